@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The one file that may ask which build this is: PP_BUILD_BPF, PP_BUILD_KERNEL, or neither for the native build.
+ */
+#ifndef PP_ENV_H
+#define PP_ENV_H
+
+#if !defined(PP_BUILD_BPF) && !defined(PP_BUILD_KERNEL)
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef unsigned int __u32;
+typedef unsigned long long __u64;
+typedef signed int __s32;
+typedef signed long long __s64;
+#endif
+
+#endif

@@ -1,0 +1,65 @@
+//! Seeded random streams: every host and link has its own, derived from the run's seed and its name.
+
+use rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// A stream of random numbers that depends on the run's seed and a name alone, so that adding one host or link leaves
+/// every other one's chance as it was.
+#[derive(Clone, Debug)]
+pub struct Stream(Xoshiro256PlusPlus);
+
+impl Stream {
+    pub fn new(seed: u64, name: &str) -> Self {
+        // FNV-1a over the name; seed_from_u64 spreads the sum over the whole state.
+        let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
+        Self(Xoshiro256PlusPlus::seed_from_u64(hash ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+    }
+
+    #[inline]
+    pub fn next_u32(&mut self) -> u32 {
+        self.0.next_u32()
+    }
+
+    #[inline]
+    pub fn next_u64(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
+    /// True with probability `threshold / 2^32`: use [`Stream::threshold`] to make one from a probability once.
+    #[inline]
+    pub fn chance(&mut self, threshold: u64) -> bool {
+        u64::from(self.0.next_u32()) < threshold
+    }
+
+    /// The threshold for [`Stream::chance`] of a probability in 0..=1.
+    pub fn threshold(probability: f64) -> u64 {
+        debug_assert!((0.0..=1.0).contains(&probability), "a probability lies between 0 and 1");
+        (probability * 4_294_967_296.0) as u64
+    }
+
+    /// A whole number in `0..bound`; `bound` must not be zero.
+    #[inline]
+    pub fn below(&mut self, bound: u64) -> u64 {
+        ((u128::from(self.0.next_u64()) * u128::from(bound)) >> 64) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_depend_on_seed_and_name() {
+        let draw = |seed, name| Stream::new(seed, name).next_u64();
+        assert_eq!(draw(1, "a"), draw(1, "a"));
+        assert_ne!(draw(1, "a"), draw(1, "b"));
+        assert_ne!(draw(1, "a"), draw(2, "a"));
+    }
+
+    #[test]
+    fn chance_meets_its_probability() {
+        let (mut stream, threshold) = (Stream::new(7, "loss"), Stream::threshold(0.01));
+        let hits = (0..1_000_000).filter(|_| stream.chance(threshold)).count();
+        assert!((9_500..10_500).contains(&hits), "{hits}");
+    }
+}

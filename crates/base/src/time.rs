@@ -1,0 +1,161 @@
+//! Virtual time in integer nanoseconds.
+
+use std::fmt;
+use std::ops::{Add, AddAssign, Mul, Sub};
+
+/// A point in virtual time, in nanoseconds since the start of the run.
+#[derive(Copy, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant(u64);
+
+/// A span of virtual time, in nanoseconds.
+#[derive(Copy, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Duration(u64);
+
+impl Instant {
+    /// The start of every run.
+    pub const ZERO: Self = Self(0);
+    /// Later than everything that happens: the value of a timer that is not armed.
+    pub const NEVER: Self = Self(u64::MAX);
+
+    #[inline]
+    pub const fn from_nanos(ns: u64) -> Self {
+        Self(ns)
+    }
+
+    #[inline]
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// Whole microseconds, rounded down.
+    #[inline]
+    pub const fn as_micros(self) -> u64 {
+        self.0 / 1_000
+    }
+
+    #[inline]
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 * 1e-9
+    }
+
+    /// The time since `earlier`, or zero if `earlier` is later.
+    #[inline]
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Duration {
+    pub const ZERO: Self = Self(0);
+
+    #[inline]
+    pub const fn from_nanos(ns: u64) -> Self {
+        Self(ns)
+    }
+
+    #[inline]
+    pub const fn from_micros(us: u64) -> Self {
+        Self(us * 1_000)
+    }
+
+    #[inline]
+    pub const fn from_millis(ms: u64) -> Self {
+        Self(ms * 1_000_000)
+    }
+
+    #[inline]
+    pub const fn from_secs(s: u64) -> Self {
+        Self(s * 1_000_000_000)
+    }
+
+    #[inline]
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// Whole microseconds, rounded down.
+    #[inline]
+    pub const fn as_micros(self) -> u64 {
+        self.0 / 1_000
+    }
+
+    #[inline]
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 * 1e-9
+    }
+}
+
+impl Add<Duration> for Instant {
+    type Output = Self;
+    /// Saturates, so that `NEVER` plus anything stays `NEVER`.
+    #[inline]
+    fn add(self, d: Duration) -> Self {
+        Self(self.0.saturating_add(d.0))
+    }
+}
+
+impl AddAssign<Duration> for Instant {
+    #[inline]
+    fn add_assign(&mut self, d: Duration) {
+        *self = *self + d;
+    }
+}
+
+impl Add for Duration {
+    type Output = Self;
+    #[inline]
+    fn add(self, d: Self) -> Self {
+        Self(self.0.saturating_add(d.0))
+    }
+}
+
+impl AddAssign for Duration {
+    #[inline]
+    fn add_assign(&mut self, d: Self) {
+        *self = *self + d;
+    }
+}
+
+impl Sub for Duration {
+    type Output = Self;
+    /// Saturates at zero.
+    #[inline]
+    fn sub(self, d: Self) -> Self {
+        Self(self.0.saturating_sub(d.0))
+    }
+}
+
+impl Mul<u64> for Duration {
+    type Output = Self;
+    #[inline]
+    fn mul(self, n: u64) -> Self {
+        Self(self.0.saturating_mul(n))
+    }
+}
+
+impl fmt::Debug for Instant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Self::NEVER { f.write_str("never") } else { write!(f, "{}.{:09}s", self.0 / 1_000_000_000, self.0 % 1_000_000_000) }
+    }
+}
+
+impl fmt::Debug for Duration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:06}ms", self.0 / 1_000_000, self.0 % 1_000_000)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn never_stays_never() {
+        assert_eq!(Instant::NEVER + Duration::from_secs(1), Instant::NEVER);
+    }
+
+    #[test]
+    fn since_a_later_instant_is_zero() {
+        assert_eq!(Instant::from_nanos(1).since(Instant::from_nanos(5)), Duration::ZERO);
+    }
+}

@@ -1,0 +1,25 @@
+//! TCP and MPTCP endpoints, sans-IO: no clock, socket, thread, file or global random numbers.
+//!
+//! An endpoint has four kinds of method: getters, `handle_*` inputs, application verbs and `poll_*` outputs. After any
+//! input or verb, call `poll_transmit` until it returns `None`, then `poll_timeout` for the time of the next
+//! `handle_timeout`. Events for the application ([`Connection::poll_event`]) may be asked for at any time.
+#![forbid(unsafe_code)]
+
+mod settings;
+pub mod tcp;
+
+pub use settings::{Profile, Settings};
+
+use polypath_wire::Segment;
+
+/// A path of a connection: a pair of addresses and ports. Both ends of a simulated connection use the same number for it.
+/// Path 0 is the one of the initial handshake.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PathId(pub u8);
+
+/// A segment to send, and the path to send it on.
+#[derive(Copy, Clone, Debug)]
+pub struct Transmit {
+    pub path: PathId,
+    pub segment: Segment,
+}
