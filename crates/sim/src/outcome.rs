@@ -1,0 +1,121 @@
+//! What a run gives back: metrics and series as plain columns. Rates in bits per second, times in nanoseconds.
+
+use serde::Serialize;
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Outcome {
+    pub flows: Vec<FlowOutcome>,
+    pub links: Vec<LinkOutcome>,
+    pub events: u64,
+    /// Data segments that reached their receiver.
+    pub delivered_packets: u64,
+    pub simulated_ns: u64,
+    #[serde(skip)]
+    pub subflow_series: SubflowSeries,
+    #[serde(skip)]
+    pub link_series: LinkSeries,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct FlowOutcome {
+    pub name: String,
+    /// Time at which the server accepted the connection; `None` if it never did.
+    pub established_ns: Option<u64>,
+    /// Bytes that the server's application read within the window, over its length.
+    pub goodput_receiver_bps: f64,
+    /// Bytes that the client's socket accepted within the window (from the connection's start if it begins at 0), over its length.
+    pub goodput_sender_bps: f64,
+    pub bytes_received: u64,
+    pub bytes_accepted: u64,
+    /// From the connection's establishment at the server until the server had read everything; transfers only.
+    pub completion_ns: Option<u64>,
+    /// First time after which a moving mean of one second of goodput stays within 10 % of the window's mean.
+    pub transient_ns: Option<u64>,
+    pub fallback: bool,
+    /// Data sent again on another subflow, bytes.
+    pub reinjected_bytes: u64,
+    /// Time the whole connection could not send because of the peer's window, or had nothing to send.
+    pub rwnd_limited_ns: u64,
+    pub app_limited_ns: u64,
+    pub subflows: Vec<SubflowOutcome>,
+    /// Bytes read by the server's application at multiples of 100 ms since the start of the run.
+    pub received_100ms: Vec<u64>,
+    /// Bytes accepted by the client's socket at the same times.
+    pub accepted_100ms: Vec<u64>,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct SubflowOutcome {
+    pub source: String,
+    pub destination: String,
+    pub established_ns: Option<u64>,
+    /// Acknowledged bytes within the window over its length.
+    pub acked_bps: f64,
+    pub bytes_acked: u64,
+    pub data_segments_sent: u64,
+    pub retransmissions: u64,
+    pub timeouts: u64,
+    pub loss_probes: u64,
+    pub spurious_undos: u64,
+    /// Means and maxima of 100 ms samples within the window.
+    pub mean_srtt_us: f64,
+    pub mean_cwnd: f64,
+    pub max_cwnd: u32,
+    pub min_rtt_us: u32,
+    pub mss: u32,
+    pub pmtu: u32,
+    /// Time with data in the network or waiting, and of that the time limited by the peer's window and by the send buffer.
+    pub busy_ns: u64,
+    pub rwnd_limited_ns: u64,
+    pub sndbuf_limited_ns: u64,
+    /// Time in which data was waiting and the congestion window was full.
+    pub cwnd_limited_ns: u64,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct LinkOutcome {
+    pub name: String,
+    /// True for the direction from `a` to `b`.
+    pub a_to_b: bool,
+    pub packets: u64,
+    pub bytes: u64,
+    pub queue_drops: u64,
+    pub loss_drops: u64,
+    pub mtu_drops: u64,
+    pub down_drops: u64,
+    pub max_queue_packets: u64,
+}
+
+/// One row a sample and subflow.
+#[derive(Clone, Debug, Default)]
+pub struct SubflowSeries {
+    pub time_ns: Vec<u64>,
+    pub flow: Vec<u32>,
+    pub subflow: Vec<u32>,
+    pub cwnd: Vec<u32>,
+    pub ssthresh: Vec<u32>,
+    pub srtt_us: Vec<u32>,
+    pub rttvar_us: Vec<u32>,
+    pub min_rtt_us: Vec<u32>,
+    pub in_flight: Vec<u32>,
+    pub bytes_acked: Vec<u64>,
+    pub bytes_received: Vec<u64>,
+    pub retransmissions: Vec<u32>,
+    pub timeouts: Vec<u32>,
+    pub pacing_rate: Vec<u64>,
+    pub delivery_rate: Vec<u64>,
+    pub rto_us: Vec<u32>,
+    pub reordering: Vec<u32>,
+    pub mss: Vec<u32>,
+    pub ca_state: Vec<u8>,
+}
+
+/// One row a sample and link direction that has a queue.
+#[derive(Clone, Debug, Default)]
+pub struct LinkSeries {
+    pub time_ns: Vec<u64>,
+    pub link: Vec<u32>,
+    pub queue_packets: Vec<u32>,
+    pub queue_bytes: Vec<u64>,
+    pub drops: Vec<u64>,
+}

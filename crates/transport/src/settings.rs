@@ -1,0 +1,85 @@
+//! Settings of an endpoint; the names are those of Linux's sysctls without `net.ipv4.` or `net.mptcp.`.
+
+use polypath_base::Duration;
+
+/// Which Linux is modelled.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Profile {
+    /// Out-of-tree MPTCP 0.96 on Linux 5.4.
+    V0,
+    /// Upstream MPTCP and TCP of Linux 6.12.
+    #[default]
+    V1,
+}
+
+/// Settings of one host's endpoints.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub profile: Profile,
+    /// `tcp_rmem`: minimum, initial and largest receive buffer, bytes.
+    pub rmem: [u32; 3],
+    /// `tcp_wmem`: minimum, initial and largest send buffer, bytes.
+    pub wmem: [u32; 3],
+    pub sack: bool,
+    pub dsack: bool,
+    pub timestamps: bool,
+    pub window_scaling: bool,
+    pub ecn: bool,
+    /// Initial congestion window, segments (RFC 6928).
+    pub initial_cwnd: u32,
+    /// `tcp_slow_start_after_idle`.
+    pub slow_start_after_idle: bool,
+    /// `tcp_early_retrans`: 0 disables the tail loss probe.
+    pub tail_loss_probe: bool,
+    /// `tcp_recovery` bit 0.
+    pub rack: bool,
+    /// `tcp_frto`.
+    pub frto: bool,
+    /// `tcp_reordering`, segments.
+    pub reordering: u32,
+    /// `tcp_max_reordering`, segments.
+    pub max_reordering: u32,
+    /// Largest burst that leaves as one piece, bytes; 0: segment by segment.
+    pub tso_bytes: u32,
+    /// Delayed-ACK timer bounds.
+    pub delack_min: Duration,
+    pub delack_max: Duration,
+    pub rto_min: Duration,
+    pub rto_max: Duration,
+    /// Tick of the kernel's timers (HZ=250: 4 ms); timers fire at its multiples. Zero: exactly when due.
+    pub tick: Duration,
+    /// The receiving application reads once this many bytes wait (SO_RCVLOWAT).
+    pub receive_low_water: u32,
+    /// DSS checksum.
+    pub checksum: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            profile: Profile::V1,
+            rmem: [4096, 131_072, 6_291_456],
+            wmem: [4096, 16_384, 4_194_304],
+            sack: true,
+            dsack: true,
+            timestamps: true,
+            window_scaling: true,
+            ecn: false,
+            initial_cwnd: 10,
+            slow_start_after_idle: true,
+            tail_loss_probe: true,
+            rack: true,
+            frto: true,
+            reordering: 3,
+            max_reordering: 300,
+            tso_bytes: 65_536,
+            delack_min: Duration::from_millis(40),
+            delack_max: Duration::from_millis(200),
+            rto_min: Duration::from_millis(200),
+            rto_max: Duration::from_secs(120),
+            tick: Duration::from_millis(4),
+            receive_low_water: 1,
+            checksum: false,
+        }
+    }
+}
