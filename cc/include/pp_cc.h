@@ -14,6 +14,7 @@
 #include "pp_env.h"
 
 #define PP_CC_PRIV_BYTES 104	/* room the kernel gives an algorithm per socket */
+#define PP_CC_STATE_BYTES 88	/* of these, what an algorithm may use; the BPF glue keeps the rest */
 #define PP_MAX_SIBLINGS 8	/* subflows a coupled algorithm sees, its own included */
 #define PP_SSTHRESH_INFINITE 0x7fffffffU
 
@@ -66,7 +67,8 @@ struct pp_flow {
 	__u8  established;	/* handshake complete */
 	__u8  pacing;		/* rw 1: the algorithm asks for pacing */
 	__u8  tso_segs_goal;	/* rw 0: the transport's rule */
-	__u8  reserved[2];
+	__u8  counts_acks;	/* 1: coupled algorithms count ACKs, not segments, in congestion avoidance (out-of-tree MPTCP) */
+	__u8  reserved;
 	__u32 random;		/* a fresh pseudo-random number at each call */
 };
 

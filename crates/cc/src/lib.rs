@@ -1,1 +1,240 @@
-#![doc = "placeholder"]
+//! The safe face of the congestion-control algorithms in cc/algs, compiled from C by build.rs.
+//!
+//! [`find`] gives an [`Algorithm`] by name; [`Algorithm::start`] gives the [`Controller`] of one flow, whose methods are the hooks of
+//! cc/include/pp_cc.h in the order in which Linux calls those of the same names. An algorithm writes `pacing_rate`, `cwnd`, `cwnd_cnt`,
+//! `ssthresh`, `pacing` and `tso_segs_goal` of the [`Flow`] it is given, and its own state; nothing else, and it keeps no pointer.
+//!
+//! The C side is trusted to keep that contract; everything a caller can pass is safe: views are bounded by construction and a missing
+//! hook does what pp_cc.h says.
+
+#[expect(dead_code, reason = "LAYOUTS is read by build.rs, which includes this module too")]
+mod mirror;
+
+use std::ffi::CStr;
+use std::fmt;
+use std::ptr;
+
+pub use mirror::{CaState, Event, Flow, MAX_SIBLINGS, SSTHRESH_INFINITE, Sample, Sibling, Siblings, ack_flags};
+use mirror::{Ctx, Ops, PRIV_WORDS};
+
+include!(concat!(env!("OUT_DIR"), "/registry.rs"));
+
+/// What an algorithm wants of its transport; bits as in `enum pp_cc_flags`.
+pub mod flags {
+    /// Wants to see its siblings.
+    pub const COUPLED: u32 = 1;
+    /// Sets the pacing rate itself.
+    pub const PACES: u32 = 2;
+    pub const NEEDS_ECN: u32 = 4;
+    /// Replaces the transport's window rules by `cong_control`.
+    pub const SEES_SAMPLES: u32 = 8;
+}
+
+/// A congestion-control algorithm.
+#[derive(Copy, Clone)]
+pub struct Algorithm(&'static Ops);
+
+/// Every algorithm, in the order of their names.
+pub fn all() -> impl Iterator<Item = Algorithm> {
+    REGISTRY.iter().map(|ops| Algorithm(ops))
+}
+
+/// The algorithm of this name.
+pub fn find(name: &str) -> Option<Algorithm> {
+    all().find(|algorithm| algorithm.name() == name)
+}
+
+impl Algorithm {
+    pub fn name(self) -> &'static str {
+        // SAFETY: `name` is a NUL-terminated string in 16 bytes of an immutable table (the vectors call this for every algorithm).
+        let name = unsafe { CStr::from_ptr(self.0.name.as_ptr()) };
+        name.to_str().expect("algorithms have ASCII names")
+    }
+
+    /// Bits of [`flags`].
+    #[inline]
+    pub const fn flags(self) -> u32 {
+        self.0.flags
+    }
+
+    /// Bytes of private state that the algorithm uses.
+    pub const fn private_bytes(self) -> usize {
+        self.0.priv_bytes as usize
+    }
+
+    /// A controller for one flow; the transport calls [`Controller::init`] once the flow is established.
+    pub const fn start(self) -> Controller {
+        Controller { ops: self.0, private: [0; PRIV_WORDS] }
+    }
+}
+
+impl PartialEq for Algorithm {
+    fn eq(&self, other: &Self) -> bool {
+        ptr::eq(self.0, other.0)
+    }
+}
+
+impl Eq for Algorithm {}
+
+impl fmt::Debug for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Algorithm({})", self.name())
+    }
+}
+
+/// The congestion control of one flow or subflow: an algorithm and its private state.
+#[derive(Clone, Debug)]
+pub struct Controller {
+    ops: &'static Ops,
+    private: [u64; PRIV_WORDS],
+}
+
+impl Controller {
+    #[inline]
+    pub const fn algorithm(&self) -> Algorithm {
+        Algorithm(self.ops)
+    }
+
+    pub fn name(&self) -> &'static str {
+        self.algorithm().name()
+    }
+
+    /// Bits of [`flags`].
+    #[inline]
+    pub const fn flags(&self) -> u32 {
+        self.ops.flags
+    }
+
+    #[inline]
+    pub const fn is_coupled(&self) -> bool {
+        self.ops.flags & flags::COUPLED != 0
+    }
+
+    /// Whether `cong_control` replaces the transport's own window rules.
+    #[inline]
+    pub const fn has_cong_control(&self) -> bool {
+        self.ops.cong_control.is_some()
+    }
+
+    /// The first word of the private state, for [`Sibling::priv_word`].
+    #[inline]
+    pub const fn private_word(&self) -> u64 {
+        self.private[0]
+    }
+
+    #[inline]
+    fn ctx(&mut self, flow: &mut Flow, siblings: Option<&Siblings>) -> Ctx {
+        Ctx { flow, priv_: self.private.as_mut_ptr().cast(), siblings: siblings.map_or(ptr::null(), ptr::from_ref) }
+    }
+}
+
+/// A hook without a result; absent hooks do nothing.
+macro_rules! hook {
+    ($(#[$meta:meta])* $name:ident($($arg:ident: $ty:ty => $pass:expr),*)) => {
+        $(#[$meta])*
+        #[inline]
+        pub fn $name(&mut self, flow: &mut Flow, siblings: Option<&Siblings> $(, $arg: $ty)*) {
+            if let Some(hook) = self.ops.$name {
+                let mut ctx = self.ctx(flow, siblings);
+                // SAFETY: the pointers in `ctx` are valid for the call, which keeps none of them; layouts are asserted by build.rs.
+                unsafe { hook(&raw mut ctx $(, $pass)*) }
+            }
+        }
+    };
+}
+
+/// A hook with a result and what stands in for it if it is absent.
+macro_rules! question {
+    ($(#[$meta:meta])* $name:ident or $default:expr) => {
+        $(#[$meta])*
+        #[inline]
+        pub fn $name(&mut self, flow: &mut Flow, siblings: Option<&Siblings>) -> u32 {
+            match self.ops.$name {
+                Some(hook) => {
+                    let mut ctx = self.ctx(flow, siblings);
+                    // SAFETY: as in `hook!`.
+                    unsafe { hook(&raw mut ctx) }
+                }
+                None => $default(flow),
+            }
+        }
+    };
+}
+
+impl Controller {
+    hook! {
+        /// The flow is established.
+        init()
+    }
+    hook! {
+        /// The flow ends.
+        release()
+    }
+    question! {
+        /// The slow-start threshold after a loss or an ECN mark, segments.
+        ssthresh or (|flow: &Flow| (flow.cwnd / 2).max(2))
+    }
+    hook! {
+        /// `acked` segments were acknowledged while Open or Disorder.
+        cong_avoid(ack: u32 => ack, acked: u32 => acked)
+    }
+    hook! {
+        /// The congestion state is about to change; `flow.ca_state` still has the old one.
+        set_state(state: CaState => u32::from(state as u8))
+    }
+    hook! {
+        cwnd_event(event: Event => event as u32)
+    }
+    hook! {
+        /// An ACK came in; `flags` are bits of [`ack_flags`].
+        in_ack_event(flags: u32 => flags)
+    }
+    hook! {
+        pkts_acked(sample: &Sample => ptr::from_ref(sample))
+    }
+    question! {
+        /// The window to return to after a reduction that proved spurious, segments.
+        undo_cwnd or (|flow: &Flow| flow.cwnd.max(flow.prior_cwnd))
+    }
+    hook! {
+        cong_control(ack: u32 => ack, ack_flags: u32 => ack_flags, sample: &Sample => ptr::from_ref(sample))
+    }
+    question! {
+        /// Send buffer in windows.
+        sndbuf_expand or (|_: &Flow| 2)
+    }
+    question! {
+        /// Fewest segments in one burst.
+        min_tso_segs or (|_: &Flow| 2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_algorithm_is_found_by_its_name_and_has_the_required_hooks() {
+        assert!(all().count() >= 1);
+        for algorithm in all() {
+            assert_eq!(find(algorithm.name()), Some(algorithm));
+            assert!(algorithm.0.ssthresh.is_some() && algorithm.0.undo_cwnd.is_some(), "{algorithm:?}");
+            assert!(algorithm.0.cong_avoid.is_some() || algorithm.0.cong_control.is_some(), "{algorithm:?}");
+            assert!(algorithm.private_bytes() <= PRIV_WORDS * 8, "{algorithm:?}");
+        }
+        assert_eq!(find("no such thing"), None);
+    }
+
+    #[test]
+    fn siblings_hold_no_more_than_their_bound() {
+        let mut siblings = Siblings::default();
+        for index in 0..MAX_SIBLINGS {
+            assert_eq!(siblings.push(Sibling::default()), Some(index));
+        }
+        assert_eq!(siblings.push(Sibling::default()), None);
+        siblings.set_own(3);
+        assert_eq!((siblings.own(), siblings.as_slice().len()), (3, MAX_SIBLINGS));
+        siblings.clear();
+        assert!(siblings.as_slice().is_empty());
+    }
+}

@@ -1,0 +1,89 @@
+//! Compiles every file of cc/algs and writes the registry from their names, so that adding a file adds an algorithm.
+//!
+//! The layout of the Rust mirrors is asserted by the C compiler: a field that differs in place or size stops the build.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+#[expect(dead_code, reason = "the build needs the layouts alone")]
+#[expect(unreachable_pub, reason = "public in the library, which is where this module belongs")]
+#[path = "src/mirror.rs"]
+mod mirror;
+
+#[expect(clippy::disallowed_methods, reason = "cargo passes its settings to build scripts in the environment")]
+fn variable(name: &str) -> String {
+    env::var(name).unwrap_or_else(|_| panic!("cargo sets {name} for build scripts"))
+}
+
+fn main() {
+    let root = Path::new(&variable("CARGO_MANIFEST_DIR")).join("../../cc");
+    let out = PathBuf::from(variable("OUT_DIR"));
+    for watched in ["algs", "include"] {
+        println!("cargo::rerun-if-changed={}", root.join(watched).display());
+    }
+
+    let sources = algorithms(&root.join("algs"));
+    let names: Vec<String> =
+        sources.iter().map(|path| path.file_stem().expect("a .c file has a stem").to_string_lossy().into_owned()).collect();
+    fs::write(out.join("registry.rs"), registry(&names)).expect("OUT_DIR is writable");
+    let layout = out.join("layout.c");
+    fs::write(&layout, layout_asserts()).expect("OUT_DIR is writable");
+
+    cc::Build::new()
+        .include(root.join("include"))
+        .files(&sources)
+        .file(&layout)
+        .std("gnu11")
+        .opt_level(2)
+        .extra_warnings(true)
+        .warnings_into_errors(true)
+        .flag_if_supported("-Wmissing-prototypes")
+        .flag_if_supported("-Wvla")
+        .compile("polypath_cc");
+}
+
+/// The algorithms' files, sorted so that every build lists them in one order.
+fn algorithms(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap_or_else(|e| panic!("cannot list {}: {e}", folder.display()));
+    let mut sources: Vec<PathBuf> = entries
+        .map(|entry| entry.expect("a readable folder").path())
+        .filter(|path| path.extension().is_some_and(|ext| ext == "c"))
+        .collect();
+    sources.sort();
+    sources
+}
+
+fn registry(names: &[String]) -> String {
+    let mut text = String::from(
+        "// SAFETY: each name is an immutable `struct pp_cc_ops` that PP_CC_REGISTER defines in the file of that name.\nunsafe extern \"C\" {\n",
+    );
+    for name in names {
+        writeln!(text, "    safe static pp_cc_{name}: Ops;").expect("writing to a string");
+    }
+    writeln!(text, "}}\n\nstatic REGISTRY: [&Ops; {}] = [", names.len()).expect("writing to a string");
+    for name in names {
+        writeln!(text, "    &pp_cc_{name},").expect("writing to a string");
+    }
+    text.push_str("];\n");
+    text
+}
+
+fn layout_asserts() -> String {
+    let mut text = String::from("#include \"pp_cc.h\"\n");
+    for (name, size, fields) in mirror::LAYOUTS {
+        writeln!(text, "_Static_assert(sizeof(struct {name}) == {size}, \"crates/cc/src/mirror.rs and struct {name} differ in size\");")
+            .expect("writing to a string");
+        for (field, offset, size) in *fields {
+            // A trailing underscore lets a mirror name a C field that is a keyword in Rust.
+            let field = field.trim_end_matches('_');
+            writeln!(
+                text,
+                "_Static_assert(__builtin_offsetof(struct {name}, {field}) == {offset} && sizeof(((struct {name} *)0)->{field}) == {size}, \
+                 \"crates/cc/src/mirror.rs and struct {name} differ at {field}\");"
+            )
+            .expect("writing to a string");
+        }
+    }
+    text
+}
