@@ -1,0 +1,85 @@
+# make demo   sets everything up and answers the first study: a table, then the path of a report to open
+# make test   everything that CI runs
+# make check  a quick subset of it, for while you work
+# make bench  the simulator's speed
+# Nothing is installed outside this folder, except missing Debian packages when run as root.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+STAMPS := $(VENV)/stamps
+# What a warning is in somebody else's environment must not change what is built here.
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+unexport PYTHONPATH PYTHONHOME
+
+NATIVE_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates cc -type f \( -name '*.rs' -o -name '*.c' -o -name '*.h' -o -name '*.toml' \))
+# A virtual environment knows its own absolute path: one from before the clone was moved is built anew.
+MOVED := $(shell [ "$$(cat $(STAMPS)/venv 2>/dev/null)" = "$(CURDIR)" ] && $(PYTHON) -c '' 2>/dev/null || echo moved)
+NATIVE_GONE := $(if $(wildcard python/polypath/_native*.so),,gone)
+
+.PHONY: help setup setup-all demo test check bench clean rust python kernel layers lint FORCE
+
+help:
+	@sed -n '1,5s/^# //p' Makefile
+
+$(STAMPS)/venv: $(if $(MOVED),FORCE)
+	@tools/system-packages
+	rm -rf $(VENV)
+	python3 -m venv $(VENV)
+	mkdir -p $(STAMPS)
+	echo "$(CURDIR)" > $@
+
+# maturin installs the dependencies that pyproject.toml lists, builds the native module in release mode and links the package in place.
+$(STAMPS)/native: $(STAMPS)/venv $(NATIVE_SOURCES) $(if $(NATIVE_GONE),FORCE)
+	@tools/system-packages
+	[ -x $(VENV)/bin/maturin ] || $(PYTHON) -m pip install --quiet 'maturin>=1.9,<2'
+	VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(VENV)/bin/maturin develop --release --extras dev
+	touch $@
+
+setup: $(STAMPS)/native
+
+setup-all: setup
+	@tools/system-packages all
+
+demo: setup
+	$(VENV)/bin/polypath run studies/nitk
+
+# The fast failures come first.
+test: setup-all lint layers rust python kernel
+	@echo "make test: everything passed"
+
+lint: setup
+	cargo fmt --all --check
+	cargo clippy --quiet --workspace --all-targets -- -D warnings
+	$(PYTHON) -m ruff check --quiet python tests tools
+	$(PYTHON) -m mypy --no-error-summary python/polypath tools
+
+layers: setup
+	$(PYTHON) tools/layers.py
+
+rust:
+	cargo test --quiet --workspace
+
+# Tests of the package, of the studies and of every example in the documentation.
+python: setup
+	$(PYTHON) -m pytest -q tests/python
+
+# Where nothing may be missing (CI, as root), a test that the machine cannot run fails instead of being skipped.
+kernel: setup-all
+	$(if $(and $(filter true,$(CI)),$(filter 0,$(shell id -u))),POLYPATH_REQUIRE=host) $(PYTHON) -m pytest -q -rs tests/kernel
+
+check: setup layers
+	cargo test --quiet --workspace --lib
+	$(PYTHON) -m ruff check --quiet python tests tools
+	$(PYTHON) -m pytest -q -m 'not slow' tests/python
+
+bench: setup
+	$(VENV)/bin/polypath bench
+
+clean:
+	rm -rf $(VENV) target build results python/polypath/_native*.so

@@ -1,0 +1,129 @@
+"""Fails when a crate or a Python package depends on something above itself.
+
+Rust: the order below against the workspace's Cargo metadata, development dependencies included.
+Python: the order below against every import statement in python/polypath, wherever it stands in a file.
+Something new has no place until it is given one here, in review.
+"""
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+# Each entry lists what a crate may depend on. Transitive edges are written out where they are wanted, so that nothing creeps in.
+CRATES: Mapping[str, frozenset[str]] = {
+    "base": frozenset(),
+    "wire": frozenset({"base"}),
+    "cc": frozenset({"base"}),
+    "sched": frozenset({"base"}),
+    "link": frozenset({"base"}),
+    "transport": frozenset({"base", "wire", "cc", "sched"}),
+    "sim": frozenset({"base", "wire", "cc", "sched", "link", "transport"}),
+    "py": frozenset({"base", "cc", "sched", "transport", "sim"}),
+}
+
+# Lowest first: a package may import those in lines before its own, never one of its own line or below it.
+PYTHON: tuple[frozenset[str], ...] = (
+    frozenset({"_native"}),
+    frozenset({"study"}),
+    frozenset({"results"}),
+    frozenset({"engines"}),
+    frozenset({"analysis"}),
+    frozenset({"plot"}),
+    frozenset({"report", "validate"}),
+    frozenset({"cli"}),
+)
+
+
+def crate_edges(metadata: Mapping[str, object]) -> set[tuple[str, str]]:
+    """Pairs (crate, crate it depends on) of the workspace, names without the prefix, from `cargo metadata --no-deps`."""
+    packages = metadata["packages"]
+    assert isinstance(packages, list)
+    names = {package["name"] for package in packages}
+    return {(_short(p["name"]), _short(d["name"])) for p in packages for d in p["dependencies"] if d["name"] in names} | {
+        (_short(name), _short(name)) for name in names
+    }
+
+
+def _short(crate: str) -> str:
+    return crate.removeprefix("polypath-")
+
+
+def check_crates(edges: Iterable[tuple[str, str]]) -> list[str]:
+    """A sentence for each edge that points upward. An edge from a crate to itself only says that the crate exists."""
+    faults = []
+    for crate, below in sorted(edges):
+        if crate not in CRATES:
+            faults.append(f"crate {crate} has no layer: give it one in tools/layers.py.")
+        elif below != crate and below not in CRATES[crate]:
+            faults.append(f"crate {crate} depends on {below}, which is not below it: move the code down, or argue for the edge in tools/layers.py.")
+    return list(dict.fromkeys(faults))
+
+
+def python_edges(root: Path) -> set[tuple[str, str, str]]:
+    """Triples (part, part it imports, "file:line") for the package whose folder is `root`."""
+    edges = set()
+    for file in sorted(root.rglob("*.py")):
+        inside = file.relative_to(root).with_suffix("").parts
+        part = inside[0]
+        if part == "__init__" or part.startswith("__"):
+            continue  # the package's own face: re-exports everything
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"), filename=str(file))):
+            for target in _imported(node, root.name, inside, is_package=file.name == "__init__.py"):
+                if target != part:
+                    edges.add((part, target, f"{file.relative_to(root.parent)}:{getattr(node, 'lineno', 0)}"))
+    return edges
+
+
+def _imported(node: ast.AST, package: str, inside: tuple[str, ...], *, is_package: bool) -> list[str]:
+    """The parts of `package` that an import statement reaches; the package's own face counts as "" (everything)."""
+    if isinstance(node, ast.Import):
+        modules = [alias.name.split(".") for alias in node.names]
+    elif isinstance(node, ast.ImportFrom):
+        module = (node.module or "").split(".") if node.module else []
+        if node.level:
+            here = [package, *(inside[:-1] if is_package else inside)]
+            module = here[: len(here) - node.level + (1 if is_package else 0)] + module
+        modules = [[*module, alias.name] for alias in node.names]
+    else:
+        return []
+    return [m[1] if len(m) > 1 else "" for m in modules if m[:1] == [package]]
+
+
+def check_python(edges: Iterable[tuple[str, str, str]], modules: Iterable[str]) -> list[str]:
+    """A sentence for each import that points upward; `modules` are the parts that exist."""
+    level = {part: i for i, parts in enumerate(PYTHON) for part in parts}
+    known = set(modules) | {"_native"}
+    faults = []
+    for part, target, where in sorted(edges):
+        if part not in level:
+            faults.append(f"package {part} has no layer: give it one in tools/layers.py.")
+        elif target not in known:  # a name of the package's face: `from polypath import Study`
+            faults.append(f"{where}: {part} imports the package's public face ({target or 'polypath'}): import the part that it needs.")
+        elif target not in level:
+            faults.append(f"package {target} has no layer: give it one in tools/layers.py.")
+        elif level[target] >= level[part]:
+            faults.append(f"{where}: {part} imports {target}, which is not below it: move the code down, or argue for the edge in tools/layers.py.")
+    return list(dict.fromkeys(faults))
+
+
+def main(project: Path) -> int:
+    done = subprocess.run(["cargo", "metadata", "--no-deps", "--format-version", "1", "--offline"], cwd=project, capture_output=True, text=True, check=False)
+    if done.returncode:
+        print(f"layers: cargo metadata failed: {done.stderr.strip()}", file=sys.stderr)
+        return 2
+    package = project / "python" / "polypath"
+    parts = {path.stem for path in package.iterdir() if path.suffix == ".py" or (path.is_dir() and (path / "__init__.py").exists())}
+    crates, imports = crate_edges(json.loads(done.stdout)), python_edges(package)
+    faults = check_crates(crates) + check_python(imports, parts)
+    for fault in faults:
+        print(f"layers: {fault}", file=sys.stderr)
+    if not faults:
+        print(f"layers: {sum(a != b for a, b in crates)} edges between crates and {len({e[:2] for e in imports})} between packages all point down")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(__file__).resolve().parent.parent))
