@@ -1,0 +1,103 @@
+//! `minrtt`: the default scheduler of the out-of-tree stack.
+//!
+//! The subflow with the lowest smoothed RTT among those whose congestion window has room; backup subflows only when no
+//! other subflow exists that could be used at all, even later.
+
+use crate::{Choice, Queue, Subflow};
+
+/// Lowest RTT first. It has no state.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct MinRtt;
+
+impl MinRtt {
+    #[inline]
+    pub fn pick(&mut self, subflows: &[Subflow], queue: &Queue) -> Option<Choice> {
+        if queue.end == queue.next {
+            return None;
+        }
+        let subflow = best(subflows, 0)?;
+        // As much as the congestion window lets out; the window of the peer is the connection's to obey.
+        Some(Choice { subflow, from: queue.next, limit: subflows[subflow].window_space() })
+    }
+}
+
+/// The fastest subflow that takes data, preferring those not in the bit mask `tried` and then those that are not backup.
+/// A subflow that was not tried and is merely busy is waited for.
+pub(crate) fn best(subflows: &[Subflow], tried: u32) -> Option<usize> {
+    for backup in [false, true] {
+        let (mut fresh, mut used, mut fresh_but_busy) = (None, None, false);
+        for (i, s) in subflows.iter().enumerate() {
+            if s.backup != backup || !s.usable {
+                continue;
+            }
+            let slot = if tried >> i & 1 == 0 { &mut fresh } else { &mut used };
+            if s.takes_data() {
+                if slot.is_none_or(|(srtt, _)| s.srtt_us8 < srtt) {
+                    *slot = Some((s.srtt_us8, i));
+                }
+            } else if tried >> i & 1 == 0 {
+                fresh_but_busy = true;
+            }
+        }
+        if let Some((_, i)) = fresh {
+            return Some(i);
+        }
+        // Waiting for an untried subflow beats repeating a tried one, and beats a backup subflow.
+        match used {
+            Some((_, i)) if backup || !fresh_but_busy => return Some(i),
+            None if fresh_but_busy => return None,
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn subflow(srtt_ms: u32, in_flight: u32) -> Subflow {
+        Subflow { srtt_us8: srtt_ms * 8000, cwnd: 10, in_flight, mss: 1000, usable: true, room: true, ..Subflow::default() }
+    }
+
+    const DATA: Queue = Queue { una: 0, next: 0, end: 1 << 20, window_end: 1 << 20 };
+
+    #[test]
+    fn the_fastest_subflow_with_room_wins() {
+        let flows = [subflow(20, 0), subflow(5, 7), subflow(1, 10)];
+        assert_eq!(MinRtt.pick(&flows, &DATA), Some(Choice { subflow: 1, from: 0, limit: 3000 }));
+    }
+
+    #[test]
+    fn a_full_queue_or_loss_disqualifies() {
+        let mut flows = [subflow(20, 0), subflow(5, 7)];
+        flows[1].unsent = 3000;
+        assert_eq!(MinRtt.pick(&flows, &DATA).map(|c| c.subflow), Some(1), "what the window lets out may wait");
+        flows[1].unsent = 3001;
+        assert_eq!(MinRtt.pick(&flows, &DATA).map(|c| c.subflow), Some(0));
+        flows[0].in_loss = true;
+        assert_eq!(MinRtt.pick(&flows, &DATA), None);
+    }
+
+    #[test]
+    fn backup_waits_until_nothing_else_is_usable() {
+        let mut flows = [subflow(20, 10), Subflow { backup: true, ..subflow(5, 0) }];
+        assert_eq!(MinRtt.pick(&flows, &DATA), None, "a busy active subflow is waited for");
+        flows[0].usable = false;
+        assert_eq!(MinRtt.pick(&flows, &DATA).map(|c| c.subflow), Some(1));
+    }
+
+    #[test]
+    fn a_reinjection_avoids_the_subflow_that_carried_it() {
+        let flows = [subflow(5, 0), subflow(50, 0)];
+        assert_eq!(best(&flows, 0b01), Some(1));
+        assert_eq!(best(&flows, 0b11), Some(0), "all were tried: the fastest again");
+        let busy = [subflow(5, 0), subflow(50, 10)];
+        assert_eq!(best(&busy, 0b01), None, "an untried subflow is waited for");
+    }
+
+    #[test]
+    fn nothing_to_send_means_no_choice() {
+        assert_eq!(MinRtt.pick(&[subflow(5, 0)], &Queue { end: 0, ..DATA }), None);
+    }
+}

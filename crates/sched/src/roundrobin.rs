@@ -1,0 +1,55 @@
+//! `roundrobin`: the out-of-tree stack's scheduler of that name, with its defaults (one segment a turn, windows respected).
+
+use crate::{Choice, MAX_SUBFLOWS, Queue, Subflow};
+
+/// Every subflow with room in its congestion window gets a segment before any gets a second.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct RoundRobin {
+    /// Who has had a turn in this round.
+    served: [bool; MAX_SUBFLOWS],
+}
+
+impl RoundRobin {
+    pub fn pick(&mut self, subflows: &[Subflow], queue: &Queue) -> Option<Choice> {
+        if queue.end == queue.next {
+            return None;
+        }
+        // A round ends when all that could send had their turn; the last subflow in order goes first, as in the original.
+        let next = |served: &[bool; MAX_SUBFLOWS]| subflows.iter().enumerate().rposition(|(i, s)| s.takes_data() && !served[i]);
+        let subflow = next(&self.served).or_else(|| {
+            for (i, s) in subflows.iter().enumerate() {
+                if s.takes_data() {
+                    self.served[i] = false;
+                }
+            }
+            next(&self.served)
+        })?;
+        self.served[subflow] = true;
+        Some(Choice { subflow, from: queue.next, limit: subflows[subflow].mss })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DATA: Queue = Queue { una: 0, next: 0, end: 1 << 20, window_end: 1 << 20 };
+
+    fn subflow(in_flight: u32) -> Subflow {
+        Subflow { cwnd: 10, in_flight, mss: 1000, usable: true, room: true, ..Subflow::default() }
+    }
+
+    #[test]
+    fn turns_alternate_one_segment_each() {
+        let (mut s, flows) = (RoundRobin::default(), [subflow(0), subflow(0)]);
+        let turns: Vec<_> = (0..4).map(|_| s.pick(&flows, &DATA).map(|c| (c.subflow, c.limit))).collect();
+        assert_eq!(turns, [Some((1, 1000)), Some((0, 1000)), Some((1, 1000)), Some((0, 1000))]);
+    }
+
+    #[test]
+    fn a_full_window_is_passed_over() {
+        let mut s = RoundRobin::default();
+        assert_eq!((0..3).map(|_| s.pick(&[subflow(0), subflow(10)], &DATA).map(|c| c.subflow)).collect::<Vec<_>>(), [Some(0); 3]);
+        assert_eq!(s.pick(&[subflow(10), subflow(10)], &DATA), None);
+    }
+}

@@ -1,0 +1,106 @@
+//! `default`: the scheduler of upstream Linux.
+//!
+//! It takes the subflow that would drain its send queue soonest: queued bytes over an averaged pacing rate, the "linger
+//! time". The chosen subflow gets a burst of up to 64 KiB. Congestion windows are not asked: a subflow may queue as much as
+//! its send buffer takes, so a burst waits there, and if the chosen subflow's buffer is full, nobody sends.
+
+use crate::{Choice, MAX_SUBFLOWS, Queue, Subflow};
+
+/// Shortest linger time first.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct Upstream {
+    /// Pacing rate of each subflow, averaged over the bytes it was given, byte/s; 0 before its first choice.
+    rate: [u64; MAX_SUBFLOWS],
+}
+
+impl Upstream {
+    /// Largest burst, bytes: 64 KiB less room for headers (TCP 20, its options 40, IPv6 40 and a fragment header 8).
+    pub const BURST: u32 = (1 << 16) - 20 - 40 - 40 - 8;
+
+    #[inline]
+    pub fn pick(&mut self, subflows: &[Subflow], queue: &Queue) -> Option<Choice> {
+        if queue.end == queue.next {
+            return None;
+        }
+        // Best active subflow and best backup, with their linger times in 2^-32 s.
+        let mut best: [Option<(u64, usize)>; 2] = [None; 2];
+        let mut any_active = false;
+        for (i, s) in subflows.iter().enumerate() {
+            if !s.usable {
+                continue;
+            }
+            any_active |= !s.backup;
+            if self.rate[i] == 0 {
+                self.rate[i] = s.pacing_rate;
+            }
+            if self.rate[i] == 0 {
+                continue;
+            }
+            let linger = (u64::from(s.queued) << 32) / self.rate[i];
+            let slot = &mut best[usize::from(s.backup)];
+            if slot.is_none_or(|(least, _)| linger < least) {
+                *slot = Some((linger, i));
+            }
+        }
+        let (_, i) = if any_active { best[0] } else { best[1] }?;
+        let s = &subflows[i];
+        if !s.room {
+            return None;
+        }
+        let burst = queue.window_end.saturating_sub(queue.next).min(u64::from(Self::BURST)) as u32;
+        if burst > 0 {
+            // Weighted mean of the old rate over what is queued and of the current rate over the burst. Rates stay below
+            // 2^34 byte/s and weights below 2^29 bytes, so the products fit.
+            let (queued, burst) = (u64::from(s.queued), u64::from(burst));
+            self.rate[i] = (self.rate[i] * queued + s.pacing_rate * burst) / (queued + burst);
+        }
+        Some(Choice { subflow: i, from: queue.next, limit: burst })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DATA: Queue = Queue { una: 0, next: 0, end: 1 << 20, window_end: 1 << 20 };
+
+    fn subflow(queued: u32, pacing_rate: u64) -> Subflow {
+        Subflow { queued, pacing_rate, mss: 1000, usable: true, room: true, ..Subflow::default() }
+    }
+
+    #[test]
+    fn the_queue_that_drains_first_wins() {
+        // 100 kB at 10 MB/s drain in 10 ms, 50 kB at 1 MB/s in 50 ms.
+        let flows = [subflow(50_000, 1_000_000), subflow(100_000, 10_000_000)];
+        assert_eq!(Upstream::default().pick(&flows, &DATA), Some(Choice { subflow: 1, from: 0, limit: Upstream::BURST }));
+    }
+
+    #[test]
+    fn a_full_buffer_of_the_chosen_one_stops_everything() {
+        let flows = [subflow(50_000, 1_000_000), Subflow { room: false, ..subflow(0, 1_000_000) }];
+        assert_eq!(Upstream::default().pick(&flows, &DATA), None);
+    }
+
+    #[test]
+    fn the_rate_is_an_average_over_bytes() {
+        let mut s = Upstream::default();
+        s.pick(&[subflow(0, 1_000_000)], &DATA);
+        assert_eq!(s.rate[0], 1_000_000);
+        // 65428 bytes queued at the old rate and a burst of as many at three times the rate: twice the rate.
+        s.pick(&[subflow(Upstream::BURST, 3_000_000)], &DATA);
+        assert_eq!(s.rate[0], 2_000_000);
+    }
+
+    #[test]
+    fn backup_only_without_an_active_one() {
+        let backup = Subflow { backup: true, ..subflow(0, 1_000_000) };
+        assert_eq!(Upstream::default().pick(&[subflow(900_000, 1_000), backup], &DATA).map(|c| c.subflow), Some(0));
+        let gone = Subflow { usable: false, ..subflow(0, 1_000) };
+        assert_eq!(Upstream::default().pick(&[gone, backup], &DATA).map(|c| c.subflow), Some(1));
+    }
+
+    #[test]
+    fn bursts_end_with_the_window_of_the_peer() {
+        assert_eq!(Upstream::default().pick(&[subflow(0, 1)], &Queue { window_end: 500, ..DATA }).map(|c| c.limit), Some(500));
+    }
+}
