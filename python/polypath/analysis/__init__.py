@@ -1,0 +1,30 @@
+"""Analysis maps tables to tables: bounds, what limited a flow, confidence, published beside measured, claims. Never touches the disk."""
+
+from ._baselines import gains, single_paths
+from ._bounds import flow_bounds, max_goodput, path_bounds
+from ._claims import ClaimResult, Evidence, Verdict, evaluate, select
+from ._limits import limits
+from ._network import Path, paths
+from ._published import beside
+from ._statistics import half_width, jain, summarise, transient
+
+__all__ = [
+    "ClaimResult",
+    "Evidence",
+    "Path",
+    "Verdict",
+    "beside",
+    "evaluate",
+    "flow_bounds",
+    "gains",
+    "half_width",
+    "jain",
+    "limits",
+    "max_goodput",
+    "path_bounds",
+    "paths",
+    "select",
+    "single_paths",
+    "summarise",
+    "transient",
+]

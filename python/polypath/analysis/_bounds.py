@@ -1,0 +1,158 @@
+"""The highest goodput that the links and the framing allow, so that every result stands beside what was possible.
+
+A link carries frames of IP length plus framing; of each frame only the payload is goodput. With equal segments on all paths this is the
+maximum flow of the graph restricted to the paths in use; with unequal segments (another MTU on one path) it is the linear programme below,
+of which the maximum flow is a special case. Acknowledgements, handshakes and retransmissions are not subtracted: a bound, never reached
+from above by more than a queue that was already full when the window began.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+from scipy.optimize import linprog
+
+from ._network import Hop, Path, Scenario, paths
+
+UNLIMITED = float("inf")
+
+
+def path_bounds(scenario: Scenario) -> pd.DataFrame:
+    """A row a path: what it could carry alone, and which link limits it.
+
+    Columns: flow, path (from 0), source, destination, hops, payload_bytes, packet_bytes, bottleneck, alone_mbps.
+    """
+    rows = []
+    for flow in scenario["flows"]:
+        for index, path in enumerate(paths(scenario, flow)):
+            goodput, hop = _alone(path, _window(scenario, flow))
+            rows.append(
+                {
+                    "flow": flow["name"],
+                    "path": index,
+                    "source": path.source,
+                    "destination": path.destination,
+                    "hops": " , ".join(hop.link for hop in path.hops),
+                    "payload_bytes": path.payload,
+                    "packet_bytes": path.packet,
+                    "bottleneck": hop.name if hop else "",
+                    "alone_mbps": goodput / 1e6,
+                }
+            )
+    columns = ["flow", "path", "source", "destination", "hops", "payload_bytes", "packet_bytes", "bottleneck", "alone_mbps"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def flow_bounds(scenario: Scenario) -> pd.DataFrame:
+    """A row a flow: the highest goodput with every other flow silent (`bound_mbps`), and of all flows together (`bound_all_mbps`)."""
+    taken = {flow["name"]: paths(scenario, flow) for flow in scenario["flows"]}
+    windows = {flow["name"]: _window(scenario, flow) for flow in scenario["flows"]}
+    everything = max_goodput([path for each in taken.values() for path in each], _span(list(windows.values())))
+    return pd.DataFrame(
+        [
+            {
+                "flow": name,
+                "bound_mbps": max_goodput(each, windows[name]) / 1e6,
+                "bound_all_mbps": everything / 1e6,
+                "paths": len(each),
+            }
+            for name, each in taken.items()
+        ],
+        columns=["flow", "bound_mbps", "bound_all_mbps", "paths"],
+    )
+
+
+def max_goodput(chosen: Sequence[Path], window: tuple[int, int]) -> float:
+    """Largest sum of goodputs in bit/s over these paths; infinite if some path has no rate limit, 0 without a path."""
+    limits: dict[tuple[str, bool, int], tuple[float, dict[int, float]]] = {}
+    limited = [False] * len(chosen)
+    for index, path in enumerate(chosen):
+        for hop in path.hops:
+            for place, rate, per_payload in _stages(hop, path, window):
+                capacity, uses = limits.setdefault((hop.link, hop.a_to_b, place), (rate, {}))
+                uses[index] = per_payload
+                limited[index] = True
+    if not chosen:
+        return 0.0
+    if not all(limited):
+        return UNLIMITED
+    # In Mbit/s, so that the solver sees numbers near one.
+    matrix = [[uses.get(index, 0.0) for index in range(len(chosen))] for _, uses in limits.values()]
+    solved = linprog([-1.0] * len(chosen), A_ub=matrix, b_ub=[capacity / 1e6 for capacity, _ in limits.values()], method="highs")
+    return float(-solved.fun) * 1e6
+
+
+def _alone(path: Path, window: tuple[int, int]) -> tuple[float, Hop | None]:
+    best, at = UNLIMITED, None
+    for hop in path.hops:
+        for _, rate, per_payload in _stages(hop, path, window):
+            if rate / per_payload < best:
+                best, at = rate / per_payload, hop
+    return best, at
+
+
+def _stages(hop: Hop, path: Path, window: tuple[int, int]) -> list[tuple[int, float, float]]:
+    """Each transmitter on a hop: its place in the chain, its mean rate in bit/s, and the framed bits it spends per bit of this path's goodput.
+
+    What is lost after a transmitter has been paid for there already; spans in which the link is down carry nothing.
+    """
+    stages = []
+    for place, element in enumerate(hop.elements):
+        if element["kind"] != "rate":
+            continue
+        rate = _mean_rate(element, window) * _up_share(hop.elements, window)
+        frame = path.packet + int(element.get("framing_bytes", 14))
+        survive = 1.0
+        for later in hop.elements[place + 1 :]:
+            survive *= 1.0 - _mean_loss(later)
+        stages.append((place, rate, frame / (path.payload * survive) if survive > 0 else UNLIMITED))
+    return stages
+
+
+def _mean_rate(element: Mapping[str, Any], window: tuple[int, int]) -> float:
+    """Rate averaged over the window, from its changes."""
+    start, end = window
+    total, now, rate = 0.0, start, float(element["bits_per_s"])
+    for change in element.get("changes", ()):
+        at = int(change["at_ns"])
+        if at > now:
+            total += rate * (min(at, end) - now)
+            now = min(at, end)
+        rate = float(change["to"])
+    return (total + rate * (end - now)) / (end - start)
+
+
+def _up_share(elements: Sequence[Mapping[str, Any]], window: tuple[int, int]) -> float:
+    start, end = window
+    down = 0
+    for element in elements:
+        if element["kind"] == "down":
+            down += sum(max(0, min(end, to) - max(start, since)) for since, to in element["spans_ns"])
+    return max(0.0, 1.0 - down / (end - start))
+
+
+def _mean_loss(element: Mapping[str, Any]) -> float:
+    """Long-run share of packets that a loss element drops; one that changes or drops numbered packets counts as none, as a bound must."""
+    if element["kind"] != "loss" or element.get("changes"):
+        return 0.0
+    if element["model"] == "bernoulli":
+        return float(element["probability"])
+    if element["model"] == "gilbert_elliott":
+        leave, back = float(element["good_to_bad"]), float(element["bad_to_good"])
+        bad = leave / (leave + back) if leave + back > 0 else 0.0
+        return bad * float(element["loss_bad"]) + (1.0 - bad) * float(element["loss_good"])
+    return 0.0
+
+
+def _window(scenario: Scenario, flow: Mapping[str, Any]) -> tuple[int, int]:
+    """The flow's window in simulated time; the handshake's few milliseconds are ignored."""
+    start = int(flow.get("start_ns", 0))
+    since, until = (int(edge) for edge in flow["window_ns"])
+    end = min(start + until, max(int(scenario["duration_ns"]), start + since + 1))
+    return start + since, max(end, start + since + 1)
+
+
+def _span(windows: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    return min((start for start, _ in windows), default=0), max((end for _, end in windows), default=1)

@@ -1,0 +1,249 @@
+"""Claims decided on the tables: each holds, does not hold or was not measured, with the numbers that decide it.
+
+A comparison counts only if it is larger than what repetition alone would give: `apart`, and the confidence interval of the difference.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import pairwise
+from typing import Any
+
+import pandas as pd
+
+from ._published import beside
+from ._statistics import difference_half_width, half_width, summarise
+
+
+class Verdict(StrEnum):
+    HOLDS = "holds"
+    FAILS = "does not hold"
+    NOT_MEASURED = "not measured"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimResult:
+    """One claim with its verdict, a sentence of why, and the table of numbers behind it."""
+
+    id: str
+    sentence: str
+    source: str | None
+    verdict: Verdict
+    why: str
+    rule: str
+    """The check in words."""
+    numbers: pd.DataFrame = field(default_factory=pd.DataFrame)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """The tables a claim may read. `published` is the study's published section with its table read."""
+
+    runs: pd.DataFrame
+    series: pd.DataFrame
+    published: pd.DataFrame | None = None
+    keys: Sequence[str] = ()
+    published_where: Mapping[str, Any] = field(default_factory=dict)
+    compare: Mapping[str, str] = field(default_factory=dict)
+    parameters: Sequence[str] = ()
+    """Columns that part the cells: experiment, flow and the parameters of the matrix."""
+
+
+def select(table: pd.DataFrame, where: Mapping[str, Any]) -> pd.DataFrame:
+    """Rows whose columns have these values, or one of several; values are compared as text, so 1 and "1" are one. A column that is missing
+    selects nothing."""
+    for column, wanted in where.items():
+        if column not in table:
+            return table.iloc[0:0]
+        several = isinstance(wanted, Sequence) and not isinstance(wanted, str)
+        table = table[table[column].astype(str).isin([str(value) for value in (wanted if several else (wanted,))])]
+    return table
+
+
+def evaluate(claims: Sequence[Any], evidence: Evidence) -> list[ClaimResult]:
+    """Every claim of a study in its order."""
+    deciders = {"order": _order, "above": _above, "below": _below, "within": _within, "between": _between, "varies": _varies}
+    results = []
+    for claim in claims:
+        verdict, why, rule, numbers = deciders[claim.check.kind](claim, evidence)
+        results.append(
+            ClaimResult(id=claim.id, sentence=claim.sentence, source=claim.source, verdict=verdict, why=why, rule=rule, numbers=numbers)
+        )
+    return results
+
+
+Decision = tuple[Verdict, str, str, pd.DataFrame]
+
+
+def _order(claim: Any, evidence: Evidence) -> Decision:
+    check, runs = claim.check, select(evidence.runs, claim.where)
+    rule = f"{claim.metric}: " + " > ".join(str(value) for value in check.of) + _apart(check.apart)
+    groups = {str(value): _values(select(runs, {check.by: value}), claim.metric) for value in check.of}
+    numbers = _means(groups, check.by, claim.metric)
+    missing = [name for name, values in groups.items() if not values]
+    if missing:
+        return Verdict.NOT_MEASURED, f"no runs of {', '.join(missing)}", rule, numbers
+    broken = []
+    for higher, lower in pairwise(groups):
+        clear, words = _compare(higher, groups[higher], lower, groups[lower], 1.0, float(check.apart))
+        if not clear:
+            broken.append(words)
+    if broken:
+        return Verdict.FAILS, "; ".join(broken), rule, numbers
+    return Verdict.HOLDS, " > ".join(f"{name} {_mean(values):.3f}" for name, values in groups.items()), rule, numbers
+
+
+def _above(claim: Any, evidence: Evidence) -> Decision:
+    return _beyond(claim, evidence, 1.0)
+
+
+def _below(claim: Any, evidence: Evidence) -> Decision:
+    return _beyond(claim, evidence, -1.0)
+
+
+def _beyond(claim: Any, evidence: Evidence, sign: float) -> Decision:
+    check, runs = claim.check, select(evidence.runs, claim.where)
+    rights = check.right if isinstance(check.right, tuple | list) else (check.right,)
+    left, left_name = _values(select(runs, check.left), claim.metric), _label(check.left)
+    word = "above" if sign > 0 else "below"
+    against = " and ".join(_label(right) for right in rights)
+    scale = "" if check.factor == 1.0 else f"{check.factor:g} x "
+    rule = f"{claim.metric} of {left_name} {word} {scale}{against}{_apart(check.apart)}"
+    groups = {left_name: left}
+    groups.update({_label(right): [float(right)] if _is_number(right) else _values(select(runs, right), claim.metric) for right in rights})
+    numbers = _means(groups, "cells", claim.metric)
+    missing = [name for name, values in groups.items() if not values]
+    if missing:
+        return Verdict.NOT_MEASURED, f"no runs of {', '.join(missing)}", rule, numbers
+    outcomes = [
+        _compare(left_name, left, _label(right), groups[_label(right)], check.factor, float(check.apart), sign=sign) for right in rights
+    ]
+    failing = [words for clear, words in outcomes if not clear]
+    if failing:
+        return Verdict.FAILS, "; ".join(failing), rule, numbers
+    return Verdict.HOLDS, "; ".join(words for _, words in outcomes), rule, numbers
+
+
+def _within(claim: Any, evidence: Evidence) -> Decision:
+    check = claim.check
+    metric = evidence.compare.get(check.published, claim.metric)
+    rule = f"every {metric} within {100 * float(check.of):g} % of the published {check.published}"
+    if evidence.published is None or check.published not in evidence.published:
+        return Verdict.NOT_MEASURED, f"the study has no published column {check.published}", rule, pd.DataFrame()
+    runs = select(select(evidence.runs, evidence.published_where), claim.where)
+    numbers = beside(runs, evidence.published, evidence.keys, {check.published: metric})
+    if numbers.empty or bool(numbers["measured"].isna().all()):
+        return Verdict.NOT_MEASURED, "no cell of the published table was run", rule, numbers
+    absent = numbers[numbers["measured"].isna()]
+    known = numbers[numbers["measured"].notna()]
+    far = known[known["deviation"].abs() > float(check.of)]
+    named = [
+        f"{_cell(row, evidence.keys)} {row['measured']:.2f} against {row['published']:.2f} ({row['deviation']:+.1%})"
+        for _, row in (far if len(far) else known).iterrows()
+    ]
+    if len(far):
+        return Verdict.FAILS, f"{len(far)} of {len(known)} cells further away: " + "; ".join(named), rule, numbers
+    if len(absent):
+        return Verdict.NOT_MEASURED, "not run: " + ", ".join(_cell(row, evidence.keys) for _, row in absent.iterrows()), rule, numbers
+    return Verdict.HOLDS, "; ".join(named), rule, numbers
+
+
+def _between(claim: Any, evidence: Evidence) -> Decision:
+    check = claim.check
+    low = -math.inf if check.low is None else check.low
+    high = math.inf if check.high is None else check.high
+    rule = f"every {claim.metric} " + (
+        f"at least {low:g}" if check.high is None else f"at most {high:g}" if check.low is None else f"from {low:g} to {high:g}"
+    )
+    runs = select(evidence.runs, claim.where)
+    cells = summarise(runs, list(evidence.parameters) or ["key"], [claim.metric]) if len(runs) else runs
+    if not len(cells) or bool(cells[claim.metric].isna().all()):
+        return Verdict.NOT_MEASURED, "no such cells were run", rule, cells
+    outside = cells[~cells[claim.metric].between(low, high)]
+    if len(outside):
+        named = "; ".join(f"{_cell(row, evidence.parameters)} {row[claim.metric]:.3f}" for _, row in outside.iterrows())
+        return Verdict.FAILS, f"{len(outside)} of {len(cells)} cells outside: {named}", rule, cells
+    return Verdict.HOLDS, f"{len(cells)} cells, {cells[claim.metric].min():.3f} to {cells[claim.metric].max():.3f}", rule, cells
+
+
+def _varies(claim: Any, evidence: Evidence) -> Decision:
+    check = claim.check
+    bound = float(check.more_than)
+    rule = f"coefficient of variation of {check.series} above {bound:.3g} for each {', '.join(check.by)}"
+    series = select(evidence.series, claim.where)
+    if not len(series) or check.series not in series or any(column not in series for column in check.by):
+        return Verdict.NOT_MEASURED, f"no series of {check.series} was kept", rule, pd.DataFrame()
+    rows = []
+    for values, group in series.groupby(list(check.by), sort=False):
+        column = group[check.series].astype(float)
+        rows.append(
+            {
+                **dict(zip(check.by, values if isinstance(values, tuple) else (values,), strict=True)),
+                "mean": column.mean(),
+                "minimum": column.min(),
+                "maximum": column.max(),
+                "variation": column.std() / column.mean() if column.mean() else 0.0,
+            }
+        )
+    numbers = pd.DataFrame(rows)
+    still = numbers[~(numbers["variation"] > bound)]
+    if len(still):
+        named = "; ".join(f"{_cell(row, check.by)} {row['variation']:.1%}" for _, row in still.iterrows())
+        return Verdict.FAILS, f"nearly constant: {named}", rule, numbers
+    least, most = numbers["variation"].min(), numbers["variation"].max()
+    return Verdict.HOLDS, f"coefficient of variation {least:.0%} to {most:.0%} over {len(numbers)} groups", rule, numbers
+
+
+def _compare(
+    left_name: str, left: list[float], right_name: str, right: list[float], factor: float, apart: float, *, sign: float = 1.0
+) -> tuple[bool, str]:
+    """Whether left is clearly above (sign 1) or below (sign -1) factor * right, and the sentence that says so."""
+    a, b = _mean(left), factor * _mean(right)
+    gap = sign * (a - b)
+    noise = difference_half_width(left, [factor * value for value in right])
+    clear = gap > apart * abs(b) and gap > noise
+    wanted, other = (">", "<") if sign > 0 else ("<", ">")
+    relation = wanted if clear else other if -gap > max(apart * abs(b), noise) else "≈"
+    scaled = right_name if factor == 1.0 or _is_text_number(right_name) else f"{factor:g} x {right_name}"
+    return clear, f"{left_name} {a:.3f} {relation} {scaled} {b:.3f} ({(a - b) / b if b else math.nan:+.2%})"
+
+
+def _means(groups: Mapping[str, list[float]], name: str, metric: str) -> pd.DataFrame:
+    rows = [
+        {name: label, "n": len(values), metric: _mean(values) if values else math.nan, "ci": half_width(values)}
+        for label, values in groups.items()
+    ]
+    return pd.DataFrame(rows, columns=[name, "n", metric, "ci"])
+
+
+def _values(table: pd.DataFrame, metric: str) -> list[float]:
+    return [float(value) for value in table[metric].dropna()] if metric in table else []
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _label(where: Any) -> str:
+    if _is_number(where):
+        return f"{float(where):g}"
+    return ", ".join("/".join(str(v) for v in value) if isinstance(value, tuple | list) else str(value) for value in where.values())
+
+
+def _cell(row: pd.Series, keys: Sequence[str]) -> str:
+    return " ".join(str(row[key]) for key in keys if key in row)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float)
+
+
+def _is_text_number(text: str) -> bool:
+    return text.replace(".", "", 1).lstrip("-").isdigit()
+
+
+def _apart(share: Any) -> str:
+    return f", by more than {float(share):.2%}" if float(share) else ""

@@ -1,0 +1,88 @@
+"""What held a flow below its bound, from the endpoints' counters and never from the look of a curve.
+
+Each share below is time over the life of the connection. They may overlap (one subflow limited by its congestion window while another
+rests), so the verdict names the largest and the table keeps them all.
+"""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+
+LINKS_FULL = 0.98
+"""Share of the bound from which the links themselves are the answer: the rest is the handshake and the first round trips."""
+WORTH_NAMING = 0.05
+"""Share of the time below which a counter explains nothing."""
+
+CAUSES = ["application", "receive_window", "send_buffer", "congestion_window", "scheduler"]
+
+
+def limits(runs: pd.DataFrame, subflows: pd.DataFrame) -> pd.DataFrame:
+    """A row a run and flow: `share` of the bound, the time shares `<cause>_share`, the name `limited_by` and a sentence `why`.
+
+    `runs` needs key, flow, goodput_receiver_mbps, bound_mbps, lifetime_s, app_limited_s, rwnd_limited_s; `subflows` needs key, flow, busy_s,
+    rwnd_limited_s, sndbuf_limited_s, cwnd_limited_s, retransmissions, timeouts.
+    """
+    groups = {index: group for index, group in subflows.groupby(["key", "flow"], sort=False)}
+    empty = subflows.iloc[0:0]
+    rows = [_limit(run, groups.get((run["key"], run["flow"]), empty)) for _, run in runs.iterrows()]
+    columns = ["key", "flow", "share", *(f"{cause}_share" for cause in CAUSES), "losses", "timeouts", "limited_by", "why"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _limit(run: pd.Series, own: pd.DataFrame) -> dict[str, object]:
+    bound = float(run["bound_mbps"])
+    share = float(run["goodput_receiver_mbps"]) / bound if bound > 0 and math.isfinite(bound) else math.nan
+    life = float(run["lifetime_s"])
+    times = _times(run, own, life)
+    losses, timeouts = int(own["retransmissions"].sum()), int(own["timeouts"].sum())
+    name = _name(share, times, life)
+    row: dict[str, object] = {"key": run["key"], "flow": run["flow"], "share": share}
+    row.update({f"{cause}_share": times[cause] for cause in CAUSES})
+    row.update(losses=losses, timeouts=timeouts, limited_by=name, why=_sentence(name, share, times, losses, timeouts))
+    return row
+
+
+def _times(run: pd.Series, own: pd.DataFrame, life: float) -> dict[str, float]:
+    if not life > 0 or own.empty:
+        return dict.fromkeys(CAUSES, 0.0)
+    application = min(1.0, float(run["app_limited_s"]) / life)
+    meta_window = min(1.0, float(run["rwnd_limited_s"]) / life)
+    mean = own[["busy_s", "rwnd_limited_s", "sndbuf_limited_s", "cwnd_limited_s"]].mean() / life
+    # A subflow that rests while the connection has data and room at the peer was not chosen: that is the scheduler.
+    resting = max(0.0, 1.0 - float(mean["busy_s"]) - application - meta_window) if len(own) > 1 else 0.0
+    return {
+        "application": application,
+        "receive_window": max(meta_window, float(mean["rwnd_limited_s"])),
+        "send_buffer": float(mean["sndbuf_limited_s"]),
+        "congestion_window": float(mean["cwnd_limited_s"]),
+        "scheduler": resting,
+    }
+
+
+def _name(share: float, times: dict[str, float], life: float) -> str:
+    if not life > 0:
+        return "not connected"
+    if share >= LINKS_FULL:
+        return "links"
+    cause = max(CAUSES, key=lambda each: times[each])
+    return cause.replace("_", " ") if times[cause] >= WORTH_NAMING else "not explained"
+
+
+def _sentence(name: str, share: float, times: dict[str, float], losses: int, timeouts: int) -> str:
+    if name == "not connected":
+        return "the connection was never established"
+    if name == "links":
+        return f"the links: {share:.1%} of what they can carry"
+    if name == "not explained":
+        return "no counter accounts for 5 % of the time or more"
+    spent = times[name.replace(" ", "_")]
+    lost = "no losses" if losses == 0 else f"{losses} retransmissions" + (f", {timeouts} timeouts" if timeouts else "")
+    return {
+        "application": f"the application had nothing to send for {spent:.0%} of the time",
+        "receive window": f"the peer's receive window, {spent:.0%} of the time",
+        "send buffer": f"the send buffer, {spent:.0%} of the time",
+        "congestion window": f"the congestion window was full {spent:.0%} of the time ({lost})",
+        "scheduler": f"subflows rested {spent:.0%} of the time with data waiting: the scheduler chose others",
+    }[name]

@@ -1,0 +1,170 @@
+"""What a scenario's graph says before anything runs: the links in order that each subflow of each flow takes, and their sizes.
+
+Reads the scenario as data (the dict that the engines get); never runs anything, never touches the disk.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Scenario = Mapping[str, Any]
+
+IPV4_HEADER = 20
+IPV6_HEADER = 40
+TCP_HEADER = 20
+TIMESTAMPS_OPTION = 12
+"""RFC 7323 section 3: ten bytes, padded by two to a multiple of four."""
+DSS_OPTION = {"v0": 20, "v1": 24}
+"""Bytes of the DSS option (RFC 8684 section 3.3) on a data segment that also carries a DATA_ACK: v0 sends 32-bit sequence numbers, v1 a
+64-bit data sequence number and a 32-bit DATA_ACK. Both leave the checksum out, as is usual."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hop:
+    """One direction of one link."""
+
+    link: str
+    a_to_b: bool
+    elements: Sequence[Mapping[str, Any]]
+    sender: str
+    receiver: str
+    sender_mtu: int
+    receiver_mtu: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.sender} → {self.receiver} ({self.link})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Path:
+    """What one subflow takes from the client to the server."""
+
+    flow: str
+    source: str
+    destination: str
+    hops: tuple[Hop, ...]
+    payload: int
+    """Payload bytes of a full segment."""
+    packet: int
+    """IP length of a full segment."""
+
+
+def hops(scenario: Scenario) -> Iterator[Hop]:
+    """Every direction of every link, in the order of the study."""
+    for link in scenario["links"]:
+        for a_to_b in (True, False):
+            sender, receiver = (link["a"], link["b"]) if a_to_b else (link["b"], link["a"])
+            yield Hop(
+                link=link["name"],
+                a_to_b=a_to_b,
+                elements=tuple(link.get("a_to_b" if a_to_b else "b_to_a", ())),
+                sender=sender["node"],
+                receiver=receiver["node"],
+                sender_mtu=int(sender.get("mtu", 1500)),
+                receiver_mtu=int(receiver.get("mtu", 1500)),
+            )
+
+
+def addresses(scenario: Scenario, node: str) -> list[str]:
+    """The addresses of a node: those of its links in the order of the links, then its own."""
+    found = [end["address"] for link in scenario["links"] for end in (link["a"], link["b"]) if end["node"] == node]
+    own = [address for entry in scenario["nodes"] if entry["name"] == node for address in entry.get("addresses", ())]
+    return found + [address for address in own if address not in found]
+
+
+def paths(scenario: Scenario, flow: Mapping[str, Any]) -> list[Path]:
+    """The paths that the subflows of `flow` take, without duplicates; in the order in which an endpoint opens them."""
+    clients = addresses(scenario, flow["client"])
+    servers = addresses(scenario, flow["server"])
+    first = (flow.get("client_address") or clients[0], flow.get("server_address") or servers[0])
+    pairs = [first]
+    if flow.get("transport") == "mptcp":
+        manager = flow.get("mptcp", {}).get("path_manager") or {"kind": "fullmesh"}
+        if manager["kind"] == "fullmesh":
+            pairs += [(source, destination) for source in clients for destination in servers]
+        elif manager["kind"] == "endpoints":
+            pairs += [(endpoint["address"], first[1]) for endpoint in manager["addresses"]]
+    found = []
+    for source, destination in dict.fromkeys(pairs):
+        route = _route(scenario, flow, source, destination)
+        if route:
+            found.append(_path(scenario, flow, source, destination, route))
+    return found
+
+
+def _path(scenario: Scenario, flow: Mapping[str, Any], source: str, destination: str, route: tuple[Hop, ...]) -> Path:
+    largest = min(min(hop.sender_mtu for hop in route), route[-1].receiver_mtu)
+    for hop in route:
+        largest = min([largest, *(int(e["bytes"]) for e in hop.elements if e["kind"] == "mtu")])
+    header = (IPV6_HEADER if ipaddress.ip_address(source).version == 6 else IPV4_HEADER) + TCP_HEADER
+    if _timestamps(scenario, flow["client"]) and _timestamps(scenario, flow["server"]):
+        header += TIMESTAMPS_OPTION
+    if flow.get("transport") == "mptcp":
+        header += DSS_OPTION[flow.get("mptcp", {}).get("profile", "v1")]
+    return Path(flow=flow["name"], source=source, destination=destination, hops=route, payload=largest - header, packet=largest)
+
+
+def _timestamps(scenario: Scenario, node: str) -> bool:
+    for entry in scenario["nodes"]:
+        if entry["name"] == node:
+            return bool(int(entry.get("sysctl", {}).get("net.ipv4.tcp_timestamps", 1)))
+    return True
+
+
+def _route(scenario: Scenario, flow: Mapping[str, Any], source: str, destination: str) -> tuple[Hop, ...]:
+    """The fixed route if the flow names one, else the fewest links that leave by the link owning `source`; ties go to the earlier link."""
+    directed = list(hops(scenario))
+    for fixed in flow.get("routes", ()):
+        if (fixed["from"], fixed["to"]) == (source, destination):
+            return _along(directed, flow["client"], fixed["via"])
+    routers = {node["name"] for node in scenario["nodes"] if node.get("router")}
+    owning = _link_of(scenario, flow["client"], source)
+    target = _owner(scenario, destination)
+    reached: dict[str, tuple[Hop, ...]] = {flow["client"]: ()}
+    waiting = deque([flow["client"]])
+    while waiting:
+        node = waiting.popleft()
+        if node == target:
+            return reached[node]
+        if node != flow["client"] and node not in routers:
+            continue
+        for hop in directed:
+            leaves_by_source = node != flow["client"] or owning is None or hop.link == owning
+            if hop.sender == node and hop.receiver not in reached and leaves_by_source:
+                reached[hop.receiver] = (*reached[node], hop)
+                waiting.append(hop.receiver)
+    return ()
+
+
+def _along(directed: Sequence[Hop], start: str, via: Sequence[str]) -> tuple[Hop, ...]:
+    node, route = start, []
+    for name in via:
+        hop = next((hop for hop in directed if hop.link == name and hop.sender == node), None)
+        if hop is None:
+            return ()
+        route.append(hop)
+        node = hop.receiver
+    return tuple(route)
+
+
+def _link_of(scenario: Scenario, node: str, address: str) -> str | None:
+    for link in scenario["links"]:
+        if any(end["node"] == node and end["address"] == address for end in (link["a"], link["b"])):
+            return str(link["name"])
+    return None
+
+
+def _owner(scenario: Scenario, address: str) -> str | None:
+    for link in scenario["links"]:
+        for end in (link["a"], link["b"]):
+            if end["address"] == address:
+                return str(end["node"])
+    for node in scenario["nodes"]:
+        if address in node.get("addresses", ()):
+            return str(node["name"])
+    return None

@@ -1,0 +1,73 @@
+"""Means with confidence intervals, fairness and transients. Tables in, tables or numbers out."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+
+import pandas as pd
+from scipy import stats
+
+CONFIDENCE = 0.95
+
+
+def jain(values: Sequence[float]) -> float:
+    """Jain's index (Jain, Chiu, Hawe 1984): 1 when all are equal, 1/n when one has everything."""
+    squares = sum(value * value for value in values)
+    return math.nan if not values or squares == 0 else sum(values) ** 2 / (len(values) * squares)
+
+
+def half_width(values: Sequence[float], confidence: float = CONFIDENCE) -> float:
+    """Half the width of the confidence interval of the mean, by Student's t; not a number for fewer than two values."""
+    n = len(values)
+    if n < 2:
+        return math.nan
+    spread = statistics.stdev(values)
+    return float(stats.t.ppf((1 + confidence) / 2, n - 1)) * spread / math.sqrt(n)
+
+
+def difference_half_width(left: Sequence[float], right: Sequence[float], confidence: float = CONFIDENCE) -> float:
+    """Half the width of the interval of mean(left) - mean(right), by Welch's t; 0 if either is a single value (nothing known of its spread)."""
+    if len(left) < 2 or len(right) < 2:
+        return 0.0
+    a, b = statistics.variance(left) / len(left), statistics.variance(right) / len(right)
+    if a + b == 0:
+        return 0.0
+    freedom = (a + b) ** 2 / (a**2 / (len(left) - 1) + b**2 / (len(right) - 1))
+    return float(stats.t.ppf((1 + confidence) / 2, freedom)) * math.sqrt(a + b)
+
+
+def summarise(table: pd.DataFrame, by: Sequence[str], metrics: Sequence[str], confidence: float = CONFIDENCE) -> pd.DataFrame:
+    """A row a group in order of first appearance: n, and for each metric its mean under its own name and `<metric>_ci` beside it.
+
+    Missing values are left out of the means; a group's `n` counts its rows.
+    """
+    rows = []
+    for values, group in table.groupby(list(by), sort=False, dropna=False):
+        row = dict(zip(by, values if isinstance(values, tuple) else (values,), strict=True))
+        row["n"] = len(group)
+        for metric in metrics:
+            known = [float(value) for value in group[metric].dropna()] if metric in group else []
+            row[metric] = sum(known) / len(known) if known else math.nan
+            row[f"{metric}_ci"] = half_width(known, confidence)
+        rows.append(row)
+    columns = [*by, "n", *(name for metric in metrics for name in (metric, f"{metric}_ci"))]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def transient(time_s: Sequence[float], rate: Sequence[float], window_s: float = 1.0, tolerance: float = 0.10) -> float:
+    """First time after which a moving mean of `rate` stays within `tolerance` of the mean of the whole; not a number if it never settles.
+
+    `time_s` are the ends of equal intervals; the moving mean looks back over `window_s`.
+    """
+    if len(rate) == 0:
+        return math.nan
+    step = time_s[0] if len(time_s) == 1 else (time_s[-1] - time_s[0]) / (len(time_s) - 1)
+    width = max(1, round(window_s / step)) if step > 0 else 1
+    moving = pd.Series(list(rate), dtype=float).rolling(width).mean().iloc[width - 1 :]
+    target = sum(rate) / len(rate)
+    off = [index for index, value in moving.items() if abs(value - target) > tolerance * abs(target)]
+    if not len(moving) or (off and off[-1] == len(rate) - 1):
+        return math.nan
+    return float(time_s[0] if not off and width == 1 else time_s[off[-1] + 1] if off else time_s[width - 1])

@@ -1,0 +1,107 @@
+"""Each kind of check, holding, failing and unmeasured."""
+
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+
+from polypath.analysis import Evidence, Verdict, evaluate, select
+
+GOODPUT = "goodput_receiver_mbps"
+
+
+def claim(check, **more):
+    base = {"id": "x", "sentence": "s", "source": None, "metric": GOODPUT, "where": {}}
+    return SimpleNamespace(**(base | more), check=SimpleNamespace(**check))
+
+
+def evidence(values, **more):
+    rows = [{"experiment": "v0", "cc": cc, "seed": seed, GOODPUT: value} for cc, each in values.items() for seed, value in enumerate(each)]
+    return Evidence(**({"runs": pd.DataFrame(rows), "series": pd.DataFrame(), "parameters": ["experiment", "cc"]} | more))
+
+
+def decide(check, values, **more):
+    return evaluate([claim(check, **more)], evidence(values))[0]
+
+
+ORDER = {"kind": "order", "by": "cc", "of": ("cubic", "lia", "wvegas"), "apart": 0.01}
+
+
+def test_order_holds_when_each_is_clearly_higher_than_the_next():
+    got = decide(ORDER, {"wvegas": [6.0], "lia": [9.0], "cubic": [9.9]})
+    assert got.verdict is Verdict.HOLDS
+    assert list(got.numbers["cc"]) == ["cubic", "lia", "wvegas"]
+
+
+def test_a_tie_breaks_an_order():
+    got = decide(ORDER, {"wvegas": [6.0], "lia": [9.0], "cubic": [9.05]})
+    assert got.verdict is Verdict.FAILS
+    assert "cubic 9.050 ≈ lia 9.000" in got.why
+
+
+def test_a_difference_within_the_confidence_interval_is_a_tie():
+    noisy = {"wvegas": [6.0, 6.0, 6.0], "lia": [8.0, 9.0, 10.0], "cubic": [8.6, 9.6, 10.6]}
+    got = decide(ORDER, noisy)
+    assert got.verdict is Verdict.FAILS
+    assert "cubic 9.600 ≈ lia 9.000" in got.why
+
+
+def test_an_order_with_an_absent_cell_is_not_measured():
+    got = decide(ORDER, {"lia": [9.0], "cubic": [9.9]})
+    assert got.verdict is Verdict.NOT_MEASURED
+    assert "wvegas" in got.why
+
+
+def test_above_compares_with_every_selection():
+    check = {"kind": "above", "left": {"cc": "cubic"}, "right": ({"cc": "lia"}, {"cc": "wvegas"}), "factor": 1.0, "apart": 0.0}
+    assert decide(check, {"cubic": [9.0], "lia": [8.0], "wvegas": [7.0]}).verdict is Verdict.HOLDS
+    got = decide(check, {"cubic": [9.0], "lia": [9.5], "wvegas": [7.0]})
+    assert got.verdict is Verdict.FAILS
+    assert "cubic 9.000 < lia 9.500" in got.why
+
+
+def test_below_with_a_factor_and_with_a_number():
+    check = {"kind": "below", "left": {"cc": "wvegas"}, "right": {"cc": "lia"}, "factor": 0.9, "apart": 0.0}
+    assert decide(check, {"wvegas": [6.0], "lia": [9.0]}).verdict is Verdict.HOLDS
+    assert decide(check, {"wvegas": [8.5], "lia": [9.0]}).verdict is Verdict.FAILS
+    number = {"kind": "below", "left": {"cc": "wvegas"}, "right": 6.0, "factor": 1.0, "apart": 0.0}
+    assert decide(number, {"wvegas": [5.0]}).verdict is Verdict.HOLDS
+    assert decide(number, {"lia": [5.0]}).verdict is Verdict.NOT_MEASURED
+
+
+def test_within_compares_with_the_published_column_and_its_metric():
+    published = pd.DataFrame({"cc": ["lia", "cubic"], "table": [10.0, 8.0]})
+    check = claim({"kind": "within", "of": 0.1, "published": "table"})
+    tables = {"published": published, "keys": ["cc"], "compare": {"table": GOODPUT}}
+    assert evaluate([check], evidence({"lia": [9.5], "cubic": [8.1]}, **tables))[0].verdict is Verdict.HOLDS
+    far = evaluate([check], evidence({"lia": [9.5], "cubic": [9.0]}, **tables))[0]
+    assert far.verdict is Verdict.FAILS
+    assert "cubic 9.00 against 8.00 (+12.5%)" in far.why
+    assert evaluate([check], evidence({"lia": [9.5]}, **tables))[0].verdict is Verdict.NOT_MEASURED
+    assert evaluate([check], evidence({"lia": [9.5]}))[0].verdict is Verdict.NOT_MEASURED
+
+
+def test_between_names_the_cells_outside():
+    check = {"kind": "between", "low": 9.0, "high": None}
+    assert decide(check, {"lia": [9.1], "cubic": [9.2]}).verdict is Verdict.HOLDS
+    got = decide(check, {"lia": [8.1], "cubic": [9.2]})
+    assert got.verdict is Verdict.FAILS
+    assert "1 of 2 cells outside: v0 lia 8.100" in got.why
+    assert decide(check, {"lia": [9.1]}, where={"experiment": "v9"}).verdict is Verdict.NOT_MEASURED
+
+
+def test_varies_reads_the_series():
+    check = claim({"kind": "varies", "series": "cwnd", "by": ("cc",), "more_than": 0.05})
+    moving = pd.DataFrame({"cc": ["lia"] * 4, "cwnd": [10, 20, 10, 20]})
+    still = pd.DataFrame({"cc": ["lia"] * 4, "cwnd": [10, 10, 10, 10]})
+    runs = pd.DataFrame()
+    assert evaluate([check], Evidence(runs=runs, series=moving))[0].verdict is Verdict.HOLDS
+    assert evaluate([check], Evidence(runs=runs, series=still))[0].verdict is Verdict.FAILS
+    assert evaluate([check], Evidence(runs=runs, series=pd.DataFrame()))[0].verdict is Verdict.NOT_MEASURED
+
+
+@pytest.mark.parametrize("wanted", ["2", 2, (2, 3)])
+def test_selection_compares_as_text_so_numbers_and_words_meet(wanted):
+    table = pd.DataFrame({"n": [1, 2]})
+    assert list(select(table, {"n": wanted})["n"]) == [2]
+    assert select(table, {"absent": 1}).empty

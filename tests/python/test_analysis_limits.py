@@ -1,0 +1,44 @@
+"""What limited a flow follows from counters alone."""
+
+import pandas as pd
+import pytest
+
+from polypath.analysis import limits
+
+
+def run(**more):
+    row = {"key": "k", "flow": "c", "goodput_receiver_mbps": 50.0, "bound_mbps": 100.0, "lifetime_s": 10.0}
+    return pd.DataFrame([row | {"app_limited_s": 0.0, "rwnd_limited_s": 0.0} | more])
+
+
+def subflows(*rows):
+    base = {"key": "k", "flow": "c", "busy_s": 10.0, "rwnd_limited_s": 0.0, "sndbuf_limited_s": 0.0, "cwnd_limited_s": 0.0}
+    return pd.DataFrame([base | {"retransmissions": 0, "timeouts": 0} | row for row in rows])
+
+
+@pytest.mark.parametrize(
+    ("flow", "own", "name", "words"),
+    [
+        ({"goodput_receiver_mbps": 99.0}, [{}], "links", "99.0%"),
+        ({"app_limited_s": 6.0}, [{"busy_s": 4.0}], "application", "60%"),
+        ({"rwnd_limited_s": 7.0}, [{"cwnd_limited_s": 2.0}], "receive window", "70%"),
+        ({}, [{"rwnd_limited_s": 9.0}], "receive window", "90%"),
+        ({}, [{"sndbuf_limited_s": 5.0}], "send buffer", "50%"),
+        ({}, [{"cwnd_limited_s": 9.0, "retransmissions": 7, "timeouts": 2}], "congestion window", "7 retransmissions, 2 timeouts"),
+        ({}, [{"cwnd_limited_s": 8.0}], "congestion window", "no losses"),
+        ({}, [{}, {"busy_s": 0.0}], "scheduler", "50%"),
+        ({}, [{}], "not explained", "no counter"),
+        ({"lifetime_s": 0.0, "goodput_receiver_mbps": 0.0}, [], "not connected", "never"),
+    ],
+)
+def test_the_largest_counter_names_the_limit(flow, own, name, words):
+    own_table = subflows(*own) if own else subflows({}).iloc[0:0]
+    got = limits(run(**flow), own_table).iloc[0]
+    assert got["limited_by"] == name
+    assert words in got["why"]
+
+
+def test_resting_subflows_are_not_blamed_on_the_scheduler_when_the_application_rests():
+    got = limits(run(app_limited_s=9.0), subflows({"busy_s": 1.0}, {"busy_s": 1.0})).iloc[0]
+    assert got["limited_by"] == "application"
+    assert got["scheduler_share"] == pytest.approx(0.0)

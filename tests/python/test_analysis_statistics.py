@@ -1,0 +1,76 @@
+"""Means, intervals, fairness, transients and published values, against numbers computed by hand."""
+
+import math
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polypath.analysis import beside, gains, half_width, jain, summarise, transient
+
+
+def test_jain_of_equal_shares_is_one_and_of_one_winner_one_over_n():
+    assert jain([3.0, 3.0, 3.0]) == pytest.approx(1.0)
+    assert jain([5.0, 0.0, 0.0, 0.0]) == pytest.approx(0.25)
+    assert math.isnan(jain([0.0, 0.0]))
+
+
+@given(st.lists(st.floats(min_value=0.01, max_value=1e6), min_size=1, max_size=50))
+def test_jain_stays_between_one_over_n_and_one(values):
+    assert 1 / len(values) - 1e-9 <= jain(values) <= 1 + 1e-9
+
+
+def test_interval_of_three_values_uses_student_t_with_two_degrees():
+    # Mean 10, standard deviation 1, t(0.975, 2) = 4.302653.
+    assert half_width([9.0, 10.0, 11.0]) == pytest.approx(4.302653 / math.sqrt(3), rel=1e-6)
+    assert math.isnan(half_width([9.0]))
+    assert half_width([5.0, 5.0]) == 0.0
+
+
+def test_summary_keeps_the_order_of_the_cells_and_leaves_missing_values_out():
+    table = pd.DataFrame({"cc": ["olia", "lia", "olia"], "m": [1.0, 5.0, None]})
+    got = summarise(table, ["cc"], ["m", "absent"])
+    assert list(got["cc"]) == ["olia", "lia"]
+    assert list(got["m"]) == [1.0, 5.0]
+    assert list(got["n"]) == [2, 1]
+    assert got["absent"].isna().all()
+
+
+def test_transient_ends_where_the_moving_mean_stays_near_the_mean():
+    time = [0.1 * (index + 1) for index in range(100)]
+    # Nothing for 1 s, then 10: mean 9, the mean of the last second reaches 8.1 when nine of its ten samples are 10.
+    rate = [0.0] * 10 + [10.0] * 90
+    settled = transient(time, rate)
+    # 10 is further than 10 % above 9, so it never settles within 10 %.
+    assert math.isnan(settled)
+    gentle = [5.0] * 5 + [10.0] * 95
+    # Mean 9.75; the last second's mean is above 8.775 from the sample at which at most two fives remain in it.
+    assert transient(time, gentle) == pytest.approx(1.3)
+    assert transient(time, [4.0] * 100) == pytest.approx(1.0)
+
+
+def test_published_values_stand_beside_the_mean_with_their_deviation():
+    measured = pd.DataFrame({"cc": ["lia", "lia", "olia"], "goodput": [9.0, 11.0, 8.0]})
+    published = pd.DataFrame({"cc": ["lia", "olia", "cubic"], "table": [8.0, 10.0, 9.9], "text": [None, 16.0, None]})
+    got = beside(measured, published, ["cc"], {"table": "goodput", "text": "goodput"})
+    assert list(zip(got["cc"], got["column"], strict=True)) == [("lia", "table"), ("olia", "table"), ("olia", "text"), ("cubic", "table")]
+    assert list(got["deviation"])[:3] == pytest.approx([0.25, -0.2, -0.5])
+    assert math.isnan(got["measured"].iloc[3])
+    assert got["n"].iloc[3] == 0
+
+
+def test_gain_is_over_the_best_single_path():
+    runs = pd.DataFrame({"cc": ["lia"], "flow": ["c"], "goodput_receiver_mbps": [12.0]})
+    single = pd.DataFrame(
+        {
+            "cc": ["lia", "lia"],
+            "baseline_of": ["c", "c"],
+            "client_address": ["10.0.0.1", "192.168.0.1"],
+            "server_address": ["10.0.1.2"] * 2,
+            "goodput_receiver_mbps": [8.0, 6.0],
+        }
+    )
+    got = gains(runs, single, ["cc"]).iloc[0]
+    assert (got["best_single"], got["sum_single"], got["gain"]) == (8.0, 14.0, 1.5)
+    assert math.isnan(gains(runs, single.iloc[0:0], ["cc"])["gain"].iloc[0])
