@@ -1,1 +1,79 @@
-#![doc = "placeholder"]
+//! Link elements: a rate with its queue, delay, loss, MTU, outages.
+//!
+//! An element is a function of time: given a packet and the instant at which it arrives, it says at once when the packet
+//! leaves, or that it does not. That is possible because every element is either memoryless or first in first out, and
+//! because all later changes of its parameters are known when it is built. So nothing here waits, keeps packets or reads a
+//! clock, and a [`Chain`] of elements costs no event of its own.
+//!
+//! The one rule: an element sees packets in the order of their arrival. Every element but a reordering [`Delay`] keeps that
+//! order; behind a reordering one the caller sorts what leaves before handing it on (see [`Element::keeps_order`]).
+#![forbid(unsafe_code)]
+
+mod chain;
+mod delay;
+mod down;
+mod loss;
+mod meter;
+mod mtu;
+mod rate;
+mod schedule;
+
+pub use chain::{Chain, Element};
+pub use delay::Delay;
+pub use down::Down;
+pub use loss::Loss;
+pub use meter::Meter;
+pub use mtu::{Mtu, Oversize};
+pub use rate::{Limit, RateQueue, Sample};
+pub use schedule::Schedule;
+
+use polypath_base::Instant;
+use std::fmt;
+
+/// What an element sees of a packet.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Parcel {
+    /// Length of the IP packet, bytes.
+    pub len: u32,
+    /// Whether it carries payload: a pure acknowledgement does not.
+    pub payload: bool,
+    /// Don't Fragment.
+    pub df: bool,
+}
+
+/// What becomes of a packet.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It leaves the element at this time.
+    Pass(Instant),
+    Drop(Cause),
+    /// Dropped; its sender shall hear that at most `mtu` bytes pass (RFC 1191 section 4).
+    TooBig {
+        mtu: u32,
+    },
+    /// To be split into packets of at most `mtu` bytes, which then pass one by one.
+    Fragment {
+        mtu: u32,
+    },
+}
+
+/// Why a packet was dropped.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Cause {
+    QueueFull,
+    Loss,
+    Mtu,
+    Down,
+}
+
+/// Parameters that no element can have; the sentence says which and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invalid(pub String);
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Invalid {}

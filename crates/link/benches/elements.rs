@@ -1,0 +1,56 @@
+//! Cost of a packet's way through the elements of a link.
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use polypath_base::{Duration, Instant, Rate, Stream};
+use polypath_link::{Chain, Delay, Element, Limit, Loss, Meter, Parcel, RateQueue, Schedule};
+
+fn rate() -> Element {
+    Element::Rate(
+        RateQueue::new(Rate::from_bits_per_sec(100_000_000), Limit::Packets(100), 14, Schedule::none())
+            .expect("a rate of 100 Mbit/s is valid"),
+    )
+}
+
+fn delay(ms: u64, jitter_ms: u64) -> Element {
+    Element::Delay(Delay::new(
+        Duration::from_millis(ms),
+        Duration::from_millis(jitter_ms),
+        false,
+        Schedule::none(),
+        Stream::new(1, "delay"),
+    ))
+}
+
+fn loss() -> Element {
+    Element::Loss(Loss::bernoulli(0.01, vec![], Stream::new(1, "loss")).expect("1 % is a probability"))
+}
+
+/// A thousand packets, ten every 1.3 ms: slightly more than the rate lets through.
+fn packets(chain: &mut Chain, now: &mut Instant) {
+    for number in 0..1000 {
+        let parcel = Parcel { len: 1500, payload: true, df: true };
+        std::hint::black_box(chain.transit(*now, parcel));
+        if number % 10 == 9 {
+            *now += Duration::from_micros(1200);
+        }
+    }
+}
+
+fn elements(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("elements");
+    group.throughput(Throughput::Elements(1000));
+    let chains = [
+        ("rate", vec![rate()]),
+        ("rate_delay_meter", vec![rate(), delay(10, 0), Element::Meter(Meter::default())]),
+        ("loss_rate_jitter", vec![loss(), rate(), delay(10, 2)]),
+        ("three_hops", (0..3).flat_map(|_| [rate(), delay(3, 0), Element::Meter(Meter::default())]).collect()),
+    ];
+    for (name, elements) in chains {
+        let (mut chain, mut now) = (Chain::new(elements), Instant::ZERO);
+        group.bench_function(name, |bencher| bencher.iter(|| packets(&mut chain, &mut now)));
+    }
+    group.finish();
+}
+
+criterion_group!(benches, elements);
+criterion_main!(benches);

@@ -1,0 +1,96 @@
+//! Propagation delay, with or without jitter.
+
+use crate::{Schedule, Verdict};
+use polypath_base::{Duration, Instant, Stream};
+
+/// Holds each packet for `delay`, give or take up to `jitter` (uniform).
+#[derive(Clone, Debug)]
+pub struct Delay {
+    delay: Duration,
+    jitter: Duration,
+    reorder: bool,
+    /// When the last packet leaves: the next one does not leave earlier unless packets may overtake.
+    last: Instant,
+    changes: Schedule<Duration>,
+    stream: Stream,
+}
+
+impl Delay {
+    /// With `reorder`, a packet that draws a shorter delay overtakes, as in Linux's netem; without, it leaves together with
+    /// the one in front of it. A jitter above the delay is cut at zero: nothing leaves before it came.
+    pub fn new(delay: Duration, jitter: Duration, reorder: bool, changes: Schedule<Duration>, stream: Stream) -> Self {
+        Self { delay, jitter, reorder, last: Instant::ZERO, changes, stream }
+    }
+
+    #[inline]
+    pub fn transit(&mut self, at: Instant) -> Verdict {
+        if let Some(delay) = self.changes.advance(at) {
+            self.delay = delay;
+        }
+        let mut leaves = at + self.delay;
+        if self.jitter > Duration::ZERO {
+            // Uniform in [-jitter, +jitter), as netem without a distribution table; the difference saturates at zero.
+            let spread = Duration::from_nanos(self.stream.below(2 * self.jitter.as_nanos()));
+            leaves = at + ((self.delay + spread) - self.jitter);
+        }
+        if !self.reorder {
+            leaves = leaves.max(self.last);
+            self.last = leaves;
+        }
+        Verdict::Pass(leaves)
+    }
+
+    /// Whether a packet may overtake another.
+    pub fn reorders(&self) -> bool {
+        self.reorder
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    fn delay(jitter_ms: u64, reorder: bool, changes: Vec<(Instant, Duration)>) -> Delay {
+        let changes = Schedule::new(changes).unwrap();
+        Delay::new(Duration::from_millis(10), Duration::from_millis(jitter_ms), reorder, changes, Stream::new(1, "delay"))
+    }
+
+    fn leaves(verdict: Verdict) -> Instant {
+        match verdict {
+            Verdict::Pass(at) => at,
+            other => panic!("a delay drops nothing, but: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_shorter_delay_does_not_overtake_unless_told() {
+        let shorter = vec![(at(5), Duration::from_millis(1))];
+        let mut ordered = delay(0, false, shorter.clone());
+        let times = [0, 4, 5, 14].map(|ms| leaves(ordered.transit(at(ms))));
+        assert_eq!(times, [at(10), at(14), at(14), at(15)]);
+        let mut free = delay(0, true, shorter);
+        let times = [0, 4, 5, 14].map(|ms| leaves(free.transit(at(ms))));
+        assert_eq!(times, [at(10), at(14), at(6), at(15)]);
+    }
+
+    #[test]
+    fn jitter_is_uniform_around_the_delay() {
+        let mut delay = delay(4, true, Vec::new());
+        let drawn: Vec<u64> = (0..20_000).map(|_| leaves(delay.transit(at(0))).as_nanos()).collect();
+        assert!(drawn.iter().all(|&ns| (6_000_000..14_000_000).contains(&ns)));
+        let mean = drawn.iter().sum::<u64>() / 20_000;
+        // The standard error of the mean is 4 ms / sqrt(3 * 20000) = 16 us.
+        assert!((9_920_000..10_080_000).contains(&mean), "{mean}");
+    }
+
+    #[test]
+    fn jitter_without_reordering_keeps_the_order() {
+        let mut delay = delay(9, false, Vec::new());
+        let drawn: Vec<Instant> = (0..1000).map(|ms| leaves(delay.transit(at(ms)))).collect();
+        assert!(drawn.is_sorted());
+    }
+}

@@ -1,0 +1,81 @@
+//! Outages.
+
+use crate::{Cause, Invalid, Verdict};
+use polypath_base::Instant;
+
+/// Nothing passes during these spans, start included, end excluded.
+#[derive(Clone, Debug)]
+pub struct Down {
+    spans: Vec<(Instant, Instant)>,
+    /// The first span that has not ended.
+    next: usize,
+    /// Its start; never if there is none.
+    from: Instant,
+    drops: u64,
+}
+
+impl Down {
+    /// Spans in ascending order that do not overlap.
+    pub fn new(spans: Vec<(Instant, Instant)>) -> Result<Self, Invalid> {
+        if let Some(span) = spans.iter().find(|span| span.0 >= span.1) {
+            return Err(Invalid(format!("the outage from {:?} to {:?} ends before it begins", span.0, span.1)));
+        }
+        if let Some(pair) = spans.windows(2).find(|pair| pair[0].1 > pair[1].0) {
+            return Err(Invalid(format!("the outage from {:?} begins before the one listed earlier ends at {:?}", pair[1].0, pair[0].1)));
+        }
+        let from = spans.first().map_or(Instant::NEVER, |span| span.0);
+        Ok(Self { spans, next: 0, from, drops: 0 })
+    }
+
+    #[inline]
+    pub fn transit(&mut self, at: Instant) -> Verdict {
+        if at < self.from { Verdict::Pass(at) } else { self.within(at) }
+    }
+
+    pub fn drops(&self) -> u64 {
+        self.drops
+    }
+
+    #[cold]
+    fn within(&mut self, at: Instant) -> Verdict {
+        while self.spans.get(self.next).is_some_and(|span| span.1 <= at) {
+            self.next += 1;
+        }
+        self.from = self.spans.get(self.next).map_or(Instant::NEVER, |span| span.0);
+        if at < self.from {
+            return Verdict::Pass(at);
+        }
+        self.drops += 1;
+        Verdict::Drop(Cause::Down)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ns: u64) -> Instant {
+        Instant::from_nanos(ns)
+    }
+
+    #[test]
+    fn packets_pass_before_between_and_after_outages() {
+        let mut down = Down::new(vec![(at(10), at(20)), (at(30), at(31))]).unwrap();
+        let passed: Vec<u64> = (0..40).filter(|&t| down.transit(at(t)) == Verdict::Pass(at(t))).collect();
+        assert_eq!(passed, (0..10).chain(20..30).chain(31..40).collect::<Vec<_>>());
+        assert_eq!(down.drops(), 11);
+    }
+
+    #[test]
+    fn an_outage_that_nobody_saw_is_skipped() {
+        let mut down = Down::new(vec![(at(10), at(20)), (at(30), at(40))]).unwrap();
+        assert_eq!(down.transit(at(25)), Verdict::Pass(at(25)));
+        assert_eq!(down.transit(at(35)), Verdict::Drop(Cause::Down));
+    }
+
+    #[test]
+    fn overlapping_outages_are_refused() {
+        assert!(Down::new(vec![(at(10), at(20)), (at(15), at(40))]).is_err());
+        assert!(Down::new(vec![(at(10), at(10))]).is_err());
+    }
+}

@@ -1,0 +1,91 @@
+//! The longest packet that passes.
+
+use crate::{Cause, Invalid, Parcel, Verdict};
+use polypath_base::Instant;
+
+/// What happens to a packet that is too long.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Oversize {
+    /// Dropped; the sender hears of it.
+    Answer,
+    /// Dropped, and nobody hears: an MTU black hole.
+    Silent,
+    /// Split if DF is off, else as `Answer` (RFC 791 section 3.2).
+    Fragment,
+}
+
+/// Packets longer than this many bytes do not pass.
+#[derive(Clone, Debug)]
+pub struct Mtu {
+    bytes: u32,
+    oversize: Oversize,
+    drops: u64,
+}
+
+impl Mtu {
+    /// The smallest MTU of IPv4 (RFC 791 section 3.2: every module must forward 68 bytes).
+    pub const MIN: u32 = 68;
+
+    pub fn new(bytes: u32, oversize: Oversize) -> Result<Self, Invalid> {
+        if bytes < Self::MIN {
+            return Err(Invalid(format!("an MTU of {bytes} bytes is below IPv4's smallest, {} bytes", Self::MIN)));
+        }
+        Ok(Self { bytes, oversize, drops: 0 })
+    }
+
+    #[inline]
+    pub fn transit(&mut self, at: Instant, parcel: Parcel) -> Verdict {
+        if parcel.len <= self.bytes { Verdict::Pass(at) } else { self.too_long(parcel) }
+    }
+
+    pub fn bytes(&self) -> u32 {
+        self.bytes
+    }
+
+    pub fn answers(&self) -> bool {
+        self.oversize != Oversize::Silent
+    }
+
+    pub fn drops(&self) -> u64 {
+        self.drops
+    }
+
+    #[cold]
+    fn too_long(&mut self, parcel: Parcel) -> Verdict {
+        match self.oversize {
+            Oversize::Fragment if !parcel.df => return Verdict::Fragment { mtu: self.bytes },
+            _ => self.drops += 1,
+        }
+        if self.answers() { Verdict::TooBig { mtu: self.bytes } } else { Verdict::Drop(Cause::Mtu) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(bytes: u32, df: bool) -> Parcel {
+        Parcel { len: bytes, payload: true, df }
+    }
+
+    #[test]
+    fn a_packet_as_long_as_the_mtu_passes() {
+        let mut mtu = Mtu::new(1500, Oversize::Silent).unwrap();
+        assert_eq!(mtu.transit(Instant::ZERO, of(1500, true)), Verdict::Pass(Instant::ZERO));
+        assert_eq!(mtu.transit(Instant::ZERO, of(1501, true)), Verdict::Drop(Cause::Mtu));
+        assert_eq!(mtu.drops(), 1);
+    }
+
+    #[test]
+    fn only_a_packet_without_df_is_split() {
+        let mut mtu = Mtu::new(1400, Oversize::Fragment).unwrap();
+        assert_eq!(mtu.transit(Instant::ZERO, of(1500, true)), Verdict::TooBig { mtu: 1400 });
+        assert_eq!(mtu.transit(Instant::ZERO, of(1500, false)), Verdict::Fragment { mtu: 1400 });
+        assert_eq!(mtu.drops(), 1);
+    }
+
+    #[test]
+    fn an_mtu_below_ipv4s_smallest_is_refused() {
+        assert!(Mtu::new(67, Oversize::Silent).is_err());
+    }
+}

@@ -1,0 +1,286 @@
+//! A transmitter of given rate behind a drop-tail queue.
+
+use crate::{Cause, Invalid, Parcel, Schedule, Verdict};
+use polypath_base::{Duration, Instant, Rate};
+use std::collections::VecDeque;
+
+/// Room of a queue, the packet in transmission included (as netem's `limit`).
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Limit {
+    Packets(u64),
+    /// Framing bytes count.
+    Bytes(u64),
+}
+
+/// A queue at one instant.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sample {
+    pub packets: u32,
+    /// Framing included.
+    pub bytes: u64,
+    /// Packets refused since the start.
+    pub drops: u64,
+}
+
+/// Serialises packets one after the other; a packet leaves when its last bit has. Where several things happen at one
+/// instant, packets leave before others arrive, and a sample sees the queue after the former and before the latter.
+#[derive(Clone, Debug)]
+pub struct RateQueue {
+    rate: Rate,
+    /// Bytes added to each IP packet when it is timed and counted.
+    framing: u32,
+    /// Time that each packet spends in the queue at least before it may be transmitted; counted by the limit.
+    hold: Duration,
+    limit: Limit,
+    /// When everything accepted so far has left.
+    free: Instant,
+    /// The last length and its time: most packets are as long as the one before.
+    known: (u32, Duration),
+    /// Packets that have not left at the time of the last arrival.
+    waiting: VecDeque<Waiting>,
+    bytes: u64,
+    /// Later rates, taken as the transmitter reaches them.
+    changes: Schedule<Rate>,
+    drops: u64,
+    longest: u64,
+    sampler: Sampler,
+}
+
+#[derive(Copy, Clone, Debug)]
+struct Waiting {
+    leaves: Instant,
+    len: u32,
+}
+
+/// Samples at multiples of an interval are written down as time passes them, so that they are right although the packets of
+/// later times may have been seen when somebody asks.
+#[derive(Clone, Debug)]
+struct Sampler {
+    interval: Duration,
+    next: Instant,
+    rows: Vec<Sample>,
+}
+
+impl RateQueue {
+    pub fn new(rate: Rate, limit: Limit, framing: u32, changes: Schedule<Rate>) -> Result<Self, Invalid> {
+        if rate == Rate::default() || changes.values().any(|rate| rate == Rate::default()) {
+            return Err(Invalid("a rate of zero lets nothing pass: use an outage for that".into()));
+        }
+        if matches!(limit, Limit::Packets(0) | Limit::Bytes(0)) {
+            return Err(Invalid("a queue without room lets nothing pass: the packet in transmission counts, so 1 is the least".into()));
+        }
+        Ok(Self {
+            rate,
+            framing,
+            hold: Duration::ZERO,
+            limit,
+            free: Instant::ZERO,
+            known: (0, Duration::ZERO),
+            waiting: VecDeque::new(),
+            bytes: 0,
+            changes,
+            drops: 0,
+            longest: 0,
+            sampler: Sampler { interval: Duration::ZERO, next: Instant::NEVER, rows: Vec::new() },
+        })
+    }
+
+    /// Each packet waits at least this long in the queue, and its place is taken meanwhile: what one netem with both `delay`
+    /// and `rate` does.
+    pub fn with_hold(mut self, hold: Duration) -> Self {
+        self.hold = hold;
+        self
+    }
+
+    /// Writes down a sample at every multiple of `interval`, zero included.
+    pub fn sample_every(&mut self, interval: Duration) {
+        debug_assert!(interval > Duration::ZERO, "samples need an interval");
+        self.sampler = Sampler { interval, next: Instant::ZERO, rows: Vec::new() };
+    }
+
+    #[inline]
+    pub fn transit(&mut self, at: Instant, parcel: Parcel) -> Verdict {
+        if at >= self.sampler.next {
+            self.sample_until(at);
+        }
+        self.drain(at);
+        let len = parcel.len + self.framing;
+        let room = match self.limit {
+            Limit::Packets(n) => (self.waiting.len() as u64) < n,
+            Limit::Bytes(n) => self.bytes + u64::from(len) <= n,
+        };
+        if !room {
+            self.drops += 1;
+            return Verdict::Drop(Cause::QueueFull);
+        }
+        let start = (at + self.hold).max(self.free);
+        if len != self.known.0 {
+            self.known = (len, self.rate.time_for(u64::from(len)));
+        }
+        let mut leaves = start + self.known.1;
+        if leaves > self.changes.next_at() {
+            leaves = self.across_changes(start, len);
+        }
+        self.free = leaves;
+        self.bytes += u64::from(len);
+        self.waiting.push_back(Waiting { leaves, len });
+        self.longest = self.longest.max(self.waiting.len() as u64);
+        Verdict::Pass(leaves)
+    }
+
+    /// Packets refused so far.
+    pub fn drops(&self) -> u64 {
+        self.drops
+    }
+
+    /// The most packets that were ever waiting, the one in transmission included.
+    pub fn longest(&self) -> u64 {
+        self.longest
+    }
+
+    /// The samples up to and including `end`, the first one of time zero. To be called once no packet arrives before `end`.
+    pub fn samples(&mut self, end: Instant) -> &[Sample] {
+        if end >= self.sampler.next {
+            self.sample_until(end);
+        }
+        &self.sampler.rows
+    }
+
+    /// Forgets what has left by `at`.
+    #[inline]
+    fn drain(&mut self, at: Instant) {
+        while let Some(first) = self.waiting.front() {
+            if first.leaves > at {
+                break;
+            }
+            self.bytes -= u64::from(first.len);
+            self.waiting.pop_front();
+        }
+    }
+
+    #[cold]
+    fn sample_until(&mut self, at: Instant) {
+        while self.sampler.next <= at && self.sampler.next != Instant::NEVER {
+            self.drain(self.sampler.next);
+            self.sampler.rows.push(Sample { packets: self.waiting.len() as u32, bytes: self.bytes, drops: self.drops });
+            self.sampler.next += self.sampler.interval;
+        }
+    }
+
+    /// When a packet of `len` bytes has left whose transmission begins at `start`, the rate changing meanwhile or before.
+    #[cold]
+    fn across_changes(&mut self, start: Instant, len: u32) -> Instant {
+        // In units of bit ns / s. 2^32 bytes * 8e9 and 2^64 bit/s * 2^64 ns both fit in 128 bits.
+        let mut left = u128::from(len) * 8_000_000_000;
+        let mut at = start;
+        loop {
+            if let Some(rate) = self.changes.advance(at) {
+                self.rate = rate;
+                self.known = (0, Duration::ZERO);
+            }
+            let rate = u128::from(self.rate.as_bits_per_sec());
+            let next = self.changes.next_at();
+            let sent = rate * u128::from(next.since(at).as_nanos());
+            if next == Instant::NEVER || sent >= left {
+                return at + Duration::from_nanos((left / rate) as u64);
+            }
+            left -= sent;
+            at = next;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn us(n: u64) -> Instant {
+        Instant::ZERO + Duration::from_micros(n)
+    }
+
+    fn rate(bits: u64) -> Rate {
+        Rate::from_bits_per_sec(bits)
+    }
+
+    fn of(len: u32) -> Parcel {
+        Parcel { len, payload: true, df: true }
+    }
+
+    /// 8 Mbit/s without framing: a byte takes 1 us.
+    fn queue(limit: Limit, changes: Vec<(Instant, Rate)>) -> RateQueue {
+        RateQueue::new(rate(8_000_000), limit, 0, Schedule::new(changes).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_packet_leaves_when_fully_sent() {
+        let mut queue = queue(Limit::Packets(10), vec![]);
+        assert_eq!(queue.transit(us(0), of(100)), Verdict::Pass(us(100)));
+        assert_eq!(queue.transit(us(10), of(50)), Verdict::Pass(us(150)));
+        assert_eq!(queue.transit(us(500), of(100)), Verdict::Pass(us(600)));
+    }
+
+    #[test]
+    fn framing_counts_on_the_wire_and_in_the_queue() {
+        let mut queue = RateQueue::new(rate(8_000_000), Limit::Bytes(228), 14, Schedule::none()).unwrap();
+        assert_eq!(queue.transit(us(0), of(100)), Verdict::Pass(us(114)));
+        assert_eq!(queue.transit(us(0), of(100)), Verdict::Pass(us(228)));
+        assert_eq!(queue.transit(us(113), of(1)), Verdict::Drop(Cause::QueueFull));
+        assert_eq!(queue.transit(us(114), of(1)), Verdict::Pass(us(243)));
+    }
+
+    #[test]
+    fn the_packet_in_transmission_counts_until_the_instant_it_has_left() {
+        let mut queue = queue(Limit::Packets(2), vec![]);
+        assert_eq!(queue.transit(us(0), of(100)), Verdict::Pass(us(100)));
+        assert_eq!(queue.transit(us(0), of(100)), Verdict::Pass(us(200)));
+        assert_eq!(queue.transit(us(99), of(100)), Verdict::Drop(Cause::QueueFull));
+        assert_eq!(queue.transit(us(100), of(100)), Verdict::Pass(us(300)));
+        assert_eq!((queue.drops(), queue.longest()), (1, 2));
+    }
+
+    #[test]
+    fn a_change_of_rate_meets_a_packet_half_way() {
+        // 100 bytes: 40 us at a byte a us, then 60 bytes at two bytes a us.
+        let mut queue =
+            queue(Limit::Packets(10), vec![(us(40), rate(16_000_000)), (us(1000), rate(4_000_000)), (us(1010), rate(8_000_000))]);
+        assert_eq!(queue.transit(us(0), of(100)), Verdict::Pass(us(70)));
+        assert_eq!(queue.transit(us(0), of(100)), Verdict::Pass(us(120)));
+        // From 990: 20 bytes until 1000, 5 until 1010, the other 75 at a byte a us.
+        assert_eq!(queue.transit(us(990), of(100)), Verdict::Pass(us(1085)));
+        assert_eq!(queue.transit(us(2000), of(100)), Verdict::Pass(us(2100)));
+    }
+
+    #[test]
+    fn a_change_long_before_the_next_packet_counts() {
+        let mut queue = queue(Limit::Packets(10), vec![(us(500), rate(16_000_000))]);
+        assert_eq!(queue.transit(us(0), of(100)), Verdict::Pass(us(100)));
+        assert_eq!(queue.transit(us(700), of(100)), Verdict::Pass(us(750)));
+    }
+
+    #[test]
+    fn a_held_packet_takes_its_place_in_the_queue() {
+        let mut queue = queue(Limit::Packets(2), vec![]).with_hold(Duration::from_micros(1000));
+        assert_eq!(queue.transit(us(0), of(100)), Verdict::Pass(us(1100)));
+        assert_eq!(queue.transit(us(0), of(100)), Verdict::Pass(us(1200)));
+        assert_eq!(queue.transit(us(1), of(100)), Verdict::Drop(Cause::QueueFull));
+    }
+
+    #[test]
+    fn samples_show_the_queue_of_their_time() {
+        let mut queue = queue(Limit::Packets(2), vec![]);
+        queue.sample_every(Duration::from_micros(100));
+        for at in [50, 60, 70, 250] {
+            queue.transit(us(at), of(100));
+        }
+        let rows: Vec<_> = queue.samples(us(400)).iter().map(|row| (row.packets, row.bytes, row.drops)).collect();
+        // 50..150 and 150..250 are in transmission, the one of 70 was refused, 250..350 follows.
+        assert_eq!(rows, [(0, 0, 0), (2, 200, 1), (1, 100, 1), (1, 100, 1), (0, 0, 1)]);
+    }
+
+    #[test]
+    fn senseless_parameters_are_refused() {
+        assert!(RateQueue::new(rate(0), Limit::Packets(1), 0, Schedule::none()).is_err());
+        assert!(RateQueue::new(rate(1), Limit::Packets(1), 0, Schedule::new(vec![(us(1), rate(0))]).unwrap()).is_err());
+        assert!(RateQueue::new(rate(1), Limit::Packets(0), 0, Schedule::none()).is_err());
+    }
+}

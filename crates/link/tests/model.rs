@@ -1,0 +1,88 @@
+//! Elements against models that are too simple to be wrong.
+
+use polypath_base::{Duration, Instant, Rate, Stream};
+use polypath_link::{Chain, Delay, Element, Limit, Parcel, RateQueue, Schedule, Verdict};
+use proptest::prelude::*;
+
+/// Steps through time nanosecond by nanosecond: a transmitter that sends `rate` bits a second from the head of a queue.
+/// Returns when each packet left, or `None` if it was refused, and the queue's length at multiples of `interval`.
+fn step(packets: &[(u64, u32)], limit: usize, rates: &[(u64, u64)], end: u64, interval: u64) -> (Vec<Option<u64>>, Vec<u32>) {
+    let (mut queue, mut left, mut samples) = (std::collections::VecDeque::new(), vec![None; packets.len()], Vec::new());
+    let mut bits = 0_u64;
+    for now in 0..=end {
+        let rate = |at: u64| rates.iter().rev().find(|change| change.0 <= at).map_or(rates[0].1, |change| change.1);
+        if let Some(&number) = queue.front() {
+            // What the last nanosecond has sent. A packet leaves at the last whole nanosecond before or at its last bit.
+            bits += rate(now - 1);
+            let (_, len): (u64, u32) = packets[number];
+            if bits + rate(now) > u64::from(len) * 8_000_000_000 {
+                left[number] = Some(now);
+                queue.pop_front();
+                bits = 0;
+            }
+        }
+        if now % interval == 0 {
+            samples.push(queue.len() as u32);
+        }
+        for (number, _) in packets.iter().enumerate().filter(|(_, packet)| packet.0 == now) {
+            if queue.len() < limit {
+                queue.push_back(number);
+            }
+        }
+    }
+    (left, samples)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn a_queue_of_changing_rate_does_what_stepping_through_time_does(
+        mut packets in prop::collection::vec((0_u64..3_000, 1_u32..40), 1..60),
+        limit in 1_usize..12,
+        first in prop::sample::select(vec![1_000_000_000_u64, 2_000_000_000, 4_000_000_000, 8_000_000_000]),
+        mut changes in prop::collection::vec((1_u64..4_000, prop::sample::select(vec![1_000_000_000_u64, 2_000_000_000, 4_000_000_000, 8_000_000_000])), 0..5),
+    ) {
+        packets.sort_by_key(|packet| packet.0);
+        changes.sort_by_key(|change| change.0);
+        changes.dedup_by_key(|change| change.0);
+        let rates: Vec<(u64, u64)> = std::iter::once((0, first)).chain(changes.clone()).collect();
+        let (left, samples) = step(&packets, limit, &rates, 25_000, 100);
+
+        let schedule = Schedule::new(changes.iter().map(|&(at, rate)| (Instant::from_nanos(at), Rate::from_bits_per_sec(rate))).collect()).unwrap();
+        let mut queue = RateQueue::new(Rate::from_bits_per_sec(first), Limit::Packets(limit as u64), 0, schedule).unwrap();
+        queue.sample_every(Duration::from_nanos(100));
+        for (&(at, len), &expected) in packets.iter().zip(&left) {
+            let leaves = match queue.transit(Instant::from_nanos(at), Parcel { len, payload: true, df: true }) {
+                Verdict::Pass(leaves) => Some(leaves.as_nanos()),
+                _ => None,
+            };
+            prop_assert_eq!(leaves, expected);
+        }
+        let seen: Vec<u32> = queue.samples(Instant::from_nanos(25_000)).iter().map(|sample| sample.packets).collect();
+        prop_assert_eq!(seen, samples);
+    }
+
+    #[test]
+    fn what_passes_a_chain_leaves_in_order_and_not_before_it_came(
+        mut packets in prop::collection::vec((0_u64..1_000_000, 40_u32..1500), 1..200),
+        jitter in 0_u64..50_000,
+        seed in any::<u64>(),
+    ) {
+        packets.sort_by_key(|packet| packet.0);
+        let jittered = |name| Delay::new(Duration::from_nanos(20_000), Duration::from_nanos(jitter), false, Schedule::none(), Stream::new(seed, name));
+        let mut chain = Chain::new(vec![
+            Element::Rate(RateQueue::new(Rate::from_bits_per_sec(1_000_000_000), Limit::Bytes(20_000), 14, Schedule::none()).unwrap()),
+            Element::Delay(jittered("first")),
+            Element::Rate(RateQueue::new(Rate::from_bits_per_sec(900_000_000), Limit::Packets(10), 14, Schedule::none()).unwrap()),
+            Element::Delay(jittered("second")),
+        ]);
+        let mut last = Instant::ZERO;
+        for (at, len) in packets {
+            if let Verdict::Pass(leaves) = chain.transit(Instant::from_nanos(at), Parcel { len, payload: true, df: true }) {
+                prop_assert!(leaves >= last && leaves >= Instant::from_nanos(at));
+                last = leaves;
+            }
+        }
+    }
+}
