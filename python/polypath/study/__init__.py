@@ -1,0 +1,95 @@
+"""The study: what a person asks, as a frozen value, and the runs that answer it.
+
+Knows no engine, no table and no disk but the study file itself.
+"""
+
+from ._cells import Cell, Setup, cells, parameter_names
+from ._claims import Above, Below, Between, Check, Claim, Order, Published, Varies, Within
+from ._elements import (
+    BurstLoss,
+    Delay,
+    Down,
+    DropPackets,
+    Element,
+    Loss,
+    Mtu,
+    RateChange,
+    RateLimit,
+    Shape,
+    ShapeChange,
+    ShareChange,
+    TimeChange,
+    chain,
+)
+from ._errors import SetupError, StudyError, unknown
+from ._flows import Bulk, Endpoint, Endpoints, Flow, Fullmesh, Ndiffports, OnOff, Route, Transfer
+from ._load import FILE_NAME, located
+from ._placeholder import Scalar
+from ._quantity import Packets, Rate, Share, Size, Time
+from ._runs import Run, runs
+from ._schema import json_schema
+from ._study import Baselines, Experiment, Measure, Study
+from ._topology import End, Link, Node, Topology, addresses, node_addresses
+
+__all__ = [
+    "FILE_NAME",
+    "Above",
+    "Baselines",
+    "Below",
+    "Between",
+    "Bulk",
+    "BurstLoss",
+    "Cell",
+    "Check",
+    "Claim",
+    "Delay",
+    "Down",
+    "DropPackets",
+    "Element",
+    "End",
+    "Endpoint",
+    "Endpoints",
+    "Experiment",
+    "Flow",
+    "Fullmesh",
+    "Link",
+    "Loss",
+    "Measure",
+    "Mtu",
+    "Ndiffports",
+    "Node",
+    "OnOff",
+    "Order",
+    "Packets",
+    "Published",
+    "Rate",
+    "RateChange",
+    "RateLimit",
+    "Route",
+    "Run",
+    "Scalar",
+    "Setup",
+    "SetupError",
+    "Shape",
+    "ShapeChange",
+    "Share",
+    "ShareChange",
+    "Size",
+    "Study",
+    "StudyError",
+    "Time",
+    "TimeChange",
+    "Topology",
+    "Transfer",
+    "Varies",
+    "Within",
+    "addresses",
+    "cells",
+    "chain",
+    "json_schema",
+    "located",
+    "node_addresses",
+    "parameter_names",
+    "runs",
+    "unknown",
+]

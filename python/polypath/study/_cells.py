@@ -1,0 +1,297 @@
+"""From a study to its cells: every combination of a matrix with its placeholders filled in, checked as a whole."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from ._elements import Down, RateLimit, chain
+from ._errors import SetupError, Where, unknown
+from ._flows import Endpoints, Flow, OnOff
+from ._model import Model, Name
+from ._placeholder import Scalar, names_in, substitute
+from ._quantity import Time
+from ._study import Experiment, Measure, Study
+from ._topology import Topology, addresses, node_addresses
+
+
+class Setup(Model):
+    """What one cell runs: a study's set-up without placeholders."""
+
+    topology: Topology
+    flows: Mapping[Name, Flow] = Field(min_length=1)
+    duration: Time
+    measure: Measure
+
+
+# What an experiment may replace, and placeholders may stand in.
+PARTS = tuple(Setup.model_fields)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One combination of a matrix."""
+
+    experiment: str
+    # All parameters, and those of them that the matrix varies.
+    parameters: Mapping[str, Scalar]
+    varied: Mapping[str, Scalar]
+    setup: Setup
+    seeds: tuple[int, ...]
+    # Where each part of the set-up stands in the study: ("flows",) or ("experiments", "v1", "flows").
+    origin: Mapping[str, Where]
+
+    def error(self, where: Where, sentence: str) -> SetupError:
+        """A mistake at a field of the set-up, told as one of the study."""
+        return SetupError(placed(where, self.origin), in_cell(sentence, self.varied))
+
+
+def placed(where: Where, origin: Mapping[str, Where]) -> Where:
+    """A field of the set-up as a field of the study."""
+    return (*origin[str(where[0])], *where[1:]) if where else ()
+
+
+def in_cell(sentence: str, varied: Mapping[str, Scalar]) -> str:
+    cell = ", ".join(f"{name}={value}" for name, value in varied.items())
+    return f"{sentence} (in the cell {cell})" if cell else sentence
+
+
+def cells(study: Study) -> list[Cell]:
+    """All cells in the order of the study file: experiment by experiment, the last parameter fastest."""
+    return [cell for name, experiment in study.all_experiments.items() for cell in _cells_of(study, name, experiment)]
+
+
+def parameter_names(study: Study) -> list[str]:
+    """All parameters in order of appearance: these are columns of the tables."""
+    names: dict[str, None] = dict.fromkeys(study.parameters)
+    for experiment in study.all_experiments.values():
+        names |= dict.fromkeys([*experiment.parameters, *experiment.matrix])
+    return list(names)
+
+
+def check_study(study: Study) -> None:
+    """Raises `SetupError` at the first thing that cannot be run."""
+    if study.experiments and study.matrix:
+        raise SetupError(("matrix",), "a study has either one `matrix` or `experiments` with a matrix each, not both")
+    seen: set[str] = set()
+    for index, claim in enumerate(study.claims):
+        if claim.id in seen:
+            raise SetupError(("claims", index, "id"), f'two claims are called "{claim.id}"')
+        seen.add(claim.id)
+    parameters = parameter_names(study)
+    if study.published is not None:
+        for index, key in enumerate(study.published.keys):
+            if key not in parameters:
+                raise SetupError(("published", "keys", index), unknown("parameter", key, parameters))
+    for cell in cells(study):
+        check_setup(cell)
+    _every_parameter_is_used(study)
+
+
+def check_setup(cell: Cell) -> None:
+    """Names, addresses and times that must fit together."""
+    _check_links(cell)
+    _check_addresses(cell)
+    for name, flow in cell.setup.flows.items():
+        _check_flow(cell, name, flow)
+
+
+def _cells_of(study: Study, name: str, experiment: Experiment) -> Iterator[Cell]:
+    origin: dict[str, Where] = {part: (part,) if getattr(experiment, part) is None else ("experiments", name, part) for part in PARTS}
+    raw = _raw(study, experiment)
+    used = set(names_in(raw))
+    matrix = experiment.matrix
+    for index, excluded in enumerate(experiment.exclude):
+        for parameter in excluded:
+            if parameter not in matrix:
+                raise SetupError(("experiments", name, "exclude", index, parameter), unknown("parameter in this matrix", parameter, matrix))
+    for values in itertools.product(*matrix.values()):
+        varied = dict(zip(matrix, values, strict=True))
+        if any(all(varied[parameter] == value for parameter, value in excluded.items()) for excluded in experiment.exclude):
+            continue
+        parameters = {**study.parameters, **experiment.parameters, **varied}
+        unset = sorted(used - set(parameters))
+        if unset:
+            where = _first_use(raw, unset[0])
+            sentence = f'the parameter "{unset[0]}" has no value in the experiment "{name}"; give it in `parameters` or `matrix`'
+            raise SetupError(placed(where, origin), sentence)
+        tree = substitute(raw, parameters)
+        try:
+            setup = Setup.model_validate(tree)
+        except ValidationError as error:
+            where, sentence = first_problem(error, tree)
+            raise SetupError(placed(where, origin), in_cell(sentence, varied)) from None
+        seeds = study.seeds if experiment.seeds is None else experiment.seeds
+        yield Cell(experiment=name, parameters=parameters, varied=varied, setup=setup, seeds=seeds, origin=origin)
+
+
+def _raw(study: Study, experiment: Experiment) -> dict[str, Any]:
+    """The parts of the set-up as they were written; an experiment's own replaces the study's."""
+    return {part: _plain(getattr(study, part) if (own := getattr(experiment, part)) is None else own) for part in PARTS}
+
+
+def _plain(value: Any) -> Any:
+    """Models as the plain values they were written as; placeholders stay."""
+    if isinstance(value, Model):
+        # Only what was set: a validator may ask whether a field was given.
+        tree = {name: _plain(getattr(value, name)) for name in type(value).model_fields if name in value.model_fields_set}
+        if "kind" in type(value).model_fields:
+            tree["kind"] = getattr(value, "kind")  # noqa: B009  # Only these models have it.
+        return tree
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def first_problem(error: ValidationError, tree: Any) -> tuple[Where, str]:
+    """The first mistake that pydantic found, as a field of the tree and a sentence."""
+    problem = error.errors()[0]
+    inner = problem.get("ctx", {}).get("error")
+    if isinstance(inner, SetupError):
+        return inner.where, inner.sentence
+    # Pydantic's way holds names of union members that are no fields: keep what the tree knows.
+    where: list[str | int] = []
+    at: Any = tree
+    for part in problem["loc"]:
+        if isinstance(at, Mapping) and part in at:
+            where.append(part)
+            at = at[part]
+        elif isinstance(at, list | tuple) and isinstance(part, int) and part < len(at):
+            where.append(part)
+            at = at[part]
+    last = problem["loc"][-1] if problem["loc"] else ""
+    match problem["type"]:
+        case "missing":
+            sentence = f"the field `{last}` is missing"
+        case "extra_forbidden":
+            sentence = f"there is no field `{last}` here"
+        case "value_error":
+            sentence = str(inner)
+        case "literal_error":
+            sentence = f"{problem['input']!r} is not allowed here; allowed are {problem['ctx']['expected'].replace(' or ', ', ')}"
+        case "union_tag_invalid":
+            ctx = problem["ctx"]
+            sentence = f'there is no kind "{ctx["tag"]}"; there are {ctx["expected_tags"].replace(chr(39), "")}'
+        case "union_tag_not_found":
+            sentence = "the field `kind` is missing"
+        case "model_type" | "model_attributes_type" | "mapping_type" | "dict_type":
+            sentence = f"{problem['input']!r} stands where fields with names are expected"
+        case "tuple_type" | "list_type":
+            sentence = f"{problem['input']!r} stands where a list is expected"
+        case _:
+            message = problem["msg"]
+            sentence = f"{problem['input']!r}: {message[:1].lower()}{message[1:]}"
+    return tuple(where), sentence
+
+
+def _first_use(tree: Any, parameter: str, where: Where = ()) -> Where:
+    items = tree.items() if isinstance(tree, Mapping) else enumerate(tree) if isinstance(tree, list) else ()
+    for key, item in items:
+        if parameter in names_in(item):
+            return _first_use(item, parameter, (*where, key))
+    return where
+
+
+def _every_parameter_is_used(study: Study) -> None:
+    """A matrix over a parameter that stands nowhere would run the same thing several times and call it a result."""
+    for name, experiment in study.all_experiments.items():
+        used = set(names_in(_raw(study, experiment)))
+        for parameter in experiment.matrix:
+            if parameter not in used:
+                where = ("experiments", name, "matrix", parameter) if study.experiments else ("matrix", parameter)
+                sentence = f'the matrix varies "{parameter}", but "${{{parameter}}}" stands nowhere in the set-up'
+                raise SetupError(where, sentence)
+
+
+def _check_links(cell: Cell) -> None:
+    topology = cell.setup.topology
+    for name, link in topology.links.items():
+        for index, end in enumerate(link.ends):
+            if end.node not in topology.nodes:
+                where = ("topology", "links", name, "ends", index)
+                raise cell.error(where, f"the link leads to nowhere: {unknown('node', end.node, topology.nodes)}")
+        if link.ends[0].node == link.ends[1].node:
+            raise cell.error(("topology", "links", name, "ends"), f'both ends are at "{link.ends[0].node}"; a link joins two nodes')
+        if link.both is None and link.forward is None and link.backward is None:
+            raise cell.error(("topology", "links", name), "the link has neither rate nor delay; give `both:` or `forward:` and `backward:`")
+        for side in ("both", "forward", "backward"):
+            direction = getattr(link, side)
+            if direction is None:
+                continue
+            for index, element in enumerate(chain(direction)):
+                _check_element(cell, ("topology", "links", name, side), index, element)
+
+
+def _check_element(cell: Cell, where: Where, index: int, element: Any) -> None:
+    times: list[int] = []
+    if isinstance(element, Down):
+        for start, end in element.spans:
+            times += [start, end]
+    elif hasattr(element, "changes"):
+        times = [change.at for change in element.changes]
+    if any(later <= earlier for earlier, later in itertools.pairwise(times)):
+        raise cell.error(where, f"the times of the changes of element {index + 1} ({element.kind}) must ascend")
+    if isinstance(element, RateLimit) and int(element.queue) == 0:
+        raise cell.error(where, "the queue has no room for the packet in transmission; it must hold at least one")
+
+
+def _check_addresses(cell: Cell) -> None:
+    topology, owner = cell.setup.topology, dict[str, Where]()
+    for name, pair in addresses(topology).items():
+        for index, address in enumerate(pair):
+            where: Where = ("topology", "links", name, "ends", index)
+            if address in owner:
+                raise cell.error(where, f"the address {address} belongs to {'.'.join(map(str, owner[address][1:]))} already")
+            owner[address] = where
+    for name, node in topology.nodes.items():
+        for address in node.addresses:
+            where = ("topology", "nodes", name, "addresses")
+            if address in owner:
+                raise cell.error(where, f"the address {address} belongs to {'.'.join(map(str, owner[address][1:]))} already")
+            owner[address] = where
+
+
+def _check_flow(cell: Cell, name: str, flow: Flow) -> None:
+    setup, where = cell.setup, ("flows", name)
+    nodes = setup.topology.nodes
+    for role in ("client", "server"):
+        node = getattr(flow, role)
+        if node not in nodes:
+            raise cell.error((*where, role), unknown("node", node, nodes))
+        if not node_addresses(setup.topology, node):
+            raise cell.error((*where, role), f'"{node}" has no address, since no link ends there')
+        address = getattr(flow, f"{role}_address")
+        if address is not None:
+            _check_owner(cell, (*where, f"{role}_address"), address, node)
+    if flow.client == flow.server:
+        raise cell.error((*where, "server"), f'client and server are the same node "{flow.client}"')
+    for index, route in enumerate(flow.routes):
+        _check_owner(cell, (*where, "routes", index, "source"), route.source, flow.client)
+        _check_owner(cell, (*where, "routes", index, "destination"), route.destination, flow.server)
+        for position, link in enumerate(route.via):
+            if link not in setup.topology.links:
+                raise cell.error((*where, "routes", index, "via", position), unknown("link", link, setup.topology.links))
+    if isinstance(flow.path_manager, Endpoints):
+        for index, endpoint in enumerate(flow.path_manager.addresses):
+            _check_owner(cell, (*where, "path_manager", "addresses", index, "address"), endpoint.address, flow.client)
+    if flow.start >= setup.duration:
+        raise cell.error((*where, "start"), f"the flow starts at {flow.start}, and the run ends at {setup.duration}")
+    if isinstance(flow.app, OnOff) and flow.app.on == 0:
+        raise cell.error((*where, "app", "on"), "an application that is on for no time sends nothing")
+    span, place = (flow.window, (*where, "window")) if flow.window is not None else (setup.measure.window, ("measure", "window"))
+    if span is not None and span[0] >= span[1]:
+        raise cell.error(place, f"the window ends at {span[1]}, which is not after its start at {span[0]}")
+    if span is not None and span[1] > setup.duration:
+        raise cell.error(place, f"the window ends at {span[1]}, and the run at {setup.duration}")
+
+
+def _check_owner(cell: Cell, where: Where, address: str, node: str) -> None:
+    own = node_addresses(cell.setup.topology, node)
+    if address not in own:
+        raise cell.error(where, f'"{node}" has no address {address}; it has {", ".join(own)}')

@@ -1,0 +1,123 @@
+"""Claims and published numbers as data: what a paper says, and the check on the results that decides it.
+
+Nothing here evaluates anything; `polypath.analysis` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import Discriminator, Field, Tag, model_validator
+
+from ._model import Model, Name, kind_of
+from ._placeholder import Scalar
+from ._quantity import Share
+
+Where = Mapping[str, Scalar | tuple[Scalar, ...]]
+"""Rows of a table: column -> value, or one of several values. `experiment` and `flow` are columns as the parameters are."""
+
+
+class Order(Model):
+    """The cells' means fall in this order, highest first."""
+
+    kind: Literal["order"] = "order"
+    by: str
+    """Parameter whose values are ordered."""
+    of: tuple[Scalar, ...] = Field(min_length=2)
+    """Its values, highest first."""
+    apart: Share = Share("0%")
+    """A neighbour counts as higher only if it is higher by more than this share of the lower one; a tie breaks the order."""
+
+
+class Above(Model):
+    """The mean of the left cells is above `factor` times that of the right ones."""
+
+    kind: Literal["above"] = "above"
+    left: Where
+    right: Where | tuple[Where, ...] | float
+    """Cells, several selections (then the claim must hold against each), or a number."""
+    factor: float = 1.0
+    apart: Share = Share("0%")
+    """By how much of the right side the left one must be above it."""
+
+
+class Below(Model):
+    """The mean of the left cells is below `factor` times that of the right ones."""
+
+    kind: Literal["below"] = "below"
+    left: Where
+    right: Where | tuple[Where, ...] | float
+    factor: float = 1.0
+    apart: Share = Share("0%")
+
+
+class Within(Model):
+    """Every cell's mean is this close to the published value."""
+
+    kind: Literal["within"] = "within"
+    of: Share
+    published: str
+    """Column of the published table."""
+
+
+class Between(Model):
+    """Every cell's mean lies between these bounds; one may be missing."""
+
+    kind: Literal["between"] = "between"
+    low: float | None = None
+    high: float | None = None
+
+    @model_validator(mode="after")
+    def _has_a_bound(self) -> Between:
+        if self.low is None and self.high is None:
+            raise ValueError("give `low`, `high` or both")
+        return self
+
+
+class Varies(Model):
+    """A column of the series varies over time: its coefficient of variation is above a bound in every group."""
+
+    kind: Literal["varies"] = "varies"
+    series: str
+    """Column of the series table."""
+    by: tuple[str, ...]
+    """Columns that part the groups."""
+    more_than: Share
+
+
+Check = Annotated[
+    Annotated[Order, Tag("order")]
+    | Annotated[Above, Tag("above")]
+    | Annotated[Below, Tag("below")]
+    | Annotated[Within, Tag("within")]
+    | Annotated[Between, Tag("between")]
+    | Annotated[Varies, Tag("varies")],
+    Discriminator(kind_of),
+]
+
+
+class Claim(Model):
+    """A sentence and the check that decides it."""
+
+    id: Name
+    sentence: str
+    source: str | None = None
+    metric: str = "goodput_receiver_mbps"
+    """Column of the runs table that the check reads."""
+    where: Where = Field(default_factory=dict)
+    """Rows it reads; all if empty."""
+    check: Check
+
+
+class Published(Model):
+    """A table of published numbers: a CSV file beside the study file."""
+
+    file: str
+    source: str | None = None
+    keys: tuple[str, ...] = Field(min_length=1)
+    """Columns of the CSV that are parameters of the matrix."""
+    where: Where = Field(default_factory=dict)
+    """Cells that the numbers are compared with; all if empty."""
+    compare: Mapping[str, str]
+    """Column of the CSV -> column of the runs table."""

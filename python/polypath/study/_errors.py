@@ -1,0 +1,39 @@
+"""What a person did wrong in a study, as one sentence that says where and what is allowed."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+Where = tuple[str | int, ...]
+"""The way to a field: keys and list indices."""
+
+
+class StudyError(ValueError):
+    """A mistake in a study; its text is one sentence."""
+
+
+class SetupError(StudyError):
+    """A mistake at a known field; whoever knows the file adds name and line."""
+
+    def __init__(self, where: Where, sentence: str) -> None:
+        super().__init__(f"{dotted(where)}: {sentence}" if where else sentence)
+        self.where = where
+        self.sentence = sentence
+
+
+def dotted(where: Where) -> str:
+    """flows.bulk.routes[0].via, for people."""
+    text = ""
+    for part in where:
+        text += f"[{part}]" if isinstance(part, int) else (f".{part}" if text else part)
+    return text
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> str:
+    """One sentence: what is not known, the nearest that is, and all there are."""
+    known = list(known)
+    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
+    hint = f'; did you mean "{near[0]}"?' if near else ";"
+    there = f"there are {', '.join(known)}" if known else "there are none"
+    return f'there is no {what} "{name}"{hint} {there}'

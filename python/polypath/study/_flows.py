@@ -1,0 +1,126 @@
+"""Flows: who sends what to whom, by which transport."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Discriminator, Field, Tag
+
+from ._elements import LinkRate
+from ._model import Model, kind_of
+from ._quantity import Size, Time
+from ._topology import Address
+
+
+class Bulk(Model):
+    """Sends as fast as the socket accepts, for a time."""
+
+    kind: Literal["bulk"] = "bulk"
+    duration: Time | None = None
+    """Default: until the end of the run."""
+
+
+class Transfer(Model):
+    """Sends so much, then closes; the completion time is when the server has read everything."""
+
+    kind: Literal["transfer"] = "transfer"
+    size: Size
+
+
+class OnOff(Model):
+    """Sends for `on`, rests for `off`, and so on."""
+
+    kind: Literal["on_off"] = "on_off"
+    on: Time
+    off: Time
+    duration: Time | None = None
+    """Default: until the end of the run."""
+    rate: LinkRate | None = None
+    """Default: as fast as the socket accepts."""
+
+
+App = Annotated[
+    Annotated[Bulk, Tag("bulk")] | Annotated[Transfer, Tag("transfer")] | Annotated[OnOff, Tag("on_off")],
+    Discriminator(kind_of),
+]
+
+
+class Fullmesh(Model):
+    """A subflow from every address of the client to every address of the server that is announced."""
+
+    kind: Literal["fullmesh"] = "fullmesh"
+
+
+class Ndiffports(Model):
+    """Several subflows over the first path, told apart by their source ports."""
+
+    kind: Literal["ndiffports"] = "ndiffports"
+    subflows: int = Field(default=2, ge=1, le=8)
+
+
+class Endpoint(Model):
+    address: Address
+    backup: bool = False
+    """Used only when no other subflow works."""
+    remove_at: Time | None = None
+    """Time since the connection was established at which the address goes away."""
+
+
+class Endpoints(Model):
+    """A subflow from each of these client addresses to the server's first one."""
+
+    kind: Literal["endpoints"] = "endpoints"
+    addresses: tuple[Endpoint, ...] = Field(min_length=1)
+
+
+def _path_manager(value: Any) -> Any:
+    if isinstance(value, str) and value in ("fullmesh", "ndiffports"):
+        return {"kind": value}
+    if isinstance(value, str):
+        raise ValueError(f'there is no path manager "{value}"; allowed are fullmesh, ndiffports and endpoints (with its `addresses`)')
+    return value
+
+
+PathManager = Annotated[
+    Annotated[Fullmesh, Tag("fullmesh")] | Annotated[Ndiffports, Tag("ndiffports")] | Annotated[Endpoints, Tag("endpoints")],
+    Discriminator(kind_of),
+    BeforeValidator(_path_manager),
+]
+
+
+class Route(Model):
+    """A path fixed by hand."""
+
+    source: Address
+    destination: Address
+    via: tuple[str, ...] = Field(min_length=1)
+    """Names of the links from the client to the server, in order."""
+
+
+class Flow(Model):
+    """One connection, or `count` of them, from a client that sends to a server that reads."""
+
+    client: str
+    server: str
+    transport: Literal["mptcp", "tcp"] = "mptcp"
+    cc: str = "cubic"
+    """Congestion control of the sender; `polypath list cc` shows what there is."""
+    count: int = Field(default=1, ge=1)
+    """So many equal flows, called name-1, name-2 and so on."""
+    client_address: Address | None = None
+    """Source of the first subflow; default: the client's first address."""
+    server_address: Address | None = None
+    """Destination of the first subflow; default: the server's first address."""
+    start: Time = Time("0ns")
+    start_spread: Time = Time("0ns")
+    """Start up to this much later, drawn from the seed for each flow: parts repetitions that would otherwise be alike."""
+    app: App = Bulk()
+    profile: Literal["v0", "v1"] = "v1"
+    """v0 is MPTCP 0.96 on Linux 5.4, out of tree; v1 is that of Linux 6.12. Plain TCP follows it too."""
+    scheduler: str | None = None
+    """Default: the profile's own; `polypath list schedulers` shows what there is."""
+    path_manager: PathManager = Fullmesh()
+    routes: tuple[Route, ...] = ()
+    """Default: the shortest path that leaves by the link of the source address."""
+    window: tuple[Time, Time] | None = None
+    """Span of the goodput since the connection was established; default: the study's `measure.window`."""

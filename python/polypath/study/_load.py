@@ -1,0 +1,68 @@
+"""From a study file to a `Study`; every mistake comes back as one sentence with file, line and field."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from ._cells import first_problem
+from ._errors import SetupError, StudyError, Where, dotted
+from ._study import Study
+from ._yaml import Document, parse
+
+FILE_NAME = "study.yaml"
+
+
+@dataclass(frozen=True)
+class StudyFile:
+    """Where a study came from."""
+
+    path: Path
+    document: Document
+
+    def error(self, where: Where, sentence: str) -> StudyError:
+        field = f"{dotted(where)}: " if where else ""
+        return StudyError(f"{self.path}:{self.document.line(where)}: {field}{sentence}")
+
+
+def load(path: str | Path) -> Study:
+    """Reads a study file, or the study.yaml in a folder."""
+    file = find(Path(path))
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise StudyError(f"{file} cannot be read: {error}") from None
+    source = StudyFile(file, parse(text, str(file)))
+    tree = source.document.value
+    if not isinstance(tree, dict):
+        raise StudyError(f"{file}:1: a study is a list of fields such as `name:`, `topology:` and `flows:`, and this file holds none")
+    try:
+        study = Study.model_validate(tree)
+    except ValidationError as error:
+        raise source.error(*first_problem(error, tree)) from None
+    study._file = source
+    if study.published is not None and not (file.parent / study.published.file).is_file():
+        raise source.error(("published", "file"), f'there is no file "{study.published.file}" beside the study file')
+    return study
+
+
+def find(path: Path) -> Path:
+    """The study file that a path means."""
+    if path.is_dir():
+        file = path / FILE_NAME
+        if not file.is_file():
+            raise StudyError(f"{path} is no study: there is no {FILE_NAME} in it; `polypath init NAME` writes one")
+        return file
+    if path.is_file():
+        if path.suffix not in (".yaml", ".yml"):
+            raise StudyError(f"{path} is no study file: its name does not end in .yaml")
+        return path
+    raise StudyError(f"{path} is no study: there is no such file or folder; `polypath list studies` shows those there are")
+
+
+def located(study: Study, error: SetupError) -> StudyError:
+    """A mistake that was found after loading (by an engine), with file and line if the study has them."""
+    source: StudyFile | None = study._file
+    return error if source is None else source.error(error.where, error.sentence)

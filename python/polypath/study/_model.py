@@ -1,0 +1,44 @@
+"""What all parts of a study share: frozen, keyword-only, nothing unknown, and a placeholder may stand for any value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidatorFunctionWrapHandler, field_validator
+
+from ._placeholder import Placeholder, is_placeholder
+
+
+class Model(BaseModel):
+    """A frozen part of a study; its repr rebuilds it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    def __repr_args__(self) -> Iterator[tuple[str, Any]]:
+        # What has its default value goes without saying.
+        for name, field in type(self).model_fields.items():
+            value = getattr(self, name)
+            if field.is_required() or value != field.get_default(call_default_factory=True):
+                yield name, value
+
+    @field_validator("*", mode="wrap")
+    @classmethod
+    def _leave_placeholders(cls, value: Any, check: ValidatorFunctionWrapHandler) -> Any:
+        return Placeholder(value) if is_placeholder(value) else check(value)
+
+
+def kind_of(value: Any) -> Any:
+    """The discriminator of unions over `kind`; pydantic's own cannot stand beside the check for placeholders."""
+    return value.get("kind") if isinstance(value, Mapping) else getattr(value, "kind", None)
+
+
+def _checked_name(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", value):
+        raise ValueError(f'"{value}" is no name; use letters, digits, ".", "_" and "-", beginning with a letter or digit')
+    return value
+
+
+Name = Annotated[str, AfterValidator(_checked_name)]
+"""A name of a study, node, link, flow or experiment: it stands in file names and tables."""

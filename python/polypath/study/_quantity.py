@@ -1,0 +1,181 @@
+"""Quantities as people write them: "50mbit", "5ms", "64KiB", "20packets", "1%".
+
+Each is a number in its base unit (bit/s, ns, bytes, packets, a fraction) that remembers what it measures. A bare number is never
+accepted where a unit is due; arithmetic gives plain numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Any, ClassVar, Self
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
+
+from ._placeholder import PLACEHOLDER_PATTERN, Placeholder, is_placeholder
+
+_WRITTEN = re.compile(r"^\s*(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[^\d\s.].*?)?\s*$")
+# Largest value the simulator's 64-bit integers hold, with room to add two of them.
+_LARGEST = 2**62
+
+
+class _Quantity(int):
+    """What the whole-number quantities share: reading, writing, validation."""
+
+    what: ClassVar[str]
+    example: ClassVar[str]
+    # Accepted spellings with their size in the base unit.
+    units: ClassVar[dict[str, int]]
+    # Units used to write a value, largest first.
+    written: ClassVar[tuple[str, ...]]
+
+    def __new__(cls, value: str | Self) -> Self:
+        if isinstance(value, cls):
+            return value
+        return super().__new__(cls, cls._parse(value))
+
+    @classmethod
+    def base(cls, value: int) -> Self:
+        """The quantity of `value` base units."""
+        return super().__new__(cls, value)
+
+    @classmethod
+    def _parse(cls, value: object) -> int:
+        if isinstance(value, bool) or not isinstance(value, str):
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                raise ValueError(f'the bare number {value} has no unit; write {cls.what} like "{cls.example}"')
+            raise ValueError(f'{value!r} is no {cls.what}; write one like "{cls.example}"')
+        match = _WRITTEN.match(value)
+        if match is None:
+            raise ValueError(f'"{value}" is no {cls.what}; write one like "{cls.example}"')
+        unit = match["unit"]
+        if unit is None:
+            raise ValueError(f'the bare number {value} has no unit; write {cls.what} like "{cls.example}"')
+        size = cls.units.get(unit)
+        if size is None:
+            raise ValueError(f'"{value}": {cls.what} has no unit "{unit}"; allowed are {", ".join(cls.written[::-1])}')
+        exact = Decimal(match["number"]) * size
+        if exact != exact.to_integral_value():
+            raise ValueError(f'"{value}" is finer than one {cls.written[-1]}')
+        if exact > _LARGEST:
+            raise ValueError(f'"{value}" is larger than this program can count')
+        return int(exact)
+
+    def __getnewargs__(self) -> tuple[str]:  # type: ignore[override]  # For copy and pickle: they rebuild it from its text.
+        return (str(self),)
+
+    def __str__(self) -> str:
+        for unit in self.written:
+            size = self.units[unit]
+            if self and int(self) % size == 0:
+                return f"{int(self) // size}{unit}"
+        return f"{int(self)}{self.written[-1]}"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        def check(value: object) -> object:
+            if is_placeholder(value):
+                return Placeholder(value)
+            return value if type(value) is cls else cls.base(cls._parse(value))
+
+        return core_schema.no_info_plain_validator_function(check, serialization=core_schema.to_string_ser_schema())
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        units = "|".join(re.escape(unit) for unit in cls.units)
+        pattern = rf"^\s*\d+(\.\d+)?\s*({units})\s*$|{PLACEHOLDER_PATTERN}"
+        return {"type": "string", "pattern": pattern, "examples": [cls.example], "description": f'A {cls.what}, like "{cls.example}".'}
+
+
+class Rate(_Quantity):
+    """Bits per second. "bps" is refused, since tc means bytes by it and most people bits."""
+
+    what = "rate"
+    example = "50mbit"
+    units: ClassVar = {
+        name + ending: size
+        for names, size in ((("bit",), 1), (("kbit", "Kbit"), 10**3), (("mbit", "Mbit"), 10**6), (("gbit", "Gbit"), 10**9))
+        for name in names
+        for ending in ("", "/s")
+    }
+    written = ("gbit", "mbit", "kbit", "bit")
+
+
+class Time(_Quantity):
+    """Nanoseconds."""
+
+    what = "time"
+    example = "25ms"
+    units: ClassVar = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
+    written = ("s", "ms", "us", "ns")
+
+    @property
+    def seconds(self) -> float:
+        return int(self) / 1e9
+
+
+class Size(_Quantity):
+    """Bytes. KB, MB and GB are powers of 1000; KiB, MiB and GiB of 1024."""
+
+    what = "size"
+    example = "64KiB"
+    units: ClassVar = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+    written = ("GB", "GiB", "MB", "MiB", "KB", "KiB", "B")
+
+
+class Packets(_Quantity):
+    """A number of packets."""
+
+    what = "number of packets"
+    example = "100packets"
+    units: ClassVar = {"packets": 1, "packet": 1}
+    written = ("packets",)
+
+
+class Share(float):
+    """A fraction between 0 and 1, written in per cent."""
+
+    def __new__(cls, value: str | Share) -> Share:
+        if isinstance(value, cls):
+            return value
+        return super().__new__(cls, cls._parse(value))
+
+    @classmethod
+    def _parse(cls, value: object) -> float:
+        match = re.match(r"^\s*(\d+(?:\.\d+)?)\s*%\s*$", value) if isinstance(value, str) else None
+        if match is None:
+            raise ValueError(f'{value!r} is no share; write per cent, like "1%"')
+        share = float(Decimal(match[1]) / 100)
+        if share > 1:
+            raise ValueError(f'"{value}" is more than 100%')
+        return share
+
+    def __getnewargs__(self) -> tuple[str]:  # type: ignore[override]
+        return (str(self),)
+
+    def __str__(self) -> str:
+        # Through Decimal, so that 0.07 is written 7%, not 7.000000000000001%.
+        text = format(Decimal(repr(float(self))) * 100, "f")
+        return (text.rstrip("0").rstrip(".") if "." in text else text) + "%"
+
+    def __repr__(self) -> str:
+        return f"Share({str(self)!r})"
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        def check(value: object) -> object:
+            if is_placeholder(value):
+                return Placeholder(value)
+            return value if isinstance(value, cls) else float.__new__(cls, cls._parse(value))
+
+        return core_schema.no_info_plain_validator_function(check, serialization=core_schema.to_string_ser_schema())
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        pattern = rf"^\s*\d+(\.\d+)?\s*%\s*$|{PLACEHOLDER_PATTERN}"
+        return {"type": "string", "pattern": pattern, "examples": ["1%"], "description": 'A share in per cent, like "1%".'}

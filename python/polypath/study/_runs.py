@@ -1,0 +1,145 @@
+"""Runs: one cell with one seed on one engine, and the plain-TCP baselines beside it. A run's key covers all that can change its result."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from ._cells import Cell, Setup, cells
+from ._flows import Endpoints, Flow, Ndiffports, Route
+from ._placeholder import Scalar
+from ._scenario import copies, scenario
+from ._study import Study
+from ._topology import node_addresses
+
+# Raise it when stored runs of earlier versions must not be used again although the engine gives the same outcome.
+STORE_FORMAT = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Baseline:
+    """Which path of which flow a baseline has for itself."""
+
+    of: str
+    client_address: str
+    server_address: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One cell of a study with one seed on one engine."""
+
+    study: str
+    experiment: str
+    parameters: Mapping[str, Scalar]
+    seed: int
+    engine: str
+    # Of the engine: a new version may give another result.
+    version: str
+    scenario: Mapping[str, Any] = field(repr=False)
+    # Each connection's flow in the study.
+    groups: Mapping[str, str] = field(repr=False)
+    baseline: Baseline | None = None
+
+    @cached_property
+    def key(self) -> str:
+        """Names the run in the store: equal keys, equal results."""
+        everything = {"format": STORE_FORMAT, "engine": self.engine, "version": self.version, "scenario": self.scenario}
+        text = json.dumps(everything, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+    @property
+    def label(self) -> str:
+        """For people: the cell in a few words."""
+        parts = [f"{name}={value}" for name, value in self.parameters.items()]
+        path = [f"tcp alone from {self.baseline.client_address}"] if self.baseline else []
+        return ", ".join([self.experiment, *parts, f"seed {self.seed}", *path])
+
+
+def runs(study: Study, *, engine: str, version: str, only: Mapping[str, Iterable[str]] | None = None) -> list[Run]:
+    """All runs of a study in the order of its file, each cell's baselines behind it.
+
+    `only` keeps the cells whose parameters (or `experiment`) have one of the given values, compared as written.
+    """
+    found: list[Run] = []
+    for cell in cells(study):
+        if only and not all(str(_value(cell, name)) in set(values) for name, values in only.items()):
+            continue
+        for seed in cell.seeds:
+            found += _runs_of(study, cell, seed, engine, version)
+    return found
+
+
+def _value(cell: Cell, name: str) -> Scalar | None:
+    return cell.experiment if name == "experiment" else cell.parameters.get(name)
+
+
+def _runs_of(study: Study, cell: Cell, seed: int, engine: str, version: str) -> Iterable[Run]:
+    def run(setup: Setup, baseline: Baseline | None) -> Run:
+        return Run(
+            study=study.name,
+            experiment=cell.experiment,
+            parameters=cell.parameters,
+            seed=seed,
+            engine=engine,
+            version=version,
+            scenario=scenario(setup, seed),
+            groups={copy: name for name, flow in setup.flows.items() for copy in copies(name, flow)},
+            baseline=baseline,
+        )
+
+    yield run(cell.setup, None)
+    if study.baselines is None:
+        return
+    for name, flow in cell.setup.flows.items():
+        if flow.transport == "mptcp":
+            for baseline in paths(cell.setup, name, flow):
+                yield run(_alone(cell.setup, flow, baseline, study.baselines.cc), baseline)
+
+
+def paths(setup: Setup, name: str, flow: Flow) -> list[Baseline]:
+    """The paths a flow can take: one from each address its path manager uses.
+
+    Each goes to the server's address of a route by hand if there is one, to the address of the same number where both ends have
+    equally many, and to the first one otherwise.
+    """
+    own = node_addresses(setup.topology, flow.client)
+    # A loopback-like address belongs to no link, so it is no path of its own.
+    linked = own[: len(own) - len(setup.topology.nodes[flow.client].addresses)] or own
+    match flow.path_manager:
+        case Ndiffports():
+            sources = [flow.client_address or own[0]]
+        case Endpoints(addresses=endpoints):
+            sources = list(dict.fromkeys([flow.client_address or own[0], *(endpoint.address for endpoint in endpoints)]))
+        case _:
+            sources = linked
+    theirs = node_addresses(setup.topology, flow.server)
+    by_route = {route.source: route.destination for route in reversed(flow.routes)}
+    found = []
+    for index, source in enumerate(sources):
+        pair = theirs[index] if len(theirs) == len(sources) else theirs[0]
+        destination = by_route.get(source) or flow.server_address or pair
+        found.append(Baseline(of=name, client_address=source, server_address=destination))
+    return found
+
+
+def _alone(setup: Setup, flow: Flow, baseline: Baseline, cc: str) -> Setup:
+    routes: tuple[Route, ...] = tuple(route for route in flow.routes if route.source == baseline.client_address)
+    changes: dict[str, Any] = {
+        "transport": "tcp",
+        "cc": cc,
+        "count": 1,
+        "client_address": baseline.client_address,
+        "server_address": baseline.server_address,
+        "path_manager": {"kind": "fullmesh"},
+        "scheduler": None,
+        "routes": routes,
+    }
+    tcp = Flow.model_validate({**{field: getattr(flow, field) for field in flow.model_fields_set}, **changes})
+    # A baseline is one figure beside the cell's; it needs no series.
+    measure = setup.measure.model_copy(update={"series": None})
+    return setup.model_copy(update={"flows": {baseline.of: tcp}, "measure": measure})

@@ -1,0 +1,151 @@
+"""From a set-up to the plain data an engine runs (crates/sim/src/scenario.rs): integers in base units, all defaults written out."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from ._cells import Setup
+from ._elements import BurstLoss, Delay, Down, DropPackets, Element, Loss, Mtu, RateLimit, chain
+from ._flows import Bulk, Endpoints, Flow, Ndiffports, OnOff, Transfer
+from ._quantity import Packets, Time
+from ._topology import Link, addresses
+
+# The connection is made a little after the flow's start, and its window is counted from then: the run lasts this much longer.
+TAIL_NS = 2_000_000_000
+
+
+def scenario(setup: Setup, seed: int) -> dict[str, Any]:
+    """What one run simulates."""
+    pairs = addresses(setup.topology)
+    return {
+        "seed": seed,
+        "duration_ns": int(setup.duration) + TAIL_NS,
+        "series_interval_ns": None if setup.measure.series is None else int(setup.measure.series),
+        "nodes": [
+            {"name": name, "router": node.router, "addresses": list(node.addresses), "sysctl": _plain_settings(node.sysctl)}
+            for name, node in setup.topology.nodes.items()
+        ],
+        "links": [_link(name, link, pairs[name]) for name, link in setup.topology.links.items()],
+        "flows": [_flow(copy, flow, setup, seed) for name, flow in setup.flows.items() for copy in copies(name, flow)],
+    }
+
+
+def copies(name: str, flow: Flow) -> list[str]:
+    """The names of a flow's connections."""
+    return [name] if flow.count == 1 else [f"{name}-{number}" for number in range(1, flow.count + 1)]
+
+
+def _plain_settings(sysctl: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in sysctl.items()}
+
+
+def _link(name: str, link: Link, pair: tuple[str, str]) -> dict[str, Any]:
+    a, b = (
+        {"node": end.node, "address": address, "mtu": int(link.mtu if end.mtu is None else end.mtu)}
+        for end, address in zip(link.ends, pair, strict=True)
+    )
+    forward = link.forward if link.forward is not None else link.both
+    backward = link.backward if link.backward is not None else link.both
+    return {
+        "name": name,
+        "a": a,
+        "b": b,
+        "a_to_b": [] if forward is None else [_element(element) for element in chain(forward)],
+        "b_to_a": [] if backward is None else [_element(element) for element in chain(backward)],
+    }
+
+
+def _element(element: Element) -> dict[str, Any]:
+    match element:
+        case RateLimit():
+            return {
+                "kind": "rate",
+                "bits_per_s": int(element.rate),
+                "queue": {"packets" if isinstance(element.queue, Packets) else "bytes": int(element.queue)},
+                "framing_bytes": int(element.framing),
+                "changes": [{"at_ns": int(change.at), "to": int(change.to)} for change in element.changes],
+            }
+        case Delay():
+            return {
+                "kind": "delay",
+                "delay_ns": int(element.delay),
+                "jitter_ns": int(element.jitter),
+                "reorder": element.reorder,
+                "changes": [{"at_ns": int(change.at), "to": int(change.to)} for change in element.changes],
+            }
+        case Loss():
+            changes = [{"at_ns": int(change.at), "to": float(change.to)} for change in element.changes]
+            return {"kind": "loss", "model": "bernoulli", "probability": float(element.share), "changes": changes}
+        case BurstLoss():
+            shares = ("good_to_bad", "bad_to_good", "loss_good", "loss_bad")
+            return {"kind": "loss", "model": "gilbert_elliott", **{name: float(getattr(element, name)) for name in shares}}
+        case DropPackets():
+            return {"kind": "loss", "model": "packets", "numbers": list(element.numbers), "data_only": element.data_only}
+        case Mtu():
+            return {"kind": "mtu", "bytes": int(element.size), "oversize": element.oversize}
+        case Down():
+            return {"kind": "down", "spans_ns": [[int(start), int(end)] for start, end in element.spans]}
+
+
+def _flow(name: str, flow: Flow, setup: Setup, seed: int) -> dict[str, Any]:
+    start = int(flow.start) + _spread(flow.start_spread, seed, name)
+    until_the_end = max(int(setup.duration) - start, 0)
+    app, window_end = _app(flow, until_the_end)
+    window = flow.window if flow.window is not None else setup.measure.window
+    return {
+        "name": name,
+        "transport": flow.transport,
+        "cc": flow.cc,
+        "client": flow.client,
+        "server": flow.server,
+        "client_address": flow.client_address,
+        "server_address": flow.server_address,
+        "start_ns": start,
+        "app": app,
+        "mptcp": {"profile": flow.profile, "scheduler": flow.scheduler, "path_manager": _path_manager(flow)},
+        "routes": [{"from": route.source, "to": route.destination, "via": list(route.via)} for route in flow.routes],
+        "window_ns": [0, window_end] if window is None else [int(window[0]), int(window[1])],
+    }
+
+
+def _app(flow: Flow, until_the_end: int) -> tuple[dict[str, Any], int]:
+    match flow.app:
+        case Bulk(duration=duration):
+            lasts = until_the_end if duration is None else int(duration)
+            return {"kind": "bulk", "duration_ns": lasts}, lasts
+        case Transfer(size=size):
+            return {"kind": "transfer", "bytes": int(size)}, until_the_end
+        case OnOff() as app:
+            lasts = until_the_end if app.duration is None else int(app.duration)
+            rate = None if app.rate is None else int(app.rate)
+            return {"kind": "on_off", "on_ns": int(app.on), "off_ns": int(app.off), "duration_ns": lasts, "bits_per_s": rate}, lasts
+
+
+def _path_manager(flow: Flow) -> dict[str, Any]:
+    match flow.path_manager:
+        case Ndiffports(subflows=subflows):
+            return {"kind": "ndiffports", "subflows": subflows}
+        case Endpoints(addresses=endpoints):
+            return {
+                "kind": "endpoints",
+                "addresses": [
+                    {
+                        "address": endpoint.address,
+                        "backup": endpoint.backup,
+                        "remove_at_ns": None if endpoint.remove_at is None else int(endpoint.remove_at),
+                    }
+                    for endpoint in endpoints
+                ],
+            }
+        case _:
+            return {"kind": "fullmesh"}
+
+
+def _spread(spread: Time, seed: int, name: str) -> int:
+    """A delay in [0, spread), the same on every machine and for every version of Python."""
+    if not spread:
+        return 0
+    drawn = int.from_bytes(hashlib.sha256(f"start {seed} {name}".encode()).digest()[:8], "big")
+    return drawn * int(spread) >> 64

@@ -1,0 +1,53 @@
+"""The JSON Schema of a study file, for editors that check while one writes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ._placeholder import PLACEHOLDER_PATTERN
+from ._study import Study
+
+
+def json_schema() -> str:
+    """The schema as text, the same for every build."""
+    schema = Study.model_json_schema()
+    for definition in [schema, *schema["$defs"].values()]:
+        for name, field in definition.get("properties", {}).items():
+            definition["properties"][name] = _with_placeholder(_short_forms(definition.get("title"), name, field))
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+    return json.dumps(schema, indent=2, sort_keys=False, ensure_ascii=False) + "\n"
+
+
+def _with_placeholder(field: dict[str, Any]) -> dict[str, Any]:
+    """A placeholder may stand for any value; texts and quantities allow it by themselves."""
+    plain_text = field.get("type") == "string" and not {"enum", "const", "pattern"} & field.keys()
+    if plain_text or PLACEHOLDER_PATTERN in field.get("pattern", "") or "const" in field:
+        return field
+    kept = _pop(field, "title", "description", "default")
+    options = field.pop("anyOf") if set(field) == {"anyOf"} else [field]
+    return {**kept, "anyOf": [*options, {"type": "string", "pattern": PLACEHOLDER_PATTERN}]}
+
+
+def _pop(field: dict[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: field.pop(key) for key in keys if key in field}
+
+
+def _short_forms(owner: str | None, name: str, field: dict[str, Any]) -> dict[str, Any]:
+    """What validators accept besides the full form, which pydantic cannot know."""
+    match owner, name:
+        case "Link", "ends":
+            end = {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/End"}]}
+            kept = _pop(field, "title", "description")
+            return {**kept, "type": "array", "items": end, "minItems": 2, "maxItems": 2}
+        case "Topology", "nodes":
+            return {**field, "additionalProperties": {"anyOf": [{"$ref": "#/$defs/Node"}, {"type": "null"}]}}
+        case "Flow", "path_manager":
+            kept = _pop(field, "title", "description", "default")
+            return {**kept, "anyOf": [{"enum": ["fullmesh", "ndiffports"]}, field]}
+        case (("Study" | "Experiment"), "seeds"):
+            kept = _pop(field, "title", "description", "default")
+            options = field.get("anyOf", [field])
+            return {**kept, "anyOf": [{"type": "integer", "minimum": 1}, *options]}
+        case _:
+            return field

@@ -1,0 +1,175 @@
+"""The study: one question, its set-up with placeholders, and the matrices that fill them.
+
+A `Study` is a frozen value. Building one checks every cell of every matrix, so a study that exists can be run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_validator
+from pydantic_core import PydanticCustomError
+
+from ._claims import Claim, Published
+from ._errors import SetupError
+from ._flows import Flow
+from ._model import Model, Name
+from ._placeholder import Scalar
+from ._quantity import Time
+from ._topology import Topology
+
+# Columns of the tables that a parameter would hide.
+RESERVED = frozenset(
+    [
+        "key",
+        "study",
+        "experiment",
+        "engine",
+        "seed",
+        "flow",
+        "group",
+        "subflow",
+        "link",
+        "time_s",
+        "source",
+        "destination",
+        "a_to_b",
+        "baseline_of",
+        "client_address",
+        "server_address",
+        "flow_transport",
+        "flow_cc",
+        "flow_profile",
+        "jain",
+        "established_s",
+    ]
+)
+
+
+def _parameter_name(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
+        raise ValueError(f'"{value}" is no name of a parameter; use letters, digits and "_", beginning with a letter')
+    if value in RESERVED:
+        raise ValueError(f'"{value}" is a column of the results; give the parameter another name')
+    return value
+
+
+def _axis(value: Any) -> Any:
+    if isinstance(value, list | tuple) and len(value) != len({(type(item), item) for item in value if not isinstance(item, list | dict)}):
+        raise ValueError("a value stands here twice")
+    return value
+
+
+def _seeds(value: Any) -> Any:
+    # `seeds: 5` means five repetitions.
+    if isinstance(value, int) and not isinstance(value, bool):
+        if value < 1:
+            raise ValueError("at least one repetition is needed")
+        return tuple(range(1, value + 1))
+    return value
+
+
+ParameterName = Annotated[str, AfterValidator(_parameter_name)]
+Axis = Annotated[tuple[Scalar, ...], Field(min_length=1), BeforeValidator(_axis)]
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
+Seeds = Annotated[tuple[Seed, ...], Field(min_length=1), BeforeValidator(_seeds)]
+Matrix = Mapping[ParameterName, Axis]
+Parameters = Mapping[ParameterName, Scalar]
+
+
+class Measure(Model):
+    window: tuple[Time, Time] | None = None
+    """Span of the goodput and of the means since a connection was established; default: all of its application's time."""
+    series: Time | None = Time("100ms")
+    """Interval of the series of cwnd, srtt and so on; null keeps none."""
+
+
+class Baselines(Model):
+    """Plain TCP alone on each path of each MPTCP flow, run beside every cell."""
+
+    cc: str = "cubic"
+
+
+class Experiment(Model):
+    """One matrix of a study, with what it changes in the study's set-up."""
+
+    title: str | None = None
+    parameters: Parameters = Field(default_factory=dict)
+    """Values that hold in this experiment; they replace the study's."""
+    matrix: Matrix = Field(default_factory=dict)
+    """Parameter -> its values; every combination is a cell."""
+    exclude: tuple[Parameters, ...] = ()
+    """Combinations that are left out; a missing parameter means any of its values."""
+    topology: Topology | None = None
+    flows: Mapping[Name, Flow] | None = None
+    duration: Time | None = None
+    measure: Measure | None = None
+    seeds: Seeds | None = None
+
+
+class Study(Model):
+    """A question, the set-up that answers it, and what its paper says."""
+
+    name: Name
+    title: str | None = None
+    question: str | None = None
+    source: str | None = None
+    """Where the set-up and the claims come from."""
+    topology: Topology
+    flows: Mapping[Name, Flow] = Field(min_length=1)
+    duration: Time
+    """How long applications run, from the start of a run."""
+    parameters: Parameters = Field(default_factory=dict)
+    """Values of parameters that no matrix varies."""
+    matrix: Matrix = Field(default_factory=dict)
+    """Parameter -> its values, when there is one experiment; it is then called `main`."""
+    experiments: Mapping[Name, Experiment] = Field(default_factory=dict)
+    """Several matrices by name."""
+    seeds: Seeds = (1,)
+    """Seeds to repeat each cell with, or a number of repetitions."""
+    measure: Measure = Measure()
+    baselines: Baselines | None = Baselines()
+    published: Published | None = None
+    claims: tuple[Claim, ...] = ()
+
+    # The file this study was read from, with the lines of its fields: a `StudyFile`, kept untyped since it knows `Study`.
+    _file: Any = PrivateAttr(default=None)
+
+    @model_validator(mode="after")
+    def _every_cell_stands(self) -> Self:
+        from ._cells import check_study  # It needs `Study`, and nobody else may build an unchecked one.
+
+        try:
+            check_study(self)
+        except SetupError as error:
+            # `where` tells the loader the line; the text alone is for those who build a study in Python.
+            raise PydanticCustomError("setup", "{sentence}", {"sentence": str(error), "error": error}) from None
+        return self
+
+    @cached_property
+    def all_experiments(self) -> Mapping[str, Experiment]:
+        """The named experiments, or the one that the study's own matrix makes."""
+        return self.experiments or {"main": Experiment(matrix=self.matrix)}
+
+    @property
+    def folder(self) -> Path | None:
+        """Where the study file lies; None for a study built in Python."""
+        return None if self._file is None else self._file.path.parent
+
+    @classmethod
+    def load(cls, path: str | Path) -> Study:
+        """Reads a study file, or the study.yaml in a folder."""
+        from ._load import load
+
+        return load(path)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Study):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in type(self).model_fields)
+
+    __hash__ = None  # type: ignore[assignment]  # It holds mappings.

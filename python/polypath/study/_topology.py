@@ -1,0 +1,111 @@
+"""Nodes and the links that join them."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
+
+from ._elements import Element, Shape
+from ._model import Model, Name
+from ._placeholder import Scalar
+from ._quantity import Size
+
+
+def _checked_address(value: str) -> str:
+    # Papers and `ip address add` write "10.0.0.1/24"; routes follow the links, so the length of the prefix is not needed.
+    try:
+        return str(ipaddress.ip_interface(value).ip)
+    except ValueError:
+        raise ValueError(f'"{value}" is no IP address; write one like "10.0.0.1"') from None
+
+
+Address = Annotated[str, AfterValidator(_checked_address)]
+
+
+class Node(Model):
+    """A host, or a router that forwards."""
+
+    router: bool = False
+    addresses: tuple[Address, ...] = ()
+    """Addresses that belong to no link and that every path reaches."""
+    sysctl: Mapping[str, Scalar | tuple[int, ...]] = Field(default_factory=dict)
+    """Settings of the endpoints on this host by their Linux names, such as `net.ipv4.tcp_rmem: [4096, 131072, 16777216]`."""
+
+
+class End(Model):
+    """Where a link meets a node."""
+
+    node: str
+    address: Address | None = None
+    """Default: 10.x.y.1 at the first end and 10.x.y.2 at the second, counted through by link."""
+    mtu: Size | None = None
+    """MTU of this interface; default: the link's."""
+
+
+def _form(value: Any) -> str:
+    return "chain" if isinstance(value, list | tuple) else "shape"
+
+
+# Told apart before the union is tried, so that an error speaks of one form only.
+Direction = Annotated[Annotated[Shape, Tag("shape")] | Annotated[tuple[Element, ...], Tag("chain")], Discriminator(_form)]
+
+
+class Link(Model):
+    """Joins two nodes. Each direction is a chain of elements, or one line of figures that stands for the usual chain."""
+
+    ends: tuple[End, End]
+    """The two nodes, by name or with an address."""
+    mtu: Size = Size("1500B")
+    both: Direction | None = None
+    """Both directions alike."""
+    forward: Direction | None = None
+    """From the first end to the second; replaces `both`."""
+    backward: Direction | None = None
+    """From the second end to the first; replaces `both`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _names_are_ends(cls, value: Any) -> Any:
+        if isinstance(value, Mapping) and isinstance(value.get("ends"), list | tuple):
+            ends = [{"node": end} if isinstance(end, str) else end for end in value["ends"]]
+            if len(ends) != 2:
+                raise ValueError(f"a link joins two nodes, and `ends` names {len(ends)}")
+            return {**value, "ends": ends}
+        return value
+
+
+class Topology(Model):
+    nodes: Mapping[Name, Node]
+    links: Mapping[Name, Link]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _empty_nodes(cls, value: Any) -> Any:
+        # `h1:` with nothing behind it is a host with nothing special.
+        if isinstance(value, Mapping) and isinstance(value.get("nodes"), Mapping):
+            return {**value, "nodes": {name: {} if node is None else node for name, node in value["nodes"].items()}}
+        return value
+
+
+def addresses(topology: Topology) -> dict[str, tuple[str, str]]:
+    """The addresses of every link's two ends, given or counted through."""
+    found = {}
+    for index, (name, link) in enumerate(topology.links.items(), start=1):
+        counted = [f"10.{index // 256}.{index % 256}.{end}" for end in (1, 2)]
+        first, second = (end.address or given for end, given in zip(link.ends, counted, strict=True))
+        found[name] = (first, second)
+    return found
+
+
+def node_addresses(topology: Topology, node: str) -> list[str]:
+    """Addresses of a node in the order of its links, then those that belong to no link."""
+    linked = [
+        address
+        for name, pair in addresses(topology).items()
+        for end, address in zip(topology.links[name].ends, pair, strict=True)
+        if end.node == node
+    ]
+    return [*linked, *topology.nodes[node].addresses]
