@@ -58,7 +58,9 @@ def check_crates(edges: Iterable[tuple[str, str]]) -> list[str]:
         if crate not in CRATES:
             faults.append(f"crate {crate} has no layer: give it one in tools/layers.py.")
         elif below != crate and below not in CRATES[crate]:
-            faults.append(f"crate {crate} depends on {below}, which is not below it: move the code down, or argue for the edge in tools/layers.py.")
+            faults.append(
+                f"crate {crate} depends on {below}, which is not below it: move the code down, or argue for the edge in tools/layers.py."
+            )
     return list(dict.fromkeys(faults))
 
 
@@ -105,12 +107,16 @@ def check_python(edges: Iterable[tuple[str, str, str]], modules: Iterable[str]) 
         elif target not in level:
             faults.append(f"package {target} has no layer: give it one in tools/layers.py.")
         elif level[target] >= level[part]:
-            faults.append(f"{where}: {part} imports {target}, which is not below it: move the code down, or argue for the edge in tools/layers.py.")
+            faults.append(
+                f"{where}: {part} imports {target}, which is not below it: move the code down, or argue for the edge in tools/layers.py."
+            )
     return list(dict.fromkeys(faults))
 
 
 def main(project: Path) -> int:
-    done = subprocess.run(["cargo", "metadata", "--no-deps", "--format-version", "1", "--offline"], cwd=project, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["cargo", "metadata", "--no-deps", "--format-version", "1", "--offline"], cwd=project, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         print(f"layers: cargo metadata failed: {done.stderr.strip()}", file=sys.stderr)
         return 2
@@ -121,7 +127,9 @@ def main(project: Path) -> int:
     for fault in faults:
         print(f"layers: {fault}", file=sys.stderr)
     if not faults:
-        print(f"layers: {sum(a != b for a, b in crates)} edges between crates and {len({e[:2] for e in imports})} between packages all point down")
+        print(
+            f"layers: {sum(a != b for a, b in crates)} edges between crates and {len({e[:2] for e in imports})} between packages all point down"
+        )
     return 1 if faults else 0
 
 
