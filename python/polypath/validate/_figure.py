@@ -64,12 +64,8 @@ def _chart(curves: pd.DataFrame, title: str) -> alt.VConcatChart:
     def row(line: str, field: str, label: str) -> alt.Chart:
         data = curves[curves.line == line][["time", field, "who"]]
         x = alt.X("time:Q", title="seconds")
-        return (
-            alt.Chart(data)
-            .mark_line(strokeWidth=1)
-            .encode(x=x, y=alt.Y(f"{field}:Q", title=label), color=colour)
-            .properties(width=560, height=150)
-        )
+        chart: alt.Chart = alt.Chart(data).mark_line(strokeWidth=1).encode(x=x, y=alt.Y(f"{field}:Q", title=label), color=colour)
+        return chart.properties(width=560, height=150)
 
     lines = sorted(curves.line.unique())
     rows = [alt.hconcat(row(line, "cwnd", f"{line}: cwnd, packets"), row(line, "srtt", f"{line}: srtt, ms")) for line in lines]

@@ -182,11 +182,10 @@ def _transfer(m: dict[str, str], repeat: int) -> Setup:
 
 def _mtu(m: dict[str, str], repeat: int) -> Setup:
     """Group e: paths of 50 Mbit/s and 10 ms with other MTUs; 9000+1500 and 1500mid have 9000 at the hosts and 1500 behind the router."""
-    plain = {"fwd_ms": 5.0, "rev_ms": 5.0}
     queue = _bandwidth_delay(50 * MBIT, 10)
 
     def path(mtu: int, mtu_mid: int | None = None) -> Path:
-        return Path(rate=50 * MBIT, queue=queue, mtu=mtu, mtu_mid=mtu_mid, **plain)  # type: ignore[arg-type]
+        return Path(rate=50 * MBIT, queue=queue, fwd_ms=5, rev_ms=5, mtu=mtu, mtu_mid=mtu_mid)
 
     shapes = {
         "1500+1500": (path(1500), path(1500)),

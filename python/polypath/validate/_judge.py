@@ -77,7 +77,7 @@ def judge(cell: Cell, outcomes: list[dict[str, Any]] | str) -> Verdict:
 
 def _mbps(setup: Setup, flow: dict[str, Any]) -> float:
     """A transfer's goodput is its size over its completion time, any other's what the receiver read within the window."""
-    return setup.bytes * 8e3 / flow["completion_ns"] if setup.bytes else flow["goodput_receiver_bps"] / 1e6
+    return float(setup.bytes * 8e3 / flow["completion_ns"] if setup.bytes else flow["goodput_receiver_bps"] / 1e6)
 
 
 def _srtt(cell: Cell, flows: tuple[dict[str, Any], ...]) -> tuple[float | None, float | None]:

@@ -93,10 +93,14 @@ def _subflows(verdict: Verdict) -> list[list[str]]:
         if ours is None:
             lines.append([f"  subflow {i + 1}", "", _figure(linux.acked_mbps, ".2f"), "missing", *[""] * 6])
             continue
-        remark = (
-            f"retransmissions {_figure(linux.retransmissions, '.0f')} / {ours['retransmissions']}, mean cwnd {_figure(linux.cwnd, '.1f')} / "
-            f"{ours['mean_cwnd']:.1f}, max {_figure(linux.max_cwnd, '.0f')} / {ours['max_cwnd']}, min RTT {_figure(linux.min_rtt_ms, '.2f')} / "
-            f"{ours['min_rtt_us'] / 1000:.2f} ms, timeouts {ours['timeouts']}"
+        remark = "; ".join(
+            [
+                f"retransmissions {_figure(linux.retransmissions, '.0f')} / {ours['retransmissions']}",
+                f"mean cwnd {_figure(linux.cwnd, '.1f')} / {ours['mean_cwnd']:.1f}",
+                f"largest {_figure(linux.max_cwnd, '.0f')} / {ours['max_cwnd']}",
+                f"min RTT {_figure(linux.min_rtt_ms, '.2f')} / {ours['min_rtt_us'] / 1000:.2f} ms",
+                f"timeouts {ours['timeouts']}",
+            ]
         )
         lines.append(
             [
