@@ -28,8 +28,8 @@ CRATES: Mapping[str, frozenset[str]] = {
 PYTHON: tuple[frozenset[str], ...] = (
     frozenset({"_native"}),
     frozenset({"study"}),
-    frozenset({"results"}),
     frozenset({"engines"}),
+    frozenset({"results"}),
     frozenset({"analysis"}),
     frozenset({"plot"}),
     frozenset({"report", "validate"}),

@@ -1,0 +1,85 @@
+"""The project's own shell: layers, links between pages, what CI runs."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+import layers  # noqa: E402
+
+
+def test_the_tree_has_no_upward_edge() -> None:
+    done = subprocess.run([sys.executable, ROOT / "tools/layers.py"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_new_upward_edge_between_crates_fails() -> None:
+    def package(name: str, *dependencies: str) -> dict[str, object]:
+        return {"name": f"polypath-{name}", "dependencies": [{"name": f"polypath-{d}"} for d in dependencies] + [{"name": "serde"}]}
+
+    fine = layers.crate_edges({"packages": [package("base"), package("wire", "base"), package("sim", "wire", "base")]})
+    assert layers.check_crates(fine) == []
+    upward = layers.crate_edges({"packages": [package("base"), package("sim"), package("wire", "sim")]})
+    assert layers.check_crates(upward) == [
+        "crate wire depends on sim, which is not below it: move the code down, or argue for the edge in tools/layers.py."
+    ]
+    new = layers.crate_edges({"packages": [package("gossip")]})
+    assert layers.check_crates(new) == ["crate gossip has no layer: give it one in tools/layers.py."]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["from polypath.cli import main", "import polypath.cli", "from polypath import cli", "from .. import cli", "from ..cli import main"],
+)
+def test_a_new_upward_import_between_packages_fails(tmp_path: Path, statement: str) -> None:
+    package = tmp_path / "polypath"
+    for part in ("study", "cli"):
+        (package / part).mkdir(parents=True)
+        (package / part / "__init__.py").write_text("")
+    (package / "cli" / "_main.py").write_text("from polypath.study import Study\nfrom . import _options\nimport json\n")
+    assert layers.check_python(layers.python_edges(package), ("study", "cli")) == []
+    (package / "study" / "_model.py").write_text(f"def late() -> None:\n    {statement}\n")
+    (fault,) = layers.check_python(layers.python_edges(package), ("study", "cli"))
+    assert fault.startswith("polypath/study/_model.py:2: study imports cli, which is not below it")
+
+
+def test_ci_runs_make_test_and_nothing_else() -> None:
+    script = (ROOT / ".ci/run").read_text(encoding="utf-8")
+    assert re.findall(r"^\s*(?:make|cargo|pytest|python)\b.*", script, flags=re.M) == ["make test 2>&1 | tee build/test.log"]
+
+
+PAGES = sorted(
+    {*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("studies/*/*.md"), *ROOT.glob("specs/**/*.md")} - {ROOT / "STYLE.md"}
+)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.S)
+    targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)", text)
+    missing = [
+        target for target in targets if "://" not in target and not target.startswith("mailto:") and not (page.parent / target).exists()
+    ]
+    assert missing == []
+
+
+def _is_tracked_text(path: Path) -> bool:
+    return path.suffix in {".rs", ".py", ".c", ".h"} and path.is_file()
+
+
+def test_source_files_stay_readable() -> None:
+    # STYLE.md: past about 600 lines a file is split by state or concern.
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False).stdout.decode().split("\0")
+    if listed == [""]:
+        pytest.skip("not a git checkout")
+    long = {
+        name: lines
+        for name in listed
+        if _is_tracked_text(ROOT / name) and (lines := (ROOT / name).read_text(encoding="utf-8").count("\n")) > 600
+    }
+    assert long == {}
