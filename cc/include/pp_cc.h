@@ -40,6 +40,7 @@ struct pp_flow {
 	__u64 pacing_rate;	/* rw byte/s; the transport's own rule overwrites it unless PP_CC_PACES is set */
 	__u64 max_pacing_rate;	/* byte/s, ~0 = none */
 	__u64 delivered_ns;	/* time of the most recent delivery */
+	__u64 last_sent_ns;	/* time of the most recent transmission of data before the present one */
 	__u64 bytes_acked;	/* since the connection began */
 	__u32 cwnd;		/* rw segments */
 	__u32 cwnd_cnt;		/* rw segments acknowledged toward the next increase */

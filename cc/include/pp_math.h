@@ -39,6 +39,28 @@ PP_INLINE __u64 pp_div(__u64 a, __u64 b)
 	return b ? a / b : ~0ULL;
 }
 
+PP_INLINE __u32 pp_clamp(__u32 value, __u32 low, __u32 high)
+{
+	return pp_min(pp_max(value, low), high);
+}
+
+/* The largest integer whose cube does not exceed x: one bit a step, exact for every x. */
+PP_INLINE __u32 pp_cube_root(__u64 x)
+{
+	__u64 root = 0;
+	int bit;
+
+	/* The root of 2^64 - 1 is 2642245, which has 22 bits. */
+	for (bit = 21; bit >= 0; bit--) {
+		__u64 next = root | 1ULL << bit;
+
+		/* next^3 <= x, divided by next so that nothing overflows: n^2 <= x / n holds for whole quotients too. */
+		if (next * next <= x / next)
+			root = next;
+	}
+	return (__u32)root;
+}
+
 /* Sequence numbers: a is after b. */
 PP_INLINE int pp_after(__u32 a, __u32 b)
 {

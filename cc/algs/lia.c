@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * LIA, the linked increases algorithm.
+ *
+ * Idea. Each subflow halves its window on loss as Reno does, but all of them share one increase: together they take as much as one TCP would on the best
+ * path, and no subflow grows faster than Reno would on its path.
+ *
+ * Source. RFC 6356. Section 3: for each ACK on subflow i the window grows by the smaller of alpha * bytes_acked * mss_i / cwnd_total and
+ * bytes_acked * mss_i / cwnd_i. Section 4.1, for windows in segments:
+ *
+ *	alpha = cwnd_total * max_i(w_i mss_i^2 / rtt_i^2) / (sum_i w_i mss_i / rtt_i)^2
+ *
+ * and the window grows by one when more than max(cwnd_total / alpha, cwnd_i) segments are acknowledged. With x_i = w_i mss_i / rtt_i and b the subflow
+ * that has the largest x_b^2 / w_b, cwnd_total cancels:
+ *
+ *	cwnd_total / alpha = (sum_i x_i)^2 / (x_b^2 / w_b) = w_b * (sum_i x_i / x_b)^2
+ *
+ * which needs no scaled alpha and loses no precision to alpha_scale.
+ *
+ * Differences from the RFC: alpha is computed anew at each ACK instead of once a window or a round trip (section 4.1 leaves that open); "more than" is "at least".
+ * Differences from the out-of-tree kernel: that one counts ACKs instead of segments (0.49 segments a round trip on one path with delayed ACKs where Reno gains
+ * 1.0); a transport that models it sets flow->counts_acks.
+ */
+#include "pp_coupled.h"
+
+/*
+ * Segments to acknowledge for an increase of one: max(w_b * (sum of rates / x_b)^2, own window).
+ *
+ * Overflow: b maximises x^2 / w, so x_i / x_b <= sqrt(w_i / w_b) and the sum of at most 8 ratios, in 1/1024, obeys s^2 * w_b <= 2^26 * w_max, below 2^59 for
+ * windows below 2^33 segments; rates are below 2^50, so their sum is below 2^53 as pp_ratio asks.
+ */
+static __u32 lia_segments_per_increase(const struct pp_ctx *c)
+{
+	struct pp_path best = pp_path(c, c->siblings ? c->siblings->self : 0);
+	__u64 sum = 0, ratio;
+	__u32 i, n = pp_paths(c);
+
+	for (i = 0; i < PP_MAX_SIBLINGS && i < n; i++) {
+		struct pp_path p = pp_path(c, i);
+
+		if (!p.rate)
+			continue;
+		sum += p.rate;
+		/* x^2 / w > x_b^2 / w_b, as (x / x_b)^2 * w_b > w: below 2^40 * 2^23. */
+		ratio = pp_ratio(p.rate, best.rate);
+		if (ratio * ratio * pp_min(best.cwnd, 1U << 23) > (__u64)pp_min(p.cwnd, 1U << 23) << (2 * PP_RATIO_SHIFT))
+			best = p;
+	}
+	ratio = pp_ratio(sum, best.rate);
+	return (__u32)pp_clamp((__u32)pp_min64(ratio * ratio * best.cwnd >> (2 * PP_RATIO_SHIFT), ~0U), pp_max(c->flow->cwnd, 1), ~0U);
+}
+
+static __u32 lia_ssthresh(struct pp_ctx *c)
+{
+	return pp_half(c->flow);
+}
+
+static void lia_cong_avoid(struct pp_ctx *c, __u32 ack, __u32 acked)
+{
+	(void)ack;
+	if (!pp_is_cwnd_limited(c->flow))
+		return;
+	/* RFC 6356, 3: slow start is as in RFC 5681, on each subflow by itself. */
+	if (pp_in_slow_start(c->flow)) {
+		acked = pp_slow_start(c->flow, acked);
+		if (!acked)
+			return;
+	}
+	pp_cong_avoid_ai(c->flow, lia_segments_per_increase(c), pp_coupled_acked(c->flow, acked));
+}
+
+static __u32 lia_undo_cwnd(struct pp_ctx *c)
+{
+	return pp_undo(c->flow);
+}
+
+PP_CC_REGISTER(lia) = {
+	.name = "lia",
+	.flags = PP_CC_COUPLED,
+	.ssthresh = lia_ssthresh,
+	.cong_avoid = lia_cong_avoid,
+	.undo_cwnd = lia_undo_cwnd,
+};

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What the coupled algorithms share: the rates of a connection's subflows, as whole numbers.
+ *
+ * Notation of the papers: subflow r has window w_r, round-trip time rtt_r and rate x_r = w_r mss_r / rtt_r.
+ * Only ratios of rates matter to any of the algorithms, so a rate's unit (bytes per 2^-17 microseconds) cancels out.
+ *
+ * The view of a subflow's own window is the flow's, which is newer than its entry among the siblings.
+ */
+#ifndef PP_COUPLED_H
+#define PP_COUPLED_H
+
+#include "pp_math.h"
+
+#define PP_RATIO_SHIFT 10	/* ratios of rates are in 1/1024 */
+#define PP_RATIO_ONE (1U << PP_RATIO_SHIFT)
+#define PP_RATIO_MAX (1U << 20)	/* a ratio of 1024; beyond it a path carries nothing that matters */
+
+/* Window times MSS below 2^33 bytes keeps the rate below 2^50 (the RTT is at least one microsecond, 8 in units of srtt_us). */
+#define PP_RATE_SHIFT 20
+
+/* What is known of one subflow. */
+struct pp_path {
+	__u64 rate;	/* bytes per 2^-17 us; 0: leave this subflow out */
+	__u32 cwnd;	/* segments */
+	__u32 mss;	/* bytes */
+	__u32 srtt_us;	/* times 8 */
+};
+
+PP_INLINE __u64 pp_rate(__u32 cwnd, __u32 mss, __u32 srtt_us)
+{
+	__u64 bytes = pp_min64((__u64)cwnd * mss, 1ULL << 33);
+
+	return srtt_us ? (bytes << PP_RATE_SHIFT) / pp_max(srtt_us, 8) : 0;
+}
+
+/* The number of subflows to look at: 1 for plain TCP, so that every coupled algorithm becomes its single-path self there. */
+PP_INLINE __u32 pp_paths(const struct pp_ctx *c)
+{
+	return c->siblings && c->siblings->len ? pp_min(c->siblings->len, PP_MAX_SIBLINGS) : 1;
+}
+
+PP_INLINE int pp_is_self(const struct pp_ctx *c, __u32 i)
+{
+	return !c->siblings || i == c->siblings->self;
+}
+
+/* Subflow i, with i < PP_MAX_SIBLINGS. A subflow that cannot send yet has rate 0. */
+PP_INLINE struct pp_path pp_path(const struct pp_ctx *c, __u32 i)
+{
+	struct pp_path p = { 0 };
+
+	if (pp_is_self(c, i)) {
+		p.cwnd = c->flow->cwnd;
+		p.mss = c->flow->mss;
+		p.srtt_us = c->flow->srtt_us;
+	} else if (c->siblings->at[i].usable) {
+		p.cwnd = c->siblings->at[i].cwnd;
+		p.mss = c->siblings->at[i].mss;
+		p.srtt_us = c->siblings->at[i].srtt_us;
+	}
+	p.rate = pp_rate(p.cwnd, p.mss, p.srtt_us);
+	return p;
+}
+
+/* a / b in 1/1024, at most PP_RATIO_MAX. Rates below 2^53 cannot overflow. */
+PP_INLINE __u32 pp_ratio(__u64 a, __u64 b)
+{
+	return (__u32)pp_min64(pp_div(a << PP_RATIO_SHIFT, b), PP_RATIO_MAX);
+}
+
+/* How many segments one call of cong_avoid stands for: the out-of-tree MPTCP lets an ACK count once, however much it acknowledges. */
+PP_INLINE __u32 pp_coupled_acked(const struct pp_flow *f, __u32 acked)
+{
+	return f->counts_acks ? 1 : acked;
+}
+
+#endif
