@@ -89,19 +89,52 @@ pub enum MpOption {
     #[default]
     None,
     /// MP_CAPABLE: the sender's key, and the receiver's once it is known.
-    Capable { version: u8, sender_key: u64, receiver_key: Option<u64>, checksum: bool },
+    Capable {
+        version: u8,
+        sender_key: u64,
+        receiver_key: Option<u64>,
+        checksum: bool,
+    },
     /// MP_JOIN on a SYN: the token of the connection to join.
-    JoinSyn { token: u32, nonce: u32, address_id: u8, backup: bool },
+    JoinSyn {
+        token: u32,
+        nonce: u32,
+        address_id: u8,
+        backup: bool,
+    },
     /// MP_JOIN on a SYN/ACK: truncated HMAC.
-    JoinSynAck { hmac: u64, nonce: u32, address_id: u8, backup: bool },
+    JoinSynAck {
+        hmac: u64,
+        nonce: u32,
+        address_id: u8,
+        backup: bool,
+    },
     /// MP_JOIN on the third ACK; the HMAC's 20 bytes are held as its first eight.
-    JoinAck { hmac: u64 },
-    AddAddr { address_id: u8, address: u32, port: u16, echo: bool },
-    RemoveAddr { address_id: u8 },
-    Prio { backup: bool },
-    Fail { dsn: u64 },
-    FastClose { receiver_key: u64 },
-    Rst { reason: u8, transient: bool },
+    JoinAck {
+        hmac: u64,
+    },
+    AddAddr {
+        address_id: u8,
+        address: u32,
+        port: u16,
+        echo: bool,
+    },
+    RemoveAddr {
+        address_id: u8,
+    },
+    Prio {
+        backup: bool,
+    },
+    Fail {
+        dsn: u64,
+    },
+    FastClose {
+        receiver_key: u64,
+    },
+    Rst {
+        reason: u8,
+        transient: bool,
+    },
 }
 
 /// One TCP segment.

@@ -1,1 +1,666 @@
-//! TCP.
+//! One TCP endpoint, or one subflow of an MPTCP connection.
+//!
+//! Modelled on Linux (`Settings::profile` says which): SACK scoreboard, RACK-TLP, DSACK and timestamp undo, F-RTO, PRR,
+//! delayed, quick and compressed ACKs, receive-buffer autotuning, TSO deferral, cwnd validation. The payload itself is
+//! never held: a transfer is a count of bytes.
+//!
+//! Order of calls: any `handle_*` or verb, then `poll_transmit` until `None`, then `poll_timeout`.
+//!
+//! In subflow mode ([`Socket::subflow`]) data comes as mappings from the meta connection ([`Socket::push_mapping`]), and
+//! data received in order is handed to it through [`Socket::delivered`]; window and MPTCP options are the meta's to fill in.
+
+mod ack;
+mod input;
+mod loss;
+mod output;
+mod queue;
+mod rate;
+mod rtt;
+mod sack;
+mod timer;
+
+use crate::Settings;
+use crate::settings::Profile;
+use input::Receiver;
+use polypath_base::{Duration, Instant};
+use polypath_cc as cc;
+use polypath_wire::{Flags, Segment, Unreachable};
+use queue::SendQueue;
+use rate::Delivery;
+use rtt::Rtt;
+use timer::Timers;
+
+/// `a < b` in sequence space (RFC 9293 section 3.4).
+#[inline]
+pub(crate) const fn before(a: u32, b: u32) -> bool {
+    (a.wrapping_sub(b) as i32) < 0
+}
+
+/// `a > b` in sequence space.
+#[inline]
+pub(crate) const fn after(a: u32, b: u32) -> bool {
+    before(b, a)
+}
+
+/// Connection states (RFC 9293 section 3.3.2).
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    Closed,
+    Listen,
+    SynSent,
+    SynReceived,
+    Established,
+    FinWait1,
+    FinWait2,
+    CloseWait,
+    Closing,
+    LastAck,
+    TimeWait,
+}
+
+impl State {
+    /// Data may still be sent.
+    pub const fn can_send(self) -> bool {
+        matches!(self, Self::Established | Self::CloseWait)
+    }
+
+    /// The handshake is over and the connection has not ended.
+    pub const fn is_synchronized(self) -> bool {
+        !matches!(self, Self::Closed | Self::Listen | Self::SynSent | Self::SynReceived)
+    }
+}
+
+/// Congestion states of the sender, as Linux names them.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum CaState {
+    Open = 0,
+    Disorder = 1,
+    Cwr = 2,
+    Recovery = 3,
+    Loss = 4,
+}
+
+/// What an endpoint is told at its making.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub settings: Settings,
+    pub algorithm: cc::Algorithm,
+    /// MTU of the interface the endpoint sends from, bytes.
+    pub mtu: u32,
+    /// First sequence number.
+    pub initial_seq: u32,
+}
+
+/// What limits the sender at this moment.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Limit {
+    /// Nothing is waiting and nothing is in the network.
+    #[default]
+    Idle,
+    /// Data is in the network; the application offers no more.
+    Application,
+    CongestionWindow,
+    PeerWindow,
+    SendBuffer,
+}
+
+/// Counters of one endpoint since its start; what a probe reads.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct Counters {
+    pub bytes_acked: u64,
+    pub bytes_received: u64,
+    pub data_segments_sent: u64,
+    pub data_segments_received: u64,
+    pub retransmissions: u64,
+    pub timeouts: u64,
+    pub loss_probes: u64,
+    pub undos: u64,
+    pub dsacks_received: u64,
+    pub fast_recoveries: u64,
+    pub busy: Duration,
+    pub rwnd_limited: Duration,
+    pub sndbuf_limited: Duration,
+    pub cwnd_limited: Duration,
+}
+
+/// A snapshot of one endpoint; the columns of the series.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct Probe {
+    pub counters: Counters,
+    pub established_at: Option<Instant>,
+    pub cwnd: u32,
+    pub ssthresh: u32,
+    pub srtt_us: u32,
+    pub rttvar_us: u32,
+    pub min_rtt_us: u32,
+    pub rto_us: u32,
+    pub in_flight: u32,
+    pub reordering: u32,
+    pub mss: u32,
+    pub pmtu: u32,
+    pub ca_state: u8,
+    /// Bytes per second.
+    pub pacing_rate: u64,
+    pub delivery_rate: u64,
+}
+
+/// One TCP endpoint.
+#[derive(Debug)]
+pub struct Socket {
+    settings: Settings,
+    state: State,
+    is_subflow: bool,
+    /// The congestion window and all else that an algorithm sees or writes: this is the master copy.
+    pub(crate) flow: cc::Flow,
+    cc: cc::Controller,
+    ca_state: CaState,
+
+    // Sequence space of what is sent; `flow.snd_una` and `flow.snd_nxt` are its edges.
+    queue: SendQueue,
+    snd_wnd: u32,
+    snd_wl1: u32,
+    peer_wscale: u8,
+    /// A FIN is to be sent after everything accepted.
+    fin_queued: bool,
+    fin_sent: bool,
+
+    // Path and options.
+    mtu: u32,
+    pmtu: u32,
+    peer_mss: u32,
+    /// Bytes of options that the meta connection adds to every data segment.
+    option_overhead: u32,
+    /// Bytes of options that the meta connection adds to a pure ACK.
+    ack_option_bytes: u32,
+    ts_ok: bool,
+    sack_ok: bool,
+    iss: u32,
+
+    rtt: Rtt,
+    timers: Timers,
+    delivery: Delivery,
+    loss: loss::LossState,
+    rack: sack::Rack,
+    rx: Receiver,
+    burst: output::Burst,
+
+    // Application side of sending: bytes offered and not yet accepted, and accepted so far.
+    offered: u64,
+    accepted: u64,
+    sndbuf: u32,
+    writer_blocked: bool,
+
+    established_at: Option<Instant>,
+    counters: Counters,
+    limit: Limit,
+    limit_since: Instant,
+    random: u32,
+
+    /// In subflow mode: data received in order as (data sequence number, length), for the meta connection to take.
+    pub(crate) delivered: Vec<(u64, u32)>,
+}
+
+impl Socket {
+    /// An endpoint that opens the connection ([`Socket::open`]).
+    pub fn client(config: Config) -> Self {
+        Self::new(config, State::Closed)
+    }
+
+    /// An endpoint that waits for a SYN.
+    pub fn server(config: Config) -> Self {
+        Self::new(config, State::Listen)
+    }
+
+    /// Turns a fresh endpoint into a subflow: the meta connection adds `data_options` bytes to data segments and `ack_options` to pure ACKs.
+    pub fn subflow(mut self, data_options: u32, ack_options: u32) -> Self {
+        self.is_subflow = true;
+        self.option_overhead = data_options;
+        self.flow.counts_acks = self.settings.profile == Profile::V0;
+        self.ack_option_bytes = ack_options;
+        self
+    }
+
+    fn new(config: Config, state: State) -> Self {
+        let Config { settings, algorithm, mtu, initial_seq } = config;
+        let mut flow = cc::Flow::new(settings.initial_cwnd, 536);
+        flow.snd_una = initial_seq;
+        flow.snd_nxt = initial_seq;
+        flow.write_seq = initial_seq;
+        flow.reordering = settings.reordering;
+        Self {
+            state,
+            is_subflow: false,
+            flow,
+            cc: algorithm.start(),
+            ca_state: CaState::Open,
+            queue: SendQueue::new(initial_seq),
+            snd_wnd: 0,
+            snd_wl1: 0,
+            peer_wscale: 0,
+            fin_queued: false,
+            fin_sent: false,
+            mtu,
+            pmtu: mtu,
+            peer_mss: 536,
+            option_overhead: 0,
+            ack_option_bytes: 0,
+            ts_ok: settings.timestamps,
+            sack_ok: settings.sack,
+            iss: initial_seq,
+            rtt: Rtt::new(&settings),
+            timers: Timers::new(settings.tick),
+            delivery: Delivery::default(),
+            loss: loss::LossState::default(),
+            rack: sack::Rack::default(),
+            rx: Receiver::new(&settings, mtu),
+            burst: output::Burst::default(),
+            offered: 0,
+            accepted: 0,
+            sndbuf: settings.wmem[1],
+            writer_blocked: false,
+            established_at: None,
+            counters: Counters::default(),
+            limit: Limit::Idle,
+            limit_since: Instant::ZERO,
+            random: initial_seq.wrapping_mul(2_654_435_761).wrapping_add(12345),
+            delivered: Vec::new(),
+            settings,
+        }
+    }
+
+    // Application verbs.
+
+    /// Starts the handshake.
+    pub fn open(&mut self, now: Instant) {
+        debug_assert!(self.state == State::Closed, "open is for an endpoint that has not begun");
+        self.state = State::SynSent;
+        self.burst.syn_due = true;
+        self.timers.arm_rto(now + self.rtt.rto());
+    }
+
+    /// The application has `bytes` more to write and blocks in send; `u64::MAX` is endless.
+    pub fn offer(&mut self, now: Instant, bytes: u64) {
+        self.offered = self.offered.saturating_add(bytes);
+        self.idle_restart(now);
+        self.fill_send_buffer();
+    }
+
+    /// The application offers no more; what was not accepted is withdrawn.
+    pub fn stop(&mut self) {
+        self.offered = 0;
+    }
+
+    /// FIN after everything that was accepted.
+    pub fn close(&mut self) {
+        self.fin_queued = true;
+    }
+
+    /// Ends at once, silently: nothing more is sent.
+    pub fn abort(&mut self) {
+        self.state = State::Closed;
+        self.timers = Timers::new(self.settings.tick);
+        self.rx.cancel_acks();
+    }
+
+    /// Subflow mode: `len` bytes with data sequence number `dsn` are the next to send.
+    pub fn push_mapping(&mut self, now: Instant, dsn: u64, len: u32) {
+        if self.queue.packets_out() == 0 && self.queue.unsent() == 0 {
+            self.idle_restart(now);
+        }
+        self.queue.push_mapping(dsn, len);
+        self.accepted += u64::from(len);
+        self.flow.write_seq = self.queue.write_seq();
+    }
+
+    // Inputs.
+
+    /// Takes a segment of the peer.
+    pub fn handle_segment(&mut self, now: Instant, segment: &Segment, siblings: Option<&cc::Siblings>) {
+        self.flow.now_ns = now.as_nanos();
+        match self.state {
+            State::Closed | State::TimeWait => {}
+            State::Listen => self.handle_syn(now, segment),
+            State::SynSent => self.handle_syn_ack(now, segment, siblings),
+            _ => self.handle_synchronized(now, segment, siblings),
+        }
+    }
+
+    /// RFC 1191 section 6.4: a segment of ours was too long for a link.
+    pub fn handle_unreachable(&mut self, now: Instant, message: &Unreachable) {
+        // Only answers to what is in the network count (RFC 5927 section 4.1).
+        if before(message.seq, self.flow.snd_una) || !before(message.seq, self.flow.snd_nxt) || message.mtu >= self.pmtu {
+            return;
+        }
+        self.flow.now_ns = now.as_nanos();
+        self.pmtu = message.mtu.max(68);
+        self.update_mss();
+        self.retransmit_oversized(now);
+    }
+
+    fn handle_syn(&mut self, now: Instant, segment: &Segment) {
+        if !segment.flags.has(Flags::SYN) || segment.flags.has(Flags::ACK) || segment.flags.has(Flags::RST) {
+            return;
+        }
+        self.state = State::SynReceived;
+        self.learn_options(segment);
+        self.rx.start(segment.seq.wrapping_add(1));
+        self.snd_wnd = u32::from(segment.window);
+        self.rx.note_timestamp(segment);
+        self.burst.syn_due = true;
+        self.timers.arm_rto(now + self.rtt.rto());
+    }
+
+    fn handle_syn_ack(&mut self, now: Instant, segment: &Segment, siblings: Option<&cc::Siblings>) {
+        if segment.flags.has(Flags::RST) {
+            self.abort();
+            return;
+        }
+        if !(segment.flags.has(Flags::SYN) && segment.flags.has(Flags::ACK)) || segment.ack != self.iss.wrapping_add(1) {
+            return;
+        }
+        self.learn_options(segment);
+        self.rx.start(segment.seq.wrapping_add(1));
+        self.rx.note_timestamp(segment);
+        self.snd_wnd = u32::from(segment.window); // the window of a SYN is not scaled (RFC 7323 section 2.2)
+        self.snd_wl1 = segment.seq;
+        self.acknowledge_syn(now, segment);
+        self.established(now, siblings);
+        self.rx.ack_now();
+    }
+
+    fn acknowledge_syn(&mut self, now: Instant, segment: &Segment) {
+        self.flow.snd_una = self.iss.wrapping_add(1);
+        self.queue.start(self.flow.snd_una);
+        if !self.burst.syn_retransmitted {
+            self.rtt.sample(now.since(self.burst.syn_sent_at), self.flow.snd_una, self.flow.snd_nxt, &mut self.flow);
+        } else if self.ts_ok && segment.has_ts {
+            let ms = timestamp(now).wrapping_sub(segment.ts_ecr);
+            self.rtt.sample(Duration::from_millis(u64::from(ms)), self.flow.snd_una, self.flow.snd_nxt, &mut self.flow);
+        }
+        self.timers.disarm_rtx();
+    }
+
+    fn established(&mut self, now: Instant, siblings: Option<&cc::Siblings>) {
+        self.state = State::Established;
+        self.established_at = Some(now);
+        self.flow.established = true;
+        self.update_mss();
+        // RFC 6298 section 5.7 and RFC 6928 section 2: a lost SYN costs the initial window.
+        if self.burst.syn_retransmitted && self.burst.syn_timeouts > 1 {
+            self.flow.cwnd = 1;
+        }
+        self.rtt.forget_backoff();
+        self.rx.established(&self.settings, self.mss());
+        self.expand_sndbuf();
+        self.limit_since = now;
+        self.cc.init(&mut self.flow, siblings);
+        self.update_pacing_rate();
+        self.fill_send_buffer();
+    }
+
+    fn learn_options(&mut self, segment: &Segment) {
+        self.peer_mss = if segment.mss == 0 { 536 } else { u32::from(segment.mss) };
+        self.ts_ok &= segment.has_ts;
+        self.sack_ok &= segment.sack_permitted;
+        if segment.window_scale == 255 || !self.settings.window_scaling {
+            self.peer_wscale = 0;
+            self.rx.disable_scaling();
+        } else {
+            self.peer_wscale = segment.window_scale.min(14); // RFC 7323 section 2.3
+        }
+        self.update_mss();
+    }
+
+    fn handle_synchronized(&mut self, now: Instant, segment: &Segment, siblings: Option<&cc::Siblings>) {
+        if segment.flags.has(Flags::RST) {
+            if segment.seq == self.rx.next() {
+                self.abort();
+            }
+            return;
+        }
+        if segment.flags.has(Flags::SYN) {
+            // A repeated SYN or SYN/ACK: the peer lacks our answer.
+            if self.state == State::SynReceived {
+                self.burst.syn_due = true;
+            } else {
+                self.rx.ack_now();
+            }
+            return;
+        }
+        if !self.rx.acceptable(segment) {
+            // RFC 9293 section 3.10.7.4: unacceptable segments are answered by an ACK; RFC 2883: with a DSACK.
+            self.rx.duplicate(segment, self.sack_ok && self.settings.dsack);
+            return;
+        }
+        if !segment.flags.has(Flags::ACK) {
+            return;
+        }
+        if self.state == State::SynReceived {
+            if segment.ack != self.iss.wrapping_add(1) && before(segment.ack, self.iss.wrapping_add(1)) {
+                return;
+            }
+            self.snd_wl1 = segment.seq;
+            self.snd_wnd = u32::from(segment.window) << self.peer_wscale;
+            self.acknowledge_syn(now, segment);
+            self.established(now, siblings);
+        }
+        self.rx.note_timestamp(segment);
+        self.handle_ack(now, segment, siblings);
+        if segment.len > 0 || segment.flags.has(Flags::FIN) {
+            self.handle_data(now, segment);
+        }
+        self.advance_closing(now, segment);
+    }
+
+    /// Moves through the closing states once our FIN is acknowledged or the peer's has arrived.
+    fn advance_closing(&mut self, _now: Instant, _segment: &Segment) {
+        let fin_acked = self.fin_sent && self.flow.snd_una == self.flow.snd_nxt;
+        let peer_fin = self.rx.finished();
+        self.state = match (self.state, fin_acked, peer_fin) {
+            (State::Established, _, true) => State::CloseWait,
+            (State::FinWait1, true, true) | (State::FinWait2, _, true) | (State::Closing, true, _) => State::TimeWait,
+            (State::FinWait1, false, true) => State::Closing,
+            (State::FinWait1, true, false) => State::FinWait2,
+            (State::LastAck, true, _) => State::Closed,
+            (state, _, _) => state,
+        };
+    }
+
+    // Getters.
+
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    pub fn ca_state(&self) -> CaState {
+        self.ca_state
+    }
+
+    pub fn is_coupled(&self) -> bool {
+        self.cc.is_coupled()
+    }
+
+    /// Segments in the network (RFC 6675's pipe, as Linux counts it).
+    #[inline]
+    pub fn in_flight(&self) -> u32 {
+        self.queue.in_flight()
+    }
+
+    /// Segments sent and not cumulatively acknowledged.
+    pub fn packets_out(&self) -> u32 {
+        self.queue.packets_out()
+    }
+
+    pub fn cwnd(&self) -> u32 {
+        self.flow.cwnd
+    }
+
+    /// Smoothed RTT in microseconds; 0 before the first sample.
+    pub fn srtt_us(&self) -> u32 {
+        self.flow.srtt_us >> 3
+    }
+
+    /// Bytes per second by Linux's rule (RFC 9002 section 7.7 has the like).
+    pub fn pacing_rate(&self) -> u64 {
+        self.flow.pacing_rate
+    }
+
+    /// Payload of a full data segment.
+    #[inline]
+    pub fn mss(&self) -> u32 {
+        self.flow.mss
+    }
+
+    /// Bytes accepted and not yet sent for the first time.
+    pub fn unsent_bytes(&self) -> u32 {
+        self.queue.unsent()
+    }
+
+    /// Bytes accepted and not yet acknowledged, the sender's buffer.
+    pub fn wmem_queued(&self) -> u32 {
+        self.queue.queued_bytes()
+    }
+
+    pub fn sndbuf(&self) -> u32 {
+        self.sndbuf
+    }
+
+    pub fn snd_una(&self) -> u32 {
+        self.flow.snd_una
+    }
+
+    pub fn snd_nxt(&self) -> u32 {
+        self.flow.snd_nxt
+    }
+
+    /// Window that the peer announced, bytes from `snd_una`.
+    pub fn peer_window(&self) -> u32 {
+        self.snd_wnd
+    }
+
+    pub fn window_scale_of_peer(&self) -> u8 {
+        self.peer_wscale
+    }
+
+    /// Our own window scale, by which a meta connection shifts the window it announces.
+    pub fn window_scale(&self) -> u8 {
+        self.rx.window_scale()
+    }
+
+    pub fn retransmission_timeout(&self) -> Duration {
+        self.rtt.rto()
+    }
+
+    /// Timeouts in a row without progress.
+    pub fn consecutive_timeouts(&self) -> u32 {
+        self.loss.backoffs
+    }
+
+    pub fn last_send(&self) -> Instant {
+        self.burst.last_sent_at
+    }
+
+    /// Bytes the application has had accepted so far: the sender's view of the goodput.
+    pub fn accepted(&self) -> u64 {
+        self.accepted
+    }
+
+    /// Bytes the application has read so far: the receiver's view of the goodput.
+    pub fn received(&self) -> u64 {
+        self.rx.read_bytes()
+    }
+
+    pub fn established_at(&self) -> Option<Instant> {
+        self.established_at
+    }
+
+    /// The peer's FIN has arrived and everything before it.
+    pub fn peer_finished(&self) -> bool {
+        self.rx.finished()
+    }
+
+    /// Everything offered has been acknowledged.
+    pub fn everything_acked(&self) -> bool {
+        self.offered == 0 && self.queue.unsent() == 0 && self.queue.packets_out() == 0
+    }
+
+    /// Asks for an ACK at the next `poll_transmit`.
+    pub fn request_ack(&mut self) {
+        self.rx.ack_now();
+    }
+
+    /// Data sequence numbers sent on this subflow and not yet acknowledged by the peer's TCP, as (dsn, length) in order.
+    pub fn unacked_mappings(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
+        self.queue.mappings()
+    }
+
+    /// The snapshot that probes read.
+    pub fn probe(&self) -> Probe {
+        Probe {
+            counters: self.counters_now(Instant::from_nanos(self.flow.now_ns)),
+            established_at: self.established_at,
+            cwnd: self.flow.cwnd,
+            ssthresh: self.flow.ssthresh,
+            srtt_us: self.flow.srtt_us >> 3,
+            rttvar_us: self.flow.mdev_us >> 2,
+            min_rtt_us: self.flow.min_rtt_us,
+            rto_us: self.rtt.rto().as_micros() as u32,
+            in_flight: self.in_flight(),
+            reordering: self.flow.reordering,
+            mss: self.flow.mss,
+            pmtu: self.pmtu,
+            ca_state: self.ca_state as u8,
+            pacing_rate: self.flow.pacing_rate,
+            delivery_rate: self.delivery.rate(self.flow.mss),
+        }
+    }
+
+    fn counters_now(&self, now: Instant) -> Counters {
+        let mut counters = self.counters;
+        counters.bytes_acked = self.flow.bytes_acked;
+        counters.bytes_received = self.rx.received_bytes();
+        counters.data_segments_received = self.rx.data_segments();
+        charge(&mut counters, self.limit, now.since(self.limit_since));
+        counters
+    }
+
+    fn set_limit(&mut self, now: Instant, limit: Limit) {
+        if limit != self.limit {
+            charge(&mut self.counters, self.limit, now.since(self.limit_since));
+            self.limit = limit;
+            self.limit_since = now;
+        }
+    }
+
+    fn update_mss(&mut self) {
+        let headers = Segment::IPV4_HEADER + Segment::TCP_HEADER;
+        let options = if self.ts_ok { 12 } else { 0 } + self.option_overhead;
+        self.flow.mss = self.peer_mss.min(self.pmtu - headers).saturating_sub(options).max(48);
+    }
+
+    fn next_random(&mut self) -> u32 {
+        // xorshift32, seeded from the first sequence number: cheap and private to this endpoint.
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 17;
+        self.random ^= self.random << 5;
+        self.random
+    }
+}
+
+fn charge(counters: &mut Counters, limit: Limit, span: Duration) {
+    match limit {
+        Limit::Idle => return,
+        Limit::Application => {}
+        Limit::CongestionWindow => counters.cwnd_limited += span,
+        Limit::PeerWindow => counters.rwnd_limited += span,
+        Limit::SendBuffer => counters.sndbuf_limited += span,
+    }
+    counters.busy += span;
+}
+
+/// The RFC 7323 timestamp clock: milliseconds, as Linux's.
+#[inline]
+pub(crate) fn timestamp(now: Instant) -> u32 {
+    (now.as_nanos() / 1_000_000) as u32
+}

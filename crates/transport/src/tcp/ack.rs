@@ -1,0 +1,244 @@
+//! What an incoming ACK does to the sender.
+
+use super::rate::RateSample;
+use super::{CaState, Socket, after, before};
+use polypath_base::{Duration, Instant};
+use polypath_cc as cc;
+use polypath_wire::Segment;
+
+/// What was found while an ACK was processed.
+pub(super) mod flag {
+    pub(crate) const DATA: u32 = 1;
+    pub(crate) const WIN_UPDATE: u32 = 2;
+    pub(crate) const DATA_ACKED: u32 = 4;
+    pub(crate) const RETRANS_DATA_ACKED: u32 = 8;
+    pub(crate) const DATA_SACKED: u32 = 0x20;
+    pub(crate) const LOST_RETRANS: u32 = 0x80;
+    pub(crate) const SND_UNA_ADVANCED: u32 = 0x400;
+    pub(crate) const DSACKING: u32 = 0x800;
+    pub(crate) const ORIG_SACK_ACKED: u32 = 0x200;
+    pub(crate) const DSACK_TLP: u32 = 0x20000;
+    /// Not a pure duplicate: carries data, opens the window or acknowledges something.
+    pub(crate) const NOT_DUP: u32 = DATA | WIN_UPDATE | DATA_ACKED;
+}
+
+#[derive(Debug)]
+pub(super) struct AckState {
+    pub(super) number: u32,
+    pub(super) flags: u32,
+    pub(super) prior_una: u32,
+    pub(super) ts_ecr: Option<u32>,
+    pub(super) is_duplicate: bool,
+    pub(super) rate: RateSample,
+    pub(super) reordered_from: Option<u32>,
+    pub(super) first_sacked_at: Option<Instant>,
+    pub(super) last_sacked_at: Option<Instant>,
+}
+
+impl Socket {
+    pub(super) fn handle_ack(&mut self, now: Instant, segment: &Segment, siblings: Option<&cc::Siblings>) {
+        let prior_una = self.flow.snd_una;
+        if after(segment.ack, self.flow.snd_nxt) || before(segment.ack, prior_una) {
+            // Data not yet sent, or an old ACK overtaken by a newer one: its SACK blocks may still help.
+            if before(segment.ack, prior_una) && segment.sack.len > 0 && self.sack_ok {
+                let mut ack = self.begin_ack(segment, prior_una);
+                self.apply_sacks(now, segment, &mut ack);
+                self.judge_ack(now, &mut ack, siblings);
+            }
+            return;
+        }
+        let prior_delivered = self.flow.delivered;
+        let prior_lost = self.flow.lost;
+        let had_packets = self.queue.packets_out() > 0;
+        let mut ack = self.begin_ack(segment, prior_una);
+
+        self.update_peer_window(segment, &mut ack);
+        self.cc.in_ack_event(&mut self.flow, siblings, if segment.sack.len > 0 { cc::ack_flags::SLOWPATH } else { 0 });
+        if segment.ack != prior_una {
+            ack.flags |= flag::SND_UNA_ADVANCED;
+            let newly = segment.ack.wrapping_sub(prior_una);
+            self.flow.bytes_acked += u64::from(newly);
+            self.flow.snd_una = segment.ack;
+            self.loss.backoffs = 0;
+        } else if segment.len == 0 && ack.flags & flag::WIN_UPDATE == 0 && had_packets {
+            ack.is_duplicate = true;
+            self.burst.duplicate_acks += 1;
+        }
+        let prior_fack = self.queue.highest_sacked();
+        if self.sack_ok && (segment.sack.len > 0 || self.queue.sacked_out() > 0) {
+            self.apply_sacks(now, segment, &mut ack);
+        }
+        if had_packets {
+            self.clean_queue(now, prior_fack, siblings, &mut ack);
+        }
+        self.rack.update_reo_wnd(prior_delivered, self.flow.delivered);
+        if self.loss.tlp_high_seq.is_some() {
+            self.judge_probe(&ack, siblings);
+        }
+        if ack.flags & (flag::DATA | flag::WIN_UPDATE | flag::DATA_ACKED) == 0
+            || ack.flags & flag::DATA_SACKED != 0
+            || self.ca_state != CaState::Open
+        {
+            self.judge_ack(now, &mut ack, siblings);
+        }
+        if ack.flags & (flag::DATA_ACKED | flag::DATA_SACKED) != 0
+            && (self.timers.rtx_armed() != Some(super::timer::Rtx::Reordering) || self.queue.packets_out() == 0)
+        {
+            self.rearm(now);
+        }
+
+        let delivered = self.flow.delivered.wrapping_sub(prior_delivered);
+        let lost = self.flow.lost.wrapping_sub(prior_lost);
+        self.delivery.finish(now, &mut self.flow, delivered, lost, &mut ack.rate);
+        self.control_window(delivered, lost, &ack, siblings);
+        self.refill(now);
+    }
+
+    fn begin_ack(&self, segment: &Segment, prior_una: u32) -> AckState {
+        AckState {
+            number: segment.ack,
+            flags: if segment.len > 0 { flag::DATA } else { 0 },
+            prior_una,
+            ts_ecr: (self.ts_ok && segment.has_ts).then_some(segment.ts_ecr),
+            is_duplicate: false,
+            rate: RateSample::new(self.queue.in_flight()),
+            reordered_from: None,
+            first_sacked_at: None,
+            last_sacked_at: None,
+        }
+    }
+
+    /// RFC 9293 section 3.10.7.4: the window of the newest segment counts.
+    fn update_peer_window(&mut self, segment: &Segment, ack: &mut AckState) {
+        let window = u32::from(segment.window) << self.peer_wscale;
+        if after(segment.ack, self.flow.snd_una)
+            || after(segment.seq, self.snd_wl1)
+            || (segment.seq == self.snd_wl1 && (window > self.snd_wnd || window == 0))
+        {
+            self.snd_wl1 = segment.seq;
+            if window != self.snd_wnd {
+                ack.flags |= flag::WIN_UPDATE;
+                self.snd_wnd = window;
+            }
+        }
+    }
+
+    /// Removes what is acknowledged cumulatively; takes RTT samples.
+    fn clean_queue(&mut self, now: Instant, prior_fack: u32, siblings: Option<&cc::Siblings>, ack: &mut AckState) {
+        let (mut first_at, mut last_at): (Option<Instant>, Instant) = (None, Instant::ZERO);
+        let mut acked = 0;
+        let mut retransmitted = false;
+        let mut low_hole: Option<u32> = None;
+        while let Some(sent) = self.queue.pop_acked(ack.number) {
+            acked += 1;
+            if sent.is_retransmitted() {
+                if sent.is_retrans() {
+                    ack.flags |= flag::RETRANS_DATA_ACKED;
+                }
+                retransmitted = true;
+            } else if !sent.is_sacked() {
+                last_at = sent.at;
+                first_at.get_or_insert(sent.at);
+                low_hole.get_or_insert(sent.seq);
+                if !after(sent.end(), self.loss.high_seq) {
+                    ack.flags |= flag::ORIG_SACK_ACKED;
+                }
+            }
+            if !sent.is_sacked() {
+                self.flow.delivered = self.flow.delivered.wrapping_add(1);
+                self.rack.advance(now, &sent, self.flow.min_rtt_us);
+                self.delivery.on_delivered(&sent, &mut ack.rate);
+            }
+        }
+        self.queue.trim_head(ack.number);
+        if acked > 0 {
+            ack.flags |= flag::DATA_ACKED;
+            self.burst.duplicate_acks = 0;
+        } else if !self.sack_ok && ack.is_duplicate {
+            // RFC 6582: a duplicate ACK stands for a segment that left the network.
+            self.flow.delivered = self.flow.delivered.wrapping_add(1);
+        }
+        // Karn's algorithm: only segments never retransmitted give an RTT; SACKed ones too (RFC 6298 section 3).
+        let acked_rtt = first_at.filter(|_| !retransmitted).map(|at| now.since(at));
+        let sacked_rtt = ack.first_sacked_at.map(|at| now.since(at));
+        let by_timestamp = || {
+            let echo = ack.ts_ecr.filter(|_| acked > 0)?;
+            let ms = super::timestamp(now).wrapping_sub(echo);
+            (ms < 1 << 21).then(|| Duration::from_millis(u64::from(ms.max(1))))
+        };
+        let rtt = acked_rtt.or(sacked_rtt);
+        if let Some(rtt) = rtt.or_else(by_timestamp) {
+            self.rtt.sample(rtt, self.flow.snd_una, self.flow.snd_nxt, &mut self.flow);
+        }
+        if acked > 0
+            && let Some(low) = low_hole
+            && before(low, prior_fack)
+            && !retransmitted
+        {
+            // A hole that was never retransmitted got filled: that is reordering.
+            self.note_reordering(Some(low), false);
+        }
+        // The algorithm's own sample is the RTT of the last segment that this ACK covers.
+        let last_rtt = if acked > 0 && first_at.is_some() && !retransmitted {
+            Some(now.since(last_at))
+        } else {
+            ack.last_sacked_at.map(|at| now.since(at))
+        };
+        let sample = &mut ack.rate.sample;
+        sample.rtt_us = last_rtt.map_or(-1, |rtt| rtt.as_micros() as i64);
+        sample.is_ack_delayed = acked == 1 && ack.flags & flag::DATA_SACKED == 0 && self.queue.packets_out() == 0;
+        if acked > 0 || ack.last_sacked_at.is_some() {
+            sample.pkts_acked = acked;
+            self.refresh_flow();
+            self.cc.pkts_acked(&mut self.flow, siblings, &ack.rate.sample);
+        }
+    }
+
+    /// What algorithms read and the transport computes.
+    #[inline]
+    pub(super) fn refresh_flow(&mut self) {
+        self.flow.in_flight = self.queue.in_flight();
+        self.flow.packets_out = self.queue.packets_out();
+        self.flow.cwnd_limited = self.is_cwnd_limited();
+        self.flow.random = self.next_random();
+    }
+
+    fn control_window(&mut self, delivered: u32, lost: u32, ack: &AckState, siblings: Option<&cc::Siblings>) {
+        if self.cc.has_cong_control() {
+            self.refresh_flow();
+            let flags = if ack.flags & flag::WIN_UPDATE != 0 { cc::ack_flags::WIN_UPDATE } else { 0 };
+            self.cc.cong_control(&mut self.flow, siblings, ack.number, flags, &ack.rate.sample);
+            return;
+        }
+        if matches!(self.ca_state, CaState::Cwr | CaState::Recovery) {
+            self.reduce_window(delivered, lost, ack.flags);
+        } else {
+            // While the path reorders much, SACKs count as progress too; otherwise only the cumulative ACK does.
+            let progress =
+                if self.flow.reordering > self.settings.reordering { flag::DATA_ACKED | flag::DATA_SACKED } else { flag::DATA_ACKED };
+            if ack.flags & progress != 0 {
+                self.refresh_flow();
+                self.cc.cong_avoid(&mut self.flow, siblings, ack.number, delivered);
+            }
+        }
+        self.update_pacing_rate();
+    }
+
+    /// Linux's rule: twice the window a round trip in slow start, 1.2 times after.
+    pub(super) fn update_pacing_rate(&mut self) {
+        if self.cc.flags() & cc::flags::PACES != 0 || self.flow.srtt_us == 0 {
+            return;
+        }
+        let percent = if self.flow.cwnd < self.flow.ssthresh / 2 { 200 } else { 120 };
+        let window = u64::from(self.flow.cwnd.max(self.queue.packets_out()));
+        // mss * window stays below 2^46 and the factor below 2^24, so the product holds in 64 bits.
+        let rate = u64::from(self.flow.mss) * window * (80_000 * percent) / u64::from(self.flow.srtt_us);
+        self.flow.pacing_rate = rate.min(self.flow.max_pacing_rate);
+    }
+
+    #[inline]
+    pub(super) fn is_cwnd_limited(&self) -> bool {
+        // RFC 7661: in slow start the window may be twice what was used.
+        self.burst.cwnd_limited || (self.flow.cwnd < self.flow.ssthresh && self.flow.cwnd < 2 * self.flow.max_packets_out)
+    }
+}

@@ -1,0 +1,601 @@
+//! The receiving half: reassembly, ACK policy, receive window and its autotuning.
+
+use super::{Socket, after, before};
+use crate::settings::{Profile, Settings};
+use polypath_base::{Duration, Instant};
+use polypath_wire::{Flags, Sack, SackBlock, Segment};
+use std::collections::VecDeque;
+
+/// Segments that are acknowledged one by one at the start and after idle times (Linux: `TCP_MAX_QUICKACKS`).
+const MAX_QUICK_ACKS: u32 = 16;
+/// Duplicate ACKs that leave at once before compression begins.
+const UNCOMPRESSED: u32 = 3;
+/// Most ACKs that one compressed ACK stands for (`tcp_comp_sack_nr`).
+const MAX_COMPRESSED: u32 = 44;
+/// Longest delay of a compressed ACK (`tcp_comp_sack_delay_ns`).
+const COMPRESSED_DELAY: Duration = Duration::from_millis(1);
+
+/// A piece that arrived ahead of the rest.
+#[derive(Copy, Clone, Debug)]
+struct Chunk {
+    seq: u32,
+    end: u32,
+    dsn: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Receiver {
+    next: u32,
+    /// `next` when the last ACK left, and the window it announced.
+    acked: u32,
+    window: u32,
+    scale: u8,
+    v0: bool,
+    ooo: VecDeque<Chunk>,
+    ooo_bytes: u32,
+    /// SACK blocks, the most recent first (RFC 2018 section 4).
+    sacks: Vec<SackBlock>,
+    dsack: Option<SackBlock>,
+    fin: Option<u32>,
+    finished: bool,
+    ts_recent: u32,
+
+    ack_now: bool,
+    ack_scheduled: bool,
+    quick: u32,
+    ato: Duration,
+    delack_min: Duration,
+    last_data_at: Option<Instant>,
+    segment_size: u32,
+    compressed: u32,
+    duplicate_acks: u32,
+    compressed_from: u32,
+
+    low_water: u32,
+    unread: u32,
+    read: u64,
+    received: u64,
+    data_segments: u64,
+
+    rcvbuf: u32,
+    rcvbuf_max: u32,
+    threshold: u32,
+    clamp: u32,
+    advertised_mss: u32,
+    rtt_us: u32,
+    rtt_last_echo: u32,
+    measured_space: u32,
+    measured_read: u64,
+    measured_at: Instant,
+}
+
+impl Receiver {
+    pub(super) fn new(settings: &Settings, mtu: u32) -> Self {
+        let space = settings.rmem[2].max(212_992);
+        // Linux: enough bits that the largest buffer fits into 16 bits of window.
+        let scale = if settings.window_scaling { (space.ilog2().saturating_sub(15)).min(14) as u8 } else { 0 };
+        Self {
+            next: 0,
+            acked: 0,
+            window: 0,
+            scale,
+            v0: settings.profile == Profile::V0,
+            ooo: VecDeque::new(),
+            ooo_bytes: 0,
+            sacks: Vec::with_capacity(5),
+            dsack: None,
+            fin: None,
+            finished: false,
+            ts_recent: 0,
+            ack_now: false,
+            ack_scheduled: false,
+            quick: 0,
+            ato: Duration::ZERO,
+            delack_min: settings.delack_min,
+            last_data_at: None,
+            segment_size: 536,
+            compressed: 0,
+            duplicate_acks: 0,
+            compressed_from: 0,
+            low_water: settings.receive_low_water.max(1),
+            unread: 0,
+            read: 0,
+            received: 0,
+            data_segments: 0,
+            rcvbuf: settings.rmem[1],
+            rcvbuf_max: settings.rmem[2],
+            threshold: 0,
+            clamp: 0,
+            advertised_mss: mtu - Segment::IPV4_HEADER - Segment::TCP_HEADER,
+            rtt_us: 0,
+            rtt_last_echo: 0,
+            measured_space: 0,
+            measured_read: 0,
+            measured_at: Instant::ZERO,
+        }
+    }
+
+    pub(super) fn start(&mut self, next: u32) {
+        self.next = next;
+        self.acked = next;
+        self.compressed_from = next;
+        self.window = u32::from(self.syn_window());
+        self.threshold = self.window;
+        self.clamp = self.win_from_space(self.rcvbuf);
+    }
+
+    pub(super) fn established(&mut self, _settings: &Settings, _mss: u32) {
+        self.measured_space = (10 * self.advertised_mss).min(self.threshold).max(1);
+    }
+
+    pub(super) fn disable_scaling(&mut self) {
+        self.scale = 0;
+    }
+
+    pub(super) fn window_scale(&self) -> u8 {
+        self.scale
+    }
+
+    #[inline]
+    pub(super) fn next(&self) -> u32 {
+        self.next
+    }
+
+    #[inline]
+    pub(super) fn ts_recent(&self) -> u32 {
+        self.ts_recent
+    }
+
+    pub(super) fn finished(&self) -> bool {
+        self.finished
+    }
+
+    pub(super) fn read_bytes(&self) -> u64 {
+        self.read
+    }
+
+    pub(super) fn received_bytes(&self) -> u64 {
+        self.received
+    }
+
+    pub(super) fn data_segments(&self) -> u64 {
+        self.data_segments
+    }
+
+    pub(super) fn cancel_acks(&mut self) {
+        (self.ack_now, self.ack_scheduled) = (false, false);
+    }
+
+    /// RFC 9293 section 3.10.7.4: some of the segment lies in the window.
+    #[inline]
+    pub(super) fn acceptable(&self, segment: &Segment) -> bool {
+        let end = segment.seq.wrapping_add(segment.len).wrapping_add(u32::from(segment.flags.has(Flags::FIN)));
+        let carries_something_new = segment.len == 0 || after(end, self.next);
+        let beyond_window = after(segment.seq, self.next.wrapping_add(self.window_left()));
+        !before(end, self.acked) && !beyond_window && carries_something_new
+    }
+
+    /// An unacceptable segment: answer at once, and say which part was a duplicate (RFC 2883 section 4).
+    pub(super) fn duplicate(&mut self, segment: &Segment, dsack: bool) {
+        let end = segment.seq.wrapping_add(segment.len);
+        if segment.len > 0 {
+            self.quick = MAX_QUICK_ACKS;
+            if dsack && before(segment.seq, self.next) {
+                self.dsack = Some(SackBlock { start: segment.seq, end: if after(end, self.next) { self.next } else { end } });
+            }
+        }
+        self.ack_now = true;
+    }
+
+    /// RFC 7323 section 4.3: the timestamp of the segment that the next ACK is sent for.
+    #[inline]
+    pub(super) fn note_timestamp(&mut self, segment: &Segment) {
+        if segment.has_ts && !after(segment.seq, self.acked) {
+            self.ts_recent = segment.ts_val;
+        }
+    }
+
+    // ACK policy.
+
+    #[inline]
+    pub(super) fn ack_is_due(&self) -> bool {
+        self.ack_now
+    }
+
+    #[inline]
+    pub(super) fn ack_now(&mut self) {
+        self.ack_now = true;
+    }
+
+    pub(super) fn delayed_ack_due(&mut self) {
+        if self.ack_scheduled {
+            // Linux: a delayed ACK that had to wait for its timer inflates the next delay.
+            self.ato = Duration::from_nanos(self.ato.as_nanos() * 2).min(Duration::from_millis(200));
+            self.ack_now = true;
+        }
+    }
+
+    pub(super) fn compressed_ack_due(&mut self) {
+        if self.compressed > 0 {
+            self.ack_now = true;
+        }
+    }
+
+    /// Any segment carries an ACK; true if timers for one were pending.
+    #[inline]
+    pub(super) fn ack_sent(&mut self, _settings: &Settings) -> bool {
+        self.ack_now = false;
+        if self.quick > 0 && self.ack_scheduled {
+            self.quick -= 1;
+            if self.quick == 0 {
+                self.ato = self.delack_min;
+            }
+        }
+        let had_timers = self.ack_scheduled || self.compressed > 0;
+        self.ack_scheduled = false;
+        self.compressed = 0;
+        self.window = self.select_window();
+        self.acked = self.next;
+        had_timers
+    }
+
+    // Window.
+
+    /// Share of the buffer that may be announced: the rest is for the packets' overhead.
+    #[inline]
+    fn win_from_space(&self, space: u32) -> u32 {
+        // 5.4: tcp_adv_win_scale = 1, a half. 6.12: length over true size of a full segment, 160/256.
+        if self.v0 { space / 2 } else { ((u64::from(space) * 160) >> 8) as u32 }
+    }
+
+    fn space_from_win(&self, window: u64) -> u64 {
+        if self.v0 { window * 2 } else { (window << 8) / 160 }
+    }
+
+    fn free_window(&self) -> u32 {
+        // What waits unread or out of order takes its share of the buffer with its overhead.
+        self.win_from_space(self.rcvbuf).saturating_sub(self.unread + self.ooo_bytes)
+    }
+
+    #[inline]
+    fn window_left(&self) -> u32 {
+        self.acked.wrapping_add(self.window).wrapping_sub(self.next)
+    }
+
+    /// The window to announce now; its right edge never moves back (RFC 9293 section 3.8.6).
+    #[inline]
+    fn select_window(&self) -> u32 {
+        let granule = 1_u32 << self.scale;
+        let free = self.free_window().min(self.threshold);
+        let left = (self.acked.wrapping_add(self.window).wrapping_sub(self.next) as i32).max(0) as u32;
+        let wanted = free.max(left);
+        let rounded = wanted.div_ceil(granule).saturating_mul(granule);
+        rounded.min(65_535 << self.scale)
+    }
+
+    #[inline]
+    pub(super) fn window_field(&self) -> u16 {
+        (self.window >> self.scale) as u16
+    }
+
+    /// RFC 7323 section 2.2: the window of a SYN is not scaled.
+    pub(super) fn syn_window(&self) -> u16 {
+        let space = self.win_from_space(self.rcvbuf).min(65_535);
+        let mss = self.advertised_mss.max(1);
+        ((space / mss).max(1) * mss).min(65_535) as u16
+    }
+
+    #[inline]
+    fn grow_threshold(&mut self, len: u32) {
+        let limit = self.clamp.min(self.free_window());
+        if self.threshold < limit {
+            self.threshold += (limit - self.threshold).min((2 * self.advertised_mss).max(2 * len));
+            self.quick |= 1;
+        }
+    }
+
+    // SACK.
+
+    pub(super) fn write_sack(&mut self, sack: &mut Sack, room: u8) {
+        if self.sacks.is_empty() && self.dsack.is_none() {
+            return;
+        }
+        if let Some(dsack) = self.dsack.take() {
+            sack.push(dsack);
+        }
+        for &block in &self.sacks {
+            if sack.len >= room {
+                break;
+            }
+            sack.push(block);
+        }
+    }
+
+    /// The block that `start..end` belongs to comes first; blocks that touch are joined.
+    fn remember_sack(&mut self, mut start: u32, mut end: u32) {
+        self.sacks.retain(|block| {
+            let touches = !after(block.start, end) && !before(block.end, start);
+            if touches {
+                if before(block.start, start) {
+                    start = block.start;
+                }
+                if after(block.end, end) {
+                    end = block.end;
+                }
+            }
+            !touches
+        });
+        self.sacks.insert(0, SackBlock { start, end });
+        self.sacks.truncate(4);
+    }
+
+    // Reassembly.
+
+    /// Keeps a piece that arrived early; false if all of it was there already.
+    fn insert(&mut self, mut seq: u32, mut end: u32, mut dsn: u64) -> bool {
+        // From the back: early pieces nearly always extend the last one.
+        let mut at = self.ooo.len();
+        while at > 0 && after(self.ooo[at - 1].seq, seq) {
+            at -= 1;
+        }
+        if at > 0 {
+            let previous = self.ooo[at - 1];
+            if !before(previous.end, end) {
+                self.dsack = Some(SackBlock { start: seq, end });
+                return false;
+            }
+            if after(previous.end, seq) {
+                dsn += u64::from(previous.end.wrapping_sub(seq));
+                seq = previous.end;
+            }
+        }
+        let full_start = seq;
+        // Drop what the new piece covers; trim it where the next one begins.
+        while let Some(&following) = self.ooo.get(at) {
+            if !before(following.seq, end) {
+                break;
+            }
+            if after(following.end, end) {
+                end = following.seq;
+                break;
+            }
+            self.ooo_bytes -= following.end.wrapping_sub(following.seq);
+            self.ooo.remove(at);
+        }
+        self.ooo_bytes += end.wrapping_sub(seq);
+        let joins = at > 0
+            && self.ooo[at - 1].end == seq
+            && self.ooo[at - 1].dsn.wrapping_add(u64::from(seq.wrapping_sub(self.ooo[at - 1].seq))) == dsn;
+        if joins {
+            self.ooo[at - 1].end = end;
+        } else {
+            self.ooo.insert(at, Chunk { seq, end, dsn });
+        }
+        self.remember_sack(full_start, end);
+        true
+    }
+}
+
+impl Socket {
+    pub(super) fn handle_data(&mut self, now: Instant, segment: &Segment) {
+        if segment.flags.has(Flags::FIN) {
+            self.rx.fin = Some(segment.seq.wrapping_add(segment.len));
+        }
+        self.rx.data_segments += u64::from(segment.len > 0);
+        let (mut seq, mut len, mut dsn) = (segment.seq, segment.len, segment.dss.dsn);
+        if before(seq, self.rx.next) {
+            // The front was received before (RFC 2883: report it).
+            let known = self.rx.next.wrapping_sub(seq).min(len);
+            if known > 0 && self.sack_ok && self.settings.dsack {
+                self.rx.dsack = Some(SackBlock { start: seq, end: seq.wrapping_add(known) });
+                self.rx.ack_now = true;
+            }
+            (seq, len, dsn) = (seq.wrapping_add(known), len - known, dsn + u64::from(known));
+        }
+        let early = seq != self.rx.next;
+        if early {
+            if self.rx.insert(seq, seq.wrapping_add(len), dsn) {
+                self.rx.received += u64::from(len);
+            }
+            self.schedule_ack(now, segment, true);
+            return;
+        }
+        self.rx.received += u64::from(len);
+        self.deliver(dsn, len);
+        self.rx.next = seq.wrapping_add(len);
+        if !self.rx.ooo.is_empty() {
+            self.drain_early();
+        }
+        if self.rx.fin == Some(self.rx.next) {
+            self.rx.next = self.rx.next.wrapping_add(1);
+            self.rx.fin = None;
+            self.rx.finished = true;
+            self.rx.ack_now = true;
+        }
+        self.measure_rtt(now, segment);
+        self.schedule_ack(now, segment, false);
+        if !self.is_subflow && (self.rx.unread >= self.rx.low_water || self.rx.finished) {
+            self.read(now);
+        }
+    }
+
+    #[inline]
+    fn deliver(&mut self, dsn: u64, len: u32) {
+        if len == 0 {
+            return;
+        }
+        if !self.is_subflow {
+            self.rx.unread += len;
+            return;
+        }
+        self.rx.read += u64::from(len);
+        if let Some(last) = self.delivered.last_mut()
+            && last.0 + u64::from(last.1) == dsn
+        {
+            last.1 += len;
+        } else {
+            self.delivered.push((dsn, len));
+        }
+    }
+
+    fn drain_early(&mut self) {
+        while let Some(&first) = self.rx.ooo.front() {
+            if after(first.seq, self.rx.next) {
+                break;
+            }
+            self.rx.ooo.pop_front();
+            self.rx.ooo_bytes -= first.end.wrapping_sub(first.seq);
+            if after(first.end, self.rx.next) {
+                let skip = self.rx.next.wrapping_sub(first.seq);
+                self.deliver(first.dsn + u64::from(skip), first.end.wrapping_sub(self.rx.next));
+                self.rx.next = first.end;
+            }
+        }
+        let next = self.rx.next;
+        self.rx.sacks.retain(|block| after(block.end, next));
+        if self.rx.ooo.is_empty() {
+            // RFC 5681 section 4.2: an ACK at once when a gap is filled.
+            self.rx.ack_now = true;
+        }
+    }
+
+    /// The application reads everything that waits; the buffer grows to what it read in a round trip (dynamic right-sizing).
+    fn read(&mut self, now: Instant) {
+        let rx = &mut self.rx;
+        rx.read += u64::from(rx.unread);
+        rx.unread = 0;
+        let elapsed = now.since(rx.measured_at).as_micros();
+        if rx.rtt_us > 0 && elapsed >= u64::from(rx.rtt_us) {
+            let copied = (rx.read - rx.measured_read).min(u64::from(u32::MAX)) as u32;
+            if copied > rx.measured_space {
+                let mut window = 2 * u64::from(copied) + 16 * u64::from(rx.advertised_mss);
+                // Twice as much again for a sender in slow start.
+                window += 2 * (window * u64::from(copied - rx.measured_space) / u64::from(rx.measured_space));
+                let rcvbuf = rx.space_from_win(window).min(u64::from(rx.rcvbuf_max)) as u32;
+                if rcvbuf > rx.rcvbuf {
+                    rx.rcvbuf = rcvbuf;
+                    rx.clamp = rx.win_from_space(rcvbuf);
+                }
+                rx.measured_space = copied;
+            }
+            rx.measured_read = rx.read;
+            rx.measured_at = now;
+        }
+        // A reader that frees much window says so (Linux: when the window doubles).
+        if rx.select_window() >= 2 * rx.window_left().max(rx.advertised_mss) && 2 * rx.window_left() <= rx.clamp {
+            rx.ack_now = true;
+        }
+    }
+
+    /// The receiver's own estimate of the round trip, from echoed timestamps.
+    #[inline]
+    fn measure_rtt(&mut self, now: Instant, segment: &Segment) {
+        if self.ts_ok && segment.ts_ecr != self.rx.rtt_last_echo && segment.ts_ecr != 0 && segment.len >= self.rx.segment_size {
+            self.rx.rtt_last_echo = segment.ts_ecr;
+            let us = super::timestamp(now).wrapping_sub(segment.ts_ecr).clamp(1, 1 << 20) * 1000;
+            // An average of eight; the first counts whole.
+            self.rx.rtt_us = if self.rx.rtt_us == 0 { us } else { self.rx.rtt_us - (self.rx.rtt_us >> 3) + (us >> 3) };
+        }
+    }
+
+    /// Now, later, or compressed: RFC 5681 section 4.2 with Linux's quick ACKs and ACK compression.
+    fn schedule_ack(&mut self, now: Instant, segment: &Segment, early: bool) {
+        let rx = &mut self.rx;
+        if segment.len > rx.segment_size {
+            rx.segment_size = segment.len.min(rx.advertised_mss);
+        }
+        let first = rx.last_data_at.is_none();
+        rx.ack_scheduled = true;
+        if first {
+            rx.quick = rx.quick.max((rx.window / (2 * rx.segment_size)).clamp(2, MAX_QUICK_ACKS));
+            rx.ato = rx.delack_min;
+        } else if let Some(last) = rx.last_data_at {
+            let gap = now.since(last);
+            let half = Duration::from_nanos(rx.delack_min.as_nanos() / 2);
+            if gap <= half {
+                rx.ato = Duration::from_nanos(rx.ato.as_nanos() / 2) + half;
+            } else if gap < rx.ato {
+                rx.ato = (Duration::from_nanos(rx.ato.as_nanos() / 2) + gap).min(self.settings.delack_max);
+            } else if gap > self.rtt.rto() {
+                rx.quick = rx.quick.max((rx.window / (2 * rx.segment_size)).clamp(2, MAX_QUICK_ACKS));
+            }
+        }
+        rx.last_data_at = Some(now);
+        if segment.len >= 128 {
+            rx.grow_threshold(segment.len);
+        }
+        let full_frames = rx.next.wrapping_sub(rx.acked) > rx.segment_size;
+        if full_frames || rx.quick > 0 || rx.ack_now {
+            rx.ack_now = true;
+            return;
+        }
+        if !early && rx.ooo.is_empty() {
+            if self.timers.delack_due() == Instant::NEVER {
+                let delay = rx.ato.min(self.settings.delack_max);
+                self.timers.arm_delack(now, now + delay);
+            }
+            return;
+        }
+        // Data waits behind a hole.
+        if !self.sack_ok || rx.compressed >= MAX_COMPRESSED {
+            rx.ack_now = true;
+            return;
+        }
+        if rx.compressed_from != rx.next {
+            rx.compressed_from = rx.next;
+            rx.duplicate_acks = 0;
+        }
+        if rx.duplicate_acks < UNCOMPRESSED {
+            rx.duplicate_acks += 1;
+            rx.ack_now = true;
+            return;
+        }
+        rx.compressed += 1;
+        if self.timers.compressed_ack == Instant::NEVER {
+            let mut rtt = rx.rtt_us;
+            if self.flow.srtt_us > 0 && self.flow.srtt_us >> 3 < rtt {
+                rtt = self.flow.srtt_us >> 3;
+            }
+            let delay = Duration::from_nanos(u64::from(rtt) * 1000 / 20).min(COMPRESSED_DELAY);
+            self.timers.compressed_ack = now + delay;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn receiver() -> Receiver {
+        let mut receiver = Receiver::new(&Settings::default(), 1500);
+        receiver.start(1000);
+        receiver
+    }
+
+    #[test]
+    fn early_pieces_join_and_duplicates_are_reported() {
+        let mut rx = receiver();
+        assert!(rx.insert(1100, 1200, 1100));
+        assert!(rx.insert(1200, 1300, 1200));
+        assert!(rx.insert(1400, 1500, 1400));
+        assert!(!rx.insert(1400, 1500, 1400));
+        assert_eq!(rx.ooo.len(), 2);
+        assert_eq!(rx.dsack, Some(SackBlock { start: 1400, end: 1500 }));
+        let mut sack = Sack::default();
+        rx.write_sack(&mut sack, 3);
+        assert_eq!(sack.as_slice()[1..], [SackBlock { start: 1400, end: 1500 }, SackBlock { start: 1100, end: 1300 }]);
+        assert!(rx.insert(1300, 1400, 1300));
+        assert_eq!((rx.sacks[0], rx.ooo_bytes), (SackBlock { start: 1100, end: 1500 }, 400));
+    }
+
+    #[test]
+    fn the_right_edge_never_moves_back() {
+        let mut rx = receiver();
+        rx.ack_sent(&Settings::default());
+        let edge = rx.acked.wrapping_add(rx.window);
+        rx.unread = 60_000;
+        rx.next = rx.next.wrapping_add(10_000);
+        rx.ack_sent(&Settings::default());
+        assert!(!before(rx.acked.wrapping_add(rx.window), edge));
+    }
+}

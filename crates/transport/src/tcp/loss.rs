@@ -1,0 +1,481 @@
+//! The sender's congestion states: entering, leaving and undoing recovery, F-RTO, PRR, tail loss probes and timeouts.
+
+use super::ack::{AckState, flag};
+use super::timer::Rtx;
+use super::{CaState, Socket, after, before};
+use polypath_base::{Duration, Instant};
+use polypath_cc as cc;
+
+#[derive(Debug, Default)]
+pub(super) struct LossState {
+    /// `snd_nxt` at the last change of state: recovery ends when it is acknowledged.
+    pub(super) high_seq: u32,
+    /// Set while a reduction may yet prove spurious: `snd_una` at its start.
+    pub(super) undo_marker: Option<u32>,
+    /// Retransmissions not yet reported as duplicates; `None` where a DSACK cannot undo.
+    pub(super) undo_retrans: Option<u32>,
+    prior_ssthresh: u32,
+    /// RFC 6937: data delivered and sent since the reduction began.
+    prr_delivered: u32,
+    pub(super) prr_out: u32,
+    frto: bool,
+    /// `snd_nxt` when a tail loss probe left (RFC 8985 section 7).
+    pub(super) tlp_high_seq: Option<u32>,
+    pub(super) tlp_retransmitted: bool,
+    /// A tail loss probe is to be sent.
+    pub(super) tlp_due: bool,
+    /// Timeouts in a row without progress.
+    pub(super) backoffs: u32,
+    /// Send time (ms clock) of the first retransmission of this episode.
+    pub(super) retrans_stamp: Option<u32>,
+    /// Retransmit now: set by loss marking, cleared when nothing is left.
+    pub(super) retransmit: bool,
+    /// OLIA's counts for the siblings' view.
+    pub(super) bytes_at_last_loss: u64,
+    pub(super) bytes_at_previous_loss: u64,
+}
+
+impl Socket {
+    pub(super) fn set_ca_state(&mut self, state: CaState, siblings: Option<&cc::Siblings>) {
+        if state == self.ca_state {
+            return;
+        }
+        let told = match state {
+            CaState::Open => cc::CaState::Open,
+            CaState::Disorder => cc::CaState::Disorder,
+            CaState::Cwr => cc::CaState::Cwr,
+            CaState::Recovery => cc::CaState::Recovery,
+            CaState::Loss => cc::CaState::Loss,
+        };
+        self.cc.set_state(&mut self.flow, siblings, told);
+        self.ca_state = state;
+        self.flow.ca_state = told;
+    }
+
+    /// Decides on a dubious ACK: what Linux calls the fast-retransmit alert. Returns nothing; `loss.retransmit` says what to send.
+    pub(super) fn judge_ack(&mut self, now: Instant, ack: &mut AckState, siblings: Option<&cc::Siblings>) {
+        if self.queue.packets_out() == 0 {
+            self.queue.forget_sacks();
+        }
+        if self.ca_state == CaState::Open {
+            self.loss.retrans_stamp = None;
+        } else if !before(self.flow.snd_una, self.loss.high_seq) {
+            match self.ca_state {
+                CaState::Cwr if self.flow.snd_una != self.loss.high_seq => {
+                    self.end_reduction(siblings);
+                    self.set_ca_state(CaState::Open, siblings);
+                }
+                CaState::Recovery => {
+                    if self.try_undo_recovery(ack, siblings) {
+                        return;
+                    }
+                    self.end_reduction(siblings);
+                }
+                _ => {}
+            }
+        }
+        match self.ca_state {
+            CaState::Recovery => {
+                if ack.flags & flag::SND_UNA_ADVANCED != 0 && self.try_undo_partial(ack, siblings) {
+                    return;
+                }
+                if self.try_undo_dsack(siblings) {
+                    self.try_keep_open(siblings);
+                }
+                self.identify_losses(now, ack);
+                if self.ca_state != CaState::Recovery {
+                    if !self.time_to_recover() {
+                        return;
+                    }
+                    self.enter_recovery(siblings);
+                }
+            }
+            CaState::Loss => {
+                let new_data = self.process_loss(ack, siblings);
+                self.identify_losses(now, ack);
+                if !(self.ca_state == CaState::Open || ack.flags & flag::LOST_RETRANS != 0) {
+                    self.loss.retransmit = !new_data && self.ca_state == CaState::Loss;
+                    return;
+                }
+                if self.time_to_recover() && self.ca_state != CaState::Loss {
+                    self.enter_recovery(siblings);
+                }
+            }
+            _ => {
+                if self.ca_state <= CaState::Disorder {
+                    self.try_undo_dsack(siblings);
+                }
+                self.identify_losses(now, ack);
+                if !self.time_to_recover() {
+                    self.try_to_open(siblings);
+                    return;
+                }
+                self.enter_recovery(siblings);
+            }
+        }
+        self.loss.retransmit = true;
+    }
+
+    fn identify_losses(&mut self, now: Instant, ack: &mut AckState) {
+        if !self.sack_ok {
+            self.newreno_losses(ack);
+            return;
+        }
+        let before_marking = self.queue.retrans_out();
+        self.rack_detect(now);
+        if before_marking > self.queue.retrans_out() {
+            ack.flags |= flag::LOST_RETRANS;
+        }
+    }
+
+    /// Without SACK (RFC 6582): three duplicate ACKs, or a partial ACK in recovery, say that the first segment is lost.
+    fn newreno_losses(&mut self, ack: &AckState) {
+        let partial = self.ca_state >= CaState::Recovery && ack.flags & flag::SND_UNA_ADVANCED != 0;
+        if self.queue.len() > 0
+            && (partial || self.burst.duplicate_acks >= self.flow.reordering)
+            && !self.queue.at(0).is_retrans()
+            && self.queue.mark_lost(0)
+        {
+            self.flow.lost = self.flow.lost.wrapping_add(1);
+        }
+    }
+
+    fn time_to_recover(&self) -> bool {
+        self.queue.lost_out() > 0
+    }
+
+    fn try_keep_open(&mut self, siblings: Option<&cc::Siblings>) {
+        let left_out = self.queue.sacked_out() + self.queue.lost_out() > 0;
+        let state = if left_out || self.loss.retrans_stamp.is_some() { CaState::Disorder } else { CaState::Open };
+        if self.ca_state != state {
+            self.set_ca_state(state, siblings);
+            self.loss.high_seq = self.flow.snd_nxt;
+        }
+    }
+
+    pub(super) fn try_to_open(&mut self, siblings: Option<&cc::Siblings>) {
+        if self.queue.retrans_out() == 0 && !self.queue.head().is_some_and(|head| head.is_retransmitted()) {
+            self.loss.retrans_stamp = None;
+        }
+        if self.ca_state != CaState::Cwr {
+            self.try_keep_open(siblings);
+        }
+    }
+
+    fn enter_recovery(&mut self, siblings: Option<&cc::Siblings>) {
+        self.loss.prior_ssthresh = 0;
+        self.init_undo();
+        if !matches!(self.ca_state, CaState::Cwr | CaState::Recovery) {
+            self.loss.prior_ssthresh = self.current_ssthresh();
+            self.init_reduction(siblings);
+        }
+        self.counters.fast_recoveries += 1;
+        self.set_ca_state(CaState::Recovery, siblings);
+    }
+
+    /// The reordering timer proved losses.
+    pub(super) fn enter_recovery_by_timer(&mut self, siblings: Option<&cc::Siblings>) {
+        self.enter_recovery(siblings);
+        if !self.cc.has_cong_control() {
+            self.reduce_window(1, 0, 0);
+        }
+    }
+
+    fn init_undo(&mut self) {
+        self.loss.undo_marker = Some(self.flow.snd_una);
+        // Retransmissions already in the network may be reported later; without any, only timestamps can undo.
+        self.loss.undo_retrans = match self.queue.retrans_out() {
+            0 => None,
+            n => Some(n),
+        };
+    }
+
+    fn current_ssthresh(&self) -> u32 {
+        // Linux remembers a larger threshold than ssthresh when the window had grown past it.
+        if matches!(self.ca_state, CaState::Cwr | CaState::Recovery) {
+            self.flow.ssthresh
+        } else {
+            self.flow.ssthresh.max((self.flow.cwnd >> 1) + (self.flow.cwnd >> 2))
+        }
+    }
+
+    fn note_loss_for_siblings(&mut self) {
+        self.loss.bytes_at_previous_loss = self.loss.bytes_at_last_loss;
+        self.loss.bytes_at_last_loss = self.flow.bytes_acked;
+    }
+
+    /// RFC 6937 section 3: the window will shrink in step with what is delivered.
+    fn init_reduction(&mut self, siblings: Option<&cc::Siblings>) {
+        self.loss.high_seq = self.flow.snd_nxt;
+        self.loss.tlp_high_seq = None;
+        self.flow.cwnd_cnt = 0;
+        self.flow.prior_cwnd = self.flow.cwnd;
+        self.loss.prr_delivered = 0;
+        self.loss.prr_out = 0;
+        self.refresh_flow();
+        self.flow.ssthresh = self.cc.ssthresh(&mut self.flow, siblings);
+        self.note_loss_for_siblings();
+    }
+
+    /// PRR with the slow-start or the conservative bound (RFC 6937 section 3).
+    pub(super) fn reduce_window(&mut self, delivered: u32, newly_lost: u32, flags: u32) {
+        if delivered == 0 {
+            return;
+        }
+        let in_flight = self.queue.in_flight();
+        let loss = &mut self.loss;
+        loss.prr_delivered += delivered;
+        let delta = i64::from(self.flow.ssthresh) - i64::from(in_flight);
+        let (done, out) = (i64::from(loss.prr_delivered), i64::from(loss.prr_out));
+        let mut send = if delta < 0 {
+            let prior = u64::from(self.flow.prior_cwnd.max(1));
+            (u64::from(self.flow.ssthresh) * u64::from(loss.prr_delivered)).div_ceil(prior) as i64 - out
+        } else {
+            let clean = if self.settings.profile == crate::Profile::V0 {
+                // Linux 5.4: the slow-start bound only while retransmissions arrive and none is lost.
+                flags & (flag::RETRANS_DATA_ACKED | flag::LOST_RETRANS) == flag::RETRANS_DATA_ACKED
+            } else {
+                flags & flag::SND_UNA_ADVANCED != 0 && newly_lost == 0
+            };
+            let bound = if self.settings.profile == crate::Profile::V0 {
+                if clean { (done - out).max(i64::from(delivered)) + 1 } else { i64::from(delivered) }
+            } else {
+                (done - out).max(i64::from(delivered)) + i64::from(clean)
+            };
+            bound.min(delta)
+        };
+        // A fast retransmission leaves in any case.
+        send = send.max(i64::from(out == 0));
+        self.flow.cwnd = (i64::from(in_flight) + send).max(1) as u32;
+    }
+
+    fn end_reduction(&mut self, siblings: Option<&cc::Siblings>) {
+        if self.cc.has_cong_control() {
+            return;
+        }
+        if self.flow.ssthresh < cc::SSTHRESH_INFINITE && (self.ca_state == CaState::Cwr || self.loss.undo_marker.is_some()) {
+            self.flow.cwnd = self.flow.ssthresh;
+        }
+        self.cc.cwnd_event(&mut self.flow, siblings, cc::Event::CompleteCwr);
+    }
+
+    /// The ACK answers a segment sent before our first retransmission (RFC 3522: Eifel detection).
+    fn packet_delayed(&self, ack: &AckState) -> bool {
+        match (self.loss.retrans_stamp, ack.ts_ecr) {
+            (Some(stamp), Some(echo)) => before(echo, stamp),
+            _ => false,
+        }
+    }
+
+    fn may_undo(&self, ack: &AckState) -> bool {
+        self.loss.undo_marker.is_some() && (self.loss.undo_retrans == Some(0) || self.packet_delayed(ack))
+    }
+
+    fn undo_reduction(&mut self, unmark_lost: bool, siblings: Option<&cc::Siblings>) {
+        if unmark_lost {
+            self.queue.unmark_all_lost();
+        }
+        if self.loss.prior_ssthresh > 0 {
+            self.flow.cwnd = self.cc.undo_cwnd(&mut self.flow, siblings);
+            self.flow.ssthresh = self.flow.ssthresh.max(self.loss.prior_ssthresh);
+        }
+        self.counters.undos += 1;
+        self.loss.undo_marker = None;
+        self.rack.advanced = true;
+    }
+
+    /// Recovery is over; undone if it was spurious. True if the state must stay (without SACK, RFC 6582 section 3.2).
+    fn try_undo_recovery(&mut self, ack: &AckState, siblings: Option<&cc::Siblings>) -> bool {
+        if self.may_undo(ack) {
+            self.undo_reduction(false, siblings);
+        } else {
+            self.rack.recovery_ended();
+        }
+        if self.flow.snd_una == self.loss.high_seq && !self.sack_ok {
+            return true;
+        }
+        // Linux leaves for Open here; `end_reduction` still needs the marker, so the caller comes next.
+        self.set_ca_state(CaState::Open, siblings);
+        false
+    }
+
+    fn try_undo_partial(&mut self, ack: &AckState, siblings: Option<&cc::Siblings>) -> bool {
+        if self.loss.undo_marker.is_some() && self.packet_delayed(ack) {
+            self.note_reordering(Some(ack.prior_una), true);
+            if self.queue.retrans_out() > 0 {
+                return true;
+            }
+            self.undo_reduction(true, siblings);
+            self.try_keep_open(siblings);
+        }
+        false
+    }
+
+    fn try_undo_dsack(&mut self, siblings: Option<&cc::Siblings>) -> bool {
+        if self.loss.undo_marker.is_some() && self.loss.undo_retrans == Some(0) {
+            self.rack.persist();
+            self.undo_reduction(false, siblings);
+            return true;
+        }
+        false
+    }
+
+    fn try_undo_loss(&mut self, ack: &AckState, frto: bool, siblings: Option<&cc::Siblings>) -> bool {
+        if !(frto || self.may_undo(ack)) {
+            return false;
+        }
+        self.undo_reduction(true, siblings);
+        self.loss.backoffs = 0;
+        if frto || self.sack_ok {
+            self.set_ca_state(CaState::Open, siblings);
+        }
+        true
+    }
+
+    /// In the Loss state (RFC 5682 section 3.1). True if new data is to be tried instead of retransmissions.
+    fn process_loss(&mut self, ack: &mut AckState, siblings: Option<&cc::Siblings>) -> bool {
+        let advanced = ack.flags & flag::SND_UNA_ADVANCED != 0;
+        let recovered = !before(self.flow.snd_una, self.loss.high_seq);
+        if advanced && self.try_undo_loss(ack, false, siblings) {
+            return false;
+        }
+        if self.loss.frto {
+            // Step 3.b: never retransmitted data was acknowledged, so not everything was lost.
+            if ack.flags & flag::ORIG_SACK_ACKED != 0 && self.try_undo_loss(ack, true, siblings) {
+                return false;
+            }
+            if after(self.flow.snd_nxt, self.loss.high_seq) {
+                if ack.flags & flag::DATA_SACKED != 0 || ack.is_duplicate {
+                    self.loss.frto = false; // step 3.a
+                }
+            } else if advanced && !recovered {
+                self.loss.high_seq = self.flow.snd_nxt;
+                // Step 2.b: try new data before more retransmissions.
+                if self.queue.unsent() > 0 && self.window_room() > 0 {
+                    return true;
+                }
+                self.loss.frto = false;
+            }
+        }
+        if recovered {
+            self.try_undo_recovery(ack, siblings);
+        }
+        false
+    }
+
+    /// A retransmission timeout (RFC 6298 section 5.4 to 5.7, RFC 5681 section 3.1).
+    pub(super) fn enter_loss(&mut self, now: Instant, siblings: Option<&cc::Siblings>) {
+        let new_recovery = self.ca_state < CaState::Recovery;
+        self.mark_lost_at_timeout(now);
+        let fresh = self.ca_state <= CaState::Disorder || !after(self.loss.high_seq, self.flow.snd_una);
+        if fresh || (self.ca_state == CaState::Loss && self.loss.backoffs == 0) {
+            self.loss.prior_ssthresh = self.current_ssthresh();
+            self.flow.prior_cwnd = self.flow.cwnd;
+            self.refresh_flow();
+            self.flow.ssthresh = self.cc.ssthresh(&mut self.flow, siblings);
+            self.cc.cwnd_event(&mut self.flow, siblings, cc::Event::Loss);
+            self.note_loss_for_siblings();
+            self.init_undo();
+        }
+        self.flow.cwnd = self.queue.in_flight() + 1;
+        self.flow.cwnd_cnt = 0;
+        if self.ca_state <= CaState::Disorder && self.queue.sacked_out() >= self.settings.reordering {
+            self.flow.reordering = self.flow.reordering.min(self.settings.reordering);
+        }
+        self.set_ca_state(CaState::Loss, siblings);
+        self.loss.high_seq = self.flow.snd_nxt;
+        self.loss.tlp_high_seq = None;
+        self.loss.frto = self.settings.frto && (new_recovery || self.loss.backoffs > 0);
+    }
+
+    fn mark_lost_at_timeout(&mut self, now: Instant) {
+        // A first segment that is sacked means that the receiver reneged (RFC 2018 section 8).
+        if self.queue.head().is_some_and(|head| head.is_sacked()) {
+            self.queue.forget_sacks();
+        }
+        for index in 0..self.queue.len() {
+            if index > 0 && self.sack_ok && self.settings.rack && self.rack_still_waits(now, index) {
+                continue;
+            }
+            if self.queue.mark_lost(index) {
+                self.flow.lost = self.flow.lost.wrapping_add(1);
+            }
+        }
+    }
+
+    /// RFC 8985 section 7.4: what the ACK says of an outstanding tail loss probe.
+    pub(super) fn judge_probe(&mut self, ack: &AckState, siblings: Option<&cc::Siblings>) {
+        let Some(probe) = self.loss.tlp_high_seq else { return };
+        if before(ack.number, probe) {
+            return;
+        }
+        if !self.loss.tlp_retransmitted || ack.flags & flag::DSACK_TLP != 0 {
+            self.loss.tlp_high_seq = None;
+        } else if after(ack.number, probe) {
+            // A loss was repaired by the probe: respond once.
+            self.init_reduction(siblings);
+            self.set_ca_state(CaState::Cwr, siblings);
+            self.end_reduction(siblings);
+            self.try_keep_open(siblings);
+        } else if ack.flags & (flag::SND_UNA_ADVANCED | flag::NOT_DUP | flag::DATA_SACKED) == 0 {
+            self.loss.tlp_high_seq = None;
+        }
+    }
+
+    /// When a tail loss probe is due (RFC 8985 section 7.2), if one may be sent.
+    pub(super) fn probe_timeout(&self) -> Option<Duration> {
+        let may = self.settings.tail_loss_probe
+            && self.sack_ok
+            && self.queue.packets_out() > 0
+            && matches!(self.ca_state, CaState::Open | CaState::Cwr);
+        may.then(|| {
+            if self.flow.srtt_us == 0 {
+                return Duration::from_secs(1);
+            }
+            let twice = Duration::from_micros(u64::from(self.flow.srtt_us >> 2));
+            // One segment may wait for a delayed ACK.
+            twice + if self.queue.packets_out() == 1 { self.settings.rto_min } else { Duration::from_millis(2) }
+        })
+    }
+
+    /// (Re)arms the one retransmission timer after an ACK or a transmission.
+    pub(super) fn rearm(&mut self, now: Instant) {
+        if self.queue.packets_out() == 0 {
+            if self.timers.rtx_armed() != Some(Rtx::WindowProbe) {
+                self.timers.disarm_rtx();
+            }
+            return;
+        }
+        let rto = self.rtt.rto();
+        match self.probe_timeout() {
+            Some(probe) if self.loss.tlp_high_seq.is_none() && self.loss.backoffs == 0 => {
+                self.timers.arm(Rtx::LossProbe, now + probe.min(rto))
+            }
+            _ => self.timers.arm_rto(now + rto),
+        }
+    }
+
+    /// A link's MTU is too small for what is in the network: those segments are lost, cut, and sent again at once without a
+    /// congestion response (RFC 1191 section 6.5: it is no sign of congestion).
+    pub(super) fn retransmit_oversized(&mut self, _now: Instant) {
+        let mut index = 0;
+        while index < self.queue.len() {
+            let sent = *self.queue.at(index);
+            if sent.len > self.flow.mss && !sent.is_sacked() {
+                self.queue.mark_lost(index);
+                self.queue.split(index, self.flow.mss);
+            }
+            index += 1;
+        }
+        if self.queue.lost_out() > 0 {
+            if self.ca_state != CaState::Loss {
+                self.loss.high_seq = self.flow.snd_nxt;
+                self.flow.ssthresh = self.current_ssthresh();
+                self.loss.prior_ssthresh = 0;
+                self.loss.undo_marker = None;
+                self.set_ca_state(CaState::Loss, None);
+            }
+            self.loss.retransmit = true;
+        }
+    }
+}

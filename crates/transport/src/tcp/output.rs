@@ -1,0 +1,552 @@
+//! What leaves: handshake, retransmissions, new data, probes and ACKs; timers coming up.
+
+use super::queue::Sent;
+use super::timer::Rtx;
+use super::{Limit, Socket, State, after, before, timestamp};
+use crate::Profile;
+use polypath_base::{Duration, Instant};
+use polypath_cc as cc;
+use polypath_wire::{Dss, Flags, Segment};
+
+/// Linux defers a burst only if the last one left less than this ago, and if the next ACK is due within it.
+const DEFER_WITHIN: Duration = Duration::from_millis(1);
+/// A burst may be deferred while less than this share of the window is free (`tcp_tso_win_divisor`).
+const DEFER_DIVISOR: u32 = 3;
+/// Bytes of a send buffer that a full segment costs (`SKB_TRUESIZE` of a 1448-byte segment, rounded by the allocator).
+const SEGMENT_TRUESIZE: u32 = 2304;
+
+/// State of sending that is not loss recovery.
+#[derive(Debug, Default)]
+pub(super) struct Burst {
+    pub(super) syn_due: bool,
+    pub(super) syn_sent_at: Instant,
+    pub(super) syn_retransmitted: bool,
+    pub(super) syn_timeouts: u32,
+    /// Segments of the burst that was begun and may still leave without another decision.
+    remaining: u32,
+    /// Something left since the last [`Socket::validate_window`].
+    open: bool,
+    pub(super) cwnd_limited: bool,
+    cwnd_usage_seq: u32,
+    cwnd_used: u32,
+    /// When the window was last fully used or changed; idle shrinking counts from here (RFC 7661).
+    cwnd_stamp: Instant,
+    pub(super) last_sent_at: Instant,
+    /// End of the last segment shorter than the MSS (Minshall's form of Nagle's rule).
+    small_end: Option<u32>,
+    pub(super) duplicate_acks: u32,
+    pace_at: Instant,
+    window_probe_due: bool,
+    window_probes: u32,
+}
+
+impl Socket {
+    /// The next segment to send at `now`, if any.
+    #[inline]
+    pub fn poll_transmit(&mut self, now: Instant, siblings: Option<&cc::Siblings>) -> Option<Segment> {
+        if self.burst.syn_due {
+            return Some(self.make_syn(now));
+        }
+        if !self.state.is_synchronized() {
+            return None;
+        }
+        if let Some(segment) = self.poll_data(now, siblings) {
+            return Some(segment);
+        }
+        if self.burst.open {
+            self.burst.open = false;
+            self.validate_window(now);
+        }
+        self.burst.remaining = 0;
+        if self.rx.ack_is_due() { Some(self.make_ack(now)) } else { None }
+    }
+
+    #[inline]
+    fn poll_data(&mut self, now: Instant, siblings: Option<&cc::Siblings>) -> Option<Segment> {
+        self.flow.now_ns = now.as_nanos();
+        if self.loss.tlp_due {
+            self.loss.tlp_due = false;
+            if let Some(segment) = self.make_probe(now, siblings) {
+                return Some(segment);
+            }
+        }
+        if self.loss.retransmit {
+            if let Some(segment) = self.next_retransmission(now) {
+                return Some(segment);
+            }
+        }
+        if self.queue.unsent() > 0 || (self.fin_queued && !self.fin_sent) {
+            return self.next_new_segment(now, siblings);
+        }
+        if self.burst.window_probe_due {
+            self.burst.window_probe_due = false;
+            return Some(self.make_window_probe(now));
+        }
+        None
+    }
+
+    /// When [`Socket::handle_timeout`] is due.
+    #[inline]
+    pub fn poll_timeout(&self) -> Instant {
+        self.timers.next()
+    }
+
+    /// Does what is due at `now`; calling early is harmless.
+    pub fn handle_timeout(&mut self, now: Instant, siblings: Option<&cc::Siblings>) {
+        self.flow.now_ns = now.as_nanos();
+        if self.timers.pacing <= now {
+            self.timers.pacing = Instant::NEVER;
+        }
+        if self.timers.compressed_ack <= now {
+            self.timers.compressed_ack = Instant::NEVER;
+            self.rx.compressed_ack_due();
+        }
+        if self.timers.take_delack(now) {
+            self.rx.delayed_ack_due();
+        }
+        match self.timers.take_rtx(now) {
+            None => {}
+            Some(Rtx::Timeout) => self.handle_rto(now, siblings),
+            Some(Rtx::LossProbe) => {
+                if self.loss.tlp_high_seq.is_none() && self.queue.packets_out() > 0 {
+                    self.loss.tlp_due = true;
+                } else {
+                    self.rearm(now);
+                }
+            }
+            Some(Rtx::Reordering) => self.handle_reordering_timeout(now, siblings),
+            Some(Rtx::WindowProbe) => {
+                self.burst.window_probe_due = true;
+                self.burst.window_probes += 1;
+                self.timers.arm(Rtx::WindowProbe, now + self.window_probe_interval());
+            }
+        }
+    }
+
+    fn handle_rto(&mut self, now: Instant, siblings: Option<&cc::Siblings>) {
+        if matches!(self.state, State::SynSent | State::SynReceived) {
+            self.burst.syn_due = true;
+            self.burst.syn_retransmitted = true;
+            self.burst.syn_timeouts += 1;
+            self.rtt.back_off();
+            self.timers.arm_rto(now + self.rtt.rto());
+            self.counters.timeouts += 1;
+            return;
+        }
+        if self.queue.packets_out() == 0 {
+            return;
+        }
+        self.counters.timeouts += 1;
+        self.enter_loss(now, siblings);
+        self.loss.backoffs += 1;
+        self.rtt.back_off();
+        self.loss.retransmit = true;
+        self.timers.arm_rto(now + self.rtt.rto());
+    }
+
+    fn handle_reordering_timeout(&mut self, now: Instant, siblings: Option<&cc::Siblings>) {
+        let in_flight = self.queue.in_flight();
+        self.rack_mark(now);
+        if self.queue.in_flight() != in_flight {
+            if self.ca_state < super::CaState::Recovery {
+                self.enter_recovery_by_timer(siblings);
+            }
+            self.loss.retransmit = true;
+        }
+        self.rearm(now);
+    }
+
+    pub(super) fn window_room(&self) -> u32 {
+        if self.is_subflow && self.settings.profile == Profile::V0 {
+            return u32::MAX; // the out-of-tree stack keeps the window at the meta level alone
+        }
+        let out = self.flow.snd_nxt.wrapping_sub(self.flow.snd_una);
+        self.snd_wnd.saturating_sub(out)
+    }
+
+    fn next_retransmission(&mut self, now: Instant) -> Option<Segment> {
+        if self.flow.cwnd <= self.queue.in_flight() {
+            return None;
+        }
+        let Some(index) = self.queue.next_lost() else {
+            self.loss.retransmit = false;
+            return None;
+        };
+        self.queue.split(index, self.flow.mss);
+        Some(self.retransmit(now, index))
+    }
+
+    fn retransmit(&mut self, now: Instant, index: usize) -> Segment {
+        self.queue.mark_retransmitted(index, now);
+        let mut sent = *self.queue.at(index);
+        self.delivery.on_sent(now, &self.flow, false, &mut sent);
+        self.queue.restamp(index, &sent);
+        self.counters.retransmissions += 1;
+        self.loss.undo_retrans = Some(self.loss.undo_retrans.unwrap_or(0) + 1);
+        self.loss.retrans_stamp.get_or_insert(timestamp(now));
+        if matches!(self.ca_state, super::CaState::Cwr | super::CaState::Recovery) {
+            self.loss.prr_out += 1;
+        }
+        if index == 0 && self.timers.rtx_armed() != Some(Rtx::Reordering) {
+            self.timers.arm_rto(now + self.rtt.rto());
+        }
+        self.make_data(now, &sent)
+    }
+
+    fn next_new_segment(&mut self, now: Instant, siblings: Option<&cc::Siblings>) -> Option<Segment> {
+        let in_flight = self.queue.in_flight();
+        if self.flow.cwnd <= in_flight {
+            self.set_limit(now, Limit::CongestionWindow);
+            return None;
+        }
+        let mss = self.flow.mss;
+        let len = self.queue.next_new_len(mss);
+        let with_fin = self.fin_queued && len == self.queue.unsent();
+        if len > self.window_room() {
+            self.set_limit(now, Limit::PeerWindow);
+            if self.queue.packets_out() == 0 && self.timers.rtx_armed().is_none() {
+                self.timers.arm(Rtx::WindowProbe, now + self.window_probe_interval());
+            }
+            return None;
+        }
+        if len < mss
+            && !with_fin
+            && !self.is_subflow
+            && self.queue.packets_out() > 0
+            && self.burst.small_end.is_some_and(|end| after(end, self.flow.snd_una))
+        {
+            return None; // Nagle's rule (RFC 1122 section 4.2.3.4) in Minshall's form
+        }
+        if self.burst.remaining == 0 {
+            if self.flow.pacing != 0 && self.burst.pace_at > now {
+                self.timers.pacing = self.burst.pace_at;
+                return None;
+            }
+            let most = self.burst_segments(siblings);
+            if self.settings.tso_bytes > 0 && self.queue.unsent() > mss && self.should_defer(now, in_flight, most) {
+                return None;
+            }
+            self.burst.remaining = most;
+        }
+        self.burst.remaining -= 1;
+        Some(self.send_new(now, siblings, in_flight, with_fin))
+    }
+
+    #[inline]
+    fn send_new(&mut self, now: Instant, siblings: Option<&cc::Siblings>, in_flight: u32, with_fin: bool) -> Segment {
+        let mss = self.flow.mss;
+        let mut sent = self.queue.next_new(mss);
+        sent.at = now;
+        if with_fin {
+            sent.set_fin();
+            self.fin_sent = true;
+            self.state = if self.state == State::CloseWait { State::LastAck } else { State::FinWait1 };
+        }
+        let nothing_out = self.queue.packets_out() == 0;
+        if in_flight == 0 {
+            self.cc.cwnd_event(&mut self.flow, siblings, cc::Event::TxStart);
+        }
+        self.delivery.on_sent(now, &self.flow, nothing_out, &mut sent);
+        self.queue.sent(sent);
+        self.flow.snd_nxt = sent.end();
+        if sent.len < mss {
+            self.burst.small_end = Some(sent.end());
+        }
+        if matches!(self.ca_state, super::CaState::Cwr | super::CaState::Recovery) {
+            self.loss.prr_out += 1;
+        }
+        if self.flow.pacing != 0 && self.flow.pacing_rate > 0 {
+            let ns = u64::from(sent.len) * 1_000_000_000 / self.flow.pacing_rate;
+            self.burst.pace_at = self.burst.pace_at.max(now) + Duration::from_nanos(ns);
+        }
+        self.burst.open = true;
+        self.counters.data_segments_sent += 1;
+        self.make_data(now, &sent)
+    }
+
+    /// Segments that may leave as one burst: a millisecond's worth at the pacing rate, more on short paths (Linux 5.18 and later).
+    fn burst_segments(&mut self, siblings: Option<&cc::Siblings>) -> u32 {
+        if self.settings.tso_bytes == 0 {
+            return 1;
+        }
+        let mut bytes = self.flow.pacing_rate >> 10;
+        if self.settings.profile == Profile::V1 {
+            let shift = self.flow.min_rtt_us >> 9;
+            if shift < 32 {
+                bytes += u64::from(self.settings.tso_bytes) >> shift;
+            }
+        }
+        let bytes = bytes.min(u64::from(self.settings.tso_bytes)) as u32;
+        (bytes / self.flow.mss).max(self.cc.min_tso_segs(&mut self.flow, siblings)).max(1)
+    }
+
+    /// Whether to wait for the next ACK so that a larger burst can leave; remembers that the window was the limit.
+    fn should_defer(&mut self, now: Instant, in_flight: u32, most: u32) -> bool {
+        if self.ca_state >= super::CaState::Recovery || now.since(self.burst.last_sent_at) > DEFER_WITHIN {
+            return false;
+        }
+        let mss = self.flow.mss;
+        let send_room = self.window_room();
+        let window_room = (self.flow.cwnd - in_flight).saturating_mul(mss);
+        let limit = send_room.min(window_room);
+        let chunk =
+            self.snd_wnd.max(if send_room == u32::MAX { u32::MAX } else { 0 }).min(self.flow.cwnd.saturating_mul(mss)) / DEFER_DIVISOR;
+        if limit >= most.saturating_mul(mss) || limit >= chunk {
+            return false;
+        }
+        let Some(head) = self.queue.head() else { return false };
+        let srtt = Duration::from_nanos(u64::from(self.flow.srtt_us) * 125);
+        let expected = head.at + srtt;
+        let threshold = Duration::from_nanos(srtt.as_nanos() / 2).min(DEFER_WITHIN);
+        if expected > now + threshold {
+            return false; // the next ACK is too far away
+        }
+        if window_room < send_room {
+            if window_room <= self.queue.unsent() {
+                self.burst.cwnd_limited_by_deferral(&mut self.flow, self.queue.packets_out());
+                self.set_limit(now, Limit::CongestionWindow);
+                return true;
+            }
+        } else if send_room <= self.queue.unsent() {
+            self.set_limit(now, Limit::PeerWindow);
+            return true;
+        }
+        // The application may add to the burst before the next ACK, unless it has ended.
+        !self.fin_queued
+    }
+
+    /// After a burst: was the window or the application the limit? (RFC 7661; Linux's congestion window validation.)
+    fn validate_window(&mut self, now: Instant) {
+        let packets_out = self.queue.packets_out();
+        let limited = self.queue.in_flight() >= self.flow.cwnd;
+        if !before(self.flow.snd_una, self.burst.cwnd_usage_seq)
+            || limited
+            || (!self.burst.cwnd_limited && packets_out > self.flow.max_packets_out)
+        {
+            self.burst.cwnd_limited = limited;
+            self.flow.max_packets_out = packets_out;
+            self.burst.cwnd_usage_seq = self.flow.snd_nxt;
+        }
+        if self.is_cwnd_limited() {
+            self.burst.cwnd_used = 0;
+            self.burst.cwnd_stamp = now;
+        } else {
+            self.burst.cwnd_used = self.burst.cwnd_used.max(packets_out);
+            if self.settings.slow_start_after_idle && now.since(self.burst.cwnd_stamp) >= self.rtt.rto() && !self.cc.has_cong_control() {
+                self.shrink_unused_window(now);
+            }
+        }
+        if self.queue.unsent() < self.flow.mss {
+            if self.queue.in_flight() < self.flow.cwnd && self.queue.lost_out() <= self.queue.retrans_out() {
+                self.flow.app_limited = self.flow.delivered.wrapping_add(self.queue.in_flight()).max(1);
+            }
+            let limit = if packets_out == 0 {
+                Limit::Idle
+            } else if self.writer_blocked {
+                Limit::SendBuffer
+            } else {
+                Limit::Application
+            };
+            self.set_limit(now, limit);
+        } else if limited {
+            self.set_limit(now, Limit::CongestionWindow);
+        }
+        if self.timers.rtx_armed() != Some(Rtx::Reordering) {
+            self.rearm(now);
+        }
+    }
+
+    fn shrink_unused_window(&mut self, now: Instant) {
+        if self.ca_state == super::CaState::Open {
+            let used = self.burst.cwnd_used.max(self.settings.initial_cwnd);
+            if used < self.flow.cwnd {
+                self.flow.ssthresh = self.flow.ssthresh.max((self.flow.cwnd >> 1) + (self.flow.cwnd >> 2));
+                self.flow.cwnd = (self.flow.cwnd + used) >> 1;
+            }
+            self.burst.cwnd_used = 0;
+        }
+        self.burst.cwnd_stamp = now;
+    }
+
+    /// RFC 5681 section 4.1: a window that was not used for a timeout decays, once per timeout, to the initial one.
+    pub(super) fn idle_restart(&mut self, now: Instant) {
+        let rto = self.rtt.rto();
+        let idle = now.since(self.burst.last_sent_at);
+        if !self.settings.slow_start_after_idle
+            || self.state != State::Established
+            || self.queue.packets_out() > 0
+            || self.cc.has_cong_control()
+            || self.counters.data_segments_sent == 0
+            || idle <= rto
+        {
+            return;
+        }
+        let restart = self.settings.initial_cwnd.min(self.flow.cwnd);
+        self.flow.ssthresh = self.flow.ssthresh.max((self.flow.cwnd >> 1) + (self.flow.cwnd >> 2));
+        self.cc.cwnd_event(&mut self.flow, None, cc::Event::CwndRestart);
+        let halvings = (idle.as_nanos() / rto.as_nanos().max(1)).min(31) as u32;
+        self.flow.cwnd = (self.flow.cwnd >> halvings).max(restart);
+        self.burst.cwnd_stamp = now;
+        self.burst.cwnd_used = 0;
+    }
+
+    /// A tail loss probe (RFC 8985 section 7.3): new data if there is any, else the last segment again.
+    fn make_probe(&mut self, now: Instant, siblings: Option<&cc::Siblings>) -> Option<Segment> {
+        self.counters.loss_probes += 1;
+        let len = self.queue.next_new_len(self.flow.mss);
+        let segment = if len > 0 && len <= self.window_room() {
+            self.loss.tlp_retransmitted = false;
+            let with_fin = self.fin_queued && len == self.queue.unsent();
+            let in_flight = self.queue.in_flight();
+            Some(self.send_new(now, siblings, in_flight, with_fin))
+        } else if self.queue.len() > 0 {
+            self.loss.tlp_retransmitted = true;
+            let tail = self.queue.len() - 1;
+            Some(self.retransmit(now, tail))
+        } else {
+            None
+        };
+        if segment.is_some() {
+            self.loss.tlp_high_seq = Some(self.flow.snd_nxt);
+        }
+        self.timers.arm_rto(now + self.rtt.rto());
+        segment
+    }
+
+    fn window_probe_interval(&self) -> Duration {
+        self.rtt.rto() * (1 << self.burst.window_probes.min(8))
+    }
+
+    /// RFC 9293 section 3.8.6.1: a segment that the peer must answer, without data (as Linux sends it).
+    fn make_window_probe(&mut self, now: Instant) -> Segment {
+        let mut segment = self.make_ack(now);
+        segment.seq = self.flow.snd_una.wrapping_sub(1);
+        segment
+    }
+
+    fn make_syn(&mut self, now: Instant) -> Segment {
+        self.burst.syn_due = false;
+        self.burst.syn_sent_at = now;
+        self.flow.snd_nxt = self.iss.wrapping_add(1);
+        let answering = self.state == State::SynReceived;
+        Segment {
+            seq: self.iss,
+            ack: if answering { self.rx.next() } else { 0 },
+            flags: if answering { Flags::SYN.with(Flags::ACK) } else { Flags::SYN },
+            window: self.rx.syn_window(),
+            df: true,
+            has_ts: self.ts_ok,
+            ts_val: timestamp(now),
+            ts_ecr: if answering { self.rx.ts_recent() } else { 0 },
+            mss: (self.mtu - Segment::IPV4_HEADER - Segment::TCP_HEADER) as u16,
+            window_scale: if self.settings.window_scaling { self.rx.window_scale() } else { 255 },
+            sack_permitted: self.sack_ok,
+            ..Segment::default()
+        }
+    }
+
+    #[inline]
+    fn make_data(&mut self, now: Instant, sent: &Sent) -> Segment {
+        self.burst.last_sent_at = now;
+        self.flow.last_sent_ns = now.as_nanos();
+        let mut segment = self.make_ack(now);
+        segment.seq = sent.seq;
+        segment.len = sent.len;
+        if sent.is_fin() {
+            segment.flags = segment.flags.with(Flags::FIN);
+        }
+        if self.is_subflow && sent.len > 0 {
+            segment.has_dss = true;
+            segment.dss = Dss { dsn: sent.dsn, ssn: sent.seq.wrapping_sub(self.iss), map_len: sent.len as u16, ..Dss::default() };
+        }
+        segment
+    }
+
+    /// A segment without data; whatever ACK was due is served by it.
+    #[inline]
+    fn make_ack(&mut self, now: Instant) -> Segment {
+        if self.rx.ack_sent(&self.settings) {
+            self.timers.disarm_delack();
+            self.timers.compressed_ack = Instant::NEVER;
+        }
+        let mut segment = Segment {
+            seq: self.flow.snd_nxt,
+            ack: self.rx.next(),
+            flags: Flags::ACK,
+            window: self.rx.window_field(),
+            df: true,
+            has_ts: self.ts_ok,
+            ts_val: timestamp(now),
+            ts_ecr: self.rx.ts_recent(),
+            window_scale: 255,
+            ..Segment::default()
+        };
+        if self.sack_ok {
+            self.rx.write_sack(&mut segment.sack, self.sack_room());
+        }
+        segment
+    }
+
+    /// SACK blocks that fit into 40 bytes of options beside timestamps and what MPTCP adds to a pure ACK.
+    fn sack_room(&self) -> u8 {
+        let left = 40 - if self.ts_ok { 12 } else { 0 } - self.ack_option_bytes;
+        (left.saturating_sub(4) / 8).min(4) as u8
+    }
+
+    // The send buffer.
+
+    /// Takes what the application offers into the send buffer, as far as there is room.
+    pub(super) fn fill_send_buffer(&mut self) {
+        if self.is_subflow || self.offered == 0 || !self.state.can_send() {
+            return;
+        }
+        let queued = buffered(self.queue.queued_bytes());
+        if queued < self.sndbuf {
+            let room = self.sndbuf - queued;
+            let bytes = u64::from(room).min(self.offered);
+            self.queue.accept(bytes as u32);
+            self.accepted += bytes;
+            if self.offered != u64::MAX {
+                self.offered -= bytes;
+            }
+            self.flow.write_seq = self.queue.write_seq();
+        }
+        self.writer_blocked = self.offered > 0;
+    }
+
+    /// After an ACK: a writer that blocks is woken once a third of the buffer is free.
+    pub(super) fn refill(&mut self, _now: Instant) {
+        if !self.writer_blocked {
+            return;
+        }
+        if self.queue.in_flight() < self.flow.cwnd {
+            self.expand_sndbuf();
+        }
+        let queued = buffered(self.queue.queued_bytes());
+        if self.sndbuf.saturating_sub(queued) >= queued >> 1 {
+            self.fill_send_buffer();
+        }
+    }
+
+    /// Two windows of segments with their overhead (more if the algorithm asks), up to `tcp_wmem`'s maximum.
+    pub(crate) fn expand_sndbuf(&mut self) {
+        let per_segment = if self.flow.mss <= 1460 { SEGMENT_TRUESIZE } else { (self.flow.mss + 640).next_power_of_two() + 256 };
+        let segments = self.flow.cwnd.max(self.settings.initial_cwnd).max(self.flow.reordering + 1);
+        let windows = self.cc.sndbuf_expand(&mut self.flow, None);
+        let wanted = per_segment.saturating_mul(segments).saturating_mul(windows);
+        self.sndbuf = self.sndbuf.max(wanted.min(self.settings.wmem[2]));
+    }
+}
+
+/// What `bytes` of queued data cost in the send buffer: pages are counted whole, heads beside them.
+const fn buffered(bytes: u32) -> u32 {
+    bytes + (bytes >> 5)
+}
+
+impl Burst {
+    fn cwnd_limited_by_deferral(&mut self, flow: &mut cc::Flow, packets_out: u32) {
+        self.cwnd_limited = true;
+        flow.max_packets_out = packets_out;
+        self.cwnd_usage_seq = flow.snd_nxt;
+    }
+}

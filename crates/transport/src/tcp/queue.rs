@@ -1,0 +1,473 @@
+//! The send queue: what is accepted and not yet sent, and the scoreboard of what is sent and not yet acknowledged.
+//!
+//! Segments keep their place in sequence order in a ring; the counters `sacked`, `lost` and `retransmitted` make the
+//! number in the network cheap, and nothing is searched unless something is missing.
+
+use super::{after, before};
+use polypath_base::Instant;
+use std::collections::VecDeque;
+
+/// A segment in the network.
+#[derive(Copy, Clone, Debug, Default)]
+pub(super) struct Sent {
+    pub(super) seq: u32,
+    pub(super) len: u32,
+    /// `flow.delivered` when it was sent.
+    pub(super) delivered: u32,
+    pub(super) flags: u8,
+    /// Time of its last transmission.
+    pub(super) at: Instant,
+    pub(super) first_tx: Instant,
+    pub(super) delivered_at: Instant,
+    /// Data sequence number of its first byte; subflows only.
+    pub(super) dsn: u64,
+}
+
+const SACKED: u8 = 1;
+const LOST: u8 = 2;
+/// A retransmission of it is in the network.
+const RETRANS: u8 = 4;
+/// It was ever retransmitted (Karn: no RTT from it).
+const EVER: u8 = 8;
+const FIN: u8 = 16;
+const APP_LIMITED: u8 = 32;
+
+impl Sent {
+    /// One past its last sequence number; a FIN counts one.
+    #[inline]
+    pub(super) fn end(&self) -> u32 {
+        self.seq.wrapping_add(self.len).wrapping_add(u32::from(self.flags & FIN != 0))
+    }
+
+    #[inline]
+    pub(super) fn is_sacked(&self) -> bool {
+        self.flags & SACKED != 0
+    }
+
+    #[inline]
+    pub(super) fn is_lost(&self) -> bool {
+        self.flags & LOST != 0
+    }
+
+    #[inline]
+    pub(super) fn is_retrans(&self) -> bool {
+        self.flags & RETRANS != 0
+    }
+
+    #[inline]
+    pub(super) fn is_retransmitted(&self) -> bool {
+        self.flags & EVER != 0
+    }
+
+    #[inline]
+    pub(super) fn is_fin(&self) -> bool {
+        self.flags & FIN != 0
+    }
+
+    #[inline]
+    pub(super) fn is_app_limited(&self) -> bool {
+        self.flags & APP_LIMITED != 0
+    }
+
+    #[inline]
+    pub(super) fn set_app_limited(&mut self, yes: bool) {
+        self.flags = self.flags & !APP_LIMITED | if yes { APP_LIMITED } else { 0 };
+    }
+
+    pub(super) fn set_fin(&mut self) {
+        self.flags |= FIN;
+    }
+}
+
+/// Data waiting for its first transmission, with its place in the data sequence space.
+#[derive(Copy, Clone, Debug)]
+struct Mapping {
+    dsn: u64,
+    len: u32,
+}
+
+#[derive(Debug)]
+pub(super) struct SendQueue {
+    sent: VecDeque<Sent>,
+    sacked: u32,
+    lost: u32,
+    retrans: u32,
+    /// Sequence number after everything accepted (a FIN not counted).
+    write_seq: u32,
+    /// Sequence number of the next new byte.
+    next_seq: u32,
+    una: u32,
+    /// End of the highest segment that was selectively acknowledged.
+    highest_sacked: u32,
+    mappings: VecDeque<Mapping>,
+    /// All lost segments that still wait for retransmission lie at or after this sequence number.
+    retransmit_hint: u32,
+    /// All segments before this one are sacked, lost or retransmitted: RACK need not look at them.
+    rack_hint: u32,
+    /// Retransmissions in the order in which they left, by sequence number; stale entries are dropped when met.
+    pub(super) retransmitted: VecDeque<(u32, Instant)>,
+}
+
+impl SendQueue {
+    pub(super) fn new(seq: u32) -> Self {
+        Self {
+            sent: VecDeque::with_capacity(64),
+            sacked: 0,
+            lost: 0,
+            retrans: 0,
+            write_seq: seq,
+            next_seq: seq,
+            una: seq,
+            highest_sacked: seq,
+            mappings: VecDeque::new(),
+            retransmit_hint: seq,
+            rack_hint: seq,
+            retransmitted: VecDeque::new(),
+        }
+    }
+
+    /// The handshake is over: data begins at `seq`. What was accepted before keeps its length.
+    pub(super) fn start(&mut self, seq: u32) {
+        let waiting = self.unsent();
+        (self.una, self.next_seq, self.write_seq) = (seq, seq, seq.wrapping_add(waiting));
+        (self.highest_sacked, self.retransmit_hint, self.rack_hint) = (seq, seq, seq);
+    }
+
+    pub(super) fn accept(&mut self, bytes: u32) {
+        self.write_seq = self.write_seq.wrapping_add(bytes);
+    }
+
+    pub(super) fn push_mapping(&mut self, dsn: u64, len: u32) {
+        self.accept(len);
+        if let Some(last) = self.mappings.back_mut()
+            && last.dsn + u64::from(last.len) == dsn
+        {
+            last.len += len;
+            return;
+        }
+        self.mappings.push_back(Mapping { dsn, len });
+    }
+
+    #[inline]
+    pub(super) fn write_seq(&self) -> u32 {
+        self.write_seq
+    }
+
+    #[inline]
+    pub(super) fn unsent(&self) -> u32 {
+        self.write_seq.wrapping_sub(self.next_seq)
+    }
+
+    /// Bytes accepted and not cumulatively acknowledged.
+    #[inline]
+    pub(super) fn queued_bytes(&self) -> u32 {
+        self.write_seq.wrapping_sub(self.una)
+    }
+
+    #[inline]
+    pub(super) fn packets_out(&self) -> u32 {
+        self.sent.len() as u32
+    }
+
+    #[inline]
+    pub(super) fn in_flight(&self) -> u32 {
+        self.packets_out() + self.retrans - self.sacked - self.lost
+    }
+
+    #[inline]
+    pub(super) fn sacked_out(&self) -> u32 {
+        self.sacked
+    }
+
+    #[inline]
+    pub(super) fn lost_out(&self) -> u32 {
+        self.lost
+    }
+
+    #[inline]
+    pub(super) fn retrans_out(&self) -> u32 {
+        self.retrans
+    }
+
+    #[inline]
+    pub(super) fn highest_sacked(&self) -> u32 {
+        self.highest_sacked
+    }
+
+    #[inline]
+    pub(super) fn head(&self) -> Option<&Sent> {
+        self.sent.front()
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.sent.len()
+    }
+
+    #[inline]
+    pub(super) fn at(&self, index: usize) -> &Sent {
+        &self.sent[index]
+    }
+
+    /// Takes the next new segment of at most `mss` bytes, within one mapping; the caller stamps it and calls [`Self::sent`].
+    #[inline]
+    pub(super) fn next_new(&mut self, mss: u32) -> Sent {
+        let mut len = self.unsent().min(mss);
+        let mut dsn = 0;
+        if let Some(first) = self.mappings.front_mut() {
+            len = len.min(first.len);
+            dsn = first.dsn;
+            first.dsn += u64::from(len);
+            first.len -= len;
+            if first.len == 0 {
+                self.mappings.pop_front();
+            }
+        }
+        let seq = self.next_seq;
+        self.next_seq = seq.wrapping_add(len);
+        Sent { seq, len, dsn, ..Sent::default() }
+    }
+
+    /// Length that [`Self::next_new`] would take.
+    #[inline]
+    pub(super) fn next_new_len(&self, mss: u32) -> u32 {
+        let len = self.unsent().min(mss);
+        self.mappings.front().map_or(len, |first| len.min(first.len))
+    }
+
+    #[inline]
+    pub(super) fn sent(&mut self, segment: Sent) {
+        self.sent.push_back(segment);
+    }
+
+    /// Removes the first segment if `ack` covers it whole; returns it with its flags as they were.
+    #[inline]
+    pub(super) fn pop_acked(&mut self, ack: u32) -> Option<Sent> {
+        let first = *self.sent.front()?;
+        if after(first.end(), ack) {
+            return None;
+        }
+        self.sent.pop_front();
+        self.uncount(first.flags);
+        self.una = first.seq.wrapping_add(first.len);
+        Some(first)
+    }
+
+    /// Part of the first segment is acknowledged: trims it.
+    pub(super) fn trim_head(&mut self, ack: u32) {
+        if let Some(first) = self.sent.front_mut()
+            && after(ack, first.seq)
+        {
+            let by = ack.wrapping_sub(first.seq).min(first.len);
+            first.seq = first.seq.wrapping_add(by);
+            first.len -= by;
+            first.dsn += u64::from(by);
+            self.una = first.seq;
+        }
+    }
+
+    #[inline]
+    fn uncount(&mut self, flags: u8) {
+        if flags & (SACKED | LOST | RETRANS) != 0 {
+            self.sacked -= u32::from(flags & SACKED != 0);
+            self.lost -= u32::from(flags & LOST != 0);
+            self.retrans -= u32::from(flags & RETRANS != 0);
+        }
+    }
+
+    /// Index of the first segment whose end lies after `seq`.
+    pub(super) fn index_of(&self, seq: u32) -> usize {
+        let Some(first) = self.sent.front() else { return 0 };
+        if !after(seq, first.seq) {
+            return 0;
+        }
+        // Segments are nearly all of one length, so this guess is mostly right.
+        let mut index = (seq.wrapping_sub(first.seq) / first.len.max(1)).min(self.sent.len() as u32 - 1) as usize;
+        while index > 0 && after(self.sent[index].seq, seq) {
+            index -= 1;
+        }
+        while index < self.sent.len() && !after(self.sent[index].end(), seq) {
+            index += 1;
+        }
+        index
+    }
+
+    /// Marks a segment as selectively acknowledged; returns it as it was before.
+    pub(super) fn mark_sacked(&mut self, index: usize) -> Sent {
+        let was = self.sent[index];
+        self.uncount(was.flags & (LOST | RETRANS));
+        let segment = &mut self.sent[index];
+        segment.flags = segment.flags & !(LOST | RETRANS) | SACKED;
+        self.sacked += 1;
+        if after(segment.end(), self.highest_sacked) {
+            self.highest_sacked = segment.end();
+        }
+        was
+    }
+
+    /// Marks a segment as lost, its retransmission too; false if it already was (and not retransmitted since).
+    pub(super) fn mark_lost(&mut self, index: usize) -> bool {
+        let segment = &mut self.sent[index];
+        if segment.is_sacked() || (segment.is_lost() && !segment.is_retrans()) {
+            return false;
+        }
+        if segment.is_retrans() {
+            segment.flags &= !RETRANS;
+            self.retrans -= 1;
+        }
+        if !segment.is_lost() {
+            segment.flags |= LOST;
+            self.lost += 1;
+        }
+        if before(segment.seq, self.retransmit_hint) || self.lost == 1 {
+            self.retransmit_hint = segment.seq;
+        }
+        true
+    }
+
+    /// A false alarm: no segment counts as lost any more.
+    pub(super) fn unmark_all_lost(&mut self) {
+        for segment in &mut self.sent {
+            segment.flags &= !LOST;
+        }
+        self.lost = 0;
+        self.rack_hint = self.una;
+    }
+
+    /// The receiver forgot what it had acknowledged selectively (RFC 2018 section 8).
+    pub(super) fn forget_sacks(&mut self) {
+        for segment in &mut self.sent {
+            segment.flags &= !SACKED;
+        }
+        self.sacked = 0;
+        self.highest_sacked = self.una;
+        self.rack_hint = self.una;
+    }
+
+    /// First lost segment that waits for retransmission.
+    pub(super) fn next_lost(&mut self) -> Option<usize> {
+        if self.lost == 0 {
+            return None;
+        }
+        let mut index = self.index_of(self.retransmit_hint);
+        while index < self.sent.len() {
+            let segment = &self.sent[index];
+            if segment.is_lost() && !segment.is_retrans() {
+                self.retransmit_hint = segment.seq;
+                return Some(index);
+            }
+            index += 1;
+        }
+        self.retransmit_hint = self.next_seq;
+        None
+    }
+
+    /// The segment leaves again at `now`; returns it as sent.
+    pub(super) fn mark_retransmitted(&mut self, index: usize, now: Instant) -> &mut Sent {
+        let segment = &mut self.sent[index];
+        if !segment.is_retrans() {
+            segment.flags |= RETRANS;
+            self.retrans += 1;
+        }
+        segment.flags |= EVER;
+        segment.at = now;
+        self.retransmitted.push_back((segment.seq, now));
+        segment
+    }
+
+    /// Takes over the delivery-rate stamps of a retransmission.
+    pub(super) fn restamp(&mut self, index: usize, stamped: &Sent) {
+        self.sent[index] = *stamped;
+    }
+
+    /// Cuts a segment that is longer than `mss`, so that each piece fits. Pieces inherit its marks.
+    pub(super) fn split(&mut self, index: usize, mss: u32) {
+        let whole = self.sent[index];
+        if whole.len <= mss {
+            return;
+        }
+        let mut head = whole;
+        head.len = mss;
+        head.flags &= !FIN;
+        let mut rest = whole;
+        rest.seq = whole.seq.wrapping_add(mss);
+        rest.len = whole.len - mss;
+        rest.dsn = whole.dsn + u64::from(mss);
+        self.sent[index] = head;
+        self.sent.insert(index + 1, rest);
+        self.sacked += u32::from(whole.is_sacked());
+        self.lost += u32::from(whole.is_lost());
+        self.retrans += u32::from(whole.is_retrans());
+        self.split(index + 1, mss);
+    }
+
+    /// Original transmissions that RACK has not judged yet: index of the first.
+    pub(super) fn rack_start(&self) -> usize {
+        self.index_of(self.rack_hint)
+    }
+
+    pub(super) fn set_rack_hint(&mut self, index: usize) {
+        self.rack_hint = self.sent.get(index).map_or(self.next_seq, |segment| segment.seq);
+    }
+
+    /// Subflows: data sequence ranges in the network, in order.
+    pub(super) fn mappings(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
+        self.sent.iter().filter(|s| s.len > 0).map(|s| (s.dsn, s.len)).chain(self.mappings.iter().map(|m| (m.dsn, m.len)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue(segments: u32) -> SendQueue {
+        let mut queue = SendQueue::new(0);
+        queue.start(1);
+        queue.accept(segments * 100);
+        for _ in 0..segments {
+            let segment = queue.next_new(100);
+            queue.sent(segment);
+        }
+        queue
+    }
+
+    #[test]
+    fn counts_what_is_in_the_network() {
+        let mut queue = queue(5);
+        queue.mark_sacked(2);
+        assert!(queue.mark_lost(0));
+        assert!(!queue.mark_lost(0));
+        assert_eq!(queue.in_flight(), 3);
+        queue.mark_retransmitted(0, Instant::ZERO);
+        assert_eq!(queue.in_flight(), 4);
+        assert!(queue.pop_acked(101).is_some());
+        assert_eq!((queue.in_flight(), queue.lost_out(), queue.retrans_out()), (3, 0, 0));
+    }
+
+    #[test]
+    fn finds_segments_by_sequence_number() {
+        let queue = queue(5);
+        assert_eq!((queue.index_of(1), queue.index_of(100), queue.index_of(101), queue.index_of(999)), (0, 0, 1, 5));
+    }
+
+    #[test]
+    fn a_split_keeps_the_counts() {
+        let mut queue = queue(2);
+        queue.mark_lost(0);
+        queue.split(0, 30);
+        assert_eq!((queue.packets_out(), queue.lost_out()), (5, 4));
+        assert_eq!(queue.at(3).end(), 101);
+        assert_eq!(queue.at(4).seq, 101);
+    }
+
+    #[test]
+    fn a_segment_never_crosses_a_mapping() {
+        let mut queue = SendQueue::new(0);
+        queue.start(1);
+        queue.push_mapping(1000, 150);
+        queue.push_mapping(1150, 30); // contiguous: one mapping
+        queue.push_mapping(5000, 100);
+        let lengths: Vec<_> = (0..4).map(|_| queue.next_new(100)).map(|s| (s.dsn, s.len)).collect();
+        assert_eq!(lengths, [(1000, 100), (1100, 80), (5000, 100), (0, 0)]);
+    }
+}

@@ -1,0 +1,96 @@
+//! Round-trip time and retransmission timeout (RFC 6298 with Linux's variance rule and bounds), and the windowed minimum.
+
+use super::after;
+use crate::Settings;
+use polypath_base::{Duration, Instant};
+use polypath_cc as cc;
+
+/// Before any sample (RFC 6298 section 2.1).
+const INITIAL_RTO: Duration = Duration::from_secs(1);
+/// Window of the minimum RTT (Linux: `tcp_min_rtt_wlen`).
+const MIN_RTT_WINDOW: Duration = Duration::from_secs(300);
+
+/// The estimator; `srtt_us`, `mdev_us` and `min_rtt_us` live in [`cc::Flow`], where algorithms read them.
+#[derive(Debug)]
+pub(super) struct Rtt {
+    rto_min: Duration,
+    rto_max: Duration,
+    rto: Duration,
+    backoff: u32,
+    /// Variance that the timeout uses, and the largest deviation of this round, microseconds times 4.
+    rttvar_us: u32,
+    mdev_max_us: u32,
+    /// End of the round in which `mdev_max_us` is collected.
+    round_end: u32,
+    min_stamp: Instant,
+}
+
+impl Rtt {
+    pub(super) fn new(settings: &Settings) -> Self {
+        Self {
+            rto_min: settings.rto_min,
+            rto_max: settings.rto_max,
+            rto: INITIAL_RTO,
+            backoff: 0,
+            rttvar_us: 0,
+            mdev_max_us: 0,
+            round_end: 0,
+            min_stamp: Instant::ZERO,
+        }
+    }
+
+    /// The timeout to arm now, backed off.
+    #[inline]
+    pub(super) fn rto(&self) -> Duration {
+        if self.backoff == 0 { self.rto } else { Duration::from_nanos(self.rto.as_nanos() << self.backoff.min(10)).min(self.rto_max) }
+    }
+
+    /// RFC 6298 section 5.5.
+    pub(super) fn back_off(&mut self) {
+        self.backoff += 1;
+    }
+
+    #[inline]
+    pub(super) fn forget_backoff(&mut self) {
+        self.backoff = 0;
+    }
+
+    /// One measurement (RFC 6298 section 2.3; the variance falls only once a round, and slowly, as in Linux).
+    pub(super) fn sample(&mut self, rtt: Duration, snd_una: u32, snd_nxt: u32, flow: &mut cc::Flow) {
+        let us = (rtt.as_micros() as u32).max(1);
+        let now = Instant::from_nanos(flow.now_ns);
+        if us <= flow.min_rtt_us || now.since(self.min_stamp) > MIN_RTT_WINDOW {
+            flow.min_rtt_us = us;
+            self.min_stamp = now;
+        }
+        let rto_min_us = self.rto_min.as_micros() as u32;
+        if flow.srtt_us == 0 {
+            flow.srtt_us = us << 3;
+            flow.mdev_us = us << 1;
+            self.rttvar_us = flow.mdev_us.max(rto_min_us);
+            self.mdev_max_us = self.rttvar_us;
+            self.round_end = snd_nxt;
+        } else {
+            let error = us as i64 - i64::from(flow.srtt_us >> 3);
+            flow.srtt_us = (i64::from(flow.srtt_us) + error).max(1) as u32;
+            let mut deviation = error.abs() - i64::from(flow.mdev_us >> 2);
+            if error < 0 && deviation > 0 {
+                deviation >>= 3; // a falling RTT must not look like variance
+            }
+            flow.mdev_us = (i64::from(flow.mdev_us) + deviation).max(0) as u32;
+            if flow.mdev_us > self.mdev_max_us {
+                self.mdev_max_us = flow.mdev_us;
+                self.rttvar_us = self.rttvar_us.max(self.mdev_max_us);
+            }
+            if after(snd_una, self.round_end) {
+                if self.mdev_max_us < self.rttvar_us {
+                    self.rttvar_us -= (self.rttvar_us - self.mdev_max_us) >> 2;
+                }
+                self.round_end = snd_nxt;
+                self.mdev_max_us = rto_min_us;
+            }
+        }
+        self.rto = Duration::from_micros(u64::from((flow.srtt_us >> 3) + self.rttvar_us)).min(self.rto_max);
+        self.backoff = 0;
+    }
+}
