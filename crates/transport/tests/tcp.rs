@@ -1,0 +1,256 @@
+//! Two TCP endpoints in virtual time over a wire with a rate, a queue, a delay and chosen losses.
+
+use polypath_base::{Duration, Instant};
+use polypath_transport::Settings;
+use polypath_transport::tcp::{CaState, Config, Socket, State};
+use polypath_wire::{Flags, Segment};
+use std::collections::VecDeque;
+
+/// Client -> (rate, queue, delay, chosen losses) -> server, and back by delay alone.
+struct Net {
+    now: Instant,
+    client: Socket,
+    server: Socket,
+    forward: VecDeque<(Instant, Segment)>,
+    backward: VecDeque<(Instant, Segment)>,
+    frame_time: Duration,
+    queue: usize,
+    departures: VecDeque<Instant>,
+    delay: Duration,
+    /// Numbers of data segments (from 1) that are lost on their way.
+    lose: Vec<u64>,
+    /// Data segments that are held back by this much.
+    hold: Vec<(u64, Duration)>,
+    data_sent: u64,
+    queue_drops: u64,
+    lose_acks: bool,
+}
+
+impl Net {
+    fn new(cc: &str, settings: Settings) -> Self {
+        let algorithm = polypath_cc::find(cc).expect("the algorithm exists");
+        let config = || Config { settings: settings.clone(), algorithm, mtu: 1500, initial_seq: 0 };
+        Self {
+            now: Instant::ZERO,
+            client: Socket::client(config()),
+            server: Socket::server(config()),
+            forward: VecDeque::new(),
+            backward: VecDeque::new(),
+            frame_time: Duration::from_nanos(121_120),
+            queue: 167,
+            departures: VecDeque::new(),
+            delay: Duration::from_millis(10),
+            lose: vec![],
+            hold: vec![],
+            data_sent: 0,
+            queue_drops: 0,
+            lose_acks: false,
+        }
+    }
+
+    fn pump(&mut self) {
+        while let Some(segment) = self.client.poll_transmit(self.now, None) {
+            let mut held = Duration::ZERO;
+            if segment.len > 0 {
+                self.data_sent += 1;
+                if self.lose.contains(&self.data_sent) {
+                    continue;
+                }
+                held = self.hold.iter().find(|h| h.0 == self.data_sent).map_or(held, |h| h.1);
+            }
+            while self.departures.front().is_some_and(|&at| at <= self.now) {
+                self.departures.pop_front();
+            }
+            if self.departures.len() >= self.queue {
+                self.queue_drops += 1;
+                continue;
+            }
+            let departure = self.departures.back().map_or(self.now, |&at| at.max(self.now)) + self.frame_time;
+            self.departures.push_back(departure);
+            let arrival = departure + self.delay + held;
+            let at = self.forward.partition_point(|(t, _)| *t <= arrival);
+            self.forward.insert(at, (arrival, segment));
+        }
+        while let Some(segment) = self.server.poll_transmit(self.now, None) {
+            if !self.lose_acks {
+                self.backward.push_back((self.now + self.delay, segment));
+            }
+        }
+    }
+
+    /// Runs until `end`.
+    fn run(&mut self, end: Instant) {
+        self.pump();
+        loop {
+            let arrivals = [self.forward.front(), self.backward.front()];
+            let next = arrivals.into_iter().flatten().map(|p| p.0).min().unwrap_or(Instant::NEVER);
+            let next = next.min(self.client.poll_timeout()).min(self.server.poll_timeout());
+            if next > end {
+                self.now = end;
+                return;
+            }
+            self.now = self.now.max(next);
+            if self.forward.front().is_some_and(|p| p.0 <= self.now) {
+                let (_, segment) = self.forward.pop_front().expect("just seen");
+                self.server.handle_segment(self.now, &segment, None);
+            } else if self.backward.front().is_some_and(|p| p.0 <= self.now) {
+                let (_, segment) = self.backward.pop_front().expect("just seen");
+                self.client.handle_segment(self.now, &segment, None);
+            } else {
+                self.client.handle_timeout(self.now, None);
+                self.server.handle_timeout(self.now, None);
+            }
+            self.pump();
+        }
+    }
+
+    fn open(&mut self, bytes: u64) {
+        self.client.open(self.now);
+        self.client.offer(self.now, bytes);
+    }
+}
+
+fn secs(s: f64) -> Instant {
+    Instant::from_nanos((s * 1e9) as u64)
+}
+
+#[test]
+fn the_handshake_takes_one_round_trip() {
+    let mut net = Net::new("reno", Settings::default());
+    net.open(0);
+    net.run(secs(0.1));
+    assert_eq!((net.client.state(), net.server.state()), (State::Established, State::Established));
+    assert_eq!(net.client.established_at(), Some(Instant::from_nanos(20_000_000 + 121_120)));
+    assert_eq!(net.client.mss(), 1448);
+}
+
+#[test]
+fn a_transfer_arrives_whole_and_closes() {
+    let mut net = Net::new("reno", Settings::default());
+    net.queue = 1000;
+    net.open(1_000_000);
+    net.client.close();
+    net.run(secs(5.0));
+    assert_eq!(net.server.received(), 1_000_000);
+    assert!(net.server.peer_finished());
+    assert_eq!(net.client.state(), State::FinWait2);
+    assert_eq!(net.client.probe().counters.retransmissions, 0);
+}
+
+#[test]
+fn a_bulk_flow_fills_the_link() {
+    for cc in ["reno", "cubic"] {
+        let mut net = Net::new(cc, Settings { rmem: [4096, 131_072, 16 << 20], wmem: [4096, 16_384, 16 << 20], ..Settings::default() });
+        net.open(u64::MAX);
+        net.run(secs(5.0));
+        let before = net.server.received();
+        net.run(secs(30.0));
+        let mbps = (net.server.received() - before) as f64 * 8e-6 / 25.0;
+        let probe = net.client.probe();
+        assert!(mbps > 95.0, "{cc}: {mbps}");
+        assert_eq!(probe.counters.timeouts, 0);
+    }
+}
+
+#[test]
+fn one_lost_segment_is_repaired_by_sack_without_a_timeout() {
+    let mut net = Net::new("reno", Settings::default());
+    net.lose = vec![30];
+    net.open(300_000);
+    net.client.close();
+    net.run(secs(3.0));
+    let counters = net.client.probe().counters;
+    assert_eq!(net.server.received(), 300_000);
+    assert_eq!((counters.retransmissions, counters.timeouts, counters.fast_recoveries), (1, 0, 1));
+}
+
+#[test]
+fn a_lost_tail_is_found_by_a_probe() {
+    let mut net = Net::new("reno", Settings::default());
+    net.lose = vec![21];
+    net.open(21 * 1448);
+    net.run(secs(3.0));
+    let counters = net.client.probe().counters;
+    assert_eq!(net.server.received(), 21 * 1448);
+    assert_eq!((counters.timeouts, counters.loss_probes), (0, 1));
+}
+
+#[test]
+fn a_lost_flight_needs_a_timeout() {
+    let mut net = Net::new("reno", Settings { tail_loss_probe: false, ..Settings::default() });
+    net.lose = (21..=40).collect();
+    net.open(40 * 1448);
+    net.run(secs(5.0));
+    let counters = net.client.probe().counters;
+    assert_eq!(net.server.received(), 40 * 1448);
+    assert_eq!(counters.timeouts, 1);
+    assert_eq!(net.client.ca_state(), CaState::Open);
+}
+
+#[test]
+fn reordering_is_undone_and_remembered() {
+    let mut net = Net::new("reno", Settings::default());
+    net.hold = vec![(60, Duration::from_millis(8))];
+    net.open(u64::MAX);
+    net.run(secs(1.0));
+    let probe = net.client.probe();
+    assert!(probe.reordering > 3, "{probe:?}");
+    assert!(probe.counters.undos >= 1 || probe.counters.retransmissions == 0, "{probe:?}");
+}
+
+#[test]
+fn a_lost_syn_is_sent_again_after_a_second() {
+    let mut net = Net::new("reno", Settings::default());
+    net.lose_acks = true;
+    net.open(0);
+    net.run(secs(0.5));
+    net.lose_acks = false;
+    net.run(secs(3.0));
+    let at = net.client.established_at().expect("established").as_secs_f64();
+    assert!((1.0..1.1).contains(&at), "{at}");
+}
+
+#[test]
+fn a_small_receive_window_limits_and_is_said_to() {
+    let mut net = Net::new("reno", Settings { rmem: [4096, 32_768, 32_768], ..Settings::default() });
+    net.open(u64::MAX);
+    net.run(secs(3.0));
+    let probe = net.client.probe();
+    assert!(probe.counters.rwnd_limited > Duration::from_millis(2000), "{probe:?}");
+    // About one window of 20 KiB a round trip of 20 ms.
+    let mbps = net.server.received() as f64 * 8e-6 / 3.0;
+    assert!((5.0..12.0).contains(&mbps), "{mbps}");
+}
+
+#[test]
+fn a_too_long_segment_is_cut_after_icmp() {
+    let mut net = Net::new("reno", Settings::default());
+    net.lose = (1..=10).collect();
+    net.open(100_000);
+    net.run(secs(0.03));
+    net.client.handle_unreachable(net.now, &polypath_wire::Unreachable { seq: 1, mtu: 1000 });
+    net.run(secs(3.0));
+    assert_eq!(net.client.mss(), 948);
+    assert_eq!(net.server.received(), 100_000);
+    assert_eq!(net.client.probe().counters.timeouts, 0);
+}
+
+#[test]
+fn without_sack_duplicate_acks_find_the_loss() {
+    let mut net = Net::new("reno", Settings { sack: false, ..Settings::default() });
+    net.lose = vec![30];
+    net.open(300_000);
+    net.run(secs(5.0));
+    assert_eq!(net.server.received(), 300_000);
+    assert_eq!(net.client.probe().counters.timeouts, 0);
+}
+
+#[test]
+fn a_reset_ends_the_connection() {
+    let mut net = Net::new("reno", Settings::default());
+    net.open(10_000);
+    net.run(secs(0.2));
+    let seq = net.server.snd_nxt();
+    net.client.handle_segment(net.now, &Segment { seq, flags: Flags::RST, ..Segment::default() }, None);
+    assert_eq!(net.client.state(), State::Closed);
+}
