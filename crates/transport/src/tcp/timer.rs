@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_ticked_timer_fires_on_the_next_tick_and_only_once() {
-        let ms = |n| Instant::from_nanos(n * 1_000_000);
+        let ms = |n: u64| Instant::from_nanos(n * 1_000_000);
         let mut timers = Timers::new(Duration::from_millis(4));
         timers.arm_rto(ms(201));
         assert_eq!(timers.take_rtx(ms(201)), None);
