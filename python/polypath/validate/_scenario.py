@@ -6,7 +6,7 @@ counts as queued, and the way back has a delay but no rate.
 
 from typing import Any, TypeAlias
 
-from polypath.validate._ids import Path, Setup
+from polypath.validate._ids import Path, Sender, Setup
 
 Json: TypeAlias = dict[str, Any]
 
@@ -55,9 +55,12 @@ class _World:
         self.nodes: list[Json] = []
         self.links: list[Json] = []
 
-    def host(self, name: str, *addresses: str) -> None:
+    def host(self, name: str, *addresses: str, reader_of: Sender | None = None) -> None:
         rmem, wmem = self.setup.buffers
-        sysctl = {"net.ipv4.tcp_rmem": [4096, 131_072, rmem], "net.ipv4.tcp_wmem": [4096, 16_384, wmem], **self.setup.sysctl}
+        sysctl: Json = {"net.ipv4.tcp_rmem": [4096, 131_072, rmem], "net.ipv4.tcp_wmem": [4096, 16_384, wmem], **self.setup.sysctl}
+        if reader_of and not reader_of.mptcp:
+            # The receiving program of the measured runs sets SO_RCVLOWAT for plain TCP.
+            sysctl["receive_low_water"] = 32_768
         self.nodes.append({"name": name, "addresses": list(addresses), "sysctl": sysctl})
 
     def router(self, name: str) -> None:
@@ -74,7 +77,7 @@ class _World:
         setup, shared = self.setup, self.setup.last
         end = "h2" if shared else "s"
         self.host("c")
-        self.host("s", SERVER)
+        self.host("s", SERVER, reader_of=setup.flows[0])
         if shared:
             self.router(end)
         for k, path in enumerate(setup.paths, 1):
@@ -109,7 +112,7 @@ class _World:
         for i, sender in enumerate(self.setup.flows, 1):
             client, server, address = f"c{i}", f"s{i}", f"10.9.{i}.1"
             self.host(client)
-            self.host(server, address)
+            self.host(server, address, reader_of=sender)
             self.link("rb", server, (f"10.{60 + i}.1.1", f"10.{60 + i}.1.2"), [], _delay(path.rev_ms))
             sources = []
             for k in range(1, sender.paths + 1):
