@@ -131,21 +131,21 @@ def _cells_of(study: Study, name: str, experiment: Experiment) -> Iterator[Cell]
 
 def _raw(study: Study, experiment: Experiment) -> dict[str, Any]:
     """The parts of the set-up as they were written; an experiment's own replaces the study's."""
-    return {part: _plain(getattr(study, part) if (own := getattr(experiment, part)) is None else own) for part in PARTS}
+    return {part: plain(getattr(study, part) if (own := getattr(experiment, part)) is None else own) for part in PARTS}
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Models as the plain values they were written as; placeholders stay."""
     if isinstance(value, Model):
         # Only what was set: a validator may ask whether a field was given.
-        tree = {name: _plain(getattr(value, name)) for name in type(value).model_fields if name in value.model_fields_set}
+        tree = {name: plain(getattr(value, name)) for name in type(value).model_fields if name in value.model_fields_set}
         if "kind" in type(value).model_fields:
             tree["kind"] = getattr(value, "kind")  # noqa: B009  # Only these models have it.
         return tree
     if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     return value
 
 
@@ -159,12 +159,11 @@ def first_problem(error: ValidationError, tree: Any) -> tuple[Where, str]:
     where: list[str | int] = []
     at: Any = tree
     for part in problem["loc"]:
-        if isinstance(at, Mapping) and part in at:
-            where.append(part)
-            at = at[part]
-        elif isinstance(at, list | tuple) and isinstance(part, int) and part < len(at):
-            where.append(part)
-            at = at[part]
+        try:
+            at = None if isinstance(at, str) else at[part]
+        except (KeyError, IndexError, TypeError):
+            continue
+        where.append(part)
     last = problem["loc"][-1] if problem["loc"] else ""
     match problem["type"]:
         case "missing":

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import yaml
 from pydantic import ValidationError
 
-from ._cells import first_problem
+from ._cells import first_problem, plain
 from ._errors import SetupError, StudyError, Where, dotted
 from ._study import Study
 from ._yaml import Document, parse
@@ -46,6 +49,21 @@ def load(path: str | Path) -> Study:
     if study.published is not None and not (file.parent / study.published.file).is_file():
         raise source.error(("published", "file"), f'there is no file "{study.published.file}" beside the study file')
     return study
+
+
+def dump(study: Study) -> str:
+    """The study as YAML; reading it gives an equal study."""
+    return yaml.safe_dump(_written(plain(study)), sort_keys=False, allow_unicode=True, width=140)
+
+
+def _written(value: Any) -> Any:
+    """Plain values with quantities as people write them."""
+    if isinstance(value, Mapping):
+        return {key: _written(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_written(item) for item in value]
+    # Quantities and placeholders are kinds of number and text with a text of their own.
+    return value if value is None or type(value) in (bool, int, float) else str(value)
 
 
 def find(path: Path) -> Path:

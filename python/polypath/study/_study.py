@@ -160,6 +160,12 @@ class Study(Model):
         """Where the study file lies; None for a study built in Python."""
         return None if self._file is None else self._file.path.parent
 
+    def to_yaml(self) -> str:
+        """The study as a file would hold it."""
+        from ._load import dump
+
+        return dump(self)
+
     @classmethod
     def load(cls, path: str | Path) -> Study:
         """Reads a study file, or the study.yaml in a folder."""

@@ -1,0 +1,112 @@
+"""Polypath: a laboratory for multipath transport.
+
+    import polypath
+
+    study = polypath.load("studies/nitk")
+    results = polypath.run(study)
+    results.runs            # a pandas frame: a row a run and flow
+    results.to_polars()     # the same for polars
+
+A study is a frozen value; `polypath.Study(...)` builds one in Python. The guide is in docs/guide.
+"""
+
+from .engines import EngineError
+from .results import Results, plan, run
+from .study import (
+    Above,
+    Baselines,
+    Below,
+    Between,
+    Bulk,
+    BurstLoss,
+    Claim,
+    Delay,
+    Down,
+    DropPackets,
+    End,
+    Endpoint,
+    Endpoints,
+    Experiment,
+    Flow,
+    Fullmesh,
+    Link,
+    Loss,
+    Measure,
+    Mtu,
+    Ndiffports,
+    Node,
+    OnOff,
+    Order,
+    Packets,
+    Published,
+    Rate,
+    RateChange,
+    RateLimit,
+    Route,
+    Shape,
+    ShapeChange,
+    Share,
+    ShareChange,
+    Size,
+    Study,
+    StudyError,
+    Time,
+    TimeChange,
+    Topology,
+    Transfer,
+    Varies,
+    Within,
+)
+
+load = Study.load
+
+__all__ = [
+    "Above",
+    "Baselines",
+    "Below",
+    "Between",
+    "Bulk",
+    "BurstLoss",
+    "Claim",
+    "Delay",
+    "Down",
+    "DropPackets",
+    "End",
+    "Endpoint",
+    "Endpoints",
+    "EngineError",
+    "Experiment",
+    "Flow",
+    "Fullmesh",
+    "Link",
+    "Loss",
+    "Measure",
+    "Mtu",
+    "Ndiffports",
+    "Node",
+    "OnOff",
+    "Order",
+    "Packets",
+    "Published",
+    "Rate",
+    "RateChange",
+    "RateLimit",
+    "Results",
+    "Route",
+    "Shape",
+    "ShapeChange",
+    "Share",
+    "ShareChange",
+    "Size",
+    "Study",
+    "StudyError",
+    "Time",
+    "TimeChange",
+    "Topology",
+    "Transfer",
+    "Varies",
+    "Within",
+    "load",
+    "plan",
+    "run",
+]

@@ -1,0 +1,18 @@
+"""The compiled module: converts types and errors, decides nothing (crates/py)."""
+
+Columns = dict[str, tuple[str, bytes]]
+
+def simulate(scenario: str) -> tuple[str, Columns, Columns]:
+    """Simulates a scenario (JSON) and gives the outcome (JSON), the series of subflows and the series of links.
+
+    A series is a column's name -> its NumPy type and its bytes. Releases the interpreter while it runs.
+
+    Raises ValueError with one sentence where the scenario is at fault, RuntimeError where the simulator is.
+    """
+
+def algorithms() -> list[tuple[str, bool]]:
+    """Congestion-control algorithms by name, and whether each is coupled over subflows."""
+
+def schedulers() -> list[str]: ...
+def version() -> str:
+    """Release and fingerprint of the sources: equal versions, equal outcomes."""

@@ -1,0 +1,70 @@
+"""The command `polypath` and its sub-commands."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from polypath.engines import EngineError, SimEngine
+from polypath.study import StudyError
+from polypath.validate import validate
+
+from . import _bench, _init, _list, _report, _run, _schema, _show
+from ._console import complain, out
+
+USAGE_ERROR, FAILURE, INTERRUPTED = 2, 1, 130
+
+app = typer.Typer(
+    name="polypath",
+    help="A laboratory for multipath transport: describe paths, flows and a question in one file, and get tables and plots that can be "
+    "trusted and repeated.\n\nBegin with [bold]polypath init mine --template two-paths[/bold], then [bold]polypath run mine[/bold].",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+app.command("run")(_run.run)
+app.command("report")(_report.report)
+app.command("show")(_show.show)
+app.command("list")(_list.list_)
+app.command("init")(_init.init)
+app.command("validate")(validate)
+app.command("bench")(_bench.bench)
+app.command("schema")(_schema.schema)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        out.print(SimEngine().version, highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Runs the command line; the entry point of the package."""
+    try:
+        app()
+    except StudyError as error:
+        complain(str(error))
+        sys.exit(USAGE_ERROR)
+    except EngineError as error:
+        complain(str(error))
+        sys.exit(FAILURE)
+    except BrokenPipeError:
+        # Whoever read our output (`| head`) has seen enough; what is still buffered has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(FAILURE)
+    except KeyboardInterrupt:
+        complain("interrupted; what is finished is kept, and the same command goes on from there")
+        # The runs in flight cannot be stopped, and nothing of them would be kept: leave without waiting.
+        os._exit(INTERRUPTED)

@@ -1,0 +1,48 @@
+"""`polypath init`."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from polypath.study import FILE_NAME, Study, StudyError, unknown
+
+from ._console import out
+
+
+def init(
+    name: Annotated[str, typer.Argument(help="Name of the study; its folder is made here.")],
+    template: Annotated[str, typer.Option(help="two-paths, shared-bottleneck, wifi-lte or mptcp-vs-tcp.")] = "two-paths",
+) -> None:
+    """Write a commented study that runs at once, to change to your needs."""
+    there = templates()
+    if template not in there:
+        raise StudyError(unknown("template", template, there))
+    folder = Path(name)
+    file = folder / FILE_NAME
+    if file.exists():
+        raise StudyError(f"{file} is there already; choose another name or remove it")
+    if folder.exists() and not folder.is_dir():
+        raise StudyError(f"{folder} is a file, so no study can be made there; choose another name")
+    made = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    file.write_text(there[template].replace("NAME", folder.name), encoding="utf-8")
+    try:
+        Study.load(file)
+    except StudyError:
+        # Only the name can be at fault, and a folder with a broken study in it helps nobody.
+        file.unlink()
+        if made:
+            folder.rmdir()
+        raise
+    out.print(f"wrote {file}; run it with: polypath run {name}", soft_wrap=True)
+
+
+def templates() -> dict[str, str]:
+    """The templates by name."""
+    folder = resources.files("polypath") / "templates"
+    found = {file.name.removesuffix(".yaml"): file.read_text(encoding="utf-8") for file in folder.iterdir() if file.name.endswith(".yaml")}
+    return dict(sorted(found.items()))

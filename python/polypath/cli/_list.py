@@ -1,0 +1,103 @@
+"""`polypath list`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from polypath import study as model
+from polypath.engines import ENGINES, SimEngine
+from polypath.study import Study, StudyError, unknown
+
+from . import _init, _studies
+from ._console import out
+
+
+def list_(
+    what: Annotated[str, typer.Argument(help="cc, schedulers, path-managers, elements, engines, studies or templates; default: all.")] = "all",
+) -> None:
+    """List what there is to choose from: congestion controls, schedulers, path managers, link elements, engines, studies, templates."""
+    if what != "all" and what not in _LISTS:
+        raise StudyError(unknown("list", what, _LISTS))
+    for name in _LISTS if what == "all" else [what]:
+        out.print(_LISTS[name]())
+
+
+def _cc() -> Table:
+    table = _table("cc", "congestion control", "looks at its sibling subflows")
+    for algorithm in SimEngine().algorithms():
+        table.add_row(algorithm.name, "yes" if algorithm.coupled else "no")
+    return table
+
+
+def _schedulers() -> Table:
+    table = _table("schedulers", "scheduler")
+    for name in SimEngine().schedulers():
+        table.add_row(name)
+    return table
+
+
+def _path_managers() -> Table:
+    return _models("path-managers", "path manager", model.Fullmesh, model.Ndiffports, model.Endpoints)
+
+
+def _elements() -> Table:
+    kinds = (model.RateLimit, model.Delay, model.Loss, model.BurstLoss, model.DropPackets, model.Mtu, model.Down)
+    return _models("elements", "link element", *kinds)
+
+
+def _engines() -> Table:
+    table = _table("engines", "engine", "what it is")
+    for name, engine in ENGINES.items():
+        table.add_row(name, engine.summary)
+    return table
+
+
+def _studies_here() -> Table:
+    table = _table("studies", "study", "title", "cells")
+    names: dict[str, str] = {}
+    for file in _studies.files():
+        folder = str(file.parent)
+        try:
+            study = Study.load(file)
+        except StudyError as error:
+            table.add_row(folder, f"cannot be read: {error}", "")
+            continue
+        twice = f' (called "{study.name}" as {names[study.name]} is: rename one)' if study.name in names else ""
+        names.setdefault(study.name, folder)
+        table.add_row(folder, (study.title or study.name) + twice, str(len(model.cells(study))))
+    return table
+
+
+def _templates() -> Table:
+    table = _table("templates", "template", "what it sets up")
+    for name, text in _init.templates().items():
+        table.add_row(name, text.splitlines()[0].lstrip("# "))
+    return table
+
+
+def _models(title: str, head: str, *models: type) -> Table:
+    table = _table(title, head, "what it does")
+    for each in models:
+        # The kind's default is its name in study files.
+        kind = each.model_fields["kind"].default  # type: ignore[attr-defined]
+        table.add_row(kind, (each.__doc__ or "").strip().splitlines()[0])
+    return table
+
+
+def _table(title: str, *columns: str) -> Table:
+    return Table(*columns, title=title, title_justify="left")
+
+
+_LISTS: dict[str, Callable[[], Table]] = {
+    "cc": _cc,
+    "schedulers": _schedulers,
+    "path-managers": _path_managers,
+    "elements": _elements,
+    "engines": _engines,
+    "studies": _studies_here,
+    "templates": _templates,
+}

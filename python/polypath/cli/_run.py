@@ -1,0 +1,77 @@
+"""`polypath run`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from polypath.engines import find
+from polypath.results import DEFAULT_OUT, Plan, Results, execute, plan
+from polypath.study import StudyError
+
+from . import _report, _studies
+from ._console import err, out
+from ._summary import summary
+
+
+def run(
+    studies: Annotated[list[str], typer.Argument(metavar="STUDY...", help="Folder or file of a study, or the name of one in ./studies.")],
+    engine: Annotated[str, typer.Option(help="What runs it; `polypath list engines` shows what there is.")] = "sim",
+    out_folder: Annotated[Path, typer.Option("--out", help="Where the results go; each study gets a folder of its name in it.")] = DEFAULT_OUT,
+    workers: Annotated[int | None, typer.Option(min=1, help="Runs at once; default: one a core. It changes no byte of the results.")] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help="Only cells with these values, such as cc=lia or cc=lia,olia; may be repeated. `experiment=` works too."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and run nothing.")] = False,
+    report: Annotated[bool, typer.Option(help="Write the report with its figures.")] = True,
+) -> None:
+    """Run a study: every cell of its matrix with every seed, then tables, figures and a report.
+
+    Runs that are finished are kept and never run twice, so an interrupted study goes on where it stopped.
+    """
+    chosen = _choices(only or [])
+    plans = [plan(study, engine=find(engine), out=out_folder, only=chosen) for study in _studies.load_all(studies)]
+    for each in plans:
+        if dry_run:
+            _tell(each)
+            continue
+        results = _execute(each, workers)
+        out.print(summary(results))
+        if report:
+            out.print(f"report: {_report.write(results)}", soft_wrap=True)
+        out.print(f"tables: {results.folder}/runs.parquet and others", soft_wrap=True)
+
+
+def _choices(only: Sequence[str]) -> dict[str, list[str]]:
+    chosen: dict[str, list[str]] = {}
+    for text in only:
+        name, equals, values = text.partition("=")
+        if not equals or not name or not values:
+            raise StudyError(f'--only {text} says nothing; write a parameter and its values, like "cc=lia" or "cc=lia,olia"')
+        chosen.setdefault(name, []).extend(values.split(","))
+    return chosen
+
+
+def _execute(work: Plan, workers: int | None) -> Results:
+    kept = work.distinct - len(work.pending)
+    head = f"{work.study.name}: {work.distinct} runs on {work.engine.name}" + (f", {kept} of them finished before" if kept else "")
+    err.print(head)
+    columns = (SpinnerColumn(), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+    with Progress(*columns, TextColumn("{task.description}"), console=err, transient=True, disable=not err.is_terminal) as bar:
+        task = bar.add_task("", total=len(work.pending))
+        return execute(work, workers=workers, progress=lambda run: bar.update(task, advance=1, description=run.label))
+
+
+def _tell(work: Plan) -> None:
+    pending = {run.key for run in work.pending}
+    table = Table("run", "key", "state", title=f"{work.study.name} on {work.engine.name} {work.engine.version}", title_justify="left")
+    for run in work.runs:
+        table.add_row(run.label, run.key, "to run" if run.key in pending else "finished")
+    out.print(table)
+    out.print(f"{len(work.runs)} runs, {work.distinct} of them different, {len(pending)} to run; results go to {work.folder}", soft_wrap=True)

@@ -1,0 +1,60 @@
+"""`polypath show`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from polypath.results import DEFAULT_OUT
+from polypath.study import Study, addresses, cells, chain, node_addresses
+
+from . import _studies
+from ._console import out
+from ._report import open_results
+from ._summary import summary
+
+
+def show(
+    what: Annotated[str, typer.Argument(metavar="STUDY|RESULTS", help="A study, or a folder of results such as results/nitk.")],
+) -> None:
+    """Show a study (its links, flows and cells) or the table of finished results."""
+    path = Path(what)
+    if (path / "runs.parquet").is_file():
+        out.print(summary(open_results(what)))
+        return
+    study = _studies.load(what)
+    _show_study(study)
+    if (DEFAULT_OUT / study.name / "runs.parquet").is_file():
+        out.print(summary(open_results(study.name)))
+
+
+def _show_study(study: Study) -> None:
+    out.print(f"[bold]{study.title or study.name}[/bold]", study.question or "", soft_wrap=True)
+    first = cells(study)[0].setup
+    pairs = addresses(first.topology)
+    links = Table("link", "from", "to", "forward", "backward", title="links (of the first cell)", title_justify="left")
+    for name, link in first.topology.links.items():
+        ends = [f"{end.node} {address}" for end, address in zip(link.ends, pairs[name], strict=True)]
+        both = [side if side is not None else link.both for side in (link.forward, link.backward)]
+        links.add_row(name, *ends, *(("" if side is None else ", ".join(_words(element) for element in chain(side))) for side in both))
+    out.print(links)
+    flows = Table("flow", "from", "to", "transport", "cc", "profile", "app", title="flows (of the first cell)", title_justify="left")
+    for name, flow in first.flows.items():
+        client, server = (f"{node} {', '.join(node_addresses(first.topology, node))}" for node in (flow.client, flow.server))
+        times = f"{name} x {flow.count}" if flow.count > 1 else name
+        flows.add_row(times, client, server, flow.transport, flow.cc, flow.profile, _words(flow.app))
+    out.print(flows)
+    matrix = Table("experiment", "parameters", "cells", "seeds", title="cells", title_justify="left")
+    for name, experiment in study.all_experiments.items():
+        own = [cell for cell in cells(study) if cell.experiment == name]
+        axes = "; ".join(f"{parameter}: {', '.join(map(str, values))}" for parameter, values in experiment.matrix.items())
+        matrix.add_row(experiment.title or name, axes, str(len(own)), ", ".join(map(str, own[0].seeds)) if own else "")
+    out.print(matrix)
+
+
+def _words(element: object) -> str:
+    """A part of a study in a few words: its kind and what differs from the defaults."""
+    return " ".join([getattr(element, "kind", ""), *(f"{name} {value}" for name, value in element.__repr_args__())])  # type: ignore[attr-defined]

@@ -1,0 +1,43 @@
+"""Which study an argument means: a folder, a file, or the name of one below ./studies."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+from polypath.study import FILE_NAME, Study, StudyError
+
+FOLDER = Path("studies")
+
+
+def load(argument: str) -> Study:
+    """The study that an argument means."""
+    return Study.load(_path(argument))
+
+
+def load_all(arguments: list[str]) -> list[Study]:
+    """The studies that arguments mean; no two may share a name, since results are kept by name."""
+    studies = [load(argument) for argument in arguments]
+    seen: dict[str, str] = {}
+    for study, argument in zip(studies, arguments, strict=True):
+        if study.name in seen:
+            raise StudyError(f'two studies are called "{study.name}": {seen[study.name]} and {argument}; rename one')
+        seen[study.name] = argument
+    return studies
+
+
+def files() -> list[Path]:
+    """The study files below ./studies."""
+    return sorted(FOLDER.glob(f"*/{FILE_NAME}"))
+
+
+def _path(argument: str) -> Path:
+    path = Path(argument)
+    if path.exists() or len(path.parts) != 1:
+        return path
+    if (FOLDER / argument / FILE_NAME).is_file():
+        return FOLDER / argument
+    names = [file.parent.name for file in files()]
+    near = difflib.get_close_matches(argument, names, n=1)
+    hint = f'; did you mean "{near[0]}"?' if near else "; `polypath list studies` shows those there are"
+    raise StudyError(f'"{argument}" is no study: there is no such file or folder, nor one of this name in {FOLDER}{hint}')

@@ -1,0 +1,63 @@
+"""What a results folder says about itself: which study, which engine versions, which seeds. No time, host or user: two folders compare."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from polypath.study import Run, Study, StudyError
+
+from ._store import replace_file
+
+MANIFEST = "manifest.json"
+STUDY_COPY = "study.yaml"
+# Which file the study came from, for "two studies of one name". Apart, since it names a folder of this machine.
+OWNER = ".study-file"
+
+
+def claim_folder(folder: Path, study: Study) -> None:
+    """Takes a results folder for a study, unless it belongs to another one of the same name."""
+    folder.mkdir(parents=True, exist_ok=True)
+    owner = folder / OWNER
+    mine = "" if study.folder is None else str(study._file.path.resolve())
+    theirs = owner.read_text(encoding="utf-8") if owner.is_file() else ""
+    if mine and theirs and mine != theirs and Path(theirs).is_file():
+        raise StudyError(
+            f'two studies are called "{study.name}": {theirs} has its results in {folder}, and now comes {mine}; '
+            "rename one, or give this one another --out"
+        )
+    if mine and mine != theirs:
+        replace_file(owner, mine.encode())
+    _copy_study(folder, study)
+
+
+def write_manifest(folder: Path, study: Study, finished: Sequence[Run]) -> None:
+    """Says what the tables hold."""
+    engines = {run.engine: run.version for run in finished}
+    manifest: dict[str, Any] = {
+        "study": study.name,
+        "title": study.title,
+        "engines": engines,
+        "runs": len({run.key for run in finished}),
+        "cells": sum(run.baseline is None for run in finished),
+        "baselines": sum(run.baseline is not None for run in finished),
+        "seeds": sorted({run.seed for run in finished}),
+    }
+    replace_file(folder / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
+
+
+def _copy_study(folder: Path, study: Study) -> None:
+    """The study as it was run, so that a results folder can be read alone."""
+    text = study.to_yaml().encode() if study.folder is None else study._file.path.read_bytes()
+    replace_file(folder / STUDY_COPY, text)
+    if study.published is None:
+        return
+    source, copy = (study.folder or Path()) / study.published.file, folder / study.published.file
+    if not source.is_file():
+        raise StudyError(f"the study {study.name} has no file {source} with the published numbers")
+    if source.resolve() != copy.resolve():
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, copy)

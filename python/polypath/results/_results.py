@@ -1,0 +1,113 @@
+"""The results of a study: tables read from its folder when they are asked for."""
+
+from __future__ import annotations
+
+import json
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from polypath.study import Study, StudyError
+
+from ._manifest import MANIFEST, STUDY_COPY
+from ._store import Store
+
+if TYPE_CHECKING:
+    import polars as pl
+
+TABLES = ("runs", "baselines", "subflows", "links", "progress", "series", "link_series")
+
+
+class Results:
+    """The tables of a study. Attributes are pandas frames; `to_polars` and `table` give the same in other forms."""
+
+    def __init__(self, folder: Path, study: Study | None = None) -> None:
+        self.folder = folder
+        self._study = study
+
+    @classmethod
+    def open(cls, folder: str | Path, study: Study | None = None) -> Results:
+        """Opens a results folder. `study` is needed only for a study that has no file."""
+        folder = Path(folder)
+        if not (folder / "runs.parquet").is_file():
+            raise StudyError(f"{folder} holds no results: there is no runs.parquet in it; `polypath run STUDY` makes them")
+        return cls(folder, study)
+
+    def table(self, name: str) -> pa.Table:
+        """A table as Arrow; names are in `polypath.results.TABLES`."""
+        if name not in TABLES:
+            raise ValueError(f'there is no table "{name}"; there are {", ".join(TABLES)}')
+        return pq.read_table(self.folder / f"{name}.parquet")
+
+    def to_pandas(self, name: str = "runs") -> pd.DataFrame:
+        """A table as a pandas frame."""
+        frame: pd.DataFrame = self.table(name).to_pandas()
+        return frame
+
+    def to_polars(self, name: str = "runs") -> pl.DataFrame:
+        """A table as a polars frame."""
+        import polars as pl  # It takes a while to load, and most sessions use pandas alone.
+
+        frame = pl.from_arrow(self.table(name))
+        assert isinstance(frame, pl.DataFrame), "a table becomes a frame"
+        return frame
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """A row a run and flow."""
+        return self.to_pandas("runs")
+
+    @cached_property
+    def baselines(self) -> pd.DataFrame:
+        """Plain TCP alone on each path: columns of `runs`, and which path of which flow."""
+        return self.to_pandas("baselines")
+
+    @cached_property
+    def subflows(self) -> pd.DataFrame:
+        """A row a run and subflow."""
+        return self.to_pandas("subflows")
+
+    @cached_property
+    def links(self) -> pd.DataFrame:
+        """A row a run and direction of a link."""
+        return self.to_pandas("links")
+
+    @cached_property
+    def progress(self) -> pd.DataFrame:
+        """A row a run, flow and tenth of a second: bytes received and accepted so far."""
+        return self.to_pandas("progress")
+
+    @cached_property
+    def series(self) -> pd.DataFrame:
+        """A row a run, subflow and sample: cwnd, srtt and so on."""
+        return self.to_pandas("series")
+
+    @cached_property
+    def link_series(self) -> pd.DataFrame:
+        """A row a run, direction of a link and sample: its queue."""
+        return self.to_pandas("link_series")
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """Study, engines with versions, seeds and counts."""
+        manifest: dict[str, Any] = json.loads((self.folder / MANIFEST).read_bytes())
+        return manifest
+
+    @cached_property
+    def study(self) -> Study | None:
+        """The study as it was run; None if it was built in Python and is not at hand."""
+        if self._study is not None:
+            return self._study
+        return Study.load(self.folder / STUDY_COPY) if (self.folder / STUDY_COPY).is_file() else None
+
+    def scenario(self, key: str) -> dict[str, Any]:
+        """What the run of this key simulated: plain data with every default written out."""
+        scenario: dict[str, Any] = Store(self.folder / "runs").record(key)["scenario"]
+        return scenario
+
+    def __repr__(self) -> str:
+        return f"Results({str(self.folder)!r})"

@@ -1,0 +1,115 @@
+"""The store of finished runs: a folder a run, named by the run's key, written aside and moved into place in one step.
+
+So a folder that is there is whole, whatever killed the program, and a run that is there never runs again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from polypath.engines import Output
+from polypath.study import Run
+
+_UNFINISHED = ".unfinished-"
+
+
+class Store:
+    """Finished runs below one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __contains__(self, key: str) -> bool:
+        return (self.folder / key).is_dir()
+
+    def put(self, run: Run, output: Output) -> None:
+        """Keeps a finished run."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        aside = self.folder / f"{_UNFINISHED}{os.getpid()}-{threading.get_ident()}-{run.key}"
+        aside.mkdir()
+        record = {
+            "key": run.key,
+            "engine": run.engine,
+            "version": run.version,
+            "scenario": run.scenario,
+            "outcome": output.outcome,
+        }
+        _write(aside / "run.json", json.dumps(record, indent=1).encode())
+        for name, table in (("subflows", output.subflow_series), ("links", output.link_series)):
+            if table.num_rows:
+                write_table(table, aside / f"{name}.parquet")
+        try:
+            aside.rename(self.folder / run.key)
+        except OSError:
+            # Another process finished the same run first; equal keys have equal results.
+            shutil.rmtree(aside)
+            if run.key not in self:
+                raise
+
+    def record(self, key: str) -> dict[str, Any]:
+        """Engine, version, scenario and outcome of a finished run."""
+        record: dict[str, Any] = json.loads((self.folder / key / "run.json").read_bytes())
+        return record
+
+    def series(self, key: str, name: str) -> pa.Table | None:
+        """The series `subflows` or `links` of a finished run; None if it has none."""
+        file = self.folder / key / f"{name}.parquet"
+        return pq.read_table(file) if file.is_file() else None
+
+    def clean(self) -> None:
+        """Removes what runs left behind that were killed; those of processes that live are left alone."""
+        if not self.folder.is_dir():
+            return
+        for aside in sorted(self.folder.glob(f"{_UNFINISHED}*")):
+            process = int(aside.name.removeprefix(_UNFINISHED).split("-")[0])
+            if process == os.getpid() or not _lives(process):
+                shutil.rmtree(aside, ignore_errors=True)
+
+
+def write_table(table: pa.Table, file: Path, metadata: Mapping[str, str] | None = None) -> None:
+    """Writes a table so that equal tables give equal bytes."""
+    table = table.replace_schema_metadata(dict(metadata) if metadata else None)
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd", compression_level=3, version="2.6", store_schema=False)
+    _write(file, sink.getvalue())
+
+
+def replace_file(file: Path, content: bytes) -> None:
+    """Puts a file in place of another in one step."""
+    aside = file.with_name(f".{file.name}.{os.getpid()}")
+    _write(aside, content)
+    aside.replace(file)
+
+
+def replace_table(table: pa.Table, file: Path) -> None:
+    """Puts a table in place of another in one step."""
+    aside = file.with_name(f".{file.name}.{os.getpid()}")
+    write_table(table, aside)
+    aside.replace(file)
+
+
+def _write(file: Path, content: bytes | pa.Buffer) -> None:
+    with file.open("wb") as stream:
+        stream.write(content)
+        stream.flush()
+        # Moving a folder into place says that its files are whole, after a power cut as well.
+        os.fsync(stream.fileno())
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,323 @@
+"""From finished runs to tables. Rows stand in the order of the study, so the bytes do not depend on who finished first.
+
+Times are seconds, round-trip times milliseconds, rates Mbit/s, sizes bytes; docs/reference/results.md names every column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from polypath.study import Run, Scalar
+
+from ._store import Store
+
+# What Linux and the simulator write for "no threshold yet".
+INFINITE_SSTHRESH = 0x7FFF_FFFF
+
+Row = dict[str, Any]
+
+
+def tables(store: Store, runs: Sequence[Run], parameters: Sequence[str]) -> dict[str, pa.Table]:
+    """All tables of the runs that are finished."""
+    rows: dict[str, list[Row]] = {name: [] for name in ("runs", "baselines", "subflows", "links", "progress")}
+    series: dict[str, list[pa.Table]] = {"series": [], "link_series": []}
+    types = _types(runs, parameters)
+    for run in runs:
+        if run.key not in store:
+            continue
+        record = store.record(run.key)
+        who = _who(run, parameters, types)
+        if run.baseline is not None:
+            path = {
+                "baseline_of": run.baseline.of,
+                "client_address": run.baseline.client_address,
+                "server_address": run.baseline.server_address,
+            }
+            rows["baselines"] += [{**row, **path} for row in _flows(run, record, who)]
+            continue
+        rows["runs"] += _flows(run, record, who)
+        rows["subflows"] += _subflows(record, who)
+        rows["links"] += _links(record, who)
+        rows["progress"] += _progress(record, who)
+        for name, build in (("series", _subflow_series), ("link_series", _link_series)):
+            table = store.series(run.key, "subflows" if name == "series" else "links")
+            if table is not None:
+                series[name].append(_labelled(build(table, record), who, types))
+    found = {name: pa.Table.from_pylist(rows[name], schema=_schema(name, types)) for name in rows}
+    found |= {name: _joined(parts, name, types) for name, parts in series.items()}
+    return found
+
+
+def _who(run: Run, parameters: Sequence[str], types: Mapping[str, pa.DataType]) -> Row:
+    """The columns that every table begins with; a parameter that this experiment does not have is null."""
+    who: Row = {"key": run.key, "study": run.study, "experiment": run.experiment, "engine": run.engine, "seed": run.seed}
+    for name in parameters:
+        value = run.parameters.get(name)
+        # A parameter with numbers and words among its values is a column of words.
+        who[name] = str(value) if value is not None and types[name] == pa.string() else value
+    return who
+
+
+def _flows(run: Run, record: Mapping[str, Any], who: Row) -> list[Row]:
+    outcome, scenario = record["outcome"], record["scenario"]
+    goodputs = [flow["goodput_receiver_bps"] for flow in outcome["flows"]]
+    jain = _jain(goodputs)
+    rows = []
+    for flow, given in zip(outcome["flows"], scenario["flows"], strict=True):
+        subflows = flow["subflows"]
+        rows.append(
+            {
+                **who,
+                "flow": flow["name"],
+                "group": run.groups[flow["name"]],
+                "flow_transport": given["transport"],
+                "flow_cc": given["cc"],
+                "flow_profile": given["mptcp"]["profile"],
+                "start_s": _seconds(given["start_ns"]),
+                "established_s": _seconds(flow["established_ns"]),
+                "lifetime_s": _lifetime(flow, given, outcome),
+                "goodput_receiver_mbps": flow["goodput_receiver_bps"] / 1e6,
+                "goodput_sender_mbps": flow["goodput_sender_bps"] / 1e6,
+                "total_receiver_mbps": sum(goodputs) / 1e6,
+                "jain": jain,
+                "bytes_received": flow["bytes_received"],
+                "bytes_accepted": flow["bytes_accepted"],
+                "completion_s": _seconds(flow["completion_ns"]),
+                "transient_s": _seconds(flow["transient_ns"]),
+                "subflows": sum(subflow["established_ns"] is not None for subflow in subflows),
+                "srtt_ms": _mean_srtt(subflows),
+                **{name: sum(subflow[name] for subflow in subflows) for name in _COUNTERS},
+                "reinjected_bytes": flow["reinjected_bytes"],
+                "rwnd_limited_s": _seconds(flow["rwnd_limited_ns"]),
+                "app_limited_s": _seconds(flow["app_limited_ns"]),
+                "fallback": flow["fallback"],
+            }
+        )
+    return rows
+
+
+_COUNTERS = ("data_segments_sent", "retransmissions", "timeouts", "loss_probes", "spurious_undos")
+
+
+def _subflows(record: Mapping[str, Any], who: Row) -> list[Row]:
+    rows = []
+    for flow in record["outcome"]["flows"]:
+        for index, subflow in enumerate(flow["subflows"]):
+            rows.append(
+                {
+                    **who,
+                    "flow": flow["name"],
+                    "subflow": index,
+                    "source": subflow["source"],
+                    "destination": subflow["destination"],
+                    "established_s": _seconds(subflow["established_ns"]),
+                    "acked_mbps": subflow["acked_bps"] / 1e6,
+                    "bytes_acked": subflow["bytes_acked"],
+                    **{name: subflow[name] for name in _COUNTERS},
+                    "mean_srtt_ms": subflow["mean_srtt_us"] / 1e3,
+                    "min_rtt_ms": subflow["min_rtt_us"] / 1e3,
+                    "mean_cwnd": subflow["mean_cwnd"],
+                    "max_cwnd": subflow["max_cwnd"],
+                    "mss": subflow["mss"],
+                    "pmtu": subflow["pmtu"],
+                    **{f"{name}_s": _seconds(subflow[f"{name}_ns"]) for name in _SPANS},
+                }
+            )
+    return rows
+
+
+_SPANS = ("busy", "rwnd_limited", "sndbuf_limited", "cwnd_limited")
+
+
+def _links(record: Mapping[str, Any], who: Row) -> list[Row]:
+    return [{**who, "link": link["name"], **{name: link[name] for name in link if name != "name"}} for link in record["outcome"]["links"]]
+
+
+def _progress(record: Mapping[str, Any], who: Row) -> list[Row]:
+    return [
+        {**who, "flow": flow["name"], "time_s": index / 10, "received_bytes": received, "accepted_bytes": accepted}
+        for flow in record["outcome"]["flows"]
+        for index, (received, accepted) in enumerate(zip(flow["received_100ms"], flow["accepted_100ms"], strict=True))
+    ]
+
+
+def _subflow_series(table: pa.Table, record: Mapping[str, Any]) -> pa.Table:
+    names = [flow["name"] for flow in record["outcome"]["flows"]]
+    ssthresh = table["ssthresh"]
+    return pa.table(
+        {
+            "time_s": _scaled(table["time_ns"], 1e9),
+            "flow": _named(table["flow"], names),
+            "subflow": table["subflow"],
+            "cwnd": table["cwnd"],
+            "ssthresh": pc.if_else(pc.equal(ssthresh, INFINITE_SSTHRESH), None, ssthresh),
+            **{f"{name}_ms": _scaled(table[f"{name}_us"], 1e3) for name in ("srtt", "rttvar", "min_rtt", "rto")},
+            "in_flight": table["in_flight"],
+            "bytes_acked": table["bytes_acked"],
+            "bytes_received": table["bytes_received"],
+            "retransmissions": table["retransmissions"],
+            "timeouts": table["timeouts"],
+            "pacing_mbps": _scaled(table["pacing_rate"], 1e6),
+            "delivery_mbps": _scaled(table["delivery_rate"], 1e6),
+            "reordering": table["reordering"],
+            "mss": table["mss"],
+            "ca_state": table["ca_state"],
+        }
+    )
+
+
+def _link_series(table: pa.Table, record: Mapping[str, Any]) -> pa.Table:
+    links = record["outcome"]["links"]
+    return pa.table(
+        {
+            "time_s": _scaled(table["time_ns"], 1e9),
+            "link": _named(table["link"], [link["name"] for link in links]),
+            "a_to_b": pa.array([link["a_to_b"] for link in links], pa.bool_()).take(table["link"]),
+            "queue_packets": table["queue_packets"],
+            "queue_bytes": table["queue_bytes"],
+            "drops": table["drops"],
+        }
+    )
+
+
+def _labelled(table: pa.Table, who: Row, types: Mapping[str, pa.DataType]) -> pa.Table:
+    """The columns of `who`, the same in every row, before the table's own."""
+    labels = {name: pa.repeat(pa.scalar(value, types[name]), table.num_rows) for name, value in who.items()}
+    return pa.table({**labels, **{name: table[name] for name in table.column_names}})
+
+
+def _joined(parts: Sequence[pa.Table], name: str, types: Mapping[str, pa.DataType]) -> pa.Table:
+    schema = _schema(name, types)
+    return pa.concat_tables([part.select(schema.names).cast(schema) for part in parts]).combine_chunks() if parts else schema.empty_table()
+
+
+def _named(indices: pa.ChunkedArray, names: Iterable[str]) -> pa.Array:
+    return pa.array(list(names), pa.string()).take(indices)
+
+
+def _scaled(values: pa.ChunkedArray, unit: float) -> pa.Array:
+    # Divided, not multiplied by the inverse: 300 000 000 ns are 0.3 s then, and not 0.30000000000000004.
+    return pa.array(values.to_numpy().astype(np.float64) / unit)
+
+
+def _seconds(ns: int | None) -> float | None:
+    return None if ns is None else ns / 1e9
+
+
+def _jain(goodputs: Sequence[float]) -> float | None:
+    """Jain's index of fairness over a run's flows (Jain, Chiu and Hawe 1984): 1 when all are equal, 1/n when one has everything."""
+    squares = sum(goodput * goodput for goodput in goodputs)
+    total: float = sum(goodputs)
+    return total * total / (len(goodputs) * squares) if squares > 0 else None
+
+
+def _mean_srtt(subflows: Sequence[Mapping[str, Any]]) -> float | None:
+    """Weighted by what each subflow carried, so that an idle one does not count."""
+    carried = sum(subflow["bytes_acked"] for subflow in subflows)
+    if not carried:
+        return None
+    return float(sum(subflow["mean_srtt_us"] * subflow["bytes_acked"] for subflow in subflows) / carried / 1e3)
+
+
+def _lifetime(flow: Mapping[str, Any], given: Mapping[str, Any], outcome: Mapping[str, Any]) -> float | None:
+    """From establishment until the application was done, the transfer complete or the run over."""
+    if flow["established_ns"] is None:
+        return None
+    left: int = outcome["simulated_ns"] - flow["established_ns"]
+    done: int | None = given["app"].get("duration_ns", flow["completion_ns"])
+    return (left if done is None else min(left, done)) / 1e9
+
+
+def _types(runs: Sequence[Run], parameters: Sequence[str]) -> dict[str, pa.DataType]:
+    types = {"key": pa.string(), "study": pa.string(), "experiment": pa.string(), "engine": pa.string(), "seed": pa.int64()}
+    return types | {name: _type([run.parameters.get(name) for run in runs]) for name in parameters}
+
+
+def _type(values: Iterable[Scalar | None]) -> pa.DataType:
+    kinds = {type(value) for value in values if value is not None}
+    if kinds == {bool}:
+        return pa.bool_()
+    if kinds == {int}:
+        return pa.int64()
+    return pa.float64() if kinds and kinds <= {int, float} else pa.string()
+
+
+_FLOW_COLUMNS: dict[str, pa.DataType] = {
+    "flow": pa.string(),
+    "group": pa.string(),
+    "flow_transport": pa.string(),
+    "flow_cc": pa.string(),
+    "flow_profile": pa.string(),
+    "start_s": pa.float64(),
+    "established_s": pa.float64(),
+    "lifetime_s": pa.float64(),
+    "goodput_receiver_mbps": pa.float64(),
+    "goodput_sender_mbps": pa.float64(),
+    "total_receiver_mbps": pa.float64(),
+    "jain": pa.float64(),
+    "bytes_received": pa.int64(),
+    "bytes_accepted": pa.int64(),
+    "completion_s": pa.float64(),
+    "transient_s": pa.float64(),
+    "subflows": pa.int32(),
+    "srtt_ms": pa.float64(),
+    **dict.fromkeys(_COUNTERS, pa.int64()),
+    "reinjected_bytes": pa.int64(),
+    "rwnd_limited_s": pa.float64(),
+    "app_limited_s": pa.float64(),
+    "fallback": pa.bool_(),
+}
+
+_COLUMNS: dict[str, dict[str, pa.DataType]] = {
+    "runs": _FLOW_COLUMNS,
+    "baselines": {**_FLOW_COLUMNS, "baseline_of": pa.string(), "client_address": pa.string(), "server_address": pa.string()},
+    "subflows": {
+        "flow": pa.string(),
+        "subflow": pa.int32(),
+        "source": pa.string(),
+        "destination": pa.string(),
+        "established_s": pa.float64(),
+        "acked_mbps": pa.float64(),
+        "bytes_acked": pa.int64(),
+        **dict.fromkeys(_COUNTERS, pa.int64()),
+        "mean_srtt_ms": pa.float64(),
+        "min_rtt_ms": pa.float64(),
+        "mean_cwnd": pa.float64(),
+        "max_cwnd": pa.int64(),
+        "mss": pa.int32(),
+        "pmtu": pa.int32(),
+        **{f"{name}_s": pa.float64() for name in _SPANS},
+    },
+    "links": {
+        "link": pa.string(),
+        "a_to_b": pa.bool_(),
+        **dict.fromkeys(("packets", "bytes", "queue_drops", "loss_drops", "mtu_drops", "down_drops", "max_queue_packets"), pa.int64()),
+    },
+    "progress": {"flow": pa.string(), "time_s": pa.float64(), "received_bytes": pa.int64(), "accepted_bytes": pa.int64()},
+    "series": {
+        "flow": pa.string(),
+        "subflow": pa.int32(),
+        "time_s": pa.float64(),
+        "cwnd": pa.int64(),
+        "ssthresh": pa.int64(),
+        **dict.fromkeys(("srtt_ms", "rttvar_ms", "min_rtt_ms", "rto_ms"), pa.float64()),
+        **dict.fromkeys(("in_flight", "bytes_acked", "bytes_received", "retransmissions", "timeouts"), pa.int64()),
+        **dict.fromkeys(("pacing_mbps", "delivery_mbps"), pa.float64()),
+        **dict.fromkeys(("reordering", "mss", "ca_state"), pa.int32()),
+    },
+    "link_series": {
+        "link": pa.string(),
+        "a_to_b": pa.bool_(),
+        "time_s": pa.float64(),
+        **dict.fromkeys(("queue_packets", "queue_bytes", "drops"), pa.int64()),
+    },
+}
+
+
+def _schema(name: str, types: Mapping[str, pa.DataType]) -> pa.Schema:
+    return pa.schema([*types.items(), *_COLUMNS[name].items()])
