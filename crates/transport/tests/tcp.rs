@@ -254,3 +254,33 @@ fn a_reset_ends_the_connection() {
     net.client.handle_segment(net.now, &Segment { seq, flags: Flags::RST, ..Segment::default() }, None);
     assert_eq!(net.client.state(), State::Closed);
 }
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+    /// Whatever is lost or held back, every byte arrives once, the connection ends in order, and the sender's books balance.
+    #[test]
+    fn every_byte_arrives_whatever_is_lost(
+        lose in proptest::collection::btree_set(1u64..400, 0..60),
+        hold in proptest::collection::btree_map(1u64..400, 1u64..80, 0..20),
+        bytes in 1u64..600_000,
+        cc in proptest::sample::select(vec!["reno", "cubic"]),
+        queue in 5usize..200,
+        sack: bool,
+        timestamps: bool,
+        v0: bool,
+    ) {
+        let profile = if v0 { polypath_transport::Profile::V0 } else { polypath_transport::Profile::V1 };
+        let mut net = Net::new(cc, Settings { sack, timestamps, profile, ..Settings::default() });
+        net.queue = queue;
+        net.lose = lose.into_iter().collect();
+        net.hold = hold.into_iter().map(|(n, ms)| (n, Duration::from_millis(ms))).collect();
+        net.open(bytes);
+        net.client.close();
+        net.run(secs(2000.0));
+        proptest::prop_assert_eq!(net.server.received(), bytes);
+        proptest::prop_assert!(net.server.peer_finished());
+        proptest::prop_assert_eq!(net.client.in_flight(), 0);
+        proptest::prop_assert_eq!(net.client.state(), State::FinWait2);
+    }
+}

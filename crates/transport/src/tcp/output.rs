@@ -75,7 +75,7 @@ impl Socket {
                 return Some(segment);
             }
         }
-        if self.queue.unsent() > 0 || (self.fin_queued && !self.fin_sent) {
+        if self.queue.unsent() > 0 || (self.fin_ready() && !self.fin_sent) {
             return self.next_new_segment(now, siblings);
         }
         if self.burst.window_probe_due {
@@ -156,6 +156,11 @@ impl Socket {
         self.rearm(now);
     }
 
+    /// The application has closed and everything it offered is in the queue.
+    fn fin_ready(&self) -> bool {
+        self.fin_queued && self.offered == 0
+    }
+
     pub(super) fn window_room(&self) -> u32 {
         if self.is_subflow && self.settings.profile == Profile::V0 {
             return u32::MAX; // the out-of-tree stack keeps the window at the meta level alone
@@ -201,7 +206,7 @@ impl Socket {
         }
         let mss = self.flow.mss;
         let len = self.queue.next_new_len(mss);
-        let with_fin = self.fin_queued && len == self.queue.unsent();
+        let with_fin = self.fin_ready() && len == self.queue.unsent();
         if len > self.window_room() {
             self.set_limit(now, Limit::PeerWindow);
             if self.queue.packets_out() == 0 && self.timers.rtx_armed().is_none() {
@@ -396,7 +401,7 @@ impl Socket {
         let len = self.queue.next_new_len(self.flow.mss);
         let segment = if len > 0 && len <= self.window_room() {
             self.loss.tlp_retransmitted = false;
-            let with_fin = self.fin_queued && len == self.queue.unsent();
+            let with_fin = self.fin_ready() && len == self.queue.unsent();
             let in_flight = self.queue.in_flight();
             Some(self.send_new(now, siblings, in_flight, with_fin))
         } else if self.queue.len() > 0 {
