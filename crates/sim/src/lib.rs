@@ -1,8 +1,34 @@
 //! The simulator: virtual time, event queue, world, applications and probes.
+//!
+//! [`run`] takes a [`Scenario`] and gives back an [`Outcome`]; the same scenario always gives the same outcome. Nothing here
+//! reads a clock, a file or the environment.
 #![forbid(unsafe_code)]
 
+pub mod bench;
+mod build;
+mod connection;
+mod error;
+mod flow;
+mod fragments;
+mod network;
 pub mod outcome;
+mod packet;
+mod pipe;
+mod probe;
+pub mod queue;
+mod routes;
 pub mod scenario;
+mod sysctl;
+mod topology;
+mod world;
 
+pub use error::ScenarioError;
 pub use outcome::Outcome;
 pub use scenario::Scenario;
+
+use polypath_base::Instant;
+
+/// Simulates a scenario.
+pub fn run(scenario: &Scenario) -> Result<Outcome, ScenarioError> {
+    Ok(build::world(scenario)?.run(Instant::from_nanos(scenario.duration_ns)))
+}

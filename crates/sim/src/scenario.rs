@@ -71,6 +71,9 @@ pub enum Element {
         /// Bytes added to each IP packet when it is timed and counted.
         #[serde(default = "default_framing")]
         framing_bytes: u32,
+        /// Time that each packet spends in the queue at least, its place taken: the delay of a netem that has both `delay` and `rate`.
+        #[serde(default)]
+        hold_ns: u64,
         /// Later rates, by time; ascending.
         #[serde(default)]
         changes: Vec<Change<u64>>,
@@ -186,7 +189,13 @@ pub enum App {
     /// Sends this many bytes, then closes; the completion time is when the server has read everything.
     Transfer { bytes: u64 },
     /// Sends at `bits_per_s` (or as fast as the socket accepts) for `on_ns`, rests for `off_ns`, and so on.
-    OnOff { on_ns: u64, off_ns: u64, duration_ns: u64, #[serde(default)] bits_per_s: Option<u64> },
+    OnOff {
+        on_ns: u64,
+        off_ns: u64,
+        duration_ns: u64,
+        #[serde(default)]
+        bits_per_s: Option<u64>,
+    },
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -1,0 +1,82 @@
+//! The cases by which the simulator's speed is judged. They are only described here; who runs them holds the clock.
+
+use crate::queue::{EventQueue, Source};
+use crate::scenario::{App, Element, End, Flow, Link, Mptcp, Node, Queue, Scenario, Transport};
+use polypath_base::{Duration, Instant};
+use std::collections::BTreeMap;
+
+/// Names of the cases.
+pub const CASES: [&str; 4] = ["mptcp-1x2-1hop", "mptcp-1x2-3hop", "mptcp-100x2", "tcp-200-1hop"];
+
+/// The scenario of a case: MPTCP connections with two subflows each, or TCP connections, over paths of 10 ms each way. No series.
+pub fn case(name: &str) -> Option<Scenario> {
+    match name {
+        "mptcp-1x2-1hop" => Some(parallel(2, 1, 100_000_000, 1, Transport::Mptcp, 100)),
+        "mptcp-1x2-3hop" => Some(parallel(2, 3, 100_000_000, 1, Transport::Mptcp, 100)),
+        "mptcp-100x2" => Some(parallel(2, 1, 1_000_000_000, 100, Transport::Mptcp, 20)),
+        "tcp-200-1hop" => Some(parallel(1, 1, 1_000_000_000, 200, Transport::Tcp, 20)),
+        _ => None,
+    }
+}
+
+/// What the event queue alone costs: each of a run's events is taken and its source set anew, as often as asked, with this many
+/// sources of which four are busy as links are. Returns a sum so that no work is optimised away.
+pub fn turn_queue(sources: u32, events: u64) -> u64 {
+    let mut queue = EventQueue::new(sources as usize);
+    for source in 0..sources {
+        // Four links whose packets are 120 us apart, and timers far away.
+        let at = if source < 4 { Duration::from_micros(30 * u64::from(source)) } else { Duration::from_secs(200_000) };
+        queue.set(Source(source), Instant::ZERO + at);
+    }
+    let mut sum = 0;
+    for event in 0..events {
+        let Some((at, source)) = queue.first() else { break };
+        // Spacing alternates, so that the order of the sources does.
+        queue.set(source, at + Duration::from_nanos(121_120 + (event & 7) * 1_000));
+        sum = u64::wrapping_add(sum, at.as_nanos() ^ u64::from(source.0));
+    }
+    sum
+}
+
+/// `paths` disjoint paths of `hops` links each between one client and one server, shared by `flows` connections.
+fn parallel(paths: u32, hops: u32, bits_per_s: u64, flows: u32, transport: Transport, seconds: u64) -> Scenario {
+    let node = |name: String, router| Node { name, router, addresses: vec![], sysctl: BTreeMap::new() };
+    let mut nodes = vec![node("client".into(), false), node("server".into(), false)];
+    let mut links = Vec::new();
+    // A queue of one bandwidth-delay product: 2 x 10 ms.
+    let queue = Queue::Packets(bits_per_s / 8 * 20 / 1000 / 1514);
+    let elements = || {
+        vec![
+            Element::Rate { bits_per_s, queue, framing_bytes: 14, hold_ns: 0, changes: vec![] },
+            Element::Delay { delay_ns: 10_000_000 / u64::from(hops), jitter_ns: 0, reorder: false, changes: vec![] },
+        ]
+    };
+    for path in 0..paths {
+        let at = |hop: u32| match hop {
+            0 => "client".to_owned(),
+            hop if hop == hops => "server".to_owned(),
+            hop => format!("router-{path}-{hop}"),
+        };
+        nodes.extend((1..hops).map(|hop| node(at(hop), true)));
+        links.extend((0..hops).map(|hop| {
+            let end = |node, host| End { node, address: format!("10.{path}.{hop}.{host}"), mtu: 1500 };
+            Link { name: format!("link-{path}-{hop}"), a: end(at(hop), 1), b: end(at(hop + 1), 2), a_to_b: elements(), b_to_a: elements() }
+        }));
+    }
+    let duration_ns = seconds * 1_000_000_000;
+    let flows = (0..flows).map(|number| Flow {
+        name: format!("flow-{number}"),
+        transport,
+        cc: if transport == Transport::Mptcp { "lia".into() } else { "cubic".into() },
+        client: "client".into(),
+        server: "server".into(),
+        client_address: None,
+        server_address: None,
+        start_ns: u64::from(number) * 1_000_000,
+        app: App::Bulk { duration_ns },
+        mptcp: Mptcp::default(),
+        routes: vec![],
+        window_ns: [0, duration_ns],
+    });
+    Scenario { seed: 1, duration_ns, series_interval_ns: None, nodes, links, flows: flows.collect() }
+}

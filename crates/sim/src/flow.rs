@@ -1,0 +1,299 @@
+//! A flow: an application at each end, and what is measured of them.
+
+use crate::connection::Connection;
+use crate::outcome::{FlowOutcome, SubflowOutcome};
+use crate::scenario::{self, App};
+use polypath_base::{Duration, Instant};
+use polypath_transport::PathId;
+use polypath_transport::tcp::Probe;
+
+/// Interval of the samples of which means are taken.
+pub(crate) const SAMPLE: Duration = Duration::from_millis(100);
+
+/// An application that writes at a rate writes this often.
+const WRITE: Duration = Duration::from_millis(1);
+
+/// What the world looks for after each event of an endpoint. Most of the time nothing, so that it costs one comparison.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Watch {
+    Nothing,
+    Established,
+    /// So many bytes in the send buffer since the start.
+    Accepted(u64),
+    /// So many bytes read since the start.
+    Received(u64),
+}
+
+#[derive(Debug)]
+pub(crate) struct Flow {
+    name: String,
+    app: App,
+    window: [Duration; 2],
+    /// When the client's connection was established and the application began.
+    began: Option<Instant>,
+    /// When the server accepted the connection.
+    accepted_at: Option<Instant>,
+    completed: Option<Instant>,
+    /// On/off: whether a burst is going on, and when the phase ends.
+    bursting: bool,
+    phase_ends: Instant,
+    before: Option<Mark>,
+    after: Option<Mark>,
+    means: Vec<Mean>,
+    received_100ms: Vec<u64>,
+    accepted_100ms: Vec<u64>,
+}
+
+/// Counts at one edge of the window.
+#[derive(Clone, Debug, Default)]
+struct Mark {
+    at: Instant,
+    received: u64,
+    accepted: u64,
+    /// By subflow.
+    acked: Vec<u64>,
+}
+
+#[derive(Copy, Clone, Debug, Default)]
+struct Mean {
+    samples: u64,
+    srtt_us: u64,
+    cwnd: u64,
+    max_cwnd: u32,
+}
+
+impl Flow {
+    pub(crate) fn new(flow: &scenario::Flow) -> Self {
+        Self {
+            name: flow.name.clone(),
+            app: flow.app,
+            window: flow.window_ns.map(Duration::from_nanos),
+            began: None,
+            accepted_at: None,
+            completed: None,
+            bursting: false,
+            phase_ends: Instant::NEVER,
+            before: None,
+            after: None,
+            means: Vec::new(),
+            received_100ms: Vec::new(),
+            accepted_100ms: Vec::new(),
+        }
+    }
+
+    /// The application's next step: opens the connection, begins, pauses or ends a burst. Returns what to watch the client for
+    /// and when the next step is due.
+    pub(crate) fn step(&mut self, now: Instant, client: &mut Connection) -> (Watch, Instant) {
+        let Some(began) = self.began else {
+            client.open(now);
+            return (Watch::Established, Instant::NEVER);
+        };
+        match self.app {
+            App::Bulk { .. } => {
+                client.stop(now);
+                client.close(now);
+                (Watch::Nothing, Instant::NEVER)
+            }
+            App::Transfer { .. } => (Watch::Nothing, Instant::NEVER),
+            App::OnOff { on_ns, off_ns, duration_ns, bits_per_s } => {
+                let end = began + Duration::from_nanos(duration_ns);
+                if now >= end {
+                    client.stop(now);
+                    client.close(now);
+                    return (Watch::Nothing, Instant::NEVER);
+                }
+                if now >= self.phase_ends {
+                    self.bursting = !self.bursting;
+                    self.phase_ends = now + Duration::from_nanos(if self.bursting { on_ns } else { off_ns });
+                    match (self.bursting, bits_per_s) {
+                        (true, None) => client.offer(now, u64::MAX),
+                        (true, Some(_)) => {}
+                        (false, _) => client.stop(now),
+                    }
+                }
+                let mut next = self.phase_ends.min(end);
+                if let (true, Some(bits)) = (self.bursting, bits_per_s) {
+                    // The bytes of the time until the next write: rates are kept exactly over each burst.
+                    let sent = |at: Instant| {
+                        let into = Duration::from_nanos(on_ns) - self.phase_ends.since(at);
+                        (u128::from(bits) * u128::from(into.as_nanos()) / 8_000_000_000) as u64
+                    };
+                    let until = (now + WRITE).min(next);
+                    client.offer(now, sent(until) - sent(now));
+                    next = until;
+                }
+                (Watch::Nothing, next)
+            }
+        }
+    }
+
+    /// The client is established: the application begins. Returns what to watch for and when the next step is due.
+    pub(crate) fn begin(&mut self, now: Instant, client: &mut Connection) -> (Watch, Instant) {
+        self.began = Some(now);
+        match self.app {
+            App::Bulk { duration_ns } => {
+                client.offer(now, u64::MAX);
+                (Watch::Nothing, now + Duration::from_nanos(duration_ns))
+            }
+            App::Transfer { bytes } => {
+                client.offer(now, bytes);
+                (Watch::Accepted(bytes), Instant::NEVER)
+            }
+            App::OnOff { .. } => {
+                self.phase_ends = now;
+                self.step(now, client)
+            }
+        }
+    }
+
+    /// The server has accepted. Returns what to watch the server for and when the window begins.
+    pub(crate) fn accept(&mut self, now: Instant) -> (Watch, Instant) {
+        self.accepted_at = Some(now);
+        let watch = if let App::Transfer { bytes } = self.app { Watch::Received(bytes) } else { Watch::Nothing };
+        (watch, now + self.window[0])
+    }
+
+    /// The server has read everything.
+    pub(crate) fn complete(&mut self, now: Instant) {
+        self.completed = Some(now);
+    }
+
+    /// An edge of the window. Returns when the next one is due.
+    pub(crate) fn edge(&mut self, now: Instant, client: &Connection, server: &Connection) -> Instant {
+        let accepted_at = self.accepted_at.expect("the window begins once the server has accepted");
+        if self.before.is_none() {
+            let mut mark = Mark::new(now, client, server);
+            if self.window[0] == Duration::ZERO {
+                // What the socket took while the handshake went on counts as well.
+                mark.accepted = 0;
+            }
+            self.before = Some(mark);
+            return accepted_at + self.window[1];
+        }
+        self.after = Some(Mark::new(now, client, server));
+        Instant::NEVER
+    }
+
+    /// A sample at a multiple of 100 ms.
+    pub(crate) fn sample(&mut self, now: Instant, client: &Connection, server: &Connection) {
+        self.received_100ms.push(server.received());
+        self.accepted_100ms.push(client.accepted());
+        if self.before.is_none() || self.after.is_some() {
+            return;
+        }
+        let subflows = client.subflow_count();
+        if self.means.len() < subflows {
+            self.means.resize(subflows, Mean::default());
+        }
+        for (index, mean) in self.means.iter_mut().enumerate().take(subflows) {
+            let probe = client.subflow(index);
+            if probe.established_at.is_some_and(|at| at <= now) {
+                mean.samples += 1;
+                mean.srtt_us += u64::from(probe.srtt_us);
+                mean.cwnd += u64::from(probe.cwnd);
+                mean.max_cwnd = mean.max_cwnd.max(probe.cwnd);
+            }
+        }
+    }
+
+    /// What there is to say at the end of the run.
+    pub(crate) fn outcome(
+        &mut self,
+        end: Instant,
+        client: &Connection,
+        server: &Connection,
+        addresses: impl Fn(PathId) -> [String; 2],
+    ) -> FlowOutcome {
+        if self.before.is_some() && self.after.is_none() {
+            self.after = Some(Mark::new(end, client, server));
+        }
+        let (before, after) = (self.before.take().unwrap_or_default(), self.after.take().unwrap_or_default());
+        let seconds = after.at.since(before.at).as_secs_f64();
+        // Of a window that never began, or is empty, nothing is known: no goodput.
+        let rate = |bytes: u64| if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 };
+        let goodput = rate(after.received - before.received);
+        let since_accept = |at: Instant| self.accepted_at.map(|accepted| at.since(accepted).as_nanos());
+        let totals = client.totals();
+        FlowOutcome {
+            name: self.name.clone(),
+            established_ns: self.accepted_at.map(Instant::as_nanos),
+            goodput_receiver_bps: goodput,
+            goodput_sender_bps: rate(after.accepted.saturating_sub(before.accepted)),
+            bytes_received: server.received(),
+            bytes_accepted: client.accepted(),
+            completion_ns: self.completed.and_then(since_accept),
+            transient_ns: self.transient([before.at, after.at], goodput).and_then(since_accept),
+            fallback: totals.fallback,
+            reinjected_bytes: totals.reinjected_bytes,
+            rwnd_limited_ns: totals.rwnd_limited.as_nanos(),
+            app_limited_ns: totals.app_limited.as_nanos(),
+            subflows: (0..client.subflow_count()).map(|index| self.subflow(index, &before, &after, seconds, client, &addresses)).collect(),
+            received_100ms: std::mem::take(&mut self.received_100ms),
+            accepted_100ms: std::mem::take(&mut self.accepted_100ms),
+        }
+    }
+
+    fn subflow(
+        &self,
+        index: usize,
+        before: &Mark,
+        after: &Mark,
+        seconds: f64,
+        client: &Connection,
+        addresses: &impl Fn(PathId) -> [String; 2],
+    ) -> SubflowOutcome {
+        let Probe { counters, established_at, min_rtt_us, mss, pmtu, .. } = client.subflow(index);
+        let [source, destination] = addresses(PathId(index as u8));
+        let acked = |mark: &Mark| mark.acked.get(index).copied().unwrap_or(0);
+        let mean = self.means.get(index).copied().unwrap_or_default();
+        let of = |sum: u64| if mean.samples > 0 { sum as f64 / mean.samples as f64 } else { 0.0 };
+        SubflowOutcome {
+            source,
+            destination,
+            established_ns: established_at.map(Instant::as_nanos),
+            acked_bps: if seconds > 0.0 { (acked(after) - acked(before)) as f64 * 8.0 / seconds } else { 0.0 },
+            bytes_acked: counters.bytes_acked,
+            data_segments_sent: counters.data_segments_sent,
+            retransmissions: counters.retransmissions,
+            timeouts: counters.timeouts,
+            loss_probes: counters.loss_probes,
+            spurious_undos: counters.undos,
+            mean_srtt_us: of(mean.srtt_us),
+            mean_cwnd: of(mean.cwnd),
+            max_cwnd: mean.max_cwnd,
+            min_rtt_us,
+            mss,
+            pmtu,
+            busy_ns: counters.busy.as_nanos(),
+            rwnd_limited_ns: counters.rwnd_limited.as_nanos(),
+            sndbuf_limited_ns: counters.sndbuf_limited.as_nanos(),
+            cwnd_limited_ns: counters.cwnd_limited.as_nanos(),
+        }
+    }
+
+    /// The first time in the window from which on the goodput of the second before stays within 10 % of the window's.
+    fn transient(&self, window: [Instant; 2], goodput: f64) -> Option<Instant> {
+        let second = (1_000_000_000 / SAMPLE.as_nanos()) as usize;
+        let mut first = None;
+        for (last, pair) in self.received_100ms.windows(second + 1).enumerate() {
+            let at = Instant::ZERO + SAMPLE * (last + second) as u64;
+            if at < window[0] + Duration::from_secs(1) || at > window[1] {
+                continue;
+            }
+            let mean = (pair[second] - pair[0]) as f64 * 8.0;
+            if (mean - goodput).abs() > 0.1 * goodput {
+                first = None;
+            } else if first.is_none() {
+                first = Some(at);
+            }
+        }
+        first
+    }
+}
+
+impl Mark {
+    fn new(at: Instant, client: &Connection, server: &Connection) -> Self {
+        let acked = (0..client.subflow_count()).map(|index| client.subflow(index).counters.bytes_acked).collect();
+        Self { at, received: server.received(), accepted: client.accepted(), acked }
+    }
+}

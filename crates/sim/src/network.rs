@@ -1,0 +1,282 @@
+//! From the links of a scenario to pipes, and from a way to the pipes that a packet enters on it.
+//!
+//! A link direction is cut into stages where packets may overtake and before an MTU that answers: what stands there must
+//! happen at the time of the packet and not before. Where two links meet at a router that joins only these two, and nothing
+//! turns round there, the stages on both sides are one pipe: a chain of such links costs one event a packet.
+
+use crate::ScenarioError;
+use crate::outcome::{LinkOutcome, LinkSeries};
+use crate::pipe::Pipe;
+use crate::scenario::{self, Scenario};
+use crate::topology::{Direction, NodeId, Topology};
+use polypath_base::{Duration, Instant, Rate, Stream};
+use polypath_link::{Chain, Delay, Down, Element, Invalid, Limit, Loss, Meter, Mtu, Oversize, RateQueue, Sample, Schedule};
+
+/// Pipes, and which of them each direction begins.
+#[derive(Debug)]
+pub(crate) struct Network {
+    pub(crate) pipes: Vec<Pipe>,
+    /// By pipe and element: the direction that the element belongs to.
+    owners: Vec<Vec<Direction>>,
+    /// By direction: its pipes if packets can enter it from a node; those of the directions fused to it follow.
+    entries: Vec<Option<Vec<u32>>>,
+    /// By pipe: an MTU that answers stands at its head, for this direction.
+    answering: Vec<Option<Answering>>,
+    link_names: Vec<String>,
+}
+
+/// Where ICMP about a packet too long for a direction comes from.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+struct Answering {
+    direction: Direction,
+    /// From the node where the direction ends: its MTU stands behind other elements. Else from the node where it begins.
+    from_end: bool,
+}
+
+/// A stage of a direction while the network is built.
+#[derive(Debug, Default)]
+struct Stage {
+    elements: Vec<(Direction, Element)>,
+    answering: Option<Answering>,
+}
+
+/// A way as the world walks it: numbers of pipes, and for each of them the place in the way back at which an answer begins.
+#[derive(Debug)]
+pub(crate) struct Steps {
+    pub(crate) pipes: Vec<u32>,
+    /// Counted in pipes from the start of the way back; its length: the sender itself.
+    pub(crate) back: Vec<usize>,
+}
+
+impl Network {
+    pub(crate) fn new(scenario: &Scenario, topology: &Topology) -> Result<Self, ScenarioError> {
+        let mut stages = Vec::new();
+        for direction in topology.directions() {
+            stages.push(cut(elements(scenario, topology, direction)?, direction));
+        }
+        let turns: Vec<bool> = turning_nodes(topology, &stages);
+        let follows = |direction: Direction| next_of(topology, &turns, direction);
+        let fused: Vec<bool> = {
+            let mut fused = vec![false; stages.len()];
+            topology.directions().filter_map(follows).for_each(|next| fused[next.index()] = true);
+            fused
+        };
+        let mut network = Self {
+            pipes: Vec::new(),
+            owners: Vec::new(),
+            entries: vec![None; stages.len()],
+            answering: Vec::new(),
+            link_names: scenario.links.iter().map(|link| link.name.clone()).collect(),
+        };
+        for head in topology.directions().filter(|direction| !fused[direction.index()]) {
+            let mut row = std::mem::take(&mut stages[head.index()]);
+            let mut at = head;
+            while let Some(next) = follows(at) {
+                let mut more = std::mem::take(&mut stages[next.index()]).into_iter();
+                // `turning_nodes` has seen to it that the first stage behind the joint does not answer.
+                let joint = row.last_mut().expect("a direction has at least one stage");
+                if joint.elements.iter().all(|(_, element)| element.keeps_order()) {
+                    joint.elements.extend(more.next().expect("a direction has at least one stage").elements);
+                }
+                row.extend(more);
+                at = next;
+            }
+            network.entries[head.index()] = Some(row.into_iter().map(|stage| network.add(stage)).collect());
+        }
+        Ok(network)
+    }
+
+    fn add(&mut self, stage: Stage) -> u32 {
+        let (owners, elements) = stage.elements.into_iter().unzip();
+        self.owners.push(owners);
+        self.answering.push(stage.answering);
+        self.pipes.push(Pipe::new(Chain::new(elements)));
+        (self.pipes.len() - 1) as u32
+    }
+
+    /// The pipes of a way, and where answers enter the way back, which takes the same links.
+    pub(crate) fn steps(&self, way: &[Direction]) -> Steps {
+        let pipes = self.pipes_of(way);
+        let back_way: Vec<Direction> = way.iter().rev().map(|direction| direction.reversed()).collect();
+        let back = pipes.iter().map(|&pipe| self.turn(way, &back_way, pipe)).collect();
+        Steps { pipes, back }
+    }
+
+    fn pipes_of(&self, way: &[Direction]) -> Vec<u32> {
+        // A direction that is fused to the one before it has no entry of its own.
+        way.iter().filter_map(|direction| self.entries[direction.index()].as_ref()).flatten().copied().collect()
+    }
+
+    fn turn(&self, way: &[Direction], back_way: &[Direction], pipe: u32) -> usize {
+        let Some(answering) = self.answering[pipe as usize] else { return 0 };
+        let position =
+            way.iter().position(|&direction| direction == answering.direction).expect("a way enters pipes of its own directions only");
+        // The way back passes the links behind the answering node first: skip those.
+        let skipped = way.len() - position - usize::from(answering.from_end);
+        self.pipes_of(&back_way[..skipped]).len()
+    }
+
+    /// Writes down the length of every queue at multiples of `interval`.
+    pub(crate) fn sample_every(&mut self, interval: Duration) {
+        for pipe in &mut self.pipes {
+            for element in pipe.chain.elements_mut() {
+                if let Element::Rate(rate) = element {
+                    rate.sample_every(interval);
+                }
+            }
+        }
+    }
+
+    /// What passed and what did not, by direction.
+    pub(crate) fn outcomes(&self) -> Vec<LinkOutcome> {
+        let mut outcomes: Vec<LinkOutcome> = (self.link_names.iter())
+            .flat_map(|name| [true, false].map(|a_to_b| LinkOutcome { name: name.clone(), a_to_b, ..LinkOutcome::default() }))
+            .collect();
+        for (pipe, owners) in self.pipes.iter().zip(&self.owners) {
+            for (element, owner) in pipe.chain.elements().iter().zip(owners) {
+                let outcome = &mut outcomes[owner.index()];
+                match element {
+                    Element::Rate(rate) => {
+                        outcome.queue_drops += rate.drops();
+                        outcome.max_queue_packets = outcome.max_queue_packets.max(rate.longest());
+                    }
+                    Element::Loss(loss) => outcome.loss_drops += loss.drops(),
+                    Element::Mtu(mtu) => outcome.mtu_drops += mtu.drops(),
+                    Element::Down(down) => outcome.down_drops += down.drops(),
+                    Element::Meter(meter) => {
+                        outcome.packets += meter.packets();
+                        outcome.bytes += meter.bytes();
+                    }
+                    Element::Delay(_) => {}
+                }
+            }
+        }
+        outcomes
+    }
+
+    /// Samples of the queues up to `end`: by time, then by direction; several queues of one direction are summed.
+    pub(crate) fn series(&mut self, interval: Duration, end: Instant) -> LinkSeries {
+        let mut columns: Vec<(Direction, Vec<Sample>)> = Vec::new();
+        for (pipe, owners) in self.pipes.iter_mut().zip(&self.owners) {
+            for (element, &owner) in pipe.chain.elements_mut().iter_mut().zip(owners) {
+                let Element::Rate(rate) = element else { continue };
+                let samples = rate.samples(end);
+                match columns.iter_mut().find(|column| column.0 == owner) {
+                    Some((_, sums)) => sums.iter_mut().zip(samples).for_each(|(sum, sample)| {
+                        sum.packets += sample.packets;
+                        sum.bytes += sample.bytes;
+                        sum.drops += sample.drops;
+                    }),
+                    None => columns.push((owner, samples.to_vec())),
+                }
+            }
+        }
+        columns.sort_by_key(|column| column.0);
+        let mut series = LinkSeries::default();
+        for row in 0..columns.first().map_or(0, |column| column.1.len()) {
+            for (direction, samples) in &columns {
+                series.time_ns.push(interval.as_nanos() * row as u64);
+                series.link.push(direction.0);
+                series.queue_packets.push(samples[row].packets);
+                series.queue_bytes.push(samples[row].bytes);
+                series.drops.push(samples[row].drops);
+            }
+        }
+        series
+    }
+}
+
+/// Nodes from which ICMP or fragments may come: pipes must not pass them by.
+fn turning_nodes(topology: &Topology, stages: &[Vec<Stage>]) -> Vec<bool> {
+    let mut turns = vec![false; topology.nodes()];
+    for answering in stages.iter().flatten().filter_map(|stage| stage.answering) {
+        let node = if answering.from_end { topology.ends(answering.direction) } else { topology.begins(answering.direction) };
+        turns[node] = true;
+    }
+    turns
+}
+
+/// The direction that takes all that leaves this one, if nothing else enters it.
+fn next_of(topology: &Topology, turns: &[bool], direction: Direction) -> Option<Direction> {
+    let node: NodeId = topology.ends(direction);
+    match *topology.leaving(node) {
+        [first, second] if topology.is_router(node) && !turns[node] => Some(if first == direction.reversed() { second } else { first }),
+        _ => None,
+    }
+}
+
+/// Cuts a direction's elements into stages.
+fn cut(elements: Vec<Element>, direction: Direction) -> Vec<Stage> {
+    let mut stages = vec![Stage::default()];
+    for (position, element) in elements.into_iter().enumerate() {
+        let current = stages.last_mut().expect("there is always a stage");
+        let answering = element.answers().then_some(Answering { direction, from_end: position > 0 });
+        let full = current.elements.last().is_some_and(|(_, last)| !last.keeps_order());
+        if full || (answering.is_some() && !current.elements.is_empty()) {
+            stages.push(Stage { elements: vec![(direction, element)], answering });
+        } else {
+            current.answering = current.answering.or(answering);
+            current.elements.push((direction, element));
+        }
+    }
+    stages
+}
+
+/// The elements of a direction: its interface's MTU where it can matter, those of the scenario, a meter.
+fn elements(scenario: &Scenario, topology: &Topology, direction: Direction) -> Result<Vec<Element>, ScenarioError> {
+    let link = &scenario.links[direction.index() / 2];
+    let (side, listed) = if direction.index() % 2 == 0 { ("a_to_b", &link.a_to_b) } else { ("b_to_a", &link.b_to_a) };
+    let mut elements = Vec::with_capacity(listed.len() + 2);
+    // A host sends no packet longer than its interface's MTU.
+    let longest = topology.directions().filter(|&other| !topology.is_router(topology.begins(other))).map(|other| topology.mtu(other)).max();
+    if topology.is_router(topology.begins(direction)) && longest.is_some_and(|longest| longest > topology.mtu(direction)) {
+        // RFC 1812 section 4.2.2.7: a router splits a packet that is too long, or answers if DF is set.
+        elements.push(Element::Mtu(Mtu::new(topology.mtu(direction), Oversize::Fragment).expect("an interface's MTU has been checked")));
+    }
+    for (number, element) in listed.iter().enumerate() {
+        let place = || format!("link `{}`, {side}, element {}", link.name, number + 1);
+        let stream = Stream::new(scenario.seed, &format!("link {} {side} {number}", link.name));
+        elements.push(convert(element, stream).map_err(|invalid| ScenarioError::new(format!("{}: {invalid}", place())))?);
+    }
+    // Before an element that lets packets overtake, which drops nothing, the meter costs no event of its own.
+    let overtaking = elements.last().is_some_and(|last| !last.keeps_order());
+    elements.insert(elements.len() - usize::from(overtaking), Element::Meter(Meter::default()));
+    Ok(elements)
+}
+
+fn convert(element: &scenario::Element, stream: Stream) -> Result<Element, Invalid> {
+    let at = Instant::from_nanos;
+    Ok(match element {
+        scenario::Element::Rate { bits_per_s, queue, framing_bytes, hold_ns, changes } => {
+            let limit = match *queue {
+                scenario::Queue::Packets(n) => Limit::Packets(n),
+                scenario::Queue::Bytes(n) => Limit::Bytes(n),
+            };
+            let changes = Schedule::new(changes.iter().map(|change| (at(change.at_ns), Rate::from_bits_per_sec(change.to))).collect())?;
+            let rate = RateQueue::new(Rate::from_bits_per_sec(*bits_per_s), limit, *framing_bytes, changes)?;
+            Element::Rate(rate.with_hold(Duration::from_nanos(*hold_ns)))
+        }
+        scenario::Element::Delay { delay_ns, jitter_ns, reorder, changes } => {
+            let changes = Schedule::new(changes.iter().map(|change| (at(change.at_ns), Duration::from_nanos(change.to))).collect())?;
+            Element::Delay(Delay::new(Duration::from_nanos(*delay_ns), Duration::from_nanos(*jitter_ns), *reorder, changes, stream))
+        }
+        scenario::Element::Loss { model } => Element::Loss(match model {
+            scenario::Loss::Bernoulli { probability, changes } => {
+                Loss::bernoulli(*probability, changes.iter().map(|change| (at(change.at_ns), change.to)).collect(), stream)?
+            }
+            scenario::Loss::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } => {
+                Loss::gilbert_elliott(*good_to_bad, *bad_to_good, *loss_good, *loss_bad, stream)?
+            }
+            scenario::Loss::Packets { numbers, data_only } => Loss::packets(numbers.clone(), *data_only, stream)?,
+        }),
+        scenario::Element::Mtu { bytes, oversize } => Element::Mtu(Mtu::new(
+            *bytes,
+            match oversize {
+                scenario::Oversize::Icmp => Oversize::Answer,
+                scenario::Oversize::Silent => Oversize::Silent,
+                scenario::Oversize::Fragment => Oversize::Fragment,
+            },
+        )?),
+        scenario::Element::Down { spans_ns } => Element::Down(Down::new(spans_ns.iter().map(|span| (at(span[0]), at(span[1]))).collect())?),
+    })
+}

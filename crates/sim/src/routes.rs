@@ -1,0 +1,131 @@
+//! Which pipes the packets of each path of each connection enter.
+//!
+//! A path is resolved once, when its first packet is sent, for both ways. All ways stand in one list, so that a packet holds a
+//! place in it and nothing is looked up on the way.
+
+use crate::network::{Network, Steps};
+use crate::topology::{Direction, NodeId, Topology};
+use polypath_transport::PathId;
+
+#[derive(Debug)]
+pub(crate) struct Routes {
+    topology: Topology,
+    hops: Vec<Hop>,
+    /// By endpoint and path: where its way begins in `hops`.
+    first: Vec<Vec<Known>>,
+    /// By flow: its client and server.
+    ends: Vec<[NodeId; 2]>,
+    /// By flow: the ways fixed by hand, by addresses of client and server.
+    fixed: Vec<Vec<Fixed>>,
+}
+
+/// A way from one address to another that is not to be searched for.
+#[derive(Clone, Debug)]
+pub(crate) struct Fixed {
+    pub(crate) addresses: [String; 2],
+    pub(crate) way: Vec<Direction>,
+}
+
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Known {
+    Not,
+    /// No way leads there.
+    Nowhere,
+    At(u32),
+}
+
+#[derive(Copy, Clone, Debug)]
+struct Hop {
+    /// Number of the pipe to enter, or [`Hop::ARRIVED`].
+    pipe: u32,
+    /// Where an answer to a packet refused by this pipe begins.
+    back: u32,
+}
+
+impl Hop {
+    const ARRIVED: u32 = u32::MAX;
+}
+
+impl Routes {
+    pub(crate) fn new(topology: Topology, ends: Vec<[NodeId; 2]>, fixed: Vec<Vec<Fixed>>) -> Self {
+        Self { topology, hops: Vec::new(), first: vec![Vec::new(); 2 * ends.len()], ends, fixed }
+    }
+
+    /// The pipe at a place of the list; none: the packet has arrived.
+    #[inline]
+    pub(crate) fn step(&self, hop: u32) -> Option<u32> {
+        let pipe = self.hops[hop as usize].pipe;
+        (pipe != Hop::ARRIVED).then_some(pipe)
+    }
+
+    /// Where an answer to the packet that was refused at this place begins.
+    pub(crate) fn back(&self, hop: u32) -> u32 {
+        self.hops[hop as usize].back
+    }
+
+    /// Where the packets of an endpoint on a path begin; none: see [`Routes::resolve`].
+    #[inline]
+    pub(crate) fn first(&self, endpoint: u32, path: PathId) -> Option<u32> {
+        match self.first[endpoint as usize].get(usize::from(path.0)) {
+            Some(&Known::At(hop)) => Some(hop),
+            _ => None,
+        }
+    }
+
+    /// Finds the way of a path between the addresses with these numbers at the endpoint and its peer, and the same way back.
+    #[cold]
+    pub(crate) fn resolve(&mut self, network: &Network, endpoint: u32, path: PathId, addresses: (usize, usize)) -> Option<u32> {
+        let index = usize::from(path.0);
+        for end in [endpoint, endpoint ^ 1] {
+            let known = &mut self.first[end as usize];
+            if known.len() <= index {
+                known.resize(index + 1, Known::Not);
+            }
+        }
+        if self.first[endpoint as usize][index] == Known::Nowhere {
+            return None;
+        }
+        let Some(way) = self.way(endpoint, addresses) else {
+            self.first[endpoint as usize][index] = Known::Nowhere;
+            return None;
+        };
+        let back: Vec<Direction> = way.iter().rev().map(|direction| direction.reversed()).collect();
+        let (there, home) = (network.steps(&way), network.steps(&back));
+        let begin = self.hops.len() as u32;
+        let begin_home = begin + there.pipes.len() as u32 + 1;
+        self.append(&there, begin_home);
+        self.append(&home, begin);
+        self.first[endpoint as usize][index] = Known::At(begin);
+        self.first[(endpoint ^ 1) as usize][index] = Known::At(begin_home);
+        Some(begin)
+    }
+
+    /// The way between addresses by their numbers.
+    pub(crate) fn way(&self, endpoint: u32, addresses: (usize, usize)) -> Option<Vec<Direction>> {
+        let flow = (endpoint / 2) as usize;
+        let [client, server] = self.ends[flow];
+        let from_client = endpoint % 2 == 0;
+        let (local, remote) = addresses;
+        let (at_client, at_server) = if from_client { (local, remote) } else { (remote, local) };
+        let names = [&self.topology.addresses(client).get(at_client)?.text, &self.topology.addresses(server).get(at_server)?.text];
+        let way = match self.fixed[flow].iter().find(|fixed| fixed.addresses.iter().eq(names)) {
+            Some(fixed) => fixed.way.clone(),
+            None => self.topology.way((client, at_client), (server, at_server))?,
+        };
+        Some(if from_client { way } else { way.iter().rev().map(|direction| direction.reversed()).collect() })
+    }
+
+    /// Source and destination of a path, seen from an endpoint, in words.
+    pub(crate) fn addresses(&self, endpoint: u32, numbers: (usize, usize)) -> [String; 2] {
+        let [client, server] = self.ends[(endpoint / 2) as usize];
+        let (here, there) = if endpoint % 2 == 0 { (client, server) } else { (server, client) };
+        let name = |node, number: usize| self.topology.addresses(node).get(number).map_or_else(String::new, |address| address.text.clone());
+        [name(here, numbers.0), name(there, numbers.1)]
+    }
+
+    fn append(&mut self, steps: &Steps, begin_back: u32) {
+        let hops = steps.pipes.iter().zip(&steps.back).map(|(&pipe, &back)| Hop { pipe, back: begin_back + back as u32 });
+        self.hops.extend(hops);
+        self.hops.push(Hop { pipe: Hop::ARRIVED, back: begin_back });
+    }
+}

@@ -1,0 +1,139 @@
+//! Settings of a host by the names that Linux gives them.
+
+use crate::ScenarioError;
+use crate::scenario::Node;
+use polypath_base::Duration;
+use polypath_transport::Settings;
+use serde_json::Value;
+
+/// Applies a node's settings on top of the defaults.
+pub(crate) fn apply(node: &Node, settings: &mut Settings) -> Result<(), ScenarioError> {
+    for (name, value) in &node.sysctl {
+        let short = name.strip_prefix("net.ipv4.").or_else(|| name.strip_prefix("net.mptcp.")).unwrap_or(name);
+        let wrong = |allowed: &str| ScenarioError::new(format!("node `{}`: `{name}` is {value}; it must be {allowed}", node.name));
+        match short {
+            "tcp_rmem" => settings.rmem = triple(value).ok_or_else(|| wrong("three ascending sizes in bytes"))?,
+            "tcp_wmem" => settings.wmem = triple(value).ok_or_else(|| wrong("three ascending sizes in bytes"))?,
+            "tcp_sack" => settings.sack = flag(value).ok_or_else(|| wrong("0 or 1"))?,
+            "tcp_dsack" => settings.dsack = flag(value).ok_or_else(|| wrong("0 or 1"))?,
+            "tcp_timestamps" => settings.timestamps = flag(value).ok_or_else(|| wrong("0 or 1"))?,
+            "tcp_window_scaling" => settings.window_scaling = flag(value).ok_or_else(|| wrong("0 or 1"))?,
+            // 2 answers a peer that asks for ECN and does not ask itself: Linux's default.
+            "tcp_ecn" => settings.ecn = number(value, 0, 2).ok_or_else(|| wrong("0, 1 or 2"))? == 1,
+            "tcp_slow_start_after_idle" => settings.slow_start_after_idle = flag(value).ok_or_else(|| wrong("0 or 1"))?,
+            "tcp_early_retrans" => settings.tail_loss_probe = number(value, 0, 4).ok_or_else(|| wrong("a number from 0 to 4"))? >= 3,
+            "tcp_recovery" => settings.rack = number(value, 0, 7).ok_or_else(|| wrong("a number from 0 to 7"))? & 1 == 1,
+            "tcp_frto" => settings.frto = number(value, 0, 2).ok_or_else(|| wrong("0, 1 or 2"))? > 0,
+            "tcp_reordering" => settings.reordering = number(value, 1, 300).ok_or_else(|| wrong("a number from 1 to 300"))?,
+            "tcp_max_reordering" => settings.max_reordering = number(value, 1, 65_535).ok_or_else(|| wrong("a number from 1 to 65535"))?,
+            "checksum_enabled" | "mptcp_checksum" => settings.checksum = flag(value).ok_or_else(|| wrong("0 or 1"))?,
+            // Not sysctls, but properties of the kernel, the route or the program that a study may want to change.
+            "initcwnd" => settings.initial_cwnd = number(value, 1, 1000).ok_or_else(|| wrong("a number of segments from 1 to 1000"))?,
+            "tso_bytes" => settings.tso_bytes = number(value, 0, 1 << 20).ok_or_else(|| wrong("a number of bytes up to 1048576"))?,
+            "tick_us" => {
+                settings.tick =
+                    Duration::from_micros(u64::from(number(value, 0, 100_000).ok_or_else(|| wrong("microseconds from 0 to 100000"))?))
+            }
+            "rto_min_us" => {
+                settings.rto_min = Duration::from_micros(u64::from(
+                    number(value, 1000, 120_000_000).ok_or_else(|| wrong("microseconds from 1000 to 120000000"))?,
+                ));
+            }
+            "receive_low_water" => {
+                settings.receive_low_water = number(value, 1, i32::MAX as u32).ok_or_else(|| wrong("a number of bytes above zero"))?
+            }
+            _ => {
+                return Err(ScenarioError::new(format!(
+                    "node `{}`: the setting `{name}` is not modelled; modelled are {}",
+                    node.name,
+                    KNOWN.join(", ")
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+const KNOWN: [&str; 19] = [
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+    "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_dsack",
+    "net.ipv4.tcp_timestamps",
+    "net.ipv4.tcp_window_scaling",
+    "net.ipv4.tcp_ecn",
+    "net.ipv4.tcp_slow_start_after_idle",
+    "net.ipv4.tcp_early_retrans",
+    "net.ipv4.tcp_recovery",
+    "net.ipv4.tcp_frto",
+    "net.ipv4.tcp_reordering",
+    "net.ipv4.tcp_max_reordering",
+    "net.mptcp.checksum_enabled",
+    "initcwnd",
+    "tso_bytes",
+    "tick_us",
+    "rto_min_us",
+    "receive_low_water",
+];
+
+/// A number, written as such or, as sysctl prints it, as text.
+fn number(value: &Value, least: u32, most: u32) -> Option<u32> {
+    let n = match value {
+        Value::Number(n) => n.as_u64()?,
+        Value::String(text) => text.trim().parse().ok()?,
+        _ => return None,
+    };
+    u32::try_from(n).ok().filter(|n| (least..=most).contains(n))
+}
+
+fn flag(value: &Value) -> Option<bool> {
+    match value {
+        Value::Bool(flag) => Some(*flag),
+        _ => number(value, 0, 1).map(|n| n == 1),
+    }
+}
+
+/// Three ascending numbers: a list, or text as sysctl prints it.
+fn triple(value: &Value) -> Option<[u32; 3]> {
+    let items: Vec<u32> = match value {
+        Value::Array(items) => items.iter().map(|item| number(item, 1, i32::MAX as u32)).collect::<Option<_>>()?,
+        Value::String(text) => text.split_whitespace().map(|item| item.parse().ok()).collect::<Option<_>>()?,
+        _ => return None,
+    };
+    <[u32; 3]>::try_from(items).ok().filter(|items| items.is_sorted() && items[0] > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn node(name: &str, value: Value) -> Node {
+        Node { name: "c".into(), router: false, addresses: vec![], sysctl: BTreeMap::from([(name.to_owned(), value)]) }
+    }
+
+    #[test]
+    fn buffers_are_read_as_a_list_or_as_text() {
+        for value in [serde_json::json!([4096, 131_072, 6_291_456]), serde_json::json!("4096 131072\t6291456")] {
+            let mut settings = Settings { rmem: [1, 1, 1], ..Settings::default() };
+            apply(&node("net.ipv4.tcp_rmem", value), &mut settings).unwrap();
+            assert_eq!(settings.rmem, [4096, 131_072, 6_291_456]);
+        }
+    }
+
+    #[test]
+    fn what_is_not_modelled_is_named() {
+        let error = apply(&node("net.ipv4.tcp_nothing", Value::from(1)), &mut Settings::default()).unwrap_err();
+        assert!(error.to_string().contains("tcp_nothing"), "{error}");
+        let error = apply(&node("net.ipv4.tcp_sack", Value::from(7)), &mut Settings::default()).unwrap_err();
+        assert!(error.to_string().contains("0 or 1"), "{error}");
+    }
+
+    #[test]
+    fn every_known_name_is_read() {
+        for name in KNOWN {
+            let error = apply(&node(name, Value::Null), &mut Settings::default()).unwrap_err();
+            assert!(!error.to_string().contains("not modelled"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! The graph of a scenario, checked, and the way from one address to another.
+
+use crate::ScenarioError;
+use crate::scenario::{Route, Scenario};
+use std::collections::{BTreeMap, VecDeque};
+
+/// One direction of a link: `2 * link` from its end a to its end b, `2 * link + 1` back.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Direction(pub(crate) u32);
+
+impl Direction {
+    pub(crate) fn reversed(self) -> Self {
+        Self(self.0 ^ 1)
+    }
+
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Number of a node.
+pub(crate) type NodeId = usize;
+
+/// An address of a node.
+#[derive(Clone, Debug)]
+pub(crate) struct Address {
+    pub(crate) text: String,
+    /// The direction that leaves by the interface with this address; none: it belongs to the node as a whole.
+    pub(crate) leaves: Option<Direction>,
+    pub(crate) mtu: u32,
+}
+
+#[derive(Debug)]
+pub(crate) struct Topology {
+    nodes: Vec<NodeInfo>,
+    /// By direction: the node where it begins, and the MTU of the interface there.
+    begins: Vec<(NodeId, u32)>,
+    link_names: Vec<String>,
+    owners: BTreeMap<String, NodeId>,
+}
+
+#[derive(Debug)]
+struct NodeInfo {
+    name: String,
+    router: bool,
+    leaving: Vec<Direction>,
+    addresses: Vec<Address>,
+}
+
+impl Topology {
+    pub(crate) fn new(scenario: &Scenario) -> Result<Self, ScenarioError> {
+        let mut topology = Self { nodes: Vec::new(), begins: Vec::new(), link_names: Vec::new(), owners: BTreeMap::new() };
+        for node in &scenario.nodes {
+            if topology.nodes.iter().any(|other| other.name == node.name) {
+                return Err(ScenarioError::new(format!("two nodes are named `{}`: rename one", node.name)));
+            }
+            topology.nodes.push(NodeInfo { name: node.name.clone(), router: node.router, leaving: Vec::new(), addresses: Vec::new() });
+            let id = topology.nodes.len() - 1;
+            for text in &node.addresses {
+                topology.own(id, Address { text: text.clone(), leaves: None, mtu: 0 })?;
+            }
+        }
+        for link in &scenario.links {
+            topology.join(link)?;
+        }
+        for node in &mut topology.nodes {
+            // An address of the node as a whole is reached over any interface: its packets must fit the narrowest.
+            let narrowest = node.leaving.iter().map(|direction| topology.begins[direction.index()].1).min().unwrap_or(0);
+            for address in node.addresses.iter_mut().filter(|address| address.leaves.is_none()) {
+                address.mtu = narrowest;
+            }
+        }
+        Ok(topology)
+    }
+
+    fn join(&mut self, link: &crate::scenario::Link) -> Result<(), ScenarioError> {
+        if self.link_names.contains(&link.name) {
+            return Err(ScenarioError::new(format!("two links are named `{}`: rename one", link.name)));
+        }
+        self.link_names.push(link.name.clone());
+        if link.a.node == link.b.node {
+            return Err(ScenarioError::new(format!("link `{}` joins node `{}` to itself: name two nodes", link.name, link.a.node)));
+        }
+        for end in [&link.a, &link.b] {
+            let Some(node) = self.nodes.iter().position(|node| node.name == end.node) else {
+                let known = self.nodes.iter().map(|node| node.name.as_str()).collect::<Vec<_>>().join(", ");
+                return Err(ScenarioError::new(format!(
+                    "link `{}` leads to node `{}`, which does not exist; the nodes are {known}",
+                    link.name, end.node
+                )));
+            };
+            if end.mtu < polypath_link::Mtu::MIN {
+                return Err(ScenarioError::new(format!(
+                    "link `{}` has an MTU of {} bytes at `{}`; IPv4 needs at least {}",
+                    link.name,
+                    end.mtu,
+                    end.node,
+                    polypath_link::Mtu::MIN
+                )));
+            }
+            let direction = Direction(self.begins.len() as u32);
+            self.begins.push((node, end.mtu));
+            self.nodes[node].leaving.push(direction);
+            self.own(node, Address { text: end.address.clone(), leaves: Some(direction), mtu: end.mtu })?;
+        }
+        Ok(())
+    }
+
+    fn own(&mut self, node: NodeId, address: Address) -> Result<(), ScenarioError> {
+        if let Some(other) = self.owners.insert(address.text.clone(), node) {
+            let (first, second) = (&self.nodes[other].name, &self.nodes[node].name);
+            return Err(ScenarioError::new(format!(
+                "address {} is given twice, to `{first}` and to `{second}`: every address is unique",
+                address.text
+            )));
+        }
+        self.nodes[node].addresses.push(address);
+        Ok(())
+    }
+
+    /// The host of this name, as `who` (a flow's client or server) calls it.
+    pub(crate) fn host(&self, name: &str, who: &str) -> Result<NodeId, ScenarioError> {
+        let Some(id) = self.nodes.iter().position(|node| node.name == name) else {
+            let known = self.nodes.iter().filter(|node| !node.router).map(|node| node.name.as_str()).collect::<Vec<_>>().join(", ");
+            return Err(ScenarioError::new(format!("{who} is `{name}`, which does not exist; the hosts are {known}")));
+        };
+        if self.nodes[id].router {
+            return Err(ScenarioError::new(format!("{who} is `{name}`, which is a router: only hosts send and receive")));
+        }
+        if self.nodes[id].addresses.is_empty() {
+            return Err(ScenarioError::new(format!("{who} is `{name}`, which has no address: join it to a link")));
+        }
+        Ok(id)
+    }
+
+    /// All addresses of a node: first those of the node as a whole, then those of its links, as listed.
+    pub(crate) fn addresses(&self, node: NodeId) -> &[Address] {
+        &self.nodes[node].addresses
+    }
+
+    pub(crate) fn node_name(&self, node: NodeId) -> &str {
+        &self.nodes[node].name
+    }
+
+    pub(crate) fn begins(&self, direction: Direction) -> NodeId {
+        self.begins[direction.index()].0
+    }
+
+    pub(crate) fn ends(&self, direction: Direction) -> NodeId {
+        self.begins(direction.reversed())
+    }
+
+    /// MTU of the interface by which a direction leaves its first node, bytes.
+    pub(crate) fn mtu(&self, direction: Direction) -> u32 {
+        self.begins[direction.index()].1
+    }
+
+    /// How many nodes there are.
+    pub(crate) fn nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
+    pub(crate) fn directions(&self) -> impl Iterator<Item = Direction> + use<> {
+        (0..self.begins.len() as u32).map(Direction)
+    }
+
+    pub(crate) fn is_router(&self, node: NodeId) -> bool {
+        self.nodes[node].router
+    }
+
+    /// Directions that leave a node.
+    pub(crate) fn leaving(&self, node: NodeId) -> &[Direction] {
+        &self.nodes[node].leaving
+    }
+
+    /// The way from an address of one node to an address of another: the shortest over routers that leaves by the source's
+    /// link, if the source belongs to one, and arrives by the destination's, if it does; of equally short ones, by the links
+    /// listed first. None if there is no such way.
+    pub(crate) fn way(&self, from: (NodeId, usize), to: (NodeId, usize)) -> Option<Vec<Direction>> {
+        let (source, target) = (&self.nodes[from.0].addresses[from.1], &self.nodes[to.0].addresses[to.1]);
+        let arrives = target.leaves.map(Direction::reversed);
+        let mut came: Vec<Option<Direction>> = vec![None; self.nodes.len()];
+        let mut ahead: VecDeque<NodeId> = VecDeque::from([from.0]);
+        while let Some(node) = ahead.pop_front() {
+            for &direction in &self.nodes[node].leaving {
+                let next = self.ends(direction);
+                if node == from.0 && source.leaves.is_some_and(|only| only != direction) {
+                    continue;
+                }
+                if next == to.0 && arrives.is_none_or(|only| only == direction) {
+                    came[next] = Some(direction);
+                    return Some(self.walk_back(&came, from.0, next));
+                }
+                if next != from.0 && next != to.0 && came[next].is_none() && self.nodes[next].router {
+                    came[next] = Some(direction);
+                    ahead.push_back(next);
+                }
+            }
+        }
+        None
+    }
+
+    fn walk_back(&self, came: &[Option<Direction>], from: NodeId, mut at: NodeId) -> Vec<Direction> {
+        let mut way = Vec::new();
+        while at != from {
+            let direction = came[at].expect("every node on the way was reached by a link");
+            way.push(direction);
+            at = self.begins(direction);
+        }
+        way.reverse();
+        way
+    }
+
+    /// The way that a route fixed by hand takes, starting at `client`.
+    pub(crate) fn fixed(&self, flow: &str, route: &Route, client: NodeId, server: NodeId) -> Result<Vec<Direction>, ScenarioError> {
+        let what = format!("flow `{flow}`: the route from {} to {}", route.from, route.to);
+        for (address, node) in [(&route.from, client), (&route.to, server)] {
+            if self.owners.get(address) != Some(&node) {
+                return Err(ScenarioError::new(format!("{what} names {address}, which is no address of `{}`", self.nodes[node].name)));
+            }
+        }
+        let (mut at, mut way) = (client, Vec::new());
+        for (position, name) in route.via.iter().enumerate() {
+            let Some(link) = self.link_names.iter().position(|known| known == name) else {
+                return Err(ScenarioError::new(format!(
+                    "{what} uses link `{name}`, which does not exist; the links are {}",
+                    self.link_names.join(", ")
+                )));
+            };
+            let Some(&direction) = self.nodes[at].leaving.iter().find(|direction| direction.index() / 2 == link) else {
+                return Err(ScenarioError::new(format!("{what} uses link `{name}` at `{}`, which it does not join", self.nodes[at].name)));
+            };
+            way.push(direction);
+            at = self.ends(direction);
+            if position + 1 < route.via.len() && !self.nodes[at].router {
+                return Err(ScenarioError::new(format!("{what} passes through `{}`, which is no router", self.nodes[at].name)));
+            }
+        }
+        if at != server || way.is_empty() {
+            return Err(ScenarioError::new(format!("{what} ends at `{}` and not at `{}`", self.nodes[at].name, self.nodes[server].name)));
+        }
+        Ok(way)
+    }
+}
