@@ -257,6 +257,26 @@ impl Receiver {
         self.win_from_space(self.rcvbuf).saturating_sub(self.unread + self.ooo_bytes)
     }
 
+    /// Subflows: the meta connection announced this much beyond what has come.
+    #[inline]
+    pub(super) fn set_window(&mut self, window: u32) {
+        self.window = self.next.wrapping_add(window).wrapping_sub(self.acked);
+    }
+
+    #[inline]
+    pub(super) fn rtt_us(&self) -> u32 {
+        self.rtt_us
+    }
+
+    #[inline]
+    pub(super) fn segment_size(&self) -> u32 {
+        self.segment_size
+    }
+
+    pub(super) fn advertised_mss(&self) -> u32 {
+        self.advertised_mss
+    }
+
     #[inline]
     fn window_left(&self) -> u32 {
         self.acked.wrapping_add(self.window).wrapping_sub(self.next)

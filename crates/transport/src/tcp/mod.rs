@@ -17,6 +17,7 @@ mod queue;
 mod rate;
 mod rtt;
 mod sack;
+mod subflow;
 mod timer;
 
 use crate::Settings;

@@ -101,7 +101,11 @@ impl Socket {
             first = 1;
             self.handle_dsack(blocks[0], ack);
         }
-        for &block in &blocks[first..] {
+        // In ascending order: a block below what an earlier ACK reported is reordering, one below its neighbour in this ACK is not.
+        let mut ascending = segment.sack.blocks;
+        let ascending = &mut ascending[first..blocks.len()];
+        ascending.sort_unstable_by_key(|block| block.start.wrapping_sub(self.flow.snd_una));
+        for &block in &*ascending {
             if self.rack.seen.contains(&block) && !before(self.queue.highest_sacked(), block.end) && self.queue.sacked_out() > 0 {
                 // Seen before and unchanged; only segments retransmitted or added since could differ, and those were not in it.
                 continue;

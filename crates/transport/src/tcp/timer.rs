@@ -69,6 +69,12 @@ impl Timers {
         if self.rtx.due == Instant::NEVER { None } else { Some(self.rtx_kind) }
     }
 
+    /// When the retransmission timer is due, whatever it stands for.
+    #[inline]
+    pub(super) fn rtx_due(&self) -> Option<Instant> {
+        (self.rtx.due != Instant::NEVER).then_some(self.rtx.due)
+    }
+
     #[inline]
     pub(super) fn arm_delack(&mut self, now: Instant, due: Instant) {
         self.armed_at = now;
