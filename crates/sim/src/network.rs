@@ -260,7 +260,7 @@ fn convert(element: &scenario::Element, stream: Stream) -> Result<Element, Inval
             let changes = Schedule::new(changes.iter().map(|change| (at(change.at_ns), Duration::from_nanos(change.to))).collect())?;
             Element::Delay(Delay::new(Duration::from_nanos(*delay_ns), Duration::from_nanos(*jitter_ns), *reorder, changes, stream))
         }
-        scenario::Element::Loss { model } => Element::Loss(match model {
+        scenario::Element::Loss(model) => Element::Loss(match model {
             scenario::Loss::Bernoulli { probability, changes } => {
                 Loss::bernoulli(*probability, changes.iter().map(|change| (at(change.at_ns), change.to)).collect(), stream)?
             }

@@ -89,14 +89,16 @@ pub enum Element {
         #[serde(default)]
         changes: Vec<Change<u64>>,
     },
-    Loss {
-        #[serde(flatten)]
-        model: Loss,
-    },
+    Loss(Loss),
     /// Packets longer than this do not pass.
-    Mtu { bytes: u32, oversize: Oversize },
+    Mtu {
+        bytes: u32,
+        oversize: Oversize,
+    },
     /// Nothing passes during these spans `[from, to)`.
-    Down { spans_ns: Vec<[u64; 2]> },
+    Down {
+        spans_ns: Vec<[u64; 2]>,
+    },
 }
 
 fn default_framing() -> u32 {
