@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import altair as alt
+import numpy as np
 import pandas as pd
 import vl_convert
 from rich.console import Console
@@ -53,7 +54,9 @@ def _linux(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _ours(series: dict[str, Any], setup: Setup) -> pd.DataFrame:
     names = ["c"] if setup.shape != "dumbbell" else [f"c{i}" for i in range(1, len(setup.flows) + 1)]
-    table = pd.DataFrame({name: series[name] for name in ("time_ns", "flow", "subflow", "cwnd", "srtt_us")})
+    table = pd.DataFrame(
+        {name: np.frombuffer(series[name][1], dtype=series[name][0]) for name in ("time_ns", "flow", "subflow", "cwnd", "srtt_us")}
+    )
     line = table.flow.map(lambda flow: names[flow]) + " " + (table.subflow + 1).astype(str)
     return pd.DataFrame({"time": table.time_ns / 1e9, "line": line, "cwnd": table.cwnd, "srtt": table.srtt_us / 1000, "who": "simulated"})
 
