@@ -16,3 +16,12 @@ def algorithms() -> list[tuple[str, bool]]:
 def schedulers() -> list[str]: ...
 def version() -> str:
     """Release and fingerprint of the sources: equal versions, equal outcomes."""
+
+def bench_cases() -> list[str]:
+    """The cases by which the simulator's speed is judged."""
+
+def bench_case(name: str) -> tuple[int, int]:
+    """Simulates a case: data packets delivered, and events."""
+
+def bench_queue(sources: int, events: int) -> int:
+    """Turns over the event queue alone; the result is there so that no work is optimised away."""

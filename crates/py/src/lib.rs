@@ -1,1 +1,82 @@
-#![doc = "placeholder"]
+//! The Python module `polypath._native`: converts types and errors, and decides nothing.
+
+mod columns;
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use polypath_sim::Scenario;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// Simulates one scenario (JSON text) and gives back the outcome (JSON text) with the series of subflows and of links, each a
+/// dictionary from a column's name to its NumPy type and its little-endian bytes.
+#[pyfunction]
+fn simulate<'py>(py: Python<'py>, scenario: &str) -> PyResult<(String, Bound<'py, PyDict>, Bound<'py, PyDict>)> {
+    let scenario: Scenario =
+        serde_json::from_str(scenario).map_err(|e| PyValueError::new_err(format!("the scenario cannot be read: {e}")))?;
+    let outcome = py.detach(|| guarded(|| polypath_sim::run(&scenario)))?.map_err(|e| PyValueError::new_err(e.to_string()))?;
+    let text = serde_json::to_string(&outcome).map_err(|e| PyRuntimeError::new_err(format!("the outcome cannot be written: {e}")))?;
+    Ok((text, columns::subflow_series(py, &outcome.subflow_series)?, columns::link_series(py, &outcome.link_series)?))
+}
+
+/// Names of the congestion-control algorithms, sorted, and whether each is coupled over subflows.
+#[pyfunction]
+fn algorithms() -> Vec<(&'static str, bool)> {
+    polypath_cc::all().map(|algorithm| (algorithm.name(), algorithm.flags() & polypath_cc::flags::COUPLED != 0)).collect()
+}
+
+/// Names of the schedulers, sorted.
+#[pyfunction]
+fn schedulers() -> Vec<&'static str> {
+    polypath_sched::Scheduler::NAMES.to_vec()
+}
+
+/// The cases by which the simulator's speed is judged.
+#[pyfunction]
+fn bench_cases() -> Vec<&'static str> {
+    polypath_sim::bench::CASES.to_vec()
+}
+
+/// Simulates a case: data packets delivered, and events. The caller holds the clock.
+#[pyfunction]
+fn bench_case(py: Python<'_>, name: &str) -> PyResult<(u64, u64)> {
+    let scenario = polypath_sim::bench::case(name).ok_or_else(|| PyValueError::new_err(format!("there is no case \"{name}\"")))?;
+    let outcome = py.detach(|| guarded(|| polypath_sim::run(&scenario)))?.map_err(|e| PyValueError::new_err(e.to_string()))?;
+    Ok((outcome.delivered_packets, outcome.events))
+}
+
+/// Turns over the event queue alone, with so many sources, so many times. The caller holds the clock.
+#[pyfunction]
+fn bench_queue(py: Python<'_>, sources: u32, events: u64) -> PyResult<u64> {
+    py.detach(|| guarded(|| polypath_sim::bench::turn_queue(sources, events)))
+}
+
+/// The release, and a fingerprint of the sources that decide a run's outcome: equal versions, equal outcomes.
+#[pyfunction]
+const fn version() -> &'static str {
+    concat!(env!("CARGO_PKG_VERSION"), "+", env!("POLYPATH_SOURCES"))
+}
+
+/// A panic below is a bug of this program; it must reach Python as an ordinary exception that names it so.
+fn guarded<T>(work: impl FnOnce() -> T) -> PyResult<T> {
+    catch_unwind(AssertUnwindSafe(work))
+        .map_err(|panic| PyRuntimeError::new_err(format!("the simulator failed, which is a bug in it: {}", message(panic.as_ref()))))
+}
+
+fn message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
+}
+
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(simulate, module)?)?;
+    module.add_function(wrap_pyfunction!(algorithms, module)?)?;
+    module.add_function(wrap_pyfunction!(schedulers, module)?)?;
+    module.add_function(wrap_pyfunction!(bench_cases, module)?)?;
+    module.add_function(wrap_pyfunction!(bench_case, module)?)?;
+    module.add_function(wrap_pyfunction!(bench_queue, module)?)?;
+    module.add_function(wrap_pyfunction!(version, module)?)
+}

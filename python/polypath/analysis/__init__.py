@@ -3,9 +3,10 @@
 from ._baselines import gains, single_paths
 from ._bounds import flow_bounds, max_goodput, path_bounds
 from ._claims import ClaimResult, Evidence, Verdict, evaluate, select
-from ._limits import limits
+from ._limits import limits, limits_of_cells
 from ._network import Path, paths
 from ._published import beside
+from ._series import rates
 from ._statistics import half_width, jain, summarise, transient
 
 __all__ = [
@@ -20,9 +21,11 @@ __all__ = [
     "half_width",
     "jain",
     "limits",
+    "limits_of_cells",
     "max_goodput",
     "path_bounds",
     "paths",
+    "rates",
     "select",
     "single_paths",
     "summarise",

@@ -20,7 +20,7 @@ def single_paths(baselines: pd.DataFrame, by: Sequence[str], metric: str = METRI
 
 
 def gains(runs: pd.DataFrame, baselines: pd.DataFrame, by: Sequence[str], metric: str = METRIC) -> pd.DataFrame:
-    """A row a cell and flow: `<metric>`, `best_single` and `sum_single` (plain TCP's best path, all paths added), and `gain` over the best."""
+    """A row a cell and flow: `<metric>`, plain TCP's best path `best_single`, all paths added `sum_single`, and `gain` over the best."""
     cells = summarise(runs, [*by, "flow"], [metric]).drop(columns=f"{metric}_ci")
     if baselines.empty:
         return cells.assign(best_single=float("nan"), sum_single=float("nan"), gain=float("nan"))

@@ -34,7 +34,7 @@ def path_bounds(scenario: Scenario) -> pd.DataFrame:
                     "path": index,
                     "source": path.source,
                     "destination": path.destination,
-                    "hops": " , ".join(hop.link for hop in path.hops),
+                    "hops": ", ".join(hop.link for hop in path.hops),
                     "payload_bytes": path.payload,
                     "packet_bytes": path.packet,
                     "bottleneck": hop.name if hop else "",
@@ -71,7 +71,7 @@ def max_goodput(chosen: Sequence[Path], window: tuple[int, int]) -> float:
     for index, path in enumerate(chosen):
         for hop in path.hops:
             for place, rate, per_payload in _stages(hop, path, window):
-                capacity, uses = limits.setdefault((hop.link, hop.a_to_b, place), (rate, {}))
+                _, uses = limits.setdefault((hop.link, hop.a_to_b, place), (rate, {}))
                 uses[index] = per_payload
                 limited[index] = True
     if not chosen:
@@ -94,7 +94,7 @@ def _alone(path: Path, window: tuple[int, int]) -> tuple[float, Hop | None]:
 
 
 def _stages(hop: Hop, path: Path, window: tuple[int, int]) -> list[tuple[int, float, float]]:
-    """Each transmitter on a hop: its place in the chain, its mean rate in bit/s, and the framed bits it spends per bit of this path's goodput.
+    """Each transmitter on a hop: its place in the chain, its mean rate in bit/s, and the framed bits it spends per bit of goodput.
 
     What is lost after a transmitter has been paid for there already; spans in which the link is down carry nothing.
     """

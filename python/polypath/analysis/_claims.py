@@ -54,7 +54,8 @@ class Evidence:
 
 def select(table: pd.DataFrame, where: Mapping[str, Any]) -> pd.DataFrame:
     """Rows whose columns have these values, or one of several; values are compared as text, so 1 and "1" are one. A column that is missing
-    selects nothing."""
+    selects nothing.
+    """
     for column, wanted in where.items():
         if column not in table:
             return table.iloc[0:0]
@@ -110,7 +111,7 @@ def _beyond(claim: Any, evidence: Evidence, sign: float) -> Decision:
     left, left_name = _values(select(runs, check.left), claim.metric), _label(check.left)
     word = "above" if sign > 0 else "below"
     against = " and ".join(_label(right) for right in rights)
-    scale = "" if check.factor == 1.0 else f"{check.factor:g} x "
+    scale = "" if check.factor == 1.0 else f"{check.factor:g} × "
     rule = f"{claim.metric} of {left_name} {word} {scale}{against}{_apart(check.apart)}"
     groups = {left_name: left}
     groups.update({_label(right): [float(right)] if _is_number(right) else _values(select(runs, right), claim.metric) for right in rights})
@@ -141,7 +142,7 @@ def _within(claim: Any, evidence: Evidence) -> Decision:
     known = numbers[numbers["measured"].notna()]
     far = known[known["deviation"].abs() > float(check.of)]
     named = [
-        f"{_cell(row, evidence.keys)} {row['measured']:.2f} against {row['published']:.2f} ({row['deviation']:+.1%})"
+        f"{_cell(row, evidence.keys)} {row['measured']:.2f} against {row['published']:.2f} ({_signed(row['deviation'], 1)})"
         for _, row in (far if len(far) else known).iterrows()
     ]
     if len(far):
@@ -172,7 +173,7 @@ def _between(claim: Any, evidence: Evidence) -> Decision:
 def _varies(claim: Any, evidence: Evidence) -> Decision:
     check = claim.check
     bound = float(check.more_than)
-    rule = f"coefficient of variation of {check.series} above {bound:.3g} for each {', '.join(check.by)}"
+    rule = f"coefficient of variation of {check.series} above {100 * bound:g} % for each {', '.join(check.by)}"
     series = select(evidence.series, claim.where)
     if not len(series) or check.series not in series or any(column not in series for column in check.by):
         return Verdict.NOT_MEASURED, f"no series of {check.series} was kept", rule, pd.DataFrame()
@@ -191,10 +192,10 @@ def _varies(claim: Any, evidence: Evidence) -> Decision:
     numbers = pd.DataFrame(rows)
     still = numbers[~(numbers["variation"] > bound)]
     if len(still):
-        named = "; ".join(f"{_cell(row, check.by)} {row['variation']:.1%}" for _, row in still.iterrows())
+        named = "; ".join(f"{_cell(row, check.by)} {100 * row['variation']:.1f} %" for _, row in still.iterrows())
         return Verdict.FAILS, f"nearly constant: {named}", rule, numbers
     least, most = numbers["variation"].min(), numbers["variation"].max()
-    return Verdict.HOLDS, f"coefficient of variation {least:.0%} to {most:.0%} over {len(numbers)} groups", rule, numbers
+    return Verdict.HOLDS, f"coefficient of variation {100 * least:.0f} % to {100 * most:.0f} % over {len(numbers)} groups", rule, numbers
 
 
 def _compare(
@@ -207,8 +208,8 @@ def _compare(
     clear = gap > apart * abs(b) and gap > noise
     wanted, other = (">", "<") if sign > 0 else ("<", ">")
     relation = wanted if clear else other if -gap > max(apart * abs(b), noise) else "≈"
-    scaled = right_name if factor == 1.0 or _is_text_number(right_name) else f"{factor:g} x {right_name}"
-    return clear, f"{left_name} {a:.3f} {relation} {scaled} {b:.3f} ({(a - b) / b if b else math.nan:+.2%})"
+    scaled = right_name if factor == 1.0 or _is_text_number(right_name) else f"{factor:g} × {right_name} ="
+    return clear, f"{left_name} {a:.3f} {relation} {scaled} {b:.3f} ({_signed((a - b) / b if b else math.nan)})"
 
 
 def _means(groups: Mapping[str, list[float]], name: str, metric: str) -> pd.DataFrame:
@@ -237,6 +238,10 @@ def _cell(row: pd.Series, keys: Sequence[str]) -> str:
     return " ".join(str(row[key]) for key in keys if key in row)
 
 
+def _signed(share: float, digits: int = 2) -> str:
+    return f"{100 * share:+.{digits}f} %".replace("-", "−")
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float)
 
@@ -246,4 +251,4 @@ def _is_text_number(text: str) -> bool:
 
 
 def _apart(share: Any) -> str:
-    return f", by more than {float(share):.2%}" if float(share) else ""
+    return f", by more than {100 * float(share):g} %" if float(share) else ""

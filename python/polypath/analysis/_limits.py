@@ -7,6 +7,7 @@ rests), so the verdict names the largest and the table keeps them all.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import pandas as pd
 
@@ -21,26 +22,39 @@ CAUSES = ["application", "receive_window", "send_buffer", "congestion_window", "
 def limits(runs: pd.DataFrame, subflows: pd.DataFrame) -> pd.DataFrame:
     """A row a run and flow: `share` of the bound, the time shares `<cause>_share`, the name `limited_by` and a sentence `why`.
 
-    `runs` needs key, flow, goodput_receiver_mbps, bound_mbps, lifetime_s, app_limited_s, rwnd_limited_s; `subflows` needs key, flow, busy_s,
-    rwnd_limited_s, sndbuf_limited_s, cwnd_limited_s, retransmissions, timeouts.
+    `runs` needs key, flow, goodput_receiver_mbps, bound_mbps, lifetime_s, app_limited_s, rwnd_limited_s; `subflows` needs key, flow,
+    busy_s, rwnd_limited_s, sndbuf_limited_s, cwnd_limited_s, retransmissions, timeouts.
     """
-    groups = {index: group for index, group in subflows.groupby(["key", "flow"], sort=False)}
+    groups = dict(list(subflows.groupby(["key", "flow"], sort=False)))
     empty = subflows.iloc[0:0]
     rows = [_limit(run, groups.get((run["key"], run["flow"]), empty)) for _, run in runs.iterrows()]
     columns = ["key", "flow", "share", *(f"{cause}_share" for cause in CAUSES), "losses", "timeouts", "limited_by", "why"]
     return pd.DataFrame(rows, columns=columns)
 
 
+def limits_of_cells(runs: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """A row a cell: `limited_by` and `why` from the means over its runs. `runs` carries what `limits` found, one row a run and flow."""
+    rows = []
+    for values, group in runs.groupby(list(by), sort=False, dropna=False):
+        times = {cause: float(group[f"{cause}_share"].mean()) for cause in CAUSES}
+        share, life = float(group["share"].mean()), float(group["lifetime_s"].fillna(0.0).max())
+        losses, timeouts = round(float(group["retransmissions"].mean())), round(float(group["timeouts"].mean()))
+        name = _name(share, times, life)
+        key = dict(zip(by, values if isinstance(values, tuple) else (values,), strict=True))
+        rows.append({**key, "limited_by": name, "why": _sentence(name, times, losses, timeouts)})
+    return pd.DataFrame(rows, columns=[*by, "limited_by", "why"])
+
+
 def _limit(run: pd.Series, own: pd.DataFrame) -> dict[str, object]:
     bound = float(run["bound_mbps"])
     share = float(run["goodput_receiver_mbps"]) / bound if bound > 0 and math.isfinite(bound) else math.nan
-    life = float(run["lifetime_s"])
+    life = float(run["lifetime_s"]) if pd.notna(run["lifetime_s"]) else 0.0
     times = _times(run, own, life)
     losses, timeouts = int(own["retransmissions"].sum()), int(own["timeouts"].sum())
     name = _name(share, times, life)
     row: dict[str, object] = {"key": run["key"], "flow": run["flow"], "share": share}
     row.update({f"{cause}_share": times[cause] for cause in CAUSES})
-    row.update(losses=losses, timeouts=timeouts, limited_by=name, why=_sentence(name, share, times, losses, timeouts))
+    row.update(losses=losses, timeouts=timeouts, limited_by=name, why=_sentence(name, times, losses, timeouts))
     return row
 
 
@@ -70,19 +84,19 @@ def _name(share: float, times: dict[str, float], life: float) -> str:
     return cause.replace("_", " ") if times[cause] >= WORTH_NAMING else "not explained"
 
 
-def _sentence(name: str, share: float, times: dict[str, float], losses: int, timeouts: int) -> str:
+def _sentence(name: str, times: dict[str, float], losses: int, timeouts: int) -> str:
     if name == "not connected":
         return "the connection was never established"
     if name == "links":
-        return f"the links: {share:.1%} of what they can carry"
+        return "the links themselves"
     if name == "not explained":
         return "no counter accounts for 5 % of the time or more"
     spent = times[name.replace(" ", "_")]
     lost = "no losses" if losses == 0 else f"{losses} retransmissions" + (f", {timeouts} timeouts" if timeouts else "")
     return {
-        "application": f"the application had nothing to send for {spent:.0%} of the time",
-        "receive window": f"the peer's receive window, {spent:.0%} of the time",
-        "send buffer": f"the send buffer, {spent:.0%} of the time",
-        "congestion window": f"the congestion window was full {spent:.0%} of the time ({lost})",
-        "scheduler": f"subflows rested {spent:.0%} of the time with data waiting: the scheduler chose others",
+        "application": f"the application had nothing to send for {100 * spent:.0f} % of the time",
+        "receive window": f"the peer's receive window, {100 * spent:.0f} % of the time",
+        "send buffer": f"the send buffer, {100 * spent:.0f} % of the time",
+        "congestion window": f"the congestion window was full {100 * spent:.0f} % of the time ({lost})",
+        "scheduler": f"subflows rested {100 * spent:.0f} % of the time with data waiting: the scheduler chose others",
     }[name]

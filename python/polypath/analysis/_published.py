@@ -11,10 +11,10 @@ from ._statistics import summarise
 
 
 def beside(measured: pd.DataFrame, published: pd.DataFrame, keys: Sequence[str], compare: Mapping[str, str]) -> pd.DataFrame:
-    """A row a published value: the keys, `column`, `metric`, `published`, `measured` with `ci` and `n`, `deviation` (relative to published).
+    """A row a published value: the keys, `column`, `metric`, `published`, `measured` with `ci` and `n`, and the relative `deviation`.
 
-    `measured` is the table of runs already narrowed to the cells meant; `compare` maps a column of `published` to a metric. A published cell
-    that nothing measured keeps its row with `measured` missing.
+    `measured` is the table of runs already narrowed to the cells meant; `compare` maps a column of `published` to a metric. A published
+    cell that nothing measured keeps its row with `measured` missing.
     """
     metrics = list(dict.fromkeys(compare.values()))
     cells = summarise(measured, keys, metrics)

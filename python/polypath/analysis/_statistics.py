@@ -28,7 +28,7 @@ def half_width(values: Sequence[float], confidence: float = CONFIDENCE) -> float
 
 
 def difference_half_width(left: Sequence[float], right: Sequence[float], confidence: float = CONFIDENCE) -> float:
-    """Half the width of the interval of mean(left) - mean(right), by Welch's t; 0 if either is a single value (nothing known of its spread)."""
+    """Half the width of the interval of mean(left) - mean(right), by Welch's t; 0 if nothing is known of a spread."""
     if len(left) < 2 or len(right) < 2:
         return 0.0
     a, b = statistics.variance(left) / len(left), statistics.variance(right) / len(right)
@@ -65,9 +65,12 @@ def transient(time_s: Sequence[float], rate: Sequence[float], window_s: float = 
         return math.nan
     step = time_s[0] if len(time_s) == 1 else (time_s[-1] - time_s[0]) / (len(time_s) - 1)
     width = max(1, round(window_s / step)) if step > 0 else 1
-    moving = pd.Series(list(rate), dtype=float).rolling(width).mean().iloc[width - 1 :]
+    moving = pd.Series(list(rate), dtype=float).rolling(width).mean()
     target = sum(rate) / len(rate)
-    off = [index for index, value in moving.items() if abs(value - target) > tolerance * abs(target)]
-    if not len(moving) or (off and off[-1] == len(rate) - 1):
-        return math.nan
-    return float(time_s[0] if not off and width == 1 else time_s[off[-1] + 1] if off else time_s[width - 1])
+    settled = [index for index in range(width - 1, len(rate)) if abs(moving.iloc[index] - target) <= tolerance * abs(target)]
+    since = len(rate)
+    for index in reversed(settled):
+        if index != since - 1:
+            break
+        since = index
+    return float(time_s[since]) if since < len(rate) else math.nan

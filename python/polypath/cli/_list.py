@@ -17,7 +17,9 @@ from ._console import out
 
 
 def list_(
-    what: Annotated[str, typer.Argument(help="cc, schedulers, path-managers, elements, engines, studies or templates; default: all.")] = "all",
+    what: Annotated[
+        str, typer.Argument(help="cc, schedulers, path-managers, elements, engines, studies or templates; default: all.")
+    ] = "all",
 ) -> None:
     """List what there is to choose from: congestion controls, schedulers, path managers, link elements, engines, studies, templates."""
     if what != "all" and what not in _LISTS:

@@ -5,13 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import pandas as pd
 import typer
 
-from polypath.report import Material
-from polypath.report import write as write_report
+from polypath.report import write_report
 from polypath.results import DEFAULT_OUT, Results
-from polypath.study import StudyError, parameter_names
 
 from ._console import out
 
@@ -31,22 +28,4 @@ def open_results(argument: str) -> Results:
 
 def write(results: Results) -> Path:
     """Writes the report into the folder of the results."""
-    study = results.study
-    if study is None:
-        raise StudyError(f"{results.folder} holds no study.yaml, so there is nothing to report on; run the study again")
-    if results.runs.empty:
-        raise StudyError(f"{results.folder} holds no finished run; run the study first")
-    published = None if study.published is None else pd.read_csv(results.folder / study.published.file)
-    material = Material(
-        study=study,
-        parameters=parameter_names(study),
-        runs=results.runs,
-        baselines=results.baselines,
-        subflows=results.subflows,
-        series=results.series,
-        scenarios={key: results.scenario(key) for key in dict.fromkeys(results.runs["key"])},
-        published=published,
-        repeat=[f"polypath run {study.name}"],
-        versions=results.manifest["engines"],
-    )
-    return write_report(material, results.folder)
+    return write_report(results)

@@ -22,8 +22,12 @@ from ._summary import summary
 def run(
     studies: Annotated[list[str], typer.Argument(metavar="STUDY...", help="Folder or file of a study, or the name of one in ./studies.")],
     engine: Annotated[str, typer.Option(help="What runs it; `polypath list engines` shows what there is.")] = "sim",
-    out_folder: Annotated[Path, typer.Option("--out", help="Where the results go; each study gets a folder of its name in it.")] = DEFAULT_OUT,
-    workers: Annotated[int | None, typer.Option(min=1, help="Runs at once; default: one a core. It changes no byte of the results.")] = None,
+    out_folder: Annotated[
+        Path, typer.Option("--out", help="Where the results go; each study gets a folder of its name in it.")
+    ] = DEFAULT_OUT,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Runs at once; default: one a core. It changes no byte of the results.")
+    ] = None,
     only: Annotated[
         list[str] | None,
         typer.Option(help="Only cells with these values, such as cc=lia or cc=lia,olia; may be repeated. `experiment=` works too."),
@@ -74,4 +78,6 @@ def _tell(work: Plan) -> None:
     for run in work.runs:
         table.add_row(run.label, run.key, "to run" if run.key in pending else "finished")
     out.print(table)
-    out.print(f"{len(work.runs)} runs, {work.distinct} of them different, {len(pending)} to run; results go to {work.folder}", soft_wrap=True)
+    out.print(
+        f"{len(work.runs)} runs, {work.distinct} of them different, {len(pending)} to run; results go to {work.folder}", soft_wrap=True
+    )

@@ -59,6 +59,8 @@ class RateLimit(Model):
     """Room for packets or bytes, the packet in transmission included; the default is netem's."""
     framing: Size = Size("14B")
     """Counted on top of each IP packet; 14 bytes of Ethernet header are what netem sees."""
+    hold: Time = Time("0ns")
+    """Time that each packet spends in the queue at least, its place taken: the delay of a netem that has both `delay` and `rate`."""
     changes: tuple[RateChange, ...] = ()
 
 

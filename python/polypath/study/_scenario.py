@@ -65,6 +65,7 @@ def _element(element: Element) -> dict[str, Any]:
                 "bits_per_s": int(element.rate),
                 "queue": {"packets" if isinstance(element.queue, Packets) else "bytes": int(element.queue)},
                 "framing_bytes": int(element.framing),
+                "hold_ns": int(element.hold),
                 "changes": [{"at_ns": int(change.at), "to": int(change.to)} for change in element.changes],
             }
         case Delay():

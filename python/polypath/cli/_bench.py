@@ -1,0 +1,100 @@
+"""`polypath bench`: the simulator's speed, and beside it what the event queue alone costs."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+from typing import Annotated
+
+import typer
+from rich.table import Column, Table
+
+from polypath import _native
+from polypath.engines import EngineError
+from polypath.study import StudyError, unknown
+
+from ._console import err, out
+
+_QUEUE_EVENTS = 20_000_000
+_QUEUE_SOURCES = 8
+
+# Each measurement has an interpreter of its own that loads nothing but the compiled module, so that the memory is the simulator's
+# (and some 10 MB of bare interpreter) and no case warms another one up.
+_MEASURE = """
+import importlib.util, json, sys, time
+path, what = sys.argv[1:3]
+spec = importlib.util.spec_from_file_location("_native", path)
+native = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(native)
+start = time.perf_counter()
+if what == "queue":
+    packets, events = 0, int(sys.argv[4])
+    native.bench_queue(int(sys.argv[3]), events)
+else:
+    packets, events = native.bench_case(what)
+wall = time.perf_counter() - start
+peak = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM:"))
+print(json.dumps({"packets": packets, "events": events, "wall_s": wall, "rss_mb": peak / 1024}))
+"""
+
+
+def bench(
+    cases: Annotated[list[str] | None, typer.Argument(metavar="[CASE]...", help="Only these cases; default: all.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
+    repeat: Annotated[int, typer.Option(min=1, help="Runs of each case; the median counts.")] = 3,
+) -> None:
+    """Measure the simulator: delivered data packets per wall second on one core, events per packet, memory.
+
+    The queue's bare cost per event stands beside it: what no simulator with this queue could beat.
+    """
+    known = _native.bench_cases()
+    for case in cases or []:
+        if case not in known:
+            raise StudyError(unknown("case", case, known))
+    queue = _median([_measured("queue", str(_QUEUE_SOURCES), str(_QUEUE_EVENTS)) for _ in range(repeat)])
+    figures: dict[str, dict[str, float]] = {}
+    for case in cases or known:
+        if err.is_terminal:
+            err.print(f"{case} ...", end="\r")
+        figures[case] = _case(_median([_measured(case) for _ in range(repeat)]))
+    bare = queue["wall_s"] * 1e9 / _QUEUE_EVENTS
+    if as_json:
+        sys.stdout.write(json.dumps({"cases": [{"name": case, **row} for case, row in figures.items()], "bare_queue_ns_per_event": bare}, indent=1) + "\n")
+        return
+    heads = ("M packets/s", "ns/packet", "events/packet", "ns/event", "wall s", "peak MB")
+    table = Table("case", *(Column(head, justify="right") for head in heads))
+    for case, row in figures.items():
+        per_packet = 1e9 / row["packets_per_s"]
+        per_event = per_packet / row["events_per_packet"]
+        times = (row["packets_per_s"] / 1e6, per_packet, row["events_per_packet"], per_event, row["wall_s"])
+        table.add_row(case, *(f"{figure:.2f}" for figure in times), f"{row['rss_mb']:.0f}")
+    out.print(table)
+    out.print(f"bare event queue: {bare:.2f} ns/event")
+
+
+def _case(measured: dict[str, float]) -> dict[str, float]:
+    return {
+        "packets_per_s": measured["packets"] / measured["wall_s"],
+        "events_per_packet": measured["events"] / measured["packets"],
+        "wall_s": measured["wall_s"],
+        "rss_mb": measured["rss_mb"],
+    }
+
+
+def _measured(*arguments: str) -> dict[str, float]:
+    command = [sys.executable, "-I", "-S", "-c", _MEASURE, _native.__file__, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise EngineError(
+            f"the case {arguments[0]} failed: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else 'no message'}"
+        )
+    measured: dict[str, float] = json.loads(done.stdout)
+    return measured
+
+
+def _median(measured: list[dict[str, float]]) -> dict[str, float]:
+    """The measurement with the median time; memory is the largest of all."""
+    wall = statistics.median_low(each["wall_s"] for each in measured)
+    return {**next(each for each in measured if each["wall_s"] == wall), "rss_mb": max(each["rss_mb"] for each in measured)}

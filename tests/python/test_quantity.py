@@ -1,0 +1,69 @@
+"""Quantities: what people write, what is refused, and that writing and reading agree."""
+
+import copy
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polypath import Packets, Rate, Share, Size, Time
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        (Rate, "50mbit", 50_000_000),
+        (Rate, "1.5 Gbit/s", 1_500_000_000),
+        (Rate, "8kbit", 8_000),
+        (Time, "5ms", 5_000_000),
+        (Time, "0.5ms", 500_000),
+        (Time, "2min", 120_000_000_000),
+        (Time, "7µs", 7_000),
+        (Size, "64KiB", 65_536),
+        (Size, "10MB", 10_000_000),
+        (Size, "14B", 14),
+        (Packets, "1packet", 1),
+        (Packets, "100 packets", 100),
+        (Share, "0.1%", 0.001),
+    ],
+)
+def test_reads_what_people_write(kind, text, value):
+    assert kind(text) == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "sentence"),
+    [
+        (Rate, 50, 'the bare number 50 has no unit; write rate like "50mbit"'),
+        (Rate, "50", 'the bare number 50 has no unit; write rate like "50mbit"'),
+        (Rate, "50mbps", '"50mbps": rate has no unit "mbps"; allowed are bit, kbit, mbit, gbit'),
+        (Rate, "fast", '"fast" is no rate; write one like "50mbit"'),
+        (Time, "-5ms", '"-5ms" is no time; write one like "25ms"'),
+        (Time, "5", 'the bare number 5 has no unit; write time like "25ms"'),
+        (Time, "0.1ns", '"0.1ns" is finer than one ns'),
+        (Time, "9999999999h", '"9999999999h" is larger than this program can count'),
+        (Time, True, 'True is no time; write one like "25ms"'),
+        (Size, "64Kib", '"64Kib": size has no unit "Kib"; allowed are B, KiB, KB, MiB, MB, GiB, GB'),
+        (Share, 0.01, '0.01 is no share; write per cent, like "1%"'),
+        (Share, "101%", '"101%" is more than 100%'),
+    ],
+)
+def test_refuses_with_a_sentence(kind, text, sentence):
+    with pytest.raises(ValueError) as error:
+        kind(text)
+    assert str(error.value) == sentence
+
+
+@given(st.sampled_from([Rate, Time, Size, Packets]), st.integers(0, 2**62))
+def test_what_is_written_reads_the_same(kind, value):
+    quantity = kind.base(value)
+    assert kind(str(quantity)) == quantity == value
+    assert eval(repr(quantity)) == quantity
+    assert copy.deepcopy(quantity) == pickle.loads(pickle.dumps(quantity)) == quantity
+
+
+@given(st.integers(0, 10_000))
+def test_a_share_is_written_exactly(hundredths):
+    share = Share(f"{hundredths // 100}.{hundredths % 100:02}%")
+    assert Share(str(share)) == share == pytest.approx(hundredths / 10_000)

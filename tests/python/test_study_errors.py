@@ -1,0 +1,162 @@
+"""Every mistake in a study file ends in one sentence with file, line, field and what is allowed."""
+
+import pytest
+from study_data import STUDY, changed
+
+from polypath import Study, StudyError
+
+FIRST = "first: {ends: [client, middle], both: {rate: 50mbit, queue: 100packets, delay: 5ms}}"
+
+MISTAKES = {
+    "a bare number": ((("duration: 20s", "duration: 20"),), '16: duration: the bare number 20 has no unit; write time like "25ms"'),
+    "a rate of zero": (
+        (("rate: 50mbit", "rate: 0mbit"),),
+        "9: topology.links.first.both.rate: a rate of zero lets nothing pass; to cut a link for a while, use `up: false` in `changes`",
+    ),
+    "a rate of zero in the matrix": (
+        (("[20mbit, 10mbit]", "[20mbit, 0mbit]"),),
+        "10: topology.links.second.both.rate: a rate of zero lets nothing pass; to cut a link for a while, use `up: false` in `changes` "
+        "(in the cell cc=lia, rate=0mbit)",
+    ),
+    "a wrong unit": (
+        (("rate: 50mbit", "rate: 50mbps"),),
+        '9: topology.links.first.both.rate: "50mbps": rate has no unit "mbps"; allowed are bit, kbit, mbit, gbit',
+    ),
+    "a link to nowhere": (
+        (("first: {ends: [client, middle]", "first: {ends: [client, midle]"),),
+        '9: topology.links.first.ends[1]: the link leads to nowhere: there is no node "midle"; did you mean "middle"? '
+        "there are client, middle, server (in the cell cc=lia, rate=20mbit)",
+    ),
+    "a link in a circle": (
+        (("first: {ends: [client, middle]", "first: {ends: [client, client]"),),
+        '9: topology.links.first.ends: both ends are at "client"; a link joins two nodes (in the cell cc=lia, rate=20mbit)',
+    ),
+    "a link with three ends": (
+        (("first: {ends: [client, middle]", "first: {ends: [client, middle, server]"),),
+        "9: topology.links.first: a link joins two nodes, and `ends` names 3",
+    ),
+    "a link that does nothing": (
+        ((FIRST, "first: {ends: [client, middle]}"),),
+        "9: topology.links.first: the link has neither rate nor delay; give `both:` or `forward:` and `backward:` "
+        "(in the cell cc=lia, rate=20mbit)",
+    ),
+    "an unknown field": ((("queue: 100packets", "que: 100packets"),), "9: topology.links.first.both.que: there is no field `que` here"),
+    "a missing field": ((("server: server, ", ""),), "15: flows.bulk: the field `server` is missing"),
+    "a queue without a unit": (
+        (("queue: 100packets", "queue: 100"),),
+        '9: topology.links.first.both.queue: 100 is no queue length; write packets or bytes, like "100packets" or "64KiB"',
+    ),
+    "an unknown client": (
+        (("bulk: {client: client", "bulk: {client: clint"),),
+        '15: flows.bulk.client: there is no node "clint"; did you mean "client"? there are client, middle, server '
+        "(in the cell cc=lia, rate=20mbit)",
+    ),
+    "an address of somebody else": (
+        (('cc: "${cc}"}', 'cc: "${cc}", client_address: 10.9.0.2}'),),
+        '15: flows.bulk.client_address: "client" has no address 10.9.0.2; it has 10.0.1.1, 10.0.2.1 (in the cell cc=lia, rate=20mbit)',
+    ),
+    "an address twice": (
+        (("address: 10.9.0.2/24", "address: 10.0.1.1"),),
+        "12: topology.links.last.ends[1]: the address 10.0.1.1 belongs to links.first.ends.0 already (in the cell cc=lia, rate=20mbit)",
+    ),
+    "no address at all": (
+        (("10.9.0.2/24", "server-one"),),
+        '12: topology.links.last.ends[1].address: "server-one" is no IP address; write one like "10.0.0.1"',
+    ),
+    "an unknown transport": (
+        (('cc: "${cc}"}', 'cc: "${cc}", transport: sctp}'),),
+        "15: flows.bulk.transport: 'sctp' is not allowed here; allowed are 'mptcp', 'tcp'",
+    ),
+    "an unknown path manager": (
+        (('cc: "${cc}"}', 'cc: "${cc}", path_manager: halfmesh}'),),
+        '15: flows.bulk.path_manager: there is no path manager "halfmesh"; allowed are fullmesh, ndiffports and endpoints '
+        "(with its `addresses`)",
+    ),
+    "an unknown application": (
+        (('cc: "${cc}"}', 'cc: "${cc}", app: {kind: video}}'),),
+        '15: flows.bulk.app: there is no kind "video"; there are bulk, transfer, on_off',
+    ),
+    "an unknown check": (
+        (("seeds: 2", "seeds: 2\nclaims: [{id: a, sentence: b, check: {kind: best}}]"),),
+        '21: claims[0].check: there is no kind "best"; there are order, above, below, within, between, varies',
+    ),
+    "two claims of one name": (
+        (("seeds: 2", "seeds: 2\nclaims:\n- &c {id: a, sentence: b, check: {kind: between, low: 1}}\n- *c"),),
+        '22: claims[1].id: two claims are called "a"',
+    ),
+    "a parameter without a value": (
+        (("cc: [lia, olia]\n", ""),),
+        '15: flows.bulk.cc: the parameter "cc" has no value in the experiment "main"; give it in `parameters` or `matrix`',
+    ),
+    "a parameter that stands nowhere": (
+        (("seeds: 2", "seeds: 2"), ("cc: [lia, olia]", "cc: [lia, olia]\n  colour: [red, blue]")),
+        '19: matrix.colour: the matrix varies "colour", but "${colour}" stands nowhere in the set-up',
+    ),
+    "a parameter called like a column": (
+        (("  cc: [lia, olia]", "  cc: [lia, olia]\n  seed: [1]"),),
+        '19: matrix.seed: "seed" is a column of the results; give the parameter another name',
+    ),
+    "a value twice": ((("cc: [lia, olia]", "cc: [lia, lia]"),), "18: matrix.cc: a value stands here twice"),
+    "no repetition": ((("seeds: 2", "seeds: 0"),), "20: seeds: at least one repetition is needed"),
+    "a window that ends before it starts": (
+        (("seeds: 2", "seeds: 2\nmeasure: {window: [10s, 5s]}"),),
+        "21: measure.window: the window ends at 5s, which is not after its start at 10s (in the cell cc=lia, rate=20mbit)",
+    ),
+    "a window that ends after the run": (
+        (("seeds: 2", "seeds: 2\nmeasure: {window: [10s, 25s]}"),),
+        "21: measure.window: the window ends at 25s, and the run at 20s (in the cell cc=lia, rate=20mbit)",
+    ),
+    "changes that go back in time": (
+        ((FIRST, "first: {ends: [client, middle], both: [{kind: down, spans: [[5s, 4s]]}]}"),),
+        "9: topology.links.first.both: the times of the changes of element 1 (down) must ascend (in the cell cc=lia, rate=20mbit)",
+    ),
+    "jitter without delay": (
+        (("queue: 100packets, delay: 5ms", "jitter: 5ms"),),
+        "9: topology.links.first.both: jitter needs a `delay` beside it",
+    ),
+    "published numbers of an unknown parameter": (
+        (("seeds: 2", "seeds: 2\npublished: {file: p.csv, keys: [ccc], compare: {}}"),),
+        '21: published.keys[0]: there is no parameter "ccc"; did you mean "cc"? there are cc, rate',
+    ),
+    "published numbers that are not there": (
+        (("seeds: 2", "seeds: 2\npublished: {file: p.csv, keys: [cc], compare: {}}"),),
+        '21: published.file: there is no file "p.csv" beside the study file',
+    ),
+    "a field twice": ((("seeds: 2", "seeds: 2\nseeds: 3"),), '21: the field "seeds" stands here twice'),
+    "no YAML": ((("duration: 20s", "duration: [20s"),), "17: this is no YAML: expected ',' or ']', but got ':'"),
+    "a list instead of fields": (
+        (("    server:\n", "    server: [1]\n"),),
+        "7: topology.nodes.server: [1] stands where fields with names are expected",
+    ),
+    "a name that is none": (
+        (("name: small", "name: small/er"),),
+        '1: name: "small/er" is no name; use letters, digits, ".", "_" and "-", beginning with a letter or digit',
+    ),
+}
+
+
+@pytest.mark.parametrize("changes, sentence", MISTAKES.values(), ids=MISTAKES.keys())
+def test_a_mistake_is_named_with_its_place(tmp_path, changes, sentence):
+    file = tmp_path / "study.yaml"
+    file.write_text(changed(*changes))
+    with pytest.raises(StudyError) as error:
+        Study.load(tmp_path)
+    assert str(error.value).removeprefix(f"{file}:") == sentence
+    assert "\n" not in str(error.value)
+
+
+def test_the_study_that_the_mistakes_are_put_into_has_none(tmp_path):
+    (tmp_path / "study.yaml").write_text(STUDY)
+    assert Study.load(tmp_path).name == "small"
+
+
+@pytest.mark.parametrize("text", ["", "- a\n- b\n", "just words\n"])
+def test_a_file_without_fields_is_no_study(tmp_path, text):
+    (tmp_path / "study.yaml").write_text(text)
+    with pytest.raises(StudyError, match="a study is a list of fields"):
+        Study.load(tmp_path)
+
+
+def test_a_mistake_in_python_is_one_sentence_too():
+    with pytest.raises(ValueError, match="has no unit"):
+        Study(name="x", topology={"nodes": {}, "links": {}}, flows={}, duration=20)
