@@ -76,7 +76,7 @@ def test_within_compares_with_the_published_column_and_its_metric():
     assert evaluate([check], evidence({"lia": [9.5], "cubic": [8.1]}, **tables))[0].verdict is Verdict.HOLDS
     far = evaluate([check], evidence({"lia": [9.5], "cubic": [9.0]}, **tables))[0]
     assert far.verdict is Verdict.FAILS
-    assert "cubic 9.00 against 8.00 (+12.5%)" in far.why
+    assert "cubic 9.00 against 8.00 (+12.5 %)" in far.why
     assert evaluate([check], evidence({"lia": [9.5]}, **tables))[0].verdict is Verdict.NOT_MEASURED
     assert evaluate([check], evidence({"lia": [9.5]}))[0].verdict is Verdict.NOT_MEASURED
 

@@ -1,0 +1,125 @@
+"""Charts from tables: goodput beside what was possible and published, and subflows over time. Columns are named in each docstring."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import altair as alt
+import pandas as pd
+
+from ._export import Figure, figure
+from ._theme import INK, MARK, PALETTE, PAPER, QUIET
+
+MOST_POINTS = 400
+"""Points a line: more than a printed column resolves; longer series are thinned by means over equal spans."""
+BESIDE = {
+    "published": ("published", MARK, "diamond"),
+    "bound": ("what the links allow", INK, "stroke"),
+    "single": ("plain TCP, best path alone", QUIET, "circle"),
+}
+
+
+def goodput_bars(name: str, title: str, caption: str, cells: pd.DataFrame, axis: str = "goodput, Mbit/s") -> Figure:
+    """A bar a cell with its confidence interval.
+
+    `cells`: label, goodput, and optionally ci, published, bound, single (all Mbit/s); missing values are not drawn.
+    """
+    order = list(cells["label"])
+    bars = cells.assign(text=[f"{value:.2f}" for value in cells["goodput"]])
+    y = alt.Y("label:N", sort=order, title=None, axis=alt.Axis(labelFontSize=12, labelColor=INK, labelLimit=260))
+    top = _top(cells)
+    x = alt.X("goodput:Q", title=axis, scale=alt.Scale(domain=[0, top], nice=False), axis=alt.Axis(grid=True, tickCount=8))
+    layers: list[alt.Chart] = [alt.Chart(bars).mark_bar(height={"band": 0.62}, color=PALETTE[0], opacity=0.82).encode(x=x, y=y)]
+    if "ci" in cells and bool((cells["ci"] > 0).any()):
+        known = bars[bars["ci"] > 0].assign(low=lambda each: each["goodput"] - each["ci"], high=lambda each: each["goodput"] + each["ci"])
+        layers.append(alt.Chart(known).mark_rule(color=INK, strokeWidth=1.4).encode(x=alt.X("low:Q"), x2="high:Q", y=y))
+    marks = _beside(cells)
+    present = [key for key in BESIDE if key in set(marks["key"])]
+    words = [BESIDE[key][0] for key in present]
+    hue = alt.Color(
+        "what:N",
+        title=None,
+        scale=alt.Scale(domain=words, range=[BESIDE[key][1] for key in present]),
+        legend=alt.Legend(symbolSize=90, symbolStrokeWidth=2, labelLimit=400),
+    )
+    shape = alt.Shape("what:N", title=None, scale=alt.Scale(domain=words, range=[BESIDE[key][2] for key in present]))
+    for key in present:
+        upright = BESIDE[key][2] == "stroke"
+        symbol = alt.Chart(marks[marks["key"] == key]).mark_point(
+            filled=not upright, size=420 if upright else 80, opacity=1, strokeWidth=2, angle=90 if upright else 0
+        )
+        layers.append(symbol.encode(x=alt.X("value:Q"), y=y, color=hue, shape=shape))
+    layers.append(alt.Chart(bars).mark_text(align="left", dx=6, color=PAPER, fontSize=11).encode(x=alt.datum(0), y=y, text="text:N"))
+    chart = alt.layer(*layers).properties(width=790, height=max(60, 30 * len(order)))
+    return figure(name, title, caption, chart)
+
+
+def over_time(
+    name: str, title: str, caption: str, series: pd.DataFrame, value: str, axis: str, *, columns: int = 3, shared: bool = False
+) -> Figure:
+    """Small pictures, one a cell, with a line a subflow; `shared` gives all of them one scale.
+
+    `series`: label (the cell), line (the subflow's name), time_s, and the column `value`.
+    """
+    thin = _thin(series, value)
+    cells, lines = list(dict.fromkeys(series["label"])), list(dict.fromkeys(series["line"]))
+    colours = [PALETTE[index % len(PALETTE)] for index in range(len(lines))]
+    colour = alt.Color("line:N", title=None, sort=lines, scale=alt.Scale(domain=lines, range=colours), legend=alt.Legend(columns=4))
+    many = len(cells) > 1
+    until, highest = float(thin["time_s"].max()), float(thin[value].max())
+    charts = []
+    for index, cell in enumerate(cells):
+        own = thin[thin["label"] == cell]
+        top = highest if shared else float(own[value].max())
+        scale = alt.Scale(domain=[0, 1.04 * top if top > 0 else 1], nice=False)
+        last_row = index >= len(cells) - columns
+        ticks = alt.Axis(tickCount=4, format="~s") if top >= 10_000 else alt.Axis(tickCount=4)
+        charts.append(
+            alt.Chart(own, title=alt.TitleParams(cell, fontSize=12, offset=6, frame="group") if many else alt.Undefined)
+            .mark_line(strokeWidth=1.5, clip=True, strokeJoin="round")
+            .encode(
+                x=alt.X(
+                    "time_s:Q",
+                    title="time, s" if last_row else None,
+                    scale=alt.Scale(domain=[0, until], nice=False),
+                    axis=alt.Axis(tickCount=5),
+                ),
+                y=alt.Y(f"{value}:Q", title=axis if index % columns == 0 else None, scale=scale, axis=ticks),
+                color=colour,
+            )
+            .properties(width=266 if many else 820, height=118 if many else 240)
+        )
+    chart = alt.concat(*charts, columns=columns, spacing=18) if many else charts[0]
+    return figure(name, title, caption, chart)
+
+
+def _beside(cells: pd.DataFrame) -> pd.DataFrame:
+    rows = [
+        {"label": row["label"], "key": key, "what": words, "value": float(row[key])}
+        for key, (words, _, _) in BESIDE.items()
+        if key in cells
+        for _, row in cells.iterrows()
+        if pd.notna(row[key]) and math.isfinite(row[key])
+    ]
+    return pd.DataFrame(rows, columns=["label", "key", "what", "value"])
+
+
+def _top(cells: pd.DataFrame) -> float:
+    values = [cells["goodput"].max(), *(cells[key].replace(math.inf, math.nan).max() for key in BESIDE if key in cells)]
+    known = [float(value) for value in values if pd.notna(value)]
+    return 1.06 * max(known, default=1.0) or 1.0
+
+
+def _thin(series: pd.DataFrame, value: str) -> pd.DataFrame:
+    """Means over equal spans for lines of too many points; finite values only."""
+    series = series[["label", "line", "time_s", value]].dropna()
+    parts: Sequence[pd.DataFrame] = [group for _, group in series.groupby(["label", "line"], sort=False)]
+    thinned = []
+    for group in parts:
+        step = math.ceil(len(group) / MOST_POINTS)
+        if step > 1:
+            spans = pd.Series(range(len(group)), index=group.index) // step
+            group = group.groupby(spans, sort=True).agg({"label": "first", "line": "first", "time_s": "mean", value: "mean"})
+        thinned.append(group)
+    return pd.concat(thinned) if thinned else series

@@ -1,0 +1,102 @@
+"""The figures of the page, made from the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from polypath.analysis import beside, gains, rates
+from polypath.plot import Figure, goodput_bars, over_time, topology
+
+from ._material import GOODPUT, Material, label, published_rows
+from ._tables import cells
+
+MOST_PICTURES = 12
+"""Cells of one experiment whose series are drawn; more would not be looked at."""
+
+
+def drawing(material: Material) -> Figure:
+    """The topology of the first run."""
+    key = str(material.runs["key"].iloc[0])
+    return topology(material.scenarios[key], name="topology", title=f"Topology of {material.study.name}")
+
+
+def bars(name: str, rows: pd.DataFrame, names: Sequence[str], material: Material) -> Figure:
+    """Goodput of each cell beside the bound, plain TCP and the published value that is compared with it."""
+    table = cells(rows, names)
+    own = material.baselines[material.baselines["experiment"] == name] if not material.baselines.empty else material.baselines
+    single = gains(rows, own, names)[[*names, "flow", "best_single"]]
+    table = table.merge(single, on=[*names, "flow"], how="left")
+    drawn = pd.DataFrame(
+        {
+            "label": table["label"],
+            "goodput": table[GOODPUT],
+            "ci": table[f"{GOODPUT}_ci"],
+            "bound": table["bound_mbps"],
+            "single": table["best_single"],
+        }
+    )
+    said = _published(name, table, names, material)
+    if said is not None:
+        drawn["published"] = said
+    return goodput_bars(f"goodput-{name}", "Goodput of each cell", "Read by the receiving application over the window.", drawn)
+
+
+def _published(name: str, table: pd.DataFrame, names: Sequence[str], material: Material) -> list[float] | None:
+    """The first published column, for the experiment that it is compared with."""
+    said = material.study.published
+    if said is None or material.published is None or not set(said.keys) <= set(names):
+        return None
+    meant = published_rows(material)
+    if name not in set(meant["experiment"].astype(str)):
+        return None
+    column = next((column for column in said.compare if column in material.published), None)
+    if column is None:
+        return None
+    values = beside(meant, material.published, list(said.keys), {column: said.compare[column]})
+    found = {tuple(str(row[key]) for key in said.keys): float(row["published"]) for _, row in values.iterrows()}
+    return [found.get(tuple(str(row[key]) for key in said.keys), float("nan")) for _, row in table.iterrows()]
+
+
+def over_time_of(name: str, rows: pd.DataFrame, names: Sequence[str], material: Material) -> list[Figure]:
+    """Goodput, congestion window and round-trip time of every subflow over time, from the first seed of each cell."""
+    if material.series.empty:
+        return []
+    first = rows[rows["seed"] == rows["seed"].min()]
+    chosen = list(dict.fromkeys(first["key"]))[:MOST_PICTURES]
+    series = material.series[material.series["key"].isin(chosen)]
+    if series.empty:
+        return []
+    first_rows = {row["key"]: row for _, row in first.iterrows()}
+    titles = {key: label(first_rows[key], names, 1) for key in chosen}
+    ends = material.subflows[material.subflows["key"].isin(chosen)]
+    flows = series["flow"].nunique()
+    lines = {
+        (row["key"], row["flow"], row["subflow"]): (f"{row['flow']}: " if flows > 1 else "") + f"{row['source']} → {row['destination']}"
+        for _, row in ends.iterrows()
+    }
+    order = {key: place for place, key in enumerate(chosen)}
+    series = series.assign(
+        label=series["key"].map(titles),
+        line=[lines.get(each, f"subflow {each[2]}") for each in zip(series["key"], series["flow"], series["subflow"], strict=True)],
+        place=series["key"].map(order),
+    ).sort_values(["place", "flow", "subflow", "time_s"], kind="stable")
+    seed = int(first["seed"].min())
+    note = f"Seed {seed}" + (
+        f"; the first {MOST_PICTURES} cells of {first['key'].nunique()}" if first["key"].nunique() > MOST_PICTURES else ""
+    )
+    speed = rates(series, ["label", "line"]).rename(columns={"mbps": "goodput"})
+    return [
+        over_time(
+            f"time-goodput-{name}",
+            "Goodput of each subflow",
+            f"Acknowledged bytes over half a second. {note}.",
+            speed,
+            "goodput",
+            "Mbit/s",
+            shared=True,
+        ),
+        over_time(f"time-cwnd-{name}", "Congestion window", f"Every scale is its own. {note}.", series, "cwnd", "packets"),
+        over_time(f"time-srtt-{name}", "Smoothed round-trip time", f"Every scale is its own. {note}.", series, "srtt_ms", "ms"),
+    ]

@@ -1,0 +1,65 @@
+"""What a report is made of: the study, its tables, and what the engines were given. Read from anywhere; the page below asks no more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from polypath.analysis import flow_bounds, limits, select
+
+GOODPUT = "goodput_receiver_mbps"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Material:
+    """Tables as the results keep them (docs/reference/results.md), and the study they answer."""
+
+    study: Any
+    parameters: Sequence[str]
+    runs: pd.DataFrame
+    baselines: pd.DataFrame
+    subflows: pd.DataFrame
+    series: pd.DataFrame
+    scenarios: Mapping[str, Mapping[str, Any]]
+    published: pd.DataFrame | None = None
+    repeat: Sequence[str] = ()
+    """Commands that give these results again."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+def experiments(material: Material) -> dict[str, pd.DataFrame]:
+    """The runs of each experiment, in the study's order."""
+    return {str(name): rows for name, rows in material.runs.groupby("experiment", sort=False)}
+
+
+def varied(material: Material, rows: pd.DataFrame) -> list[str]:
+    """The parameters that tell these cells apart; with one cell, the first parameter there is."""
+    present = [name for name in material.parameters if name in rows and bool(rows[name].notna().any())]
+    if material.runs["engine"].nunique() > 1:
+        present.append("engine")
+    return [name for name in present if rows[name].nunique(dropna=False) > 1] or present[:1]
+
+
+def with_limits(material: Material) -> pd.DataFrame:
+    """The runs with bound_mbps, share of it, what limited them and why."""
+    bounds = pd.concat([flow_bounds(scenario).assign(key=key) for key, scenario in material.scenarios.items()])
+    runs = material.runs.merge(bounds, on=["key", "flow"], how="left")
+    found = limits(runs, material.subflows)
+    return runs.merge(found.drop(columns=["losses", "timeouts"]), on=["key", "flow"], how="left")
+
+
+def label(row: Mapping[str, Any], names: Sequence[str], flows: int) -> str:
+    """A cell in a word or two: its varied parameters, and the flow where there are several."""
+    words = [str(row[name]) if len(names) == 1 or isinstance(row[name], str) else f"{name} {row[name]}" for name in names]
+    if flows > 1 or not words:
+        words.append(str(row["flow"]))
+    return " ".join(words)
+
+
+def published_rows(material: Material) -> pd.DataFrame:
+    """The runs that the published numbers are compared with."""
+    where = getattr(material.study.published, "where", {}) if material.study.published else {}
+    return select(material.runs, where)

@@ -1,0 +1,69 @@
+"""From a results folder to the material of a report."""
+
+from __future__ import annotations
+
+import platform
+from importlib import metadata
+from pathlib import Path
+
+import pandas as pd
+
+from polypath.results import Results
+from polypath.study import Study, StudyError, parameter_names
+
+from ._material import Material
+from ._write import write
+
+
+def material(results: Results) -> Material:
+    """Reads the tables of a study's results; raises `StudyError` where there is nothing to report."""
+    study = results.study
+    if study is None:
+        raise StudyError(f"{results.folder} has no study.yaml; give the study that it answers to report on it")
+    runs = results.runs
+    if runs.empty:
+        raise StudyError(f"{results.folder} holds no finished run of the study {study.name} yet; run it first")
+    return Material(
+        study=study,
+        parameters=parameter_names(study),
+        runs=runs,
+        baselines=results.baselines,
+        subflows=results.subflows,
+        series=results.series,
+        scenarios={key: results.scenario(key) for key in dict.fromkeys(runs["key"])},
+        published=_published(results, study),
+        repeat=_repeat(results, study),
+        versions=_versions(results),
+    )
+
+
+def write_report(results: Results, folder: Path | None = None) -> Path:
+    """Writes report.html and figures/ into the results folder, or another one; gives the path of the page."""
+    return write(material(results), results.folder if folder is None else folder)
+
+
+def _published(results: Results, study: Study) -> pd.DataFrame | None:
+    if study.published is None:
+        return None
+    for folder in (results.folder, study.folder):
+        if folder is not None and (folder / study.published.file).is_file():
+            return pd.read_csv(folder / study.published.file)
+    raise StudyError(
+        f"the published numbers {study.published.file} of the study {study.name} lie neither in {results.folder} nor beside the study"
+    )
+
+
+def _repeat(results: Results, study: Study) -> list[str]:
+    engines = list(results.manifest["engines"])
+    if study.folder is None:
+        return [f"# The study {study.name} was built in Python; run the program that built it again."]
+    return [f"polypath run study.yaml --engine {engine} --out again   # study.yaml lies beside this page" for engine in engines]
+
+
+def _versions(results: Results) -> dict[str, str]:
+    engines = {f"engine {name}": str(version) for name, version in results.manifest["engines"].items()}
+    try:
+        own = {"polypath": metadata.version("polypath")}
+    except metadata.PackageNotFoundError:
+        own = {}
+    return {**own, **engines, "page made with": f"Python {platform.python_version()}, Altair {metadata.version('altair')}"}

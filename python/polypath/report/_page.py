@@ -1,0 +1,241 @@
+"""The page as data: sections in the order in which a reader asks, every sentence made from numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from polypath.analysis import ClaimResult, Evidence, Verdict, evaluate, path_bounds, select
+from polypath.plot import Figure
+
+from . import _figures, _tables
+from ._material import GOODPUT, Material, experiments, varied, with_limits
+from ._tables import Cell, Column, Table
+from ._words import number, percent, several
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimView:
+    result: ClaimResult
+    engine: str
+    """Named where there are several."""
+    css: str
+    numbers: Table | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExperimentView:
+    name: str
+    title: str
+    headline: str
+    bars: Figure
+    results: Table
+    paths: Table
+    over_time: Sequence[Figure]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fact:
+    """A large figure at the head of the page."""
+
+    value: str
+    words: str
+    css: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    title: str
+    name: str
+    question: str
+    source: str
+    engine: str
+    facts: Sequence[Fact]
+    headlines: Sequence[str]
+    topology: Figure
+    bounds: Table
+    setup: Sequence[tuple[str, str]]
+    experiments: Sequence[ExperimentView]
+    published: Table | None
+    published_source: str
+    claims: Sequence[ClaimView]
+    single: Table | None
+    baseline_cc: str
+    seeds: str
+    versions: Mapping[str, str]
+    repeat: Sequence[str]
+
+    @property
+    def figures(self) -> list[Figure]:
+        return [self.topology, *(figure for each in self.experiments for figure in (each.bars, *each.over_time))]
+
+
+def page(material: Material) -> Page:
+    """Everything the template shows."""
+    study = material.study
+    runs = with_limits(material)
+    views = [_experiment(str(name), rows, material) for name, rows in runs.groupby("experiment", sort=False)]
+    engines = list(dict.fromkeys(str(engine) for engine in runs["engine"]))
+    claims = [_claim(result, engine if len(engines) > 1 else "") for engine in engines for result in claim_results(material, engine)]
+    seeds = sorted({int(seed) for seed in runs["seed"]})
+    first = material.scenarios[str(runs["key"].iloc[0])]
+    return Page(
+        title=study.title or study.name,
+        name=study.name,
+        question=(study.question or "").strip(),
+        source=study.source or "",
+        engine=several(engines),
+        facts=_facts(runs, claims),
+        headlines=[view.headline for view in views],
+        topology=_figures.drawing(material),
+        bounds=_bounds(first),
+        setup=_setup(first, material),
+        experiments=views,
+        published=_tables.published(material),
+        published_source=getattr(study.published, "source", None) or "",
+        claims=claims,
+        single=_tables.single(material),
+        baseline_cc=several(sorted({str(cc) for cc in material.baselines.get("flow_cc", pd.Series(dtype=str)).dropna()})),
+        seeds=_seeds(seeds, runs),
+        versions=material.versions,
+        repeat=material.repeat,
+    )
+
+
+def claim_results(material: Material, engine: str | None = None) -> list[ClaimResult]:
+    """The study's claims, decided on the tables of one engine, or of all."""
+    said = material.study.published
+    own = {} if engine is None else {"engine": engine}
+    evidence = Evidence(
+        runs=select(material.runs, own),
+        series=select(material.series, own),
+        published=material.published,
+        keys=tuple(said.keys) if said else (),
+        published_where=dict(said.where) if said else {},
+        compare=dict(said.compare) if said else {},
+        parameters=["experiment", *(name for name in material.parameters if name in material.runs), "flow"],
+    )
+    return evaluate(list(material.study.claims), evidence)
+
+
+def _experiment(name: str, rows: pd.DataFrame, material: Material) -> ExperimentView:
+    names = varied(material, rows)
+    said = material.study.all_experiments[name]
+    return ExperimentView(
+        name=name,
+        title=said.title or name,
+        headline=_headline(said.title or name, rows, names),
+        bars=_figures.bars(name, rows, names, material),
+        results=_tables.results(rows, names, material),
+        paths=_tables.paths(rows, names, material.subflows),
+        over_time=_figures.over_time_of(name, rows, names, material),
+    )
+
+
+def _headline(title: str, rows: pd.DataFrame, names: Sequence[str]) -> str:
+    """One sentence: from where to where, and how close to what was possible."""
+    table = _tables.cells(rows, names)
+    table = table[table[GOODPUT].notna()]
+    if table.empty:
+        return f"{title}: nothing was measured."
+    low, high = table.iloc[int(table[GOODPUT].argmin())], table.iloc[int(table[GOODPUT].argmax())]
+    if len(table) == 1:
+        return f"{title}: {number(high[GOODPUT])} Mbit/s, {percent(high['share'])} of what the links allow."
+    spread = (high[GOODPUT] - low[GOODPUT]) / high[GOODPUT] if high[GOODPUT] else math.nan
+    ends = f"from {number(low[GOODPUT])} ({low['label']}) to {number(high[GOODPUT])} Mbit/s ({high['label']})"
+    shares = f"{percent(table['share'].min())} to {percent(table['share'].max())} of what the links allow"
+    alike = f"; the {len(table)} cells lie within {percent(spread)} of each other" if spread < 0.02 else ""
+    return f"{title}: {ends}, {shares}{alike}."
+
+
+def _facts(runs: pd.DataFrame, claims: Sequence[ClaimView]) -> list[Fact]:
+    facts = []
+    if claims:
+        kinds = {verdict: sum(claim.result.verdict is verdict for claim in claims) for verdict in Verdict}
+        rest = [f"{n} {'do not' if verdict is Verdict.FAILS else 'not measured'}" for verdict, n in list(kinds.items())[1:] if n]
+        facts.append(Fact(value=f"{kinds[Verdict.HOLDS]} of {len(claims)}", words="claims hold" + (f"; {', '.join(rest)}" if rest else "")))
+    facts.append(Fact(value=number(runs[GOODPUT].max()), words="Mbit/s, the highest goodput of a run"))
+    finite = runs[runs["share"].notna()]
+    if len(finite):
+        facts.append(Fact(value=percent(finite["share"].median()), words="of what the links allow, median of the runs"))
+    facts.append(Fact(value=str(runs["key"].nunique()), words=f"runs, {runs['seed'].nunique()} seed{'s' * (runs['seed'].nunique() > 1)}"))
+    return facts
+
+
+def _claim(result: ClaimResult, engine: str) -> ClaimView:
+    css = {Verdict.HOLDS: "holds", Verdict.FAILS: "fails", Verdict.NOT_MEASURED: "unknown"}[result.verdict]
+    return ClaimView(result=result, engine=engine, css=css, numbers=_tables.numbers(result))
+
+
+def _bounds(scenario: Mapping[str, Any]) -> Table:
+    columns = [
+        Column(title="Flow", numeric=False),
+        Column(title="Path", numeric=False),
+        Column(title="Links", numeric=False),
+        Column(title="Bottleneck", numeric=False),
+        Column(title="Payload of a full packet", help="Bytes of payload in the largest IP packet that passes"),
+        Column(title="Possible alone, Mbit/s", help="Rate of the bottleneck times payload over frame"),
+    ]
+    rows = [
+        [
+            Cell(text=str(row["flow"]), css="name"),
+            Cell(text=f"{row['source']} → {row['destination']}", css="words"),
+            Cell(text=str(row["hops"]), css="words"),
+            Cell(text=str(row["bottleneck"]) or "none", css="words"),
+            Cell(text=f"{row['payload_bytes']} of {row['packet_bytes']}"),
+            Cell(text=number(row["alone_mbps"], 3), css="strong"),
+        ]
+        for _, row in path_bounds(scenario).iterrows()
+    ]
+    return Table(columns=columns, rows=rows)
+
+
+def _setup(scenario: Mapping[str, Any], material: Material) -> list[tuple[str, str]]:
+    found = []
+    for flow in scenario["flows"]:
+        start, end = (edge / 1e9 for edge in flow["window_ns"])
+        words = [f"{flow['transport'].upper()} from {flow['client']} to {flow['server']}", _application(flow["app"])]
+        if flow["transport"] == "mptcp":
+            words.append(f"path manager {flow['mptcp']['path_manager']['kind']}")
+            if flow["mptcp"].get("scheduler"):
+                words.append(f"scheduler {flow['mptcp']['scheduler']}")
+        words.append(f"measured from {start:g} to {end:g} s after the connection stood")
+        found.append((f"Flow {flow['name']}", ", ".join(words)))
+    for name, rows in experiments(material).items():
+        axes = [
+            f"{parameter}: {', '.join(dict.fromkeys(str(value) for value in rows[parameter].dropna()))}"
+            for parameter in material.parameters
+            if parameter in rows and rows[parameter].notna().any()
+        ]
+        found.append((f"Experiment {name}", "; ".join(axes) or "one cell"))
+    for node in scenario["nodes"]:
+        if node.get("sysctl"):
+            settings = ", ".join(f"{key} = {_setting(value)}" for key, value in node["sysctl"].items())
+            found.append((f"Settings of {node['name']}", settings))
+    return found
+
+
+def _setting(value: Any) -> str:
+    return " ".join(str(each) for each in value) if isinstance(value, Sequence) and not isinstance(value, str) else str(value)
+
+
+def _application(app: Mapping[str, Any]) -> str:
+    if app["kind"] == "bulk":
+        return f"sends as fast as it can for {int(app['duration_ns']) / 1e9:g} s"
+    if app["kind"] == "transfer":
+        return f"sends {int(app['bytes']) / 1e6:g} MB"
+    return f"sends for {int(app['on_ns']) / 1e9:g} s and rests for {int(app['off_ns']) / 1e9:g} s, in turn"
+
+
+def _seeds(seeds: Sequence[int], runs: pd.DataFrame) -> str:
+    words = ", ".join(str(seed) for seed in seeds)
+    if len(seeds) < 2:
+        return f"Seed {words}. One run a cell, so no confidence intervals."
+    names = [column for column in runs.columns if column in ("experiment", "flow")]
+    spread = runs.groupby([*names, *[c for c in runs.columns if c == "cc"]], dropna=False)[GOODPUT].std().max()
+    same = " All repetitions of a cell gave the same figures: nothing in this set-up is drawn at random." if spread == 0 else ""
+    return f"Seeds {words}. Intervals are of the mean, 95 %, by Student’s t.{same}"

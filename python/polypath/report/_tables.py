@@ -1,0 +1,254 @@
+"""The tables of the page, as text cells; every number on the page comes from here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from polypath.analysis import ClaimResult, beside, gains, limits_of_cells, single_paths, summarise
+
+from ._material import GOODPUT, Material, label, published_rows
+from ._words import count, mean_ci, number, percent
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    title: str
+    help: str = ""
+    numeric: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    text: str
+    css: str = ""
+    meter: float | None = None
+    """Share of a bar drawn behind the text, 0 to 1."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]]
+    note: str = ""
+
+
+METRICS = [GOODPUT, "goodput_sender_mbps", "bound_mbps", "share", "retransmissions", "timeouts", "transient_s", "jain", "completion_s"]
+
+
+def cells(rows: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """A row a cell and flow: means with intervals, the label, and what limited most of its runs."""
+    groups = [*names, "flow"]
+    table = summarise(rows, groups, METRICS)
+    flows = rows["flow"].nunique()
+    table["label"] = [label(dict(row), names, flows) for _, row in table.iterrows()]
+    return table.merge(limits_of_cells(rows, groups), on=groups, how="left")
+
+
+def results(rows: pd.DataFrame, names: Sequence[str], material: Material) -> Table:
+    """What each cell reached, what was possible, and what limited it."""
+    table = cells(rows, names)
+    own = _baselines_of(rows, material)
+    beside_tcp = gains(rows, own, names)
+    table = table.merge(beside_tcp[[*names, "flow", "best_single", "gain"]], on=[*names, "flow"], how="left")
+    transfers = bool(table["completion_s"].notna().any())
+    many = rows["flow"].nunique() > 1
+    columns = [
+        Column(title="Cell", numeric=False),
+        Column(title="Goodput", help="Mbit/s that the receiving application read over the window, mean and 95 % interval"),
+        Column(title="Sender’s view", help="Mbit/s that the sending socket accepted over the window"),
+        Column(title="Possible", help="The most that the links and the framing allow, Mbit/s"),
+        Column(title="Reached", help="Goodput over what was possible"),
+        Column(title="Limited by", help="From the endpoints’ counters", numeric=False),
+        Column(title="Best TCP", help="Plain TCP on the best path alone, Mbit/s"),
+        Column(title="Gain", help="Goodput over that of plain TCP on the best path"),
+        Column(title="Retrans.", help="Segments sent again, mean of the runs"),
+        Column(title="Settles", help="Seconds until a moving mean of 1 s stays within 10 % of the mean"),
+    ]
+    if many:
+        columns.append(Column(title="Jain", help="Jain’s index over the flows of the run: 1 is an equal share"))
+    if transfers:
+        columns.append(Column(title="Time", help="Seconds until everything was read"))
+    body = []
+    for _, row in table.iterrows():
+        share = float(row["share"])
+        line = [
+            Cell(text=row["label"], css="name"),
+            Cell(text=mean_ci(row[GOODPUT], row[f"{GOODPUT}_ci"]), css="strong"),
+            Cell(text=mean_ci(row["goodput_sender_mbps"], row["goodput_sender_mbps_ci"])),
+            Cell(text=number(row["bound_mbps"])),
+            Cell(text=percent(share), meter=min(1.0, share) if math.isfinite(share) else None),
+            Cell(text=str(row["why"]), css="words"),
+            Cell(text=number(row["best_single"])),
+            Cell(text=f"{number(row['gain'])} ×" if math.isfinite(float(row["gain"])) else "–"),
+            Cell(text=count(row["retransmissions"])),
+            Cell(text=number(row["transient_s"], 1) + (" s" if math.isfinite(float(row["transient_s"])) else "")),
+        ]
+        if many:
+            line.append(Cell(text=number(row["jain"], 3)))
+        if transfers:
+            line.append(Cell(text=mean_ci(row["completion_s"], row["completion_s_ci"])))
+        body.append(line)
+    return Table(columns=columns, rows=body)
+
+
+def paths(rows: pd.DataFrame, names: Sequence[str], subflows: pd.DataFrame) -> Table:
+    """Each subflow of each cell: its share of the work, and the figures of its path."""
+    own = subflows[subflows["key"].isin(rows["key"])]
+    metrics = [
+        "acked_mbps",
+        "mean_srtt_ms",
+        "min_rtt_ms",
+        "mean_cwnd",
+        "max_cwnd",
+        "retransmissions",
+        "timeouts",
+        "cwnd_limited_s",
+        "busy_s",
+    ]
+    table = summarise(own, [*names, "flow", "subflow", "source", "destination"], metrics)
+    flows = own["flow"].nunique()
+    columns = [
+        Column(title="Cell", numeric=False),
+        Column(title="Subflow", numeric=False),
+        Column(title="Acked", help="Mbit/s acknowledged over the window"),
+        Column(title="Mean RTT", help="Mean smoothed round-trip time, ms"),
+        Column(title="Min RTT", help="Smallest round-trip time, ms"),
+        Column(title="Mean cwnd", help="Mean congestion window, packets"),
+        Column(title="Max cwnd", help="Largest congestion window, packets"),
+        Column(title="Retrans.", help="Segments sent again"),
+        Column(title="Timeouts"),
+        Column(title="cwnd full", help="Share of its busy time in which data waited and the congestion window was full"),
+    ]
+    body, last = [], None
+    for _, row in table.iterrows():
+        name = label(dict(row), names, flows)
+        busy = float(row["busy_s"])
+        body.append(
+            [
+                Cell(text="" if name == last else name, css="name"),
+                Cell(text=f"{row['source']} → {row['destination']}", css="words"),
+                Cell(text=number(row["acked_mbps"]), css="strong"),
+                Cell(text=number(row["mean_srtt_ms"], 1)),
+                Cell(text=number(row["min_rtt_ms"], 1)),
+                Cell(text=number(row["mean_cwnd"], 1)),
+                Cell(text=count(row["max_cwnd"])),
+                Cell(text=count(row["retransmissions"])),
+                Cell(text=count(row["timeouts"])),
+                Cell(text=percent(float(row["cwnd_limited_s"]) / busy, 0) if busy > 0 else "–"),
+            ]
+        )
+        last = name
+    return Table(columns=columns, rows=body)
+
+
+def published(material: Material) -> Table | None:
+    """Published values beside the measured ones."""
+    said = material.study.published
+    if said is None or material.published is None:
+        return None
+    known = [column for column in said.compare if column in material.published]
+    compare = {column: said.compare[column] for column in known}
+    table = beside(published_rows(material), material.published, list(said.keys), compare)
+    columns = [
+        Column(title="Cell", numeric=False),
+        Column(title="Published as", numeric=False),
+        Column(title="Compared with", numeric=False),
+        Column(title="Published"),
+        Column(title="Measured"),
+        Column(title="Deviation", help="Measured minus published, over published"),
+    ]
+    body, last = [], None
+    for _, row in table.iterrows():
+        name = " ".join(str(row[key]) for key in said.keys)
+        deviation = float(row["deviation"])
+        body.append(
+            [
+                Cell(text="" if name == last else name, css="name"),
+                Cell(text=_title(row["column"]), css="words"),
+                Cell(text=_title(row["metric"]), css="words"),
+                Cell(text=number(row["published"])),
+                Cell(text=mean_ci(row["measured"], row["ci"]), css="strong"),
+                Cell(text=percent(deviation, signed=True), css=_distance(deviation)),
+            ]
+        )
+        last = name
+    return Table(columns=columns, rows=body)
+
+
+def single(material: Material) -> Table | None:
+    """Plain TCP on each path alone; cells that give the same figures are one row."""
+    if material.baselines.empty:
+        return None
+    names = [name for name in material.parameters if name in material.baselines and material.baselines[name].notna().any()]
+    table = single_paths(material.baselines, ["experiment", *names])
+    table["text"] = [mean_ci(row[GOODPUT], row[f"{GOODPUT}_ci"]) for _, row in table.iterrows()]
+    columns = [
+        Column(title="Experiment", numeric=False),
+        Column(title="Cells", numeric=False),
+        Column(title="Path", numeric=False),
+        Column(title="Plain TCP alone, Mbit/s"),
+    ]
+    body = []
+    for (experiment, source, destination, text), group in table.groupby(
+        ["experiment", "client_address", "server_address", "text"], sort=False
+    ):
+        cells_of = list(dict.fromkeys(" ".join(str(row[name]) for name in names) for _, row in group.iterrows()))
+        body.append(
+            [
+                Cell(text=str(experiment), css="name"),
+                Cell(text=", ".join(cells_of) if len(cells_of) <= 8 else f"{len(cells_of)} cells", css="words"),
+                Cell(text=f"{source} → {destination}", css="words"),
+                Cell(text=str(text), css="strong"),
+            ]
+        )
+    return Table(columns=columns, rows=body)
+
+
+def numbers(result: ClaimResult) -> Table | None:
+    """The numbers behind a claim, as they are."""
+    table = result.numbers
+    if table.empty:
+        return None
+    columns = [Column(title=_title(name), numeric=pd.api.types.is_numeric_dtype(table[name])) for name in table.columns]
+    body = [[_plain(name, row[name]) for name in table.columns] for _, row in table.iterrows()]
+    return Table(columns=columns, rows=body)
+
+
+def _plain(name: str, value: Any) -> Cell:
+    if name in ("deviation", "variation"):
+        return Cell(text=percent(value, signed=name == "deviation"))
+    if isinstance(value, bool | str) or value is None:
+        return Cell(text="–" if value is None else _title(value) if name in ("metric", "column") else str(value))
+    if float(value).is_integer() and name in ("n", "minimum", "maximum", "subflow"):
+        return Cell(text=count(value))
+    return Cell(text=number(value, 3))
+
+
+def _baselines_of(rows: pd.DataFrame, material: Material) -> pd.DataFrame:
+    if material.baselines.empty:
+        return material.baselines
+    return material.baselines[material.baselines["experiment"].isin(rows["experiment"].unique())]
+
+
+def _title(name: Any) -> str:
+    known: Mapping[str, str] = {
+        "goodput_receiver_mbps": "goodput, receiver’s view",
+        "goodput_sender_mbps": "goodput, sender’s view",
+        "n": "runs",
+        "ci": "± 95 %",
+        "variation": "coefficient of variation",
+        "column": "published as",
+    }
+    return known.get(str(name), str(name).replace("_mbps", ", Mbit/s").replace("_", " "))
+
+
+def _distance(deviation: float) -> str:
+    """How far off, in three steps, for the eye."""
+    if not math.isfinite(deviation):
+        return ""
+    return "near" if abs(deviation) <= 0.05 else "off" if abs(deviation) <= 0.20 else "far"

@@ -1,0 +1,113 @@
+"""An engine for the tests of the report: figures of a plausible shape, made from the scenario without running anything."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from polypath.engines import Algorithm, Engine, Output
+
+GOODPUT = {"lia": 9.41, "olia": 9.425, "balia": 9.42, "wvegas": 8.1, "cubic": 9.43, "reno": 9.4}
+
+
+class PlausibleEngine(Engine):
+    """Saw-teeth whose height the congestion control decides."""
+
+    name: ClassVar[str] = "plausible"
+    summary: ClassVar[str] = "made-up figures of a plausible shape, for tests"
+
+    @property
+    def version(self) -> str:
+        return "1"
+
+    def algorithms(self) -> list[Algorithm]:
+        return [Algorithm(name, name not in ("cubic", "reno")) for name in GOODPUT]
+
+    def schedulers(self) -> list[str]:
+        return ["default", "minrtt"]
+
+    def run(self, scenario: Mapping[str, Any]) -> Output:
+        flows = [_flow(flow, scenario["seed"]) for flow in scenario["flows"]]
+        outcome = {
+            "flows": flows,
+            "links": [_link(link["name"], way) for link in scenario["links"] for way in (True, False)],
+            "events": 1,
+            "delivered_packets": 1,
+            "simulated_ns": scenario["duration_ns"],
+        }
+        interval = scenario["series_interval_ns"]
+        return Output(outcome=outcome, subflow_series=_series(flows, interval), link_series=pa.table({}))
+
+
+def _flow(flow: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    mbps = GOODPUT[flow["cc"]] * (1 + 0.001 * (seed - 2))
+    sources = ["10.0.0.1", "192.168.0.1"] if flow["transport"] == "mptcp" else [flow["client_address"] or "10.0.0.1"]
+    counted = [round(mbps * 1e6 / 80 * tick) for tick in range(201)]
+    return {
+        "name": flow["name"],
+        "established_ns": 14_000_000,
+        "goodput_receiver_bps": mbps * 1e6,
+        "goodput_sender_bps": mbps * 1.04e6,
+        "bytes_received": counted[-1],
+        "bytes_accepted": round(1.04 * counted[-1]),
+        "completion_ns": None,
+        "transient_ns": 1_200_000_000,
+        "fallback": False,
+        "reinjected_bytes": 0,
+        "rwnd_limited_ns": 0,
+        "app_limited_ns": 0,
+        "subflows": [_subflow(source, mbps * 1e6 / len(sources)) for source in sources],
+        "received_100ms": counted,
+        "accepted_100ms": counted,
+    }
+
+
+def _subflow(source: str, bps: float) -> dict[str, Any]:
+    return {
+        "source": source,
+        "destination": "10.0.1.2",
+        "established_ns": 14_000_000,
+        "acked_bps": bps,
+        "bytes_acked": round(bps * 2.5),
+        "data_segments_sent": 8000,
+        "retransmissions": 12,
+        "timeouts": 0,
+        "loss_probes": 0,
+        "spurious_undos": 0,
+        "mean_srtt_us": 40_000.0,
+        "mean_cwnd": 30.0,
+        "max_cwnd": 60,
+        "min_rtt_us": 14_200,
+        "mss": 1428,
+        "pmtu": 1500,
+        "busy_ns": 20_000_000_000,
+        "rwnd_limited_ns": 0,
+        "sndbuf_limited_ns": 0,
+        "cwnd_limited_ns": 18_000_000_000,
+    }
+
+
+def _link(name: str, a_to_b: bool) -> dict[str, Any]:
+    counters = ("packets", "bytes", "queue_drops", "loss_drops", "mtu_drops", "down_drops", "max_queue_packets")
+    return {"name": name, "a_to_b": a_to_b, **dict.fromkeys(counters, 0)}
+
+
+def _series(flows: list[dict[str, Any]], interval_ns: int | None) -> pa.Table:
+    if interval_ns is None:
+        return pa.table({})
+    rows = [(f, s, i) for f, flow in enumerate(flows) for s in range(len(flow["subflows"])) for i in range(1, 201)]
+    flow, subflow, tick = (np.array(column) for column in zip(*rows, strict=True))
+    time = tick * interval_ns / 1e9
+    cwnd = 10 + 8 * subflow + 20 * np.mod(time * (0.31 + 0.11 * subflow), 1.0)
+    acked = np.array([flows[f]["subflows"][s]["acked_bps"] for f, s, _ in rows]) / 8 * time
+    zeros = np.zeros(len(rows), dtype=np.int64)
+    names = ("ssthresh", "rttvar_us", "min_rtt_us", "in_flight", "bytes_received", "retransmissions", "timeouts", "pacing_rate")
+    columns: dict[str, Any] = dict.fromkeys([*names, "delivery_rate", "rto_us", "reordering", "mss", "ca_state"], zeros)
+    columns |= {"time_ns": tick * interval_ns, "flow": flow, "subflow": subflow, "cwnd": cwnd.astype(np.int64)}
+    columns |= {"srtt_us": (14_200 + 1_000 * cwnd).astype(np.int64), "bytes_acked": acked.astype(np.int64)}
+    assert math.isfinite(float(acked.sum()))
+    return pa.table(columns)

@@ -1,0 +1,144 @@
+"""The report: everything a reader asks for stands in it, it needs no network, and the same results give the same bytes."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from report_data import PlausibleEngine
+
+from polypath.report import FIGURES, claim_results, material, page, render, write_report
+from polypath.results import execute, plan
+from polypath.study import Study, StudyError
+
+STUDY = "studies/nitk"
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory, request):
+    study = Study.load(request.config.rootpath / STUDY)
+    return execute(plan(study, engine=PlausibleEngine(), out=tmp_path_factory.mktemp("results")))
+
+
+@pytest.fixture(scope="module")
+def made(results):
+    return page(material(results))
+
+
+@pytest.fixture(scope="module")
+def html(made):
+    return render(made)
+
+
+class _Balanced(HTMLParser):
+    """Open tags, to see that each is closed."""
+
+    VOID = frozenset({"meta", "br", "img", "link", "hr", "input"})
+
+    def __init__(self):
+        super().__init__()
+        self.open: list[str] = []
+        self.problems: list[str] = []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        pass
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.problems.append(tag)
+
+
+def test_the_page_is_well_formed(html):
+    parser = _Balanced()
+    parser.feed(html)
+    assert parser.problems == []
+    assert parser.open == []
+
+
+def test_the_page_needs_no_network(html):
+    addresses = set(re.findall(r"https?://[^\s\"'<>)]+", html))
+    assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+    assert not re.search(r"<(script|link|img|iframe)\b", html)
+    assert "@import" not in html
+
+
+def test_every_section_is_there(html):
+    for anchor in ("headline", "claims", "setup", "experiment-v0", "experiment-v1", "published", "baselines", "repeat"):
+        assert f'id="{anchor}"' in html
+
+
+def test_no_id_stands_twice(html):
+    ids = re.findall(r'\bid="([^"]+)"', html)
+    assert len(ids) == len(set(ids))
+
+
+def test_each_claim_has_its_verdict_and_numbers(results, made):
+    verdicts = {claim.result.id: str(claim.result.verdict) for claim in made.claims}
+    assert set(verdicts) == {"nitk-table", "nitk-order", "nitk-olia-beats-lia", "nitk-wvegas-low", "nitk-cwnd"}
+    # The made-up figures: wvegas is 14 % below the rest, which lie within a fifth of a percent.
+    assert verdicts["nitk-wvegas-low"] == "holds"
+    assert verdicts["nitk-order"] == "does not hold"
+    assert verdicts["nitk-cwnd"] == "holds"
+    assert all(claim.numbers is not None for claim in made.claims)
+    assert [result.id for result in claim_results(material(results))] == list(verdicts)
+
+
+def test_the_table_has_goodput_bound_share_and_limit_of_each_cell(made):
+    table = made.experiments[0].results
+    rows = {row[0].text: [cell.text for cell in row] for row in table.rows}
+    assert list(rows) == ["lia", "olia", "balia", "wvegas", "cubic"]
+    assert rows["cubic"][1:5] == ["9.43 ± 0.02", "9.81 ± 0.02", "9.43", "100.0 %"]
+    assert rows["cubic"][5] == "the links themselves"
+    assert rows["wvegas"][4] == "85.9 %"
+    assert "congestion window was full 90 % of the time (24 retransmissions)" in rows["wvegas"][5]
+
+
+def test_published_values_stand_beside_measured_ones(made):
+    rows = [[cell.text for cell in row] for row in made.published.rows]
+    # lia: 9.76 published for the sender, 9.41 * 1.04 measured.
+    assert rows[0] == ["lia", "table, Mbit/s", "goodput, sender’s view", "9.76", "9.79 ± 0.02", "+0.3 %"]
+    assert len(rows) == 10
+
+
+def test_figures_lie_beside_the_page_as_svg_and_png(results, tmp_path):
+    target = write_report(results, tmp_path)
+    assert target.is_file()
+    svgs = {path.stem for path in (tmp_path / FIGURES).glob("*.svg")}
+    pngs = {path.stem for path in (tmp_path / FIGURES).glob("*.png")}
+    assert svgs == pngs
+    assert {"topology", "goodput-v0", "time-cwnd-v0", "time-srtt-v1", "time-goodput-v0-16mib"} <= svgs
+
+
+def test_two_reports_on_one_folder_are_the_same_bytes(results, html):
+    assert render(page(material(results))) == html
+
+
+def test_nothing_of_the_machine_is_on_the_page(results, html):
+    assert str(results.folder.parent) not in html
+
+
+def test_results_without_a_finished_run_are_one_clear_sentence(results, monkeypatch):
+    monkeypatch.setattr(results, "runs", results.runs.iloc[0:0])
+    with pytest.raises(StudyError, match="no finished run"):
+        material(results)
+
+
+def test_a_study_with_one_cell_and_nothing_published(tmp_path, request):
+    full = Study.load(request.config.rootpath / STUDY)
+    small = Study(
+        name="small",
+        topology=full.topology,
+        flows={"c": full.flows["c"].model_copy(update={"cc": "lia", "profile": "v0"})},
+        duration=full.duration,
+        baselines=None,
+        measure={"series": None},
+    )
+    results = execute(plan(small, engine=PlausibleEngine(), out=tmp_path))
+    html = render(page(material(results)))
+    assert 'id="claims"' not in html
+    assert 'id="published"' not in html
+    assert 'id="baselines"' not in html
+    assert "One run a cell, so no confidence intervals" in html
