@@ -35,8 +35,7 @@ struct balia_view {
 
 static struct balia_view balia_look(const struct pp_ctx *c)
 {
-	__u64 own = pp_path(c, c->siblings ? c->siblings->self : 0).rate, sum = 0, best = 0;
-	struct balia_view v = { PP_RATIO_ONE, PP_RATIO_ONE };
+	__u64 own = pp_own(c).rate, sum = 0, best = 0;
 	__u32 i, n = pp_paths(c);
 
 	for (i = 0; i < PP_MAX_SIBLINGS && i < n; i++) {
@@ -45,11 +44,7 @@ static struct balia_view balia_look(const struct pp_ctx *c)
 		sum += rate;
 		best = pp_max64(best, rate);
 	}
-	if (own) {
-		v.sum = pp_ratio(sum, own);
-		v.alpha = pp_ratio(best, own);
-	}
-	return v;
+	return (struct balia_view){ pp_ratio(sum, own), pp_ratio(best, own) };
 }
 
 static __u32 balia_segments_per_increase(const struct pp_ctx *c)

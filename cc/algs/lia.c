@@ -24,30 +24,38 @@
 #include "pp_coupled.h"
 
 /*
+ * x^2 / w = w mss^2 / rtt^2 of one subflow, scaled by 2^53 bytes^2 per us^2. The first quotient is below 2^63 for rates below 2^47; the product overflows
+ * above 2^14 bytes per (us/8)^2, which is 64 MiB at an RTT of 8 us.
+ */
+static inline __u64 lia_quality(struct pp_path p)
+{
+	return (p.rate << 16) / p.srtt_us * p.mss;
+}
+
+/*
  * Segments to acknowledge for an increase of one: max(w_b * (sum of rates / x_b)^2, own window).
  *
- * Overflow: b maximises x^2 / w, so x_i / x_b <= sqrt(w_i / w_b) and the sum of at most 8 ratios, in 1/1024, obeys s^2 * w_b <= 2^26 * w_max, below 2^59 for
- * windows below 2^33 segments; rates are below 2^50, so their sum is below 2^53 as pp_ratio asks.
+ * b maximises x^2 / w, so x_i / x_b <= sqrt(w_i / w_b), and the sum of at most 8 ratios, in 1/1024, obeys s^2 * w_b <= 2^26 * w_max: below 2^59 for
+ * windows below 2^33 segments. Rates are below 2^47, so their sum is below 2^53 as pp_ratio asks.
  */
 static __u32 lia_segments_per_increase(const struct pp_ctx *c)
 {
-	struct pp_path best = pp_path(c, c->siblings ? c->siblings->self : 0);
-	__u64 sum = 0, ratio;
-	__u32 i, n = pp_paths(c);
+	__u64 sum = 0, ratio, best_quality = 0, best_rate = 0;
+	__u32 i, n = pp_paths(c), best_cwnd = 0;
 
 	for (i = 0; i < PP_MAX_SIBLINGS && i < n; i++) {
 		struct pp_path p = pp_path(c, i);
+		__u64 quality = lia_quality(p);
 
-		if (!p.rate)
-			continue;
 		sum += p.rate;
-		/* x^2 / w > x_b^2 / w_b, as (x / x_b)^2 * w_b > w: below 2^40 * 2^23. */
-		ratio = pp_ratio(p.rate, best.rate);
-		if (ratio * ratio * pp_min(best.cwnd, 1U << 23) > (__u64)pp_min(p.cwnd, 1U << 23) << (2 * PP_RATIO_SHIFT))
-			best = p;
+		if (quality > best_quality) {
+			best_quality = quality;
+			best_rate = p.rate;
+			best_cwnd = p.cwnd;
+		}
 	}
-	ratio = pp_ratio(sum, best.rate);
-	return (__u32)pp_clamp((__u32)pp_min64(ratio * ratio * best.cwnd >> (2 * PP_RATIO_SHIFT), ~0U), pp_max(c->flow->cwnd, 1), ~0U);
+	ratio = pp_ratio(sum, best_rate);
+	return (__u32)pp_max64(pp_min64(ratio * ratio * best_cwnd >> (2 * PP_RATIO_SHIFT), ~0U), pp_max(c->flow->cwnd, 1));
 }
 
 static __u32 lia_ssthresh(struct pp_ctx *c)

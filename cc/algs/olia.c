@@ -28,9 +28,8 @@
 #define OLIA_SHIFT 20	/* credit and alpha are in 2^-20 segments */
 #define OLIA_ONE (1LL << OLIA_SHIFT)
 
-/* Largest l, bytes, so that l times a squared ratio of RTTs (below 2^32) fits into 64 bits. */
+/* Largest l, bytes: keeps the quality of a path within 64 bits. */
 #define OLIA_MAX_BYTES ((1ULL << 31) - 1)
-#define OLIA_MAX_RTT_RATIO ((1U << 16) - 1)	/* in 1/1024 */
 
 struct olia_state {
 	__s64 credit;	/* increase times window not yet applied, 2^-20 segments; within +-(acked + window) * 2^20 */
@@ -38,68 +37,73 @@ struct olia_state {
 
 PP_STATE_FITS(struct olia_state);
 
-/* The larger of both estimates of the bytes between two losses on subflow i. */
-static __u64 olia_bytes(const struct pp_ctx *c, __u32 i)
+/*
+ * l / rtt^2 of a subflow of a connection: l * 2^29 over the RTT in microseconds, over the RTT in 8 us. l below 2^31: below 2^63. An l of 100 kB at an RTT of a
+ * second still has three digits.
+ */
+static inline __u64 olia_quality(const struct pp_sibling *s, __u32 srtt_us)
 {
-	if (!c->siblings)
-		return 0;
-	return pp_min64(pp_max64(c->siblings->at[i].bytes_since_loss, c->siblings->at[i].bytes_between_losses), OLIA_MAX_BYTES);
+	__u64 bytes = pp_min64(pp_max64(s->bytes_since_loss, s->bytes_between_losses), OLIA_MAX_BYTES);
+
+	return (bytes << 32) / srtt_us / ((srtt_us >> 6) + 1);
 }
 
-/* l_a / rtt_a^2 >= l_b / rtt_b^2, as l_a >= l_b (rtt_a / rtt_b)^2. */
-static int olia_not_worse(__u64 bytes_a, __u32 rtt_a, __u64 bytes_b, __u32 rtt_b)
+static inline __u64 olia_window(struct pp_path p)
 {
-	__u64 ratio = pp_min64(pp_div((__u64)rtt_a << PP_RATIO_SHIFT, rtt_b), OLIA_MAX_RTT_RATIO);
+	return (__u64)p.cwnd * p.mss;
+}
 
-	return bytes_a << (2 * PP_RATIO_SHIFT) >= bytes_b * ratio * ratio;
+/* alpha_r of the own subflow, 2^-20; between -1 and 1. */
+static inline __s64 olia_alpha(const struct pp_ctx *c)
+{
+	__u64 best_quality = 0, largest = 0, part;
+	__u32 i, n = pp_paths(c), self, paths = 0, collected = 0, max_w = 0;
+	struct pp_path own = pp_own(c);
+
+	if (!c->siblings || c->siblings->self >= PP_MAX_SIBLINGS)
+		return 0;
+	self = c->siblings->self;
+	for (i = 0; i < PP_MAX_SIBLINGS && i < n; i++) {
+		struct pp_path p = pp_path(c, i);
+
+		best_quality = pp_max64(best_quality, olia_quality(&c->siblings->at[i], p.srtt_us) * p.usable);
+		largest = pp_max64(largest, olia_window(p) * p.usable);
+	}
+	for (i = 0; i < PP_MAX_SIBLINGS && i < n; i++) {
+		struct pp_path p = pp_path(c, i);
+		__u32 max = pp_equal(olia_window(p), largest) & p.usable;
+
+		collected += pp_equal(olia_quality(&c->siblings->at[i], p.srtt_us), best_quality) & p.usable & (1 ^ max);
+		max_w += max;
+		paths += p.usable;
+	}
+	if (!collected)
+		return 0;
+	if (olia_window(own) == largest) {
+		part = pp_div(OLIA_ONE, (__u64)paths * max_w);
+		return -(__s64)part;
+	}
+	part = pp_div(OLIA_ONE, (__u64)paths * collected);
+	return olia_quality(&c->siblings->at[self], own.srtt_us) == best_quality ? (__s64)part : 0;
+}
+
+/* The sum of all rates. */
+static inline __u64 olia_sum(const struct pp_ctx *c)
+{
+	__u64 sum = 0;
+	__u32 i, n = pp_paths(c);
+
+	for (i = 0; i < PP_MAX_SIBLINGS && i < n; i++)
+		sum += pp_path(c, i).rate;
+	return sum;
 }
 
 /* (x_r / sum x)^2 + alpha_r of the own subflow, 2^-20; between -1 and 2. */
 static __s64 olia_increase(const struct pp_ctx *c)
 {
-	__u64 own = pp_path(c, c->siblings ? c->siblings->self : 0).rate, sum = 0, best_bytes = 0, largest = 0;
-	__u32 i, n = pp_paths(c), paths = 0, best_rtt = 0, collected = 0, max_w = 0, self_best = 0, self_max = 0, share;
-	__s64 alpha = 0;
+	__u64 share = pp_min(pp_ratio(pp_own(c).rate, olia_sum(c)), PP_RATIO_ONE);
 
-	for (i = 0; i < PP_MAX_SIBLINGS && i < n; i++) {
-		struct pp_path p = pp_path(c, i);
-		__u64 bytes = olia_bytes(c, i);
-
-		if (!p.rate)
-			continue;
-		paths++;
-		sum += p.rate;
-		largest = pp_max64(largest, (__u64)p.cwnd * p.mss);
-		if (!best_rtt || olia_not_worse(bytes, p.srtt_us, best_bytes, best_rtt)) {
-			best_bytes = bytes;
-			best_rtt = p.srtt_us;
-		}
-	}
-	if (!own)
-		return OLIA_ONE;
-	for (i = 0; i < PP_MAX_SIBLINGS && i < n; i++) {
-		struct pp_path p = pp_path(c, i);
-		int best, max;
-
-		if (!p.rate)
-			continue;
-		best = olia_not_worse(olia_bytes(c, i), p.srtt_us, best_bytes, best_rtt);
-		max = (__u64)p.cwnd * p.mss == largest;
-		collected += best && !max;
-		max_w += max;
-		if (pp_is_self(c, i)) {
-			self_best = best;
-			self_max = max;
-		}
-	}
-	if (collected) {
-		if (self_max)
-			alpha = -(__s64)((__u64)OLIA_ONE / (paths * max_w));
-		else if (self_best)
-			alpha = (__s64)((__u64)OLIA_ONE / (paths * collected));
-	}
-	share = pp_ratio(own, sum);
-	return (__s64)((__u64)share * share) + alpha;
+	return (__s64)(share * share) + olia_alpha(c);
 }
 
 static __u32 olia_ssthresh(struct pp_ctx *c)

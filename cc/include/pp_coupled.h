@@ -16,22 +16,25 @@
 #define PP_RATIO_ONE (1U << PP_RATIO_SHIFT)
 #define PP_RATIO_MAX (1U << 20)	/* a ratio of 1024; beyond it a path carries nothing that matters */
 
-/* Window times MSS below 2^33 bytes keeps the rate below 2^50 (the RTT is at least one microsecond, 8 in units of srtt_us). */
+/* Keeps three digits of one segment's rate at an RTT of a second. */
 #define PP_RATE_SHIFT 20
 
 /* What is known of one subflow. */
 struct pp_path {
-	__u64 rate;	/* bytes per 2^-17 us; 0: leave this subflow out */
+	__u64 rate;	/* bytes per 2^-17 us; 0 if not usable */
 	__u32 cwnd;	/* segments */
 	__u32 mss;	/* bytes */
-	__u32 srtt_us;	/* times 8 */
+	__u32 srtt_us;	/* times 8; never 0 */
+	__u32 usable;	/* 0: leave this subflow out; the own one is always usable */
 };
 
+/*
+ * Window over RTT. Windows below 2^43 bytes do not overflow; below 2^30 bytes (more than any send buffer) the rate stays below 2^47.
+ * The RTT is rounded up by less than a microsecond so that it is never zero: a branch less, and verifying a BPF program takes time exponential in branches.
+ */
 PP_INLINE __u64 pp_rate(__u32 cwnd, __u32 mss, __u32 srtt_us)
 {
-	__u64 bytes = pp_min64((__u64)cwnd * mss, 1ULL << 33);
-
-	return srtt_us ? (bytes << PP_RATE_SHIFT) / pp_max(srtt_us, 8) : 0;
+	return ((__u64)cwnd * mss << PP_RATE_SHIFT) / (srtt_us | 7);
 }
 
 /* The number of subflows to look at: 1 for plain TCP, so that every coupled algorithm becomes its single-path self there. */
@@ -45,20 +48,35 @@ PP_INLINE int pp_is_self(const struct pp_ctx *c, __u32 i)
 	return !c->siblings || i == c->siblings->self;
 }
 
-/* Subflow i, with i < PP_MAX_SIBLINGS. A subflow that cannot send yet has rate 0. */
+/* Subflow i, with i < PP_MAX_SIBLINGS. */
 PP_INLINE struct pp_path pp_path(const struct pp_ctx *c, __u32 i)
 {
-	struct pp_path p = { 0 };
+	struct pp_path p;
 
 	if (pp_is_self(c, i)) {
 		p.cwnd = c->flow->cwnd;
 		p.mss = c->flow->mss;
-		p.srtt_us = c->flow->srtt_us;
-	} else if (c->siblings->at[i].usable) {
+		p.srtt_us = c->flow->srtt_us | 7;
+		p.usable = 1;
+	} else {
 		p.cwnd = c->siblings->at[i].cwnd;
 		p.mss = c->siblings->at[i].mss;
-		p.srtt_us = c->siblings->at[i].srtt_us;
+		p.srtt_us = c->siblings->at[i].srtt_us | 7;
+		p.usable = c->siblings->at[i].usable & 1;
 	}
+	p.rate = pp_rate(p.cwnd, p.mss, p.srtt_us) * p.usable;
+	return p;
+}
+
+/* The subflow itself. */
+PP_INLINE struct pp_path pp_own(const struct pp_ctx *c)
+{
+	struct pp_path p;
+
+	p.cwnd = c->flow->cwnd;
+	p.mss = c->flow->mss;
+	p.srtt_us = c->flow->srtt_us | 7;
+	p.usable = 1;
 	p.rate = pp_rate(p.cwnd, p.mss, p.srtt_us);
 	return p;
 }

@@ -15,6 +15,16 @@ typedef signed long long __s64;
 #endif
 
 /*
+ * Hides from the compiler what it knows of x. The BPF verifier walks every combination of branches; where a comparison is written as
+ * arithmetic to spare it one, the compiler would otherwise turn it back into a branch.
+ */
+#if defined(PP_BUILD_BPF)
+#define PP_OPAQUE(x) __asm__ volatile("" : "+r"(x))
+#else
+#define PP_OPAQUE(x) ((void)(x))
+#endif
+
+/*
  * Defines the one ops table of an algorithm's file, named after the file. The native build links all of them by name; in the BPF build a
  * file is compiled alone and the table must vanish (indirect calls do not exist there): internal linkage lets the compiler see through it.
  */

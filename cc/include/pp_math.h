@@ -39,6 +39,15 @@ PP_INLINE __u64 pp_div(__u64 a, __u64 b)
 	return b ? a / b : ~0ULL;
 }
 
+/* 1 if a == b, else 0, without a branch. */
+PP_INLINE __u32 pp_equal(__u64 a, __u64 b)
+{
+	__u64 x = a ^ b;
+
+	PP_OPAQUE(x);
+	return 1 ^ (__u32)((x | (0 - x)) >> 63);
+}
+
 PP_INLINE __u32 pp_clamp(__u32 value, __u32 low, __u32 high)
 {
 	return pp_min(pp_max(value, low), high);

@@ -1,0 +1,38 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+# Compiles every algorithm of cc/algs (or those named) into OUTDIR/pp_<name>.bpf.o, for `bpftool struct_ops register`.
+set -eu
+
+usage() {
+	echo "usage: cc/bpf/build.sh OUTDIR [NAME...]" >&2
+	exit 2
+}
+
+[ $# -ge 1 ] || usage
+out=$1
+shift
+here=$(cd "$(dirname "$0")" && pwd)
+algs=$here/../algs
+clang=${CLANG:-clang}
+known="init release ssthresh cong_avoid set_state cwnd_event in_ack_event pkts_acked undo_cwnd"
+
+command -v "$clang" >/dev/null || { echo "build.sh: no clang; install the Debian packages clang, llvm and libbpf-dev" >&2; exit 1; }
+mkdir -p "$out"
+[ $# -ge 1 ] || set -- $(cd "$algs" && ls ./*.c | sed 's|^\./||; s|\.c$||')
+
+for name in "$@"; do
+	source=$algs/$name.c
+	[ -f "$source" ] || { echo "build.sh: no algorithm '$name': cc/algs/$name.c does not exist" >&2; exit 2; }
+	flags=
+	# The ops table says which hooks there are; a hook that is absent here must be absent there, since a null hook has a meaning.
+	for field in $(sed -n '/^PP_CC_REGISTER/,/^};/s/^\t\.\([a-z_]*\) =.*/\1/p' "$source"); do
+		case " name flags priv_bytes $known " in
+		*" $field "*) flags="$flags -DPP_HAS_$field" ;;
+		*) echo "build.sh: cc/bpf/glue.bpf.c has no adapter for the hook '$field' of $name" >&2; exit 1 ;;
+		esac
+	done
+	! grep -q '^	\.flags = .*PP_CC_COUPLED' "$source" || flags="$flags -DPP_COUPLED"
+	# The verifier follows pointers best in one function: let the compiler inline everything.
+	"$clang" -target bpf -mcpu=v3 -O2 -g -std=gnu11 -Wall -Wextra -Werror -Wno-unused-function -Wno-unused-parameter -mllvm -inline-threshold=100000 \
+		-I"$here" -I"$here/../include" -DPP_ALG="$name" -DPP_ALG_FILE="\"$source\"" $flags -c "$here/glue.bpf.c" -o "$out/pp_$name.bpf.o"
+done

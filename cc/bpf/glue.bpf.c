@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Makes one algorithm of cc/algs a struct_ops `tcp_congestion_ops` named pp_<name>. This file is the only one that knows the kernel's ops table.
+ *
+ * build.sh compiles it once for each algorithm with PP_ALG (the name), PP_ALG_FILE (the C file) and a PP_HAS_<hook> for each hook of the algorithm's ops table.
+ *
+ * A hook gets a pp_flow read from the socket; what the hook changed is written back. Everything is inlined, so the compiler drops the fields that a hook
+ * does not look at. The private state is the kernel's icsk_ca_priv; its last two words keep the counters that siblings need.
+ *
+ * Differences from a kernel module: last_sent_ns is the time of the last delivery (jiffies are of no use without HZ), so cubic
+ * takes up to one RTT too much for idle time. A subflow's siblings are read without the connection's lock: one that comes or goes at that moment may be missed.
+ */
+#define PP_BUILD_BPF 1
+
+#include "pp_kernel.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include PP_ALG_FILE
+
+#define PP_CAT_(a, b) a##b
+#define PP_CAT(a, b) PP_CAT_(a, b)
+#define PP_STR_(a) #a
+#define PP_STR(a) PP_STR_(a)
+#define PP_OPS PP_CAT(pp_cc_, PP_ALG)
+
+/* Words of icsk_ca_priv behind the algorithm's state. */
+#define PP_WORD_LAST_LOSS 11	/* bytes acknowledged until the last loss */
+#define PP_WORD_PRIOR_LOSS 12	/* and until the one before */
+_Static_assert(PP_CC_STATE_BYTES == PP_WORD_LAST_LOSS * 8, "the glue's words begin where the algorithm's end");
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+static __always_inline void pp_read_flow(const struct tcp_sock *tp, struct pp_flow *f)
+{
+	const struct inet_connection_sock *icsk = &tp->inet_conn;
+	const struct sock *sk = &icsk->icsk_inet.sk;
+
+	*f = (struct pp_flow){ 0 };
+	f->now_ns = tp->tcp_mstamp * 1000;
+	/* The kernel says "not limited" as ~0, the interface as 0. */
+	f->pacing_rate = sk->sk_pacing_rate == ~0UL ? 0 : sk->sk_pacing_rate;
+	f->max_pacing_rate = sk->sk_max_pacing_rate;
+	f->delivered_ns = tp->delivered_mstamp * 1000;
+	f->last_sent_ns = f->delivered_ns;
+	f->bytes_acked = tp->bytes_acked;
+	f->cwnd = tp->snd_cwnd;
+	f->cwnd_cnt = tp->snd_cwnd_cnt;
+	f->cwnd_clamp = tp->snd_cwnd_clamp;
+	f->ssthresh = tp->snd_ssthresh;
+	f->prior_cwnd = tp->prior_cwnd;
+	f->mss = tp->mss_cache;
+	f->srtt_us = tp->srtt_us;
+	f->mdev_us = tp->mdev_us;
+	f->min_rtt_us = tp->rtt_min.s[0].v;
+	f->in_flight = tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
+	f->packets_out = tp->packets_out;
+	f->max_packets_out = tp->max_packets_out;
+	f->delivered = tp->delivered;
+	f->delivered_ce = tp->delivered_ce;
+	f->lost = tp->lost;
+	f->snd_una = tp->snd_una;
+	f->snd_nxt = tp->snd_nxt;
+	f->write_seq = tp->write_seq;
+	f->app_limited = tp->app_limited;
+	f->reordering = tp->reordering;
+	f->ca_state = BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
+	f->cwnd_limited = BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited);
+	f->ecn_ok = BPF_CORE_READ_BITFIELD(tp, ecn_flags) & PP_TCP_ECN_OK;
+	f->established = sk->__sk_common.skc_state == PP_TCP_ESTABLISHED;
+	f->pacing = sk->sk_pacing_status != 0;
+}
+
+static __always_inline void pp_write_flow(struct tcp_sock *tp, const struct pp_flow *f, const struct pp_flow *before)
+{
+	if (f->cwnd != before->cwnd)
+		tp->snd_cwnd = f->cwnd;
+	if (f->cwnd_cnt != before->cwnd_cnt)
+		tp->snd_cwnd_cnt = f->cwnd_cnt;
+	if (f->ssthresh != before->ssthresh)
+		tp->snd_ssthresh = f->ssthresh;
+	if (f->pacing_rate != before->pacing_rate)
+		tp->inet_conn.icsk_inet.sk.sk_pacing_rate = f->pacing_rate;
+}
+
+#ifdef PP_COUPLED
+extern void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym;
+#define pp_cast(type, p) ((type *)bpf_rdonly_cast((p), bpf_core_type_id_kernel(type)))
+
+/* Scratch for the view of the siblings: larger than the stack, and private to a socket because sockets interrupt each other. */
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct pp_siblings);
+} pp_scratch SEC(".maps");
+
+static __always_inline void pp_read_sibling(const struct tcp_sock *tp, const struct tcp_congestion_ops *ops, struct pp_sibling *s)
+{
+	const struct inet_connection_sock *icsk = &tp->inet_conn;
+	__u8 state = icsk->icsk_inet.sk.__sk_common.skc_state;
+
+	s->cwnd = tp->snd_cwnd;
+	s->ssthresh = tp->snd_ssthresh;
+	s->srtt_us = tp->srtt_us;
+	s->mss = tp->mss_cache;
+	s->ca_state = BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
+	s->in_recovery = s->ca_state >= PP_CA_RECOVERY;
+	s->usable = (state == PP_TCP_ESTABLISHED || state == PP_TCP_CLOSE_WAIT) && s->srtt_us;
+	s->bytes_since_loss = 0;
+	s->bytes_between_losses = 0;
+	s->priv_word = 0;
+	/* The state of another algorithm would be misread. */
+	if (icsk->icsk_ca_ops == ops) {
+		s->bytes_since_loss = tp->bytes_acked - icsk->icsk_ca_priv[PP_WORD_LAST_LOSS];
+		s->bytes_between_losses = icsk->icsk_ca_priv[PP_WORD_LAST_LOSS] - icsk->icsk_ca_priv[PP_WORD_PRIOR_LOSS];
+		s->priv_word = icsk->icsk_ca_priv[0];
+	}
+}
+
+/* The subflows of the connection that `tp` belongs to; null for plain TCP. */
+static __always_inline const struct pp_siblings *pp_read_siblings(struct tcp_sock *tp)
+{
+	const struct mptcp_subflow_context *subflow;
+	const struct list_head *node, *head;
+	const struct mptcp_sock *msk;
+	struct pp_siblings *view;
+	__u32 i;
+
+	if (!bpf_core_field_exists(tp->is_mptcp) || !tp->is_mptcp)
+		return NULL;
+	view = bpf_sk_storage_get(&pp_scratch, tp, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!view)
+		return NULL;
+	subflow = pp_cast(struct mptcp_subflow_context, tp->inet_conn.icsk_ulp_data);
+	msk = pp_cast(struct mptcp_sock, subflow->conn);
+	head = &msk->conn_list;
+	node = head->next;
+	view->len = 0;
+	view->self = PP_MAX_SIBLINGS;
+	for (i = 0; i < PP_MAX_SIBLINGS; i++) {
+		const struct tcp_sock *other;
+
+		if (!node || node == head)
+			break;
+		subflow = pp_cast(struct mptcp_subflow_context, (const char *)node - bpf_core_field_offset(struct mptcp_subflow_context, node));
+		other = pp_cast(struct tcp_sock, subflow->tcp_sock);
+		pp_read_sibling(other, tp->inet_conn.icsk_ca_ops, &view->at[i]);
+		if ((__u64)other == (__u64)tp)
+			view->self = i;
+		view->len = i + 1;
+		node = node->next;
+	}
+	/* A subflow beyond the bound, or not yet in the list, is on its own. */
+	return view->self < view->len ? view : NULL;
+}
+
+/* What OLIA needs of each subflow: a loss begins a new stretch if anything was acknowledged since the last. */
+static __always_inline void pp_note_loss(struct tcp_sock *tp, __u32 new_state)
+{
+	struct inet_connection_sock *icsk = &tp->inet_conn;
+	__u64 acked = tp->bytes_acked;
+
+	if (new_state >= PP_CA_CWR && acked != icsk->icsk_ca_priv[PP_WORD_LAST_LOSS]) {
+		icsk->icsk_ca_priv[PP_WORD_PRIOR_LOSS] = icsk->icsk_ca_priv[PP_WORD_LAST_LOSS];
+		icsk->icsk_ca_priv[PP_WORD_LAST_LOSS] = acked;
+	}
+}
+#else
+static __always_inline const struct pp_siblings *pp_read_siblings(struct tcp_sock *tp)
+{
+	(void)tp;
+	return NULL;
+}
+#endif
+
+/* Runs `call` with a pp_ctx `c` of this socket; `view` is the view of the siblings. */
+#define PP_WITH_FLOW(sk, view, call)						\
+	struct tcp_sock *tp = (struct tcp_sock *)(sk);				\
+	struct pp_flow flow, before;						\
+	struct pp_ctx c = { &flow, tp->inet_conn.icsk_ca_priv, (view) };	\
+	pp_read_flow(tp, &flow);						\
+	before = flow;								\
+	call;									\
+	pp_write_flow(tp, &flow, &before)
+
+#if defined(PP_HAS_init) || defined(PP_COUPLED)
+SEC("struct_ops/init")
+void BPF_PROG(pp_init, struct sock *sk)
+{
+#ifdef PP_COUPLED
+	struct tcp_sock *self = (struct tcp_sock *)sk;
+
+	self->inet_conn.icsk_ca_priv[PP_WORD_LAST_LOSS] = self->bytes_acked;
+	self->inet_conn.icsk_ca_priv[PP_WORD_PRIOR_LOSS] = self->bytes_acked;
+#endif
+#ifdef PP_HAS_init
+	PP_WITH_FLOW(sk, NULL, PP_OPS.init(&c));
+#endif
+}
+#define PP_HAS_INIT 1
+#endif
+
+#ifdef PP_HAS_release
+SEC("struct_ops/release")
+void BPF_PROG(pp_release, struct sock *sk)
+{
+	PP_WITH_FLOW(sk, NULL, PP_OPS.release(&c));
+}
+#endif
+
+SEC("struct_ops/ssthresh")
+__u32 BPF_PROG(pp_ssthresh, struct sock *sk)
+{
+	__u32 ssthresh;
+	PP_WITH_FLOW(sk, pp_read_siblings(tp), ssthresh = PP_OPS.ssthresh(&c));
+	return ssthresh;
+}
+
+SEC("struct_ops/cong_avoid")
+void BPF_PROG(pp_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
+{
+	PP_WITH_FLOW(sk, pp_read_siblings(tp), PP_OPS.cong_avoid(&c, ack, acked));
+}
+
+#if defined(PP_HAS_set_state) || defined(PP_COUPLED)
+SEC("struct_ops/set_state")
+void BPF_PROG(pp_set_state, struct sock *sk, __u8 new_state)
+{
+#ifdef PP_COUPLED
+	pp_note_loss((struct tcp_sock *)sk, new_state);
+#endif
+#ifdef PP_HAS_set_state
+	PP_WITH_FLOW(sk, NULL, PP_OPS.set_state(&c, new_state));
+#endif
+}
+#define PP_HAS_SET_STATE 1
+#endif
+
+#ifdef PP_HAS_cwnd_event
+SEC("struct_ops/cwnd_event")
+void BPF_PROG(pp_cwnd_event, struct sock *sk, __u32 event)
+{
+	PP_WITH_FLOW(sk, NULL, PP_OPS.cwnd_event(&c, event));
+}
+#endif
+
+#ifdef PP_HAS_in_ack_event
+SEC("struct_ops/in_ack_event")
+void BPF_PROG(pp_in_ack_event, struct sock *sk, __u32 flags)
+{
+	PP_WITH_FLOW(sk, NULL, PP_OPS.in_ack_event(&c, flags));
+}
+#endif
+
+#ifdef PP_HAS_pkts_acked
+SEC("struct_ops/pkts_acked")
+void BPF_PROG(pp_pkts_acked, struct sock *sk, const struct ack_sample *acked)
+{
+	struct pp_sample sample = { 0 };
+
+	sample.rtt_us = acked->rtt_us;
+	sample.pkts_acked = acked->pkts_acked;
+	sample.prior_in_flight = acked->in_flight;
+	PP_WITH_FLOW(sk, NULL, PP_OPS.pkts_acked(&c, &sample));
+}
+#endif
+
+SEC("struct_ops/undo_cwnd")
+__u32 BPF_PROG(pp_undo_cwnd, struct sock *sk)
+{
+	__u32 cwnd;
+	PP_WITH_FLOW(sk, NULL, cwnd = PP_OPS.undo_cwnd(&c));
+	return cwnd;
+}
+
+SEC(".struct_ops")
+struct tcp_congestion_ops PP_CAT(pp_, PP_ALG) = {
+#ifdef PP_HAS_INIT
+	.init = (void *)pp_init,
+#endif
+#ifdef PP_HAS_release
+	.release = (void *)pp_release,
+#endif
+	.ssthresh = (void *)pp_ssthresh,
+	.cong_avoid = (void *)pp_cong_avoid,
+#ifdef PP_HAS_SET_STATE
+	.set_state = (void *)pp_set_state,
+#endif
+#ifdef PP_HAS_cwnd_event
+	.cwnd_event = (void *)pp_cwnd_event,
+#endif
+#ifdef PP_HAS_in_ack_event
+	.in_ack_event = (void *)pp_in_ack_event,
+#endif
+#ifdef PP_HAS_pkts_acked
+	.pkts_acked = (void *)pp_pkts_acked,
+#endif
+	.undo_cwnd = (void *)pp_undo_cwnd,
+	.name = PP_STR(PP_CAT(pp_, PP_ALG)),
+};

@@ -1,0 +1,131 @@
+"""The algorithms as BPF struct_ops: every object compiles; where this machine lets us, each loads, carries a connection and unloads again.
+
+Compiling needs clang and libbpf's headers; loading needs root, bpftool and a kernel with BTF. What the machine lacks is skipped with the
+reason; with POLYPATH_REQUIRE=host in the environment it fails instead.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+ALGORITHMS = sorted(path.stem for path in (ROOT / "cc" / "algs").glob("*.c"))
+TCP_CONGESTION = 13
+TCP_INFO = 11
+IPPROTO_MPTCP = 262
+BYTES = 20_000_000
+
+
+def lacking(reason: str) -> None:
+    """Skip, or fail where nothing may be missing."""
+    if os.environ.get("POLYPATH_REQUIRE") == "host":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def run(*command: str | Path) -> str:
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{command[0]} failed:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+    return done.stdout
+
+
+@pytest.fixture(scope="session")
+def objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the compiled objects."""
+    if shutil.which("clang") is None or not Path("/usr/include/bpf/bpf_helpers.h").exists():
+        lacking("no clang or no libbpf headers: install the Debian packages clang, llvm and libbpf-dev")
+    out = tmp_path_factory.mktemp("bpf")
+    run(ROOT / "cc" / "bpf" / "build.sh", out)
+    return out
+
+
+@pytest.fixture
+def loader() -> None:
+    """Loading is possible here."""
+    if os.geteuid() != 0:
+        lacking("loading BPF needs root")
+    if shutil.which("bpftool") is None:
+        lacking("no bpftool: install the Debian package bpftool")
+    if not Path("/sys/kernel/btf/vmlinux").exists():
+        lacking("this kernel has no BTF (CONFIG_DEBUG_INFO_BTF)")
+    probe = subprocess.run(["bpftool", "struct_ops", "list"], capture_output=True, text=True, check=False)
+    if probe.returncode != 0:
+        lacking(f"this kernel has no BPF struct_ops: {probe.stderr.strip()}")
+
+
+def available() -> list[str]:
+    return Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_object_compiles(objects: Path, name: str) -> None:
+    assert (objects / f"pp_{name}.bpf.o").stat().st_size > 0
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("protocol", ["tcp", "mptcp"])
+def test_verifier_accepts_it_and_a_transfer_uses_it(objects: Path, loader: None, name: str, protocol: str) -> None:
+    if protocol == "mptcp" and not mptcp_works():
+        lacking("this kernel has no MPTCP (net.mptcp.enabled)")
+    if f"pp_{name}" in available():
+        lacking(f"pp_{name} is registered already; `bpftool struct_ops unregister name pp_{name}` takes it away if nobody needs it")
+    run("bpftool", "struct_ops", "register", objects / f"pp_{name}.bpf.o")
+    try:
+        assert f"pp_{name}" in available()
+        used, cwnd = transfer(f"pp_{name}", protocol)
+    finally:
+        run("bpftool", "struct_ops", "unregister", "name", f"pp_{name}")
+    assert f"pp_{name}" not in available()
+    assert used == f"pp_{name}"
+    if protocol == "tcp":
+        assert cwnd > 10, "20 MB over the loopback device do not fit into the initial window: it must have grown"
+
+
+def mptcp_works() -> bool:
+    try:
+        tcp_socket(IPPROTO_MPTCP).close()
+    except OSError:
+        return False
+    return True
+
+
+def tcp_socket(protocol: int) -> socket.socket:
+    return socket.socket(socket.AF_INET, socket.SOCK_STREAM, protocol)
+
+
+def transfer(algorithm: str, protocol: str) -> tuple[str, int]:
+    """Send BYTES over the loopback device; the algorithm that the socket names afterwards, and its window (TCP only)."""
+    number = IPPROTO_MPTCP if protocol == "mptcp" else 0
+    received = 0
+
+    def drain(listener: socket.socket) -> None:
+        nonlocal received
+        connection, _ = listener.accept()
+        with connection:
+            while data := connection.recv(1 << 20):
+                received += len(data)
+
+    with tcp_socket(number) as listener, tcp_socket(number) as client:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(1)
+        listener.settimeout(20)
+        client.settimeout(20)
+        reader = threading.Thread(target=drain, args=(listener,), daemon=True)
+        reader.start()
+        client.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, algorithm.encode())
+        client.connect(listener.getsockname())
+        client.sendall(bytes(BYTES))
+        used = client.getsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, 16).split(b"\0")[0].decode()
+        info = client.getsockopt(socket.IPPROTO_TCP, TCP_INFO, 104) if protocol == "tcp" else bytes(104)
+        client.shutdown(socket.SHUT_WR)
+        reader.join(20)
+    assert received == BYTES
+    # tcpi_snd_cwnd: 8 bytes of flags, then the nineteenth 32-bit word (linux/tcp.h).
+    return used, int.from_bytes(info[80:84], "little")
