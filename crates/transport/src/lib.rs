@@ -5,9 +5,12 @@
 //! `handle_timeout`. Events for the application ([`Connection::poll_event`]) may be asked for at any time.
 #![forbid(unsafe_code)]
 
+mod connection;
+pub mod mptcp;
 mod settings;
 pub mod tcp;
 
+pub use connection::Connection;
 pub use settings::{Profile, Settings};
 
 use polypath_wire::Segment;

@@ -50,6 +50,8 @@ pub struct Settings {
     pub tick: Duration,
     /// The receiving application reads once this many bytes wait (SO_RCVLOWAT).
     pub receive_low_water: u32,
+    /// The receiving application of an MPTCP connection reads at multiples of this since it was established; zero: at once.
+    pub read_period: Duration,
     /// DSS checksum.
     pub checksum: bool,
 }
@@ -79,6 +81,7 @@ impl Default for Settings {
             rto_max: Duration::from_secs(120),
             tick: Duration::from_millis(4),
             receive_low_water: 1,
+            read_period: Duration::ZERO,
             checksum: false,
         }
     }

@@ -191,6 +191,10 @@ impl Segment {
         }
         n += if self.has_ts { 12 } else { 0 };
         n += if self.sack.len > 0 { 4 + 8 * u32::from(self.sack.len) } else { 0 };
+        if self.len > 0 && matches!(self.mp, MpOption::Capable { .. }) {
+            // RFC 8684 section 3.1: with data, MP_CAPABLE carries the mapping and stands in for the DSS option.
+            return n + 24;
+        }
         if self.has_dss {
             n += self.dss.wire_len();
         }
@@ -225,6 +229,8 @@ impl MpOption {
         match self {
             Self::None => 0,
             Self::Capable { receiver_key: Some(_), .. } => 20,
+            // Version 1 tells no key on the SYN.
+            Self::Capable { sender_key: 0, .. } => 4,
             Self::Capable { .. } => 12,
             Self::JoinSyn { .. } => 12,
             Self::JoinSynAck { .. } => 16,

@@ -1,0 +1,190 @@
+//! The handshakes: MP_CAPABLE for the first subflow, MP_JOIN for the others, and the fall back to TCP.
+
+use super::{Connection, Phase};
+use crate::PathId;
+use crate::tcp::State;
+use polypath_base::Instant;
+use polypath_sched::MAX_SUBFLOWS;
+use polypath_wire::{Flags, MpOption, Segment};
+use std::num::NonZeroU64;
+
+impl Connection {
+    /// What the options of a segment say, before the subflow sees it; false if the segment must go no further.
+    #[inline]
+    pub(super) fn handle_handshake(&mut self, now: Instant, i: usize, segment: &Segment) -> bool {
+        match segment.mp {
+            MpOption::None => {}
+            MpOption::Capable { sender_key, receiver_key, .. } => {
+                self.on_capable(now, i, segment, sender_key, receiver_key.map(NonZeroU64::get));
+            }
+            MpOption::JoinSynAck { hmac, nonce, backup, .. } => return self.on_join_syn_ack(i, hmac, nonce, backup),
+            MpOption::JoinAck { hmac } => return self.on_join_ack(i, hmac),
+            MpOption::AddAddr { address_id, echo, .. } => self.on_add_addr(now, i, address_id, echo),
+            MpOption::RemoveAddr { address_id } => self.on_remove_addr(now, address_id),
+            MpOption::Prio { backup } => self.subflows[i].backup = backup,
+            MpOption::FastClose { receiver_key } if receiver_key == self.local_key => {
+                for i in 0..self.subflows.len() {
+                    self.drop_subflow(i);
+                }
+                return false;
+            }
+            MpOption::JoinSyn { .. } | MpOption::Fail { .. } | MpOption::FastClose { .. } | MpOption::Rst { .. } => {}
+        }
+        true
+    }
+
+    fn on_capable(&mut self, now: Instant, i: usize, segment: &Segment, sender_key: u64, receiver_key: Option<u64>) {
+        if i != 0 || self.phase != Phase::Negotiating || self.remote_key != 0 {
+            return;
+        }
+        self.peer_is_capable = true;
+        // RFC 8684 section 3.1: version 1 tells the client's key only in the third ACK; version 0 in the SYN.
+        if self.is_client || receiver_key.is_some_and(|key| key == self.local_key) || (self.is_v0() && segment.flags.has(Flags::SYN)) {
+            self.learn_key(now, sender_key);
+        }
+    }
+
+    fn learn_key(&mut self, now: Instant, key: u64) {
+        self.remote_key = key;
+        let (token, idsn) = self.version.token_and_idsn(key);
+        self.remote_token = token;
+        let space = u64::from(10 * self.subflows[0].socket.advertised_mss());
+        self.rx.start(now, idsn.wrapping_add(1), space);
+    }
+
+    /// After the subflow has seen a segment: does its handshake move on?
+    pub(super) fn advance_handshake(&mut self, now: Instant, i: usize, segment: &Segment) {
+        let socket = &self.subflows[i].socket;
+        if !socket.state().is_synchronized() {
+            return;
+        }
+        if self.subflows[i].rcv_threshold == 0 {
+            // One segment is held back (Linux: tcp_init_buffer_space).
+            let full = self.rx.full_window().saturating_sub(socket.advertised_mss());
+            self.subflows[i].rcv_threshold = u32::from(socket.syn_window()).min(full);
+            self.sync_sndbuf();
+        }
+        if i == 0 && self.phase == Phase::Negotiating {
+            self.established_at = Some(now);
+            if self.remote_key == 0 {
+                self.fall_back(now);
+                return;
+            }
+            self.phase = Phase::Established;
+            self.tx.window_end = self.tx.una + u64::from(self.subflows[0].socket.peer_window());
+            self.write(now);
+        }
+        // RFC 8684 section 3.1: the first subflow may send at once, and so may a server that saw a valid third ACK; a client
+        // waits for the fourth one on a joined subflow (section 3.2).
+        let seen = segment.has_dss && segment.dss.has_ack;
+        let subflow = &mut self.subflows[i];
+        let confirmed = if self.is_client { seen } else { subflow.authenticated };
+        if confirmed && !subflow.confirmed {
+            subflow.confirmed = true;
+            if !self.is_client && i > 0 {
+                // The fourth ACK: lets the client's data come.
+                subflow.socket.request_ack();
+            }
+            self.on_confirmed(now, i);
+        }
+    }
+
+    /// RFC 8684 section 3.7: without MP_CAPABLE from the peer the connection is plain TCP.
+    fn fall_back(&mut self, now: Instant) {
+        self.phase = Phase::Fallback;
+        self.subflows[0].confirmed = true;
+        let space = u64::from(10 * self.subflows[0].socket.advertised_mss());
+        self.rx.start(now, 0, space);
+        self.subflows[0].socket.end_mptcp();
+        self.tx.window_end = self.tx.una + u64::from(self.subflows[0].socket.peer_window());
+        self.write(now);
+    }
+
+    /// A path that is new to the server, with an MP_JOIN for this connection.
+    pub(super) fn accept_join(&mut self, path: PathId, segment: &Segment) -> Option<usize> {
+        let MpOption::JoinSyn { token, nonce, address_id, backup } = segment.mp else { return None };
+        if self.is_client || token != self.local_token || self.phase != Phase::Established || self.subflows.len() == MAX_SUBFLOWS {
+            return None;
+        }
+        let i = self.add_socket(path, 0, address_id, false);
+        self.subflows[i].remote_nonce = nonce;
+        self.subflows[i].backup = backup;
+        Some(i)
+    }
+
+    fn on_join_syn_ack(&mut self, i: usize, hmac: u64, nonce: u32, backup: bool) -> bool {
+        let version = self.version;
+        let (local_key, remote_key) = (self.local_key, self.remote_key);
+        let subflow = &mut self.subflows[i];
+        if !subflow.joining || hmac != version.hmac(remote_key, local_key, nonce, subflow.local_nonce) {
+            // RFC 8684 section 3.2: a wrong code closes the subflow.
+            self.drop_subflow(i);
+            return false;
+        }
+        subflow.remote_nonce = nonce;
+        subflow.backup |= backup;
+        subflow.authenticated = true;
+        true
+    }
+
+    fn on_join_ack(&mut self, i: usize, hmac: u64) -> bool {
+        let subflow = &self.subflows[i];
+        if i == 0 || subflow.confirmed {
+            return true;
+        }
+        if hmac != self.version.hmac(self.remote_key, self.local_key, subflow.remote_nonce, subflow.local_nonce) {
+            self.drop_subflow(i);
+            return false;
+        }
+        self.subflows[i].authenticated = true;
+        true
+    }
+
+    /// Options of a SYN or SYN/ACK.
+    pub(super) fn complete_syn(&mut self, i: usize, segment: &mut Segment) {
+        let (version, checksum) = (self.version.number(), self.settings.checksum);
+        let subflow = &self.subflows[i];
+        let answer = segment.flags.has(Flags::ACK);
+        segment.mp = match (i, answer) {
+            (0, false) => {
+                // Version 1 keeps the key for the third ACK (RFC 8684 section 3.1).
+                let sender_key = if self.is_v0() { self.local_key } else { 0 };
+                MpOption::Capable { version, sender_key, receiver_key: None, checksum }
+            }
+            // The peer asked for MPTCP, or it gets none.
+            (0, true) if self.peer_is_capable => MpOption::Capable { version, sender_key: self.local_key, receiver_key: None, checksum },
+            (0, true) => MpOption::None,
+            (_, false) => MpOption::JoinSyn {
+                token: self.remote_token,
+                nonce: subflow.local_nonce,
+                address_id: subflow.local,
+                backup: subflow.backup,
+            },
+            (_, true) => MpOption::JoinSynAck {
+                hmac: self.version.hmac(self.local_key, self.remote_key, subflow.local_nonce, subflow.remote_nonce),
+                nonce: subflow.local_nonce,
+                address_id: 0,
+                backup: false,
+            },
+        };
+    }
+
+    /// Options of the client's segments until the server has confirmed the handshake: the third ACK and its repetitions.
+    pub(super) fn complete_third_ack(&mut self, i: usize, segment: &mut Segment) {
+        let subflow = &self.subflows[i];
+        if subflow.socket.state() != State::Established || (segment.len > 0 && (i > 0 || self.is_v0())) {
+            return;
+        }
+        // Version 1 repeats the keys on the first data (RFC 8684 section 3.1).
+        segment.mp = if i == 0 {
+            MpOption::Capable {
+                version: self.version.number(),
+                sender_key: self.local_key,
+                receiver_key: NonZeroU64::new(self.remote_key),
+                checksum: self.settings.checksum,
+            }
+        } else {
+            MpOption::JoinAck { hmac: self.version.hmac(self.local_key, self.remote_key, subflow.local_nonce, subflow.remote_nonce) }
+        };
+    }
+}

@@ -1,0 +1,132 @@
+//! What a subflow has received, as the connection sees it: data, acknowledgements, the end of the data.
+
+use super::sender::Fin;
+use super::{Connection, Phase};
+use crate::tcp::State;
+use polypath_base::{Duration, Instant};
+use polypath_wire::{Flags, Segment};
+
+impl Connection {
+    /// Moves what a subflow has in order into the connection's order.
+    #[inline]
+    pub(super) fn take_delivered(&mut self, now: Instant, i: usize, len: u32) {
+        let is_v0 = self.is_v0();
+        let subflow = &mut self.subflows[i];
+        let mut delivered = std::mem::take(&mut subflow.socket.delivered);
+        if self.phase == Phase::Fallback {
+            for &(_, len) in &delivered {
+                let next = self.rx.next();
+                self.rx.insert(next, len);
+            }
+        } else {
+            for &(dsn, len) in &delivered {
+                self.rx.insert(dsn, len);
+            }
+        }
+        delivered.clear();
+        subflow.socket.delivered = delivered;
+        if !self.got_data {
+            self.got_data = true;
+            if !is_v0 {
+                self.rx.set_ratio(payload_share(len));
+            }
+        }
+        // Linux lets the window grow by two segments for each that came in order.
+        if len >= 128 {
+            let full = self.rx.full_window();
+            let step = (2 * subflow.socket.advertised_mss()).max(2 * len);
+            subflow.rcv_threshold = subflow.rcv_threshold.saturating_add(step).min(full.max(subflow.rcv_threshold));
+        }
+        if self.settings.read_period == Duration::ZERO {
+            self.read(now);
+        } else if self.read_due == Instant::NEVER && self.rx.unread() > 0 {
+            self.read_due = self.next_reading(now);
+        }
+    }
+
+    /// Readers that poll do so at multiples of the period since the connection was established.
+    fn next_reading(&self, now: Instant) -> Instant {
+        let period = self.settings.read_period.as_nanos();
+        let start = self.established_at.unwrap_or(Instant::ZERO);
+        start + Duration::from_nanos((now.since(start).as_nanos() / period + 1) * period)
+    }
+
+    pub(super) fn read(&mut self, now: Instant) {
+        let (mut rtt_us, mut advmss) = (0, 1);
+        for subflow in self.subflows.iter().filter(|s| !s.closed) {
+            rtt_us = rtt_us.max(subflow.socket.receiver_rtt_us());
+            advmss = advmss.max(subflow.socket.advertised_mss());
+        }
+        let read = self.rx.read(now, rtt_us, advmss);
+        if read.update || read.grown {
+            // RFC 8684 section 3.3.1: the window is one for all, so every subflow may tell of it.
+            for (i, subflow) in self.subflows.iter_mut().enumerate() {
+                if read.update && !subflow.closed && subflow.socket.state().is_synchronized() {
+                    subflow.socket.request_ack();
+                    self.ready |= 1 << i;
+                }
+            }
+        }
+    }
+
+    /// The data acknowledgement and the window of a segment (RFC 8684 section 3.3.2).
+    #[inline]
+    pub(super) fn take_acknowledgement(&mut self, now: Instant, i: usize, segment: &Segment) {
+        if !segment.flags.has(Flags::ACK) || self.phase == Phase::Negotiating {
+            return;
+        }
+        let socket = &self.subflows[i].socket;
+        // The window of a SYN is not scaled (RFC 7323 section 2.2).
+        let window = u32::from(segment.window) << if segment.flags.has(Flags::SYN) { 0 } else { socket.window_scale_of_peer() };
+        let ack = if self.phase == Phase::Fallback {
+            self.tx.fallback_ack(socket.bytes_acked())
+        } else if segment.has_dss && segment.dss.has_ack {
+            segment.dss.data_ack
+        } else {
+            self.tx.una
+        };
+        if self.tx.acknowledge(ack, window) {
+            self.on_data_acked(now);
+        }
+    }
+
+    /// DATA_FIN, or in fallback the subflow's FIN.
+    #[inline]
+    pub(super) fn take_fins(&mut self, now: Instant, i: usize, segment: &Segment) {
+        if segment.has_dss && segment.dss.data_fin {
+            self.rx.note_fin(segment.dss.dsn + u64::from(segment.dss.map_len) - 1);
+        }
+        if self.rx.take_fin() {
+            for (j, subflow) in self.subflows.iter_mut().enumerate() {
+                if !subflow.closed && subflow.socket.state().is_synchronized() {
+                    subflow.socket.request_ack();
+                    self.ready |= 1 << j;
+                }
+            }
+            self.finish_if_done();
+        }
+        let state = self.subflows[i].socket.state();
+        if self.phase == Phase::Established && (state == State::Closed || (state == State::CloseWait && !self.rx.finished())) {
+            // The peer has given up this subflow, not the connection.
+            self.close_subflow(now, i);
+        }
+    }
+
+    /// Both directions are at their end: the subflows close (RFC 8684 section 3.3.3).
+    pub(super) fn finish_if_done(&mut self) {
+        if self.tx.fin == Fin::Acked && self.rx.finished() {
+            for (i, subflow) in self.subflows.iter_mut().enumerate() {
+                if !subflow.closed {
+                    subflow.socket.close();
+                    self.ready |= 1 << i;
+                }
+            }
+        }
+    }
+}
+
+/// Share of payload in the memory of a received segment, in 1/256: packets are stored in powers of two beside a header of
+/// 256 bytes (Linux: `SKB_TRUESIZE`), 2304 bytes for those of an MTU of 1500.
+fn payload_share(len: u32) -> u32 {
+    (len * 256 / ((len + 640).next_power_of_two() + 256)).clamp(1, 255)
+}

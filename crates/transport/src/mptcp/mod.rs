@@ -1,0 +1,505 @@
+//! An MPTCP connection over its subflows, each a [`Socket`] in subflow mode.
+//!
+//! Owns what belongs to the connection as a whole: keys and joins, data sequence numbers, the shared window and its buffers,
+//! the choice of subflow, what is sent again on another one, and the end of the data. It never touches a subflow's own
+//! congestion control except where the out-of-tree stack does (penalisation).
+//!
+//! Order of calls: any `handle_*` or verb, then `poll_transmit` until `None`, then `poll_timeout`.
+//!
+//! Both ends number a path alike. The client creates paths and says which addresses they join ([`Connection::path`]); the
+//! server learns of one by its first segment.
+
+mod crypto;
+mod handshake;
+mod input;
+mod paths;
+mod push;
+mod receiver;
+mod sender;
+#[cfg(test)]
+mod tests;
+
+pub use paths::{Endpoint, PathManager};
+pub use receiver::Reordering;
+
+use crate::settings::{Profile, Settings};
+use crate::tcp::{self, Socket};
+use crate::{PathId, Transmit};
+use crypto::Version;
+use paths::Paths;
+use polypath_base::{Duration, Instant, Stream};
+use polypath_cc as cc;
+use polypath_sched::{MAX_SUBFLOWS, Scheduler};
+use polypath_wire::{Flags, MpOption, Segment, Unreachable};
+use receiver::Rx;
+use sender::{Fin, Tx};
+
+/// Bytes of MPTCP options on a data segment and on a pure ACK. v0 has 32-bit data sequence numbers and acknowledgements;
+/// v1 sends 64-bit sequence numbers, which the receiver answers by 64-bit acknowledgements.
+const OPTIONS_V0: (u32, u32) = (20, 8);
+const OPTIONS_V1: (u32, u32) = (24, 12);
+
+/// What a connection is told at its making.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub settings: Settings,
+    pub algorithm: cc::Algorithm,
+    pub scheduler: Scheduler,
+    pub path_manager: PathManager,
+    /// MTU of the interface of each own address, bytes. A client's subflows leave by them; address 0 is the one of the first
+    /// path. A server that has more than one announces the others (ADD_ADDR), and answers every path from interface 0
+    /// unless [`Connection::set_mtu`] says otherwise.
+    pub mtus: Vec<u32>,
+    /// Keys, nonces and initial sequence numbers come from here.
+    pub random: Stream,
+}
+
+/// Where the connection is in its life.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Before the first handshake is over.
+    Negotiating,
+    Established,
+    /// The peer does not speak MPTCP: one subflow carries plain TCP (RFC 8684 section 3.7).
+    Fallback,
+}
+
+/// One subflow and what the connection knows of it.
+#[derive(Debug)]
+struct Subflow {
+    socket: Socket,
+    path: PathId,
+    local: u8,
+    remote: u8,
+    /// This end sent the MP_JOIN.
+    joining: bool,
+    /// The peer has proved that it knows the keys.
+    authenticated: bool,
+    /// The handshake, MPTCP's part included, is over in the peer's eyes: data may be sent (RFC 8684 section 3.2).
+    confirmed: bool,
+    backup: bool,
+    local_nonce: u32,
+    remote_nonce: u32,
+    /// An option that waits for the next segment without data.
+    option: MpOption,
+    /// When the peer was last heard of on it.
+    heard_at: Instant,
+    /// v1: rounds of the retransmission timer without a sign of life, since when, and whether that made it stale.
+    stale_rounds: u8,
+    stale_since: Instant,
+    stale: bool,
+    /// v0: a timeout happened and nothing was heard since.
+    potentially_failed: bool,
+    timeouts: u64,
+    closed: bool,
+    /// Threshold up to which this subflow's segments announce the window (Linux: `rcv_ssthresh`), bytes.
+    rcv_threshold: u32,
+    sndbuf: u32,
+}
+
+/// An MPTCP connection, client or server.
+#[derive(Debug)]
+pub struct Connection {
+    settings: Settings,
+    algorithm: cc::Algorithm,
+    scheduler: Scheduler,
+    version: Version,
+    is_client: bool,
+    phase: Phase,
+    paths: Paths,
+    subflows: Vec<Subflow>,
+    /// Subflows that may have something to send, one bit each.
+    ready: u32,
+    coupled: bool,
+    siblings: cc::Siblings,
+    random: Stream,
+    local_key: u64,
+    remote_key: u64,
+    peer_is_capable: bool,
+    local_token: u32,
+    remote_token: u32,
+    tx: Tx,
+    rx: Rx,
+    read_due: Instant,
+    established_at: Option<Instant>,
+    last_event: Instant,
+    /// The server has got data with 64-bit sequence numbers and answers in kind.
+    got_data: bool,
+}
+
+impl Connection {
+    /// The end that opens the connection ([`Connection::open`]).
+    pub fn client(config: Config) -> Self {
+        let mut connection = Self::new(config, true);
+        connection.add_socket(PathId(0), 0, 0, false);
+        connection
+    }
+
+    /// The end that waits for a SYN.
+    pub fn server(config: Config) -> Self {
+        let mut connection = Self::new(config, false);
+        connection.add_socket(PathId(0), 0, 0, false);
+        connection
+    }
+
+    fn new(config: Config, is_client: bool) -> Self {
+        let Config { settings, algorithm, scheduler, path_manager, mtus, mut random } = config;
+        let version = if settings.profile == Profile::V0 { Version::V0 } else { Version::V1 };
+        let local_key = random.next_u64();
+        let (local_token, local_idsn) = version.token_and_idsn(local_key);
+        let mut tx = Tx::new(u64::from(settings.wmem[1]));
+        tx.start(local_idsn.wrapping_add(1));
+        // Linux 5.4 announces half of the buffer's memory (`tcp_adv_win_scale` 1); so does 6.12 until it has measured.
+        let rx = Rx::new(settings.rmem[1], settings.rmem[2], 128);
+        Self {
+            coupled: algorithm.flags() & cc::flags::COUPLED != 0,
+            algorithm,
+            scheduler,
+            version,
+            is_client,
+            phase: Phase::Negotiating,
+            paths: Paths::new(path_manager, mtus, is_client),
+            subflows: Vec::with_capacity(MAX_SUBFLOWS),
+            ready: 0,
+            siblings: cc::Siblings::default(),
+            random,
+            local_key,
+            remote_key: 0,
+            peer_is_capable: false,
+            local_token,
+            remote_token: 0,
+            tx,
+            rx,
+            read_due: Instant::NEVER,
+            established_at: None,
+            last_event: Instant::ZERO,
+            got_data: false,
+            settings,
+        }
+    }
+
+    fn is_v0(&self) -> bool {
+        self.settings.profile == Profile::V0
+    }
+
+    // Application verbs.
+
+    /// Starts the handshake of the first path.
+    pub fn open(&mut self, now: Instant) {
+        self.subflows[0].socket.open(now);
+        self.ready |= 1;
+    }
+
+    /// The application has `bytes` more to write and blocks in send; `u64::MAX` is endless.
+    pub fn offer(&mut self, now: Instant, bytes: u64) {
+        self.tx.offered = self.tx.offered.saturating_add(bytes);
+        self.write(now);
+    }
+
+    /// The application offers no more; what was not accepted is withdrawn.
+    pub fn stop(&mut self, now: Instant) {
+        self.last_event = now;
+        self.tx.offered = 0;
+        self.set_blocked(false);
+    }
+
+    /// DATA_FIN after everything that was accepted (RFC 8684 section 3.3.3).
+    pub fn close(&mut self, now: Instant) {
+        if self.tx.fin == Fin::No {
+            self.tx.fin = Fin::Queued;
+        }
+        self.push(now);
+    }
+
+    // Inputs.
+
+    /// Takes a segment that came on a path.
+    pub fn handle_segment(&mut self, now: Instant, path: PathId, segment: &Segment) {
+        self.last_event = now;
+        let Some(i) = self.paths.subflow(path).or_else(|| self.accept_join(path, segment)) else { return };
+        if self.subflows[i].closed || !self.handle_handshake(now, i, segment) {
+            return;
+        }
+        let subflow = &mut self.subflows[i];
+        subflow.heard_at = now;
+        subflow.potentially_failed = false;
+        subflow.stale = false;
+        let siblings = if self.coupled {
+            self.siblings.set_own(i);
+            Some(&self.siblings)
+        } else {
+            None
+        };
+        subflow.socket.handle_segment(now, segment, siblings);
+        self.ready |= 1 << i;
+        if self.phase == Phase::Negotiating || !subflow.confirmed {
+            self.advance_handshake(now, i, segment);
+        }
+        if !self.subflows[i].socket.delivered.is_empty() {
+            self.take_delivered(now, i, segment.len);
+        }
+        self.take_acknowledgement(now, i, segment);
+        self.take_fins(now, i, segment);
+        self.refresh_sibling(i);
+        self.push(now);
+    }
+
+    /// A link refused a segment of ours as too long.
+    pub fn handle_unreachable(&mut self, now: Instant, path: PathId, message: &Unreachable) {
+        self.last_event = now;
+        if let Some(i) = self.paths.subflow(path) {
+            self.subflows[i].socket.handle_unreachable(now, message);
+            self.ready |= 1 << i;
+        }
+    }
+
+    /// Does what is due at `now`; calling early is harmless.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.last_event = now;
+        for i in 0..self.subflows.len() {
+            let subflow = &mut self.subflows[i];
+            if subflow.closed || subflow.socket.poll_timeout() > now {
+                continue;
+            }
+            let siblings = if self.coupled {
+                self.siblings.set_own(i);
+                Some(&self.siblings)
+            } else {
+                None
+            };
+            subflow.socket.handle_timeout(now, siblings);
+            self.ready |= 1 << i;
+            let timeouts = subflow.socket.timeouts();
+            if timeouts != subflow.timeouts {
+                subflow.timeouts = timeouts;
+                self.on_subflow_timeout(i);
+            }
+            self.refresh_sibling(i);
+        }
+        if self.tx.rtx_due <= now {
+            self.on_retransmission_timer(now);
+        }
+        if self.paths.timer_due() <= now {
+            self.manage_paths(now);
+        }
+        if self.read_due <= now {
+            self.read_due = Instant::NEVER;
+            self.read(now);
+        }
+        self.push(now);
+    }
+
+    // Outputs.
+
+    /// The next segment to send at `now`, if any.
+    #[inline]
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
+        while self.ready != 0 {
+            let i = self.ready.trailing_zeros() as usize;
+            let subflow = &mut self.subflows[i];
+            let siblings = if self.coupled {
+                self.siblings.set_own(i);
+                Some(&self.siblings)
+            } else {
+                None
+            };
+            if let Some(mut segment) = subflow.socket.poll_transmit(now, siblings) {
+                let path = subflow.path;
+                self.complete(i, &mut segment);
+                return Some(Transmit { path, segment });
+            }
+            self.ready &= !(1 << i);
+            self.refresh_sibling(i);
+        }
+        None
+    }
+
+    /// When [`Connection::handle_timeout`] is due.
+    #[inline]
+    pub fn poll_timeout(&self) -> Instant {
+        let mut due = self.tx.rtx_due.min(self.read_due).min(self.paths.timer_due());
+        for subflow in &self.subflows {
+            due = due.min(subflow.socket.poll_timeout());
+        }
+        due
+    }
+
+    // Getters.
+
+    /// Bytes taken into the send buffer so far: the sender's view of the goodput.
+    pub fn accepted(&self) -> u64 {
+        self.tx.accepted
+    }
+
+    /// Bytes the application has read so far: the receiver's view of the goodput.
+    pub fn received(&self) -> u64 {
+        self.rx.read_bytes()
+    }
+
+    pub fn established_at(&self) -> Option<Instant> {
+        self.established_at
+    }
+
+    /// The peer's DATA_FIN has come, and everything before it was read.
+    pub fn peer_finished(&self) -> bool {
+        self.rx.unread() == 0 && if self.phase == Phase::Fallback { self.subflows[0].socket.peer_finished() } else { self.rx.finished() }
+    }
+
+    /// Everything offered, and the DATA_FIN if there is one, has been acknowledged.
+    pub fn everything_acked(&self) -> bool {
+        self.tx.offered == 0 && self.tx.una >= self.tx.end && !matches!(self.tx.fin, Fin::Queued | Fin::Sent)
+    }
+
+    /// The connection has become plain TCP.
+    pub fn is_fallback(&self) -> bool {
+        self.phase == Phase::Fallback
+    }
+
+    /// Bytes given to a second subflow.
+    pub fn reinjected_bytes(&self) -> u64 {
+        self.tx.reinjected_bytes
+    }
+
+    /// Time in which the peer's window, and in which the application, held up everything, up to `now`.
+    pub fn limited(&self, now: Instant) -> (Duration, Duration) {
+        let (window, application) = self.tx.limited.totals(now);
+        (Duration::from_nanos(window), Duration::from_nanos(application))
+    }
+
+    /// Counters of the reordering between subflows.
+    pub fn reordering(&self) -> Reordering {
+        self.rx.counters()
+    }
+
+    pub fn subflow_count(&self) -> usize {
+        self.subflows.len()
+    }
+
+    /// The snapshot of a subflow that probes read.
+    pub fn subflow(&self, i: usize) -> tcp::Probe {
+        self.subflows[i].socket.probe()
+    }
+
+    /// The path of a subflow.
+    pub fn path_of(&self, i: usize) -> PathId {
+        self.subflows[i].path
+    }
+
+    /// Local and remote address of a path, by index; the client's view decides.
+    pub fn path(&self, path: PathId) -> (usize, usize) {
+        self.paths.subflow(path).map_or((0, 0), |i| (usize::from(self.subflows[i].local), usize::from(self.subflows[i].remote)))
+    }
+
+    /// The MTU of the interface from which a path leaves this end; to be told before the path's first segment.
+    pub fn set_mtu(&mut self, path: PathId, mtu: u32) {
+        self.paths.set_mtu(path, mtu);
+    }
+
+    // Subflows.
+
+    fn add_socket(&mut self, path: PathId, local: u8, remote: u8, joining: bool) -> usize {
+        let i = self.subflows.len();
+        let (data, ack) = if self.is_v0() { OPTIONS_V0 } else { OPTIONS_V1 };
+        let config = tcp::Config {
+            settings: self.settings.clone(),
+            algorithm: self.algorithm,
+            mtu: self.paths.mtu(path, local),
+            initial_seq: self.random.next_u32(),
+        };
+        let socket = if self.is_client { Socket::client(config) } else { Socket::server(config) }.subflow(data, ack);
+        self.subflows.push(Subflow {
+            socket,
+            path,
+            local,
+            remote,
+            joining,
+            authenticated: i == 0,
+            confirmed: false,
+            backup: false,
+            local_nonce: self.random.next_u32(),
+            remote_nonce: 0,
+            option: MpOption::None,
+            heard_at: Instant::ZERO,
+            stale_rounds: 0,
+            stale_since: Instant::ZERO,
+            stale: false,
+            potentially_failed: false,
+            timeouts: 0,
+            closed: false,
+            rcv_threshold: 0,
+            sndbuf: 0,
+        });
+        self.paths.register(path, i);
+        self.siblings.push(cc::Sibling::default());
+        i
+    }
+
+    /// Brings the siblings' view of a subflow up to date.
+    #[inline]
+    fn refresh_sibling(&mut self, i: usize) {
+        if self.coupled {
+            let usable = self.is_usable(i);
+            self.siblings.as_mut_slice()[i] = self.subflows[i].socket.sibling(usable);
+        }
+    }
+
+    /// Joined, open, and not given up.
+    #[inline]
+    fn is_usable(&self, i: usize) -> bool {
+        let s = &self.subflows[i];
+        s.confirmed && !s.closed && s.socket.state().can_send() && !s.potentially_failed && !s.stale
+    }
+
+    // Sending.
+
+    /// Adds what belongs to the connection to a segment of a subflow.
+    #[inline]
+    fn complete(&mut self, i: usize, segment: &mut Segment) {
+        if segment.flags.has(Flags::SYN) {
+            self.complete_syn(i, segment);
+            return;
+        }
+        let subflow = &mut self.subflows[i];
+        if segment.flags.has(Flags::RST) {
+            return;
+        }
+        // The window is the connection's, relative to the data acknowledgement (RFC 8684 section 3.3.1).
+        let threshold = if subflow.rcv_threshold == 0 { u32::MAX } else { subflow.rcv_threshold };
+        let scale = subflow.socket.window_scale();
+        let window = self.rx.announce(threshold, subflow.socket.received_segment_size(), scale).min(65_535 << scale);
+        subflow.socket.set_announced_window(window);
+        segment.window = (window >> scale) as u16;
+        if self.phase == Phase::Fallback {
+            segment.has_dss = false;
+            return;
+        }
+        if !subflow.confirmed && self.is_client {
+            self.complete_third_ack(i, segment);
+            if segment.len == 0 {
+                return;
+            }
+        }
+        if self.phase == Phase::Negotiating {
+            return;
+        }
+        let wide = self.version == Version::V1;
+        segment.has_dss = true;
+        segment.dss.has_ack = true;
+        segment.dss.data_ack = self.rx.next();
+        segment.dss.ack64 = wide && self.got_data;
+        segment.dss.dsn64 = wide;
+        segment.dss.checksum = self.settings.checksum && segment.dss.map_len > 0;
+        if segment.len == 0 {
+            let subflow = &mut self.subflows[i];
+            if subflow.option != MpOption::None {
+                segment.mp = std::mem::take(&mut subflow.option);
+            }
+            if self.tx.fin == Fin::Sent {
+                // RFC 8684 section 3.3.3: a DATA_FIN without data is a mapping of length 1 for subflow sequence 0.
+                segment.dss.data_fin = true;
+                segment.dss.dsn = self.tx.end;
+                segment.dss.map_len = 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Path managers: which subflows there are besides the first, and when they come and go.
+
+use super::{Connection, Phase};
+use crate::PathId;
+use polypath_base::{Duration, Instant};
+use polypath_sched::MAX_SUBFLOWS;
+use polypath_wire::MpOption;
+
+/// How a client creates subflows. A server only answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum PathManager {
+    /// From every address of the client to every address of the server that it knows.
+    #[default]
+    Fullmesh,
+    /// This many subflows over the first path, from different ports.
+    Ndiffports(u8),
+    /// From each of these addresses to the server's first.
+    Endpoints(Vec<Endpoint>),
+}
+
+/// An address of the client that the path manager uses.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Index into the client's addresses. The address of the first path may be named too, to make it go away.
+    pub address: u8,
+    /// Its subflow is used only when no other can be.
+    pub backup: bool,
+    /// The address goes away this long after the connection was established.
+    pub remove_after: Option<Duration>,
+}
+
+/// Which path leads to which subflow, and what the path manager has yet to do.
+#[derive(Debug)]
+pub(super) struct Paths {
+    manager: PathManager,
+    mtus: Vec<u32>,
+    path_mtus: Vec<(PathId, u32)>,
+    is_client: bool,
+    /// Subflow by path; `NONE` if there is none.
+    by_path: Vec<u8>,
+    next_path: u8,
+    /// Server addresses that were announced, as bits.
+    announced: u32,
+    /// The path manager has begun.
+    started: bool,
+    timer: Instant,
+    removed: u32,
+}
+
+const NONE: u8 = u8::MAX;
+
+impl Paths {
+    pub(super) fn new(manager: PathManager, mtus: Vec<u32>, is_client: bool) -> Self {
+        Self {
+            manager,
+            mtus,
+            path_mtus: Vec::new(),
+            is_client,
+            by_path: Vec::with_capacity(MAX_SUBFLOWS),
+            next_path: 1,
+            announced: 1,
+            started: false,
+            timer: Instant::NEVER,
+            removed: 0,
+        }
+    }
+
+    #[inline]
+    pub(super) fn subflow(&self, path: PathId) -> Option<usize> {
+        self.by_path.get(usize::from(path.0)).filter(|&&i| i != NONE).map(|&i| usize::from(i))
+    }
+
+    pub(super) fn register(&mut self, path: PathId, subflow: usize) {
+        let at = usize::from(path.0);
+        if self.by_path.len() <= at {
+            self.by_path.resize(at + 1, NONE);
+        }
+        self.by_path[at] = subflow as u8;
+    }
+
+    pub(super) fn set_mtu(&mut self, path: PathId, mtu: u32) {
+        self.path_mtus.push((path, mtu));
+    }
+
+    pub(super) fn mtu(&self, path: PathId, local: u8) -> u32 {
+        let told = self.path_mtus.iter().rev().find(|(p, _)| *p == path).map(|(_, mtu)| *mtu);
+        told.or_else(|| self.mtus.get(usize::from(local)).or(self.mtus.first()).copied()).unwrap_or(1500)
+    }
+
+    #[inline]
+    pub(super) fn timer_due(&self) -> Instant {
+        self.timer
+    }
+}
+
+impl Connection {
+    /// A subflow's handshake is complete.
+    pub(super) fn on_confirmed(&mut self, now: Instant, i: usize) {
+        self.sync_sndbuf();
+        if i > 0 || self.paths.started || self.phase != Phase::Established {
+            return;
+        }
+        self.paths.started = true;
+        if self.paths.is_client {
+            self.create_subflows(now);
+            self.arm_path_timer();
+        } else if let Some(address_id) = self.next_announcement() {
+            self.subflows[0].option = announcement(address_id);
+            self.subflows[0].socket.request_ack();
+        }
+    }
+
+    /// The server's next address that the client does not know.
+    fn next_announcement(&self) -> Option<u8> {
+        (1..self.paths.mtus.len()).find(|id| self.paths.announced >> id & 1 == 0).map(|id| id as u8)
+    }
+
+    /// Opens what the path manager wants and is not there yet.
+    fn create_subflows(&mut self, now: Instant) {
+        match self.paths.manager.clone() {
+            PathManager::Fullmesh => {
+                for local in 0..self.paths.mtus.len() as u8 {
+                    let announced = self.paths.announced;
+                    for remote in (0..32).filter(|id| announced >> id & 1 == 1) {
+                        if !self.subflows.iter().any(|s| (s.local, s.remote) == (local, remote)) {
+                            self.join(now, local, remote, false);
+                        }
+                    }
+                }
+            }
+            PathManager::Ndiffports(count) => {
+                for _ in self.subflows.len()..usize::from(count) {
+                    self.join(now, 0, 0, false);
+                }
+            }
+            PathManager::Endpoints(endpoints) => {
+                for endpoint in endpoints {
+                    if !self.subflows.iter().any(|s| s.local == endpoint.address) {
+                        self.join(now, endpoint.address, 0, endpoint.backup);
+                    }
+                }
+            }
+        }
+    }
+
+    fn join(&mut self, now: Instant, local: u8, remote: u8, backup: bool) {
+        if self.subflows.len() == MAX_SUBFLOWS || self.paths.removed >> local & 1 == 1 {
+            return;
+        }
+        let path = PathId(self.paths.next_path);
+        self.paths.next_path += 1;
+        let i = self.add_socket(path, local, remote, true);
+        self.subflows[i].backup = backup;
+        self.subflows[i].socket.open(now);
+        self.ready |= 1 << i;
+    }
+
+    /// RFC 8684 section 3.4.1: the peer has another address, or has heard of ours.
+    pub(super) fn on_add_addr(&mut self, now: Instant, i: usize, address_id: u8, echo: bool) {
+        if echo {
+            self.paths.announced |= 1 << address_id;
+            if let Some(next) = self.next_announcement() {
+                self.subflows[i].option = announcement(next);
+                self.subflows[i].socket.request_ack();
+                self.ready |= 1 << i;
+            }
+            return;
+        }
+        self.subflows[i].option = MpOption::AddAddr { address_id, address: u32::from(address_id), port: 0, echo: true };
+        self.subflows[i].socket.request_ack();
+        self.ready |= 1 << i;
+        if self.paths.is_client && self.paths.announced >> address_id & 1 == 0 {
+            self.paths.announced |= 1 << address_id;
+            self.create_subflows(now);
+        }
+    }
+
+    /// RFC 8684 section 3.4.2: an address of the peer is gone, and every subflow from it.
+    pub(super) fn on_remove_addr(&mut self, now: Instant, address_id: u8) {
+        for i in 0..self.subflows.len() {
+            if self.subflows[i].remote == address_id && !self.subflows[i].closed {
+                self.close_subflow(now, i);
+            }
+        }
+    }
+
+    fn arm_path_timer(&mut self) {
+        let start = self.established_at.unwrap_or(Instant::ZERO);
+        let PathManager::Endpoints(endpoints) = &self.paths.manager else { return };
+        let removals = endpoints.iter().filter(|e| self.paths.removed >> e.address & 1 == 0).filter_map(|e| e.remove_after);
+        self.paths.timer = removals.min().map_or(Instant::NEVER, |after| start + after);
+    }
+
+    /// Addresses whose time has come go away: their subflows end, and the peer is told on one that is left.
+    pub(super) fn manage_paths(&mut self, now: Instant) {
+        let start = self.established_at.unwrap_or(Instant::ZERO);
+        let PathManager::Endpoints(endpoints) = self.paths.manager.clone() else { return };
+        for endpoint in endpoints {
+            let due = endpoint.remove_after.is_some_and(|after| start + after <= now);
+            if !due || self.paths.removed >> endpoint.address & 1 == 1 {
+                continue;
+            }
+            self.paths.removed |= 1 << endpoint.address;
+            for i in 0..self.subflows.len() {
+                if self.subflows[i].local == endpoint.address && !self.subflows[i].closed {
+                    self.close_subflow(now, i);
+                }
+            }
+            if let Some(i) = (0..self.subflows.len()).find(|&i| self.is_usable(i)) {
+                self.subflows[i].option = MpOption::RemoveAddr { address_id: endpoint.address };
+                self.subflows[i].socket.request_ack();
+                self.ready |= 1 << i;
+            }
+        }
+        self.arm_path_timer();
+    }
+
+    /// A subflow is gone for good; what it had not delivered goes to the others.
+    pub(super) fn close_subflow(&mut self, now: Instant, i: usize) {
+        self.reinject_all_of(i);
+        self.drop_subflow(i);
+        self.sync_sndbuf();
+        self.refresh_sibling(i);
+        self.push(now);
+    }
+
+    pub(super) fn drop_subflow(&mut self, i: usize) {
+        self.subflows[i].closed = true;
+        self.subflows[i].socket.abort();
+    }
+}
+
+fn announcement(address_id: u8) -> MpOption {
+    MpOption::AddAddr { address_id, address: u32::from(address_id), port: 0, echo: false }
+}

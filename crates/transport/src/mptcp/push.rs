@@ -1,0 +1,454 @@
+//! Giving data to subflows: new data by the scheduler, and what must go out again.
+//!
+//! Upstream (v1) queues on a subflow as much as its send buffer takes, sends everything unacknowledged again when a subflow
+//! closes or goes stale, and retransmits one fragment when its timer expires while a subflow has nothing left to do. The
+//! out-of-tree stack (v0) gives a subflow what its congestion window lets out, reinjects what a subflow had when it times
+//! out, and, when the peer's window or the send buffer holds it up, sends the oldest segment again on a fast subflow and
+//! halves the window of the slow one.
+
+use super::sender::{Cause, Fin, Piece};
+use super::{Connection, Phase};
+use crate::tcp::{CaState, State};
+use polypath_base::{Duration, Instant};
+use polypath_sched::{Choice, MAX_SUBFLOWS, Queue, Scheduler, Subflow};
+
+/// v1: rounds of the retransmission timer without a sign of life after which a subflow is stale (`mptcp.stale_loss_cnt`).
+const STALE_ROUNDS: u8 = 4;
+
+impl Connection {
+    /// The application may hand over more: fills the send buffer, then the subflows.
+    pub(super) fn write(&mut self, now: Instant) {
+        self.last_event = now;
+        if self.phase != Phase::Negotiating {
+            self.refill();
+        }
+        self.push(now);
+    }
+
+    fn refill(&mut self) {
+        let was = self.tx.blocked;
+        self.tx.fill();
+        if self.tx.blocked != was {
+            self.set_blocked(self.tx.blocked);
+        }
+    }
+
+    pub(super) fn set_blocked(&mut self, blocked: bool) {
+        self.tx.blocked = blocked;
+        for subflow in &mut self.subflows {
+            subflow.socket.set_writer_blocked(blocked);
+        }
+    }
+
+    /// The connection's send buffer follows those of its subflows.
+    pub(super) fn sync_sndbuf(&mut self) {
+        let sum: u64 = self.subflows.iter().filter(|s| !s.closed).map(|s| u64::from(s.socket.sndbuf())).sum();
+        for subflow in &mut self.subflows {
+            subflow.sndbuf = subflow.socket.sndbuf();
+            subflow.socket.set_writer_blocked(self.tx.blocked);
+        }
+        self.tx.sndbuf = if self.is_v0() {
+            self.tx.sndbuf.max(sum.min(u64::from(self.settings.wmem[2])))
+        } else {
+            sum + u64::from(self.settings.wmem[0])
+        };
+    }
+
+    /// The peer acknowledged data.
+    #[inline]
+    pub(super) fn on_data_acked(&mut self, now: Instant) {
+        self.tx.rtx_backoff = 0;
+        if self.tx.una >= self.tx.sent_end() && self.tx.next == self.tx.end {
+            self.tx.rtx_due = Instant::NEVER;
+        } else {
+            self.arm_retransmission(now);
+        }
+        if self.tx.fin == Fin::Acked {
+            self.finish_if_done();
+        }
+    }
+
+    /// Gives subflows whatever they may have now. Called after every event.
+    #[inline]
+    pub(super) fn push(&mut self, now: Instant) {
+        if self.phase == Phase::Negotiating {
+            return;
+        }
+        if self.subflows.iter().any(|s| s.sndbuf != s.socket.sndbuf() && !s.closed) {
+            self.sync_sndbuf();
+        }
+        if self.tx.blocked {
+            self.refill();
+        }
+        if self.tx.pending < self.tx.end || !self.tx.reinject.is_empty() {
+            loop {
+                let given = self.give(now);
+                // A writer that waits may go on as soon as something was given and acknowledged.
+                if !given {
+                    break;
+                }
+            }
+        } else if self.is_v0() && self.tx.blocked {
+            self.relieve(now);
+        }
+        self.note_limit(now);
+        if self.tx.fin == Fin::Queued && self.tx.all_given() && self.tx.offered == 0 {
+            self.send_fin(now);
+        }
+    }
+
+    /// All schedulers look at the subflows alike.
+    fn view(&self) -> [Subflow; MAX_SUBFLOWS] {
+        let mut view = [Subflow::default(); MAX_SUBFLOWS];
+        for (i, slot) in view.iter_mut().enumerate().take(self.subflows.len()) {
+            let s = &self.subflows[i];
+            let socket = &s.socket;
+            let queued = socket.wmem_queued();
+            *slot = Subflow {
+                srtt_us8: socket.srtt_us8(),
+                cwnd: socket.cwnd(),
+                in_flight: socket.in_flight(),
+                mss: socket.mss(),
+                unsent: socket.unsent_bytes(),
+                queued,
+                pacing_rate: socket.pacing_rate(),
+                usable: self.is_usable(i) || (self.phase == Phase::Fallback && socket.state().can_send()) || self.may_send_early(i),
+                backup: s.backup,
+                in_loss: socket.ca_state() == CaState::Loss,
+                room: queued < socket.sndbuf(),
+            };
+        }
+        view
+    }
+
+    /// The first subflow sends before the peer has confirmed the handshake (RFC 8684 section 3.1).
+    #[inline]
+    fn may_send_early(&self, i: usize) -> bool {
+        i == 0 && self.is_client && !self.subflows[0].confirmed && self.subflows[0].socket.state() == State::Established
+    }
+
+    /// One choice of the scheduler and what follows from it; false when nothing more can be given.
+    fn give(&mut self, now: Instant) -> bool {
+        let view = self.view();
+        let view = &view[..self.subflows.len()];
+        if self.is_v0()
+            && let Some(&piece) = self.tx.reinject.front()
+        {
+            return self.give_reinjection(now, view, piece);
+        }
+        let queue = Queue { una: self.tx.una, next: self.tx.pending, end: self.tx.end, window_end: self.tx.window_end };
+        let Some(choice) = self.scheduler.pick(view, &queue) else { return false };
+        if self.is_v0() || !matches!(self.scheduler, Scheduler::Upstream(_)) {
+            self.give_windowful(now, view, choice, &queue)
+        } else {
+            self.give_burst(now, choice)
+        }
+    }
+
+    /// v1: a burst, fragment by fragment, until the burst or the subflow's buffer is used up.
+    fn give_burst(&mut self, now: Instant, choice: Choice) -> bool {
+        let i = choice.subflow;
+        let mut burst = i64::from(choice.limit);
+        let start = self.tx.pending;
+        while self.tx.pending < self.tx.end {
+            let stop = self.tx.fragment_end(self.tx.pending).min(self.tx.window_end);
+            if stop <= self.tx.pending {
+                break;
+            }
+            let len = (stop - self.tx.pending) as u32;
+            self.hand_over(now, i, self.tx.pending, len);
+            self.tx.pending += u64::from(len);
+            self.tx.next = self.tx.next.max(self.tx.pending);
+            burst -= i64::from(len);
+            let socket = &self.subflows[i].socket;
+            if burst <= 0 || socket.wmem_queued() >= socket.sndbuf() {
+                break;
+            }
+        }
+        let given = self.tx.pending > start;
+        if given && self.tx.rtx_due == Instant::NEVER {
+            self.arm_retransmission(now);
+        }
+        given
+    }
+
+    /// v0: what the scheduler allows, in whole segments as far as the peer's window goes.
+    fn give_windowful(&mut self, now: Instant, view: &[Subflow], choice: Choice, queue: &Queue) -> bool {
+        let mss = u64::from(view[choice.subflow].mss);
+        if choice.from < queue.next {
+            // A copy of data that went elsewhere before.
+            let len = u64::from(choice.limit).min(queue.next - choice.from) as u32;
+            self.tx.reinjected_bytes += u64::from(len);
+            self.mark_tried(choice.from, len, choice.subflow);
+            self.hand_over(now, choice.subflow, choice.from, len);
+            return true;
+        }
+        let waiting = queue.end - queue.next;
+        let window = queue.window_end.saturating_sub(queue.next);
+        if window < waiting.min(mss) {
+            // Not even a segment fits: the peer's window holds us up.
+            return self.retransmit_head(now, view, choice.subflow, true);
+        }
+        let mut len = waiting.min(window).min(u64::from(choice.limit).max(mss));
+        if len < waiting && len > mss {
+            len -= len % mss;
+        }
+        let len = len as u32;
+        self.tx.pieces.push_back(Piece { dsn: queue.next, len, tried: 1 << choice.subflow });
+        self.hand_over(now, choice.subflow, queue.next, len);
+        self.tx.pending += u64::from(len);
+        self.tx.next = self.tx.next.max(self.tx.pending);
+        if self.tx.rtx_due == Instant::NEVER {
+            self.arm_retransmission(now);
+        }
+        true
+    }
+
+    #[inline]
+    fn hand_over(&mut self, now: Instant, i: usize, dsn: u64, len: u32) {
+        let subflow = &mut self.subflows[i];
+        if self.phase != Phase::Fallback {
+            // Linux: data that the connection's window allows passes the subflow's test of the window too.
+            let window = self.tx.window_end.saturating_sub(dsn).min(u64::from(u32::MAX)) as u32;
+            subflow.socket.raise_peer_window(window);
+        }
+        subflow.socket.push_mapping(now, dsn, len);
+        self.ready |= 1 << i;
+    }
+
+    // The out-of-tree stack's second chances.
+
+    fn mark_tried(&mut self, dsn: u64, len: u32, i: usize) {
+        let end = dsn + u64::from(len);
+        let first = self.tx.pieces.partition_point(|p| p.dsn + u64::from(p.len) <= dsn);
+        for piece in self.tx.pieces.iter_mut().skip(first).take_while(|p| p.dsn < end) {
+            piece.tried |= 1 << i;
+        }
+    }
+
+    fn give_reinjection(&mut self, now: Instant, view: &[Subflow], piece: Piece) -> bool {
+        let Some(i) = Scheduler::pick_reinjection(view, piece.tried) else { return false };
+        self.tx.reinject.pop_front();
+        let dsn = piece.dsn.max(self.tx.una);
+        let len = (piece.dsn + u64::from(piece.len) - dsn) as u32;
+        self.tx.reinjected_bytes += u64::from(len);
+        self.mark_tried(dsn, len, i);
+        self.hand_over(now, i, dsn, len);
+        true
+    }
+
+    /// Nothing waits but the writer does: the oldest data goes again on a fast subflow (opportunistic retransmission).
+    fn relieve(&mut self, now: Instant) {
+        if self.tx.sndbuf.saturating_sub(self.tx.queued()) >= self.tx.queued() >> 1 {
+            return;
+        }
+        let view = self.view();
+        let view = &view[..self.subflows.len()];
+        if let Some(i) = Scheduler::pick_reinjection(view, 0) {
+            self.retransmit_head(now, view, i, false);
+        }
+    }
+
+    /// Raiciu et al. 2012 ("How hard can it be?", section 4.2): the segment that holds up the window goes again on subflow
+    /// `fast`, and the slow subflow that has it is penalised. `by_window`: the peer's window is the reason, not our buffer.
+    fn retransmit_head(&mut self, now: Instant, view: &[Subflow], fast: usize, by_window: bool) -> bool {
+        let Some(&head) = self.tx.pieces.front() else { return false };
+        let carriers = |i: &usize| *i != fast && head.tried >> *i & 1 == 1;
+        let srtt = |i: usize| view[i].srtt_us8;
+        let room = self.tx.queued() < self.tx.sndbuf;
+        let since = self.tx.penalised_at[fast].map(|at| now.since(at).as_nanos() / 125);
+        if (by_window || !room) && since.is_none_or(|eighths| eighths >= u64::from(srtt(fast))) {
+            for i in (0..view.len()).filter(carriers) {
+                if srtt(fast) < srtt(i) && self.subflows[i].socket.ca_state() == CaState::Open {
+                    self.subflows[i].socket.penalise();
+                    self.tx.penalised_at[fast] = Some(now);
+                }
+            }
+        }
+        if head.tried >> fast & 1 == 1 {
+            return false;
+        }
+        // Worth it only if the carrier is stuck with a tiny window or more than four times as slow.
+        let mut worth = false;
+        for i in (0..view.len()).filter(carriers) {
+            if view[i].cwnd <= 4 {
+                worth = true;
+                break;
+            }
+            worth = 4 * u64::from(srtt(fast)) < u64::from(srtt(i));
+            if !worth {
+                break;
+            }
+        }
+        if !worth || !view[fast].takes_data() {
+            return false;
+        }
+        self.tx.pieces[0].tried |= 1 << fast;
+        let dsn = head.dsn.max(self.tx.una);
+        let len = ((head.dsn + u64::from(head.len) - dsn) as u32).min(view[fast].window_space().max(view[fast].mss));
+        self.tx.reinjected_bytes += u64::from(len);
+        self.hand_over(now, fast, dsn, len);
+        true
+    }
+
+    /// A subflow had a retransmission timeout.
+    pub(super) fn on_subflow_timeout(&mut self, i: usize) {
+        if self.is_v0() && self.subflows[i].confirmed {
+            self.reinject_all_of(i);
+            self.subflows[i].potentially_failed = true;
+        }
+    }
+
+    /// All that a subflow has and the peer has not acknowledged goes to the others.
+    pub(super) fn reinject_all_of(&mut self, i: usize) {
+        if self.phase != Phase::Established {
+            return;
+        }
+        if !self.is_v0() {
+            self.tx.send_all_again();
+            return;
+        }
+        for (dsn, len) in self.subflows[i].socket.unacked_mappings() {
+            // Once is enough: what another subflow has already is not reinjected again.
+            if self.tx.tried(dsn) & !(1 << i) == 0 {
+                self.tx.queue_reinjection(dsn, len, 1 << i);
+            }
+        }
+    }
+
+    // The connection's own retransmission timer.
+
+    /// Upstream: as far away as the latest timer of a subflow that is not suspected. Out-of-tree: twice the longest timeout.
+    pub(super) fn arm_retransmission(&mut self, now: Instant) {
+        let mut wait = Duration::ZERO;
+        for subflow in self.subflows.iter().filter(|s| s.confirmed && !s.closed && s.socket.state().can_send()) {
+            if self.settings.profile == crate::Profile::V0 {
+                if !subflow.potentially_failed {
+                    wait = wait.max(subflow.socket.retransmission_timeout() * 2);
+                }
+            } else if !subflow.stale && subflow.stale_rounds == 0 {
+                wait = wait.max(subflow.socket.rtx_due().map_or(Duration::ZERO, |due| due.since(now)));
+            }
+        }
+        if wait == Duration::ZERO {
+            wait = self.settings.rto_min;
+        }
+        self.tx.rtx_due = self.on_tick(now + wait * (1 << self.tx.rtx_backoff.min(8)));
+    }
+
+    /// Timers of the kernel's wheel fire at its ticks, never early.
+    fn on_tick(&self, due: Instant) -> Instant {
+        match self.settings.tick.as_nanos() {
+            0 => due,
+            tick => Instant::from_nanos((due.as_nanos() / tick + 1) * tick),
+        }
+    }
+
+    pub(super) fn on_retransmission_timer(&mut self, now: Instant) {
+        self.tx.rtx_due = Instant::NEVER;
+        if matches!(self.tx.fin, Fin::Sent) && self.tx.una >= self.tx.end {
+            // Only the DATA_FIN is missing: every ACK carries it.
+            self.tx.rtx_backoff += 1;
+            self.request_acks();
+        } else if self.tx.una < self.tx.next && self.phase == Phase::Established {
+            if self.is_v0() {
+                self.tx.rtx_backoff += 1;
+                if let Some(head) = self.tx.pieces.front().copied() {
+                    self.tx.queue_reinjection(head.dsn, head.len, 0);
+                }
+            } else {
+                self.retransmit_fragment(now);
+            }
+        } else if self.tx.una >= self.tx.sent_end() {
+            return;
+        }
+        self.arm_retransmission(now);
+    }
+
+    /// v1: the oldest fragment goes again on a subflow that has nothing else to do; subflows without a sign of life for too
+    /// long become stale, and then everything goes again on the others.
+    fn retransmit_fragment(&mut self, now: Instant) {
+        let (mut pick, mut backup, mut least_rounds) = (None, None, u8::MAX);
+        for i in 0..self.subflows.len() {
+            let s = &self.subflows[i];
+            if !s.confirmed || s.closed || !s.socket.state().can_send() {
+                continue;
+            }
+            if s.socket.packets_out() > 0 || s.socket.unsent_bytes() > 0 {
+                self.check_stale(i);
+                least_rounds = least_rounds.min(self.subflows[i].stale_rounds);
+            } else if s.backup {
+                backup = backup.or(Some(i));
+            } else {
+                pick = pick.or(Some(i));
+            }
+        }
+        let chosen = pick.or(if least_rounds > 1 { backup } else { None });
+        if let Some(i) = chosen {
+            let dsn = self.tx.una;
+            let len = (self.tx.fragment_end(dsn).min(self.tx.next) - dsn) as u32;
+            self.tx.reinjected_bytes += u64::from(len);
+            self.hand_over(now, i, dsn, len);
+        }
+    }
+
+    fn check_stale(&mut self, i: usize) {
+        let subflow = &mut self.subflows[i];
+        if subflow.stale_rounds == 0 {
+            subflow.stale_since = subflow.heard_at;
+            subflow.stale_rounds = 1;
+            return;
+        }
+        if subflow.stale_since != subflow.heard_at {
+            subflow.stale_rounds = 0;
+            subflow.stale = false;
+            return;
+        }
+        subflow.stale_rounds = subflow.stale_rounds.saturating_add(1);
+        if subflow.stale || subflow.stale_rounds <= STALE_ROUNDS {
+            return;
+        }
+        let alternative =
+            (0..self.subflows.len()).any(|j| j != i && self.is_usable(j) && self.subflows[j].stale_rounds < (STALE_ROUNDS - 1).max(1));
+        if alternative {
+            self.subflows[i].stale = true;
+            self.tx.send_all_again();
+        }
+    }
+
+    fn send_fin(&mut self, now: Instant) {
+        if self.phase == Phase::Fallback {
+            self.tx.fin = Fin::Sent;
+            self.subflows[0].socket.close();
+            self.ready |= 1;
+            return;
+        }
+        self.tx.fin = Fin::Sent;
+        self.request_acks();
+        self.arm_retransmission(now);
+    }
+
+    fn request_acks(&mut self) {
+        for (i, subflow) in self.subflows.iter_mut().enumerate() {
+            if !subflow.closed && subflow.socket.state().is_synchronized() {
+                subflow.socket.request_ack();
+                self.ready |= 1 << i;
+            }
+        }
+    }
+
+    /// What holds up the connection as a whole now.
+    #[inline]
+    fn note_limit(&mut self, now: Instant) {
+        let waiting = self.tx.end - self.tx.pending;
+        let cause = if waiting > 0 {
+            let segment = waiting.min(u64::from(self.subflows[0].socket.mss()));
+            if self.tx.pending + segment > self.tx.window_end { Cause::Window } else { Cause::Nothing }
+        } else if self.tx.blocked || self.tx.offered > 0 {
+            Cause::Nothing
+        } else {
+            Cause::Application
+        };
+        self.tx.limited.set(now, cause);
+    }
+}

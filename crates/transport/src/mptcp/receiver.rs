@@ -1,0 +1,391 @@
+//! The connection's receive side: reordering by data sequence number, the shared window and its autotuning.
+//!
+//! All subflows share one window, which is relative to the data acknowledgement (RFC 8684 section 3.3.1), one buffer and one
+//! reader. Data that a subflow delivers in its own order may still be ahead of the connection's.
+
+use polypath_base::Instant;
+use std::collections::VecDeque;
+
+/// Data that waits for what comes before it: `start..end`, in data sequence numbers.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+struct Range {
+    start: u64,
+    end: u64,
+}
+
+/// Counters of the reordering.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reordering {
+    /// Pieces that came ahead of their turn.
+    pub out_of_order: u64,
+    /// Bytes that had been received before.
+    pub duplicate_bytes: u64,
+    /// Bytes beyond the window that was announced.
+    pub beyond_window: u64,
+    /// Most memory the waiting data ever took, bytes.
+    pub max_memory: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Rx {
+    /// Next data sequence number expected: the data acknowledgement.
+    next: u64,
+    waiting: VecDeque<Range>,
+    waiting_bytes: u64,
+    unread: u64,
+    read: u64,
+    /// Right edge of the window ever announced; it never moves back (RFC 8684 section 3.3.4).
+    edge: u64,
+    /// Window last announced, bytes.
+    window: u32,
+    rcvbuf: u32,
+    max_rcvbuf: u32,
+    /// Share of the buffer's memory that is payload, in 1/256.
+    ratio: u32,
+    /// Autotuning (dynamic right-sizing): bytes read since `measured_at`, and most read in a round before.
+    copied: u64,
+    space: u64,
+    measured_at: Instant,
+    rtt_us: u32,
+    /// Data sequence number of the peer's DATA_FIN.
+    fin: Option<u64>,
+    finished: bool,
+    counters: Reordering,
+}
+
+impl Rx {
+    /// `ratio`: see [`Rx::set_ratio`]; `rcvbuf`: initial and largest buffer.
+    pub(super) fn new(rcvbuf: u32, max_rcvbuf: u32, ratio: u32) -> Self {
+        Self {
+            next: 0,
+            waiting: VecDeque::with_capacity(64),
+            waiting_bytes: 0,
+            unread: 0,
+            read: 0,
+            edge: 0,
+            window: 0,
+            rcvbuf,
+            max_rcvbuf,
+            ratio,
+            copied: 0,
+            space: 0,
+            measured_at: Instant::ZERO,
+            rtt_us: 0,
+            fin: None,
+            finished: false,
+            counters: Reordering::default(),
+        }
+    }
+
+    /// The peer's key is known: data begins at `dsn`. `space` is the first estimate of what is read in a round trip.
+    pub(super) fn start(&mut self, now: Instant, dsn: u64, space: u64) {
+        self.next = dsn;
+        self.edge = dsn;
+        self.space = space;
+        self.measured_at = now;
+    }
+
+    /// Changes the share of payload in memory once it has been measured.
+    pub(super) fn set_ratio(&mut self, ratio: u32) {
+        self.ratio = ratio;
+    }
+
+    #[inline]
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
+
+    pub(super) fn read_bytes(&self) -> u64 {
+        self.read
+    }
+
+    #[inline]
+    pub(super) fn unread(&self) -> u64 {
+        self.unread
+    }
+
+    pub(super) fn finished(&self) -> bool {
+        self.finished
+    }
+
+    pub(super) fn counters(&self) -> Reordering {
+        self.counters
+    }
+
+    /// Largest window that the buffer stands for, bytes.
+    #[inline]
+    pub(super) fn full_window(&self) -> u32 {
+        self.win_from_space(u64::from(self.rcvbuf))
+    }
+
+    #[inline]
+    fn win_from_space(&self, space: u64) -> u32 {
+        ((space * u64::from(self.ratio)) >> 8) as u32
+    }
+
+    /// Memory that `bytes` of payload take.
+    #[inline]
+    fn memory(&self, bytes: u64) -> u64 {
+        (bytes << 8) / u64::from(self.ratio)
+    }
+
+    /// Takes `len` bytes at `dsn` from a subflow; true if the data acknowledgement advanced.
+    #[inline]
+    pub(super) fn insert(&mut self, dsn: u64, len: u32) -> bool {
+        let end = dsn + u64::from(len);
+        if dsn > self.next {
+            self.wait(dsn, end);
+            return false;
+        }
+        if end <= self.next {
+            self.counters.duplicate_bytes += u64::from(len);
+            return false;
+        }
+        self.counters.duplicate_bytes += self.next - dsn;
+        let before = self.next;
+        self.next = end;
+        while let Some(first) = self.waiting.front()
+            && first.start <= self.next
+        {
+            self.waiting_bytes -= first.end - first.start;
+            self.next = self.next.max(first.end);
+            self.waiting.pop_front();
+        }
+        self.unread += self.next - before;
+        true
+    }
+
+    /// Keeps `start..end` until what is missing before it has come.
+    fn wait(&mut self, start: u64, end: u64) {
+        if end > self.edge {
+            self.counters.beyond_window += end - start;
+            return;
+        }
+        self.counters.out_of_order += 1;
+        // Most pieces extend the last range or one near the end.
+        let mut at = self.waiting.len();
+        if at > 16 && self.waiting[at - 16].start > start {
+            at = self.waiting.partition_point(|r| r.start <= start);
+        } else {
+            while at > 0 && self.waiting[at - 1].start > start {
+                at -= 1;
+            }
+        }
+        // `at` is the first range that begins after `start`; the one before it may reach into the new piece.
+        let mut new = Range { start, end };
+        let mut first = at;
+        if at > 0 && self.waiting[at - 1].end >= start {
+            first = at - 1;
+            new.start = self.waiting[first].start;
+            new.end = new.end.max(self.waiting[first].end);
+        }
+        let mut last = first;
+        let mut covered = 0;
+        while last < self.waiting.len() && self.waiting[last].start <= new.end {
+            covered += self.waiting[last].end - self.waiting[last].start;
+            new.end = new.end.max(self.waiting[last].end);
+            last += 1;
+        }
+        let added = (new.end - new.start) - covered;
+        self.counters.duplicate_bytes += (end - start) - added;
+        self.waiting_bytes += added;
+        self.counters.max_memory = self.counters.max_memory.max(self.memory(self.waiting_bytes));
+        if first == last {
+            self.waiting.insert(first, new);
+        } else {
+            self.waiting[first] = new;
+            self.waiting.drain(first + 1..last);
+        }
+    }
+
+    /// The peer ends its data before `dsn` (RFC 8684 section 3.3.3).
+    pub(super) fn note_fin(&mut self, dsn: u64) {
+        if !self.finished {
+            self.fin = Some(dsn);
+        }
+    }
+
+    /// Consumes the DATA_FIN if everything before it has come; true when it just did.
+    pub(super) fn take_fin(&mut self) -> bool {
+        let due = self.fin == Some(self.next);
+        if due {
+            self.next += 1;
+            self.edge = self.edge.max(self.next);
+            self.fin = None;
+            self.finished = true;
+        }
+        due
+    }
+
+    /// The window to announce now, bytes, at most `limit` (the slow-start threshold of the window) and rounded as the scale
+    /// wants; the right edge never moves back.
+    #[inline]
+    pub(super) fn announce(&mut self, limit: u32, rcv_mss: u32, scale: u8) -> u32 {
+        let used = self.memory(self.waiting_bytes + self.unread);
+        let free = self.win_from_space(u64::from(self.rcvbuf).saturating_sub(used));
+        let full = self.full_window();
+        let mut window = free;
+        if free < full >> 1 {
+            window &= !((1 << scale) - 1);
+            // Less than a sixteenth, or than a segment: close the window rather than announce crumbs (RFC 9293 section 3.8.6.2.2).
+            if window < full >> 4 || window < rcv_mss {
+                window = 0;
+            }
+        }
+        window = window.min(limit);
+        window = (window + (1 << scale) - 1) & !((1 << scale) - 1);
+        let edge = self.next + u64::from(window);
+        if edge > self.edge {
+            self.edge = edge;
+        } else {
+            window = (self.edge - self.next) as u32;
+        }
+        self.window = window;
+        window
+    }
+
+    /// The application reads all that is in order; returns whether the window has grown enough to tell the peer at once.
+    /// `rtt_us` is the largest RTT that any subflow's receiver measured, `advmss` the largest segment announced.
+    pub(super) fn read(&mut self, now: Instant, rtt_us: u32, advmss: u32) -> Read {
+        let bytes = self.unread;
+        if bytes == 0 {
+            return Read::default();
+        }
+        self.unread = 0;
+        self.read += bytes;
+        let grown = self.adjust(now, bytes, rtt_us, advmss);
+        let free = u64::from(self.rcvbuf).saturating_sub(self.memory(self.waiting_bytes));
+        Read { grown, update: self.win_from_space(free) >= self.window.saturating_mul(2) }
+    }
+
+    /// Dynamic right-sizing, once per eighth of a round trip as upstream does for MPTCP: the buffer follows twice what was
+    /// read, more if that grows.
+    fn adjust(&mut self, now: Instant, bytes: u64, rtt_us: u32, advmss: u32) -> bool {
+        self.copied += bytes;
+        let elapsed = now.since(self.measured_at).as_micros();
+        if self.rtt_us > 0 && elapsed < u64::from(self.rtt_us >> 3) {
+            return false;
+        }
+        self.rtt_us = rtt_us;
+        if rtt_us == 0 || elapsed < u64::from(rtt_us >> 3) {
+            return false;
+        }
+        let mut grown = false;
+        if self.copied > self.space && self.space > 0 {
+            let mut window = (self.copied << 1) + 16 * u64::from(advmss);
+            window += (window as u128 * u128::from(self.copied - self.space) / u128::from(self.space)) as u64 * 2;
+            let rcvbuf = self.memory(window).min(u64::from(self.max_rcvbuf)) as u32;
+            if rcvbuf > self.rcvbuf {
+                self.rcvbuf = rcvbuf;
+                grown = true;
+            }
+            self.space = self.copied;
+        }
+        self.copied = 0;
+        self.measured_at = now;
+        grown
+    }
+}
+
+/// What reading changed.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Read {
+    /// The buffer has grown.
+    pub(super) grown: bool,
+    /// The window could be at least twice what was announced.
+    pub(super) update: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rx() -> Rx {
+        let mut rx = Rx::new(131_072, 6_291_456, 128);
+        rx.start(Instant::ZERO, 1000, 14_480);
+        rx.announce(u32::MAX, 1000, 0);
+        rx
+    }
+
+    #[test]
+    fn data_is_put_in_order_whatever_the_order() {
+        // Six pieces in every order give the same end, with nothing left over.
+        fn permute(pieces: &mut Vec<u64>, k: usize, visit: &mut impl FnMut(&[u64])) {
+            if k == pieces.len() {
+                visit(pieces);
+                return;
+            }
+            for i in k..pieces.len() {
+                pieces.swap(k, i);
+                permute(pieces, k + 1, visit);
+                pieces.swap(k, i);
+            }
+        }
+        permute(&mut (0..6).collect(), 0, &mut |order| {
+            let mut rx = rx();
+            for piece in order {
+                rx.insert(1000 + piece * 100, 100);
+            }
+            assert_eq!((rx.next(), rx.unread(), rx.waiting.len(), rx.waiting_bytes), (1600, 600, 0, 0), "{order:?}");
+        });
+    }
+
+    #[test]
+    fn overlaps_are_counted_once() {
+        let mut rx = rx();
+        rx.insert(1200, 100);
+        rx.insert(1250, 100);
+        rx.insert(1220, 10);
+        assert_eq!(rx.waiting_bytes, 150);
+        assert_eq!(rx.counters().duplicate_bytes, 60);
+        rx.insert(1400, 100);
+        assert_eq!(rx.waiting.len(), 2);
+        rx.insert(1340, 60);
+        assert_eq!((rx.waiting.len(), rx.waiting_bytes), (1, 300));
+        assert!(rx.insert(1000, 200));
+        assert_eq!((rx.next(), rx.waiting_bytes), (1500, 0));
+        assert!(!rx.insert(1000, 200));
+    }
+
+    #[test]
+    fn the_right_edge_never_moves_back() {
+        let mut rx = rx();
+        assert_eq!(rx.announce(u32::MAX, 1000, 0), 65_536);
+        rx.insert(1000, 60_000); // unread: takes memory
+        assert_eq!(rx.announce(u32::MAX, 1000, 0), 5_536);
+        rx.read(Instant::from_nanos(1), 0, 1460);
+        assert_eq!(rx.announce(u32::MAX, 1000, 0), 65_536);
+    }
+
+    #[test]
+    fn data_beyond_the_window_is_refused() {
+        let mut rx = rx();
+        rx.insert(1000 + 65_536, 1);
+        assert_eq!((rx.waiting.len(), rx.counters().beyond_window), (0, 1));
+    }
+
+    #[test]
+    fn the_buffer_follows_what_is_read() {
+        let mut rx = rx();
+        let mut now = Instant::ZERO;
+        for _ in 0..20 {
+            now += polypath_base::Duration::from_millis(10);
+            let (next, window) = (rx.next(), rx.announce(u32::MAX, 1000, 0));
+            rx.insert(next, window);
+            rx.read(now, 10_000, 1460);
+        }
+        assert_eq!(rx.rcvbuf, 6_291_456);
+    }
+
+    #[test]
+    fn a_data_fin_waits_for_the_data_before_it() {
+        let mut rx = rx();
+        rx.note_fin(1100);
+        assert!(!rx.take_fin());
+        rx.insert(1000, 100);
+        assert!(rx.take_fin());
+        assert_eq!((rx.next(), rx.finished()), (1101, true));
+        rx.note_fin(1100);
+        assert!(!rx.take_fin());
+    }
+}

@@ -1,0 +1,304 @@
+//! The connection's send side: what the application handed over, what the subflows were given, what the peer has
+//! acknowledged, and what goes out a second time.
+//!
+//! Data is a count of bytes in the 64-bit data sequence space; nothing is stored but its edges, and for the out-of-tree
+//! stack the pieces in which it was handed to subflows.
+
+use polypath_base::Instant;
+use std::collections::VecDeque;
+
+/// Bytes of data in one fragment of the upstream stack's send queue: a 32 KiB page fragment less its header.
+const FRAGMENT: u64 = 32_768 - 40;
+
+/// A piece as it was handed to subflows (out-of-tree stack only).
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Piece {
+    pub(super) dsn: u64,
+    pub(super) len: u32,
+    /// Bit mask of the subflows that carried it.
+    pub(super) tried: u32,
+}
+
+/// Where our DATA_FIN is.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Fin {
+    No,
+    /// After everything accepted; its place is `Tx::end`.
+    Queued,
+    Sent,
+    Acked,
+}
+
+#[derive(Debug)]
+pub(super) struct Tx {
+    /// Where the data began.
+    first: u64,
+    /// First byte that the peer has not acknowledged.
+    pub(super) una: u64,
+    /// First byte never given to a subflow.
+    pub(super) next: u64,
+    /// Next byte to give; less than `next` only while everything unacknowledged is sent again.
+    pub(super) pending: u64,
+    /// End of what the application handed over.
+    pub(super) end: u64,
+    /// Right edge of the peer's window.
+    pub(super) window_end: u64,
+    pub(super) fin: Fin,
+    /// Bytes that the application has yet to hand over; `u64::MAX` is endless.
+    pub(super) offered: u64,
+    pub(super) accepted: u64,
+    /// The application waits for room.
+    pub(super) blocked: bool,
+    /// Memory for unacknowledged data, bytes.
+    pub(super) sndbuf: u64,
+    pub(super) reinject: VecDeque<Piece>,
+    pub(super) pieces: VecDeque<Piece>,
+    pub(super) rtx_due: Instant,
+    pub(super) rtx_backoff: u32,
+    pub(super) reinjected_bytes: u64,
+    /// Last time the window of a slow subflow was halved for filling the buffer, by fast subflow.
+    pub(super) penalised_at: [Option<Instant>; polypath_sched::MAX_SUBFLOWS],
+    /// Since when the peer's window or the lack of data has held up everything, and how long it had before.
+    pub(super) limited: Limited,
+}
+
+/// Time spent waiting for the peer's window and for the application.
+#[derive(Copy, Clone, Debug, Default)]
+pub(super) struct Limited {
+    since: Instant,
+    by: Cause,
+    window_ns: u64,
+    application_ns: u64,
+}
+
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Cause {
+    #[default]
+    Nothing,
+    Window,
+    Application,
+}
+
+impl Limited {
+    #[inline]
+    pub(super) fn set(&mut self, now: Instant, by: Cause) {
+        if by != self.by {
+            (self.window_ns, self.application_ns) = self.totals(now);
+            (self.since, self.by) = (now, by);
+        }
+    }
+
+    /// Nanoseconds limited by the window and by the application, up to `now`.
+    pub(super) fn totals(&self, now: Instant) -> (u64, u64) {
+        let span = now.since(self.since).as_nanos();
+        (
+            self.window_ns + if self.by == Cause::Window { span } else { 0 },
+            self.application_ns + if self.by == Cause::Application { span } else { 0 },
+        )
+    }
+}
+
+impl Tx {
+    pub(super) fn new(sndbuf: u64) -> Self {
+        Self {
+            first: 0,
+            una: 0,
+            next: 0,
+            pending: 0,
+            end: 0,
+            window_end: 0,
+            fin: Fin::No,
+            offered: 0,
+            accepted: 0,
+            blocked: false,
+            sndbuf,
+            reinject: VecDeque::new(),
+            pieces: VecDeque::new(),
+            rtx_due: Instant::NEVER,
+            rtx_backoff: 0,
+            reinjected_bytes: 0,
+            penalised_at: [None; polypath_sched::MAX_SUBFLOWS],
+            limited: Limited::default(),
+        }
+    }
+
+    /// Our key is known: data begins at `dsn`. What was accepted before keeps its length.
+    pub(super) fn start(&mut self, dsn: u64) {
+        let accepted = self.end - self.first;
+        (self.first, self.una, self.next, self.pending, self.window_end) = (dsn, dsn, dsn, dsn, dsn);
+        self.end = dsn + accepted;
+    }
+
+    /// Bytes that take memory: accepted and not yet acknowledged.
+    #[inline]
+    pub(super) fn queued(&self) -> u64 {
+        self.end - self.una.min(self.end)
+    }
+
+    /// Everything was given to subflows at least once.
+    #[inline]
+    pub(super) fn all_given(&self) -> bool {
+        self.pending == self.end && self.reinject.is_empty()
+    }
+
+    /// First data sequence number after the data, the DATA_FIN included once it is sent.
+    #[inline]
+    pub(super) fn sent_end(&self) -> u64 {
+        self.next + u64::from(matches!(self.fin, Fin::Sent | Fin::Acked))
+    }
+
+    /// Takes what the application offers while there is room, page fragment by page fragment as Linux copies it. A writer
+    /// that waits is woken only when a third of the buffer is free.
+    pub(super) fn fill(&mut self) {
+        if self.offered == 0 {
+            self.blocked = false;
+            return;
+        }
+        if self.blocked && self.sndbuf.saturating_sub(self.queued()) < self.queued() >> 1 {
+            return;
+        }
+        while self.offered > 0 && self.queued() < self.sndbuf {
+            let bytes = (FRAGMENT - (self.end - self.first) % FRAGMENT).min(self.offered);
+            self.end += bytes;
+            self.accepted += bytes;
+            if self.offered != u64::MAX {
+                self.offered -= bytes;
+            }
+        }
+        self.blocked = self.offered > 0;
+    }
+
+    /// End of the fragment that holds `dsn`: what one retransmission of the upstream stack covers.
+    pub(super) fn fragment_end(&self, dsn: u64) -> u64 {
+        (self.first + ((dsn - self.first) / FRAGMENT + 1) * FRAGMENT).min(self.end)
+    }
+
+    /// A data acknowledgement with its window; true if it acknowledged something new.
+    #[inline]
+    pub(super) fn acknowledge(&mut self, ack: u64, window: u32) -> bool {
+        if ack > self.sent_end() {
+            return false; // for data not even sent (RFC 9293 section 3.10.7.4)
+        }
+        let ack = ack.max(self.una);
+        self.window_end = self.window_end.max(ack + u64::from(window));
+        if ack == self.una {
+            return false;
+        }
+        if ack > self.end {
+            self.fin = Fin::Acked;
+        }
+        self.una = ack;
+        self.pending = self.pending.max(ack.min(self.end));
+        while let Some(first) = self.pieces.front()
+            && first.dsn + u64::from(first.len) <= ack
+        {
+            self.pieces.pop_front();
+        }
+        while let Some(first) = self.reinject.front()
+            && first.dsn + u64::from(first.len) <= ack
+        {
+            self.reinject.pop_front();
+        }
+        true
+    }
+
+    /// In fallback the subflow's acknowledgement is the connection's; its FIN counts as the DATA_FIN.
+    #[inline]
+    pub(super) fn fallback_ack(&self, bytes_acked: u64) -> u64 {
+        self.first + bytes_acked
+    }
+
+    /// Subflows that carried the byte at `dsn`, as bits (out-of-tree stack only).
+    pub(super) fn tried(&self, dsn: u64) -> u32 {
+        let at = self.pieces.partition_point(|p| p.dsn + u64::from(p.len) <= dsn);
+        self.pieces.get(at).map_or(0, |p| p.tried)
+    }
+
+    /// Upstream stack: everything unacknowledged is to be given to subflows again.
+    pub(super) fn send_all_again(&mut self) {
+        self.reinjected_bytes += self.pending - self.una.min(self.pending);
+        self.pending = self.una.min(self.end);
+    }
+
+    /// Out-of-tree stack: queues a piece for another subflow than those in `tried`, in order and only once.
+    pub(super) fn queue_reinjection(&mut self, dsn: u64, len: u32, tried: u32) {
+        let end = dsn + u64::from(len);
+        if end <= self.una {
+            return;
+        }
+        let at = self.reinject.partition_point(|p| p.dsn < dsn);
+        match self.reinject.get(at) {
+            Some(p) if p.dsn == dsn => {}
+            _ => self.reinject.insert(at, Piece { dsn, len, tried }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use polypath_base::Duration;
+
+    fn tx() -> Tx {
+        let mut tx = Tx::new(100_000);
+        tx.start(1000);
+        tx
+    }
+
+    #[test]
+    fn the_application_fills_the_buffer_by_fragments() {
+        let mut tx = tx();
+        tx.offered = u64::MAX;
+        tx.fill();
+        assert_eq!(tx.accepted, 4 * FRAGMENT, "the last fragment may overshoot");
+        assert!(tx.blocked);
+        tx.next = tx.end;
+        tx.pending = tx.end;
+        tx.acknowledge(1000 + 30_000, 0);
+        tx.fill();
+        assert_eq!(tx.accepted, 4 * FRAGMENT, "not woken before a third is free");
+        tx.acknowledge(1000 + 70_000, 0);
+        tx.fill();
+        assert_eq!(tx.accepted, 6 * FRAGMENT);
+    }
+
+    #[test]
+    fn acknowledgements_of_the_future_are_ignored() {
+        let mut tx = tx();
+        tx.offered = 10_000;
+        tx.fill();
+        assert!(!tx.acknowledge(2000, 5000));
+        assert_eq!((tx.una, tx.window_end), (1000, 1000));
+        tx.next = 3000;
+        tx.pending = 3000;
+        assert!(tx.acknowledge(2000, 5000));
+        assert_eq!((tx.una, tx.window_end), (2000, 7000));
+        assert!(!tx.acknowledge(1500, 5000));
+        assert_eq!((tx.una, tx.window_end), (2000, 7000), "the window never shrinks");
+    }
+
+    #[test]
+    fn reinjections_keep_their_order_and_drop_what_is_acknowledged() {
+        let mut tx = tx();
+        tx.offered = 10_000;
+        tx.fill();
+        tx.next = tx.end;
+        tx.pending = tx.end;
+        for dsn in [3000, 1000, 2000, 1000] {
+            tx.queue_reinjection(dsn, 1000, 1);
+        }
+        assert_eq!(tx.reinject.iter().map(|p| p.dsn).collect::<Vec<_>>(), [1000, 2000, 3000]);
+        tx.acknowledge(2500, 0);
+        assert_eq!(tx.reinject.iter().map(|p| p.dsn).collect::<Vec<_>>(), [2000, 3000]);
+    }
+
+    #[test]
+    fn limited_time_adds_up() {
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        let mut limited = Limited::default();
+        limited.set(at(0), Cause::Window);
+        limited.set(at(5), Cause::Window);
+        limited.set(at(7), Cause::Application);
+        assert_eq!(limited.totals(at(10)), (7_000_000, 3_000_000));
+    }
+}

@@ -1,0 +1,451 @@
+//! Two ends, virtual time, a wire with rate, delay, queue and loss for each path.
+
+use super::{Config, Connection, Endpoint, PathManager};
+use crate::{PathId, Profile, Settings};
+use polypath_base::{Duration, Instant, Stream};
+use polypath_cc as cc;
+use polypath_sched::Scheduler;
+use polypath_wire::{MpOption, Segment};
+use std::collections::BTreeMap;
+
+/// One direction of one path.
+#[derive(Clone, Debug)]
+struct Wire {
+    delay: Duration,
+    /// Nanoseconds a byte; 0 is infinitely fast.
+    ns_per_byte: u64,
+    queue: usize,
+    busy_until: Instant,
+    departures: std::collections::VecDeque<Instant>,
+    /// Segments to lose, counted from 0 over all of them.
+    lose: Vec<u64>,
+    /// Lost at random, in 2^-32.
+    loss: u64,
+    dead_from: Instant,
+    count: u64,
+    bytes: u64,
+}
+
+impl Wire {
+    fn new(delay_ms: u64, mbit: u64, queue: usize) -> Self {
+        Self {
+            delay: Duration::from_millis(delay_ms),
+            ns_per_byte: 8000_u64.checked_div(mbit).unwrap_or(0),
+            queue,
+            busy_until: Instant::ZERO,
+            departures: std::collections::VecDeque::new(),
+            lose: Vec::new(),
+            loss: 0,
+            dead_from: Instant::NEVER,
+            count: 0,
+            bytes: 0,
+        }
+    }
+
+    /// When a segment handed over at `now` arrives; `None` if it is lost.
+    fn pass(&mut self, now: Instant, segment: &Segment, chance: &mut Stream) -> Option<Instant> {
+        let number = self.count;
+        self.count += 1;
+        if self.lose.contains(&number) || now >= self.dead_from || (self.loss > 0 && chance.chance(self.loss)) {
+            return None;
+        }
+        while self.departures.front().is_some_and(|&at| at <= now) {
+            self.departures.pop_front();
+        }
+        if self.departures.len() >= self.queue {
+            return None;
+        }
+        let bytes = u64::from(segment.ip_len() + 14);
+        self.bytes += u64::from(segment.len);
+        self.busy_until = self.busy_until.max(now) + Duration::from_nanos(bytes * self.ns_per_byte);
+        self.departures.push_back(self.busy_until);
+        Some(self.busy_until + self.delay)
+    }
+}
+
+/// Client and server with the paths between them.
+struct Net {
+    now: Instant,
+    ends: [Connection; 2],
+    /// By path, the way to the server and back.
+    wires: Vec<[Wire; 2]>,
+    flying: BTreeMap<(Instant, u64), (usize, PathId, Segment)>,
+    sequence: u64,
+    chance: Stream,
+    /// Every segment as (time, sending end, path, segment).
+    log: Vec<(Instant, usize, PathId, Segment)>,
+    keep_log: bool,
+    server_closes: bool,
+}
+
+fn config(settings: &Settings, manager: PathManager, addresses: usize, name: &str) -> Config {
+    let scheduler = if settings.profile == Profile::V0 { "minrtt" } else { "default" };
+    Config {
+        settings: settings.clone(),
+        algorithm: cc::find("reno").expect("reno is always there"),
+        scheduler: Scheduler::find(scheduler).expect("known"),
+        path_manager: manager,
+        mtus: vec![1500; addresses],
+        random: Stream::new(1, name),
+    }
+}
+
+impl Net {
+    fn new(settings: &Settings, manager: PathManager, wires: Vec<[Wire; 2]>) -> Self {
+        let client = Connection::client(config(settings, manager, wires.len(), "client"));
+        let server = Connection::server(config(settings, PathManager::default(), 1, "server"));
+        Self::of(client, server, wires)
+    }
+
+    fn of(client: Connection, server: Connection, wires: Vec<[Wire; 2]>) -> Self {
+        Self {
+            now: Instant::ZERO,
+            ends: [client, server],
+            wires,
+            flying: BTreeMap::new(),
+            sequence: 0,
+            chance: Stream::new(7, "wire"),
+            log: Vec::new(),
+            keep_log: true,
+            server_closes: true,
+        }
+    }
+
+    fn drain(&mut self) {
+        for end in 0..2 {
+            while let Some(transmit) = self.ends[end].poll_transmit(self.now) {
+                if self.keep_log {
+                    self.log.push((self.now, end, transmit.path, transmit.segment));
+                }
+                let wire = &mut self.wires[usize::from(transmit.path.0)][end];
+                if let Some(at) = wire.pass(self.now, &transmit.segment, &mut self.chance) {
+                    self.sequence += 1;
+                    self.flying.insert((at, self.sequence), (1 - end, transmit.path, transmit.segment));
+                }
+            }
+        }
+    }
+
+    /// Runs until `end`, or until nothing is left to do.
+    fn run(&mut self, end: Duration) {
+        let end = Instant::ZERO + end;
+        loop {
+            self.drain();
+            let arrival = self.flying.keys().next().map_or(Instant::NEVER, |key| key.0);
+            let timer = self.ends[0].poll_timeout().min(self.ends[1].poll_timeout());
+            let next = arrival.min(timer);
+            if next > end {
+                self.now = end;
+                return;
+            }
+            self.now = next;
+            if arrival <= timer {
+                let (_, (to, path, segment)) = self.flying.pop_first().expect("an arrival");
+                self.ends[to].handle_segment(self.now, path, &segment);
+            } else {
+                for end in &mut self.ends {
+                    if end.poll_timeout() <= next {
+                        end.handle_timeout(next);
+                    }
+                }
+            }
+            if self.server_closes && self.ends[1].peer_finished() {
+                self.ends[1].close(self.now);
+            }
+        }
+    }
+
+    fn transfer(&mut self, bytes: u64, seconds: u64) {
+        self.ends[0].open(self.now);
+        self.ends[0].offer(self.now, bytes);
+        self.ends[0].close(self.now);
+        self.run(Duration::from_secs(seconds));
+    }
+}
+
+fn two_paths(delay_ms: [u64; 2], mbit: u64) -> Vec<[Wire; 2]> {
+    delay_ms.iter().map(|&delay| [Wire::new(delay, mbit, 200), Wire::new(delay, 0, 10_000)]).collect()
+}
+
+fn settings(profile: Profile) -> Settings {
+    Settings { profile, rmem: [4096, 131_072, 16_777_216], wmem: [4096, 16_384, 16_777_216], ..Settings::default() }
+}
+
+const BOTH: [Profile; 2] = [Profile::V0, Profile::V1];
+
+#[test]
+fn the_handshake_has_linuxs_options_in_linuxs_order() {
+    let mut net = Net::new(&settings(Profile::V1), PathManager::Fullmesh, two_paths([1, 1], 100));
+    net.transfer(100_000, 5);
+    let options: Vec<_> = net.log.iter().filter(|l| l.2 == PathId(0)).take(3).map(|l| (l.1, l.3.mp, l.3.mp.wire_len())).collect();
+    assert!(matches!(options[0], (0, MpOption::Capable { sender_key: 0, receiver_key: None, .. }, 4)), "{options:?}");
+    assert!(matches!(options[1], (1, MpOption::Capable { receiver_key: None, .. }, 12)));
+    assert!(matches!(options[2], (0, MpOption::Capable { receiver_key: Some(_), .. }, 20)));
+    let joins: Vec<_> = net.log.iter().filter(|l| l.2 == PathId(1)).take(4).map(|l| (l.1, l.3)).collect();
+    assert!(matches!(joins[0], (0, Segment { mp: MpOption::JoinSyn { .. }, .. })), "{joins:?}");
+    assert!(matches!(joins[1], (1, Segment { mp: MpOption::JoinSynAck { .. }, .. })));
+    assert!(matches!(joins[2], (0, Segment { mp: MpOption::JoinAck { .. }, len: 0, .. })));
+    assert!(matches!(joins[3], (1, Segment { has_dss: true, len: 0, .. })), "the fourth ACK lets the client send");
+    assert_eq!(net.ends[1].received(), 100_000);
+}
+
+#[test]
+fn segments_have_the_lengths_that_the_stacks_send() {
+    for (profile, full, ack_options) in [(Profile::V0, 1428, 20), (Profile::V1, 1424, 24)] {
+        let mut net = Net::new(&settings(profile), PathManager::Fullmesh, two_paths([5, 5], 100));
+        net.transfer(1_000_000, 5);
+        let longest = net.log.iter().map(|l| l.3.len).max();
+        assert_eq!(longest, Some(full), "{profile:?}");
+        assert!(net.log.iter().all(|l| l.3.ip_len() <= 1500), "{profile:?}");
+        let ack = net.log.iter().rfind(|l| l.1 == 1 && l.3.len == 0 && l.3.has_dss && !l.3.dss.data_fin && l.3.sack.len == 0);
+        assert_eq!(ack.map(|l| l.3.options_len()), Some(ack_options), "{profile:?}");
+    }
+}
+
+#[test]
+fn a_transfer_uses_both_paths_and_ends() {
+    for profile in BOTH {
+        let mut net = Net::new(&settings(profile), PathManager::Fullmesh, two_paths([5, 5], 50));
+        net.transfer(10_000_000, 30);
+        assert_eq!(net.ends[1].received(), 10_000_000, "{profile:?}");
+        assert!(net.ends[1].peer_finished() && net.ends[0].peer_finished(), "{profile:?}");
+        assert!(net.ends[0].everything_acked());
+        let share = net.wires[0][0].bytes as f64 / (net.wires[0][0].bytes + net.wires[1][0].bytes) as f64;
+        assert!((0.35..0.65).contains(&share), "{profile:?}: {share}");
+        assert_eq!(net.ends[0].poll_timeout(), Instant::NEVER, "{profile:?}: nothing is left to do");
+        assert_eq!(net.ends[1].poll_timeout(), Instant::NEVER, "{profile:?}: nothing is left to do");
+    }
+}
+
+#[test]
+fn two_paths_carry_the_sum_of_their_rates() {
+    for profile in BOTH {
+        let mut net = Net::new(&settings(profile), PathManager::Fullmesh, two_paths([5, 5], 50));
+        net.keep_log = false;
+        net.ends[0].open(net.now);
+        net.ends[0].offer(net.now, u64::MAX);
+        net.run(Duration::from_secs(5));
+        let at_five = net.ends[1].received();
+        net.run(Duration::from_secs(15));
+        let mbit = (net.ends[1].received() - at_five) as f64 * 8e-7;
+        assert!((88.0..95.7).contains(&mbit), "{profile:?}: {mbit} Mbit/s of 100");
+    }
+}
+
+#[test]
+fn data_completes_when_a_path_dies() {
+    for profile in BOTH {
+        for dying in 0..2 {
+            let mut wires = two_paths([5, 5], 20);
+            for wire in &mut wires[dying] {
+                wire.dead_from = Instant::ZERO + Duration::from_secs(1);
+            }
+            let mut net = Net::new(&settings(profile), PathManager::Fullmesh, wires);
+            net.keep_log = false;
+            net.transfer(10_000_000, 60);
+            assert_eq!(net.ends[1].received(), 10_000_000, "{profile:?} path {dying}");
+            assert!(net.ends[0].reinjected_bytes() > 0);
+        }
+    }
+}
+
+#[test]
+fn nothing_is_lost_at_random_loss() {
+    for profile in BOTH {
+        let mut wires = two_paths([5, 20], 20);
+        for path in &mut wires {
+            path[0].loss = Stream::threshold(0.02);
+            path[1].loss = Stream::threshold(0.01);
+        }
+        let mut net = Net::new(&settings(profile), PathManager::Fullmesh, wires);
+        net.keep_log = false;
+        net.transfer(3_000_000, 120);
+        assert_eq!(net.ends[1].received(), 3_000_000, "{profile:?}");
+        assert!(net.ends[0].everything_acked(), "{profile:?}");
+    }
+}
+
+#[test]
+fn a_lost_handshake_segment_is_made_up_for() {
+    // Any of the first twelve segments of either direction of either path.
+    for profile in BOTH {
+        for path in 0..2 {
+            for direction in 0..2 {
+                for number in 0..12 {
+                    let mut wires = two_paths([5, 5], 20);
+                    wires[path][direction].lose = vec![number];
+                    let mut net = Net::new(&settings(profile), PathManager::Fullmesh, wires);
+                    net.keep_log = false;
+                    net.transfer(500_000, 30);
+                    assert_eq!(net.ends[1].received(), 500_000, "{profile:?} path {path} direction {direction} number {number}");
+                    assert!(!net.ends[0].is_fallback());
+                    assert!(net.ends[0].everything_acked(), "{profile:?} path {path} direction {direction} number {number}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_backup_subflow_carries_data_only_when_the_other_is_gone() {
+    for profile in BOTH {
+        let endpoints = |remove_after| {
+            PathManager::Endpoints(vec![
+                Endpoint { address: 0, backup: false, remove_after },
+                Endpoint { address: 1, backup: true, remove_after: None },
+            ])
+        };
+        let mut net = Net::new(&settings(profile), endpoints(None), two_paths([5, 5], 20));
+        net.transfer(2_000_000, 20);
+        assert_eq!(net.ends[1].received(), 2_000_000);
+        assert_eq!(net.wires[1][0].bytes, 0, "{profile:?}: the backup has carried data");
+
+        let mut net = Net::new(&settings(profile), endpoints(Some(Duration::from_millis(300))), two_paths([5, 5], 20));
+        net.transfer(2_000_000, 20);
+        assert_eq!(net.ends[1].received(), 2_000_000, "{profile:?}");
+        assert!(net.wires[1][0].bytes > 1_000_000, "{profile:?}: the backup had to take over");
+        assert!(net.log.iter().any(|l| matches!(l.3.mp, MpOption::RemoveAddr { address_id: 0 })));
+    }
+}
+
+#[test]
+fn ndiffports_opens_that_many_subflows() {
+    for profile in BOTH {
+        let one = two_paths([5, 5], 20).remove(0);
+        let wires = vec![one.clone(), one.clone(), one.clone(), one];
+        let mut net = Net::new(&settings(profile), PathManager::Ndiffports(4), wires);
+        net.transfer(4_000_000, 20);
+        assert_eq!((net.ends[0].subflow_count(), net.ends[1].subflow_count()), (4, 4));
+        assert!(net.wires.iter().all(|w| w[0].bytes > 100_000), "every subflow carries data");
+        assert!((1..4).all(|p| net.ends[0].path(PathId(p)) == (0, 0)), "all over the first path");
+    }
+}
+
+#[test]
+fn fullmesh_reaches_the_announced_address_of_the_server() {
+    for profile in BOTH {
+        let one = two_paths([5, 5], 20).remove(0);
+        let client = Connection::client(config(&settings(profile), PathManager::Fullmesh, 2, "client"));
+        let server = Connection::server(config(&settings(profile), PathManager::Fullmesh, 2, "server"));
+        let mut net = Net::of(client, server, vec![one.clone(), one.clone(), one.clone(), one]);
+        net.transfer(4_000_000, 20);
+        assert_eq!(net.ends[1].received(), 4_000_000);
+        let mut pairs: Vec<_> = (0..4).map(|p| net.ends[0].path(PathId(p))).collect();
+        pairs.sort_unstable();
+        assert_eq!(pairs, [(0, 0), (0, 1), (1, 0), (1, 1)], "{profile:?}");
+        assert!(net.log.iter().any(|l| matches!(l.3.mp, MpOption::AddAddr { echo: true, .. })));
+    }
+}
+
+#[test]
+fn a_peer_without_mptcp_gets_plain_tcp() {
+    use crate::tcp;
+    for profile in BOTH {
+        let settings = settings(profile);
+        let mut client = Connection::client(config(&settings, PathManager::Fullmesh, 2, "client"));
+        let tcp_config = tcp::Config { settings, algorithm: cc::find("reno").expect("reno"), mtu: 1500, initial_seq: 77 };
+        let mut server = tcp::Socket::server(tcp_config);
+        client.open(Instant::ZERO);
+        client.offer(Instant::ZERO, 1_000_000);
+        client.close(Instant::ZERO);
+        let mut flying: BTreeMap<(Instant, u64), (bool, Segment)> = BTreeMap::new();
+        let (mut now, mut n, mut longest) = (Instant::ZERO, 0, 0);
+        for _ in 0..100_000 {
+            while let Some(t) = client.poll_transmit(now) {
+                assert_eq!(t.path, PathId(0));
+                assert!(!t.segment.has_dss, "no MPTCP option after the handshake");
+                longest = longest.max(t.segment.len);
+                n += 1;
+                flying.insert((now + Duration::from_millis(5), n), (true, t.segment));
+            }
+            while let Some(segment) = server.poll_transmit(now, None) {
+                n += 1;
+                flying.insert((now + Duration::from_millis(5), n), (false, segment));
+            }
+            let arrival = flying.keys().next().map_or(Instant::NEVER, |key| key.0);
+            now = arrival.min(client.poll_timeout()).min(server.poll_timeout());
+            if now == Instant::NEVER || server.peer_finished() {
+                break;
+            }
+            if now == arrival {
+                let (_, (to_server, segment)) = flying.pop_first().expect("an arrival");
+                if to_server {
+                    server.handle_segment(now, &segment, None);
+                } else {
+                    client.handle_segment(now, PathId(0), &segment);
+                }
+            } else {
+                client.handle_timeout(now);
+                server.handle_timeout(now, None);
+            }
+        }
+        assert!(client.is_fallback() && server.peer_finished(), "{profile:?}");
+        assert_eq!((server.received(), client.subflow_count(), longest), (1_000_000, 1, 1448), "{profile:?}");
+    }
+}
+
+#[test]
+fn the_windows_right_edge_bounds_what_is_in_the_network() {
+    for profile in BOTH {
+        // A reader that comes by every 100 ms, and a receive buffer that cannot grow.
+        let mut settings = settings(profile);
+        settings.read_period = Duration::from_millis(100);
+        settings.rmem = [4096, 131_072, 131_072];
+        let mut net = Net::new(&settings, PathManager::Fullmesh, two_paths([5, 5], 50));
+        net.transfer(2_000_000, 60);
+        assert_eq!(net.ends[1].received(), 2_000_000, "{profile:?}");
+        assert_eq!(net.ends[1].reordering().beyond_window, 0, "{profile:?}");
+        let (window, _) = net.ends[0].limited(net.now);
+        assert!(window > Duration::from_millis(100), "{profile:?}: the window has held us up for {window:?}");
+    }
+}
+
+#[test]
+fn a_data_fin_that_is_lost_is_sent_again() {
+    for profile in BOTH {
+        let mut net = Net::new(&settings(profile), PathManager::Fullmesh, two_paths([5, 5], 20));
+        net.ends[0].open(net.now);
+        net.ends[0].offer(net.now, 10_000);
+        net.run(Duration::from_millis(200));
+        for path in &mut net.wires {
+            path[0].lose = (path[0].count..path[0].count + 1).collect();
+        }
+        net.ends[0].close(net.now);
+        net.run(Duration::from_secs(10));
+        assert!(net.ends[0].everything_acked() && net.ends[1].peer_finished(), "{profile:?}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_segments() {
+    let run = || {
+        let mut wires = two_paths([3, 12], 20);
+        wires[0][0].loss = Stream::threshold(0.03);
+        let mut net = Net::new(&settings(Profile::V1), PathManager::Fullmesh, wires);
+        net.transfer(500_000, 30);
+        net.log
+    };
+    assert_eq!(run(), run());
+}
+
+#[test]
+fn a_join_with_a_wrong_code_is_refused() {
+    let mut net = Net::new(&settings(Profile::V1), PathManager::Fullmesh, two_paths([1, 1], 100));
+    net.ends[0].open(net.now);
+    net.ends[0].offer(net.now, 100_000);
+    // Spoil the server's answer to the join.
+    for _ in 0..10_000 {
+        net.drain();
+        for (_, _, segment) in net.flying.values_mut() {
+            if let MpOption::JoinSynAck { hmac, .. } = &mut segment.mp {
+                *hmac ^= 1;
+            }
+        }
+        let Some((&(at, _), _)) = net.flying.iter().next() else { break };
+        net.now = at;
+        let (_, (to, path, segment)) = net.flying.pop_first().expect("an arrival");
+        net.ends[to].handle_segment(net.now, path, &segment);
+    }
+    assert_eq!(net.wires[1][0].bytes, 0, "no data on a subflow that was not authenticated");
+    assert_eq!(net.ends[1].received(), 100_000);
+}

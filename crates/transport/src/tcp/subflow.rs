@@ -1,0 +1,104 @@
+//! What a meta connection reads and sets of its subflows, beside the public methods.
+
+use super::{Socket, cc};
+use polypath_base::Instant;
+
+impl Socket {
+    /// Smoothed RTT in eighths of a microsecond; 0 before the first sample.
+    #[inline]
+    pub(crate) fn srtt_us8(&self) -> u32 {
+        self.flow.srtt_us
+    }
+
+    /// Bytes that the peer's TCP has acknowledged.
+    #[inline]
+    pub(crate) fn bytes_acked(&self) -> u64 {
+        self.flow.bytes_acked
+    }
+
+    #[inline]
+    pub(crate) fn timeouts(&self) -> u64 {
+        self.counters.timeouts
+    }
+
+    /// When the retransmission timer, which also serves probes and reordering, is due; `None` if it is off.
+    #[inline]
+    pub(crate) fn rtx_due(&self) -> Option<Instant> {
+        self.timers.rtx_due()
+    }
+
+    /// The writer of the meta connection waits for room: the send buffer may grow.
+    pub(crate) fn set_writer_blocked(&mut self, blocked: bool) {
+        self.writer_blocked = blocked;
+    }
+
+    /// The meta connection knows of a larger window than this subflow's last segment told.
+    #[inline]
+    pub(crate) fn raise_peer_window(&mut self, window: u32) {
+        let out = self.flow.snd_nxt.wrapping_sub(self.flow.snd_una) + self.queue.unsent();
+        self.snd_wnd = self.snd_wnd.max(window.saturating_add(out));
+    }
+
+    /// The window that the last segment announced for the meta connection: data up to there is acceptable.
+    #[inline]
+    pub(crate) fn set_announced_window(&mut self, window: u32) {
+        self.rx.set_window(window);
+    }
+
+    /// The receiver's own estimate of the RTT, microseconds; 0 before the first.
+    #[inline]
+    pub(crate) fn receiver_rtt_us(&self) -> u32 {
+        self.rx.rtt_us()
+    }
+
+    /// Largest segment received, bytes.
+    #[inline]
+    pub(crate) fn received_segment_size(&self) -> u32 {
+        self.rx.segment_size()
+    }
+
+    /// MSS that this end announced less the timestamps, bytes.
+    #[inline]
+    pub(crate) fn advertised_mss(&self) -> u32 {
+        self.rx.advertised_mss() - if self.ts_ok { 12 } else { 0 }
+    }
+
+    /// Window announced on the SYN.
+    pub(crate) fn syn_window(&self) -> u16 {
+        self.rx.syn_window()
+    }
+
+    /// The connection is plain TCP after all: no MPTCP options any more.
+    pub(crate) fn end_mptcp(&mut self) {
+        self.option_overhead = 0;
+        self.ack_option_bytes = 0;
+        self.update_mss();
+    }
+
+    /// The out-of-tree stack's penalty for holding up the others: half the window, and half the threshold if past it.
+    pub(crate) fn penalise(&mut self) {
+        let prior = self.flow.cwnd;
+        self.flow.cwnd = (prior >> 1).max(1);
+        if prior >= self.flow.ssthresh {
+            self.flow.ssthresh = (self.flow.ssthresh >> 1).max(2);
+        }
+    }
+
+    /// What coupled algorithms see of this subflow.
+    #[inline]
+    pub(crate) fn sibling(&self, usable: bool) -> cc::Sibling {
+        cc::Sibling {
+            bytes_since_loss: self.flow.bytes_acked - self.loss.bytes_at_last_loss,
+            bytes_between_losses: self.loss.bytes_at_last_loss - self.loss.bytes_at_previous_loss,
+            priv_word: self.cc.private_word(),
+            cwnd: self.flow.cwnd,
+            ssthresh: self.flow.ssthresh,
+            srtt_us: self.flow.srtt_us,
+            mss: self.flow.mss,
+            ca_state: self.flow.ca_state,
+            in_recovery: self.ca_state >= super::CaState::Recovery,
+            usable: usable && self.flow.srtt_us > 0,
+            reserved: [0; 5],
+        }
+    }
+}
