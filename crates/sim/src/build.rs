@@ -1,18 +1,18 @@
 //! From a scenario to a world: everything is checked here, so that nothing can be wrong later.
 
 use crate::ScenarioError;
-use crate::connection::Connection;
 use crate::flow::Flow;
 use crate::network::Network;
-use crate::routes::{Fixed, Routes};
+use crate::routes::{Ends, Fixed, Routes};
 use crate::scenario::{self, App, Scenario, Transport};
 use crate::sysctl;
 use crate::topology::{NodeId, Topology};
 use crate::world::World;
 use polypath_base::{Duration, Instant, Stream};
-use polypath_transport::PathId;
-use polypath_transport::tcp::{Config, Socket};
-use polypath_transport::{Profile, Settings};
+use polypath_sched::Scheduler;
+use polypath_transport::mptcp::{self, Endpoint, PathManager};
+use polypath_transport::tcp::{self, Socket};
+use polypath_transport::{Connection, Profile, Settings};
 
 pub(crate) fn world(scenario: &Scenario) -> Result<World, ScenarioError> {
     if scenario.duration_ns == 0 {
@@ -28,44 +28,19 @@ pub(crate) fn world(scenario: &Scenario) -> Result<World, ScenarioError> {
         network.sample_every(interval);
     }
     let mut ends = Vec::new();
-    let mut fixed = Vec::new();
+    let mut connections = Vec::new();
     for (number, flow) in scenario.flows.iter().enumerate() {
         if scenario.flows[..number].iter().any(|other| other.name == flow.name) {
             return Err(ScenarioError::new(format!("two flows are named `{}`: rename one", flow.name)));
         }
         check(flow)?;
-        let client = topology.host(&flow.client, &format!("the client of flow `{}`", flow.name))?;
-        let server = topology.host(&flow.server, &format!("the server of flow `{}`", flow.name))?;
-        if client == server {
-            return Err(ScenarioError::new(format!("flow `{}` leads from `{}` to itself: name another server", flow.name, flow.client)));
-        }
-        ends.push([client, server]);
-        let ways = flow.routes.iter().map(|route| {
-            let way = topology.fixed(&flow.name, route, client, server)?;
-            Ok(Fixed { addresses: [route.from.clone(), route.to.clone()], way })
-        });
-        fixed.push(ways.collect::<Result<Vec<_>, ScenarioError>>()?);
-    }
-    let mut connections = Vec::new();
-    for (flow, &[client, server]) in scenario.flows.iter().zip(&ends) {
-        connections.extend(pair(scenario, flow, &topology, client, server)?);
-    }
-    let routes = Routes::new(topology, ends, fixed);
-    for (number, flow) in scenario.flows.iter().enumerate() {
-        // The first path must lead somewhere; later ones may turn out not to, as in a real network.
-        let endpoint = 2 * number as u32;
-        let numbers = connections[endpoint as usize].path(PathId(0));
-        if routes.way(endpoint, numbers).is_none() {
-            let [from, to] = routes.addresses(endpoint, numbers);
-            return Err(ScenarioError::new(format!(
-                "flow `{}`: no route leads from {from} at `{}` to {to} at `{}`: join them by links over routers",
-                flow.name, flow.client, flow.server
-            )));
-        }
+        let end = between(flow, &topology)?;
+        connections.extend(pair(scenario, flow, &topology, &end)?);
+        ends.push(end);
     }
     let starts: Vec<Instant> = scenario.flows.iter().map(|flow| Instant::from_nanos(flow.start_ns)).collect();
     let flows = scenario.flows.iter().map(Flow::new).collect();
-    Ok(World::new(network, routes, connections, flows, &starts, series))
+    Ok(World::new(network, Routes::new(topology, ends), connections, flows, &starts, series))
 }
 
 /// What can be wrong with a flow by itself.
@@ -83,49 +58,128 @@ fn check(flow: &scenario::Flow) -> Result<(), ScenarioError> {
     }
 }
 
+/// The hosts of a flow, which of their addresses its connection uses, and its fixed ways.
+fn between(flow: &scenario::Flow, topology: &Topology) -> Result<Ends, ScenarioError> {
+    let client = topology.host(&flow.client, &format!("the client of flow `{}`", flow.name))?;
+    let server = topology.host(&flow.server, &format!("the server of flow `{}`", flow.name))?;
+    if client == server {
+        return Err(ScenarioError::new(format!("flow `{}` leads from `{}` to itself: name another server", flow.name, flow.client)));
+    }
+    let mut at_client = vec![address(topology, client, flow.client_address.as_deref(), &flow.name)?];
+    let mut at_server = vec![address(topology, server, flow.server_address.as_deref(), &flow.name)?];
+    if flow.transport == Transport::Mptcp {
+        let others = |node: NodeId, first: usize| {
+            let on_links = topology.addresses(node).iter().enumerate().filter(|(_, address)| address.leaves.is_some());
+            on_links.map(|(number, _)| number).filter(|&number| number != first).collect::<Vec<_>>()
+        };
+        match &flow.mptcp.path_manager {
+            scenario::PathManager::Fullmesh => {
+                at_client.extend(others(client, at_client[0]));
+                // A server address that belongs to no link is reached over every path: there is no need for another.
+                if topology.addresses(server)[at_server[0]].leaves.is_some() {
+                    at_server.extend(others(server, at_server[0]));
+                }
+            }
+            scenario::PathManager::Ndiffports { .. } => {}
+            scenario::PathManager::Endpoints { addresses } => {
+                for endpoint in addresses {
+                    let number = address(topology, client, Some(&endpoint.address), &flow.name)?;
+                    if !at_client.contains(&number) {
+                        at_client.push(number);
+                    }
+                }
+            }
+        }
+    }
+    let fixed = flow.routes.iter().map(|route| {
+        let way = topology.fixed(&flow.name, route, client, server)?;
+        Ok(Fixed { addresses: [route.from.clone(), route.to.clone()], way })
+    });
+    Ok(Ends { nodes: [client, server], addresses: [at_client, at_server], fixed: fixed.collect::<Result<_, ScenarioError>>()? })
+}
+
 /// Number of the address that a flow names at one of its ends, by default the first.
-fn address(topology: &Topology, node: NodeId, named: Option<&String>, flow: &str) -> Result<usize, ScenarioError> {
+fn address(topology: &Topology, node: NodeId, named: Option<&str>, flow: &str) -> Result<usize, ScenarioError> {
     let Some(text) = named else { return Ok(0) };
-    topology.addresses(node).iter().position(|address| address.text == *text).ok_or_else(|| {
+    topology.addresses(node).iter().position(|address| address.text == text).ok_or_else(|| {
         let known = topology.addresses(node).iter().map(|address| address.text.as_str()).collect::<Vec<_>>().join(", ");
         ScenarioError::new(format!("flow `{flow}`: `{}` has no address {text}; it has {known}", topology.node_name(node)))
     })
 }
 
 /// The two ends of a flow's connection.
-fn pair(
-    scenario: &Scenario,
-    flow: &scenario::Flow,
-    topology: &Topology,
-    client: NodeId,
-    server: NodeId,
-) -> Result<[Connection; 2], ScenarioError> {
-    if flow.transport == Transport::Mptcp {
-        return Err(ScenarioError::new(format!("flow `{}`: MPTCP cannot be simulated yet", flow.name)));
-    }
+fn pair(scenario: &Scenario, flow: &scenario::Flow, topology: &Topology, ends: &Ends) -> Result<[Connection; 2], ScenarioError> {
     let Some(algorithm) = polypath_cc::find(&flow.cc) else {
         let known = polypath_cc::all().map(|algorithm| algorithm.name()).collect::<Vec<_>>().join(", ");
         return Err(ScenarioError::new(format!("flow `{}`: there is no congestion control `{}`; there are {known}", flow.name, flow.cc)));
     };
-    let from = address(topology, client, flow.client_address.as_ref(), &flow.name)?;
-    let to = address(topology, server, flow.server_address.as_ref(), &flow.name)?;
+    // The first path must lead somewhere; later ones may turn out not to, as in a real network.
+    let Some(way) = ends.way(topology, 0, 0) else {
+        let name = |end: usize| ends.address(topology, end, 0).map_or("?", |address| &address.text);
+        return Err(ScenarioError::new(format!(
+            "flow `{}`: no route leads from {} at `{}` to {} at `{}`: join them by links over routers",
+            flow.name,
+            name(0),
+            flow.client,
+            name(1),
+            flow.server
+        )));
+    };
     let profile = match flow.mptcp.profile {
         scenario::Profile::V0 => Profile::V0,
         scenario::Profile::V1 => Profile::V1,
     };
-    let config = |node: NodeId, local: usize, end: &str| {
+    // Where an end meets the first path.
+    let interfaces = [way.first().copied(), way.last().map(|last| last.reversed())]
+        .map(|direction| direction.map_or(0, |direction| topology.mtu(direction)));
+    let mut made = Vec::with_capacity(2);
+    for (end, interface) in interfaces.into_iter().enumerate() {
+        let name = topology.node_name(ends.nodes[end]);
         let mut settings = Settings { profile, ..Settings::default() };
-        let described = scenario
-            .nodes
-            .iter()
-            .find(|described| described.name == topology.node_name(node))
-            .expect("the topology's nodes are the scenario's");
-        sysctl::apply(described, &mut settings)?;
-        let initial_seq = Stream::new(scenario.seed, &format!("flow {} {end}", flow.name)).next_u32();
-        Ok::<Config, ScenarioError>(Config { settings, algorithm, mtu: topology.addresses(node)[local].mtu, initial_seq })
-    };
-    Ok([
-        Connection::new(Socket::client(config(client, from, "client")?), (from, to)),
-        Connection::new(Socket::server(config(server, to, "server")?), (to, from)),
-    ])
+        let node = scenario.nodes.iter().find(|node| node.name == name).expect("the topology's nodes are the scenario's");
+        sysctl::apply(node, &mut settings)?;
+        let mut random = Stream::new(scenario.seed, &format!("flow {} at {name}", flow.name));
+        made.push(match flow.transport {
+            Transport::Tcp => {
+                let config = tcp::Config { settings, algorithm, mtu: interface, initial_seq: random.next_u32() };
+                Connection::Tcp(Box::new(if end == 0 { Socket::client(config) } else { Socket::server(config) }))
+            }
+            Transport::Mptcp => {
+                let mut mtus: Vec<u32> =
+                    (0..ends.addresses[end].len()).filter_map(|number| Some(ends.address(topology, end, number)?.mtu)).collect();
+                mtus[0] = interface;
+                let (scheduler, path_manager) = (scheduler(flow)?, path_manager(flow, topology, ends));
+                let config = mptcp::Config { settings, algorithm, scheduler, path_manager, mtus, random };
+                Connection::Mptcp(Box::new(if end == 0 { mptcp::Connection::client(config) } else { mptcp::Connection::server(config) }))
+            }
+        });
+    }
+    Ok(made.try_into().expect("a connection has two ends"))
+}
+
+fn scheduler(flow: &scenario::Flow) -> Result<Scheduler, ScenarioError> {
+    let name = flow.mptcp.scheduler.as_deref().unwrap_or(match flow.mptcp.profile {
+        scenario::Profile::V0 => "minrtt",
+        scenario::Profile::V1 => "default",
+    });
+    Scheduler::find(name).ok_or_else(|| {
+        ScenarioError::new(format!("flow `{}`: there is no scheduler `{name}`; there are {}", flow.name, Scheduler::NAMES.join(", ")))
+    })
+}
+
+fn path_manager(flow: &scenario::Flow, topology: &Topology, ends: &Ends) -> PathManager {
+    match &flow.mptcp.path_manager {
+        scenario::PathManager::Fullmesh => PathManager::Fullmesh,
+        scenario::PathManager::Ndiffports { subflows } => PathManager::Ndiffports(*subflows),
+        scenario::PathManager::Endpoints { addresses } => PathManager::Endpoints(
+            (addresses.iter())
+                .filter_map(|endpoint| {
+                    let named = |number: &usize| topology.addresses(ends.nodes[0])[*number].text == endpoint.address;
+                    let address = ends.addresses[0].iter().position(named)? as u8;
+                    let remove_after = endpoint.remove_at_ns.map(Duration::from_nanos);
+                    Some(Endpoint { address, backup: endpoint.backup, remove_after })
+                })
+                .collect(),
+        ),
+    }
 }

@@ -1,11 +1,10 @@
 //! A flow: an application at each end, and what is measured of them.
 
-use crate::connection::Connection;
 use crate::outcome::{FlowOutcome, SubflowOutcome};
 use crate::scenario::{self, App};
 use polypath_base::{Duration, Instant};
-use polypath_transport::PathId;
 use polypath_transport::tcp::Probe;
+use polypath_transport::{Connection, PathId};
 
 /// Interval of the samples of which means are taken.
 pub(crate) const SAMPLE: Duration = Duration::from_millis(100);
@@ -213,7 +212,7 @@ impl Flow {
         let rate = |bytes: u64| if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 };
         let goodput = rate(after.received - before.received);
         let since_accept = |at: Instant| self.accepted_at.map(|accepted| at.since(accepted).as_nanos());
-        let totals = client.totals();
+        let (rwnd_limited, app_limited) = client.limited(end);
         FlowOutcome {
             name: self.name.clone(),
             established_ns: self.accepted_at.map(Instant::as_nanos),
@@ -223,10 +222,10 @@ impl Flow {
             bytes_accepted: client.accepted(),
             completion_ns: self.completed.and_then(since_accept),
             transient_ns: self.transient([before.at, after.at], goodput).and_then(since_accept),
-            fallback: totals.fallback,
-            reinjected_bytes: totals.reinjected_bytes,
-            rwnd_limited_ns: totals.rwnd_limited.as_nanos(),
-            app_limited_ns: totals.app_limited.as_nanos(),
+            fallback: client.is_fallback(),
+            reinjected_bytes: client.reinjected_bytes(),
+            rwnd_limited_ns: rwnd_limited.as_nanos(),
+            app_limited_ns: app_limited.as_nanos(),
             subflows: (0..client.subflow_count()).map(|index| self.subflow(index, &before, &after, seconds, client, &addresses)).collect(),
             received_100ms: std::mem::take(&mut self.received_100ms),
             accepted_100ms: std::mem::take(&mut self.accepted_100ms),
@@ -243,7 +242,7 @@ impl Flow {
         addresses: &impl Fn(PathId) -> [String; 2],
     ) -> SubflowOutcome {
         let Probe { counters, established_at, min_rtt_us, mss, pmtu, .. } = client.subflow(index);
-        let [source, destination] = addresses(PathId(index as u8));
+        let [source, destination] = addresses(client.path_of(index));
         let acked = |mark: &Mark| mark.acked.get(index).copied().unwrap_or(0);
         let mean = self.means.get(index).copied().unwrap_or_default();
         let of = |sum: u64| if mean.samples > 0 { sum as f64 / mean.samples as f64 } else { 0.0 };

@@ -6,7 +6,6 @@
 
 pub mod bench;
 mod build;
-mod connection;
 mod error;
 mod flow;
 mod fragments;

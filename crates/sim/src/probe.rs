@@ -1,8 +1,8 @@
 //! The series: a row a sample and subflow.
 
-use crate::connection::Connection;
 use crate::outcome::SubflowSeries;
 use polypath_base::Instant;
+use polypath_transport::Connection;
 
 impl SubflowSeries {
     /// Appends the rows of one flow: the sender's state, and the bytes that its peer received.

@@ -4,7 +4,7 @@
 //! place in it and nothing is looked up on the way.
 
 use crate::network::{Network, Steps};
-use crate::topology::{Direction, NodeId, Topology};
+use crate::topology::{Address, Direction, NodeId, Topology};
 use polypath_transport::PathId;
 
 #[derive(Debug)]
@@ -13,10 +13,18 @@ pub(crate) struct Routes {
     hops: Vec<Hop>,
     /// By endpoint and path: where its way begins in `hops`.
     first: Vec<Vec<Known>>,
-    /// By flow: its client and server.
-    ends: Vec<[NodeId; 2]>,
-    /// By flow: the ways fixed by hand, by addresses of client and server.
-    fixed: Vec<Vec<Fixed>>,
+    flows: Vec<Ends>,
+}
+
+/// Between what the paths of a flow run.
+#[derive(Debug)]
+pub(crate) struct Ends {
+    /// Client and server.
+    pub(crate) nodes: [NodeId; 2],
+    /// Which of the node's addresses the connection's addresses are, at client and server.
+    pub(crate) addresses: [Vec<usize>; 2],
+    /// The ways fixed by hand.
+    pub(crate) fixed: Vec<Fixed>,
 }
 
 /// A way from one address to another that is not to be searched for.
@@ -47,8 +55,8 @@ impl Hop {
 }
 
 impl Routes {
-    pub(crate) fn new(topology: Topology, ends: Vec<[NodeId; 2]>, fixed: Vec<Vec<Fixed>>) -> Self {
-        Self { topology, hops: Vec::new(), first: vec![Vec::new(); 2 * ends.len()], ends, fixed }
+    pub(crate) fn new(topology: Topology, flows: Vec<Ends>) -> Self {
+        Self { topology, hops: Vec::new(), first: vec![Vec::new(); 2 * flows.len()], flows }
     }
 
     /// The pipe at a place of the list; none: the packet has arrived.
@@ -89,8 +97,7 @@ impl Routes {
             self.first[endpoint as usize][index] = Known::Nowhere;
             return None;
         };
-        let back: Vec<Direction> = way.iter().rev().map(|direction| direction.reversed()).collect();
-        let (there, home) = (network.steps(&way), network.steps(&back));
+        let (there, home) = (network.steps(&way), network.steps(&reversed(&way)));
         let begin = self.hops.len() as u32;
         let begin_home = begin + there.pipes.len() as u32 + 1;
         self.append(&there, begin_home);
@@ -100,26 +107,27 @@ impl Routes {
         Some(begin)
     }
 
-    /// The way between addresses by their numbers.
-    pub(crate) fn way(&self, endpoint: u32, addresses: (usize, usize)) -> Option<Vec<Direction>> {
-        let flow = (endpoint / 2) as usize;
-        let [client, server] = self.ends[flow];
+    /// The way from an endpoint to its peer between the connection's addresses with these numbers.
+    pub(crate) fn way(&self, endpoint: u32, numbers: (usize, usize)) -> Option<Vec<Direction>> {
+        let flow = &self.flows[(endpoint / 2) as usize];
         let from_client = endpoint % 2 == 0;
-        let (local, remote) = addresses;
-        let (at_client, at_server) = if from_client { (local, remote) } else { (remote, local) };
-        let names = [&self.topology.addresses(client).get(at_client)?.text, &self.topology.addresses(server).get(at_server)?.text];
-        let way = match self.fixed[flow].iter().find(|fixed| fixed.addresses.iter().eq(names)) {
-            Some(fixed) => fixed.way.clone(),
-            None => self.topology.way((client, at_client), (server, at_server))?,
-        };
-        Some(if from_client { way } else { way.iter().rev().map(|direction| direction.reversed()).collect() })
+        let (at_client, at_server) = if from_client { numbers } else { (numbers.1, numbers.0) };
+        let way = flow.way(&self.topology, at_client, at_server)?;
+        Some(if from_client { way } else { reversed(&way) })
+    }
+
+    /// MTU of the interface from which an endpoint's peer answers, bytes.
+    pub(crate) fn mtu_of_peer(&self, endpoint: u32, numbers: (usize, usize)) -> u32 {
+        let last = self.way(endpoint, numbers).and_then(|way| way.last().copied());
+        last.map_or(0, |last| self.topology.mtu(last.reversed()))
     }
 
     /// Source and destination of a path, seen from an endpoint, in words.
     pub(crate) fn addresses(&self, endpoint: u32, numbers: (usize, usize)) -> [String; 2] {
-        let [client, server] = self.ends[(endpoint / 2) as usize];
-        let (here, there) = if endpoint % 2 == 0 { (client, server) } else { (server, client) };
-        let name = |node, number: usize| self.topology.addresses(node).get(number).map_or_else(String::new, |address| address.text.clone());
+        let flow = &self.flows[(endpoint / 2) as usize];
+        let (here, there) = if endpoint % 2 == 0 { (0, 1) } else { (1, 0) };
+        let name =
+            |end: usize, number: usize| flow.address(&self.topology, end, number).map_or_else(String::new, |address| address.text.clone());
         [name(here, numbers.0), name(there, numbers.1)]
     }
 
@@ -128,4 +136,25 @@ impl Routes {
         self.hops.extend(hops);
         self.hops.push(Hop { pipe: Hop::ARRIVED, back: begin_back });
     }
+}
+
+impl Ends {
+    /// The way from the client to the server between the connection's addresses with these numbers.
+    pub(crate) fn way(&self, topology: &Topology, at_client: usize, at_server: usize) -> Option<Vec<Direction>> {
+        let names = [&self.address(topology, 0, at_client)?.text, &self.address(topology, 1, at_server)?.text];
+        if let Some(fixed) = self.fixed.iter().find(|fixed| fixed.addresses.iter().eq(names)) {
+            return Some(fixed.way.clone());
+        }
+        topology.way((self.nodes[0], self.addresses[0][at_client]), (self.nodes[1], self.addresses[1][at_server]))
+    }
+
+    /// The address with this number at an end: 0 is the client's, 1 the server's.
+    pub(crate) fn address<'a>(&self, topology: &'a Topology, end: usize, number: usize) -> Option<&'a Address> {
+        topology.addresses(self.nodes[end]).get(*self.addresses[end].get(number)?)
+    }
+}
+
+/// The same links the other way.
+fn reversed(way: &[Direction]) -> Vec<Direction> {
+    way.iter().rev().map(|direction| direction.reversed()).collect()
 }

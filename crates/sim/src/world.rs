@@ -3,7 +3,6 @@
 //! What is due at one time happens in this order: packets leave pipes (by link, as listed), timers of endpoints fire (by flow;
 //! client, then server), applications act (by flow), windows begin or end (by flow), samples are taken.
 
-use crate::connection::Connection;
 use crate::flow::{Flow, SAMPLE, Watch};
 use crate::fragments::Fragments;
 use crate::network::Network;
@@ -13,7 +12,7 @@ use crate::queue::{EventQueue, Source};
 use crate::routes::Routes;
 use polypath_base::{Duration, Instant};
 use polypath_link::{Parcel, Verdict};
-use polypath_transport::Transmit;
+use polypath_transport::{Connection, PathId, Transmit};
 use polypath_wire::Unreachable;
 
 /// Everything that a run moves.
@@ -191,12 +190,8 @@ impl World {
 
     fn send(&mut self, now: Instant, number: u32, transmit: &Transmit) {
         let path = transmit.path;
-        let mut first = self.routes.first(number, path);
-        if first.is_none() {
-            first = self.routes.resolve(&self.network, number, path, self.endpoints[number as usize].connection.path(path));
-        }
         // No way leads there: the packet is lost.
-        let Some(hop) = first else { return };
+        let Some(hop) = self.routes.first(number, path).or_else(|| self.resolve(number, path)) else { return };
         let Some(pipe) = self.routes.step(hop) else { return };
         let len = transmit.segment.ip_len();
         let parcel = Parcel { len, payload: transmit.segment.len > 0, df: transmit.segment.df };
@@ -213,6 +208,17 @@ impl World {
         } else {
             self.refuse(now, pipe, id, verdict);
         }
+    }
+
+    /// An endpoint sends on a path for the first time.
+    #[cold]
+    fn resolve(&mut self, number: u32, path: PathId) -> Option<u32> {
+        let addresses = self.endpoints[number as usize].connection.path(path);
+        let hop = self.routes.resolve(&self.network, number, path, addresses)?;
+        // The peer answers from the interface where the way ends.
+        let peer = &mut self.endpoints[(number ^ 1) as usize];
+        peer.connection.set_mtu(path, self.routes.mtu_of_peer(number, addresses));
+        Some(hop)
     }
 
     /// A packet does not pass a pipe as it is.
