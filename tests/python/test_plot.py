@@ -62,9 +62,8 @@ def test_nodes_of_one_column_and_a_link_past_a_router_do_not_overlap():
     scenario["links"].append(link("side", ("h4", "10.9.0.1"), ("r", "10.9.0.2"), [rate(1_000_000, queue={"bytes": 64_000})]))
     scenario["flows"].append(flow("d", client="h4", transport="tcp"))
     svg = topology(scenario).svg
-    boxes = [
-        tuple(map(float, box)) for box in re.findall(r'class="node" x="([-\d.]+)" y="([-\d.]+)" width="([\d.]+)" height="([\d.]+)"', svg)
-    ]
+    pattern = r'class="node" x="([-\d.]+)" y="([-\d.]+)" width="([\d.]+)" height="([\d.]+)"'
+    boxes = [tuple(map(float, box)) for box in re.findall(pattern, svg)]
     assert len(boxes) == 4
     for index, (x, y, width, height) in enumerate(boxes):
         for x2, y2, width2, height2 in boxes[index + 1 :]:
