@@ -68,6 +68,16 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
     assert missing == []
 
 
+def test_the_commands_of_the_readme_work(tmp_path: Path) -> None:
+    commands = re.findall(r"^    (polypath .*)$", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.M)
+    assert [command.split()[1] for command in commands] == ["init", "run", "validate"]
+    for command in commands:
+        arguments = command.replace("SUMMARY.csv", str(ROOT / "tests/data/summary-v1.csv")).split()[1:]
+        program = Path(sys.executable).with_name("polypath")
+        done = subprocess.run([program, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+
+
 def _is_tracked_text(path: Path) -> bool:
     return path.suffix in {".rs", ".py", ".c", ".h"} and path.is_file()
 
