@@ -9,7 +9,6 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from polypath.validate._figure import draw
 from polypath.validate._judge import Verdict
 from polypath.validate._run import Selection, run
 from polypath.validate._show import show, to_json
@@ -53,6 +52,8 @@ def validate(
         errors.print(f"polypath: {table} has no runs that match the options given.", highlight=False, soft_wrap=True)
         raise typer.Exit(2)
     if figure:
+        from polypath.validate._figure import draw  # The drawing library takes longer to load than most commands take to run.
+
         for file in draw(verdicts, table, figure, errors):
             errors.print(f"wrote {file}", highlight=False, soft_wrap=True)
     if as_json:

@@ -94,9 +94,13 @@ def _srtt(cell: Cell, flows: tuple[dict[str, Any], ...]) -> tuple[float | None, 
 
 
 def find_subflow(flow: dict[str, Any], source: str, index: int) -> dict[str, Any] | None:
-    """The simulated subflow from this source address; the index-th of them where several share it."""
-    same = [subflow for subflow in flow["subflows"] if subflow["source"].split(":")[0] == source]
-    return same[min(index, len(same) - 1)] if same else None
+    """The simulated subflow from this source address; the index-th where several share it, or where addresses were given out otherwise."""
+    subflows: list[dict[str, Any]] = flow["subflows"]
+    same = [subflow for subflow in subflows if subflow["source"].split(":")[0] == source]
+    if len(same) == 1:
+        return same[0]
+    candidates = same or subflows
+    return candidates[index] if index < len(candidates) else None
 
 
 def count(verdicts: list[Verdict]) -> tuple[int, int]:
