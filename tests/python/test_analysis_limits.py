@@ -3,11 +3,11 @@
 import pandas as pd
 import pytest
 
-from polypath.analysis import limits
+from polypath.analysis import limits, limits_of_cells
 
 
 def run(**more):
-    row = {"key": "k", "flow": "c", "goodput_receiver_mbps": 50.0, "bound_mbps": 100.0, "lifetime_s": 10.0}
+    row = {"key": "k", "flow": "c", "goodput_receiver_mbps": 50.0, "bound_mbps": 100.0, "bound_all_mbps": 100.0, "lifetime_s": 10.0}
     return pd.DataFrame([row | {"app_limited_s": 0.0, "rwnd_limited_s": 0.0} | more])
 
 
@@ -42,3 +42,19 @@ def test_resting_subflows_are_not_blamed_on_the_scheduler_when_the_application_r
     got = limits(run(app_limited_s=9.0), subflows({"busy_s": 1.0}, {"busy_s": 1.0})).iloc[0]
     assert got["limited_by"] == "application"
     assert got["scheduler_share"] == pytest.approx(0.0)
+
+
+def test_flows_that_fill_the_links_together_are_limited_by_the_links():
+    both = pd.concat([run(), run(flow="d", goodput_receiver_mbps=49.0)])
+    own = pd.concat([subflows({"cwnd_limited_s": 9.0}), subflows({"cwnd_limited_s": 9.0}).assign(flow="d")])
+    got = limits(both, own)
+    assert list(got["limited_by"]) == ["links, shared"] * 2
+    assert list(got["share_all"]) == pytest.approx([0.99, 0.99])
+
+
+def test_a_cell_is_judged_by_the_means_of_its_runs():
+    two = pd.concat([run(cc="lia"), run(cc="lia", key="k2")])
+    own = pd.concat([subflows({"cwnd_limited_s": 9.0, "retransmissions": 4}), subflows({"cwnd_limited_s": 7.0}).assign(key="k2")])
+    found = two.merge(limits(two, own), on=["key", "flow"]).assign(retransmissions=[4, 0], timeouts=0)
+    cell = limits_of_cells(found, ["cc", "flow"]).iloc[0]
+    assert cell["why"] == "the congestion window was full 80 % of the time (2 retransmissions)"

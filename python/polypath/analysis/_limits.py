@@ -20,15 +20,18 @@ CAUSES = ["application", "receive_window", "send_buffer", "congestion_window", "
 
 
 def limits(runs: pd.DataFrame, subflows: pd.DataFrame) -> pd.DataFrame:
-    """A row a run and flow: `share` of the bound, the time shares `<cause>_share`, the name `limited_by` and a sentence `why`.
+    """A row a run and flow: `share` of the bound, `share_all` of all flows of the run together, the time shares
+    `<cause>_share`, the name `limited_by` and a sentence `why`.
 
-    `runs` needs key, flow, goodput_receiver_mbps, bound_mbps, lifetime_s, app_limited_s, rwnd_limited_s; `subflows` needs key, flow,
-    busy_s, rwnd_limited_s, sndbuf_limited_s, cwnd_limited_s, retransmissions, timeouts.
+    `runs` needs key, flow, goodput_receiver_mbps, bound_mbps, bound_all_mbps, lifetime_s, app_limited_s, rwnd_limited_s; `subflows` needs
+    key, flow, busy_s, rwnd_limited_s, sndbuf_limited_s, cwnd_limited_s, retransmissions, timeouts.
     """
     groups = dict(list(subflows.groupby(["key", "flow"], sort=False)))
     empty = subflows.iloc[0:0]
+    together = runs.groupby("key", sort=False)["goodput_receiver_mbps"].transform("sum")
+    runs = runs.assign(share_all=(together / runs["bound_all_mbps"]).where(runs["bound_all_mbps"] > 0))
     rows = [_limit(run, groups.get((run["key"], run["flow"]), empty)) for _, run in runs.iterrows()]
-    columns = ["key", "flow", "share", *(f"{cause}_share" for cause in CAUSES), "losses", "timeouts", "limited_by", "why"]
+    columns = ["key", "flow", "share", "share_all", *(f"{cause}_share" for cause in CAUSES), "losses", "timeouts", "limited_by", "why"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -39,7 +42,7 @@ def limits_of_cells(runs: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
         times = {cause: float(group[f"{cause}_share"].mean()) for cause in CAUSES}
         share, life = float(group["share"].mean()), float(group["lifetime_s"].fillna(0.0).max())
         losses, timeouts = round(float(group["retransmissions"].mean())), round(float(group["timeouts"].mean()))
-        name = _name(share, times, life)
+        name = _name(share, float(group["share_all"].mean()), times, life)
         key = dict(zip(by, values if isinstance(values, tuple) else (values,), strict=True))
         rows.append({**key, "limited_by": name, "why": _sentence(name, times, losses, timeouts)})
     return pd.DataFrame(rows, columns=[*by, "limited_by", "why"])
@@ -51,8 +54,9 @@ def _limit(run: pd.Series, own: pd.DataFrame) -> dict[str, object]:
     life = float(run["lifetime_s"]) if pd.notna(run["lifetime_s"]) else 0.0
     times = _times(run, own, life)
     losses, timeouts = int(own["retransmissions"].sum()), int(own["timeouts"].sum())
-    name = _name(share, times, life)
-    row: dict[str, object] = {"key": run["key"], "flow": run["flow"], "share": share}
+    share_all = float(run["share_all"])
+    name = _name(share, share_all, times, life)
+    row: dict[str, object] = {"key": run["key"], "flow": run["flow"], "share": share, "share_all": share_all}
     row.update({f"{cause}_share": times[cause] for cause in CAUSES})
     row.update(losses=losses, timeouts=timeouts, limited_by=name, why=_sentence(name, times, losses, timeouts))
     return row
@@ -68,18 +72,21 @@ def _times(run: pd.Series, own: pd.DataFrame, life: float) -> dict[str, float]:
     resting = max(0.0, 1.0 - float(mean["busy_s"]) - application - meta_window) if len(own) > 1 else 0.0
     return {
         "application": application,
-        "receive_window": max(meta_window, float(mean["rwnd_limited_s"])),
-        "send_buffer": float(mean["sndbuf_limited_s"]),
-        "congestion_window": float(mean["cwnd_limited_s"]),
+        # A connection lives a little longer than its application, so a counter can pass the whole.
+        "receive_window": min(1.0, max(meta_window, float(mean["rwnd_limited_s"]))),
+        "send_buffer": min(1.0, float(mean["sndbuf_limited_s"])),
+        "congestion_window": min(1.0, float(mean["cwnd_limited_s"])),
         "scheduler": resting,
     }
 
 
-def _name(share: float, times: dict[str, float], life: float) -> str:
+def _name(share: float, share_all: float, times: dict[str, float], life: float) -> str:
     if not life > 0:
         return "not connected"
     if share >= LINKS_FULL:
         return "links"
+    if share_all >= LINKS_FULL:
+        return "links, shared"
     cause = max(CAUSES, key=lambda each: times[each])
     return cause.replace("_", " ") if times[cause] >= WORTH_NAMING else "not explained"
 
@@ -89,6 +96,8 @@ def _sentence(name: str, times: dict[str, float], losses: int, timeouts: int) ->
         return "the connection was never established"
     if name == "links":
         return "the links themselves"
+    if name == "links, shared":
+        return "the links, which the flows of the run fill together"
     if name == "not explained":
         return "no counter accounts for 5 % of the time or more"
     spent = times[name.replace(" ", "_")]

@@ -53,10 +53,11 @@ def with_limits(material: Material) -> pd.DataFrame:
 
 def label(row: Mapping[str, Any], names: Sequence[str], flows: int) -> str:
     """A cell in a word or two: its varied parameters, and the flow where there are several."""
-    words = [str(row[name]) if len(names) == 1 or isinstance(row[name], str) else f"{name} {row[name]}" for name in names]
+    # A value that begins with a letter speaks for itself; "0%" or 4 needs its name.
+    words = [str(row[name]) if len(names) == 1 or str(row[name])[:1].isalpha() else f"{name} {row[name]}" for name in names]
     if flows > 1 or not words:
         words.append(str(row["flow"]))
-    return " ".join(words)
+    return " · ".join(words)
 
 
 def published_rows(material: Material) -> pd.DataFrame:

@@ -125,10 +125,11 @@ def claim_results(material: Material, engine: str | None = None) -> list[ClaimRe
 def _experiment(name: str, rows: pd.DataFrame, material: Material) -> ExperimentView:
     names = varied(material, rows)
     said = material.study.all_experiments[name]
+    title = said.title or ("Results" if len(material.study.all_experiments) == 1 else name)
     return ExperimentView(
         name=name,
-        title=said.title or name,
-        headline=_headline(said.title or name, rows, names),
+        title=title,
+        headline=_headline(title, rows, names),
         bars=_figures.bars(name, rows, names, material),
         results=_tables.results(rows, names, material),
         paths=_tables.paths(rows, names, material.subflows),
@@ -147,7 +148,8 @@ def _headline(title: str, rows: pd.DataFrame, names: Sequence[str]) -> str:
         return f"{title}: {number(high[GOODPUT])} Mbit/s, {percent(high['share'])} of what the links allow."
     spread = (high[GOODPUT] - low[GOODPUT]) / high[GOODPUT] if high[GOODPUT] else math.nan
     ends = f"from {number(low[GOODPUT])} ({low['label']}) to {number(high[GOODPUT])} Mbit/s ({high['label']})"
-    shares = f"{percent(table['share'].min())} to {percent(table['share'].max())} of what the links allow"
+    many = " together" if rows["flow"].nunique() > 1 else ""
+    shares = f"{percent(table['share_all'].min())} to {percent(table['share_all'].max())} of what the links allow{many}"
     alike = f"; the {len(table)} cells lie within {percent(spread)} of each other" if spread < 0.02 else ""
     return f"{title}: {ends}, {shares}{alike}."
 
@@ -159,9 +161,9 @@ def _facts(runs: pd.DataFrame, claims: Sequence[ClaimView]) -> list[Fact]:
         rest = [f"{n} {'do not' if verdict is Verdict.FAILS else 'not measured'}" for verdict, n in list(kinds.items())[1:] if n]
         facts.append(Fact(value=f"{kinds[Verdict.HOLDS]} of {len(claims)}", words="claims hold" + (f"; {', '.join(rest)}" if rest else "")))
     facts.append(Fact(value=number(runs[GOODPUT].max()), words="Mbit/s, the highest goodput of a run"))
-    finite = runs[runs["share"].notna()]
+    finite = runs[runs["share_all"].notna()].drop_duplicates("key")
     if len(finite):
-        facts.append(Fact(value=percent(finite["share"].median()), words="of what the links allow, median of the runs"))
+        facts.append(Fact(value=percent(finite["share_all"].median()), words="of what the links allow, median of the runs"))
     facts.append(Fact(value=str(runs["key"].nunique()), words=f"runs, {runs['seed'].nunique()} seed{'s' * (runs['seed'].nunique() > 1)}"))
     return facts
 

@@ -37,7 +37,18 @@ class Table:
     note: str = ""
 
 
-METRICS = [GOODPUT, "goodput_sender_mbps", "bound_mbps", "share", "retransmissions", "timeouts", "transient_s", "jain", "completion_s"]
+METRICS = [
+    GOODPUT,
+    "goodput_sender_mbps",
+    "bound_mbps",
+    "share",
+    "share_all",
+    "retransmissions",
+    "timeouts",
+    "transient_s",
+    "jain",
+    "completion_s",
+]
 
 
 def cells(rows: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
@@ -64,12 +75,15 @@ def results(rows: pd.DataFrame, names: Sequence[str], material: Material) -> Tab
         Column(title="Possible", help="The most that the links and the framing allow, Mbit/s"),
         Column(title="Reached", help="Goodput over what was possible"),
         Column(title="Limited by", help="From the endpoints’ counters", numeric=False),
-        Column(title="Best TCP", help="Plain TCP on the best path alone, Mbit/s"),
-        Column(title="Gain", help="Goodput over that of plain TCP on the best path"),
         Column(title="Retrans.", help="Segments sent again, mean of the runs"),
         Column(title="Settles", help="Seconds until a moving mean of 1 s stays within 10 % of the mean"),
     ]
+    single = bool(table["best_single"].notna().any())
+    if single:
+        columns.append(Column(title="Best TCP", help="Plain TCP on the best path alone, Mbit/s"))
+        columns.append(Column(title="Gain", help="Goodput over that of plain TCP on the best path"))
     if many:
+        columns.append(Column(title="Together", help="All flows of the run, over what the links allow them together"))
         columns.append(Column(title="Jain", help="Jain’s index over the flows of the run: 1 is an equal share"))
     if transfers:
         columns.append(Column(title="Time", help="Seconds until everything was read"))
@@ -83,12 +97,14 @@ def results(rows: pd.DataFrame, names: Sequence[str], material: Material) -> Tab
             Cell(text=number(row["bound_mbps"])),
             Cell(text=percent(share), meter=min(1.0, share) if math.isfinite(share) else None),
             Cell(text=str(row["why"]), css="words"),
-            Cell(text=number(row["best_single"])),
-            Cell(text=f"{number(row['gain'])} ×" if math.isfinite(float(row["gain"])) else "–"),
             Cell(text=count(row["retransmissions"])),
             Cell(text=number(row["transient_s"], 1) + (" s" if math.isfinite(float(row["transient_s"])) else "")),
         ]
+        if single:
+            line.append(Cell(text=number(row["best_single"])))
+            line.append(Cell(text=f"{number(row['gain'])} ×" if math.isfinite(float(row["gain"])) else "–"))
         if many:
+            line.append(Cell(text=percent(row["share_all"])))
             line.append(Cell(text=number(row["jain"], 3)))
         if transfers:
             line.append(Cell(text=mean_ci(row["completion_s"], row["completion_s_ci"])))
