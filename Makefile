@@ -67,16 +67,16 @@ rust:
 
 # Tests of the package, of the studies and of every example in the documentation.
 python: setup
-	$(PYTHON) -m pytest -q tests/python
+	$(PYTHON) -m pytest tests/python
 
 # Where nothing may be missing (CI, as root), a test that the machine cannot run fails instead of being skipped.
 kernel: setup-all
-	$(if $(and $(filter true,$(CI)),$(filter 0,$(shell id -u))),POLYPATH_REQUIRE=host) $(PYTHON) -m pytest -q -rs tests/kernel
+	$(if $(and $(filter true,$(CI)),$(filter 0,$(shell id -u))),POLYPATH_REQUIRE=host) $(PYTHON) -m pytest -rs tests/kernel
 
 check: setup layers
 	cargo test --quiet --workspace --lib
 	$(PYTHON) -m ruff check --quiet python tests tools
-	$(PYTHON) -m pytest -q -m 'not slow' tests/python
+	$(PYTHON) -m pytest -m 'not slow' tests/python
 
 bench: setup
 	$(VENV)/bin/polypath bench
