@@ -22,7 +22,7 @@ pub fn case(name: &str) -> Option<Scenario> {
 /// What the event queue alone costs: each of a run's events is taken and its source set anew, as often as asked, with this many
 /// sources of which four are busy as links are. Returns a sum so that no work is optimised away.
 pub fn turn_queue(sources: u32, events: u64) -> u64 {
-    let mut queue = EventQueue::new(sources as usize);
+    let mut queue = EventQueue::new(4, sources as usize - 4);
     for source in 0..sources {
         // Four links whose packets are 120 us apart, and timers far away.
         let at = if source < 4 { Duration::from_micros(30 * u64::from(source)) } else { Duration::from_secs(200_000) };

@@ -4,16 +4,17 @@
 //! they leave, and only the first of them is in the event queue. A link direction is one pipe; or several, where packets
 //! may overtake or an answer may be sent; or part of one, where all that leaves it enters the next.
 
-use crate::packet::PacketId;
+use crate::packet::Packet;
 use polypath_base::Instant;
-use polypath_link::{Chain, Parcel, Verdict};
+use polypath_link::Chain;
 use std::collections::VecDeque;
 
 #[derive(Debug)]
 pub(crate) struct Pipe {
     pub(crate) chain: Chain,
-    /// Ascending by time; of equal times, in the order of entry.
-    packets: VecDeque<(Instant, PacketId)>,
+    /// Ascending by the time at which they leave; of equal times, in the order of entry. The packets themselves and not
+    /// references to them: they are written and read one after the other, which the processor foresees.
+    packets: VecDeque<Packet>,
 }
 
 impl Pipe {
@@ -21,41 +22,41 @@ impl Pipe {
         Self { chain, packets: VecDeque::new() }
     }
 
-    /// Sends a packet through the elements.
+    /// Puts a packet in its place; true if it is now the first to leave.
     #[inline]
-    pub(crate) fn transit(&mut self, now: Instant, parcel: Parcel) -> Verdict {
-        self.chain.transit(now, parcel)
+    pub(crate) fn hold(&mut self, packet: Packet) -> bool {
+        let first = match self.packets.back() {
+            Some(last) if last.leaves > packet.leaves => return self.overtake(packet),
+            last => last.is_none(),
+        };
+        self.packets.push_back(packet);
+        first
     }
 
-    /// Puts a packet that leaves at `leaves` in its place; true if it is now the first to leave.
+    /// The first packet to leave.
     #[inline]
-    pub(crate) fn hold(&mut self, leaves: Instant, packet: PacketId) -> bool {
-        match self.packets.back() {
-            Some(last) if last.0 > leaves => self.overtake(leaves, packet),
-            Some(_) => {
-                self.packets.push_back((leaves, packet));
-                false
-            }
-            None => {
-                self.packets.push_back((leaves, packet));
-                true
-            }
-        }
+    pub(crate) fn first(&self) -> &Packet {
+        self.packets.front().expect("a pipe is in the event queue only while it holds packets")
     }
 
-    /// Takes the packet that leaves now, and tells when the next one does.
+    /// When the packet behind the first leaves.
     #[inline]
-    pub(crate) fn release(&mut self) -> (PacketId, Instant) {
-        let (_, packet) = self.packets.pop_front().expect("a pipe is in the event queue only while it holds packets");
-        (packet, self.packets.front().map_or(Instant::NEVER, |next| next.0))
+    pub(crate) fn next(&self) -> Instant {
+        self.packets.get(1).map_or(Instant::NEVER, |next| next.leaves)
+    }
+
+    /// Forgets the first packet.
+    #[inline]
+    pub(crate) fn release(&mut self) {
+        self.packets.pop_front();
     }
 
     #[cold]
-    fn overtake(&mut self, leaves: Instant, packet: PacketId) -> bool {
+    fn overtake(&mut self, packet: Packet) -> bool {
         // From the back: jitter rarely moves a packet past more than a few.
-        let behind = self.packets.iter().rev().take_while(|held| held.0 > leaves).count();
+        let behind = self.packets.iter().rev().take_while(|held| held.leaves > packet.leaves).count();
         let place = self.packets.len() - behind;
-        self.packets.insert(place, (leaves, packet));
+        self.packets.insert(place, packet);
         place == 0
     }
 }

@@ -5,6 +5,9 @@
 //! each node holds the smaller key of its two children. Moving an entry, earlier or later, walks from its leaf to the root
 //! without a branch that could be mispredicted; nothing is allocated, compared twice or left behind.
 //!
+//! There are two such trees: the few sources that nearly all events come from (the pipes) have one of their own, so that their
+//! way to the root does not grow with the number of timers that hardly ever fire.
+//!
 //! A key is the time with the source's number in its low bits: events of one time come in the order of their sources' numbers.
 
 use polypath_base::Instant;
@@ -16,18 +19,19 @@ pub struct Source(pub u32);
 /// Events by time, at most one a source.
 #[derive(Clone, Debug)]
 pub struct EventQueue {
-    /// Node 1 is the root, node n has children 2n and 2n+1, leaves begin at `leaves`.
-    keys: Vec<u64>,
-    leaves: usize,
+    busy: Tournament,
+    idle: Tournament,
+    /// Sources below this are in the tree of the busy ones.
+    split: usize,
     /// Bits of a key that hold the source.
     bits: u32,
 }
 
 impl EventQueue {
-    /// A queue of `sources` sources, none of which waits for anything.
-    pub fn new(sources: usize) -> Self {
-        let leaves = sources.next_power_of_two().max(2);
-        Self { keys: vec![u64::MAX; 2 * leaves], leaves, bits: leaves.trailing_zeros() }
+    /// A queue of `busy` sources and, numbered behind them, `idle` ones, none of which waits for anything.
+    pub fn new(busy: usize, idle: usize) -> Self {
+        let bits = (busy + idle).next_power_of_two().trailing_zeros().max(1);
+        Self { busy: Tournament::new(busy), idle: Tournament::new(idle), split: busy, bits }
     }
 
     /// The latest time that a key can hold; what is due later counts as never.
@@ -38,26 +42,53 @@ impl EventQueue {
     /// Sets when the source's event is due; never removes it.
     #[inline]
     pub fn set(&mut self, source: Source, at: Instant) {
-        let leaf = source.0 as usize;
+        let number = source.0 as usize;
         let ns = at.as_nanos();
-        let mut key = if ns >= u64::MAX >> self.bits { u64::MAX } else { ns << self.bits | leaf as u64 };
-        let mut node = self.leaves + leaf;
-        self.keys[node] = key;
-        while node > 1 {
-            key = key.min(self.keys[node ^ 1]);
-            node >>= 1;
-            self.keys[node] = key;
+        let key = if ns >= u64::MAX >> self.bits { u64::MAX } else { ns << self.bits | number as u64 };
+        if number < self.split {
+            self.busy.set(number, key);
+        } else {
+            self.idle.set(number - self.split, key);
         }
     }
 
     /// The earliest event. It stays until its source is set anew.
     #[inline]
     pub fn first(&self) -> Option<(Instant, Source)> {
-        let key = self.keys[1];
+        let key = self.busy.first().min(self.idle.first());
         if key == u64::MAX {
             return None;
         }
         Some((Instant::from_nanos(key >> self.bits), Source((key & ((1 << self.bits) - 1)) as u32)))
+    }
+}
+
+/// One tree. Node 1 is the root, node n has children 2n and 2n + 1, the leaves are the second half.
+#[derive(Clone, Debug)]
+struct Tournament {
+    keys: Box<[u64]>,
+}
+
+impl Tournament {
+    fn new(sources: usize) -> Self {
+        Self { keys: vec![u64::MAX; 2 * sources.next_power_of_two()].into() }
+    }
+
+    #[inline]
+    fn first(&self) -> u64 {
+        self.keys[1]
+    }
+
+    #[inline]
+    fn set(&mut self, leaf: usize, mut key: u64) {
+        let keys = &mut *self.keys;
+        let mut node = keys.len() / 2 + leaf;
+        keys[node] = key;
+        while node > 1 {
+            key = key.min(keys[node ^ 1]);
+            node >>= 1;
+            keys[node] = key;
+        }
     }
 }
 
@@ -72,7 +103,7 @@ mod tests {
 
     #[test]
     fn the_earliest_comes_first_and_the_smaller_source_wins_a_tie() {
-        let mut queue = EventQueue::new(3);
+        let mut queue = EventQueue::new(1, 2);
         assert_eq!(queue.first(), None);
         queue.set(Source(2), at(5));
         queue.set(Source(1), at(7));
@@ -86,7 +117,7 @@ mod tests {
 
     #[test]
     fn what_lies_behind_the_horizon_never_happens() {
-        let mut queue = EventQueue::new(1000);
+        let mut queue = EventQueue::new(0, 1000);
         queue.set(Source(999), queue.horizon());
         assert_eq!(queue.first(), Some((queue.horizon(), Source(999))));
         queue.set(Source(999), at(queue.horizon().as_nanos() + 1));
@@ -98,7 +129,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_orders_as_a_sorted_map_does(moves in prop::collection::vec((0_u32..20, prop::option::of(0_u64..50)), 1..200)) {
-            let (mut queue, mut model) = (EventQueue::new(20), std::collections::BTreeMap::new());
+            let (mut queue, mut model) = (EventQueue::new(6, 14), std::collections::BTreeMap::new());
             for (source, time) in moves {
                 queue.set(Source(source), time.map_or(Instant::NEVER, at));
                 model.insert(source, time);

@@ -7,13 +7,16 @@ use crate::flow::{Flow, SAMPLE, Watch};
 use crate::fragments::Fragments;
 use crate::network::Network;
 use crate::outcome::{Outcome, SubflowSeries};
-use crate::packet::{Kind, Packet, PacketId, Slab};
+use crate::packet::{Kind, Packet};
 use crate::queue::{EventQueue, Source};
 use crate::routes::Routes;
 use polypath_base::{Duration, Instant};
-use polypath_link::{Parcel, Verdict};
+use polypath_link::Verdict;
 use polypath_transport::{Connection, PathId, Transmit};
 use polypath_wire::Unreachable;
+
+/// Bytes of an IPv4 header without options.
+const IP_HEADER: u32 = 20;
 
 /// Everything that a run moves.
 #[derive(Debug)]
@@ -22,7 +25,6 @@ pub(crate) struct World {
     sources: Sources,
     network: Network,
     routes: Routes,
-    packets: Slab,
     fragments: Fragments,
     /// The client of flow f is 2f, its server 2f + 1.
     endpoints: Vec<Endpoint>,
@@ -67,7 +69,7 @@ impl World {
         let (ends, count) = (connections.len() as u32, flows.len() as u32);
         let apps = timers + ends;
         let sources = Sources { timers, apps, edges: apps + count, samples: apps + 2 * count, series: apps + 2 * count + 1 };
-        let mut queue = EventQueue::new(sources.series as usize + 1);
+        let mut queue = EventQueue::new(timers as usize, (sources.series + 1 - timers) as usize);
         for (flow, &start) in starts.iter().enumerate() {
             queue.set(Source(apps + flow as u32), start);
         }
@@ -80,7 +82,6 @@ impl World {
             sources,
             network,
             routes,
-            packets: Slab::default(),
             fragments: Fragments::default(),
             endpoints: (connections.into_iter().enumerate())
                 .map(|(number, connection)| {
@@ -120,49 +121,49 @@ impl World {
 
     /// The first packet of a pipe has reached its end.
     #[inline]
-    fn leave(&mut self, now: Instant, pipe: u32) {
-        let (id, next) = self.network.pipes[pipe as usize].release();
-        self.queue.set(Source(pipe), next);
-        let packet = self.packets.get(id);
-        match self.routes.step(packet.hop) {
-            Some(pipe) => self.forward(now, pipe, id),
-            None => self.deliver(now, id),
+    fn leave(&mut self, now: Instant, number: u32) {
+        let pipe = &mut self.network.pipes[number as usize];
+        self.queue.set(Source(number), pipe.next());
+        let packet = pipe.first();
+        if let Some(next) = self.routes.step(packet.hop) {
+            let packet = *packet;
+            pipe.release();
+            return self.forward(now, next, packet);
         }
+        let (to, path) = (packet.to, packet.path);
+        let connection = &mut self.endpoints[to as usize].connection;
+        let whole = match packet.kind {
+            Kind::Segment => true,
+            Kind::TooBig { mtu } => {
+                connection.handle_unreachable(now, path, &Unreachable { seq: packet.segment.seq, mtu });
+                false
+            }
+            Kind::Fragment { id } => self.fragments.arrive(now, id, packet.len - IP_HEADER),
+        };
+        if whole {
+            self.delivered += u64::from(packet.segment.len > 0);
+            connection.handle_segment(now, path, &packet.segment);
+        }
+        pipe.release();
+        self.settle(now, to);
     }
 
-    fn forward(&mut self, now: Instant, pipe: u32, id: PacketId) {
-        let packet = self.packets.get_mut(id);
+    /// A packet enters a pipe.
+    #[inline]
+    fn forward(&mut self, now: Instant, number: u32, mut packet: Packet) {
         packet.hop += 1;
-        let entered = &mut self.network.pipes[pipe as usize];
-        match entered.transit(now, packet.parcel()) {
+        let pipe = &mut self.network.pipes[number as usize];
+        match pipe.chain.transit(now, packet.parcel()) {
             Verdict::Pass(leaves) => {
-                if entered.hold(leaves, id) {
-                    self.queue.set(Source(pipe), leaves);
+                packet.leaves = leaves;
+                if pipe.hold(packet) {
+                    self.queue.set(Source(number), leaves);
                 }
             }
-            verdict => self.refuse(now, pipe, id, verdict),
+            Verdict::Drop(_) => {}
+            Verdict::TooBig { mtu } => self.answer(now, packet, mtu),
+            Verdict::Fragment { mtu } => self.split(now, number, packet, mtu),
         }
-    }
-
-    fn deliver(&mut self, now: Instant, id: PacketId) {
-        let packet = self.packets.get(id);
-        let (number, path) = (packet.to, packet.path);
-        let connection = &mut self.endpoints[number as usize].connection;
-        match packet.kind {
-            Kind::Segment => {
-                self.delivered += u64::from(packet.segment.len > 0);
-                connection.handle_segment(now, path, &packet.segment);
-            }
-            Kind::TooBig { mtu } => connection.handle_unreachable(now, path, &Unreachable { seq: packet.segment.seq, mtu }),
-            Kind::Fragment { id: whole, bytes, total } => {
-                if self.fragments.arrive(now, whole, bytes, total) {
-                    self.delivered += u64::from(packet.segment.len > 0);
-                    connection.handle_segment(now, path, &packet.segment);
-                }
-            }
-        }
-        self.packets.remove(id);
-        self.settle(now, number);
     }
 
     /// Sends what an endpoint has to send, looks whether what its application waits for has happened, and notes its timeout.
@@ -193,21 +194,9 @@ impl World {
         // No way leads there: the packet is lost.
         let Some(hop) = self.routes.first(number, path).or_else(|| self.resolve(number, path)) else { return };
         let Some(pipe) = self.routes.step(hop) else { return };
-        let len = transmit.segment.ip_len();
-        let parcel = Parcel { len, payload: transmit.segment.len > 0, df: transmit.segment.df };
-        let entered = &mut self.network.pipes[pipe as usize];
-        let verdict = entered.transit(now, parcel);
-        if let Verdict::Drop(_) = verdict {
-            return;
-        }
-        let id = self.packets.insert(Packet { segment: transmit.segment, hop: hop + 1, to: number ^ 1, len, path, kind: Kind::Segment });
-        if let Verdict::Pass(leaves) = verdict {
-            if entered.hold(leaves, id) {
-                self.queue.set(Source(pipe), leaves);
-            }
-        } else {
-            self.refuse(now, pipe, id, verdict);
-        }
+        let segment = transmit.segment;
+        let packet = Packet { leaves: now, segment, hop, to: number ^ 1, len: segment.ip_len(), path, kind: Kind::Segment };
+        self.forward(now, pipe, packet);
     }
 
     /// An endpoint sends on a path for the first time.
@@ -221,59 +210,39 @@ impl World {
         Some(hop)
     }
 
-    /// A packet does not pass a pipe as it is.
+    /// Sends ICMP "fragmentation needed" back to the sender of a packet.
     #[cold]
-    fn refuse(&mut self, now: Instant, pipe: u32, id: PacketId, verdict: Verdict) {
-        match verdict {
-            Verdict::Pass(_) => {}
-            Verdict::Drop(_) => self.packets.remove(id),
-            Verdict::TooBig { mtu } => self.answer(now, id, mtu),
-            Verdict::Fragment { mtu } => self.split(now, pipe, id, mtu),
-        }
-    }
-
-    /// Sends ICMP "fragmentation needed" back to the sender of a packet, in the packet's place.
-    fn answer(&mut self, now: Instant, id: PacketId, mtu: u32) {
-        let packet = self.packets.get_mut(id);
-        if let Kind::TooBig { .. } = packet.kind {
+    fn answer(&mut self, now: Instant, refused: Packet, mtu: u32) {
+        if let Kind::TooBig { .. } = refused.kind {
             // RFC 1812 section 4.3.2.7: no ICMP error about an ICMP error.
-            return self.packets.remove(id);
+            return;
         }
-        packet.hop = self.routes.back(packet.hop - 1);
-        packet.to ^= 1;
-        packet.kind = Kind::TooBig { mtu };
         // RFC 1812 section 4.3.2.3: as much of the packet as fits in 576 bytes, behind 20 bytes of IP and 8 of ICMP.
-        packet.len = (packet.len + 28).min(576);
-        match self.routes.step(packet.hop) {
-            Some(pipe) => self.forward(now, pipe, id),
-            None => {
-                // The sender's own link: it knows at once, without a packet. Its answer follows in the loop that sent this one.
-                let (number, path) = (packet.to, packet.path);
-                let message = Unreachable { seq: packet.segment.seq, mtu };
-                self.packets.remove(id);
-                self.endpoints[number as usize].connection.handle_unreachable(now, path, &message);
-            }
+        let len = (refused.len + 28).min(576);
+        let hop = self.routes.back(refused.hop - 1);
+        let packet = Packet { hop, to: refused.to ^ 1, len, kind: Kind::TooBig { mtu }, ..refused };
+        if let Some(pipe) = self.routes.step(hop) {
+            return self.forward(now, pipe, packet);
         }
+        // The sender's own link: it knows at once, without a packet. What it sends then follows in the loop that sent this one.
+        let message = Unreachable { seq: packet.segment.seq, mtu };
+        self.endpoints[packet.to as usize].connection.handle_unreachable(now, packet.path, &message);
     }
 
     /// Splits a packet before an MTU (RFC 791 section 3.2); the parts then pass one after the other.
-    fn split(&mut self, now: Instant, pipe: u32, id: PacketId, mtu: u32) {
-        const HEADER: u32 = 20;
-        let packet = *self.packets.get(id);
-        self.packets.remove(id);
-        let (whole, all, total) = match packet.kind {
-            Kind::Fragment { id, bytes, total } => (id, bytes, total),
-            _ => (self.fragments.begin(), packet.len - HEADER, packet.len - HEADER),
+    #[cold]
+    fn split(&mut self, now: Instant, pipe: u32, packet: Packet, mtu: u32) {
+        let mut left = packet.len - IP_HEADER;
+        let kind = match packet.kind {
+            Kind::Fragment { .. } => packet.kind,
+            _ => Kind::Fragment { id: self.fragments.begin(now, left) },
         };
         // All but the last carry a multiple of eight bytes.
-        let most = (mtu - HEADER) & !7;
-        let mut left = all;
+        let most = (mtu - IP_HEADER) & !7;
         while left > 0 {
             let bytes = left.min(most);
             left -= bytes;
-            let part = Packet { len: bytes + HEADER, kind: Kind::Fragment { id: whole, bytes, total }, hop: packet.hop - 1, ..packet };
-            let part = self.packets.insert(part);
-            self.forward(now, pipe, part);
+            self.forward(now, pipe, Packet { len: bytes + IP_HEADER, kind, hop: packet.hop - 1, ..packet });
         }
     }
 
