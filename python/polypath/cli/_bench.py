@@ -61,7 +61,10 @@ def bench(
         figures[case] = _case(_median([_measured(case) for _ in range(repeat)]))
     bare = queue["wall_s"] * 1e9 / _QUEUE_EVENTS
     if as_json:
-        sys.stdout.write(json.dumps({"cases": [{"name": case, **row} for case, row in figures.items()], "bare_queue_ns_per_event": bare}, indent=1) + "\n")
+        sys.stdout.write(
+            json.dumps({"cases": [{"name": case, **row} for case, row in figures.items()], "bare_queue_ns_per_event": bare}, indent=1)
+            + "\n"
+        )
         return
     heads = ("M packets/s", "ns/packet", "events/packet", "ns/event", "wall s", "peak MB")
     table = Table("case", *(Column(head, justify="right") for head in heads))

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from polypath.report import write_report
 from polypath.results import DEFAULT_OUT, Results
 
 from ._console import out
@@ -21,11 +20,13 @@ def report(
 
 
 def open_results(argument: str) -> Results:
-    """The results that an argument means."""
-    path = Path(argument)
-    return Results.open(path if path.is_dir() or len(path.parts) != 1 else DEFAULT_OUT / argument)
+    """The results that an argument means: a folder of results, or the name of one in ./results, which is the study's."""
+    by_name = DEFAULT_OUT / argument
+    return Results.open(by_name if not (Path(argument) / "runs.parquet").is_file() and by_name.is_dir() else argument)
 
 
 def write(results: Results) -> Path:
     """Writes the report into the folder of the results."""
+    from polypath.report import write_report  # The drawing library takes longer to load than most commands take to run.
+
     return write_report(results)

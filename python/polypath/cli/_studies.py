@@ -33,7 +33,7 @@ def files() -> list[Path]:
 
 def _path(argument: str) -> Path:
     path = Path(argument)
-    if path.exists() or len(path.parts) != 1:
+    if path.exists() or "/" in argument:
         return path
     if (FOLDER / argument / FILE_NAME).is_file():
         return FOLDER / argument

@@ -9,7 +9,6 @@ import pandas as pd
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from polypath.analysis import flow_bounds, summarise
 from polypath.results import Results
 
 _RECEIVER, _SENDER = "goodput_receiver_mbps", "goodput_sender_mbps"
@@ -22,6 +21,8 @@ def summary(results: Results) -> RenderableType:
 
 
 def _with_bounds(results: Results) -> pd.DataFrame:
+    from polypath.analysis import flow_bounds  # scipy takes longer to load than most commands take to run.
+
     bounds = [flow_bounds(results.scenario(key)).assign(key=key) for key in dict.fromkeys(results.runs["key"])]
     if not bounds:
         return results.runs.assign(share=math.nan)
@@ -30,6 +31,8 @@ def _with_bounds(results: Results) -> pd.DataFrame:
 
 
 def _table(name: str, rows: pd.DataFrame, results: Results) -> Table:
+    from polypath.analysis import summarise
+
     parameters = [p for p in parameter_columns(results) if rows[p].notna().any()]
     several = [p for p in parameters if rows[p].nunique() > 1] or parameters[:1]
     by = ["engine"] * (rows["engine"].nunique() > 1) + several + ["flow"] * (rows["flow"].nunique() > 1 or not several)
@@ -51,7 +54,7 @@ def _table(name: str, rows: pd.DataFrame, results: Results) -> Table:
             "" if _missing(row["share"]) else f"{100 * row['share']:.1f} %",
             _figure(row, "retransmissions", 0),
             _figure(row, "srtt_ms", 1),
-            *[_figure(row, "completion_s", 2)] * transfers,
+            *([_figure(row, "completion_s", 2)] if transfers else []),
         )
     return table
 

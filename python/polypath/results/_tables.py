@@ -119,7 +119,7 @@ def _subflows(record: Mapping[str, Any], who: Row) -> list[Row]:
                     "acked_mbps": subflow["acked_bps"] / 1e6,
                     "bytes_acked": subflow["bytes_acked"],
                     **{name: subflow[name] for name in _COUNTERS},
-                    "mean_srtt_ms": subflow["mean_srtt_us"] / 1e3,
+                    "mean_srtt_ms": subflow["mean_srtt_us"] / 1e3 or None,
                     "min_rtt_ms": subflow["min_rtt_us"] / 1e3,
                     "mean_cwnd": subflow["mean_cwnd"],
                     "max_cwnd": subflow["max_cwnd"],
@@ -218,6 +218,8 @@ def _jain(goodputs: Sequence[float]) -> float | None:
 
 def _mean_srtt(subflows: Sequence[Mapping[str, Any]]) -> float | None:
     """Weighted by what each subflow carried, so that an idle one does not count."""
+    # Zero stands for a subflow that was never sampled: it carried something for less than a sample's time.
+    subflows = [subflow for subflow in subflows if subflow["mean_srtt_us"] > 0]
     carried = sum(subflow["bytes_acked"] for subflow in subflows)
     if not carried:
         return None

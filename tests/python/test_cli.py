@@ -1,0 +1,214 @@
+"""The command line: every mistake of a user is one sentence on stderr and exit code 2; what works prints what it did."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from study_data import STUDY, changed
+
+from polypath import cli
+from polypath.engines import ENGINES, FakeEngine
+
+
+@pytest.fixture(autouse=True)
+def in_an_empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(ENGINES, "fake", FakeEngine)
+    return tmp_path
+
+
+@pytest.fixture
+def polypath(monkeypatch, capsys):
+    """Runs the command line in this process: exit code, stdout, stderr."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["polypath", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        captured = capsys.readouterr()
+        return end.value.code or 0, captured.out, captured.err
+
+    return call
+
+
+def write(folder, text=STUDY):
+    folder.mkdir(parents=True)
+    (folder / "study.yaml").write_text(text)
+    return folder
+
+
+MISTAKES = {
+    "a path that is no study": (
+        ("run", "./nowhere"),
+        "nowhere is no study: there is no such file or folder; `polypath list studies` shows",
+    ),
+    "a name that is no study": (
+        ("run", "smal"),
+        '"smal" is no study: there is no such file or folder, nor one of this name in studies; did you mean "small"?',
+    ),
+    "a folder without a study": (("run", "empty"), "empty is no study: there is no study.yaml in it; `polypath init NAME` writes one"),
+    "a file that is no study": (("run", "notes.txt"), "notes.txt is no study file: its name does not end in .yaml"),
+    "an unknown algorithm": (
+        ("run", "oila"),
+        'oila/study.yaml:15: flows.bulk.cc: there is no congestion control "oila"; did you mean "olia"? there are balia, cubic, lia',
+    ),
+    "an unknown scheduler": (
+        ("run", "scheduler"),
+        'scheduler/study.yaml:15: flows.bulk.scheduler: there is no scheduler "fastest"; there are default, minrtt, roundrobin',
+    ),
+    "an unknown algorithm of the baselines": (
+        ("run", "baseline"),
+        'baseline/study.yaml:22: baselines.cc: there is no congestion control "quick"; did you mean "cubic"?',
+    ),
+    "a rate of zero": (("run", "zero"), "zero/study.yaml:9: topology.links.first.both.rate: a rate of zero lets nothing pass"),
+    "a link to nowhere": (
+        ("run", "nolink"),
+        'nolink/study.yaml:9: topology.links.first.ends[1]: the link leads to nowhere: there is no node "midle"',
+    ),
+    "an unknown engine": (("run", "small", "--engine", "linx"), 'there is no engine "linx"; there are sim, fake'),
+    "two studies of one name": (("run", "studies/small", "again"), 'two studies are called "small": studies/small and again; rename one'),
+    "a choice of nothing": (("run", "small", "--only", "cc"), '--only cc says nothing; write a parameter and its values, like "cc=lia"'),
+    "a choice of an unknown parameter": (
+        ("run", "small", "--only", "colour=red"),
+        'the study small has no parameter "colour" to choose by',
+    ),
+    "a choice of an unknown value": (("run", "small", "--only", "cc=bbr"), "no cell of small has cc=bbr; there are lia, olia"),
+    "a report on nothing": (("report", "empty"), "empty holds no results: there is no runs.parquet in it"),
+    "a list of nothing": (("list", "schedulres"), 'there is no list "schedulres"; did you mean "schedulers"?'),
+    "an unknown template": (("init", "mine", "--template", "wifi"), 'there is no template "wifi"; did you mean "wifi-lte"?'),
+    "a study that is there already": (("init", "again"), "again/study.yaml is there already; choose another name or remove it"),
+    "a name that is none": (("init", "my study"), 'my study/study.yaml:2: name: "my study" is no name'),
+    "a file in the way": (("init", "notes.txt"), "notes.txt is a file, so no study can be made there"),
+    "an unknown case": (("bench", "fast"), 'there is no case "fast"'),
+}
+
+
+@pytest.fixture
+def mistakes(tmp_path):
+    write(tmp_path / "studies" / "small")
+    write(tmp_path / "again")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "notes.txt").write_text("nothing")
+    write(tmp_path / "oila", changed(("[lia, olia]", "[lia, oila]")))
+    write(tmp_path / "scheduler", changed(('cc: "${cc}"}', 'cc: "${cc}", scheduler: fastest}')))
+    write(tmp_path / "baseline", changed(("seeds: 2", "seeds: 2\nbaselines:\n  cc: quick")))
+    write(tmp_path / "zero", changed(("rate: 50mbit", "rate: 0mbit")))
+    write(tmp_path / "nolink", changed(("[client, middle], both: {rate", "[client, midle], both: {rate")))
+
+
+@pytest.mark.usefixtures("mistakes")
+@pytest.mark.parametrize("arguments, sentence", MISTAKES.values(), ids=MISTAKES.keys())
+def test_a_mistake_is_one_sentence_and_exit_code_2(polypath, arguments, sentence):
+    engine = ["--engine", "fake"] if arguments[0] == "run" and "--engine" not in arguments else []
+    code, out, err = polypath(*arguments, *engine)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"polypath: {sentence}")
+    assert err.count("\n") == 1
+
+
+def test_two_studies_of_one_name_in_one_results_folder(polypath, tmp_path):
+    for folder in ("a", "b"):
+        write(tmp_path / folder)
+    assert polypath("run", "a", "--engine", "fake", "--no-report")[0] == 0
+    code, _, err = polypath("run", "b", "--engine", "fake", "--no-report")
+    assert code == 2
+    assert 'two studies are called "small"' in err
+    assert "--out" in err
+
+
+def test_a_wrong_option_is_exit_code_2(polypath, tmp_path):
+    write(tmp_path / "a")
+    assert polypath("run", "a", "--workers", "0")[0] == 2
+    assert polypath("run", "a", "--fast")[0] == 2
+    assert polypath("run")[0] == 2
+
+
+def test_run_prints_the_table_and_where_the_results_are(polypath, tmp_path):
+    write(tmp_path / "studies" / "small")
+    code, out, err = polypath("run", "small", "--engine", "fake", "--no-report")
+    assert code == 0
+    assert "small: 16 runs on fake" in err
+    assert "receiver Mbit/s" in out
+    assert "results/small/runs.parquet" in out
+    code, _, err = polypath("run", "small", "--engine", "fake", "--no-report")
+    assert (code, err) == (0, "small: 16 runs on fake, 16 of them finished before\n")
+
+
+def test_run_writes_a_report(polypath, tmp_path):
+    write(tmp_path / "small")
+    code, out, _ = polypath("run", "small", "--engine", "fake", "--only", "cc=lia", "--only", "rate=20mbit")
+    assert code == 0
+    assert "report: results/small/report.html" in out
+    page = (tmp_path / "results/small/report.html").read_text()
+    assert "Does it work?" in page
+    assert polypath("report", "small") == (0, "report: results/small/report.html\n", "")
+
+
+def test_a_dry_run_runs_nothing(polypath, tmp_path):
+    write(tmp_path / "small")
+    code, out, _ = polypath("run", "small", "--engine", "fake", "--dry-run")
+    assert code == 0
+    assert "24 runs, 16 of them different, 16 to run; results go to results/small" in out
+    assert not (tmp_path / "results").exists()
+
+
+def test_show_tells_of_a_study_and_of_results(polypath, tmp_path):
+    write(tmp_path / "small")
+    code, out, _ = polypath("show", "small")
+    assert code == 0
+    for word in ("Does it work?", "10.9.0.2", "rate 50mbit", "cc: lia, olia; rate: 20mbit, 10mbit"):
+        assert word in out
+    polypath("run", "small", "--engine", "fake", "--no-report")
+    code, out, _ = polypath("show", "results/small")
+    assert (code, "receiver Mbit/s" in out) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("what", "word"),
+    [
+        ("cc", "olia"),
+        ("schedulers", "roundrobin"),
+        ("path-managers", "ndiffports"),
+        ("elements", "Gilbert-Elliott"),
+        ("engines", "virtual time"),
+        ("templates", "wifi-lte"),
+    ],
+)
+def test_list(polypath, what, word):
+    code, out, _ = polypath("list", what)
+    assert (code, word in out) == (0, True)
+
+
+def test_list_studies_names_those_that_share_a_name_and_those_that_are_broken(polypath, tmp_path):
+    for folder, text in (("a", STUDY), ("b", STUDY), ("c", "name: 1\n")):
+        write(tmp_path / "studies" / folder, text)
+    _, out, _ = polypath("list", "studies")
+    assert 'called "small" as studies/a is' in out
+    assert "cannot be read" in out
+
+
+def test_the_schema_is_json(polypath, tmp_path):
+    assert json.loads(polypath("schema")[1])["title"] == "Study"
+    polypath("schema", "file.json")
+    assert (tmp_path / "file.json").read_text() == polypath("schema")[1]
+
+
+@pytest.mark.parametrize("command", ["run", "report", "show", "list", "init", "validate", "bench", "schema"])
+def test_every_command_has_help(polypath, command):
+    code, out, _ = polypath(command, "--help")
+    assert (code, "Usage" in out) == (0, True)
+
+
+def test_the_installed_command_works():
+    done = subprocess.run([sys.executable, "-c", "from polypath.cli import main; main()", "--version"], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "+" in done.stdout
+
+
+@pytest.mark.parametrize("template", ["two-paths", "shared-bottleneck", "wifi-lte", "mptcp-vs-tcp"])
+def test_a_template_becomes_a_study_that_runs_at_once(polypath, tmp_path, template):
+    assert polypath("init", "mine", "--template", template)[0] == 0
+    code, out, err = polypath("run", "mine", "--no-report")
+    assert code == 0, err
+    assert "receiver Mbit/s" in out

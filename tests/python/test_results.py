@@ -1,0 +1,236 @@
+"""Results: the same bytes for any number of workers, nothing lost and nothing run twice after kill -9, tables that ordinary tools read."""
+
+import multiprocessing
+import os
+import signal
+from pathlib import Path
+
+import pandas as pd
+import polars
+import pytest
+from study_data import STUDY, changed
+
+from polypath import StudyError
+from polypath.engines import FakeEngine
+from polypath.results import TABLES, Results, execute, plan
+from polypath.study import Study, runs
+
+# Of the study: two algorithms, two rates, two seeds; and the baselines on two paths for two rates and two seeds.
+CELLS, DISTINCT = 8, 16
+
+
+@pytest.fixture
+def study(tmp_path):
+    return read(tmp_path / "study", STUDY)
+
+
+def read(folder, text):
+    folder.mkdir(exist_ok=True)
+    (folder / "study.yaml").write_text(text)
+    return Study.load(folder)
+
+
+def run(study, out, *, before=None, version="1", workers=2, only=None):
+    return execute(plan(study, engine=FakeEngine(version=version, before=before), out=out, only=only), workers=workers)
+
+
+def counting(calls):
+    return lambda scenario: calls.append(scenario["seed"])
+
+
+def contents(folder):
+    """Every file of a results folder with its bytes."""
+    return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
+
+
+def test_every_number_of_workers_writes_the_same_bytes(tmp_path, study):
+    one, two, many = (contents(run(study, tmp_path / str(workers), workers=workers).folder) for workers in (1, 2, 7))
+    assert one == two == many
+    assert {f"{name}.parquet" for name in TABLES} <= one.keys()
+
+
+def test_finished_runs_never_run_again(tmp_path, study):
+    calls = []
+    first = contents(run(study, tmp_path, before=counting(calls)).folder)
+    assert len(calls) == DISTINCT
+    assert contents(run(study, tmp_path, before=counting(calls)).folder) == first
+    assert len(calls) == DISTINCT
+
+
+def test_a_new_version_of_the_engine_runs_everything_again(tmp_path, study):
+    calls = []
+    run(study, tmp_path, before=counting(calls))
+    results = run(study, tmp_path, before=counting(calls), version="2")
+    assert len(calls) == 2 * DISTINCT
+    assert results.manifest["engines"] == {"fake": "2"}
+    assert len(results.runs) == CELLS
+
+
+def die_in_the_sixth_run(folder, out, log):
+    """Runs the study in another process that is killed, as by kill -9, when its sixth run begins."""
+
+    def before(scenario):
+        with log.open("a") as stream:
+            stream.write("begun\n")
+        if len(log.read_text().splitlines()) == 6:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    run(Study.load(folder), out, before=before, workers=1)
+
+
+def test_killed_at_any_moment_it_goes_on_from_there(tmp_path, study):
+    log, out = tmp_path / "log", tmp_path / "out"
+    process = multiprocessing.get_context("spawn").Process(target=die_in_the_sixth_run, args=(study.folder, out, log))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    kept = plan(study, engine=FakeEngine(), out=out)
+    assert kept.distinct - len(kept.pending) == 5
+
+    calls = []
+    results = run(study, out, before=counting(calls))
+    assert len(calls) == DISTINCT - 5
+    assert contents(results.folder) == contents(run(study, tmp_path / "undisturbed").folder)
+
+
+def test_what_a_killed_process_left_half_written_is_removed(tmp_path, study):
+    # 2^22 is above the largest process number Linux gives.
+    left = tmp_path / "small" / "runs" / f".unfinished-{2**22 + 1}-1-abc"
+    left.mkdir(parents=True)
+    (left / "run.json").write_text("{")
+    run(study, tmp_path)
+    assert not left.exists()
+
+
+def test_an_error_in_one_run_names_it_and_keeps_the_others(tmp_path, study):
+    def before(scenario):
+        if scenario["flows"][0]["cc"] == "olia":
+            raise ValueError("no olia today")
+
+    with pytest.raises(StudyError, match=r"small: no olia today \(in the run main, cc=olia, rate=20mbit, seed 1\)"):
+        run(study, tmp_path, before=before, workers=1)
+    kept = plan(study, engine=FakeEngine(), out=tmp_path)
+    assert 0 < len(kept.pending) < kept.distinct
+
+
+def test_only_runs_a_part_and_tables_hold_all_that_is_finished(tmp_path, study):
+    results = run(study, tmp_path, only={"cc": ["lia"], "rate": ["10mbit"]})
+    assert set(results.runs["cc"]) == {"lia"}
+    assert len(results.runs) == 2
+    results = run(study, tmp_path, only={"cc": ["olia"]})
+    assert len(results.runs) == 6
+
+
+@pytest.mark.parametrize(
+    ("only", "sentence"),
+    [
+        ({"colour": ["red"]}, 'the study small has no parameter "colour" to choose by; it has experiment, cc, rate'),
+        ({"cc": ["reno"]}, "no cell of small has cc=reno; there are lia, olia"),
+    ],
+)
+def test_only_what_is_there_can_be_chosen(tmp_path, study, only, sentence):
+    with pytest.raises(StudyError) as error:
+        plan(study, engine=FakeEngine(), out=tmp_path, only=only)
+    assert str(error.value) == sentence
+
+
+def test_two_studies_of_one_name_do_not_share_results(tmp_path, study):
+    run(study, tmp_path)
+    with pytest.raises(StudyError, match='two studies are called "small"'):
+        run(read(tmp_path / "other", STUDY), tmp_path)
+
+
+def test_a_study_that_was_moved_keeps_its_results(tmp_path, study):
+    run(study, tmp_path)
+    calls = []
+    moved = study.folder.rename(tmp_path / "moved")
+    run(Study.load(moved), tmp_path, before=counting(calls))
+    assert calls == []
+
+
+def test_runs_have_a_row_a_flow_with_the_parameters_as_columns(tmp_path):
+    study = read(tmp_path / "study", changed(('cc: "${cc}"}', 'cc: "${cc}", count: 2}')))
+    results = run(study, tmp_path)
+    assert len(results.runs) == 2 * CELLS
+    assert list(results.runs.columns[:9]) == ["key", "study", "experiment", "engine", "seed", "cc", "rate", "flow", "group"]
+    first = results.runs[results.runs["key"] == results.runs["key"].iloc[0]]
+    x, y = first["goodput_receiver_mbps"]
+    assert first["total_receiver_mbps"].tolist() == pytest.approx([x + y] * 2)
+    assert first["jain"].tolist() == pytest.approx([(x + y) ** 2 / (2 * (x * x + y * y))] * 2)
+    assert first["srtt_ms"].tolist() == [20.0, 20.0]
+    assert first["retransmissions"].tolist() == [1, 1]
+
+
+def test_baselines_stand_beside_every_cell(tmp_path, study):
+    results = run(study, tmp_path)
+    by = ["experiment", "cc", "rate", "seed"]
+    beside = results.runs.merge(results.baselines, on=by, suffixes=("", "_alone"))
+    assert len(beside) == 2 * CELLS
+    assert set(beside["flow_transport_alone"]) == {"tcp"}
+    assert sorted(set(beside["client_address"])) == ["10.0.1.1", "10.0.2.1"]
+
+
+def test_a_parameter_that_an_experiment_lacks_is_null(tmp_path):
+    text = changed(("matrix:\n  cc: [lia, olia]\n  rate: [20mbit, 10mbit]\n", ""))
+    text += "experiments: {a: {matrix: {cc: [lia], rate: [1mbit]}}, b: {matrix: {n: [1, 2]}, flows: {f: {client: client, server: server, "
+    text += 'cc: reno, count: "${n}"}}, parameters: {rate: 2mbit}}}\n'
+    results = run(read(tmp_path / "study", text), tmp_path)
+    runs = results.table("runs")
+    assert str(runs.schema.field("n").type) == "int64"
+    assert sorted(set(runs["n"].to_pylist()), key=str) == [1, 2, None]
+
+
+def test_series_have_units_people_read(tmp_path, study):
+    series = run(study, tmp_path).series
+    assert set(series["flow"]) == {"bulk"}
+    assert series["ssthresh"].isna().all(), "no threshold yet is null"
+    assert series["time_s"].max() == pytest.approx(1.9)
+    assert 0.3 in set(series["time_s"]), "times are the nearest float to their decimal"
+
+
+def test_pandas_polars_and_duckdb_read_the_same(tmp_path, study):
+    duckdb = pytest.importorskip("duckdb")
+    results = run(study, tmp_path)
+    query = f"select avg(goodput_receiver_mbps) from '{results.folder}/runs.parquet' where cc = 'lia'"
+    by_duckdb = duckdb.sql(query).fetchall()[0][0]
+    by_pandas = results.runs.query("cc == 'lia'")["goodput_receiver_mbps"].mean()
+    by_polars = results.to_polars().filter(polars.col("cc") == "lia")["goodput_receiver_mbps"].mean()
+    assert by_duckdb == pytest.approx(by_pandas) == pytest.approx(by_polars)
+
+
+def test_a_results_folder_can_be_read_alone(tmp_path, study):
+    folder = run(study, tmp_path / "a").folder.rename(tmp_path / "elsewhere")
+    results = Results.open(folder)
+    assert results.study == study
+    assert results.scenario(results.runs["key"].iloc[0])["nodes"][0]["name"] == "client"
+    assert isinstance(results.runs, pd.DataFrame)
+
+
+def test_a_study_built_in_python_leaves_its_file_in_the_results(tmp_path, study):
+    built = Study(**{name: getattr(study, name) for name in type(study).model_fields})
+    assert built.folder is None
+    assert Results.open(run(built, tmp_path / "out").folder).study == study
+
+
+def test_a_folder_without_results_is_named(tmp_path):
+    with pytest.raises(StudyError, match=r"holds no results: there is no runs\.parquet"):
+        Results.open(tmp_path)
+
+
+def test_every_column_is_documented(tmp_path, study, pytestconfig):
+    text = (pytestconfig.rootpath / "docs/reference/results.md").read_text()
+    results = run(study, tmp_path)
+    for name in TABLES:
+        section = text.split(f"## {name}\n", 1)[1].split("\n## ", 1)[0]
+        own = [column for column in results.table(name).column_names if column not in ("cc", "rate")]
+        shared = text.split("## Columns of every table\n", 1)[1].split("\n## ", 1)[0]
+        also = text.split("## runs\n", 1)[1].split("\n## ", 1)[0] if name == "baselines" else ""
+        missing = [column for column in own if f"`{column}`" not in section + shared + also]
+        assert missing == [], f"docs/reference/results.md says nothing of these columns of {name}"
+
+
+def test_keys_in_the_tables_are_the_runs_of_the_study(tmp_path, study):
+    results = run(study, tmp_path)
+    cells = [each.key for each in runs(study, engine="fake", version="1") if each.baseline is None]
+    assert results.runs["key"].tolist() == cells
+    assert {Path(folder).name for folder in (results.folder / "runs").iterdir()} == set(cells) | set(results.baselines["key"])
