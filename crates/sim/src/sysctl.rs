@@ -39,6 +39,10 @@ pub(crate) fn apply(node: &Node, settings: &mut Settings) -> Result<(), Scenario
                     number(value, 1000, 120_000_000).ok_or_else(|| wrong("microseconds from 1000 to 120000000"))?,
                 ));
             }
+            "read_period_us" => {
+                settings.read_period =
+                    Duration::from_micros(u64::from(number(value, 0, 10_000_000).ok_or_else(|| wrong("microseconds from 0 to 10000000"))?));
+            }
             "receive_low_water" => {
                 settings.receive_low_water = number(value, 1, i32::MAX as u32).ok_or_else(|| wrong("a number of bytes above zero"))?
             }
@@ -54,7 +58,7 @@ pub(crate) fn apply(node: &Node, settings: &mut Settings) -> Result<(), Scenario
     Ok(())
 }
 
-const KNOWN: [&str; 19] = [
+const KNOWN: [&str; 20] = [
     "net.ipv4.tcp_rmem",
     "net.ipv4.tcp_wmem",
     "net.ipv4.tcp_sack",
@@ -73,6 +77,7 @@ const KNOWN: [&str; 19] = [
     "tso_bytes",
     "tick_us",
     "rto_min_us",
+    "read_period_us",
     "receive_low_water",
 ];
 
