@@ -38,14 +38,15 @@ struct olia_state {
 PP_STATE_FITS(struct olia_state);
 
 /*
- * l / rtt^2 of a subflow of a connection: l * 2^29 over the RTT in microseconds, over the RTT in 8 us. l below 2^31: below 2^63. An l of 100 kB at an RTT of a
- * second still has three digits.
+ * l / rtt^2 of a subflow of a connection: l * 2^32 over the square of the RTT in microseconds. l below 2^31 keeps that below 2^63; the square of
+ * srtt_us, which has 32 bits, always fits. An l of 100 kB at an RTT of a second still has three digits.
  */
 static inline __u64 olia_quality(const struct pp_sibling *s, __u32 srtt_us)
 {
 	__u64 bytes = pp_min64(pp_max64(s->bytes_since_loss, s->bytes_between_losses), OLIA_MAX_BYTES);
 
-	return (bytes << 32) / srtt_us / ((srtt_us >> 6) + 1);
+	/* srtt_us is eight times the RTT, so its square is 64 times the RTT's. */
+	return (bytes << 32) / (((__u64)srtt_us * srtt_us >> 6) + 1);
 }
 
 static inline __u64 olia_window(struct pp_path p)
