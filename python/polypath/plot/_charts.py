@@ -55,9 +55,7 @@ def goodput_bars(name: str, title: str, caption: str, cells: pd.DataFrame, axis:
     return figure(name, title, caption, chart)
 
 
-def over_time(
-    name: str, title: str, caption: str, series: pd.DataFrame, value: str, axis: str, *, columns: int = 3, shared: bool = False
-) -> Figure:
+def over_time(name: str, title: str, caption: str, series: pd.DataFrame, value: str, axis: str, *, shared: bool = False) -> Figure:
     """Small pictures, one a cell, with a line a subflow; `shared` gives all of them one scale.
 
     `series`: label (the cell), line (the subflow's name), time_s, and the column `value`.
@@ -67,6 +65,8 @@ def over_time(
     colours = [PALETTE[index % len(PALETTE)] for index in range(len(lines))]
     colour = alt.Color("line:N", title=None, sort=lines, scale=alt.Scale(domain=lines, range=colours), legend=alt.Legend(columns=4))
     many = len(cells) > 1
+    columns = 2 if len(cells) in (2, 4) else 3
+    width = 820 if not many else 420 if columns == 2 else 266
     until, highest = float(thin["time_s"].max()), float(thin[value].max())
     charts = []
     for index, cell in enumerate(cells):
@@ -88,7 +88,7 @@ def over_time(
                 y=alt.Y(f"{value}:Q", title=axis if index % columns == 0 else None, scale=scale, axis=ticks),
                 color=colour,
             )
-            .properties(width=266 if many else 820, height=118 if many else 240)
+            .properties(width=width, height=118 if columns == 3 and many else 160 if many else 240)
         )
     chart = alt.concat(*charts, columns=columns, spacing=18) if many else charts[0]
     return figure(name, title, caption, chart)

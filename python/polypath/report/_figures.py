@@ -9,7 +9,7 @@ import pandas as pd
 from polypath.analysis import beside, gains, rates
 from polypath.plot import Figure, goodput_bars, over_time, topology
 
-from ._material import GOODPUT, Material, label, published_rows
+from ._material import GOODPUT, Material, label, living, published_rows
 from ._tables import cells
 
 MOST_PICTURES = 12
@@ -65,7 +65,8 @@ def over_time_of(name: str, rows: pd.DataFrame, names: Sequence[str], material: 
         return []
     first = rows[rows["seed"] == rows["seed"].min()]
     chosen = list(dict.fromkeys(first["key"]))[:MOST_PICTURES]
-    series = material.series[material.series["key"].isin(chosen)]
+    series = living(material)
+    series = series[series["key"].isin(chosen)]
     if series.empty:
         return []
     first_rows = {row["key"]: row for _, row in first.iterrows()}

@@ -47,6 +47,10 @@ def with_limits(material: Material) -> pd.DataFrame:
     """The runs with bound_mbps, share of it, what limited them and why."""
     bounds = pd.concat([flow_bounds(scenario).assign(key=key) for key, scenario in material.scenarios.items()])
     runs = material.runs.merge(bounds, on=["key", "flow"], how="left")
+    # A run goes on a little after its applications have ended; that they have nothing to send then limits nothing.
+    until = runs["key"].map({key: int(scenario["duration_ns"]) / 1e9 for key, scenario in material.scenarios.items()})
+    tail = (until - runs["established_s"] - runs["lifetime_s"]).clip(lower=0.0).fillna(0.0)
+    runs["app_limited_s"] = (runs["app_limited_s"] - tail).clip(lower=0.0)
     found = limits(runs, material.subflows)
     return runs.merge(found.drop(columns=["losses", "timeouts"]), on=["key", "flow"], how="left")
 
@@ -58,6 +62,14 @@ def label(row: Mapping[str, Any], names: Sequence[str], flows: int) -> str:
     if flows > 1 or not words:
         words.append(str(row["flow"]))
     return " · ".join(words)
+
+
+def living(material: Material) -> pd.DataFrame:
+    """The series while some connection of their run lived: a run goes on a little after its applications have ended."""
+    if material.series.empty:
+        return material.series
+    ends = (material.runs["established_s"] + material.runs["lifetime_s"]).groupby(material.runs["key"]).max()
+    return material.series[material.series["time_s"] <= material.series["key"].map(ends)]
 
 
 def published_rows(material: Material) -> pd.DataFrame:

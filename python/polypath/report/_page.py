@@ -13,9 +13,13 @@ from polypath.analysis import ClaimResult, Evidence, Verdict, evaluate, path_bou
 from polypath.plot import Figure
 
 from . import _figures, _tables
-from ._material import GOODPUT, Material, experiments, varied, with_limits
+from ._material import GOODPUT, Material, experiments, living, varied, with_limits
 from ._tables import Cell, Column, Table
 from ._words import number, percent, several
+
+
+ALIKE = 0.005
+"""Cells that differ by less are told in one figure."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +116,7 @@ def claim_results(material: Material, engine: str | None = None) -> list[ClaimRe
     own = {} if engine is None else {"engine": engine}
     evidence = Evidence(
         runs=select(material.runs, own),
-        series=select(material.series, own),
+        series=select(living(material), own),
         published=material.published,
         keys=tuple(said.keys) if said else (),
         published_where=dict(said.where) if said else {},
@@ -147,11 +151,13 @@ def _headline(title: str, rows: pd.DataFrame, names: Sequence[str]) -> str:
     if len(table) == 1:
         return f"{title}: {number(high[GOODPUT])} Mbit/s, {percent(high['share'])} of what the links allow."
     spread = (high[GOODPUT] - low[GOODPUT]) / high[GOODPUT] if high[GOODPUT] else math.nan
+    if spread < ALIKE:
+        reached = f"{percent(table['share_all'].min())} of what the links allow, or more"
+        return f"{title}: all {len(table)} cells reach {number(table[GOODPUT].mean())} Mbit/s, within {percent(spread, 2)} of each other; {reached}."
     ends = f"from {number(low[GOODPUT])} ({low['label']}) to {number(high[GOODPUT])} Mbit/s ({high['label']})"
     many = " together" if rows["flow"].nunique() > 1 else ""
     shares = f"{percent(table['share_all'].min())} to {percent(table['share_all'].max())} of what the links allow{many}"
-    alike = f"; the {len(table)} cells lie within {percent(spread)} of each other" if spread < 0.02 else ""
-    return f"{title}: {ends}, {shares}{alike}."
+    return f"{title}: {ends}, {shares}; the {len(table)} cells lie within {percent(spread)} of each other."
 
 
 def _facts(runs: pd.DataFrame, claims: Sequence[ClaimView]) -> list[Fact]:
