@@ -258,16 +258,16 @@ impl Rx {
         Read { grown, update: self.win_from_space(free) >= self.window.saturating_mul(2) }
     }
 
-    /// Dynamic right-sizing, once per eighth of a round trip as upstream does for MPTCP: the buffer follows twice what was
-    /// read, more if that grows.
+    /// Dynamic right-sizing, once in the longest round trip of a subflow: the buffer follows twice what was read, more if that
+    /// grows.
     fn adjust(&mut self, now: Instant, bytes: u64, rtt_us: u32, advmss: u32) -> bool {
         self.copied += bytes;
         let elapsed = now.since(self.measured_at).as_micros();
-        if self.rtt_us > 0 && elapsed < u64::from(self.rtt_us >> 3) {
+        if self.rtt_us > 0 && elapsed < u64::from(self.rtt_us) {
             return false;
         }
         self.rtt_us = rtt_us;
-        if rtt_us == 0 || elapsed < u64::from(rtt_us >> 3) {
+        if rtt_us == 0 || elapsed < u64::from(rtt_us) {
             return false;
         }
         let mut grown = false;
