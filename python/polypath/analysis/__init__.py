@@ -4,7 +4,7 @@ from ._baselines import gains, single_paths
 from ._bounds import flow_bounds, max_goodput, path_bounds
 from ._claims import ClaimResult, Evidence, Verdict, evaluate, select
 from ._limits import limits, limits_of_cells
-from ._network import Path, paths
+from ._network import Hop, Path, hops, paths
 from ._published import beside
 from ._series import rates
 from ._statistics import half_width, jain, summarise, transient
@@ -12,6 +12,7 @@ from ._statistics import half_width, jain, summarise, transient
 __all__ = [
     "ClaimResult",
     "Evidence",
+    "Hop",
     "Path",
     "Verdict",
     "beside",
@@ -19,6 +20,7 @@ __all__ = [
     "flow_bounds",
     "gains",
     "half_width",
+    "hops",
     "jain",
     "limits",
     "limits_of_cells",

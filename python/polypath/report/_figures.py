@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from polypath.analysis import beside, gains, rates
+from polypath.analysis import beside, gains, hops, rates
 from polypath.plot import Figure, goodput_bars, over_time, topology
 
 from ._material import GOODPUT, Material, label, living, published_rows
@@ -14,6 +14,8 @@ from ._tables import cells
 
 MOST_PICTURES = 12
 """Cells of one experiment whose series are drawn; more would not be looked at."""
+FEW_PACKETS = 5
+"""A queue that never holds as many is not drawn."""
 
 
 def drawing(material: Material) -> Figure:
@@ -65,7 +67,7 @@ def over_time_of(name: str, rows: pd.DataFrame, names: Sequence[str], material: 
         return []
     first = rows[rows["seed"] == rows["seed"].min()]
     chosen = list(dict.fromkeys(first["key"]))[:MOST_PICTURES]
-    series = living(material)
+    series = living(material, material.series)
     series = series[series["key"].isin(chosen)]
     if series.empty:
         return []
@@ -88,7 +90,9 @@ def over_time_of(name: str, rows: pd.DataFrame, names: Sequence[str], material: 
         f"; the first {MOST_PICTURES} cells of {first['key'].nunique()}" if first["key"].nunique() > MOST_PICTURES else ""
     )
     speed = rates(series, ["label", "line"]).rename(columns={"mbps": "goodput"})
-    return [
+    own = f"Every scale is its own. {note}."
+    cwnd, srtt = f"time-cwnd-{name}", f"time-srtt-{name}"
+    figures = [
         over_time(
             f"time-goodput-{name}",
             "Goodput of each subflow",
@@ -98,6 +102,27 @@ def over_time_of(name: str, rows: pd.DataFrame, names: Sequence[str], material: 
             "Mbit/s",
             shared=True,
         ),
-        over_time(f"time-cwnd-{name}", "Congestion window", f"Every scale is its own. {note}.", series, "cwnd", "packets"),
-        over_time(f"time-srtt-{name}", "Smoothed round-trip time", f"Every scale is its own. {note}.", series, "srtt_ms", "ms"),
+        over_time(cwnd, "Congestion window", own, series, "cwnd", "packets"),
+        over_time(srtt, "Smoothed round-trip time", own, series, "srtt_ms", "ms"),
     ]
+    queues = _queues(material, titles)
+    if not queues.empty:
+        figures.append(over_time(f"time-queue-{name}", "Queues on the way", own, queues, "queue_packets", "packets"))
+    return figures
+
+
+def _queues(material: Material, titles: Mapping[str, str]) -> pd.DataFrame:
+    """The queues that ever held a few packets in these runs, busiest first, at most four."""
+    series = living(material, material.link_series)
+    series = series[series["key"].isin(titles)] if not series.empty else series
+    if series.empty:
+        return series
+    ways = {(hop.link, hop.a_to_b): hop.name for scenario in material.scenarios.values() for hop in hops(scenario)}
+    series = series.assign(
+        label=series["key"].map(titles),
+        line=[ways.get((link, bool(way)), str(link)) for link, way in zip(series["link"], series["a_to_b"], strict=True)],
+        place=series["key"].map({key: place for place, key in enumerate(titles)}),
+    )
+    busiest = series.groupby("line", sort=False)["queue_packets"].max().sort_values(ascending=False, kind="stable")
+    kept = [line for line, most in busiest.items() if most >= FEW_PACKETS][:4]
+    return series[series["line"].isin(kept)].sort_values(["place", "time_s"], kind="stable")

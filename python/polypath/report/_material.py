@@ -23,6 +23,7 @@ class Material:
     baselines: pd.DataFrame
     subflows: pd.DataFrame
     series: pd.DataFrame
+    link_series: pd.DataFrame
     scenarios: Mapping[str, Mapping[str, Any]]
     published: pd.DataFrame | None = None
     repeat: Sequence[str] = ()
@@ -64,12 +65,12 @@ def label(row: Mapping[str, Any], names: Sequence[str], flows: int) -> str:
     return " · ".join(words)
 
 
-def living(material: Material) -> pd.DataFrame:
-    """The series while some connection of their run lived: a run goes on a little after its applications have ended."""
-    if material.series.empty:
-        return material.series
+def living(material: Material, series: pd.DataFrame) -> pd.DataFrame:
+    """A series while some connection of its run lived: a run goes on a little after its applications have ended."""
+    if series.empty:
+        return series
     ends = (material.runs["established_s"] + material.runs["lifetime_s"]).groupby(material.runs["key"]).max()
-    return material.series[material.series["time_s"] <= material.series["key"].map(ends)]
+    return series[series["time_s"] <= series["key"].map(ends)]
 
 
 def published_rows(material: Material) -> pd.DataFrame:

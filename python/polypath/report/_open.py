@@ -30,6 +30,7 @@ def material(results: Results) -> Material:
         baselines=results.baselines,
         subflows=results.subflows,
         series=results.series,
+        link_series=results.link_series,
         scenarios={key: results.scenario(key) for key in dict.fromkeys(runs["key"])},
         published=_published(results, study),
         repeat=_repeat(results, study),

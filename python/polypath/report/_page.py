@@ -17,7 +17,6 @@ from ._material import GOODPUT, Material, experiments, living, varied, with_limi
 from ._tables import Cell, Column, Table
 from ._words import number, percent, several
 
-
 ALIKE = 0.005
 """Cells that differ by less are told in one figure."""
 
@@ -116,7 +115,7 @@ def claim_results(material: Material, engine: str | None = None) -> list[ClaimRe
     own = {} if engine is None else {"engine": engine}
     evidence = Evidence(
         runs=select(material.runs, own),
-        series=select(living(material), own),
+        series=select(living(material, material.series), own),
         published=material.published,
         keys=tuple(said.keys) if said else (),
         published_where=dict(said.where) if said else {},
@@ -153,7 +152,8 @@ def _headline(title: str, rows: pd.DataFrame, names: Sequence[str]) -> str:
     spread = (high[GOODPUT] - low[GOODPUT]) / high[GOODPUT] if high[GOODPUT] else math.nan
     if spread < ALIKE:
         reached = f"{percent(table['share_all'].min())} of what the links allow, or more"
-        return f"{title}: all {len(table)} cells reach {number(table[GOODPUT].mean())} Mbit/s, within {percent(spread, 2)} of each other; {reached}."
+        mean = number(table[GOODPUT].mean())
+        return f"{title}: all {len(table)} cells reach {mean} Mbit/s, within {percent(spread, 2)} of each other; {reached}."
     ends = f"from {number(low[GOODPUT])} ({low['label']}) to {number(high[GOODPUT])} Mbit/s ({high['label']})"
     many = " together" if rows["flow"].nunique() > 1 else ""
     shares = f"{percent(table['share_all'].min())} to {percent(table['share_all'].max())} of what the links allow{many}"
