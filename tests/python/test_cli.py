@@ -78,7 +78,7 @@ MISTAKES = {
     "a list of nothing": (("list", "schedulres"), 'there is no list "schedulres"; did you mean "schedulers"?'),
     "an unknown template": (("init", "mine", "--template", "wifi"), 'there is no template "wifi"; did you mean "wifi-lte"?'),
     "a study that is there already": (("init", "again"), "again/study.yaml is there already; choose another name or remove it"),
-    "a name that is none": (("init", "my study"), 'my study/study.yaml:2: name: "my study" is no name'),
+    "a name that is none": (("init", "my study"), 'my study/study.yaml:3: name: "my study" is no name'),
     "a file in the way": (("init", "notes.txt"), "notes.txt is a file, so no study can be made there"),
     "an unknown case": (("bench", "fast"), 'there is no case "fast"'),
 }

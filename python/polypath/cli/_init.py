@@ -8,9 +8,13 @@ from typing import Annotated
 
 import typer
 
-from polypath.study import FILE_NAME, Study, StudyError, unknown
+from polypath.study import FILE_NAME, Study, StudyError, json_schema, unknown
 
 from ._console import out
+
+_SCHEMA = ".study.schema.json"
+# Editors with a YAML language server complete and check the file by the schema that its first line names.
+_MODELINE = f"# yaml-language-server: $schema={_SCHEMA}\n"
 
 
 def init(
@@ -29,7 +33,7 @@ def init(
         raise StudyError(f"{folder} is a file, so no study can be made there; choose another name")
     made = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
-    file.write_text(there[template].replace("NAME", folder.name), encoding="utf-8")
+    file.write_text(_MODELINE + there[template].replace("NAME", folder.name), encoding="utf-8")
     try:
         Study.load(file)
     except StudyError:
@@ -38,6 +42,7 @@ def init(
         if made:
             folder.rmdir()
         raise
+    (folder / _SCHEMA).write_text(json_schema(), encoding="utf-8")
     out.print(f"wrote {file}; run it with: polypath run {name}", soft_wrap=True)
 
 

@@ -1,0 +1,59 @@
+"""The guide's examples run: commands in order, Python in one session a page, and every YAML block that is a whole study."""
+
+import contextlib
+import io
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from polypath import Study, cli
+from polypath.engines import SimEngine, check
+
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide"
+PAGES = sorted(GUIDE.glob("*.md"))
+
+
+def blocks(page, language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S)
+
+
+def pages_with(language):
+    return [pytest.param(page, id=page.stem) for page in PAGES if blocks(page, language)]
+
+
+@pytest.mark.parametrize("page", pages_with("console"))
+def test_commands(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for block in blocks(page, "console"):
+        for line in block.splitlines():
+            assert line.startswith("$ polypath "), line
+            monkeypatch.setattr(sys, "argv", shlex.split(line.removeprefix("$ ")))
+            with pytest.raises(SystemExit) as end, contextlib.redirect_stdout(io.StringIO()):
+                cli.main()
+            assert not end.value.code, line
+
+
+@pytest.mark.parametrize("page", pages_with("python"))
+def test_python(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "example"}
+    for number, block in enumerate(blocks(page, "python"), start=1):
+        exec(compile(block, f"{page.name}, block {number}", "exec"), names)
+
+
+@pytest.mark.parametrize("page", pages_with("yaml"))
+def test_studies(page, tmp_path):
+    studies = [block for block in blocks(page, "yaml") if block.startswith("name:")]
+    assert studies
+    for text in studies:
+        (tmp_path / "study.yaml").write_text(text)
+        check(SimEngine(), Study.load(tmp_path))
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, id=page.stem) for page in PAGES])
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), target
