@@ -91,7 +91,10 @@ struct pp_sample {
 	__u8  is_ece;
 };
 
-/* What a coupled algorithm sees of each subflow of its connection. */
+/*
+ * What a coupled algorithm sees of each subflow of its connection. A loss is the entry into CWR, Recovery or Loss (noted when set_state is called) if
+ * anything was acknowledged since the last one; before the first loss bytes_since_loss counts from the beginning and bytes_between_losses is 0.
+ */
 struct pp_sibling {
 	__u64 bytes_since_loss;		/* acknowledged since the last loss (OLIA's l2) */
 	__u64 bytes_between_losses;	/* acknowledged between the last two losses (OLIA's l1) */
@@ -112,7 +115,10 @@ struct pp_siblings {
 	struct pp_sibling at[PP_MAX_SIBLINGS];
 };
 
-/* Everything a hook is given. `siblings` is null unless the ops carry PP_CC_COUPLED. */
+/*
+ * Everything a hook is given. `siblings` is null unless the ops carry PP_CC_COUPLED, for plain TCP, and in the BPF build in all hooks but
+ * ssthresh and cong_avoid: no other hook may need it. The own entry may be older than the flow.
+ */
 struct pp_ctx {
 	struct pp_flow *flow;
 	void *priv;			/* PP_CC_PRIV_BYTES, 8-byte aligned, zeroed before init */
