@@ -83,7 +83,8 @@ impl Connection {
         } else if segment.has_dss && segment.dss.has_ack {
             segment.dss.data_ack
         } else {
-            self.tx.una
+            // Without a data acknowledgement the window has nothing to be relative to.
+            return;
         };
         if self.tx.acknowledge(ack, window) {
             self.on_data_acked(now);
