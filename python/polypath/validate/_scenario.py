@@ -47,6 +47,11 @@ def _rate(path: Path) -> list[Json]:
     return [*loss, {"kind": "rate", "bits_per_s": path.rate, "queue": {"packets": path.queue}}]
 
 
+def _changed(sysctl: dict[str, int]) -> dict[str, int]:
+    """Settings other than Linux's default: no MTU probing."""
+    return {name: value for name, value in sysctl.items() if (name, value) != ("net.ipv4.tcp_mtu_probing", 0)}
+
+
 class _World:
     """Collects nodes and links."""
 
@@ -57,10 +62,16 @@ class _World:
 
     def host(self, name: str, *addresses: str, reader_of: Sender | None = None) -> None:
         rmem, wmem = self.setup.buffers
-        sysctl: Json = {"net.ipv4.tcp_rmem": [4096, 131_072, rmem], "net.ipv4.tcp_wmem": [4096, 16_384, wmem], **self.setup.sysctl}
+        sysctl: Json = {
+            "net.ipv4.tcp_rmem": [4096, 131_072, rmem],
+            "net.ipv4.tcp_wmem": [4096, 16_384, wmem],
+            **_changed(self.setup.sysctl),
+        }
+        # The receiving program of the measured runs: SO_RCVLOWAT for plain TCP; upstream MPTCP had none, so it reads every 2 ms there.
         if reader_of and not reader_of.mptcp:
-            # The receiving program of the measured runs sets SO_RCVLOWAT for plain TCP.
             sysctl["receive_low_water"] = 32_768
+        elif reader_of and self.setup.profile == "v1":
+            sysctl["read_period_us"] = 2000
         self.nodes.append({"name": name, "addresses": list(addresses), "sysctl": sysctl})
 
     def router(self, name: str) -> None:

@@ -69,7 +69,8 @@ def show(verdicts: list[Verdict], console: Console, *, detail: bool = False, onl
             _figure(verdict.linux_srtt_ms, ".1f"),
             _figure(verdict.sim_srtt_ms, ".1f"),
             f"[{'green' if verdict.srtt_agrees else 'red'}]{verdict.srtt_error:+.1%}[/]" if verdict.srtt_error is not None else "",
-            verdict.why or "",
+            # The rest of a simulator's sentence lists what would be allowed; it is in the JSON.
+            (verdict.why or "").split("; ")[0] if verdict.agrees is None else verdict.why or "",
         )
         if detail:
             for line in _subflows(verdict):
