@@ -12,8 +12,10 @@ use polypath_wire::{Dss, Flags, Segment};
 const DEFER_WITHIN: Duration = Duration::from_millis(1);
 /// A burst may be deferred while less than this share of the window is free (`tcp_tso_win_divisor`).
 const DEFER_DIVISOR: u32 = 3;
-/// Bytes of a send buffer that a full segment costs (`SKB_TRUESIZE` of a 1448-byte segment, rounded by the allocator).
-const SEGMENT_TRUESIZE: u32 = 2304;
+/// What the kernel adds to a segment in its rule for the send buffer: headers 320, shared info 320, then the descriptor 256.
+/// Seen on 6.12: subflows queue 8700 bytes for each segment of their largest window, twice 4352.
+const SEGMENT_OVERHEAD: u32 = 640;
+const SEGMENT_DESCRIPTOR: u32 = 256;
 
 /// State of sending that is not loss recovery.
 #[derive(Debug, Default)]
@@ -535,7 +537,7 @@ impl Socket {
 
     /// Two windows of segments with their overhead (more if the algorithm asks), up to `tcp_wmem`'s maximum.
     pub(crate) fn expand_sndbuf(&mut self) {
-        let per_segment = if self.flow.mss <= 1460 { SEGMENT_TRUESIZE } else { (self.flow.mss + 640).next_power_of_two() + 256 };
+        let per_segment = (self.peer_mss.max(self.flow.mss) + SEGMENT_OVERHEAD).next_power_of_two() + SEGMENT_DESCRIPTOR;
         let segments = self.flow.cwnd.max(self.settings.initial_cwnd).max(self.flow.reordering + 1);
         let windows = self.cc.sndbuf_expand(&mut self.flow, None);
         let wanted = per_segment.saturating_mul(segments).saturating_mul(windows);
