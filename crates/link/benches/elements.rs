@@ -2,7 +2,7 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use polypath_base::{Duration, Instant, Rate, Stream};
-use polypath_link::{Chain, Delay, Element, Limit, Loss, Meter, Parcel, RateQueue, Schedule};
+use polypath_link::{Chain, Delay, Element, Limit, Loss, Parcel, RateQueue, Schedule};
 
 fn rate() -> Element {
     Element::Rate(
@@ -41,9 +41,9 @@ fn elements(criterion: &mut Criterion) {
     group.throughput(Throughput::Elements(1000));
     let chains = [
         ("rate", vec![rate()]),
-        ("rate_delay_meter", vec![rate(), delay(10, 0), Element::Meter(Meter::default())]),
+        ("rate_delay", vec![rate(), delay(10, 0)]),
         ("loss_rate_jitter", vec![loss(), rate(), delay(10, 2)]),
-        ("three_hops", (0..3).flat_map(|_| [rate(), delay(3, 0), Element::Meter(Meter::default())]).collect()),
+        ("three_hops", (0..3).flat_map(|_| [rate(), delay(3, 0)]).collect()),
     ];
     for (name, elements) in chains {
         let (mut chain, mut now) = (Chain::new(elements), Instant::ZERO);

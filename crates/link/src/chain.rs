@@ -1,7 +1,7 @@
 //! Elements in a row.
 
-use crate::{Delay, Down, Loss, Meter, Mtu, Parcel, RateQueue, Verdict};
-use polypath_base::Instant;
+use crate::{Delay, Down, Loss, Mtu, Parcel, RateQueue, Verdict};
+use polypath_base::{Duration, Instant};
 
 /// Any element. An enum and not a trait object: the match is predicted, the call is inlined.
 #[derive(Clone, Debug)]
@@ -11,7 +11,6 @@ pub enum Element {
     Loss(Loss),
     Mtu(Mtu),
     Down(Down),
-    Meter(Meter),
 }
 
 impl Element {
@@ -23,8 +22,7 @@ impl Element {
             Self::Delay(delay) => delay.transit(at),
             Self::Loss(loss) => loss.transit(at, parcel),
             Self::Mtu(mtu) => mtu.transit(at, parcel),
-            Self::Down(down) => down.transit(at),
-            Self::Meter(meter) => meter.transit(at, parcel),
+            Self::Down(down) => down.transit(at, parcel),
         }
     }
 
@@ -38,22 +36,56 @@ impl Element {
         matches!(self, Self::Mtu(mtu) if mtu.answers())
     }
 
-    /// Packets dropped here so far.
-    pub fn drops(&self) -> u64 {
+    /// What was dropped here so far.
+    pub fn drops(&self) -> Count {
         match self {
             Self::Rate(rate) => rate.drops(),
             Self::Loss(loss) => loss.drops(),
             Self::Mtu(mtu) => mtu.drops(),
             Self::Down(down) => down.drops(),
-            Self::Delay(_) | Self::Meter(_) => 0,
+            Self::Delay(_) => Count::default(),
         }
     }
 }
 
+/// Packets and their bytes.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    pub packets: u64,
+    /// Of IP packets, without framing.
+    pub bytes: u64,
+}
+
+impl Count {
+    #[inline]
+    pub fn add(&mut self, len: u32) {
+        self.packets += 1;
+        self.bytes += u64::from(len);
+    }
+
+    /// What is left of this after `other`, which is part of it.
+    pub fn without(self, other: Self) -> Self {
+        Self { packets: self.packets - other.packets, bytes: self.bytes - other.bytes }
+    }
+}
+
 /// Elements in a row, of which only the last may reorder.
+///
+/// A delay that never changes takes part in no decision: it is added to the time of what comes before it and costs nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Chain {
-    elements: Vec<Element>,
+    /// Constant delay before the first step.
+    lead: Duration,
+    steps: Vec<Step>,
+}
+
+#[derive(Clone, Debug)]
+struct Step {
+    element: Element,
+    /// Number of the element among those that the chain was made of.
+    number: usize,
+    /// Constant delay behind it.
+    after: Duration,
 }
 
 impl Chain {
@@ -61,26 +93,55 @@ impl Chain {
     pub fn new(elements: Vec<Element>) -> Self {
         let ordered = elements.iter().rev().skip(1).all(Element::keeps_order);
         assert!(ordered, "only the last element of a chain may reorder");
-        Self { elements }
+        let mut chain = Self::default();
+        for (number, element) in elements.into_iter().enumerate() {
+            let constant = if let Element::Delay(delay) = &element { delay.constant() } else { None };
+            match (constant, chain.steps.last_mut()) {
+                (Some(delay), None) => chain.lead += delay,
+                (Some(delay), Some(last)) => last.after += delay,
+                (None, _) => chain.steps.push(Step { element, number, after: Duration::ZERO }),
+            }
+        }
+        chain
     }
 
     /// Passes a packet through all elements. Packets come in the order of their arrival.
     #[inline]
-    pub fn transit(&mut self, mut at: Instant, parcel: Parcel) -> Verdict {
-        for element in &mut self.elements {
-            match element.transit(at, parcel) {
-                Verdict::Pass(leaves) => at = leaves,
+    pub fn transit(&mut self, at: Instant, parcel: Parcel) -> Verdict {
+        let mut at = at + self.lead;
+        for step in &mut self.steps {
+            match step.element.transit(at, parcel) {
+                Verdict::Pass(leaves) => at = leaves + step.after,
                 end => return end,
             }
         }
         Verdict::Pass(at)
     }
 
-    pub fn elements(&self) -> &[Element] {
-        &self.elements
+    /// The elements that do more than delay by a constant, with their numbers in the list that the chain was made of.
+    pub fn elements(&self) -> impl Iterator<Item = (usize, &Element)> {
+        self.steps.iter().map(|step| (step.number, &step.element))
     }
 
-    pub fn elements_mut(&mut self) -> &mut [Element] {
-        &mut self.elements
+    pub fn elements_mut(&mut self) -> impl Iterator<Item = (usize, &mut Element)> {
+        self.steps.iter_mut().map(|step| (step.number, &mut step.element))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Limit, Schedule};
+    use polypath_base::{Rate, Stream};
+
+    #[test]
+    fn a_constant_delay_adds_to_its_place() {
+        let ms = Duration::from_millis;
+        let delay = |n| Element::Delay(Delay::new(ms(n), Duration::ZERO, false, Schedule::none(), Stream::new(1, "d")));
+        let rate = || Element::Rate(RateQueue::new(Rate::from_bits_per_sec(8_000), Limit::Packets(1), 0, Schedule::none()).unwrap());
+        let mut chain = Chain::new(vec![delay(1), delay(2), rate(), delay(4), rate(), delay(8)]);
+        let verdict = chain.transit(Instant::ZERO, Parcel { len: 100, payload: true, df: true });
+        assert_eq!(verdict, Verdict::Pass(Instant::ZERO + ms(1 + 2 + 100 + 4 + 100 + 8)));
+        assert_eq!(chain.elements().map(|(number, _)| number).collect::<Vec<_>>(), [2, 4]);
     }
 }

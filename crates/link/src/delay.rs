@@ -40,9 +40,15 @@ impl Delay {
         Verdict::Pass(leaves)
     }
 
+    /// The delay, if it is the same for all packets.
+    pub fn constant(&self) -> Option<Duration> {
+        let constant = self.jitter == Duration::ZERO && self.changes.next_at() == Instant::NEVER;
+        constant.then_some(self.delay)
+    }
+
     /// Whether a packet may overtake another.
     pub fn reorders(&self) -> bool {
-        self.reorder
+        self.reorder && self.constant().is_none()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Outages.
 
-use crate::{Cause, Invalid, Verdict};
+use crate::{Cause, Count, Invalid, Parcel, Verdict};
 use polypath_base::Instant;
 
 /// Nothing passes during these spans, start included, end excluded.
@@ -11,7 +11,7 @@ pub struct Down {
     next: usize,
     /// Its start; never if there is none.
     from: Instant,
-    drops: u64,
+    drops: Count,
 }
 
 impl Down {
@@ -24,20 +24,20 @@ impl Down {
             return Err(Invalid(format!("the outage from {:?} begins before the one listed earlier ends at {:?}", pair[1].0, pair[0].1)));
         }
         let from = spans.first().map_or(Instant::NEVER, |span| span.0);
-        Ok(Self { spans, next: 0, from, drops: 0 })
+        Ok(Self { spans, next: 0, from, drops: Count::default() })
     }
 
     #[inline]
-    pub fn transit(&mut self, at: Instant) -> Verdict {
-        if at < self.from { Verdict::Pass(at) } else { self.within(at) }
+    pub fn transit(&mut self, at: Instant, parcel: Parcel) -> Verdict {
+        if at < self.from { Verdict::Pass(at) } else { self.within(at, parcel) }
     }
 
-    pub fn drops(&self) -> u64 {
+    pub fn drops(&self) -> Count {
         self.drops
     }
 
     #[cold]
-    fn within(&mut self, at: Instant) -> Verdict {
+    fn within(&mut self, at: Instant, parcel: Parcel) -> Verdict {
         while self.spans.get(self.next).is_some_and(|span| span.1 <= at) {
             self.next += 1;
         }
@@ -45,7 +45,7 @@ impl Down {
         if at < self.from {
             return Verdict::Pass(at);
         }
-        self.drops += 1;
+        self.drops.add(parcel.len);
         Verdict::Drop(Cause::Down)
     }
 }
@@ -54,6 +54,8 @@ impl Down {
 mod tests {
     use super::*;
 
+    const PARCEL: Parcel = Parcel { len: 1500, payload: true, df: true };
+
     fn at(ns: u64) -> Instant {
         Instant::from_nanos(ns)
     }
@@ -61,16 +63,16 @@ mod tests {
     #[test]
     fn packets_pass_before_between_and_after_outages() {
         let mut down = Down::new(vec![(at(10), at(20)), (at(30), at(31))]).unwrap();
-        let passed: Vec<u64> = (0..40).filter(|&t| down.transit(at(t)) == Verdict::Pass(at(t))).collect();
+        let passed: Vec<u64> = (0..40).filter(|&t| down.transit(at(t), PARCEL) == Verdict::Pass(at(t))).collect();
         assert_eq!(passed, (0..10).chain(20..30).chain(31..40).collect::<Vec<_>>());
-        assert_eq!(down.drops(), 11);
+        assert_eq!(down.drops().packets, 11);
     }
 
     #[test]
     fn an_outage_that_nobody_saw_is_skipped() {
         let mut down = Down::new(vec![(at(10), at(20)), (at(30), at(40))]).unwrap();
-        assert_eq!(down.transit(at(25)), Verdict::Pass(at(25)));
-        assert_eq!(down.transit(at(35)), Verdict::Drop(Cause::Down));
+        assert_eq!(down.transit(at(25), PARCEL), Verdict::Pass(at(25)));
+        assert_eq!(down.transit(at(35), PARCEL), Verdict::Drop(Cause::Down));
     }
 
     #[test]

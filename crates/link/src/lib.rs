@@ -13,16 +13,14 @@ mod chain;
 mod delay;
 mod down;
 mod loss;
-mod meter;
 mod mtu;
 mod rate;
 mod schedule;
 
-pub use chain::{Chain, Element};
+pub use chain::{Chain, Count, Element};
 pub use delay::Delay;
 pub use down::Down;
 pub use loss::Loss;
-pub use meter::Meter;
 pub use mtu::{Mtu, Oversize};
 pub use rate::{Limit, RateQueue, Sample};
 pub use schedule::Schedule;

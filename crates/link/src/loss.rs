@@ -1,13 +1,13 @@
 //! Random and scripted loss.
 
-use crate::{Cause, Invalid, Parcel, Schedule, Verdict};
+use crate::{Cause, Count, Invalid, Parcel, Schedule, Verdict};
 use polypath_base::{Instant, Stream};
 
 /// Loses packets.
 #[derive(Clone, Debug)]
 pub struct Loss {
     model: Model,
-    drops: u64,
+    drops: Count,
     stream: Stream,
 }
 
@@ -24,7 +24,7 @@ impl Loss {
     pub fn bernoulli(probability: f64, changes: Vec<(Instant, f64)>, stream: Stream) -> Result<Self, Invalid> {
         let changes = changes.into_iter().map(|(at, p)| Ok((at, threshold("loss probability", p)?))).collect::<Result<_, Invalid>>()?;
         let model = Model::Bernoulli { threshold: threshold("loss probability", probability)?, changes: Schedule::new(changes)? };
-        Ok(Self { model, drops: 0, stream })
+        Ok(Self { model, drops: Count::default(), stream })
     }
 
     /// A chain of two states, stepped once a packet; a packet is lost by the state it finds, then the chain steps (as Linux's
@@ -37,7 +37,7 @@ impl Loss {
             loss_good: threshold("loss_good", loss_good)?,
             loss_bad: threshold("loss_bad", loss_bad)?,
         };
-        Ok(Self { model, drops: 0, stream })
+        Ok(Self { model, drops: Count::default(), stream })
     }
 
     /// The packets with these numbers are lost, counted from 1; with `data_only` only packets with payload are counted.
@@ -47,7 +47,7 @@ impl Loss {
         }
         numbers.sort_unstable();
         numbers.dedup();
-        Ok(Self { model: Model::Packets { numbers, next: 0, seen: 0, data_only }, drops: 0, stream })
+        Ok(Self { model: Model::Packets { numbers, next: 0, seen: 0, data_only }, drops: Count::default(), stream })
     }
 
     #[inline]
@@ -72,13 +72,13 @@ impl Loss {
             }
         };
         if lost {
-            self.drops += 1;
+            self.drops.add(parcel.len);
             return Verdict::Drop(Cause::Loss);
         }
         Verdict::Pass(at)
     }
 
-    pub fn drops(&self) -> u64 {
+    pub fn drops(&self) -> Count {
         self.drops
     }
 }
@@ -111,7 +111,7 @@ mod tests {
         let hits = lost(&mut loss, 100_000).iter().filter(|&&hit| hit).count();
         // 2000 expected, standard deviation 44.
         assert!((1_800..2_200).contains(&hits), "{hits}");
-        assert_eq!(loss.drops(), hits as u64);
+        assert_eq!(loss.drops().packets, hits as u64);
         assert_eq!(loss.transit(Instant::from_nanos(9), DATA), Verdict::Drop(Cause::Loss));
     }
 

@@ -1,6 +1,6 @@
 //! The longest packet that passes.
 
-use crate::{Cause, Invalid, Parcel, Verdict};
+use crate::{Cause, Count, Invalid, Parcel, Verdict};
 use polypath_base::Instant;
 
 /// What happens to a packet that is too long.
@@ -19,7 +19,7 @@ pub enum Oversize {
 pub struct Mtu {
     bytes: u32,
     oversize: Oversize,
-    drops: u64,
+    drops: Count,
 }
 
 impl Mtu {
@@ -30,7 +30,7 @@ impl Mtu {
         if bytes < Self::MIN {
             return Err(Invalid(format!("an MTU of {bytes} bytes is below IPv4's smallest, {} bytes", Self::MIN)));
         }
-        Ok(Self { bytes, oversize, drops: 0 })
+        Ok(Self { bytes, oversize, drops: Count::default() })
     }
 
     #[inline]
@@ -46,7 +46,7 @@ impl Mtu {
         self.oversize != Oversize::Silent
     }
 
-    pub fn drops(&self) -> u64 {
+    pub fn drops(&self) -> Count {
         self.drops
     }
 
@@ -54,7 +54,7 @@ impl Mtu {
     fn too_long(&mut self, parcel: Parcel) -> Verdict {
         match self.oversize {
             Oversize::Fragment if !parcel.df => return Verdict::Fragment { mtu: self.bytes },
-            _ => self.drops += 1,
+            _ => self.drops.add(parcel.len),
         }
         if self.answers() { Verdict::TooBig { mtu: self.bytes } } else { Verdict::Drop(Cause::Mtu) }
     }
@@ -73,7 +73,7 @@ mod tests {
         let mut mtu = Mtu::new(1500, Oversize::Silent).unwrap();
         assert_eq!(mtu.transit(Instant::ZERO, of(1500, true)), Verdict::Pass(Instant::ZERO));
         assert_eq!(mtu.transit(Instant::ZERO, of(1501, true)), Verdict::Drop(Cause::Mtu));
-        assert_eq!(mtu.drops(), 1);
+        assert_eq!(mtu.drops().packets, 1);
     }
 
     #[test]
@@ -81,7 +81,7 @@ mod tests {
         let mut mtu = Mtu::new(1400, Oversize::Fragment).unwrap();
         assert_eq!(mtu.transit(Instant::ZERO, of(1500, true)), Verdict::TooBig { mtu: 1400 });
         assert_eq!(mtu.transit(Instant::ZERO, of(1500, false)), Verdict::Fragment { mtu: 1400 });
-        assert_eq!(mtu.drops(), 1);
+        assert_eq!(mtu.drops().packets, 1);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A transmitter of given rate behind a drop-tail queue.
 
-use crate::{Cause, Invalid, Parcel, Schedule, Verdict};
+use crate::{Cause, Count, Invalid, Parcel, Schedule, Verdict};
 use polypath_base::{Duration, Instant, Rate};
 use std::collections::VecDeque;
 
@@ -41,7 +41,7 @@ pub struct RateQueue {
     bytes: u64,
     /// Later rates, taken as the transmitter reaches them.
     changes: Schedule<Rate>,
-    drops: u64,
+    drops: Count,
     longest: u64,
     sampler: Sampler,
 }
@@ -79,7 +79,7 @@ impl RateQueue {
             waiting: VecDeque::new(),
             bytes: 0,
             changes,
-            drops: 0,
+            drops: Count::default(),
             longest: 0,
             sampler: Sampler { interval: Duration::ZERO, next: Instant::NEVER, rows: Vec::new() },
         })
@@ -110,7 +110,7 @@ impl RateQueue {
             Limit::Bytes(n) => self.bytes + u64::from(len) <= n,
         };
         if !room {
-            self.drops += 1;
+            self.drops.add(parcel.len);
             return Verdict::Drop(Cause::QueueFull);
         }
         let start = (at + self.hold).max(self.free);
@@ -129,7 +129,7 @@ impl RateQueue {
     }
 
     /// Packets refused so far.
-    pub fn drops(&self) -> u64 {
+    pub fn drops(&self) -> Count {
         self.drops
     }
 
@@ -162,7 +162,7 @@ impl RateQueue {
     fn sample_until(&mut self, at: Instant) {
         while self.sampler.next <= at && self.sampler.next != Instant::NEVER {
             self.drain(self.sampler.next);
-            self.sampler.rows.push(Sample { packets: self.waiting.len() as u32, bytes: self.bytes, drops: self.drops });
+            self.sampler.rows.push(Sample { packets: self.waiting.len() as u32, bytes: self.bytes, drops: self.drops.packets });
             self.sampler.next += self.sampler.interval;
         }
     }
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(queue.transit(us(0), of(100)), Verdict::Pass(us(200)));
         assert_eq!(queue.transit(us(99), of(100)), Verdict::Drop(Cause::QueueFull));
         assert_eq!(queue.transit(us(100), of(100)), Verdict::Pass(us(300)));
-        assert_eq!((queue.drops(), queue.longest()), (1, 2));
+        assert_eq!((queue.drops().packets, queue.longest()), (1, 2));
     }
 
     #[test]

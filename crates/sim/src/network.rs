@@ -10,14 +10,14 @@ use crate::pipe::Pipe;
 use crate::scenario::{self, Scenario};
 use crate::topology::{Direction, NodeId, Topology};
 use polypath_base::{Duration, Instant, Rate, Stream};
-use polypath_link::{Chain, Delay, Down, Element, Invalid, Limit, Loss, Meter, Mtu, Oversize, RateQueue, Sample, Schedule};
+use polypath_link::{Chain, Delay, Down, Element, Invalid, Limit, Loss, Mtu, Oversize, RateQueue, Sample, Schedule};
 
 /// Pipes, and which of them each direction begins.
 #[derive(Debug)]
 pub(crate) struct Network {
     pub(crate) pipes: Vec<Pipe>,
-    /// By pipe and element: the direction that the element belongs to.
-    owners: Vec<Vec<Direction>>,
+    /// By pipe: the directions that it leads through, and how many elements of each.
+    spans: Vec<Vec<(Direction, usize)>>,
     /// By direction: its pipes if packets can enter it from a node; those of the directions fused to it follow.
     entries: Vec<Option<Vec<u32>>>,
     /// By pipe: an MTU that answers stands at its head, for this direction.
@@ -34,10 +34,16 @@ struct Answering {
 }
 
 /// A stage of a direction while the network is built.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Stage {
-    elements: Vec<(Direction, Element)>,
+    spans: Vec<(Direction, Vec<Element>)>,
     answering: Option<Answering>,
+}
+
+impl Stage {
+    fn elements(&self) -> impl Iterator<Item = &Element> {
+        self.spans.iter().flat_map(|span| &span.1)
+    }
 }
 
 /// A way as the world walks it: numbers of pipes, and for each of them the place in the way back at which an answer begins.
@@ -63,7 +69,7 @@ impl Network {
         };
         let mut network = Self {
             pipes: Vec::new(),
-            owners: Vec::new(),
+            spans: Vec::new(),
             entries: vec![None; stages.len()],
             answering: Vec::new(),
             link_names: scenario.links.iter().map(|link| link.name.clone()).collect(),
@@ -75,8 +81,8 @@ impl Network {
                 let mut more = std::mem::take(&mut stages[next.index()]).into_iter();
                 // `turning_nodes` has seen to it that the first stage behind the joint does not answer.
                 let joint = row.last_mut().expect("a direction has at least one stage");
-                if joint.elements.iter().all(|(_, element)| element.keeps_order()) {
-                    joint.elements.extend(more.next().expect("a direction has at least one stage").elements);
+                if joint.elements().all(Element::keeps_order) {
+                    joint.spans.extend(more.next().expect("a direction has at least one stage").spans);
                 }
                 row.extend(more);
                 at = next;
@@ -87,8 +93,8 @@ impl Network {
     }
 
     fn add(&mut self, stage: Stage) -> u32 {
-        let (owners, elements) = stage.elements.into_iter().unzip();
-        self.owners.push(owners);
+        self.spans.push(stage.spans.iter().map(|(direction, elements)| (*direction, elements.len())).collect());
+        let elements = stage.spans.into_iter().flat_map(|span| span.1).collect();
         self.answering.push(stage.answering);
         self.pipes.push(Pipe::new(Chain::new(elements)));
         (self.pipes.len() - 1) as u32
@@ -119,7 +125,7 @@ impl Network {
     /// Writes down the length of every queue at multiples of `interval`.
     pub(crate) fn sample_every(&mut self, interval: Duration) {
         for pipe in &mut self.pipes {
-            for element in pipe.chain.elements_mut() {
+            for (_, element) in pipe.chain.elements_mut() {
                 if let Element::Rate(rate) = element {
                     rate.sample_every(interval);
                 }
@@ -132,23 +138,28 @@ impl Network {
         let mut outcomes: Vec<LinkOutcome> = (self.link_names.iter())
             .flat_map(|name| [true, false].map(|a_to_b| LinkOutcome { name: name.clone(), a_to_b, ..LinkOutcome::default() }))
             .collect();
-        for (pipe, owners) in self.pipes.iter().zip(&self.owners) {
-            for (element, owner) in pipe.chain.elements().iter().zip(owners) {
-                let outcome = &mut outcomes[owner.index()];
-                match element {
-                    Element::Rate(rate) => {
-                        outcome.queue_drops += rate.drops();
-                        outcome.max_queue_packets = outcome.max_queue_packets.max(rate.longest());
+        for (pipe, spans) in self.pipes.iter().zip(&self.spans) {
+            // What enters and is not dropped passes: of a direction of several pipes, what passes the last one.
+            let mut passed = pipe.entered();
+            let (mut elements, mut number) = (pipe.chain.elements().peekable(), 0);
+            for &(direction, count) in spans {
+                number += count;
+                let outcome = &mut outcomes[direction.index()];
+                while let Some((_, element)) = elements.next_if(|(at, _)| *at < number) {
+                    let drops = element.drops();
+                    passed = passed.without(drops);
+                    match element {
+                        Element::Rate(rate) => {
+                            outcome.queue_drops += drops.packets;
+                            outcome.max_queue_packets = outcome.max_queue_packets.max(rate.longest());
+                        }
+                        Element::Loss(_) => outcome.loss_drops += drops.packets,
+                        Element::Mtu(_) => outcome.mtu_drops += drops.packets,
+                        Element::Down(_) => outcome.down_drops += drops.packets,
+                        Element::Delay(_) => {}
                     }
-                    Element::Loss(loss) => outcome.loss_drops += loss.drops(),
-                    Element::Mtu(mtu) => outcome.mtu_drops += mtu.drops(),
-                    Element::Down(down) => outcome.down_drops += down.drops(),
-                    Element::Meter(meter) => {
-                        outcome.packets += meter.packets();
-                        outcome.bytes += meter.bytes();
-                    }
-                    Element::Delay(_) => {}
                 }
+                (outcome.packets, outcome.bytes) = (passed.packets, passed.bytes);
             }
         }
         outcomes
@@ -157,9 +168,11 @@ impl Network {
     /// Samples of the queues up to `end`: by time, then by direction; several queues of one direction are summed.
     pub(crate) fn series(&mut self, interval: Duration, end: Instant) -> LinkSeries {
         let mut columns: Vec<(Direction, Vec<Sample>)> = Vec::new();
-        for (pipe, owners) in self.pipes.iter_mut().zip(&self.owners) {
-            for (element, &owner) in pipe.chain.elements_mut().iter_mut().zip(owners) {
+        for (pipe, spans) in self.pipes.iter_mut().zip(&self.spans) {
+            let owners: Vec<Direction> = spans.iter().flat_map(|&(direction, count)| std::iter::repeat_n(direction, count)).collect();
+            for (number, element) in pipe.chain.elements_mut() {
                 let Element::Rate(rate) = element else { continue };
+                let owner = owners[number];
                 let samples = rate.samples(end);
                 match columns.iter_mut().find(|column| column.0 == owner) {
                     Some((_, sums)) => sums.iter_mut().zip(samples).for_each(|(sum, sample)| {
@@ -207,26 +220,26 @@ fn next_of(topology: &Topology, turns: &[bool], direction: Direction) -> Option<
 
 /// Cuts a direction's elements into stages.
 fn cut(elements: Vec<Element>, direction: Direction) -> Vec<Stage> {
-    let mut stages = vec![Stage::default()];
+    let mut stages = vec![Stage { spans: vec![(direction, Vec::new())], answering: None }];
     for (position, element) in elements.into_iter().enumerate() {
         let current = stages.last_mut().expect("there is always a stage");
         let answering = element.answers().then_some(Answering { direction, from_end: position > 0 });
-        let full = current.elements.last().is_some_and(|(_, last)| !last.keeps_order());
-        if full || (answering.is_some() && !current.elements.is_empty()) {
-            stages.push(Stage { elements: vec![(direction, element)], answering });
+        let full = current.elements().any(|held| !held.keeps_order());
+        if full || (answering.is_some() && position > 0) {
+            stages.push(Stage { spans: vec![(direction, vec![element])], answering });
         } else {
             current.answering = current.answering.or(answering);
-            current.elements.push((direction, element));
+            current.spans[0].1.push(element);
         }
     }
     stages
 }
 
-/// The elements of a direction: its interface's MTU where it can matter, those of the scenario, a meter.
+/// The elements of a direction: its interface's MTU where it can matter, then those of the scenario.
 fn elements(scenario: &Scenario, topology: &Topology, direction: Direction) -> Result<Vec<Element>, ScenarioError> {
     let link = &scenario.links[direction.index() / 2];
     let (side, listed) = if direction.index() % 2 == 0 { ("a_to_b", &link.a_to_b) } else { ("b_to_a", &link.b_to_a) };
-    let mut elements = Vec::with_capacity(listed.len() + 2);
+    let mut elements = Vec::with_capacity(listed.len() + 1);
     // A host sends no packet longer than its interface's MTU.
     let longest = topology.directions().filter(|&other| !topology.is_router(topology.begins(other))).map(|other| topology.mtu(other)).max();
     if topology.is_router(topology.begins(direction)) && longest.is_some_and(|longest| longest > topology.mtu(direction)) {
@@ -238,9 +251,6 @@ fn elements(scenario: &Scenario, topology: &Topology, direction: Direction) -> R
         let stream = Stream::new(scenario.seed, &format!("link {} {side} {number}", link.name));
         elements.push(convert(element, stream).map_err(|invalid| ScenarioError::new(format!("{}: {invalid}", place())))?);
     }
-    // Before an element that lets packets overtake, which drops nothing, the meter costs no event of its own.
-    let overtaking = elements.last().is_some_and(|last| !last.keeps_order());
-    elements.insert(elements.len() - usize::from(overtaking), Element::Meter(Meter::default()));
     Ok(elements)
 }
 

@@ -6,7 +6,7 @@
 
 use crate::packet::Packet;
 use polypath_base::Instant;
-use polypath_link::Chain;
+use polypath_link::{Chain, Count, Parcel, Verdict};
 use std::collections::VecDeque;
 
 #[derive(Debug)]
@@ -15,21 +15,40 @@ pub(crate) struct Pipe {
     /// Ascending by the time at which they leave; of equal times, in the order of entry. The packets themselves and not
     /// references to them: they are written and read one after the other, which the processor foresees.
     packets: VecDeque<Packet>,
+    entered: Count,
 }
 
 impl Pipe {
     pub(crate) fn new(chain: Chain) -> Self {
-        Self { chain, packets: VecDeque::new() }
+        Self { chain, packets: VecDeque::new(), entered: Count::default() }
     }
 
-    /// Puts a packet in its place; true if it is now the first to leave.
+    /// Sends a packet through the elements.
     #[inline]
-    pub(crate) fn hold(&mut self, packet: Packet) -> bool {
+    pub(crate) fn transit(&mut self, now: Instant, parcel: Parcel) -> Verdict {
+        self.entered.add(parcel.len);
+        self.chain.transit(now, parcel)
+    }
+
+    /// A packet that entered is split and enters again in parts.
+    pub(crate) fn withdraw(&mut self, len: u32) {
+        self.entered = self.entered.without(Count { packets: 1, bytes: u64::from(len) });
+    }
+
+    /// What has entered, whether it passed or not.
+    pub(crate) fn entered(&self) -> Count {
+        self.entered
+    }
+
+    /// Puts a packet that leaves at `leaves` in its place; true if it is now the first to leave. The packet is made where it
+    /// will stay: it is large, and most of the work of passing it on would be to copy it.
+    #[inline]
+    pub(crate) fn hold(&mut self, leaves: Instant, packet: impl FnOnce() -> Packet) -> bool {
         let first = match self.packets.back() {
-            Some(last) if last.leaves > packet.leaves => return self.overtake(packet),
+            Some(last) if last.leaves > leaves => return self.overtake(packet()),
             last => last.is_none(),
         };
-        self.packets.push_back(packet);
+        self.packets.push_back(packet());
         first
     }
 

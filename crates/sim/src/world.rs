@@ -11,7 +11,7 @@ use crate::packet::{Kind, Packet};
 use crate::queue::{EventQueue, Source};
 use crate::routes::Routes;
 use polypath_base::{Duration, Instant};
-use polypath_link::Verdict;
+use polypath_link::{Parcel, Verdict};
 use polypath_transport::{Connection, PathId, Transmit};
 use polypath_wire::Unreachable;
 
@@ -148,21 +148,24 @@ impl World {
         self.settle(now, to);
     }
 
-    /// A packet enters a pipe.
+    /// A packet goes on into the next pipe.
+    fn forward(&mut self, now: Instant, number: u32, packet: Packet) {
+        self.enter(now, number, packet.parcel(), |leaves| Packet { leaves, hop: packet.hop + 1, ..packet });
+    }
+
+    /// A packet enters a pipe. `packet` makes it, given the time at which it leaves.
     #[inline]
-    fn forward(&mut self, now: Instant, number: u32, mut packet: Packet) {
-        packet.hop += 1;
+    fn enter(&mut self, now: Instant, number: u32, parcel: Parcel, packet: impl Fn(Instant) -> Packet) {
         let pipe = &mut self.network.pipes[number as usize];
-        match pipe.chain.transit(now, packet.parcel()) {
+        match pipe.transit(now, parcel) {
             Verdict::Pass(leaves) => {
-                packet.leaves = leaves;
-                if pipe.hold(packet) {
+                if pipe.hold(leaves, || packet(leaves)) {
                     self.queue.set(Source(number), leaves);
                 }
             }
             Verdict::Drop(_) => {}
-            Verdict::TooBig { mtu } => self.answer(now, packet, mtu),
-            Verdict::Fragment { mtu } => self.split(now, number, packet, mtu),
+            Verdict::TooBig { mtu } => self.answer(now, packet(now), mtu),
+            Verdict::Fragment { mtu } => self.split(now, number, packet(now), mtu),
         }
     }
 
@@ -194,9 +197,17 @@ impl World {
         // No way leads there: the packet is lost.
         let Some(hop) = self.routes.first(number, path).or_else(|| self.resolve(number, path)) else { return };
         let Some(pipe) = self.routes.step(hop) else { return };
-        let segment = transmit.segment;
-        let packet = Packet { leaves: now, segment, hop, to: number ^ 1, len: segment.ip_len(), path, kind: Kind::Segment };
-        self.forward(now, pipe, packet);
+        let len = transmit.segment.ip_len();
+        let parcel = Parcel { len, payload: transmit.segment.len > 0, df: transmit.segment.df };
+        self.enter(now, pipe, parcel, |leaves| Packet {
+            leaves,
+            segment: transmit.segment,
+            hop: hop + 1,
+            to: number ^ 1,
+            len,
+            path,
+            kind: Kind::Segment,
+        });
     }
 
     /// An endpoint sends on a path for the first time.
@@ -232,6 +243,7 @@ impl World {
     /// Splits a packet before an MTU (RFC 791 section 3.2); the parts then pass one after the other.
     #[cold]
     fn split(&mut self, now: Instant, pipe: u32, packet: Packet, mtu: u32) {
+        self.network.pipes[pipe as usize].withdraw(packet.len);
         let mut left = packet.len - IP_HEADER;
         let kind = match packet.kind {
             Kind::Fragment { .. } => packet.kind,
