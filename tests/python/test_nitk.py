@@ -73,6 +73,14 @@ def test_published_numbers_are_the_paper_s(study):
     }
 
 
+def test_the_kernel_s_figures_are_those_of_its_table(study):
+    with (study.folder / "published.csv").open() as file:
+        beside = {row["cc"]: row["kernel_v0_mbps"] for row in csv.DictReader(file)}
+    with (study.folder / "kernel-v0.csv").open() as file:
+        whole = {row["cc"]: row["goodput_receiver_mbps"] for row in csv.DictReader(file)}
+    assert beside == {cc: whole[cc] for cc in beside}
+
+
 def test_the_published_table_is_above_what_the_last_link_carries(scenario, study):
     # 10 Mbit/s of frames of 1514 bytes with 1428 of payload; so Table 1 cannot be what was received.
     possible = path_bounds(scenario)["alone_mbps"].max()

@@ -46,14 +46,16 @@ def bars(name: str, rows: pd.DataFrame, names: Sequence[str], material: Material
 
 
 def _published(name: str, table: pd.DataFrame, names: Sequence[str], material: Material) -> list[float] | None:
-    """The first published column, for the experiment that it is compared with."""
+    """The first published column of the receiver's goodput, for the experiment that it is compared with."""
     said = material.study.published
     if said is None or material.published is None or not set(said.keys) <= set(names):
         return None
     meant = published_rows(material)
     if name not in set(meant["experiment"].astype(str)):
         return None
-    column = next((column for column in said.compare if column in material.published), None)
+    # Like with like: a column that is compared with what the bars show.
+    there = [column for column in said.compare if column in material.published]
+    column = next((column for column in there if said.compare[column] == GOODPUT), None)
     if column is None:
         return None
     values = beside(meant, material.published, list(said.keys), {column: said.compare[column]})

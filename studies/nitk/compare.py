@@ -1,0 +1,100 @@
+"""Writes the tables of this study's README anew from results: python studies/nitk/compare.py results/nitk."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+from polypath.report import claim_results, material
+from polypath.results import Results
+
+HERE = Path(__file__).parent
+GOODPUT, SENDER = "goodput_receiver_mbps", "goodput_sender_mbps"
+
+
+def main(folder: str) -> None:
+    """Replaces what stands between the markers of each table."""
+    results = Results.open(folder)
+    readme = HERE / "README.md"
+    text = readme.read_text(encoding="utf-8")
+    tables = {"goodput": goodput(results.runs), "subflows": subflows(results), "claims": claims(results), "baselines": baselines(results)}
+    for name, table in tables.items():
+        text, found = re.subn(f"(<!-- {name} -->\n).*?(<!-- end -->)", lambda m, table=table: m[1] + table + m[2], text, flags=re.DOTALL)
+        if found != 1:
+            raise SystemExit(f"{readme} has no place for the table {name}; put <!-- {name} --> and <!-- end --> where it belongs")
+    readme.write_text(text, encoding="utf-8")
+
+
+def goodput(runs: pd.DataFrame) -> str:
+    """Paper, kernel and simulator by algorithm."""
+    said = pd.read_csv(HERE / "published.csv").set_index("cc")
+    kernel = pd.read_csv(HERE / "kernel-v0.csv").set_index("cc")[GOODPUT]
+    ours = runs.groupby(["experiment", "cc"], sort=False)[[GOODPUT, SENDER]].mean()
+    rows = []
+    for cc in kernel.index:
+        paper = [f"{said.loc[cc, column]:.2f}" if cc in said.index else "–" for column in ("table_mbps", "text_mbps")]
+        mine = [
+            f"{ours.loc[key, column]:.2f}" if (key := (experiment, cc)) in ours.index else "–"
+            for experiment, column in (("v0", SENDER), ("v0", GOODPUT), ("v0-16mib", GOODPUT), ("v1", GOODPUT))
+        ]
+        rows.append([cc, *paper, f"{kernel[cc]:.2f}", *mine])
+    return _table(
+        ["", "paper, table", "paper, text", "v0 kernel, 16 MiB", "v0 sender’s view", "v0", "v0, 16 MiB", "v1"],
+        rows,
+    )
+
+
+def subflows(results: Results) -> str:
+    """How the load is shared between the paths, on the kernel and here."""
+    kernel = pd.read_csv(HERE / "kernel-v0.csv").set_index("cc")
+    own = results.subflows[results.subflows["experiment"] == "v0-16mib"]
+    runs = results.runs[results.runs["experiment"] == "v0-16mib"].groupby("cc")["retransmissions"].mean()
+    means = own.groupby(["cc", "source"])[["acked_mbps", "mean_srtt_ms", "mean_cwnd", "max_cwnd"]].mean()
+    rows = []
+    for cc, line in kernel.iterrows():
+        one, two = means.loc[(cc, "10.0.0.1")], means.loc[(cc, "192.168.0.1")]
+        rows.append(
+            [
+                str(cc),
+                f"{line['path1_acked_mbps']:.2f} + {line['path2_acked_mbps']:.2f}",
+                f"{one['acked_mbps']:.2f} + {two['acked_mbps']:.2f}",
+                f"{line['path1_mean_srtt_ms']:.0f}",
+                f"{one['mean_srtt_ms']:.0f}",
+                f"{line['path1_mean_cwnd']:.0f}, {line['path2_mean_cwnd']:.0f}",
+                f"{one['mean_cwnd']:.0f}, {two['mean_cwnd']:.0f}",
+                f"{line['path1_max_cwnd']:.0f}",
+                f"{one['max_cwnd']:.0f}",
+                f"{line['retransmissions']:.0f}",
+                f"{runs[cc]:.0f}",
+            ]
+        )
+    heads = ["path 1 + path 2, Mbit/s", "RTT of path 1, ms", "mean cwnd, packets", "largest cwnd", "retransmissions"]
+    return _table(["", *(f"{head}: {who}" for head in heads for who in ("kernel", "here"))], rows)
+
+
+def claims(results: Results) -> str:
+    """The verdicts."""
+    found = claim_results(material(results))
+    return _table(["claim", "verdict", "why"], [[f"`{claim.id}`", f"**{claim.verdict}**", claim.why] for claim in found], left=3)
+
+
+def baselines(results: Results) -> str:
+    """Plain TCP with cubic on each path alone."""
+    means = results.baselines.groupby(["experiment", "client_address"], sort=False)[GOODPUT].mean().unstack()
+    return _table(
+        ["", "from 10.0.0.1", "from 192.168.0.1"], [[str(name), *(f"{value:.2f}" for value in row)] for name, row in means.iterrows()]
+    )
+
+
+def _table(head: list[str], rows: list[list[str]], left: int = 1) -> str:
+    rule = ["---"] * left + ["---:"] * (len(head) - left)
+    return "".join(f"| {' | '.join(line)} |\n" for line in [head, rule, *rows])
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        raise SystemExit("usage: python studies/nitk/compare.py RESULTS, a folder such as results/nitk")
+    main(sys.argv[1])
