@@ -57,6 +57,14 @@ def test_written_as_yaml_it_reads_the_same(tmp_path, study):
     assert read(tmp_path, study.to_yaml()) == study
 
 
+def test_a_changed_copy_is_checked_and_has_cells_of_its_own(study):
+    fewer = study.replace(matrix={"cc": ["lia"], "rate": ["5mbit"]}, seeds=1)
+    assert (len(cells(study)), len(cells(fewer))) == (4, 1)
+    assert len(cells(study.model_copy(update={"matrix": {"cc": ["lia"], "rate": ["5mbit"]}}))) == 1
+    with pytest.raises(ValueError, match="has no unit"):
+        study.replace(duration=5)
+
+
 def test_it_is_frozen(study):
     with pytest.raises(ValueError, match="frozen"):
         study.name = "other"

@@ -51,6 +51,10 @@ MISTAKES = {
         '15: flows.bulk.client: there is no node "clint"; did you mean "client"? there are client, middle, server '
         "(in the cell cc=lia, rate=20mbit)",
     ),
+    "no way from client to server": (
+        (("middle: {router: true}", "middle:"),),
+        '15: flows.bulk.server: no way leads from "client" to "server": join them by links over routers (in the cell cc=lia, rate=20mbit)',
+    ),
     "an address of somebody else": (
         (('cc: "${cc}"}', 'cc: "${cc}", client_address: 10.9.0.2}'),),
         '15: flows.bulk.client_address: "client" has no address 10.9.0.2; it has 10.0.1.1, 10.0.2.1 (in the cell cc=lia, rate=20mbit)',

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from polypath.engines import ENGINES, Engine, EngineError, check, find
-from polypath.study import Run, Study, StudyError, parameter_names, runs
+from polypath.study import Run, Scalar, Study, StudyError, parameter_names, runs
 
 from ._manifest import claim_folder, write_manifest
 from ._results import Results
@@ -110,15 +110,19 @@ def _selected(study: Study, engine: Engine, only: Mapping[str, Iterable[str]] | 
     for name, values in wanted.items():
         if name not in known:
             raise StudyError(f'the study {study.name} has no parameter "{name}" to choose by; it has {", ".join(known)}')
-        there = dict.fromkeys(str(run.experiment if name == "experiment" else run.parameters.get(name)) for run in everything)
+        there = dict.fromkeys(str(_value(run, name)) for run in everything)
         for value in values:
             if value not in there:
                 raise StudyError(f"no cell of {study.name} has {name}={value}; there are {', '.join(there)}")
-    selected = runs(study, engine=engine.name, version=engine.version, only=wanted)
+    selected = [run for run in everything if all(str(_value(run, name)) in values for name, values in wanted.items())]
     if not selected:
         chosen = " ".join(f"{name}={','.join(values)}" for name, values in wanted.items())
         raise StudyError(f"no cell of {study.name} has {chosen} at once")
     return selected
+
+
+def _value(run: Run, name: str) -> Scalar | None:
+    return run.experiment if name == "experiment" else run.parameters.get(name)
 
 
 def _finished(plan: Plan, store: Store, workers: int) -> Iterator[Run]:
@@ -126,16 +130,18 @@ def _finished(plan: Plan, store: Store, workers: int) -> Iterator[Run]:
 
     def work(run: Run) -> Run:
         try:
-            store.put(run, plan.engine.run(run.scenario))
+            output = plan.engine.run(run.scenario)
         except ValueError as error:
             raise StudyError(f"{plan.study.name}: {error} (in the run {run.label})") from error
         except EngineError as error:
             raise EngineError(f"{plan.study.name}: {error} (in the run {run.label})") from error
+        store.put(run, output)
         return run
 
     waiting = iter(plan.pending)
-    with ThreadPoolExecutor(max_workers=workers, thread_name_prefix="run") as pool:
-        # No more are handed out than there are threads, so that an error or an interrupt ends the study at once.
+    pool = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="run")
+    try:
+        # No more are handed out than there are threads, so that an error ends the study soon.
         active: set[Future[Run]] = {pool.submit(work, run) for run in itertools.islice(waiting, workers)}
         while active:
             done, active = wait(active, return_when=FIRST_COMPLETED)
@@ -144,3 +150,8 @@ def _finished(plan: Plan, store: Store, workers: int) -> Iterator[Run]:
                 following = next(waiting, None)
                 if following is not None:
                     active.add(pool.submit(work, following))
+    except KeyboardInterrupt:
+        # Nobody who interrupts wants to wait for the runs in flight, and nothing of them would be kept half.
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    pool.shutdown()

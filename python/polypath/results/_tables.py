@@ -27,8 +27,12 @@ def tables(store: Store, runs: Sequence[Run], parameters: Sequence[str]) -> dict
     rows: dict[str, list[Row]] = {name: [] for name in ("runs", "baselines", "subflows", "links", "progress")}
     series: dict[str, list[pa.Table]] = {"series": [], "link_series": []}
     types = _types(runs, parameters)
+    cell_is_there = False
     for run in runs:
-        if run.key not in store:
+        there = run.key in store
+        # Baselines follow their cell, and one that several cells share says nothing of those that did not run.
+        cell_is_there = there if run.baseline is None else cell_is_there
+        if not there or not cell_is_there:
             continue
         record = store.record(run.key)
         who = _who(run, parameters, types)

@@ -60,9 +60,13 @@ def in_cell(sentence: str, varied: Mapping[str, Scalar]) -> str:
     return f"{sentence} (in the cell {cell})" if cell else sentence
 
 
-def cells(study: Study) -> list[Cell]:
+def cells(study: Study) -> tuple[Cell, ...]:
     """All cells in the order of the study file: experiment by experiment, the last parameter fastest."""
-    return [cell for name, experiment in study.all_experiments.items() for cell in _cells_of(study, name, experiment)]
+    if study._cells is None:
+        everything = study.all_experiments.items()
+        study._cells = tuple(cell for name, experiment in everything for cell in _cells_of(study, name, experiment))
+    found: tuple[Cell, ...] = study._cells
+    return found
 
 
 def parameter_names(study: Study) -> list[str]:
@@ -270,6 +274,8 @@ def _check_flow(cell: Cell, name: str, flow: Flow) -> None:
             _check_owner(cell, (*where, f"{role}_address"), address, node)
     if flow.client == flow.server:
         raise cell.error((*where, "server"), f'client and server are the same node "{flow.client}"')
+    if flow.server not in _reached(setup.topology, flow.client):
+        raise cell.error((*where, "server"), f'no way leads from "{flow.client}" to "{flow.server}": join them by links over routers')
     for index, route in enumerate(flow.routes):
         _check_owner(cell, (*where, "routes", index, "source"), route.source, flow.client)
         _check_owner(cell, (*where, "routes", index, "destination"), route.destination, flow.server)
@@ -288,6 +294,20 @@ def _check_flow(cell: Cell, name: str, flow: Flow) -> None:
         raise cell.error(place, f"the window ends at {span[1]}, which is not after its start at {span[0]}")
     if span is not None and span[1] > setup.duration:
         raise cell.error(place, f"the window ends at {span[1]}, and the run at {setup.duration}")
+
+
+def _reached(topology: Topology, start: str) -> set[str]:
+    """The nodes to which packets from `start` find a way; only routers pass them on."""
+    reached, ahead = {start}, [start]
+    while ahead:
+        node = ahead.pop()
+        for link in topology.links.values():
+            ends = [end.node for end in link.ends]
+            for other in ends if node in ends else ():
+                if other not in reached:
+                    reached.add(other)
+                    ahead += [other] if topology.nodes[other].router else []
+    return reached
 
 
 def _check_owner(cell: Cell, where: Where, address: str, node: str) -> None:

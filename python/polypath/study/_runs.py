@@ -60,22 +60,9 @@ class Run:
         return ", ".join([self.experiment, *parts, f"seed {self.seed}", *path])
 
 
-def runs(study: Study, *, engine: str, version: str, only: Mapping[str, Iterable[str]] | None = None) -> list[Run]:
-    """All runs of a study in the order of its file, each cell's baselines behind it.
-
-    `only` keeps the cells whose parameters (or `experiment`) have one of the given values, compared as written.
-    """
-    found: list[Run] = []
-    for cell in cells(study):
-        if only and not all(str(_value(cell, name)) in set(values) for name, values in only.items()):
-            continue
-        for seed in cell.seeds:
-            found += _runs_of(study, cell, seed, engine, version)
-    return found
-
-
-def _value(cell: Cell, name: str) -> Scalar | None:
-    return cell.experiment if name == "experiment" else cell.parameters.get(name)
+def runs(study: Study, *, engine: str, version: str) -> list[Run]:
+    """All runs of a study in the order of its file, each cell's baselines behind it."""
+    return [run for cell in cells(study) for seed in cell.seeds for run in _runs_of(study, cell, seed, engine, version)]
 
 
 def _runs_of(study: Study, cell: Cell, seed: int, engine: str, version: str) -> Iterable[Run]:

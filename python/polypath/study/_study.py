@@ -138,6 +138,8 @@ class Study(Model):
 
     # The file this study was read from, with the lines of its fields: a `StudyFile`, kept untyped since it knows `Study`.
     _file: Any = PrivateAttr(default=None)
+    # Its cells once they were asked for: a study cannot change, and making them takes most of the time of reading it.
+    _cells: Any = PrivateAttr(default=None)
 
     @model_validator(mode="after")
     def _every_cell_stands(self) -> Self:
@@ -159,6 +161,17 @@ class Study(Model):
     def folder(self) -> Path | None:
         """Where the study file lies; None for a study built in Python."""
         return None if self._file is None else self._file.path.parent
+
+    def replace(self, **changes: Any) -> Study:
+        """The study with some fields changed, checked as a new one is."""
+        fields = {name: getattr(self, name) for name in type(self).model_fields if name in self.model_fields_set}
+        study = Study(**{**fields, **changes})
+        study._file = self._file
+        return study
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Study:
+        # Pydantic's own would neither check the changes nor forget the cells of the old study.
+        return self.replace(**(update or {}))
 
     def to_yaml(self) -> str:
         """The study as a file would hold it."""

@@ -1,0 +1,83 @@
+"""The simulator behind Python: errors as sentences, series as columns, and the same bytes whenever and however often it runs."""
+
+import json
+
+import pytest
+from study_data import changed
+
+from polypath import Study, StudyError, _native
+from polypath.engines import SimEngine
+from polypath.results import execute, plan
+
+# Random loss and a drawn start: whatever is not repeated exactly shows here.
+LOSSY = changed(("rate: 100mbit, delay: 2ms", "rate: 100mbit, delay: 2ms, loss: 0.5%"), ("duration: 20s", "duration: 3s"))
+
+
+def read(folder, text):
+    folder.mkdir(exist_ok=True)
+    (folder / "study.yaml").write_text(text)
+    return Study.load(folder)
+
+
+def tables(folder):
+    return {file.name: file.read_bytes() for file in sorted(folder.glob("*.parquet"))}
+
+
+def test_two_runs_of_a_study_are_the_same_bytes_for_any_number_of_workers(tmp_path):
+    study = read(tmp_path / "study", LOSSY)
+    first, second = (execute(plan(study, engine=SimEngine(), out=tmp_path / str(n)), workers=n) for n in (1, 3))
+    assert tables(first.folder) == tables(second.folder)
+    by_seed = first.runs.groupby("seed")["bytes_received"].sum()
+    assert by_seed[1] != by_seed[2], "another seed is another run"
+
+
+def test_links_and_flows_carry_what_the_study_says(tmp_path):
+    study = read(tmp_path / "study", LOSSY)
+    results = execute(plan(study, engine=SimEngine(), out=tmp_path, only={"cc": ["lia"], "rate": ["10mbit"]}))
+    assert 0 < results.runs["goodput_receiver_mbps"].max() < 60
+    assert set(results.links["link"]) == {"first", "second", "last"}
+    assert results.links.query("link == 'last'")["loss_drops"].sum() > 0
+    assert results.series["cwnd"].max() > 10
+    assert len(results.baselines) == 4
+    slower = results.baselines.groupby("client_address")["goodput_receiver_mbps"].mean()
+    assert slower["10.0.2.1"] < 10 < slower["10.0.1.1"]
+
+
+def test_a_scenario_that_makes_no_sense_is_one_sentence():
+    with pytest.raises(ValueError, match="the scenario cannot be read: ") as error:
+        _native.simulate("{}")
+    assert "\n" not in str(error.value)
+
+
+def test_a_scenario_the_simulator_refuses_names_the_run(tmp_path):
+    # Which settings there are the simulator alone knows.
+    text = changed(("    client:\n", "    client: {sysctl: {net.ipv4.tcp_nonsense: 1}}\n"))
+    study = read(tmp_path / "study", text)
+    with pytest.raises(StudyError, match=r"^small: .*tcp_nonsense.* \(in the run main, cc=lia, rate=20mbit, seed 1\)$") as error:
+        execute(plan(study, engine=SimEngine(), out=tmp_path), workers=1)
+    assert "\n" not in str(error.value)
+
+
+def test_the_version_names_release_and_sources():
+    release, _, sources = _native.version().partition("+")
+    assert release.count(".") == 2
+    assert len(sources) == 16
+    assert int(sources, 16)
+
+
+def test_bench_measures_every_case(monkeypatch, capsys):
+    import sys
+
+    from polypath import cli
+
+    monkeypatch.setattr(sys, "argv", ["polypath", "bench", "--json", "--repeat", "1", "tcp-200-1hop"])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert not end.value.code
+    measured = json.loads(capsys.readouterr().out)
+    assert measured["bare_queue_ns_per_event"] > 0
+    (case,) = measured["cases"]
+    assert set(case) == {"name", "packets_per_s", "events_per_packet", "wall_s", "rss_mb"}
+    assert case["packets_per_s"] > 1000
+    # The largest case without series stays below 50 MB with the interpreter around it.
+    assert 5 < case["rss_mb"] < 50
