@@ -16,8 +16,10 @@ impl MinRtt {
             return None;
         }
         let subflow = best(subflows, 0)?;
-        // As much as the congestion window lets out; the window of the peer is the connection's to obey.
-        Some(Choice { subflow, from: queue.next, limit: subflows[subflow].window_space() })
+        // As much as the congestion window lets out, at most half of it at once; the window of the peer is the connection's to
+        // obey.
+        let s = &subflows[subflow];
+        Some(Choice { subflow, from: queue.next, limit: s.window_space().min((s.cwnd / 2).max(1).saturating_mul(s.mss)) })
     }
 }
 

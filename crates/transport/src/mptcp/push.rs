@@ -14,6 +14,8 @@ use polypath_sched::{Choice, MAX_SUBFLOWS, Queue, Scheduler, Subflow};
 
 /// v1: rounds of the retransmission timer without a sign of life after which a subflow is stale (`mptcp.stale_loss_cnt`).
 const STALE_ROUNDS: u8 = 4;
+/// v0: most data in one buffer, bytes (Linux: 64 KiB less the largest TCP header).
+const LARGEST_BUFFER: u64 = 65_535 - 320;
 
 impl Connection {
     /// The application may hand over more: fills the send buffer, then the subflows.
@@ -80,15 +82,8 @@ impl Connection {
         if self.tx.blocked {
             self.refill();
         }
-        if self.tx.pending < self.tx.end || !self.tx.reinject.is_empty() {
-            loop {
-                let given = self.give(now);
-                // A writer that waits may go on as soon as something was given and acknowledged.
-                if !given {
-                    break;
-                }
-            }
-        } else if self.is_v0() && self.tx.blocked {
+        while (self.tx.pending < self.tx.end || !self.tx.reinject.is_empty()) && self.give(now) {}
+        if self.tx.blocked && self.is_v0() && self.tx.all_given() {
             self.relieve(now);
         }
         self.note_limit(now);
@@ -189,7 +184,9 @@ impl Connection {
             // Not even a segment fits: the peer's window holds us up.
             return self.retransmit_head(now, view, choice.subflow, true);
         }
-        let mut len = waiting.min(window).min(u64::from(choice.limit).max(mss));
+        // A buffer of the kernel holds as many whole segments as fit into 64 KiB with their headers.
+        let buffer = LARGEST_BUFFER / mss * mss;
+        let mut len = waiting.min(window).min(buffer).min(u64::from(choice.limit).max(mss));
         if len < waiting && len > mss {
             len -= len % mss;
         }
@@ -283,9 +280,14 @@ impl Connection {
         if !worth || !view[fast].takes_data() {
             return false;
         }
-        self.tx.pieces[0].tried |= 1 << fast;
         let dsn = head.dsn.max(self.tx.una);
-        let len = ((head.dsn + u64::from(head.len) - dsn) as u32).min(view[fast].window_space().max(view[fast].mss));
+        let left = (head.dsn + u64::from(head.len) - dsn) as u32;
+        let len = left.min(view[fast].window_space().max(view[fast].mss));
+        // What does not fit stays a piece of its own.
+        self.tx.pieces[0] = Piece { dsn, len, tried: head.tried | 1 << fast };
+        if len < left {
+            self.tx.pieces.insert(1, Piece { dsn: dsn + u64::from(len), len: left - len, tried: head.tried });
+        }
         self.tx.reinjected_bytes += u64::from(len);
         self.hand_over(now, fast, dsn, len);
         true
@@ -443,7 +445,13 @@ impl Connection {
         let waiting = self.tx.end - self.tx.pending;
         let cause = if waiting > 0 {
             let segment = waiting.min(u64::from(self.subflows[0].socket.mss()));
-            if self.tx.pending + segment > self.tx.window_end { Cause::Window } else { Cause::Nothing }
+            // The window holds us up only if a subflow could send more than it has been given.
+            let closed = self.tx.pending + segment > self.tx.window_end;
+            if closed && (0..self.subflows.len()).any(|i| self.is_usable(i) && self.subflows[i].socket.unsent_bytes() == 0) {
+                Cause::Window
+            } else {
+                Cause::Nothing
+            }
         } else if self.tx.blocked || self.tx.offered > 0 {
             Cause::Nothing
         } else {
