@@ -1,75 +1,127 @@
-"""The table printed after a run: each cell's goodput beside what the links allow."""
+"""What is printed after a run: each cell beside what was possible, published numbers beside measured ones, and the claims."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
+from rich.text import Text
 
 from polypath.results import Results
 
-_RECEIVER, _SENDER = "goodput_receiver_mbps", "goodput_sender_mbps"
+from ._console import out
+
+if TYPE_CHECKING:
+    from polypath.report import Material
+
+_RECEIVER = "goodput_receiver_mbps"
+# Columns that a narrow terminal can do without: width in characters from which they are shown.
+_ROOMY = 120
 
 
 def summary(results: Results) -> RenderableType:
-    """A table for each experiment."""
-    runs = _with_bounds(results)
-    return Group(*(_table(str(name), rows, results) for name, rows in runs.groupby("experiment", sort=False)))
+    """A table for each experiment, then published numbers and claims where the study has them."""
+    from polypath.report import material, with_limits  # The drawing library takes longer to load than most commands take to run.
+
+    if results.runs.empty:
+        return Text(f"{results.folder} holds no finished run")
+    made = material(results)
+    runs = with_limits(made)
+    parts: list[RenderableType] = [_experiment(str(name), rows, made) for name, rows in runs.groupby("experiment", sort=False)]
+    if made.published is not None:
+        parts.append(_published(made))
+    if made.study.claims:
+        parts.append(_claims(made))
+    return Group(*parts)
 
 
-def _with_bounds(results: Results) -> pd.DataFrame:
-    from polypath.analysis import flow_bounds  # scipy takes longer to load than most commands take to run.
+def _experiment(name: str, rows: pd.DataFrame, made: Material) -> Table:
+    from polypath.analysis import limits_of_cells, summarise
+    from polypath.report import varied
 
-    bounds = [flow_bounds(results.scenario(key)).assign(key=key) for key in dict.fromkeys(results.runs["key"])]
-    if not bounds:
-        return results.runs.assign(share=math.nan)
-    runs = results.runs.merge(pd.concat(bounds), on=["key", "flow"], how="left")
-    return runs.assign(share=runs[_RECEIVER] / runs["bound_mbps"])
-
-
-def _table(name: str, rows: pd.DataFrame, results: Results) -> Table:
-    from polypath.analysis import summarise
-
-    parameters = [p for p in parameter_columns(results) if rows[p].notna().any()]
-    several = [p for p in parameters if rows[p].nunique() > 1] or parameters[:1]
-    by = ["engine"] * (rows["engine"].nunique() > 1) + several + ["flow"] * (rows["flow"].nunique() > 1 or not several)
-    transfers = bool(rows["completion_s"].notna().any())
-    metrics = [_RECEIVER, _SENDER, "share", "retransmissions", "srtt_ms", *["completion_s"] * transfers]
-    experiment = results.study.all_experiments.get(name) if results.study is not None else None
-    title = experiment.title if experiment is not None and experiment.title else name
-    table = Table(title=title, title_justify="left")
-    for column in by:
-        table.add_column(column)
-    for title in ("runs", "receiver Mbit/s", "sender Mbit/s", "of possible", "retransmissions", "srtt ms", *["completion s"] * transfers):
-        table.add_column(title, justify="right")
-    for _, row in summarise(rows, by, metrics).iterrows():
-        table.add_row(
-            *(str(row[column]) for column in by),
-            str(row["n"]),
-            _figure(row, _RECEIVER, 2),
-            _figure(row, _SENDER, 2),
-            "" if _missing(row["share"]) else f"{100 * row['share']:.1f} %",
-            _figure(row, "retransmissions", 0),
-            _figure(row, "srtt_ms", 1),
-            *([_figure(row, "completion_s", 2)] if transfers else []),
-        )
+    by = varied(made, rows)
+    if rows["flow"].nunique() > 1 or not by:
+        by = [*by, "flow"]
+    roomy, transfers = out.width >= _ROOMY, bool(rows["completion_s"].notna().any())
+    cells = summarise(rows, by, [_RECEIVER, "goodput_sender_mbps", "share", "retransmissions", "srtt_ms", "completion_s"])
+    cells = cells.merge(limits_of_cells(rows, by), on=by, how="left")
+    table = _table(made.study.all_experiments[name].title or name, by)
+    heads = ["runs", "receiver\nMbit/s", *["sender\nMbit/s"] * roomy, "of\npossible", "TCP alone\nMbit/s"]
+    heads += [*["retrans-\nmissions", "srtt\nms"] * roomy, *["completion\ns"] * transfers]
+    for head in heads:
+        table.add_column(head, justify="right")
+    table.add_column("limited by")
+    for _, row in cells.iterrows():
+        texts = [str(row["n"]), _figure(row, _RECEIVER, 2, spread=True), *[_figure(row, "goodput_sender_mbps", 2)] * roomy]
+        texts += [_percent(row["share"]), _alone(row, by, rows, made.baselines)]
+        texts += [*[_figure(row, "retransmissions", 0), _figure(row, "srtt_ms", 1)] * roomy]
+        texts += [*[_figure(row, "completion_s", 3, spread=True)] * transfers, str(row["limited_by"])]
+        table.add_row(*(str(row[column]) for column in by), *texts)
     return table
 
 
-def parameter_columns(results: Results) -> list[str]:
-    """The parameters' columns: those between `seed` and `flow`."""
-    columns = list(results.runs.columns)
-    return columns[columns.index("seed") + 1 : columns.index("flow")]
+def _alone(row: pd.Series[Any], by: Sequence[str], rows: pd.DataFrame, baselines: pd.DataFrame) -> str:
+    """Plain TCP's mean on each path that this row's flow has, in the order of the paths."""
+    own = rows
+    for column in by:
+        own = own[own[column] == row[column]]
+    beside = baselines[baselines["experiment"].isin(own["experiment"]) & baselines["baseline_of"].isin(own["group"])]
+    for column in by:
+        if column in beside and column != "flow":
+            beside = beside[beside[column] == row[column]]
+    means = beside.groupby(["client_address", "server_address"], sort=False)[_RECEIVER].mean()
+    return " / ".join(f"{mean:.2f}" for mean in means)
 
 
-def _figure(row: pd.Series[Any], metric: str, digits: int) -> str:
+def _published(made: Material) -> Table:
+    from polypath.analysis import beside
+    from polypath.report import published_rows
+
+    said = made.study.published
+    table = _table("published beside measured", [*said.keys, "published as", "compared with"])
+    for head in ("published", "measured", "deviation"):
+        table.add_column(head, justify="right")
+    assert made.published is not None, "the caller has looked"
+    for _, row in beside(published_rows(made), made.published, said.keys, said.compare).iterrows():
+        measured = "not measured" if _missing(row["measured"]) else f"{row['measured']:.2f}"
+        deviation = "" if _missing(row["deviation"]) else f"{100 * row['deviation']:+.1f} %"
+        keys = (str(row[key]) for key in said.keys)
+        table.add_row(*keys, row["column"], row["metric"], f"{row['published']:.2f}", measured, deviation)
+    return table
+
+
+def _claims(made: Material) -> Table:
+    from polypath.report import claim_results
+
+    table = _table("claims", ["claim", "verdict", "why"])
+    styles = {"holds": "green", "does not hold": "red"}
+    for result in claim_results(made):
+        verdict = str(result.verdict)
+        table.add_row(result.id, Text(verdict, style=styles.get(verdict, "")), result.why)
+    return table
+
+
+def _table(title: str, words: Sequence[str]) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    for word in words:
+        table.add_column(word, vertical="bottom")
+    return table
+
+
+def _figure(row: pd.Series[Any], metric: str, digits: int, *, spread: bool = False) -> str:
     if _missing(row[metric]):
         return ""
-    spread = row[f"{metric}_ci"]
-    return f"{row[metric]:.{digits}f}" + ("" if _missing(spread) or not spread else f" ± {spread:.{digits}f}")
+    interval = row[f"{metric}_ci"] if spread else None
+    return f"{row[metric]:.{digits}f}" + (f" ± {interval:.{digits}f}" if interval and not _missing(interval) else "")
+
+
+def _percent(share: float) -> str:
+    return "" if _missing(share) else f"{100 * share:.1f} %"
 
 
 def _missing(value: object) -> bool:

@@ -1,8 +1,22 @@
 """The report: one self-contained page from a study and its tables."""
 
-from ._material import Material
+from ._material import Material, published_rows, varied, with_limits
 from ._open import material, write_report
 from ._page import Page, claim_results, page
 from ._write import FIGURES, PAGE, render, write
 
-__all__ = ["FIGURES", "PAGE", "Material", "Page", "claim_results", "material", "page", "render", "write", "write_report"]
+__all__ = [
+    "FIGURES",
+    "PAGE",
+    "Material",
+    "Page",
+    "claim_results",
+    "material",
+    "page",
+    "published_rows",
+    "render",
+    "varied",
+    "with_limits",
+    "write",
+    "write_report",
+]
