@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from polypath.report import claim_results, material
+from polypath.report import claim_results, material, other_views
 from polypath.results import Results
 
 HERE = Path(__file__).parent
@@ -77,8 +77,12 @@ def subflows(results: Results) -> str:
 
 def claims(results: Results) -> str:
     """The verdicts."""
-    found = claim_results(material(results))
-    return _table(["claim", "verdict", "why"], [[f"`{claim.id}`", f"**{claim.verdict}**", claim.why] for claim in found], left=3)
+    tables = material(results)
+    rows = [
+        [f"`{claim.id}`", f"**{claim.verdict}**", claim.why, f"{other[1].verdict}: {other[1].why}" if other else "–"]
+        for claim, other in zip(claim_results(tables), other_views(tables), strict=True)
+    ]
+    return _table(["claim", "verdict", "why", "by the receiver’s view"], rows, left=4)
 
 
 def baselines(results: Results) -> str:

@@ -44,7 +44,7 @@ class PlausibleEngine(Engine):
 
 
 def _flow(flow: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    mbps = GOODPUT[flow["cc"]] * (1 + 0.001 * (seed - 2))
+    mbps = GOODPUT[flow["cc"]] * (1 + 0.001 * (seed - 3))
     sources = ["10.0.0.1", "192.168.0.1"] if flow["transport"] == "mptcp" else [flow["client_address"] or "10.0.0.1"]
     counted = [round(mbps * 1e6 / 80 * tick) for tick in range(201)]
     return {

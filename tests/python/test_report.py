@@ -86,6 +86,13 @@ def test_each_claim_has_its_verdict_and_numbers(results, made):
     assert [result.id for result in claim_results(material(results))] == list(verdicts)
 
 
+def test_claims_about_goodput_are_also_decided_by_the_other_end_s_view(made):
+    others = {claim.result.id: claim.other for claim in made.claims}
+    assert others["nitk-olia-beats-lia"].startswith("By the receiver’s view it does not hold: olia 9.425 ≈ lia 9.410")
+    assert others["nitk-wvegas-low"].startswith("By the receiver’s view it holds")
+    assert others["nitk-table"] == others["nitk-cwnd"] == ""
+
+
 def test_the_table_has_goodput_bound_share_and_limit_of_each_cell(made):
     table = made.experiments[0].results
     rows = {row[0].text: [cell.text for cell in row] for row in table.rows}

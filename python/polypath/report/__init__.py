@@ -2,7 +2,7 @@
 
 from ._material import Material, published_rows, varied, with_limits
 from ._open import material, write_report
-from ._page import Page, claim_results, page
+from ._page import Page, claim_results, other_views, page
 from ._write import FIGURES, PAGE, render, write
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "Page",
     "claim_results",
     "material",
+    "other_views",
     "page",
     "published_rows",
     "render",

@@ -28,6 +28,8 @@ class ClaimView:
     """Named where there are several."""
     css: str
     numbers: Table | None
+    other: str
+    """The verdict by the other end's view of the goodput; empty where there is none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +85,11 @@ def page(material: Material) -> Page:
     runs = with_limits(material)
     views = [_experiment(str(name), rows, material) for name, rows in runs.groupby("experiment", sort=False)]
     engines = list(dict.fromkeys(str(engine) for engine in runs["engine"]))
-    claims = [_claim(result, engine if len(engines) > 1 else "") for engine in engines for result in claim_results(material, engine)]
+    claims = [
+        _claim(result, engine if len(engines) > 1 else "", other)
+        for engine in engines
+        for result, other in zip(claim_results(material, engine), other_views(material, engine), strict=True)
+    ]
     seeds = sorted({int(seed) for seed in runs["seed"]})
     first = material.scenarios[str(runs["key"].iloc[0])]
     return Page(
@@ -109,8 +115,28 @@ def page(material: Material) -> Page:
     )
 
 
+OTHER_VIEW = {GOODPUT: "goodput_sender_mbps", "goodput_sender_mbps": GOODPUT}
+VIEWS = {GOODPUT: "the receiver’s view", "goodput_sender_mbps": "the sender’s view"}
+
+
+def other_views(material: Material, engine: str | None = None) -> list[tuple[str, ClaimResult] | None]:
+    """For each claim about a goodput, the name of the other end's view and the verdict by it: a paper may have counted at the other end."""
+    turned = [
+        claim.model_copy(update={"metric": OTHER_VIEW[claim.metric]})
+        if claim.metric in OTHER_VIEW and claim.check.kind not in ("within", "varies")
+        else None
+        for claim in material.study.claims
+    ]
+    found = iter(_decide([claim for claim in turned if claim is not None], material, engine))
+    return [None if claim is None else (VIEWS[claim.metric], next(found)) for claim in turned]
+
+
 def claim_results(material: Material, engine: str | None = None) -> list[ClaimResult]:
     """The study's claims, decided on the tables of one engine, or of all."""
+    return _decide(material.study.claims, material, engine)
+
+
+def _decide(claims: Sequence[Any], material: Material, engine: str | None) -> list[ClaimResult]:
     said = material.study.published
     own = {} if engine is None else {"engine": engine}
     evidence = Evidence(
@@ -122,7 +148,7 @@ def claim_results(material: Material, engine: str | None = None) -> list[ClaimRe
         compare=dict(said.compare) if said else {},
         parameters=["experiment", *(name for name in material.parameters if name in material.runs), "flow"],
     )
-    return evaluate(list(material.study.claims), evidence)
+    return evaluate(list(claims), evidence)
 
 
 def _experiment(name: str, rows: pd.DataFrame, material: Material) -> ExperimentView:
@@ -174,9 +200,14 @@ def _facts(runs: pd.DataFrame, claims: Sequence[ClaimView]) -> list[Fact]:
     return facts
 
 
-def _claim(result: ClaimResult, engine: str) -> ClaimView:
+def _claim(result: ClaimResult, engine: str, other: tuple[str, ClaimResult] | None) -> ClaimView:
     css = {Verdict.HOLDS: "holds", Verdict.FAILS: "fails", Verdict.NOT_MEASURED: "unknown"}[result.verdict]
-    return ClaimView(result=result, engine=engine, css=css, numbers=_tables.numbers(result))
+    words = "" if other is None else f"By {other[0]} it {_verb(other[1].verdict)}: {other[1].why}."
+    return ClaimView(result=result, other=words, engine=engine, css=css, numbers=_tables.numbers(result))
+
+
+def _verb(verdict: Verdict) -> str:
+    return "was not measured" if verdict is Verdict.NOT_MEASURED else str(verdict)
 
 
 def _bounds(scenario: Mapping[str, Any]) -> Table:
