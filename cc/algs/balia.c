@@ -17,8 +17,8 @@
  *
  * On one path alpha is 1 and this is Reno.
  *
- * Differences from the paper: none known. Differences from the out-of-tree kernel: that one counts ACKs instead of segments; a transport that models it sets
- * flow->counts_acks.
+ * Differences from the paper: none known. Differences from the out-of-tree kernel: that one counts ACKs instead of segments, and on loss takes the whole part of alpha
+ * (a path with alpha = 1.6 loses half, not three quarters) and may leave a single segment. A transport that models it sets flow->out_of_tree.
  */
 #include "pp_coupled.h"
 
@@ -59,9 +59,10 @@ static __u32 balia_segments_per_increase(const struct pp_ctx *c)
 
 static __u32 balia_ssthresh(struct pp_ctx *c)
 {
-	__u32 cut = pp_min(balia_look(c).alpha, BALIA_MAX_CUT);
+	__u32 old = c->flow->out_of_tree, alpha = balia_look(c).alpha, cut;
 
-	return pp_max(c->flow->cwnd - (__u32)((__u64)c->flow->cwnd * cut >> (PP_RATIO_SHIFT + 1)), 2);
+	cut = pp_min(old ? alpha & ~(PP_RATIO_ONE - 1) : alpha, BALIA_MAX_CUT);
+	return pp_max(c->flow->cwnd - (__u32)((__u64)c->flow->cwnd * cut >> (PP_RATIO_SHIFT + 1)), old ? 1 : 2);
 }
 
 static void balia_cong_avoid(struct pp_ctx *c, __u32 ack, __u32 acked)

@@ -68,7 +68,7 @@ struct pp_flow {
 	__u8  established;	/* handshake complete */
 	__u8  pacing;		/* rw 1: the algorithm asks for pacing */
 	__u8  tso_segs_goal;	/* rw 0: the transport's rule */
-	__u8  counts_acks;	/* 1: coupled algorithms count ACKs, not segments, in congestion avoidance (out-of-tree MPTCP) */
+	__u8  out_of_tree;	/* 1: coupled algorithms compute as out-of-tree MPTCP 0.96 was measured to: they count ACKs, and round as it did */
 	__u8  reserved;
 	__u32 random;		/* a fresh pseudo-random number at each call */
 };

@@ -58,7 +58,14 @@ fn flow() -> cc::Flow {
 fn siblings() -> cc::Siblings {
     let mut siblings = cc::Siblings::default();
     for cwnd in [1000, 700] {
-        siblings.push(cc::Sibling { cwnd, srtt_us: 160_000, mss: 1448, usable: true, bytes_since_loss: 1_000_000, ..cc::Sibling::default() });
+        siblings.push(cc::Sibling {
+            cwnd,
+            srtt_us: 160_000,
+            mss: 1448,
+            usable: true,
+            bytes_since_loss: 1_000_000,
+            ..cc::Sibling::default()
+        });
     }
     siblings
 }

@@ -98,7 +98,7 @@ mirror! {
         pub established: bool,
         pub pacing: u8,
         pub tso_segs_goal: u8,
-        pub counts_acks: bool,
+        pub out_of_tree: bool,
         pub reserved: u8,
         pub random: u32,
     }
@@ -226,7 +226,7 @@ impl Flow {
             established: false,
             pacing: 0,
             tso_segs_goal: 0,
-            counts_acks: false,
+            out_of_tree: false,
             reserved: 0,
             random: 0,
         }

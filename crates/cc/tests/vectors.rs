@@ -186,7 +186,7 @@ fn slot<'a>(flow: &'a mut cc::Flow, field: &str) -> Slot<'a> {
         "snd_nxt" => Slot::Word(&mut flow.snd_nxt),
         "pacing" => Slot::Byte(&mut flow.pacing),
         "cwnd_limited" => Slot::Flag(&mut flow.cwnd_limited),
-        "counts_acks" => Slot::Flag(&mut flow.counts_acks),
+        "out_of_tree" => Slot::Flag(&mut flow.out_of_tree),
         _ => panic!("vectors do not know the field {field:?}"),
     }
 }

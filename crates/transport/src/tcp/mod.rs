@@ -217,7 +217,7 @@ impl Socket {
     pub fn subflow(mut self, data_options: u32, ack_options: u32) -> Self {
         self.is_subflow = true;
         self.option_overhead = data_options;
-        self.flow.counts_acks = self.settings.profile == Profile::V0;
+        self.flow.out_of_tree = self.settings.profile == Profile::V0;
         self.ack_option_bytes = ack_options;
         self
     }
