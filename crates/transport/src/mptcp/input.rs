@@ -31,11 +31,23 @@ impl Connection {
                 self.rx.set_ratio(payload_share(len));
             }
         }
-        // Linux lets the window grow by two segments for each that came in order.
+        // Linux lets the window grow by two segments for each that came in order, and tells the peer at once.
         if len >= 128 {
             let full = self.rx.full_window();
             let step = (2 * subflow.socket.advertised_mss()).max(2 * len);
-            subflow.rcv_threshold = subflow.rcv_threshold.saturating_add(step).min(full.max(subflow.rcv_threshold));
+            if subflow.rcv_threshold < full {
+                subflow.rcv_threshold = subflow.rcv_threshold.saturating_add(step).min(full);
+                subflow.socket.quick_ack();
+            }
+        }
+        // Upstream: two full segments are acknowledged at once if nothing can be read yet or the window need not shrink for
+        // what waits to be read. Else the reader's coming sends the ACK.
+        if !is_v0 && subflow.socket.full_frames_wait() {
+            let socket = &subflow.socket;
+            let window = || self.rx.select(subflow.rcv_threshold, socket.received_segment_size(), socket.window_scale());
+            if self.rx.unread() == 0 || window() >= subflow.announced {
+                subflow.socket.request_ack();
+            }
         }
         if self.settings.read_period == Duration::ZERO {
             self.read(now);
@@ -58,13 +70,17 @@ impl Connection {
             advmss = advmss.max(subflow.socket.advertised_mss());
         }
         let read = self.rx.read(now, rtt_us, advmss);
-        if read.update || read.grown {
+        if self.is_v0() && !read.update {
+            return;
+        }
+        let empty = self.rx.is_empty();
+        for (i, subflow) in self.subflows.iter_mut().enumerate() {
+            let socket = &mut subflow.socket;
             // RFC 8684 section 3.3.1: the window is one for all, so every subflow may tell of it.
-            for (i, subflow) in self.subflows.iter_mut().enumerate() {
-                if read.update && !subflow.closed && subflow.socket.state().is_synchronized() {
-                    subflow.socket.request_ack();
-                    self.ready |= 1 << i;
-                }
+            let due = read.update || socket.full_frames_wait() || (empty && socket.ack_is_pushed());
+            if due && !subflow.closed && socket.state().is_synchronized() {
+                socket.request_ack();
+                self.ready |= 1 << i;
             }
         }
     }

@@ -94,6 +94,8 @@ struct Subflow {
     closed: bool,
     /// Threshold up to which this subflow's segments announce the window (Linux: `rcv_ssthresh`), bytes.
     rcv_threshold: u32,
+    /// Window that its last segment announced, bytes.
+    announced: u32,
     sndbuf: u32,
 }
 
@@ -427,6 +429,7 @@ impl Connection {
             timeouts: 0,
             closed: false,
             rcv_threshold: 0,
+            announced: 0,
             sndbuf: 0,
         });
         self.paths.register(path, i);
@@ -468,6 +471,7 @@ impl Connection {
         let scale = subflow.socket.window_scale();
         let window = self.rx.announce(threshold, subflow.socket.received_segment_size(), scale).min(65_535 << scale);
         subflow.socket.set_announced_window(window);
+        subflow.announced = window;
         segment.window = (window >> scale) as u16;
         if self.phase == Phase::Fallback {
             segment.has_dss = false;

@@ -217,10 +217,10 @@ impl Rx {
         due
     }
 
-    /// The window to announce now, bytes, at most `limit` (the slow-start threshold of the window) and rounded as the scale
-    /// wants; the right edge never moves back.
+    /// The window that the buffer has room for, bytes, at most `limit` (the slow-start threshold of the window) and rounded as
+    /// the scale wants.
     #[inline]
-    pub(super) fn announce(&mut self, limit: u32, rcv_mss: u32, scale: u8) -> u32 {
+    pub(super) fn select(&self, limit: u32, rcv_mss: u32, scale: u8) -> u32 {
         let used = self.memory(self.waiting_bytes + self.unread);
         let free = self.win_from_space(u64::from(self.rcvbuf).saturating_sub(used));
         let full = self.full_window();
@@ -232,8 +232,13 @@ impl Rx {
                 window = 0;
             }
         }
-        window = window.min(limit);
-        window = (window + (1 << scale) - 1) & !((1 << scale) - 1);
+        (window.min(limit) + (1 << scale) - 1) & !((1 << scale) - 1)
+    }
+
+    /// The window to announce now; as [`Rx::select`], but its right edge never moves back.
+    #[inline]
+    pub(super) fn announce(&mut self, limit: u32, rcv_mss: u32, scale: u8) -> u32 {
+        let mut window = self.select(limit, rcv_mss, scale);
         let edge = self.next + u64::from(window);
         if edge > self.edge {
             self.edge = edge;
@@ -242,6 +247,12 @@ impl Rx {
         }
         self.window = window;
         window
+    }
+
+    /// Nothing waits, in order or not.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.unread == 0 && self.waiting_bytes == 0
     }
 
     /// The application reads all that is in order; returns whether the window has grown enough to tell the peer at once.

@@ -42,6 +42,8 @@ pub(super) struct Receiver {
 
     ack_now: bool,
     ack_scheduled: bool,
+    /// A segment that ends a burst or is not full has come since the last ACK: a reader that empties the buffer answers it.
+    pushed: bool,
     quick: u32,
     ato: Duration,
     delack_min: Duration,
@@ -89,6 +91,7 @@ impl Receiver {
             ts_recent: 0,
             ack_now: false,
             ack_scheduled: false,
+            pushed: false,
             quick: 0,
             ato: Duration::ZERO,
             delack_min: settings.delack_min,
@@ -233,6 +236,7 @@ impl Receiver {
         }
         let had_timers = self.ack_scheduled || self.compressed > 0;
         self.ack_scheduled = false;
+        self.pushed = false;
         self.compressed = 0;
         self.window = self.select_window();
         self.acked = self.next;
@@ -261,6 +265,25 @@ impl Receiver {
     #[inline]
     pub(super) fn set_window(&mut self, window: u32) {
         self.window = self.next.wrapping_add(window).wrapping_sub(self.acked);
+    }
+
+    /// Subflows: an ACK is due for two full segments, unless the meta connection lets it wait.
+    #[inline]
+    pub(super) fn full_frames_wait(&self) -> bool {
+        self.ack_scheduled && self.next.wrapping_sub(self.acked) > self.segment_size
+    }
+
+    /// An ACK is scheduled, and a reader that empties the buffer should send it.
+    #[inline]
+    pub(super) fn pushed(&self) -> bool {
+        self.ack_scheduled && self.pushed
+    }
+
+    /// The window has grown: Linux acknowledges the segment that let it at once.
+    #[inline]
+    pub(super) fn quick_ack(&mut self) {
+        self.quick |= 1;
+        self.ack_now = true;
     }
 
     #[inline]
@@ -541,10 +564,16 @@ impl Socket {
             }
         }
         rx.last_data_at = Some(now);
-        if segment.len >= 128 {
+        if segment.len >= 128 && !self.is_subflow {
             rx.grow_threshold(segment.len);
         }
-        let full_frames = rx.next.wrapping_sub(rx.acked) > rx.segment_size;
+        // Linux 6.12 also counts a full segment with PSH (5.4 does not).
+        if segment.len < rx.segment_size || (!rx.v0 && segment.flags.has(Flags::PSH)) {
+            rx.pushed = true;
+        }
+        // Upstream MPTCP leaves the ACK for two full segments to the meta connection, which knows of the window and the reader.
+        let left_to_meta = self.is_subflow && !rx.v0;
+        let full_frames = !left_to_meta && rx.next.wrapping_sub(rx.acked) > rx.segment_size;
         if full_frames || rx.quick > 0 || rx.ack_now {
             rx.ack_now = true;
             return;

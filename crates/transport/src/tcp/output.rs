@@ -26,6 +26,8 @@ pub(super) struct Burst {
     pub(super) syn_timeouts: u32,
     /// Segments of the burst that was begun and may still leave without another decision.
     remaining: u32,
+    /// Segments of that burst that have left.
+    length: u32,
     /// Something left since the last [`Socket::validate_window`].
     open: bool,
     pub(super) cwnd_limited: bool,
@@ -234,6 +236,7 @@ impl Socket {
                 return None;
             }
             self.burst.remaining = most;
+            self.burst.length = 0;
         }
         self.burst.remaining -= 1;
         Some(self.send_new(now, siblings, in_flight, with_fin))
@@ -268,7 +271,14 @@ impl Socket {
         }
         self.burst.open = true;
         self.counters.data_segments_sent += 1;
-        self.make_data(now, &sent)
+        self.burst.length += 1;
+        let mut segment = self.make_data(now, &sent);
+        // Linux marks the end of the data, and of each burst of more than one segment.
+        let ends = self.burst.remaining == 0 || sent.len < mss || self.queue.in_flight() >= self.flow.cwnd;
+        if self.queue.unsent() == 0 || (ends && self.burst.length > 1) {
+            segment.flags = segment.flags.with(Flags::PSH);
+        }
+        segment
     }
 
     /// Segments that may leave as one burst: a millisecond's worth at the pacing rate, more on short paths (Linux 5.18 and later).

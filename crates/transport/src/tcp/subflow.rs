@@ -45,6 +45,24 @@ impl Socket {
         self.rx.set_window(window);
     }
 
+    /// An ACK is due for two full segments; on upstream's subflows the meta connection decides when it leaves.
+    #[inline]
+    pub(crate) fn full_frames_wait(&self) -> bool {
+        self.rx.full_frames_wait()
+    }
+
+    /// An ACK is scheduled that a reader who empties the buffer should send.
+    #[inline]
+    pub(crate) fn ack_is_pushed(&self) -> bool {
+        self.rx.pushed()
+    }
+
+    /// The window that this subflow's segments announce has grown by what just came.
+    #[inline]
+    pub(crate) fn quick_ack(&mut self) {
+        self.rx.quick_ack();
+    }
+
     /// The receiver's own estimate of the RTT, microseconds; 0 before the first.
     #[inline]
     pub(crate) fn receiver_rtt_us(&self) -> u32 {
