@@ -64,12 +64,12 @@ impl Connection {
     }
 
     pub(super) fn read(&mut self, now: Instant) {
-        let (mut rtt_us, mut advmss) = (0, 1);
-        for subflow in self.subflows.iter().filter(|s| !s.closed) {
-            rtt_us = rtt_us.max(subflow.socket.receiver_rtt_us());
-            advmss = advmss.max(subflow.socket.advertised_mss());
-        }
-        let read = self.rx.read(now, rtt_us, advmss);
+        let open = || self.subflows.iter().filter(|s| !s.closed);
+        let read = self.rx.read(now, || {
+            let rtt_us = open().map(|s| s.socket.receiver_rtt_us()).max();
+            let advmss = open().map(|s| s.socket.advertised_mss()).max();
+            (rtt_us.unwrap_or(0), advmss.unwrap_or(1))
+        });
         if self.is_v0() && !read.update {
             return;
         }

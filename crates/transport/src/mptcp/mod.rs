@@ -29,7 +29,7 @@ use crypto::Version;
 use paths::Paths;
 use polypath_base::{Duration, Instant, Stream};
 use polypath_cc as cc;
-use polypath_sched::{MAX_SUBFLOWS, Scheduler};
+use polypath_sched::{MAX_SUBFLOWS, Scheduler, Subflow as SubflowView};
 use polypath_wire::{Flags, MpOption, Segment, Unreachable};
 use receiver::Rx;
 use sender::{Fin, Tx};
@@ -112,6 +112,10 @@ pub struct Connection {
     subflows: Vec<Subflow>,
     /// Subflows that may have something to send, one bit each.
     ready: u32,
+    /// Subflows whose entry in `view` is out of date, one bit each.
+    touched: u32,
+    /// What schedulers see of the subflows.
+    view: [SubflowView; MAX_SUBFLOWS],
     coupled: bool,
     siblings: cc::Siblings,
     random: Stream,
@@ -163,6 +167,8 @@ impl Connection {
             paths: Paths::new(path_manager, mtus, is_client),
             subflows: Vec::with_capacity(MAX_SUBFLOWS),
             ready: 0,
+            touched: 0,
+            view: [SubflowView::default(); MAX_SUBFLOWS],
             siblings: cc::Siblings::default(),
             random,
             local_key,
@@ -189,7 +195,7 @@ impl Connection {
     /// Starts the handshake of the first path.
     pub fn open(&mut self, now: Instant) {
         self.subflows[0].socket.open(now);
-        self.ready |= 1;
+        self.mark(0);
     }
 
     /// The application has `bytes` more to write and blocks in send; `u64::MAX` is endless.
@@ -233,8 +239,9 @@ impl Connection {
             None
         };
         subflow.socket.handle_segment(now, segment, siblings);
-        self.ready |= 1 << i;
-        if self.phase == Phase::Negotiating || !subflow.confirmed {
+        let confirmed = subflow.confirmed;
+        self.mark(i);
+        if self.phase == Phase::Negotiating || !confirmed {
             self.advance_handshake(now, i, segment);
         }
         if !self.subflows[i].socket.delivered.is_empty() {
@@ -251,7 +258,7 @@ impl Connection {
         self.last_event = now;
         if let Some(i) = self.paths.subflow(path) {
             self.subflows[i].socket.handle_unreachable(now, message);
-            self.ready |= 1 << i;
+            self.mark(i);
         }
     }
 
@@ -270,10 +277,11 @@ impl Connection {
                 None
             };
             subflow.socket.handle_timeout(now, siblings);
-            self.ready |= 1 << i;
             let timeouts = subflow.socket.timeouts();
-            if timeouts != subflow.timeouts {
-                subflow.timeouts = timeouts;
+            let timed_out = timeouts != subflow.timeouts;
+            subflow.timeouts = timeouts;
+            self.mark(i);
+            if timed_out {
                 self.on_subflow_timeout(i);
             }
             self.refresh_sibling(i);
@@ -307,6 +315,7 @@ impl Connection {
             };
             if let Some(mut segment) = subflow.socket.poll_transmit(now, siblings) {
                 let path = subflow.path;
+                self.touched |= 1 << i;
                 self.complete(i, &mut segment);
                 return Some(Transmit { path, segment });
             }
@@ -398,6 +407,13 @@ impl Connection {
     }
 
     // Subflows.
+
+    /// Something happened on a subflow: it may have something to send, and the schedulers' view of it is out of date.
+    #[inline]
+    fn mark(&mut self, i: usize) {
+        self.ready |= 1 << i;
+        self.touched |= 1 << i;
+    }
 
     fn add_socket(&mut self, path: PathId, local: u8, remote: u8, joining: bool) -> usize {
         let i = self.subflows.len();

@@ -96,6 +96,7 @@ impl Paths {
 impl Connection {
     /// A subflow's handshake is complete.
     pub(super) fn on_confirmed(&mut self, now: Instant, i: usize) {
+        self.touched |= 1 << i;
         self.sync_sndbuf();
         if i > 0 || self.paths.started || self.phase != Phase::Established {
             return;
@@ -152,7 +153,7 @@ impl Connection {
         let i = self.add_socket(path, local, remote, true);
         self.subflows[i].backup = backup;
         self.subflows[i].socket.open(now);
-        self.ready |= 1 << i;
+        self.mark(i);
     }
 
     /// RFC 8684 section 3.4.1: the peer has another address, or has heard of ours.
@@ -162,13 +163,13 @@ impl Connection {
             if let Some(next) = self.next_announcement() {
                 self.subflows[i].option = announcement(next);
                 self.subflows[i].socket.request_ack();
-                self.ready |= 1 << i;
+                self.mark(i);
             }
             return;
         }
         self.subflows[i].option = MpOption::AddAddr { address_id, address: u32::from(address_id), port: 0, echo: true };
         self.subflows[i].socket.request_ack();
-        self.ready |= 1 << i;
+        self.mark(i);
         if self.paths.is_client && self.paths.announced >> address_id & 1 == 0 {
             self.paths.announced |= 1 << address_id;
             self.create_subflows(now);
@@ -209,7 +210,7 @@ impl Connection {
             if let Some(i) = (0..self.subflows.len()).find(|&i| self.is_usable(i)) {
                 self.subflows[i].option = MpOption::RemoveAddr { address_id: endpoint.address };
                 self.subflows[i].socket.request_ack();
-                self.ready |= 1 << i;
+                self.mark(i);
             }
         }
         self.arm_path_timer();
@@ -226,6 +227,7 @@ impl Connection {
 
     pub(super) fn drop_subflow(&mut self, i: usize) {
         self.subflows[i].closed = true;
+        self.touched |= 1 << i;
         self.subflows[i].socket.abort();
     }
 }

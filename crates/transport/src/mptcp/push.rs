@@ -73,7 +73,7 @@ impl Connection {
     /// Gives subflows whatever they may have now. Called after every event.
     #[inline]
     pub(super) fn push(&mut self, now: Instant) {
-        if self.phase == Phase::Negotiating {
+        if self.phase == Phase::Negotiating || self.tx.is_idle() {
             return;
         }
         if self.subflows.iter().any(|s| s.sndbuf != s.socket.sndbuf() && !s.closed) {
@@ -92,14 +92,16 @@ impl Connection {
         }
     }
 
-    /// All schedulers look at the subflows alike.
-    fn view(&self) -> [Subflow; MAX_SUBFLOWS] {
-        let mut view = [Subflow::default(); MAX_SUBFLOWS];
-        for (i, slot) in view.iter_mut().enumerate().take(self.subflows.len()) {
+    /// Brings the schedulers' view of the subflows up to date, where anything has happened since.
+    #[inline]
+    fn refresh_view(&mut self) {
+        while self.touched != 0 {
+            let i = self.touched.trailing_zeros() as usize;
+            self.touched &= self.touched - 1;
             let s = &self.subflows[i];
             let socket = &s.socket;
             let queued = socket.wmem_queued();
-            *slot = Subflow {
+            self.view[i] = Subflow {
                 srtt_us8: socket.srtt_us8(),
                 cwnd: socket.cwnd(),
                 in_flight: socket.in_flight(),
@@ -113,7 +115,6 @@ impl Connection {
                 room: queued < socket.sndbuf(),
             };
         }
-        view
     }
 
     /// The first subflow sends before the peer has confirmed the handshake (RFC 8684 section 3.1).
@@ -124,17 +125,17 @@ impl Connection {
 
     /// One choice of the scheduler and what follows from it; false when nothing more can be given.
     fn give(&mut self, now: Instant) -> bool {
-        let view = self.view();
-        let view = &view[..self.subflows.len()];
+        self.refresh_view();
+        let count = self.subflows.len();
         if self.is_v0()
             && let Some(&piece) = self.tx.reinject.front()
         {
-            return self.give_reinjection(now, view, piece);
+            return self.give_reinjection(now, piece);
         }
         let queue = Queue { una: self.tx.una, next: self.tx.pending, end: self.tx.end, window_end: self.tx.window_end };
-        let Some(choice) = self.scheduler.pick(view, &queue) else { return false };
+        let Some(choice) = self.scheduler.pick(&self.view[..count], &queue) else { return false };
         if self.is_v0() || !matches!(self.scheduler, Scheduler::Upstream(_)) {
-            self.give_windowful(now, view, choice, &queue)
+            self.give_windowful(now, choice, &queue)
         } else {
             self.give_burst(now, choice)
         }
@@ -168,8 +169,8 @@ impl Connection {
     }
 
     /// v0: what the scheduler allows, in whole segments as far as the peer's window goes.
-    fn give_windowful(&mut self, now: Instant, view: &[Subflow], choice: Choice, queue: &Queue) -> bool {
-        let mss = u64::from(view[choice.subflow].mss);
+    fn give_windowful(&mut self, now: Instant, choice: Choice, queue: &Queue) -> bool {
+        let mss = u64::from(self.view[choice.subflow].mss);
         if choice.from < queue.next {
             // A copy of data that went elsewhere before.
             let len = u64::from(choice.limit).min(queue.next - choice.from) as u32;
@@ -182,7 +183,7 @@ impl Connection {
         let window = queue.window_end.saturating_sub(queue.next);
         if window < waiting.min(mss) {
             // Not even a segment fits: the peer's window holds us up.
-            return self.retransmit_head(now, view, choice.subflow, true);
+            return self.retransmit_head(now, choice.subflow, true);
         }
         // A buffer of the kernel holds as many whole segments as fit into 64 KiB with their headers.
         let buffer = LARGEST_BUFFER / mss * mss;
@@ -210,7 +211,7 @@ impl Connection {
             subflow.socket.raise_peer_window(window);
         }
         subflow.socket.push_mapping(now, dsn, len);
-        self.ready |= 1 << i;
+        self.mark(i);
     }
 
     // The out-of-tree stack's second chances.
@@ -223,8 +224,8 @@ impl Connection {
         }
     }
 
-    fn give_reinjection(&mut self, now: Instant, view: &[Subflow], piece: Piece) -> bool {
-        let Some(i) = Scheduler::pick_reinjection(view, piece.tried) else { return false };
+    fn give_reinjection(&mut self, now: Instant, piece: Piece) -> bool {
+        let Some(i) = Scheduler::pick_reinjection(&self.view[..self.subflows.len()], piece.tried) else { return false };
         self.tx.reinject.pop_front();
         let dsn = piece.dsn.max(self.tx.una);
         let len = (piece.dsn + u64::from(piece.len) - dsn) as u32;
@@ -239,25 +240,27 @@ impl Connection {
         if self.tx.sndbuf.saturating_sub(self.tx.queued()) >= self.tx.queued() >> 1 {
             return;
         }
-        let view = self.view();
-        let view = &view[..self.subflows.len()];
-        if let Some(i) = Scheduler::pick_reinjection(view, 0) {
-            self.retransmit_head(now, view, i, false);
+        self.refresh_view();
+        if let Some(i) = Scheduler::pick_reinjection(&self.view[..self.subflows.len()], 0) {
+            self.retransmit_head(now, i, false);
         }
     }
 
     /// Raiciu et al. 2012 ("How hard can it be?", section 4.2): the segment that holds up the window goes again on subflow
     /// `fast`, and the slow subflow that has it is penalised. `by_window`: the peer's window is the reason, not our buffer.
-    fn retransmit_head(&mut self, now: Instant, view: &[Subflow], fast: usize, by_window: bool) -> bool {
+    fn retransmit_head(&mut self, now: Instant, fast: usize, by_window: bool) -> bool {
         let Some(&head) = self.tx.pieces.front() else { return false };
         let carriers = |i: &usize| *i != fast && head.tried >> *i & 1 == 1;
+        let view = self.view;
+        let count = self.subflows.len();
         let srtt = |i: usize| view[i].srtt_us8;
         let room = self.tx.queued() < self.tx.sndbuf;
         let since = self.tx.penalised_at[fast].map(|at| now.since(at).as_nanos() / 125);
         if (by_window || !room) && since.is_none_or(|eighths| eighths >= u64::from(srtt(fast))) {
-            for i in (0..view.len()).filter(carriers) {
+            for i in (0..count).filter(carriers) {
                 if srtt(fast) < srtt(i) && self.subflows[i].socket.ca_state() == CaState::Open {
                     self.subflows[i].socket.penalise();
+                    self.touched |= 1 << i;
                     self.tx.penalised_at[fast] = Some(now);
                 }
             }
@@ -267,7 +270,7 @@ impl Connection {
         }
         // Worth it only if the carrier is stuck with a tiny window or more than four times as slow.
         let mut worth = false;
-        for i in (0..view.len()).filter(carriers) {
+        for i in (0..count).filter(carriers) {
             if view[i].cwnd <= 4 {
                 worth = true;
                 break;

@@ -256,27 +256,30 @@ impl Rx {
     }
 
     /// The application reads all that is in order; returns whether the window has grown enough to tell the peer at once.
-    /// `rtt_us` is the largest RTT that any subflow's receiver measured, `advmss` the largest segment announced.
-    pub(super) fn read(&mut self, now: Instant, rtt_us: u32, advmss: u32) -> Read {
+    /// `measure` gives the largest RTT that any subflow's receiver measured and the largest segment announced.
+    #[inline]
+    pub(super) fn read(&mut self, now: Instant, measure: impl FnOnce() -> (u32, u32)) -> Read {
         let bytes = self.unread;
         if bytes == 0 {
             return Read::default();
         }
         self.unread = 0;
         self.read += bytes;
-        let grown = self.adjust(now, bytes, rtt_us, advmss);
+        let grown = self.adjust(now, bytes, measure);
         let free = u64::from(self.rcvbuf).saturating_sub(self.memory(self.waiting_bytes));
         Read { grown, update: self.win_from_space(free) >= self.window.saturating_mul(2) }
     }
 
     /// Dynamic right-sizing, once in the longest round trip of a subflow: the buffer follows twice what was read, more if that
     /// grows.
-    fn adjust(&mut self, now: Instant, bytes: u64, rtt_us: u32, advmss: u32) -> bool {
+    #[inline]
+    fn adjust(&mut self, now: Instant, bytes: u64, measure: impl FnOnce() -> (u32, u32)) -> bool {
         self.copied += bytes;
         let elapsed = now.since(self.measured_at).as_micros();
         if self.rtt_us > 0 && elapsed < u64::from(self.rtt_us) {
             return false;
         }
+        let (rtt_us, advmss) = measure();
         self.rtt_us = rtt_us;
         if rtt_us == 0 || elapsed < u64::from(rtt_us) {
             return false;
@@ -364,7 +367,7 @@ mod tests {
         assert_eq!(rx.announce(u32::MAX, 1000, 0), 65_536);
         rx.insert(1000, 60_000); // unread: takes memory
         assert_eq!(rx.announce(u32::MAX, 1000, 0), 5_536);
-        rx.read(Instant::from_nanos(1), 0, 1460);
+        rx.read(Instant::from_nanos(1), || (0, 1460));
         assert_eq!(rx.announce(u32::MAX, 1000, 0), 65_536);
     }
 
@@ -383,7 +386,7 @@ mod tests {
             now += polypath_base::Duration::from_millis(10);
             let (next, window) = (rx.next(), rx.announce(u32::MAX, 1000, 0));
             rx.insert(next, window);
-            rx.read(now, 10_000, 1460);
+            rx.read(now, || (10_000, 1460));
         }
         assert_eq!(rx.rcvbuf, 6_291_456);
     }

@@ -135,6 +135,12 @@ impl Tx {
         self.end - self.una.min(self.end)
     }
 
+    /// The application has given nothing to send and has not closed.
+    #[inline]
+    pub(super) fn is_idle(&self) -> bool {
+        self.end == self.first && self.offered == 0 && self.fin == Fin::No
+    }
+
     /// Everything was given to subflows at least once.
     #[inline]
     pub(super) fn all_given(&self) -> bool {
