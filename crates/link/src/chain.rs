@@ -15,7 +15,7 @@ pub enum Element {
 
 impl Element {
     /// Passes a packet that arrives at `at`. Packets come in the order of their arrival.
-    #[inline]
+    #[inline(always)]
     pub fn transit(&mut self, at: Instant, parcel: Parcel) -> Verdict {
         match self {
             Self::Rate(rate) => rate.transit(at, parcel),
@@ -106,7 +106,7 @@ impl Chain {
     }
 
     /// Passes a packet through all elements. Packets come in the order of their arrival.
-    #[inline]
+    #[inline(always)]
     pub fn transit(&mut self, at: Instant, parcel: Parcel) -> Verdict {
         let mut at = at + self.lead;
         for step in &mut self.steps {

@@ -15,6 +15,7 @@ mod down;
 mod loss;
 mod mtu;
 mod rate;
+mod ring;
 mod schedule;
 
 pub use chain::{Chain, Count, Element};
@@ -23,6 +24,7 @@ pub use down::Down;
 pub use loss::Loss;
 pub use mtu::{Mtu, Oversize};
 pub use rate::{Limit, RateQueue, Sample};
+pub use ring::Ring;
 pub use schedule::Schedule;
 
 use polypath_base::Instant;

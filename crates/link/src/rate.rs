@@ -1,8 +1,7 @@
 //! A transmitter of given rate behind a drop-tail queue.
 
-use crate::{Cause, Count, Invalid, Parcel, Schedule, Verdict};
+use crate::{Cause, Count, Invalid, Parcel, Ring, Schedule, Verdict};
 use polypath_base::{Duration, Instant, Rate};
-use std::collections::VecDeque;
 
 /// Room of a queue, the packet in transmission included (as netem's `limit`).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -37,7 +36,7 @@ pub struct RateQueue {
     /// The last length and its time: most packets are as long as the one before.
     known: (u32, Duration),
     /// Packets that have not left at the time of the last arrival.
-    waiting: VecDeque<Waiting>,
+    waiting: Ring<Waiting>,
     bytes: u64,
     /// Later rates, taken as the transmitter reaches them.
     changes: Schedule<Rate>,
@@ -76,7 +75,7 @@ impl RateQueue {
             limit,
             free: Instant::ZERO,
             known: (0, Duration::ZERO),
-            waiting: VecDeque::new(),
+            waiting: Ring::new(Waiting { leaves: Instant::ZERO, len: 0 }),
             bytes: 0,
             changes,
             drops: Count::default(),
@@ -123,7 +122,7 @@ impl RateQueue {
         }
         self.free = leaves;
         self.bytes += u64::from(len);
-        self.waiting.push_back(Waiting { leaves, len });
+        *self.waiting.push() = Waiting { leaves, len };
         self.longest = self.longest.max(self.waiting.len() as u64);
         Verdict::Pass(leaves)
     }
@@ -149,12 +148,12 @@ impl RateQueue {
     /// Forgets what has left by `at`.
     #[inline]
     fn drain(&mut self, at: Instant) {
-        while let Some(first) = self.waiting.front() {
+        while let Some(first) = self.waiting.get(0) {
             if first.leaves > at {
                 break;
             }
             self.bytes -= u64::from(first.len);
-            self.waiting.pop_front();
+            self.waiting.pop();
         }
     }
 

@@ -19,6 +19,7 @@ mod routes;
 pub mod scenario;
 mod sysctl;
 mod topology;
+mod wire;
 mod world;
 
 pub use error::ScenarioError;

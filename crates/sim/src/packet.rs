@@ -35,6 +35,11 @@ pub(crate) enum Kind {
 }
 
 impl Packet {
+    /// What stands where no packet has been.
+    pub(crate) fn blank() -> Self {
+        Self { leaves: Instant::ZERO, segment: Segment::default(), hop: 0, to: 0, len: 0, path: PathId(0), kind: Kind::Segment }
+    }
+
     /// What a link element sees of it. ICMP is never split and never answered.
     #[inline]
     pub(crate) fn parcel(&self) -> Parcel {

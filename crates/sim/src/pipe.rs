@@ -6,21 +6,20 @@
 
 use crate::packet::Packet;
 use polypath_base::Instant;
-use polypath_link::{Chain, Count, Parcel, Verdict};
-use std::collections::VecDeque;
+use polypath_link::{Chain, Count, Parcel, Ring, Verdict};
 
 #[derive(Debug)]
 pub(crate) struct Pipe {
     pub(crate) chain: Chain,
     /// Ascending by the time at which they leave; of equal times, in the order of entry. The packets themselves and not
     /// references to them: they are written and read one after the other, which the processor foresees.
-    packets: VecDeque<Packet>,
+    packets: Ring<Packet>,
     entered: Count,
 }
 
 impl Pipe {
     pub(crate) fn new(chain: Chain) -> Self {
-        Self { chain, packets: VecDeque::new(), entered: Count::default() }
+        Self { chain, packets: Ring::new(Packet::blank()), entered: Count::default() }
     }
 
     /// Sends a packet through the elements.
@@ -40,22 +39,21 @@ impl Pipe {
         self.entered
     }
 
-    /// Puts a packet that leaves at `leaves` in its place; true if it is now the first to leave. The packet is made where it
-    /// will stay: it is large, and most of the work of passing it on would be to copy it.
+    /// The place of a packet that leaves at `leaves`, to be written in, and whether it is now the first to leave. It is large,
+    /// and most of the work of passing it on would be to copy it.
     #[inline]
-    pub(crate) fn hold(&mut self, leaves: Instant, packet: impl FnOnce() -> Packet) -> bool {
+    pub(crate) fn place(&mut self, leaves: Instant) -> (&mut Packet, bool) {
         let first = match self.packets.back() {
-            Some(last) if last.leaves > leaves => return self.overtake(packet()),
+            Some(last) if last.leaves > leaves => return self.overtake(leaves),
             last => last.is_none(),
         };
-        self.packets.push_back(packet());
-        first
+        (self.packets.push(), first)
     }
 
     /// The first packet to leave.
     #[inline]
     pub(crate) fn first(&self) -> &Packet {
-        self.packets.front().expect("a pipe is in the event queue only while it holds packets")
+        self.packets.get(0).expect("a pipe is in the event queue only while it holds packets")
     }
 
     /// When the packet behind the first leaves.
@@ -67,15 +65,14 @@ impl Pipe {
     /// Forgets the first packet.
     #[inline]
     pub(crate) fn release(&mut self) {
-        self.packets.pop_front();
+        self.packets.pop();
     }
 
     #[cold]
-    fn overtake(&mut self, packet: Packet) -> bool {
+    fn overtake(&mut self, leaves: Instant) -> (&mut Packet, bool) {
         // From the back: jitter rarely moves a packet past more than a few.
-        let behind = self.packets.iter().rev().take_while(|held| held.leaves > packet.leaves).count();
-        let place = self.packets.len() - behind;
-        self.packets.insert(place, packet);
-        place == 0
+        let behind = self.packets.iter().rev().take_while(|held| held.leaves > leaves).count();
+        let ahead = self.packets.len() - behind;
+        (self.packets.insert(ahead, Packet::blank()), ahead == 0)
     }
 }

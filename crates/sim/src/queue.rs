@@ -63,32 +63,36 @@ impl EventQueue {
     }
 }
 
-/// One tree. Node 1 is the root, node n has children 2n and 2n + 1, the leaves are the second half.
+/// One tree. Node 1 is the root, the children of node n are the nodes, or leaves, 2n and 2n + 1; the leaves come last.
 #[derive(Clone, Debug)]
 struct Tournament {
-    keys: Box<[u64]>,
+    /// By inner node: the keys of its two children. What stands before the root is not used.
+    pairs: Box<[[u64; 2]]>,
+    first: u64,
 }
 
 impl Tournament {
     fn new(sources: usize) -> Self {
-        Self { keys: vec![u64::MAX; 2 * sources.next_power_of_two()].into() }
+        Self { pairs: vec![[u64::MAX; 2]; sources.next_power_of_two().max(2)].into(), first: u64::MAX }
     }
 
     #[inline]
     fn first(&self) -> u64 {
-        self.keys[1]
+        self.first
     }
 
     #[inline]
     fn set(&mut self, leaf: usize, mut key: u64) {
-        let keys = &mut *self.keys;
-        let mut node = keys.len() / 2 + leaf;
-        keys[node] = key;
+        let pairs = &mut *self.pairs;
+        let mut node = pairs.len() + leaf;
         while node > 1 {
-            key = key.min(keys[node ^ 1]);
+            let side = node & 1;
             node >>= 1;
-            keys[node] = key;
+            let pair = &mut pairs[node];
+            pair[side] = key;
+            key = pair[0].min(pair[1]);
         }
+        self.first = key;
     }
 }
 

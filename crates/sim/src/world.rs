@@ -4,28 +4,21 @@
 //! client, then server), applications act (by flow), windows begin or end (by flow), samples are taken.
 
 use crate::flow::{Flow, SAMPLE, Watch};
-use crate::fragments::Fragments;
 use crate::network::Network;
 use crate::outcome::{Outcome, SubflowSeries};
-use crate::packet::{Kind, Packet};
+use crate::packet::Kind;
 use crate::queue::{EventQueue, Source};
 use crate::routes::Routes;
+use crate::wire::Wire;
 use polypath_base::{Duration, Instant};
-use polypath_link::{Parcel, Verdict};
 use polypath_transport::{Connection, PathId, Transmit};
-use polypath_wire::Unreachable;
-
-/// Bytes of an IPv4 header without options.
-const IP_HEADER: u32 = 20;
+use polypath_wire::{Segment, Unreachable};
 
 /// Everything that a run moves.
 #[derive(Debug)]
 pub(crate) struct World {
-    queue: EventQueue,
+    wire: Wire,
     sources: Sources,
-    network: Network,
-    routes: Routes,
-    fragments: Fragments,
     /// The client of flow f is 2f, its server 2f + 1.
     endpoints: Vec<Endpoint>,
     flows: Vec<Flow>,
@@ -78,11 +71,8 @@ impl World {
             queue.set(Source(sources.series), Instant::ZERO);
         }
         Self {
-            queue,
+            wire: Wire::new(queue, network, routes),
             sources,
-            network,
-            routes,
-            fragments: Fragments::default(),
             endpoints: (connections.into_iter().enumerate())
                 .map(|(number, connection)| {
                     // A client is watched once its application has opened the connection.
@@ -103,7 +93,7 @@ impl World {
     pub(crate) fn run(mut self, end: Instant) -> Outcome {
         let mut now = Instant::ZERO;
         while self.unfinished > 0 {
-            let Some((at, source)) = self.queue.first().filter(|event| event.0 <= end) else {
+            let Some((at, source)) = self.wire.queue.first().filter(|event| event.0 <= end) else {
                 now = end;
                 break;
             };
@@ -122,51 +112,18 @@ impl World {
     /// The first packet of a pipe has reached its end.
     #[inline]
     fn leave(&mut self, now: Instant, number: u32) {
-        let pipe = &mut self.network.pipes[number as usize];
-        self.queue.set(Source(number), pipe.next());
-        let packet = pipe.first();
-        if let Some(next) = self.routes.step(packet.hop) {
-            let packet = *packet;
-            pipe.release();
-            return self.forward(now, next, packet);
-        }
+        let Some(packet) = self.wire.leave(now, number) else { return };
         let (to, path) = (packet.to, packet.path);
+        let packet = self.wire.network.pipes[number as usize].first();
         let connection = &mut self.endpoints[to as usize].connection;
-        let whole = match packet.kind {
-            Kind::Segment => true,
-            Kind::TooBig { mtu } => {
-                connection.handle_unreachable(now, path, &Unreachable { seq: packet.segment.seq, mtu });
-                false
-            }
-            Kind::Fragment { id } => self.fragments.arrive(now, id, packet.len - IP_HEADER),
-        };
-        if whole {
+        if let Kind::TooBig { mtu } = packet.kind {
+            connection.handle_unreachable(now, path, &Unreachable { seq: packet.segment.seq, mtu });
+        } else if Wire::completes(&mut self.wire.fragments, now, packet) {
             self.delivered += u64::from(packet.segment.len > 0);
             connection.handle_segment(now, path, &packet.segment);
         }
-        pipe.release();
+        self.wire.release(number);
         self.settle(now, to);
-    }
-
-    /// A packet goes on into the next pipe.
-    fn forward(&mut self, now: Instant, number: u32, packet: Packet) {
-        self.enter(now, number, packet.parcel(), |leaves| Packet { leaves, hop: packet.hop + 1, ..packet });
-    }
-
-    /// A packet enters a pipe. `packet` makes it, given the time at which it leaves.
-    #[inline]
-    fn enter(&mut self, now: Instant, number: u32, parcel: Parcel, packet: impl Fn(Instant) -> Packet) {
-        let pipe = &mut self.network.pipes[number as usize];
-        match pipe.transit(now, parcel) {
-            Verdict::Pass(leaves) => {
-                if pipe.hold(leaves, || packet(leaves)) {
-                    self.queue.set(Source(number), leaves);
-                }
-            }
-            Verdict::Drop(_) => {}
-            Verdict::TooBig { mtu } => self.answer(now, packet(now), mtu),
-            Verdict::Fragment { mtu } => self.split(now, number, packet(now), mtu),
-        }
     }
 
     /// Sends what an endpoint has to send, looks whether what its application waits for has happened, and notes its timeout.
@@ -181,81 +138,36 @@ impl World {
         // A later timeout waits until the entry in the queue is due: most timeouts are moved many times and never come.
         if due < endpoint.timer {
             endpoint.timer = due;
-            self.queue.set(Source(self.sources.timers + number), due.max(now));
+            self.wire.queue.set(Source(self.sources.timers + number), due.max(now));
         }
     }
 
-    #[inline]
     fn flush(&mut self, now: Instant, number: u32) {
-        while let Some(transmit) = self.endpoints[number as usize].connection.poll_transmit(now) {
-            self.send(now, number, &transmit);
+        let connection = &mut self.endpoints[number as usize].connection;
+        while let Some(Transmit { path, segment }) = connection.poll_transmit(now) {
+            let Some(hop) = self.wire.routes.first(number, path) else { return self.flush_new(now, number, path, &segment) };
+            self.wire.send(now, number, path, hop, &segment);
+            if let Some(message) = self.wire.refused.take() {
+                connection.handle_unreachable(now, path, &message);
+            }
         }
     }
 
-    fn send(&mut self, now: Instant, number: u32, transmit: &Transmit) {
-        let path = transmit.path;
-        // No way leads there: the packet is lost.
-        let Some(hop) = self.routes.first(number, path).or_else(|| self.resolve(number, path)) else { return };
-        let Some(pipe) = self.routes.step(hop) else { return };
-        let len = transmit.segment.ip_len();
-        let parcel = Parcel { len, payload: transmit.segment.len > 0, df: transmit.segment.df };
-        self.enter(now, pipe, parcel, |leaves| Packet {
-            leaves,
-            segment: transmit.segment,
-            hop: hop + 1,
-            to: number ^ 1,
-            len,
-            path,
-            kind: Kind::Segment,
-        });
-    }
-
-    /// An endpoint sends on a path for the first time.
+    /// Goes on where an endpoint sends on a path for the first time, or on one that leads nowhere.
     #[cold]
-    fn resolve(&mut self, number: u32, path: PathId) -> Option<u32> {
+    fn flush_new(&mut self, now: Instant, number: u32, path: PathId, segment: &Segment) {
         let addresses = self.endpoints[number as usize].connection.path(path);
-        let hop = self.routes.resolve(&self.network, number, path, addresses)?;
-        // The peer answers from the interface where the way ends.
-        let peer = &mut self.endpoints[(number ^ 1) as usize];
-        peer.connection.set_mtu(path, self.routes.mtu_of_peer(number, addresses));
-        Some(hop)
-    }
-
-    /// Sends ICMP "fragmentation needed" back to the sender of a packet.
-    #[cold]
-    fn answer(&mut self, now: Instant, refused: Packet, mtu: u32) {
-        if let Kind::TooBig { .. } = refused.kind {
-            // RFC 1812 section 4.3.2.7: no ICMP error about an ICMP error.
-            return;
+        // Where no way leads, the packet is lost.
+        if let Some(hop) = self.wire.routes.resolve(&self.wire.network, number, path, addresses) {
+            // The peer answers from the interface where the way ends.
+            let peer = &mut self.endpoints[(number ^ 1) as usize];
+            peer.connection.set_mtu(path, self.wire.routes.mtu_of_peer(number, addresses));
+            self.wire.send(now, number, path, hop, segment);
+            if let Some(message) = self.wire.refused.take() {
+                self.endpoints[number as usize].connection.handle_unreachable(now, path, &message);
+            }
         }
-        // RFC 1812 section 4.3.2.3: as much of the packet as fits in 576 bytes, behind 20 bytes of IP and 8 of ICMP.
-        let len = (refused.len + 28).min(576);
-        let hop = self.routes.back(refused.hop - 1);
-        let packet = Packet { hop, to: refused.to ^ 1, len, kind: Kind::TooBig { mtu }, ..refused };
-        if let Some(pipe) = self.routes.step(hop) {
-            return self.forward(now, pipe, packet);
-        }
-        // The sender's own link: it knows at once, without a packet. What it sends then follows in the loop that sent this one.
-        let message = Unreachable { seq: packet.segment.seq, mtu };
-        self.endpoints[packet.to as usize].connection.handle_unreachable(now, packet.path, &message);
-    }
-
-    /// Splits a packet before an MTU (RFC 791 section 3.2); the parts then pass one after the other.
-    #[cold]
-    fn split(&mut self, now: Instant, pipe: u32, packet: Packet, mtu: u32) {
-        self.network.pipes[pipe as usize].withdraw(packet.len);
-        let mut left = packet.len - IP_HEADER;
-        let kind = match packet.kind {
-            Kind::Fragment { .. } => packet.kind,
-            _ => Kind::Fragment { id: self.fragments.begin(now, left) },
-        };
-        // All but the last carry a multiple of eight bytes.
-        let most = (mtu - IP_HEADER) & !7;
-        while left > 0 {
-            let bytes = left.min(most);
-            left -= bytes;
-            self.forward(now, pipe, Packet { len: bytes + IP_HEADER, kind, hop: packet.hop - 1, ..packet });
-        }
+        self.flush(now, number);
     }
 
     /// Something other than a packet is due.
@@ -268,23 +180,23 @@ impl World {
             let client = &mut self.endpoints[2 * flow as usize];
             let (watch, next) = self.flows[flow as usize].step(now, &mut client.connection);
             client.watch = watch;
-            self.queue.set(source, next);
+            self.wire.queue.set(source, next);
             self.settle(now, 2 * flow);
         } else if source.0 < samples {
             let flow = (source.0 - edges) as usize;
             let (client, server) = (&self.endpoints[2 * flow].connection, &self.endpoints[2 * flow + 1].connection);
             let next = self.flows[flow].edge(now, client, server);
-            self.queue.set(source, next);
+            self.wire.queue.set(source, next);
         } else if source.0 == samples {
             for (flow, ends) in self.flows.iter_mut().zip(self.endpoints.chunks_exact(2)) {
                 flow.sample(now, &ends[0].connection, &ends[1].connection);
             }
-            self.queue.set(source, now + SAMPLE);
+            self.wire.queue.set(source, now + SAMPLE);
         } else {
             for (flow, ends) in self.endpoints.chunks_exact(2).enumerate() {
                 self.series.sample(now, flow as u32, &ends[0].connection, &ends[1].connection);
             }
-            self.queue.set(source, self.series_interval.map_or(Instant::NEVER, |interval| now + interval));
+            self.wire.queue.set(source, self.series_interval.map_or(Instant::NEVER, |interval| now + interval));
         }
     }
 
@@ -294,11 +206,11 @@ impl World {
         let source = Source(self.sources.timers + number);
         if due > now {
             endpoint.timer = due;
-            self.queue.set(source, due);
+            self.wire.queue.set(source, due);
             return;
         }
         endpoint.timer = Instant::NEVER;
-        self.queue.set(source, Instant::NEVER);
+        self.wire.queue.set(source, Instant::NEVER);
         endpoint.connection.handle_timeout(now);
         self.settle(now, number);
     }
@@ -320,7 +232,7 @@ impl World {
                     (watch, Source(edges + flow), next)
                 };
                 endpoint.watch = watch;
-                self.queue.set(source, next);
+                self.wire.queue.set(source, next);
             }
             Watch::Accepted(bytes) if connection.accepted() >= bytes => {
                 endpoint.watch = Watch::Nothing;
@@ -342,7 +254,7 @@ impl World {
     }
 
     fn finish(mut self, end: Instant) -> Outcome {
-        let routes = &self.routes;
+        let routes = &self.wire.routes;
         let flows = (self.flows.iter_mut().zip(self.endpoints.chunks_exact(2)).enumerate())
             .map(|(flow, (measured, ends))| {
                 let (client, server) = (&ends[0].connection, &ends[1].connection);
@@ -351,12 +263,12 @@ impl World {
             .collect();
         Outcome {
             flows,
-            links: self.network.outcomes(),
+            links: self.wire.network.outcomes(),
             events: self.events,
             delivered_packets: self.delivered,
             simulated_ns: end.as_nanos(),
             subflow_series: self.series,
-            link_series: self.series_interval.map(|interval| self.network.series(interval, end)).unwrap_or_default(),
+            link_series: self.series_interval.map(|interval| self.wire.network.series(interval, end)).unwrap_or_default(),
         }
     }
 }

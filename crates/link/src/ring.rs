@@ -1,0 +1,125 @@
+//! A queue in one piece of memory, whose entries are written where they stay.
+
+/// First in, first out. Unlike the standard library's queue it hands out the place of a new entry to be written in, so that a
+/// large entry is not made elsewhere and copied; places that are free hold old entries.
+#[derive(Clone, Debug)]
+pub struct Ring<T> {
+    /// A power of two.
+    places: Box<[T]>,
+    /// Counted without end: where an entry stands is its number modulo the places.
+    head: usize,
+    tail: usize,
+}
+
+impl<T: Copy> Ring<T> {
+    /// An empty ring; `blank` fills the places that have never been used.
+    pub fn new(blank: T) -> Self {
+        Self { places: vec![blank; 4].into(), head: 0, tail: 0 }
+    }
+
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.tail.wrapping_sub(self.head)
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.tail == self.head
+    }
+
+    /// The entry behind `ahead` others.
+    #[inline]
+    pub fn get(&self, ahead: usize) -> Option<&T> {
+        if ahead < self.len() { Some(&self.places[self.place(self.head.wrapping_add(ahead))]) } else { None }
+    }
+
+    /// The entry that came last.
+    #[inline]
+    pub fn back(&self) -> Option<&T> {
+        if self.is_empty() { None } else { Some(&self.places[self.place(self.tail.wrapping_sub(1))]) }
+    }
+
+    /// Appends an entry and hands out its place: whatever stood there must be overwritten.
+    #[inline]
+    pub fn push(&mut self) -> &mut T {
+        if self.len() == self.places.len() {
+            self.grow();
+        }
+        let place = self.place(self.tail);
+        self.tail = self.tail.wrapping_add(1);
+        &mut self.places[place]
+    }
+
+    /// Forgets the first entry.
+    #[inline]
+    pub fn pop(&mut self) {
+        debug_assert!(!self.is_empty(), "there is an entry to forget");
+        self.head = self.head.wrapping_add(1);
+    }
+
+    /// Puts an entry behind `ahead` others and hands out its place.
+    pub fn insert(&mut self, ahead: usize, entry: T) -> &mut T {
+        *self.push() = entry;
+        for number in (ahead..self.len() - 1).rev() {
+            let (a, b) = (self.place(self.head.wrapping_add(number)), self.place(self.head.wrapping_add(number + 1)));
+            self.places.swap(a, b);
+        }
+        let place = self.place(self.head.wrapping_add(ahead));
+        &mut self.places[place]
+    }
+
+    /// The entries, first to last.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &T> {
+        (0..self.len()).map(|ahead| &self.places[self.place(self.head.wrapping_add(ahead))])
+    }
+
+    #[inline]
+    fn place(&self, number: usize) -> usize {
+        number & (self.places.len() - 1)
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let mut places: Vec<T> = self.iter().copied().collect();
+        (self.head, self.tail) = (0, places.len());
+        places.extend_from_within(..);
+        self.places = places.into();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    proptest! {
+        #[test]
+        fn it_does_what_the_standard_queue_does(steps in prop::collection::vec((0_u8..4, any::<u16>()), 0..200)) {
+            let (mut ring, mut model) = (Ring::new(0_u16), VecDeque::new());
+            for (step, value) in steps {
+                match step {
+                    0 | 1 => {
+                        *ring.push() = value;
+                        model.push_back(value);
+                    }
+                    2 => {
+                        let ahead = usize::from(value) % (model.len() + 1);
+                        ring.insert(ahead, value);
+                        model.insert(ahead, value);
+                    }
+                    _ if !model.is_empty() => {
+                        ring.pop();
+                        model.pop_front();
+                    }
+                    _ => {}
+                }
+                prop_assert!(ring.iter().eq(model.iter()));
+                prop_assert_eq!(ring.len(), model.len());
+                prop_assert_eq!(ring.get(0), model.front());
+                prop_assert_eq!(ring.get(1), model.get(1));
+                prop_assert_eq!(ring.back(), model.back());
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The way of packets between endpoints: pipes, routes, and the event queue in which each pipe waits for its first packet.
+
+use crate::fragments::Fragments;
+use crate::network::Network;
+use crate::packet::{Kind, Packet};
+use crate::queue::{EventQueue, Source};
+use crate::routes::Routes;
+use polypath_base::Instant;
+use polypath_link::{Parcel, Verdict};
+use polypath_transport::PathId;
+use polypath_wire::{Segment, Unreachable};
+
+/// Bytes of an IPv4 header without options.
+const IP_HEADER: u32 = 20;
+
+/// Everything between the endpoints.
+#[derive(Debug)]
+pub(crate) struct Wire {
+    pub(crate) queue: EventQueue,
+    pub(crate) network: Network,
+    pub(crate) routes: Routes,
+    pub(crate) fragments: Fragments,
+    /// The first hop itself refused a packet: its sender is told without a packet.
+    pub(crate) refused: Option<Unreachable>,
+}
+
+impl Wire {
+    pub(crate) fn new(queue: EventQueue, network: Network, routes: Routes) -> Self {
+        Self { queue, network, routes, fragments: Fragments::default(), refused: None }
+    }
+
+    /// The first packet of a pipe has reached its end: it is handed out, or goes on to the next pipe. [`Wire::release`] must
+    /// follow before anything is sent.
+    #[inline]
+    pub(crate) fn leave(&mut self, now: Instant, number: u32) -> Option<&Packet> {
+        let pipe = &mut self.network.pipes[number as usize];
+        self.queue.set(Source(number), pipe.next());
+        let Some(next) = self.routes.step(pipe.first().hop) else { return Some(self.network.pipes[number as usize].first()) };
+        let packet = *pipe.first();
+        pipe.release();
+        self.forward(now, next, &packet);
+        None
+    }
+
+    /// Forgets the packet that has left.
+    #[inline]
+    pub(crate) fn release(&mut self, number: u32) {
+        self.network.pipes[number as usize].release();
+    }
+
+    /// Whether this packet, which has arrived, makes its segment whole.
+    #[inline]
+    pub(crate) fn completes(fragments: &mut Fragments, now: Instant, packet: &Packet) -> bool {
+        match packet.kind {
+            Kind::Segment => true,
+            Kind::TooBig { .. } => false,
+            Kind::Fragment { id } => fragments.arrive(now, id, packet.len - IP_HEADER),
+        }
+    }
+
+    /// An endpoint sends on a path whose way begins at `hop`.
+    #[inline]
+    pub(crate) fn send(&mut self, now: Instant, number: u32, path: PathId, hop: u32, segment: &Segment) {
+        let Some(pipe) = self.routes.step(hop) else { return };
+        let len = segment.ip_len();
+        let parcel = Parcel { len, payload: segment.len > 0, df: segment.df };
+        self.enter(now, pipe, parcel, |place| {
+            place.segment = *segment;
+            place.hop = hop + 1;
+            place.to = number ^ 1;
+            place.len = len;
+            place.path = path;
+            place.kind = Kind::Segment;
+        });
+    }
+
+    /// A packet goes on into the next pipe.
+    fn forward(&mut self, now: Instant, number: u32, packet: &Packet) {
+        self.enter(now, number, packet.parcel(), |place| {
+            *place = *packet;
+            place.hop += 1;
+        });
+    }
+
+    /// A packet enters a pipe; `write` makes it in its place, but for the time at which it leaves.
+    #[inline]
+    fn enter(&mut self, now: Instant, number: u32, parcel: Parcel, write: impl Fn(&mut Packet)) {
+        let pipe = &mut self.network.pipes[number as usize];
+        let verdict = pipe.transit(now, parcel);
+        if let Verdict::Pass(leaves) = verdict {
+            let (place, first) = pipe.place(leaves);
+            write(place);
+            place.leaves = leaves;
+            if first {
+                self.queue.set(Source(number), leaves);
+            }
+        } else if !matches!(verdict, Verdict::Drop(_)) {
+            let mut packet = Packet::blank();
+            write(&mut packet);
+            self.refuse(now, number, &packet, verdict);
+        }
+    }
+
+    /// A packet that is too long for a pipe.
+    #[cold]
+    fn refuse(&mut self, now: Instant, number: u32, packet: &Packet, verdict: Verdict) {
+        match verdict {
+            Verdict::TooBig { mtu } => self.answer(now, packet, mtu),
+            Verdict::Fragment { mtu } => self.split(now, number, packet, mtu),
+            Verdict::Pass(_) | Verdict::Drop(_) => {}
+        }
+    }
+
+    /// Sends ICMP "fragmentation needed" back to the sender of a packet.
+    fn answer(&mut self, now: Instant, refused: &Packet, mtu: u32) {
+        if let Kind::TooBig { .. } = refused.kind {
+            // RFC 1812 section 4.3.2.7: no ICMP error about an ICMP error.
+            return;
+        }
+        // RFC 1812 section 4.3.2.3: as much of the packet as fits in 576 bytes, behind 20 bytes of IP and 8 of ICMP.
+        let len = (refused.len + 28).min(576);
+        let hop = self.routes.back(refused.hop - 1);
+        let packet = Packet { hop, to: refused.to ^ 1, len, kind: Kind::TooBig { mtu }, ..*refused };
+        if let Some(pipe) = self.routes.step(hop) {
+            return self.forward(now, pipe, &packet);
+        }
+        self.refused = Some(Unreachable { seq: packet.segment.seq, mtu });
+    }
+
+    /// Splits a packet before an MTU (RFC 791 section 3.2); the parts then pass one after the other.
+    fn split(&mut self, now: Instant, pipe: u32, packet: &Packet, mtu: u32) {
+        self.network.pipes[pipe as usize].withdraw(packet.len);
+        let mut left = packet.len - IP_HEADER;
+        let kind = match packet.kind {
+            Kind::Fragment { .. } => packet.kind,
+            _ => Kind::Fragment { id: self.fragments.begin(now, left) },
+        };
+        // All but the last carry a multiple of eight bytes.
+        let most = (mtu - IP_HEADER) & !7;
+        while left > 0 {
+            let bytes = left.min(most);
+            left -= bytes;
+            self.forward(now, pipe, &Packet { len: bytes + IP_HEADER, kind, hop: packet.hop - 1, ..*packet });
+        }
+    }
+}
