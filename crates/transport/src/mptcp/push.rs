@@ -10,7 +10,7 @@ use super::sender::{Cause, Fin, Piece};
 use super::{Connection, Phase};
 use crate::tcp::{CaState, State};
 use polypath_base::{Duration, Instant};
-use polypath_sched::{Choice, MAX_SUBFLOWS, Queue, Scheduler, Subflow};
+use polypath_sched::{Choice, Queue, Scheduler, Subflow};
 
 /// v1: rounds of the retransmission timer without a sign of life after which a subflow is stale (`mptcp.stale_loss_cnt`).
 const STALE_ROUNDS: u8 = 4;
