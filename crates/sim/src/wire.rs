@@ -144,3 +144,64 @@ impl Wire {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::routes::Ends;
+    use crate::scenario::Scenario;
+    use crate::topology::Topology;
+
+    /// A wire from `a` over a router to `b`, whose second link passes 1000 bytes and splits what is longer.
+    fn splitting() -> Wire {
+        let scenario: Scenario = serde_json::from_value(serde_json::json!({
+            "seed": 1, "duration_ns": 1, "nodes": [{"name": "a"}, {"name": "r", "router": true}, {"name": "b"}],
+            "links": [
+                {"name": "first", "a": {"node": "a", "address": "1"}, "b": {"node": "r", "address": "2"}},
+                {"name": "second", "a": {"node": "r", "address": "3"}, "b": {"node": "b", "address": "4"},
+                 "a_to_b": [{"kind": "mtu", "bytes": 1000, "oversize": "fragment"},
+                            {"kind": "rate", "bits_per_s": 8_000_000, "queue": {"packets": 9}, "framing_bytes": 0}]}
+            ],
+            "flows": []
+        }))
+        .unwrap();
+        let topology = Topology::new(&scenario).unwrap();
+        let network = Network::new(&scenario, &topology).unwrap();
+        let routes = Routes::new(topology, vec![Ends { nodes: [0, 2], addresses: [vec![0], vec![0]], fixed: vec![] }]);
+        Wire::new(EventQueue::new(network.pipes.len(), 1), network, routes)
+    }
+
+    /// What arrives of a segment sent at time zero: when, how long, and whether it makes the segment whole or is ICMP.
+    fn arrivals(wire: &mut Wire, segment: &Segment) -> Vec<(u64, u32, bool)> {
+        let hop = wire.routes.resolve(&wire.network, 0, PathId(0), (0, 0)).unwrap();
+        wire.send(Instant::ZERO, 0, PathId(0), hop, segment);
+        let mut seen = Vec::new();
+        while let Some((now, Source(pipe))) = wire.queue.first() {
+            if let Some(&packet) = wire.leave(now, pipe) {
+                let whole = Wire::completes(&mut wire.fragments, now, &packet);
+                seen.push((now.as_micros(), packet.len, whole || matches!(packet.kind, Kind::TooBig { mtu: 1000 })));
+                wire.release(pipe);
+            }
+        }
+        seen
+    }
+
+    #[test]
+    fn a_packet_without_df_is_split_and_put_together() {
+        // 1500 bytes carry 1480 behind the header: 976, a multiple of eight, and 504.
+        let segment = Segment { len: 1460, df: false, window_scale: 255, ..Segment::default() };
+        let mut wire = splitting();
+        assert_eq!(arrivals(&mut wire, &segment), [(996, 996, false), (1520, 524, true)]);
+        let second = &wire.network.outcomes()[2];
+        assert_eq!((second.packets, second.bytes, second.mtu_drops), (2, 1520, 0));
+    }
+
+    #[test]
+    fn a_packet_with_df_is_answered_by_icmp() {
+        let segment = Segment { len: 1460, df: true, window_scale: 255, ..Segment::default() };
+        let mut wire = splitting();
+        assert_eq!(arrivals(&mut wire, &segment), [(0, 576, true)]);
+        let outcomes = wire.network.outcomes();
+        assert_eq!((outcomes[2].packets, outcomes[2].mtu_drops, outcomes[1].packets), (0, 1, 1));
+    }
+}

@@ -165,3 +165,51 @@ fn mistakes_are_answered_by_a_sentence() {
     value["flows"][0]["routes"] = json!([{"from": "10.1.0.1", "to": "10.9.0.1", "via": ["bottleneck"]}]);
     assert!(sentence(value).contains("uses link `bottleneck` at `c`, which it does not join"));
 }
+
+#[test]
+fn links_that_share_one_pipe_do_what_separate_ones_do() {
+    let fused = outcome(path(json!({})));
+    let mut value = path(json!({}));
+    // A third link at the router: nothing uses it, but the two on the path are no longer the only ones.
+    value["nodes"].as_array_mut().expect("a list").push(json!({"name": "x"}));
+    let third = json!({"name": "third", "a": {"node": "r", "address": "10.3.0.1"}, "b": {"node": "x", "address": "10.3.0.2"}});
+    value["links"].as_array_mut().expect("a list").push(third);
+    let apart = outcome(value);
+    assert!(apart.events > fused.events);
+    assert_eq!(format!("{:?}", fused.flows), format!("{:?}", apart.flows));
+    assert_eq!(format!("{:?}", fused.subflow_series), format!("{:?}", apart.subflow_series));
+    assert_eq!(format!("{:?}", fused.link_series), format!("{:?}", apart.link_series));
+}
+
+/// MPTCP over two disjoint links between the hosts, 10 Mbit/s and 5 ms each way.
+fn two_links(profile: &str, spans: Value) -> Outcome {
+    let elements = |spans: &Value| {
+        json!([{"kind": "rate", "bits_per_s": 10_000_000, "queue": {"packets": 30}}, {"kind": "down", "spans_ns": spans},
+               {"kind": "delay", "delay_ns": 5_000_000}])
+    };
+    let link = |number: u32, spans: &Value| {
+        let end = |node: &str, host: u32| json!({"node": node, "address": format!("10.{number}.0.{host}")});
+        json!({"name": format!("l{number}"), "a": end("c", 1), "b": end("s", 2), "a_to_b": elements(spans), "b_to_a": elements(spans)})
+    };
+    outcome(json!({
+        "seed": 1, "duration_ns": 10_000_000_000_u64, "nodes": [{"name": "c"}, {"name": "s"}],
+        "links": [link(1, &json!([])), link(2, &spans)],
+        "flows": [{"name": "f", "transport": "mptcp", "cc": "lia", "client": "c", "server": "s", "mptcp": {"profile": profile},
+                   "app": {"kind": "bulk", "duration_ns": 10_000_000_000_u64}, "window_ns": [5_000_000_000_u64, 10_000_000_000_u64]}]
+    }))
+}
+
+#[test]
+fn mptcp_uses_both_links_and_survives_the_loss_of_one() {
+    for profile in ["v0", "v1"] {
+        let both = &two_links(profile, json!([])).flows[0];
+        assert!(both.goodput_receiver_bps > 1.8 * 10e6 * 0.94, "{profile}: {}", both.goodput_receiver_bps);
+        let used: Vec<_> = both.subflows.iter().filter(|subflow| subflow.bytes_acked > 0).collect();
+        assert_eq!(used.len(), 2, "{profile}");
+        assert_eq!((&*used[1].source, &*used[1].destination), ("10.2.0.1", "10.2.0.2"));
+        let outcome = two_links(profile, json!([[2_000_000_000_u64, 10_000_000_000_u64]]));
+        let one = &outcome.flows[0];
+        assert!((0.85..1.01).contains(&(one.goodput_receiver_bps / (10e6 * 0.9432))), "{profile}: {}", one.goodput_receiver_bps);
+        assert!(outcome.links[2].down_drops > 0);
+    }
+}
