@@ -15,9 +15,14 @@
  *		if diff < alpha: cwnd + 1; if diff > alpha: cwnd - 1
  *		if rtt - base >= 2 * (its least value since the last draining): cwnd * base / (2 rtt), forget the least value
  *
- * The rounds and what is done outside of them (first rounds after a loss, application pauses, ssthresh) follow Linux's Vegas.
+ * so x is that of the last equilibrium, and a subflow that has not reached one yet counts as 0.
  *
- * Differences from the paper: none known. Differences from the out-of-tree kernel: see WVEGAS_MIN_ALPHA.
+ * The paper does not say what happens after losses and pauses. Here as in Linux's Vegas: Reno until the sender is Open again; then share, alpha and the least queue
+ * begin anew, and after a pause the least RTT too, since the path may have changed. Beside one reno flow two subflows then get 2.0 and 2.4 Mbit/s, as the
+ * out-of-tree kernel's 1.99 and 2.41; with what they had learnt kept, 1.6 and 2.8. Rounds with two RTT samples or fewer are Reno's, and ssthresh is held at three quarters of the window.
+ *
+ * Differences from the paper: alpha is at least 2 whole segments. Differences from the out-of-tree kernel: none known by design, but on a path of 2 ms with 1 % loss it gets
+ * 39 Mbit/s where this gets 28: it drains its queue less often there.
  */
 #include "pp_coupled.h"
 
@@ -33,7 +38,7 @@
 #define WVEGAS_MIN_SAMPLES 2
 
 struct wvegas_state {
-	__u64 rate;		/* of the last round, bytes per 2^-17 us: what siblings read as priv_word; 0 = none yet */
+	__u64 rate;		/* at the last equilibrium, bytes per 2^-17 us: what siblings read as priv_word; 0 = none yet */
 	__u64 rtt_sum_us;	/* RTT samples of the round */
 	__u32 samples;		/* their number */
 	__u32 base_us;		/* least RTT; ~0 = none yet */
@@ -52,13 +57,17 @@ static void wvegas_begin_round(struct wvegas_state *s, const struct pp_flow *f)
 	s->samples = 0;
 }
 
+/* Begins to judge delay; what was learnt of the queue before is forgotten, but not the least RTT. */
 static void wvegas_enable(struct wvegas_state *s, const struct pp_flow *f)
 {
 	wvegas_begin_round(s, f);
 	s->active = 1;
+	s->rate = 0;
+	s->alpha = WVEGAS_MIN_ALPHA;
+	s->least_queue_us = ~0U;
 }
 
-/* This subflow's share of total alpha, from the rates of all subflows' last rounds (below 2^50 each). */
+/* This subflow's share of total alpha, from the rates of all subflows at their last equilibria (below 2^50 each). */
 static __u32 wvegas_share(const struct pp_ctx *c, __u64 own)
 {
 	__u64 sum = 0;
@@ -84,7 +93,6 @@ static void wvegas_judge(struct pp_ctx *c, __u32 acked)
 	__u32 diff = (__u32)((__u64)f->cwnd * queue_us / rtt_us);
 	__u32 target = f->cwnd - diff;
 
-	s->rate = pp_rate(f->cwnd, f->mss, pp_min(rtt_us, ~0U >> 3) << 3);
 	if (pp_in_slow_start(f)) {
 		if (diff > WVEGAS_GAMMA) {
 			f->cwnd = pp_min(f->cwnd, target + 1);
@@ -93,8 +101,10 @@ static void wvegas_judge(struct pp_ctx *c, __u32 acked)
 			pp_slow_start(f, acked);
 		}
 	} else {
-		if (diff >= s->alpha)
+		if (diff >= s->alpha) {
+			s->rate = pp_rate(f->cwnd, f->mss, pp_min(rtt_us, ~0U >> 3) << 3);
 			s->alpha = wvegas_share(c, s->rate);
+		}
 		if (diff > s->alpha) {
 			f->cwnd--;
 			f->ssthresh = pp_min(f->ssthresh, f->cwnd - 1);
@@ -117,8 +127,6 @@ static void wvegas_init(struct pp_ctx *c)
 	struct wvegas_state *s = c->priv;
 
 	s->base_us = ~0U;
-	s->least_queue_us = ~0U;
-	s->alpha = WVEGAS_MIN_ALPHA;
 	wvegas_enable(s, c->flow);
 }
 
@@ -160,7 +168,7 @@ static void wvegas_set_state(struct pp_ctx *c, __u32 new_state)
 static void wvegas_cwnd_event(struct pp_ctx *c, __u32 event)
 {
 	if (event == PP_EVENT_CWND_RESTART || event == PP_EVENT_TX_START)
-		wvegas_enable(c->priv, c->flow);
+		wvegas_init(c);
 }
 
 static void wvegas_pkts_acked(struct pp_ctx *c, const struct pp_sample *sample)
