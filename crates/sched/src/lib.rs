@@ -132,6 +132,14 @@ impl Scheduler {
         }
     }
 
+    /// `len` bytes of a choice were handed over; less than it allowed is possible.
+    #[inline]
+    pub fn given(&mut self, choice: Choice, len: u32) {
+        if let Self::Redundant(s) = self {
+            s.given(choice, len);
+        }
+    }
+
     /// Which subflow sends again bytes that went to those in the bit mask `tried`: the fastest one that was not tried, else
     /// the fastest. All schedulers share this rule.
     #[inline]

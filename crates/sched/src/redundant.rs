@@ -29,10 +29,15 @@ impl Redundant {
             }
             let limit = u32::try_from(end - from).unwrap_or(u32::MAX).min(s.window_space());
             self.turn = (i + 1) % subflows.len();
-            self.cursor[i] = from + u64::from(limit);
             return Some(Choice { subflow: i, from, limit });
         }
         None
+    }
+
+    /// `len` bytes of a choice were handed over; the rest of it is still to be sent there.
+    #[inline]
+    pub fn given(&mut self, choice: Choice, len: u32) {
+        self.cursor[choice.subflow] = choice.from + u64::from(len);
     }
 }
 
@@ -48,10 +53,14 @@ mod tests {
     fn both_subflows_send_the_same_bytes() {
         let (mut s, flows) = (Redundant::default(), [subflow(0), subflow(5)]);
         let mut queue = Queue { una: 0, next: 0, end: 1 << 20, window_end: 1 << 20 };
-        assert_eq!(s.pick(&flows, &queue), Some(Choice { subflow: 0, from: 0, limit: 10_000 }));
+        let first = s.pick(&flows, &queue);
+        assert_eq!(first, Some(Choice { subflow: 0, from: 0, limit: 10_000 }));
+        s.given(first.expect("chosen"), 10_000);
         queue.next = 10_000;
-        assert_eq!(s.pick(&flows, &queue), Some(Choice { subflow: 1, from: 0, limit: 5_000 }));
-        assert_eq!(s.pick(&[subflow(10), subflow(0)], &queue), Some(Choice { subflow: 1, from: 5_000, limit: 5_000 }));
+        let second = s.pick(&flows, &queue);
+        assert_eq!(second, Some(Choice { subflow: 1, from: 0, limit: 5_000 }));
+        s.given(second.expect("chosen"), 4_000);
+        assert_eq!(s.pick(&[subflow(10), subflow(0)], &queue), Some(Choice { subflow: 1, from: 4_000, limit: 6_000 }));
     }
 
     #[test]
@@ -65,7 +74,9 @@ mod tests {
     fn new_data_stops_at_the_window_of_the_peer() {
         let mut s = Redundant::default();
         let queue = Queue { una: 0, next: 0, end: 1 << 20, window_end: 2_000 };
-        assert_eq!(s.pick(&[subflow(0)], &queue).map(|c| c.limit), Some(2_000));
+        let choice = s.pick(&[subflow(0)], &queue);
+        assert_eq!(choice.map(|c| c.limit), Some(2_000));
+        s.given(choice.expect("chosen"), 2_000);
         assert_eq!(s.pick(&[subflow(0)], &Queue { next: 2_000, ..queue }), None);
     }
 }

@@ -19,7 +19,8 @@ impl Upstream {
 
     #[inline]
     pub fn pick(&mut self, subflows: &[Subflow], queue: &Queue) -> Option<Choice> {
-        if queue.end == queue.next {
+        // The chosen one must have room, so without any room there is nothing to choose; this is the common case by far.
+        if queue.end == queue.next || !subflows.iter().any(|s| s.room && s.usable) {
             return None;
         }
         // Best active subflow and best backup, with their linger times in 2^-32 s.

@@ -3,7 +3,7 @@
 use super::{Connection, Phase};
 use crate::PathId;
 use crate::tcp::State;
-use polypath_base::Instant;
+use polypath_base::{Duration, Instant};
 use polypath_sched::MAX_SUBFLOWS;
 use polypath_wire::{Flags, MpOption, Segment};
 use std::num::NonZeroU64;
@@ -49,7 +49,8 @@ impl Connection {
         let (token, idsn) = self.version.token_and_idsn(key);
         self.remote_token = token;
         let space = u64::from(10 * self.subflows[0].socket.advertised_mss());
-        self.rx.start(now, idsn.wrapping_add(1), space);
+        let window = self.subflows[0].socket.syn_window();
+        self.rx.start(now, idsn.wrapping_add(1), space, window);
     }
 
     /// After the subflow has seen a segment: does its handshake move on?
@@ -79,6 +80,11 @@ impl Connection {
         let seen = segment.has_dss && segment.dss.has_ack;
         let subflow = &mut self.subflows[i];
         let confirmed = if self.is_client { seen } else { subflow.authenticated };
+        if subflow.joining && !confirmed {
+            // The third ACK may be lost, and only the fourth tells: it goes again after two round trips.
+            let wait = Duration::from_micros(u64::from(subflow.socket.srtt_us8() / 4).max(1000));
+            self.join_retry = self.join_retry.min(now + wait);
+        }
         if confirmed && !subflow.confirmed {
             subflow.confirmed = true;
             if !self.is_client && i > 0 {
@@ -89,12 +95,26 @@ impl Connection {
         }
     }
 
+    /// Joined subflows whose third ACK has had no answer send it again.
+    pub(super) fn retry_joins(&mut self, now: Instant) {
+        self.join_retry = Instant::NEVER;
+        for i in 0..self.subflows.len() {
+            let subflow = &mut self.subflows[i];
+            if subflow.joining && !subflow.confirmed && !subflow.closed && subflow.socket.state() == State::Established {
+                subflow.socket.request_ack();
+                self.mark(i);
+                self.join_retry = now + Duration::from_millis(200);
+            }
+        }
+    }
+
     /// RFC 8684 section 3.7: without MP_CAPABLE from the peer the connection is plain TCP.
     fn fall_back(&mut self, now: Instant) {
         self.phase = Phase::Fallback;
         self.subflows[0].confirmed = true;
         let space = u64::from(10 * self.subflows[0].socket.advertised_mss());
-        self.rx.start(now, 0, space);
+        let window = self.subflows[0].socket.syn_window();
+        self.rx.start(now, 0, space, window);
         self.subflows[0].socket.end_mptcp();
         self.tx.window_end = self.tx.una + u64::from(self.subflows[0].socket.peer_window());
         self.write(now);
@@ -128,8 +148,13 @@ impl Connection {
     }
 
     fn on_join_ack(&mut self, i: usize, hmac: u64) -> bool {
-        let subflow = &self.subflows[i];
-        if i == 0 || subflow.confirmed {
+        let subflow = &mut self.subflows[i];
+        if i == 0 {
+            return true;
+        }
+        if subflow.confirmed {
+            // The client has not seen our fourth ACK (RFC 8684 section 3.2).
+            subflow.socket.request_ack();
             return true;
         }
         if hmac != self.version.hmac(self.remote_key, self.local_key, subflow.remote_nonce, subflow.local_nonce) {

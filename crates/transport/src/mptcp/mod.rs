@@ -127,6 +127,8 @@ pub struct Connection {
     tx: Tx,
     rx: Rx,
     read_due: Instant,
+    /// When third ACKs without an answer go again.
+    join_retry: Instant,
     established_at: Option<Instant>,
     last_event: Instant,
     /// The server has got data with 64-bit sequence numbers and answers in kind.
@@ -179,6 +181,7 @@ impl Connection {
             tx,
             rx,
             read_due: Instant::NEVER,
+            join_retry: Instant::NEVER,
             established_at: None,
             last_event: Instant::ZERO,
             got_data: false,
@@ -289,6 +292,9 @@ impl Connection {
         if self.tx.rtx_due <= now {
             self.on_retransmission_timer(now);
         }
+        if self.join_retry <= now {
+            self.retry_joins(now);
+        }
         if self.paths.timer_due() <= now {
             self.manage_paths(now);
         }
@@ -328,7 +334,7 @@ impl Connection {
     /// When [`Connection::handle_timeout`] is due.
     #[inline]
     pub fn poll_timeout(&self) -> Instant {
-        let mut due = self.tx.rtx_due.min(self.read_due).min(self.paths.timer_due());
+        let mut due = self.tx.rtx_due.min(self.read_due).min(self.join_retry).min(self.paths.timer_due());
         for subflow in &self.subflows {
             due = due.min(subflow.socket.poll_timeout());
         }

@@ -86,6 +86,11 @@ impl Connection {
         if self.tx.blocked && self.is_v0() && self.tx.all_given() {
             self.relieve(now);
         }
+        if self.tx.pending < self.tx.end && self.tx.una == self.tx.next && self.tx.rtx_due == Instant::NEVER {
+            // Everything is acknowledged and yet nothing may be sent: only a probe can find out whether the window has opened
+            // (RFC 9293 section 3.8.6.1).
+            self.arm_retransmission(now);
+        }
         self.note_limit(now);
         if self.tx.fin == Fin::Queued && self.tx.all_given() && self.tx.offered == 0 {
             self.send_fin(now);
@@ -176,6 +181,7 @@ impl Connection {
             let len = u64::from(choice.limit).min(queue.next - choice.from) as u32;
             self.tx.reinjected_bytes += u64::from(len);
             self.mark_tried(choice.from, len, choice.subflow);
+            self.scheduler.given(choice, len);
             self.hand_over(now, choice.subflow, choice.from, len);
             return true;
         }
@@ -185,6 +191,7 @@ impl Connection {
             // Not even a segment fits: the peer's window holds us up.
             return self.retransmit_head(now, choice.subflow, true);
         }
+        debug_assert!(choice.from == queue.next, "new data goes out in order");
         // A buffer of the kernel holds as many whole segments as fit into 64 KiB with their headers.
         let buffer = LARGEST_BUFFER / mss * mss;
         let mut len = waiting.min(window).min(buffer).min(u64::from(choice.limit).max(mss));
@@ -192,6 +199,7 @@ impl Connection {
             len -= len % mss;
         }
         let len = len as u32;
+        self.scheduler.given(choice, len);
         self.tx.pieces.push_back(Piece { dsn: queue.next, len, tried: 1 << choice.subflow });
         self.hand_over(now, choice.subflow, queue.next, len);
         self.tx.pending += u64::from(len);
@@ -306,7 +314,8 @@ impl Connection {
 
     /// All that a subflow has and the peer has not acknowledged goes to the others.
     pub(super) fn reinject_all_of(&mut self, i: usize) {
-        if self.phase != Phase::Established {
+        // The redundant scheduler sends everything on every subflow in any case.
+        if self.phase != Phase::Established || matches!(self.scheduler, Scheduler::Redundant(_)) {
             return;
         }
         if !self.is_v0() {
@@ -364,10 +373,22 @@ impl Connection {
             } else {
                 self.retransmit_fragment(now);
             }
+        } else if self.tx.pending < self.tx.end && self.phase == Phase::Established {
+            self.probe_window(now);
         } else if self.tx.una >= self.tx.sent_end() {
             return;
         }
         self.arm_retransmission(now);
+    }
+
+    /// The window may have opened without our hearing of it: the last acknowledged byte goes again, and the answer tells.
+    fn probe_window(&mut self, now: Instant) {
+        self.tx.rtx_backoff += 1;
+        self.refresh_view();
+        let usable = |i: &usize| self.view[*i].usable && self.subflows[*i].socket.packets_out() == 0;
+        if let Some(i) = (0..self.subflows.len()).find(usable) {
+            self.hand_over(now, i, self.tx.una.wrapping_sub(1), 1);
+        }
     }
 
     /// v1: the oldest fragment goes again on a subflow that has nothing else to do; subflows without a sign of life for too
@@ -417,7 +438,8 @@ impl Connection {
             (0..self.subflows.len()).any(|j| j != i && self.is_usable(j) && self.subflows[j].stale_rounds < (STALE_ROUNDS - 1).max(1));
         if alternative {
             self.subflows[i].stale = true;
-            self.tx.send_all_again();
+            self.touched |= 1 << i;
+            self.reinject_all_of(i);
         }
     }
 

@@ -77,10 +77,11 @@ impl Rx {
         }
     }
 
-    /// The peer's key is known: data begins at `dsn`. `space` is the first estimate of what is read in a round trip.
-    pub(super) fn start(&mut self, now: Instant, dsn: u64, space: u64) {
+    /// The peer's key is known: data begins at `dsn`. `space` is the first estimate of what is read in a round trip, `window`
+    /// what the handshake announced.
+    pub(super) fn start(&mut self, now: Instant, dsn: u64, space: u64, window: u16) {
         self.next = dsn;
-        self.edge = dsn;
+        self.edge = dsn + u64::from(window);
         self.space = space;
         self.measured_at = now;
     }
@@ -316,7 +317,7 @@ mod tests {
 
     fn rx() -> Rx {
         let mut rx = Rx::new(131_072, 6_291_456, 128);
-        rx.start(Instant::ZERO, 1000, 14_480);
+        rx.start(Instant::ZERO, 1000, 14_480, 0);
         rx.announce(u32::MAX, 1000, 0);
         rx
     }

@@ -449,3 +449,92 @@ fn a_join_with_a_wrong_code_is_refused() {
     assert_eq!(net.wires[1][0].bytes, 0, "no data on a subflow that was not authenticated");
     assert_eq!(net.ends[1].received(), 100_000);
 }
+
+/// A connection of random kind over random paths.
+#[derive(Clone, Debug)]
+struct Chaos {
+    v0: bool,
+    scheduler: usize,
+    paths: Vec<(u64, u64, usize, u32, u32)>,
+    dying: Option<(usize, u64)>,
+    bytes: u64,
+    read_ms: u64,
+    rmem: u32,
+    seed: u64,
+    removed_after_ms: Option<u64>,
+}
+
+mod property {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn chaos() -> impl Strategy<Value = Chaos> {
+        let path = (1_u64..60, 1_u64..60, 3_usize..150, 0_u32..6, 0_u32..4);
+        let paths = prop::collection::vec(path, 1..4);
+        (
+            any::<bool>(),
+            0_usize..4,
+            paths,
+            prop::option::of((0_usize..3, 0_u64..1500)),
+            1_u64..1_500_000,
+            0_u64..30,
+            17_u32..24,
+            any::<u64>(),
+            prop::option::of(50_u64..1500),
+        )
+            .prop_map(|(v0, scheduler, paths, dying, bytes, read_ms, rmem, seed, removed_after_ms)| Chaos {
+                v0,
+                scheduler,
+                // One path that neither dies nor goes away is enough to finish on.
+                dying: dying.filter(|_| paths.len() > 1),
+                removed_after_ms: removed_after_ms.filter(|_| paths.len() > 2),
+                paths,
+                bytes,
+                read_ms,
+                rmem: 1 << rmem,
+                seed,
+            })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+        #[test]
+        fn every_byte_arrives_once_whatever_happens_to_paths(c in chaos()) {
+            let mut settings = settings(if c.v0 { Profile::V0 } else { Profile::V1 });
+            settings.read_period = Duration::from_millis(c.read_ms);
+            settings.rmem[2] = c.rmem;
+            let wires: Vec<_> = c.paths.iter().enumerate().map(|(k, &(delay, mbit, queue, loss, ack_loss))| {
+                let mut path = [Wire::new(delay, mbit, queue), Wire::new(delay, 0, 10_000)];
+                path[0].loss = Stream::threshold(f64::from(loss) / 100.0);
+                path[1].loss = Stream::threshold(f64::from(ack_loss) / 100.0);
+                if let Some((dying, at)) = c.dying && dying % c.paths.len() == k {
+                    // The first path may die only once the others had time to join.
+                    let at = Instant::ZERO + Duration::from_millis(at + if k == 0 { 4000 } else { 0 });
+                    path.iter_mut().for_each(|wire| wire.dead_from = at);
+                }
+                path
+            }).collect();
+            let manager = match c.removed_after_ms {
+                None => PathManager::Fullmesh,
+                Some(ms) => PathManager::Endpoints((0..c.paths.len() as u8).map(|address| Endpoint {
+                    address,
+                    backup: address == 1,
+                    // Not the last one, which may be the only one left.
+                    remove_after: (usize::from(address) == (c.dying.map_or(0, |d| d.0) + 1) % c.paths.len() && address > 0)
+                        .then(|| Duration::from_millis(ms)),
+                }).collect()),
+            };
+            let mut client = config(&settings, manager, wires.len(), "client");
+            client.scheduler = Scheduler::find(Scheduler::NAMES[c.scheduler]).expect("known");
+            client.random = Stream::new(c.seed, "client");
+            let server = config(&settings, PathManager::default(), 1, "server");
+            let mut net = Net::of(Connection::client(client), Connection::server(server), wires);
+            net.chance = Stream::new(c.seed, "wire");
+            net.keep_log = false;
+            net.transfer(c.bytes, 900);
+            prop_assert_eq!(net.ends[1].received(), c.bytes);
+            prop_assert!(net.ends[0].everything_acked(), "{:?}", net.ends[0].tx);
+            prop_assert_eq!(net.ends[1].reordering().beyond_window, 0);
+        }
+    }
+}
