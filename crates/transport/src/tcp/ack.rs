@@ -38,6 +38,11 @@ pub(super) struct AckState {
 impl Socket {
     pub(super) fn handle_ack(&mut self, now: Instant, segment: &Segment, siblings: Option<&cc::Siblings>) {
         let prior_una = self.flow.snd_una;
+        if segment.ack == prior_una && self.queue.packets_out() == 0 {
+            // Nothing is in the network, as always at a receiver: the ACK can only tell of a window.
+            self.update_peer_window(segment);
+            return;
+        }
         if after(segment.ack, self.flow.snd_nxt) || before(segment.ack, prior_una) {
             // Data not yet sent, or an old ACK overtaken by a newer one: its SACK blocks may still help.
             if before(segment.ack, prior_una) && segment.sack.len > 0 && self.sack_ok {
@@ -52,7 +57,9 @@ impl Socket {
         let had_packets = self.queue.packets_out() > 0;
         let mut ack = self.begin_ack(segment, prior_una);
 
-        self.update_peer_window(segment, &mut ack);
+        if self.update_peer_window(segment) {
+            ack.flags |= flag::WIN_UPDATE;
+        }
         self.cc.in_ack_event(&mut self.flow, siblings, if segment.sack.len > 0 { cc::ack_flags::SLOWPATH } else { 0 });
         if segment.ack != prior_una {
             ack.flags |= flag::SND_UNA_ADVANCED;
@@ -108,19 +115,20 @@ impl Socket {
         }
     }
 
-    /// RFC 9293 section 3.10.7.4: the window of the newest segment counts.
-    fn update_peer_window(&mut self, segment: &Segment, ack: &mut AckState) {
+    /// RFC 9293 section 3.10.7.4: the window of the newest segment counts. True if it changed.
+    #[inline]
+    fn update_peer_window(&mut self, segment: &Segment) -> bool {
         let window = u32::from(segment.window) << self.peer_wscale;
-        if after(segment.ack, self.flow.snd_una)
+        let newer = after(segment.ack, self.flow.snd_una)
             || after(segment.seq, self.snd_wl1)
-            || (segment.seq == self.snd_wl1 && (window > self.snd_wnd || window == 0))
-        {
-            self.snd_wl1 = segment.seq;
-            if window != self.snd_wnd {
-                ack.flags |= flag::WIN_UPDATE;
-                self.snd_wnd = window;
-            }
+            || (segment.seq == self.snd_wl1 && (window > self.snd_wnd || window == 0));
+        if !newer {
+            return false;
         }
+        self.snd_wl1 = segment.seq;
+        let changed = window != self.snd_wnd;
+        self.snd_wnd = window;
+        changed
     }
 
     /// Removes what is acknowledged cumulatively; takes RTT samples.

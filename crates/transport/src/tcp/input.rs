@@ -308,11 +308,11 @@ impl Receiver {
     /// The window to announce now; its right edge never moves back (RFC 9293 section 3.8.6).
     #[inline]
     fn select_window(&self) -> u32 {
-        let granule = 1_u32 << self.scale;
+        let mask = (1_u32 << self.scale) - 1;
         let free = self.free_window().min(self.threshold);
         let left = (self.acked.wrapping_add(self.window).wrapping_sub(self.next) as i32).max(0) as u32;
         let wanted = free.max(left);
-        let rounded = wanted.div_ceil(granule).saturating_mul(granule);
+        let rounded = wanted.saturating_add(mask) & !mask;
         rounded.min(65_535 << self.scale)
     }
 
@@ -330,6 +330,9 @@ impl Receiver {
 
     #[inline]
     fn grow_threshold(&mut self, len: u32) {
+        if self.threshold >= self.clamp {
+            return;
+        }
         let limit = self.clamp.min(self.free_window());
         if self.threshold < limit {
             self.threshold += (limit - self.threshold).min((2 * self.advertised_mss).max(2 * len));

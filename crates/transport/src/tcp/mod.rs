@@ -451,11 +451,13 @@ impl Socket {
         if segment.len > 0 || segment.flags.has(Flags::FIN) {
             self.handle_data(now, segment);
         }
-        self.advance_closing(now, segment);
+        if self.fin_sent || self.rx.finished() {
+            self.advance_closing();
+        }
     }
 
     /// Moves through the closing states once our FIN is acknowledged or the peer's has arrived.
-    fn advance_closing(&mut self, _now: Instant, _segment: &Segment) {
+    fn advance_closing(&mut self) {
         let fin_acked = self.fin_sent && self.flow.snd_una == self.flow.snd_nxt;
         let peer_fin = self.rx.finished();
         self.state = match (self.state, fin_acked, peer_fin) {
