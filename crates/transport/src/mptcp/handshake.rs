@@ -62,7 +62,13 @@ impl Connection {
         if self.subflows[i].rcv_threshold == 0 {
             // One segment is held back (Linux: tcp_init_buffer_space).
             let full = self.rx.full_window().saturating_sub(socket.advertised_mss());
-            self.subflows[i].rcv_threshold = u32::from(socket.syn_window()).min(full);
+            let threshold = u32::from(socket.syn_window()).min(full);
+            self.subflows[i].rcv_threshold = threshold;
+            if self.is_v0() && i > 0 {
+                // The out-of-tree stack adds each new subflow's buffer and window to the connection's.
+                self.rx.add_buffer(self.settings.rmem[1]);
+                self.subflows[0].rcv_threshold += threshold;
+            }
             self.sync_sndbuf();
         }
         if i == 0 && self.phase == Phase::Negotiating {

@@ -35,13 +35,16 @@ impl Connection {
         if len >= 128 {
             let full = self.rx.full_window();
             let step = (2 * subflow.socket.advertised_mss()).max(2 * len);
-            if subflow.rcv_threshold < full {
-                subflow.rcv_threshold = subflow.rcv_threshold.saturating_add(step).min(full);
-                subflow.socket.quick_ack();
+            let keeper = if is_v0 { 0 } else { i };
+            let threshold = &mut self.subflows[keeper].rcv_threshold;
+            if *threshold < full {
+                *threshold = threshold.saturating_add(step).min(full);
+                self.subflows[i].socket.quick_ack();
             }
         }
         // Upstream: two full segments are acknowledged at once if nothing can be read yet or the window need not shrink for
         // what waits to be read. Else the reader's coming sends the ACK.
+        let subflow = &mut self.subflows[i];
         if !is_v0 && subflow.socket.full_frames_wait() {
             let socket = &subflow.socket;
             let window = || self.rx.select(subflow.rcv_threshold, socket.received_segment_size(), socket.window_scale());

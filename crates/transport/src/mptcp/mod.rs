@@ -92,7 +92,8 @@ struct Subflow {
     potentially_failed: bool,
     timeouts: u64,
     closed: bool,
-    /// Threshold up to which this subflow's segments announce the window (Linux: `rcv_ssthresh`), bytes.
+    /// Threshold up to which this subflow's segments announce the window (Linux: `rcv_ssthresh`), bytes. In the out-of-tree
+    /// stack all subflows share the first one's.
     rcv_threshold: u32,
     /// Window that its last segment announced, bytes.
     announced: u32,
@@ -484,12 +485,14 @@ impl Connection {
             self.complete_syn(i, segment);
             return;
         }
+        let shared = self.subflows[0].rcv_threshold;
         let subflow = &mut self.subflows[i];
         if segment.flags.has(Flags::RST) {
             return;
         }
         // The window is the connection's, relative to the data acknowledgement (RFC 8684 section 3.3.1).
-        let threshold = if subflow.rcv_threshold == 0 { u32::MAX } else { subflow.rcv_threshold };
+        let threshold = if self.settings.profile == Profile::V0 { shared } else { subflow.rcv_threshold };
+        let threshold = if threshold == 0 { u32::MAX } else { threshold };
         let scale = subflow.socket.window_scale();
         let window = self.rx.announce(threshold, subflow.socket.received_segment_size(), scale).min(65_535 << scale);
         subflow.socket.set_announced_window(window);

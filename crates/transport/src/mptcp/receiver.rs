@@ -91,6 +91,11 @@ impl Rx {
         self.ratio = ratio;
     }
 
+    /// A subflow brings its own buffer.
+    pub(super) fn add_buffer(&mut self, bytes: u32) {
+        self.rcvbuf = self.rcvbuf.saturating_add(bytes).min(self.max_rcvbuf.max(self.rcvbuf));
+    }
+
     #[inline]
     pub(super) fn next(&self) -> u64 {
         self.next
