@@ -11,7 +11,7 @@ use crate::queue::{EventQueue, Source};
 use crate::routes::Routes;
 use crate::wire::Wire;
 use polypath_base::{Duration, Instant};
-use polypath_transport::{Connection, PathId, Transmit};
+use polypath_transport::{Connection, PathId};
 use polypath_wire::{Segment, Unreachable};
 
 /// Everything that a run moves.
@@ -26,6 +26,8 @@ pub(crate) struct World {
     unfinished: usize,
     series_interval: Option<Duration>,
     series: SubflowSeries,
+    /// Where endpoints write what they send.
+    segment: Segment,
     events: u64,
     delivered: u64,
 }
@@ -84,6 +86,7 @@ impl World {
             flows,
             series_interval: series,
             series: SubflowSeries::default(),
+            segment: Segment::default(),
             events: 0,
             delivered: 0,
         }
@@ -144,9 +147,9 @@ impl World {
 
     fn flush(&mut self, now: Instant, number: u32) {
         let connection = &mut self.endpoints[number as usize].connection;
-        while let Some(Transmit { path, segment }) = connection.poll_transmit(now) {
-            let Some(hop) = self.wire.routes.first(number, path) else { return self.flush_new(now, number, path, &segment) };
-            self.wire.send(now, number, path, hop, &segment);
+        while let Some(path) = connection.poll_transmit_into(now, &mut self.segment) {
+            let Some(hop) = self.wire.routes.first(number, path) else { return self.flush_new(now, number, path) };
+            self.wire.send(now, number, path, hop, &self.segment);
             if let Some(message) = self.wire.refused.take() {
                 connection.handle_unreachable(now, path, &message);
             }
@@ -155,14 +158,14 @@ impl World {
 
     /// Goes on where an endpoint sends on a path for the first time, or on one that leads nowhere.
     #[cold]
-    fn flush_new(&mut self, now: Instant, number: u32, path: PathId, segment: &Segment) {
+    fn flush_new(&mut self, now: Instant, number: u32, path: PathId) {
         let addresses = self.endpoints[number as usize].connection.path(path);
         // Where no way leads, the packet is lost.
         if let Some(hop) = self.wire.routes.resolve(&self.wire.network, number, path, addresses) {
             // The peer answers from the interface where the way ends.
             let peer = &mut self.endpoints[(number ^ 1) as usize];
             peer.connection.set_mtu(path, self.wire.routes.mtu_of_peer(number, addresses));
-            self.wire.send(now, number, path, hop, segment);
+            self.wire.send(now, number, path, hop, &self.segment);
             if let Some(message) = self.wire.refused.take() {
                 self.endpoints[number as usize].connection.handle_unreachable(now, path, &message);
             }

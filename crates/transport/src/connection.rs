@@ -67,9 +67,15 @@ impl Connection {
 
     // Outputs.
 
-    #[inline]
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
-        either!(self, t => t.poll_transmit(now, None).map(|segment| Transmit { path: PathId(0), segment }), m => m.poll_transmit(now))
+        let mut segment = Segment::default();
+        self.poll_transmit_into(now, &mut segment).map(|path| Transmit { path, segment })
+    }
+
+    /// As [`Connection::poll_transmit`], but writes the segment, if there is one, into the caller's place for it.
+    #[inline]
+    pub fn poll_transmit_into(&mut self, now: Instant, segment: &mut Segment) -> Option<PathId> {
+        either!(self, t => t.poll_transmit_into(now, None, segment).then_some(PathId(0)), m => m.poll_transmit_into(now, segment))
     }
 
     #[inline]

@@ -115,6 +115,8 @@ pub struct Connection {
     ready: u32,
     /// Subflows whose entry in `view` is out of date, one bit each.
     touched: u32,
+    /// When something is due on each subflow, as of when it last had nothing to send.
+    due: [Instant; MAX_SUBFLOWS],
     /// What schedulers see of the subflows.
     view: [SubflowView; MAX_SUBFLOWS],
     coupled: bool,
@@ -171,6 +173,7 @@ impl Connection {
             subflows: Vec::with_capacity(MAX_SUBFLOWS),
             ready: 0,
             touched: 0,
+            due: [Instant::NEVER; MAX_SUBFLOWS],
             view: [SubflowView::default(); MAX_SUBFLOWS],
             siblings: cc::Siblings::default(),
             random,
@@ -309,8 +312,14 @@ impl Connection {
     // Outputs.
 
     /// The next segment to send at `now`, if any.
-    #[inline]
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
+        let mut segment = Segment::default();
+        self.poll_transmit_into(now, &mut segment).map(|path| Transmit { path, segment })
+    }
+
+    /// As [`Connection::poll_transmit`], but writes the segment, if there is one, into the caller's place for it.
+    #[inline]
+    pub fn poll_transmit_into(&mut self, now: Instant, segment: &mut Segment) -> Option<PathId> {
         while self.ready != 0 {
             let i = self.ready.trailing_zeros() as usize;
             let subflow = &mut self.subflows[i];
@@ -320,26 +329,33 @@ impl Connection {
             } else {
                 None
             };
-            if let Some(mut segment) = subflow.socket.poll_transmit(now, siblings) {
+            if subflow.socket.poll_transmit_into(now, siblings, segment) {
                 let path = subflow.path;
                 self.touched |= 1 << i;
-                self.complete(i, &mut segment);
-                return Some(Transmit { path, segment });
+                self.complete(i, segment);
+                if self.subflows[i].socket.is_quiet() {
+                    self.settle(i);
+                }
+                return Some(path);
             }
-            self.ready &= !(1 << i);
-            self.refresh_sibling(i);
+            self.settle(i);
         }
         None
+    }
+
+    /// A subflow has nothing more to send for now.
+    #[inline]
+    fn settle(&mut self, i: usize) {
+        self.ready &= !(1 << i);
+        self.due[i] = self.subflows[i].socket.poll_timeout();
+        self.refresh_sibling(i);
     }
 
     /// When [`Connection::handle_timeout`] is due.
     #[inline]
     pub fn poll_timeout(&self) -> Instant {
-        let mut due = self.tx.rtx_due.min(self.read_due).min(self.join_retry).min(self.paths.timer_due());
-        for subflow in &self.subflows {
-            due = due.min(subflow.socket.poll_timeout());
-        }
-        due
+        let due = self.tx.rtx_due.min(self.read_due).min(self.join_retry).min(self.paths.timer_due());
+        self.due[..self.subflows.len()].iter().fold(due, |due, &of_subflow| due.min(of_subflow))
     }
 
     // Getters.

@@ -229,6 +229,7 @@ impl Connection {
         self.subflows[i].closed = true;
         self.touched |= 1 << i;
         self.subflows[i].socket.abort();
+        self.due[i] = Instant::NEVER;
     }
 }
 

@@ -224,9 +224,10 @@ impl Receiver {
         }
     }
 
-    /// Any segment carries an ACK; true if timers for one were pending.
+    /// Any segment carries an ACK; true if timers for one were pending. The window of a subflow's segment is the connection's,
+    /// which calls [`Receiver::set_window`].
     #[inline]
-    pub(super) fn ack_sent(&mut self, _settings: &Settings) -> bool {
+    pub(super) fn ack_sent(&mut self, is_subflow: bool) -> bool {
         self.ack_now = false;
         if self.quick > 0 && self.ack_scheduled {
             self.quick -= 1;
@@ -238,7 +239,9 @@ impl Receiver {
         self.ack_scheduled = false;
         self.pushed = false;
         self.compressed = 0;
-        self.window = self.select_window();
+        if !is_subflow {
+            self.window = self.select_window();
+        }
         self.acked = self.next;
         had_timers
     }
@@ -342,10 +345,13 @@ impl Receiver {
 
     // SACK.
 
+    /// [`Receiver::write_sack`] has something to write.
+    #[inline]
+    pub(super) fn has_sacks(&self) -> bool {
+        !self.sacks.is_empty() || self.dsack.is_some()
+    }
+
     pub(super) fn write_sack(&mut self, sack: &mut Sack, room: u8) {
-        if self.sacks.is_empty() && self.dsack.is_none() {
-            return;
-        }
         if let Some(dsack) = self.dsack.take() {
             sack.push(dsack);
         }
@@ -643,11 +649,11 @@ mod tests {
     #[test]
     fn the_right_edge_never_moves_back() {
         let mut rx = receiver();
-        rx.ack_sent(&Settings::default());
+        rx.ack_sent(false);
         let edge = rx.acked.wrapping_add(rx.window);
         rx.unread = 60_000;
         rx.next = rx.next.wrapping_add(10_000);
-        rx.ack_sent(&Settings::default());
+        rx.ack_sent(false);
         assert!(!before(rx.acked.wrapping_add(rx.window), edge));
     }
 }

@@ -46,47 +46,74 @@ pub(super) struct Burst {
 
 impl Socket {
     /// The next segment to send at `now`, if any.
-    #[inline]
     pub fn poll_transmit(&mut self, now: Instant, siblings: Option<&cc::Siblings>) -> Option<Segment> {
+        let mut segment = Segment::default();
+        self.poll_transmit_into(now, siblings, &mut segment).then_some(segment)
+    }
+
+    /// As [`Socket::poll_transmit`], but writes the segment, if there is one, into a place that the caller has for it: a segment
+    /// is large, and most of the work of handing it on would be to copy it.
+    #[inline]
+    pub fn poll_transmit_into(&mut self, now: Instant, siblings: Option<&cc::Siblings>, segment: &mut Segment) -> bool {
         if self.burst.syn_due {
-            return Some(self.make_syn(now));
+            *segment = self.make_syn(now);
+            return true;
         }
         if !self.state.is_synchronized() {
-            return None;
+            return false;
         }
-        if let Some(segment) = self.poll_data(now, siblings) {
-            return Some(segment);
+        self.flow.now_ns = now.as_nanos();
+        if self.is_quiet() {
+            return false;
+        }
+        if self.poll_data(now, siblings, segment) {
+            return true;
         }
         if self.burst.open {
             self.burst.open = false;
             self.validate_window(now);
         }
         self.burst.remaining = 0;
-        if self.rx.ack_is_due() { Some(self.make_ack(now)) } else { None }
+        let due = self.rx.ack_is_due();
+        if due {
+            self.make_ack(now, segment);
+        }
+        due
+    }
+
+    /// [`Socket::poll_transmit`] would find nothing to do.
+    #[inline]
+    pub(crate) fn is_quiet(&self) -> bool {
+        let due = self.rx.ack_is_due()
+            | self.burst.open
+            | self.burst.syn_due
+            | self.burst.window_probe_due
+            | self.loss.tlp_due
+            | self.loss.retransmit
+            | (self.fin_queued & !self.fin_sent);
+        !due && self.burst.remaining == 0 && self.queue.unsent() == 0
     }
 
     #[inline]
-    fn poll_data(&mut self, now: Instant, siblings: Option<&cc::Siblings>) -> Option<Segment> {
-        self.flow.now_ns = now.as_nanos();
+    fn poll_data(&mut self, now: Instant, siblings: Option<&cc::Siblings>, segment: &mut Segment) -> bool {
         if self.loss.tlp_due {
             self.loss.tlp_due = false;
-            if let Some(segment) = self.make_probe(now, siblings) {
-                return Some(segment);
+            if self.make_probe(now, siblings, segment) {
+                return true;
             }
         }
-        if self.loss.retransmit {
-            if let Some(segment) = self.next_retransmission(now) {
-                return Some(segment);
-            }
+        if self.loss.retransmit && self.next_retransmission(now, segment) {
+            return true;
         }
         if self.queue.unsent() > 0 || (self.fin_ready() && !self.fin_sent) {
-            return self.next_new_segment(now, siblings);
+            return self.next_new_segment(now, siblings, segment);
         }
         if self.burst.window_probe_due {
             self.burst.window_probe_due = false;
-            return Some(self.make_window_probe(now));
+            self.make_window_probe(now, segment);
+            return true;
         }
-        None
+        false
     }
 
     /// When [`Socket::handle_timeout`] is due.
@@ -173,19 +200,20 @@ impl Socket {
         self.snd_wnd.saturating_sub(out)
     }
 
-    fn next_retransmission(&mut self, now: Instant) -> Option<Segment> {
+    fn next_retransmission(&mut self, now: Instant, segment: &mut Segment) -> bool {
         if self.flow.cwnd <= self.queue.in_flight() {
-            return None;
+            return false;
         }
         let Some(index) = self.queue.next_lost() else {
             self.loss.retransmit = false;
-            return None;
+            return false;
         };
         self.queue.split(index, self.flow.mss);
-        Some(self.retransmit(now, index))
+        self.retransmit(now, index, segment);
+        true
     }
 
-    fn retransmit(&mut self, now: Instant, index: usize) -> Segment {
+    fn retransmit(&mut self, now: Instant, index: usize, segment: &mut Segment) {
         self.queue.mark_retransmitted(index, now);
         let mut sent = *self.queue.at(index);
         self.delivery.on_sent(now, &self.flow, false, &mut sent);
@@ -199,14 +227,15 @@ impl Socket {
         if index == 0 && self.timers.rtx_armed() != Some(Rtx::Reordering) {
             self.timers.arm_rto(now + self.rtt.rto());
         }
-        self.make_data(now, &sent)
+        self.make_data(now, &sent, segment);
     }
 
-    fn next_new_segment(&mut self, now: Instant, siblings: Option<&cc::Siblings>) -> Option<Segment> {
+    #[inline]
+    fn next_new_segment(&mut self, now: Instant, siblings: Option<&cc::Siblings>, segment: &mut Segment) -> bool {
         let in_flight = self.queue.in_flight();
         if self.flow.cwnd <= in_flight {
             self.set_limit(now, Limit::CongestionWindow);
-            return None;
+            return false;
         }
         let mss = self.flow.mss;
         let len = self.queue.next_new_len(mss);
@@ -216,7 +245,7 @@ impl Socket {
             if self.queue.packets_out() == 0 && self.timers.rtx_armed().is_none() {
                 self.timers.arm(Rtx::WindowProbe, now + self.window_probe_interval());
             }
-            return None;
+            return false;
         }
         if len < mss
             && !with_fin
@@ -224,26 +253,28 @@ impl Socket {
             && self.queue.packets_out() > 0
             && self.burst.small_end.is_some_and(|end| after(end, self.flow.snd_una))
         {
-            return None; // Nagle's rule (RFC 1122 section 4.2.3.4) in Minshall's form
+            return false; // Nagle's rule (RFC 1122 section 4.2.3.4) in Minshall's form
         }
         if self.burst.remaining == 0 {
             if self.flow.pacing != 0 && self.burst.pace_at > now {
                 self.timers.pacing = self.burst.pace_at;
-                return None;
+                return false;
             }
             let most = self.burst_segments(siblings);
             if self.settings.tso_bytes > 0 && self.queue.unsent() > mss && self.should_defer(now, in_flight, most) {
-                return None;
+                return false;
             }
             self.burst.remaining = most;
             self.burst.length = 0;
         }
         self.burst.remaining -= 1;
-        Some(self.send_new(now, siblings, in_flight, with_fin))
+        self.send_new(now, siblings, (in_flight, with_fin), segment);
+        true
     }
 
+    /// Sends new data while `in_flight` segments are in the network, at the end of the data with a FIN.
     #[inline]
-    fn send_new(&mut self, now: Instant, siblings: Option<&cc::Siblings>, in_flight: u32, with_fin: bool) -> Segment {
+    fn send_new(&mut self, now: Instant, siblings: Option<&cc::Siblings>, (in_flight, with_fin): (u32, bool), segment: &mut Segment) {
         let mss = self.flow.mss;
         let mut sent = self.queue.next_new(mss);
         sent.at = now;
@@ -272,13 +303,12 @@ impl Socket {
         self.burst.open = true;
         self.counters.data_segments_sent += 1;
         self.burst.length += 1;
-        let mut segment = self.make_data(now, &sent);
+        self.make_data(now, &sent, segment);
         // Linux marks the end of the data, and of each burst of more than one segment.
         let ends = self.burst.remaining == 0 || sent.len < mss || self.queue.in_flight() >= self.flow.cwnd;
         if self.queue.unsent() == 0 || (ends && self.burst.length > 1) {
             segment.flags = segment.flags.with(Flags::PSH);
         }
-        segment
     }
 
     /// Segments that may leave as one burst: a millisecond's worth at the pacing rate, more on short paths (Linux 5.18 and later).
@@ -408,26 +438,28 @@ impl Socket {
     }
 
     /// A tail loss probe (RFC 8985 section 7.3): new data if there is any, else the last segment again.
-    fn make_probe(&mut self, now: Instant, siblings: Option<&cc::Siblings>) -> Option<Segment> {
+    fn make_probe(&mut self, now: Instant, siblings: Option<&cc::Siblings>, segment: &mut Segment) -> bool {
         self.counters.loss_probes += 1;
         let len = self.queue.next_new_len(self.flow.mss);
-        let segment = if len > 0 && len <= self.window_room() {
+        let sent = if len > 0 && len <= self.window_room() {
             self.loss.tlp_retransmitted = false;
             let with_fin = self.fin_ready() && len == self.queue.unsent();
             let in_flight = self.queue.in_flight();
-            Some(self.send_new(now, siblings, in_flight, with_fin))
+            self.send_new(now, siblings, (in_flight, with_fin), segment);
+            true
         } else if self.queue.len() > 0 {
             self.loss.tlp_retransmitted = true;
             let tail = self.queue.len() - 1;
-            Some(self.retransmit(now, tail))
+            self.retransmit(now, tail, segment);
+            true
         } else {
-            None
+            false
         };
-        if segment.is_some() {
+        if sent {
             self.loss.tlp_high_seq = Some(self.flow.snd_nxt);
         }
         self.timers.arm_rto(now + self.rtt.rto());
-        segment
+        sent
     }
 
     fn window_probe_interval(&self) -> Duration {
@@ -435,10 +467,9 @@ impl Socket {
     }
 
     /// RFC 9293 section 3.8.6.1: a segment that the peer must answer, without data (as Linux sends it).
-    fn make_window_probe(&mut self, now: Instant) -> Segment {
-        let mut segment = self.make_ack(now);
+    fn make_window_probe(&mut self, now: Instant, segment: &mut Segment) {
+        self.make_ack(now, segment);
         segment.seq = self.flow.snd_una.wrapping_sub(1);
-        segment
     }
 
     fn make_syn(&mut self, now: Instant) -> Segment {
@@ -463,10 +494,10 @@ impl Socket {
     }
 
     #[inline]
-    fn make_data(&mut self, now: Instant, sent: &Sent) -> Segment {
+    fn make_data(&mut self, now: Instant, sent: &Sent, segment: &mut Segment) {
         self.burst.last_sent_at = now;
         self.flow.last_sent_ns = now.as_nanos();
-        let mut segment = self.make_ack(now);
+        self.make_ack(now, segment);
         segment.seq = sent.seq;
         segment.len = sent.len;
         if sent.is_fin() {
@@ -476,17 +507,16 @@ impl Socket {
             segment.has_dss = true;
             segment.dss = Dss { dsn: sent.dsn, ssn: sent.seq.wrapping_sub(self.iss), map_len: sent.len as u16, ..Dss::default() };
         }
-        segment
     }
 
     /// A segment without data; whatever ACK was due is served by it.
     #[inline]
-    fn make_ack(&mut self, now: Instant) -> Segment {
-        if self.rx.ack_sent(&self.settings) {
+    fn make_ack(&mut self, now: Instant, segment: &mut Segment) {
+        if self.rx.ack_sent(self.is_subflow) {
             self.timers.disarm_delack();
             self.timers.compressed_ack = Instant::NEVER;
         }
-        let mut segment = Segment {
+        *segment = Segment {
             seq: self.flow.snd_nxt,
             ack: self.rx.next(),
             flags: Flags::ACK,
@@ -498,10 +528,9 @@ impl Socket {
             window_scale: 255,
             ..Segment::default()
         };
-        if self.sack_ok {
+        if self.sack_ok && self.rx.has_sacks() {
             self.rx.write_sack(&mut segment.sack, self.sack_room());
         }
-        segment
     }
 
     /// SACK blocks that fit into 40 bytes of options beside timestamps and what MPTCP adds to a pure ACK.
