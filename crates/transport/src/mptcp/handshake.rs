@@ -2,7 +2,7 @@
 
 use super::{Connection, Phase};
 use crate::PathId;
-use crate::tcp::State;
+use crate::tcp::{State, first_read_estimate};
 use polypath_base::{Duration, Instant};
 use polypath_sched::MAX_SUBFLOWS;
 use polypath_wire::{Flags, MpOption, Segment};
@@ -44,12 +44,18 @@ impl Connection {
         }
     }
 
+    /// First estimate of what is read in a round trip, and the window of the SYN, bytes.
+    fn first_window(&self) -> (u64, u16) {
+        let socket = &self.subflows[0].socket;
+        let window = socket.syn_window();
+        (u64::from(first_read_estimate(self.is_v0(), u32::from(window), socket.advertised_mss())), window)
+    }
+
     fn learn_key(&mut self, now: Instant, key: u64) {
         self.remote_key = key;
         let (token, idsn) = self.version.token_and_idsn(key);
         self.remote_token = token;
-        let space = u64::from(10 * self.subflows[0].socket.advertised_mss());
-        let window = self.subflows[0].socket.syn_window();
+        let (space, window) = self.first_window();
         self.rx.start(now, idsn.wrapping_add(1), space, window);
     }
 
@@ -118,8 +124,7 @@ impl Connection {
     fn fall_back(&mut self, now: Instant) {
         self.phase = Phase::Fallback;
         self.subflows[0].confirmed = true;
-        let space = u64::from(10 * self.subflows[0].socket.advertised_mss());
-        let window = self.subflows[0].socket.syn_window();
+        let (space, window) = self.first_window();
         self.rx.start(now, 0, space, window);
         self.subflows[0].socket.end_mptcp();
         self.tx.window_end = self.tx.una + u64::from(self.subflows[0].socket.peer_window());

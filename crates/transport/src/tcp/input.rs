@@ -128,7 +128,7 @@ impl Receiver {
     }
 
     pub(super) fn established(&mut self, _settings: &Settings, _mss: u32) {
-        self.measured_space = (10 * self.advertised_mss).min(self.threshold).max(1);
+        self.measured_space = first_read_estimate(self.v0, self.window, self.advertised_mss);
     }
 
     pub(super) fn disable_scaling(&mut self) {
@@ -618,6 +618,13 @@ impl Socket {
             self.timers.compressed_ack = now + delay;
         }
     }
+}
+
+/// What a receiver at first takes for the data read in a round trip, bytes; its buffer grows once more is read. Upstream begins with
+/// ten segments, the stack under the out-of-tree MPTCP with the whole window it announced: there a transfer stays at that window
+/// until losses bunch what is read (specs/notes/out-of-tree-start).
+pub(crate) fn first_read_estimate(v0: bool, window: u32, advertised_mss: u32) -> u32 {
+    if v0 { window.max(1) } else { (10 * advertised_mss).min(window).max(1) }
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ mod timer;
 use crate::Settings;
 use crate::settings::Profile;
 use input::Receiver;
+pub(crate) use input::first_read_estimate;
 use polypath_base::{Duration, Instant};
 use polypath_cc as cc;
 use polypath_wire::{Flags, Segment, Unreachable};
