@@ -1,6 +1,6 @@
 //! Elements in a row.
 
-use crate::{Delay, Down, Loss, Mtu, Parcel, RateQueue, Verdict};
+use crate::{Cause, Delay, Down, Loss, Mtu, Parcel, RateQueue, Verdict};
 use polypath_base::{Duration, Instant};
 
 /// Any element. An enum and not a trait object: the match is predicted, the call is inlined.
@@ -109,6 +109,13 @@ impl Chain {
     #[inline(always)]
     pub fn transit(&mut self, at: Instant, parcel: Parcel) -> Verdict {
         let mut at = at + self.lead;
+        // Most links are a queue with a rate and nothing else that varies.
+        if let [Step { element: Element::Rate(rate), after, .. }] = &mut self.steps[..] {
+            return match rate.pass(at, parcel) {
+                Some(leaves) => Verdict::Pass(leaves + *after),
+                None => Verdict::Drop(Cause::QueueFull),
+            };
+        }
         for step in &mut self.steps {
             match step.element.transit(at, parcel) {
                 Verdict::Pass(leaves) => at = leaves + step.after,

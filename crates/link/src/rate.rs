@@ -99,6 +99,12 @@ impl RateQueue {
 
     #[inline]
     pub fn transit(&mut self, at: Instant, parcel: Parcel) -> Verdict {
+        self.pass(at, parcel).map_or(Verdict::Drop(Cause::QueueFull), Verdict::Pass)
+    }
+
+    /// When a packet that arrives at `at` leaves; none if it finds no room.
+    #[inline]
+    pub(crate) fn pass(&mut self, at: Instant, parcel: Parcel) -> Option<Instant> {
         if at >= self.sampler.next {
             self.sample_until(at);
         }
@@ -110,7 +116,7 @@ impl RateQueue {
         };
         if !room {
             self.drops.add(parcel.len);
-            return Verdict::Drop(Cause::QueueFull);
+            return None;
         }
         let start = (at + self.hold).max(self.free);
         if len != self.known.0 {
@@ -124,7 +130,7 @@ impl RateQueue {
         self.bytes += u64::from(len);
         *self.waiting.push() = Waiting { leaves, len };
         self.longest = self.longest.max(self.waiting.len() as u64);
-        Verdict::Pass(leaves)
+        Some(leaves)
     }
 
     /// Packets refused so far.

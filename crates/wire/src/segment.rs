@@ -182,23 +182,24 @@ impl Segment {
     pub const TCP_HEADER: u32 = 20;
 
     /// Bytes of TCP options on the wire, padded to a multiple of four.
+    #[inline]
     pub fn options_len(&self) -> u32 {
-        let mut n = 0;
+        let mut n = if self.has_ts { 12 } else { 0 };
         if self.flags.has(Flags::SYN) {
             n += if self.mss != 0 { 4 } else { 0 };
             n += if self.sack_permitted { if self.has_ts { 0 } else { 4 } } else { 0 };
             n += if self.window_scale != 255 { 4 } else { 0 };
         }
-        n += if self.has_ts { 12 } else { 0 };
-        n += if self.sack.len > 0 { 4 + 8 * u32::from(self.sack.len) } else { 0 };
-        if self.len > 0 && matches!(self.mp, MpOption::Capable { .. }) {
+        if self.sack.len > 0 {
+            n += 4 + 8 * u32::from(self.sack.len);
+        }
+        let dss = if self.has_dss { self.dss.wire_len() } else { 0 };
+        match self.mp {
+            MpOption::None => n + dss,
             // RFC 8684 section 3.1: with data, MP_CAPABLE carries the mapping and stands in for the DSS option.
-            return n + 24;
+            MpOption::Capable { .. } if self.len > 0 => n + 24,
+            option => n + dss + option.wire_len(),
         }
-        if self.has_dss {
-            n += self.dss.wire_len();
-        }
-        n + self.mp.wire_len()
     }
 
     /// Length of the IPv4 packet in bytes.

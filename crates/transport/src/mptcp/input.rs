@@ -12,19 +12,11 @@ impl Connection {
     pub(super) fn take_delivered(&mut self, now: Instant, i: usize, len: u32) {
         let is_v0 = self.is_v0();
         let subflow = &mut self.subflows[i];
-        let mut delivered = std::mem::take(&mut subflow.socket.delivered);
-        if self.phase == Phase::Fallback {
-            for &(_, len) in &delivered {
-                let next = self.rx.next();
-                self.rx.insert(next, len);
-            }
-        } else {
-            for &(dsn, len) in &delivered {
-                self.rx.insert(dsn, len);
-            }
+        for &(dsn, len) in &subflow.socket.delivered {
+            let dsn = if self.phase == Phase::Fallback { self.rx.next() } else { dsn };
+            self.rx.insert(dsn, len);
         }
-        delivered.clear();
-        subflow.socket.delivered = delivered;
+        subflow.socket.delivered.clear();
         if !self.got_data {
             self.got_data = true;
             if !is_v0 {

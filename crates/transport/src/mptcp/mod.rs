@@ -208,6 +208,7 @@ impl Connection {
     /// The application has `bytes` more to write and blocks in send; `u64::MAX` is endless.
     pub fn offer(&mut self, now: Instant, bytes: u64) {
         self.tx.offered = self.tx.offered.saturating_add(bytes);
+        self.refresh_siblings();
         self.write(now);
     }
 
@@ -223,6 +224,7 @@ impl Connection {
         if self.tx.fin == Fin::No {
             self.tx.fin = Fin::Queued;
         }
+        self.refresh_siblings();
         self.push(now);
     }
 
@@ -247,7 +249,7 @@ impl Connection {
         };
         subflow.socket.handle_segment(now, segment, siblings);
         let confirmed = subflow.confirmed;
-        self.mark(i);
+        self.touched |= 1 << i;
         if self.phase == Phase::Negotiating || !confirmed {
             self.advance_handshake(now, i, segment);
         }
@@ -256,6 +258,12 @@ impl Connection {
         }
         self.take_acknowledgement(now, i, segment);
         self.take_fins(now, i, segment);
+        if self.tx.is_idle() && self.subflows[i].socket.is_quiet() {
+            // A receiver whose ACK is not due yet.
+            self.due[i] = self.subflows[i].socket.poll_timeout();
+            return;
+        }
+        self.ready |= 1 << i;
         self.refresh_sibling(i);
         self.push(now);
     }
@@ -476,13 +484,18 @@ impl Connection {
         i
     }
 
-    /// Brings the siblings' view of a subflow up to date.
+    /// Brings the siblings' view of a subflow up to date. Only a sender's windows depend on it.
     #[inline]
     fn refresh_sibling(&mut self, i: usize) {
-        if self.coupled {
+        if self.coupled && !self.tx.is_idle() {
             let usable = self.is_usable(i);
             self.siblings.as_mut_slice()[i] = self.subflows[i].socket.sibling(usable);
         }
+    }
+
+    /// The connection may become a sender.
+    fn refresh_siblings(&mut self) {
+        (0..self.subflows.len()).for_each(|i| self.refresh_sibling(i));
     }
 
     /// Joined, open, and not given up.

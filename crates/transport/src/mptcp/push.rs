@@ -76,8 +76,14 @@ impl Connection {
         if self.phase == Phase::Negotiating || self.tx.is_idle() {
             return;
         }
-        if self.subflows.iter().any(|s| s.sndbuf != s.socket.sndbuf() && !s.closed) {
-            self.sync_sndbuf();
+        let mut touched = self.touched;
+        while touched != 0 {
+            let s = &self.subflows[touched.trailing_zeros() as usize];
+            touched &= touched - 1;
+            if s.sndbuf != s.socket.sndbuf() && !s.closed {
+                self.sync_sndbuf();
+                break;
+            }
         }
         if self.tx.blocked {
             self.refill();

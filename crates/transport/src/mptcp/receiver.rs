@@ -32,6 +32,8 @@ pub(super) struct Rx {
     next: u64,
     waiting: VecDeque<Range>,
     waiting_bytes: u64,
+    /// Most bytes that ever waited since the share of payload is known.
+    most_waiting: u64,
     unread: u64,
     read: u64,
     /// Right edge of the window ever announced; it never moves back (RFC 8684 section 3.3.4).
@@ -60,6 +62,7 @@ impl Rx {
             next: 0,
             waiting: VecDeque::with_capacity(64),
             waiting_bytes: 0,
+            most_waiting: 0,
             unread: 0,
             read: 0,
             edge: 0,
@@ -88,6 +91,8 @@ impl Rx {
 
     /// Changes the share of payload in memory once it has been measured.
     pub(super) fn set_ratio(&mut self, ratio: u32) {
+        self.counters.max_memory = self.counters().max_memory;
+        self.most_waiting = 0;
         self.ratio = ratio;
     }
 
@@ -115,7 +120,7 @@ impl Rx {
     }
 
     pub(super) fn counters(&self) -> Reordering {
-        self.counters
+        Reordering { max_memory: self.counters.max_memory.max(self.memory(self.most_waiting)), ..self.counters }
     }
 
     /// Largest window that the buffer stands for, bytes.
@@ -132,7 +137,8 @@ impl Rx {
     /// Memory that `bytes` of payload take.
     #[inline]
     fn memory(&self, bytes: u64) -> u64 {
-        (bytes << 8) / u64::from(self.ratio)
+        // Nothing waits at a sender, which asks with each segment.
+        if bytes == 0 { 0 } else { (bytes << 8) / u64::from(self.ratio) }
     }
 
     /// Takes `len` bytes at `dsn` from a subflow; true if the data acknowledgement advanced.
@@ -178,6 +184,11 @@ impl Rx {
             }
         }
         // `at` is the first range that begins after `start`; the one before it may reach into the new piece.
+        if at > 0 && self.waiting[at - 1].end == start && self.waiting.get(at).is_none_or(|next| next.start > end) {
+            self.waiting[at - 1].end = end;
+            self.note_waiting(end - start);
+            return;
+        }
         let mut new = Range { start, end };
         let mut first = at;
         if at > 0 && self.waiting[at - 1].end >= start {
@@ -194,14 +205,19 @@ impl Rx {
         }
         let added = (new.end - new.start) - covered;
         self.counters.duplicate_bytes += (end - start) - added;
-        self.waiting_bytes += added;
-        self.counters.max_memory = self.counters.max_memory.max(self.memory(self.waiting_bytes));
+        self.note_waiting(added);
         if first == last {
             self.waiting.insert(first, new);
         } else {
             self.waiting[first] = new;
             self.waiting.drain(first + 1..last);
         }
+    }
+
+    #[inline]
+    fn note_waiting(&mut self, added: u64) {
+        self.waiting_bytes += added;
+        self.most_waiting = self.most_waiting.max(self.waiting_bytes);
     }
 
     /// The peer ends its data before `dsn` (RFC 8684 section 3.3.3).

@@ -137,7 +137,7 @@ impl Socket {
         let mut acked = 0;
         let mut retransmitted = false;
         let mut low_hole: Option<u32> = None;
-        while let Some(sent) = self.queue.pop_acked(ack.number) {
+        while let Some(sent) = self.queue.head_if_acked(ack.number) {
             acked += 1;
             if sent.is_retransmitted() {
                 if sent.is_retrans() {
@@ -154,9 +154,10 @@ impl Socket {
             }
             if !sent.is_sacked() {
                 self.flow.delivered = self.flow.delivered.wrapping_add(1);
-                self.rack.advance(now, &sent, self.flow.min_rtt_us);
-                self.delivery.on_delivered(&sent, &mut ack.rate);
+                self.rack.advance(now, sent, self.flow.min_rtt_us);
+                self.delivery.on_delivered(sent, &mut ack.rate);
             }
+            self.queue.pop_head();
         }
         self.queue.trim_head(ack.number);
         if acked > 0 {

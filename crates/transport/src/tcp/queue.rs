@@ -240,17 +240,20 @@ impl SendQueue {
         self.sent.push_back(segment);
     }
 
-    /// Removes the first segment if `ack` covers it whole; returns it with its flags as they were.
+    /// The first segment if `ack` covers it whole; it stays until [`Self::pop_head`].
     #[inline]
-    pub(super) fn pop_acked(&mut self, ack: u32) -> Option<Sent> {
-        let first = *self.sent.front()?;
-        if after(first.end(), ack) {
-            return None;
-        }
-        self.sent.pop_front();
-        self.uncount(first.flags);
+    pub(super) fn head_if_acked(&self, ack: u32) -> Option<&Sent> {
+        self.sent.front().filter(|first| !after(first.end(), ack))
+    }
+
+    /// Removes the first segment.
+    #[inline]
+    pub(super) fn pop_head(&mut self) {
+        let Some(first) = self.sent.front() else { return };
+        let flags = first.flags;
         self.una = first.seq.wrapping_add(first.len);
-        Some(first)
+        self.sent.pop_front();
+        self.uncount(flags);
     }
 
     /// Part of the first segment is acknowledged: trims it.
@@ -440,7 +443,9 @@ mod tests {
         assert_eq!(queue.in_flight(), 3);
         queue.mark_retransmitted(0, Instant::ZERO);
         assert_eq!(queue.in_flight(), 4);
-        assert!(queue.pop_acked(101).is_some());
+        assert!(queue.head_if_acked(100).is_none());
+        assert!(queue.head_if_acked(101).is_some());
+        queue.pop_head();
         assert_eq!((queue.in_flight(), queue.lost_out(), queue.retrans_out()), (3, 0, 0));
     }
 
