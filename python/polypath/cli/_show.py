@@ -57,4 +57,20 @@ def _show_study(study: Study) -> None:
 
 def _words(element: object) -> str:
     """A part of a study in a few words: its kind and what differs from the defaults."""
-    return " ".join([getattr(element, "kind", ""), *(f"{name} {value}" for name, value in element.__repr_args__())])  # type: ignore[attr-defined]
+    kind = getattr(element, "kind", "")
+    parts = [kind]
+    for name, value in element.__repr_args__():  # type: ignore[attr-defined]
+        named = _value(value)
+        parts.append(named if name in (kind, "share", "spans") else f"{name} {named}")
+    return " ".join(parts)
+
+
+def _value(value: object) -> str:
+    """A field's value as a study file would have it; a list of changes or spans as `13s to 17s`, `from 10s 5mbit`."""
+    if isinstance(value, tuple):
+        if len(value) == 2 and not any(isinstance(part, tuple) or hasattr(part, "at") for part in value):
+            return f"{value[0]} to {value[1]}"
+        return ", ".join(map(_value, value))
+    if hasattr(value, "at"):
+        return f"from {value.at} {getattr(value, 'to', '')}".strip()
+    return str(value)
