@@ -84,7 +84,7 @@ impl Socket {
         }
         if ack.flags & (flag::DATA | flag::WIN_UPDATE | flag::DATA_ACKED) == 0
             || ack.flags & flag::DATA_SACKED != 0
-            || self.ca_state != CaState::Open
+            || self.flow.ca_state != CaState::Open
         {
             self.judge_ack(now, &mut ack, siblings);
         }
@@ -219,7 +219,7 @@ impl Socket {
             self.cc.cong_control(&mut self.flow, siblings, ack.number, flags, &ack.rate.sample);
             return;
         }
-        if matches!(self.ca_state, CaState::Cwr | CaState::Recovery) {
+        if matches!(self.flow.ca_state, CaState::Cwr | CaState::Recovery) {
             self.reduce_window(delivered, lost, ack.flags);
         } else {
             // While the path reorders much, SACKs count as progress too; otherwise only the cumulative ACK does.

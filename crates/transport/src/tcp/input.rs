@@ -1,10 +1,10 @@
-//! The receiving half: reassembly, ACK policy, receive window and its autotuning.
+//! The receiving half: data in order, ACK policy, receive window and its autotuning.
 
+use super::early::Early;
 use super::{Socket, after, before};
 use crate::settings::{Profile, Settings};
 use polypath_base::{Duration, Instant};
-use polypath_wire::{Flags, Sack, SackBlock, Segment};
-use std::collections::VecDeque;
+use polypath_wire::{Flags, Segment};
 
 /// Segments that are acknowledged one by one at the start and after idle times (Linux: `TCP_MAX_QUICKACKS`).
 const MAX_QUICK_ACKS: u32 = 16;
@@ -15,14 +15,6 @@ const MAX_COMPRESSED: u32 = 44;
 /// Longest delay of a compressed ACK (`tcp_comp_sack_delay_ns`).
 const COMPRESSED_DELAY: Duration = Duration::from_millis(1);
 
-/// A piece that arrived ahead of the rest.
-#[derive(Copy, Clone, Debug)]
-struct Chunk {
-    seq: u32,
-    end: u32,
-    dsn: u64,
-}
-
 #[derive(Debug)]
 pub(super) struct Receiver {
     next: u32,
@@ -31,11 +23,7 @@ pub(super) struct Receiver {
     window: u32,
     scale: u8,
     v0: bool,
-    ooo: VecDeque<Chunk>,
-    ooo_bytes: u32,
-    /// SACK blocks, the most recent first (RFC 2018 section 4).
-    sacks: Vec<SackBlock>,
-    dsack: Option<SackBlock>,
+    pub(super) early: Early,
     fin: Option<u32>,
     finished: bool,
     ts_recent: u32,
@@ -82,10 +70,7 @@ impl Receiver {
             window: 0,
             scale,
             v0: settings.profile == Profile::V0,
-            ooo: VecDeque::new(),
-            ooo_bytes: 0,
-            sacks: Vec::with_capacity(5),
-            dsack: None,
+            early: Early::default(),
             fin: None,
             finished: false,
             ts_recent: 0,
@@ -184,7 +169,7 @@ impl Receiver {
         if segment.len > 0 {
             self.quick = MAX_QUICK_ACKS;
             if dsack && before(segment.seq, self.next) {
-                self.dsack = Some(SackBlock { start: segment.seq, end: if after(end, self.next) { self.next } else { end } });
+                self.early.report_duplicate(segment.seq, if after(end, self.next) { self.next } else { end });
             }
         }
         self.ack_now = true;
@@ -261,7 +246,7 @@ impl Receiver {
 
     fn free_window(&self) -> u32 {
         // What waits unread or out of order takes its share of the buffer with its overhead.
-        self.win_from_space(self.rcvbuf).saturating_sub(self.unread + self.ooo_bytes)
+        self.win_from_space(self.rcvbuf).saturating_sub(self.unread + self.early.bytes())
     }
 
     /// Subflows: the meta connection announced this much beyond what has come.
@@ -342,90 +327,6 @@ impl Receiver {
             self.quick |= 1;
         }
     }
-
-    // SACK.
-
-    /// [`Receiver::write_sack`] has something to write.
-    #[inline]
-    pub(super) fn has_sacks(&self) -> bool {
-        !self.sacks.is_empty() || self.dsack.is_some()
-    }
-
-    pub(super) fn write_sack(&mut self, sack: &mut Sack, room: u8) {
-        if let Some(dsack) = self.dsack.take() {
-            sack.push(dsack);
-        }
-        for &block in &self.sacks {
-            if sack.len >= room {
-                break;
-            }
-            sack.push(block);
-        }
-    }
-
-    /// The block that `start..end` belongs to comes first; blocks that touch are joined.
-    fn remember_sack(&mut self, mut start: u32, mut end: u32) {
-        self.sacks.retain(|block| {
-            let touches = !after(block.start, end) && !before(block.end, start);
-            if touches {
-                if before(block.start, start) {
-                    start = block.start;
-                }
-                if after(block.end, end) {
-                    end = block.end;
-                }
-            }
-            !touches
-        });
-        self.sacks.insert(0, SackBlock { start, end });
-        self.sacks.truncate(4);
-    }
-
-    // Reassembly.
-
-    /// Keeps a piece that arrived early; false if all of it was there already.
-    fn insert(&mut self, mut seq: u32, mut end: u32, mut dsn: u64) -> bool {
-        // From the back: early pieces nearly always extend the last one.
-        let mut at = self.ooo.len();
-        while at > 0 && after(self.ooo[at - 1].seq, seq) {
-            at -= 1;
-        }
-        if at > 0 {
-            let previous = self.ooo[at - 1];
-            if !before(previous.end, end) {
-                self.dsack = Some(SackBlock { start: seq, end });
-                return false;
-            }
-            if after(previous.end, seq) {
-                dsn += u64::from(previous.end.wrapping_sub(seq));
-                seq = previous.end;
-            }
-        }
-        let full_start = seq;
-        // Drop what the new piece covers; trim it where the next one begins.
-        while let Some(&following) = self.ooo.get(at) {
-            if !before(following.seq, end) {
-                break;
-            }
-            if after(following.end, end) {
-                end = following.seq;
-                break;
-            }
-            self.ooo_bytes -= following.end.wrapping_sub(following.seq);
-            self.ooo.remove(at);
-        }
-        self.ooo_bytes += end.wrapping_sub(seq);
-        let joins = at > 0
-            && self.ooo[at - 1].end == seq
-            && self.ooo[at - 1].dsn.wrapping_add(u64::from(seq.wrapping_sub(self.ooo[at - 1].seq))) == dsn;
-        if joins {
-            self.ooo[at - 1].end = end;
-        } else {
-            self.ooo.insert(at, Chunk { seq, end, dsn });
-        }
-        self.remember_sack(full_start, end);
-        true
-    }
 }
 
 impl Socket {
@@ -439,14 +340,14 @@ impl Socket {
             // The front was received before (RFC 2883: report it).
             let known = self.rx.next.wrapping_sub(seq).min(len);
             if known > 0 && self.sack_ok && self.settings.dsack {
-                self.rx.dsack = Some(SackBlock { start: seq, end: seq.wrapping_add(known) });
+                self.rx.early.report_duplicate(seq, seq.wrapping_add(known));
                 self.rx.ack_now = true;
             }
             (seq, len, dsn) = (seq.wrapping_add(known), len - known, dsn + u64::from(known));
         }
         let early = seq != self.rx.next;
         if early {
-            if self.rx.insert(seq, seq.wrapping_add(len), dsn) {
+            if self.rx.early.insert(seq, seq.wrapping_add(len), dsn) {
                 self.rx.received += u64::from(len);
             }
             self.schedule_ack(now, segment, true);
@@ -455,7 +356,7 @@ impl Socket {
         self.rx.received += u64::from(len);
         self.deliver(dsn, len);
         self.rx.next = seq.wrapping_add(len);
-        if !self.rx.ooo.is_empty() {
+        if !self.rx.early.is_empty() {
             self.drain_early();
         }
         if self.rx.fin == Some(self.rx.next) {
@@ -491,21 +392,11 @@ impl Socket {
     }
 
     fn drain_early(&mut self) {
-        while let Some(&first) = self.rx.ooo.front() {
-            if after(first.seq, self.rx.next) {
-                break;
-            }
-            self.rx.ooo.pop_front();
-            self.rx.ooo_bytes -= first.end.wrapping_sub(first.seq);
-            if after(first.end, self.rx.next) {
-                let skip = self.rx.next.wrapping_sub(first.seq);
-                self.deliver(first.dsn + u64::from(skip), first.end.wrapping_sub(self.rx.next));
-                self.rx.next = first.end;
-            }
+        while let Some((dsn, len)) = self.rx.early.pop(self.rx.next) {
+            self.deliver(dsn, len);
+            self.rx.next = self.rx.next.wrapping_add(len);
         }
-        let next = self.rx.next;
-        self.rx.sacks.retain(|block| after(block.end, next));
-        if self.rx.ooo.is_empty() {
+        if self.rx.early.is_empty() {
             // RFC 5681 section 4.2: an ACK at once when a gap is filled.
             self.rx.ack_now = true;
         }
@@ -587,7 +478,7 @@ impl Socket {
             rx.ack_now = true;
             return;
         }
-        if !early && rx.ooo.is_empty() {
+        if !early && rx.early.is_empty() {
             if self.timers.delack_due() == Instant::NEVER {
                 let delay = rx.ato.min(self.settings.delack_max);
                 self.timers.arm_delack(now, now + delay);
@@ -635,22 +526,6 @@ mod tests {
         let mut receiver = Receiver::new(&Settings::default(), 1500);
         receiver.start(1000);
         receiver
-    }
-
-    #[test]
-    fn early_pieces_join_and_duplicates_are_reported() {
-        let mut rx = receiver();
-        assert!(rx.insert(1100, 1200, 1100));
-        assert!(rx.insert(1200, 1300, 1200));
-        assert!(rx.insert(1400, 1500, 1400));
-        assert!(!rx.insert(1400, 1500, 1400));
-        assert_eq!(rx.ooo.len(), 2);
-        assert_eq!(rx.dsack, Some(SackBlock { start: 1400, end: 1500 }));
-        let mut sack = Sack::default();
-        rx.write_sack(&mut sack, 3);
-        assert_eq!(sack.as_slice()[1..], [SackBlock { start: 1400, end: 1500 }, SackBlock { start: 1100, end: 1300 }]);
-        assert!(rx.insert(1300, 1400, 1300));
-        assert_eq!((rx.sacks[0], rx.ooo_bytes), (SackBlock { start: 1100, end: 1500 }, 400));
     }
 
     #[test]

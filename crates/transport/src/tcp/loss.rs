@@ -37,19 +37,11 @@ pub(super) struct LossState {
 
 impl Socket {
     pub(super) fn set_ca_state(&mut self, state: CaState, siblings: Option<&cc::Siblings>) {
-        if state == self.ca_state {
+        if state == self.flow.ca_state {
             return;
         }
-        let told = match state {
-            CaState::Open => cc::CaState::Open,
-            CaState::Disorder => cc::CaState::Disorder,
-            CaState::Cwr => cc::CaState::Cwr,
-            CaState::Recovery => cc::CaState::Recovery,
-            CaState::Loss => cc::CaState::Loss,
-        };
-        self.cc.set_state(&mut self.flow, siblings, told);
-        self.ca_state = state;
-        self.flow.ca_state = told;
+        self.cc.set_state(&mut self.flow, siblings, state);
+        self.flow.ca_state = state;
     }
 
     /// Decides on a dubious ACK: what Linux calls the fast-retransmit alert. Returns nothing; `loss.retransmit` says what to send.
@@ -57,10 +49,10 @@ impl Socket {
         if self.queue.packets_out() == 0 {
             self.queue.forget_sacks();
         }
-        if self.ca_state == CaState::Open {
+        if self.flow.ca_state == CaState::Open {
             self.loss.retrans_stamp = None;
         } else if !before(self.flow.snd_una, self.loss.high_seq) {
-            match self.ca_state {
+            match self.flow.ca_state {
                 CaState::Cwr if self.flow.snd_una != self.loss.high_seq => {
                     self.end_reduction(siblings);
                     self.set_ca_state(CaState::Open, siblings);
@@ -74,7 +66,7 @@ impl Socket {
                 _ => {}
             }
         }
-        match self.ca_state {
+        match self.flow.ca_state {
             CaState::Recovery => {
                 if ack.flags & flag::SND_UNA_ADVANCED != 0 && self.try_undo_partial(ack, siblings) {
                     return;
@@ -83,7 +75,7 @@ impl Socket {
                     self.try_keep_open(siblings);
                 }
                 self.identify_losses(now, ack);
-                if self.ca_state != CaState::Recovery {
+                if self.flow.ca_state != CaState::Recovery {
                     if !self.time_to_recover() {
                         return;
                     }
@@ -93,16 +85,16 @@ impl Socket {
             CaState::Loss => {
                 let new_data = self.process_loss(ack, siblings);
                 self.identify_losses(now, ack);
-                if !(self.ca_state == CaState::Open || ack.flags & flag::LOST_RETRANS != 0) {
-                    self.loss.retransmit = !new_data && self.ca_state == CaState::Loss;
+                if !(self.flow.ca_state == CaState::Open || ack.flags & flag::LOST_RETRANS != 0) {
+                    self.loss.retransmit = !new_data && self.flow.ca_state == CaState::Loss;
                     return;
                 }
-                if self.time_to_recover() && self.ca_state != CaState::Loss {
+                if self.time_to_recover() && self.flow.ca_state != CaState::Loss {
                     self.enter_recovery(siblings);
                 }
             }
             _ => {
-                if self.ca_state <= CaState::Disorder {
+                if self.flow.ca_state <= CaState::Disorder {
                     self.try_undo_dsack(siblings);
                 }
                 self.identify_losses(now, ack);
@@ -130,7 +122,7 @@ impl Socket {
 
     /// Without SACK (RFC 6582): three duplicate ACKs, or a partial ACK in recovery, say that the first segment is lost.
     fn newreno_losses(&mut self, ack: &AckState) {
-        let partial = self.ca_state >= CaState::Recovery && ack.flags & flag::SND_UNA_ADVANCED != 0;
+        let partial = self.flow.ca_state >= CaState::Recovery && ack.flags & flag::SND_UNA_ADVANCED != 0;
         if self.queue.len() > 0
             && (partial || self.burst.duplicate_acks >= self.flow.reordering)
             && !self.queue.at(0).is_retrans()
@@ -147,7 +139,7 @@ impl Socket {
     fn try_keep_open(&mut self, siblings: Option<&cc::Siblings>) {
         let left_out = self.queue.sacked_out() + self.queue.lost_out() > 0;
         let state = if left_out || self.loss.retrans_stamp.is_some() { CaState::Disorder } else { CaState::Open };
-        if self.ca_state != state {
+        if self.flow.ca_state != state {
             self.set_ca_state(state, siblings);
             self.loss.high_seq = self.flow.snd_nxt;
         }
@@ -157,7 +149,7 @@ impl Socket {
         if self.queue.retrans_out() == 0 && !self.queue.head().is_some_and(|head| head.is_retransmitted()) {
             self.loss.retrans_stamp = None;
         }
-        if self.ca_state != CaState::Cwr {
+        if self.flow.ca_state != CaState::Cwr {
             self.try_keep_open(siblings);
         }
     }
@@ -165,7 +157,7 @@ impl Socket {
     fn enter_recovery(&mut self, siblings: Option<&cc::Siblings>) {
         self.loss.prior_ssthresh = 0;
         self.init_undo();
-        if !matches!(self.ca_state, CaState::Cwr | CaState::Recovery) {
+        if !matches!(self.flow.ca_state, CaState::Cwr | CaState::Recovery) {
             self.loss.prior_ssthresh = self.current_ssthresh();
             self.init_reduction(siblings);
         }
@@ -192,7 +184,7 @@ impl Socket {
 
     fn current_ssthresh(&self) -> u32 {
         // Linux remembers a larger threshold than ssthresh when the window had grown past it.
-        if matches!(self.ca_state, CaState::Cwr | CaState::Recovery) {
+        if matches!(self.flow.ca_state, CaState::Cwr | CaState::Recovery) {
             self.flow.ssthresh
         } else {
             self.flow.ssthresh.max((self.flow.cwnd >> 1) + (self.flow.cwnd >> 2))
@@ -253,7 +245,7 @@ impl Socket {
         if self.cc.has_cong_control() {
             return;
         }
-        if self.flow.ssthresh < cc::SSTHRESH_INFINITE && (self.ca_state == CaState::Cwr || self.loss.undo_marker.is_some()) {
+        if self.flow.ssthresh < cc::SSTHRESH_INFINITE && (self.flow.ca_state == CaState::Cwr || self.loss.undo_marker.is_some()) {
             self.flow.cwnd = self.flow.ssthresh;
         }
         self.cc.cwnd_event(&mut self.flow, siblings, cc::Event::CompleteCwr);
@@ -365,10 +357,10 @@ impl Socket {
 
     /// A retransmission timeout (RFC 6298 section 5.4 to 5.7, RFC 5681 section 3.1).
     pub(super) fn enter_loss(&mut self, now: Instant, siblings: Option<&cc::Siblings>) {
-        let new_recovery = self.ca_state < CaState::Recovery;
+        let new_recovery = self.flow.ca_state < CaState::Recovery;
         self.mark_lost_at_timeout(now);
-        let fresh = self.ca_state <= CaState::Disorder || !after(self.loss.high_seq, self.flow.snd_una);
-        if fresh || (self.ca_state == CaState::Loss && self.loss.backoffs == 0) {
+        let fresh = self.flow.ca_state <= CaState::Disorder || !after(self.loss.high_seq, self.flow.snd_una);
+        if fresh || (self.flow.ca_state == CaState::Loss && self.loss.backoffs == 0) {
             self.loss.prior_ssthresh = self.current_ssthresh();
             self.flow.prior_cwnd = self.flow.cwnd;
             self.refresh_flow();
@@ -379,7 +371,7 @@ impl Socket {
         }
         self.flow.cwnd = self.queue.in_flight() + 1;
         self.flow.cwnd_cnt = 0;
-        if self.ca_state <= CaState::Disorder && self.queue.sacked_out() >= self.settings.reordering {
+        if self.flow.ca_state <= CaState::Disorder && self.queue.sacked_out() >= self.settings.reordering {
             self.flow.reordering = self.flow.reordering.min(self.settings.reordering);
         }
         self.set_ca_state(CaState::Loss, siblings);
@@ -427,7 +419,7 @@ impl Socket {
         let may = self.settings.tail_loss_probe
             && self.sack_ok
             && self.queue.packets_out() > 0
-            && matches!(self.ca_state, CaState::Open | CaState::Cwr);
+            && matches!(self.flow.ca_state, CaState::Open | CaState::Cwr);
         may.then(|| {
             if self.flow.srtt_us == 0 {
                 return Duration::from_secs(1);
@@ -468,7 +460,7 @@ impl Socket {
             index += 1;
         }
         if self.queue.lost_out() > 0 {
-            if self.ca_state != CaState::Loss {
+            if self.flow.ca_state != CaState::Loss {
                 self.loss.high_seq = self.flow.snd_nxt;
                 self.flow.ssthresh = self.current_ssthresh();
                 self.loss.prior_ssthresh = 0;

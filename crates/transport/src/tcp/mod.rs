@@ -10,9 +10,11 @@
 //! data received in order is handed to it through [`Socket::delivered`]; window and MPTCP options are the meta's to fill in.
 
 mod ack;
+mod early;
 mod input;
 mod loss;
 mod output;
+mod probe;
 mod queue;
 mod rate;
 mod rtt;
@@ -22,11 +24,13 @@ mod timer;
 
 use crate::Settings;
 use crate::settings::Profile;
+pub use cc::CaState;
 use input::Receiver;
 pub(crate) use input::first_read_estimate;
 use polypath_base::{Duration, Instant};
 use polypath_cc as cc;
 use polypath_wire::{Flags, Segment, Unreachable};
+pub use probe::{Counters, Limit, Probe};
 use queue::SendQueue;
 use rate::Delivery;
 use rtt::Rtt;
@@ -72,17 +76,6 @@ impl State {
     }
 }
 
-/// Congestion states of the sender, as Linux names them.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum CaState {
-    Open = 0,
-    Disorder = 1,
-    Cwr = 2,
-    Recovery = 3,
-    Loss = 4,
-}
-
 /// What an endpoint is told at its making.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -94,59 +87,6 @@ pub struct Config {
     pub initial_seq: u32,
 }
 
-/// What limits the sender at this moment.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub enum Limit {
-    /// Nothing is waiting and nothing is in the network.
-    #[default]
-    Idle,
-    /// Data is in the network; the application offers no more.
-    Application,
-    CongestionWindow,
-    PeerWindow,
-    SendBuffer,
-}
-
-/// Counters of one endpoint since its start; what a probe reads.
-#[derive(Copy, Clone, Debug, Default)]
-pub struct Counters {
-    pub bytes_acked: u64,
-    pub bytes_received: u64,
-    pub data_segments_sent: u64,
-    pub data_segments_received: u64,
-    pub retransmissions: u64,
-    pub timeouts: u64,
-    pub loss_probes: u64,
-    pub undos: u64,
-    pub dsacks_received: u64,
-    pub fast_recoveries: u64,
-    pub busy: Duration,
-    pub rwnd_limited: Duration,
-    pub sndbuf_limited: Duration,
-    pub cwnd_limited: Duration,
-}
-
-/// A snapshot of one endpoint; the columns of the series.
-#[derive(Copy, Clone, Debug, Default)]
-pub struct Probe {
-    pub counters: Counters,
-    pub established_at: Option<Instant>,
-    pub cwnd: u32,
-    pub ssthresh: u32,
-    pub srtt_us: u32,
-    pub rttvar_us: u32,
-    pub min_rtt_us: u32,
-    pub rto_us: u32,
-    pub in_flight: u32,
-    pub reordering: u32,
-    pub mss: u32,
-    pub pmtu: u32,
-    pub ca_state: u8,
-    /// Bytes per second.
-    pub pacing_rate: u64,
-    pub delivery_rate: u64,
-}
-
 /// One TCP endpoint.
 #[derive(Debug)]
 pub struct Socket {
@@ -156,7 +96,6 @@ pub struct Socket {
     /// The congestion window and all else that an algorithm sees or writes: this is the master copy.
     pub(crate) flow: cc::Flow,
     cc: cc::Controller,
-    ca_state: CaState,
 
     // Sequence space of what is sent; `flow.snd_una` and `flow.snd_nxt` are its edges.
     queue: SendQueue,
@@ -235,7 +174,6 @@ impl Socket {
             is_subflow: false,
             flow,
             cc: algorithm.start(),
-            ca_state: CaState::Open,
             queue: SendQueue::new(initial_seq),
             snd_wnd: 0,
             snd_wl1: 0,
@@ -478,7 +416,7 @@ impl Socket {
     }
 
     pub fn ca_state(&self) -> CaState {
-        self.ca_state
+        self.flow.ca_state
     }
 
     pub fn is_coupled(&self) -> bool {
@@ -599,44 +537,6 @@ impl Socket {
         self.queue.mappings()
     }
 
-    /// The snapshot that probes read.
-    pub fn probe(&self) -> Probe {
-        Probe {
-            counters: self.counters_now(Instant::from_nanos(self.flow.now_ns)),
-            established_at: self.established_at,
-            cwnd: self.flow.cwnd,
-            ssthresh: self.flow.ssthresh,
-            srtt_us: self.flow.srtt_us >> 3,
-            rttvar_us: self.flow.mdev_us >> 2,
-            min_rtt_us: self.flow.min_rtt_us,
-            rto_us: self.rtt.rto().as_micros() as u32,
-            in_flight: self.in_flight(),
-            reordering: self.flow.reordering,
-            mss: self.flow.mss,
-            pmtu: self.pmtu,
-            ca_state: self.ca_state as u8,
-            pacing_rate: self.flow.pacing_rate,
-            delivery_rate: self.delivery.rate(self.flow.mss),
-        }
-    }
-
-    fn counters_now(&self, now: Instant) -> Counters {
-        let mut counters = self.counters;
-        counters.bytes_acked = self.flow.bytes_acked;
-        counters.bytes_received = self.rx.received_bytes();
-        counters.data_segments_received = self.rx.data_segments();
-        charge(&mut counters, self.limit, now.since(self.limit_since));
-        counters
-    }
-
-    fn set_limit(&mut self, now: Instant, limit: Limit) {
-        if limit != self.limit {
-            charge(&mut self.counters, self.limit, now.since(self.limit_since));
-            self.limit = limit;
-            self.limit_since = now;
-        }
-    }
-
     fn update_mss(&mut self) {
         let headers = Segment::IPV4_HEADER + Segment::TCP_HEADER;
         let options = if self.ts_ok { 12 } else { 0 } + self.option_overhead;
@@ -650,17 +550,6 @@ impl Socket {
         self.random ^= self.random << 5;
         self.random
     }
-}
-
-fn charge(counters: &mut Counters, limit: Limit, span: Duration) {
-    match limit {
-        Limit::Idle => return,
-        Limit::Application => {}
-        Limit::CongestionWindow => counters.cwnd_limited += span,
-        Limit::PeerWindow => counters.rwnd_limited += span,
-        Limit::SendBuffer => counters.sndbuf_limited += span,
-    }
-    counters.busy += span;
 }
 
 /// The RFC 7323 timestamp clock: milliseconds, as Linux's.

@@ -179,7 +179,7 @@ impl Socket {
         let in_flight = self.queue.in_flight();
         self.rack_mark(now);
         if self.queue.in_flight() != in_flight {
-            if self.ca_state < super::CaState::Recovery {
+            if self.flow.ca_state < super::CaState::Recovery {
                 self.enter_recovery_by_timer(siblings);
             }
             self.loss.retransmit = true;
@@ -221,7 +221,7 @@ impl Socket {
         self.counters.retransmissions += 1;
         self.loss.undo_retrans = Some(self.loss.undo_retrans.unwrap_or(0) + 1);
         self.loss.retrans_stamp.get_or_insert(timestamp(now));
-        if matches!(self.ca_state, super::CaState::Cwr | super::CaState::Recovery) {
+        if matches!(self.flow.ca_state, super::CaState::Cwr | super::CaState::Recovery) {
             self.loss.prr_out += 1;
         }
         if index == 0 && self.timers.rtx_armed() != Some(Rtx::Reordering) {
@@ -293,7 +293,7 @@ impl Socket {
         if sent.len < mss {
             self.burst.small_end = Some(sent.end());
         }
-        if matches!(self.ca_state, super::CaState::Cwr | super::CaState::Recovery) {
+        if matches!(self.flow.ca_state, super::CaState::Cwr | super::CaState::Recovery) {
             self.loss.prr_out += 1;
         }
         if self.flow.pacing != 0 && self.flow.pacing_rate > 0 {
@@ -329,7 +329,7 @@ impl Socket {
 
     /// Whether to wait for the next ACK so that a larger burst can leave; remembers that the window was the limit.
     fn should_defer(&mut self, now: Instant, in_flight: u32, most: u32) -> bool {
-        if self.ca_state >= super::CaState::Recovery || now.since(self.burst.last_sent_at) > DEFER_WITHIN {
+        if self.flow.ca_state >= super::CaState::Recovery || now.since(self.burst.last_sent_at) > DEFER_WITHIN {
             return false;
         }
         let mss = self.flow.mss;
@@ -404,7 +404,7 @@ impl Socket {
     }
 
     fn shrink_unused_window(&mut self, now: Instant) {
-        if self.ca_state == super::CaState::Open {
+        if self.flow.ca_state == super::CaState::Open {
             let used = self.burst.cwnd_used.max(self.settings.initial_cwnd);
             if used < self.flow.cwnd {
                 self.flow.ssthresh = self.flow.ssthresh.max((self.flow.cwnd >> 1) + (self.flow.cwnd >> 2));
@@ -528,8 +528,8 @@ impl Socket {
             window_scale: 255,
             ..Segment::default()
         };
-        if self.sack_ok && self.rx.has_sacks() {
-            self.rx.write_sack(&mut segment.sack, self.sack_room());
+        if self.sack_ok && self.rx.early.has_sacks() {
+            self.rx.early.write_sack(&mut segment.sack, self.sack_room());
         }
     }
 

@@ -120,7 +120,7 @@ impl Socket {
             *stale = SackBlock::default();
         }
         // In the loss state without an undo marker reordering cannot be told from loss.
-        if self.ca_state != super::CaState::Loss || self.loss.undo_marker.is_some() {
+        if self.flow.ca_state != super::CaState::Loss || self.loss.undo_marker.is_some() {
             self.note_reordering(ack.reordered_from, false);
         }
     }
@@ -206,7 +206,8 @@ impl Socket {
 
     /// RFC 8985 section 6.2 step 4's window; zero while no reordering was seen and loss is evident.
     fn reo_wnd(&self) -> Duration {
-        if !self.rack.reordering_seen && (self.ca_state >= super::CaState::Recovery || self.queue.sacked_out() >= self.flow.reordering) {
+        if !self.rack.reordering_seen && (self.flow.ca_state >= super::CaState::Recovery || self.queue.sacked_out() >= self.flow.reordering)
+        {
             return Duration::ZERO;
         }
         let quarter = u64::from(self.flow.min_rtt_us >> 2) * u64::from(self.rack.reo_wnd_steps);

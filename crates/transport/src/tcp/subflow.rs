@@ -114,7 +114,7 @@ impl Socket {
             srtt_us: self.flow.srtt_us,
             mss: self.flow.mss,
             ca_state: self.flow.ca_state,
-            in_recovery: self.ca_state >= super::CaState::Recovery,
+            in_recovery: self.flow.ca_state >= super::CaState::Recovery,
             usable: usable && self.flow.srtt_us > 0,
             reserved: [0; 5],
         }

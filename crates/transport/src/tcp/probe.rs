@@ -1,0 +1,108 @@
+//! What can be seen of an endpoint from outside: counters, a snapshot, and what limits the sender.
+
+use super::Socket;
+use polypath_base::{Duration, Instant};
+
+/// What limits the sender at this moment.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Limit {
+    /// Nothing is waiting and nothing is in the network.
+    #[default]
+    Idle,
+    /// Data is in the network; the application offers no more.
+    Application,
+    CongestionWindow,
+    PeerWindow,
+    SendBuffer,
+}
+
+/// Counters of one endpoint since its start; what a probe reads.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct Counters {
+    pub bytes_acked: u64,
+    pub bytes_received: u64,
+    pub data_segments_sent: u64,
+    pub data_segments_received: u64,
+    pub retransmissions: u64,
+    pub timeouts: u64,
+    pub loss_probes: u64,
+    pub undos: u64,
+    pub dsacks_received: u64,
+    pub fast_recoveries: u64,
+    pub busy: Duration,
+    pub rwnd_limited: Duration,
+    pub sndbuf_limited: Duration,
+    pub cwnd_limited: Duration,
+}
+
+/// A snapshot of one endpoint; the columns of the series.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct Probe {
+    pub counters: Counters,
+    pub established_at: Option<Instant>,
+    pub cwnd: u32,
+    pub ssthresh: u32,
+    pub srtt_us: u32,
+    pub rttvar_us: u32,
+    pub min_rtt_us: u32,
+    pub rto_us: u32,
+    pub in_flight: u32,
+    pub reordering: u32,
+    pub mss: u32,
+    pub pmtu: u32,
+    pub ca_state: u8,
+    /// Bytes per second.
+    pub pacing_rate: u64,
+    pub delivery_rate: u64,
+}
+
+impl Socket {
+    /// The snapshot that probes read.
+    pub fn probe(&self) -> Probe {
+        Probe {
+            counters: self.counters_now(Instant::from_nanos(self.flow.now_ns)),
+            established_at: self.established_at,
+            cwnd: self.flow.cwnd,
+            ssthresh: self.flow.ssthresh,
+            srtt_us: self.flow.srtt_us >> 3,
+            rttvar_us: self.flow.mdev_us >> 2,
+            min_rtt_us: self.flow.min_rtt_us,
+            rto_us: self.rtt.rto().as_micros() as u32,
+            in_flight: self.in_flight(),
+            reordering: self.flow.reordering,
+            mss: self.flow.mss,
+            pmtu: self.pmtu,
+            ca_state: self.flow.ca_state as u8,
+            pacing_rate: self.flow.pacing_rate,
+            delivery_rate: self.delivery.rate(self.flow.mss),
+        }
+    }
+
+    fn counters_now(&self, now: Instant) -> Counters {
+        let mut counters = self.counters;
+        counters.bytes_acked = self.flow.bytes_acked;
+        counters.bytes_received = self.rx.received_bytes();
+        counters.data_segments_received = self.rx.data_segments();
+        charge(&mut counters, self.limit, now.since(self.limit_since));
+        counters
+    }
+
+    pub(super) fn set_limit(&mut self, now: Instant, limit: Limit) {
+        if limit != self.limit {
+            charge(&mut self.counters, self.limit, now.since(self.limit_since));
+            self.limit = limit;
+            self.limit_since = now;
+        }
+    }
+}
+
+fn charge(counters: &mut Counters, limit: Limit, span: Duration) {
+    match limit {
+        Limit::Idle => return,
+        Limit::Application => {}
+        Limit::CongestionWindow => counters.cwnd_limited += span,
+        Limit::PeerWindow => counters.rwnd_limited += span,
+        Limit::SendBuffer => counters.sndbuf_limited += span,
+    }
+    counters.busy += span;
+}
