@@ -113,8 +113,14 @@ static void lia_cong_avoid(struct pp_ctx *c, __u32 ack, __u32 acked)
 		if (!acked)
 			return;
 	}
+	acked = pp_coupled_acked(c->flow, acked);
+	/* No increase takes fewer segments than the own window has: until then the others need not be looked at. */
+	if (c->flow->cwnd_cnt + (__u64)acked < c->flow->cwnd && c->flow->cwnd <= c->flow->cwnd_clamp) {
+		c->flow->cwnd_cnt += acked;
+		return;
+	}
 	per = c->flow->out_of_tree ? lia_out_of_tree(c) : lia_segments_per_increase(c);
-	pp_cong_avoid_ai(c->flow, per, pp_coupled_acked(c->flow, acked));
+	pp_cong_avoid_ai(c->flow, per, acked);
 }
 
 static __u32 lia_undo_cwnd(struct pp_ctx *c)

@@ -154,7 +154,7 @@ impl RateQueue {
     /// Forgets what has left by `at`.
     #[inline]
     fn drain(&mut self, at: Instant) {
-        while let Some(first) = self.waiting.get(0) {
+        while let Some(first) = self.waiting.front() {
             if first.leaves > at {
                 break;
             }

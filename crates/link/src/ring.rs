@@ -4,49 +4,58 @@
 /// large entry is not made elsewhere and copied; places that are free hold old entries.
 #[derive(Clone, Debug)]
 pub struct Ring<T> {
-    /// A power of two.
+    /// All of them are used in turn, so that the memory that is touched follows their number: they grow by halves.
     places: Box<[T]>,
-    /// Counted without end: where an entry stands is its number modulo the places.
+    /// Place of the first entry, and of the next to come.
     head: usize,
     tail: usize,
+    len: usize,
 }
 
 impl<T: Copy> Ring<T> {
     /// An empty ring; `blank` fills the places that have never been used.
     pub fn new(blank: T) -> Self {
-        Self { places: vec![blank; 4].into(), head: 0, tail: 0 }
+        Self { places: vec![blank; 4].into(), head: 0, tail: 0, len: 0 }
     }
 
     #[inline]
     pub fn len(&self) -> usize {
-        self.tail.wrapping_sub(self.head)
+        self.len
     }
 
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.tail == self.head
+        self.len == 0
+    }
+
+    /// The entry that came first.
+    #[inline]
+    pub fn front(&self) -> Option<&T> {
+        if self.is_empty() { None } else { Some(&self.places[self.head]) }
     }
 
     /// The entry behind `ahead` others.
     #[inline]
     pub fn get(&self, ahead: usize) -> Option<&T> {
-        if ahead < self.len() { Some(&self.places[self.place(self.head.wrapping_add(ahead))]) } else { None }
+        if ahead < self.len { Some(&self.places[self.place(ahead)]) } else { None }
     }
 
     /// The entry that came last.
     #[inline]
     pub fn back(&self) -> Option<&T> {
-        if self.is_empty() { None } else { Some(&self.places[self.place(self.tail.wrapping_sub(1))]) }
+        let last = if self.tail == 0 { self.places.len() } else { self.tail } - 1;
+        if self.is_empty() { None } else { Some(&self.places[last]) }
     }
 
     /// Appends an entry and hands out its place: whatever stood there must be overwritten.
     #[inline]
     pub fn push(&mut self) -> &mut T {
-        if self.len() == self.places.len() {
+        if self.len == self.places.len() {
             self.grow();
         }
-        let place = self.place(self.tail);
-        self.tail = self.tail.wrapping_add(1);
+        let place = self.tail;
+        self.tail = self.after(place);
+        self.len += 1;
         &mut self.places[place]
     }
 
@@ -54,35 +63,44 @@ impl<T: Copy> Ring<T> {
     #[inline]
     pub fn pop(&mut self) {
         debug_assert!(!self.is_empty(), "there is an entry to forget");
-        self.head = self.head.wrapping_add(1);
+        self.head = self.after(self.head);
+        self.len -= 1;
     }
 
     /// Puts an entry behind `ahead` others and hands out its place.
     pub fn insert(&mut self, ahead: usize, entry: T) -> &mut T {
         *self.push() = entry;
-        for number in (ahead..self.len() - 1).rev() {
-            let (a, b) = (self.place(self.head.wrapping_add(number)), self.place(self.head.wrapping_add(number + 1)));
+        for number in (ahead..self.len - 1).rev() {
+            let (a, b) = (self.place(number), self.place(number + 1));
             self.places.swap(a, b);
         }
-        let place = self.place(self.head.wrapping_add(ahead));
+        let place = self.place(ahead);
         &mut self.places[place]
     }
 
     /// The entries, first to last.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &T> {
-        (0..self.len()).map(|ahead| &self.places[self.place(self.head.wrapping_add(ahead))])
+        (0..self.len).map(|ahead| &self.places[self.place(ahead)])
     }
 
+    /// The place behind a place.
     #[inline]
-    fn place(&self, number: usize) -> usize {
-        number & (self.places.len() - 1)
+    fn after(&self, place: usize) -> usize {
+        if place + 1 < self.places.len() { place + 1 } else { 0 }
+    }
+
+    /// Where the entry behind `ahead` others, at most all, stands.
+    #[inline]
+    fn place(&self, ahead: usize) -> usize {
+        let place = self.head + ahead;
+        if place < self.places.len() { place } else { place - self.places.len() }
     }
 
     #[cold]
     fn grow(&mut self) {
         let mut places: Vec<T> = self.iter().copied().collect();
         (self.head, self.tail) = (0, places.len());
-        places.extend_from_within(..);
+        places.extend_from_within(..places.len() / 2);
         self.places = places.into();
     }
 }

@@ -3,14 +3,16 @@
 use polypath_base::Instant;
 use polypath_link::Parcel;
 use polypath_transport::PathId;
-use polypath_wire::Segment;
+use polypath_wire::{Dss, Flags, MpOption, Sack, Segment};
 
 /// A packet in the world. It knows the rest of its way, so that no hop looks anything up.
+///
+/// Many of them are on their way at a time, and each is written and read once: the memory that they take is most of what a run
+/// with many flows waits for. So a packet holds its segment without what few segments have; that is kept by [`Extras`].
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Packet {
     /// When it leaves the pipe that it is in.
     pub(crate) leaves: Instant,
-    pub(crate) segment: Segment,
     /// Where its next pipe stands in the world's list of hops.
     pub(crate) hop: u32,
     /// The endpoint that receives it.
@@ -19,16 +21,32 @@ pub(crate) struct Packet {
     pub(crate) len: u32,
     pub(crate) path: PathId,
     pub(crate) kind: Kind,
+    /// Where the rest of its segment is, or [`Extras::NONE`].
+    pub(crate) extra: u32,
+    // The segment's fields.
+    pub(crate) seq: u32,
+    ack: u32,
+    /// Bytes of payload.
+    pub(crate) payload: u32,
+    ts_val: u32,
+    ts_ecr: u32,
+    window: u16,
+    flags: Flags,
+    ecn: u8,
+    df: bool,
+    has_ts: bool,
+    has_dss: bool,
+    dss: Dss,
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Segment,
-    /// ICMP "fragmentation needed" about `segment`; `mtu` in bytes.
+    /// ICMP "fragmentation needed" about the segment; `mtu` in bytes.
     TooBig {
         mtu: u32,
     },
-    /// A part of `segment`'s packet, which has this identification.
+    /// A part of the segment's packet, which has this identification.
     Fragment {
         id: u32,
     },
@@ -37,13 +55,182 @@ pub(crate) enum Kind {
 impl Packet {
     /// What stands where no packet has been.
     pub(crate) fn blank() -> Self {
-        Self { leaves: Instant::ZERO, segment: Segment::default(), hop: 0, to: 0, len: 0, path: PathId(0), kind: Kind::Segment }
+        Self {
+            leaves: Instant::ZERO,
+            hop: 0,
+            to: 0,
+            len: 0,
+            path: PathId(0),
+            kind: Kind::Segment,
+            extra: Extras::NONE,
+            seq: 0,
+            ack: 0,
+            payload: 0,
+            ts_val: 0,
+            ts_ecr: 0,
+            window: 0,
+            flags: Flags::default(),
+            ecn: 0,
+            df: false,
+            has_ts: false,
+            has_dss: false,
+            dss: Dss::default(),
+        }
+    }
+
+    /// Takes over a segment, but for what [`Extras`] keeps.
+    #[inline]
+    pub(crate) fn pack(&mut self, segment: &Segment) {
+        self.seq = segment.seq;
+        self.ack = segment.ack;
+        self.payload = segment.len;
+        self.ts_val = segment.ts_val;
+        self.ts_ecr = segment.ts_ecr;
+        self.window = segment.window;
+        self.flags = segment.flags;
+        self.ecn = segment.ecn;
+        self.df = segment.df;
+        self.has_ts = segment.has_ts;
+        self.has_dss = segment.has_dss;
+        self.dss = segment.dss;
+    }
+
+    /// Writes the segment out.
+    #[inline]
+    pub(crate) fn unpack(&self, extras: &Extras, segment: &mut Segment) {
+        segment.seq = self.seq;
+        segment.ack = self.ack;
+        segment.len = self.payload;
+        segment.ts_val = self.ts_val;
+        segment.ts_ecr = self.ts_ecr;
+        segment.window = self.window;
+        segment.flags = self.flags;
+        segment.ecn = self.ecn;
+        segment.df = self.df;
+        segment.has_ts = self.has_ts;
+        segment.has_dss = self.has_dss;
+        segment.dss = self.dss;
+        if self.extra == Extras::NONE {
+            // Blocks behind the length mean nothing, nor do a SYN's options on another segment.
+            segment.sack.len = 0;
+            segment.mp = MpOption::None;
+        } else {
+            extras.unpack(self.extra, segment);
+        }
     }
 
     /// What a link element sees of it. ICMP is never split and never answered.
     #[inline]
     pub(crate) fn parcel(&self) -> Parcel {
         let icmp = matches!(self.kind, Kind::TooBig { .. });
-        Parcel { len: self.len, payload: self.segment.len > 0 && !icmp, df: self.segment.df || icmp }
+        Parcel { len: self.len, payload: self.payload > 0 && !icmp, df: self.df || icmp }
+    }
+}
+
+/// What few segments have: selective acknowledgements, MPTCP options beside the DSS, the options of a SYN.
+#[derive(Copy, Clone, Debug, Default)]
+struct Extra {
+    sack: Sack,
+    mp: MpOption,
+    mss: u16,
+    window_scale: u8,
+    sack_permitted: bool,
+}
+
+/// The rest of the segments that have more than a [`Packet`] holds, by number. A number belongs to one packet.
+#[derive(Debug, Default)]
+pub(crate) struct Extras {
+    held: Vec<Extra>,
+    free: Vec<u32>,
+}
+
+impl Extras {
+    pub(crate) const NONE: u32 = u32::MAX;
+
+    /// Keeps what a packet does not hold of a segment.
+    #[inline]
+    pub(crate) fn keep(&mut self, segment: &Segment) -> u32 {
+        let plain = segment.sack.len == 0 && matches!(segment.mp, MpOption::None) && !segment.flags.has(Flags::SYN);
+        if plain { Self::NONE } else { self.put(segment) }
+    }
+
+    fn put(&mut self, segment: &Segment) -> u32 {
+        let &Segment { sack, mp, mss, window_scale, sack_permitted, .. } = segment;
+        self.add(Extra { sack, mp, mss, window_scale, sack_permitted })
+    }
+
+    fn add(&mut self, extra: Extra) -> u32 {
+        if let Some(number) = self.free.pop() {
+            self.held[number as usize] = extra;
+            return number;
+        }
+        self.held.push(extra);
+        (self.held.len() - 1) as u32
+    }
+
+    /// The same for another packet.
+    pub(crate) fn copy(&mut self, number: u32) -> u32 {
+        if number == Self::NONE { number } else { self.add(self.held[number as usize]) }
+    }
+
+    /// The packet that this belongs to is gone.
+    #[inline]
+    pub(crate) fn forget(&mut self, number: u32) {
+        if number != Self::NONE {
+            self.free.push(number);
+        }
+    }
+
+    fn unpack(&self, number: u32, segment: &mut Segment) {
+        let Extra { sack, mp, mss, window_scale, sack_permitted } = self.held[number as usize];
+        (segment.sack, segment.mp) = (sack, mp);
+        (segment.mss, segment.window_scale, segment.sack_permitted) = (mss, window_scale, sack_permitted);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use polypath_wire::SackBlock;
+
+    #[test]
+    fn a_packet_takes_one_and_a_half_cache_lines() {
+        assert!(size_of::<Packet>() <= 96, "{}", size_of::<Packet>());
+    }
+
+    #[test]
+    fn segments_come_out_as_they_went_in() {
+        let plain = Segment {
+            seq: 1,
+            ack: 2,
+            len: 3,
+            window: 4,
+            ts_val: 5,
+            ts_ecr: 6,
+            df: true,
+            has_ts: true,
+            has_dss: true,
+            ..Segment::default()
+        };
+        let plain = Segment { window_scale: 255, dss: Dss { dsn: 7, map_len: 8, ..Dss::default() }, ecn: 2, flags: Flags::ACK, ..plain };
+        let mut with_sack = plain;
+        with_sack.sack.push(SackBlock { start: 9, end: 10 });
+        let syn = Segment { flags: Flags::SYN, mss: 1460, window_scale: 7, sack_permitted: true, ..plain };
+        let option = Segment { mp: MpOption::Prio { backup: true }, ..plain };
+        let (mut extras, mut out) = (Extras::default(), Segment::default());
+        for segment in [plain, with_sack, syn, option] {
+            let mut packet = Packet::blank();
+            packet.pack(&segment);
+            packet.extra = extras.keep(&segment);
+            packet.unpack(&extras, &mut out);
+            // Blocks behind the length mean nothing.
+            out.sack.blocks[usize::from(out.sack.len)..].fill(SackBlock::default());
+            if !out.flags.has(Flags::SYN) {
+                (out.mss, out.window_scale, out.sack_permitted) = (0, 255, false);
+            }
+            assert_eq!(out, segment);
+            extras.forget(packet.extra);
+        }
+        assert_eq!((extras.held.len(), extras.free.len()), (1, 1));
     }
 }

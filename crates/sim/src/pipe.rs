@@ -53,7 +53,7 @@ impl Pipe {
     /// The first packet to leave.
     #[inline]
     pub(crate) fn first(&self) -> &Packet {
-        self.packets.get(0).expect("a pipe is in the event queue only while it holds packets")
+        self.packets.front().expect("a pipe is in the event queue only while it holds packets")
     }
 
     /// When the packet behind the first leaves.

@@ -2,7 +2,7 @@
 
 use crate::fragments::Fragments;
 use crate::network::Network;
-use crate::packet::{Kind, Packet};
+use crate::packet::{Extras, Kind, Packet};
 use crate::queue::{EventQueue, Source};
 use crate::routes::Routes;
 use polypath_base::Instant;
@@ -20,42 +20,58 @@ pub(crate) struct Wire {
     pub(crate) network: Network,
     pub(crate) routes: Routes,
     pub(crate) fragments: Fragments,
+    pub(crate) extras: Extras,
     /// The first hop itself refused a packet: its sender is told without a packet.
     pub(crate) refused: Option<Unreachable>,
 }
 
+/// A packet that has arrived.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Arrival {
+    /// The endpoint, and the path on which it came.
+    pub(crate) to: u32,
+    pub(crate) path: PathId,
+    pub(crate) what: Arrived,
+}
+
+#[derive(Copy, Clone, Debug)]
+pub(crate) enum Arrived {
+    /// A segment, whole now.
+    Segment,
+    /// A part of a segment of which others are missing.
+    Part,
+    TooBig(Unreachable),
+}
+
 impl Wire {
     pub(crate) fn new(queue: EventQueue, network: Network, routes: Routes) -> Self {
-        Self { queue, network, routes, fragments: Fragments::default(), refused: None }
+        Self { queue, network, routes, fragments: Fragments::default(), extras: Extras::default(), refused: None }
     }
 
-    /// The first packet of a pipe has reached its end: it is handed out, or goes on to the next pipe. [`Wire::release`] must
-    /// follow before anything is sent.
+    /// The first packet of a pipe has reached its end: it goes on to the next pipe, or has arrived, and its segment is written
+    /// out.
     #[inline]
-    pub(crate) fn leave(&mut self, now: Instant, number: u32) -> Option<&Packet> {
+    pub(crate) fn leave(&mut self, now: Instant, number: u32, segment: &mut Segment) -> Option<Arrival> {
         let pipe = &mut self.network.pipes[number as usize];
         self.queue.set(Source(number), pipe.next());
-        let Some(next) = self.routes.step(pipe.first().hop) else { return Some(self.network.pipes[number as usize].first()) };
-        let packet = *pipe.first();
-        pipe.release();
-        self.forward(now, next, &packet);
-        None
-    }
-
-    /// Forgets the packet that has left.
-    #[inline]
-    pub(crate) fn release(&mut self, number: u32) {
-        self.network.pipes[number as usize].release();
-    }
-
-    /// Whether this packet, which has arrived, makes its segment whole.
-    #[inline]
-    pub(crate) fn completes(fragments: &mut Fragments, now: Instant, packet: &Packet) -> bool {
-        match packet.kind {
-            Kind::Segment => true,
-            Kind::TooBig { .. } => false,
-            Kind::Fragment { id } => fragments.arrive(now, id, packet.len - IP_HEADER),
+        let packet = pipe.first();
+        if let Some(next) = self.routes.step(packet.hop) {
+            let packet = *packet;
+            pipe.release();
+            self.forward(now, next, &packet);
+            return None;
         }
+        packet.unpack(&self.extras, segment);
+        let what = match packet.kind {
+            Kind::Segment => Arrived::Segment,
+            Kind::TooBig { mtu } => Arrived::TooBig(Unreachable { seq: packet.seq, mtu }),
+            Kind::Fragment { id } if self.fragments.arrive(now, id, packet.len - IP_HEADER) => Arrived::Segment,
+            Kind::Fragment { .. } => Arrived::Part,
+        };
+        let arrival = Arrival { to: packet.to, path: packet.path, what };
+        self.extras.forget(packet.extra);
+        pipe.release();
+        Some(arrival)
     }
 
     /// An endpoint sends on a path whose way begins at `hop`.
@@ -64,8 +80,10 @@ impl Wire {
         let Some(pipe) = self.routes.step(hop) else { return };
         let len = segment.ip_len();
         let parcel = Parcel { len, payload: segment.len > 0, df: segment.df };
-        self.enter(now, pipe, parcel, |place| {
-            place.segment = *segment;
+        let extra = self.extras.keep(segment);
+        self.enter(now, pipe, parcel, extra, |place| {
+            place.pack(segment);
+            place.extra = extra;
             place.hop = hop + 1;
             place.to = number ^ 1;
             place.len = len;
@@ -76,15 +94,15 @@ impl Wire {
 
     /// A packet goes on into the next pipe.
     fn forward(&mut self, now: Instant, number: u32, packet: &Packet) {
-        self.enter(now, number, packet.parcel(), |place| {
+        self.enter(now, number, packet.parcel(), packet.extra, |place| {
             *place = *packet;
             place.hop += 1;
         });
     }
 
-    /// A packet enters a pipe; `write` makes it in its place, but for the time at which it leaves.
+    /// A packet enters a pipe; `write` makes it in its place, but for the time at which it leaves. `extra` is what it has.
     #[inline]
-    fn enter(&mut self, now: Instant, number: u32, parcel: Parcel, write: impl Fn(&mut Packet)) {
+    fn enter(&mut self, now: Instant, number: u32, parcel: Parcel, extra: u32, write: impl Fn(&mut Packet)) {
         let pipe = &mut self.network.pipes[number as usize];
         let verdict = pipe.transit(now, parcel);
         if let Verdict::Pass(leaves) = verdict {
@@ -94,10 +112,13 @@ impl Wire {
             if first {
                 self.queue.set(Source(number), leaves);
             }
-        } else if !matches!(verdict, Verdict::Drop(_)) {
-            let mut packet = Packet::blank();
-            write(&mut packet);
-            self.refuse(now, number, &packet, verdict);
+        } else {
+            if !matches!(verdict, Verdict::Drop(_)) {
+                let mut packet = Packet::blank();
+                write(&mut packet);
+                self.refuse(now, number, &packet, verdict);
+            }
+            self.extras.forget(extra);
         }
     }
 
@@ -120,11 +141,13 @@ impl Wire {
         // RFC 1812 section 4.3.2.3: as much of the packet as fits in 576 bytes, behind 20 bytes of IP and 8 of ICMP.
         let len = (refused.len + 28).min(576);
         let hop = self.routes.back(refused.hop - 1);
-        let packet = Packet { hop, to: refused.to ^ 1, len, kind: Kind::TooBig { mtu }, ..*refused };
+        let mut packet = *refused;
+        (packet.hop, packet.to, packet.len) = (hop, refused.to ^ 1, len);
+        (packet.kind, packet.extra) = (Kind::TooBig { mtu }, Extras::NONE);
         if let Some(pipe) = self.routes.step(hop) {
             return self.forward(now, pipe, &packet);
         }
-        self.refused = Some(Unreachable { seq: packet.segment.seq, mtu });
+        self.refused = Some(Unreachable { seq: packet.seq, mtu });
     }
 
     /// Splits a packet before an MTU (RFC 791 section 3.2); the parts then pass one after the other.
@@ -140,7 +163,10 @@ impl Wire {
         while left > 0 {
             let bytes = left.min(most);
             left -= bytes;
-            self.forward(now, pipe, &Packet { len: bytes + IP_HEADER, kind, hop: packet.hop - 1, ..*packet });
+            let mut part = *packet;
+            (part.len, part.kind, part.hop) = (bytes + IP_HEADER, kind, packet.hop - 1);
+            part.extra = self.extras.copy(packet.extra);
+            self.forward(now, pipe, &part);
         }
     }
 }
@@ -177,10 +203,10 @@ mod tests {
         wire.send(Instant::ZERO, 0, PathId(0), hop, segment);
         let mut seen = Vec::new();
         while let Some((now, Source(pipe))) = wire.queue.first() {
-            if let Some(&packet) = wire.leave(now, pipe) {
-                let whole = Wire::completes(&mut wire.fragments, now, &packet);
-                seen.push((now.as_micros(), packet.len, whole || matches!(packet.kind, Kind::TooBig { mtu: 1000 })));
-                wire.release(pipe);
+            let len = wire.network.pipes[pipe as usize].first().len;
+            if let Some(arrival) = wire.leave(now, pipe, &mut Segment::default()) {
+                let whole = matches!(arrival.what, Arrived::Segment | Arrived::TooBig(Unreachable { mtu: 1000, .. }));
+                seen.push((now.as_micros(), len, whole));
             }
         }
         seen

@@ -6,13 +6,12 @@
 use crate::flow::{Flow, SAMPLE, Watch};
 use crate::network::Network;
 use crate::outcome::{Outcome, SubflowSeries};
-use crate::packet::Kind;
 use crate::queue::{EventQueue, Source};
 use crate::routes::Routes;
-use crate::wire::Wire;
+use crate::wire::{Arrival, Arrived, Wire};
 use polypath_base::{Duration, Instant};
 use polypath_transport::{Connection, PathId};
-use polypath_wire::{Segment, Unreachable};
+use polypath_wire::Segment;
 
 /// Everything that a run moves.
 #[derive(Debug)]
@@ -26,7 +25,7 @@ pub(crate) struct World {
     unfinished: usize,
     series_interval: Option<Duration>,
     series: SubflowSeries,
-    /// Where endpoints write what they send.
+    /// The segment that an endpoint is given or has just written.
     segment: Segment,
     events: u64,
     delivered: u64,
@@ -115,17 +114,16 @@ impl World {
     /// The first packet of a pipe has reached its end.
     #[inline]
     fn leave(&mut self, now: Instant, number: u32) {
-        let Some(packet) = self.wire.leave(now, number) else { return };
-        let (to, path) = (packet.to, packet.path);
-        let packet = self.wire.network.pipes[number as usize].first();
+        let Some(Arrival { to, path, what }) = self.wire.leave(now, number, &mut self.segment) else { return };
         let connection = &mut self.endpoints[to as usize].connection;
-        if let Kind::TooBig { mtu } = packet.kind {
-            connection.handle_unreachable(now, path, &Unreachable { seq: packet.segment.seq, mtu });
-        } else if Wire::completes(&mut self.wire.fragments, now, packet) {
-            self.delivered += u64::from(packet.segment.len > 0);
-            connection.handle_segment(now, path, &packet.segment);
+        match what {
+            Arrived::Segment => {
+                self.delivered += u64::from(self.segment.len > 0);
+                connection.handle_segment(now, path, &self.segment);
+            }
+            Arrived::Part => {}
+            Arrived::TooBig(message) => connection.handle_unreachable(now, path, &message),
         }
-        self.wire.release(number);
         self.settle(now, to);
     }
 

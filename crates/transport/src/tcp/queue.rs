@@ -111,7 +111,7 @@ pub(super) struct SendQueue {
 impl SendQueue {
     pub(super) fn new(seq: u32) -> Self {
         Self {
-            sent: VecDeque::with_capacity(64),
+            sent: VecDeque::with_capacity(16),
             sacked: 0,
             lost: 0,
             retrans: 0,
