@@ -23,31 +23,28 @@ impl Upstream {
         if queue.end == queue.next || !subflows.iter().any(|s| s.room && s.usable) {
             return None;
         }
-        // Best active subflow and best backup, with their linger times in 2^-32 s.
-        let mut best: [Option<(u64, usize)>; 2] = [None; 2];
+        // Best active subflow and best backup, with their linger times in 2^-32 s; all are below the largest number.
+        let mut best = [(u64::MAX, usize::MAX); 2];
         let mut any_active = false;
-        for (i, s) in subflows.iter().enumerate() {
+        for ((i, s), rate) in subflows.iter().enumerate().zip(&mut self.rate) {
             if !s.usable {
                 continue;
             }
             any_active |= !s.backup;
-            if self.rate[i] == 0 {
-                self.rate[i] = s.pacing_rate;
+            if *rate == 0 {
+                *rate = s.pacing_rate;
             }
-            if self.rate[i] == 0 {
+            if *rate == 0 {
                 continue;
             }
-            let linger = (u64::from(s.queued) << 32) / self.rate[i];
+            let linger = (u64::from(s.queued) << 32) / *rate;
             let slot = &mut best[usize::from(s.backup)];
-            if slot.is_none_or(|(least, _)| linger < least) {
-                *slot = Some((linger, i));
+            if linger < slot.0 {
+                *slot = (linger, i);
             }
         }
-        let (_, i) = if any_active { best[0] } else { best[1] }?;
-        let s = &subflows[i];
-        if !s.room {
-            return None;
-        }
+        let (_, i) = best[usize::from(!any_active)];
+        let s = subflows.get(i).filter(|s| s.room)?;
         let burst = queue.window_end.saturating_sub(queue.next).min(u64::from(Self::BURST)) as u32;
         if burst > 0 {
             // Weighted mean of the old rate over what is queued and of the current rate over the burst. Rates stay below

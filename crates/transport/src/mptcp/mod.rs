@@ -258,9 +258,13 @@ impl Connection {
         }
         self.take_acknowledgement(now, i, segment);
         self.take_fins(now, i, segment);
-        if self.tx.is_idle() && self.subflows[i].socket.is_quiet() {
-            // A receiver whose ACK is not due yet.
-            self.due[i] = self.subflows[i].socket.poll_timeout();
+        if self.tx.is_idle() {
+            if self.subflows[i].socket.is_quiet() {
+                // A receiver whose ACK is not due yet.
+                self.due[i] = self.subflows[i].socket.poll_timeout();
+            } else {
+                self.ready |= 1 << i;
+            }
             return;
         }
         self.ready |= 1 << i;
