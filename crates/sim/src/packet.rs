@@ -150,8 +150,7 @@ impl Extras {
     /// Keeps what a packet does not hold of a segment.
     #[inline]
     pub(crate) fn keep(&mut self, segment: &Segment) -> u32 {
-        let plain = segment.sack.len == 0 && matches!(segment.mp, MpOption::None) && !segment.flags.has(Flags::SYN);
-        if plain { Self::NONE } else { self.put(segment) }
+        if segment.is_plain() { Self::NONE } else { self.put(segment) }
     }
 
     fn put(&mut self, segment: &Segment) -> u32 {

@@ -13,6 +13,8 @@ pub(crate) struct Routes {
     hops: Vec<Hop>,
     /// By endpoint and path: where its way begins in `hops`.
     first: Vec<Vec<Known>>,
+    /// The same for the paths that are used most, those with the lowest numbers, in one piece of memory; else [`NOT_NEAR`].
+    near: Vec<[u32; NEAR]>,
     flows: Vec<Ends>,
 }
 
@@ -50,13 +52,17 @@ struct Hop {
     back: u32,
 }
 
+const NEAR: usize = 8;
+const NOT_NEAR: u32 = u32::MAX;
+
 impl Hop {
     const ARRIVED: u32 = u32::MAX;
 }
 
 impl Routes {
     pub(crate) fn new(topology: Topology, flows: Vec<Ends>) -> Self {
-        Self { topology, hops: Vec::new(), first: vec![Vec::new(); 2 * flows.len()], flows }
+        let ends = 2 * flows.len();
+        Self { topology, hops: Vec::new(), first: vec![Vec::new(); ends], near: vec![[NOT_NEAR; NEAR]; ends], flows }
     }
 
     /// The pipe at a place of the list; none: the packet has arrived.
@@ -74,6 +80,14 @@ impl Routes {
     /// Where the packets of an endpoint on a path begin; none: see [`Routes::resolve`].
     #[inline]
     pub(crate) fn first(&self, endpoint: u32, path: PathId) -> Option<u32> {
+        match self.near[endpoint as usize].get(usize::from(path.0)) {
+            Some(&hop) if hop != NOT_NEAR => Some(hop),
+            _ => self.first_of_any(endpoint, path),
+        }
+    }
+
+    #[cold]
+    fn first_of_any(&self, endpoint: u32, path: PathId) -> Option<u32> {
         match self.first[endpoint as usize].get(usize::from(path.0)) {
             Some(&Known::At(hop)) => Some(hop),
             _ => None,
@@ -102,8 +116,12 @@ impl Routes {
         let begin_home = begin + there.pipes.len() as u32 + 1;
         self.append(&there, begin_home);
         self.append(&home, begin);
-        self.first[endpoint as usize][index] = Known::At(begin);
-        self.first[(endpoint ^ 1) as usize][index] = Known::At(begin_home);
+        for (end, hop) in [(endpoint, begin), (endpoint ^ 1, begin_home)] {
+            self.first[end as usize][index] = Known::At(hop);
+            if let Some(near) = self.near[end as usize].get_mut(index) {
+                *near = hop;
+            }
+        }
         Some(begin)
     }
 

@@ -181,10 +181,21 @@ impl Segment {
     pub const IPV4_HEADER: u32 = 20;
     pub const TCP_HEADER: u32 = 20;
 
+    /// It has no options but timestamps and DSS, as nearly all segments.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.sack.len == 0 && matches!(self.mp, MpOption::None) && !self.flags.has(Flags::SYN)
+    }
+
     /// Bytes of TCP options on the wire, padded to a multiple of four.
     #[inline]
     pub fn options_len(&self) -> u32 {
-        let mut n = if self.has_ts { 12 } else { 0 };
+        let always = if self.has_ts { 12 } else { 0 };
+        let dss = if self.has_dss { self.dss.wire_len() } else { 0 };
+        if self.is_plain() { always + dss } else { self.rare_options_len(always, dss) }
+    }
+
+    fn rare_options_len(&self, mut n: u32, dss: u32) -> u32 {
         if self.flags.has(Flags::SYN) {
             n += if self.mss != 0 { 4 } else { 0 };
             n += if self.sack_permitted { if self.has_ts { 0 } else { 4 } } else { 0 };
@@ -193,9 +204,7 @@ impl Segment {
         if self.sack.len > 0 {
             n += 4 + 8 * u32::from(self.sack.len);
         }
-        let dss = if self.has_dss { self.dss.wire_len() } else { 0 };
         match self.mp {
-            MpOption::None => n + dss,
             // RFC 8684 section 3.1: with data, MP_CAPABLE carries the mapping and stands in for the DSS option.
             MpOption::Capable { .. } if self.len > 0 => n + 24,
             option => n + dss + option.wire_len(),

@@ -37,7 +37,7 @@ pub(super) struct Paths {
     path_mtus: Vec<(PathId, u32)>,
     is_client: bool,
     /// Subflow by path; `NONE` if there is none.
-    by_path: Vec<u8>,
+    by_path: [u8; 256],
     next_path: u8,
     /// Server addresses that were announced, as bits.
     announced: u32,
@@ -56,7 +56,7 @@ impl Paths {
             mtus,
             path_mtus: Vec::new(),
             is_client,
-            by_path: Vec::with_capacity(MAX_SUBFLOWS),
+            by_path: [NONE; 256],
             next_path: 1,
             announced: 1,
             started: false,
@@ -67,15 +67,12 @@ impl Paths {
 
     #[inline]
     pub(super) fn subflow(&self, path: PathId) -> Option<usize> {
-        self.by_path.get(usize::from(path.0)).filter(|&&i| i != NONE).map(|&i| usize::from(i))
+        let i = self.by_path[usize::from(path.0)];
+        (i != NONE).then_some(usize::from(i))
     }
 
     pub(super) fn register(&mut self, path: PathId, subflow: usize) {
-        let at = usize::from(path.0);
-        if self.by_path.len() <= at {
-            self.by_path.resize(at + 1, NONE);
-        }
-        self.by_path[at] = subflow as u8;
+        self.by_path[usize::from(path.0)] = subflow as u8;
     }
 
     pub(super) fn set_mtu(&mut self, path: PathId, mtu: u32) {

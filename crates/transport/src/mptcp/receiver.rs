@@ -243,18 +243,21 @@ impl Rx {
     /// the scale wants.
     #[inline]
     pub(super) fn select(&self, limit: u32, rcv_mss: u32, scale: u8) -> u32 {
-        let used = self.memory(self.waiting_bytes + self.unread);
-        let free = self.win_from_space(u64::from(self.rcvbuf).saturating_sub(used));
         let full = self.full_window();
-        let mut window = free;
-        if free < full >> 1 {
-            window &= !((1 << scale) - 1);
+        let mut window = full;
+        if !self.is_empty() {
+            let used = self.memory(self.waiting_bytes + self.unread);
+            window = self.win_from_space(u64::from(self.rcvbuf).saturating_sub(used));
+        }
+        let mask = (1 << scale) - 1;
+        if window < full >> 1 {
+            window &= !mask;
             // Less than a sixteenth, or than a segment: close the window rather than announce crumbs (RFC 9293 section 3.8.6.2.2).
             if window < full >> 4 || window < rcv_mss {
                 window = 0;
             }
         }
-        (window.min(limit) + (1 << scale) - 1) & !((1 << scale) - 1)
+        (window.min(limit) + mask) & !mask
     }
 
     /// The window to announce now; as [`Rx::select`], but its right edge never moves back.

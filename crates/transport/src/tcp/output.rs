@@ -84,6 +84,9 @@ impl Socket {
     /// [`Socket::poll_transmit`] would find nothing to do.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
+        if self.queue.unsent() > 0 {
+            return false;
+        }
         let due = self.rx.ack_is_due()
             | self.burst.open
             | self.burst.syn_due
@@ -91,7 +94,7 @@ impl Socket {
             | self.loss.tlp_due
             | self.loss.retransmit
             | (self.fin_queued & !self.fin_sent);
-        !due && self.burst.remaining == 0 && self.queue.unsent() == 0
+        !due && self.burst.remaining == 0
     }
 
     #[inline]
