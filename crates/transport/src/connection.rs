@@ -121,7 +121,7 @@ impl Connection {
 
     /// Time in which the peer's window, and in which the application, held up the whole connection, up to `now`.
     pub fn limited(&self, now: Instant) -> (Duration, Duration) {
-        either!(self, t => (t.probe().counters.rwnd_limited, Duration::ZERO), m => m.limited(now))
+        either!(self, t => t.limited(now), m => m.limited(now))
     }
 
     pub fn subflow_count(&self) -> usize {

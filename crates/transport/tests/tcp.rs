@@ -223,6 +223,17 @@ fn a_small_receive_window_limits_and_is_said_to() {
 }
 
 #[test]
+fn an_application_that_rests_is_the_limit() {
+    let mut net = Net::new("reno", Settings::default());
+    net.open(100_000);
+    net.run(secs(2.0));
+    let (window, application) = net.client.limited(net.now);
+    assert_eq!(window, Duration::ZERO);
+    // 100 kB take four round trips of 20 ms after the handshake.
+    assert!((1.8..1.95).contains(&application.as_secs_f64()), "{application:?}");
+}
+
+#[test]
 fn a_too_long_segment_is_cut_after_icmp() {
     let mut net = Net::new("reno", Settings::default());
     net.lose = (1..=10).collect();

@@ -33,6 +33,8 @@ pub struct Counters {
     pub rwnd_limited: Duration,
     pub sndbuf_limited: Duration,
     pub cwnd_limited: Duration,
+    /// The application had nothing (more) to send.
+    pub app_limited: Duration,
 }
 
 /// A snapshot of one endpoint; the columns of the series.
@@ -57,6 +59,12 @@ pub struct Probe {
 }
 
 impl Socket {
+    /// Time that the peer's window, and that the application, has limited the sender until `now`.
+    pub fn limited(&self, now: Instant) -> (Duration, Duration) {
+        let counters = self.counters_now(if self.established_at.is_some() { now } else { self.limit_since });
+        (counters.rwnd_limited, counters.app_limited)
+    }
+
     /// The snapshot that probes read.
     pub fn probe(&self) -> Probe {
         Probe {
@@ -98,11 +106,12 @@ impl Socket {
 
 fn charge(counters: &mut Counters, limit: Limit, span: Duration) {
     match limit {
-        Limit::Idle => return,
-        Limit::Application => {}
+        Limit::Idle | Limit::Application => counters.app_limited += span,
         Limit::CongestionWindow => counters.cwnd_limited += span,
         Limit::PeerWindow => counters.rwnd_limited += span,
         Limit::SendBuffer => counters.sndbuf_limited += span,
     }
-    counters.busy += span;
+    if limit != Limit::Idle {
+        counters.busy += span;
+    }
 }
