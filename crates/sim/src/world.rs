@@ -172,6 +172,7 @@ impl World {
     }
 
     /// Something other than a packet is due.
+    #[cold]
     fn act(&mut self, now: Instant, source: Source) {
         let Sources { timers, apps, edges, samples, .. } = self.sources;
         if source.0 < apps {
@@ -201,6 +202,7 @@ impl World {
         }
     }
 
+    #[cold]
     fn time_out(&mut self, now: Instant, number: u32) {
         let endpoint = &mut self.endpoints[number as usize];
         let due = endpoint.connection.poll_timeout();
@@ -254,6 +256,7 @@ impl World {
         }
     }
 
+    #[cold]
     fn finish(mut self, end: Instant) -> Outcome {
         let routes = &self.wire.routes;
         let flows = (self.flows.iter_mut().zip(self.endpoints.chunks_exact(2)).enumerate())

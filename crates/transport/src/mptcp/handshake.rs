@@ -12,6 +12,11 @@ impl Connection {
     /// What the options of a segment say, before the subflow sees it; false if the segment must go no further.
     #[inline]
     pub(super) fn handle_handshake(&mut self, now: Instant, i: usize, segment: &Segment) -> bool {
+        matches!(segment.mp, MpOption::None) || self.handle_option(now, i, segment)
+    }
+
+    #[cold]
+    fn handle_option(&mut self, now: Instant, i: usize, segment: &Segment) -> bool {
         match segment.mp {
             MpOption::None => {}
             MpOption::Capable { sender_key, receiver_key, .. } => {
@@ -33,6 +38,7 @@ impl Connection {
         true
     }
 
+    #[cold]
     fn on_capable(&mut self, now: Instant, i: usize, segment: &Segment, sender_key: u64, receiver_key: Option<u64>) {
         if i != 0 || self.phase != Phase::Negotiating || self.remote_key != 0 {
             return;
@@ -60,6 +66,7 @@ impl Connection {
     }
 
     /// After the subflow has seen a segment: does its handshake move on?
+    #[cold]
     pub(super) fn advance_handshake(&mut self, now: Instant, i: usize, segment: &Segment) {
         let socket = &self.subflows[i].socket;
         if !socket.state().is_synchronized() {
@@ -108,6 +115,7 @@ impl Connection {
     }
 
     /// Joined subflows whose third ACK has had no answer send it again.
+    #[cold]
     pub(super) fn retry_joins(&mut self, now: Instant) {
         self.join_retry = Instant::NEVER;
         for i in 0..self.subflows.len() {
@@ -121,6 +129,7 @@ impl Connection {
     }
 
     /// RFC 8684 section 3.7: without MP_CAPABLE from the peer the connection is plain TCP.
+    #[cold]
     fn fall_back(&mut self, now: Instant) {
         self.phase = Phase::Fallback;
         self.subflows[0].confirmed = true;
@@ -132,6 +141,7 @@ impl Connection {
     }
 
     /// A path that is new to the server, with an MP_JOIN for this connection.
+    #[cold]
     pub(super) fn accept_join(&mut self, path: PathId, segment: &Segment) -> Option<usize> {
         let MpOption::JoinSyn { token, nonce, address_id, backup } = segment.mp else { return None };
         if self.is_client || token != self.local_token || self.phase != Phase::Established || self.subflows.len() == MAX_SUBFLOWS {
@@ -143,6 +153,7 @@ impl Connection {
         Some(i)
     }
 
+    #[cold]
     fn on_join_syn_ack(&mut self, i: usize, hmac: u64, nonce: u32, backup: bool) -> bool {
         let version = self.version;
         let (local_key, remote_key) = (self.local_key, self.remote_key);
@@ -158,6 +169,7 @@ impl Connection {
         true
     }
 
+    #[cold]
     fn on_join_ack(&mut self, i: usize, hmac: u64) -> bool {
         let subflow = &mut self.subflows[i];
         if i == 0 {
@@ -177,6 +189,7 @@ impl Connection {
     }
 
     /// Options of a SYN or SYN/ACK.
+    #[cold]
     pub(super) fn complete_syn(&mut self, i: usize, segment: &mut Segment) {
         let (version, checksum) = (self.version.number(), self.settings.checksum);
         let subflow = &self.subflows[i];
@@ -206,6 +219,7 @@ impl Connection {
     }
 
     /// Options of the client's segments until the server has confirmed the handshake: the third ACK and its repetitions.
+    #[cold]
     pub(super) fn complete_third_ack(&mut self, i: usize, segment: &mut Segment) {
         let subflow = &self.subflows[i];
         if subflow.socket.state() != State::Established || (segment.len > 0 && (i > 0 || self.is_v0())) {

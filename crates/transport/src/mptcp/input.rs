@@ -125,6 +125,7 @@ impl Connection {
     }
 
     /// Both directions are at their end: the subflows close (RFC 8684 section 3.3.3).
+    #[cold]
     pub(super) fn finish_if_done(&mut self) {
         if self.tx.fin == Fin::Acked && self.rx.finished() {
             for (i, subflow) in self.subflows.iter_mut().enumerate() {

@@ -154,6 +154,7 @@ impl Connection {
     }
 
     /// RFC 8684 section 3.4.1: the peer has another address, or has heard of ours.
+    #[cold]
     pub(super) fn on_add_addr(&mut self, now: Instant, i: usize, address_id: u8, echo: bool) {
         if echo {
             self.paths.announced |= 1 << address_id;
@@ -174,6 +175,7 @@ impl Connection {
     }
 
     /// RFC 8684 section 3.4.2: an address of the peer is gone, and every subflow from it.
+    #[cold]
     pub(super) fn on_remove_addr(&mut self, now: Instant, address_id: u8) {
         for i in 0..self.subflows.len() {
             if self.subflows[i].remote == address_id && !self.subflows[i].closed {
@@ -190,6 +192,7 @@ impl Connection {
     }
 
     /// Addresses whose time has come go away: their subflows end, and the peer is told on one that is left.
+    #[cold]
     pub(super) fn manage_paths(&mut self, now: Instant) {
         let start = self.established_at.unwrap_or(Instant::ZERO);
         let PathManager::Endpoints(endpoints) = self.paths.manager.clone() else { return };
@@ -214,6 +217,7 @@ impl Connection {
     }
 
     /// A subflow is gone for good; what it had not delivered goes to the others.
+    #[cold]
     pub(super) fn close_subflow(&mut self, now: Instant, i: usize) {
         self.reinject_all_of(i);
         self.drop_subflow(i);
@@ -222,6 +226,7 @@ impl Connection {
         self.push(now);
     }
 
+    #[cold]
     pub(super) fn drop_subflow(&mut self, i: usize) {
         self.subflows[i].closed = true;
         self.touched |= 1 << i;

@@ -43,6 +43,7 @@ impl Connection {
     }
 
     /// The connection's send buffer follows those of its subflows.
+    #[cold]
     pub(super) fn sync_sndbuf(&mut self) {
         let sum: u64 = self.subflows.iter().filter(|s| !s.closed).map(|s| u64::from(s.socket.sndbuf())).sum();
         for subflow in &mut self.subflows {
@@ -180,6 +181,7 @@ impl Connection {
     }
 
     /// v0: what the scheduler allows, in whole segments as far as the peer's window goes.
+    #[inline(never)]
     fn give_windowful(&mut self, now: Instant, choice: Choice, queue: &Queue) -> bool {
         let mss = u64::from(self.view[choice.subflow].mss);
         if choice.from < queue.next {
@@ -238,6 +240,7 @@ impl Connection {
         }
     }
 
+    #[inline(never)]
     fn give_reinjection(&mut self, now: Instant, piece: Piece) -> bool {
         let Some(i) = Scheduler::pick_reinjection(&self.view[..self.subflows.len()], piece.tried) else { return false };
         self.tx.reinject.pop_front();
@@ -250,6 +253,7 @@ impl Connection {
     }
 
     /// Nothing waits but the writer does: the oldest data goes again on a fast subflow (opportunistic retransmission).
+    #[inline(never)]
     fn relieve(&mut self, now: Instant) {
         if self.tx.sndbuf.saturating_sub(self.tx.queued()) >= self.tx.queued() >> 1 {
             return;
@@ -262,6 +266,7 @@ impl Connection {
 
     /// Raiciu et al. 2012 ("How hard can it be?", section 4.2): the segment that holds up the window goes again on subflow
     /// `fast`, and the slow subflow that has it is penalised. `by_window`: the peer's window is the reason, not our buffer.
+    #[inline(never)]
     fn retransmit_head(&mut self, now: Instant, fast: usize, by_window: bool) -> bool {
         let Some(&head) = self.tx.pieces.front() else { return false };
         let carriers = |i: &usize| *i != fast && head.tried >> *i & 1 == 1;
@@ -319,6 +324,7 @@ impl Connection {
     }
 
     /// All that a subflow has and the peer has not acknowledged goes to the others.
+    #[cold]
     pub(super) fn reinject_all_of(&mut self, i: usize) {
         // The redundant scheduler sends everything on every subflow in any case.
         if self.phase != Phase::Established || matches!(self.scheduler, Scheduler::Redundant(_)) {
@@ -364,6 +370,7 @@ impl Connection {
         }
     }
 
+    #[cold]
     pub(super) fn on_retransmission_timer(&mut self, now: Instant) {
         self.tx.rtx_due = Instant::NEVER;
         if matches!(self.tx.fin, Fin::Sent) && self.tx.una >= self.tx.end {
@@ -449,6 +456,7 @@ impl Connection {
         }
     }
 
+    #[cold]
     fn send_fin(&mut self, now: Instant) {
         if self.phase == Phase::Fallback {
             self.tx.fin = Fin::Sent;
@@ -461,6 +469,7 @@ impl Connection {
         self.arm_retransmission(now);
     }
 
+    #[cold]
     fn request_acks(&mut self) {
         for (i, subflow) in self.subflows.iter_mut().enumerate() {
             if !subflow.closed && subflow.socket.state().is_synchronized() {

@@ -39,6 +39,7 @@ impl Early {
     }
 
     /// Takes what follows without a gap on everything before `next`: data sequence number and length.
+    #[inline(never)]
     pub(super) fn pop(&mut self, next: u32) -> Option<(u64, u32)> {
         while let Some(&first) = self.pieces.front() {
             if after(first.seq, next) {
@@ -60,6 +61,7 @@ impl Early {
         !self.sacks.is_empty() || self.dsack.is_some()
     }
 
+    #[inline(never)]
     pub(super) fn write_sack(&mut self, sack: &mut Sack, room: u8) {
         if let Some(dsack) = self.dsack.take() {
             sack.push(dsack);
@@ -91,6 +93,7 @@ impl Early {
     }
 
     /// Keeps a piece that arrived early; false if all of it was there already.
+    #[inline(never)]
     pub(super) fn insert(&mut self, mut seq: u32, mut end: u32, mut dsn: u64) -> bool {
         // From the back: early pieces nearly always extend the last one.
         let mut at = self.pieces.len();

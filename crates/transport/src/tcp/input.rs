@@ -164,6 +164,7 @@ impl Receiver {
     }
 
     /// An unacceptable segment: answer at once, and say which part was a duplicate (RFC 2883 section 4).
+    #[cold]
     pub(super) fn duplicate(&mut self, segment: &Segment, dsack: bool) {
         let end = segment.seq.wrapping_add(segment.len);
         if segment.len > 0 {

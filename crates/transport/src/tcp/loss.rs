@@ -36,6 +36,7 @@ pub(super) struct LossState {
 }
 
 impl Socket {
+    #[inline(never)]
     pub(super) fn set_ca_state(&mut self, state: CaState, siblings: Option<&cc::Siblings>) {
         if state == self.flow.ca_state {
             return;
@@ -45,6 +46,7 @@ impl Socket {
     }
 
     /// Decides on a dubious ACK: what Linux calls the fast-retransmit alert. Returns nothing; `loss.retransmit` says what to send.
+    #[inline(never)]
     pub(super) fn judge_ack(&mut self, now: Instant, ack: &mut AckState, siblings: Option<&cc::Siblings>) {
         if self.queue.packets_out() == 0 {
             self.queue.forget_sacks();
@@ -210,6 +212,7 @@ impl Socket {
     }
 
     /// PRR with the slow-start or the conservative bound (RFC 6937 section 3).
+    #[inline(never)]
     pub(super) fn reduce_window(&mut self, delivered: u32, newly_lost: u32, flags: u32) {
         if delivered == 0 {
             return;
@@ -396,6 +399,7 @@ impl Socket {
     }
 
     /// RFC 8985 section 7.4: what the ACK says of an outstanding tail loss probe.
+    #[cold]
     pub(super) fn judge_probe(&mut self, ack: &AckState, siblings: Option<&cc::Siblings>) {
         let Some(probe) = self.loss.tlp_high_seq else { return };
         if before(ack.number, probe) {
@@ -449,6 +453,7 @@ impl Socket {
 
     /// A link's MTU is too small for what is in the network: those segments are lost, cut, and sent again at once without a
     /// congestion response (RFC 1191 section 6.5: it is no sign of congestion).
+    #[cold]
     pub(super) fn retransmit_oversized(&mut self, _now: Instant) {
         let mut index = 0;
         while index < self.queue.len() {

@@ -237,6 +237,7 @@ impl Socket {
     }
 
     /// Ends at once, silently: nothing more is sent.
+    #[cold]
     pub fn abort(&mut self) {
         self.state = State::Closed;
         self.timers = Timers::new(self.settings.tick);
@@ -278,6 +279,7 @@ impl Socket {
         self.retransmit_oversized(now);
     }
 
+    #[cold]
     fn handle_syn(&mut self, now: Instant, segment: &Segment) {
         if !segment.flags.has(Flags::SYN) || segment.flags.has(Flags::ACK) || segment.flags.has(Flags::RST) {
             return;
@@ -291,6 +293,7 @@ impl Socket {
         self.timers.arm_rto(now + self.rtt.rto());
     }
 
+    #[cold]
     fn handle_syn_ack(&mut self, now: Instant, segment: &Segment, siblings: Option<&cc::Siblings>) {
         if segment.flags.has(Flags::RST) {
             self.abort();
@@ -309,6 +312,7 @@ impl Socket {
         self.rx.ack_now();
     }
 
+    #[cold]
     fn acknowledge_syn(&mut self, now: Instant, segment: &Segment) {
         self.flow.snd_una = self.iss.wrapping_add(1);
         self.queue.start(self.flow.snd_una);
@@ -321,6 +325,7 @@ impl Socket {
         self.timers.disarm_rtx();
     }
 
+    #[cold]
     fn established(&mut self, now: Instant, siblings: Option<&cc::Siblings>) {
         self.state = State::Established;
         self.established_at = Some(now);
@@ -396,6 +401,7 @@ impl Socket {
     }
 
     /// Moves through the closing states once our FIN is acknowledged or the peer's has arrived.
+    #[cold]
     fn advance_closing(&mut self) {
         let fin_acked = self.fin_sent && self.flow.snd_una == self.flow.snd_nxt;
         let peer_fin = self.rx.finished();

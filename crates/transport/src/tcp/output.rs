@@ -126,6 +126,7 @@ impl Socket {
     }
 
     /// Does what is due at `now`; calling early is harmless.
+    #[inline(never)]
     pub fn handle_timeout(&mut self, now: Instant, siblings: Option<&cc::Siblings>) {
         self.flow.now_ns = now.as_nanos();
         if self.timers.pacing <= now {
@@ -157,6 +158,7 @@ impl Socket {
         }
     }
 
+    #[cold]
     fn handle_rto(&mut self, now: Instant, siblings: Option<&cc::Siblings>) {
         if matches!(self.state, State::SynSent | State::SynReceived) {
             self.burst.syn_due = true;
@@ -203,6 +205,7 @@ impl Socket {
         self.snd_wnd.saturating_sub(out)
     }
 
+    #[inline(never)]
     fn next_retransmission(&mut self, now: Instant, segment: &mut Segment) -> bool {
         if self.flow.cwnd <= self.queue.in_flight() {
             return false;
@@ -216,6 +219,7 @@ impl Socket {
         true
     }
 
+    #[inline(never)]
     fn retransmit(&mut self, now: Instant, index: usize, segment: &mut Segment) {
         self.queue.mark_retransmitted(index, now);
         let mut sent = *self.queue.at(index);
@@ -406,6 +410,7 @@ impl Socket {
         }
     }
 
+    #[cold]
     fn shrink_unused_window(&mut self, now: Instant) {
         if self.flow.ca_state == super::CaState::Open {
             let used = self.burst.cwnd_used.max(self.settings.initial_cwnd);
@@ -441,6 +446,7 @@ impl Socket {
     }
 
     /// A tail loss probe (RFC 8985 section 7.3): new data if there is any, else the last segment again.
+    #[cold]
     fn make_probe(&mut self, now: Instant, siblings: Option<&cc::Siblings>, segment: &mut Segment) -> bool {
         self.counters.loss_probes += 1;
         let len = self.queue.next_new_len(self.flow.mss);
@@ -470,11 +476,13 @@ impl Socket {
     }
 
     /// RFC 9293 section 3.8.6.1: a segment that the peer must answer, without data (as Linux sends it).
+    #[cold]
     fn make_window_probe(&mut self, now: Instant, segment: &mut Segment) {
         self.make_ack(now, segment);
         segment.seq = self.flow.snd_una.wrapping_sub(1);
     }
 
+    #[cold]
     fn make_syn(&mut self, now: Instant) -> Segment {
         self.burst.syn_due = false;
         self.burst.syn_sent_at = now;

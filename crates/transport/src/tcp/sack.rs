@@ -94,6 +94,7 @@ impl Rack {
 
 impl Socket {
     /// Applies the SACK blocks of an ACK to the scoreboard.
+    #[inline(never)]
     pub(super) fn apply_sacks(&mut self, now: Instant, segment: &Segment, ack: &mut AckState) {
         let blocks = segment.sack.as_slice();
         let mut first = 0;
@@ -189,6 +190,7 @@ impl Socket {
     }
 
     /// Adaptive reordering: remembers the largest distance seen, in segments.
+    #[inline(never)]
     pub(super) fn note_reordering(&mut self, from: Option<u32>, timestamp: bool) {
         let Some(low) = from else { return };
         let fack = self.queue.highest_sacked();
@@ -228,6 +230,7 @@ impl Socket {
     }
 
     /// Marks losses; returns the longest time until another segment would be lost.
+    #[inline(never)]
     pub(super) fn rack_mark(&mut self, now: Instant) -> Duration {
         let allowed = self.rack.rtt + self.reo_wnd();
         let mut wait = Duration::ZERO;
