@@ -19,6 +19,7 @@ mod queue;
 mod rate;
 mod rtt;
 mod sack;
+mod sndbuf;
 mod subflow;
 mod timer;
 

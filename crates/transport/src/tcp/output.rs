@@ -12,10 +12,6 @@ use polypath_wire::{Dss, Flags, Segment};
 const DEFER_WITHIN: Duration = Duration::from_millis(1);
 /// A burst may be deferred while less than this share of the window is free (`tcp_tso_win_divisor`).
 const DEFER_DIVISOR: u32 = 3;
-/// What the kernel adds to a segment in its rule for the send buffer: headers 320, shared info 320, then the descriptor 256.
-/// Seen on 6.12: subflows queue 8700 bytes for each segment of their largest window, twice 4352.
-const SEGMENT_OVERHEAD: u32 = 640;
-const SEGMENT_DESCRIPTOR: u32 = 256;
 
 /// State of sending that is not loss recovery.
 #[derive(Debug, Default)]
@@ -549,55 +545,6 @@ impl Socket {
         let left = 40 - if self.ts_ok { 12 } else { 0 } - self.ack_option_bytes;
         (left.saturating_sub(4) / 8).min(4) as u8
     }
-
-    // The send buffer.
-
-    /// Takes what the application offers into the send buffer, as far as there is room.
-    pub(super) fn fill_send_buffer(&mut self) {
-        if self.is_subflow || self.offered == 0 || !self.state.can_send() {
-            return;
-        }
-        let queued = buffered(self.queue.queued_bytes());
-        if queued < self.sndbuf {
-            let room = self.sndbuf - queued;
-            let bytes = u64::from(room).min(self.offered);
-            self.queue.accept(bytes as u32);
-            self.accepted += bytes;
-            if self.offered != u64::MAX {
-                self.offered -= bytes;
-            }
-            self.flow.write_seq = self.queue.write_seq();
-        }
-        self.writer_blocked = self.offered > 0;
-    }
-
-    /// After an ACK: a writer that blocks is woken once a third of the buffer is free.
-    pub(super) fn refill(&mut self, _now: Instant) {
-        if !self.writer_blocked {
-            return;
-        }
-        if self.queue.in_flight() < self.flow.cwnd {
-            self.expand_sndbuf();
-        }
-        let queued = buffered(self.queue.queued_bytes());
-        if self.sndbuf.saturating_sub(queued) >= queued >> 1 {
-            self.fill_send_buffer();
-        }
-    }
-
-    /// Two windows of segments with their overhead (more if the algorithm asks), up to `tcp_wmem`'s maximum.
-    pub(crate) fn expand_sndbuf(&mut self) {
-        let per_segment = (self.peer_mss.max(self.flow.mss) + SEGMENT_OVERHEAD).next_power_of_two() + SEGMENT_DESCRIPTOR;
-        let segments = self.flow.cwnd.max(self.settings.initial_cwnd).max(self.flow.reordering + 1);
-        let windows = self.cc.sndbuf_expand(&mut self.flow, None);
-        let wanted = per_segment.saturating_mul(segments).saturating_mul(windows);
-        self.sndbuf = self.sndbuf.max(wanted.min(self.settings.wmem[2]));
-    }
-}
-
-/// What `bytes` of queued data cost in the send buffer: pages are counted whole, heads beside them.
-const fn buffered(bytes: u32) -> u32 {
-    bytes + (bytes >> 5)
 }
 
 impl Burst {
