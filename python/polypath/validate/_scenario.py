@@ -67,8 +67,8 @@ class _World:
             "net.ipv4.tcp_wmem": [4096, 16_384, wmem],
             **_changed(self.setup.sysctl),
         }
-        # The receiving program of the measured runs: SO_RCVLOWAT for plain TCP; upstream MPTCP had none, so it sleeps 2 ms between reads there,
-        # which with the timer's slack comes to 2.02 ms (specs/notes/mptcp-two-paths).
+        # The receiving program of the measured runs: SO_RCVLOWAT for plain TCP; upstream MPTCP had none, so it sleeps 2 ms between
+        # reads there, which with the timer's slack comes to 2.02 ms (specs/notes/mptcp-two-paths).
         if reader_of and not reader_of.mptcp:
             sysctl["receive_low_water"] = 32_768
         elif reader_of and self.setup.profile == "v1":
@@ -137,8 +137,8 @@ class _World:
 
     def flow(self, index: int, name: str, client: str, server: str, sources: list[str], address: str) -> Json:
         setup, sender = self.setup, self.setup.flows[index]
-        # The plain TCP of the out-of-tree table carried MPTCP all the same, with one subflow: its segments have 1428 bytes (sf1_mss_last), which
-        # leaves room for the DSS; without it they would have 1448.
+        # The plain TCP of the out-of-tree table carried MPTCP all the same, with one subflow: its segments have 1428 bytes
+        # (sf1_mss_last), which leaves room for the DSS; without it they would have 1448.
         single = setup.profile == "v0" and not sender.mptcp
         begin, end = setup.window_s
         flow: Json = {
