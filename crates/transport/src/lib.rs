@@ -2,7 +2,7 @@
 //!
 //! An endpoint has four kinds of method: getters, `handle_*` inputs, application verbs and `poll_*` outputs. After any
 //! input or verb, call `poll_transmit` until it returns `None`, then `poll_timeout` for the time of the next
-//! `handle_timeout`. Events for the application ([`Connection::poll_event`]) may be asked for at any time.
+//! `handle_timeout`.
 #![forbid(unsafe_code)]
 
 mod connection;

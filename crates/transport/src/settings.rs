@@ -24,15 +24,12 @@ pub struct Settings {
     pub dsack: bool,
     pub timestamps: bool,
     pub window_scaling: bool,
-    pub ecn: bool,
     /// Initial congestion window, segments (RFC 6928).
     pub initial_cwnd: u32,
     /// `tcp_slow_start_after_idle`.
     pub slow_start_after_idle: bool,
     /// `tcp_early_retrans`: 0 disables the tail loss probe.
     pub tail_loss_probe: bool,
-    /// `tcp_recovery` bit 0.
-    pub rack: bool,
     /// `tcp_frto`.
     pub frto: bool,
     /// `tcp_reordering`, segments.
@@ -66,11 +63,9 @@ impl Default for Settings {
             dsack: true,
             timestamps: true,
             window_scaling: true,
-            ecn: false,
             initial_cwnd: 10,
             slow_start_after_idle: true,
             tail_loss_probe: true,
-            rack: true,
             frto: true,
             reordering: 3,
             max_reordering: 300,

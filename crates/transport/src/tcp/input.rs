@@ -112,7 +112,7 @@ impl Receiver {
         self.clamp = self.win_from_space(self.rcvbuf);
     }
 
-    pub(super) fn established(&mut self, _settings: &Settings, _mss: u32) {
+    pub(super) fn established(&mut self) {
         self.measured_space = first_read_estimate(self.v0, self.window, self.advertised_mss);
     }
 

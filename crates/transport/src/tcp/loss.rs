@@ -389,7 +389,7 @@ impl Socket {
             self.queue.forget_sacks();
         }
         for index in 0..self.queue.len() {
-            if index > 0 && self.sack_ok && self.settings.rack && self.rack_still_waits(now, index) {
+            if index > 0 && self.sack_ok && self.rack_still_waits(now, index) {
                 continue;
             }
             if self.queue.mark_lost(index) {

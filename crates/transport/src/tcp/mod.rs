@@ -337,7 +337,7 @@ impl Socket {
             self.flow.cwnd = 1;
         }
         self.rtt.forget_backoff();
-        self.rx.established(&self.settings, self.mss());
+        self.rx.established();
         self.expand_sndbuf();
         self.limit_since = now;
         self.cc.init(&mut self.flow, siblings);
