@@ -45,7 +45,7 @@ pub struct Settings {
     pub rto_max: Duration,
     /// Tick of the kernel's timers (HZ=250: 4 ms); timers fire at its multiples. Zero: exactly when due.
     pub tick: Duration,
-    /// The receiving application reads once this many bytes wait (SO_RCVLOWAT).
+    /// The receiving application of a plain TCP connection reads once this many bytes wait (SO_RCVLOWAT).
     pub receive_low_water: u32,
     /// The receiving application of an MPTCP connection reads at multiples of this since it was established; zero: at once.
     pub read_period: Duration,
