@@ -1,0 +1,263 @@
+//! The plan of a run: namespaces, cables, addresses, routes, queueing disciplines, endpoints, flows and what to sample, as plain data.
+//!
+//! Made from a study's scenario by Python (`polypath.plan`); carried out by the guest in the linux engine's machine. It holds nothing that
+//! still has to be decided. Times are nanoseconds since the run's start (all set up, nothing sent yet), rates bits per second, sizes bytes.
+//! Unknown fields are refused.
+
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// Version of this format: [`Plan::FORMAT`].
+    pub format: u32,
+    /// When the run ends at the latest.
+    pub duration_ns: u64,
+    /// Interval of the samples of every socket, 1 to 100 ms.
+    pub sample_ns: u64,
+    pub namespaces: Vec<Namespace>,
+    pub cables: Vec<Cable>,
+    #[serde(default)]
+    pub redirects: Vec<Redirect>,
+    #[serde(default)]
+    pub neighbours: Vec<Neighbour>,
+    #[serde(default)]
+    pub routes: Vec<Route>,
+    #[serde(default)]
+    pub disciplines: Vec<Discipline>,
+    #[serde(default)]
+    pub endpoints: Vec<Endpoint>,
+    /// Changes of disciplines while the run goes on, ascending in time.
+    #[serde(default)]
+    pub changes: Vec<Change>,
+    pub flows: Vec<Flow>,
+    #[serde(default)]
+    pub captures: Vec<Capture>,
+}
+
+impl Plan {
+    pub const FORMAT: u32 = 1;
+}
+
+/// A network namespace.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Namespace {
+    pub name: String,
+    /// Addresses of its loopback device.
+    #[serde(default)]
+    pub addresses: Vec<String>,
+    /// Written to /proc/sys in this order, by dotted name, before any device exists.
+    #[serde(default)]
+    pub sysctl: Vec<(String, String)>,
+    /// MPTCP limits; none: the kernel's own.
+    #[serde(default)]
+    pub limits: Option<Limits>,
+}
+
+/// `ip mptcp limits`.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    pub subflows: u32,
+    pub add_addr_accepted: u32,
+}
+
+/// A veth pair. All offloads are off, so that links carry packets of MTU size.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cable {
+    pub a: Port,
+    pub b: Port,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Port {
+    pub namespace: String,
+    pub device: String,
+    /// "02:00:00:00:00:01".
+    pub mac: String,
+    pub mtu: u32,
+    /// Address and length of its prefix; none for a port that only passes frames on.
+    #[serde(default)]
+    pub address: Option<(String, u8)>,
+}
+
+/// Every frame that enters the namespace by `from` leaves it by `to`, through `to`'s discipline: a place on a link for a second one.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Redirect {
+    pub namespace: String,
+    pub from: String,
+    pub to: String,
+}
+
+/// A permanent entry, so that no run asks for addresses.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Neighbour {
+    pub namespace: String,
+    pub device: String,
+    pub address: String,
+    pub mac: String,
+}
+
+/// To one address through a neighbour. With `source`, only for packets from this address: the guest gives each (namespace, source) a table
+/// of its own and a rule `from SOURCE`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Route {
+    pub namespace: String,
+    pub to: String,
+    pub via: String,
+    pub device: String,
+    #[serde(default)]
+    pub source: Option<String>,
+    #[serde(default)]
+    pub metric: Option<u32>,
+}
+
+/// netem as the root discipline of a device.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Discipline {
+    pub namespace: String,
+    pub device: String,
+    pub netem: Netem,
+    /// Which direction of which link of the scenario it stands for: its counters and queue length go there; none: they are not kept.
+    #[serde(default)]
+    pub link: Option<LinkDirection>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkDirection {
+    /// Index into the scenario's links.
+    pub index: u32,
+    pub a_to_b: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Netem {
+    /// Packets.
+    pub limit: u32,
+    #[serde(default)]
+    pub delay_ns: u64,
+    /// Uniform in plus or minus this much.
+    #[serde(default)]
+    pub jitter_ns: u64,
+    /// Bits per second; 0: as fast as they come.
+    #[serde(default)]
+    pub rate: u64,
+    /// Added to each packet's length when it is timed; the length has 14 bytes of Ethernet header already.
+    #[serde(default)]
+    pub overhead: i32,
+    #[serde(default)]
+    pub loss: Loss,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(tag = "model", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Loss {
+    #[default]
+    None,
+    /// Each packet alone, with this probability.
+    Random { probability: f64 },
+    /// `loss gemodel`: probabilities of leaving good and bad, and of losing in each.
+    GilbertElliott { good_to_bad: f64, bad_to_good: f64, loss_good: f64, loss_bad: f64 },
+}
+
+/// An MPTCP endpoint of the in-kernel path manager.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Endpoint {
+    pub namespace: String,
+    pub address: String,
+    pub device: String,
+    #[serde(default)]
+    pub subflow: bool,
+    #[serde(default)]
+    pub signal: bool,
+    #[serde(default)]
+    pub backup: bool,
+    #[serde(default)]
+    pub fullmesh: bool,
+    /// Removed this long after the first flow of its namespace was established.
+    #[serde(default)]
+    pub remove_at_ns: Option<u64>,
+}
+
+/// From this time on a device's netem has other parameters.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Change {
+    pub at_ns: u64,
+    pub namespace: String,
+    pub device: String,
+    pub netem: Netem,
+}
+
+/// One connection: the client opens it and sends, the server reads and throws away.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Flow {
+    pub name: String,
+    pub mptcp: bool,
+    /// Congestion control by its name in the kernel; set on the client's socket where it differs from the namespace's own.
+    pub cc: String,
+    pub client: String,
+    pub server: String,
+    pub client_address: String,
+    pub server_address: String,
+    /// The server's port; differs between flows.
+    pub port: u16,
+    pub start_ns: u64,
+    pub app: App,
+    #[serde(default)]
+    pub reading: Reading,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum App {
+    /// Sends as fast as the socket accepts, for a time.
+    Bulk { duration_ns: u64 },
+    /// Sends this many bytes, then closes.
+    Transfer { bytes: u64 },
+    /// Sends at `bits_per_s` (or as fast as the socket accepts) for `on_ns`, rests for `off_ns`, and so on.
+    OnOff { on_ns: u64, off_ns: u64, duration_ns: u64, bits_per_s: Option<u64> },
+}
+
+/// How the server reads.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reading {
+    /// SO_RCVLOWAT: reads once this many bytes wait; 0: at once.
+    #[serde(default)]
+    pub low_water: u32,
+    /// Sleeps this long after each read; 0: blocks until there is something.
+    #[serde(default)]
+    pub sleep_ns: u64,
+}
+
+/// Packets that a device sends and receives, as a pcap with the machine's time stamps.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Capture {
+    pub namespace: String,
+    pub device: String,
+    /// Name of the file in the results.
+    pub file: String,
+    /// Bytes kept of each packet.
+    pub snaplen: u32,
+}
+
+/// Namespaces by name, for a reader that asks again and again.
+impl Plan {
+    pub fn namespace_numbers(&self) -> BTreeMap<&str, usize> {
+        self.namespaces.iter().enumerate().map(|(number, namespace)| (namespace.name.as_str(), number)).collect()
+    }
+}
