@@ -12,7 +12,7 @@ GOODPUT = "goodput_receiver_mbps"
 
 def claim(check, **more):
     base = {"id": "x", "sentence": "s", "source": None, "metric": GOODPUT, "where": {}}
-    return SimpleNamespace(**(base | more), check=SimpleNamespace(**check))
+    return SimpleNamespace(**(base | more), check=SimpleNamespace(**({"spread": None} | check)))
 
 
 def evidence(values, **more):
@@ -79,6 +79,29 @@ def test_within_compares_with_the_published_column_and_its_metric():
     assert "cubic 9.00 against 8.00 (+12.5 %)" in far.why
     assert evaluate([check], evidence({"lia": [9.5]}, **tables))[0].verdict is Verdict.NOT_MEASURED
     assert evaluate([check], evidence({"lia": [9.5]}))[0].verdict is Verdict.NOT_MEASURED
+
+
+SPREAD = pd.DataFrame({"experiment": ["a", "b"], "cc": ["lia", None], "table": [10.0, 8.0], "spread": [0.1, 2.0]})
+
+
+def within_spread(values, **more):
+    rows = [{"experiment": experiment, "cc": "lia", GOODPUT: value} for experiment, value in values]
+    tables = {"published": SPREAD, "keys": ["experiment", "cc"], "compare": {"table": GOODPUT}, "runs": pd.DataFrame(rows)}
+    check = {"kind": "within", "of": 0.03, "published": "table", "spread": "spread"}
+    return evaluate([claim(check, **more)], Evidence(series=pd.DataFrame(), **tables))[0]
+
+
+def test_within_allows_the_spread_of_published_repetitions_too():
+    # b: 1.9 away is more than 3 % of 8, and less than the spread of 2; its empty cc matches any.
+    assert within_spread([("a", 10.25), ("b", 9.9)]).verdict is Verdict.HOLDS
+    far = within_spread([("a", 10.35), ("b", 10.1)])
+    assert far.verdict is Verdict.FAILS
+    assert far.why == "2 of 2 cells further away: a lia 10.35 against 10.00 (+3.5 %); b 10.10 against 8.00 (+26.3 %)"
+
+
+def test_a_claim_about_a_part_asks_only_for_the_published_rows_of_that_part():
+    assert within_spread([("a", 10.25)]).verdict is Verdict.NOT_MEASURED
+    assert within_spread([("a", 10.25)], where={"experiment": "a"}).verdict is Verdict.HOLDS
 
 
 def test_between_names_the_cells_outside():

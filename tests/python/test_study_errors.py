@@ -8,6 +8,10 @@ from polypath import Study, StudyError
 FIRST = "first: {ends: [client, middle], both: {rate: 50mbit, queue: 100packets, delay: 5ms}}"
 
 MISTAKES = {
+    "repetitions over an unknown parameter": (
+        (("seeds: 2", "seeds: 2\nrepeat_over: [start]"),),
+        '21: repeat_over[0]: there is no parameter "start"; there are cc, rate',
+    ),
     "a bare number": ((("duration: 20s", "duration: 20"),), '16: duration: the bare number 20 has no unit; write time like "25ms"'),
     "a rate of zero": (
         (("rate: 50mbit", "rate: 0mbit"),),
@@ -120,7 +124,7 @@ MISTAKES = {
     ),
     "published numbers of an unknown parameter": (
         (("seeds: 2", "seeds: 2\npublished: {file: p.csv, keys: [ccc], compare: {}}"),),
-        '21: published.keys[0]: there is no parameter "ccc"; did you mean "cc"? there are cc, rate',
+        '21: published.keys[0]: there is no parameter "ccc"; did you mean "cc"? there are cc, rate, experiment, flow',
     ),
     "published numbers that are not there": (
         (("seeds: 2", "seeds: 2\npublished: {file: p.csv, keys: [cc], compare: {}}"),),

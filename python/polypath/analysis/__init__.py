@@ -3,6 +3,7 @@
 from ._baselines import gains, single_paths
 from ._bounds import flow_bounds, max_goodput, path_bounds
 from ._claims import ClaimResult, Evidence, Verdict, evaluate, select
+from ._compare import PLATFORM, Comparison, area_between, compare, platform_names, platforms_in_order
 from ._limits import limits, limits_of_cells
 from ._network import Hop, Path, hops, paths
 from ._published import beside
@@ -10,12 +11,16 @@ from ._series import rates
 from ._statistics import half_width, jain, summarise, transient
 
 __all__ = [
+    "PLATFORM",
     "ClaimResult",
+    "Comparison",
     "Evidence",
     "Hop",
     "Path",
     "Verdict",
+    "area_between",
     "beside",
+    "compare",
     "evaluate",
     "flow_bounds",
     "gains",
@@ -27,6 +32,8 @@ __all__ = [
     "max_goodput",
     "path_bounds",
     "paths",
+    "platform_names",
+    "platforms_in_order",
     "rates",
     "select",
     "single_paths",

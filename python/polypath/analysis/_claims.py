@@ -17,6 +17,9 @@ import pandas as pd
 from ._published import beside
 from ._statistics import difference_half_width, half_width, summarise
 
+MOST_NAMED = 12
+"""Cells that a sentence names; more would not be read."""
+
 
 class Verdict(StrEnum):
     HOLDS = "holds"
@@ -132,24 +135,49 @@ def _within(claim: Any, evidence: Evidence) -> Decision:
     check = claim.check
     metric = evidence.compare.get(check.published, claim.metric)
     rule = f"every {metric} within {100 * float(check.of):g} % of the published {check.published}"
-    if evidence.published is None or check.published not in evidence.published:
-        return Verdict.NOT_MEASURED, f"the study has no published column {check.published}", rule, pd.DataFrame()
+    rule += f", or within {check.spread}" if check.spread else ""
+    for column in [check.published, *([check.spread] if check.spread else [])]:
+        if evidence.published is None or column not in evidence.published:
+            return Verdict.NOT_MEASURED, f"the study has no published column {column}", rule, pd.DataFrame()
     runs = select(select(evidence.runs, evidence.published_where), claim.where)
-    numbers = beside(runs, evidence.published, evidence.keys, {check.published: metric})
+    numbers = beside(runs, _meant(evidence, claim.where), evidence.keys, {check.published: metric}, check.spread)
     if numbers.empty or bool(numbers["measured"].isna().all()):
         return Verdict.NOT_MEASURED, "no cell of the published table was run", rule, numbers
     absent = numbers[numbers["measured"].isna()]
     known = numbers[numbers["measured"].notna()]
-    far = known[known["deviation"].abs() > float(check.of)]
-    named = [
-        f"{_cell(row, evidence.keys)} {row['measured']:.2f} against {row['published']:.2f} ({_signed(row['deviation'], 1)})"
-        for _, row in (far if len(far) else known).iterrows()
-    ]
+    far = known[(known["measured"] - known["published"]).abs() > _allowed(known, float(check.of))]
+    if len(known) > MOST_NAMED and not len(far) and not len(absent):
+        furthest = known.iloc[int(known["deviation"].abs().argmax())]
+        return Verdict.HOLDS, f"{len(known)} cells, the furthest {_beside(furthest, evidence.keys)}", rule, numbers
+    named = [_beside(row, evidence.keys) for _, row in (far if len(far) else known).iterrows()]
     if len(far):
         return Verdict.FAILS, f"{len(far)} of {len(known)} cells further away: " + "; ".join(named), rule, numbers
     if len(absent):
-        return Verdict.NOT_MEASURED, "not run: " + ", ".join(_cell(row, evidence.keys) for _, row in absent.iterrows()), rule, numbers
+        return Verdict.NOT_MEASURED, _not_run(absent, len(numbers), evidence.keys), rule, numbers
     return Verdict.HOLDS, "; ".join(named), rule, numbers
+
+
+def _beside(row: pd.Series, keys: Sequence[str]) -> str:
+    return f"{_cell(row, keys)} {row['measured']:.2f} against {row['published']:.2f} ({_signed(row['deviation'], 1)})"
+
+
+def _not_run(absent: pd.DataFrame, of: int, keys: Sequence[str]) -> str:
+    named = [_cell(row, keys) for _, row in absent.iterrows()]
+    rest = len(named) - MOST_NAMED
+    return f"not run, {len(absent)} of {of}: " + ", ".join(named[:MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _meant(evidence: Evidence, where: Mapping[str, Any]) -> pd.DataFrame:
+    """The published rows that a claim is about: where it names a column that is a key, only those."""
+    assert evidence.published is not None, "the caller has looked"
+    return select(evidence.published, {column: wanted for column, wanted in where.items() if column in evidence.keys})
+
+
+def _allowed(cells: pd.DataFrame, share: float) -> pd.Series[float]:
+    """How far each cell may lie from its published value: a share of it, or the published spread where that is more."""
+    # What decimal fractions may lose.
+    allowed = share * cells["published"].abs() + 1e-9
+    return allowed if "spread" not in cells else allowed.combine(cells["spread"].fillna(0.0) + 1e-9, max)
 
 
 def _between(claim: Any, evidence: Evidence) -> Decision:
@@ -235,7 +263,7 @@ def _label(where: Any) -> str:
 
 
 def _cell(row: pd.Series, keys: Sequence[str]) -> str:
-    return " ".join(str(row[key]) for key in keys if key in row)
+    return " ".join(str(row[key]) for key in keys if key in row and str(row[key]))
 
 
 def _signed(share: float, digits: int = 2) -> str:

@@ -4,41 +4,56 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
-from ._statistics import summarise
+from ._statistics import half_width
 
 
-def beside(measured: pd.DataFrame, published: pd.DataFrame, keys: Sequence[str], compare: Mapping[str, str]) -> pd.DataFrame:
+def beside(
+    measured: pd.DataFrame, published: pd.DataFrame, keys: Sequence[str], compare: Mapping[str, str], spread: str | None = None
+) -> pd.DataFrame:
     """A row a published value: the keys, `column`, `metric`, `published`, `measured` with `ci` and `n`, and the relative `deviation`.
 
-    `measured` is the table of runs already narrowed to the cells meant; `compare` maps a column of `published` to a metric. A published
-    cell that nothing measured keeps its row with `measured` missing.
+    `measured` is the table of runs already narrowed to the cells meant; `compare` maps a column of `published` to a metric; `spread` names
+    a column that is taken over. A published cell that nothing measured keeps its row with `measured` missing.
     """
-    metrics = list(dict.fromkeys(compare.values()))
-    cells = summarise(measured, keys, metrics)
+    texts = {key: _texts(measured[key]) for key in keys}
     rows = []
-    for _, line in published.iterrows():
-        match = cells
-        for key in keys:
-            match = match[match[key].astype(str) == str(line[key])]
+    for (_, line), *own in zip(published.iterrows(), *(_texts(published[key]) for key in keys), strict=True):
+        match = measured
+        for key, wanted in zip(keys, own, strict=True):
+            # An empty field says nothing of its column.
+            if wanted:
+                match = match[texts[key].loc[match.index] == wanted]
         for column, metric in compare.items():
             if pd.isna(line[column]):
                 continue
             said = float(line[column])
-            got = float(match[metric].iloc[0]) if len(match) else math.nan
+            values = [float(value) for value in match[metric].dropna()] if metric in match else []
+            got = sum(values) / len(values) if values else math.nan
             rows.append(
                 {
-                    **{key: line[key] for key in keys},
+                    **dict(zip(keys, own, strict=True)),
                     "column": column,
                     "metric": metric,
                     "published": said,
                     "measured": got,
-                    "ci": float(match[f"{metric}_ci"].iloc[0]) if len(match) else math.nan,
-                    "n": int(match["n"].iloc[0]) if len(match) else 0,
-                    "deviation": (got - said) / said if said else math.nan,
+                    "ci": half_width(values),
+                    "n": len(match),
+                    "deviation": (got - said) / said if said else 0.0 if got == said else math.nan,
+                    **({"spread": line[spread]} if spread else {}),
                 }
             )
-    columns = [*keys, "column", "metric", "published", "measured", "ci", "n", "deviation"]
+    columns = [*keys, "column", "metric", "published", "measured", "ci", "n", "deviation", *(["spread"] if spread else [])]
     return pd.DataFrame(rows, columns=columns)
+
+
+def _texts(values: pd.Series[Any]) -> pd.Series[str]:
+    """Values as text, so that 1, 1.0 and "1" are one; missing ones are empty."""
+    return values.map(lambda value: "" if pd.isna(value) else _number(value) if isinstance(value, float) else str(value)).astype(str)
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value.is_integer() else repr(value)

@@ -79,30 +79,40 @@ def _alone(row: pd.Series[Any], by: Sequence[str], rows: pd.DataFrame, baselines
 
 
 def _published(made: Material) -> Table:
-    from polypath.analysis import beside
+    from polypath.analysis import PLATFORM, beside, platforms_in_order
     from polypath.report import published_rows
 
     said = made.study.published
-    table = _table("published beside measured", [*said.keys, "published as", "compared with"])
+    table = _table("published beside measured", [*said.keys, "published as", "compared with", "on"])
     for head in ("published", "measured", "deviation"):
         table.add_column(head, justify="right")
     assert made.published is not None, "the caller has looked"
-    for _, row in beside(published_rows(made), made.published, said.keys, said.compare).iterrows():
+    meant = published_rows(made)
+    platforms = platforms_in_order(meant[PLATFORM])
+    rows = pd.concat(
+        [
+            beside(meant[meant[PLATFORM] == platform], made.published, said.keys, said.compare).assign(**{PLATFORM: platform})
+            for platform in platforms or [""]
+        ]
+    )
+    for _, row in rows.iterrows():
         measured = "not measured" if _missing(row["measured"]) else f"{row['measured']:.2f}"
         deviation = "" if _missing(row["deviation"]) else f"{100 * row['deviation']:+.1f} %"
         keys = (str(row[key]) for key in said.keys)
-        table.add_row(*keys, row["column"], row["metric"], f"{row['published']:.2f}", measured, deviation)
+        table.add_row(*keys, row["column"], row["metric"], row[PLATFORM], f"{row['published']:.2f}", measured, deviation)
     return table
 
 
 def _claims(made: Material) -> Table:
+    from polypath.analysis import PLATFORM, platforms_in_order
     from polypath.report import claim_results
 
-    table = _table("claims", ["claim", "verdict", "why"])
+    table = _table("claims", ["claim", "on", "verdict", "why"])
     styles = {"holds": "green", "does not hold": "red"}
-    for result in claim_results(made):
-        verdict = str(result.verdict)
-        table.add_row(result.id, Text(verdict, style=styles.get(verdict, "")), result.why)
+    for platform in platforms_in_order(made.runs[PLATFORM]):
+        for result in claim_results(made, platform):
+            verdict = str(result.verdict)
+            table.add_row(result.id, platform, Text(verdict, style=styles.get(verdict, "")), result.why)
     return table
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -48,7 +49,7 @@ def bars(name: str, rows: pd.DataFrame, names: Sequence[str], material: Material
 def _published(name: str, table: pd.DataFrame, names: Sequence[str], material: Material) -> list[float] | None:
     """The first published column of the receiver's goodput, for the experiment that it is compared with."""
     said = material.study.published
-    if said is None or material.published is None or not set(said.keys) <= set(names):
+    if said is None or material.published is None:
         return None
     meant = published_rows(material)
     if name not in set(meant["experiment"].astype(str)):
@@ -58,9 +59,18 @@ def _published(name: str, table: pd.DataFrame, names: Sequence[str], material: M
     column = next((column for column in there if said.compare[column] == GOODPUT), None)
     if column is None:
         return None
-    values = beside(meant, material.published, list(said.keys), {column: said.compare[column]})
-    found = {tuple(str(row[key]) for key in said.keys): float(row["published"]) for _, row in values.iterrows()}
-    return [found.get(tuple(str(row[key]) for key in said.keys), float("nan")) for _, row in table.iterrows()]
+    there = material.published[material.published[column].notna()]
+    found = [beside(_cell_of(row, meant, names, name), there, list(said.keys), {column: GOODPUT}) for _, row in table.iterrows()]
+    matched = [values.loc[values["n"] > 0, "published"] for values in found]
+    return [float(values.iloc[0]) if len(values) else float("nan") for values in matched]
+
+
+def _cell_of(row: pd.Series[Any], meant: pd.DataFrame, names: Sequence[str], experiment: str) -> pd.DataFrame:
+    """The runs of one bar."""
+    own: pd.DataFrame = meant[(meant["experiment"] == experiment) & (meant["flow"] == row["flow"])]
+    for name in names:
+        own = own[own[name] == row[name]] if pd.notna(row[name]) else own[own[name].isna()]
+    return own
 
 
 def over_time_of(name: str, rows: pd.DataFrame, names: Sequence[str], material: Material) -> list[Figure]:

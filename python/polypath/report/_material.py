@@ -8,14 +8,14 @@ from typing import Any
 
 import pandas as pd
 
-from polypath.analysis import flow_bounds, limits, select
+from polypath.analysis import PLATFORM, flow_bounds, limits, select
 
 GOODPUT = "goodput_receiver_mbps"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Material:
-    """Tables as the results keep them (docs/reference/results.md), and the study they answer."""
+    """Tables as the results keep them (docs/reference/results.md) with the `platform` of each row, and the study they answer."""
 
     study: Any
     parameters: Sequence[str]
@@ -38,9 +38,11 @@ def experiments(material: Material) -> dict[str, pd.DataFrame]:
 
 def varied(material: Material, rows: pd.DataFrame) -> list[str]:
     """The parameters that tell these cells apart; with one cell, the first parameter there is."""
-    present = [name for name in material.parameters if name in rows and bool(rows[name].notna().any())]
-    if material.runs["engine"].nunique() > 1:
-        present.append("engine")
+    over = material.study.repeat_over
+    present = [name for name in material.parameters if name in rows and name not in over and bool(rows[name].notna().any())]
+    if material.runs[PLATFORM].nunique() > 1:
+        # A kernel that the matrix varies is part of the platform's name.
+        present = [*(name for name in present if name != "kernel"), PLATFORM]
     return [name for name in present if rows[name].nunique(dropna=False) > 1] or present[:1]
 
 

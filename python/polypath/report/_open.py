@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from polypath.analysis import PLATFORM, platform_names
 from polypath.results import Results
 from polypath.study import Study, StudyError, parameter_names
 
@@ -26,16 +27,21 @@ def material(results: Results) -> Material:
     return Material(
         study=study,
         parameters=parameter_names(study),
-        runs=runs,
-        baselines=results.baselines,
-        subflows=results.subflows,
-        series=results.series,
-        link_series=results.link_series,
+        runs=_named(runs),
+        baselines=_named(results.baselines),
+        subflows=_named(results.subflows),
+        series=_named(results.series),
+        link_series=_named(results.link_series),
         scenarios={key: results.scenario(key) for key in dict.fromkeys(runs["key"])},
         published=_published(results, study),
         repeat=_repeat(results, study),
         versions=_versions(results),
     )
+
+
+def _named(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with what ran each row."""
+    return table.assign(**{PLATFORM: platform_names(table)})
 
 
 def write_report(results: Results, folder: Path | None = None) -> Path:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from polypath.analysis import ClaimResult, Evidence, Verdict, evaluate, path_bounds, select
+from polypath.analysis import PLATFORM, ClaimResult, Evidence, Verdict, evaluate, path_bounds, platforms_in_order, select
 from polypath.plot import Figure
 
 from . import _figures, _tables
@@ -84,11 +84,11 @@ def page(material: Material) -> Page:
     study = material.study
     runs = with_limits(material)
     views = [_experiment(str(name), rows, material) for name, rows in runs.groupby("experiment", sort=False)]
-    engines = list(dict.fromkeys(str(engine) for engine in runs["engine"]))
+    platforms = platforms_in_order(runs[PLATFORM])
     claims = [
-        _claim(result, engine if len(engines) > 1 else "", other)
-        for engine in engines
-        for result, other in zip(claim_results(material, engine), other_views(material, engine), strict=True)
+        _claim(result, platform if len(platforms) > 1 else "", other)
+        for platform in platforms
+        for result, other in zip(claim_results(material, platform), other_views(material, platform), strict=True)
     ]
     seeds = sorted({int(seed) for seed in runs["seed"]})
     first = material.scenarios[str(runs["key"].iloc[0])]
@@ -97,7 +97,7 @@ def page(material: Material) -> Page:
         name=study.name,
         question=(study.question or "").strip(),
         source=study.source or "",
-        engine=several(engines),
+        engine=several(platforms),
         facts=_facts(runs, claims),
         headlines=[view.headline for view in views],
         topology=_figures.drawing(material),
@@ -119,7 +119,7 @@ OTHER_VIEW = {GOODPUT: "goodput_sender_mbps", "goodput_sender_mbps": GOODPUT}
 VIEWS = {GOODPUT: "the receiver’s view", "goodput_sender_mbps": "the sender’s view"}
 
 
-def other_views(material: Material, engine: str | None = None) -> list[tuple[str, ClaimResult] | None]:
+def other_views(material: Material, platform: str | None = None) -> list[tuple[str, ClaimResult] | None]:
     """For each claim about a goodput, the name of the other end's view and the verdict by it: a paper may have counted at the other end."""
     turned = [
         claim.model_copy(update={"metric": OTHER_VIEW[claim.metric]})
@@ -127,18 +127,18 @@ def other_views(material: Material, engine: str | None = None) -> list[tuple[str
         else None
         for claim in material.study.claims
     ]
-    found = iter(_decide([claim for claim in turned if claim is not None], material, engine))
+    found = iter(_decide([claim for claim in turned if claim is not None], material, platform))
     return [None if claim is None else (VIEWS[claim.metric], next(found)) for claim in turned]
 
 
-def claim_results(material: Material, engine: str | None = None) -> list[ClaimResult]:
-    """The study's claims, decided on the tables of one engine, or of all."""
-    return _decide(material.study.claims, material, engine)
+def claim_results(material: Material, platform: str | None = None) -> list[ClaimResult]:
+    """The study's claims, decided on the tables of one platform (an engine with its kernel), or of all."""
+    return _decide(material.study.claims, material, platform)
 
 
-def _decide(claims: Sequence[Any], material: Material, engine: str | None) -> list[ClaimResult]:
+def _decide(claims: Sequence[Any], material: Material, platform: str | None) -> list[ClaimResult]:
     said = material.study.published
-    own = {} if engine is None else {"engine": engine}
+    own = {} if platform is None else {PLATFORM: platform}
     evidence = Evidence(
         runs=select(material.runs, own),
         series=select(living(material, material.series), own),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from polypath.analysis import ClaimResult, beside, gains, limits_of_cells, single_paths, summarise
+from polypath.analysis import PLATFORM, ClaimResult, beside, gains, limits_of_cells, platforms_in_order, single_paths, summarise
 
 from ._material import GOODPUT, Material, label, published_rows
 from ._words import count, mean_ci, number, percent
@@ -169,9 +169,18 @@ def published(material: Material) -> Table | None:
         return None
     known = [column for column in said.compare if column in material.published]
     compare = {column: said.compare[column] for column in known}
-    table = beside(published_rows(material), material.published, list(said.keys), compare)
+    meant = published_rows(material)
+    platforms = platforms_in_order(meant[PLATFORM])
+    table = pd.concat(
+        [
+            beside(meant[meant[PLATFORM] == platform], material.published, list(said.keys), compare).assign(**{PLATFORM: platform})
+            for platform in platforms or [""]
+        ]
+    )
+    several = len(platforms) > 1
     columns = [
         Column(title="Cell", numeric=False),
+        *[Column(title="On", numeric=False)] * several,
         Column(title="Published as", numeric=False),
         Column(title="Compared with", numeric=False),
         Column(title="Published"),
@@ -185,6 +194,7 @@ def published(material: Material) -> Table | None:
         body.append(
             [
                 Cell(text="" if name == last else name, css="name"),
+                *[Cell(text=str(row[PLATFORM]), css="words")] * several,
                 Cell(text=_title(row["column"]), css="words"),
                 Cell(text=_title(row["metric"]), css="words"),
                 Cell(text=number(row["published"])),

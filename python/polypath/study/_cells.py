@@ -87,10 +87,13 @@ def check_study(study: Study) -> None:
             raise SetupError(("claims", index, "id"), f'two claims are called "{claim.id}"')
         seen.add(claim.id)
     parameters = parameter_names(study)
+    for index, name in enumerate(study.repeat_over):
+        if name not in parameters:
+            raise SetupError(("repeat_over", index), unknown("parameter", name, parameters))
     if study.published is not None:
         for index, key in enumerate(study.published.keys):
-            if key not in parameters:
-                raise SetupError(("published", "keys", index), unknown("parameter", key, parameters))
+            if key not in (*parameters, "experiment", "flow"):
+                raise SetupError(("published", "keys", index), unknown("parameter", key, [*parameters, "experiment", "flow"]))
     for cell in cells(study):
         check_setup(cell)
     _every_parameter_is_used(study)

@@ -59,6 +59,8 @@ class Within(Model):
     of: Share
     published: str
     """Column of the published table."""
+    spread: str | None = None
+    """Column of the published table with a distance that is allowed as well, in the metric's unit, such as that of its own repetitions."""
 
 
 class Between(Model):
@@ -116,7 +118,7 @@ class Published(Model):
     file: str
     source: str | None = None
     keys: tuple[str, ...] = Field(min_length=1)
-    """Columns of the CSV that are parameters of the matrix."""
+    """Columns of the CSV that are parameters of the matrix, `experiment` or `flow`. A field left empty says nothing of its column."""
     where: Where = Field(default_factory=dict)
     """Cells that the numbers are compared with; all if empty."""
     compare: Mapping[str, str]

@@ -44,6 +44,7 @@ RESERVED = frozenset(
         "flow_transport",
         "flow_cc",
         "flow_profile",
+        "platform",
         "jain",
         "established_s",
     ]
@@ -131,6 +132,8 @@ class Study(Model):
     """Several matrices by name."""
     seeds: Seeds = (1,)
     """Seeds to repeat each cell with, or a number of repetitions."""
+    repeat_over: tuple[ParameterName, ...] = ()
+    """Parameters whose values are repetitions of a cell as seeds are, such as a later start: tables show means over them."""
     measure: Measure = Measure()
     baselines: Baselines | None = Baselines()
     published: Published | None = None
