@@ -23,22 +23,27 @@ from ._elements import (
 )
 from ._errors import SetupError, StudyError, unknown
 from ._flows import Bulk, Endpoint, Endpoints, Flow, Fullmesh, Ndiffports, OnOff, Route, Transfer
+from ._kernel import DEFAULT_KERNEL, OURS, THEIRS, split_cc
 from ._load import FILE_NAME, located
 from ._placeholder import Scalar
 from ._quantity import Packets, Rate, Share, Size, Time
 from ._runs import Run, runs
 from ._schema import json_schema
-from ._study import Baselines, Experiment, Measure, Study
+from ._study import Baselines, Capture, Experiment, Measure, Study
 from ._topology import End, Link, Node, Topology, addresses, node_addresses
 
 __all__ = [
+    "DEFAULT_KERNEL",
     "FILE_NAME",
+    "OURS",
+    "THEIRS",
     "Above",
     "Baselines",
     "Below",
     "Between",
     "Bulk",
     "BurstLoss",
+    "Capture",
     "Cell",
     "Check",
     "Claim",
@@ -91,5 +96,6 @@ __all__ = [
     "node_addresses",
     "parameter_names",
     "runs",
+    "split_cc",
     "unknown",
 ]

@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError
 from ._elements import Down, RateLimit, chain
 from ._errors import SetupError, Where, unknown
 from ._flows import Endpoints, Flow, OnOff
+from ._kernel import KernelName
 from ._model import Model, Name
 from ._placeholder import Scalar, names_in, substitute
 from ._quantity import Time
@@ -26,6 +27,7 @@ class Setup(Model):
     flows: Mapping[Name, Flow] = Field(min_length=1)
     duration: Time
     measure: Measure
+    kernel: KernelName
 
 
 # What an experiment may replace, and placeholders may stand in.
@@ -105,6 +107,7 @@ def check_setup(cell: Cell) -> None:
     _check_addresses(cell)
     for name, flow in cell.setup.flows.items():
         _check_flow(cell, name, flow)
+    _check_captures(cell)
 
 
 def _cells_of(study: Study, name: str, experiment: Experiment) -> Iterator[Cell]:
@@ -297,6 +300,19 @@ def _check_flow(cell: Cell, name: str, flow: Flow) -> None:
         raise cell.error(place, f"the window ends at {span[1]}, which is not after its start at {span[0]}")
     if span is not None and span[1] > setup.duration:
         raise cell.error(place, f"the window ends at {span[1]}, and the run at {setup.duration}")
+
+
+def _check_captures(cell: Cell) -> None:
+    topology = cell.setup.topology
+    for index, capture in enumerate(cell.setup.measure.capture):
+        where = ("measure", "capture", index)
+        if capture.link not in topology.links:
+            raise cell.error(where, unknown("link", capture.link, topology.links))
+        ends = [end.node for end in topology.links[capture.link].ends]
+        if capture.node not in ends:
+            raise cell.error(where, f'the link "{capture.link}" does not end at "{capture.node}"; it joins {" and ".join(ends)}')
+        if capture in cell.setup.measure.capture[:index]:
+            raise cell.error(where, f'"{capture.node}:{capture.link}" stands here twice')
 
 
 def _reached(topology: Topology, start: str) -> set[str]:

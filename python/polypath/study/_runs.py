@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -38,12 +38,14 @@ class Run:
     parameters: Mapping[str, Scalar]
     seed: int
     engine: str
-    # Of the engine: a new version may give another result.
+    # Of the engine (with its kernel, if it has one): a new version may give another result.
     version: str
     scenario: Mapping[str, Any] = field(repr=False)
     # Each connection's flow in the study.
     groups: Mapping[str, str] = field(repr=False)
     baseline: Baseline | None = None
+    # Which Linux kernel, if the engine runs kernels.
+    kernel: str | None = None
 
     @cached_property
     def key(self) -> str:
@@ -60,12 +62,35 @@ class Run:
         return ", ".join([self.experiment, *parts, f"seed {self.seed}", *path])
 
 
-def runs(study: Study, *, engine: str, version: str) -> list[Run]:
-    """All runs of a study in the order of its file, each cell's baselines behind it."""
-    return [run for cell in cells(study) for seed in cell.seeds for run in _runs_of(study, cell, seed, engine, version)]
+def runs(
+    study: Study,
+    *,
+    engine: str,
+    version: str | Callable[[str], str],
+    kernel: str | None = None,
+    leave_out: Callable[[Cell], object] = lambda cell: None,
+) -> list[Run]:
+    """All runs of a study in the order of its file, each cell's baselines behind it.
+
+    An engine that runs kernels gives its version as a function of the kernel's name; `kernel` then stands in for the study's own.
+    Cells of which `leave_out` says why are left out.
+    """
+    return [
+        run
+        for cell in cells(study)
+        if not leave_out(cell)
+        for seed in cell.seeds
+        for run in _runs_of(study, cell, seed, engine, version, kernel)
+    ]
 
 
-def _runs_of(study: Study, cell: Cell, seed: int, engine: str, version: str) -> Iterable[Run]:
+def _runs_of(
+    study: Study, cell: Cell, seed: int, engine: str, version: str | Callable[[str], str], kernel: str | None
+) -> Iterable[Run]:
+    # A version that is no function of kernels belongs to an engine that has none.
+    chosen = None if isinstance(version, str) else kernel or cell.setup.kernel
+    fixed = version if isinstance(version, str) else version(kernel or cell.setup.kernel)
+
     def run(setup: Setup, baseline: Baseline | None) -> Run:
         return Run(
             study=study.name,
@@ -73,10 +98,11 @@ def _runs_of(study: Study, cell: Cell, seed: int, engine: str, version: str) -> 
             parameters=cell.parameters,
             seed=seed,
             engine=engine,
-            version=version,
-            scenario=scenario(setup, seed),
+            version=fixed,
+            scenario=scenario(setup, seed, kernel=chosen),
             groups={copy: name for name, flow in setup.flows.items() for copy in copies(name, flow)},
             baseline=baseline,
+            kernel=chosen,
         )
 
     yield run(cell.setup, None)
@@ -127,6 +153,6 @@ def _alone(setup: Setup, flow: Flow, baseline: Baseline, cc: str) -> Setup:
         "routes": routes,
     }
     tcp = Flow.model_validate({**{field: getattr(flow, field) for field in flow.model_fields_set}, **changes})
-    # A baseline is one figure beside the cell's; it needs no series.
-    measure = setup.measure.model_copy(update={"series": None})
+    # A baseline is one figure beside the cell's; it needs no series and no captures.
+    measure = setup.measure.model_copy(update={"series": None, "capture": ()})
     return setup.model_copy(update={"flows": {baseline.of: tcp}, "measure": measure})

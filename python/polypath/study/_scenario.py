@@ -9,6 +9,7 @@ from typing import Any
 from ._cells import Setup
 from ._elements import BurstLoss, Delay, Down, DropPackets, Element, Loss, Mtu, RateLimit, chain
 from ._flows import Bulk, Endpoints, Flow, Ndiffports, OnOff, Transfer
+from ._kernel import OURS, split_cc
 from ._quantity import Packets, Time
 from ._topology import Link, addresses
 
@@ -16,10 +17,10 @@ from ._topology import Link, addresses
 TAIL_NS = 2_000_000_000
 
 
-def scenario(setup: Setup, seed: int) -> dict[str, Any]:
-    """What one run simulates."""
+def scenario(setup: Setup, seed: int, *, kernel: str | None = None) -> dict[str, Any]:
+    """What one run is made of; an engine that runs kernels also hears which one, and what to capture."""
     pairs = addresses(setup.topology)
-    return {
+    plain: dict[str, Any] = {
         "seed": seed,
         "duration_ns": int(setup.duration) + TAIL_NS,
         "series_interval_ns": None if setup.measure.series is None else int(setup.measure.series),
@@ -30,6 +31,14 @@ def scenario(setup: Setup, seed: int) -> dict[str, Any]:
         "links": [_link(name, link, pairs[name]) for name, link in setup.topology.links.items()],
         "flows": [_flow(copy, flow, setup, seed) for name, flow in setup.flows.items() for copy in copies(name, flow)],
     }
+    if kernel is None:
+        # Without a kernel there are only our own algorithms, and their names need not say so.
+        for flow in plain["flows"]:
+            flow["cc"] = flow["cc"].removesuffix(OURS)
+        return plain
+    captures = [{"node": each.node, "link": each.link, "snaplen": int(each.snaplen)} for each in setup.measure.capture]
+    # Only where there are some: a run without captures is the same run it was before they were thought of.
+    return {**plain, "kernel": kernel, **({"captures": captures} if captures else {})}
 
 
 def copies(name: str, flow: Flow) -> list[str]:
@@ -94,11 +103,12 @@ def _flow(name: str, flow: Flow, setup: Setup, seed: int) -> dict[str, Any]:
     start = int(flow.start) + _spread(flow.start_spread, seed, name)
     until_the_end = max(int(setup.duration) - start, 0)
     app, window_end = _app(flow, until_the_end)
+    bare, whose = split_cc(flow.cc)
     window = flow.window if flow.window is not None else setup.measure.window
     return {
         "name": name,
         "transport": flow.transport,
-        "cc": flow.cc,
+        "cc": bare + whose,
         "client": flow.client,
         "server": flow.server,
         "client_address": flow.client_address,

@@ -45,6 +45,8 @@ def _short_forms(owner: str | None, name: str, field: dict[str, Any]) -> dict[st
         case "Flow", "path_manager":
             kept = _pop(field, "title", "description", "default")
             return {**kept, "anyOf": [{"enum": ["fullmesh", "ndiffports"]}, field]}
+        case "Measure", "capture":
+            return {**field, "items": {"anyOf": [{"type": "string"}, field["items"]]}}
         case (("Study" | "Experiment"), "seeds"):
             kept = _pop(field, "title", "description", "default")
             options = field.get("anyOf", [field])

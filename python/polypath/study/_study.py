@@ -17,9 +17,10 @@ from pydantic_core import PydanticCustomError
 from ._claims import Claim, Published
 from ._errors import SetupError
 from ._flows import Flow
+from ._kernel import DEFAULT_KERNEL, KernelName
 from ._model import Model, Name
-from ._placeholder import Scalar
-from ._quantity import Time
+from ._placeholder import Scalar, is_placeholder
+from ._quantity import Size, Time
 from ._topology import Topology
 
 # Columns of the tables that a parameter would hide.
@@ -82,11 +83,32 @@ Matrix = Mapping[ParameterName, Axis]
 Parameters = Mapping[ParameterName, Scalar]
 
 
+class Capture(Model):
+    """Packets that a node sends to a link and gets from it, written to a pcap; in a list, "client:wifi" is enough."""
+
+    node: str
+    link: str
+    snaplen: Size = Size("128B")
+    """Bytes kept of each packet; the default holds all headers with their options."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _node_and_link(cls, value: Any) -> Any:
+        if isinstance(value, str) and not is_placeholder(value):
+            node, colon, link = value.partition(":")
+            if not (node and colon and link):
+                raise ValueError(f'"{value}" names no place to capture; write node and link, like "client:wifi"')
+            return {"node": node, "link": link}
+        return value
+
+
 class Measure(Model):
     window: tuple[Time, Time] | None = None
     """Span of the goodput and of the means since a connection was established; default: all of its application's time."""
     series: Time | None = Time("100ms")
     """Interval of the series of cwnd, srtt and so on; null keeps none."""
+    capture: tuple[Capture, ...] = ()
+    """Where to write a pcap; the engine `linux` can."""
 
 
 class Baselines(Model):
@@ -109,6 +131,7 @@ class Experiment(Model):
     flows: Mapping[Name, Flow] | None = None
     duration: Time | None = None
     measure: Measure | None = None
+    kernel: KernelName | None = None
     seeds: Seeds | None = None
 
 
@@ -135,6 +158,8 @@ class Study(Model):
     repeat_over: tuple[ParameterName, ...] = ()
     """Parameters whose values are repetitions of a cell as seeds are, such as a later start: tables show means over them."""
     measure: Measure = Measure()
+    kernel: KernelName = DEFAULT_KERNEL
+    """Which Linux kernel the engine `linux` runs, in quotes: "6.12"; `polypath linux list` shows those there are."""
     baselines: Baselines | None = Baselines()
     published: Published | None = None
     claims: tuple[Claim, ...] = ()
