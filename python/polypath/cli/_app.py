@@ -12,7 +12,7 @@ from polypath.engines import EngineError, SimEngine
 from polypath.study import StudyError
 from polypath.validate import validate
 
-from . import _bench, _init, _list, _report, _run, _schema, _show
+from . import _bench, _compare, _init, _list, _report, _run, _schema, _show
 from ._console import complain, out
 
 USAGE_ERROR, FAILURE, INTERRUPTED = 2, 1, 130
@@ -28,6 +28,7 @@ app = typer.Typer(
 )
 
 app.command("run")(_run.run)
+app.command("compare")(_compare.compare)
 app.command("report")(_report.report)
 app.command("show")(_show.show)
 app.command("list")(_list.list_)

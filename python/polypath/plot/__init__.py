@@ -1,7 +1,9 @@
 """Figures from tables and scenarios: Altair and one drawing of our own. Takes tables, gives text; never touches the disk."""
 
 from ._charts import goodput_bars, over_time
+from ._deviations import deviations
 from ._export import Figure, inline
+from ._theme import INK
 from ._topology import topology
 
-__all__ = ["Figure", "goodput_bars", "inline", "over_time", "topology"]
+__all__ = ["INK", "Figure", "deviations", "goodput_bars", "inline", "over_time", "topology"]

@@ -55,14 +55,26 @@ def goodput_bars(name: str, title: str, caption: str, cells: pd.DataFrame, axis:
     return figure(name, title, caption, chart)
 
 
-def over_time(name: str, title: str, caption: str, series: pd.DataFrame, value: str, axis: str, *, shared: bool = False) -> Figure:
+def over_time(
+    name: str,
+    title: str,
+    caption: str,
+    series: pd.DataFrame,
+    value: str,
+    axis: str,
+    *,
+    shared: bool = False,
+    lines: Sequence[str] | None = None,
+    colours: Sequence[str] | None = None,
+) -> Figure:
     """Small pictures, one a cell, with a line a subflow; `shared` gives all of them one scale.
 
-    `series`: label (the cell), line (the subflow's name), time_s, and the column `value`.
+    `series`: label (the cell), line (the subflow's name), time_s, and the column `value`. `lines` gives the lines' order in the legend,
+    and `colours` one for each.
     """
     thin = _thin(series, value)
-    cells, lines = list(dict.fromkeys(series["label"])), list(dict.fromkeys(series["line"]))
-    colours = [PALETTE[index % len(PALETTE)] for index in range(len(lines))]
+    cells, lines = list(dict.fromkeys(series["label"])), list(lines or dict.fromkeys(series["line"]))
+    colours = list(colours or (PALETTE[index % len(PALETTE)] for index in range(len(lines))))
     colour = alt.Color("line:N", title=None, sort=lines, scale=alt.Scale(domain=lines, range=colours), legend=alt.Legend(columns=4))
     many = len(cells) > 1
     columns = 2 if len(cells) in (2, 4) else 3

@@ -1,5 +1,6 @@
 """The report: one self-contained page from a study and its tables."""
 
+from ._compare import comparison, limits_of, names_of, sentences, title_of, value, verdict_of
 from ._material import Material, published_rows, varied, with_limits
 from ._open import material, write_report
 from ._page import Page, claim_results, other_views, page
@@ -11,12 +12,19 @@ __all__ = [
     "Material",
     "Page",
     "claim_results",
+    "comparison",
+    "limits_of",
     "material",
+    "names_of",
     "other_views",
     "page",
     "published_rows",
     "render",
+    "sentences",
+    "title_of",
+    "value",
     "varied",
+    "verdict_of",
     "with_limits",
     "write",
     "write_report",

@@ -13,6 +13,7 @@ from polypath.analysis import PLATFORM, ClaimResult, Evidence, Verdict, evaluate
 from polypath.plot import Figure
 
 from . import _figures, _tables
+from ._compare import ComparisonView, view
 from ._material import GOODPUT, Material, experiments, living, varied, with_limits
 from ._tables import Cell, Column, Table
 from ._words import number, percent, several
@@ -65,6 +66,8 @@ class Page:
     bounds: Table
     setup: Sequence[tuple[str, str]]
     experiments: Sequence[ExperimentView]
+    comparison: ComparisonView | None
+    """None where only one engine ran."""
     published: Table | None
     published_source: str
     claims: Sequence[ClaimView]
@@ -76,7 +79,8 @@ class Page:
 
     @property
     def figures(self) -> list[Figure]:
-        return [self.topology, *(figure for each in self.experiments for figure in (each.bars, *each.over_time))]
+        compared = self.comparison.figures if self.comparison else ()
+        return [self.topology, *(figure for each in self.experiments for figure in (each.bars, *each.over_time)), *compared]
 
 
 def page(material: Material) -> Page:
@@ -104,6 +108,7 @@ def page(material: Material) -> Page:
         bounds=_bounds(first),
         setup=_setup(first, material),
         experiments=views,
+        comparison=view(material),
         published=_tables.published(material),
         published_source=getattr(study.published, "source", None) or "",
         claims=claims,

@@ -1,0 +1,175 @@
+"""`polypath compare`."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import pandas as pd
+import typer
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from polypath.engines import find
+from polypath.results import DEFAULT_OUT, plan
+from polypath.study import Study, StudyError
+
+from . import _run, _studies
+from ._console import err, out
+
+if TYPE_CHECKING:
+    from polypath.analysis import Comparison
+
+# Columns that a narrow terminal can do without: width in characters from which they are shown.
+_ROOMY = 120
+
+
+def compare(
+    study: Annotated[str, typer.Argument(metavar="STUDY", help="Folder or file of a study, or the name of one in ./studies.")],
+    engines: Annotated[str, typer.Option(help="Engines with commas between, such as sim,linux.")] = "sim,linux",
+    kernel: Annotated[
+        str | None, typer.Option(help="Kernels of the linux engine with commas between, such as 6.1,6.12; default: the study's own.")
+    ] = None,
+    out_folder: Annotated[
+        Path, typer.Option("--out", help="Where the results go; the study gets a folder of its name in it.")
+    ] = DEFAULT_OUT,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Runs at once; default: one a core. It changes no byte of the results.")
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help="Only cells with these values, such as cc=lia or cc=lia,olia; may be repeated. `experiment=` works too."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the tables.")] = False,
+    report: Annotated[bool, typer.Option(help="Write the report with its figures.")] = True,
+) -> None:
+    """Run a study on several engines or kernels and set the results beside one another, row by row.
+
+    The last one is the referee: real kernels stand behind the simulator, newer ones behind older. A row agrees when its means differ by at
+    most 10 %, or by at most the largest distance of one of the referee's repetitions from its mean. Finished runs are never run again.
+    """
+    loaded, chosen = _studies.load(study), _run._choices(only or [])
+    plans = [
+        plan(loaded, engine=find(engine), out=out_folder, only=chosen, **({"kernel": version} if version else {}))
+        for engine, version in _platforms(_words(engines), _words(kernel or ""))
+    ]
+    results = [_run._execute(each, workers) for each in plans][-1]
+    from polypath.report import comparison, material, write  # The drawing library takes longer to load than most commands take to run.
+
+    made = material(results)
+    # The results folder may hold other parts and other engines of the study from before.
+    compared = comparison(made, runs={run.key for each in plans for run in each.runs})
+    if compared is None:
+        raise StudyError(f"there is nothing to compare: only one engine ran {loaded.name}; name two, like --engines sim,linux")
+    if as_json:
+        sys.stdout.write(json.dumps(_json(loaded, compared), indent=1) + "\n")
+    else:
+        _print(loaded, compared)
+    if report:
+        (err if as_json else out).print(f"report: {write(made, results.folder)}", soft_wrap=True)
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _platforms(engines: Sequence[str], kernels: Sequence[str]) -> list[tuple[str, str | None]]:
+    """Engine and kernel of each column."""
+    if kernels and "linux" not in engines:
+        raise StudyError("--kernel names kernels of the engine linux; add it, like --engines sim,linux")
+    found: list[tuple[str, str | None]] = []
+    for engine in engines:
+        found += [(engine, version) for version in kernels] if engine == "linux" and kernels else [(engine, None)]
+    return list(dict.fromkeys(found))
+
+
+def _print(study: Study, made: Comparison) -> None:
+    from polypath.report import sentences
+
+    for name, rows in made.rows.groupby("experiment", sort=False):
+        out.print(_table(study.all_experiments[str(name)].title or str(name), rows, made))
+    for sentence in sentences(made):
+        out.print(sentence, soft_wrap=True)
+
+
+def _table(title: str, rows: pd.DataFrame, made: Comparison) -> Table:
+    from polypath.analysis import PLATFORM
+    from polypath.report import limits_of, names_of, value, verdict_of
+
+    names, roomy = names_of(rows, made.by), out.width >= _ROOMY
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    names = [*names, "flow"] if rows["flow"].nunique() > 1 or not names else names
+    for name in names:
+        table.add_column(name, vertical="bottom")
+    unit = "s" if (rows["metric"] == "completion_s").all() else "Mbit/s"
+    for platform in made.platforms:
+        table.add_column(f"{platform}\n{unit}", justify="right")
+    for platform in made.judged:
+        of = f"{platform}\n" if len(made.judged) > 1 else ""
+        for head in (f"{of}deviation", f"{of}verdict", *["windows\narea", "srtt\ndeviation"] * roomy):
+            table.add_column(head, justify="left" if head.endswith("verdict") else "right", vertical="bottom")
+    if roomy:
+        table.add_column("retrans-\nmissions", justify="right")
+    table.add_column("limited by", vertical="bottom")
+    styles = {"agrees": "green", "differs": "red"}
+    for _, cell in rows.groupby(list(made.by), sort=False, dropna=False):
+        own = {str(row[PLATFORM]): row for _, row in cell.iterrows()}
+        line: list[str | Text] = ["" if pd.isna(cell[name].iloc[0]) else str(cell[name].iloc[0]) for name in names]
+        line += [value(own[platform]) for platform in made.platforms]
+        for platform in made.judged:
+            row = own[platform]
+            verdict = verdict_of(row)
+            line += [_share(row["deviation"], 1), Text(verdict, style=styles.get(verdict, ""))]
+            line += [f"{row['window_area']:.2f}" if _known(row["window_area"]) else "", _share(row["srtt_deviation"], 0)] if roomy else []
+        sent = [own[platform]["retransmissions"] for platform in made.platforms]
+        line += [" / ".join(f"{each:.0f}" if _known(each) else "–" for each in sent)] if roomy else []
+        table.add_row(*line, limits_of(own, made.platforms))
+    return table
+
+
+def _share(value: float, digits: int) -> str:
+    return f"{100 * value:+.{digits}f} %" if _known(value) else ""
+
+
+def _known(value: Any) -> bool:
+    return value is not None and math.isfinite(value)
+
+
+def _json(study: Study, made: Comparison) -> dict[str, Any]:
+    """Everything that the tables show, unrounded; what is not known is null."""
+    from polypath.analysis import PLATFORM
+
+    rows = []
+    for _, cell in made.rows.groupby(list(made.by), sort=False, dropna=False):
+        first = cell.iloc[0]
+        parameters = {name: _plain(first[name]) for name in made.by if name not in ("experiment", "flow") and not pd.isna(first[name])}
+        figures = [column for column in cell.columns if column not in (*made.by, PLATFORM, "metric")]
+        rows.append(
+            {
+                "experiment": first["experiment"],
+                "parameters": parameters,
+                "flow": first["flow"],
+                "metric": first["metric"],
+                "platforms": {row[PLATFORM]: {name: _plain(row[name]) for name in figures} for _, row in cell.iterrows()},
+            }
+        )
+    windows = [{name: _plain(row[name]) for name in made.windows.columns} for _, row in made.windows.iterrows()]
+    counts = {platform: dict(zip(("agree", "of"), made.count(platform), strict=True)) for platform in made.judged}
+    return {
+        "study": study.name,
+        "platforms": list(made.platforms),
+        "referee": made.referee,
+        "counts": counts,
+        "rows": rows,
+        "windows": windows,
+    }
+
+
+def _plain(value: Any) -> Any:
+    plain = value.item() if hasattr(value, "item") else value
+    return None if plain is None or (isinstance(plain, float) and not math.isfinite(plain)) else plain

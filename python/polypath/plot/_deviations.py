@@ -1,0 +1,41 @@
+"""How far each row of a comparison lies from the referee, beside how far it may."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import altair as alt
+import pandas as pd
+
+from ._export import Figure, figure
+from ._theme import GRID, INK, PALETTE
+
+SHOWN = 0.5
+"""A deviation beyond 50 % is drawn at the edge: the rest would be pressed into the middle."""
+
+
+def deviations(name: str, title: str, caption: str, rows: pd.DataFrame, platforms: Sequence[str]) -> Figure:
+    """A line a row with the band that the rule allows, and a dot a platform: filled where it agrees.
+
+    `rows`: label, platform, deviation and allowed as shares, agrees. Rows without a deviation are not drawn.
+    """
+    drawn = rows[rows["deviation"].notna()].assign(
+        shown=lambda each: each["deviation"].clip(-SHOWN, SHOWN),
+        low=lambda each: (-each["allowed"]).clip(lower=-SHOWN),
+        high=lambda each: each["allowed"].clip(upper=SHOWN),
+        verdict=lambda each: ["agrees" if agrees else "differs" for agrees in each["agrees"]],
+    )
+    order = list(dict.fromkeys(drawn["label"]))
+    y = alt.Y("label:N", sort=order, title=None, axis=alt.Axis(labelFontSize=11, labelColor=INK, labelLimit=300, grid=True))
+    scale = alt.Scale(domain=[-SHOWN, SHOWN], nice=False)
+    axis = alt.Axis(format="+.0%", grid=True, tickCount=10)
+    bands = drawn.drop_duplicates("label")[["label", "low", "high"]]
+    band = alt.Chart(bands).mark_bar(height=9, color=GRID, cornerRadius=3).encode(x=alt.X("low:Q", scale=scale), x2="high:Q", y=y)
+    zero = alt.Chart(pd.DataFrame({"x": [0.0]})).mark_rule(color=INK, strokeWidth=1).encode(x=alt.X("x:Q", scale=scale))
+    hues = [PALETTE[index % len(PALETTE)] for index in range(len(platforms))]
+    colour = alt.Color("platform:N", title=None, scale=alt.Scale(domain=list(platforms), range=hues), legend=alt.Legend(symbolSize=80))
+    x = alt.X("shown:Q", title="deviation from the referee", scale=scale, axis=axis)
+    full = alt.Chart(drawn[drawn["agrees"].astype(bool)]).mark_point(filled=True, size=60, opacity=1).encode(x=x, y=y, color=colour)
+    empty = alt.Chart(drawn[~drawn["agrees"].astype(bool)]).mark_point(filled=False, size=60, strokeWidth=2.4, opacity=1)
+    chart = alt.layer(band, zero, full, empty.encode(x=x, y=y, color=colour)).properties(width=640, height=max(40, 18 * len(order)))
+    return figure(name, title, caption, chart)

@@ -1,0 +1,264 @@
+"""Comparing engines and kernels: the rule, the area between windows, the table, the section of the report, the command."""
+
+import json
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from report_data import PlausibleEngine
+
+from polypath import cli
+from polypath.analysis import area_between, compare, platform_names, platforms_in_order
+from polypath.engines import ENGINES, FakeEngine, Output, find
+from polypath.report import comparison, material, page, render, sentences, write_report
+from polypath.results import execute, plan
+from polypath.study import Study
+
+
+def curve(*points):
+    times, values = zip(*points, strict=True)
+    return np.array(times, dtype=float), np.array(values, dtype=float)
+
+
+def test_the_area_is_the_integral_of_the_difference_over_that_of_the_mean():
+    # 10 and 20 for one second: between them 10, their mean 15.
+    left = curve(*((tick / 10, 10) for tick in range(11)))
+    right = curve(*((tick / 10, 20) for tick in range(11)))
+    assert area_between(left, right, 0.0, 1.0) == pytest.approx((10.0, 15.0))
+    assert area_between(left, left, 0.0, 1.0) == pytest.approx((0.0, 10.0))
+    # The sign of the difference does not matter, so curves that cross do not cancel.
+    crossing = curve(*((tick / 10, 20 if tick < 5 else 0) for tick in range(11)))
+    assert area_between(left, crossing, 0.0, 1.0) == pytest.approx((10.0, 10.0))
+
+
+def test_a_sample_holds_until_the_next_and_not_for_ever():
+    # Every 0.5 s; the subflow is gone after 1 s, so that its window counts as 0 from 2 s on.
+    left = curve((0.0, 10), (0.5, 10), (1.0, 10))
+    right = curve(*((tick / 10, 10) for tick in range(41)))
+    between, mean = area_between(left, right, 0.0, 4.0)
+    assert between == pytest.approx(10 * 1.9, abs=1.01)
+    assert mean == pytest.approx(40 - 5 * 1.9, abs=0.51)
+    nothing = (np.zeros(0), np.zeros(0))
+    assert area_between(nothing, right, 0.0, 1.0) == pytest.approx((10.0, 5.0))
+
+
+def test_the_referee_is_the_newest_real_kernel():
+    assert platforms_in_order(["linux 6.12", "linux 6.1", "sim", "linux 6.12"]) == ["sim", "linux 6.1", "linux 6.12"]
+    table = pd.DataFrame({"engine": ["sim", "linux"], "kernel": [None, "6.1"]})
+    assert list(platform_names(table)) == ["sim", "linux 6.1"]
+    # A kernel that the matrix varies has a value on the simulator too, which does not make it another simulator.
+    assert list(platform_names(table.assign(kernel="6.1"))) == ["sim", "linux 6.1"]
+
+
+def run_rows(values, engine, **more):
+    base = {"experiment": "main", "flow": "c", "engine": engine, "established_s": 0.0, "completion_s": None, "lifetime_s": 10.0}
+    base |= {"share": 0.5, "share_all": 0.5, "timeouts": 0, "srtt_ms": 20.0, "retransmissions": 3}
+    base |= {f"{cause}_share": 0.0 for cause in ("application", "receive_window", "send_buffer", "scheduler")}
+    base |= {"congestion_window_share": 0.9} | more
+    return [
+        {**base, "cc": cc, "seed": seed, "key": f"{engine}-{cc}-{seed}", "goodput_receiver_mbps": value}
+        for cc, each in values.items()
+        for seed, value in enumerate(each, start=1)
+    ]
+
+
+NO_SUBFLOWS = pd.DataFrame(columns=["key", "flow", "subflow", "source", "destination"])
+
+
+def compared(ours, theirs, **more):
+    runs = pd.DataFrame([*run_rows(ours, "sim", **more), *run_rows(theirs, "linux")])
+    return compare(runs, NO_SUBFLOWS, pd.DataFrame(), {}, by=["experiment", "cc", "flow"])
+
+
+def verdicts(made):
+    own = made.rows[made.rows["platform"] == "sim"]
+    return dict(zip(own["cc"], own["agrees"], strict=True))
+
+
+def test_a_row_agrees_within_a_tenth_or_the_largest_distance_of_a_repetition_of_the_referee():
+    theirs = {"reno": [100.0], "cubic": [100.0], "bbr": [80.0, 100.0, 120.0], "vegas": [80.0, 100.0, 120.0]}
+    made = compared({"reno": [110.0], "cubic": [110.2], "bbr": [119.0] * 3, "vegas": [121.0] * 3}, theirs)
+    assert verdicts(made) == {"reno": True, "cubic": False, "bbr": True, "vegas": False}
+    assert made.count("sim") == (2, 4)
+    row = made.rows[(made.rows["cc"] == "bbr") & (made.rows["platform"] == "sim")].iloc[0]
+    assert (row["value"], row["n"], row["deviation"], row["allowed"]) == (119.0, 3, pytest.approx(0.19), pytest.approx(0.2))
+
+
+def test_means_are_over_the_repetitions_that_both_have():
+    made = compared({"reno": [100.0]}, {"reno": [100.0, 200.0, 300.0]})
+    assert verdicts(made) == {"reno": True}
+    assert list(made.rows["value"]) == [100.0, 100.0]
+
+
+def test_a_row_that_one_of_them_did_not_run_has_no_verdict():
+    made = compared({"reno": [100.0]}, {"reno": [100.0], "bbr": [90.0]})
+    assert verdicts(made) == {"reno": True, "bbr": None}
+    assert sentences(made) == ["sim agrees with linux in 1 of 1 rows (100 %); 1 of 2 rows were not run on sim"]
+
+
+def test_nothing_received_on_both_agrees_and_on_one_alone_does_not():
+    made = compared({"reno": [0.0], "cubic": [1.0]}, {"reno": [0.0], "cubic": [0.0]})
+    assert verdicts(made) == {"reno": True, "cubic": False}
+
+
+def test_a_transfer_is_judged_by_its_time_and_one_that_never_ended_differs():
+    runs = pd.DataFrame(
+        [
+            *run_rows({"reno": [9.0]}, "sim", completion_s=5.3),
+            *run_rows({"reno": [9.0]}, "linux", completion_s=5.0),
+            *run_rows({"cubic": [9.0]}, "sim"),
+            *run_rows({"cubic": [9.0]}, "linux", completion_s=5.0),
+        ]
+    )
+    made = compare(runs, NO_SUBFLOWS, pd.DataFrame(), {}, by=["experiment", "cc", "flow"])
+    assert verdicts(made) == {"reno": True, "cubic": False}
+    assert set(made.rows["metric"]) == {"completion_s"}
+
+
+def test_subflows_are_matched_by_their_addresses_whatever_their_number_and_port():
+    runs = pd.DataFrame([*run_rows({"lia": [9.0]}, "sim"), *run_rows({"lia": [9.0]}, "linux")])
+    windows = {("sim-lia-1", "10.0.0.1:40000"): 10, ("sim-lia-1", "10.0.1.1:40001"): 20}
+    windows |= {("linux-lia-1", "10.0.1.1:51000"): 20, ("linux-lia-1", "10.0.0.1:52000"): 30}
+    subflows, series = [], []
+    for number, ((key, source), cwnd) in enumerate(windows.items()):
+        own = {"key": key, "flow": "c", "subflow": number % 2}
+        subflows.append({**own, "source": source, "destination": "10.9.0.1:5001"})
+        series += [{**own, "time_s": tick / 10, "cwnd": cwnd} for tick in range(101)]
+    spans = {(key, "c"): (2.0, 10.0) for key in ("sim-lia-1", "linux-lia-1")}
+    made = compare(runs, pd.DataFrame(subflows), pd.DataFrame(series), spans, by=["experiment", "cc", "flow"])
+    areas = dict(zip(made.windows["source"], made.windows["area"], strict=True))
+    assert areas == {"10.0.1.1": pytest.approx(0.0), "10.0.0.1": pytest.approx(1.0)}
+    # All subflows together: 20 between them, 20 and 20 their means.
+    row = made.rows[made.rows["platform"] == "sim"].iloc[0]
+    assert row["window_area"] == pytest.approx(20 / 40)
+
+
+def test_a_later_start_can_count_as_a_repetition():
+    rows = [{**row, "start": start} for start in ("0s", "1s") for row in run_rows({"lia": [9.0 + 4 * (start == "1s")]}, "linux")]
+    rows += [{**row, "start": start} for start in ("0s", "1s") for row in run_rows({"lia": [12.9]}, "sim")]
+    runs = pd.DataFrame(rows).assign(key=lambda table: table["key"] + table["start"])
+    made = compare(runs, NO_SUBFLOWS, pd.DataFrame(), {}, by=["experiment", "cc", "flow"], repetitions=["start", "seed"])
+    referee = made.rows[made.rows["platform"] == "linux"].iloc[0]
+    assert (referee["n"], referee["value"], referee["spread"]) == (2, 11.0, 2.0)
+    assert verdicts(made) == {"lia": True}
+
+
+class OtherEngine(PlausibleEngine):
+    """A second engine with other figures: cubic a fifth lower, windows as they are."""
+
+    name = "linux"
+    summary = "made-up figures, for tests"
+
+    def run(self, scenario):
+        output = super().run(scenario)
+        flows = [
+            {**flow, "goodput_receiver_bps": flow["goodput_receiver_bps"] * (0.8 if given["cc"] == "cubic" else 1.02)}
+            for flow, given in zip(output.outcome["flows"], scenario["flows"], strict=True)
+        ]
+        return Output(outcome={**output.outcome, "flows": flows}, subflow_series=output.subflow_series, link_series=output.link_series)
+
+
+@pytest.fixture
+def engines(monkeypatch):
+    monkeypatch.setitem(ENGINES, "plausible", PlausibleEngine)
+    monkeypatch.setitem(ENGINES, "linux", OtherEngine)
+    monkeypatch.setitem(ENGINES, "fake", FakeEngine)
+
+
+@pytest.fixture
+def results(engines, tmp_path, request):
+    study = Study.load(request.config.rootpath / "studies/nitk")
+    for engine in ("plausible", "linux"):
+        found = execute(plan(study, engine=find(engine), out=tmp_path, only={"experiment": ["v1"]}))
+    return found
+
+
+def test_the_report_sets_the_engines_beside_one_another(results):
+    made = page(material(results))
+    assert made.comparison.summary == ["plausible agrees with linux in 5 of 6 rows (83 %)"]
+    (title, table) = made.comparison.tables[0]
+    assert title == "MPTCP v1 of Linux 6.12, coupled and uncoupled"
+    rows = {row[0].text: [cell.text for cell in row] for row in table.rows}
+    assert rows["cubic"][1:7] == ["9.43 ± 0.02", "7.54 ± 0.02", "+25.0 %", "differs", "0.00", "+0 %"]
+    assert rows["lia"][3:5] == ["−2.0 %", "agrees"]
+    assert [figure.name for figure in made.comparison.figures] == ["compare-deviation", "compare-cwnd"]
+    html = render(made)
+    assert 'id="comparison"' in html
+    assert 'href="#comparison"' in html
+
+
+def test_a_report_on_one_engine_has_no_comparison(engines, tmp_path, request):
+    study = Study.load(request.config.rootpath / "studies/nitk")
+    made = page(material(execute(plan(study, engine=find("plausible"), out=tmp_path, only={"experiment": ["v1"]}))))
+    assert made.comparison is None
+    assert 'id="comparison"' not in render(made)
+
+
+def test_claims_and_published_values_are_told_for_each_engine(results):
+    made = page(material(results))
+    assert {claim.engine for claim in made.claims} == {"plausible", "linux"}
+
+
+def test_the_figures_of_a_comparison_are_the_same_bytes_again(results, tmp_path):
+    first, second = (write_report(results, tmp_path / name).read_bytes() for name in ("one", "two"))
+    assert first == second
+    assert (tmp_path / "one/figures/compare-cwnd.svg").read_bytes() == (tmp_path / "two/figures/compare-cwnd.svg").read_bytes()
+
+
+@pytest.fixture
+def polypath(monkeypatch, capsys, engines):
+    """Runs the command line in this process: exit code, stdout, stderr."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["polypath", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        captured = capsys.readouterr()
+        return end.value.code or 0, captured.out, captured.err
+
+    return call
+
+
+def test_the_command_runs_what_is_missing_and_prints_the_rows(polypath, tmp_path, request):
+    study = request.config.rootpath / "studies/nitk"
+    arguments = ("compare", study, "--engines", "plausible,linux", "--only", "experiment=v1", "--out", tmp_path, "--no-report")
+    code, out, err = polypath(*arguments)
+    assert code == 0
+    assert "plausible agrees with linux in 5 of 6 rows (83 %)" in out
+    assert "+25.0 %" in out
+    assert "finished before" not in err
+    _, again, err = polypath(*arguments)
+    assert again == out
+    assert "45 of them finished before" not in out
+
+
+def test_json_has_every_figure_unrounded(polypath, tmp_path, request):
+    study = request.config.rootpath / "studies/nitk"
+    options = ("--engines", "plausible,linux", "--only", "experiment=v1", "--only", "cc=cubic", "--out", tmp_path, "--json", "--no-report")
+    code, out, _ = polypath("compare", study, *options)
+    made = json.loads(out)
+    assert code == 0
+    assert (made["platforms"], made["referee"], made["counts"]) == (["plausible", "linux"], "linux", {"plausible": {"agree": 0, "of": 1}})
+    (row,) = made["rows"]
+    assert row["parameters"] == {"cc": "cubic", "profile": "v1"}
+    assert row["platforms"]["plausible"]["deviation"] == pytest.approx(0.25)
+    assert row["platforms"]["linux"]["deviation"] is None
+
+
+def test_only_what_was_asked_for_is_compared(results, polypath, tmp_path, request):
+    made = material(results)
+    few = set(made.runs.loc[made.runs["cc"] == "lia", "key"])
+    assert set(comparison(made, runs=few).rows["cc"]) == {"lia"}
+
+
+def test_mistakes_are_one_sentence(polypath, tmp_path, request):
+    study = request.config.rootpath / "studies/nitk"
+    code, _, err = polypath("compare", study, "--engines", "plausible", "--out", tmp_path, "--only", "cc=lia")
+    assert code == 2
+    assert err.splitlines()[-1] == "polypath: there is nothing to compare: only one engine ran nitk; name two, like --engines sim,linux"
+    code, _, err = polypath("compare", study, "--engines", "sim,plausible", "--kernel", "6.1", "--out", tmp_path)
+    assert (code, err.strip()) == (2, "polypath: --kernel names kernels of the engine linux; add it, like --engines sim,linux")
+    code, _, err = polypath("compare", study, "--engines", "sim,lunix", "--out", tmp_path)
+    assert code == 2
+    assert 'there is no engine "lunix"; did you mean "linux"?' in err
