@@ -1,0 +1,7 @@
+"""From a scenario to the plan of a run on a Linux kernel: namespaces, cables, routes, netem, endpoints, flows. Touches nothing."""
+
+from ._errors import Place, PlanError
+from ._network import Held
+from ._plan import FORMAT, PREFIX, Planned, algorithm, build, sample_ns
+
+__all__ = ["FORMAT", "PREFIX", "Held", "Place", "PlanError", "Planned", "algorithm", "build", "sample_ns"]

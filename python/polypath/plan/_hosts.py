@@ -1,0 +1,198 @@
+"""Nodes as namespaces, and flows with what MPTCP needs to open their subflows."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ._errors import PlanError
+from ._network import WIRE, Network
+from ._stages import SIMULATOR
+from ._ways import Graph, Scenario, Step, steps
+
+FIRST_PORT = 5001
+# What the in-kernel path manager holds (MPTCP_PM_ADDR_MAX).
+MOST_ENDPOINTS = 8
+# The kernel's defaults where it has memory enough, written out so that a machine's memory decides nothing.
+RMEM, WMEM = "4096 131072 6291456", "4096 16384 4194304"
+# A reader that sleeps is woken this much later than it asked for (its timer's slack): specs/notes/mptcp-two-paths.
+SLACK_US = 20
+
+# Settings that are the simulator's own: of the reading program, which the flow gets, and those that nothing here stands for.
+LOW_WATER, READ_PERIOD = "receive_low_water", "read_period_us"
+READER = (LOW_WATER, READ_PERIOD)
+SIMULATED = ("initcwnd", "tso_bytes", "tick_us", "rto_min_us")
+
+ALIASES = {"checksum_enabled": "net.mptcp.checksum_enabled", "mptcp_checksum": "net.mptcp.checksum_enabled"}
+
+QUIET = (
+    ("net.ipv6.conf.all.disable_ipv6", "1"),
+    ("net.ipv6.conf.default.disable_ipv6", "1"),
+    ("net.ipv4.conf.all.rp_filter", "0"),
+    ("net.ipv4.conf.default.rp_filter", "0"),
+)
+
+
+def namespaces(scenario: Scenario, ccs: Mapping[str, str], limits: Mapping[str, Mapping[str, int]], *, wire: bool) -> list[dict[str, Any]]:
+    """One for each node, and one for the places inside links if there are any."""
+    made = [_namespace(node, ccs.get(node["name"]), limits.get(node["name"])) for node in scenario["nodes"]]
+    return [*made, {"name": WIRE, "sysctl": [list(pair) for pair in QUIET]}] if wire else made
+
+
+def _namespace(node: Mapping[str, Any], cc: str | None, limits: Mapping[str, int] | None) -> dict[str, Any]:
+    for address in node["addresses"]:
+        if ipaddress.ip_address(address).version != 4:
+            raise PlanError(("nodes", node["name"], "addresses"), f"addresses of IPv6 are not yet set up on a kernel{SIMULATOR}")
+    sysctl = dict(QUIET)
+    # What an earlier connection learned would decide how a later one begins.
+    sysctl["net.ipv4.tcp_no_metrics_save"] = "1"
+    if node["router"]:
+        sysctl["net.ipv4.ip_forward"] = "1"
+    else:
+        sysctl |= {"net.ipv4.tcp_rmem": RMEM, "net.ipv4.tcp_wmem": WMEM}
+    if cc is not None:
+        sysctl["net.ipv4.tcp_congestion_control"] = cc
+    for name, value in node["sysctl"].items():
+        if name not in READER:
+            sysctl[_full(node["name"], name)] = _text(value)
+    made: dict[str, Any] = {"name": node["name"], "addresses": node["addresses"], "sysctl": [list(pair) for pair in sysctl.items()]}
+    return {**made, "limits": dict(limits)} if limits else made
+
+
+def _full(node: str, name: str) -> str:
+    if name.startswith("net."):
+        return name
+    if name in ALIASES:
+        return ALIASES[name]
+    if name in SIMULATED or not name.startswith("tcp_"):
+        raise PlanError(
+            ("nodes", node, name), f"`{name}` is no sysctl of Linux, which begin with `net.`{SIMULATOR if name in SIMULATED else ''}"
+        )
+    return f"net.ipv4.{name}"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(int(value))
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+class Flows:
+    """The flows of a scenario, with the ways they need and the endpoints of MPTCP."""
+
+    def __init__(self, scenario: Scenario, graph: Graph, net: Network, algorithm: Callable[[str, str], str]) -> None:
+        self.flows: list[dict[str, Any]] = []
+        self.steps: list[Step] = []
+        # By namespace: the congestion control of its first flow, and the path manager's limits.
+        self.ccs: dict[str, str] = {}
+        self.limits: dict[str, dict[str, int]] = {}
+        self._endpoints: dict[str, list[dict[str, Any]]] = {}
+        self._opener: dict[str, str] = {}
+        self._graph, self._net = graph, net
+        settings = {node["name"]: node["sysctl"] for node in scenario["nodes"]}
+        for number, flow in enumerate(scenario["flows"]):
+            self._add(flow, FIRST_PORT + number, algorithm(flow["name"], flow["cc"]), settings[flow["server"]])
+
+    @property
+    def endpoints(self) -> list[dict[str, Any]]:
+        return [endpoint for found in self._endpoints.values() for endpoint in found]
+
+    def _add(self, flow: Mapping[str, Any], port: int, cc: str, reader: Mapping[str, Any]) -> None:
+        graph, mptcp = self._graph, flow["transport"] == "mptcp"
+        client, server = flow["client"], flow["server"]
+        source = flow["client_address"] or graph.first_address(client)
+        destination = flow["server_address"] or graph.first_address(server)
+        for role, node in (("client", client), ("server", server)):
+            if node in graph.routers:
+                raise PlanError(("flows", flow["name"], role), f"{node} is a router: only hosts send and receive")
+        sources, destinations = [source], [destination]
+        if mptcp:
+            sources, destinations = self._open(flow, source, destination)
+        by_hand = {(route["from"], route["to"]): graph.by_hand(flow, route) for route in flow["routes"]}
+        for here in sources:
+            for there in destinations:
+                way = by_hand.get((here, there)) or graph.way(client, here, server, there)
+                if way is not None:
+                    self.steps += steps(way, graph, here, there, flow["name"])
+                elif (here, there) == (source, destination):
+                    sentence = f"no route leads from {here} at {client} to {there} at {server}: join them by links over routers"
+                    raise PlanError(("flows", flow["name"], "server"), sentence)
+        self.ccs.setdefault(client, cc)
+        self.flows.append(
+            {
+                "name": flow["name"],
+                "mptcp": mptcp,
+                "cc": cc,
+                "client": client,
+                "server": server,
+                "client_address": source,
+                "server_address": destination,
+                "port": port,
+                "start_ns": flow["start_ns"],
+                "app": flow["app"],
+                "reading": _reading(server, reader, mptcp=mptcp),
+            }
+        )
+
+    def _open(self, flow: Mapping[str, Any], source: str, destination: str) -> tuple[list[str], list[str]]:
+        """Endpoints and limits of an MPTCP flow; returns the addresses at both ends between which it has subflows."""
+        graph, place = self._graph, ("flows", flow["name"], "path_manager")
+        client, server, manager = flow["client"], flow["server"], flow["mptcp"]["path_manager"]
+        if manager["kind"] == "ndiffports":
+            raise PlanError(place, f"the kernel's path manager opens no two subflows between the same addresses{SIMULATOR}")
+        if manager["kind"] == "endpoints":
+            opened = [self._endpoint(client, each["address"], place, subflow=True, **_fate(each)) for each in manager["addresses"]]
+            announced: list[dict[str, Any]] = []
+        else:
+            others = [address for address in graph.on_links(server) if address != destination]
+            # An address of the server that belongs to no link is reached over every path: there is no need for another.
+            others = others if graph.addresses[server][destination] is not None else []
+            announced = [self._endpoint(server, address, place, signal=True) for address in others]
+            mesh = bool(announced)
+            # For each address that the server announces, the kernel wants an endpoint for the first address of the client too.
+            own = [address for address in graph.on_links(client) if mesh or address != source]
+            opened = [self._endpoint(client, address, place, subflow=True, fullmesh=mesh) for address in own]
+        sources = list(dict.fromkeys([source, *(each["address"] for each in opened)]))
+        destinations = [destination, *(each["address"] for each in announced)]
+        count = len(sources) * len(destinations) - 1
+        if max(count, len(opened), len(announced)) > MOST_ENDPOINTS:
+            raise PlanError(
+                place, f"the kernel holds {MOST_ENDPOINTS} further subflows of a connection, and this one asks for {count}{SIMULATOR}"
+            )
+        self._keep(flow, client, opened, {"subflows": count, "add_addr_accepted": len(announced)})
+        self._keep(flow, server, announced, {"subflows": count, "add_addr_accepted": 0})
+        return sources, destinations
+
+    def _endpoint(self, node: str, address: str, place: tuple[str, ...], **flags: Any) -> dict[str, Any]:
+        hop = self._graph.addresses[node][address]
+        if hop is None:
+            raise PlanError(
+                place, f"the address {address} of {node} belongs to no link, so a kernel does not know by which one to leave{SIMULATOR}"
+            )
+        flags = {name: value for name, value in flags.items() if value}
+        return {"namespace": node, "address": address, "device": self._net.devices[hop], **flags}
+
+    def _keep(self, flow: Mapping[str, Any], node: str, endpoints: Sequence[dict[str, Any]], limits: dict[str, int]) -> None:
+        """Endpoints and limits hold for all of a host's connections, so its flows must agree on them."""
+        known = self._endpoints.setdefault(node, list(endpoints))
+        other = self._opener.setdefault(node, flow["name"])
+        if known != list(endpoints) or self.limits.setdefault(node, limits) != limits:
+            sentence = f"the flows {other} and {flow['name']} want other subflows at {node}, and a kernel's path manager serves all alike"
+            raise PlanError(("flows", flow["name"], "path_manager"), sentence + SIMULATOR)
+
+
+def _fate(endpoint: Mapping[str, Any]) -> dict[str, Any]:
+    return {"backup": endpoint["backup"], "remove_at_ns": endpoint["remove_at_ns"]}
+
+
+def _reading(server: str, settings: Mapping[str, Any], *, mptcp: bool) -> dict[str, int]:
+    """How the server's program reads; plain TCP waits for bytes, MPTCP sleeps between reads."""
+    reading: dict[str, int] = {}
+    for name, wanted in ((LOW_WATER, not mptcp), (READ_PERIOD, mptcp)):
+        if name in settings and not str(settings[name]).isdigit():
+            raise PlanError(("nodes", server, name), f"`{name}` is {settings[name]}; it must be a whole number")
+        if name in settings and wanted:
+            number = int(settings[name])
+            reading |= {"low_water": number} if name == LOW_WATER else {"sleep_ns": max(number - SLACK_US, 1) * 1000}
+    return reading

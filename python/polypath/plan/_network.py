@@ -1,0 +1,143 @@
+"""Links as cables: devices, what stands on them, and extra places inside a link where a node's own device is not the place.
+
+An extra place is a pair of ports in a namespace that no node owns: a frame that enters by one leaves by the other through that one's
+discipline. It is no hop of IP, and one place serves both directions.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ._errors import Place, PlanError
+from ._stages import VLAN, Direction, Stage, direction
+from ._ways import Graph, Hop, Scenario
+
+# No node can be called so: names begin with a letter or a digit.
+WIRE = ".wire"
+# Ports that only pass frames on take whatever an interface may send.
+ANY_MTU = 65_535
+
+
+@dataclass(frozen=True, kw_only=True)
+class Held:
+    """A discipline whose counters are kept, and the part of which direction it stands for."""
+
+    link: int
+    a_to_b: bool
+    namespace: str
+    device: str
+    stage: Stage
+
+
+@dataclass(kw_only=True)
+class Network:
+    cables: list[dict[str, Any]] = field(default_factory=list)
+    redirects: list[dict[str, Any]] = field(default_factory=list)
+    neighbours: list[dict[str, Any]] = field(default_factory=list)
+    disciplines: list[dict[str, Any]] = field(default_factory=list)
+    changes: list[dict[str, Any]] = field(default_factory=list)
+    # In the order in which packets of a direction meet them.
+    held: list[Held] = field(default_factory=list)
+    # By hop: the device by which it leaves its node.
+    devices: dict[Hop, str] = field(default_factory=dict)
+    has_wire: bool = False
+    _macs: int = 0
+
+    def mac(self) -> str:
+        """The next address of the locally administered block."""
+        self._macs += 1
+        return f"02:00:00:00:{self._macs >> 8:02x}:{self._macs & 255:02x}"
+
+
+@dataclass(kw_only=True)
+class _Port:
+    namespace: str
+    device: str
+    mtu: int
+    mac: str
+    address: tuple[str, int] | None = None
+
+    def plan(self) -> dict[str, Any]:
+        plain = {"namespace": self.namespace, "device": self.device, "mac": self.mac, "mtu": self.mtu}
+        return {**plain, "address": list(self.address)} if self.address else plain
+
+
+def network(scenario: Scenario, graph: Graph) -> Network:
+    """All links."""
+    made = Network()
+    captured = {(capture["node"], capture["link"]) for capture in scenario.get("captures", ())}
+    for number in range(len(graph.links)):
+        _join(made, graph, number, captured)
+    made.changes.sort(key=lambda change: change["at_ns"])
+    return made
+
+
+def _join(made: Network, graph: Graph, number: int, captured: set[tuple[str, str]]) -> None:
+    link = graph.links[number]
+    hops = (Hop(number, True), Hop(number, False))
+    there, back = (
+        direction(
+            link[side],
+            place=("links", link["name"], side),
+            from_router=graph.begins(hop) in graph.routers,
+            captured=(graph.begins(hop), link["name"]) in captured,
+        )
+        for side, hop in zip(("a_to_b", "b_to_a"), hops, strict=True)
+    )
+    prefix = _prefix(link)
+    first, last = (_end(made, graph, hop, own, prefix) for hop, own in zip(hops, (there, back), strict=True))
+    places = max(len(there.inside), len(back.inside))
+    ports = [first]
+    for place in range(1, places + 1):
+        for side in ("a", "b"):
+            ports.append(_Port(namespace=WIRE, device=f"w{number}{side}{place}", mtu=ANY_MTU, mac=made.mac()))
+        names = [port.device for port in ports[-2:]]
+        made.redirects += [{"namespace": WIRE, "from": x, "to": y} for x, y in (names, names[::-1])]
+    ports.append(last)
+    made.has_wire |= places > 0
+    # Packets from a to b leave by ports 0, 2, 4, ...; those from b to a by the last, the last but two, ...
+    for a_to_b, own, row in ((True, there, ports[::2]), (False, back, ports[::-1][::2])):
+        entered = ports[1::2] if a_to_b else ports[::-1][1::2]
+        standing = [(stage, port) for stage, port in zip([own.egress, *own.inside], row, strict=False) if stage and stage.has_netem]
+        # Counters are those of what drops; a direction that drops nothing is counted where packets leave it.
+        counted = [stage.drops for stage, _ in standing]
+        for position, (stage, port) in enumerate(standing):
+            counts = counted[position] or (not any(counted) and position == len(standing) - 1)
+            _stand(made, Held(link=number, a_to_b=a_to_b, namespace=port.namespace, device=port.device, stage=stage), counts=counts)
+        for stage, port in zip(own.inside, entered, strict=False):
+            if stage.silent_mtu is not None:
+                port.mtu = stage.silent_mtu - VLAN
+    made.cables += [{"a": a.plan(), "b": b.plan()} for a, b in zip(ports[::2], ports[1::2], strict=True)]
+    for here, other in ((first, last), (last, first)):
+        assert other.address is not None, "both ends of a link have addresses"
+        neighbour = {"namespace": here.namespace, "device": here.device, "address": other.address[0], "mac": other.mac}
+        made.neighbours.append(neighbour)
+
+
+def _end(made: Network, graph: Graph, hop: Hop, own: Direction, prefix: int) -> _Port:
+    end = graph.end(hop)
+    device = made.devices[hop] = f"l{hop.link}"
+    mtu = end["mtu"] if own.mtu is None else min(end["mtu"], own.mtu)
+    return _Port(namespace=end["node"], device=device, mtu=mtu, mac=made.mac(), address=(end["address"], prefix))
+
+
+def _stand(made: Network, held: Held, *, counts: bool) -> None:
+    at = {"namespace": held.namespace, "device": held.device}
+    discipline = {**at, "netem": held.stage.netem()}
+    if counts:
+        made.held.append(held)
+        discipline["link"] = {"index": held.link, "a_to_b": held.a_to_b}
+    made.disciplines.append(discipline)
+    made.changes += [{"at_ns": time, **at, "netem": netem} for time, netem in held.stage.changes()]
+
+
+def _prefix(link: Mapping[str, Any]) -> int:
+    """The longest prefix that both ends share and that has room for a network and a broadcast address."""
+    place: Place = ("links", link["name"], "a")
+    a, b = (ipaddress.ip_address(link[end]["address"]) for end in ("a", "b"))
+    if a.version != 4 or b.version != 4:
+        raise PlanError(place, "addresses of IPv6 are not yet set up on a kernel; the engine sim can (--engine sim)")
+    return min(30, 32 - (int(a) ^ int(b)).bit_length())

@@ -1,0 +1,94 @@
+"""From a scenario to the plan of a run (crates/guest/src/plan.rs): plain data in which nothing is left to decide."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from ._errors import PlanError
+from ._hosts import Flows, namespaces
+from ._network import Held, network
+from ._stages import SIMULATOR
+from ._ways import Graph, Scenario, routes
+
+# As in crates/guest/src/plan.rs.
+FORMAT = 1
+# Means of the metrics are taken from samples every 100 ms, so samples are never further apart.
+SAMPLE_NS = 100_000_000
+SHORTEST_SAMPLE_NS = 1_000_000
+OURS, THEIRS = "@polypath", "@linux"
+# Our algorithms' names in the kernel.
+PREFIX = "pp_"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """A plan, and what its maker knows about it that the guest need not."""
+
+    plan: dict[str, Any]
+    # By which device which part of a link's direction is carried out, in the order in which packets meet them.
+    held: tuple[Held, ...]
+
+
+def build(scenario: Scenario, algorithms: Collection[str]) -> Planned:
+    """The plan of a scenario on a kernel that has these congestion controls. Raises `PlanError` for what cannot be carried out."""
+    graph = Graph(scenario)
+    net = network(scenario, graph)
+    flows = Flows(scenario, graph, net, lambda flow, name: algorithm(flow, name, algorithms))
+    _check_schedulers(scenario)
+    plan = {
+        "format": FORMAT,
+        "duration_ns": scenario["duration_ns"],
+        "sample_ns": sample_ns(scenario),
+        "namespaces": namespaces(scenario, flows.ccs, flows.limits, wire=net.has_wire),
+        "cables": net.cables,
+        "redirects": net.redirects,
+        "neighbours": net.neighbours,
+        "routes": routes(flows.steps, graph, net.devices),
+        "disciplines": net.disciplines,
+        "endpoints": flows.endpoints,
+        "changes": [change for change in net.changes if change["at_ns"] < scenario["duration_ns"]],
+        "flows": flows.flows,
+        "captures": _captures(scenario, graph, net.devices),
+    }
+    return Planned(plan=plan, held=tuple(net.held))
+
+
+def algorithm(flow: str, name: str, known: Collection[str]) -> str:
+    """A congestion control's name in the kernel: its own where it has one of this name, else ours."""
+    bare, at, whose = name.partition("@")
+    named = {"": [bare, PREFIX + bare], THEIRS: [bare], OURS: [PREFIX + bare]}.get(at + whose, [])
+    for candidate in named:
+        if candidate in known:
+            return candidate
+    raise PlanError(("flows", flow, "cc"), f"this kernel has no congestion control {name}")
+
+
+def sample_ns(scenario: Scenario) -> int:
+    """Between two samples: a part of the series' interval and of 100 ms, so that both are met exactly."""
+    interval = scenario["series_interval_ns"]
+    sample = SAMPLE_NS if interval is None else math.gcd(SAMPLE_NS, interval)
+    if sample < SHORTEST_SAMPLE_NS:
+        raise PlanError(("measure", "series"), "samples of a kernel are at least 1 ms apart and fit into 100 ms; take 1ms, 10ms or 100ms")
+    return sample
+
+
+def _check_schedulers(scenario: Scenario) -> None:
+    for flow in scenario["flows"]:
+        if flow["transport"] == "mptcp" and flow["mptcp"]["scheduler"] not in (None, "default"):
+            scheduler = flow["mptcp"]["scheduler"]
+            sentence = f"the kernel's only scheduler is its default, and this flow asks for {scheduler}{SIMULATOR}"
+            raise PlanError(("flows", flow["name"], "scheduler"), sentence)
+
+
+def _captures(scenario: Scenario, graph: Graph, devices: Any) -> list[dict[str, Any]]:
+    names = {link["name"]: number for number, link in enumerate(graph.links)}
+    found = []
+    for capture in scenario.get("captures", ()):
+        number = names[capture["link"]]
+        device = next(device for hop, device in devices.items() if hop.link == number and graph.begins(hop) == capture["node"])
+        file = f"{capture['node']}-{capture['link']}.pcap"
+        found.append({"namespace": capture["node"], "device": device, "file": file, "snaplen": capture["snaplen"]})
+    return found

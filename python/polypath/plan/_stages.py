@@ -1,0 +1,203 @@
+"""From a chain of link elements to stages: what one netem, or one port's limit on length, can do at once.
+
+netem draws the loss when a packet arrives, then looks for room, then lets delay and rate work together: the delay runs while a packet
+waits, and the limit counts packets until they have left. So a loss followed by a rate (with its `hold`) is one stage, a loss followed
+by a delay is another, and a rate followed by a delay needs two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ._errors import Place, PlanError
+
+Element = Mapping[str, Any]
+Netem = dict[str, Any]
+
+# Packets; room enough for a delay line that must lose nothing: a second at 10 Gbit/s.
+ENDLESS = 1_000_000
+# Bits a second. At this rate netem adds no whole nanosecond to a packet, but no packet overtakes another.
+IN_ORDER = 8_000_000_000_000_000
+# netem sees the Ethernet header; the simulator's framing counts from the IP packet.
+ETHERNET = 14
+# veth takes in packets of its MTU and a VLAN tag (`is_skb_forwardable`).
+VLAN = 4
+LEAST_MTU = 68
+CERTAIN = {"model": "random", "probability": 1.0}
+SIMULATOR = "; the engine sim can (--engine sim)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """Up to one of each, in this order: limit on length, outages, loss, then a delay or a queue with a rate."""
+
+    # Longer IP packets are dropped in silence.
+    silent_mtu: int | None = None
+    down: tuple[tuple[int, int], ...] = ()
+    loss: Element | None = None
+    delay: Element | None = None
+    rate: Element | None = None
+    # All times are later by this much: packets come here after a delay that stood behind.
+    shift_ns: int = 0
+
+    @property
+    def is_pure_delay(self) -> bool:
+        """Whether it does the same to every packet and drops none."""
+        plain = self.delay is not None and not self.delay["jitter_ns"] and not self.delay["changes"]
+        return plain and self.silent_mtu is None and not self.down and self.loss is None
+
+    @property
+    def drops(self) -> bool:
+        """Whether its netem can drop packets."""
+        return bool(self.down or self.loss or self.rate)
+
+    @property
+    def has_netem(self) -> bool:
+        return bool(self.drops or self.delay)
+
+    def netem(self) -> Netem:
+        """As it is at the start of the run."""
+        return self._at(0)
+
+    def changes(self) -> list[tuple[int, Netem]]:
+        """Times at which it changes, and what it is from then on."""
+        times = {time for span in self.down for time in span}
+        for element in (self.loss, self.delay, self.rate):
+            times |= {change["at_ns"] for change in (element or {}).get("changes", ())}
+        before, found = self._at(0), []
+        for time in sorted(times):
+            after = self._at(time)
+            if time > 0 and after != before:
+                found.append((time + self.shift_ns, after))
+            before = after
+        return found
+
+    def _at(self, time: int) -> Netem:
+        netem: Netem = {"limit": ENDLESS, "loss": self._loss(time)}
+        if self.delay is not None:
+            netem["delay_ns"] = _value(self.delay, "delay_ns", time)
+            netem["jitter_ns"] = self.delay["jitter_ns"]
+            varies = self.delay["jitter_ns"] or self.delay["changes"]
+            netem["rate"] = IN_ORDER if varies and not self.delay["reorder"] else 0
+        if self.rate is not None:
+            netem["limit"] = self.rate["queue"]["packets"]
+            netem["delay_ns"] = self.rate["hold_ns"]
+            netem["rate"] = _value(self.rate, "bits_per_s", time)
+            netem["overhead"] = self.rate["framing_bytes"] - ETHERNET
+        return netem
+
+    def _loss(self, time: int) -> dict[str, Any]:
+        if any(start <= time < end for start, end in self.down):
+            return CERTAIN
+        if self.loss is None:
+            return {"model": "none"}
+        if self.loss["model"] == "gilbert_elliott":
+            return {name: self.loss[name] for name in ("model", "good_to_bad", "bad_to_good", "loss_good", "loss_bad")}
+        probability = _value(self.loss, "probability", time)
+        return {"model": "random", "probability": probability} if probability else {"model": "none"}
+
+
+@dataclass(kw_only=True)
+class Direction:
+    """A direction of a link: where its packets are held and dropped."""
+
+    # On the device by which packets leave the node where it begins.
+    egress: Stage | None = None
+    # Inside the link, in the order in which packets come by.
+    inside: list[Stage] = field(default_factory=list)
+    # What the MTU of the device where it begins is lowered to, since an element of the link says so.
+    mtu: int | None = None
+
+
+def direction(elements: Sequence[Element], *, place: Place, from_router: bool, captured: bool) -> Direction:
+    """Where the elements of a direction go.
+
+    The sender's own device sees aggregates of segments, and what it drops is no loss to TCP: at a host only a pure delay may stand
+    there, and at a device that is captured not even that, or the capture would show packets after it.
+    """
+    found = Direction()
+    stages: list[Stage] = []
+    for number, element in enumerate(elements):
+        here = (*place, number)
+        if element["kind"] == "mtu" and element["oversize"] != "silent":
+            if not from_router or number > 0:
+                raise PlanError(here, _no_icmp(element, from_router))
+            found.mtu = element["bytes"]
+            continue
+        alone = _alone(element, here)
+        grown = _with(stages[-1], element) if stages else None
+        if grown is None:
+            stages.append(alone)
+        else:
+            stages[-1] = grown
+    if from_router and stages and stages[0].silent_mtu is None:
+        found.egress = stages.pop(0)
+    elif not from_router and not captured and stages:
+        # A delay that is the same for every packet may as well come before the rest: all leave the link at the same times.
+        index = next((index for index in (0, len(stages) - 1) if stages[index].is_pure_delay), None)
+        if index is not None:
+            found.egress = stages.pop(index)
+            delay = found.egress.delay["delay_ns"] if found.egress.delay else 0
+            stages = [replace(stage, shift_ns=stage.shift_ns + (delay if number < index else 0)) for number, stage in enumerate(stages)]
+    found.inside = stages
+    return found
+
+
+def _with(stage: Stage, element: Element) -> Stage | None:
+    """The stage with one more element; None if the element needs a stage of its own."""
+    if element["kind"] == "mtu" or stage.rate is not None:
+        return None
+    if element["kind"] == "delay" and stage.delay is not None:
+        if not (Stage(delay=stage.delay).is_pure_delay and Stage(delay=element).is_pure_delay):
+            return None
+        return replace(stage, delay={**element, "delay_ns": stage.delay["delay_ns"] + element["delay_ns"]})
+    if stage.delay is not None:
+        return None
+    match element["kind"]:
+        case "down":
+            return replace(stage, down=(*stage.down, *map(tuple, element["spans_ns"])))
+        case "loss":
+            return None if stage.loss is not None else replace(stage, loss=element)
+        case "delay":
+            return replace(stage, delay=element)
+        case _:
+            return replace(stage, rate=element)
+
+
+def _alone(element: Element, place: Place) -> Stage:
+    match element["kind"]:
+        case "rate":
+            if "packets" not in element["queue"]:
+                raise PlanError(place, f"netem counts its queue in packets, and this one is given in bytes{SIMULATOR}")
+            return Stage(rate=element)
+        case "delay":
+            return Stage(delay=element)
+        case "loss":
+            if element["model"] == "packets":
+                raise PlanError(place, f"netem cannot drop packets by their numbers{SIMULATOR}")
+            return Stage(loss=element)
+        case "down":
+            return Stage(down=tuple(map(tuple, element["spans_ns"])))
+        case "mtu":
+            if element["bytes"] - VLAN < LEAST_MTU:
+                raise PlanError(place, f"no device has an MTU of {element['bytes']} bytes; the least here is {LEAST_MTU + VLAN}")
+            return Stage(silent_mtu=element["bytes"])
+        case kind:
+            raise PlanError(place, f"the kernel has nothing like the element {kind}{SIMULATOR}")
+
+
+def _no_icmp(element: Element, from_router: bool) -> str:
+    what = "split" if element["oversize"] == "fragment" else "answered by ICMP"
+    where = "only a router does that, before anything else on the link" if from_router else "this direction begins at a host"
+    return f"packets too long cannot be {what} here: {where}; give the link's end an `mtu`, or write `oversize: silent`{SIMULATOR}"
+
+
+def _value(element: Element, name: str, time: int) -> Any:
+    """A figure that may change, at a time."""
+    value = element[name]
+    for change in element["changes"]:
+        if change["at_ns"] <= time:
+            value = change["to"]
+    return value
