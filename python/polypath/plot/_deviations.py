@@ -8,14 +8,14 @@ import altair as alt
 import pandas as pd
 
 from ._export import Figure, figure
-from ._theme import GRID, INK, PALETTE
+from ._theme import GRID, INK
 
 SHOWN = 0.5
 """A deviation beyond 50 % is drawn at the edge: the rest would be pressed into the middle."""
 
 
-def deviations(name: str, title: str, caption: str, rows: pd.DataFrame, platforms: Sequence[str]) -> Figure:
-    """A line a row with the band that the rule allows, and a dot a platform: filled where it agrees.
+def deviations(name: str, title: str, caption: str, rows: pd.DataFrame, platforms: Sequence[str], colours: Sequence[str]) -> Figure:
+    """A line a row with the band that the rule allows, and a dot a platform in its colour: filled where it agrees.
 
     `rows`: label, platform, deviation and allowed as shares, agrees. Rows without a deviation are not drawn.
     """
@@ -32,8 +32,9 @@ def deviations(name: str, title: str, caption: str, rows: pd.DataFrame, platform
     bands = drawn.drop_duplicates("label")[["label", "low", "high"]]
     band = alt.Chart(bands).mark_bar(height=9, color=GRID, cornerRadius=3).encode(x=alt.X("low:Q", scale=scale), x2="high:Q", y=y)
     zero = alt.Chart(pd.DataFrame({"x": [0.0]})).mark_rule(color=INK, strokeWidth=1).encode(x=alt.X("x:Q", scale=scale))
-    hues = [PALETTE[index % len(PALETTE)] for index in range(len(platforms))]
-    colour = alt.Color("platform:N", title=None, scale=alt.Scale(domain=list(platforms), range=hues), legend=alt.Legend(symbolSize=80))
+    colour = alt.Color(
+        "platform:N", title=None, scale=alt.Scale(domain=list(platforms), range=list(colours)), legend=alt.Legend(symbolSize=80)
+    )
     x = alt.X("shown:Q", title="deviation from the referee", scale=scale, axis=axis)
     full = alt.Chart(drawn[drawn["agrees"].astype(bool)]).mark_point(filled=True, size=60, opacity=1).encode(x=x, y=y, color=colour)
     empty = alt.Chart(drawn[~drawn["agrees"].astype(bool)]).mark_point(filled=False, size=60, strokeWidth=2.4, opacity=1)

@@ -157,7 +157,7 @@ def _deviations(made: Comparison) -> Figure:
     labels = _labels(made)
     table = rows.assign(label=[labels[_who(row, made.by)] for _, row in rows.iterrows()])
     words = f"The band is what the rule allows: 10 % of {made.referee}, or the largest distance of one of its repetitions from its mean. "
-    return deviations("compare-deviation", f"Deviation from {made.referee}", words + "Hollow: differs.", table, made.judged)
+    return deviations("compare-deviation", f"Deviation from {made.referee}", words + "Hollow: differs.", table, made.judged, _hues(made))
 
 
 def _overlays(made: Comparison, material: Material) -> list[Figure]:
@@ -171,7 +171,6 @@ def _overlays(made: Comparison, material: Material) -> list[Figure]:
     curves = pd.concat(parts)
     curves = curves[curves["line"].isin(made.platforms)]
     note = f"One repetition of {len(furthest)} of {known[list(made.by)].drop_duplicates().shape[0]} rows, the furthest apart first; "
-    hues = [*_HUES[: len(made.judged)], INK]
     return [
         over_time(
             "compare-cwnd",
@@ -180,10 +179,14 @@ def _overlays(made: Comparison, material: Material) -> list[Figure]:
             curves,
             "cwnd",
             "packets",
-            colours=hues,
+            colours=[*_hues(made), INK],
             lines=made.platforms,
         )
     ]
+
+
+def _hues(made: Comparison) -> list[str]:
+    return [_HUES[index % len(_HUES)] for index in range(len(made.judged))]
 
 
 _HUES = ("#e07b28", "#2767b0", "#2f9271", "#a5499b", "#3aa0c9")
