@@ -25,10 +25,10 @@ typedef signed long long __s64;
 #endif
 
 /*
- * Defines the one ops table of an algorithm's file, named after the file. The native build links all of them by name; in the BPF build a
- * file is compiled alone and the table must vanish (indirect calls do not exist there): internal linkage lets the compiler see through it.
+ * Defines the one ops table of an algorithm's file, named after the file. The native build links all of them by name; in the other two a glue file
+ * includes the algorithm's, and internal linkage lets the compiler see through the table, which in the BPF build must vanish (it has no indirect calls).
  */
-#if defined(PP_BUILD_BPF)
+#if defined(PP_BUILD_BPF) || defined(PP_BUILD_KERNEL)
 #define PP_CC_REGISTER(alg) static const struct pp_cc_ops pp_cc_##alg
 #else
 #define PP_CC_REGISTER(alg) const struct pp_cc_ops pp_cc_##alg

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the machine may see of its host. User-Mode Linux calls the C library for it; the linker's --wrap sends these calls here, so that the kernel's
+ * tree needs no patch and every release gets the same.
+ *
+ * Nothing of the host may reach a result: not its random numbers, not its processor, not its name.
+ */
+#define _GNU_SOURCE
+#include <elf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <sys/utsname.h>
+
+/* Random numbers: a stream (splitmix64) of the seed in UML_SEED; without one the seed is 0. */
+ssize_t __wrap_getrandom(void *buffer, size_t length, unsigned int flags)
+{
+	static unsigned long long state;
+	static int begun;
+	unsigned char *bytes = buffer;
+	size_t i;
+
+	(void)flags;
+	if (!begun) {
+		const char *seed = getenv("UML_SEED");
+
+		state = (seed ? strtoull(seed, NULL, 10) : 0) * 2654435761ULL + 1;
+		begun = 1;
+	}
+	for (i = 0; i < length; i++) {
+		unsigned long long z = state += 0x9e3779b97f4a7c15ULL;
+
+		z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+		z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+		bytes[i] = z ^ (z >> 31);
+	}
+	return length;
+}
+
+/* The host's name and release, which /proc/cpuinfo of the machine shows. */
+int __wrap_uname(struct utsname *host)
+{
+	memset(host, 0, sizeof(*host));
+	strcpy(host->sysname, "Linux");
+	strcpy(host->nodename, "host");
+	strcpy(host->release, "0");
+	strcpy(host->version, "0");
+	strcpy(host->machine, "x86_64");
+	return 0;
+}
+
+/*
+ * The host's processor, of which the kernel takes features and the size of a cache line; that size decides how objects are laid out in memory, and so what a
+ * packet counts toward a socket's buffer.
+ */
+static const char processor[] = "flags\t\t: fpu tsc cx8 cmov fxsr sse sse2 syscall nx lm\ncache_alignment\t: 64\n";
+
+FILE *__real_fopen64(const char *path, const char *mode);
+FILE *__real_fopen(const char *path, const char *mode);
+
+FILE *__wrap_fopen64(const char *path, const char *mode)
+{
+	return strcmp(path, "/proc/cpuinfo") ? __real_fopen64(path, mode) : fmemopen((char *)processor, sizeof(processor) - 1, "r");
+}
+
+FILE *__wrap_fopen(const char *path, const char *mode)
+{
+	return strcmp(path, "/proc/cpuinfo") ? __real_fopen(path, mode) : fmemopen((char *)processor, sizeof(processor) - 1, "r");
+}
+
+/*
+ * The vector registers of the machine's processes. The kernel has room for 2696 bytes of them (x87 to AVX-512); a processor with AMX has 11008, and accepts no
+ * less when they are written. The machine's programs cannot use the rest (Linux gives AMX only to who asks, and User-Mode Linux does not pass that on), so
+ * reading stops at 2696 bytes and writing fills up with zeros: every processor shows the kernel the same.
+ *
+ * The kernel writes them back at every system call of a program. What was read and not changed since need not be written: a process is known by its id
+ * from the reading until it goes on.
+ */
+#define REGISTERS_BYTES 2696
+#define REGISTERS_MOST (64 * 1024)
+#define KNOWN 16	/* processes; a power of two */
+
+static struct {
+	pid_t pid;	/* 0: nothing is known */
+	size_t length;	/* bytes */
+	unsigned char state[REGISTERS_BYTES];
+} known[KNOWN];
+
+long __real_ptrace(int request, pid_t pid, void *address, void *data);
+
+/* How many bytes this processor has, as the host says for a stopped process. */
+static size_t registers_bytes(pid_t pid)
+{
+	static unsigned char all[REGISTERS_MOST];
+	static size_t bytes;
+	struct iovec whole = { all, sizeof(all) };
+
+	if (!bytes && __real_ptrace(PTRACE_GETREGSET, pid, (void *)NT_X86_XSTATE, &whole) == 0)
+		bytes = whole.iov_len;
+	return bytes;
+}
+
+static long read_registers(pid_t pid, struct iovec *to)
+{
+	unsigned int slot = pid % KNOWN;
+	long result;
+
+	if (to->iov_len > REGISTERS_BYTES)
+		to->iov_len = REGISTERS_BYTES;
+	known[slot].pid = 0;
+	result = __real_ptrace(PTRACE_GETREGSET, pid, (void *)NT_X86_XSTATE, to);
+	if (result == 0) {
+		known[slot].pid = pid;
+		known[slot].length = to->iov_len;
+		memcpy(known[slot].state, to->iov_base, to->iov_len);
+	}
+	return result;
+}
+
+static long write_registers(pid_t pid, const struct iovec *from)
+{
+	static unsigned char all[REGISTERS_MOST];
+	unsigned int slot = pid % KNOWN;
+	size_t bytes = registers_bytes(pid);
+	size_t length = from->iov_len < REGISTERS_BYTES ? from->iov_len : REGISTERS_BYTES;
+	struct iovec whole = { all, bytes };
+
+	if (known[slot].pid == pid && known[slot].length <= length && !memcmp(known[slot].state, from->iov_base, known[slot].length))
+		return 0;
+	known[slot].pid = 0;
+	if (length > bytes)
+		length = bytes;
+	memcpy(all, from->iov_base, length);
+	return __real_ptrace(PTRACE_SETREGSET, pid, (void *)NT_X86_XSTATE, &whole);
+}
+
+long __wrap_ptrace(int request, pid_t pid, void *address, void *data)
+{
+	switch (request) {
+	case PTRACE_GETREGSET:
+		return (long)address == NT_X86_XSTATE ? read_registers(pid, data) : __real_ptrace(request, pid, address, data);
+	case PTRACE_SETREGSET:
+		return (long)address == NT_X86_XSTATE ? write_registers(pid, data) : __real_ptrace(request, pid, address, data);
+	case PTRACE_GETREGS:
+	case PTRACE_SETREGS:
+	case PTRACE_GETSIGINFO:
+		return __real_ptrace(request, pid, address, data);
+	default:
+		/* It goes on, or is a new process under an old number. */
+		if (known[pid % KNOWN].pid == pid)
+			known[pid % KNOWN].pid = 0;
+		return __real_ptrace(request, pid, address, data);
+	}
+}

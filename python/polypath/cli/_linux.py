@@ -1,0 +1,65 @@
+"""`polypath linux`: the kernels of the linux engine."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from polypath import linux
+
+from ._console import err, out
+
+app = typer.Typer(help="Kernels for the linux engine: build, list, remove.", no_args_is_help=True)
+
+
+@app.command("build")
+def build(
+    what: Annotated[
+        str,
+        typer.Argument(help="6.12, 6.1 or another release that Debian has, or a folder or tarball with a kernel's sources from 5.4 on."),
+    ] = "6.12",
+    jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Compilers at once; default: one a core.")] = None,
+) -> None:
+    """Build a kernel; some minutes, once. Needs no privileges if gcc, make, flex, bison and bc are there."""
+    with err.status("", spinner="line") as status:
+
+        def say(text: str) -> None:
+            # A terminal shows the present step; a log gets a line for each.
+            if err.is_terminal:
+                status.update(text)
+            else:
+                err.print(text, highlight=False)
+
+        kernel = linux.build(what, jobs=jobs, say=say)
+    out.print(
+        f"ready: kernel {kernel.name} (Linux {kernel.release}); use it with --engine linux, or kernel: {_quoted(kernel.name)} in a study"
+    )
+    if not kernel.mptcp:
+        out.print("it has no MPTCP: studies with MPTCP flows need another kernel")
+
+
+@app.command("list")
+def list_() -> None:
+    """List the kernels that were built."""
+    kernels = linux.installed()
+    if not kernels:
+        out.print("there are no kernels yet; build one with: polypath linux build 6.12")
+        return
+    table = Table("kernel", "release", "MPTCP", "congestion controls", "executable", title="kernels", title_justify="left")
+    for kernel in kernels:
+        table.add_row(kernel.name, kernel.release, kernel.mptcp or "none", " ".join(kernel.algorithms), str(kernel.file))
+    out.print(table)
+
+
+@app.command("remove")
+def remove(name: Annotated[str, typer.Argument(help="A name that `polypath linux list` shows.")]) -> None:
+    """Remove a kernel."""
+    linux.remove(name)
+    out.print(f"removed kernel {name}")
+
+
+def _quoted(name: str) -> str:
+    """As YAML wants it: 6.10 would be the number 6.1."""
+    return f'"{name}"'

@@ -1,0 +1,192 @@
+"""Builds a kernel: sources, configuration and edits go in; a folder with everything that a link needs comes out, whole or not at all."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shlex
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from . import _config, _edits, _features, _source, _tools
+from ._commands import locked, run
+from ._errors import KernelError
+from ._kernel import Kernel, find, folder, places
+from ._link import algorithms, link, sources
+from ._recipe import FILE, TREE, Recipe
+
+# Nothing of who builds when and where may be in a kernel: the same sources and compiler give the same bytes.
+_NEUTRAL = {
+    "KBUILD_BUILD_TIMESTAMP": "Wed Jan  1 00:00:00 UTC 2025",
+    "KBUILD_BUILD_USER": "polypath",
+    "KBUILD_BUILD_HOST": "polypath",
+    "KBUILD_BUILD_VERSION": "1",
+    "LOCALVERSION": "",
+    "TZ": "UTC",
+}
+_MAKE = ("make", "ARCH=um", "SUBARCH=x86_64")
+# Whose compile command an algorithm gets.
+_MODEL = "net/ipv4/tcp_cubic"
+# Calls of the C library that host.c answers.
+_WRAPPED = ("getrandom", "uname", "fopen", "fopen64", "ptrace")
+
+
+def build(what: str = "6.12", *, jobs: int | None = None, say: Callable[[str], None] = lambda _: None) -> Kernel:
+    """Builds the kernel that `what` names: a release that Debian has, a folder or a tarball. Does nothing if it is there already."""
+    if os.uname().machine != "x86_64":
+        raise KernelError(f"the linux engine's kernels run on x86-64 processors; this is {os.uname().machine}")
+    _tools.require(say)
+    root = folder()
+    root.mkdir(parents=True, exist_ok=True)
+    source = _source.resolve(what, root / "sources", say)
+    made_of = _made_of(source)
+    with locked(root / f".lock-{made_of[:12]}", "", lambda _: say("another process builds this kernel; waiting for it")):
+        there = [recipe for recipe in (Recipe.load(place) for place in places()) if recipe.made_of == made_of]
+        if there:
+            say(f"kernel {there[0].name} is there already")
+        else:
+            there = [_build(source, made_of, jobs or os.cpu_count() or 1, say)]
+        return find(there[0].name)
+
+
+def _made_of(source: _source.Source) -> str:
+    """Hash of what a build depends on, the compiler apart."""
+    digest = hashlib.sha256(f"{source.name}\0{source.identity}\0{_config.fragment()}\0{_edits.EDITS!r}\0{_NEUTRAL!r}".encode())
+    return digest.hexdigest()
+
+
+def _build(source: _source.Source, made_of: str, jobs: int, say: Callable[[str], None]) -> Recipe:
+    root = folder()
+    _clean(root)
+    work = Path(tempfile.mkdtemp(prefix=".building-", dir=root))
+    with (work / "lock").open("w") as alive:
+        # Tells others' _clean that this folder is in use.
+        fcntl.flock(alive, fcntl.LOCK_EX)
+        try:
+            tree, done = work / "source", work / "done"
+            tree.mkdir()
+            done.mkdir()
+            say("unpacking the sources")
+            _source.unpack(source, tree)
+            release = _source.release(tree)
+            name = source.name or release + ("-mptcp" if _features.is_v0(tree) else "")
+            _edits.apply(tree, release)
+            say(f"building Linux {release}")
+            _configure(tree, release)
+            _compile(tree, release, jobs, say)
+            recipe = _harvest(tree, done, name, release, made_of)
+            link(recipe)
+            place = root / f"{name}-{made_of[:12]}"
+            shutil.rmtree(place, ignore_errors=True)
+            older = [other for other in places() if Recipe.load(other).name == name]
+            done.rename(place)
+            for other in older:
+                shutil.rmtree(other, ignore_errors=True)
+            return Recipe.load(place)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+
+
+def _clean(root: Path) -> None:
+    """Removes what killed builds left."""
+    for left in root.glob(".building-*"):
+        try:
+            with (left / "lock").open("w") as handle:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(left, ignore_errors=True)
+        except (BlockingIOError, FileNotFoundError):
+            continue
+
+
+def _configure(tree: Path, release: str) -> None:
+    (tree / "polypath.config").write_text(_config.fragment(), encoding="utf-8")
+    environment = {**_NEUTRAL, "KCONFIG_ALLCONFIG": "polypath.config"}
+    run(*_MAKE, "allnoconfig", cwd=tree, what=f"configuring Linux {release}", env=environment)
+    _config.check((tree / ".config").read_text(encoding="utf-8"), _config.known(tree), release)
+
+
+def _compile(tree: Path, release: str, jobs: int, say: Callable[[str], None]) -> None:
+    count = 0
+
+    def on_line(line: str) -> None:
+        nonlocal count
+        if line.startswith("  CC "):
+            count += 1
+            if count % 50 == 0:
+                say(f"building Linux {release}: {count} files compiled")
+
+    run(*_MAKE, f"-j{jobs}", "linux", cwd=tree, what=f"building Linux {release}", env=_NEUTRAL, on_line=on_line)
+
+
+def _harvest(tree: Path, done: Path, name: str, release: str, made_of: str) -> Recipe:
+    """Takes out of a built tree what links need: the kernel as one object, the linker's script, the commands, the headers."""
+    config = (tree / ".config").read_text(encoding="utf-8")
+    shutil.copy(tree / ".config", done / "config")
+    stack = _features.mptcp(tree, config)
+    run("strip", "--strip-debug", "-o", done / "vmlinux.o", tree / "vmlinux.o", cwd=tree, what=f"stripping Linux {release}")
+    shutil.copy(tree / "arch/um/kernel/vmlinux.lds", done / "vmlinux.lds")
+    objects = ["vmlinux.o"]
+    # Since 6.2 the version's text is an object of its own, outside vmlinux.o.
+    if (tree / "init/version-timestamp.o").exists():
+        shutil.copy(tree / "init/version-timestamp.o", done)
+        objects.append("version-timestamp.o")
+    extra = ("-iquote", ".", "-Wno-declaration-after-statement", "-std=gnu11")
+    compile_ = [*_command_of(tree, _MODEL), *_features.defines(tree, stack), *extra]
+    ask = "--eval=polypath-flags: ; @echo FLAGS $(CFLAGS_vmlinux)"
+    said = run(*_MAKE, "-s", ask, "polypath-flags", cwd=tree, what="asking for the linker's flags")
+    (flags,) = {line for line in said.splitlines() if line.startswith("FLAGS ")}
+    wraps = [f"-Wl,--wrap,{call}" for call in _WRAPPED]
+    recipe = Recipe(
+        name=name,
+        release=release,
+        mptcp=stack,
+        made_of=made_of,
+        algorithms=tuple(_features.algorithms(tree)),
+        compile=(*compile_, "-c"),
+        compile_host=("gcc", "-O2", "-std=gnu11", "-Wall", "-fno-pie", "-fno-stack-protector", "-c"),
+        link=(
+            *("gcc", *flags.split()[1:], *wraps, "-Wl,--script=vmlinux.lds", "-o", "{output}"),
+            *("-Wl,--whole-archive", *objects, "{objects}", "-Wl,--no-whole-archive", "-lutil", "-lrt", "-lpthread"),
+        ),
+        place=done,
+    )
+    _copy_headers(tree, done / TREE, compile_)
+    recipe.save(done)
+    assert (done / FILE).exists()
+    return recipe
+
+
+def _command_of(tree: Path, model: str) -> list[str]:
+    """The command that compiled `model`, without its files."""
+    folder_, base = model.rsplit("/", 1)
+    line = (tree / folder_ / f".{base}.o.cmd").read_text(encoding="utf-8").splitlines()[0]
+    words = shlex.split(line.split(":=", 1)[1])
+    kept = []
+    skip = False
+    for word in words:
+        if skip or word == "-c" or word.startswith(("-Wp,-MMD", "-Wp,-MD")) or word == f"{model}.c":
+            skip = False
+        elif word == "-o":
+            skip = True
+        elif word == ";":
+            break
+        else:
+            kept.append(word.replace(base, "polypath") if word.startswith(("-DKBUILD_", "-D__KBUILD_")) else word)
+    return kept
+
+
+def _copy_headers(tree: Path, to: Path, command: list[str]) -> None:
+    """Copies every header that the glue includes, and those that the command names."""
+    cc = sources()
+    to.mkdir()
+    file = algorithms(cc)[0]
+    words = ["-I", str(cc / "include"), f"-DPP_ALG={file.stem}", f'-DPP_ALG_FILE="{file}"', str(cc / "kernel" / "glue.c")]
+    rule = run(*command, "-M", *words, cwd=tree, what="listing the headers of cc/kernel/glue.c")
+    for name in rule.replace("\\\n", " ").split()[1:]:
+        if not Path(name).is_absolute():
+            target = to / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(tree / name, target)

@@ -1,0 +1,82 @@
+"""Runs the tools that build kernels. The one place that starts processes here: it checks their status and keeps what they say."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from ._errors import KernelError
+
+# Lines of a tool's output that a person is shown.
+_SHOWN = 20
+
+
+def run(
+    *command: str | Path, cwd: Path, what: str, env: Mapping[str, str] | None = None, on_line: Callable[[str], None] | None = None
+) -> str:
+    """Runs a command; its standard output. `what` says what failed if it fails."""
+    # The words of compilers and of apt are read and shown: in one language.
+    environment = {**os.environ, "LC_ALL": "C", **(env or {})}
+    # Settings of an outer make would reach the kernel's.
+    for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL"):
+        environment.pop(name, None)
+    words = [str(word) for word in command]
+    try:
+        process = subprocess.Popen(
+            words, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT if on_line else subprocess.PIPE, text=True, errors="replace",
+        )  # fmt: skip
+    except FileNotFoundError:
+        raise KernelError(f"{what} needs the program {words[0]}, which is not on this machine; install it and try again") from None
+    with process:
+        try:
+            if on_line:
+                assert process.stdout is not None
+                lines = []
+                for line in process.stdout:
+                    lines.append(line)
+                    on_line(line.rstrip())
+                out, said = "".join(lines), "".join(lines)
+                process.wait()
+            else:
+                out, said = process.communicate()
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode:
+        raise KernelError(f"{what} failed:\n{_essence(said or out)}")
+    return out
+
+
+def _essence(said: str) -> str:
+    """The lines that name an error, or else the last ones."""
+    lines = said.strip().splitlines()
+    wrong = re.compile(r"\berror\b|\*\*\*|undefined reference|No space left|can't open", re.IGNORECASE)
+    errors = [i for i, line in enumerate(lines) if wrong.search(line)]
+    # The compiler says in which function before it says what is wrong.
+    first = max(0, errors[0] - 1 if errors else len(lines) - _SHOWN)
+    return "\n".join(lines[first : first + _SHOWN])
+
+
+def install(*packages: str, what: str) -> None:
+    """Installs Debian packages; only root may."""
+    command = ("apt-get", "install", "-qq", "-y", "--no-install-recommends", *packages)
+    run(*command, cwd=Path("/"), what=what, env={"DEBIAN_FRONTEND": "noninteractive"})
+
+
+@contextmanager
+def locked(file: Path, waiting: str, on_wait: Callable[[str], None] | None = None) -> Iterator[None]:
+    """Holds a lock on this file; it ends with the process, however that dies."""
+    with file.open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if on_wait:
+                on_wait(waiting)
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,57 @@
+"""The configuration of our kernels: kernel.config, put on top of "everything off", and the check that it took effect."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from ._errors import KernelError
+
+FRAGMENT = Path(__file__).with_name("kernel.config")
+# Ticks a second; TCP's timers count in them, and this is what distributions run with.
+HZ = 250
+
+
+class Option(NamedTuple):
+    """A line of kernel.config."""
+
+    name: str
+    value: str
+    # The engine cannot do without it.
+    needed: bool
+
+
+def options(text: str | None = None) -> list[Option]:
+    """The lines of kernel.config."""
+    found = []
+    for line in (FRAGMENT.read_text(encoding="utf-8") if text is None else text).splitlines():
+        setting, _, comment = line.partition(" #")
+        if setting.startswith("CONFIG_"):
+            name, _, value = setting.strip().partition("=")
+            found.append(Option(name, value, comment.strip().startswith("needed")))
+    return found
+
+
+def fragment() -> str:
+    """What KCONFIG_ALLCONFIG is given."""
+    return "".join(f"{option.name}={option.value}\n" for option in options())
+
+
+def known(tree: Path) -> set[str]:
+    """The options that this kernel has."""
+    entry = re.compile(r"^\s*(?:menu)?config\s+(\w+)", re.MULTILINE)
+    return {f"CONFIG_{name}" for file in tree.rglob("Kconfig*") for name in entry.findall(file.read_text(errors="replace"))}
+
+
+def check(config: str, known_names: set[str], release: str) -> None:
+    """Raises `KernelError` if something that we ask for did not take effect. `config` is the text of .config."""
+    values = dict(line.split("=", 1) for line in config.splitlines() if line.startswith("CONFIG_"))
+    absent = [o.name for o in options() if o.needed and o.name not in known_names]
+    refused = [o.name for o in options() if o.name in known_names and values.get(o.name, "n") != o.value]
+    if values.get("CONFIG_HZ") != str(HZ):
+        refused.append(f"CONFIG_HZ={HZ}")
+    if absent:
+        raise KernelError(f"Linux {release} has no {', '.join(absent)}, without which the engine cannot use it: take a release from 5.4 on")
+    if refused:
+        raise KernelError(f"Linux {release} did not accept {', '.join(refused)} of {FRAGMENT}: adapt that file to this release")

@@ -1,0 +1,108 @@
+"""The kernels that are there. Below `folder()` each has a folder of its own, `<name>-<hash>`, which is complete or absent.
+
+recipe.json     what the kernel is, and the commands that compile an algorithm and link the executable
+vmlinux.o ...   what the link takes, and under tree/ the headers that an algorithm's glue includes
+linux-<hash>    an executable with the algorithms of that hash linked in, and linux-<hash>.json about it
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from ._errors import KernelError
+from ._link import link
+from ._recipe import Recipe
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kernel:
+    """A kernel that can be started."""
+
+    # "6.12"; what `kernel: 6.12` in a study means.
+    name: str
+    # "6.12.117", as `uname -r` says.
+    release: str
+    # The executable.
+    file: Path
+    # Hash of all of the kernel that can change a result: of the executable.
+    key: str
+    # Names of its congestion controls: its own, and ours as "pp_lia".
+    algorithms: tuple[str, ...]
+    # "v1": upstream MPTCP; "v0": the out-of-tree stack; "": none.
+    mptcp: str
+
+
+def folder() -> Path:
+    """Where kernels are kept."""
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "polypath" / "linux"
+
+
+def find(name: str) -> Kernel:
+    """The kernel of this name, with the present algorithms of cc/ linked in. Raises `KernelError` if it was not built."""
+    recipes = _recipes()
+    if name not in recipes:
+        raise KernelError(_missing(name, recipes))
+    return _kernel(recipes[name])
+
+
+def installed() -> list[Kernel]:
+    """All kernels that were built, in the order of their releases."""
+    return [_kernel(recipe) for recipe in _recipes().values()]
+
+
+def remove(name: str) -> None:
+    """Takes a kernel away."""
+    recipes = _recipes()
+    if name not in recipes:
+        raise KernelError(_missing(name, recipes))
+    for place in [place for place in places() if Recipe.load(place).name == name]:
+        # Out of the way at once, then piece by piece: what is half removed must not be taken for a kernel.
+        gone = place.with_name(f".removed-{place.name}-{os.getpid()}")
+        place.rename(gone)
+        shutil.rmtree(gone)
+
+
+def _missing(name: str, there: dict[str, Recipe]) -> str:
+    near = difflib.get_close_matches(name, list(there), n=1)
+    hint = f' (did you mean "{near[0]}"?)' if near else ""
+    have = f"there are {', '.join(there)}" if there else "there are none yet"
+    return f'there is no kernel "{name}"{hint}; {have}; build it with: polypath linux build {name}'
+
+
+def places() -> list[Path]:
+    """The folders of all kernels, oldest first."""
+    found = []
+    for file in folder().glob("[!.]*/recipe.json"):
+        try:
+            Recipe.load(file.parent)
+        except (OSError, ValueError, TypeError):
+            # Written by another version of polypath, or taken away at this moment.
+            continue
+        found.append(file.parent)
+    return sorted(found, key=lambda place: place.stat().st_mtime_ns)
+
+
+def _recipes() -> dict[str, Recipe]:
+    """The newest recipe of each name, in the order of releases."""
+    found = {recipe.name: recipe for recipe in map(Recipe.load, places())}
+    return dict(sorted(found.items(), key=lambda item: ([int(n) for n in re.findall(r"\d+", item[1].release)], item[0])))
+
+
+def _kernel(recipe: Recipe) -> Kernel:
+    file = link(recipe)
+    about = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
+    return Kernel(
+        name=recipe.name,
+        release=recipe.release,
+        file=file,
+        key=about["key"],
+        algorithms=tuple(sorted({*recipe.algorithms, *about["algorithms"]})),
+        mptcp=recipe.mptcp,
+    )

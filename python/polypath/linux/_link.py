@@ -1,0 +1,103 @@
+"""The algorithms of cc/ become part of a kernel: compiled with its own flags, linked into its executable, once for each state of cc/."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from ._commands import locked, run
+from ._errors import KernelError
+from ._recipe import TREE, Recipe
+
+# Executables of earlier states of cc/ that are kept beside the present one, so that a run that began with one can go on.
+_KEPT = 3
+
+
+def sources() -> Path:
+    """The folder cc/."""
+    named = os.environ.get("POLYPATH_CC")
+    place = Path(named) if named else Path(__file__).resolve().parents[3] / "cc"
+    if not (place / "kernel" / "glue.c").exists():
+        raise KernelError(
+            f"the sources of the congestion controls are not at {place}: run polypath from a clone of its repository, "
+            "or name the folder cc of one in POLYPATH_CC"
+        )
+    return place
+
+
+def algorithms(cc: Path) -> list[Path]:
+    """The files of the algorithms."""
+    return sorted((cc / "algs").glob("*.c"))
+
+
+def sources_hash(cc: Path) -> str:
+    """Hash of everything in cc/ that becomes part of a kernel."""
+    digest = hashlib.sha256()
+    for file in [*algorithms(cc), *sorted((cc / "include").glob("*.h")), *sorted((cc / "kernel").glob("*.[ch]"))]:
+        digest.update(f"{file.name}\0{file.stat().st_size}\0".encode() + file.read_bytes())
+    return digest.hexdigest()
+
+
+def link(recipe: Recipe) -> Path:
+    """The executable of this kernel with the present algorithms, made if it is not there."""
+    cc = sources()
+    wanted = sources_hash(cc)[:12]
+    output = recipe.place / f"linux-{wanted}"
+    if _complete(output):
+        return output
+    with locked(recipe.place / ".lock", "another process links this kernel"):
+        if not _complete(output):
+            _link(recipe, cc, output)
+            _forget(recipe.place)
+    return output
+
+
+def _complete(output: Path) -> bool:
+    # The description is written last.
+    return output.with_suffix(".json").exists() and output.exists()
+
+
+def _link(recipe: Recipe, cc: Path, output: Path) -> None:
+    work = Path(tempfile.mkdtemp(prefix=".link-", dir=recipe.place))
+    try:
+        host = work / "host.o"
+        run(*recipe.compile_host, "-o", host, cc / "kernel" / "host.c", cwd=recipe.place, what="compiling cc/kernel/host.c")
+        objects = [host]
+        for file in algorithms(cc):
+            made = work / f"pp_{file.stem}.o"
+            define = [f"-DPP_ALG={file.stem}", f'-DPP_ALG_FILE="{file}"']
+            glue = cc / "kernel" / "glue.c"
+            # Paths must not become part of the executable, whose hash is part of results' keys.
+            prefix = f"-fmacro-prefix-map={cc}=cc"
+            run(
+                *recipe.compile, prefix, "-I", cc / "include", *define, "-o", made, glue,
+                cwd=recipe.place / TREE, what=f"compiling the congestion control {file.stem} for Linux {recipe.release}",
+            )  # fmt: skip
+            objects.append(made)
+        made = work / "linux"
+        command: list[str | Path] = []
+        for word in recipe.link:
+            command += objects if word == "{objects}" else [made if word == "{output}" else word]
+        run(*command, cwd=recipe.place, what=f"linking Linux {recipe.release}")
+        run("strip", made, cwd=recipe.place, what=f"linking Linux {recipe.release}")
+        about = {"key": hashlib.sha256(made.read_bytes()).hexdigest(), "algorithms": [f"pp_{file.stem}" for file in algorithms(cc)]}
+        made.rename(output)
+        (work / "about").write_text(json.dumps(about) + "\n", encoding="utf-8")
+        (work / "about").rename(output.with_suffix(".json"))
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _forget(place: Path) -> None:
+    """Removes executables that are out of date, and what killed links left."""
+    about = sorted(place.glob("linux-*.json"), key=lambda file: file.stat().st_mtime_ns, reverse=True)
+    for file in about[_KEPT:]:
+        file.unlink()
+        file.with_suffix("").unlink(missing_ok=True)
+    for left in place.glob(".link-*"):
+        # We hold the lock: nobody works there.
+        shutil.rmtree(left, ignore_errors=True)

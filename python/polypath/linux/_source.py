@@ -1,0 +1,141 @@
+"""Where a kernel's sources come from: a Debian package, a person's folder or tarball. They are copied, never changed in place."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from ._commands import install, run
+from ._errors import KernelError
+
+_DEBIAN = Path("/usr/src")
+
+# What no part of our kernels is made of; half of the time and most of the space of unpacking. Kconfig files stay, since others name them.
+_ARCHITECTURES = (
+    "alpha arc arm arm64 c6x csky h8300 hexagon ia64 loongarch m68k microblaze mips nds32 nios2 openrisc parisc powerpc riscv s390 sh "
+    "sparc unicore32 xtensa"
+)
+_DRIVERS = (
+    "gpu media infiniband scsi staging net/ethernet net/wireless usb iio crypto video accel hwmon clk pinctrl mmc mtd phy thunderbolt md"
+)
+_UNUSED = (
+    ".git",
+    "*/Documentation/[!K]*",
+    *(f"*/arch/{name}/*.{kind}" for name in _ARCHITECTURES.split() for kind in ("[chS]", "dts", "dtsi", "tbl")),
+    *(f"*/drivers/{name}/*.[ch]" for name in _DRIVERS.split()),
+    "*/sound/*.[ch]",
+    "*/tools/testing",
+    "*/tools/perf",
+)
+# What an earlier build in a person's folder left.
+_BUILT = ("*.o", "*.a", "*.ko", ".*.cmd", "./.config*", "./vmlinux*", "./linux", "*/include/generated", "./include/config", "*.mod.c")
+
+
+class Source(NamedTuple):
+    """Sources of a kernel."""
+
+    # What the kernel is to be called; "" = by its release.
+    name: str
+    # Folder or tarball.
+    path: Path
+    # Hash of the contents.
+    identity: str
+
+
+def resolve(what: str, sources_cache: Path, say: Callable[[str], None]) -> Source:
+    """The sources that `what` means: "6.12" and the like are Debian's, everything else a folder or a tarball."""
+    path = Path(what).expanduser()
+    if re.fullmatch(r"\d+\.\d+", what) and not path.exists():
+        tarball = _debian(what, sources_cache, say)
+        return Source(what, tarball, _file_hash(tarball))
+    if path.is_dir():
+        if not (path / "Makefile").exists() or not (path / "arch" / "um").is_dir():
+            raise KernelError(f"{path} does not hold the sources of a Linux kernel: it has no Makefile or no arch/um")
+        return Source("", path.resolve(), _folder_hash(path))
+    if path.is_file():
+        return Source("", path.resolve(), _file_hash(path))
+    raise KernelError(f"{what} is neither a release such as 6.12 nor a folder or tarball with the sources of a kernel")
+
+
+def unpack(source: Source, tree: Path) -> None:
+    """Copies the sources into the empty folder `tree`."""
+    excluded = [f"--exclude={pattern}" for pattern in _UNUSED]
+    if source.path.is_file():
+        run("tar", "-C", tree, "--strip-components=1", *excluded, "-xf", source.path, cwd=tree, what=f"unpacking {source.path}")
+    else:
+        excluded += [f"--exclude={pattern}" for pattern in _BUILT]
+        pipe = 'from=$1; to=$2; shift 2; tar -C "$from" "$@" -cf - . | tar -C "$to" -xf -'
+        run("sh", "-c", pipe, "sh", source.path, tree, *excluded, cwd=tree, what=f"copying {source.path}")
+    if not (tree / "arch" / "um" / "Kconfig").exists():
+        raise KernelError(f"{source.path} does not hold the sources of a Linux kernel: it has no arch/um")
+
+
+def release(tree: Path) -> str:
+    """VERSION.PATCHLEVEL.SUBLEVEL with what follows, as the Makefile says."""
+    head = (tree / "Makefile").read_text(errors="replace")[:2000]
+    parts = {key: value.strip() for key, value in re.findall(r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION)\s*=(.*)$", head, re.MULTILINE)}
+    if not parts.get("VERSION", "").isdigit() or not parts.get("PATCHLEVEL", "").isdigit():
+        raise KernelError(f"{tree}/Makefile does not say which release of Linux this is")
+    found = f"{parts['VERSION']}.{parts['PATCHLEVEL']}.{parts.get('SUBLEVEL') or 0}{parts.get('EXTRAVERSION', '')}"
+    if (int(parts["VERSION"]), int(parts["PATCHLEVEL"])) < (5, 4):
+        raise KernelError(f"Linux {found} is too old: virtual time came with 5.4, so take a release from 5.4 on")
+    return found
+
+
+def _debian(version: str, sources_cache: Path, say: Callable[[str], None]) -> Path:
+    """The tarball of Debian's package linux-source-<version>; installed as root, unpacked into our cache otherwise."""
+    package = f"linux-source-{version}"
+    for place in (_DEBIAN, sources_cache):
+        found = sorted(place.glob(f"{package}.tar.*"))
+        if found:
+            return found[0]
+    root = os.geteuid() == 0
+    cwd = Path("/")
+    what = f"getting the Debian package {package} (or give a folder or tarball with the sources)"
+    say(f"getting the Debian package {package}")
+    if root:
+        run("apt-get", "update", "-qq", cwd=cwd, what=what)
+    if not run("apt-cache", "search", "--names-only", f"^{package}$", cwd=cwd, what=what).strip():
+        have = run("apt-cache", "search", "--names-only", r"^linux-source-[0-9.]+$", cwd=cwd, what=what)
+        names = ", ".join(sorted(re.findall(r"linux-source-([0-9.]+)", have))) or "none at all"
+        raise KernelError(
+            f"this system's package sources have no Linux {version} (they have {names}): choose one of these, or give a folder or "
+            "tarball with the sources"
+        )
+    if root:
+        install(package, what=what)
+    else:
+        sources_cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=sources_cache, prefix=".") as name:
+            work = Path(name)
+            run("apt-get", "download", package, cwd=work, what=what)
+            (deb,) = work.glob("*.deb")
+            run("dpkg-deb", "-x", deb, work / "x", cwd=work, what=what)
+            for file in (work / "x" / "usr" / "src").glob(f"{package}.tar.*"):
+                file.rename(sources_cache / file.name)
+    found = [file for place in (_DEBIAN, sources_cache) for file in sorted(place.glob(f"{package}.tar.*"))]
+    if not found:
+        raise KernelError(f"the Debian package {package} holds no tarball of the sources: give a folder or tarball with them")
+    return found[0]
+
+
+def _file_hash(file: Path) -> str:
+    with file.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def _folder_hash(folder: Path) -> str:
+    """Of names, sizes and times: reading everything would take longer than building."""
+    digest = hashlib.sha256(str(folder.resolve()).encode())
+    for place, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name != ".git")
+        for name in sorted(files):
+            if name.endswith((".c", ".h", ".S")) or name.startswith(("Kconfig", "Makefile", "Kbuild")):
+                status = (Path(place) / name).lstat()
+                digest.update(f"{place}/{name}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
+    return digest.hexdigest()
