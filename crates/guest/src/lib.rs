@@ -1,4 +1,24 @@
-//! Builds the network of a plan, runs its flows, samples, and writes what came out.
+//! The linux engine's program inside the machine: it carries out the plan of a run and writes down what came of it.
+//!
+//! `plan` is what comes in, `records` what goes out; `run` carries a plan out, `script` runs a person's own script instead. The other
+//! modules own one thing of the kernel each. Errors are sentences; nothing here writes to a console, whose interrupts would make runs
+//! differ.
 
+mod capture;
+mod diag;
+mod flow;
+mod mptcp;
+mod netem;
+mod netlink;
+mod network;
+mod offload;
 pub mod plan;
 pub mod records;
+mod ring;
+mod run;
+mod sample;
+mod script;
+pub mod sys;
+
+pub use run::run;
+pub use script::run_script;

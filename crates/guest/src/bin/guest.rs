@@ -1,0 +1,68 @@
+//! `polypath-guest`: the first and only program of the linux engine's machine. It mounts what it needs, does what lies in the run's folder
+//! (`script`, or else `plan.json`) and powers the machine off, whatever happens.
+
+use polypath_guest::plan::Plan;
+use polypath_guest::records::RunResult;
+use polypath_guest::sys::{self, Outcome};
+use std::io::Write;
+use std::path::Path;
+
+/// The run's folder.
+const FOLDER: &str = "/run/polypath";
+
+fn main() {
+    if std::process::id() != 1 {
+        eprintln!("polypath-guest: this is the first program of a virtual machine: `polypath run --engine linux` starts it there");
+        std::process::exit(2);
+    }
+    std::panic::set_hook(Box::new(|panic| {
+        let words = format!("the guest itself failed: {panic}");
+        log(&words);
+        let result = RunResult { error: Some(words), ..RunResult::default() };
+        let _written = write_result(&result);
+        sys::power_off();
+    }));
+    if let Err(wrong) = mount() {
+        // Nothing can be written down: the kernel says so by its own end, and the host reads that.
+        panic!("{wrong}");
+    }
+    if let Err(wrong) = work() {
+        log(&wrong);
+        let _written = write_result(&RunResult { error: Some(wrong), ..RunResult::default() });
+    }
+    sys::power_off();
+}
+
+fn mount() -> Outcome<()> {
+    for place in ["/proc", "/run", "/dev", "/sys", "/tmp"] {
+        // They are there already in a machine that polypath has made.
+        let _there = std::fs::create_dir(place);
+    }
+    sys::mount("proc", "/proc", "proc", 0, "")?;
+    sys::mount("tmpfs", "/run", "tmpfs", 0, "")?;
+    std::fs::create_dir(FOLDER).map_err(|e| format!("{FOLDER}: {e}"))?;
+    sys::mount("none", FOLDER, "hostfs", 0, "/proc/self/cwd")?;
+    // Messages of the kernel would go to a console.
+    std::fs::write("/proc/sys/kernel/printk", "0").map_err(|e| format!("printk: {e}"))
+}
+
+fn work() -> Outcome<()> {
+    let folder = Path::new(FOLDER);
+    if folder.join("script").exists() {
+        return polypath_guest::run_script().map(drop);
+    }
+    let text = std::fs::read(folder.join("plan.json")).map_err(|e| format!("plan.json: {e}"))?;
+    let plan: Plan = serde_json::from_slice(&text).map_err(|e| format!("plan.json: {e}"))?;
+    write_result(&polypath_guest::run(&plan, &folder.join("results")))
+}
+
+fn write_result(result: &RunResult) -> Outcome<()> {
+    let text = serde_json::to_vec(result).map_err(|e| format!("result.json: {e}"))?;
+    std::fs::write(Path::new(FOLDER).join("results/result.json"), text).map_err(|e| format!("result.json: {e}"))
+}
+
+fn log(words: &str) {
+    if let Ok(mut file) = std::fs::File::options().append(true).create(true).open(Path::new(FOLDER).join("log")) {
+        let _written = writeln!(file, "{words}");
+    }
+}

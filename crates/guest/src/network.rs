@@ -1,0 +1,376 @@
+//! Brings the network of a plan up: namespaces, cables, addresses, neighbours, routes, disciplines, MPTCP endpoints.
+//!
+//! A namespace's messages go in one batch; device numbers are chosen here, so that nothing has to be asked for. Nothing outside the plan's
+//! namespaces is touched.
+
+use crate::mptcp::{self, PathManager};
+use crate::netlink::{CREATE, EXCL, Message, Netlink, REPLACE};
+use crate::offload::Offload;
+use crate::plan::{Cable, Netem, Plan, Port};
+use crate::sys::{self, Outcome};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+
+const RTM_NEWLINK: u16 = 16;
+const RTM_NEWADDR: u16 = 20;
+const RTM_NEWROUTE: u16 = 24;
+const RTM_NEWNEIGH: u16 = 28;
+const RTM_NEWRULE: u16 = 32;
+const RTM_NEWQDISC: u16 = 36;
+const RTM_NEWTFILTER: u16 = 44;
+/// The loopback device of any namespace.
+const LOOPBACK: u32 = 1;
+/// First number of a device; smaller ones are the kernel's own.
+const FIRST_DEVICE: u32 = 100;
+/// First table for routes of one source, and the preference of its rule.
+const FIRST_TABLE: u32 = 1000;
+const MAIN_TABLE: u32 = 254;
+/// The root discipline is 1:0.
+const HANDLE: u32 = 0x1_0000;
+const TC_H_ROOT: u32 = u32::MAX;
+const TC_H_CLSACT: u32 = 0xffff_fff1;
+const TC_H_MIN_INGRESS: u32 = 0xffff_fff2;
+
+/// A network namespace that exists.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) name: String,
+    pub(crate) file: OwnedFd,
+    pub(crate) route: Netlink,
+    pub(crate) path_manager: Option<PathManager>,
+    /// What a socket gets that asks for nothing.
+    pub(crate) congestion_control: String,
+}
+
+/// The network of a plan.
+#[derive(Debug)]
+pub(crate) struct Network {
+    pub(crate) places: Vec<Place>,
+    numbers: BTreeMap<String, usize>,
+    devices: BTreeMap<(usize, String), u32>,
+}
+
+impl Network {
+    pub(crate) fn build(plan: &Plan) -> Outcome<Self> {
+        let mut network = Self { places: Vec::new(), numbers: BTreeMap::new(), devices: BTreeMap::new() };
+        network.create_namespaces(plan)?;
+        let mut offload = None;
+        for cable in &plan.cables {
+            network.create_cable(cable)?;
+        }
+        for place in &mut network.places {
+            place.route.flush()?;
+        }
+        for port in plan.cables.iter().flat_map(|cable| [&cable.a, &cable.b]) {
+            let place = &network.places[network.number(&port.namespace)?];
+            sys::enter_network(&place.file)?;
+            let offload = match &mut offload {
+                Some(offload) => offload,
+                none => none.insert(Offload::find(&port.device)?),
+            };
+            offload.switch_off(&port.device)?;
+        }
+        network.raise(plan)?;
+        network.connect(plan)?;
+        network.queue(plan)?;
+        network.redirect(plan)?;
+        for place in &mut network.places {
+            place.route.flush().map_err(|e| format!("namespace {}: {e}", place.name))?;
+        }
+        network.endpoints(plan)?;
+        Ok(network)
+    }
+
+    pub(crate) fn place(&mut self, namespace: &str) -> Outcome<&mut Place> {
+        let number = self.number(namespace)?;
+        Ok(&mut self.places[number])
+    }
+
+    pub(crate) fn number(&self, namespace: &str) -> Outcome<usize> {
+        self.numbers.get(namespace).copied().ok_or_else(|| format!("the plan names a namespace {namespace:?} that it does not have"))
+    }
+
+    /// Number of a device of a namespace.
+    pub(crate) fn device(&self, namespace: &str, device: &str) -> Outcome<u32> {
+        let number = self.number(namespace)?;
+        if device == "lo" {
+            return Ok(LOOPBACK);
+        }
+        let found = self.devices.get(&(number, device.to_owned()));
+        found.copied().ok_or_else(|| format!("the plan names a device {device:?} of {namespace} that it does not have"))
+    }
+
+    /// Gives a device's netem other parameters; what waits in it stays.
+    pub(crate) fn change(&mut self, namespace: &str, device: &str, netem: &Netem) -> Outcome<()> {
+        let index = self.device(namespace, device)?;
+        let message = netem.put(Message::new(RTM_NEWQDISC, 0, &traffic_control(index, HANDLE, TC_H_ROOT, 0)), true);
+        let route = &mut self.place(namespace)?.route;
+        route.queue(message, format!("netem of {device} in {namespace}"));
+        route.flush()
+    }
+
+    fn create_namespaces(&mut self, plan: &Plan) -> Outcome<()> {
+        for namespace in &plan.namespaces {
+            sys::new_network()?;
+            let file = File::open("/proc/thread-self/ns/net").map_err(|e| format!("the namespace just made: {e}"))?.into();
+            for (name, value) in &namespace.sysctl {
+                let place = format!("/proc/sys/{}", name.replace('.', "/"));
+                let written = File::options().write(true).open(place).and_then(|mut f| f.write_all(value.as_bytes()));
+                written.map_err(|e| format!("namespace {}: setting {name} to {value:?}: {e}", namespace.name))?;
+            }
+            let congestion_control = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap_or_default();
+            let route = Netlink::open(libc::NETLINK_ROUTE)?;
+            let wants_endpoints = namespace.limits.is_some() || plan.endpoints.iter().any(|e| e.namespace == namespace.name);
+            let path_manager = if wants_endpoints && !mptcp::is_out_of_tree() { Some(PathManager::open()?) } else { None };
+            self.numbers.insert(namespace.name.clone(), self.places.len());
+            let congestion_control = congestion_control.trim().to_owned();
+            self.places.push(Place { name: namespace.name.clone(), file, route, path_manager, congestion_control });
+        }
+        Ok(())
+    }
+
+    fn create_cable(&mut self, cable: &Cable) -> Outcome<()> {
+        const IFLA_ADDRESS: u16 = 1;
+        const IFLA_IFNAME: u16 = 3;
+        const IFLA_MTU: u16 = 4;
+        const IFLA_LINKINFO: u16 = 18;
+        const IFLA_NET_NS_FD: u16 = 28;
+        const IFLA_INFO_KIND: u16 = 1;
+        const IFLA_INFO_DATA: u16 = 2;
+        const VETH_INFO_PEER: u16 = 1;
+        let (at_a, at_b) = (self.number(&cable.a.namespace)?, self.number(&cable.b.namespace)?);
+        let (mac_a, mac_b) = (mac(&cable.a.mac)?, mac(&cable.b.mac)?);
+        let mut add = |at: usize, port: &Port| {
+            let index = FIRST_DEVICE + self.devices.len() as u32;
+            match self.devices.insert((at, port.device.clone()), index) {
+                None => Ok(index),
+                Some(_) => Err(format!("the plan has two devices {} in namespace {}", port.device, port.namespace)),
+            }
+        };
+        let (index_a, index_b) = (add(at_a, &cable.a)?, add(at_b, &cable.b)?);
+        let put = |message: Message, port: &Port, mac: [u8; 6]| {
+            message.put_text(IFLA_IFNAME, &port.device).put(IFLA_ADDRESS, &mac).put_u32(IFLA_MTU, port.mtu)
+        };
+        let other_end = sys::number(&self.places[at_b].file) as u32;
+        let message = put(Message::new(RTM_NEWLINK, CREATE | EXCL, &link(index_a, false)), &cable.a, mac_a).nest(IFLA_LINKINFO, &[], |m| {
+            m.put_text(IFLA_INFO_KIND, "veth").nest(IFLA_INFO_DATA, &[], |m| {
+                m.nest(VETH_INFO_PEER, &link(index_b, false), |m| put(m, &cable.b, mac_b).put_u32(IFLA_NET_NS_FD, other_end))
+            })
+        });
+        let what = format!("the cable {}/{} to {}/{}", cable.a.namespace, cable.a.device, cable.b.namespace, cable.b.device);
+        self.places[at_a].route.queue(message, what);
+        Ok(())
+    }
+
+    /// Addresses, then everything up.
+    fn raise(&mut self, plan: &Plan) -> Outcome<()> {
+        for (place, namespace) in self.places.iter_mut().zip(&plan.namespaces) {
+            place.route.queue(Message::new(RTM_NEWLINK, 0, &link(LOOPBACK, true)), "raising the loopback device");
+            for text in &namespace.addresses {
+                let address = ip(text)?;
+                place.route.queue(new_address(LOOPBACK, address, if address.is_ipv4() { 32 } else { 128 }), format!("address {text}"));
+            }
+        }
+        for port in plan.cables.iter().flat_map(|cable| [&cable.a, &cable.b]) {
+            let index = self.device(&port.namespace, &port.device)?;
+            let route = &mut self.place(&port.namespace)?.route;
+            if let Some((address, length)) = &port.address {
+                route.queue(new_address(index, ip(address)?, *length), format!("address {address} of {}", port.device));
+            }
+            route.queue(Message::new(RTM_NEWLINK, 0, &link(index, true)), format!("raising {}", port.device));
+        }
+        for place in &mut self.places {
+            place.route.flush().map_err(|e| format!("namespace {}: {e}", place.name))?;
+        }
+        Ok(())
+    }
+
+    /// Neighbours, routes and rules.
+    fn connect(&mut self, plan: &Plan) -> Outcome<()> {
+        for neighbour in &plan.neighbours {
+            const NUD_PERMANENT: u16 = 0x80;
+            const NDA_DST: u16 = 1;
+            const NDA_LLADDR: u16 = 2;
+            let (index, address) = (self.device(&neighbour.namespace, &neighbour.device)?, ip(&neighbour.address)?);
+            // struct ndmsg: family, padding, device, state, flags, type.
+            let mut head = [0; 12];
+            head[0] = family(address);
+            head[4..8].copy_from_slice(&index.to_ne_bytes());
+            head[8..10].copy_from_slice(&NUD_PERMANENT.to_ne_bytes());
+            let message = Message::new(RTM_NEWNEIGH, CREATE | REPLACE, &head);
+            let message = message.put(NDA_DST, &octets(address)).put(NDA_LLADDR, &mac(&neighbour.mac)?);
+            self.place(&neighbour.namespace)?.route.queue(message, format!("neighbour {address}"));
+        }
+        let mut tables = BTreeMap::new();
+        for route in &plan.routes {
+            let index = self.device(&route.namespace, &route.device)?;
+            let (to, via) = (ip(&route.to)?, ip(&route.via)?);
+            let mut table = MAIN_TABLE;
+            if let Some(source) = &route.source {
+                let next = FIRST_TABLE + tables.len() as u32;
+                table = *tables.entry((route.namespace.clone(), source.clone())).or_insert(next);
+                if table == next {
+                    self.place(&route.namespace)?.route.queue(new_rule(ip(source)?, table), format!("rule from {source}"));
+                }
+            }
+            let message = new_route(to, via, index, table, route.metric);
+            self.place(&route.namespace)?.route.queue(message, format!("route to {to} via {via}"));
+        }
+        Ok(())
+    }
+
+    fn queue(&mut self, plan: &Plan) -> Outcome<()> {
+        for discipline in &plan.disciplines {
+            let index = self.device(&discipline.namespace, &discipline.device)?;
+            let head = traffic_control(index, HANDLE, TC_H_ROOT, 0);
+            let message = discipline.netem.put(Message::new(RTM_NEWQDISC, CREATE | REPLACE, &head), false);
+            let what = format!("netem of {}", discipline.device);
+            self.place(&discipline.namespace)?.route.queue(message, what);
+        }
+        Ok(())
+    }
+
+    fn redirect(&mut self, plan: &Plan) -> Outcome<()> {
+        const TCA_KIND: u16 = 1;
+        const TCA_OPTIONS: u16 = 2;
+        const TCA_MATCHALL_ACT: u16 = 2;
+        const TCA_ACT_OPTIONS: u16 = 2;
+        const TCA_MIRRED_PARMS: u16 = 2;
+        /// The first action of a list.
+        const FIRST: u16 = 1;
+        const EVERY_PROTOCOL: u32 = (libc::ETH_P_ALL as u16).to_be() as u32;
+        const PREFERENCE: u32 = 1 << 16;
+        for redirect in &plan.redirects {
+            let (from, to) = (self.device(&redirect.namespace, &redirect.from)?, self.device(&redirect.namespace, &redirect.to)?);
+            let head = traffic_control(from, 0xffff_0000, TC_H_CLSACT, 0);
+            let discipline = Message::new(RTM_NEWQDISC, CREATE | EXCL, &head).put_text(TCA_KIND, "clsact");
+            // struct tc_mirred: index, capabilities, action (stolen), two counts, kind (redirect to the egress), device.
+            let mirred = [0_u32, 0, 4, 0, 0, 1, to].map(u32::to_ne_bytes).concat();
+            let head = traffic_control(from, 0, TC_H_MIN_INGRESS, PREFERENCE | EVERY_PROTOCOL);
+            let filter = Message::new(RTM_NEWTFILTER, CREATE | EXCL, &head).put_text(TCA_KIND, "matchall").nest(TCA_OPTIONS, &[], |m| {
+                m.nest(TCA_MATCHALL_ACT, &[], |m| {
+                    m.nest(FIRST, &[], |m| m.put_text(TCA_KIND, "mirred").nest(TCA_ACT_OPTIONS, &[], |m| m.put(TCA_MIRRED_PARMS, &mirred)))
+                })
+            });
+            let route = &mut self.place(&redirect.namespace)?.route;
+            route.queue(discipline, format!("the ingress of {}", redirect.from));
+            route.queue(filter, format!("redirection from {} to {}", redirect.from, redirect.to));
+        }
+        Ok(())
+    }
+
+    fn endpoints(&mut self, plan: &Plan) -> Outcome<()> {
+        for namespace in &plan.namespaces {
+            if let (Some(limits), Some(manager)) = (namespace.limits, &mut self.place(&namespace.name)?.path_manager) {
+                manager.limit(limits);
+            }
+        }
+        let mut ids: BTreeMap<&str, u8> = BTreeMap::new();
+        for endpoint in &plan.endpoints {
+            let id = ids.entry(&endpoint.namespace).and_modify(|id| *id += 1).or_insert(1);
+            let (index, address) = (self.device(&endpoint.namespace, &endpoint.device)?, ip(&endpoint.address)?);
+            if let Some(manager) = &mut self.place(&endpoint.namespace)?.path_manager {
+                manager.add(endpoint, *id, index, address);
+            }
+        }
+        for place in &mut self.places {
+            if let Some(manager) = &mut place.path_manager {
+                manager.flush().map_err(|e| format!("namespace {}: {e}", place.name))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Raises the loopback device of the socket's namespace.
+pub(crate) fn raise_loopback(route: &mut Netlink) -> Outcome<()> {
+    route.queue(Message::new(RTM_NEWLINK, 0, &link(LOOPBACK, true)), "raising the loopback device");
+    route.flush()
+}
+
+pub(crate) fn ip(text: &str) -> Outcome<IpAddr> {
+    text.parse().map_err(|_| format!("{text:?} is no address"))
+}
+
+fn mac(text: &str) -> Outcome<[u8; 6]> {
+    let bytes: Result<Vec<u8>, _> = text.split(':').map(|part| u8::from_str_radix(part, 16)).collect();
+    bytes.ok().and_then(|b| b.try_into().ok()).ok_or_else(|| format!("{text:?} is no MAC address"))
+}
+
+pub(crate) fn octets(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(v4) => v4.octets().to_vec(),
+        IpAddr::V6(v6) => v6.octets().to_vec(),
+    }
+}
+
+pub(crate) fn family(address: IpAddr) -> u8 {
+    (if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 }) as u8
+}
+
+/// struct ifinfomsg: family, padding, type, device, flags, which flags to change.
+fn link(index: u32, up: bool) -> [u8; 16] {
+    let mut head = [0; 16];
+    head[4..8].copy_from_slice(&index.to_ne_bytes());
+    if up {
+        head[8] = libc::IFF_UP as u8;
+        head[12] = libc::IFF_UP as u8;
+    }
+    head
+}
+
+/// struct tcmsg: family, padding, device, handle, parent, info.
+pub(crate) fn traffic_control(index: u32, handle: u32, parent: u32, info: u32) -> [u8; 20] {
+    let mut head = [0; 20];
+    for (place, value) in head[4..].chunks_exact_mut(4).zip([index, handle, parent, info]) {
+        place.copy_from_slice(&value.to_ne_bytes());
+    }
+    head
+}
+
+fn new_address(index: u32, address: IpAddr, length: u8) -> Message {
+    const IFA_ADDRESS: u16 = 1;
+    const IFA_LOCAL: u16 = 2;
+    /// No duplicate address detection: an address is good at once.
+    const IFA_F_NODAD: u8 = 2;
+    // struct ifaddrmsg: family, prefix, flags, scope, device.
+    let mut head = [family(address), length, if address.is_ipv6() { IFA_F_NODAD } else { 0 }, 0, 0, 0, 0, 0];
+    head[4..].copy_from_slice(&index.to_ne_bytes());
+    Message::new(RTM_NEWADDR, CREATE | EXCL, &head).put(IFA_LOCAL, &octets(address)).put(IFA_ADDRESS, &octets(address))
+}
+
+const RTA_DST: u16 = 1;
+const RTA_OIF: u16 = 4;
+const RTA_GATEWAY: u16 = 5;
+const RTA_PRIORITY: u16 = 6;
+const RTA_TABLE: u16 = 15;
+const RTN_UNICAST: u8 = 1;
+/// Who made the route: an administrator.
+const RTPROT_BOOT: u8 = 3;
+
+fn new_route(to: IpAddr, via: IpAddr, index: u32, table: u32, metric: Option<u32>) -> Message {
+    // struct rtmsg: family, lengths of destination and source, TOS, table (an attribute says), protocol, scope, type, flags.
+    let length = if to.is_ipv4() { 32 } else { 128 };
+    let head = [family(to), length, 0, 0, 0, RTPROT_BOOT, 0, RTN_UNICAST, 0, 0, 0, 0];
+    let message = Message::new(RTM_NEWROUTE, CREATE | EXCL, &head).put(RTA_DST, &octets(to)).put(RTA_GATEWAY, &octets(via));
+    let message = message.put_u32(RTA_OIF, index).put_u32(RTA_TABLE, table);
+    match metric {
+        Some(metric) => message.put_u32(RTA_PRIORITY, metric),
+        None => message,
+    }
+}
+
+fn new_rule(source: IpAddr, table: u32) -> Message {
+    const FRA_SRC: u16 = 2;
+    const FRA_PRIORITY: u16 = 6;
+    const FRA_TABLE: u16 = 15;
+    const FR_ACT_TO_TBL: u8 = 1;
+    // struct fib_rule_hdr: family, lengths of destination and source, TOS, table, two reserved, action, flags.
+    let length = if source.is_ipv4() { 32 } else { 128 };
+    let head = [family(source), 0, length, 0, 0, 0, 0, FR_ACT_TO_TBL, 0, 0, 0, 0];
+    let message = Message::new(RTM_NEWRULE, CREATE | EXCL, &head).put(FRA_SRC, &octets(source));
+    message.put_u32(FRA_PRIORITY, table).put_u32(FRA_TABLE, table)
+}

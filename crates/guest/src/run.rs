@@ -1,0 +1,236 @@
+//! Carries out a plan: builds the network, starts the flows, looks at everything at the times that the plan says, ends in time.
+//!
+//! One thread follows the clock and never waits for a flow, so that a run ends when it has to whatever the flows do.
+
+use crate::capture::Tap;
+use crate::flow::{self, Progress, lock};
+use crate::network::{Network, ip};
+use crate::plan::{Change, Endpoint, Plan};
+use crate::records::RunResult;
+use crate::sample::{Queues, Sockets};
+use crate::sys::{self, Outcome};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+const MILLISECOND: u64 = 1_000_000;
+/// Runs start here on the machine's clock, or at a later multiple of `ALIGNMENT`: whatever the set-up took, timers tick alike.
+const START: u64 = 1_000 * MILLISECOND;
+const ALIGNMENT: u64 = 100 * MILLISECOND;
+/// What settles after the set-up (carrier, work queues) has this long.
+const SETTLING: u64 = 100 * MILLISECOND;
+
+/// Runs the plan and writes its results into a folder. An error ends up in the result, too.
+pub fn run(plan: &Plan, results: &Path) -> RunResult {
+    let mut result = RunResult { kernel: sys::kernel_release(), ..RunResult::default() };
+    if let Err(wrong) = carry_out(plan, results, &mut result) {
+        result.error = Some(wrong);
+    }
+    result
+}
+
+fn carry_out(plan: &Plan, results: &Path, result: &mut RunResult) -> Outcome<()> {
+    check(plan)?;
+    let began = sys::monotonic();
+    // Sleeps of this thread, and of those that it starts, end exactly when they should.
+    sys::timer_slack(1);
+    let mut network = Network::build(plan)?;
+    let mut taps = plan.captures.iter().map(|c| Tap::open(c, &network, results)).collect::<Outcome<Vec<_>>>()?;
+    let mut queues = Queues::open(plan, &network, results)?;
+    let sockets = Arc::new(Mutex::new(Sockets::open(plan, &network, results)?));
+    let ready = flow::prepare(plan, &network)?;
+    let flows: Vec<Arc<Mutex<Progress>>> = ready.iter().map(|flow| flow.progress.clone()).collect();
+    let earliest = sys::monotonic() + SETTLING;
+    let origin = earliest.next_multiple_of(ALIGNMENT).max(START);
+    result.setup_ns = sys::monotonic() - began;
+    let removals = Arc::new(Mutex::new(removals(plan, &mut network)?));
+    let chunk = flow::chunk();
+    for (number, flow) in ready.into_iter().enumerate() {
+        let (removals, namespace) = (removals.clone(), plan.flows[number].client.clone());
+        flow.start(origin, &chunk, &sockets, move |connected| {
+            if let Some(removal) = lock(&removals).remove(&namespace) {
+                removal.start(origin + connected);
+            }
+        })?;
+    }
+    let mut clock = Clock { plan, origin, changes: &plan.changes, sampled: 0 };
+    let ended = loop {
+        let (now, what) = clock.wait();
+        match what {
+            Due::Change(change) => network.change(&change.namespace, &change.device, &change.netem)?,
+            Due::Drain => taps.iter_mut().try_for_each(Tap::empty)?,
+            Due::Sample => {
+                lock(&sockets).look(now, true)?;
+                queues.look(&mut network, now, false)?;
+                taps.iter_mut().try_for_each(Tap::empty)?;
+                let mut over = true;
+                for flow in &flows {
+                    let mut progress = lock(flow);
+                    progress.look(now);
+                    over &= progress.is_over();
+                }
+                if over || now >= plan.duration_ns {
+                    break now;
+                }
+            }
+        }
+    };
+    result.ended_ns = ended;
+    result.flows = flows.iter().map(|flow| lock(flow).finish()).collect();
+    let mut sockets = lock(&sockets);
+    sockets.finish()?;
+    for (number, (flow, planned)) in result.flows.iter_mut().zip(&plan.flows).enumerate() {
+        flow.subflows = sockets.subflows(number);
+        // Where the kernel cannot say that a connection fell back, its peer's silence on MPTCP does.
+        flow.fallback |= planned.mptcp && flow.connected_ns.is_some() && flow.client_mptcp_info.is_none() && !sockets.is_capable(number);
+    }
+    queues.look(&mut network, ended, true)?;
+    result.disciplines = queues.finish()?;
+    result.capture_losses = taps.into_iter().map(Tap::finish).collect::<Outcome<_>>()?;
+    result.counters = counters(&network)?;
+    sockets.wrong_congestion_control().map_or(Ok(()), Err)
+}
+
+fn check(plan: &Plan) -> Outcome<()> {
+    if plan.format != Plan::FORMAT {
+        return Err(format!("the plan has format {}, this guest carries out format {}: build it anew", plan.format, Plan::FORMAT));
+    }
+    if plan.duration_ns == 0 || plan.sample_ns < MILLISECOND {
+        return Err("a run lasts some time, and a sample is taken at most every millisecond".to_owned());
+    }
+    Ok(())
+}
+
+/// What the run has to do next.
+#[derive(Debug)]
+enum Due<'a> {
+    Change(&'a Change),
+    Drain,
+    Sample,
+}
+
+struct Clock<'a> {
+    plan: &'a Plan,
+    origin: u64,
+    changes: &'a [Change],
+    /// Time of the last sample or emptied ring.
+    sampled: u64,
+}
+
+impl<'a> Clock<'a> {
+    /// Waits for what is next. At the same time changes come first.
+    fn wait(&mut self) -> (u64, Due<'a>) {
+        /// A capture's ring is emptied this often.
+        const DRAIN: u64 = 10 * MILLISECOND;
+        let interval = self.plan.sample_ns;
+        let sample = ((self.sampled / interval + 1) * interval).min(self.plan.duration_ns);
+        let drain = if self.plan.captures.is_empty() { u64::MAX } else { (self.sampled / DRAIN + 1) * DRAIN };
+        if let [change, later @ ..] = self.changes
+            && change.at_ns <= sample.min(drain)
+        {
+            self.changes = later;
+            sys::sleep_until(self.origin + change.at_ns);
+            return (change.at_ns, Due::Change(change));
+        }
+        self.sampled = sample.min(drain);
+        sys::sleep_until(self.origin + self.sampled);
+        (self.sampled, if sample <= drain { Due::Sample } else { Due::Drain })
+    }
+}
+
+/// Endpoints of one namespace that go away.
+#[derive(Debug)]
+struct Removal {
+    manager: crate::mptcp::PathManager,
+    /// (time after the first flow was established, id, address), ascending.
+    endpoints: Vec<(u64, u8, std::net::IpAddr)>,
+}
+
+impl Removal {
+    /// Removes each in time, in a thread of its own.
+    fn start(mut self, established: u64) {
+        let work = move || {
+            for (after, id, address) in self.endpoints {
+                sys::sleep_until(established + after);
+                if let Err(wrong) = self.manager.remove(id, address) {
+                    eprintln!("{wrong}");
+                }
+            }
+        };
+        if let Err(wrong) = flow::spawn(work) {
+            eprintln!("{wrong}");
+        }
+    }
+}
+
+fn removals(plan: &Plan, network: &mut Network) -> Outcome<BTreeMap<String, Removal>> {
+    let mut all = BTreeMap::new();
+    for namespace in &plan.namespaces {
+        let own: Vec<&Endpoint> = plan.endpoints.iter().filter(|endpoint| endpoint.namespace == namespace.name).collect();
+        let mut endpoints = Vec::new();
+        for (number, endpoint) in own.iter().enumerate() {
+            if let Some(after) = endpoint.remove_at_ns {
+                endpoints.push((after, number as u8 + 1, ip(&endpoint.address)?));
+            }
+        }
+        endpoints.sort_unstable();
+        let manager = network.place(&namespace.name)?.path_manager.take();
+        if let (Some(manager), false) = (manager, endpoints.is_empty()) {
+            all.insert(namespace.name.clone(), Removal { manager, endpoints });
+        }
+    }
+    Ok(all)
+}
+
+/// Counters of /proc/net/netstat and /proc/net/snmp of each namespace that are not 0.
+fn counters(network: &Network) -> Outcome<BTreeMap<String, BTreeMap<String, i64>>> {
+    let mut all = BTreeMap::new();
+    for place in &network.places {
+        sys::enter_network(&place.file)?;
+        let mut own = BTreeMap::new();
+        for file in ["netstat", "snmp"] {
+            // The folder of the calling thread, whose namespace has just changed.
+            let text = std::fs::read_to_string(format!("/proc/thread-self/net/{file}")).map_err(|e| format!("{file}: {e}"))?;
+            own.extend(table(&text));
+        }
+        all.insert(place.name.clone(), own);
+    }
+    Ok(all)
+}
+
+/// Pairs of lines: "TcpExt: name name", "TcpExt: value value".
+fn table(text: &str) -> BTreeMap<String, i64> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut found = BTreeMap::new();
+    for pair in lines.chunks_exact(2) {
+        let (mut names, mut values) = (pair[0].split_whitespace(), pair[1].split_whitespace());
+        let prefix = names.next().unwrap_or_default().trim_end_matches(':');
+        values.next();
+        for (name, value) in names.zip(values) {
+            if let Ok(value) = value.parse::<i64>()
+                && value != 0
+            {
+                found.insert(format!("{prefix}{name}"), value);
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_named_by_their_table_and_zeros_are_left_out() {
+        let found = table("TcpExt: TCPTimeouts TCPLossProbes\nTcpExt: 3 0\nMPTcpExt: Retrans\nMPTcpExt: -1\n");
+        assert_eq!(found, BTreeMap::from([("MPTcpExtRetrans".to_owned(), -1), ("TcpExtTCPTimeouts".to_owned(), 3)]));
+    }
+
+    #[test]
+    fn a_plan_of_another_format_is_refused() {
+        let text = r#"{"format": 99, "duration_ns": 1, "sample_ns": 1000000, "namespaces": [], "cables": [], "flows": []}"#;
+        let plan: Plan = serde_json::from_str(text).expect("the plan is well formed");
+        assert_eq!(check(&plan), Err("the plan has format 99, this guest carries out format 1: build it anew".to_owned()));
+    }
+}

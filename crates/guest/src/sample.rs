@@ -1,0 +1,335 @@
+//! Samples every socket of the flows and every discipline, and keeps the records that `records` describes.
+
+use crate::diag::{self, Seen};
+use crate::netlink::{self, DUMP, Message, Netlink};
+use crate::network::{Network, family, ip, traffic_control};
+use crate::plan::{LinkDirection, Plan};
+use crate::records::{DisciplineResult, QUEUE_RECORD, SOCKET_RECORD, SubflowResult};
+use crate::sys::{self, Outcome};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+/// The sockets of all flows, as their clients' namespaces see them.
+#[derive(Debug)]
+pub(crate) struct Sockets {
+    places: Vec<Watched>,
+    /// Name and congestion control of each flow.
+    flows: Vec<(String, String)>,
+    records: Records,
+}
+
+#[derive(Debug)]
+struct Watched {
+    diag: Netlink,
+    families: BTreeSet<u8>,
+    /// Flow by its server's port.
+    flows: BTreeMap<u16, usize>,
+    /// In order of appearance.
+    known: Vec<Known>,
+}
+
+#[derive(Debug)]
+struct Known {
+    flow: usize,
+    subflow: usize,
+    last: Seen,
+    established_ns: Option<u64>,
+}
+
+impl Sockets {
+    pub(crate) fn open(plan: &Plan, network: &Network, results: &Path) -> Outcome<Self> {
+        let mut places: BTreeMap<usize, Watched> = BTreeMap::new();
+        for (number, flow) in plan.flows.iter().enumerate() {
+            let at = network.number(&flow.client)?;
+            if let std::collections::btree_map::Entry::Vacant(vacant) = places.entry(at) {
+                sys::enter_network(&network.places[at].file)?;
+                let diag = Netlink::open(libc::NETLINK_SOCK_DIAG)?;
+                vacant.insert(Watched { diag, families: BTreeSet::new(), flows: BTreeMap::new(), known: Vec::new() });
+            }
+            if let Some(watched) = places.get_mut(&at) {
+                watched.families.insert(family(ip(&flow.client_address)?));
+                watched.flows.insert(flow.port, number);
+            }
+        }
+        let flows = plan.flows.iter().map(|flow| (flow.name.clone(), flow.cc.clone())).collect();
+        Ok(Self { places: places.into_values().collect(), flows, records: Records::create(&results.join("sockets.bin"))? })
+    }
+
+    /// Looks at all sockets. With `record`, keeps what they say as a sample.
+    pub(crate) fn look(&mut self, now_ns: u64, record: bool) -> Outcome<()> {
+        for watched in &mut self.places {
+            let mut seen = Vec::new();
+            for family in watched.families.clone() {
+                diag::sockets(&mut watched.diag, family, |socket| {
+                    if let Some(&flow) = watched.flows.get(&socket.destination.port()) {
+                        seen.push((flow, socket));
+                    }
+                })?;
+            }
+            for (number, state) in watched.place(seen, now_ns) {
+                if record {
+                    let known = &watched.known[number];
+                    self.records.socket(now_ns, known.flow, known.subflow, state, &known.last);
+                }
+            }
+        }
+        self.records.flush(false)
+    }
+
+    /// The subflows of a flow, in the order of their numbers.
+    pub(crate) fn subflows(&self, flow: usize) -> Vec<SubflowResult> {
+        let known = self.places.iter().flat_map(|watched| &watched.known).filter(|known| known.flow == flow);
+        known.map(Known::result).collect()
+    }
+
+    /// Whether the flow's peer agreed to MPTCP.
+    pub(crate) fn is_capable(&self, flow: usize) -> bool {
+        let mut known = self.places.iter().flat_map(|watched| &watched.known);
+        known.any(|known| known.flow == flow && known.last.flags & diag::FLAG_CAPABLE != 0)
+    }
+
+    /// A sentence about the first subflow that does not have the congestion control it should have.
+    pub(crate) fn wrong_congestion_control(&self) -> Option<String> {
+        self.places.iter().flat_map(|watched| &watched.known).find_map(|known| {
+            let (name, asked) = &self.flows[known.flow];
+            let (subflow, used) = (known.subflow, &known.last.cc);
+            (used != asked).then(|| format!("flow {name}, subflow {subflow}: asked for {asked}, the kernel uses {used}"))
+        })
+    }
+
+    pub(crate) fn finish(&mut self) -> Outcome<()> {
+        self.records.flush(true)
+    }
+}
+
+impl Watched {
+    /// Updates what is known. Returns (index of the known socket, its state) for each, in the order of flow and subflow.
+    fn place(&mut self, mut seen: Vec<(usize, Seen)>, now_ns: u64) -> Vec<(usize, u32)> {
+        // The kernel lists sockets in the order of its hash table. Of subflows that appear together the initial one comes first, then those
+        // of smaller addresses.
+        seen.sort_by_key(|(flow, socket)| (*flow, socket.flags & diag::FLAG_JOIN != 0, socket.source));
+        let mut found = Vec::new();
+        for (flow, socket) in seen {
+            let same =
+                |known: &Known| known.flow == flow && known.last.source == socket.source && known.last.destination == socket.destination;
+            let number = self.known.iter().position(same).unwrap_or_else(|| {
+                let subflow = self.known.iter().filter(|known| known.flow == flow).count();
+                self.known.push(Known { flow, subflow, last: socket.clone(), established_ns: None });
+                self.known.len() - 1
+            });
+            let known = &mut self.known[number];
+            if socket.state == diag::ESTABLISHED && known.established_ns.is_none() {
+                known.established_ns = Some(now_ns);
+            }
+            let state = socket.state;
+            // A socket that has lost its congestion control or its tcp_info on the way down keeps what it had.
+            if !socket.cc.is_empty() && !socket.tcp_info.is_empty() {
+                known.last = socket;
+            }
+            found.push((number, state));
+        }
+        found.sort_by_key(|(number, _)| (self.known[*number].flow, self.known[*number].subflow));
+        found
+    }
+}
+
+impl Known {
+    fn result(&self) -> SubflowResult {
+        SubflowResult {
+            source: self.last.source.to_string(),
+            destination: self.last.destination.to_string(),
+            cc: self.last.cc.clone(),
+            established_ns: self.established_ns,
+            flags: self.last.flags,
+            tcp_info: hexadecimal(&self.last.tcp_info),
+        }
+    }
+}
+
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The disciplines of a plan and the queues in them.
+#[derive(Debug)]
+pub(crate) struct Queues {
+    watched: Vec<Queue>,
+    records: Records,
+}
+
+#[derive(Debug)]
+struct Queue {
+    place: usize,
+    device: u32,
+    link: Option<LinkDirection>,
+    result: DisciplineResult,
+}
+
+impl Queues {
+    pub(crate) fn open(plan: &Plan, network: &Network, results: &Path) -> Outcome<Self> {
+        let mut watched = Vec::new();
+        for discipline in &plan.disciplines {
+            let result = DisciplineResult {
+                namespace: discipline.namespace.clone(),
+                device: discipline.device.clone(),
+                ..DisciplineResult::default()
+            };
+            let (place, device) = (network.number(&discipline.namespace)?, network.device(&discipline.namespace, &discipline.device)?);
+            watched.push(Queue { place, device, link: discipline.link, result });
+        }
+        Ok(Self { watched, records: Records::create(&results.join("queues.bin"))? })
+    }
+
+    /// Looks at the disciplines with a link, or at all.
+    pub(crate) fn look(&mut self, network: &mut Network, now_ns: u64, all: bool) -> Outcome<()> {
+        const RTM_GETQDISC: u16 = 38;
+        for (number, place) in network.places.iter_mut().enumerate() {
+            if !self.watched.iter().any(|queue| queue.place == number && (all || queue.link.is_some())) {
+                continue;
+            }
+            let (watched, records) = (&mut self.watched, &mut self.records);
+            place.route.ask(Message::new(RTM_GETQDISC, DUMP, &traffic_control(0, 0, 0, 0)), |part| {
+                let device = netlink::word(part.body, 4);
+                let root = netlink::word(part.body, 12) == u32::MAX;
+                let queue = watched.iter_mut().find(|queue| queue.place == number && queue.device == device);
+                if let (Some(queue), true, Some(rest)) = (queue, root, part.body.get(20..)) {
+                    queue.update(rest, now_ns, records);
+                }
+            })?;
+        }
+        self.records.flush(false)
+    }
+
+    pub(crate) fn finish(&mut self) -> Outcome<Vec<DisciplineResult>> {
+        self.records.flush(true)?;
+        Ok(self.watched.iter().map(|queue| queue.result.clone()).collect())
+    }
+}
+
+impl Queue {
+    /// Takes over the counters of a discipline.
+    fn update(&mut self, attributes: &[u8], now_ns: u64, records: &mut Records) {
+        const TCA_STATS2: u16 = 7;
+        const BASIC: u16 = 1;
+        const QUEUE: u16 = 3;
+        const PACKETS_64: u16 = 8;
+        let Some(stats) = netlink::attribute(attributes, TCA_STATS2) else { return };
+        if let Some(basic) = netlink::attribute(stats, BASIC) {
+            // struct gnet_stats_basic: bytes (u64), packets (u32).
+            self.result.bytes = netlink::long(basic, 0);
+            self.result.packets = u64::from(netlink::word(basic, 8));
+        }
+        if let Some(packets) = netlink::attribute(stats, PACKETS_64) {
+            self.result.packets = netlink::long(packets, 0);
+        }
+        // struct gnet_stats_queue: packets waiting, bytes waiting, drops, requeues, overlimits.
+        let Some(queue) = netlink::attribute(stats, QUEUE) else { return };
+        let (waiting, bytes, drops) = (netlink::word(queue, 0), netlink::word(queue, 4), netlink::word(queue, 8));
+        self.result.drops = u64::from(drops);
+        self.result.max_queue_packets = self.result.max_queue_packets.max(u64::from(waiting));
+        if let Some(link) = self.link {
+            records.queue(now_ns, link, waiting, u64::from(bytes), self.result.drops);
+        }
+    }
+}
+
+/// Records on their way to a file.
+#[derive(Debug)]
+struct Records {
+    file: File,
+    waiting: Vec<u8>,
+}
+
+impl Records {
+    fn create(path: &Path) -> Outcome<Self> {
+        let file = File::create(path).map_err(|e| format!("{}: {e}", path.display()))?;
+        Ok(Self { file, waiting: Vec::new() })
+    }
+
+    fn socket(&mut self, now_ns: u64, flow: usize, subflow: usize, state: u32, seen: &Seen) {
+        let end = self.waiting.len() + SOCKET_RECORD;
+        let length = seen.tcp_info.len().min(SOCKET_RECORD - 32);
+        self.waiting.extend_from_slice(&now_ns.to_le_bytes());
+        for value in [flow as u32, subflow as u32, seen.flags, state, length as u32, 0] {
+            self.waiting.extend_from_slice(&value.to_le_bytes());
+        }
+        self.waiting.extend_from_slice(&seen.tcp_info[..length]);
+        self.waiting.resize(end, 0);
+    }
+
+    fn queue(&mut self, now_ns: u64, link: LinkDirection, packets: u32, bytes: u64, drops: u64) {
+        self.waiting.extend_from_slice(&now_ns.to_le_bytes());
+        for value in [link.index, u32::from(link.a_to_b), packets, 0] {
+            self.waiting.extend_from_slice(&value.to_le_bytes());
+        }
+        self.waiting.extend_from_slice(&bytes.to_le_bytes());
+        self.waiting.extend_from_slice(&drops.to_le_bytes());
+        debug_assert_eq!(self.waiting.len() % QUEUE_RECORD, 0, "a record has the size that the reader knows");
+    }
+
+    /// Writes what waits, once it is much or at the end.
+    fn flush(&mut self, end: bool) -> Outcome<()> {
+        const MUCH: usize = 1 << 20;
+        if self.waiting.len() >= MUCH || end && !self.waiting.is_empty() {
+            self.file.write_all(&self.waiting).map_err(|e| format!("writing samples: {e}"))?;
+            self.waiting.clear();
+            if !end {
+                sys::forget_pages(&self.file);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn socket(port: u16, flags: u32, state: u32) -> Seen {
+        let source = std::net::SocketAddr::from(([10, 0, 0, 1], port));
+        let destination = std::net::SocketAddr::from(([10, 9, 0, 1], 5201));
+        Seen { source, destination, state, cc: "reno".into(), flags, tcp_info: vec![port as u8; 8] }
+    }
+
+    fn watched() -> Watched {
+        let diag = Netlink::open(libc::NETLINK_SOCK_DIAG).expect("every kernel that builds this has socket diagnostics");
+        Watched { diag, families: BTreeSet::new(), flows: BTreeMap::new(), known: Vec::new() }
+    }
+
+    #[test]
+    fn the_initial_subflow_is_number_0_whatever_the_order_and_numbers_stay() {
+        let mut watched = watched();
+        watched.place(vec![(0, socket(2, 0x8, 2)), (0, socket(7, 0x3, 1)), (0, socket(1, 0x8, 2))], 10);
+        let order: Vec<u16> = watched.known.iter().map(|known| known.last.source.port()).collect();
+        assert_eq!(order, [7, 1, 2]);
+        let found = watched.place(vec![(0, socket(9, 0x8, 1)), (0, socket(2, 0xc, 1))], 20);
+        assert_eq!(found, [(2, 1), (3, 1)]);
+        let established: Vec<_> = watched.known.iter().map(|known| (known.subflow, known.established_ns)).collect();
+        assert_eq!(established, [(0, Some(10)), (1, None), (2, Some(20)), (3, Some(20))]);
+    }
+
+    #[test]
+    fn a_socket_on_its_way_down_keeps_its_last_counters() {
+        let mut watched = watched();
+        watched.place(vec![(0, socket(5, 0, 1))], 10);
+        let gone = Seen { cc: String::new(), tcp_info: Vec::new(), ..socket(5, 0, 7) };
+        assert_eq!(watched.place(vec![(0, gone)], 20), [(0, 7)]);
+        assert_eq!(watched.known[0].last.tcp_info, vec![5; 8]);
+    }
+
+    #[test]
+    fn records_have_the_sizes_that_the_reader_knows() {
+        let file = File::open("/dev/null").expect("there is always a null device");
+        let mut records = Records { file, waiting: Vec::new() };
+        records.socket(7, 1, 2, 1, &socket(5, 3, 1));
+        assert_eq!(records.waiting.len(), SOCKET_RECORD);
+        assert_eq!(records.waiting[..32].iter().map(|b| u32::from(*b)).sum::<u32>(), 7 + 1 + 2 + 3 + 1 + 8);
+        assert_eq!(records.waiting[32..41], [5, 5, 5, 5, 5, 5, 5, 5, 0]);
+        records.waiting.clear();
+        records.queue(9, LinkDirection { index: 3, a_to_b: true }, 4, 5, 6);
+        assert_eq!(records.waiting.len(), QUEUE_RECORD);
+        assert_eq!(records.waiting.iter().map(|b| u32::from(*b)).sum::<u32>(), 9 + 3 + 1 + 4 + 5 + 6);
+    }
+}

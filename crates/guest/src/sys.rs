@@ -1,0 +1,250 @@
+//! The system calls of the guest behind safe functions: namespaces, mounts, sockets, clocks. Decides nothing.
+//!
+//! Errors are sentences that name the call; who calls adds what it was for.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+/// An outcome whose error is a sentence for a person.
+pub type Outcome<T> = Result<T, String>;
+
+pub fn failed(call: &str) -> String {
+    format!("{call}: {}", io::Error::last_os_error())
+}
+
+fn check(result: libc::c_int, call: &str) -> Outcome<libc::c_int> {
+    if result < 0 { Err(failed(call)) } else { Ok(result) }
+}
+
+fn text(value: &str) -> Outcome<CString> {
+    CString::new(value).map_err(|_| format!("{value:?} has a zero byte"))
+}
+
+/// Takes over a descriptor that a call has just returned.
+fn own(fd: libc::c_int, call: &str) -> Outcome<OwnedFd> {
+    check(fd, call)?;
+    // SAFETY: the kernel has just returned this descriptor, and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+pub fn mount(source: &str, target: &str, kind: &str, flags: libc::c_ulong, options: &str) -> Outcome<()> {
+    let (source, place, fs, data) = (text(source)?, text(target)?, text(kind)?, text(options)?);
+    // SAFETY: four strings that end in zero and live until the call returns.
+    let done = unsafe { libc::mount(source.as_ptr(), place.as_ptr(), fs.as_ptr(), flags, data.as_ptr().cast()) };
+    check(done, &format!("mount {kind} at {target}")).map(drop)
+}
+
+/// Moves the calling thread into a new network namespace.
+pub fn new_network() -> Outcome<()> {
+    // SAFETY: no memory is passed.
+    check(unsafe { libc::unshare(libc::CLONE_NEWNET) }, "unshare").map(drop)
+}
+
+/// Moves the calling thread into a network namespace.
+pub fn enter_network(namespace: &impl AsRawFd) -> Outcome<()> {
+    // SAFETY: no memory is passed.
+    check(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) }, "setns").map(drop)
+}
+
+pub fn socket(family: libc::c_int, kind: libc::c_int, protocol: libc::c_int) -> Outcome<OwnedFd> {
+    // SAFETY: no memory is passed.
+    own(unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC, protocol) }, "socket")
+}
+
+/// Nanoseconds of CLOCK_MONOTONIC.
+pub fn monotonic() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` outlives the call; this clock always exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Sleeps until CLOCK_MONOTONIC reaches `at` (nanoseconds).
+pub fn sleep_until(at: u64) {
+    let time = libc::timespec { tv_sec: (at / 1_000_000_000) as i64, tv_nsec: (at % 1_000_000_000) as i64 };
+    // SAFETY: `time` outlives the call, no remainder is asked for.
+    while unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &time, std::ptr::null_mut()) } == libc::EINTR {}
+}
+
+pub fn sleep_for(ns: u64) {
+    let time = libc::timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 };
+    // SAFETY: `time` outlives the call, no remainder is asked for.
+    unsafe { libc::nanosleep(&time, std::ptr::null_mut()) };
+}
+
+/// How late the calling thread's sleeps may end; threads it starts later inherit it.
+pub fn timer_slack(ns: libc::c_ulong) {
+    // SAFETY: no memory is passed.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, ns) };
+}
+
+/// Sets a socket option to a plain value.
+pub fn set_option<T: Copy>(fd: &impl AsRawFd, level: libc::c_int, name: libc::c_int, value: T) -> Outcome<()> {
+    // SAFETY: `value` is plain data of the size given and outlives the call.
+    let done = unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, (&raw const value).cast(), size_of::<T>() as libc::socklen_t) };
+    check(done, &format!("setsockopt {level}/{name}")).map(drop)
+}
+
+pub fn set_option_bytes(fd: &impl AsRawFd, level: libc::c_int, name: libc::c_int, value: &[u8]) -> Outcome<()> {
+    // SAFETY: `value` outlives the call and has the length given.
+    let done = unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, value.as_ptr().cast(), value.len() as libc::socklen_t) };
+    check(done, &format!("setsockopt {level}/{name}")).map(drop)
+}
+
+/// Reads a socket option into `into`; returns how much of it the kernel filled, or none if the kernel has no such option.
+pub fn get_option(fd: &impl AsRawFd, level: libc::c_int, name: libc::c_int, into: &mut [u8]) -> Option<usize> {
+    let mut length = into.len() as libc::socklen_t;
+    // SAFETY: `into` has the length that `length` says, and both outlive the call.
+    let done = unsafe { libc::getsockopt(fd.as_raw_fd(), level, name, into.as_mut_ptr().cast(), &mut length) };
+    (done == 0).then_some(length as usize)
+}
+
+/// Bytes that wait in a TCP socket's receive queue.
+pub fn waiting_bytes(fd: &impl AsRawFd) -> Option<u64> {
+    let mut waiting: libc::c_int = 0;
+    // SAFETY: FIONREAD writes one int.
+    (unsafe { libc::ioctl(fd.as_raw_fd(), libc::FIONREAD, &raw mut waiting) } == 0).then_some(waiting.max(0) as u64)
+}
+
+/// Sends the bytes, blocking; returns how many the socket took.
+pub fn send(fd: &impl AsRawFd, bytes: &[u8]) -> io::Result<usize> {
+    // SAFETY: `bytes` outlives the call and has the length given.
+    let sent = unsafe { libc::send(fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL) };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(sent as usize) }
+}
+
+/// Receives into `into`.
+pub fn receive(fd: &impl AsRawFd, into: &mut [u8], flags: libc::c_int) -> io::Result<usize> {
+    // SAFETY: `into` outlives the call and has the length given.
+    let got = unsafe { libc::recv(fd.as_raw_fd(), into.as_mut_ptr().cast(), into.len(), flags) };
+    if got < 0 { Err(io::Error::last_os_error()) } else { Ok(got as usize) }
+}
+
+/// Throws up to `length` bytes of a stream socket away without copying them; returns how many.
+pub fn discard(fd: &impl AsRawFd, length: usize, flags: libc::c_int) -> io::Result<usize> {
+    // Any address will do of which `length` bytes still are user space; a write to this one fails.
+    let nowhere = std::ptr::without_provenance_mut(4096);
+    // SAFETY: with MSG_TRUNC a TCP or MPTCP socket writes nothing to the buffer (net/ipv4/tcp.c, net/mptcp/protocol.c).
+    let got = unsafe { libc::recv(fd.as_raw_fd(), nowhere, length, flags | libc::MSG_TRUNC) };
+    if got < 0 { Err(io::Error::last_os_error()) } else { Ok(got as usize) }
+}
+
+/// Receives up to `into.len()` datagrams that wait already, blocking only for the first; returns their lengths.
+pub fn receive_many<const N: usize>(fd: &impl AsRawFd, into: &mut [Vec<u8>; N]) -> io::Result<([usize; N], usize)> {
+    let mut parts = into.each_mut().map(|buffer| libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() });
+    let mut headers = parts.each_mut().map(|part| {
+        // SAFETY: a header of zeros is a valid one without address and control data.
+        let mut header: libc::mmsghdr = unsafe { std::mem::zeroed() };
+        header.msg_hdr.msg_iov = part;
+        header.msg_hdr.msg_iovlen = 1;
+        header
+    });
+    let none = std::ptr::null_mut();
+    // SAFETY: headers, parts and buffers live until the call returns; every part has its buffer's length.
+    let got = unsafe { libc::recvmmsg(fd.as_raw_fd(), headers.as_mut_ptr(), N as u32, libc::MSG_WAITFORONE as _, none) };
+    if got < 0 { Err(io::Error::last_os_error()) } else { Ok((headers.map(|h| h.msg_len as usize), got as usize)) }
+}
+
+/// An IPv4 or IPv6 address and port as the kernel wants them.
+fn address_bytes(address: std::net::SocketAddr) -> ([u8; 28], libc::socklen_t) {
+    let mut bytes = [0; 28];
+    match address {
+        std::net::SocketAddr::V4(v4) => {
+            bytes[..2].copy_from_slice(&(libc::AF_INET as u16).to_ne_bytes());
+            bytes[2..4].copy_from_slice(&v4.port().to_be_bytes());
+            bytes[4..8].copy_from_slice(&v4.ip().octets());
+            (bytes, 16)
+        }
+        std::net::SocketAddr::V6(v6) => {
+            bytes[..2].copy_from_slice(&(libc::AF_INET6 as u16).to_ne_bytes());
+            bytes[2..4].copy_from_slice(&v6.port().to_be_bytes());
+            bytes[8..24].copy_from_slice(&v6.ip().octets());
+            (bytes, 28)
+        }
+    }
+}
+
+pub fn bind(fd: &impl AsRawFd, address: std::net::SocketAddr) -> Outcome<()> {
+    let (bytes, length) = address_bytes(address);
+    // SAFETY: `bytes` outlives the call and has at least `length` bytes.
+    check(unsafe { libc::bind(fd.as_raw_fd(), bytes.as_ptr().cast(), length) }, &format!("bind {address}")).map(drop)
+}
+
+pub fn connect(fd: &impl AsRawFd, address: std::net::SocketAddr) -> Outcome<()> {
+    let (bytes, length) = address_bytes(address);
+    // SAFETY: `bytes` outlives the call and has at least `length` bytes.
+    check(unsafe { libc::connect(fd.as_raw_fd(), bytes.as_ptr().cast(), length) }, "connect").map(drop)
+}
+
+pub fn listen(fd: &impl AsRawFd) -> Outcome<()> {
+    // SAFETY: no memory is passed. The queue is as long as the reference's.
+    check(unsafe { libc::listen(fd.as_raw_fd(), 5) }, "listen").map(drop)
+}
+
+pub fn accept(fd: &impl AsRawFd) -> Outcome<OwnedFd> {
+    // SAFETY: the peer's address is not asked for.
+    own(unsafe { libc::accept4(fd.as_raw_fd(), std::ptr::null_mut(), std::ptr::null_mut(), libc::SOCK_CLOEXEC) }, "accept")
+}
+
+pub fn shutdown_write(fd: &impl AsRawFd) {
+    // SAFETY: no memory is passed.
+    unsafe { libc::shutdown(fd.as_raw_fd(), libc::SHUT_WR) };
+}
+
+/// Closing drops what is unsent and resets the connection.
+pub fn linger_never(fd: &impl AsRawFd) -> Outcome<()> {
+    set_option(fd, libc::SOL_SOCKET, libc::SO_LINGER, libc::linger { l_onoff: 1, l_linger: 0 })
+}
+
+/// How long a call to send or receive (`name`) may block; 0: for ever.
+pub fn set_timeout(fd: &impl AsRawFd, name: libc::c_int, ns: u64) -> Outcome<()> {
+    let time = libc::timeval { tv_sec: (ns / 1_000_000_000) as i64, tv_usec: (ns % 1_000_000_000 / 1000) as i64 };
+    set_option(fd, libc::SOL_SOCKET, name, time)
+}
+
+/// Writes file pages of the range to the disk and forgets them: results must not fill the machine's memory.
+pub fn forget_pages(fd: &impl AsRawFd) {
+    // SAFETY: no memory is passed.
+    unsafe {
+        libc::fdatasync(fd.as_raw_fd());
+        libc::posix_fadvise(fd.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED);
+    }
+}
+
+/// `uname -r`.
+pub fn kernel_release() -> String {
+    // SAFETY: a structure of arrays of characters may be all zeros, and uname fills it.
+    let mut names: libc::utsname = unsafe { std::mem::zeroed() };
+    // SAFETY: `names` outlives the call.
+    unsafe { libc::uname(&mut names) };
+    names.release.iter().take_while(|&&c| c != 0).map(|&c| c as u8 as char).collect()
+}
+
+/// Ends the machine. Returns only if the caller may not.
+pub fn power_off() {
+    // SAFETY: no memory is passed.
+    unsafe {
+        libc::sync();
+        libc::reboot(libc::RB_POWER_OFF);
+    }
+}
+
+/// The number of a descriptor, for a place under /proc.
+pub fn number(fd: &impl AsRawFd) -> RawFd {
+    fd.as_raw_fd()
+}
+
+/// The ethtool request of `device` with `data`, in the namespace of `socket`.
+pub fn ethtool(socket: &impl AsRawFd, device: &str, data: &mut [u8]) -> io::Result<()> {
+    const SIOCETHTOOL: libc::c_ulong = 0x8946;
+    // SAFETY: a request of zeros is valid: an empty name and no data.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(device.bytes().take(15)) {
+        *to = from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_data = data.as_mut_ptr().cast();
+    // SAFETY: `data` begins with the command and has the size that this command writes; who calls sees to it.
+    let done = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &raw mut request) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
