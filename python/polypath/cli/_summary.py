@@ -83,9 +83,6 @@ def _published(made: Material) -> Table:
     from polypath.report import published_rows
 
     said = made.study.published
-    table = _table("published beside measured", [*said.keys, "published as", "compared with", "on"])
-    for head in ("published", "measured", "deviation"):
-        table.add_column(head, justify="right")
     assert made.published is not None, "the caller has looked"
     meant = published_rows(made)
     platforms = platforms_in_order(meant[PLATFORM])
@@ -95,11 +92,21 @@ def _published(made: Material) -> Table:
             for platform in platforms or [""]
         ]
     )
+    # What is the same in every line goes into the title.
+    parts = {"column": "published as", "metric": "compared with", PLATFORM: "on"}
+    shown = [part for part in parts if rows[part].nunique() > 1]
+    title = [
+        "published beside measured",
+        *(str(rows[part].iloc[0]) for part in ("metric", PLATFORM) if part not in shown and len(rows) and rows[part].iloc[0]),
+    ]
+    table = _table(", ".join(title), ["cell", *(parts[part] for part in shown)])
+    for head in ("published", "measured", "deviation"):
+        table.add_column(head, justify="right")
     for _, row in rows.iterrows():
         measured = "not measured" if _missing(row["measured"]) else f"{row['measured']:.2f}"
         deviation = "" if _missing(row["deviation"]) else f"{100 * row['deviation']:+.1f} %"
-        keys = (str(row[key]) for key in said.keys)
-        table.add_row(*keys, row["column"], row["metric"], row[PLATFORM], f"{row['published']:.2f}", measured, deviation)
+        cell = " ".join(str(row[key]) for key in said.keys if row[key])
+        table.add_row(cell, *(row[part] for part in shown), f"{row['published']:.2f}", measured, deviation)
     return table
 
 

@@ -189,7 +189,7 @@ def published(material: Material) -> Table | None:
     ]
     body, last = [], None
     for _, row in table.iterrows():
-        name = " ".join(str(row[key]) for key in said.keys)
+        name = " ".join(str(row[key]) for key in said.keys if row[key])
         deviation = float(row["deviation"])
         body.append(
             [
