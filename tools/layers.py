@@ -27,7 +27,7 @@ CRATES: Mapping[str, frozenset[str]] = {
 # Lowest first: a package may import those in lines before its own, never one of its own line or below it.
 PYTHON: tuple[frozenset[str], ...] = (
     frozenset({"_native"}),
-    frozenset({"study", "plan", "linux"}),
+    frozenset({"study", "planner", "linux"}),
     frozenset({"engines"}),
     frozenset({"results"}),
     frozenset({"analysis"}),

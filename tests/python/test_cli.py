@@ -66,7 +66,10 @@ MISTAKES = {
         ("run", "nolink"),
         'nolink/study.yaml:9: topology.links.first.ends[1]: the link leads to nowhere: there is no node "midle"',
     ),
-    "an unknown engine": (("run", "small", "--engine", "linx"), 'there is no engine "linx"; there are sim, fake'),
+    "an unknown engine": (
+        ("run", "small", "--engine", "linx"),
+        'there is no engine "linx"; did you mean "linux"? there are sim, linux, fake',
+    ),
     "two studies of one name": (("run", "studies/small", "again"), 'two studies are called "small": studies/small and again; rename one'),
     "a choice of nothing": (("run", "small", "--only", "cc"), '--only cc says nothing; write a parameter and its values, like "cc=lia"'),
     "a choice of an unknown parameter": (

@@ -152,7 +152,7 @@ def test_runs_have_a_row_a_flow_with_the_parameters_as_columns(tmp_path):
     study = read(tmp_path / "study", changed(('cc: "${cc}"}', 'cc: "${cc}", count: 2}')))
     results = run(study, tmp_path)
     assert len(results.runs) == 2 * CELLS
-    assert list(results.runs.columns[:9]) == ["key", "study", "experiment", "engine", "seed", "cc", "rate", "flow", "group"]
+    assert list(results.runs.columns[:10]) == ["key", "study", "experiment", "engine", "kernel", "seed", "cc", "rate", "flow", "group"]
     first = results.runs[results.runs["key"] == results.runs["key"].iloc[0]]
     x, y = first["goodput_receiver_mbps"]
     assert first["total_receiver_mbps"].tolist() == pytest.approx([x + y] * 2)

@@ -65,8 +65,9 @@ def _limit(run: pd.Series, own: pd.DataFrame) -> dict[str, object]:
 def _times(run: pd.Series, own: pd.DataFrame, life: float) -> dict[str, float]:
     if not life > 0 or own.empty:
         return dict.fromkeys(CAUSES, 0.0)
-    application = min(1.0, float(run["app_limited_s"]) / life)
-    meta_window = min(1.0, float(run["rwnd_limited_s"]) / life)
+    # What an engine cannot tell (a kernel: the window of a whole MPTCP connection) explains nothing.
+    known = {name: float(run[name]) if pd.notna(run[name]) else 0.0 for name in ("app_limited_s", "rwnd_limited_s")}
+    application, meta_window = (min(1.0, spent / life) for spent in known.values())
     mean = own[["busy_s", "rwnd_limited_s", "sndbuf_limited_s", "cwnd_limited_s"]].mean() / life
     # A subflow that rests while the connection has data and room at the peer was not chosen: that is the scheduler.
     resting = max(0.0, 1.0 - float(mean["busy_s"]) - application - meta_window) if len(own) > 1 else 0.0

@@ -32,6 +32,9 @@ def run(
         list[str] | None,
         typer.Option(help="Only cells with these values, such as cc=lia or cc=lia,olia; may be repeated. `experiment=` works too."),
     ] = None,
+    kernel: Annotated[
+        str | None, typer.Option(help="Kernel of the engine linux in place of the study's own; see `polypath linux list`.")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and run nothing.")] = False,
     report: Annotated[bool, typer.Option(help="Write the report with its figures.")] = True,
 ) -> None:
@@ -40,8 +43,12 @@ def run(
     Runs that are finished are kept and never run twice, so an interrupted study goes on where it stopped.
     """
     chosen = _choices(only or [])
-    plans = [plan(study, engine=find(engine), out=out_folder, only=chosen) for study in _studies.load_all(studies)]
+    if kernel is not None and engine != "linux":
+        raise StudyError(f"--kernel names a kernel of the engine linux, and {engine} runs none; add --engine linux")
+    plans = [plan(study, engine=find(engine), out=out_folder, only=chosen, kernel=kernel) for study in _studies.load_all(studies)]
     for each in plans:
+        for line in each.left_out:
+            (out if dry_run else err).print(f"{each.study.name}: {line}", soft_wrap=True)
         if dry_run:
             _tell(each)
             continue
@@ -64,7 +71,9 @@ def _choices(only: Sequence[str]) -> dict[str, list[str]]:
 
 def _execute(work: Plan, workers: int | None) -> Results:
     kept = work.distinct - len(work.pending)
-    head = f"{work.study.name}: {work.distinct} runs on {work.engine.name}" + (f", {kept} of them finished before" if kept else "")
+    kernels = list(dict.fromkeys(run.kernel for run in work.runs if run.kernel))
+    on = " ".join([work.engine.name, ", ".join(kernels)]).strip()
+    head = f"{work.study.name}: {work.distinct} runs on {on}" + (f", {kept} of them finished before" if kept else "")
     err.print(head)
     columns = (SpinnerColumn(), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
     with Progress(*columns, TextColumn("{task.description}"), console=err, transient=True, disable=not err.is_terminal) as bar:

@@ -2,7 +2,8 @@
 
 from ._base import Algorithm, Engine, EngineError, Output
 from ._fake import FakeEngine
+from ._linux import LinuxEngine
 from ._registry import ENGINES, check, find
 from ._sim import SimEngine
 
-__all__ = ["ENGINES", "Algorithm", "Engine", "EngineError", "FakeEngine", "Output", "SimEngine", "check", "find"]
+__all__ = ["ENGINES", "Algorithm", "Engine", "EngineError", "FakeEngine", "LinuxEngine", "Output", "SimEngine", "check", "find"]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, ClassVar, NamedTuple
 
 import pyarrow as pa
+
+from polypath.study import Cell, SetupError, unknown
 
 
 class EngineError(RuntimeError):
@@ -30,6 +32,8 @@ class Output:
     # A row a sample and subflow, and a row a sample and link direction with a queue.
     subflow_series: pa.Table
     link_series: pa.Table
+    # By file name, open for reading: packets that were captured.
+    captures: Mapping[str, BinaryIO] = field(default_factory=dict)
 
 
 class Engine(ABC):
@@ -50,6 +54,41 @@ class Engine(ABC):
     @abstractmethod
     def schedulers(self) -> list[str]:
         """MPTCP schedulers it knows, by name."""
+
+    def versions(self, kernel: str | None = None) -> str | Callable[[str], str]:
+        """The version for `polypath.study.runs`: of an engine that runs kernels, that with each of them."""
+        return self.version
+
+    def kernels(self) -> list[str | None]:
+        """What may stand in for a study's kernel; None: nothing does."""
+        return [None]
+
+    def platform(self, cell: Cell, kernel: str | None = None) -> str:
+        """What runs a cell, in words: the engine, with its kernel if it has one."""
+        return self.name
+
+    def left_out(self, cell: Cell, kernel: str | None = None) -> str | None:
+        """Why a cell that is no mistake cannot run here, in words that go on from "cells with"; None if it can."""
+        return None
+
+    def check(self, cell: Cell, kernel: str | None = None) -> None:
+        """Raises `SetupError` if the cell asks for something that is not there. Runs nothing."""
+        algorithms, schedulers = [algorithm.name for algorithm in self.algorithms()], self.schedulers()
+        for name, flow in cell.setup.flows.items():
+            if flow.cc not in algorithms:
+                raise cell.error(("flows", name, "cc"), unknown("congestion control", flow.cc, algorithms))
+            if flow.scheduler is not None and flow.scheduler not in schedulers:
+                raise cell.error(("flows", name, "scheduler"), unknown("scheduler", flow.scheduler, schedulers))
+
+    def check_baseline(self, cc: str) -> None:
+        """Raises `SetupError` if there is no such congestion control for the baselines."""
+        algorithms = [algorithm.name for algorithm in self.algorithms()]
+        if cc not in algorithms:
+            raise SetupError(("baselines", "cc"), unknown("congestion control", cc, algorithms))
+
+    def stop(self) -> None:
+        """Ends what is running now, for somebody who does not want to wait; what `run` gives back then means nothing."""
+        return
 
     @abstractmethod
     def run(self, scenario: Mapping[str, Any]) -> Output:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from polypath.study import SetupError, Study, StudyError, cells, located, unknown
+from collections.abc import Iterable
+
+from polypath.study import Cell, SetupError, Study, StudyError, cells, located, unknown
 
 from ._base import Engine
+from ._linux import LinuxEngine
 from ._sim import SimEngine
 
-ENGINES: dict[str, type[Engine]] = {SimEngine.name: SimEngine}
+ENGINES: dict[str, type[Engine]] = {SimEngine.name: SimEngine, LinuxEngine.name: LinuxEngine}
 
 
 def find(name: str) -> Engine:
@@ -17,22 +20,29 @@ def find(name: str) -> Engine:
     return ENGINES[name]()
 
 
-def check(engine: Engine, study: Study) -> None:
-    """Raises `StudyError` if the study names an algorithm or a scheduler that the engine does not have."""
+def check(engine: Engine, study: Study, kernel: str | None = None, chosen: Iterable[Cell] | None = None) -> list[str]:
+    """Raises `StudyError` if a cell asks for what the engine does not have; returns a line for each kind of cells that is left out.
+
+    `kernel` stands in for the study's own, `chosen` for all cells.
+    """
     try:
-        _check(engine, study)
+        return _check(engine, study, kernel, list(cells(study) if chosen is None else chosen))
     except SetupError as error:
         raise located(study, error) from None
 
 
-def _check(engine: Engine, study: Study) -> None:
-    algorithms = [algorithm.name for algorithm in engine.algorithms()]
-    schedulers = engine.schedulers()
-    if study.baselines is not None and study.baselines.cc not in algorithms:
-        raise SetupError(("baselines", "cc"), unknown("congestion control", study.baselines.cc, algorithms))
-    for cell in cells(study):
-        for name, flow in cell.setup.flows.items():
-            if flow.cc not in algorithms:
-                raise cell.error(("flows", name, "cc"), unknown("congestion control", flow.cc, algorithms))
-            if flow.scheduler is not None and flow.scheduler not in schedulers:
-                raise cell.error(("flows", name, "scheduler"), unknown("scheduler", flow.scheduler, schedulers))
+def _check(engine: Engine, study: Study, kernel: str | None, chosen: list[Cell]) -> list[str]:
+    left_out: dict[tuple[str, str], int] = {}
+    for cell in chosen:
+        reason = engine.left_out(cell, kernel)
+        if reason is None:
+            engine.check(cell, kernel)
+            continue
+        kind = (engine.platform(cell, kernel), reason)
+        left_out[kind] = left_out.get(kind, 0) + 1
+    lines = [f"left out on {on}: {n} {'cell' if n == 1 else 'cells'} with {reason}" for (on, reason), n in left_out.items()]
+    if chosen and sum(left_out.values()) == len(chosen):
+        raise StudyError(f"nothing of {study.name} can run here: {'; '.join(lines)}")
+    if study.baselines is not None:
+        engine.check_baseline(study.baselines.cc)
+    return lines

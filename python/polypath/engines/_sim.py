@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from polypath import _native
+from polypath.study import OURS, THEIRS, Cell, split_cc
 
 from ._base import Algorithm, Engine, EngineError, Output
 
@@ -30,12 +32,39 @@ class SimEngine(Engine):
     def schedulers(self) -> list[str]:
         return _native.schedulers()
 
+    def left_out(self, cell: Cell, kernel: str | None = None) -> str | None:
+        own = {algorithm.name for algorithm in self.algorithms()}
+        for flow in cell.setup.flows.values():
+            bare, whose = split_cc(flow.cc)
+            if whose == THEIRS or (not whose and bare not in own and bare in LINUX_ONLY):
+                return "congestion controls that only a Linux kernel has, which --engine linux runs"
+        return None
+
+    def check(self, cell: Cell, kernel: str | None = None) -> None:
+        if cell.setup.measure.capture:
+            raise cell.error(("measure", "capture"), "the simulator does not write captures yet; --engine linux does")
+        super().check(_without_owner(cell), kernel)
+
+    def check_baseline(self, cc: str) -> None:
+        super().check_baseline(cc.removesuffix(OURS))
+
     def run(self, scenario: Mapping[str, Any]) -> Output:
         try:
             outcome, subflows, links = _native.simulate(json.dumps(scenario))
         except RuntimeError as error:
             raise EngineError(str(error)) from error
         return Output(outcome=json.loads(outcome), subflow_series=_table(subflows), link_series=_table(links))
+
+
+# Congestion controls of Linux kernels, 5.4 to 6.12.
+LINUX_ONLY = {"bbr", "bic", "cdg", "dctcp", "highspeed", "htcp", "hybla", "illinois", "lp", "nv", "scalable"}
+LINUX_ONLY |= {"vegas", "veno", "westwood", "yeah"}
+
+
+def _without_owner(cell: Cell) -> Cell:
+    """Here all algorithms are ours, and their names need not say so."""
+    flows = {name: flow.model_copy(update={"cc": flow.cc.removesuffix(OURS)}) for name, flow in cell.setup.flows.items()}
+    return replace(cell, setup=cell.setup.model_copy(update={"flows": flows}))
 
 
 def _table(columns: Mapping[str, tuple[str, bytes]]) -> pa.Table:

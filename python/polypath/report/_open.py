@@ -64,7 +64,8 @@ def _repeat(results: Results, study: Study) -> list[str]:
     engines = list(results.manifest["engines"])
     if study.folder is None:
         return [f"# The study {study.name} was built in Python; run the program that built it again."]
-    return [f"polypath run study.yaml --engine {engine} --out again   # study.yaml lies beside this page" for engine in engines]
+    named = [engine.replace(" ", " --kernel ") for engine in engines]
+    return [f"polypath run study.yaml --engine {engine} --out again   # study.yaml lies beside this page" for engine in named]
 
 
 def _versions(results: Results) -> dict[str, str]:

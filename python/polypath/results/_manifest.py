@@ -36,7 +36,7 @@ def claim_folder(folder: Path, study: Study) -> None:
 
 def write_manifest(folder: Path, study: Study, finished: Sequence[Run]) -> None:
     """Says what the tables hold."""
-    engines = {run.engine: run.version for run in finished}
+    engines = {run.engine if run.kernel is None else f"{run.engine} {run.kernel}": run.version for run in finished}
     manifest: dict[str, Any] = {
         "study": study.name,
         "title": study.title,
@@ -47,6 +47,15 @@ def write_manifest(folder: Path, study: Study, finished: Sequence[Run]) -> None:
         "seeds": sorted({run.seed for run in finished}),
     }
     replace_file(folder / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
+
+
+def engines_before(folder: Path) -> set[str]:
+    """Names of the engines whose runs the tables held until now."""
+    file = folder / MANIFEST
+    try:
+        return {name.partition(" ")[0] for name in json.loads(file.read_bytes())["engines"]} if file.is_file() else set()
+    except (ValueError, KeyError):
+        return set()
 
 
 def _copy_study(folder: Path, study: Study) -> None:

@@ -19,7 +19,7 @@ from ._store import Store
 if TYPE_CHECKING:
     import polars as pl
 
-TABLES = ("runs", "baselines", "subflows", "links", "progress", "series", "link_series")
+TABLES = ("runs", "baselines", "subflows", "links", "progress", "counters", "series", "link_series")
 
 
 class Results:
@@ -80,6 +80,11 @@ class Results:
     def progress(self) -> pd.DataFrame:
         """A row a run, flow and tenth of a second: bytes received and accepted so far."""
         return self.to_pandas("progress")
+
+    @cached_property
+    def counters(self) -> pd.DataFrame:
+        """A row a run, node and counter of a kernel's /proc/net/netstat and /proc/net/snmp; empty where no kernel ran."""
+        return self.to_pandas("counters")
 
     @cached_property
     def series(self) -> pd.DataFrame:

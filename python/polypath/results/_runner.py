@@ -7,12 +7,14 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from polypath.engines import ENGINES, Engine, EngineError, check, find
-from polypath.study import Run, Scalar, Study, StudyError, parameter_names, runs
+from polypath.study import Cell, Run, Scalar, Study, StudyError, cells, parameter_names, runs
 
-from ._manifest import claim_folder, write_manifest
+from ._captures import captures_are_there, keep_captures
+from ._manifest import claim_folder, engines_before, write_manifest
 from ._results import Results
 from ._store import Store, replace_table
 from ._tables import tables
@@ -29,6 +31,10 @@ class Plan:
     folder: Path
     runs: tuple[Run, ...]
     pending: tuple[Run, ...]
+    # The kernel that stands in for the study's own, if one does.
+    kernel: str | None = None
+    # A line for each kind of cells that this engine must leave out.
+    left_out: tuple[str, ...] = ()
 
     @property
     def distinct(self) -> int:
@@ -46,28 +52,57 @@ def plan(
     engine: Engine,
     out: str | Path = DEFAULT_OUT,
     only: Mapping[str, Iterable[str]] | None = None,
+    kernel: str | None = None,
 ) -> Plan:
-    """Which runs a study needs, and which of them are missing. Touches nothing."""
-    check(engine, study)
+    """Which runs a study needs, and which of them are missing. Touches nothing.
+
+    `kernel` stands in for the study's own on engines that run kernels.
+    """
+    if kernel is not None and study.varies_kernel:
+        raise StudyError(f"the parameters of {study.name} decide its kernel; choose among them with --only instead of --kernel")
+    chosen = _chosen(study, only)
+    left_out = check(engine, study, kernel, chosen)
+    inside = set(map(id, chosen))
+    selected = runs(
+        study,
+        engine=engine.name,
+        version=engine.versions(kernel),
+        kernel=kernel,
+        leave_out=lambda cell: id(cell) not in inside or engine.left_out(cell, kernel),
+    )
     folder = Path(out) / study.name
-    selected = _selected(study, engine, only)
     store = Store(folder / "runs")
-    missing = {run.key: run for run in selected if run.key not in store}
-    return Plan(study=study, engine=engine, folder=folder, runs=tuple(selected), pending=tuple(missing.values()))
+    missing = {run.key: run for run in selected if run.key not in store or not captures_are_there(folder, run)}
+    return Plan(
+        study=study,
+        engine=engine,
+        folder=folder,
+        runs=tuple(selected),
+        pending=tuple(missing.values()),
+        kernel=kernel,
+        left_out=tuple(left_out),
+    )
 
 
 def execute(plan: Plan, *, workers: int | None = None, progress: Callable[[Run], None] | None = None) -> Results:
     """Runs what is pending and writes the tables of everything that is finished.
 
-    `progress` is called with each run as it ends, in the order in which they end.
+    `progress` is called with each run as it ends, in the order in which they end. Where the engine fails at a run, the others go on;
+    `EngineError` names all that failed, after the tables of the others were written.
     """
     claim_folder(plan.folder, plan.study)
     store = plan.store
     store.clean()
-    for run in _finished(plan, store, workers or os.cpu_count() or 1):
+    failures: list[str] = []
+    for run in _finished(plan, store, workers or os.cpu_count() or 1, failures):
         if progress is not None:
             progress(run)
-    assemble(plan.study, plan.engine, plan.folder)
+    assemble(plan.study, plan.engine, plan.folder, kernel=plan.kernel)
+    if failures:
+        # In the order of the study, not in that in which they failed.
+        order = {run.label: number for number, run in enumerate(plan.runs)}
+        failures.sort(key=lambda failure: order.get(failure.rpartition(" (in the run ")[2].removesuffix(")"), 0))
+        raise EngineError("\n".join(failures if len(failures) == 1 else [*failures, f"{len(failures)} runs failed; the others are kept"]))
     return Results.open(plan.folder, plan.study)
 
 
@@ -78,63 +113,82 @@ def run(
     out: str | Path = DEFAULT_OUT,
     only: Mapping[str, Iterable[str]] | None = None,
     workers: int | None = None,
+    kernel: str | None = None,
 ) -> Results:
     """Runs a study, or the study in a file, and gives its results; what was run before is not run again.
 
-    `only={"cc": ["lia"]}` runs a part of the matrix; `workers` defaults to the number of cores and changes no byte of the results.
+    `only={"cc": ["lia"]}` runs a part of the matrix; `workers` defaults to the number of cores and changes no byte of the results;
+    `kernel="6.1"` stands in for the study's own on the engine linux.
     """
     found = study if isinstance(study, Study) else Study.load(study)
-    return execute(plan(found, engine=find(engine) if isinstance(engine, str) else engine, out=out, only=only), workers=workers)
+    chosen = find(engine) if isinstance(engine, str) else engine
+    return execute(plan(found, engine=chosen, out=out, only=only, kernel=kernel), workers=workers)
 
 
-def assemble(study: Study, engine: Engine, folder: Path) -> None:
+def assemble(study: Study, engine: Engine, folder: Path, *, kernel: str | None = None) -> None:
     """Writes the tables of all finished runs: those of this engine first, then those of any other that this study was run on."""
     store = Store(folder / "runs")
-    everything = list(_all_runs(study, engine))
+    everything = list(
+        {(run.key, run.baseline, tuple(run.parameters.items())): run for run in _all_runs(study, engine, folder, kernel)}.values()
+    )
     for name, table in tables(store, everything, parameter_names(study)).items():
         replace_table(table, folder / f"{name}.parquet")
     write_manifest(folder, study, [run for run in everything if run.key in store])
 
 
-def _all_runs(study: Study, engine: Engine) -> Iterator[Run]:
-    yield from runs(study, engine=engine.name, version=engine.version)
+def _all_runs(study: Study, engine: Engine, folder: Path, kernel: str | None) -> Iterator[Run]:
+    before = engines_before(folder)
+    yield from _runs_on(study, engine, [kernel, *engine.kernels()] if kernel else engine.kernels())
     for name, other in ENGINES.items():
-        if name != engine.name:
-            yield from runs(study, engine=name, version=other().version)
+        # An engine that this study never ran on may be one that is not there.
+        if name != engine.name and name in before:
+            yield from _runs_on(study, other(), other().kernels())
 
 
-def _selected(study: Study, engine: Engine, only: Mapping[str, Iterable[str]] | None) -> list[Run]:
+def _runs_on(study: Study, engine: Engine, kernels: Iterable[str | None]) -> Iterator[Run]:
+    for kernel in [None] if study.varies_kernel else dict.fromkeys(kernels):
+        leave_out = partial(engine.left_out, kernel=kernel)
+        try:
+            yield from runs(study, engine=engine.name, version=engine.versions(kernel), kernel=kernel, leave_out=leave_out)
+        except EngineError:
+            # A kernel that was removed since: what it ran cannot be told from what an older build of it ran.
+            continue
+
+
+def _chosen(study: Study, only: Mapping[str, Iterable[str]] | None) -> list[Cell]:
     wanted = {name: list(values) for name, values in (only or {}).items()}
-    everything = runs(study, engine=engine.name, version=engine.version)
+    everything = cells(study)
     known = {"experiment": None, **dict.fromkeys(parameter_names(study))}
     for name, values in wanted.items():
         if name not in known:
             raise StudyError(f'the study {study.name} has no parameter "{name}" to choose by; it has {", ".join(known)}')
-        there = dict.fromkeys(str(_value(run, name)) for run in everything)
+        there = dict.fromkeys(str(_value(cell, name)) for cell in everything)
         for value in values:
             if value not in there:
                 raise StudyError(f"no cell of {study.name} has {name}={value}; there are {', '.join(there)}")
-    selected = [run for run in everything if all(str(_value(run, name)) in values for name, values in wanted.items())]
+    selected = [cell for cell in everything if all(str(_value(cell, name)) in values for name, values in wanted.items())]
     if not selected:
         chosen = " ".join(f"{name}={','.join(values)}" for name, values in wanted.items())
         raise StudyError(f"no cell of {study.name} has {chosen} at once")
     return selected
 
 
-def _value(run: Run, name: str) -> Scalar | None:
-    return run.experiment if name == "experiment" else run.parameters.get(name)
+def _value(cell: Cell, name: str) -> Scalar | None:
+    return cell.experiment if name == "experiment" else cell.parameters.get(name)
 
 
-def _finished(plan: Plan, store: Store, workers: int) -> Iterator[Run]:
+def _finished(plan: Plan, store: Store, workers: int, failures: list[str]) -> Iterator[Run]:
     """Runs in threads: an engine spends its time outside the interpreter."""
 
-    def work(run: Run) -> Run:
+    def work(run: Run) -> Run | None:
         try:
             output = plan.engine.run(run.scenario)
         except ValueError as error:
             raise StudyError(f"{plan.study.name}: {error} (in the run {run.label})") from error
         except EngineError as error:
-            raise EngineError(f"{plan.study.name}: {error} (in the run {run.label})") from error
+            failures.append(f"{plan.study.name}: {error} (in the run {run.label})")
+            return None
+        keep_captures(plan.folder, run, output.captures)
         store.put(run, output)
         return run
 
@@ -142,16 +196,19 @@ def _finished(plan: Plan, store: Store, workers: int) -> Iterator[Run]:
     pool = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="run")
     try:
         # No more are handed out than there are threads, so that an error ends the study soon.
-        active: set[Future[Run]] = {pool.submit(work, run) for run in itertools.islice(waiting, workers)}
+        active: set[Future[Run | None]] = {pool.submit(work, run) for run in itertools.islice(waiting, workers)}
         while active:
             done, active = wait(active, return_when=FIRST_COMPLETED)
             for future in done:
-                yield future.result()
+                run = future.result()
+                if run is not None:
+                    yield run
                 following = next(waiting, None)
                 if following is not None:
                     active.add(pool.submit(work, following))
     except KeyboardInterrupt:
         # Nobody who interrupts wants to wait for the runs in flight, and nothing of them would be kept half.
+        plan.engine.stop()
         pool.shutdown(wait=False, cancel_futures=True)
         raise
     pool.shutdown()

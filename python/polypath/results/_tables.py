@@ -24,7 +24,7 @@ Row = dict[str, Any]
 
 def tables(store: Store, runs: Sequence[Run], parameters: Sequence[str]) -> dict[str, pa.Table]:
     """All tables of the runs that are finished."""
-    rows: dict[str, list[Row]] = {name: [] for name in ("runs", "baselines", "subflows", "links", "progress")}
+    rows: dict[str, list[Row]] = {name: [] for name in ("runs", "baselines", "subflows", "links", "progress", "counters")}
     series: dict[str, list[pa.Table]] = {"series": [], "link_series": []}
     types = _types(runs, parameters)
     cell_is_there = False
@@ -48,6 +48,7 @@ def tables(store: Store, runs: Sequence[Run], parameters: Sequence[str]) -> dict
         rows["subflows"] += _subflows(record, who)
         rows["links"] += _links(record, who)
         rows["progress"] += _progress(record, who)
+        rows["counters"] += _counters(record, who)
         for name, build in (("series", _subflow_series), ("link_series", _link_series)):
             table = store.series(run.key, "subflows" if name == "series" else "links")
             if table is not None:
@@ -59,10 +60,17 @@ def tables(store: Store, runs: Sequence[Run], parameters: Sequence[str]) -> dict
 
 def _who(run: Run, parameters: Sequence[str], types: Mapping[str, pa.DataType]) -> Row:
     """The columns that every table begins with; a parameter that this experiment does not have is null."""
-    who: Row = {"key": run.key, "study": run.study, "experiment": run.experiment, "engine": run.engine, "seed": run.seed}
+    who: Row = {
+        "key": run.key,
+        "study": run.study,
+        "experiment": run.experiment,
+        "engine": run.engine,
+        "kernel": run.kernel,
+        "seed": run.seed,
+    }
     for name in parameters:
         value = run.parameters.get(name)
-        # A parameter with numbers and words among its values is a column of words.
+        # A parameter may be called `kernel`: it is what the engine was told. One with numbers and words is a column of words.
         who[name] = str(value) if value is not None and types[name] == pa.string() else value
     return who
 
@@ -95,7 +103,7 @@ def _flows(run: Run, record: Mapping[str, Any], who: Row) -> list[Row]:
                 "transient_s": _seconds(flow["transient_ns"]),
                 "subflows": sum(subflow["established_ns"] is not None for subflow in subflows),
                 "srtt_ms": _mean_srtt(subflows),
-                **{name: sum(subflow[name] for subflow in subflows) for name in _COUNTERS},
+                **{name: _sum(flow, name) for name in _COUNTERS},
                 "reinjected_bytes": flow["reinjected_bytes"],
                 "rwnd_limited_s": _seconds(flow["rwnd_limited_ns"]),
                 "app_limited_s": _seconds(flow["app_limited_ns"]),
@@ -136,10 +144,30 @@ def _subflows(record: Mapping[str, Any], who: Row) -> list[Row]:
 
 
 _SPANS = ("busy", "rwnd_limited", "sndbuf_limited", "cwnd_limited")
+_KERNEL_SPANS = ("busy", "rwnd_limited", "sndbuf_limited")
 
 
 def _links(record: Mapping[str, Any], who: Row) -> list[Row]:
-    return [{**who, "link": link["name"], **{name: link[name] for name in link if name != "name"}} for link in record["outcome"]["links"]]
+    return [{**who, "link": link["name"], **_with_drops(link)} for link in record["outcome"]["links"]]
+
+
+def _with_drops(link: Mapping[str, Any]) -> Row:
+    """All drops together: a kernel may know no more than that."""
+    drops = [link[f"{reason}_drops"] for reason in ("queue", "loss", "mtu", "down")]
+    plain = {name: link[name] for name in link if name != "name"}
+    return {"drops": None if None in drops else sum(drops), **plain}
+
+
+def _sum(flow: Mapping[str, Any], name: str) -> int | None:
+    """A counter over the subflows; where it is not known of each, the flow's own if there is one."""
+    counts = [subflow[name] for subflow in flow["subflows"]]
+    own: int | None = flow.get(name)
+    return own if None in counts else sum(counts)
+
+
+def _counters(record: Mapping[str, Any], who: Row) -> list[Row]:
+    counters = record["outcome"].get("counters", {})
+    return [{**who, "node": node, "counter": name, "count": count} for node, found in counters.items() for name, count in found.items()]
 
 
 def _progress(record: Mapping[str, Any], who: Row) -> list[Row]:
@@ -153,6 +181,9 @@ def _progress(record: Mapping[str, Any], who: Row) -> list[Row]:
 def _subflow_series(table: pa.Table, record: Mapping[str, Any]) -> pa.Table:
     names = [flow["name"] for flow in record["outcome"]["flows"]]
     ssthresh = table["ssthresh"]
+    # Only a kernel tells these.
+    more = {name: table[name] if name in table.column_names else pa.nulls(table.num_rows) for name in ("lost", "pmtu", "flags")}
+    spans = [f"{name}_us" for name in _KERNEL_SPANS]
     return pa.table(
         {
             "time_s": _scaled(table["time_ns"], 1e9),
@@ -166,11 +197,17 @@ def _subflow_series(table: pa.Table, record: Mapping[str, Any]) -> pa.Table:
             "bytes_received": table["bytes_received"],
             "retransmissions": table["retransmissions"],
             "timeouts": table["timeouts"],
-            "pacing_mbps": _scaled(table["pacing_rate"], 1e6),
-            "delivery_mbps": _scaled(table["delivery_rate"], 1e6),
+            # Linux and the simulator count bytes a second.
+            "pacing_mbps": _scaled(table["pacing_rate"], 1e6 / 8),
+            "delivery_mbps": _scaled(table["delivery_rate"], 1e6 / 8),
             "reordering": table["reordering"],
             "mss": table["mss"],
             "ca_state": table["ca_state"],
+            **more,
+            **{
+                name.removesuffix("_us") + "_s": _scaled(table[name], 1e6) if name in table.column_names else pa.nulls(table.num_rows)
+                for name in spans
+            },
         }
     )
 
@@ -206,7 +243,8 @@ def _named(indices: pa.ChunkedArray, names: Iterable[str]) -> pa.Array:
 
 def _scaled(values: pa.ChunkedArray, unit: float) -> pa.Array:
     # Divided, not multiplied by the inverse: 300 000 000 ns are 0.3 s then, and not 0.30000000000000004.
-    return pa.array(values.to_numpy().astype(np.float64) / unit)
+    # What is not known is NaN as a float; null in the table.
+    return pa.array(values.to_numpy().astype(np.float64) / unit, from_pandas=True)
 
 
 def _seconds(ns: int | None) -> float | None:
@@ -240,7 +278,7 @@ def _lifetime(flow: Mapping[str, Any], given: Mapping[str, Any], outcome: Mappin
 
 
 def _types(runs: Sequence[Run], parameters: Sequence[str]) -> dict[str, pa.DataType]:
-    types = {"key": pa.string(), "study": pa.string(), "experiment": pa.string(), "engine": pa.string(), "seed": pa.int64()}
+    types = {name: pa.string() for name in ("key", "study", "experiment", "engine", "kernel")} | {"seed": pa.int64()}
     return types | {name: _type([run.parameters.get(name) for run in runs]) for name in parameters}
 
 
@@ -302,8 +340,11 @@ _COLUMNS: dict[str, dict[str, pa.DataType]] = {
     "links": {
         "link": pa.string(),
         "a_to_b": pa.bool_(),
-        **dict.fromkeys(("packets", "bytes", "queue_drops", "loss_drops", "mtu_drops", "down_drops", "max_queue_packets"), pa.int64()),
+        **dict.fromkeys(
+            ("packets", "bytes", "queue_drops", "loss_drops", "mtu_drops", "down_drops", "drops", "max_queue_packets"), pa.int64()
+        ),
     },
+    "counters": {"node": pa.string(), "counter": pa.string(), "count": pa.int64()},
     "progress": {"flow": pa.string(), "time_s": pa.float64(), "received_bytes": pa.int64(), "accepted_bytes": pa.int64()},
     "series": {
         "flow": pa.string(),
@@ -315,6 +356,8 @@ _COLUMNS: dict[str, dict[str, pa.DataType]] = {
         **dict.fromkeys(("in_flight", "bytes_acked", "bytes_received", "retransmissions", "timeouts"), pa.int64()),
         **dict.fromkeys(("pacing_mbps", "delivery_mbps"), pa.float64()),
         **dict.fromkeys(("reordering", "mss", "ca_state"), pa.int32()),
+        **dict.fromkeys(("lost", "pmtu", "flags"), pa.int64()),
+        **{f"{name}_s": pa.float64() for name in _KERNEL_SPANS},
     },
     "link_series": {
         "link": pa.string(),

@@ -28,6 +28,7 @@ from ._load import FILE_NAME, located
 from ._placeholder import Scalar
 from ._quantity import Packets, Rate, Share, Size, Time
 from ._runs import Run, runs
+from ._scenario import scenario
 from ._schema import json_schema
 from ._study import Baselines, Capture, Experiment, Measure, Study
 from ._topology import End, Link, Node, Topology, addresses, node_addresses
@@ -96,6 +97,7 @@ __all__ = [
     "node_addresses",
     "parameter_names",
     "runs",
+    "scenario",
     "split_cc",
     "unknown",
 ]

@@ -186,6 +186,11 @@ class Study(Model):
         return self.experiments or {"main": Experiment(matrix=self.matrix)}
 
     @property
+    def varies_kernel(self) -> bool:
+        """Whether parameters decide the kernel, so that no other can stand in for it."""
+        return any(is_placeholder(kernel) for kernel in (self.kernel, *(each.kernel for each in self.all_experiments.values())))
+
+    @property
     def folder(self) -> Path | None:
         """Where the study file lies; None for a study built in Python."""
         return None if self._file is None else self._file.path.parent

@@ -1,0 +1,178 @@
+"""A real Linux kernel in virtual time: its TCP and MPTCP are the endpoints, its forwarding the routers, its netem the links."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, BinaryIO, ClassVar
+
+from polypath import linux, planner
+from polypath.study import OURS, THEIRS, Cell, scenario, split_cc, unknown
+
+from . import _machine, _measure
+from ._base import Algorithm, Engine, EngineError, Output
+from ._sim import SimEngine
+
+# Raise it when figures are derived from a run in another way.
+FORMAT = 1
+OUT_OF_TREE, UPSTREAM = "v0", "v1"
+
+
+class LinuxEngine(Engine):
+    """Runs a kernel as an ordinary process whose time stands still while it works: exact to the byte, without privileges."""
+
+    name: ClassVar[str] = "linux"
+    summary: ClassVar[str] = "a real Linux kernel in virtual time, byte-exact, no privileges (polypath linux build)"
+
+    def __init__(self) -> None:
+        # Looking for a kernel may link one, and every cell asks.
+        self._found: dict[str, linux.Kernel] = {}
+
+    @property
+    def version(self) -> str:
+        return f"{FORMAT}+{_own_hash()}"
+
+    def versions(self, kernel: str | None = None) -> str | Callable[[str], str]:
+        return self.version_of
+
+    def version_of(self, kernel: str) -> str:
+        """The version together with a kernel: equal ones, equal outcomes."""
+        found = self._kernel(kernel)
+        return f"{found.release}+{found.key[:16]}.{self.version}"
+
+    def algorithms(self) -> list[Algorithm]:
+        """Of all kernels that are there."""
+        coupled = {algorithm.name for algorithm in SimEngine().algorithms() if algorithm.coupled}
+        names = {name for kernel in linux.installed() for name in _names(kernel.algorithms)}
+        return [Algorithm(name, split_cc(name)[0] in coupled) for name in sorted(names)]
+
+    def schedulers(self) -> list[str]:
+        return ["default"]
+
+    def kernels(self) -> list[str | None]:
+        return [None, *(kernel.name for kernel in linux.installed())]
+
+    def platform(self, cell: Cell, kernel: str | None = None) -> str:
+        return f"{self.name} {kernel or cell.setup.kernel}"
+
+    def left_out(self, cell: Cell, kernel: str | None = None) -> str | None:
+        name = kernel or cell.setup.kernel
+        found = self._kernel(name)
+        profile = found.mptcp or UPSTREAM
+        for flow in cell.setup.flows.values():
+            if flow.profile != profile and flow.profile == OUT_OF_TREE:
+                return f"profile {flow.profile}, which needs a kernel with out-of-tree MPTCP (build one with: polypath linux build FOLDER)"
+            if flow.profile != profile:
+                return f"profile {flow.profile}, which needs a kernel with upstream MPTCP, and {name} has the out-of-tree one"
+            if flow.cc not in _names(found.algorithms) and flow.cc in self._known:
+                return f"congestion control {flow.cc}, which kernel {name} does not have"
+        return None
+
+    def check(self, cell: Cell, kernel: str | None = None) -> None:
+        name = kernel or cell.setup.kernel
+        for flow_name, flow in cell.setup.flows.items():
+            if flow.cc not in _names(self._kernel(name).algorithms):
+                raise cell.error(
+                    ("flows", flow_name, "cc"), unknown("congestion control", flow.cc, sorted(_names(self._kernel(name).algorithms)))
+                )
+        try:
+            planner.build(scenario(cell.setup, cell.seeds[0], kernel=name), self._kernel(name).algorithms)
+        except planner.PlanError as error:
+            raise cell.error(_where(cell, error.place), error.sentence) from None
+
+    def stop(self) -> None:
+        _machine.stop()
+
+    def run(self, scenario: Mapping[str, Any]) -> Output:
+        kernel = self._kernel(scenario["kernel"])
+        planned = planner.build(scenario, kernel.algorithms)
+        _clean_once()
+        with _machine.folder() as where:
+            simulated_s = scenario["duration_ns"] / 1e9
+            _machine.run(where, kernel=kernel.file, seed=scenario["seed"], plan=planned.plan, simulated_s=simulated_s)
+            return _output(scenario, planned, where)
+
+    def _kernel(self, name: str) -> linux.Kernel:
+        if name not in self._found:
+            try:
+                self._found[name] = linux.find(name)
+            except linux.KernelError as error:
+                raise EngineError(str(error)) from None
+        return self._found[name]
+
+    @cached_property
+    def _known(self) -> set[str]:
+        """Names of algorithms that some kernel or we have."""
+        ours = {algorithm.name for algorithm in SimEngine().algorithms()}
+        return ours.union(*(_names(kernel.algorithms) for kernel in linux.installed()))
+
+
+def _output(scenario: Mapping[str, Any], planned: planner.Planned, where: Path) -> Output:
+    results = where / "results"
+    try:
+        result = json.loads((results / "result.json").read_bytes())
+        sockets, queues = ((results / name).read_bytes() for name in ("sockets.bin", "queues.bin"))
+    except (OSError, ValueError) as error:
+        raise EngineError(f"the machine powered off without a result: {error}") from error
+    if result["error"]:
+        raise EngineError(f"the machine could not carry out the run: {result['error']}")
+    lost = {file: count for file, count in result["capture_losses"].items() if count}
+    if lost:
+        raise EngineError(f"captures missed frames: {lost}")
+    given = _measure.Given(scenario=scenario, held=planned.held, result=result, sockets=sockets, queues=queues)
+    outcome, subflows, links = _measure.outcome(given)
+    # Open files outlive their folder.
+    captures: dict[str, BinaryIO] = {each["file"]: (results / each["file"]).open("rb") for each in planned.plan["captures"]}
+    return Output(outcome=outcome, subflow_series=subflows, link_series=links, captures=captures)
+
+
+def _names(algorithms: tuple[str, ...]) -> set[str]:
+    """The names by which a study may ask for a kernel's algorithms."""
+    ours = {name.removeprefix(planner.PREFIX) for name in algorithms if name.startswith(planner.PREFIX)}
+    theirs = {name for name in algorithms if not name.startswith(planner.PREFIX)}
+    at = {f"{name}{OURS}" for name in ours} | {f"{name}{THEIRS}" for name in theirs} | {f"{name}@kernel" for name in theirs}
+    return ours | theirs | at
+
+
+def _where(cell: Cell, place: planner.Place) -> tuple[str | int, ...]:
+    """A place in the scenario as a field of the set-up."""
+    kind, name, *rest = place
+    if kind == "links":
+        link = cell.setup.topology.links[str(name)]
+        side = {"a_to_b": "forward", "b_to_a": "backward"}.get(str(rest[0]) if rest else "", "ends")
+        if side != "ends" and getattr(link, side) is None:
+            side = "both"
+        # A chain has its elements one by one; a line of figures stands for all of them.
+        number = rest[1:] if isinstance(getattr(link, side), tuple) and side != "ends" else []
+        return ("topology", "links", name, side, *number)
+    if kind == "nodes":
+        field = ("addresses",) if rest == ["addresses"] else ("sysctl", *rest)
+        return ("topology", "nodes", name, *field)
+    if kind == "flows":
+        flow = next(each for each in cell.setup.flows if str(name) == each or str(name).startswith(f"{each}-"))
+        return ("flows", flow, *rest)
+    return place
+
+
+@cache
+def _own_hash() -> str:
+    """Of everything but the kernel that can change a result: the guest, what starts it, the plan's maker, and what reads the records."""
+    _machine.programs_are_there()
+    here = Path(__file__).parent
+    sources = [
+        *sorted(Path(planner.__file__).parent.glob("*.py")),
+        *(here / f"{name}.py" for name in ("_linux", "_machine", "_measure", "_records")),
+    ]
+    seen = hashlib.sha256()
+    for file in [_machine.GUEST, _machine.STARTER, *sources]:
+        content = file.read_bytes()
+        seen.update(f"{file.name} {len(content)}\n".encode() + content)
+    return seen.hexdigest()[:16]
+
+
+@cache
+def _clean_once() -> None:
+    _machine.clean()

@@ -1,0 +1,133 @@
+"""A machine: the folder of one run, and the process that starts the kernel in it. Nothing of it stays, however the run ends.
+
+The folder's name says whose it is, so that what a killed process left is found and removed by the next one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ._base import EngineError
+
+PREFIX = "polypath-machine"
+PROGRAMS = Path(__file__).parent / "bin"
+GUEST, STARTER = PROGRAMS / "polypath-guest", PROGRAMS / "polypath-machine"
+# Tables and limits of TCP follow from the memory, so this is part of what a run is; only what is used is taken from the host.
+MEMORY = "1000M"
+# What a machine's memory file and results may take of a file system in memory.
+ROOM = 1 << 30
+# A machine that takes longer hangs: seconds to start, and for each simulated one.
+PATIENCE_S, PATIENCE_PER_S = 120.0, 30.0
+MOUNT_POINTS = ("dev", "proc", "sys", "tmp", "run")
+LAST_LINES = 5
+
+_running: set[subprocess.Popen[str]] = set()
+_stopped = threading.Event()
+_lock = threading.Lock()
+
+
+def programs_are_there() -> None:
+    """Raises `EngineError` if they were not built."""
+    for program in (GUEST, STARTER):
+        if not program.is_file():
+            raise EngineError(f"the program {program.name} of the engine linux was not built; in the source folder, `make setup` does it")
+
+
+@contextlib.contextmanager
+def folder() -> Iterator[Path]:
+    """The folder of one run, removed at the end."""
+    made = _place() / f"{PREFIX}.{os.getpid()}.{_born(os.getpid())}.{secrets.token_hex(6)}"
+    made.mkdir(mode=0o700)
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def run(where: Path, *, kernel: Path, seed: int, plan: dict[str, Any] | None, simulated_s: float) -> None:
+    """Starts a machine in a folder and waits until it has powered off. Raises `EngineError` with its last words if it died."""
+    (where / "root").mkdir()
+    for name in MOUNT_POINTS:
+        (where / "root" / name).mkdir()
+    shutil.copy(GUEST, where / "root" / "init")
+    (where / "results").mkdir()
+    if plan is not None:
+        (where / "plan.json").write_text(json.dumps(plan), encoding="ascii")
+    timeout = PATIENCE_S + PATIENCE_PER_S * simulated_s
+    command = [STARTER, "--dir", where, "--kernel", kernel, "--seed", seed, "--memory", MEMORY, "--timeout", round(timeout)]
+    with _lock:
+        if _stopped.is_set():
+            raise EngineError("the machine was not started, since the study was interrupted")
+        process = subprocess.Popen(
+            list(map(str, command)),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        )
+        _running.add(process)
+    try:
+        _, said = process.communicate()
+    finally:
+        with _lock:
+            _running.discard(process)
+    if process.returncode:
+        raise EngineError(_last_words(where, said))
+
+
+def stop() -> None:
+    """Ends all machines of this process, and starts no more."""
+    with _lock:
+        _stopped.set()
+        for process in _running:
+            process.terminate()
+
+
+def clean() -> None:
+    """Removes the folders of processes that are gone."""
+    for place in {Path("/dev/shm"), Path(tempfile.gettempdir())}:
+        for left in place.glob(f"{PREFIX}.*.*.*"):
+            _, owner, born, _ = left.name.rsplit(".", 3)
+            if owner.isdigit() and _born(int(owner)) != born:
+                shutil.rmtree(left, ignore_errors=True)
+
+
+def _place() -> Path:
+    """In memory where there is room, since a machine writes its memory there; else with other temporary files."""
+    memory = Path("/dev/shm")
+    with contextlib.suppress(OSError):
+        status = os.statvfs(memory)
+        executable = not status.f_flag & os.ST_NOEXEC
+        if executable and os.access(memory, os.W_OK | os.X_OK) and status.f_bavail * status.f_frsize >= ROOM:
+            return memory
+    return Path(tempfile.gettempdir())
+
+
+def _born(process: int) -> str:
+    """When a process began, in clock ticks since the host did: two processes of one number differ in it."""
+    try:
+        text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return "gone"
+    return text.rpartition(")")[2].split()[19]
+
+
+def _last_words(where: Path, said: str) -> str:
+    """How it died, with the end of its log."""
+    log = where / "log"
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else []
+    ends = [line.strip() for line in lines if line.strip()][-LAST_LINES:]
+    how = said.strip().splitlines()[-1] if said.strip() else "the machine died without a word"
+    how = how.removeprefix("polypath-machine: ")
+    return how if not ends else f"{how}; its log ends: {' | '.join(ends)}"

@@ -1,0 +1,94 @@
+"""Reads what the guest gives back (crates/guest/src/records.rs): records of fixed size with the kernel's `tcp_info` in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+# Offsets in `struct tcp_info` (include/uapi/linux/tcp.h), the same in all releases; later ones only append.
+TCP_INFO: Mapping[str, tuple[int, str]] = {
+    "ca_state": (1, "u1"),
+    "rto_us": (8, "<u4"),
+    "snd_mss": (16, "<u4"),
+    "unacked": (24, "<u4"),
+    "sacked": (28, "<u4"),
+    "lost": (32, "<u4"),
+    "retrans": (36, "<u4"),
+    "pmtu": (60, "<u4"),
+    "srtt_us": (68, "<u4"),
+    "rttvar_us": (72, "<u4"),
+    "ssthresh": (76, "<u4"),
+    "cwnd": (80, "<u4"),
+    "reordering": (88, "<u4"),
+    "total_retrans": (100, "<u4"),
+    "pacing_rate": (104, "<u8"),
+    "bytes_acked": (120, "<u8"),
+    "min_rtt_us": (148, "<u4"),
+    "data_segs_out": (156, "<u4"),
+    "delivery_rate": (160, "<u8"),
+    "busy_us": (168, "<u8"),
+    "rwnd_limited_us": (176, "<u8"),
+    "sndbuf_limited_us": (184, "<u8"),
+    "total_rto": (240, "<u2"),
+}
+TCP_INFO_SIZE = 288
+# From this length on the kernel counts timeouts (6.7).
+COUNTS_TIMEOUTS = 244
+
+_HEAD: Mapping[str, tuple[int, str]] = {
+    "time_ns": (0, "<u8"),
+    "flow": (8, "<u4"),
+    "subflow": (12, "<u4"),
+    "flags": (16, "<u4"),
+    "state": (20, "<u4"),
+    "info_length": (24, "<u4"),
+}
+_HEAD_SIZE = 32
+
+
+def _dtype(fields: Mapping[str, tuple[int, str]], size: int) -> np.dtype[Any]:
+    names = list(fields)
+    return np.dtype({"names": names, "formats": [fields[n][1] for n in names], "offsets": [fields[n][0] for n in names], "itemsize": size})
+
+
+_INFO = _dtype(TCP_INFO, TCP_INFO_SIZE)
+SOCKET = _dtype(
+    {**_HEAD, **{name: (_HEAD_SIZE + offset, kind) for name, (offset, kind) in TCP_INFO.items()}},
+    _HEAD_SIZE + TCP_INFO_SIZE,
+)
+QUEUE = np.dtype(
+    {
+        "names": ["time_ns", "link", "a_to_b", "packets", "bytes", "drops"],
+        "formats": ["<u8", "<u4", "<u4", "<u4", "<u8", "<u8"],
+        "offsets": [0, 8, 12, 16, 24, 32],
+        "itemsize": 40,
+    }
+)
+
+# Offset of `mptcpi_bytes_retrans` in `struct mptcp_info` (include/uapi/linux/mptcp.h), there since 6.5.
+_MPTCP_BYTES_RETRANS = 48
+
+
+def tcp_info(text: str) -> tuple[dict[str, int], int]:
+    """A `tcp_info` in hexadecimal, and its length."""
+    raw = bytes.fromhex(text)
+    values = np.frombuffer(raw[:TCP_INFO_SIZE].ljust(TCP_INFO_SIZE, b"\0"), dtype=_INFO)[0]
+    return {name: int(values[name]) for name in TCP_INFO}, len(raw)
+
+
+def reinjected_bytes(mptcp_info: str | None) -> int | None:
+    """Bytes that an MPTCP connection sent again; None where the kernel does not say."""
+    raw = bytes.fromhex(mptcp_info or "")[_MPTCP_BYTES_RETRANS : _MPTCP_BYTES_RETRANS + 8]
+    return int.from_bytes(raw, "little") if len(raw) == 8 else None
+
+
+def records(raw: bytes, kind: np.dtype[Any]) -> Array:
+    """Records of a file; a part of one at its end means that the machine died while it wrote."""
+    if len(raw) % kind.itemsize:
+        raise ValueError(f"a file of records ends within one: {len(raw)} bytes are no multiple of {kind.itemsize}")
+    return np.frombuffer(raw, dtype=kind)

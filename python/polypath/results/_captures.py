@@ -1,0 +1,43 @@
+"""Captured packets of runs: a folder a run below `captures/`, named for people and by the run's key, moved into place in one step."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import BinaryIO
+
+from polypath.study import Run
+
+FOLDER = "captures"
+# Of a key: enough to tell runs of one name on several kernels apart.
+_KEY = 8
+
+
+def place(folder: Path, run: Run) -> Path:
+    """Where the captures of a run lie: captures/main-cc=lia-seed-1-0123abcd."""
+    words = re.sub(r"[^A-Za-z0-9=._+-]+", "-", run.label).strip("-")
+    return folder / FOLDER / f"{words}-{run.key[:_KEY]}"
+
+
+def captures_are_there(folder: Path, run: Run) -> bool:
+    """Whether a run that captures has its files, or captures nothing."""
+    return not run.scenario.get("captures") or place(folder, run).is_dir()
+
+
+def keep_captures(folder: Path, run: Run, captures: Mapping[str, BinaryIO]) -> None:
+    """Writes them, in place of any from before."""
+    if not captures:
+        return
+    kept = place(folder, run)
+    aside = kept.with_name(f".{kept.name}.{os.getpid()}-{threading.get_ident()}")
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir(parents=True)
+    for name, source in captures.items():
+        with source, (aside / name).open("wb") as stream:
+            shutil.copyfileobj(source, stream)
+    shutil.rmtree(kept, ignore_errors=True)
+    aside.rename(kept)
