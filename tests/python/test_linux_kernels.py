@@ -1,0 +1,251 @@
+"""Kernels as far as they can be tested without building one: configuration, edits, sources, what is there, what is said when nothing is."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from polypath import linux
+from polypath.cli._app import app
+from polypath.linux import KernelError, _commands, _config, _edits, _features, _link, _source
+from polypath.linux._recipe import Recipe
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache folder."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return linux.folder()
+
+
+def put(cache: Path, name: str, release: str, made_of: str = "0" * 64, **values: object) -> Path:
+    """A kernel in the cache, its executable for the present cc/ included."""
+    place = cache / f"{name}-{made_of[:12]}"
+    place.mkdir(parents=True)
+    fields = {"mptcp": "v1", "algorithms": ("reno",), "compile": ("false",), "compile_host": ("false",), "link": ("false",), **values}
+    Recipe(name=name, release=release, made_of=made_of, **fields).save(place)  # type: ignore[arg-type]
+    file = place / f"linux-{_link.sources_hash(_link.sources())[:12]}"
+    file.write_bytes(b"elf")
+    file.with_suffix(".json").write_text(json.dumps({"key": f"key of {name}", "algorithms": ["pp_lia"]}))
+    return place
+
+
+def test_every_line_of_the_fragment_is_a_setting() -> None:
+    lines = [line for line in _config.FRAGMENT.read_text().splitlines() if line and not line.startswith("#")]
+    assert len(lines) == len(_config.options()) == len({option.name for option in _config.options()})
+    assert all(option.value in {"y", "n"} or option.value.isdigit() for option in _config.options())
+    assert "#" not in _config.fragment()
+
+
+def settled(**changes: str) -> str:
+    """A .config in which everything took effect, but for `changes`."""
+    values = {**{option.name: option.value for option in _config.options()}, "CONFIG_HZ": str(_config.HZ), **changes}
+    return "".join(f"{name}={value}\n" for name, value in values.items())
+
+
+NAMES = {option.name for option in _config.options()}
+
+
+def test_a_settled_configuration_passes() -> None:
+    _config.check(settled(), NAMES, "6.12.1")
+
+
+@pytest.mark.parametrize("name", ["CONFIG_MPTCP", "CONFIG_HZ", "CONFIG_NET_SCH_NETEM"])
+def test_what_did_not_take_effect_is_named(name: str) -> None:
+    with pytest.raises(KernelError, match=rf"6\.12\.1 did not accept {name}\b"):
+        _config.check(settled(**{name: "n"}), NAMES, "6.12.1")
+
+
+def test_what_a_release_does_not_know_is_ignored_unless_it_is_needed() -> None:
+    _config.check(settled(CONFIG_MPTCP="n"), NAMES - {"CONFIG_MPTCP"}, "5.4.1")
+    with pytest.raises(KernelError, match=r"4\.19\.1 has no CONFIG_UML_TIME_TRAVEL_SUPPORT"):
+        _config.check(settled(), NAMES - {"CONFIG_UML_TIME_TRAVEL_SUPPORT"}, "4.19.1")
+
+
+def test_options_of_a_tree_are_found(tmp_path: Path) -> None:
+    (tmp_path / "net").mkdir()
+    (tmp_path / "net/Kconfig").write_text("menuconfig NET\n\tbool\nif NET\nconfig INET\n\tbool\n\t  a config of text\n")
+    assert {"CONFIG_NET", "CONFIG_INET"} <= _config.known(tmp_path)
+
+
+def test_edits_stay_out_of_the_network() -> None:
+    assert all(edit.file.startswith("arch/") and edit.why for edit in _edits.EDITS)
+
+
+def test_edits_change_what_they_name(tmp_path: Path) -> None:
+    um = tmp_path / "arch/um"
+    um.mkdir(parents=True)
+    (um / "Kconfig").write_text("config HZ\n\tint\n\tdefault 100\n\nconfig NR_CPUS\n\tdefault 100\n")
+    (um / "Makefile").write_text("ifdef CONFIG_64BIT\n\tKBUILD_CFLAGS += -mcmodel=large\nendif\n")
+    assert set(_edits.apply(tmp_path, "6.12.1")) >= {"arch/um/Kconfig", "arch/um/Makefile"}
+    assert (um / "Kconfig").read_text() == "config HZ\n\tint\n\tdefault 250\n\nconfig NR_CPUS\n\tdefault 100\n"
+    assert "-mcmodel" not in (um / "Makefile").read_text()
+
+
+def tree(folder: Path, version: str = "6.12.7") -> Path:
+    """A folder that looks like a kernel's sources."""
+    major, minor, patch = version.split(".")
+    (folder / "arch/um").mkdir(parents=True)
+    (folder / "arch/um/Kconfig").write_text("")
+    (folder / "Makefile").write_text(f"# SPDX\nVERSION = {major}\nPATCHLEVEL = {minor}\nSUBLEVEL = {patch}\nEXTRAVERSION =\nNAME = x\n")
+    return folder
+
+
+def silent(_: str) -> None:
+    pass
+
+
+def test_a_folder_is_copied_without_what_was_built_in_it(tmp_path: Path) -> None:
+    folder = tree(tmp_path / "mine")
+    (folder / ".config").write_text("CONFIG_X=y\n")
+    (folder / "kernel").mkdir()
+    for name in ("fork.c", "fork.o", ".fork.o.cmd"):
+        (folder / "kernel" / name).write_text("")
+    source = _source.resolve(str(folder), tmp_path, silent)
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    _source.unpack(source, copy)
+    assert sorted(path.name for path in (copy / "kernel").iterdir()) == ["fork.c"]
+    assert not (copy / ".config").exists()
+    assert _source.release(copy) == "6.12.7"
+    assert (folder / "kernel/fork.o").exists()
+
+
+def test_a_changed_folder_is_another_source(tmp_path: Path) -> None:
+    folder = tree(tmp_path / "mine")
+    before = _source.resolve(str(folder), tmp_path, silent).identity
+    assert _source.resolve(str(folder), tmp_path, silent).identity == before
+    (folder / "net.c").write_text("int x;\n")
+    assert _source.resolve(str(folder), tmp_path, silent).identity != before
+
+
+def test_a_tarball_is_unpacked_without_its_first_folder(tmp_path: Path) -> None:
+    tree(tmp_path / "in" / "linux-6.12.7")
+    tarball = shutil.make_archive(str(tmp_path / "linux"), "gztar", tmp_path / "in")
+    # make_archive puts "./" in front, as kernel.org's tarballs do not.
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    _commands.run("tar", "-C", tmp_path / "in", "-czf", tarball, "linux-6.12.7", cwd=tmp_path, what="packing")
+    _source.unpack(_source.resolve(tarball, tmp_path, silent), copy)
+    assert (copy / "arch/um/Kconfig").exists()
+
+
+@pytest.mark.parametrize("what", ["nowhere/at/all", "6", "linux"])
+def test_what_is_no_source_is_refused(what: str, tmp_path: Path) -> None:
+    with pytest.raises(KernelError, match=r"neither a release such as 6\.12 nor a folder or tarball"):
+        _source.resolve(what, tmp_path, silent)
+
+
+def test_a_folder_without_a_kernel_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(KernelError, match="does not hold the sources of a Linux kernel"):
+        _source.resolve(str(tmp_path), tmp_path, silent)
+
+
+def test_a_release_before_virtual_time_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(KernelError, match=r"4\.19\.3 is too old"):
+        _source.release(tree(tmp_path / "old", "4.19.3"))
+
+
+def test_features_are_read_from_the_headers(tmp_path: Path) -> None:
+    header = tmp_path / "include/net/tcp.h"
+    header.parent.mkdir(parents=True)
+    header.write_text("struct rate_sample {\n\tu32 losses;\n};\n\tvoid (*cong_control)(struct sock *sk, const struct rate_sample *rs);\n")
+    assert _features.defines(tmp_path, "") == []
+    header.write_text(
+        "struct rate_sample {\n\tu32  last_end_seq;\t/* x */\n};\n\tvoid (*cong_control)(struct sock *sk, u32 ack, int flag,\n"
+    )
+    assert _features.defines(tmp_path, "v1") == ["-DPP_KERNEL_MPTCP", "-DPP_KERNEL_LAST_END_SEQ", "-DPP_KERNEL_CONTROL_FLAGS"]
+
+
+def test_the_out_of_tree_stack_is_recognised(tmp_path: Path) -> None:
+    assert _features.mptcp(tmp_path, "CONFIG_MPTCP=y\n") == "v1"
+    (tmp_path / "net/mptcp").mkdir(parents=True)
+    (tmp_path / "net/mptcp/mptcp_ctrl.c").write_text("")
+    assert _features.mptcp(tmp_path, "CONFIG_MPTCP=y\n") == "v0"
+    assert _features.mptcp(tmp_path, "# CONFIG_MPTCP is not set\n") == ""
+
+
+def test_only_registered_algorithms_that_were_compiled_count(tmp_path: Path) -> None:
+    folder = tmp_path / "net/ipv4"
+    folder.mkdir(parents=True)
+    table = 'static struct tcp_congestion_ops {0} __read_mostly = {{\n\t.init = x,\n\t.name\t\t= "{1}",\n}};\n'
+    (folder / "tcp_dctcp.c").write_text(
+        table.format("dctcp", "dctcp") + table.format("dctcp_reno", "dctcp-reno") + "tcp_register_congestion_control(&dctcp);"
+    )
+    (folder / "tcp_vegas.c").write_text(table.format("vegas", "vegas") + "tcp_register_congestion_control(&vegas);")
+    (folder / "tcp_dctcp.o").write_text("")
+    assert _features.algorithms(tmp_path) == ["dctcp"]
+
+
+def test_without_a_kernel_the_command_that_builds_it_is_named() -> None:
+    with pytest.raises(KernelError, match=r'no kernel "6\.12".*polypath linux build 6\.12'):
+        linux.find("6.12")
+    assert linux.installed() == []
+
+
+def test_kernels_are_found_by_name_in_the_order_of_releases(cache: Path) -> None:
+    put(cache, "6.12", "6.12.117")
+    place = put(cache, "6.1", "6.1.192")
+    put(cache, "5.4.230-mptcp", "5.4.230", mptcp="v0")
+    assert [kernel.name for kernel in linux.installed()] == ["5.4.230-mptcp", "6.1", "6.12"]
+    kernel = linux.find("6.1")
+    assert (kernel.release, kernel.key, kernel.algorithms, kernel.mptcp) == ("6.1.192", "key of 6.1", ("pp_lia", "reno"), "v1")
+    assert kernel.file.parent == place
+    with pytest.raises(KernelError, match=r'did you mean "6\.1"'):
+        linux.find("6.13")
+
+
+def test_what_is_half_made_is_no_kernel(cache: Path) -> None:
+    put(cache, "6.12", "6.12.117").rename(cache / ".building-x")
+    (cache / "6.1-abc").mkdir()
+    (cache / "5.10-abc").mkdir()
+    (cache / "5.10-abc/recipe.json").write_text('{"name": "5.10"')
+    assert linux.installed() == []
+
+
+def test_a_kernel_is_removed(cache: Path) -> None:
+    place = put(cache, "6.12", "6.12.117")
+    linux.remove("6.12")
+    assert not place.exists()
+    assert not list(cache.glob(".removed*"))
+    with pytest.raises(KernelError, match="there is no kernel"):
+        linux.remove("6.12")
+
+
+def test_a_failed_command_says_what_failed_and_why(tmp_path: Path) -> None:
+    with pytest.raises(KernelError, match=r"(?s)compiling x failed:.*x\.c:1: error: no") as caught:
+        _commands.run(
+            "sh", "-c", "for i in 1 2 3 4; do echo line $i; done; echo 'x.c:1: error: no' >&2; exit 3", cwd=tmp_path, what="compiling x"
+        )
+    assert "line 1" not in str(caught.value)
+
+
+def test_a_missing_program_is_named(tmp_path: Path) -> None:
+    with pytest.raises(KernelError, match="needs the program no-such-program"):
+        _commands.run("no-such-program", cwd=tmp_path, what="building")
+
+
+def test_missing_packages_are_named_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("polypath.linux._tools.missing", lambda: ["flex", "bison"])
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with pytest.raises(KernelError, match="Debian packages flex bison: install them"):
+        linux.build("6.12")
+
+
+def test_the_command_line_lists_and_removes(cache: Path) -> None:
+    runner = CliRunner()
+    assert "polypath linux build 6.12" in runner.invoke(app, ["linux", "list"]).stdout
+    put(cache, "6.12", "6.12.117")
+    assert "6.12.117" in runner.invoke(app, ["linux", "list"]).stdout
+    assert runner.invoke(app, ["linux", "remove", "6.12"]).exit_code == 0
+    assert isinstance(runner.invoke(app, ["linux", "remove", "6.12"]).exception, KernelError)
+
+
+def test_without_the_sources_of_the_algorithms_the_place_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POLYPATH_CC", str(tmp_path / "nowhere"))
+    with pytest.raises(KernelError, match="POLYPATH_CC"):
+        _link.sources()
