@@ -329,7 +329,8 @@ impl Client {
             progress.client.socket = Some(socket.clone());
         }
         on_connect(connected);
-        let mut sender = Sender { client: self, socket: &socket, total: 0, timeout: 0 };
+        let prompt = matches!(self.flow.app, App::OnOff { .. });
+        let mut sender = Sender { client: self, socket: &socket, total: 0, timeout: 0, prompt };
         let sent = match self.flow.app {
             App::Bulk { duration_ns } => sender.bulk(connected + duration_ns),
             App::Transfer { bytes } => sender.transfer(bytes),
@@ -351,6 +352,8 @@ struct Sender<'a> {
     total: u64,
     /// How long a send may block now; 0: for ever.
     timeout: u64,
+    /// Stops in the middle of a chunk when the time has come; else after it, as the reference's sender does.
+    prompt: bool,
 }
 
 impl Sender<'_> {
@@ -410,10 +413,10 @@ impl Sender<'_> {
         Ok(())
     }
 
-    /// Sees to it that a send comes back in time: at least every second, as the reference's sender does.
+    /// Sees to it that a send comes back: every second at the latest, so that no flow outlasts its time by more.
     fn block_at_most(&mut self, ns: u64) -> Outcome<()> {
         // A timeout of 0 would mean for ever.
-        let wanted = ns.clamp(MILLISECOND, SECOND);
+        let wanted = if self.prompt { ns.clamp(MILLISECOND, SECOND) } else { SECOND };
         if wanted != self.timeout {
             sys::set_timeout(self.socket, libc::SO_SNDTIMEO, wanted)?;
             self.timeout = wanted;

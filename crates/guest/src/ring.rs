@@ -10,8 +10,8 @@ const HEADER: usize = 32;
 const TO_PACKET: usize = 66;
 const ALIGNMENT: usize = 16;
 const BLOCK: usize = 128 << 10;
-/// Frames in a ring at least: 10 ms of full-size packets and their acknowledgements at 3 Gbit/s.
-const FRAMES: usize = 4096;
+/// Frames in a ring at least: 20 ms of full-size packets and their acknowledgements at 3 Gbit/s.
+const FRAMES: usize = 8192;
 const TP_STATUS_USER: u32 = 1;
 
 #[derive(Debug)]

@@ -42,7 +42,7 @@ fn carry_out(plan: &Plan, results: &Path, result: &mut RunResult) -> Outcome<()>
     let flows: Vec<Arc<Mutex<Progress>>> = ready.iter().map(|flow| flow.progress.clone()).collect();
     let earliest = sys::monotonic() + SETTLING;
     let origin = earliest.next_multiple_of(ALIGNMENT).max(START);
-    result.setup_ns = sys::monotonic() - began;
+    result.setup_ns = origin - began;
     let removals = Arc::new(Mutex::new(removals(plan, &mut network)?));
     let chunk = flow::chunk();
     for (number, flow) in ready.into_iter().enumerate() {
@@ -53,23 +53,21 @@ fn carry_out(plan: &Plan, results: &Path, result: &mut RunResult) -> Outcome<()>
             }
         })?;
     }
-    let mut clock = Clock { plan, origin, changes: &plan.changes, sampled: 0 };
+    let mut clock = Clock { plan, origin, changes: &plan.changes, looked: 0 };
     let ended = loop {
         let (now, what) = clock.wait();
         match what {
             Due::Change(change) => network.change(&change.namespace, &change.device, &change.netem)?,
-            Due::Drain => taps.iter_mut().try_for_each(Tap::empty)?,
+            Due::Look => {
+                taps.iter_mut().try_for_each(Tap::empty)?;
+                flows.iter().for_each(|flow| lock(flow).look(now));
+            }
             Due::Sample => {
+                taps.iter_mut().try_for_each(Tap::empty)?;
+                flows.iter().for_each(|flow| lock(flow).look(now));
                 lock(&sockets).look(now, true)?;
                 queues.look(&mut network, now, false)?;
-                taps.iter_mut().try_for_each(Tap::empty)?;
-                let mut over = true;
-                for flow in &flows {
-                    let mut progress = lock(flow);
-                    progress.look(now);
-                    over &= progress.is_over();
-                }
-                if over || now >= plan.duration_ns {
+                if now >= plan.duration_ns || flows.iter().all(|flow| lock(flow).is_over()) {
                     break now;
                 }
             }
@@ -105,7 +103,9 @@ fn check(plan: &Plan) -> Outcome<()> {
 #[derive(Debug)]
 enum Due<'a> {
     Change(&'a Change),
-    Drain,
+    /// What readers have read, and what captures have caught.
+    Look,
+    /// The same, and everything else.
     Sample,
 }
 
@@ -113,28 +113,28 @@ struct Clock<'a> {
     plan: &'a Plan,
     origin: u64,
     changes: &'a [Change],
-    /// Time of the last sample or emptied ring.
-    sampled: u64,
+    /// Time of the last sample or look.
+    looked: u64,
 }
 
 impl<'a> Clock<'a> {
     /// Waits for what is next. At the same time changes come first.
     fn wait(&mut self) -> (u64, Due<'a>) {
-        /// A capture's ring is emptied this often.
-        const DRAIN: u64 = 10 * MILLISECOND;
+        /// Goodput over a window is as exact as this; the ring of a capture lasts so long.
+        const LOOK: u64 = 20 * MILLISECOND;
         let interval = self.plan.sample_ns;
-        let sample = ((self.sampled / interval + 1) * interval).min(self.plan.duration_ns);
-        let drain = if self.plan.captures.is_empty() { u64::MAX } else { (self.sampled / DRAIN + 1) * DRAIN };
+        let sample = ((self.looked / interval + 1) * interval).min(self.plan.duration_ns);
+        let next = sample.min((self.looked / LOOK + 1) * LOOK);
         if let [change, later @ ..] = self.changes
-            && change.at_ns <= sample.min(drain)
+            && change.at_ns <= next
         {
             self.changes = later;
             sys::sleep_until(self.origin + change.at_ns);
             return (change.at_ns, Due::Change(change));
         }
-        self.sampled = sample.min(drain);
-        sys::sleep_until(self.origin + self.sampled);
-        (self.sampled, if sample <= drain { Due::Sample } else { Due::Drain })
+        self.looked = next;
+        sys::sleep_until(self.origin + next);
+        (next, if next == sample { Due::Sample } else { Due::Look })
     }
 }
 
