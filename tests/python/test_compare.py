@@ -10,7 +10,7 @@ from report_data import PlausibleEngine
 
 from polypath import cli
 from polypath.analysis import area_between, compare, platform_names, platforms_in_order
-from polypath.engines import ENGINES, FakeEngine, Output, find
+from polypath.engines import ENGINES, EngineError, FakeEngine, Output, find
 from polypath.report import comparison, material, page, render, sentences, write_report
 from polypath.results import execute, plan
 from polypath.study import Study
@@ -262,3 +262,22 @@ def test_mistakes_are_one_sentence(polypath, tmp_path, request):
     code, _, err = polypath("compare", study, "--engines", "sim,lunix", "--out", tmp_path)
     assert code == 2
     assert 'there is no engine "lunix"; did you mean "linux"?' in err
+
+
+class BreakingEngine(OtherEngine):
+    """The other engine, which dies at lia."""
+
+    def run(self, scenario):
+        if scenario["flows"][0]["cc"] == "lia":
+            raise EngineError("the machine was killed")
+        return super().run(scenario)
+
+
+def test_what_did_run_is_compared_although_a_machine_died(polypath, tmp_path, request, monkeypatch):
+    monkeypatch.setitem(ENGINES, "linux", BreakingEngine)
+    study = request.config.rootpath / "studies/nitk"
+    options = ("--engines", "plausible,linux", "--only", "experiment=v1", "--only", "cc=lia,olia", "--out", tmp_path, "--no-report")
+    code, out, err = polypath("compare", study, *options)
+    assert code == 1
+    assert "plausible agrees with linux in 1 of 1 rows (100 %); 1 of 2 rows were not run on linux" in out
+    assert "the machine was killed" in err

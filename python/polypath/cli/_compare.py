@@ -15,8 +15,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from polypath.engines import find
-from polypath.results import DEFAULT_OUT, plan
+from polypath.engines import EngineError, find
+from polypath.results import DEFAULT_OUT, Results, plan
 from polypath.study import Study, StudyError
 
 from . import _run, _studies
@@ -55,10 +55,19 @@ def compare(
     """
     loaded, chosen = _studies.load(study), _run._choices(only or [])
     plans = [
-        plan(loaded, engine=find(engine), out=out_folder, only=chosen, **({"kernel": version} if version else {}))
+        plan(loaded, engine=find(engine), out=out_folder, only=chosen, kernel=version)
         for engine, version in _platforms(_words(engines), _words(kernel or ""))
     ]
-    results = [_run._execute(each, workers) for each in plans][-1]
+    failures = []
+    for each in plans:
+        for line in each.left_out:
+            err.print(f"{loaded.name}: {line}", soft_wrap=True)
+        try:
+            _run._execute(each, workers)
+        except EngineError as error:
+            # What did run can be compared all the same.
+            failures.append(str(error))
+    results = Results.open(plans[-1].folder, loaded)
     from polypath.report import comparison, material, write  # The drawing library takes longer to load than most commands take to run.
 
     made = material(results)
@@ -72,6 +81,8 @@ def compare(
         _print(loaded, compared)
     if report:
         (err if as_json else out).print(f"report: {write(made, results.folder)}", soft_wrap=True)
+    if failures:
+        raise EngineError("\n".join(failures))
 
 
 def _words(text: str) -> list[str]:
