@@ -1,0 +1,287 @@
+"""The plan of a run on a kernel: where elements stand, which ways packets take, what MPTCP is given, what is refused."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from polypath.planner import PlanError, build
+from polypath.study import Study, cells, runs
+
+KERNEL = ("cubic", "pp_cubic", "pp_lia", "reno")
+BASE = {
+    "name": "planned",
+    "topology": {
+        "nodes": {"c": None, "r": {"router": True}, "s": None},
+        "links": {
+            "first": {"ends": ["c", "r"], "both": {"delay": "5ms"}},
+            "last": {"ends": ["r", "s"], "both": {"rate": "10mbit"}},
+        },
+    },
+    "flows": {"f": {"client": "c", "server": "s", "transport": "tcp"}},
+    "duration": "5s",
+    "baselines": None,
+}
+
+
+def planned(*, links=None, nodes=None, flows=None, algorithms=KERNEL, **more):
+    """The plan of a study that differs from the base in these parts."""
+    topology = {"nodes": nodes or BASE["topology"]["nodes"], "links": {**BASE["topology"]["links"], **(links or {})}}
+    study = Study.model_validate({**BASE, "topology": topology, "flows": flows or BASE["flows"], **more})
+    (run,) = runs(study, engine="linux", version=lambda kernel: kernel)
+    return SimpleNamespace(**build(run.scenario, algorithms).plan)
+
+
+def on(plan, namespace, device):
+    """The netem of a device; none if there is none."""
+    found = [each["netem"] for each in plan.disciplines if (each["namespace"], each["device"]) == (namespace, device)]
+    return found[0] if found else None
+
+
+def test_a_delay_stands_on_a_hosts_device_and_a_queue_on_a_routers():
+    plan = planned()
+    assert on(plan, "c", "l0")["delay_ns"] == 5_000_000
+    assert on(plan, "r", "l0")["delay_ns"] == 5_000_000
+    assert (on(plan, "r", "l1")["rate"], on(plan, "r", "l1")["limit"]) == (10_000_000, 1000)
+
+
+def test_a_queue_that_leaves_a_host_stands_inside_the_link():
+    plan = planned()
+    assert on(plan, "s", "l1") is None, "there the discipline would see aggregates of segments"
+    assert on(plan, ".wire", "w1a1")["rate"] == 10_000_000
+    assert {"namespace": ".wire", "from": "w1b1", "to": "w1a1"} in plan.redirects
+    assert [namespace["name"] for namespace in plan.namespaces] == ["c", "r", "s", ".wire"]
+
+
+def test_a_delay_behind_a_queue_goes_before_it_at_a_host():
+    plan = planned(links={"first": {"ends": ["c", "r"], "both": {"rate": "20mbit", "delay": "5ms", "loss": "1%"}}})
+    assert on(plan, "c", "l0") == {"limit": 1_000_000, "loss": {"model": "none"}, "delay_ns": 5_000_000, "jitter_ns": 0, "rate": 0}
+    inside = on(plan, ".wire", "w0b1")
+    assert (inside["rate"], inside["loss"]) == (20_000_000, {"model": "random", "probability": 0.01})
+    # The other way the queue stands on the router's device and the delay takes the place inside.
+    assert on(plan, "r", "l0")["rate"] == 20_000_000
+    assert on(plan, ".wire", "w0a1")["delay_ns"] == 5_000_000
+    assert len([cable for cable in plan.cables if cable["a"]["namespace"] == ".wire"]) == 2, "one place inside each link is enough"
+
+
+def test_a_queue_with_a_hold_is_one_netem():
+    element = {"kind": "rate", "rate": "10mbit", "hold": "5ms", "queue": "50packets", "framing": "38B"}
+    plan = planned(links={"last": {"ends": ["r", "s"], "both": [element]}})
+    netem = on(plan, "r", "l1")
+    assert (netem["delay_ns"], netem["rate"], netem["limit"], netem["overhead"]) == (5_000_000, 10_000_000, 50, 24)
+
+
+@pytest.mark.parametrize(("reorder", "rate"), [(True, 0), (False, 8 * 10**15)])
+def test_jitter_keeps_the_order_unless_it_may_not(reorder, rate):
+    plan = planned(links={"last": {"ends": ["r", "s"], "forward": {"delay": "9ms", "jitter": "3ms", "reorder": reorder}}})
+    assert (on(plan, "r", "l1")["jitter_ns"], on(plan, "r", "l1")["rate"]) == (3_000_000, rate)
+
+
+def test_jitter_of_a_host_stands_inside_the_link():
+    plan = planned(links={"first": {"ends": ["c", "r"], "forward": {"delay": "9ms", "jitter": "3ms"}}})
+    assert on(plan, "c", "l0") is None
+    assert on(plan, ".wire", "w0b1")["jitter_ns"] == 3_000_000
+
+
+def test_a_device_that_is_captured_has_no_delay_in_front_of_the_capture():
+    plan = planned(measure={"capture": ["c:first", "r:last"]})
+    assert on(plan, "c", "l0") is None
+    assert on(plan, ".wire", "w0b1")["delay_ns"] == 5_000_000
+    assert plan.captures == [
+        {"namespace": "c", "device": "l0", "file": "c-first.pcap", "snaplen": 128},
+        {"namespace": "r", "device": "l1", "file": "r-last.pcap", "snaplen": 128},
+    ]
+
+
+def test_changes_and_outages_become_changes_of_the_netem():
+    changes = [{"at": "1s", "rate": "5mbit"}, {"at": "2s", "up": False}, {"at": "3s", "up": True}, {"at": "9s", "rate": "1mbit"}]
+    plan = planned(links={"last": {"ends": ["r", "s"], "forward": {"rate": "10mbit", "changes": changes}}})
+    found = [(change["at_ns"] // 10**9, change["netem"]["rate"], change["netem"]["loss"]) for change in plan.changes]
+    everything, none = {"model": "random", "probability": 1.0}, {"model": "none"}
+    assert found == [(1, 5_000_000, none), (2, 5_000_000, everything), (3, 5_000_000, none)]
+
+
+def test_changes_that_stand_behind_a_delay_come_later_by_it():
+    forward = {"rate": "10mbit", "delay": "40ms", "changes": [{"at": "1s", "rate": "5mbit"}]}
+    plan = planned(links={"first": {"ends": ["c", "r"], "forward": forward}})
+    assert on(plan, "c", "l0")["delay_ns"] == 40_000_000
+    assert [change["at_ns"] for change in plan.changes] == [1_040_000_000]
+
+
+def test_an_mtu_with_icmp_is_that_of_the_routers_device():
+    plan = planned(links={"last": {"ends": ["r", "s"], "forward": {"rate": "10mbit", "mtu": "1400B"}}})
+    ports = {(port["namespace"], port["device"]): port["mtu"] for cable in plan.cables for port in (cable["a"], cable["b"])}
+    assert (ports["r", "l1"], ports["s", "l1"]) == (1400, 1500)
+
+
+def test_a_silent_mtu_is_that_of_a_port_inside_the_link():
+    chain = [{"kind": "mtu", "size": "1400B", "oversize": "silent"}, {"kind": "rate", "rate": "10mbit"}]
+    plan = planned(links={"last": {"ends": ["r", "s"], "forward": chain}})
+    entered = next(cable["b"] for cable in plan.cables if cable["a"]["device"] == "l1" and cable["a"]["namespace"] == "r")
+    # veth takes in four bytes more than its MTU: room for a VLAN tag.
+    assert (entered["namespace"], entered["mtu"]) == (".wire", 1396)
+    assert on(plan, ".wire", "w1b1")["rate"] == 10_000_000
+
+
+TWO_PATHS = {
+    "nodes": {"c": None, "r": {"router": True}, "s": None},
+    "links": {
+        "one": {"ends": ["c", "r"], "both": {"delay": "5ms"}},
+        "two": {"ends": ["c", "r"], "both": {"delay": "9ms"}},
+        "last": {"ends": ["r", "s"], "both": {"delay": "1ms"}},
+    },
+}
+
+
+def two_paths(*, nodes=None, links=None, **flow):
+    topology = {"nodes": {**TWO_PATHS["nodes"], **(nodes or {})}, "links": {**TWO_PATHS["links"], **(links or {})}}
+    return planned(
+        nodes=topology["nodes"], links={"first": topology["links"].pop("one"), **topology["links"]}, flows={"f": {**FLOW, **flow}}
+    )
+
+
+FLOW = {"client": "c", "server": "s", "transport": "mptcp", "cc": "lia"}
+
+
+def test_a_subflow_leaves_by_the_link_of_its_source():
+    plan = two_paths()
+    ways = {(route["namespace"], route.get("source")): route["device"] for route in plan.routes if route["to"] == "10.0.2.2"}
+    assert ways == {("c", None): "l0", ("c", "10.0.1.1"): "l0", ("c", "10.0.3.1"): "l2", ("r", None): "l1"}
+    back = {(route["namespace"], route["to"]): route["device"] for route in plan.routes if route["to"] != "10.0.2.2"}
+    assert back == {("s", "10.0.1.1"): "l1", ("r", "10.0.1.1"): "l0", ("s", "10.0.3.1"): "l1", ("r", "10.0.3.1"): "l2"}
+
+
+def test_fullmesh_opens_a_subflow_from_each_further_address():
+    plan = two_paths()
+    assert plan.endpoints == [{"namespace": "c", "address": "10.0.3.1", "device": "l2", "subflow": True}]
+    limits = {namespace["name"]: namespace.get("limits") for namespace in plan.namespaces}
+    assert limits["c"] == {"subflows": 1, "add_addr_accepted": 0} == limits["s"]
+    (flow,) = plan.flows
+    assert (flow["cc"], flow["client_address"], flow["server_address"]) == ("pp_lia", "10.0.1.1", "10.0.2.2")
+
+
+def test_a_server_with_two_links_announces_the_second_address():
+    plan = two_paths(links={"lower": {"ends": ["r", "s"], "both": {"delay": "2ms"}}})
+    kinds = {(each["namespace"], each["address"]): set(each) - {"namespace", "address", "device"} for each in plan.endpoints}
+    assert kinds[("s", "10.0.4.2")] == {"signal"}
+    assert kinds[("c", "10.0.1.1")] == kinds[("c", "10.0.3.1")] == {"subflow", "fullmesh"}
+    limits = {namespace["name"]: namespace.get("limits") for namespace in plan.namespaces}
+    assert limits["c"] == {"subflows": 3, "add_addr_accepted": 1}
+
+
+def test_endpoints_are_taken_as_given():
+    manager = {"kind": "endpoints", "addresses": [{"address": "10.0.3.1", "backup": True, "remove_at": "2s"}]}
+    plan = two_paths(path_manager=manager)
+    (endpoint,) = plan.endpoints
+    assert endpoint == {
+        "namespace": "c",
+        "address": "10.0.3.1",
+        "device": "l2",
+        "subflow": True,
+        "backup": True,
+        "remove_at_ns": 2_000_000_000,
+    }
+
+
+def test_a_route_by_hand_is_followed():
+    nodes = {"x": {"router": True}}
+    links = {"up": {"ends": ["r", "x"], "both": {"delay": "1ms"}}, "down": {"ends": ["x", "s"], "both": {"delay": "1ms"}}}
+    route = {"source": "10.0.3.1", "destination": "10.0.2.2", "via": ["two", "up", "down"]}
+    plan = two_paths(nodes=nodes, links=links, routes=[route], server_address="10.0.2.2", path_manager="fullmesh")
+    ways = {(each["namespace"], each.get("source")): each["device"] for each in plan.routes if each["to"] == "10.0.2.2"}
+    assert (ways["r", "10.0.1.1"], ways["r", "10.0.3.1"]) == ("l1", "l3")
+
+
+def test_equal_flows_have_ports_of_their_own():
+    plan = planned(flows={"f": {**BASE["flows"]["f"], "count": 3}})
+    assert [flow["name"] for flow in plan.flows] == ["f-1", "f-2", "f-3"]
+    assert len({flow["port"] for flow in plan.flows}) == 3
+
+
+@pytest.mark.parametrize(
+    ("asked", "known", "taken"),
+    [
+        ("cubic", KERNEL, "cubic"),
+        ("cubic@linux", KERNEL, "cubic"),
+        ("cubic@kernel", KERNEL, "cubic"),
+        ("cubic@polypath", KERNEL, "pp_cubic"),
+        ("lia", KERNEL, "pp_lia"),
+        ("lia", (*KERNEL, "lia"), "lia"),
+    ],
+)
+def test_a_congestion_control_is_the_kernels_own_unless_it_has_none(asked, known, taken):
+    plan = planned(flows={"f": {**BASE["flows"]["f"], "cc": asked}}, algorithms=known)
+    assert plan.flows[0]["cc"] == taken
+    client = next(namespace for namespace in plan.namespaces if namespace["name"] == "c")
+    assert ["net.ipv4.tcp_congestion_control", taken] in client["sysctl"]
+
+
+def test_settings_of_a_host_are_written_as_sysctls_and_readers_settings_go_to_the_flow():
+    sysctl = {"net.ipv4.tcp_rmem": [4096, 131072, 999999], "tcp_sack": False, "receive_low_water": 32768, "read_period_us": 2020}
+    nodes = {"c": None, "r": {"router": True}, "s": {"sysctl": sysctl}}
+    plan = planned(nodes=nodes)
+    server = dict(next(namespace["sysctl"] for namespace in plan.namespaces if namespace["name"] == "s"))
+    assert (server["net.ipv4.tcp_rmem"], server["net.ipv4.tcp_sack"]) == ("4096 131072 999999", "0")
+    assert not any("receive" in name for name in server)
+    assert plan.flows[0]["reading"] == {"low_water": 32768}
+    plan = planned(nodes=nodes, flows={"f": {**BASE["flows"]["f"], "transport": "mptcp"}})
+    assert plan.flows[0]["reading"] == {"sleep_ns": 2_000_000}, "the timer's slack is added by the kernel"
+
+
+def test_samples_meet_both_the_series_and_the_means():
+    assert planned(measure={"series": "250ms"}).sample_ns == 50_000_000
+    assert planned(measure={"series": "1ms"}).sample_ns == 1_000_000
+    assert planned(measure={"series": None}).sample_ns == 100_000_000
+
+
+LAST, MPTCP = ["r", "s"], {"client": "c", "server": "s", "transport": "mptcp"}
+REFUSED = {
+    "a queue in bytes": ({"links": {"last": {"ends": LAST, "both": {"rate": "1mbit", "queue": "64KiB"}}}}, ("links", "last", "a_to_b", 0)),
+    "packets by number": (
+        {"links": {"last": {"ends": LAST, "backward": [{"kind": "drop_packets", "numbers": [3]}]}}},
+        ("links", "last", "b_to_a", 0),
+    ),
+    "icmp from a host": (
+        {"links": {"first": {"ends": ["c", "r"], "both": {"rate": "1mbit", "mtu": "1400B"}}}},
+        ("links", "first", "a_to_b", 0),
+    ),
+    "icmp in the middle": (
+        {"links": {"last": {"ends": LAST, "forward": [{"kind": "delay", "delay": "1ms"}, {"kind": "mtu", "size": "1400B"}]}}},
+        ("links", "last", "a_to_b", 1),
+    ),
+    "several ports": ({"flows": {"f": {**MPTCP, "path_manager": "ndiffports"}}}, ("flows", "f", "path_manager")),
+    "a scheduler": ({"flows": {"f": {**MPTCP, "scheduler": "roundrobin"}}}, ("flows", "f", "scheduler")),
+    "a setting of the simulator": (
+        {"nodes": {"c": {"sysctl": {"initcwnd": 4}}, "r": {"router": True}, "s": None}},
+        ("nodes", "c", "initcwnd"),
+    ),
+    "IPv6": (
+        {"links": {"last": {"ends": [{"node": "r", "address": "fd00::1"}, {"node": "s", "address": "fd00::2"}], "both": {"delay": "1ms"}}}},
+        ("links", "last", "a"),
+    ),
+    "an unknown algorithm": ({"flows": {"f": {**MPTCP, "cc": "wvegas"}}}, ("flows", "f", "cc")),
+    "samples too close": ({"measure": {"series": "30us"}}, ("measure", "series")),
+}
+
+
+@pytest.mark.parametrize(("parts", "place"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_a_kernel_cannot_do_is_refused_with_its_place(parts, place):
+    with pytest.raises(PlanError) as error:
+        planned(**parts)
+    assert error.value.place == place
+
+
+def test_two_ways_between_the_same_addresses_are_refused():
+    nodes = {"x": {"router": True}}
+    links = {"up": {"ends": ["r", "x"], "both": {"delay": "1ms"}}, "down": {"ends": ["x", "s"], "both": {"delay": "1ms"}}}
+    route = {"source": "10.0.1.1", "destination": "10.0.2.2", "via": ["first", "up", "down"]}
+    flows = {"a": BASE["flows"]["f"], "b": {**BASE["flows"]["f"], "routes": [route]}}
+    with pytest.raises(PlanError, match="the flows a and b take different ways at r"):
+        planned(nodes={**BASE["topology"]["nodes"], **nodes}, links=links, flows=flows)
+
+
+def test_the_cells_of_nitk_can_be_planned(pytestconfig):
+    study = Study.load(pytestconfig.rootpath / "studies/nitk")
+    found = runs(study, engine="linux", version=lambda kernel: kernel, leave_out=lambda cell: cell.experiment != "v1")
+    plans = [build(run.scenario, [*KERNEL, "pp_olia", "pp_balia", "pp_wvegas"]).plan for run in found]
+    assert len(plans) == len([cell for cell in cells(study) if cell.experiment == "v1"]) * 5 * 3
+    assert all(len(plan["cables"]) == 6 for plan in plans), "one place inside each link: a host's netem stands there"
