@@ -43,7 +43,11 @@ fn mount() -> Outcome<()> {
     std::fs::create_dir(FOLDER).map_err(|e| format!("{FOLDER}: {e}"))?;
     sys::mount("none", FOLDER, "hostfs", 0, "/proc/self/cwd")?;
     // Messages of the kernel would go to a console.
-    std::fs::write("/proc/sys/kernel/printk", "0").map_err(|e| format!("printk: {e}"))
+    std::fs::write("/proc/sys/kernel/printk", "0").map_err(|e| format!("printk: {e}"))?;
+    // Beyond the first namespace Linux takes only algorithms of the second list as a default (`tcp_set_default_congestion_control`).
+    let list = |which: &str| format!("/proc/sys/net/ipv4/tcp_{which}_congestion_control");
+    let all = std::fs::read(list("available")).map_err(|e| format!("{}: {e}", list("available")))?;
+    std::fs::write(list("allowed"), all).map_err(|e| format!("{}: {e}", list("allowed")))
 }
 
 fn work() -> Outcome<()> {
