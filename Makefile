@@ -20,7 +20,7 @@ unexport PYTHONPATH PYTHONHOME
 NATIVE_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates cc -type f \( -name '*.rs' -o -name '*.c' -o -name '*.h' -o -name '*.toml' \))
 # A virtual environment knows its own absolute path: one from before the clone was moved is built anew.
 MOVED := $(shell [ "$$(cat $(STAMPS)/venv 2>/dev/null)" = "$(CURDIR)" ] && $(PYTHON) -c '' 2>/dev/null || echo moved)
-NATIVE_GONE := $(if $(wildcard python/polypath/_native*.so),,gone)
+NATIVE_GONE := $(if $(and $(wildcard python/polypath/_native*.so),$(wildcard python/polypath/engines/bin/polypath-guest)),,gone)
 
 .PHONY: help setup setup-all demo test check bench clean rust python kernel layers lint FORCE
 
@@ -39,6 +39,7 @@ $(STAMPS)/native: $(STAMPS)/venv $(NATIVE_SOURCES) $(if $(NATIVE_GONE),FORCE)
 	@tools/system-packages
 	[ -x $(VENV)/bin/maturin ] || $(PYTHON) -m pip install --quiet 'maturin>=1.9,<2'
 	VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(VENV)/bin/maturin develop --release --extras dev
+	tools/linux-programs
 	touch $@
 
 setup: $(STAMPS)/native
@@ -82,4 +83,4 @@ bench: setup
 	$(VENV)/bin/polypath bench
 
 clean:
-	rm -rf $(VENV) target build results python/polypath/_native*.so
+	rm -rf $(VENV) target build results python/polypath/_native*.so python/polypath/engines/bin

@@ -21,6 +21,7 @@ CRATES: Mapping[str, frozenset[str]] = {
     "link": frozenset({"base"}),
     "transport": frozenset({"base", "wire", "cc", "sched"}),
     "sim": frozenset({"base", "wire", "cc", "sched", "link", "transport"}),
+    "guest": frozenset(),
     "py": frozenset({"base", "cc", "sched", "transport", "sim"}),
 }
 

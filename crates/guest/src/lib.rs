@@ -7,6 +7,8 @@
 mod capture;
 mod diag;
 mod flow;
+mod host;
+pub mod machine;
 mod mptcp;
 mod netem;
 mod netlink;
@@ -20,5 +22,6 @@ mod sample;
 mod script;
 pub mod sys;
 
+pub use network::Network;
 pub use run::run;
 pub use script::run_script;

@@ -47,14 +47,15 @@ pub(crate) struct Place {
 
 /// The network of a plan.
 #[derive(Debug)]
-pub(crate) struct Network {
+pub struct Network {
     pub(crate) places: Vec<Place>,
     numbers: BTreeMap<String, usize>,
     devices: BTreeMap<(usize, String), u32>,
 }
 
 impl Network {
-    pub(crate) fn build(plan: &Plan) -> Outcome<Self> {
+    /// Builds it. The calling thread is in one of the new namespaces afterwards: call it on a thread of its own.
+    pub fn build(plan: &Plan) -> Outcome<Self> {
         let mut network = Self { places: Vec::new(), numbers: BTreeMap::new(), devices: BTreeMap::new() };
         network.create_namespaces(plan)?;
         let mut offload = None;
@@ -82,6 +83,11 @@ impl Network {
         }
         network.endpoints(plan)?;
         Ok(network)
+    }
+
+    /// The namespaces with their names in the plan, held open.
+    pub fn namespaces(&self) -> impl Iterator<Item = (&str, &OwnedFd)> {
+        self.places.iter().map(|place| (place.name.as_str(), &place.file))
     }
 
     pub(crate) fn place(&mut self, namespace: &str) -> Outcome<&mut Place> {

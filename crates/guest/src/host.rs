@@ -1,0 +1,130 @@
+//! The system calls of the machine's keeper behind safe functions: signals, orphans, an end for everything that it started.
+
+use crate::sys::{Outcome, failed};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::fd::FromRawFd;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::Duration;
+
+/// Adopts every descendant whose own parent dies, and asks for SIGUSR1 when the parent of this process dies. Returns that parent.
+pub(crate) fn adopt_orphans() -> libc::pid_t {
+    // SAFETY: no memory is passed.
+    unsafe {
+        libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGUSR1);
+    }
+    parent()
+}
+
+pub(crate) fn parent() -> libc::pid_t {
+    // SAFETY: no memory is passed.
+    unsafe { libc::getppid() }
+}
+
+/// The signals that this process waits for; nothing else handles them.
+pub(crate) struct Signals {
+    waited: libc::sigset_t,
+    before: libc::sigset_t,
+}
+
+impl Signals {
+    /// From here on the signals wait until they are fetched.
+    pub(crate) fn block() -> Outcome<Self> {
+        // SAFETY: sets of zeros are valid memory for sigemptyset and sigprocmask to fill.
+        let (mut waited, mut before): (libc::sigset_t, libc::sigset_t) = unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
+        // SAFETY: both sets outlive the calls; the signals exist.
+        let done = unsafe {
+            libc::sigemptyset(&mut waited);
+            for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGUSR1, libc::SIGCHLD] {
+                libc::sigaddset(&mut waited, signal);
+            }
+            libc::sigprocmask(libc::SIG_BLOCK, &waited, &mut before)
+        };
+        if done < 0 { Err(failed("sigprocmask")) } else { Ok(Self { waited, before }) }
+    }
+
+    /// The next signal, or none within this time.
+    pub(crate) fn wait(&self, at_most: Duration) -> Option<libc::c_int> {
+        let time = libc::timespec { tv_sec: at_most.as_secs() as i64, tv_nsec: i64::from(at_most.subsec_nanos()) };
+        // SAFETY: set and time outlive the call; details of the signal are not asked for.
+        let signal = unsafe { libc::sigtimedwait(&self.waited, std::ptr::null_mut(), &time) };
+        (signal > 0).then_some(signal)
+    }
+}
+
+/// A file without a name.
+pub(crate) fn memory_file() -> Outcome<File> {
+    // SAFETY: the name ends in zero.
+    let fd = unsafe { libc::memfd_create(c"console".as_ptr(), libc::MFD_CLOEXEC) };
+    if fd < 0 {
+        return Err(failed("memfd_create"));
+    }
+    // SAFETY: the kernel has just returned this descriptor, and nobody else knows it.
+    Ok(unsafe { File::from_raw_fd(fd) })
+}
+
+/// Starts the command with addresses that do not change from run to run, in a process that dies with this one.
+pub(crate) fn prepare(command: &mut Command, signals: &Signals) {
+    let (before, keeper) = (signals.before, std::process::id() as libc::pid_t);
+    let work = move || {
+        // SAFETY: only calls that a child between fork and exec may make; the set outlives them.
+        unsafe {
+            libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong);
+            libc::sigprocmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        }
+        if parent() == keeper { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ESRCH)) }
+    };
+    // SAFETY: the closure allocates nothing and takes no lock.
+    unsafe { command.pre_exec(work) };
+}
+
+/// Kills every descendant and waits until none is left.
+pub(crate) fn kill_descendants() {
+    const AGAIN: Duration = Duration::from_millis(2);
+    while !reap() {
+        for process in descendants() {
+            // SAFETY: no memory is passed.
+            unsafe { libc::kill(process, libc::SIGKILL) };
+        }
+        // The dead have to be adopted before they can be waited for.
+        let time = libc::timespec { tv_sec: 0, tv_nsec: i64::from(AGAIN.subsec_nanos()) };
+        // SAFETY: `time` outlives the call.
+        unsafe { libc::nanosleep(&time, std::ptr::null_mut()) };
+    }
+}
+
+/// Takes note of all children that have ended. Returns whether there is none left.
+fn reap() -> bool {
+    loop {
+        // SAFETY: the status is not asked for.
+        match unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } {
+            0 => return false,
+            child if child < 0 => return io::Error::last_os_error().raw_os_error() == Some(libc::ECHILD),
+            _ => {}
+        }
+    }
+}
+
+fn descendants() -> Vec<libc::pid_t> {
+    let mut children: BTreeMap<libc::pid_t, Vec<libc::pid_t>> = BTreeMap::new();
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let process = entry.file_name().to_str().and_then(|name| name.parse().ok());
+        let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        // "PID (NAME) STATE PARENT ...", where the name may hold anything.
+        let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
+        if let (Some(process), Some(parent)) = (process, parent) {
+            children.entry(parent).or_default().push(process);
+        }
+    }
+    let (mut found, mut next) = (Vec::new(), vec![std::process::id() as libc::pid_t]);
+    while let Some(process) = next.pop() {
+        let own = children.remove(&process).unwrap_or_default();
+        found.extend(&own);
+        next.extend(own);
+    }
+    found
+}

@@ -1,0 +1,162 @@
+//! Runs one virtual machine as processes of this machine: the only module that belongs to the host's side.
+//!
+//! User-Mode Linux is a process with helpers and a traced process for each address space inside, in sessions of their own. This process
+//! adopts what they leave (subreaper), learns when its own parent dies, and kills whatever is left before it ends itself. Should it be
+//! killed itself, the kernel dies with it, and the traced processes with the kernel.
+
+use crate::host::{self, Signals};
+use crate::sys::{self, Outcome};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+/// What the kernel is told, the same for every run and machine: it mixes its command line into its random numbers. The root file system is
+/// the folder `root` of the run's folder, time starts on 1 January 2025 and stands still while the kernel works, nothing goes to a console.
+const COMMAND_LINE: [&str; 13] = [
+    "root=/dev/root",
+    "rootfstype=hostfs",
+    "rootflags=/proc/self/cwd/root",
+    "rw",
+    "init=/init",
+    "time-travel=inf-cpu",
+    "time-travel-start=1735689600",
+    "con=null",
+    "con0=null",
+    "con1=null",
+    "quiet",
+    // A socket diagnostics dump walks the whole table.
+    "thash_entries=128",
+    "uhash_entries=128",
+];
+/// A static program of a recent glibc dies as a User-Mode Linux with restartable sequences.
+const TUNABLES: &str = "glibc.pthread.rseq=0";
+
+/// What to start.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// The run's folder.
+    pub folder: PathBuf,
+    pub kernel: PathBuf,
+    /// Of the kernel's random numbers.
+    pub seed: u64,
+    /// As `mem=` wants it: "512M".
+    pub memory: String,
+    /// It is killed after this much real time.
+    pub timeout: Option<Duration>,
+}
+
+/// Why the wait for the machine ended.
+enum End {
+    Exited(ExitStatus),
+    TimedOut,
+    /// A signal told this process to end, or its parent is gone.
+    Unwanted(&'static str),
+}
+
+/// Runs a machine until it powers itself off. An error is one line that says how it died instead.
+pub fn run(machine: &Machine) -> Outcome<()> {
+    let name = machine.kernel.display();
+    let kernel = machine.kernel.canonicalize().map_err(|e| format!("no kernel {name}: {e}"))?;
+    let folder = machine.folder.canonicalize().map_err(|e| format!("no folder {}: {e}", machine.folder.display()))?;
+    let parent = host::adopt_orphans();
+    let signals = Signals::block()?;
+    let mut console = host::memory_file()?;
+    let out = |file: &File| file.try_clone().map_err(|e| format!("console: {e}"));
+    let mut command = Command::new(kernel);
+    command.arg(format!("mem={}", machine.memory)).args(COMMAND_LINE).current_dir(&folder).env_clear();
+    command.env("UML_SEED", machine.seed.to_string()).env("GLIBC_TUNABLES", TUNABLES).env("HOME", &folder).env("TMPDIR", &folder);
+    command.stdin(Stdio::null()).stdout(out(&console)?).stderr(out(&console)?);
+    host::prepare(&mut command, &signals);
+    let mut child = command.spawn().map_err(|e| format!("the kernel {name} does not start: {e}"))?;
+    let end = wait(&mut child, &signals, parent, machine.timeout);
+    host::kill_descendants();
+    let mut last = || last_words(&mut console);
+    match end? {
+        End::Exited(status) if status.success() => Ok(()),
+        End::Exited(status) => Err(format!("the machine died ({}): {}", death(status), last())),
+        End::TimedOut => {
+            let seconds = machine.timeout.unwrap_or_default().as_secs();
+            Err(format!("the machine did not end within {seconds} s and was killed: {}", last()))
+        }
+        End::Unwanted(why) => Err(format!("the machine was killed: {why}")),
+    }
+}
+
+fn wait(child: &mut Child, signals: &Signals, parent: libc::pid_t, timeout: Option<Duration>) -> Outcome<End> {
+    /// The parent's death is signalled; this is for one that came before the signal was asked for.
+    const PARENT: Duration = Duration::from_secs(2);
+    let until = timeout.map(|timeout| sys::monotonic() + timeout.as_nanos() as u64);
+    loop {
+        if let Some(status) = child.try_wait().map_err(|e| format!("waiting for the kernel: {e}"))? {
+            return Ok(End::Exited(status));
+        }
+        if host::parent() != parent {
+            return Ok(End::Unwanted("the program that started it is gone"));
+        }
+        let left = until.map_or(u64::MAX, |until| until.saturating_sub(sys::monotonic()));
+        if left == 0 {
+            return Ok(End::TimedOut);
+        }
+        // Anything else is a child's or the parent's death, or time that has gone by: look again. The signal of the parent's death also comes
+        // when only the thread of the parent that started this process has ended.
+        if let Some(libc::SIGTERM | libc::SIGINT | libc::SIGHUP) = signals.wait(PARENT.min(Duration::from_nanos(left))) {
+            return Ok(End::Unwanted("this was asked for"));
+        }
+    }
+}
+
+fn death(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit status {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "unknown".to_owned(),
+    }
+}
+
+/// The last lines of the console on one line; a panic from its first line on.
+fn last_words(console: &mut File) -> String {
+    const KEPT: i64 = 64 << 10;
+    const LINES: usize = 5;
+    const LENGTH: usize = 600;
+    let mut bytes = Vec::new();
+    let length = console.seek(SeekFrom::End(0)).unwrap_or(0) as i64;
+    let read = console.seek(SeekFrom::Start((length - KEPT).max(0) as u64)).and_then(|_| console.read_to_end(&mut bytes));
+    if read.is_err() {
+        return "its console cannot be read".to_owned();
+    }
+    let text: String = String::from_utf8_lossy(&bytes).chars().map(|c| if c == '\n' || !c.is_control() { c } else { ' ' }).collect();
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let panic = lines.iter().position(|line| line.contains("Kernel panic") || line.contains("Out of memory"));
+    let chosen = match panic {
+        Some(at) => &lines[at..lines.len().min(at + LINES)],
+        None => &lines[lines.len().saturating_sub(LINES)..],
+    };
+    if chosen.is_empty() { "it said nothing".to_owned() } else { chosen.join(" | ").chars().take(LENGTH).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn console(text: &str) -> String {
+        let mut file = host::memory_file().expect("every Linux of the last ten years has memory files");
+        file.write_all(text.as_bytes()).expect("memory files can be written");
+        last_words(&mut file)
+    }
+
+    #[test]
+    fn a_panic_is_told_from_its_first_line_on() {
+        let told = console("booting\nKernel panic - not syncing: No working init found.\r\nCPU: 0\n\nstack\na\nb\nc\nd\n");
+        assert_eq!(told, "Kernel panic - not syncing: No working init found. | CPU: 0 | stack | a | b");
+    }
+
+    #[test]
+    fn otherwise_the_last_lines_are_told() {
+        assert_eq!(console("1\n2\n3\n4\n5\n6\n"), "2 | 3 | 4 | 5 | 6");
+        assert_eq!(console(""), "it said nothing");
+    }
+}
