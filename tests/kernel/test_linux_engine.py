@@ -1,0 +1,306 @@
+"""The engine linux: equal runs are equal to the byte, whatever happens around them, and nothing of a machine outlives its run.
+
+Without a kernel (`polypath linux build 6.12`) these tests are skipped with the reason; with "linux" in POLYPATH_REQUIRE they fail.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from polypath import EngineError, Results, Study, StudyError, linux, run
+from polypath.engines import LinuxEngine, _machine
+from polypath.results import TABLES, execute, plan
+
+# Seconds that anything may take here before it counts as hanging; a machine takes one or two.
+PATIENCE = 60
+NOBODY = 65534
+
+TWO_PATHS = {
+    "nodes": {"c": None, "r": {"router": True}, "s": None},
+    "links": {
+        "wifi": {"ends": ["c", "r"], "both": {"rate": "20mbit", "queue": "50packets", "delay": "5ms", "loss": "0.5%"}},
+        "lte": {"ends": ["c", "r"], "both": {"rate": "10mbit", "queue": "50packets", "delay": "20ms", "jitter": "4ms"}},
+        "last": {"ends": ["r", "s"], "both": {"delay": "1ms"}},
+    },
+}
+
+
+def study(**parts: Any) -> Study:
+    """MPTCP over two paths with random loss and jitter for two seconds, and what a test changes of it."""
+    flow = {"client": "c", "server": "s", "transport": "mptcp", "cc": "lia", "start_spread": "4ms"}
+    base = {"name": "lossy", "topology": TWO_PATHS, "flows": {"f": flow}, "duration": "2s", "seeds": [1, 2], "baselines": None}
+    return Study.model_validate({**base, **parts})
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kernel() -> linux.Kernel:
+    try:
+        found: linux.Kernel = linux.find("6.12")
+        _machine.programs_are_there()
+    except (linux.KernelError, EngineError) as error:
+        if "linux" in os.environ.get("POLYPATH_REQUIRE", "").split(","):
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+    return found
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    return run(study(), engine="linux", out=tmp_path_factory.mktemp("reference"))
+
+
+def same(results: Path, reference: Path) -> bool:
+    """Whether two results folders hold the same bytes, apart from where their study came from."""
+
+    def contents(folder: Path) -> dict[str, bytes]:
+        files = [file for file in sorted(folder.rglob("*")) if file.is_file() and file.name != ".study-file"]
+        return {str(file.relative_to(folder)): file.read_bytes() for file in files}
+
+    return contents(results) == contents(reference)
+
+
+def until(true: Callable[[], Any], what: str) -> None:
+    """Waits for something that another process does."""
+    deadline = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < deadline, f"still not so after {PATIENCE} s: {what}"
+        time.sleep(0.05)
+
+
+def test_another_folder_and_other_workers_change_no_byte(reference: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere = tmp_path / "elsewhere, with a longer name"
+    elsewhere.mkdir()
+    monkeypatch.setattr(_machine, "_place", lambda: elsewhere)
+    again = run(study(), engine="linux", out=tmp_path / "out", workers=1)
+    assert same(again.folder, reference.folder)
+    assert list(elsewhere.iterdir()) == []
+    assert {f"{name}.parquet" for name in TABLES} <= {file.name for file in again.folder.iterdir()}
+
+
+@pytest.fixture
+def load() -> Iterator[None]:
+    """A busy process for every core."""
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
+    yield
+    for process in busy:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.usefixtures("load")
+def test_load_changes_no_byte(reference: Results, tmp_path: Path) -> None:
+    assert same(run(study(), engine="linux", out=tmp_path).folder, reference.folder)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_another_user_changes_no_byte(reference: Results) -> None:
+    with tempfile.TemporaryDirectory(prefix="polypath-other-user-") as text:
+        home = Path(text)
+        shutil.copytree(linux.folder(), home / "polypath" / "linux", symlinks=True)
+        (home / "study.yaml").write_text(study().to_yaml())
+        subprocess.run(["chown", "-R", f"{NOBODY}:{NOBODY}", home], check=True)
+        call = "import polypath; polypath.run('study.yaml', engine='linux', out='out')"
+        command = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", sys.executable, "-c", call]
+        environment = {"HOME": text, "XDG_CACHE_HOME": text, "PATH": os.environ["PATH"], "LANG": "tr_TR.UTF-8"}
+        done = subprocess.run(command, cwd=home, env=environment, capture_output=True, text=True, check=False)
+        if "Permission denied" in done.stderr or "ModuleNotFoundError" in done.stderr:
+            pytest.skip(f"another user cannot read this installation: {done.stderr.splitlines()[-1]}")
+        assert done.returncode == 0, done.stderr
+        assert same(home / "out" / "lossy", reference.folder)
+
+
+def test_another_seed_changes_what_is_random(reference: Results) -> None:
+    first, second = (reference.series[reference.series["seed"] == seed] for seed in (1, 2))
+    assert list(first["cwnd"]) != list(second["cwnd"])
+    starts = reference.runs.set_index("seed")["start_s"]
+    assert starts[1] != starts[2]
+
+
+def test_both_subflows_carry_data_and_the_table_says_what_a_kernel_says(reference: Results) -> None:
+    assert set(reference.runs["kernel"]) == {"6.12"}
+    assert (reference.runs["subflows"] == 2).all()
+    assert not reference.runs["fallback"].any()
+    assert (reference.subflows["bytes_acked"] > 100_000).all()
+    counters = reference.counters[reference.counters["seed"] == 1].set_index(["node", "counter"])["count"]
+    assert counters["c", "MPTcpExtMPJoinSynAckRx"] == 1
+    wifi = reference.links[(reference.links["link"] == "wifi") & reference.links["a_to_b"]]
+    assert (wifi["drops"] > 0).all(), "half a percent of some thousand packets"
+    assert {"lost", "pmtu", "flags", "busy_s"} <= set(reference.series.columns)
+
+
+def test_captures_are_whole_and_equal(tmp_path: Path) -> None:
+    captured = study(seeds=[1], duration="1s", measure={"capture": ["c:wifi", {"node": "r", "link": "last", "snaplen": "96B"}]})
+    folders = [run(captured, engine="linux", out=tmp_path / name).folder for name in ("one", "two")]
+    assert same(*folders)
+    (files,) = (sorted(place.iterdir()) for place in (folders[0] / "captures").iterdir())
+    assert [file.name for file in files] == ["c-wifi.pcap", "r-last.pcap"]
+    for file, snaplen in zip(files, (128, 96), strict=True):
+        raw = file.read_bytes()
+        magic, _, _, _, _, kept, network = struct.unpack("<IHHiIII", raw[:24])
+        assert (magic, kept, network) == (0xA1B23C4D, snaplen, 1), "nanoseconds, Ethernet"
+        place, times, lengths = 24, [], []
+        while place < len(raw):
+            seconds, ns, caught, length = struct.unpack("<IIII", raw[place : place + 16])
+            times.append(seconds * 10**9 + ns)
+            lengths.append(length)
+            place += 16 + caught
+        assert times == sorted(times)
+        assert max(lengths) == 1514, "every frame is one packet"
+    # A capture that was deleted is made again, and nothing else runs.
+    shutil.rmtree(folders[0] / "captures")
+    assert len(plan(captured, engine=LinuxEngine(), out=tmp_path / "one").pending) == 1
+
+
+def alone(**both: Any) -> Study:
+    """One TCP over a router; `both` is its second link."""
+    links = {"first": {"ends": ["c", "r"], "both": {"delay": "5ms"}}, "second": {"ends": ["r", "s"], **both}}
+    flows = {"f": {"client": "c", "server": "s", "transport": "tcp"}}
+    return study(topology={"nodes": TWO_PATHS["nodes"], "links": links}, flows=flows, seeds=[1], duration="6s")
+
+
+def goodput(of: Study, out: Path, engine: str) -> float:
+    return float(run(of, engine=engine, out=out / engine).runs["goodput_receiver_mbps"].iloc[0])
+
+
+ELEMENTS = {
+    "rate and delay": {"both": {"rate": "20mbit", "queue": "60packets", "delay": "10ms"}},
+    "hold": {"both": [{"kind": "rate", "rate": "20mbit", "hold": "10ms", "queue": "80packets"}]},
+    "framing": {"both": {"rate": "20mbit", "queue": "60packets", "framing": "100B", "delay": "5ms"}},
+    "a rate that changes": {
+        "forward": {"rate": "20mbit", "queue": "60packets", "changes": [{"at": "3s", "rate": "5mbit"}]},
+        "backward": {"delay": "5ms"},
+    },
+    "an outage": {
+        "forward": {"rate": "20mbit", "queue": "60packets", "changes": [{"at": "2s", "up": False}, {"at": "4s", "up": True}]},
+        "backward": {"delay": "5ms"},
+    },
+    "a small MTU": {"forward": {"rate": "20mbit", "queue": "60packets", "mtu": "1000B"}, "backward": {"delay": "5ms"}},
+    "jitter": {
+        "forward": [{"kind": "delay", "delay": "10ms", "jitter": "5ms"}, {"kind": "rate", "rate": "20mbit", "queue": "60packets"}],
+        "backward": [],
+    },
+}
+
+
+@pytest.mark.parametrize("link", ELEMENTS.values(), ids=ELEMENTS.keys())
+def test_elements_do_what_the_simulators_do(tmp_path: Path, link: dict[str, Any]) -> None:
+    # Two TCPs that meet the same link: within the tenth that the project allows its simulator against a kernel.
+    assert goodput(alone(**link), tmp_path, "linux") == pytest.approx(goodput(alone(**link), tmp_path, "sim"), rel=0.1)
+
+
+def test_a_silent_mtu_lets_nothing_longer_pass(tmp_path: Path) -> None:
+    chain = [{"kind": "mtu", "size": "1300B", "oversize": "silent"}, {"kind": "rate", "rate": "20mbit"}]
+    narrow = run(alone(forward=chain, backward={"delay": "5ms"}), engine="linux", out=tmp_path / "narrow")
+    assert narrow.runs["bytes_received"].iloc[0] == 0, "the handshake passes, and no full segment does"
+    assert narrow.runs["established_s"].notna().all()
+    chain[0]["size"] = "1500B"
+    wide = run(alone(forward=chain, backward={"delay": "5ms"}), engine="linux", out=tmp_path / "wide")
+    assert wide.runs["goodput_receiver_mbps"].iloc[0] > 15
+
+
+def test_a_transfer_ends_when_all_is_read(tmp_path: Path) -> None:
+    flows = {"f": {"client": "c", "server": "s", "transport": "tcp", "app": {"kind": "transfer", "size": "1MB"}}}
+    links = {"both": {"rate": "20mbit", "delay": "5ms"}}
+    of = alone(**links).replace(flows=flows)
+    times = [run(of, engine=engine, out=tmp_path / engine).runs[["completion_s", "bytes_received"]].iloc[0] for engine in ("linux", "sim")]
+    assert times[0]["bytes_received"] == times[1]["bytes_received"] == 1_000_000
+    assert times[0]["completion_s"] == pytest.approx(times[1]["completion_s"], rel=0.1)
+
+
+def test_the_kernels_and_our_build_of_an_algorithm_stand_side_by_side(tmp_path: Path) -> None:
+    flow = {"client": "c", "server": "s", "transport": "tcp", "cc": "${cc}"}
+    links = {"first": {"ends": ["c", "r"], "both": {"delay": "5ms"}}, "second": {"ends": ["r", "s"], "both": {"rate": "20mbit"}}}
+    both = study(
+        topology={"nodes": TWO_PATHS["nodes"], "links": links},
+        flows={"f": flow},
+        seeds=[1],
+        matrix={"cc": ["reno@linux", "reno@kernel", "reno@polypath", "reno"]},
+    )
+    results = run(both, engine="linux", out=tmp_path)
+    used = {cc: results_cc(results, key) for cc, key in zip(results.runs["cc"], results.runs["key"], strict=True)}
+    assert used == {"reno@linux": "reno", "reno@kernel": "reno", "reno@polypath": "pp_reno", "reno": "reno"}
+    assert results.runs.set_index("cc")["key"].nunique() == 3, "two names of one algorithm are one run"
+
+
+def results_cc(results: Results, key: str) -> str:
+    from polypath.results import Store
+
+    return str(Store(results.folder / "runs").record(key)["outcome"]["flows"][0]["subflows"][0]["cc"])
+
+
+def test_a_machine_that_dies_is_named_and_the_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    starter = tmp_path / "starter"
+    # The machine of the first seed gets a kernel that ends at once.
+    starter.write_text(f'#!/bin/sh\ncase "$*" in *"--seed 1 "*) set -- "$@" --kernel /bin/false;; esac\nexec {_machine.STARTER} "$@"\n')
+    starter.chmod(0o755)
+    monkeypatch.setattr(_machine, "STARTER", starter)
+    with pytest.raises(EngineError, match=r"^lossy: the machine died \(exit status 1\).*\(in the run main, seed 1\)$"):
+        run(study(), engine="linux", out=tmp_path)
+    kept = Results.open(tmp_path / "lossy")
+    assert list(kept.runs["seed"]) == [2]
+
+
+def machines() -> list[Path]:
+    """Folders of machines that there are now, of whichever process."""
+    return list(_machine._place().glob(f"{_machine.PREFIX}.*"))
+
+
+def living_in(folder: Path) -> list[int]:
+    """Processes whose working directory is this folder."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if (process / "cwd").readlink() == folder:
+                found.append(int(process.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_nothing_outlives_a_run_that_is_killed(tmp_path: Path, how: signal.Signals) -> None:
+    (tmp_path / "study.yaml").write_text(study(duration="2000s", seeds=[1]).to_yaml())
+    call = "from polypath.cli import main; main()"
+    command = [sys.executable, "-c", call, "run", "study.yaml", "--engine", "linux", "--out", "out"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def own() -> list[Path]:
+        return [folder for folder in machines() if folder.name.split(".")[1] == str(process.pid)]
+
+    until(lambda: own() and living_in(own()[0]), "a machine runs")
+    (folder,) = own()
+    process.send_signal(how)
+    process.wait(timeout=PATIENCE)
+    until(lambda: not living_in(folder), "no process is left")
+    _machine.clean()
+    assert not folder.exists()
+
+
+def test_a_cell_that_needs_another_kernel_is_left_out_visibly(tmp_path: Path) -> None:
+    flow = {"client": "c", "server": "s", "cc": "lia", "profile": "${profile}"}
+    mixed = study(flows={"f": flow}, matrix={"profile": ["v0", "v1"]}, seeds=[1])
+    planned = plan(mixed, engine=LinuxEngine(), out=tmp_path)
+    assert [each.parameters["profile"] for each in planned.runs] == ["v1"]
+    assert len(planned.left_out) == 1
+    assert planned.left_out[0].startswith("left out on linux 6.12: 1 cell with profile v0, which needs a kernel with out-of-tree MPTCP")
+    with pytest.raises(StudyError, match="nothing of lossy can run here"):
+        plan(mixed, engine=LinuxEngine(), out=tmp_path, only={"profile": ["v0"]})
+
+
+def test_what_the_kernel_has_no_counterpart_for_is_refused_with_file_and_line(tmp_path: Path) -> None:
+    file = tmp_path / "study.yaml"
+    file.write_text(alone(both={"rate": "1mbit", "queue": "64KiB"}).to_yaml())
+    with pytest.raises(StudyError, match=r"study\.yaml:\d+: topology\.links\.second\.both.*counts its queue in packets.*--engine sim"):
+        execute(plan(Study.load(file), engine=LinuxEngine(), out=tmp_path))
