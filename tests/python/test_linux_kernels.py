@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from polypath import linux
 from polypath.cli._app import app
-from polypath.linux import KernelError, _commands, _config, _edits, _features, _link, _source
+from polypath.linux import KernelError, _build, _commands, _config, _edits, _features, _link, _source
 from polypath.linux._recipe import Recipe
 
 
@@ -51,17 +51,21 @@ NAMES = {option.name for option in _config.options()}
 
 
 def test_a_settled_configuration_passes() -> None:
-    _config.check(settled(), NAMES, "6.12.1")
+    assert _config.check(settled(), NAMES, "6.12.1") == []
 
 
-@pytest.mark.parametrize("name", ["CONFIG_MPTCP", "CONFIG_HZ", "CONFIG_NET_SCH_NETEM"])
+def test_what_the_engine_can_do_without_is_told() -> None:
+    assert _config.check(settled(CONFIG_TCP_CONG_BBR="n", CONFIG_MPTCP="n"), NAMES, "5.4.1") == ["CONFIG_MPTCP", "CONFIG_TCP_CONG_BBR"]
+
+
+@pytest.mark.parametrize("name", ["CONFIG_VETH", "CONFIG_HZ", "CONFIG_NET_SCH_NETEM"])
 def test_what_did_not_take_effect_is_named(name: str) -> None:
     with pytest.raises(KernelError, match=rf"6\.12\.1 did not accept {name}\b"):
         _config.check(settled(**{name: "n"}), NAMES, "6.12.1")
 
 
 def test_what_a_release_does_not_know_is_ignored_unless_it_is_needed() -> None:
-    _config.check(settled(CONFIG_MPTCP="n"), NAMES - {"CONFIG_MPTCP"}, "5.4.1")
+    assert _config.check(settled(CONFIG_MPTCP="n"), NAMES - {"CONFIG_MPTCP"}, "5.4.1") == []
     with pytest.raises(KernelError, match=r"4\.19\.1 has no CONFIG_UML_TIME_TRAVEL_SUPPORT"):
         _config.check(settled(), NAMES - {"CONFIG_UML_TIME_TRAVEL_SUPPORT"}, "4.19.1")
 
@@ -205,6 +209,26 @@ def test_what_is_half_made_is_no_kernel(cache: Path) -> None:
     (cache / "5.10-abc").mkdir()
     (cache / "5.10-abc/recipe.json").write_text('{"name": "5.10"')
     assert linux.installed() == []
+
+
+def test_a_killed_builds_folder_goes_with_the_next_build_and_a_living_ones_stays(cache: Path) -> None:
+    for name in (".building-dead", ".building-alive"):
+        (cache / name / "source").mkdir(parents=True)
+        (cache / name / "lock").touch()
+    with _commands.locked(cache / ".building-alive" / "lock", ""):
+        _build._clean(cache)
+        assert [path.name for path in cache.iterdir()] == [".building-alive"]
+    _build._clean(cache)
+    assert not list(cache.iterdir())
+
+
+def test_an_interrupted_command_ends(tmp_path: Path) -> None:
+    def interrupt(_: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        _commands.run("sh", "-c", "echo $$ >pid; echo line; exec sleep 1000", cwd=tmp_path, what="sleeping", on_line=interrupt)
+    assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists()
 
 
 def test_a_kernel_is_removed(cache: Path) -> None:

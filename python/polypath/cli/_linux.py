@@ -47,9 +47,10 @@ def list_() -> None:
     if not kernels:
         out.print("there are no kernels yet; build one with: polypath linux build 6.12")
         return
-    table = Table("kernel", "release", "MPTCP", "congestion controls", "executable", title="kernels", title_justify="left")
+    table = Table("kernel", "release", "MPTCP", "built by", "folder", title="kernels", title_justify="left")
     for kernel in kernels:
-        table.add_row(kernel.name, kernel.release, kernel.mptcp or "none", " ".join(kernel.algorithms), str(kernel.file))
+        by = "this polypath" if kernel.current else "an earlier one: build it again"
+        table.add_row(kernel.name, kernel.release, kernel.mptcp or "none", by, str(kernel.file.parent))
     out.print(table)
 
 

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from polypath import study as model
 from polypath.engines import ENGINES, SimEngine
+from polypath.linux import installed
 from polypath.study import Study, StudyError, unknown
 
 from . import _init, _studies
@@ -18,10 +19,10 @@ from ._console import out
 
 def list_(
     what: Annotated[
-        str, typer.Argument(help="cc, schedulers, path-managers, elements, engines, studies or templates; default: all.")
+        str, typer.Argument(help="cc, schedulers, path-managers, elements, engines, kernels, studies or templates; default: all.")
     ] = "all",
 ) -> None:
-    """List what there is to choose from: congestion controls, schedulers, path managers, link elements, engines, studies, templates."""
+    """List what there is to choose from, as far as it has a name."""
     if what != "all" and what not in _LISTS:
         raise StudyError(unknown("list", what, _LISTS))
     for name in _LISTS if what == "all" else [what]:
@@ -55,6 +56,14 @@ def _engines() -> Table:
     table = _table("engines", "engine", "what it is")
     for name, engine in ENGINES.items():
         table.add_row(name, engine.summary)
+    return table
+
+
+def _kernels() -> Table:
+    table = _table("kernels", "kernel of the engine linux", "release", "MPTCP", "congestion controls of its own; ours are pp_<name>")
+    for kernel in installed():
+        own = " ".join(name for name in kernel.algorithms if not name.startswith("pp_"))
+        table.add_row(kernel.name, kernel.release, kernel.mptcp or "none", own)
     return table
 
 
@@ -100,6 +109,7 @@ _LISTS: dict[str, Callable[[], Table]] = {
     "path-managers": _path_managers,
     "elements": _elements,
     "engines": _engines,
+    "kernels": _kernels,
     "studies": _studies_here,
     "templates": _templates,
 }

@@ -14,7 +14,7 @@ from pathlib import Path
 from . import _config, _edits, _features, _source, _tools
 from ._commands import locked, run
 from ._errors import KernelError
-from ._kernel import Kernel, find, folder, places
+from ._kernel import Kernel, find, folder, places, settings_hash
 from ._link import algorithms, link, sources
 from ._recipe import FILE, TREE, Recipe
 
@@ -54,8 +54,7 @@ def build(what: str = "6.12", *, jobs: int | None = None, say: Callable[[str], N
 
 def _made_of(source: _source.Source) -> str:
     """Hash of what a build depends on, the compiler apart."""
-    digest = hashlib.sha256(f"{source.name}\0{source.identity}\0{_config.fragment()}\0{_edits.EDITS!r}\0{_NEUTRAL!r}".encode())
-    return digest.hexdigest()
+    return hashlib.sha256(f"{source.name}\0{source.identity}\0{settings_hash()}\0{_NEUTRAL!r}".encode()).hexdigest()
 
 
 def _build(source: _source.Source, made_of: str, jobs: int, say: Callable[[str], None]) -> Recipe:
@@ -75,7 +74,10 @@ def _build(source: _source.Source, made_of: str, jobs: int, say: Callable[[str],
             name = source.name or release + ("-mptcp" if _features.is_v0(tree) else "")
             _edits.apply(tree, release)
             say(f"building Linux {release}")
-            _configure(tree, release)
+            for name_ in _configure(tree, release):
+                say(
+                    f"Linux {release} comes without {name_.removeprefix('CONFIG_')}: it did not accept that line of {_config.FRAGMENT.name}"
+                )
             _compile(tree, release, jobs, say)
             recipe = _harvest(tree, done, name, release, made_of)
             link(recipe)
@@ -101,11 +103,12 @@ def _clean(root: Path) -> None:
             continue
 
 
-def _configure(tree: Path, release: str) -> None:
+def _configure(tree: Path, release: str) -> list[str]:
+    """What this release did not accept of our configuration."""
     (tree / "polypath.config").write_text(_config.fragment(), encoding="utf-8")
     environment = {**_NEUTRAL, "KCONFIG_ALLCONFIG": "polypath.config"}
     run(*_MAKE, "allnoconfig", cwd=tree, what=f"configuring Linux {release}", env=environment)
-    _config.check((tree / ".config").read_text(encoding="utf-8"), _config.known(tree), release)
+    return _config.check((tree / ".config").read_text(encoding="utf-8"), _config.known(tree), release)
 
 
 def _compile(tree: Path, release: str, jobs: int, say: Callable[[str], None]) -> None:
@@ -144,6 +147,7 @@ def _harvest(tree: Path, done: Path, name: str, release: str, made_of: str) -> R
         release=release,
         mptcp=stack,
         made_of=made_of,
+        settings=settings_hash(),
         algorithms=tuple(_features.algorithms(tree)),
         compile=(*compile_, "-c"),
         compile_host=("gcc", "-O2", "-std=gnu11", "-Wall", "-fno-pie", "-fno-stack-protector", "-c"),

@@ -46,7 +46,8 @@ def run(
             else:
                 out, said = process.communicate()
         except BaseException:
-            process.kill()
+            # make passes this on to its compilers; a kill would leave them behind.
+            process.terminate()
             raise
     if process.returncode:
         raise KernelError(f"{what} failed:\n{_essence(said or out)}")

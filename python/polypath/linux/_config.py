@@ -44,14 +44,19 @@ def known(tree: Path) -> set[str]:
     return {f"CONFIG_{name}" for file in tree.rglob("Kconfig*") for name in entry.findall(file.read_text(errors="replace"))}
 
 
-def check(config: str, known_names: set[str], release: str) -> None:
-    """Raises `KernelError` if something that we ask for did not take effect. `config` is the text of .config."""
+def check(config: str, known_names: set[str], release: str) -> list[str]:
+    """What this release has and did not accept though we ask for it, where the engine can do without. `config` is the text of .config.
+
+    Raises `KernelError` if something needed did not take effect.
+    """
     values = dict(line.split("=", 1) for line in config.splitlines() if line.startswith("CONFIG_"))
     absent = [o.name for o in options() if o.needed and o.name not in known_names]
-    refused = [o.name for o in options() if o.name in known_names and values.get(o.name, "n") != o.value]
+    refused = [o for o in options() if o.name in known_names and values.get(o.name, "n") != o.value]
+    fatal = [o.name for o in refused if o.needed]
     if values.get("CONFIG_HZ") != str(HZ):
-        refused.append(f"CONFIG_HZ={HZ}")
+        fatal.append(f"CONFIG_HZ={HZ}")
     if absent:
         raise KernelError(f"Linux {release} has no {', '.join(absent)}, without which the engine cannot use it: take a release from 5.4 on")
-    if refused:
-        raise KernelError(f"Linux {release} did not accept {', '.join(refused)} of {FRAGMENT}: adapt that file to this release")
+    if fatal:
+        raise KernelError(f"Linux {release} did not accept {', '.join(fatal)} of {FRAGMENT}: adapt that file to this release")
+    return [o.name for o in refused]

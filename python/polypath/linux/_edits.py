@@ -32,6 +32,12 @@ EDITS = (
         "\t# no modules: everything lies below 2 GB",
         "with 64-bit addresses every call and every access to a variable takes two instructions; only modules need them",
     ),
+    Edit(
+        "arch/x86/Makefile.um",
+        r"^KBUILD_CFLAGS \+= -fno-builtin -m64 ?$",
+        "KBUILD_CFLAGS += -m64",
+        "small copies and clearings become calls otherwise; other architectures build without it",
+    ),
 )
 
 

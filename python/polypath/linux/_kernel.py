@@ -8,6 +8,7 @@ linux-<hash>    an executable with the algorithms of that hash linked in, and li
 from __future__ import annotations
 
 import difflib
+import hashlib
 import json
 import os
 import re
@@ -15,6 +16,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import _config, _edits
 from ._errors import KernelError
 from ._link import link
 from ._recipe import Recipe
@@ -36,6 +38,13 @@ class Kernel:
     algorithms: tuple[str, ...]
     # "v1": upstream MPTCP; "v0": the out-of-tree stack; "": none.
     mptcp: str
+    # Whether it was built as this version of polypath would build it.
+    current: bool = True
+
+
+def settings_hash() -> str:
+    """Hash of the configuration and of the edits that kernels are built with."""
+    return hashlib.sha256(f"{_config.fragment()}\0{_edits.EDITS!r}".encode()).hexdigest()
 
 
 def folder() -> Path:
@@ -105,4 +114,5 @@ def _kernel(recipe: Recipe) -> Kernel:
         key=about["key"],
         algorithms=tuple(sorted({*recipe.algorithms, *about["algorithms"]})),
         mptcp=recipe.mptcp,
+        current=recipe.settings == settings_hash(),
     )

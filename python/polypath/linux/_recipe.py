@@ -29,6 +29,8 @@ class Recipe:
     compile_host: tuple[str, ...]
     # Links, in the folder; objects replace "{objects}" and the executable "{output}".
     link: tuple[str, ...]
+    # Hash of the configuration and the edits alone.
+    settings: str = ""
     # Where it lies; known by who loads it.
     place: Path = field(default=Path(), compare=False)
 
