@@ -22,6 +22,7 @@ CRATES: Mapping[str, frozenset[str]] = {
     "transport": frozenset({"base", "wire", "cc", "sched"}),
     "sim": frozenset({"base", "wire", "cc", "sched", "link", "transport"}),
     "guest": frozenset(),
+    "bpf": frozenset({"base", "cc"}),
     "py": frozenset({"base", "cc", "sched", "transport", "sim"}),
 }
 

@@ -76,7 +76,7 @@ static __always_inline void pp_read_flow(const struct tcp_sock *tp, struct pp_fl
 static __always_inline void pp_write_flow(struct tcp_sock *tp, const struct pp_flow *f, const struct pp_flow *before)
 {
 	if (f->cwnd != before->cwnd)
-		tp->snd_cwnd = f->cwnd;
+		tp->snd_cwnd = pp_max(f->cwnd, 1);
 	if (f->cwnd_cnt != before->cwnd_cnt)
 		tp->snd_cwnd_cnt = f->cwnd_cnt;
 	if (f->ssthresh != before->ssthresh)
@@ -299,5 +299,7 @@ struct tcp_congestion_ops PP_CAT(pp_, PP_ALG) = {
 	.pkts_acked = (void *)pp_pkts_acked,
 #endif
 	.undo_cwnd = (void *)pp_undo_cwnd,
+	/* Everybody may choose it, in every network namespace, as if it were in net.ipv4.tcp_allowed_congestion_control: no sysctl is changed for it. */
+	.flags = PP_TCP_CONG_NON_RESTRICTED,
 	.name = PP_STR(PP_CAT(pp_, PP_ALG)),
 };

@@ -27,6 +27,7 @@ typedef _Bool bool;
 #define PP_TCP_ESTABLISHED 1	/* skc_state */
 #define PP_TCP_CLOSE_WAIT 8
 #define PP_TCP_ECN_OK 1		/* ecn_flags */
+#define PP_TCP_CONG_NON_RESTRICTED 1	/* flags of an ops table */
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -130,6 +131,7 @@ struct tcp_congestion_ops {
 	void (*in_ack_event)(struct sock *sk, __u32 flags);
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
 	__u32 (*undo_cwnd)(struct sock *sk);
+	__u32 flags;
 	char name[16];
 };
 

@@ -1,0 +1,125 @@
+//! Loads the congestion-control algorithms of Polypath into the running kernel: a program of its own, so that a machine needs nothing else for it.
+
+use std::io::{self, Read as _, Write as _};
+use std::process::ExitCode;
+
+use polypath_bpf as bpf;
+use polypath_bpf::{Error, Status};
+use polypath_cc::Algorithm;
+
+const USAGE: &str = "\
+usage: polypath-cc load NAME...            into the running kernel, until unload; the kernel calls them pp_NAME
+       polypath-cc unload [--force] NAME...
+       polypath-cc status [--json]         what is loaded and who uses it
+       polypath-cc hold NAME...            for as long as standard input is open
+       polypath-cc check [--seed N] [NAME...]  do this kernel and the simulator compute the same windows?
+       polypath-cc list                    names of the algorithms";
+
+/// Somebody must change something; the sentence says what.
+const REFUSED: u8 = 2;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match run(&words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("polypath-cc: {error}");
+            ExitCode::from(REFUSED)
+        }
+    }
+}
+
+fn run(words: &[String]) -> Result<(), Error> {
+    let Some((verb, rest)) = words.split_first() else { return Err(usage("which command?")) };
+    let (options, names): (Vec<&str>, Vec<&str>) = rest.iter().map(String::as_str).partition(|word| word.starts_with("--"));
+    let only = |known: &[&str]| match options.iter().find(|option| !known.contains(option)) {
+        Some(option) => Err(usage(&format!("{verb} has no option {option}"))),
+        None => Ok(()),
+    };
+    match verb.as_str() {
+        "load" => {
+            only(&[])?;
+            for name in bpf::load(&algorithms(&names)?)? {
+                say(&format!("loaded {name}"));
+            }
+        }
+        "unload" => {
+            only(&["--force"])?;
+            for name in bpf::unload(&algorithms(&names)?, !options.is_empty())? {
+                say(&format!("unloaded {name}"));
+            }
+        }
+        "status" => {
+            only(&["--json"])?;
+            let status = bpf::status()?;
+            if options.is_empty() {
+                print_status(&status);
+            } else {
+                say(&serde_json::to_string(&status).expect("names and numbers"));
+            }
+        }
+        "hold" => {
+            only(&[])?;
+            let held = bpf::hold(&algorithms(&names)?)?;
+            say(&held.names.join(" "));
+            // Whoever started us has the other end; it closes at the latest when they end.
+            let _ = io::stdin().read_to_end(&mut Vec::new());
+        }
+        "check" => {
+            only(&["--seed"])?;
+            let (seed, names) = match (options.is_empty(), names.split_first()) {
+                (true, _) => (1, &names[..]),
+                (false, Some((seed, names))) => {
+                    (seed.parse().map_err(|_| usage(&format!("'{seed}' is no seed: give a whole number")))?, names)
+                }
+                (false, None) => return Err(usage("--seed wants a number")),
+            };
+            let chosen = if names.is_empty() { polypath_cc::all().collect() } else { algorithms(names)? };
+            for algorithm in chosen {
+                let agreement = bpf::check(algorithm, seed)?;
+                say(&format!("{}: same windows in {} calls, {} vectors among them", algorithm.name(), agreement.calls, agreement.cases));
+            }
+        }
+        "list" => {
+            only(&[])?;
+            polypath_cc::all().for_each(|algorithm| say(algorithm.name()));
+        }
+        other => return Err(usage(&format!("there is no command '{other}'"))),
+    }
+    Ok(())
+}
+
+fn usage(what: &str) -> Error {
+    Error::new(format!("{what}\n{USAGE}"))
+}
+
+/// Algorithms by name, each once.
+fn algorithms(names: &[&str]) -> Result<Vec<Algorithm>, Error> {
+    if names.is_empty() {
+        return Err(usage("name at least one algorithm"));
+    }
+    let mut found: Vec<Algorithm> = Vec::new();
+    for name in names {
+        let algorithm = bpf::algorithm(name)?;
+        if !found.contains(&algorithm) {
+            found.push(algorithm);
+        }
+    }
+    Ok(found)
+}
+
+/// A line on standard output; that nobody reads any more is no fault.
+fn say(line: &str) {
+    let mut out = io::stdout().lock();
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}
+
+fn print_status(status: &Status) {
+    for ours in &status.loaded {
+        say(&format!("{:12} {:8} {} users", ours.name, ours.how, ours.users));
+    }
+    for own in &status.own {
+        let sockets: u32 = own.sockets.iter().map(|share| share.sockets).sum();
+        say(&format!("{:12} {:8} {sockets} sockets", own.name, "kernel's"));
+    }
+}

@@ -1,0 +1,210 @@
+//! Whether the kernel and the simulator compute the same windows: the vectors of cc/vectors, and random flows, in lockstep.
+
+use polypath_base::Stream;
+use polypath_cc as cc;
+
+use crate::drive::{Driver, Hook};
+use crate::kernel::offers;
+use crate::script::{self, Case, File};
+use crate::sources::source;
+use crate::{Error, refusal};
+
+/// Random flows of an algorithm, and calls on each.
+const FLOWS: u64 = 200;
+const CALLS: u64 = 250;
+
+/// What was compared.
+#[derive(Debug, Clone, Copy)]
+pub struct Agreement {
+    pub algorithm: cc::Algorithm,
+    /// Cases of the vectors.
+    pub cases: usize,
+    /// Hooks called in both builds, all with the same outcome.
+    pub calls: u64,
+}
+
+/// Runs an algorithm in the running kernel and in this process; a difference is an error that says where. Random flows follow from the seed.
+pub fn check(algorithm: cc::Algorithm, seed: u64) -> Result<Agreement, Error> {
+    if let Some(error) = refusal(&offers(), &[], false) {
+        return Err(error);
+    }
+    let file: File =
+        serde_json::from_str(source(algorithm).vectors).map_err(|e| Error::new(format!("cc/vectors/{}.json: {e}", algorithm.name())))?;
+    assert_eq!(file.algorithm, algorithm.name(), "a file of cc/vectors is named after its algorithm");
+    let mut both = Both::new(algorithm)?;
+    for case in &file.cases {
+        both.place = format!("vector '{}'", case.name);
+        vector(&mut both, case)?;
+    }
+    let mut stream = Stream::new(seed, algorithm.name());
+    for flow in 0..FLOWS {
+        both.place = format!("random flow {flow} of seed {seed}");
+        random(&mut both, &mut stream)?;
+    }
+    Ok(Agreement { algorithm, cases: file.cases.len(), calls: both.calls })
+}
+
+/// One flow, in the kernel and here.
+struct Both {
+    driver: Driver,
+    controller: cc::Controller,
+    flow: cc::Flow,
+    siblings: Option<cc::Siblings>,
+    calls: u64,
+    place: String,
+}
+
+impl Both {
+    fn new(algorithm: cc::Algorithm) -> Result<Self, Error> {
+        let driver = Driver::new(algorithm)?;
+        Ok(Self { driver, controller: algorithm.start(), flow: cc::Flow::new(10, 1448), siblings: None, calls: 0, place: String::new() })
+    }
+
+    fn begin(&mut self, flow: cc::Flow, siblings: Option<cc::Siblings>) -> Result<(), Error> {
+        self.controller = self.controller.algorithm().start();
+        self.driver.begin();
+        (self.flow, self.siblings) = (flow, siblings);
+        self.call(Hook::Init, 0).map(drop)
+    }
+
+    /// Calls a hook in both; its result.
+    fn call(&mut self, hook: Hook, value: u32) -> Result<u32, Error> {
+        let mut there = self.flow.clone();
+        let theirs = self.driver.call(&mut there, self.siblings.as_ref(), hook, value)?;
+        let ours = native(&mut self.controller, &mut self.flow, self.siblings.as_ref(), hook, value);
+        self.calls += 1;
+        if (theirs, windows(&there)) != (ours, windows(&self.flow)) || self.driver.private_word() != self.controller.private_word() {
+            return Err(Error::new(format!(
+                "{}, {}, call {} ({hook:?} {value}): the kernel computed result {theirs} and {:?}, the simulator {ours} and {:?} (cwnd, cwnd_cnt, ssthresh, \
+                 pacing rate, pacing, TSO goal), from {:?}",
+                self.controller.name(),
+                self.place,
+                self.calls,
+                windows(&there),
+                windows(&self.flow),
+                self.siblings,
+            )));
+        }
+        Ok(ours)
+    }
+}
+
+/// Everything of a flow that an algorithm may write.
+fn windows(flow: &cc::Flow) -> [u64; 6] {
+    let words = [flow.cwnd, flow.cwnd_cnt, flow.ssthresh, flow.pacing.into(), flow.tso_segs_goal.into()].map(u64::from);
+    [words[0], words[1], words[2], flow.pacing_rate, words[3], words[4]]
+}
+
+fn native(controller: &mut cc::Controller, flow: &mut cc::Flow, siblings: Option<&cc::Siblings>, hook: Hook, value: u32) -> u32 {
+    let name = match hook {
+        Hook::Init => {
+            controller.init(flow, siblings);
+            return 0;
+        }
+        Hook::Ssthresh => "ssthresh",
+        Hook::CongAvoid => "cong_avoid",
+        Hook::SetState => "set_state",
+        Hook::CwndEvent => "cwnd_event",
+        Hook::PktsAcked => "pkts_acked",
+        Hook::UndoCwnd => "undo_cwnd",
+    };
+    u32::try_from(script::call(controller, flow, siblings, name, value.into())).expect("hooks answer with 32 bits")
+}
+
+/// One case of the vectors: what it expects must come out as well.
+fn vector(both: &mut Both, case: &Case) -> Result<(), Error> {
+    both.begin(script::first_flow(case), case.siblings.as_ref().map(script::view))?;
+    for (index, step) in case.steps.iter().enumerate() {
+        let mut result = 0;
+        for _ in 0..step.times {
+            both.flow.now_ns += step.advance_us * 1000;
+            for (field, value) in &step.set {
+                script::slot(&mut both.flow, field).set(*value);
+            }
+            if let Some(name) = &step.hook {
+                let hook = Hook::named(name).ok_or_else(|| Error::new(format!("{}: no hook '{name}'", both.place)))?;
+                result = both.call(hook, u32::try_from(step.value).expect("hooks take 32 bits"))?;
+            }
+        }
+        for (field, want) in &step.expect {
+            let got = if field == "result" { result.into() } else { script::slot(&mut both.flow, field).get() };
+            if got != *want {
+                return Err(Error::new(format!("{}, step {}: {field} is {got}, not {want}", both.place, index + 1)));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A flow of random size, and random things that happen to it. Values span what a flow can have, and more of what is usual.
+fn random(both: &mut Both, stream: &mut Stream) -> Result<(), Error> {
+    let mut flow = cc::Flow::new(number(stream, 13), 1448);
+    flow.now_ns = stream.below(1 << 40);
+    flow.srtt_us = number(stream, 23);
+    flow.cwnd_limited = true;
+    flow.established = true;
+    flow.pacing_rate = stream.below(1 << 30);
+    flow.out_of_tree = stream.below(4) == 0;
+    let count = stream.below(9) as usize;
+    both.begin(flow, (count > 0).then(|| siblings(stream, count)))?;
+    for _ in 0..CALLS {
+        let flow = &mut both.flow;
+        flow.now_ns += stream.below(1 << 28);
+        flow.srtt_us = if stream.below(8) == 0 { number(stream, 23) } else { flow.srtt_us };
+        flow.snd_una = flow.snd_una.wrapping_add(number(stream, 20));
+        flow.snd_nxt = flow.snd_una.wrapping_add(number(stream, 24));
+        flow.max_packets_out = number(stream, 13);
+        flow.cwnd_limited = stream.below(8) != 0;
+        flow.prior_cwnd = number(stream, 13);
+        flow.last_sent_ns = flow.now_ns - stream.below(1 << 20).min(flow.now_ns);
+        if count > 0 && stream.below(4) == 0 {
+            both.siblings = Some(siblings(stream, count));
+        }
+        match stream.below(16) {
+            0 => {
+                let ssthresh = both.call(Hook::Ssthresh, 0)?;
+                (both.flow.ssthresh, both.flow.cwnd, both.flow.cwnd_cnt) = (ssthresh, ssthresh, 0);
+            }
+            1 => both.flow.cwnd = both.call(Hook::UndoCwnd, 0)?,
+            2 => {
+                both.call(Hook::SetState, stream.below(5) as u32)?;
+            }
+            3 => {
+                both.call(Hook::CwndEvent, stream.below(4) as u32)?;
+            }
+            4..8 => {
+                both.call(Hook::PktsAcked, number(stream, 20))?;
+            }
+            _ => {
+                both.call(Hook::CongAvoid, number(stream, 7))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn siblings(stream: &mut Stream, count: usize) -> cc::Siblings {
+    let mut view = cc::Siblings::default();
+    for _ in 0..count {
+        let sibling = cc::Sibling {
+            bytes_since_loss: stream.below(1 << 34),
+            bytes_between_losses: stream.below(1 << 34),
+            priv_word: stream.next_u64(),
+            cwnd: number(stream, 13),
+            ssthresh: number(stream, 13),
+            srtt_us: number(stream, 23),
+            mss: 500 + stream.below(1000) as u32,
+            usable: stream.below(8) != 0,
+            ..cc::Sibling::default()
+        };
+        view.push(sibling).expect("at most eight");
+    }
+    view.set_own(stream.below(count as u64) as usize);
+    view
+}
+
+/// At least 1 and below 2^bits; every magnitude is as likely as any other.
+fn number(stream: &mut Stream, bits: u64) -> u32 {
+    let top = 1u64 << stream.below(bits);
+    u32::try_from(top + stream.below(top)).expect("at most 32 bits")
+}

@@ -1,0 +1,98 @@
+//! The running kernel: what it offers, and objects loaded into it.
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use libbpf_rs::btf::{Btf, BtfKind, types};
+use libbpf_rs::{MapType, Object, ObjectBuilder, PrintLevel, libbpf_sys, set_print};
+
+use crate::{Access, Error, Offers};
+
+const BTF: &str = "/sys/kernel/btf/vmlinux";
+
+/// What the running kernel offers to this process.
+pub(crate) fn offers() -> Offers {
+    // SAFETY: it takes no argument and cannot fail.
+    let root = unsafe { libc::geteuid() } == 0;
+    let mut offers = Offers {
+        release: fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned(),
+        root,
+        bpf: access(),
+        btf: Path::new(BTF).exists(),
+        struct_ops: false,
+        sibling_reads: false,
+        mptcp: false,
+        links: false,
+    };
+    if let Ok(btf) = offers.btf.then(Btf::from_vmlinux).transpose()
+        && let Some(btf) = btf
+    {
+        offers.struct_ops = btf.type_by_name::<types::Struct<'_>>("bpf_struct_ops_tcp_congestion_ops").is_some();
+        offers.mptcp = btf.type_by_name::<types::Struct<'_>>("mptcp_subflow_context").is_some();
+        offers.sibling_reads = has_function(&btf, "bpf_rdonly_cast");
+        offers.links = btf.type_by_name::<types::Struct<'_>>("bpf_struct_ops_link").is_some();
+    }
+    offers
+}
+
+fn has_function(btf: &Btf<'_>, name: &str) -> bool {
+    btf.type_by_name::<types::Func<'_>>(name).is_some_and(|found| found.kind() == BtfKind::Func)
+}
+
+fn access() -> Access {
+    let mut next = 0;
+    // SAFETY: `next` outlives the call, which writes one number to it.
+    let status = unsafe { libbpf_sys::bpf_map_get_next_id(0, &raw mut next) };
+    match status.checked_neg() {
+        Some(libc::ENOSYS) => Access::Absent,
+        Some(libc::EPERM | libc::EACCES) => Access::Refused,
+        // No map at all is an answer too.
+        _ => Access::Granted,
+    }
+}
+
+/// What libbpf said since it was last asked.
+static SAID: Mutex<String> = Mutex::new(String::new());
+
+fn listen(_: PrintLevel, text: String) {
+    SAID.lock().unwrap_or_else(PoisonError::into_inner).push_str(&text);
+}
+
+/// Loads an object. `until_exit`: its registration is to be a link, which ends with the last process that has it open.
+pub(crate) fn load_object(name: &str, bytes: &[u8], until_exit: bool) -> Result<Object, Error> {
+    SAID.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    set_print(Some((PrintLevel::Warn, listen)));
+    let loaded = ObjectBuilder::default().open_memory(bytes).and_then(|mut object| {
+        if until_exit {
+            for mut map in object.maps_mut().filter(|map| map.map_type() == MapType::StructOps) {
+                map.set_map_flags(libbpf_sys::BPF_F_LINK)?;
+            }
+        }
+        object.load()
+    });
+    loaded.map_err(|error| {
+        let said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+        let why = refused_because(&said).unwrap_or_else(|| error.to_string());
+        Error::new(format!("this kernel's verifier does not accept {name}: {why}"))
+    })
+}
+
+/// The line with which a verifier's log ends: what it did not accept.
+fn refused_because(said: &str) -> Option<String> {
+    let log: Vec<&str> = said.split("-- BEGIN PROG LOAD LOG --").nth(1)?.lines().map(str::trim).collect();
+    let end = log.iter().position(|line| line.starts_with("processed ") || line.starts_with("-- END")).unwrap_or(log.len());
+    log[..end].iter().rev().find(|line| !line.is_empty()).map(|line| (*line).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_verifiers_verdict_is_its_last_line_before_the_statistics() {
+        let said = "libbpf: prog 'pp_init': -- BEGIN PROG LOAD LOG --\n0: R1=ctx()\nR0 invalid mem access 'scalar'\nprocessed 3 insns (limit 1000000)\n-- END PROG LOAD LOG --\n";
+        assert_eq!(refused_because(said).as_deref(), Some("R0 invalid mem access 'scalar'"));
+        assert_eq!(refused_because("libbpf: failed to open"), None);
+    }
+}

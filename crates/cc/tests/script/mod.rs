@@ -1,0 +1,170 @@
+//! The language of cc/vectors/*.json: scripted hooks on made-up flows. The test of the simulator's build runs it, and crates/bpf includes this file to run it
+//! in the kernel.
+
+use std::collections::BTreeMap;
+
+use polypath_cc as cc;
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct File {
+    pub(crate) algorithm: String,
+    /// Where the numbers come from; not read by the test.
+    #[serde(rename = "comment")]
+    _comment: String,
+    pub(crate) cases: Vec<Case>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Case {
+    pub(crate) name: String,
+    #[serde(rename = "comment")]
+    _comment: String,
+    /// Fields of the flow before the first step; `cwnd_limited` is true unless said otherwise.
+    #[serde(default)]
+    pub(crate) flow: BTreeMap<String, u64>,
+    pub(crate) siblings: Option<Siblings>,
+    pub(crate) steps: Vec<Step>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Siblings {
+    pub(crate) own: usize,
+    pub(crate) at: Vec<BTreeMap<String, u64>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Step {
+    /// The hook to call; none: only set and expect.
+    pub(crate) hook: Option<String>,
+    /// Acknowledged segments, RTT in microseconds, state or event, as the hook wants it.
+    #[serde(default)]
+    pub(crate) value: u64,
+    /// How often; time advances and fields are set each time.
+    #[serde(default = "once")]
+    pub(crate) times: u32,
+    #[serde(default)]
+    pub(crate) advance_us: u64,
+    #[serde(default)]
+    pub(crate) set: BTreeMap<String, u64>,
+    /// Fields of the flow afterwards; `result` is what the last call returned.
+    #[serde(default)]
+    pub(crate) expect: BTreeMap<String, u64>,
+}
+
+fn once() -> u32 {
+    1
+}
+
+/// The flow before the first step of a case.
+pub(crate) fn first_flow(case: &Case) -> cc::Flow {
+    let mut flow = cc::Flow::new(10, 1448);
+    flow.cwnd_limited = true;
+    flow.established = true;
+    for (field, value) in &case.flow {
+        slot(&mut flow, field).set(*value);
+    }
+    flow
+}
+
+pub(crate) fn call(controller: &mut cc::Controller, flow: &mut cc::Flow, siblings: Option<&cc::Siblings>, hook: &str, value: u64) -> u64 {
+    let small = u32::try_from(value).expect("hooks take 32 bits");
+    match hook {
+        "ssthresh" => return controller.ssthresh(flow, siblings).into(),
+        "undo_cwnd" => return controller.undo_cwnd(flow, siblings).into(),
+        "cong_avoid" => controller.cong_avoid(flow, siblings, flow.snd_una, small),
+        "set_state" => controller.set_state(
+            flow,
+            siblings,
+            [cc::CaState::Open, cc::CaState::Disorder, cc::CaState::Cwr, cc::CaState::Recovery, cc::CaState::Loss][small as usize],
+        ),
+        "cwnd_event" => controller.cwnd_event(
+            flow,
+            siblings,
+            [cc::Event::TxStart, cc::Event::CwndRestart, cc::Event::CompleteCwr, cc::Event::Loss][small as usize],
+        ),
+        "pkts_acked" => {
+            let sample = cc::Sample { rtt_us: i64::from(small), pkts_acked: 1, ..cc::Sample::default() };
+            controller.pkts_acked(flow, siblings, &sample);
+        }
+        _ => panic!("no hook {hook:?}"),
+    }
+    0
+}
+
+/// A field of the flow by name.
+pub(crate) enum Slot<'a> {
+    Wide(&'a mut u64),
+    Word(&'a mut u32),
+    Byte(&'a mut u8),
+    Flag(&'a mut bool),
+}
+
+impl Slot<'_> {
+    pub(crate) fn get(self) -> u64 {
+        match self {
+            Self::Wide(v) => *v,
+            Self::Word(v) => u64::from(*v),
+            Self::Byte(v) => u64::from(*v),
+            Self::Flag(v) => u64::from(*v),
+        }
+    }
+
+    pub(crate) fn set(self, value: u64) {
+        match self {
+            Self::Wide(v) => *v = value,
+            Self::Word(v) => *v = u32::try_from(value).expect("a field of 32 bits"),
+            Self::Byte(v) => *v = u8::try_from(value).expect("a field of 8 bits"),
+            Self::Flag(v) => *v = value != 0,
+        }
+    }
+}
+
+pub(crate) fn slot<'a>(flow: &'a mut cc::Flow, field: &str) -> Slot<'a> {
+    match field {
+        "now_ns" => Slot::Wide(&mut flow.now_ns),
+        "last_sent_ns" => Slot::Wide(&mut flow.last_sent_ns),
+        "pacing_rate" => Slot::Wide(&mut flow.pacing_rate),
+        "cwnd" => Slot::Word(&mut flow.cwnd),
+        "cwnd_cnt" => Slot::Word(&mut flow.cwnd_cnt),
+        "cwnd_clamp" => Slot::Word(&mut flow.cwnd_clamp),
+        "ssthresh" => Slot::Word(&mut flow.ssthresh),
+        "prior_cwnd" => Slot::Word(&mut flow.prior_cwnd),
+        "mss" => Slot::Word(&mut flow.mss),
+        "srtt_us" => Slot::Word(&mut flow.srtt_us),
+        "max_packets_out" => Slot::Word(&mut flow.max_packets_out),
+        "snd_una" => Slot::Word(&mut flow.snd_una),
+        "snd_nxt" => Slot::Word(&mut flow.snd_nxt),
+        "pacing" => Slot::Byte(&mut flow.pacing),
+        "cwnd_limited" => Slot::Flag(&mut flow.cwnd_limited),
+        "out_of_tree" => Slot::Flag(&mut flow.out_of_tree),
+        _ => panic!("vectors do not know the field {field:?}"),
+    }
+}
+
+pub(crate) fn view(siblings: &Siblings) -> cc::Siblings {
+    let mut view = cc::Siblings::default();
+    for fields in &siblings.at {
+        let mut sibling = cc::Sibling { mss: 1448, usable: true, ..cc::Sibling::default() };
+        for (field, value) in fields {
+            let small = u32::try_from(*value).unwrap_or(u32::MAX);
+            match field.as_str() {
+                "cwnd" => sibling.cwnd = small,
+                "mss" => sibling.mss = small,
+                "srtt_us" => sibling.srtt_us = small,
+                "usable" => sibling.usable = *value != 0,
+                "bytes_since_loss" => sibling.bytes_since_loss = *value,
+                "bytes_between_losses" => sibling.bytes_between_losses = *value,
+                "priv_word" => sibling.priv_word = *value,
+                _ => panic!("vectors do not know the sibling's field {field:?}"),
+            }
+        }
+        view.push(sibling).expect("at most eight siblings");
+    }
+    view.set_own(siblings.own);
+    view
+}
