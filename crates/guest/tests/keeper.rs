@@ -79,7 +79,7 @@ fn how_a_machine_died_is_said_in_one_line() {
     let folder = Folder::new("died");
     let kernel = folder.kernel("echo one; echo 'Kernel panic - not syncing: no init'; echo two >&2; exit 3");
     let output = folder.keeper(&kernel).output().expect("the keeper starts");
-    let told = "the machine died (exit status 3): Kernel panic - not syncing: no init | two";
+    let told = "the machine died (exit status 3): Kernel panic - not syncing: no init";
     assert_eq!(words(&output), (Some(1), told.to_owned()));
     let kernel = folder.kernel("kill -9 $$");
     let output = folder.keeper(&kernel).output().expect("the keeper starts");
