@@ -137,6 +137,80 @@ int main(void)
 	return 1;
 }
 """
+# Processes and threads that hold values in vector registers across system calls, page faults and signals, which host.c handles sparingly.
+REGISTERS = r"""
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/reboot.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ROUNDS 300
+
+static int wide;
+
+static long changed(unsigned long id)
+{
+	char *pages = mmap(NULL, ROUNDS * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	long wrong = 0;
+
+	for (unsigned long i = 0; i < ROUNDS; i++) {
+		unsigned long value = id << 32 | i, low = 0, high = value;
+
+		if (wide)
+			asm volatile("vmovq %2, %%xmm6; vinsertf128 $1, %%xmm6, %%ymm6, %%ymm6; movb $1, (%3); movl $24, %%eax; syscall; movb $1, (%3);"
+					"vmovq %%xmm6, %0; vextractf128 $1, %%ymm6, %%xmm6; vmovq %%xmm6, %1"
+					: "=&r"(low), "=&r"(high) : "r"(value), "r"(pages + i * 4096) : "rax", "rcx", "r11", "memory", "xmm6");
+		else
+			asm volatile("movq %1, %%xmm6; movb $1, (%2); movl $24, %%eax; syscall; movq %%xmm6, %0"
+					: "=&r"(low) : "r"(value), "r"(pages + i * 4096) : "rax", "rcx", "r11", "memory", "xmm6");
+		wrong += low != value || high != value;
+	}
+	return wrong;
+}
+
+static void *thread(void *id)
+{
+	return (void *)changed((unsigned long)id);
+}
+
+static void handler(int signal)
+{
+	asm volatile("pcmpeqd %%xmm6, %%xmm6" ::: "xmm6");
+}
+
+int main(void)
+{
+	FILE *out = fopen("/results/said", "w");
+	long wrong = 0;
+	int status;
+
+	wide = __builtin_cpu_supports("avx");
+	signal(SIGUSR1, handler);
+	for (unsigned long process = 1; process <= 3; process++)
+		if (!fork()) {
+			pthread_t other;
+			void *result;
+
+			for (int i = 0; i < 3; i++)
+				kill(getpid(), SIGUSR1);
+			pthread_create(&other, NULL, thread, (void *)(process * 16));
+			wrong = changed(process);
+			pthread_join(other, &result);
+			_exit(wrong + (long)result > 0);
+		}
+	while (wait(&status) > 0)
+		wrong += status != 0;
+	fprintf(out, "wrong %ld\n", wrong);
+	fclose(out);
+	sync();
+	reboot(RB_POWER_OFF);
+	return 1;
+}
+"""
 COMMAND_LINE = (
     "root=/dev/root rootfstype=hostfs rootflags=/proc/self/cwd/root rw init=/init time-travel=inf-cpu time-travel-start=1735689600 "
     "con=null con0=null con1=null quiet mem=256M thash_entries=128 uhash_entries=128"
@@ -163,25 +237,25 @@ def kernel(request: pytest.FixtureRequest) -> linux.Kernel:
 
 
 @pytest.fixture(scope="session")
-def probe(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """PROBE, compiled."""
-    folder = tmp_path_factory.mktemp("probe")
-    (folder / "probe.c").write_text(PROBE)
-    subprocess.run(["gcc", "-O1", "-w", "-static", "-o", folder / "init", folder / "probe.c"], check=True)
-    return folder / "init"
+def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """PROBE and REGISTERS, compiled."""
+    folder = tmp_path_factory.mktemp("programs")
+    for name, text in (("probe", PROBE), ("registers", REGISTERS)):
+        (folder / f"{name}.c").write_text(text)
+        subprocess.run(["gcc", "-O1", "-w", "-static", "-pthread", "-o", folder / name, folder / f"{name}.c"], check=True)
+    return {name: folder / name for name in ("probe", "registers")}
 
 
 @pytest.fixture
-def ask(tmp_path: Path, probe: Path) -> Callable[..., str]:
-    """Runs the probe in a machine; what it said."""
+def ask(tmp_path: Path, programs: dict[str, Path]) -> Callable[..., str]:
+    """Runs a program in a machine; what it said."""
 
-    def run(file: Path, seed: int = 1) -> str:
+    def run(file: Path, seed: int = 1, program: str = "probe") -> str:
         folder = tmp_path / f"machine{len(list(tmp_path.iterdir()))}"
         root = folder / "root"
-        (root / "results").mkdir(parents=True)
-        (root / "proc").mkdir()
-        (root / "dev").mkdir()
-        shutil.copy(probe, root / "init")
+        for name in ("results", "proc", "dev"):
+            (root / name).mkdir(parents=True)
+        shutil.copy(programs[program], root / "init")
         environment = {"UML_SEED": str(seed), "GLIBC_TUNABLES": "glibc.pthread.rseq=0", "HOME": str(folder), "TMPDIR": str(folder)}
         command = ["setarch", "-R", str(file), *COMMAND_LINE.split()]
         done = subprocess.run(
@@ -226,6 +300,10 @@ def test_chance_is_the_seeds(kernel: linux.Kernel, ask: Callable[..., str]) -> N
     first = ask(kernel.file, 1)
     assert ask(kernel.file, 1) == first
     assert values(ask(kernel.file, 2), "random") != values(first, "random")
+
+
+def test_programs_keep_their_registers(kernel: linux.Kernel, ask: Callable[..., str]) -> None:
+    assert ask(kernel.file, program="registers") == "wrong 0\n"
 
 
 @pytest.fixture
