@@ -23,6 +23,7 @@ mod wire;
 mod world;
 
 pub use error::ScenarioError;
+pub use network::link_elements;
 pub use outcome::Outcome;
 pub use scenario::Scenario;
 

@@ -237,21 +237,27 @@ fn cut(elements: Vec<Element>, direction: Direction) -> Vec<Stage> {
 
 /// The elements of a direction: its interface's MTU where it can matter, then those of the scenario.
 fn elements(scenario: &Scenario, topology: &Topology, direction: Direction) -> Result<Vec<Element>, ScenarioError> {
-    let link = &scenario.links[direction.index() / 2];
-    let (side, listed) = if direction.index() % 2 == 0 { ("a_to_b", &link.a_to_b) } else { ("b_to_a", &link.b_to_a) };
-    let mut elements = Vec::with_capacity(listed.len() + 1);
+    let mut elements = Vec::new();
     // A host sends no packet longer than its interface's MTU.
     let longest = topology.directions().filter(|&other| !topology.is_router(topology.begins(other))).map(|other| topology.mtu(other)).max();
     if topology.is_router(topology.begins(direction)) && longest.is_some_and(|longest| longest > topology.mtu(direction)) {
         // RFC 1812 section 4.2.2.7: a router splits a packet that is too long, or answers if DF is set.
         elements.push(Element::Mtu(Mtu::new(topology.mtu(direction), Oversize::Fragment).expect("an interface's MTU has been checked")));
     }
-    for (number, element) in listed.iter().enumerate() {
-        let place = || format!("link `{}`, {side}, element {}", link.name, number + 1);
-        let stream = Stream::new(scenario.seed, &format!("link {} {side} {number}", link.name));
-        elements.push(convert(element, stream).map_err(|invalid| ScenarioError::new(format!("{}: {invalid}", place())))?);
-    }
+    elements.extend(link_elements(scenario, direction.index() / 2, direction.index() % 2 == 0)?);
     Ok(elements)
+}
+
+/// The elements of one direction of a link as the scenario lists them, for whoever drives them. Panics if there is no such link.
+pub fn link_elements(scenario: &Scenario, link: usize, a_to_b: bool) -> Result<Vec<Element>, ScenarioError> {
+    let link = &scenario.links[link];
+    let (side, listed) = if a_to_b { ("a_to_b", &link.a_to_b) } else { ("b_to_a", &link.b_to_a) };
+    let made = listed.iter().enumerate().map(|(number, element)| {
+        let stream = Stream::new(scenario.seed, &format!("link {} {side} {number}", link.name));
+        let place = || format!("link `{}`, {side}, element {}", link.name, number + 1);
+        convert(element, stream).map_err(|invalid| ScenarioError::new(format!("{}: {invalid}", place())))
+    });
+    made.collect()
 }
 
 fn convert(element: &scenario::Element, stream: Stream) -> Result<Element, Invalid> {
