@@ -304,3 +304,40 @@ def test_what_the_kernel_has_no_counterpart_for_is_refused_with_file_and_line(tm
     file.write_text(alone(both={"rate": "1mbit", "queue": "64KiB"}).to_yaml())
     with pytest.raises(StudyError, match=r"study\.yaml:\d+: topology\.links\.second\.both.*counts its queue in packets.*--engine sim"):
         execute(plan(Study.load(file), engine=LinuxEngine(), out=tmp_path))
+
+
+SCRIPT = """\
+ip netns add inside && ip -n inside link | grep -c LOOPBACK
+touch /usr/here || echo "the host is read-only"
+od -An -N8 -tx1 /dev/urandom; cat /proc/sys/kernel/random/boot_id; sleep 1000; date +%s
+mkdir $OUT/folder && date > $OUT/folder/file
+exit 3
+"""
+
+
+def executed(tmp_path: Path, *options: str) -> tuple[int, str]:
+    script = tmp_path / "script.sh"
+    script.write_text(SCRIPT)
+    call = "from polypath.cli import main; main()"
+    command = [sys.executable, "-c", call, "linux", "exec", str(script), "--out", str(tmp_path / "out"), *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_a_script_runs_as_root_in_virtual_time_and_exactly(tmp_path: Path) -> None:
+    code, said = executed(tmp_path)
+    assert code == 3, said
+    assert said.startswith("1\n")
+    assert "the host is read-only" in said
+    # 1 January 2025, and the thousand seconds of the sleep; it took none of ours.
+    assert said.splitlines()[-1] == str(1735689600 + 1000)
+    assert (tmp_path / "out" / "folder" / "file").is_file()
+    assert executed(tmp_path) == (code, said)
+    assert executed(tmp_path, "--seed", "2")[1] != said
+
+
+def test_a_kernel_that_is_not_there_is_named_with_the_command_that_builds_it(tmp_path: Path) -> None:
+    code, said = executed(tmp_path, "--kernel", "6.13")
+    assert (code, "polypath linux build 6.13" in said) == (2, True), said
+    with pytest.raises(linux.KernelError, match=r"polypath linux build 5\.99"):
+        plan(study(kernel="5.99"), engine=LinuxEngine(), out=tmp_path)

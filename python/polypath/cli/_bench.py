@@ -1,4 +1,4 @@
-"""`polypath bench`: the simulator's speed, and beside it what the event queue alone costs."""
+"""`polypath bench`: an engine's speed; for the simulator, beside it what the event queue alone costs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from rich.table import Column, Table
 
 from polypath import _native
 from polypath.engines import EngineError
-from polypath.study import StudyError, unknown
+from polypath.study import DEFAULT_KERNEL, StudyError, unknown
 
+from . import _bench_linux
 from ._console import err, out
 
 _QUEUE_EVENTS = 20_000_000
@@ -44,11 +45,19 @@ def bench(
     cases: Annotated[list[str] | None, typer.Argument(metavar="[CASE]...", help="Only these cases; default: all.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
     repeat: Annotated[int, typer.Option(min=1, help="Runs of each case; the median counts.")] = 3,
+    engine: Annotated[str, typer.Option(help="sim or linux.")] = "sim",
+    kernel: Annotated[str, typer.Option(help="Kernel of the engine linux.")] = DEFAULT_KERNEL,
 ) -> None:
-    """Measure the simulator: delivered data packets per wall second on one core, events per packet, memory.
+    """Measure an engine: delivered data packets per wall second on one core, memory; of the simulator also events per packet.
 
-    The queue's bare cost per event stands beside it: what no simulator with this queue could beat.
+    Beside the simulator stands the bare cost of its queue per event, which no simulator with this queue could beat; of the linux engine,
+    how many of its seconds pass in one of ours.
     """
+    if engine == "linux":
+        _bench_linux.bench(cases or [], repeat, kernel, as_json=as_json)
+        return
+    if engine != "sim":
+        raise StudyError(unknown("engine to measure", engine, ("sim", "linux")))
     known = _native.bench_cases()
     for case in cases or []:
         if case not in known:

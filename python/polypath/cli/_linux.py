@@ -9,9 +9,11 @@ from rich.table import Table
 
 from polypath import linux
 
+from . import _linux_exec
 from ._console import err, out
 
-app = typer.Typer(help="Kernels for the linux engine: build, list, remove.", no_args_is_help=True)
+app = typer.Typer(help="Kernels for the linux engine: build, list, remove, and run scripts on them.", no_args_is_help=True)
+app.command("exec")(_linux_exec.exec_)
 
 
 @app.command("build")

@@ -4,6 +4,19 @@ from ._base import Algorithm, Engine, EngineError, Output
 from ._fake import FakeEngine
 from ._linux import LinuxEngine
 from ._registry import ENGINES, check, find
+from ._script import run_script
 from ._sim import SimEngine
 
-__all__ = ["ENGINES", "Algorithm", "Engine", "EngineError", "FakeEngine", "LinuxEngine", "Output", "SimEngine", "check", "find"]
+__all__ = [
+    "ENGINES",
+    "Algorithm",
+    "Engine",
+    "EngineError",
+    "FakeEngine",
+    "LinuxEngine",
+    "Output",
+    "SimEngine",
+    "check",
+    "find",
+    "run_script",
+]

@@ -89,18 +89,14 @@ class LinuxEngine(Engine):
     def run(self, scenario: Mapping[str, Any]) -> Output:
         kernel = self._kernel(scenario["kernel"])
         planned = planner.build(scenario, kernel.algorithms)
-        _clean_once()
+        _machine.clean_once()
         with _machine.folder() as where:
-            simulated_s = scenario["duration_ns"] / 1e9
-            _machine.run(where, kernel=kernel.file, seed=scenario["seed"], plan=planned.plan, simulated_s=simulated_s)
+            _machine.run_plan(where, planned.plan, kernel=kernel.file, seed=scenario["seed"])
             return _output(scenario, planned, where)
 
     def _kernel(self, name: str) -> linux.Kernel:
         if name not in self._found:
-            try:
-                self._found[name] = linux.find(name)
-            except linux.KernelError as error:
-                raise EngineError(str(error)) from None
+            self._found[name] = linux.find(name)
         return self._found[name]
 
     @cached_property
@@ -171,8 +167,3 @@ def _own_hash() -> str:
         content = file.read_bytes()
         seen.update(f"{file.name} {len(content)}\n".encode() + content)
     return seen.hexdigest()[:16]
-
-
-@cache
-def _clean_once() -> None:
-    _machine.clean()

@@ -6,6 +6,7 @@ The folder's name says whose it is, so that what a killed process left is found 
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import secrets
@@ -54,17 +55,20 @@ def folder() -> Iterator[Path]:
         shutil.rmtree(made, ignore_errors=True)
 
 
-def run(where: Path, *, kernel: Path, seed: int, plan: dict[str, Any] | None, simulated_s: float) -> None:
+def run_plan(where: Path, plan: dict[str, Any], *, kernel: Path, seed: int) -> None:
+    """Has a machine carry out a plan in a folder."""
+    (where / "plan.json").write_text(json.dumps(plan), encoding="ascii")
+    start(where, kernel=kernel, seed=seed, timeout_s=PATIENCE_S + PATIENCE_PER_S * plan["duration_ns"] / 1e9)
+
+
+def start(where: Path, *, kernel: Path, seed: int, timeout_s: float) -> None:
     """Starts a machine in a folder and waits until it has powered off. Raises `EngineError` with its last words if it died."""
     (where / "root").mkdir()
     for name in MOUNT_POINTS:
         (where / "root" / name).mkdir()
     shutil.copy(GUEST, where / "root" / "init")
     (where / "results").mkdir()
-    if plan is not None:
-        (where / "plan.json").write_text(json.dumps(plan), encoding="ascii")
-    timeout = PATIENCE_S + PATIENCE_PER_S * simulated_s
-    command = [STARTER, "--dir", where, "--kernel", kernel, "--seed", seed, "--memory", MEMORY, "--timeout", round(timeout)]
+    command = [STARTER, "--dir", where, "--kernel", kernel, "--seed", seed, "--memory", MEMORY, "--timeout", round(timeout_s)]
     with _lock:
         if _stopped.is_set():
             raise EngineError("the machine was not started, since the study was interrupted")
@@ -103,6 +107,12 @@ def clean() -> None:
                 shutil.rmtree(left, ignore_errors=True)
 
 
+@functools.cache
+def clean_once() -> None:
+    """The same, the first time that this process asks."""
+    clean()
+
+
 def _place() -> Path:
     """In memory where there is room, since a machine writes its memory there; else with other temporary files."""
     memory = Path("/dev/shm")
@@ -129,5 +139,4 @@ def _last_words(where: Path, said: str) -> str:
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else []
     ends = [line.strip() for line in lines if line.strip()][-LAST_LINES:]
     how = said.strip().splitlines()[-1] if said.strip() else "the machine died without a word"
-    how = how.removeprefix("polypath-machine: ")
     return how if not ends else f"{how}; its log ends: {' | '.join(ends)}"

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from polypath.engines import ENGINES, Engine, EngineError, check, find
+from polypath.linux import KernelError
 from polypath.study import Cell, Run, Scalar, Study, StudyError, cells, parameter_names, runs
 
 from ._captures import captures_are_there, keep_captures
@@ -150,7 +151,7 @@ def _runs_on(study: Study, engine: Engine, kernels: Iterable[str | None]) -> Ite
         leave_out = partial(engine.left_out, kernel=kernel)
         try:
             yield from runs(study, engine=engine.name, version=engine.versions(kernel), kernel=kernel, leave_out=leave_out)
-        except EngineError:
+        except KernelError:
             # A kernel that was removed since: what it ran cannot be told from what an older build of it ran.
             continue
 

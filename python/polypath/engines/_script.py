@@ -1,0 +1,33 @@
+"""A person's own script in a fresh machine, as root, with this machine's files read-only."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from . import _machine
+from ._base import EngineError
+
+
+def run_script(script: Path, *, kernel: Path, seed: int, out: Path | None, timeout_s: float) -> tuple[int, str]:
+    """Runs a shell script; returns its exit status and what it printed. Files that it left in `$OUT` are put into `out`."""
+    _machine.programs_are_there()
+    _machine.clean_once()
+    with _machine.folder() as where:
+        shutil.copyfile(script, where / "script")
+        _machine.start(where, kernel=kernel, seed=seed, timeout_s=timeout_s)
+        status, log = where / "results" / "status", where / "log"
+        said = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
+        if not status.is_file():
+            raise EngineError(f"the machine powered off without running the script: {said.strip() or 'it left no word'}")
+        code = int(status.read_text(encoding="ascii"))
+        status.unlink()
+        left = sorted((where / "results").iterdir())
+        if out is not None and left:
+            out.mkdir(parents=True, exist_ok=True)
+            for each in left:
+                if each.is_dir():
+                    shutil.copytree(each, out / each.name, dirs_exist_ok=True)
+                else:
+                    shutil.copyfile(each, out / each.name)
+        return code, said
