@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -267,6 +269,16 @@ def test_the_command_line_lists_and_removes(cache: Path) -> None:
     assert "6.12.117" in runner.invoke(app, ["linux", "list"]).stdout
     assert runner.invoke(app, ["linux", "remove", "6.12"]).exit_code == 0
     assert isinstance(runner.invoke(app, ["linux", "remove", "6.12"]).exception, KernelError)
+
+
+def test_old_executables_go_and_recent_ones_stay(cache: Path) -> None:
+    place = put(cache, "6.12", "6.12.117")
+    for age in range(5):
+        for name in (f"linux-{age}", f"linux-{age}.json"):
+            (place / name).write_text("")
+            os.utime(place / name, (time.time() - age * 50_000,) * 2)
+    _link._forget(place)
+    assert sorted(path.name for path in place.glob("linux-?")) == ["linux-0", "linux-1"]
 
 
 def test_without_the_sources_of_the_algorithms_the_place_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

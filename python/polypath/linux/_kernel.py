@@ -19,7 +19,7 @@ from pathlib import Path
 from . import _config, _edits
 from ._errors import KernelError
 from ._link import link
-from ._recipe import Recipe
+from ._recipe import FILE, Recipe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,14 +88,14 @@ def _missing(name: str, there: dict[str, Recipe]) -> str:
 def places() -> list[Path]:
     """The folders of all kernels, oldest first."""
     found = []
-    for file in folder().glob("[!.]*/recipe.json"):
+    for file in folder().glob(f"[!.]*/{FILE}"):
         try:
             Recipe.load(file.parent)
         except (OSError, ValueError, TypeError):
             # Written by another version of polypath, or taken away at this moment.
             continue
         found.append(file.parent)
-    return sorted(found, key=lambda place: place.stat().st_mtime_ns)
+    return sorted(found, key=lambda place: (place / FILE).stat().st_mtime_ns)
 
 
 def _recipes() -> dict[str, Recipe]:

@@ -7,14 +7,16 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from pathlib import Path
 
 from ._commands import locked, run
 from ._errors import KernelError
 from ._recipe import TREE, Recipe
 
-# Executables of earlier states of cc/ that are kept beside the present one, so that a run that began with one can go on.
+# Executables of earlier states of cc/ go after a day, the newest apart: a run that began with one goes on.
 _KEPT = 3
+_KEPT_SECONDS = 24 * 3600
 
 
 def sources() -> Path:
@@ -96,8 +98,9 @@ def _forget(place: Path) -> None:
     """Removes executables that are out of date, and what killed links left."""
     about = sorted(place.glob("linux-*.json"), key=lambda file: file.stat().st_mtime_ns, reverse=True)
     for file in about[_KEPT:]:
-        file.unlink()
-        file.with_suffix("").unlink(missing_ok=True)
+        if time.time() - file.stat().st_mtime > _KEPT_SECONDS:
+            file.unlink()
+            file.with_suffix("").unlink(missing_ok=True)
     for left in place.glob(".link-*"):
         # We hold the lock: nobody works there.
         shutil.rmtree(left, ignore_errors=True)
