@@ -23,13 +23,16 @@ CRATES: Mapping[str, frozenset[str]] = {
     "sim": frozenset({"base", "wire", "cc", "sched", "link", "transport"}),
     "guest": frozenset(),
     "bpf": frozenset({"base", "cc"}),
-    "py": frozenset({"base", "cc", "sched", "transport", "sim"}),
+    "io": frozenset({"base"}),
+    "emu": frozenset({"base", "link", "sim", "io", "guest"}),
+    "py": frozenset({"base", "cc", "sched", "transport", "sim", "emu"}),
 }
 
 # Lowest first: a package may import those in lines before its own, never one of its own line or below it.
 PYTHON: tuple[frozenset[str], ...] = (
     frozenset({"_native"}),
-    frozenset({"study", "planner", "linux"}),
+    frozenset({"study", "planner", "linux", "kernelcc"}),
+    frozenset({"emu"}),
     frozenset({"engines"}),
     frozenset({"results"}),
     frozenset({"analysis"}),

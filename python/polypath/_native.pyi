@@ -23,5 +23,17 @@ def bench_cases() -> list[str]:
 def bench_case(name: str) -> tuple[int, int]:
     """Simulates a case: data packets delivered, and events."""
 
+def emulate(spec: str) -> None:
+    """Builds the network of a specification (JSON, crates/emu/src/spec.rs) and carries its links until a signal ends it; Linux only.
+
+    To be called by a process of its own. Raises RuntimeError with one sentence where the machine does not let it.
+    """
+
+def bench_emulator(spec: str) -> str:
+    """Measures the emulator beside what the machine can do without it; the figures are JSON (crates/emu/src/bench.rs)."""
+
+def unname_namespace(name: str) -> None:
+    """Takes the name of a network namespace away, if there is such a name."""
+
 def bench_queue(sources: int, events: int) -> int:
     """Turns over the event queue alone; the result is there so that no work is optimised away."""

@@ -1,6 +1,8 @@
 //! The Python module `polypath._native`: converts types and errors, and decides nothing.
 
 mod columns;
+#[cfg(target_os = "linux")]
+mod emulator;
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -78,5 +80,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(bench_cases, module)?)?;
     module.add_function(wrap_pyfunction!(bench_case, module)?)?;
     module.add_function(wrap_pyfunction!(bench_queue, module)?)?;
+    #[cfg(target_os = "linux")]
+    emulator::add(module)?;
     module.add_function(wrap_pyfunction!(version, module)?)
 }

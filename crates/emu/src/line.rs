@@ -1,0 +1,323 @@
+//! One direction of a link: its elements and the packets that are in it.
+//!
+//! It is cut into stages as the simulator's is (crates/sim/src/network.rs): a packet's way through a stage is computed when it enters,
+//! and the next stage sees it at the time at which it should have left, however late somebody comes to move it on.
+
+use crate::ip;
+use crate::store::{Slot, Store};
+use polypath_base::{Duration, Instant};
+use polypath_link::{Chain, Count, Element, Parcel, Ring, Verdict};
+
+#[derive(Debug)]
+pub(crate) struct Line {
+    stages: Vec<Stage>,
+    /// For so long at least there is nothing to do about a packet.
+    floor: Duration,
+    /// Lost for want of memory: no part of the model.
+    overflow: u64,
+}
+
+#[derive(Debug)]
+struct Stage {
+    chain: Chain,
+    /// Ascending by the time at which they leave; of equal times, in the order of entry.
+    held: Ring<Held>,
+    /// When the last packet entered. Elements see packets in order.
+    last: Instant,
+    /// ICMP about a packet that does not fit comes from the far end, since other elements stand before.
+    from_end: bool,
+}
+
+/// A packet on its way.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Held {
+    pub(crate) leaves: Instant,
+    pub(crate) slot: Slot,
+    /// Of the frame with what stands before it, bytes.
+    pub(crate) len: u32,
+    parcel: Parcel,
+}
+
+/// What is to be done about a packet that does not fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    /// When.
+    pub(crate) at: Instant,
+    pub(crate) mtu: u32,
+    /// The stage before which it stands.
+    pub(crate) stage: usize,
+    pub(crate) frame: Vec<u8>,
+    pub(crate) remedy: Remedy,
+}
+
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Remedy {
+    /// ICMP from the end at which the direction begins: its sender hears at once.
+    AnswerAtOnce,
+    /// ICMP from the end at which the direction ends: it goes all the way back.
+    AnswerFromEnd,
+    /// Its parts enter in its place.
+    Split,
+}
+
+/// What elements dropped.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Drops {
+    pub(crate) queue: Count,
+    pub(crate) loss: Count,
+    pub(crate) mtu: Count,
+    pub(crate) down: Count,
+    pub(crate) overflow: u64,
+    pub(crate) longest_queue: u64,
+}
+
+impl Line {
+    pub(crate) fn new(elements: Vec<Element>) -> Self {
+        // What answers may have to do so as soon as a packet stands before it.
+        let before_answers = elements.iter().take_while(|element| !element.answers());
+        let delays = before_answers.filter_map(|element| if let Element::Delay(delay) = element { delay.constant() } else { None });
+        let floor = delays.fold(Duration::ZERO, |sum, delay| sum + delay);
+        Self { stages: cut(elements), floor, overflow: 0 }
+    }
+
+    /// For so long after its arrival at least there is nothing to do about a packet.
+    pub(crate) fn floor(&self) -> Duration {
+        self.floor
+    }
+
+    /// A frame arrives.
+    #[inline]
+    pub(crate) fn enter(&mut self, at: Instant, frame: &[u8], store: &mut Store) -> Option<Refused> {
+        self.enter_stage(0, at, frame, store)
+    }
+
+    /// A frame stands before a stage.
+    #[inline]
+    pub(crate) fn enter_stage(&mut self, number: usize, at: Instant, frame: &[u8], store: &mut Store) -> Option<Refused> {
+        let parcel = ip::parcel(frame);
+        let (verdict, at) = self.stages[number].transit(at, parcel);
+        if let Verdict::Pass(leaves) = verdict {
+            match store.keep(frame) {
+                Some(slot) => self.stages[number].hold(Held { leaves, slot, len: frame.len() as u32, parcel }),
+                None => self.overflow += 1,
+            }
+            return None;
+        }
+        self.refuse(number, verdict, at, frame)
+    }
+
+    /// Moves on all packets that have come to the end of a stage by `now`; what does not fit into the next one is told to `refused`.
+    pub(crate) fn advance(&mut self, now: Instant, store: &mut Store, mut refused: impl FnMut(Refused)) {
+        for number in 1..self.stages.len() {
+            while let Some(held) = self.stages[number - 1].held.front().copied().filter(|held| held.leaves <= now) {
+                self.stages[number - 1].held.pop();
+                let (verdict, at) = self.stages[number].transit(held.leaves, held.parcel);
+                if let Verdict::Pass(leaves) = verdict {
+                    self.stages[number].hold(Held { leaves, ..held });
+                    continue;
+                }
+                let told = self.refuse(number, verdict, at, store.get(held.slot, held.len as usize));
+                store.release(held.slot);
+                told.into_iter().for_each(&mut refused);
+            }
+        }
+    }
+
+    /// The packet that is to leave the line first, if it is due by `now`.
+    #[inline]
+    pub(crate) fn due(&mut self, now: Instant) -> Option<Held> {
+        let last = self.stages.last_mut().expect("there is always a stage");
+        let held = last.held.front().copied().filter(|held| held.leaves <= now)?;
+        last.held.pop();
+        Some(held)
+    }
+
+    /// When there is something to do next.
+    #[inline]
+    pub(crate) fn next(&self) -> Instant {
+        let first = |stage: &Stage| stage.held.front().map_or(Instant::NEVER, |held| held.leaves);
+        self.stages.iter().map(first).min().unwrap_or(Instant::NEVER)
+    }
+
+    /// How many packets are in it.
+    pub(crate) fn held(&self) -> u64 {
+        self.stages.iter().map(|stage| stage.held.len() as u64).sum()
+    }
+
+    pub(crate) fn drops(&self) -> Drops {
+        let mut drops = Drops { overflow: self.overflow, ..Drops::default() };
+        for element in self.stages.iter().flat_map(|stage| stage.chain.elements()).map(|(_, element)| element) {
+            let found = element.drops();
+            let sum = match element {
+                Element::Rate(rate) => {
+                    drops.longest_queue = drops.longest_queue.max(rate.longest());
+                    &mut drops.queue
+                }
+                Element::Loss(_) => &mut drops.loss,
+                Element::Mtu(_) => &mut drops.mtu,
+                Element::Down(_) => &mut drops.down,
+                Element::Delay(_) => continue,
+            };
+            sum.packets += found.packets;
+            sum.bytes += found.bytes;
+        }
+        drops
+    }
+
+    #[cold]
+    fn refuse(&self, number: usize, verdict: Verdict, at: Instant, frame: &[u8]) -> Option<Refused> {
+        let (mtu, remedy) = match verdict {
+            Verdict::TooBig { mtu } if self.stages[number].from_end => (mtu, Remedy::AnswerFromEnd),
+            Verdict::TooBig { mtu } => (mtu, Remedy::AnswerAtOnce),
+            Verdict::Fragment { mtu } => (mtu, Remedy::Split),
+            Verdict::Pass(_) | Verdict::Drop(_) => return None,
+        };
+        Some(Refused { at, mtu, stage: number, frame: frame.to_vec(), remedy })
+    }
+}
+
+impl Held {
+    /// Of the IP packet, bytes.
+    pub(crate) fn ip_len(&self) -> u32 {
+        self.parcel.len
+    }
+}
+
+impl Stage {
+    fn new() -> Self {
+        let blank = Held { leaves: Instant::ZERO, slot: Slot::default(), len: 0, parcel: Parcel { len: 0, payload: false, df: false } };
+        Self { chain: Chain::default(), held: Ring::new(blank), last: Instant::ZERO, from_end: false }
+    }
+
+    /// What becomes of a packet, and when it entered: stamps of two processors may be in the wrong order.
+    #[inline]
+    fn transit(&mut self, at: Instant, parcel: Parcel) -> (Verdict, Instant) {
+        self.last = self.last.max(at);
+        (self.chain.transit(self.last, parcel), self.last)
+    }
+
+    #[inline]
+    fn hold(&mut self, packet: Held) {
+        if self.held.back().is_none_or(|last| last.leaves <= packet.leaves) {
+            *self.held.push() = packet;
+        } else {
+            // From the back: jitter rarely moves a packet past more than a few.
+            let behind = self.held.iter().rev().take_while(|held| held.leaves > packet.leaves).count();
+            self.held.insert(self.held.len() - behind, packet);
+        }
+    }
+}
+
+/// Elements in stages: a new one begins behind an element that reorders, since those behind it see packets in order, and before an MTU
+/// that answers, since the answer is sent when the packet is there and not before.
+fn cut(elements: Vec<Element>) -> Vec<Stage> {
+    let mut stages = vec![(Stage::new(), Vec::new())];
+    for (position, element) in elements.into_iter().enumerate() {
+        let (_, current) = stages.last().expect("there is always a stage");
+        let answers_later = element.answers() && position > 0;
+        if answers_later || !current.iter().all(Element::keeps_order) {
+            stages.push((Stage { from_end: answers_later, ..Stage::new() }, Vec::new()));
+        }
+        stages.last_mut().expect("there is always a stage").1.push(element);
+    }
+    stages.into_iter().map(|(stage, elements)| Stage { chain: Chain::new(elements), ..stage }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ip::tests::frame;
+    use polypath_base::{Rate, Stream};
+    use polypath_link::{Delay, Limit, Mtu, Oversize, RateQueue, Schedule};
+
+    fn at(us: u64) -> Instant {
+        Instant::ZERO + Duration::from_micros(us)
+    }
+
+    fn delay(us: u64, jitter_us: u64) -> Element {
+        let (delay, jitter) = (Duration::from_micros(us), Duration::from_micros(jitter_us));
+        Element::Delay(Delay::new(delay, jitter, true, Schedule::none(), Stream::new(1, "d")))
+    }
+
+    /// 8 Mbit/s: a microsecond a byte.
+    fn rate(packets: u64) -> Element {
+        Element::Rate(RateQueue::new(Rate::from_bits_per_sec(8_000_000), Limit::Packets(packets), 0, Schedule::none()).unwrap())
+    }
+
+    fn mtu(bytes: u32, oversize: Oversize) -> Element {
+        Element::Mtu(Mtu::new(bytes, oversize).unwrap())
+    }
+
+    fn store() -> Store {
+        Store::new(2048, 1 << 20)
+    }
+
+    /// When what is in the line leaves it, by length, if somebody looks at these times.
+    fn leaving(line: &mut Line, store: &mut Store, looks: &[u64]) -> Vec<(u64, u32)> {
+        let mut seen = Vec::new();
+        for &look in looks {
+            line.advance(at(look), store, |refused| panic!("{refused:?}"));
+            while let Some(held) = line.due(at(look)) {
+                seen.push((held.leaves.as_micros(), held.parcel.len));
+                store.release(held.slot);
+            }
+        }
+        seen
+    }
+
+    #[test]
+    fn looking_late_delays_nothing() {
+        let (looks, late) = ((0..20_000).collect::<Vec<u64>>(), [20_000]);
+        let run = |looks: &[u64]| {
+            let (mut line, mut store) = (Line::new(vec![delay(500, 400), rate(50), delay(300, 200), rate(50)]), store());
+            for packet in 0..30 {
+                assert_eq!(line.enter(at(packet * 100), &frame(17, 100 + packet as usize, true), &mut store), None);
+            }
+            let seen = leaving(&mut line, &mut store, looks);
+            assert_eq!((line.next(), store.kept()), (Instant::NEVER, 0));
+            seen
+        };
+        let seen = run(&looks);
+        assert_eq!((seen.len(), &seen), (30, &run(&late)));
+        assert!(!seen.is_sorted_by_key(|&(_, len)| len), "a jitter of four packets reorders some");
+    }
+
+    #[test]
+    fn an_mtu_behind_a_queue_answers_when_the_packet_is_there() {
+        let (mut line, mut store) = (Line::new(vec![rate(9), mtu(1000, Oversize::Answer), delay(10, 0)]), store());
+        let long = frame(17, 1500, true);
+        assert_eq!(line.enter(at(5), &long, &mut store), None);
+        assert_eq!(line.next(), at(1505));
+        let mut told = Vec::new();
+        line.advance(at(1504), &mut store, |refused| told.push(refused));
+        assert!(told.is_empty());
+        line.advance(at(9999), &mut store, |refused| told.push(refused));
+        assert_eq!(told, [Refused { at: at(1505), mtu: 1000, stage: 1, frame: long, remedy: Remedy::AnswerFromEnd }]);
+        assert_eq!((line.drops().mtu.packets, store.kept()), (1, 0));
+    }
+
+    #[test]
+    fn an_mtu_at_the_head_answers_or_splits_at_once() {
+        let (mut line, mut store) = (Line::new(vec![mtu(1000, Oversize::Fragment), rate(9)]), store());
+        let told = line.enter(at(1), &frame(17, 1500, true), &mut store).map(|refused| (refused.at, refused.remedy));
+        assert_eq!(told, Some((at(1), Remedy::AnswerAtOnce)));
+        let told = line.enter(at(2), &frame(17, 1500, false), &mut store).map(|refused| (refused.stage, refused.remedy));
+        assert_eq!(told, Some((0, Remedy::Split)));
+    }
+
+    #[test]
+    fn a_full_queue_and_a_full_memory_are_told_apart() {
+        let (mut line, mut store) = (Line::new(vec![rate(3)]), Store::new(2048, 2 * 2048));
+        for _ in 0..5 {
+            assert_eq!(line.enter(at(0), &frame(17, 100, true), &mut store), None);
+        }
+        let drops = line.drops();
+        assert_eq!((drops.queue.packets, drops.overflow, drops.longest_queue), (2, 1, 3));
+    }
+
+    #[test]
+    fn a_packet_can_be_left_alone_for_as_long_as_the_constant_delays_before_an_answer() {
+        assert_eq!(Line::new(vec![delay(7, 0), rate(1), delay(8, 3), delay(9, 0)]).floor(), Duration::from_micros(16));
+        assert_eq!(Line::new(vec![delay(7, 0), mtu(1000, Oversize::Answer), delay(9, 0)]).floor(), Duration::from_micros(7));
+    }
+}

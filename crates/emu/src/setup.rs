@@ -1,0 +1,118 @@
+//! From what is asked for to links that carry packets.
+
+use crate::EmuError;
+use crate::line::Line;
+use crate::link::Link;
+use crate::spec::Spec;
+use crate::store::Store;
+use crate::worker::{self, Shared};
+use polypath_base::Duration;
+use polypath_guest::Network;
+use polypath_io::{Clock, Failed, HEAD, Namespace, Port, processors};
+use polypath_sim::link_elements;
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+
+/// Memory of a port's ring, bytes: some 5000 frames of 1500 bytes, 35 ms at 150,000 packets/s.
+const RING: usize = 8 << 20;
+/// Memory for packets that are in a link, bytes: half a second at 10 Gbit/s.
+const STORE: usize = 1 << 30;
+
+/// Namespaces that exist as long as this does.
+#[derive(Debug)]
+pub(crate) struct Places(BTreeMap<String, Namespace>);
+
+impl Places {
+    /// Builds the network of the plan.
+    pub(crate) fn build(spec: &Spec) -> Result<Self, EmuError> {
+        // The thread that builds it ends up in one of the new namespaces.
+        let built = std::thread::scope(|scope| scope.spawn(|| Network::build(&spec.plan)).join());
+        let network = built.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let held = network.namespaces().map(|(name, file)| Ok((name.to_owned(), Namespace::of(file)?)));
+        Ok(Self(held.collect::<Result<_, Failed>>()?))
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Result<&Namespace, EmuError> {
+        self.0.get(name).ok_or_else(|| EmuError(format!("the plan has no namespace {name:?}")))
+    }
+}
+
+/// Opens the ports and makes the elements of the links.
+pub(crate) fn links(spec: &Spec, places: &Places) -> Result<Vec<Link>, EmuError> {
+    let wire = places.get(&spec.wire)?;
+    let mut made = Vec::new();
+    for emulated in &spec.links {
+        let Some(link) = spec.scenario.links.get(emulated.link) else {
+            return Err(EmuError(format!("link {} is to be emulated, and the scenario has {}", emulated.link, spec.scenario.links.len())));
+        };
+        let mtu = link.a.mtu.max(link.b.mtu) as usize;
+        let ports = wire.inside(|| Ok([Port::open(&emulated.a, mtu, RING)?, Port::open(&emulated.b, mtu, RING)?]))?;
+        let addresses = [&link.a, &link.b].map(|end| end.address.parse().ok().map(|address: Ipv4Addr| address.octets()));
+        let lines = [
+            Line::new(link_elements(&spec.scenario, emulated.link, true)?),
+            Line::new(link_elements(&spec.scenario, emulated.link, false)?),
+        ];
+        // An Ethernet header and a VLAN tag come before a packet.
+        let store = Store::new(HEAD + 18 + mtu, STORE);
+        made.push(Link::new(link.name.clone(), ports, addresses, lines, store));
+    }
+    Ok(made)
+}
+
+/// Threads that carry links.
+#[derive(Debug)]
+pub(crate) struct Workers {
+    pub(crate) clock: Clock,
+    running: Vec<(JoinHandle<()>, Arc<Shared>)>,
+}
+
+impl Workers {
+    /// Packets pass from now on, and the time of the links' changes begins.
+    pub(crate) fn start(spec: &Spec, links: Vec<Link>) -> Result<Self, EmuError> {
+        let count = spec.threads.unwrap_or(processors() / 2).clamp(1, links.len().max(1));
+        let late_limit = Duration::from_nanos(spec.late_limit_ns);
+        let mut shares: Vec<Vec<Link>> = (0..count).map(|_| Vec::new()).collect();
+        for (number, link) in links.into_iter().enumerate() {
+            shares[number % count].push(link);
+        }
+        let clock = Clock::start();
+        let start = |links| {
+            let shared = Arc::new(Shared::default());
+            let own = shared.clone();
+            let thread = std::thread::Builder::new().spawn(move || worker::carry(links, clock, late_limit, &own));
+            Ok((thread.map_err(|e| EmuError(format!("starting a thread: {e}")))?, shared))
+        };
+        Ok(Self { clock, running: shares.into_iter().map(start).collect::<Result<_, EmuError>>()? })
+    }
+
+    /// What all have reported last.
+    pub(crate) fn report(&self) -> Vec<crate::status::DirectionStatus> {
+        self.running.iter().flat_map(|(_, shared)| shared.report()).collect()
+    }
+
+    /// Processor time that all have used, ns.
+    pub(crate) fn cpu_ns(&self) -> u64 {
+        self.running.iter().map(|(_, shared)| shared.cpu_ns()).sum()
+    }
+
+    /// Whether one of them has ended, which only a fault in it can bring about.
+    pub(crate) fn broken(&self) -> bool {
+        self.running.iter().any(|(thread, _)| thread.is_finished())
+    }
+
+    /// Ends them; what they reported at last.
+    pub(crate) fn stop(self) -> Vec<crate::status::DirectionStatus> {
+        for (_, shared) in &self.running {
+            shared.stop.store(true, Ordering::Relaxed);
+        }
+        let ended = self.running.into_iter().flat_map(|(thread, shared)| {
+            // A thread that failed has said so on the error output; what it reported before still holds.
+            let _ = thread.join();
+            shared.report()
+        });
+        ended.collect()
+    }
+}

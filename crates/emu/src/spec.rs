@@ -1,0 +1,43 @@
+//! What the emulator is to do, as plain data; made by Python (`polypath.emu`). Unknown fields are refused.
+
+use polypath_guest::plan::Plan;
+use polypath_sim::Scenario;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spec {
+    /// The links with their elements. Flows are of no concern.
+    pub scenario: Scenario,
+    /// Namespaces, cables, addresses and routes. Both ends of an emulated link are cables into the namespace `wire`.
+    pub plan: Plan,
+    /// The namespace that no node owns, where the emulator has its ports.
+    pub wire: String,
+    pub links: Vec<Emulated>,
+    /// Which of the plan's namespaces get a name that `ip netns` knows; the others end with the emulator.
+    #[serde(default)]
+    pub names: BTreeMap<String, String>,
+    /// File that says how the emulator fares; written anew several times a second. Its first appearance says that all is set up.
+    #[serde(default)]
+    pub status: Option<String>,
+    /// A direction whose packets are later than this at the 99th percentile is not to be trusted, ns.
+    pub late_limit_ns: u64,
+    /// How many threads carry the links; default: half the processors, at most one a link.
+    #[serde(default)]
+    pub threads: Option<usize>,
+    /// The emulator ends when the process that started it does.
+    #[serde(default)]
+    pub with_parent: bool,
+}
+
+/// A link that the emulator carries.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Emulated {
+    /// Index into the scenario's links.
+    pub link: usize,
+    /// Devices of the namespace `wire` to which the link's ends a and b are cabled.
+    pub a: String,
+    pub b: String,
+}

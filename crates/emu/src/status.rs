@@ -1,0 +1,62 @@
+//! How the emulator fares, as plain data; what a status file holds.
+
+use crate::line::Drops;
+use serde::Serialize;
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Status {
+    pub(crate) pid: u32,
+    /// The emulator has ended in good order.
+    pub(crate) ended: bool,
+    /// Time 0 of the links' changes, ns of CLOCK_MONOTONIC.
+    pub(crate) origin_ns: u64,
+    /// Since then, ns.
+    pub(crate) at_ns: u64,
+    pub(crate) late_limit_ns: u64,
+    /// Processor time that carrying packets took, ns.
+    pub(crate) cpu_ns: u64,
+    /// One of the directions is not to be trusted.
+    pub(crate) untrusted: bool,
+    pub(crate) directions: Vec<DirectionStatus>,
+}
+
+/// One direction of a link since the start.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct DirectionStatus {
+    pub(crate) link: String,
+    pub(crate) a_to_b: bool,
+    /// Passed on.
+    pub(crate) packets: u64,
+    /// Of IP packets, without framing.
+    pub(crate) bytes: u64,
+    pub(crate) queue_drops: u64,
+    pub(crate) loss_drops: u64,
+    pub(crate) mtu_drops: u64,
+    pub(crate) down_drops: u64,
+    pub(crate) max_queue_packets: u64,
+    /// In the link now.
+    pub(crate) held: u64,
+    /// Lost and no part of the model: the emulator did not read in time; it had no memory; the packet came longer than the device's MTU.
+    pub(crate) missed: u64,
+    pub(crate) overflow: u64,
+    pub(crate) cut: u64,
+    /// Not taken by the device at the other end, which is down.
+    pub(crate) refused: u64,
+    /// How much later than the model says packets left.
+    pub(crate) late_median_us: f64,
+    pub(crate) late_p99_us: f64,
+    pub(crate) late_max_us: f64,
+    /// Late beyond the limit, or lost something that the model does not lose.
+    pub(crate) untrusted: bool,
+}
+
+impl DirectionStatus {
+    pub(crate) fn add_drops(&mut self, drops: &Drops) {
+        self.queue_drops = drops.queue.packets;
+        self.loss_drops = drops.loss.packets;
+        self.mtu_drops = drops.mtu.packets;
+        self.down_drops = drops.down.packets;
+        self.overflow = drops.overflow;
+        self.max_queue_packets = drops.longest_queue;
+    }
+}

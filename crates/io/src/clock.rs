@@ -1,0 +1,113 @@
+//! The clock of real time as instants since a run's start.
+
+use polypath_base::{Duration, Instant};
+
+/// Instants since an origin on CLOCK_MONOTONIC.
+#[derive(Copy, Clone, Debug)]
+pub struct Clock {
+    origin_ns: u64,
+}
+
+impl Clock {
+    /// The origin is now.
+    pub fn start() -> Self {
+        Self { origin_ns: read(libc::CLOCK_MONOTONIC) }
+    }
+
+    /// The origin on CLOCK_MONOTONIC, ns.
+    pub fn origin_ns(&self) -> u64 {
+        self.origin_ns
+    }
+
+    #[inline]
+    pub fn now(&self) -> Instant {
+        Instant::from_nanos(read(libc::CLOCK_MONOTONIC).saturating_sub(self.origin_ns))
+    }
+
+    /// Sleeps until `at`. With the thread's timer slack, which [`crate::enter_urgent`] makes small.
+    pub fn sleep_until(&self, at: Instant) {
+        let time = timespec(self.origin_ns.saturating_add(at.as_nanos()));
+        // SAFETY: `time` outlives the call, and no remainder is asked for.
+        while unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &time, std::ptr::null_mut()) } == libc::EINTR {}
+    }
+}
+
+/// Makes instants of the kernel's time stamps on packets, which are of CLOCK_REALTIME: the two clocks' distance changes when somebody
+/// sets the time or an NTP client slews it, so it is measured again and again.
+#[derive(Clone, Debug)]
+pub struct KernelTime {
+    clock: Clock,
+    /// CLOCK_REALTIME at the clock's origin, ns.
+    real_origin_ns: u64,
+    measured: Instant,
+}
+
+impl KernelTime {
+    /// Slewing changes the distance by at most 500 ppm (ntp_adjtime), 5 us in this time.
+    const KEPT: Duration = Duration::from_millis(10);
+
+    pub fn new(clock: Clock) -> Self {
+        let mut time = Self { clock, real_origin_ns: 0, measured: Instant::ZERO };
+        time.measure();
+        time
+    }
+
+    /// Measures the distance of the clocks if it has not been measured for a while.
+    #[inline]
+    pub fn refresh(&mut self, now: Instant) {
+        if now.since(self.measured) >= Self::KEPT {
+            self.measure();
+        }
+    }
+
+    /// The instant of a time stamp.
+    #[inline]
+    pub fn instant(&self, real_ns: u64) -> Instant {
+        Instant::from_nanos(real_ns.saturating_sub(self.real_origin_ns))
+    }
+
+    fn measure(&mut self) {
+        // Between two readings of one clock the other is read; of some tries the shortest, which nothing interrupted, counts.
+        let (mut best, mut found) = (u64::MAX, (0, 0));
+        for _ in 0..3 {
+            let before = read(libc::CLOCK_MONOTONIC);
+            let real = read(libc::CLOCK_REALTIME);
+            let after = read(libc::CLOCK_MONOTONIC);
+            if after - before < best {
+                best = after - before;
+                found = (real, before + best / 2);
+            }
+        }
+        let (real, monotonic) = found;
+        self.real_origin_ns = (real + self.clock.origin_ns).saturating_sub(monotonic);
+        self.measured = self.clock.now();
+    }
+}
+
+#[inline]
+fn read(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` outlives the call; both clocks always exist.
+    unsafe { libc::clock_gettime(clock, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+pub(crate) fn timespec(ns: u64) -> libc::timespec {
+    libc::timespec { tv_sec: (ns / 1_000_000_000) as libc::time_t, tv_nsec: (ns % 1_000_000_000) as libc::c_long }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_stamp_of_now_is_now() {
+        let clock = Clock::start();
+        let mut time = KernelTime::new(clock);
+        time.refresh(Instant::ZERO + Duration::from_secs(1));
+        let before = clock.now();
+        let stamped = time.instant(read(libc::CLOCK_REALTIME));
+        // A busy machine may keep us for a while between the two, but never lets time run backwards.
+        assert!(stamped + Duration::from_millis(1) >= before && stamped <= clock.now() + Duration::from_millis(1));
+    }
+}

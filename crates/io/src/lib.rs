@@ -1,0 +1,62 @@
+//! The operating system's side of packets in real time: packet rings, clocks, waiting, namespaces, signals.
+//!
+//! Safe functions over system calls. Nothing here decides anything: what is read is handed up as it came, and what is sent was due
+//! before it got here. Errors are sentences that name the call and its object; who calls adds what it was for.
+
+mod clock;
+mod namespace;
+mod port;
+mod process;
+mod signals;
+mod traffic;
+mod wait;
+
+pub use clock::{Clock, KernelTime};
+pub use namespace::Namespace;
+pub use port::{Frame, HEAD, Port, PortStats};
+pub use process::{bind_to_parent, enter_urgent, name_thread, processors, thread_time};
+pub use signals::Signals;
+pub use traffic::{Arrival, UdpReceiver, UdpSender};
+pub use wait::wait;
+
+use std::fmt;
+use std::io;
+
+/// A system call that failed, and on what.
+#[derive(Debug)]
+pub struct Failed {
+    what: String,
+    cause: io::Error,
+}
+
+impl Failed {
+    pub fn new(what: impl Into<String>, cause: io::Error) -> Self {
+        Self { what: what.into(), cause }
+    }
+
+    /// What the call has left in `errno`.
+    fn last(what: impl Into<String>) -> Self {
+        Self::new(what, io::Error::last_os_error())
+    }
+
+    pub fn kind(&self) -> io::ErrorKind {
+        self.cause.kind()
+    }
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.what, self.cause)
+    }
+}
+
+impl std::error::Error for Failed {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.cause)
+    }
+}
+
+/// What a call gave back, or the sentence about it where it is negative.
+fn check(result: libc::c_int, what: impl FnOnce() -> String) -> Result<libc::c_int, Failed> {
+    if result < 0 { Err(Failed::last(what())) } else { Ok(result) }
+}

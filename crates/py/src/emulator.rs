@@ -1,0 +1,40 @@
+//! The link emulator. Each call is made by a process of its own, which the emulator's threads and signals belong to.
+
+use crate::guarded;
+use polypath_emu::{BenchSpec, EmuError, Spec};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(emulate, module)?)?;
+    module.add_function(wrap_pyfunction!(bench_emulator, module)?)?;
+    module.add_function(wrap_pyfunction!(unname_namespace, module)?)
+}
+
+/// Builds the network of a specification (JSON text) and carries its links until a signal ends it.
+#[pyfunction]
+fn emulate(py: Python<'_>, spec: &str) -> PyResult<()> {
+    let spec: Spec = serde_json::from_str(spec).map_err(unreadable)?;
+    py.detach(|| guarded(|| polypath_emu::emulate(&spec)))?.map_err(failed)
+}
+
+/// Measures the emulator beside what the machine can do without it; the figures are JSON.
+#[pyfunction]
+fn bench_emulator(py: Python<'_>, spec: &str) -> PyResult<String> {
+    let spec: BenchSpec = serde_json::from_str(spec).map_err(unreadable)?;
+    py.detach(|| guarded(|| polypath_emu::bench(&spec)))?.map_err(failed)
+}
+
+/// Takes the name of a network namespace away, if there is such a name.
+#[pyfunction]
+fn unname_namespace(name: &str) -> PyResult<()> {
+    polypath_emu::unname(name).map_err(failed)
+}
+
+fn unreadable(error: serde_json::Error) -> PyErr {
+    PyValueError::new_err(format!("the specification cannot be read: {error}"))
+}
+
+fn failed(error: EmuError) -> PyErr {
+    PyRuntimeError::new_err(error.to_string())
+}
