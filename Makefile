@@ -21,6 +21,8 @@ unexport PYTHONPATH PYTHONHOME
 NATIVE_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates cc -type f \( -name '*.rs' -o -name '*.c' -o -name '*.h' -o -name '*.toml' \))
 # A virtual environment knows its own absolute path: one from before the clone was moved is built anew.
 MOVED := $(shell [ "$$(cat $(STAMPS)/venv 2>/dev/null)" = "$(CURDIR)" ] && $(PYTHON) -c '' 2>/dev/null || echo moved)
+# Built by setup-all where the machine has what that needs.
+LOADER := python/polypath/kernelcc/bin/polypath-cc
 NATIVE_GONE := $(if $(and $(wildcard python/polypath/_native*.so),$(wildcard python/polypath/engines/bin/polypath-guest)),,gone)
 
 # What may not be missing: in CI a test that the machine cannot run fails instead of being skipped. The host engine needs root, the linux engine does not.
@@ -50,6 +52,7 @@ setup: $(STAMPS)/native
 
 setup-all: setup
 	@tools/system-packages all
+	@tools/host-programs
 
 demo: setup
 	$(VENV)/bin/polypath run studies/nitk
@@ -61,6 +64,7 @@ test: setup-all lint layers rust python kernel
 lint: setup
 	cargo fmt --all --check
 	cargo clippy --quiet --workspace --all-targets -- -D warnings
+	[ ! -x $(LOADER) ] || cargo clippy --quiet -p polypath-bpf --features load --all-targets -- -D warnings
 	$(PYTHON) -m ruff check --quiet python tests tools
 	$(PYTHON) -m mypy --no-error-summary python/polypath tools
 
@@ -69,6 +73,7 @@ layers: setup
 
 rust:
 	cargo test --quiet --workspace
+	[ ! -x $(LOADER) ] || cargo test --quiet -p polypath-bpf --features load
 
 # Tests of the package, of the studies and of every example in the documentation.
 python: setup

@@ -14,16 +14,18 @@ const FLOWS: u64 = 200;
 const CALLS: u64 = 250;
 
 /// What was compared.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Agreement {
     pub algorithm: cc::Algorithm,
     /// Cases of the vectors.
     pub cases: usize,
-    /// Hooks called in both builds, all with the same outcome.
+    /// Hooks called in both builds.
     pub calls: u64,
+    /// Where the outcome first differed, in words.
+    pub difference: Option<String>,
 }
 
-/// Runs an algorithm in the running kernel and in this process; a difference is an error that says where. Random flows follow from the seed.
+/// Runs an algorithm in the running kernel and in this process until they differ. Random flows follow from the seed.
 pub fn check(algorithm: cc::Algorithm, seed: u64) -> Result<Agreement, Error> {
     if let Some(error) = refusal(&offers(), &[], false) {
         return Err(error);
@@ -32,16 +34,38 @@ pub fn check(algorithm: cc::Algorithm, seed: u64) -> Result<Agreement, Error> {
         serde_json::from_str(source(algorithm).vectors).map_err(|e| Error::new(format!("cc/vectors/{}.json: {e}", algorithm.name())))?;
     assert_eq!(file.algorithm, algorithm.name(), "a file of cc/vectors is named after its algorithm");
     let mut both = Both::new(algorithm)?;
+    let difference = match all(&mut both, &file, seed) {
+        Ok(()) => None,
+        Err(Stop::Different(words)) => Some(words),
+        Err(Stop::Impossible(error)) => return Err(error),
+    };
+    Ok(Agreement { algorithm, cases: file.cases.len(), calls: both.calls, difference })
+}
+
+/// Why a comparison ends before its end.
+enum Stop {
+    Different(String),
+    /// It cannot be made on this kernel.
+    Impossible(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Impossible(error)
+    }
+}
+
+fn all(both: &mut Both, file: &File, seed: u64) -> Result<(), Stop> {
     for case in &file.cases {
         both.place = format!("vector '{}'", case.name);
-        vector(&mut both, case)?;
+        vector(both, case)?;
     }
-    let mut stream = Stream::new(seed, algorithm.name());
+    let mut stream = Stream::new(seed, both.controller.name());
     for flow in 0..FLOWS {
         both.place = format!("random flow {flow} of seed {seed}");
-        random(&mut both, &mut stream)?;
+        random(both, &mut stream)?;
     }
-    Ok(Agreement { algorithm, cases: file.cases.len(), calls: both.calls })
+    Ok(())
 }
 
 /// One flow, in the kernel and here.
@@ -60,7 +84,7 @@ impl Both {
         Ok(Self { driver, controller: algorithm.start(), flow: cc::Flow::new(10, 1448), siblings: None, calls: 0, place: String::new() })
     }
 
-    fn begin(&mut self, flow: cc::Flow, siblings: Option<cc::Siblings>) -> Result<(), Error> {
+    fn begin(&mut self, flow: cc::Flow, siblings: Option<cc::Siblings>) -> Result<(), Stop> {
         self.controller = self.controller.algorithm().start();
         self.driver.begin();
         (self.flow, self.siblings) = (flow, siblings);
@@ -68,21 +92,20 @@ impl Both {
     }
 
     /// Calls a hook in both; its result.
-    fn call(&mut self, hook: Hook, value: u32) -> Result<u32, Error> {
+    fn call(&mut self, hook: Hook, value: u32) -> Result<u32, Stop> {
         let mut there = self.flow.clone();
         let theirs = self.driver.call(&mut there, self.siblings.as_ref(), hook, value)?;
         let ours = native(&mut self.controller, &mut self.flow, self.siblings.as_ref(), hook, value);
         self.calls += 1;
         if (theirs, windows(&there)) != (ours, windows(&self.flow)) || self.driver.private_word() != self.controller.private_word() {
-            return Err(Error::new(format!(
-                "{}, {}, call {} ({hook:?} {value}): the kernel computed result {theirs} and {:?}, the simulator {ours} and {:?} (cwnd, cwnd_cnt, ssthresh, \
-                 pacing rate, pacing, TSO goal), from {:?}",
-                self.controller.name(),
+            return Err(Stop::Different(format!(
+                "{}, call {} ({hook:?} {value}): the kernel computed result {theirs} and {:?}, the simulator {ours} and {:?} (cwnd, cwnd_cnt, ssthresh, \
+                 pacing rate, pacing, TSO goal), siblings {:?}",
                 self.place,
                 self.calls,
                 windows(&there),
                 windows(&self.flow),
-                self.siblings,
+                self.siblings.as_ref().map(|view| (view.own(), view.as_slice())),
             )));
         }
         Ok(ours)
@@ -112,7 +135,7 @@ fn native(controller: &mut cc::Controller, flow: &mut cc::Flow, siblings: Option
 }
 
 /// One case of the vectors: what it expects must come out as well.
-fn vector(both: &mut Both, case: &Case) -> Result<(), Error> {
+fn vector(both: &mut Both, case: &Case) -> Result<(), Stop> {
     both.begin(script::first_flow(case), case.siblings.as_ref().map(script::view))?;
     for (index, step) in case.steps.iter().enumerate() {
         let mut result = 0;
@@ -122,14 +145,14 @@ fn vector(both: &mut Both, case: &Case) -> Result<(), Error> {
                 script::slot(&mut both.flow, field).set(*value);
             }
             if let Some(name) = &step.hook {
-                let hook = Hook::named(name).ok_or_else(|| Error::new(format!("{}: no hook '{name}'", both.place)))?;
+                let hook = Hook::named(name).expect("vectors name hooks");
                 result = both.call(hook, u32::try_from(step.value).expect("hooks take 32 bits"))?;
             }
         }
         for (field, want) in &step.expect {
             let got = if field == "result" { result.into() } else { script::slot(&mut both.flow, field).get() };
             if got != *want {
-                return Err(Error::new(format!("{}, step {}: {field} is {got}, not {want}", both.place, index + 1)));
+                return Err(Stop::Different(format!("{}, step {}: {field} is {got}, not {want}", both.place, index + 1)));
             }
         }
     }
@@ -137,7 +160,7 @@ fn vector(both: &mut Both, case: &Case) -> Result<(), Error> {
 }
 
 /// A flow of random size, and random things that happen to it. Values span what a flow can have, and more of what is usual.
-fn random(both: &mut Both, stream: &mut Stream) -> Result<(), Error> {
+fn random(both: &mut Both, stream: &mut Stream) -> Result<(), Stop> {
     let mut flow = cc::Flow::new(number(stream, 13), 1448);
     flow.now_ns = stream.below(1 << 40);
     flow.srtt_us = number(stream, 23);

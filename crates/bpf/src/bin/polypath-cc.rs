@@ -4,7 +4,7 @@ use std::io::{self, Read as _, Write as _};
 use std::process::ExitCode;
 
 use polypath_bpf as bpf;
-use polypath_bpf::{Error, Status};
+use polypath_bpf::{Agreement, Error, Status};
 use polypath_cc::Algorithm;
 
 const USAGE: &str = "\
@@ -17,11 +17,13 @@ usage: polypath-cc load NAME...            into the running kernel, until unload
 
 /// Somebody must change something; the sentence says what.
 const REFUSED: u8 = 2;
+/// A check found a difference.
+const DIFFERENT: u8 = 1;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match run(&words) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("polypath-cc: {error}");
             ExitCode::from(REFUSED)
@@ -29,7 +31,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(words: &[String]) -> Result<(), Error> {
+fn run(words: &[String]) -> Result<ExitCode, Error> {
     let Some((verb, rest)) = words.split_first() else { return Err(usage("which command?")) };
     let (options, names): (Vec<&str>, Vec<&str>) = rest.iter().map(String::as_str).partition(|word| word.starts_with("--"));
     let only = |known: &[&str]| match options.iter().find(|option| !known.contains(option)) {
@@ -75,9 +77,17 @@ fn run(words: &[String]) -> Result<(), Error> {
                 (false, None) => return Err(usage("--seed wants a number")),
             };
             let chosen = if names.is_empty() { polypath_cc::all().collect() } else { algorithms(names)? };
+            let mut different = false;
             for algorithm in chosen {
-                let agreement = bpf::check(algorithm, seed)?;
-                say(&format!("{}: same windows in {} calls, {} vectors among them", algorithm.name(), agreement.calls, agreement.cases));
+                let Agreement { cases, calls, difference, .. } = bpf::check(algorithm, seed)?;
+                different |= difference.is_some();
+                say(&match difference {
+                    None => format!("{}: same windows in {calls} calls, {cases} vectors among them", algorithm.name()),
+                    Some(where_) => format!("{}: different windows: {where_}", algorithm.name()),
+                });
+            }
+            if different {
+                return Ok(ExitCode::from(DIFFERENT));
             }
         }
         "list" => {
@@ -86,7 +96,7 @@ fn run(words: &[String]) -> Result<(), Error> {
         }
         other => return Err(usage(&format!("there is no command '{other}'"))),
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 fn usage(what: &str) -> Error {

@@ -1,0 +1,89 @@
+"""`polypath cc`: our congestion controls in the running kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from polypath import kernelcc
+from polypath.kernelcc import Share
+
+from ._console import out
+
+app = typer.Typer(
+    help="Congestion controls in this machine's kernel: load, unload, see who uses them. No kernel is built; needs root.",
+    no_args_is_help=True,
+)
+
+_Names = Annotated[list[str], typer.Argument(help="Algorithms, such as lia; the kernel's name, pp_lia, will do too.", show_default=False)]
+
+
+@app.command("load")
+def load(names: _Names) -> None:
+    """Load algorithms into the running kernel, which calls them pp_NAME; they stay until they are unloaded."""
+    for name in kernelcc.load(names):
+        out.print(f"loaded {name}; choose it with: sysctl net.ipv4.tcp_congestion_control={name}, or setsockopt TCP_CONGESTION")
+    state = kernelcc.status()
+    coupled = {each.kernel_name for each in state.algorithms if each.coupled}
+    if not state.mptcp and any(each.name in coupled for each in state.loaded):
+        out.print("MPTCP is switched off here, and without it a coupled algorithm is alone on its path: sysctl net.mptcp.enabled=1")
+
+
+@app.command("unload")
+def unload(
+    names: _Names,
+    force: Annotated[bool, typer.Option("--force", help="Also if sockets use one; they keep it until they end.")] = False,
+) -> None:
+    """Take algorithms out of the running kernel."""
+    for name in kernelcc.unload(names, force=force):
+        out.print(f"unloaded {name}")
+
+
+@app.command("status")
+def status(as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False) -> None:
+    """Show which algorithms the kernel has, ours and its own, and who uses them."""
+    state = kernelcc.status()
+    if as_json:
+        out.print(state.model_dump_json(), soft_wrap=True)
+        return
+    table = Table("congestion control", "from", "any user", "used by", title=f"Linux {state.release}", title_justify="left")
+    words = {"loaded": "polypath", "held": "polypath, while a process holds it", "leaving": "polypath, unloaded"}
+    for ours in state.loaded:
+        table.add_row(ours.name, words[ours.how], "yes" if ours.allowed else "no", _users(ours.sockets) or _counted(ours.users))
+    for own in state.own:
+        table.add_row(own.name, "the kernel", "yes" if own.allowed else "no", _users(own.sockets))
+    out.print(table)
+    here = {each.name for each in state.loaded}
+    rest = [each.name for each in state.algorithms if each.kernel_name not in here]
+    if rest:
+        out.print(f"can be loaded: {' '.join(rest)}")
+
+
+@app.command("check")
+def check(
+    names: Annotated[list[str] | None, typer.Argument(help="Algorithms; default: all.", show_default=False)] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the random flows.")] = 1,
+) -> None:
+    """Run every algorithm in this kernel and in the simulator, on scripted and random flows, and compare the windows."""
+    same, lines = kernelcc.check(names or (), seed=seed)
+    for line in lines:
+        out.print(line, soft_wrap=True)
+    if not same:
+        raise typer.Exit(1)
+
+
+def _users(shares: Iterable[Share]) -> str:
+    parts = []
+    for share in shares:
+        if share.sockets:
+            parts.append(f"{_counted(share.sockets)} in {share.namespace}")
+        if share.default:
+            parts.append(f"default of {share.namespace}")
+    return ", ".join(parts)
+
+
+def _counted(sockets: int) -> str:
+    return "" if not sockets else f"{sockets} socket{'s' if sockets != 1 else ''}"

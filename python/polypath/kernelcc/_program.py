@@ -1,0 +1,73 @@
+"""Runs polypath-cc. The one place that starts processes here: it checks their status and keeps what they say."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+from ._status import Status
+
+PROGRAM = Path(__file__).parent / "bin" / "polypath-cc"
+# What the program begins its complaints with.
+_PREFIX = "polypath-cc: "
+_DIFFERENT = 1
+
+
+class KernelCcError(RuntimeError):
+    """The kernel or the machine lacks something, or somebody else uses it; the text is one sentence that says who must do what."""
+
+
+def program() -> Path:
+    """Where it is; raises if it was not built."""
+    if not PROGRAM.is_file():
+        raise KernelCcError(
+            "the program polypath-cc was not built: run `make setup-all` in the source folder, as root, since it may have to install "
+            "clang, libbpf-dev and pkg-config"
+        )
+    return PROGRAM
+
+
+def complaint(said: str) -> KernelCcError:
+    """The program's own sentence."""
+    sentence = said.strip().removeprefix(_PREFIX)
+    return KernelCcError(sentence or "polypath-cc ended without a word; run `polypath cc status` to see what the kernel has")
+
+
+def _run(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(program()), *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False)
+
+
+def _said(*words: str) -> str:
+    done = _run(*words)
+    if done.returncode:
+        raise complaint(done.stderr)
+    return done.stdout
+
+
+def load(names: Iterable[str]) -> list[str]:
+    """Loads algorithms until they are unloaded, all or none; the kernel's names."""
+    return [line.removeprefix("loaded ") for line in _said("load", *names).splitlines()]
+
+
+def unload(names: Iterable[str], *, force: bool = False) -> list[str]:
+    """Takes algorithms out, all or none; the kernel's names. `force`: also if sockets use one, which then keep it until they end."""
+    return [line.removeprefix("unloaded ") for line in _said("unload", *(["--force"] if force else []), *names).splitlines()]
+
+
+def status() -> Status:
+    """What the kernel has, and who uses it."""
+    return Status.model_validate_json(_said("status", "--json"))
+
+
+def available() -> list[str]:
+    """The algorithms that can be loaded; needs no root."""
+    return _said("list").split()
+
+
+def check(names: Iterable[str] = (), *, seed: int = 1) -> tuple[bool, list[str]]:
+    """Whether this kernel computes the same windows as the simulator, and a line for each algorithm."""
+    done = _run("check", "--seed", str(seed), *names)
+    if done.returncode not in (0, _DIFFERENT) or (done.returncode and not done.stdout):
+        raise complaint(done.stderr)
+    return done.returncode == 0, done.stdout.splitlines()
