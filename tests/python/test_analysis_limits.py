@@ -13,7 +13,7 @@ def run(**more):
 
 def subflows(*rows):
     base = {"key": "k", "flow": "c", "busy_s": 10.0, "rwnd_limited_s": 0.0, "sndbuf_limited_s": 0.0, "cwnd_limited_s": 0.0}
-    return pd.DataFrame([base | {"retransmissions": 0, "timeouts": 0} | row for row in rows])
+    return pd.DataFrame([base | {"subflow": number, "retransmissions": 0, "timeouts": 0} | row for number, row in enumerate(rows)])
 
 
 @pytest.mark.parametrize(
@@ -58,3 +58,20 @@ def test_a_cell_is_judged_by_the_means_of_its_runs():
     found = two.merge(limits(two, own), on=["key", "flow"]).assign(retransmissions=[4, 0], timeouts=0)
     cell = limits_of_cells(found, ["cc", "flow"]).iloc[0]
     assert cell["why"] == "the congestion window was full 80 % of the time (2 retransmissions)"
+
+
+def test_what_an_engine_cannot_tell_explains_nothing():
+    kernel = run(rwnd_limited_s=float("nan"), app_limited_s=float("nan"))
+    got = limits(kernel, subflows({"cwnd_limited_s": 8.0}, {"cwnd_limited_s": 8.0, "timeouts": float("nan")})).assign(
+        lifetime_s=10.0, cc="lia"
+    )
+    assert got["limited_by"].iloc[0] == "congestion window"
+    counted = got.assign(retransmissions=2, timeouts=float("nan"))
+    assert limits_of_cells(counted, ["cc"])["why"].iloc[0] == "the congestion window was full 80 % of the time (2 retransmissions)"
+
+
+def test_cells_that_share_a_run_do_not_count_it_twice():
+    both = pd.concat([run(goodput_receiver_mbps=50.0, kernel=kernel) for kernel in ("6.1", "6.12")])
+    own = pd.concat([subflows({"cwnd_limited_s": 8.0, "retransmissions": 3})] * 2)
+    got = limits(both, own)
+    assert (len(got), got["share_all"].iloc[0], got["losses"].iloc[0]) == (1, 0.5, 3)

@@ -24,8 +24,10 @@ def limits(runs: pd.DataFrame, subflows: pd.DataFrame) -> pd.DataFrame:
     `<cause>_share`, the name `limited_by` and a sentence `why`.
 
     `runs` needs key, flow, goodput_receiver_mbps, bound_mbps, bound_all_mbps, lifetime_s, app_limited_s, rwnd_limited_s; `subflows` needs
-    key, flow, busy_s, rwnd_limited_s, sndbuf_limited_s, cwnd_limited_s, retransmissions, timeouts.
+    key, flow, subflow, busy_s, rwnd_limited_s, sndbuf_limited_s, cwnd_limited_s, retransmissions, timeouts.
     """
+    # Cells that an engine cannot tell apart (kernels on the simulator) share a run: it counts once.
+    runs, subflows = runs.drop_duplicates(["key", "flow"]), subflows.drop_duplicates(["key", "flow", "subflow"])
     groups = dict(list(subflows.groupby(["key", "flow"], sort=False)))
     empty = subflows.iloc[0:0]
     together = runs.groupby("key", sort=False)["goodput_receiver_mbps"].transform("sum")
@@ -41,7 +43,7 @@ def limits_of_cells(runs: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     for values, group in runs.groupby(list(by), sort=False, dropna=False):
         times = {cause: float(group[f"{cause}_share"].mean()) for cause in CAUSES}
         share, life = float(group["share"].mean()), float(group["lifetime_s"].fillna(0.0).max())
-        losses, timeouts = round(float(group["retransmissions"].mean())), round(float(group["timeouts"].mean()))
+        losses, timeouts = (round(float(group[name].astype(float).fillna(0.0).mean())) for name in ("retransmissions", "timeouts"))
         name = _name(share, float(group["share_all"].mean()), times, life)
         key = dict(zip(by, values if isinstance(values, tuple) else (values,), strict=True))
         rows.append({**key, "limited_by": name, "why": _sentence(name, times, losses, timeouts)})
