@@ -65,7 +65,8 @@ def _repeat(results: Results, study: Study) -> list[str]:
     if study.folder is None:
         return [f"# The study {study.name} was built in Python; run the program that built it again."]
     named = [engine.replace(" ", " --kernel ") for engine in engines]
-    return [f"polypath run study.yaml --engine {engine} --out again   # study.yaml lies beside this page" for engine in named]
+    left_out = [f"# {line}" for line in results.manifest.get("left_out", [])]
+    return left_out + [f"polypath run study.yaml --engine {engine} --out again   # study.yaml lies beside this page" for engine in named]
 
 
 def _versions(results: Results) -> dict[str, str]:

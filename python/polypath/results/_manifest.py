@@ -34,8 +34,8 @@ def claim_folder(folder: Path, study: Study) -> None:
     _copy_study(folder, study)
 
 
-def write_manifest(folder: Path, study: Study, finished: Sequence[Run]) -> None:
-    """Says what the tables hold."""
+def write_manifest(folder: Path, study: Study, finished: Sequence[Run], left_out: Sequence[str]) -> None:
+    """Says what the tables hold, and what they cannot."""
     engines = {run.engine if run.kernel is None else f"{run.engine} {run.kernel}": run.version for run in finished}
     manifest: dict[str, Any] = {
         "study": study.name,
@@ -45,17 +45,29 @@ def write_manifest(folder: Path, study: Study, finished: Sequence[Run]) -> None:
         "cells": sum(run.baseline is None for run in finished),
         "baselines": sum(run.baseline is not None for run in finished),
         "seeds": sorted({run.seed for run in finished}),
+        **({"left_out": list(left_out)} if left_out else {}),
     }
     replace_file(folder / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
 
 
 def engines_before(folder: Path) -> set[str]:
     """Names of the engines whose runs the tables held until now."""
+    return {name.partition(" ")[0] for name in _before(folder).get("engines", {})}
+
+
+def left_out_before(folder: Path) -> list[str]:
+    """A line for each kind of cells that an engine had to leave out."""
+    lines: list[str] = _before(folder).get("left_out", [])
+    return lines
+
+
+def _before(folder: Path) -> dict[str, Any]:
     file = folder / MANIFEST
     try:
-        return {name.partition(" ")[0] for name in json.loads(file.read_bytes())["engines"]} if file.is_file() else set()
-    except (ValueError, KeyError):
-        return set()
+        found: dict[str, Any] = json.loads(file.read_bytes()) if file.is_file() else {}
+    except ValueError:
+        found = {}
+    return found
 
 
 def _copy_study(folder: Path, study: Study) -> None:

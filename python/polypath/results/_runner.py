@@ -15,7 +15,7 @@ from polypath.linux import KernelError
 from polypath.study import Cell, Run, Scalar, Study, StudyError, cells, parameter_names, runs
 
 from ._captures import captures_are_there, keep_captures
-from ._manifest import claim_folder, engines_before, write_manifest
+from ._manifest import claim_folder, engines_before, left_out_before, write_manifest
 from ._results import Results
 from ._store import Store, replace_table
 from ._tables import tables
@@ -98,7 +98,7 @@ def execute(plan: Plan, *, workers: int | None = None, progress: Callable[[Run],
     for run in _finished(plan, store, workers or os.cpu_count() or 1, failures):
         if progress is not None:
             progress(run)
-    assemble(plan.study, plan.engine, plan.folder, kernel=plan.kernel)
+    assemble(plan.study, plan.engine, plan.folder, kernel=plan.kernel, left_out=plan.left_out)
     if failures:
         # In the order of the study, not in that in which they failed.
         order = {run.label: number for number, run in enumerate(plan.runs)}
@@ -126,7 +126,7 @@ def run(
     return execute(plan(found, engine=chosen, out=out, only=only, kernel=kernel), workers=workers)
 
 
-def assemble(study: Study, engine: Engine, folder: Path, *, kernel: str | None = None) -> None:
+def assemble(study: Study, engine: Engine, folder: Path, *, kernel: str | None = None, left_out: Iterable[str] = ()) -> None:
     """Writes the tables of all finished runs: those of this engine first, then those of any other that this study was run on."""
     store = Store(folder / "runs")
     everything = list(
@@ -134,7 +134,8 @@ def assemble(study: Study, engine: Engine, folder: Path, *, kernel: str | None =
     )
     for name, table in tables(store, everything, parameter_names(study)).items():
         replace_table(table, folder / f"{name}.parquet")
-    write_manifest(folder, study, [run for run in everything if run.key in store])
+    others = [line for line in left_out_before(folder) if not line.startswith(f"left out on {engine.name}")]
+    write_manifest(folder, study, [run for run in everything if run.key in store], [*left_out, *others])
 
 
 def _all_runs(study: Study, engine: Engine, folder: Path, kernel: str | None) -> Iterator[Run]:
