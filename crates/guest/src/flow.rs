@@ -7,6 +7,7 @@ use crate::mptcp;
 use crate::network::{Network, ip};
 use crate::plan::{App, Flow, Plan, Reading};
 use crate::records::FlowResult;
+use crate::run::LOOK;
 use crate::sample::{Sockets, hexadecimal};
 use crate::sys::{self, Outcome};
 use std::io::ErrorKind;
@@ -251,19 +252,23 @@ impl Server {
         Ok(())
     }
 
-    /// Reads what waits, sleeps, and so on.
+    /// Reads what waits, sleeps, and so on. The time is asked for only about as often as other readers are looked at.
     fn read_and_sleep(&self, socket: &Arc<OwnedFd>, sleep_ns: u64) {
         /// Linux's default: the sleeps of the readers in the reference ended by so much late, where that saved an interrupt.
         const SLACK: libc::c_ulong = 50_000;
         sys::timer_slack(SLACK);
-        let mut total = 0;
+        let (mut total, mut unnoted) = (0, 0);
         loop {
             match sys::discard(socket, READ, libc::MSG_DONTWAIT) {
                 Ok(0) => return self.end(total, true),
                 Ok(length) => {
                     total += length as u64;
-                    let now = self.now();
-                    lock(&self.progress).read.add(now, total);
+                    unnoted += sleep_ns;
+                    if unnoted >= LOOK || total == length as u64 {
+                        unnoted = 0;
+                        let now = self.now();
+                        lock(&self.progress).read.add(now, total);
+                    }
                 }
                 Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
                 Err(_) => return self.end(total, false),

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::FromRawFd;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
@@ -17,6 +19,39 @@ pub(crate) fn adopt_orphans() -> libc::pid_t {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGUSR1);
     }
     parent()
+}
+
+/// Moves this process, and what it starts, to one processor that no other keeper has; where all are taken, leaves it to the scheduler. The
+/// machine's kernel and the programs in it run by turns: on two processors each turn waits for the other to wake up. The claim lasts as
+/// long as the value.
+pub(crate) fn claim_processor() -> Option<UnixDatagram> {
+    // SAFETY: a set of zeros is an empty one.
+    let mut allowed: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: `allowed` outlives the call and has the size given.
+    if unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut allowed) } != 0 {
+        return None;
+    }
+    // SAFETY: no memory is passed.
+    let here = unsafe { libc::sched_getcpu() }.max(0) as usize;
+    let most = libc::CPU_SETSIZE as usize;
+    for processor in (here..most).chain(0..here.min(most)) {
+        // SAFETY: `processor` is below the size of the set.
+        if !unsafe { libc::CPU_ISSET(processor, &allowed) } {
+            continue;
+        }
+        // A name that is no file: the kernel forgets it with the process.
+        let name = SocketAddr::from_abstract_name(format!("polypath-machine.{processor}")).ok()?;
+        if let Ok(claim) = UnixDatagram::bind_addr(&name) {
+            // SAFETY: the set is plain memory of the size given; `processor` is below the size of the set.
+            unsafe {
+                let mut only: libc::cpu_set_t = std::mem::zeroed();
+                libc::CPU_SET(processor, &mut only);
+                libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &only);
+            }
+            return Some(claim);
+        }
+    }
+    None
 }
 
 pub(crate) fn parent() -> libc::pid_t {

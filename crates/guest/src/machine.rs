@@ -63,6 +63,8 @@ pub fn run(machine: &Machine) -> Outcome<()> {
     let kernel = machine.kernel.canonicalize().map_err(|e| format!("no kernel {name}: {e}"))?;
     let folder = machine.folder.canonicalize().map_err(|e| format!("no folder {}: {e}", machine.folder.display()))?;
     let parent = host::adopt_orphans();
+    // Kept until the machine has ended.
+    let _processor = host::claim_processor();
     let signals = Signals::block()?;
     let mut console = host::memory_file()?;
     let out = |file: &File| file.try_clone().map_err(|e| format!("console: {e}"));

@@ -17,6 +17,8 @@ const MILLISECOND: u64 = 1_000_000;
 /// Runs start here on the machine's clock, or at a later multiple of `ALIGNMENT`: whatever the set-up took, timers tick alike.
 const START: u64 = 1_000 * MILLISECOND;
 const ALIGNMENT: u64 = 100 * MILLISECOND;
+/// Goodput over a window is as exact as this; the ring of a capture lasts so long.
+pub(crate) const LOOK: u64 = 20 * MILLISECOND;
 /// What settles after the set-up (carrier, work queues) has this long.
 const SETTLING: u64 = 100 * MILLISECOND;
 
@@ -44,12 +46,13 @@ fn carry_out(plan: &Plan, results: &Path, result: &mut RunResult) -> Outcome<()>
     let origin = earliest.next_multiple_of(ALIGNMENT).max(START);
     result.setup_ns = origin - began;
     let removals = Arc::new(Mutex::new(removals(plan, &mut network)?));
+    let failure = Failure::default();
     let chunk = flow::chunk();
     for (number, flow) in ready.into_iter().enumerate() {
-        let (removals, namespace) = (removals.clone(), plan.flows[number].client.clone());
+        let (removals, failure, namespace) = (removals.clone(), failure.clone(), plan.flows[number].client.clone());
         flow.start(origin, &chunk, &sockets, move |connected| {
             if let Some(removal) = lock(&removals).remove(&namespace) {
-                removal.start(origin + connected);
+                removal.start(origin + connected, failure);
             }
         })?;
     }
@@ -63,8 +66,10 @@ fn carry_out(plan: &Plan, results: &Path, result: &mut RunResult) -> Outcome<()>
                 flows.iter().for_each(|flow| lock(flow).look(now));
             }
             Due::Sample => {
-                taps.iter_mut().try_for_each(Tap::empty)?;
-                flows.iter().for_each(|flow| lock(flow).look(now));
+                if now % LOOK == 0 {
+                    taps.iter_mut().try_for_each(Tap::empty)?;
+                    flows.iter().for_each(|flow| lock(flow).look(now));
+                }
                 lock(&sockets).look(now, true)?;
                 queues.look(&mut network, now, false)?;
                 if now >= plan.duration_ns || flows.iter().all(|flow| lock(flow).is_over()) {
@@ -74,6 +79,7 @@ fn carry_out(plan: &Plan, results: &Path, result: &mut RunResult) -> Outcome<()>
         }
     };
     result.ended_ns = ended;
+    flows.iter().for_each(|flow| lock(flow).look(ended));
     result.flows = flows.iter().map(|flow| lock(flow).finish()).collect();
     let mut sockets = lock(&sockets);
     sockets.finish()?;
@@ -86,7 +92,8 @@ fn carry_out(plan: &Plan, results: &Path, result: &mut RunResult) -> Outcome<()>
     result.disciplines = queues.finish()?;
     result.capture_losses = taps.into_iter().map(Tap::finish).collect::<Outcome<_>>()?;
     result.counters = counters(&network)?;
-    sockets.wrong_congestion_control().map_or(Ok(()), Err)
+    let wrong = lock(&failure).take().or_else(|| sockets.wrong_congestion_control());
+    wrong.map_or(Ok(()), Err)
 }
 
 fn check(plan: &Plan) -> Outcome<()> {
@@ -105,7 +112,7 @@ enum Due<'a> {
     Change(&'a Change),
     /// What readers have read, and what captures have caught.
     Look,
-    /// The same, and everything else.
+    /// Sockets and queues, and if it is time the same.
     Sample,
 }
 
@@ -120,23 +127,25 @@ struct Clock<'a> {
 impl<'a> Clock<'a> {
     /// Waits for what is next. At the same time changes come first.
     fn wait(&mut self) -> (u64, Due<'a>) {
-        /// Goodput over a window is as exact as this; the ring of a capture lasts so long.
-        const LOOK: u64 = 20 * MILLISECOND;
         let interval = self.plan.sample_ns;
         let sample = ((self.looked / interval + 1) * interval).min(self.plan.duration_ns);
         let next = sample.min((self.looked / LOOK + 1) * LOOK);
-        if let [change, later @ ..] = self.changes
-            && change.at_ns <= next
-        {
-            self.changes = later;
-            sys::sleep_until(self.origin + change.at_ns);
-            return (change.at_ns, Due::Change(change));
+        match self.changes {
+            [change, later @ ..] if change.at_ns <= next => {
+                self.changes = later;
+                sys::sleep_until(self.origin + change.at_ns);
+                return (change.at_ns, Due::Change(change));
+            }
+            _ => {}
         }
         self.looked = next;
         sys::sleep_until(self.origin + next);
         (next, if next == sample { Due::Sample } else { Due::Look })
     }
 }
+
+/// What went wrong in another thread, if anything did.
+type Failure = Arc<Mutex<Option<String>>>;
 
 /// Endpoints of one namespace that go away.
 #[derive(Debug)]
@@ -148,17 +157,18 @@ struct Removal {
 
 impl Removal {
     /// Removes each in time, in a thread of its own.
-    fn start(mut self, established: u64) {
+    fn start(mut self, established: u64, failure: Failure) {
+        let failed = failure.clone();
         let work = move || {
             for (after, id, address) in self.endpoints {
                 sys::sleep_until(established + after);
                 if let Err(wrong) = self.manager.remove(id, address) {
-                    eprintln!("{wrong}");
+                    lock(&failed).get_or_insert(wrong);
                 }
             }
         };
         if let Err(wrong) = flow::spawn(work) {
-            eprintln!("{wrong}");
+            lock(&failure).get_or_insert(wrong);
         }
     }
 }
@@ -207,10 +217,9 @@ fn table(text: &str) -> BTreeMap<String, i64> {
         let prefix = names.next().unwrap_or_default().trim_end_matches(':');
         values.next();
         for (name, value) in names.zip(values) {
-            if let Ok(value) = value.parse::<i64>()
-                && value != 0
-            {
-                found.insert(format!("{prefix}{name}"), value);
+            match value.parse::<i64>() {
+                Ok(0) | Err(_) => {}
+                Ok(value) => drop(found.insert(format!("{prefix}{name}"), value)),
             }
         }
     }
