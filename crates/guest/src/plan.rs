@@ -1,8 +1,8 @@
 //! The plan of a run: namespaces, cables, addresses, routes, queueing disciplines, endpoints, flows and what to sample, as plain data.
 //!
-//! Made from a study's scenario by Python (`polypath.planner`); carried out by the guest in the linux engine's machine. It holds nothing that
-//! still has to be decided. Times are nanoseconds since the run's start (all set up, nothing sent yet), rates bits per second, sizes bytes.
-//! Unknown fields are refused.
+//! Made from a study's scenario by Python (`polypath.planner`); carried out by the guest in the linux engine's machine. It holds nothing
+//! that still has to be decided. Times are nanoseconds since the run's start (all set up, nothing sent yet), rates bits per second, sizes
+//! bytes. Unknown fields are refused.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
