@@ -1,12 +1,11 @@
 """The algorithms as BPF struct_ops: every object compiles; where this machine lets us, each loads, carries a connection and unloads again.
 
-Compiling needs clang and libbpf's headers; loading needs root, bpftool and a kernel with BTF. What the machine lacks is skipped with the
-reason; with POLYPATH_REQUIRE=host in the environment it fails instead.
+Compiling needs clang and libbpf's headers; loading needs root, polypath-cc and a kernel with BTF. What the machine lacks is skipped with
+the reason; with `host` in POLYPATH_REQUIRE it fails instead.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
 import socket
 import subprocess
@@ -14,6 +13,10 @@ import threading
 from pathlib import Path
 
 import pytest
+from cc_network import lacking
+
+from polypath import kernelcc
+from polypath.kernelcc import KernelCcError
 
 ROOT = Path(__file__).resolve().parents[2]
 ALGORITHMS = sorted(path.stem for path in (ROOT / "cc" / "algs").glob("*.c"))
@@ -21,13 +24,6 @@ TCP_CONGESTION = 13
 TCP_INFO = 11
 IPPROTO_MPTCP = 262
 BYTES = 20_000_000
-
-
-def lacking(reason: str) -> None:
-    """Skip, or fail where nothing may be missing."""
-    if "host" in os.environ.get("POLYPATH_REQUIRE", "").split(","):
-        pytest.fail(reason)
-    pytest.skip(reason)
 
 
 def run(*command: str | Path) -> str:
@@ -46,24 +42,6 @@ def objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-@pytest.fixture
-def loader() -> None:
-    """Loading is possible here."""
-    if os.geteuid() != 0:
-        lacking("loading BPF needs root")
-    if shutil.which("bpftool") is None:
-        lacking("no bpftool: install the Debian package bpftool")
-    if not Path("/sys/kernel/btf/vmlinux").exists():
-        lacking("this kernel has no BTF (CONFIG_DEBUG_INFO_BTF)")
-    probe = subprocess.run(["bpftool", "struct_ops", "list"], capture_output=True, text=True, check=False)
-    if probe.returncode != 0:
-        lacking(f"this kernel has no BPF struct_ops: {probe.stderr.strip()}")
-
-
-def available() -> list[str]:
-    return Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
-
-
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_object_compiles(objects: Path, name: str) -> None:
     assert (objects / f"pp_{name}.bpf.o").stat().st_size > 0
@@ -71,18 +49,15 @@ def test_object_compiles(objects: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 @pytest.mark.parametrize("protocol", ["tcp", "mptcp"])
-def test_verifier_accepts_it_and_a_transfer_uses_it(objects: Path, loader: None, name: str, protocol: str) -> None:
+def test_verifier_accepts_it_and_a_transfer_uses_it(name: str, protocol: str) -> None:
     if protocol == "mptcp" and not mptcp_works():
         lacking("this kernel has no MPTCP (net.mptcp.enabled)")
-    if f"pp_{name}" in available():
-        lacking(f"pp_{name} is registered already; `bpftool struct_ops unregister name pp_{name}` takes it away if nobody needs it")
-    run("bpftool", "struct_ops", "register", objects / f"pp_{name}.bpf.o")
     try:
-        assert f"pp_{name}" in available()
+        kernelcc.status()
+    except KernelCcError as error:
+        lacking(str(error))
+    with kernelcc.ensure([name]):
         used, cwnd = transfer(f"pp_{name}", protocol)
-    finally:
-        run("bpftool", "struct_ops", "unregister", "name", f"pp_{name}")
-    assert f"pp_{name}" not in available()
     assert used == f"pp_{name}"
     if protocol == "tcp":
         assert cwnd > 10, "20 MB over the loopback device do not fit into the initial window: it must have grown"

@@ -4,11 +4,12 @@
 //! a process has it open. Which of ours there are is asked of the kernel each time.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
-use std::os::fd::{FromRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, FromRawFd as _, OwnedFd};
 
 use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo, MapInfoIter};
-use libbpf_rs::{ErrorKind, Link, MapCore as _, MapFlags, MapHandle, MapType, Object, libbpf_sys};
+use libbpf_rs::{ErrorKind, Link, MapCore as _, MapFlags, MapHandle, MapType, Object, Program, ProgramHandle, ProgramType, libbpf_sys};
 use polypath_cc as cc;
 
 use crate::kernel::{load_object, offers};
@@ -141,20 +142,23 @@ pub struct Held {
     _shared: Vec<OwnedFd>,
 }
 
-/// Sees to it that algorithms are registered until the value is dropped or the process ends, however it ends. What another process holds is shared with it; what is
-/// loaded stays as it is.
+/// Sees to it that algorithms are registered until the value is dropped or the process ends, however it ends. What another process holds is
+/// shared with it; what is loaded stays as it is. Either must be of this build: what is measured must be what the sources say.
 pub fn hold(algorithms: &[cc::Algorithm]) -> Result<Held, Error> {
     possible(algorithms, true)?;
     let mut held = Held { names: Vec::new(), _links: Vec::new(), _shared: Vec::new() };
     for algorithm in algorithms {
         let name = kernel_name(*algorithm);
-        if !join(&name, &mut held) {
+        if !join(*algorithm, &mut held)? {
             foreign(&name)?;
             match register(*algorithm, true) {
                 Ok(link) => held._links.push(link),
                 // Another process was faster: then it is theirs that we share.
-                Err(_) if join(&name, &mut held) => {}
-                Err(error) => return Err(error),
+                Err(error) => {
+                    if !join(*algorithm, &mut held)? {
+                        return Err(error);
+                    }
+                }
             }
         }
         held.names.push(name);
@@ -162,21 +166,52 @@ pub fn hold(algorithms: &[cc::Algorithm]) -> Result<Held, Error> {
     Ok(held)
 }
 
-/// Shares the registration that there is.
-fn join(name: &str, held: &mut Held) -> bool {
-    match registered(name).map(|entry| entry.how) {
-        Some(How::Held { link }) => {
-            // SAFETY: it takes a number; a result that is not negative is a descriptor that nobody else owns.
-            let fd = unsafe { libbpf_sys::bpf_link_get_fd_by_id(link) };
-            if fd >= 0 {
-                // SAFETY: as above.
-                held._shared.push(unsafe { OwnedFd::from_raw_fd(fd) });
-            }
-            fd >= 0
-        }
-        Some(_) => true,
-        None => false,
+/// Shares the registration that there is; false if there is none.
+fn join(algorithm: cc::Algorithm, held: &mut Held) -> Result<bool, Error> {
+    let name = kernel_name(algorithm);
+    let Some(entry) = registered(&name) else { return Ok(false) };
+    if !is_this_build(&entry)? {
+        let way = match entry.how {
+            How::Held { link } => format!("wait until {} ends", holders(link)),
+            _ => format!("take it out (polypath cc unload {name})"),
+        };
+        return Err(Error::new(format!("the {name} in this kernel is of another build than this program's: {way}")));
     }
+    if let How::Held { link } = entry.how {
+        // SAFETY: it takes a number; a result that is not negative is a descriptor that nobody else owns.
+        let fd = unsafe { libbpf_sys::bpf_link_get_fd_by_id(link) };
+        if fd < 0 {
+            return Ok(false);
+        }
+        // SAFETY: as above.
+        held._shared.push(unsafe { OwnedFd::from_raw_fd(fd) });
+    }
+    Ok(true)
+}
+
+/// Whether a registered one has the very programs that this build would load.
+pub(crate) fn is_this_build(entry: &Entry) -> Result<bool, Error> {
+    let Some(algorithm) = cc::find(entry.name.trim_start_matches(PREFIX)) else { return Ok(false) };
+    let object = load_object(&entry.name, source(algorithm).glue, false)?;
+    let handles = object.progs().filter_map(|program| ProgramHandle::from_prog_id(Program::id_from_fd(program.as_fd()).ok()?).ok());
+    Ok(tags(handles) == tags(programs(entry.map)))
+}
+
+/// The hooks of a registered one. In a struct_ops map's value the kernel shows the numbers of the programs in the places of the functions.
+fn programs(map: u32) -> impl Iterator<Item = ProgramHandle> {
+    let value = MapHandle::from_map_id(map).and_then(|map| map.lookup(&KEY, MapFlags::ANY)).ok().flatten().unwrap_or_default();
+    let words: Vec<u64> = value.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().expect("eight bytes"))).collect();
+    // The other words of the table are no numbers of such programs: its name, its flags, its place in a list.
+    words
+        .into_iter()
+        .filter_map(|word| u32::try_from(word).ok().filter(|id| *id != 0))
+        .filter_map(|id| ProgramHandle::from_prog_id(id).ok())
+        .filter(|program| program.prog_type() == ProgramType::StructOps && program.name().to_string_lossy().starts_with(PREFIX))
+}
+
+/// Names of programs with the hashes of their instructions as they were loaded.
+fn tags(programs: impl Iterator<Item = ProgramHandle>) -> BTreeMap<OsString, [u8; 8]> {
+    programs.map(|program| (program.name().to_owned(), program.tag())).collect()
 }
 
 fn possible(algorithms: &[cc::Algorithm], until_exit: bool) -> Result<(), Error> {

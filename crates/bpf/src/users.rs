@@ -18,7 +18,7 @@ use polypath_cc as cc;
 use serde::Serialize;
 
 use crate::kernel::offers;
-use crate::registry::{How, available, entries};
+use crate::registry::{How, available, entries, is_this_build};
 use crate::{Error, kernel_name, refusal};
 
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
@@ -57,6 +57,8 @@ pub struct Loaded {
     pub how: &'static str,
     /// Sockets, and namespaces that have it as their default, as the kernel counts them.
     pub users: u32,
+    /// It is the one that this program would load.
+    pub this_build: bool,
     /// Any user may choose it, in any network namespace.
     pub allowed: bool,
     pub sockets: Vec<Share>,
@@ -97,6 +99,7 @@ pub fn status() -> Result<Status, Error> {
                 How::Leaving => "leaving",
             },
             users: entry.users,
+            this_build: is_this_build(&entry)?,
             allowed: !leaving && is_allowed(&entry.name),
             // Sockets say a name only: where it was loaded anew, they are counted there.
             sockets: if leaving { Vec::new() } else { use_of.remove(&entry.name).unwrap_or_default() },

@@ -52,7 +52,8 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="For programs.")
     table = Table("congestion control", "from", "any user", "used by", title=f"Linux {state.release}", title_justify="left")
     words = {"loaded": "polypath", "held": "polypath, while a process holds it", "leaving": "polypath, unloaded"}
     for ours in state.loaded:
-        table.add_row(ours.name, words[ours.how], "yes" if ours.allowed else "no", _users(ours.sockets) or _counted(ours.users))
+        whose = words[ours.how] + ("" if ours.this_build else ", another build")
+        table.add_row(ours.name, whose, "yes" if ours.allowed else "no", _users(ours.sockets) or _counted(ours.users))
     for own in state.own:
         table.add_row(own.name, "the kernel", "yes" if own.allowed else "no", _users(own.sockets))
     out.print(table)

@@ -36,6 +36,8 @@ class Loaded(_Said):
     """Until it is unloaded; as long as a process holds it; taken out, and kept by the sockets that had it."""
     users: int
     """Sockets, and namespaces that have it as their default, as the kernel counts them."""
+    this_build: bool
+    """It is the one that this Polypath would load."""
     allowed: bool
     """Any user may choose it, in any network namespace."""
     sockets: tuple[Share, ...]

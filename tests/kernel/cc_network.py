@@ -1,0 +1,195 @@
+"""A bottleneck between namespaces for tests of congestion control: a client with two addresses, a rival and a server.
+
+    client  10.77.1.1 ---+
+            10.77.2.1 ---+--- router --- (rate, queue) --- server 10.77.9.2
+    rival   10.77.3.1 ---+
+
+Everything lives in four namespaces named after this process, which are removed whatever happens; those of a process that died are removed
+by the next one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+PREFIX = "pp-cctest"
+SERVER = "10.77.9.2"
+TCP_INFO, TCP_CONGESTION, IPPROTO_MPTCP = 11, 13, 262
+MSS = 1448
+CLONE_NEWNET = 0x40000000
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def lacking(reason: str) -> None:
+    """Skip, or fail where nothing may be missing."""
+    if "host" in os.environ.get("POLYPATH_REQUIRE", "").split(","):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def ip(*words: object) -> None:
+    command = [str(word) for word in words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{' '.join(command)}: {done.stderr.strip()}"
+
+
+T = TypeVar("T")
+
+
+def within(namespace: str, work: Callable[[], T]) -> T:
+    """Runs something in a namespace, on a thread of its own, since a namespace belongs to a thread; a socket made there stays there."""
+    outcome: list[T] = []
+    failure: list[BaseException] = []
+
+    def enter() -> None:
+        try:
+            with Path(f"/run/netns/{namespace}").open() as place:
+                if _libc.setns(place.fileno(), CLONE_NEWNET):
+                    raise OSError(ctypes.get_errno(), f"cannot enter {namespace}")
+            outcome.append(work())
+        except BaseException as error:
+            failure.append(error)
+
+    thread = threading.Thread(target=enter)
+    thread.start()
+    thread.join()
+    if failure:
+        raise failure[0]
+    return outcome[0]
+
+
+class Network:
+    """The four namespaces; `rate` in Mbit/s, `queue` in packets of full size."""
+
+    def __init__(self, rate: int, queue: int) -> None:
+        self.client, self.rival, self.router, self.server = (f"{PREFIX}-{os.getpid()}-{role}" for role in "cxrs")
+        for namespace in (self.client, self.rival, self.router, self.server):
+            ip("ip", "netns", "add", namespace)
+            ip("ip", "-n", namespace, "link", "set", "lo", "up")
+        for number, namespace in ((1, self.client), (2, self.client), (3, self.rival), (9, self.server)):
+            self._cable(number, namespace)
+        ip("ip", "netns", "exec", self.router, "sysctl", "-qw", "net.ipv4.ip_forward=1")
+        # Full-size packets with their headers, and a burst of one of them: the queue is the discipline's own.
+        packet = MSS + 66
+        shape = ("rate", f"{rate}mbit", "burst", packet, "limit", queue * packet)
+        ip("tc", "-n", self.router, "qdisc", "add", "dev", "to9", "root", "tbf", *shape)
+        # The second address reaches the server by the second cable.
+        ip("ip", "-n", self.client, "route", "add", "default", "via", "10.77.2.254", "table", "2")
+        ip("ip", "-n", self.client, "rule", "add", "from", "10.77.2.1", "table", "2")
+        for namespace in (self.client, self.server):
+            ip("ip", "-n", namespace, "mptcp", "limits", "set", "subflow", "2", "add_addr_accepted", "2")
+        ip("ip", "-n", self.client, "mptcp", "endpoint", "add", "10.77.2.1", "dev", "to2", "subflow")
+        for namespace in (self.client, self.rival):
+            # A SYN lost in the full queue is no sign of a path without MPTCP.
+            ip("ip", "netns", "exec", namespace, "sysctl", "-qw", "net.mptcp.blackhole_timeout=0")
+            # A window that an earlier connection left would give later ones another start.
+            ip("ip", "netns", "exec", namespace, "sysctl", "-qw", "net.ipv4.tcp_no_metrics_save=1")
+
+    def _cable(self, number: int, namespace: str) -> None:
+        end = SERVER if namespace == self.server else f"10.77.{number}.1"
+        ip("ip", "-n", self.router, "link", "add", f"to{number}", "type", "veth", "peer", "name", f"to{number}", "netns", namespace)
+        for where, address in ((self.router, f"10.77.{number}.254"), (namespace, end)):
+            ip("ip", "-n", where, "address", "add", f"{address}/24", "dev", f"to{number}")
+            # The bottleneck must see single packets.
+            ip("ip", "netns", "exec", where, "ethtool", "-K", f"to{number}", "tso", "off", "gso", "off", "gro", "off")
+            ip("ip", "-n", where, "link", "set", f"to{number}", "up")
+        if not (namespace == self.client and number == 2):
+            ip("ip", "-n", namespace, "route", "add", "default", "via", f"10.77.{number}.254")
+
+    def choose(self, namespace: str, algorithm: str) -> None:
+        """What new sockets of a namespace use."""
+        ip("ip", "netns", "exec", namespace, "sysctl", "-qw", f"net.ipv4.tcp_congestion_control={algorithm}")
+
+
+@contextmanager
+def network(rate: int, queue: int) -> Iterator[Network]:
+    """The namespaces, for the length of the block."""
+    sweep()
+    try:
+        yield Network(rate, queue)
+    finally:
+        _sweep(lambda pid: pid == os.getpid())
+
+
+def sweep() -> None:
+    """Removes what processes that died left."""
+    _sweep(lambda pid: not Path(f"/proc/{pid}").exists())
+
+
+def _sweep(whose: Callable[[int], bool]) -> None:
+    for place in Path("/run/netns").glob(f"{PREFIX}-*"):
+        if whose(int(place.name.split("-")[2])):
+            ip("ip", "netns", "delete", place.name)
+
+
+class Flow:
+    """A transfer without end from a namespace to the server."""
+
+    def __init__(self, net: Network, source: str, port: int, *, mptcp: bool = False, algorithm: str | None = None) -> None:
+        kind = (socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP if mptcp else 0)
+        self.received = 0
+        self._listener = within(net.server, lambda: socket.socket(*kind))
+        self._listener.bind((SERVER, port))
+        self._listener.listen(1)
+        self._listener.settimeout(20)
+        self.sender = within(source, lambda: socket.socket(*kind))
+        self.sender.settimeout(20)
+        if algorithm:
+            # Unlike a namespace's default, root may choose any for a socket.
+            self.sender.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, algorithm.encode())
+        self._threads = [threading.Thread(target=self._drain, daemon=True), threading.Thread(target=self._fill, daemon=True)]
+        self._threads[0].start()
+        self.sender.connect((SERVER, port))
+        self._threads[1].start()
+
+    def _drain(self) -> None:
+        connection, _ = self._listener.accept()
+        with connection, suppress(ConnectionResetError):
+            while data := connection.recv(1 << 16):
+                self.received += len(data)
+
+    def _fill(self) -> None:
+        try:
+            while True:
+                self.sender.send(bytes(1 << 16))
+        except OSError:
+            pass  # closed: the transfer is over
+
+    def window(self) -> int:
+        """The congestion window in segments (TCP only): tcpi_snd_cwnd of linux/tcp.h."""
+        return int.from_bytes(self.sender.getsockopt(socket.IPPROTO_TCP, TCP_INFO, 104)[80:84], "little")
+
+    def subflows(self) -> int:
+        """Subflows beside the first (MPTCP only): mptcpi_subflows of linux/mptcp.h."""
+        return self.sender.getsockopt(284, 1, 8)[0]
+
+    def close(self) -> None:
+        """Ends the transfer at once, in both namespaces."""
+        linger = (1).to_bytes(4, "little") + (0).to_bytes(4, "little")
+        self.sender.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        self.sender.shutdown(socket.SHUT_RDWR)
+        self.sender.close()
+        self._listener.close()
+        for thread in self._threads:
+            thread.join(20)
+
+
+def rates(flows: list[Flow], seconds: float, on_tick: Callable[[], None] = lambda: None) -> list[float]:
+    """Mbit/s of each over a span of time, in which `on_tick` is called ten times a second."""
+    before, start = [flow.received for flow in flows], time.monotonic()
+    while time.monotonic() < start + seconds:
+        time.sleep(0.1)
+        on_tick()
+    span = time.monotonic() - start
+    return [(flow.received - old) * 8e-6 / span for flow, old in zip(flows, before, strict=True)]

@@ -1,0 +1,86 @@
+"""The package around polypath-cc, with a stand-in for the program: what it says is handed on, whatever the machine can do."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from polypath import cli, kernelcc
+from polypath.kernelcc import KernelCcError, _program
+
+STATUS = """{"release": "6.12.1", "algorithms": [
+  {"name": "lia", "kernel_name": "pp_lia", "coupled": true}, {"name": "reno", "kernel_name": "pp_reno", "coupled": false}],
+ "loaded": [{"name": "pp_lia", "how": "loaded", "users": 3, "this_build": false, "allowed": true,
+   "sockets": [{"namespace": "namespace lab", "sockets": 2, "default": true}]}],
+ "own": [{"name": "cubic", "allowed": false, "sockets": []}], "default": "cubic", "mptcp": false}"""
+
+
+@pytest.fixture
+def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Makes a program out of shell commands."""
+
+    def make(script: str) -> None:
+        program = tmp_path / "polypath-cc"
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+        monkeypatch.setattr(_program, "PROGRAM", program)
+
+    return make
+
+
+def command(monkeypatch, capsys, *words):
+    monkeypatch.setattr(sys, "argv", ["polypath", "cc", *words])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    said = capsys.readouterr()
+    return end.value.code or 0, said.out, said.err
+
+
+def test_a_program_that_was_not_built_is_named_with_what_builds_it(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(_program, "PROGRAM", tmp_path / "polypath-cc")
+    code, out, err = command(monkeypatch, capsys, "status")
+    assert (code, out) == (2, "")
+    assert "make setup-all" in err
+    assert len(err.splitlines()) == 1
+
+
+def test_the_programs_refusal_is_the_whole_message(say, monkeypatch, capsys):
+    say("echo 'polypath-cc: this kernel is too small' >&2; exit 2")
+    for words in (["load", "lia"], ["unload", "lia"], ["status"], ["check"]):
+        assert command(monkeypatch, capsys, *words) == (2, "", "polypath: this kernel is too small\n")
+    with pytest.raises(KernelCcError, match=r"^this kernel is too small$"), kernelcc.ensure(["lia"]):
+        pass
+
+
+def test_status_is_a_table(say, monkeypatch, capsys):
+    say(f"cat <<'END'\n{STATUS}\nEND")
+    code, out, _ = command(monkeypatch, capsys, "status")
+    assert code == 0
+    for part in ("pp_lia", "another build", "2 sockets in namespace lab, default of namespace lab", "the kernel", "can be loaded: reno"):
+        assert part in out
+    assert kernelcc.Status.model_validate_json(command(monkeypatch, capsys, "status", "--json")[1]) == kernelcc.status()
+
+
+def test_loading_a_coupled_one_tells_of_mptcp_that_is_switched_off(say, monkeypatch, capsys):
+    say(f"case $1 in load) echo loaded pp_lia;; status) cat <<'END'\n{STATUS}\nEND\nesac")
+    code, out, _ = command(monkeypatch, capsys, "load", "lia")
+    assert code == 0
+    assert "loaded pp_lia" in out
+    assert "net.mptcp.enabled=1" in out
+
+
+def test_different_windows_end_with_status_1(say, monkeypatch, capsys):
+    say("echo 'lia: different windows: call 3'; exit 1")
+    assert command(monkeypatch, capsys, "check", "lia") == (1, "lia: different windows: call 3\n", "")
+
+
+def test_ensure_holds_until_its_end(say, tmp_path):
+    say(f'echo pp_lia pp_reno; cat >/dev/null; echo "$@" >{tmp_path}/ended')
+    with kernelcc.ensure(["lia", "pp_reno", "lia"]) as names:
+        assert names == {"lia": "pp_lia", "reno": "pp_reno"}
+        assert not (tmp_path / "ended").exists()
+    assert (tmp_path / "ended").read_text() == "hold lia reno\n"
+    with kernelcc.ensure([]) as nothing:
+        assert nothing == {}
