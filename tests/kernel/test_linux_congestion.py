@@ -1,0 +1,96 @@
+"""Our algorithms in a real kernel, beside the kernel's own and beside one another.
+
+Without a kernel (`polypath linux build 6.12`) these tests are skipped with the reason; with "linux" in POLYPATH_REQUIRE they fail.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from polypath import EngineError, Study, linux, run
+from polypath.engines import _machine
+
+COUPLED = ("lia", "olia", "balia", "wvegas")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kernel() -> linux.Kernel:
+    try:
+        found: linux.Kernel = linux.find("6.12")
+        _machine.programs_are_there()
+    except (linux.KernelError, EngineError) as error:
+        if "linux" in os.environ.get("POLYPATH_REQUIRE", "").split(","):
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+    return found
+
+
+def windows(out: Path, cc: str, loss: str) -> pd.Series[Any]:
+    """The window every 10 ms of a TCP of ten seconds over 100 Mbit/s and 20 ms."""
+    link = {"ends": ["c", "r"], "both": {"delay": "10ms"}}
+    hop = {"ends": ["r", "s"], "both": {"rate": "100mbit", "queue": "150packets", "loss": loss}}
+    study = Study.model_validate(
+        {
+            "name": "one",
+            "topology": {"nodes": {"c": None, "r": {"router": True}, "s": None}, "links": {"first": link, "second": hop}},
+            "flows": {"f": {"client": "c", "server": "s", "cc": cc}},
+            "duration": "10s",
+            "measure": {"series": "10ms"},
+            "baselines": None,
+        }
+    )
+    series = run(study, engine="linux", out=out).series
+    return series["cwnd"]
+
+
+@pytest.mark.parametrize("loss", ["0%", "0.1%"])
+def test_reno_of_both_sources_has_the_same_windows(tmp_path: Path, loss: str) -> None:
+    theirs = windows(tmp_path / "theirs", "reno@linux", loss)
+    ours = windows(tmp_path / "ours", "reno@polypath", loss)
+    assert theirs.nunique() > 20
+    assert ours.tolist() == theirs.tolist()
+
+
+def test_cubic_of_both_sources_has_like_windows(tmp_path: Path) -> None:
+    # They differ where cc/algs/cubic.c says: an exact cube root, and time that is not counted in ticks.
+    theirs = windows(tmp_path / "theirs", "cubic@linux", "0%")
+    ours = windows(tmp_path / "ours", "cubic@polypath", "0%")
+    assert ours.mean() == pytest.approx(theirs.mean(), rel=0.03)
+    assert ours.max() == pytest.approx(theirs.max(), rel=0.05)
+
+
+def shares(out: Path, cc: str) -> float:
+    """What an MPTCP of two subflows gets of a bottleneck that it shares with one TCP with reno, relative to an equal share."""
+    nodes = {"a": None, "b": None, "r": {"router": True}, "q": {"router": True}, "s": None, "d": None}
+    links: dict[str, Any] = {name: {"ends": [name[0], "r"], "both": {"delay": "5ms"}} for name in ("a1", "a2", "b1")}
+    links["middle"] = {"ends": ["r", "q"], "both": {"rate": "20mbit", "queue": "100packets", "delay": "10ms"}}
+    links["last"] = {"ends": ["q", "s"], "both": {"delay": "1ms"}}
+    links["other"] = {"ends": ["q", "d"], "both": {"delay": "1ms"}}
+    study = Study.model_validate(
+        {
+            "name": "two",
+            "topology": {"nodes": nodes, "links": links},
+            "flows": {
+                "m": {"client": "a", "server": "s", "transport": "mptcp", "cc": cc},
+                "t": {"client": "b", "server": "d", "cc": "reno@linux", "start": "370ms"},
+            },
+            "duration": "40s",
+            "baselines": None,
+        }
+    )
+    runs = run(study, engine="linux", out=out).runs.set_index("flow")
+    rate = runs["goodput_receiver_mbps"]
+    return float(2 * rate["m"] / rate.sum())
+
+
+@pytest.mark.parametrize("name", COUPLED)
+def test_coupled_subflows_leave_a_tcp_more_than_uncoupled_ones_do(tmp_path: Path, name: str) -> None:
+    coupled = shares(tmp_path / "coupled", f"{name}@polypath")
+    uncoupled = shares(tmp_path / "uncoupled", "reno@linux")
+    # Two uncoupled subflows take up to twice what the TCP gets: 4/3 of an equal share.
+    assert coupled < 1.2 < uncoupled
