@@ -23,12 +23,12 @@ BASE = {
 }
 
 
-def planned(*, links=None, nodes=None, flows=None, algorithms=KERNEL, **more):
+def planned(*, links=None, nodes=None, flows=None, algorithms=KERNEL, out_of_tree=False, **more):
     """The plan of a study that differs from the base in these parts."""
     topology = {"nodes": nodes or BASE["topology"]["nodes"], "links": {**BASE["topology"]["links"], **(links or {})}}
     study = Study.model_validate({**BASE, "topology": topology, "flows": flows or BASE["flows"], **more})
     (run,) = runs(study, engine="linux", version=lambda kernel: kernel)
-    return SimpleNamespace(**build(run.scenario, algorithms).plan)
+    return SimpleNamespace(**build(run.scenario, algorithms, out_of_tree=out_of_tree).plan)
 
 
 def on(plan, namespace, device):
@@ -134,8 +134,12 @@ TWO_PATHS = {
 
 def two_paths(*, nodes=None, links=None, **flow):
     topology = {"nodes": {**TWO_PATHS["nodes"], **(nodes or {})}, "links": {**TWO_PATHS["links"], **(links or {})}}
+    out_of_tree = flow.get("profile") == "v0"
     return planned(
-        nodes=topology["nodes"], links={"first": topology["links"].pop("one"), **topology["links"]}, flows={"f": {**FLOW, **flow}}
+        out_of_tree=out_of_tree,
+        nodes=topology["nodes"],
+        links={"first": topology["links"].pop("one"), **topology["links"]},
+        flows={"f": {**FLOW, **flow}},
     )
 
 
@@ -285,3 +289,15 @@ def test_the_cells_of_nitk_can_be_planned(pytestconfig):
     plans = [build(run.scenario, [*KERNEL, "pp_olia", "pp_balia", "pp_wvegas"]).plan for run in found]
     assert len(plans) == len([cell for cell in cells(study) if cell.experiment == "v1"]) * 5 * 3
     assert all(len(plan["cables"]) == 6 for plan in plans), "one place inside each link: a host's netem stands there"
+
+
+def test_out_of_tree_mptcp_is_told_by_options_of_its_sockets():
+    plan = two_paths(profile="v0", scheduler="roundrobin")
+    assert (plan.endpoints, plan.flows[0]["path_manager"], plan.flows[0]["scheduler"]) == ([], "fullmesh", "roundrobin")
+    assert {route.get("source") for route in plan.routes if route["namespace"] == "c"} == {None, "10.0.1.1", "10.0.3.1"}
+    plan = two_paths(profile="v0", path_manager="ndiffports")
+    assert (plan.flows[0]["path_manager"], plan.flows[0]["scheduler"]) == ("ndiffports", "default")
+    with pytest.raises(PlanError, match="no endpoints of their own"):
+        two_paths(profile="v0", path_manager={"kind": "endpoints", "addresses": [{"address": "10.0.3.1"}]})
+    with pytest.raises(PlanError, match="ndiffports with two subflows"):
+        two_paths(profile="v0", path_manager={"kind": "ndiffports", "subflows": 3})

@@ -26,8 +26,10 @@ const READ_ALL: usize = 0x7fff_f000;
 const IPPROTO_MPTCP: libc::c_int = 262;
 const SOL_MPTCP: libc::c_int = 284;
 const MPTCP_INFO: libc::c_int = 1;
-/// Socket option of MPTCP v0 that switches it on or off.
+/// Socket options of MPTCP v0: it is on or off, its scheduler and its path manager by name.
 const V0_ENABLED: libc::c_int = 42;
+const V0_SCHEDULER: libc::c_int = 43;
+const V0_PATH_MANAGER: libc::c_int = 44;
 
 /// A lock whose holder cannot leave the data half changed.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -215,6 +217,11 @@ fn open(flow: &Flow, v4: bool) -> Outcome<OwnedFd> {
     if mptcp::is_out_of_tree() {
         let socket = sys::socket(family, libc::SOCK_STREAM, 0)?;
         sys::set_option(&socket, libc::IPPROTO_TCP, V0_ENABLED, i32::from(flow.mptcp))?;
+        for (option, name) in [(V0_SCHEDULER, &flow.scheduler), (V0_PATH_MANAGER, &flow.path_manager)] {
+            if let Some(name) = name {
+                sys::set_option_bytes(&socket, libc::IPPROTO_TCP, option, name.as_bytes())?;
+            }
+        }
         return Ok(socket);
     }
     let socket = sys::socket(family, libc::SOCK_STREAM, if flow.mptcp { IPPROTO_MPTCP } else { 0 });

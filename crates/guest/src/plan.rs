@@ -218,6 +218,11 @@ pub struct Flow {
     pub app: App,
     #[serde(default)]
     pub reading: Reading,
+    /// Out-of-tree MPTCP has these for each socket, by the kernel's names; a kernel of another kind is given none.
+    #[serde(default)]
+    pub path_manager: Option<String>,
+    #[serde(default)]
+    pub scheduler: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]

@@ -79,7 +79,7 @@ class LinuxEngine(Engine):
                     ("flows", flow_name, "cc"), unknown("congestion control", flow.cc, sorted(_names(self._kernel(name).algorithms)))
                 )
         try:
-            planner.build(scenario(cell.setup, cell.seeds[0], kernel=name), self._kernel(name).algorithms)
+            self._plan(scenario(cell.setup, cell.seeds[0], kernel=name))
         except planner.PlanError as error:
             raise cell.error(_where(cell, error.place), error.sentence) from None
 
@@ -87,12 +87,15 @@ class LinuxEngine(Engine):
         _machine.stop()
 
     def run(self, scenario: Mapping[str, Any]) -> Output:
-        kernel = self._kernel(scenario["kernel"])
-        planned = planner.build(scenario, kernel.algorithms)
+        kernel, planned = self._kernel(scenario["kernel"]), self._plan(scenario)
         _machine.clean_once()
         with _machine.folder() as where:
             _machine.run_plan(where, planned.plan, kernel=kernel.file, seed=scenario["seed"])
             return _output(scenario, planned, where)
+
+    def _plan(self, scenario: Mapping[str, Any]) -> planner.Planned:
+        kernel = self._kernel(scenario["kernel"])
+        return planner.build(scenario, kernel.algorithms, out_of_tree=kernel.mptcp == OUT_OF_TREE)
 
     def _kernel(self, name: str) -> linux.Kernel:
         if name not in self._found:

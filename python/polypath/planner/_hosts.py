@@ -14,6 +14,9 @@ from ._ways import Graph, Scenario, Step, steps
 FIRST_PORT = 5001
 # What the in-kernel path manager holds (MPTCP_PM_ADDR_MAX).
 MOST_ENDPOINTS = 8
+# Names of out-of-tree MPTCP for ours; its ndiffports opens two subflows unless the kernel was started otherwise.
+V0_SCHEDULERS = {"minrtt": "default", "default": "default", "roundrobin": "roundrobin", "redundant": "redundant"}
+V0_NDIFFPORTS = {1: "default", 2: "ndiffports"}
 # The kernel's defaults where it has memory enough, written out so that a machine's memory decides nothing.
 RMEM, WMEM = "4096 131072 6291456", "4096 16384 4194304"
 # A reader that sleeps is woken this much later than it asked for (its timer's slack): specs/notes/mptcp-two-paths.
@@ -81,7 +84,7 @@ def _text(value: Any) -> str:
 class Flows:
     """The flows of a scenario, with the ways they need and the endpoints of MPTCP."""
 
-    def __init__(self, scenario: Scenario, graph: Graph, net: Network, algorithm: Callable[[str, str], str]) -> None:
+    def __init__(self, scenario: Scenario, graph: Graph, net: Network, algorithm: Callable[[str, str], str], *, out_of_tree: bool) -> None:
         self.flows: list[dict[str, Any]] = []
         self.steps: list[Step] = []
         # By namespace: the congestion control of its first flow, and the path manager's limits.
@@ -89,7 +92,7 @@ class Flows:
         self.limits: dict[str, dict[str, int]] = {}
         self._endpoints: dict[str, list[dict[str, Any]]] = {}
         self._opener: dict[str, str] = {}
-        self._graph, self._net = graph, net
+        self._graph, self._net, self._out_of_tree = graph, net, out_of_tree
         settings = {node["name"]: node["sysctl"] for node in scenario["nodes"]}
         for number, flow in enumerate(scenario["flows"]):
             self._add(flow, FIRST_PORT + number, algorithm(flow["name"], flow["cc"]), settings[flow["server"]])
@@ -107,7 +110,11 @@ class Flows:
             if node in graph.routers:
                 raise PlanError(("flows", flow["name"], role), f"{node} is a router: only hosts send and receive")
         sources, destinations = [source], [destination]
-        if mptcp:
+        named: dict[str, str] = {}
+        if mptcp and self._out_of_tree:
+            sources, destinations, named = self._open_out_of_tree(flow, source, destination)
+        elif mptcp:
+            _check_scheduler(flow)
             sources, destinations = self._open(flow, source, destination)
         by_hand = {(route["from"], route["to"]): graph.by_hand(flow, route) for route in flow["routes"]}
         for here in sources:
@@ -132,8 +139,29 @@ class Flows:
                 "start_ns": flow["start_ns"],
                 "app": flow["app"],
                 "reading": _reading(server, reader, mptcp=mptcp),
+                **named,
             }
         )
+
+    def _open_out_of_tree(self, flow: Mapping[str, Any], source: str, destination: str) -> tuple[list[str], list[str], dict[str, str]]:
+        """Of MPTCP v0, whose path manager and scheduler belong to the socket; the addresses at both ends between which it has subflows."""
+        graph, manager = self._graph, flow["mptcp"]["path_manager"]
+        scheduler = V0_SCHEDULERS.get(flow["mptcp"]["scheduler"] or "minrtt")
+        if scheduler is None:
+            known = ", ".join(V0_SCHEDULERS)
+            raise PlanError(("flows", flow["name"], "scheduler"), f"out-of-tree MPTCP has the schedulers {known}")
+        sources, destinations = [source], [destination]
+        if manager["kind"] == "fullmesh":
+            named = "fullmesh"
+            sources += [address for address in graph.on_links(flow["client"]) if address != source]
+            if graph.addresses[flow["server"]][destination] is not None:
+                destinations += [address for address in graph.on_links(flow["server"]) if address != destination]
+        elif manager["kind"] == "ndiffports" and manager["subflows"] in V0_NDIFFPORTS:
+            named = V0_NDIFFPORTS[manager["subflows"]]
+        else:
+            sentence = f"out-of-tree MPTCP has fullmesh and ndiffports with two subflows, and no endpoints of their own{SIMULATOR}"
+            raise PlanError(("flows", flow["name"], "path_manager"), sentence)
+        return sources, destinations, {"path_manager": named, "scheduler": scheduler}
 
     def _open(self, flow: Mapping[str, Any], source: str, destination: str) -> tuple[list[str], list[str]]:
         """Endpoints and limits of an MPTCP flow; returns the addresses at both ends between which it has subflows."""
@@ -180,6 +208,13 @@ class Flows:
         if known != list(endpoints) or self.limits.setdefault(node, limits) != limits:
             sentence = f"the flows {other} and {flow['name']} want other subflows at {node}, and a kernel's path manager serves all alike"
             raise PlanError(("flows", flow["name"], "path_manager"), sentence + SIMULATOR)
+
+
+def _check_scheduler(flow: Mapping[str, Any]) -> None:
+    scheduler = flow["mptcp"]["scheduler"]
+    if scheduler not in (None, "default"):
+        sentence = f"the kernel's only scheduler is its default, and this flow asks for {scheduler}{SIMULATOR}"
+        raise PlanError(("flows", flow["name"], "scheduler"), sentence)
 
 
 def _fate(endpoint: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from typing import Any
 from ._errors import PlanError
 from ._hosts import Flows, namespaces
 from ._network import Held, network
-from ._stages import SIMULATOR
 from ._ways import Graph, Scenario, routes
 
 # As in crates/guest/src/plan.rs.
@@ -32,12 +31,14 @@ class Planned:
     held: tuple[Held, ...]
 
 
-def build(scenario: Scenario, algorithms: Collection[str]) -> Planned:
-    """The plan of a scenario on a kernel that has these congestion controls. Raises `PlanError` for what cannot be carried out."""
+def build(scenario: Scenario, algorithms: Collection[str], *, out_of_tree: bool = False) -> Planned:
+    """The plan of a scenario on a kernel that has these congestion controls, and upstream or out-of-tree MPTCP.
+
+    Raises `PlanError` for what cannot be carried out.
+    """
     graph = Graph(scenario)
     net = network(scenario, graph)
-    flows = Flows(scenario, graph, net, lambda flow, name: algorithm(flow, name, algorithms))
-    _check_schedulers(scenario)
+    flows = Flows(scenario, graph, net, lambda flow, name: algorithm(flow, name, algorithms), out_of_tree=out_of_tree)
     plan = {
         "format": FORMAT,
         "duration_ns": scenario["duration_ns"],
@@ -73,14 +74,6 @@ def sample_ns(scenario: Scenario) -> int:
     if sample < SHORTEST_SAMPLE_NS:
         raise PlanError(("measure", "series"), "samples of a kernel are at least 1 ms apart and fit into 100 ms; take 1ms, 10ms or 100ms")
     return sample
-
-
-def _check_schedulers(scenario: Scenario) -> None:
-    for flow in scenario["flows"]:
-        if flow["transport"] == "mptcp" and flow["mptcp"]["scheduler"] not in (None, "default"):
-            scheduler = flow["mptcp"]["scheduler"]
-            sentence = f"the kernel's only scheduler is its default, and this flow asks for {scheduler}{SIMULATOR}"
-            raise PlanError(("flows", flow["name"], "scheduler"), sentence)
 
 
 def _captures(scenario: Scenario, graph: Graph, devices: Any) -> list[dict[str, Any]]:
