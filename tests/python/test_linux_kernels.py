@@ -224,6 +224,52 @@ def test_a_killed_builds_folder_goes_with_the_next_build_and_a_living_ones_stays
     assert not list(cache.iterdir())
 
 
+@pytest.fixture
+def without_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Building as it is, but for the tools that take minutes."""
+
+    def harvest(tree: Path, done: Path, name: str, release: str, made_of: str) -> Recipe:
+        put(done.parent / "made", name, release, made_of).rename(done / "x")
+        for file in (done / "x").iterdir():
+            file.rename(done / file.name)
+        return Recipe.load(done)
+
+    monkeypatch.setattr(_build._tools, "require", lambda _: None)
+    monkeypatch.setattr(_build, "_configure", lambda *_: ["CONFIG_TCP_CONG_BBR"])
+    monkeypatch.setattr(_build, "_compile", lambda *_: None)
+    monkeypatch.setattr(_build, "_harvest", harvest)
+
+
+def test_a_folder_is_built_once_and_again_when_it_changed(cache: Path, tmp_path: Path, without_compiler: None) -> None:
+    folder = tree(tmp_path / "mine")
+    said: list[str] = []
+    first = linux.build(str(folder), say=said.append)
+    assert (first.name, first.release) == ("6.12.7", "6.12.7")
+    assert any("comes without TCP_CONG_BBR" in line for line in said)
+    assert linux.build(str(folder), say=said.append) == first
+    assert said[-1] == "kernel 6.12.7 is there already"
+    (folder / "net.c").write_text("int x;\n")
+    second = linux.build(str(folder), say=said.append)
+    assert linux.find("6.12.7").file == second.file != first.file
+    # A study may still be running on it.
+    assert first.file.exists()
+    assert not list(cache.glob(".building-*"))
+
+
+@pytest.mark.parametrize("error", [KernelError("no"), KeyboardInterrupt()])
+def test_what_goes_wrong_leaves_nothing(
+    cache: Path, tmp_path: Path, without_compiler: None, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(_build, "_compile", fail)
+    with pytest.raises(type(error)):
+        linux.build(str(tree(tmp_path / "mine")))
+    assert linux.installed() == []
+    assert not list(cache.glob(".building-*"))
+
+
 def test_an_interrupted_command_ends(tmp_path: Path) -> None:
     def interrupt(_: str) -> None:
         raise KeyboardInterrupt

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import os
 import shlex
 import shutil
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from . import _config, _edits, _features, _source, _tools
 from ._commands import locked, run
 from ._errors import KernelError
 from ._kernel import Kernel, find, folder, places, settings_hash
-from ._link import algorithms, link, sources
+from ._link import KEPT_SECONDS, algorithms, link, sources
 from ._recipe import FILE, TREE, Recipe
 
 # Nothing of who builds when and where may be in a kernel: the same sources and compiler give the same bytes.
@@ -59,11 +61,13 @@ def _made_of(source: _source.Source) -> str:
 
 def _build(source: _source.Source, made_of: str, jobs: int, say: Callable[[str], None]) -> Recipe:
     root = folder()
-    _clean(root)
-    work = Path(tempfile.mkdtemp(prefix=".building-", dir=root))
-    with (work / "lock").open("w") as alive:
-        # Tells others' _clean that this folder is in use.
-        fcntl.flock(alive, fcntl.LOCK_EX)
+    with contextlib.ExitStack() as stack:
+        # Between making a folder and locking it nobody else may clean up.
+        with locked(root / ".lock", ""):
+            _clean(root)
+            work = Path(tempfile.mkdtemp(prefix=".building-", dir=root))
+            # Tells others' _clean that this folder is in use.
+            stack.enter_context(locked(work / "lock", ""))
         try:
             tree, done = work / "source", work / "done"
             tree.mkdir()
@@ -86,7 +90,9 @@ def _build(source: _source.Source, made_of: str, jobs: int, say: Callable[[str],
             older = [other for other in places() if Recipe.load(other).name == name]
             done.rename(place)
             for other in older:
-                shutil.rmtree(other, ignore_errors=True)
+                # A study that began with it goes on.
+                if time.time() - (other / FILE).stat().st_mtime > KEPT_SECONDS:
+                    shutil.rmtree(other, ignore_errors=True)
             return Recipe.load(place)
         finally:
             shutil.rmtree(work, ignore_errors=True)

@@ -16,7 +16,7 @@ from ._recipe import TREE, Recipe
 
 # Executables of earlier states of cc/ go after a day, the newest apart: a run that began with one goes on.
 _KEPT = 3
-_KEPT_SECONDS = 24 * 3600
+KEPT_SECONDS = 24 * 3600
 
 
 def sources() -> Path:
@@ -98,7 +98,7 @@ def _forget(place: Path) -> None:
     """Removes executables that are out of date, and what killed links left."""
     about = sorted(place.glob("linux-*.json"), key=lambda file: file.stat().st_mtime_ns, reverse=True)
     for file in about[_KEPT:]:
-        if time.time() - file.stat().st_mtime > _KEPT_SECONDS:
+        if time.time() - file.stat().st_mtime > KEPT_SECONDS:
             file.unlink()
             file.with_suffix("").unlink(missing_ok=True)
     for left in place.glob(".link-*"):
