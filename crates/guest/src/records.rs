@@ -75,5 +75,6 @@ pub struct DisciplineResult {
     pub packets: u64,
     pub bytes: u64,
     pub drops: u64,
+    /// Most packets that waited at the time of any sample.
     pub max_queue_packets: u64,
 }
