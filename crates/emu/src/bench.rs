@@ -19,7 +19,7 @@ const FULL: usize = 1472;
 const PERIOD: Duration = Duration::from_millis(1);
 /// How long a receiver waits for what is still under way.
 const TAIL: std::time::Duration = std::time::Duration::from_millis(200);
-/// Halvings in the search for the highest rate without loss.
+/// Steps of the search for the highest rate without loss.
 const HALVINGS: u32 = 6;
 
 /// What to measure, as plain data.
@@ -97,7 +97,7 @@ pub fn bench(bench: &BenchSpec) -> Result<String, EmuError> {
         let whole = pair.udp(address, f64::INFINITY)?;
         figures.cpu_ns_per_packet = (workers.cpu_ns() - spent) as f64 / (whole.received_per_s * pair.each.as_secs_f64());
         (capacity.sent_per_s, capacity.received_per_s) = (whole.sent_per_s, whole.received_per_s);
-        capacity.lossless_per_s = pair.lossless(address, whole.sent_per_s)?;
+        capacity.lossless_per_s = pair.lossless(address, whole.received_per_s)?;
     }
     figures.directions = workers.stop();
     serde_json::to_string(&figures).map_err(|e| EmuError(format!("the figures cannot be written: {e}")))

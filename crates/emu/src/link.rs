@@ -60,14 +60,14 @@ impl Link {
         self.directions[0].line.next().min(self.directions[1].line.next())
     }
 
-    /// Takes in what has arrived at both ends; says whether there was anything.
+    /// Takes in what has arrived at both ends; says how many packets.
     #[inline]
-    pub(crate) fn read(&mut self, time: &KernelTime) -> bool {
-        let mut any = false;
+    pub(crate) fn read(&mut self, time: &KernelTime) -> u32 {
+        let mut count = 0;
         for side in 0..2 {
             for _ in 0..BURST {
                 let Some(frame) = self.ports[side].first() else { break };
-                any = true;
+                count += 1;
                 let direction = &mut self.directions[side];
                 let refused = if frame.cut {
                     direction.cut += 1;
@@ -81,7 +81,7 @@ impl Link {
                 }
             }
         }
-        any
+        count
     }
 
     /// Sends what is due at both ends; says whether there was anything.

@@ -17,6 +17,11 @@ const NEAR: Duration = Duration::from_micros(40);
 const RESERVE: Duration = Duration::from_millis(1);
 /// It sleeps over arrivals for this long at most, so that the ports' rings do not overflow (a third of what they hold at full speed).
 const LONGEST_DEAF: Duration = Duration::from_millis(5);
+/// If packets come closer together than this, it does not sleep when it has read them all: waking it up would cost the sender as much as
+/// the packet itself does.
+const DENSE: Duration = Duration::from_micros(25);
+/// So long after the last of them it does.
+const DENSE_PAUSE: Duration = Duration::from_micros(100);
 /// Without traffic for so long it waits for arrivals.
 const QUIET: Duration = Duration::from_millis(200);
 /// Between two looks at whether to stop, and two reports.
@@ -47,37 +52,60 @@ pub(crate) fn carry(mut links: Vec<Link>, clock: Clock, late_limit: Duration, sh
     enter_urgent();
     let mut time = KernelTime::new(clock);
     let floor = links.iter().map(Link::floor).min().unwrap_or(Duration::ZERO);
-    let (mut reported, mut active) = (Instant::ZERO, Instant::ZERO);
+    let (mut reported, mut traffic) = (Instant::ZERO, Traffic::default());
     loop {
         let now = clock.now();
         time.refresh(now);
-        let mut worked = false;
+        let (mut read, mut sent) = (0, false);
         for link in &mut links {
-            worked |= link.read(&time);
-            worked |= link.send(&clock);
+            read += link.read(&time);
+            sent |= link.send(&clock);
         }
+        traffic.note(now, read);
         if now.since(reported) >= REPORT {
             reported = now;
             let report = links.iter_mut().flat_map(|link| link.status(late_limit)).collect();
             shared.cpu_ns.store(thread_time().as_nanos(), Ordering::Relaxed);
             *shared.reports.lock().unwrap_or_else(PoisonError::into_inner) = report;
             if shared.stop.load(Ordering::Relaxed) {
-                return;
+                return close(links);
             }
         }
-        if worked {
-            active = now;
-            continue;
+        if read == 0 && !sent {
+            let next = links.iter().map(Link::next).min().unwrap_or(Instant::NEVER);
+            idle(&links, &clock, next, floor, &traffic);
         }
-        let next = links.iter().map(Link::next).min().unwrap_or(Instant::NEVER);
-        idle(&links, &clock, next, floor, now.since(active) < QUIET);
+    }
+}
+
+/// Closes the ports of all links at once: the kernel takes its time over each.
+fn close(links: Vec<Link>) {
+    std::thread::scope(|scope| links.into_iter().for_each(|link| drop(scope.spawn(move || drop(link)))));
+}
+
+/// How much has been coming lately.
+#[derive(Debug, Default)]
+struct Traffic {
+    last: Instant,
+    /// Between two packets, smoothed.
+    gap: Duration,
+}
+
+impl Traffic {
+    #[inline]
+    fn note(&mut self, now: Instant, packets: u32) {
+        if packets > 0 {
+            let gap = (now.since(self.last).as_nanos() / u64::from(packets)).min(QUIET.as_nanos());
+            self.gap = Duration::from_nanos((self.gap.as_nanos() * 15 + gap) / 16);
+            self.last = now;
+        }
     }
 }
 
 /// Passes the time until there may be something to do.
-fn idle(links: &[Link], clock: &Clock, next: Instant, floor: Duration, active: bool) {
+fn idle(links: &[Link], clock: &Clock, next: Instant, floor: Duration, traffic: &Traffic) {
     let now = clock.now();
-    let left = next.since(now).min(REPORT);
+    let (left, quiet) = (next.since(now).min(REPORT), now.since(traffic.last));
     if left <= NEAR {
         std::hint::spin_loop();
         return;
@@ -85,8 +113,10 @@ fn idle(links: &[Link], clock: &Clock, next: Instant, floor: Duration, active: b
     let left = left - NEAR;
     // Whatever has not been read yet came after the last look, so it is due in this time at the earliest.
     let deaf = (floor - RESERVE).min(LONGEST_DEAF).min(left);
-    if active && deaf > NEAR {
+    if quiet < QUIET && deaf > NEAR {
         clock.sleep_until(now + deaf);
+    } else if quiet < DENSE_PAUSE && traffic.gap < DENSE {
+        std::hint::spin_loop();
     } else {
         wait(links.iter().flat_map(Link::ports), Some(left));
     }

@@ -8,13 +8,14 @@ from typing import Annotated
 
 import typer
 
+from polypath.emu import EmuError
 from polypath.engines import EngineError, SimEngine
 from polypath.kernelcc import KernelCcError
 from polypath.linux import KernelError
 from polypath.study import StudyError
 from polypath.validate import validate
 
-from . import _bench, _cc, _compare, _init, _linux, _list, _report, _run, _schema, _show
+from . import _bench, _cc, _compare, _emu, _init, _linux, _list, _report, _run, _schema, _show
 from ._console import complain, out
 
 USAGE_ERROR, FAILURE, INTERRUPTED = 2, 1, 130
@@ -40,6 +41,7 @@ app.command("bench")(_bench.bench)
 app.command("schema")(_schema.schema)
 app.add_typer(_linux.app, name="linux")
 app.add_typer(_cc.app, name="cc")
+app.add_typer(_emu.app, name="emu")
 
 
 def _version(wanted: bool) -> None:
@@ -59,7 +61,7 @@ def main() -> None:
     """Runs the command line; the entry point of the package."""
     try:
         app()
-    except (StudyError, KernelError, KernelCcError) as error:
+    except (StudyError, KernelError, KernelCcError, EmuError) as error:
         complain(str(error))
         sys.exit(USAGE_ERROR)
     except EngineError as error:

@@ -12,7 +12,7 @@ FOLDER = Path("studies")
 
 def load(argument: str) -> Study:
     """The study that an argument means."""
-    return Study.load(_path(argument))
+    return Study.load(path(argument))
 
 
 def load_all(arguments: list[str]) -> list[Study]:
@@ -31,10 +31,11 @@ def files() -> list[Path]:
     return sorted(FOLDER.glob(f"*/{FILE_NAME}"))
 
 
-def _path(argument: str) -> Path:
-    path = Path(argument)
-    if path.exists() or "/" in argument:
-        return path
+def path(argument: str) -> Path:
+    """The file or folder of a study that an argument means."""
+    given = Path(argument)
+    if given.exists() or "/" in argument:
+        return given
     if (FOLDER / argument / FILE_NAME).is_file():
         return FOLDER / argument
     names = [file.parent.name for file in files()]

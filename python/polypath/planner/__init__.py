@@ -3,5 +3,20 @@
 from ._errors import Place, PlanError
 from ._network import Held
 from ._plan import FORMAT, PREFIX, Planned, algorithm, build, sample_ns
+from ._ways import Graph, Hop, routes, steps
 
-__all__ = ["FORMAT", "PREFIX", "Held", "Place", "PlanError", "Planned", "algorithm", "build", "sample_ns"]
+__all__ = [
+    "FORMAT",
+    "PREFIX",
+    "Graph",
+    "Held",
+    "Hop",
+    "Place",
+    "PlanError",
+    "Planned",
+    "algorithm",
+    "build",
+    "routes",
+    "sample_ns",
+    "steps",
+]

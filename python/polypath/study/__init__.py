@@ -24,7 +24,7 @@ from ._elements import (
 from ._errors import SetupError, StudyError, unknown
 from ._flows import Bulk, Endpoint, Endpoints, Flow, Fullmesh, Ndiffports, OnOff, Route, Transfer
 from ._kernel import DEFAULT_KERNEL, OURS, THEIRS, split_cc
-from ._load import FILE_NAME, located
+from ._load import FILE_NAME, load_setup, located
 from ._placeholder import Scalar
 from ._quantity import Packets, Rate, Share, Size, Time
 from ._runs import Run, runs
@@ -93,6 +93,7 @@ __all__ = [
     "cells",
     "chain",
     "json_schema",
+    "load_setup",
     "located",
     "node_addresses",
     "parameter_names",

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from ._cells import first_problem, plain
+from ._cells import Setup, cells, first_problem, plain
 from ._errors import SetupError, StudyError, Where, dotted
 from ._study import Study
 from ._yaml import Document, parse
@@ -32,23 +32,53 @@ class StudyFile:
 
 def load(path: str | Path) -> Study:
     """Reads a study file, or the study.yaml in a folder."""
+    source = _read(path)
+    study = _study(source, source.document.value)
+    study._file = source
+    if study.published is not None and not (source.path.parent / study.published.file).is_file():
+        raise source.error(("published", "file"), f'there is no file "{study.published.file}" beside the study file')
+    return study
+
+
+def load_setup(path: str | Path) -> Setup:
+    """The set-up of a study's first cell, for whoever asks for its network only: the file may hold a `topology:` and nothing else."""
+    source = _read(path)
+    tree = source.document.value
+    if "flows" not in tree:
+        # A study has a flow; this one leads over the first link, and nobody will run it. What is wrong with the topology is told first.
+        client, server = _ends_of_first_link(source)
+        tree = {"name": "topology", "duration": "1s", **tree, "flows": {"none": {"client": client, "server": server}}}
+    return cells(_study(source, tree))[0].setup
+
+
+def _ends_of_first_link(source: StudyFile) -> list[str]:
+    topology = source.document.value.get("topology")
+    links = topology.get("links") if isinstance(topology, dict) else None
+    if not isinstance(links, dict) or not links:
+        raise source.error(("topology",), "there is nothing to build: the file needs a `topology:` with `nodes:` and `links:`")
+    first = next(iter(links.values()))
+    ends = first.get("ends") if isinstance(first, dict) else None
+    names = [end.get("node") if isinstance(end, dict) else end for end in ends] if isinstance(ends, list) else []
+    return [*map(str, names), "", ""][:2]
+
+
+def _read(path: str | Path) -> StudyFile:
     file = find(Path(path))
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise StudyError(f"{file} cannot be read: {error}") from None
     source = StudyFile(file, parse(text, str(file)))
-    tree = source.document.value
-    if not isinstance(tree, dict):
+    if not isinstance(source.document.value, dict):
         raise StudyError(f"{file}:1: a study is a list of fields such as `name:`, `topology:` and `flows:`, and this file holds none")
+    return source
+
+
+def _study(source: StudyFile, tree: dict[str, Any]) -> Study:
     try:
-        study = Study.model_validate(tree)
+        return Study.model_validate(tree)
     except ValidationError as error:
         raise source.error(*first_problem(error, tree)) from None
-    study._file = source
-    if study.published is not None and not (file.parent / study.published.file).is_file():
-        raise source.error(("published", "file"), f'there is no file "{study.published.file}" beside the study file')
-    return study
 
 
 def dump(study: Study) -> str:

@@ -1,0 +1,152 @@
+"""`polypath emu`: a topology's network on this machine, its links in real time."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+from rich.table import Column, Table
+
+from polypath import emu
+from polypath.study import Time, load_setup
+
+from . import _studies
+from ._console import out
+
+app = typer.Typer(
+    help="Emulated links on this machine, for any program: a topology's nodes as network namespaces. Needs root.", no_args_is_help=True
+)
+
+
+@app.command("up")
+def up(
+    file: Annotated[str, typer.Argument(metavar="FILE|STUDY", help="A file with a `topology:`, or a study (its first cell).")],
+    seed: Annotated[int, typer.Option(min=0, help="Seed of jitter and random losses.")] = 1,
+    late_limit: Annotated[
+        str, typer.Option(help="A link whose packets are later than this at the 99th percentile is not to be trusted.")
+    ] = "1ms",
+) -> None:
+    """Build the network and start its emulator; then `polypath emu exec NODE -- PROGRAM` runs programs in it."""
+    emu.require_root()
+    limit = _time(late_limit)
+    path = _studies.path(file)
+    lab = emu.up(str(path), load_setup(path), seed=seed, late_limit_ns=limit)
+    table = Table("node", "address", "device", "link", title=f"up: {path}", title_justify="left")
+    for node, rows in lab.addresses.items():
+        for number, (address, device, link) in enumerate(rows):
+            table.add_row("" if number else node, address, device, link)
+    out.print(table)
+    first = next(iter(lab.addresses))
+    out.print(f"enter a node: polypath emu exec {first} -- bash; how it fares: polypath emu status; the end: polypath emu down")
+
+
+@app.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+def exec_(
+    node: Annotated[str, typer.Argument(help="A node of the network that is up.")],
+    command: Annotated[list[str] | None, typer.Argument(help="A program and its arguments; default: a shell.")] = None,
+) -> None:
+    """Run a program on a node."""
+    # `exec h1 -- bash` and `exec h1 bash` mean the same.
+    given = command[1:] if command and command[0] == "--" else command
+    words = emu.entrance(node, given or [os.environ.get("SHELL", "/bin/sh")])
+    try:
+        os.execvp(words[0], words)
+    except FileNotFoundError:
+        raise emu.EmuError(f"{words[0]} is missing: install the Debian package util-linux") from None
+
+
+@app.command("status")
+def status(as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False) -> None:
+    """Show what passed each link, what was dropped, and how late packets left."""
+    report = emu.status()
+    if as_json:
+        sys.stdout.write(json.dumps(report.status, indent=1) + "\n")
+        return
+    heads = ("packets", "MB", "queue full", "lost", "too long", "down", "in it", "late: median", "99 %", "most")
+    table = Table("link", *(Column(head, justify="right") for head in heads), title=report.lab.file, title_justify="left")
+    ends = _ends(report.lab)
+    for row in report.status["directions"]:
+        drops = [str(row[f"{kind}_drops"]) for kind in ("queue", "loss", "mtu", "down")]
+        late = [_span(row[f"late_{what}_us"]) if row["packets"] else "" for what in ("median", "p99", "max")]
+        a, b = ends[row["link"]] if row["a_to_b"] else reversed(ends[row["link"]])
+        table.add_row(f"{row['link']}: {a} to {b}", str(row["packets"]), f"{row['bytes'] / 1e6:.1f}", *drops, str(row["held"]), *late)
+    out.print(table)
+    for row in report.status["directions"]:
+        for sentence in _doubts(row, report.status["late_limit_ns"] / 1e3):
+            out.print(
+                f"[bold]not to be trusted[/bold]: {row['link']} {'forward' if row['a_to_b'] else 'backward'}: {sentence}", soft_wrap=True
+            )
+
+
+@app.command("down")
+def down() -> None:
+    """Take the network down, and end what still runs in it."""
+    lab = emu.down()
+    out.print("nothing was up" if lab is None else f"down: {lab.file}")
+
+
+@app.command("bench")
+def bench(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Length of each of some twenty measurements.")] = 2.0,
+) -> None:
+    """Measure the emulator: packets and TCP through one link beside a bare cable, delays beside a bare timer, in one run."""
+    figures = emu.bench(seconds)
+    if as_json:
+        sys.stdout.write(json.dumps(figures, indent=1) + "\n")
+        return
+    plain, through = figures["plain"], figures["through"]
+    table = Table("through one link, one direction", *(Column(head, justify="right") for head in ("bare cable", "emulated", "share")))
+    for name, what, unit, digits in (
+        ("UDP packets/s of 1500 bytes, nothing lost", "lossless_per_s", 1, 0),
+        ("UDP packets/s, sent as fast as can be", "sent_per_s", 1, 0),
+        ("    of which received", "received_per_s", 1, 0),
+        ("Gbit/s of TCP at MTU 1500", "tcp_bits_per_s", 1e9, 2),
+    ):
+        share = f"{through[what] / plain[what]:.0%}" if plain[what] else ""
+        table.add_row(name, *(f"{row[what] / unit:,.{digits}f}" for row in (plain, through)), share)
+    out.print(table)
+    delay = figures["delay"]
+    late = Table(f"later than asked ({_span(delay['asked'])})", *(Column(head, justify="right") for head in ("median", "99 %", "most")))
+    for name, prefix in (("emulated delay", "late"), ("bare sleeping timer", "timer_late")):
+        late.add_row(name, *(_span(delay[f"{prefix}_{what}"]) for what in ("median", "p99", "max")))
+    out.print(late)
+    out.print(f"the emulator takes {figures['cpu_ns_per_packet'] / 1e3:.1f} µs of a processor for a packet, the receiving stack included")
+
+
+def _doubts(row: dict[str, Any], limit_us: float) -> list[str]:
+    found = []
+    if row["late_p99_us"] > limit_us:
+        found.append(f"1 % of its packets left more than {_span(row['late_p99_us'])} late (the limit is {_span(limit_us)})")
+    for counter, sentence in (
+        ("missed", "packets were lost since the machine was too busy to read them"),
+        ("overflow", "packets were lost since the emulator's memory was full"),
+        ("cut", "packets were longer than the device's MTU and lost: an offload is on"),
+    ):
+        if row[counter]:
+            found.append(f"{row[counter]} {sentence}")
+    return found
+
+
+def _ends(lab: emu.Lab) -> dict[str, list[str]]:
+    """By link: the nodes that it joins, in the file's order of their devices."""
+    found: dict[str, list[str]] = {}
+    for node, rows in lab.addresses.items():
+        for _, _, link in rows:
+            if link:
+                found.setdefault(link, []).append(node)
+    return found
+
+
+def _span(microseconds: float) -> str:
+    return f"{microseconds / 1e3:.2f} ms" if microseconds >= 1000 else f"{microseconds:.0f} µs"
+
+
+def _time(text: str) -> int:
+    try:
+        return int(Time(text))
+    except ValueError as error:
+        raise emu.EmuError(f"--late-limit: {error}") from None

@@ -1,0 +1,18 @@
+"""Why there can be no emulation, as one sentence."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+class EmuError(RuntimeError):
+    """The text is one sentence that says who must do what."""
+
+
+def require_root() -> None:
+    """Namespaces and packets of all kinds are root's."""
+    if not sys.platform.startswith("linux"):
+        raise EmuError("emulated links are made of Linux's network namespaces: run this on Linux")
+    if os.geteuid() != 0:
+        raise EmuError("emulated links need root, to make network namespaces and to send and receive whole packets: run this with sudo")

@@ -1,0 +1,185 @@
+"""One emulated network that stays until it is taken down: `polypath emu up`, `exec`, `status`, `down`.
+
+All that it makes stands in a state file before it is made, so that whatever ends us, the next call knows what to remove.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from polypath import _native
+from polypath.study import Setup, scenario, unknown
+
+from . import _process
+from ._errors import EmuError, require_root
+from ._network import LATE_LIMIT_NS, network
+
+PREFIX = "pp-"
+_FOLDER = Path("/run/polypath")
+_STATE, _STATUS, _LOG, _LOCK = (_FOLDER / name for name in ("emu.json", "emu-status.json", "emu.log", "emu.lock"))
+_NAMES = Path("/run/netns")
+# Seconds until the emulator has said that all is set up, and until it has ended after being told.
+_SETUP, _END = 60.0, 5.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lab:
+    """What is up: a file's network. Namespaces by node, and each node's addresses with device and link."""
+
+    file: str
+    namespaces: dict[str, str]
+    addresses: dict[str, list[tuple[str, str, str]]]
+    pid: int | None = None
+    started: int | None = None
+
+    @property
+    def is_alive(self) -> bool:
+        return self.pid is not None and self.started is not None and _process.started_at(self.pid) == self.started
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """How the emulator fares: the file that it writes (crates/emu/src/status.rs)."""
+
+    lab: Lab
+    status: dict[str, Any]
+
+
+def up(file: str, setup: Setup, *, seed: int = 1, late_limit_ns: int = LATE_LIMIT_NS) -> Lab:
+    """Builds the network and starts its emulator; raises `EmuError` if there is one already."""
+    require_root()
+    made = scenario(setup, seed)
+    specification = {**network(made), "late_limit_ns": late_limit_ns, "status": str(_STATUS)}
+    # The wire keeps no name: it ends with the emulator.
+    names = {node["name"]: PREFIX + node["name"] for node in made["nodes"]}
+    lab = Lab(file=file, namespaces=names, addresses=_addresses(specification["plan"], made))
+    with _locked():
+        _refuse_a_second()
+        for name in names.values():
+            if (_NAMES / name).exists():
+                sentence = f"there is a network namespace {name} that Polypath does not know of"
+                raise EmuError(f"{sentence}: remove it (ip netns del {name}) or rename the node")
+        try:
+            return _start(lab, {**specification, "names": names})
+        except BaseException:
+            _remove(_load() or lab)
+            raise
+
+
+def down() -> Lab | None:
+    """Takes the network down, with all that runs in it; None if there was none."""
+    require_root()
+    with _locked():
+        lab = _load()
+        if lab is not None:
+            _remove(lab)
+        return lab
+
+
+def status() -> Report:
+    """How the network fares; one whose emulator was killed is removed."""
+    lab = _living()
+    return Report(lab=lab, status=json.loads(_STATUS.read_text()))
+
+
+def entrance(node: str, command: list[str]) -> list[str]:
+    """The command that runs a command on a node."""
+    lab = _living()
+    if node not in lab.namespaces:
+        raise EmuError(unknown("node", node, lab.namespaces))
+    return ["nsenter", f"--net={_NAMES / lab.namespaces[node]}", "--", *command]
+
+
+def _living() -> Lab:
+    require_root()
+    with _locked():
+        lab = _load()
+        if lab is None:
+            raise EmuError("no emulated network is up: build one with `polypath emu up FILE`")
+        if not lab.is_alive:
+            _remove(lab)
+            raise EmuError(f"the emulator of {lab.file} was killed, and what it left is removed: build it again with `polypath emu up`")
+        return lab
+
+
+def _refuse_a_second() -> None:
+    before = _load()
+    if before is not None and before.is_alive:
+        raise EmuError(f"the network of {before.file} is up already: take it down first (polypath emu down)")
+    if before is not None:
+        _remove(before)
+
+
+def _start(lab: Lab, specification: dict[str, Any]) -> Lab:
+    _STATUS.unlink(missing_ok=True)
+    _save(lab)
+    with _LOG.open("wb") as log:
+        process = _process.start("emulate", specification, log=log)
+    lab = Lab(**{**asdict(lab), "pid": process.pid, "started": _process.started_at(process.pid)})
+    _save(lab)
+    until = time.monotonic() + _SETUP
+    while not _STATUS.exists():
+        if process.poll() is not None:
+            raise EmuError(_process.last_line(_LOG.read_text()) or f"the emulator ended with status {process.returncode}")
+        if time.monotonic() > until:
+            raise EmuError(f"the emulator was not ready within {_SETUP:.0f} s: its log is {_LOG}")
+        time.sleep(0.01)
+    return lab
+
+
+def _remove(lab: Lab) -> None:
+    """Ends what runs in the namespaces, the emulator, and the namespaces."""
+    inodes = {place.stat().st_ino for name in lab.namespaces.values() if (place := _NAMES / name).exists()}
+    # A file on which nothing is mounted is no namespace, and shares its inode with none.
+    inodes.discard(Path("/proc/self/ns/net").stat().st_ino)
+    for pid in _process.inside(inodes):
+        _process.end(pid, _process.started_at(pid), 1.0)
+    if lab.pid is not None:
+        _process.end(lab.pid, lab.started, _END)
+    for name in lab.namespaces.values():
+        _native.unname_namespace(name)
+    for file in (_STATUS, _STATE):
+        file.unlink(missing_ok=True)
+
+
+def _addresses(plan: dict[str, Any], made: dict[str, Any]) -> dict[str, list[tuple[str, str, str]]]:
+    """By node: each address with its device and link; the loopback device has those of no link."""
+    found: dict[str, list[tuple[str, str, str]]] = {}
+    for node in made["nodes"]:
+        found[node["name"]] = [(each, "lo", "") for each in node["addresses"]]
+    for cable in plan["cables"]:
+        for port in (cable["a"], cable["b"]):
+            if "address" in port:
+                link = made["links"][int(port["device"][1:])]["name"]
+                found[port["namespace"]].append((port["address"][0], port["device"], link))
+    return found
+
+
+@contextmanager
+def _locked() -> Iterator[None]:
+    """One call at a time."""
+    _FOLDER.mkdir(mode=0o755, exist_ok=True)
+    with _LOCK.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _load() -> Lab | None:
+    try:
+        tree = json.loads(_STATE.read_text())
+    except FileNotFoundError:
+        return None
+    return Lab(**{**tree, "addresses": {node: [(a, d, link) for a, d, link in rows] for node, rows in tree["addresses"].items()}})
+
+
+def _save(lab: Lab) -> None:
+    draft = _STATE.with_suffix(".draft")
+    draft.write_text(json.dumps(asdict(lab)))
+    draft.replace(_STATE)

@@ -1,0 +1,85 @@
+"""From a scenario to what the emulator takes (crates/emu/src/spec.rs): the plan of a network whose links lead through the emulator."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from polypath import planner
+from polypath.planner import Graph, Hop
+
+from ._errors import EmuError
+
+Scenario = Mapping[str, Any]
+Plan = Mapping[str, Any]
+
+# The namespace in which the emulator has its ports; no node can be called so.
+WIRE = ".wire"
+# A direction is not to be trusted whose packets are later than this at the 99th percentile: a millisecond is what a busy machine's timers
+# are late by, and a tenth of the shortest delays that people emulate.
+LATE_LIMIT_NS = 1_000_000
+# A veth whose other end has a smaller MTU still takes every frame.
+_ANY_MTU = 65_535
+_SILENT = (("net.ipv6.conf.all.disable_ipv6", "1"), ("net.ipv6.conf.default.disable_ipv6", "1"))
+
+
+def network(scenario: Scenario, *, cables: Collection[str] = ()) -> dict[str, Any]:
+    """The network of a scenario without its flows: every address reaches every other one that a way leads to.
+
+    Links whose names are in `cables` are mere cables, without their elements.
+    """
+    quiet = {**scenario, "flows": []}
+    bare = {**quiet, "links": [{**link, "a_to_b": [], "b_to_a": []} for link in scenario["links"]]}
+    try:
+        plan = planner.build(bare, ()).plan
+    except planner.PlanError as error:
+        raise EmuError(str(error)) from None
+    return carried({**plan, "routes": _routes(bare, plan)}, quiet, cables=cables)
+
+
+def carried(plan: Plan, scenario: Scenario, *, cables: Collection[str] = (), late_limit_ns: int = LATE_LIMIT_NS) -> dict[str, Any]:
+    """The specification of an emulator that carries the links of a scenario; `plan` was made of it without the links' elements."""
+    joined, ends, links = [], [], []
+    for number, (link, cable) in enumerate(zip(scenario["links"], plan["cables"], strict=True)):
+        if link["name"] in cables:
+            joined.append(cable)
+            continue
+        a, b = (
+            {
+                "namespace": WIRE,
+                "device": f"w{number}{end}",
+                "mac": f"02:01:{number >> 8:02x}:{number & 255:02x}:00:0{index}",
+                "mtu": _ANY_MTU,
+            }
+            for index, end in enumerate("ab")
+        )
+        joined.append({"a": cable["a"], "b": a})
+        ends.append({"a": b, "b": cable["b"]})
+        links.append({"link": number, "a": a["device"], "b": b["device"]})
+    wire = {"name": WIRE, "sysctl": [list(pair) for pair in _SILENT]}
+    return {
+        "scenario": {**{name: value for name, value in scenario.items() if name not in ("kernel", "captures")}, "flows": []},
+        "plan": {**plan, "namespaces": [*plan["namespaces"], wire], "cables": joined + ends},
+        "wire": WIRE,
+        "links": links,
+        "late_limit_ns": late_limit_ns,
+    }
+
+
+def _routes(scenario: Scenario, plan: Plan) -> list[dict[str, Any]]:
+    """Routes between all addresses of different nodes."""
+    graph = Graph(scenario)
+    devices = {
+        Hop(number, a_to_b): cable["a" if a_to_b else "b"]["device"]
+        for number, cable in enumerate(plan["cables"])
+        for a_to_b in (True, False)
+    }
+    found = []
+    # Each way serves both directions, so that none is asymmetric.
+    for here, there in itertools.combinations(graph.addresses, 2):
+        for source, destination in itertools.product(graph.addresses[here], graph.addresses[there]):
+            way = graph.way(here, source, there, destination)
+            if way is not None:
+                found += planner.steps(way, graph, source, destination, "")
+    return planner.routes(found, graph, devices)
