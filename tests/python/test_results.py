@@ -11,7 +11,7 @@ import pytest
 from study_data import STUDY, changed
 
 from polypath import StudyError
-from polypath.engines import FakeEngine
+from polypath.engines import EngineError, FakeEngine
 from polypath.results import TABLES, Results, execute, plan
 from polypath.study import Study, runs
 
@@ -111,6 +111,21 @@ def test_an_error_in_one_run_names_it_and_keeps_the_others(tmp_path, study):
         run(study, tmp_path, before=before, workers=1)
     kept = plan(study, engine=FakeEngine(), out=tmp_path)
     assert 0 < len(kept.pending) < kept.distinct
+
+
+def test_a_run_at_which_the_engine_fails_leaves_the_others(tmp_path, study):
+    def before(scenario):
+        if scenario["flows"][0]["cc"] == "olia":
+            raise EngineError("the machine died (signal 9): it said nothing")
+
+    with pytest.raises(EngineError) as error:
+        run(study, tmp_path, before=before)
+    lines = str(error.value).splitlines()
+    assert lines[0] == "small: the machine died (signal 9): it said nothing (in the run main, cc=olia, rate=20mbit, seed 1)"
+    assert (len(lines), lines[-1]) == (5, "4 runs failed; the others are kept")
+    results = Results.open(tmp_path / "small")
+    assert set(results.runs["cc"]) == {"lia"}
+    assert len(plan(study, engine=FakeEngine(), out=tmp_path).pending) == 4
 
 
 def test_only_runs_a_part_and_tables_hold_all_that_is_finished(tmp_path, study):

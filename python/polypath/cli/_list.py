@@ -8,9 +8,11 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from polypath import linux
 from polypath import study as model
 from polypath.engines import ENGINES, SimEngine
 from polypath.linux import installed
+from polypath.planner import PREFIX
 from polypath.study import Study, StudyError, unknown
 
 from . import _init, _studies
@@ -30,9 +32,13 @@ def list_(
 
 
 def _cc() -> Table:
-    table = _table("cc", "congestion control", "looks at its sibling subflows")
-    for algorithm in SimEngine().algorithms():
-        table.add_row(algorithm.name, "yes" if algorithm.coupled else "no")
+    table = _table("cc", "congestion control", "looks at its sibling subflows", "on sim and in cc/", "kernels with one of their own")
+    kernels = {kernel.name: kernel.algorithms for kernel in linux.installed()}
+    ours = {algorithm.name: algorithm.coupled for algorithm in SimEngine().algorithms()}
+    theirs = {name for algorithms in kernels.values() for name in algorithms if not name.startswith(PREFIX)}
+    for name in sorted({*ours, *theirs}):
+        own = ", ".join(kernel for kernel, algorithms in kernels.items() if name in algorithms)
+        table.add_row(name, "yes" if ours.get(name) else "no", "yes" if name in ours else "no", own)
     return table
 
 
