@@ -24,7 +24,7 @@ const FLAG_SUBFLOW: u32 = 2;
 const FLAG_BACKUP: u32 = 4;
 const FLAG_FULLMESH: u32 = 8;
 
-/// Whether this kernel has the out-of-tree MPTCP v0, whose sockets are TCP sockets with an option and whose path managers need no endpoints.
+/// Whether this kernel has the out-of-tree MPTCP v0: its sockets are TCP sockets with an option, its path managers need no endpoints.
 pub(crate) fn is_out_of_tree() -> bool {
     Path::new("/proc/sys/net/mptcp/mptcp_enabled").exists()
 }

@@ -1,5 +1,5 @@
-//! Plans and scripts in a machine with a real kernel: that of POLYPATH_KERNEL, or the newest 6.12 that `polypath linux build` keeps. Without one
-//! (or without the static guest of `make setup`) these tests say so and pass, unless POLYPATH_REQUIRE names `linux`.
+//! Plans and scripts in a machine with a real kernel: that of POLYPATH_KERNEL, or the newest 6.12 that `polypath linux build` keeps.
+//! Without one (or without the static guest of `make setup`) these tests say so and pass, unless POLYPATH_REQUIRE names `linux`.
 
 use serde_json::{Value, json};
 use std::fs;
