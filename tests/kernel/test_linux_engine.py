@@ -341,3 +341,34 @@ def test_a_kernel_that_is_not_there_is_named_with_the_command_that_builds_it(tmp
     assert (code, "polypath linux build 6.13" in said) == (2, True), said
     with pytest.raises(linux.KernelError, match=r"polypath linux build 5\.99"):
         plan(study(kernel="5.99"), engine=LinuxEngine(), out=tmp_path)
+
+
+MESH = {
+    "a": {"ends": ["c", "r"], "both": {"rate": "10mbit", "delay": "5ms"}},
+    "b": {"ends": ["c", "r"], "both": {"rate": "10mbit", "delay": "9ms"}},
+    "d": {"ends": ["r", "s"], "both": {"rate": "100mbit", "delay": "1ms"}},
+}
+BACKUP = {"kind": "endpoints", "addresses": [{"address": "10.0.2.1", "backup": True}]}
+REMOVED = {"kind": "endpoints", "addresses": [{"address": "10.0.2.1", "remove_at": "2s"}]}
+
+
+@pytest.mark.parametrize(
+    ("links", "manager", "subflows"),
+    [
+        (MESH | {"e": {"ends": ["r", "s"], "both": {"rate": "100mbit", "delay": "2ms"}}}, "fullmesh", 4),
+        (MESH, BACKUP, 2),
+        (MESH, REMOVED, 2),
+    ],
+    ids=["fullmesh", "backup", "removed"],
+)
+def test_path_managers_open_what_the_simulators_do(tmp_path: Path, links: dict[str, Any], manager: Any, subflows: int) -> None:
+    flow = {"client": "c", "server": "s", "cc": "cubic", "path_manager": manager}
+    of = study(topology={"nodes": TWO_PATHS["nodes"], "links": links}, flows={"f": flow}, seeds=[1], duration="4s")
+    linux_, sim = (run(of, engine=engine, out=tmp_path / engine) for engine in ("linux", "sim"))
+    assert (linux_.runs["subflows"].iloc[0], sim.runs["subflows"].iloc[0]) == (subflows, subflows)
+    ways = [
+        sorted(zip(each.subflows["source"].str.partition(":")[0], each.subflows["destination"].str.partition(":")[0], strict=True))
+        for each in (linux_, sim)
+    ]
+    assert ways[0] == ways[1]
+    assert linux_.runs["goodput_receiver_mbps"].iloc[0] == pytest.approx(sim.runs["goodput_receiver_mbps"].iloc[0], rel=0.1)

@@ -11,7 +11,7 @@ use crate::run::LOOK;
 use crate::sample::{Sockets, hexadecimal};
 use crate::sys::{self, Outcome};
 use std::io::ErrorKind;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -147,14 +147,17 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    pub(crate) fn prepare(flow: &Flow, network: &Network) -> Outcome<Self> {
+    /// `announces`: the server announces further addresses, on which it listens too.
+    pub(crate) fn prepare(flow: &Flow, network: &Network, announces: bool) -> Outcome<Self> {
         let named = |e: String| format!("flow {}: {e}", flow.name);
         let (client_at, server_at) = (network.number(&flow.client)?, network.number(&flow.server)?);
         let (client_address, server_address) = (ip(&flow.client_address)?, ip(&flow.server_address)?);
         sys::enter_network(&network.places[server_at].file)?;
         let listener = open(flow, server_address.is_ipv4()).map_err(named)?;
         sys::set_option(&listener, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1_i32)?;
-        sys::bind(&listener, SocketAddr::new(server_address, flow.port)).map_err(named)?;
+        let anywhere = if server_address.is_ipv4() { IpAddr::V4(Ipv4Addr::UNSPECIFIED) } else { IpAddr::V6(Ipv6Addr::UNSPECIFIED) };
+        let listens = if announces && flow.mptcp { anywhere } else { server_address };
+        sys::bind(&listener, SocketAddr::new(listens, flow.port)).map_err(named)?;
         sys::listen(&listener)?;
         sys::enter_network(&network.places[client_at].file)?;
         let client = open(flow, client_address.is_ipv4()).map_err(named)?;
@@ -439,7 +442,8 @@ impl Sender<'_> {
 
 /// The plan's flows, ready to start.
 pub(crate) fn prepare(plan: &Plan, network: &Network) -> Outcome<Vec<Ready>> {
-    plan.flows.iter().map(|flow| Ready::prepare(flow, network)).collect()
+    let announces = |flow: &Flow| plan.endpoints.iter().any(|endpoint| endpoint.signal && endpoint.namespace == flow.server);
+    plan.flows.iter().map(|flow| Ready::prepare(flow, network, announces(flow))).collect()
 }
 
 #[cfg(test)]
