@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-# Compiles every algorithm of cc/algs (or those named) twice: OUTDIR/pp_<name>.bpf.o is loaded into a kernel (polypath cc load, or bpftool struct_ops register);
-# OUTDIR/pp_<name>.drive.o runs its hooks on made-up flows there (polypath cc check).
+# Compiles every algorithm of cc/algs (or those named) twice: OUTDIR/pp_<name>.bpf.o is loaded into a kernel (polypath cc load, or
+# bpftool struct_ops register); OUTDIR/pp_<name>.drive.o runs its hooks on made-up flows there (polypath cc check).
 set -eu
 
 usage() {
@@ -35,7 +35,8 @@ for name in "$@"; do
 	! grep -q '^	\.flags = .*PP_CC_COUPLED' "$source" || flags="$flags -DPP_COUPLED"
 	# The verifier follows pointers best in one function: let the compiler inline everything.
 	for part in glue:bpf drive:drive; do
-		"$clang" -target bpf -mcpu=v3 -O2 -g -std=gnu11 -Wall -Wextra -Werror -Wno-unused-function -Wno-unused-parameter -mllvm -inline-threshold=100000 \
-			-I"$here" -I"$here/../include" -DPP_ALG="$name" -DPP_ALG_FILE="\"$source\"" $flags -c "$here/${part%:*}.bpf.c" -o "$out/pp_$name.${part#*:}.o"
+		"$clang" -target bpf -mcpu=v3 -O2 -g -std=gnu11 -Wall -Wextra -Werror -Wno-unused-function -Wno-unused-parameter \
+			-mllvm -inline-threshold=100000 -I"$here" -I"$here/../include" -DPP_ALG="$name" -DPP_ALG_FILE="\"$source\"" $flags \
+			-c "$here/${part%:*}.bpf.c" -o "$out/pp_$name.${part#*:}.o"
 	done
 done

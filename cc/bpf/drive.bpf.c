@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Runs the hooks of one algorithm of cc/algs on made-up flows in the kernel, without a socket: what is to be called lies in the map of `pp_call`, and the outcome
- * is written back there. The kernel does not run struct_ops programs for tests; this is the same C file, compiled with the same flags (build.sh), given the
- * same kinds of memory as by the glue (the flow on the stack, private state and siblings elsewhere), verified and translated by the same kernel.
+ * Runs the hooks of one algorithm of cc/algs on made-up flows in the kernel, without a socket: what is to be called lies in the map of
+ * `pp_call`, and the outcome is written back there. The kernel does not run struct_ops programs for tests; this is the same C file,
+ * compiled with the same flags (build.sh), given the same kinds of memory as by the glue (the flow on the stack, private state and
+ * siblings elsewhere), verified and translated by the same kernel.
  */
 #define PP_BUILD_BPF 1
 
@@ -17,7 +18,17 @@
 #define PP_OPS PP_CAT(pp_cc_, PP_ALG)
 
 /* Numbers of the hooks; crates/bpf/src/drive.rs has the same. */
-enum { PP_HOOK_INIT, PP_HOOK_RELEASE, PP_HOOK_SSTHRESH, PP_HOOK_CONG_AVOID, PP_HOOK_SET_STATE, PP_HOOK_CWND_EVENT, PP_HOOK_IN_ACK_EVENT, PP_HOOK_PKTS_ACKED, PP_HOOK_UNDO_CWND };
+enum {
+	PP_HOOK_INIT = 0,
+	PP_HOOK_RELEASE = 1,
+	PP_HOOK_SSTHRESH = 2,
+	PP_HOOK_CONG_AVOID = 3,
+	PP_HOOK_SET_STATE = 4,
+	PP_HOOK_CWND_EVENT = 5,
+	PP_HOOK_IN_ACK_EVENT = 6,
+	PP_HOOK_PKTS_ACKED = 7,
+	PP_HOOK_UNDO_CWND = 8,
+};
 
 /* One call; crates/bpf/src/drive.rs mirrors it. */
 struct pp_call {

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Makes one algorithm of cc/algs a struct_ops `tcp_congestion_ops` named pp_<name>. This file is the only one that knows the kernel's ops table.
+ * Makes one algorithm of cc/algs a struct_ops `tcp_congestion_ops` named pp_<name>. This file is the only one that knows the kernel's ops
+ * table.
  *
- * build.sh compiles it once for each algorithm with PP_ALG (the name), PP_ALG_FILE (the C file) and a PP_HAS_<hook> for each hook of the algorithm's ops table.
+ * build.sh compiles it once for each algorithm with PP_ALG (the name), PP_ALG_FILE (the C file) and a PP_HAS_<hook> for each hook of the
+ * algorithm's ops table.
  *
- * A hook gets a pp_flow read from the socket; what the hook changed is written back. Everything is inlined, so the compiler drops the fields that a hook
- * does not look at. The private state is the kernel's icsk_ca_priv; its last two words keep the counters that siblings need.
+ * A hook gets a pp_flow read from the socket; what the hook changed is written back. Everything is inlined, so the compiler drops the
+ * fields that a hook does not look at. The private state is the kernel's icsk_ca_priv; its last two words keep the counters that siblings
+ * need.
  *
- * Differences from a kernel module: last_sent_ns is the time of the last delivery (jiffies are of no use without HZ), so cubic
- * takes up to one RTT too much for idle time. A subflow's siblings are read without the connection's lock: one that comes or goes at that moment may be missed.
+ * Differences from a kernel module: last_sent_ns is the time of the last delivery, except in cwnd_event, where it matters (a call more in
+ * every hook is more than the verifier can follow). Whoever loads an object says how long a tick is (pp_tick_ns); if nobody does, it is
+ * so there too, and cubic takes up to one RTT too much for idle time. A subflow's siblings are read without the connection's lock: one
+ * that comes or goes at that moment may be missed.
  */
 #define PP_BUILD_BPF 1
 
@@ -32,6 +37,11 @@
 _Static_assert(PP_CC_STATE_BYTES == PP_WORD_LAST_LOSS * 8, "the glue's words begin where the algorithm's end");
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+#ifdef PP_HAS_cwnd_event
+/* Length of a jiffy, ns: crates/bpf fills it in, and finds it by its section. */
+const volatile __u32 pp_tick_ns SEC(".rodata.tick");
+#endif
 
 static __always_inline void pp_read_flow(const struct tcp_sock *tp, struct pp_flow *f)
 {
@@ -240,10 +250,16 @@ void BPF_PROG(pp_set_state, struct sock *sk, __u8 new_state)
 #endif
 
 #ifdef PP_HAS_cwnd_event
+static __always_inline void pp_read_last_sent(const struct tcp_sock *tp, struct pp_flow *f)
+{
+	if (pp_tick_ns)
+		f->last_sent_ns = f->now_ns - (__u64)((__u32)bpf_jiffies64() - tp->lsndtime) * pp_tick_ns;
+}
+
 SEC("struct_ops/cwnd_event")
 void BPF_PROG(pp_cwnd_event, struct sock *sk, __u32 event)
 {
-	PP_WITH_FLOW(sk, NULL, PP_OPS.cwnd_event(&c, event));
+	PP_WITH_FLOW(sk, NULL, pp_read_last_sent(tp, &flow); PP_OPS.cwnd_event(&c, event));
 }
 #endif
 
@@ -299,7 +315,7 @@ struct tcp_congestion_ops PP_CAT(pp_, PP_ALG) = {
 	.pkts_acked = (void *)pp_pkts_acked,
 #endif
 	.undo_cwnd = (void *)pp_undo_cwnd,
-	/* Everybody may choose it, in every network namespace, as if it were in net.ipv4.tcp_allowed_congestion_control: no sysctl is changed for it. */
+	/* Everybody may choose it, in every network namespace, as if root had written it to net.ipv4.tcp_allowed_congestion_control. */
 	.flags = PP_TCP_CONG_NON_RESTRICTED,
 	.name = PP_STR(PP_CAT(pp_, PP_ALG)),
 };

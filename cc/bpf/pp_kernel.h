@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The kernel's structures as far as the glue reads them. Every field is found in the running kernel's BTF when an object is loaded (CO-RE), so this
- * header fits any release that has the fields, and objects compile on machines without BTF.
+ * The kernel's structures as far as the glue reads them. Every field is found in the running kernel's BTF when an object is loaded
+ * (CO-RE), so this header fits any release that has the fields, and objects compile on machines without BTF.
  */
 #ifndef PP_KERNEL_H
 #define PP_KERNEL_H
@@ -79,6 +79,7 @@ struct tcp_sock {
 	__u64 bytes_acked;
 	__u64 tcp_mstamp;		/* us */
 	__u64 delivered_mstamp;		/* us */
+	__u32 lsndtime;			/* jiffies, the low 32 bits */
 	__u32 snd_una;
 	__u32 snd_nxt;
 	__u32 write_seq;

@@ -209,6 +209,6 @@ def test_without_root_it_says_so() -> None:
         for words in (["load", "lia"], ["unload", "lia"], ["status"], ["hold", "lia"], ["check"]):
             done = subprocess.run([program, *words], user=65534, group=65534, capture_output=True, text=True, check=False)
             assert (done.returncode, done.stdout) == (2, "")
-            assert done.stderr == "polypath-cc: loading congestion control into the kernel needs root: run it again with sudo\n"
+            assert done.stderr == "polypath-cc: the congestion controls of the kernel are for root alone: run it again with sudo\n"
         done = subprocess.run([program, "list"], user=65534, capture_output=True, text=True, check=True)
         assert done.stdout.split() == ALGORITHMS

@@ -99,8 +99,8 @@ impl Both {
         self.calls += 1;
         if (theirs, windows(&there)) != (ours, windows(&self.flow)) || self.driver.private_word() != self.controller.private_word() {
             return Err(Stop::Different(format!(
-                "{}, call {} ({hook:?} {value}): the kernel computed result {theirs} and {:?}, the simulator {ours} and {:?} (cwnd, cwnd_cnt, ssthresh, \
-                 pacing rate, pacing, TSO goal), siblings {:?}",
+                "{}, call {} ({hook:?} {value}): the kernel computed result {theirs} and {:?}, the simulator {ours} and {:?} (cwnd, \
+                 cwnd_cnt, ssthresh, pacing rate, pacing, TSO goal), siblings {:?}",
                 self.place,
                 self.calls,
                 windows(&there),

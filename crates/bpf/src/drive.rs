@@ -118,8 +118,8 @@ impl Driver {
                 "this kernel does not run BPF programs of the kind syscall, which a check needs: boot Linux 5.14 or later",
             ));
         }
-        // SAFETY: the value is whole. Of the fields that are not mere numbers, the program copies those of the flow from the valid ones that it was given and
-        // leaves the others as they are.
+        // SAFETY: the value is whole. Of the fields that are not mere numbers, the program copies those of the flow from the valid ones
+        // that it was given and leaves the others as they are.
         self.call = unsafe { after.assume_init() };
         flow.clone_from(&self.call.flow);
         Ok(self.call.result)

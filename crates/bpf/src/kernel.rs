@@ -9,6 +9,8 @@ use libbpf_rs::{MapType, Object, ObjectBuilder, PrintLevel, libbpf_sys, set_prin
 
 use crate::{Access, Error, Offers};
 
+/// Where the glue has `pp_tick_ns`.
+const TICK_SECTION: &str = ".rodata.tick";
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// What the running kernel offers to this process.
@@ -52,6 +54,14 @@ fn access() -> Access {
     }
 }
 
+/// The length of a jiffy: what the coarse clock counts.
+fn tick_ns() -> u32 {
+    let mut resolution = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: it writes to `resolution`, which outlives the call.
+    unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut resolution) };
+    u32::try_from(resolution.tv_nsec).unwrap_or_default()
+}
+
 /// What libbpf said since it was last asked.
 static SAID: Mutex<String> = Mutex::new(String::new());
 
@@ -64,6 +74,9 @@ pub(crate) fn load_object(name: &str, bytes: &[u8], until_exit: bool) -> Result<
     SAID.lock().unwrap_or_else(PoisonError::into_inner).clear();
     set_print(Some((PrintLevel::Warn, listen)));
     let loaded = ObjectBuilder::default().open_memory(bytes).and_then(|mut object| {
+        for mut map in object.maps_mut().filter(|map| map.name() == TICK_SECTION) {
+            map.set_initial_value(&tick_ns().to_ne_bytes())?;
+        }
         if until_exit {
             for mut map in object.maps_mut().filter(|map| map.map_type() == MapType::StructOps) {
                 map.set_map_flags(libbpf_sys::BPF_F_LINK)?;
@@ -90,8 +103,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_jiffy_is_one_of_the_lengths_that_a_kernel_can_be_built_with() {
+        assert!([1_000_000, 3_333_333, 4_000_000, 10_000_000].contains(&tick_ns()), "{}", tick_ns());
+    }
+
+    #[test]
     fn the_verifiers_verdict_is_its_last_line_before_the_statistics() {
-        let said = "libbpf: prog 'pp_init': -- BEGIN PROG LOAD LOG --\n0: R1=ctx()\nR0 invalid mem access 'scalar'\nprocessed 3 insns (limit 1000000)\n-- END PROG LOAD LOG --\n";
+        let said = "libbpf: prog 'pp_init': -- BEGIN PROG LOAD LOG --\n0: R1=ctx()\nR0 invalid mem access 'scalar'\n\
+            processed 3 insns (limit 1000000)\n-- END PROG LOAD LOG --\n";
         assert_eq!(refused_because(said).as_deref(), Some("R0 invalid mem access 'scalar'"));
         assert_eq!(refused_because("libbpf: failed to open"), None);
     }

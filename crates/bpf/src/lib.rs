@@ -1,8 +1,10 @@
-//! Loads the congestion-control algorithms of cc/ into the running kernel, as BPF struct_ops named `pp_<algorithm>`, and says who uses them.
+//! Loads the congestion-control algorithms of cc/ into the running kernel, as BPF struct_ops named `pp_<algorithm>`, and says who uses
+//! them.
 //!
-//! What is loaded is known from the kernel alone: nothing is kept in files and no sysctl is changed, so a process that is killed leaves nothing to restore.
-//! [`load`] registers an algorithm until [`unload`]; [`hold`] for as long as the process lives, which the kernel itself sees to.
-//! [`check`] runs the scripted flows of cc/vectors, and random ones, in the kernel and in the simulator's build and compares the windows.
+//! What is loaded is known from the kernel alone: nothing is kept in files and no sysctl is changed, so a process that is killed leaves
+//! nothing to restore. [`load`] registers an algorithm until [`unload`]; [`hold`] for as long as the process lives, which the kernel
+//! itself sees to. [`check`] runs the scripted flows of cc/vectors, and random ones, in the kernel and in the simulator's build and
+//! compares the windows.
 //!
 //! Everything that talks to the kernel is behind the feature `load`; without it only the judgement on what a kernel offers is built.
 

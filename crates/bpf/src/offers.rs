@@ -52,14 +52,14 @@ pub fn refusal(offers: &Offers, algorithms: &[cc::Algorithm], until_exit: bool) 
     let release = &offers.release;
     let lacks = |sentence: String| Some(Error::new(sentence));
     if !offers.root {
-        return lacks("loading congestion control into the kernel needs root: run it again with sudo".to_owned());
+        return lacks("the congestion controls of the kernel are for root alone: run it again with sudo".to_owned());
     }
     match offers.bpf {
         Access::Granted => {}
         Access::Refused => {
             return lacks(format!(
-                "Linux {release} refuses BPF to this process although it is root: a container needs the capabilities BPF, PERFMON, NET_ADMIN and \
-                 SYS_ADMIN, and a kernel in lockdown refuses it to everybody"
+                "Linux {release} refuses BPF to this process although it is root: a container needs the capabilities BPF, PERFMON, \
+                 NET_ADMIN and SYS_ADMIN, and a kernel in lockdown refuses it to everybody"
             ));
         }
         Access::Absent => {
@@ -68,7 +68,8 @@ pub fn refusal(offers: &Offers, algorithms: &[cc::Algorithm], until_exit: bool) 
     }
     if !offers.btf {
         return lacks(format!(
-            "Linux {release} does not describe its types (no /sys/kernel/btf/vmlinux): boot a kernel with CONFIG_DEBUG_INFO_BTF, as distributions' are"
+            "Linux {release} does not describe its types (no /sys/kernel/btf/vmlinux): boot a kernel with CONFIG_DEBUG_INFO_BTF, as \
+             distributions' are"
         ));
     }
     if !offers.struct_ops {
@@ -123,7 +124,7 @@ mod tests {
     #[test]
     fn each_lack_has_its_own_sentence() {
         let lacks: [(Offers, &str); 8] = [
-            (Offers { root: false, ..everything() }, "needs root"),
+            (Offers { root: false, ..everything() }, "for root alone"),
             (Offers { bpf: Access::Absent, ..everything() }, "CONFIG_BPF_SYSCALL"),
             (Offers { bpf: Access::Refused, ..everything() }, "a container needs the capabilities"),
             (Offers { btf: false, ..everything() }, "CONFIG_DEBUG_INFO_BTF"),

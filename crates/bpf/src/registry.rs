@@ -1,7 +1,7 @@
 //! Registers algorithms with the running kernel and takes them out again.
 //!
-//! A registration is an entry of a BPF map of the kind struct_ops, and lives as long as the kernel until it is deleted; or it is a link, which lives as long as
-//! a process has it open. Which of ours there are is asked of the kernel each time.
+//! A registration is an entry of a BPF map of the kind struct_ops, and lives as long as the kernel until it is deleted; or it is a link,
+//! which lives as long as a process has it open. Which of ours there are is asked of the kernel each time.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -108,7 +108,8 @@ pub fn load(algorithms: &[cc::Algorithm]) -> Result<Vec<String>, Error> {
         .collect())
 }
 
-/// Takes algorithms out: all of them, or none and an error. Sockets that use one are an error unless `force`; then they keep it to their end.
+/// Takes algorithms out: all of them, or none and an error. Sockets that use one are an error unless `force`; then they keep it to their
+/// end.
 pub fn unload(algorithms: &[cc::Algorithm], force: bool) -> Result<Vec<String>, Error> {
     possible(&[], false)?;
     let mut found = Vec::new();

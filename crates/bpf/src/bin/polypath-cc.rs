@@ -1,4 +1,5 @@
-//! Loads the congestion-control algorithms of Polypath into the running kernel: a program of its own, so that a machine needs nothing else for it.
+//! Loads the congestion-control algorithms of Polypath into the running kernel: a program of its own, so that a machine needs nothing
+//! else for it.
 
 use std::io::{self, Read as _, Write as _};
 use std::process::ExitCode;

@@ -1,5 +1,5 @@
-//! The language of cc/vectors/*.json: scripted hooks on made-up flows. The test of the simulator's build runs it, and crates/bpf includes this file to run it
-//! in the kernel.
+//! The language of cc/vectors/*.json: scripted hooks on made-up flows. The test of the simulator's build runs it, and crates/bpf includes
+//! this file to run it in the kernel.
 
 use std::collections::BTreeMap;
 
