@@ -1,12 +1,16 @@
-"""Writes studies/linux-reference/published.csv from a summary.csv of measured Linux runs: python tools/linux_reference.py SUMMARY.csv
+"""Writes studies/linux-reference/published.csv from measured Linux runs: python tools/linux_reference.py SUMMARY.csv [REPEATS...]
 
-The names of measured runs are parsed as `polypath validate` does it; here each becomes the experiment and the parameters that stand for it
-in the study. Groups that the study does not have are left out.
+SUMMARY.csv has the runs and REPEATS are folders with further repeats of them, a JSON file each with the run's name and its goodputs. The
+names are parsed as `polypath validate` does it; here each becomes the experiment and the parameters that stand for it in the study.
+Groups that the study does not have are left out.
 """
 
 import csv
+import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from statistics import fmean
 
 from polypath.validate import Setup, read
 
@@ -17,26 +21,33 @@ DEFAULT_RMEM = 6_291_456
 PROBING = "net.ipv4.tcp_mtu_probing"
 
 
-def main(summary: str) -> None:
+def main(summary: str, *folders: str) -> None:
     """One line a cell and flow: the keys, the run's name, mean goodput, the largest distance of a repeat from it, how many repeats."""
-    rows = [
-        {
-            **dict.fromkeys(KEYS, ""),
-            **place(cell.setups[0]),
-            "flow": cell.flow,
-            "id": cell.id,
-            "goodput_mbps": f"{cell.mbps:.3f}",
-            "spread_mbps": f"{cell.spread:.3f}",
-            "repeats": len(cell.rows),
-        }
-        for cell in read(Path(summary))
-        if cell.setups and cell.setups[0].group in "abcdef"
-    ]
+    further = repeats(map(Path, folders))
+    rows = []
+    for cell in read(Path(summary)):
+        if not cell.setups or cell.setups[0].group not in "abcdef":
+            continue
+        values = [row.mbps for row in cell.rows] + further.get((cell.id, cell.flow), [])
+        mean = fmean(values)
+        figures = {"goodput_mbps": f"{mean:.3f}", "spread_mbps": f"{max(abs(value - mean) for value in values):.3f}"}
+        keys = {**dict.fromkeys(KEYS, ""), **place(cell.setups[0]), "flow": cell.flow}
+        rows.append({**keys, "id": cell.id, **figures, "repeats": len(values)})
     with TARGET.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.DictWriter(stream, [*KEYS, "id", "goodput_mbps", "spread_mbps", "repeats"], lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
     print(f"{TARGET.relative_to(HERE)}: {len(rows)} lines")
+
+
+def repeats(folders: Iterable[Path]) -> dict[tuple[str, str], list[float]]:
+    """Goodputs in Mbit/s by run and flow."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for file in (file for folder in folders for file in sorted(folder.glob("*.json"))):
+        result = json.loads(file.read_bytes())
+        for flow, mbps in result["goodput_mbps"].items():
+            found.setdefault((result["job"]["id"], flow), []).append(float(mbps))
+    return found
 
 
 def place(setup: Setup) -> dict[str, str]:
@@ -72,4 +83,4 @@ def _mtus(setup: Setup) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

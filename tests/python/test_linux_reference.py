@@ -93,7 +93,7 @@ def test_the_cells_are_what_validate_makes_of_the_names(name, study):
 
 
 # Of the second flow, in the order of the repeats.
-STARTS = {"b": ("1280us", "371280us", "1301280us"), "f": ("1427us", "371427us", "1301427us")}
+STARTS = {"b": ("1330us", "371330us", "1301330us"), "f": ("1477us", "371477us", "1301477us")}
 
 
 def _figures(scenario):
