@@ -79,8 +79,10 @@ impl Workers {
             shares[number % count].push(link);
         }
         let clock = Clock::start();
-        let start = |links| {
+        let start = |mut links: Vec<Link>| {
             let shared = Arc::new(Shared::default());
+            // Whoever looks before the thread runs sees that nothing has passed, and not that there are no links.
+            shared.note(&mut links, late_limit);
             let own = shared.clone();
             let thread = std::thread::Builder::new().spawn(move || worker::carry(links, clock, late_limit, &own));
             Ok((thread.map_err(|e| EmuError(format!("starting a thread: {e}")))?, shared))

@@ -41,6 +41,12 @@ impl Shared {
         self.reports.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Reports on the links as they are.
+    pub(crate) fn note(&self, links: &mut [Link], late_limit: Duration) {
+        let report = links.iter_mut().flat_map(|link| link.status(late_limit)).collect();
+        *self.reports.lock().unwrap_or_else(PoisonError::into_inner) = report;
+    }
+
     pub(crate) fn cpu_ns(&self) -> u64 {
         self.cpu_ns.load(Ordering::Relaxed)
     }
@@ -64,9 +70,8 @@ pub(crate) fn carry(mut links: Vec<Link>, clock: Clock, late_limit: Duration, sh
         traffic.note(now, read);
         if now.since(reported) >= REPORT {
             reported = now;
-            let report = links.iter_mut().flat_map(|link| link.status(late_limit)).collect();
             shared.cpu_ns.store(thread_time().as_nanos(), Ordering::Relaxed);
-            *shared.reports.lock().unwrap_or_else(PoisonError::into_inner) = report;
+            shared.note(&mut links, late_limit);
             if shared.stop.load(Ordering::Relaxed) {
                 return close(links);
             }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ PREFIX = "pp-"
 _FOLDER = Path("/run/polypath")
 _STATE, _STATUS, _LOG, _LOCK = (_FOLDER / name for name in ("emu.json", "emu-status.json", "emu.log", "emu.lock"))
 _NAMES = Path("/run/netns")
+_FUNCTION = "emulate"
 # Seconds until the emulator has said that all is set up, and until it has ended after being told.
 _SETUP, _END = 60.0, 5.0
 
@@ -120,10 +122,10 @@ def _refuse_a_second() -> None:
 def _start(lab: Lab, specification: dict[str, Any]) -> Lab:
     _STATUS.unlink(missing_ok=True)
     _save(lab)
-    with _LOG.open("wb") as log:
-        process = _process.start("emulate", specification, log=log)
-    lab = Lab(**{**asdict(lab), "pid": process.pid, "started": _process.started_at(process.pid)})
-    _save(lab)
+    with _LOG.open("wb") as log, _uninterrupted():
+        process = _process.start(_FUNCTION, specification, log=log, mark=str(_STATE))
+        lab = Lab(**{**asdict(lab), "pid": process.pid, "started": _process.started_at(process.pid)})
+        _save(lab)
     until = time.monotonic() + _SETUP
     while not _STATUS.exists():
         if process.poll() is not None:
@@ -135,14 +137,15 @@ def _start(lab: Lab, specification: dict[str, Any]) -> Lab:
 
 
 def _remove(lab: Lab) -> None:
-    """Ends what runs in the namespaces, the emulator, and the namespaces."""
+    """Ends the emulator, what runs in the namespaces, and the namespaces."""
     inodes = {place.stat().st_ino for name in lab.namespaces.values() if (place := _NAMES / name).exists()}
     # A file on which nothing is mounted is no namespace, and shares its inode with none.
     inodes.discard(Path("/proc/self/ns/net").stat().st_ino)
+    # By its mark and not by its number, which whoever started it may not have come to write down.
+    for pid in _process.marked(_FUNCTION, str(_STATE)):
+        _process.end(pid, _process.started_at(pid), _END)
     for pid in _process.inside(inodes):
         _process.end(pid, _process.started_at(pid), 1.0)
-    if lab.pid is not None:
-        _process.end(lab.pid, lab.started, _END)
     for name in lab.namespaces.values():
         _native.unname_namespace(name)
     for file in (_STATUS, _STATE):
@@ -160,6 +163,16 @@ def _addresses(plan: dict[str, Any], made: dict[str, Any]) -> dict[str, list[tup
                 link = made["links"][int(port["device"][1:])]["name"]
                 found[port["namespace"]].append((port["address"][0], port["device"], link))
     return found
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C comes afterwards. A process that is started meanwhile holds it back too, as the emulator does anyway."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

@@ -9,7 +9,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -30,13 +31,13 @@ except Exception as error:
 """
 
 
-def start(function: str, specification: Mapping[str, Any], *, log: IO[bytes]) -> subprocess.Popen[bytes]:
-    """Starts a function of the compiled module in the background, out of reach of this terminal's Ctrl-C."""
+def start(function: str, specification: Mapping[str, Any], *, log: IO[bytes], mark: str) -> subprocess.Popen[bytes]:
+    """Starts a function of the compiled module in the background, out of reach of this terminal's Ctrl-C; `marked` finds it again."""
     with tempfile.TemporaryFile() as given:
         given.write(json.dumps(specification).encode())
         given.seek(0)
-        command, root = _command(function), "/"
-        return subprocess.Popen(command, stdin=given, stdout=subprocess.DEVNULL, stderr=log, cwd=root, start_new_session=True)
+        command = [*_command(function), mark]
+        return subprocess.Popen(command, stdin=given, stdout=subprocess.DEVNULL, stderr=log, cwd="/", start_new_session=True)
 
 
 def ask(function: str, specification: Mapping[str, Any]) -> Any:
@@ -82,13 +83,20 @@ def end(pid: int, start: int | None, patience: float) -> None:
 
 def inside(namespaces: set[int]) -> list[int]:
     """Processes in any of these network namespaces, by inode."""
+    return _processes(lambda place: (place / "ns" / "net").stat().st_ino in namespaces)
+
+
+def marked(function: str, mark: str) -> list[int]:
+    """Processes that `start` has started with this mark, whoever called it."""
+    last = f"\0{function}\0{mark}\0".encode()
+    return _processes(lambda place: (place / "cmdline").read_bytes().endswith(last))
+
+
+def _processes(test: Callable[[Path], bool]) -> list[int]:
     found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                inode = (entry / "ns" / "net").stat().st_ino
-            except OSError:
-                continue
-            if inode in namespaces:
-                found.append(int(entry.name))
+    for place in Path("/proc").iterdir():
+        # A process may end while we look at it.
+        with suppress(OSError):
+            if place.name.isdigit() and test(place):
+                found.append(int(place.name))
     return found

@@ -1,0 +1,329 @@
+"""Emulated links on this machine's kernel: delay, rate, loss, MTU, outages, and that nothing stays behind whatever ends them.
+
+They need root. What the machine lacks is skipped with the reason; with host in POLYPATH_REQUIRE it fails instead. Times are those of a
+machine that may be busy: packets are never early, and in the middle of many not much too late.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import re
+import select
+import signal
+import socket
+import statistics
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from polypath import emu
+from polypath.cli import main
+from polypath.study import load_setup
+
+PORT = 5001
+CLONE_NEWNET = 0x40000000
+IP_MTU_DISCOVER, IP_PMTUDISC_DO, IP_PMTUDISC_DONT, IP_MTU = 10, 2, 0, 14
+SO_TIMESTAMPNS = 35
+STATE = Path("/run/polypath/emu.json")
+NAMES = Path("/run/netns")
+# Seconds after which something that has not happened will not happen.
+PATIENCE = 30
+
+Up = Callable[..., emu.Lab]
+
+
+@pytest.fixture
+def host() -> None:
+    """A machine that can have emulated links, and has none now."""
+    reason = ""
+    try:
+        emu.require_root()
+    except emu.EmuError as error:
+        reason = str(error)
+    if not reason and STATE.exists():
+        reason = "an emulated network is up here already: take it down (polypath emu down)"
+    if reason and "host" in os.environ.get("POLYPATH_REQUIRE", "").split(","):
+        pytest.fail(reason)
+    if reason:
+        pytest.skip(reason)
+
+
+@pytest.fixture
+def up(host: None, tmp_path: Path) -> Iterator[Up]:
+    """Builds a network of two nodes with one link; takes down what is up at the end."""
+
+    def build(link: str, *, seed: int = 1) -> emu.Lab:
+        file = tmp_path / "topology.yaml"
+        file.write_text(f"topology:\n  nodes: {{h1: , h2: }}\n  links:\n    only: {{ends: [h1, h2], {link}}}\n")
+        return emu.up(str(file), load_setup(file), seed=seed)
+
+    yield build
+    emu.down()
+
+
+def socket_at(node: str, kind: int) -> socket.socket:
+    """A socket in a node's namespace, opened by a thread that ends there."""
+    found: list[socket.socket] = []
+
+    def enter() -> None:
+        with (NAMES / f"pp-{node}").open() as namespace:
+            libc = ctypes.CDLL(None, use_errno=True)
+            assert libc.setns(namespace.fileno(), CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
+        found.append(socket.socket(socket.AF_INET, kind))
+
+    thread = threading.Thread(target=enter)
+    thread.start()
+    thread.join()
+    found[0].settimeout(PATIENCE)
+    return found[0]
+
+
+def udp(lab: emu.Lab) -> tuple[socket.socket, socket.socket]:
+    """A sender at h1 and a receiver at h2 that it is connected to."""
+    receiver, sender = socket_at("h2", socket.SOCK_DGRAM), socket_at("h1", socket.SOCK_DGRAM)
+    receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+    receiver.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+    receiver.bind((lab.addresses["h2"][0][0], PORT))
+    sender.connect(receiver.getsockname())
+    return sender, receiver
+
+
+def received(receiver: socket.socket, *, quiet: float = 1.0) -> list[tuple[int, float]]:
+    """Numbers of datagrams and when the kernel got them, until none comes for a while."""
+    found = []
+    while select.select([receiver], [], [], quiet)[0]:
+        data, ancillary, _, _ = receiver.recvmsg(2048, 64)
+        seconds, nanoseconds = struct.unpack("qq", ancillary[0][2][:16])
+        found.append((int.from_bytes(data[:4], "big"), seconds + nanoseconds * 1e-9))
+    return found
+
+
+def numbered(number: int, length: int) -> bytes:
+    return number.to_bytes(4, "big").ljust(length, b"\0")
+
+
+def direction(*, a_to_b: bool = True) -> dict[str, Any]:
+    row: dict[str, Any] = next(row for row in emu.status().status["directions"] if row["a_to_b"] is a_to_b)
+    return row
+
+
+def reported(condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    """The counters of the way from h1 to h2, once they say what they must: they are written a few times a second."""
+    until = time.monotonic() + PATIENCE
+    while not condition(row := direction()):
+        assert time.monotonic() < until, row
+        time.sleep(0.05)
+    return row
+
+
+def test_a_delay_is_never_shorter_and_not_much_longer(up: Up) -> None:
+    lab = up("forward: {delay: 20ms}, backward: {delay: 10ms}")
+    sender, receiver = udp(lab)
+    spans = []
+    for number in range(100):
+        begin = time.monotonic()
+        sender.send(numbered(number, 100))
+        data, source = receiver.recvfrom(2048)
+        receiver.sendto(data, source)
+        assert sender.recv(2048) == data
+        spans.append(time.monotonic() - begin)
+    assert min(spans) >= 0.030
+    # Each packet wakes two programs and two links: ten milliseconds are for a machine that is busy with other things.
+    assert statistics.median(spans) < 0.040
+    row = reported(lambda row: row["packets"] == 100)
+    assert row["bytes"] == 100 * 128
+    assert (row["missed"], row["overflow"], row["refused"], row["cut"]) == (0, 0, 0, 0)
+
+
+def test_a_rate_is_met(up: Up) -> None:
+    sender, receiver = udp(up("both: {rate: 20mbit, queue: 50packets}"))
+    for number in range(3000):
+        sender.send(numbered(number, 1000))
+        time.sleep(0.0002)
+    found = received(receiver)
+    (first, start), (_, end) = found[0], found[-1]
+    assert first == 0
+    # 1000 bytes of payload, 28 of UDP and IP, 14 of Ethernet.
+    rate = (len(found) - 1) * 1042 * 8 / (end - start)
+    assert rate == pytest.approx(20e6, rel=0.05)
+    row = reported(lambda row: row["packets"] == len(found))
+    assert (row["queue_drops"], row["max_queue_packets"]) == (3000 - len(found), 50)
+
+
+def test_the_same_seed_loses_the_same_packets(up: Up) -> None:
+    kept = []
+    for seed in (7, 7, 8):
+        sender, receiver = udp(up("both: {loss: 10%}", seed=seed))
+        for number in range(3000):
+            sender.send(numbered(number, 50))
+            if number % 50 == 0:
+                time.sleep(0.001)
+        kept.append([number for number, _ in received(receiver)])
+        row = reported(lambda row: row["packets"] + row["loss_drops"] == 3000)
+        assert row["packets"] == len(kept[-1])
+        emu.down()
+    assert kept[0] == kept[1] != kept[2]
+    # Four standard deviations of 3000 draws.
+    assert all(abs(1 - len(numbers) / 3000 - 0.1) < 0.022 for numbers in kept)
+
+
+@pytest.mark.parametrize("link", ["both: {mtu: 1000B}", "both: [{kind: delay, delay: 1ms}, {kind: mtu, size: 1000B}]"])
+def test_a_sender_hears_of_an_mtu(up: Up, link: str) -> None:
+    sender, receiver = udp(up(link))
+    sender.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)
+    sender.send(numbered(1, 1400))
+    until = time.monotonic() + PATIENCE
+    while sender.getsockopt(socket.IPPROTO_IP, IP_MTU) != 1000:
+        assert time.monotonic() < until, "no ICMP came"
+        time.sleep(0.01)
+    sender.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+    with pytest.raises(OSError, match="too long"):
+        sender.send(numbered(2, 1400))
+    sender.send(numbered(3, 972))
+    assert [number for number, _ in received(receiver, quiet=0.5)] == [3]
+    assert reported(lambda row: row["packets"] == 1)["mtu_drops"] == 1
+
+
+def test_a_packet_is_split_and_put_together_again(up: Up) -> None:
+    sender, receiver = udp(up("both: [{kind: mtu, size: 600B, oversize: fragment}, {kind: delay, delay: 1ms}]"))
+    sender.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DONT)
+    payload = os.urandom(1472)
+    sender.send(payload)
+    assert receiver.recv(2048) == payload
+    assert reported(lambda row: row["packets"] == 3)["mtu_drops"] == 0
+
+
+def test_a_link_is_down_when_it_shall_be(up: Up) -> None:
+    sender, receiver = udp(up("both: {delay: 1ms, changes: [{at: 1s, up: false}, {at: 2s, up: true}]}"))
+    origin = emu.status().status["origin_ns"]
+    sent = []
+    while not sent or sent[-1] < 3.0:
+        sender.send(numbered(len(sent), 50))
+        sent.append((time.clock_gettime_ns(time.CLOCK_MONOTONIC) - origin) / 1e9)
+        time.sleep(0.005)
+    kept = {number for number, _ in received(receiver, quiet=0.5)}
+    # The kernel may have stamped a packet up to this much earlier than we looked at the clock.
+    near = 0.05
+    assert all(number in kept for number, at in enumerate(sent) if at < 1.0 or at > 2.0 + near)
+    assert not any(number in kept for number, at in enumerate(sent) if 1.0 + near < at < 2.0)
+
+
+def test_tcp_fills_the_link_with_what_was_sent(up: Up) -> None:
+    lab = up("both: {rate: 40mbit, queue: 200packets, delay: 5ms}")
+    listener, client = socket_at("h2", socket.SOCK_STREAM), socket_at("h1", socket.SOCK_STREAM)
+    listener.bind((lab.addresses["h2"][0][0], PORT))
+    listener.listen(1)
+    client.connect(listener.getsockname())
+    server, _ = listener.accept()
+    sent, got = os.urandom(10_000_000), bytearray()
+
+    def send() -> None:
+        client.sendall(sent)
+        client.shutdown(socket.SHUT_WR)
+
+    sender = threading.Thread(target=send)
+    begin = time.monotonic()
+    sender.start()
+    while data := server.recv(1 << 20):
+        got += data
+    goodput = len(got) * 8 / (time.monotonic() - begin)
+    sender.join()
+    assert bytes(got) == sent
+    # 1448 of the 1514 bytes of a frame are payload; slow start and a busy machine take their share.
+    assert 0.6 * 40e6 < goodput < 40e6 * 1448 / 1514 * 1.01
+    # Nothing longer than the MTU was on the wire: segmentation is off.
+    assert direction()["cut"] == 0
+
+
+def test_kill_9_leaves_nothing_after_the_next_call(up: Up) -> None:
+    before = host_network()
+    lab = up("both: {delay: 1ms}")
+    assert lab.pid is not None
+    stray = subprocess.Popen(emu.entrance("h1", ["sleep", "1000"]))
+    os.kill(lab.pid, signal.SIGKILL)
+    with pytest.raises(emu.EmuError, match="was killed, and what it left is removed"):
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until:
+            emu.status()
+    assert stray.wait(PATIENCE) == -signal.SIGTERM
+    assert not STATE.exists() and not list(NAMES.glob("pp-*"))
+    assert host_network() == before
+
+
+def test_down_leaves_the_host_as_it_was(up: Up) -> None:
+    before = host_network()
+    up("both: {delay: 1ms}")
+    assert host_network() == before
+    with pytest.raises(emu.EmuError, match="up already: take it down first"):
+        up("both: {delay: 2ms}")
+    assert emu.down() is not None
+    assert emu.down() is None
+    assert host_network() == before
+    assert not STATE.exists() and not list(NAMES.glob("pp-*"))
+
+
+def test_ctrl_c_while_it_is_built_leaves_nothing(host: None, tmp_path: Path) -> None:
+    file = tmp_path / "topology.yaml"
+    file.write_text("topology:\n  nodes: {h1: , h2: }\n  links:\n    only: {ends: [h1, h2], both: {delay: 1ms}}\n")
+    command = [sys.executable, "-c", "from polypath.cli import main; main()", "emu", "up", str(file)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    until = time.monotonic() + PATIENCE
+    while not STATE.exists():
+        assert process.poll() is None and time.monotonic() < until
+        time.sleep(0.001)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(PATIENCE) != 0
+    assert not STATE.exists() and not list(NAMES.glob("pp-*"))
+
+
+def test_commands(up: Up, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    up("both: {delay: 1ms}")
+    monkeypatch.setattr(sys, "argv", ["polypath", "emu", "status", "--json"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 0
+    assert [row["a_to_b"] for row in json.loads(capsys.readouterr().out)["directions"]] == [True, False]
+    monkeypatch.setattr(sys, "argv", ["polypath", "emu", "exec", "h3", "true"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert 'there is no node "h3";' in capsys.readouterr().err
+    command = [sys.executable, "-c", "from polypath.cli import main; main()", "emu", "exec", "h2", "--", "cat", "/proc/net/fib_trie"]
+    assert "10.0.1.2" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_bench_says_what_the_machine_can_do(host: None) -> None:
+    figures = emu.bench(0.2)
+    for way in ("plain", "through"):
+        assert figures[way]["received_per_s"] > 1000 and figures[way]["tcp_bits_per_s"] > 1e7
+    delay = figures["delay"]
+    assert delay["packets"] == 200
+    # The kernel's stamp may lie a little before the sender's own clock reading can tell.
+    assert delay["early_max"] < 20
+    assert not list(NAMES.glob("pp-*"))
+
+
+@pytest.mark.parametrize("words", [["up", "x.yaml"], ["down"], ["status"], ["exec", "h1", "true"], ["bench"]])
+def test_without_root_each_command_says_so(words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(sys, "argv", ["polypath", "emu", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert re.fullmatch(r"polypath: emulated links need root, .*: run this with sudo\n", said), said
+
+
+def host_network() -> tuple[str, ...]:
+    """Interfaces, addresses and routes of this machine."""
+    devices = sorted(path.name for path in Path("/sys/class/net").iterdir())
+    return (*devices, *(Path(f"/proc/net/{name}").read_text() for name in ("route", "fib_trie")))
