@@ -6,6 +6,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from polypath.engines import SimEngine
+from polypath.results import plan
 from polypath.study import Study, cells, runs
 from polypath.validate import build, parse
 
@@ -124,3 +126,13 @@ def _figures(scenario):
         for flow in scenario["flows"]
     ]
     return sorted(links, key=str), hosts, flows
+
+
+def test_the_simulator_leaves_out_what_only_a_kernel_has_and_runs_the_rest(study, tmp_path):
+    planned = plan(study, engine=SimEngine(), out=tmp_path)
+    assert [line.split(" with ")[0] for line in planned.left_out] == [
+        "left out on sim: 73 cells",
+        "left out on sim: 8 cells",
+    ]
+    assert "net.ipv4.tcp_mtu_probing" in planned.left_out[1]
+    assert {run.parameters.get("cc") for run in planned.runs} == {"reno", "cubic"}
