@@ -67,6 +67,14 @@ impl<T: Copy> Ring<T> {
         self.len -= 1;
     }
 
+    /// Takes the first entry out, which stands in its place until the next one comes, and shows the one behind it. There must be one.
+    #[inline]
+    pub fn take(&mut self) -> (&T, Option<&T>) {
+        let first = self.head;
+        self.pop();
+        (&self.places[first], if self.len == 0 { None } else { Some(&self.places[self.head]) })
+    }
+
     /// Puts an entry behind `ahead` others and hands out its place.
     pub fn insert(&mut self, ahead: usize, entry: T) -> &mut T {
         *self.push() = entry;

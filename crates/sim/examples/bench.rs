@@ -1,5 +1,5 @@
-//! Times the cases of `polypath_sim::bench`: `cargo run --release -p polypath-sim --example bench [CASE...]`. With `once` no
-//! queue is timed, and a run lasts a tenth of its time: for a profiler.
+//! Times the cases of `polypath_sim::bench`: `cargo run --release -p polypath-sim --example bench [CASE...]`. With `alone` no
+//! queue is timed: for a profiler; with `once` moreover a run lasts a tenth of its time.
 
 use polypath_sim::bench;
 use std::time::Instant;
@@ -7,9 +7,10 @@ use std::time::Instant;
 fn main() {
     let mut chosen: Vec<String> = std::env::args().skip(1).collect();
     let once = chosen.iter().any(|word| word == "once");
-    chosen.retain(|word| word != "once");
+    let alone = once || chosen.iter().any(|word| word == "alone");
+    chosen.retain(|word| word != "once" && word != "alone");
     let events = 50_000_000;
-    for sources in [8, 300].into_iter().filter(|_| !once) {
+    for sources in [8, 300].into_iter().filter(|_| !alone) {
         let start = now();
         let sum = bench::turn_queue(sources, events);
         println!("bare queue, {sources:3} sources: {:.2} ns an event ({:x})", start.elapsed().as_nanos() as f64 / events as f64, sum & 0xf);

@@ -14,12 +14,14 @@ pub(crate) struct Pipe {
     /// Ascending by the time at which they leave; of equal times, in the order of entry. The packets themselves and not
     /// references to them: they are written and read one after the other, which the processor foresees.
     packets: Ring<Packet>,
+    /// When the packet that leaves last of all that ever entered leaves.
+    last: Instant,
     entered: Count,
 }
 
 impl Pipe {
     pub(crate) fn new(chain: Chain) -> Self {
-        Self { chain, packets: Ring::new(Packet::blank()), entered: Count::default() }
+        Self { chain, packets: Ring::new(Packet::blank()), last: Instant::ZERO, entered: Count::default() }
     }
 
     /// Sends a packet through the elements.
@@ -43,29 +45,26 @@ impl Pipe {
     /// and most of the work of passing it on would be to copy it.
     #[inline]
     pub(crate) fn place(&mut self, leaves: Instant) -> (&mut Packet, bool) {
-        let first = match self.packets.back() {
-            Some(last) if last.leaves > leaves => return self.overtake(leaves),
-            last => last.is_none(),
-        };
+        if leaves < self.last {
+            return self.overtake(leaves);
+        }
+        self.last = leaves;
+        let first = self.packets.is_empty();
         (self.packets.push(), first)
     }
 
+    /// Takes out the first packet to leave; also, when the one behind it leaves. A pipe is in the event queue only while it holds
+    /// packets.
+    #[inline]
+    pub(crate) fn take(&mut self) -> (&Packet, Instant) {
+        let (packet, next) = self.packets.take();
+        (packet, next.map_or(Instant::NEVER, |next| next.leaves))
+    }
+
     /// The first packet to leave.
-    #[inline]
+    #[cfg(test)]
     pub(crate) fn first(&self) -> &Packet {
-        self.packets.front().expect("a pipe is in the event queue only while it holds packets")
-    }
-
-    /// When the packet behind the first leaves.
-    #[inline]
-    pub(crate) fn next(&self) -> Instant {
-        self.packets.get(1).map_or(Instant::NEVER, |next| next.leaves)
-    }
-
-    /// Forgets the first packet.
-    #[inline]
-    pub(crate) fn release(&mut self) {
-        self.packets.pop();
+        self.packets.front().expect("there is a packet to look at")
     }
 
     #[cold]

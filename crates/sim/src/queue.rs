@@ -6,7 +6,8 @@
 //! without a branch that could be mispredicted; nothing is allocated, compared twice or left behind.
 //!
 //! There are two such trees: the few sources that nearly all events come from (the pipes) have one of their own, so that their
-//! way to the root does not grow with the number of timers that hardly ever fire.
+//! way to the root does not grow with the number of timers that hardly ever fire. Where there are no more than four of those (two
+//! paths, there and back), it is a row of keys of which the least is taken.
 //!
 //! A key is the time with the source's number in its low bits: events of one time come in the order of their sources' numbers.
 
@@ -19,24 +20,47 @@ pub struct Source(pub u32);
 /// Events by time, at most one a source.
 #[derive(Clone, Debug)]
 pub struct EventQueue {
-    busy: Tournament,
+    busy: Busy,
     idle: Tournament,
-    /// Sources below this are in the tree of the busy ones.
+    /// The least keys of both.
+    first_busy: u64,
+    first_idle: u64,
+    /// Sources below this are among the busy ones.
     split: usize,
     /// Bits of a key that hold the source.
     bits: u32,
+    /// The latest time that a key can hold, nanoseconds.
+    horizon: u64,
 }
+
+/// Keys of the sources that nearly all events come from.
+#[derive(Clone, Debug)]
+enum Busy {
+    Few([u64; FEW]),
+    Many(Tournament),
+}
+
+/// So many keys are compared with each other faster than they are kept in a tree.
+const FEW: usize = 4;
 
 impl EventQueue {
     /// A queue of `busy` sources and, numbered behind them, `idle` ones, none of which waits for anything.
     pub fn new(busy: usize, idle: usize) -> Self {
         let bits = (busy + idle).next_power_of_two().trailing_zeros().max(1);
-        Self { busy: Tournament::new(busy), idle: Tournament::new(idle), split: busy, bits }
+        Self {
+            busy: if busy <= FEW { Busy::Few([u64::MAX; FEW]) } else { Busy::Many(Tournament::new(busy)) },
+            idle: Tournament::new(idle),
+            first_busy: u64::MAX,
+            first_idle: u64::MAX,
+            split: busy,
+            bits,
+            horizon: (u64::MAX >> bits) - 1,
+        }
     }
 
     /// The latest time that a key can hold; what is due later counts as never.
     pub fn horizon(&self) -> Instant {
-        Instant::from_nanos((u64::MAX >> self.bits) - 1)
+        Instant::from_nanos(self.horizon)
     }
 
     /// Sets when the source's event is due; never removes it.
@@ -44,18 +68,24 @@ impl EventQueue {
     pub fn set(&mut self, source: Source, at: Instant) {
         let number = source.0 as usize;
         let ns = at.as_nanos();
-        let key = if ns >= u64::MAX >> self.bits { u64::MAX } else { ns << self.bits | number as u64 };
-        if number < self.split {
-            self.busy.set(number, key);
-        } else {
-            self.idle.set(number - self.split, key);
+        let key = if ns > self.horizon { u64::MAX } else { ns << self.bits | number as u64 };
+        if number >= self.split {
+            self.first_idle = self.idle.set(number - self.split, key);
+            return;
         }
+        self.first_busy = match &mut self.busy {
+            Busy::Few(keys) => {
+                keys[number] = key;
+                keys[0].min(keys[1]).min(keys[2].min(keys[3]))
+            }
+            Busy::Many(tree) => tree.set(number, key),
+        };
     }
 
     /// The earliest event. It stays until its source is set anew.
     #[inline]
     pub fn first(&self) -> Option<(Instant, Source)> {
-        let key = self.busy.first().min(self.idle.first());
+        let key = self.first_busy.min(self.first_idle);
         if key == u64::MAX {
             return None;
         }
@@ -68,21 +98,16 @@ impl EventQueue {
 struct Tournament {
     /// By inner node: the keys of its two children. What stands before the root is not used.
     pairs: Box<[[u64; 2]]>,
-    first: u64,
 }
 
 impl Tournament {
     fn new(sources: usize) -> Self {
-        Self { pairs: vec![[u64::MAX; 2]; sources.next_power_of_two().max(2)].into(), first: u64::MAX }
+        Self { pairs: vec![[u64::MAX; 2]; sources.next_power_of_two().max(2)].into() }
     }
 
+    /// Sets the key of a leaf; returns the least of all.
     #[inline]
-    fn first(&self) -> u64 {
-        self.first
-    }
-
-    #[inline]
-    fn set(&mut self, leaf: usize, mut key: u64) {
+    fn set(&mut self, leaf: usize, mut key: u64) -> u64 {
         let pairs = &mut *self.pairs;
         let mut node = pairs.len() + leaf;
         while node > 1 {
@@ -92,7 +117,7 @@ impl Tournament {
             pair[side] = key;
             key = pair[0].min(pair[1]);
         }
-        self.first = key;
+        key
     }
 }
 
@@ -132,8 +157,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_orders_as_a_sorted_map_does(moves in prop::collection::vec((0_u32..20, prop::option::of(0_u64..50)), 1..200)) {
-            let (mut queue, mut model) = (EventQueue::new(6, 14), std::collections::BTreeMap::new());
+        fn it_orders_as_a_sorted_map_does(
+            busy in 0_usize..8,
+            moves in prop::collection::vec((0_u32..20, prop::option::of(0_u64..50)), 1..200),
+        ) {
+            let (mut queue, mut model) = (EventQueue::new(busy, 20 - busy), std::collections::BTreeMap::new());
             for (source, time) in moves {
                 queue.set(Source(source), time.map_or(Instant::NEVER, at));
                 model.insert(source, time);

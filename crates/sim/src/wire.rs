@@ -52,12 +52,10 @@ impl Wire {
     /// out.
     #[inline]
     pub(crate) fn leave(&mut self, now: Instant, number: u32, segment: &mut Segment) -> Option<Arrival> {
-        let pipe = &mut self.network.pipes[number as usize];
-        self.queue.set(Source(number), pipe.next());
-        let packet = pipe.first();
+        let (packet, next) = self.network.pipes[number as usize].take();
+        self.queue.set(Source(number), next);
         if let Some(next) = self.routes.step(packet.hop) {
             let packet = *packet;
-            pipe.release();
             self.forward(now, next, &packet);
             return None;
         }
@@ -70,7 +68,6 @@ impl Wire {
         };
         let arrival = Arrival { to: packet.to, path: packet.path, what };
         self.extras.forget(packet.extra);
-        pipe.release();
         Some(arrival)
     }
 

@@ -130,14 +130,16 @@ impl World {
     /// Sends what an endpoint has to send, looks whether what its application waits for has happened, and notes its timeout.
     #[inline]
     fn settle(&mut self, now: Instant, number: u32) {
-        self.flush(now, number);
-        if self.endpoints[number as usize].watch != Watch::Nothing {
+        if self.endpoints[number as usize].connection.may_transmit() {
+            self.flush(now, number);
+        }
+        let endpoint = &mut self.endpoints[number as usize];
+        if endpoint.watch != Watch::Nothing {
             self.look(now, number);
         }
         let endpoint = &mut self.endpoints[number as usize];
-        let due = endpoint.connection.poll_timeout();
         // A later timeout waits until the entry in the queue is due: most timeouts are moved many times and never come.
-        if due < endpoint.timer {
+        if let Some(due) = endpoint.connection.poll_timeout_before(endpoint.timer) {
             endpoint.timer = due;
             self.wire.queue.set(Source(self.sources.timers + number), due.max(now));
         }

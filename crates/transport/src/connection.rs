@@ -78,9 +78,21 @@ impl Connection {
         either!(self, t => t.poll_transmit_into(now, None, segment).then_some(PathId(0)), m => m.poll_transmit_into(now, segment))
     }
 
+    /// False if [`Connection::poll_transmit`] would find nothing to send.
+    #[inline]
+    pub fn may_transmit(&self) -> bool {
+        either!(self, _t => true, m => m.may_transmit())
+    }
+
     #[inline]
     pub fn poll_timeout(&self) -> Instant {
         either!(self, t => t.poll_timeout(), m => m.poll_timeout())
+    }
+
+    /// As [`Connection::poll_timeout`], but only where that is before `limit`, and then at less cost.
+    #[inline]
+    pub fn poll_timeout_before(&mut self, limit: Instant) -> Option<Instant> {
+        either!(self, t => Some(t.poll_timeout()).filter(|&due| due < limit), m => m.poll_timeout_before(limit))
     }
 
     // Getters.

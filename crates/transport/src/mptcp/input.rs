@@ -12,7 +12,8 @@ impl Connection {
     pub(super) fn take_delivered(&mut self, now: Instant, i: usize, len: u32) {
         let is_v0 = self.is_v0();
         let subflow = &mut self.subflows[i];
-        for &(dsn, len) in &subflow.socket.delivered {
+        let (first, more) = subflow.socket.delivered.pieces();
+        for &(dsn, len) in std::iter::once(first).chain(more) {
             let dsn = if self.phase == Phase::Fallback { self.rx.next() } else { dsn };
             self.rx.insert(dsn, len);
         }
@@ -26,12 +27,9 @@ impl Connection {
         // Linux lets the window grow by two segments for each that came in order, and tells the peer at once.
         if len >= 128 {
             let full = self.rx.full_window();
-            let step = (2 * subflow.socket.advertised_mss()).max(2 * len);
             let keeper = if is_v0 { 0 } else { i };
-            let threshold = &mut self.subflows[keeper].rcv_threshold;
-            if *threshold < full {
-                *threshold = threshold.saturating_add(step).min(full);
-                self.subflows[i].socket.quick_ack();
+            if self.subflows[keeper].rcv_threshold < full {
+                self.open_window(i, keeper, full, len);
             }
         }
         // Upstream: two full segments are acknowledged at once if nothing can be read yet or the window need not shrink for
@@ -49,6 +47,15 @@ impl Connection {
         } else if self.read_due == Instant::NEVER && self.rx.unread() > 0 {
             self.read_due = self.next_reading(now);
         }
+    }
+
+    /// The threshold of the window grows, at most to `full`, for `len` bytes that came on subflow `i`.
+    #[cold]
+    fn open_window(&mut self, i: usize, keeper: usize, full: u32, len: u32) {
+        let step = (2 * self.subflows[i].socket.advertised_mss()).max(2 * len);
+        let threshold = &mut self.subflows[keeper].rcv_threshold;
+        *threshold = threshold.saturating_add(step).min(full);
+        self.subflows[i].socket.quick_ack();
     }
 
     /// Readers that poll do so at multiples of the period since the connection was established.
@@ -83,7 +90,7 @@ impl Connection {
     /// The data acknowledgement and the window of a segment (RFC 8684 section 3.3.2).
     #[inline]
     pub(super) fn take_acknowledgement(&mut self, now: Instant, i: usize, segment: &Segment) {
-        if !segment.flags.has(Flags::ACK) || self.phase == Phase::Negotiating {
+        if self.phase == Phase::Negotiating || !segment.flags.has(Flags::ACK) {
             return;
         }
         let socket = &self.subflows[i].socket;
@@ -105,6 +112,15 @@ impl Connection {
     /// DATA_FIN, or in fallback the subflow's FIN.
     #[inline]
     pub(super) fn take_fins(&mut self, now: Instant, i: usize, segment: &Segment) {
+        let state = self.subflows[i].socket.state();
+        let data_fin = segment.has_dss & segment.dss.data_fin;
+        if data_fin | self.rx.awaits_end() | (state != State::Established) {
+            self.take_end(now, i, segment);
+        }
+    }
+
+    #[cold]
+    fn take_end(&mut self, now: Instant, i: usize, segment: &Segment) {
         if segment.has_dss && segment.dss.data_fin {
             self.rx.note_fin(segment.dss.dsn + u64::from(segment.dss.map_len) - 1);
         }

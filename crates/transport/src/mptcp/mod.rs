@@ -100,6 +100,20 @@ struct Subflow {
     sndbuf: u32,
 }
 
+impl Subflow {
+    /// Joined, open, and not given up.
+    #[inline]
+    fn is_usable(&self) -> bool {
+        // All of it is nearly always so: one branch is less than five.
+        self.confirmed & !self.closed & !self.potentially_failed & !self.stale & self.socket.state().can_send()
+    }
+
+    #[inline]
+    fn as_sibling(&self) -> cc::Sibling {
+        self.socket.sibling(self.is_usable())
+    }
+}
+
 /// An MPTCP connection, client or server.
 #[derive(Debug)]
 pub struct Connection {
@@ -117,6 +131,8 @@ pub struct Connection {
     touched: u32,
     /// When something is due on each subflow, as of when it last had nothing to send.
     due: [Instant; MAX_SUBFLOWS],
+    /// No entry of `due` is earlier.
+    due_floor: Instant,
     /// What schedulers see of the subflows.
     view: [SubflowView; MAX_SUBFLOWS],
     coupled: bool,
@@ -174,6 +190,7 @@ impl Connection {
             ready: 0,
             touched: 0,
             due: [Instant::NEVER; MAX_SUBFLOWS],
+            due_floor: Instant::NEVER,
             view: [SubflowView::default(); MAX_SUBFLOWS],
             siblings: cc::Siblings::default(),
             random,
@@ -248,27 +265,29 @@ impl Connection {
             None
         };
         subflow.socket.handle_segment(now, segment, siblings);
-        let confirmed = subflow.confirmed;
+        let (confirmed, has_data) = (subflow.confirmed, !subflow.socket.delivered.is_empty());
         self.touched |= 1 << i;
         if self.phase == Phase::Negotiating || !confirmed {
             self.advance_handshake(now, i, segment);
         }
-        if !self.subflows[i].socket.delivered.is_empty() {
+        if has_data {
             self.take_delivered(now, i, segment.len);
         }
         self.take_acknowledgement(now, i, segment);
         self.take_fins(now, i, segment);
         if self.tx.is_idle() {
-            if self.subflows[i].socket.is_quiet() {
+            let socket = &self.subflows[i].socket;
+            if socket.is_quiet() {
                 // A receiver whose ACK is not due yet.
-                self.due[i] = self.subflows[i].socket.poll_timeout();
+                let due = socket.poll_timeout();
+                self.set_due(i, due);
             } else {
                 self.ready |= 1 << i;
             }
             return;
         }
+        // The siblings' view follows once what may be sent has been: see `settle`.
         self.ready |= 1 << i;
-        self.refresh_sibling(i);
         self.push(now);
     }
 
@@ -359,15 +378,48 @@ impl Connection {
     #[inline]
     fn settle(&mut self, i: usize) {
         self.ready &= !(1 << i);
-        self.due[i] = self.subflows[i].socket.poll_timeout();
-        self.refresh_sibling(i);
+        let subflow = &self.subflows[i];
+        if self.coupled && !self.tx.is_idle() {
+            self.siblings.as_mut_slice()[i] = subflow.as_sibling();
+        }
+        let due = subflow.socket.poll_timeout();
+        self.set_due(i, due);
+    }
+
+    /// Something is due on a subflow.
+    #[inline]
+    fn set_due(&mut self, i: usize, due: Instant) {
+        self.due[i] = due;
+        self.due_floor = self.due_floor.min(due);
     }
 
     /// When [`Connection::handle_timeout`] is due.
-    #[inline]
     pub fn poll_timeout(&self) -> Instant {
-        let due = self.tx.rtx_due.min(self.read_due).min(self.join_retry).min(self.paths.timer_due());
-        self.due[..self.subflows.len()].iter().fold(due, |due, &of_subflow| due.min(of_subflow))
+        self.due[..self.subflows.len()].iter().fold(self.own_timeout(), |due, &of_subflow| due.min(of_subflow))
+    }
+
+    /// When [`Connection::handle_timeout`] is due, if that is before `limit`: most timeouts move later and later, and then nobody looks
+    /// for the next one.
+    #[inline]
+    pub fn poll_timeout_before(&mut self, limit: Instant) -> Option<Instant> {
+        if self.due_floor.min(self.own_timeout()) >= limit {
+            debug_assert!(self.poll_timeout() >= limit, "the floor lies below every subflow's timeout");
+            return None;
+        }
+        self.due_floor = self.due.into_iter().fold(Instant::NEVER, Instant::min);
+        Some(self.poll_timeout()).filter(|&due| due < limit)
+    }
+
+    /// When something is due that is no subflow's.
+    #[inline]
+    fn own_timeout(&self) -> Instant {
+        self.tx.rtx_due.min(self.read_due).min(self.join_retry).min(self.paths.timer_due())
+    }
+
+    /// [`Connection::poll_transmit`] may have something to send.
+    #[inline]
+    pub fn may_transmit(&self) -> bool {
+        self.ready != 0
     }
 
     // Getters.
@@ -489,11 +541,9 @@ impl Connection {
     }
 
     /// Brings the siblings' view of a subflow up to date. Only a sender's windows depend on it.
-    #[inline]
     fn refresh_sibling(&mut self, i: usize) {
         if self.coupled && !self.tx.is_idle() {
-            let usable = self.is_usable(i);
-            self.siblings.as_mut_slice()[i] = self.subflows[i].socket.sibling(usable);
+            self.siblings.as_mut_slice()[i] = self.subflows[i].as_sibling();
         }
     }
 
@@ -505,8 +555,7 @@ impl Connection {
     /// Joined, open, and not given up.
     #[inline]
     fn is_usable(&self, i: usize) -> bool {
-        let s = &self.subflows[i];
-        s.confirmed && !s.closed && s.socket.state().can_send() && !s.potentially_failed && !s.stale
+        self.subflows[i].is_usable()
     }
 
     // Sending.

@@ -107,9 +107,10 @@ impl Connection {
     /// Brings the schedulers' view of the subflows up to date, where anything has happened since.
     #[inline]
     fn refresh_view(&mut self) {
-        while self.touched != 0 {
-            let i = self.touched.trailing_zeros() as usize;
-            self.touched &= self.touched - 1;
+        let mut touched = std::mem::take(&mut self.touched);
+        while touched != 0 {
+            let i = touched.trailing_zeros() as usize;
+            touched &= touched - 1;
             let s = &self.subflows[i];
             let socket = &s.socket;
             let queued = socket.wmem_queued();
@@ -121,7 +122,7 @@ impl Connection {
                 unsent: socket.unsent_bytes(),
                 queued,
                 pacing_rate: socket.pacing_rate(),
-                usable: self.is_usable(i) || (self.phase == Phase::Fallback && socket.state().can_send()) || self.may_send_early(i),
+                usable: s.is_usable() || (self.phase == Phase::Fallback && socket.state().can_send()) || self.may_send_early(i),
                 backup: s.backup,
                 in_loss: socket.ca_state() == CaState::Loss,
                 room: queued < socket.sndbuf(),
@@ -487,7 +488,7 @@ impl Connection {
             let segment = waiting.min(u64::from(self.subflows[0].socket.mss()));
             // The window holds us up only if a subflow could send more than it has been given.
             let closed = self.tx.pending + segment > self.tx.window_end;
-            if closed && (0..self.subflows.len()).any(|i| self.is_usable(i) && self.subflows[i].socket.unsent_bytes() == 0) {
+            if closed && self.subflows.iter().any(|s| s.socket.unsent_bytes() == 0 && s.is_usable()) {
                 Cause::Window
             } else {
                 Cause::Nothing

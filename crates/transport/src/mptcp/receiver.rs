@@ -44,6 +44,8 @@ pub(super) struct Rx {
     max_rcvbuf: u32,
     /// Share of the buffer's memory that is payload, in 1/256.
     ratio: u32,
+    /// Largest window that the buffer stands for, bytes: follows `rcvbuf` and `ratio`.
+    full: u32,
     /// Autotuning (dynamic right-sizing): bytes read since `measured_at`, and most read in a round before.
     copied: u64,
     space: u64,
@@ -58,7 +60,7 @@ pub(super) struct Rx {
 impl Rx {
     /// `ratio`: see [`Rx::set_ratio`]; `rcvbuf`: initial and largest buffer.
     pub(super) fn new(rcvbuf: u32, max_rcvbuf: u32, ratio: u32) -> Self {
-        Self {
+        let mut rx = Self {
             next: 0,
             waiting: VecDeque::with_capacity(64),
             waiting_bytes: 0,
@@ -70,6 +72,7 @@ impl Rx {
             rcvbuf,
             max_rcvbuf,
             ratio,
+            full: 0,
             copied: 0,
             space: 0,
             measured_at: Instant::ZERO,
@@ -77,7 +80,14 @@ impl Rx {
             fin: None,
             finished: false,
             counters: Reordering::default(),
-        }
+        };
+        rx.resize(rcvbuf);
+        rx
+    }
+
+    fn resize(&mut self, rcvbuf: u32) {
+        self.rcvbuf = rcvbuf;
+        self.full = self.win_from_space(u64::from(rcvbuf));
     }
 
     /// The peer's key is known: data begins at `dsn`. `space` is the first estimate of what is read in a round trip, `window`
@@ -94,11 +104,12 @@ impl Rx {
         self.counters.max_memory = self.counters().max_memory;
         self.most_waiting = 0;
         self.ratio = ratio;
+        self.resize(self.rcvbuf);
     }
 
     /// A subflow brings its own buffer.
     pub(super) fn add_buffer(&mut self, bytes: u32) {
-        self.rcvbuf = self.rcvbuf.saturating_add(bytes).min(self.max_rcvbuf.max(self.rcvbuf));
+        self.resize(self.rcvbuf.saturating_add(bytes).min(self.max_rcvbuf.max(self.rcvbuf)));
     }
 
     #[inline]
@@ -126,7 +137,7 @@ impl Rx {
     /// Largest window that the buffer stands for, bytes.
     #[inline]
     pub(super) fn full_window(&self) -> u32 {
-        self.win_from_space(u64::from(self.rcvbuf))
+        self.full
     }
 
     #[inline]
@@ -168,12 +179,24 @@ impl Rx {
     }
 
     /// Keeps `start..end` until what is missing before it has come.
+    #[inline]
     fn wait(&mut self, start: u64, end: u64) {
         if end > self.edge {
             self.counters.beyond_window += end - start;
             return;
         }
         self.counters.out_of_order += 1;
+        match self.waiting.back_mut() {
+            Some(last) if last.end == start => {
+                last.end = end;
+                self.note_waiting(end - start);
+            }
+            _ => self.wait_apart(start, end),
+        }
+    }
+
+    /// Keeps what does not merely extend the last range.
+    fn wait_apart(&mut self, start: u64, end: u64) {
         // Most pieces extend the last range or one near the end.
         let mut at = self.waiting.len();
         if at > 16 && self.waiting[at - 16].start > start {
@@ -227,6 +250,12 @@ impl Rx {
         }
     }
 
+    /// The peer's DATA_FIN is known, and not everything before it has come.
+    #[inline]
+    pub(super) fn awaits_end(&self) -> bool {
+        self.fin.is_some()
+    }
+
     /// Consumes the DATA_FIN if everything before it has come; true when it just did.
     pub(super) fn take_fin(&mut self) -> bool {
         let due = self.fin == Some(self.next);
@@ -244,20 +273,22 @@ impl Rx {
     #[inline]
     pub(super) fn select(&self, limit: u32, rcv_mss: u32, scale: u8) -> u32 {
         let full = self.full_window();
-        let mut window = full;
-        if !self.is_empty() {
-            let used = self.memory(self.waiting_bytes + self.unread);
-            window = self.win_from_space(u64::from(self.rcvbuf).saturating_sub(used));
-        }
         let mask = (1 << scale) - 1;
-        if window < full >> 1 {
-            window &= !mask;
-            // Less than a sixteenth, or than a segment: close the window rather than announce crumbs (RFC 9293 section 3.8.6.2.2).
-            if window < full >> 4 || window < rcv_mss {
-                window = 0;
-            }
-        }
+        let window = if self.is_empty() { full } else { self.select_less(full, rcv_mss, mask) };
         (window.min(limit) + mask) & !mask
+    }
+
+    /// The window while something waits.
+    #[inline]
+    fn select_less(&self, full: u32, rcv_mss: u32, mask: u32) -> u32 {
+        let used = self.memory(self.waiting_bytes + self.unread);
+        let window = self.win_from_space(u64::from(self.rcvbuf).saturating_sub(used));
+        if window >= full >> 1 {
+            return window;
+        }
+        // Less than a sixteenth, or than a segment: close the window rather than announce crumbs (RFC 9293 section 3.8.6.2.2).
+        let rounded = window & !mask;
+        if rounded < full >> 4 || rounded < rcv_mss { 0 } else { rounded }
     }
 
     /// The window to announce now; as [`Rx::select`], but its right edge never moves back.
@@ -315,7 +346,7 @@ impl Rx {
             window += (window as u128 * u128::from(self.copied - self.space) / u128::from(self.space)) as u64 * 2;
             let rcvbuf = self.memory(window).min(u64::from(self.max_rcvbuf)) as u32;
             if rcvbuf > self.rcvbuf {
-                self.rcvbuf = rcvbuf;
+                self.resize(rcvbuf);
                 grown = true;
             }
             self.space = self.copied;

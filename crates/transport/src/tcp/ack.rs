@@ -137,6 +137,17 @@ impl Socket {
         let mut acked = 0;
         let mut retransmitted = false;
         let mut low_hole: Option<u32> = None;
+        // Nearly always each segment was sent once, nothing of it was marked since, and so the last of them decides.
+        if let Some((first, last, count)) = self.queue.plain_acked(ack.number) {
+            (first_at, last_at, low_hole) = (Some(first.at), last.at, Some(first.seq));
+            acked = count;
+            self.flow.delivered = self.flow.delivered.wrapping_add(count);
+            let any_before_high = !after(first.end(), self.loss.high_seq);
+            ack.flags |= if any_before_high { flag::ORIG_SACK_ACKED } else { 0 };
+            self.rack.advance(now, last, self.flow.min_rtt_us);
+            self.delivery.on_delivered(last, &mut ack.rate);
+            self.queue.pop_plain(count);
+        }
         while let Some(sent) = self.queue.head_if_acked(ack.number) {
             acked += 1;
             if sent.is_retransmitted() {

@@ -59,6 +59,52 @@ pub(super) struct Receiver {
     measured_at: Instant,
 }
 
+/// Data received in order: pieces of the data sequence space, one after the other. Nearly always it is one.
+#[derive(Debug, Default)]
+pub(crate) struct Delivered {
+    /// Data sequence number and length; of length zero if there is nothing.
+    first: (u64, u32),
+    more: Vec<(u64, u32)>,
+}
+
+impl Delivered {
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first.1 == 0
+    }
+
+    /// The pieces, as (data sequence number, length).
+    #[inline]
+    pub(crate) fn pieces(&self) -> (&(u64, u32), &[(u64, u32)]) {
+        (&self.first, &self.more)
+    }
+
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        self.first = (0, 0);
+        self.more.clear();
+    }
+
+    #[inline]
+    fn push(&mut self, dsn: u64, len: u32) {
+        if self.first.1 == 0 {
+            self.first = (dsn, len);
+        } else {
+            self.push_more(dsn, len);
+        }
+    }
+
+    #[cold]
+    fn push_more(&mut self, dsn: u64, len: u32) {
+        let last = self.more.last_mut().unwrap_or(&mut self.first);
+        if last.0 + u64::from(last.1) == dsn {
+            last.1 += len;
+        } else {
+            self.more.push((dsn, len));
+        }
+    }
+}
+
 impl Receiver {
     pub(super) fn new(settings: &Settings, mtu: u32) -> Self {
         let space = settings.rmem[2].max(212_992);
@@ -157,6 +203,10 @@ impl Receiver {
     /// RFC 9293 section 3.10.7.4: some of the segment lies in the window.
     #[inline]
     pub(super) fn acceptable(&self, segment: &Segment) -> bool {
+        if segment.seq == self.next {
+            // In its turn: then only the window matters, which may have been overrun.
+            return self.window_left() as i32 >= 0;
+        }
         let end = segment.seq.wrapping_add(segment.len).wrapping_add(u32::from(segment.flags.has(Flags::FIN)));
         let carries_something_new = segment.len == 0 || after(end, self.next);
         let beyond_window = after(segment.seq, self.next.wrapping_add(self.window_left()));
@@ -383,13 +433,7 @@ impl Socket {
             return;
         }
         self.rx.read += u64::from(len);
-        if let Some(last) = self.delivered.last_mut()
-            && last.0 + u64::from(last.1) == dsn
-        {
-            last.1 += len;
-        } else {
-            self.delivered.push((dsn, len));
-        }
+        self.delivered.push(dsn, len);
     }
 
     fn drain_early(&mut self) {

@@ -26,7 +26,7 @@ mod timer;
 use crate::Settings;
 use crate::settings::Profile;
 pub use cc::CaState;
-use input::Receiver;
+use input::{Delivered, Receiver};
 pub(crate) use input::first_read_estimate;
 use polypath_base::{Duration, Instant};
 use polypath_cc as cc;
@@ -139,8 +139,8 @@ pub struct Socket {
     limit_since: Instant,
     random: u32,
 
-    /// In subflow mode: data received in order as (data sequence number, length), for the meta connection to take.
-    pub(crate) delivered: Vec<(u64, u32)>,
+    /// In subflow mode: data received in order, for the meta connection to take.
+    pub(crate) delivered: Delivered,
 }
 
 impl Socket {
@@ -205,7 +205,7 @@ impl Socket {
             limit: Limit::Idle,
             limit_since: Instant::ZERO,
             random: initial_seq.wrapping_mul(2_654_435_761).wrapping_add(12345),
-            delivered: Vec::new(),
+            delivered: Delivered::default(),
             settings,
         }
     }
@@ -359,19 +359,8 @@ impl Socket {
     }
 
     fn handle_synchronized(&mut self, now: Instant, segment: &Segment, siblings: Option<&cc::Siblings>) {
-        if segment.flags.has(Flags::RST) {
-            if segment.seq == self.rx.next() {
-                self.abort();
-            }
-            return;
-        }
-        if segment.flags.has(Flags::SYN) {
-            // A repeated SYN or SYN/ACK: the peer lacks our answer.
-            if self.state == State::SynReceived {
-                self.burst.syn_due = true;
-            } else {
-                self.rx.ack_now();
-            }
+        if segment.flags.0 & (Flags::RST.0 | Flags::SYN.0) != 0 {
+            self.handle_rst_or_syn(segment);
             return;
         }
         if !self.rx.acceptable(segment) {
@@ -398,6 +387,20 @@ impl Socket {
         }
         if self.fin_sent || self.rx.finished() {
             self.advance_closing();
+        }
+    }
+
+    #[cold]
+    fn handle_rst_or_syn(&mut self, segment: &Segment) {
+        if segment.flags.has(Flags::RST) {
+            if segment.seq == self.rx.next() {
+                self.abort();
+            }
+        } else if self.state == State::SynReceived {
+            // A repeated SYN or SYN/ACK: the peer lacks our answer.
+            self.burst.syn_due = true;
+        } else {
+            self.rx.ack_now();
         }
     }
 

@@ -40,6 +40,14 @@ pub(super) struct Burst {
     window_probes: u32,
 }
 
+/// New data to send while `in_flight` segments are in the network; at the end of the data with a FIN.
+#[derive(Copy, Clone)]
+struct New {
+    len: u32,
+    with_fin: bool,
+    in_flight: u32,
+}
+
 impl Socket {
     /// The next segment to send at `now`, if any.
     pub fn poll_transmit(&mut self, now: Instant, siblings: Option<&cc::Siblings>) -> Option<Segment> {
@@ -59,8 +67,8 @@ impl Socket {
             return false;
         }
         self.flow.now_ns = now.as_nanos();
-        if self.is_quiet() {
-            return false;
+        if self.queue.unsent() == 0 && !self.more_than_an_ack_is_due() {
+            return self.poll_ack(now, segment);
         }
         if self.poll_data(now, siblings, segment) {
             return true;
@@ -70,6 +78,11 @@ impl Socket {
             self.validate_window(now);
         }
         self.burst.remaining = 0;
+        self.poll_ack(now, segment)
+    }
+
+    #[inline]
+    fn poll_ack(&mut self, now: Instant, segment: &mut Segment) -> bool {
         let due = self.rx.ack_is_due();
         if due {
             self.make_ack(now, segment);
@@ -80,17 +93,19 @@ impl Socket {
     /// [`Socket::poll_transmit`] would find nothing to do.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
-        if self.queue.unsent() > 0 {
-            return false;
-        }
-        let due = self.rx.ack_is_due()
-            | self.burst.open
+        self.queue.unsent() == 0 && !self.rx.ack_is_due() && !self.more_than_an_ack_is_due()
+    }
+
+    /// There is something to do beside new data and ACKs.
+    #[inline]
+    fn more_than_an_ack_is_due(&self) -> bool {
+        let due = self.burst.open
             | self.burst.syn_due
             | self.burst.window_probe_due
             | self.loss.tlp_due
             | self.loss.retransmit
             | (self.fin_queued & !self.fin_sent);
-        !due && self.burst.remaining == 0
+        due | (self.burst.remaining != 0)
     }
 
     #[inline]
@@ -271,15 +286,15 @@ impl Socket {
             self.burst.length = 0;
         }
         self.burst.remaining -= 1;
-        self.send_new(now, siblings, (in_flight, with_fin), segment);
+        self.send_new(now, siblings, New { len, with_fin, in_flight }, segment);
         true
     }
 
-    /// Sends new data while `in_flight` segments are in the network, at the end of the data with a FIN.
     #[inline]
-    fn send_new(&mut self, now: Instant, siblings: Option<&cc::Siblings>, (in_flight, with_fin): (u32, bool), segment: &mut Segment) {
+    fn send_new(&mut self, now: Instant, siblings: Option<&cc::Siblings>, new: New, segment: &mut Segment) {
+        let New { len, with_fin, in_flight } = new;
         let mss = self.flow.mss;
-        let mut sent = self.queue.next_new(mss);
+        let mut sent = self.queue.next_new(len);
         sent.at = now;
         if with_fin {
             sent.set_fin();
@@ -450,7 +465,7 @@ impl Socket {
             self.loss.tlp_retransmitted = false;
             let with_fin = self.fin_ready() && len == self.queue.unsent();
             let in_flight = self.queue.in_flight();
-            self.send_new(now, siblings, (in_flight, with_fin), segment);
+            self.send_new(now, siblings, New { len, with_fin, in_flight }, segment);
             true
         } else if self.queue.len() > 0 {
             self.loss.tlp_retransmitted = true;

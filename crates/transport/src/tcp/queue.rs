@@ -59,6 +59,12 @@ impl Sent {
         self.flags & EVER != 0
     }
 
+    /// It was sent once, and is neither sacked nor lost.
+    #[inline]
+    fn is_plain(&self) -> bool {
+        self.flags & (SACKED | LOST | RETRANS | EVER) == 0
+    }
+
     #[inline]
     pub(super) fn is_fin(&self) -> bool {
         self.flags & FIN != 0
@@ -209,13 +215,11 @@ impl SendQueue {
         &self.sent[index]
     }
 
-    /// Takes the next new segment of at most `mss` bytes, within one mapping; the caller stamps it and calls [`Self::sent`].
+    /// Takes the next new segment, whose length [`Self::next_new_len`] tells; the caller stamps it and calls [`Self::sent`].
     #[inline]
-    pub(super) fn next_new(&mut self, mss: u32) -> Sent {
-        let mut len = self.unsent().min(mss);
+    pub(super) fn next_new(&mut self, len: u32) -> Sent {
         let mut dsn = 0;
         if let Some(first) = self.mappings.front_mut() {
-            len = len.min(first.len);
             dsn = first.dsn;
             first.dsn += u64::from(len);
             first.len -= len;
@@ -228,7 +232,7 @@ impl SendQueue {
         Sent { seq, len, dsn, ..Sent::default() }
     }
 
-    /// Length that [`Self::next_new`] would take.
+    /// Length of the next new segment: at most `mss` bytes, within one mapping.
     #[inline]
     pub(super) fn next_new_len(&self, mss: u32) -> u32 {
         let len = self.unsent().min(mss);
@@ -244,6 +248,28 @@ impl SendQueue {
     #[inline]
     pub(super) fn head_if_acked(&self, ack: u32) -> Option<&Sent> {
         self.sent.front().filter(|first| !after(first.end(), ack))
+    }
+
+    /// The segments at the head that `ack` covers whole, sent once and never marked: the first, the last and their number.
+    #[inline]
+    pub(super) fn plain_acked(&self, ack: u32) -> Option<(&Sent, &Sent, u32)> {
+        let first = self.sent.front().filter(|first| first.is_plain() && !after(first.end(), ack))?;
+        let (mut last, mut count) = (first, 1);
+        while let Some(next) = self.sent.get(count).filter(|next| next.is_plain() && !after(next.end(), ack)) {
+            debug_assert!(next.at >= last.at && after(next.end(), last.end()), "segments sent once leave in order");
+            last = next;
+            count += 1;
+        }
+        Some((first, last, count as u32))
+    }
+
+    /// Removes so many segments that [`Self::plain_acked`] has found.
+    #[inline]
+    pub(super) fn pop_plain(&mut self, count: u32) {
+        for _ in 0..count {
+            let first = self.sent.pop_front();
+            self.una = first.map_or(self.una, |first| first.seq.wrapping_add(first.len));
+        }
     }
 
     /// Removes the first segment.
@@ -428,7 +454,7 @@ mod tests {
         queue.start(1);
         queue.accept(segments * 100);
         for _ in 0..segments {
-            let segment = queue.next_new(100);
+            let segment = queue.next_new(queue.next_new_len(100));
             queue.sent(segment);
         }
         queue
@@ -472,7 +498,7 @@ mod tests {
         queue.push_mapping(1000, 150);
         queue.push_mapping(1150, 30); // contiguous: one mapping
         queue.push_mapping(5000, 100);
-        let lengths: Vec<_> = (0..4).map(|_| queue.next_new(100)).map(|s| (s.dsn, s.len)).collect();
+        let lengths: Vec<_> = (0..4).map(|_| queue.next_new(queue.next_new_len(100))).map(|s| (s.dsn, s.len)).collect();
         assert_eq!(lengths, [(1000, 100), (1100, 80), (5000, 100), (0, 0)]);
     }
 }
