@@ -60,6 +60,37 @@ static __u32 lia_segments_per_increase(const struct pp_ctx *c)
 	return (__u32)pp_max64(pp_min64(ratio * ratio * best_cwnd >> (2 * PP_RATIO_SHIFT), ~0U), pp_max(c->flow->cwnd, 1));
 }
 
+#define LIA_RTT_SHIFT 7	/* RTTs to compare are in 16 us: with srtt_us of 8 to the us that is */
+#define LIA_RTT_MIN 64	/* 1 ms, which keeps six bits of the RTT */
+#define LIA_RTT_MAX (1U << 14)	/* 262 ms */
+#define LIA_CWND_MAX (1U << 15)
+
+/*
+ * Whether `count` is surely below the segments per increase, for two subflows of one MSS, as most connections have. With r = rtt and s = the sum of w r' over
+ * both, r' being the other one's RTT, (sum x / x_b)^2 w_b is s^2 over the larger of the w r'^2: no division, where the exact figure takes five of 64 bits.
+ *
+ * An RTT rounded down to LIA_RTT_SHIFT is too small by at most 1/64, the larger w r'^2 so by 1/32. Rates of at least 4 segments of 32 bytes in 262 ms are whole numbers
+ * above 64, and of those and of 1/1024 lia_segments_per_increase() loses less than 1/20 together: an eighth and one segment to spare. s is below 2^30, w r'^2 below 2^43.
+ */
+static inline int lia_is_far(const struct pp_ctx *c, __u64 count)
+{
+	const struct pp_flow *f = c->flow;
+	const struct pp_sibling *other;
+	__u64 rtt, other_rtt, sum, most;
+
+	if (PP_BRANCHES_ARE_DEAR || pp_paths(c) != 2 || c->siblings->self > 1)
+		return 0;
+	other = &c->siblings->at[1 ^ c->siblings->self];
+	rtt = f->srtt_us >> LIA_RTT_SHIFT;
+	other_rtt = other->srtt_us >> LIA_RTT_SHIFT;
+	if (!(other->usable & 1) || other->mss != f->mss || f->mss < 32 || rtt < LIA_RTT_MIN || rtt >= LIA_RTT_MAX || other_rtt < LIA_RTT_MIN ||
+	    other_rtt >= LIA_RTT_MAX || pp_min(f->cwnd, other->cwnd) < 4 || pp_max(f->cwnd, other->cwnd) >= LIA_CWND_MAX || count >= LIA_CWND_MAX)
+		return 0;
+	sum = f->cwnd * other_rtt + other->cwnd * rtt;
+	most = pp_max64(f->cwnd * other_rtt * other_rtt, other->cwnd * rtt * rtt);
+	return (count + 1) * most * 9 < sum * sum * 8;
+}
+
 #define LIA_OLD_ALPHA_SHIFT 12
 #define LIA_OLD_BEST_SHIFT 32
 #define LIA_OLD_SUM_SHIFT 10
@@ -102,6 +133,7 @@ static __u32 lia_ssthresh(struct pp_ctx *c)
 
 static void lia_cong_avoid(struct pp_ctx *c, __u32 ack, __u32 acked)
 {
+	__u64 count;
 	__u32 per;
 
 	(void)ack;
@@ -114,8 +146,9 @@ static void lia_cong_avoid(struct pp_ctx *c, __u32 ack, __u32 acked)
 			return;
 	}
 	acked = pp_coupled_acked(c->flow, acked);
-	/* No increase takes fewer segments than the own window has: until then the others need not be looked at. */
-	if (c->flow->cwnd_cnt + (__u64)acked < c->flow->cwnd && c->flow->cwnd <= c->flow->cwnd_clamp) {
+	/* No increase takes fewer segments than the own window has: until then the others need not be looked at, nor long after. */
+	count = c->flow->cwnd_cnt + (__u64)acked;
+	if (c->flow->cwnd <= c->flow->cwnd_clamp && (count < c->flow->cwnd || (!c->flow->out_of_tree && lia_is_far(c, count)))) {
 		c->flow->cwnd_cnt += acked;
 		return;
 	}

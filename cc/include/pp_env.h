@@ -24,6 +24,13 @@ typedef signed long long __s64;
 #define PP_OPAQUE(x) ((void)(x))
 #endif
 
+/* 1 where a way round a calculation costs more than the calculation: the BPF verifier walks it as one more combination. */
+#if defined(PP_BUILD_BPF)
+#define PP_BRANCHES_ARE_DEAR 1
+#else
+#define PP_BRANCHES_ARE_DEAR 0
+#endif
+
 /*
  * Defines the one ops table of an algorithm's file, named after the file. The native build links all of them by name; in the other two a glue file
  * includes the algorithm's, and internal linkage lets the compiler see through the table, which in the BPF build must vanish (it has no indirect calls).

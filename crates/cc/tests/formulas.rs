@@ -84,6 +84,31 @@ proptest! {
         prop_assert!(agrees(got, want, 0.01), "{got:?} for {want}");
     }
 
+    /// On two subflows most calls are answered by a comparison instead of the formula. A third one that carries nothing makes no
+    /// difference to the formula and forbids the comparison.
+    #[test]
+    fn lia_takes_the_short_way_only_where_it_leads_to_the_same(
+        own in (2_u32..5_000, 500_u32..400_000),
+        other in (0.1_f64..4.0, 0.5_f64..2.0),
+        mss in prop_oneof![Just(1428_u32), Just(100)],
+        acked in prop::collection::vec(1_u32..40, 1..2_000),
+    ) {
+        let path = |cwnd, rtt_us| Path { cwnd, rtt_us, mss, bytes: 0 };
+        let second = path((f64::from(own.0) * other.0) as u32 + 2, (f64::from(own.1) * other.1) as u32);
+        let (mut flow, siblings) = connection(&[path(own.0, own.1), second]);
+        let (mut slow_flow, mut with_third) = (flow.clone(), siblings.clone());
+        with_third.push(cc::Sibling::default());
+        let (mut controller, mut slow_controller) = (cc::find("lia").unwrap().start(), cc::find("lia").unwrap().start());
+        for (step, &acked) in acked.iter().enumerate() {
+            // The RTT moves as it does where a queue fills.
+            flow.srtt_us = own.1 * 8 + (step as u32 % 64) * own.1 / 16;
+            slow_flow.srtt_us = flow.srtt_us;
+            controller.cong_avoid(&mut flow, Some(&siblings), 0, acked);
+            slow_controller.cong_avoid(&mut slow_flow, Some(&with_third), 0, acked);
+            prop_assert_eq!((flow.cwnd, flow.cwnd_cnt), (slow_flow.cwnd, slow_flow.cwnd_cnt), "at call {}", step);
+        }
+    }
+
     /// draft-walid-mptcp-congestion-control-04, section 3.
     #[test]
     fn balia_increases_and_decreases_as_its_draft_says(paths in paths()) {

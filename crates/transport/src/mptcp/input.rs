@@ -13,9 +13,10 @@ impl Connection {
         let is_v0 = self.is_v0();
         let subflow = &mut self.subflows[i];
         let (first, more) = subflow.socket.delivered.pieces();
-        for &(dsn, len) in std::iter::once(first).chain(more) {
-            let dsn = if self.phase == Phase::Fallback { self.rx.next() } else { dsn };
-            self.rx.insert(dsn, len);
+        let in_fallback = self.phase == Phase::Fallback;
+        self.rx.insert(if in_fallback { self.rx.next() } else { first.0 }, first.1);
+        for &(dsn, len) in more {
+            self.rx.insert(if in_fallback { self.rx.next() } else { dsn }, len);
         }
         subflow.socket.delivered.clear();
         if !self.got_data {

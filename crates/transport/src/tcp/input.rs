@@ -75,8 +75,8 @@ impl Delivered {
 
     /// The pieces, as (data sequence number, length).
     #[inline]
-    pub(crate) fn pieces(&self) -> (&(u64, u32), &[(u64, u32)]) {
-        (&self.first, &self.more)
+    pub(crate) fn pieces(&self) -> ((u64, u32), &[(u64, u32)]) {
+        (self.first, &self.more)
     }
 
     #[inline]

@@ -17,6 +17,7 @@ mod output;
 mod probe;
 mod queue;
 mod rate;
+mod ring;
 mod rtt;
 mod sack;
 mod sndbuf;

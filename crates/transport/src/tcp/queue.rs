@@ -3,6 +3,7 @@
 //! Segments keep their place in sequence order in a ring; the counters `sacked`, `lost` and `retransmitted` make the
 //! number in the network cheap, and nothing is searched unless something is missing.
 
+use super::ring::Ring;
 use super::{after, before};
 use polypath_base::Instant;
 use std::collections::VecDeque;
@@ -86,7 +87,7 @@ impl Sent {
 }
 
 /// Data waiting for its first transmission, with its place in the data sequence space.
-#[derive(Copy, Clone, Debug)]
+#[derive(Copy, Clone, Debug, Default)]
 struct Mapping {
     dsn: u64,
     len: u32,
@@ -94,7 +95,7 @@ struct Mapping {
 
 #[derive(Debug)]
 pub(super) struct SendQueue {
-    sent: VecDeque<Sent>,
+    sent: Ring<Sent>,
     sacked: u32,
     lost: u32,
     retrans: u32,
@@ -105,6 +106,8 @@ pub(super) struct SendQueue {
     una: u32,
     /// End of the highest segment that was selectively acknowledged.
     highest_sacked: u32,
+    /// The mapping that is being sent, of length zero if there is none, and those behind it.
+    mapping: Mapping,
     mappings: VecDeque<Mapping>,
     /// All lost segments that still wait for retransmission lie at or after this sequence number.
     retransmit_hint: u32,
@@ -117,7 +120,7 @@ pub(super) struct SendQueue {
 impl SendQueue {
     pub(super) fn new(seq: u32) -> Self {
         Self {
-            sent: VecDeque::with_capacity(16),
+            sent: Ring::default(),
             sacked: 0,
             lost: 0,
             retrans: 0,
@@ -125,6 +128,7 @@ impl SendQueue {
             next_seq: seq,
             una: seq,
             highest_sacked: seq,
+            mapping: Mapping::default(),
             mappings: VecDeque::new(),
             retransmit_hint: seq,
             rack_hint: seq,
@@ -145,13 +149,16 @@ impl SendQueue {
 
     pub(super) fn push_mapping(&mut self, dsn: u64, len: u32) {
         self.accept(len);
-        if let Some(last) = self.mappings.back_mut()
-            && last.dsn + u64::from(last.len) == dsn
-        {
-            last.len += len;
+        if self.mapping.len == 0 {
+            self.mapping = Mapping { dsn, len };
             return;
         }
-        self.mappings.push_back(Mapping { dsn, len });
+        let last = self.mappings.back_mut().unwrap_or(&mut self.mapping);
+        if last.dsn + u64::from(last.len) == dsn {
+            last.len += len;
+        } else {
+            self.mappings.push_back(Mapping { dsn, len });
+        }
     }
 
     #[inline]
@@ -218,13 +225,12 @@ impl SendQueue {
     /// Takes the next new segment, whose length [`Self::next_new_len`] tells; the caller stamps it and calls [`Self::sent`].
     #[inline]
     pub(super) fn next_new(&mut self, len: u32) -> Sent {
-        let mut dsn = 0;
-        if let Some(first) = self.mappings.front_mut() {
-            dsn = first.dsn;
-            first.dsn += u64::from(len);
-            first.len -= len;
-            if first.len == 0 {
-                self.mappings.pop_front();
+        let dsn = self.mapping.dsn;
+        if self.mapping.len > 0 {
+            self.mapping.dsn += u64::from(len);
+            self.mapping.len -= len;
+            if self.mapping.len == 0 {
+                self.mapping = self.mappings.pop_front().unwrap_or_default();
             }
         }
         let seq = self.next_seq;
@@ -236,12 +242,12 @@ impl SendQueue {
     #[inline]
     pub(super) fn next_new_len(&self, mss: u32) -> u32 {
         let len = self.unsent().min(mss);
-        self.mappings.front().map_or(len, |first| len.min(first.len))
+        if self.mapping.len == 0 { len } else { len.min(self.mapping.len) }
     }
 
     #[inline]
     pub(super) fn sent(&mut self, segment: Sent) {
-        self.sent.push_back(segment);
+        self.sent.push(segment);
     }
 
     /// The first segment if `ack` covers it whole; it stays until [`Self::pop_head`].
@@ -266,10 +272,9 @@ impl SendQueue {
     /// Removes so many segments that [`Self::plain_acked`] has found.
     #[inline]
     pub(super) fn pop_plain(&mut self, count: u32) {
-        for _ in 0..count {
-            let first = self.sent.pop_front();
-            self.una = first.map_or(self.una, |first| first.seq.wrapping_add(first.len));
-        }
+        let last = &self.sent[count as usize - 1];
+        self.una = last.seq.wrapping_add(last.len);
+        self.sent.pop(count as usize);
     }
 
     /// Removes the first segment.
@@ -278,7 +283,7 @@ impl SendQueue {
         let Some(first) = self.sent.front() else { return };
         let flags = first.flags;
         self.una = first.seq.wrapping_add(first.len);
-        self.sent.pop_front();
+        self.sent.pop(1);
         self.uncount(flags);
     }
 
@@ -356,7 +361,7 @@ impl SendQueue {
 
     /// A false alarm: no segment counts as lost any more.
     pub(super) fn unmark_all_lost(&mut self) {
-        for segment in &mut self.sent {
+        for segment in self.sent.iter_mut() {
             segment.flags &= !LOST;
         }
         self.lost = 0;
@@ -365,7 +370,7 @@ impl SendQueue {
 
     /// The receiver forgot what it had acknowledged selectively (RFC 2018 section 8).
     pub(super) fn forget_sacks(&mut self) {
-        for segment in &mut self.sent {
+        for segment in self.sent.iter_mut() {
             segment.flags &= !SACKED;
         }
         self.sacked = 0;
@@ -441,7 +446,8 @@ impl SendQueue {
 
     /// Subflows: data sequence ranges in the network, in order.
     pub(super) fn mappings(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
-        self.sent.iter().filter(|s| s.len > 0).map(|s| (s.dsn, s.len)).chain(self.mappings.iter().map(|m| (m.dsn, m.len)))
+        let waiting = std::iter::once(&self.mapping).chain(&self.mappings).filter(|m| m.len > 0);
+        self.sent.iter().filter(|s| s.len > 0).map(|s| (s.dsn, s.len)).chain(waiting.map(|m| (m.dsn, m.len)))
     }
 }
 
