@@ -46,9 +46,14 @@ static __u32 lia_segments_per_increase(const struct pp_ctx *c)
 	__u32 i, n = pp_paths(c), best_cwnd = 0;
 
 	for (i = 0; i < PP_MAX_SIBLINGS && i < n; i++) {
-		struct pp_path p = pp_path(c, i);
-		__u64 quality = lia_quality(p);
+		struct pp_path p;
+		__u64 quality;
 
+		/* One that is not usable adds nothing but two divisions. */
+		if (!PP_BRANCHES_ARE_DEAR && c->siblings && !pp_is_self(c, i) && !(c->siblings->at[i].usable & 1))
+			continue;
+		p = pp_path(c, i);
+		quality = lia_quality(p);
 		sum += p.rate;
 		if (quality > best_quality) {
 			best_quality = quality;
@@ -66,7 +71,7 @@ static __u32 lia_segments_per_increase(const struct pp_ctx *c)
 #define LIA_CWND_MAX (1U << 15)
 
 /*
- * Whether `count` is surely below the segments per increase, for two subflows of one MSS, as most connections have. With r = rtt and s = the sum of w r' over
+ * Whether `count` is surely below the segments per increase, for two usable subflows of one MSS, as most connections have. With r = rtt and s = the sum of w r' over
  * both, r' being the other one's RTT, (sum x / x_b)^2 w_b is s^2 over the larger of the w r'^2: no division, where the exact figure takes five of 64 bits.
  *
  * An RTT rounded down to LIA_RTT_SHIFT is too small by at most 1/64, the larger w r'^2 so by 1/32. Rates of at least 4 segments of 32 bytes in 262 ms are whole numbers
@@ -75,15 +80,24 @@ static __u32 lia_segments_per_increase(const struct pp_ctx *c)
 static inline int lia_is_far(const struct pp_ctx *c, __u64 count)
 {
 	const struct pp_flow *f = c->flow;
-	const struct pp_sibling *other;
+	const struct pp_sibling *other = 0;
 	__u64 rtt, other_rtt, sum, most;
+	__u32 i, n = pp_paths(c);
 
-	if (PP_BRANCHES_ARE_DEAR || pp_paths(c) != 2 || c->siblings->self > 1)
+	if (PP_BRANCHES_ARE_DEAR || !c->siblings)
 		return 0;
-	other = &c->siblings->at[1 ^ c->siblings->self];
+	for (i = 0; i < PP_MAX_SIBLINGS && i < n; i++) {
+		if (i == c->siblings->self || !(c->siblings->at[i].usable & 1))
+			continue;
+		if (other)
+			return 0;
+		other = &c->siblings->at[i];
+	}
+	if (!other)
+		return 0;
 	rtt = f->srtt_us >> LIA_RTT_SHIFT;
 	other_rtt = other->srtt_us >> LIA_RTT_SHIFT;
-	if (!(other->usable & 1) || other->mss != f->mss || f->mss < 32 || rtt < LIA_RTT_MIN || rtt >= LIA_RTT_MAX || other_rtt < LIA_RTT_MIN ||
+	if (other->mss != f->mss || f->mss < 32 || rtt < LIA_RTT_MIN || rtt >= LIA_RTT_MAX || other_rtt < LIA_RTT_MIN ||
 	    other_rtt >= LIA_RTT_MAX || pp_min(f->cwnd, other->cwnd) < 4 || pp_max(f->cwnd, other->cwnd) >= LIA_CWND_MAX || count >= LIA_CWND_MAX)
 		return 0;
 	sum = f->cwnd * other_rtt + other->cwnd * rtt;

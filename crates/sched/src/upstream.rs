@@ -13,6 +13,31 @@ pub struct Upstream {
     rate: [u64; MAX_SUBFLOWS],
 }
 
+/// What is queued, bytes, over the rate at which it drains, byte/s and never 0. Linux compares whole numbers of 2^-32 s.
+#[derive(Copy, Clone, Debug)]
+struct Linger {
+    queued: u32,
+    rate: u64,
+}
+
+impl Linger {
+    #[inline]
+    fn is_shorter_than(self, other: Self) -> bool {
+        let own = u128::from(self.queued) * u128::from(other.rate);
+        let others = u128::from(other.queued) * u128::from(self.rate);
+        if own >= others {
+            return false;
+        }
+        // Where the times themselves lie further apart than their unit, so do the whole numbers, and no division is needed.
+        let unit = u128::from(self.rate) * u128::from(other.rate) >> 32;
+        others - own > unit || self.whole() < other.whole()
+    }
+
+    fn whole(self) -> u64 {
+        (u64::from(self.queued) << 32) / self.rate
+    }
+}
+
 impl Upstream {
     /// Largest burst, bytes: 64 KiB less room for headers (TCP 20, its options 40, IPv6 40 and a fragment header 8).
     pub const BURST: u32 = (1 << 16) - 20 - 40 - 40 - 8;
@@ -23,8 +48,8 @@ impl Upstream {
         if queue.end == queue.next || !subflows.iter().any(|s| s.room && s.usable) {
             return None;
         }
-        // Best active subflow and best backup, with their linger times in 2^-32 s; all are below the largest number.
-        let mut best = [(u64::MAX, usize::MAX); 2];
+        // Best active subflow and best backup, with their linger times.
+        let mut best: [Option<(Linger, usize)>; 2] = [None; 2];
         let mut any_active = false;
         for ((i, s), rate) in subflows.iter().enumerate().zip(&mut self.rate) {
             if !s.usable {
@@ -37,13 +62,13 @@ impl Upstream {
             if *rate == 0 {
                 continue;
             }
-            let linger = (u64::from(s.queued) << 32) / *rate;
+            let linger = Linger { queued: s.queued, rate: *rate };
             let slot = &mut best[usize::from(s.backup)];
-            if linger < slot.0 {
-                *slot = (linger, i);
+            if slot.is_none_or(|(least, _)| linger.is_shorter_than(least)) {
+                *slot = Some((linger, i));
             }
         }
-        let (_, i) = best[usize::from(!any_active)];
+        let (_, i) = best[usize::from(!any_active)]?;
         let s = subflows.get(i).filter(|s| s.room)?;
         let burst = queue.window_end.saturating_sub(queue.next).min(u64::from(Self::BURST)) as u32;
         if burst > 0 {
@@ -64,6 +89,29 @@ mod tests {
 
     fn subflow(queued: u32, pacing_rate: u64) -> Subflow {
         Subflow { queued, pacing_rate, mss: 1000, usable: true, room: true, ..Subflow::default() }
+    }
+
+    #[test]
+    fn linger_times_compare_as_whole_numbers() {
+        // A row of numbers that jump about, from a multiplicative generator.
+        let mut state = 1_u64;
+        let mut draw = |bits: u32| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            state >> (64 - bits)
+        };
+        let (mut shorter, mut near) = (0, 0);
+        for round in 0..100_000 {
+            let a = Linger { queued: draw(29) as u32, rate: draw(34) + 1 };
+            // Every other time nearly the same: twice the queue at about twice the rate.
+            let b = match round % 2 {
+                0 => Linger { queued: a.queued * 2, rate: a.rate * 2 - draw(1) },
+                _ => Linger { queued: draw(29) as u32, rate: draw(34) + 1 },
+            };
+            assert_eq!(a.is_shorter_than(b), a.whole() < b.whole(), "{a:?} {b:?}");
+            shorter += u32::from(a.is_shorter_than(b));
+            near += u32::from(a.whole() == b.whole());
+        }
+        assert!(shorter > 10_000 && near > 10_000, "both answers, and ties: {shorter} {near}");
     }
 
     #[test]
