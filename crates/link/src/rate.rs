@@ -148,19 +148,20 @@ impl RateQueue {
         if end >= self.sampler.next {
             self.sample_until(end);
         }
-        &self.sampler.rows
+        // A packet that has passed a delay before this queue may have been seen at a time that lies beyond the end.
+        let until_end = end.as_nanos().checked_div(self.sampler.interval.as_nanos()).map_or(0, |last| last as usize + 1);
+        &self.sampler.rows[..until_end.min(self.sampler.rows.len())]
     }
 
     /// Forgets what has left by `at`.
     #[inline]
     fn drain(&mut self, at: Instant) {
-        while let Some(first) = self.waiting.front() {
-            if first.leaves > at {
-                break;
-            }
-            self.bytes -= u64::from(first.len);
-            self.waiting.pop();
-        }
+        let bytes = &mut self.bytes;
+        self.waiting.pop_while(|first| {
+            let gone = first.leaves <= at;
+            *bytes -= if gone { u64::from(first.len) } else { 0 };
+            gone
+        });
     }
 
     #[cold]
@@ -280,6 +281,15 @@ mod tests {
         let rows: Vec<_> = queue.samples(us(400)).iter().map(|row| (row.packets, row.bytes, row.drops)).collect();
         // 50..150 and 150..250 are in transmission, the one of 70 was refused, 250..350 follows.
         assert_eq!(rows, [(0, 0, 0), (2, 200, 1), (1, 100, 1), (1, 100, 1), (0, 0, 1)]);
+    }
+
+    #[test]
+    fn samples_end_where_the_run_does() {
+        let mut queue = queue(Limit::Packets(2), vec![]);
+        queue.sample_every(Duration::from_micros(100));
+        queue.transit(us(950), of(100));
+        assert_eq!(queue.samples(us(399)).len(), 4);
+        assert_eq!(queue.samples(us(400)).len(), 5);
     }
 
     #[test]

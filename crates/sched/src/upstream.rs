@@ -42,6 +42,12 @@ impl Upstream {
     /// Largest burst, bytes: 64 KiB less room for headers (TCP 20, its options 40, IPv6 40 and a fragment header 8).
     pub const BURST: u32 = (1 << 16) - 20 - 40 - 40 - 8;
 
+    /// Every subflow that could be chosen has been looked at once: where nothing may be sent, [`Upstream::pick`] then changes nothing.
+    #[inline]
+    pub fn has_met(&self, subflows: &[Subflow]) -> bool {
+        subflows.iter().zip(&self.rate).all(|(s, &rate)| rate > 0 || !s.usable)
+    }
+
     #[inline]
     pub fn pick(&mut self, subflows: &[Subflow], queue: &Queue) -> Option<Choice> {
         // The chosen one must have room, so without any room there is nothing to choose; this is the common case by far.

@@ -567,13 +567,13 @@ impl Connection {
             self.complete_syn(i, segment);
             return;
         }
-        let shared = self.subflows[0].rcv_threshold;
-        let subflow = &mut self.subflows[i];
         if segment.flags.has(Flags::RST) {
             return;
         }
         // The window is the connection's, relative to the data acknowledgement (RFC 8684 section 3.3.1).
-        let threshold = if self.settings.profile == Profile::V0 { shared } else { subflow.rcv_threshold };
+        let shared = if self.is_v0() { Some(self.subflows[0].rcv_threshold) } else { None };
+        let subflow = &mut self.subflows[i];
+        let threshold = shared.unwrap_or(subflow.rcv_threshold);
         let threshold = if threshold == 0 { u32::MAX } else { threshold };
         let scale = subflow.socket.window_scale();
         let window = self.rx.announce(threshold, subflow.socket.received_segment_size(), scale).min(65_535 << scale);

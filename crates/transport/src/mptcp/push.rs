@@ -146,12 +146,15 @@ impl Connection {
             return self.give_reinjection(now, piece);
         }
         let queue = Queue { una: self.tx.una, next: self.tx.pending, end: self.tx.end, window_end: self.tx.window_end };
+        let in_bursts = match &self.scheduler {
+            Scheduler::Upstream(_) if self.is_v0() => false,
+            // What may be given is nothing, whoever is chosen.
+            Scheduler::Upstream(upstream) if queue.window_end <= queue.next && upstream.has_met(&self.view[..count]) => return false,
+            Scheduler::Upstream(_) => true,
+            _ => false,
+        };
         let Some(choice) = self.scheduler.pick(&self.view[..count], &queue) else { return false };
-        if self.is_v0() || !matches!(self.scheduler, Scheduler::Upstream(_)) {
-            self.give_windowful(now, choice, &queue)
-        } else {
-            self.give_burst(now, choice)
-        }
+        if in_bursts { self.give_burst(now, choice) } else { self.give_windowful(now, choice, &queue) }
     }
 
     /// v1: a burst, fragment by fragment, until the burst or the subflow's buffer is used up.
