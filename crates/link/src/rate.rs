@@ -156,12 +156,13 @@ impl RateQueue {
     /// Forgets what has left by `at`.
     #[inline]
     fn drain(&mut self, at: Instant) {
-        let bytes = &mut self.bytes;
-        self.waiting.pop_while(|first| {
-            let gone = first.leaves <= at;
-            *bytes -= if gone { u64::from(first.len) } else { 0 };
-            gone
-        });
+        while let Some(first) = self.waiting.front() {
+            if first.leaves > at {
+                break;
+            }
+            self.bytes -= u64::from(first.len);
+            self.waiting.pop();
+        }
     }
 
     #[cold]

@@ -67,17 +67,6 @@ impl<T: Copy> Ring<T> {
         self.len -= 1;
     }
 
-    /// Forgets entries from the first on as long as `may_go` says so of them.
-    #[inline]
-    pub fn pop_while(&mut self, mut may_go: impl FnMut(&T) -> bool) {
-        let (mut head, mut len) = (self.head, self.len);
-        while len > 0 && may_go(&self.places[head]) {
-            head = self.after(head);
-            len -= 1;
-        }
-        (self.head, self.len) = (head, len);
-    }
-
     /// Takes the first entry out, which stands in its place until the next one comes, and shows the one behind it. There must be one.
     #[inline]
     pub fn take(&mut self) -> (&T, Option<&T>) {

@@ -43,9 +43,10 @@ impl Upstream {
     pub const BURST: u32 = (1 << 16) - 20 - 40 - 40 - 8;
 
     /// Every subflow that could be chosen has been looked at once: where nothing may be sent, [`Upstream::pick`] then changes nothing.
+    /// Of the subflows in the bit mask `changed`, what is shown may be out of date.
     #[inline]
-    pub fn has_met(&self, subflows: &[Subflow]) -> bool {
-        subflows.iter().zip(&self.rate).all(|(s, &rate)| rate > 0 || !s.usable)
+    pub fn has_met(&self, subflows: &[Subflow], changed: u32) -> bool {
+        subflows.iter().zip(&self.rate).enumerate().all(|(i, (s, &rate))| rate > 0 || !(s.usable || changed >> i & 1 == 1))
     }
 
     #[inline]

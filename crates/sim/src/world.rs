@@ -133,11 +133,11 @@ impl World {
         if self.endpoints[number as usize].connection.may_transmit() {
             self.flush(now, number);
         }
-        let endpoint = &mut self.endpoints[number as usize];
+        let mut endpoint = &mut self.endpoints[number as usize];
         if endpoint.watch != Watch::Nothing {
             self.look(now, number);
+            endpoint = &mut self.endpoints[number as usize];
         }
-        let endpoint = &mut self.endpoints[number as usize];
         // A later timeout waits until the entry in the queue is due: most timeouts are moved many times and never come.
         if let Some(due) = endpoint.connection.poll_timeout_before(endpoint.timer) {
             endpoint.timer = due;

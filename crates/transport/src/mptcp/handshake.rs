@@ -10,13 +10,8 @@ use std::num::NonZeroU64;
 
 impl Connection {
     /// What the options of a segment say, before the subflow sees it; false if the segment must go no further.
-    #[inline]
-    pub(super) fn handle_handshake(&mut self, now: Instant, i: usize, segment: &Segment) -> bool {
-        matches!(segment.mp, MpOption::None) || self.handle_option(now, i, segment)
-    }
-
     #[cold]
-    fn handle_option(&mut self, now: Instant, i: usize, segment: &Segment) -> bool {
+    pub(super) fn handle_option(&mut self, now: Instant, i: usize, segment: &Segment) -> bool {
         match segment.mp {
             MpOption::None => {}
             MpOption::Capable { sender_key, receiver_key, .. } => {

@@ -251,7 +251,7 @@ impl Connection {
     pub fn handle_segment(&mut self, now: Instant, path: PathId, segment: &Segment) {
         self.last_event = now;
         let Some(i) = self.paths.subflow(path).or_else(|| self.accept_join(path, segment)) else { return };
-        if self.subflows[i].closed || !self.handle_handshake(now, i, segment) {
+        if self.subflows[i].closed || (!matches!(segment.mp, MpOption::None) && !self.handle_option(now, i, segment)) {
             return;
         }
         let subflow = &mut self.subflows[i];

@@ -138,21 +138,23 @@ impl Connection {
 
     /// One choice of the scheduler and what follows from it; false when nothing more can be given.
     fn give(&mut self, now: Instant) -> bool {
-        self.refresh_view();
         let count = self.subflows.len();
+        let queue = Queue { una: self.tx.una, next: self.tx.pending, end: self.tx.end, window_end: self.tx.window_end };
+        let in_bursts = match &self.scheduler {
+            Scheduler::Upstream(_) if self.is_v0() => false,
+            // What may be given is nothing, whoever is chosen.
+            Scheduler::Upstream(upstream) if queue.window_end <= queue.next && upstream.has_met(&self.view[..count], self.touched) => {
+                return false;
+            }
+            Scheduler::Upstream(_) => true,
+            _ => false,
+        };
+        self.refresh_view();
         if self.is_v0()
             && let Some(&piece) = self.tx.reinject.front()
         {
             return self.give_reinjection(now, piece);
         }
-        let queue = Queue { una: self.tx.una, next: self.tx.pending, end: self.tx.end, window_end: self.tx.window_end };
-        let in_bursts = match &self.scheduler {
-            Scheduler::Upstream(_) if self.is_v0() => false,
-            // What may be given is nothing, whoever is chosen.
-            Scheduler::Upstream(upstream) if queue.window_end <= queue.next && upstream.has_met(&self.view[..count]) => return false,
-            Scheduler::Upstream(_) => true,
-            _ => false,
-        };
         let Some(choice) = self.scheduler.pick(&self.view[..count], &queue) else { return false };
         if in_bursts { self.give_burst(now, choice) } else { self.give_windowful(now, choice, &queue) }
     }
