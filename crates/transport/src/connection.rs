@@ -68,11 +68,14 @@ impl Connection {
     // Outputs.
 
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
-        let mut segment = Segment::default();
-        self.poll_transmit_into(now, &mut segment).map(|path| Transmit { path, segment })
+        match self {
+            Self::Tcp(t) => t.poll_transmit(now, None).map(|segment| Transmit { path: PathId(0), segment }),
+            Self::Mptcp(m) => m.poll_transmit(now),
+        }
     }
 
-    /// As [`Connection::poll_transmit`], but writes the segment, if there is one, into the caller's place for it.
+    /// As [`Connection::poll_transmit`], but writes the segment, if there is one, into the caller's place for it, which the caller leaves
+    /// as it is until there is none: of a burst only the first segment is written whole.
     #[inline]
     pub fn poll_transmit_into(&mut self, now: Instant, segment: &mut Segment) -> Option<PathId> {
         either!(self, t => t.poll_transmit_into(now, None, segment).then_some(PathId(0)), m => m.poll_transmit_into(now, segment))

@@ -345,10 +345,12 @@ impl Connection {
     /// The next segment to send at `now`, if any.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
         let mut segment = Segment::default();
+        self.subflows.iter_mut().for_each(|subflow| subflow.socket.forget_place());
         self.poll_transmit_into(now, &mut segment).map(|path| Transmit { path, segment })
     }
 
-    /// As [`Connection::poll_transmit`], but writes the segment, if there is one, into the caller's place for it.
+    /// As [`Connection::poll_transmit`], but writes the segment, if there is one, into the caller's place for it, which the caller leaves
+    /// as it is until there is none: see [`Socket::poll_transmit_into`].
     #[inline]
     pub fn poll_transmit_into(&mut self, now: Instant, segment: &mut Segment) -> Option<PathId> {
         while self.ready != 0 {
@@ -363,7 +365,11 @@ impl Connection {
             if subflow.socket.poll_transmit_into(now, siblings, segment) {
                 let path = subflow.path;
                 self.touched |= 1 << i;
-                self.complete(i, segment);
+                if subflow.socket.followed() {
+                    self.debug_check_complete(i, segment);
+                } else {
+                    self.complete(i, segment);
+                }
                 if self.subflows[i].socket.is_quiet() {
                     self.settle(i);
                 }
@@ -559,6 +565,16 @@ impl Connection {
     }
 
     // Sending.
+
+    /// In a debug build: a segment that followed another one of its burst needs nothing that the other one did not have.
+    #[inline]
+    fn debug_check_complete(&mut self, i: usize, segment: &Segment) {
+        if cfg!(debug_assertions) {
+            let mut whole = *segment;
+            self.complete(i, &mut whole);
+            assert_eq!(whole, *segment);
+        }
+    }
 
     /// Adds what belongs to the connection to a segment of a subflow.
     #[inline]

@@ -261,6 +261,7 @@ impl Socket {
     /// Takes a segment of the peer.
     pub fn handle_segment(&mut self, now: Instant, segment: &Segment, siblings: Option<&cc::Siblings>) {
         self.flow.now_ns = now.as_nanos();
+        self.forget_place();
         match self.state {
             State::Closed | State::TimeWait => {}
             State::Listen => self.handle_syn(now, segment),
@@ -276,6 +277,7 @@ impl Socket {
             return;
         }
         self.flow.now_ns = now.as_nanos();
+        self.forget_place();
         self.pmtu = message.mtu.max(68);
         self.update_mss();
         self.retransmit_oversized(now);

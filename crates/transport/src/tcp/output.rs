@@ -35,6 +35,10 @@ pub(super) struct Burst {
     /// End of the last segment shorter than the MSS (Minshall's form of Nagle's rule).
     small_end: Option<u32>,
     pub(super) duplicate_acks: u32,
+    /// The caller's place holds the new data that was sent last, at this time: what follows it differs in few fields.
+    written: bool,
+    /// Only those fields were written the last time.
+    followed: bool,
     pace_at: Instant,
     window_probe_due: bool,
     window_probes: u32,
@@ -52,15 +56,18 @@ impl Socket {
     /// The next segment to send at `now`, if any.
     pub fn poll_transmit(&mut self, now: Instant, siblings: Option<&cc::Siblings>) -> Option<Segment> {
         let mut segment = Segment::default();
+        self.burst.written = false;
         self.poll_transmit_into(now, siblings, &mut segment).then_some(segment)
     }
 
     /// As [`Socket::poll_transmit`], but writes the segment, if there is one, into a place that the caller has for it: a segment
-    /// is large, and most of the work of handing it on would be to copy it.
+    /// is large, and most of the work of handing it on would be to copy it. Until it returns false the caller leaves the place as it
+    /// is, because of a burst only the first segment is written whole.
     #[inline]
     pub fn poll_transmit_into(&mut self, now: Instant, siblings: Option<&cc::Siblings>, segment: &mut Segment) -> bool {
         if self.burst.syn_due {
             *segment = self.make_syn(now);
+            self.forget_place();
             return true;
         }
         if !self.state.is_synchronized() {
@@ -84,6 +91,7 @@ impl Socket {
     #[inline]
     fn poll_ack(&mut self, now: Instant, segment: &mut Segment) -> bool {
         let due = self.rx.ack_is_due();
+        self.burst.written = false;
         if due {
             self.make_ack(now, segment);
         }
@@ -321,7 +329,13 @@ impl Socket {
         self.burst.open = true;
         self.counters.data_segments_sent += 1;
         self.burst.length += 1;
-        self.make_data(now, &sent, segment);
+        if self.burst.written && self.burst.last_sent_at == now {
+            self.follow(&sent, segment);
+            self.debug_check_followed(now, &sent, segment);
+        } else {
+            self.make_data(now, &sent, segment);
+            self.burst.written = true;
+        }
         // Linux marks the end of the data, and of each burst of more than one segment.
         let ends = self.burst.remaining == 0 || sent.len < mss || self.queue.in_flight() >= self.flow.cwnd;
         if self.queue.unsent() == 0 || (ends && self.burst.length > 1) {
@@ -531,9 +545,51 @@ impl Socket {
         }
     }
 
+    /// Turns the segment that was sent just before, at the same time, into the next of its burst: no more than its data differs.
+    #[inline]
+    fn follow(&mut self, sent: &Sent, segment: &mut Segment) {
+        segment.seq = sent.seq;
+        segment.len = sent.len;
+        segment.flags = if sent.is_fin() { Flags::ACK.with(Flags::FIN) } else { Flags::ACK };
+        segment.dss.dsn = sent.dsn;
+        segment.dss.ssn = sent.seq.wrapping_sub(self.iss);
+        segment.dss.map_len = sent.len as u16;
+        self.burst.followed = true;
+    }
+
+    /// In a debug build: the segment is what [`Socket::make_data`] makes, but for the window and options that are the meta connection's.
+    #[inline]
+    fn debug_check_followed(&mut self, now: Instant, sent: &Sent, segment: &Segment) {
+        if cfg!(debug_assertions) {
+            let mut whole = Segment::default();
+            self.make_data(now, sent, &mut whole);
+            if self.is_subflow {
+                let Dss { dsn, ssn, map_len, .. } = segment.dss;
+                assert_eq!((whole.dss.dsn, whole.dss.ssn, whole.dss.map_len), (dsn, ssn, map_len));
+                (whole.window, whole.has_dss, whole.mp) = (segment.window, segment.has_dss, segment.mp);
+            }
+            whole.dss = segment.dss;
+            assert_eq!(whole, *segment);
+            (self.burst.written, self.burst.followed) = (true, true);
+        }
+    }
+
+    /// The last segment was one of a burst, and the place for it was left as it was but for its data.
+    #[inline]
+    pub(crate) fn followed(&self) -> bool {
+        self.burst.followed
+    }
+
+    /// What is in the caller's place is not known: the next segment is written whole.
+    #[inline]
+    pub(crate) fn forget_place(&mut self) {
+        (self.burst.written, self.burst.followed) = (false, false);
+    }
+
     /// A segment without data; whatever ACK was due is served by it.
     #[inline]
     fn make_ack(&mut self, now: Instant, segment: &mut Segment) {
+        self.forget_place();
         if self.rx.ack_sent(self.is_subflow) {
             self.timers.disarm_delack();
             self.timers.compressed_ack = Instant::NEVER;
