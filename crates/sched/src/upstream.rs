@@ -29,7 +29,7 @@ impl Linger {
             return false;
         }
         // Where the times themselves lie further apart than their unit, so do the whole numbers, and no division is needed.
-        let unit = u128::from(self.rate) * u128::from(other.rate) >> 32;
+        let unit = (u128::from(self.rate) * u128::from(other.rate)) >> 32;
         others - own > unit || self.whole() < other.whole()
     }
 

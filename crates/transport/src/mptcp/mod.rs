@@ -9,6 +9,7 @@
 //! Both ends number a path alike. The client creates paths and says which addresses they join ([`Connection::path`]); the
 //! server learns of one by its first segment.
 
+mod complete;
 mod crypto;
 mod handshake;
 mod input;
@@ -30,7 +31,7 @@ use paths::Paths;
 use polypath_base::{Duration, Instant, Stream};
 use polypath_cc as cc;
 use polypath_sched::{MAX_SUBFLOWS, Scheduler, Subflow as SubflowView};
-use polypath_wire::{Flags, MpOption, Segment, Unreachable};
+use polypath_wire::{MpOption, Segment, Unreachable};
 use receiver::Rx;
 use sender::{Fin, Tx};
 
@@ -562,71 +563,5 @@ impl Connection {
     #[inline]
     fn is_usable(&self, i: usize) -> bool {
         self.subflows[i].is_usable()
-    }
-
-    // Sending.
-
-    /// In a debug build: a segment that followed another one of its burst needs nothing that the other one did not have.
-    #[inline]
-    fn debug_check_complete(&mut self, i: usize, segment: &Segment) {
-        if cfg!(debug_assertions) {
-            let mut whole = *segment;
-            self.complete(i, &mut whole);
-            assert_eq!(whole, *segment);
-        }
-    }
-
-    /// Adds what belongs to the connection to a segment of a subflow.
-    #[inline]
-    fn complete(&mut self, i: usize, segment: &mut Segment) {
-        if segment.flags.has(Flags::SYN) {
-            self.complete_syn(i, segment);
-            return;
-        }
-        if segment.flags.has(Flags::RST) {
-            return;
-        }
-        // The window is the connection's, relative to the data acknowledgement (RFC 8684 section 3.3.1).
-        let shared = if self.is_v0() { Some(self.subflows[0].rcv_threshold) } else { None };
-        let subflow = &mut self.subflows[i];
-        let threshold = shared.unwrap_or(subflow.rcv_threshold);
-        let threshold = if threshold == 0 { u32::MAX } else { threshold };
-        let scale = subflow.socket.window_scale();
-        let window = self.rx.announce(threshold, subflow.socket.received_segment_size(), scale).min(65_535 << scale);
-        subflow.socket.set_announced_window(window);
-        subflow.announced = window;
-        segment.window = (window >> scale) as u16;
-        if self.phase == Phase::Fallback {
-            segment.has_dss = false;
-            return;
-        }
-        if !subflow.confirmed && self.is_client {
-            self.complete_third_ack(i, segment);
-            if segment.len == 0 {
-                return;
-            }
-        }
-        if self.phase == Phase::Negotiating {
-            return;
-        }
-        let wide = self.version == Version::V1;
-        segment.has_dss = true;
-        segment.dss.has_ack = true;
-        segment.dss.data_ack = self.rx.next();
-        segment.dss.ack64 = wide && self.got_data;
-        segment.dss.dsn64 = wide;
-        segment.dss.checksum = self.settings.checksum && segment.dss.map_len > 0;
-        if segment.len == 0 {
-            let subflow = &mut self.subflows[i];
-            if subflow.option != MpOption::None {
-                segment.mp = std::mem::take(&mut subflow.option);
-            }
-            if self.tx.fin == Fin::Sent {
-                // RFC 8684 section 3.3.3: a DATA_FIN without data is a mapping of length 1 for subflow sequence 0.
-                segment.dss.data_fin = true;
-                segment.dss.dsn = self.tx.end;
-                segment.dss.map_len = 1;
-            }
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! Two ends, virtual time, a wire with rate, delay, queue and loss for each path.
 
 use super::{Config, Connection, Endpoint, PathManager};
-use crate::{PathId, Profile, Settings};
+use crate::{PathId, Profile, Settings, Transmit};
 use polypath_base::{Duration, Instant, Stream};
 use polypath_cc as cc;
 use polypath_sched::Scheduler;
@@ -76,6 +76,8 @@ struct Net {
     log: Vec<(Instant, usize, PathId, Segment)>,
     keep_log: bool,
     server_closes: bool,
+    /// Segments are written into this place, one after the other; none: each is handed out by value.
+    place: Option<Segment>,
 }
 
 fn config(settings: &Settings, manager: PathManager, addresses: usize, name: &str) -> Config {
@@ -108,12 +110,20 @@ impl Net {
             log: Vec::new(),
             keep_log: true,
             server_closes: true,
+            place: Some(Segment::default()),
+        }
+    }
+
+    fn poll(&mut self, end: usize) -> Option<Transmit> {
+        match &mut self.place {
+            Some(place) => self.ends[end].poll_transmit_into(self.now, place).map(|path| Transmit { path, segment: *place }),
+            None => self.ends[end].poll_transmit(self.now),
         }
     }
 
     fn drain(&mut self) {
         for end in 0..2 {
-            while let Some(transmit) = self.ends[end].poll_transmit(self.now) {
+            while let Some(transmit) = self.poll(end) {
                 if self.keep_log {
                     self.log.push((self.now, end, transmit.path, transmit.segment));
                 }
@@ -535,6 +545,34 @@ mod property {
             prop_assert_eq!(net.ends[1].received(), c.bytes);
             prop_assert!(net.ends[0].everything_acked(), "{:?}", net.ends[0].tx);
             prop_assert_eq!(net.ends[1].reordering().beyond_window, 0);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+        /// Of a burst only the first segment is written whole: the others must come out as if each had been.
+        #[test]
+        fn a_burst_written_in_place_is_the_burst_handed_out_by_value(
+            v0 in any::<bool>(),
+            mbit in 1_u64..300,
+            delay_ms in 1_u64..40,
+            loss in prop_oneof![Just(0_u64), Just(1 << 24), Just(1 << 27)],
+            bytes in 1_u64..4_000_000,
+        ) {
+            let settings = Settings { profile: if v0 { Profile::V0 } else { Profile::V1 }, ..Settings::default() };
+            let logs = [None, Some(Segment::default())].map(|place| {
+                let wires = || [Wire { loss, ..Wire::new(delay_ms, mbit, 60) }, Wire { loss, ..Wire::new(delay_ms, mbit, 60) }];
+                let mut net = Net::new(&settings, PathManager::Fullmesh, vec![wires(), wires()]);
+                net.place = place;
+                net.ends[0].open(Instant::ZERO);
+                net.run(Duration::from_millis(500));
+                net.ends[0].offer(net.now, bytes);
+                net.run(Duration::from_secs(3));
+                net.log
+            });
+            prop_assert!(!logs[0].is_empty());
+            prop_assert_eq!(&logs[0], &logs[1]);
         }
     }
 }

@@ -23,12 +23,13 @@ mod sack;
 mod sndbuf;
 mod subflow;
 mod timer;
+mod write;
 
 use crate::Settings;
 use crate::settings::Profile;
 pub use cc::CaState;
-use input::{Delivered, Receiver};
 pub(crate) use input::first_read_estimate;
+use input::{Delivered, Receiver};
 use polypath_base::{Duration, Instant};
 use polypath_cc as cc;
 use polypath_wire::{Flags, Segment, Unreachable};

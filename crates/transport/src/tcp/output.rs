@@ -1,12 +1,11 @@
 //! What leaves: handshake, retransmissions, new data, probes and ACKs; timers coming up.
 
-use super::queue::Sent;
 use super::timer::Rtx;
 use super::{Limit, Socket, State, after, before, timestamp};
 use crate::Profile;
 use polypath_base::{Duration, Instant};
 use polypath_cc as cc;
-use polypath_wire::{Dss, Flags, Segment};
+use polypath_wire::{Flags, Segment};
 
 /// Linux defers a burst only if the last one left less than this ago, and if the next ACK is due within it.
 const DEFER_WITHIN: Duration = Duration::from_millis(1);
@@ -36,9 +35,9 @@ pub(super) struct Burst {
     small_end: Option<u32>,
     pub(super) duplicate_acks: u32,
     /// The caller's place holds the new data that was sent last, at this time: what follows it differs in few fields.
-    written: bool,
+    pub(super) written: bool,
     /// Only those fields were written the last time.
-    followed: bool,
+    pub(super) followed: bool,
     pace_at: Instant,
     window_probe_due: bool,
     window_probes: u32,
@@ -505,116 +504,6 @@ impl Socket {
     fn make_window_probe(&mut self, now: Instant, segment: &mut Segment) {
         self.make_ack(now, segment);
         segment.seq = self.flow.snd_una.wrapping_sub(1);
-    }
-
-    #[cold]
-    fn make_syn(&mut self, now: Instant) -> Segment {
-        self.burst.syn_due = false;
-        self.burst.syn_sent_at = now;
-        self.flow.snd_nxt = self.iss.wrapping_add(1);
-        let answering = self.state == State::SynReceived;
-        Segment {
-            seq: self.iss,
-            ack: if answering { self.rx.next() } else { 0 },
-            flags: if answering { Flags::SYN.with(Flags::ACK) } else { Flags::SYN },
-            window: self.rx.syn_window(),
-            df: true,
-            has_ts: self.ts_ok,
-            ts_val: timestamp(now),
-            ts_ecr: if answering { self.rx.ts_recent() } else { 0 },
-            mss: (self.mtu - Segment::IPV4_HEADER - Segment::TCP_HEADER) as u16,
-            window_scale: if self.settings.window_scaling { self.rx.window_scale() } else { 255 },
-            sack_permitted: self.sack_ok,
-            ..Segment::default()
-        }
-    }
-
-    #[inline]
-    fn make_data(&mut self, now: Instant, sent: &Sent, segment: &mut Segment) {
-        self.burst.last_sent_at = now;
-        self.flow.last_sent_ns = now.as_nanos();
-        self.make_ack(now, segment);
-        segment.seq = sent.seq;
-        segment.len = sent.len;
-        if sent.is_fin() {
-            segment.flags = segment.flags.with(Flags::FIN);
-        }
-        if self.is_subflow && sent.len > 0 {
-            segment.has_dss = true;
-            segment.dss = Dss { dsn: sent.dsn, ssn: sent.seq.wrapping_sub(self.iss), map_len: sent.len as u16, ..Dss::default() };
-        }
-    }
-
-    /// Turns the segment that was sent just before, at the same time, into the next of its burst: no more than its data differs.
-    #[inline]
-    fn follow(&mut self, sent: &Sent, segment: &mut Segment) {
-        segment.seq = sent.seq;
-        segment.len = sent.len;
-        segment.flags = if sent.is_fin() { Flags::ACK.with(Flags::FIN) } else { Flags::ACK };
-        segment.dss.dsn = sent.dsn;
-        segment.dss.ssn = sent.seq.wrapping_sub(self.iss);
-        segment.dss.map_len = sent.len as u16;
-        self.burst.followed = true;
-    }
-
-    /// In a debug build: the segment is what [`Socket::make_data`] makes, but for the window and options that are the meta connection's.
-    #[inline]
-    fn debug_check_followed(&mut self, now: Instant, sent: &Sent, segment: &Segment) {
-        if cfg!(debug_assertions) {
-            let mut whole = Segment::default();
-            self.make_data(now, sent, &mut whole);
-            if self.is_subflow {
-                let Dss { dsn, ssn, map_len, .. } = segment.dss;
-                assert_eq!((whole.dss.dsn, whole.dss.ssn, whole.dss.map_len), (dsn, ssn, map_len));
-                (whole.window, whole.has_dss, whole.mp) = (segment.window, segment.has_dss, segment.mp);
-            }
-            whole.dss = segment.dss;
-            assert_eq!(whole, *segment);
-            (self.burst.written, self.burst.followed) = (true, true);
-        }
-    }
-
-    /// The last segment was one of a burst, and the place for it was left as it was but for its data.
-    #[inline]
-    pub(crate) fn followed(&self) -> bool {
-        self.burst.followed
-    }
-
-    /// What is in the caller's place is not known: the next segment is written whole.
-    #[inline]
-    pub(crate) fn forget_place(&mut self) {
-        (self.burst.written, self.burst.followed) = (false, false);
-    }
-
-    /// A segment without data; whatever ACK was due is served by it.
-    #[inline]
-    fn make_ack(&mut self, now: Instant, segment: &mut Segment) {
-        self.forget_place();
-        if self.rx.ack_sent(self.is_subflow) {
-            self.timers.disarm_delack();
-            self.timers.compressed_ack = Instant::NEVER;
-        }
-        *segment = Segment {
-            seq: self.flow.snd_nxt,
-            ack: self.rx.next(),
-            flags: Flags::ACK,
-            window: self.rx.window_field(),
-            df: true,
-            has_ts: self.ts_ok,
-            ts_val: timestamp(now),
-            ts_ecr: self.rx.ts_recent(),
-            window_scale: 255,
-            ..Segment::default()
-        };
-        if self.sack_ok && self.rx.early.has_sacks() {
-            self.rx.early.write_sack(&mut segment.sack, self.sack_room());
-        }
-    }
-
-    /// SACK blocks that fit into 40 bytes of options beside timestamps and what MPTCP adds to a pure ACK.
-    fn sack_room(&self) -> u8 {
-        let left = 40 - if self.ts_ok { 12 } else { 0 } - self.ack_option_bytes;
-        (left.saturating_sub(4) / 8).min(4) as u8
     }
 }
 

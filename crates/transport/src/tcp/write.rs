@@ -1,0 +1,122 @@
+//! What a segment of an endpoint looks like: SYN, data, ACK. Of a burst only the first segment is written whole.
+
+use super::queue::Sent;
+use super::{Socket, State, timestamp};
+use polypath_base::Instant;
+use polypath_wire::{Dss, Flags, Segment};
+
+impl Socket {
+    #[cold]
+    pub(super) fn make_syn(&mut self, now: Instant) -> Segment {
+        self.burst.syn_due = false;
+        self.burst.syn_sent_at = now;
+        self.flow.snd_nxt = self.iss.wrapping_add(1);
+        let answering = self.state == State::SynReceived;
+        Segment {
+            seq: self.iss,
+            ack: if answering { self.rx.next() } else { 0 },
+            flags: if answering { Flags::SYN.with(Flags::ACK) } else { Flags::SYN },
+            window: self.rx.syn_window(),
+            df: true,
+            has_ts: self.ts_ok,
+            ts_val: timestamp(now),
+            ts_ecr: if answering { self.rx.ts_recent() } else { 0 },
+            mss: (self.mtu - Segment::IPV4_HEADER - Segment::TCP_HEADER) as u16,
+            window_scale: if self.settings.window_scaling { self.rx.window_scale() } else { 255 },
+            sack_permitted: self.sack_ok,
+            ..Segment::default()
+        }
+    }
+
+    #[inline]
+    pub(super) fn make_data(&mut self, now: Instant, sent: &Sent, segment: &mut Segment) {
+        self.burst.last_sent_at = now;
+        self.flow.last_sent_ns = now.as_nanos();
+        self.make_ack(now, segment);
+        segment.seq = sent.seq;
+        segment.len = sent.len;
+        if sent.is_fin() {
+            segment.flags = segment.flags.with(Flags::FIN);
+        }
+        if self.is_subflow && sent.len > 0 {
+            segment.has_dss = true;
+            segment.dss = Dss { dsn: sent.dsn, ssn: sent.seq.wrapping_sub(self.iss), map_len: sent.len as u16, ..Dss::default() };
+        }
+    }
+
+    /// Turns the segment that was sent just before, at the same time, into the next of its burst: no more than its data differs.
+    #[inline]
+    pub(super) fn follow(&mut self, sent: &Sent, segment: &mut Segment) {
+        segment.seq = sent.seq;
+        segment.len = sent.len;
+        segment.flags = if sent.is_fin() { Flags::ACK.with(Flags::FIN) } else { Flags::ACK };
+        if segment.has_dss {
+            segment.dss.dsn = sent.dsn;
+            segment.dss.ssn = sent.seq.wrapping_sub(self.iss);
+            segment.dss.map_len = sent.len as u16;
+        }
+        self.burst.followed = true;
+    }
+
+    /// In a debug build: the segment is what [`Socket::make_data`] makes, but for the window and options that are the meta connection's.
+    #[inline]
+    pub(super) fn debug_check_followed(&mut self, now: Instant, sent: &Sent, segment: &Segment) {
+        if cfg!(debug_assertions) {
+            let mut whole = Segment::default();
+            self.make_data(now, sent, &mut whole);
+            if segment.has_dss {
+                let Dss { dsn, ssn, map_len, .. } = segment.dss;
+                assert_eq!((whole.dss.dsn, whole.dss.ssn, whole.dss.map_len), (dsn, ssn, map_len));
+            }
+            if self.is_subflow {
+                (whole.window, whole.has_dss, whole.mp) = (segment.window, segment.has_dss, segment.mp);
+            }
+            whole.dss = segment.dss;
+            assert_eq!(whole, *segment, "a segment that follows differs in its data only");
+            (self.burst.written, self.burst.followed) = (true, true);
+        }
+    }
+
+    /// The last segment was one of a burst, and the place for it was left as it was but for its data.
+    #[inline]
+    pub(crate) fn followed(&self) -> bool {
+        self.burst.followed
+    }
+
+    /// What is in the caller's place is not known: the next segment is written whole.
+    #[inline]
+    pub(crate) fn forget_place(&mut self) {
+        (self.burst.written, self.burst.followed) = (false, false);
+    }
+
+    /// A segment without data; whatever ACK was due is served by it.
+    #[inline]
+    pub(super) fn make_ack(&mut self, now: Instant, segment: &mut Segment) {
+        self.forget_place();
+        if self.rx.ack_sent(self.is_subflow) {
+            self.timers.disarm_delack();
+            self.timers.compressed_ack = Instant::NEVER;
+        }
+        *segment = Segment {
+            seq: self.flow.snd_nxt,
+            ack: self.rx.next(),
+            flags: Flags::ACK,
+            window: self.rx.window_field(),
+            df: true,
+            has_ts: self.ts_ok,
+            ts_val: timestamp(now),
+            ts_ecr: self.rx.ts_recent(),
+            window_scale: 255,
+            ..Segment::default()
+        };
+        if self.sack_ok && self.rx.early.has_sacks() {
+            self.rx.early.write_sack(&mut segment.sack, self.sack_room());
+        }
+    }
+
+    /// SACK blocks that fit into 40 bytes of options beside timestamps and what MPTCP adds to a pure ACK.
+    fn sack_room(&self) -> u8 {
+        let left = 40 - if self.ts_ok { 12 } else { 0 } - self.ack_option_bytes;
+        (left.saturating_sub(4) / 8).min(4) as u8
+    }
+}
