@@ -198,7 +198,7 @@ impl Stage {
 
     #[inline]
     fn hold(&mut self, packet: Held) {
-        if self.held.back().is_none_or(|last| last.leaves <= packet.leaves) {
+        if self.held.iter().next_back().is_none_or(|last| last.leaves <= packet.leaves) {
             *self.held.push() = packet;
         } else {
             // From the back: jitter rarely moves a packet past more than a few.
