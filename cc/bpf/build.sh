@@ -15,7 +15,7 @@ shift
 here=$(cd "$(dirname "$0")" && pwd)
 algs=$here/../algs
 clang=${CLANG:-clang}
-known="init release ssthresh cong_avoid set_state cwnd_event in_ack_event pkts_acked undo_cwnd"
+known="init release ssthresh cong_avoid set_state cwnd_event in_ack_event pkts_acked undo_cwnd cong_control sndbuf_expand min_tso_segs"
 
 command -v "$clang" >/dev/null || { echo "build.sh: no clang; install the Debian packages clang, llvm and libbpf-dev" >&2; exit 1; }
 mkdir -p "$out"
@@ -32,7 +32,9 @@ for name in "$@"; do
 		*) echo "build.sh: cc/bpf/glue.bpf.c has no adapter for the hook '$field' of $name" >&2; exit 1 ;;
 		esac
 	done
-	! grep -q '^	\.flags = .*PP_CC_COUPLED' "$source" || flags="$flags -DPP_COUPLED"
+	for flag in COUPLED PACES NEEDS_ECN; do
+		! grep -q "^	\.flags = .*PP_CC_$flag" "$source" || flags="$flags -DPP_$flag"
+	done
 	# The verifier follows pointers best in one function: let the compiler inline everything.
 	for part in glue:bpf drive:drive; do
 		"$clang" -target bpf -mcpu=v3 -O2 -g -std=gnu11 -Wall -Wextra -Werror -Wno-unused-function -Wno-unused-parameter \

@@ -28,6 +28,9 @@ enum {
 	PP_HOOK_IN_ACK_EVENT = 6,
 	PP_HOOK_PKTS_ACKED = 7,
 	PP_HOOK_UNDO_CWND = 8,
+	PP_HOOK_CONG_CONTROL = 9,
+	PP_HOOK_SNDBUF_EXPAND = 10,
+	PP_HOOK_MIN_TSO_SEGS = 11,
 };
 
 /* One call; crates/bpf/src/drive.rs mirrors it. */
@@ -39,7 +42,7 @@ struct pp_call {
 	__u32 hook;
 	__u32 value;		/* acknowledged segments, state, event or flags, as the hook wants it */
 	__u32 has_siblings;
-	__u32 result;		/* of ssthresh and undo_cwnd */
+	__u32 result;		/* of the hooks that have one */
 };
 
 struct pp_call pp_call;
@@ -54,9 +57,10 @@ int pp_drive(void *unused)
 	__u32 hook = pp_call.hook, value = pp_call.value;
 
 	(void)unused;
-	/* As in the glue: siblings are there for these two hooks only. */
+	(void)value;
+	/* As in the glue: siblings are there for these hooks only. */
 #ifdef PP_COUPLED
-	if (pp_call.has_siblings && (hook == PP_HOOK_SSTHRESH || hook == PP_HOOK_CONG_AVOID))
+	if (pp_call.has_siblings && (hook == PP_HOOK_SSTHRESH || hook == PP_HOOK_CONG_AVOID || hook == PP_HOOK_CONG_CONTROL))
 		c.siblings = &pp_call.siblings;
 #endif
 	pp_call.result = 0;
@@ -74,9 +78,11 @@ int pp_drive(void *unused)
 	case PP_HOOK_SSTHRESH:
 		pp_call.result = PP_OPS.ssthresh(&c);
 		break;
+#ifdef PP_HAS_cong_avoid
 	case PP_HOOK_CONG_AVOID:
 		PP_OPS.cong_avoid(&c, flow.snd_una, value);
 		break;
+#endif
 #ifdef PP_HAS_set_state
 	case PP_HOOK_SET_STATE:
 		PP_OPS.set_state(&c, value);
@@ -100,6 +106,21 @@ int pp_drive(void *unused)
 	case PP_HOOK_UNDO_CWND:
 		pp_call.result = PP_OPS.undo_cwnd(&c);
 		break;
+#ifdef PP_HAS_cong_control
+	case PP_HOOK_CONG_CONTROL:
+		PP_OPS.cong_control(&c, flow.snd_una, value, &pp_call.sample);
+		break;
+#endif
+#ifdef PP_HAS_sndbuf_expand
+	case PP_HOOK_SNDBUF_EXPAND:
+		pp_call.result = PP_OPS.sndbuf_expand(&c);
+		break;
+#endif
+#ifdef PP_HAS_min_tso_segs
+	case PP_HOOK_MIN_TSO_SEGS:
+		pp_call.result = PP_OPS.min_tso_segs(&c);
+		break;
+#endif
 	}
 	pp_call.flow = flow;
 	return 0;

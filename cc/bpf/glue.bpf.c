@@ -93,6 +93,14 @@ static __always_inline void pp_write_flow(struct tcp_sock *tp, const struct pp_f
 		tp->snd_ssthresh = f->ssthresh;
 	if (f->pacing_rate != before->pacing_rate)
 		tp->inet_conn.icsk_inet.sk.sk_pacing_rate = f->pacing_rate;
+#ifdef PP_PACES
+	/* BPF may not write sk_pacing_status; any limit makes the kernel pace, and this one is 4 GByte/s. */
+	if (f->pacing && !before->pacing) {
+		__u32 most = ~0U - 1;
+
+		bpf_setsockopt(tp, PP_SOL_SOCKET, PP_SO_MAX_PACING_RATE, &most, sizeof(most));
+	}
+#endif
 }
 
 #ifdef PP_COUPLED
@@ -229,11 +237,13 @@ __u32 BPF_PROG(pp_ssthresh, struct sock *sk)
 	return ssthresh;
 }
 
+#ifdef PP_HAS_cong_avoid
 SEC("struct_ops/cong_avoid")
 void BPF_PROG(pp_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 {
 	PP_WITH_FLOW(sk, pp_read_siblings(tp), PP_OPS.cong_avoid(&c, ack, acked));
 }
+#endif
 
 #if defined(PP_HAS_set_state) || defined(PP_COUPLED)
 SEC("struct_ops/set_state")
@@ -292,6 +302,58 @@ __u32 BPF_PROG(pp_undo_cwnd, struct sock *sk)
 	return cwnd;
 }
 
+#ifdef PP_HAS_cong_control
+SEC("struct_ops/cong_control")
+void BPF_PROG(pp_cong_control, struct sock *sk, __u32 ack, int flag, const struct rate_sample *rs)
+{
+	__u32 flags = (flag & PP_FLAG_SLOWPATH ? PP_ACK_SLOWPATH : 0) | (flag & PP_FLAG_WIN_UPDATE ? PP_ACK_WIN_UPDATE : 0) |
+		      (flag & PP_FLAG_ECE ? PP_ACK_ECE : 0);
+	struct pp_sample sample = { 0 };
+
+	sample.prior_ns = rs->prior_mstamp * 1000;
+	sample.interval_us = rs->interval_us;
+	sample.rtt_us = rs->rtt_us;
+	sample.prior_delivered = rs->prior_delivered;
+	sample.delivered = rs->delivered;
+	sample.losses = rs->losses;
+	sample.acked_sacked = rs->acked_sacked;
+	sample.pkts_acked = rs->acked_sacked;
+	sample.prior_in_flight = rs->prior_in_flight;
+	sample.last_end_seq = bpf_core_field_exists(rs->last_end_seq) ? rs->last_end_seq : ((struct tcp_sock *)sk)->snd_una;
+	sample.is_app_limited = rs->is_app_limited;
+	sample.is_retrans = rs->is_retrans;
+	sample.is_ack_delayed = rs->is_ack_delayed;
+	sample.is_ece = !!(flags & PP_ACK_ECE);
+	PP_WITH_FLOW(sk, pp_read_siblings(tp), PP_OPS.cong_control(&c, ack, flags, &sample));
+}
+#endif
+
+#ifdef PP_HAS_sndbuf_expand
+SEC("struct_ops/sndbuf_expand")
+__u32 BPF_PROG(pp_sndbuf_expand, struct sock *sk)
+{
+	__u32 windows;
+	PP_WITH_FLOW(sk, NULL, windows = PP_OPS.sndbuf_expand(&c));
+	return windows;
+}
+#endif
+
+#ifdef PP_HAS_min_tso_segs
+SEC("struct_ops/min_tso_segs")
+__u32 BPF_PROG(pp_min_tso_segs, struct sock *sk)
+{
+	__u32 segments;
+	PP_WITH_FLOW(sk, NULL, segments = PP_OPS.min_tso_segs(&c));
+	return segments;
+}
+#endif
+
+#ifdef PP_NEEDS_ECN
+#define PP_OPS_FLAGS (PP_TCP_CONG_NON_RESTRICTED | PP_TCP_CONG_NEEDS_ECN)
+#else
+#define PP_OPS_FLAGS PP_TCP_CONG_NON_RESTRICTED
+#endif
+
 SEC(".struct_ops")
 struct tcp_congestion_ops PP_CAT(pp_, PP_ALG) = {
 #ifdef PP_HAS_INIT
@@ -301,7 +363,9 @@ struct tcp_congestion_ops PP_CAT(pp_, PP_ALG) = {
 	.release = (void *)pp_release,
 #endif
 	.ssthresh = (void *)pp_ssthresh,
+#ifdef PP_HAS_cong_avoid
 	.cong_avoid = (void *)pp_cong_avoid,
+#endif
 #ifdef PP_HAS_SET_STATE
 	.set_state = (void *)pp_set_state,
 #endif
@@ -315,7 +379,16 @@ struct tcp_congestion_ops PP_CAT(pp_, PP_ALG) = {
 	.pkts_acked = (void *)pp_pkts_acked,
 #endif
 	.undo_cwnd = (void *)pp_undo_cwnd,
+#ifdef PP_HAS_cong_control
+	.cong_control = (void *)pp_cong_control,
+#endif
+#ifdef PP_HAS_sndbuf_expand
+	.sndbuf_expand = (void *)pp_sndbuf_expand,
+#endif
+#ifdef PP_HAS_min_tso_segs
+	.min_tso_segs = (void *)pp_min_tso_segs,
+#endif
 	/* Everybody may choose it, in every network namespace, as if root had written it to net.ipv4.tcp_allowed_congestion_control. */
-	.flags = PP_TCP_CONG_NON_RESTRICTED,
+	.flags = PP_OPS_FLAGS,
 	.name = PP_STR(PP_CAT(pp_, PP_ALG)),
 };

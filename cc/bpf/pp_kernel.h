@@ -28,6 +28,12 @@ typedef _Bool bool;
 #define PP_TCP_CLOSE_WAIT 8
 #define PP_TCP_ECN_OK 1		/* ecn_flags */
 #define PP_TCP_CONG_NON_RESTRICTED 1	/* flags of an ops table */
+#define PP_TCP_CONG_NEEDS_ECN 2
+#define PP_FLAG_WIN_UPDATE 0x02	/* flags of cong_control: those of tcp_input.c that concern us */
+#define PP_FLAG_ECE 0x40
+#define PP_FLAG_SLOWPATH 0x100
+#define PP_SOL_SOCKET 1		/* asm-generic/socket.h */
+#define PP_SO_MAX_PACING_RATE 47
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -112,6 +118,21 @@ struct ack_sample {
 	__u32 in_flight;
 };
 
+struct rate_sample {
+	__u64 prior_mstamp;		/* us */
+	__u32 prior_delivered;
+	__s32 delivered;
+	long interval_us;
+	long rtt_us;
+	int losses;
+	__u32 acked_sacked;
+	__u32 prior_in_flight;
+	__u32 last_end_seq;		/* from 6.1 on */
+	bool is_app_limited;
+	bool is_retrans;
+	bool is_ack_delayed;
+};
+
 struct mptcp_subflow_context {
 	struct list_head node;
 	struct sock *tcp_sock;
@@ -132,6 +153,9 @@ struct tcp_congestion_ops {
 	void (*in_ack_event)(struct sock *sk, __u32 flags);
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
 	__u32 (*undo_cwnd)(struct sock *sk);
+	void (*cong_control)(struct sock *sk, __u32 ack, int flag, const struct rate_sample *rs);	/* from 6.10 on */
+	__u32 (*sndbuf_expand)(struct sock *sk);
+	__u32 (*min_tso_segs)(struct sock *sk);
 	__u32 flags;
 	char name[16];
 };

@@ -74,6 +74,8 @@ struct Both {
     controller: cc::Controller,
     flow: cc::Flow,
     siblings: Option<cc::Siblings>,
+    /// What `cong_control` is told of an ACK.
+    sample: cc::Sample,
     calls: u64,
     place: String,
 }
@@ -81,7 +83,15 @@ struct Both {
 impl Both {
     fn new(algorithm: cc::Algorithm) -> Result<Self, Error> {
         let driver = Driver::new(algorithm)?;
-        Ok(Self { driver, controller: algorithm.start(), flow: cc::Flow::new(10, 1448), siblings: None, calls: 0, place: String::new() })
+        Ok(Self {
+            driver,
+            controller: algorithm.start(),
+            flow: cc::Flow::new(10, 1448),
+            siblings: None,
+            sample: cc::Sample::default(),
+            calls: 0,
+            place: String::new(),
+        })
     }
 
     fn begin(&mut self, flow: cc::Flow, siblings: Option<cc::Siblings>) -> Result<(), Stop> {
@@ -94,8 +104,16 @@ impl Both {
     /// Calls a hook in both; its result.
     fn call(&mut self, hook: Hook, value: u32) -> Result<u32, Stop> {
         let mut there = self.flow.clone();
+        self.driver.set_sample(&self.sample);
         let theirs = self.driver.call(&mut there, self.siblings.as_ref(), hook, value)?;
-        let ours = native(&mut self.controller, &mut self.flow, self.siblings.as_ref(), hook, value);
+        let ours = match hook {
+            Hook::CongControl => {
+                let una = self.flow.snd_una;
+                self.controller.cong_control(&mut self.flow, self.siblings.as_ref(), una, value, &self.sample);
+                0
+            }
+            _ => native(&mut self.controller, &mut self.flow, self.siblings.as_ref(), hook, value),
+        };
         self.calls += 1;
         if (theirs, windows(&there)) != (ours, windows(&self.flow)) || self.driver.private_word() != self.controller.private_word() {
             return Err(Stop::Different(format!(
@@ -130,6 +148,7 @@ fn native(controller: &mut cc::Controller, flow: &mut cc::Flow, siblings: Option
         Hook::CwndEvent => "cwnd_event",
         Hook::PktsAcked => "pkts_acked",
         Hook::UndoCwnd => "undo_cwnd",
+        Hook::CongControl => unreachable!("it has a sample, and is called by itself"),
     };
     u32::try_from(script::call(controller, flow, siblings, name, value.into())).expect("hooks answer with 32 bits")
 }
@@ -179,6 +198,12 @@ fn random(both: &mut Both, stream: &mut Stream) -> Result<(), Stop> {
         flow.max_packets_out = number(stream, 13);
         flow.cwnd_limited = stream.below(8) != 0;
         flow.prior_cwnd = number(stream, 13);
+        flow.in_flight = number(stream, 13);
+        flow.packets_out = flow.in_flight;
+        flow.delivered = flow.delivered.wrapping_add(number(stream, 7));
+        flow.delivered_ns = flow.now_ns;
+        flow.lost = flow.lost.wrapping_add(stream.below(2) as u32);
+        flow.min_rtt_us = number(stream, 20);
         flow.last_sent_ns = flow.now_ns - stream.below(1 << 20).min(flow.now_ns);
         if count > 0 && stream.below(4) == 0 {
             both.siblings = Some(siblings(stream, count));
@@ -198,12 +223,37 @@ fn random(both: &mut Both, stream: &mut Stream) -> Result<(), Stop> {
             4..8 => {
                 both.call(Hook::PktsAcked, number(stream, 20))?;
             }
+            _ if both.controller.has_cong_control() => {
+                both.sample = sample(stream, &both.flow);
+                both.call(Hook::CongControl, stream.below(8) as u32)?;
+            }
             _ => {
                 both.call(Hook::CongAvoid, number(stream, 7))?;
             }
         }
     }
     Ok(())
+}
+
+/// What an ACK may have delivered.
+fn sample(stream: &mut Stream, flow: &cc::Flow) -> cc::Sample {
+    let delivered = number(stream, 12);
+    cc::Sample {
+        prior_ns: flow.now_ns - stream.below(1 << 28).min(flow.now_ns),
+        interval_us: if stream.below(16) == 0 { -1 } else { number(stream, 20).into() },
+        rtt_us: if stream.below(16) == 0 { -1 } else { number(stream, 20).into() },
+        prior_delivered: flow.delivered.wrapping_sub(delivered),
+        delivered: if stream.below(16) == 0 { -1 } else { i32::try_from(delivered).expect("12 bits") },
+        losses: i32::try_from(stream.below(4)).expect("2 bits"),
+        acked_sacked: number(stream, 7),
+        pkts_acked: number(stream, 7),
+        prior_in_flight: number(stream, 13),
+        last_end_seq: flow.snd_una.wrapping_add(number(stream, 20)),
+        is_app_limited: stream.below(8) == 0,
+        is_retrans: stream.below(8) == 0,
+        is_ack_delayed: stream.below(8) == 0,
+        is_ece: stream.below(8) == 0,
+    }
 }
 
 fn siblings(stream: &mut Stream, count: usize) -> cc::Siblings {

@@ -22,6 +22,7 @@ pub(crate) enum Hook {
     CwndEvent = 5,
     PktsAcked = 7,
     UndoCwnd = 8,
+    CongControl = 9,
 }
 
 impl Hook {
@@ -92,6 +93,11 @@ impl Driver {
     /// The first word of the private state.
     pub(crate) fn private_word(&self) -> u64 {
         self.call.private[0]
+    }
+
+    /// What the next call of `cong_control` is told of its ACK.
+    pub(crate) fn set_sample(&mut self, sample: &cc::Sample) {
+        self.call.sample.clone_from(sample);
     }
 
     /// Runs a hook on `flow`, and writes to it what the hook changed.

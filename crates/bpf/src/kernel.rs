@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use libbpf_rs::btf::{Btf, BtfKind, types};
+use libbpf_rs::btf::{Btf, BtfKind, ReferencesType as _, types};
 use libbpf_rs::{MapType, Object, ObjectBuilder, PrintLevel, libbpf_sys, set_print};
 
 use crate::{Access, Error, Offers};
@@ -25,6 +25,7 @@ pub(crate) fn offers() -> Offers {
         struct_ops: false,
         sibling_reads: false,
         mptcp: false,
+        control_flags: false,
         links: false,
     };
     if let Ok(btf) = offers.btf.then(Btf::from_vmlinux).transpose()
@@ -33,6 +34,7 @@ pub(crate) fn offers() -> Offers {
         offers.struct_ops = btf.type_by_name::<types::Struct<'_>>("bpf_struct_ops_tcp_congestion_ops").is_some();
         offers.mptcp = btf.type_by_name::<types::Struct<'_>>("mptcp_subflow_context").is_some();
         offers.sibling_reads = has_function(&btf, "bpf_rdonly_cast");
+        offers.control_flags = control_parameters(&btf) == Some(4);
         offers.links = btf.type_by_name::<types::Struct<'_>>("bpf_struct_ops_link").is_some();
     }
     offers
@@ -40,6 +42,14 @@ pub(crate) fn offers() -> Offers {
 
 fn has_function(btf: &Btf<'_>, name: &str) -> bool {
     btf.type_by_name::<types::Func<'_>>(name).is_some_and(|found| found.kind() == BtfKind::Func)
+}
+
+/// How many parameters the kernel gives to `cong_control`.
+fn control_parameters(btf: &Btf<'_>) -> Option<usize> {
+    let ops = btf.type_by_name::<types::Struct<'_>>("tcp_congestion_ops")?;
+    let member = ops.iter().find(|member| member.name.is_some_and(|name| name == "cong_control"))?;
+    let pointer = btf.type_by_id::<types::Ptr<'_>>(member.ty)?;
+    types::FuncProto::try_from(pointer.referenced_type()).ok().map(|function| function.len())
 }
 
 fn access() -> Access {

@@ -30,6 +30,8 @@ pub struct Offers {
     /// BPF may follow pointers to other sockets (`bpf_rdonly_cast`).
     pub sibling_reads: bool,
     pub mptcp: bool,
+    /// `cong_control` is told of the ACK's number and flags.
+    pub control_flags: bool,
     /// A registration can end with the process that made it.
     pub links: bool,
 }
@@ -78,6 +80,15 @@ pub fn refusal(offers: &Offers, algorithms: &[cc::Algorithm], until_exit: bool) 
     if until_exit && !offers.links {
         return lacks(format!("Linux {release} cannot tie a congestion control to a process (needs 6.4): load it with polypath cc load"));
     }
+    if let Some(sampling) = algorithms.iter().find(|a| a.flags() & cc::flags::SEES_SAMPLES != 0)
+        && !offers.control_flags
+    {
+        let name = sampling.name();
+        return lacks(format!(
+            "{name} rules its window at each ACK (cong_control), which BPF may do from Linux 6.10 on and not on {release}: \
+             boot another kernel"
+        ));
+    }
     let coupled = algorithms.iter().find(|a| a.flags() & cc::flags::COUPLED != 0)?;
     let name = coupled.name();
     if !offers.mptcp {
@@ -107,6 +118,7 @@ mod tests {
             struct_ops: true,
             sibling_reads: true,
             mptcp: true,
+            control_flags: true,
             links: true,
         }
     }
