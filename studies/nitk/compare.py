@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from polypath.analysis import PLATFORM
 from polypath.report import claim_results, material, other_views
 from polypath.results import Results
 
@@ -20,7 +21,13 @@ def main(folder: str) -> None:
     results = Results.open(folder)
     readme = HERE / "README.md"
     text = readme.read_text(encoding="utf-8")
-    tables = {"goodput": goodput(results.runs), "subflows": subflows(results), "claims": claims(results), "baselines": baselines(results)}
+    tables = {
+        "goodput": goodput(results.runs),
+        "subflows": subflows(results),
+        "engines": engines(results),
+        "claims": claims(results),
+        "baselines": baselines(results),
+    }
     for name, table in tables.items():
         text, found = re.subn(f"(<!-- {name} -->\n).*?(<!-- end -->)", lambda m, table=table: m[1] + table + m[2], text, flags=re.DOTALL)
         if found != 1:
@@ -32,7 +39,7 @@ def goodput(runs: pd.DataFrame) -> str:
     """Paper, kernel and simulator by algorithm."""
     said = pd.read_csv(HERE / "published.csv").set_index("cc")
     kernel = pd.read_csv(HERE / "kernel-v0.csv").set_index("cc")[GOODPUT]
-    ours = runs.groupby(["experiment", "cc"], sort=False)[[GOODPUT, SENDER]].mean()
+    ours = runs[runs["engine"] == "sim"].groupby(["experiment", "cc"], sort=False)[[GOODPUT, SENDER]].mean()
     rows = []
     for cc in kernel.index:
         paper = [f"{said.loc[cc, column]:.2f}" if cc in said.index else "–" for column in ("table_mbps", "text_mbps")]
@@ -51,7 +58,7 @@ def subflows(results: Results) -> str:
     """How the load is shared between the paths, on the kernel and here."""
     kernel = pd.read_csv(HERE / "kernel-v0.csv").set_index("cc")
     own = results.subflows[results.subflows["experiment"] == "v0-16mib"]
-    runs = results.runs[results.runs["experiment"] == "v0-16mib"].groupby("cc")["retransmissions"].mean()
+    runs = results.runs[results.runs["experiment"] == "v0-16mib"].groupby("cc")["retransmissions"].mean()  # only the simulator has v0
     means = own.groupby(["cc", "source"])[["acked_mbps", "mean_srtt_ms", "mean_cwnd", "max_cwnd"]].mean()
     rows = []
     for cc, line in kernel.iterrows():
@@ -75,19 +82,39 @@ def subflows(results: Results) -> str:
     return _table(["", *(f"{head}: {who}" for head in heads for who in ("kernel", "here"))], rows)
 
 
-def claims(results: Results) -> str:
-    """The verdicts."""
-    tables = material(results)
+def engines(results: Results) -> str:
+    """Upstream MPTCP, simulated and on a real kernel."""
+    columns = {"goodput": (GOODPUT, 2), "sender": (SENDER, 2), "RTT, ms": ("srtt_ms", 0), "retransmissions": ("retransmissions", 0)}
+    runs = results.runs[results.runs["experiment"] == "v1"]
+    means = runs.groupby(["cc", "engine"], sort=False)[[column for column, _ in columns.values()]].mean()
+    kernels = sorted(runs.loc[runs["engine"] == "linux", "kernel"].dropna().unique())
+    if len(kernels) != 1:
+        raise SystemExit("the table of both engines needs runs on one kernel; run: polypath run studies/nitk --engine linux")
+    who = {"sim": "sim", "linux": f"Linux {kernels[0]}"}
     rows = [
-        [f"`{claim.id}`", f"**{claim.verdict}**", claim.why, f"{other[1].verdict}: {other[1].why}" if other else "–"]
-        for claim, other in zip(claim_results(tables), other_views(tables), strict=True)
+        [cc, *(f"{means.loc[(cc, engine), column]:.{digits}f}" for column, digits in columns.values() for engine in who)]
+        for cc in dict.fromkeys(runs["cc"])
     ]
-    return _table(["claim", "verdict", "why", "by the receiver’s view"], rows, left=4)
+    return _table(["", *(f"{head}: {name}" for head in columns for name in who.values())], rows)
+
+
+def claims(results: Results) -> str:
+    """The verdicts: the paper's claims on the simulator, which alone has v0, and what was asked of v1 on both."""
+    tables = material(results)
+    platforms = [str(name) for name in dict.fromkeys(tables.runs[PLATFORM])]
+    rows = []
+    for platform in platforms:
+        for claim, other in zip(claim_results(tables, platform), other_views(tables, platform), strict=True):
+            if claim.verdict != "not measured":
+                by_the_other = f"{other[1].verdict}: {other[1].why}" if other else "–"
+                rows.append([f"`{claim.id}`", platform, f"**{claim.verdict}**", claim.why, by_the_other])
+    return _table(["claim", "on", "verdict", "why", "by the receiver’s view"], rows, left=5)
 
 
 def baselines(results: Results) -> str:
     """Plain TCP with cubic on each path alone."""
-    means = results.baselines.groupby(["experiment", "client_address"], sort=False)[GOODPUT].mean().unstack()
+    alone = results.baselines[results.baselines["engine"] == "sim"]
+    means = alone.groupby(["experiment", "client_address"], sort=False)[GOODPUT].mean().unstack()
     return _table(
         ["", "from 10.0.0.1", "from 192.168.0.1"], [[str(name), *(f"{value:.2f}" for value in row)] for name, row in means.iterrows()]
     )
