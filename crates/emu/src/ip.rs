@@ -128,6 +128,8 @@ pub(crate) fn complete_checksum(frame: &mut [u8]) {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::{fragment, icmp};
+    use proptest::prelude::*;
 
     /// A frame with an IPv4 packet of this total length; DF as given.
     pub(crate) fn frame(protocol: u8, total: usize, df: bool) -> Vec<u8> {
@@ -189,5 +191,24 @@ pub(crate) mod tests {
         assert_eq!(datagram[..HEAD], [0; HEAD]);
         let whole = [&[10, 0, 0, 1, 10, 0, 0, 2, 0, 17, 0, 9][..], &datagram[IP + 20..]].concat();
         assert_eq!(checksum(&whole), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_do_harm(mut bytes in prop::collection::vec(any::<u8>(), 0..200), mtu in 0_u32..300, honest in any::<bool>()) {
+            if honest && bytes.len() > IP + 4 {
+                // Most random bytes are no IPv4: these claim to be.
+                bytes[IP - 2..IP].copy_from_slice(&IPV4);
+                bytes[IP] = 0x40 | bytes[IP] & 15;
+                bytes[IP + 2] = 0;
+            }
+            prop_assert!(parcel(&bytes).len as usize <= bytes.len());
+            let answer = icmp::fragmentation_needed(&bytes, [10, 0, 0, 2], mtu);
+            prop_assert!(answer.is_none_or(|answer| Ipv4::parse(&answer).is_some()));
+            for part in fragment::split(&bytes, mtu).into_iter().flatten() {
+                prop_assert!(part.len() - IP <= mtu as usize);
+            }
+            complete_checksum(&mut bytes);
+        }
     }
 }
