@@ -77,7 +77,8 @@ def test_no_id_stands_twice(html):
 
 def test_each_claim_has_its_verdict_and_numbers(results, made):
     verdicts = {claim.result.id: str(claim.result.verdict) for claim in made.claims}
-    assert set(verdicts) == {"nitk-table", "nitk-order", "nitk-olia-beats-lia", "nitk-wvegas-low", "nitk-cwnd"}
+    paper = {"nitk-table", "nitk-order", "nitk-olia-beats-lia", "nitk-wvegas-low", "nitk-cwnd"}
+    assert set(verdicts) == paper | {"nitk-order-v1", "nitk-wvegas-low-v1"}
     # The made-up figures: wvegas is 14 % below the rest, which lie within a fifth of a percent.
     assert verdicts["nitk-wvegas-low"] == "holds"
     assert verdicts["nitk-order"] == "does not hold"

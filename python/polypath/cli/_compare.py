@@ -112,7 +112,8 @@ def _table(title: str, rows: pd.DataFrame, made: Comparison) -> Table:
     from polypath.analysis import PLATFORM
     from polypath.report import limits_of, names_of, value, verdict_of
 
-    names, roomy = names_of(rows, made.by), out.width >= _ROOMY
+    # With two platforms to judge, their verdicts take the room; the report has the rest.
+    names, roomy = names_of(rows, made.by), out.width >= _ROOMY * len(made.judged)
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     names = [*names, "flow"] if rows["flow"].nunique() > 1 or not names else names
     for name in names:

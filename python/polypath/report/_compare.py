@@ -124,7 +124,7 @@ def _table(rows: pd.DataFrame, made: Comparison) -> Table:
                 Cell(text=percent(row["srtt_deviation"], 0, signed=True)),
             ]
         line.append(Cell(text=" / ".join(count(own[platform]["retransmissions"]) for platform in made.platforms)))
-        line.append(Cell(text=limits_of(own, made.platforms), css="words"))
+        line.append(Cell(text=limits_of(own, made.platforms), css="words limits"))
         body.append(line)
     metric = "seconds until everything was read" if (rows["metric"] == "completion_s").all() else "goodput in Mbit/s"
     return Table(columns=columns, rows=body, note=f"{metric[0].upper()}{metric[1:]}, read by the receiving application.")
@@ -147,8 +147,11 @@ def verdict_of(row: Any) -> str:
 
 
 def limits_of(own: Any, platforms: Sequence[str]) -> str:
-    """What limited each; said once where it is the same."""
+    """What limited each; said once where it is the same for all that ran."""
     found = [str(own[platform]["limited_by"]) or MISSING for platform in platforms]
+    said = set(found) - {MISSING}
+    if len(said) == 1:
+        return said.pop()
     return found[0] if len(set(found)) == 1 else " / ".join(found)
 
 
