@@ -1,14 +1,11 @@
-"""Writes studies/linux-reference/published.csv from measured Linux runs: python tools/linux_reference.py SUMMARY.csv [REPEATS...]
+"""Writes studies/linux-reference/published.csv from measured Linux runs: python tools/linux_reference.py SUMMARY.csv
 
-SUMMARY.csv has the runs and REPEATS are folders with further repeats of them, a JSON file each with the run's name and its goodputs. The
-names are parsed as `polypath validate` does it; here each becomes the experiment and the parameters that stand for it in the study.
+SUMMARY.csv has the runs; further repeats of them, measured by the same programs, lie in repeats.csv beside the study. The names are parsed as `polypath validate` does it; here each becomes the experiment and the parameters that stand for it in the study.
 Groups that the study does not have are left out.
 """
 
 import csv
-import json
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from statistics import fmean
 
@@ -21,9 +18,9 @@ DEFAULT_RMEM = 6_291_456
 PROBING = "net.ipv4.tcp_mtu_probing"
 
 
-def main(summary: str, *folders: str) -> None:
+def main(summary: str) -> None:
     """One line a cell and flow: the keys, the run's name, mean goodput, the largest distance of a repeat from it, how many repeats."""
-    further = repeats(map(Path, folders))
+    further = repeats(TARGET.with_name("repeats.csv"))
     rows = []
     for cell in read(Path(summary)):
         if not cell.setups or cell.setups[0].group not in "abcdef":
@@ -40,13 +37,12 @@ def main(summary: str, *folders: str) -> None:
     print(f"{TARGET.relative_to(HERE)}: {len(rows)} lines")
 
 
-def repeats(folders: Iterable[Path]) -> dict[tuple[str, str], list[float]]:
+def repeats(table: Path) -> dict[tuple[str, str], list[float]]:
     """Goodputs in Mbit/s by run and flow."""
     found: dict[tuple[str, str], list[float]] = {}
-    for file in (file for folder in folders for file in sorted(folder.glob("*.json"))):
-        result = json.loads(file.read_bytes())
-        for flow, mbps in result["goodput_mbps"].items():
-            found.setdefault((result["job"]["id"], flow), []).append(float(mbps))
+    with table.open(newline="", encoding="utf-8") as stream:
+        for row in csv.DictReader(stream):
+            found.setdefault((row["id"], row["flow"]), []).append(float(row["goodput_mbps"]))
     return found
 
 
