@@ -1,6 +1,7 @@
 """Writes studies/linux-reference/published.csv from measured Linux runs: python tools/linux_reference.py SUMMARY.csv
 
-SUMMARY.csv has the runs; further repeats of them, measured by the same programs, lie in repeats.csv beside the study. The names are parsed as `polypath validate` does it; here each becomes the experiment and the parameters that stand for it in the study.
+SUMMARY.csv has the runs; further repeats of them, measured by the same programs, lie in repeats.csv beside the study. The names are
+parsed as `polypath validate` does it; here each becomes the experiment and the parameters that stand for it in the study.
 Groups that the study does not have are left out.
 """
 
