@@ -57,7 +57,7 @@ def test_coupled_algorithms_leave_a_rival_its_half_and_uncoupled_reno_does_not(n
             shares[name].append(share_beside_reno(net, name))
     reno, *coupled = (mean(shares[name]) for name in algorithms)
     print({name: [round(share, 2) for share in each] for name, each in shares.items()})
-    # Seen in single stretches: reno 0.43 to 0.65, lia 0.33 to 0.65, olia 0.20 to 0.53, balia 0.32 to 0.52; in means of nine 0.60, 0.43, 0.31
+    # Seen in single stretches: reno 0.43 to 0.65, lia 0.33 to 0.65, olia 0.20 to 0.53, balia 0.32 to 0.52; means of nine 0.60, 0.43, 0.31
     # and 0.45. Two flows of three: 0.67. A mean of four is uncertain by 0.05, so each bound is some three times that from what is expected.
     assert reno > coupled[0], shares
     assert reno > mean(coupled) + 0.07, shares

@@ -92,5 +92,5 @@ def shares(out: Path, cc: str) -> float:
 def test_coupled_subflows_leave_a_tcp_more_than_uncoupled_ones_do(tmp_path: Path, name: str) -> None:
     coupled = shares(tmp_path / "coupled", f"{name}@polypath")
     uncoupled = shares(tmp_path / "uncoupled", "reno@linux")
-    # A fair share is 1; two uncoupled subflows take up to twice what the TCP gets: 4/3. Seen: 0.46 (wvegas) to 0.96 (lia), and 1.17 uncoupled.
+    # A fair share is 1; two uncoupled subflows take up to twice what the TCP gets: 4/3. Seen: 0.46 to 0.96 (lia), and 1.17 uncoupled.
     assert coupled < 1.1 < uncoupled
