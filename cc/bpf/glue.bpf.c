@@ -31,10 +31,7 @@
 #define PP_STR(a) PP_STR_(a)
 #define PP_OPS PP_CAT(pp_cc_, PP_ALG)
 
-/* Words of icsk_ca_priv behind the algorithm's state. */
-#define PP_WORD_LAST_LOSS 11	/* bytes acknowledged until the last loss */
-#define PP_WORD_PRIOR_LOSS 12	/* and until the one before */
-_Static_assert(PP_CC_STATE_BYTES == PP_WORD_LAST_LOSS * 8, "the glue's words begin where the algorithm's end");
+#include "pp_socket.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -49,33 +46,11 @@ static __always_inline void pp_read_flow(const struct tcp_sock *tp, struct pp_fl
 	const struct sock *sk = &icsk->icsk_inet.sk;
 
 	*f = (struct pp_flow){ 0 };
-	f->now_ns = tp->tcp_mstamp * 1000;
+	pp_read_counters(tp, f);
 	/* The kernel says "not limited" as ~0, the interface as 0. */
 	f->pacing_rate = sk->sk_pacing_rate == ~0UL ? 0 : sk->sk_pacing_rate;
 	f->max_pacing_rate = sk->sk_max_pacing_rate;
-	f->delivered_ns = tp->delivered_mstamp * 1000;
 	f->last_sent_ns = f->delivered_ns;
-	f->bytes_acked = tp->bytes_acked;
-	f->cwnd = tp->snd_cwnd;
-	f->cwnd_cnt = tp->snd_cwnd_cnt;
-	f->cwnd_clamp = tp->snd_cwnd_clamp;
-	f->ssthresh = tp->snd_ssthresh;
-	f->prior_cwnd = tp->prior_cwnd;
-	f->mss = tp->mss_cache;
-	f->srtt_us = tp->srtt_us;
-	f->mdev_us = tp->mdev_us;
-	f->min_rtt_us = tp->rtt_min.s[0].v;
-	f->in_flight = tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
-	f->packets_out = tp->packets_out;
-	f->max_packets_out = tp->max_packets_out;
-	f->delivered = tp->delivered;
-	f->delivered_ce = tp->delivered_ce;
-	f->lost = tp->lost;
-	f->snd_una = tp->snd_una;
-	f->snd_nxt = tp->snd_nxt;
-	f->write_seq = tp->write_seq;
-	f->app_limited = tp->app_limited;
-	f->reordering = tp->reordering;
 	f->ca_state = BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
 	f->cwnd_limited = BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited);
 	f->ecn_ok = BPF_CORE_READ_BITFIELD(tp, ecn_flags) & PP_TCP_ECN_OK;
@@ -115,29 +90,6 @@ struct {
 	__type(value, struct pp_siblings);
 } pp_scratch SEC(".maps");
 
-static __always_inline void pp_read_sibling(const struct tcp_sock *tp, const struct tcp_congestion_ops *ops, struct pp_sibling *s)
-{
-	const struct inet_connection_sock *icsk = &tp->inet_conn;
-	__u8 state = icsk->icsk_inet.sk.__sk_common.skc_state;
-
-	s->cwnd = tp->snd_cwnd;
-	s->ssthresh = tp->snd_ssthresh;
-	s->srtt_us = tp->srtt_us;
-	s->mss = tp->mss_cache;
-	s->ca_state = BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
-	s->in_recovery = s->ca_state >= PP_CA_RECOVERY;
-	s->usable = (state == PP_TCP_ESTABLISHED || state == PP_TCP_CLOSE_WAIT) && s->srtt_us;
-	s->bytes_since_loss = 0;
-	s->bytes_between_losses = 0;
-	s->priv_word = 0;
-	/* The state of another algorithm would be misread. */
-	if (icsk->icsk_ca_ops == ops) {
-		s->bytes_since_loss = tp->bytes_acked - icsk->icsk_ca_priv[PP_WORD_LAST_LOSS];
-		s->bytes_between_losses = icsk->icsk_ca_priv[PP_WORD_LAST_LOSS] - icsk->icsk_ca_priv[PP_WORD_PRIOR_LOSS];
-		s->priv_word = icsk->icsk_ca_priv[0];
-	}
-}
-
 /* The subflows of the connection that `tp` belongs to; null for plain TCP. */
 static __always_inline const struct pp_siblings *pp_read_siblings(struct tcp_sock *tp)
 {
@@ -160,12 +112,15 @@ static __always_inline const struct pp_siblings *pp_read_siblings(struct tcp_soc
 	view->self = PP_MAX_SIBLINGS;
 	for (i = 0; i < PP_MAX_SIBLINGS; i++) {
 		const struct tcp_sock *other;
+		__u8 state;
 
 		if (!node || node == head)
 			break;
 		subflow = pp_cast(struct mptcp_subflow_context, (const char *)node - bpf_core_field_offset(struct mptcp_subflow_context, node));
 		other = pp_cast(struct tcp_sock, subflow->tcp_sock);
-		pp_read_sibling(other, tp->inet_conn.icsk_ca_ops, &view->at[i]);
+		state = other->inet_conn.icsk_inet.sk.__sk_common.skc_state;
+		pp_read_sibling(other, BPF_CORE_READ_BITFIELD(&other->inet_conn, icsk_ca_state), state == PP_TCP_ESTABLISHED || state == PP_TCP_CLOSE_WAIT,
+				other->inet_conn.icsk_ca_ops == tp->inet_conn.icsk_ca_ops, &view->at[i]);
 		if ((__u64)other == (__u64)tp)
 			view->self = i;
 		view->len = i + 1;
@@ -173,18 +128,6 @@ static __always_inline const struct pp_siblings *pp_read_siblings(struct tcp_soc
 	}
 	/* A subflow beyond the bound, or not yet in the list, is on its own. */
 	return view->self < view->len ? view : NULL;
-}
-
-/* What OLIA needs of each subflow: a loss begins a new stretch if anything was acknowledged since the last. */
-static __always_inline void pp_note_loss(struct tcp_sock *tp, __u32 new_state)
-{
-	struct inet_connection_sock *icsk = &tp->inet_conn;
-	__u64 acked = tp->bytes_acked;
-
-	if (new_state >= PP_CA_CWR && acked != icsk->icsk_ca_priv[PP_WORD_LAST_LOSS]) {
-		icsk->icsk_ca_priv[PP_WORD_PRIOR_LOSS] = icsk->icsk_ca_priv[PP_WORD_LAST_LOSS];
-		icsk->icsk_ca_priv[PP_WORD_LAST_LOSS] = acked;
-	}
 }
 #else
 static __always_inline const struct pp_siblings *pp_read_siblings(struct tcp_sock *tp)
@@ -209,10 +152,7 @@ SEC("struct_ops/init")
 void BPF_PROG(pp_init, struct sock *sk)
 {
 #ifdef PP_COUPLED
-	struct tcp_sock *self = (struct tcp_sock *)sk;
-
-	self->inet_conn.icsk_ca_priv[PP_WORD_LAST_LOSS] = self->bytes_acked;
-	self->inet_conn.icsk_ca_priv[PP_WORD_PRIOR_LOSS] = self->bytes_acked;
+	pp_begin_losses((struct tcp_sock *)sk);
 #endif
 #ifdef PP_HAS_init
 	PP_WITH_FLOW(sk, NULL, PP_OPS.init(&c));
@@ -306,8 +246,7 @@ __u32 BPF_PROG(pp_undo_cwnd, struct sock *sk)
 SEC("struct_ops/cong_control")
 void BPF_PROG(pp_cong_control, struct sock *sk, __u32 ack, int flag, const struct rate_sample *rs)
 {
-	__u32 flags = (flag & PP_FLAG_SLOWPATH ? PP_ACK_SLOWPATH : 0) | (flag & PP_FLAG_WIN_UPDATE ? PP_ACK_WIN_UPDATE : 0) |
-		      (flag & PP_FLAG_ECE ? PP_ACK_ECE : 0);
+	__u32 flags = pp_ack_flags(flag);
 	struct pp_sample sample = { 0 };
 
 	sample.prior_ns = rs->prior_mstamp * 1000;

@@ -29,9 +29,6 @@ typedef _Bool bool;
 #define PP_TCP_ECN_OK 1		/* ecn_flags */
 #define PP_TCP_CONG_NON_RESTRICTED 1	/* flags of an ops table */
 #define PP_TCP_CONG_NEEDS_ECN 2
-#define PP_FLAG_WIN_UPDATE 0x02	/* flags of cong_control: those of tcp_input.c that concern us */
-#define PP_FLAG_ECE 0x40
-#define PP_FLAG_SLOWPATH 0x100
 #define PP_SOL_SOCKET 1		/* asm-generic/socket.h */
 #define PP_SO_MAX_PACING_RATE 47
 

@@ -9,9 +9,9 @@
  * A hook gets a pp_flow read from the socket; what the hook changed is written back. Everything is inlined, so the compiler drops the fields that a hook
  * does not look at. The private state is the kernel's icsk_ca_priv; its last two words keep the counters that siblings need.
  *
- * Differences from the BPF glue: last_sent_ns is the kernel's own time of the last transmission (in ticks), `random` is a hash of the socket's
- * progress, cong_control, sndbuf_expand and min_tso_segs exist. A subflow's siblings are read without the connection's lock: this kernel has one processor,
- * does not preempt, and takes timers only when it is idle or leaves a lock, so that none comes or goes meanwhile.
+ * Differences from the BPF glue: last_sent_ns is the kernel's own time of the last transmission (in ticks) in every hook, and `random` is a hash of the
+ * socket's progress. A subflow's siblings are read without the connection's lock: this kernel has one processor, does not preempt, and takes timers only
+ * when it is idle or leaves a lock, so that none comes or goes meanwhile.
  */
 #define PP_BUILD_KERNEL 1
 
@@ -32,10 +32,8 @@
 #define PP_STR(a) PP_STR_(a)
 #define PP_OPS PP_CAT(pp_cc_, PP_ALG)
 
-/* Words of icsk_ca_priv behind the algorithm's state. */
-#define PP_WORD_LAST_LOSS 11	/* bytes acknowledged until the last loss */
-#define PP_WORD_PRIOR_LOSS 12	/* and until the one before */
-static_assert(PP_CC_STATE_BYTES == PP_WORD_LAST_LOSS * 8, "the glue's words begin where the algorithm's end");
+#include "pp_socket.h"
+
 static_assert(ICSK_CA_PRIV_SIZE >= PP_CC_PRIV_BYTES, "this kernel gives an algorithm too little room per socket");
 static_assert(sizeof(PP_STR(PP_CAT(pp_, PP_ALG))) <= TCP_CA_NAME_MAX, "the algorithm's name is longer than 12 letters");
 
@@ -45,33 +43,11 @@ static __always_inline void pp_read_flow(struct sock *sk, struct pp_flow *f)
 	const struct tcp_sock *tp = tcp_sk(sk);
 
 	*f = (struct pp_flow){ 0 };
-	f->now_ns = tp->tcp_mstamp * NSEC_PER_USEC;
+	pp_read_counters(tp, f);
 	/* The kernel says "not limited" as ~0, the interface as 0. */
 	f->pacing_rate = sk->sk_pacing_rate == ~0UL ? 0 : sk->sk_pacing_rate;
 	f->max_pacing_rate = sk->sk_max_pacing_rate;
-	f->delivered_ns = tp->delivered_mstamp * NSEC_PER_USEC;
 	f->last_sent_ns = f->now_ns - jiffies_to_nsecs(tcp_jiffies32 - tp->lsndtime);
-	f->bytes_acked = tp->bytes_acked;
-	f->cwnd = tp->snd_cwnd;
-	f->cwnd_cnt = tp->snd_cwnd_cnt;
-	f->cwnd_clamp = tp->snd_cwnd_clamp;
-	f->ssthresh = tp->snd_ssthresh;
-	f->prior_cwnd = tp->prior_cwnd;
-	f->mss = tp->mss_cache;
-	f->srtt_us = tp->srtt_us;
-	f->mdev_us = tp->mdev_us;
-	f->min_rtt_us = minmax_get(&tp->rtt_min);
-	f->in_flight = tcp_packets_in_flight(tp);
-	f->packets_out = tp->packets_out;
-	f->max_packets_out = tp->max_packets_out;
-	f->delivered = tp->delivered;
-	f->delivered_ce = tp->delivered_ce;
-	f->lost = tp->lost;
-	f->snd_una = tp->snd_una;
-	f->snd_nxt = tp->snd_nxt;
-	f->write_seq = tp->write_seq;
-	f->app_limited = tp->app_limited;
-	f->reordering = tp->reordering;
 	f->ca_state = icsk->icsk_ca_state;
 	f->cwnd_limited = tp->is_cwnd_limited;
 	f->ecn_ok = tp->ecn_flags & TCP_ECN_OK;
@@ -98,31 +74,12 @@ static __always_inline void pp_write_flow(struct sock *sk, const struct pp_flow 
 }
 
 #ifdef PP_KERNEL_MPTCP
-static __always_inline void pp_read_sibling(struct sock *sk, const struct tcp_congestion_ops *ops, struct pp_sibling *s)
-{
-	const struct inet_connection_sock *icsk = inet_csk(sk);
-	const struct tcp_sock *tp = tcp_sk(sk);
-
-	*s = (struct pp_sibling){ 0 };
-	s->cwnd = tp->snd_cwnd;
-	s->ssthresh = tp->snd_ssthresh;
-	s->srtt_us = tp->srtt_us;
-	s->mss = tp->mss_cache;
-	s->ca_state = icsk->icsk_ca_state;
-	s->in_recovery = s->ca_state >= PP_CA_RECOVERY;
-	s->usable = (sk->sk_state == TCP_ESTABLISHED || sk->sk_state == TCP_CLOSE_WAIT) && s->srtt_us;
-	/* The state of another algorithm would be misread. */
-	if (icsk->icsk_ca_ops == ops) {
-		s->bytes_since_loss = tp->bytes_acked - icsk->icsk_ca_priv[PP_WORD_LAST_LOSS];
-		s->bytes_between_losses = icsk->icsk_ca_priv[PP_WORD_LAST_LOSS] - icsk->icsk_ca_priv[PP_WORD_PRIOR_LOSS];
-		s->priv_word = icsk->icsk_ca_priv[0];
-	}
-}
-
 /* The subflows of the connection that `sk` belongs to; null for plain TCP and algorithms that do not look. */
 static __always_inline const struct pp_siblings *pp_read_siblings(struct sock *sk, struct pp_siblings *view)
 {
 	const struct mptcp_subflow_context *subflow;
+	const struct inet_connection_sock *other;
+	bool open;
 
 	if (!(PP_OPS.flags & PP_CC_COUPLED) || !tcp_sk(sk)->is_mptcp)
 		return NULL;
@@ -133,7 +90,9 @@ static __always_inline const struct pp_siblings *pp_read_siblings(struct sock *s
 			break;
 		if (subflow->tcp_sock == sk)
 			view->self = view->len;
-		pp_read_sibling(subflow->tcp_sock, inet_csk(sk)->icsk_ca_ops, &view->at[view->len++]);
+		other = inet_csk(subflow->tcp_sock);
+		open = subflow->tcp_sock->sk_state == TCP_ESTABLISHED || subflow->tcp_sock->sk_state == TCP_CLOSE_WAIT;
+		pp_read_sibling(tcp_sk(subflow->tcp_sock), other->icsk_ca_state, open, other->icsk_ca_ops == inet_csk(sk)->icsk_ca_ops, &view->at[view->len++]);
 	}
 	/* A subflow beyond the bound, or not yet in the list, is on its own. */
 	return view->self < view->len ? view : NULL;
@@ -160,8 +119,7 @@ static void pp_init(struct sock *sk)
 	struct inet_connection_sock *icsk = inet_csk(sk);
 
 	memset(icsk->icsk_ca_priv, 0, sizeof(icsk->icsk_ca_priv));
-	icsk->icsk_ca_priv[PP_WORD_LAST_LOSS] = tcp_sk(sk)->bytes_acked;
-	icsk->icsk_ca_priv[PP_WORD_PRIOR_LOSS] = tcp_sk(sk)->bytes_acked;
+	pp_begin_losses(tcp_sk(sk));
 	if (PP_OPS.init) {
 		PP_WITH_FLOW(sk, NULL, PP_OPS.init(&c));
 	}
@@ -187,16 +145,9 @@ static void pp_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 	PP_WITH_FLOW(sk, pp_read_siblings(sk, &siblings), PP_OPS.cong_avoid(&c, ack, acked));
 }
 
-/* What OLIA needs of each subflow: a loss begins a new stretch if anything was acknowledged since the last. */
 static void pp_set_state(struct sock *sk, u8 new_state)
 {
-	u64 *priv = inet_csk(sk)->icsk_ca_priv;
-	u64 acked = tcp_sk(sk)->bytes_acked;
-
-	if (new_state >= PP_CA_CWR && acked != priv[PP_WORD_LAST_LOSS]) {
-		priv[PP_WORD_PRIOR_LOSS] = priv[PP_WORD_LAST_LOSS];
-		priv[PP_WORD_LAST_LOSS] = acked;
-	}
+	pp_note_loss(tcp_sk(sk), new_state);
 	if (PP_OPS.set_state) {
 		PP_WITH_FLOW(sk, NULL, PP_OPS.set_state(&c, new_state));
 	}
@@ -269,17 +220,9 @@ static void pp_control(struct sock *sk, u32 ack, u32 ack_flags, const struct rat
 }
 
 #ifdef PP_KERNEL_CONTROL_FLAGS
-/* The flags of tcp_input.c that concern us; it does not export them. */
-#define PP_FLAG_WIN_UPDATE 0x02
-#define PP_FLAG_ECE 0x40
-#define PP_FLAG_SLOWPATH 0x100
-
 static void pp_cong_control(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
 {
-	u32 flags = (flag & PP_FLAG_SLOWPATH ? PP_ACK_SLOWPATH : 0) | (flag & PP_FLAG_WIN_UPDATE ? PP_ACK_WIN_UPDATE : 0) |
-		    (flag & PP_FLAG_ECE ? PP_ACK_ECE : 0);
-
-	pp_control(sk, ack, flags, rs);
+	pp_control(sk, ack, pp_ack_flags(flag), rs);
 }
 #else
 /* Before 6.10 this hook is not told of the ACK's number and flags. */
@@ -300,26 +243,24 @@ static struct tcp_congestion_ops pp_ops __read_mostly = {
 };
 
 /* A hook that the algorithm lacks must be absent here too, since a null hook has a meaning. */
+#define PP_TAKE(hook)			\
+	do {				\
+		if (PP_OPS.hook)	\
+			pp_ops.hook = pp_##hook; \
+	} while (0)
+
 static int __init pp_register(void)
 {
 	if (PP_OPS.flags & PP_CC_NEEDS_ECN)
 		pp_ops.flags |= TCP_CONG_NEEDS_ECN;
-	if (PP_OPS.release)
-		pp_ops.release = pp_release;
-	if (PP_OPS.cong_avoid)
-		pp_ops.cong_avoid = pp_cong_avoid;
-	if (PP_OPS.cwnd_event)
-		pp_ops.cwnd_event = pp_cwnd_event;
-	if (PP_OPS.in_ack_event)
-		pp_ops.in_ack_event = pp_in_ack_event;
-	if (PP_OPS.pkts_acked)
-		pp_ops.pkts_acked = pp_pkts_acked;
-	if (PP_OPS.cong_control)
-		pp_ops.cong_control = pp_cong_control;
-	if (PP_OPS.sndbuf_expand)
-		pp_ops.sndbuf_expand = pp_sndbuf_expand;
-	if (PP_OPS.min_tso_segs)
-		pp_ops.min_tso_segs = pp_min_tso_segs;
+	PP_TAKE(release);
+	PP_TAKE(cong_avoid);
+	PP_TAKE(cwnd_event);
+	PP_TAKE(in_ack_event);
+	PP_TAKE(pkts_acked);
+	PP_TAKE(cong_control);
+	PP_TAKE(sndbuf_expand);
+	PP_TAKE(min_tso_segs);
 	return tcp_register_congestion_control(&pp_ops);
 }
 late_initcall(pp_register);
