@@ -7,7 +7,6 @@ import sys
 import pytest
 from study_data import STUDY, changed
 
-from polypath import cli
 from polypath.engines import ENGINES, FakeEngine
 
 
@@ -16,20 +15,6 @@ def in_an_empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(ENGINES, "fake", FakeEngine)
     return tmp_path
-
-
-@pytest.fixture
-def polypath(monkeypatch, capsys):
-    """Runs the command line in this process: exit code, stdout, stderr."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["polypath", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        captured = capsys.readouterr()
-        return end.value.code or 0, captured.out, captured.err
-
-    return call
 
 
 def write(folder, text=STUDY):

@@ -1,14 +1,12 @@
 """Comparing engines and kernels: the rule, the area between windows, the table, the section of the report, the command."""
 
 import json
-import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 from report_data import PlausibleEngine
 
-from polypath import cli
 from polypath.analysis import area_between, compare, platform_names, platforms_in_order
 from polypath.engines import ENGINES, EngineError, FakeEngine, Output, find
 from polypath.report import comparison, material, page, render, sentences, write_report
@@ -207,17 +205,9 @@ def test_the_figures_of_a_comparison_are_the_same_bytes_again(results, tmp_path)
 
 
 @pytest.fixture
-def polypath(monkeypatch, capsys, engines):
-    """Runs the command line in this process: exit code, stdout, stderr."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["polypath", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        captured = capsys.readouterr()
-        return end.value.code or 0, captured.out, captured.err
-
-    return call
+def polypath(engines, polypath):
+    """The command line with engines that only these tests have."""
+    return polypath
 
 
 def test_the_command_runs_what_is_missing_and_prints_the_rows(polypath, tmp_path, request):

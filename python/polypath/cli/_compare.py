@@ -19,8 +19,9 @@ from polypath.engines import EngineError, find
 from polypath.results import DEFAULT_OUT, Results, plan
 from polypath.study import Study, StudyError
 
-from . import _run, _studies
+from . import _studies
 from ._console import err, out
+from ._work import Only, Workers, carry_out, choices
 
 if TYPE_CHECKING:
     from polypath.analysis import Comparison
@@ -38,13 +39,8 @@ def compare(
     out_folder: Annotated[
         Path, typer.Option("--out", help="Where the results go; the study gets a folder of its name in it.")
     ] = DEFAULT_OUT,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Runs at once; default: one a core. It changes no byte of the results.")
-    ] = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(help="Only cells with these values, such as cc=lia or cc=lia,olia; may be repeated. `experiment=` works too."),
-    ] = None,
+    workers: Workers = None,
+    only: Only = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the tables.")] = False,
     report: Annotated[bool, typer.Option(help="Write the report with its figures.")] = True,
 ) -> None:
@@ -53,7 +49,7 @@ def compare(
     The last one is the referee: real kernels stand behind the simulator, newer ones behind older. A row agrees when its means differ by at
     most 10 %, or by at most the largest distance of one of the referee's repetitions from its mean. Finished runs are never run again.
     """
-    loaded, chosen = _studies.load(study), _run._choices(only or [])
+    loaded, chosen = _studies.load(study), choices(only)
     plans = [
         plan(loaded, engine=find(engine), out=out_folder, only=chosen, kernel=version)
         for engine, version in _platforms(_words(engines), _words(kernel or ""))
@@ -63,7 +59,7 @@ def compare(
         for line in each.left_out:
             err.print(f"{loaded.name}: {line}", soft_wrap=True)
         try:
-            _run._execute(each, workers)
+            carry_out(each, workers)
         except EngineError as error:
             # What did run can be compared all the same.
             failures.append(str(error))

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from polypath.engines import find
-from polypath.results import DEFAULT_OUT, Plan, Results, execute, plan
+from polypath.results import DEFAULT_OUT, Plan, plan
 from polypath.study import StudyError
 
 from . import _report, _studies
 from ._console import err, out
 from ._summary import summary
+from ._work import Only, Workers, carry_out, choices
 
 
 def run(
@@ -25,13 +24,8 @@ def run(
     out_folder: Annotated[
         Path, typer.Option("--out", help="Where the results go; each study gets a folder of its name in it.")
     ] = DEFAULT_OUT,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Runs at once; default: one a core. It changes no byte of the results.")
-    ] = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(help="Only cells with these values, such as cc=lia or cc=lia,olia; may be repeated. `experiment=` works too."),
-    ] = None,
+    workers: Workers = None,
+    only: Only = None,
     kernel: Annotated[
         str | None, typer.Option(help="Kernel of the engine linux in place of the study's own; see `polypath linux list`.")
     ] = None,
@@ -42,7 +36,7 @@ def run(
 
     Runs that are finished are kept and never run twice, so an interrupted study goes on where it stopped.
     """
-    chosen = _choices(only or [])
+    chosen = choices(only)
     if kernel is not None and engine != "linux":
         raise StudyError(f"--kernel names a kernel of the engine linux, and {engine} runs none; add --engine linux")
     plans = [plan(study, engine=find(engine), out=out_folder, only=chosen, kernel=kernel) for study in _studies.load_all(studies)]
@@ -52,33 +46,11 @@ def run(
         if dry_run:
             _tell(each)
             continue
-        results = _execute(each, workers)
+        results = carry_out(each, workers)
         out.print(summary(results))
         if report:
             out.print(f"report: {_report.write(results)}", soft_wrap=True)
         out.print(f"tables: {results.folder}/runs.parquet and others", soft_wrap=True)
-
-
-def _choices(only: Sequence[str]) -> dict[str, list[str]]:
-    chosen: dict[str, list[str]] = {}
-    for text in only:
-        name, equals, values = text.partition("=")
-        if not equals or not name or not values:
-            raise StudyError(f'--only {text} says nothing; write a parameter and its values, like "cc=lia" or "cc=lia,olia"')
-        chosen.setdefault(name, []).extend(values.split(","))
-    return chosen
-
-
-def _execute(work: Plan, workers: int | None) -> Results:
-    kept = work.distinct - len(work.pending)
-    kernels = list(dict.fromkeys(run.kernel for run in work.runs if run.kernel))
-    on = " ".join([work.engine.name, ", ".join(kernels)]).strip()
-    head = f"{work.study.name}: {work.distinct} runs on {on}" + (f", {kept} of them finished before" if kept else "")
-    err.print(head)
-    columns = (SpinnerColumn(), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
-    with Progress(*columns, TextColumn("{task.description}"), console=err, transient=True, disable=not err.is_terminal) as bar:
-        task = bar.add_task("", total=len(work.pending))
-        return execute(work, workers=workers, progress=lambda run: bar.update(task, advance=1, description=run.label))
 
 
 def _tell(work: Plan) -> None:

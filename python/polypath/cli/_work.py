@@ -1,0 +1,44 @@
+"""What commands that run studies share: their options, and running with a progress bar."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from polypath.results import Plan, Results, execute
+from polypath.study import StudyError
+
+from ._console import err
+
+Workers = Annotated[int | None, typer.Option(min=1, help="Runs at once; default: one a core. It changes no byte of the results.")]
+Only = Annotated[
+    list[str] | None,
+    typer.Option(help="Only cells with these values, such as cc=lia or cc=lia,olia; may be repeated. `experiment=` works too."),
+]
+
+
+def choices(only: Sequence[str] | None) -> dict[str, list[str]]:
+    """The values of `--only` by parameter."""
+    chosen: dict[str, list[str]] = {}
+    for text in only or []:
+        name, equals, values = text.partition("=")
+        if not equals or not name or not values:
+            raise StudyError(f'--only {text} says nothing; write a parameter and its values, like "cc=lia" or "cc=lia,olia"')
+        chosen.setdefault(name, []).extend(values.split(","))
+    return chosen
+
+
+def carry_out(work: Plan, workers: int | None) -> Results:
+    """Runs what is missing, shows how far it is, and writes the tables."""
+    kept = work.distinct - len(work.pending)
+    kernels = list(dict.fromkeys(run.kernel for run in work.runs if run.kernel))
+    on = " ".join([work.engine.name, ", ".join(kernels)]).strip()
+    head = f"{work.study.name}: {work.distinct} runs on {on}" + (f", {kept} of them finished before" if kept else "")
+    err.print(head)
+    columns = (SpinnerColumn(), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+    with Progress(*columns, TextColumn("{task.description}"), console=err, transient=True, disable=not err.is_terminal) as bar:
+        task = bar.add_task("", total=len(work.pending))
+        return execute(work, workers=workers, progress=lambda run: bar.update(task, advance=1, description=run.label))
