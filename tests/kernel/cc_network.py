@@ -21,21 +21,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-import pytest
-
 PREFIX = "pp-cctest"
 SERVER = "10.77.9.2"
 TCP_INFO, TCP_CONGESTION, IPPROTO_MPTCP = 11, 13, 262
 MSS = 1448
 CLONE_NEWNET = 0x40000000
 _libc = ctypes.CDLL(None, use_errno=True)
-
-
-def lacking(reason: str) -> None:
-    """Skip, or fail where nothing may be missing."""
-    if "host" in os.environ.get("POLYPATH_REQUIRE", "").split(","):
-        pytest.fail(reason)
-    pytest.skip(reason)
 
 
 def ip(*words: object) -> None:

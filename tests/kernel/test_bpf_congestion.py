@@ -13,7 +13,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from cc_network import lacking
+from requirement import lacking
 
 from polypath import kernelcc
 from polypath.kernelcc import KernelCcError
@@ -36,7 +36,7 @@ def run(*command: str | Path) -> str:
 def objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the compiled objects."""
     if shutil.which("clang") is None or not Path("/usr/include/bpf/bpf_helpers.h").exists():
-        lacking("no clang or no libbpf headers: install the Debian packages clang, llvm and libbpf-dev")
+        lacking("host", "no clang or no libbpf headers: install the Debian packages clang, llvm and libbpf-dev")
     out = tmp_path_factory.mktemp("bpf")
     run(ROOT / "cc" / "bpf" / "build.sh", out)
     return out
@@ -51,11 +51,11 @@ def test_object_compiles(objects: Path, name: str) -> None:
 @pytest.mark.parametrize("protocol", ["tcp", "mptcp"])
 def test_verifier_accepts_it_and_a_transfer_uses_it(name: str, protocol: str) -> None:
     if protocol == "mptcp" and not mptcp_works():
-        lacking("this kernel has no MPTCP (net.mptcp.enabled)")
+        lacking("host", "this kernel has no MPTCP (net.mptcp.enabled)")
     try:
         kernelcc.status()
     except KernelCcError as error:
-        lacking(str(error))
+        lacking("host", str(error))
     with kernelcc.ensure([name]):
         used, cwnd = transfer(f"pp_{name}", protocol)
     assert used == f"pp_{name}"

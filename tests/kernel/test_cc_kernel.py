@@ -18,7 +18,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from cc_network import PREFIX, TCP_CONGESTION, ip, lacking, sweep, within
+from cc_network import PREFIX, TCP_CONGESTION, ip, sweep, within
+from requirement import lacking
 
 from polypath import cli, kernelcc
 from polypath.kernelcc import KernelCcError, _program
@@ -36,9 +37,9 @@ def clean() -> Iterator[None]:
     try:
         there = [each.name for each in kernelcc.status().loaded]
     except KernelCcError as error:
-        lacking(str(error))
+        lacking("host", str(error))
     if there:
-        lacking(f"{' '.join(there)}: in this kernel already; `polypath cc unload` takes them out if nobody needs them")
+        lacking("host", f"{' '.join(there)}: in this kernel already; `polypath cc unload` takes them out if nobody needs them")
     before = [file.read_text() for file in SYSCTLS]
     yield
     eventually(lambda: not kernelcc.status().loaded)
@@ -149,7 +150,7 @@ def test_what_is_loaded_for_good_outlasts_ensure() -> None:
 def test_another_build_is_not_taken_for_ours(tmp_path: Path) -> None:
     for tool in ("clang", "bpftool"):
         if shutil.which(tool) is None:
-            lacking(f"no {tool}: `make setup-all` as root installs it")
+            lacking("host", f"no {tool}: `make setup-all` as root installs it")
     shutil.copytree(ROOT / "cc", tmp_path / "cc")
     source = tmp_path / "cc" / "algs" / "cubic.c"
     source.write_text(source.read_text().replace("#define CUBIC_BETA 717", "#define CUBIC_BETA 718"))

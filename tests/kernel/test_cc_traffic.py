@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from statistics import mean
 
 import pytest
-from cc_network import Flow, Network, lacking, network, rates
+from cc_network import Flow, Network, network, rates
+from requirement import lacking
 
 from polypath import kernelcc
 from polypath.kernelcc import KernelCcError
@@ -26,11 +27,11 @@ def net() -> Iterator[Network]:
     """40 Mbit/s, and a queue of 80 packets: 24 ms."""
     try:
         if not kernelcc.status().mptcp:
-            lacking("MPTCP is switched off here (net.mptcp.enabled)")
+            lacking("host", "MPTCP is switched off here (net.mptcp.enabled)")
         with kernelcc.ensure(["reno", "cubic", "lia", "olia", "balia"]), network(rate=40, queue=80) as made:
             yield made
     except KernelCcError as error:
-        lacking(str(error))
+        lacking("host", str(error))
 
 
 def share_beside_reno(net: Network, algorithm: str) -> float:

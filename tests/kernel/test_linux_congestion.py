@@ -5,29 +5,18 @@ Without a kernel (`polypath linux build 6.12`) these tests are skipped with the 
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from polypath import EngineError, Study, linux, run
-from polypath.engines import _machine
+from polypath import Study, run
 
 COUPLED = ("lia", "olia", "balia", "wvegas")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def kernel() -> linux.Kernel:
-    try:
-        found: linux.Kernel = linux.find("6.12")
-        _machine.programs_are_there()
-    except (linux.KernelError, EngineError) as error:
-        if "linux" in os.environ.get("POLYPATH_REQUIRE", "").split(","):
-            pytest.fail(str(error))
-        pytest.skip(str(error))
-    return found
+pytestmark = pytest.mark.usefixtures("linux_kernel")
 
 
 def windows(out: Path, cc: str, loss: str) -> pd.Series[Any]:

@@ -44,16 +44,7 @@ def study(**parts: Any) -> Study:
     return Study.model_validate({**base, **parts})
 
 
-@pytest.fixture(scope="module", autouse=True)
-def kernel() -> linux.Kernel:
-    try:
-        found: linux.Kernel = linux.find("6.12")
-        _machine.programs_are_there()
-    except (linux.KernelError, EngineError) as error:
-        if "linux" in os.environ.get("POLYPATH_REQUIRE", "").split(","):
-            pytest.fail(str(error))
-        pytest.skip(str(error))
-    return found
+pytestmark = pytest.mark.usefixtures("linux_kernel")
 
 
 @pytest.fixture(scope="module")

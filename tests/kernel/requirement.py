@@ -1,0 +1,13 @@
+"""What tests of a kernel do where the machine lacks something."""
+
+import os
+from typing import NoReturn
+
+import pytest
+
+
+def lacking(engine: str, reason: str) -> NoReturn:
+    """Skips with the reason, or fails where POLYPATH_REQUIRE says that nothing may be missing for this engine ("linux", "host")."""
+    if engine in os.environ.get("POLYPATH_REQUIRE", "").split(","):
+        pytest.fail(reason)
+    pytest.skip(reason)
