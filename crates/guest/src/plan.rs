@@ -5,7 +5,6 @@
 //! bytes. Unknown fields are refused.
 
 use serde::Deserialize;
-use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -258,11 +257,4 @@ pub struct Capture {
     pub file: String,
     /// Bytes kept of each packet.
     pub snaplen: u32,
-}
-
-/// Namespaces by name, for a reader that asks again and again.
-impl Plan {
-    pub fn namespace_numbers(&self) -> BTreeMap<&str, usize> {
-        self.namespaces.iter().enumerate().map(|(number, namespace)| (namespace.name.as_str(), number)).collect()
-    }
 }
