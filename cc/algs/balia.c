@@ -91,3 +91,8 @@ PP_CC_REGISTER(balia) = {
 	.cong_avoid = balia_cong_avoid,
 	.undo_cwnd = balia_undo_cwnd,
 };
+
+PP_CC_ABOUT(balia) = {
+	.family = PP_FAMILY_LOSS,
+	.source = "Peng et al., ToN 24(1), 2016; draft-walid-mptcp-congestion-control-04",
+};

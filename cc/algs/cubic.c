@@ -266,3 +266,9 @@ PP_CC_REGISTER(cubic) = {
 	.pkts_acked = cubic_pkts_acked,
 	.undo_cwnd = cubic_undo_cwnd,
 };
+
+PP_CC_ABOUT(cubic) = {
+	.family = PP_FAMILY_LOSS,
+	.source = "RFC 9438; HyStart: Ha, Rhee, Computer Networks 55(9), 2011",
+	.counterpart = "cubic",
+};

@@ -182,3 +182,8 @@ PP_CC_REGISTER(lia) = {
 	.cong_avoid = lia_cong_avoid,
 	.undo_cwnd = lia_undo_cwnd,
 };
+
+PP_CC_ABOUT(lia) = {
+	.family = PP_FAMILY_LOSS,
+	.source = "RFC 6356; Wischik et al., NSDI 2011",
+};

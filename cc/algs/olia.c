@@ -184,3 +184,8 @@ PP_CC_REGISTER(olia) = {
 	.set_state = olia_set_state,
 	.undo_cwnd = olia_undo_cwnd,
 };
+
+PP_CC_ABOUT(olia) = {
+	.family = PP_FAMILY_LOSS,
+	.source = "Khalili et al., CoNEXT 2012; draft-khalili-mptcp-congestion-control-05",
+};

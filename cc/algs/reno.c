@@ -34,3 +34,10 @@ PP_CC_REGISTER(reno) = {
 	.cong_avoid = reno_cong_avoid,
 	.undo_cwnd = reno_undo_cwnd,
 };
+
+PP_CC_ABOUT(reno) = {
+	.family = PP_FAMILY_LOSS,
+	.source = "RFC 5681",
+	.counterpart = "reno",
+	.aliases = "newreno",
+};

@@ -202,3 +202,8 @@ PP_CC_REGISTER(wvegas) = {
 	.pkts_acked = wvegas_pkts_acked,
 	.undo_cwnd = wvegas_undo_cwnd,
 };
+
+PP_CC_ABOUT(wvegas) = {
+	.family = PP_FAMILY_DELAY,
+	.source = "Cao et al., ICNP 2012; draft-xu-mptcp-congestion-control-05",
+};

@@ -132,6 +132,22 @@ enum pp_cc_flags {
 	PP_CC_SEES_SAMPLES = 8,		/* has cong_control: replaces the transport's window rules */
 };
 
+/* By what an algorithm knows congestion. */
+enum pp_family {
+	PP_FAMILY_LOSS = 0,	/* by losses and marks */
+	PP_FAMILY_DELAY = 1,	/* by the RTT */
+	PP_FAMILY_HYBRID = 2,	/* by both */
+	PP_FAMILY_MODEL = 3,	/* by a model of the path: its rate and its least RTT */
+};
+
+/* Facts for people, beside the ops table: `polypath list cc` shows them. Texts that are not there are empty. */
+struct pp_cc_about {
+	__u32 family;		/* enum pp_family */
+	char source[100];	/* papers and standards, one line */
+	char counterpart[16];	/* what Linux calls its own of this kind */
+	char aliases[48];	/* what else people call it, lower case, with spaces between */
+};
+
 /* Any hook but ssthresh, cong_avoid (or cong_control) and undo_cwnd may be null. */
 struct pp_cc_ops {
 	char name[16];

@@ -57,14 +57,14 @@ fn algorithms(folder: &Path) -> Vec<PathBuf> {
 
 fn registry(names: &[String]) -> String {
     let mut text = String::from(
-        "// SAFETY: each name is an immutable `struct pp_cc_ops` that PP_CC_REGISTER defines in the file of that name.\nunsafe extern \"C\" {\n",
+        "// SAFETY: each is an immutable table that PP_CC_REGISTER or PP_CC_ABOUT defines in the file of that name.\nunsafe extern \"C\" {\n",
     );
     for name in names {
-        writeln!(text, "    safe static pp_cc_{name}: Ops;").expect("writing to a string");
+        writeln!(text, "    safe static pp_cc_{name}: Ops;\n    safe static pp_about_{name}: About;").expect("writing to a string");
     }
-    writeln!(text, "}}\n\nstatic REGISTRY: [&Ops; {}] = [", names.len()).expect("writing to a string");
+    writeln!(text, "}}\n\nstatic REGISTRY: [(&Ops, &About); {}] = [", names.len()).expect("writing to a string");
     for name in names {
-        writeln!(text, "    &pp_cc_{name},").expect("writing to a string");
+        writeln!(text, "    (&pp_cc_{name}, &pp_about_{name}),").expect("writing to a string");
     }
     text.push_str("];\n");
     text

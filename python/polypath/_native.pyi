@@ -10,8 +10,8 @@ def simulate(scenario: str) -> tuple[str, Columns, Columns]:
     Raises ValueError with one sentence where the scenario is at fault, RuntimeError where the simulator is.
     """
 
-def algorithms() -> list[tuple[str, bool]]:
-    """Congestion-control algorithms by name, and whether each is coupled over subflows."""
+def algorithms() -> list[tuple[str, bool, str, str, str, str]]:
+    """Congestion-control algorithms by name: coupled over subflows, family, source, name of Linux's own, other names (with spaces)."""
 
 def schedulers() -> list[str]: ...
 def version() -> str:

@@ -36,7 +36,11 @@ MISTAKES = {
     "a file that is no study": (("run", "notes.txt"), "notes.txt is no study file: its name does not end in .yaml"),
     "an unknown algorithm": (
         ("run", "oila"),
-        'oila/study.yaml:15: flows.bulk.cc: there is no congestion control "oila"; did you mean "olia"? there are balia, cubic, lia',
+        'oila/study.yaml:15: flows.bulk.cc: there is no congestion control "oila"; did you mean "olia"? there are balia, ',
+    ),
+    "another name of an algorithm": (
+        ("run", "newreno"),
+        'newreno/study.yaml:15: flows.bulk.cc: there is no congestion control "newreno"; did you mean "reno"? there are balia, ',
     ),
     "an unknown scheduler": (
         ("run", "scheduler"),
@@ -79,6 +83,7 @@ def mistakes(tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "notes.txt").write_text("nothing")
     write(tmp_path / "oila", changed(("[lia, olia]", "[lia, oila]")))
+    write(tmp_path / "newreno", changed(("[lia, olia]", "[lia, newreno]")))
     write(tmp_path / "scheduler", changed(('cc: "${cc}"}', 'cc: "${cc}", scheduler: fastest}')))
     write(tmp_path / "baseline", changed(("seeds: 2", "seeds: 2\nbaselines:\n  cc: quick")))
     write(tmp_path / "zero", changed(("rate: 50mbit", "rate: 0mbit")))

@@ -10,12 +10,12 @@
 #[expect(dead_code, reason = "LAYOUTS is read by build.rs, which includes this module too")]
 mod mirror;
 
-use std::ffi::CStr;
+use std::ffi::c_char;
 use std::fmt;
 use std::ptr;
 
+use mirror::{About, Ctx, Ops, PRIV_WORDS};
 pub use mirror::{CaState, Event, Flow, MAX_SIBLINGS, SSTHRESH_INFINITE, Sample, Sibling, Siblings, ack_flags};
-use mirror::{Ctx, Ops, PRIV_WORDS};
 
 include!(concat!(env!("OUT_DIR"), "/registry.rs"));
 
@@ -34,9 +34,56 @@ pub mod flags {
 #[derive(Copy, Clone)]
 pub struct Algorithm(&'static Ops);
 
+/// By what an algorithm knows congestion.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// Losses and marks.
+    Loss,
+    /// The round-trip time.
+    Delay,
+    /// Both.
+    Hybrid,
+    /// A model of the path: its rate and its least round-trip time.
+    Model,
+}
+
+impl Family {
+    /// In the order of `enum pp_family`.
+    const ALL: [Self; 4] = [Self::Loss, Self::Delay, Self::Hybrid, Self::Model];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Loss => "loss",
+            Self::Delay => "delay",
+            Self::Hybrid => "hybrid",
+            Self::Model => "model",
+        }
+    }
+}
+
+/// Facts about an algorithm; what does not apply is empty.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    pub family: Family,
+    /// Papers and standards, in one line.
+    pub source: &'static str,
+    /// What Linux calls its own of this kind.
+    pub counterpart: &'static str,
+    /// What else people call it, with spaces between.
+    pub aliases: &'static str,
+}
+
+/// The text in an array of the C side: all of it if no NUL ends it.
+fn text(chars: &'static [c_char]) -> &'static str {
+    // SAFETY: `c_char` is a byte, whatever its sign.
+    let bytes = unsafe { std::slice::from_raw_parts(chars.as_ptr().cast::<u8>(), chars.len()) };
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    std::str::from_utf8(&bytes[..end]).expect("the C side's texts are ASCII")
+}
+
 /// Every algorithm, in the order of their names.
 pub fn all() -> impl Iterator<Item = Algorithm> {
-    REGISTRY.iter().map(|ops| Algorithm(ops))
+    REGISTRY.iter().map(|(ops, _)| Algorithm(ops))
 }
 
 /// The algorithm of this name.
@@ -46,9 +93,19 @@ pub fn find(name: &str) -> Option<Algorithm> {
 
 impl Algorithm {
     pub fn name(self) -> &'static str {
-        // SAFETY: `name` is a NUL-terminated string in 16 bytes of an immutable table (the vectors call this for every algorithm).
-        let name = unsafe { CStr::from_ptr(self.0.name.as_ptr()) };
-        name.to_str().expect("algorithms have ASCII names")
+        text(&self.0.name)
+    }
+
+    /// Facts for people.
+    pub fn facts(self) -> Facts {
+        let of_self = REGISTRY.iter().find(|(ops, _)| ptr::eq(*ops, self.0));
+        let (_, about) = of_self.expect("an algorithm comes from the registry");
+        Facts {
+            family: Family::ALL.get(about.family as usize).copied().expect("a family of pp_cc.h"),
+            source: text(&about.source),
+            counterpart: text(&about.counterpart),
+            aliases: text(&about.aliases),
+        }
     }
 
     /// Bits of [`flags`].
@@ -223,6 +280,20 @@ mod tests {
             assert!(algorithm.private_bytes() <= PRIV_WORDS * 8, "{algorithm:?}");
         }
         assert_eq!(find("no such thing"), None);
+    }
+
+    #[test]
+    fn every_algorithm_says_where_it_comes_from() {
+        for algorithm in all() {
+            let facts = algorithm.facts();
+            // Shorter than its array: a longer text would have been cut.
+            assert!((5..100).contains(&facts.source.len()), "{algorithm:?}: {facts:?}");
+            let words: Vec<&str> = facts.aliases.split_whitespace().collect();
+            assert!(words.iter().all(|alias| find(alias).is_none() && alias.to_lowercase() == **alias), "{algorithm:?}: {facts:?}");
+            assert!(facts.aliases.len() < 48 && facts.counterpart.len() < 16, "{algorithm:?}: {facts:?}");
+        }
+        let reno = find("reno").expect("reno is always there").facts();
+        assert_eq!((reno.family, reno.family.name(), reno.source, reno.counterpart), (Family::Loss, "loss", "RFC 5681", "reno"));
     }
 
     #[test]

@@ -187,8 +187,17 @@ mirror! {
     }
 }
 
+mirror! {
+    pub(crate) struct About as "pp_cc_about" in ABOUT {
+        pub(crate) family: u32,
+        pub(crate) source: [c_char; 100],
+        pub(crate) counterpart: [c_char; 16],
+        pub(crate) aliases: [c_char; 48],
+    }
+}
+
 /// C name, size and fields (name, offset, size) of every mirror.
-pub(crate) const LAYOUTS: &[(&str, usize, &[Field])] = &[FLOW, SAMPLE, SIBLING, SIBLINGS, CTX, OPS];
+pub(crate) const LAYOUTS: &[(&str, usize, &[Field])] = &[FLOW, SAMPLE, SIBLING, SIBLINGS, CTX, OPS, ABOUT];
 
 impl Flow {
     /// A flow before its first RTT sample: nothing sent, no loss seen, no bound on window or pacing.

@@ -23,10 +23,18 @@ fn simulate<'py>(py: Python<'py>, scenario: &str) -> PyResult<(String, Bound<'py
     Ok((text, columns::subflow_series(py, &outcome.subflow_series)?, columns::link_series(py, &outcome.link_series)?))
 }
 
-/// Names of the congestion-control algorithms, sorted, and whether each is coupled over subflows.
+/// Name, whether it is coupled over subflows, family, source, name of Linux's own, other names.
+type Algorithm = (&'static str, bool, &'static str, &'static str, &'static str, &'static str);
+
+/// The congestion-control algorithms, sorted by name.
 #[pyfunction]
-fn algorithms() -> Vec<(&'static str, bool)> {
-    polypath_cc::all().map(|algorithm| (algorithm.name(), algorithm.flags() & polypath_cc::flags::COUPLED != 0)).collect()
+fn algorithms() -> Vec<Algorithm> {
+    polypath_cc::all()
+        .map(|algorithm| {
+            let (facts, coupled) = (algorithm.facts(), algorithm.flags() & polypath_cc::flags::COUPLED != 0);
+            (algorithm.name(), coupled, facts.family.name(), facts.source, facts.counterpart, facts.aliases)
+        })
+        .collect()
 }
 
 /// Names of the schedulers, sorted.

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from polypath import linux
 from polypath import study as model
-from polypath.engines import ENGINES, SimEngine
+from polypath.engines import ENGINES, Algorithm, SimEngine
 from polypath.linux import installed
 from polypath.planner import PREFIX
 from polypath.study import Study, StudyError, unknown
@@ -32,13 +32,14 @@ def list_(
 
 
 def _cc() -> Table:
-    table = _table("cc", "congestion control", "looks at its sibling subflows", "on sim and in cc/", "kernels with one of their own")
+    table = _table("cc", "congestion control", "also called", "family", "coupled", "source", "Linux's own", "in the kernels")
     kernels = {kernel.name: kernel.algorithms for kernel in linux.installed()}
-    ours = {algorithm.name: algorithm.coupled for algorithm in SimEngine().algorithms()}
     theirs = {name for algorithms in kernels.values() for name in algorithms if not name.startswith(PREFIX)}
-    for name in sorted({*ours, *theirs}):
-        own = ", ".join(kernel for kernel, algorithms in kernels.items() if name in algorithms)
-        table.add_row(name, "yes" if ours.get(name) else "no", "yes" if name in ours else "no", own)
+    ours = {algorithm.name: algorithm for algorithm in SimEngine().algorithms()}
+    only_theirs = {name: Algorithm(name, coupled=False, source="only in kernels", counterpart=name) for name in theirs}
+    for name, each in sorted({**only_theirs, **ours}.items()):
+        having = ", ".join(kernel for kernel, algorithms in kernels.items() if each.counterpart in algorithms)
+        table.add_row(name, each.aliases, each.family, "yes" if each.coupled else "no", each.source, each.counterpart, having)
     return table
 
 

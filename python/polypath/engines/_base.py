@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, ClassVar, NamedTuple
 
@@ -22,6 +22,20 @@ class Algorithm(NamedTuple):
     name: str
     # Whether it looks at the sibling subflows.
     coupled: bool
+    # By what it knows congestion: loss, delay, hybrid or model. Empty, as what follows, for those that only a kernel has.
+    family: str = ""
+    # Papers and standards.
+    source: str = ""
+    # What Linux calls its own of this kind, and what else people call it (with spaces between).
+    counterpart: str = ""
+    aliases: str = ""
+
+
+def unknown_cc(name: str, known: Iterable[Algorithm]) -> str:
+    """One sentence: which congestion control is not known, what else it may be called, and all there are."""
+    known = list(known)
+    meant = next((algorithm.name for algorithm in known if name.lower() in algorithm.aliases.split()), None)
+    return unknown("congestion control", name, [algorithm.name for algorithm in known], meant=meant)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,18 +87,18 @@ class Engine(ABC):
 
     def check(self, cell: Cell, kernel: str | None = None) -> None:
         """Raises `SetupError` if the cell asks for something that is not there. Runs nothing."""
-        algorithms, schedulers = [algorithm.name for algorithm in self.algorithms()], self.schedulers()
+        algorithms, schedulers = self.algorithms(), self.schedulers()
         for name, flow in cell.setup.flows.items():
-            if flow.cc not in algorithms:
-                raise cell.error(("flows", name, "cc"), unknown("congestion control", flow.cc, algorithms))
+            if flow.cc not in (algorithm.name for algorithm in algorithms):
+                raise cell.error(("flows", name, "cc"), unknown_cc(flow.cc, algorithms))
             if flow.scheduler is not None and flow.scheduler not in schedulers:
                 raise cell.error(("flows", name, "scheduler"), unknown("scheduler", flow.scheduler, schedulers))
 
     def check_baseline(self, cc: str) -> None:
         """Raises `SetupError` if there is no such congestion control for the baselines."""
-        algorithms = [algorithm.name for algorithm in self.algorithms()]
-        if cc not in algorithms:
-            raise SetupError(("baselines", "cc"), unknown("congestion control", cc, algorithms))
+        algorithms = self.algorithms()
+        if cc not in (algorithm.name for algorithm in algorithms):
+            raise SetupError(("baselines", "cc"), unknown_cc(cc, algorithms))
 
     def stop(self) -> None:
         """Ends what is running now, for somebody who does not want to wait; what `run` gives back then means nothing."""

@@ -30,7 +30,8 @@ class FakeEngine(Engine):
         return self._version
 
     def algorithms(self) -> list[Algorithm]:
-        return [Algorithm(name, name not in ("cubic", "reno")) for name in ("balia", "cubic", "lia", "olia", "reno")]
+        coupled = [Algorithm(name, coupled=True) for name in ("balia", "lia", "olia")]
+        return [*coupled, Algorithm("cubic", coupled=False), Algorithm("reno", coupled=False, aliases="newreno")]
 
     def schedulers(self) -> list[str]:
         return ["default", "minrtt", "roundrobin"]

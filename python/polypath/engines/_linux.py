@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
 from polypath import linux, planner
-from polypath.study import OURS, THEIRS, Cell, scenario, split_cc, unknown
+from polypath.study import OURS, THEIRS, Cell, scenario, split_cc
 
 from . import _machine, _measure
-from ._base import Algorithm, Engine, EngineError, Output
+from ._base import Algorithm, Engine, EngineError, Output, unknown_cc
 from ._sim import SimEngine
 
 # Raise it when figures are derived from a run in another way.
@@ -75,9 +75,9 @@ class LinuxEngine(Engine):
         name = kernel or cell.setup.kernel
         for flow_name, flow in cell.setup.flows.items():
             if flow.cc not in _names(self._kernel(name).algorithms):
-                raise cell.error(
-                    ("flows", flow_name, "cc"), unknown("congestion control", flow.cc, sorted(_names(self._kernel(name).algorithms)))
-                )
+                ours = {algorithm.name: algorithm for algorithm in SimEngine().algorithms()}
+                here = [ours.get(each, Algorithm(each, coupled=False)) for each in sorted(_names(self._kernel(name).algorithms))]
+                raise cell.error(("flows", flow_name, "cc"), unknown_cc(flow.cc, here))
         try:
             self._plan(scenario(cell.setup, cell.seeds[0], kernel=name))
         except planner.PlanError as error:

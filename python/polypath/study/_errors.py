@@ -30,10 +30,10 @@ def dotted(where: Where) -> str:
     return text
 
 
-def unknown(what: str, name: str, known: Iterable[str]) -> str:
-    """One sentence: what is not known, the nearest that is, and all there are."""
+def unknown(what: str, name: str, known: Iterable[str], *, meant: str | None = None) -> str:
+    """One sentence: what is not known, the nearest that is (`meant`, if somebody knows better than the letters), and all there are."""
     known = list(known)
-    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
+    near = [meant] if meant else difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
     hint = f'; did you mean "{near[0]}"?' if near else ";"
     there = f"there are {', '.join(known)}" if known else "there are none"
     return f'there is no {what} "{name}"{hint} {there}'
