@@ -60,6 +60,11 @@ def within(namespace: str, work: Callable[[], T]) -> T:
     return outcome[0]
 
 
+def setting(namespace: str, name: str, value: str) -> None:
+    """Writes a sysctl of a namespace; a small machine has no program for it."""
+    within(namespace, lambda: Path("/proc/sys", *name.split(".")).write_text(value))
+
+
 class Network:
     """The four namespaces; `rate` in Mbit/s, `queue` in packets of full size."""
 
@@ -70,7 +75,7 @@ class Network:
             ip("ip", "-n", namespace, "link", "set", "lo", "up")
         for number, namespace in ((1, self.client), (2, self.client), (3, self.rival), (9, self.server)):
             self._cable(number, namespace)
-        ip("ip", "netns", "exec", self.router, "sysctl", "-qw", "net.ipv4.ip_forward=1")
+        setting(self.router, "net.ipv4.ip_forward", "1")
         # Full-size packets with their headers, and a burst of one of them: the queue is the discipline's own.
         packet = MSS + 66
         shape = ("rate", f"{rate}mbit", "burst", packet, "limit", queue * packet)
@@ -83,9 +88,9 @@ class Network:
         ip("ip", "-n", self.client, "mptcp", "endpoint", "add", "10.77.2.1", "dev", "to2", "subflow")
         for namespace in (self.client, self.rival):
             # A SYN lost in the full queue is no sign of a path without MPTCP.
-            ip("ip", "netns", "exec", namespace, "sysctl", "-qw", "net.mptcp.blackhole_timeout=0")
+            setting(namespace, "net.mptcp.blackhole_timeout", "0")
             # A window that an earlier connection left would give later ones another start.
-            ip("ip", "netns", "exec", namespace, "sysctl", "-qw", "net.ipv4.tcp_no_metrics_save=1")
+            setting(namespace, "net.ipv4.tcp_no_metrics_save", "1")
 
     def _cable(self, number: int, namespace: str) -> None:
         end = SERVER if namespace == self.server else f"10.77.{number}.1"
@@ -100,7 +105,7 @@ class Network:
 
     def choose(self, namespace: str, algorithm: str) -> None:
         """What new sockets of a namespace use."""
-        ip("ip", "netns", "exec", namespace, "sysctl", "-qw", f"net.ipv4.tcp_congestion_control={algorithm}")
+        setting(namespace, "net.ipv4.tcp_congestion_control", algorithm)
 
 
 @contextmanager

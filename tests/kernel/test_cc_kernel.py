@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from cc_network import PREFIX, TCP_CONGESTION, ip, sweep, within
+from cc_network import PREFIX, TCP_CONGESTION, ip, setting, sweep, within
 from requirement import lacking
 
 from polypath import cli, kernelcc
@@ -84,7 +84,7 @@ def test_loaded_ones_may_be_chosen_everywhere_and_leave_no_trace() -> None:
         assert state() == {"pp_lia": "loaded", "pp_cubic": "loaded"}
         assert all(each.allowed for each in kernelcc.status().loaded)
         # Elsewhere the kernel refuses names that are not allowed.
-        ip("ip", "netns", "exec", namespace, "sysctl", "-qw", "net.ipv4.tcp_congestion_control=pp_lia")
+        setting(namespace, "net.ipv4.tcp_congestion_control", "pp_lia")
         with within(namespace, socket.socket) as there:
             there.bind(("0.0.0.0", 0))
             there.listen()
