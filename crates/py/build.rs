@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// Folders with such sources, from the root of the project.
-const FOLDERS: [&str; 9] = [
+/// Folders with such sources of the simulator, from the root of the project.
+const SIMULATOR: [&str; 9] = [
     "cc/include",
     "cc/algs",
     "crates/base/src",
@@ -17,22 +17,30 @@ const FOLDERS: [&str; 9] = [
     "crates/sim/src",
 ];
 
+/// And of runs in real time.
+const EMULATOR: [&str; 7] = ["cc/include", "cc/algs", "cc/bpf", "crates/link/src", "crates/io/src", "crates/guest/src", "crates/emu/src"];
+
 #[expect(clippy::disallowed_methods, reason = "cargo passes its settings to build scripts in the environment")]
 fn main() {
     let root = Path::new(&env::var("CARGO_MANIFEST_DIR").expect("cargo sets it for build scripts")).join("../..");
+    println!("cargo::rustc-env=POLYPATH_SOURCES={:016x}", fingerprint(&root, &SIMULATOR));
+    println!("cargo::rustc-env=POLYPATH_EMULATOR={:016x}", fingerprint(&root, &EMULATOR));
+}
+
+fn fingerprint(root: &Path, folders: &[&str]) -> u64 {
     let mut files = Vec::new();
-    for folder in FOLDERS.map(|folder| root.join(folder)) {
+    for folder in folders.iter().map(|folder| root.join(folder)) {
         println!("cargo::rerun-if-changed={}", folder.display());
         collect(&folder, &mut files);
     }
     files.sort();
     let mut hash = 0xcbf2_9ce4_8422_2325;
     for file in files {
-        let name = file.strip_prefix(&root).expect("it was found below the root");
+        let name = file.strip_prefix(root).expect("it was found below the root");
         hash = fnv(hash, name.to_string_lossy().as_bytes());
         hash = fnv(hash, &fs::read(&file).unwrap_or_else(|e| panic!("{} cannot be read: {e}", file.display())));
     }
-    println!("cargo::rustc-env=POLYPATH_SOURCES={hash:016x}");
+    hash
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {

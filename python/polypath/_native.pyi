@@ -29,6 +29,15 @@ def emulate(spec: str) -> None:
     To be called by a process of its own. Raises RuntimeError with one sentence where the machine does not let it.
     """
 
+def emulator_version() -> str:
+    """Release and fingerprint of the sources of runs in real time; Linux only."""
+
+def run_emulated(run: str) -> str:
+    """Carries out a run (JSON, crates/emu/src/run.rs) over emulated links in real time; what came of it is JSON. Linux only.
+
+    To be called by a process of its own, which a signal ends. Raises RuntimeError with one sentence where the machine does not let it.
+    """
+
 def bench_emulator(spec: str) -> str:
     """Measures the emulator beside what the machine can do without it; the figures are JSON (crates/emu/src/bench.rs)."""
 

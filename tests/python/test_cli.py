@@ -57,7 +57,7 @@ MISTAKES = {
     ),
     "an unknown engine": (
         ("run", "small", "--engine", "linx"),
-        'there is no engine "linx"; did you mean "linux"? there are sim, linux, fake',
+        'there is no engine "linx"; did you mean "linux"? there are sim, linux, host, fake',
     ),
     "two studies of one name": (("run", "studies/small", "again"), 'two studies are called "small": studies/small and again; rename one'),
     "a choice of nothing": (("run", "small", "--only", "cc"), '--only cc says nothing; write a parameter and its values, like "cc=lia"'),

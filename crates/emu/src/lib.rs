@@ -5,7 +5,8 @@
 //! when the emulator came to read it, and whatever follows counts from the time at which a packet should have left and not from when it
 //! did: being late is never passed on, but it is counted, and said.
 //!
-//! [`emulate`] builds the network of a plan, carries its links and gives the network up again; [`bench()`] measures how well it does so.
+//! [`emulate`] builds the network of a plan, carries its links and gives the network up again; [`run()`] has flows run over them and measures
+//! them, [`bench()`] measures how well the links are carried.
 //! The emulator touches nothing but the namespaces that it makes itself.
 
 mod bench;
@@ -16,6 +17,7 @@ mod ip;
 mod lateness;
 mod line;
 mod link;
+mod run;
 mod setup;
 mod spec;
 mod status;
@@ -24,6 +26,7 @@ mod worker;
 
 pub use bench::{BenchSpec, bench};
 pub use emulate::emulate;
+pub use run::{RunSpec, run};
 pub use spec::Spec;
 
 use std::fmt;

@@ -6,7 +6,7 @@
 use crate::ip;
 use crate::store::{Slot, Store};
 use polypath_base::{Duration, Instant};
-use polypath_link::{Chain, Count, Element, Parcel, Ring, Verdict};
+use polypath_link::{Chain, Count, Element, Parcel, RateQueue, Ring, Sample, Verdict};
 
 #[derive(Debug)]
 pub(crate) struct Line {
@@ -164,6 +164,34 @@ impl Line {
         drops
     }
 
+    /// Writes down the length of its queues at multiples of `interval`.
+    pub(crate) fn sample_every(&mut self, interval: Duration) {
+        self.queues().for_each(|queue| queue.sample_every(interval));
+    }
+
+    /// The samples up to now, those of several queues summed; none if it has no queue.
+    pub(crate) fn samples(&mut self, now: Instant) -> Vec<Sample> {
+        let mut sums: Vec<Sample> = Vec::new();
+        for (number, queue) in self.queues().enumerate() {
+            let samples = queue.samples(now);
+            if number == 0 {
+                sums = samples.to_vec();
+                continue;
+            }
+            for (sum, sample) in sums.iter_mut().zip(samples) {
+                sum.packets += sample.packets;
+                sum.bytes += sample.bytes;
+                sum.drops += sample.drops;
+            }
+        }
+        sums
+    }
+
+    fn queues(&mut self) -> impl Iterator<Item = &mut RateQueue> {
+        let elements = self.stages.iter_mut().flat_map(|stage| stage.chain.elements_mut());
+        elements.filter_map(|(_, element)| if let Element::Rate(queue) = element { Some(queue) } else { None })
+    }
+
     #[cold]
     fn refuse(&self, number: usize, verdict: Verdict, at: Instant, frame: &[u8]) -> Option<Refused> {
         let (mtu, remedy) = match verdict {
@@ -228,7 +256,7 @@ mod tests {
     use super::*;
     use crate::ip::tests::frame;
     use polypath_base::{Rate, Stream};
-    use polypath_link::{Delay, Limit, Mtu, Oversize, RateQueue, Schedule};
+    use polypath_link::{Delay, Limit, Mtu, Oversize, Schedule};
 
     fn at(us: u64) -> Instant {
         Instant::ZERO + Duration::from_micros(us)
@@ -313,6 +341,20 @@ mod tests {
         }
         let drops = line.drops();
         assert_eq!((drops.queue.packets, drops.overflow, drops.longest_queue), (2, 1, 3));
+    }
+
+    #[test]
+    fn queues_of_a_direction_are_sampled_together() {
+        let (mut line, mut store) = (Line::new(vec![rate(9), delay(10, 0), rate(9)]), store());
+        line.sample_every(Duration::from_micros(100));
+        for _ in 0..3 {
+            assert_eq!(line.enter(at(50), &frame(17, 100, true), &mut store), None);
+        }
+        leaving(&mut line, &mut store, &[300]);
+        let seen: Vec<_> = line.samples(at(300)).iter().map(|sample| (sample.packets, sample.bytes)).collect();
+        // The first leaves the first queue at 150 and comes to the second at 160.
+        assert_eq!(seen, [(0, 0), (3, 300), (3, 300), (2, 200)]);
+        assert_eq!(Line::new(vec![delay(1, 0)]).samples(at(300)), []);
     }
 
     #[test]

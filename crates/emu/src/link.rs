@@ -2,7 +2,7 @@
 
 use crate::lateness::Lateness;
 use crate::line::{Held, Line, Refused, Remedy};
-use crate::status::DirectionStatus;
+use crate::status::{DirectionStatus, Series};
 use crate::store::Store;
 use crate::{fragment, icmp};
 use polypath_base::{Duration, Instant};
@@ -147,6 +147,20 @@ impl Link {
                 }
             }
         }
+    }
+
+    /// Writes down the length of its queues at multiples of `interval`.
+    pub(crate) fn sample_every(&mut self, interval: Duration) {
+        self.directions.iter_mut().for_each(|direction| direction.line.sample_every(interval));
+    }
+
+    /// The samples of both directions' queues up to now.
+    pub(crate) fn series(&mut self, now: Instant) -> [Series; 2] {
+        [0, 1].map(|side| {
+            let samples = self.directions[side].line.samples(now);
+            let samples = samples.iter().map(|sample| (sample.packets, sample.bytes, sample.drops)).collect();
+            Series { link: self.name.clone(), a_to_b: side == 0, samples }
+        })
     }
 
     /// How both directions fare.

@@ -4,6 +4,7 @@ use crate::EmuError;
 use crate::line::Line;
 use crate::link::Link;
 use crate::spec::Spec;
+use crate::status::{DirectionStatus, Series};
 use crate::store::Store;
 use crate::worker::{self, Shared};
 use polypath_base::Duration;
@@ -30,7 +31,11 @@ impl Places {
     pub(crate) fn build(spec: &Spec) -> Result<Self, EmuError> {
         // The thread that builds it ends up in one of the new namespaces.
         let built = std::thread::scope(|scope| scope.spawn(|| Network::build(&spec.plan)).join());
-        let network = built.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        Self::of(&built.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?)
+    }
+
+    /// Those of a network.
+    pub(crate) fn of(network: &Network) -> Result<Self, EmuError> {
         let held = network.namespaces().map(|(name, file)| Ok((name.to_owned(), Namespace::of(file)?)));
         Ok(Self(held.collect::<Result<_, Failed>>()?))
     }
@@ -72,13 +77,20 @@ pub(crate) struct Workers {
 impl Workers {
     /// Packets pass from now on, and the time of the links' changes begins.
     pub(crate) fn start(spec: &Spec, links: Vec<Link>) -> Result<Self, EmuError> {
+        Self::start_at(spec, links, Clock::start(), None)
+    }
+
+    /// Packets pass from now on; the time of the links' changes, and of samples of queues if they were asked for, is that of the clock.
+    pub(crate) fn start_at(spec: &Spec, mut links: Vec<Link>, clock: Clock, sampling: Option<Duration>) -> Result<Self, EmuError> {
+        if let Some(interval) = sampling {
+            links.iter_mut().for_each(|link| link.sample_every(interval));
+        }
         let count = spec.threads.unwrap_or(processors() / 2).clamp(1, links.len().max(1));
         let late_limit = Duration::from_nanos(spec.late_limit_ns);
         let mut shares: Vec<Vec<Link>> = (0..count).map(|_| Vec::new()).collect();
         for (number, link) in links.into_iter().enumerate() {
             shares[number % count].push(link);
         }
-        let clock = Clock::start();
         let start = |mut links: Vec<Link>| {
             let shared = Arc::new(Shared::default());
             // Whoever looks before the thread runs sees that nothing has passed, and not that there are no links.
@@ -91,7 +103,7 @@ impl Workers {
     }
 
     /// What all have reported last.
-    pub(crate) fn report(&self) -> Vec<crate::status::DirectionStatus> {
+    pub(crate) fn report(&self) -> Vec<DirectionStatus> {
         self.running.iter().flat_map(|(_, shared)| shared.report()).collect()
     }
 
@@ -106,15 +118,21 @@ impl Workers {
     }
 
     /// Ends them; what they reported at last.
-    pub(crate) fn stop(self) -> Vec<crate::status::DirectionStatus> {
+    pub(crate) fn stop(self) -> Vec<DirectionStatus> {
+        self.end().0
+    }
+
+    /// Ends them; what they reported at last, and the samples of queues.
+    pub(crate) fn end(self) -> (Vec<DirectionStatus>, Vec<Series>) {
         for (_, shared) in &self.running {
             shared.stop.store(true, Ordering::Relaxed);
         }
         let ended = self.running.into_iter().flat_map(|(thread, shared)| {
             // A thread that failed has said so on the error output; what it reported before still holds.
             let _ = thread.join();
-            shared.report()
+            [(shared.report(), shared.series())]
         });
-        ended.collect()
+        let (reports, series): (Vec<_>, Vec<_>) = ended.unzip();
+        (reports.concat(), series.concat())
     }
 }

@@ -50,6 +50,15 @@ pub(crate) struct DirectionStatus {
     pub(crate) untrusted: bool,
 }
 
+/// The queues of a direction at multiples of an interval, the first at time 0.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Series {
+    pub(crate) link: String,
+    pub(crate) a_to_b: bool,
+    /// Packets and bytes that waited, framing included, and packets refused so far; nothing where there is no queue.
+    pub(crate) samples: Vec<(u32, u64, u64)>,
+}
+
 impl DirectionStatus {
     pub(crate) fn add_drops(&mut self, drops: &Drops) {
         self.queue_drops = drops.queue.packets;

@@ -5,7 +5,7 @@
 //! kernel has noted when they came, and it is enough to look before the first of them can be due.
 
 use crate::link::Link;
-use crate::status::DirectionStatus;
+use crate::status::{DirectionStatus, Series};
 use polypath_base::{Duration, Instant};
 use polypath_io::{Clock, KernelTime, enter_urgent, name_thread, thread_time, wait};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -34,6 +34,8 @@ pub(crate) struct Shared {
     /// Processor time used, ns.
     cpu_ns: AtomicU64,
     reports: Mutex<Vec<DirectionStatus>>,
+    /// Of the links' queues, once it has stopped.
+    series: Mutex<Vec<Series>>,
 }
 
 impl Shared {
@@ -45,6 +47,11 @@ impl Shared {
     pub(crate) fn note(&self, links: &mut [Link], late_limit: Duration) {
         let report = links.iter_mut().flat_map(|link| link.status(late_limit)).collect();
         *self.reports.lock().unwrap_or_else(PoisonError::into_inner) = report;
+    }
+
+    /// What the queues were like, once the links have been closed.
+    pub(crate) fn series(&self) -> Vec<Series> {
+        std::mem::take(&mut *self.series.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(crate) fn cpu_ns(&self) -> u64 {
@@ -73,6 +80,8 @@ pub(crate) fn carry(mut links: Vec<Link>, clock: Clock, late_limit: Duration, sh
             shared.cpu_ns.store(thread_time().as_nanos(), Ordering::Relaxed);
             shared.note(&mut links, late_limit);
             if shared.stop.load(Ordering::Relaxed) {
+                *shared.series.lock().unwrap_or_else(PoisonError::into_inner) =
+                    links.iter_mut().flat_map(|link| link.series(now)).collect();
                 return close(links);
             }
         }

@@ -1,4 +1,5 @@
-//! The linux engine's program inside the machine: it carries out the plan of a run and writes down what came of it.
+//! Carries out the plan of a run and writes down what came of it: the linux engine's program inside the machine, and a library for the host
+//! engine, which has a network of its own and real time.
 //!
 //! `plan` is what comes in, `records` what goes out; `run` carries a plan out, `script` runs a person's own script instead. The other
 //! modules own one thing of the kernel each. Errors are sentences; nothing here writes to a console, whose interrupts would make runs
@@ -23,5 +24,5 @@ mod script;
 pub mod sys;
 
 pub use network::Network;
-pub use run::run;
+pub use run::{run, run_in};
 pub use script::run_script;

@@ -22,29 +22,61 @@ pub(crate) const LOOK: u64 = 20 * MILLISECOND;
 /// What settles after the set-up (carrier, work queues) has this long.
 const SETTLING: u64 = 100 * MILLISECOND;
 
-/// Runs the plan and writes its results into a folder. An error ends up in the result, too.
+/// Builds the network of a plan in a machine of virtual time, runs the plan in it and writes its results into a folder. An error ends up in
+/// the result, too.
 pub fn run(plan: &Plan, results: &Path) -> RunResult {
+    noted(|result| {
+        check(plan)?;
+        let began = sys::monotonic();
+        // Sleeps of this thread, and of those that it starts, end exactly when they should.
+        sys::timer_slack(1);
+        let begin = || Ok((sys::monotonic() + SETTLING).next_multiple_of(ALIGNMENT).max(START));
+        carry_out(plan, Network::build(plan)?, results, result, Time { began, begin, is_real: false })
+    })
+}
+
+/// Runs a plan in its network in real time. Once all is ready, `begin` says when the run starts, on CLOCK_MONOTONIC. The calling thread is in
+/// one of the network's namespaces afterwards.
+pub fn run_in(network: Network, plan: &Plan, results: &Path, begin: impl FnOnce() -> Outcome<u64>) -> RunResult {
+    noted(|result| {
+        check(plan)?;
+        let began = sys::monotonic();
+        sys::timer_slack(1);
+        carry_out(plan, network, results, result, Time { began, begin, is_real: true })
+    })
+}
+
+/// How a run's time goes by.
+struct Time<F> {
+    /// When the set-up began.
+    began: u64,
+    begin: F,
+    /// What is looked at at some time is seen a little later.
+    is_real: bool,
+}
+
+fn noted(work: impl FnOnce(&mut RunResult) -> Outcome<()>) -> RunResult {
     let mut result = RunResult { kernel: sys::kernel_release(), ..RunResult::default() };
-    if let Err(wrong) = carry_out(plan, results, &mut result) {
+    if let Err(wrong) = work(&mut result) {
         result.error = Some(wrong);
     }
     result
 }
 
-fn carry_out(plan: &Plan, results: &Path, result: &mut RunResult) -> Outcome<()> {
-    check(plan)?;
-    let began = sys::monotonic();
-    // Sleeps of this thread, and of those that it starts, end exactly when they should.
-    sys::timer_slack(1);
-    let mut network = Network::build(plan)?;
+fn carry_out(
+    plan: &Plan,
+    mut network: Network,
+    results: &Path,
+    result: &mut RunResult,
+    time: Time<impl FnOnce() -> Outcome<u64>>,
+) -> Outcome<()> {
     let mut taps = plan.captures.iter().map(|c| Tap::open(c, &network, results)).collect::<Outcome<Vec<_>>>()?;
     let mut queues = Queues::open(plan, &network, results)?;
     let sockets = Arc::new(Mutex::new(Sockets::open(plan, &network, results)?));
     let ready = flow::prepare(plan, &network)?;
     let flows: Vec<Arc<Mutex<Progress>>> = ready.iter().map(|flow| flow.progress.clone()).collect();
-    let earliest = sys::monotonic() + SETTLING;
-    let origin = earliest.next_multiple_of(ALIGNMENT).max(START);
-    result.setup_ns = origin - began;
+    let origin = (time.begin)()?;
+    result.setup_ns = origin.saturating_sub(time.began);
     let removals = Arc::new(Mutex::new(removals(plan, &mut network)?));
     let failure = Failure::default();
     let chunk = flow::chunk();
@@ -59,16 +91,18 @@ fn carry_out(plan: &Plan, results: &Path, result: &mut RunResult) -> Outcome<()>
     let mut clock = Clock { plan, origin, changes: &plan.changes, looked: 0 };
     let ended = loop {
         let (now, what) = clock.wait();
+        let seen = if time.is_real { sys::monotonic().saturating_sub(origin) } else { now };
+        result.late_ns = result.late_ns.max(seen.saturating_sub(now));
         match what {
             Due::Change(change) => network.change(&change.namespace, &change.device, &change.netem)?,
             Due::Look => {
                 taps.iter_mut().try_for_each(Tap::empty)?;
-                flows.iter().for_each(|flow| lock(flow).look(now));
+                flows.iter().for_each(|flow| lock(flow).look(seen));
             }
             Due::Sample => {
                 if now % LOOK == 0 {
                     taps.iter_mut().try_for_each(Tap::empty)?;
-                    flows.iter().for_each(|flow| lock(flow).look(now));
+                    flows.iter().for_each(|flow| lock(flow).look(seen));
                 }
                 lock(&sockets).look(now, true)?;
                 queues.look(&mut network, now, false)?;

@@ -14,6 +14,11 @@ impl Clock {
         Self { origin_ns: read(libc::CLOCK_MONOTONIC) }
     }
 
+    /// The origin is at this time on CLOCK_MONOTONIC, ns. Until then it is always now.
+    pub fn starting_at(origin_ns: u64) -> Self {
+        Self { origin_ns }
+    }
+
     /// The origin on CLOCK_MONOTONIC, ns.
     pub fn origin_ns(&self) -> u64 {
         self.origin_ns

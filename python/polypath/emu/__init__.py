@@ -1,13 +1,14 @@
 """The link emulator: the network of a topology in namespaces of this machine, its links in real time.
 
 `network` turns a scenario into what the emulator (crates/emu) takes; `up`, `down`, `status` and `entrance` keep one such network for a
-person to work in; `bench` measures the emulator.
+person to work in; `run` carries out a whole run in real time; `bench` measures the emulator.
 """
 
 from ._bench import bench
 from ._errors import EmuError, require_root
 from ._lab import Lab, Report, down, entrance, status, up
 from ._network import LATE_LIMIT_NS, WIRE, carried, network
+from ._run import run, stop
 
 __all__ = [
     "LATE_LIMIT_NS",
@@ -21,6 +22,8 @@ __all__ = [
     "entrance",
     "network",
     "require_root",
+    "run",
     "status",
+    "stop",
     "up",
 ]

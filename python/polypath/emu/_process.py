@@ -48,6 +48,14 @@ def ask(function: str, specification: Mapping[str, Any]) -> Any:
     return json.loads(done.stdout)
 
 
+def begin(function: str) -> subprocess.Popen[str]:
+    """Starts a function of the compiled module that waits for its specification; out of reach of this terminal's Ctrl-C."""
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        _command(function), stdin=pipe, stdout=pipe, stderr=pipe, text=True, errors="replace", cwd="/", start_new_session=True
+    )
+
+
 def last_line(text: str) -> str:
     lines = text.strip().splitlines()
     return lines[-1] if lines else ""

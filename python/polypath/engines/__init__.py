@@ -2,6 +2,7 @@
 
 from ._base import Algorithm, Engine, EngineError, Output
 from ._fake import FakeEngine
+from ._host import HostEngine
 from ._linux import LinuxEngine
 from ._registry import ENGINES, check, find
 from ._script import run_script
@@ -13,6 +14,7 @@ __all__ = [
     "Engine",
     "EngineError",
     "FakeEngine",
+    "HostEngine",
     "LinuxEngine",
     "Output",
     "SimEngine",

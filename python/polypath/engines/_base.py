@@ -55,6 +55,8 @@ class Engine(ABC):
 
     name: ClassVar[str]
     summary: ClassVar[str]
+    # Runs at once where nobody says otherwise; None: one a core.
+    workers: ClassVar[int | None] = None
 
     @property
     @abstractmethod
@@ -68,6 +70,11 @@ class Engine(ABC):
     @abstractmethod
     def schedulers(self) -> list[str]:
         """MPTCP schedulers it knows, by name."""
+
+    @property
+    def only_kernel(self) -> str | None:
+        """The kernel that all runs have whatever a study asks for; None: the study's own."""
+        return None
 
     def versions(self, kernel: str | None = None) -> str | Callable[[str], str]:
         """The version for `polypath.study.runs`: of an engine that runs kernels, that with each of them."""

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
 from polypath import linux, planner
-from polypath.study import OURS, THEIRS, Cell, scenario, split_cc
+from polypath.study import Cell, scenario, split_cc
 
 from . import _machine, _measure
 from ._base import Algorithm, Engine, EngineError, Output, unknown_cc
+from ._naming import names, where
 from ._sim import SimEngine
 
 # Raise it when figures are derived from a run in another way.
@@ -46,8 +47,8 @@ class LinuxEngine(Engine):
     def algorithms(self) -> list[Algorithm]:
         """Of all kernels that are there."""
         coupled = {algorithm.name for algorithm in SimEngine().algorithms() if algorithm.coupled}
-        names = {name for kernel in linux.installed() for name in _names(kernel.algorithms)}
-        return [Algorithm(name, split_cc(name)[0] in coupled) for name in sorted(names)]
+        known = {name for kernel in linux.installed() for name in names(kernel.algorithms)}
+        return [Algorithm(name, split_cc(name)[0] in coupled) for name in sorted(known)]
 
     def schedulers(self) -> list[str]:
         return ["default"]
@@ -67,21 +68,21 @@ class LinuxEngine(Engine):
                 return f"profile {flow.profile}, which needs a kernel with out-of-tree MPTCP (build one with: polypath linux build FOLDER)"
             if flow.profile != profile:
                 return f"profile {flow.profile}, which needs a kernel with upstream MPTCP, and {name} has the out-of-tree one"
-            if flow.cc not in _names(found.algorithms) and flow.cc in self._known:
+            if flow.cc not in names(found.algorithms) and flow.cc in self._known:
                 return f"congestion control {flow.cc}, which kernel {name} does not have"
         return None
 
     def check(self, cell: Cell, kernel: str | None = None) -> None:
         name = kernel or cell.setup.kernel
         for flow_name, flow in cell.setup.flows.items():
-            if flow.cc not in _names(self._kernel(name).algorithms):
+            if flow.cc not in names(self._kernel(name).algorithms):
                 ours = {algorithm.name: algorithm for algorithm in SimEngine().algorithms()}
-                here = [ours.get(each, Algorithm(each, coupled=False)) for each in sorted(_names(self._kernel(name).algorithms))]
+                here = [ours.get(each, Algorithm(each, coupled=False)) for each in sorted(names(self._kernel(name).algorithms))]
                 raise cell.error(("flows", flow_name, "cc"), unknown_cc(flow.cc, here))
         try:
             self._plan(scenario(cell.setup, cell.seeds[0], kernel=name))
         except planner.PlanError as error:
-            raise cell.error(_where(cell, error.place), error.sentence) from None
+            raise cell.error(where(cell, error.place), error.sentence) from None
 
     def stop(self) -> None:
         _machine.stop()
@@ -106,7 +107,7 @@ class LinuxEngine(Engine):
     def _known(self) -> set[str]:
         """Names of algorithms that some kernel or we have."""
         ours = {algorithm.name for algorithm in SimEngine().algorithms()}
-        return ours.union(*(_names(kernel.algorithms) for kernel in linux.installed()))
+        return ours.union(*(names(kernel.algorithms) for kernel in linux.installed()))
 
 
 def _output(scenario: Mapping[str, Any], planned: planner.Planned, where: Path) -> Output:
@@ -128,34 +129,6 @@ def _output(scenario: Mapping[str, Any], planned: planner.Planned, where: Path) 
     return Output(outcome=outcome, subflow_series=subflows, link_series=links, captures=captures)
 
 
-def _names(algorithms: tuple[str, ...]) -> set[str]:
-    """The names by which a study may ask for a kernel's algorithms."""
-    ours = {name.removeprefix(planner.PREFIX) for name in algorithms if name.startswith(planner.PREFIX)}
-    theirs = {name for name in algorithms if not name.startswith(planner.PREFIX)}
-    at = {f"{name}{OURS}" for name in ours} | {f"{name}{THEIRS}" for name in theirs} | {f"{name}@kernel" for name in theirs}
-    return ours | theirs | at
-
-
-def _where(cell: Cell, place: planner.Place) -> tuple[str | int, ...]:
-    """A place in the scenario as a field of the set-up."""
-    kind, name, *rest = place
-    if kind == "links":
-        link = cell.setup.topology.links[str(name)]
-        side = {"a_to_b": "forward", "b_to_a": "backward"}.get(str(rest[0]) if rest else "", "ends")
-        if side != "ends" and getattr(link, side) is None:
-            side = "both"
-        # A chain has its elements one by one; a line of figures stands for all of them.
-        number = rest[1:] if isinstance(getattr(link, side), tuple) and side != "ends" else []
-        return ("topology", "links", name, side, *number)
-    if kind == "nodes":
-        field = ("addresses",) if rest == ["addresses"] else ("sysctl", *rest)
-        return ("topology", "nodes", name, *field)
-    if kind == "flows":
-        flow = next(each for each in cell.setup.flows if str(name) == each or str(name).startswith(f"{each}-"))
-        return ("flows", flow, *rest)
-    return place
-
-
 @cache
 def _own_hash() -> str:
     """Of everything but the kernel that can change a result: the guest, what starts it, the plan's maker, and what reads the records."""
@@ -163,7 +136,7 @@ def _own_hash() -> str:
     here = Path(__file__).parent
     sources = [
         *sorted(Path(planner.__file__).parent.glob("*.py")),
-        *(here / f"{name}.py" for name in ("_linux", "_machine", "_measure", "_records")),
+        *(here / f"{name}.py" for name in ("_linux", "_machine", "_measure", "_naming", "_records")),
     ]
     seen = hashlib.sha256()
     for file in [_machine.GUEST, _machine.STARTER, *sources]:

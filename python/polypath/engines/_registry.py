@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from polypath.study import Cell, SetupError, Study, StudyError, cells, located, unknown
 
 from ._base import Engine
+from ._host import HostEngine
 from ._linux import LinuxEngine
 from ._sim import SimEngine
 
-ENGINES: dict[str, type[Engine]] = {SimEngine.name: SimEngine, LinuxEngine.name: LinuxEngine}
+ENGINES: dict[str, type[Engine]] = {each.name: each for each in (SimEngine, LinuxEngine, HostEngine)}
 
 
 def find(name: str) -> Engine:

@@ -31,8 +31,11 @@ class Planned:
     held: tuple[Held, ...]
 
 
-def build(scenario: Scenario, algorithms: Collection[str], *, out_of_tree: bool = False) -> Planned:
+def build(scenario: Scenario, algorithms: Collection[str], *, out_of_tree: bool = False, defaults: bool = True) -> Planned:
     """The plan of a scenario on a kernel that has these congestion controls, and upstream or out-of-tree MPTCP.
+
+    With `defaults`, a client's congestion control is the default of its namespace; without, its sockets ask for it: beyond the first
+    namespace a kernel takes as a default only what any user may choose.
 
     Raises `PlanError` for what cannot be carried out.
     """
@@ -43,7 +46,7 @@ def build(scenario: Scenario, algorithms: Collection[str], *, out_of_tree: bool 
         "format": FORMAT,
         "duration_ns": scenario["duration_ns"],
         "sample_ns": sample_ns(scenario),
-        "namespaces": namespaces(scenario, flows.ccs, flows.limits, wire=net.has_wire),
+        "namespaces": namespaces(scenario, flows.ccs if defaults else {}, flows.limits, wire=net.has_wire),
         "cables": net.cables,
         "redirects": net.redirects,
         "neighbours": net.neighbours,

@@ -64,7 +64,8 @@ def _repeat(results: Results, study: Study) -> list[str]:
     engines = list(results.manifest["engines"])
     if study.folder is None:
         return [f"# The study {study.name} was built in Python; run the program that built it again."]
-    named = [engine.replace(" ", " --kernel ") for engine in engines]
+    # The host's kernel is the one that runs, and nobody can choose it.
+    named = [engine.partition(" ")[0] if engine.startswith("host ") else engine.replace(" ", " --kernel ") for engine in engines]
     left_out = [f"# {line}" for line in results.manifest.get("left_out", [])]
     return left_out + [f"polypath run study.yaml --engine {engine} --out again   # study.yaml lies beside this page" for engine in named]
 

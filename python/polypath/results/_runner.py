@@ -61,6 +61,7 @@ def plan(
     """
     if kernel is not None and study.varies_kernel:
         raise StudyError(f"the parameters of {study.name} decide its kernel; choose among them with --only instead of --kernel")
+    kernel = engine.only_kernel or kernel
     chosen = _chosen(study, only)
     left_out = check(engine, study, kernel, chosen)
     inside = set(map(id, chosen))
@@ -95,7 +96,7 @@ def execute(plan: Plan, *, workers: int | None = None, progress: Callable[[Run],
     store = plan.store
     store.clean()
     failures: list[str] = []
-    for run in _finished(plan, store, workers or os.cpu_count() or 1, failures):
+    for run in _finished(plan, store, workers or plan.engine.workers or os.cpu_count() or 1, failures):
         if progress is not None:
             progress(run)
     assemble(plan.study, plan.engine, plan.folder, kernel=plan.kernel, left_out=plan.left_out)
@@ -148,7 +149,7 @@ def _all_runs(study: Study, engine: Engine, folder: Path, kernel: str | None) ->
 
 
 def _runs_on(study: Study, engine: Engine, kernels: Iterable[str | None]) -> Iterator[Run]:
-    for kernel in [None] if study.varies_kernel else dict.fromkeys(kernels):
+    for kernel in [None] if study.varies_kernel and not engine.only_kernel else dict.fromkeys(kernels):
         leave_out = partial(engine.left_out, kernel=kernel)
         try:
             yield from runs(study, engine=engine.name, version=engine.versions(kernel), kernel=kernel, leave_out=leave_out)

@@ -108,11 +108,20 @@ def _flows(run: Run, record: Mapping[str, Any], who: Row) -> list[Row]:
                 "rwnd_limited_s": _seconds(flow["rwnd_limited_ns"]),
                 "app_limited_s": _seconds(flow["app_limited_ns"]),
                 "fallback": flow["fallback"],
+                **_lateness(outcome.get("late")),
             }
         )
     return rows
 
 
+def _lateness(late: Mapping[str, Any] | None) -> Row:
+    """Only links in real time can be late; a run in which one was too late is not to be trusted."""
+    if late is None:
+        return {"trusted": True}
+    return {**{f"{name}_ms": late[f"{name}_us"] / 1e3 for name in _LATENESS}, "trusted": not late["untrusted"]}
+
+
+_LATENESS = ("late_median", "late_p99", "late_max")
 _COUNTERS = ("data_segments_sent", "retransmissions", "timeouts", "loss_probes", "spurious_undos")
 
 
@@ -155,6 +164,7 @@ def _with_drops(link: Mapping[str, Any]) -> Row:
     """All drops together: a kernel may know no more than that."""
     drops = [link[f"{reason}_drops"] for reason in ("queue", "loss", "mtu", "down")]
     plain = {name: link[name] for name in link if name != "name"}
+    plain |= {f"{name}_ms": link[f"{name}_us"] / 1e3 for name in _LATENESS if f"{name}_us" in link}
     return {"drops": None if None in drops else sum(drops), **plain}
 
 
@@ -315,6 +325,8 @@ _FLOW_COLUMNS: dict[str, pa.DataType] = {
     "rwnd_limited_s": pa.float64(),
     "app_limited_s": pa.float64(),
     "fallback": pa.bool_(),
+    **{f"{name}_ms": pa.float64() for name in _LATENESS},
+    "trusted": pa.bool_(),
 }
 
 _COLUMNS: dict[str, dict[str, pa.DataType]] = {
@@ -341,8 +353,9 @@ _COLUMNS: dict[str, dict[str, pa.DataType]] = {
         "link": pa.string(),
         "a_to_b": pa.bool_(),
         **dict.fromkeys(
-            ("packets", "bytes", "queue_drops", "loss_drops", "mtu_drops", "down_drops", "drops", "max_queue_packets"), pa.int64()
+            ("packets", "bytes", "queue_drops", "loss_drops", "mtu_drops", "down_drops", "drops", "max_queue_packets", "missed"), pa.int64()
         ),
+        **{f"{name}_ms": pa.float64() for name in _LATENESS},
     },
     "counters": {"node": pa.string(), "counter": pa.string(), "count": pa.int64()},
     "progress": {"flow": pa.string(), "time_s": pa.float64(), "received_bytes": pa.int64(), "accepted_bytes": pa.int64()},

@@ -1,0 +1,73 @@
+"""Runs in real time: a process for each, which has the network, its links and its flows, and with which all of it ends.
+
+Runs of several programs would share the processors and spoil one another, so they wait for each other; those of one program do not.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import subprocess
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from . import _process
+from ._errors import EmuError, require_root
+
+_LOCK = Path("/run/polypath/host.lock")
+# Seconds that setting up and ending may take in all: a machine that needs longer cannot keep real time.
+_PATIENCE = 60.0
+
+_running: set[subprocess.Popen[str]] = set()
+_stopped = threading.Event()
+_lock = threading.Lock()
+_turn: list[IO[str]] = []
+
+
+def run(specification: Mapping[str, Any], results: Path, *, rehearsal: bool = False) -> dict[str, Any]:
+    """Carries out the plan of a specification (see `carried`); what came of it (crates/emu/src/run.rs). Files go to `results`.
+
+    A rehearsal only builds everything and takes it down again.
+    """
+    require_root()
+    _take_turn()
+    given = json.dumps({"spec": {**specification, "with_parent": True}, "results": str(results), "rehearsal": rehearsal})
+    with _lock:
+        if _stopped.is_set():
+            raise EmuError("the run was not started, since the study was interrupted")
+        process = _process.begin("run_emulated")
+        _running.add(process)
+    try:
+        said, wrong = process.communicate(given, timeout=_PATIENCE + specification["plan"]["duration_ns"] / 1e9)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        raise EmuError(f"the run did not end {_PATIENCE:.0f} s after its time, so it was killed") from None
+    finally:
+        with _lock:
+            _running.discard(process)
+    if process.returncode:
+        raise EmuError(_process.last_line(wrong) or f"the run's process ended with status {process.returncode}")
+    ran: dict[str, Any] = json.loads(said)
+    return ran
+
+
+def stop() -> None:
+    """Ends all runs of this program, and starts no more."""
+    with _lock:
+        _stopped.set()
+        for process in _running:
+            process.terminate()
+
+
+def _take_turn() -> None:
+    """Waits until no other program has runs in real time. The turn ends with this program, however it ends."""
+    with _lock:
+        if _turn:
+            return
+        _LOCK.parent.mkdir(mode=0o755, exist_ok=True)
+        place = _LOCK.open("w")
+        fcntl.flock(place, fcntl.LOCK_EX)
+        _turn.append(place)

@@ -1,0 +1,36 @@
+"""What engines that run kernels call things: congestion controls by whose they are, and places of a scenario as fields of a study."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from polypath import planner
+from polypath.study import OURS, THEIRS, Cell
+
+
+def names(algorithms: Collection[str]) -> set[str]:
+    """The names by which a study may ask for a kernel's algorithms."""
+    ours = {name.removeprefix(planner.PREFIX) for name in algorithms if name.startswith(planner.PREFIX)}
+    theirs = {name for name in algorithms if not name.startswith(planner.PREFIX)}
+    at = {f"{name}{OURS}" for name in ours} | {f"{name}{THEIRS}" for name in theirs} | {f"{name}@kernel" for name in theirs}
+    return ours | theirs | at
+
+
+def where(cell: Cell, place: planner.Place) -> tuple[str | int, ...]:
+    """A place in the scenario as a field of the set-up."""
+    kind, name, *rest = place
+    if kind == "links":
+        link = cell.setup.topology.links[str(name)]
+        side = {"a_to_b": "forward", "b_to_a": "backward"}.get(str(rest[0]) if rest else "", "ends")
+        if side != "ends" and getattr(link, side) is None:
+            side = "both"
+        # A chain has its elements one by one; a line of figures stands for all of them.
+        number = rest[1:] if isinstance(getattr(link, side), tuple) and side != "ends" else []
+        return ("topology", "links", name, side, *number)
+    if kind == "nodes":
+        field = ("addresses",) if rest == ["addresses"] else ("sysctl", *rest)
+        return ("topology", "nodes", name, *field)
+    if kind == "flows":
+        flow = next(each for each in cell.setup.flows if str(name) == each or str(name).startswith(f"{each}-"))
+        return ("flows", flow, *rest)
+    return place
