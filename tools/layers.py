@@ -25,14 +25,14 @@ CRATES: Mapping[str, frozenset[str]] = {
     "bpf": frozenset({"base", "cc"}),
     "io": frozenset({"base"}),
     "emu": frozenset({"base", "link", "sim", "io", "guest"}),
-    "py": frozenset({"base", "cc", "sched", "transport", "sim", "emu"}),
+    "py": frozenset({"base", "cc", "sched", "transport", "sim", "emu", "guest"}),
 }
 
 # Lowest first: a package may import those in lines before its own, never one of its own line or below it.
 PYTHON: tuple[frozenset[str], ...] = (
     frozenset({"_native"}),
-    frozenset({"study", "planner", "linux", "kernelcc"}),
-    frozenset({"emu"}),
+    frozenset({"study", "planner", "linux", "kernelcc", "sockets"}),
+    frozenset({"emu", "doctor"}),
     frozenset({"engines"}),
     frozenset({"results"}),
     frozenset({"analysis"}),

@@ -46,3 +46,16 @@ def unname_namespace(name: str) -> None:
 
 def bench_queue(sources: int, events: int) -> int:
     """Turns over the event queue alone; the result is there so that no work is optimised away."""
+
+class Sockets:
+    """The TCP sockets of the network namespace that the thread is in which makes this; Linux only. Raises OSError with a sentence."""
+
+    def look(self) -> list[tuple[str, int, str, int, int, str, int, int | None, int, int, bytes]]:
+        """All that neither listen nor wait out their time.
+
+        Source, its port, destination, its port, state, congestion control, MPTCP's flags, token or None, MPTCP's number of this end's
+        address and of the other's, and the kernel's tcp_info.
+        """
+
+def enter_network(file: str) -> None:
+    """Moves the calling thread into the network namespace of a file, for good; Linux only. Raises OSError with a sentence."""

@@ -6,7 +6,7 @@
 //! differ.
 
 mod capture;
-mod diag;
+pub mod diag;
 mod flow;
 mod host;
 pub mod machine;

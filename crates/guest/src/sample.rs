@@ -290,7 +290,7 @@ mod tests {
     fn socket(port: u16, flags: u32, state: u32) -> Seen {
         let source = std::net::SocketAddr::from(([10, 0, 0, 1], port));
         let destination = std::net::SocketAddr::from(([10, 9, 0, 1], 5201));
-        Seen { source, destination, state, cc: "reno".into(), flags, tcp_info: vec![port as u8; 8] }
+        Seen { source, destination, state, cc: "reno".into(), flags, token: None, ids: (0, 0), tcp_info: vec![port as u8; 8] }
     }
 
     fn watched() -> Watched {

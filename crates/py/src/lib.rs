@@ -3,6 +3,8 @@
 mod columns;
 #[cfg(target_os = "linux")]
 mod emulator;
+#[cfg(target_os = "linux")]
+mod sockets;
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -90,5 +92,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(bench_queue, module)?)?;
     #[cfg(target_os = "linux")]
     emulator::add(module)?;
+    #[cfg(target_os = "linux")]
+    sockets::add(module)?;
     module.add_function(wrap_pyfunction!(version, module)?)
 }

@@ -12,10 +12,11 @@ from polypath.emu import EmuError
 from polypath.engines import EngineError, SimEngine
 from polypath.kernelcc import KernelCcError
 from polypath.linux import KernelError
+from polypath.sockets import SocketsError
 from polypath.study import StudyError
 from polypath.validate import validate
 
-from . import _bench, _cc, _compare, _emu, _init, _linux, _list, _report, _run, _schema, _show
+from . import _bench, _cc, _compare, _doctor, _emu, _init, _linux, _list, _report, _run, _schema, _show, _watch
 from ._console import complain, out
 
 USAGE_ERROR, FAILURE, INTERRUPTED = 2, 1, 130
@@ -37,6 +38,8 @@ app.command("show")(_show.show)
 app.command("list")(_list.list_)
 app.command("init")(_init.init)
 app.command("validate")(validate)
+app.command("watch")(_watch.watch)
+app.command("doctor")(_doctor.doctor)
 app.command("bench")(_bench.bench)
 app.command("schema")(_schema.schema)
 app.add_typer(_linux.app, name="linux")
@@ -61,7 +64,7 @@ def main() -> None:
     """Runs the command line; the entry point of the package."""
     try:
         app()
-    except (StudyError, KernelError, KernelCcError, EmuError) as error:
+    except (StudyError, KernelError, KernelCcError, EmuError, SocketsError) as error:
         complain(str(error))
         sys.exit(USAGE_ERROR)
     except EngineError as error:

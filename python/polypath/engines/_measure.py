@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from polypath.planner import Held
+from polypath.sockets import COUNTS_TIMEOUTS
 
-from ._records import COUNTS_TIMEOUTS, QUEUE, SOCKET, Array, records, reinjected_bytes, tcp_info
+from ._records import QUEUE, SOCKET, Array, records, reinjected_bytes, tcp_info
 
 STEP_NS = 100_000_000
 # A reader comes back this often; where it was silent for longer, nothing came.

@@ -8,37 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from polypath.sockets import TCP_INFO, TCP_INFO_SIZE
+from polypath.sockets import tcp_info as fields
 
-# Offsets in `struct tcp_info` (include/uapi/linux/tcp.h), the same in all releases; later ones only append.
-TCP_INFO: Mapping[str, tuple[int, str]] = {
-    "ca_state": (1, "u1"),
-    "rto_us": (8, "<u4"),
-    "snd_mss": (16, "<u4"),
-    "unacked": (24, "<u4"),
-    "sacked": (28, "<u4"),
-    "lost": (32, "<u4"),
-    "retrans": (36, "<u4"),
-    "pmtu": (60, "<u4"),
-    "srtt_us": (68, "<u4"),
-    "rttvar_us": (72, "<u4"),
-    "ssthresh": (76, "<u4"),
-    "cwnd": (80, "<u4"),
-    "reordering": (88, "<u4"),
-    "total_retrans": (100, "<u4"),
-    "pacing_rate": (104, "<u8"),
-    "bytes_acked": (120, "<u8"),
-    "min_rtt_us": (148, "<u4"),
-    "data_segs_out": (156, "<u4"),
-    "delivery_rate": (160, "<u8"),
-    "busy_us": (168, "<u8"),
-    "rwnd_limited_us": (176, "<u8"),
-    "sndbuf_limited_us": (184, "<u8"),
-    "total_rto": (240, "<u2"),
-}
-TCP_INFO_SIZE = 288
-# From this length on the kernel counts timeouts (6.7).
-COUNTS_TIMEOUTS = 244
+Array = npt.NDArray[Any]
 
 _HEAD: Mapping[str, tuple[int, str]] = {
     "time_ns": (0, "<u8"),
@@ -56,7 +29,6 @@ def _dtype(fields: Mapping[str, tuple[int, str]], size: int) -> np.dtype[Any]:
     return np.dtype({"names": names, "formats": [fields[n][1] for n in names], "offsets": [fields[n][0] for n in names], "itemsize": size})
 
 
-_INFO = _dtype(TCP_INFO, TCP_INFO_SIZE)
 SOCKET = _dtype(
     {**_HEAD, **{name: (_HEAD_SIZE + offset, kind) for name, (offset, kind) in TCP_INFO.items()}},
     _HEAD_SIZE + TCP_INFO_SIZE,
@@ -77,8 +49,7 @@ _MPTCP_BYTES_RETRANS = 48
 def tcp_info(text: str) -> tuple[dict[str, int], int]:
     """A `tcp_info` in hexadecimal, and its length."""
     raw = bytes.fromhex(text)
-    values = np.frombuffer(raw[:TCP_INFO_SIZE].ljust(TCP_INFO_SIZE, b"\0"), dtype=_INFO)[0]
-    return {name: int(values[name]) for name in TCP_INFO}, len(raw)
+    return fields(raw), len(raw)
 
 
 def reinjected_bytes(mptcp_info: str | None) -> int | None:

@@ -1,0 +1,74 @@
+"""`polypath doctor`: what is wrong with MPTCP here, and what to run."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from polypath.doctor import Finding, Question, collect, findings
+from polypath.sockets import SocketsError
+from polypath.study import Rate, Time
+
+from ._console import out
+
+_FOUND = 1
+_STYLES = {"wrong": "bold red", "doubt": "yellow", "note": "dim"}
+
+
+class Role(StrEnum):
+    """Who opens connections, and who waits for them."""
+
+    client = "client"
+    server = "server"
+
+
+def doctor(
+    netns: Annotated[str | None, typer.Option(help="A network namespace: a name of `ip netns`, or a file. Default: this one.")] = None,
+    role: Annotated[Role | None, typer.Option(help="What this host is: endpoints need other flags on a client than on a server.")] = None,
+    to: Annotated[list[str] | None, typer.Option(help="Address of the other host, for the routes; may be repeated.")] = None,
+    rate: Annotated[list[str] | None, typer.Option(help="Rate of a path, such as 50mbit, for the buffers; once for each path.")] = None,
+    rtt: Annotated[list[str] | None, typer.Option(help="Round-trip time of a path, such as 40ms; once for each path.")] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Doubts count as well for the exit status.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Check this host for MPTCP: settings, limits, endpoints, routes, buffers, the kernel; each finding says what to run. Changes nothing.
+
+    Exit status: 0 if nothing is wrong, 1 if something is (with --strict: or doubtful), 2 if it could not be looked at.
+    """
+    if bool(rate) != bool(rtt):
+        raise SocketsError("--rate and --rtt go together: buffers must hold the paths' rates over the longest round-trip time")
+    question = Question(
+        role=role.value if role else None,
+        rates_bps=tuple(_quantity("--rate", each, Rate) for each in rate or ()),
+        rtts_ns=tuple(_quantity("--rtt", each, Time) for each in rtt or ()),
+    )
+    found = findings(collect(netns, to or ()), question)
+    if as_json:
+        sys.stdout.write(json.dumps({"namespace": netns, "findings": [asdict(finding) for finding in found]}, indent=1) + "\n")
+    else:
+        _show(found)
+    counted = ("wrong", "doubt") if strict else ("wrong",)
+    if any(finding.severity in counted for finding in found):
+        raise typer.Exit(_FOUND)
+
+
+def _show(found: list[Finding]) -> None:
+    for finding in found:
+        out.print(Text.assemble((f"{finding.severity:5}", _STYLES[finding.severity]), f"  {finding.sentence}"), soft_wrap=True)
+        for command in finding.run:
+            out.print(Text(f"         {command}", style="cyan"), soft_wrap=True)
+    if not any(finding.severity == "wrong" for finding in found):
+        out.print("nothing is wrong" + (", doubts and notes apart" if found else ""))
+
+
+def _quantity(option: str, text: str, kind: type[Rate] | type[Time]) -> int:
+    try:
+        return int(kind(text))
+    except ValueError as error:
+        raise SocketsError(f"{option}: {error}") from None

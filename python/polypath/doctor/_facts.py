@@ -1,0 +1,129 @@
+"""What a host or a namespace is like for MPTCP, at one moment; nothing here asks the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from ipaddress import ip_address, ip_interface
+from typing import Literal
+
+from polypath.sockets import Subflow
+
+Ability = Literal["works", "off", "absent", "out-of-tree"]
+Role = Literal["client", "server"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Address:
+    address: str
+    prefix: int
+
+    @property
+    def subnet(self) -> str:
+        return str(ip_interface(f"{self.address}/{self.prefix}").network)
+
+    @property
+    def version(self) -> int:
+        return ip_address(self.address).version
+
+
+@dataclass(frozen=True, kw_only=True)
+class Device:
+    name: str
+    up: bool
+    mtu: int
+    loopback: bool = False
+    carrier: bool = True
+    addresses: tuple[Address, ...] = ()
+    gateways: tuple[str, ...] = ()
+    """Next hops of its routes, of whatever table."""
+    shaper: str | None = None
+    """Kind of its root queueing discipline, if that delays or limits packets."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint:
+    """An MPTCP endpoint (ip mptcp endpoint)."""
+
+    address: str
+    id: int
+    flags: frozenset[str]
+    device: str | None = None
+    port: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """Which device the kernel sends packets from an address to another by; None where it has no way."""
+
+    source: str
+    destination: str
+    device: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    release: str
+    mptcp: Ability
+    root: bool = True
+    sysctls: Mapping[str, str] = field(default_factory=dict)
+    config: Mapping[str, str] | None = None
+    """The kernel's configuration; None where it does not tell."""
+    btf: bool = True
+    limits: tuple[int, int] | None = None
+    """Subflows, and announced addresses that are taken up."""
+    endpoints: tuple[Endpoint, ...] = ()
+    devices: tuple[Device, ...] = ()
+    ways: tuple[Way, ...] = ()
+    first: frozenset[str] = frozenset()
+    """Addresses that the kernel chooses for packets without one, as those of a connection's first subflow."""
+    tables: frozenset[int] = frozenset()
+    """Routing tables in use."""
+    counters: Mapping[str, int] = field(default_factory=dict)
+    """MPTcpExt of /proc/net/netstat."""
+    lines: tuple[tuple[str, str], ...] = ()
+    """File and name of settings in /etc/sysctl.conf and /etc/sysctl.d."""
+    subflows: tuple[Subflow, ...] = ()
+    """Live subflows of MPTCP."""
+
+    def number(self, name: str) -> int | None:
+        """A sysctl that is one number."""
+        text = self.sysctls.get(name, "")
+        return int(text) if text.lstrip("-").isdigit() else None
+
+    def largest(self, name: str) -> int | None:
+        """The last of a sysctl's three numbers."""
+        words = self.sysctls.get(name, "").split()
+        return int(words[2]) if len(words) == 3 else None
+
+    @property
+    def outward(self) -> tuple[Device, ...]:
+        """Devices that lead somewhere."""
+        return tuple(device for device in self.devices if device.up and not device.loopback and device.addresses)
+
+    def holder(self, address: str) -> Device | None:
+        """The device that has an address."""
+        return next((device for device in self.devices if any(own.address == address for own in device.addresses)), None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What is to be judged. Rates and round-trip times are those of the paths, in any order."""
+
+    role: Role | None = None
+    rates_bps: tuple[int, ...] = ()
+    rtts_ns: tuple[int, ...] = ()
+
+
+Severity = Literal["wrong", "doubt", "note"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """wrong: MPTCP cannot do what it is for; doubt: it may not; note: worth knowing before measuring."""
+
+    id: str
+    severity: Severity
+    sentence: str
+    run: tuple[str, ...] = ()
+    """Commands that mend it."""

@@ -1,0 +1,81 @@
+"""Checks of what limits a transfer: congestion control, buffers, and what live subflows say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ._facts import Facts, Finding, Question
+
+# Algorithms that look at their sibling subflows, under our prefix or not.
+ALGORITHMS = frozenset({"lia", "olia", "balia", "wvegas"})
+# Of a socket's buffer half is for data (tcp_adv_win_scale 1), the rest for what the kernel keeps with it.
+_OVERHEAD = 2
+# A subflow held back for a larger part of its busy time is held back.
+_MUCH, _ENOUGH_S = 0.1, 1.0
+
+
+def congestion_control(facts: Facts, question: Question) -> Iterator[Finding]:
+    chosen = facts.sysctls.get("net.ipv4.tcp_congestion_control")
+    if chosen is None:
+        return
+    bare = chosen.removeprefix("pp_")
+    if bare not in ALGORITHMS:
+        yield Finding(
+            id="uncoupled",
+            severity="note",
+            sentence=f"{chosen} rules each subflow by itself: at a shared bottleneck they take more than one TCP connection does",
+            run=("polypath cc load lia", "sysctl -w net.ipv4.tcp_congestion_control=pp_lia"),
+        )
+    used = sorted({each.cc for each in facts.subflows if each.cc and each.cc != chosen})
+    if used:
+        words = ", ".join(used)
+        sentence = f"live subflows use {words} and not {chosen}, which new ones get: chosen by their program, or from before it was set"
+        yield Finding(id="another-algorithm", severity="note", sentence=sentence)
+
+
+def buffers(facts: Facts, question: Question) -> Iterator[Finding]:
+    """What RFC 8684, section 3.3.1 asks for: room for the sum of all rates over the longest round-trip time."""
+    if question.rates_bps and question.rtts_ns:
+        rate, rtt_ns, source = sum(question.rates_bps), max(question.rtts_ns), "given"
+    else:
+        known = [each for each in facts.subflows if each.srtt_ms is not None and each.delivery_mbps > 0]
+        if not known:
+            return
+        # Only what goes together adds up.
+        by_token: dict[int | None, list[float]] = {}
+        for each in known:
+            by_token.setdefault(each.token, []).append(each.delivery_mbps)
+        rate = round(max(sum(rates) for rates in by_token.values()) * 1e6)
+        rtt_ns, source = round(max(each.srtt_ms or 0 for each in known) * 1e6), "of live subflows"
+    product = rate * rtt_ns // 8_000_000_000
+    needed = product * _OVERHEAD
+    paths = f"{rate / 1e6:g} Mbit/s over {rtt_ns / 1e6:g} ms, {source}"
+    for name, what in (("tcp_rmem", "receive"), ("tcp_wmem", "send")):
+        most = facts.largest(f"net.ipv4.{name}")
+        if most is None or most >= needed:
+            continue
+        least = " ".join(facts.sysctls[f"net.ipv4.{name}"].split()[:2])
+        yield Finding(
+            id=f"{what}-buffer",
+            severity="doubt",
+            sentence=f"{what} buffers end at {_size(most)}, and the paths together ({paths}) need {_size(needed)}, twice what is under way",
+            run=(f'sysctl -w net.ipv4.{name}="{least} {2 ** (needed - 1).bit_length()}"',),
+        )
+
+
+def live_limits(facts: Facts, question: Question) -> Iterator[Finding]:
+    for each in facts.subflows:
+        if each.busy_s < _ENOUGH_S:
+            continue
+        where = f"the subflow {each.source}:{each.source_port} to {each.destination}:{each.destination_port}"
+        for spent, what, mend in (
+            (each.rwnd_limited_s, "the receiver's window", "raise net.ipv4.tcp_rmem there"),
+            (each.sndbuf_limited_s, "this host's send buffer", "raise net.ipv4.tcp_wmem here"),
+        ):
+            if spent > _MUCH * each.busy_s:
+                sentence = f"{where} was held back by {what} for {spent / each.busy_s:.0%} of the time in which it had data: {mend}"
+                yield Finding(id="held-back", severity="doubt", sentence=sentence)
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**20:.1f} MiB" if count >= 2**20 else f"{count / 2**10:.0f} KiB"

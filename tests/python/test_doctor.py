@@ -1,0 +1,261 @@
+"""What the doctor finds in given facts: the traps that people fall into, each with what mends it, and nothing where all is well."""
+
+from dataclasses import replace
+
+import pytest
+
+from polypath.doctor import Address, Device, Endpoint, Facts, Question, Way, findings
+from polypath.sockets import Subflow
+
+CLIENT, SERVER = Question(role="client"), Question(role="server")
+
+
+def device(name, address, **more):
+    return Device(name=name, up=True, mtu=1500, addresses=(Address(address=address, prefix=24),), gateways=(address[:-1] + "254",), **more)
+
+
+WIFI, LTE = device("wlan0", "10.0.1.1"), device("wwan0", "10.0.2.1")
+LOOPBACK = Device(name="lo", up=True, mtu=65536, loopback=True, addresses=(Address(address="127.0.0.1", prefix=8),))
+ENDPOINTS = (
+    Endpoint(address="10.0.1.1", id=1, flags=frozenset({"subflow"}), device="wlan0"),
+    Endpoint(address="10.0.2.1", id=2, flags=frozenset({"subflow"}), device="wwan0"),
+)
+WAYS = (
+    Way(source="10.0.1.1", destination="10.9.0.1", device="wlan0"),
+    Way(source="10.0.2.1", destination="10.9.0.1", device="wwan0"),
+)
+SYSCTLS = {
+    "net.mptcp.blackhole_timeout": "3600",
+    "net.mptcp.checksum_enabled": "0",
+    "net.mptcp.path_manager": "kernel",
+    "net.ipv4.tcp_congestion_control": "pp_lia",
+    "net.ipv4.tcp_mtu_probing": "0",
+    "net.ipv4.tcp_no_metrics_save": "1",
+    "net.ipv4.tcp_rmem": "4096\t131072\t6291456",
+    "net.ipv4.tcp_wmem": "4096\t16384\t4194304",
+    "net.ipv4.tcp_sack": "1",
+    "net.ipv4.tcp_timestamps": "1",
+    "net.ipv4.tcp_window_scaling": "1",
+    "net/ipv4/conf/all/rp_filter": "0",
+    "net/ipv4/conf/all/arp_ignore": "0",
+}
+WELL = Facts(
+    release="6.12.1",
+    mptcp="works",
+    sysctls=SYSCTLS,
+    config={"CONFIG_MPTCP": "y", "CONFIG_MPTCP_IPV6": "y", "CONFIG_INET_MPTCP_DIAG": "y", "CONFIG_BPF_JIT": "y"},
+    limits=(2, 2),
+    endpoints=ENDPOINTS,
+    devices=(LOOPBACK, WIFI, LTE),
+    ways=WAYS,
+    first=frozenset({"10.0.1.1"}),
+    tables=frozenset({254, 255, 101}),
+)
+
+
+def changed(**sysctls):
+    return replace(WELL, sysctls={**SYSCTLS, **{f"net.{name.replace('__', '.')}": value for name, value in sysctls.items()}})
+
+
+def found(facts, question=CLIENT):
+    return {finding.id: finding for finding in findings(facts, question)}
+
+
+def only(facts, question=CLIENT):
+    (finding,) = findings(facts, question)
+    return finding
+
+
+def flagged(*flags):
+    return replace(WELL, endpoints=tuple(replace(each, flags=frozenset(own)) for each, own in zip(ENDPOINTS, flags, strict=True)))
+
+
+def test_nothing_is_found_where_all_is_well():
+    assert findings(WELL, CLIENT) == []
+    assert findings(WELL, Question()) == []
+    assert findings(flagged({"signal"}, {"signal"}), SERVER) == []
+
+
+@pytest.mark.parametrize(
+    ("ability", "config", "words"),
+    [
+        ("off", "y", "switched off"),
+        ("absent", "n", "built without CONFIG_MPTCP"),
+        ("absent", "y", "has no MPTCP: boot"),
+        ("out-of-tree", "n", "net.mptcp.mptcp_*"),
+    ],
+)
+def test_without_mptcp_nothing_else_is_said(ability, config, words):
+    finding = only(replace(WELL, mptcp=ability, config={**WELL.config, "CONFIG_MPTCP": config}, limits=(0, 0)))
+    assert (finding.severity, words in finding.sentence) == ("wrong", True)
+    assert finding.run == (("sysctl -w net.mptcp.enabled=1",) if ability == "off" else ())
+
+
+def test_a_limit_of_0_keeps_connections_on_one_path():
+    finding = only(replace(WELL, limits=(0, 2)))
+    assert (finding.id, finding.severity, finding.run) == ("no-subflows-allowed", "wrong", ("ip mptcp limits set subflows 2",))
+
+
+def test_the_first_subflows_endpoint_needs_no_room():
+    assert findings(replace(WELL, limits=(1, 2)), CLIENT) == []
+    assert only(replace(WELL, limits=(1, 2), first=frozenset())).run == ("ip mptcp limits set subflows 2",)
+
+
+@pytest.mark.parametrize(("question", "flag", "right"), [(CLIENT, "signal", "subflow"), (SERVER, "subflow", "signal")])
+def test_a_flag_of_the_other_role_is_wrong(question, flag, right):
+    facts = flagged({flag}, {right})
+    finding = only(facts, question)
+    assert (finding.id, finding.severity) == ("wrong-flag", "wrong")
+    assert finding.run == ("ip mptcp endpoint delete id 1", f"ip mptcp endpoint add 10.0.1.1 dev wlan0 {right}")
+
+
+def test_both_flags_are_doubtful():
+    finding = only(flagged({"signal", "subflow"}, {"subflow"}))
+    assert (finding.id, finding.severity) == ("both-flags", "doubt")
+
+
+@pytest.mark.parametrize(
+    ("question", "severity", "flag"), [(CLIENT, "wrong", "subflow"), (SERVER, "wrong", "signal"), (Question(), "doubt", "subflow")]
+)
+def test_without_endpoints_the_second_device_is_not_used(question, severity, flag):
+    finding = found(replace(WELL, endpoints=()), question)["no-endpoints"]
+    assert (finding.severity, finding.run) == (severity, (f"ip mptcp endpoint add 10.0.2.1 dev wwan0 {flag}",))
+
+
+def test_one_device_is_one_path():
+    assert only(replace(WELL, endpoints=(), devices=(LOOPBACK, WIFI), ways=WAYS[:1])).id == "one-path"
+
+
+def test_endpoints_whose_address_or_device_is_not_there():
+    gone = replace(WELL, devices=(LOOPBACK, WIFI, device("eth0", "10.0.3.1")))
+    assert only(gone).id == "address-missing"
+    assert only(gone).run == ("ip mptcp endpoint delete id 2",)
+    other = replace(WELL, endpoints=(ENDPOINTS[0], replace(ENDPOINTS[1], device="wlan0")))
+    assert only(other).run[1] == "ip mptcp endpoint add 10.0.2.1 dev wwan0 subflow"
+    down = replace(WELL, devices=(LOOPBACK, WIFI, replace(LTE, up=False)))
+    assert found(down)["device-down"].run == ("ip link set wwan0 up",)
+
+
+def test_a_server_may_announce_an_address_that_it_does_not_have():
+    # Behind an address translator.
+    outside = Endpoint(address="192.0.2.7", id=3, flags=frozenset({"signal"}))
+    assert findings(replace(flagged({"signal"}, {"signal"}), endpoints=(outside,)), SERVER) == []
+
+
+def test_a_subflow_that_would_leave_by_another_device():
+    facts = replace(WELL, ways=(WAYS[0], replace(WAYS[1], device="wlan0")))
+    finding = only(facts)
+    assert (finding.id, finding.severity) == ("routing", "wrong")
+    # Table 101 is in use.
+    assert finding.run == ("ip rule add from 10.0.2.1 table 102", "ip route add default via 10.0.2.254 dev wwan0 table 102")
+    nowhere = only(replace(WELL, ways=(WAYS[0], replace(WAYS[1], device=None))))
+    assert "no way to 10.9.0.1" in nowhere.sentence
+
+
+def test_an_address_that_nothing_uses_is_only_doubtful():
+    facts = replace(flagged({"signal"}, {"signal"}), ways=(WAYS[0], replace(WAYS[1], device="wlan0")))
+    assert found(facts, SERVER)["routing"].severity == "doubt"
+
+
+def test_two_devices_of_one_subnet():
+    facts = replace(
+        WELL, devices=(LOOPBACK, WIFI, replace(LTE, addresses=(Address(address="10.0.1.7", prefix=24),))), endpoints=ENDPOINTS[:1]
+    )
+    assert {"one-subnet", "arp"} <= set(found(facts))
+
+
+def test_strict_reverse_paths():
+    facts = replace(WELL, sysctls={**SYSCTLS, "net/ipv4/conf/wwan0/rp_filter": "1"})
+    assert only(facts).run == ("sysctl -w net/ipv4/conf/wwan0/rp_filter=2",)
+    # The larger of the two counts.
+    assert findings(replace(WELL, sysctls={**facts.sysctls, "net/ipv4/conf/all/rp_filter": "2"}), CLIENT) == []
+
+
+def test_a_blackhole_that_was_met():
+    facts = replace(WELL, counters={"Blackhole": 2})
+    assert (only(facts).id, only(facts).severity) == ("blackhole", "doubt")
+    assert findings(replace(facts, sysctls={**SYSCTLS, "net.mptcp.blackhole_timeout": "0"}), CLIENT) == []
+
+
+@pytest.mark.parametrize(
+    ("counters", "name"),
+    [
+        ({"MPCapableSYNTX": 5, "MPCapableFallbackSYNACK": 5}, "no-answer"),
+        ({"MPCapableSYNRX": 5, "MPCapableFallbackACK": 1}, "stripped"),
+        ({"MPJoinSynTx": 4}, "joins-unanswered"),
+        ({"MPJoinSynTxConnectErr": 1}, "joins-failed"),
+        ({"MPJoinNoTokenFound": 1}, "joins-elsewhere"),
+    ],
+)
+def test_counters_tell_where_subflows_were_lost(counters, name):
+    assert only(replace(WELL, counters=counters)).id == name
+    assert findings(replace(WELL, counters={"MPCapableSYNTX": 5, "MPJoinSynTx": 4, "MPJoinSynAckRx": 4}), CLIENT) == []
+
+
+@pytest.mark.parametrize(
+    ("sysctls", "name"),
+    [
+        ({"mptcp__path_manager": "userspace"}, "userspace-path-manager"),
+        ({"mptcp__checksum_enabled": "1"}, "checksum"),
+        ({"ipv4__tcp_congestion_control": "cubic"}, "uncoupled"),
+        ({"ipv4__tcp_no_metrics_save": "0"}, "tcp-metrics"),
+        ({"ipv4__tcp_sack": "0"}, "tcp-sack"),
+        ({"ipv4__tcp_window_scaling": "0"}, "tcp-window-scaling"),
+    ],
+)
+def test_settings(sysctls, name):
+    finding = only(changed(**sysctls))
+    assert finding.id == name
+    assert finding.run
+
+
+def test_settings_of_the_out_of_tree_stack():
+    facts = replace(WELL, lines=(("/etc/sysctl.d/9.conf", "net.mptcp.mptcp_path_manager"), ("/etc/sysctl.conf", "net.mptcp.enabled")))
+    assert "net.mptcp.mptcp_path_manager (/etc/sysctl.d/9.conf)" in only(facts).sentence
+
+
+def test_buffers_below_what_the_paths_hold():
+    # 100 Mbit/s over 200 ms are 2.5 MB under way: 5 MB of buffer, which the receiver has and the sender has not.
+    question = Question(role="client", rates_bps=(50_000_000, 50_000_000), rtts_ns=(20_000_000, 200_000_000))
+    finding = only(WELL, question)
+    assert (finding.id, finding.severity, finding.run) == ("send-buffer", "doubt", ('sysctl -w net.ipv4.tcp_wmem="4096 16384 8388608"',))
+    assert "4.8 MiB" in finding.sentence
+    assert findings(WELL, replace(question, rtts_ns=(100_000_000,))) == []
+
+
+def live(**fields):
+    nothing = dict.fromkeys(Subflow.__dataclass_fields__, 0)
+    named = {"source": "10.0.1.1", "destination": "10.9.0.1", "token": 7, "joined": False, "backup": False, "state": "established"}
+    return Subflow(**{**nothing, **named, "cc": "pp_lia", "srtt_ms": 20.0, **fields})
+
+
+def test_live_subflows_of_a_connection_are_judged_together():
+    two = (live(delivery_mbps=900.0), live(delivery_mbps=900.0, joined=True))
+    assert set(found(replace(WELL, subflows=two))) == {"receive-buffer", "send-buffer"}
+    apart = (two[0], replace(two[1], token=8))
+    assert set(found(replace(WELL, subflows=apart))) == {"send-buffer"}
+
+
+def test_live_subflows_say_what_held_them_back():
+    facts = replace(WELL, subflows=(live(busy_s=10.0, rwnd_limited_s=4.0, sndbuf_limited_s=0.5),))
+    assert "the receiver's window for 40% of the time" in only(facts).sentence
+    assert findings(replace(WELL, subflows=(live(busy_s=0.5, rwnd_limited_s=0.5),)), CLIENT) == []
+
+
+def test_paths_of_different_mtu():
+    facts = replace(WELL, devices=(LOOPBACK, WIFI, replace(LTE, mtu=9000)))
+    assert only(facts).id == "mtus-differ"
+
+
+def test_a_shaper_on_the_senders_own_device():
+    assert only(replace(WELL, devices=(LOOPBACK, WIFI, replace(LTE, shaper="netem")))).id == "shaped-here"
+
+
+def test_what_the_kernel_was_built_without():
+    facts = replace(WELL, btf=False, config={**WELL.config, "CONFIG_INET_MPTCP_DIAG": "n"})
+    assert [finding.severity for finding in findings(facts, CLIENT)] == ["note", "note"]
+
+
+def test_the_worst_comes_first():
+    facts = replace(changed(mptcp__checksum_enabled="1"), limits=(0, 2), counters={"Blackhole": 1})
+    assert [finding.severity for finding in findings(facts, CLIENT)] == ["wrong", "doubt", "note"]
