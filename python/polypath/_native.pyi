@@ -13,7 +13,7 @@ def simulate(scenario: str) -> tuple[str, Columns, Columns]:
 def algorithms() -> list[tuple[str, bool, str, str, str, str]]:
     """Congestion-control algorithms by name: coupled over subflows, family, source, name of Linux's own, other names (with spaces)."""
 
-def schedulers() -> list[str]: ...
+def schedulers() -> list[tuple[str, str]]: ...
 def version() -> str:
     """Release and fingerprint of the sources: equal versions, equal outcomes."""
 

@@ -46,6 +46,14 @@ MISTAKES = {
         ("run", "scheduler"),
         'scheduler/study.yaml:15: flows.bulk.scheduler: there is no scheduler "fastest"; there are default, minrtt, roundrobin',
     ),
+    "weights that are none": (
+        ("run", "weights"),
+        'weights/study.yaml:15: flows.bulk.scheduler: weights are up to eight whole numbers from 1 to 100, like "weighted 3:1"; here they',
+    ),
+    "weights of a scheduler without": (
+        ("run", "unweighted"),
+        'unweighted/study.yaml:15: flows.bulk.scheduler: a scheduler is a name alone, but "weighted" may have weights, like "weighted 3:1"',
+    ),
     "an unknown algorithm of the baselines": (
         ("run", "baseline"),
         'baseline/study.yaml:22: baselines.cc: there is no congestion control "quick"; did you mean "cubic"?',
@@ -85,6 +93,8 @@ def mistakes(tmp_path):
     write(tmp_path / "oila", changed(("[lia, olia]", "[lia, oila]")))
     write(tmp_path / "newreno", changed(("[lia, olia]", "[lia, newreno]")))
     write(tmp_path / "scheduler", changed(('cc: "${cc}"}', 'cc: "${cc}", scheduler: fastest}')))
+    write(tmp_path / "weights", changed(('cc: "${cc}"}', 'cc: "${cc}", scheduler: "weighted 3:0"}')))
+    write(tmp_path / "unweighted", changed(('cc: "${cc}"}', 'cc: "${cc}", scheduler: "blest 3:1"}')))
     write(tmp_path / "baseline", changed(("seeds: 2", "seeds: 2\nbaselines:\n  cc: quick")))
     write(tmp_path / "zero", changed(("rate: 50mbit", "rate: 0mbit")))
     write(tmp_path / "nolink", changed(("[client, middle], both: {rate", "[client, midle], both: {rate")))
@@ -162,6 +172,7 @@ def test_show_tells_of_a_study_and_of_results(polypath, tmp_path):
     [
         ("cc", "olia"),
         ("schedulers", "roundrobin"),
+        ("schedulers", "Ferlin"),
         ("path-managers", "ndiffports"),
         ("elements", "Gilbert-Elliott"),
         ("engines", "virtual time"),

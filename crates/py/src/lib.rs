@@ -39,9 +39,9 @@ fn algorithms() -> Vec<Algorithm> {
         .collect()
 }
 
-/// Names of the schedulers, sorted.
+/// Names of the schedulers, sorted, and what each does.
 #[pyfunction]
-fn schedulers() -> Vec<&'static str> {
+fn schedulers() -> Vec<(&'static str, &'static str)> {
     polypath_sched::Scheduler::NAMES.to_vec()
 }
 

@@ -5,24 +5,44 @@
 //! subflow costs no indirect call. A scheduler is asked again until it answers `None`.
 #![forbid(unsafe_code)]
 
+mod backup;
+mod blest;
+mod daps;
+mod ecf;
 mod minrtt;
 mod redundant;
 mod roundrobin;
+mod sttf;
 mod upstream;
+mod weighted;
 
+pub use backup::Backup;
+pub use blest::Blest;
+pub use daps::Daps;
+pub use ecf::Ecf;
 pub use minrtt::MinRtt;
+use polypath_base::Instant;
 pub use redundant::Redundant;
 pub use roundrobin::RoundRobin;
+pub use sttf::Sttf;
 pub use upstream::Upstream;
+pub use weighted::Weighted;
 
 /// Most subflows a connection has.
 pub const MAX_SUBFLOWS: usize = 8;
+
+/// Most data in one buffer of the kernel, bytes (Linux: 64 KiB less the largest TCP header).
+pub const BUFFER: u32 = 65_535 - 320;
 
 /// What a scheduler sees of one subflow.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subflow {
     /// Smoothed RTT in eighths of a microsecond; 0 before the first sample.
     pub srtt_us8: u32,
+    /// Variation of the RTT in microseconds, never less than the least retransmission timeout (Linux: `rttvar_us`).
+    pub rttvar_us: u32,
+    /// Slow-start threshold, segments.
+    pub ssthresh: u32,
     /// Congestion window and segments in flight, segments of `mss` bytes.
     pub cwnd: u32,
     pub in_flight: u32,
@@ -54,6 +74,8 @@ pub struct Queue {
     pub end: u64,
     /// End of the window the peer advertised.
     pub window_end: u64,
+    /// When the scheduler is asked.
+    pub now: Instant,
 }
 
 /// Which bytes go where.
@@ -68,6 +90,9 @@ pub struct Choice {
 }
 
 impl Queue {
+    /// Nothing to send.
+    pub const EMPTY: Self = Self { una: 0, next: 0, end: 0, window_end: 0, now: Instant::ZERO };
+
     /// Bytes that wait for their first transmission and fit the peer's window.
     #[inline]
     pub fn sendable(&self) -> u64 {
@@ -92,32 +117,87 @@ impl Subflow {
 /// One of the known schedulers, with its state.
 #[derive(Clone, Debug)]
 pub enum Scheduler {
+    Backup(Backup),
+    Blest(Blest),
+    Daps(Daps),
+    Ecf(Ecf),
     MinRtt(MinRtt),
-    Upstream(Upstream),
-    RoundRobin(RoundRobin),
     Redundant(Redundant),
+    RoundRobin(RoundRobin),
+    Sttf(Sttf),
+    Upstream(Upstream),
+    Weighted(Weighted),
 }
 
 impl Scheduler {
-    /// Names that [`Scheduler::find`] knows, sorted.
-    pub const NAMES: [&'static str; 4] = ["default", "minrtt", "redundant", "roundrobin"];
+    /// Names that [`Scheduler::find`] knows, sorted, and what each does.
+    pub const NAMES: [(&'static str, &'static str); 10] = [
+        ("backup", "the first subflow alone; the others when it fails"),
+        ("blest", "lowest RTT, but waits for it where a slower one would block the peer's window (Ferlin et al. 2016)"),
+        ("daps", "deals out windows in the order in which they will arrive (Kuhn et al. 2014)"),
+        ("default", "shortest time to drain what is queued, in bursts: upstream Linux"),
+        ("ecf", "lowest RTT, but waits for it where that completes earlier (Lim et al. 2017); v0 as in Linux 5.4, which miscalculates"),
+        ("minrtt", "lowest RTT with room in its window: the default of out-of-tree MPTCP"),
+        ("redundant", "everything on every subflow; profile v0 as in Linux 5.4, which repeats itself"),
+        ("roundrobin", "a segment each in turn, where windows have room"),
+        ("sttf", "shortest transfer time of the next segment, queues included (Hurtig et al. 2019)"),
+        ("weighted", "fixed shares, \"weighted 3:1\"; waits for the subflow whose turn it is"),
+    ];
 
+    /// The scheduler of a name; `weighted` may be followed by weights.
     pub fn find(name: &str) -> Option<Self> {
         Some(match name {
+            "backup" => Self::Backup(Backup),
+            "blest" => Self::Blest(Blest::default()),
+            "daps" => Self::Daps(Daps::default()),
             "default" => Self::Upstream(Upstream::default()),
+            "ecf" => Self::Ecf(Ecf::default()),
             "minrtt" => Self::MinRtt(MinRtt),
             "redundant" => Self::Redundant(Redundant::default()),
             "roundrobin" => Self::RoundRobin(RoundRobin::default()),
-            _ => return None,
+            "sttf" => Self::Sttf(Sttf),
+            "weighted" => Self::Weighted(Weighted::default()),
+            _ => return name.strip_prefix("weighted ").and_then(Weighted::parse).map(Self::Weighted),
         })
     }
 
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Upstream(_) => "default",
+            Self::Backup(_) => "backup",
+            Self::Blest(_) => "blest",
+            Self::Daps(_) => "daps",
+            Self::Ecf(_) => "ecf",
             Self::MinRtt(_) => "minrtt",
             Self::Redundant(_) => "redundant",
             Self::RoundRobin(_) => "roundrobin",
+            Self::Sttf(_) => "sttf",
+            Self::Upstream(_) => "default",
+            Self::Weighted(_) => "weighted",
+        }
+    }
+
+    /// As the out-of-tree stack on Linux 5.4 has it.
+    #[must_use]
+    pub fn out_of_tree(self) -> Self {
+        match self {
+            Self::Ecf(_) => Self::Ecf(Ecf::overflowing()),
+            Self::Redundant(_) => Self::Redundant(Redundant::repeating()),
+            other => other,
+        }
+    }
+
+    /// What holds up the peer's window is sent again on a fast subflow, and the slow one that has it is penalised (Raiciu et
+    /// al. 2012). In the out-of-tree stack this is the scheduler's to do, and not all do it.
+    #[inline]
+    pub fn sends_head_again(&self) -> bool {
+        !matches!(self, Self::Backup(_) | Self::Redundant(_) | Self::RoundRobin(_) | Self::Weighted(_))
+    }
+
+    /// The peer's window or the send buffer held everything up.
+    #[inline]
+    pub fn on_blocked(&mut self) {
+        if let Self::Blest(s) = self {
+            s.on_blocked();
         }
     }
 
@@ -125,18 +205,27 @@ impl Scheduler {
     #[inline]
     pub fn pick(&mut self, subflows: &[Subflow], queue: &Queue) -> Option<Choice> {
         match self {
-            Self::MinRtt(s) => s.pick(subflows, queue),
             Self::Upstream(s) => s.pick(subflows, queue),
+            Self::MinRtt(s) => s.pick(subflows, queue),
             Self::RoundRobin(s) => s.pick(subflows, queue),
             Self::Redundant(s) => s.pick(subflows, queue),
+            Self::Backup(s) => s.pick(subflows, queue),
+            Self::Blest(s) => s.pick(subflows, queue),
+            Self::Daps(s) => s.pick(subflows, queue),
+            Self::Ecf(s) => s.pick(subflows, queue),
+            Self::Sttf(s) => s.pick(subflows, queue),
+            Self::Weighted(s) => s.pick(subflows, queue),
         }
     }
 
-    /// `len` bytes of a choice were handed over; less than it allowed is possible.
+    /// `len` bytes from `choice.from` on were handed over; the scheduler may have asked for more, or for what begins later.
     #[inline]
     pub fn given(&mut self, choice: Choice, len: u32) {
-        if let Self::Redundant(s) = self {
-            s.given(choice, len);
+        match self {
+            Self::Redundant(s) => s.given(choice, len),
+            Self::Daps(s) => s.given(choice, len),
+            Self::Weighted(s) => s.given(),
+            _ => {}
         }
     }
 
@@ -154,16 +243,20 @@ mod tests {
 
     #[test]
     fn every_name_finds_its_scheduler() {
-        for name in Scheduler::NAMES {
+        for (name, about) in Scheduler::NAMES {
             assert_eq!(Scheduler::find(name).map(|s| s.name()), Some(name));
+            assert!(!about.is_empty());
         }
-        assert!(Scheduler::find("blest").is_none());
+        assert!(Scheduler::NAMES.is_sorted());
+        assert_eq!(Scheduler::find("weighted 3:1").map(|s| s.name()), Some("weighted"));
+        assert!(Scheduler::find("weighted 3:x").is_none() && Scheduler::find("blest 3").is_none() && Scheduler::find("").is_none());
     }
 
     #[test]
     fn sendable_is_bounded_by_data_and_window() {
-        assert_eq!(Queue { una: 0, next: 10, end: 100, window_end: 50 }.sendable(), 40);
-        assert_eq!(Queue { una: 0, next: 10, end: 30, window_end: 50 }.sendable(), 20);
-        assert_eq!(Queue { una: 0, next: 60, end: 100, window_end: 50 }.sendable(), 0);
+        let queue = |next, end, window_end| Queue { next, end, window_end, ..Queue::EMPTY };
+        assert_eq!(queue(10, 100, 50).sendable(), 40);
+        assert_eq!(queue(10, 30, 50).sendable(), 20);
+        assert_eq!(queue(60, 100, 50).sendable(), 0);
     }
 }

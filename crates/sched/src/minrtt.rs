@@ -23,6 +23,12 @@ impl MinRtt {
     }
 }
 
+/// The fastest subflow of those that are backup, or are not, with room or without.
+pub(crate) fn fastest(subflows: &[Subflow], backup: bool) -> Option<usize> {
+    let among = subflows.iter().enumerate().filter(|(_, s)| s.usable && s.backup == backup);
+    among.min_by_key(|(_, s)| s.srtt_us8).map(|(i, _)| i)
+}
+
 /// The fastest subflow that takes data, preferring those not in the bit mask `tried` and then those that are not backup.
 /// A subflow that was not tried and is merely busy is waited for.
 pub(crate) fn best(subflows: &[Subflow], tried: u32) -> Option<usize> {
@@ -62,7 +68,7 @@ mod tests {
         Subflow { srtt_us8: srtt_ms * 8000, cwnd: 10, in_flight, mss: 1000, usable: true, room: true, ..Subflow::default() }
     }
 
-    const DATA: Queue = Queue { una: 0, next: 0, end: 1 << 20, window_end: 1 << 20 };
+    const DATA: Queue = Queue { end: 1 << 20, window_end: 1 << 20, ..Queue::EMPTY };
 
     #[test]
     fn the_fastest_subflow_with_room_wins() {

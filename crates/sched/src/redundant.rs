@@ -1,26 +1,55 @@
-//! `redundant`: the out-of-tree stack's scheduler of that name: every subflow sends everything.
+//! `redundant`: every subflow sends everything.
+//!
+//! Source: Frömmgen, Erbshäußer, Buchmann, Zimmermann, Wehrle, "ReMP TCP: Low latency multipath TCP", IEEE ICC 2016; the out-of-tree
+//! stack's scheduler of that name.
+//!
+//! Idea: each subflow goes through the unacknowledged data at its own pace, and whoever is ahead sends new data first. What arrives
+//! first counts, so the latency is that of the better subflow at each moment, and so is the throughput.
+//!
+//! The out-of-tree stack up to April 2022 (the kernel of profile v0) repeats itself: a subflow remembers the buffer that it sent last,
+//! forgets it once the peer has acknowledged all *before* it instead of all *in* it, and begins again at the oldest buffer
+//! that is not acknowledged as a whole. So a subflow that works on the oldest buffer fills its window with copies of it, and the next
+//! buffer waits behind them: some 64 KiB of progress in the fastest subflow's full queue, where all links are busy.
+//! <https://github.com/multipath-tcp/mptcp/issues/474> reports it, with goodputs of a hundredth; pull request 478 mended it.
 
 use crate::{Choice, MAX_SUBFLOWS, Queue, Subflow};
 
-/// Each subflow goes through the unacknowledged data at its own pace; whoever is ahead sends new data first.
+/// Each subflow has a place of its own in the data.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Redundant {
-    /// Where each subflow is, as a data sequence number.
-    cursor: [u64; MAX_SUBFLOWS],
+    /// What each subflow was given last, as data sequence numbers: its beginning and its end.
+    last: [(u64, u64); MAX_SUBFLOWS],
     /// Whose turn it is.
     turn: usize,
+    /// As the out-of-tree stack was before it was mended.
+    repeats: bool,
 }
 
 impl Redundant {
+    /// The scheduler that begins again at the oldest buffer.
+    pub fn repeating() -> Self {
+        Self { repeats: true, ..Self::default() }
+    }
+
     pub fn pick(&mut self, subflows: &[Subflow], queue: &Queue) -> Option<Choice> {
+        if self.repeats && queue.next == queue.end {
+            // Copies leave only as long as there is something new.
+            return None;
+        }
         let any_active = subflows.iter().any(|s| s.usable && !s.backup);
         for step in 0..subflows.len() {
             let i = (self.turn + step) % subflows.len();
             let s = &subflows[i];
+            let (last_start, last_end) = self.last[i];
             // What the peer has acknowledged need not be sent by the slower subflows any more.
-            let from = self.cursor[i].max(queue.una);
+            let from = if self.repeats && last_start <= queue.una { queue.una } else { last_end.max(queue.una) };
             if from >= queue.end || !s.takes_data() || (s.backup && any_active) {
                 continue;
+            }
+            self.turn = (i + 1) % subflows.len();
+            if self.repeats {
+                // A buffer as a whole, whatever the window.
+                return Some(Choice { subflow: i, from, limit: u32::MAX });
             }
             // Data that was sent once stays a copy: never mix it with new data in one choice.
             let end = if from < queue.next { queue.next } else { queue.end.min(queue.window_end) };
@@ -28,7 +57,6 @@ impl Redundant {
                 continue;
             }
             let limit = u32::try_from(end - from).unwrap_or(u32::MAX).min(s.window_space());
-            self.turn = (i + 1) % subflows.len();
             return Some(Choice { subflow: i, from, limit });
         }
         None
@@ -37,7 +65,7 @@ impl Redundant {
     /// `len` bytes of a choice were handed over; the rest of it is still to be sent there.
     #[inline]
     pub fn given(&mut self, choice: Choice, len: u32) {
-        self.cursor[choice.subflow] = choice.from + u64::from(len);
+        self.last[choice.subflow] = (choice.from, choice.from + u64::from(len));
     }
 }
 
@@ -52,7 +80,7 @@ mod tests {
     #[test]
     fn both_subflows_send_the_same_bytes() {
         let (mut s, flows) = (Redundant::default(), [subflow(0), subflow(5)]);
-        let mut queue = Queue { una: 0, next: 0, end: 1 << 20, window_end: 1 << 20 };
+        let mut queue = Queue { end: 1 << 20, window_end: 1 << 20, ..Queue::EMPTY };
         let first = s.pick(&flows, &queue);
         assert_eq!(first, Some(Choice { subflow: 0, from: 0, limit: 10_000 }));
         s.given(first.expect("chosen"), 10_000);
@@ -66,17 +94,36 @@ mod tests {
     #[test]
     fn acknowledged_data_is_skipped() {
         let mut s = Redundant::default();
-        let queue = Queue { una: 8_000, next: 10_000, end: 10_000, window_end: 1 << 20 };
+        let queue = Queue { una: 8_000, next: 10_000, end: 10_000, window_end: 1 << 20, ..Queue::EMPTY };
         assert_eq!(s.pick(&[subflow(10), subflow(0)], &queue), Some(Choice { subflow: 1, from: 8_000, limit: 2_000 }));
     }
 
     #[test]
     fn new_data_stops_at_the_window_of_the_peer() {
         let mut s = Redundant::default();
-        let queue = Queue { una: 0, next: 0, end: 1 << 20, window_end: 2_000 };
+        let queue = Queue { end: 1 << 20, window_end: 2_000, ..Queue::EMPTY };
         let choice = s.pick(&[subflow(0)], &queue);
         assert_eq!(choice.map(|c| c.limit), Some(2_000));
         s.given(choice.expect("chosen"), 2_000);
         assert_eq!(s.pick(&[subflow(0)], &Queue { next: 2_000, ..queue }), None);
+    }
+
+    #[test]
+    fn the_kernel_of_v0_repeats_the_oldest_buffer() {
+        let (mut s, flows) = (Redundant::repeating(), [subflow(0)]);
+        let mut queue = Queue { end: 1 << 20, window_end: 1 << 20, ..Queue::EMPTY };
+        let mut deal = |queue: &Queue, len: u32| {
+            let choice = s.pick(&flows, queue).expect("one");
+            s.given(choice, len);
+            choice.from
+        };
+        assert_eq!(deal(&queue, 4_000), 0);
+        queue.next = 4_000;
+        assert_eq!(deal(&queue, 4_000), 0, "again, since nothing before it is missing");
+        queue.una = 4_000;
+        assert_eq!(deal(&queue, 4_000), 4_000);
+        queue.next = 8_000;
+        assert_eq!(deal(&queue, 4_000), 4_000);
+        assert_eq!(s.pick(&flows, &Queue { next: 1 << 20, ..queue }), None, "nothing new: no copies either");
     }
 }

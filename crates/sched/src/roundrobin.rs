@@ -33,7 +33,7 @@ impl RoundRobin {
 mod tests {
     use super::*;
 
-    const DATA: Queue = Queue { una: 0, next: 0, end: 1 << 20, window_end: 1 << 20 };
+    const DATA: Queue = Queue { end: 1 << 20, window_end: 1 << 20, ..Queue::EMPTY };
 
     fn subflow(in_flight: u32) -> Subflow {
         Subflow { cwnd: 10, in_flight, mss: 1000, usable: true, room: true, ..Subflow::default() }

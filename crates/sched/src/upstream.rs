@@ -92,7 +92,7 @@ impl Upstream {
 mod tests {
     use super::*;
 
-    const DATA: Queue = Queue { una: 0, next: 0, end: 1 << 20, window_end: 1 << 20 };
+    const DATA: Queue = Queue { end: 1 << 20, window_end: 1 << 20, ..Queue::EMPTY };
 
     fn subflow(queued: u32, pacing_rate: u64) -> Subflow {
         Subflow { queued, pacing_rate, mss: 1000, usable: true, room: true, ..Subflow::default() }

@@ -163,7 +163,8 @@ fn scheduler(flow: &scenario::Flow) -> Result<Scheduler, ScenarioError> {
         scenario::Profile::V1 => "default",
     });
     Scheduler::find(name).ok_or_else(|| {
-        ScenarioError::new(format!("flow `{}`: there is no scheduler `{name}`; there are {}", flow.name, Scheduler::NAMES.join(", ")))
+        let names = Scheduler::NAMES.map(|(name, _)| name).join(", ");
+        ScenarioError::new(format!("flow `{}`: there is no scheduler `{name}`; there are {names}", flow.name))
     })
 }
 

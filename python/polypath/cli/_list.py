@@ -44,9 +44,9 @@ def _cc() -> Table:
 
 
 def _schedulers() -> Table:
-    table = _table("schedulers", "scheduler")
-    for name in SimEngine().schedulers():
-        table.add_row(name)
+    table = _table("schedulers", "scheduler", "what it does")
+    for name, about in SimEngine().described_schedulers().items():
+        table.add_row(name, about)
     return table
 
 

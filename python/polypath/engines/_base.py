@@ -98,7 +98,8 @@ class Engine(ABC):
         for name, flow in cell.setup.flows.items():
             if flow.cc not in (algorithm.name for algorithm in algorithms):
                 raise cell.error(("flows", name, "cc"), unknown_cc(flow.cc, algorithms))
-            if flow.scheduler is not None and flow.scheduler not in schedulers:
+            # Weights may follow a name.
+            if flow.scheduler is not None and flow.scheduler.split(" ")[0] not in schedulers:
                 raise cell.error(("flows", name, "scheduler"), unknown("scheduler", flow.scheduler, schedulers))
 
     def check_baseline(self, cc: str) -> None:

@@ -30,7 +30,11 @@ class SimEngine(Engine):
         return [Algorithm(*algorithm) for algorithm in _native.algorithms()]
 
     def schedulers(self) -> list[str]:
-        return _native.schedulers()
+        return list(self.described_schedulers())
+
+    def described_schedulers(self) -> dict[str, str]:
+        """What each scheduler does, by name."""
+        return dict(_native.schedulers())
 
     def left_out(self, cell: Cell, kernel: str | None = None) -> str | None:
         own = {algorithm.name for algorithm in self.algorithms()}

@@ -15,7 +15,7 @@ FIRST_PORT = 5001
 # What the in-kernel path manager holds (MPTCP_PM_ADDR_MAX).
 MOST_ENDPOINTS = 8
 # Names of out-of-tree MPTCP for ours; its ndiffports opens two subflows unless the kernel was started otherwise.
-V0_SCHEDULERS = {"minrtt": "default", "default": "default", "roundrobin": "roundrobin", "redundant": "redundant"}
+V0_SCHEDULERS = {"minrtt": "default", "default": "default"} | {name: name for name in ("blest", "ecf", "redundant", "roundrobin")}
 V0_NDIFFPORTS = {1: "default", 2: "ndiffports"}
 # The kernel's defaults where it has memory enough, written out so that a machine's memory decides nothing.
 RMEM, WMEM = "4096 131072 6291456", "4096 16384 4194304"

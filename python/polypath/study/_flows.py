@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
 from ._elements import LinkRate
 from ._model import Model, kind_of
@@ -88,6 +89,15 @@ PathManager = Annotated[
 ]
 
 
+def _scheduler(value: str) -> str:
+    name, *weights = value.split(" ", 1)
+    if weights and name != "weighted":
+        raise ValueError(f'a scheduler is a name alone, but "weighted" may have weights, like "weighted 3:1"; here it is "{value}"')
+    if weights and not re.fullmatch(r"([1-9]\d?|100)(:([1-9]\d?|100)){0,7}", weights[0]):
+        raise ValueError(f'weights are up to eight whole numbers from 1 to 100, like "weighted 3:1"; here they are "{weights[0]}"')
+    return value
+
+
 class Route(Model):
     """A path fixed by hand."""
 
@@ -117,8 +127,8 @@ class Flow(Model):
     app: App = Bulk()
     profile: Literal["v0", "v1"] = "v1"
     """v0 is MPTCP 0.96 on Linux 5.4, out of tree; v1 is that of Linux 6.12. Plain TCP follows it too."""
-    scheduler: str | None = None
-    """Default: the profile's own; `polypath list schedulers` shows what there is."""
+    scheduler: Annotated[str, AfterValidator(_scheduler)] | None = None
+    """Default: the profile's own; `polypath list schedulers` shows what there is. `weighted 3:1` has weights of the subflows."""
     path_manager: PathManager = Fullmesh()
     routes: tuple[Route, ...] = ()
     """Default: the shortest path that leaves by the link of the source address."""

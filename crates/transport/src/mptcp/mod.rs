@@ -182,7 +182,7 @@ impl Connection {
         Self {
             coupled: algorithm.flags() & cc::flags::COUPLED != 0,
             algorithm,
-            scheduler,
+            scheduler: if settings.profile == Profile::V0 { scheduler.out_of_tree() } else { scheduler },
             version,
             is_client,
             phase: Phase::Negotiating,

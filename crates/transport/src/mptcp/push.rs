@@ -10,12 +10,10 @@ use super::sender::{Cause, Fin, Piece};
 use super::{Connection, Phase};
 use crate::tcp::{CaState, State};
 use polypath_base::{Duration, Instant};
-use polypath_sched::{Choice, Queue, Scheduler, Subflow};
+use polypath_sched::{BUFFER, Choice, Queue, Scheduler, Subflow};
 
 /// v1: rounds of the retransmission timer without a sign of life after which a subflow is stale (`mptcp.stale_loss_cnt`).
 const STALE_ROUNDS: u8 = 4;
-/// v0: most data in one buffer, bytes (Linux: 64 KiB less the largest TCP header).
-const LARGEST_BUFFER: u64 = 65_535 - 320;
 
 impl Connection {
     /// The application may hand over more: fills the send buffer, then the subflows.
@@ -90,7 +88,7 @@ impl Connection {
             self.refill();
         }
         while (self.tx.pending < self.tx.end || !self.tx.reinject.is_empty()) && self.give(now) {}
-        if self.tx.blocked && self.is_v0() && self.tx.all_given() {
+        if self.tx.blocked && self.is_v0() && self.tx.all_given() && self.scheduler.sends_head_again() {
             self.relieve(now);
         }
         if self.tx.pending < self.tx.end && self.tx.una == self.tx.next && self.tx.rtx_due == Instant::NEVER {
@@ -116,6 +114,8 @@ impl Connection {
             let queued = socket.wmem_queued();
             self.view[i] = Subflow {
                 srtt_us8: socket.srtt_us8(),
+                rttvar_us: socket.rttvar_us(),
+                ssthresh: socket.ssthresh(),
                 cwnd: socket.cwnd(),
                 in_flight: socket.in_flight(),
                 mss: socket.mss(),
@@ -139,7 +139,7 @@ impl Connection {
     /// One choice of the scheduler and what follows from it; false when nothing more can be given.
     fn give(&mut self, now: Instant) -> bool {
         let count = self.subflows.len();
-        let queue = Queue { una: self.tx.una, next: self.tx.pending, end: self.tx.end, window_end: self.tx.window_end };
+        let queue = Queue { una: self.tx.una, next: self.tx.pending, end: self.tx.end, window_end: self.tx.window_end, now };
         let in_bursts = match &self.scheduler {
             Scheduler::Upstream(_) if self.is_v0() => false,
             // What may be given is nothing, whoever is chosen.
@@ -191,7 +191,9 @@ impl Connection {
     fn give_windowful(&mut self, now: Instant, choice: Choice, queue: &Queue) -> bool {
         let mss = u64::from(self.view[choice.subflow].mss);
         if choice.from < queue.next {
-            // A copy of data that went elsewhere before.
+            // A copy of data that went elsewhere before; without a limit the buffer as it is, what was acknowledged of it included.
+            let piece = self.tx.piece(choice.from).filter(|_| choice.limit == u32::MAX);
+            let choice = piece.map_or(choice, |p| Choice { from: p.dsn, limit: p.len, ..choice });
             let len = u64::from(choice.limit).min(queue.next - choice.from) as u32;
             self.tx.reinjected_bytes += u64::from(len);
             self.mark_tried(choice.from, len, choice.subflow);
@@ -203,11 +205,11 @@ impl Connection {
         let window = queue.window_end.saturating_sub(queue.next);
         if window < waiting.min(mss) {
             // Not even a segment fits: the peer's window holds us up.
-            return self.retransmit_head(now, choice.subflow, true);
+            return self.scheduler.sends_head_again() && self.retransmit_head(now, choice.subflow, true);
         }
         debug_assert!(choice.from == queue.next, "new data goes out in order");
         // A buffer of the kernel holds as many whole segments as fit into 64 KiB with their headers.
-        let buffer = LARGEST_BUFFER / mss * mss;
+        let buffer = u64::from(BUFFER) / mss * mss;
         let mut len = waiting.min(window).min(buffer).min(u64::from(choice.limit).max(mss));
         if len < waiting && len > mss {
             len -= len % mss;
@@ -281,6 +283,9 @@ impl Connection {
         let srtt = |i: usize| view[i].srtt_us8;
         let room = self.tx.queued() < self.tx.sndbuf;
         let since = self.tx.penalised_at[fast].map(|at| now.since(at).as_nanos() / 125);
+        if by_window || !room {
+            self.scheduler.on_blocked();
+        }
         if (by_window || !room) && since.is_none_or(|eighths| eighths >= u64::from(srtt(fast))) {
             for i in (0..count).filter(carriers) {
                 if srtt(fast) < srtt(i) && self.subflows[i].socket.ca_state() == CaState::Open {

@@ -216,8 +216,13 @@ impl Tx {
 
     /// Subflows that carried the byte at `dsn`, as bits (out-of-tree stack only).
     pub(super) fn tried(&self, dsn: u64) -> u32 {
+        self.piece(dsn).map_or(0, |p| p.tried)
+    }
+
+    /// The piece with the byte at `dsn` (out-of-tree stack only).
+    pub(super) fn piece(&self, dsn: u64) -> Option<Piece> {
         let at = self.pieces.partition_point(|p| p.dsn + u64::from(p.len) <= dsn);
-        self.pieces.get(at).map_or(0, |p| p.tried)
+        self.pieces.get(at).copied()
     }
 
     /// Upstream stack: everything unacknowledged is to be given to subflows again.

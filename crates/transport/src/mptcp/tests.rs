@@ -483,7 +483,7 @@ mod property {
         let paths = prop::collection::vec(path, 1..4);
         (
             any::<bool>(),
-            0_usize..4,
+            0_usize..Scheduler::NAMES.len(),
             paths,
             prop::option::of((0_usize..3, 0_u64..1500)),
             1_u64..1_500_000,
@@ -535,7 +535,7 @@ mod property {
                 }).collect()),
             };
             let mut client = config(&settings, manager, wires.len(), "client");
-            client.scheduler = Scheduler::find(Scheduler::NAMES[c.scheduler]).expect("known");
+            client.scheduler = Scheduler::find(Scheduler::NAMES[c.scheduler].0).expect("known");
             client.random = Stream::new(c.seed, "client");
             let server = config(&settings, PathManager::default(), 1, "server");
             let mut net = Net::of(Connection::client(client), Connection::server(server), wires);

@@ -45,6 +45,12 @@ impl Rtt {
         if self.backoff == 0 { self.rto } else { Duration::from_nanos(self.rto.as_nanos() << self.backoff.min(10)).min(self.rto_max) }
     }
 
+    /// The variation that the timeout uses, microseconds times 4.
+    #[inline]
+    pub(super) fn variation_us(&self) -> u32 {
+        self.rttvar_us
+    }
+
     /// RFC 6298 section 5.5.
     pub(super) fn back_off(&mut self) {
         self.backoff += 1;

@@ -10,6 +10,18 @@ impl Socket {
         self.flow.srtt_us
     }
 
+    /// Variation of the RTT, microseconds, at least the least retransmission timeout.
+    #[inline]
+    pub(crate) fn rttvar_us(&self) -> u32 {
+        self.rtt.variation_us()
+    }
+
+    /// Slow-start threshold, segments.
+    #[inline]
+    pub(crate) fn ssthresh(&self) -> u32 {
+        self.flow.ssthresh
+    }
+
     /// Bytes that the peer's TCP has acknowledged.
     #[inline]
     pub(crate) fn bytes_acked(&self) -> u64 {

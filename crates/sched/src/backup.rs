@@ -1,0 +1,70 @@
+//! `backup`: one subflow works, the others wait for it to fail.
+//!
+//! Idea: the mode of RFC 8684 section 3.3.8 for people who pay for the second link: the first subflow, in the order in which they
+//! were opened, carries everything as long as it can be used at all; full windows are waited for. Subflows that the peer or the
+//! path manager has marked as backup come after all others.
+//!
+//! The out-of-tree kernel has no scheduler of this kind; its users set the backup flag on an interface, which gives the same with two
+//! subflows and shares the load between the active ones with more.
+
+use crate::{Choice, Queue, Subflow};
+
+/// The first usable subflow alone. It has no state.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct Backup;
+
+impl Backup {
+    #[inline]
+    pub fn pick(&mut self, subflows: &[Subflow], queue: &Queue) -> Option<Choice> {
+        if queue.end == queue.next {
+            return None;
+        }
+        let subflow = working(subflows)?;
+        let s = &subflows[subflow];
+        s.takes_data().then(|| Choice { subflow, from: queue.next, limit: s.window_space() })
+    }
+}
+
+/// The subflow that works now, with room or without. One in the Loss state has failed for the time being.
+fn working(subflows: &[Subflow]) -> Option<usize> {
+    let first = |backup: bool| subflows.iter().position(|s| s.backup == backup && s.usable && !s.in_loss);
+    first(false).or_else(|| first(true))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DATA: Queue = Queue { end: 1 << 20, window_end: 1 << 20, ..Queue::EMPTY };
+
+    fn subflow(srtt_ms: u32, in_flight: u32) -> Subflow {
+        Subflow { srtt_us8: srtt_ms * 8000, cwnd: 10, in_flight, mss: 1000, usable: true, room: true, ..Subflow::default() }
+    }
+
+    #[test]
+    fn the_first_subflow_works_alone_however_slow() {
+        let mut flows = [subflow(90, 4), subflow(5, 0)];
+        assert_eq!(Backup.pick(&flows, &DATA), Some(Choice { subflow: 0, from: 0, limit: 6000 }));
+        flows[0].in_flight = 10;
+        assert_eq!(Backup.pick(&flows, &DATA), None, "a full window is waited for");
+    }
+
+    #[test]
+    fn the_next_one_takes_over_when_it_fails_and_gives_back() {
+        let mut flows = [subflow(90, 4), subflow(5, 0)];
+        flows[0].usable = false;
+        assert_eq!(Backup.pick(&flows, &DATA).map(|c| c.subflow), Some(1));
+        flows[0] = Subflow { in_loss: true, ..subflow(90, 1) };
+        assert_eq!(Backup.pick(&flows, &DATA).map(|c| c.subflow), Some(1));
+        flows[0].in_loss = false;
+        assert_eq!(Backup.pick(&flows, &DATA).map(|c| c.subflow), Some(0));
+    }
+
+    #[test]
+    fn marked_subflows_come_last() {
+        let mut flows = [Subflow { backup: true, ..subflow(5, 0) }, subflow(90, 0)];
+        assert_eq!(Backup.pick(&flows, &DATA).map(|c| c.subflow), Some(1));
+        flows[1].usable = false;
+        assert_eq!(Backup.pick(&flows, &DATA).map(|c| c.subflow), Some(0));
+    }
+}

@@ -1,0 +1,170 @@
+//! `blest`: no data on a slow subflow that would block the window of the peer.
+//!
+//! Source: Ferlin, Alay, Mehani, Boreli, "BLEST: Blocking estimation-based MPTCP scheduler for heterogeneous networks", IFIP
+//! Networking 2016.
+//!
+//! Idea: what a slow subflow carries holds its place in the peer's window for a round trip of that subflow. If the fast subflow could
+//! send more in that time than the window has room for, it would come to a halt (head-of-line blocking): then nothing is given to the
+//! slow one, and the fast one is waited for. What the fast one can send is an estimate: its window, growing as in slow start or by a
+//! segment a round trip, over as many of its round trips as fit, times a factor lambda. Lambda grows where blocking happened all the
+//! same, and shrinks slowly where it did not.
+//!
+//! As in the out-of-tree kernel: lambda begins at 1.2 and stays between 1.0 and 1.3, in steps of +4 and -1 % at most once in the slow
+//! subflow's least round trip; the slow subflow's time is taken from between its least and largest round trip, by how full its
+//! window is; blocking is noticed when the window of the peer or the full send buffer leads to a retransmission on another subflow.
+//! Difference from it: a backup subflow is never waited for by others.
+
+use crate::minrtt::{self, MinRtt};
+use crate::{BUFFER, Choice, MAX_SUBFLOWS, Queue, Subflow};
+use polypath_base::{Duration, Instant};
+
+/// Thousandths: first, least and largest lambda, and its steps.
+const LAMBDA: u32 = 1200;
+const LEAST: u32 = 1000;
+const LARGEST: u32 = 1300;
+const UP: u32 = 40;
+const DOWN: u32 = 10;
+/// Most round trips over which growth in slow start is believed: windows beyond 2^16 times the present one mean nothing.
+const MOST_DOUBLINGS: u32 = 16;
+/// Threshold of a flow in its first slow start (Linux: `TCP_INFINITE_SSTHRESH`).
+const INFINITE: u32 = 0x7fff_ffff;
+
+/// Waits for the fastest subflow where a slower one would block the window.
+#[derive(Copy, Clone, Debug)]
+pub struct Blest {
+    lambda: u32,
+    /// A retransmission for want of window since the last change of lambda.
+    blocked: bool,
+    changed_at: Instant,
+    /// Least and largest smoothed RTT of each subflow, eighths of a microsecond; 0 before the first.
+    srtt: [(u32, u32); MAX_SUBFLOWS],
+}
+
+impl Default for Blest {
+    fn default() -> Self {
+        Self { lambda: LAMBDA, blocked: false, changed_at: Instant::ZERO, srtt: [(0, 0); MAX_SUBFLOWS] }
+    }
+}
+
+impl Blest {
+    /// The peer's window or the send buffer held everything up, and another subflow was to help.
+    #[inline]
+    pub fn on_blocked(&mut self) {
+        self.blocked = true;
+    }
+
+    #[inline]
+    pub fn pick(&mut self, subflows: &[Subflow], queue: &Queue) -> Option<Choice> {
+        for (s, (least, largest)) in subflows.iter().zip(&mut self.srtt) {
+            if s.usable && s.srtt_us8 > 0 {
+                *least = if *least == 0 { s.srtt_us8 } else { s.srtt_us8.min(*least) };
+                *largest = s.srtt_us8.max(*largest);
+            }
+        }
+        let choice = MinRtt.pick(subflows, queue)?;
+        let slow = &subflows[choice.subflow];
+        let fastest = minrtt::fastest(subflows, slow.backup)?;
+        if fastest == choice.subflow {
+            return Some(choice);
+        }
+        self.adapt(queue.now, self.srtt[choice.subflow].0);
+        let for_fast = self.sends(&subflows[fastest], fastest, self.linger(slow, choice.subflow));
+        let buffer = u64::from(BUFFER / slow.mss.max(1) * slow.mss).min(queue.end - queue.next);
+        let on_slow = u64::from(slow.in_flight) * u64::from(slow.mss) + u64::from(slow.unsent) + buffer;
+        let window = queue.window_end.saturating_sub(queue.una);
+        (for_fast <= window.saturating_sub(on_slow)).then_some(choice)
+    }
+
+    fn adapt(&mut self, now: Instant, srtt_us8: u32) {
+        if now.since(self.changed_at) < Duration::from_micros(u64::from(srtt_us8 >> 3)) {
+            return;
+        }
+        self.lambda = if self.blocked { self.lambda + UP } else { self.lambda - DOWN }.clamp(LEAST, LARGEST);
+        self.blocked = false;
+        self.changed_at = now;
+    }
+
+    /// How long a segment given to a slow subflow now takes to be acknowledged, eighths of a microsecond.
+    fn linger(&self, slow: &Subflow, i: usize) -> u32 {
+        let (least, largest) = self.srtt[i];
+        let in_flight = u64::from(slow.in_flight) + 1;
+        let estimate = if in_flight >= u64::from(slow.cwnd) {
+            largest
+        } else {
+            least + (u64::from(largest - least) * in_flight / u64::from(slow.cwnd)) as u32
+        };
+        estimate.max(slow.srtt_us8)
+    }
+
+    /// Bytes that the fast subflow sends in `time`, eighths of a microsecond, times lambda.
+    fn sends(&self, fast: &Subflow, i: usize, time: u32) -> u64 {
+        let (least, largest) = self.srtt[i];
+        let mean = (u64::from(least) + u64::from(largest)) / 2;
+        let rounds = u64::from(time).checked_div(mean).map_or(1, |whole| whole + 1);
+        let packets = if fast.ssthresh == INFINITE {
+            u64::from(fast.cwnd) * ((1 << rounds.min(u64::from(MOST_DOUBLINGS))) - 1)
+        } else {
+            // Congestion avoidance is taken to have begun.
+            (u64::from(fast.cwnd.max(fast.ssthresh.saturating_add(1))) + (rounds - 1) / 2) * rounds
+        };
+        // Below 2^48 packets (a window of 2^32 in 2^16 rounds), of less than 2^16 bytes: 2^64 is not reached, but times 1300 it may be.
+        (u128::from(packets) * u128::from(fast.mss) * u128::from(self.lambda) / 1000) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn subflow(srtt_ms: u32, in_flight: u32) -> Subflow {
+        Subflow { srtt_us8: srtt_ms * 8000, cwnd: 10, ssthresh: 5, in_flight, mss: 1000, usable: true, room: true, ..Subflow::default() }
+    }
+
+    fn window(bytes: u64) -> Queue {
+        Queue { end: 10_000, window_end: bytes, ..Queue::EMPTY }
+    }
+
+    #[test]
+    fn a_small_window_is_kept_for_the_fast_subflow() {
+        // In 100 ms the fast one has 11 round trips with windows of 10 to 20: (10 + 5) * 11 = 165 segments, times 1.2 = 198 kB; the
+        // slow one would take 10 kB.
+        let flows = [subflow(100, 0), subflow(10, 10)];
+        assert_eq!(Blest::default().pick(&flows, &window(207_999)), None);
+        assert_eq!(Blest::default().pick(&flows, &window(208_000)).map(|c| c.subflow), Some(0));
+        assert_eq!(Blest::default().pick(&[subflow(100, 0), subflow(10, 9)], &window(20_000)).map(|c| c.subflow), Some(1));
+    }
+
+    #[test]
+    fn what_the_slow_subflow_carries_already_counts() {
+        let flows = [subflow(100, 3), subflow(10, 10)];
+        assert_eq!(Blest::default().pick(&flows, &window(210_999)), None);
+        assert_eq!(Blest::default().pick(&flows, &window(211_000)).map(|c| c.subflow), Some(0));
+    }
+
+    #[test]
+    fn slow_start_is_expected_to_double() {
+        // Four round trips: 10 + 20 + 40 + 80 segments, times 1.2 = 180 kB.
+        let flows = [subflow(30, 0), Subflow { ssthresh: INFINITE, ..subflow(10, 10) }];
+        assert_eq!(Blest::default().pick(&flows, &window(189_999)), None);
+        assert_eq!(Blest::default().pick(&flows, &window(190_000)).map(|c| c.subflow), Some(0));
+    }
+
+    #[test]
+    fn lambda_grows_by_blocking_and_shrinks_without() {
+        let flows = [subflow(100, 0), subflow(10, 10)];
+        let mut blest = Blest::default();
+        let mut after = |ms: u64, blocked: bool| {
+            if blocked {
+                blest.on_blocked();
+            }
+            blest.pick(&flows, &Queue { now: Instant::ZERO + Duration::from_millis(ms), ..window(1 << 20) });
+            blest.lambda
+        };
+        assert_eq!(after(99, false), 1200, "not before a round trip of the slow subflow");
+        assert_eq!(after(100, false), 1190);
+        assert_eq!(after(150, true), 1190);
+        assert_eq!(after(200, false), 1230, "remembered until then");
+        assert_eq!((0..5).map(|k| after(300 + 100 * k, true)).last(), Some(1300), "at most");
+        assert_eq!((0..50).map(|k| after(1000 + 100 * k, false)).last(), Some(1000), "at least");
+    }
+}
