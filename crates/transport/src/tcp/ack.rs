@@ -60,7 +60,6 @@ impl Socket {
         if self.update_peer_window(segment) {
             ack.flags |= flag::WIN_UPDATE;
         }
-        self.cc.in_ack_event(&mut self.flow, siblings, if segment.sack.len > 0 { cc::ack_flags::SLOWPATH } else { 0 });
         if segment.ack != prior_una {
             ack.flags |= flag::SND_UNA_ADVANCED;
             let newly = segment.ack.wrapping_sub(prior_una);
@@ -79,6 +78,7 @@ impl Socket {
             self.clean_queue(now, prior_fack, siblings, &mut ack);
         }
         self.rack.update_reo_wnd(prior_delivered, self.flow.delivered);
+        self.cc.in_ack_event(&mut self.flow, siblings, event_flags(segment, ack.flags));
         if self.loss.tlp_high_seq.is_some() {
             self.judge_probe(&ack, siblings);
         }
@@ -260,5 +260,15 @@ impl Socket {
     pub(super) fn is_cwnd_limited(&self) -> bool {
         // RFC 7661: in slow start the window may be twice what was used.
         self.burst.cwnd_limited || (self.flow.cwnd < self.flow.ssthresh && self.flow.cwnd < 2 * self.flow.max_packets_out)
+    }
+}
+
+/// What `in_ack_event` is told of an ACK: Linux's fast path takes those that bring nothing but a number.
+#[inline]
+fn event_flags(segment: &Segment, flags: u32) -> u32 {
+    match (segment.sack.len > 0, flags & flag::WIN_UPDATE != 0) {
+        (false, false) => 0,
+        (true, false) => cc::ack_flags::SLOWPATH,
+        (_, true) => cc::ack_flags::SLOWPATH | cc::ack_flags::WIN_UPDATE,
     }
 }
