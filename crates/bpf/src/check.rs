@@ -146,6 +146,7 @@ fn native(controller: &mut cc::Controller, flow: &mut cc::Flow, siblings: Option
         Hook::CongAvoid => "cong_avoid",
         Hook::SetState => "set_state",
         Hook::CwndEvent => "cwnd_event",
+        Hook::InAckEvent => "in_ack_event",
         Hook::PktsAcked => "pkts_acked",
         Hook::UndoCwnd => "undo_cwnd",
         Hook::CongControl => unreachable!("it has a sample, and is called by itself"),
@@ -220,7 +221,10 @@ fn random(both: &mut Both, stream: &mut Stream) -> Result<(), Stop> {
             3 => {
                 both.call(Hook::CwndEvent, stream.below(4) as u32)?;
             }
-            4..8 => {
+            4..6 => {
+                both.call(Hook::InAckEvent, stream.below(8) as u32)?;
+            }
+            6..9 => {
                 both.call(Hook::PktsAcked, number(stream, 20))?;
             }
             _ if both.controller.has_cong_control() => {

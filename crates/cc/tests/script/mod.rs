@@ -77,6 +77,7 @@ pub(crate) fn call(controller: &mut cc::Controller, flow: &mut cc::Flow, sibling
         "ssthresh" => return controller.ssthresh(flow, siblings).into(),
         "undo_cwnd" => return controller.undo_cwnd(flow, siblings).into(),
         "cong_avoid" => controller.cong_avoid(flow, siblings, flow.snd_una, small),
+        "in_ack_event" => controller.in_ack_event(flow, siblings, small),
         "set_state" => controller.set_state(
             flow,
             siblings,
