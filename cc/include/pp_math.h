@@ -70,6 +70,25 @@ PP_INLINE __u32 pp_cube_root(__u64 x)
 	return (__u32)root;
 }
 
+/*
+ * Some of Linux's algorithms tell time in ticks, and what they compute shows it: an RTT of 21 ms is six ticks, so 24 ms. To agree with them theirs of ours do too,
+ * with ticks of HZ=250, which is what most distributions build.
+ */
+#define PP_TICK_US 4000U
+#define PP_TICKS_PER_S (1000000U / PP_TICK_US)
+
+/* The tick that it is; wraps after 198 days. */
+PP_INLINE __u32 pp_tick(__u64 now_ns)
+{
+	return (__u32)(now_ns / (PP_TICK_US * 1000ULL));
+}
+
+/* A length of time in ticks, rounded up. */
+PP_INLINE __u32 pp_ticks(__u32 us)
+{
+	return us / PP_TICK_US + (us % PP_TICK_US != 0);
+}
+
 /* Sequence numbers: a is after b. */
 PP_INLINE int pp_after(__u32 a, __u32 b)
 {
