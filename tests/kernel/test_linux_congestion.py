@@ -16,6 +16,7 @@ from polypath import Study, run
 COUPLED = ("lia", "olia", "balia", "wvegas")
 # Ours compute what the kernel's own compute, to the segment.
 SAME = ("reno", "vegas", "veno", "illinois", "yeah")
+SAME += ("bic", "highspeed", "htcp", "hybla", "scalable", "westwood")
 
 
 pytestmark = pytest.mark.usefixtures("linux_kernel")
