@@ -95,7 +95,12 @@ class Flows:
         self._graph, self._net, self._out_of_tree = graph, net, out_of_tree
         settings = {node["name"]: node["sysctl"] for node in scenario["nodes"]}
         for number, flow in enumerate(scenario["flows"]):
-            self._add(flow, FIRST_PORT + number, algorithm(flow["name"], flow["cc"]), settings[flow["server"]])
+            self._add(
+                flow,
+                FIRST_PORT + number,
+                "" if flow["transport"] == "udp" else algorithm(flow["name"], flow["cc"]),
+                settings[flow["server"]],
+            )
 
     @property
     def endpoints(self) -> list[dict[str, Any]]:
@@ -125,11 +130,13 @@ class Flows:
                 elif (here, there) == (source, destination):
                     sentence = f"no route leads from {here} at {client} to {there} at {server}: join them by links over routers"
                     raise PlanError(("flows", flow["name"], "server"), sentence)
-        self.ccs.setdefault(client, cc)
+        if cc:
+            self.ccs.setdefault(client, cc)
         self.flows.append(
             {
                 "name": flow["name"],
                 "mptcp": mptcp,
+                "datagram_bytes": flow.get("datagram_bytes", 0),
                 "cc": cc,
                 "client": client,
                 "server": server,

@@ -272,7 +272,13 @@ def _application(app: Mapping[str, Any]) -> str:
         return f"sends as fast as it can for {int(app['duration_ns']) / 1e9:g} s"
     if app["kind"] == "transfer":
         return f"sends {int(app['bytes']) / 1e6:g} MB"
-    return f"sends for {int(app['on_ns']) / 1e9:g} s and rests for {int(app['off_ns']) / 1e9:g} s, in turn"
+    if app["kind"] == "requests":
+        sizes = f"{int(app['request_bytes'])} bytes, waits for {int(app['response_bytes'])}"
+        return f"asks with {sizes} and asks again {int(app['pause_ns']) / 1e6:g} ms later, for {int(app['duration_ns']) / 1e9:g} s"
+    rate = f" at {int(app['bits_per_s']) / 1e6:g} Mbit/s" if app.get("bits_per_s") else ""
+    if not app["off_ns"]:
+        return f"sends{rate} for {int(app['on_ns']) / 1e9:g} s"
+    return f"sends{rate} for {int(app['on_ns']) / 1e9:g} s and rests for {int(app['off_ns']) / 1e9:g} s, in turn"
 
 
 def _seeds(seeds: Sequence[int], runs: pd.DataFrame) -> str:

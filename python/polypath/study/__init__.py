@@ -22,7 +22,7 @@ from ._elements import (
     chain,
 )
 from ._errors import SetupError, StudyError, unknown
-from ._flows import Bulk, Endpoint, Endpoints, Flow, Fullmesh, Ndiffports, OnOff, Route, Transfer
+from ._flows import Bulk, Constant, Endpoint, Endpoints, Flow, Fullmesh, Ndiffports, OnOff, Requests, Route, Transfer
 from ._kernel import DEFAULT_KERNEL, OURS, THEIRS, split_cc
 from ._load import FILE_NAME, load_setup, located
 from ._placeholder import Scalar
@@ -48,6 +48,7 @@ __all__ = [
     "Cell",
     "Check",
     "Claim",
+    "Constant",
     "Delay",
     "Down",
     "DropPackets",
@@ -71,6 +72,7 @@ __all__ = [
     "Rate",
     "RateChange",
     "RateLimit",
+    "Requests",
     "Route",
     "Run",
     "Scalar",

@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError
 
 from ._elements import Down, RateLimit, chain
 from ._errors import SetupError, Where, unknown
-from ._flows import Endpoints, Flow, OnOff
+from ._flows import Bulk, Constant, Endpoints, Flow, OnOff, Requests, Transfer
 from ._kernel import KernelName
 from ._model import Model, Name
 from ._placeholder import Scalar, names_in, substitute
@@ -293,13 +293,44 @@ def _check_flow(cell: Cell, name: str, flow: Flow) -> None:
             _check_owner(cell, (*where, "path_manager", "addresses", index, "address"), endpoint.address, flow.client)
     if flow.start >= setup.duration:
         raise cell.error((*where, "start"), f"the flow starts at {flow.start}, and the run ends at {setup.duration}")
-    if isinstance(flow.app, OnOff) and flow.app.on == 0:
-        raise cell.error((*where, "app", "on"), "an application that is on for no time sends nothing")
+    _check_app(cell, where, flow)
     span, place = (flow.window, (*where, "window")) if flow.window is not None else (setup.measure.window, ("measure", "window"))
     if span is not None and span[0] >= span[1]:
         raise cell.error(place, f"the window ends at {span[1]}, which is not after its start at {span[0]}")
     if span is not None and span[1] > setup.duration:
         raise cell.error(place, f"the window ends at {span[1]}, and the run at {setup.duration}")
+
+
+def _check_app(cell: Cell, where: Where, flow: Flow) -> None:
+    app = flow.app
+    if isinstance(app, OnOff) and app.on == 0:
+        raise cell.error((*where, "app", "on"), "an application that is on for no time sends nothing")
+    if isinstance(app, OnOff | Constant | Requests | Bulk) and app.duration == 0:
+        raise cell.error((*where, "app", "duration"), "an application that lasts no time sends nothing")
+    if isinstance(app, Requests) and (app.request == 0 or app.response == 0):
+        raise cell.error((*where, "app"), "requests and responses have at least a byte")
+    if flow.transport != "udp":
+        if "datagram" in flow.model_fields_set:
+            raise cell.error((*where, "datagram"), f"a {flow.transport} flow has no datagrams; take it out, or take `transport: udp`")
+        return
+    if isinstance(app, Bulk | Transfer | Requests) or app.rate is None:
+        sentence = "datagrams are sent at a rate: give the flow an `app` of the kind constant, or on_off with a `rate`"
+        raise cell.error((*where, "app"), sentence)
+    mtus = [
+        link.mtu if end.mtu is None else end.mtu
+        for link in cell.setup.topology.links.values()
+        for end in link.ends
+        if end.node == flow.client
+    ]
+    most = min(map(int, mtus)) - DATAGRAM_HEADERS
+    if not LEAST_DATAGRAM <= flow.datagram <= most:
+        sentence = f"a datagram has {LEAST_DATAGRAM} bytes (a number and a time) to {most} (what fits the client's links)"
+        raise cell.error((*where, "datagram"), sentence)
+
+
+# Headers of IPv4 and UDP, and what stands in each datagram, bytes.
+DATAGRAM_HEADERS = 28
+LEAST_DATAGRAM = 16
 
 
 def _check_captures(cell: Cell) -> None:
