@@ -184,6 +184,9 @@ pub struct Endpoint {
     pub backup: bool,
     #[serde(default)]
     pub fullmesh: bool,
+    /// Where peers open further subflows to it, if it is not the port of the first: only of one that is announced.
+    #[serde(default)]
+    pub port: Option<u16>,
     /// Removed this long after the first flow of its namespace was established.
     #[serde(default)]
     pub remove_at_ns: Option<u64>,

@@ -112,7 +112,7 @@ class HostEngine(Engine):
         plan = self._plan(scenario)
         try:
             with _machine.folder() as results, kernelcc.ensure(_ours(plan)):
-                ran = emu.run(emu.carried(plan, scenario), results)
+                ran = emu.run(emu.carried(plan, scenario, late_limit_ns=emu.LATE_LIMIT_NS), results)
                 return _output(scenario, plan, ran, results)
         except (emu.EmuError, kernelcc.KernelCcError) as error:
             raise EngineError(f"the run could not be carried out: {error}") from error
@@ -261,5 +261,3 @@ def _link_series(scenario: Mapping[str, Any], sample_ns: int, ended_ns: int, ser
             "drops": values[order, 2],
         }
     )
-
-

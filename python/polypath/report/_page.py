@@ -16,6 +16,7 @@ from . import _figures, _tables
 from ._compare import ComparisonView, view
 from ._material import GOODPUT, Material, experiments, living, varied, with_limits
 from ._tables import Cell, Column, Table
+from ._timing import timing, warnings
 from ._words import number, percent, several
 
 ALIKE = 0.005
@@ -71,6 +72,8 @@ class Page:
     published: Table | None
     published_source: str
     claims: Sequence[ClaimView]
+    timing: Table | None
+    """None where nothing ran in real time."""
     single: Table | None
     baseline_cc: str
     seeds: str
@@ -103,7 +106,7 @@ def page(material: Material) -> Page:
         source=study.source or "",
         engine=several(platforms),
         facts=_facts(runs, claims),
-        headlines=[view.headline for view in views],
+        headlines=[*(f"Beware: {sentence}." for sentence in warnings(runs, material.parameters)), *(view.headline for view in views)],
         topology=_figures.drawing(material),
         bounds=_bounds(first),
         setup=_setup(first, material),
@@ -112,6 +115,7 @@ def page(material: Material) -> Page:
         published=_tables.published(material),
         published_source=getattr(study.published, "source", None) or "",
         claims=claims,
+        timing=timing(material),
         single=_tables.single(material),
         baseline_cc=several(sorted({str(cc) for cc in material.baselines.get("flow_cc", pd.Series(dtype=str)).dropna()})),
         seeds=_seeds(seeds, runs),

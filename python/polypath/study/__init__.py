@@ -30,6 +30,7 @@ from ._quantity import Packets, Rate, Share, Size, Time
 from ._runs import Run, runs
 from ._scenario import scenario
 from ._schema import json_schema
+from ._short import Short
 from ._study import Baselines, Capture, Experiment, Measure, Study
 from ._topology import End, Link, Node, Topology, addresses, node_addresses
 
@@ -82,6 +83,7 @@ __all__ = [
     "ShapeChange",
     "Share",
     "ShareChange",
+    "Short",
     "Size",
     "Study",
     "StudyError",

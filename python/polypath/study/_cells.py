@@ -16,6 +16,7 @@ from ._kernel import KernelName
 from ._model import Model, Name
 from ._placeholder import Scalar, names_in, substitute
 from ._quantity import Time
+from ._short import keeps, shortened
 from ._study import Experiment, Measure, Study
 from ._topology import Topology, addresses, node_addresses
 
@@ -92,6 +93,11 @@ def check_study(study: Study) -> None:
     for index, name in enumerate(study.repeat_over):
         if name not in parameters:
             raise SetupError(("repeat_over", index), unknown("parameter", name, parameters))
+    for name in study.short.only:
+        if name not in (*parameters, "experiment"):
+            raise SetupError(("short", "only", name), unknown("parameter", name, [*parameters, "experiment"]))
+    if study.shortened and not cells(study):
+        raise SetupError(("short", "only"), "no cell has these values, so the short form would run nothing")
     if study.published is not None:
         for index, key in enumerate(study.published.keys):
             if key not in (*parameters, "experiment", "flow"):
@@ -124,6 +130,8 @@ def _cells_of(study: Study, name: str, experiment: Experiment) -> Iterator[Cell]
         if any(all(varied[parameter] == value for parameter, value in excluded.items()) for excluded in experiment.exclude):
             continue
         parameters = {**study.parameters, **experiment.parameters, **varied}
+        if study.shortened and not keeps(study.short, name, parameters):
+            continue
         unset = sorted(used - set(parameters))
         if unset:
             where = _first_use(raw, unset[0])
@@ -136,6 +144,8 @@ def _cells_of(study: Study, name: str, experiment: Experiment) -> Iterator[Cell]
             where, sentence = first_problem(error, tree)
             raise SetupError(placed(where, origin), in_cell(sentence, varied)) from None
         seeds = study.seeds if experiment.seeds is None else experiment.seeds
+        if study.shortened:
+            setup, seeds = Setup.model_validate(shortened(plain(setup), study.short)), seeds[: study.short.seeds]
         yield Cell(experiment=name, parameters=parameters, varied=varied, setup=setup, seeds=seeds, origin=origin)
 
 
