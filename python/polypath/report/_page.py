@@ -12,8 +12,9 @@ import pandas as pd
 from polypath.analysis import PLATFORM, ClaimResult, Evidence, Verdict, evaluate, path_bounds, platforms_in_order, select
 from polypath.plot import Figure
 
-from . import _figures, _tables
+from . import _fairness, _figures, _tables
 from ._compare import ComparisonView, view
+from ._fairness import FairnessView
 from ._material import GOODPUT, Material, experiments, living, varied, with_limits
 from ._tables import Cell, Column, Table
 from ._timing import timing, warnings
@@ -43,6 +44,12 @@ class ExperimentView:
     results: Table
     paths: Table
     over_time: Sequence[Figure]
+    fairness: FairnessView | None
+    """None where no two flows ran together."""
+
+    @property
+    def figures(self) -> list[Figure]:
+        return [self.bars, *(self.fairness.figures if self.fairness else ()), *self.over_time]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +90,7 @@ class Page:
     @property
     def figures(self) -> list[Figure]:
         compared = self.comparison.figures if self.comparison else ()
-        return [self.topology, *(figure for each in self.experiments for figure in (each.bars, *each.over_time)), *compared]
+        return [self.topology, *(figure for each in self.experiments for figure in each.figures), *compared]
 
 
 def page(material: Material) -> Page:
@@ -172,6 +179,7 @@ def _experiment(name: str, rows: pd.DataFrame, material: Material) -> Experiment
         results=_tables.results(rows, names, material),
         paths=_tables.paths(rows, names, material.subflows),
         over_time=_figures.over_time_of(name, rows, names, material),
+        fairness=_fairness.view(name, rows, names),
     )
 
 

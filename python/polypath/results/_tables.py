@@ -24,7 +24,7 @@ Row = dict[str, Any]
 
 def tables(store: Store, runs: Sequence[Run], parameters: Sequence[str]) -> dict[str, pa.Table]:
     """All tables of the runs that are finished."""
-    rows: dict[str, list[Row]] = {name: [] for name in ("runs", "baselines", "subflows", "links", "progress", "counters")}
+    rows: dict[str, list[Row]] = {name: [] for name in ("runs", "baselines", "alone", "subflows", "links", "progress", "counters")}
     series: dict[str, list[pa.Table]] = {"series": [], "link_series": []}
     types = _types(runs, parameters)
     cell_is_there = False
@@ -36,6 +36,9 @@ def tables(store: Store, runs: Sequence[Run], parameters: Sequence[str]) -> dict
             continue
         record = store.record(run.key)
         who = _who(run, parameters, types)
+        if run.baseline is not None and run.baseline.alone:
+            rows["alone"] += [{**row, "baseline_of": run.baseline.of} for row in _flows(run, record, who)]
+            continue
         if run.baseline is not None:
             path = {
                 "baseline_of": run.baseline.of,
@@ -357,6 +360,7 @@ _FLOW_COLUMNS: dict[str, pa.DataType] = {
 _COLUMNS: dict[str, dict[str, pa.DataType]] = {
     "runs": _FLOW_COLUMNS,
     "baselines": {**_FLOW_COLUMNS, "baseline_of": pa.string(), "client_address": pa.string(), "server_address": pa.string()},
+    "alone": {**_FLOW_COLUMNS, "baseline_of": pa.string()},
     "subflows": {
         "flow": pa.string(),
         "subflow": pa.int32(),

@@ -48,6 +48,14 @@ RESERVED = frozenset(
         "flow_profile",
         "platform",
         "jain",
+        "fair_mbps",
+        "of_fair",
+        "over_others",
+        "best_single_mbps",
+        "gain",
+        "harm_goodput",
+        "harm_latency",
+        "harm_completion",
         "established_s",
     ]
 )
@@ -116,6 +124,8 @@ class Baselines(Model):
     """Plain TCP alone on each path of each MPTCP flow, run beside every cell."""
 
     cc: str = "cubic"
+    alone: bool = False
+    """Also each flow of a cell with several by itself, as it is: what the harm that the others do to it is counted from."""
 
 
 class Experiment(Model):
