@@ -266,8 +266,8 @@ fn paced_retransmissions_do_not_burst() {
         net.run(secs(3.0 + f64::from(step) * 0.001));
         most = most.max(net.data_sent - sent);
     }
-    // The link takes 8.3 segments a millisecond, a quarter more while it is probed; bursts are of two.
-    assert!((8..=14).contains(&most), "{most}");
+    // A burst is a millisecond's worth: 7 segments, 9 while the link is probed. Two fall into one millisecond here and there.
+    assert!((7..=18).contains(&most), "{most}");
     assert_eq!((net.client.probe().counters.retransmissions - before, net.client.ca_state()), (40, CaState::Open));
 }
 

@@ -131,7 +131,6 @@ pub(crate) fn change(sample: &mut cc::Sample, fields: &BTreeMap<String, i64>) {
 }
 
 /// A field of the flow by name.
-
 pub(crate) enum Slot<'a> {
     Wide(&'a mut u64),
     Word(&'a mut u32),

@@ -359,14 +359,14 @@ impl Socket {
         waits
     }
 
-    /// A segment has left: the next burst does once its time at the pacing rate has passed. A burst that left late makes up for it, but takes at
-    /// least half of its time.
+    /// A segment has left: the next burst does once its time at the pacing rate has passed. A burst that left late makes up for it itself, but takes
+    /// at least half of its time.
     #[inline]
     fn pace(&mut self, now: Instant, len: u32) {
         if self.flow.pacing == 0 {
             return;
         }
-        if self.burst.pace_at < now {
+        if self.burst.pace_at <= now {
             self.burst.late = now.since(self.burst.pace_at);
             self.burst.pace_at = now;
         }
@@ -374,7 +374,7 @@ impl Socket {
             let whole = Duration::from_nanos(u64::from(len) * 1_000_000_000 / self.flow.pacing_rate);
             let made_good = Duration::from_nanos(whole.as_nanos() / 2).min(self.burst.late);
             self.burst.late = self.burst.late - made_good;
-            self.burst.pace_at = self.burst.pace_at + (whole - made_good);
+            self.burst.pace_at += whole - made_good;
         }
     }
 
