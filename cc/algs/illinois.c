@@ -2,12 +2,12 @@
 /*
  * Illinois.
  *
- * Idea. Losses say when to reduce the window, as for Reno; the delay says by how much, and how fast to grow. With an empty queue the window grows by ten segments a round
- * trip, near the largest queueing delay ever seen by less than Reno's one: the curve is concave, so the window stays near its best value for
- * long. A loss at low delay is taken for random and costs an eighth.
+ * Idea. Losses say when to reduce the window, as for Reno; the delay says by how much, and how fast to grow. With an empty queue the window grows by ten
+ * segments a round trip, near the largest queueing delay ever seen by less than Reno's one: the curve is concave, so the window stays near its best
+ * value for long. A loss at low delay is taken for random and costs an eighth.
  *
- * Source. S. Liu, T. Basar, R. Srikant: "TCP-Illinois: a loss- and delay-based congestion control algorithm for high-speed networks", Performance Evaluation
- * 65(6-7), 2008. Once a round trip, with da the mean queueing delay of the round and dm the largest (RTT minus the least RTT):
+ * Source. S. Liu, T. Basar, R. Srikant: "TCP-Illinois: a loss- and delay-based congestion control algorithm for high-speed networks", Performance
+ * Evaluation 65(6-7), 2008. Once a round trip, with da the mean queueing delay of the round and dm the largest (RTT minus the least RTT):
  *
  *	alpha = 10					da <= d1 = dm / 100
  *	alpha = k1 / (k2 + da), from 10 at d1 to 0.3 at dm	otherwise
@@ -15,10 +15,12 @@
  *	beta = 1/2					da >= d3 = 8 dm / 10
  *	beta in a line between				otherwise
  *
- * The window grows by alpha segments a round trip and loses beta of itself. After da was above d1, alpha returns to 10 only after theta rounds below. Below 15 segments it is Reno.
+ * The window grows by alpha segments a round trip and loses beta of itself. After da was above d1, alpha returns to 10 only after theta rounds below.
+ * Below 15 segments it is Reno.
  *
- * Differences from the paper, all as in Linux: alpha is in whole 1/128 and 38/128 at least, beta in whole 1/64; the theta rounds need not be consecutive; a retransmission timeout makes it Reno until
- * the next round ends, and what was acknowledged beyond a whole increase is forgotten. Before the first round it grows by 10.
+ * Differences from the paper, all as in Linux: alpha is in whole 1/128 and 38/128 at least, beta in whole 1/64; the theta rounds need not be
+ * consecutive; a retransmission timeout makes it Reno until the next round ends, and what was acknowledged beyond a whole increase is forgotten. Before
+ * the first round it grows by 10.
  * Differences from Linux: none known; rounds of more than 65535 RTT samples do not wrap.
  */
 #include "pp_math.h"
