@@ -76,12 +76,16 @@ struct minmax {
 	struct minmax_sample s[3];
 };
 
+struct tcp_options_received {
+	__u32 rcv_tsval;
+	__u32 rcv_tsecr;
+};
+
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
 	bool is_mptcp;
 	__u64 bytes_acked;
 	__u64 tcp_mstamp;		/* us */
-	__u64 tcp_wstamp_ns;		/* when pacing lets the next segment leave */
 	__u64 delivered_mstamp;		/* us */
 	__u32 lsndtime;			/* jiffies, the low 32 bits */
 	__u32 snd_una;
@@ -106,6 +110,7 @@ struct tcp_sock {
 	__u32 lost;
 	__u32 app_limited;
 	__u32 reordering;
+	struct tcp_options_received rx_opt;
 	__u8 ecn_flags;
 	__u8 is_cwnd_limited : 1;
 };

@@ -22,12 +22,17 @@ static __always_inline __u32 pp_ack_flags(int flag)
 	       (flag & PP_FLAG_ECE ? PP_ACK_ECE : 0);
 }
 
+/* What was delivered while the most recently sent of the segments now acknowledged was in flight; pkts_acked is told it in bytes. */
+static __always_inline __u32 pp_prior_delivered(const struct tcp_sock *tp, __u32 in_flight)
+{
+	return tp->delivered - in_flight / (tp->mss_cache | !tp->mss_cache);
+}
+
 static __always_inline void pp_read_counters(const struct tcp_sock *tp, struct pp_flow *f)
 {
 	f->now_ns = tp->tcp_mstamp * 1000;
 	f->delivered_ns = tp->delivered_mstamp * 1000;
 	f->bytes_acked = tp->bytes_acked;
-	f->next_send_ns = tp->tcp_wstamp_ns;
 	f->cwnd = tp->snd_cwnd;
 	f->cwnd_cnt = tp->snd_cwnd_cnt;
 	f->cwnd_clamp = tp->snd_cwnd_clamp;
@@ -48,6 +53,8 @@ static __always_inline void pp_read_counters(const struct tcp_sock *tp, struct p
 	f->write_seq = tp->write_seq;
 	f->app_limited = tp->app_limited;
 	f->reordering = tp->reordering;
+	f->ts_peer = tp->rx_opt.rcv_tsval;
+	f->ts_echo = tp->rx_opt.rcv_tsecr;
 }
 
 /* `same`: whether the subflow runs this algorithm; the state of another would be misread. */

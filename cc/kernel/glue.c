@@ -67,8 +67,6 @@ static __always_inline void pp_write_flow(struct sock *sk, const struct pp_flow 
 		tp->snd_cwnd_cnt = f->cwnd_cnt;
 	if (f->ssthresh != before->ssthresh)
 		tp->snd_ssthresh = f->ssthresh;
-	if (f->app_limited != before->app_limited)
-		tp->app_limited = f->app_limited;
 	if (f->pacing_rate != before->pacing_rate)
 		WRITE_ONCE(sk->sk_pacing_rate, min_t(u64, f->pacing_rate, sk->sk_max_pacing_rate));
 	if (f->pacing && !before->pacing)
@@ -167,7 +165,11 @@ static void pp_in_ack_event(struct sock *sk, u32 flags)
 
 static void pp_pkts_acked(struct sock *sk, const struct ack_sample *acked)
 {
-	struct pp_sample sample = { .rtt_us = acked->rtt_us, .pkts_acked = acked->pkts_acked, .prior_in_flight = acked->in_flight };
+	struct pp_sample sample = {
+		.rtt_us = acked->rtt_us,
+		.pkts_acked = acked->pkts_acked,
+		.prior_delivered = pp_prior_delivered(tcp_sk(sk), acked->in_flight),
+	};
 	PP_WITH_FLOW(sk, NULL, PP_OPS.pkts_acked(&c, &sample));
 }
 

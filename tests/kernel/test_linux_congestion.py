@@ -17,6 +17,7 @@ COUPLED = ("lia", "olia", "balia", "wvegas")
 # Ours compute what the kernel's own compute, to the segment.
 SAME = ("reno", "vegas", "veno", "illinois", "yeah")
 SAME += ("bic", "highspeed", "htcp", "hybla", "scalable", "westwood")
+SAME += ("lp",)
 
 
 pytestmark = pytest.mark.usefixtures("linux_kernel")
@@ -47,6 +48,15 @@ def test_both_sources_have_the_same_windows(tmp_path: Path, name: str, loss: str
     ours = windows(tmp_path / "ours", f"{name}@polypath", loss)
     assert theirs.nunique() > 20
     assert ours.tolist() == theirs.tolist()
+
+
+def test_nv_of_both_sources_has_the_same_windows_until_chance_decides(tmp_path: Path) -> None:
+    # After 2 s the least RTT is forgotten, and from then on after a time drawn from 3.75 to 6.25 s.
+    theirs = windows(tmp_path / "theirs", "nv@linux", "0.1%")
+    ours = windows(tmp_path / "ours", "nv@polypath", "0.1%")
+    assert theirs[:570].nunique() > 20
+    assert ours[:570].tolist() == theirs[:570].tolist()
+    assert ours.mean() == pytest.approx(theirs.mean(), rel=0.05)
 
 
 def test_cubic_of_both_sources_has_like_windows(tmp_path: Path) -> None:

@@ -154,4 +154,49 @@ proptest! {
         let cut = (queued as u32).min((got / 2).max(2)).max(got / 8);
         prop_assert_eq!(round.ssthresh(), (got - cut).max(2));
     }
+
+    /// Brakmo 2010: at a steady RTT the ideal window is what a round trip delivers; beyond it and ten segments 30 % of the excess go.
+    #[test]
+    fn nv_shrinks_toward_what_is_delivered(delivered in 2_u32..5_000, excess in 3_u32..20_000, rtt_us in 200_u32..400_000) {
+        let mut flow = cc::Flow::new(delivered + 11 + excess, 1448);
+        flow.ssthresh = 2;
+        flow.snd_nxt = 1000;
+        let mut controller = cc::find("nv").expect("a known algorithm").start();
+        controller.init(&mut flow, None);
+        let before = flow.cwnd;
+        let sample = cc::Sample { rtt_us: rtt_us.into(), pkts_acked: 1, ..cc::Sample::default() };
+        flow.delivered = delivered;
+        for (una, samples) in [(1, 59), (1001, 1)] {
+            prop_assert_eq!(flow.cwnd, before, "a decision takes sixty samples");
+            flow.snd_una = una;
+            for _ in 0..samples {
+                controller.pkts_acked(&mut flow, None, &sample);
+            }
+        }
+        let want = f64::from(before) - 0.3 * f64::from(before - delivered - 10);
+        prop_assert!((f64::from(flow.cwnd) - want).abs() <= f64::from(excess) * 0.005 + 3.0, "{} for {want}", flow.cwnd);
+        prop_assert!(flow.ssthresh.abs_diff(delivered + 10) <= 1, "{}", flow.ssthresh);
+    }
+
+    /// What Linux's choices make of LP where the clocks are 2^29 ms or more apart, as those of seven in eight connections: Reno, whatever the delay.
+    #[test]
+    fn lp_is_reno_where_clocks_are_far_apart(ahead in (1_u32 << 29) + 100_000..0xf000_0000, delays in prop::collection::vec(1_u32..2_000, 10..200)) {
+        let mut flow = cc::Flow::new(10, 1448);
+        flow.ssthresh = 5;
+        flow.cwnd_limited = true;
+        let mut reno_flow = flow.clone();
+        let (mut lp, mut reno) = (cc::find("lp").expect("a known algorithm").start(), cc::find("reno").expect("a known algorithm").start());
+        lp.init(&mut flow, None);
+        for (step, &delay) in delays.iter().enumerate() {
+            // The next segment leaves when the slowest before has arrived, so the peer's clock goes no faster than ours.
+            let sent_ms = 3_000 * (step as u32 + 1);
+            flow.ts_echo = sent_ms;
+            flow.ts_peer = ahead + 2_700 * (step as u32 + 1) + delay / 10;
+            flow.now_ns = u64::from(sent_ms + delay + 10) * 1_000_000;
+            lp.pkts_acked(&mut flow, None, &cc::Sample { rtt_us: i64::from(delay + 10) * 1000, ..cc::Sample::default() });
+            lp.cong_avoid(&mut flow, None, 0, 3);
+            reno.cong_avoid(&mut reno_flow, None, 0, 3);
+            prop_assert_eq!((flow.cwnd, flow.cwnd_cnt), (reno_flow.cwnd, reno_flow.cwnd_cnt), "at sample {}", step);
+        }
+    }
 }

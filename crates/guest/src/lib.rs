@@ -6,7 +6,6 @@
 //! differ.
 
 mod capture;
-mod datagrams;
 pub mod diag;
 mod flow;
 mod host;

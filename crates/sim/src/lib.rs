@@ -19,7 +19,6 @@ mod routes;
 pub mod scenario;
 mod sysctl;
 mod topology;
-mod traffic;
 mod wire;
 mod world;
 

@@ -16,7 +16,11 @@ pub(crate) fn apply(node: &Node, settings: &mut Settings) -> Result<(), Scenario
             "tcp_wmem" => settings.wmem = triple(value).ok_or_else(|| wrong("three ascending sizes in bytes"))?,
             "tcp_sack" => settings.sack = flag(value).ok_or_else(|| wrong("0 or 1"))?,
             "tcp_dsack" => settings.dsack = flag(value).ok_or_else(|| wrong("0 or 1"))?,
-            "tcp_timestamps" => settings.timestamps = flag(value).ok_or_else(|| wrong("0 or 1"))?,
+            "tcp_timestamps" => {
+                let wanted = number(value, 0, 2).ok_or_else(|| wrong("0, 1, or 2: timestamps that do not begin at a random value"))?;
+                settings.timestamps = wanted > 0;
+                settings.timestamps_from_zero = wanted == 2;
+            }
             "tcp_window_scaling" => settings.window_scaling = flag(value).ok_or_else(|| wrong("0 or 1"))?,
             // 2 answers a peer that asks for ECN and does not ask itself: Linux's default. Nobody asks here.
             "tcp_ecn" => match number(value, 0, 2) {

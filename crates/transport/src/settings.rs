@@ -23,6 +23,8 @@ pub struct Settings {
     pub sack: bool,
     pub dsack: bool,
     pub timestamps: bool,
+    /// Timestamps count from time zero, not from a value of each connection's own as with `tcp_timestamps` = 1.
+    pub timestamps_from_zero: bool,
     pub window_scaling: bool,
     /// Initial congestion window, segments (RFC 6928).
     pub initial_cwnd: u32,
@@ -62,6 +64,7 @@ impl Default for Settings {
             sack: true,
             dsack: true,
             timestamps: true,
+            timestamps_from_zero: false,
             window_scaling: true,
             initial_cwnd: 10,
             slow_start_after_idle: true,

@@ -480,7 +480,7 @@ impl Socket {
     fn measure_rtt(&mut self, now: Instant, segment: &Segment) {
         if self.ts_ok && segment.ts_ecr != self.rx.rtt_last_echo && segment.ts_ecr != 0 && segment.len >= self.rx.segment_size {
             self.rx.rtt_last_echo = segment.ts_ecr;
-            let us = super::timestamp(now).wrapping_sub(segment.ts_ecr).clamp(1, 1 << 20) * 1000;
+            let us = super::timestamp(now).wrapping_sub(self.echoed(segment)).clamp(1, 1 << 20) * 1000;
             // An average of eight; the first counts whole.
             self.rx.rtt_us = if self.rx.rtt_us == 0 { us } else { self.rx.rtt_us - (self.rx.rtt_us >> 3) + (us >> 3) };
         }

@@ -118,6 +118,8 @@ pub struct Socket {
     /// Bytes of options that the meta connection adds to a pure ACK.
     ack_option_bytes: u32,
     ts_ok: bool,
+    /// What our timestamp clock shows at time zero, ms.
+    ts_start: u32,
     sack_ok: bool,
     iss: u32,
 
@@ -189,6 +191,7 @@ impl Socket {
             option_overhead: 0,
             ack_option_bytes: 0,
             ts_ok: settings.timestamps,
+            ts_start: if settings.timestamps_from_zero { 0 } else { initial_seq.wrapping_mul(0x9e37_79b1).rotate_left(16) },
             sack_ok: settings.sack,
             iss: initial_seq,
             rtt: Rtt::new(&settings),
@@ -226,9 +229,6 @@ impl Socket {
     pub fn offer(&mut self, now: Instant, bytes: u64) {
         self.offered = self.offered.saturating_add(bytes);
         self.idle_restart(now);
-        if self.state.can_send() {
-            self.note_app_limited();
-        }
         self.fill_send_buffer();
     }
 
@@ -324,11 +324,10 @@ impl Socket {
     fn acknowledge_syn(&mut self, now: Instant, segment: &Segment) {
         self.flow.snd_una = self.iss.wrapping_add(1);
         self.queue.start(self.flow.snd_una);
-        self.flow.delivered = self.flow.delivered.wrapping_add(1); // the SYN counts
         if !self.burst.syn_retransmitted {
             self.rtt.sample(now.since(self.burst.syn_sent_at), self.flow.snd_una, self.flow.snd_nxt, &mut self.flow);
         } else if self.ts_ok && segment.has_ts {
-            let ms = timestamp(now).wrapping_sub(segment.ts_ecr);
+            let ms = timestamp(now).wrapping_sub(self.echoed(segment));
             self.rtt.sample(Duration::from_millis(u64::from(ms)), self.flow.snd_una, self.flow.snd_nxt, &mut self.flow);
         }
         self.timers.disarm_rtx();
@@ -350,7 +349,6 @@ impl Socket {
         self.limit_since = now;
         self.cc.init(&mut self.flow, siblings);
         self.update_pacing_rate();
-        self.note_app_limited();
         self.fill_send_buffer();
     }
 
@@ -560,6 +558,12 @@ impl Socket {
         let headers = Segment::IPV4_HEADER + Segment::TCP_HEADER;
         let options = if self.ts_ok { 12 } else { 0 } + self.option_overhead;
         self.flow.mss = self.peer_mss.min(self.pmtu - headers).saturating_sub(options).max(48);
+    }
+
+    /// The peer's echo of our timestamp, as the time at which we sent it.
+    #[inline]
+    fn echoed(&self, segment: &Segment) -> u32 {
+        segment.ts_ecr.wrapping_sub(self.ts_start)
     }
 
     fn next_random(&mut self) -> u32 {

@@ -19,7 +19,7 @@ impl Socket {
             window: self.rx.syn_window(),
             df: true,
             has_ts: self.ts_ok,
-            ts_val: timestamp(now),
+            ts_val: timestamp(now).wrapping_add(self.ts_start),
             ts_ecr: if answering { self.rx.ts_recent() } else { 0 },
             mss: (self.mtu - Segment::IPV4_HEADER - Segment::TCP_HEADER) as u16,
             window_scale: if self.settings.window_scaling { self.rx.window_scale() } else { 255 },
@@ -104,7 +104,7 @@ impl Socket {
             window: self.rx.window_field(),
             df: true,
             has_ts: self.ts_ok,
-            ts_val: timestamp(now),
+            ts_val: timestamp(now).wrapping_add(self.ts_start),
             ts_ecr: self.rx.ts_recent(),
             window_scale: 255,
             ..Segment::default()
