@@ -244,6 +244,7 @@ static __u32 nv_undo_cwnd(struct pp_ctx *c)
 
 PP_CC_REGISTER(nv) = {
 	.name = "nv",
+	.flags = PP_CC_DRAWS,
 	.priv_bytes = sizeof(struct nv_state),
 	.init = nv_init,
 	.ssthresh = nv_ssthresh,

@@ -63,7 +63,7 @@ int pp_drive(void *unused)
 	if (pp_call.has_siblings && (hook == PP_HOOK_SSTHRESH || hook == PP_HOOK_CONG_AVOID || hook == PP_HOOK_CONG_CONTROL))
 		c.siblings = &pp_call.siblings;
 #endif
-	pp_call.result = 0;
+	pp_call.result = hook == PP_HOOK_SNDBUF_EXPAND || hook == PP_HOOK_MIN_TSO_SEGS ? 2 : 0;	/* of an absent hook */
 	switch (hook) {
 #ifdef PP_HAS_init
 	case PP_HOOK_INIT:

@@ -56,6 +56,9 @@ static __always_inline void pp_read_flow(const struct tcp_sock *tp, struct pp_fl
 	f->ecn_ok = BPF_CORE_READ_BITFIELD(tp, ecn_flags) & PP_TCP_ECN_OK;
 	f->established = sk->__sk_common.skc_state == PP_TCP_ESTABLISHED;
 	f->pacing = sk->sk_pacing_status != 0;
+#ifdef PP_DRAWS
+	f->random = bpf_get_prandom_u32();
+#endif
 }
 
 static __always_inline void pp_write_flow(struct tcp_sock *tp, const struct pp_flow *f, const struct pp_flow *before)
@@ -66,6 +69,8 @@ static __always_inline void pp_write_flow(struct tcp_sock *tp, const struct pp_f
 		tp->snd_cwnd_cnt = f->cwnd_cnt;
 	if (f->ssthresh != before->ssthresh)
 		tp->snd_ssthresh = f->ssthresh;
+	if (f->app_limited != before->app_limited)
+		tp->app_limited = f->app_limited;
 	if (f->pacing_rate != before->pacing_rate)
 		tp->inet_conn.icsk_inet.sk.sk_pacing_rate = f->pacing_rate;
 #ifdef PP_PACES

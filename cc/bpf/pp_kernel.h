@@ -86,6 +86,7 @@ struct tcp_sock {
 	bool is_mptcp;
 	__u64 bytes_acked;
 	__u64 tcp_mstamp;		/* us */
+	__u64 tcp_wstamp_ns;		/* when pacing lets the next segment leave */
 	__u64 delivered_mstamp;		/* us */
 	__u32 lsndtime;			/* jiffies, the low 32 bits */
 	__u32 snd_una;

@@ -42,6 +42,7 @@ struct pp_flow {
 	__u64 delivered_ns;	/* time of the most recent delivery */
 	__u64 last_sent_ns;	/* time of the most recent transmission of data before the present one */
 	__u64 bytes_acked;	/* since the connection began */
+	__u64 next_send_ns;	/* when pacing lets the next segment leave; in the past: at once */
 	__u32 cwnd;		/* rw segments */
 	__u32 cwnd_cnt;		/* rw segments acknowledged toward the next increase */
 	__u32 cwnd_clamp;	/* segments, upper bound of cwnd */
@@ -60,7 +61,7 @@ struct pp_flow {
 	__u32 snd_una;		/* first unacknowledged sequence number, bytes, wraps */
 	__u32 snd_nxt;		/* next sequence number to send, bytes, wraps */
 	__u32 write_seq;	/* end of the data accepted for sending, bytes, wraps */
-	__u32 app_limited;	/* delivered + in_flight when the application last had nothing to send; 0 = not limited */
+	__u32 app_limited;	/* rw delivered + in_flight when the application last had nothing to send; 0 = not limited */
 	__u32 reordering;	/* segments */
 	__u32 ts_peer;		/* the peer's timestamp in the last segment it sent (RFC 7323), ticks of its clock, which begins anywhere; 0 = none */
 	__u32 ts_echo;		/* its echo of ours, ms of now_ns, wraps */
@@ -72,7 +73,7 @@ struct pp_flow {
 	__u8  tso_segs_goal;	/* rw 0: the transport's rule */
 	__u8  out_of_tree;	/* 1: coupled algorithms compute as out-of-tree MPTCP 0.96 was measured to: they count ACKs, and round as it did */
 	__u8  reserved;
-	__u32 random;		/* a fresh pseudo-random number at each call */
+	__u32 random;		/* a fresh pseudo-random number at each call, if PP_CC_DRAWS is set */
 };
 
 /* What one ACK delivered (Linux's rate_sample and ack_sample in one). */
@@ -132,6 +133,7 @@ enum pp_cc_flags {
 	PP_CC_PACES = 2,		/* sets pacing_rate itself */
 	PP_CC_NEEDS_ECN = 4,
 	PP_CC_SEES_SAMPLES = 8,		/* has cong_control: replaces the transport's window rules */
+	PP_CC_DRAWS = 16,		/* looks at pp_flow.random */
 };
 
 /* By what an algorithm knows congestion. */

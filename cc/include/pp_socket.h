@@ -33,6 +33,7 @@ static __always_inline void pp_read_counters(const struct tcp_sock *tp, struct p
 	f->now_ns = tp->tcp_mstamp * 1000;
 	f->delivered_ns = tp->delivered_mstamp * 1000;
 	f->bytes_acked = tp->bytes_acked;
+	f->next_send_ns = tp->tcp_wstamp_ns;
 	f->cwnd = tp->snd_cwnd;
 	f->cwnd_cnt = tp->snd_cwnd_cnt;
 	f->cwnd_clamp = tp->snd_cwnd_clamp;

@@ -67,6 +67,8 @@ static __always_inline void pp_write_flow(struct sock *sk, const struct pp_flow 
 		tp->snd_cwnd_cnt = f->cwnd_cnt;
 	if (f->ssthresh != before->ssthresh)
 		tp->snd_ssthresh = f->ssthresh;
+	if (f->app_limited != before->app_limited)
+		tp->app_limited = f->app_limited;
 	if (f->pacing_rate != before->pacing_rate)
 		WRITE_ONCE(sk->sk_pacing_rate, min_t(u64, f->pacing_rate, sk->sk_max_pacing_rate));
 	if (f->pacing && !before->pacing)

@@ -6,7 +6,7 @@ import pytest
 
 from polypath.analysis._network import DSS_OPTION, TIMESTAMPS_OPTION
 
-PAGES = ["bounds.md", "metrics.md"]
+PAGES = ["bounds.md", "fairness.md", "metrics.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)

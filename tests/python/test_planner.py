@@ -252,7 +252,6 @@ REFUSED = {
         {"links": {"last": {"ends": LAST, "forward": [{"kind": "delay", "delay": "1ms"}, {"kind": "mtu", "size": "1400B"}]}}},
         ("links", "last", "a_to_b", 1),
     ),
-    "several ports": ({"flows": {"f": {**MPTCP, "path_manager": "ndiffports"}}}, ("flows", "f", "path_manager")),
     "a scheduler": ({"flows": {"f": {**MPTCP, "scheduler": "roundrobin"}}}, ("flows", "f", "scheduler")),
     "a setting of the simulator": (
         {"nodes": {"c": {"sysctl": {"initcwnd": 4}}, "r": {"router": True}, "s": None}},
@@ -281,6 +280,18 @@ def test_two_ways_between_the_same_addresses_are_refused():
     flows = {"a": BASE["flows"]["f"], "b": {**BASE["flows"]["f"], "routes": [route]}}
     with pytest.raises(PlanError, match="the flows a and b take different ways at r"):
         planned(nodes={**BASE["topology"]["nodes"], **nodes}, links=links, flows=flows)
+
+
+def test_ndiffports_is_the_servers_address_announced_at_other_ports():
+    plan = two_paths(path_manager={"kind": "ndiffports", "subflows": 3})
+    assert [(each["namespace"], each["address"], each["port"], each["signal"]) for each in plan.endpoints] == [
+        ("s", plan.flows[0]["server_address"], 6001, True),
+        ("s", plan.flows[0]["server_address"], 6002, True),
+    ]
+    limits = {each["name"]: each.get("limits") for each in plan.namespaces}
+    assert limits["c"] == {"subflows": 2, "add_addr_accepted": 2}
+    assert limits["s"] == {"subflows": 2, "add_addr_accepted": 0}
+    assert two_paths(path_manager={"kind": "ndiffports", "subflows": 1}).endpoints == []
 
 
 def test_the_cells_of_nitk_can_be_planned(pytestconfig):

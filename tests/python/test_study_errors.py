@@ -8,6 +8,11 @@ from polypath import Study, StudyError
 FIRST = "first: {ends: [client, middle], both: {rate: 50mbit, queue: 100packets, delay: 5ms}}"
 
 MISTAKES = {
+    "datagrams as fast as they go": (
+        (('cc: "${cc}"}', 'cc: "${cc}", transport: udp}'),),
+        "15: flows.bulk.app: datagrams are sent at a rate: give the flow an `app` of the kind constant, or on_off with a `rate` "
+        "(in the cell cc=lia, rate=20mbit)",
+    ),
     "repetitions over an unknown parameter": (
         (("seeds: 2", "seeds: 2\nrepeat_over: [start]"),),
         '21: repeat_over[0]: there is no parameter "start"; there are cc, rate',
@@ -73,7 +78,7 @@ MISTAKES = {
     ),
     "an unknown transport": (
         (('cc: "${cc}"}', 'cc: "${cc}", transport: sctp}'),),
-        "15: flows.bulk.transport: 'sctp' is not allowed here; allowed are 'mptcp', 'tcp'",
+        "15: flows.bulk.transport: 'sctp' is not allowed here; allowed are 'mptcp', 'tcp', 'udp'",
     ),
     "an unknown path manager": (
         (('cc: "${cc}"}', 'cc: "${cc}", path_manager: halfmesh}'),),
@@ -82,7 +87,7 @@ MISTAKES = {
     ),
     "an unknown application": (
         (('cc: "${cc}"}', 'cc: "${cc}", app: {kind: video}}'),),
-        '15: flows.bulk.app: there is no kind "video"; there are bulk, transfer, on_off',
+        '15: flows.bulk.app: there is no kind "video"; there are bulk, transfer, on_off, constant, requests',
     ),
     "an unknown check": (
         (("seeds: 2", "seeds: 2\nclaims: [{id: a, sentence: b, check: {kind: best}}]"),),

@@ -106,19 +106,12 @@ impl Both {
         let mut there = self.flow.clone();
         self.driver.set_sample(&self.sample);
         let theirs = self.driver.call(&mut there, self.siblings.as_ref(), hook, value)?;
-        let ours = match hook {
-            Hook::CongControl => {
-                let una = self.flow.snd_una;
-                self.controller.cong_control(&mut self.flow, self.siblings.as_ref(), una, value, &self.sample);
-                0
-            }
-            _ => native(&mut self.controller, &mut self.flow, self.siblings.as_ref(), hook, value),
-        };
+        let ours = native(&mut self.controller, &mut self.flow, self.siblings.as_ref(), &self.sample, hook, value);
         self.calls += 1;
         if (theirs, windows(&there)) != (ours, windows(&self.flow)) || self.driver.private_word() != self.controller.private_word() {
             return Err(Stop::Different(format!(
                 "{}, call {} ({hook:?} {value}): the kernel computed result {theirs} and {:?}, the simulator {ours} and {:?} (cwnd, \
-                 cwnd_cnt, ssthresh, pacing rate, pacing, TSO goal), siblings {:?}",
+                 cwnd_cnt, ssthresh, app_limited, pacing rate, pacing, TSO goal), siblings {:?}",
                 self.place,
                 self.calls,
                 windows(&there),
@@ -131,12 +124,19 @@ impl Both {
 }
 
 /// Everything of a flow that an algorithm may write.
-fn windows(flow: &cc::Flow) -> [u64; 6] {
-    let words = [flow.cwnd, flow.cwnd_cnt, flow.ssthresh, flow.pacing.into(), flow.tso_segs_goal.into()].map(u64::from);
-    [words[0], words[1], words[2], flow.pacing_rate, words[3], words[4]]
+fn windows(flow: &cc::Flow) -> [u64; 7] {
+    let words = [flow.cwnd, flow.cwnd_cnt, flow.ssthresh, flow.app_limited, flow.pacing.into(), flow.tso_segs_goal.into()].map(u64::from);
+    [words[0], words[1], words[2], words[3], flow.pacing_rate, words[4], words[5]]
 }
 
-fn native(controller: &mut cc::Controller, flow: &mut cc::Flow, siblings: Option<&cc::Siblings>, hook: Hook, value: u32) -> u32 {
+fn native(
+    controller: &mut cc::Controller,
+    flow: &mut cc::Flow,
+    siblings: Option<&cc::Siblings>,
+    sample: &cc::Sample,
+    hook: Hook,
+    value: u32,
+) -> u32 {
     let name = match hook {
         Hook::Init => {
             controller.init(flow, siblings);
@@ -149,16 +149,20 @@ fn native(controller: &mut cc::Controller, flow: &mut cc::Flow, siblings: Option
         Hook::InAckEvent => "in_ack_event",
         Hook::PktsAcked => "pkts_acked",
         Hook::UndoCwnd => "undo_cwnd",
-        Hook::CongControl => unreachable!("it has a sample, and is called by itself"),
+        Hook::CongControl => "cong_control",
+        Hook::SndbufExpand => "sndbuf_expand",
+        Hook::MinTsoSegs => "min_tso_segs",
     };
-    u32::try_from(script::call(controller, flow, siblings, name, value.into())).expect("hooks answer with 32 bits")
+    u32::try_from(script::call(controller, flow, siblings, sample, name, value.into())).expect("hooks answer with 32 bits")
 }
 
 /// One case of the vectors: what it expects must come out as well.
 fn vector(both: &mut Both, case: &Case) -> Result<(), Stop> {
     both.begin(script::first_flow(case), case.siblings.as_ref().map(script::view))?;
+    both.sample = cc::Sample::default();
     for (index, step) in case.steps.iter().enumerate() {
         let mut result = 0;
+        script::change(&mut both.sample, &step.sample);
         for _ in 0..step.times {
             both.flow.now_ns += step.advance_us * 1000;
             for (field, value) in &step.set {
@@ -205,6 +209,10 @@ fn random(both: &mut Both, stream: &mut Stream) -> Result<(), Stop> {
         flow.delivered_ns = flow.now_ns;
         flow.lost = flow.lost.wrapping_add(stream.below(2) as u32);
         flow.min_rtt_us = number(stream, 20);
+        flow.random = stream.next_u64() as u32;
+        flow.app_limited = if stream.below(4) == 0 { number(stream, 20) } else { 0 };
+        flow.next_send_ns = (flow.now_ns + stream.below(1 << 22)).saturating_sub(1 << 21);
+        flow.ca_state = script::STATES[stream.below(5) as usize];
         flow.ts_peer = flow.ts_peer.wrapping_add(number(stream, 8));
         flow.ts_echo = flow.ts_echo.wrapping_add(number(stream, 8));
         flow.last_sent_ns = flow.now_ns - stream.below(1 << 20).min(flow.now_ns);
@@ -223,7 +231,11 @@ fn random(both: &mut Both, stream: &mut Stream) -> Result<(), Stop> {
             3 => {
                 both.call(Hook::CwndEvent, stream.below(4) as u32)?;
             }
-            4..6 => {
+            4 => {
+                let hook = if stream.below(2) == 0 { Hook::SndbufExpand } else { Hook::MinTsoSegs };
+                both.call(hook, 0)?;
+            }
+            5 => {
                 both.call(Hook::InAckEvent, stream.below(8) as u32)?;
             }
             6..9 => {

@@ -24,6 +24,8 @@ pub(crate) enum Hook {
     PktsAcked = 7,
     UndoCwnd = 8,
     CongControl = 9,
+    SndbufExpand = 10,
+    MinTsoSegs = 11,
 }
 
 impl Hook {
@@ -36,6 +38,9 @@ impl Hook {
             "in_ack_event" => Self::InAckEvent,
             "pkts_acked" => Self::PktsAcked,
             "undo_cwnd" => Self::UndoCwnd,
+            "cong_control" => Self::CongControl,
+            "sndbuf_expand" => Self::SndbufExpand,
+            "min_tso_segs" => Self::MinTsoSegs,
             _ => return None,
         })
     }

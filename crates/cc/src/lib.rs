@@ -2,7 +2,7 @@
 //!
 //! [`find`] gives an [`Algorithm`] by name; [`Algorithm::start`] gives the [`Controller`] of one flow, whose methods are the hooks of
 //! cc/include/pp_cc.h in the order in which Linux calls those of the same names. An algorithm writes `pacing_rate`, `cwnd`, `cwnd_cnt`,
-//! `ssthresh`, `pacing` and `tso_segs_goal` of the [`Flow`] it is given, and its own state; nothing else, and it keeps no pointer.
+//! `ssthresh`, `app_limited`, `pacing` and `tso_segs_goal` of the [`Flow`] it is given, and its own state; nothing else, and it keeps no pointer.
 //!
 //! The C side is trusted to keep that contract; everything a caller can pass is safe: views are bounded by construction and a missing
 //! hook does what pp_cc.h says.
@@ -28,6 +28,8 @@ pub mod flags {
     pub const NEEDS_ECN: u32 = 4;
     /// Replaces the transport's window rules by `cong_control`.
     pub const SEES_SAMPLES: u32 = 8;
+    /// Looks at [`Flow::random`](crate::Flow).
+    pub const DRAWS: u32 = 16;
 }
 
 /// A congestion-control algorithm.

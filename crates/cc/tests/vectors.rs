@@ -40,15 +40,17 @@ fn run(algorithm: cc::Algorithm, case: &Case) {
     let siblings = siblings.as_ref();
     let mut controller = algorithm.start();
     controller.init(&mut flow, siblings);
+    let mut sample = cc::Sample::default();
     for (index, step) in case.steps.iter().enumerate() {
         let mut result = 0;
+        script::change(&mut sample, &step.sample);
         for _ in 0..step.times {
             flow.now_ns += step.advance_us * 1000;
             for (field, value) in &step.set {
                 script::slot(&mut flow, field).set(*value);
             }
             if let Some(hook) = &step.hook {
-                result = script::call(&mut controller, &mut flow, siblings, hook, step.value);
+                result = script::call(&mut controller, &mut flow, siblings, &sample, hook, step.value);
             }
         }
         for (field, want) in &step.expect {

@@ -1,8 +1,9 @@
-//! The two ends of a connection: a thread sends, a thread reads and throws away.
+//! The two ends of a connection: a thread sends, a thread reads and throws away, or answers.
 //!
 //! A system call of a program in the machine costs its host some ten microseconds, as much as several packets: so sends are large, and a
 //! reader that may block does so inside the kernel, where it empties its socket each time `low_water` bytes wait, without coming back.
 
+use crate::datagrams;
 use crate::mptcp;
 use crate::network::{Network, ip};
 use crate::plan::{App, Flow, Plan, Reading};
@@ -42,18 +43,21 @@ pub(crate) struct Progress {
     pub(crate) result: FlowResult,
     written: Points,
     read: Points,
-    client: End,
+    pub(crate) client: End,
     server: End,
+    /// Number of the flow, and records of the datagrams that have arrived.
+    number: u32,
+    pub(crate) datagrams: Vec<u8>,
     /// The run reads the server's counters for a reader that stays in the kernel.
     silent: bool,
 }
 
 /// One end of a flow.
 #[derive(Debug, Default)]
-struct End {
+pub(crate) struct End {
     /// While it is open.
-    socket: Option<Arc<OwnedFd>>,
-    ended: bool,
+    pub(crate) socket: Option<Arc<OwnedFd>>,
+    pub(crate) ended: bool,
 }
 
 /// (time, bytes so far), at most one a millisecond and the last.
@@ -82,6 +86,20 @@ impl Points {
 impl Progress {
     pub(crate) fn is_over(&self) -> bool {
         self.client.ended && self.server.ended
+    }
+
+    /// A datagram that begins with `head` has arrived.
+    pub(crate) fn note_datagram(&mut self, now_ns: u64, head: &[u8]) {
+        let record = datagrams::record(now_ns, self.number, head);
+        self.datagrams.extend_from_slice(&record);
+    }
+
+    pub(crate) fn note_read(&mut self, now_ns: u64, bytes: u64) {
+        self.read.add(now_ns, bytes);
+    }
+
+    pub(crate) fn note_written(&mut self, now_ns: u64, bytes: u64) {
+        self.written.add(now_ns, bytes);
     }
 
     /// Notes what a silent reader has read by now.
@@ -141,15 +159,29 @@ fn mptcp_info(socket: &Arc<OwnedFd>) -> Option<(String, bool)> {
 #[derive(Debug)]
 pub(crate) struct Ready {
     flow: Flow,
-    client: OwnedFd,
-    listener: OwnedFd,
+    ends: Ends,
     pub(crate) progress: Arc<Mutex<Progress>>,
+}
+
+#[derive(Debug)]
+enum Ends {
+    Connection { client: OwnedFd, listener: OwnedFd },
+    Datagrams(datagrams::Sockets),
 }
 
 impl Ready {
     /// `announces`: the server announces further addresses, on which it listens too.
-    pub(crate) fn prepare(flow: &Flow, network: &Network, announces: bool) -> Outcome<Self> {
+    pub(crate) fn prepare(number: usize, flow: &Flow, network: &Network, announces: bool) -> Outcome<Self> {
         let named = |e: String| format!("flow {}: {e}", flow.name);
+        // Only of a connection the kernel says how far its server has read.
+        let silent = !flow.mptcp && flow.datagram_bytes == 0 && flow.reading.sleep_ns == 0 && !matches!(flow.app, App::Requests { .. });
+        let mut progress = Progress { silent, number: number as u32, ..Progress::default() };
+        progress.result.name.clone_from(&flow.name);
+        let progress = Arc::new(Mutex::new(progress));
+        if flow.datagram_bytes > 0 {
+            let ends = Ends::Datagrams(datagrams::Sockets::open(flow, network).map_err(named)?);
+            return Ok(Self { flow: flow.clone(), ends, progress });
+        }
         let (client_at, server_at) = (network.number(&flow.client)?, network.number(&flow.server)?);
         let (client_address, server_address) = (ip(&flow.client_address)?, ip(&flow.server_address)?);
         sys::enter_network(&network.places[server_at].file)?;
@@ -166,9 +198,7 @@ impl Ready {
                 .map_err(|_| named(format!("this kernel has no congestion control {}", flow.cc)))?;
         }
         sys::bind(&client, SocketAddr::new(client_address, 0)).map_err(named)?;
-        let mut progress = Progress { silent: !flow.mptcp && flow.reading.sleep_ns == 0, ..Progress::default() };
-        progress.result.name.clone_from(&flow.name);
-        Ok(Self { flow: flow.clone(), client, listener, progress: Arc::new(Mutex::new(progress)) })
+        Ok(Self { flow: flow.clone(), ends: Ends::Connection { client, listener }, progress })
     }
 
     /// Starts both ends; the run's time 0 is `origin` on the machine's clock. `on_connect` is called once the client is connected.
@@ -179,7 +209,11 @@ impl Ready {
         sockets: &Arc<Mutex<Sockets>>,
         on_connect: impl FnOnce(u64) + Send + 'static,
     ) -> Outcome<()> {
-        let server = Server { flow: self.flow.clone(), listener: self.listener, progress: self.progress.clone(), origin };
+        let (socket, listener) = match self.ends {
+            Ends::Connection { client, listener } => (client, listener),
+            Ends::Datagrams(sockets) => return sockets.start(self.flow, self.progress, origin),
+        };
+        let server = Server { flow: self.flow.clone(), listener, progress: self.progress.clone(), chunk: chunk.clone(), origin };
         let server_address = SocketAddr::new(ip(&self.flow.server_address)?, self.flow.port);
         let client = Client { flow: self.flow, progress: self.progress, sockets: sockets.clone(), chunk: chunk.clone(), origin };
         spawn(move || {
@@ -192,7 +226,7 @@ impl Ready {
             }
         })?;
         spawn(move || {
-            let outcome = client.run(Arc::new(self.client), server_address, on_connect);
+            let outcome = client.run(Arc::new(socket), server_address, on_connect);
             let mut progress = lock(&client.progress);
             progress.client.ended = true;
             if let Err(wrong) = outcome {
@@ -235,6 +269,7 @@ struct Server {
     flow: Flow,
     listener: OwnedFd,
     progress: Arc<Mutex<Progress>>,
+    chunk: Arc<Vec<u8>>,
     origin: u64,
 }
 
@@ -254,7 +289,9 @@ impl Server {
         if low_water > 0 {
             sys::set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, low_water as i32)?;
         }
-        if sleep_ns > 0 {
+        if let App::Requests { request_bytes, response_bytes, .. } = self.flow.app {
+            self.answer(&socket, request_bytes, response_bytes)
+        } else if sleep_ns > 0 {
             self.read_and_sleep(&socket, sleep_ns)
         } else {
             self.read_on(&socket)
@@ -309,6 +346,20 @@ impl Server {
         }
     }
 
+    /// Reads each request whole and answers it.
+    fn answer(&self, socket: &Arc<OwnedFd>, request_bytes: u64, response_bytes: u64) {
+        let mut total = 0;
+        while read_whole(socket, request_bytes) {
+            total += request_bytes;
+            let now = self.now();
+            lock(&self.progress).read.add(now, total);
+            if send_whole(socket, &self.chunk, response_bytes).is_err() {
+                return self.end(total, false);
+            }
+        }
+        self.end(total, true);
+    }
+
     fn end(&self, total: u64, complete: bool) {
         let now = self.now();
         let mut progress = lock(&self.progress);
@@ -350,6 +401,9 @@ impl Client {
             App::Bulk { duration_ns } => sender.bulk(connected + duration_ns),
             App::Transfer { bytes } => sender.transfer(bytes),
             App::OnOff { on_ns, off_ns, duration_ns, bits_per_s } => sender.on_off(on_ns, off_ns, connected + duration_ns, bits_per_s),
+            App::Requests { request_bytes, response_bytes, pause_ns, duration_ns } => {
+                sender.requests(request_bytes, response_bytes, pause_ns, connected + duration_ns)
+            }
         };
         // The last word of the kernel about this flow's subflows, before they are gone.
         lock(&self.sockets).look(self.now(), false)?;
@@ -409,6 +463,27 @@ impl Sender<'_> {
         sys::linger_never(self.socket)
     }
 
+    /// Each request once the last was answered and the pause is over.
+    fn requests(&mut self, request_bytes: u64, response_bytes: u64, pause_ns: u64, end: u64) -> Outcome<()> {
+        let mut at = self.client.now();
+        while at < end {
+            sys::sleep_until(self.client.origin + at);
+            let sent = self.client.now();
+            send_whole(self.socket, &self.client.chunk, request_bytes).map_err(|e| format!("send: {e}"))?;
+            self.total += request_bytes;
+            if !read_whole(self.socket, response_bytes) {
+                return Err("the connection ended before the response".to_owned());
+            }
+            let answered = self.client.now();
+            let mut progress = lock(&self.client.progress);
+            progress.written.add(sent, self.total);
+            progress.result.responses.push((sent, answered));
+            at = answered + pause_ns;
+        }
+        sys::shutdown_write(self.socket);
+        Ok(())
+    }
+
     /// Sends until this time or until this many bytes are sent in all.
     fn send_until(&mut self, until: u64, limit: u64) -> Outcome<()> {
         let mut now = self.client.now();
@@ -440,10 +515,35 @@ impl Sender<'_> {
     }
 }
 
+/// Sends so many bytes, however long it takes.
+fn send_whole(socket: &Arc<OwnedFd>, chunk: &[u8], mut bytes: u64) -> std::io::Result<()> {
+    while bytes > 0 {
+        match sys::send(socket, &chunk[..bytes.min(chunk.len() as u64) as usize]) {
+            Ok(sent) => bytes -= sent as u64,
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
+}
+
+/// Reads so many bytes and throws them away; false if the connection ends before.
+fn read_whole(socket: &Arc<OwnedFd>, mut bytes: u64) -> bool {
+    while bytes > 0 {
+        match sys::discard(socket, bytes.min(READ as u64) as usize, libc::MSG_WAITALL) {
+            Ok(0) => return false,
+            Ok(read) => bytes -= read as u64,
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(_) => return false,
+        }
+    }
+    true
+}
+
 /// The plan's flows, ready to start.
 pub(crate) fn prepare(plan: &Plan, network: &Network) -> Outcome<Vec<Ready>> {
     let announces = |flow: &Flow| plan.endpoints.iter().any(|endpoint| endpoint.signal && endpoint.namespace == flow.server);
-    plan.flows.iter().map(|flow| Ready::prepare(flow, network, announces(flow))).collect()
+    plan.flows.iter().enumerate().map(|(number, flow)| Ready::prepare(number, flow, network, announces(flow))).collect()
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! differ.
 
 mod capture;
+mod datagrams;
 pub mod diag;
 mod flow;
 mod host;

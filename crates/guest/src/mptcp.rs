@@ -17,6 +17,7 @@ const ADDR_FAMILY: u16 = 1;
 const ADDR_ID: u16 = 2;
 const ADDR_ADDR4: u16 = 3;
 const ADDR_ADDR6: u16 = 4;
+const ADDR_PORT: u16 = 5;
 const ADDR_FLAGS: u16 = 6;
 const ADDR_IF_IDX: u16 = 7;
 const FLAG_SIGNAL: u32 = 1;
@@ -71,7 +72,8 @@ impl PathManager {
         ];
         let flags = wanted.iter().filter(|(set, _)| *set).map(|(_, flag)| flag).sum();
         let message = Message::new(self.number, 0, &head(COMMAND_ADD)).nest_flagged(ATTR_ADDR, |m| {
-            put_address(m, address).put_u8(ADDR_ID, id).put_u32(ADDR_FLAGS, flags).put_u32(ADDR_IF_IDX, device)
+            let m = put_address(m, address).put_u8(ADDR_ID, id).put_u32(ADDR_FLAGS, flags).put_u32(ADDR_IF_IDX, device);
+            if let Some(port) = endpoint.port { m.put_u16(ADDR_PORT, port) } else { m }
         });
         self.socket.queue(message, format!("MPTCP endpoint {address}"));
     }

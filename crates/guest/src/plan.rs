@@ -184,6 +184,9 @@ pub struct Endpoint {
     pub backup: bool,
     #[serde(default)]
     pub fullmesh: bool,
+    /// Where peers open further subflows to it, if it is not the port of the first: only of one that is announced.
+    #[serde(default)]
+    pub port: Option<u16>,
     /// Removed this long after the first flow of its namespace was established.
     #[serde(default)]
     pub remove_at_ns: Option<u64>,
@@ -199,13 +202,17 @@ pub struct Change {
     pub netem: Netem,
 }
 
-/// One connection: the client opens it and sends, the server reads and throws away.
+/// One connection, or a stream of datagrams: the client opens it and sends, the server reads and throws away, or answers.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
     pub name: String,
     pub mptcp: bool,
-    /// Congestion control by its name in the kernel; set on the client's socket where it differs from the namespace's own.
+    /// Datagrams with so much payload instead of a connection, bytes; 0: a connection.
+    #[serde(default)]
+    pub datagram_bytes: u32,
+    /// Congestion control by its name in the kernel; set on the client's socket where it differs from the namespace's own. Datagrams have none.
+    #[serde(default)]
     pub cc: String,
     pub client: String,
     pub server: String,
@@ -233,6 +240,8 @@ pub enum App {
     Transfer { bytes: u64 },
     /// Sends at `bits_per_s` (or as fast as the socket accepts) for `on_ns`, rests for `off_ns`, and so on.
     OnOff { on_ns: u64, off_ns: u64, duration_ns: u64, bits_per_s: Option<u64> },
+    /// Sends a request, waits for the whole response, pauses, and so on for a time.
+    Requests { request_bytes: u64, response_bytes: u64, pause_ns: u64, duration_ns: u64 },
 }
 
 /// How the server reads.

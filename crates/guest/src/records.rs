@@ -1,7 +1,8 @@
-//! What the guest gives back, in the folder `results`: one JSON file and two files of fixed-size records.
+//! What the guest gives back, in the folder `results`: one JSON file and three files of fixed-size records.
 //!
 //! `result.json` is [`RunResult`]. `sockets.bin` has a [`SOCKET_RECORD`]-byte record a sample and socket, `queues.bin` a
-//! [`QUEUE_RECORD`]-byte record a sample and discipline with a link. All little-endian. Python reads both with a numpy dtype
+//! [`QUEUE_RECORD`]-byte record a sample and discipline with a link, `datagrams.bin` a [`DATAGRAM_RECORD`]-byte record a datagram that
+//! arrived, flow by flow in the order of arrival. All little-endian. Python reads both with a numpy dtype
 //! (`polypath.engines`), so nothing here interprets a `tcp_info`.
 
 use serde::Serialize;
@@ -13,6 +14,9 @@ pub const SOCKET_RECORD: usize = 32 + 288;
 
 /// time_ns u64, link u32, a_to_b u32, packets waiting u32, padding u32, bytes waiting u64, packets dropped so far u64.
 pub const QUEUE_RECORD: usize = 40;
+
+/// time of arrival since the run's start u64, time of sending u64, number u32, flow u32.
+pub const DATAGRAM_RECORD: usize = 24;
 
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct RunResult {
@@ -49,6 +53,10 @@ pub struct FlowResult {
     pub read: Vec<(u64, u64)>,
     /// When the server had read everything and saw the end.
     pub finished_ns: Option<u64>,
+    /// Datagrams that were sent; those that arrived stand in `datagrams.bin`.
+    pub datagrams_sent: u64,
+    /// (sent, answered) of each request, since the run's start.
+    pub responses: Vec<(u64, u64)>,
     pub subflows: Vec<SubflowResult>,
     /// MPTCP: whether it fell back to TCP, and `mptcp_info` of both ends as the kernel gives it (hexadecimal), last seen.
     pub fallback: bool,

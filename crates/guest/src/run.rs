@@ -115,6 +115,8 @@ fn carry_out(
     result.ended_ns = ended;
     flows.iter().for_each(|flow| lock(flow).look(ended));
     result.flows = flows.iter().map(|flow| lock(flow).finish()).collect();
+    let datagrams: Vec<u8> = flows.iter().flat_map(|flow| std::mem::take(&mut lock(flow).datagrams)).collect();
+    std::fs::write(results.join("datagrams.bin"), datagrams).map_err(|e| format!("datagrams.bin: {e}"))?;
     let mut sockets = lock(&sockets);
     sockets.finish()?;
     for (number, (flow, planned)) in result.flows.iter_mut().zip(&plan.flows).enumerate() {

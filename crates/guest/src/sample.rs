@@ -26,6 +26,8 @@ struct Watched {
     families: BTreeSet<u8>,
     /// Flow by its server's port.
     flows: BTreeMap<u16, usize>,
+    /// Flow by the token of its connection, once it was seen: a subflow may go to any port.
+    tokens: BTreeMap<u32, usize>,
     /// In order of appearance.
     known: Vec<Known>,
 }
@@ -46,7 +48,13 @@ impl Sockets {
             if let std::collections::btree_map::Entry::Vacant(vacant) = places.entry(at) {
                 sys::enter_network(&network.places[at].file)?;
                 let diag = Netlink::open(libc::NETLINK_SOCK_DIAG)?;
-                vacant.insert(Watched { diag, families: BTreeSet::new(), flows: BTreeMap::new(), known: Vec::new() });
+                vacant.insert(Watched {
+                    diag,
+                    families: BTreeSet::new(),
+                    flows: BTreeMap::new(),
+                    tokens: BTreeMap::new(),
+                    known: Vec::new(),
+                });
             }
             if let Some(watched) = places.get_mut(&at) {
                 watched.families.insert(family(ip(&flow.client_address)?));
@@ -62,12 +70,9 @@ impl Sockets {
         for watched in &mut self.places {
             let mut seen = Vec::new();
             for family in watched.families.clone() {
-                diag::sockets(&mut watched.diag, family, |socket| {
-                    if let Some(&flow) = watched.flows.get(&socket.destination.port()) {
-                        seen.push((flow, socket));
-                    }
-                })?;
+                diag::sockets(&mut watched.diag, family, |socket| seen.push(socket))?;
             }
+            let seen = watched.assign(seen);
             for (number, state) in watched.place(seen, now_ns) {
                 if record {
                     let known = &watched.known[number];
@@ -105,6 +110,20 @@ impl Sockets {
 }
 
 impl Watched {
+    /// The sockets that belong to flows: those that go to a flow's port, and what has joined their connections.
+    fn assign(&mut self, seen: Vec<Seen>) -> Vec<(usize, Seen)> {
+        for socket in &seen {
+            if let (Some(&flow), Some(token)) = (self.flows.get(&socket.destination.port()), socket.token) {
+                self.tokens.insert(token, flow);
+            }
+        }
+        let flow_of = |socket: &Seen| {
+            let by_port = || self.flows.get(&socket.destination.port());
+            socket.token.and_then(|token| self.tokens.get(&token)).or_else(by_port).copied()
+        };
+        seen.into_iter().filter_map(|socket| flow_of(&socket).map(|flow| (flow, socket))).collect()
+    }
+
     /// Updates what is known. Returns (index of the known socket, its state) for each, in the order of flow and subflow.
     fn place(&mut self, mut seen: Vec<(usize, Seen)>, now_ns: u64) -> Vec<(usize, u32)> {
         // The kernel lists sockets in the order of its hash table. Of subflows that appear together the initial one comes first, then those
@@ -295,7 +314,7 @@ mod tests {
 
     fn watched() -> Watched {
         let diag = Netlink::open(libc::NETLINK_SOCK_DIAG).expect("every kernel that builds this has socket diagnostics");
-        Watched { diag, families: BTreeSet::new(), flows: BTreeMap::new(), known: Vec::new() }
+        Watched { diag, families: BTreeSet::new(), flows: BTreeMap::new(), tokens: BTreeMap::new(), known: Vec::new() }
     }
 
     #[test]
@@ -308,6 +327,21 @@ mod tests {
         assert_eq!(found, [(2, 1), (3, 1)]);
         let established: Vec<_> = watched.known.iter().map(|known| (known.subflow, known.established_ns)).collect();
         assert_eq!(established, [(0, Some(10)), (1, None), (2, Some(20)), (3, Some(20))]);
+    }
+
+    #[test]
+    fn what_joins_a_connection_belongs_to_its_flow_whatever_its_port() {
+        let mut watched = watched();
+        watched.flows = BTreeMap::from([(5201, 0), (5202, 1)]);
+        let to = |port: u16, token: u32, flags: u32| {
+            let destination = std::net::SocketAddr::from(([10, 9, 0, 1], port));
+            Seen { destination, token: (token > 0).then_some(token), ..socket(port, flags, 1) }
+        };
+        let seen = vec![to(6001, 9, 0x8), to(5202, 9, 0x3), to(5201, 0, 0), to(6002, 8, 0x8), to(22, 0, 0)];
+        let found: Vec<_> = watched.assign(seen).iter().map(|(flow, socket)| (*flow, socket.destination.port())).collect();
+        assert_eq!(found, [(1, 6001), (1, 5202), (0, 5201)]);
+        // Its first subflow may end before the others.
+        assert_eq!(watched.assign(vec![to(6001, 9, 0x8)]).len(), 1);
     }
 
     #[test]

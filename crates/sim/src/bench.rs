@@ -67,7 +67,8 @@ fn parallel(paths: u32, hops: u32, bits_per_s: u64, flows: u32, transport: Trans
     let flows = (0..flows).map(|number| Flow {
         name: format!("flow-{number}"),
         transport,
-        cc: if transport == Transport::Mptcp { "lia".into() } else { "cubic".into() },
+        cc: Some(if transport == Transport::Mptcp { "lia".into() } else { "cubic".into() }),
+        datagram_bytes: 1400,
         client: "client".into(),
         server: "server".into(),
         client_address: None,

@@ -6,13 +6,14 @@ use crate::network::Network;
 use crate::routes::{Ends, Fixed, Routes};
 use crate::scenario::{self, App, Scenario, Transport};
 use crate::sysctl;
-use crate::topology::{NodeId, Topology};
+use crate::topology::{Direction, NodeId, Topology};
 use crate::world::World;
 use polypath_base::{Duration, Instant, Stream};
 use polypath_sched::Scheduler;
 use polypath_transport::mptcp::{self, Endpoint, PathManager};
 use polypath_transport::tcp::{self, Socket};
-use polypath_transport::{Connection, Profile, Settings};
+use polypath_transport::{Connection, Profile, Settings, udp};
+use polypath_wire::Segment;
 
 pub(crate) fn world(scenario: &Scenario) -> Result<World, ScenarioError> {
     if scenario.duration_ns == 0 {
@@ -54,6 +55,11 @@ fn check(flow: &scenario::Flow) -> Result<(), ScenarioError> {
         App::Transfer { bytes: 0 } => wrong("a transfer of no bytes is complete before it begins"),
         App::OnOff { on_ns: 0, .. } => wrong("an on/off application that is never on sends nothing"),
         App::OnOff { bits_per_s: Some(0), .. } => wrong("an on/off application at a rate of zero sends nothing"),
+        App::Requests { request_bytes, response_bytes, .. } if request_bytes.min(response_bytes) == 0 => {
+            wrong("requests and responses have at least a byte")
+        }
+        App::OnOff { bits_per_s: Some(_), .. } if flow.transport == Transport::Udp => Ok(()),
+        _ if flow.transport == Transport::Udp => wrong("datagrams are sent by an application at a rate: give it one, or take tcp"),
         _ => Ok(()),
     }
 }
@@ -109,22 +115,15 @@ fn address(topology: &Topology, node: NodeId, named: Option<&str>, flow: &str) -
 
 /// The two ends of a flow's connection.
 fn pair(scenario: &Scenario, flow: &scenario::Flow, topology: &Topology, ends: &Ends) -> Result<[Connection; 2], ScenarioError> {
-    let Some(algorithm) = polypath_cc::find(&flow.cc) else {
+    if flow.transport == Transport::Udp {
+        return datagrams(flow, topology, ends);
+    }
+    let asked = flow.cc.as_deref().unwrap_or_default();
+    let Some(algorithm) = polypath_cc::find(asked) else {
         let known = polypath_cc::all().map(|algorithm| algorithm.name()).collect::<Vec<_>>().join(", ");
-        return Err(ScenarioError::new(format!("flow `{}`: there is no congestion control `{}`; there are {known}", flow.name, flow.cc)));
+        return Err(ScenarioError::new(format!("flow `{}`: there is no congestion control `{asked}`; there are {known}", flow.name)));
     };
-    // The first path must lead somewhere; later ones may turn out not to, as in a real network.
-    let Some(way) = ends.way(topology, 0, 0) else {
-        let name = |end: usize| ends.address(topology, end, 0).map_or("?", |address| &address.text);
-        return Err(ScenarioError::new(format!(
-            "flow `{}`: no route leads from {} at `{}` to {} at `{}`: join them by links over routers",
-            flow.name,
-            name(0),
-            flow.client,
-            name(1),
-            flow.server
-        )));
-    };
+    let way = first_way(flow, topology, ends)?;
     let profile = match flow.mptcp.profile {
         scenario::Profile::V0 => Profile::V0,
         scenario::Profile::V1 => Profile::V1,
@@ -144,6 +143,7 @@ fn pair(scenario: &Scenario, flow: &scenario::Flow, topology: &Topology, ends: &
                 let config = tcp::Config { settings, algorithm, mtu: interface, initial_seq: random.next_u32() };
                 Connection::Tcp(Box::new(if end == 0 { Socket::client(config) } else { Socket::server(config) }))
             }
+            Transport::Udp => return datagrams(flow, topology, ends),
             Transport::Mptcp => {
                 let mut mtus: Vec<u32> =
                     (0..ends.addresses[end].len()).filter_map(|number| Some(ends.address(topology, end, number)?.mtu)).collect();
@@ -156,6 +156,37 @@ fn pair(scenario: &Scenario, flow: &scenario::Flow, topology: &Topology, ends: &
     }
     Ok(made.try_into().expect("a connection has two ends"))
 }
+
+/// The first path, which must lead somewhere; later ones may turn out not to, as in a real network.
+fn first_way(flow: &scenario::Flow, topology: &Topology, ends: &Ends) -> Result<Vec<Direction>, ScenarioError> {
+    ends.way(topology, 0, 0).ok_or_else(|| {
+        let name = |end: usize| ends.address(topology, end, 0).map_or("?", |address| &address.text);
+        ScenarioError::new(format!(
+            "flow `{}`: no route leads from {} at `{}` to {} at `{}`: join them by links over routers",
+            flow.name,
+            name(0),
+            flow.client,
+            name(1),
+            flow.server
+        ))
+    })
+}
+
+/// The two ends of a flow of datagrams.
+fn datagrams(flow: &scenario::Flow, topology: &Topology, ends: &Ends) -> Result<[Connection; 2], ScenarioError> {
+    let way = first_way(flow, topology, ends)?;
+    let most = way.first().map_or(0, |&direction| topology.mtu(direction)).saturating_sub(Segment::IPV4_HEADER + Segment::UDP_HEADER);
+    if !(LEAST_DATAGRAM..=most).contains(&flow.datagram_bytes) {
+        return Err(ScenarioError::new(format!(
+            "flow `{}`: a datagram of {} bytes; on its first link it has {LEAST_DATAGRAM} (a number and a time) to {most}",
+            flow.name, flow.datagram_bytes
+        )));
+    }
+    Ok([(); 2].map(|()| Connection::Udp(Box::new(udp::Socket::new(flow.datagram_bytes)))))
+}
+
+/// Number and time stand in each datagram, bytes.
+const LEAST_DATAGRAM: u32 = 16;
 
 fn scheduler(flow: &scenario::Flow) -> Result<Scheduler, ScenarioError> {
     let name = flow.mptcp.scheduler.as_deref().unwrap_or(match flow.mptcp.profile {

@@ -1,7 +1,8 @@
 //! A flow: an application at each end, and what is measured of them.
 
 use crate::outcome::{FlowOutcome, SubflowOutcome};
-use crate::scenario::{self, App};
+use crate::scenario::{self, App, Transport};
+use crate::traffic;
 use polypath_base::{Duration, Instant};
 use polypath_transport::tcp::Probe;
 use polypath_transport::{Connection, PathId};
@@ -19,14 +20,20 @@ pub(crate) enum Watch {
     Established,
     /// So many bytes in the send buffer since the start.
     Accepted(u64),
-    /// So many bytes read since the start.
+    /// So many bytes read since the start: all of a transfer.
     Received(u64),
+    /// The same: the next request, at the server.
+    Asked(u64),
+    /// The same: the next response, at the client.
+    Answered(u64),
 }
 
 #[derive(Debug)]
 pub(crate) struct Flow {
     name: String,
     app: App,
+    /// Payload of each datagram, if it sends datagrams, bytes.
+    datagram: Option<u64>,
     window: [Duration; 2],
     /// When the client's connection was established and the application began.
     began: Option<Instant>,
@@ -36,6 +43,9 @@ pub(crate) struct Flow {
     /// On/off: whether a burst is going on, and when the phase ends.
     bursting: bool,
     phase_ends: Instant,
+    /// Requests: when each was sent and answered; the last may be without an answer.
+    asked_at: Instant,
+    answered: Vec<(Instant, Instant)>,
     before: Option<Mark>,
     after: Option<Mark>,
     means: Vec<Mean>,
@@ -49,6 +59,8 @@ struct Mark {
     at: Instant,
     received: u64,
     accepted: u64,
+    /// Datagrams that had arrived.
+    arrivals: usize,
     /// By subflow.
     acked: Vec<u64>,
 }
@@ -66,12 +78,15 @@ impl Flow {
         Self {
             name: flow.name.clone(),
             app: flow.app,
+            datagram: (flow.transport == Transport::Udp).then_some(u64::from(flow.datagram_bytes)),
             window: flow.window_ns.map(Duration::from_nanos),
             began: None,
             accepted_at: None,
             completed: None,
             bursting: false,
             phase_ends: Instant::NEVER,
+            asked_at: Instant::ZERO,
+            answered: Vec::new(),
             before: None,
             after: None,
             means: Vec::new(),
@@ -94,6 +109,11 @@ impl Flow {
                 (Watch::Nothing, Instant::NEVER)
             }
             App::Transfer { .. } => (Watch::Nothing, Instant::NEVER),
+            App::Requests { request_bytes, response_bytes, .. } => {
+                self.asked_at = now;
+                client.offer(now, request_bytes);
+                (Watch::Answered((self.answered.len() as u64 + 1) * response_bytes), Instant::NEVER)
+            }
             App::OnOff { on_ns, off_ns, duration_ns, bits_per_s } => {
                 let end = began + Duration::from_nanos(duration_ns);
                 if now >= end {
@@ -113,10 +133,13 @@ impl Flow {
                 let mut next = self.phase_ends.min(end);
                 if let (true, Some(bits)) = (self.bursting, bits_per_s) {
                     // The bytes of the time until the next write: rates are kept exactly over each burst.
-                    let sent = |at: Instant| {
-                        let into = Duration::from_nanos(on_ns) - self.phase_ends.since(at);
-                        (u128::from(bits) * u128::from(into.as_nanos()) / 8_000_000_000) as u64
-                    };
+                    let into = |at: Instant| Duration::from_nanos(on_ns) - self.phase_ends.since(at);
+                    if let Some(payload) = self.datagram {
+                        client.offer(now, payload);
+                        let following = datagram_after(into(now), payload, bits);
+                        return (Watch::Nothing, next.min(now + (following - into(now))));
+                    }
+                    let sent = |at: Instant| (u128::from(bits) * u128::from(into(at).as_nanos()) / 8_000_000_000) as u64;
                     let until = (now + WRITE).min(next);
                     client.offer(now, sent(until) - sent(now));
                     next = until;
@@ -138,6 +161,7 @@ impl Flow {
                 client.offer(now, bytes);
                 (Watch::Accepted(bytes), Instant::NEVER)
             }
+            App::Requests { .. } => self.step(now, client),
             App::OnOff { .. } => {
                 self.phase_ends = now;
                 self.step(now, client)
@@ -148,13 +172,36 @@ impl Flow {
     /// The server has accepted. Returns what to watch the server for and when the window begins.
     pub(crate) fn accept(&mut self, now: Instant) -> (Watch, Instant) {
         self.accepted_at = Some(now);
-        let watch = if let App::Transfer { bytes } = self.app { Watch::Received(bytes) } else { Watch::Nothing };
+        let watch = match self.app {
+            App::Transfer { bytes } => Watch::Received(bytes),
+            App::Requests { request_bytes, .. } => Watch::Asked(request_bytes),
+            App::Bulk { .. } | App::OnOff { .. } => Watch::Nothing,
+        };
         (watch, now + self.window[0])
     }
 
     /// The server has read everything.
     pub(crate) fn complete(&mut self, now: Instant) {
         self.completed = Some(now);
+    }
+
+    /// The server has read a request, the last of `asked` bytes. Returns what to watch it for.
+    pub(crate) fn serve(&mut self, now: Instant, asked: u64, server: &mut Connection) -> Watch {
+        let App::Requests { request_bytes, response_bytes, .. } = self.app else { return Watch::Nothing };
+        server.offer(now, response_bytes);
+        Watch::Asked(asked + request_bytes)
+    }
+
+    /// The client has read a response. Returns when it asks again.
+    pub(crate) fn answer(&mut self, now: Instant, client: &mut Connection) -> Instant {
+        self.answered.push((self.asked_at, now));
+        let App::Requests { pause_ns, duration_ns, .. } = self.app else { return Instant::NEVER };
+        let again = now + Duration::from_nanos(pause_ns);
+        if self.began.is_none_or(|began| again >= began + Duration::from_nanos(duration_ns)) {
+            client.close(now);
+            return Instant::NEVER;
+        }
+        again
     }
 
     /// An edge of the window. Returns when the next one is due.
@@ -165,6 +212,8 @@ impl Flow {
             if self.window[0] == Duration::ZERO {
                 // What the socket took while the handshake went on counts as well.
                 mark.accepted = 0;
+                // It begins with the first datagram.
+                (mark.arrivals, mark.received) = (0, 0);
             }
             self.before = Some(mark);
             return accepted_at + self.window[1];
@@ -224,6 +273,15 @@ impl Flow {
             transient_ns: self.transient([before.at, after.at], goodput).and_then(since_accept),
             fallback: client.is_fallback(),
             reinjected_bytes: client.reinjected_bytes(),
+            datagrams: client
+                .as_udp()
+                .zip(server.as_udp())
+                .map(|(sender, receiver)| traffic::datagrams(sender.sent(), receiver.arrivals(), [before.arrivals, after.arrivals])),
+            responses: matches!(self.app, App::Requests { .. }).then(|| {
+                // The first request leaves while the server's acceptance is still on its way.
+                let from = if self.window[0] == Duration::ZERO { Instant::ZERO } else { before.at };
+                traffic::responses(&self.answered, [from, after.at])
+            }),
             rwnd_limited_ns: rwnd_limited.as_nanos(),
             app_limited_ns: app_limited.as_nanos(),
             subflows: (0..client.subflow_count()).map(|index| self.subflow(index, &before, &after, seconds, client, &addresses)).collect(),
@@ -290,9 +348,19 @@ impl Flow {
     }
 }
 
+/// When the datagram is due that follows the one sent so far into a burst at this rate: the n-th leaves n datagrams' time into it.
+fn datagram_after(into: Duration, payload: u64, bits_per_s: u64) -> Duration {
+    let bit_ns = u128::from(payload) * 8_000_000_000;
+    let (into, rate) = (u128::from(into.as_nanos()), u128::from(bits_per_s));
+    // Times are rounded down, so the one sent now may have been due up to a nanosecond later.
+    let sent = ((into + 1) * rate - 1) / bit_ns;
+    Duration::from_nanos(((sent + 1) * bit_ns / rate) as u64)
+}
+
 impl Mark {
     fn new(at: Instant, client: &Connection, server: &Connection) -> Self {
         let acked = (0..client.subflow_count()).map(|index| client.subflow(index).counters.bytes_acked).collect();
-        Self { at, received: server.received(), accepted: client.accepted(), acked }
+        let arrivals = server.as_udp().map_or(0, |socket| socket.arrivals().len());
+        Self { at, received: server.received(), accepted: client.accepted(), arrivals, acked }
     }
 }

@@ -19,6 +19,7 @@ mod routes;
 pub mod scenario;
 mod sysctl;
 mod topology;
+mod traffic;
 mod wire;
 mod world;
 

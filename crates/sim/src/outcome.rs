@@ -37,11 +37,48 @@ pub struct FlowOutcome {
     /// Time the whole connection could not send because of the peer's window, or had nothing to send.
     pub rwnd_limited_ns: u64,
     pub app_limited_ns: u64,
+    /// What became of datagrams; `None` for a connection.
+    pub datagrams: Option<DatagramOutcome>,
+    /// Of an application that asks and waits for answers.
+    pub responses: Option<ResponseOutcome>,
     pub subflows: Vec<SubflowOutcome>,
     /// Bytes read by the server's application at multiples of 100 ms since the start of the run.
     pub received_100ms: Vec<u64>,
     /// Bytes accepted by the client's socket at the same times.
     pub accepted_100ms: Vec<u64>,
+}
+
+/// Datagrams of a flow; all but the first three of what arrived within the window.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct DatagramOutcome {
+    pub sent: u64,
+    pub received: u64,
+    /// Datagrams that arrived behind one that was sent later.
+    pub reordered: u64,
+    /// Share of the datagrams up to the last that arrived (RFC 3550 appendix A.3); `None` if none did.
+    pub loss: Option<f64>,
+    /// Mean difference between the delays of one datagram and the next to arrive.
+    pub jitter_ns: Option<f64>,
+    /// From sending to arrival.
+    pub delay: Option<Spread>,
+}
+
+/// Requests that were sent within the window and answered.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ResponseOutcome {
+    pub count: u64,
+    /// From sending a request until its whole response was read.
+    pub time: Option<Spread>,
+}
+
+/// How times are spread, nanoseconds. A percentile is the smallest value that so many percent do not exceed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Spread {
+    pub mean_ns: f64,
+    pub p50_ns: u64,
+    pub p95_ns: u64,
+    pub p99_ns: u64,
+    pub max_ns: u64,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]

@@ -34,6 +34,7 @@ pub(crate) struct Packet {
     flags: Flags,
     ecn: u8,
     df: bool,
+    udp: bool,
     has_ts: bool,
     has_dss: bool,
     dss: Dss,
@@ -72,6 +73,7 @@ impl Packet {
             flags: Flags::default(),
             ecn: 0,
             df: false,
+            udp: false,
             has_ts: false,
             has_dss: false,
             dss: Dss::default(),
@@ -90,6 +92,7 @@ impl Packet {
         self.flags = segment.flags;
         self.ecn = segment.ecn;
         self.df = segment.df;
+        self.udp = segment.udp;
         self.has_ts = segment.has_ts;
         self.has_dss = segment.has_dss;
         self.dss = segment.dss;
@@ -107,6 +110,7 @@ impl Packet {
         segment.flags = self.flags;
         segment.ecn = self.ecn;
         segment.df = self.df;
+        segment.udp = self.udp;
         segment.has_ts = self.has_ts;
         segment.has_dss = self.has_dss;
         segment.dss = self.dss;
@@ -217,7 +221,8 @@ mod tests {
         let syn = Segment { flags: Flags::SYN, mss: 1460, window_scale: 7, sack_permitted: true, ..plain };
         let option = Segment { mp: MpOption::Prio { backup: true }, ..plain };
         let (mut extras, mut out) = (Extras::default(), Segment::default());
-        for segment in [plain, with_sack, syn, option] {
+        let datagram = Segment { udp: true, seq: 3, len: 4, ts_val: 5, ts_ecr: 6, window_scale: 255, ..Segment::default() };
+        for segment in [plain, with_sack, syn, option, datagram] {
             let mut packet = Packet::blank();
             packet.pack(&segment);
             packet.extra = extras.keep(&segment);

@@ -154,8 +154,9 @@ pub enum Oversize {
 pub struct Flow {
     pub name: String,
     pub transport: Transport,
-    /// Congestion control of the sender, by name.
-    pub cc: String,
+    /// Congestion control of the sender, by name; none for datagrams.
+    #[serde(default)]
+    pub cc: Option<String>,
     /// The client opens the connection and sends.
     pub client: String,
     pub server: String,
@@ -167,6 +168,9 @@ pub struct Flow {
     #[serde(default)]
     pub start_ns: u64,
     pub app: App,
+    /// Payload of each datagram, bytes.
+    #[serde(default = "default_datagram")]
+    pub datagram_bytes: u32,
     #[serde(default)]
     pub mptcp: Mptcp,
     /// Paths fixed by hand; others take the shortest path that leaves by the source address's link.
@@ -181,6 +185,12 @@ pub struct Flow {
 pub enum Transport {
     Tcp,
     Mptcp,
+    /// Datagrams: an application at a rate alone.
+    Udp,
+}
+
+fn default_datagram() -> u32 {
+    1400
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -198,6 +208,8 @@ pub enum App {
         #[serde(default)]
         bits_per_s: Option<u64>,
     },
+    /// Sends a request, waits for the whole response, pauses, and so on for a time.
+    Requests { request_bytes: u64, response_bytes: u64, pause_ns: u64, duration_ns: u64 },
 }
 
 #[derive(Clone, Debug, Deserialize)]

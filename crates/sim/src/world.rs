@@ -243,6 +243,14 @@ impl World {
                 endpoint.watch = Watch::Nothing;
                 connection.close(now);
             }
+            Watch::Asked(bytes) if connection.received() >= bytes => {
+                endpoint.watch = self.flows[flow as usize].serve(now, bytes, connection);
+            }
+            Watch::Answered(bytes) if connection.received() >= bytes => {
+                endpoint.watch = Watch::Nothing;
+                let next = self.flows[flow as usize].answer(now, connection);
+                self.wire.queue.set(Source(self.sources.apps + flow), next);
+            }
             Watch::Received(bytes) if connection.received() >= bytes => {
                 endpoint.watch = Watch::Nothing;
                 self.flows[flow as usize].complete(now);

@@ -2,11 +2,11 @@
 
 use crate::mptcp;
 use crate::tcp::{Probe, Socket};
-use crate::{PathId, Transmit};
+use crate::{PathId, Transmit, udp};
 use polypath_base::{Duration, Instant};
 use polypath_wire::{Segment, Unreachable};
 
-/// One end of a TCP or MPTCP connection.
+/// One end of a TCP or MPTCP connection, or of a flow of UDP datagrams.
 ///
 /// After any `handle_*` or verb, call [`Connection::poll_transmit`] until it returns `None`, then
 /// [`Connection::poll_timeout`] for the time of the next [`Connection::handle_timeout`].
@@ -14,14 +14,16 @@ use polypath_wire::{Segment, Unreachable};
 pub enum Connection {
     Tcp(Box<Socket>),
     Mptcp(Box<mptcp::Connection>),
+    Udp(Box<udp::Socket>),
 }
 
 /// Calls the method of whichever transport it is.
 macro_rules! either {
-    ($self:ident, $tcp:ident => $of_tcp:expr, $mptcp:ident => $of_mptcp:expr) => {
+    ($self:ident, $tcp:ident => $of_tcp:expr, $mptcp:ident => $of_mptcp:expr, $udp:ident => $of_udp:expr) => {
         match $self {
             Self::Tcp($tcp) => $of_tcp,
             Self::Mptcp($mptcp) => $of_mptcp,
+            Self::Udp($udp) => $of_udp,
         }
     };
 }
@@ -31,38 +33,38 @@ impl Connection {
 
     /// Starts the handshake; for the client.
     pub fn open(&mut self, now: Instant) {
-        either!(self, t => t.open(now), m => m.open(now));
+        either!(self, t => t.open(now), m => m.open(now), u => u.open(now));
     }
 
     /// The application has `bytes` more to write and blocks in send; `u64::MAX` is endless.
     pub fn offer(&mut self, now: Instant, bytes: u64) {
-        either!(self, t => t.offer(now, bytes), m => m.offer(now, bytes));
+        either!(self, t => t.offer(now, bytes), m => m.offer(now, bytes), u => u.offer(bytes));
     }
 
     /// The application offers no more; what was not accepted is withdrawn.
     pub fn stop(&mut self, now: Instant) {
-        either!(self, t => t.stop(), m => m.stop(now));
+        either!(self, t => t.stop(), m => m.stop(now), _u => ());
     }
 
     /// FIN or DATA_FIN after everything that was accepted.
     pub fn close(&mut self, now: Instant) {
-        either!(self, t => t.close(), m => m.close(now));
+        either!(self, t => t.close(), m => m.close(now), _u => ());
     }
 
     // Inputs.
 
     #[inline]
     pub fn handle_segment(&mut self, now: Instant, path: PathId, segment: &Segment) {
-        either!(self, t => t.handle_segment(now, segment, None), m => m.handle_segment(now, path, segment));
+        either!(self, t => t.handle_segment(now, segment, None), m => m.handle_segment(now, path, segment), u => u.handle_segment(now, segment));
     }
 
     pub fn handle_unreachable(&mut self, now: Instant, path: PathId, message: &Unreachable) {
-        either!(self, t => t.handle_unreachable(now, message), m => m.handle_unreachable(now, path, message));
+        either!(self, t => t.handle_unreachable(now, message), m => m.handle_unreachable(now, path, message), _u => ());
     }
 
     #[inline]
     pub fn handle_timeout(&mut self, now: Instant) {
-        either!(self, t => t.handle_timeout(now, None), m => m.handle_timeout(now));
+        either!(self, t => t.handle_timeout(now, None), m => m.handle_timeout(now), _u => ());
     }
 
     // Outputs.
@@ -71,6 +73,10 @@ impl Connection {
         match self {
             Self::Tcp(t) => t.poll_transmit(now, None).map(|segment| Transmit { path: PathId(0), segment }),
             Self::Mptcp(m) => m.poll_transmit(now),
+            Self::Udp(u) => {
+                let mut segment = Segment::default();
+                u.poll_transmit_into(now, &mut segment).then_some(Transmit { path: PathId(0), segment })
+            }
         }
     }
 
@@ -78,90 +84,95 @@ impl Connection {
     /// as it is until there is none: of a burst only the first segment is written whole.
     #[inline]
     pub fn poll_transmit_into(&mut self, now: Instant, segment: &mut Segment) -> Option<PathId> {
-        either!(self, t => t.poll_transmit_into(now, None, segment).then_some(PathId(0)), m => m.poll_transmit_into(now, segment))
+        either!(self, t => t.poll_transmit_into(now, None, segment).then_some(PathId(0)), m => m.poll_transmit_into(now, segment), u => u.poll_transmit_into(now, segment).then_some(PathId(0)))
     }
 
     /// False if [`Connection::poll_transmit`] would find nothing to send.
     #[inline]
     pub fn may_transmit(&self) -> bool {
-        either!(self, _t => true, m => m.may_transmit())
+        either!(self, _t => true, m => m.may_transmit(), u => u.may_transmit())
     }
 
     #[inline]
     pub fn poll_timeout(&self) -> Instant {
-        either!(self, t => t.poll_timeout(), m => m.poll_timeout())
+        either!(self, t => t.poll_timeout(), m => m.poll_timeout(), _u => Instant::NEVER)
     }
 
     /// As [`Connection::poll_timeout`], but only where that is before `limit`, and then at less cost.
     #[inline]
     pub fn poll_timeout_before(&mut self, limit: Instant) -> Option<Instant> {
-        either!(self, t => Some(t.poll_timeout()).filter(|&due| due < limit), m => m.poll_timeout_before(limit))
+        either!(self, t => Some(t.poll_timeout()).filter(|&due| due < limit), m => m.poll_timeout_before(limit), _u => None)
     }
 
     // Getters.
 
     /// Bytes taken into the send buffer so far: the sender's view of the goodput.
     pub fn accepted(&self) -> u64 {
-        either!(self, t => t.accepted(), m => m.accepted())
+        either!(self, t => t.accepted(), m => m.accepted(), u => u.accepted())
     }
 
     /// Bytes the application has read so far: the receiver's view of the goodput.
     pub fn received(&self) -> u64 {
-        either!(self, t => t.received(), m => m.received())
+        either!(self, t => t.received(), m => m.received(), u => u.received())
     }
 
     pub fn established_at(&self) -> Option<Instant> {
-        either!(self, t => t.established_at(), m => m.established_at())
+        either!(self, t => t.established_at(), m => m.established_at(), u => u.established_at())
     }
 
     /// The peer has ended its data, and all of it was read.
     pub fn peer_finished(&self) -> bool {
-        either!(self, t => t.peer_finished(), m => m.peer_finished())
+        either!(self, t => t.peer_finished(), m => m.peer_finished(), _u => false)
     }
 
     /// Everything offered has been acknowledged.
     pub fn everything_acked(&self) -> bool {
-        either!(self, t => t.everything_acked(), m => m.everything_acked())
+        either!(self, t => t.everything_acked(), m => m.everything_acked(), u => !u.may_transmit())
     }
 
     /// An MPTCP connection that the peer made plain TCP.
     pub fn is_fallback(&self) -> bool {
-        either!(self, _t => false, m => m.is_fallback())
+        either!(self, _t => false, m => m.is_fallback(), _u => false)
     }
 
     /// Bytes that MPTCP gave to a second subflow.
     pub fn reinjected_bytes(&self) -> u64 {
-        either!(self, _t => 0, m => m.reinjected_bytes())
+        either!(self, _t => 0, m => m.reinjected_bytes(), _u => 0)
     }
 
     /// Time in which the peer's window, and in which the application, held up the whole connection, up to `now`.
     pub fn limited(&self, now: Instant) -> (Duration, Duration) {
-        either!(self, t => t.limited(now), m => m.limited(now))
+        either!(self, t => t.limited(now), m => m.limited(now), _u => (Duration::ZERO, Duration::ZERO))
     }
 
     pub fn subflow_count(&self) -> usize {
-        either!(self, _t => 1, m => m.subflow_count())
+        either!(self, _t => 1, m => m.subflow_count(), _u => 0)
     }
 
-    /// The snapshot of a subflow; plain TCP is its own only one.
+    /// The endpoint itself if it is one of datagrams.
+    pub fn as_udp(&self) -> Option<&udp::Socket> {
+        if let Self::Udp(socket) = self { Some(socket) } else { None }
+    }
+
+    /// The snapshot of a subflow; plain TCP is its own only one, and datagrams have none.
     pub fn subflow(&self, i: usize) -> Probe {
-        either!(self, t => t.probe(), m => m.subflow(i))
+        either!(self, t => t.probe(), m => m.subflow(i), _u => Probe::default())
     }
 
     /// The path that a subflow takes.
     pub fn path_of(&self, i: usize) -> PathId {
-        either!(self, _t => PathId(0), m => m.path_of(i))
+        either!(self, _t => PathId(0), m => m.path_of(i), _u => PathId(0))
     }
 
     /// Own and peer address of a path, by index into the hosts' addresses. Only the client, who makes paths, knows it for
     /// sure. Valid from the path's first segment on.
     pub fn path(&self, path: PathId) -> (usize, usize) {
-        either!(self, _t => (0, 0), m => m.path(path))
+        either!(self, _t => (0, 0), m => m.path(path), _u => (0, 0))
     }
 
     /// The MTU of the interface from which a path leaves this end, told before the path's first segment. Plain TCP has it
     /// from its configuration.
     pub fn set_mtu(&mut self, path: PathId, mtu: u32) {
-        either!(self, _t => (), m => m.set_mtu(path, mtu));
+        either!(self, _t => (), m => m.set_mtu(path, mtu), _u => ());
     }
 }

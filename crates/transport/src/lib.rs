@@ -1,4 +1,4 @@
-//! TCP and MPTCP endpoints, sans-IO: no clock, socket, thread, file or global random numbers.
+//! TCP, MPTCP and UDP endpoints, sans-IO: no clock, socket, thread, file or global random numbers.
 //!
 //! An endpoint has four kinds of method: getters, `handle_*` inputs, application verbs and `poll_*` outputs. After any
 //! input or verb, call `poll_transmit` until it returns `None`, then `poll_timeout` for the time of the next
@@ -9,6 +9,7 @@ mod connection;
 pub mod mptcp;
 mod settings;
 pub mod tcp;
+pub mod udp;
 
 pub use connection::Connection;
 pub use settings::{Profile, Settings};

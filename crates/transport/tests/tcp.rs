@@ -234,6 +234,59 @@ fn an_application_that_rests_is_the_limit() {
 }
 
 #[test]
+fn a_paced_flow_keeps_to_its_rate_and_to_a_short_queue() {
+    let mut net = Net::new("bbr", Settings::default());
+    net.open(u64::MAX);
+    // Startup fills the queue; after two seconds only probing does, by a quarter of the BDP of 167 segments.
+    net.run(secs(2.0));
+    let mut longest = 0;
+    for step in 1..=400 {
+        net.run(secs(2.0 + f64::from(step) * 0.005));
+        while net.departures.front().is_some_and(|&at| at <= net.now) {
+            net.departures.pop_front();
+        }
+        longest = longest.max(net.departures.len());
+    }
+    assert!((10..80).contains(&longest), "{longest}");
+    assert!(net.client.cwnd() > 300, "the window is two BDPs and not what limits: {}", net.client.cwnd());
+    let rate = net.server.received() as f64 * 8e-6 / 4.0;
+    assert!((84.0..95.7).contains(&rate), "{rate}");
+}
+
+#[test]
+fn paced_retransmissions_do_not_burst() {
+    let mut net = Net::new("bbr", Settings::default());
+    net.open(u64::MAX);
+    net.run(secs(3.0));
+    let before = net.client.probe().counters.retransmissions;
+    net.lose = (net.data_sent + 1..=net.data_sent + 40).collect();
+    let mut most = 0;
+    for step in 1..=500 {
+        let sent = net.data_sent;
+        net.run(secs(3.0 + f64::from(step) * 0.001));
+        most = most.max(net.data_sent - sent);
+    }
+    // A burst is a millisecond's worth: 7 segments, 9 while the link is probed. Two fall into one millisecond here and there.
+    assert!((7..=18).contains(&most), "{most}");
+    assert_eq!((net.client.probe().counters.retransmissions - before, net.client.ca_state()), (40, CaState::Open));
+}
+
+#[test]
+fn what_an_application_at_a_rate_delivers_says_nothing_of_the_path() {
+    // A hundred kilobytes every 50 ms, a sixth of the link: the samples are the application's, and the pacing rate must not fall to them.
+    let mut net = Net::new("bbr", Settings::default());
+    net.open(3_000_000);
+    net.run(secs(1.0));
+    let filled = net.client.pacing_rate();
+    for step in 0..60 {
+        net.client.offer(net.now, 100_000);
+        net.run(secs(1.0 + 0.05 * f64::from(step + 1)));
+    }
+    assert!(net.client.pacing_rate() > filled / 2, "{} of {filled}", net.client.pacing_rate());
+    assert!(filled > 5_000_000, "{filled}");
+}
+
+#[test]
 fn a_too_long_segment_is_cut_after_icmp() {
     let mut net = Net::new("reno", Settings::default());
     net.lose = (1..=10).collect();

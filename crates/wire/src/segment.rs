@@ -153,6 +153,9 @@ pub struct Segment {
     pub ecn: u8,
     /// Don't Fragment.
     pub df: bool,
+    /// A UDP datagram: `seq` is its number, `ts_val` and `ts_ecr` are the low and the high half of the time at which it was sent, in
+    /// nanoseconds, all of it part of the payload.
+    pub udp: bool,
     /// RFC 7323 timestamps, in milliseconds; absent if `has_ts` is false.
     pub has_ts: bool,
     pub ts_val: u32,
@@ -180,6 +183,7 @@ impl EthernetFraming {
 impl Segment {
     pub const IPV4_HEADER: u32 = 20;
     pub const TCP_HEADER: u32 = 20;
+    pub const UDP_HEADER: u32 = 8;
 
     /// It has no options but timestamps and DSS, as nearly all segments.
     #[inline]
@@ -214,7 +218,8 @@ impl Segment {
     /// Length of the IPv4 packet in bytes.
     #[inline]
     pub fn ip_len(&self) -> u32 {
-        Self::IPV4_HEADER + Self::TCP_HEADER + self.options_len() + self.len
+        let header = if self.udp { Self::UDP_HEADER } else { Self::TCP_HEADER + self.options_len() };
+        Self::IPV4_HEADER + header + self.len
     }
 }
 

@@ -4,6 +4,7 @@ from ._baselines import gains, single_paths
 from ._bounds import flow_bounds, max_goodput, path_bounds
 from ._claims import ClaimResult, Evidence, Verdict, evaluate, select
 from ._compare import PLATFORM, Comparison, area_between, compare, platform_names, platforms_in_order
+from ._fairness import fair_shares, with_fairness
 from ._limits import limits, limits_of_cells
 from ._network import Hop, Path, hops, paths
 from ._published import beside
@@ -22,6 +23,7 @@ __all__ = [
     "beside",
     "compare",
     "evaluate",
+    "fair_shares",
     "flow_bounds",
     "gains",
     "half_width",
@@ -39,4 +41,5 @@ __all__ = [
     "single_paths",
     "summarise",
     "transient",
+    "with_fairness",
 ]

@@ -17,6 +17,8 @@ from scipy.optimize import linprog
 from ._network import Hop, Path, Scenario, paths
 
 UNLIMITED = float("inf")
+Capacity = tuple[float, dict[int, float]]
+"""Rate of a transmitter in bit/s, and by a path's number the framed bits that a bit of its goodput costs."""
 
 
 def path_bounds(scenario: Scenario) -> pd.DataFrame:
@@ -27,7 +29,7 @@ def path_bounds(scenario: Scenario) -> pd.DataFrame:
     rows = []
     for flow in scenario["flows"]:
         for index, path in enumerate(paths(scenario, flow)):
-            goodput, hop = _alone(path, _window(scenario, flow))
+            goodput, hop = _alone(path, window(scenario, flow))
             rows.append(
                 {
                     "flow": flow["name"],
@@ -48,8 +50,8 @@ def path_bounds(scenario: Scenario) -> pd.DataFrame:
 def flow_bounds(scenario: Scenario) -> pd.DataFrame:
     """A row a flow: the highest goodput with every other flow silent (`bound_mbps`), and of all flows together (`bound_all_mbps`)."""
     taken = {flow["name"]: paths(scenario, flow) for flow in scenario["flows"]}
-    windows = {flow["name"]: _window(scenario, flow) for flow in scenario["flows"]}
-    everything = max_goodput([path for each in taken.values() for path in each], _span(list(windows.values())))
+    windows = {flow["name"]: window(scenario, flow) for flow in scenario["flows"]}
+    everything = max_goodput([path for each in taken.values() for path in each], span(list(windows.values())))
     return pd.DataFrame(
         [
             {
@@ -66,7 +68,20 @@ def flow_bounds(scenario: Scenario) -> pd.DataFrame:
 
 def max_goodput(chosen: Sequence[Path], window: tuple[int, int]) -> float:
     """Largest sum of goodputs in bit/s over these paths; infinite if some path has no rate limit, 0 without a path."""
-    limits: dict[tuple[str, bool, int], tuple[float, dict[int, float]]] = {}
+    limits, limited = capacities(chosen, window)
+    if not chosen:
+        return 0.0
+    if not all(limited):
+        return UNLIMITED
+    # In Mbit/s, so that the solver sees numbers near one.
+    matrix = [[uses.get(index, 0.0) for index in range(len(chosen))] for _, uses in limits]
+    solved = linprog([-1.0] * len(chosen), A_ub=matrix, b_ub=[capacity / 1e6 for capacity, _ in limits], method="highs")
+    return float(-solved.fun) * 1e6
+
+
+def capacities(chosen: Sequence[Path], window: tuple[int, int]) -> tuple[list[Capacity], list[bool]]:
+    """Each transmitter on these paths with what each path spends of it per bit of goodput, and of each path whether anything limits it."""
+    limits: dict[tuple[str, bool, int], Capacity] = {}
     limited = [False] * len(chosen)
     for index, path in enumerate(chosen):
         for hop in path.hops:
@@ -74,14 +89,7 @@ def max_goodput(chosen: Sequence[Path], window: tuple[int, int]) -> float:
                 _, uses = limits.setdefault((hop.link, hop.a_to_b, place), (rate, {}))
                 uses[index] = per_payload
                 limited[index] = True
-    if not chosen:
-        return 0.0
-    if not all(limited):
-        return UNLIMITED
-    # In Mbit/s, so that the solver sees numbers near one.
-    matrix = [[uses.get(index, 0.0) for index in range(len(chosen))] for _, uses in limits.values()]
-    solved = linprog([-1.0] * len(chosen), A_ub=matrix, b_ub=[capacity / 1e6 for capacity, _ in limits.values()], method="highs")
-    return float(-solved.fun) * 1e6
+    return list(limits.values()), limited
 
 
 def _alone(path: Path, window: tuple[int, int]) -> tuple[float, Hop | None]:
@@ -146,7 +154,7 @@ def _mean_loss(element: Mapping[str, Any]) -> float:
     return 0.0
 
 
-def _window(scenario: Scenario, flow: Mapping[str, Any]) -> tuple[int, int]:
+def window(scenario: Scenario, flow: Mapping[str, Any]) -> tuple[int, int]:
     """The flow's window in simulated time; the handshake's few milliseconds are ignored."""
     start = int(flow.get("start_ns", 0))
     since, until = (int(edge) for edge in flow["window_ns"])
@@ -154,5 +162,5 @@ def _window(scenario: Scenario, flow: Mapping[str, Any]) -> tuple[int, int]:
     return start + since, max(end, start + since + 1)
 
 
-def _span(windows: Sequence[tuple[int, int]]) -> tuple[int, int]:
+def span(windows: Sequence[tuple[int, int]]) -> tuple[int, int]:
     return min((start for start, _ in windows), default=0), max((end for _, end in windows), default=1)

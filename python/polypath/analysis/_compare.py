@@ -122,6 +122,7 @@ _COLUMNS = (
     "metric",
     "runs",
     "n",
+    "untrusted",
     "value",
     "spread",
     "srtt_ms",
@@ -241,6 +242,8 @@ def _measured(own: pd.DataFrame, metric: str) -> dict[str, Any]:
     return {
         "runs": len(own),
         "n": len(values),
+        # Runs in real time that were late.
+        "untrusted": int(own["trusted"].eq(False).sum()) if "trusted" in own else 0,
         "value": mean,
         "spread": max((abs(value - mean) for value in values), default=math.nan),
         "srtt_ms": float(own["srtt_ms"].mean()) if len(own) else math.nan,

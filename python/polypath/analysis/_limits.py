@@ -16,6 +16,7 @@ LINKS_FULL = 0.98
 WORTH_NAMING = 0.05
 """Share of the time below which a counter explains nothing."""
 
+DATAGRAMS = "application's rate"
 CAUSES = ["application", "receive_window", "send_buffer", "congestion_window", "scheduler"]
 
 
@@ -45,6 +46,8 @@ def limits_of_cells(runs: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
         share, life = float(group["share"].mean()), float(group["lifetime_s"].fillna(0.0).max())
         losses, timeouts = (round(float(group[name].astype(float).fillna(0.0).mean())) for name in ("retransmissions", "timeouts"))
         name = _name(share, float(group["share_all"].mean()), times, life)
+        if _datagrams(group.iloc[0]):
+            name = DATAGRAMS
         key = dict(zip(by, values if isinstance(values, tuple) else (values,), strict=True))
         rows.append({**key, "limited_by": name, "why": _sentence(name, times, losses, timeouts)})
     return pd.DataFrame(rows, columns=[*by, "limited_by", "why"])
@@ -57,11 +60,15 @@ def _limit(run: pd.Series, own: pd.DataFrame) -> dict[str, object]:
     times = _times(run, own, life)
     losses, timeouts = int(own["retransmissions"].sum()), int(own["timeouts"].sum())
     share_all = float(run["share_all"])
-    name = _name(share, share_all, times, life)
+    name = DATAGRAMS if _datagrams(run) else _name(share, share_all, times, life)
     row: dict[str, object] = {"key": run["key"], "flow": run["flow"], "share": share, "share_all": share_all}
     row.update({f"{cause}_share": times[cause] for cause in CAUSES})
     row.update(losses=losses, timeouts=timeouts, limited_by=name, why=_sentence(name, times, losses, timeouts))
     return row
+
+
+def _datagrams(run: pd.Series) -> bool:
+    return bool(run.get("flow_transport") == "udp")
 
 
 def _times(run: pd.Series, own: pd.DataFrame, life: float) -> dict[str, float]:
@@ -95,6 +102,8 @@ def _name(share: float, share_all: float, times: dict[str, float], life: float) 
 
 
 def _sentence(name: str, times: dict[str, float], losses: int, timeouts: int) -> str:
+    if name == DATAGRAMS:
+        return "datagrams leave at the application's rate, whatever becomes of them"
     if name == "not connected":
         return "the connection was never established"
     if name == "links":

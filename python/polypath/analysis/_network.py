@@ -16,6 +16,7 @@ Scenario = Mapping[str, Any]
 IPV4_HEADER = 20
 IPV6_HEADER = 40
 TCP_HEADER = 20
+UDP_HEADER = 8
 TIMESTAMPS_OPTION = 12
 """RFC 7323 section 3: ten bytes, padded by two to a multiple of four."""
 DSS_OPTION = {"v0": 20, "v1": 24}
@@ -101,7 +102,13 @@ def _path(scenario: Scenario, flow: Mapping[str, Any], source: str, destination:
     largest = min(min(hop.sender_mtu for hop in route), route[-1].receiver_mtu)
     for hop in route:
         largest = min([largest, *(int(e["bytes"]) for e in hop.elements if e["kind"] == "mtu")])
-    header = (IPV6_HEADER if ipaddress.ip_address(source).version == 6 else IPV4_HEADER) + TCP_HEADER
+    header = IPV6_HEADER if ipaddress.ip_address(source).version == 6 else IPV4_HEADER
+    if flow.get("transport") == "udp":
+        payload = int(flow["datagram_bytes"])
+        return Path(
+            flow=flow["name"], source=source, destination=destination, hops=route, payload=payload, packet=header + UDP_HEADER + payload
+        )
+    header += TCP_HEADER
     if _timestamps(scenario, flow["client"]) and _timestamps(scenario, flow["server"]):
         header += TIMESTAMPS_OPTION
     if flow.get("transport") == "mptcp":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -75,6 +75,15 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(FAILURE)
     except KeyboardInterrupt:
-        complain("interrupted; what is finished is kept, and the same command goes on from there")
-        # The runs in flight cannot be stopped, and nothing of them would be kept: leave without waiting.
-        os._exit(INTERRUPTED)
+        _interrupted()
+    except SystemExit as end:
+        # Newer versions of typer make this of an interrupt.
+        if end.code == INTERRUPTED:
+            _interrupted()
+        raise
+
+
+def _interrupted() -> NoReturn:
+    complain("interrupted; what is finished is kept, and the same command goes on from there")
+    # The runs in flight cannot be stopped, and nothing of them would be kept: leave without waiting.
+    os._exit(INTERRUPTED)

@@ -21,7 +21,7 @@ from polypath.study import Study, StudyError
 
 from . import _studies
 from ._console import err, out
-from ._work import Only, Workers, carry_out, choices
+from ._work import Only, Short, Workers, carry_out, choices, in_form
 
 if TYPE_CHECKING:
     from polypath.analysis import Comparison
@@ -41,6 +41,7 @@ def compare(
     ] = DEFAULT_OUT,
     workers: Workers = None,
     only: Only = None,
+    short: Short = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the tables.")] = False,
     report: Annotated[bool, typer.Option(help="Write the report with its figures.")] = True,
 ) -> None:
@@ -49,7 +50,7 @@ def compare(
     The last one is the referee: real kernels stand behind the simulator, newer ones behind older. A row agrees when its means differ by at
     most 10 %, or by at most the largest distance of one of the referee's repetitions from its mean. Finished runs are never run again.
     """
-    loaded, chosen = _studies.load(study), choices(only)
+    (loaded,), chosen = in_form([_studies.load(study)], short=short), choices(only)
     plans = [
         plan(loaded, engine=find(engine), out=out_folder, only=chosen, kernel=version)
         for engine, version in _platforms(_words(engines), _words(kernel or ""))
@@ -64,17 +65,25 @@ def compare(
             # What did run can be compared all the same.
             failures.append(str(error))
     results = Results.open(plans[-1].folder, loaded)
-    from polypath.report import comparison, material, write  # The drawing library takes longer to load than most commands take to run.
+    from polypath.report import (
+        comparison,
+        material,
+        warnings,
+        write,
+    )  # The drawing library takes longer to load than most commands take to run.
 
     made = material(results)
     # The results folder may hold other parts and other engines of the study from before.
-    compared = comparison(made, runs={run.key for each in plans for run in each.runs})
+    keys = {run.key for each in plans for run in each.runs}
+    compared = comparison(made, runs=keys)
     if compared is None:
         raise StudyError(f"there is nothing to compare: only one engine ran {loaded.name}; name two, like --engines sim,linux")
     if as_json:
         sys.stdout.write(json.dumps(_json(loaded, compared), indent=1) + "\n")
     else:
         _print(loaded, compared)
+        for sentence in warnings(made.runs[made.runs["key"].isin(keys)], made.parameters):
+            out.print(Text(sentence, style="yellow"), soft_wrap=True)
     if report:
         (err if as_json else out).print(f"report: {write(made, results.folder)}", soft_wrap=True)
     if failures:

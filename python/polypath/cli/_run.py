@@ -15,7 +15,7 @@ from polypath.study import StudyError
 from . import _report, _studies
 from ._console import err, out
 from ._summary import summary
-from ._work import Only, Workers, carry_out, choices
+from ._work import Again, Only, Short, Workers, carry_out, choices, in_form
 
 
 def run(
@@ -26,9 +26,11 @@ def run(
     ] = DEFAULT_OUT,
     workers: Workers = None,
     only: Only = None,
+    short: Short = False,
     kernel: Annotated[
         str | None, typer.Option(help="Kernel of the engine linux in place of the study's own; see `polypath linux list`.")
     ] = None,
+    again: Again = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and run nothing.")] = False,
     report: Annotated[bool, typer.Option(help="Write the report with its figures.")] = True,
 ) -> None:
@@ -39,7 +41,10 @@ def run(
     chosen = choices(only)
     if kernel is not None and engine != "linux":
         raise StudyError(f"--kernel names a kernel of the engine linux, and {engine} runs none; add --engine linux")
-    plans = [plan(study, engine=find(engine), out=out_folder, only=chosen, kernel=kernel) for study in _studies.load_all(studies)]
+    plans = [
+        plan(study, engine=find(engine), out=out_folder, only=chosen, kernel=kernel, again=again)
+        for study in in_form(_studies.load_all(studies), short=short)
+    ]
     for each in plans:
         for line in each.left_out:
             (out if dry_run else err).print(f"{each.study.name}: {line}", soft_wrap=True)

@@ -45,7 +45,9 @@ def _show_study(study: Study) -> None:
     for name, flow in first.flows.items():
         client, server = (f"{node} {', '.join(node_addresses(first.topology, node))}" for node in (flow.client, flow.server))
         times = f"{name} x {flow.count}" if flow.count > 1 else name
-        flows.add_row(times, client, server, flow.transport, flow.cc, flow.profile, _words(flow.app))
+        flows.add_row(
+            times, client, server, flow.transport, *(("", "") if flow.transport == "udp" else (flow.cc, flow.profile)), _words(flow.app)
+        )
     out.print(flows)
     matrix = Table("experiment", "parameters", "cells", "seeds", title="cells", title_justify="left")
     for name, experiment in study.all_experiments.items():

@@ -26,13 +26,14 @@ _ROOMY = 120
 
 def summary(results: Results) -> RenderableType:
     """A table for each experiment, then published numbers and claims where the study has them."""
-    from polypath.report import material, with_limits  # The drawing library takes longer to load than most commands take to run.
+    from polypath.report import material, warnings, with_limits  # The drawing library takes longer to load than most commands take to run.
 
     if results.runs.empty:
         return Text(f"{results.folder} holds no finished run")
     made = material(results)
     runs = with_limits(made)
     parts: list[RenderableType] = [_experiment(str(name), rows, made) for name, rows in runs.groupby("experiment", sort=False)]
+    parts += [Text(sentence, style="yellow") for sentence in warnings(runs, made.parameters)]
     if made.published is not None:
         parts.append(_published(made))
     if made.study.claims:
@@ -42,7 +43,7 @@ def summary(results: Results) -> RenderableType:
 
 def _experiment(name: str, rows: pd.DataFrame, made: Material) -> Table:
     from polypath.analysis import limits_of_cells, summarise
-    from polypath.report import varied
+    from polypath.report import MARK, varied
 
     by = varied(made, rows)
     if rows["flow"].nunique() > 1 or not by:
@@ -57,12 +58,21 @@ def _experiment(name: str, rows: pd.DataFrame, made: Material) -> Table:
         table.add_column(head, justify="right")
     table.add_column("limited by")
     for _, row in cells.iterrows():
-        texts = [str(row["n"]), _figure(row, _RECEIVER, 2, spread=True), *[_figure(row, "goodput_sender_mbps", 2)] * roomy]
+        runs_here = f"{row['n']} {MARK}" if _late(row, by, rows) else str(row["n"])
+        texts = [runs_here, _figure(row, _RECEIVER, 2, spread=True), *[_figure(row, "goodput_sender_mbps", 2)] * roomy]
         texts += [_percent(row["share"]), _alone(row, by, rows, made.baselines)]
         texts += [*[_figure(row, "retransmissions", 0), _figure(row, "srtt_ms", 1)] * roomy]
         texts += [*[_figure(row, "completion_s", 3, spread=True)] * transfers, str(row["limited_by"])]
         table.add_row(*(str(row[column]) for column in by), *texts)
     return table
+
+
+def _late(row: pd.Series[Any], by: Sequence[str], rows: pd.DataFrame) -> bool:
+    """Whether one of the cell's runs is not to be trusted."""
+    bad = rows[rows["trusted"].eq(False)] if "trusted" in rows else rows[:0]
+    for column in by:
+        bad = bad[bad[column] == row[column]]
+    return len(bad) > 0
 
 
 def _alone(row: pd.Series[Any], by: Sequence[str], rows: pd.DataFrame, baselines: pd.DataFrame) -> str:

@@ -9,7 +9,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from polypath.results import Plan, Results, execute
-from polypath.study import StudyError
+from polypath.study import Study, StudyError
 
 from ._console import err
 
@@ -17,6 +17,11 @@ Workers = Annotated[int | None, typer.Option(min=1, help="Runs at once; default:
 Only = Annotated[
     list[str] | None,
     typer.Option(help="Only cells with these values, such as cc=lia or cc=lia,olia; may be repeated. `experiment=` works too."),
+]
+Again = Annotated[bool, typer.Option("--again", help="Engine host: run those again that were late and are not to be trusted.")]
+Short = Annotated[
+    bool,
+    typer.Option("--short", help="The short form: seconds a run, few repetitions, no claims; `short:` in a study says more."),
 ]
 
 
@@ -29,6 +34,11 @@ def choices(only: Sequence[str] | None) -> dict[str, list[str]]:
             raise StudyError(f'--only {text} says nothing; write a parameter and its values, like "cc=lia" or "cc=lia,olia"')
         chosen.setdefault(name, []).extend(values.split(","))
     return chosen
+
+
+def in_form(studies: Sequence[Study], *, short: bool) -> list[Study]:
+    """The studies, or their short forms."""
+    return [study.in_short() for study in studies] if short else list(studies)
 
 
 def carry_out(work: Plan, workers: int | None) -> Results:

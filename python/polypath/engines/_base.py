@@ -96,7 +96,7 @@ class Engine(ABC):
         """Raises `SetupError` if the cell asks for something that is not there. Runs nothing."""
         algorithms, schedulers = self.algorithms(), self.schedulers()
         for name, flow in cell.setup.flows.items():
-            if flow.cc not in (algorithm.name for algorithm in algorithms):
+            if flow.transport != "udp" and flow.cc not in (algorithm.name for algorithm in algorithms):
                 raise cell.error(("flows", name, "cc"), unknown_cc(flow.cc, algorithms))
             # Weights may follow a name.
             if flow.scheduler is not None and flow.scheduler.split(" ")[0] not in schedulers:

@@ -73,6 +73,8 @@ def _flow(flow: Mapping[str, Any], drawn: float) -> dict[str, Any]:
         "reinjected_bytes": 0,
         "rwnd_limited_ns": 0,
         "app_limited_ns": 0,
+        "datagrams": None,
+        "responses": None,
         "subflows": [_subflow(index, goodput / 2) for index in range(2 if flow["transport"] == "mptcp" else 1)],
         "received_100ms": sent,
         "accepted_100ms": sent,

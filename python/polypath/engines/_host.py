@@ -74,6 +74,8 @@ class HostEngine(Engine):
         profile = "v0" if _OUT_OF_TREE.exists() else "v1"
         known = names(self._algorithms)
         for flow in cell.setup.flows.values():
+            if flow.transport == "udp":
+                continue
             if flow.profile != profile:
                 stack = "out-of-tree" if flow.profile == "v0" else "upstream"
                 return f"profile {flow.profile}, which needs a kernel with {stack} MPTCP, and this machine's ({self.only_kernel}) has none"
@@ -85,7 +87,7 @@ class HostEngine(Engine):
     def check(self, cell: Cell, kernel: str | None = None) -> None:
         emu.require_root()
         for name, flow in cell.setup.flows.items():
-            if flow.cc not in names(self._algorithms):
+            if flow.transport != "udp" and flow.cc not in names(self._algorithms):
                 raise cell.error(("flows", name, "cc"), unknown_cc(flow.cc, self.algorithms()))
             if flow.transport == "mptcp" and not (_OUT_OF_TREE.exists() or _UPSTREAM.exists()):
                 raise cell.error(("flows", name, "transport"), f"this machine's kernel ({self.only_kernel}) has {_MPTCP}")
@@ -110,7 +112,7 @@ class HostEngine(Engine):
         plan = self._plan(scenario)
         try:
             with _machine.folder() as results, kernelcc.ensure(_ours(plan)):
-                ran = emu.run(emu.carried(plan, scenario), results)
+                ran = emu.run(emu.carried(plan, scenario, late_limit_ns=emu.LATE_LIMIT_NS), results)
                 return _output(scenario, plan, ran, results)
         except (emu.EmuError, kernelcc.KernelCcError) as error:
             raise EngineError(f"the run could not be carried out: {error}") from error
@@ -191,6 +193,7 @@ def _output(scenario: Mapping[str, Any], plan: Mapping[str, Any], ran: Mapping[s
         scenario=scenario,
         result=result,
         sockets=(results / "sockets.bin").read_bytes(),
+        datagrams=(results / "datagrams.bin").read_bytes(),
         links=[_link(direction) for direction in _in_order(scenario, ran["directions"])],
         link_series=_link_series(scenario, plan["sample_ns"], result["ended_ns"], ran["series"]),
     )
@@ -258,5 +261,3 @@ def _link_series(scenario: Mapping[str, Any], sample_ns: int, ended_ns: int, ser
             "drops": values[order, 2],
         }
     )
-
-

@@ -64,6 +64,8 @@ class LinuxEngine(Engine):
         found = self._kernel(name)
         profile = found.mptcp or UPSTREAM
         for flow in cell.setup.flows.values():
+            if flow.transport == "udp":
+                continue
             if flow.profile != profile and flow.profile == OUT_OF_TREE:
                 return f"profile {flow.profile}, which needs a kernel with out-of-tree MPTCP (build one with: polypath linux build FOLDER)"
             if flow.profile != profile:
@@ -75,7 +77,7 @@ class LinuxEngine(Engine):
     def check(self, cell: Cell, kernel: str | None = None) -> None:
         name = kernel or cell.setup.kernel
         for flow_name, flow in cell.setup.flows.items():
-            if flow.cc not in names(self._kernel(name).algorithms):
+            if flow.transport != "udp" and flow.cc not in names(self._kernel(name).algorithms):
                 ours = {algorithm.name: algorithm for algorithm in SimEngine().algorithms()}
                 here = [ours.get(each, Algorithm(each, coupled=False)) for each in sorted(names(self._kernel(name).algorithms))]
                 raise cell.error(("flows", flow_name, "cc"), unknown_cc(flow.cc, here))
@@ -114,7 +116,7 @@ def _output(scenario: Mapping[str, Any], planned: planner.Planned, where: Path) 
     results = where / "results"
     try:
         result = json.loads((results / "result.json").read_bytes())
-        sockets, queues = ((results / name).read_bytes() for name in ("sockets.bin", "queues.bin"))
+        sockets, queues, datagrams = ((results / name).read_bytes() for name in ("sockets.bin", "queues.bin", "datagrams.bin"))
     except (OSError, ValueError) as error:
         raise EngineError(f"the machine powered off without a result: {error}") from error
     if result["error"]:
@@ -122,7 +124,7 @@ def _output(scenario: Mapping[str, Any], planned: planner.Planned, where: Path) 
     lost = {file: count for file, count in result["capture_losses"].items() if count}
     if lost:
         raise EngineError(f"captures missed frames: {lost}")
-    given = _measure.Given(scenario=scenario, held=planned.held, result=result, sockets=sockets, queues=queues)
+    given = _measure.Given(scenario=scenario, held=planned.held, result=result, sockets=sockets, queues=queues, datagrams=datagrams)
     outcome, subflows, links = _measure.outcome(given)
     # Open files outlive their folder.
     captures: dict[str, BinaryIO] = {each["file"]: (results / each["file"]).open("rb") for each in planned.plan["captures"]}
@@ -136,7 +138,7 @@ def _own_hash() -> str:
     here = Path(__file__).parent
     sources = [
         *sorted(Path(planner.__file__).parent.glob("*.py")),
-        *(here / f"{name}.py" for name in ("_linux", "_machine", "_measure", "_naming", "_records")),
+        *(here / f"{name}.py" for name in ("_linux", "_machine", "_measure", "_naming", "_records", "_traffic")),
     ]
     seen = hashlib.sha256()
     for file in [_machine.GUEST, _machine.STARTER, *sources]:

@@ -15,7 +15,8 @@ import pyarrow as pa
 from polypath.planner import Held
 from polypath.sockets import COUNTS_TIMEOUTS
 
-from ._records import QUEUE, SOCKET, Array, records, reinjected_bytes, tcp_info
+from . import _traffic
+from ._records import DATAGRAM, QUEUE, SOCKET, Array, records, reinjected_bytes, tcp_info
 
 STEP_NS = 100_000_000
 # A reader comes back this often; where it was silent for longer, nothing came.
@@ -40,6 +41,8 @@ class Given:
     # Of links that something else carried: their counters, and the series of their queues with those of times that no run reached.
     links: Sequence[Json] | None = None
     link_series: pa.Table | None = None
+    # Records of those that arrived.
+    datagrams: bytes = b""
 
 
 def outcome(given: Given) -> tuple[Json, pa.Table, pa.Table]:
@@ -123,6 +126,12 @@ def _flow(given: Given, number: int, sockets: Array, end: int) -> Json:
     ]
     mptcp = flow["transport"] == "mptcp"
     lifetime = None if accepted is None else _lifetime(app, accepted, done, end)
+    # A window from the beginning has all that came while the acceptance was on its way.
+    counted_window = [-1, window[1]] if window and flow["window_ns"][0] == 0 else window
+    datagrams = None
+    if flow["transport"] == "udp":
+        arrivals = records(given.datagrams, DATAGRAM)
+        datagrams = _traffic.datagrams(got["datagrams_sent"], arrivals[arrivals["flow"] == number], counted_window)
     return {
         "name": flow["name"],
         "established_ns": accepted,
@@ -135,6 +144,8 @@ def _flow(given: Given, number: int, sockets: Array, end: int) -> Json:
         "transient_ns": None if window is None or accepted is None else _transient(steps, window, goodput, accepted),
         "fallback": got["fallback"],
         "reinjected_bytes": reinjected_bytes(got["client_mptcp_info"]) if mptcp else 0,
+        "datagrams": datagrams,
+        "responses": _traffic.responses(got["responses"], counted_window) if app["kind"] == "requests" else None,
         # The kernel does not say for how long the peer's window held a whole MPTCP connection.
         "rwnd_limited_ns": None if mptcp else sum(subflow["rwnd_limited_ns"] for subflow in subflows),
         "app_limited_ns": _app_limited(app, subflows, lifetime),

@@ -42,6 +42,8 @@ QUEUE = np.dtype(
     }
 )
 
+DATAGRAM = np.dtype([("received_ns", "<u8"), ("sent_ns", "<u8"), ("number", "<u4"), ("flow", "<u4")])
+
 # Offset of `mptcpi_bytes_retrans` in `struct mptcp_info` (include/uapi/linux/mptcp.h), there since 6.5.
 _MPTCP_BYTES_RETRANS = 48
 

@@ -40,6 +40,8 @@ class SimEngine(Engine):
         own = {algorithm.name for algorithm in self.algorithms()}
         for flow in cell.setup.flows.values():
             bare, whose = split_cc(flow.cc)
+            if flow.transport == "udp":
+                continue
             if whose == THEIRS or (not whose and bare not in own and bare in LINUX_ONLY):
                 return "congestion controls that only a Linux kernel has, which --engine linux runs"
         settings = {name for node in cell.setup.topology.nodes.values() for name in node.sysctl}

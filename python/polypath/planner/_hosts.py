@@ -12,6 +12,8 @@ from ._stages import SIMULATOR
 from ._ways import Graph, Scenario, Step, steps
 
 FIRST_PORT = 5001
+# Ports at which a server takes the further subflows of ndiffports.
+FIRST_JOIN_PORT = 6001
 # What the in-kernel path manager holds (MPTCP_PM_ADDR_MAX).
 MOST_ENDPOINTS = 8
 # Names of out-of-tree MPTCP for ours; its ndiffports opens two subflows unless the kernel was started otherwise.
@@ -95,7 +97,12 @@ class Flows:
         self._graph, self._net, self._out_of_tree = graph, net, out_of_tree
         settings = {node["name"]: node["sysctl"] for node in scenario["nodes"]}
         for number, flow in enumerate(scenario["flows"]):
-            self._add(flow, FIRST_PORT + number, algorithm(flow["name"], flow["cc"]), settings[flow["server"]])
+            self._add(
+                flow,
+                FIRST_PORT + number,
+                "" if flow["transport"] == "udp" else algorithm(flow["name"], flow["cc"]),
+                settings[flow["server"]],
+            )
 
     @property
     def endpoints(self) -> list[dict[str, Any]]:
@@ -125,11 +132,13 @@ class Flows:
                 elif (here, there) == (source, destination):
                     sentence = f"no route leads from {here} at {client} to {there} at {server}: join them by links over routers"
                     raise PlanError(("flows", flow["name"], "server"), sentence)
-        self.ccs.setdefault(client, cc)
+        if cc:
+            self.ccs.setdefault(client, cc)
         self.flows.append(
             {
                 "name": flow["name"],
                 "mptcp": mptcp,
+                "datagram_bytes": flow.get("datagram_bytes", 0),
                 "cc": cc,
                 "client": client,
                 "server": server,
@@ -168,7 +177,7 @@ class Flows:
         graph, place = self._graph, ("flows", flow["name"], "path_manager")
         client, server, manager = flow["client"], flow["server"], flow["mptcp"]["path_manager"]
         if manager["kind"] == "ndiffports":
-            raise PlanError(place, f"the kernel's path manager opens no two subflows between the same addresses{SIMULATOR}")
+            return self._open_ports(flow, source, destination)
         if manager["kind"] == "endpoints":
             opened = [self._endpoint(client, each["address"], place, subflow=True, **_fate(each)) for each in manager["addresses"]]
             announced: list[dict[str, Any]] = []
@@ -191,6 +200,19 @@ class Flows:
         self._keep(flow, client, opened, {"subflows": count, "add_addr_accepted": len(announced)})
         self._keep(flow, server, announced, {"subflows": count, "add_addr_accepted": 0})
         return sources, destinations
+
+    def _open_ports(self, flow: Mapping[str, Any], source: str, destination: str) -> tuple[list[str], list[str]]:
+        """Several subflows between the same addresses.
+
+        The kernel opens only one from an endpoint of the client to each address; so the server announces its own address at other ports.
+        """
+        client, server, more = flow["client"], flow["server"], flow["mptcp"]["path_manager"]["subflows"] - 1
+        hop = self._graph.addresses[server][destination]
+        at = {"namespace": server, "address": destination, "device": "lo" if hop is None else self._net.devices[hop], "signal": True}
+        announced = [{**at, "port": FIRST_JOIN_PORT + number} for number in range(more)]
+        self._keep(flow, client, [], {"subflows": more, "add_addr_accepted": more})
+        self._keep(flow, server, announced, {"subflows": more, "add_addr_accepted": 0})
+        return [source], [destination]
 
     def _endpoint(self, node: str, address: str, place: tuple[str, ...], **flags: Any) -> dict[str, Any]:
         hop = self._graph.addresses[node][address]

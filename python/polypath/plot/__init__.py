@@ -3,7 +3,8 @@
 from ._charts import goodput_bars, over_time
 from ._deviations import deviations
 from ._export import Figure, inline
+from ._fairness import harm_matrix, share_dots
 from ._theme import INK
 from ._topology import topology
 
-__all__ = ["INK", "Figure", "deviations", "goodput_bars", "inline", "over_time", "topology"]
+__all__ = ["INK", "Figure", "deviations", "goodput_bars", "harm_matrix", "inline", "over_time", "share_dots", "topology"]

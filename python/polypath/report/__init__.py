@@ -4,10 +4,12 @@ from ._compare import comparison, limits_of, names_of, sentences, title_of, valu
 from ._material import Material, published_rows, varied, with_limits
 from ._open import material, write_report
 from ._page import Page, claim_results, other_views, page
+from ._timing import MARK, warnings
 from ._write import FIGURES, PAGE, render, write
 
 __all__ = [
     "FIGURES",
+    "MARK",
     "PAGE",
     "Material",
     "Page",
@@ -25,6 +27,7 @@ __all__ = [
     "value",
     "varied",
     "verdict_of",
+    "warnings",
     "with_limits",
     "write",
     "write_report",

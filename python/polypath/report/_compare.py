@@ -14,6 +14,7 @@ from polypath.plot import INK, Figure, deviations, over_time
 
 from ._material import Material, label, living, with_limits
 from ._tables import Cell, Column, Table
+from ._timing import MARK, warnings
 from ._words import MISSING, count, number, percent
 
 MOST_OVERLAYS = 12
@@ -74,7 +75,7 @@ def view(material: Material) -> ComparisonView | None:
     titles = {name: material.study.all_experiments[name].title or name for name, _ in parts}
     drawn = _overlays(made, material)
     return ComparisonView(
-        summary=sentences(made),
+        summary=[*sentences(made), *warnings(material.runs, material.parameters)],
         tables=[(titles[name], _table(rows, made)) for name, rows in parts],
         figures=[*([_deviations(made)] if made.rows["deviation"].notna().any() else []), *drawn],
     )
@@ -138,7 +139,8 @@ def value(row: Any) -> str:
         return "not finished"
     digits = 3 if row["metric"] == "completion_s" else 2
     spread = float(row["spread"])
-    return number(row["value"], digits) + (f" ± {number(spread, digits)}" if spread >= 0.5 * 10**-digits else "")
+    mean = number(row["value"], digits) + (f" ± {number(spread, digits)}" if spread >= 0.5 * 10**-digits else "")
+    return f"{mean} {MARK}" if row["untrusted"] else mean
 
 
 def verdict_of(row: Any) -> str:

@@ -25,6 +25,7 @@ class Material:
     series: pd.DataFrame
     link_series: pd.DataFrame
     scenarios: Mapping[str, Mapping[str, Any]]
+    alone: pd.DataFrame = field(default_factory=pd.DataFrame)
     published: pd.DataFrame | None = None
     repeat: Sequence[str] = ()
     """Commands that give these results again."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from polypath.analysis import PLATFORM, platform_names
+from polypath.analysis import PLATFORM, platform_names, with_fairness
 from polypath.results import Results
 from polypath.study import Study, StudyError, parameter_names
 
@@ -21,18 +21,22 @@ def material(results: Results) -> Material:
     study = results.study
     if study is None:
         raise StudyError(f"{results.folder} has no study.yaml; give the study that it answers to report on it")
-    runs = results.runs
-    if runs.empty:
+    if results.runs.empty:
         raise StudyError(f"{results.folder} holds no finished run of the study {study.name} yet; run it first")
+    parameters = parameter_names(study)
+    scenarios = {key: results.scenario(key) for key in dict.fromkeys(results.runs["key"])}
+    runs, baselines, alone = (_named(table) for table in (results.runs, results.baselines, results.alone))
+    by = ["experiment", PLATFORM, "seed", *(name for name in parameters if name in runs)]
     return Material(
         study=study,
-        parameters=parameter_names(study),
-        runs=_named(runs),
-        baselines=_named(results.baselines),
+        parameters=parameters,
+        runs=with_fairness(runs, alone, baselines, scenarios, by),
+        baselines=baselines,
+        alone=alone,
         subflows=_named(results.subflows),
         series=_named(results.series),
         link_series=_named(results.link_series),
-        scenarios={key: results.scenario(key) for key in dict.fromkeys(runs["key"])},
+        scenarios=scenarios,
         published=_published(results, study),
         repeat=_repeat(results, study),
         versions=_versions(results),
@@ -41,7 +45,7 @@ def material(results: Results) -> Material:
 
 def _named(table: pd.DataFrame) -> pd.DataFrame:
     """The table with what ran each row."""
-    return table.assign(**{PLATFORM: platform_names(table)})
+    return table if "engine" not in table else table.assign(**{PLATFORM: platform_names(table)})
 
 
 def write_report(results: Results, folder: Path | None = None) -> Path:

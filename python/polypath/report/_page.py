@@ -12,10 +12,12 @@ import pandas as pd
 from polypath.analysis import PLATFORM, ClaimResult, Evidence, Verdict, evaluate, path_bounds, platforms_in_order, select
 from polypath.plot import Figure
 
-from . import _figures, _tables
+from . import _fairness, _figures, _tables
 from ._compare import ComparisonView, view
+from ._fairness import FairnessView
 from ._material import GOODPUT, Material, experiments, living, varied, with_limits
 from ._tables import Cell, Column, Table
+from ._timing import timing, warnings
 from ._words import number, percent, several
 
 ALIKE = 0.005
@@ -42,6 +44,12 @@ class ExperimentView:
     results: Table
     paths: Table
     over_time: Sequence[Figure]
+    fairness: FairnessView | None
+    """None where no two flows ran together."""
+
+    @property
+    def figures(self) -> list[Figure]:
+        return [self.bars, *(self.fairness.figures if self.fairness else ()), *self.over_time]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +79,8 @@ class Page:
     published: Table | None
     published_source: str
     claims: Sequence[ClaimView]
+    timing: Table | None
+    """None where nothing ran in real time."""
     single: Table | None
     baseline_cc: str
     seeds: str
@@ -80,7 +90,7 @@ class Page:
     @property
     def figures(self) -> list[Figure]:
         compared = self.comparison.figures if self.comparison else ()
-        return [self.topology, *(figure for each in self.experiments for figure in (each.bars, *each.over_time)), *compared]
+        return [self.topology, *(figure for each in self.experiments for figure in each.figures), *compared]
 
 
 def page(material: Material) -> Page:
@@ -103,7 +113,7 @@ def page(material: Material) -> Page:
         source=study.source or "",
         engine=several(platforms),
         facts=_facts(runs, claims),
-        headlines=[view.headline for view in views],
+        headlines=[*(f"Beware: {sentence}." for sentence in warnings(runs, material.parameters)), *(view.headline for view in views)],
         topology=_figures.drawing(material),
         bounds=_bounds(first),
         setup=_setup(first, material),
@@ -112,6 +122,7 @@ def page(material: Material) -> Page:
         published=_tables.published(material),
         published_source=getattr(study.published, "source", None) or "",
         claims=claims,
+        timing=timing(material),
         single=_tables.single(material),
         baseline_cc=several(sorted({str(cc) for cc in material.baselines.get("flow_cc", pd.Series(dtype=str)).dropna()})),
         seeds=_seeds(seeds, runs),
@@ -168,6 +179,7 @@ def _experiment(name: str, rows: pd.DataFrame, material: Material) -> Experiment
         results=_tables.results(rows, names, material),
         paths=_tables.paths(rows, names, material.subflows),
         over_time=_figures.over_time_of(name, rows, names, material),
+        fairness=_fairness.view(name, rows, names),
     )
 
 
@@ -272,7 +284,13 @@ def _application(app: Mapping[str, Any]) -> str:
         return f"sends as fast as it can for {int(app['duration_ns']) / 1e9:g} s"
     if app["kind"] == "transfer":
         return f"sends {int(app['bytes']) / 1e6:g} MB"
-    return f"sends for {int(app['on_ns']) / 1e9:g} s and rests for {int(app['off_ns']) / 1e9:g} s, in turn"
+    if app["kind"] == "requests":
+        sizes = f"{int(app['request_bytes'])} bytes, waits for {int(app['response_bytes'])}"
+        return f"asks with {sizes} and asks again {int(app['pause_ns']) / 1e6:g} ms later, for {int(app['duration_ns']) / 1e9:g} s"
+    rate = f" at {int(app['bits_per_s']) / 1e6:g} Mbit/s" if app.get("bits_per_s") else ""
+    if not app["off_ns"]:
+        return f"sends{rate} for {int(app['on_ns']) / 1e9:g} s"
+    return f"sends{rate} for {int(app['on_ns']) / 1e9:g} s and rests for {int(app['off_ns']) / 1e9:g} s, in turn"
 
 
 def _seeds(seeds: Sequence[int], runs: pd.DataFrame) -> str:

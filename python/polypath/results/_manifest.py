@@ -72,7 +72,7 @@ def _before(folder: Path) -> dict[str, Any]:
 
 def _copy_study(folder: Path, study: Study) -> None:
     """The study as it was run, so that a results folder can be read alone."""
-    text = study.to_yaml().encode() if study.folder is None else study._file.path.read_bytes()
+    text = study.to_yaml().encode() if study.folder is None or study.shortened else study._file.path.read_bytes()
     replace_file(folder / STUDY_COPY, text)
     if study.published is None:
         return

@@ -19,7 +19,7 @@ from ._store import Store
 if TYPE_CHECKING:
     import polars as pl
 
-TABLES = ("runs", "baselines", "subflows", "links", "progress", "counters", "series", "link_series")
+TABLES = ("runs", "baselines", "alone", "subflows", "links", "progress", "counters", "series", "link_series")
 
 
 class Results:
@@ -65,6 +65,13 @@ class Results:
     def baselines(self) -> pd.DataFrame:
         """Plain TCP alone on each path: columns of `runs`, and which path of which flow."""
         return self.to_pandas("baselines")
+
+    @cached_property
+    def alone(self) -> pd.DataFrame:
+        """Each flow without the others of its cell, where the study asks for it: columns of `runs`, and which flow."""
+        there = (self.folder / "alone.parquet").is_file()
+        # Results from before there was such a table.
+        return self.to_pandas("alone") if there else pd.DataFrame()
 
     @cached_property
     def subflows(self) -> pd.DataFrame:

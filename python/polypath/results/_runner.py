@@ -34,6 +34,8 @@ class Plan:
     pending: tuple[Run, ...]
     # The kernel that stands in for the study's own, if one does.
     kernel: str | None = None
+    # Whether what is finished but not to be trusted runs once more.
+    again: bool = False
     # A line for each kind of cells that this engine must leave out.
     left_out: tuple[str, ...] = ()
 
@@ -54,10 +56,11 @@ def plan(
     out: str | Path = DEFAULT_OUT,
     only: Mapping[str, Iterable[str]] | None = None,
     kernel: str | None = None,
+    again: bool = False,
 ) -> Plan:
     """Which runs a study needs, and which of them are missing. Touches nothing.
 
-    `kernel` stands in for the study's own on engines that run kernels.
+    `kernel` stands in for the study's own on engines that run kernels. With `again`, runs that are not to be trusted are missing too.
     """
     if kernel is not None and study.varies_kernel:
         raise StudyError(f"the parameters of {study.name} decide its kernel; choose among them with --only instead of --kernel")
@@ -74,7 +77,11 @@ def plan(
     )
     folder = Path(out) / study.name
     store = Store(folder / "runs")
-    missing = {run.key: run for run in selected if run.key not in store or not captures_are_there(folder, run)}
+    missing = {
+        run.key: run
+        for run in selected
+        if run.key not in store or not captures_are_there(folder, run) or (again and store.untrusted(run.key))
+    }
     return Plan(
         study=study,
         engine=engine,
@@ -82,6 +89,7 @@ def plan(
         runs=tuple(selected),
         pending=tuple(missing.values()),
         kernel=kernel,
+        again=again,
         left_out=tuple(left_out),
     )
 
@@ -192,7 +200,7 @@ def _finished(plan: Plan, store: Store, workers: int, failures: list[str]) -> It
             failures.append(f"{plan.study.name}: {error} (in the run {run.label})")
             return None
         keep_captures(plan.folder, run, output.captures)
-        store.put(run, output)
+        store.put(run, output, replace=plan.again)
         return run
 
     waiting = iter(plan.pending)

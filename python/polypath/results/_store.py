@@ -31,8 +31,8 @@ class Store:
     def __contains__(self, key: str) -> bool:
         return (self.folder / key).is_dir()
 
-    def put(self, run: Run, output: Output) -> None:
-        """Keeps a finished run."""
+    def put(self, run: Run, output: Output, *, replace: bool = False) -> None:
+        """Keeps a finished run; with `replace`, in place of what is there."""
         self.folder.mkdir(parents=True, exist_ok=True)
         aside = self.folder / f"{_UNFINISHED}{os.getpid()}-{threading.get_ident()}-{run.key}"
         aside.mkdir()
@@ -47,6 +47,10 @@ class Store:
         for name, table in (("subflows", output.subflow_series), ("links", output.link_series)):
             if table.num_rows:
                 write_table(table, aside / f"{name}.parquet")
+        if replace and run.key in self:
+            before = aside.with_name(f"{aside.name}-before")
+            (self.folder / run.key).rename(before)
+            shutil.rmtree(before)
         try:
             aside.rename(self.folder / run.key)
         except OSError:
@@ -59,6 +63,10 @@ class Store:
         """Engine, version, scenario and outcome of a finished run."""
         record: dict[str, Any] = json.loads((self.folder / key / "run.json").read_bytes())
         return record
+
+    def untrusted(self, key: str) -> bool:
+        """Whether a finished run in real time was too late."""
+        return bool(self.record(key)["outcome"].get("late", {}).get("untrusted"))
 
     def series(self, key: str, name: str) -> pa.Table | None:
         """The series `subflows` or `links` of a finished run; None if it has none."""

@@ -24,7 +24,7 @@ Row = dict[str, Any]
 
 def tables(store: Store, runs: Sequence[Run], parameters: Sequence[str]) -> dict[str, pa.Table]:
     """All tables of the runs that are finished."""
-    rows: dict[str, list[Row]] = {name: [] for name in ("runs", "baselines", "subflows", "links", "progress", "counters")}
+    rows: dict[str, list[Row]] = {name: [] for name in ("runs", "baselines", "alone", "subflows", "links", "progress", "counters")}
     series: dict[str, list[pa.Table]] = {"series": [], "link_series": []}
     types = _types(runs, parameters)
     cell_is_there = False
@@ -36,6 +36,9 @@ def tables(store: Store, runs: Sequence[Run], parameters: Sequence[str]) -> dict
             continue
         record = store.record(run.key)
         who = _who(run, parameters, types)
+        if run.baseline is not None and run.baseline.alone:
+            rows["alone"] += [{**row, "baseline_of": run.baseline.of} for row in _flows(run, record, who)]
+            continue
         if run.baseline is not None:
             path = {
                 "baseline_of": run.baseline.of,
@@ -108,6 +111,7 @@ def _flows(run: Run, record: Mapping[str, Any], who: Row) -> list[Row]:
                 "rwnd_limited_s": _seconds(flow["rwnd_limited_ns"]),
                 "app_limited_s": _seconds(flow["app_limited_ns"]),
                 "fallback": flow["fallback"],
+                **_traffic(flow),
                 **_lateness(outcome.get("late")),
             }
         )
@@ -122,6 +126,25 @@ def _lateness(late: Mapping[str, Any] | None) -> Row:
 
 
 _LATENESS = ("late_median", "late_p99", "late_max")
+
+
+def _traffic(flow: Mapping[str, Any]) -> Row:
+    """What is known of datagrams and of requests; null where there are none."""
+    sent, asked = flow.get("datagrams") or {}, flow.get("responses") or {}
+    row: Row = {
+        "datagrams_sent": sent.get("sent"),
+        "datagrams_received": sent.get("received"),
+        "datagrams_reordered": sent.get("reordered"),
+        "datagram_loss": sent.get("loss"),
+        "jitter_ms": None if sent.get("jitter_ns") is None else sent["jitter_ns"] / 1e6,
+        "responses": asked.get("count"),
+    }
+    for name, spread in (("delay", sent.get("delay")), ("response", asked.get("time"))):
+        row |= {f"{name}_{part}_ms": spread[f"{part}_ns"] / 1e6 if spread else None for part in _PARTS}
+    return row
+
+
+_PARTS = ("mean", "p50", "p95", "p99", "max")
 _COUNTERS = ("data_segments_sent", "retransmissions", "timeouts", "loss_probes", "spurious_undos")
 
 
@@ -325,6 +348,11 @@ _FLOW_COLUMNS: dict[str, pa.DataType] = {
     "rwnd_limited_s": pa.float64(),
     "app_limited_s": pa.float64(),
     "fallback": pa.bool_(),
+    **dict.fromkeys(("datagrams_sent", "datagrams_received", "datagrams_reordered"), pa.int64()),
+    **dict.fromkeys(("datagram_loss", "jitter_ms"), pa.float64()),
+    **{f"delay_{part}_ms": pa.float64() for part in _PARTS},
+    "responses": pa.int64(),
+    **{f"response_{part}_ms": pa.float64() for part in _PARTS},
     **{f"{name}_ms": pa.float64() for name in _LATENESS},
     "trusted": pa.bool_(),
 }
@@ -332,6 +360,7 @@ _FLOW_COLUMNS: dict[str, pa.DataType] = {
 _COLUMNS: dict[str, dict[str, pa.DataType]] = {
     "runs": _FLOW_COLUMNS,
     "baselines": {**_FLOW_COLUMNS, "baseline_of": pa.string(), "client_address": pa.string(), "server_address": pa.string()},
+    "alone": {**_FLOW_COLUMNS, "baseline_of": pa.string()},
     "subflows": {
         "flow": pa.string(),
         "subflow": pa.int32(),

@@ -22,7 +22,7 @@ from ._elements import (
     chain,
 )
 from ._errors import SetupError, StudyError, unknown
-from ._flows import Bulk, Endpoint, Endpoints, Flow, Fullmesh, Ndiffports, OnOff, Route, Transfer
+from ._flows import Bulk, Constant, Endpoint, Endpoints, Flow, Fullmesh, Ndiffports, OnOff, Requests, Route, Transfer
 from ._kernel import DEFAULT_KERNEL, OURS, THEIRS, split_cc
 from ._load import FILE_NAME, load_setup, located
 from ._placeholder import Scalar
@@ -30,6 +30,7 @@ from ._quantity import Packets, Rate, Share, Size, Time
 from ._runs import Run, runs
 from ._scenario import scenario
 from ._schema import json_schema
+from ._short import Short
 from ._study import Baselines, Capture, Experiment, Measure, Study
 from ._topology import End, Link, Node, Topology, addresses, node_addresses
 
@@ -48,6 +49,7 @@ __all__ = [
     "Cell",
     "Check",
     "Claim",
+    "Constant",
     "Delay",
     "Down",
     "DropPackets",
@@ -71,6 +73,7 @@ __all__ = [
     "Rate",
     "RateChange",
     "RateLimit",
+    "Requests",
     "Route",
     "Run",
     "Scalar",
@@ -80,6 +83,7 @@ __all__ = [
     "ShapeChange",
     "Share",
     "ShareChange",
+    "Short",
     "Size",
     "Study",
     "StudyError",

@@ -11,11 +11,12 @@ from pydantic import Field, ValidationError
 
 from ._elements import Down, RateLimit, chain
 from ._errors import SetupError, Where, unknown
-from ._flows import Endpoints, Flow, OnOff
+from ._flows import Bulk, Constant, Endpoints, Flow, OnOff, Requests, Transfer
 from ._kernel import KernelName
 from ._model import Model, Name
 from ._placeholder import Scalar, names_in, substitute
 from ._quantity import Time
+from ._short import keeps, shortened
 from ._study import Experiment, Measure, Study
 from ._topology import Topology, addresses, node_addresses
 
@@ -92,6 +93,11 @@ def check_study(study: Study) -> None:
     for index, name in enumerate(study.repeat_over):
         if name not in parameters:
             raise SetupError(("repeat_over", index), unknown("parameter", name, parameters))
+    for name in study.short.only:
+        if name not in (*parameters, "experiment"):
+            raise SetupError(("short", "only", name), unknown("parameter", name, [*parameters, "experiment"]))
+    if study.shortened and not cells(study):
+        raise SetupError(("short", "only"), "no cell has these values, so the short form would run nothing")
     if study.published is not None:
         for index, key in enumerate(study.published.keys):
             if key not in (*parameters, "experiment", "flow"):
@@ -124,6 +130,8 @@ def _cells_of(study: Study, name: str, experiment: Experiment) -> Iterator[Cell]
         if any(all(varied[parameter] == value for parameter, value in excluded.items()) for excluded in experiment.exclude):
             continue
         parameters = {**study.parameters, **experiment.parameters, **varied}
+        if study.shortened and not keeps(study.short, name, parameters):
+            continue
         unset = sorted(used - set(parameters))
         if unset:
             where = _first_use(raw, unset[0])
@@ -136,6 +144,8 @@ def _cells_of(study: Study, name: str, experiment: Experiment) -> Iterator[Cell]
             where, sentence = first_problem(error, tree)
             raise SetupError(placed(where, origin), in_cell(sentence, varied)) from None
         seeds = study.seeds if experiment.seeds is None else experiment.seeds
+        if study.shortened:
+            setup, seeds = Setup.model_validate(shortened(plain(setup), study.short)), seeds[: study.short.seeds]
         yield Cell(experiment=name, parameters=parameters, varied=varied, setup=setup, seeds=seeds, origin=origin)
 
 
@@ -293,13 +303,44 @@ def _check_flow(cell: Cell, name: str, flow: Flow) -> None:
             _check_owner(cell, (*where, "path_manager", "addresses", index, "address"), endpoint.address, flow.client)
     if flow.start >= setup.duration:
         raise cell.error((*where, "start"), f"the flow starts at {flow.start}, and the run ends at {setup.duration}")
-    if isinstance(flow.app, OnOff) and flow.app.on == 0:
-        raise cell.error((*where, "app", "on"), "an application that is on for no time sends nothing")
+    _check_app(cell, where, flow)
     span, place = (flow.window, (*where, "window")) if flow.window is not None else (setup.measure.window, ("measure", "window"))
     if span is not None and span[0] >= span[1]:
         raise cell.error(place, f"the window ends at {span[1]}, which is not after its start at {span[0]}")
     if span is not None and span[1] > setup.duration:
         raise cell.error(place, f"the window ends at {span[1]}, and the run at {setup.duration}")
+
+
+def _check_app(cell: Cell, where: Where, flow: Flow) -> None:
+    app = flow.app
+    if isinstance(app, OnOff) and app.on == 0:
+        raise cell.error((*where, "app", "on"), "an application that is on for no time sends nothing")
+    if isinstance(app, OnOff | Constant | Requests | Bulk) and app.duration == 0:
+        raise cell.error((*where, "app", "duration"), "an application that lasts no time sends nothing")
+    if isinstance(app, Requests) and (app.request == 0 or app.response == 0):
+        raise cell.error((*where, "app"), "requests and responses have at least a byte")
+    if flow.transport != "udp":
+        if "datagram" in flow.model_fields_set:
+            raise cell.error((*where, "datagram"), f"a {flow.transport} flow has no datagrams; take it out, or take `transport: udp`")
+        return
+    if isinstance(app, Bulk | Transfer | Requests) or app.rate is None:
+        sentence = "datagrams are sent at a rate: give the flow an `app` of the kind constant, or on_off with a `rate`"
+        raise cell.error((*where, "app"), sentence)
+    mtus = [
+        link.mtu if end.mtu is None else end.mtu
+        for link in cell.setup.topology.links.values()
+        for end in link.ends
+        if end.node == flow.client
+    ]
+    most = min(map(int, mtus)) - DATAGRAM_HEADERS
+    if not LEAST_DATAGRAM <= flow.datagram <= most:
+        sentence = f"a datagram has {LEAST_DATAGRAM} bytes (a number and a time) to {most} (what fits the client's links)"
+        raise cell.error((*where, "datagram"), sentence)
+
+
+# Headers of IPv4 and UDP, and what stands in each datagram, bytes.
+DATAGRAM_HEADERS = 28
+LEAST_DATAGRAM = 16
 
 
 def _check_captures(cell: Cell) -> None:

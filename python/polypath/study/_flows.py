@@ -40,8 +40,34 @@ class OnOff(Model):
     """Default: as fast as the socket accepts."""
 
 
+class Constant(Model):
+    """Sends at a constant rate, for a time; with transport udp a datagram at a time, evenly spaced."""
+
+    kind: Literal["constant"] = "constant"
+    rate: LinkRate
+    """Of the payload."""
+    duration: Time | None = None
+    """Default: until the end of the run."""
+
+
+class Requests(Model):
+    """Sends a request, waits for the whole response, pauses, and so on."""
+
+    kind: Literal["requests"] = "requests"
+    request: Size = Size("200B")
+    response: Size = Size("10KB")
+    pause: Time = Time("0ns")
+    """Between a response and the next request."""
+    duration: Time | None = None
+    """Default: until the end of the run."""
+
+
 App = Annotated[
-    Annotated[Bulk, Tag("bulk")] | Annotated[Transfer, Tag("transfer")] | Annotated[OnOff, Tag("on_off")],
+    Annotated[Bulk, Tag("bulk")]
+    | Annotated[Transfer, Tag("transfer")]
+    | Annotated[OnOff, Tag("on_off")]
+    | Annotated[Constant, Tag("constant")]
+    | Annotated[Requests, Tag("requests")],
     Discriminator(kind_of),
 ]
 
@@ -108,13 +134,13 @@ class Route(Model):
 
 
 class Flow(Model):
-    """One connection, or `count` of them, from a client that sends to a server that reads."""
+    """One connection or stream of datagrams, or `count` of them, from a client that sends to a server that reads."""
 
     client: str
     server: str
-    transport: Literal["mptcp", "tcp"] = "mptcp"
+    transport: Literal["mptcp", "tcp", "udp"] = "mptcp"
     cc: str = "cubic"
-    """Congestion control of the sender; `polypath list cc` shows what there is."""
+    """Congestion control of the sender; `polypath list cc` shows what there is. Datagrams (udp) have none."""
     count: int = Field(default=1, ge=1)
     """So many equal flows, called name-1, name-2 and so on."""
     client_address: Address | None = None
@@ -125,6 +151,8 @@ class Flow(Model):
     start_spread: Time = Time("0ns")
     """Start up to this much later, drawn from the seed for each flow: parts repetitions that would otherwise be alike."""
     app: App = Bulk()
+    datagram: Size = Size("1400B")
+    """Payload of each datagram; transport udp only."""
     profile: Literal["v0", "v1"] = "v1"
     """v0 is MPTCP 0.96 on Linux 5.4, out of tree; v1 is that of Linux 6.12. Plain TCP follows it too."""
     scheduler: Annotated[str, AfterValidator(_scheduler)] | None = None

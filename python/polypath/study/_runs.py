@@ -22,11 +22,12 @@ STORE_FORMAT = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Baseline:
-    """Which path of which flow a baseline has for itself."""
+    """Which flow a baseline is beside, and which of its paths plain TCP has for itself; or the flow as it is, without the others."""
 
     of: str
-    client_address: str
-    server_address: str
+    client_address: str = ""
+    server_address: str = ""
+    alone: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,8 +59,12 @@ class Run:
     def label(self) -> str:
         """For people: the cell in a few words."""
         parts = [f"{name}={value}" for name, value in self.parameters.items()]
-        path = [f"tcp alone from {self.baseline.client_address}"] if self.baseline else []
-        return ", ".join([self.experiment, *parts, f"seed {self.seed}", *path])
+        beside = [self._beside(self.baseline)] if self.baseline else []
+        return ", ".join([self.experiment, *parts, f"seed {self.seed}", *beside])
+
+    @staticmethod
+    def _beside(baseline: Baseline) -> str:
+        return f"{baseline.of} alone" if baseline.alone else f"tcp alone from {baseline.client_address}"
 
 
 def runs(
@@ -112,6 +117,9 @@ def _runs_of(
         if flow.transport == "mptcp":
             for baseline in paths(cell.setup, name, flow):
                 yield run(_alone(cell.setup, flow, baseline, study.baselines.cc), baseline)
+    if study.baselines.alone and (len(cell.setup.flows) > 1 or any(flow.count > 1 for flow in cell.setup.flows.values())):
+        for name, flow in cell.setup.flows.items():
+            yield run(_without_others(cell.setup, name, flow), Baseline(of=name, alone=True))
 
 
 def paths(setup: Setup, name: str, flow: Flow) -> list[Baseline]:
@@ -153,6 +161,14 @@ def _alone(setup: Setup, flow: Flow, baseline: Baseline, cc: str) -> Setup:
         "routes": routes,
     }
     tcp = Flow.model_validate({**{field: getattr(flow, field) for field in flow.model_fields_set}, **changes})
+    return _only(setup, baseline.of, tcp)
+
+
+def _without_others(setup: Setup, name: str, flow: Flow) -> Setup:
+    return _only(setup, name, Flow.model_validate({**{field: getattr(flow, field) for field in flow.model_fields_set}, "count": 1}))
+
+
+def _only(setup: Setup, name: str, flow: Flow) -> Setup:
     # A baseline is one figure beside the cell's; it needs no series and no captures.
     measure = setup.measure.model_copy(update={"series": None, "capture": ()})
-    return setup.model_copy(update={"flows": {baseline.of: tcp}, "measure": measure})
+    return setup.model_copy(update={"flows": {name: flow}, "measure": measure})

@@ -8,7 +8,7 @@ from typing import Any
 
 from ._cells import Setup
 from ._elements import BurstLoss, Delay, Down, DropPackets, Element, Loss, Mtu, RateLimit, chain
-from ._flows import Bulk, Endpoints, Flow, Ndiffports, OnOff, Transfer
+from ._flows import Bulk, Constant, Endpoints, Flow, Ndiffports, OnOff, Requests, Transfer
 from ._kernel import OURS, split_cc
 from ._quantity import Packets, Time
 from ._topology import Link, addresses
@@ -34,7 +34,7 @@ def scenario(setup: Setup, seed: int, *, kernel: str | None = None) -> dict[str,
     if kernel is None:
         # Without a kernel there are only our own algorithms, and their names need not say so.
         for flow in plain["flows"]:
-            flow["cc"] = flow["cc"].removesuffix(OURS)
+            flow["cc"] = flow["cc"] and flow["cc"].removesuffix(OURS)
         return plain
     captures = [{"node": each.node, "link": each.link, "snaplen": int(each.snaplen)} for each in setup.measure.capture]
     # Only where there are some: a run without captures is the same run it was before they were thought of.
@@ -105,16 +105,19 @@ def _flow(name: str, flow: Flow, setup: Setup, seed: int) -> dict[str, Any]:
     app, window_end = _app(flow, until_the_end)
     bare, whose = split_cc(flow.cc)
     window = flow.window if flow.window is not None else setup.measure.window
+    # Only where there are datagrams: other runs are the same runs they were before there were any.
+    datagrams = flow.transport == "udp"
     return {
         "name": name,
         "transport": flow.transport,
-        "cc": bare + whose,
+        "cc": None if datagrams else bare + whose,
         "client": flow.client,
         "server": flow.server,
         "client_address": flow.client_address,
         "server_address": flow.server_address,
         "start_ns": start,
         "app": app,
+        **({"datagram_bytes": int(flow.datagram)} if datagrams else {}),
         "mptcp": {"profile": flow.profile, "scheduler": flow.scheduler, "path_manager": _path_manager(flow)},
         "routes": [{"from": route.source, "to": route.destination, "via": list(route.via)} for route in flow.routes],
         "window_ns": [0, window_end] if window is None else [int(window[0]), int(window[1])],
@@ -132,6 +135,14 @@ def _app(flow: Flow, until_the_end: int) -> tuple[dict[str, Any], int]:
             lasts = until_the_end if app.duration is None else int(app.duration)
             rate = None if app.rate is None else int(app.rate)
             return {"kind": "on_off", "on_ns": int(app.on), "off_ns": int(app.off), "duration_ns": lasts, "bits_per_s": rate}, lasts
+        case Constant() as app:
+            lasts = until_the_end if app.duration is None else int(app.duration)
+            # One burst.
+            return {"kind": "on_off", "on_ns": lasts, "off_ns": 0, "duration_ns": lasts, "bits_per_s": int(app.rate)}, lasts
+        case Requests() as app:
+            lasts = until_the_end if app.duration is None else int(app.duration)
+            sizes = {"request_bytes": int(app.request), "response_bytes": int(app.response)}
+            return {"kind": "requests", **sizes, "pause_ns": int(app.pause), "duration_ns": lasts}, lasts
 
 
 def _path_manager(flow: Flow) -> dict[str, Any]:

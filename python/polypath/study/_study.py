@@ -21,6 +21,7 @@ from ._kernel import DEFAULT_KERNEL, KernelName
 from ._model import Model, Name
 from ._placeholder import Scalar, is_placeholder
 from ._quantity import Size, Time
+from ._short import Short
 from ._topology import Topology
 
 # Columns of the tables that a parameter would hide.
@@ -47,6 +48,14 @@ RESERVED = frozenset(
         "flow_profile",
         "platform",
         "jain",
+        "fair_mbps",
+        "of_fair",
+        "over_others",
+        "best_single_mbps",
+        "gain",
+        "harm_goodput",
+        "harm_latency",
+        "harm_completion",
         "established_s",
     ]
 )
@@ -115,6 +124,8 @@ class Baselines(Model):
     """Plain TCP alone on each path of each MPTCP flow, run beside every cell."""
 
     cc: str = "cubic"
+    alone: bool = False
+    """Also each flow of a cell with several by itself, as it is: what the harm that the others do to it is counted from."""
 
 
 class Experiment(Model):
@@ -163,6 +174,10 @@ class Study(Model):
     baselines: Baselines | None = Baselines()
     published: Published | None = None
     claims: tuple[Claim, ...] = ()
+    short: Short = Short()
+    """Its short form, for engines in real time and for tests."""
+    shortened: bool = False
+    """Run the short form and nothing else; `polypath run --short` says so for once."""
 
     # The file this study was read from, with the lines of its fields: a `StudyFile`, kept untyped since it knows `Study`.
     _file: Any = PrivateAttr(default=None)
@@ -205,6 +220,10 @@ class Study(Model):
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Study:
         # Pydantic's own would neither check the changes nor forget the cells of the old study.
         return self.replace(**(update or {}))
+
+    def in_short(self) -> Study:
+        """The short form as a study of its own. It decides no claims: those are about runs of full length."""
+        return self.replace(name=f"{self.name}-short", shortened=True, claims=(), published=None)
 
     def to_yaml(self) -> str:
         """The study as a file would hold it."""

@@ -41,7 +41,7 @@ pub(crate) struct Siblings {
 pub(crate) struct Step {
     /// The hook to call; none: only set and expect.
     pub(crate) hook: Option<String>,
-    /// Acknowledged segments, RTT in microseconds, state or event, as the hook wants it.
+    /// Acknowledged segments, RTT in microseconds, state, event or flags, as the hook wants it.
     #[serde(default)]
     pub(crate) value: u64,
     /// How often; time advances and fields are set each time.
@@ -51,6 +51,9 @@ pub(crate) struct Step {
     pub(crate) advance_us: u64,
     #[serde(default)]
     pub(crate) set: BTreeMap<String, u64>,
+    /// What `cong_control` is told of its ACK; a field that is not named is as in the step before, and zero at first.
+    #[serde(default)]
+    pub(crate) sample: BTreeMap<String, i64>,
     /// Fields of the flow afterwards; `result` is what the last call returned.
     #[serde(default)]
     pub(crate) expect: BTreeMap<String, u64>,
@@ -59,6 +62,10 @@ pub(crate) struct Step {
 fn once() -> u32 {
     1
 }
+
+/// By their numbers.
+pub(crate) const STATES: [cc::CaState; 5] =
+    [cc::CaState::Open, cc::CaState::Disorder, cc::CaState::Cwr, cc::CaState::Recovery, cc::CaState::Loss];
 
 /// The flow before the first step of a case.
 pub(crate) fn first_flow(case: &Case) -> cc::Flow {
@@ -71,18 +78,24 @@ pub(crate) fn first_flow(case: &Case) -> cc::Flow {
     flow
 }
 
-pub(crate) fn call(controller: &mut cc::Controller, flow: &mut cc::Flow, siblings: Option<&cc::Siblings>, hook: &str, value: u64) -> u64 {
+pub(crate) fn call(
+    controller: &mut cc::Controller,
+    flow: &mut cc::Flow,
+    siblings: Option<&cc::Siblings>,
+    sample: &cc::Sample,
+    hook: &str,
+    value: u64,
+) -> u64 {
     let small = u32::try_from(value).expect("hooks take 32 bits");
     match hook {
         "ssthresh" => return controller.ssthresh(flow, siblings).into(),
         "undo_cwnd" => return controller.undo_cwnd(flow, siblings).into(),
+        "sndbuf_expand" => return controller.sndbuf_expand(flow, siblings).into(),
+        "min_tso_segs" => return controller.min_tso_segs(flow, siblings).into(),
+        "cong_control" => controller.cong_control(flow, siblings, flow.snd_una, small, sample),
         "cong_avoid" => controller.cong_avoid(flow, siblings, flow.snd_una, small),
         "in_ack_event" => controller.in_ack_event(flow, siblings, small),
-        "set_state" => controller.set_state(
-            flow,
-            siblings,
-            [cc::CaState::Open, cc::CaState::Disorder, cc::CaState::Cwr, cc::CaState::Recovery, cc::CaState::Loss][small as usize],
-        ),
+        "set_state" => controller.set_state(flow, siblings, STATES[small as usize]),
         "cwnd_event" => controller.cwnd_event(
             flow,
             siblings,
@@ -97,12 +110,33 @@ pub(crate) fn call(controller: &mut cc::Controller, flow: &mut cc::Flow, sibling
     0
 }
 
+/// Tells of another ACK.
+pub(crate) fn change(sample: &mut cc::Sample, fields: &BTreeMap<String, i64>) {
+    let word = |value: i64| u32::try_from(value).expect("a field of 32 bits");
+    for (field, &value) in fields {
+        match field.as_str() {
+            "prior_delivered" => sample.prior_delivered = word(value),
+            "delivered" => sample.delivered = i32::try_from(value).expect("a field of 32 bits"),
+            "interval_us" => sample.interval_us = value,
+            "rtt_us" => sample.rtt_us = value,
+            "losses" => sample.losses = i32::try_from(value).expect("a field of 32 bits"),
+            "acked_sacked" => sample.acked_sacked = word(value),
+            "prior_in_flight" => sample.prior_in_flight = word(value),
+            "is_app_limited" => sample.is_app_limited = value != 0,
+            "is_ack_delayed" => sample.is_ack_delayed = value != 0,
+            "is_ece" => sample.is_ece = value != 0,
+            _ => panic!("vectors do not know the sample's field {field:?}"),
+        }
+    }
+}
+
 /// A field of the flow by name.
 pub(crate) enum Slot<'a> {
     Wide(&'a mut u64),
     Word(&'a mut u32),
     Byte(&'a mut u8),
     Flag(&'a mut bool),
+    State(&'a mut cc::CaState),
 }
 
 impl Slot<'_> {
@@ -112,6 +146,7 @@ impl Slot<'_> {
             Self::Word(v) => u64::from(*v),
             Self::Byte(v) => u64::from(*v),
             Self::Flag(v) => u64::from(*v),
+            Self::State(v) => *v as u64,
         }
     }
 
@@ -121,6 +156,7 @@ impl Slot<'_> {
             Self::Word(v) => *v = u32::try_from(value).expect("a field of 32 bits"),
             Self::Byte(v) => *v = u8::try_from(value).expect("a field of 8 bits"),
             Self::Flag(v) => *v = value != 0,
+            Self::State(v) => *v = STATES[usize::try_from(value).expect("a small number")],
         }
     }
 }
@@ -129,6 +165,8 @@ pub(crate) fn slot<'a>(flow: &'a mut cc::Flow, field: &str) -> Slot<'a> {
     match field {
         "now_ns" => Slot::Wide(&mut flow.now_ns),
         "last_sent_ns" => Slot::Wide(&mut flow.last_sent_ns),
+        "delivered_ns" => Slot::Wide(&mut flow.delivered_ns),
+        "next_send_ns" => Slot::Wide(&mut flow.next_send_ns),
         "pacing_rate" => Slot::Wide(&mut flow.pacing_rate),
         "cwnd" => Slot::Word(&mut flow.cwnd),
         "cwnd_cnt" => Slot::Word(&mut flow.cwnd_cnt),
@@ -142,8 +180,16 @@ pub(crate) fn slot<'a>(flow: &'a mut cc::Flow, field: &str) -> Slot<'a> {
         "ts_echo" => Slot::Word(&mut flow.ts_echo),
         "random" => Slot::Word(&mut flow.random),
         "max_packets_out" => Slot::Word(&mut flow.max_packets_out),
+        "min_rtt_us" => Slot::Word(&mut flow.min_rtt_us),
+        "in_flight" => Slot::Word(&mut flow.in_flight),
+        "delivered" => Slot::Word(&mut flow.delivered),
+        "delivered_ce" => Slot::Word(&mut flow.delivered_ce),
+        "lost" => Slot::Word(&mut flow.lost),
+        "app_limited" => Slot::Word(&mut flow.app_limited),
+        "random" => Slot::Word(&mut flow.random),
         "snd_una" => Slot::Word(&mut flow.snd_una),
         "snd_nxt" => Slot::Word(&mut flow.snd_nxt),
+        "ca_state" => Slot::State(&mut flow.ca_state),
         "pacing" => Slot::Byte(&mut flow.pacing),
         "cwnd_limited" => Slot::Flag(&mut flow.cwnd_limited),
         "out_of_tree" => Slot::Flag(&mut flow.out_of_tree),

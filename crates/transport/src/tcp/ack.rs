@@ -141,6 +141,7 @@ impl Socket {
         let mut acked = 0;
         let mut retransmitted = false;
         let mut low_hole: Option<u32> = None;
+        let any_sacked = self.queue.sacked_out() > 0;
         // Nearly always each segment was sent once, nothing of it was marked since, and so the last of them decides.
         if let Some((first, last, count)) = self.queue.plain_acked(ack.number) {
             (first_at, last_at, low_hole) = (Some(first.at), last.at, Some(first.seq));
@@ -191,7 +192,8 @@ impl Socket {
             (ms < 1 << 21).then(|| Duration::from_millis(u64::from(ms.max(1))))
         };
         let rtt = acked_rtt.or(sacked_rtt);
-        if let Some(rtt) = rtt.or_else(by_timestamp) {
+        let stamped_rtt = if rtt.is_none() { by_timestamp() } else { None };
+        if let Some(rtt) = rtt.or(stamped_rtt) {
             self.rtt.sample(rtt, self.flow.snd_una, self.flow.snd_nxt, &mut self.flow);
         }
         if acked > 0
@@ -203,14 +205,16 @@ impl Socket {
             self.note_reordering(Some(low), false);
         }
         // The algorithm's own sample is the RTT of the last segment that this ACK covers.
-        let last_rtt = if acked > 0 && first_at.is_some() && !retransmitted {
-            Some(now.since(last_at))
-        } else {
-            ack.last_sacked_at.map(|at| now.since(at))
-        };
+        let last_at = ack.last_sacked_at.or(first_at.filter(|_| !retransmitted).map(|_| last_at));
+        let last_rtt = last_at.map(|at| now.since(at)).or(stamped_rtt);
         let sample = &mut ack.rate.sample;
         sample.rtt_us = last_rtt.map_or(-1, |rtt| rtt.as_micros() as i64);
-        sample.is_ack_delayed = acked == 1 && ack.flags & flag::DATA_SACKED == 0 && self.queue.packets_out() == 0;
+        // A lone short segment in a round trip: the receiver may have waited for a second one.
+        sample.is_ack_delayed = acked == 1
+            && !any_sacked
+            && self.flow.snd_una.wrapping_sub(ack.prior_una) < self.flow.mss
+            && sample.prior_delivered.wrapping_add(1) == self.flow.delivered
+            && ack.flags & (flag::DATA_SACKED | flag::DSACKING) == 0;
         if acked > 0 || ack.last_sacked_at.is_some() {
             sample.pkts_acked = acked;
             self.refresh_flow();
@@ -224,6 +228,7 @@ impl Socket {
         self.flow.in_flight = self.queue.in_flight();
         self.flow.packets_out = self.queue.packets_out();
         self.flow.cwnd_limited = self.is_cwnd_limited();
+        self.flow.next_send_ns = self.burst.pace_at.as_nanos();
         self.flow.random = self.next_random();
     }
 

@@ -229,6 +229,9 @@ impl Socket {
     pub fn offer(&mut self, now: Instant, bytes: u64) {
         self.offered = self.offered.saturating_add(bytes);
         self.idle_restart(now);
+        if self.state.can_send() {
+            self.note_app_limited();
+        }
         self.fill_send_buffer();
     }
 
@@ -324,6 +327,7 @@ impl Socket {
     fn acknowledge_syn(&mut self, now: Instant, segment: &Segment) {
         self.flow.snd_una = self.iss.wrapping_add(1);
         self.queue.start(self.flow.snd_una);
+        self.flow.delivered = self.flow.delivered.wrapping_add(1); // the SYN counts
         if !self.burst.syn_retransmitted {
             self.rtt.sample(now.since(self.burst.syn_sent_at), self.flow.snd_una, self.flow.snd_nxt, &mut self.flow);
         } else if self.ts_ok && segment.has_ts {
@@ -349,6 +353,7 @@ impl Socket {
         self.limit_since = now;
         self.cc.init(&mut self.flow, siblings);
         self.update_pacing_rate();
+        self.note_app_limited();
         self.fill_send_buffer();
     }
 

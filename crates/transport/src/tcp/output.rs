@@ -9,6 +9,8 @@ use polypath_wire::{Flags, Segment};
 
 /// Linux defers a burst only if the last one left less than this ago, and if the next ACK is due within it.
 const DEFER_WITHIN: Duration = Duration::from_millis(1);
+/// The first segments of a flow, the initial window, leave without pacing.
+const UNPACED_SEGMENTS: u64 = 10;
 /// A burst may be deferred while less than this share of the window is free (`tcp_tso_win_divisor`).
 const DEFER_DIVISOR: u32 = 3;
 
@@ -38,7 +40,10 @@ pub(super) struct Burst {
     pub(super) written: bool,
     /// Only those fields were written the last time.
     pub(super) followed: bool,
-    pace_at: Instant,
+    /// When pacing lets the next burst leave; of a flow that is not paced zero.
+    pub(super) pace_at: Instant,
+    /// How late the burst in progress left, as far as it has not yet been made good.
+    late: Duration,
     window_probe_due: bool,
     window_probes: u32,
 }
@@ -232,6 +237,9 @@ impl Socket {
             self.loss.retransmit = false;
             return false;
         };
+        if self.waits_for_pacing(now) {
+            return false;
+        }
         self.queue.split(index, self.flow.mss);
         self.retransmit(now, index, segment);
         true
@@ -243,6 +251,7 @@ impl Socket {
         let mut sent = *self.queue.at(index);
         self.delivery.on_sent(now, &self.flow, false, &mut sent);
         self.queue.restamp(index, &sent);
+        self.pace(now, sent.len);
         self.counters.retransmissions += 1;
         self.loss.undo_retrans = Some(self.loss.undo_retrans.unwrap_or(0) + 1);
         self.loss.retrans_stamp.get_or_insert(timestamp(now));
@@ -281,8 +290,7 @@ impl Socket {
             return false; // Nagle's rule (RFC 1122 section 4.2.3.4) in Minshall's form
         }
         if self.burst.remaining == 0 {
-            if self.flow.pacing != 0 && self.burst.pace_at > now {
-                self.timers.pacing = self.burst.pace_at;
+            if self.waits_for_pacing(now) {
                 return false;
             }
             let most = self.burst_segments(siblings);
@@ -321,12 +329,9 @@ impl Socket {
         if matches!(self.flow.ca_state, super::CaState::Cwr | super::CaState::Recovery) {
             self.loss.prr_out += 1;
         }
-        if self.flow.pacing != 0 && self.flow.pacing_rate > 0 {
-            let ns = u64::from(sent.len) * 1_000_000_000 / self.flow.pacing_rate;
-            self.burst.pace_at = self.burst.pace_at.max(now) + Duration::from_nanos(ns);
-        }
         self.burst.open = true;
         self.counters.data_segments_sent += 1;
+        self.pace(now, sent.len);
         self.burst.length += 1;
         if self.burst.written && self.burst.last_sent_at == now {
             self.follow(&sent, segment);
@@ -339,6 +344,37 @@ impl Socket {
         let ends = self.burst.remaining == 0 || sent.len < mss || self.queue.in_flight() >= self.flow.cwnd;
         if self.queue.unsent() == 0 || (ends && self.burst.length > 1) {
             segment.flags = segment.flags.with(Flags::PSH);
+        }
+    }
+
+    /// Pacing holds back what would leave now; the timer is armed.
+    #[inline]
+    fn waits_for_pacing(&mut self, now: Instant) -> bool {
+        let waits = self.flow.pacing != 0 && self.burst.pace_at > now;
+        if waits {
+            self.timers.pacing = self.burst.pace_at;
+            // The rate is the algorithm's word as the window is.
+            self.set_limit(now, Limit::CongestionWindow);
+        }
+        waits
+    }
+
+    /// A segment has left: the next burst does once its time at the pacing rate has passed. A burst that left late makes up for it itself, but takes
+    /// at least half of its time.
+    #[inline]
+    fn pace(&mut self, now: Instant, len: u32) {
+        if self.flow.pacing == 0 {
+            return;
+        }
+        if self.burst.pace_at <= now {
+            self.burst.late = now.since(self.burst.pace_at);
+            self.burst.pace_at = now;
+        }
+        if self.flow.pacing_rate > 0 && self.counters.data_segments_sent >= UNPACED_SEGMENTS {
+            let whole = Duration::from_nanos(u64::from(len) * 1_000_000_000 / self.flow.pacing_rate);
+            let made_good = Duration::from_nanos(whole.as_nanos() / 2).min(self.burst.late);
+            self.burst.late = self.burst.late - made_good;
+            self.burst.pace_at += whole - made_good;
         }
     }
 
@@ -360,7 +396,7 @@ impl Socket {
 
     /// Whether to wait for the next ACK so that a larger burst can leave; remembers that the window was the limit.
     fn should_defer(&mut self, now: Instant, in_flight: u32, most: u32) -> bool {
-        if self.flow.ca_state >= super::CaState::Recovery || now.since(self.burst.last_sent_at) > DEFER_WITHIN {
+        if self.flow.ca_state >= super::CaState::Recovery || now.since(self.burst.last_sent_at.max(self.burst.pace_at)) > DEFER_WITHIN {
             return false;
         }
         let mss = self.flow.mss;
@@ -415,9 +451,6 @@ impl Socket {
             }
         }
         if self.queue.unsent() < self.flow.mss {
-            if self.queue.in_flight() < self.flow.cwnd && self.queue.lost_out() <= self.queue.retrans_out() {
-                self.flow.app_limited = self.flow.delivered.wrapping_add(self.queue.in_flight()).max(1);
-            }
             let limit = if packets_out == 0 {
                 Limit::Idle
             } else if self.writer_blocked {

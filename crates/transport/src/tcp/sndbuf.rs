@@ -9,6 +9,21 @@ const SEGMENT_OVERHEAD: u32 = 640;
 const SEGMENT_DESCRIPTOR: u32 = 256;
 
 impl Socket {
+    /// The application begins to write: if nothing waits and the window would allow more, what is in the network tells of the application, not of
+    /// the path (draft-cheng-iccrg-delivery-rate-estimation-00 section 3.4). As in Linux this is asked at the start of a write alone, and
+    /// never of a subflow, which the connection writes to.
+    pub(super) fn note_app_limited(&mut self) {
+        let queue = &self.queue;
+        if !self.is_subflow
+            && self.offered > 0
+            && queue.unsent() < self.flow.mss
+            && queue.in_flight() < self.flow.cwnd
+            && queue.lost_out() <= queue.retrans_out()
+        {
+            self.flow.app_limited = self.flow.delivered.wrapping_add(queue.in_flight()).max(1);
+        }
+    }
+
     /// Takes what the application offers into the send buffer, as far as there is room.
     pub(super) fn fill_send_buffer(&mut self) {
         if self.is_subflow || self.offered == 0 || !self.state.can_send() {

@@ -1,0 +1,574 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * BBR version 1: the model of a path and the machine that drives a flow by it, shared by cc/algs/bbr.c, whose essay explains them, and by its coupled
+ * form cc/algs/cmpbbr.c. Section numbers are those of draft-cardwell-iccrg-bbr-congestion-control-00.
+ *
+ * Bandwidths are in segments per microsecond, times 2^24 (a unit is some 700 bit/s): 32 bits hold up to 256 segments/us. Their product with an RTT in us
+ * stays below 2^64; with a gain as well for windows below 2^30 segments. Gains are in 1/256.
+ */
+#ifndef PP_BBR_H
+#define PP_BBR_H
+
+#include "pp_math.h"
+
+#define BBR_BW_SHIFT 24
+#define BBR_BW_ONE (1ULL << BBR_BW_SHIFT)
+#define BBR_GAIN_SHIFT 8
+#define BBR_GAIN_ONE (1U << BBR_GAIN_SHIFT)
+
+/* Rounds over which the largest bandwidth counts. Raising it rides out gaps of the application, and keeps an outdated rate for longer. */
+#define BBR_BW_ROUNDS 10
+/* For how long the least RTT counts, ticks (10 s). Raising it probes for it less often, and notices a longer path later. */
+#define BBR_MIN_RTT_TICKS 2500
+/* For how long at least the window stays at its minimum to see the path's bare RTT, ticks (200 ms). Raising it drains larger queues of others, and costs throughput. */
+#define BBR_PROBE_RTT_TICKS 50
+/* Startup: the smallest gain that doubles the delivery rate each round, 2/ln 2 = 2.885 (4.3.2.1), times 256 and rounded up. Raising it only adds queue. */
+#define BBR_HIGH_GAIN (BBR_GAIN_ONE * 2885 / 1000 + 1)
+/* Drain: its inverse, so that the queue of Startup is gone after about one round. */
+#define BBR_DRAIN_GAIN (BBR_GAIN_ONE * 1000 / 2885)
+/* Window in ProbeBW, in BDPs. Raising it tolerates later and aggregated ACKs, and lets more than one flow stand in the queue. */
+#define BBR_CWND_GAIN (2 * BBR_GAIN_ONE)
+/* ProbeBW: phases of a cycle, and the gains of the two that differ from 1. Raising the first finds free capacity sooner and disturbs others more. */
+#define BBR_PHASES 8
+#define BBR_PROBE_GAIN (BBR_GAIN_ONE * 5 / 4)
+#define BBR_YIELD_GAIN (BBR_GAIN_ONE * 3 / 4)
+/* The pipe is full once the bandwidth has grown by less than a quarter in three rounds (4.3.2.2). */
+#define BBR_FULL_GAIN (BBR_GAIN_ONE * 5 / 4)
+#define BBR_FULL_ROUNDS 3
+/* Smallest window, segments: two sequences of two segments with delayed ACKs. */
+#define BBR_MIN_CWND 4
+/* Window before there is any RTT sample, segments (RFC 6928). */
+#define BBR_INIT_CWND 10
+/* The flow is paced at so much less than its bandwidth that a queue shrinks on average. Raising it costs that much throughput. */
+#define BBR_MARGIN_PERCENT 1
+/* A burst holds at most 2^-10 s at the pacing rate, and at most this, bytes. */
+#define BBR_BURST_SHIFT 10
+#define BBR_BURST_BYTES 65215
+/* Below this rate a burst is one segment, byte/s (1.2 Mbit/s). */
+#define BBR_SLOW_RATE 150000
+
+/* Aggregated ACKs: rounds of each half of the window of the largest excess; most that it may add, us at the bandwidth; most that an epoch counts, segments. */
+#define BBR_EXCESS_ROUNDS 5
+#define BBR_EXCESS_US 100000
+#define BBR_EXCESS_SEGMENTS ((1U << 20) - 1)
+
+/* Policers: rounds of a sampling interval, rounds for which a policer's rate is used, losses that show one (1/256), how near two rates are (1/256; byte/s). */
+#define BBR_POLICER_ROUNDS_MIN 4
+#define BBR_POLICER_ROUNDS_MAX 16
+#define BBR_POLICER_USE_ROUNDS 48
+#define BBR_POLICER_LOSS 50
+#define BBR_POLICER_RATIO 32
+#define BBR_POLICER_NEAR 500
+
+enum bbr_mode { BBR_STARTUP = 0, BBR_DRAIN = 1, BBR_PROBE_BW = 2, BBR_PROBE_RTT = 3 };
+
+struct bbr_model {
+	__u32 bw[3];		/* bandwidth: the largest of the last ten rounds, and what will follow it */
+	__u32 min_rtt_us;	/* least RTT of the last ten seconds; ~0 = no sample yet */
+	__u16 bw_round[3];	/* rounds in which they were seen */
+	__u16 round;		/* rounds so far, wraps */
+	__u32 round_end;	/* the round ends when what was sent at this count of delivered segments is delivered */
+	__u32 min_rtt_tick;	/* when min_rtt_us was last seen, wraps */
+	__u32 probe_rtt_tick;	/* when ProbeRTT may end, wraps; 0 = the flight is not yet at its minimum */
+	__u32 phase_us;		/* start of the phase of ProbeBW, us, wraps */
+	__u32 full_bw;		/* bandwidth from which a quarter more would be growth */
+	__u32 prior_cwnd;	/* window to return to after recovery or ProbeRTT, segments */
+	__u32 policer_bw;	/* rate of the last sampling interval, or of the policer; 0 = none */
+	__u32 policer_delivered; /* at the start of the sampling interval: segments delivered, lost, and time in ms */
+	__u32 policer_lost;
+	__u32 policer_ms;
+	__u32 epoch_us;		/* start of the epoch of aggregated ACKs, us, wraps */
+	__u32 epoch_acked;	/* segments acknowledged in it */
+	__u16 excess[2];	/* most segments beyond the bandwidth in the present and the previous five rounds */
+	__u8  mode;		/* enum bbr_mode */
+	__u8  phase;		/* of ProbeBW, 0 to 7 */
+	__u8  prior_state;	/* enum pp_ca_state at the last ACK */
+	__u8  full_rounds;	/* rounds without growth, up to 3 */
+	__u8  excess_rounds;	/* rounds of the present half */
+	__u8  policer_rounds;	/* rounds of the sampling interval, or of using the policer's rate */
+	__u8  round_start : 1;	/* this ACK began a round */
+	__u8  full : 1;		/* the pipe was filled: Startup is over */
+	__u8  conserve : 1;	/* first round of recovery: as many segments leave as arrive */
+	__u8  has_rtt : 1;	/* the pacing rate rests on an RTT sample */
+	__u8  restarted : 1;	/* sending again after idle, nothing of it acknowledged yet */
+	__u8  probed_round : 1;	/* a round has passed at the minimum of ProbeRTT */
+	__u8  sampling : 1;	/* between two losses that may show a policer */
+	__u8  policed : 1;	/* policer_bw is the rate to use */
+	__u8  excess_half : 1;	/* which of `excess` is the present one */
+};
+
+PP_INLINE __u32 bbr_delivered_us(const struct pp_flow *f)
+{
+	return (__u32)(f->delivered_ns / 1000);
+}
+
+/* The bandwidth to send at. */
+PP_INLINE __u32 bbr_bw(const struct bbr_model *m)
+{
+	return m->policed ? m->policer_bw : m->bw[0];
+}
+
+/*
+ * 4.1.1.3: the largest value of the last ten rounds, by Nichols's streaming filter: the best value, the best since, and the best since that, each moved up when
+ * the one before it grows old. After a quarter (half) of the window without a new best the second (third) is renewed, so that there always is a successor.
+ */
+PP_INLINE void bbr_note_bw(struct bbr_model *m, __u32 bw)
+{
+	__u16 now = m->round;
+
+	if (bw >= m->bw[0] || (__u16)(now - m->bw_round[2]) > BBR_BW_ROUNDS) {
+		m->bw[0] = m->bw[1] = m->bw[2] = bw;
+		m->bw_round[0] = m->bw_round[1] = m->bw_round[2] = now;
+		return;
+	}
+	if (bw >= m->bw[1]) {
+		m->bw[1] = m->bw[2] = bw;
+		m->bw_round[1] = m->bw_round[2] = now;
+	} else if (bw >= m->bw[2]) {
+		m->bw[2] = bw;
+		m->bw_round[2] = now;
+	}
+	if ((__u16)(now - m->bw_round[0]) > BBR_BW_ROUNDS) {
+		m->bw[0] = m->bw[1];
+		m->bw_round[0] = m->bw_round[1];
+		m->bw[1] = m->bw[2];
+		m->bw_round[1] = m->bw_round[2];
+		m->bw[2] = bw;
+		m->bw_round[2] = now;
+		if ((__u16)(now - m->bw_round[0]) > BBR_BW_ROUNDS) {
+			m->bw[0] = m->bw[1];
+			m->bw_round[0] = m->bw_round[1];
+			m->bw[1] = bw;
+			m->bw_round[1] = now;
+		}
+	} else if (m->bw_round[1] == m->bw_round[0] && (__u16)(now - m->bw_round[0]) > BBR_BW_ROUNDS / 4) {
+		m->bw[1] = m->bw[2] = bw;
+		m->bw_round[1] = m->bw_round[2] = now;
+	} else if (m->bw_round[2] == m->bw_round[1] && (__u16)(now - m->bw_round[0]) > BBR_BW_ROUNDS / 2) {
+		m->bw[2] = bw;
+		m->bw_round[2] = now;
+	}
+}
+
+/* Bandwidth to byte/s, with a gain and the margin. The product before the last shift holds for gain * rate below 2^44 bytes/us * 2^-24: some 2 Tbit/s. */
+PP_INLINE __u64 bbr_pacing_rate(const struct pp_flow *f, __u64 bw, __u32 gain)
+{
+	__u64 rate = (bw * f->mss * gain >> BBR_GAIN_SHIFT) * (10000 * (100 - BBR_MARGIN_PERCENT)) >> BBR_BW_SHIFT;
+
+	return pp_min64(rate, f->max_pacing_rate);
+}
+
+/* 4.2.1: before there is a bandwidth, the window a round trip (or a millisecond). */
+PP_INLINE void bbr_init_pacing(struct bbr_model *m, struct pp_flow *f)
+{
+	__u32 rtt_us = 1000;
+
+	if (f->srtt_us) {
+		rtt_us = pp_max(f->srtt_us >> 3, 1);
+		m->has_rtt = 1;
+	}
+	f->pacing_rate = bbr_pacing_rate(f, ((__u64)f->cwnd << BBR_BW_SHIFT) / rtt_us, BBR_HIGH_GAIN);
+}
+
+/* 4.2.1: until the pipe is full the rate only rises, so that a bandwidth of a few segments does not slow Startup down. */
+PP_INLINE void bbr_set_pacing(struct bbr_model *m, struct pp_flow *f, __u32 bw, __u32 gain)
+{
+	__u64 rate = bbr_pacing_rate(f, bw, gain);
+
+	if (!m->has_rtt && f->srtt_us)
+		bbr_init_pacing(m, f);
+	if (m->full || rate > f->pacing_rate)
+		f->pacing_rate = rate;
+}
+
+PP_INLINE __u32 bbr_least_burst(const struct pp_flow *f)
+{
+	return f->pacing_rate < BBR_SLOW_RATE ? 1 : 2;
+}
+
+/* 4.2.2: segments that leave as one burst. */
+PP_INLINE __u32 bbr_burst(const struct pp_flow *f)
+{
+	__u32 bytes = (__u32)pp_min64(f->pacing_rate >> BBR_BURST_SHIFT, BBR_BURST_BYTES);
+
+	return pp_min(pp_max(bytes / pp_max(f->mss, 1), bbr_least_burst(f)), 127);
+}
+
+/* 4.2.3.2: bandwidth times least RTT times a gain, rounded up, segments. */
+PP_INLINE __u32 bbr_bdp(const struct bbr_model *m, __u32 bw, __u32 gain)
+{
+	if (m->min_rtt_us == ~0U)
+		return BBR_INIT_CWND;
+	return (__u32)((((__u64)bw * m->min_rtt_us * gain >> BBR_GAIN_SHIFT) + BBR_BW_ONE - 1) >> BBR_BW_SHIFT);
+}
+
+/* 4.2.3.2: room for the bursts that sender and receiver hold, an even number for delayed ACKs, and two more while probing, for small BDPs. */
+PP_INLINE __u32 bbr_with_bursts(const struct bbr_model *m, const struct pp_flow *f, __u32 window)
+{
+	window = (window + 3 * bbr_burst(f) + 1) & ~1U;
+	return m->mode == BBR_PROBE_BW && m->phase == 0 ? window + 2 : window;
+}
+
+PP_INLINE __u32 bbr_inflight(const struct bbr_model *m, const struct pp_flow *f, __u32 bw, __u32 gain)
+{
+	return bbr_with_bursts(m, f, bbr_bdp(m, bw, gain));
+}
+
+PP_INLINE __u32 bbr_pacing_gain(const struct bbr_model *m)
+{
+	if (m->mode == BBR_STARTUP)
+		return BBR_HIGH_GAIN;
+	if (m->mode == BBR_DRAIN)
+		return BBR_DRAIN_GAIN;
+	if (m->mode == BBR_PROBE_RTT || m->policed || m->phase > 1)
+		return BBR_GAIN_ONE;
+	return m->phase ? BBR_YIELD_GAIN : BBR_PROBE_GAIN;
+}
+
+PP_INLINE __u32 bbr_cwnd_gain(const struct bbr_model *m)
+{
+	if (m->mode == BBR_PROBE_BW)
+		return BBR_CWND_GAIN;
+	return m->mode == BBR_PROBE_RTT ? BBR_GAIN_ONE : BBR_HIGH_GAIN;
+}
+
+/*
+ * How much will be in the network when the next segment may leave. While it waits for that, what is there now drains at the bandwidth; if probing, the
+ * burst that then leaves comes on top.
+ */
+PP_INLINE __u32 bbr_inflight_at_send(const struct bbr_model *m, const struct pp_flow *f, __u32 inflight)
+{
+	__u64 wait_us = f->next_send_ns > f->now_ns ? (f->next_send_ns - f->now_ns) / 1000 : 0;
+	__u64 drained = bbr_bw(m) * wait_us >> BBR_BW_SHIFT;
+
+	if (bbr_pacing_gain(m) > BBR_GAIN_ONE)
+		inflight += bbr_burst(f);
+	return drained < inflight ? inflight - (__u32)drained : 0;
+}
+
+/* The window of before recovery or ProbeRTT is the one to return to. */
+PP_INLINE void bbr_save_cwnd(struct bbr_model *m, const struct pp_flow *f)
+{
+	int reduced = m->prior_state >= PP_CA_RECOVERY || m->mode == BBR_PROBE_RTT;
+
+	m->prior_cwnd = reduced ? pp_max(m->prior_cwnd, f->cwnd) : f->cwnd;
+}
+
+/* 4.3.4.2: flows begin at a random phase, so that they do not probe together; not at the one that yields, for which there was no reason yet. */
+PP_INLINE void bbr_enter_probe_bw(struct bbr_model *m, const struct pp_flow *f)
+{
+	m->mode = BBR_PROBE_BW;
+	m->phase = (BBR_PHASES - (__u32)(((__u64)f->random * (BBR_PHASES - 1)) >> 32)) & (BBR_PHASES - 1);
+	m->phase_us = bbr_delivered_us(f);
+}
+
+PP_INLINE void bbr_leave_probe_rtt(struct bbr_model *m, struct pp_flow *f)
+{
+	__u32 now = pp_tick(f->now_ns);
+
+	if (!m->probe_rtt_tick || !pp_after(now, m->probe_rtt_tick))
+		return;
+	m->min_rtt_tick = now;
+	f->cwnd = pp_max(f->cwnd, m->prior_cwnd);
+	if (m->full)
+		bbr_enter_probe_bw(m, f);
+	else
+		m->mode = BBR_STARTUP;
+}
+
+PP_INLINE void bbr_begin_interval(struct bbr_model *m, const struct pp_flow *f)
+{
+	m->policer_ms = (__u32)(f->delivered_ns / 1000000);
+	m->policer_delivered = f->delivered;
+	m->policer_lost = f->lost;
+	m->policer_rounds = 0;
+}
+
+PP_INLINE void bbr_forget_policer(struct bbr_model *m, const struct pp_flow *f)
+{
+	m->policer_bw = 0;
+	m->policed = 0;
+	m->sampling = 0;
+	bbr_begin_interval(m, f);
+}
+
+/* A sampling interval ended with many losses: two such rates that are alike are a policer's. */
+PP_INLINE void bbr_judge_policer(struct bbr_model *m, const struct pp_flow *f, __u32 bw)
+{
+	__u32 apart = bw > m->policer_bw ? bw - m->policer_bw : m->policer_bw - bw;
+
+	if (m->policer_bw && (((__u64)apart << BBR_GAIN_SHIFT) <= (__u64)BBR_POLICER_RATIO * m->policer_bw ||
+			      bbr_pacing_rate(f, apart, BBR_GAIN_ONE) <= BBR_POLICER_NEAR)) {
+		m->policer_bw = (__u32)(((__u64)bw + m->policer_bw) >> 1);
+		m->policed = 1;
+		m->policer_rounds = 0;
+		return;
+	}
+	m->policer_bw = bw;
+	bbr_begin_interval(m, f);
+}
+
+/*
+ * Token-bucket policers let bursts through and then drop what exceeds their rate, so the largest delivery rate is far above what they let through for long. Two
+ * intervals in a row, each of 4 to 16 rounds from a loss to a loss, with a fifth or more lost and like rates, show one; for 48 rounds the flow keeps to that rate.
+ */
+PP_INLINE void bbr_watch_policer(struct bbr_model *m, const struct pp_flow *f, __s32 losses, int app_limited)
+{
+	__u32 delivered, lost, ms;
+
+	if (m->policed) {
+		if (m->mode == BBR_PROBE_BW && m->round_start && ++m->policer_rounds >= BBR_POLICER_USE_ROUNDS) {
+			bbr_forget_policer(m, f);
+			bbr_enter_probe_bw(m, f);
+		}
+		return;
+	}
+	if (!m->sampling) {
+		if (losses <= 0)
+			return;
+		bbr_begin_interval(m, f);
+		m->sampling = 1;
+	}
+	if (app_limited) {
+		bbr_forget_policer(m, f);
+		return;
+	}
+	if (m->round_start)
+		m->policer_rounds++;
+	if (m->policer_rounds < BBR_POLICER_ROUNDS_MIN)
+		return;
+	if (m->policer_rounds > BBR_POLICER_ROUNDS_MAX) {
+		bbr_forget_policer(m, f);
+		return;
+	}
+	if (losses <= 0)
+		return;
+	delivered = f->delivered - m->policer_delivered;
+	lost = f->lost - m->policer_lost;
+	if (!delivered || ((__u64)lost << BBR_GAIN_SHIFT) < (__u64)BBR_POLICER_LOSS * delivered)
+		return;
+	ms = (__u32)(f->delivered_ns / 1000000) - m->policer_ms;
+	/* A negative span, or more than half an hour: nothing to reckon with. */
+	if (!ms)
+		return;
+	if (ms >= 1U << 21) {
+		bbr_forget_policer(m, f);
+		return;
+	}
+	bbr_judge_policer(m, f, (__u32)pp_min64(((__u64)delivered << BBR_BW_SHIFT) / (ms * 1000), ~0U));
+}
+
+/* 4.1.1: rounds, and the bandwidth as the largest delivery rate. */
+PP_INLINE void bbr_update_bw(struct bbr_model *m, const struct pp_flow *f, const struct pp_sample *s)
+{
+	__u32 bw;
+
+	m->round_start = 0;
+	if (s->delivered < 0 || s->interval_us <= 0)
+		return;
+	if (!pp_after(m->round_end, s->prior_delivered)) {
+		m->round_end = f->delivered;
+		m->round++;
+		m->round_start = 1;
+		m->conserve = 0;
+	}
+	bbr_watch_policer(m, f, s->losses, s->is_app_limited);
+	bw = (__u32)pp_min64(((__u64)(__u32)s->delivered << BBR_BW_SHIFT) / (__u64)s->interval_us, ~0U);
+	/* An application that had nothing to send says nothing about the path, unless it was faster still. */
+	if (!s->is_app_limited || bw >= m->bw[0])
+		bbr_note_bw(m, bw);
+}
+
+/* How many more segments than the bandwidth allows are acknowledged at a time: radio and cable links hold ACKs back and deliver them in lumps. */
+PP_INLINE void bbr_update_excess(struct bbr_model *m, const struct pp_flow *f, const struct pp_sample *s)
+{
+	__u32 now = bbr_delivered_us(f), half, excess;
+	__u64 expected;
+
+	if (!s->acked_sacked || s->delivered < 0 || s->interval_us <= 0)
+		return;
+	if (m->round_start && ++m->excess_rounds >= BBR_EXCESS_ROUNDS) {
+		m->excess_rounds = 0;
+		m->excess_half ^= 1;
+		m->excess[m->excess_half & 1] = 0;
+	}
+	expected = (__u64)bbr_bw(m) * (now - m->epoch_us) >> BBR_BW_SHIFT;
+	if (m->epoch_acked <= expected || m->epoch_acked + s->acked_sacked > BBR_EXCESS_SEGMENTS) {
+		m->epoch_acked = 0;
+		m->epoch_us = now;
+		expected = 0;
+	}
+	m->epoch_acked = pp_min(m->epoch_acked + s->acked_sacked, BBR_EXCESS_SEGMENTS);
+	excess = pp_min(pp_min(m->epoch_acked - (__u32)expected, f->cwnd), 0xffff);
+	half = m->excess_half & 1;
+	m->excess[half] = (__u16)pp_max(m->excess[half], excess);
+}
+
+/* 4.3.4.3: a phase lasts one least RTT; probing goes on until the flight is that much larger (or losses say it does not fit), yielding ends once it fits. */
+PP_INLINE void bbr_update_phase(struct bbr_model *m, const struct pp_flow *f, const struct pp_sample *s)
+{
+	__u32 gain = bbr_pacing_gain(m), now = bbr_delivered_us(f), inflight;
+	int next;
+
+	if (m->mode != BBR_PROBE_BW)
+		return;
+	next = now - m->phase_us > m->min_rtt_us;
+	if (gain != BBR_GAIN_ONE) {
+		inflight = bbr_inflight_at_send(m, f, s->prior_in_flight);
+		if (gain > BBR_GAIN_ONE)
+			next = next && (s->losses > 0 || inflight >= bbr_inflight(m, f, m->bw[0], gain));
+		else
+			next = next || inflight <= bbr_inflight(m, f, m->bw[0], BBR_GAIN_ONE);
+	}
+	if (next) {
+		m->phase = (m->phase + 1) & (BBR_PHASES - 1);
+		m->phase_us = now;
+	}
+}
+
+/* 4.3.2.2 */
+PP_INLINE void bbr_check_full(struct bbr_model *m, const struct pp_sample *s)
+{
+	if (m->full || !m->round_start || s->is_app_limited)
+		return;
+	if (m->bw[0] >= (__u64)m->full_bw * BBR_FULL_GAIN >> BBR_GAIN_SHIFT) {
+		m->full_bw = m->bw[0];
+		m->full_rounds = 0;
+		return;
+	}
+	m->full_rounds++;
+	m->full = m->full_rounds >= BBR_FULL_ROUNDS;
+}
+
+/* 4.3.3 */
+PP_INLINE void bbr_check_drain(struct bbr_model *m, struct pp_flow *f)
+{
+	if (m->mode == BBR_STARTUP && m->full) {
+		m->mode = BBR_DRAIN;
+		f->ssthresh = bbr_inflight(m, f, m->bw[0], BBR_GAIN_ONE);
+	}
+	if (m->mode == BBR_DRAIN && bbr_inflight_at_send(m, f, f->in_flight) <= bbr_inflight(m, f, m->bw[0], BBR_GAIN_ONE))
+		bbr_enter_probe_bw(m, f);
+}
+
+/* 4.1.2 and 4.3.5: the least RTT; once it is ten seconds old, the window shrinks until the path shows its bare RTT. */
+PP_INLINE void bbr_update_min_rtt(struct bbr_model *m, struct pp_flow *f, const struct pp_sample *s)
+{
+	__u32 now = pp_tick(f->now_ns);
+	int expired = pp_after(now, m->min_rtt_tick + BBR_MIN_RTT_TICKS);
+
+	if (s->rtt_us >= 0 && (s->rtt_us < m->min_rtt_us || (expired && !s->is_ack_delayed))) {
+		m->min_rtt_us = (__u32)s->rtt_us;
+		m->min_rtt_tick = now;
+	}
+	if (expired && !m->restarted && m->mode != BBR_PROBE_RTT) {
+		m->mode = BBR_PROBE_RTT;
+		bbr_save_cwnd(m, f);
+		m->probe_rtt_tick = 0;
+	}
+	if (m->mode == BBR_PROBE_RTT) {
+		/* The rates of a window this small are none of the path's. */
+		f->app_limited = pp_max(f->delivered + f->in_flight, 1);
+		if (!m->probe_rtt_tick && f->in_flight <= BBR_MIN_CWND) {
+			m->probe_rtt_tick = pp_max(now + BBR_PROBE_RTT_TICKS, 1);
+			m->probed_round = 0;
+			m->round_end = f->delivered;
+		} else if (m->probe_rtt_tick) {
+			if (m->round_start)
+				m->probed_round = 1;
+			if (m->probed_round)
+				bbr_leave_probe_rtt(m, f);
+		}
+	}
+	if (s->delivered > 0)
+		m->restarted = 0;
+}
+
+/* Model and mode from one ACK; the caller sets rate and window from them. */
+PP_INLINE void bbr_update_model(struct bbr_model *m, struct pp_flow *f, const struct pp_sample *s)
+{
+	bbr_update_bw(m, f, s);
+	bbr_update_excess(m, f, s);
+	bbr_update_phase(m, f, s);
+	bbr_check_full(m, s);
+	bbr_check_drain(m, f);
+	bbr_update_min_rtt(m, f, s);
+}
+
+/* 4.2.3.4: what recovery does to the window. Returns the window; `m->conserve` says that the target does not count. */
+PP_INLINE __u32 bbr_recover(struct bbr_model *m, const struct pp_flow *f, const struct pp_sample *s)
+{
+	__u32 cwnd = f->cwnd, state = f->ca_state, prior = m->prior_state;
+
+	if (s->losses > 0)
+		cwnd = cwnd > (__u32)s->losses ? cwnd - (__u32)s->losses : 1;
+	if (state == PP_CA_RECOVERY && prior != PP_CA_RECOVERY) {
+		m->conserve = 1;
+		m->round_end = f->delivered;
+		cwnd = f->in_flight + s->acked_sacked;
+	} else if (prior >= PP_CA_RECOVERY && state < PP_CA_RECOVERY) {
+		cwnd = pp_max(cwnd, m->prior_cwnd);
+		m->conserve = 0;
+	}
+	m->prior_state = (__u8)state;
+	return m->conserve ? pp_max(cwnd, f->in_flight + s->acked_sacked) : cwnd;
+}
+
+/* 4.2.3: the window follows its target, by no more than what each ACK acknowledges. */
+PP_INLINE void bbr_set_cwnd(struct bbr_model *m, struct pp_flow *f, const struct pp_sample *s, __u32 bw)
+{
+	__u32 cwnd = f->cwnd, target;
+
+	if (s->acked_sacked) {
+		cwnd = bbr_recover(m, f, s);
+		if (!m->conserve) {
+			target = bbr_bdp(m, bw, bbr_cwnd_gain(m));
+			if (m->full)
+				target += (__u32)pp_min64(pp_max(m->excess[0], m->excess[1]), (__u64)bw * BBR_EXCESS_US >> BBR_BW_SHIFT);
+			target = bbr_with_bursts(m, f, target);
+			if (m->full)
+				cwnd = pp_min(cwnd + s->acked_sacked, target);
+			else if (cwnd < target || f->delivered < BBR_INIT_CWND)
+				cwnd += s->acked_sacked;
+			cwnd = pp_max(cwnd, BBR_MIN_CWND);
+		}
+	}
+	cwnd = pp_min(cwnd, f->cwnd_clamp);
+	f->cwnd = m->mode == BBR_PROBE_RTT ? pp_min(cwnd, BBR_MIN_CWND) : cwnd;
+}
+
+PP_INLINE void bbr_begin(struct bbr_model *m, struct pp_flow *f)
+{
+	*m = (struct bbr_model){ 0 };
+	f->ssthresh = PP_SSTHRESH_INFINITE;
+	m->round_end = f->delivered;
+	m->min_rtt_us = f->min_rtt_us;
+	m->min_rtt_tick = pp_tick(f->now_ns);
+	m->epoch_us = (__u32)(f->now_ns / 1000);
+	bbr_init_pacing(m, f);
+	bbr_forget_policer(m, f);
+	f->pacing = 1;
+}
+
+/* 4.3.4.4: what an application sends after a pause leaves at the bandwidth: there is no reason to probe. */
+PP_INLINE void bbr_restart(struct bbr_model *m, struct pp_flow *f)
+{
+	m->restarted = 1;
+	m->epoch_us = (__u32)(f->now_ns / 1000);
+	m->epoch_acked = 0;
+	if (m->mode == BBR_PROBE_BW)
+		bbr_set_pacing(m, f, bbr_bw(m), BBR_GAIN_ONE);
+	else if (m->mode == BBR_PROBE_RTT)
+		bbr_leave_probe_rtt(m, f);
+}
+
+/* A retransmission timeout ends the round, and the pipe may be a different one. */
+PP_INLINE void bbr_timed_out(struct bbr_model *m, const struct pp_flow *f)
+{
+	m->prior_state = PP_CA_LOSS;
+	m->full_bw = 0;
+	m->round_start = 1;
+	bbr_watch_policer(m, f, 1, 0);
+}
+
+#endif

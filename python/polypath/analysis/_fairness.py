@@ -1,0 +1,117 @@
+"""Fairness of flows that run together: the fair share of each, what it took of it, and the harm that the others did to it.
+
+The fair share is max-min fair over the whole network: the smallest goodput of a flow is as large as the links allow, then the second
+smallest, and so on, where a flow with several paths may divide itself among them as it likes and counts once, however many subflows it has.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import linprog
+
+from ._bounds import UNLIMITED, Capacity, capacities, span, window
+from ._network import Scenario, paths
+
+GOODPUT = "goodput_receiver_mbps"
+LATENCY = "srtt_ms"
+COMPLETION = "completion_s"
+COLUMNS = ("fair_mbps", "of_fair", "over_others", "best_single_mbps", "gain", "harm_goodput", "harm_latency", "harm_completion")
+# Of the dual values, which sum to one: smaller ones are the solver's rounding.
+_BINDING = 1e-7
+
+
+def fair_shares(scenario: Scenario) -> pd.DataFrame:
+    """A row a flow of the scenario: `fair_mbps`, infinite where no link limits it."""
+    taken = [paths(scenario, flow) for flow in scenario["flows"]]
+    owner = [number for number, own in enumerate(taken) for _ in own]
+    limits, limited = capacities([path for own in taken for path in own], span([window(scenario, flow) for flow in scenario["flows"]]))
+    # A flow with a path that nothing limits leaves the others all the rest.
+    free = {owner[index] for index, bounded in enumerate(limited) if not bounded}
+    shares = dict.fromkeys(free, UNLIMITED) | {number: 0.0 for number, own in enumerate(taken) if not own}
+    asking = {number for number in range(len(taken)) if number not in shares}
+    shares |= _water_filling(owner, limits, asking)
+    rows = [{"flow": flow["name"], "fair_mbps": shares[number]} for number, flow in enumerate(scenario["flows"])]
+    return pd.DataFrame(rows, columns=["flow", "fair_mbps"])
+
+
+def _water_filling(owner: Sequence[int], limits: Sequence[Capacity], asking: set[int]) -> dict[int, float]:
+    """Raises all shares together; those that cannot rise further stay, and the others go on. Mbit/s."""
+    count = len(owner)
+    rows = [[uses.get(index, 0.0) if owner[index] in asking else 0.0 for index in range(count)] + [0.0] for _, uses in limits]
+    most = [rate / 1e6 for rate, _ in limits]
+    fixed: dict[int, float] = {}
+    while len(fixed) < len(asking):
+        order = sorted(asking)
+        # Minus the flow's paths, plus the level (or nothing, for one that stays): at most 0 (or minus its share).
+        level = [[-float(owner[index] == number) for index in range(count)] + [0.0 if number in fixed else 1.0] for number in order]
+        least = [-fixed.get(number, 0.0) for number in order]
+        solved = linprog([0.0] * count + [-1.0], A_ub=np.array(rows + level), b_ub=np.array(most + least), method="highs")
+        if not solved.success:
+            raise ValueError(f"the fair shares cannot be computed: {solved.message}")
+        binding = -solved.ineqlin.marginals[len(rows) :]
+        stay = [number for number, value in zip(order, binding, strict=True) if number not in fixed and value > _BINDING]
+        # A hair below, so that rounding leaves the next step possible.
+        fixed |= {number: float(-solved.fun) * (1 - 1e-9) for number in stay or set(order) - set(fixed)}
+    return fixed
+
+
+def with_fairness(
+    runs: pd.DataFrame, alone: pd.DataFrame, baselines: pd.DataFrame, scenarios: Mapping[str, Scenario], by: Sequence[str]
+) -> pd.DataFrame:
+    """The runs with the columns `COLUMNS`, each of a run by itself; not a number where there is nothing to compare with.
+
+    `by` are the columns that tell cells and repetitions apart, the seed among them.
+    """
+    known: dict[str, dict[str, float]] = {}
+    shares = {}
+    for key in dict.fromkeys(runs["key"]):
+        same = _network_of(scenarios[key])
+        if same not in known:
+            known[same] = dict(fair_shares(scenarios[key]).itertuples(index=False, name=None))
+        shares[key] = known[same]
+    made = runs.assign(fair_mbps=[shares[key].get(flow, np.nan) for key, flow in zip(runs["key"], runs["flow"], strict=True)])
+    made["of_fair"] = made[GOODPUT] / made["fair_mbps"].where((made["fair_mbps"] > 0) & (made["fair_mbps"] < UNLIMITED))
+    made["over_others"] = _over_others(made)
+    made["best_single_mbps"] = _looked_up(made, baselines, by, "baseline_of", GOODPUT, "max")
+    made["gain"] = made[GOODPUT] / made["best_single_mbps"]
+    solo = {metric: _looked_up(made, alone, by, "baseline_of", metric, "mean") for metric in (GOODPUT, LATENCY, COMPLETION)}
+    # Ware et al. 2019: of what is better when larger, the part that was lost; of what is better when smaller, the part that was added.
+    made["harm_goodput"] = (solo[GOODPUT] - made[GOODPUT]) / solo[GOODPUT].where(solo[GOODPUT] > 0)
+    made["harm_latency"] = (made[LATENCY] - solo[LATENCY]) / made[LATENCY]
+    made["harm_completion"] = (made[COMPLETION] - solo[COMPLETION]) / made[COMPLETION]
+    return made
+
+
+def _network_of(scenario: Scenario) -> str:
+    """All that fair shares depend on, so that equal networks are computed once."""
+    elements = [element for link in scenario["links"] for side in ("a_to_b", "b_to_a") for element in link.get(side, ())]
+    # Where nothing changes over time, it does not matter when flows start.
+    steady = not any(element.get("changes") or element["kind"] in ("down", "trace") for element in elements)
+    left_out = {"cc", "scheduler", *(("start_ns", "window_ns") if steady else ())}
+    flows = [{name: value for name, value in flow.items() if name not in left_out} for flow in scenario["flows"]]
+    parts = {**scenario, "flows": flows, "seed": 0}
+    return json.dumps(parts, sort_keys=True, default=str)
+
+
+def _over_others(runs: pd.DataFrame) -> pd.Series[Any]:
+    """A flow's goodput over the mean of the flows of the other groups of its run; with one group there are none."""
+    groups = runs.groupby("key", sort=False)
+    total, count = groups[GOODPUT].transform("sum"), groups["flow"].transform("count")
+    own = runs.groupby(["key", "group"], sort=False)
+    others = count - own["flow"].transform("count")
+    mean = (total - own[GOODPUT].transform("sum")) / others.where(others > 0)
+    return runs[GOODPUT] / mean.where(mean > 0)
+
+
+def _looked_up(runs: pd.DataFrame, table: pd.DataFrame, by: Sequence[str], of: str, metric: str, how: str) -> pd.Series[Any]:
+    """What the other table has for each row's cell, repetition and group."""
+    if table.empty:
+        return pd.Series(np.nan, index=runs.index)
+    found = table.groupby([*by, of], sort=False, dropna=False)[metric].agg(how).rename("found").reset_index()
+    merged = runs[[*by, "group"]].merge(found, left_on=[*by, "group"], right_on=[*by, of], how="left")
+    return pd.Series(merged["found"].to_numpy(), index=runs.index)
