@@ -104,6 +104,13 @@ def test_the_table_has_goodput_bound_share_and_limit_of_each_cell(made):
     assert "congestion window was full 90 % of the time (24 retransmissions)" in rows["wvegas"][5]
 
 
+def test_delay_and_order_of_each_cell_are_shown_where_an_engine_told(made, html):
+    table = made.experiments[0].order
+    assert [column.title for column in table.columns][:4] == ["Cell", "Delay p50", "p95", "p99"]
+    assert [cell.text for cell in table.rows[0]][1:] == ["30.0", "71.5", "90.0", "25.0 %", "64", "2.5", "4.12", "3.25"]
+    assert "Delay and order" in html
+
+
 def test_published_values_stand_beside_measured_ones(made):
     rows = [[cell.text for cell in row] for row in made.published.rows]
     # lia: 9.76 published for the sender, 9.41 * 1.04 measured.

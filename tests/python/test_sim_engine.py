@@ -1,6 +1,7 @@
 """The simulator behind Python: errors as sentences, series as columns, and the same bytes whenever and however often it runs."""
 
 import json
+from itertools import pairwise
 
 import pytest
 from study_data import changed
@@ -41,6 +42,21 @@ def test_links_and_flows_carry_what_the_study_says(tmp_path):
     assert len(results.baselines) == 4
     slower = results.baselines.groupby("client_address")["goodput_receiver_mbps"].mean()
     assert slower["10.0.2.1"] < 10 < slower["10.0.1.1"]
+
+
+def test_delays_and_loss_of_order_are_measured(tmp_path):
+    study = read(tmp_path / "study", LOSSY)
+    results = execute(plan(study, engine=SimEngine(), out=tmp_path, only={"cc": ["lia"], "rate": ["10mbit"]}))
+    runs = results.runs
+    assert (runs["byte_delay_p50_ms"] > 2).all(), "no byte is faster than the first path"
+    ordered = [runs[f"byte_delay_{part}_ms"] for part in ("p50", "p95", "p99", "max")]
+    assert all((low <= high).all() for low, high in pairwise(ordered))
+    assert runs["out_of_order_share"].between(0, 1, inclusive="neither").all(), "two unequal paths"
+    assert (runs["out_of_order_mean_bytes"] <= runs["out_of_order_max_bytes"]).all()
+    assert (runs["hol_blocked_s"] < 3).all()
+    most = runs.set_index("key")["out_of_order_max_bytes"]
+    waiting = results.progress.groupby("key")["out_of_order_bytes"].max()[most.index]
+    assert (waiting > 0).all() and (waiting <= most).all()
 
 
 def test_a_scenario_that_makes_no_sense_is_one_sentence():

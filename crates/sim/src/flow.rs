@@ -1,11 +1,12 @@
 //! A flow: an application at each end, and what is measured of them.
 
-use crate::outcome::{FlowOutcome, SubflowOutcome};
+use crate::delays::Delays;
+use crate::outcome::{DisorderOutcome, FlowOutcome, SubflowOutcome};
 use crate::scenario::{self, App, Transport};
 use crate::traffic;
 use polypath_base::{Duration, Instant};
 use polypath_transport::tcp::Probe;
-use polypath_transport::{Connection, PathId};
+use polypath_transport::{Connection, Disorder, PathId};
 
 /// Interval of the samples of which means are taken.
 pub(crate) const SAMPLE: Duration = Duration::from_millis(100);
@@ -49,8 +50,10 @@ pub(crate) struct Flow {
     before: Option<Mark>,
     after: Option<Mark>,
     means: Vec<Mean>,
+    delays: Delays,
     received_100ms: Vec<u64>,
     accepted_100ms: Vec<u64>,
+    out_of_order_100ms: Vec<u64>,
 }
 
 /// Counts at one edge of the window.
@@ -63,6 +66,7 @@ struct Mark {
     arrivals: usize,
     /// By subflow.
     acked: Vec<u64>,
+    disorder: Disorder,
 }
 
 #[derive(Copy, Clone, Debug, Default)]
@@ -90,9 +94,17 @@ impl Flow {
             before: None,
             after: None,
             means: Vec::new(),
+            delays: Delays::new(flow.transport != Transport::Udp),
             received_100ms: Vec::new(),
             accepted_100ms: Vec::new(),
+            out_of_order_100ms: Vec::new(),
         }
+    }
+
+    /// The delays of its bytes, to be told of each that is accepted or read.
+    #[inline]
+    pub(crate) fn delays(&mut self) -> &mut Delays {
+        &mut self.delays
     }
 
     /// The application's next step: opens the connection, begins, pauses or ends a burst. Returns what to watch the client for
@@ -216,9 +228,11 @@ impl Flow {
                 (mark.arrivals, mark.received) = (0, 0);
             }
             self.before = Some(mark);
+            self.delays.set_counting(true);
             return accepted_at + self.window[1];
         }
         self.after = Some(Mark::new(now, client, server));
+        self.delays.set_counting(false);
         Instant::NEVER
     }
 
@@ -226,6 +240,7 @@ impl Flow {
     pub(crate) fn sample(&mut self, now: Instant, client: &Connection, server: &Connection) {
         self.received_100ms.push(server.received());
         self.accepted_100ms.push(client.accepted());
+        self.out_of_order_100ms.push(server.disorder(now).waiting);
         if self.before.is_none() || self.after.is_some() {
             return;
         }
@@ -282,11 +297,16 @@ impl Flow {
                 let from = if self.window[0] == Duration::ZERO { Instant::ZERO } else { before.at };
                 traffic::responses(&self.answered, [from, after.at])
             }),
+            byte_delay: self.delays.spread(),
+            disorder: self.datagram.is_none().then(|| {
+                DisorderOutcome::new([&before.disorder, &after.disorder, &server.disorder(end)], after.received - before.received, seconds)
+            }),
             rwnd_limited_ns: rwnd_limited.as_nanos(),
             app_limited_ns: app_limited.as_nanos(),
             subflows: (0..client.subflow_count()).map(|index| self.subflow(index, &before, &after, seconds, client, &addresses)).collect(),
             received_100ms: std::mem::take(&mut self.received_100ms),
             accepted_100ms: std::mem::take(&mut self.accepted_100ms),
+            out_of_order_100ms: std::mem::take(&mut self.out_of_order_100ms),
         }
     }
 
@@ -361,6 +381,6 @@ impl Mark {
     fn new(at: Instant, client: &Connection, server: &Connection) -> Self {
         let acked = (0..client.subflow_count()).map(|index| client.subflow(index).counters.bytes_acked).collect();
         let arrivals = server.as_udp().map_or(0, |socket| socket.arrivals().len());
-        Self { at, received: server.received(), accepted: client.accepted(), arrivals, acked }
+        Self { at, received: server.received(), accepted: client.accepted(), arrivals, acked, disorder: server.disorder(at) }
     }
 }

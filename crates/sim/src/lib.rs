@@ -6,6 +6,7 @@
 
 pub mod bench;
 mod build;
+mod delays;
 mod error;
 mod flow;
 mod fragments;

@@ -1,5 +1,6 @@
 //! What a run gives back: metrics and series as plain columns. Rates in bits per second, times in nanoseconds.
 
+use polypath_transport::Disorder;
 use serde::Serialize;
 
 #[derive(Clone, Debug, Default, Serialize)]
@@ -34,6 +35,11 @@ pub struct FlowOutcome {
     pub fallback: bool,
     /// Data sent again on another subflow, bytes.
     pub reinjected_bytes: u64,
+    /// From when the client's socket accepted a byte until the server's application read it, of the bytes read within the window;
+    /// `None` if there were none, and for datagrams.
+    pub byte_delay: Option<Spread>,
+    /// `None` for datagrams.
+    pub disorder: Option<DisorderOutcome>,
     /// Time the whole connection could not send because of the peer's window, or had nothing to send.
     pub rwnd_limited_ns: u64,
     pub app_limited_ns: u64,
@@ -46,6 +52,42 @@ pub struct FlowOutcome {
     pub received_100ms: Vec<u64>,
     /// Bytes accepted by the client's socket at the same times.
     pub accepted_100ms: Vec<u64>,
+    /// Bytes that waited at the server for what comes before them, at the same times.
+    pub out_of_order_100ms: Vec<u64>,
+}
+
+/// How what the server received was out of order; of an MPTCP connection, between its subflows. All but the two `max_` within the window.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct DisorderOutcome {
+    /// Bytes that came ahead of their turn, over those that were read.
+    pub share: Option<f64>,
+    /// Bytes by which pieces came ahead of the next byte expected: mean over those that did, and the most there ever was.
+    pub mean_ahead: Option<f64>,
+    pub max_ahead: u64,
+    /// Bytes that waited: mean over time, and the most there ever were.
+    pub mean_waiting: Option<f64>,
+    pub max_waiting: u64,
+    /// Time in which something waited.
+    pub blocked_ns: u64,
+    /// How long a byte waited, mean over all that were read.
+    pub mean_wait_ns: Option<f64>,
+}
+
+impl DisorderOutcome {
+    /// What happened between two moments, `seconds` apart, while `read` bytes were read; `end` is of the whole run.
+    pub(crate) fn new([before, after, end]: [&Disorder; 3], read: u64, seconds: f64) -> Self {
+        let over = |sum: u128, count: f64| (count > 0.0).then(|| sum as f64 / count);
+        let byte_ns = after.byte_ns - before.byte_ns;
+        Self {
+            share: over(u128::from(after.bytes - before.bytes), read as f64),
+            mean_ahead: over(after.sum_ahead - before.sum_ahead, (after.pieces - before.pieces) as f64),
+            max_ahead: end.most_ahead,
+            mean_waiting: over(byte_ns, seconds * 1e9),
+            max_waiting: end.most_waiting,
+            blocked_ns: (after.blocked - before.blocked).as_nanos(),
+            mean_wait_ns: over(byte_ns, read as f64),
+        }
+    }
 }
 
 /// Datagrams of a flow; all but the first three of what arrived within the window.

@@ -37,6 +37,8 @@ struct Endpoint {
     /// When its entry in the event queue is due: at its next timeout or earlier.
     timer: Instant,
     watch: Watch,
+    /// Bytes that a client's socket has accepted, or a server's application read, as the flow was told last.
+    told: u64,
 }
 
 /// Where the sources of each kind begin; pipes come first.
@@ -78,7 +80,7 @@ impl World {
                 .map(|(number, connection)| {
                     // A client is watched once its application has opened the connection.
                     let watch = if number % 2 == 0 { Watch::Nothing } else { Watch::Established };
-                    Endpoint { connection, timer: Instant::NEVER, watch }
+                    Endpoint { connection, timer: Instant::NEVER, watch, told: 0 }
                 })
                 .collect(),
             unfinished: flows.len(),
@@ -134,6 +136,13 @@ impl World {
             self.flush(now, number);
         }
         let mut endpoint = &mut self.endpoints[number as usize];
+        let is_client = number % 2 == 0;
+        let done = if is_client { endpoint.connection.accepted() } else { endpoint.connection.received() };
+        if done != endpoint.told {
+            endpoint.told = done;
+            let delays = self.flows[number as usize / 2].delays();
+            if is_client { delays.on_accepted(now, done) } else { delays.on_read(now, done) }
+        }
         if endpoint.watch != Watch::Nothing {
             self.look(now, number);
             endpoint = &mut self.endpoints[number as usize];

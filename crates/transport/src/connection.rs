@@ -2,7 +2,7 @@
 
 use crate::mptcp;
 use crate::tcp::{Probe, Socket};
-use crate::{PathId, Transmit, udp};
+use crate::{Disorder, PathId, Transmit, udp};
 use polypath_base::{Duration, Instant};
 use polypath_wire::{Segment, Unreachable};
 
@@ -143,6 +143,11 @@ impl Connection {
     /// Time in which the peer's window, and in which the application, held up the whole connection, up to `now`.
     pub fn limited(&self, now: Instant) -> (Duration, Duration) {
         either!(self, t => t.limited(now), m => m.limited(now), _u => (Duration::ZERO, Duration::ZERO))
+    }
+
+    /// How what this end received was out of order, up to `now`; datagrams have no order to keep.
+    pub fn disorder(&self, now: Instant) -> Disorder {
+        either!(self, t => t.disorder(now), m => m.disorder(now), _u => Disorder::default())
     }
 
     pub fn subflow_count(&self) -> usize {

@@ -6,12 +6,14 @@
 #![forbid(unsafe_code)]
 
 mod connection;
+mod disorder;
 pub mod mptcp;
 mod settings;
 pub mod tcp;
 pub mod udp;
 
 pub use connection::Connection;
+pub use disorder::Disorder;
 pub use settings::{Profile, Settings};
 
 use polypath_wire::Segment;

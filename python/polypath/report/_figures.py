@@ -117,10 +117,30 @@ def over_time_of(name: str, rows: pd.DataFrame, names: Sequence[str], material: 
         over_time(cwnd, "Congestion window", own, series, "cwnd", "packets"),
         over_time(srtt, "Smoothed round-trip time", own, series, "srtt_ms", "ms"),
     ]
+    waiting = _waiting(material, titles)
+    if not waiting.empty:
+        title = "Out of order in the receive queue"
+        figures.append(over_time(f"time-order-{name}", title, own, waiting, "out_of_order_kb", "kB"))
     queues = _queues(material, titles)
     if not queues.empty:
         figures.append(over_time(f"time-queue-{name}", "Queues on the way", own, queues, "queue_packets", "packets"))
     return figures
+
+
+def _waiting(material: Material, titles: Mapping[str, str]) -> pd.DataFrame:
+    """What waited at the receiver for what comes before it, where anything ever did."""
+    series = living(material, material.progress)
+    series = series[series["key"].isin(titles)] if not series.empty else series
+    if series.empty or not (series["out_of_order_bytes"] > 0).any():
+        return series.iloc[:0]
+    series = series.assign(
+        label=series["key"].map(titles),
+        line=series["flow"],
+        out_of_order_kb=series["out_of_order_bytes"].astype(float) / 1e3,
+        place=series["key"].map({key: place for place, key in enumerate(titles)}),
+    )
+    ever = series.groupby("flow", sort=False)["out_of_order_kb"].transform("max") > 0
+    return series[ever].sort_values(["place", "flow", "time_s"], kind="stable")
 
 
 def _queues(material: Material, titles: Mapping[str, str]) -> pd.DataFrame:

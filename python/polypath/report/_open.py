@@ -36,6 +36,7 @@ def material(results: Results) -> Material:
         subflows=_named(results.subflows),
         series=_named(results.series),
         link_series=_named(results.link_series),
+        progress=_named(results.progress),
         scenarios=scenarios,
         published=_published(results, study),
         repeat=_repeat(results, study),

@@ -43,6 +43,7 @@ class ExperimentView:
     bars: Figure
     results: Table
     paths: Table
+    order: Table | None
     over_time: Sequence[Figure]
     fairness: FairnessView | None
     """None where no two flows ran together."""
@@ -178,6 +179,7 @@ def _experiment(name: str, rows: pd.DataFrame, material: Material) -> Experiment
         bars=_figures.bars(name, rows, names, material),
         results=_tables.results(rows, names, material),
         paths=_tables.paths(rows, names, material.subflows),
+        order=_tables.order(rows, names),
         over_time=_figures.over_time_of(name, rows, names, material),
         fairness=_fairness.view(name, rows, names),
     )

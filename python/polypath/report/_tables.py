@@ -162,6 +162,54 @@ def paths(rows: pd.DataFrame, names: Sequence[str], subflows: pd.DataFrame) -> T
     return Table(columns=columns, rows=body)
 
 
+ORDER = [
+    "byte_delay_p50_ms",
+    "byte_delay_p95_ms",
+    "byte_delay_p99_ms",
+    "out_of_order_share",
+    "reordering_max_bytes",
+    "out_of_order_mean_bytes",
+    "hol_delay_ms",
+    "hol_blocked_s",
+]
+
+
+def order(rows: pd.DataFrame, names: Sequence[str]) -> Table | None:
+    """How long the application's bytes took, and what waited for what came before it; nothing where no engine told."""
+    known = rows[rows["byte_delay_p50_ms"].notna()] if "byte_delay_p50_ms" in rows else rows.iloc[:0]
+    if known.empty:
+        return None
+    table = summarise(known, [*names, "flow"], ORDER)
+    flows = known["flow"].nunique()
+    columns = [
+        Column(title="Cell", numeric=False),
+        Column(
+            title="Delay p50",
+            help="From when the sender’s socket accepted a byte until it was read: of half of the bytes at most so many ms",
+        ),
+        Column(title="p95", help="The same of 95 % of the bytes, ms"),
+        Column(title="p99", help="The same of 99 % of the bytes, ms"),
+        Column(title="Out of order", help="Share of the bytes that came before their turn; of MPTCP, between subflows"),
+        Column(title="Furthest", help="Most KB by which something came before its turn"),
+        Column(title="Waiting", help="KB that waited at the receiver for what comes before them, mean over time"),
+        Column(title="Wait", help="Ms that a byte waited there, mean over all"),
+        Column(title="Blocked", help="Seconds in which something waited"),
+    ]
+    body = [
+        [
+            Cell(text=label(dict(row), names, flows), css="name"),
+            *(Cell(text=number(row[f"byte_delay_{name}_ms"], 1)) for name in ("p50", "p95", "p99")),
+            Cell(text=percent(row["out_of_order_share"])),
+            Cell(text=number(row["reordering_max_bytes"] / 1e3, 0)),
+            Cell(text=number(row["out_of_order_mean_bytes"] / 1e3, 1)),
+            Cell(text=number(row["hol_delay_ms"], 2)),
+            Cell(text=number(row["hol_blocked_s"], 2)),
+        ]
+        for _, row in table.iterrows()
+    ]
+    return Table(columns=columns, rows=body)
+
+
 def published(material: Material) -> Table | None:
     """Published values beside the measured ones."""
     said = material.study.published

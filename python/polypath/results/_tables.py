@@ -112,10 +112,39 @@ def _flows(run: Run, record: Mapping[str, Any], who: Row) -> list[Row]:
                 "app_limited_s": _seconds(flow["app_limited_ns"]),
                 "fallback": flow["fallback"],
                 **_traffic(flow),
+                **_order(flow),
                 **_lateness(outcome.get("late")),
             }
         )
     return rows
+
+
+def _order(flow: Mapping[str, Any]) -> Row:
+    """Delays of the application's bytes, and how much came out of order. Kernels do not tell; the simulator does."""
+    delay, disorder = flow.get("byte_delay"), flow.get("disorder")
+    row: Row = {f"byte_delay_{part}_ms": delay[f"{part}_ns"] / 1e6 if delay else None for part in _PARTS}
+    if disorder is not None:
+        row |= {
+            "out_of_order_share": disorder["share"],
+            "reordering_mean_bytes": disorder["mean_ahead"],
+            "reordering_max_bytes": disorder["max_ahead"],
+            "out_of_order_mean_bytes": disorder["mean_waiting"],
+            "out_of_order_max_bytes": disorder["max_waiting"],
+            "hol_blocked_s": _seconds(disorder["blocked_ns"]),
+            "hol_delay_ms": _milliseconds(disorder["mean_wait_ns"]),
+        }
+    return row
+
+
+_ORDER: dict[str, pa.DataType] = {
+    "out_of_order_share": pa.float64(),
+    "reordering_mean_bytes": pa.float64(),
+    "reordering_max_bytes": pa.int64(),
+    "out_of_order_mean_bytes": pa.float64(),
+    "out_of_order_max_bytes": pa.int64(),
+    "hol_blocked_s": pa.float64(),
+    "hol_delay_ms": pa.float64(),
+}
 
 
 def _lateness(late: Mapping[str, Any] | None) -> Row:
@@ -204,11 +233,14 @@ def _counters(record: Mapping[str, Any], who: Row) -> list[Row]:
 
 
 def _progress(record: Mapping[str, Any], who: Row) -> list[Row]:
-    return [
-        {**who, "flow": flow["name"], "time_s": index / 10, "received_bytes": received, "accepted_bytes": accepted}
-        for flow in record["outcome"]["flows"]
-        for index, (received, accepted) in enumerate(zip(flow["received_100ms"], flow["accepted_100ms"], strict=True))
-    ]
+    rows = []
+    for flow in record["outcome"]["flows"]:
+        counts = flow["received_100ms"], flow["accepted_100ms"]
+        waiting = flow.get("out_of_order_100ms") or [None] * len(counts[0])
+        for index, (received, accepted, early) in enumerate(zip(*counts, waiting, strict=True)):
+            columns = {"received_bytes": received, "accepted_bytes": accepted, "out_of_order_bytes": early}
+            rows.append({**who, "flow": flow["name"], "time_s": index / 10, **columns})
+    return rows
 
 
 def _subflow_series(table: pa.Table, record: Mapping[str, Any]) -> pa.Table:
@@ -284,6 +316,10 @@ def _seconds(ns: int | None) -> float | None:
     return None if ns is None else ns / 1e9
 
 
+def _milliseconds(ns: float | None) -> float | None:
+    return None if ns is None else ns / 1e6
+
+
 def _jain(goodputs: Sequence[float]) -> float | None:
     """Jain's index of fairness over a run's flows (Jain, Chiu and Hawe 1984): 1 when all are equal, 1/n when one has everything."""
     squares = sum(goodput * goodput for goodput in goodputs)
@@ -353,6 +389,8 @@ _FLOW_COLUMNS: dict[str, pa.DataType] = {
     **{f"delay_{part}_ms": pa.float64() for part in _PARTS},
     "responses": pa.int64(),
     **{f"response_{part}_ms": pa.float64() for part in _PARTS},
+    **{f"byte_delay_{part}_ms": pa.float64() for part in _PARTS},
+    **_ORDER,
     **{f"{name}_ms": pa.float64() for name in _LATENESS},
     "trusted": pa.bool_(),
 }
@@ -387,7 +425,11 @@ _COLUMNS: dict[str, dict[str, pa.DataType]] = {
         **{f"{name}_ms": pa.float64() for name in _LATENESS},
     },
     "counters": {"node": pa.string(), "counter": pa.string(), "count": pa.int64()},
-    "progress": {"flow": pa.string(), "time_s": pa.float64(), "received_bytes": pa.int64(), "accepted_bytes": pa.int64()},
+    "progress": {
+        "flow": pa.string(),
+        "time_s": pa.float64(),
+        **dict.fromkeys(("received_bytes", "accepted_bytes", "out_of_order_bytes"), pa.int64()),
+    },
     "series": {
         "flow": pa.string(),
         "subflow": pa.int32(),

@@ -14,9 +14,9 @@ impl Connection {
         let subflow = &mut self.subflows[i];
         let (first, more) = subflow.socket.delivered.pieces();
         let in_fallback = self.phase == Phase::Fallback;
-        self.rx.insert(if in_fallback { self.rx.next() } else { first.0 }, first.1);
+        self.rx.insert(now, if in_fallback { self.rx.next() } else { first.0 }, first.1);
         for &(dsn, len) in more {
-            self.rx.insert(if in_fallback { self.rx.next() } else { dsn }, len);
+            self.rx.insert(now, if in_fallback { self.rx.next() } else { dsn }, len);
         }
         subflow.socket.delivered.clear();
         if !self.got_data {

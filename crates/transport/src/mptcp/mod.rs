@@ -476,6 +476,11 @@ impl Connection {
         self.rx.counters()
     }
 
+    /// How what was received was out of order between the subflows, up to `now`.
+    pub fn disorder(&self, now: Instant) -> crate::Disorder {
+        self.rx.disorder(now)
+    }
+
     pub fn subflow_count(&self) -> usize {
         self.subflows.len()
     }

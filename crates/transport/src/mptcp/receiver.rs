@@ -3,6 +3,7 @@
 //! All subflows share one window, which is relative to the data acknowledgement (RFC 8684 section 3.3.1), one buffer and one
 //! reader. Data that a subflow delivers in its own order may still be ahead of the connection's.
 
+use crate::Disorder;
 use polypath_base::Instant;
 use std::collections::VecDeque;
 
@@ -16,8 +17,6 @@ struct Range {
 /// Counters of the reordering.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reordering {
-    /// Pieces that came ahead of their turn.
-    pub out_of_order: u64,
     /// Bytes that had been received before.
     pub duplicate_bytes: u64,
     /// Bytes beyond the window that was announced.
@@ -55,6 +54,7 @@ pub(super) struct Rx {
     fin: Option<u64>,
     finished: bool,
     counters: Reordering,
+    disorder: Disorder,
 }
 
 impl Rx {
@@ -80,6 +80,7 @@ impl Rx {
             fin: None,
             finished: false,
             counters: Reordering::default(),
+            disorder: Disorder::default(),
         };
         rx.resize(rcvbuf);
         rx
@@ -134,6 +135,10 @@ impl Rx {
         Reordering { max_memory: self.counters.max_memory.max(self.memory(self.most_waiting)), ..self.counters }
     }
 
+    pub(super) fn disorder(&self, now: Instant) -> Disorder {
+        self.disorder.until(now)
+    }
+
     /// Largest window that the buffer stands for, bytes.
     #[inline]
     pub(super) fn full_window(&self) -> u32 {
@@ -154,10 +159,10 @@ impl Rx {
 
     /// Takes `len` bytes at `dsn` from a subflow; true if the data acknowledgement advanced.
     #[inline]
-    pub(super) fn insert(&mut self, dsn: u64, len: u32) -> bool {
+    pub(super) fn insert(&mut self, now: Instant, dsn: u64, len: u32) -> bool {
         let end = dsn + u64::from(len);
         if dsn > self.next {
-            self.wait(dsn, end);
+            self.wait(now, dsn, end);
             return false;
         }
         if end <= self.next {
@@ -167,6 +172,16 @@ impl Rx {
         self.counters.duplicate_bytes += self.next - dsn;
         let before = self.next;
         self.next = end;
+        if !self.waiting.is_empty() {
+            self.join(now);
+        }
+        self.unread += self.next - before;
+        true
+    }
+
+    /// What waited for what has just come follows it.
+    #[inline]
+    fn join(&mut self, now: Instant) {
         while let Some(first) = self.waiting.front()
             && first.start <= self.next
         {
@@ -174,18 +189,16 @@ impl Rx {
             self.next = self.next.max(first.end);
             self.waiting.pop_front();
         }
-        self.unread += self.next - before;
-        true
+        self.disorder.set(now, self.waiting_bytes);
     }
 
     /// Keeps `start..end` until what is missing before it has come.
     #[inline]
-    fn wait(&mut self, start: u64, end: u64) {
+    fn wait(&mut self, now: Instant, start: u64, end: u64) {
         if end > self.edge {
             self.counters.beyond_window += end - start;
             return;
         }
-        self.counters.out_of_order += 1;
         match self.waiting.back_mut() {
             Some(last) if last.end == start => {
                 last.end = end;
@@ -193,6 +206,7 @@ impl Rx {
             }
             _ => self.wait_apart(start, end),
         }
+        self.disorder.on_early(now, start - self.next, self.waiting_bytes);
     }
 
     /// Keeps what does not merely extend the last range.
@@ -394,7 +408,7 @@ mod tests {
         permute(&mut (0..6).collect(), 0, &mut |order| {
             let mut rx = rx();
             for piece in order {
-                rx.insert(1000 + piece * 100, 100);
+                rx.insert(Instant::ZERO, 1000 + piece * 100, 100);
             }
             assert_eq!((rx.next(), rx.unread(), rx.waiting.len(), rx.waiting_bytes), (1600, 600, 0, 0), "{order:?}");
         });
@@ -403,25 +417,25 @@ mod tests {
     #[test]
     fn overlaps_are_counted_once() {
         let mut rx = rx();
-        rx.insert(1200, 100);
-        rx.insert(1250, 100);
-        rx.insert(1220, 10);
+        rx.insert(Instant::ZERO, 1200, 100);
+        rx.insert(Instant::ZERO, 1250, 100);
+        rx.insert(Instant::ZERO, 1220, 10);
         assert_eq!(rx.waiting_bytes, 150);
         assert_eq!(rx.counters().duplicate_bytes, 60);
-        rx.insert(1400, 100);
+        rx.insert(Instant::ZERO, 1400, 100);
         assert_eq!(rx.waiting.len(), 2);
-        rx.insert(1340, 60);
+        rx.insert(Instant::ZERO, 1340, 60);
         assert_eq!((rx.waiting.len(), rx.waiting_bytes), (1, 300));
-        assert!(rx.insert(1000, 200));
+        assert!(rx.insert(Instant::ZERO, 1000, 200));
         assert_eq!((rx.next(), rx.waiting_bytes), (1500, 0));
-        assert!(!rx.insert(1000, 200));
+        assert!(!rx.insert(Instant::ZERO, 1000, 200));
     }
 
     #[test]
     fn the_right_edge_never_moves_back() {
         let mut rx = rx();
         assert_eq!(rx.announce(u32::MAX, 1000, 0), 65_536);
-        rx.insert(1000, 60_000); // unread: takes memory
+        rx.insert(Instant::ZERO, 1000, 60_000); // unread: takes memory
         assert_eq!(rx.announce(u32::MAX, 1000, 0), 5_536);
         rx.read(Instant::from_nanos(1), || (0, 1460));
         assert_eq!(rx.announce(u32::MAX, 1000, 0), 65_536);
@@ -430,7 +444,7 @@ mod tests {
     #[test]
     fn data_beyond_the_window_is_refused() {
         let mut rx = rx();
-        rx.insert(1000 + 65_536, 1);
+        rx.insert(Instant::ZERO, 1000 + 65_536, 1);
         assert_eq!((rx.waiting.len(), rx.counters().beyond_window), (0, 1));
     }
 
@@ -441,7 +455,7 @@ mod tests {
         for _ in 0..20 {
             now += polypath_base::Duration::from_millis(10);
             let (next, window) = (rx.next(), rx.announce(u32::MAX, 1000, 0));
-            rx.insert(next, window);
+            rx.insert(Instant::ZERO, next, window);
             rx.read(now, || (10_000, 1460));
         }
         assert_eq!(rx.rcvbuf, 6_291_456);
@@ -452,7 +466,7 @@ mod tests {
         let mut rx = rx();
         rx.note_fin(1100);
         assert!(!rx.take_fin());
-        rx.insert(1000, 100);
+        rx.insert(Instant::ZERO, 1000, 100);
         assert!(rx.take_fin());
         assert_eq!((rx.next(), rx.finished()), (1101, true));
         rx.note_fin(1100);

@@ -2,6 +2,7 @@
 
 use super::early::Early;
 use super::{Socket, after, before};
+use crate::Disorder;
 use crate::settings::{Profile, Settings};
 use polypath_base::{Duration, Instant};
 use polypath_wire::{Flags, Segment};
@@ -24,6 +25,7 @@ pub(super) struct Receiver {
     scale: u8,
     v0: bool,
     pub(super) early: Early,
+    pub(super) disorder: Disorder,
     fin: Option<u32>,
     finished: bool,
     ts_recent: u32,
@@ -117,6 +119,7 @@ impl Receiver {
             scale,
             v0: settings.profile == Profile::V0,
             early: Early::default(),
+            disorder: Disorder::default(),
             fin: None,
             finished: false,
             ts_recent: 0,
@@ -398,9 +401,11 @@ impl Socket {
         }
         let early = seq != self.rx.next;
         if early {
+            let ahead = u64::from(seq.wrapping_sub(self.rx.next));
             if self.rx.early.insert(seq, seq.wrapping_add(len), dsn) {
                 self.rx.received += u64::from(len);
             }
+            self.rx.disorder.on_early(now, ahead, u64::from(self.rx.early.bytes()));
             self.schedule_ack(now, segment, true);
             return;
         }
@@ -409,6 +414,7 @@ impl Socket {
         self.rx.next = seq.wrapping_add(len);
         if !self.rx.early.is_empty() {
             self.drain_early();
+            self.rx.disorder.set(now, u64::from(self.rx.early.bytes()));
         }
         if self.rx.fin == Some(self.rx.next) {
             self.rx.next = self.rx.next.wrapping_add(1);

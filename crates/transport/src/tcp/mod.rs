@@ -535,6 +535,11 @@ impl Socket {
         self.rx.read_bytes()
     }
 
+    /// How what was received was out of order, up to `now`.
+    pub fn disorder(&self, now: Instant) -> crate::Disorder {
+        self.rx.disorder.until(now)
+    }
+
     pub fn established_at(&self) -> Option<Instant> {
         self.established_at
     }

@@ -1,0 +1,132 @@
+//! Schedulers over two unequal paths: what they send where, and how much has to wait for what comes before it.
+
+use polypath_sim::outcome::{DisorderOutcome, FlowOutcome, Outcome};
+use polypath_sim::{Scenario, run};
+use serde_json::{Value, json};
+
+/// A client with two paths to a server: 20 Mbit/s and 10 ms each way, and 5 Mbit/s and 100 ms, both without loss. The server's receive
+/// buffer is small.
+fn outcome(profile: &str, scheduler: &str, app: &Value) -> Outcome {
+    let path = |k: usize, rate: u64, delay: u64, packets: u64| {
+        let delay = json!([{"kind": "delay", "delay_ns": delay * 1_000_000}]);
+        json!([
+            {"name": format!("a{k}"), "a": {"node": "c", "address": format!("10.1.{k}.1")}, "b": {"node": "r", "address": format!("10.1.{k}.2")},
+             "a_to_b": [{"kind": "rate", "bits_per_s": rate * 1_000_000, "queue": {"packets": packets}}], "b_to_a": delay.clone()},
+            {"name": format!("b{k}"), "a": {"node": "r", "address": format!("10.2.{k}.1")}, "b": {"node": "s", "address": format!("10.2.{k}.2")},
+             "a_to_b": delay, "b_to_a": []}
+        ])
+    };
+    let links: Vec<Value> =
+        [path(0, 20, 10, 40), path(1, 5, 100, 100)].iter().flat_map(|two| two.as_array().expect("links").clone()).collect();
+    let scenario: Scenario = serde_json::from_value(json!({
+        "seed": 1, "duration_ns": 20_000_000_000_u64,
+        "nodes": [{"name": "c"}, {"name": "r", "router": true},
+                  {"name": "s", "addresses": ["10.9.0.1"], "sysctl": {"net.ipv4.tcp_rmem": [4096, 131072, 400000]}}],
+        "links": links,
+        "flows": [{
+            "name": "f", "transport": "mptcp", "cc": "cubic", "client": "c", "server": "s", "server_address": "10.9.0.1",
+            "app": app, "window_ns": [2_000_000_000_u64, 18_000_000_000_u64],
+            "mptcp": {"profile": profile, "scheduler": scheduler}
+        }]
+    }))
+    .expect("a scenario");
+    run(&scenario).expect("a valid scenario")
+}
+
+fn bulk() -> Value {
+    json!({"kind": "bulk", "duration_ns": 18_500_000_000_u64})
+}
+
+fn flow(profile: &str, scheduler: &str, app: &Value) -> FlowOutcome {
+    outcome(profile, scheduler, app).flows.remove(0)
+}
+
+fn disorder(flow: &FlowOutcome) -> &DisorderOutcome {
+    flow.disorder.as_ref().expect("a connection keeps order")
+}
+
+fn hol_delay(flow: &FlowOutcome) -> f64 {
+    disorder(flow).mean_wait_ns.expect("something was read") / 1e6
+}
+
+/// 625 kB in 100 ms, once a second: more than the fast path takes at once, less than it takes in a second.
+fn bursts() -> Value {
+    json!({"kind": "on_off", "on_ns": 100_000_000, "off_ns": 900_000_000, "duration_ns": 18_000_000_000_u64, "bits_per_s": 50_000_000})
+}
+
+#[test]
+fn blest_blocks_less_than_the_lowest_rtt_where_the_window_is_small() {
+    for profile in ["v0", "v1"] {
+        let [lowest_rtt, waits] = ["minrtt", "blest"].map(|scheduler| flow(profile, scheduler, &bulk()));
+        let ratio = hol_delay(&waits) / hol_delay(&lowest_rtt);
+        assert!(ratio < 0.2, "{profile}: a byte waits {} ms, with minrtt {} ms", hol_delay(&waits), hol_delay(&lowest_rtt));
+        assert!(waits.goodput_receiver_bps > 1.05 * lowest_rtt.goodput_receiver_bps, "{profile}");
+    }
+}
+
+#[test]
+fn who_looks_ahead_brings_bursts_over_earlier_and_in_order() {
+    let lowest_rtt = flow("v1", "minrtt", &bursts());
+    let p95 = |flow: &FlowOutcome| flow.byte_delay.expect("something was read").p95_ns as f64;
+    for scheduler in ["blest", "ecf", "sttf"] {
+        let other = flow("v1", scheduler, &bursts());
+        let (wait, delay) = (hol_delay(&other) / hol_delay(&lowest_rtt), p95(&other) / p95(&lowest_rtt));
+        assert!(wait < 0.5 && delay < 0.85, "{scheduler}: of minrtt's wait {wait}, of its 95th percentile {delay}");
+        assert_eq!(other.bytes_received, lowest_rtt.bytes_received, "{scheduler}");
+    }
+}
+
+#[test]
+fn a_backup_carries_nothing_while_the_first_subflow_works() {
+    let outcome = flow("v1", "backup", &bulk());
+    assert_eq!((outcome.subflows.len(), outcome.subflows[1].bytes_acked), (2, 0));
+    assert!(outcome.goodput_receiver_bps > 0.9 * 20e6 * 1428.0 / 1514.0);
+    assert_eq!((disorder(&outcome).max_waiting, disorder(&outcome).blocked_ns), (0, 0), "one subflow keeps its order");
+}
+
+#[test]
+fn weights_are_shares_whatever_the_paths_could_carry() {
+    for (weights, share) in [("weighted 9:1", 0.9), ("weighted 19:1", 0.95)] {
+        let outcome = flow("v1", weights, &bulk());
+        let acked: Vec<f64> = outcome.subflows.iter().map(|subflow| subflow.bytes_acked as f64).collect();
+        let found = acked[0] / (acked[0] + acked[1]);
+        assert!((found - share).abs() < 0.01, "{weights}: {found}");
+    }
+}
+
+#[test]
+fn every_scheduler_brings_everything_over() {
+    for (profile, scheduler) in ["v0", "v1"].into_iter().flat_map(|p| polypath_sched::Scheduler::NAMES.map(|(name, _)| (p, name))) {
+        let done = flow(profile, scheduler, &json!({"kind": "transfer", "bytes": 3_000_000}));
+        assert_eq!(done.bytes_received, 3_000_000, "{profile} {scheduler}");
+        // Alone on the first path it takes 1.3 s; blocked by the second one a few of its round trips more.
+        assert!(done.completion_ns < Some(6_000_000_000), "{profile} {scheduler}: {:?}", done.completion_ns);
+    }
+}
+
+#[test]
+fn delays_are_those_of_the_path_where_nothing_waits() {
+    // 1 Mbit/s in writes of 125 bytes a millisecond, on the first path alone.
+    let app = json!({"kind": "on_off", "on_ns": 18_000_000_000_u64, "off_ns": 1_000_000, "duration_ns": 18_000_000_000_u64, "bits_per_s": 1_000_000});
+    let outcome = flow("v1", "backup", &app);
+    let delay = outcome.byte_delay.expect("something was read");
+    // 10 ms, and at 20 Mbit/s less than 0.1 ms for a small packet; at most a round trip where Nagle's rule or a window holds back.
+    assert!((10_000_000..10_500_000).contains(&delay.p50_ns), "{delay:?}");
+    assert!(delay.p50_ns <= delay.p95_ns && delay.p95_ns <= delay.p99_ns && delay.p99_ns <= delay.max_ns, "{delay:?}");
+    assert!(delay.max_ns < 60_000_000, "{delay:?}");
+    // A full send buffer waits before everything else.
+    let full = flow("v1", "backup", &bulk());
+    assert!(full.byte_delay.expect("something was read").p50_ns > delay.p99_ns);
+}
+
+#[test]
+fn what_waits_is_sampled_with_what_is_read() {
+    let outcome = flow("v1", "minrtt", &bulk());
+    assert_eq!(outcome.out_of_order_100ms.len(), outcome.received_100ms.len());
+    let disorder = disorder(&outcome);
+    let (most, sampled) = (disorder.max_waiting, outcome.out_of_order_100ms.iter().max().copied());
+    assert!(sampled > Some(0) && sampled <= Some(most), "{sampled:?} {most}");
+    assert!(disorder.max_ahead >= most && disorder.mean_ahead.is_some_and(|mean| mean <= disorder.max_ahead as f64), "{disorder:?}");
+    assert!(disorder.share.is_some_and(|share| share > 0.0 && share <= 1.0));
+    assert!(disorder.blocked_ns > 0 && disorder.blocked_ns <= 16_000_000_000);
+}
