@@ -166,6 +166,24 @@ def test_ndiffports_opens_subflows_between_the_same_addresses(tmp_path: Path, su
     assert 7 < made.runs["goodput_receiver_mbps"].mean() < 9.6
 
 
+def test_datagrams_and_requests_find_the_links_delays(tmp_path: Path) -> None:
+    stream = {"client": "c", "server": "s", "transport": "udp", "datagram": "500B", "app": {"kind": "constant", "rate": "2mbit"}}
+    asking = {
+        "client": "c",
+        "server": "s",
+        "transport": "tcp",
+        "app": {"kind": "requests", "request": "300B", "response": "2KB", "pause": "20ms"},
+    }
+    made = run(study(topology=link("one", loss="5%"), flows={"u": stream, "r": asking}, seeds=1), engine="host", out=tmp_path)
+    rows = made.runs.set_index("flow")
+    # 500 datagrams a second for two seconds.
+    assert rows.loc["u", "datagrams_sent"] == pytest.approx(1000, abs=20)
+    assert 0.01 < rows.loc["u", "datagram_loss"] < 0.1
+    # 6 ms, the time of a packet, and what a program takes to wake up; never less.
+    assert 6 < rows.loc["u", "delay_p50_ms"] < 10
+    assert rows.loc["r", "responses"] > 20
+
+
 def test_competing_flows_and_settings_of_each_host(tmp_path: Path) -> None:
     nodes = {"c": {"sysctl": {"net.ipv4.tcp_wmem": [4096, 16384, 32768]}}, "r": {"router": True}, "s": None, "d": None}
     links = {

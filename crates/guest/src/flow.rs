@@ -4,9 +4,10 @@
 //! reader that may block does so inside the kernel, where it empties its socket each time `low_water` bytes wait, without coming back.
 
 use crate::datagrams;
+use crate::external;
 use crate::mptcp;
 use crate::network::{Network, ip};
-use crate::plan::{App, Flow, Plan, Reading};
+use crate::plan::{App, Flow, Plan, Programs, Reading};
 use crate::records::FlowResult;
 use crate::run::LOOK;
 use crate::sample::{Sockets, hexadecimal};
@@ -14,6 +15,7 @@ use crate::sys::{self, Outcome};
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const SECOND: u64 = 1_000_000_000;
@@ -94,6 +96,11 @@ impl Progress {
         self.datagrams.extend_from_slice(&record);
     }
 
+    /// There is nobody to read any more.
+    pub(crate) fn end_server(&mut self) {
+        self.server.ended = true;
+    }
+
     pub(crate) fn note_read(&mut self, now_ns: u64, bytes: u64) {
         self.read.add(now_ns, bytes);
     }
@@ -167,20 +174,29 @@ pub(crate) struct Ready {
 enum Ends {
     Connection { client: OwnedFd, listener: OwnedFd },
     Datagrams(datagrams::Sockets),
+    Programs(external::Ends, Programs),
 }
 
 impl Ready {
     /// `announces`: the server announces further addresses, on which it listens too.
-    pub(crate) fn prepare(number: usize, flow: &Flow, network: &Network, announces: bool) -> Outcome<Self> {
+    pub(crate) fn prepare(number: usize, flow: &Flow, network: &Network, announces: bool, results: &Path) -> Outcome<Self> {
         let named = |e: String| format!("flow {}: {e}", flow.name);
         // Only of a connection the kernel says how far its server has read.
-        let silent = !flow.mptcp && flow.datagram_bytes == 0 && flow.reading.sleep_ns == 0 && !matches!(flow.app, App::Requests { .. });
+        let silent = !flow.mptcp
+            && flow.programs.is_none()
+            && flow.datagram_bytes == 0
+            && flow.reading.sleep_ns == 0
+            && !matches!(flow.app, App::Requests { .. });
         let mut progress = Progress { silent, number: number as u32, ..Progress::default() };
         progress.result.name.clone_from(&flow.name);
         let progress = Arc::new(Mutex::new(progress));
         if flow.datagram_bytes > 0 {
             let ends = Ends::Datagrams(datagrams::Sockets::open(flow, network).map_err(named)?);
             return Ok(Self { flow: flow.clone(), ends, progress });
+        }
+        if let Some(programs) = &flow.programs {
+            let ends = external::Ends::open(number, flow, programs, network, results).map_err(named)?;
+            return Ok(Self { flow: flow.clone(), ends: Ends::Programs(ends, programs.clone()), progress });
         }
         let (client_at, server_at) = (network.number(&flow.client)?, network.number(&flow.server)?);
         let (client_address, server_address) = (ip(&flow.client_address)?, ip(&flow.server_address)?);
@@ -212,6 +228,7 @@ impl Ready {
         let (socket, listener) = match self.ends {
             Ends::Connection { client, listener } => (client, listener),
             Ends::Datagrams(sockets) => return sockets.start(self.flow, self.progress, origin),
+            Ends::Programs(ends, programs) => return ends.start(self.flow, programs, self.progress, origin),
         };
         let server = Server { flow: self.flow.clone(), listener, progress: self.progress.clone(), chunk: chunk.clone(), origin };
         let server_address = SocketAddr::new(ip(&self.flow.server_address)?, self.flow.port);
@@ -541,9 +558,9 @@ fn read_whole(socket: &Arc<OwnedFd>, mut bytes: u64) -> bool {
 }
 
 /// The plan's flows, ready to start.
-pub(crate) fn prepare(plan: &Plan, network: &Network) -> Outcome<Vec<Ready>> {
+pub(crate) fn prepare(plan: &Plan, network: &Network, results: &Path) -> Outcome<Vec<Ready>> {
     let announces = |flow: &Flow| plan.endpoints.iter().any(|endpoint| endpoint.signal && endpoint.namespace == flow.server);
-    plan.flows.iter().enumerate().map(|(number, flow)| Ready::prepare(number, flow, network, announces(flow))).collect()
+    plan.flows.iter().enumerate().map(|(number, flow)| Ready::prepare(number, flow, network, announces(flow), results)).collect()
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 mod capture;
 mod datagrams;
 pub mod diag;
+mod external;
 mod flow;
 mod host;
 pub mod machine;

@@ -229,6 +229,21 @@ pub struct Flow {
     pub path_manager: Option<String>,
     #[serde(default)]
     pub scheduler: Option<String>,
+    /// Programs in place of the guest's own two ends.
+    #[serde(default)]
+    pub programs: Option<Programs>,
+}
+
+/// The two ends of a flow as programs of the machine that the guest runs on; each is started in its namespace, and what it prints goes to
+/// NUMBER-client.json or NUMBER-server.json in the results, NUMBER being the flow's.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Programs {
+    pub client: Vec<String>,
+    /// Started before the run begins; listens at the flow's port.
+    pub server: Vec<String>,
+    /// The client's port of the connection that carries the data: such programs may open others.
+    pub client_port: u16,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]

@@ -73,7 +73,7 @@ fn carry_out(
     let mut taps = plan.captures.iter().map(|c| Tap::open(c, &network, results)).collect::<Outcome<Vec<_>>>()?;
     let mut queues = Queues::open(plan, &network, results)?;
     let sockets = Arc::new(Mutex::new(Sockets::open(plan, &network, results)?));
-    let ready = flow::prepare(plan, &network)?;
+    let ready = flow::prepare(plan, &network, results)?;
     let flows: Vec<Arc<Mutex<Progress>>> = ready.iter().map(|flow| flow.progress.clone()).collect();
     let origin = (time.begin)()?;
     result.setup_ns = origin.saturating_sub(time.began);

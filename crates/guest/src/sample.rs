@@ -24,8 +24,8 @@ pub(crate) struct Sockets {
 struct Watched {
     diag: Netlink,
     families: BTreeSet<u8>,
-    /// Flow by its server's port.
-    flows: BTreeMap<u16, usize>,
+    /// Flow by its server's port, and the client's port where the flow has other connections too.
+    flows: BTreeMap<u16, (usize, Option<u16>)>,
     /// Flow by the token of its connection, once it was seen: a subflow may go to any port.
     tokens: BTreeMap<u32, usize>,
     /// In order of appearance.
@@ -58,7 +58,7 @@ impl Sockets {
             }
             if let Some(watched) = places.get_mut(&at) {
                 watched.families.insert(family(ip(&flow.client_address)?));
-                watched.flows.insert(flow.port, number);
+                watched.flows.insert(flow.port, (number, flow.programs.as_ref().map(|programs| programs.client_port)));
             }
         }
         let flows = plan.flows.iter().map(|flow| (flow.name.clone(), flow.cc.clone())).collect();
@@ -112,15 +112,16 @@ impl Sockets {
 impl Watched {
     /// The sockets that belong to flows: those that go to a flow's port, and what has joined their connections.
     fn assign(&mut self, seen: Vec<Seen>) -> Vec<(usize, Seen)> {
+        let by_port = |socket: &Seen| {
+            let (flow, client_port) = self.flows.get(&socket.destination.port())?;
+            client_port.is_none_or(|port| port == socket.source.port()).then_some(*flow)
+        };
         for socket in &seen {
-            if let (Some(&flow), Some(token)) = (self.flows.get(&socket.destination.port()), socket.token) {
+            if let (Some(flow), Some(token)) = (by_port(socket), socket.token) {
                 self.tokens.insert(token, flow);
             }
         }
-        let flow_of = |socket: &Seen| {
-            let by_port = || self.flows.get(&socket.destination.port());
-            socket.token.and_then(|token| self.tokens.get(&token)).or_else(by_port).copied()
-        };
+        let flow_of = |socket: &Seen| socket.token.and_then(|token| self.tokens.get(&token).copied()).or_else(|| by_port(socket));
         seen.into_iter().filter_map(|socket| flow_of(&socket).map(|flow| (flow, socket))).collect()
     }
 
@@ -332,7 +333,7 @@ mod tests {
     #[test]
     fn what_joins_a_connection_belongs_to_its_flow_whatever_its_port() {
         let mut watched = watched();
-        watched.flows = BTreeMap::from([(5201, 0), (5202, 1)]);
+        watched.flows = BTreeMap::from([(5201, (0, None)), (5202, (1, None))]);
         let to = |port: u16, token: u32, flags: u32| {
             let destination = std::net::SocketAddr::from(([10, 9, 0, 1], port));
             Seen { destination, token: (token > 0).then_some(token), ..socket(port, flags, 1) }
@@ -342,6 +343,13 @@ mod tests {
         assert_eq!(found, [(1, 6001), (1, 5202), (0, 5201)]);
         // Its first subflow may end before the others.
         assert_eq!(watched.assign(vec![to(6001, 9, 0x8)]).len(), 1);
+        watched.flows = BTreeMap::from([(5203, (2, Some(7)))]);
+        let control = Seen { token: None, ..to(5203, 0, 0) };
+        let data = Seen { source: std::net::SocketAddr::from(([10, 0, 0, 1], 7)), ..control.clone() };
+        assert_eq!(
+            watched.assign(vec![control, data]).iter().map(|(flow, seen)| (*flow, seen.source.port())).collect::<Vec<_>>(),
+            [(2, 7)]
+        );
     }
 
     #[test]

@@ -5,6 +5,8 @@
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 /// An outcome whose error is a sentence for a person.
 pub type Outcome<T> = Result<T, String>;
@@ -211,6 +213,17 @@ pub fn forget_pages(fd: &impl AsRawFd) {
         libc::sync_file_range(fd.as_raw_fd(), 0, 0, NOW);
         libc::posix_fadvise(fd.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED);
     }
+}
+
+/// Has the program that the command starts killed when the calling thread ends, however it ends.
+pub fn die_with_thread(command: &mut Command) {
+    let work = || {
+        // SAFETY: no memory is passed; a child between fork and exec may make this call.
+        unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+        Ok(())
+    };
+    // SAFETY: the closure allocates nothing and takes no lock.
+    unsafe { command.pre_exec(work) };
 }
 
 /// `uname -r`.

@@ -17,7 +17,7 @@ import pyarrow as pa
 from polypath import _native, emu, kernelcc, planner
 from polypath.study import Cell, scenario, split_cc
 
-from . import _machine, _measure
+from . import _iperf3, _machine, _measure
 from ._base import Algorithm, Engine, EngineError, Output, unknown_cc
 from ._naming import names, where
 from ._sim import LINUX_ONLY, SimEngine
@@ -120,7 +120,11 @@ class HostEngine(Engine):
     def _plan(self, scenario: Mapping[str, Any]) -> dict[str, Any]:
         # The emulator carries what stands on the links; to the kernel they are mere cables.
         bare = {**scenario, "links": [{**link, "a_to_b": [], "b_to_a": []} for link in scenario["links"]]}
-        return planner.build(bare, self._algorithms, out_of_tree=_OUT_OF_TREE.exists(), defaults=False).plan
+        plan = planner.build(bare, self._algorithms, out_of_tree=_OUT_OF_TREE.exists(), defaults=False).plan
+        for number, (planned, flow) in enumerate(zip(plan["flows"], scenario["flows"], strict=True)):
+            if flow.get("program") == _iperf3.NAME:
+                planned["programs"] = _iperf3.programs(number, planned, flow)
+        return plan
 
     def _try_algorithms(self, ours: Sequence[str]) -> None:
         """Raises `KernelCcError` if this kernel does not take ours."""
@@ -189,6 +193,9 @@ def _output(scenario: Mapping[str, Any], plan: Mapping[str, Any], ran: Mapping[s
     lost = {file: count for file, count in result["capture_losses"].items() if count}
     if lost:
         raise EngineError(f"captures missed frames: {lost}")
+    for number, flow in enumerate(scenario["flows"]):
+        if flow.get("program") == _iperf3.NAME:
+            _iperf3.read(number, flow, result["flows"][number], results)
     given = _measure.Given(
         scenario=scenario,
         result=result,

@@ -96,7 +96,7 @@ def check_study(study: Study) -> None:
     for name in study.short.only:
         if name not in (*parameters, "experiment"):
             raise SetupError(("short", "only", name), unknown("parameter", name, [*parameters, "experiment"]))
-    if study.shortened and not cells(study):
+    if study.short.only and not any(keeps(study.short, cell.experiment, cell.parameters) for cell in cells(study)):
         raise SetupError(("short", "only"), "no cell has these values, so the short form would run nothing")
     if study.published is not None:
         for index, key in enumerate(study.published.keys):

@@ -153,6 +153,8 @@ class Flow(Model):
     app: App = Bulk()
     datagram: Size = Size("1400B")
     """Payload of each datagram; transport udp only."""
+    program: Literal["polypath", "iperf3"] = "polypath"
+    """What sends and reads on the engine host; elsewhere it is always Polypath's own."""
     profile: Literal["v0", "v1"] = "v1"
     """v0 is MPTCP 0.96 on Linux 5.4, out of tree; v1 is that of Linux 6.12. Plain TCP follows it too."""
     scheduler: Annotated[str, AfterValidator(_scheduler)] | None = None

@@ -34,6 +34,7 @@ def scenario(setup: Setup, seed: int, *, kernel: str | None = None) -> dict[str,
     if kernel is None:
         # Without a kernel there are only our own algorithms, and their names need not say so.
         for flow in plain["flows"]:
+            flow.pop("program", None)
             flow["cc"] = flow["cc"] and flow["cc"].removesuffix(OURS)
         return plain
     captures = [{"node": each.node, "link": each.link, "snaplen": int(each.snaplen)} for each in setup.measure.capture]
@@ -118,6 +119,7 @@ def _flow(name: str, flow: Flow, setup: Setup, seed: int) -> dict[str, Any]:
         "start_ns": start,
         "app": app,
         **({"datagram_bytes": int(flow.datagram)} if datagrams else {}),
+        **({"program": flow.program} if flow.program != "polypath" else {}),
         "mptcp": {"profile": flow.profile, "scheduler": flow.scheduler, "path_manager": _path_manager(flow)},
         "routes": [{"from": route.source, "to": route.destination, "via": list(route.via)} for route in flow.routes],
         "window_ns": [0, window_end] if window is None else [int(window[0]), int(window[1])],

@@ -1,0 +1,80 @@
+"""iperf3 as the program of a flow: over the same links it says what Polypath's own sender says."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from requirement import lacking
+
+from polypath import Results, Study, StudyError, emu, kernelcc, run
+from polypath.engines import HostEngine
+from polypath.results import plan
+
+LINK = {"rate": "10mbit", "queue": "40packets", "delay": "5ms"}
+
+
+def study(**flow: Any) -> Study:
+    """Two paths of 10 Mbit/s, a flow by each program in turn."""
+    links = {name: {"ends": ["c", "s"], "both": LINK} for name in ("one", "two")}
+    base = {"client": "c", "server": "s", "program": "${program}", "app": {"kind": "bulk", "duration": "3s"}}
+    topology = {"nodes": {"c": None, "s": None}, "links": links}
+    matrix = {"program": ["polypath", "iperf3"]}
+    more = {"matrix": matrix, "duration": "3s", "seeds": 2, "baselines": None}
+    return Study.model_validate({"name": "programs", "topology": topology, "flows": {"f": {**base, **flow}}, **more})
+
+
+@pytest.fixture(scope="module", autouse=True)
+def machine() -> None:
+    """One that has iperf3, and mptcpize for releases that open no MPTCP sockets themselves."""
+    for program, package in (("iperf3", "iperf3"), ("mptcpize", "mptcpize")):
+        if shutil.which(program) is None:
+            lacking("host", f"{program} is not installed (apt-get install {package})")
+    try:
+        plan(study(), engine=HostEngine(), out=Path("/nonexistent"))
+    except (StudyError, emu.EmuError, kernelcc.KernelCcError) as error:
+        lacking("host", str(error))
+
+
+def by_program(results: Results, column: str) -> dict[str, float]:
+    found: dict[str, float] = results.runs.groupby("program")[column].mean().to_dict()
+    return found
+
+
+@pytest.mark.parametrize(("transport", "cc", "least"), [("tcp", "cubic", 8.0), ("mptcp", "lia", 12.0)])
+def test_both_programs_see_the_same_links(transport: str, cc: str, least: float, tmp_path: Path) -> None:
+    made = run(study(transport=transport, cc=cc), engine="host", out=tmp_path)
+    goodput = by_program(made, "goodput_receiver_mbps")
+    assert min(goodput.values()) > least
+    assert goodput["iperf3"] == pytest.approx(goodput["polypath"], rel=0.15)
+    # The sockets that carried the data were found among iperf3's, with the algorithm that was asked for and as many subflows: those
+    # from both addresses to both.
+    count = 1 if transport == "tcp" else 4
+    assert by_program(made, "subflows") == {"polypath": count, "iperf3": count}
+    acked = made.subflows.groupby("program")["bytes_acked"].sum()
+    assert acked["iperf3"] == pytest.approx(acked["polypath"], rel=0.2)
+    assert not made.series.query("program == 'iperf3'").empty
+
+
+def test_a_transfer_has_its_size(tmp_path: Path) -> None:
+    made = run(study(transport="tcp", app={"kind": "transfer", "size": "1MB"}), engine="host", out=tmp_path)
+    assert by_program(made, "bytes_received")["polypath"] == 1_000_000
+    # iperf3 sends whole blocks, and what it has read when its test ends is all it counts.
+    assert by_program(made, "bytes_received")["iperf3"] == pytest.approx(1_000_000, rel=0.15)
+    assert made.runs["completion_s"].notna().sum() >= 2
+
+
+@pytest.mark.parametrize("app", [{"kind": "bulk", "duration": "1500ms"}, {"kind": "on_off", "on": "1s", "off": "1s"}])
+def test_what_iperf3_cannot_do_is_refused(app: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="iperf3 sends for whole seconds"):
+        plan(study(app=app), engine=HostEngine(), out=tmp_path)
+
+
+def test_without_iperf3_the_study_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from polypath.engines import _iperf3
+
+    monkeypatch.setattr(_iperf3, "release", lambda: None)
+    with pytest.raises(StudyError, match="iperf3 is not installed"):
+        plan(study(), engine=HostEngine(), out=tmp_path)

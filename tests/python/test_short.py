@@ -1,0 +1,76 @@
+"""The short form of a study: what happens in a run happens sooner in proportion, what links do to packets does not change."""
+
+import pytest
+from study_data import changed
+
+from polypath import Study, StudyError
+from polypath.engines import FakeEngine
+from polypath.results import Results, execute, plan
+from polypath.study import Setup, cells, scenario
+
+FILE = changed(
+    ("first: {ends: [client, middle], both: {rate: 50mbit, queue: 100packets, delay: 5ms}}",
+     "first: {ends: [client, middle], both: {rate: 50mbit, delay: 5ms, changes: [{at: 10s, up: false}, {at: 12s, up: true}]}}"),
+    ('  bulk: {client: client, server: server, cc: "${cc}"}',
+     '  bulk: {client: client, server: server, cc: "${cc}", start: "${start}", window: [4s, 16s]}\n'
+     "  file: {client: client, server: server, start_spread: 8ms, app: {kind: transfer, size: 10MB}}"),
+    ("seeds: 2\n", "seeds: 4\nparameters: {start: 2s}\nshort: {duration: 5s, seeds: 3, only: {rate: [20mbit]}}\nclaims: []\n"),
+)  # fmt: skip
+
+
+@pytest.fixture
+def study(tmp_path):
+    (tmp_path / "study.yaml").write_text(FILE)
+    return Study.load(tmp_path)
+
+
+def test_what_happens_moves_along_and_what_links_do_stays(study):
+    short = study.in_short()
+    assert (short.name, len(cells(short)), len(cells(study))) == ("small-short", 2, 4)
+    cell = cells(short)[0]
+    assert (cell.parameters["rate"], cell.seeds) == ("20mbit", (1, 2, 3))
+    made, whole = scenario(cell.setup, 1), scenario(cells(study)[0].setup, 1)
+    assert made["duration_ns"] == 7_000_000_000, "the tail after the applications' time is not a part of it"
+    bulk, file = made["flows"]
+    assert (bulk["start_ns"], bulk["window_ns"]) == (500_000_000, [1_000_000_000, 4_000_000_000])
+    assert bulk["app"] == {"kind": "bulk", "duration_ns": 4_500_000_000}
+    assert file["app"]["bytes"] == 2_500_000
+    assert file["start_ns"] == whole["flows"][1]["start_ns"], "where between two ticks a flow starts is no event"
+    rate, delay = (next(each for each in made["links"][0]["a_to_b"] if each["kind"] == kind) for kind in ("rate", "delay"))
+    assert (rate["bits_per_s"], delay["delay_ns"]) == (50_000_000, 5_000_000)
+    (down,) = (each for each in made["links"][0]["a_to_b"] if each["kind"] == "down")
+    assert down["spans_ns"] == [[2_500_000_000, 3_000_000_000]]
+
+
+def test_a_study_that_is_short_already_stays_as_it_is(tmp_path):
+    (tmp_path / "study.yaml").write_text(changed(("duration: 20s", "duration: 3s")))
+    study = Study.load(tmp_path)
+    assert isinstance(cells(study)[0].setup, Setup)
+    assert [cell.setup for cell in cells(study.in_short())] == [cell.setup for cell in cells(study)]
+
+
+def test_its_results_lie_beside_the_others_and_open_again(study, tmp_path):
+    folder = execute(plan(study.in_short(), engine=FakeEngine(), out=tmp_path)).folder
+    assert folder == tmp_path / "small-short"
+    again = Results.open(folder)
+    assert again.study == study.in_short()
+    assert len(again.runs) == 2 * 3 * 2
+    assert not (tmp_path / "small").exists()
+
+
+def test_it_decides_no_claims():
+    text = changed(
+        ("seeds: 2\n", "seeds: 2\nclaims: [{id: a, sentence: b, check: {kind: varies, series: cwnd, by: [cc], more_than: 1%}}]\n")
+    )
+    study = Study.model_validate(__import__("yaml").safe_load(text))
+    assert (len(study.claims), study.in_short().claims) == (1, ())
+
+
+@pytest.mark.parametrize(
+    ("only", "sentence"),
+    [("{speed: [1]}", 'there is no parameter "speed"'), ("{rate: [1mbit]}", "no cell has these values")],
+)
+def test_a_short_form_of_nothing_is_refused(tmp_path, only, sentence):
+    (tmp_path / "study.yaml").write_text(changed(("seeds: 2\n", f"seeds: 2\nshort: {{only: {only}}}\n")))
+    with pytest.raises(StudyError, match=sentence):
+        Study.load(tmp_path)
