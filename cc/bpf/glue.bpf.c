@@ -31,9 +31,18 @@
 #define PP_STR(a) PP_STR_(a)
 #define PP_OPS PP_CAT(pp_cc_, PP_ALG)
 
+static __always_inline void pp_send_ack(struct tcp_sock *tp, __u32 rcv_nxt)
+{
+	bpf_tcp_send_ack(tp, rcv_nxt);
+}
+
 #include "pp_socket.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+#if defined(PP_NEEDS_ECN) && (defined(PP_COUPLED) || !defined(PP_HAS_cwnd_event))
+#error an algorithm that needs ECN has the hook cwnd_event, through which marks are told, and is not coupled, since both need the same words
+#endif
 
 #ifdef PP_HAS_cwnd_event
 /* Length of a jiffy, ns: crates/bpf fills it in, and finds it by its section. */
@@ -152,12 +161,25 @@ static __always_inline const struct pp_siblings *pp_read_siblings(struct tcp_soc
 	call;									\
 	pp_write_flow(tp, &flow, &before)
 
-#if defined(PP_HAS_init) || defined(PP_COUPLED)
+#if defined(PP_HAS_init) || defined(PP_COUPLED) || defined(PP_NEEDS_ECN)
 SEC("struct_ops/init")
 void BPF_PROG(pp_init, struct sock *sk)
 {
 #ifdef PP_COUPLED
 	pp_begin_losses((struct tcp_sock *)sk);
+#endif
+#ifdef PP_NEEDS_ECN
+	struct tcp_sock *socket = (struct tcp_sock *)sk;
+	__u8 state = sk->__sk_common.skc_state;
+
+	/* Not agreed to: packets must not say that they may be marked. */
+	if (!(socket->ecn_flags & PP_TCP_ECN_OK) && state != PP_TCP_LISTEN && state != PP_TCP_CLOSE) {
+		char reno[] = "reno";
+
+		bpf_setsockopt(sk, PP_SOL_TCP, PP_TCP_CONGESTION, reno, sizeof(reno));
+		return;
+	}
+	socket->inet_conn.icsk_ca_priv[PP_WORD_MARKS] = socket->rcv_nxt;
 #endif
 #ifdef PP_HAS_init
 	PP_WITH_FLOW(sk, NULL, PP_OPS.init(&c));
@@ -214,6 +236,10 @@ static __always_inline void pp_read_last_sent(const struct tcp_sock *tp, struct 
 SEC("struct_ops/cwnd_event")
 void BPF_PROG(pp_cwnd_event, struct sock *sk, __u32 event)
 {
+#ifdef PP_NEEDS_ECN
+	if (event == PP_EVENT_ECN_NO_CE || event == PP_EVENT_ECN_IS_CE)
+		pp_note_mark((struct tcp_sock *)sk, event);
+#endif
 	PP_WITH_FLOW(sk, NULL, pp_read_last_sent(tp, &flow); PP_OPS.cwnd_event(&c, event));
 }
 #endif

@@ -25,12 +25,16 @@ typedef _Bool bool;
 #define BPF_SK_STORAGE_GET_F_CREATE 1
 
 #define PP_TCP_ESTABLISHED 1	/* skc_state */
+#define PP_TCP_CLOSE 7
 #define PP_TCP_CLOSE_WAIT 8
+#define PP_TCP_LISTEN 10
 #define PP_TCP_ECN_OK 1		/* ecn_flags */
 #define PP_TCP_CONG_NON_RESTRICTED 1	/* flags of an ops table */
 #define PP_TCP_CONG_NEEDS_ECN 2
 #define PP_SOL_SOCKET 1		/* asm-generic/socket.h */
 #define PP_SO_MAX_PACING_RATE 47
+#define PP_SOL_TCP 6
+#define PP_TCP_CONGESTION 13
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -60,6 +64,9 @@ struct inet_connection_sock {
 	const struct tcp_congestion_ops *icsk_ca_ops;
 	void *icsk_ulp_data;
 	__u8 icsk_ca_state : 5;
+	struct {
+		__u8 pending;
+	} icsk_ack;
 	__u64 icsk_ca_priv[13];
 };
 
@@ -89,6 +96,7 @@ struct tcp_sock {
 	__u64 tcp_wstamp_ns;		/* when pacing lets the next segment leave */
 	__u64 delivered_mstamp;		/* us */
 	__u32 lsndtime;			/* jiffies, the low 32 bits */
+	__u32 rcv_nxt;
 	__u32 snd_una;
 	__u32 snd_nxt;
 	__u32 write_seq;

@@ -9,7 +9,14 @@
 /* Words of icsk_ca_priv behind the algorithm's state. */
 #define PP_WORD_LAST_LOSS 11	/* bytes acknowledged until the last loss */
 #define PP_WORD_PRIOR_LOSS 12	/* and until the one before */
+/* The same word of algorithms with PP_CC_NEEDS_ECN, which are not coupled. */
+#define PP_WORD_MARKS 12	/* the sequence number received up to when the last data came, and 2^32 if that was marked */
 _Static_assert(PP_CC_STATE_BYTES == PP_WORD_LAST_LOSS * 8, "the glue's words begin where the algorithm's end");
+
+/* Bits of tcp_sock.ecn_flags and of icsk_ack.pending that the kernel's headers for BPF do not have. */
+#define PP_ECN_DEMAND_CWR 4
+#define PP_ACK_PENDING_TIMER 2
+#define PP_ACK_PENDING_NOW 16
 
 /* The flags of tcp_input.c that concern us; it does not export them. */
 #define PP_FLAG_WIN_UPDATE 0x02
@@ -96,6 +103,34 @@ static __always_inline void pp_note_loss(struct tcp_sock *tp, __u32 new_state)
 		icsk->icsk_ca_priv[PP_WORD_PRIOR_LOSS] = icsk->icsk_ca_priv[PP_WORD_LAST_LOSS];
 		icsk->icsk_ca_priv[PP_WORD_LAST_LOSS] = acked;
 	}
+}
+
+static __always_inline void pp_echo_marks(struct tcp_sock *tp, __u64 marked)
+{
+	if (marked)
+		tp->ecn_flags |= PP_ECN_DEMAND_CWR;
+	else
+		tp->ecn_flags &= ~PP_ECN_DEMAND_CWR;
+}
+
+/*
+ * RFC 8257, 3.2, the receiver's half of what PP_CC_NEEDS_ECN asks for: ACKs echo whether the data was marked. Where that changes, an ACK that was delayed
+ * leaves first with the old echo for what came before, and then one at once.
+ */
+static __always_inline void pp_note_mark(struct tcp_sock *tp, __u32 event)
+{
+	__u64 before = tp->inet_conn.icsk_ca_priv[PP_WORD_MARKS];
+	__u64 marked = event == PP_EVENT_ECN_IS_CE;
+
+	if (before >> 32 != marked) {
+		if (tp->inet_conn.icsk_ack.pending & PP_ACK_PENDING_TIMER) {
+			pp_echo_marks(tp, before >> 32);
+			pp_send_ack(tp, (__u32)before);
+		}
+		tp->inet_conn.icsk_ack.pending |= PP_ACK_PENDING_NOW;
+	}
+	tp->inet_conn.icsk_ca_priv[PP_WORD_MARKS] = marked << 32 | tp->rcv_nxt;
+	pp_echo_marks(tp, marked);
 }
 
 #endif

@@ -32,6 +32,17 @@
 #define PP_STR(a) PP_STR_(a)
 #define PP_OPS PP_CAT(pp_cc_, PP_ALG)
 
+static __always_inline void pp_send_ack(struct tcp_sock *tp, u32 rcv_nxt)
+{
+	struct sock *sk = (struct sock *)tp;
+
+	/* Vendors carried the third argument back to releases that had two. */
+	if (__builtin_types_compatible_p(typeof(__tcp_send_ack), void(struct sock *, u32, u16)))
+		((void (*)(struct sock *, u32, u16))(void *)__tcp_send_ack)(sk, rcv_nxt, 0);
+	else
+		((void (*)(struct sock *, u32))(void *)__tcp_send_ack)(sk, rcv_nxt);
+}
+
 #include "pp_socket.h"
 
 static_assert(ICSK_CA_PRIV_SIZE >= PP_CC_PRIV_BYTES, "this kernel gives an algorithm too little room per socket");
@@ -121,7 +132,16 @@ static void pp_init(struct sock *sk)
 	struct inet_connection_sock *icsk = inet_csk(sk);
 
 	memset(icsk->icsk_ca_priv, 0, sizeof(icsk->icsk_ca_priv));
-	pp_begin_losses(tcp_sk(sk));
+	if (PP_OPS.flags & PP_CC_NEEDS_ECN) {
+		/* Not agreed to: packets must not say that they may be marked. */
+		if (!(tcp_sk(sk)->ecn_flags & TCP_ECN_OK) && sk->sk_state != TCP_LISTEN && sk->sk_state != TCP_CLOSE) {
+			WRITE_ONCE(icsk->icsk_ca_ops, &tcp_reno);
+			return;
+		}
+		icsk->icsk_ca_priv[PP_WORD_MARKS] = tcp_sk(sk)->rcv_nxt;
+	} else {
+		pp_begin_losses(tcp_sk(sk));
+	}
 	if (PP_OPS.init) {
 		PP_WITH_FLOW(sk, NULL, PP_OPS.init(&c));
 	}
@@ -149,7 +169,8 @@ static void pp_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 
 static void pp_set_state(struct sock *sk, u8 new_state)
 {
-	pp_note_loss(tcp_sk(sk), new_state);
+	if (!(PP_OPS.flags & PP_CC_NEEDS_ECN))
+		pp_note_loss(tcp_sk(sk), new_state);
 	if (PP_OPS.set_state) {
 		PP_WITH_FLOW(sk, NULL, PP_OPS.set_state(&c, new_state));
 	}
@@ -157,6 +178,8 @@ static void pp_set_state(struct sock *sk, u8 new_state)
 
 static void pp_cwnd_event(struct sock *sk, enum tcp_ca_event event)
 {
+	if (PP_OPS.flags & PP_CC_NEEDS_ECN && (event == PP_EVENT_ECN_NO_CE || event == PP_EVENT_ECN_IS_CE))
+		pp_note_mark(tcp_sk(sk), event);
 	PP_WITH_FLOW(sk, NULL, PP_OPS.cwnd_event(&c, event));
 }
 

@@ -192,6 +192,7 @@ fn random(both: &mut Both, stream: &mut Stream) -> Result<(), Stop> {
     flow.established = true;
     flow.pacing_rate = stream.below(1 << 30);
     flow.out_of_tree = stream.below(4) == 0;
+    flow.ecn_ok = stream.below(4) != 0;
     let count = stream.below(9) as usize;
     both.begin(flow, (count > 0).then(|| siblings(stream, count)))?;
     for _ in 0..CALLS {
@@ -205,7 +206,9 @@ fn random(both: &mut Both, stream: &mut Stream) -> Result<(), Stop> {
         flow.prior_cwnd = number(stream, 13);
         flow.in_flight = number(stream, 13);
         flow.packets_out = flow.in_flight;
-        flow.delivered = flow.delivered.wrapping_add(number(stream, 7));
+        let delivered = number(stream, 7);
+        flow.delivered = flow.delivered.wrapping_add(delivered);
+        flow.delivered_ce = flow.delivered_ce.wrapping_add(stream.below(u64::from(delivered) + 1) as u32);
         flow.delivered_ns = flow.now_ns;
         flow.lost = flow.lost.wrapping_add(stream.below(2) as u32);
         flow.min_rtt_us = number(stream, 20);
@@ -229,7 +232,7 @@ fn random(both: &mut Both, stream: &mut Stream) -> Result<(), Stop> {
                 both.call(Hook::SetState, stream.below(5) as u32)?;
             }
             3 => {
-                both.call(Hook::CwndEvent, stream.below(4) as u32)?;
+                both.call(Hook::CwndEvent, stream.below(6) as u32)?;
             }
             4 => {
                 let hook = if stream.below(2) == 0 { Hook::SndbufExpand } else { Hook::MinTsoSegs };

@@ -67,6 +67,10 @@ fn once() -> u32 {
 pub(crate) const STATES: [cc::CaState; 5] =
     [cc::CaState::Open, cc::CaState::Disorder, cc::CaState::Cwr, cc::CaState::Recovery, cc::CaState::Loss];
 
+/// By their numbers.
+const EVENTS: [cc::Event; 6] =
+    [cc::Event::TxStart, cc::Event::CwndRestart, cc::Event::CompleteCwr, cc::Event::Loss, cc::Event::EcnNoCe, cc::Event::EcnIsCe];
+
 /// The flow before the first step of a case.
 pub(crate) fn first_flow(case: &Case) -> cc::Flow {
     let mut flow = cc::Flow::new(10, 1448);
@@ -96,11 +100,7 @@ pub(crate) fn call(
         "cong_avoid" => controller.cong_avoid(flow, siblings, flow.snd_una, small),
         "in_ack_event" => controller.in_ack_event(flow, siblings, small),
         "set_state" => controller.set_state(flow, siblings, STATES[small as usize]),
-        "cwnd_event" => controller.cwnd_event(
-            flow,
-            siblings,
-            [cc::Event::TxStart, cc::Event::CwndRestart, cc::Event::CompleteCwr, cc::Event::Loss][small as usize],
-        ),
+        "cwnd_event" => controller.cwnd_event(flow, siblings, EVENTS[small as usize]),
         "pkts_acked" => {
             let sample = cc::Sample { rtt_us: i64::from(small), pkts_acked: 1, ..cc::Sample::default() };
             controller.pkts_acked(flow, siblings, &sample);
@@ -189,6 +189,7 @@ pub(crate) fn slot<'a>(flow: &'a mut cc::Flow, field: &str) -> Slot<'a> {
         "snd_nxt" => Slot::Word(&mut flow.snd_nxt),
         "ca_state" => Slot::State(&mut flow.ca_state),
         "pacing" => Slot::Byte(&mut flow.pacing),
+        "ecn_ok" => Slot::Flag(&mut flow.ecn_ok),
         "cwnd_limited" => Slot::Flag(&mut flow.cwnd_limited),
         "out_of_tree" => Slot::Flag(&mut flow.out_of_tree),
         _ => panic!("vectors do not know the field {field:?}"),

@@ -1,0 +1,39 @@
+"""DCTCP of both sources in a kernel: the sender's half, the receiver's, and what happens where ECN is not agreed to."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.usefixtures("linux_kernel")
+
+
+def transfer(tmp_path: Path, cc: str, kind: str) -> tuple[str, int, list[int]]:
+    """The congestion control that the flow ended with, bytes sent in 5 s, and the window every 10 ms."""
+    script = tmp_path / "job.sh"
+    script.write_text(f"set -- {cc} {kind}\n{Path(__file__).with_name('dctcp.sh').read_text()}")
+    command = [sys.executable, "-c", "from polypath.cli import main; main()", "linux", "exec", str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    name, sent, windows = done.stdout.splitlines()[-3:]
+    return name, int(sent), [int(window) for window in windows.split()]
+
+
+@pytest.mark.parametrize("kind", ["marks", "plain"])
+def test_both_sources_have_the_same_windows(tmp_path: Path, kind: str) -> None:
+    theirs = transfer(tmp_path, "dctcp", kind)
+    ours = transfer(tmp_path, "pp_dctcp", kind)
+    assert ours[1:] == theirs[1:]
+    assert len(set(ours[2])) > 20
+    # Without ECN packets must not say that they can be marked: the kernel's becomes a Reno of its own, ours the kernel's.
+    assert (theirs[0], ours[0]) == (("dctcp", "pp_dctcp") if kind == "marks" else ("dctcp-reno", "reno"))
+
+
+def test_the_window_of_marked_flows_stays_near_the_path_and_does_not_halve(tmp_path: Path) -> None:
+    _, sent, windows = transfer(tmp_path, "pp_dctcp", "marks")
+    steady = windows[200:]
+    # 50 Mbit/s and 10 ms hold 42 segments; RED begins to mark at 20 more.
+    assert min(steady) > 0.55 * max(steady)
+    assert sent > 0.9 * 5 * 50e6 / 8
