@@ -28,6 +28,9 @@ def main(folder: str) -> None:
         "claims": claims(results),
         "baselines": baselines(results),
     }
+    if (results.runs["engine"] == "host").any():
+        # Real time gives other figures each time, so this one is only written where it was asked for.
+        tables["host"] = host(results)
     for name, table in tables.items():
         text, found = re.subn(f"(<!-- {name} -->\n).*?(<!-- end -->)", lambda m, table=table: m[1] + table + m[2], text, flags=re.DOTALL)
         if found != 1:
@@ -96,6 +99,23 @@ def engines(results: Results) -> str:
         for cc in dict.fromkeys(runs["cc"])
     ]
     return _table(["", *(f"{head}: {name}" for head in columns for name in who.values())], rows)
+
+
+def host(results: Results) -> str:
+    """Upstream MPTCP on the kernel of the machine that ran it, in real time, and how late its links were."""
+    runs = results.runs[(results.runs["experiment"] == "v1") & (results.runs["engine"] == "host")]
+    columns = {"goodput": (GOODPUT, 2), "sender": (SENDER, 2), "RTT, ms": ("srtt_ms", 0), "retransmissions": ("retransmissions", 0)}
+    late = {"late, median, ms": "late_median_ms", "late, 99 %, ms": "late_p99_ms"}
+    rows = []
+    for cc, own in runs.groupby("cc", sort=False):
+        spread = (own[GOODPUT] - own[GOODPUT].mean()).abs().max()
+        figures = [f"{own[column].mean():.{digits}f}" for column, digits in columns.values()]
+        figures[0] += f" ± {spread:.2f}"
+        trusted = f"{int(own['trusted'].sum())} of {len(own)}"
+        rows.append(
+            [str(cc), *figures, *(f"{own[column].mean():.3f}" for column in late.values()), f"{own['late_max_ms'].max():.1f}", trusted]
+        )
+    return _table(["", *columns, *late, "latest packet, ms", "runs to trust"], rows)
 
 
 def claims(results: Results) -> str:

@@ -349,8 +349,9 @@ REMOVED = {"kind": "endpoints", "addresses": [{"address": "10.0.2.1", "remove_at
         (MESH | {"e": {"ends": ["r", "s"], "both": {"rate": "100mbit", "delay": "2ms"}}}, "fullmesh", 4),
         (MESH, BACKUP, 2),
         (MESH, REMOVED, 2),
+        (MESH, {"kind": "ndiffports", "subflows": 3}, 3),
     ],
-    ids=["fullmesh", "backup", "removed"],
+    ids=["fullmesh", "backup", "removed", "ndiffports"],
 )
 def test_path_managers_open_what_the_simulators_do(tmp_path: Path, links: dict[str, Any], manager: Any, subflows: int) -> None:
     flow = {"client": "c", "server": "s", "cc": "cubic", "path_manager": manager}

@@ -43,7 +43,9 @@ class HostEngine(Engine):
 
     @property
     def version(self) -> str:
-        return f"{FORMAT}+{_native.emulator_version()}"
+        # Without Linux there is no emulator, but there may be results of one.
+        emulator = getattr(_native, "emulator_version", lambda: "none")
+        return f"{FORMAT}+{emulator()}"
 
     @property
     def only_kernel(self) -> str:
