@@ -27,12 +27,14 @@ impl Connection {
             return;
         }
         // The window is the connection's, relative to the data acknowledgement (RFC 8684 section 3.3.1).
-        let shared = if self.is_v0() { Some(self.subflows[0].rcv_threshold) } else { None };
+        let shared = if self.is_v0() { Some((self.subflows[0].rcv_threshold, u32::MAX)) } else { None };
         let subflow = &mut self.subflows[i];
-        let threshold = shared.unwrap_or(subflow.rcv_threshold);
+        let (threshold, clamp) = shared.unwrap_or(subflow.socket.window_threshold());
         let threshold = if threshold == 0 { u32::MAX } else { threshold };
         let scale = subflow.socket.window_scale();
-        let window = self.rx.announce(threshold, subflow.socket.received_segment_size(), scale).min(65_535 << scale);
+        // Upstream: a window that a subflow has announced does not shrink but by what came on that subflow.
+        let left = if shared.is_some() { 0 } else { subflow.socket.window_left() };
+        let window = self.rx.announce((threshold, clamp), left, subflow.socket.received_segment_size(), scale).min(65_535 << scale);
         subflow.socket.set_announced_window(window);
         subflow.announced = window;
         segment.window = (window >> scale) as u16;

@@ -68,7 +68,7 @@ impl Connection {
             return;
         }
         if self.subflows[i].rcv_threshold == 0 {
-            // One segment is held back (Linux: tcp_init_buffer_space).
+            // The out-of-tree stack holds one segment back, as Linux's tcp_init_buffer_space does on upstream's subflows.
             let full = self.rx.full_window().saturating_sub(socket.advertised_mss());
             let threshold = u32::from(socket.syn_window()).min(full);
             self.subflows[i].rcv_threshold = threshold;

@@ -1,8 +1,9 @@
 //! What a subflow has received, as the connection sees it: data, acknowledgements, the end of the data.
 
+use super::receiver::Measured;
 use super::sender::Fin;
 use super::{Connection, Phase};
-use crate::tcp::State;
+use crate::tcp::{State, UNMEASURED};
 use polypath_base::{Duration, Instant};
 use polypath_wire::{Flags, Segment};
 
@@ -21,16 +22,12 @@ impl Connection {
         subflow.socket.delivered.clear();
         if !self.got_data {
             self.got_data = true;
-            if !is_v0 {
-                self.rx.set_ratio(payload_share(len));
-            }
         }
         // Linux lets the window grow by two segments for each that came in order, and tells the peer at once.
-        if len >= 128 {
+        if is_v0 && len >= 128 {
             let full = self.rx.full_window();
-            let keeper = if is_v0 { 0 } else { i };
-            if self.subflows[keeper].rcv_threshold < full {
-                self.open_window(i, keeper, full, len);
+            if self.subflows[0].rcv_threshold < full {
+                self.open_window(i, full, len);
             }
         }
         // Upstream: two full segments are acknowledged at once if nothing can be read yet or the window need not shrink for
@@ -38,7 +35,7 @@ impl Connection {
         let subflow = &mut self.subflows[i];
         if !is_v0 && subflow.socket.full_frames_wait() {
             let socket = &subflow.socket;
-            let window = || self.rx.select(subflow.rcv_threshold, socket.received_segment_size(), socket.window_scale());
+            let window = || self.rx.select(socket.window_threshold(), socket.received_segment_size(), socket.window_scale());
             if self.rx.unread() == 0 || window() >= subflow.announced {
                 subflow.socket.request_ack();
             }
@@ -50,11 +47,11 @@ impl Connection {
         }
     }
 
-    /// The threshold of the window grows, at most to `full`, for `len` bytes that came on subflow `i`.
+    /// The out-of-tree stack's threshold of the window grows, at most to `full`, for `len` bytes that came on subflow `i`.
     #[cold]
-    fn open_window(&mut self, i: usize, keeper: usize, full: u32, len: u32) {
+    fn open_window(&mut self, i: usize, full: u32, len: u32) {
         let step = (2 * self.subflows[i].socket.advertised_mss()).max(2 * len);
-        let threshold = &mut self.subflows[keeper].rcv_threshold;
+        let threshold = &mut self.subflows[0].rcv_threshold;
         *threshold = threshold.saturating_add(step).min(full);
         self.subflows[i].socket.quick_ack();
     }
@@ -71,16 +68,27 @@ impl Connection {
         let read = self.rx.read(now, || {
             let rtt_us = open().map(|s| s.socket.receiver_rtt_us()).max();
             let advmss = open().map(|s| s.socket.advertised_mss()).max();
-            (rtt_us.unwrap_or(0), advmss.unwrap_or(1))
+            let payload_share = open().map(|s| s.socket.payload_share()).min();
+            Measured { rtt_us: rtt_us.unwrap_or(0), advmss: advmss.unwrap_or(1), payload_share: payload_share.unwrap_or(UNMEASURED) }
         });
+        if read.grown && !self.is_v0() {
+            let (rcvbuf, clamp) = self.rx.buffer();
+            self.subflows.iter_mut().for_each(|subflow| subflow.socket.set_receive_buffer(rcvbuf, clamp));
+        }
         if self.is_v0() && !read.update {
             return;
         }
         let empty = self.rx.is_empty();
+        let is_v0 = self.is_v0();
         for (i, subflow) in self.subflows.iter_mut().enumerate() {
             let socket = &mut subflow.socket;
-            // RFC 8684 section 3.3.1: the window is one for all, so every subflow may tell of it.
-            let due = read.update || socket.full_frames_wait() || (empty && socket.ack_is_pushed());
+            // RFC 8684 section 3.3.1: the window is one for all, so every subflow may tell of it. Upstream's do so if the window that they
+            // themselves may announce is twice what is left of theirs.
+            let wider = || {
+                let (left, limit) = (socket.window_left(), socket.window_threshold());
+                2 * left <= limit.1 && self.rx.select(limit, socket.received_segment_size(), socket.window_scale()) >= (2 * left).max(1)
+            };
+            let due = (read.update && (is_v0 || wider())) || socket.full_frames_wait() || (empty && socket.ack_is_pushed());
             if due && !subflow.closed && socket.state().is_synchronized() {
                 socket.request_ack();
                 self.ready |= 1 << i;
@@ -153,10 +161,4 @@ impl Connection {
             }
         }
     }
-}
-
-/// Share of payload in the memory of a received segment, in 1/256: packets are stored in powers of two beside a header of
-/// 256 bytes (Linux: `SKB_TRUESIZE`), 2304 bytes for those of an MTU of 1500.
-fn payload_share(len: u32) -> u32 {
-    (len * 256 / ((len + 640).next_power_of_two() + 256)).clamp(1, 255)
 }

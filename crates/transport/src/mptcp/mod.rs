@@ -93,8 +93,8 @@ struct Subflow {
     potentially_failed: bool,
     timeouts: u64,
     closed: bool,
-    /// Threshold up to which this subflow's segments announce the window (Linux: `rcv_ssthresh`), bytes. In the out-of-tree
-    /// stack all subflows share the first one's.
+    /// Threshold up to which segments announce the window (Linux: `rcv_ssthresh`), bytes: in the out-of-tree stack all subflows share the
+    /// first one's, upstream's have their own (`Socket::window_threshold`). 0 before the subflow's handshake.
     rcv_threshold: u32,
     /// Window that its last segment announced, bytes.
     announced: u32,
@@ -151,6 +151,8 @@ pub struct Connection {
     join_retry: Instant,
     established_at: Option<Instant>,
     last_event: Instant,
+    /// A subflow's send buffer has grown while the writer waits.
+    room: bool,
     /// The server has got data with 64-bit sequence numbers and answers in kind.
     got_data: bool,
 }
@@ -177,8 +179,7 @@ impl Connection {
         let (local_token, local_idsn) = version.token_and_idsn(local_key);
         let mut tx = Tx::new(u64::from(settings.wmem[1]));
         tx.start(local_idsn.wrapping_add(1));
-        // Linux 5.4 announces half of the buffer's memory (`tcp_adv_win_scale` 1); so does 6.12 until it has measured.
-        let rx = Rx::new(settings.rmem[1], settings.rmem[2], 128);
+        let rx = Rx::new(settings.rmem[1], settings.rmem[2], settings.profile == Profile::V0);
         Self {
             coupled: algorithm.flags() & cc::flags::COUPLED != 0,
             algorithm,
@@ -206,6 +207,7 @@ impl Connection {
             join_retry: Instant::NEVER,
             established_at: None,
             last_event: Instant::ZERO,
+            room: false,
             got_data: false,
             settings,
         }
@@ -354,7 +356,10 @@ impl Connection {
     /// as it is until there is none: see [`Socket::poll_transmit_into`].
     #[inline]
     pub fn poll_transmit_into(&mut self, now: Instant, segment: &mut Segment) -> Option<PathId> {
-        while self.ready != 0 {
+        loop {
+            if self.ready == 0 && !self.take_room(now) {
+                return None;
+            }
             let i = self.ready.trailing_zeros() as usize;
             let subflow = &mut self.subflows[i];
             let siblings = if self.coupled {
@@ -378,7 +383,16 @@ impl Connection {
             }
             self.settle(i);
         }
-        None
+    }
+
+    /// A subflow's send buffer has grown: the writer may go on. True if a subflow has something to send now.
+    #[inline]
+    fn take_room(&mut self, now: Instant) -> bool {
+        if self.room {
+            self.room = false;
+            self.push(now);
+        }
+        self.ready != 0
     }
 
     /// A subflow has nothing more to send for now.
@@ -388,6 +402,10 @@ impl Connection {
         let subflow = &self.subflows[i];
         if self.coupled && !self.tx.is_idle() {
             self.siblings.as_mut_slice()[i] = subflow.as_sibling();
+        }
+        if self.tx.blocked && subflow.sndbuf != subflow.socket.sndbuf() {
+            self.room = true;
+            self.touched |= 1 << i;
         }
         let due = subflow.socket.poll_timeout();
         self.set_due(i, due);

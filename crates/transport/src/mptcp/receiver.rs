@@ -4,6 +4,7 @@
 //! reader. Data that a subflow delivers in its own order may still be ahead of the connection's.
 
 use crate::Disorder;
+use crate::tcp::{UNMEASURED, coalesced};
 use polypath_base::Instant;
 use std::collections::VecDeque;
 
@@ -41,8 +42,9 @@ pub(super) struct Rx {
     window: u32,
     rcvbuf: u32,
     max_rcvbuf: u32,
-    /// Share of the buffer's memory that is payload, in 1/256.
+    /// Share of the buffer's memory that is payload, in 1/256: of the subflow with the smallest.
     ratio: u32,
+    v0: bool,
     /// Largest window that the buffer stands for, bytes: follows `rcvbuf` and `ratio`.
     full: u32,
     /// Autotuning (dynamic right-sizing): bytes read since `measured_at`, and most read in a round before.
@@ -58,8 +60,8 @@ pub(super) struct Rx {
 }
 
 impl Rx {
-    /// `ratio`: see [`Rx::set_ratio`]; `rcvbuf`: initial and largest buffer.
-    pub(super) fn new(rcvbuf: u32, max_rcvbuf: u32, ratio: u32) -> Self {
+    /// `rcvbuf`, `max_rcvbuf`: initial and largest buffer, bytes.
+    pub(super) fn new(rcvbuf: u32, max_rcvbuf: u32, v0: bool) -> Self {
         let mut rx = Self {
             next: 0,
             waiting: VecDeque::with_capacity(64),
@@ -71,7 +73,8 @@ impl Rx {
             window: 0,
             rcvbuf,
             max_rcvbuf,
-            ratio,
+            ratio: UNMEASURED,
+            v0,
             full: 0,
             copied: 0,
             space: 0,
@@ -100,12 +103,9 @@ impl Rx {
         self.measured_at = now;
     }
 
-    /// Changes the share of payload in memory once it has been measured.
-    pub(super) fn set_ratio(&mut self, ratio: u32) {
-        self.counters.max_memory = self.counters().max_memory;
-        self.most_waiting = 0;
-        self.ratio = ratio;
-        self.resize(self.rcvbuf);
+    /// The buffer and the largest window that it stands for, bytes.
+    pub(super) fn buffer(&self) -> (u32, u32) {
+        (self.rcvbuf, self.full)
     }
 
     /// A subflow brings its own buffer.
@@ -150,11 +150,14 @@ impl Rx {
         ((space * u64::from(self.ratio)) >> 8) as u32
     }
 
-    /// Memory that `bytes` of payload take.
+    fn space_from_win(&self, window: u64) -> u64 {
+        (window << 8) / u64::from(self.ratio)
+    }
+
+    /// Memory that `bytes` take while they wait.
     #[inline]
     fn memory(&self, bytes: u64) -> u64 {
-        // Nothing waits at a sender, which asks with each segment.
-        if bytes == 0 { 0 } else { (bytes << 8) / u64::from(self.ratio) }
+        if self.v0 { 2 * bytes } else { coalesced(bytes) }
     }
 
     /// Takes `len` bytes at `dsn` from a subflow; true if the data acknowledgement advanced.
@@ -282,13 +285,14 @@ impl Rx {
         due
     }
 
-    /// The window that the buffer has room for, bytes, at most `limit` (the slow-start threshold of the window) and rounded as
-    /// the scale wants.
+    /// The window that the buffer has room for, bytes, at most `limit` (the slow-start threshold of the window, and the largest that it may
+    /// become) and rounded as the scale wants.
     #[inline]
-    pub(super) fn select(&self, limit: u32, rcv_mss: u32, scale: u8) -> u32 {
-        let full = self.full_window();
+    pub(super) fn select(&self, limit: (u32, u32), rcv_mss: u32, scale: u8) -> u32 {
+        let (limit, clamp) = limit;
+        let full = self.full.min(clamp);
         let mask = (1 << scale) - 1;
-        let window = if self.is_empty() { full } else { self.select_less(full, rcv_mss, mask) };
+        let window = if self.is_empty() { self.full } else { self.select_less(full, rcv_mss, mask) };
         (window.min(limit) + mask) & !mask
     }
 
@@ -302,13 +306,13 @@ impl Rx {
         }
         // Less than a sixteenth, or than a segment: close the window rather than announce crumbs (RFC 9293 section 3.8.6.2.2).
         let rounded = window & !mask;
-        if rounded < full >> 4 || rounded < rcv_mss { 0 } else { rounded }
+        if rounded < self.full >> 4 || rounded < rcv_mss { 0 } else { rounded }
     }
 
-    /// The window to announce now; as [`Rx::select`], but its right edge never moves back.
+    /// The window to announce now; as [`Rx::select`], but at least `left` bytes, and its right edge never moves back.
     #[inline]
-    pub(super) fn announce(&mut self, limit: u32, rcv_mss: u32, scale: u8) -> u32 {
-        let mut window = self.select(limit, rcv_mss, scale);
+    pub(super) fn announce(&mut self, limit: (u32, u32), left: u32, rcv_mss: u32, scale: u8) -> u32 {
+        let mut window = self.select(limit, rcv_mss, scale).max(left);
         let edge = self.next + u64::from(window);
         if edge > self.edge {
             self.edge = edge;
@@ -326,9 +330,9 @@ impl Rx {
     }
 
     /// The application reads all that is in order; returns whether the window has grown enough to tell the peer at once.
-    /// `measure` gives the largest RTT that any subflow's receiver measured and the largest segment announced.
+    /// `measure` tells what the subflows' receivers have measured.
     #[inline]
-    pub(super) fn read(&mut self, now: Instant, measure: impl FnOnce() -> (u32, u32)) -> Read {
+    pub(super) fn read(&mut self, now: Instant, measure: impl FnOnce() -> Measured) -> Read {
         let bytes = self.unread;
         if bytes == 0 {
             return Read::default();
@@ -343,14 +347,18 @@ impl Rx {
     /// Dynamic right-sizing, once in the longest round trip of a subflow: the buffer follows twice what was read, more if that
     /// grows.
     #[inline]
-    fn adjust(&mut self, now: Instant, bytes: u64, measure: impl FnOnce() -> (u32, u32)) -> bool {
+    fn adjust(&mut self, now: Instant, bytes: u64, measure: impl FnOnce() -> Measured) -> bool {
         self.copied += bytes;
         let elapsed = now.since(self.measured_at).as_micros();
         if self.rtt_us > 0 && elapsed < u64::from(self.rtt_us) {
             return false;
         }
-        let (rtt_us, advmss) = measure();
+        let Measured { rtt_us, advmss, payload_share } = measure();
         self.rtt_us = rtt_us;
+        if payload_share != self.ratio {
+            self.ratio = payload_share;
+            self.resize(self.rcvbuf);
+        }
         if rtt_us == 0 || elapsed < u64::from(rtt_us) {
             return false;
         }
@@ -358,7 +366,7 @@ impl Rx {
         if self.copied > self.space && self.space > 0 {
             let mut window = (self.copied << 1) + 16 * u64::from(advmss);
             window += (window as u128 * u128::from(self.copied - self.space) / u128::from(self.space)) as u64 * 2;
-            let rcvbuf = self.memory(window).min(u64::from(self.max_rcvbuf)) as u32;
+            let rcvbuf = self.space_from_win(window).min(u64::from(self.max_rcvbuf)) as u32;
             if rcvbuf > self.rcvbuf {
                 self.resize(rcvbuf);
                 grown = true;
@@ -369,6 +377,17 @@ impl Rx {
         self.measured_at = now;
         grown
     }
+}
+
+/// What the receivers of all subflows have measured.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Measured {
+    /// Largest RTT, microseconds; 0 before the first.
+    pub(super) rtt_us: u32,
+    /// Largest segment announced, bytes.
+    pub(super) advmss: u32,
+    /// Smallest share of payload in memory, in 1/256: a subflow without data yet counts as unmeasured.
+    pub(super) payload_share: u32,
 }
 
 /// What reading changed.
@@ -384,10 +403,16 @@ pub(super) struct Read {
 mod tests {
     use super::*;
 
+    const WIDE: (u32, u32) = (u32::MAX, u32::MAX);
+
+    fn measured(rtt_us: u32) -> Measured {
+        Measured { rtt_us, advmss: 1460, payload_share: UNMEASURED }
+    }
+
     fn rx() -> Rx {
-        let mut rx = Rx::new(131_072, 6_291_456, 128);
+        let mut rx = Rx::new(131_072, 6_291_456, true);
         rx.start(Instant::ZERO, 1000, 14_480, 0);
-        rx.announce(u32::MAX, 1000, 0);
+        rx.announce(WIDE, 0, 1000, 0);
         rx
     }
 
@@ -434,11 +459,11 @@ mod tests {
     #[test]
     fn the_right_edge_never_moves_back() {
         let mut rx = rx();
-        assert_eq!(rx.announce(u32::MAX, 1000, 0), 65_536);
+        assert_eq!(rx.announce(WIDE, 0, 1000, 0), 65_536);
         rx.insert(Instant::ZERO, 1000, 60_000); // unread: takes memory
-        assert_eq!(rx.announce(u32::MAX, 1000, 0), 5_536);
-        rx.read(Instant::from_nanos(1), || (0, 1460));
-        assert_eq!(rx.announce(u32::MAX, 1000, 0), 65_536);
+        assert_eq!(rx.announce(WIDE, 0, 1000, 0), 5_536);
+        rx.read(Instant::from_nanos(1), || measured(0));
+        assert_eq!(rx.announce(WIDE, 0, 1000, 0), 65_536);
     }
 
     #[test]
@@ -454,11 +479,25 @@ mod tests {
         let mut now = Instant::ZERO;
         for _ in 0..20 {
             now += polypath_base::Duration::from_millis(10);
-            let (next, window) = (rx.next(), rx.announce(u32::MAX, 1000, 0));
+            let (next, window) = (rx.next(), rx.announce(WIDE, 0, 1000, 0));
             rx.insert(Instant::ZERO, next, window);
-            rx.read(now, || (10_000, 1460));
+            rx.read(now, || measured(10_000));
         }
         assert_eq!(rx.rcvbuf, 6_291_456);
+    }
+
+    #[test]
+    fn the_share_of_payload_counts_once_it_is_measured() {
+        let mut rx = Rx::new(131_072, 6_291_456, false);
+        rx.start(Instant::ZERO, 1000, 14_480, 0);
+        assert_eq!(rx.full, 65_536, "half of the buffer");
+        rx.insert(Instant::ZERO, 1000, 1000);
+        rx.read(Instant::from_nanos(10_000_000), || Measured { payload_share: 152, ..measured(10_000) });
+        assert_eq!(rx.full, 131_072 / 256 * 152);
+        // What waits takes little more memory than its bytes, and the window shrinks by its share of that.
+        rx.announce(WIDE, 0, 1000, 0);
+        rx.insert(Instant::ZERO, 10_000, 24_000);
+        assert_eq!(rx.select(WIDE, 1000, 0), (131_072 - 25_000) * 152 / 256);
     }
 
     #[test]

@@ -186,7 +186,7 @@ const BOTH: [Profile; 2] = [Profile::V0, Profile::V1];
 #[test]
 fn the_handshake_has_linuxs_options_in_linuxs_order() {
     let mut net = Net::new(&settings(Profile::V1), PathManager::Fullmesh, two_paths([1, 1], 100));
-    net.transfer(100_000, 5);
+    net.transfer(300_000, 5);
     let options: Vec<_> = net.log.iter().filter(|l| l.2 == PathId(0)).take(3).map(|l| (l.1, l.3.mp, l.3.mp.wire_len())).collect();
     assert!(matches!(options[0], (0, MpOption::Capable { sender_key: 0, receiver_key: None, .. }, 4)), "{options:?}");
     assert!(matches!(options[1], (1, MpOption::Capable { receiver_key: None, .. }, 12)));
@@ -196,7 +196,7 @@ fn the_handshake_has_linuxs_options_in_linuxs_order() {
     assert!(matches!(joins[1], (1, Segment { mp: MpOption::JoinSynAck { .. }, .. })));
     assert!(matches!(joins[2], (0, Segment { mp: MpOption::JoinAck { .. }, len: 0, .. })));
     assert!(matches!(joins[3], (1, Segment { has_dss: true, len: 0, .. })), "the fourth ACK lets the client send");
-    assert_eq!(net.ends[1].received(), 100_000);
+    assert_eq!(net.ends[1].received(), 300_000);
 }
 
 #[test]

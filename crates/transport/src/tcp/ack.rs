@@ -2,6 +2,7 @@
 
 use super::rate::RateSample;
 use super::{CaState, Socket, after, before};
+use crate::Profile;
 use polypath_base::{Duration, Instant};
 use polypath_cc as cc;
 use polypath_wire::Segment;
@@ -102,7 +103,11 @@ impl Socket {
         let lost = self.flow.lost.wrapping_sub(prior_lost);
         self.delivery.finish(now, &mut self.flow, delivered, lost, &mut ack.rate);
         self.control_window(delivered, lost, &ack, siblings);
-        self.refill(now);
+        if self.is_subflow && self.settings.profile == Profile::V1 {
+            self.space_check = self.writer_blocked;
+        } else {
+            self.refill(now);
+        }
     }
 
     fn begin_ack(&self, segment: &Segment, prior_una: u32) -> AckState {

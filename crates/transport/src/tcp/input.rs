@@ -15,6 +15,11 @@ const UNCOMPRESSED: u32 = 3;
 const MAX_COMPRESSED: u32 = 44;
 /// Longest delay of a compressed ACK (`tcp_comp_sack_delay_ns`).
 const COMPRESSED_DELAY: Duration = Duration::from_millis(1);
+/// Memory of a received segment beside its payload, bytes: head 384, shared info 320, descriptor 256. Seen on 6.12: windows of up to 153/256 of
+/// the buffer with segments of 1448 bytes, 231/256 with 8948, 93/256 with 548 (specs/notes/receive-memory).
+const SEGMENT_OVERHEAD: u32 = 960;
+/// Share of payload in the buffer, in 1/256, before a segment has been measured, and always on 5.4 (`tcp_adv_win_scale` 1).
+pub(crate) const UNMEASURED: u32 = 128;
 
 #[derive(Debug)]
 pub(super) struct Receiver {
@@ -51,6 +56,8 @@ pub(super) struct Receiver {
 
     rcvbuf: u32,
     rcvbuf_max: u32,
+    /// Share of payload in the buffer's memory, in 1/256.
+    payload_share: u32,
     threshold: u32,
     clamp: u32,
     advertised_mss: u32,
@@ -141,6 +148,7 @@ impl Receiver {
             data_segments: 0,
             rcvbuf: settings.rmem[1],
             rcvbuf_max: settings.rmem[2],
+            payload_share: UNMEASURED,
             threshold: 0,
             clamp: 0,
             advertised_mss: mtu - Segment::IPV4_HEADER - Segment::TCP_HEADER,
@@ -161,7 +169,13 @@ impl Receiver {
         self.clamp = self.win_from_space(self.rcvbuf);
     }
 
-    pub(super) fn established(&mut self) {
+    /// `mss`: what this end announced less the timestamps.
+    pub(super) fn established(&mut self, mss: u32) {
+        if !self.v0 {
+            // One segment is held back (Linux: tcp_init_buffer_space).
+            self.clamp = self.clamp.saturating_sub(mss).max(2 * mss);
+            self.threshold = self.threshold.min(self.clamp);
+        }
         self.measured_space = first_read_estimate(self.v0, self.window, self.advertised_mss);
     }
 
@@ -290,17 +304,50 @@ impl Receiver {
     /// Share of the buffer that may be announced: the rest is for the packets' overhead.
     #[inline]
     fn win_from_space(&self, space: u32) -> u32 {
-        // 5.4: tcp_adv_win_scale = 1, a half. 6.12: length over true size of a full segment, 160/256.
-        if self.v0 { space / 2 } else { ((u64::from(space) * 160) >> 8) as u32 }
+        ((u64::from(space) * u64::from(self.payload_share)) >> 8) as u32
     }
 
     fn space_from_win(&self, window: u64) -> u64 {
-        if self.v0 { window * 2 } else { (window << 8) / 160 }
+        (window << 8) / u64::from(self.payload_share)
     }
 
     fn free_window(&self) -> u32 {
-        // What waits unread or out of order takes its share of the buffer with its overhead.
-        self.win_from_space(self.rcvbuf).saturating_sub(self.unread + self.early.bytes())
+        let waits = self.unread + self.early.bytes();
+        if self.v0 {
+            return self.win_from_space(self.rcvbuf).saturating_sub(waits);
+        }
+        self.win_from_space(self.rcvbuf.saturating_sub(coalesced(u64::from(waits)) as u32))
+    }
+
+    /// A segment came in its turn: how much of the memory it takes is payload is measured with the first and with each larger one.
+    #[inline]
+    fn measure_segment(&mut self, len: u32) {
+        if len <= self.segment_size {
+            return;
+        }
+        self.segment_size = len.min(self.advertised_mss);
+        let share = if self.v0 { UNMEASURED } else { len * 256 / (len + SEGMENT_OVERHEAD) };
+        if share != self.payload_share {
+            self.payload_share = share;
+            self.clamp = self.win_from_space(self.rcvbuf);
+            self.measured_space = self.measured_space.min(self.clamp);
+        }
+    }
+
+    #[inline]
+    pub(super) fn payload_share(&self) -> u32 {
+        self.payload_share
+    }
+
+    /// Threshold up to which segments announce the window (Linux: `rcv_ssthresh`), and the largest that it may become, bytes.
+    #[inline]
+    pub(super) fn threshold(&self) -> (u32, u32) {
+        (self.threshold, self.clamp)
+    }
+
+    /// Subflows: the meta connection's buffer has grown, for a window of up to `clamp` bytes.
+    pub(super) fn set_buffer(&mut self, rcvbuf: u32, clamp: u32) {
+        (self.rcvbuf, self.clamp) = (rcvbuf, clamp);
     }
 
     /// Subflows: the meta connection announced this much beyond what has come.
@@ -343,7 +390,7 @@ impl Receiver {
     }
 
     #[inline]
-    fn window_left(&self) -> u32 {
+    pub(super) fn window_left(&self) -> u32 {
         self.acked.wrapping_add(self.window).wrapping_sub(self.next)
     }
 
@@ -495,8 +542,8 @@ impl Socket {
     /// Now, later, or compressed: RFC 5681 section 4.2 with Linux's quick ACKs and ACK compression.
     fn schedule_ack(&mut self, now: Instant, segment: &Segment, early: bool) {
         let rx = &mut self.rx;
-        if segment.len > rx.segment_size {
-            rx.segment_size = segment.len.min(rx.advertised_mss);
+        if !early {
+            rx.measure_segment(segment.len);
         }
         let first = rx.last_data_at.is_none();
         rx.ack_scheduled = true;
@@ -515,7 +562,8 @@ impl Socket {
             }
         }
         rx.last_data_at = Some(now);
-        if segment.len >= 128 && !self.is_subflow {
+        // Upstream's subflows have a threshold each, those of the out-of-tree stack share one, which is the meta connection's.
+        if segment.len >= 128 && !(self.is_subflow && rx.v0) {
             rx.grow_threshold(segment.len);
         }
         // Linux 6.12 also counts a full segment with PSH (5.4 does not).
@@ -569,6 +617,13 @@ pub(crate) fn first_read_estimate(v0: bool, window: u32, advertised_mss: u32) ->
     if v0 { window.max(1) } else { (10 * advertised_mss).min(window).max(1) }
 }
 
+/// Memory that `bytes` take while they wait: neighbours are merged, some 16 segments into one, whose overhead they share. Linux merges
+/// while pages of the sender's, a little more than one a segment, number at most 17.
+#[inline]
+pub(crate) const fn coalesced(bytes: u64) -> u64 {
+    bytes + bytes / 24
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -588,5 +643,19 @@ mod tests {
         rx.next = rx.next.wrapping_add(10_000);
         rx.ack_sent(false);
         assert!(!before(rx.acked.wrapping_add(rx.window), edge));
+    }
+
+    #[test]
+    fn the_share_of_payload_is_that_of_the_largest_segment() {
+        // What Linux 6.12 announced of a buffer of 6 MiB, in 1/256 (specs/notes/receive-memory).
+        for (len, share) in [(8948, 231), (1448, 153), (1424, 152), (1348, 149), (1324, 148), (548, 93), (524, UNMEASURED)] {
+            let mut rx = Receiver::new(&Settings::default(), 9000);
+            rx.start(1000);
+            rx.measure_segment(len);
+            assert_eq!(rx.payload_share(), share, "{len}");
+            assert_eq!(rx.clamp, rx.rcvbuf / 256 * share);
+            rx.measure_segment(100);
+            assert_eq!(rx.payload_share(), share, "short segments tell nothing");
+        }
     }
 }

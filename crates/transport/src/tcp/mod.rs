@@ -28,7 +28,7 @@ mod write;
 use crate::Settings;
 use crate::settings::Profile;
 pub use cc::CaState;
-pub(crate) use input::first_read_estimate;
+pub(crate) use input::{UNMEASURED, coalesced, first_read_estimate};
 use input::{Delivered, Receiver};
 use polypath_base::{Duration, Instant};
 use polypath_cc as cc;
@@ -136,6 +136,8 @@ pub struct Socket {
     accepted: u64,
     sndbuf: u32,
     writer_blocked: bool,
+    /// Subflows: an ACK came while the meta connection's writer waited, so the send buffer may grow once what may leave has left.
+    space_check: bool,
 
     established_at: Option<Instant>,
     counters: Counters,
@@ -205,6 +207,7 @@ impl Socket {
             accepted: 0,
             sndbuf: settings.wmem[1],
             writer_blocked: false,
+            space_check: false,
             established_at: None,
             counters: Counters::default(),
             limit: Limit::Idle,
@@ -348,7 +351,7 @@ impl Socket {
             self.flow.cwnd = 1;
         }
         self.rtt.forget_backoff();
-        self.rx.established();
+        self.rx.established(self.advertised_mss());
         self.expand_sndbuf();
         self.limit_since = now;
         self.cc.init(&mut self.flow, siblings);

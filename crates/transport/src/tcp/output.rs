@@ -88,6 +88,7 @@ impl Socket {
             self.burst.open = false;
             self.validate_window(now);
         }
+        self.check_space();
         self.burst.remaining = 0;
         self.poll_ack(now, segment)
     }
@@ -114,6 +115,7 @@ impl Socket {
         let due = self.burst.open
             | self.burst.syn_due
             | self.burst.window_probe_due
+            | self.space_check
             | self.loss.tlp_due
             | self.loss.retransmit
             | (self.fin_queued & !self.fin_sent);

@@ -57,6 +57,17 @@ impl Socket {
         }
     }
 
+    /// Subflows: after an ACK, and after what it let out has left, the buffer grows unless the window is full.
+    #[inline]
+    pub(super) fn check_space(&mut self) {
+        if self.space_check {
+            self.space_check = false;
+            if self.queue.in_flight() < self.flow.cwnd {
+                self.expand_sndbuf();
+            }
+        }
+    }
+
     /// Two windows of segments with their overhead (more if the algorithm asks), up to `tcp_wmem`'s maximum.
     pub(crate) fn expand_sndbuf(&mut self) {
         let per_segment = (self.peer_mss.max(self.flow.mss) + SEGMENT_OVERHEAD).next_power_of_two() + SEGMENT_DESCRIPTOR;

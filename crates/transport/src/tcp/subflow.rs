@@ -57,6 +57,12 @@ impl Socket {
         self.rx.set_window(window);
     }
 
+    /// What is left of the window that this subflow announced, bytes.
+    #[inline]
+    pub(crate) fn window_left(&self) -> u32 {
+        self.rx.window_left()
+    }
+
     /// An ACK is due for two full segments; on upstream's subflows the meta connection decides when it leaves.
     #[inline]
     pub(crate) fn full_frames_wait(&self) -> bool {
@@ -67,6 +73,23 @@ impl Socket {
     #[inline]
     pub(crate) fn ack_is_pushed(&self) -> bool {
         self.rx.pushed()
+    }
+
+    /// Share of payload in the memory of what came, in 1/256 (upstream).
+    pub(crate) fn payload_share(&self) -> u32 {
+        self.rx.payload_share()
+    }
+
+    /// Threshold up to which this subflow's segments announce the window, and the largest that it may become, bytes.
+    #[inline]
+    pub(crate) fn window_threshold(&self) -> (u32, u32) {
+        self.rx.threshold()
+    }
+
+    /// The meta connection's buffer has grown, for a window of up to `clamp` bytes.
+    #[cold]
+    pub(crate) fn set_receive_buffer(&mut self, rcvbuf: u32, clamp: u32) {
+        self.rx.set_buffer(rcvbuf, clamp);
     }
 
     /// The window that this subflow's segments announce has grown by what just came.
