@@ -283,13 +283,8 @@ impl Socket {
             }
             return false;
         }
-        if len < mss
-            && !with_fin
-            && !self.is_subflow
-            && self.queue.packets_out() > 0
-            && self.burst.small_end.is_some_and(|end| after(end, self.flow.snd_una))
-        {
-            return false; // Nagle's rule (RFC 1122 section 4.2.3.4) in Minshall's form
+        if len < mss && !with_fin && self.waits_for_small_segment(len) {
+            return false;
         }
         if self.burst.remaining == 0 {
             if self.waits_for_pacing(now) {
@@ -305,6 +300,14 @@ impl Socket {
         self.burst.remaining -= 1;
         self.send_new(now, siblings, New { len, with_fin, in_flight }, segment);
         true
+    }
+
+    /// Nagle's rule (RFC 1122 section 4.2.3.4) in Minshall's form, for the last `len` bytes that there are. Upstream's subflows keep it too: the
+    /// short end of a burst waits until the short end before it is acknowledged.
+    fn waits_for_small_segment(&self, len: u32) -> bool {
+        (!self.is_subflow || (self.settings.profile == Profile::V1 && len == self.queue.unsent()))
+            && self.queue.packets_out() > 0
+            && self.burst.small_end.is_some_and(|end| after(end, self.flow.snd_una))
     }
 
     #[inline]
