@@ -486,7 +486,7 @@ impl Socket {
 
     /// Bytes accepted and not yet acknowledged, the sender's buffer.
     pub fn wmem_queued(&self) -> u32 {
-        self.queue.queued_bytes()
+        self.queued_memory()
     }
 
     pub fn sndbuf(&self) -> u32 {

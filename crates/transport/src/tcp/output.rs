@@ -326,6 +326,7 @@ impl Socket {
             self.cc.cwnd_event(&mut self.flow, siblings, cc::Event::TxStart);
         }
         self.delivery.on_sent(now, &self.flow, nothing_out, &mut sent);
+        sent.set_head(self.burst.length == 0);
         self.queue.sent(sent);
         self.flow.snd_nxt = sent.end();
         if sent.len < mss {

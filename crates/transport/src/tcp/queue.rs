@@ -32,6 +32,8 @@ const RETRANS: u8 = 4;
 const EVER: u8 = 8;
 const FIN: u8 = 16;
 const APP_LIMITED: u8 = 32;
+/// It is the first of its burst, which Linux keeps as one buffer.
+const HEAD: u8 = 64;
 
 impl Sent {
     /// One past its last sequence number; a FIN counts one.
@@ -84,6 +86,11 @@ impl Sent {
     pub(super) fn set_fin(&mut self) {
         self.flags |= FIN;
     }
+
+    #[inline]
+    pub(super) fn set_head(&mut self, yes: bool) {
+        self.flags |= if yes { HEAD } else { 0 };
+    }
 }
 
 /// Data waiting for its first transmission, with its place in the data sequence space.
@@ -99,6 +106,8 @@ pub(super) struct SendQueue {
     sacked: u32,
     lost: u32,
     retrans: u32,
+    /// Bursts of which something is in the network.
+    heads: u32,
     /// Sequence number after everything accepted (a FIN not counted).
     write_seq: u32,
     /// Sequence number of the next new byte.
@@ -124,6 +133,7 @@ impl SendQueue {
             sacked: 0,
             lost: 0,
             retrans: 0,
+            heads: 0,
             write_seq: seq,
             next_seq: seq,
             una: seq,
@@ -175,6 +185,12 @@ impl SendQueue {
     #[inline]
     pub(super) fn queued_bytes(&self) -> u32 {
         self.write_seq.wrapping_sub(self.una)
+    }
+
+    /// Bursts of which something is not cumulatively acknowledged.
+    #[inline]
+    pub(super) fn bursts_out(&self) -> u32 {
+        self.heads
     }
 
     #[inline]
@@ -247,6 +263,7 @@ impl SendQueue {
 
     #[inline]
     pub(super) fn sent(&mut self, segment: Sent) {
+        self.heads += u32::from(segment.flags & HEAD != 0);
         self.sent.push(segment);
     }
 
@@ -274,6 +291,7 @@ impl SendQueue {
     pub(super) fn pop_plain(&mut self, count: u32) {
         let last = &self.sent[count as usize - 1];
         self.una = last.seq.wrapping_add(last.len);
+        self.heads -= (0..count as usize).map(|i| u32::from(self.sent[i].flags & HEAD != 0)).sum::<u32>();
         self.sent.pop(count as usize);
     }
 
@@ -284,6 +302,7 @@ impl SendQueue {
         let flags = first.flags;
         self.una = first.seq.wrapping_add(first.len);
         self.sent.pop(1);
+        self.heads -= u32::from(flags & HEAD != 0);
         self.uncount(flags);
     }
 
@@ -426,6 +445,7 @@ impl SendQueue {
         let mut rest = whole;
         rest.seq = whole.seq.wrapping_add(mss);
         rest.len = whole.len - mss;
+        rest.flags &= !HEAD;
         rest.dsn = whole.dsn + u64::from(mss);
         self.sent[index] = head;
         self.sent.insert(index + 1, rest);

@@ -1,12 +1,16 @@
 //! The send buffer and its autotuning: the data of plain TCP, and the size that a subflow adds to its connection's.
 
 use super::Socket;
+use crate::Profile;
 use polypath_base::Instant;
 
 /// What the kernel adds to a segment in its rule for the send buffer: headers 320, shared info 320, then the descriptor 256.
 /// Seen on 6.12: subflows queue 8700 bytes for each segment of their largest window, twice 4352.
 const SEGMENT_OVERHEAD: u32 = 640;
 const SEGMENT_DESCRIPTOR: u32 = 256;
+
+/// What a buffer that is sent takes beside its data: head 384, shared info 320, descriptor 256.
+const BURST_OVERHEAD: u32 = 960;
 
 impl Socket {
     /// The application begins to write: if nothing waits and the window would allow more, what is in the network tells of the application, not of
@@ -29,7 +33,7 @@ impl Socket {
         if self.is_subflow || self.offered == 0 || !self.state.can_send() {
             return;
         }
-        let queued = buffered(self.queue.queued_bytes());
+        let queued = self.queued_memory();
         if queued < self.sndbuf {
             let room = self.sndbuf - queued;
             let bytes = u64::from(room).min(self.offered);
@@ -51,9 +55,21 @@ impl Socket {
         if self.queue.in_flight() < self.flow.cwnd {
             self.expand_sndbuf();
         }
-        let queued = buffered(self.queue.queued_bytes());
+        let queued = self.queued_memory();
         if self.sndbuf.saturating_sub(queued) >= queued >> 1 {
             self.fill_send_buffer();
+        }
+    }
+
+    /// What the queued data costs in the send buffer, bytes. Upstream: each burst in the network is a buffer with an overhead of its own, so that
+    /// bursts of two segments, as a slow pace makes them, cost a third more than their bytes; what waits is in buffers of 64 KiB.
+    #[inline]
+    pub(super) fn queued_memory(&self) -> u32 {
+        let bytes = self.queue.queued_bytes();
+        match (self.settings.profile, self.is_subflow) {
+            (Profile::V1, _) => bytes + self.queue.bursts_out() * BURST_OVERHEAD + self.queue.unsent() / (65_536 / BURST_OVERHEAD),
+            (Profile::V0, true) => bytes,
+            (Profile::V0, false) => bytes + (bytes >> 5),
         }
     }
 
@@ -76,9 +92,4 @@ impl Socket {
         let wanted = per_segment.saturating_mul(segments).saturating_mul(windows);
         self.sndbuf = self.sndbuf.max(wanted.min(self.settings.wmem[2]));
     }
-}
-
-/// What `bytes` of queued data cost in the send buffer: pages are counted whole, heads beside them.
-const fn buffered(bytes: u32) -> u32 {
-    bytes + (bytes >> 5)
 }
