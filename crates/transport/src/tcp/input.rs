@@ -16,7 +16,7 @@ const MAX_COMPRESSED: u32 = 44;
 /// Longest delay of a compressed ACK (`tcp_comp_sack_delay_ns`).
 const COMPRESSED_DELAY: Duration = Duration::from_millis(1);
 /// Memory of a received segment beside its payload, bytes: head 384, shared info 320, descriptor 256. Seen on 6.12: windows of up to 153/256 of
-/// the buffer with segments of 1448 bytes, 231/256 with 8948, 93/256 with 548 (specs/notes/receive-memory).
+/// the buffer with segments of 1448 bytes, 231/256 with 8948, 93/256 with 548 (specs/notes/buffer-memory).
 const SEGMENT_OVERHEAD: u32 = 960;
 /// Share of payload in the buffer, in 1/256, before a segment has been measured, and always on 5.4 (`tcp_adv_win_scale` 1).
 pub(crate) const UNMEASURED: u32 = 128;
@@ -647,7 +647,7 @@ mod tests {
 
     #[test]
     fn the_share_of_payload_is_that_of_the_largest_segment() {
-        // What Linux 6.12 announced of a buffer of 6 MiB, in 1/256 (specs/notes/receive-memory).
+        // What Linux 6.12 announced of a buffer of 6 MiB, in 1/256 (specs/notes/buffer-memory).
         for (len, share) in [(8948, 231), (1448, 153), (1424, 152), (1348, 149), (1324, 148), (548, 93), (524, UNMEASURED)] {
             let mut rx = Receiver::new(&Settings::default(), 9000);
             rx.start(1000);
