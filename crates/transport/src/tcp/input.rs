@@ -1,5 +1,9 @@
 //! The receiving half: data in order, ACK policy, receive window and its autotuning.
 
+mod window;
+
+pub(crate) use window::coalesced;
+
 use super::early::Early;
 use super::{Socket, after, before};
 use crate::Disorder;
@@ -15,9 +19,6 @@ const UNCOMPRESSED: u32 = 3;
 const MAX_COMPRESSED: u32 = 44;
 /// Longest delay of a compressed ACK (`tcp_comp_sack_delay_ns`).
 const COMPRESSED_DELAY: Duration = Duration::from_millis(1);
-/// Memory of a received segment beside its payload, bytes: head 384, shared info 320, descriptor 256. Seen on 6.12: windows of up to 153/256 of
-/// the buffer with segments of 1448 bytes, 231/256 with 8948, 93/256 with 548 (specs/notes/buffer-memory).
-const SEGMENT_OVERHEAD: u32 = 960;
 /// Share of payload in the buffer, in 1/256, before a segment has been measured, and always on 5.4 (`tcp_adv_win_scale` 1).
 pub(crate) const UNMEASURED: u32 = 128;
 
@@ -298,136 +299,6 @@ impl Receiver {
         self.acked = self.next;
         had_timers
     }
-
-    // Window.
-
-    /// Share of the buffer that may be announced: the rest is for the packets' overhead.
-    #[inline]
-    fn win_from_space(&self, space: u32) -> u32 {
-        ((u64::from(space) * u64::from(self.payload_share)) >> 8) as u32
-    }
-
-    fn space_from_win(&self, window: u64) -> u64 {
-        (window << 8) / u64::from(self.payload_share)
-    }
-
-    fn free_window(&self) -> u32 {
-        let waits = self.unread + self.early.bytes();
-        if self.v0 {
-            return self.win_from_space(self.rcvbuf).saturating_sub(waits);
-        }
-        self.win_from_space(self.rcvbuf.saturating_sub(coalesced(u64::from(waits)) as u32))
-    }
-
-    /// A segment came in its turn: how much of the memory it takes is payload is measured with the first and with each larger one.
-    #[inline]
-    fn measure_segment(&mut self, len: u32) {
-        if len <= self.segment_size {
-            return;
-        }
-        self.segment_size = len.min(self.advertised_mss);
-        let share = if self.v0 { UNMEASURED } else { len * 256 / (len + SEGMENT_OVERHEAD) };
-        if share != self.payload_share {
-            self.payload_share = share;
-            self.clamp = self.win_from_space(self.rcvbuf);
-            self.measured_space = self.measured_space.min(self.clamp);
-        }
-    }
-
-    #[inline]
-    pub(super) fn payload_share(&self) -> u32 {
-        self.payload_share
-    }
-
-    /// Threshold up to which segments announce the window (Linux: `rcv_ssthresh`), and the largest that it may become, bytes.
-    #[inline]
-    pub(super) fn threshold(&self) -> (u32, u32) {
-        (self.threshold, self.clamp)
-    }
-
-    /// Subflows: the meta connection's buffer has grown, for a window of up to `clamp` bytes.
-    pub(super) fn set_buffer(&mut self, rcvbuf: u32, clamp: u32) {
-        (self.rcvbuf, self.clamp) = (rcvbuf, clamp);
-    }
-
-    /// Subflows: the meta connection announced this much beyond what has come.
-    #[inline]
-    pub(super) fn set_window(&mut self, window: u32) {
-        self.window = self.next.wrapping_add(window).wrapping_sub(self.acked);
-    }
-
-    /// Subflows: an ACK is due for two full segments, unless the meta connection lets it wait.
-    #[inline]
-    pub(super) fn full_frames_wait(&self) -> bool {
-        self.ack_scheduled && self.next.wrapping_sub(self.acked) > self.segment_size
-    }
-
-    /// An ACK is scheduled, and a reader that empties the buffer should send it.
-    #[inline]
-    pub(super) fn pushed(&self) -> bool {
-        self.ack_scheduled && self.pushed
-    }
-
-    /// The window has grown: Linux acknowledges the segment that let it at once.
-    #[inline]
-    pub(super) fn quick_ack(&mut self) {
-        self.quick |= 1;
-        self.ack_now = true;
-    }
-
-    #[inline]
-    pub(super) fn rtt_us(&self) -> u32 {
-        self.rtt_us
-    }
-
-    #[inline]
-    pub(super) fn segment_size(&self) -> u32 {
-        self.segment_size
-    }
-
-    pub(super) fn advertised_mss(&self) -> u32 {
-        self.advertised_mss
-    }
-
-    #[inline]
-    pub(super) fn window_left(&self) -> u32 {
-        self.acked.wrapping_add(self.window).wrapping_sub(self.next)
-    }
-
-    /// The window to announce now; its right edge never moves back (RFC 9293 section 3.8.6).
-    #[inline]
-    fn select_window(&self) -> u32 {
-        let mask = (1_u32 << self.scale) - 1;
-        let free = self.free_window().min(self.threshold);
-        let left = (self.acked.wrapping_add(self.window).wrapping_sub(self.next) as i32).max(0) as u32;
-        let wanted = free.max(left);
-        let rounded = wanted.saturating_add(mask) & !mask;
-        rounded.min(65_535 << self.scale)
-    }
-
-    #[inline]
-    pub(super) fn window_field(&self) -> u16 {
-        (self.window >> self.scale) as u16
-    }
-
-    /// RFC 7323 section 2.2: the window of a SYN is not scaled.
-    pub(super) fn syn_window(&self) -> u16 {
-        let space = self.win_from_space(self.rcvbuf).min(65_535);
-        let mss = self.advertised_mss.max(1);
-        ((space / mss).max(1) * mss).min(65_535) as u16
-    }
-
-    #[inline]
-    fn grow_threshold(&mut self, len: u32) {
-        if self.threshold >= self.clamp {
-            return;
-        }
-        let limit = self.clamp.min(self.free_window());
-        if self.threshold < limit {
-            self.threshold += (limit - self.threshold).min((2 * self.advertised_mss).max(2 * len));
-            self.quick |= 1;
-        }
-    }
 }
 
 impl Socket {
@@ -617,13 +488,6 @@ pub(crate) fn first_read_estimate(v0: bool, window: u32, advertised_mss: u32) ->
     if v0 { window.max(1) } else { (10 * advertised_mss).min(window).max(1) }
 }
 
-/// Memory that `bytes` take while they wait: neighbours are merged, some 16 segments into one, whose overhead they share. Linux merges
-/// while pages of the sender's, a little more than one a segment, number at most 17.
-#[inline]
-pub(crate) const fn coalesced(bytes: u64) -> u64 {
-    bytes + bytes / 24
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -643,19 +507,5 @@ mod tests {
         rx.next = rx.next.wrapping_add(10_000);
         rx.ack_sent(false);
         assert!(!before(rx.acked.wrapping_add(rx.window), edge));
-    }
-
-    #[test]
-    fn the_share_of_payload_is_that_of_the_largest_segment() {
-        // What Linux 6.12 announced of a buffer of 6 MiB, in 1/256 (specs/notes/buffer-memory).
-        for (len, share) in [(8948, 231), (1448, 153), (1424, 152), (1348, 149), (1324, 148), (548, 93), (524, UNMEASURED)] {
-            let mut rx = Receiver::new(&Settings::default(), 9000);
-            rx.start(1000);
-            rx.measure_segment(len);
-            assert_eq!(rx.payload_share(), share, "{len}");
-            assert_eq!(rx.clamp, rx.rcvbuf / 256 * share);
-            rx.measure_segment(100);
-            assert_eq!(rx.payload_share(), share, "short segments tell nothing");
-        }
     }
 }
