@@ -76,6 +76,14 @@ def test_a_flow_that_nothing_limits():
     assert found["b"] == pytest.approx(10 * TCP, rel=1e-6)
 
 
+def test_a_flow_that_wants_less_leaves_the_rest():
+    links = [wire("x", "a", "r", 1, None), wire("y", "b", "r", 2, None), wire("last", "r", "s", 3, 30)]
+    constant = {"kind": "on_off", "on_ns": 1_000, "off_ns": 3_000, "duration_ns": 20_000_000_000, "bits_per_s": 8_000_000}
+    found = shares(links, [{**tcp("one", "a", "s"), "app": constant}, tcp("two", "b", "s"), tcp("three", "b", "s")])
+    rest = (30 * TCP - 2) / 2
+    assert found == pytest.approx({"one": 2.0, "two": rest, "three": rest}, rel=1e-6)
+
+
 def row(key, name, group, goodput, srtt=20.0, seed=1, **more):
     return {
         "key": key, "flow": name, "group": group, "seed": seed, "cc": "lia", "flow_cc": "lia", "experiment": "main",

@@ -37,6 +37,18 @@ def on(plan, namespace, device):
     return found[0] if found else None
 
 
+@pytest.mark.parametrize(
+    ("ends", "prefix"),
+    [(("10.7.0.1", "10.7.0.2"), 30), (("10.7.0.2", "10.7.0.3"), 29), (("10.7.0.4", "10.7.0.5"), 29), (("10.7.0.1", "10.7.1.254"), 23)],
+)
+def test_no_end_of_a_link_is_the_address_of_its_network_or_of_broadcasts(ends, prefix):
+    nodes = [{"node": node, "address": f"{address}/16"} for node, address in zip("cr", ends, strict=True)]
+    plan = planned(links={"first": {"ends": nodes, "both": {"delay": "5ms"}}})
+    assert {tuple(cable[end]["address"]) for cable in plan.cables for end in "ab" if cable[end].get("address")} >= {
+        (address, prefix) for address in ends
+    }
+
+
 def test_a_delay_stands_on_a_hosts_device_and_a_queue_on_a_routers():
     plan = planned()
     assert on(plan, "c", "l0")["delay_ns"] == 5_000_000

@@ -187,12 +187,14 @@ def test_baselines_stand_beside_every_cell(tmp_path, study):
 
 def test_a_parameter_that_an_experiment_lacks_is_null(tmp_path):
     text = changed(("matrix:\n  cc: [lia, olia]\n  rate: [20mbit, 10mbit]\n", ""))
-    text += "experiments: {a: {matrix: {cc: [lia], rate: [1mbit]}}, b: {matrix: {n: [1, 2]}, flows: {f: {client: client, server: server, "
-    text += 'cc: reno, count: "${n}"}}, parameters: {rate: 2mbit}}}\n'
+    text += (
+        "experiments: {a: {matrix: {cc: [lia], rate: [1mbit]}}, b: {matrix: {many: [1, 2]}, flows: {f: {client: client, server: server, "
+    )
+    text += 'cc: reno, count: "${many}"}}, parameters: {rate: 2mbit}}}\n'
     results = run(read(tmp_path / "study", text), tmp_path)
     runs = results.table("runs")
-    assert str(runs.schema.field("n").type) == "int64"
-    assert sorted(set(runs["n"].to_pylist()), key=str) == [1, 2, None]
+    assert str(runs.schema.field("many").type) == "int64"
+    assert sorted(set(runs["many"].to_pylist()), key=str) == [1, 2, None]
 
 
 def test_series_have_units_people_read(tmp_path, study):
@@ -249,3 +251,25 @@ def test_keys_in_the_tables_are_the_runs_of_the_study(tmp_path, study):
     cells = [each.key for each in runs(study, engine="fake", version="1") if each.baseline is None]
     assert results.runs["key"].tolist() == cells
     assert {Path(folder).name for folder in (results.folder / "runs").iterdir()} == set(cells) | set(results.baselines["key"])
+
+
+def test_a_cell_that_two_experiments_share_stands_in_both(tmp_path):
+    text = SHARED.replace("FIRST", "rate: [1mbit, 2mbit]").replace("SECOND", "cc: [reno, cubic]")
+    (tmp_path / "study.yaml").write_text(text)
+    runs_table = execute(plan(Study.load(tmp_path), engine=FakeEngine(), out=tmp_path / "out"), workers=1).runs
+    cells_of = runs_table.groupby("experiment")["key"].apply(list)
+    assert [len(keys) for keys in cells_of] == [2, 2]
+    # With reno at 1 Mbit/s they are the same run.
+    assert len(set(cells_of["one"]) & set(cells_of["two"])) == 1
+
+
+SHARED = """
+name: shared-cells
+topology:
+  nodes: {a: , b: }
+  links: {x: {ends: [a, b], both: {rate: "${rate}"}}}
+flows: {f: {client: a, server: b, transport: tcp, cc: "${cc}"}}
+duration: 1s
+parameters: {rate: 1mbit, cc: reno}
+experiments: {one: {matrix: {FIRST}}, two: {matrix: {SECOND}}}
+"""

@@ -85,7 +85,7 @@ def test_placeholders_take_the_cells_values(study):
 
 
 def test_a_placeholder_alone_keeps_the_type_of_its_value(tmp_path):
-    study = read(tmp_path, changed(('cc: "${cc}"}', 'cc: "${cc}", count: "${n}"}'), ("cc: [lia, olia]", "cc: [lia]\n  n: [1, 3]")))
+    study = read(tmp_path, changed(('cc: "${cc}"}', 'cc: "${cc}", count: "${many}"}'), ("cc: [lia, olia]", "cc: [lia]\n  many: [1, 3]")))
     assert [len(s["flows"]) for s in scenarios(study)] == [1, 1, 1, 1, 3, 3, 3, 3]
     assert [flow["name"] for flow in scenarios(study)[-1]["flows"]] == ["bulk-1", "bulk-2", "bulk-3"]
 

@@ -34,13 +34,20 @@ def fair_shares(scenario: Scenario) -> pd.DataFrame:
     free = {owner[index] for index, bounded in enumerate(limited) if not bounded}
     shares = dict.fromkeys(free, UNLIMITED) | {number: 0.0 for number, own in enumerate(taken) if not own}
     asking = {number for number in range(len(taken)) if number not in shares}
-    shares |= _water_filling(owner, limits, asking)
+    demands = {number: _demand(flow["app"]) for number, flow in enumerate(scenario["flows"])}
+    shares |= _water_filling(owner, limits, asking, demands)
     rows = [{"flow": flow["name"], "fair_mbps": shares[number]} for number, flow in enumerate(scenario["flows"])]
     return pd.DataFrame(rows, columns=["flow", "fair_mbps"])
 
 
-def _water_filling(owner: Sequence[int], limits: Sequence[Capacity], asking: set[int]) -> dict[int, float]:
-    """Raises all shares together; those that cannot rise further stay, and the others go on. Mbit/s."""
+def _demand(app: Mapping[str, Any]) -> float:
+    """What an application would send by itself, in Mbit/s."""
+    rate = app.get("bits_per_s")
+    return UNLIMITED if rate is None else rate / 1e6 * app["on_ns"] / (app["on_ns"] + app["off_ns"])
+
+
+def _water_filling(owner: Sequence[int], limits: Sequence[Capacity], asking: set[int], demands: Mapping[int, float]) -> dict[int, float]:
+    """Raises all shares together; those that cannot or need not rise further stay, and the others go on. Mbit/s."""
     count = len(owner)
     rows = [[uses.get(index, 0.0) if owner[index] in asking else 0.0 for index in range(count)] + [0.0] for _, uses in limits]
     most = [rate / 1e6 for rate, _ in limits]
@@ -53,6 +60,10 @@ def _water_filling(owner: Sequence[int], limits: Sequence[Capacity], asking: set
         solved = linprog([0.0] * count + [-1.0], A_ub=np.array(rows + level), b_ub=np.array(most + least), method="highs")
         if not solved.success:
             raise ValueError(f"the fair shares cannot be computed: {solved.message}")
+        sated = {number: demands[number] for number in order if number not in fixed and demands[number] <= -solved.fun}
+        if sated:
+            fixed |= sated
+            continue
         binding = -solved.ineqlin.marginals[len(rows) :]
         stay = [number for number, value in zip(order, binding, strict=True) if number not in fixed and value > _BINDING]
         # A hair below, so that rounding leaves the next step possible.

@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
-from polypath import linux, planner
+from polypath import linux, planner, sockets
 from polypath.study import Cell, scenario, split_cc
 
 from . import _machine, _measure
@@ -116,15 +116,16 @@ def _output(scenario: Mapping[str, Any], planned: planner.Planned, where: Path) 
     results = where / "results"
     try:
         result = json.loads((results / "result.json").read_bytes())
-        sockets, queues, datagrams = ((results / name).read_bytes() for name in ("sockets.bin", "queues.bin", "datagrams.bin"))
+        if result["error"]:
+            # Then there may be nothing else.
+            raise EngineError(f"the machine could not carry out the run: {result['error']}")
+        sampled, queues, datagrams = ((results / name).read_bytes() for name in ("sockets.bin", "queues.bin", "datagrams.bin"))
     except (OSError, ValueError) as error:
         raise EngineError(f"the machine powered off without a result: {error}") from error
-    if result["error"]:
-        raise EngineError(f"the machine could not carry out the run: {result['error']}")
     lost = {file: count for file, count in result["capture_losses"].items() if count}
     if lost:
         raise EngineError(f"captures missed frames: {lost}")
-    given = _measure.Given(scenario=scenario, held=planned.held, result=result, sockets=sockets, queues=queues, datagrams=datagrams)
+    given = _measure.Given(scenario=scenario, held=planned.held, result=result, sockets=sampled, queues=queues, datagrams=datagrams)
     outcome, subflows, links = _measure.outcome(given)
     # Open files outlive their folder.
     captures: dict[str, BinaryIO] = {each["file"]: (results / each["file"]).open("rb") for each in planned.plan["captures"]}
@@ -138,6 +139,7 @@ def _own_hash() -> str:
     here = Path(__file__).parent
     sources = [
         *sorted(Path(planner.__file__).parent.glob("*.py")),
+        Path(sockets.__file__).parent / "_info.py",
         *(here / f"{name}.py" for name in ("_linux", "_machine", "_measure", "_naming", "_records", "_traffic")),
     ]
     seen = hashlib.sha256()

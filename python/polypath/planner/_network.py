@@ -135,9 +135,13 @@ def _stand(made: Network, held: Held, *, counts: bool) -> None:
 
 
 def _prefix(link: Mapping[str, Any]) -> int:
-    """The longest prefix that both ends share and that has room for a network and a broadcast address."""
+    """The longest prefix that both ends share and in which neither is the address of the network or of its broadcasts."""
     place: Place = ("links", link["name"], "a")
     a, b = (ipaddress.ip_address(link[end]["address"]) for end in ("a", "b"))
     if a.version != 4 or b.version != 4:
         raise PlanError(place, "addresses of IPv6 are not yet set up on a kernel; the engine sim can (--engine sim)")
-    return min(30, 32 - (int(a) ^ int(b)).bit_length())
+    for prefix in range(min(30, 32 - (int(a) ^ int(b)).bit_length()), 0, -1):
+        network = ipaddress.ip_network((int(a), prefix), strict=False)
+        if not {a, b} & {network.network_address, network.broadcast_address}:
+            return prefix
+    raise PlanError(place, f"{a} and {b} cannot be in one network: give the ends other addresses")

@@ -138,9 +138,9 @@ def run(
 def assemble(study: Study, engine: Engine, folder: Path, *, kernel: str | None = None, left_out: Iterable[str] = ()) -> None:
     """Writes the tables of all finished runs: those of this engine first, then those of any other that this study was run on."""
     store = Store(folder / "runs")
-    everything = list(
-        {(run.key, run.baseline, tuple(run.parameters.items())): run for run in _all_runs(study, engine, folder, kernel)}.values()
-    )
+    # A run that several kernels share, or cells of several experiments, stands in the tables once for each cell.
+    found = _all_runs(study, engine, folder, kernel)
+    everything = list({(run.experiment, run.key, run.baseline, tuple(run.parameters.items())): run for run in found}.values())
     for name, table in tables(store, everything, parameter_names(study)).items():
         replace_table(table, folder / f"{name}.parquet")
     others = [line for line in left_out_before(folder) if not line.startswith(f"left out on {engine.name}")]

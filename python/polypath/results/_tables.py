@@ -105,6 +105,7 @@ def _flows(run: Run, record: Mapping[str, Any], who: Row) -> list[Row]:
                 "completion_s": _seconds(flow["completion_ns"]),
                 "transient_s": _seconds(flow["transient_ns"]),
                 "subflows": sum(subflow["established_ns"] is not None for subflow in subflows),
+                "first_share": _first_share(subflows),
                 "srtt_ms": _mean_srtt(subflows),
                 **{name: _sum(flow, name) for name in _COUNTERS},
                 "reinjected_bytes": flow["reinjected_bytes"],
@@ -327,6 +328,12 @@ def _jain(goodputs: Sequence[float]) -> float | None:
     return total * total / (len(goodputs) * squares) if squares > 0 else None
 
 
+def _first_share(subflows: Sequence[Mapping[str, Any]]) -> float | None:
+    """What the connection's first subflow carried of all."""
+    carried: int = sum(subflow["bytes_acked"] for subflow in subflows)
+    return subflows[0]["bytes_acked"] / carried if carried else None
+
+
 def _mean_srtt(subflows: Sequence[Mapping[str, Any]]) -> float | None:
     """Weighted by what each subflow carried, so that an idle one does not count."""
     # Zero stands for a subflow that was never sampled: it carried something for less than a sample's time.
@@ -378,6 +385,7 @@ _FLOW_COLUMNS: dict[str, pa.DataType] = {
     "completion_s": pa.float64(),
     "transient_s": pa.float64(),
     "subflows": pa.int32(),
+    "first_share": pa.float64(),
     "srtt_ms": pa.float64(),
     **dict.fromkeys(_COUNTERS, pa.int64()),
     "reinjected_bytes": pa.int64(),

@@ -28,6 +28,7 @@ from ._topology import Topology
 RESERVED = frozenset(
     [
         "key",
+        "n",
         "study",
         "experiment",
         "engine",
