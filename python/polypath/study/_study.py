@@ -58,6 +58,15 @@ RESERVED = frozenset(
         "harm_latency",
         "harm_completion",
         "established_s",
+        "subflows",
+        "trusted",
+        # Of summaries and comparisons.
+        "runs",
+        "value",
+        "spread",
+        "metric",
+        "label",
+        "share",
     ]
 )
 
