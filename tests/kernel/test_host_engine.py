@@ -6,6 +6,9 @@ the right to load algorithms the tests are skipped with the reason; with "host" 
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import mean
@@ -198,6 +201,22 @@ def test_competing_flows_and_settings_of_each_host(tmp_path: Path) -> None:
     # A send buffer of 32 KiB holds some 20 KB of payload: over a round trip of 10 ms and more that is less than the link has room for.
     assert goodput["small"] < 9.6 < goodput["large"]
     assert (made.runs.query("flow == 'large'")["established_s"] >= 0.5).all()
+
+
+def test_engines_stand_beside_one_another_in_short_form(tmp_path: Path) -> None:
+    (tmp_path / "study.yaml").write_text(study(duration="4s", seeds=3, short={"duration": "2s", "seeds": 2}).to_yaml())
+    call = "from polypath.cli import main; main()"
+    words = ["compare", str(tmp_path), "--engines", "sim,host", "--short", "--json", "--out", str(tmp_path / "out")]
+    done = subprocess.run([sys.executable, "-c", call, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    here = f"host {HostEngine().only_kernel}"
+    assert (said["platforms"], said["referee"]) == (["sim", here], here)
+    (row,) = said["rows"]
+    assert [row["platforms"][name]["runs"] for name in said["platforms"]] == [2, 2]
+    assert row["platforms"][here]["untrusted"] in (0, 1, 2)
+    page = (tmp_path / "out" / "here-short" / "report.html").read_text()
+    assert "How well real time was kept" in page
 
 
 def test_captures_show_what_a_host_sent(tmp_path: Path) -> None:
