@@ -72,7 +72,8 @@ fn who_looks_ahead_brings_bursts_over_earlier_and_in_order() {
         let other = flow("v1", scheduler, &bursts());
         let (wait, delay) = (hol_delay(&other) / hol_delay(&lowest_rtt), p95(&other) / p95(&lowest_rtt));
         assert!(wait < 0.5 && delay < 0.85, "{scheduler}: of minrtt's wait {wait}, of its 95th percentile {delay}");
-        assert!(other.bytes_received >= lowest_rtt.bytes_received, "{scheduler}");
+        // The application gives up after 18 s what the socket has not accepted by then.
+        assert!(other.bytes_received as f64 > 0.99 * lowest_rtt.bytes_received as f64, "{scheduler}");
     }
 }
 
