@@ -136,16 +136,16 @@ impl World {
             self.flush(now, number);
         }
         let mut endpoint = &mut self.endpoints[number as usize];
+        if endpoint.watch != Watch::Nothing {
+            self.look(now, number);
+            endpoint = &mut self.endpoints[number as usize];
+        }
         let is_client = number % 2 == 0;
         let done = if is_client { endpoint.connection.accepted() } else { endpoint.connection.received() };
         if done != endpoint.told {
             endpoint.told = done;
             let delays = self.flows[number as usize / 2].delays();
             if is_client { delays.on_accepted(now, done) } else { delays.on_read(now, done) }
-        }
-        if endpoint.watch != Watch::Nothing {
-            self.look(now, number);
-            endpoint = &mut self.endpoints[number as usize];
         }
         // A later timeout waits until the entry in the queue is due: most timeouts are moved many times and never come.
         if let Some(due) = endpoint.connection.poll_timeout_before(endpoint.timer) {

@@ -7,6 +7,10 @@ use serde_json::{Value, json};
 /// A client with two paths to a server: 20 Mbit/s and 10 ms each way, and 5 Mbit/s and 100 ms, both without loss. The server's receive
 /// buffer is small.
 fn outcome(profile: &str, scheduler: &str, app: &Value) -> Outcome {
+    within(profile, scheduler, app, [2_000_000_000, 18_000_000_000])
+}
+
+fn within(profile: &str, scheduler: &str, app: &Value, window_ns: [u64; 2]) -> Outcome {
     let path = |k: usize, rate: u64, delay: u64, packets: u64| {
         let delay = json!([{"kind": "delay", "delay_ns": delay * 1_000_000}]);
         json!([
@@ -25,7 +29,7 @@ fn outcome(profile: &str, scheduler: &str, app: &Value) -> Outcome {
         "links": links,
         "flows": [{
             "name": "f", "transport": "mptcp", "cc": "cubic", "client": "c", "server": "s", "server_address": "10.9.0.1",
-            "app": app, "window_ns": [2_000_000_000_u64, 18_000_000_000_u64],
+            "app": app, "window_ns": window_ns,
             "mptcp": {"profile": profile, "scheduler": scheduler}
         }]
     }))
@@ -118,6 +122,14 @@ fn delays_are_those_of_the_path_where_nothing_waits() {
     // A full send buffer waits before everything else.
     let full = flow("v1", "backup", &bulk());
     assert!(full.byte_delay.expect("something was read").p50_ns > delay.p99_ns);
+}
+
+#[test]
+fn the_first_bytes_count_from_when_they_were_accepted() {
+    let app = json!({"kind": "transfer", "bytes": 1000});
+    let delay = within("v1", "backup", &app, [0, 18_000_000_000]).flows[0].byte_delay.expect("everything was read");
+    // 1000 bytes and 104 of headers, and 14 of the link, at 20 Mbit/s, and 10 ms.
+    assert!((10_400_000..10_500_000).contains(&delay.p50_ns) && delay.max_ns - delay.p50_ns < 2000, "{delay:?}");
 }
 
 #[test]
