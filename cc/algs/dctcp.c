@@ -67,9 +67,9 @@ static __u32 dctcp_ssthresh(struct pp_ctx *c)
 	struct dctcp_state *s = c->priv;
 	__u32 cwnd = c->flow->cwnd;
 
+	s->loss_cwnd = cwnd;
 	if (!s->marks)
 		return pp_half(c->flow);
-	s->loss_cwnd = cwnd;
 	return pp_max(cwnd - (__u32)((__u64)cwnd * s->alpha >> (DCTCP_ALPHA_SHIFT + 1)), 2);
 }
 
@@ -121,7 +121,7 @@ static __u32 dctcp_undo_cwnd(struct pp_ctx *c)
 {
 	const struct dctcp_state *s = c->priv;
 
-	return s->marks ? pp_max(c->flow->cwnd, s->loss_cwnd) : pp_undo(c->flow);
+	return pp_max(c->flow->cwnd, s->loss_cwnd);
 }
 
 PP_CC_REGISTER(dctcp) = {
