@@ -12,7 +12,7 @@
 //! As in the out-of-tree kernel: lambda begins at 1.2 and stays between 1.0 and 1.3, in steps of +4 and -1 % at most once in the slow
 //! subflow's least round trip; the slow subflow's time is taken from between its least and largest round trip, by how full its
 //! window is; blocking is noticed when the window of the peer or the full send buffer leads to a retransmission on another subflow.
-//! Difference from it: a backup subflow is never waited for by others.
+//! Difference from it: neither a backup subflow nor one in the Loss state is waited for.
 
 use crate::minrtt::{self, MinRtt};
 use crate::{BUFFER, Choice, MAX_SUBFLOWS, Queue, Subflow};

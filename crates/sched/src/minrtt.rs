@@ -23,9 +23,10 @@ impl MinRtt {
     }
 }
 
-/// The fastest subflow of those that are backup, or are not, with room or without.
+/// The fastest subflow of those that are backup, or are not, with room or without: the one to wait for. One in the Loss state may be
+/// dead, and nobody waits for it.
 pub(crate) fn fastest(subflows: &[Subflow], backup: bool) -> Option<usize> {
-    let among = subflows.iter().enumerate().filter(|(_, s)| s.usable && s.backup == backup);
+    let among = subflows.iter().enumerate().filter(|(_, s)| s.usable && !s.in_loss && s.backup == backup);
     among.min_by_key(|(_, s)| s.srtt_us8).map(|(i, _)| i)
 }
 
@@ -93,6 +94,15 @@ mod tests {
         assert_eq!(MinRtt.pick(&flows, &DATA), None, "a busy active subflow is waited for");
         flows[0].usable = false;
         assert_eq!(MinRtt.pick(&flows, &DATA).map(|c| c.subflow), Some(1));
+    }
+
+    #[test]
+    fn a_subflow_that_may_be_dead_is_not_waited_for() {
+        let mut flows = [subflow(20, 0), subflow(5, 10)];
+        assert_eq!(fastest(&flows, false), Some(1));
+        flows[1].in_loss = true;
+        assert_eq!(fastest(&flows, false), Some(0));
+        assert_eq!(fastest(&flows, true), None);
     }
 
     #[test]
