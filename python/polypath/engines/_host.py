@@ -7,7 +7,7 @@ import json
 import platform
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
@@ -19,6 +19,7 @@ from polypath.study import Cell, scenario, split_cc
 
 from . import _iperf3, _machine, _measure
 from ._base import Algorithm, Engine, EngineError, Output, unknown_cc
+from ._fingerprint import fingerprint, sources
 from ._naming import names, where
 from ._sim import LINUX_ONLY, SimEngine
 
@@ -45,7 +46,7 @@ class HostEngine(Engine):
     def version(self) -> str:
         # Without Linux there is no emulator, but there may be results of one.
         emulator = getattr(_native, "emulator_version", lambda: "none")
-        return f"{FORMAT}+{emulator()}"
+        return f"{FORMAT}+{emulator()}.{_own_hash()}"
 
     @property
     def only_kernel(self) -> str:
@@ -170,6 +171,13 @@ class HostEngine(Engine):
     def _known(self) -> set[str]:
         """Names of algorithms that some kernel or we have, in every way to write them."""
         return names([*(planner.PREFIX + name for name in self._ours_built), *self._ours_built, *LINUX_ONLY])
+
+
+@cache
+def _own_hash() -> str:
+    """Of what turns a scenario into a run and a run into figures; the emulator and the guest's code have a version of their own."""
+    links = Path(emu.__file__).parent / "_network.py"
+    return fingerprint([links, *sources("_host", "_iperf3")])
 
 
 def _ours(plan: Mapping[str, Any]) -> list[str]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
-from polypath import linux, planner, sockets
+from polypath import linux, planner
 from polypath.study import Cell, scenario, split_cc
 
 from . import _machine, _measure
 from ._base import Algorithm, Engine, EngineError, Output, unknown_cc
+from ._fingerprint import fingerprint, sources
 from ._naming import names, where
 from ._sim import SimEngine
 
@@ -136,14 +136,4 @@ def _output(scenario: Mapping[str, Any], planned: planner.Planned, where: Path) 
 def _own_hash() -> str:
     """Of everything but the kernel that can change a result: the guest, what starts it, the plan's maker, and what reads the records."""
     _machine.programs_are_there()
-    here = Path(__file__).parent
-    sources = [
-        *sorted(Path(planner.__file__).parent.glob("*.py")),
-        Path(sockets.__file__).parent / "_info.py",
-        *(here / f"{name}.py" for name in ("_linux", "_machine", "_measure", "_naming", "_records", "_traffic")),
-    ]
-    seen = hashlib.sha256()
-    for file in [_machine.GUEST, _machine.STARTER, *sources]:
-        content = file.read_bytes()
-        seen.update(f"{file.name} {len(content)}\n".encode() + content)
-    return seen.hexdigest()[:16]
+    return fingerprint([_machine.GUEST, _machine.STARTER, *sources("_linux", "_machine")])
