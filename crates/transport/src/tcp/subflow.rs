@@ -57,10 +57,10 @@ impl Socket {
         self.rx.set_window(window);
     }
 
-    /// What is left of the window that this subflow announced, bytes.
+    /// What is left of the window that this subflow announced, bytes; nothing where a FIN came beyond it.
     #[inline]
     pub(crate) fn window_left(&self) -> u32 {
-        self.rx.window_left()
+        (self.rx.window_left() as i32).max(0) as u32
     }
 
     /// An ACK is due for two full segments; on upstream's subflows the meta connection decides when it leaves.
