@@ -49,14 +49,10 @@ static void bbr_cwnd_event(struct pp_ctx *c, __u32 event)
 		bbr_restart(c->priv, c->flow);
 }
 
-/* The reduction was spurious: so may have been what it said of the pipe and of a policer. The window returns by itself when recovery ends. */
+/* The window returns by itself when recovery ends. */
 static __u32 bbr_undo_cwnd(struct pp_ctx *c)
 {
-	struct bbr_model *m = c->priv;
-
-	m->full_bw = 0;
-	m->full_rounds = 0;
-	bbr_forget_policer(m, c->flow);
+	bbr_undo(c->priv, c->flow);
 	return c->flow->cwnd;
 }
 

@@ -79,7 +79,8 @@ struct bbr_model {
 	__u32 policer_ms;
 	__u32 epoch_us;		/* start of the epoch of aggregated ACKs, us, wraps */
 	__u32 epoch_acked;	/* segments acknowledged in it */
-	__u16 excess[2];	/* most segments beyond the bandwidth in the present and the previous five rounds */
+	__u16 excess;		/* most segments beyond the bandwidth in the present five rounds */
+	__u16 excess_before;	/* and in the five before */
 	__u8  mode;		/* enum bbr_mode */
 	__u8  phase;		/* of ProbeBW, 0 to 7 */
 	__u8  prior_state;	/* enum pp_ca_state at the last ACK */
@@ -94,7 +95,6 @@ struct bbr_model {
 	__u8  probed_round : 1;	/* a round has passed at the minimum of ProbeRTT */
 	__u8  sampling : 1;	/* between two losses that may show a policer */
 	__u8  policed : 1;	/* policer_bw is the rate to use */
-	__u8  excess_half : 1;	/* which of `excess` is the present one */
 };
 
 PP_INLINE __u32 bbr_delivered_us(const struct pp_flow *f)
@@ -164,7 +164,7 @@ PP_INLINE void bbr_init_pacing(struct bbr_model *m, struct pp_flow *f)
 	__u32 rtt_us = 1000;
 
 	if (f->srtt_us) {
-		rtt_us = pp_max(f->srtt_us >> 3, 1);
+		rtt_us = pp_most(f->srtt_us >> 3, 1);
 		m->has_rtt = 1;
 	}
 	f->pacing_rate = bbr_pacing_rate(f, ((__u64)f->cwnd << BBR_BW_SHIFT) / rtt_us, BBR_HIGH_GAIN);
@@ -191,7 +191,7 @@ PP_INLINE __u32 bbr_burst(const struct pp_flow *f)
 {
 	__u32 bytes = (__u32)pp_min64(f->pacing_rate >> BBR_BURST_SHIFT, BBR_BURST_BYTES);
 
-	return pp_min(pp_max(bytes / pp_max(f->mss, 1), bbr_least_burst(f)), 127);
+	return pp_least(pp_most(bytes / pp_most(f->mss, 1), bbr_least_burst(f)), 127);
 }
 
 /* 4.2.3.2: bandwidth times least RTT times a gain, rounded up, segments. */
@@ -251,7 +251,7 @@ PP_INLINE void bbr_save_cwnd(struct bbr_model *m, const struct pp_flow *f)
 {
 	int reduced = m->prior_state >= PP_CA_RECOVERY || m->mode == BBR_PROBE_RTT;
 
-	m->prior_cwnd = reduced ? pp_max(m->prior_cwnd, f->cwnd) : f->cwnd;
+	m->prior_cwnd = reduced ? pp_most(m->prior_cwnd, f->cwnd) : f->cwnd;
 }
 
 /* 4.3.4.2: flows begin at a random phase, so that they do not probe together; not at the one that yields, for which there was no reason yet. */
@@ -269,7 +269,7 @@ PP_INLINE void bbr_leave_probe_rtt(struct bbr_model *m, struct pp_flow *f)
 	if (!m->probe_rtt_tick || !pp_after(now, m->probe_rtt_tick))
 		return;
 	m->min_rtt_tick = now;
-	f->cwnd = pp_max(f->cwnd, m->prior_cwnd);
+	f->cwnd = pp_most(f->cwnd, m->prior_cwnd);
 	if (m->full)
 		bbr_enter_probe_bw(m, f);
 	else
@@ -382,15 +382,15 @@ PP_INLINE void bbr_update_bw(struct bbr_model *m, const struct pp_flow *f, const
 /* How many more segments than the bandwidth allows are acknowledged at a time: radio and cable links hold ACKs back and deliver them in lumps. */
 PP_INLINE void bbr_update_excess(struct bbr_model *m, const struct pp_flow *f, const struct pp_sample *s)
 {
-	__u32 now = bbr_delivered_us(f), half, excess;
+	__u32 now = bbr_delivered_us(f), excess;
 	__u64 expected;
 
 	if (!s->acked_sacked || s->delivered < 0 || s->interval_us <= 0)
 		return;
 	if (m->round_start && ++m->excess_rounds >= BBR_EXCESS_ROUNDS) {
 		m->excess_rounds = 0;
-		m->excess_half ^= 1;
-		m->excess[m->excess_half & 1] = 0;
+		m->excess_before = m->excess;
+		m->excess = 0;
 	}
 	expected = (__u64)bbr_bw(m) * (now - m->epoch_us) >> BBR_BW_SHIFT;
 	if (m->epoch_acked <= expected || m->epoch_acked + s->acked_sacked > BBR_EXCESS_SEGMENTS) {
@@ -398,10 +398,9 @@ PP_INLINE void bbr_update_excess(struct bbr_model *m, const struct pp_flow *f, c
 		m->epoch_us = now;
 		expected = 0;
 	}
-	m->epoch_acked = pp_min(m->epoch_acked + s->acked_sacked, BBR_EXCESS_SEGMENTS);
-	excess = pp_min(pp_min(m->epoch_acked - (__u32)expected, f->cwnd), 0xffff);
-	half = m->excess_half & 1;
-	m->excess[half] = (__u16)pp_max(m->excess[half], excess);
+	m->epoch_acked = pp_least(m->epoch_acked + s->acked_sacked, BBR_EXCESS_SEGMENTS);
+	excess = pp_least(pp_least(m->epoch_acked - (__u32)expected, f->cwnd), 0xffff);
+	m->excess = (__u16)pp_most(m->excess, excess);
 }
 
 /* 4.3.4.3: a phase lasts one least RTT; probing goes on until the flight is that much larger (or losses say it does not fit), yielding ends once it fits. */
@@ -468,9 +467,9 @@ PP_INLINE void bbr_update_min_rtt(struct bbr_model *m, struct pp_flow *f, const 
 	}
 	if (m->mode == BBR_PROBE_RTT) {
 		/* The rates of a window this small are none of the path's. */
-		f->app_limited = pp_max(f->delivered + f->in_flight, 1);
+		f->app_limited = pp_most(f->delivered + f->in_flight, 1);
 		if (!m->probe_rtt_tick && f->in_flight <= BBR_MIN_CWND) {
-			m->probe_rtt_tick = pp_max(now + BBR_PROBE_RTT_TICKS, 1);
+			m->probe_rtt_tick = pp_most(now + BBR_PROBE_RTT_TICKS, 1);
 			m->probed_round = 0;
 			m->round_end = f->delivered;
 		} else if (m->probe_rtt_tick) {
@@ -507,11 +506,11 @@ PP_INLINE __u32 bbr_recover(struct bbr_model *m, const struct pp_flow *f, const 
 		m->round_end = f->delivered;
 		cwnd = f->in_flight + s->acked_sacked;
 	} else if (prior >= PP_CA_RECOVERY && state < PP_CA_RECOVERY) {
-		cwnd = pp_max(cwnd, m->prior_cwnd);
+		cwnd = pp_most(cwnd, m->prior_cwnd);
 		m->conserve = 0;
 	}
 	m->prior_state = (__u8)state;
-	return m->conserve ? pp_max(cwnd, f->in_flight + s->acked_sacked) : cwnd;
+	return m->conserve ? pp_most(cwnd, f->in_flight + s->acked_sacked) : cwnd;
 }
 
 /* 4.2.3: the window follows its target, by no more than what each ACK acknowledges. */
@@ -524,17 +523,17 @@ PP_INLINE void bbr_set_cwnd(struct bbr_model *m, struct pp_flow *f, const struct
 		if (!m->conserve) {
 			target = bbr_bdp(m, bw, bbr_cwnd_gain(m));
 			if (m->full)
-				target += (__u32)pp_min64(pp_max(m->excess[0], m->excess[1]), (__u64)bw * BBR_EXCESS_US >> BBR_BW_SHIFT);
+				target += (__u32)pp_min64(pp_most(m->excess, m->excess_before), (__u64)bw * BBR_EXCESS_US >> BBR_BW_SHIFT);
 			target = bbr_with_bursts(m, f, target);
 			if (m->full)
-				cwnd = pp_min(cwnd + s->acked_sacked, target);
+				cwnd = pp_least(cwnd + s->acked_sacked, target);
 			else if (cwnd < target || f->delivered < BBR_INIT_CWND)
 				cwnd += s->acked_sacked;
-			cwnd = pp_max(cwnd, BBR_MIN_CWND);
+			cwnd = pp_most(cwnd, BBR_MIN_CWND);
 		}
 	}
-	cwnd = pp_min(cwnd, f->cwnd_clamp);
-	f->cwnd = m->mode == BBR_PROBE_RTT ? pp_min(cwnd, BBR_MIN_CWND) : cwnd;
+	cwnd = pp_least(cwnd, f->cwnd_clamp);
+	f->cwnd = m->mode == BBR_PROBE_RTT ? pp_least(cwnd, BBR_MIN_CWND) : cwnd;
 }
 
 PP_INLINE void bbr_begin(struct bbr_model *m, struct pp_flow *f)
@@ -560,6 +559,14 @@ PP_INLINE void bbr_restart(struct bbr_model *m, struct pp_flow *f)
 		bbr_set_pacing(m, f, bbr_bw(m), BBR_GAIN_ONE);
 	else if (m->mode == BBR_PROBE_RTT)
 		bbr_leave_probe_rtt(m, f);
+}
+
+/* A reduction was spurious: so may have been what it said of the pipe and of a policer. */
+PP_INLINE void bbr_undo(struct bbr_model *m, const struct pp_flow *f)
+{
+	m->full_bw = 0;
+	m->full_rounds = 0;
+	bbr_forget_policer(m, f);
 }
 
 /* A retransmission timeout ends the round, and the pipe may be a different one. */

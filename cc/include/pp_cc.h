@@ -120,7 +120,7 @@ struct pp_siblings {
 
 /*
  * Everything a hook is given. `siblings` is null unless the ops carry PP_CC_COUPLED, for plain TCP, and in the BPF build in all hooks but
- * ssthresh and cong_avoid: no other hook may need it. The own entry may be older than the flow.
+ * ssthresh, cong_avoid and cong_control: no other hook may need it. The own entry may be older than the flow.
  */
 struct pp_ctx {
 	struct pp_flow *flow;

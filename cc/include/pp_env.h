@@ -24,6 +24,12 @@ typedef signed long long __s64;
 #define PP_OPAQUE(x) ((void)(x))
 #endif
 
+/*
+ * Makes the compiler read anew what a state holds. A BPF verifier takes a value that stays in a register for known once a branch has looked at it, and walks all that follows
+ * once for each value.
+ */
+#define PP_REREAD(state) PP_OPAQUE(state)
+
 /* 1 where a way round a calculation costs more than the calculation: the BPF verifier walks it as one more combination. */
 #if defined(PP_BUILD_BPF)
 #define PP_BRANCHES_ARE_DEAR 1

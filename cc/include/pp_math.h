@@ -23,6 +23,23 @@ PP_INLINE __u32 pp_max(__u32 a, __u32 b)
 	return a > b ? a : b;
 }
 
+/* The same two without a branch: for algorithms of so many that the BPF verifier could not walk all combinations. */
+PP_INLINE __u32 pp_least(__u32 a, __u32 b)
+{
+	__u64 apart = (__u64)a - b;
+
+	PP_OPAQUE(apart);
+	return b + (__u32)(apart & (0 - (apart >> 63)));
+}
+
+PP_INLINE __u32 pp_most(__u32 a, __u32 b)
+{
+	__u64 apart = (__u64)b - a;
+
+	PP_OPAQUE(apart);
+	return b - (__u32)(apart & (0 - (apart >> 63)));
+}
+
 PP_INLINE __u64 pp_min64(__u64 a, __u64 b)
 {
 	return a < b ? a : b;

@@ -67,6 +67,17 @@ def test_cubic_of_both_sources_has_like_windows(tmp_path: Path) -> None:
     assert ours.max() == pytest.approx(theirs.max(), rel=0.05)
 
 
+@pytest.mark.parametrize("loss", ["0%", "1%"])
+def test_bbr_of_both_sources_begins_alike_and_runs_as_fast(tmp_path: Path, loss: str) -> None:
+    # Each draws the phase at which it begins to probe; until then, some 300 ms, nothing is left to chance but what the link loses.
+    theirs = windows(tmp_path / "theirs", "bbr@linux", loss)
+    ours = windows(tmp_path / "ours", "bbr@polypath", loss)
+    assert theirs[:25].nunique() > 10
+    assert ours[:25].tolist() == theirs[:25].tolist()
+    assert ours.max() == pytest.approx(theirs.max(), rel=0.1)
+    assert ours.mean() == pytest.approx(theirs.mean(), rel=0.1)
+
+
 def shares(out: Path, cc: str) -> float:
     """What an MPTCP of two subflows gets of a bottleneck that it shares with one TCP with reno, relative to an equal share."""
     nodes = {"a": None, "b": None, "r": {"router": True}, "q": {"router": True}, "s": None, "d": None}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * BBR, version 3: a model of the path that listens to losses too.
+ *
+ * Idea. As version 1 (cc/algs/bbr.c), and beside the largest rate and the least RTT the model has bounds of what may be in flight, learnt from losses. The long-term bound is
+ * how much was in flight when probing lost more than 2 %; it is raised again by probing. The short-term bounds, of rate and of volume, follow losses outside of probing, by at
+ * most 30 % a round, and are forgotten when the next probing begins. Probing is rarer, and in step with what Reno would need to grow by the same:
+ *
+ * The machine is in cc/include/pp_bbr3.h; its modes:
+ *
+ *	Startup		pacing 2.77 times the rate until three rounds bring less than a quarter more, or a round of recovery lost more than 2 %
+ *	Drain		half the rate until the queue of Startup is gone, at most three rounds
+ *	Down		0.9 times the rate until the flight leaves room for others
+ *	Cruise		the rate, for 2 to 3 s or as many rounds as segments fit into the path (at most 63) since the last probing
+ *	Refill		the rate for a round, without the short-term bounds
+ *	Up		1.25 times the rate, raising the long-term bound by 1, 2, 4, ... segments a round, until the rate no longer grows or losses show. A probing that
+ *			follows a lossy one stops as soon as it reaches the bound; if all goes well the next begins at once
+ *	ProbeRTT	every five seconds without a smaller RTT: half a BDP in flight for 200 ms and a round trip
+ *
+ * Source. N. Cardwell, I. Swett, J. Beshay: draft-ietf-ccwg-bbr-06 (July 2026), "BBR Congestion Control". Section numbers are that draft's.
+ *
+ * Differences from the draft. A kernel's rate sample says of the segment that was delivered last neither how much was in flight when it left nor what was lost since: the first is
+ * taken as what was delivered meanwhile and what was lost, which is the same where nothing overtakes; the second as what was lost in this round. Ranges of lost segments in Startup are
+ * counted as ACKs that revealed losses. Undoing a spurious recovery takes the short-term bounds away if there were none before, and else leaves them. How much is to be
+ * acknowledged for each segment by which Up raises the bound follows the present window, not that at the start of the round. Bounds of 65535 segments and more are none. An
+ * epoch of aggregated ACKs holds at most 65535 segments, and the largest excess is that of 5 to 10 rounds. As in Linux's version 1, delayed ACKs do not renew the least RTT, and times of seconds are counted
+ * in ticks. The draft says nothing of ECN, and so nothing is done about it. No kernel release has this version; its authors' tree has an earlier form of it.
+ */
+#include "pp_bbr3.h"
+
+PP_STATE_FITS(struct bbr3_state);
+
+/* 5.6.2 */
+PP_INLINE void bbr3_set_pacing(struct bbr3_state *m, struct pp_flow *f, __u32 gain)
+{
+	__u64 rate = bbr_pacing_rate(f, bbr3_bw(m), gain);
+
+	if (m->full || rate > f->pacing_rate)
+		f->pacing_rate = rate;
+}
+
+PP_INLINE void bbr3_init_pacing(struct bbr3_state *m, struct pp_flow *f)
+{
+	__u32 rtt_us = f->srtt_us ? pp_most(f->srtt_us >> 3, 1) : 1000;
+
+	m->has_rtt = f->srtt_us != 0;
+	f->pacing_rate = bbr_pacing_rate(f, ((__u64)f->cwnd << BBR_BW_SHIFT) / rtt_us, BBR3_STARTUP_GAIN);
+}
+
+/* 5.6.4.7 */
+PP_INLINE __u32 bbr3_bound(const struct bbr3_state *m)
+{
+	__u32 bound = ~0U;
+
+	if (m->mode == BBR3_PROBE_RTT || m->mode == BBR3_CRUISE)
+		bound = bbr3_with_headroom(m);
+	else if (bbr3_in_probe_bw(m) && m->inflight_long != BBR3_NONE)
+		bound = m->inflight_long;
+	if (m->inflight_short != BBR3_NONE)
+		bound = pp_least(bound, m->inflight_short);
+	return pp_most(bound, BBR_MIN_CWND);
+}
+
+/* 5.6.4.6 */
+PP_INLINE void bbr3_set_cwnd(struct bbr3_state *m, struct pp_flow *f, __u32 acked)
+{
+	__u32 cwnd = f->cwnd, most, gain = m->mode == BBR3_UP ? BBR3_UP_CWND_GAIN : BBR3_CWND_GAIN;
+
+	if (m->prior_state >= PP_CA_RECOVERY && f->ca_state < PP_CA_RECOVERY)
+		cwnd = pp_most(cwnd, m->prior_cwnd);
+	m->prior_state = f->ca_state & 7;
+	if (m->mode == BBR3_PROBE_RTT)
+		gain = BBR3_PROBE_RTT_GAIN;
+	most = bbr3_with_bursts(m, f, bbr3_bdp(m, bbr3_bw(m), gain) + pp_most(m->excess, m->excess_before));
+	if (m->full)
+		cwnd = pp_least(cwnd + acked, most);
+	else if (cwnd < most || f->delivered < BBR_INIT_CWND)
+		cwnd += acked;
+	cwnd = pp_most(cwnd, BBR_MIN_CWND);
+	if (m->mode == BBR3_PROBE_RTT)
+		cwnd = pp_least(cwnd, bbr3_probe_rtt_cwnd(m));
+	f->cwnd = pp_least(pp_least(cwnd, bbr3_bound(m)), f->cwnd_clamp);
+}
+
+static void bbr3_init(struct pp_ctx *c)
+{
+	struct bbr3_state *m = c->priv;
+	struct pp_flow *f = c->flow;
+	__u32 now = pp_tick(f->now_ns);
+
+	*m = (struct bbr3_state){ 0 };
+	f->ssthresh = PP_SSTHRESH_INFINITE;
+	m->min_rtt_us = m->probe_rtt_us = f->min_rtt_us;
+	m->min_rtt_tick = m->probe_rtt_tick = now;
+	m->round_end = m->loss_round_end = f->delivered;
+	m->round_lost = (__u16)f->lost;
+	m->epoch_us = (__u32)(f->now_ns / 1000);
+	m->inflight_long = m->undo_long = BBR3_NONE;
+	bbr3_reset_short(m);
+	bbr3_init_pacing(m, f);
+	f->pacing = 1;
+}
+
+static __u32 bbr3_ssthresh(struct pp_ctx *c)
+{
+	bbr3_save_cwnd(c->priv, c->flow);
+	return c->flow->ssthresh;
+}
+
+/* 5.4.1 */
+static void bbr3_cwnd_event(struct pp_ctx *c, __u32 event)
+{
+	struct bbr3_state *m = c->priv;
+	struct pp_flow *f = c->flow;
+
+	if (event != PP_EVENT_TX_START || !f->app_limited)
+		return;
+	m->restarted = 1;
+	m->epoch_us = (__u32)(f->now_ns / 1000);
+	m->epoch_acked = 0;
+	if (bbr3_in_probe_bw(m))
+		bbr3_set_pacing(m, f, BBR_GAIN_ONE);
+	else if (m->mode == BBR3_PROBE_RTT)
+		bbr3_leave_probe_rtt(m, f);
+}
+
+/* 5.5.11.2 */
+static __u32 bbr3_undo_cwnd(struct pp_ctx *c)
+{
+	struct bbr3_state *m = c->priv;
+	struct pp_flow *f = c->flow;
+
+	m->lossy = 0;
+	bbr3_reset_full(m, 0);
+	if (m->unbounded)
+		bbr3_reset_short(m);
+	m->inflight_long = (__u16)pp_most(m->inflight_long, m->undo_long);
+	if (m->undo == BBR3_UNDO_STARTUP && m->mode != BBR3_STARTUP) {
+		m->full = 0;
+		if (m->mode != BBR3_PROBE_RTT)
+			m->mode = BBR3_STARTUP;
+	} else if (m->undo == BBR3_UNDO_UP && m->mode != BBR3_UP && m->mode != BBR3_PROBE_RTT) {
+		bbr3_start_refill(m, f);
+	}
+	m->undo = BBR3_UNDO_NOTHING;
+	return pp_most(f->cwnd, m->prior_cwnd);
+}
+
+static void bbr3_cong_control(struct pp_ctx *c, __u32 ack, __u32 ack_flags, const struct pp_sample *s)
+{
+	struct bbr3_state *m = c->priv;
+	struct pp_flow *f = c->flow;
+
+	(void)ack;
+	(void)ack_flags;
+	if (s->delivered >= 0 && s->interval_us > 0)
+		bbr3_update_model(m, f, s);
+	if (!m->has_rtt && f->srtt_us)
+		bbr3_init_pacing(m, f);
+	bbr3_set_pacing(m, f, bbr3_pacing_gain(m));
+	if (s->acked_sacked)
+		bbr3_set_cwnd(m, f, s->acked_sacked);
+}
+
+static __u32 bbr3_sndbuf_expand(struct pp_ctx *c)
+{
+	(void)c;
+	return 3;
+}
+
+PP_CC_REGISTER(bbr3) = {
+	.name = "bbr3",
+	.flags = PP_CC_PACES | PP_CC_SEES_SAMPLES | PP_CC_DRAWS,
+	.priv_bytes = sizeof(struct bbr3_state),
+	.init = bbr3_init,
+	.ssthresh = bbr3_ssthresh,
+	.cwnd_event = bbr3_cwnd_event,
+	.undo_cwnd = bbr3_undo_cwnd,
+	.cong_control = bbr3_cong_control,
+	.sndbuf_expand = bbr3_sndbuf_expand,
+};
+
+PP_CC_ABOUT(bbr3) = {
+	.family = PP_FAMILY_MODEL,
+	.source = "draft-ietf-ccwg-bbr-06 (Cardwell, Swett, Beshay)",
+	.aliases = "bbrv3",
+};
