@@ -25,7 +25,7 @@ struct highspeed_row {
 
 #define HIGHSPEED_ROWS 72
 
-static const struct highspeed_row highspeed_table[HIGHSPEED_ROWS] = {
+PP_TABLE struct highspeed_row highspeed_table[HIGHSPEED_ROWS] = {
 	{ 38, 128 }, { 118, 112 }, { 221, 104 }, { 347, 98 }, { 495, 93 }, { 663, 89 }, { 851, 86 }, { 1058, 83 },
 	{ 1284, 81 }, { 1529, 78 }, { 1793, 76 }, { 2076, 74 }, { 2378, 72 }, { 2699, 71 }, { 3039, 69 }, { 3399, 68 },
 	{ 3778, 66 }, { 4177, 65 }, { 4596, 64 }, { 5036, 62 }, { 5497, 61 }, { 5979, 60 }, { 6483, 59 }, { 7009, 58 },

@@ -28,7 +28,7 @@
 #define HYBLA_ONE (1U << HYBLA_SHIFT)
 
 /* 2^(n/8) in 1/128, rounded down. */
-static const __u32 hybla_power[8] = { 128, 139, 152, 165, 181, 197, 215, 234 };
+PP_TABLE __u32 hybla_power[8] = { 128, 139, 152, 165, 181, 197, 215, 234 };
 
 struct hybla_state {
 	__u32 rho;		/* RTT / reference, 1/8, at least 8 */

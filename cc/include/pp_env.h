@@ -30,6 +30,13 @@ typedef signed long long __s64;
  */
 #define PP_REREAD(state) PP_OPAQUE(state)
 
+/* A constant table. Of one with 4, 8, 16 or 32 bytes LLVM makes a mergeable section, which the loader of BPF objects does not know. */
+#if defined(PP_BUILD_BPF)
+#define PP_TABLE static const __attribute__((section(".rodata")))
+#else
+#define PP_TABLE static const
+#endif
+
 /* 1 where a way round a calculation costs more than the calculation: the BPF verifier walks it as one more combination. */
 #if defined(PP_BUILD_BPF)
 #define PP_BRANCHES_ARE_DEAR 1
