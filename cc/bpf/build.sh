@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-# Compiles every algorithm of cc/algs (or those named) twice: OUTDIR/pp_<name>.bpf.o is loaded into a kernel (polypath cc load, or
+# Compiles every algorithm of cc/algs (or those named, or files that are given with their folder) twice: OUTDIR/pp_<name>.bpf.o is loaded into a kernel (polypath cc load, or
 # bpftool struct_ops register); OUTDIR/pp_<name>.drive.o runs its hooks on made-up flows there (polypath cc check).
 set -eu
 
@@ -23,17 +23,18 @@ mkdir -p "$out"
 
 for name in "$@"; do
 	source=$algs/$name.c
-	[ -f "$source" ] || { echo "build.sh: no algorithm '$name': cc/algs/$name.c does not exist" >&2; exit 2; }
+	case $name in */*.c) source=$name; name=$(basename "$name" .c) ;; esac
+	[ -f "$source" ] || { echo "build.sh: no algorithm '$name': $source does not exist" >&2; exit 2; }
 	flags=
 	# The ops table says which hooks there are; a hook that is absent here must be absent there, since a null hook has a meaning.
-	for field in $(sed -n '/^PP_CC_REGISTER/,/^};/s/^\t\.\([a-z_]*\) =.*/\1/p' "$source"); do
+	for field in $(sed -n '/^PP_CC_REGISTER/,/^};/s/^[[:space:]]*\.\([a-z_]*\)[[:space:]]*=.*/\1/p' "$source"); do
 		case " name flags priv_bytes $known " in
 		*" $field "*) flags="$flags -DPP_HAS_$field" ;;
 		*) echo "build.sh: cc/bpf/glue.bpf.c has no adapter for the hook '$field' of $name" >&2; exit 1 ;;
 		esac
 	done
 	for flag in COUPLED PACES NEEDS_ECN DRAWS; do
-		! grep -q "^	\.flags = .*PP_CC_$flag" "$source" || flags="$flags -DPP_$flag"
+		! grep -q "^[[:space:]]*\.flags[[:space:]]*=.*PP_CC_$flag" "$source" || flags="$flags -DPP_$flag"
 	done
 	# The verifier follows pointers best in one function: let the compiler inline everything.
 	for part in glue:bpf drive:drive; do

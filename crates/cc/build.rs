@@ -29,6 +29,7 @@ fn main() {
     fs::write(out.join("registry.rs"), registry(&names)).expect("OUT_DIR is writable");
     let layout = out.join("layout.c");
     fs::write(&layout, layout_asserts()).expect("OUT_DIR is writable");
+    fs::write(out.join("abi.rs"), abi(&root.join("include"))).expect("OUT_DIR is writable");
 
     cc::Build::new()
         .include(root.join("include"))
@@ -68,6 +69,25 @@ fn registry(names: &[String]) -> String {
     }
     text.push_str("];\n");
     text
+}
+
+/// What an object that is compiled later must agree with: the layouts, and every word of the headers.
+fn abi(include: &Path) -> String {
+    let asserts = layout_asserts();
+    let mut headers: Vec<PathBuf> =
+        fs::read_dir(include).expect("cc/include exists").map(|entry| entry.expect("a readable folder").path()).collect();
+    headers.sort();
+    let texts = headers.iter().map(|path| fs::read(path).expect("headers are readable"));
+    // FNV-1a: the standard library's hashers may change between compilers.
+    let abi = std::iter::once(asserts.clone().into_bytes())
+        .chain(texts)
+        .flatten()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let source = format!("{asserts}extern const __u64 pp_abi;\nconst __u64 pp_abi = {abi:#x};\n");
+    format!(
+        "/// C text to compile into an object: it asserts the layouts, and says what it was compiled for.\n\
+         pub const ABI_SOURCE: &str = {source:?};\nconst ABI: u64 = {abi:#x};\n"
+    )
 }
 
 fn layout_asserts() -> String {

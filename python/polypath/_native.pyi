@@ -13,12 +13,24 @@ def simulate(scenario: str) -> tuple[str, Columns, Columns]:
 def algorithms() -> list[tuple[str, bool, str, str, str, str]]:
     """Congestion-control algorithms by name: coupled over subflows, family, source, name of Linux's own, other names (with spaces)."""
 
+def abi_source() -> str:
+    """C text to compile into the object of a congestion control: it asserts that the headers are those of this module."""
+
+def add_algorithm(object: str, name: str) -> None:
+    """Makes the congestion control of this name in a shared object known, in place of one that was added under the same name.
+
+    Raises ValueError with one sentence if the object lacks something or was compiled for another version.
+    """
+
 def schedulers() -> list[tuple[str, str]]: ...
 def version() -> str:
     """Release and fingerprint of the sources: equal versions, equal outcomes."""
 
 def bench_cases() -> list[str]:
     """The cases by which the simulator's speed is judged."""
+
+def bench_algorithm(name: str) -> tuple[int, int]:
+    """Simulates the case by which algorithms are compared: data packets delivered, and events."""
 
 def bench_case(name: str) -> tuple[int, int]:
     """Simulates a case: data packets delivered, and events."""

@@ -35,4 +35,6 @@ pub use check::{Agreement, check};
 #[cfg(feature = "load")]
 pub use registry::{Held, hold, load, unload};
 #[cfg(feature = "load")]
+pub use sources::add;
+#[cfg(feature = "load")]
 pub use users::{Status, status};

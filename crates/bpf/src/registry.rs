@@ -13,7 +13,7 @@ use libbpf_rs::{ErrorKind, Link, MapCore as _, MapFlags, MapHandle, MapType, Obj
 use polypath_cc as cc;
 
 use crate::kernel::{load_object, offers};
-use crate::sources::source;
+use crate::sources::glue;
 use crate::{Error, PREFIX, kernel_name, refusal, users};
 
 /// The one key of a struct_ops map.
@@ -193,7 +193,7 @@ fn join(algorithm: cc::Algorithm, held: &mut Held) -> Result<bool, Error> {
 /// Whether a registered one has the very programs that this build would load.
 pub(crate) fn is_this_build(entry: &Entry) -> Result<bool, Error> {
     let Some(algorithm) = cc::find(entry.name.trim_start_matches(PREFIX)) else { return Ok(false) };
-    let object = load_object(&entry.name, source(algorithm).glue, false)?;
+    let object = load_object(&entry.name, glue(algorithm), false)?;
     let handles = object.progs().filter_map(|program| ProgramHandle::from_prog_id(Program::id_from_fd(program.as_fd()).ok()?).ok());
     Ok(tags(handles) == tags(programs(entry.map)))
 }
@@ -231,7 +231,7 @@ fn foreign(name: &str) -> Result<(), Error> {
 
 fn register(algorithm: cc::Algorithm, until_exit: bool) -> Result<(Link, Object), Error> {
     let name = kernel_name(algorithm);
-    let mut object = load_object(&name, source(algorithm).glue, until_exit)?;
+    let mut object = load_object(&name, glue(algorithm), until_exit)?;
     let link = object
         .maps_mut()
         .find(|map| map.map_type() == MapType::StructOps)

@@ -9,6 +9,7 @@
 
 #[expect(dead_code, reason = "LAYOUTS is read by build.rs, which includes this module too")]
 mod mirror;
+pub mod own;
 
 use std::ffi::c_char;
 use std::fmt;
@@ -30,6 +31,8 @@ pub mod flags {
     pub const SEES_SAMPLES: u32 = 8;
     /// Looks at [`Flow::random`](crate::Flow).
     pub const DRAWS: u32 = 16;
+    /// Every bit that means something.
+    pub(crate) const ALL: u32 = COUPLED | PACES | NEEDS_ECN | SEES_SAMPLES | DRAWS;
 }
 
 /// A congestion-control algorithm.
@@ -75,22 +78,27 @@ pub struct Facts {
     pub aliases: &'static str,
 }
 
-/// The text in an array of the C side: all of it if no NUL ends it.
+/// The text in an array of the C side, whose files are ASCII; texts of others were checked when they were added.
 fn text(chars: &'static [c_char]) -> &'static str {
+    try_text(chars).expect("the C side's texts are UTF-8")
+}
+
+/// The text in an array of the C side, all of it if no NUL ends it; none if it is not in UTF-8.
+fn try_text(chars: &'static [c_char]) -> Option<&'static str> {
     // SAFETY: `c_char` is a byte, whatever its sign.
     let bytes = unsafe { std::slice::from_raw_parts(chars.as_ptr().cast::<u8>(), chars.len()) };
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-    std::str::from_utf8(&bytes[..end]).expect("the C side's texts are ASCII")
+    std::str::from_utf8(&bytes[..end]).ok()
 }
 
-/// Every algorithm, in the order of their names.
+/// Every algorithm of cc/algs, in the order of their names.
 pub fn all() -> impl Iterator<Item = Algorithm> {
     REGISTRY.iter().map(|(ops, _)| Algorithm(ops))
 }
 
-/// The algorithm of this name.
+/// The algorithm of this name, of cc/algs or added by [`own::add`].
 pub fn find(name: &str) -> Option<Algorithm> {
-    all().find(|algorithm| algorithm.name() == name)
+    all().chain(own::all()).find(|algorithm| algorithm.name() == name)
 }
 
 impl Algorithm {
@@ -100,8 +108,8 @@ impl Algorithm {
 
     /// Facts for people.
     pub fn facts(self) -> Facts {
-        let of_self = REGISTRY.iter().find(|(ops, _)| ptr::eq(*ops, self.0));
-        let (_, about) = of_self.expect("an algorithm comes from the registry");
+        let built_in = REGISTRY.iter().find(|(ops, _)| ptr::eq(*ops, self.0)).map(|(_, about)| *about);
+        let about = built_in.or_else(|| own::about(self.0)).expect("an algorithm comes from the registry, or was added and not replaced");
         Facts {
             family: Family::ALL.get(about.family as usize).copied().expect("a family of pp_cc.h"),
             source: text(&about.source),

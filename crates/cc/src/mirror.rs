@@ -10,6 +10,8 @@ use std::fmt;
 pub const MAX_SIBLINGS: usize = 8;
 /// Private state of an algorithm, in words.
 pub(crate) const PRIV_WORDS: usize = 13;
+/// Bytes of it that an algorithm may use.
+pub(crate) const STATE_BYTES: usize = 88;
 /// The slow-start threshold of a flow that has not lost anything yet, segments.
 pub const SSTHRESH_INFINITE: u32 = 0x7fff_ffff;
 

@@ -3,6 +3,7 @@
 mod columns;
 #[cfg(target_os = "linux")]
 mod emulator;
+mod own;
 #[cfg(target_os = "linux")]
 mod sockets;
 
@@ -31,7 +32,10 @@ type Algorithm = (&'static str, bool, &'static str, &'static str, &'static str, 
 /// The congestion-control algorithms, sorted by name.
 #[pyfunction]
 fn algorithms() -> Vec<Algorithm> {
-    polypath_cc::all()
+    let mut known: Vec<_> = polypath_cc::all().chain(polypath_cc::own::all()).collect();
+    known.sort_by_key(|algorithm| algorithm.name());
+    known
+        .into_iter()
         .map(|algorithm| {
             let (facts, coupled) = (algorithm.facts(), algorithm.flags() & polypath_cc::flags::COUPLED != 0);
             (algorithm.name(), coupled, facts.family.name(), facts.source, facts.counterpart, facts.aliases)
@@ -55,6 +59,14 @@ fn bench_cases() -> Vec<&'static str> {
 #[pyfunction]
 fn bench_case(py: Python<'_>, name: &str) -> PyResult<(u64, u64)> {
     let scenario = polypath_sim::bench::case(name).ok_or_else(|| PyValueError::new_err(format!("there is no case \"{name}\"")))?;
+    let outcome = py.detach(|| guarded(|| polypath_sim::run(&scenario)))?.map_err(|e| PyValueError::new_err(e.to_string()))?;
+    Ok((outcome.delivered_packets, outcome.events))
+}
+
+/// Simulates the case by which algorithms are compared: data packets delivered, and events. The caller holds the clock.
+#[pyfunction]
+fn bench_algorithm(py: Python<'_>, name: &str) -> PyResult<(u64, u64)> {
+    let scenario = polypath_sim::bench::case_of_algorithm(name);
     let outcome = py.detach(|| guarded(|| polypath_sim::run(&scenario)))?.map_err(|e| PyValueError::new_err(e.to_string()))?;
     Ok((outcome.delivered_packets, outcome.events))
 }
@@ -87,8 +99,10 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(simulate, module)?)?;
     module.add_function(wrap_pyfunction!(algorithms, module)?)?;
     module.add_function(wrap_pyfunction!(schedulers, module)?)?;
+    own::add(module)?;
     module.add_function(wrap_pyfunction!(bench_cases, module)?)?;
     module.add_function(wrap_pyfunction!(bench_case, module)?)?;
+    module.add_function(wrap_pyfunction!(bench_algorithm, module)?)?;
     module.add_function(wrap_pyfunction!(bench_queue, module)?)?;
     #[cfg(target_os = "linux")]
     emulator::add(module)?;

@@ -19,6 +19,15 @@ pub fn case(name: &str) -> Option<Scenario> {
     }
 }
 
+/// The case by which algorithms are compared, with all connections under this congestion control.
+pub fn case_of_algorithm(cc: &str) -> Scenario {
+    let mut scenario = parallel(2, 1, 100_000_000, 1, Transport::Mptcp, 100);
+    for flow in &mut scenario.flows {
+        flow.cc = Some(cc.to_owned());
+    }
+    scenario
+}
+
 /// What the event queue alone costs: each of a run's events is taken and its source set anew, as often as asked, with this many
 /// sources of which four are busy as links are. Returns a sum so that no work is optimised away.
 pub fn turn_queue(sources: u32, events: u64) -> u64 {

@@ -33,6 +33,8 @@ start = time.perf_counter()
 if what == "queue":
     packets, events = 0, int(sys.argv[4])
     native.bench_queue(int(sys.argv[3]), events)
+elif what == "cc":
+    packets, events = native.bench_algorithm(sys.argv[3])
 else:
     packets, events = native.bench_case(what)
 wall = time.perf_counter() - start
@@ -47,12 +49,17 @@ def bench(
     repeat: Annotated[int, typer.Option(min=1, help="Runs of each case; the median counts.")] = 3,
     engine: Annotated[str, typer.Option(help="sim or linux.")] = "sim",
     kernel: Annotated[str, typer.Option(help="Kernel of the engine linux.")] = DEFAULT_KERNEL,
+    cc: Annotated[
+        list[str] | None, typer.Option(help="Compare congestion controls, or `all` of them, on one case: an MPTCP over two paths.")
+    ] = None,
 ) -> None:
     """Measure an engine: delivered data packets per wall second on one core, memory; of the simulator also events per packet.
 
     Beside the simulator stands the bare cost of its queue per event, which no simulator with this queue could beat; of the linux engine,
     how many of its seconds pass in one of ours.
     """
+    if cc and engine != "sim":
+        raise StudyError(f"--cc compares congestion controls on the simulator; leave out --engine {engine}, or --cc")
     if engine == "linux":
         _bench_linux.bench(cases or [], repeat, kernel, as_json=as_json)
         return
@@ -62,28 +69,52 @@ def bench(
     for case in cases or []:
         if case not in known:
             raise StudyError(unknown("case", case, known))
+    if cc:
+        if cases:
+            raise StudyError(f"--cc compares congestion controls on a case of its own; leave out {' '.join(cases)}, or --cc")
+        _print(_algorithms(cc, repeat), "congestion control", None, as_json=as_json)
+        return
     queue = _median([_measured("queue", str(_QUEUE_SOURCES), str(_QUEUE_EVENTS)) for _ in range(repeat)])
     figures: dict[str, dict[str, float]] = {}
     for case in cases or known:
         if err.is_terminal:
             err.print(f"{case} ...", end="\r")
         figures[case] = _case(_median([_measured(case) for _ in range(repeat)]))
-    bare = queue["wall_s"] * 1e9 / _QUEUE_EVENTS
+    _print(figures, "case", queue["wall_s"] * 1e9 / _QUEUE_EVENTS, as_json=as_json)
+
+
+def _algorithms(wanted: list[str], repeat: int) -> dict[str, dict[str, float]]:
+    """Figures of each congestion control, in turns, so that a busy moment of the machine does not hit one alone."""
+    known = [algorithm[0] for algorithm in _native.algorithms()]
+    names = list(dict.fromkeys(name for text in wanted for name in text.split(",")))
+    names = known if names == ["all"] else names
+    for name in names:
+        if name not in known:
+            raise StudyError(unknown("congestion control", name, known))
+    measured: dict[str, list[dict[str, float]]] = {name: [] for name in names}
+    for _ in range(repeat):
+        for name in names:
+            if err.is_terminal:
+                err.print(f"{name} ...", end="\r")
+            measured[name].append(_measured("cc", name))
+    return {name: _case(_median(each)) for name, each in measured.items()}
+
+
+def _print(figures: dict[str, dict[str, float]], what: str, bare: float | None, *, as_json: bool) -> None:
     if as_json:
-        sys.stdout.write(
-            json.dumps({"cases": [{"name": case, **row} for case, row in figures.items()], "bare_queue_ns_per_event": bare}, indent=1)
-            + "\n"
-        )
+        rows = {"cases" if what == "case" else "cc": [{"name": case, **row} for case, row in figures.items()]}
+        sys.stdout.write(json.dumps(rows | ({} if bare is None else {"bare_queue_ns_per_event": bare}), indent=1) + "\n")
         return
     heads = ("M packets/s", "ns/packet", "events/packet", "ns/event", "wall s", "peak MB")
-    table = Table("case", *(Column(head, justify="right") for head in heads))
+    table = Table(what, *(Column(head, justify="right") for head in heads))
     for case, row in figures.items():
         per_packet = 1e9 / row["packets_per_s"]
         per_event = per_packet / row["events_per_packet"]
         times = (row["packets_per_s"] / 1e6, per_packet, row["events_per_packet"], per_event, row["wall_s"])
         table.add_row(case, *(f"{figure:.2f}" for figure in times), f"{row['rss_mb']:.0f}")
     out.print(table)
-    out.print(f"bare event queue: {bare:.2f} ns/event")
+    if bare is not None:
+        out.print(f"bare event queue: {bare:.2f} ns/event")
 
 
 def _case(measured: dict[str, float]) -> dict[str, float]:

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
-from polypath import kernelcc
+from polypath import kernelcc, owncc
 from polypath.kernelcc import Share
 
 from ._console import out
 
 app = typer.Typer(
-    help="Congestion controls in this machine's kernel: load, unload, see who uses them. No kernel is built; needs root.",
+    help="Congestion controls: begin one of your own; load ours into this machine's kernel and see who uses them, as root and without "
+    "building a kernel.",
     no_args_is_help=True,
 )
 
 _Names = Annotated[list[str], typer.Argument(help="Algorithms, such as lia; the kernel's name, pp_lia, will do too.", show_default=False)]
+
+
+@app.command("new")
+def new(
+    name: Annotated[str, typer.Argument(help="Small letters, digits and _, at most 12.")],
+    into: Annotated[Path, typer.Option(help="Folder for it; made if it is not there.")] = Path(),
+) -> None:
+    """Begin a congestion control of your own: NAME.c, which works, for `polypath run STUDY --cc-path FOLDER`."""
+    file = owncc.new(name, into)
+    out.print(f"wrote {file}; edit it, write `cc: {name}` in a study, then: polypath run STUDY --cc-path {into}", soft_wrap=True)
 
 
 @app.command("load")

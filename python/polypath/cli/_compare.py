@@ -21,7 +21,7 @@ from polypath.study import Study, StudyError
 
 from . import _studies
 from ._console import err, out
-from ._work import Only, Short, Workers, carry_out, choices, in_form
+from ._work import CcPath, Only, Short, Workers, carry_out, choices, in_form, use_own
 
 if TYPE_CHECKING:
     from polypath.analysis import Comparison
@@ -42,6 +42,7 @@ def compare(
     workers: Workers = None,
     only: Only = None,
     short: Short = False,
+    cc_path: CcPath = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the tables.")] = False,
     report: Annotated[bool, typer.Option(help="Write the report with its figures.")] = True,
 ) -> None:
@@ -50,6 +51,7 @@ def compare(
     The last one is the referee: real kernels stand behind the simulator, newer ones behind older. A row agrees when its means differ by at
     most 10 %, or by at most the largest distance of one of the referee's repetitions from its mean. Finished runs are never run again.
     """
+    use_own(cc_path)
     (loaded,), chosen = in_form([_studies.load(study)], short=short), choices(only)
     plans = [
         plan(loaded, engine=find(engine), out=out_folder, only=chosen, kernel=version)

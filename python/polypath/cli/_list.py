@@ -17,16 +17,19 @@ from polypath.study import Study, StudyError, unknown
 
 from . import _init, _studies
 from ._console import out
+from ._work import CcPath, use_own
 
 
 def list_(
     what: Annotated[
         str, typer.Argument(help="cc, schedulers, path-managers, elements, engines, kernels, studies or templates; default: all.")
     ] = "all",
+    cc_path: CcPath = None,
 ) -> None:
     """List what there is to choose from, as far as it has a name."""
     if what != "all" and what not in _LISTS:
         raise StudyError(unknown("list", what, _LISTS))
+    use_own(cc_path)
     for name in _LISTS if what == "all" else [what]:
         out.print(_LISTS[name]())
 

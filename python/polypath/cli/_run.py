@@ -15,7 +15,7 @@ from polypath.study import StudyError
 from . import _report, _studies
 from ._console import err, out
 from ._summary import summary
-from ._work import Again, Only, Short, Workers, carry_out, choices, in_form
+from ._work import Again, CcPath, Only, Short, Workers, carry_out, choices, in_form, use_own
 
 
 def run(
@@ -31,6 +31,7 @@ def run(
         str | None, typer.Option(help="Kernel of the engine linux in place of the study's own; see `polypath linux list`.")
     ] = None,
     again: Again = False,
+    cc_path: CcPath = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and run nothing.")] = False,
     report: Annotated[bool, typer.Option(help="Write the report with its figures.")] = True,
 ) -> None:
@@ -39,6 +40,7 @@ def run(
     Runs that are finished are kept and never run twice, so an interrupted study goes on where it stopped.
     """
     chosen = choices(only)
+    use_own(cc_path)
     if kernel is not None and engine != "linux":
         raise StudyError(f"--kernel names a kernel of the engine linux, and {engine} runs none; add --engine linux")
     plans = [

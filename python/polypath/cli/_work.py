@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from polypath import owncc
 from polypath.results import Plan, Results, execute
 from polypath.study import Study, StudyError
 
@@ -19,10 +21,20 @@ Only = Annotated[
     typer.Option(help="Only cells with these values, such as cc=lia or cc=lia,olia; may be repeated. `experiment=` works too."),
 ]
 Again = Annotated[bool, typer.Option("--again", help="Engine host: run those again that were late and are not to be trusted.")]
+CcPath = Annotated[
+    Path | None,
+    typer.Option("--cc-path", help="Folder with congestion controls of your own, each in NAME.c; `polypath cc new` begins one."),
+]
 Short = Annotated[
     bool,
     typer.Option("--short", help="The short form: seconds a run, few repetitions, no claims; `short:` in a study says more."),
 ]
+
+
+def use_own(cc_path: Path | None) -> None:
+    """Compiles the algorithms of `--cc-path`; studies may name them from then on."""
+    if cc_path is not None:
+        owncc.use(cc_path)
 
 
 def choices(only: Sequence[str] | None) -> dict[str, list[str]]:

@@ -14,13 +14,13 @@ from typing import Any, BinaryIO, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from polypath import _native, emu, kernelcc, planner
+from polypath import _native, emu, kernelcc, owncc, planner
 from polypath.study import Cell, scenario, split_cc
 
 from . import _iperf3, _machine, _measure
 from ._base import Algorithm, Engine, EngineError, Output, unknown_cc
 from ._fingerprint import fingerprint, sources
-from ._naming import names, where
+from ._naming import names, own_names, where
 from ._sim import LINUX_ONLY, SimEngine
 
 # Raise it when figures are derived from a run in another way.
@@ -131,10 +131,12 @@ class HostEngine(Engine):
 
     def _try_algorithms(self, ours: Sequence[str]) -> None:
         """Raises `KernelCcError` if this kernel does not take ours."""
+        used = owncc.used()
         for name in ours:
-            if name not in self._tried:
+            tried = f"{name} {used[name].hash}" if name in used else name
+            if tried not in self._tried:
                 with kernelcc.ensure([name]):
-                    self._tried[name] = ""
+                    self._tried[tried] = ""
 
     def _try_network(self, plan: Mapping[str, Any], scenario: Mapping[str, Any]) -> str:
         """What this machine says against the network of a plan, if anything; it is built for that, without its flows."""
@@ -160,7 +162,7 @@ class HostEngine(Engine):
         """The kernel's own, and ours that can be loaded into it."""
         own = [name for name in _AVAILABLE.read_text().split() if not name.startswith(planner.PREFIX)] if _AVAILABLE.exists() else []
         with contextlib.suppress(kernelcc.KernelCcError):
-            own += [planner.PREFIX + name for name in kernelcc.available()]
+            own += [planner.PREFIX + name for name in kernelcc.available()] + own_names()
         return tuple(own)
 
     @cached_property

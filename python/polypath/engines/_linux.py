@@ -8,13 +8,13 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
-from polypath import linux, planner
+from polypath import linux, owncc, planner
 from polypath.study import Cell, scenario, split_cc
 
 from . import _machine, _measure
 from ._base import Algorithm, Engine, EngineError, Output, unknown_cc
 from ._fingerprint import fingerprint, sources
-from ._naming import names, where
+from ._naming import names, own_names, own_of, where
 from ._sim import SimEngine
 
 # Raise it when figures are derived from a run in another way.
@@ -30,7 +30,7 @@ class LinuxEngine(Engine):
 
     def __init__(self) -> None:
         # Looking for a kernel may link one, and every cell asks.
-        self._found: dict[str, linux.Kernel] = {}
+        self._found: dict[tuple[str, tuple[owncc.Own, ...]], linux.Kernel] = {}
 
     @property
     def version(self) -> str:
@@ -47,7 +47,7 @@ class LinuxEngine(Engine):
     def algorithms(self) -> list[Algorithm]:
         """Of all kernels that are there."""
         coupled = {algorithm.name for algorithm in SimEngine().algorithms() if algorithm.coupled}
-        known = {name for kernel in linux.installed() for name in names(kernel.algorithms)}
+        known = {name for kernel in linux.installed() for name in names([*kernel.algorithms, *own_names()])}
         return [Algorithm(name, split_cc(name)[0] in coupled) for name in sorted(known)]
 
     def schedulers(self) -> list[str]:
@@ -70,27 +70,31 @@ class LinuxEngine(Engine):
                 return f"profile {flow.profile}, which needs a kernel with out-of-tree MPTCP (build one with: polypath linux build FOLDER)"
             if flow.profile != profile:
                 return f"profile {flow.profile}, which needs a kernel with upstream MPTCP, and {name} has the out-of-tree one"
-            if flow.cc not in names(found.algorithms) and flow.cc in self._known:
+            if flow.cc not in names(self._algorithms(name)) and flow.cc in self._known:
                 return f"congestion control {flow.cc}, which kernel {name} does not have"
         return None
 
     def check(self, cell: Cell, kernel: str | None = None) -> None:
         name = kernel or cell.setup.kernel
         for flow_name, flow in cell.setup.flows.items():
-            if flow.transport != "udp" and flow.cc not in names(self._kernel(name).algorithms):
+            known = names(self._algorithms(name))
+            if flow.transport != "udp" and flow.cc not in known:
                 ours = {algorithm.name: algorithm for algorithm in SimEngine().algorithms()}
-                here = [ours.get(each, Algorithm(each, coupled=False)) for each in sorted(names(self._kernel(name).algorithms))]
+                here = [ours.get(each, Algorithm(each, coupled=False)) for each in sorted(known)]
                 raise cell.error(("flows", flow_name, "cc"), unknown_cc(flow.cc, here))
+        made = scenario(cell.setup, cell.seeds[0], kernel=name)
         try:
-            self._plan(scenario(cell.setup, cell.seeds[0], kernel=name))
+            self._plan(made)
         except planner.PlanError as error:
             raise cell.error(where(cell, error.place), error.sentence) from None
+        # A person's own algorithm must compile for the kernel too, before anything runs.
+        self._kernel(name, own_of(made))
 
     def stop(self) -> None:
         _machine.stop()
 
     def run(self, scenario: Mapping[str, Any]) -> Output:
-        kernel, planned = self._kernel(scenario["kernel"]), self._plan(scenario)
+        kernel, planned = self._kernel(scenario["kernel"], own_of(scenario)), self._plan(scenario)
         _machine.clean_once()
         with _machine.folder() as where:
             _machine.run_plan(where, planned.plan, kernel=kernel.file, seed=scenario["seed"])
@@ -98,12 +102,17 @@ class LinuxEngine(Engine):
 
     def _plan(self, scenario: Mapping[str, Any]) -> planner.Planned:
         kernel = self._kernel(scenario["kernel"])
-        return planner.build(scenario, kernel.algorithms, out_of_tree=kernel.mptcp == OUT_OF_TREE)
+        return planner.build(scenario, self._algorithms(scenario["kernel"]), out_of_tree=kernel.mptcp == OUT_OF_TREE)
 
-    def _kernel(self, name: str) -> linux.Kernel:
-        if name not in self._found:
-            self._found[name] = linux.find(name)
-        return self._found[name]
+    def _algorithms(self, kernel: str) -> tuple[str, ...]:
+        """The kernel's names for what it has, and for what can be linked into it."""
+        return (*self._kernel(kernel).algorithms, *own_names())
+
+    def _kernel(self, name: str, own: tuple[owncc.Own, ...] = ()) -> linux.Kernel:
+        """With a person's own algorithms linked in, if a run uses any: it is the same kernel for all others."""
+        if (name, own) not in self._found:
+            self._found[name, own] = linux.find(name, own)
+        return self._found[name, own]
 
     @cached_property
     def _known(self) -> set[str]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any
 
-from polypath import planner
-from polypath.study import OURS, THEIRS, Cell
+from polypath import owncc, planner
+from polypath.study import OURS, THEIRS, Cell, bare_of_ours
 
 
 def names(algorithms: Collection[str]) -> set[str]:
@@ -14,6 +15,17 @@ def names(algorithms: Collection[str]) -> set[str]:
     theirs = {name for name in algorithms if not name.startswith(planner.PREFIX)}
     at = {f"{name}{OURS}" for name in ours} | {f"{name}{THEIRS}" for name in theirs} | {f"{name}@kernel" for name in theirs}
     return ours | theirs | at
+
+
+def own_names() -> list[str]:
+    """What kernels call a person's own algorithms."""
+    return [planner.PREFIX + name for name in owncc.used()]
+
+
+def own_of(scenario: Mapping[str, Any]) -> tuple[owncc.Own, ...]:
+    """A person's own algorithms that a scenario uses, by name."""
+    used = owncc.used()
+    return tuple(used[name] for name in sorted({bare_of_ours(flow["cc"] or "") for flow in scenario["flows"]} & used.keys()))
 
 
 def where(cell: Cell, place: planner.Place) -> tuple[str | int, ...]:

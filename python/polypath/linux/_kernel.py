@@ -13,8 +13,11 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from polypath import owncc
 
 from . import _config, _edits
 from ._errors import KernelError
@@ -53,12 +56,15 @@ def folder() -> Path:
     return Path(cache) / "polypath" / "linux"
 
 
-def find(name: str) -> Kernel:
-    """The kernel of this name, with the present algorithms of cc/ linked in. Raises `KernelError` if it was not built."""
+def find(name: str, own: Sequence[owncc.Own] = ()) -> Kernel:
+    """The kernel of this name, with the present algorithms of cc/ and a person's `own` linked in.
+
+    Raises `KernelError` if it was not built, or if `own` do not compile for it.
+    """
     recipes = _recipes()
     if name not in recipes:
         raise KernelError(_missing(name, recipes))
-    return _kernel(recipes[name])
+    return _kernel(recipes[name], own)
 
 
 def installed() -> list[Kernel]:
@@ -104,8 +110,8 @@ def _recipes() -> dict[str, Recipe]:
     return dict(sorted(found.items(), key=lambda item: ([int(n) for n in re.findall(r"\d+", item[1].release)], item[0])))
 
 
-def _kernel(recipe: Recipe) -> Kernel:
-    file = link(recipe)
+def _kernel(recipe: Recipe, own: Sequence[owncc.Own] = ()) -> Kernel:
+    file = link(recipe, own)
     about = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
     return Kernel(
         name=recipe.name,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
+
+from polypath import owncc
 
 from ._commands import locked, run
 from ._errors import KernelError
@@ -21,14 +23,10 @@ KEPT_SECONDS = 24 * 3600
 
 def sources() -> Path:
     """The folder cc/."""
-    named = os.environ.get("POLYPATH_CC")
-    place = Path(named) if named else Path(__file__).resolve().parents[3] / "cc"
-    if not (place / "kernel" / "glue.c").exists():
-        raise KernelError(
-            f"the sources of the congestion controls are not at {place}: run polypath from a clone of its repository, "
-            "or name the folder cc of one in POLYPATH_CC"
-        )
-    return place
+    try:
+        return owncc.sources()
+    except owncc.OwnCcError as error:
+        raise KernelError(str(error)) from None
 
 
 def algorithms(cc: Path) -> list[Path]:
@@ -44,16 +42,20 @@ def sources_hash(cc: Path) -> str:
     return digest.hexdigest()
 
 
-def link(recipe: Recipe) -> Path:
-    """The executable of this kernel with the present algorithms, made if it is not there."""
+def link(recipe: Recipe, own: Sequence[owncc.Own] = ()) -> Path:
+    """The executable of this kernel with the present algorithms and a person's `own`, made if it is not there."""
     cc = sources()
-    wanted = sources_hash(cc)[:12]
-    output = recipe.place / f"linux-{wanted}"
+    wanted = sources_hash(cc)
+    if own:
+        # By their names, so that the order in which they were asked for makes no other kernel.
+        own = sorted(own, key=lambda each: each.name)
+        wanted = hashlib.sha256("\0".join([wanted, *(f"{each.name} {each.hash}" for each in own)]).encode()).hexdigest()
+    output = recipe.place / f"linux-{wanted[:12]}"
     if _complete(output):
         return output
     with locked(recipe.place / ".lock", "another process links this kernel"):
         if not _complete(output):
-            _link(recipe, cc, output)
+            _link(recipe, cc, own, output)
             _forget(recipe.place)
     return output
 
@@ -63,20 +65,21 @@ def _complete(output: Path) -> bool:
     return output.with_suffix(".json").exists() and output.exists()
 
 
-def _link(recipe: Recipe, cc: Path, output: Path) -> None:
+def _link(recipe: Recipe, cc: Path, own: Sequence[owncc.Own], output: Path) -> None:
     work = Path(tempfile.mkdtemp(prefix=".link-", dir=recipe.place))
     try:
         host = work / "host.o"
         run(*recipe.compile_host, "-o", host, cc / "kernel" / "host.c", cwd=recipe.place, what="compiling cc/kernel/host.c")
         objects = [host]
-        for file in algorithms(cc):
+        files = [*algorithms(cc), *(each.file.resolve() for each in own)]
+        for file in files:
             made = work / f"pp_{file.stem}.o"
             define = [f"-DPP_ALG={file.stem}", f'-DPP_ALG_FILE="{file}"']
             glue = cc / "kernel" / "glue.c"
             # Paths must not become part of the executable, whose hash is part of results' keys.
-            prefix = f"-fmacro-prefix-map={cc}=cc"
+            prefixes = [f"-fmacro-prefix-map={cc}=cc", *([f"-fmacro-prefix-map={file.parent}=own"] if file.parent != cc / "algs" else [])]
             run(
-                *recipe.compile, prefix, "-I", cc / "include", *define, "-o", made, glue,
+                *recipe.compile, *prefixes, "-I", cc / "include", *define, "-o", made, glue,
                 cwd=recipe.place / TREE, what=f"compiling the congestion control {file.stem} for Linux {recipe.release}",
             )  # fmt: skip
             objects.append(made)
@@ -86,7 +89,7 @@ def _link(recipe: Recipe, cc: Path, output: Path) -> None:
             command += objects if word == "{objects}" else [made if word == "{output}" else word]
         run(*command, cwd=recipe.place, what=f"linking Linux {recipe.release}")
         run("strip", made, cwd=recipe.place, what=f"linking Linux {recipe.release}")
-        about = {"key": hashlib.sha256(made.read_bytes()).hexdigest(), "algorithms": [f"pp_{file.stem}" for file in algorithms(cc)]}
+        about = {"key": hashlib.sha256(made.read_bytes()).hexdigest(), "algorithms": [f"pp_{file.stem}" for file in files]}
         made.rename(output)
         (work / "about").write_text(json.dumps(about) + "\n", encoding="utf-8")
         (work / "about").rename(output.with_suffix(".json"))

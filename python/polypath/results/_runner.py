@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from polypath import owncc
 from polypath.engines import ENGINES, Engine, EngineError, check, find
 from polypath.linux import KernelError
 from polypath.study import Cell, Run, Scalar, Study, StudyError, cells, parameter_names, runs
@@ -73,6 +74,7 @@ def plan(
         engine=engine.name,
         version=engine.versions(kernel),
         kernel=kernel,
+        own=_own(),
         leave_out=lambda cell: id(cell) not in inside or engine.left_out(cell, kernel),
     )
     folder = Path(out) / study.name
@@ -160,10 +162,15 @@ def _runs_on(study: Study, engine: Engine, kernels: Iterable[str | None]) -> Ite
     for kernel in [None] if study.varies_kernel and not engine.only_kernel else dict.fromkeys(kernels):
         leave_out = partial(engine.left_out, kernel=kernel)
         try:
-            yield from runs(study, engine=engine.name, version=engine.versions(kernel), kernel=kernel, leave_out=leave_out)
+            yield from runs(study, engine=engine.name, version=engine.versions(kernel), kernel=kernel, own=_own(), leave_out=leave_out)
         except KernelError:
             # A kernel that was removed since: what it ran cannot be told from what an older build of it ran.
             continue
+
+
+def _own() -> dict[str, str]:
+    """What decides a run of a person's own congestion control."""
+    return {name: each.hash for name, each in owncc.used().items()}
 
 
 def _chosen(study: Study, only: Mapping[str, Iterable[str]] | None) -> list[Cell]:

@@ -23,7 +23,7 @@ from ._elements import (
 )
 from ._errors import SetupError, StudyError, unknown
 from ._flows import Bulk, Constant, Endpoint, Endpoints, Flow, Fullmesh, Ndiffports, OnOff, Requests, Route, Transfer
-from ._kernel import DEFAULT_KERNEL, OURS, THEIRS, split_cc
+from ._kernel import DEFAULT_KERNEL, OURS, THEIRS, bare_of_ours, split_cc
 from ._load import FILE_NAME, load_setup, located
 from ._placeholder import Scalar
 from ._quantity import Packets, Rate, Share, Size, Time
@@ -94,6 +94,7 @@ __all__ = [
     "Varies",
     "Within",
     "addresses",
+    "bare_of_ours",
     "cells",
     "chain",
     "json_schema",

@@ -29,3 +29,9 @@ def split_cc(name: str) -> tuple[str, str]:
     """A congestion control's name without and with whose it is: "cubic@kernel" is ("cubic", "@linux"), "lia" is ("lia", "")."""
     bare, at, whose = name.partition("@")
     return bare, THEIRS if at + whose == THEIRS_TOO else at + whose
+
+
+def bare_of_ours(name: str) -> str:
+    """The bare name of a congestion control that may be ours, "" of one that is the kernel's own."""
+    bare, whose = split_cc(name)
+    return "" if whose == THEIRS else bare

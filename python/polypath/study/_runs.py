@@ -11,6 +11,7 @@ from typing import Any
 
 from ._cells import Cell, Setup, cells
 from ._flows import Endpoints, Flow, Ndiffports, Route
+from ._kernel import bare_of_ours
 from ._placeholder import Scalar
 from ._scenario import copies, scenario
 from ._study import Study
@@ -47,11 +48,15 @@ class Run:
     baseline: Baseline | None = None
     # Which Linux kernel, if the engine runs kernels.
     kernel: str | None = None
+    # Of the sources of a person's own congestion controls that it uses, by name.
+    own: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @cached_property
     def key(self) -> str:
         """Names the run in the store: equal keys, equal results."""
         everything = {"format": STORE_FORMAT, "engine": self.engine, "version": self.version, "scenario": self.scenario}
+        if self.own:
+            everything["own"] = dict(self.own)
         text = json.dumps(everything, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
@@ -73,24 +78,25 @@ def runs(
     engine: str,
     version: str | Callable[[str], str],
     kernel: str | None = None,
+    own: Mapping[str, str] | None = None,
     leave_out: Callable[[Cell], object] = lambda cell: None,
 ) -> list[Run]:
     """All runs of a study in the order of its file, each cell's baselines behind it.
 
     An engine that runs kernels gives its version as a function of the kernel's name; `kernel` then stands in for the study's own.
-    Cells of which `leave_out` says why are left out.
+    `own` are hashes of a person's own congestion controls by name. Cells of which `leave_out` says why are left out.
     """
     return [
         run
         for cell in cells(study)
         if not leave_out(cell)
         for seed in cell.seeds
-        for run in _runs_of(study, cell, seed, engine, version, kernel)
+        for run in _runs_of(study, cell, seed, engine, version, kernel, own or {})
     ]
 
 
 def _runs_of(
-    study: Study, cell: Cell, seed: int, engine: str, version: str | Callable[[str], str], kernel: str | None
+    study: Study, cell: Cell, seed: int, engine: str, version: str | Callable[[str], str], kernel: str | None, own: Mapping[str, str]
 ) -> Iterable[Run]:
     # A version that is no function of kernels belongs to an engine that has none.
     chosen = None if isinstance(version, str) else kernel or cell.setup.kernel
@@ -108,6 +114,7 @@ def _runs_of(
             groups={copy: name for name, flow in setup.flows.items() for copy in copies(name, flow)},
             baseline=baseline,
             kernel=chosen,
+            own={name: own[name] for name in sorted({bare_of_ours(flow.cc) for flow in setup.flows.values()} & own.keys())},
         )
 
     yield run(cell.setup, None)

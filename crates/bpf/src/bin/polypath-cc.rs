@@ -2,6 +2,7 @@
 //! else for it.
 
 use std::io::{self, Read as _, Write as _};
+use std::path::Path;
 use std::process::ExitCode;
 
 use polypath_bpf as bpf;
@@ -12,7 +13,8 @@ const USAGE: &str = "\
 usage: polypath-cc load NAME...            into the running kernel, until unload; the kernel calls them pp_NAME
        polypath-cc unload [--force] NAME...
        polypath-cc status [--json]         what is loaded and who uses it
-       polypath-cc hold NAME...            for as long as standard input is open
+       polypath-cc hold [--own=NAME=OBJECT=BPFOBJECT]... NAME...
+                                           for as long as standard input is open; of an algorithm that is not of cc/algs, its files
        polypath-cc check [--seed N] [NAME...]  do this kernel and the simulator compute the same windows?
        polypath-cc list                    names of the algorithms";
 
@@ -62,7 +64,7 @@ fn run(words: &[String]) -> Result<ExitCode, Error> {
             }
         }
         "hold" => {
-            only(&[])?;
+            options.iter().try_for_each(|option| add(option))?;
             let held = bpf::hold(&algorithms(&names)?)?;
             say(&held.names.join(" "));
             // Whoever started us has the other end; it closes at the latest when they end.
@@ -102,6 +104,14 @@ fn run(words: &[String]) -> Result<ExitCode, Error> {
 
 fn usage(what: &str) -> Error {
     Error::new(format!("{what}\n{USAGE}"))
+}
+
+/// Takes in an algorithm of the caller's own.
+fn add(option: &str) -> Result<(), Error> {
+    let words: Vec<&str> = option.strip_prefix("--own=").unwrap_or_default().split('=').collect();
+    let [name, object, glue] = words[..] else { return Err(usage(&format!("hold has no option {option}"))) };
+    // SAFETY: who calls this program with a shared object wants its code to run.
+    unsafe { bpf::add(name, Path::new(object), Path::new(glue)) }
 }
 
 /// Algorithms by name, each once.

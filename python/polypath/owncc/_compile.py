@@ -1,0 +1,141 @@
+"""Compiles a person's algorithms for the simulator and makes them known. The one place that starts compilers here."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from polypath import _native
+
+from ._errors import OwnCcError
+from ._place import cache, checked_name, sources
+
+# Lines of the compiler's words that a person is shown.
+_SHOWN = 12
+# What a compiler calls for copies and clearings; kernels have them too.
+_ALWAYS_THERE = {"memcpy", "memmove", "memset", "memcmp"}
+_ABI = "polypath-abi.c"
+# Integers only, and what a kernel's build would not take.
+_STRICT = ("-Werror=implicit-function-declaration", "-Werror=vla", "-Werror=return-type", "-Werror=uninitialized", "-mgeneral-regs-only")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Own:
+    """An algorithm of a person's own."""
+
+    name: str
+    file: Path
+    # Of the file, the headers beside it and ours: equal ones, equal results.
+    hash: str
+
+
+_used: dict[str, Own] = {}
+
+
+def used() -> dict[str, Own]:
+    """What this process may use, by name."""
+    return dict(_used)
+
+
+def use(folder: str | Path) -> list[Own]:
+    """Compiles every algorithm of a folder (NAME.c is NAME) and makes it known to this process; raises `OwnCcError`."""
+    place = Path(folder)
+    if not place.is_dir():
+        raise OwnCcError(f"{folder} is no folder; `polypath cc new NAME --into {folder}` begins an algorithm there")
+    files = sorted(place.glob("*.c"))
+    if not files:
+        raise OwnCcError(f"{folder} holds no algorithm, that is no file NAME.c; `polypath cc new NAME --into {folder}` begins one")
+    found = [_own(file) for file in files]
+    for own in found:
+        if _used.get(own.name) != own:
+            made = object_for(own)
+            try:
+                _native.add_algorithm(str(made), own.name)
+            except ValueError as error:
+                # The object's own path means nothing to a person.
+                raise OwnCcError(f"{own.file}: {str(error).partition('.so: ')[2] or error}") from None
+            _used[own.name] = own
+    return found
+
+
+def _own(file: Path) -> Own:
+    checked_name(file.stem, str(file))
+    digest = hashlib.sha256()
+    ours = sources()
+    headers = [*sorted(file.parent.glob("*.h")), *sorted((ours / "include").glob("*.h"))]
+    for each in [file, *headers]:
+        content = each.read_bytes()
+        digest.update(f"{each.name} {len(content)}\n".encode() + content)
+    return Own(name=file.stem, file=file, hash=digest.hexdigest()[:16])
+
+
+def object_for(own: Own) -> Path:
+    """The simulator's shared object, compiled if it is not there."""
+    abi = hashlib.sha256(_native.abi_source().encode()).hexdigest()[:8]
+    made = cache() / f"{own.name}-{own.hash}-{abi}.so"
+    if made.is_file():
+        return made
+    with tempfile.TemporaryDirectory(dir=made.parent, prefix=".compiling-") as folder:
+        abi_file, work = Path(folder) / _ABI, Path(folder) / "object.so"
+        abi_file.write_text('#include "pp_cc.h"\n' + _native.abi_source(), encoding="ascii")
+        include = ["-I", str(sources() / "include"), "-I", str(own.file.parent)]
+        what = ["-shared", "-fPIC", "-O2", "-std=gnu11", "-Wall", "-Wextra", *_strict(), *include, "-o", str(work)]
+        _run([_compiler(), *what, str(own.file), str(abi_file)], own)
+        _check_calls(own, work)
+        work.replace(made)
+    return made
+
+
+def _strict() -> list[str]:
+    machine = platform.machine()
+    return [flag for flag in _STRICT if flag != "-mgeneral-regs-only" or machine in ("x86_64", "aarch64")]
+
+
+def _compiler() -> str:
+    named = os.environ.get("CC", "").split()
+    found = shutil.which(named[0]) if named else shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if found is None:
+        raise OwnCcError(f"there is no C compiler {named[0] if named else 'cc'} on this machine: install the Debian package gcc")
+    return found
+
+
+def _run(command: list[str], own: Own) -> None:
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False, env={**os.environ, "LC_ALL": "C"}
+    )
+    if done.returncode:
+        raise OwnCcError(complaint(own, done.stderr))
+
+
+def complaint(own: Own, said: str, how: str = "") -> str:
+    """The compiler's first error as a sentence with its line, and its words below; `how`: what it was to become."""
+    compile_ = f"compile {how}".strip()
+    place = re.compile(r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<what>.*)$", re.MULTILINE)
+    errors = list(place.finditer(said))
+    if not errors:
+        return f"{own.file} does not {compile_}:\n{said.strip()}"
+    first = errors[0]
+    if Path(first["file"]).name == _ABI:
+        return f"the headers in {sources() / 'include'} are not those that the simulator was built with: run `make setup` there first"
+    words = "\n".join(said[first.start() :].strip().splitlines()[:_SHOWN])
+    more = f" (the first of {len(errors)} errors)" if len(errors) > 1 else ""
+    return f"{first['file']}:{first['line']}: it does not {compile_}: {first['what']}{more}\n{words}"
+
+
+def _check_calls(own: Own, work: Path) -> None:
+    """A kernel has no C library: what a file calls must be its own."""
+    if shutil.which("nm") is None:
+        return
+    done = subprocess.run(["nm", "-D", "--undefined-only", str(work)], capture_output=True, text=True, errors="replace", check=True)
+    wanted = [words[1].partition("@")[0] for words in map(str.split, done.stdout.splitlines()) if words[0] == "U"]
+    for name in sorted({*wanted} - _ALWAYS_THERE - {"__stack_chk_fail"}):
+        lines = own.file.read_text(encoding="utf-8", errors="replace").splitlines()
+        line = next((f":{number}" for number, text in enumerate(lines, 1) if re.search(rf"\b{re.escape(name)}\b", text)), "")
+        raise OwnCcError(f"{own.file}{line}: it uses {name}, which no kernel has; an algorithm has pp_math.h and what it defines itself")

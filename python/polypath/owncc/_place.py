@@ -1,0 +1,40 @@
+"""Where things are: the project's folder cc/, and what was compiled."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from ._errors import OwnCcError
+
+# The kernel's names have 15 letters, and three are "pp_".
+LONGEST = 12
+
+
+def sources() -> Path:
+    """The folder cc/ of the project, with the headers and what makes an algorithm part of a kernel."""
+    named = os.environ.get("POLYPATH_CC")
+    place = Path(named) if named else Path(__file__).resolve().parents[3] / "cc"
+    if not (place / "kernel" / "glue.c").exists():
+        raise OwnCcError(
+            f"the sources of the congestion controls are not at {place}: run polypath from a clone of its repository, "
+            "or name the folder cc of one in POLYPATH_CC"
+        )
+    return place
+
+
+def cache() -> Path:
+    """Where objects are kept."""
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "polypath" / "own"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def checked_name(name: str, what: str) -> str:
+    """The name, if it is one; `what` says what it is the name of."""
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        raise OwnCcError(f'{what}: "{name}" is no name of a congestion control; write small letters, digits and _, a letter first')
+    if len(name) > LONGEST:
+        raise OwnCcError(f'{what}: "{name}" has {len(name)} letters, and a kernel takes {LONGEST}; choose a shorter name')
+    return name

@@ -1,0 +1,100 @@
+"""A congestion control of a person's own in real kernels: linked into the linux engine's, loaded into this machine's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cc_network import sweep
+from requirement import lacking
+
+from polypath import Study, kernelcc, owncc, run
+from polypath.kernelcc import KernelCcError
+from polypath.linux import KernelError
+from polypath.owncc import OwnCcError
+
+
+def study(*algorithms: str) -> Study:
+    link = {"ends": ["c", "r"], "both": {"delay": "10ms"}}
+    hop = {"ends": ["r", "s"], "both": {"rate": "50mbit", "queue": "80packets", "loss": "0.1%"}}
+    return Study.model_validate(
+        {
+            "name": "own",
+            "topology": {"nodes": {"c": None, "r": {"router": True}, "s": None}, "links": {"first": link, "second": hop}},
+            "matrix": {"cc": list(algorithms)},
+            "flows": {"f": {"client": "c", "server": "s", "cc": "${cc}"}},
+            "duration": "5s",
+            "measure": {"series": "10ms"},
+            "baselines": None,
+        }
+    )
+
+
+def changed(file: Path, before: str, after: str) -> None:
+    text = file.read_text()
+    assert before in text
+    file.write_text(text.replace(before, after))
+
+
+@pytest.mark.usefixtures("linux_kernel")
+def test_the_skeleton_in_a_kernel_is_that_kernels_reno(tmp_path: Path) -> None:
+    file = owncc.new("tst_k", tmp_path / "cc")
+    owncc.use(tmp_path / "cc")
+    out = tmp_path / "results"
+    series = run(study("tst_k", "reno@linux"), engine="linux", out=out).series
+    own, theirs = (series[series["cc"] == cc]["cwnd"].tolist() for cc in ("tst_k", "reno@linux"))
+    assert own == theirs
+    assert len(set(own)) > 10
+    # Another source is another run, in a kernel of its own.
+    changed(file, "BETA 512", "BETA 900")
+    owncc.use(tmp_path / "cc")
+    runs = run(study("tst_k", "reno@linux"), engine="linux", out=out).runs.set_index("cc")["goodput_receiver_mbps"]
+    assert runs["tst_k"] > 1.2 * runs["reno@linux"]
+
+
+@pytest.mark.usefixtures("linux_kernel")
+def test_what_a_kernels_compiler_refuses_is_said_before_anything_runs(tmp_path: Path) -> None:
+    file = owncc.new("tst_l", tmp_path / "cc")
+    # The kernel's build has a function of this name.
+    changed(file, "static __u32 tst_l_undo_cwnd", "static int tcp_register_congestion_control;\n\nstatic __u32 tst_l_undo_cwnd")
+    owncc.use(tmp_path / "cc")
+    with pytest.raises(KernelError, match=r"compiling the congestion control tst_l for Linux 6\.12.*(?s:.*)tst_l\.c:\d+:\d+: error"):
+        run(study("tst_l"), engine="linux", out=tmp_path / "results")
+    assert not list((tmp_path / "results").glob("own/runs/*"))
+
+
+@pytest.fixture
+def host() -> Iterator[None]:
+    sweep()
+    try:
+        kernelcc.status()
+        with kernelcc.ensure(["reno"]):
+            pass
+    except KernelCcError as error:
+        lacking("host", str(error))
+    yield
+    sweep()
+
+
+@pytest.mark.usefixtures("host")
+def test_this_machines_kernel_takes_it_and_lets_it_go(tmp_path: Path) -> None:
+    owncc.new("tst_m", tmp_path)
+    owncc.use(tmp_path)
+    with kernelcc.ensure(["tst_m", "reno"]) as names:
+        assert names == {"tst_m": "pp_tst_m", "reno": "pp_reno"}
+        available: Any = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
+        assert "pp_tst_m" in available
+    with pytest.raises(KernelCcError, match="no congestion control 'nowhere' to load"), kernelcc.ensure(["nowhere"]):
+        pass
+
+
+@pytest.mark.usefixtures("host")
+def test_what_cannot_become_bpf_is_said_with_its_line(tmp_path: Path) -> None:
+    file = owncc.new("tst_n", tmp_path)
+    # The kernel's structures have this name there.
+    changed(file, "struct tst_n_state {", "struct sock { int x; };\n\nstruct tst_n_state {")
+    owncc.use(tmp_path)
+    with pytest.raises(OwnCcError, match=r"tst_n\.c:\d+: it does not compile as BPF: redefinition of 'sock'"), kernelcc.ensure(["tst_n"]):
+        pass

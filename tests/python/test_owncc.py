@@ -1,0 +1,161 @@
+"""Congestion controls of a person's own: begun, compiled, run, part of the key; and what is said where that fails."""
+
+import pytest
+
+from polypath import Study, owncc, plan, run
+from polypath.engines import find
+from polypath.owncc import OwnCcError
+
+STUDY = """
+name: own
+topology:
+  nodes: {client: , middle: {router: true}, server: }
+  links:
+    first: {ends: [client, middle], both: {delay: 10ms}}
+    second: {ends: [middle, server], both: {rate: 20mbit, queue: 60packets, loss: 0.1%}}
+matrix: {cc: [NAME, reno]}
+flows:
+  bulk: {client: client, server: server, cc: "${cc}"}
+duration: 5s
+measure: {series: 50ms}
+baselines: null
+"""
+
+
+@pytest.fixture(autouse=True)
+def apart(monkeypatch, tmp_path):
+    """Objects of tests are not kept for others, nor found by them."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def study(tmp_path, name):
+    (tmp_path / "study.yaml").write_text(STUDY.replace("NAME", name))
+    return Study.load(tmp_path)
+
+
+def changed(file, *replacements):
+    text = file.read_text()
+    for before, after in replacements:
+        assert before in text
+        text = text.replace(before, after)
+    file.write_text(text)
+    return file
+
+
+def test_the_skeleton_is_reno_to_the_segment(tmp_path):
+    file = owncc.new("tst_a", tmp_path / "cc")
+    assert file == tmp_path / "cc" / "tst_a.c"
+    assert [own.name for own in owncc.use(tmp_path / "cc")] == ["tst_a"]
+    series = run(study(tmp_path, "tst_a"), out=tmp_path / "results").series
+    own, reno = (series[series["cc"] == cc]["cwnd"].tolist() for cc in ("tst_a", "reno"))
+    assert own == reno
+    assert len(set(own)) > 10
+
+
+def test_another_source_is_another_run_and_leaves_the_others_alone(tmp_path):
+    file = owncc.new("tst_b", tmp_path)
+    owncc.use(tmp_path)
+    mine = study(tmp_path, "tst_b")
+    before = plan(mine, engine=find("sim"), out=tmp_path / "results")
+    first = run(mine, out=tmp_path / "results").runs.set_index("cc")["goodput_receiver_mbps"]
+    changed(file, ("BETA 512", "BETA 900"))
+    owncc.use(tmp_path)
+    after = plan(mine, engine=find("sim"), out=tmp_path / "results")
+    assert [run.key for run in before.runs][1:] == [run.key for run in after.runs][1:]
+    assert [run.parameters["cc"] for run in after.pending] == ["tst_b"]
+    second = run(mine, out=tmp_path / "results").runs.set_index("cc")["goodput_receiver_mbps"]
+    assert second["tst_b"] > first["tst_b"]
+    assert second["reno"] == first["reno"]
+
+
+def test_a_header_beside_it_counts(tmp_path):
+    file = owncc.new("tst_c", tmp_path)
+    (tmp_path / "numbers.h").write_text("#define NUMBER 512\n")
+    changed(file, ('#include "pp_math.h"', '#include "pp_math.h"\n#include "numbers.h"'), ("BETA 512", "BETA NUMBER"))
+    (before,) = owncc.use(tmp_path)
+    (tmp_path / "numbers.h").write_text("#define NUMBER 600\n")
+    (after,) = owncc.use(tmp_path)
+    assert before.hash != after.hash
+
+
+MISTAKES = {
+    "an undeclared name": (("* tst_d_BETA", "* tst_d_BETTA"), r"tst_d\.c:34: it does not compile: 'tst_d_BETTA' undeclared"),
+    "a floating-point number": (
+        ("(__u64)c->flow->cwnd * tst_d_BETA / 1024", "c->flow->cwnd * 0.7"),
+        r"tst_d\.c:\d+: it does not compile: (SSE|.*general-regs-only)",
+    ),
+    "a call of the C library": (
+        ("\ts->losses++;", '\tint printf(const char *, ...);\n\ts->losses += printf("lost");'),
+        r"tst_d\.c:\d+: it uses (printf|puts), which no kernel has",
+    ),
+    "too much state": (("__u32 losses;", "__u32 losses; __u64 more[11];"), r"tst_d\.c:\d+: it does not compile: .*exceeds the room"),
+    "no registration": (("PP_CC_REGISTER(tst_d)", "static const struct pp_cc_ops other"), r"tst_d\.c: it has no PP_CC_REGISTER\(tst_d\)"),
+    "no facts": (("PP_CC_ABOUT(tst_d)", "const struct pp_cc_about other"), r"tst_d\.c: it has no PP_CC_ABOUT\(tst_d\)"),
+    "another name": (('.name = "tst_d"', '.name = "other"'), r'tst_d\.c: \.name in its ops table is "other": write "tst_d"'),
+    "no reaction to loss": (("\t.ssthresh = tst_d_ssthresh,\n", ""), r"tst_d\.c: its ops table lacks the hook ssthresh"),
+    "no growth": (("\t.cong_avoid = tst_d_cong_avoid,\n", ""), r"tst_d\.c: its ops table lacks the hook cong_avoid"),
+    "an unknown family": (("PP_FAMILY_LOSS", "7"), r"tst_d\.c: \.family is 7"),
+}
+
+
+@pytest.mark.parametrize("change, sentence", MISTAKES.values(), ids=MISTAKES.keys())
+def test_a_mistake_is_named_with_its_place(tmp_path, change, sentence):
+    changed(owncc.new("tst_d", tmp_path), change)
+    with pytest.raises(OwnCcError, match=sentence):
+        owncc.use(tmp_path)
+    assert "tst_d" not in owncc.used()
+
+
+def test_the_command_line_begins_one_runs_it_and_shows_the_compilers_words(polypath, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    study(tmp_path, "tst_e")
+    code, out, _ = polypath("cc", "new", "tst_e", "--into", "mine")
+    assert code == 0
+    assert "polypath run STUDY --cc-path mine" in out
+    code, out, _ = polypath("run", ".", "--cc-path", "mine", "--no-report")
+    assert (code, "tst_e" in out) == (0, True)
+    assert "my own" in polypath("list", "cc", "--cc-path", "mine")[1]
+    changed(tmp_path / "mine" / "tst_e.c", ("pp_undo(", "pp_undone("))
+    code, out, err = polypath("run", ".", "--cc-path", "mine")
+    assert (code, out) == (2, "")
+    lines = err.splitlines()
+    assert lines[0].startswith("polypath: mine/tst_e.c:")
+    assert "pp_undone" in lines[0]
+    assert "Traceback" not in err
+    assert any("^" in line for line in lines)
+
+
+REFUSALS = {
+    "a name with a hyphen": (("cc", "new", "my-own"), 'polypath cc new: "my-own" is no name of a congestion control'),
+    "a long name": (("cc", "new", "thirteen_char"), 'polypath cc new: "thirteen_char" has 13 letters, and a kernel takes 12'),
+    "a name that is ours": (("cc", "new", "reno"), "Polypath has a congestion control reno already"),
+    "another name of one that is ours": (("cc", "new", "hstcp"), "Polypath has a congestion control hstcp already"),
+    "a file that is there": (("cc", "new", "there", "--into", "full"), "full/there.c is there already"),
+    "a folder that is a file": (("cc", "new", "mine", "--into", "file"), "file is there already"),
+    "no folder": (("run", ".", "--cc-path", "nowhere"), "nowhere is no folder; `polypath cc new NAME --into nowhere` begins"),
+    "an empty folder": (("run", ".", "--cc-path", "empty"), "empty holds no algorithm, that is no file NAME.c"),
+    "a file with such a name": (("run", ".", "--cc-path", "named"), 'named/No-Name.c: "No-Name" is no name'),
+}
+
+
+@pytest.mark.parametrize("arguments, sentence", REFUSALS.values(), ids=REFUSALS.keys())
+def test_a_refusal_is_one_sentence_and_exit_code_2(polypath, tmp_path, monkeypatch, arguments, sentence):
+    monkeypatch.chdir(tmp_path)
+    study(tmp_path, "reno")
+    for folder, file in (("full", "there.c"), ("named", "No-Name.c")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / file).touch()
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").touch()
+    code, out, err = polypath(*arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"polypath: {sentence}")
+    assert err.count("\n") == 1
+
+
+def test_no_compiler_says_what_to_install(tmp_path, monkeypatch):
+    owncc.new("tst_f", tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CC", raising=False)
+    with pytest.raises(OwnCcError, match="no C compiler cc on this machine: install the Debian package gcc"):
+        owncc.use(tmp_path)
