@@ -33,7 +33,7 @@ for name in "$@"; do
 		*) echo "build.sh: cc/bpf/glue.bpf.c has no adapter for the hook '$field' of $name" >&2; exit 1 ;;
 		esac
 	done
-	for flag in COUPLED PACES NEEDS_ECN DRAWS; do
+	for flag in COUPLED PACES NEEDS_ECN DRAWS REDUCES; do
 		! grep -q "^[[:space:]]*\.flags[[:space:]]*=.*PP_CC_$flag" "$source" || flags="$flags -DPP_$flag"
 	done
 	# The verifier follows pointers best in one function: let the compiler inline everything.

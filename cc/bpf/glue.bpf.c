@@ -205,10 +205,25 @@ __u32 BPF_PROG(pp_ssthresh, struct sock *sk)
 }
 
 #ifdef PP_HAS_cong_avoid
+/* BPF cannot have the kernel enter CWR: the reduction takes place at once, and is over. */
+static __always_inline void pp_reduce(struct pp_ctx *c)
+{
+#ifdef PP_REDUCES
+	if (!c->flow->reduce)
+		return;
+	c->flow->ssthresh = PP_OPS.ssthresh(c);
+	c->flow->cwnd = c->flow->ssthresh;
+	c->flow->cwnd_cnt = 0;
+#ifdef PP_HAS_cwnd_event
+	PP_OPS.cwnd_event(c, PP_EVENT_COMPLETE_CWR);
+#endif
+#endif
+}
+
 SEC("struct_ops/cong_avoid")
 void BPF_PROG(pp_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 {
-	PP_WITH_FLOW(sk, pp_read_siblings(tp), PP_OPS.cong_avoid(&c, ack, acked));
+	PP_WITH_FLOW(sk, pp_read_siblings(tp), PP_OPS.cong_avoid(&c, ack, acked); pp_reduce(&c));
 }
 #endif
 

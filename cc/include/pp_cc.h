@@ -72,7 +72,7 @@ struct pp_flow {
 	__u8  pacing;		/* rw 1: the algorithm asks for pacing */
 	__u8  tso_segs_goal;	/* rw 0: the transport's rule */
 	__u8  out_of_tree;	/* 1: coupled algorithms compute as out-of-tree MPTCP 0.96 was measured to: they count ACKs, and round as it did */
-	__u8  reserved;
+	__u8  reduce;		/* rw 1, in cong_avoid with PP_CC_REDUCES: the transport enters CWR, as on an ECN mark, and asks ssthresh where to */
 	__u32 random;		/* a fresh pseudo-random number at each call, if PP_CC_DRAWS is set */
 };
 
@@ -134,6 +134,7 @@ enum pp_cc_flags {
 	PP_CC_NEEDS_ECN = 4,
 	PP_CC_SEES_SAMPLES = 8,		/* has cong_control: replaces the transport's window rules */
 	PP_CC_DRAWS = 16,		/* looks at pp_flow.random */
+	PP_CC_REDUCES = 32,		/* sets pp_flow.reduce */
 };
 
 /* By what an algorithm knows congestion. */

@@ -15,7 +15,6 @@
  */
 #define PP_BUILD_KERNEL 1
 
-#include <linux/hash.h>
 #include <linux/jiffies.h>
 #include <linux/module.h>
 #include <linux/version.h>
@@ -48,6 +47,14 @@ static __always_inline void pp_send_ack(struct tcp_sock *tp, u32 rcv_nxt)
 static_assert(ICSK_CA_PRIV_SIZE >= PP_CC_PRIV_BYTES, "this kernel gives an algorithm too little room per socket");
 static_assert(sizeof(PP_STR(PP_CAT(pp_, PP_ALG))) <= TCP_CA_NAME_MAX, "the algorithm's name is longer than 12 letters");
 
+/* Every bit of the result depends on every bit of x: the finalizer of MurmurHash3. One multiplication leaves near numbers near. */
+static __always_inline u32 pp_mix(u64 x)
+{
+	x = (x ^ x >> 33) * 0xff51afd7ed558ccdULL;
+	x = (x ^ x >> 33) * 0xc4ceb9fe1a85ec53ULL;
+	return x >> 32;
+}
+
 static __always_inline void pp_read_flow(struct sock *sk, struct pp_flow *f)
 {
 	const struct inet_connection_sock *icsk = inet_csk(sk);
@@ -65,7 +72,7 @@ static __always_inline void pp_read_flow(struct sock *sk, struct pp_flow *f)
 	f->established = sk->sk_state == TCP_ESTABLISHED;
 	f->pacing = sk->sk_pacing_status != SK_PACING_NONE;
 	/* Sequence numbers begin at random; drawing from the kernel's generator would change what everybody else draws. */
-	f->random = hash_64(tp->tcp_mstamp ^ (u64)tp->snd_una << 32 ^ tp->snd_nxt, 32);
+	f->random = pp_mix(tp->tcp_mstamp ^ (u64)tp->snd_una << 32 ^ tp->snd_nxt);
 }
 
 static __always_inline void pp_write_flow(struct sock *sk, const struct pp_flow *f, const struct pp_flow *before)
@@ -84,6 +91,9 @@ static __always_inline void pp_write_flow(struct sock *sk, const struct pp_flow 
 		WRITE_ONCE(sk->sk_pacing_rate, min_t(u64, f->pacing_rate, sk->sk_max_pacing_rate));
 	if (f->pacing && !before->pacing)
 		cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE, SK_PACING_NEEDED);
+	/* Calls the algorithm again, which must see what it wrote. */
+	if ((PP_OPS.flags & PP_CC_REDUCES) && f->reduce)
+		tcp_enter_cwr(sk);
 }
 
 #ifdef PP_KERNEL_MPTCP

@@ -23,8 +23,8 @@ SAME += ("lp",)
 pytestmark = pytest.mark.usefixtures("linux_kernel")
 
 
-def windows(out: Path, cc: str, loss: str) -> pd.Series[Any]:
-    """The window every 10 ms of a TCP of ten seconds over 100 Mbit/s and 20 ms."""
+def windows(out: Path, cc: str, loss: str, seeds: int = 1) -> pd.Series[Any]:
+    """The window every 10 ms of a TCP of ten seconds over 100 Mbit/s and 20 ms, one seed after the other."""
     link = {"ends": ["c", "r"], "both": {"delay": "10ms"}}
     hop = {"ends": ["r", "s"], "both": {"rate": "100mbit", "queue": "150packets", "loss": loss}}
     study = Study.model_validate(
@@ -33,6 +33,7 @@ def windows(out: Path, cc: str, loss: str) -> pd.Series[Any]:
             "topology": {"nodes": {"c": None, "r": {"router": True}, "s": None}, "links": {"first": link, "second": hop}},
             "flows": {"f": {"client": "c", "server": "s", "cc": cc}},
             "duration": "10s",
+            "seeds": seeds,
             "measure": {"series": "10ms"},
             "baselines": None,
         }
@@ -57,6 +58,14 @@ def test_nv_of_both_sources_has_the_same_windows_until_chance_decides(tmp_path: 
     assert theirs[:570].nunique() > 20
     assert ours[:570].tolist() == theirs[:570].tolist()
     assert ours.mean() == pytest.approx(theirs.mean(), rel=0.05)
+
+
+def test_cdg_of_both_sources_backs_off_as_often(tmp_path: Path) -> None:
+    # Chance decides about each back-off. Seen over 20 seeds: 87.0 and 84.2 Mbit/s, with deviations of 3.8 and 6.3 among seeds.
+    theirs = windows(tmp_path / "theirs", "cdg@linux", "0%", seeds=10)
+    ours = windows(tmp_path / "ours", "cdg@polypath", "0%", seeds=10)
+    assert ours.mean() == pytest.approx(theirs.mean(), rel=0.12)
+    assert ours.max() == pytest.approx(theirs.max(), rel=0.15)
 
 
 def test_cubic_of_both_sources_has_like_windows(tmp_path: Path) -> None:

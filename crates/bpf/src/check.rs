@@ -111,7 +111,7 @@ impl Both {
         if (theirs, windows(&there)) != (ours, windows(&self.flow)) || self.driver.private_word() != self.controller.private_word() {
             return Err(Stop::Different(format!(
                 "{}, call {} ({hook:?} {value}): the kernel computed result {theirs} and {:?}, the simulator {ours} and {:?} (cwnd, \
-                 cwnd_cnt, ssthresh, app_limited, pacing rate, pacing, TSO goal), siblings {:?}",
+                 cwnd_cnt, ssthresh, app_limited, pacing rate, pacing, TSO goal, reduce), siblings {:?}",
                 self.place,
                 self.calls,
                 windows(&there),
@@ -124,9 +124,10 @@ impl Both {
 }
 
 /// Everything of a flow that an algorithm may write.
-fn windows(flow: &cc::Flow) -> [u64; 7] {
-    let words = [flow.cwnd, flow.cwnd_cnt, flow.ssthresh, flow.app_limited, flow.pacing.into(), flow.tso_segs_goal.into()].map(u64::from);
-    [words[0], words[1], words[2], words[3], flow.pacing_rate, words[4], words[5]]
+fn windows(flow: &cc::Flow) -> [u64; 8] {
+    let words = [flow.cwnd, flow.cwnd_cnt, flow.ssthresh, flow.app_limited].map(u64::from);
+    let bytes = [flow.pacing, flow.tso_segs_goal, flow.reduce].map(u64::from);
+    [words[0], words[1], words[2], words[3], flow.pacing_rate, bytes[0], bytes[1], bytes[2]]
 }
 
 fn native(
@@ -250,6 +251,7 @@ fn random(both: &mut Both, stream: &mut Stream) -> Result<(), Stop> {
             }
             _ => {
                 both.call(Hook::CongAvoid, number(stream, 7))?;
+                both.flow.reduce = 0;
             }
         }
     }

@@ -31,8 +31,10 @@ pub mod flags {
     pub const SEES_SAMPLES: u32 = 8;
     /// Looks at [`Flow::random`](crate::Flow).
     pub const DRAWS: u32 = 16;
+    /// Sets [`Flow::reduce`](crate::Flow).
+    pub const REDUCES: u32 = 32;
     /// Every bit that means something.
-    pub(crate) const ALL: u32 = COUPLED | PACES | NEEDS_ECN | SEES_SAMPLES | DRAWS;
+    pub(crate) const ALL: u32 = COUPLED | PACES | NEEDS_ECN | SEES_SAMPLES | DRAWS | REDUCES;
 }
 
 /// A congestion-control algorithm.

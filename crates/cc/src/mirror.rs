@@ -104,7 +104,7 @@ mirror! {
         pub pacing: u8,
         pub tso_segs_goal: u8,
         pub out_of_tree: bool,
-        pub reserved: u8,
+        pub reduce: u8,
         pub random: u32,
     }
 }
@@ -244,7 +244,7 @@ impl Flow {
             pacing: 0,
             tso_segs_goal: 0,
             out_of_tree: false,
-            reserved: 0,
+            reduce: 0,
             random: 0,
         }
     }

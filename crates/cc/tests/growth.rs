@@ -175,3 +175,36 @@ proptest! {
         prop_assert!((fewest - 1.0..=most + 2.0).contains(&f64::from(acks - 1)), "{acks} ACKs, {fewest} to {most}");
     }
 }
+
+/// The least random number at which CDG backs off after the RTT rose in the first of its rounds by `slope_us`, out of 2^32.
+fn cdg_threshold(slope_us: u32) -> u64 {
+    let backs_off = |random: u64| {
+        let mut run = Run::new("cdg", 100, 20_000);
+        for (round, rtt_us) in [20_000, 20_000 + slope_us].into_iter().enumerate() {
+            run.rtt_us = rtt_us;
+            run.sample(1);
+            run.flow.random = random as u32;
+            run.flow.snd_nxt = 2_000 * (round as u32 + 1);
+            run.controller.cong_avoid(&mut run.flow, None, 1_000 * (2 * round as u32 + 1), 1);
+        }
+        run.flow.reduce != 0
+    };
+    let (mut below, mut from) = (0, 1 << 32);
+    while from - below > 1 {
+        let middle = u64::midpoint(below, from);
+        if backs_off(middle) { from = middle } else { below = middle }
+    }
+    from
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+
+    /// Hayes and Armitage 2011: the probability to back off is 1 - exp(-g / G), here of eight times the slope and with 42 per second.
+    #[test]
+    fn cdg_backs_off_with_its_probability(slope_us in 1_u32..60_000) {
+        let stays = cdg_threshold(slope_us) as f64 / 4_294_967_296.0;
+        let want = (-8.0 * f64::from(slope_us) * 1e-6 * 42.0).exp();
+        prop_assert!((stays - want).abs() < 2e-5, "{stays} for {want}");
+    }
+}

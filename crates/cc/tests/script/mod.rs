@@ -190,6 +190,7 @@ pub(crate) fn slot<'a>(flow: &'a mut cc::Flow, field: &str) -> Slot<'a> {
         "ca_state" => Slot::State(&mut flow.ca_state),
         "pacing" => Slot::Byte(&mut flow.pacing),
         "ecn_ok" => Slot::Flag(&mut flow.ecn_ok),
+        "reduce" => Slot::Byte(&mut flow.reduce),
         "cwnd_limited" => Slot::Flag(&mut flow.cwnd_limited),
         "out_of_tree" => Slot::Flag(&mut flow.out_of_tree),
         _ => panic!("vectors do not know the field {field:?}"),

@@ -253,6 +253,10 @@ impl Socket {
             if ack.flags & progress != 0 {
                 self.refresh_flow();
                 self.cc.cong_avoid(&mut self.flow, siblings, ack.number, delivered);
+                if self.flow.reduce != 0 {
+                    self.flow.reduce = 0;
+                    self.enter_cwr(siblings);
+                }
             }
         }
         self.update_pacing_rate();
