@@ -141,7 +141,7 @@ REFUSALS = {
 @pytest.mark.parametrize("arguments, sentence", REFUSALS.values(), ids=REFUSALS.keys())
 def test_a_refusal_is_one_sentence_and_exit_code_2(polypath, tmp_path, monkeypatch, arguments, sentence):
     monkeypatch.chdir(tmp_path)
-    study(tmp_path, "reno")
+    study(tmp_path, "cubic")
     for folder, file in (("full", "there.c"), ("named", "No-Name.c")):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / file).touch()

@@ -125,8 +125,11 @@ def complaint(own: Own, said: str, how: str = "") -> str:
     if Path(first["file"]).name == _ABI:
         return f"the headers in {sources() / 'include'} are not those that the simulator was built with: run `make setup` there first"
     words = "\n".join(said[first.start() :].strip().splitlines()[:_SHOWN])
+    # A macro's error is in our header; the line that matters is the one that used the macro.
+    used_at = re.search(rf"^{re.escape(str(own.file))}:(\d+):", said[first.start() :], re.MULTILINE)
+    line = f"{own.file}:{used_at[1]}" if used_at else f"{first['file']}:{first['line']}"
     more = f" (the first of {len(errors)} errors)" if len(errors) > 1 else ""
-    return f"{first['file']}:{first['line']}: it does not {compile_}: {first['what']}{more}\n{words}"
+    return f"{line}: it does not {compile_}: {first['what']}{more}\n{words}"
 
 
 def _check_calls(own: Own, work: Path) -> None:
