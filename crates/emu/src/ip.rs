@@ -18,9 +18,9 @@ const VIRTIO_NEEDS_CHECKSUM: u8 = 1;
 #[inline]
 pub(crate) fn parcel(frame: &[u8]) -> Parcel {
     let packet = frame.get(IP..).unwrap_or_default();
-    let whole = Parcel { len: packet.len() as u32, payload: true, df: true };
+    let whole = Parcel { len: packet.len() as u32, payload: true, df: true, ..Parcel::default() };
     if let Some(v4) = Ipv4::parse(frame) {
-        return Parcel { len: v4.total as u32, payload: v4.has_payload(), df: v4.df() };
+        return Parcel { len: v4.total as u32, payload: v4.has_payload(), df: v4.df(), ..Parcel::default() };
     }
     if ether_type(frame) == IPV6 && packet.len() >= 40 {
         let payload = packet[6] != TCP || tcp_payload(&packet[40..], usize::from(u16::from_be_bytes([packet[4], packet[5]])));
@@ -156,9 +156,9 @@ pub(crate) mod tests {
 
     #[test]
     fn a_segment_without_payload_is_known_as_such() {
-        assert_eq!(parcel(&frame(TCP, 40, true)), Parcel { len: 40, payload: false, df: true });
-        assert_eq!(parcel(&frame(TCP, 41, false)), Parcel { len: 41, payload: true, df: false });
-        assert_eq!(parcel(&frame(17, 28, false)), Parcel { len: 28, payload: true, df: false });
+        assert_eq!(parcel(&frame(TCP, 40, true)), Parcel { len: 40, payload: false, df: true, ..Parcel::default() });
+        assert_eq!(parcel(&frame(TCP, 41, false)), Parcel { len: 41, payload: true, df: false, ..Parcel::default() });
+        assert_eq!(parcel(&frame(17, 28, false)), Parcel { len: 28, payload: true, df: false, ..Parcel::default() });
     }
 
     #[test]
@@ -172,7 +172,7 @@ pub(crate) mod tests {
     fn other_frames_count_with_all_their_bytes() {
         let mut arp = frame(17, 28, false);
         arp[IP - 1] = 0x06;
-        assert_eq!(parcel(&arp), Parcel { len: 28, payload: true, df: true });
+        assert_eq!(parcel(&arp), Parcel { len: 28, payload: true, df: true, ..Parcel::default() });
         assert_eq!(parcel(&[0; 5]).len, 0);
     }
 

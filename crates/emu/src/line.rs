@@ -149,8 +149,8 @@ impl Line {
         for element in self.stages.iter().flat_map(|stage| stage.chain.elements()).map(|(_, element)| element) {
             let found = element.drops();
             let sum = match element {
-                Element::Rate(rate) => {
-                    drops.longest_queue = drops.longest_queue.max(rate.longest());
+                Element::Rate(_) | Element::Red(_) | Element::Pie(_) | Element::Fair(_) => {
+                    drops.longest_queue = drops.longest_queue.max(element.longest());
                     &mut drops.queue
                 }
                 Element::Loss(_) => &mut drops.loss,
@@ -198,7 +198,7 @@ impl Line {
             Verdict::TooBig { mtu } if self.stages[number].from_end => (mtu, Remedy::AnswerFromEnd),
             Verdict::TooBig { mtu } => (mtu, Remedy::AnswerAtOnce),
             Verdict::Fragment { mtu } => (mtu, Remedy::Split),
-            Verdict::Pass(_) | Verdict::Drop(_) => return None,
+            Verdict::Pass(_) | Verdict::Mark(_) | Verdict::Held | Verdict::Drop(_) => return None,
         };
         Some(Refused { at, mtu, stage: number, frame: frame.to_vec(), remedy })
     }
@@ -213,7 +213,12 @@ impl Held {
 
 impl Stage {
     fn new() -> Self {
-        let blank = Held { leaves: Instant::ZERO, slot: Slot::default(), len: 0, parcel: Parcel { len: 0, payload: false, df: false } };
+        let blank = Held {
+            leaves: Instant::ZERO,
+            slot: Slot::default(),
+            len: 0,
+            parcel: Parcel { len: 0, payload: false, df: false, ..Parcel::default() },
+        };
         Self { chain: Chain::default(), held: Ring::new(blank), last: Instant::ZERO, from_end: false }
     }
 

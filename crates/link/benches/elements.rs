@@ -28,7 +28,7 @@ fn loss() -> Element {
 /// A thousand packets, ten every 1.3 ms: slightly more than the rate lets through.
 fn packets(chain: &mut Chain, now: &mut Instant) {
     for number in 0..1000 {
-        let parcel = Parcel { len: 1500, payload: true, df: true };
+        let parcel = Parcel { len: 1500, payload: true, df: true, ..Parcel::default() };
         std::hint::black_box(chain.transit(*now, parcel));
         if number % 10 == 9 {
             *now += Duration::from_micros(1200);

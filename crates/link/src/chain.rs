@@ -1,6 +1,6 @@
 //! Elements in a row.
 
-use crate::{Cause, Delay, Down, Loss, Mtu, Parcel, RateQueue, Verdict};
+use crate::{Cause, Delay, Down, Fair, Loss, Mtu, Parcel, Pie, RateQueue, Red, Sample, Verdict};
 use polypath_base::{Duration, Instant};
 
 /// Any element. An enum and not a trait object: the match is predicted, the call is inlined.
@@ -11,6 +11,9 @@ pub enum Element {
     Loss(Loss),
     Mtu(Mtu),
     Down(Down),
+    Red(Box<Red>),
+    Pie(Box<Pie>),
+    Fair(Box<Fair>),
 }
 
 impl Element {
@@ -23,17 +26,73 @@ impl Element {
             Self::Loss(loss) => loss.transit(at, parcel),
             Self::Mtu(mtu) => mtu.transit(at, parcel),
             Self::Down(down) => down.transit(at, parcel),
+            Self::Red(red) => red.transit(at, parcel),
+            Self::Pie(pie) => pie.transit(at, parcel),
+            Self::Fair(_) => Verdict::Held,
         }
     }
 
     /// Whether packets leave in the order in which they came.
     pub fn keeps_order(&self) -> bool {
-        !matches!(self, Self::Delay(delay) if delay.reorders())
+        !self.holds() && !matches!(self, Self::Delay(delay) if delay.reorders())
     }
 
     /// Whether a packet may cause an answer here (ICMP, fragments), which must be sent when the packet is here and not earlier.
     pub fn answers(&self) -> bool {
         matches!(self, Self::Mtu(mtu) if mtu.answers())
+    }
+
+    /// Whether it says only later when a packet leaves: such an element is alone in its chain.
+    pub fn holds(&self) -> bool {
+        matches!(self, Self::Fair(_))
+    }
+
+    /// Whether it has a queue.
+    pub fn has_queue(&self) -> bool {
+        matches!(self, Self::Rate(_) | Self::Red(_) | Self::Pie(_) | Self::Fair(_))
+    }
+
+    /// Writes down the length of its queue, if it has one, at every multiple of `interval`, zero included.
+    pub fn sample_every(&mut self, interval: Duration) {
+        match self {
+            Self::Rate(rate) => rate.sample_every(interval),
+            Self::Red(red) => red.queue_mut().sample_every(interval),
+            Self::Pie(pie) => pie.queue_mut().sample_every(interval),
+            Self::Fair(fair) => fair.sample_every(interval),
+            Self::Delay(_) | Self::Loss(_) | Self::Mtu(_) | Self::Down(_) => {}
+        }
+    }
+
+    /// The samples up to and including `end`; none without a queue. To be called once no packet arrives before `end`.
+    pub fn samples(&mut self, end: Instant) -> Option<&[Sample]> {
+        match self {
+            Self::Rate(rate) => Some(rate.samples(end)),
+            Self::Red(red) => Some(red.queue_mut().samples(end)),
+            Self::Pie(pie) => Some(pie.queue_mut().samples(end)),
+            Self::Fair(fair) => Some(fair.samples(end)),
+            Self::Delay(_) | Self::Loss(_) | Self::Mtu(_) | Self::Down(_) => None,
+        }
+    }
+
+    /// The most packets that were ever in its queue.
+    pub fn longest(&self) -> u64 {
+        match self {
+            Self::Rate(rate) => rate.longest(),
+            Self::Red(red) => red.queue().longest(),
+            Self::Pie(pie) => pie.queue().longest(),
+            Self::Fair(fair) => fair.longest(),
+            Self::Delay(_) | Self::Loss(_) | Self::Mtu(_) | Self::Down(_) => 0,
+        }
+    }
+
+    /// Packets that it marked.
+    pub fn marks(&self) -> u64 {
+        match self {
+            Self::Red(red) => red.marks(),
+            Self::Pie(pie) => pie.marks(),
+            Self::Fair(fair) => fair.marks(),
+            Self::Rate(_) | Self::Delay(_) | Self::Loss(_) | Self::Mtu(_) | Self::Down(_) => 0,
+        }
     }
 
     /// What was dropped here so far.
@@ -43,6 +102,9 @@ impl Element {
             Self::Loss(loss) => loss.drops(),
             Self::Mtu(mtu) => mtu.drops(),
             Self::Down(down) => down.drops(),
+            Self::Red(red) => red.drops(),
+            Self::Pie(pie) => pie.drops(),
+            Self::Fair(fair) => fair.drops(),
             Self::Delay(_) => Count::default(),
         }
     }
@@ -61,6 +123,11 @@ impl Count {
     pub fn add(&mut self, len: u32) {
         self.packets += 1;
         self.bytes += u64::from(len);
+    }
+
+    /// Both together.
+    pub fn plus(self, other: Self) -> Self {
+        Self { packets: self.packets + other.packets, bytes: self.bytes + other.bytes }
     }
 
     /// What is left of this after `other`, which is part of it.
@@ -93,6 +160,7 @@ impl Chain {
     pub fn new(elements: Vec<Element>) -> Self {
         let ordered = elements.iter().rev().skip(1).all(Element::keeps_order);
         assert!(ordered, "only the last element of a chain may reorder");
+        assert!(elements.len() == 1 || !elements.iter().any(Element::holds), "an element that holds packets is alone in its chain");
         let mut chain = Self::default();
         for (number, element) in elements.into_iter().enumerate() {
             let constant = if let Element::Delay(delay) = &element { delay.constant() } else { None };
@@ -116,18 +184,31 @@ impl Chain {
                 None => Verdict::Drop(Cause::QueueFull),
             };
         }
+        let mut marked = false;
         for step in &mut self.steps {
             match step.element.transit(at, parcel) {
                 Verdict::Pass(leaves) => at = leaves + step.after,
+                Verdict::Mark(leaves) => {
+                    marked = true;
+                    at = leaves + step.after;
+                }
                 end => return end,
             }
         }
-        Verdict::Pass(at)
+        if marked { Verdict::Mark(at) } else { Verdict::Pass(at) }
     }
 
     /// The elements that do more than delay by a constant, with their numbers in the list that the chain was made of.
     pub fn elements(&self) -> impl Iterator<Item = (usize, &Element)> {
         self.steps.iter().map(|step| (step.number, &step.element))
+    }
+
+    /// The element that is alone here and holds packets, if this is such a chain.
+    pub fn holding(&mut self) -> Option<&mut Fair> {
+        match self.steps.first_mut() {
+            Some(Step { element: Element::Fair(fair), .. }) => Some(fair),
+            _ => None,
+        }
     }
 
     pub fn elements_mut(&mut self) -> impl Iterator<Item = (usize, &mut Element)> {
@@ -147,7 +228,7 @@ mod tests {
         let delay = |n| Element::Delay(Delay::new(ms(n), Duration::ZERO, false, Schedule::none(), Stream::new(1, "d")));
         let rate = || Element::Rate(RateQueue::new(Rate::from_bits_per_sec(8_000), Limit::Packets(1), 0, Schedule::none()).unwrap());
         let mut chain = Chain::new(vec![delay(1), delay(2), rate(), delay(4), rate(), delay(8)]);
-        let verdict = chain.transit(Instant::ZERO, Parcel { len: 100, payload: true, df: true });
+        let verdict = chain.transit(Instant::ZERO, Parcel { len: 100, payload: true, df: true, ..Parcel::default() });
         assert_eq!(verdict, Verdict::Pass(Instant::ZERO + ms(1 + 2 + 100 + 4 + 100 + 8)));
         assert_eq!(chain.elements().map(|(number, _)| number).collect::<Vec<_>>(), [2, 4]);
     }

@@ -54,7 +54,7 @@ impl Down {
 mod tests {
     use super::*;
 
-    const PARCEL: Parcel = Parcel { len: 1500, payload: true, df: true };
+    const PARCEL: Parcel = Parcel { len: 1500, payload: true, df: true, ect: false, flow: 0 };
 
     fn at(ns: u64) -> Instant {
         Instant::from_nanos(ns)

@@ -3,27 +3,35 @@
 //! An element is a function of time: given a packet and the instant at which it arrives, it says at once when the packet
 //! leaves, or that it does not. That is possible because every element is either memoryless or first in first out, and
 //! because all later changes of its parameters are known when it is built. So nothing here waits, keeps packets or reads a
-//! clock, and a [`Chain`] of elements costs no event of its own.
+//! clock, and a [`Chain`] of elements costs no event of its own. The one exception is [`Fair`], which decides when it sends.
 //!
 //! The one rule: an element sees packets in the order of their arrival. Every element but a reordering [`Delay`] keeps that
 //! order; behind a reordering one the caller sorts what leaves before handing it on (see [`Element::keeps_order`]).
 #![forbid(unsafe_code)]
 
 mod chain;
+mod codel;
 mod delay;
 mod down;
+mod fair;
 mod loss;
 mod mtu;
+mod pie;
 mod rate;
+mod red;
 mod ring;
 mod schedule;
 
 pub use chain::{Chain, Count, Element};
+pub use codel::CodelConfig;
 pub use delay::Delay;
 pub use down::Down;
+pub use fair::{Fair, FairConfig, Served};
 pub use loss::Loss;
 pub use mtu::{Mtu, Oversize};
+pub use pie::{Pie, PieConfig};
 pub use rate::{Limit, RateQueue, Sample};
+pub use red::{Red, RedConfig};
 pub use ring::Ring;
 pub use schedule::Schedule;
 
@@ -31,7 +39,7 @@ use polypath_base::Instant;
 use std::fmt;
 
 /// What an element sees of a packet.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parcel {
     /// Length of the IP packet, bytes.
     pub len: u32,
@@ -39,6 +47,10 @@ pub struct Parcel {
     pub payload: bool,
     /// Don't Fragment.
     pub df: bool,
+    /// It may be marked instead of dropped (RFC 3168: it is ECT or marked already).
+    pub ect: bool,
+    /// Packets of one flow have the same number here.
+    pub flow: u32,
 }
 
 /// What becomes of a packet.
@@ -46,6 +58,10 @@ pub struct Parcel {
 pub enum Verdict {
     /// It leaves the element at this time.
     Pass(Instant),
+    /// It leaves at this time, marked: Congestion Experienced (RFC 3168).
+    Mark(Instant),
+    /// It is kept: only later it turns out when it leaves. Only of an element that is alone in its chain ([`Element::holds`]).
+    Held,
     Drop(Cause),
     /// Dropped; its sender shall hear that at most `mtu` bytes pass (RFC 1191 section 4).
     TooBig {
@@ -61,6 +77,8 @@ pub enum Verdict {
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
     QueueFull,
+    /// By a queue that manages its length.
+    Early,
     Loss,
     Mtu,
     Down,

@@ -94,8 +94,8 @@ fn threshold(name: &str, probability: f64) -> Result<u64, Invalid> {
 mod tests {
     use super::*;
 
-    const DATA: Parcel = Parcel { len: 1500, payload: true, df: true };
-    const ACK: Parcel = Parcel { len: 52, payload: false, df: true };
+    const DATA: Parcel = Parcel { len: 1500, payload: true, df: true, ect: false, flow: 0 };
+    const ACK: Parcel = Parcel { len: 52, payload: false, df: true, ect: false, flow: 0 };
 
     fn stream() -> Stream {
         Stream::new(3, "loss")

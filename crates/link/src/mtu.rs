@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     fn of(bytes: u32, df: bool) -> Parcel {
-        Parcel { len: bytes, payload: true, df }
+        Parcel { len: bytes, payload: true, df, ..Parcel::default() }
     }
 
     #[test]

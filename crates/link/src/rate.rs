@@ -54,10 +54,37 @@ struct Waiting {
 /// Samples at multiples of an interval are written down as time passes them, so that they are right although the packets of
 /// later times may have been seen when somebody asks.
 #[derive(Clone, Debug)]
-struct Sampler {
+pub(crate) struct Sampler {
     interval: Duration,
     next: Instant,
     rows: Vec<Sample>,
+}
+
+impl Sampler {
+    pub(crate) fn never() -> Self {
+        Self { interval: Duration::ZERO, next: Instant::NEVER, rows: Vec::new() }
+    }
+
+    pub(crate) fn every(interval: Duration) -> Self {
+        debug_assert!(interval > Duration::ZERO, "samples need an interval");
+        Self { interval, next: Instant::ZERO, rows: Vec::new() }
+    }
+
+    /// The queue has been like this since the last sample and up to `at`.
+    #[inline]
+    pub(crate) fn fill(&mut self, at: Instant, sample: Sample) {
+        while self.next <= at && self.next != Instant::NEVER {
+            self.rows.push(sample);
+            self.next += self.interval;
+        }
+    }
+
+    /// The samples up to and including `end`.
+    pub(crate) fn until(&self, end: Instant) -> &[Sample] {
+        // A packet that has passed a delay before a queue may have been seen at a time that lies beyond the end.
+        let count = end.as_nanos().checked_div(self.interval.as_nanos()).map_or(0, |last| last as usize + 1);
+        &self.rows[..count.min(self.rows.len())]
+    }
 }
 
 impl RateQueue {
@@ -80,7 +107,7 @@ impl RateQueue {
             changes,
             drops: Count::default(),
             longest: 0,
-            sampler: Sampler { interval: Duration::ZERO, next: Instant::NEVER, rows: Vec::new() },
+            sampler: Sampler::never(),
         })
     }
 
@@ -93,8 +120,7 @@ impl RateQueue {
 
     /// Writes down a sample at every multiple of `interval`, zero included.
     pub fn sample_every(&mut self, interval: Duration) {
-        debug_assert!(interval > Duration::ZERO, "samples need an interval");
-        self.sampler = Sampler { interval, next: Instant::ZERO, rows: Vec::new() };
+        self.sampler = Sampler::every(interval);
     }
 
     #[inline]
@@ -133,6 +159,34 @@ impl RateQueue {
         Some(leaves)
     }
 
+    /// Forgets what has left by `at`, the time of the next packet.
+    pub(crate) fn pass_time(&mut self, at: Instant) {
+        if at >= self.sampler.next {
+            self.sample_until(at);
+        }
+        self.drain(at);
+    }
+
+    /// Bytes that had not left when time was last passed, framing included.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Since when nothing waits or is being sent; none if something does.
+    pub(crate) fn idle_since(&self, at: Instant) -> Option<Instant> {
+        (self.free <= at).then_some(self.free)
+    }
+
+    /// How long all that has arrived takes from `at` on until it has left.
+    pub(crate) fn delay_at(&self, at: Instant) -> Duration {
+        self.free.since(at)
+    }
+
+    /// How long an IP packet of so many bytes takes at the present rate.
+    pub(crate) fn time_for(&self, len: u32) -> Duration {
+        self.rate.time_for(u64::from(len + self.framing))
+    }
+
     /// Packets refused so far.
     pub fn drops(&self) -> Count {
         self.drops
@@ -148,9 +202,7 @@ impl RateQueue {
         if end >= self.sampler.next {
             self.sample_until(end);
         }
-        // A packet that has passed a delay before this queue may have been seen at a time that lies beyond the end.
-        let until_end = end.as_nanos().checked_div(self.sampler.interval.as_nanos()).map_or(0, |last| last as usize + 1);
-        &self.sampler.rows[..until_end.min(self.sampler.rows.len())]
+        self.sampler.until(end)
     }
 
     /// Forgets what has left by `at`.
@@ -210,7 +262,7 @@ mod tests {
     }
 
     fn of(len: u32) -> Parcel {
-        Parcel { len, payload: true, df: true }
+        Parcel { len, payload: true, df: true, ..Parcel::default() }
     }
 
     /// 8 Mbit/s without framing: a byte takes 1 us.

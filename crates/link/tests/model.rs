@@ -53,7 +53,7 @@ proptest! {
         let mut queue = RateQueue::new(Rate::from_bits_per_sec(first), Limit::Packets(limit as u64), 0, schedule).unwrap();
         queue.sample_every(Duration::from_nanos(100));
         for (&(at, len), &expected) in packets.iter().zip(&left) {
-            let leaves = match queue.transit(Instant::from_nanos(at), Parcel { len, payload: true, df: true }) {
+            let leaves = match queue.transit(Instant::from_nanos(at), Parcel { len, payload: true, df: true, ..Parcel::default() }) {
                 Verdict::Pass(leaves) => Some(leaves.as_nanos()),
                 _ => None,
             };
@@ -79,7 +79,7 @@ proptest! {
         ]);
         let mut last = Instant::ZERO;
         for (at, len) in packets {
-            if let Verdict::Pass(leaves) = chain.transit(Instant::from_nanos(at), Parcel { len, payload: true, df: true }) {
+            if let Verdict::Pass(leaves) = chain.transit(Instant::from_nanos(at), Parcel { len, payload: true, df: true, ..Parcel::default() }) {
                 prop_assert!(leaves >= last && leaves >= Instant::from_nanos(at));
                 last = leaves;
             }

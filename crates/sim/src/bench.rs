@@ -56,7 +56,7 @@ fn parallel(paths: u32, hops: u32, bits_per_s: u64, flows: u32, transport: Trans
     let queue = Queue::Packets(bits_per_s / 8 * 20 / 1000 / 1514);
     let elements = || {
         vec![
-            Element::Rate { bits_per_s, queue, framing_bytes: 14, hold_ns: 0, changes: vec![] },
+            Element::Rate { bits_per_s, queue, framing_bytes: 14, hold_ns: 0, changes: vec![], aqm: None },
             Element::Delay { delay_ns: 10_000_000 / u64::from(hops), jitter_ns: 0, reorder: false, changes: vec![] },
         ]
     };

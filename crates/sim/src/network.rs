@@ -10,7 +10,8 @@ use crate::pipe::Pipe;
 use crate::scenario::{self, Scenario};
 use crate::topology::{Direction, NodeId, Topology};
 use polypath_base::{Duration, Instant, Rate, Stream};
-use polypath_link::{Chain, Delay, Down, Element, Invalid, Limit, Loss, Mtu, Oversize, RateQueue, Sample, Schedule};
+use polypath_link::{Chain, CodelConfig, Delay, Down, Element, Fair, FairConfig, Invalid, Limit, Loss, Mtu, Oversize, Pie, PieConfig};
+use polypath_link::{RateQueue, Red, RedConfig, Sample, Schedule};
 
 /// Pipes, and which of them each direction begins.
 #[derive(Debug)]
@@ -81,7 +82,8 @@ impl Network {
                 let mut more = std::mem::take(&mut stages[next.index()]).into_iter();
                 // `turning_nodes` has seen to it that the first stage behind the joint does not answer.
                 let joint = row.last_mut().expect("a direction has at least one stage");
-                if joint.elements().all(Element::keeps_order) {
+                let held = more.as_slice().first().is_some_and(|stage| stage.elements().any(Element::holds));
+                if joint.elements().all(Element::keeps_order) && !held {
                     joint.spans.extend(more.next().expect("a direction has at least one stage").spans);
                 }
                 row.extend(more);
@@ -126,9 +128,7 @@ impl Network {
     pub(crate) fn sample_every(&mut self, interval: Duration) {
         for pipe in &mut self.pipes {
             for (_, element) in pipe.chain.elements_mut() {
-                if let Element::Rate(rate) = element {
-                    rate.sample_every(interval);
-                }
+                element.sample_every(interval);
             }
         }
     }
@@ -149,9 +149,10 @@ impl Network {
                     let drops = element.drops();
                     passed = passed.without(drops);
                     match element {
-                        Element::Rate(rate) => {
+                        Element::Rate(_) | Element::Red(_) | Element::Pie(_) | Element::Fair(_) => {
                             outcome.queue_drops += drops.packets;
-                            outcome.max_queue_packets = outcome.max_queue_packets.max(rate.longest());
+                            outcome.ecn_marks += element.marks();
+                            outcome.max_queue_packets = outcome.max_queue_packets.max(element.longest());
                         }
                         Element::Loss(_) => outcome.loss_drops += drops.packets,
                         Element::Mtu(_) => outcome.mtu_drops += drops.packets,
@@ -171,9 +172,8 @@ impl Network {
         for (pipe, spans) in self.pipes.iter_mut().zip(&self.spans) {
             let owners: Vec<Direction> = spans.iter().flat_map(|&(direction, count)| std::iter::repeat_n(direction, count)).collect();
             for (number, element) in pipe.chain.elements_mut() {
-                let Element::Rate(rate) = element else { continue };
                 let owner = owners[number];
-                let samples = rate.samples(end);
+                let Some(samples) = element.samples(end) else { continue };
                 match columns.iter_mut().find(|column| column.0 == owner) {
                     Some((_, sums)) => sums.iter_mut().zip(samples).for_each(|(sum, sample)| {
                         sum.packets += sample.packets;
@@ -225,7 +225,8 @@ fn cut(elements: Vec<Element>, direction: Direction) -> Vec<Stage> {
         let current = stages.last_mut().expect("there is always a stage");
         let answering = element.answers().then_some(Answering { direction, from_end: position > 0 });
         let full = current.elements().any(|held| !held.keeps_order());
-        if full || (answering.is_some() && position > 0) {
+        let alone = element.holds() && current.elements().next().is_some();
+        if full || alone || (answering.is_some() && position > 0) {
             stages.push(Stage { spans: vec![(direction, vec![element])], answering });
         } else {
             current.answering = current.answering.or(answering);
@@ -263,14 +264,28 @@ pub fn link_elements(scenario: &Scenario, link: usize, a_to_b: bool) -> Result<V
 fn convert(element: &scenario::Element, stream: Stream) -> Result<Element, Invalid> {
     let at = Instant::from_nanos;
     Ok(match element {
-        scenario::Element::Rate { bits_per_s, queue, framing_bytes, hold_ns, changes } => {
+        scenario::Element::Rate { bits_per_s, queue, framing_bytes, hold_ns, changes, aqm } => {
             let limit = match *queue {
                 scenario::Queue::Packets(n) => Limit::Packets(n),
                 scenario::Queue::Bytes(n) => Limit::Bytes(n),
             };
             let changes = Schedule::new(changes.iter().map(|change| (at(change.at_ns), Rate::from_bits_per_sec(change.to))).collect())?;
-            let rate = RateQueue::new(Rate::from_bits_per_sec(*bits_per_s), limit, *framing_bytes, changes)?;
-            Element::Rate(rate.with_hold(Duration::from_nanos(*hold_ns)))
+            let rate = Rate::from_bits_per_sec(*bits_per_s);
+            if let Some(scenario::Aqm::Codel { .. } | scenario::Aqm::FqCodel { .. }) = aqm {
+                return fair(rate, *framing_bytes, changes, limit, *aqm, stream);
+            }
+            let queue = RateQueue::new(rate, limit, *framing_bytes, changes)?.with_hold(Duration::from_nanos(*hold_ns));
+            match *aqm {
+                Some(scenario::Aqm::Red { min_bytes, max_bytes, probability, weight_log, mean_packet_bytes, ecn }) => {
+                    let config = RedConfig { min_bytes, max_bytes, probability, weight_log, mean_packet_bytes, ecn };
+                    Element::Red(Box::new(Red::new(queue, config, stream)?))
+                }
+                Some(scenario::Aqm::Pie { target_ns, update_ns, ecn }) => {
+                    let (target, update) = (Duration::from_nanos(target_ns), Duration::from_nanos(update_ns));
+                    Element::Pie(Box::new(Pie::new(queue, PieConfig { target, update, ecn, ..PieConfig::DEFAULT }, stream)?))
+                }
+                _ => Element::Rate(queue),
+            }
         }
         scenario::Element::Delay { delay_ns, jitter_ns, reorder, changes } => {
             let changes = Schedule::new(changes.iter().map(|change| (at(change.at_ns), Duration::from_nanos(change.to))).collect())?;
@@ -295,4 +310,26 @@ fn convert(element: &scenario::Element, stream: Stream) -> Result<Element, Inval
         )?),
         scenario::Element::Down { spans_ns } => Element::Down(Down::new(spans_ns.iter().map(|span| (at(span[0]), at(span[1]))).collect())?),
     })
+}
+
+/// A transmitter behind CoDel or FQ-CoDel.
+fn fair(
+    rate: Rate,
+    framing: u32,
+    changes: Schedule<Rate>,
+    limit: Limit,
+    aqm: Option<scenario::Aqm>,
+    stream: Stream,
+) -> Result<Element, Invalid> {
+    let Limit::Packets(limit) = limit else { return Err(Invalid("CoDel counts its queue in packets: give it a limit in packets".into())) };
+    let (target, interval, ecn, flows, quantum) = match aqm {
+        Some(scenario::Aqm::FqCodel { target_ns, interval_ns, flows, quantum_bytes, ecn }) => {
+            (target_ns, interval_ns, ecn, flows, quantum_bytes)
+        }
+        Some(scenario::Aqm::Codel { target_ns, interval_ns, ecn }) => (target_ns, interval_ns, ecn, 1, u32::MAX >> 1),
+        _ => return Err(Invalid("only CoDel and FQ-CoDel choose packets when they send".into())),
+    };
+    let codel = CodelConfig { target: Duration::from_nanos(target), interval: Duration::from_nanos(interval), ecn };
+    let config = FairConfig { codel, limit: limit.min(u64::from(u32::MAX)) as u32, flows, quantum };
+    Ok(Element::Fair(Box::new(Fair::new(rate, framing, changes, config, stream)?)))
 }

@@ -162,6 +162,8 @@ pub struct LinkOutcome {
     pub loss_drops: u64,
     pub mtu_drops: u64,
     pub down_drops: u64,
+    /// Packets that a managed queue marked (Congestion Experienced).
+    pub ecn_marks: u64,
     pub max_queue_packets: u64,
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct Packet {
     ts_ecr: u32,
     window: u16,
     flags: Flags,
-    ecn: u8,
+    pub(crate) ecn: u8,
     df: bool,
     udp: bool,
     has_ts: bool,
@@ -127,9 +127,19 @@ impl Packet {
     #[inline]
     pub(crate) fn parcel(&self) -> Parcel {
         let icmp = matches!(self.kind, Kind::TooBig { .. });
-        Parcel { len: self.len, payload: self.payload > 0 && !icmp, df: self.df || icmp }
+        let flow = flow_number(self.to, self.path);
+        Parcel { len: self.len, payload: self.payload > 0 && !icmp, df: self.df || icmp, ect: self.ecn != 0 && !icmp, flow }
     }
 }
+
+/// Packets of one path to one endpoint are one flow, as those of one pair of addresses and ports are.
+#[inline]
+pub(crate) fn flow_number(to: u32, path: PathId) -> u32 {
+    to << 8 | u32::from(path.0)
+}
+
+/// The codepoint Congestion Experienced (RFC 3168).
+pub(crate) const CE: u8 = 3;
 
 /// What few segments have: selective acknowledgements, MPTCP options beside the DSS, the options of a SYN.
 #[derive(Copy, Clone, Debug, Default)]

@@ -4,7 +4,7 @@
 //! they leave, and only the first of them is in the event queue. A link direction is one pipe; or several, where packets
 //! may overtake or an answer may be sent; or part of one, where all that leaves it enters the next.
 
-use crate::packet::Packet;
+use crate::packet::{CE, Packet};
 use polypath_base::Instant;
 use polypath_link::{Chain, Count, Parcel, Ring, Verdict};
 
@@ -17,11 +17,21 @@ pub(crate) struct Pipe {
     /// When the packet that leaves last of all that ever entered leaves.
     last: Instant,
     entered: Count,
+    /// Of a transmitter that chooses: the packets that wait, by number; those without are free.
+    kept: Option<Box<Kept>>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    packets: Vec<Packet>,
+    free: Vec<u32>,
 }
 
 impl Pipe {
     pub(crate) fn new(chain: Chain) -> Self {
-        Self { chain, packets: Ring::new(Packet::blank()), last: Instant::ZERO, entered: Count::default() }
+        let mut chain = chain;
+        let kept = chain.holding().map(|_| Box::default());
+        Self { chain, packets: Ring::new(Packet::blank()), last: Instant::ZERO, entered: Count::default(), kept }
     }
 
     /// Sends a packet through the elements.
@@ -59,6 +69,46 @@ impl Pipe {
     pub(crate) fn take(&mut self) -> (&Packet, Instant) {
         let (packet, next) = self.packets.take();
         (packet, next.map_or(Instant::NEVER, |next| next.leaves))
+    }
+
+    /// Whether packets are kept until it is known when they leave.
+    #[inline]
+    pub(crate) fn holds(&self) -> bool {
+        self.kept.is_some()
+    }
+
+    /// Keeps a packet. True if nothing is being transmitted: then [`Pipe::serve`] is due.
+    pub(crate) fn keep(&mut self, now: Instant, parcel: Parcel, packet: Packet) -> bool {
+        let (Some(kept), Some(fair)) = (&mut self.kept, self.chain.holding()) else { return false };
+        let slot = kept.free.pop().unwrap_or_else(|| {
+            kept.packets.push(packet);
+            (kept.packets.len() - 1) as u32
+        });
+        kept.packets[slot as usize] = packet;
+        fair.enter(now, parcel, slot);
+        !fair.is_busy()
+    }
+
+    /// The transmitter is free: the packet that it chooses is the only one to leave, at the time returned.
+    pub(crate) fn serve(&mut self, now: Instant) -> Instant {
+        let (Some(kept), Some(fair)) = (&mut self.kept, self.chain.holding()) else { return Instant::NEVER };
+        let Some(served) = fair.serve(now) else { return Instant::NEVER };
+        let mut packet = kept.packets[served.slot as usize];
+        kept.free.push(served.slot);
+        packet.leaves = served.leaves;
+        if served.marked {
+            packet.ecn = CE;
+        }
+        *self.packets.push() = packet;
+        served.leaves
+    }
+
+    /// What stands beside a packet that was dropped, to be forgotten; none if no more were.
+    pub(crate) fn take_dropped(&mut self) -> Option<u32> {
+        let (Some(kept), Some(fair)) = (&mut self.kept, self.chain.holding()) else { return None };
+        let slot = fair.take_dropped()?;
+        kept.free.push(slot);
+        Some(kept.packets[slot as usize].extra)
     }
 
     /// The first packet to leave.

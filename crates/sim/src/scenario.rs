@@ -77,6 +77,9 @@ pub enum Element {
         /// Later rates, by time; ascending.
         #[serde(default)]
         changes: Vec<Change<u64>>,
+        /// What keeps the queue short; none: a full queue refuses packets.
+        #[serde(default)]
+        aqm: Option<Aqm>,
     },
     Delay {
         delay_ns: u64,
@@ -99,6 +102,20 @@ pub enum Element {
     Down {
         spans_ns: Vec<[u64; 2]>,
     },
+}
+
+/// Active queue management. `ecn`: packets that are able are marked instead of dropped.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Aqm {
+    /// Floyd and Jacobson 1993, on bytes.
+    Red { min_bytes: u64, max_bytes: u64, probability: f64, weight_log: u32, mean_packet_bytes: u32, ecn: bool },
+    /// RFC 8289.
+    Codel { target_ns: u64, interval_ns: u64, ecn: bool },
+    /// RFC 8290.
+    FqCodel { target_ns: u64, interval_ns: u64, flows: u32, quantum_bytes: u32, ecn: bool },
+    /// RFC 8033.
+    Pie { target_ns: u64, update_ns: u64, ecn: bool },
 }
 
 fn default_framing() -> u32 {

@@ -22,11 +22,7 @@ pub(crate) fn apply(node: &Node, settings: &mut Settings) -> Result<(), Scenario
                 settings.timestamps_from_zero = wanted == 2;
             }
             "tcp_window_scaling" => settings.window_scaling = flag(value).ok_or_else(|| wrong("0 or 1"))?,
-            // 2 answers a peer that asks for ECN and does not ask itself: Linux's default. Nobody asks here.
-            "tcp_ecn" => match number(value, 0, 2) {
-                Some(0 | 2) => {}
-                _ => return Err(wrong("0 or 2, since ECN is not modelled")),
-            },
+            "tcp_ecn" => settings.ecn = number(value, 0, 2).ok_or_else(|| wrong("0, 1 or 2"))? as u8,
             "tcp_slow_start_after_idle" => settings.slow_start_after_idle = flag(value).ok_or_else(|| wrong("0 or 1"))?,
             "tcp_early_retrans" => settings.tail_loss_probe = number(value, 0, 4).ok_or_else(|| wrong("a number from 0 to 4"))? >= 3,
             "tcp_recovery" => {
@@ -139,10 +135,8 @@ mod tests {
     fn what_is_not_modelled_is_named() {
         let error = apply(&node("net.ipv4.tcp_nothing", Value::from(1)), &mut Settings::default()).unwrap_err();
         assert!(error.to_string().contains("tcp_nothing"), "{error}");
-        for (name, value) in [("net.ipv4.tcp_ecn", 1), ("net.ipv4.tcp_recovery", 0)] {
-            let error = apply(&node(name, Value::from(value)), &mut Settings::default()).unwrap_err();
-            assert!(error.to_string().contains("modelled"), "{error}");
-        }
+        let error = apply(&node("net.ipv4.tcp_recovery", Value::from(0)), &mut Settings::default()).unwrap_err();
+        assert!(error.to_string().contains("modelled"), "{error}");
         let error = apply(&node("net.ipv4.tcp_sack", Value::from(7)), &mut Settings::default()).unwrap_err();
         assert!(error.to_string().contains("0 or 1"), "{error}");
     }

@@ -2,7 +2,7 @@
 
 use crate::fragments::Fragments;
 use crate::network::Network;
-use crate::packet::{Extras, Kind, Packet};
+use crate::packet::{CE, Extras, Kind, Packet, flow_number};
 use crate::queue::{EventQueue, Source};
 use crate::routes::Routes;
 use polypath_base::Instant;
@@ -52,7 +52,11 @@ impl Wire {
     /// out.
     #[inline]
     pub(crate) fn leave(&mut self, now: Instant, number: u32, segment: &mut Segment) -> Option<Arrival> {
-        let (packet, next) = self.network.pipes[number as usize].take();
+        let pipe = &mut self.network.pipes[number as usize];
+        if pipe.holds() {
+            return self.leave_held(now, number, segment);
+        }
+        let (packet, next) = pipe.take();
         self.queue.set(Source(number), next);
         if let Some(next) = self.routes.step(packet.hop) {
             let packet = *packet;
@@ -60,6 +64,13 @@ impl Wire {
             return None;
         }
         packet.unpack(&self.extras, segment);
+        let packet = *packet;
+        Some(self.arrive(now, &packet))
+    }
+
+    /// A packet has arrived, and its segment has been written out.
+    #[inline]
+    fn arrive(&mut self, now: Instant, packet: &Packet) -> Arrival {
         let what = match packet.kind {
             Kind::Segment => Arrived::Segment,
             Kind::TooBig { mtu } => Arrived::TooBig(Unreachable { seq: packet.seq, mtu }),
@@ -68,7 +79,45 @@ impl Wire {
         };
         let arrival = Arrival { to: packet.to, path: packet.path, what };
         self.extras.forget(packet.extra);
-        Some(arrival)
+        arrival
+    }
+
+    /// A packet has been sent by a transmitter that chooses: it chooses the next one.
+    #[inline(never)]
+    fn leave_held(&mut self, now: Instant, number: u32, segment: &mut Segment) -> Option<Arrival> {
+        let packet = *self.network.pipes[number as usize].take().0;
+        self.serve(now, number);
+        if let Some(next) = self.routes.step(packet.hop) {
+            self.forward(now, next, &packet);
+            return None;
+        }
+        packet.unpack(&self.extras, segment);
+        Some(self.arrive(now, &packet))
+    }
+
+    /// A transmitter that chooses is free.
+    fn serve(&mut self, now: Instant, number: u32) {
+        let pipe = &mut self.network.pipes[number as usize];
+        let leaves = pipe.serve(now);
+        while let Some(extra) = pipe.take_dropped() {
+            self.extras.forget(extra);
+        }
+        self.queue.set(Source(number), leaves);
+    }
+
+    /// A packet enters a pipe that keeps it; as [`Wire::enter`].
+    #[inline(never)]
+    fn enter_held(&mut self, now: Instant, number: u32, parcel: Parcel, write: impl Fn(&mut Packet)) {
+        let pipe = &mut self.network.pipes[number as usize];
+        let mut packet = Packet::blank();
+        write(&mut packet);
+        if pipe.keep(now, parcel, packet) {
+            self.serve(now, number);
+        } else {
+            while let Some(extra) = pipe.take_dropped() {
+                self.extras.forget(extra);
+            }
+        }
     }
 
     /// An endpoint sends on a path whose way begins at `hop`.
@@ -76,7 +125,7 @@ impl Wire {
     pub(crate) fn send(&mut self, now: Instant, number: u32, path: PathId, hop: u32, segment: &Segment) {
         let Some(pipe) = self.routes.step(hop) else { return };
         let len = segment.ip_len();
-        let parcel = Parcel { len, payload: segment.len > 0, df: segment.df };
+        let parcel = Parcel { len, payload: segment.len > 0, df: segment.df, ect: segment.ecn != 0, flow: flow_number(number ^ 1, path) };
         let extra = self.extras.keep(segment);
         self.enter(now, pipe, parcel, extra, |place| {
             place.pack(segment);
@@ -109,6 +158,15 @@ impl Wire {
             if first {
                 self.queue.set(Source(number), leaves);
             }
+        } else if let Verdict::Mark(leaves) = verdict {
+            let (place, first) = pipe.place(leaves);
+            write(place);
+            (place.leaves, place.ecn) = (leaves, CE);
+            if first {
+                self.queue.set(Source(number), leaves);
+            }
+        } else if verdict == Verdict::Held {
+            self.enter_held(now, number, parcel, write);
         } else {
             if !matches!(verdict, Verdict::Drop(_)) {
                 let mut packet = Packet::blank();
@@ -125,7 +183,7 @@ impl Wire {
         match verdict {
             Verdict::TooBig { mtu } => self.answer(now, packet, mtu),
             Verdict::Fragment { mtu } => self.split(now, number, packet, mtu),
-            Verdict::Pass(_) | Verdict::Drop(_) => {}
+            Verdict::Pass(_) | Verdict::Mark(_) | Verdict::Held | Verdict::Drop(_) => {}
         }
     }
 

@@ -20,6 +20,8 @@ pub struct Settings {
     pub rmem: [u32; 3],
     /// `tcp_wmem`: minimum, initial and largest send buffer, bytes.
     pub wmem: [u32; 3],
+    /// `tcp_ecn`: 0 never, 1 asks for it and agrees to it, 2 agrees if asked.
+    pub ecn: u8,
     pub sack: bool,
     pub dsack: bool,
     pub timestamps: bool,
@@ -61,6 +63,7 @@ impl Default for Settings {
             profile: Profile::V1,
             rmem: [4096, 131_072, 6_291_456],
             wmem: [4096, 16_384, 4_194_304],
+            ecn: 2,
             sack: true,
             dsack: true,
             timestamps: true,

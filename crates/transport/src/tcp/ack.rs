@@ -5,7 +5,7 @@ use super::{CaState, Socket, after, before};
 use crate::Profile;
 use polypath_base::{Duration, Instant};
 use polypath_cc as cc;
-use polypath_wire::Segment;
+use polypath_wire::{Flags, Segment};
 
 /// What was found while an ACK was processed.
 pub(super) mod flag {
@@ -14,6 +14,7 @@ pub(super) mod flag {
     pub(crate) const DATA_ACKED: u32 = 4;
     pub(crate) const RETRANS_DATA_ACKED: u32 = 8;
     pub(crate) const DATA_SACKED: u32 = 0x20;
+    pub(crate) const ECE: u32 = 0x40;
     pub(crate) const LOST_RETRANS: u32 = 0x80;
     pub(crate) const SND_UNA_ADVANCED: u32 = 0x400;
     pub(crate) const DSACKING: u32 = 0x800;
@@ -83,12 +84,15 @@ impl Socket {
             self.clean_queue(now, prior_fack, siblings, &mut ack);
         }
         self.rack.update_reo_wnd(prior_delivered, self.flow.delivered);
+        if self.flow.ecn_ok && segment.flags.has(Flags::ECE) {
+            ack.flags |= flag::ECE;
+        }
         self.cc.in_ack_event(&mut self.flow, siblings, event_flags(segment, ack.flags));
         if self.loss.tlp_high_seq.is_some() {
             self.judge_probe(&ack, siblings);
         }
         if ack.flags & (flag::DATA | flag::WIN_UPDATE | flag::DATA_ACKED) == 0
-            || ack.flags & flag::DATA_SACKED != 0
+            || ack.flags & (flag::DATA_SACKED | flag::ECE) != 0
             || self.flow.ca_state != CaState::Open
         {
             self.judge_ack(now, &mut ack, siblings);
@@ -101,6 +105,10 @@ impl Socket {
 
         let delivered = self.flow.delivered.wrapping_sub(prior_delivered);
         let lost = self.flow.lost.wrapping_sub(prior_lost);
+        if ack.flags & flag::ECE != 0 {
+            self.flow.delivered_ce = self.flow.delivered_ce.wrapping_add(delivered);
+            ack.rate.sample.is_ece = true;
+        }
         self.delivery.finish(now, &mut self.flow, delivered, lost, &mut ack.rate);
         self.control_window(delivered, lost, &ack, siblings);
         if self.is_subflow && self.settings.profile == Profile::V1 {
@@ -284,6 +292,10 @@ impl Socket {
 /// What `in_ack_event` is told of an ACK: Linux's fast path takes those that bring nothing but a number.
 #[inline]
 fn event_flags(segment: &Segment, flags: u32) -> u32 {
+    if flags & flag::ECE != 0 {
+        let window = if flags & flag::WIN_UPDATE != 0 { cc::ack_flags::WIN_UPDATE } else { 0 };
+        return cc::ack_flags::SLOWPATH | cc::ack_flags::ECE | window;
+    }
     match (segment.sack.len > 0, flags & flag::WIN_UPDATE != 0) {
         (false, false) => 0,
         (true, false) => cc::ack_flags::SLOWPATH,

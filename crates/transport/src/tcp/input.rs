@@ -259,6 +259,17 @@ impl Receiver {
         self.ack_now
     }
 
+    /// An ACK waits for its timer.
+    pub(super) fn ack_is_scheduled(&self) -> bool {
+        self.ack_scheduled
+    }
+
+    /// The next segments, so many at least, are acknowledged one by one.
+    pub(super) fn quick_acks(&mut self, count: u32) {
+        self.quick = self.quick.max(count);
+        self.ato = self.delack_min;
+    }
+
     #[inline]
     pub(super) fn ack_now(&mut self) {
         self.ack_now = true;
@@ -318,6 +329,7 @@ impl Socket {
             (seq, len, dsn) = (seq.wrapping_add(known), len - known, dsn + u64::from(known));
         }
         let early = seq != self.rx.next;
+        self.check_marks(self.rx.next, segment);
         if early {
             let ahead = u64::from(seq.wrapping_sub(self.rx.next));
             if self.rx.early.insert(seq, seq.wrapping_add(len), dsn) {

@@ -35,6 +35,13 @@ pub(super) struct LossState {
     pub(super) bytes_at_previous_loss: u64,
 }
 
+impl LossState {
+    /// The reduction is not to be undone.
+    pub(super) fn forget_threshold(&mut self) {
+        self.prior_ssthresh = 0;
+    }
+}
+
 impl Socket {
     #[inline(never)]
     pub(super) fn set_ca_state(&mut self, state: CaState, siblings: Option<&cc::Siblings>) {
@@ -50,6 +57,10 @@ impl Socket {
     pub(super) fn judge_ack(&mut self, now: Instant, ack: &mut AckState, siblings: Option<&cc::Siblings>) {
         if self.queue.packets_out() == 0 {
             self.queue.forget_sacks();
+        }
+        let marked = ack.flags & flag::ECE != 0;
+        if marked {
+            self.loss.forget_threshold();
         }
         if self.flow.ca_state == CaState::Open {
             self.loss.retrans_stamp = None;
@@ -101,7 +112,7 @@ impl Socket {
                 }
                 self.identify_losses(now, ack);
                 if !self.time_to_recover() {
-                    self.try_to_open(siblings);
+                    self.try_to_open(marked, siblings);
                     return;
                 }
                 self.enter_recovery(siblings);
@@ -147,9 +158,12 @@ impl Socket {
         }
     }
 
-    pub(super) fn try_to_open(&mut self, siblings: Option<&cc::Siblings>) {
+    fn try_to_open(&mut self, marked: bool, siblings: Option<&cc::Siblings>) {
         if self.queue.retrans_out() == 0 && !self.queue.head().is_some_and(|head| head.is_retransmitted()) {
             self.loss.retrans_stamp = None;
+        }
+        if marked {
+            self.enter_cwr(siblings);
         }
         if self.flow.ca_state != CaState::Cwr {
             self.try_keep_open(siblings);
@@ -210,7 +224,7 @@ impl Socket {
     }
 
     /// RFC 6937 section 3: the window will shrink in step with what is delivered.
-    fn init_reduction(&mut self, siblings: Option<&cc::Siblings>) {
+    pub(super) fn init_reduction(&mut self, siblings: Option<&cc::Siblings>) {
         self.loss.high_seq = self.flow.snd_nxt;
         self.loss.tlp_high_seq = None;
         self.flow.cwnd_cnt = 0;
@@ -219,6 +233,7 @@ impl Socket {
         self.loss.prr_out = 0;
         self.refresh_flow();
         self.flow.ssthresh = self.cc.ssthresh(&mut self.flow, siblings);
+        self.owe_cwr(true);
         self.note_loss_for_siblings();
     }
 
@@ -283,7 +298,10 @@ impl Socket {
         }
         if self.loss.prior_ssthresh > 0 {
             self.flow.cwnd = self.cc.undo_cwnd(&mut self.flow, siblings);
-            self.flow.ssthresh = self.flow.ssthresh.max(self.loss.prior_ssthresh);
+            if self.loss.prior_ssthresh > self.flow.ssthresh {
+                self.flow.ssthresh = self.loss.prior_ssthresh;
+                self.owe_cwr(false);
+            }
         }
         self.counters.undos += 1;
         self.loss.undo_marker = None;
@@ -390,6 +408,7 @@ impl Socket {
         }
         self.set_ca_state(CaState::Loss, siblings);
         self.loss.high_seq = self.flow.snd_nxt;
+        self.owe_cwr(true);
         self.loss.tlp_high_seq = None;
         self.loss.frto = self.settings.frto && (new_recovery || self.loss.backoffs > 0);
     }

@@ -11,6 +11,7 @@
 
 mod ack;
 mod early;
+mod ecn;
 mod input;
 mod loss;
 mod output;
@@ -130,6 +131,7 @@ pub struct Socket {
     rack: sack::Rack,
     rx: Receiver,
     burst: output::Burst,
+    ecn: ecn::Ecn,
 
     // Application side of sending: bytes offered and not yet accepted, and accepted so far.
     offered: u64,
@@ -176,11 +178,13 @@ impl Socket {
         flow.snd_nxt = initial_seq;
         flow.write_seq = initial_seq;
         flow.reordering = settings.reordering;
+        let cc = algorithm.start();
+        let ecn = ecn::Ecn::new(cc.flags() & cc::flags::NEEDS_ECN != 0);
         Self {
             state,
             is_subflow: false,
             flow,
-            cc: algorithm.start(),
+            cc,
             queue: SendQueue::new(initial_seq),
             snd_wnd: 0,
             snd_wl1: 0,
@@ -203,6 +207,7 @@ impl Socket {
             rack: sack::Rack::default(),
             rx: Receiver::new(&settings, mtu),
             burst: output::Burst::default(),
+            ecn,
             offered: 0,
             accepted: 0,
             sndbuf: settings.wmem[1],
@@ -300,6 +305,7 @@ impl Socket {
         }
         self.state = State::SynReceived;
         self.learn_options(segment);
+        self.learn_ecn(segment);
         self.rx.start(segment.seq.wrapping_add(1));
         self.snd_wnd = u32::from(segment.window);
         self.rx.note_timestamp(segment);
@@ -317,6 +323,7 @@ impl Socket {
             return;
         }
         self.learn_options(segment);
+        self.learn_ecn(segment);
         self.rx.start(segment.seq.wrapping_add(1));
         self.rx.note_timestamp(segment);
         self.snd_wnd = u32::from(segment.window); // the window of a SYN is not scaled (RFC 7323 section 2.2)

@@ -97,7 +97,7 @@ impl Socket {
     fn poll_ack(&mut self, now: Instant, segment: &mut Segment) -> bool {
         let due = self.rx.ack_is_due();
         self.burst.written = false;
-        if due {
+        if due && !self.make_early_ack(now, segment) {
             self.make_ack(now, segment);
         }
         due
@@ -344,6 +344,7 @@ impl Socket {
             self.debug_check_followed(now, &sent, segment);
         } else {
             self.make_data(now, &sent, segment);
+            self.ecn_on_new_data(segment);
             self.burst.written = true;
         }
         // Linux marks the end of the data, and of each burst of more than one segment.

@@ -12,7 +12,7 @@ impl Socket {
         self.burst.syn_sent_at = now;
         self.flow.snd_nxt = self.iss.wrapping_add(1);
         let answering = self.state == State::SynReceived;
-        Segment {
+        let mut segment = Segment {
             seq: self.iss,
             ack: if answering { self.rx.next() } else { 0 },
             flags: if answering { Flags::SYN.with(Flags::ACK) } else { Flags::SYN },
@@ -25,7 +25,9 @@ impl Socket {
             window_scale: if self.settings.window_scaling { self.rx.window_scale() } else { 255 },
             sack_permitted: self.sack_ok,
             ..Segment::default()
-        }
+        };
+        self.ecn_on_syn(&mut segment);
+        segment
     }
 
     #[inline]
@@ -49,7 +51,7 @@ impl Socket {
     pub(super) fn follow(&mut self, sent: &Sent, segment: &mut Segment) {
         segment.seq = sent.seq;
         segment.len = sent.len;
-        segment.flags = if sent.is_fin() { Flags::ACK.with(Flags::FIN) } else { Flags::ACK };
+        segment.flags = if sent.is_fin() { self.ack_flags().with(Flags::FIN) } else { self.ack_flags() };
         if segment.has_dss {
             segment.dss.dsn = sent.dsn;
             segment.dss.ssn = sent.seq.wrapping_sub(self.iss);
@@ -72,6 +74,7 @@ impl Socket {
                 (whole.window, whole.has_dss, whole.mp) = (segment.window, segment.has_dss, segment.mp);
             }
             whole.dss = segment.dss;
+            whole.ecn = segment.ecn;
             assert_eq!(whole, *segment, "a segment that follows differs in its data only");
             (self.burst.written, self.burst.followed) = (true, true);
         }
@@ -100,7 +103,8 @@ impl Socket {
         *segment = Segment {
             seq: self.flow.snd_nxt,
             ack: self.rx.next(),
-            flags: Flags::ACK,
+            flags: self.ack_flags(),
+            ecn: self.plain_codepoint(),
             window: self.rx.window_field(),
             df: true,
             has_ts: self.ts_ok,
@@ -112,6 +116,17 @@ impl Socket {
         if self.sack_ok && self.rx.early.has_sacks() {
             self.rx.early.write_sack(&mut segment.sack, self.sack_room());
         }
+    }
+
+    /// The ACK that tells of a change in the marks, if one has to leave before the one that is due.
+    #[inline]
+    pub(super) fn make_early_ack(&mut self, now: Instant, segment: &mut Segment) -> bool {
+        let Some((number, echo)) = self.take_early_ack() else { return false };
+        self.make_ack(now, segment);
+        segment.ack = number;
+        segment.flags = if echo { Flags::ACK.with(Flags::ECE) } else { Flags::ACK };
+        self.rx.ack_now();
+        true
     }
 
     /// SACK blocks that fit into 40 bytes of options beside timestamps and what MPTCP adds to a pure ACK.

@@ -1,0 +1,189 @@
+//! CoDel (RFC 8289): the state of one queue, and what it does to the packet at the head.
+
+use polypath_base::{Duration, Instant};
+
+/// Parameters of CoDel, with the names of RFC 8289.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct CodelConfig {
+    /// A standing delay as long as this is accepted.
+    pub target: Duration,
+    /// The delay stands once it has been above the target for so long: about the worst round-trip time.
+    pub interval: Duration,
+    /// Mark packets that are able instead of dropping them.
+    pub ecn: bool,
+}
+
+impl CodelConfig {
+    /// What RFC 8289 recommends (section 4.2 and 4.3).
+    pub const DEFAULT: Self = Self { target: Duration::from_millis(5), interval: Duration::from_millis(100), ecn: false };
+}
+
+/// What one queue remembers (section 5.3).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Codel {
+    /// When the delay will have been above the target for an interval; none: it is not above it.
+    first_above: Option<Instant>,
+    dropping: bool,
+    drop_next: Instant,
+    count: u32,
+    last_count: u32,
+}
+
+/// A queue as CoDel needs it.
+pub(crate) trait Queue {
+    /// Takes the packet at the head: when it came and whether it may be marked. `None` if there is none.
+    fn take(&mut self) -> Option<(Instant, bool)>;
+    /// Drops what was taken last.
+    fn drop_taken(&mut self);
+    /// Bytes that wait behind what was taken.
+    fn waiting(&self) -> u64;
+}
+
+/// A queue with less than a full packet is not congested (section 5.5).
+const FULL_PACKET: u64 = 1514;
+
+impl Codel {
+    /// Takes the next packet to transmit out of the queue, dropping others before it; says whether there is one and whether it is marked
+    /// (the pseudo-code of section 5.6).
+    pub(crate) fn dequeue(&mut self, now: Instant, config: &CodelConfig, queue: &mut impl Queue) -> Option<bool> {
+        let (mut able, mut may_drop) = self.take(now, config, queue)?;
+        let mut marked = false;
+        if self.dropping {
+            if !may_drop {
+                self.dropping = false;
+            }
+            while self.dropping && now >= self.drop_next {
+                self.count += 1;
+                if config.ecn && able {
+                    marked = true;
+                    self.drop_next = self.law(self.drop_next, config);
+                    break;
+                }
+                queue.drop_taken();
+                let Some(next) = self.take(now, config, queue) else {
+                    self.dropping = false;
+                    return None;
+                };
+                (able, may_drop) = next;
+                if may_drop {
+                    self.drop_next = self.law(self.drop_next, config);
+                } else {
+                    self.dropping = false;
+                }
+            }
+        } else if may_drop {
+            if config.ecn && able {
+                marked = true;
+            } else {
+                queue.drop_taken();
+                // Whatever comes next is transmitted.
+                let next = self.take(now, config, queue);
+                self.begin(now, config);
+                next?;
+                return Some(false);
+            }
+            self.begin(now, config);
+        }
+        Some(marked)
+    }
+
+    /// Begins to drop; soon after the last time, it goes on about where it was (section 5.4).
+    fn begin(&mut self, now: Instant, config: &CodelConfig) {
+        self.dropping = true;
+        let delta = self.count.wrapping_sub(self.last_count);
+        let recently = now.since(self.drop_next) < config.interval * 16;
+        self.count = if delta > 1 && recently { delta } else { 1 };
+        self.drop_next = self.law(now, config);
+        self.last_count = self.count;
+    }
+
+    /// The next packet, whether it may be marked, and whether its queue's delay stands.
+    fn take(&mut self, now: Instant, config: &CodelConfig, queue: &mut impl Queue) -> Option<(bool, bool)> {
+        let Some((since, able)) = queue.take() else {
+            self.first_above = None;
+            return None;
+        };
+        if now.since(since) < config.target || queue.waiting() <= FULL_PACKET {
+            self.first_above = None;
+            return Some((able, false));
+        }
+        let stands = match self.first_above {
+            None => {
+                self.first_above = Some(now + config.interval);
+                false
+            }
+            Some(at) => now >= at,
+        };
+        Some((able, stands))
+    }
+
+    /// When the next drop follows one at `at`: sooner with the square root of their number.
+    fn law(&self, at: Instant, config: &CodelConfig) -> Instant {
+        // Square roots are rounded the same way on every machine (IEEE 754).
+        at + Duration::from_nanos((config.interval.as_nanos() as f64 / f64::from(self.count).sqrt()) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::VecDeque;
+
+    #[derive(Default)]
+    struct Plain {
+        waiting: VecDeque<Instant>,
+        dropped: usize,
+        able: bool,
+    }
+
+    impl Queue for Plain {
+        fn take(&mut self) -> Option<(Instant, bool)> {
+            self.waiting.pop_front().map(|since| (since, self.able))
+        }
+
+        fn drop_taken(&mut self) {
+            self.dropped += 1;
+        }
+
+        fn waiting(&self) -> u64 {
+            self.waiting.len() as u64 * 1500
+        }
+    }
+
+    fn ms(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    /// A packet leaves each millisecond, having waited for `delay`; the times of drops or marks, ms.
+    fn hits(delay: u64, end: u64, ecn: bool) -> Vec<u64> {
+        let config = CodelConfig { ecn, ..CodelConfig::DEFAULT };
+        let (mut codel, mut found) = (Codel::default(), Vec::new());
+        for now in delay..end {
+            let mut queue = Plain { able: ecn, ..Plain::default() };
+            queue.waiting.extend([ms(now - delay); 5]);
+            let marked = codel.dequeue(ms(now), &config, &mut queue).expect("five packets wait");
+            if marked || queue.dropped > 0 {
+                found.push(now);
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn drops_begin_after_an_interval_and_follow_the_square_root() {
+        // First above the target at 20 ms; an interval later it drops, then after 100 / sqrt(1), 100 / sqrt(2) ... ms.
+        assert_eq!(hits(20, 430, false), [120, 220, 291, 349, 399]);
+        assert_eq!(hits(20, 430, true), [120, 220, 291, 349, 399], "marks take the place of drops");
+        assert_eq!(hits(4, 1000, false), [], "below the target nothing is dropped");
+    }
+
+    #[test]
+    fn a_queue_of_one_packet_is_not_congested() {
+        let (mut codel, mut queue) = (Codel::default(), Plain::default());
+        for now in 0..1000 {
+            queue.waiting.push_back(ms(now));
+            codel.dequeue(ms(now + 50), &CodelConfig::DEFAULT, &mut queue);
+        }
+        assert_eq!(queue.dropped, 0);
+    }
+}

@@ -1,0 +1,409 @@
+//! A transmitter that chooses the next packet when it is free: behind CoDel (RFC 8289), or behind FQ-CoDel (RFC 8290).
+//!
+//! Which packet leaves when is decided by what arrives after it, so nothing can be said when a packet arrives: the caller keeps the packets
+//! by number and asks for the next one whenever the last has left.
+
+use crate::codel::{Codel, Queue};
+use crate::rate::Sampler;
+use crate::{CodelConfig, Count, Invalid, Parcel, Sample, Schedule};
+use polypath_base::{Instant, Rate, Stream};
+use std::collections::VecDeque;
+
+/// Parameters of [`Fair`] beside CoDel's own.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct FairConfig {
+    pub codel: CodelConfig,
+    /// Room in packets, all flows together.
+    pub limit: u32,
+    /// Flows are told apart by so many queues; 1: plain CoDel.
+    pub flows: u32,
+    /// Bytes that a flow may send before it is the next one's turn.
+    pub quantum: u32,
+}
+
+/// A packet that is being transmitted from now on.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Served {
+    /// The caller's number of it.
+    pub slot: u32,
+    pub leaves: Instant,
+    pub marked: bool,
+}
+
+/// A transmitter with its queues.
+#[derive(Clone, Debug)]
+pub struct Fair {
+    config: FairConfig,
+    rate: Rate,
+    framing: u32,
+    changes: Schedule<Rate>,
+    queues: Vec<Flow>,
+    /// Queues that have just begun to wait, and those whose turn comes again (RFC 8290 section 4.2).
+    new: VecDeque<u32>,
+    old: VecDeque<u32>,
+    /// Length with framing of what is being transmitted, until when.
+    serving: Option<(u32, Instant)>,
+    packets: u32,
+    bytes: u64,
+    dropped: Vec<u32>,
+    drops: Count,
+    marks: u64,
+    longest: u64,
+    sampler: Sampler,
+    /// Sets the flows apart differently in each run.
+    salt: u32,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Flow {
+    waiting: VecDeque<Item>,
+    bytes: u64,
+    deficit: i64,
+    listed: bool,
+    codel: Codel,
+}
+
+#[derive(Copy, Clone, Debug)]
+struct Item {
+    slot: u32,
+    /// Of the IP packet, and with framing.
+    ip_len: u32,
+    len: u32,
+    able: bool,
+    since: Instant,
+}
+
+/// RFC 8290 section 4.1.3: so many packets of the longest queue are dropped at once where there is no room.
+const BATCH: usize = 64;
+
+impl Fair {
+    pub fn new(rate: Rate, framing: u32, changes: Schedule<Rate>, config: FairConfig, mut stream: Stream) -> Result<Self, Invalid> {
+        if rate == Rate::default() || changes.values().any(|rate| rate == Rate::default()) {
+            return Err(Invalid("a rate of zero lets nothing pass: use an outage for that".into()));
+        }
+        if config.limit == 0 || config.flows == 0 || config.quantum == 0 {
+            return Err(Invalid("a managed queue has room for a packet, a flow and a quantum of at least a byte".into()));
+        }
+        let FairConfig { flows, .. } = config;
+        Ok(Self {
+            config,
+            rate,
+            framing,
+            changes,
+            queues: vec![Flow::default(); flows as usize],
+            new: VecDeque::new(),
+            old: VecDeque::new(),
+            serving: None,
+            packets: 0,
+            bytes: 0,
+            dropped: Vec::new(),
+            drops: Count::default(),
+            marks: 0,
+            longest: 0,
+            sampler: Sampler::never(),
+            salt: stream.next_u32(),
+        })
+    }
+
+    /// A packet arrives, kept by the caller under this number. Then ask for the next one if nothing is being transmitted, and for those
+    /// that were dropped.
+    pub fn enter(&mut self, at: Instant, parcel: Parcel, slot: u32) {
+        self.sample_until(at);
+        // A queue of one flow refuses what does not fit; among several, the longest one gives way.
+        if self.config.flows == 1 && self.packets >= self.config.limit {
+            self.drops.add(parcel.len);
+            self.dropped.push(slot);
+            return;
+        }
+        let number = self.queue_of(parcel.flow);
+        let item = Item { slot, ip_len: parcel.len, len: parcel.len + self.framing, able: parcel.ect, since: at };
+        let flow = &mut self.queues[number as usize];
+        flow.bytes += u64::from(item.len);
+        flow.waiting.push_back(item);
+        if !flow.listed {
+            (flow.listed, flow.deficit) = (true, i64::from(self.config.quantum));
+            self.new.push_back(number);
+        }
+        self.packets += 1;
+        self.bytes += u64::from(item.len);
+        if self.packets > self.config.limit {
+            self.drop_from_longest();
+        }
+        self.longest = self.longest.max(u64::from(self.packets));
+    }
+
+    /// The transmitter is free: what it sends from now on, if anything waits. What it sent before has left.
+    pub fn serve(&mut self, at: Instant) -> Option<Served> {
+        self.sample_until(at);
+        if let Some((len, _)) = self.serving.take() {
+            (self.packets, self.bytes) = (self.packets - 1, self.bytes - u64::from(len));
+        }
+        let (item, marked) = self.choose(at)?;
+        if let Some(rate) = self.changes.advance(at) {
+            self.rate = rate;
+        }
+        self.marks += u64::from(marked);
+        let leaves = at + self.rate.time_for(u64::from(item.len));
+        self.serving = Some((item.len, leaves));
+        Some(Served { slot: item.slot, leaves, marked })
+    }
+
+    /// Whether a packet is being transmitted.
+    pub fn is_busy(&self) -> bool {
+        self.serving.is_some()
+    }
+
+    /// The number of a packet that was dropped and that nobody was told of.
+    pub fn take_dropped(&mut self) -> Option<u32> {
+        self.dropped.pop()
+    }
+
+    /// Deficit round robin over the queues (RFC 8290 section 4.2).
+    fn choose(&mut self, at: Instant) -> Option<(Item, bool)> {
+        loop {
+            let is_new = !self.new.is_empty();
+            let list = if is_new { &mut self.new } else { &mut self.old };
+            let number = *list.front()?;
+            let flow = &mut self.queues[number as usize];
+            if flow.deficit <= 0 {
+                flow.deficit += i64::from(self.config.quantum);
+                list.pop_front();
+                self.old.push_back(number);
+                continue;
+            }
+            let mut head = Head { flow, taken: None, dropped: &mut self.dropped, drops: &mut self.drops, lost: (0, 0) };
+            let marked = flow_codel(&mut head, at, &self.config.codel);
+            let (taken, lost) = (head.taken, head.lost);
+            (self.packets, self.bytes) = (self.packets - lost.0, self.bytes - lost.1);
+            let flow = &mut self.queues[number as usize];
+            match (taken, marked) {
+                (Some(item), Some(marked)) => {
+                    flow.deficit -= i64::from(item.len);
+                    return Some((item, marked));
+                }
+                _ => {
+                    let list = if is_new { &mut self.new } else { &mut self.old };
+                    list.pop_front();
+                    // An empty new queue waits for its turn among the old ones once, so that it gains nothing by coming and going.
+                    if is_new && !self.old.is_empty() {
+                        self.old.push_back(number);
+                    } else {
+                        flow.listed = false;
+                    }
+                }
+            }
+        }
+    }
+
+    fn drop_from_longest(&mut self) {
+        let longest = (0..self.queues.len()).max_by_key(|&number| (self.queues[number].bytes, usize::MAX - number));
+        let Some(flow) = longest.map(|number| &mut self.queues[number]) else { return };
+        let enough = flow.bytes / 2;
+        let mut gone = 0;
+        for _ in 0..BATCH {
+            let Some(item) = flow.waiting.pop_front() else { break };
+            flow.bytes -= u64::from(item.len);
+            gone += u64::from(item.len);
+            self.drops.add(item.ip_len);
+            self.dropped.push(item.slot);
+            (self.packets, self.bytes) = (self.packets - 1, self.bytes - u64::from(item.len));
+            if gone >= enough {
+                break;
+            }
+        }
+    }
+
+    /// Flows that fall into one queue share it, as in Linux.
+    fn queue_of(&self, flow: u32) -> u32 {
+        // Multiplicative hashing (Knuth 6.4) of a number that is salted by run.
+        let hash = u64::from(flow ^ self.salt).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        ((hash >> 32) * u64::from(self.config.flows) >> 32) as u32
+    }
+
+    /// Writes down a sample at every multiple of `interval`, zero included.
+    pub fn sample_every(&mut self, interval: polypath_base::Duration) {
+        self.sampler = Sampler::every(interval);
+    }
+
+    pub fn samples(&mut self, end: Instant) -> &[Sample] {
+        self.sample_until(end);
+        self.sampler.until(end)
+    }
+
+    fn sample_until(&mut self, at: Instant) {
+        let sample = Sample { packets: self.packets, bytes: self.bytes, drops: self.drops.packets };
+        self.sampler.fill(at, sample);
+    }
+
+    pub fn drops(&self) -> Count {
+        self.drops
+    }
+
+    pub fn marks(&self) -> u64 {
+        self.marks
+    }
+
+    /// The most packets that were ever waiting, the one in transmission included.
+    pub fn longest(&self) -> u64 {
+        self.longest
+    }
+}
+
+/// The head of a queue while CoDel looks at it.
+struct Head<'a> {
+    flow: &'a mut Flow,
+    taken: Option<Item>,
+    dropped: &'a mut Vec<u32>,
+    drops: &'a mut Count,
+    /// Packets and bytes dropped here.
+    lost: (u32, u64),
+}
+
+impl Queue for Head<'_> {
+    fn take(&mut self) -> Option<(Instant, bool)> {
+        self.taken = self.flow.waiting.pop_front();
+        self.taken.map(|item| {
+            self.flow.bytes -= u64::from(item.len);
+            (item.since, item.able)
+        })
+    }
+
+    fn drop_taken(&mut self) {
+        if let Some(item) = self.taken.take() {
+            self.dropped.push(item.slot);
+            self.drops.add(item.ip_len);
+            self.lost = (self.lost.0 + 1, self.lost.1 + u64::from(item.len));
+        }
+    }
+
+    fn waiting(&self) -> u64 {
+        self.flow.bytes
+    }
+}
+
+/// CoDel on one queue, whose state is set aside meanwhile.
+fn flow_codel(head: &mut Head<'_>, at: Instant, config: &CodelConfig) -> Option<bool> {
+    let mut codel = std::mem::take(&mut head.flow.codel);
+    let marked = codel.dequeue(at, config, head);
+    head.flow.codel = codel;
+    marked
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use polypath_base::Duration;
+
+    /// 8 Mbit/s: a microsecond a byte.
+    fn fair(config: FairConfig) -> Fair {
+        Fair::new(Rate::from_bits_per_sec(8_000_000), 0, Schedule::none(), config, Stream::new(1, "fair")).unwrap()
+    }
+
+    const PLAIN: FairConfig = FairConfig { codel: CodelConfig::DEFAULT, limit: 1000, flows: 1, quantum: 1514 };
+
+    fn at(us: u64) -> Instant {
+        Instant::ZERO + Duration::from_micros(us)
+    }
+
+    fn of(flow: u32, len: u32) -> Parcel {
+        Parcel { len, payload: true, df: true, flow, ..Parcel::default() }
+    }
+
+    /// Feeds packets (us, flow, length), ascending; who was served when, and what was dropped, by number of the packet.
+    fn drive(fair: &mut Fair, packets: &[(u64, u32, u32)], end: u64) -> (Vec<(u64, u32)>, Vec<u32>) {
+        let (mut served, mut dropped, mut free) = (Vec::new(), Vec::new(), None::<Served>);
+        let mut next = 0;
+        loop {
+            let arrival = packets.get(next).map_or(u64::MAX, |packet| packet.0);
+            let departure = free.map_or(u64::MAX, |serving| serving.leaves.as_micros());
+            let now = arrival.min(departure);
+            if now > end || now == u64::MAX {
+                return (served, dropped);
+            }
+            if departure <= arrival {
+                free = fair.serve(at(now));
+            } else {
+                fair.enter(at(now), of(packets[next].1, packets[next].2), next as u32);
+                next += 1;
+                if !fair.is_busy() {
+                    free = fair.serve(at(now));
+                }
+            }
+            if let Some(Served { slot, leaves, .. }) = free.filter(|one| served.last() != Some(&(one.leaves.as_micros(), one.slot))) {
+                served.push((leaves.as_micros(), slot));
+            }
+            while let Some(slot) = fair.take_dropped() {
+                dropped.push(slot);
+            }
+        }
+    }
+
+    #[test]
+    fn one_queue_serves_in_order_and_refuses_what_does_not_fit() {
+        let mut queue = fair(FairConfig { limit: 3, ..PLAIN });
+        let (served, dropped) = drive(&mut queue, &[(0, 1, 100), (0, 2, 100), (10, 1, 50), (20, 1, 100), (1000, 1, 100)], 5000);
+        assert_eq!(served, [(100, 0), (200, 1), (250, 2), (1100, 4)]);
+        assert_eq!((dropped, queue.drops().packets, queue.longest()), (vec![3], 1, 3));
+    }
+
+    #[test]
+    fn codel_holds_a_standing_queue_at_its_target() {
+        // A twentieth too much, for a minute.
+        let packets: Vec<(u64, u32, u32)> = (0..63_000).map(|number| (number * 952, 1, 1000)).collect();
+        let mut queue = fair(PLAIN);
+        let (served, dropped) = drive(&mut queue, &packets, 60_000_000);
+        let waits: Vec<u64> = served.iter().skip(served.len() / 2).map(|&(left, slot)| left - packets[slot as usize].0).collect();
+        let mean = waits.iter().sum::<u64>() as f64 / waits.len() as f64;
+        assert!(mean < 25_000.0 && dropped.len() > 1500, "{mean} us, {} drops", dropped.len());
+    }
+
+    #[test]
+    fn flows_share_the_link_and_a_sparse_one_does_not_wait() {
+        // Two greedy flows, one with packets half as long, and one that sends now and then.
+        let mut packets: Vec<(u64, u32, u32)> = (0..4000).flat_map(|n| [(n * 500, 1, 1000), (n * 500, 2, 500)]).collect();
+        packets.extend((0..40).map(|n| (50_000 * n + 17, 3, 200)));
+        packets.sort();
+        let mut queue = fair(FairConfig {
+            flows: 1024,
+            limit: 10_000,
+            codel: CodelConfig { target: Duration::from_secs(9), ..CodelConfig::DEFAULT },
+            ..PLAIN
+        });
+        let (served, _) = drive(&mut queue, &packets, 2_000_000);
+        let bytes =
+            |flow: u32| served.iter().map(|&(_, slot)| packets[slot as usize]).filter(|p| p.1 == flow).map(|p| u64::from(p.2)).sum::<u64>();
+        let share = bytes(1) as f64 / bytes(2) as f64;
+        assert!((0.95..1.05).contains(&share), "bytes count, not packets: {share}");
+        let waits = served.iter().map(|&(left, slot)| (left, packets[slot as usize])).filter(|(_, p)| p.1 == 3).map(|(left, p)| left - p.0);
+        // (At the start all of them are new.)
+        let longest = waits.skip(1).max().expect("some were served");
+        assert!(longest <= 1000 + 200, "a new flow comes next, behind what is being transmitted: {longest} us");
+    }
+
+    #[test]
+    fn where_there_is_no_room_the_longest_queue_gives_way() {
+        let mut queue = fair(FairConfig { flows: 16, limit: 100, ..PLAIN });
+        let mut packets: Vec<(u64, u32, u32)> = (0..101).map(|_| (0, 1, 1000)).collect();
+        packets.push((1, 2, 1000));
+        let (_, dropped) = drive(&mut queue, &packets, 10);
+        // Half of what waited, from the head: the first is being transmitted already.
+        assert_eq!((dropped.len(), dropped.iter().all(|&slot| slot < 60)), (50, true));
+    }
+
+    #[test]
+    fn able_packets_are_marked_and_none_is_lost() {
+        let mut queue = fair(FairConfig { codel: CodelConfig { ecn: true, ..CodelConfig::DEFAULT }, ..PLAIN });
+        let (mut now, mut served) = (0, None);
+        for number in 0..20_000 {
+            now = number * 900;
+            queue.enter(at(now), Parcel { ect: true, ..of(1, 1000) }, number as u32);
+            while served.is_none_or(|one: Served| one.leaves <= at(now)) {
+                served = queue.serve(served.map_or(at(now), |one| one.leaves));
+                if served.is_none() {
+                    break;
+                }
+            }
+        }
+        assert!(now > 0 && queue.marks() > 100, "{}", queue.marks());
+    }
+}

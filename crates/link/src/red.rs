@@ -1,0 +1,208 @@
+//! Random early detection (S. Floyd and V. Jacobson 1993): the longer the queue is on average, the likelier a packet is dropped or marked.
+
+use crate::{Cause, Count, Invalid, Parcel, RateQueue, Verdict};
+use polypath_base::{Duration, Instant, Stream};
+
+/// Parameters of [`Red`]. The average is of bytes, as in Linux.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct RedConfig {
+    /// Below this average nothing is dropped; above the other everything; bytes.
+    pub min_bytes: u64,
+    pub max_bytes: u64,
+    /// Probability at `max_bytes`.
+    pub probability: f64,
+    /// The average moves by 1 / 2^`weight_log` of what it is off with each packet: larger ones see bursts later.
+    pub weight_log: u32,
+    /// So many bytes are thought to pass in idle time one after the other.
+    pub mean_packet_bytes: u32,
+    /// Mark packets that are able instead of dropping them.
+    pub ecn: bool,
+}
+
+/// A transmitter behind a queue that is managed by RED.
+#[derive(Clone, Debug)]
+pub struct Red {
+    queue: RateQueue,
+    config: RedConfig,
+    /// Bytes times 2^`weight_log`.
+    average: u64,
+    /// Packets since the last one that was dropped or marked.
+    count: i64,
+    /// A number from 0 to 1, drawn for each of these.
+    drawn: f64,
+    drops: Count,
+    marks: u64,
+    stream: Stream,
+}
+
+impl Red {
+    pub fn new(queue: RateQueue, config: RedConfig, stream: Stream) -> Result<Self, Invalid> {
+        if config.min_bytes >= config.max_bytes {
+            return Err(Invalid("RED needs a `min` below its `max`".into()));
+        }
+        if !(config.probability > 0.0 && config.probability <= 1.0) {
+            return Err(Invalid(format!("RED's probability is {}; it lies above 0 and at most at 1", config.probability)));
+        }
+        if !(1..=31).contains(&config.weight_log) || config.mean_packet_bytes == 0 {
+            return Err(Invalid("RED's weight_log lies between 1 and 31, and its mean packet has at least a byte".into()));
+        }
+        Ok(Self { queue, config, average: 0, count: -1, drawn: 0.0, drops: Count::default(), marks: 0, stream })
+    }
+
+    pub fn transit(&mut self, at: Instant, parcel: Parcel) -> Verdict {
+        self.queue.pass_time(at);
+        match self.queue.idle_since(at) {
+            Some(since) => self.age(at.since(since)),
+            None => {}
+        }
+        self.average = self.average + self.queue.bytes() - (self.average >> self.config.weight_log);
+        let mark = match self.average >> self.config.weight_log {
+            average if average < self.config.min_bytes => {
+                self.count = -1;
+                false
+            }
+            average if average >= self.config.max_bytes => {
+                self.count = -1;
+                true
+            }
+            average => self.is_hit(average),
+        };
+        if mark && !(self.config.ecn && parcel.ect) {
+            self.drops.add(parcel.len);
+            return Verdict::Drop(Cause::Early);
+        }
+        match self.queue.transit(at, parcel) {
+            Verdict::Pass(leaves) if mark => {
+                self.marks += 1;
+                Verdict::Mark(leaves)
+            }
+            other => other,
+        }
+    }
+
+    /// Of packets between two that are hit, each is as likely to be the next: the probability grows with their number.
+    fn is_hit(&mut self, average: u64) -> bool {
+        let RedConfig { min_bytes, max_bytes, probability, .. } = self.config;
+        self.count += 1;
+        if self.count > 0 {
+            let share = (average - min_bytes) as f64 / (max_bytes - min_bytes) as f64;
+            if share * probability * self.count as f64 >= self.drawn {
+                (self.count, self.drawn) = (0, self.draw());
+                return true;
+            }
+        } else {
+            self.drawn = self.draw();
+        }
+        false
+    }
+
+    fn draw(&mut self) -> f64 {
+        f64::from(self.stream.next_u32()) / 4_294_967_296.0
+    }
+
+    /// While the queue is empty the average falls as if small packets passed.
+    fn age(&mut self, idle: Duration) {
+        let one = self.queue.time_for(self.config.mean_packet_bytes).as_nanos().max(1);
+        let mut packets = idle.as_nanos() / one;
+        // (1 - 2^-weight_log)^packets by squaring, of 2^32: products of two stay below 2^64.
+        let (mut factor, mut power) = (1_u64 << 32, (1_u64 << 32) - (1 << (32 - self.config.weight_log)));
+        while packets > 0 && factor > 0 {
+            if packets & 1 == 1 {
+                factor = (factor * power) >> 32;
+            }
+            power = (power * power) >> 32;
+            packets >>= 1;
+        }
+        self.average = ((u128::from(self.average) * u128::from(factor)) >> 32) as u64;
+    }
+
+    pub fn queue(&self) -> &RateQueue {
+        &self.queue
+    }
+
+    pub fn queue_mut(&mut self) -> &mut RateQueue {
+        &mut self.queue
+    }
+
+    /// Dropped early, and by the queue for want of room.
+    pub fn drops(&self) -> Count {
+        self.drops.plus(self.queue.drops())
+    }
+
+    pub fn marks(&self) -> u64 {
+        self.marks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Limit, Schedule};
+    use polypath_base::Rate;
+
+    const CONFIG: RedConfig =
+        RedConfig { min_bytes: 10_000, max_bytes: 30_000, probability: 0.1, weight_log: 5, mean_packet_bytes: 1000, ecn: true };
+
+    /// 8 Mbit/s: a microsecond a byte.
+    fn red(config: RedConfig) -> Red {
+        let queue = RateQueue::new(Rate::from_bits_per_sec(8_000_000), Limit::Bytes(200_000), 0, Schedule::none()).unwrap();
+        Red::new(queue, config, Stream::new(1, "red")).unwrap()
+    }
+
+    fn parcel(ect: bool) -> Parcel {
+        Parcel { len: 1000, payload: true, df: true, ect, ..Parcel::default() }
+    }
+
+    /// Packets that keep the queue at about `level`; how many of them were hit.
+    fn hits(red: &mut Red, level: u64, packets: u64, ect: bool) -> u64 {
+        let (mut at, mut hits) = (Instant::ZERO + Duration::from_secs(1), 0);
+        for _ in 0..packets {
+            red.queue.pass_time(at);
+            while red.queue.bytes() < level {
+                hits += u64::from(!matches!(red.transit(at, parcel(ect)), Verdict::Pass(_)));
+            }
+            at += Duration::from_micros(1000);
+        }
+        hits
+    }
+
+    #[test]
+    fn nothing_is_hit_below_the_minimum_and_everything_above_the_maximum() {
+        assert_eq!(hits(&mut red(CONFIG), 9_000, 2000, true), 0);
+        let mut full = red(CONFIG);
+        hits(&mut full, 40_000, 2000, true);
+        let at = Instant::ZERO + Duration::from_millis(3001);
+        assert!(matches!(full.transit(at, parcel(true)), Verdict::Mark(_)));
+        assert_eq!(full.transit(at, parcel(false)), Verdict::Drop(Cause::Early));
+    }
+
+    #[test]
+    fn between_them_the_share_of_hits_is_twice_the_probability_of_the_average() {
+        // Half way: 5 %. Gaps between hits are uniform from 1 to 1 / 5 %, so their mean is half of that (section 8 of the paper).
+        let mut red = red(CONFIG);
+        let hit = hits(&mut red, 20_500, 20_000, true) as f64 / 20_000.0;
+        assert!((0.085..0.115).contains(&hit), "{hit}");
+        assert_eq!((red.marks() > 1500, red.drops().packets), (true, 0));
+    }
+
+    #[test]
+    fn an_idle_link_forgets() {
+        let mut red = red(CONFIG);
+        hits(&mut red, 20_500, 2000, true);
+        let before = red.average;
+        // The queue empties in 20 ms; then 32 packets' time are one halving and a half: (31/32)^32 = 0.362.
+        red.transit(Instant::ZERO + Duration::from_millis(3000 + 20 + 32), parcel(true));
+        let left = red.average as f64 / before as f64;
+        assert!((0.33..0.40).contains(&left), "{left}");
+    }
+
+    #[test]
+    fn impossible_parameters_are_refused() {
+        let queue = || RateQueue::new(Rate::from_bits_per_sec(8_000_000), Limit::Bytes(1), 0, Schedule::none()).unwrap();
+        for wrong in
+            [RedConfig { min_bytes: 30_000, ..CONFIG }, RedConfig { probability: 0.0, ..CONFIG }, RedConfig { weight_log: 0, ..CONFIG }]
+        {
+            assert!(Red::new(queue(), wrong, Stream::new(1, "red")).is_err());
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! Explicit Congestion Notification (RFC 3168): its negotiation, the echo of marks, and what the sender does about it.
+//!
+//! An algorithm that needs ECN (DCTCP, RFC 8257) gets every mark told: the echo then follows the marks, and an ACK leaves at once when they
+//! begin or end. Otherwise it is repeated until the sender says that it has reduced its window.
+
+use super::{CaState, Socket};
+use polypath_cc as cc;
+use polypath_wire::{Flags, Segment};
+
+/// Codepoints of the IP header (RFC 3168 section 5).
+const NOT_ECT: u8 = 0;
+const ECT_0: u8 = 2;
+const CE: u8 = 3;
+
+/// Segments acknowledged one by one after a mark (Linux: `tcp_enter_quickack_mode(sk, 2)`).
+const QUICK_ACKS: u32 = 2;
+
+#[derive(Debug, Default)]
+pub(super) struct Ecn {
+    /// The algorithm wants each mark told, and all packets marked as able.
+    accurate: bool,
+    /// Our SYN asked for it.
+    asked: bool,
+    /// The peer's packets have said that they are able.
+    seen: bool,
+    /// To be echoed on every segment.
+    pub(super) echo: bool,
+    /// The next new data tells that the window was reduced.
+    cwr_due: bool,
+    /// An ACK that leaves before all others: its number, and whether it echoes.
+    early_ack: Option<(u32, bool)>,
+}
+
+impl Ecn {
+    pub(super) fn new(accurate: bool) -> Self {
+        Self { accurate, ..Self::default() }
+    }
+}
+
+impl Socket {
+    /// What our SYN or SYN/ACK says of it (RFC 3168 section 6.1.1).
+    #[cold]
+    pub(super) fn ecn_on_syn(&mut self, segment: &mut Segment) {
+        if segment.flags.has(Flags::ACK) {
+            segment.flags = if self.flow.ecn_ok { segment.flags.with(Flags::ECE) } else { segment.flags };
+        } else if (self.settings.ecn == 1 || self.ecn.accurate) && !self.burst.syn_retransmitted {
+            // A SYN that is sent again asks no more (Linux: `tcp_ecn_fallback`; RFC 3168 section 6.1.1.1).
+            self.ecn.asked = true;
+            segment.flags = segment.flags.with(Flags::ECE).with(Flags::CWR);
+        }
+        if self.ecn.accurate && (self.ecn.asked || self.flow.ecn_ok) {
+            segment.ecn = ECT_0;
+        }
+    }
+
+    /// What the peer's SYN or SYN/ACK says of it.
+    #[cold]
+    pub(super) fn learn_ecn(&mut self, segment: &Segment) {
+        let (ece, cwr) = (segment.flags.has(Flags::ECE), segment.flags.has(Flags::CWR));
+        self.flow.ecn_ok = if segment.flags.has(Flags::ACK) {
+            self.ecn.asked && ece && !cwr
+        } else {
+            // A SYN that is itself able to be marked comes of a sender that needs more than RFC 3168; Linux agrees only if it does too.
+            ece && cwr && (self.ecn.accurate || (self.settings.ecn != 0 && segment.ecn == NOT_ECT))
+        };
+    }
+
+    /// Data has arrived; `next` is what was expected before it.
+    #[inline]
+    pub(super) fn check_marks(&mut self, next: u32, segment: &Segment) {
+        if self.flow.ecn_ok {
+            self.note_mark(next, segment);
+        }
+    }
+
+    #[inline(never)]
+    fn note_mark(&mut self, next: u32, segment: &Segment) {
+        if segment.flags.has(Flags::CWR) {
+            self.ecn.echo = false;
+            if segment.len > 0 {
+                // The sender's window may be down to one segment: it must not wait for a delayed ACK.
+                self.rx.ack_now();
+            }
+        }
+        let marked = segment.ecn == CE;
+        if segment.ecn == NOT_ECT {
+            if self.ecn.seen {
+                // A retransmission: RFC 3168 section 6.1.5 lets them go unmarked.
+                self.rx.quick_acks(QUICK_ACKS);
+            }
+            return;
+        }
+        self.ecn.seen = true;
+        if self.ecn.accurate {
+            self.cc.cwnd_event(&mut self.flow, None, if marked { cc::Event::EcnIsCe } else { cc::Event::EcnNoCe });
+            if self.ecn.echo != marked {
+                // RFC 8257 section 3.2: what waited for an ACK is told with the old state, then the change at once.
+                if self.rx.ack_is_scheduled() {
+                    self.ecn.early_ack = Some((next, self.ecn.echo));
+                }
+                self.rx.ack_now();
+                self.ecn.echo = marked;
+            }
+        } else if marked && !self.ecn.echo {
+            self.rx.quick_acks(QUICK_ACKS);
+            self.ecn.echo = true;
+        }
+    }
+
+    /// The ACK that has to leave before the one that is due.
+    #[inline]
+    pub(super) fn take_early_ack(&mut self) -> Option<(u32, bool)> {
+        self.ecn.early_ack.take()
+    }
+
+    /// Marks a segment with new data as able, and tells that the window was reduced.
+    #[inline]
+    pub(super) fn ecn_on_new_data(&mut self, segment: &mut Segment) {
+        if self.flow.ecn_ok {
+            segment.ecn = ECT_0;
+            if self.ecn.cwr_due {
+                self.ecn.cwr_due = false;
+                segment.flags = segment.flags.with(Flags::CWR);
+            }
+        }
+    }
+
+    /// Flags of every segment.
+    #[inline]
+    pub(super) fn ack_flags(&self) -> Flags {
+        if self.ecn.echo { Flags::ACK.with(Flags::ECE) } else { Flags::ACK }
+    }
+
+    /// Codepoint of segments without new data.
+    #[inline]
+    pub(super) fn plain_codepoint(&self) -> u8 {
+        if self.ecn.accurate && self.flow.ecn_ok { ECT_0 } else { NOT_ECT }
+    }
+
+    /// The window was reduced, or a reduction taken back.
+    pub(super) fn owe_cwr(&mut self, reduced: bool) {
+        self.ecn.cwr_due = reduced && self.flow.ecn_ok;
+    }
+
+    /// The peer echoes a mark: once a window, the window is reduced as for a loss (RFC 3168 section 6.1.2).
+    #[cold]
+    pub(super) fn enter_cwr(&mut self, siblings: Option<&cc::Siblings>) {
+        self.loss.forget_threshold();
+        if self.flow.ca_state < CaState::Cwr {
+            self.loss.undo_marker = None;
+            self.init_reduction(siblings);
+            self.set_ca_state(CaState::Cwr, siblings);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Config;
+    use super::*;
+    use crate::Settings;
+    use polypath_base::{Duration, Instant};
+
+    /// Two sockets on a wire of 10 ms each way, the first segments through the handshake already.
+    struct Pair {
+        now: Instant,
+        ends: [Socket; 2],
+        /// What the SYN and the SYN/ACK said, and all that came after.
+        sent: Vec<(usize, Segment)>,
+    }
+
+    const DELAY: Duration = Duration::from_millis(10);
+
+    impl Pair {
+        fn new(settings: [u8; 2], accurate: [bool; 2]) -> Self {
+            let algorithm = cc::find("reno").expect("reno is always there");
+            let make = |ecn: u8| {
+                let settings = Settings { ecn, tso_bytes: 0, ..Settings::default() };
+                Config { settings, algorithm, mtu: 1500, initial_seq: 0 }
+            };
+            let mut ends = [Socket::client(make(settings[0])), Socket::server(make(settings[1]))];
+            for (end, accurate) in ends.iter_mut().zip(accurate) {
+                end.ecn.accurate = accurate;
+            }
+            let mut pair = Self { now: Instant::ZERO, ends, sent: Vec::new() };
+            pair.ends[0].open(pair.now);
+            pair.exchange(|_| false);
+            pair.exchange(|_| false);
+            pair.exchange(|_| false);
+            pair
+        }
+
+        /// What both ends have to send crosses the wire; `mark` says of data whether it arrives marked.
+        fn exchange(&mut self, mark: impl Fn(&Segment) -> bool) {
+            let mut crossing = Vec::new();
+            for side in 0..2 {
+                while let Some(segment) = self.ends[side].poll_transmit(self.now, None) {
+                    crossing.push((side, segment));
+                }
+            }
+            self.now += DELAY;
+            for (side, mut segment) in crossing {
+                self.sent.push((side, segment));
+                if mark(&segment) {
+                    assert_eq!(segment.ecn, ECT_0, "only what is able is marked");
+                    segment.ecn = CE;
+                }
+                self.ends[1 - side].handle_segment(self.now, &segment, None);
+                // Each ACK leaves before the next segment arrives.
+                while let Some(answer) = self.ends[1 - side].poll_transmit(self.now, None) {
+                    self.sent.push((1 - side, answer));
+                    self.ends[side].handle_segment(self.now, &answer, None);
+                }
+            }
+        }
+
+        fn agreed(&self) -> [bool; 2] {
+            [self.ends[0].flow.ecn_ok, self.ends[1].flow.ecn_ok]
+        }
+    }
+
+    #[test]
+    fn it_is_used_where_the_client_asks_and_the_server_does_not_refuse() {
+        let cases = [(0, 1, false), (2, 1, false), (2, 2, false), (1, 0, false), (1, 1, true), (1, 2, true)];
+        for (client, server, agreed) in cases {
+            let pair = Pair::new([client, server], [false; 2]);
+            assert_eq!(pair.agreed(), [agreed; 2], "tcp_ecn {client} at the client, {server} at the server");
+            let (syn, answer) = (pair.sent[0].1, pair.sent[1].1);
+            assert_eq!(syn.flags.has(Flags::ECE.with(Flags::CWR)), client == 1);
+            assert_eq!((answer.flags.has(Flags::ECE), answer.flags.has(Flags::CWR)), (agreed, false));
+            assert_eq!((syn.ecn, answer.ecn), (NOT_ECT, NOT_ECT));
+        }
+    }
+
+    #[test]
+    fn a_sender_that_needs_every_mark_is_agreed_with_by_its_like_alone() {
+        assert_eq!(Pair::new([2, 2], [true, true]).agreed(), [true; 2]);
+        assert_eq!(Pair::new([2, 2], [true, false]).agreed(), [false; 2]);
+        assert_eq!(Pair::new([2, 2], [true, true]).sent[0].1.ecn, ECT_0);
+    }
+
+    #[test]
+    fn a_mark_is_echoed_until_the_sender_has_reduced_its_window_once() {
+        let mut pair = Pair::new([1, 2], [false; 2]);
+        pair.ends[0].offer(pair.now, 200_000);
+        pair.sent.clear();
+        let cwnd = pair.ends[0].cwnd();
+        // The third segment is marked.
+        pair.exchange(|segment| segment.len > 0 && segment.seq == 1 + 2 * 1448);
+        let (data, acks): (Vec<_>, Vec<_>) = pair.sent.drain(..).partition(|(side, _)| *side == 0);
+        assert!(data.iter().all(|(_, segment)| segment.ecn == ECT_0 && !segment.flags.has(Flags::CWR)));
+        let echoes: Vec<bool> = acks.iter().map(|(_, ack)| ack.flags.has(Flags::ECE)).collect();
+        let first = echoes.iter().position(|&echo| echo).expect("the mark is echoed");
+        assert!(echoes[first..].iter().all(|&echo| echo), "{echoes:?}");
+        assert!(acks.iter().all(|(_, ack)| ack.ecn == NOT_ECT));
+        assert_eq!((pair.ends[0].ca_state(), pair.ends[0].flow.ssthresh), (CaState::Cwr, (cwnd + 2) / 2));
+        // (Two segments had been acknowledged before.) The next new data says so, once, and the echo ends.
+        for _ in 0..3 {
+            pair.exchange(|_| false);
+        }
+        let told = pair.sent.iter().filter(|(side, segment)| *side == 0 && segment.flags.has(Flags::CWR)).count();
+        let last = pair.sent.iter().rfind(|(side, _)| *side == 1).expect("there are ACKs");
+        assert_eq!((told, last.1.flags.has(Flags::ECE)), (1, false));
+        let counters = pair.ends[0].probe().counters;
+        assert_eq!((counters.retransmissions, counters.undos), (0, 0));
+        assert!(pair.ends[0].flow.delivered_ce > 0);
+        assert!(pair.ends[0].ca_state() == CaState::Open && pair.ends[0].cwnd() <= cwnd);
+    }
+
+    #[test]
+    fn an_accurate_echo_follows_the_marks() {
+        let mut pair = Pair::new([2, 2], [true; 2]);
+        pair.ends[0].offer(pair.now, 1448 * 10);
+        pair.sent.clear();
+        pair.exchange(|segment| segment.len > 0 && [3, 4, 7].contains(&(segment.seq / 1448)));
+        // By ACK number, in segments: whether it echoes. Segments 3, 4 and 7 (from 0) came marked.
+        let mut told: Vec<(u32, bool)> = Vec::new();
+        for (_, ack) in pair.sent.iter().filter(|(side, _)| *side == 1) {
+            assert_eq!(ack.ecn, ECT_0, "every packet of such a sender is able to be marked");
+            told.push((ack.ack / 1448, ack.flags.has(Flags::ECE)));
+        }
+        let mut marks = [false; 10];
+        let mut before = 0;
+        for &(number, echo) in &told {
+            marks[before as usize..number as usize].fill(echo);
+            before = number;
+        }
+        let expected: Vec<bool> = (0..10).map(|number| [3, 4, 7].contains(&number)).collect();
+        assert_eq!(marks.to_vec(), expected, "{told:?}");
+    }
+
+    #[test]
+    fn retransmissions_and_window_reductions_after_losses() {
+        let mut pair = Pair::new([1, 1], [false; 2]);
+        pair.ends[0].offer(pair.now, 100_000);
+        pair.sent.clear();
+        // The first segment is lost: it never arrives.
+        let mut lost = false;
+        let now = pair.now;
+        while let Some(segment) = pair.ends[0].poll_transmit(now, None) {
+            if !std::mem::replace(&mut lost, true) {
+                continue;
+            }
+            pair.now = now + DELAY;
+            pair.ends[1].handle_segment(pair.now, &segment, None);
+        }
+        for _ in 0..4 {
+            pair.exchange(|_| false);
+        }
+        let again = pair.sent.iter().find(|(side, segment)| *side == 0 && segment.seq == 1).expect("it is sent again");
+        assert_eq!(again.1.ecn, NOT_ECT, "RFC 3168 section 6.1.5");
+        let told = pair.sent.iter().filter(|(side, segment)| *side == 0 && segment.flags.has(Flags::CWR)).count();
+        assert_eq!(told, 1, "a reduction after a loss is told as well");
+    }
+}
