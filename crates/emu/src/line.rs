@@ -149,11 +149,11 @@ impl Line {
         for element in self.stages.iter().flat_map(|stage| stage.chain.elements()).map(|(_, element)| element) {
             let found = element.drops();
             let sum = match element {
-                Element::Rate(_) | Element::Red(_) | Element::Pie(_) | Element::Fair(_) => {
+                Element::Rate(_) | Element::Red(_) | Element::Pie(_) | Element::Fair(_) | Element::Trace(_) => {
                     drops.longest_queue = drops.longest_queue.max(element.longest());
                     &mut drops.queue
                 }
-                Element::Loss(_) => &mut drops.loss,
+                Element::Loss(_) | Element::Retry(_) => &mut drops.loss,
                 Element::Mtu(_) => &mut drops.mtu,
                 Element::Down(_) => &mut drops.down,
                 Element::Delay(_) => continue,

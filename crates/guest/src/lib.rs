@@ -23,6 +23,7 @@ mod ring;
 mod run;
 mod sample;
 mod script;
+mod shaper;
 pub mod sys;
 
 pub use network::Network;

@@ -6,7 +6,7 @@
 use crate::mptcp::{self, PathManager};
 use crate::netlink::{CREATE, EXCL, Message, Netlink, REPLACE};
 use crate::offload::Offload;
-use crate::plan::{Cable, Netem, Plan, Port};
+use crate::plan::{Cable, Change, Plan, Port};
 use crate::sys::{self, Outcome};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -30,6 +30,9 @@ const FIRST_TABLE: u32 = 1000;
 const MAIN_TABLE: u32 = 254;
 /// The root discipline is 1:0.
 const HANDLE: u32 = 0x1_0000;
+/// What manages the queue of a root that shapes, and where it stands in that.
+const CHILD_HANDLE: u32 = 0x2_0000;
+pub(crate) const CHILD_PARENT: u32 = 0x1_0001;
 const TC_H_ROOT: u32 = u32::MAX;
 const TC_H_CLSACT: u32 = 0xffff_fff1;
 const TC_H_MIN_INGRESS: u32 = 0xffff_fff2;
@@ -109,12 +112,18 @@ impl Network {
         found.copied().ok_or_else(|| format!("the plan names a device {device:?} of {namespace} that it does not have"))
     }
 
-    /// Gives a device's netem other parameters; what waits in it stays.
-    pub(crate) fn change(&mut self, namespace: &str, device: &str, netem: &Netem) -> Outcome<()> {
+    /// Gives a device's discipline other parameters; what waits in it stays.
+    pub(crate) fn change(&mut self, change: &Change) -> Outcome<()> {
+        let Change { namespace, device, .. } = change;
         let index = self.device(namespace, device)?;
-        let message = netem.put(Message::new(RTM_NEWQDISC, 0, &traffic_control(index, HANDLE, TC_H_ROOT, 0)), true);
+        let head = Message::new(RTM_NEWQDISC, 0, &traffic_control(index, HANDLE, TC_H_ROOT, 0));
+        let message = match (&change.netem, &change.shaper) {
+            (Some(netem), _) => netem.put(head, true),
+            (None, Some(shaper)) => shaper.put(head),
+            (None, None) => return Ok(()),
+        };
         let route = &mut self.place(namespace)?.route;
-        route.queue(message, format!("netem of {device} in {namespace}"));
+        route.queue(message, format!("discipline of {device} in {namespace}"));
         route.flush()
     }
 
@@ -232,9 +241,19 @@ impl Network {
         for discipline in &plan.disciplines {
             let index = self.device(&discipline.namespace, &discipline.device)?;
             let head = traffic_control(index, HANDLE, TC_H_ROOT, 0);
-            let message = discipline.netem.put(Message::new(RTM_NEWQDISC, CREATE | REPLACE, &head), false);
-            let what = format!("netem of {}", discipline.device);
-            self.place(&discipline.namespace)?.route.queue(message, what);
+            let root = Message::new(RTM_NEWQDISC, CREATE | REPLACE, &head);
+            let mut messages = Vec::new();
+            if let Some(netem) = &discipline.netem {
+                messages.push((netem.put(root, false), format!("netem of {}", discipline.device)));
+            } else if let Some(shaper) = &discipline.shaper {
+                messages.push((shaper.put(root), format!("token bucket of {}", discipline.device)));
+                let head = traffic_control(index, CHILD_HANDLE, CHILD_PARENT, 0);
+                let message = shaper.aqm.put(Message::new(RTM_NEWQDISC, CREATE | REPLACE, &head));
+                messages.push((message, format!("managed queue of {}", discipline.device)));
+            }
+            for (message, what) in messages {
+                self.place(&discipline.namespace)?.route.queue(message, what);
+            }
         }
         Ok(())
     }

@@ -118,13 +118,16 @@ pub struct Route {
     pub metric: Option<u32>,
 }
 
-/// netem as the root discipline of a device.
+/// The root discipline of a device: netem, or a rate with a managed queue.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Discipline {
     pub namespace: String,
     pub device: String,
-    pub netem: Netem,
+    #[serde(default)]
+    pub netem: Option<Netem>,
+    #[serde(default)]
+    pub shaper: Option<Shaper>,
     /// Which direction of which link of the scenario it stands for: its counters and queue length go there; none: they are not kept.
     #[serde(default)]
     pub link: Option<LinkDirection>,
@@ -192,14 +195,67 @@ pub struct Endpoint {
     pub remove_at_ns: Option<u64>,
 }
 
-/// From this time on a device's netem has other parameters.
+/// From this time on a device's discipline has other parameters.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
     pub at_ns: u64,
     pub namespace: String,
     pub device: String,
-    pub netem: Netem,
+    #[serde(default)]
+    pub netem: Option<Netem>,
+    #[serde(default)]
+    pub shaper: Option<Shaper>,
+}
+
+/// A token bucket of one packet, with what manages its queue.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shaper {
+    /// Bits per second.
+    pub rate: u64,
+    /// Added to each packet's length when it is timed; the length has 14 bytes of Ethernet header already.
+    #[serde(default)]
+    pub overhead: u16,
+    /// The longest packet with its Ethernet header: so much may leave at once.
+    pub burst: u32,
+    pub aqm: Aqm,
+}
+
+/// Times in nanoseconds, limits of RED in bytes and of the others in packets.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Aqm {
+    Codel {
+        limit: u32,
+        target_ns: u64,
+        interval_ns: u64,
+        ecn: bool,
+    },
+    FqCodel {
+        limit: u32,
+        target_ns: u64,
+        interval_ns: u64,
+        flows: u32,
+        quantum: u32,
+        ecn: bool,
+    },
+    Pie {
+        limit: u32,
+        target_ns: u64,
+        update_ns: u64,
+        ecn: bool,
+    },
+    /// `packet_ns`: what a packet of mean length takes.
+    Red {
+        limit: u32,
+        min: u32,
+        max: u32,
+        probability: f64,
+        weight_log: u8,
+        packet_ns: u64,
+        ecn: bool,
+    },
 }
 
 /// One connection, or a stream of datagrams: the client opens it and sends, the server reads and throws away, or answers.

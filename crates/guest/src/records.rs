@@ -85,6 +85,8 @@ pub struct DisciplineResult {
     pub packets: u64,
     pub bytes: u64,
     pub drops: u64,
+    /// Packets that a managed queue marked (ECN).
+    pub marks: u64,
     /// Most packets that waited at the time of any sample.
     pub max_queue_packets: u64,
 }

@@ -94,7 +94,7 @@ fn carry_out(
         let seen = if time.is_real { sys::monotonic().saturating_sub(origin) } else { now };
         result.late_ns = result.late_ns.max(seen.saturating_sub(now));
         match what {
-            Due::Change(change) => network.change(&change.namespace, &change.device, &change.netem)?,
+            Due::Change(change) => network.change(change)?,
             Due::Look => {
                 taps.iter_mut().try_for_each(Tap::empty)?;
                 flows.iter().for_each(|flow| lock(flow).look(seen));

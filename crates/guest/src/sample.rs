@@ -2,7 +2,7 @@
 
 use crate::diag::{self, Seen};
 use crate::netlink::{self, DUMP, Message, Netlink};
-use crate::network::{Network, family, ip, traffic_control};
+use crate::network::{CHILD_PARENT, Network, family, ip, traffic_control};
 use crate::plan::{LinkDirection, Plan};
 use crate::records::{DisciplineResult, QUEUE_RECORD, SOCKET_RECORD, SubflowResult};
 use crate::sys::{self, Outcome};
@@ -214,8 +214,11 @@ impl Queues {
                 let device = netlink::word(part.body, 4);
                 let root = netlink::word(part.body, 12) == u32::MAX;
                 let queue = watched.iter_mut().find(|queue| queue.place == number && queue.device == device);
-                if let (Some(queue), true, Some(rest)) = (queue, root, part.body.get(20..)) {
-                    queue.update(rest, now_ns, records);
+                let managed = netlink::word(part.body, 12) == CHILD_PARENT;
+                match (queue, part.body.get(20..)) {
+                    (Some(queue), Some(rest)) if root => queue.update(rest, now_ns, records),
+                    (Some(queue), Some(rest)) if managed => queue.note_marks(rest),
+                    _ => {}
                 }
             })?;
         }
@@ -251,6 +254,28 @@ impl Queue {
         self.result.max_queue_packets = self.result.max_queue_packets.max(u64::from(waiting));
         if let Some(link) = self.link {
             records.queue(now_ns, link, waiting, u64::from(bytes), self.result.drops);
+        }
+    }
+}
+
+impl Queue {
+    /// Takes over how many packets a managed queue marked, from the statistics of its kind.
+    fn note_marks(&mut self, attributes: &[u8]) {
+        const TCA_KIND: u16 = 1;
+        const TCA_STATS2: u16 = 7;
+        const OF_KIND: u16 = 4;
+        let kind = netlink::attribute(attributes, TCA_KIND).unwrap_or_default();
+        // struct tc_codel_xstats, tc_fq_codel_xstats, tc_red_xstats, tc_pie_xstats.
+        let at = match kind.split(|&c| c == 0).next().unwrap_or_default() {
+            b"codel" => 24,
+            b"fq_codel" => 12,
+            b"red" => 12,
+            b"pie" => 36,
+            _ => return,
+        };
+        let stats = netlink::attribute(attributes, TCA_STATS2).and_then(|stats| netlink::attribute(stats, OF_KIND));
+        if let Some(stats) = stats.filter(|stats| stats.len() >= at + 4) {
+            self.result.marks = u64::from(netlink::word(stats, at));
         }
     }
 }

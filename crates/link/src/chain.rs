@@ -1,6 +1,6 @@
 //! Elements in a row.
 
-use crate::{Cause, Delay, Down, Fair, Loss, Mtu, Parcel, Pie, RateQueue, Red, Sample, Verdict};
+use crate::{Cause, Delay, Down, Fair, Loss, Mtu, Parcel, Pie, RateQueue, Red, Retry, Sample, Trace, Verdict};
 use polypath_base::{Duration, Instant};
 
 /// Any element. An enum and not a trait object: the match is predicted, the call is inlined.
@@ -14,6 +14,8 @@ pub enum Element {
     Red(Box<Red>),
     Pie(Box<Pie>),
     Fair(Box<Fair>),
+    Trace(Box<Trace>),
+    Retry(Box<Retry>),
 }
 
 impl Element {
@@ -29,6 +31,8 @@ impl Element {
             Self::Red(red) => red.transit(at, parcel),
             Self::Pie(pie) => pie.transit(at, parcel),
             Self::Fair(_) => Verdict::Held,
+            Self::Trace(trace) => trace.transit(at, parcel),
+            Self::Retry(retry) => retry.transit(at, parcel),
         }
     }
 
@@ -49,7 +53,7 @@ impl Element {
 
     /// Whether it has a queue.
     pub fn has_queue(&self) -> bool {
-        matches!(self, Self::Rate(_) | Self::Red(_) | Self::Pie(_) | Self::Fair(_))
+        matches!(self, Self::Rate(_) | Self::Red(_) | Self::Pie(_) | Self::Fair(_) | Self::Trace(_))
     }
 
     /// Writes down the length of its queue, if it has one, at every multiple of `interval`, zero included.
@@ -59,7 +63,8 @@ impl Element {
             Self::Red(red) => red.queue_mut().sample_every(interval),
             Self::Pie(pie) => pie.queue_mut().sample_every(interval),
             Self::Fair(fair) => fair.sample_every(interval),
-            Self::Delay(_) | Self::Loss(_) | Self::Mtu(_) | Self::Down(_) => {}
+            Self::Trace(trace) => trace.queue_mut().sample_every(interval),
+            Self::Delay(_) | Self::Loss(_) | Self::Mtu(_) | Self::Down(_) | Self::Retry(_) => {}
         }
     }
 
@@ -70,7 +75,8 @@ impl Element {
             Self::Red(red) => Some(red.queue_mut().samples(end)),
             Self::Pie(pie) => Some(pie.queue_mut().samples(end)),
             Self::Fair(fair) => Some(fair.samples(end)),
-            Self::Delay(_) | Self::Loss(_) | Self::Mtu(_) | Self::Down(_) => None,
+            Self::Trace(trace) => Some(trace.queue_mut().samples(end)),
+            Self::Delay(_) | Self::Loss(_) | Self::Mtu(_) | Self::Down(_) | Self::Retry(_) => None,
         }
     }
 
@@ -81,7 +87,8 @@ impl Element {
             Self::Red(red) => red.queue().longest(),
             Self::Pie(pie) => pie.queue().longest(),
             Self::Fair(fair) => fair.longest(),
-            Self::Delay(_) | Self::Loss(_) | Self::Mtu(_) | Self::Down(_) => 0,
+            Self::Trace(trace) => trace.queue().longest(),
+            Self::Delay(_) | Self::Loss(_) | Self::Mtu(_) | Self::Down(_) | Self::Retry(_) => 0,
         }
     }
 
@@ -91,7 +98,7 @@ impl Element {
             Self::Red(red) => red.marks(),
             Self::Pie(pie) => pie.marks(),
             Self::Fair(fair) => fair.marks(),
-            Self::Rate(_) | Self::Delay(_) | Self::Loss(_) | Self::Mtu(_) | Self::Down(_) => 0,
+            _ => 0,
         }
     }
 
@@ -105,6 +112,8 @@ impl Element {
             Self::Red(red) => red.drops(),
             Self::Pie(pie) => pie.drops(),
             Self::Fair(fair) => fair.drops(),
+            Self::Trace(trace) => trace.drops(),
+            Self::Retry(retry) => retry.drops(),
             Self::Delay(_) => Count::default(),
         }
     }

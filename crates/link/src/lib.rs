@@ -19,8 +19,10 @@ mod mtu;
 mod pie;
 mod rate;
 mod red;
+mod retry;
 mod ring;
 mod schedule;
+mod trace;
 
 pub use chain::{Chain, Count, Element};
 pub use codel::CodelConfig;
@@ -32,8 +34,10 @@ pub use mtu::{Mtu, Oversize};
 pub use pie::{Pie, PieConfig};
 pub use rate::{Limit, RateQueue, Sample};
 pub use red::{Red, RedConfig};
+pub use retry::Retry;
 pub use ring::Ring;
 pub use schedule::Schedule;
+pub use trace::Trace;
 
 use polypath_base::Instant;
 use std::fmt;

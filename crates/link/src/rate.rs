@@ -159,6 +159,29 @@ impl RateQueue {
         Some(leaves)
     }
 
+    /// Room for a packet that arrives at `at`, for whoever knows when it leaves ([`RateQueue::append`]): its length with framing, or none.
+    pub(crate) fn admit(&mut self, at: Instant, parcel: Parcel) -> Option<u32> {
+        self.pass_time(at);
+        let len = parcel.len + self.framing;
+        let room = match self.limit {
+            Limit::Packets(n) => (self.waiting.len() as u64) < n,
+            Limit::Bytes(n) => self.bytes + u64::from(len) <= n,
+        };
+        if !room {
+            self.drops.add(parcel.len);
+        }
+        room.then_some(len)
+    }
+
+    /// A packet for which there was room leaves at this time, not before those that came earlier.
+    pub(crate) fn append(&mut self, leaves: Instant, parcel: Parcel) {
+        let len = parcel.len + self.framing;
+        self.free = leaves;
+        self.bytes += u64::from(len);
+        *self.waiting.push() = Waiting { leaves, len };
+        self.longest = self.longest.max(self.waiting.len() as u64);
+    }
+
     /// Forgets what has left by `at`, the time of the next packet.
     pub(crate) fn pass_time(&mut self, at: Instant) {
         if at >= self.sampler.next {

@@ -11,7 +11,7 @@ use crate::scenario::{self, Scenario};
 use crate::topology::{Direction, NodeId, Topology};
 use polypath_base::{Duration, Instant, Rate, Stream};
 use polypath_link::{Chain, CodelConfig, Delay, Down, Element, Fair, FairConfig, Invalid, Limit, Loss, Mtu, Oversize, Pie, PieConfig};
-use polypath_link::{RateQueue, Red, RedConfig, Sample, Schedule};
+use polypath_link::{RateQueue, Red, RedConfig, Retry, Sample, Schedule, Trace};
 
 /// Pipes, and which of them each direction begins.
 #[derive(Debug)]
@@ -149,12 +149,12 @@ impl Network {
                     let drops = element.drops();
                     passed = passed.without(drops);
                     match element {
-                        Element::Rate(_) | Element::Red(_) | Element::Pie(_) | Element::Fair(_) => {
+                        Element::Rate(_) | Element::Red(_) | Element::Pie(_) | Element::Fair(_) | Element::Trace(_) => {
                             outcome.queue_drops += drops.packets;
                             outcome.ecn_marks += element.marks();
                             outcome.max_queue_packets = outcome.max_queue_packets.max(element.longest());
                         }
-                        Element::Loss(_) => outcome.loss_drops += drops.packets,
+                        Element::Loss(_) | Element::Retry(_) => outcome.loss_drops += drops.packets,
                         Element::Mtu(_) => outcome.mtu_drops += drops.packets,
                         Element::Down(_) => outcome.down_drops += drops.packets,
                         Element::Delay(_) => {}
@@ -265,10 +265,7 @@ fn convert(element: &scenario::Element, stream: Stream) -> Result<Element, Inval
     let at = Instant::from_nanos;
     Ok(match element {
         scenario::Element::Rate { bits_per_s, queue, framing_bytes, hold_ns, changes, aqm } => {
-            let limit = match *queue {
-                scenario::Queue::Packets(n) => Limit::Packets(n),
-                scenario::Queue::Bytes(n) => Limit::Bytes(n),
-            };
+            let limit = limit_of(*queue);
             let changes = Schedule::new(changes.iter().map(|change| (at(change.at_ns), Rate::from_bits_per_sec(change.to))).collect())?;
             let rate = Rate::from_bits_per_sec(*bits_per_s);
             if let Some(scenario::Aqm::Codel { .. } | scenario::Aqm::FqCodel { .. }) = aqm {
@@ -290,6 +287,15 @@ fn convert(element: &scenario::Element, stream: Stream) -> Result<Element, Inval
         scenario::Element::Delay { delay_ns, jitter_ns, reorder, changes } => {
             let changes = Schedule::new(changes.iter().map(|change| (at(change.at_ns), Duration::from_nanos(change.to))).collect())?;
             Element::Delay(Delay::new(Duration::from_nanos(*delay_ns), Duration::from_nanos(*jitter_ns), *reorder, changes, stream))
+        }
+        scenario::Element::Trace { chances_ms, bytes, queue, framing_bytes } => {
+            // Only its room and its framing count.
+            let queue = RateQueue::new(Rate::from_bits_per_sec(1), limit_of(*queue), *framing_bytes, Schedule::none())?;
+            let chances = chances_ms.iter().map(|&ms| Duration::from_millis(ms)).collect();
+            Element::Trace(Box::new(Trace::new(queue, chances, *bytes)?))
+        }
+        scenario::Element::Retry { probability, delay_ns, attempts } => {
+            Element::Retry(Box::new(Retry::new(*probability, Duration::from_nanos(*delay_ns), *attempts, stream)?))
         }
         scenario::Element::Loss(model) => Element::Loss(match model {
             scenario::Loss::Bernoulli { probability, changes } => {
@@ -332,4 +338,11 @@ fn fair(
     let codel = CodelConfig { target: Duration::from_nanos(target), interval: Duration::from_nanos(interval), ecn };
     let config = FairConfig { codel, limit: limit.min(u64::from(u32::MAX)) as u32, flows, quantum };
     Ok(Element::Fair(Box::new(Fair::new(rate, framing, changes, config, stream)?)))
+}
+
+fn limit_of(queue: scenario::Queue) -> Limit {
+    match queue {
+        scenario::Queue::Packets(n) => Limit::Packets(n),
+        scenario::Queue::Bytes(n) => Limit::Bytes(n),
+    }
 }

@@ -93,6 +93,20 @@ pub enum Element {
         changes: Vec<Change<u64>>,
     },
     Loss(Loss),
+    /// A transmitter of which every chance to send was recorded; after the last one they begin anew.
+    Trace {
+        /// Milliseconds since the trace's start, ascending; of equal ones each is a chance.
+        chances_ms: Vec<u64>,
+        bytes: u32,
+        queue: Queue,
+        framing_bytes: u32,
+    },
+    /// The link layer tries again what fails on the air, and keeps the order.
+    Retry {
+        probability: f64,
+        delay_ns: u64,
+        attempts: u32,
+    },
     /// Packets longer than this do not pass.
     Mtu {
         bytes: u32,

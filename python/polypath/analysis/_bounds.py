@@ -108,9 +108,10 @@ def _stages(hop: Hop, path: Path, window: tuple[int, int]) -> list[tuple[int, fl
     """
     stages = []
     for place, element in enumerate(hop.elements):
-        if element["kind"] != "rate":
+        if element["kind"] not in ("rate", "trace"):
             continue
-        rate = _mean_rate(element, window) * _up_share(hop.elements, window)
+        mean = _trace_rate(element) if element["kind"] == "trace" else _mean_rate(element, window)
+        rate = mean * _up_share(hop.elements, window)
         frame = path.packet + int(element.get("framing_bytes", 14))
         survive = 1.0
         for later in hop.elements[place + 1 :]:
@@ -130,6 +131,12 @@ def _mean_rate(element: Mapping[str, Any], window: tuple[int, int]) -> float:
             now = min(at, end)
         rate = float(change["to"])
     return (total + rate * (end - now)) / (end - start)
+
+
+def _trace_rate(element: Mapping[str, Any]) -> float:
+    """Of a whole round of the trace, bit/s."""
+    chances = element["chances_ms"]
+    return float(len(chances) * int(element["bytes"]) * 8 * 1000 / chances[-1])
 
 
 def _up_share(elements: Sequence[Mapping[str, Any]], window: tuple[int, int]) -> float:

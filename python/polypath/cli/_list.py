@@ -22,7 +22,7 @@ from ._work import CcPath, use_own
 
 def list_(
     what: Annotated[
-        str, typer.Argument(help="cc, schedulers, path-managers, elements, engines, kernels, studies or templates; default: all.")
+        str, typer.Argument(help="cc, schedulers, path-managers, elements, aqm, engines, kernels, studies or templates; default: all.")
     ] = "all",
     cc_path: CcPath = None,
 ) -> None:
@@ -58,8 +58,13 @@ def _path_managers() -> Table:
 
 
 def _elements() -> Table:
-    kinds = (model.RateLimit, model.Delay, model.Loss, model.BurstLoss, model.DropPackets, model.Mtu, model.Down)
+    plain = (model.RateLimit, model.Delay, model.Loss, model.BurstLoss, model.DropPackets, model.Mtu, model.Down, model.Retry)
+    kinds = (*plain, model.Trace, model.Table, model.Wireless)
     return _models("elements", "link element", *kinds)
+
+
+def _aqm() -> Table:
+    return _models("aqm", "queue management of a rate", model.Red, model.Codel, model.FqCodel, model.Pie)
 
 
 def _engines() -> Table:
@@ -118,6 +123,7 @@ _LISTS: dict[str, Callable[[], Table]] = {
     "schedulers": _schedulers,
     "path-managers": _path_managers,
     "elements": _elements,
+    "aqm": _aqm,
     "engines": _engines,
     "kernels": _kernels,
     "studies": _studies_here,

@@ -95,6 +95,8 @@ class HostEngine(Engine):
             if flow.transport == "mptcp" and not (_OUT_OF_TREE.exists() or _UPSTREAM.exists()):
                 raise cell.error(("flows", name, "transport"), f"this machine's kernel ({self.only_kernel}) has {_MPTCP}")
         made = scenario(cell.setup, cell.seeds[0], kernel=self.only_kernel)
+        if refused := emu.refused(made):
+            raise cell.error(where(cell, refused[0]), refused[1])
         try:
             plan = self._plan(made)
         except planner.PlanError as error:

@@ -264,12 +264,14 @@ def _links(given: Given) -> list[Json]:
 
 
 def _passed(held: Sequence[Held], disciplines: Mapping[tuple[str, str], Mapping[str, Any]]) -> Json:
-    counts: Json = {"packets": None, "bytes": None, "queue_drops": 0, "loss_drops": 0, "down_drops": 0, "drops": 0, "max_queue_packets": 0}
+    counts: Json = {"packets": None, "bytes": None, "queue_drops": 0, "loss_drops": 0, "down_drops": 0, "drops": 0, "ecn_marks": 0}
+    counts["max_queue_packets"] = 0
     for each in held:
         seen = disciplines[each.namespace, each.device]
         # What passes the last one passes the link.
         counts |= {"packets": seen["packets"], "bytes": seen["bytes"] - ETHERNET * seen["packets"]}
         counts["drops"] += seen["drops"]
+        counts["ecn_marks"] += seen.get("marks", 0)
         kinds = [name for name, there in (("queue", each.stage.rate), ("loss", each.stage.loss), ("down", each.stage.down)) if there]
         for name in (f"{kind}_drops" for kind in kinds):
             # One netem counts all its drops together, so with several reasons nobody knows which it was.

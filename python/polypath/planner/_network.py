@@ -126,12 +126,12 @@ def _end(made: Network, graph: Graph, hop: Hop, own: Direction, prefix: int) -> 
 
 def _stand(made: Network, held: Held, *, counts: bool) -> None:
     at = {"namespace": held.namespace, "device": held.device}
-    discipline = {**at, "netem": held.stage.netem()}
+    discipline = {**at, **held.stage.discipline()}
     if counts:
         made.held.append(held)
         discipline["link"] = {"index": held.link, "a_to_b": held.a_to_b}
     made.disciplines.append(discipline)
-    made.changes += [{"at_ns": time, **at, "netem": netem} for time, netem in held.stage.changes()]
+    made.changes += [{"at_ns": time, **at, **discipline} for time, discipline in held.stage.changes()]
 
 
 def _prefix(link: Mapping[str, Any]) -> int:

@@ -24,6 +24,8 @@ IN_ORDER = 8_000_000_000_000_000
 ETHERNET = 14
 # veth takes in packets of its MTU and a VLAN tag (`is_skb_forwardable`).
 VLAN = 4
+# The longest IP packet that a token bucket lets pass, bytes.
+LONGEST = 1500
 LEAST_MTU = 68
 CERTAIN = {"model": "random", "probability": 1.0}
 SIMULATOR = "; the engine sim can (--engine sim)"
@@ -57,22 +59,47 @@ class Stage:
     def has_netem(self) -> bool:
         return bool(self.drops or self.delay)
 
+    @property
+    def is_managed(self) -> bool:
+        """Whether it is no netem, but a token bucket with a managed queue."""
+        return self.rate is not None and bool(self.rate.get("aqm"))
+
+    def discipline(self) -> dict[str, Any]:
+        """As it is at the start of the run."""
+        return self._discipline(0)
+
     def netem(self) -> Netem:
         """As it is at the start of the run."""
         return self._at(0)
 
-    def changes(self) -> list[tuple[int, Netem]]:
+    def changes(self) -> list[tuple[int, dict[str, Any]]]:
         """Times at which it changes, and what it is from then on."""
         times = {time for span in self.down for time in span}
         for element in (self.loss, self.delay, self.rate):
             times |= {change["at_ns"] for change in (element or {}).get("changes", ())}
-        before, found = self._at(0), []
+        before, found = self._discipline(0), []
         for time in sorted(times):
-            after = self._at(time)
+            after = self._discipline(time)
             if time > 0 and after != before:
                 found.append((time + self.shift_ns, after))
             before = after
         return found
+
+    def _discipline(self, time: int) -> dict[str, Any]:
+        return {"shaper": self._shaper(time)} if self.is_managed else {"netem": self._at(time)}
+
+    def _shaper(self, time: int) -> dict[str, Any]:
+        rate = self.rate or {}
+        aqm, framing = rate["aqm"], rate["framing_bytes"]
+        bits = _value(rate, "bits_per_s", time)
+        (limit,) = rate["queue"].values()
+        if aqm["kind"] == "red":
+            packet_ns = (aqm["mean_packet_bytes"] + framing) * 8_000_000_000 // bits
+            same = {name: aqm[name] for name in ("probability", "weight_log", "ecn")}
+            plain = {"kind": "red", "limit": limit, "min": aqm["min_bytes"], "max": aqm["max_bytes"], "packet_ns": packet_ns, **same}
+        else:
+            plain = {"limit": limit, **{"quantum" if name == "quantum_bytes" else name: value for name, value in aqm.items()}}
+        return {"rate": bits, "overhead": framing - ETHERNET, "burst": LONGEST + ETHERNET, "aqm": plain}
 
     def _at(self, time: int) -> Netem:
         netem: Netem = {"limit": ENDLESS, "loss": self._loss(time)}
@@ -147,7 +174,7 @@ def direction(elements: Sequence[Element], *, place: Place, from_router: bool, c
 
 def _with(stage: Stage, element: Element) -> Stage | None:
     """The stage with one more element; None if the element needs a stage of its own."""
-    if element["kind"] == "mtu" or stage.rate is not None:
+    if element["kind"] == "mtu" or stage.rate is not None or element.get("aqm"):
         return None
     if element["kind"] == "delay" and stage.delay is not None:
         if not (Stage(delay=stage.delay).is_pure_delay and Stage(delay=element).is_pure_delay):
@@ -169,6 +196,10 @@ def _with(stage: Stage, element: Element) -> Stage | None:
 def _alone(element: Element, place: Place) -> Stage:
     match element["kind"]:
         case "rate":
+            if element.get("aqm"):
+                if element["framing_bytes"] < ETHERNET:
+                    raise PlanError(place, f"a token bucket counts {ETHERNET} bytes of Ethernet header at least{SIMULATOR}")
+                return Stage(rate=element)
             if "packets" not in element["queue"]:
                 raise PlanError(place, f"netem counts its queue in packets, and this one is given in bytes{SIMULATOR}")
             return Stage(rate=element)
@@ -184,6 +215,10 @@ def _alone(element: Element, place: Place) -> Stage:
             if element["bytes"] - VLAN < LEAST_MTU:
                 raise PlanError(place, f"no device has an MTU of {element['bytes']} bytes; the least here is {LEAST_MTU + VLAN}")
             return Stage(silent_mtu=element["bytes"])
+        case "retry":
+            raise PlanError(place, f"the kernel has no retransmissions of the link layer; give the link `retries: 0%`{SIMULATOR}")
+        case "trace":
+            raise PlanError(place, f"netem cannot replay single chances to send; describe the link by a `table`{SIMULATOR}")
         case kind:
             raise PlanError(place, f"the kernel has nothing like the element {kind}{SIMULATOR}")
 

@@ -19,7 +19,7 @@ from ._store import Store
 if TYPE_CHECKING:
     import polars as pl
 
-TABLES = ("runs", "baselines", "alone", "subflows", "links", "progress", "counters", "series", "link_series")
+TABLES = ("runs", "baselines", "alone", "subflows", "links", "progress", "counters", "events", "series", "link_series")
 
 
 class Results:
@@ -92,6 +92,11 @@ class Results:
     def counters(self) -> pd.DataFrame:
         """A row a run, node and counter of a kernel's /proc/net/netstat and /proc/net/snmp; empty where no kernel ran."""
         return self.to_pandas("counters")
+
+    @cached_property
+    def events(self) -> pd.DataFrame:
+        """A row an outage or handover of a link and flow: stall time, and time to recover."""
+        return self.to_pandas("events")
 
     @cached_property
     def series(self) -> pd.DataFrame:

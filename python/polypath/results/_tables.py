@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from polypath.study import Run, Scalar
 
+from ._events import events
 from ._store import Store
 
 # What Linux and the simulator write for "no threshold yet".
@@ -24,7 +25,8 @@ Row = dict[str, Any]
 
 def tables(store: Store, runs: Sequence[Run], parameters: Sequence[str]) -> dict[str, pa.Table]:
     """All tables of the runs that are finished."""
-    rows: dict[str, list[Row]] = {name: [] for name in ("runs", "baselines", "alone", "subflows", "links", "progress", "counters")}
+    names = ("runs", "baselines", "alone", "subflows", "links", "progress", "counters", "events")
+    rows: dict[str, list[Row]] = {name: [] for name in names}
     series: dict[str, list[pa.Table]] = {"series": [], "link_series": []}
     types = _types(runs, parameters)
     cell_is_there = False
@@ -52,6 +54,7 @@ def tables(store: Store, runs: Sequence[Run], parameters: Sequence[str]) -> dict
         rows["links"] += _links(record, who)
         rows["progress"] += _progress(record, who)
         rows["counters"] += _counters(record, who)
+        rows["events"] += [{**who, **row} for row in events(record["scenario"], record["outcome"])]
         for name, build in (("series", _subflow_series), ("link_series", _link_series)):
             table = store.series(run.key, "subflows" if name == "series" else "links")
             if table is not None:
@@ -428,11 +431,20 @@ _COLUMNS: dict[str, dict[str, pa.DataType]] = {
         "link": pa.string(),
         "a_to_b": pa.bool_(),
         **dict.fromkeys(
-            ("packets", "bytes", "queue_drops", "loss_drops", "mtu_drops", "down_drops", "drops", "max_queue_packets", "missed"), pa.int64()
+            ("packets", "bytes", "queue_drops", "loss_drops", "mtu_drops", "down_drops", "drops", "ecn_marks"),
+            pa.int64(),
+        ),
+        **dict.fromkeys(("max_queue_packets", "missed"), pa.int64()
         ),
         **{f"{name}_ms": pa.float64() for name in _LATENESS},
     },
     "counters": {"node": pa.string(), "counter": pa.string(), "count": pa.int64()},
+    "events": {
+        "link": pa.string(),
+        "a_to_b": pa.bool_(),
+        "flow": pa.string(),
+        **dict.fromkeys(("at_s", "until_s", "rate_before_mbps", "stall_s", "recover_s"), pa.float64()),
+    },
     "progress": {
         "flow": pa.string(),
         "time_s": pa.float64(),

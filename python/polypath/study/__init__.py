@@ -3,6 +3,7 @@
 Knows no engine, no table and no disk but the study file itself.
 """
 
+from ._aqm import Codel, FqCodel, Pie, Red
 from ._cells import Cell, Setup, cells, parameter_names
 from ._claims import Above, Below, Between, Check, Claim, Order, Published, Varies, Within
 from ._elements import (
@@ -15,10 +16,14 @@ from ._elements import (
     Mtu,
     RateChange,
     RateLimit,
+    Retry,
     Shape,
     ShapeChange,
     ShareChange,
+    Table,
     TimeChange,
+    Trace,
+    Wireless,
     chain,
 )
 from ._errors import SetupError, StudyError, unknown
@@ -49,6 +54,7 @@ __all__ = [
     "Cell",
     "Check",
     "Claim",
+    "Codel",
     "Constant",
     "Delay",
     "Down",
@@ -59,6 +65,7 @@ __all__ = [
     "Endpoints",
     "Experiment",
     "Flow",
+    "FqCodel",
     "Fullmesh",
     "Link",
     "Loss",
@@ -69,11 +76,14 @@ __all__ = [
     "OnOff",
     "Order",
     "Packets",
+    "Pie",
     "Published",
     "Rate",
     "RateChange",
     "RateLimit",
+    "Red",
     "Requests",
+    "Retry",
     "Route",
     "Run",
     "Scalar",
@@ -87,11 +97,14 @@ __all__ = [
     "Size",
     "Study",
     "StudyError",
+    "Table",
     "Time",
     "TimeChange",
     "Topology",
+    "Trace",
     "Transfer",
     "Varies",
+    "Wireless",
     "Within",
     "addresses",
     "bare_of_ours",

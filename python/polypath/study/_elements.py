@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, PrivateAttr, Tag, model_validator
 
+from . import _traces
+from ._aqm import Aqm, check_aqm
 from ._model import Model, kind_of
 from ._quantity import Packets, Rate, Share, Size, Time
+from ._wireless import RADIOS
 
 
 def _not_zero(rate: Rate) -> Rate:
@@ -51,7 +54,7 @@ class ShareChange(Model):
 
 
 class RateLimit(Model):
-    """A transmitter of constant rate behind a drop-tail queue."""
+    """A transmitter of constant rate behind a queue: drop-tail, or managed by `aqm`."""
 
     kind: Literal["rate"] = "rate"
     rate: LinkRate
@@ -61,7 +64,14 @@ class RateLimit(Model):
     """Counted on top of each IP packet; 14 bytes of Ethernet header are what netem sees."""
     hold: Time = Time("0ns")
     """Time that each packet spends in the queue at least, its place taken: the delay of a netem that has both `delay` and `rate`."""
+    aqm: Aqm | None = None
+    """What keeps the queue short: codel, fq_codel, pie or red; default: a full queue refuses packets."""
     changes: tuple[RateChange, ...] = ()
+
+    @model_validator(mode="after")
+    def _queue_fits_its_management(self) -> RateLimit:
+        check_aqm(self.aqm, self.queue, self.hold)
+        return self
 
 
 class Delay(Model):
@@ -119,6 +129,113 @@ class Down(Model):
     spans: tuple[tuple[Time, Time], ...] = Field(min_length=1)
 
 
+class Retry(Model):
+    """The link layer tries again what fails on the air: such packets come later, and those behind them wait."""
+
+    kind: Literal["retry"] = "retry"
+    share: Share
+    """Of the attempts that fail."""
+    delay: Time
+    """From one attempt to the next."""
+    attempts: int = Field(default=4, ge=1)
+    """At most; then the packet is lost."""
+
+
+class Trace(Model):
+    """A recorded link in mahimahi's format: a line a chance to send 1504 bytes, in milliseconds."""
+
+    kind: Literal["trace"] = "trace"
+    file: str
+    """In the study's folder."""
+    queue: QueueLimit = Packets("1000packets")
+    framing: Size = Size("4B")
+    """Counted on top of each IP packet; mahimahi's is four bytes."""
+    _chances: tuple[int, ...] = PrivateAttr(default=())
+
+    @model_validator(mode="after")
+    def _is_there(self) -> Trace:
+        self._chances = _traces.chances(self.file)
+        return self
+
+    @property
+    def chances_ms(self) -> tuple[int, ...]:
+        return self._chances
+
+
+class Table(Model):
+    """Rate, delay and loss from a CSV file with the columns time and rate, delay or loss; each row counts until the next."""
+
+    kind: Literal["table"] = "table"
+    file: str
+    """In the study's folder; each cell has its unit: `1.5s,12mbit,30ms,0.1%`."""
+    queue: QueueLimit = Packets("1000packets")
+    framing: Size = Size("14B")
+    aqm: Aqm | None = None
+    jitter: Time = Time("0ns")
+    _chain: tuple[RateLimit | Delay | Loss, ...] = PrivateAttr(default=())
+
+    @model_validator(mode="after")
+    def _is_there(self) -> Table:
+        times, rates, delays, losses = zip(*_traces.table(self.file), strict=True)
+        made: list[RateLimit | Delay | Loss] = []
+        if losses[0] is not None:
+            changes = tuple(ShareChange(at=at, to=to) for at, to in zip(times[1:], losses[1:], strict=True))
+            made.append(Loss(share=losses[0], changes=changes))
+        if rates[0] is not None:
+            later = tuple(RateChange(at=at, to=to) for at, to in zip(times[1:], rates[1:], strict=True))
+            made.append(RateLimit(rate=rates[0], queue=self.queue, framing=self.framing, aqm=self.aqm, changes=later))
+        if delays[0] is not None:
+            moved = tuple(TimeChange(at=at, to=to) for at, to in zip(times[1:], delays[1:], strict=True))
+            made.append(Delay(delay=delays[0], jitter=self.jitter, changes=moved))
+        self._chain = tuple(made)
+        return self
+
+    @property
+    def chain(self) -> tuple[RateLimit | Delay | Loss, ...]:
+        return self._chain
+
+
+class Wireless(Model):
+    """A Wi-Fi 6 or 5G link: the rate walks between the radio's states, attempts fail and are repeated, handovers cut it; by the seed."""
+
+    kind: Literal["wireless"] = "wireless"
+    radio: Literal["wifi6", "5g"]
+    peak: LinkRate
+    """Rate in the best state, after all overhead of the radio."""
+    queue: QueueLimit = Packets("1000packets")
+    lowest_state: int | None = Field(default=None, ge=0)
+    """Of the radio's table, from 0; default: 4 of 11 (wifi6), 6 of 14 (5g)."""
+    dwell: Time | None = None
+    """Mean time in a state; default: 500ms (wifi6), 200ms (5g)."""
+    delay: Time | None = None
+    """Default: 2ms (wifi6), 10ms (5g)."""
+    jitter: Time | None = None
+    """Of scheduling and contention; default: 1ms (wifi6), 2ms (5g)."""
+    retries: Share | None = None
+    """Share of attempts that fail; default: 10%."""
+    retry_delay: Time | None = None
+    """Default: 1ms (wifi6), 5ms (5g)."""
+    attempts: int | None = Field(default=None, ge=1)
+    """Default: 7 (wifi6), 4 (5g)."""
+    handover_every: Time | None = None
+    """Mean time between handovers; default: none."""
+    handover_gap: Time = Time("50ms")
+    """Time for which a handover lets nothing pass."""
+
+    @model_validator(mode="after")
+    def _states_there_are(self) -> Wireless:
+        top = len(RADIOS[self.radio].states) - 1
+        if self.lowest_state is not None and self.lowest_state > top:
+            raise ValueError(f"the radio {self.radio} has the states 0 to {top}")
+        if self.handover_every is not None and self.handover_every <= self.handover_gap:
+            raise ValueError("handovers come less often than each of them lasts: `handover_every` must be above `handover_gap`")
+        return self
+
+    @property
+    def queue_unit(self) -> str:
+        return "packets" if isinstance(self.queue, Packets) else "bytes"
+
+
 Element = Annotated[
     Annotated[RateLimit, Tag("rate")]
     | Annotated[Delay, Tag("delay")]
@@ -126,7 +243,11 @@ Element = Annotated[
     | Annotated[BurstLoss, Tag("burst_loss")]
     | Annotated[DropPackets, Tag("drop_packets")]
     | Annotated[Mtu, Tag("mtu")]
-    | Annotated[Down, Tag("down")],
+    | Annotated[Down, Tag("down")]
+    | Annotated[Retry, Tag("retry")]
+    | Annotated[Trace, Tag("trace")]
+    | Annotated[Table, Tag("table")]
+    | Annotated[Wireless, Tag("wireless")],
     Discriminator(kind_of),
 ]
 
@@ -148,6 +269,8 @@ class Shape(Model):
     rate: LinkRate | None = None
     queue: QueueLimit = Packets("1000packets")
     framing: Size = Size("14B")
+    aqm: Aqm | None = None
+    """What keeps the queue short: codel, fq_codel, pie or red."""
     delay: Time | None = None
     jitter: Time = Time("0ns")
     reorder: bool = False
@@ -160,17 +283,18 @@ class Shape(Model):
         for figure in ("rate", "delay"):
             if getattr(self, figure) is None and any(getattr(change, figure) is not None for change in self.changes):
                 raise ValueError(f"`changes` give a {figure}, but the link has none to begin with; add `{figure}:` beside them")
-        if self.rate is None and self.model_fields_set & {"queue", "framing"}:
+        if self.rate is None and self.model_fields_set & {"queue", "framing", "aqm"}:
             raise ValueError("a queue needs a `rate` beside it: nothing waits on a link that is never busy")
         if self.delay is None and self.model_fields_set & {"jitter", "reorder"}:
             raise ValueError("jitter needs a `delay` beside it")
+        check_aqm(self.aqm, self.queue, Time("0ns"))
         return self
 
 
 def chain(direction: Shape | tuple[Element, ...]) -> tuple[Element, ...]:
     """The elements in the order in which a packet meets them."""
     if not isinstance(direction, Shape):
-        return direction
+        return tuple(part for element in direction for part in (element.chain if isinstance(element, Table) else (element,)))
     shape, changes = direction, sorted(direction.changes, key=lambda change: change.at)
     elements: list[Element] = []
     if spans := _down_spans(changes):
@@ -182,7 +306,7 @@ def chain(direction: Shape | tuple[Element, ...]) -> tuple[Element, ...]:
         elements.append(Loss(share=shape.loss if shape.loss is not None else Share("0%"), changes=losses))
     if shape.rate is not None:
         rates = tuple(RateChange(at=change.at, to=change.rate) for change in changes if change.rate is not None)
-        elements.append(RateLimit(rate=shape.rate, queue=shape.queue, framing=shape.framing, changes=rates))
+        elements.append(RateLimit(rate=shape.rate, queue=shape.queue, framing=shape.framing, aqm=shape.aqm, changes=rates))
     if shape.delay is not None:
         delays = tuple(TimeChange(at=change.at, to=change.delay) for change in changes if change.delay is not None)
         elements.append(Delay(delay=shape.delay, jitter=shape.jitter, reorder=shape.reorder, changes=delays))

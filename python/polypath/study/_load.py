@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from ._cells import Setup, cells, first_problem, plain
 from ._errors import SetupError, StudyError, Where, dotted
 from ._study import Study
+from ._traces import FOLDER
 from ._yaml import Document, parse
 
 FILE_NAME = "study.yaml"
@@ -75,10 +76,13 @@ def _read(path: str | Path) -> StudyFile:
 
 
 def _study(source: StudyFile, tree: dict[str, Any]) -> Study:
+    token = FOLDER.set(source.path.parent)
     try:
         return Study.model_validate(tree)
     except ValidationError as error:
         raise source.error(*first_problem(error, tree)) from None
+    finally:
+        FOLDER.reset(token)
 
 
 def dump(study: Study) -> str:

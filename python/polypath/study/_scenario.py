@@ -6,15 +6,19 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+from ._aqm import Aqm, FqCodel, Pie, Red
 from ._cells import Setup
-from ._elements import BurstLoss, Delay, Down, DropPackets, Element, Loss, Mtu, RateLimit, chain
+from ._elements import BurstLoss, Delay, Down, DropPackets, Element, Loss, Mtu, RateLimit, Retry, Shape, Trace, Wireless, chain
 from ._flows import Bulk, Constant, Endpoints, Flow, Ndiffports, OnOff, Requests, Transfer
 from ._kernel import OURS, split_cc
 from ._quantity import Packets, Time
 from ._topology import Link, addresses
+from ._wireless import elements as wireless
 
 # The connection is made a little after the flow's start, and its window is counted from then: the run lasts this much longer.
 TAIL_NS = 2_000_000_000
+# What leaves at each chance of a mahimahi trace.
+TRACE_BYTES = 1504
 
 
 def scenario(setup: Setup, seed: int, *, kernel: str | None = None) -> dict[str, Any]:
@@ -28,7 +32,7 @@ def scenario(setup: Setup, seed: int, *, kernel: str | None = None) -> dict[str,
             {"name": name, "router": node.router, "addresses": list(node.addresses), "sysctl": _plain_settings(node.sysctl)}
             for name, node in setup.topology.nodes.items()
         ],
-        "links": [_link(name, link, pairs[name]) for name, link in setup.topology.links.items()],
+        "links": [_link(name, link, pairs[name], seed, int(setup.duration)) for name, link in setup.topology.links.items()],
         "flows": [_flow(copy, flow, setup, seed) for name, flow in setup.flows.items() for copy in copies(name, flow)],
     }
     if kernel is None:
@@ -51,7 +55,7 @@ def _plain_settings(sysctl: Mapping[str, Any]) -> dict[str, Any]:
     return {name: list(value) if isinstance(value, tuple) else value for name, value in sysctl.items()}
 
 
-def _link(name: str, link: Link, pair: tuple[str, str]) -> dict[str, Any]:
+def _link(name: str, link: Link, pair: tuple[str, str], seed: int, until_ns: int) -> dict[str, Any]:
     a, b = (
         {"node": end.node, "address": address, "mtu": int(link.mtu if end.mtu is None else end.mtu)}
         for end, address in zip(link.ends, pair, strict=True)
@@ -62,12 +66,22 @@ def _link(name: str, link: Link, pair: tuple[str, str]) -> dict[str, Any]:
         "name": name,
         "a": a,
         "b": b,
-        "a_to_b": [] if forward is None else [_element(element) for element in chain(forward)],
-        "b_to_a": [] if backward is None else [_element(element) for element in chain(backward)],
+        "a_to_b": _side(forward, f"{name} there", seed, until_ns),
+        "b_to_a": _side(backward, f"{name} back", seed, until_ns),
     }
 
 
-def _element(element: Element) -> dict[str, Any]:
+def _side(direction: Shape | tuple[Element, ...] | None, name: str, seed: int, until_ns: int) -> list[dict[str, Any]]:
+    made: list[dict[str, Any]] = []
+    for number, element in enumerate(() if direction is None else chain(direction)):
+        if isinstance(element, Wireless):
+            made += wireless(element, seed, f"{name} {number}", until_ns)
+        else:
+            made.append(_element(element))
+    return made
+
+
+def _element(element: Any) -> dict[str, Any]:
     match element:
         case RateLimit():
             return {
@@ -77,6 +91,7 @@ def _element(element: Element) -> dict[str, Any]:
                 "framing_bytes": int(element.framing),
                 "hold_ns": int(element.hold),
                 "changes": [{"at_ns": int(change.at), "to": int(change.to)} for change in element.changes],
+                **({} if element.aqm is None else {"aqm": _aqm(element.aqm)}),
             }
         case Delay():
             return {
@@ -96,8 +111,29 @@ def _element(element: Element) -> dict[str, Any]:
             return {"kind": "loss", "model": "packets", "numbers": list(element.numbers), "data_only": element.data_only}
         case Mtu():
             return {"kind": "mtu", "bytes": int(element.size), "oversize": element.oversize}
+        case Retry():
+            return {"kind": "retry", "probability": float(element.share), "delay_ns": int(element.delay), "attempts": element.attempts}
+        case Trace():
+            queue = {"packets" if isinstance(element.queue, Packets) else "bytes": int(element.queue)}
+            chances = list(element.chances_ms)
+            return {"kind": "trace", "chances_ms": chances, "bytes": TRACE_BYTES, "queue": queue, "framing_bytes": int(element.framing)}
         case Down():
             return {"kind": "down", "spans_ns": [[int(start), int(end)] for start, end in element.spans]}
+        case _:
+            raise AssertionError(f"chain() leaves no {type(element).__name__}")
+
+
+def _aqm(aqm: Aqm) -> dict[str, Any]:
+    match aqm:
+        case Red():
+            sizes = {"min_bytes": int(aqm.min), "max_bytes": int(aqm.max), "mean_packet_bytes": int(aqm.mean_packet)}
+            return {"kind": "red", **sizes, "probability": float(aqm.probability), "weight_log": aqm.weight_log, "ecn": aqm.ecn}
+        case Pie():
+            return {"kind": "pie", "target_ns": int(aqm.target), "update_ns": int(aqm.update), "ecn": aqm.ecn}
+    times = {"target_ns": int(aqm.target), "interval_ns": int(aqm.interval)}
+    if isinstance(aqm, FqCodel):
+        return {"kind": "fq_codel", **times, "flows": aqm.flows, "quantum_bytes": int(aqm.quantum), "ecn": aqm.ecn}
+    return {"kind": "codel", **times, "ecn": aqm.ecn}
 
 
 def _flow(name: str, flow: Flow, setup: Setup, seed: int) -> dict[str, Any]:

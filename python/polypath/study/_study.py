@@ -23,6 +23,7 @@ from ._placeholder import Scalar, is_placeholder
 from ._quantity import Size, Time
 from ._short import Short
 from ._topology import Topology
+from ._traces import FOLDER
 
 # Columns of the tables that a parameter would hide.
 RESERVED = frozenset(
@@ -223,7 +224,11 @@ class Study(Model):
     def replace(self, **changes: Any) -> Study:
         """The study with some fields changed, checked as a new one is."""
         fields = {name: getattr(self, name) for name in type(self).model_fields if name in self.model_fields_set}
-        study = Study(**{**fields, **changes})
+        token = FOLDER.set(self.folder)
+        try:
+            study = Study(**{**fields, **changes})
+        finally:
+            FOLDER.reset(token)
         study._file = self._file
         return study
 

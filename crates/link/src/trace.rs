@@ -1,0 +1,152 @@
+//! A transmitter whose every chance to send was recorded, as mahimahi's link shells replay it (R. Netravali et al. 2015).
+
+use crate::{Cause, Count, Invalid, Parcel, RateQueue, Verdict};
+use polypath_base::{Duration, Instant};
+
+/// When so many bytes may leave; after its last chance the trace begins anew.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    queue: RateQueue,
+    /// Ascending, since the trace's start.
+    chances: Vec<Duration>,
+    period: Duration,
+    /// Bytes that leave at each.
+    bytes: u32,
+    /// The chance that is next or partly used: which of the trace, and when the trace began that it belongs to.
+    next: usize,
+    lap: Instant,
+    /// Bytes of that chance which are left for packets that had arrived by then.
+    left: u32,
+}
+
+impl Trace {
+    /// `queue` gives the room and the framing; its rate says nothing.
+    pub fn new(queue: RateQueue, chances: Vec<Duration>, bytes: u32) -> Result<Self, Invalid> {
+        let Some(&period) = chances.last() else { return Err(Invalid("a trace needs at least one chance to send".into())) };
+        if !chances.is_sorted() {
+            return Err(Invalid("the times of a trace must ascend".into()));
+        }
+        if period == Duration::ZERO || bytes == 0 {
+            return Err(Invalid("a trace lasts some time, and something may leave at each of its chances".into()));
+        }
+        Ok(Self { queue, chances, period, bytes, next: 0, lap: Instant::ZERO, left: bytes })
+    }
+
+    pub fn transit(&mut self, at: Instant, parcel: Parcel) -> Verdict {
+        let Some(mut len) = self.queue.admit(at, parcel) else { return Verdict::Drop(Cause::QueueFull) };
+        if self.time() < at {
+            // What nobody was there to use is gone.
+            self.skip_to(at);
+        }
+        while len > self.left {
+            len -= self.left;
+            self.advance();
+        }
+        self.left -= len;
+        let leaves = self.time();
+        if self.left == 0 {
+            self.advance();
+        }
+        self.queue.append(leaves, parcel);
+        Verdict::Pass(leaves)
+    }
+
+    /// When the present chance is.
+    fn time(&self) -> Instant {
+        self.lap + self.chances[self.next]
+    }
+
+    fn advance(&mut self) {
+        self.left = self.bytes;
+        self.next += 1;
+        if self.next == self.chances.len() {
+            self.next = 0;
+            self.lap += self.period;
+        }
+    }
+
+    /// The first chance at `at` or later.
+    #[cold]
+    fn skip_to(&mut self, at: Instant) {
+        let laps = at.since(self.lap).as_nanos() / self.period.as_nanos();
+        self.lap += self.period * laps;
+        let into = at.since(self.lap);
+        self.next = self.chances.partition_point(|&chance| chance < into);
+        self.left = self.bytes;
+    }
+
+    pub fn queue(&self) -> &RateQueue {
+        &self.queue
+    }
+
+    pub fn queue_mut(&mut self) -> &mut RateQueue {
+        &mut self.queue
+    }
+
+    pub fn drops(&self) -> Count {
+        self.queue.drops()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Limit, Schedule};
+    use polypath_base::Rate;
+
+    fn trace(chances_ms: &[u64], limit: u64) -> Trace {
+        let queue = RateQueue::new(Rate::from_bits_per_sec(1), Limit::Packets(limit), 4, Schedule::none()).unwrap();
+        Trace::new(queue, chances_ms.iter().map(|&ms| Duration::from_millis(ms)).collect(), 1504).unwrap()
+    }
+
+    fn ms(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    fn of(len: u32) -> Parcel {
+        Parcel { len, payload: true, df: true, ..Parcel::default() }
+    }
+
+    fn leave(trace: &mut Trace, packets: &[(u64, u32)]) -> Vec<Option<u64>> {
+        let passes = packets.iter().map(|&(at, len)| match trace.transit(ms(at), of(len)) {
+            Verdict::Pass(leaves) => Some(leaves.as_micros() / 1000),
+            _ => None,
+        });
+        passes.collect()
+    }
+
+    #[test]
+    fn a_full_packet_leaves_at_each_chance_and_the_trace_begins_anew() {
+        let packets = [(0, 1500), (0, 1500), (0, 1500), (0, 1500), (0, 1500), (0, 1500)];
+        assert_eq!(leave(&mut trace(&[3, 3, 7, 10], 100), &packets), [3, 3, 7, 10, 13, 13].map(Some));
+    }
+
+    #[test]
+    fn small_packets_share_a_chance_and_long_ones_take_several() {
+        let packets = [(0, 748), (0, 748), (0, 2000), (0, 1500)];
+        // 752 + 752; then 2004 of 3008 bytes, of which 1004 are left for the next.
+        assert_eq!(leave(&mut trace(&[1, 2, 3, 4, 5], 100), &packets), [1, 1, 3, 4].map(Some));
+    }
+
+    #[test]
+    fn what_nobody_used_is_gone() {
+        let packets = [(0, 100), (1, 100), (25, 100), (500_000, 100)];
+        // The second arrives when the first chance is, and finds some of it left; at 25 ms the third lap is half through.
+        assert_eq!(leave(&mut trace(&[1, 8, 10], 100), &packets), [1, 1, 28, 500_001].map(Some));
+    }
+
+    #[test]
+    fn a_full_queue_refuses() {
+        let mut trace = trace(&[10], 2);
+        assert_eq!(leave(&mut trace, &[(0, 1500), (0, 1500), (0, 1500), (11, 1500)]), [Some(10), Some(20), None, Some(30)]);
+        assert_eq!((trace.drops().packets, trace.queue().longest()), (1, 2));
+    }
+
+    #[test]
+    fn a_trace_without_time_is_refused() {
+        let queue = || RateQueue::new(Rate::from_bits_per_sec(1), Limit::Packets(1), 4, Schedule::none()).unwrap();
+        for wrong in [vec![], vec![Duration::ZERO], vec![Duration::from_millis(2), Duration::from_millis(1)]] {
+            assert!(Trace::new(queue(), wrong, 1504).is_err());
+        }
+    }
+}

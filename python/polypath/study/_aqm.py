@@ -1,0 +1,93 @@
+"""Active queue management of a rate."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Discriminator, Field, Tag
+
+from ._model import Model, kind_of
+from ._quantity import Packets, Share, Size, Time
+
+
+class Red(Model):
+    """Random early detection (Floyd and Jacobson 1993): the longer the queue is on average, the likelier a packet is dropped."""
+
+    kind: Literal["red"] = "red"
+    min: Size
+    """Below this average nothing is dropped."""
+    max: Size
+    """From this average on everything is."""
+    probability: Share = Share("2%")
+    """At an average of `max`."""
+    weight_log: int = Field(default=9, ge=1, le=20)
+    """The average moves by 1/2^weight_log of what it is off with each packet: larger ones see bursts later."""
+    mean_packet: Size = Size("1000B")
+    """Packets of this length are thought to pass while the link is idle."""
+    ecn: bool = False
+    """Mark packets that are able (ECN) instead of dropping them."""
+
+
+class Codel(Model):
+    """CoDel (RFC 8289): drops once the delay in the queue has stood above the target for an interval."""
+
+    kind: Literal["codel"] = "codel"
+    target: Time = Time("5ms")
+    interval: Time = Time("100ms")
+    ecn: bool = False
+    """Mark packets that are able (ECN) instead of dropping them."""
+
+
+class FqCodel(Model):
+    """FQ-CoDel (RFC 8290): each flow has a queue of its own with CoDel, and they take turns."""
+
+    kind: Literal["fq_codel"] = "fq_codel"
+    target: Time = Time("5ms")
+    interval: Time = Time("100ms")
+    flows: int = Field(default=1024, ge=1, le=65536)
+    """So many queues, to which flows are assigned by a hash."""
+    quantum: Size = Size("1514B")
+    """A flow sends so much before it is the next one's turn."""
+    ecn: bool = True
+    """Mark packets that are able (ECN) instead of dropping them; on by default, as in Linux."""
+
+
+class Pie(Model):
+    """PIE (RFC 8033): the probability of dropping follows the delay in the queue."""
+
+    kind: Literal["pie"] = "pie"
+    target: Time = Time("15ms")
+    update: Time = Time("15ms")
+    """Between two calculations of the probability."""
+    ecn: bool = False
+    """Mark packets that are able (ECN) while the probability is below a tenth."""
+
+
+def _named_aqm(value: Any) -> Any:
+    if isinstance(value, str) and value in ("codel", "fq_codel", "pie"):
+        return {"kind": value}
+    if isinstance(value, str):
+        raise ValueError(f'there is no queue management "{value}"; allowed are codel, fq_codel, pie and red (with its `min` and `max`)')
+    return value
+
+
+Aqm = Annotated[
+    Annotated[Red, Tag("red")] | Annotated[Codel, Tag("codel")] | Annotated[FqCodel, Tag("fq_codel")] | Annotated[Pie, Tag("pie")],
+    Discriminator(kind_of),
+    BeforeValidator(_named_aqm),
+]
+
+
+def check_aqm(aqm: Any, queue: Packets | Size, hold: Time) -> None:
+    """Raises ValueError where a queue and what manages it do not fit together."""
+    if aqm is None:
+        return
+    if hold:
+        raise ValueError("a managed queue has no `hold`; put a delay behind it")
+    if isinstance(aqm, Red):
+        if not isinstance(queue, Size):
+            raise ValueError('red counts bytes: give its queue in bytes, like "queue: 300KB"')
+        if not aqm.min < aqm.max <= queue:
+            raise ValueError(f"red needs min < max <= queue; here they are {aqm.min}, {aqm.max} and {queue}")
+    elif not isinstance(queue, Packets):
+        raise ValueError(f'{aqm.kind} counts packets: give its queue in packets, like "queue: 1000packets"')

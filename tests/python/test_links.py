@@ -1,0 +1,176 @@
+"""Recorded and wireless links, and queues that are managed: from the study file to what the engines take."""
+
+import itertools
+import json
+
+import pytest
+
+from polypath import Study, StudyError
+from polypath.analysis import flow_bounds
+from polypath.planner import PlanError, build
+from polypath.results._events import events
+from polypath.study import cells, scenario
+
+TEXT = """\
+name: recorded
+topology:
+  nodes: {c: , s: }
+  links:
+    air:
+      ends: [c, s]
+      forward: [{kind: trace, file: up.trace, queue: 50packets}, {kind: delay, delay: 10ms}]
+      backward: [{kind: table, file: down.csv, queue: 80packets}]
+flows:
+  f: {client: c, server: s, transport: tcp}
+duration: 10s
+"""
+TABLE = "time,rate,delay,loss\n0s,10mbit,10ms,0%\n2.5s,5mbit,30ms,1%\n"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "up.trace").write_text("".join(f"{ms}\n" for ms in range(1, 101)))
+    (tmp_path / "down.csv").write_text(TABLE)
+    (tmp_path / "study.yaml").write_text(TEXT)
+    return tmp_path
+
+
+def sides(study, seed=1):
+    (link,) = scenario(cells(study)[0].setup, seed)["links"]
+    return link["a_to_b"], link["b_to_a"]
+
+
+def test_a_trace_is_its_chances_and_a_table_is_elements_that_change(folder):
+    there, back = sides(Study.load(folder))
+    assert [element["kind"] for element in there] == ["trace", "delay"]
+    assert (there[0]["chances_ms"][:2], len(there[0]["chances_ms"]), there[0]["bytes"], there[0]["framing_bytes"]) == ([1, 2], 100, 1504, 4)
+    assert [element["kind"] for element in back] == ["loss", "rate", "delay"]
+    assert [element["changes"] for element in back] == [[{"at_ns": 2_500_000_000, "to": to}] for to in (0.01, 5_000_000, 30_000_000)]
+    # A full packet each millisecond: 12.032 Mbit/s, of which 1448 of 1504 bytes are payload.
+    bound = flow_bounds(scenario(cells(Study.load(folder))[0].setup, 1))["bound_mbps"].iloc[0]
+    assert bound == pytest.approx(12.032 * 1448 / 1504, rel=1e-6)
+
+
+def test_a_study_that_is_changed_still_finds_its_files(folder):
+    study = Study.load(folder).replace(duration="5s")
+    assert sides(study) == sides(Study.load(folder))
+
+
+@pytest.mark.parametrize(
+    "file, content, sentence",
+    [
+        ("up.trace", "1\nx\n", 'up.trace:2: "x" is no time'),
+        ("up.trace", "5\n4\n", "up.trace:2: the time 4 stands after a later one"),
+        ("up.trace", "0\n", "lasts longer than 0 ms"),
+        ("down.csv", "time,rate\n1s,1mbit\n", "down.csv:2: the first row is of the time 1s; a table begins at 0s"),
+        ("down.csv", "time,rate\n0s,12\n", "down.csv:2: rate: "),
+        ("down.csv", "time,rate\n0s,1mbit\n0s,2mbit\n", "down.csv:3: the time 0ns does not come after"),
+        ("down.csv", "time,speed\n0s,1mbit\n", "down.csv:1: the columns are time, speed"),
+    ],
+)
+def test_a_mistake_in_a_recording_is_named_with_its_line(folder, file, content, sentence):
+    (folder / file).write_text(content)
+    with pytest.raises(StudyError) as error:
+        Study.load(folder)
+    assert sentence in str(error.value)
+    assert "study.yaml:" in str(error.value)
+
+
+def test_a_file_that_is_not_there_is_named(folder):
+    (folder / "up.trace").unlink()
+    with pytest.raises(StudyError, match=r"there is no file .up\.trace. beside the study file"):
+        Study.load(folder)
+
+
+def wireless(**more):
+    element = {"kind": "wireless", "radio": "5g", "peak": "100mbit", **more}
+    links = {"air": {"ends": ["c", "s"], "both": [element]}}
+    flows = {"f": {"client": "c", "server": "s", "transport": "tcp"}}
+    topology = {"nodes": {"c": None, "s": None}, "links": links}
+    return Study.model_validate({"name": "air", "topology": topology, "flows": flows, "duration": "60s"})
+
+
+def test_a_wireless_link_follows_its_seed_alone():
+    first, again, other = (json.dumps(sides(wireless(), seed)) for seed in (1, 1, 2))
+    assert first == again != other
+    there, back = sides(wireless())
+    assert there[0]["changes"] != back[0]["changes"], "each direction has its own chance"
+    # Handovers draw from a stream of their own.
+    assert sides(wireless(handover_every="10s"))[0][1] == there[0]
+
+
+def test_a_wireless_link_walks_between_neighbouring_states_of_its_radio():
+    rate = sides(wireless())[0][0]
+    from polypath.study._wireless import RADIOS
+
+    states = [round(100_000_000 * share) for share in RADIOS["5g"].states]
+    walked = [states.index(bits) for bits in (rate["bits_per_s"], *(change["to"] for change in rate["changes"]))]
+    assert all(abs(later - earlier) == 1 for earlier, later in itertools.pairwise(walked))
+    assert min(walked) >= 6
+    assert max(walked) <= 14
+    # A state lasts 200 ms in the mean, and at both ends of the table every second step leads nowhere: some 270 changes in a minute.
+    assert 210 < len(walked) < 320
+
+
+def test_handovers_come_as_often_as_asked():
+    down = sides(wireless(handover_every="5s", handover_gap="100ms"))[0][0]
+    assert down["kind"] == "down"
+    assert 8 <= len(down["spans_ns"]) <= 16
+    assert all(end - start == 100_000_000 for start, end in down["spans_ns"])
+
+
+def test_what_a_kernel_cannot_do_is_refused_and_the_rest_is_planned(folder):
+    with pytest.raises(PlanError, match="netem cannot replay single chances to send"):
+        build(scenario(cells(Study.load(folder))[0].setup, 1), ("cubic",))
+    with pytest.raises(PlanError, match="give the link `retries: 0%`"):
+        build(scenario(cells(wireless())[0].setup, 1), ("cubic",))
+    plan = build(scenario(cells(wireless(retries="0%"))[0].setup, 1), ("cubic",)).plan
+    assert len(plan["changes"]) > 300, "both directions change their rate"
+
+
+def managed(aqm, **more):
+    both = {"rate": "10mbit", "delay": "5ms", "aqm": aqm, **more}
+    topology = {"nodes": {"c": None, "r": {"router": True}, "s": None}}
+    second = {"ends": ["r", "s"], "forward": both, "backward": {"delay": "5ms"}}
+    topology["links"] = {"a": {"ends": ["c", "r"], "both": {"delay": "1ms"}}, "b": second}
+    flows = {"f": {"client": "c", "server": "s", "transport": "tcp"}}
+    return Study.model_validate({"name": "managed", "topology": topology, "flows": flows, "duration": "5s"})
+
+
+def test_a_managed_queue_is_a_token_bucket_with_the_kernels_own_discipline():
+    study = managed({"kind": "red", "min": "15KB", "max": "45KB", "ecn": True}, queue="200KB", framing="18B")
+    plan = build(scenario(cells(study)[0].setup, 1), ("cubic",)).plan
+    (shaper,) = [each["shaper"] for each in plan["disciplines"] if "shaper" in each]
+    assert (shaper["rate"], shaper["overhead"], shaper["burst"]) == (10_000_000, 4, 1514)
+    expected = {"kind": "red", "limit": 200_000, "min": 15_000, "max": 45_000, "probability": 0.02, "weight_log": 9, "ecn": True}
+    assert shaper["aqm"] == {**expected, "packet_ns": 1018 * 800}
+
+
+def test_stalls_and_recoveries_are_read_off_the_bytes():
+    # 1 MB each 100 ms until 3 s; silence until 4.2 s; half the rate until 5 s, then all of it.
+    received = [min(step, 30) * 10**6 for step in range(43)]
+    received += [received[-1] + step * 5 * 10**5 for step in range(1, 9)]
+    received += [received[-1] + step * 10**6 for step in range(1, 30)]
+    spans = [[3_000_000_000, 4_000_000_000]]
+    link = {"name": "air", "a_to_b": [{"kind": "down", "spans_ns": spans}], "b_to_a": []}
+    flows = [{"name": "f", "received_100ms": received}, {"name": "later", "received_100ms": [0] * 60 + [9] * 20}]
+    (row,) = events({"links": [link]}, {"simulated_ns": 8_000_000_000, "flows": flows})
+    assert (row["link"], row["flow"], row["at_s"], row["until_s"]) == ("air", "f", 3.0, 4.0)
+    assert row["rate_before_mbps"] == pytest.approx(80)
+    assert row["stall_s"] == pytest.approx(1.2)
+    # From 4.8 s on a second holds 0.2 s of half the rate and 0.8 s of all of it: nine tenths.
+    assert row["recover_s"] == pytest.approx(1.8)
+
+
+@pytest.mark.parametrize(
+    "aqm, more, sentence",
+    [
+        ("cake", {}, 'there is no queue management "cake"; allowed are codel, fq_codel, pie and red'),
+        ("codel", {"queue": "64KiB"}, "codel counts packets: give its queue in packets"),
+        ({"kind": "red", "min": "15KB", "max": "45KB"}, {}, "red counts bytes: give its queue in bytes"),
+        ({"kind": "red", "min": "45KB", "max": "15KB"}, {"queue": "1MB"}, "red needs min < max <= queue"),
+    ],
+)
+def test_a_queue_and_its_management_must_fit(aqm, more, sentence):
+    with pytest.raises(ValueError, match=sentence.replace("(", "\\(")):
+        managed(aqm, **more)
