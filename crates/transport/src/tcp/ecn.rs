@@ -142,7 +142,8 @@ impl Socket {
         self.ecn.cwr_due = reduced && self.flow.ecn_ok;
     }
 
-    /// The peer echoes a mark: once a window, the window is reduced as for a loss (RFC 3168 section 6.1.2).
+    /// The peer echoes a mark, or the algorithm asks: once a window, the window is reduced as for a loss (RFC 3168 section 6.1.2), and
+    /// nothing undoes it.
     #[cold]
     pub(super) fn enter_cwr(&mut self, siblings: Option<&cc::Siblings>) {
         self.loss.forget_threshold();

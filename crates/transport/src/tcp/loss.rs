@@ -170,17 +170,6 @@ impl Socket {
         }
     }
 
-    /// A window reduction without a loss, which nothing undoes.
-    #[cold]
-    pub(super) fn enter_cwr(&mut self, siblings: Option<&cc::Siblings>) {
-        self.loss.prior_ssthresh = 0;
-        if self.flow.ca_state < CaState::Cwr {
-            self.loss.undo_marker = None;
-            self.init_reduction(siblings);
-            self.set_ca_state(CaState::Cwr, siblings);
-        }
-    }
-
     fn enter_recovery(&mut self, siblings: Option<&cc::Siblings>) {
         self.loss.prior_ssthresh = 0;
         self.init_undo();
