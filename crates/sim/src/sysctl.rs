@@ -31,6 +31,8 @@ pub(crate) fn apply(node: &Node, settings: &mut Settings) -> Result<(), Scenario
             "tcp_frto" => settings.frto = number(value, 0, 2).ok_or_else(|| wrong("0, 1 or 2"))? > 0,
             "tcp_reordering" => settings.reordering = number(value, 1, 300).ok_or_else(|| wrong("a number from 1 to 300"))?,
             "tcp_max_reordering" => settings.max_reordering = number(value, 1, 65_535).ok_or_else(|| wrong("a number from 1 to 65535"))?,
+            "tcp_mtu_probing" => settings.mtu_probing = number(value, 0, 2).ok_or_else(|| wrong("0, 1 or 2"))? as u8,
+            "tcp_base_mss" => settings.base_mss = number(value, 48, 65_495).ok_or_else(|| wrong("a number of bytes from 48 to 65495"))?,
             "checksum_enabled" | "mptcp_checksum" => settings.checksum = flag(value).ok_or_else(|| wrong("0 or 1"))?,
             // Not sysctls, but properties of the kernel, the route or the program that a study may want to change.
             "initcwnd" => settings.initial_cwnd = number(value, 1, 1000).ok_or_else(|| wrong("a number of segments from 1 to 1000"))?,
@@ -63,7 +65,7 @@ pub(crate) fn apply(node: &Node, settings: &mut Settings) -> Result<(), Scenario
     Ok(())
 }
 
-const KNOWN: [&str; 20] = [
+const KNOWN: [&str; 22] = [
     "net.ipv4.tcp_rmem",
     "net.ipv4.tcp_wmem",
     "net.ipv4.tcp_sack",
@@ -77,6 +79,8 @@ const KNOWN: [&str; 20] = [
     "net.ipv4.tcp_frto",
     "net.ipv4.tcp_reordering",
     "net.ipv4.tcp_max_reordering",
+    "net.ipv4.tcp_mtu_probing",
+    "net.ipv4.tcp_base_mss",
     "net.mptcp.checksum_enabled",
     "initcwnd",
     "tso_bytes",

@@ -40,6 +40,10 @@ pub struct Settings {
     pub reordering: u32,
     /// `tcp_max_reordering`, segments.
     pub max_reordering: u32,
+    /// `tcp_mtu_probing`: 0 no search for the path's MTU, 1 once a black hole is suspected, 2 from the start.
+    pub mtu_probing: u8,
+    /// `tcp_base_mss`: where the search begins, bytes.
+    pub base_mss: u32,
     /// Largest burst that leaves as one piece, bytes; 0: segment by segment.
     pub tso_bytes: u32,
     /// Delayed-ACK timer bounds.
@@ -75,6 +79,8 @@ impl Default for Settings {
             frto: true,
             reordering: 3,
             max_reordering: 300,
+            mtu_probing: 0,
+            base_mss: 1024,
             tso_bytes: 65_536,
             delack_min: Duration::from_millis(40),
             delack_max: Duration::from_millis(200),

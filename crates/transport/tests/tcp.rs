@@ -24,12 +24,18 @@ struct Net {
     data_sent: u64,
     queue_drops: u64,
     lose_acks: bool,
+    /// Longer data segments, by the length of their packets, are lost without a word.
+    passes: u32,
 }
 
 impl Net {
     fn new(cc: &str, settings: Settings) -> Self {
+        Self::with_mtu(cc, settings, 1500)
+    }
+
+    fn with_mtu(cc: &str, settings: Settings, mtu: u32) -> Self {
         let algorithm = polypath_cc::find(cc).expect("the algorithm exists");
-        let config = || Config { settings: settings.clone(), algorithm, mtu: 1500, initial_seq: 0 };
+        let config = || Config { settings: settings.clone(), algorithm, mtu, initial_seq: 0 };
         Self {
             now: Instant::ZERO,
             client: Socket::client(config()),
@@ -45,6 +51,7 @@ impl Net {
             data_sent: 0,
             queue_drops: 0,
             lose_acks: false,
+            passes: u32::MAX,
         }
     }
 
@@ -53,7 +60,7 @@ impl Net {
             let mut held = Duration::ZERO;
             if segment.len > 0 {
                 self.data_sent += 1;
-                if self.lose.contains(&self.data_sent) {
+                if self.lose.contains(&self.data_sent) || segment.len + 52 > self.passes {
                     continue;
                 }
                 held = self.hold.iter().find(|h| h.0 == self.data_sent).map_or(held, |h| h.1);
@@ -299,6 +306,44 @@ fn a_too_long_segment_is_cut_after_icmp() {
     assert_eq!(net.client.probe().counters.timeouts, 0);
 }
 
+/// A bulk transfer of 20 s with an MTU of 9000 at the ends through a path that drops packets of more than `passes` bytes without a word.
+fn black_hole(mtu_probing: u8, passes: u32) -> Net {
+    let mut net = Net::with_mtu("reno", Settings { mtu_probing, ..Settings::default() }, 9000);
+    net.passes = passes;
+    net.open(u64::MAX);
+    net.run(secs(20.0));
+    net
+}
+
+#[test]
+fn a_search_from_the_start_finds_what_the_path_passes_and_costs_no_timeout() {
+    for passes in [1500, 4321, 9000] {
+        let net = black_hole(2, passes);
+        let found = net.client.mss() + 52;
+        assert!(found <= passes && found + 8 > passes, "{found} of {passes}");
+        assert_eq!(net.client.probe().counters.timeouts, 0);
+        assert!(net.server.received() > 100_000_000, "{} bytes", net.server.received());
+    }
+}
+
+#[test]
+fn a_silent_black_hole_is_found_after_three_seconds() {
+    let mut net = Net::with_mtu("reno", Settings { mtu_probing: 1, ..Settings::default() }, 9000);
+    net.passes = 1500;
+    net.open(u64::MAX);
+    net.run(secs(3.0));
+    assert_eq!((net.server.received(), net.client.mss()), (0, 8948));
+    net.run(secs(20.0));
+    assert!(net.server.received() > 100_000_000, "{} bytes", net.server.received());
+    assert!((1441..=1448).contains(&net.client.mss()), "{}", net.client.mss());
+}
+
+#[test]
+fn without_a_search_nothing_passes_a_silent_black_hole() {
+    let net = black_hole(0, 1500);
+    assert_eq!((net.server.received(), net.client.mss()), (0, 8948));
+}
+
 #[test]
 fn without_sack_duplicate_acks_find_the_loss() {
     let mut net = Net::new("reno", Settings { sack: false, ..Settings::default() });
@@ -333,9 +378,10 @@ proptest::proptest! {
         sack: bool,
         timestamps: bool,
         v0: bool,
+        mtu_probing in 0u8..3,
     ) {
         let profile = if v0 { polypath_transport::Profile::V0 } else { polypath_transport::Profile::V1 };
-        let mut net = Net::new(cc, Settings { sack, timestamps, profile, ..Settings::default() });
+        let mut net = Net::new(cc, Settings { sack, timestamps, profile, mtu_probing, ..Settings::default() });
         net.queue = queue;
         net.lose = lose.into_iter().collect();
         net.hold = hold.into_iter().map(|(n, ms)| (n, Duration::from_millis(ms))).collect();

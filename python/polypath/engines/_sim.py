@@ -70,7 +70,7 @@ LINUX_ONLY = {"bbr", "bic", "cdg", "dctcp", "highspeed", "htcp", "hybla", "illin
 LINUX_ONLY |= {"vegas", "veno", "westwood", "yeah"}
 
 # Settings that make sense on a kernel and are not modelled; any other that is not known is a mistake.
-NOT_MODELLED = {"net.ipv4.tcp_mtu_probing", "net.ipv4.tcp_base_mss", "net.ipv4.tcp_mtu_probe_floor"}
+NOT_MODELLED = {"net.ipv4.tcp_mtu_probe_floor", "net.ipv4.tcp_probe_threshold", "net.ipv4.tcp_probe_interval"}
 
 
 def _without_owner(cell: Cell) -> Cell:

@@ -189,6 +189,9 @@ impl Socket {
             self.queue.pop_head();
         }
         self.queue.trim_head(ack.number);
+        if self.probing.is_probe_out() {
+            self.judge_mtu_probe();
+        }
         if acked > 0 {
             ack.flags |= flag::DATA_ACKED;
             self.burst.duplicate_acks = 0;

@@ -14,7 +14,7 @@ pub(super) struct LossState {
     pub(super) undo_marker: Option<u32>,
     /// Retransmissions not yet reported as duplicates; `None` where a DSACK cannot undo.
     pub(super) undo_retrans: Option<u32>,
-    prior_ssthresh: u32,
+    pub(super) prior_ssthresh: u32,
     /// RFC 6937: data delivered and sent since the reduction began.
     prr_delivered: u32,
     pub(super) prr_out: u32,
@@ -115,6 +115,9 @@ impl Socket {
                     self.try_to_open(marked, siblings);
                     return;
                 }
+                if self.probing.is_probe_out() && self.mtu_probe_is_lost(now) {
+                    return;
+                }
                 self.enter_recovery(siblings);
             }
         }
@@ -198,7 +201,7 @@ impl Socket {
         };
     }
 
-    fn current_ssthresh(&self) -> u32 {
+    pub(super) fn current_ssthresh(&self) -> u32 {
         // Linux remembers a larger threshold than ssthresh when the window had grown past it.
         if matches!(self.flow.ca_state, CaState::Cwr | CaState::Recovery) {
             self.flow.ssthresh
@@ -399,7 +402,7 @@ impl Socket {
         self.loss.high_seq = self.flow.snd_nxt;
         self.owe_cwr(true);
         self.loss.tlp_high_seq = None;
-        self.loss.frto = self.settings.frto && (new_recovery || self.loss.backoffs > 0);
+        self.loss.frto = self.settings.frto && (new_recovery || self.loss.backoffs > 0) && !self.probing.is_probe_out();
     }
 
     fn mark_lost_at_timeout(&mut self, now: Instant) {

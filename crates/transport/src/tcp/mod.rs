@@ -14,6 +14,7 @@ mod early;
 mod ecn;
 mod input;
 mod loss;
+mod mtu;
 mod output;
 mod probe;
 mod queue;
@@ -33,7 +34,7 @@ use input::{Delivered, Receiver};
 pub(crate) use input::{UNMEASURED, coalesced, first_read_estimate};
 use polypath_base::{Duration, Instant};
 use polypath_cc as cc;
-use polypath_wire::{Flags, Segment, Unreachable};
+use polypath_wire::{Flags, Segment};
 pub use probe::{Counters, Limit, Probe};
 use queue::SendQueue;
 use rate::Delivery;
@@ -132,6 +133,7 @@ pub struct Socket {
     rx: Receiver,
     burst: output::Burst,
     ecn: ecn::Ecn,
+    probing: mtu::Probing,
 
     // Application side of sending: bytes offered and not yet accepted, and accepted so far.
     offered: u64,
@@ -208,6 +210,7 @@ impl Socket {
             rx: Receiver::new(&settings, mtu),
             burst: output::Burst::default(),
             ecn,
+            probing: mtu::Probing::default(),
             offered: 0,
             accepted: 0,
             sndbuf: settings.wmem[1],
@@ -285,19 +288,6 @@ impl Socket {
         }
     }
 
-    /// RFC 1191 section 6.4: a segment of ours was too long for a link.
-    pub fn handle_unreachable(&mut self, now: Instant, message: &Unreachable) {
-        // Only answers to what is in the network count (RFC 5927 section 4.1).
-        if before(message.seq, self.flow.snd_una) || !before(message.seq, self.flow.snd_nxt) || message.mtu >= self.pmtu {
-            return;
-        }
-        self.flow.now_ns = now.as_nanos();
-        self.forget_place();
-        self.pmtu = message.mtu.max(68);
-        self.update_mss();
-        self.retransmit_oversized(now);
-    }
-
     #[cold]
     fn handle_syn(&mut self, now: Instant, segment: &Segment) {
         if !segment.flags.has(Flags::SYN) || segment.flags.has(Flags::ACK) || segment.flags.has(Flags::RST) {
@@ -352,6 +342,7 @@ impl Socket {
         self.state = State::Established;
         self.established_at = Some(now);
         self.flow.established = true;
+        self.start_probing(now);
         self.update_mss();
         // RFC 6298 section 5.7 and RFC 6928 section 2: a lost SYN costs the initial window.
         if self.burst.syn_retransmitted && self.burst.syn_timeouts > 1 {
@@ -572,12 +563,6 @@ impl Socket {
     /// Data sequence numbers sent on this subflow and not yet acknowledged by the peer's TCP, as (dsn, length) in order.
     pub fn unacked_mappings(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
         self.queue.mappings()
-    }
-
-    fn update_mss(&mut self) {
-        let headers = Segment::IPV4_HEADER + Segment::TCP_HEADER;
-        let options = if self.ts_ok { 12 } else { 0 } + self.option_overhead;
-        self.flow.mss = self.peer_mss.min(self.pmtu - headers).saturating_sub(options).max(48);
     }
 
     /// The peer's echo of our timestamp, as the time at which we sent it.

@@ -198,6 +198,7 @@ impl Socket {
             return;
         }
         self.counters.timeouts += 1;
+        self.suspect_black_hole(now);
         self.enter_loss(now, siblings);
         self.loss.backoffs += 1;
         self.rtt.back_off();
@@ -249,6 +250,7 @@ impl Socket {
 
     #[inline(never)]
     fn retransmit(&mut self, now: Instant, index: usize, segment: &mut Segment) {
+        self.probing.forget();
         self.queue.mark_retransmitted(index, now);
         let mut sent = *self.queue.at(index);
         self.delivery.on_sent(now, &self.flow, false, &mut sent);
@@ -272,6 +274,18 @@ impl Socket {
         if self.flow.cwnd <= in_flight {
             self.set_limit(now, Limit::CongestionWindow);
             return false;
+        }
+        if self.probing.is_searching() && self.burst.remaining == 0 {
+            match self.next_probe(now, in_flight) {
+                super::mtu::Next::Usual => {}
+                super::mtu::Next::Wait => return false,
+                super::mtu::Next::Probe(len) => {
+                    self.probe_leaves(len);
+                    self.burst.length = 0;
+                    self.send_new(now, siblings, New { len, with_fin: false, in_flight }, segment);
+                    return true;
+                }
+            }
         }
         let mss = self.flow.mss;
         let len = self.queue.next_new_len(mss);
