@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -280,3 +282,13 @@ def test_the_command_prints_json_and_refuses_in_one_sentence(tmp_path: Path) -> 
     assert (missing.exit_code, missing.stderr.count("\n")) == (2, 1)
     nothing = CliRunner().invoke(app(), [str(DATA / "summary-v1.csv"), "--group", "z"])
     assert (nothing.exit_code, nothing.stdout) == (2, "")
+
+
+def test_the_area_between_windows_is_a_share_of_the_area_under_them() -> None:
+    from polypath.validate._figure import window_areas
+
+    def curve(line: str, who: str, window: int) -> pd.DataFrame:
+        return pd.DataFrame({"time": np.arange(0, 10, 0.1), "line": line, "cwnd": window, "srtt": 1.0, "who": who})
+
+    curves = pd.concat([curve("c 1", "Linux", 100), curve("c 1", "simulated", 60), curve("c 2", "Linux", 7)])
+    assert window_areas(curves) == {"c 1": pytest.approx(40 / 80)}

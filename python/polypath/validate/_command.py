@@ -32,7 +32,8 @@ def validate(
     ] = False,
     differs: Annotated[bool, typer.Option("--differs", help="Show only what does not agree; the counts are still of all.")] = False,
     figure: Annotated[
-        Path | None, typer.Option(help="Write a picture a run into this folder: window and RTT over time, Linux's and ours.")
+        Path | None,
+        typer.Option(help="Write a picture a run into this folder: window and RTT over time, Linux's and ours; areas in areas.csv."),
     ] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Runs at once; default: one a core.")] = None,
 ) -> None:
