@@ -94,7 +94,9 @@ def transfer(algorithm: str, protocol: str) -> tuple[str, int]:
         client.settimeout(20)
         reader = threading.Thread(target=drain, args=(listener,), daemon=True)
         reader.start()
-        client.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, algorithm.encode())
+        # At both ends: DCTCP's SYN is agreed to by its like alone, and without ECN it is Reno.
+        for end in (listener, client):
+            end.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, algorithm.encode())
         client.connect(listener.getsockname())
         client.sendall(bytes(BYTES))
         used = client.getsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, 16).split(b"\0")[0].decode()
