@@ -86,6 +86,9 @@ impl Socket {
         self.rack.update_reo_wnd(prior_delivered, self.flow.delivered);
         if self.flow.ecn_ok && segment.flags.has(Flags::ECE) {
             ack.flags |= flag::ECE;
+            ack.rate.sample.is_ece = true;
+            let delivered = self.flow.delivered.wrapping_sub(prior_delivered);
+            self.flow.delivered_ce = self.flow.delivered_ce.wrapping_add(delivered);
         }
         self.cc.in_ack_event(&mut self.flow, siblings, event_flags(segment, ack.flags));
         if self.loss.tlp_high_seq.is_some() {
@@ -105,10 +108,6 @@ impl Socket {
 
         let delivered = self.flow.delivered.wrapping_sub(prior_delivered);
         let lost = self.flow.lost.wrapping_sub(prior_lost);
-        if ack.flags & flag::ECE != 0 {
-            self.flow.delivered_ce = self.flow.delivered_ce.wrapping_add(delivered);
-            ack.rate.sample.is_ece = true;
-        }
         self.delivery.finish(now, &mut self.flow, delivered, lost, &mut ack.rate);
         self.control_window(delivered, lost, &ack, siblings);
         if self.is_subflow && self.settings.profile == Profile::V1 {
