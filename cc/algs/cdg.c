@@ -48,17 +48,18 @@
 enum cdg_mode { CDG_UNKNOWN = 0, CDG_BACKOFF = 1 };
 
 struct cdg_state {
+	__u64 least_slopes[3];	/* of the rounds' least RTTs, us, 24 bits each, the newest lowest */
+	__u64 largest_slopes[3];
 	__u32 least_us;		/* RTTs of the round; 0 = none yet */
 	__u32 largest_us;
 	__u32 before_least_us;	/* of the round before */
 	__u32 before_largest_us;
-	__u8  slopes[CDG_ROUNDS][6];	/* of least and largest RTT, us, 24 bits each */
 	__u32 round_end;	/* sequence number that ends the round */
 	__u32 shadow;		/* the window without back-offs, segments */
 	__u32 path_us;		/* HyStart: least RTT; 0 = none yet */
 	__u32 train_us;		/* HyStart: when the train began */
 	__u32 last_ack_us;	/* HyStart: its last ACK; 0 = no train */
-	__u32 at : 3;		/* the slope to replace next */
+	__u32 count : 3;	/* slopes so far, modulo CDG_ROUNDS */
 	__u32 filled : 1;	/* all of them are there */
 	__u32 mode : 1;		/* enum cdg_mode */
 	__u32 delayed : 3;	/* ACKs of several segments that none of one followed yet */
@@ -68,18 +69,31 @@ struct cdg_state {
 
 PP_STATE_FITS(struct cdg_state);
 
-static void cdg_write(__u8 *at, __s32 slope)
+/* Takes in the newest slope; the oldest leaves. A place that is not constant would be too much for BPF's verifier. */
+static void cdg_push(__u64 *words, __s32 slope)
 {
-	__u32 bits = (__u32)(slope > CDG_SLOPE_MAX ? CDG_SLOPE_MAX : slope < -CDG_SLOPE_MAX ? -CDG_SLOPE_MAX : slope);
+	__u32 bits = (__u32)(slope > CDG_SLOPE_MAX ? CDG_SLOPE_MAX : slope < -CDG_SLOPE_MAX ? -CDG_SLOPE_MAX : slope) & 0xffffff;
 
-	at[0] = (__u8)bits;
-	at[1] = (__u8)(bits >> 8);
-	at[2] = (__u8)(bits >> 16);
+	words[2] = words[2] << 24 | words[1] >> 40;
+	words[1] = words[1] << 24 | words[0] >> 40;
+	words[0] = words[0] << 24 | bits;
 }
 
-static __s32 cdg_read(const __u8 *at)
+/* 8 * 2^23 us fit. */
+static __s32 cdg_sum(const __u64 *words)
 {
-	return (__s32)((__u32)at[0] << 8 | (__u32)at[1] << 16 | (__u32)at[2] << 24) >> 8;
+	__u64 a = words[0], b = words[1], c = words[2];
+	__s32 sum = 0;
+	__u32 i;
+
+	for (i = 0; i < CDG_ROUNDS; i++) {
+		/* With the sign of its 24 bits. */
+		sum += (__s32)((__u32)a << 8) >> 8;
+		a = a >> 24 | b << 40;
+		b = b >> 24 | c << 40;
+		c >>= 24;
+	}
+	return sum;
 }
 
 /* 2^32 exp(-x / 10^6), at most 2^32 - 1: as 2^-n 2^-f with f below 1. */
@@ -146,24 +160,20 @@ static void cdg_hystart(struct cdg_state *s, struct pp_flow *f)
 /* The sum of slopes that counts, us, with that of the round that ends. */
 static __s32 cdg_slope(struct cdg_state *s)
 {
-	__s32 least = 0, largest = 0, slope;
-	__u32 i;
+	__s32 least, largest, slope;
 
-	cdg_write(&s->slopes[s->at][0], (__s32)(s->least_us - s->before_least_us));
-	cdg_write(&s->slopes[s->at][3], (__s32)(s->largest_us - s->before_largest_us));
-	s->at++;
-	/* 8 * 2^23 us fit. */
-	for (i = 0; i < CDG_ROUNDS; i++) {
-		least += cdg_read(&s->slopes[i][0]);
-		largest += cdg_read(&s->slopes[i][3]);
-	}
+	cdg_push(s->least_slopes, (__s32)(s->least_us - s->before_least_us));
+	cdg_push(s->largest_slopes, (__s32)(s->largest_us - s->before_largest_us));
+	s->count++;
+	least = cdg_sum(s->least_slopes);
+	largest = cdg_sum(s->largest_slopes);
 	slope = least > 0 ? least : largest;
 	if (!s->filled) {
-		if (!s->at)
+		if (!s->count)
 			s->filled = 1;
 		else
 			/* With its sign; at most 7 * 2^23 * 8 fit. */
-			slope = slope > 0 ? (__s32)((__u32)slope * CDG_ROUNDS / s->at) : 0;
+			slope = slope > 0 ? (__s32)((__u32)slope * CDG_ROUNDS / s->count) : 0;
 	}
 	if (least <= CDG_EFFECT_US || largest <= CDG_EFFECT_US)
 		s->in_vain = 0;
