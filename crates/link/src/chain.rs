@@ -134,11 +134,6 @@ impl Count {
         self.bytes += u64::from(len);
     }
 
-    /// Both together.
-    pub fn plus(self, other: Self) -> Self {
-        Self { packets: self.packets + other.packets, bytes: self.bytes + other.bytes }
-    }
-
     /// What is left of this after `other`, which is part of it.
     pub fn without(self, other: Self) -> Self {
         Self { packets: self.packets - other.packets, bytes: self.bytes - other.bytes }

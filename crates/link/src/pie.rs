@@ -44,7 +44,6 @@ pub struct Pie {
     burst: Duration,
     /// Sum of the probabilities since the last drop (section 5.4).
     accumulated: f64,
-    drops: Count,
     marks: u64,
     stream: Stream,
 }
@@ -64,18 +63,7 @@ impl Pie {
         }
         let burst = config.max_burst;
         let (old_delay, next_update) = (Duration::ZERO, Instant::ZERO + config.update);
-        Ok(Self {
-            queue,
-            config,
-            probability: 0.0,
-            old_delay,
-            next_update,
-            burst,
-            accumulated: 0.0,
-            drops: Count::default(),
-            marks: 0,
-            stream,
-        })
+        Ok(Self { queue, config, probability: 0.0, old_delay, next_update, burst, accumulated: 0.0, marks: 0, stream })
     }
 
     pub fn transit(&mut self, at: Instant, parcel: Parcel) -> Verdict {
@@ -86,7 +74,7 @@ impl Pie {
         let hit = self.is_hit();
         let mark = hit && self.config.ecn && parcel.ect && self.probability <= MOST_MARKED;
         if hit && !mark {
-            self.drops.add(parcel.len);
+            self.queue.refuse(parcel);
             return Verdict::Drop(Cause::Early);
         }
         match self.queue.transit(at, parcel) {
@@ -163,7 +151,7 @@ impl Pie {
 
     /// Dropped early, and by the queue for want of room.
     pub fn drops(&self) -> Count {
-        self.drops.plus(self.queue.drops())
+        self.queue.drops()
     }
 
     pub fn marks(&self) -> u64 {

@@ -173,6 +173,11 @@ impl RateQueue {
         room.then_some(len)
     }
 
+    /// Counts a packet that is dropped before it reaches the queue.
+    pub(crate) fn refuse(&mut self, parcel: Parcel) {
+        self.drops.add(parcel.len);
+    }
+
     /// A packet for which there was room leaves at this time, not before those that came earlier.
     pub(crate) fn append(&mut self, leaves: Instant, parcel: Parcel) {
         let len = parcel.len + self.framing;

@@ -30,7 +30,6 @@ pub struct Red {
     count: i64,
     /// A number from 0 to 1, drawn for each of these.
     drawn: f64,
-    drops: Count,
     marks: u64,
     stream: Stream,
 }
@@ -46,7 +45,7 @@ impl Red {
         if !(1..=31).contains(&config.weight_log) || config.mean_packet_bytes == 0 {
             return Err(Invalid("RED's weight_log lies between 1 and 31, and its mean packet has at least a byte".into()));
         }
-        Ok(Self { queue, config, average: 0, count: -1, drawn: 0.0, drops: Count::default(), marks: 0, stream })
+        Ok(Self { queue, config, average: 0, count: -1, drawn: 0.0, marks: 0, stream })
     }
 
     pub fn transit(&mut self, at: Instant, parcel: Parcel) -> Verdict {
@@ -68,7 +67,7 @@ impl Red {
             average => self.is_hit(average),
         };
         if mark && !(self.config.ecn && parcel.ect) {
-            self.drops.add(parcel.len);
+            self.queue.refuse(parcel);
             return Verdict::Drop(Cause::Early);
         }
         match self.queue.transit(at, parcel) {
@@ -126,7 +125,7 @@ impl Red {
 
     /// Dropped early, and by the queue for want of room.
     pub fn drops(&self) -> Count {
-        self.drops.plus(self.queue.drops())
+        self.queue.drops()
     }
 
     pub fn marks(&self) -> u64 {

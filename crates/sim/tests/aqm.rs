@@ -56,6 +56,7 @@ fn each_keeps_the_queue_short_and_the_link_full() {
         // Every packet that entered has left or was dropped, and the series sees the queue.
         assert_eq!(bottleneck.packets + bottleneck.queue_drops, managed.links[0].packets, "{aqm}");
         assert!(managed.link_series.queue_packets.iter().any(|&packets| packets > 0), "{aqm}");
+        assert!(managed.link_series.drops.last() > Some(&0), "{aqm}: the series counts what was dropped");
     }
 }
 
