@@ -99,7 +99,7 @@ fn datagrams_need_a_rate_and_must_fit_the_first_link() {
 
 #[test]
 fn a_trace_lets_a_packet_pass_at_each_chance_and_a_retry_delays_what_fails() {
-    // A chance every 2 ms, in rounds of 200 ms: 500 packets a second of at most 1504 bytes; 1000 are sent.
+    // A chance every 2 ms, in rounds of 200 ms: 500 times a second 1504 bytes; 1000 are sent.
     let trace = json!({"kind": "trace", "chances_ms": (1..=100).map(|n| 2 * n).collect::<Vec<u32>>(), "bytes": 1504,
                        "queue": {"packets": 50}, "framing_bytes": 4});
     let mut stream = datagrams(11_200_000, 1_000_000_000, 0);
@@ -107,7 +107,8 @@ fn a_trace_lets_a_packet_pass_at_each_chance_and_a_retry_delays_what_fails() {
     let traced = outcome(&link(json!([trace]), json!([stream])));
     let found = traced.flows[0].datagrams.as_ref().expect("these are datagrams");
     assert_eq!(found.sent, 1000);
-    assert!((545..=555).contains(&found.received), "half of them and those that wait at the end: {}", found.received);
+    // 752000 bytes in a second are 525 packets of 1432, since what one leaves of a chance is the next one's; 50 wait at the end.
+    assert!((570..=576).contains(&found.received), "{}", found.received);
     assert_eq!(traced.links[0].max_queue_packets, 50);
     let retry = json!({"kind": "retry", "probability": 0.1, "delay_ns": 5_000_000, "attempts": 3});
     let retried = outcome(&link(json!([retry]), json!([datagrams(3_888_000, 2_000_000_000, 0)])));
