@@ -206,6 +206,11 @@ impl Ready {
         let anywhere = if server_address.is_ipv4() { IpAddr::V4(Ipv4Addr::UNSPECIFIED) } else { IpAddr::V6(Ipv6Addr::UNSPECIFIED) };
         let listens = if announces && flow.mptcp { anywhere } else { server_address };
         sys::bind(&listener, SocketAddr::new(listens, flow.port)).map_err(named)?;
+        if flow.cc.ends_with("dctcp") {
+            // Its SYN is agreed to by its like alone, and its receiver tells each mark (RFC 8257 section 3.2).
+            sys::set_option_bytes(&listener, libc::IPPROTO_TCP, libc::TCP_CONGESTION, flow.cc.as_bytes())
+                .map_err(|_| named(format!("this kernel has no congestion control {}", flow.cc)))?;
+        }
         sys::listen(&listener)?;
         sys::enter_network(&network.places[client_at].file)?;
         let client = open(flow, client_address.is_ipv4()).map_err(named)?;
