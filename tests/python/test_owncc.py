@@ -131,7 +131,7 @@ REFUSALS = {
     "a name that is ours": (("cc", "new", "reno"), "Polypath has a congestion control reno already"),
     "another name of one that is ours": (("cc", "new", "hstcp"), "Polypath has a congestion control hstcp already"),
     "a file that is there": (("cc", "new", "there", "--into", "full"), "full/there.c is there already"),
-    "a folder that is a file": (("cc", "new", "mine", "--into", "file"), "file is there already"),
+    "a folder that is a file": (("cc", "new", "tst_f", "--into", "file"), "file is there already"),
     "no folder": (("run", ".", "--cc-path", "nowhere"), "nowhere is no folder; `polypath cc new NAME --into nowhere` begins"),
     "an empty folder": (("run", ".", "--cc-path", "empty"), "empty holds no algorithm, that is no file NAME.c"),
     "a file with such a name": (("run", ".", "--cc-path", "named"), 'named/No-Name.c: "No-Name" is no name'),

@@ -217,7 +217,7 @@ impl Fair {
     fn queue_of(&self, flow: u32) -> u32 {
         // Multiplicative hashing (Knuth 6.4) of a number that is salted by run.
         let hash = u64::from(flow ^ self.salt).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        ((hash >> 32) * u64::from(self.config.flows) >> 32) as u32
+        (((hash >> 32) * u64::from(self.config.flows)) >> 32) as u32
     }
 
     /// Writes down a sample at every multiple of `interval`, zero included.

@@ -50,9 +50,8 @@ impl Red {
 
     pub fn transit(&mut self, at: Instant, parcel: Parcel) -> Verdict {
         self.queue.pass_time(at);
-        match self.queue.idle_since(at) {
-            Some(since) => self.age(at.since(since)),
-            None => {}
+        if let Some(since) = self.queue.idle_since(at) {
+            self.age(at.since(since));
         }
         self.average = self.average + self.queue.bytes() - (self.average >> self.config.weight_log);
         let mark = match self.average >> self.config.weight_log {
