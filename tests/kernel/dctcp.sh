@@ -2,6 +2,8 @@
 # "plain", drops them alone, while the server does not agree to ECN. Prints the congestion control at the end, the bytes sent, and
 # the window every 10 ms.
 set -e
+# setting NAMESPACE FILE VALUE: writes a setting below net.ipv4; a small host has no program for it.
+setting() { ip netns exec "$1" sh -c "echo $3 > /proc/sys/net/ipv4/$2"; }
 cc=$1
 for name in c r s; do
 	ip netns add $name
@@ -18,17 +20,18 @@ for place in "c c0" "r r0" "r r1" "s s0"; do
 done
 ip -n c route add default via 10.0.1.2
 ip -n s route add default via 10.0.2.2
-ip netns exec r sysctl -qw net.ipv4.ip_forward=1
-ip netns exec c sysctl -qw net.ipv4.tcp_congestion_control=$cc
+setting r ip_forward 1
+setting c tcp_congestion_control $cc
 ip netns exec c tc qdisc add dev c0 root netem delay 5ms limit 10000
 ip netns exec s tc qdisc add dev s0 root netem delay 5ms limit 10000
 ip netns exec r tc qdisc add dev r1 root handle 1: htb default 1 r2q 1000
 ip netns exec r tc class add dev r1 parent 1: classid 1:1 htb rate 50mbit burst 1600 cburst 1600
 if [ "$2" = plain ]; then
-	ip netns exec s sysctl -qw net.ipv4.tcp_congestion_control=reno net.ipv4.tcp_ecn=0
+	setting s tcp_congestion_control reno
+	setting s tcp_ecn 0
 	ip netns exec r tc qdisc add dev r1 parent 1:1 pfifo limit 40
 else
-	ip netns exec s sysctl -qw net.ipv4.tcp_congestion_control=$cc
+	setting s tcp_congestion_control $cc
 	ip netns exec r tc qdisc add dev r1 parent 1:1 red limit 400000 min 30000 max 90000 avpkt 1500 burst 21 bandwidth 50mbit probability 0.1 ecn
 fi
 cat > /tmp/server.py <<'END'

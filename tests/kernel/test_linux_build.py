@@ -327,7 +327,7 @@ def test_where_the_sources_lie_does_not_matter(kernel: linux.Kernel, cc: Path) -
     recipe = Recipe.load(kernel.file.parent)
     output = recipe.place / "linux-again"
     try:
-        _link._link(recipe, cc, output)
+        _link._link(recipe, cc, [], output)
         assert output.read_bytes() == kernel.file.read_bytes()
     finally:
         output.unlink(missing_ok=True)
