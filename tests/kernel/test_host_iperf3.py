@@ -62,7 +62,7 @@ def test_a_transfer_has_its_size(tmp_path: Path) -> None:
     made = run(study(transport="tcp", app={"kind": "transfer", "size": "2MB"}), engine="host", out=tmp_path)
     assert by_program(made, "bytes_received")["polypath"] == 2_000_000
     # iperf3 sends whole blocks, and what it has read when its test ends is all it counts: some 200 kB lie in the sender's buffer then.
-    assert by_program(made, "bytes_received")["iperf3"] == pytest.approx(2_000_000, rel=0.25)
+    assert by_program(made, "bytes_received")["iperf3"] == pytest.approx(2_000_000, rel=0.15)
     assert made.runs["completion_s"].notna().sum() >= 2
 
 
