@@ -106,9 +106,6 @@ class HostEngine(Engine):
         if wrong:
             raise cell.error(_where_of(cell, wrong), f"this machine's kernel ({self.only_kernel}) cannot do this: {wrong}")
 
-    def check_baseline(self, cc: str) -> None:
-        super().check_baseline(cc)
-
     def stop(self) -> None:
         emu.stop()
 
