@@ -21,7 +21,6 @@ from polypath.kernelcc import KernelCcError
 ROOT = Path(__file__).resolve().parents[2]
 ALGORITHMS = sorted(path.stem for path in (ROOT / "cc" / "algs").glob("*.c"))
 TCP_CONGESTION = 13
-TCP_INFO = 11
 IPPROTO_MPTCP = 262
 BYTES = 20_000_000
 
@@ -57,10 +56,7 @@ def test_verifier_accepts_it_and_a_transfer_uses_it(name: str, protocol: str) ->
     except KernelCcError as error:
         lacking("host", str(error))
     with kernelcc.ensure([name]):
-        used, cwnd = transfer(f"pp_{name}", protocol)
-    assert used == f"pp_{name}"
-    if protocol == "tcp":
-        assert cwnd > 10, "20 MB over the loopback device do not fit into the initial window: it must have grown"
+        assert transfer(f"pp_{name}", protocol) == f"pp_{name}"
 
 
 def mptcp_works() -> bool:
@@ -75,8 +71,8 @@ def tcp_socket(protocol: int) -> socket.socket:
     return socket.socket(socket.AF_INET, socket.SOCK_STREAM, protocol)
 
 
-def transfer(algorithm: str, protocol: str) -> tuple[str, int]:
-    """Send BYTES over the loopback device; the algorithm that the socket names afterwards, and its window (TCP only)."""
+def transfer(algorithm: str, protocol: str) -> str:
+    """Send BYTES over the loopback device; the algorithm that the socket names afterwards."""
     number = IPPROTO_MPTCP if protocol == "mptcp" else 0
     received = 0
 
@@ -100,9 +96,7 @@ def transfer(algorithm: str, protocol: str) -> tuple[str, int]:
         client.connect(listener.getsockname())
         client.sendall(bytes(BYTES))
         used = client.getsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, 16).split(b"\0")[0].decode()
-        info = client.getsockopt(socket.IPPROTO_TCP, TCP_INFO, 104) if protocol == "tcp" else bytes(104)
         client.shutdown(socket.SHUT_WR)
         reader.join(20)
     assert received == BYTES
-    # tcpi_snd_cwnd: 8 bytes of flags, then the nineteenth 32-bit word (linux/tcp.h).
-    return used, int.from_bytes(info[80:84], "little")
+    return used

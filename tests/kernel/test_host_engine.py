@@ -21,6 +21,7 @@ from polypath import EngineError, Results, Study, StudyError, emu, kernelcc, run
 from polypath.engines import HostEngine
 from polypath.results import execute, plan
 
+ROOT = Path(__file__).resolve().parents[2]
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 # Two paths of the same rate, a host behind each end, and an address of the server that both reach.
 TWO_PATHS = {
@@ -123,6 +124,20 @@ def test_the_kernels_own_and_ours_stand_side_by_side(tmp_path: Path) -> None:
     assert set(goodput.index) == {"cubic@kernel", "cubic@polypath"}
     # 9.5 Mbit/s is all that 10 have room for.
     assert goodput.between(7, 9.6).all()
+
+
+def test_every_algorithm_of_ours_decides_the_window(tmp_path: Path) -> None:
+    # 22 ms of round trip: the path holds 180 packets, so every algorithm has reason to leave the initial window of 10.
+    ours = [f"{path.stem}@polypath" for path in sorted((ROOT / "cc" / "algs").glob("*.c"))]
+    fast = link("one", rate="100mbit", delay="10ms", queue="200packets")
+    made = run(
+        study(topology=fast, flows=flow(transport="tcp", cc="${cc}"), matrix={"cc": ours}, duration="600ms", seeds=1),
+        engine="host",
+        out=tmp_path,
+    )
+    highest = made.series.merge(made.runs[["key", "flow_cc"]], on="key").groupby("flow_cc")["cwnd"].max()
+    assert set(highest.index) == set(ours)
+    assert (highest > 15).all(), highest[highest <= 15]
 
 
 def test_what_links_do_to_packets_is_done(tmp_path: Path) -> None:
