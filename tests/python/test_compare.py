@@ -142,6 +142,9 @@ def test_a_later_start_can_count_as_a_repetition():
     assert verdicts(made) == {"lia": True}
 
 
+GOODPUTS = ("goodput_receiver_bps", "goodput_sender_bps")
+
+
 class OtherEngine(PlausibleEngine):
     """A second engine with other figures: cubic a fifth lower, windows as they are."""
 
@@ -151,7 +154,7 @@ class OtherEngine(PlausibleEngine):
     def run(self, scenario):
         output = super().run(scenario)
         flows = [
-            {**flow, "goodput_receiver_bps": flow["goodput_receiver_bps"] * (0.8 if given["cc"] == "cubic" else 1.02)}
+            {**flow, **{name: flow[name] * (0.8 if given["cc"] == "cubic" else 1.02) for name in GOODPUTS}}
             for flow, given in zip(output.outcome["flows"], scenario["flows"], strict=True)
         ]
         return Output(outcome={**output.outcome, "flows": flows}, subflow_series=output.subflow_series, link_series=output.link_series)
@@ -195,7 +198,12 @@ def test_a_report_on_one_engine_has_no_comparison(engines, tmp_path, request):
 
 def test_claims_and_published_values_are_told_for_each_engine(results):
     made = page(material(results))
-    assert {claim.engine for claim in made.claims} == {"plausible", "linux"}
+    said = {claim.id: [(each.platform, str(each.verdict)) for each in claim.decisions] for claim in made.claims}
+    # The referee's cubic is a fifth lower, so there wvegas is no longer the lowest.
+    assert said["nitk-wvegas-low-v1"] == [("linux", "does not hold"), ("plausible", "holds")]
+    assert [column.title for column in made.verdicts.columns] == ["Claim", "plausible", "linux"]
+    assert ["nitk-wvegas-low-v1", "holds", "does not hold"] in [[cell.text for cell in row] for row in made.verdicts.rows]
+    assert made.facts[1].value == f"{len(said) - 1} of {len(said)}"
 
 
 def test_the_figures_of_a_comparison_are_the_same_bytes_again(results, tmp_path):
@@ -217,6 +225,7 @@ def test_the_command_runs_what_is_missing_and_prints_the_rows(polypath, tmp_path
     assert code == 0
     assert "plausible agrees with linux in 5 of 6 rows (83 %)" in out
     assert "+25.0 %" in out
+    assert "nitk-wvegas-low-v1 on linux: wvegas 8.59" in out
     assert "finished before" not in err
     _, again, err = polypath(*arguments)
     assert again == out
@@ -234,6 +243,8 @@ def test_json_has_every_figure_unrounded(polypath, tmp_path, request):
     assert row["parameters"] == {"cc": "cubic", "profile": "v1"}
     assert row["platforms"]["plausible"]["deviation"] == pytest.approx(0.25)
     assert row["platforms"]["linux"]["deviation"] is None
+    claims = {claim["id"]: claim["platforms"]["linux"]["verdict"] for claim in made["claims"]}
+    assert claims["nitk-wvegas-low-v1"] == "not measured"
 
 
 def test_only_what_was_asked_for_is_compared(results, polypath, tmp_path, request):

@@ -21,10 +21,12 @@ from polypath.study import Study, StudyError
 
 from . import _studies
 from ._console import err, out
+from ._summary import claims
 from ._work import CcPath, Only, Short, Workers, carry_out, choices, in_form, use_own
 
 if TYPE_CHECKING:
     from polypath.analysis import Comparison
+    from polypath.report import Material
 
 # Columns that a narrow terminal can do without: width in characters from which they are shown.
 _ROOMY = 120
@@ -81,9 +83,11 @@ def compare(
     if compared is None:
         raise StudyError(f"there is nothing to compare: only one engine ran {loaded.name}; name two, like --engines sim,linux")
     if as_json:
-        sys.stdout.write(json.dumps(_json(loaded, compared), indent=1) + "\n")
+        sys.stdout.write(json.dumps({**_json(loaded, compared), "claims": _claims(made, compared.platforms)}, indent=1) + "\n")
     else:
         _print(loaded, compared)
+        if loaded.claims:
+            out.print(claims(made, compared.platforms))
         for sentence in warnings(made.runs[made.runs["key"].isin(keys)], made.parameters):
             out.print(Text(sentence, style="yellow"), soft_wrap=True)
     if report:
@@ -187,6 +191,19 @@ def _json(study: Study, made: Comparison) -> dict[str, Any]:
         "rows": rows,
         "windows": windows,
     }
+
+
+def _claims(made: Material, platforms: Sequence[str]) -> list[dict[str, Any]]:
+    from polypath.report import claims_of
+
+    return [
+        {
+            "id": claim.id,
+            "sentence": claim.sentence,
+            "platforms": {name: {"verdict": str(claim.on(name).verdict), "why": claim.on(name).why} for name in platforms},
+        }
+        for claim in claims_of(made)
+    ]
 
 
 def _plain(value: Any) -> Any:

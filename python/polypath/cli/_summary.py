@@ -37,7 +37,7 @@ def summary(results: Results) -> RenderableType:
     if made.published is not None:
         parts.append(_published(made))
     if made.study.claims:
-        parts.append(_claims(made))
+        parts.append(claims(made))
     return Group(*parts)
 
 
@@ -120,17 +120,30 @@ def _published(made: Material) -> Table:
     return table
 
 
-def _claims(made: Material) -> Table:
+def claims(made: Material, platforms: Sequence[str] | None = None) -> RenderableType:
+    """Every claim: on one platform its verdict and why; on several the verdicts side by side, and why where they differ."""
     from polypath.analysis import PLATFORM, platforms_in_order
-    from polypath.report import claim_results
+    from polypath.report import claims_of
 
-    table = _table("claims", ["claim", "on", "verdict", "why"])
-    styles = {"holds": "green", "does not hold": "red"}
-    for platform in platforms_in_order(made.runs[PLATFORM]):
-        for result in claim_results(made, platform):
-            verdict = str(result.verdict)
-            table.add_row(result.id, platform, Text(verdict, style=styles.get(verdict, "")), result.why)
-    return table
+    platforms = platforms or platforms_in_order(made.runs[PLATFORM])
+    found = claims_of(made)
+    if len(platforms) < 2:
+        table = _table("claims", ["claim", "on", "verdict", "why"])
+        for claim in found:
+            own = claim.on(platforms[0])
+            table.add_row(claim.id, own.platform, Text(str(own.verdict), style=_VERDICTS.get(own.css, "")), own.why)
+        return table
+    table = _table("claims", ["claim", *platforms])
+    reasons: list[Text] = []
+    for claim in found:
+        said = [claim.on(platform) for platform in platforms]
+        table.add_row(claim.id, *(Text(str(each.verdict), style=_VERDICTS.get(each.css, "")) for each in said))
+        if not claim.agreed:
+            reasons += [Text(f"{claim.id} on {each.platform}: {each.why}") for each in said]
+    return Group(table, *reasons)
+
+
+_VERDICTS = {"holds": "green", "fails": "red"}
 
 
 def _table(title: str, words: Sequence[str]) -> Table:

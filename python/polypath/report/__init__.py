@@ -1,9 +1,10 @@
 """The report: one self-contained page from a study and its tables."""
 
+from ._claims import ClaimView, claim_results, claims_of, other_views
 from ._compare import comparison, limits_of, names_of, sentences, title_of, value, verdict_of
 from ._material import Material, published_rows, varied, with_limits
 from ._open import material, write_report
-from ._page import Page, claim_results, other_views, page
+from ._page import Page, page
 from ._timing import MARK, warnings
 from ._write import FIGURES, PAGE, render, write
 
@@ -11,9 +12,11 @@ __all__ = [
     "FIGURES",
     "MARK",
     "PAGE",
+    "ClaimView",
     "Material",
     "Page",
     "claim_results",
+    "claims_of",
     "comparison",
     "limits_of",
     "material",

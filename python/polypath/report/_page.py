@@ -9,30 +9,20 @@ from typing import Any
 
 import pandas as pd
 
-from polypath.analysis import PLATFORM, ClaimResult, Evidence, Verdict, evaluate, path_bounds, platforms_in_order, select
+from polypath.analysis import PLATFORM, Verdict, path_bounds, platforms_in_order
 from polypath.plot import Figure
 
 from . import _fairness, _figures, _tables
+from ._claims import ClaimView, claims_of, verdicts
 from ._compare import ComparisonView, view
 from ._fairness import FairnessView
-from ._material import GOODPUT, Material, experiments, living, varied, with_limits
+from ._material import GOODPUT, Material, experiments, varied, with_limits
 from ._tables import Cell, Column, Table
 from ._timing import timing, warnings
 from ._words import number, percent, several
 
 ALIKE = 0.005
 """Cells that differ by less are told in one figure."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClaimView:
-    result: ClaimResult
-    engine: str
-    """Named where there are several."""
-    css: str
-    numbers: Table | None
-    other: str
-    """The verdict by the other end's view of the goodput; empty where there is none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +70,8 @@ class Page:
     published: Table | None
     published_source: str
     claims: Sequence[ClaimView]
+    verdicts: Table | None
+    """Of each claim on each platform; None where there is only one."""
     timing: Table | None
     """None where nothing ran in real time."""
     single: Table | None
@@ -100,11 +92,7 @@ def page(material: Material) -> Page:
     runs = with_limits(material)
     views = [_experiment(str(name), rows, material) for name, rows in runs.groupby("experiment", sort=False)]
     platforms = platforms_in_order(runs[PLATFORM])
-    claims = [
-        _claim(result, platform if len(platforms) > 1 else "", other)
-        for platform in platforms
-        for result, other in zip(claim_results(material, platform), other_views(material, platform), strict=True)
-    ]
+    claims = claims_of(material)
     seeds = sorted({int(seed) for seed in runs["seed"]})
     first = material.scenarios[str(runs["key"].iloc[0])]
     return Page(
@@ -113,7 +101,7 @@ def page(material: Material) -> Page:
         question=(study.question or "").strip(),
         source=study.source or "",
         engine=several(platforms),
-        facts=_facts(runs, claims),
+        facts=_facts(runs, claims, platforms),
         headlines=[*(f"Beware: {sentence}." for sentence in warnings(runs, material.parameters)), *(view.headline for view in views)],
         topology=_figures.drawing(material),
         bounds=_bounds(first),
@@ -123,6 +111,7 @@ def page(material: Material) -> Page:
         published=_tables.published(material),
         published_source=getattr(study.published, "source", None) or "",
         claims=claims,
+        verdicts=verdicts(claims, platforms) if len(platforms) > 1 else None,
         timing=timing(material),
         single=_tables.single(material),
         baseline_cc=several(sorted({str(cc) for cc in material.baselines.get("flow_cc", pd.Series(dtype=str)).dropna()})),
@@ -130,42 +119,6 @@ def page(material: Material) -> Page:
         versions=material.versions,
         repeat=material.repeat,
     )
-
-
-OTHER_VIEW = {GOODPUT: "goodput_sender_mbps", "goodput_sender_mbps": GOODPUT}
-VIEWS = {GOODPUT: "the receiver’s view", "goodput_sender_mbps": "the sender’s view"}
-
-
-def other_views(material: Material, platform: str | None = None) -> list[tuple[str, ClaimResult] | None]:
-    """For each claim about a goodput, the name of the other end's view and the verdict by it: a paper may have counted at the other end."""
-    turned = [
-        claim.model_copy(update={"metric": OTHER_VIEW[claim.metric]})
-        if claim.metric in OTHER_VIEW and claim.check.kind not in ("within", "varies")
-        else None
-        for claim in material.study.claims
-    ]
-    found = iter(_decide([claim for claim in turned if claim is not None], material, platform))
-    return [None if claim is None else (VIEWS[claim.metric], next(found)) for claim in turned]
-
-
-def claim_results(material: Material, platform: str | None = None) -> list[ClaimResult]:
-    """The study's claims, decided on the tables of one platform (an engine with its kernel), or of all."""
-    return _decide(material.study.claims, material, platform)
-
-
-def _decide(claims: Sequence[Any], material: Material, platform: str | None) -> list[ClaimResult]:
-    said = material.study.published
-    own = {} if platform is None else {PLATFORM: platform}
-    evidence = Evidence(
-        runs=select(material.runs, own),
-        series=select(living(material, material.series), own),
-        published=material.published,
-        keys=tuple(said.keys) if said else (),
-        published_where=dict(said.where) if said else {},
-        compare=dict(said.compare) if said else {},
-        parameters=["experiment", *(name for name in material.parameters if name in material.runs), "flow"],
-    )
-    return evaluate(list(claims), evidence)
 
 
 def _experiment(name: str, rows: pd.DataFrame, material: Material) -> ExperimentView:
@@ -205,28 +158,24 @@ def _headline(title: str, rows: pd.DataFrame, names: Sequence[str]) -> str:
     return f"{title}: {ends}, {shares}; the {len(table)} cells lie within {percent(spread)} of each other."
 
 
-def _facts(runs: pd.DataFrame, claims: Sequence[ClaimView]) -> list[Fact]:
+def _facts(runs: pd.DataFrame, claims: Sequence[ClaimView], platforms: Sequence[str]) -> list[Fact]:
     facts = []
     if claims:
-        kinds = {verdict: sum(claim.result.verdict is verdict for claim in claims) for verdict in Verdict}
+        # With several platforms the last one, the referee, decides.
+        kinds = {verdict: sum(claim.decisions[0].verdict is verdict for claim in claims) for verdict in Verdict}
         rest = [f"{n} {'do not' if verdict is Verdict.FAILS else 'not measured'}" for verdict, n in list(kinds.items())[1:] if n]
-        facts.append(Fact(value=f"{kinds[Verdict.HOLDS]} of {len(claims)}", words="claims hold" + (f"; {', '.join(rest)}" if rest else "")))
+        where = f" on {platforms[-1]}" if len(platforms) > 1 else ""
+        words = f"claims hold{where}" + (f"; {', '.join(rest)}" if rest else "")
+        facts.append(Fact(value=f"{kinds[Verdict.HOLDS]} of {len(claims)}", words=words))
+        if len(platforms) > 1:
+            alike = sum(claim.agreed for claim in claims)
+            facts.append(Fact(value=f"{alike} of {len(claims)}", words="claims have the same verdict wherever they were measured"))
     facts.append(Fact(value=number(runs[GOODPUT].max()), words="Mbit/s, the highest goodput of a run"))
     finite = runs[runs["share_all"].notna()].drop_duplicates("key")
     if len(finite):
         facts.append(Fact(value=percent(finite["share_all"].median()), words="of what the links allow, median of the runs"))
     facts.append(Fact(value=str(runs["key"].nunique()), words=f"runs, {runs['seed'].nunique()} seed{'s' * (runs['seed'].nunique() > 1)}"))
     return facts
-
-
-def _claim(result: ClaimResult, engine: str, other: tuple[str, ClaimResult] | None) -> ClaimView:
-    css = {Verdict.HOLDS: "holds", Verdict.FAILS: "fails", Verdict.NOT_MEASURED: "unknown"}[result.verdict]
-    words = "" if other is None else f"By {other[0]} it {_verb(other[1].verdict)}: {other[1].why}."
-    return ClaimView(result=result, other=words, engine=engine, css=css, numbers=_tables.numbers(result))
-
-
-def _verb(verdict: Verdict) -> str:
-    return "was not measured" if verdict is Verdict.NOT_MEASURED else str(verdict)
 
 
 def _bounds(scenario: Mapping[str, Any]) -> Table:
