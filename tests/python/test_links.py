@@ -82,12 +82,12 @@ def test_a_file_that_is_not_there_is_named(folder):
         Study.load(folder)
 
 
-def wireless(**more):
+def wireless(matrix=None, **more):
     element = {"kind": "wireless", "radio": "5g", "peak": "100mbit", **more}
     links = {"air": {"ends": ["c", "s"], "both": [element]}}
     flows = {"f": {"client": "c", "server": "s", "transport": "tcp"}}
     topology = {"nodes": {"c": None, "s": None}, "links": links}
-    return Study.model_validate({"name": "air", "topology": topology, "flows": flows, "duration": "60s"})
+    return Study.model_validate({"name": "air", "topology": topology, "flows": flows, "duration": "60s", "matrix": matrix or {}})
 
 
 def test_a_wireless_link_follows_its_seed_alone():
@@ -112,6 +112,20 @@ def test_a_wireless_link_walks_between_neighbouring_states_of_its_radio():
     assert 210 < len(walked) < 320
 
 
+def test_a_radio_and_a_recording_may_be_parameters(folder):
+    given = {"radio": "${radio}", "lowest_state": "${low}", "handover_every": "${often}"}
+    study = wireless({"radio": ["wifi6", "5g"], "low": [2], "often": ["5s"]}, **given)
+    rates = [max(change["to"] for change in scenario(cell.setup, 1)["links"][0]["a_to_b"][1]["changes"]) for cell in cells(study)]
+    assert rates == [100_000_000, 100_000_000]
+    with pytest.raises(ValueError, match="the radio 5g has the states 0 to 14"):
+        wireless({"radio": ["5g"], "low": [15], "often": ["5s"]}, **given)
+    text = TEXT.replace("down.csv", '"${file}"') + "matrix: {file: [down.csv, other.csv]}\n"
+    (folder / "study.yaml").write_text(text)
+    (folder / "other.csv").write_text(TABLE.replace("10mbit", "7mbit"))
+    recorded = [scenario(cell.setup, 1)["links"][0]["b_to_a"][1]["bits_per_s"] for cell in cells(Study.load(folder))]
+    assert recorded == [10_000_000, 7_000_000]
+
+
 def test_handovers_come_as_often_as_asked():
     down = sides(wireless(handover_every="5s", handover_gap="100ms"))[0][0]
     assert down["kind"] == "down"
@@ -122,10 +136,16 @@ def test_handovers_come_as_often_as_asked():
 def test_what_a_kernel_cannot_do_is_refused_and_the_rest_is_planned(folder):
     with pytest.raises(PlanError, match="netem cannot replay single chances to send"):
         build(scenario(cells(Study.load(folder))[0].setup, 1), ("cubic",))
-    with pytest.raises(PlanError, match="give the link `retries: 0%`"):
-        build(scenario(cells(wireless())[0].setup, 1), ("cubic",))
-    plan = build(scenario(cells(wireless(retries="0%"))[0].setup, 1), ("cubic",)).plan
+    plan = build(scenario(cells(wireless())[0].setup, 1), ("cubic",)).plan
     assert len(plan["changes"]) > 300, "both directions change their rate"
+    # 5G: up to three further attempts, 5 ms apart; one in ten thousand packets fails four times.
+    there, back = [each["netem"] for each in plan["disciplines"] if "delays" in each["netem"]]
+    assert there == back
+    assert there["loss"] == {"model": "random", "probability": pytest.approx(1e-4)}
+    assert [each["value"] / 8192 * there["jitter_ns"] for each in there["delays"]] == [0, 5e6, 10e6, 15e6]
+    assert [each["count"] for each in there["delays"]] == [14747, 1475, 147, 15]
+    with pytest.raises(PlanError, match="give fewer `attempts`"):
+        build(scenario(cells(wireless(retries="50%", attempts=100, retry_delay="1s"))[0].setup, 1), ("cubic",))
 
 
 def managed(aqm, **more):

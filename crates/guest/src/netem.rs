@@ -5,6 +5,7 @@ use crate::plan::{Loss, Netem};
 
 const TCA_KIND: u16 = 1;
 const TCA_OPTIONS: u16 = 2;
+const TCA_NETEM_DELAY_DIST: u16 = 2;
 const TCA_NETEM_LOSS: u16 = 5;
 const TCA_NETEM_RATE: u16 = 6;
 const TCA_NETEM_RATE64: u16 = 8;
@@ -26,6 +27,10 @@ impl Netem {
             }
             if self.jitter_ns != 0 {
                 m = m.put(TCA_NETEM_JITTER64, &(self.jitter_ns as i64).to_ne_bytes());
+            }
+            if !self.delays.is_empty() {
+                let values = self.delays.iter().flat_map(|share| std::iter::repeat_n(share.value, usize::from(share.count)));
+                m = m.put(TCA_NETEM_DELAY_DIST, &values.flat_map(i16::to_ne_bytes).collect::<Vec<_>>());
             }
             if let Loss::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } = self.loss {
                 // struct tc_netem_gemodel: p, r, 1-h (of which the kernel wants h) and 1-k.
@@ -61,8 +66,9 @@ fn share(probability: f64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::DelayShare;
 
-    const PLAIN: Netem = Netem { limit: 100, delay_ns: 0, jitter_ns: 0, rate: 0, overhead: 0, loss: Loss::None };
+    const PLAIN: Netem = Netem { limit: 100, delay_ns: 0, jitter_ns: 0, delays: Vec::new(), rate: 0, overhead: 0, loss: Loss::None };
 
     /// The options as hexadecimal, without kind and header of the options.
     fn options(netem: Netem) -> String {
@@ -106,6 +112,15 @@ mod tests {
         let told = options(Netem { delay_ns: 10_000_000, jitter_ns: 1, ..PLAIN });
         let times = "0c000a0080969800000000000c000b000100000000000000";
         assert_eq!(told, format!("000000006400000000000000000000000000000000000000{times}"));
+    }
+
+    #[test]
+    fn a_distribution_is_told_value_by_value() {
+        // As with `netem delay 0ms 5ms distribution FILE`, after a file of three zeros and one 8192.
+        let delays = vec![DelayShare { value: 0, count: 3 }, DelayShare { value: 8192, count: 1 }];
+        let told = options(Netem { jitter_ns: 1, delays, ..PLAIN });
+        let table = "0c000b0001000000000000000c0002000000000000000020";
+        assert_eq!(told, format!("000000006400000000000000000000000000000000000000{table}"));
     }
 
     #[test]

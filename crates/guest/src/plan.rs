@@ -141,16 +141,19 @@ pub struct LinkDirection {
     pub a_to_b: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Netem {
     /// Packets.
     pub limit: u32,
     #[serde(default)]
     pub delay_ns: u64,
-    /// Uniform in plus or minus this much.
+    /// Uniform in plus or minus this much; with `delays`, what their values multiply.
     #[serde(default)]
     pub jitter_ns: u64,
+    /// The table from which the kernel draws the share of the jitter that a packet gets on top of the delay.
+    #[serde(default)]
+    pub delays: Vec<DelayShare>,
     /// Bits per second; 0: as fast as they come.
     #[serde(default)]
     pub rate: u64,
@@ -159,6 +162,15 @@ pub struct Netem {
     pub overhead: i32,
     #[serde(default)]
     pub loss: Loss,
+}
+
+/// A value that stands in netem's table several times.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DelayShare {
+    /// In 8192ths of the jitter.
+    pub value: i16,
+    pub count: u16,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]

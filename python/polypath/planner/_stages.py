@@ -2,13 +2,15 @@
 
 netem draws the loss when a packet arrives, then looks for room, then lets delay and rate work together: the delay runs while a packet
 waits, and the limit counts packets until they have left. So a loss followed by a rate (with its `hold`) is one stage, a loss followed
-by a delay is another, and a rate followed by a delay needs two.
+by a delay is another, and a rate followed by a delay needs two. Retransmissions of a link layer are a delay with a distribution of
+its own: none for most packets, the time of one attempt for some, of two for few; and a loss for those that are given up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 from ._errors import Place, PlanError
@@ -27,13 +29,18 @@ VLAN = 4
 # The longest IP packet that a token bucket lets pass, bytes.
 LONGEST = 1500
 LEAST_MTU = 68
+# netem draws a delay from a table of at most so many values, which it multiplies by jitter / 8192 (linux/pkt_sched.h).
+TABLE = 16_384
+SCALE = 8192
+MOST = 32_767
+MOST_JITTER_NS = 2**31 - 1
 CERTAIN = {"model": "random", "probability": 1.0}
 SIMULATOR = "; the engine sim can (--engine sim)"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """Up to one of each, in this order: limit on length, outages, loss, then a delay or a queue with a rate."""
+    """Up to one of each, in this order: limit on length, outages, loss, then a delay, a queue with a rate, or retransmissions."""
 
     # Longer IP packets are dropped in silence.
     silent_mtu: int | None = None
@@ -41,6 +48,7 @@ class Stage:
     loss: Element | None = None
     delay: Element | None = None
     rate: Element | None = None
+    retry: Element | None = None
     # All times are later by this much: packets come here after a delay that stood behind.
     shift_ns: int = 0
 
@@ -57,7 +65,7 @@ class Stage:
 
     @property
     def has_netem(self) -> bool:
-        return bool(self.drops or self.delay)
+        return bool(self.drops or self.delay or self.retry)
 
     @property
     def is_managed(self) -> bool:
@@ -113,6 +121,8 @@ class Stage:
             netem["delay_ns"] = self.rate["hold_ns"]
             netem["rate"] = _value(self.rate, "bits_per_s", time)
             netem["overhead"] = self.rate["framing_bytes"] - ETHERNET
+        if self.retry is not None:
+            netem |= _attempts(self.retry) | {"rate": IN_ORDER}
         return netem
 
     def _loss(self, time: int) -> dict[str, Any]:
@@ -174,7 +184,7 @@ def direction(elements: Sequence[Element], *, place: Place, from_router: bool, c
 
 def _with(stage: Stage, element: Element) -> Stage | None:
     """The stage with one more element; None if the element needs a stage of its own."""
-    if element["kind"] == "mtu" or stage.rate is not None or element.get("aqm"):
+    if element["kind"] in ("mtu", "retry") or stage.rate is not None or stage.retry is not None or element.get("aqm"):
         return None
     if element["kind"] == "delay" and stage.delay is not None:
         if not (Stage(delay=stage.delay).is_pure_delay and Stage(delay=element).is_pure_delay):
@@ -216,11 +226,32 @@ def _alone(element: Element, place: Place) -> Stage:
                 raise PlanError(place, f"no device has an MTU of {element['bytes']} bytes; the least here is {LEAST_MTU + VLAN}")
             return Stage(silent_mtu=element["bytes"])
         case "retry":
-            raise PlanError(place, f"the kernel has no retransmissions of the link layer; give the link `retries: 0%`{SIMULATOR}")
+            if _attempts(element)["jitter_ns"] > MOST_JITTER_NS:
+                raise PlanError(
+                    place, f"so many attempts so far apart are more than netem can tell apart; give fewer `attempts`{SIMULATOR}"
+                )
+            given_up = element["probability"] ** element["attempts"]
+            return Stage(retry=element, loss={"kind": "loss", "model": "random", "probability": given_up, "changes": []})
         case "trace":
             raise PlanError(place, f"netem cannot replay single chances to send; describe the link by a `table`{SIMULATOR}")
         case kind:
             raise PlanError(place, f"the kernel has nothing like the element {kind}{SIMULATOR}")
+
+
+def _attempts(retry: Element) -> Netem:
+    """The time that failed attempts cost a packet which is not given up, as netem draws it: a share of its table for each number of them.
+
+    A value of the table counts in SCALE-ths of the jitter, so the jitter makes the step from one number to the next as long as an attempt.
+    """
+    fails, attempts = retry["probability"], retry["attempts"]
+    arrives = 1.0 - fails**attempts
+    # Of the packets that arrive, those that needed at least so many further attempts.
+    rest = [(fails**number - fails**attempts) / arrives if arrives else 0.0 for number in range(attempts)]
+    edges = [round(TABLE * share) for share in rest] + [0]
+    counts = [more - fewer for more, fewer in pairwise(edges) if more]
+    step = min(SCALE, 1 << ((MOST // max(len(counts) - 1, 1)).bit_length() - 1))
+    table = [{"value": number * step, "count": count} for number, count in enumerate(counts) if count]
+    return {"jitter_ns": retry["delay_ns"] * SCALE // step, "delays": table}
 
 
 def _no_icmp(element: Element, from_router: bool) -> str:
