@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -135,6 +136,20 @@ def test_ensure_has_them_for_a_block_and_shares_them() -> None:
         with pytest.raises(KernelCcError, match=r"pp_lia is in this kernel for as long as process [0-9]+ runs"):
             kernelcc.load(["lia"])
     eventually(lambda: not state())
+
+
+def test_many_come_and_go_at_once() -> None:
+    # Each of them may find another's registration on its way in or out.
+    def come_and_go(number: int) -> set[str]:
+        kept = set()
+        for _ in range(6):
+            with kernelcc.ensure(["lia"]) as names:
+                kept.add(names["lia"])
+                time.sleep(0.01 * number)
+        return kept
+
+    with ThreadPoolExecutor(6) as pool:
+        assert list(pool.map(come_and_go, range(6))) == [{"pp_lia"}] * 6
 
 
 def test_what_is_loaded_for_good_outlasts_ensure() -> None:

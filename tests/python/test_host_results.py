@@ -92,13 +92,24 @@ def direction(link, a_to_b, **figures):
 LINKS = {"links": [{"name": "one"}, {"name": "two"}], "series_interval_ns": 200 * MS}
 
 
+def ran(*directions, flows=()):
+    return {"directions": list(directions), "result": {"flows": list(flows)}}
+
+
 def test_the_latest_direction_speaks_for_a_run():
-    ran = {"directions": [direction("one", True, packets=9), direction("one", False, packets=9, late_p99_us=1500.0, untrusted=True)]}
-    late = _host._late(ran)
+    late = _host._late(ran(direction("one", True, packets=9), direction("one", False, packets=9, late_p99_us=1500.0, untrusted=True)))
     assert (late["late_p99_us"], late["untrusted"]) == (1500.0, ["packets left one back 1.5 ms late at the 99th percentile"])
-    lost = {"directions": [direction("one", True, packets=9, missed=2, overflow=1, untrusted=True)]}
+    lost = ran(direction("one", True, packets=9, missed=2, overflow=1, untrusted=True))
     assert _host._late(lost)["untrusted"] == ["the emulator lost 3 packets on one there"]
-    assert _host._late({"directions": [direction("one", True, late_p99_us=7.0)]})["late_p99_us"] == 0, "nothing passed, so nothing was late"
+    assert _host._late(ran(direction("one", True, late_p99_us=7.0)))["late_p99_us"] == 0, "nothing passed, so nothing was late"
+
+
+def test_a_run_whose_datagrams_were_sent_late_is_not_to_be_trusted():
+    def why(late, sent):
+        return _host._late(ran(flows=[{"name": "udp", "datagrams_sent": sent, "datagrams_late": late}]))["untrusted"]
+
+    assert why(0, 0) == why(1, 100) == []
+    assert why(3, 100) == ["udp sent 3% of its datagrams more than 1 ms late, since the processors had more to do"]
 
 
 def test_queues_are_sampled_at_the_series_own_times():

@@ -20,6 +20,9 @@ use crate::{Error, PREFIX, kernel_name, refusal, users};
 const KEY: [u8; 4] = [0; 4];
 /// `enum bpf_struct_ops_state` of the kernel: registered without a link.
 const IN_USE: u32 = 1;
+/// How often, and how long apart, a registration that other processes are busy with is tried again.
+const HOLD_TRIES: u32 = 20;
+const HOLD_PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 
 /// One of ours that the kernel still has.
@@ -149,20 +152,20 @@ pub fn hold(algorithms: &[cc::Algorithm]) -> Result<Held, Error> {
     possible(algorithms, true)?;
     let mut held = Held { names: Vec::new(), _links: Vec::new(), _shared: Vec::new() };
     for algorithm in algorithms {
-        let name = kernel_name(*algorithm);
-        if !join(*algorithm, &mut held)? {
-            foreign(&name)?;
-            match register(*algorithm, true) {
-                Ok(link) => held._links.push(link),
-                // Another process was faster: then it is theirs that we share.
-                Err(error) => {
-                    if !join(*algorithm, &mut held)? {
-                        return Err(error);
-                    }
+        let mut tries = 0;
+        while !join(*algorithm, &mut held)? {
+            // Other processes come and go meanwhile, and a registration goes in steps: what fails now may be possible at once.
+            match foreign(&kernel_name(*algorithm)).and_then(|()| register(*algorithm, true)) {
+                Ok(link) => {
+                    held._links.push(link);
+                    break;
                 }
+                Err(error) if tries == HOLD_TRIES => return Err(error),
+                Err(_) => std::thread::sleep(HOLD_PAUSE),
             }
+            tries += 1;
         }
-        held.names.push(name);
+        held.names.push(kernel_name(*algorithm));
     }
     Ok(held)
 }
@@ -171,23 +174,32 @@ pub fn hold(algorithms: &[cc::Algorithm]) -> Result<Held, Error> {
 fn join(algorithm: cc::Algorithm, held: &mut Held) -> Result<bool, Error> {
     let name = kernel_name(algorithm);
     let Some(entry) = registered(&name) else { return Ok(false) };
+    // First of all it is kept: of one that leaves meanwhile nothing could be said.
+    let link = match entry.how {
+        How::Held { link } => match opened(link) {
+            Some(open) => Some(open),
+            None => return Ok(false),
+        },
+        _ => None,
+    };
     if !is_this_build(&entry)? {
+        drop(link);
         let way = match entry.how {
             How::Held { link } => format!("wait until {} ends", holders(link)),
             _ => format!("take it out (polypath cc unload {name})"),
         };
         return Err(Error::new(format!("the {name} in this kernel is of another build than this program's: {way}")));
     }
-    if let How::Held { link } = entry.how {
-        // SAFETY: it takes a number; a result that is not negative is a descriptor that nobody else owns.
-        let fd = unsafe { libbpf_sys::bpf_link_get_fd_by_id(link) };
-        if fd < 0 {
-            return Ok(false);
-        }
-        // SAFETY: as above.
-        held._shared.push(unsafe { OwnedFd::from_raw_fd(fd) });
-    }
+    held._shared.extend(link);
     Ok(true)
+}
+
+/// A link that another process has open, open here too; `None` if it is gone.
+fn opened(link: u32) -> Option<OwnedFd> {
+    // SAFETY: it takes a number; a result that is not negative is a descriptor that nobody else owns.
+    let fd = unsafe { libbpf_sys::bpf_link_get_fd_by_id(link) };
+    // SAFETY: as above.
+    (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// Whether a registered one has the very programs that this build would load.

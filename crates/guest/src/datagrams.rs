@@ -14,6 +14,8 @@ use std::sync::{Arc, Mutex};
 const BATCH: usize = 16;
 /// What a datagram begins with: its number and the time of its sending since the run's start, u64 each.
 const HEAD: usize = 16;
+/// A datagram that leaves later than this is counted: the machine had more to do than there was time, and the stream has another shape.
+const LATE_NS: u64 = 1_000_000;
 
 /// Both sockets, each in its namespace, connected to one another.
 #[derive(Debug)]
@@ -50,7 +52,7 @@ impl Sockets {
         let payload = u64::from(flow.datagram_bytes);
         spawn(move || receive(&server, payload, &noted, origin))?;
         spawn(move || {
-            let sent = Sender { flow: &flow, socket: &self.client, progress: &progress, origin, sent: 0 }.run();
+            let sent = Sender { flow: &flow, socket: &self.client, progress: &progress, origin, sent: 0, late: 0 }.run();
             let mut progress = lock(&progress);
             progress.client = End { socket: None, ended: true };
             if let Err(wrong) = sent {
@@ -88,6 +90,7 @@ struct Sender<'a> {
     progress: &'a Mutex<Progress>,
     origin: u64,
     sent: u64,
+    late: u64,
 }
 
 impl Sender<'_> {
@@ -109,18 +112,19 @@ impl Sender<'_> {
                     break;
                 }
                 sys::sleep_until(self.origin + at);
-                self.send(&mut datagram)?;
+                self.send(at, &mut datagram)?;
             }
             begin = until + off_ns;
         }
         Ok(())
     }
 
-    fn send(&mut self, datagram: &mut [u8]) -> Outcome<()> {
+    fn send(&mut self, due: u64, datagram: &mut [u8]) -> Outcome<()> {
         let now = sys::monotonic().saturating_sub(self.origin);
         datagram[..8].copy_from_slice(&self.sent.to_le_bytes());
         datagram[8..HEAD].copy_from_slice(&now.to_le_bytes());
         self.sent += 1;
+        self.late += u64::from(now > due + LATE_NS);
         match sys::send(self.socket, datagram) {
             Ok(_) => {}
             // A full device, or a peer that said it was not there: the datagram is lost, and the next one may not be.
@@ -128,7 +132,7 @@ impl Sender<'_> {
             Err(e) => return Err(format!("send: {e}")),
         }
         let mut progress = lock(self.progress);
-        progress.result.datagrams_sent = self.sent;
+        (progress.result.datagrams_sent, progress.result.datagrams_late) = (self.sent, self.late);
         progress.note_written(now, self.sent * datagram.len() as u64);
         Ok(())
     }

@@ -55,6 +55,8 @@ pub struct FlowResult {
     pub finished_ns: Option<u64>,
     /// Datagrams that were sent; those that arrived stand in `datagrams.bin`.
     pub datagrams_sent: u64,
+    /// Those of them that left more than a millisecond after their time.
+    pub datagrams_late: u64,
     /// (sent, answered) of each request, since the run's start.
     pub responses: Vec<(u64, u64)>,
     pub subflows: Vec<SubflowResult>,

@@ -1,0 +1,51 @@
+"""Every study of the project on the engine host: its short form is accepted by this kernel, and a part of it runs and resembles the simulator.
+
+The parts are chosen for their length. What runs at once shares the processors, so several runs at a time are for links as slow as these.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from requirement import lacking
+
+from polypath import Study, StudyError, emu, kernelcc, run
+from polypath.engines import HostEngine
+from polypath.results import execute, plan
+
+STUDIES = Path(__file__).resolve().parents[2] / "studies"
+# What is run of each, and how far each row may be from the simulator's: seconds of slow start on a machine that has more to do.
+PARTS: dict[str, dict[str, list[str]]] = {
+    "linux-6.8": {"experiment": ["shared"], "cc": ["cubic", "westwood"]},
+    "linux-reference": {"experiment": ["c", "e-tcp-probing"]},
+    "nitk": {"experiment": ["v1"]},
+    "poster": {"experiment": ["alone", "beside-udp"], "cc": ["lia"]},
+    "simult-flows": {"experiment": ["balanced-delays"], "cc": ["lia"]},
+}
+WITHIN = 0.35
+AT_ONCE = 2
+
+
+def test_each_study_has_a_part_here() -> None:
+    assert sorted(PARTS) == sorted(place.parent.name for place in STUDIES.glob("*/study.yaml"))
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_its_short_form_is_accepted_and_a_part_of_it_resembles_the_simulator(name: str, tmp_path: Path) -> None:
+    study = Study.load(STUDIES / name).in_short()
+    try:
+        whole = plan(study, engine=HostEngine(), out=tmp_path / "host")
+    except (StudyError, emu.EmuError, kernelcc.KernelCcError) as error:
+        lacking("host", str(error))
+    part = plan(study, engine=HostEngine(), out=tmp_path / "host", only=PARTS[name])
+    assert 0 < len(part.runs) <= len(whole.runs)
+
+    here = execute(part, workers=AT_ONCE).runs
+    there = run(study, engine="sim", out=tmp_path / "sim", only=PARTS[name]).runs
+    there = there[there["flow_profile"] != "v0"]
+    keys = [key for key in ("experiment", *study.parameters, *PARTS[name], "flow") if key in here]
+    means = [table.groupby(list(dict.fromkeys(keys)), dropna=False)["goodput_receiver_mbps"].mean() for table in (here, there)]
+    assert len(means[0]) == len(means[1]) > 0
+    ratio = means[0] / means[1]
+    assert ratio.between(1 - WITHIN, 1 + WITHIN).all(), ratio
