@@ -1,4 +1,4 @@
-"""Every study of the project on the engine host: its short form is accepted by this kernel, and a part of it runs and resembles the simulator.
+"""Every study of the project on the engine host: its short form is accepted, and a part of it runs and resembles the simulator.
 
 The parts are chosen for their length. What runs at once shares the processors, so several runs at a time are for links as slow as these.
 """

@@ -148,6 +148,10 @@ pub struct Held {
 
 /// Sees to it that algorithms are registered until the value is dropped or the process ends, however it ends. What another process holds is
 /// shared with it; what is loaded stays as it is. Either must be of this build: what is measured must be what the sources say.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what other processes do to the kernel takes its time, and nothing of this runs inside a model"
+)]
 pub fn hold(algorithms: &[cc::Algorithm]) -> Result<Held, Error> {
     possible(algorithms, true)?;
     let mut held = Held { names: Vec::new(), _links: Vec::new(), _shared: Vec::new() };
