@@ -17,10 +17,10 @@ from polypath.results import execute, plan
 STUDIES = Path(__file__).resolve().parents[2] / "studies"
 # What is run of each, and how far each row may be from the simulator's: seconds of slow start on a machine that has more to do.
 PARTS: dict[str, dict[str, list[str]]] = {
-    "linux-6.8": {"experiment": ["shared"], "cc": ["cubic", "westwood"]},
+    "linux-6.8": {"experiment": ["shared"], "cc": ["cubic"]},
     "linux-reference": {"experiment": ["c", "e-tcp-probing"]},
     "nitk": {"experiment": ["v1"]},
-    "poster": {"experiment": ["alone", "beside-udp"], "cc": ["lia"]},
+    "poster": {"experiment": ["beside-udp"], "cc": ["lia"]},
     "simult-flows": {"experiment": ["balanced-delays"], "cc": ["lia"]},
 }
 WITHIN = 0.35
