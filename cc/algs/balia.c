@@ -50,7 +50,7 @@ static struct balia_view balia_look(const struct pp_ctx *c)
 static __u32 balia_segments_per_increase(const struct pp_ctx *c)
 {
 	struct balia_view v = balia_look(c);
-	/* sum <= 2^20, so the dividend stays below 2^52; sum <= 8 alpha, so the quotient, in 1/256, stays below 640 * 256. */
+	/* sum <= 2^20, so the dividend stays below 2^52; sum <= 32 alpha, so the quotient, in 1/256, stays below 10240 * 256. */
 	__u64 dividend = (__u64)v.sum * v.sum * 10 << 8;
 	__u64 divisor = (__u64)(PP_RATIO_ONE + v.alpha) * (4 * PP_RATIO_ONE + v.alpha);
 

@@ -37,7 +37,7 @@ static inline __u64 lia_quality(struct pp_path p)
 /*
  * Segments to acknowledge for an increase of one: max(w_b * (sum of rates / x_b)^2, own window).
  *
- * b maximises x^2 / w, so x_i / x_b <= sqrt(w_i / w_b), and the sum of at most 8 ratios, in 1/1024, obeys s^2 * w_b <= 2^26 * w_max: below 2^59 for
+ * b maximises x^2 / w, so x_i / x_b <= sqrt(w_i / w_b), and the sum of at most 32 ratios, in 1/1024, obeys s^2 * w_b <= 2^30 * w_max: below 2^63 for
  * windows below 2^33 segments. Rates are below 2^47, so their sum is below 2^53 as pp_ratio asks.
  */
 static __u32 lia_segments_per_increase(const struct pp_ctx *c)
@@ -112,7 +112,7 @@ static inline int lia_is_far(const struct pp_ctx *c, __u64 count)
 /*
  * The same at the resolution of out-of-tree MPTCP 0.96, which moreover wants one ACK more than the quotient. The initial subflow is the first sibling and wins ties.
  *
- * Windows below 2^20 segments and ratios of RTTs below 2^9 keep the sum of 8 below 2^42; it is cut at 2^32 so that its square fits: there alpha is 0, and bounded
+ * Windows below 2^20 segments and ratios of RTTs below 2^9 keep the sum of 32 below 2^44; it is cut at 2^32 so that its square fits: there alpha is 0, and bounded
  * to 1, long before.
  */
 static __u32 lia_out_of_tree(const struct pp_ctx *c)

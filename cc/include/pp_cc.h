@@ -15,7 +15,6 @@
 
 #define PP_CC_PRIV_BYTES 104	/* room the kernel gives an algorithm per socket */
 #define PP_CC_STATE_BYTES 88	/* of these, what an algorithm may use; the kernel builds keep the rest */
-#define PP_MAX_SIBLINGS 8	/* subflows a coupled algorithm sees, its own included */
 #define PP_SSTHRESH_INFINITE 0x7fffffffU
 
 /* Congestion states of the sender; values as in Linux's tcp_ca_state. */

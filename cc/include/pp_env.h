@@ -44,6 +44,13 @@ typedef signed long long __s64;
 #define PP_BRANCHES_ARE_DEAR 0
 #endif
 
+/* Subflows that a coupled algorithm sees, its own included: as many as the transport has. Linux allows eight further ones. */
+#if defined(PP_BUILD_BPF) || defined(PP_BUILD_KERNEL)
+#define PP_MAX_SIBLINGS 9
+#else
+#define PP_MAX_SIBLINGS 32
+#endif
+
 /*
  * Defines the one ops table of an algorithm's file and the facts about it, both named after the file. The native build links all of them by name; in the other two a glue file
  * includes the algorithm's, and internal linkage lets the compiler see through the table, which in the BPF build must vanish (it has no indirect calls).

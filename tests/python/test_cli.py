@@ -48,7 +48,7 @@ MISTAKES = {
     ),
     "weights that are none": (
         ("run", "weights"),
-        'weights/study.yaml:15: flows.bulk.scheduler: weights are up to eight whole numbers from 1 to 100, like "weighted 3:1"; here they',
+        'weights/study.yaml:15: flows.bulk.scheduler: weights are up to 32 whole numbers from 1 to 100, like "weighted 3:1"; here they',
     ),
     "weights of a scheduler without": (
         ("run", "unweighted"),

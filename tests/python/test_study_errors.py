@@ -85,6 +85,15 @@ MISTAKES = {
         '15: flows.bulk.path_manager: there is no path manager "halfmesh"; allowed are fullmesh, ndiffports and endpoints '
         "(with its `addresses`)",
     ),
+    "more subflows than Linux has": (
+        (('cc: "${cc}"}', 'cc: "${cc}", path_manager: {kind: ndiffports, subflows: 10}}'),),
+        "15: flows.bulk.path_manager.subflows: this asks for 10 subflows, and MPTCP of Linux (profile v1) has at most 9 in a connection: ask for "
+        "fewer (in the cell cc=lia, rate=20mbit)",
+    ),
+    "more subflows than masks have bits": (
+        (('cc: "${cc}"}', 'cc: "${cc}", profile: v0, path_manager: {kind: ndiffports, subflows: 33}}'),),
+        "15: flows.bulk.path_manager.subflows: 33: input should be less than or equal to 32",
+    ),
     "an unknown application": (
         (('cc: "${cc}"}', 'cc: "${cc}", app: {kind: video}}'),),
         '15: flows.bulk.app: there is no kind "video"; there are bulk, transfer, on_off, constant, requests',

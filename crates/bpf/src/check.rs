@@ -3,7 +3,7 @@
 use polypath_base::Stream;
 use polypath_cc as cc;
 
-use crate::drive::{Driver, Hook};
+use crate::drive::{Driver, Hook, KERNEL_SIBLINGS};
 use crate::kernel::offers;
 use crate::script::{self, Case, File};
 use crate::sources::source;
@@ -194,7 +194,7 @@ fn random(both: &mut Both, stream: &mut Stream) -> Result<(), Stop> {
     flow.pacing_rate = stream.below(1 << 30);
     flow.out_of_tree = stream.below(4) == 0;
     flow.ecn_ok = stream.below(4) != 0;
-    let count = stream.below(9) as usize;
+    let count = stream.below(KERNEL_SIBLINGS as u64 + 1) as usize;
     both.begin(flow, (count > 0).then(|| siblings(stream, count)))?;
     for _ in 0..CALLS {
         let flow = &mut both.flow;
@@ -293,7 +293,7 @@ fn siblings(stream: &mut Stream, count: usize) -> cc::Siblings {
             usable: stream.below(8) != 0,
             ..cc::Sibling::default()
         };
-        view.push(sibling).expect("at most eight");
+        view.push(sibling).expect("the simulator has room for more than the kernel");
     }
     view.set_own(stream.below(count as u64) as usize);
     view

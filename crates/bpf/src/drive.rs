@@ -46,13 +46,33 @@ impl Hook {
     }
 }
 
+/// Subflows that an algorithm sees in the kernel (`PP_MAX_SIBLINGS` of the BPF build; the native build has room for more).
+pub(crate) const KERNEL_SIBLINGS: usize = 9;
+
+/// `struct pp_siblings` of the BPF build.
+#[derive(Debug, Default)]
+#[repr(C)]
+struct Siblings {
+    len: u32,
+    own: u32,
+    at: [cc::Sibling; KERNEL_SIBLINGS],
+}
+
+impl From<&cc::Siblings> for Siblings {
+    fn from(view: &cc::Siblings) -> Self {
+        let mut siblings = Self { len: view.as_slice().len() as u32, own: view.own() as u32, ..Self::default() };
+        siblings.at[..view.as_slice().len()].clone_from_slice(view.as_slice());
+        siblings
+    }
+}
+
 /// `struct pp_call` of drive.bpf.c.
 #[derive(Debug)]
 #[repr(C)]
 struct Call {
     flow: cc::Flow,
     sample: cc::Sample,
-    siblings: cc::Siblings,
+    siblings: Siblings,
     private: [u64; 13],
     hook: u32,
     value: u32,
@@ -82,7 +102,7 @@ impl Driver {
             call: Call {
                 flow: cc::Flow::new(10, 1448),
                 sample: cc::Sample::default(),
-                siblings: cc::Siblings::default(),
+                siblings: Siblings::default(),
                 private: [0; 13],
                 hook: 0,
                 value: 0,
@@ -110,7 +130,7 @@ impl Driver {
     /// Runs a hook on `flow`, and writes to it what the hook changed.
     pub(crate) fn call(&mut self, flow: &mut cc::Flow, siblings: Option<&cc::Siblings>, hook: Hook, value: u32) -> Result<u32, Error> {
         self.call.flow.clone_from(flow);
-        self.call.siblings = siblings.cloned().unwrap_or_default();
+        self.call.siblings = siblings.map(Siblings::from).unwrap_or_default();
         self.call.has_siblings = siblings.is_some().into();
         self.call.hook = hook as u32;
         self.call.value = value;

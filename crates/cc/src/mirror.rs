@@ -7,7 +7,7 @@ use std::ffi::{c_char, c_void};
 use std::fmt;
 
 /// Subflows a coupled algorithm sees, its own included.
-pub const MAX_SIBLINGS: usize = 8;
+pub const MAX_SIBLINGS: usize = 32;
 /// Private state of an algorithm, in words.
 pub(crate) const PRIV_WORDS: usize = 13;
 /// Bytes of it that an algorithm may use.

@@ -28,8 +28,8 @@ pub use sttf::Sttf;
 pub use upstream::Upstream;
 pub use weighted::Weighted;
 
-/// Most subflows a connection has.
-pub const MAX_SUBFLOWS: usize = 8;
+/// Most subflows a connection has: masks of them have 32 bits, here as in out-of-tree MPTCP.
+pub const MAX_SUBFLOWS: usize = 32;
 
 /// Most data in one buffer of the kernel, bytes (Linux: 64 KiB less the largest TCP header).
 pub const BUFFER: u32 = 65_535 - 320;

@@ -97,11 +97,39 @@ fn between(flow: &scenario::Flow, topology: &Topology) -> Result<Ends, ScenarioE
             }
         }
     }
+    if flow.transport == Transport::Mptcp {
+        check_subflows(flow, at_client.len(), at_server.len())?;
+    }
     let fixed = flow.routes.iter().map(|route| {
         let way = topology.fixed(&flow.name, route, client, server)?;
         Ok(Fixed { addresses: [route.from.clone(), route.to.clone()], way })
     });
     Ok(Ends { nodes: [client, server], addresses: [at_client, at_server], fixed: fixed.collect::<Result<_, ScenarioError>>()? })
+}
+
+/// No more subflows than the flow's stack has.
+fn check_subflows(flow: &scenario::Flow, at_client: usize, at_server: usize) -> Result<(), ScenarioError> {
+    let asked = match &flow.mptcp.path_manager {
+        scenario::PathManager::Fullmesh => at_client * at_server,
+        scenario::PathManager::Ndiffports { subflows } => usize::from(*subflows),
+        scenario::PathManager::Endpoints { .. } => at_client,
+    };
+    let (profile, stack) = profile(flow);
+    let most = mptcp::most_subflows(profile);
+    if asked > most {
+        let name = &flow.name;
+        return Err(ScenarioError::new(format!(
+            "flow `{name}`: it asks for {asked} subflows, and {stack} has at most {most}: ask for fewer"
+        )));
+    }
+    Ok(())
+}
+
+fn profile(flow: &scenario::Flow) -> (Profile, &'static str) {
+    match flow.mptcp.profile {
+        scenario::Profile::V0 => (Profile::V0, "out-of-tree MPTCP (v0)"),
+        scenario::Profile::V1 => (Profile::V1, "MPTCP of Linux (v1)"),
+    }
 }
 
 /// Number of the address that a flow names at one of its ends, by default the first.
@@ -124,10 +152,7 @@ fn pair(scenario: &Scenario, flow: &scenario::Flow, topology: &Topology, ends: &
         return Err(ScenarioError::new(format!("flow `{}`: there is no congestion control `{asked}`; there are {known}", flow.name)));
     };
     let way = first_way(flow, topology, ends)?;
-    let profile = match flow.mptcp.profile {
-        scenario::Profile::V0 => Profile::V0,
-        scenario::Profile::V1 => Profile::V1,
-    };
+    let (profile, _) = profile(flow);
     // Where an end meets the first path.
     let interfaces = [way.first().copied(), way.last().map(|last| last.reversed())]
         .map(|direction| direction.map_or(0, |direction| topology.mtu(direction)));

@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError
 
 from ._elements import Down, RateLimit, chain
 from ._errors import SetupError, Where, unknown
-from ._flows import Bulk, Constant, Endpoints, Flow, OnOff, Requests, Transfer
+from ._flows import Bulk, Constant, Endpoints, Flow, Ndiffports, OnOff, Requests, Transfer
 from ._kernel import KernelName
 from ._model import Model, Name
 from ._placeholder import Scalar, names_in, substitute
@@ -301,6 +301,8 @@ def _check_flow(cell: Cell, name: str, flow: Flow) -> None:
     if isinstance(flow.path_manager, Endpoints):
         for index, endpoint in enumerate(flow.path_manager.addresses):
             _check_owner(cell, (*where, "path_manager", "addresses", index, "address"), endpoint.address, flow.client)
+    if flow.transport == "mptcp":
+        _check_subflows(cell, where, flow)
     if flow.start >= setup.duration:
         raise cell.error((*where, "start"), f"the flow starts at {flow.start}, and the run ends at {setup.duration}")
     _check_app(cell, where, flow)
@@ -309,6 +311,30 @@ def _check_flow(cell: Cell, name: str, flow: Flow) -> None:
         raise cell.error(place, f"the window ends at {span[1]}, which is not after its start at {span[0]}")
     if span is not None and span[1] > setup.duration:
         raise cell.error(place, f"the window ends at {span[1]}, and the run at {setup.duration}")
+
+
+# Most subflows of a connection: Linux has the first and at most eight further ones, the masks of out-of-tree MPTCP 32 bits.
+MOST_SUBFLOWS = {"v0": 32, "v1": 9}
+
+
+def _check_subflows(cell: Cell, where: Where, flow: Flow) -> None:
+    topology, most = cell.setup.topology, MOST_SUBFLOWS[flow.profile]
+    field: Where
+    match flow.path_manager:
+        case Ndiffports(subflows=subflows):
+            asked, field = subflows, ("subflows",)
+        case Endpoints(addresses=addresses):
+            first = flow.client_address or node_addresses(topology, flow.client)[0]
+            asked, field = len({first, *(endpoint.address for endpoint in addresses)}), ("addresses",)
+        case _:
+            # A server's address that belongs to no link is reached over every path, and no other is announced.
+            ends = {node: set(node_addresses(topology, node)) - set(topology.nodes[node].addresses) for node in (flow.client, flow.server)}
+            theirs = flow.server_address or node_addresses(topology, flow.server)[0]
+            asked, field = len(ends[flow.client]) * (len(ends[flow.server]) if theirs in ends[flow.server] else 1), ()
+    if asked > most:
+        stack = "MPTCP of Linux" if flow.profile == "v1" else "out-of-tree MPTCP"
+        sentence = f"this asks for {asked} subflows, and {stack} (profile {flow.profile}) has at most {most} in a connection: ask for fewer"
+        raise cell.error((*where, "path_manager", *field), sentence)
 
 
 def _check_app(cell: Cell, where: Where, flow: Flow) -> None:

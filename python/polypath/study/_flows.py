@@ -82,7 +82,8 @@ class Ndiffports(Model):
     """Several subflows over the first path, told apart by their source ports."""
 
     kind: Literal["ndiffports"] = "ndiffports"
-    subflows: int = Field(default=2, ge=1, le=8)
+    subflows: int = Field(default=2, ge=1, le=32)
+    """In all. Linux (profile v1) has at most 9 in a connection, out-of-tree MPTCP (v0) 32."""
 
 
 class Endpoint(Model):
@@ -119,8 +120,8 @@ def _scheduler(value: str) -> str:
     name, *weights = value.split(" ", 1)
     if weights and name != "weighted":
         raise ValueError(f'a scheduler is a name alone, but "weighted" may have weights, like "weighted 3:1"; here it is "{value}"')
-    if weights and not re.fullmatch(r"([1-9]\d?|100)(:([1-9]\d?|100)){0,7}", weights[0]):
-        raise ValueError(f'weights are up to eight whole numbers from 1 to 100, like "weighted 3:1"; here they are "{weights[0]}"')
+    if weights and not re.fullmatch(r"([1-9]\d?|100)(:([1-9]\d?|100)){0,31}", weights[0]):
+        raise ValueError(f'weights are up to 32 whole numbers from 1 to 100, like "weighted 3:1"; here they are "{weights[0]}"')
     return value
 
 

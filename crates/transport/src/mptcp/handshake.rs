@@ -4,7 +4,6 @@ use super::{Connection, Phase};
 use crate::PathId;
 use crate::tcp::{State, first_read_estimate};
 use polypath_base::{Duration, Instant};
-use polypath_sched::MAX_SUBFLOWS;
 use polypath_wire::{Flags, MpOption, Segment};
 use std::num::NonZeroU64;
 
@@ -139,7 +138,7 @@ impl Connection {
     #[cold]
     pub(super) fn accept_join(&mut self, path: PathId, segment: &Segment) -> Option<usize> {
         let MpOption::JoinSyn { token, nonce, address_id, backup } = segment.mp else { return None };
-        if self.is_client || token != self.local_token || self.phase != Phase::Established || self.subflows.len() == MAX_SUBFLOWS {
+        if self.is_client || token != self.local_token || self.phase != Phase::Established || self.is_full() {
             return None;
         }
         let i = self.add_socket(path, 0, address_id, false);

@@ -20,7 +20,7 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-pub use paths::{Endpoint, PathManager};
+pub use paths::{Endpoint, PathManager, most_subflows};
 pub use receiver::Reordering;
 
 use crate::settings::{Profile, Settings};
@@ -188,7 +188,7 @@ impl Connection {
             is_client,
             phase: Phase::Negotiating,
             paths: Paths::new(path_manager, mtus, is_client),
-            subflows: Vec::with_capacity(MAX_SUBFLOWS),
+            subflows: Vec::with_capacity(most_subflows(Profile::V1)),
             ready: 0,
             touched: 0,
             due: [Instant::NEVER; MAX_SUBFLOWS],

@@ -2,6 +2,7 @@
 
 use super::{Connection, Phase};
 use crate::PathId;
+use crate::settings::Profile;
 use polypath_base::{Duration, Instant};
 use polypath_sched::MAX_SUBFLOWS;
 use polypath_wire::MpOption;
@@ -48,6 +49,14 @@ pub(super) struct Paths {
 }
 
 const NONE: u8 = u8::MAX;
+
+/// Most subflows of a connection of each stack: upstream the first and eight further ones, the most that its path manager's limits allow.
+pub const fn most_subflows(profile: Profile) -> usize {
+    match profile {
+        Profile::V0 => MAX_SUBFLOWS,
+        Profile::V1 => 9,
+    }
+}
 
 impl Paths {
     pub(super) fn new(manager: PathManager, mtus: Vec<u32>, is_client: bool) -> Self {
@@ -141,8 +150,13 @@ impl Connection {
         }
     }
 
+    /// The connection has all the subflows that it can have.
+    pub(super) fn is_full(&self) -> bool {
+        self.subflows.len() >= most_subflows(self.settings.profile)
+    }
+
     fn join(&mut self, now: Instant, local: u8, remote: u8, backup: bool) {
-        if self.subflows.len() == MAX_SUBFLOWS || self.paths.removed >> local & 1 == 1 {
+        if self.is_full() || self.paths.removed >> local & 1 == 1 {
             return;
         }
         let path = PathId(self.paths.next_path);

@@ -332,6 +332,17 @@ fn ndiffports_opens_that_many_subflows() {
 }
 
 #[test]
+fn a_connection_has_no_more_subflows_than_its_stack_allows() {
+    for (profile, asked, most) in [(Profile::V0, 32, 32), (Profile::V1, 9, 9), (Profile::V1, 12, 9)] {
+        let wires = vec![two_paths([5, 5], 20).remove(0); usize::from(asked)];
+        let mut net = Net::new(&settings(profile), PathManager::Ndiffports(asked), wires);
+        net.transfer(20_000_000, 20);
+        assert_eq!((net.ends[0].subflow_count(), net.ends[1].subflow_count()), (most, most), "{profile:?}");
+        assert!(net.wires[..most].iter().all(|w| w[0].bytes > 50_000), "every subflow carries data");
+    }
+}
+
+#[test]
 fn fullmesh_reaches_the_announced_address_of_the_server() {
     for profile in BOTH {
         let one = two_paths([5, 5], 20).remove(0);
