@@ -87,8 +87,8 @@ MISTAKES = {
     ),
     "more subflows than Linux has": (
         (('cc: "${cc}"}', 'cc: "${cc}", path_manager: {kind: ndiffports, subflows: 10}}'),),
-        "15: flows.bulk.path_manager.subflows: this asks for 10 subflows, and MPTCP of Linux (profile v1) has at most 9 in a connection: ask for "
-        "fewer (in the cell cc=lia, rate=20mbit)",
+        "15: flows.bulk.path_manager.subflows: this asks for 10 subflows, and MPTCP of Linux (profile v1) has at most 9 in a connection: "
+        "ask for fewer (in the cell cc=lia, rate=20mbit)",
     ),
     "more subflows than masks have bits": (
         (('cc: "${cc}"}', 'cc: "${cc}", profile: v0, path_manager: {kind: ndiffports, subflows: 33}}'),),
