@@ -338,6 +338,52 @@ fn a_silent_black_hole_is_found_after_three_seconds() {
     assert!((1441..=1448).contains(&net.client.mss()), "{}", net.client.mss());
 }
 
+/// How long one segment that ends a write waits for its ACK once quick ACKs are used up; the reader waits for this many bytes.
+fn ack_of_a_lone_segment(receive_low_water: u32) -> Duration {
+    let mut net = Net::new("reno", Settings { rmem: [4096, 131_072, 131_072], receive_low_water, ..Settings::default() });
+    net.open(0);
+    net.run(secs(0.1));
+    let mut until_acked = |bytes| {
+        net.client.offer(net.now, bytes);
+        let start = net.now;
+        loop {
+            let next = net.now + Duration::from_millis(1);
+            net.run(next);
+            if net.client.everything_acked() && net.client.established_at().is_some() {
+                return net.now.since(start);
+            }
+        }
+    };
+    until_acked(400 * 1448);
+    until_acked(1448)
+}
+
+#[test]
+fn a_reader_that_empties_the_buffer_acknowledges_a_pushed_segment_at_once() {
+    assert_eq!(ack_of_a_lone_segment(1), Duration::from_millis(21));
+    // One that does not come leaves it to the timer for delayed ACKs, at least 40 ms.
+    assert!(ack_of_a_lone_segment(2 * 1448) >= Duration::from_millis(61));
+}
+
+#[test]
+fn in_a_conversation_the_answer_carries_the_ack() {
+    let mut net = Net::new("reno", Settings::default());
+    net.open(1000);
+    net.run(secs(0.1));
+    let mut acks = 0;
+    for _ in 0..20 {
+        net.client.offer(net.now, 1000);
+        let next = net.now + Duration::from_millis(11);
+        net.run(next);
+        acks += usize::from(!net.backward.is_empty());
+        net.server.offer(net.now, 1000);
+        let next = net.now + Duration::from_millis(11);
+        net.run(next);
+    }
+    // At first nobody knows that answers follow.
+    assert_eq!(acks, 1, "lone ACKs of 20 requests");
+}
+
 #[test]
 fn without_a_search_nothing_passes_a_silent_black_hole() {
     let net = black_hole(0, 1500);

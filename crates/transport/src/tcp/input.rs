@@ -40,6 +40,8 @@ pub(super) struct Receiver {
     ack_scheduled: bool,
     /// A segment that ends a burst or is not full has come since the last ACK: a reader that empties the buffer answers it.
     pushed: bool,
+    /// Data went out soon after data had come: a conversation, in which answers carry the ACKs (Linux: `pingpong`).
+    converses: bool,
     quick: u32,
     ato: Duration,
     delack_min: Duration,
@@ -134,6 +136,7 @@ impl Receiver {
             ack_now: false,
             ack_scheduled: false,
             pushed: false,
+            converses: false,
             quick: 0,
             ato: Duration::ZERO,
             delack_min: settings.delack_min,
@@ -237,6 +240,7 @@ impl Receiver {
         let end = segment.seq.wrapping_add(segment.len);
         if segment.len > 0 {
             self.quick = MAX_QUICK_ACKS;
+            self.converses = false;
             if dsack && before(segment.seq, self.next) {
                 self.early.report_duplicate(segment.seq, if after(end, self.next) { self.next } else { end });
             }
@@ -268,6 +272,15 @@ impl Receiver {
     pub(super) fn quick_acks(&mut self, count: u32) {
         self.quick = self.quick.max(count);
         self.ato = self.delack_min;
+        self.converses = false;
+    }
+
+    /// Data leaves.
+    #[inline]
+    pub(super) fn on_data_sent(&mut self, now: Instant) {
+        if let Some(last) = self.last_data_at {
+            self.converses |= now.since(last) < self.ato;
+        }
     }
 
     #[inline]
@@ -277,8 +290,14 @@ impl Receiver {
 
     pub(super) fn delayed_ack_due(&mut self) {
         if self.ack_scheduled {
-            // Linux: a delayed ACK that had to wait for its timer inflates the next delay.
-            self.ato = Duration::from_nanos(self.ato.as_nanos() * 2).min(Duration::from_millis(200));
+            if self.converses {
+                // No answer came.
+                self.converses = false;
+                self.ato = self.delack_min;
+            } else {
+                // Linux: a delayed ACK that had to wait for its timer inflates the next delay.
+                self.ato = Duration::from_nanos(self.ato.as_nanos() * 2).min(Duration::from_millis(200));
+            }
             self.ack_now = true;
         }
     }
@@ -405,6 +424,11 @@ impl Socket {
             rx.measured_read = rx.read;
             rx.measured_at = now;
         }
+        // A reader that empties the buffer acknowledges what ended a burst or was short, unless an answer will.
+        if rx.pushed() && !rx.converses && rx.early.is_empty() {
+            rx.ack_now = true;
+            return;
+        }
         // A reader that frees much window says so (Linux: when the window doubles).
         if rx.select_window() >= 2 * rx.window_left().max(rx.advertised_mss) && 2 * rx.window_left() <= rx.clamp {
             rx.ack_now = true;
@@ -456,7 +480,7 @@ impl Socket {
         // Upstream MPTCP leaves the ACK for two full segments to the meta connection, which knows of the window and the reader.
         let left_to_meta = self.is_subflow && !rx.v0;
         let full_frames = !left_to_meta && rx.next.wrapping_sub(rx.acked) > rx.segment_size;
-        if full_frames || rx.quick > 0 || rx.ack_now {
+        if full_frames || (rx.quick > 0 && !rx.converses) || rx.ack_now {
             rx.ack_now = true;
             return;
         }

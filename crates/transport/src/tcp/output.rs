@@ -350,6 +350,7 @@ impl Socket {
             self.loss.prr_out += 1;
         }
         self.burst.open = true;
+        self.rx.on_data_sent(now);
         self.counters.data_segments_sent += 1;
         self.pace(now, sent.len);
         self.burst.length += 1;
