@@ -113,6 +113,14 @@ def test_between_names_the_cells_outside():
     assert decide(check, {"lia": [9.1]}, where={"experiment": "v9"}).verdict is Verdict.NOT_MEASURED
 
 
+def test_what_a_verdict_names_can_be_read():
+    check = {"kind": "between", "low": 9.0, "high": None}
+    assert decide(check, {"lia": [9.1]}).why == "1 cell, 9.100 to 9.100"
+    got = decide(check, {f"cc{number}": [number / 10] for number in range(10)})
+    assert got.why.startswith("10 of 10 cells outside: v0 cc0 0.000; ")
+    assert got.why.endswith("v0 cc5 0.500 and 4 more")
+
+
 def test_varies_reads_the_series():
     check = claim({"kind": "varies", "series": "cwnd", "by": ("cc",), "more_than": 0.05})
     moving = pd.DataFrame({"cc": ["lia"] * 4, "cwnd": [10, 20, 10, 20]})

@@ -17,7 +17,7 @@ import pandas as pd
 from ._published import beside
 from ._statistics import difference_half_width, half_width, summarise
 
-MOST_NAMED = 12
+MOST_NAMED = 6
 """Cells that a sentence names; more would not be read."""
 
 
@@ -151,7 +151,7 @@ def _within(claim: Any, evidence: Evidence) -> Decision:
         return Verdict.HOLDS, f"{len(known)} cells, the furthest {_beside(furthest, evidence.keys)}", rule, numbers
     named = [_beside(row, evidence.keys) for _, row in (far if len(far) else known).iterrows()]
     if len(far):
-        return Verdict.FAILS, f"{len(far)} of {len(known)} cells further away: " + "; ".join(named), rule, numbers
+        return Verdict.FAILS, f"{len(far)} of {_cells(len(known))} further away: {_some(named)}", rule, numbers
     if len(absent):
         return Verdict.NOT_MEASURED, _not_run(absent, len(numbers), evidence.keys), rule, numbers
     return Verdict.HOLDS, "; ".join(named), rule, numbers
@@ -162,9 +162,7 @@ def _beside(row: pd.Series, keys: Sequence[str]) -> str:
 
 
 def _not_run(absent: pd.DataFrame, of: int, keys: Sequence[str]) -> str:
-    named = [_cell(row, keys) for _, row in absent.iterrows()]
-    rest = len(named) - MOST_NAMED
-    return f"not run, {len(absent)} of {of}: " + ", ".join(named[:MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
+    return f"not run, {len(absent)} of {of}: {_some([_cell(row, keys) for _, row in absent.iterrows()])}"
 
 
 def _meant(evidence: Evidence, where: Mapping[str, Any]) -> pd.DataFrame:
@@ -193,9 +191,19 @@ def _between(claim: Any, evidence: Evidence) -> Decision:
         return Verdict.NOT_MEASURED, "no such cells were run", rule, cells
     outside = cells[~cells[claim.metric].between(low, high)]
     if len(outside):
-        named = "; ".join(f"{_cell(row, evidence.parameters)} {row[claim.metric]:.3f}" for _, row in outside.iterrows())
-        return Verdict.FAILS, f"{len(outside)} of {len(cells)} cells outside: {named}", rule, cells
-    return Verdict.HOLDS, f"{len(cells)} cells, {cells[claim.metric].min():.3f} to {cells[claim.metric].max():.3f}", rule, cells
+        named = [f"{_cell(row, evidence.parameters)} {row[claim.metric]:.3f}" for _, row in outside.iterrows()]
+        return Verdict.FAILS, f"{len(outside)} of {_cells(len(cells))} outside: {_some(named)}", rule, cells
+    return Verdict.HOLDS, f"{_cells(len(cells))}, {cells[claim.metric].min():.3f} to {cells[claim.metric].max():.3f}", rule, cells
+
+
+def _cells(count: int) -> str:
+    return "1 cell" if count == 1 else f"{count} cells"
+
+
+def _some(named: Sequence[str]) -> str:
+    """As many as a person reads, and how many there are besides."""
+    rest = len(named) - MOST_NAMED
+    return "; ".join(named[:MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _varies(claim: Any, evidence: Evidence) -> Decision:
