@@ -19,8 +19,9 @@ pub enum Element {
 }
 
 impl Element {
-    /// Passes a packet that arrives at `at`. Packets come in the order of their arrival.
-    #[inline(always)]
+    /// Passes a packet that arrives at `at`. Packets come in the order of their arrival. Not inlined: where a link is no more than queues
+    /// with a rate, which [`Chain::transit`] passes itself, nothing else shall take registers.
+    #[inline(never)]
     pub fn transit(&mut self, at: Instant, parcel: Parcel) -> Verdict {
         match self {
             Self::Rate(rate) => rate.transit(at, parcel),
@@ -181,15 +182,14 @@ impl Chain {
     #[inline(always)]
     pub fn transit(&mut self, at: Instant, parcel: Parcel) -> Verdict {
         let mut at = at + self.lead;
-        // Most links are a queue with a rate and nothing else that varies.
-        if let [Step { element: Element::Rate(rate), after, .. }] = &mut self.steps[..] {
-            return match rate.pass(at, parcel) {
-                Some(leaves) => Verdict::Pass(leaves + *after),
-                None => Verdict::Drop(Cause::QueueFull),
-            };
-        }
         let mut marked = false;
         for step in &mut self.steps {
+            // Most links are queues with a rate and nothing else that varies.
+            if let Element::Rate(rate) = &mut step.element {
+                let Some(leaves) = rate.pass(at, parcel) else { return Verdict::Drop(Cause::QueueFull) };
+                at = leaves + step.after;
+                continue;
+            }
             match step.element.transit(at, parcel) {
                 Verdict::Pass(leaves) => at = leaves + step.after,
                 Verdict::Mark(leaves) => {

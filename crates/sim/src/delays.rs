@@ -87,18 +87,19 @@ impl Delays {
         }
         let units = now.since(self.at).as_nanos() >> UNIT;
         let bin = bin(units);
-        if bin >= self.bins.len() {
-            self.grow(bin);
+        match self.bins.get_mut(bin) {
+            Some(counted) => *counted += bytes,
+            None => self.count_beyond(bin, bytes),
         }
-        self.bins[bin] += bytes;
         // A unit is a microsecond: 2^64 are 1800 GB that took 10 s.
         self.sum += units * bytes;
         self.most = self.most.max(units);
     }
 
     #[cold]
-    fn grow(&mut self, bin: usize) {
+    fn count_beyond(&mut self, bin: usize, bytes: u64) {
         self.bins.resize(bin + FINE as usize, 0);
+        self.bins[bin] += bytes;
     }
 
     /// How the delays are spread over the bytes; nothing where none were read.

@@ -1,7 +1,7 @@
 //! A flow: an application at each end, and what is measured of them.
 
 use crate::delays::Delays;
-use crate::outcome::{DisorderOutcome, FlowOutcome, SubflowOutcome};
+use crate::outcome::{DisorderOutcome, FlowOutcome, Spread, SubflowOutcome};
 use crate::scenario::{self, App, Transport};
 use crate::traffic;
 use polypath_base::{Duration, Instant};
@@ -50,7 +50,6 @@ pub(crate) struct Flow {
     before: Option<Mark>,
     after: Option<Mark>,
     means: Vec<Mean>,
-    delays: Delays,
     received_100ms: Vec<u64>,
     accepted_100ms: Vec<u64>,
     out_of_order_100ms: Vec<u64>,
@@ -94,17 +93,20 @@ impl Flow {
             before: None,
             after: None,
             means: Vec::new(),
-            delays: Delays::new(flow.transport != Transport::Udp),
             received_100ms: Vec::new(),
             accepted_100ms: Vec::new(),
             out_of_order_100ms: Vec::new(),
         }
     }
 
-    /// The delays of its bytes, to be told of each that is accepted or read.
-    #[inline]
-    pub(crate) fn delays(&mut self) -> &mut Delays {
-        &mut self.delays
+    /// What counts the delays of its bytes, to be told of each that is accepted or read, and of the window.
+    pub(crate) fn delays(&self) -> Delays {
+        Delays::new(self.datagram.is_none())
+    }
+
+    /// The window has begun and not ended.
+    pub(crate) fn is_in_window(&self) -> bool {
+        self.before.is_some() && self.after.is_none()
     }
 
     /// The application's next step: opens the connection, begins, pauses or ends a burst. Returns what to watch the client for
@@ -228,11 +230,9 @@ impl Flow {
                 (mark.arrivals, mark.received) = (0, 0);
             }
             self.before = Some(mark);
-            self.delays.set_counting(true);
             return accepted_at + self.window[1];
         }
         self.after = Some(Mark::new(now, client, server));
-        self.delays.set_counting(false);
         Instant::NEVER
     }
 
@@ -265,6 +265,7 @@ impl Flow {
         end: Instant,
         client: &Connection,
         server: &Connection,
+        byte_delay: Option<Spread>,
         addresses: impl Fn(PathId) -> [String; 2],
     ) -> FlowOutcome {
         if self.before.is_some() && self.after.is_none() {
@@ -297,7 +298,7 @@ impl Flow {
                 let from = if self.window[0] == Duration::ZERO { Instant::ZERO } else { before.at };
                 traffic::responses(&self.answered, [from, after.at])
             }),
-            byte_delay: self.delays.spread(),
+            byte_delay,
             disorder: self.datagram.is_none().then(|| {
                 DisorderOutcome::new([&before.disorder, &after.disorder, &server.disorder(end)], after.received - before.received, seconds)
             }),

@@ -10,20 +10,12 @@ use polypath_wire::{Dss, Flags, MpOption, Sack, Segment};
 /// Many of them are on their way at a time, and each is written and read once: the memory that they take is most of what a run
 /// with many flows waits for. So a packet holds its segment without what few segments have; that is kept by [`Extras`].
 #[derive(Copy, Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Packet {
     /// When it leaves the pipe that it is in.
     pub(crate) leaves: Instant,
-    /// Where its next pipe stands in the world's list of hops.
-    pub(crate) hop: u32,
-    /// The endpoint that receives it.
-    pub(crate) to: u32,
-    /// Length of the IP packet, bytes.
-    pub(crate) len: u32,
-    pub(crate) path: PathId,
-    pub(crate) kind: Kind,
-    /// Where the rest of its segment is, or [`Extras::NONE`].
-    pub(crate) extra: u32,
-    // The segment's fields.
+    // The segment's fields, in the order in which they stand there: they are copied in a few large pieces.
+    dss: Dss,
     pub(crate) seq: u32,
     ack: u32,
     /// Bytes of payload.
@@ -37,7 +29,16 @@ pub(crate) struct Packet {
     udp: bool,
     has_ts: bool,
     has_dss: bool,
-    dss: Dss,
+    /// Where its next pipe stands in the world's list of hops.
+    pub(crate) hop: u32,
+    /// The endpoint that receives it.
+    pub(crate) to: u32,
+    /// Length of the IP packet, bytes.
+    pub(crate) len: u32,
+    /// Where the rest of its segment is, or [`Extras::NONE`].
+    pub(crate) extra: u32,
+    pub(crate) kind: Kind,
+    pub(crate) path: PathId,
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -83,6 +84,7 @@ impl Packet {
     /// Takes over a segment, but for what [`Extras`] keeps.
     #[inline]
     pub(crate) fn pack(&mut self, segment: &Segment) {
+        self.dss = segment.dss;
         self.seq = segment.seq;
         self.ack = segment.ack;
         self.payload = segment.len;
@@ -95,12 +97,12 @@ impl Packet {
         self.udp = segment.udp;
         self.has_ts = segment.has_ts;
         self.has_dss = segment.has_dss;
-        self.dss = segment.dss;
     }
 
     /// Writes the segment out.
     #[inline]
     pub(crate) fn unpack(&self, extras: &Extras, segment: &mut Segment) {
+        segment.dss = self.dss;
         segment.seq = self.seq;
         segment.ack = self.ack;
         segment.len = self.payload;
@@ -113,7 +115,6 @@ impl Packet {
         segment.udp = self.udp;
         segment.has_ts = self.has_ts;
         segment.has_dss = self.has_dss;
-        segment.dss = self.dss;
         if self.extra == Extras::NONE {
             // Blocks behind the length mean nothing, nor do a SYN's options on another segment.
             segment.sack.len = 0;

@@ -105,75 +105,87 @@ impl Wire {
         self.queue.set(Source(number), leaves);
     }
 
-    /// A packet enters a pipe that keeps it; as [`Wire::enter`].
-    #[inline(never)]
-    fn enter_held(&mut self, now: Instant, number: u32, parcel: Parcel, write: impl Fn(&mut Packet)) {
-        let pipe = &mut self.network.pipes[number as usize];
-        let mut packet = Packet::blank();
-        write(&mut packet);
-        if pipe.keep(now, parcel, packet) {
-            self.serve(now, number);
-        } else {
-            while let Some(extra) = pipe.take_dropped() {
-                self.extras.forget(extra);
-            }
-        }
-    }
-
     /// An endpoint sends on a path whose way begins at `hop`.
     #[inline]
     pub(crate) fn send(&mut self, now: Instant, number: u32, path: PathId, hop: u32, segment: &Segment) {
-        let Some(pipe) = self.routes.step(hop) else { return };
-        let len = segment.ip_len();
-        let parcel = Parcel { len, payload: segment.len > 0, df: segment.df, ect: segment.ecn != 0, flow: flow_number(number ^ 1, path) };
-        let extra = self.extras.keep(segment);
-        self.enter(now, pipe, parcel, extra, |place| {
-            place.pack(segment);
-            place.extra = extra;
-            place.hop = hop + 1;
-            place.to = number ^ 1;
-            place.len = len;
-            place.path = path;
-            place.kind = Kind::Segment;
-        });
+        let Some(at) = self.routes.step(hop) else { return };
+        let (to, len) = (number ^ 1, segment.ip_len());
+        let parcel = Parcel { len, payload: segment.len > 0, df: segment.df, ect: segment.ecn != 0, flow: flow_number(to, path) };
+        let pipe = &mut self.network.pipes[at as usize];
+        let verdict = pipe.transit(now, parcel);
+        let Verdict::Pass(leaves) = verdict else {
+            if !matches!(verdict, Verdict::Drop(_)) {
+                let mut packet = Packet::blank();
+                packet.pack(segment);
+                (packet.hop, packet.to, packet.len, packet.path) = (hop + 1, to, len, path);
+                packet.extra = self.extras.keep(segment);
+                self.enter_rarely(now, at, parcel, verdict, packet);
+            }
+            return;
+        };
+        let (place, first) = pipe.place(leaves);
+        place.pack(segment);
+        place.leaves = leaves;
+        place.hop = hop + 1;
+        place.to = to;
+        place.len = len;
+        place.path = path;
+        place.kind = Kind::Segment;
+        place.extra = self.extras.keep(segment);
+        if first {
+            self.queue.set(Source(at), leaves);
+        }
     }
 
     /// A packet goes on into the next pipe.
     fn forward(&mut self, now: Instant, number: u32, packet: &Packet) {
-        self.enter(now, number, packet.parcel(), packet.extra, |place| {
-            *place = *packet;
-            place.hop += 1;
-        });
-    }
-
-    /// A packet enters a pipe; `write` makes it in its place, but for the time at which it leaves. `extra` is what it has.
-    #[inline]
-    fn enter(&mut self, now: Instant, number: u32, parcel: Parcel, extra: u32, write: impl Fn(&mut Packet)) {
+        let parcel = packet.parcel();
         let pipe = &mut self.network.pipes[number as usize];
         let verdict = pipe.transit(now, parcel);
-        if let Verdict::Pass(leaves) = verdict {
-            let (place, first) = pipe.place(leaves);
-            write(place);
-            place.leaves = leaves;
-            if first {
-                self.queue.set(Source(number), leaves);
+        let Verdict::Pass(leaves) = verdict else {
+            let mut packet = *packet;
+            packet.hop += 1;
+            return self.enter_rarely(now, number, parcel, verdict, packet);
+        };
+        let (place, first) = pipe.place(leaves);
+        *place = *packet;
+        place.leaves = leaves;
+        place.hop += 1;
+        if first {
+            self.queue.set(Source(number), leaves);
+        }
+    }
+
+    /// A packet enters a pipe and does not merely pass.
+    #[inline(never)]
+    fn enter_rarely(&mut self, now: Instant, number: u32, parcel: Parcel, verdict: Verdict, mut packet: Packet) {
+        let pipe = &mut self.network.pipes[number as usize];
+        match verdict {
+            Verdict::Pass(leaves) | Verdict::Mark(leaves) => {
+                let (place, first) = pipe.place(leaves);
+                if let Verdict::Mark(_) = verdict {
+                    packet.ecn = CE;
+                }
+                *place = packet;
+                place.leaves = leaves;
+                if first {
+                    self.queue.set(Source(number), leaves);
+                }
             }
-        } else if let Verdict::Mark(leaves) = verdict {
-            let (place, first) = pipe.place(leaves);
-            write(place);
-            (place.leaves, place.ecn) = (leaves, CE);
-            if first {
-                self.queue.set(Source(number), leaves);
+            Verdict::Held => {
+                if pipe.keep(now, parcel, packet) {
+                    self.serve(now, number);
+                } else {
+                    while let Some(extra) = pipe.take_dropped() {
+                        self.extras.forget(extra);
+                    }
+                }
             }
-        } else if verdict == Verdict::Held {
-            self.enter_held(now, number, parcel, write);
-        } else {
-            if !matches!(verdict, Verdict::Drop(_)) {
-                let mut packet = Packet::blank();
-                write(&mut packet);
+            Verdict::Drop(_) => self.extras.forget(packet.extra),
+            Verdict::TooBig { .. } | Verdict::Fragment { .. } => {
                 self.refuse(now, number, &packet, verdict);
+                self.extras.forget(packet.extra);
             }
-            self.extras.forget(extra);
         }
     }
 

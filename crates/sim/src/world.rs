@@ -3,6 +3,7 @@
 //! What is due at one time happens in this order: packets leave pipes (by link, as listed), timers of endpoints fire (by flow;
 //! client, then server), applications act (by flow), windows begin or end (by flow), samples are taken.
 
+use crate::delays::Delays;
 use crate::flow::{Flow, SAMPLE, Watch};
 use crate::network::Network;
 use crate::outcome::{Outcome, SubflowSeries};
@@ -21,6 +22,8 @@ pub(crate) struct World {
     /// The client of flow f is 2f, its server 2f + 1.
     endpoints: Vec<Endpoint>,
     flows: Vec<Flow>,
+    /// By flow: how long its bytes take.
+    delays: Vec<Delays>,
     /// Flows of which something is still to be measured.
     unfinished: usize,
     series_interval: Option<Duration>,
@@ -84,6 +87,7 @@ impl World {
                 })
                 .collect(),
             unfinished: flows.len(),
+            delays: flows.iter().map(Flow::delays).collect(),
             flows,
             series_interval: series,
             series: SubflowSeries::default(),
@@ -130,7 +134,7 @@ impl World {
     }
 
     /// Sends what an endpoint has to send, looks whether what its application waits for has happened, and notes its timeout.
-    #[inline]
+    #[inline(always)]
     fn settle(&mut self, now: Instant, number: u32) {
         if self.endpoints[number as usize].connection.may_transmit() {
             self.flush(now, number);
@@ -144,7 +148,7 @@ impl World {
         let done = if is_client { endpoint.connection.accepted() } else { endpoint.connection.received() };
         if done != endpoint.told {
             endpoint.told = done;
-            let delays = self.flows[number as usize / 2].delays();
+            let delays = &mut self.delays[number as usize / 2];
             if is_client { delays.on_accepted(now, done) } else { delays.on_read(now, done) }
         }
         // A later timeout waits until the entry in the queue is due: most timeouts are moved many times and never come.
@@ -199,6 +203,7 @@ impl World {
             let flow = (source.0 - edges) as usize;
             let (client, server) = (&self.endpoints[2 * flow].connection, &self.endpoints[2 * flow + 1].connection);
             let next = self.flows[flow].edge(now, client, server);
+            self.delays[flow].set_counting(self.flows[flow].is_in_window());
             self.wire.queue.set(source, next);
         } else if source.0 == samples {
             for (flow, ends) in self.flows.iter_mut().zip(self.endpoints.chunks_exact(2)) {
@@ -214,6 +219,7 @@ impl World {
     }
 
     #[cold]
+    #[inline(never)]
     fn time_out(&mut self, now: Instant, number: u32) {
         let endpoint = &mut self.endpoints[number as usize];
         let due = endpoint.connection.poll_timeout();
@@ -278,10 +284,10 @@ impl World {
     #[cold]
     fn finish(mut self, end: Instant) -> Outcome {
         let routes = &self.wire.routes;
-        let flows = (self.flows.iter_mut().zip(self.endpoints.chunks_exact(2)).enumerate())
-            .map(|(flow, (measured, ends))| {
+        let flows = (self.flows.iter_mut().zip(&self.delays).zip(self.endpoints.chunks_exact(2)).enumerate())
+            .map(|(flow, ((measured, delays), ends))| {
                 let (client, server) = (&ends[0].connection, &ends[1].connection);
-                measured.outcome(end, client, server, |path| routes.addresses(2 * flow as u32, client.path(path)))
+                measured.outcome(end, client, server, delays.spread(), |path| routes.addresses(2 * flow as u32, client.path(path)))
             })
             .collect();
         Outcome {

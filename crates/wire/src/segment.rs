@@ -140,12 +140,20 @@ pub enum MpOption {
 }
 
 /// One TCP segment.
+///
+/// What every segment has stands first and in this order, so that whoever keeps that part alone, in the same order, copies it in a few
+/// large pieces.
 #[derive(Copy, Clone, Default, Debug, PartialEq)]
+#[repr(C)]
 pub struct Segment {
+    pub dss: Dss,
     pub seq: u32,
     pub ack: u32,
     /// Payload bytes.
     pub len: u32,
+    /// RFC 7323 timestamps, in milliseconds; absent if `has_ts` is false.
+    pub ts_val: u32,
+    pub ts_ecr: u32,
     /// Window field as on the wire: unscaled.
     pub window: u16,
     pub flags: Flags,
@@ -156,17 +164,13 @@ pub struct Segment {
     /// A UDP datagram: `seq` is its number, `ts_val` and `ts_ecr` are the low and the high half of the time at which it was sent, in
     /// nanoseconds, all of it part of the payload.
     pub udp: bool,
-    /// RFC 7323 timestamps, in milliseconds; absent if `has_ts` is false.
     pub has_ts: bool,
-    pub ts_val: u32,
-    pub ts_ecr: u32,
+    pub has_dss: bool,
     /// Only on a SYN: maximum segment size (0: absent), window scale (255: absent), SACK permitted.
     pub mss: u16,
     pub window_scale: u8,
     pub sack_permitted: bool,
     pub sack: Sack,
-    pub has_dss: bool,
-    pub dss: Dss,
     pub mp: MpOption,
 }
 

@@ -10,7 +10,7 @@ use super::sender::{Cause, Fin, Piece};
 use super::{Connection, Phase};
 use crate::tcp::{CaState, State};
 use polypath_base::{Duration, Instant};
-use polypath_sched::{BUFFER, Choice, Queue, Scheduler, Subflow};
+use polypath_sched::{BUFFER, Choice, Queue, Scheduler};
 
 /// v1: rounds of the retransmission timer without a sign of life after which a subflow is stale (`mptcp.stale_loss_cnt`).
 const STALE_ROUNDS: u8 = 4;
@@ -87,7 +87,11 @@ impl Connection {
         if self.tx.blocked {
             self.refill();
         }
-        while (self.tx.pending < self.tx.end || !self.tx.reinject.is_empty()) && self.give(now) {}
+        if self.gives_bursts() {
+            while self.tx.pending < self.tx.end && self.give_burst(now) {}
+        } else {
+            while (self.tx.pending < self.tx.end || !self.tx.reinject.is_empty()) && self.give(now) {}
+        }
         if self.tx.blocked && self.is_v0() && self.tx.all_given() && self.scheduler.sends_head_again() {
             self.relieve(now);
         }
@@ -102,31 +106,40 @@ impl Connection {
         }
     }
 
+    /// Upstream's own scheduler, which gives bursts; nothing is ever reinjected there. Any other gives segments.
+    #[inline]
+    fn gives_bursts(&self) -> bool {
+        !self.is_v0() && matches!(self.scheduler, Scheduler::Upstream(_))
+    }
+
     /// Brings the schedulers' view of the subflows up to date, where anything has happened since.
     #[inline]
     fn refresh_view(&mut self) {
+        // What upstream's scheduler does not look at it is not shown.
+        let all = !self.gives_bursts();
         let mut touched = std::mem::take(&mut self.touched);
         while touched != 0 {
             let i = touched.trailing_zeros() as usize;
             touched &= touched - 1;
             let s = &self.subflows[i];
             let socket = &s.socket;
-            let queued = socket.wmem_queued();
-            self.view[i] = Subflow {
-                srtt_us8: socket.srtt_us8(),
-                rttvar_us: socket.rttvar_us(),
-                ssthresh: socket.ssthresh(),
-                cwnd: socket.cwnd(),
-                in_flight: socket.in_flight(),
-                mss: socket.mss(),
-                unsent: socket.unsent_bytes(),
-                queued,
-                pacing_rate: socket.pacing_rate(),
-                usable: s.is_usable() || (self.phase == Phase::Fallback && socket.state().can_send()) || self.may_send_early(i),
-                backup: s.backup,
-                in_loss: socket.ca_state() == CaState::Loss,
-                room: queued < socket.sndbuf(),
-            };
+            let usable = s.is_usable() || (self.phase == Phase::Fallback && socket.state().can_send()) || self.may_send_early(i);
+            let view = &mut self.view[i];
+            view.usable = usable;
+            view.backup = s.backup;
+            view.queued = socket.wmem_queued();
+            view.room = view.queued < socket.sndbuf();
+            view.pacing_rate = socket.pacing_rate();
+            if all {
+                view.srtt_us8 = socket.srtt_us8();
+                view.rttvar_us = socket.rttvar_us();
+                view.ssthresh = socket.ssthresh();
+                view.cwnd = socket.cwnd();
+                view.in_flight = socket.in_flight();
+                view.mss = socket.mss();
+                view.unsent = socket.unsent_bytes();
+                view.in_loss = socket.ca_state() == CaState::Loss;
+            }
         }
     }
 
@@ -136,19 +149,16 @@ impl Connection {
         i == 0 && self.is_client && !self.subflows[0].confirmed && self.subflows[0].socket.state() == State::Established
     }
 
+    #[inline]
+    fn queue(&self, now: Instant) -> Queue {
+        Queue { una: self.tx.una, next: self.tx.pending, end: self.tx.end, window_end: self.tx.window_end, now }
+    }
+
     /// One choice of the scheduler and what follows from it; false when nothing more can be given.
+    #[inline(never)]
     fn give(&mut self, now: Instant) -> bool {
         let count = self.subflows.len();
-        let queue = Queue { una: self.tx.una, next: self.tx.pending, end: self.tx.end, window_end: self.tx.window_end, now };
-        let in_bursts = match &self.scheduler {
-            Scheduler::Upstream(_) if self.is_v0() => false,
-            // What may be given is nothing, whoever is chosen.
-            Scheduler::Upstream(upstream) if queue.window_end <= queue.next && upstream.has_met(&self.view[..count], self.touched) => {
-                return false;
-            }
-            Scheduler::Upstream(_) => true,
-            _ => false,
-        };
+        let queue = self.queue(now);
         self.refresh_view();
         if self.is_v0()
             && let Some(&piece) = self.tx.reinject.front()
@@ -156,11 +166,22 @@ impl Connection {
             return self.give_reinjection(now, piece);
         }
         let Some(choice) = self.scheduler.pick(&self.view[..count], &queue) else { return false };
-        if in_bursts { self.give_burst(now, choice) } else { self.give_windowful(now, choice, &queue) }
+        self.give_windowful(now, choice, &queue)
     }
 
-    /// v1: a burst, fragment by fragment, until the burst or the subflow's buffer is used up.
-    fn give_burst(&mut self, now: Instant, choice: Choice) -> bool {
+    /// As [`Connection::give`] for upstream's own scheduler: a burst, fragment by fragment, until the burst or the subflow's buffer is used up.
+    #[inline]
+    fn give_burst(&mut self, now: Instant) -> bool {
+        let count = self.subflows.len();
+        let Scheduler::Upstream(upstream) = &self.scheduler else { return false };
+        if self.tx.window_end <= self.tx.pending && upstream.has_met(&self.view[..count], self.touched) {
+            // What may be given is nothing, whoever is chosen.
+            return false;
+        }
+        self.refresh_view();
+        let queue = self.queue(now);
+        let Scheduler::Upstream(upstream) = &mut self.scheduler else { return false };
+        let Some(choice) = upstream.pick(&self.view[..count], &queue) else { return false };
         let i = choice.subflow;
         let mut burst = i64::from(choice.limit);
         let start = self.tx.pending;
