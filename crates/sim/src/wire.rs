@@ -105,8 +105,14 @@ impl Wire {
         self.queue.set(Source(number), leaves);
     }
 
+    /// As [`Wire::send`], not in line.
+    #[inline(never)]
+    pub(crate) fn send_apart(&mut self, now: Instant, number: u32, path: PathId, hop: u32, segment: &Segment) {
+        self.send(now, number, path, hop, segment);
+    }
+
     /// An endpoint sends on a path whose way begins at `hop`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn send(&mut self, now: Instant, number: u32, path: PathId, hop: u32, segment: &Segment) {
         let Some(at) = self.routes.step(hop) else { return };
         let (to, len) = (number ^ 1, segment.ip_len());

@@ -11,7 +11,7 @@ use crate::queue::{EventQueue, Source};
 use crate::routes::Routes;
 use crate::wire::{Arrival, Arrived, Wire};
 use polypath_base::{Duration, Instant};
-use polypath_transport::{Connection, PathId};
+use polypath_transport::{Connection, End, PathId};
 use polypath_wire::Segment;
 
 /// Everything that a run moves.
@@ -120,52 +120,83 @@ impl World {
     /// The first packet of a pipe has reached its end.
     #[inline]
     fn leave(&mut self, now: Instant, number: u32) {
-        let Some(Arrival { to, path, what }) = self.wire.leave(now, number, &mut self.segment) else { return };
-        let connection = &mut self.endpoints[to as usize].connection;
-        match what {
-            Arrived::Segment => {
-                self.delivered += u64::from(self.segment.len > 0);
-                connection.handle_segment(now, path, &self.segment);
-            }
-            Arrived::Part => {}
-            Arrived::TooBig(message) => connection.handle_unreachable(now, path, &message),
+        let Some(arrival) = self.wire.leave(now, number, &mut self.segment) else { return };
+        if let Arrived::Segment = arrival.what {
+            self.delivered += u64::from(self.segment.len > 0);
         }
-        self.settle(now, to);
+        let to = arrival.to;
+        let endpoint = &mut self.endpoints[to as usize];
+        let (wire, segment, timer) = (&mut self.wire, &mut self.segment, endpoint.timer);
+        let after = match &mut endpoint.connection {
+            Connection::Mptcp(end) => receive(&mut **end, now, arrival, timer, wire, segment),
+            Connection::Tcp(end) => receive(&mut **end, now, arrival, timer, wire, segment),
+            Connection::Udp(end) => receive(&mut **end, now, arrival, timer, wire, segment),
+        };
+        if after.strange.is_some() || endpoint.watch != Watch::Nothing {
+            return self.settle_strange(now, to, after.strange);
+        }
+        if after.done != endpoint.told {
+            endpoint.told = after.done;
+            let delays = &mut self.delays[to as usize / 2];
+            if is_client(to) { delays.on_accepted(now, after.done) } else { delays.on_read(now, after.done) }
+        }
+        if let Some(due) = after.due {
+            endpoint.timer = due;
+            self.wire.queue.set(Source(self.sources.timers + to), due.max(now));
+        }
+    }
+
+    /// Goes on where an endpoint's segment has no route yet, or its application waits for something.
+    #[inline(never)]
+    fn settle_strange(&mut self, now: Instant, number: u32, strange: Option<PathId>) {
+        if let Some(path) = strange {
+            self.flush_new(now, number, path);
+        }
+        self.look_round(now, number);
     }
 
     /// Sends what an endpoint has to send, looks whether what its application waits for has happened, and notes its timeout.
-    #[inline(always)]
+    #[inline(never)]
     fn settle(&mut self, now: Instant, number: u32) {
         if self.endpoints[number as usize].connection.may_transmit() {
             self.flush(now, number);
         }
-        let mut endpoint = &mut self.endpoints[number as usize];
-        if endpoint.watch != Watch::Nothing {
+        self.look_round(now, number);
+    }
+
+    /// An endpoint has sent what it has to send.
+    fn look_round(&mut self, now: Instant, number: u32) {
+        if self.endpoints[number as usize].watch != Watch::Nothing {
             self.look(now, number);
-            endpoint = &mut self.endpoints[number as usize];
         }
-        let is_client = number % 2 == 0;
-        let done = if is_client { endpoint.connection.accepted() } else { endpoint.connection.received() };
+        let endpoint = &mut self.endpoints[number as usize];
+        let (done, due) = match &mut endpoint.connection {
+            Connection::Mptcp(end) => state(&mut **end, number, endpoint.timer),
+            Connection::Tcp(end) => state(&mut **end, number, endpoint.timer),
+            Connection::Udp(end) => state(&mut **end, number, endpoint.timer),
+        };
         if done != endpoint.told {
             endpoint.told = done;
             let delays = &mut self.delays[number as usize / 2];
-            if is_client { delays.on_accepted(now, done) } else { delays.on_read(now, done) }
+            if is_client(number) { delays.on_accepted(now, done) } else { delays.on_read(now, done) }
         }
         // A later timeout waits until the entry in the queue is due: most timeouts are moved many times and never come.
-        if let Some(due) = endpoint.connection.poll_timeout_before(endpoint.timer) {
+        if let Some(due) = due {
             endpoint.timer = due;
             self.wire.queue.set(Source(self.sources.timers + number), due.max(now));
         }
     }
 
+    #[inline(never)]
     fn flush(&mut self, now: Instant, number: u32) {
-        let connection = &mut self.endpoints[number as usize].connection;
-        while let Some(path) = connection.poll_transmit_into(now, &mut self.segment) {
-            let Some(hop) = self.wire.routes.first(number, path) else { return self.flush_new(now, number, path) };
-            self.wire.send(now, number, path, hop, &self.segment);
-            if let Some(message) = self.wire.refused.take() {
-                connection.handle_unreachable(now, path, &message);
-            }
+        let (wire, segment) = (&mut self.wire, &mut self.segment);
+        let strange = match &mut self.endpoints[number as usize].connection {
+            Connection::Mptcp(end) => send_all::<_, false>(&mut **end, now, number, wire, segment),
+            Connection::Tcp(end) => send_all::<_, false>(&mut **end, now, number, wire, segment),
+            Connection::Udp(end) => send_all::<_, false>(&mut **end, now, number, wire, segment),
+        };
+        if let Some(path) = strange {
+            self.flush_new(now, number, path);
         }
     }
 
@@ -178,7 +209,7 @@ impl World {
             // The peer answers from the interface where the way ends.
             let peer = &mut self.endpoints[(number ^ 1) as usize];
             peer.connection.set_mtu(path, self.wire.routes.mtu_of_peer(number, addresses));
-            self.wire.send(now, number, path, hop, &self.segment);
+            self.wire.send_apart(now, number, path, hop, &self.segment);
             if let Some(message) = self.wire.refused.take() {
                 self.endpoints[number as usize].connection.handle_unreachable(now, path, &message);
             }
@@ -238,7 +269,7 @@ impl World {
     /// Looks whether what is waited for at an endpoint has happened.
     #[cold]
     fn look(&mut self, now: Instant, number: u32) {
-        let (flow, is_client) = (number / 2, number % 2 == 0);
+        let (flow, is_client) = (number / 2, is_client(number));
         let endpoint = &mut self.endpoints[number as usize];
         let connection = &mut endpoint.connection;
         match endpoint.watch {
@@ -300,4 +331,57 @@ impl World {
             link_series: self.series_interval.map(|interval| self.wire.network.series(interval, end)).unwrap_or_default(),
         }
     }
+}
+
+/// What there is to note once an endpoint has taken a packet and answered it.
+struct After {
+    /// The path of a segment that waits, because its way is not known yet: nothing else is known then.
+    strange: Option<PathId>,
+    /// Bytes that a client's socket has accepted, or a server's application read.
+    done: u64,
+    /// Its next timeout, if that is before the one noted.
+    due: Option<Instant>,
+}
+
+/// An endpoint takes what has arrived and sends what it has to send. `timer`: when its entry in the event queue is due.
+#[inline(always)]
+fn receive<E: End>(end: &mut E, now: Instant, arrival: Arrival, timer: Instant, wire: &mut Wire, segment: &mut Segment) -> After {
+    match arrival.what {
+        Arrived::Segment => end.handle_segment(now, arrival.path, segment),
+        Arrived::Part => {}
+        Arrived::TooBig(message) => end.handle_unreachable(now, arrival.path, &message),
+    }
+    let strange = if end.may_transmit() { send_all::<_, true>(end, now, arrival.to, wire, segment) } else { None };
+    let (done, due) = if strange.is_some() { (0, None) } else { state(end, arrival.to, timer) };
+    After { strange, done, due }
+}
+
+/// Sends what an endpoint has to send. It stops at a segment of which the way is not known, and tells its path. `IN_LINE`: here nearly all
+/// packets leave.
+#[inline(always)]
+fn send_all<E: End, const IN_LINE: bool>(end: &mut E, now: Instant, number: u32, wire: &mut Wire, segment: &mut Segment) -> Option<PathId> {
+    while let Some(path) = end.poll_transmit_into(now, segment) {
+        let Some(hop) = wire.routes.first(number, path) else { return Some(path) };
+        if IN_LINE {
+            wire.send(now, number, path, hop, segment);
+        } else {
+            wire.send_apart(now, number, path, hop, segment);
+        }
+        if let Some(message) = wire.refused.take() {
+            end.handle_unreachable(now, path, &message);
+        }
+    }
+    None
+}
+
+/// See [`After`].
+#[inline(always)]
+fn state<E: End>(end: &mut E, number: u32, timer: Instant) -> (u64, Option<Instant>) {
+    let done = if is_client(number) { end.accepted() } else { end.received() };
+    (done, end.poll_timeout_before(timer))
+}
+
+#[inline]
+fn is_client(number: u32) -> bool {
+    number % 2 == 0
 }

@@ -17,6 +17,129 @@ pub enum Connection {
     Udp(Box<udp::Socket>),
 }
 
+/// What is done for every packet, at an end of whichever transport: a loop that goes through it is compiled for each, so that the transport is
+/// looked up once a packet and not once a call.
+pub trait End {
+    /// See [`Connection::handle_segment`]; and so on.
+    fn handle_segment(&mut self, now: Instant, path: PathId, segment: &Segment);
+    fn handle_unreachable(&mut self, now: Instant, path: PathId, message: &Unreachable);
+    /// As [`Connection::poll_transmit`], but writes the segment, if there is one, into the caller's place for it, which the caller leaves
+    /// as it is until there is none: of a burst only the first segment is written whole.
+    fn poll_transmit_into(&mut self, now: Instant, segment: &mut Segment) -> Option<PathId>;
+    /// False if [`End::poll_transmit_into`] would find nothing to send.
+    fn may_transmit(&self) -> bool;
+    /// As [`Connection::poll_timeout`], but only where that is before `limit`, and then at less cost.
+    fn poll_timeout_before(&mut self, limit: Instant) -> Option<Instant>;
+    fn accepted(&self) -> u64;
+    fn received(&self) -> u64;
+}
+
+impl End for Socket {
+    #[inline]
+    fn handle_segment(&mut self, now: Instant, _path: PathId, segment: &Segment) {
+        self.handle_segment(now, segment, None);
+    }
+
+    fn handle_unreachable(&mut self, now: Instant, _path: PathId, message: &Unreachable) {
+        self.handle_unreachable(now, message);
+    }
+
+    #[inline]
+    fn poll_transmit_into(&mut self, now: Instant, segment: &mut Segment) -> Option<PathId> {
+        self.poll_transmit_into(now, None, segment).then_some(PathId(0))
+    }
+
+    #[inline]
+    fn may_transmit(&self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn poll_timeout_before(&mut self, limit: Instant) -> Option<Instant> {
+        Some(self.poll_timeout()).filter(|&due| due < limit)
+    }
+
+    #[inline]
+    fn accepted(&self) -> u64 {
+        self.accepted()
+    }
+
+    #[inline]
+    fn received(&self) -> u64 {
+        self.received()
+    }
+}
+
+impl End for mptcp::Connection {
+    #[inline]
+    fn handle_segment(&mut self, now: Instant, path: PathId, segment: &Segment) {
+        self.handle_segment(now, path, segment);
+    }
+
+    fn handle_unreachable(&mut self, now: Instant, path: PathId, message: &Unreachable) {
+        self.handle_unreachable(now, path, message);
+    }
+
+    #[inline(always)]
+    fn poll_transmit_into(&mut self, now: Instant, segment: &mut Segment) -> Option<PathId> {
+        self.poll_transmit_into(now, segment)
+    }
+
+    #[inline]
+    fn may_transmit(&self) -> bool {
+        self.may_transmit()
+    }
+
+    #[inline]
+    fn poll_timeout_before(&mut self, limit: Instant) -> Option<Instant> {
+        self.poll_timeout_before(limit)
+    }
+
+    #[inline]
+    fn accepted(&self) -> u64 {
+        self.accepted()
+    }
+
+    #[inline]
+    fn received(&self) -> u64 {
+        self.received()
+    }
+}
+
+impl End for udp::Socket {
+    #[inline]
+    fn handle_segment(&mut self, now: Instant, _path: PathId, segment: &Segment) {
+        self.handle_segment(now, segment);
+    }
+
+    fn handle_unreachable(&mut self, _now: Instant, _path: PathId, _message: &Unreachable) {}
+
+    #[inline]
+    fn poll_transmit_into(&mut self, now: Instant, segment: &mut Segment) -> Option<PathId> {
+        self.poll_transmit_into(now, segment).then_some(PathId(0))
+    }
+
+    #[inline]
+    fn may_transmit(&self) -> bool {
+        self.may_transmit()
+    }
+
+    #[inline]
+    fn poll_timeout_before(&mut self, _limit: Instant) -> Option<Instant> {
+        None
+    }
+
+    #[inline]
+    fn accepted(&self) -> u64 {
+        self.accepted()
+    }
+
+    #[inline]
+    fn received(&self) -> u64 {
+        self.received()
+    }
+}
+
 /// Calls the method of whichever transport it is.
 macro_rules! either {
     ($self:ident, $tcp:ident => $of_tcp:expr, $mptcp:ident => $of_mptcp:expr, $udp:ident => $of_udp:expr) => {
@@ -80,28 +203,13 @@ impl Connection {
         }
     }
 
-    /// As [`Connection::poll_transmit`], but writes the segment, if there is one, into the caller's place for it, which the caller leaves
-    /// as it is until there is none: of a burst only the first segment is written whole.
-    #[inline]
-    pub fn poll_transmit_into(&mut self, now: Instant, segment: &mut Segment) -> Option<PathId> {
-        either!(self, t => t.poll_transmit_into(now, None, segment).then_some(PathId(0)), m => m.poll_transmit_into(now, segment), u => u.poll_transmit_into(now, segment).then_some(PathId(0)))
-    }
-
     /// False if [`Connection::poll_transmit`] would find nothing to send.
-    #[inline]
     pub fn may_transmit(&self) -> bool {
         either!(self, _t => true, m => m.may_transmit(), u => u.may_transmit())
     }
 
-    #[inline]
     pub fn poll_timeout(&self) -> Instant {
         either!(self, t => t.poll_timeout(), m => m.poll_timeout(), _u => Instant::NEVER)
-    }
-
-    /// As [`Connection::poll_timeout`], but only where that is before `limit`, and then at less cost.
-    #[inline]
-    pub fn poll_timeout_before(&mut self, limit: Instant) -> Option<Instant> {
-        either!(self, t => Some(t.poll_timeout()).filter(|&due| due < limit), m => m.poll_timeout_before(limit), _u => None)
     }
 
     // Getters.

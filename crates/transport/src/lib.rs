@@ -12,7 +12,7 @@ mod settings;
 pub mod tcp;
 pub mod udp;
 
-pub use connection::Connection;
+pub use connection::{Connection, End};
 pub use disorder::Disorder;
 pub use settings::{Profile, Settings};
 

@@ -16,8 +16,8 @@ impl Connection {
         let (first, more) = subflow.socket.delivered.pieces();
         let in_fallback = self.phase == Phase::Fallback;
         self.rx.insert(now, if in_fallback { self.rx.next() } else { first.0 }, first.1);
-        for &(dsn, len) in more {
-            self.rx.insert(now, if in_fallback { self.rx.next() } else { dsn }, len);
+        if !more.is_empty() {
+            self.rx.insert_more(now, more, in_fallback);
         }
         subflow.socket.delivered.clear();
         if !self.got_data {
@@ -63,7 +63,14 @@ impl Connection {
         start + Duration::from_nanos((now.since(start).as_nanos() / period + 1) * period)
     }
 
-    pub(super) fn read(&mut self, now: Instant) {
+    /// The reader comes by its clock.
+    #[inline(never)]
+    pub(super) fn read_on_time(&mut self, now: Instant) {
+        self.read(now);
+    }
+
+    #[inline(always)]
+    fn read(&mut self, now: Instant) {
         let open = || self.subflows.iter().filter(|s| !s.closed);
         let read = self.rx.read(now, || {
             let rtt_us = open().map(|s| s.socket.receiver_rtt_us()).max();

@@ -291,7 +291,7 @@ impl Connection {
         }
         // The siblings' view follows once what may be sent has been: see `settle`.
         self.ready |= 1 << i;
-        self.push(now);
+        self.push_now(now);
     }
 
     /// A link refused a segment of ours as too long.
@@ -338,7 +338,7 @@ impl Connection {
         }
         if self.read_due <= now {
             self.read_due = Instant::NEVER;
-            self.read(now);
+            self.read_on_time(now);
         }
         self.push(now);
     }
@@ -354,7 +354,7 @@ impl Connection {
 
     /// As [`Connection::poll_transmit`], but writes the segment, if there is one, into the caller's place for it, which the caller leaves
     /// as it is until there is none: see [`Socket::poll_transmit_into`].
-    #[inline]
+    #[inline(always)]
     pub fn poll_transmit_into(&mut self, now: Instant, segment: &mut Segment) -> Option<PathId> {
         loop {
             if self.ready == 0 && !self.take_room(now) {

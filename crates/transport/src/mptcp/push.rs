@@ -70,8 +70,14 @@ impl Connection {
     }
 
     /// Gives subflows whatever they may have now. Called after every event.
-    #[inline]
+    #[inline(never)]
     pub(super) fn push(&mut self, now: Instant) {
+        self.push_now(now);
+    }
+
+    /// As [`Connection::push`], in line: after a segment.
+    #[inline(always)]
+    pub(super) fn push_now(&mut self, now: Instant) {
         if self.phase == Phase::Negotiating || self.tx.is_idle() {
             return;
         }
@@ -170,7 +176,7 @@ impl Connection {
     }
 
     /// As [`Connection::give`] for upstream's own scheduler: a burst, fragment by fragment, until the burst or the subflow's buffer is used up.
-    #[inline]
+    #[inline(always)]
     fn give_burst(&mut self, now: Instant) -> bool {
         let count = self.subflows.len();
         let Scheduler::Upstream(upstream) = &self.scheduler else { return false };

@@ -160,8 +160,16 @@ impl Rx {
         if self.v0 { 2 * bytes } else { coalesced(bytes) }
     }
 
+    /// Takes several pieces; `next`: each is what comes next, wherever it says it belongs.
+    #[cold]
+    pub(super) fn insert_more(&mut self, now: Instant, pieces: &[(u64, u32)], next: bool) {
+        for &(dsn, len) in pieces {
+            self.insert(now, if next { self.next } else { dsn }, len);
+        }
+    }
+
     /// Takes `len` bytes at `dsn` from a subflow; true if the data acknowledgement advanced.
-    #[inline]
+    #[inline(always)]
     pub(super) fn insert(&mut self, now: Instant, dsn: u64, len: u32) -> bool {
         let end = dsn + u64::from(len);
         if dsn > self.next {
@@ -213,6 +221,7 @@ impl Rx {
     }
 
     /// Keeps what does not merely extend the last range.
+    #[inline(never)]
     fn wait_apart(&mut self, start: u64, end: u64) {
         // Most pieces extend the last range or one near the end.
         let mut at = self.waiting.len();

@@ -37,6 +37,9 @@ pub(super) struct AckState {
     pub(super) last_sacked_at: Option<Instant>,
 }
 
+/// Of segments that were sent once: when the first and the last of them left, and where the first began.
+type Found<'a> = (&'a mut Option<Instant>, &'a mut Instant, &'a mut Option<u32>);
+
 impl Socket {
     pub(super) fn handle_ack(&mut self, now: Instant, segment: &Segment, siblings: Option<&cc::Siblings>) {
         let prior_una = self.flow.snd_una;
@@ -155,7 +158,7 @@ impl Socket {
         let mut low_hole: Option<u32> = None;
         let any_sacked = self.queue.sacked_out() > 0;
         // Nearly always each segment was sent once, nothing of it was marked since, and so the last of them decides.
-        if let Some((first, last, count)) = self.queue.plain_acked(ack.number) {
+        if let Some((first, last, [count, heads])) = self.queue.plain_acked(ack.number) {
             (first_at, last_at, low_hole) = (Some(first.at), last.at, Some(first.seq));
             acked = count;
             self.flow.delivered = self.flow.delivered.wrapping_add(count);
@@ -163,29 +166,11 @@ impl Socket {
             ack.flags |= if any_before_high { flag::ORIG_SACK_ACKED } else { 0 };
             self.rack.advance(now, last, self.flow.min_rtt_us);
             self.delivery.on_delivered(last, &mut ack.rate);
-            self.queue.pop_plain(count);
+            let end = last.seq.wrapping_add(last.len);
+            self.queue.pop_plain([count, heads], end);
         }
-        while let Some(sent) = self.queue.head_if_acked(ack.number) {
-            acked += 1;
-            if sent.is_retransmitted() {
-                if sent.is_retrans() {
-                    ack.flags |= flag::RETRANS_DATA_ACKED;
-                }
-                retransmitted = true;
-            } else if !sent.is_sacked() {
-                last_at = sent.at;
-                first_at.get_or_insert(sent.at);
-                low_hole.get_or_insert(sent.seq);
-                if !after(sent.end(), self.loss.high_seq) {
-                    ack.flags |= flag::ORIG_SACK_ACKED;
-                }
-            }
-            if !sent.is_sacked() {
-                self.flow.delivered = self.flow.delivered.wrapping_add(1);
-                self.rack.advance(now, sent, self.flow.min_rtt_us);
-                self.delivery.on_delivered(sent, &mut ack.rate);
-            }
-            self.queue.pop_head();
+        if self.queue.head_if_acked(ack.number).is_some() {
+            (acked, retransmitted) = self.clean_marked(now, acked, (&mut first_at, &mut last_at, &mut low_hole), ack);
         }
         self.queue.trim_head(ack.number);
         if self.probing.is_probe_out() {
@@ -235,6 +220,37 @@ impl Socket {
             self.refresh_flow();
             self.cc.pkts_acked(&mut self.flow, siblings, &ack.rate.sample);
         }
+    }
+
+    /// As [`Socket::clean_queue`] for segments of which some were retransmitted, lost or sacked. Returns how many were acknowledged, with the `acked` before
+    /// them, and whether any was retransmitted.
+    #[inline(never)]
+    fn clean_marked(&mut self, now: Instant, mut acked: u32, found: Found<'_>, ack: &mut AckState) -> (u32, bool) {
+        let (first_at, last_at, low_hole) = found;
+        let mut retransmitted = false;
+        while let Some(sent) = self.queue.head_if_acked(ack.number) {
+            acked += 1;
+            if sent.is_retransmitted() {
+                if sent.is_retrans() {
+                    ack.flags |= flag::RETRANS_DATA_ACKED;
+                }
+                retransmitted = true;
+            } else if !sent.is_sacked() {
+                *last_at = sent.at;
+                first_at.get_or_insert(sent.at);
+                low_hole.get_or_insert(sent.seq);
+                if !after(sent.end(), self.loss.high_seq) {
+                    ack.flags |= flag::ORIG_SACK_ACKED;
+                }
+            }
+            if !sent.is_sacked() {
+                self.flow.delivered = self.flow.delivered.wrapping_add(1);
+                self.rack.advance(now, sent, self.flow.min_rtt_us);
+                self.delivery.on_delivered(sent, &mut ack.rate);
+            }
+            self.queue.pop_head();
+        }
+        (acked, retransmitted)
     }
 
     /// What algorithms read and the transport computes.

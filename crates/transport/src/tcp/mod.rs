@@ -277,6 +277,7 @@ impl Socket {
     // Inputs.
 
     /// Takes a segment of the peer.
+    #[inline(always)]
     pub fn handle_segment(&mut self, now: Instant, segment: &Segment, siblings: Option<&cc::Siblings>) {
         self.flow.now_ns = now.as_nanos();
         self.forget_place();

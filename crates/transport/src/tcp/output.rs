@@ -69,36 +69,35 @@ impl Socket {
     /// is, because of a burst only the first segment is written whole.
     #[inline]
     pub fn poll_transmit_into(&mut self, now: Instant, siblings: Option<&cc::Siblings>, segment: &mut Segment) -> bool {
-        if self.burst.syn_due {
-            *segment = self.make_syn(now);
-            self.forget_place();
-            return true;
-        }
-        if !self.state.is_synchronized() {
-            return false;
+        if self.burst.syn_due || !self.state.is_synchronized() {
+            return self.poll_syn(now, segment);
         }
         self.flow.now_ns = now.as_nanos();
-        if self.queue.unsent() == 0 && !self.more_than_an_ack_is_due() {
-            return self.poll_ack(now, segment);
+        if self.queue.unsent() != 0 || self.more_than_an_ack_is_due() {
+            if self.poll_data(now, siblings, segment) {
+                return true;
+            }
+            if self.burst.open {
+                self.burst.open = false;
+                self.validate_window(now);
+            }
+            self.check_space();
+            self.burst.remaining = 0;
         }
-        if self.poll_data(now, siblings, segment) {
-            return true;
-        }
-        if self.burst.open {
-            self.burst.open = false;
-            self.validate_window(now);
-        }
-        self.check_space();
-        self.burst.remaining = 0;
-        self.poll_ack(now, segment)
-    }
-
-    #[inline]
-    fn poll_ack(&mut self, now: Instant, segment: &mut Segment) -> bool {
         let due = self.rx.ack_is_due();
         self.burst.written = false;
         if due && !self.make_early_ack(now, segment) {
             self.make_ack(now, segment);
+        }
+        due
+    }
+
+    #[cold]
+    fn poll_syn(&mut self, now: Instant, segment: &mut Segment) -> bool {
+        let due = self.burst.syn_due;
+        if due {
+            *segment = self.make_syn(now);
+            self.forget_place();
         }
         due
     }
@@ -282,7 +281,7 @@ impl Socket {
                 super::mtu::Next::Probe(len) => {
                     self.probe_leaves(len);
                     self.burst.length = 0;
-                    self.send_new(now, siblings, New { len, with_fin: false, in_flight }, segment);
+                    self.send_probe(now, siblings, New { len, with_fin: false, in_flight }, segment);
                     return true;
                 }
             }
@@ -324,7 +323,14 @@ impl Socket {
             && self.burst.small_end.is_some_and(|end| after(end, self.flow.snd_una))
     }
 
-    #[inline]
+    /// New data that leaves to find something out.
+    #[cold]
+    fn send_probe(&mut self, now: Instant, siblings: Option<&cc::Siblings>, new: New, segment: &mut Segment) {
+        self.send_new(now, siblings, new, segment);
+    }
+
+    // Inlined where nearly all new data leaves; the other place is out of line itself.
+    #[inline(always)]
     fn send_new(&mut self, now: Instant, siblings: Option<&cc::Siblings>, new: New, segment: &mut Segment) {
         let New { len, with_fin, in_flight } = new;
         let mss = self.flow.mss;
@@ -401,6 +407,7 @@ impl Socket {
     }
 
     /// Segments that may leave as one burst: a millisecond's worth at the pacing rate, more on short paths (Linux 5.18 and later).
+    #[inline(always)]
     fn burst_segments(&mut self, siblings: Option<&cc::Siblings>) -> u32 {
         if self.settings.tso_bytes == 0 {
             return 1;
@@ -417,6 +424,7 @@ impl Socket {
     }
 
     /// Whether to wait for the next ACK so that a larger burst can leave; remembers that the window was the limit.
+    #[inline(always)]
     fn should_defer(&mut self, now: Instant, in_flight: u32, most: u32) -> bool {
         if self.flow.ca_state >= super::CaState::Recovery || now.since(self.burst.last_sent_at.max(self.burst.pace_at)) > DEFER_WITHIN {
             return false;
@@ -533,7 +541,7 @@ impl Socket {
             self.loss.tlp_retransmitted = false;
             let with_fin = self.fin_ready() && len == self.queue.unsent();
             let in_flight = self.queue.in_flight();
-            self.send_new(now, siblings, New { len, with_fin, in_flight }, segment);
+            self.send_probe(now, siblings, New { len, with_fin, in_flight }, segment);
             true
         } else if self.queue.len() > 0 {
             self.loss.tlp_retransmitted = true;

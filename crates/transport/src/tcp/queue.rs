@@ -273,25 +273,27 @@ impl SendQueue {
         self.sent.front().filter(|first| !after(first.end(), ack))
     }
 
-    /// The segments at the head that `ack` covers whole, sent once and never marked: the first, the last and their number.
+    /// The segments at the head that `ack` covers whole, sent once and never marked: the first, the last, their number, and how many bursts
+    /// begin with one of them.
     #[inline]
-    pub(super) fn plain_acked(&self, ack: u32) -> Option<(&Sent, &Sent, u32)> {
+    pub(super) fn plain_acked(&self, ack: u32) -> Option<(&Sent, &Sent, [u32; 2])> {
         let first = self.sent.front().filter(|first| first.is_plain() && !after(first.end(), ack))?;
         let (mut last, mut count) = (first, 1);
+        let mut heads = u32::from(first.flags & HEAD != 0);
         while let Some(next) = self.sent.get(count).filter(|next| next.is_plain() && !after(next.end(), ack)) {
             debug_assert!(next.at >= last.at && after(next.end(), last.end()), "segments sent once leave in order");
             last = next;
             count += 1;
+            heads += u32::from(next.flags & HEAD != 0);
         }
-        Some((first, last, count as u32))
+        Some((first, last, [count as u32, heads]))
     }
 
-    /// Removes so many segments that [`Self::plain_acked`] has found.
+    /// Removes what [`Self::plain_acked`] has found, up to the end of its last segment (a FIN not counted).
     #[inline]
-    pub(super) fn pop_plain(&mut self, count: u32) {
-        let last = &self.sent[count as usize - 1];
-        self.una = last.seq.wrapping_add(last.len);
-        self.heads -= (0..count as usize).map(|i| u32::from(self.sent[i].flags & HEAD != 0)).sum::<u32>();
+    pub(super) fn pop_plain(&mut self, [count, heads]: [u32; 2], end: u32) {
+        self.una = end;
+        self.heads -= heads;
         self.sent.pop(count as usize);
     }
 
