@@ -1,10 +1,10 @@
 """Figures from tables and scenarios: Altair and one drawing of our own. Takes tables, gives text; never touches the disk."""
 
-from ._charts import goodput_bars, over_time
+from ._charts import Marks, goodput_bars, over_time
 from ._deviations import deviations
 from ._export import Figure, inline
 from ._fairness import harm_matrix, share_dots
 from ._theme import INK
 from ._topology import topology
 
-__all__ = ["INK", "Figure", "deviations", "goodput_bars", "harm_matrix", "inline", "over_time", "share_dots", "topology"]
+__all__ = ["INK", "Figure", "Marks", "deviations", "goodput_bars", "harm_matrix", "inline", "over_time", "share_dots", "topology"]

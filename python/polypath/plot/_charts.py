@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import altair as alt
 import pandas as pd
@@ -11,6 +12,8 @@ import pandas as pd
 from ._export import Figure, figure
 from ._theme import INK, MARK, PALETTE, PAPER, QUIET
 
+MOST_NAMES = 6
+"""Spans of a picture that are named; the names of more would hide each other."""
 MOST_POINTS = 400
 """Points a line: more than a printed column resolves; longer series are thinned by means over equal spans."""
 BESIDE = {
@@ -18,6 +21,22 @@ BESIDE = {
     "bound": ("what the links allow", INK, "stroke"),
     "single": ("plain TCP, best path alone", QUIET, "circle"),
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Marks:
+    """What happened to the links of a run, for pictures over time.
+
+    `spans`: label (the picture), start and end in seconds, link. `back`: label, time_s at which a flow was back at its rate.
+    """
+
+    spans: pd.DataFrame
+    back: pd.DataFrame
+    words: str
+    """What the grey spans are, for the caption."""
+
+    def without_recovery(self) -> Marks:
+        return replace(self, back=self.back.iloc[:0])
 
 
 def goodput_bars(name: str, title: str, caption: str, cells: pd.DataFrame, axis: str = "goodput, Mbit/s") -> Figure:
@@ -66,11 +85,12 @@ def over_time(
     shared: bool = False,
     lines: Sequence[str] | None = None,
     colours: Sequence[str] | None = None,
+    marks: Marks | None = None,
 ) -> Figure:
     """Small pictures, one a cell, with a line a subflow; `shared` gives all of them one scale.
 
     `series`: label (the cell), line (the subflow's name), time_s, and the column `value`. `lines` gives the lines' order in the legend,
-    and `colours` one for each.
+    and `colours` one for each. `marks` lie behind the lines.
     """
     thin = _thin(series, value)
     cells, lines = list(dict.fromkeys(series["label"])), list(lines or dict.fromkeys(series["line"]))
@@ -87,23 +107,48 @@ def over_time(
         scale = alt.Scale(domain=[0, 1.04 * top if top > 0 else 1], nice=False)
         last_row = index >= len(cells) - columns
         ticks = alt.Axis(tickCount=4, format="~s") if top >= 10_000 else alt.Axis(tickCount=4)
-        charts.append(
-            alt.Chart(own, title=alt.TitleParams(cell, fontSize=12, offset=6, frame="group") if many else alt.Undefined)
+        time = alt.X(
+            "time_s:Q",
+            title="time, s" if last_row else None,
+            scale=alt.Scale(domain=[0, until], nice=False),
+            axis=alt.Axis(tickCount=5),
+        )
+        drawn = (
+            alt.Chart(own)
             .mark_line(strokeWidth=1.5, clip=True, strokeJoin="round")
             .encode(
-                x=alt.X(
-                    "time_s:Q",
-                    title="time, s" if last_row else None,
-                    scale=alt.Scale(domain=[0, until], nice=False),
-                    axis=alt.Axis(tickCount=5),
-                ),
+                x=time,
                 y=alt.Y(f"{value}:Q", title=axis if index % columns == 0 else None, scale=scale, axis=ticks),
                 color=colour,
             )
-            .properties(width=width, height=118 if columns == 3 and many else 160 if many else 240)
         )
+        heading = alt.TitleParams(cell, fontSize=12, offset=6, frame="group") if many else alt.Undefined
+        height = 118 if columns == 3 and many else 160 if many else 240
+        layers = _behind(marks, cell, time, until) if marks is not None else []
+        charts.append((alt.layer(*layers, drawn) if layers else drawn).properties(title=heading, width=width, height=height))
     chart = alt.concat(*charts, columns=columns, spacing=18) if many else charts[0]
     return figure(name, title, caption, chart)
+
+
+def _behind(marks: Marks, cell: str, time: alt.X, until: float) -> list[alt.Chart]:
+    """The spans of one picture, each with a thin edge so that a short one is seen too, and where flows were back."""
+    spans = marks.spans[(marks.spans["label"] == cell) & (marks.spans["start"] < until)]
+    if spans.empty:
+        return []
+    spans = spans.rename(columns={"start": "time_s"}).assign(end=spans["end"].clip(upper=until))
+    chart = alt.Chart(spans)
+    layers = [
+        chart.mark_rect(color=QUIET, opacity=0.22).encode(x=time, x2="end:Q"),
+        chart.mark_rule(color=QUIET, opacity=0.5).encode(x=time),
+    ]
+    if marks.spans["link"].nunique() > 1 and len(spans) <= MOST_NAMES:
+        text = chart.mark_text(align="left", baseline="top", dx=3, dy=2, fontSize=9, color=QUIET)
+        layers.append(text.encode(x=time, y=alt.value(0), text="link:N"))
+    back = marks.back[(marks.back["label"] == cell) & (marks.back["time_s"] < until)]
+    if not back.empty:
+        point = alt.Chart(back).mark_point(shape="triangle-up", filled=True, size=42, color=INK, opacity=0.9, clip=False)
+        layers.append(point.encode(x=time, y=alt.value("height")))
+    return layers
 
 
 def _beside(cells: pd.DataFrame) -> pd.DataFrame:

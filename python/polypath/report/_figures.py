@@ -10,6 +10,7 @@ import pandas as pd
 from polypath.analysis import beside, gains, hops, rates
 from polypath.plot import Figure, goodput_bars, over_time, topology
 
+from . import _events
 from ._material import GOODPUT, Material, label, living, published_rows
 from ._tables import cells
 
@@ -102,28 +103,33 @@ def over_time_of(name: str, rows: pd.DataFrame, names: Sequence[str], material: 
         f"; the first {MOST_PICTURES} cells of {first['key'].nunique()}" if first["key"].nunique() > MOST_PICTURES else ""
     )
     speed = rates(series, ["label", "line"]).rename(columns={"mbps": "goodput"})
-    own = f"Every scale is its own. {note}."
+    marks = _events.marks(name, titles, material)
+    own = f"Every scale is its own. {note}." + (f" {marks.words}" if marks else "")
+    back = f" {marks.words} Triangles: a flow is back at nine tenths of its rate before." if marks else ""
     cwnd, srtt = f"time-cwnd-{name}", f"time-srtt-{name}"
+    # The triangles stand for goodput, and only beside it.
+    spans = None if marks is None else marks.without_recovery()
     figures = [
         over_time(
             f"time-goodput-{name}",
             "Goodput of each subflow",
-            f"Acknowledged bytes over half a second. {note}.",
+            f"Acknowledged bytes over half a second. {note}.{back}",
             speed,
             "goodput",
             "Mbit/s",
             shared=True,
+            marks=marks,
         ),
-        over_time(cwnd, "Congestion window", own, series, "cwnd", "packets"),
-        over_time(srtt, "Smoothed round-trip time", own, series, "srtt_ms", "ms"),
+        over_time(cwnd, "Congestion window", own, series, "cwnd", "packets", marks=spans),
+        over_time(srtt, "Smoothed round-trip time", own, series, "srtt_ms", "ms", marks=spans),
     ]
     waiting = _waiting(material, titles)
     if not waiting.empty:
         title = "Out of order in the receive queue"
-        figures.append(over_time(f"time-order-{name}", title, own, waiting, "out_of_order_kb", "kB"))
+        figures.append(over_time(f"time-order-{name}", title, own, waiting, "out_of_order_kb", "kB", marks=spans))
     queues = _queues(material, titles)
     if not queues.empty:
-        figures.append(over_time(f"time-queue-{name}", "Queues on the way", own, queues, "queue_packets", "packets"))
+        figures.append(over_time(f"time-queue-{name}", "Queues on the way", own, queues, "queue_packets", "packets", marks=spans))
     return figures
 
 

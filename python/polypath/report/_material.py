@@ -28,6 +28,7 @@ class Material:
     alone: pd.DataFrame = field(default_factory=pd.DataFrame)
     published: pd.DataFrame | None = None
     progress: pd.DataFrame = field(default_factory=pd.DataFrame)
+    events: pd.DataFrame = field(default_factory=pd.DataFrame)
     repeat: Sequence[str] = ()
     """Commands that give these results again."""
     versions: Mapping[str, str] = field(default_factory=dict)

@@ -37,6 +37,7 @@ def material(results: Results) -> Material:
         series=_named(results.series),
         link_series=_named(results.link_series),
         progress=_named(results.progress),
+        events=_named(results.events),
         scenarios=scenarios,
         published=_published(results, study),
         repeat=_repeat(results, study),

@@ -12,7 +12,7 @@ import pandas as pd
 from polypath.analysis import PLATFORM, Verdict, path_bounds, platforms_in_order
 from polypath.plot import Figure
 
-from . import _fairness, _figures, _tables
+from . import _events, _fairness, _figures, _tables
 from ._claims import ClaimView, claims_of, verdicts
 from ._compare import ComparisonView, view
 from ._fairness import FairnessView
@@ -34,6 +34,8 @@ class ExperimentView:
     results: Table
     paths: Table
     order: Table | None
+    outages: Table | None
+    """None where no link was ever down."""
     over_time: Sequence[Figure]
     fairness: FairnessView | None
     """None where no two flows ran together."""
@@ -133,6 +135,7 @@ def _experiment(name: str, rows: pd.DataFrame, material: Material) -> Experiment
         results=_tables.results(rows, names, material),
         paths=_tables.paths(rows, names, material.subflows),
         order=_tables.order(rows, names),
+        outages=_events.table(name, names, material),
         over_time=_figures.over_time_of(name, rows, names, material),
         fairness=_fairness.view(name, rows, names),
     )

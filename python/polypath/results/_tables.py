@@ -197,7 +197,8 @@ def _subflows(record: Mapping[str, Any], who: Row) -> list[Row]:
                     "bytes_acked": subflow["bytes_acked"],
                     **{name: subflow[name] for name in _COUNTERS},
                     "mean_srtt_ms": subflow["mean_srtt_us"] / 1e3 or None,
-                    "min_rtt_ms": subflow["min_rtt_us"] / 1e3,
+                    # Linux starts from the largest number there is.
+                    "min_rtt_ms": None if subflow["min_rtt_us"] in (0, 2**32 - 1) else subflow["min_rtt_us"] / 1e3,
                     "mean_cwnd": subflow["mean_cwnd"],
                     "max_cwnd": subflow["max_cwnd"],
                     "mss": subflow["mss"],
