@@ -480,9 +480,9 @@ impl Socket {
         let mut index = 0;
         while index < self.queue.len() {
             let sent = *self.queue.at(index);
-            if sent.len > self.flow.mss && !sent.is_sacked() {
+            if sent.len > self.payload && !sent.is_sacked() {
                 self.queue.mark_lost(index);
-                self.queue.split(index, self.flow.mss);
+                self.queue.split(index, self.payload);
             }
             index += 1;
         }

@@ -115,6 +115,8 @@ pub struct Socket {
     mtu: u32,
     pmtu: u32,
     peer_mss: u32,
+    /// Bytes of data in a full segment. `flow.mss`, which algorithms and pacing count in, has MPTCP's options in it where Linux has.
+    payload: u32,
     /// Bytes of options that the meta connection adds to every data segment.
     option_overhead: u32,
     /// Bytes of options that the meta connection adds to a pure ACK.
@@ -196,6 +198,7 @@ impl Socket {
             mtu,
             pmtu: mtu,
             peer_mss: 536,
+            payload: 536,
             option_overhead: 0,
             ack_option_bytes: 0,
             ts_ok: settings.timestamps,
@@ -475,7 +478,7 @@ impl Socket {
     /// Payload of a full data segment.
     #[inline]
     pub fn mss(&self) -> u32 {
-        self.flow.mss
+        self.payload
     }
 
     /// Bytes accepted and not yet sent for the first time.

@@ -105,7 +105,10 @@ impl Socket {
         if self.probing.enabled {
             packet = packet.min(self.probing.low);
         }
-        self.flow.mss = self.data_in(packet).saturating_sub(self.option_overhead).max(FLOOR);
+        let data = self.data_in(packet);
+        self.payload = data.saturating_sub(self.option_overhead).max(FLOOR);
+        // Upstream's MSS knows nothing of MPTCP's options, which take their room when a segment is cut; the out-of-tree one's does.
+        self.flow.mss = if self.flow.out_of_tree { self.payload } else { data.max(FLOOR) };
     }
 
     /// Data in a packet of so many bytes, and the packet with so much data; MPTCP's options are not counted, as Linux does not.
@@ -137,7 +140,7 @@ impl Socket {
         }
         let len = self.data_in((high + low) / 2);
         // Enough must follow it that its loss shows.
-        let needed = len + (self.flow.reordering + 1) * (self.flow.mss + self.option_overhead);
+        let needed = len + (self.flow.reordering + 1) * (self.payload + self.option_overhead);
         if self.queue.unsent() < needed || self.snd_wnd < needed {
             return Next::Usual;
         }
@@ -162,7 +165,7 @@ impl Socket {
     #[cold]
     pub(super) fn judge_mtu_probe(&mut self) {
         let Some(probe) = self.probing.probe.filter(|probe| !after(probe.end, self.flow.snd_una)) else { return };
-        let packet = u64::from(self.packet_of(self.flow.mss + self.option_overhead));
+        let packet = u64::from(self.packet_of(self.payload + self.option_overhead));
         self.loss.prior_ssthresh = self.current_ssthresh();
         self.flow.cwnd = (u64::from(self.flow.cwnd) * packet / u64::from(probe.size)).max(1) as u32;
         self.flow.cwnd_cnt = 0;

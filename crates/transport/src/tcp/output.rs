@@ -242,7 +242,7 @@ impl Socket {
         if self.waits_for_pacing(now) {
             return false;
         }
-        self.queue.split(index, self.flow.mss);
+        self.queue.split(index, self.payload);
         self.retransmit(now, index, segment);
         true
     }
@@ -286,8 +286,7 @@ impl Socket {
                 }
             }
         }
-        let mss = self.flow.mss;
-        let len = self.queue.next_new_len(mss);
+        let len = self.queue.next_new_len(self.payload);
         let with_fin = self.fin_ready() && len == self.queue.unsent();
         if len > self.window_room() {
             self.set_limit(now, Limit::PeerWindow);
@@ -296,7 +295,7 @@ impl Socket {
             }
             return false;
         }
-        if len < mss && !with_fin && self.waits_for_small_segment(len) {
+        if len < self.payload && !with_fin && self.waits_for_small_segment(len) {
             return false;
         }
         if self.burst.remaining == 0 {
@@ -304,7 +303,7 @@ impl Socket {
                 return false;
             }
             let most = self.burst_segments(siblings);
-            if self.settings.tso_bytes > 0 && self.queue.unsent() > mss && self.should_defer(now, in_flight, most) {
+            if self.settings.tso_bytes > 0 && self.queue.unsent() > self.payload && self.should_defer(now, in_flight, most) {
                 return false;
             }
             self.burst.remaining = most;
@@ -333,7 +332,7 @@ impl Socket {
     #[inline(always)]
     fn send_new(&mut self, now: Instant, siblings: Option<&cc::Siblings>, new: New, segment: &mut Segment) {
         let New { len, with_fin, in_flight } = new;
-        let mss = self.flow.mss;
+        let full = self.payload;
         let mut sent = self.queue.next_new(len);
         sent.at = now;
         if with_fin {
@@ -349,7 +348,7 @@ impl Socket {
         sent.set_head(self.burst.length == 0);
         self.queue.sent(sent);
         self.flow.snd_nxt = sent.end();
-        if sent.len < mss {
+        if sent.len < full {
             self.burst.small_end = Some(sent.end());
         }
         if matches!(self.flow.ca_state, super::CaState::Cwr | super::CaState::Recovery) {
@@ -369,7 +368,7 @@ impl Socket {
             self.burst.written = true;
         }
         // Linux marks the end of the data, and of each burst of more than one segment.
-        let ends = self.burst.remaining == 0 || sent.len < mss || self.queue.in_flight() >= self.flow.cwnd;
+        let ends = self.burst.remaining == 0 || sent.len < full || self.queue.in_flight() >= self.flow.cwnd;
         if self.queue.unsent() == 0 || (ends && self.burst.length > 1) {
             segment.flags = segment.flags.with(Flags::PSH);
         }
@@ -420,7 +419,7 @@ impl Socket {
             }
         }
         let bytes = bytes.min(u64::from(self.settings.tso_bytes)) as u32;
-        (bytes / self.flow.mss).max(self.cc.min_tso_segs(&mut self.flow, siblings)).max(1)
+        (bytes / self.payload).max(self.cc.min_tso_segs(&mut self.flow, siblings)).max(1)
     }
 
     /// Whether to wait for the next ACK so that a larger burst can leave; remembers that the window was the limit.
@@ -480,7 +479,7 @@ impl Socket {
                 self.shrink_unused_window(now);
             }
         }
-        if self.queue.unsent() < self.flow.mss {
+        if self.queue.unsent() < self.payload {
             let limit = if packets_out == 0 {
                 Limit::Idle
             } else if self.writer_blocked {
@@ -536,7 +535,7 @@ impl Socket {
     #[cold]
     fn make_probe(&mut self, now: Instant, siblings: Option<&cc::Siblings>, segment: &mut Segment) -> bool {
         self.counters.loss_probes += 1;
-        let len = self.queue.next_new_len(self.flow.mss);
+        let len = self.queue.next_new_len(self.payload);
         let sent = if len > 0 && len <= self.window_room() {
             self.loss.tlp_retransmitted = false;
             let with_fin = self.fin_ready() && len == self.queue.unsent();
