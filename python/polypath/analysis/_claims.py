@@ -191,7 +191,8 @@ def _between(claim: Any, evidence: Evidence) -> Decision:
         return Verdict.NOT_MEASURED, "no such cells were run", rule, cells
     outside = cells[~cells[claim.metric].between(low, high)]
     if len(outside):
-        named = [f"{_cell(row, evidence.parameters)} {row[claim.metric]:.3f}" for _, row in outside.iterrows()]
+        names = _telling(cells, evidence.parameters)
+        named = [f"{_in_words(row, names)} {row[claim.metric]:.3f}" for _, row in outside.iterrows()]
         return Verdict.FAILS, f"{len(outside)} of {_cells(len(cells))} outside: {_some(named)}", rule, cells
     return Verdict.HOLDS, f"{_cells(len(cells))}, {cells[claim.metric].min():.3f} to {cells[claim.metric].max():.3f}", rule, cells
 
@@ -272,6 +273,18 @@ def _label(where: Any) -> str:
 
 def _cell(row: pd.Series, keys: Sequence[str]) -> str:
     return " ".join(str(row[key]) for key in keys if key in row and str(row[key]))
+
+
+def _telling(cells: pd.DataFrame, parameters: Sequence[str]) -> list[str]:
+    """The parameters that tell these cells apart; of a single cell, all that have a value."""
+    there = [name for name in parameters if name in cells and bool(cells[name].notna().any())]
+    return [name for name in there if cells[name].nunique(dropna=False) > 1] or there
+
+
+def _in_words(row: pd.Series, names: Sequence[str]) -> str:
+    # A value that begins with a letter speaks for itself; "0%" or 4 needs its name.
+    known = [(name, str(row[name])) for name in names if not pd.isna(row[name])]
+    return " ".join(value if value[:1].isalpha() else f"{name} {value}" for name, value in known)
 
 
 def _signed(share: float, digits: int = 2) -> str:
