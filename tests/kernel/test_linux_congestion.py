@@ -117,3 +117,13 @@ def test_coupled_subflows_leave_a_tcp_more_than_uncoupled_ones_do(tmp_path: Path
     uncoupled = shares(tmp_path / "uncoupled", "reno@linux")
     # A fair share is 1; two uncoupled subflows take up to twice what the TCP gets: 4/3. Seen: 0.46 to 0.96 (lia), and 1.17 uncoupled.
     assert coupled < 1.1 < uncoupled
+
+
+@pytest.mark.parametrize("engine", ["sim", "linux"])
+def test_coupled_bbr_leaves_at_a_shared_bottleneck_what_uncoupled_takes(
+    engine: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    study = Study.load(request.config.rootpath / "specs/notes/bbr/cmpbbr.yaml").replace(seeds=2)
+    runs = run(study, engine=engine, out=tmp_path, only={"experiment": ["shared"], "rival": ["cubic"]}).runs
+    means = runs[runs["flow"] == "m"].groupby("cc")["goodput_receiver_mbps"].mean()
+    assert means["bbr@polypath"] > 1.25 * means["cmpbbr"], means

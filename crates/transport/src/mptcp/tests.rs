@@ -201,11 +201,13 @@ fn the_handshake_has_linuxs_options_in_linuxs_order() {
 
 #[test]
 fn segments_have_the_lengths_that_the_stacks_send() {
-    for (profile, full, ack_options) in [(Profile::V0, 1428, 20), (Profile::V1, 1424, 24)] {
+    // Upstream's MSS, which windows and pacing count in, is TCP's; the out-of-tree one's leaves room for MPTCP's options.
+    for (profile, full, ack_options, mss) in [(Profile::V0, 1428, 20, 1428), (Profile::V1, 1424, 24, 1448)] {
         let mut net = Net::new(&settings(profile), PathManager::Fullmesh, two_paths([5, 5], 100));
         net.transfer(1_000_000, 5);
         let longest = net.log.iter().map(|l| l.3.len).max();
         assert_eq!(longest, Some(full), "{profile:?}");
+        assert_eq!(net.ends[0].subflows[0].socket.probe().mss, mss, "{profile:?}");
         assert!(net.log.iter().all(|l| l.3.ip_len() <= 1500), "{profile:?}");
         let ack = net.log.iter().rfind(|l| l.1 == 1 && l.3.len == 0 && l.3.has_dss && !l.3.dss.data_fin && l.3.sack.len == 0);
         assert_eq!(ack.map(|l| l.3.options_len()), Some(ack_options), "{profile:?}");
