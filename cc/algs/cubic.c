@@ -17,7 +17,8 @@
  * for two acknowledged; alpha stays 8/15 after W_est passes the window before the loss (4.3); before the first loss growth is at least one segment for
  * twenty acknowledged; a retransmission timeout forgets W_max; between two changes of the window the rate of growth is kept for 1/32 s.
  * Differences from Linux: the cube root is exact (Linux: 0.2 % off on average), time is exact (Linux: 4 ms steps), the RTT samples that HyStart sees are
- * microseconds as since 5.6 (5.4: milliseconds, and an ACK train threshold without the allowance for bursts).
+ * microseconds as since 5.6 (5.4: milliseconds, and an ACK train threshold without the allowance for bursts). Rounds are counted from the start, as in 5.4 and again since
+ * early 2025; releases between began the first one at 16 segments.
  */
 #include "pp_math.h"
 
@@ -168,8 +169,11 @@ static __u64 hystart_train_ns(const struct cubic_state *s, const struct pp_flow 
 
 static void hystart_update(struct cubic_state *s, struct pp_flow *f, __u32 rtt_us)
 {
+	/* Rounds are counted from the first ACK on: one that began in the middle of an ACK train would cut that in two. */
 	if (pp_after(f->snd_una, s->round_end))
 		cubic_begin_round(s, f);
+	if (f->cwnd < HYSTART_LOW_WINDOW)
+		return;
 
 	if (f->now_ns - s->last_ack_ns <= HYSTART_ACK_DELTA_US * 1000ULL) {
 		s->last_ack_ns = f->now_ns;
@@ -246,7 +250,7 @@ static void cubic_pkts_acked(struct pp_ctx *c, const struct pp_sample *sample)
 	rtt_us = pp_max((__u32)sample->rtt_us, 1);
 	if (!s->delay_min_us || rtt_us < s->delay_min_us)
 		s->delay_min_us = rtt_us;
-	if (!s->found && pp_in_slow_start(f) && f->cwnd >= HYSTART_LOW_WINDOW)
+	if (!s->found && pp_in_slow_start(f))
 		hystart_update(s, f, rtt_us);
 }
 
