@@ -2,13 +2,33 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use polypath_base::{Duration, Instant, Rate, Stream};
-use polypath_link::{Chain, Delay, Element, Limit, Loss, Parcel, RateQueue, Schedule};
+use polypath_link::{Chain, Delay, Element, Limit, Loss, Parcel, Pie, PieConfig, RateQueue, Red, RedConfig, Retry, Schedule, Trace};
+
+fn queue() -> RateQueue {
+    RateQueue::new(Rate::from_bits_per_sec(100_000_000), Limit::Packets(100), 14, Schedule::none()).expect("a rate of 100 Mbit/s is valid")
+}
 
 fn rate() -> Element {
-    Element::Rate(
-        RateQueue::new(Rate::from_bits_per_sec(100_000_000), Limit::Packets(100), 14, Schedule::none())
-            .expect("a rate of 100 Mbit/s is valid"),
-    )
+    Element::Rate(queue())
+}
+
+fn red() -> Element {
+    let config = RedConfig { min_bytes: 15_000, max_bytes: 60_000, probability: 0.1, weight_log: 7, mean_packet_bytes: 1000, ecn: false };
+    Element::Red(Box::new(Red::new(queue(), config, Stream::new(1, "red")).expect("the thresholds ascend")))
+}
+
+fn pie() -> Element {
+    Element::Pie(Box::new(Pie::new(queue(), PieConfig::DEFAULT, Stream::new(1, "pie")).expect("the defaults are valid")))
+}
+
+/// Eight chances a millisecond, a little less than the rate of the others.
+fn trace() -> Element {
+    let chances = (0..8000).map(|number| Duration::from_millis(1 + number / 8)).collect();
+    Element::Trace(Box::new(Trace::new(queue(), chances, 1504).expect("the chances ascend")))
+}
+
+fn retry() -> Element {
+    Element::Retry(Box::new(Retry::new(0.1, Duration::from_millis(1), 7, Stream::new(1, "retry")).expect("10 % is a probability")))
 }
 
 fn delay(ms: u64, jitter_ms: u64) -> Element {
@@ -43,6 +63,10 @@ fn elements(criterion: &mut Criterion) {
         ("rate", vec![rate()]),
         ("rate_delay", vec![rate(), delay(10, 0)]),
         ("loss_rate_jitter", vec![loss(), rate(), delay(10, 2)]),
+        ("red", vec![red()]),
+        ("pie", vec![pie()]),
+        ("trace", vec![trace()]),
+        ("rate_retry", vec![rate(), retry()]),
         ("three_hops", (0..3).flat_map(|_| [rate(), delay(3, 0)]).collect()),
     ];
     for (name, elements) in chains {

@@ -9,6 +9,7 @@ from above by more than a queue that was already full when the window began.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import pandas as pd
@@ -74,9 +75,15 @@ def max_goodput(chosen: Sequence[Path], window: tuple[int, int]) -> float:
     if not all(limited):
         return UNLIMITED
     # In Mbit/s, so that the solver sees numbers near one.
-    matrix = [[uses.get(index, 0.0) for index in range(len(chosen))] for _, uses in limits]
-    solved = linprog([-1.0] * len(chosen), A_ub=matrix, b_ub=[capacity / 1e6 for capacity, _ in limits], method="highs")
-    return float(-solved.fun) * 1e6
+    matrix = tuple(tuple(uses.get(index, 0.0) for index in range(len(chosen))) for _, uses in limits)
+    return _most(matrix, tuple(capacity / 1e6 for capacity, _ in limits)) * 1e6
+
+
+@lru_cache(maxsize=4096)
+def _most(matrix: tuple[tuple[float, ...], ...], room: tuple[float, ...]) -> float:
+    """Largest sum of what the columns carry where each row has so much room. Many runs share their links and are solved once."""
+    solved = linprog([-1.0] * len(matrix[0]), A_ub=matrix, b_ub=room, method="highs")
+    return float(-solved.fun)
 
 
 def capacities(chosen: Sequence[Path], window: tuple[int, int]) -> tuple[list[Capacity], list[bool]]:

@@ -7,8 +7,11 @@ rests), so the verdict names the largest and the table keeps them all.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 LINKS_FULL = 0.98
@@ -17,6 +20,11 @@ WORTH_NAMING = 0.05
 """Share of the time below which a counter explains nothing."""
 
 DATAGRAMS = "application's rate"
+_COUNTERS = ("busy_s", "rwnd_limited_s", "sndbuf_limited_s", "cwnd_limited_s", "retransmissions", "timeouts")
+Counters = Mapping[str, npt.NDArray[np.float64]]
+"""The counters of a flow of a run, a value a subflow."""
+_OF_A_RUN = ["key", "flow", "flow_transport", "goodput_receiver_mbps", "bound_mbps", "lifetime_s", "share_all"]
+_OF_A_RUN += ["app_limited_s", "rwnd_limited_s"]
 CAUSES = ["application", "receive_window", "send_buffer", "congestion_window", "scheduler"]
 
 
@@ -29,11 +37,15 @@ def limits(runs: pd.DataFrame, subflows: pd.DataFrame) -> pd.DataFrame:
     """
     # Cells that an engine cannot tell apart (kernels on the simulator) share a run: it counts once.
     runs, subflows = runs.drop_duplicates(["key", "flow"]), subflows.drop_duplicates(["key", "flow", "subflow"])
-    groups = dict(list(subflows.groupby(["key", "flow"], sort=False)))
-    empty = subflows.iloc[0:0]
+    counters = {
+        own: {name: values[where] for name, values in columns.items()}
+        for columns in [{name: subflows[name].to_numpy(dtype=float, na_value=math.nan) for name in _COUNTERS}]
+        for own, where in subflows.groupby(["key", "flow"], sort=False).indices.items()
+    }
     together = runs.groupby("key", sort=False)["goodput_receiver_mbps"].transform("sum")
     runs = runs.assign(share_all=(together / runs["bound_all_mbps"]).where(runs["bound_all_mbps"] > 0))
-    rows = [_limit(run, groups.get((run["key"], run["flow"]), empty)) for _, run in runs.iterrows()]
+    used = runs[[name for name in _OF_A_RUN if name in runs]]
+    rows = [_limit(run, counters.get((run["key"], run["flow"]))) for run in used.to_dict("records")]
     columns = ["key", "flow", "share", "share_all", *(f"{cause}_share" for cause in CAUSES), "losses", "timeouts", "limited_by", "why"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -53,12 +65,12 @@ def limits_of_cells(runs: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*by, "limited_by", "why"])
 
 
-def _limit(run: pd.Series, own: pd.DataFrame) -> dict[str, object]:
+def _limit(run: Mapping[Any, Any], own: Counters | None) -> dict[str, object]:
     bound = float(run["bound_mbps"])
     share = float(run["goodput_receiver_mbps"]) / bound if bound > 0 and math.isfinite(bound) else math.nan
     life = float(run["lifetime_s"]) if pd.notna(run["lifetime_s"]) else 0.0
     times = _times(run, own, life)
-    losses, timeouts = int(own["retransmissions"].sum()), int(own["timeouts"].sum())
+    losses, timeouts = (int(np.nansum(own[name])) if own else 0 for name in ("retransmissions", "timeouts"))
     share_all = float(run["share_all"])
     name = DATAGRAMS if _datagrams(run) else _name(share, share_all, times, life)
     row: dict[str, object] = {"key": run["key"], "flow": run["flow"], "share": share, "share_all": share_all}
@@ -67,19 +79,19 @@ def _limit(run: pd.Series, own: pd.DataFrame) -> dict[str, object]:
     return row
 
 
-def _datagrams(run: pd.Series) -> bool:
+def _datagrams(run: Mapping[Any, Any] | pd.Series) -> bool:
     return bool(run.get("flow_transport") == "udp")
 
 
-def _times(run: pd.Series, own: pd.DataFrame, life: float) -> dict[str, float]:
-    if not life > 0 or own.empty:
+def _times(run: Mapping[Any, Any], own: Counters | None, life: float) -> dict[str, float]:
+    if not life > 0 or not own:
         return dict.fromkeys(CAUSES, 0.0)
     # What an engine cannot tell (a kernel: the window of a whole MPTCP connection) explains nothing.
     known = {name: float(run[name]) if pd.notna(run[name]) else 0.0 for name in ("app_limited_s", "rwnd_limited_s")}
     application, meta_window = (min(1.0, spent / life) for spent in known.values())
-    mean = own[["busy_s", "rwnd_limited_s", "sndbuf_limited_s", "cwnd_limited_s"]].mean() / life
+    mean = {name: _mean(own[name]) / life for name in ("busy_s", "rwnd_limited_s", "sndbuf_limited_s", "cwnd_limited_s")}
     # A subflow that rests while the connection has data and room at the peer was not chosen: that is the scheduler.
-    resting = max(0.0, 1.0 - float(mean["busy_s"]) - application - meta_window) if len(own) > 1 else 0.0
+    resting = max(0.0, 1.0 - float(mean["busy_s"]) - application - meta_window) if len(own["busy_s"]) > 1 else 0.0
     return {
         "application": application,
         # A connection lives a little longer than its application, so a counter can pass the whole.
@@ -88,6 +100,12 @@ def _times(run: pd.Series, own: pd.DataFrame, life: float) -> dict[str, float]:
         "congestion_window": min(1.0, float(mean["cwnd_limited_s"])),
         "scheduler": resting,
     }
+
+
+def _mean(values: npt.NDArray[np.float64]) -> float:
+    """Of what is known; nothing known is no number."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else math.nan
 
 
 def _name(share: float, share_all: float, times: dict[str, float], life: float) -> str:

@@ -57,10 +57,14 @@ def _experiment(name: str, rows: pd.DataFrame, made: Material) -> Table:
     for head in heads:
         table.add_column(head, justify="right")
     table.add_column("limited by")
+    # Tables of hundreds of runs are searched for each cell: only in the columns that count.
+    known = rows[list(dict.fromkeys([*by, "experiment", "group"]))]
+    beside = ["experiment", "baseline_of", "client_address", "server_address", _RECEIVER]
+    single = made.baselines[[*beside, *(name for name in by if name in made.baselines and name not in beside)]]
     for _, row in cells.iterrows():
         runs_here = f"{row['n']} {MARK}" if _late(row, by, rows) else str(row["n"])
         texts = [runs_here, _figure(row, _RECEIVER, 2, spread=True), *[_figure(row, "goodput_sender_mbps", 2)] * roomy]
-        texts += [_percent(row["share"]), _alone(row, by, rows, made.baselines)]
+        texts += [_percent(row["share"]), _alone(row, by, known, single)]
         texts += [*[_figure(row, "retransmissions", 0), _figure(row, "srtt_ms", 1)] * roomy]
         texts += [*[_figure(row, "completion_s", 3, spread=True)] * transfers, str(row["limited_by"])]
         table.add_row(*(str(row[column]) for column in by), *texts)

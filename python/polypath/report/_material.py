@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import pandas as pd
@@ -33,6 +34,18 @@ class Material:
     """Commands that give these results again."""
     versions: Mapping[str, str] = field(default_factory=dict)
 
+    @cached_property
+    def limited(self) -> pd.DataFrame:
+        """See `with_limits`; found once, since of many runs it takes seconds."""
+        bounds = pd.concat([flow_bounds(scenario).assign(key=key) for key, scenario in self.scenarios.items()])
+        runs = self.runs.merge(bounds, on=["key", "flow"], how="left")
+        # A run goes on a little after its applications have ended; that they have nothing to send then limits nothing.
+        until = runs["key"].map({key: int(scenario["duration_ns"]) / 1e9 for key, scenario in self.scenarios.items()})
+        tail = (until - runs["established_s"] - runs["lifetime_s"]).clip(lower=0.0).fillna(0.0)
+        runs["app_limited_s"] = (runs["app_limited_s"] - tail).clip(lower=0.0)
+        found = limits(runs, self.subflows)
+        return runs.merge(found.drop(columns=["losses", "timeouts"]), on=["key", "flow"], how="left")
+
 
 def experiments(material: Material) -> dict[str, pd.DataFrame]:
     """The runs of each experiment, in the study's order."""
@@ -51,14 +64,7 @@ def varied(material: Material, rows: pd.DataFrame) -> list[str]:
 
 def with_limits(material: Material) -> pd.DataFrame:
     """The runs with bound_mbps, share of it, what limited them and why."""
-    bounds = pd.concat([flow_bounds(scenario).assign(key=key) for key, scenario in material.scenarios.items()])
-    runs = material.runs.merge(bounds, on=["key", "flow"], how="left")
-    # A run goes on a little after its applications have ended; that they have nothing to send then limits nothing.
-    until = runs["key"].map({key: int(scenario["duration_ns"]) / 1e9 for key, scenario in material.scenarios.items()})
-    tail = (until - runs["established_s"] - runs["lifetime_s"]).clip(lower=0.0).fillna(0.0)
-    runs["app_limited_s"] = (runs["app_limited_s"] - tail).clip(lower=0.0)
-    found = limits(runs, material.subflows)
-    return runs.merge(found.drop(columns=["losses", "timeouts"]), on=["key", "flow"], how="left")
+    return material.limited.copy(deep=False)
 
 
 def label(row: Mapping[str, Any], names: Sequence[str], flows: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import weakref
 from importlib import metadata
 from pathlib import Path
 
@@ -18,6 +19,18 @@ from ._write import write
 
 def material(results: Results) -> Material:
     """Reads the tables of a study's results; raises `StudyError` where there is nothing to report."""
+    # What is printed after a run and the report are made of the same.
+    if _last and _last[0][0]() is results:
+        return _last[0][1]
+    made = _read(results)
+    _last[:] = [(weakref.ref(results), made)]
+    return made
+
+
+_last: list[tuple[weakref.ref[Results], Material]] = []
+
+
+def _read(results: Results) -> Material:
     study = results.study
     if study is None:
         raise StudyError(f"{results.folder} has no study.yaml; give the study that it answers to report on it")
