@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from polypath.results import DEFAULT_OUT, Results
 
 from ._console import out
+
+if TYPE_CHECKING:
+    from polypath.report import Material
 
 
 def report(
@@ -25,8 +28,15 @@ def open_results(argument: str) -> Results:
     return Results.open(by_name if not (Path(argument) / "runs.parquet").is_file() and by_name.is_dir() else argument)
 
 
-def write(results: Results) -> Path:
-    """Writes the report into the folder of the results."""
+def write(results: Results, made: Material | None = None) -> Path:
+    """Writes the report into the folder of the results; `made` is their material where it is there already."""
     from polypath.report import write_report  # The drawing library takes longer to load than most commands take to run.
 
-    return write_report(results)
+    return write_report(results, made=made)
+
+
+def material_of(results: Results) -> Material | None:
+    """What is printed of the results and what the report is made of; nothing without a finished run."""
+    from polypath.report import material
+
+    return None if results.runs.empty else material(results)

@@ -54,9 +54,10 @@ def run(
             _tell(each)
             continue
         results = carry_out(each, workers)
-        out.print(summary(results))
+        made = _report.material_of(results)
+        out.print(summary(results, made))
         if report:
-            out.print(f"report: {_report.write(results)}", soft_wrap=True)
+            out.print(f"report: {_report.write(results, made)}", soft_wrap=True)
         out.print(f"tables: {results.folder}/runs.parquet and others", soft_wrap=True)
 
 

@@ -24,13 +24,13 @@ _RECEIVER = "goodput_receiver_mbps"
 _ROOMY = 120
 
 
-def summary(results: Results) -> RenderableType:
-    """A table for each experiment, then published numbers and claims where the study has them."""
+def summary(results: Results, made: Material | None = None) -> RenderableType:
+    """A table for each experiment, then published numbers and claims where the study has them. `made`: their material where it is there."""
     from polypath.report import material, warnings, with_limits  # The drawing library takes longer to load than most commands take to run.
 
     if results.runs.empty:
         return Text(f"{results.folder} holds no finished run")
-    made = material(results)
+    made = made or material(results)
     runs = with_limits(made)
     parts: list[RenderableType] = [_experiment(str(name), rows, made) for name, rows in runs.groupby("experiment", sort=False)]
     parts += [Text(sentence, style="yellow") for sentence in warnings(runs, made.parameters)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import weakref
 from importlib import metadata
 from pathlib import Path
 
@@ -19,18 +18,6 @@ from ._write import write
 
 def material(results: Results) -> Material:
     """Reads the tables of a study's results; raises `StudyError` where there is nothing to report."""
-    # What is printed after a run and the report are made of the same.
-    if _last and _last[0][0]() is results:
-        return _last[0][1]
-    made = _read(results)
-    _last[:] = [(weakref.ref(results), made)]
-    return made
-
-
-_last: list[tuple[weakref.ref[Results], Material]] = []
-
-
-def _read(results: Results) -> Material:
     study = results.study
     if study is None:
         raise StudyError(f"{results.folder} has no study.yaml; give the study that it answers to report on it")
@@ -63,9 +50,12 @@ def _named(table: pd.DataFrame) -> pd.DataFrame:
     return table if "engine" not in table else table.assign(**{PLATFORM: platform_names(table)})
 
 
-def write_report(results: Results, folder: Path | None = None) -> Path:
-    """Writes report.html and figures/ into the results folder, or another one; gives the path of the page."""
-    return write(material(results), results.folder if folder is None else folder)
+def write_report(results: Results, folder: Path | None = None, made: Material | None = None) -> Path:
+    """Writes report.html and figures/ into the results folder, or another one; gives the path of the page.
+
+    `made` is the material of these results where the caller has it already.
+    """
+    return write(made or material(results), results.folder if folder is None else folder)
 
 
 def _published(results: Results, study: Study) -> pd.DataFrame | None:
