@@ -144,6 +144,46 @@ def test_a_delay_is_never_shorter_and_not_much_longer(up: Up) -> None:
     assert (row["missed"], row["overflow"], row["refused"], row["cut"]) == (0, 0, 0, 0)
 
 
+def arrivals(receiver: socket.socket, count: int) -> list[tuple[int, int]]:
+    """Sending ports of `count` datagrams in the order in which they came, and the ECN bits of each."""
+    receiver.setsockopt(socket.IPPROTO_IP, socket.IP_RECVTOS, 1)
+    found = []
+    while len(found) < count and select.select([receiver], [], [], 2)[0]:
+        _, ancillary, _, source = receiver.recvmsg(2048, 128)
+        tos = next(data[0] for _, kind, data in ancillary if kind == socket.IP_TOS)
+        found.append((source[1], tos & 3))
+    return found
+
+
+def test_codel_marks_datagrams_that_say_that_they_may_be_marked(up: Up) -> None:
+    sender, receiver = udp(up("both: {rate: 8mbit, queue: 1000packets, aqm: {kind: codel, ecn: true}}"))
+    sender.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 2)
+    receiver.setsockopt(socket.IPPROTO_IP, socket.IP_RECVTOS, 1)
+    for number in range(600):
+        sender.send(numbered(number, 972))
+    bits = [bits for _, bits in arrivals(receiver, 600)]
+    # 600 datagrams of a millisecond stand in the queue for up to 0.6 s: CoDel marks from its first interval of 100 ms on, and drops none.
+    assert (len(bits), set(bits)) == (600, {2, 3})
+    assert 3 not in bits[:90]
+    row = reported(lambda row: row["packets"] == 600)
+    assert (row["ecn_marks"], row["queue_drops"]) == (bits.count(3), 0)
+
+
+def test_fq_codel_lets_a_thin_flow_pass_a_thick_one(up: Up) -> None:
+    lab = up("both: {rate: 8mbit, queue: 1000packets, aqm: fq_codel}")
+    thick, receiver = udp(lab)
+    thin = socket_at("h1", socket.SOCK_DGRAM)
+    thin.connect(receiver.getsockname())
+    receiver.setsockopt(socket.IPPROTO_IP, socket.IP_RECVTOS, 1)
+    for number in range(80):
+        thick.send(numbered(number, 972))
+    thin.send(numbered(0, 100))
+    ports = [port for port, _ in arrivals(receiver, 81)]
+    # In one queue it would be the last of 81; what has left before the program came to send it is the thick flow's.
+    assert len(ports) == 81
+    assert ports.index(thin.getsockname()[1]) < 40
+
+
 def test_a_rate_is_met(up: Up) -> None:
     sender, receiver = udp(up("both: {rate: 20mbit, queue: 50packets}"))
     for number in range(3000):

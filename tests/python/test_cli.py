@@ -81,6 +81,10 @@ MISTAKES = {
     "a name that is none": (("init", "my study"), 'my study/study.yaml:3: name: "my study" is no name'),
     "a file in the way": (("init", "notes.txt"), "notes.txt is a file, so no study can be made there"),
     "an unknown case": (("bench", "fast"), 'there is no case "fast"'),
+    "a schema where nothing can be written": (
+        ("schema", "nowhere/schema.json"),
+        "nowhere/schema.json: no such file or directory; choose another file or folder, or mend this one",
+    ),
 }
 
 
@@ -108,6 +112,13 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(polypath, arguments, sentence
     assert (code, out) == (2, "")
     assert err.startswith(f"polypath: {sentence}")
     assert err.count("\n") == 1
+
+
+@pytest.mark.usefixtures("mistakes")
+def test_results_where_nothing_can_be_written_are_one_sentence(polypath):
+    code, out, err = polypath("run", "small", "--engine", "fake", "--out", "notes.txt/results")
+    assert (code, out) == (2, "")
+    assert err.splitlines()[1:] == ["polypath: notes.txt/results/small: not a directory; choose another file or folder, or mend this one"]
 
 
 def test_two_studies_of_one_name_in_one_results_folder(polypath, tmp_path):

@@ -11,6 +11,9 @@ pub(crate) const IP: usize = HEAD + ETHERNET;
 const IPV4: [u8; 2] = [0x08, 0x00];
 const IPV6: [u8; 2] = [0x86, 0xdd];
 const TCP: u8 = 6;
+const UDP: u8 = 17;
+/// The two bits of RFC 3168; both set are a mark, and either makes a packet markable.
+const ECN: u8 = 3;
 pub(crate) const ICMP: u8 = 1;
 const VIRTIO_NEEDS_CHECKSUM: u8 = 1;
 
@@ -20,13 +23,34 @@ pub(crate) fn parcel(frame: &[u8]) -> Parcel {
     let packet = frame.get(IP..).unwrap_or_default();
     let whole = Parcel { len: packet.len() as u32, payload: true, df: true, ..Parcel::default() };
     if let Some(v4) = Ipv4::parse(frame) {
-        return Parcel { len: v4.total as u32, payload: v4.has_payload(), df: v4.df(), ..Parcel::default() };
+        let (ect, flow) = (v4.packet[1] & ECN != 0, v4.flow());
+        return Parcel { len: v4.total as u32, payload: v4.has_payload(), df: v4.df(), ect, flow };
     }
     if ether_type(frame) == IPV6 && packet.len() >= 40 {
         let payload = packet[6] != TCP || tcp_payload(&packet[40..], usize::from(u16::from_be_bytes([packet[4], packet[5]])));
-        return Parcel { payload, ..whole };
+        let ports = if matches!(packet[6], TCP | UDP) { packet.get(40..44).unwrap_or_default() } else { &[] };
+        return Parcel { payload, ect: packet[1] >> 4 & ECN != 0, flow: mix([&packet[8..40], ports, &packet[6..7]]), ..whole };
     }
     whole
+}
+
+/// Marks a packet: Congestion Experienced (RFC 3168 section 5). What is not IP stays as it is.
+pub(crate) fn mark(frame: &mut [u8]) {
+    if let Some(header) = Ipv4::parse(frame).map(|v4| v4.header) {
+        let header = &mut frame[IP..IP + header];
+        header[1] |= ECN;
+        header[10..12].fill(0);
+        let sum = checksum(header);
+        header[10..12].copy_from_slice(&sum.to_be_bytes());
+    } else if ether_type(frame) == IPV6 && frame.len() > IP + 1 {
+        frame[IP + 1] |= ECN << 4;
+    }
+}
+
+/// A number of a flow: FNV-1a of what tells it from others.
+#[inline]
+fn mix(parts: [&[u8]; 3]) -> u32 {
+    parts.into_iter().flatten().fold(0x811c_9dc5, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
 fn ether_type(frame: &[u8]) -> [u8; 2] {
@@ -81,6 +105,14 @@ impl<'a> Ipv4<'a> {
 
     pub(crate) fn destination(&self) -> [u8; 4] {
         [self.packet[16], self.packet[17], self.packet[18], self.packet[19]]
+    }
+
+    /// The same for all packets of a flow (RFC 8290 section 4.1.1: protocol, addresses, ports); of fragments, which have no ports but in the
+    /// first one, without ports.
+    fn flow(&self) -> u32 {
+        let whole = matches!(self.protocol(), TCP | UDP) && self.fragment() == (false, 0);
+        let ports = if whole { self.packet.get(self.header..self.header + 4).unwrap_or_default() } else { &[] };
+        mix([&self.packet[12..20], ports, &self.packet[9..10]])
     }
 
     pub(crate) fn has_payload(&self) -> bool {
@@ -156,9 +188,38 @@ pub(crate) mod tests {
 
     #[test]
     fn a_segment_without_payload_is_known_as_such() {
-        assert_eq!(parcel(&frame(TCP, 40, true)), Parcel { len: 40, payload: false, df: true, ..Parcel::default() });
-        assert_eq!(parcel(&frame(TCP, 41, false)), Parcel { len: 41, payload: true, df: false, ..Parcel::default() });
-        assert_eq!(parcel(&frame(17, 28, false)), Parcel { len: 28, payload: true, df: false, ..Parcel::default() });
+        let seen = |protocol, total, df| Parcel { flow: 0, ..parcel(&frame(protocol, total, df)) };
+        assert_eq!(seen(TCP, 40, true), Parcel { len: 40, payload: false, df: true, ..Parcel::default() });
+        assert_eq!(seen(TCP, 41, false), Parcel { len: 41, payload: true, df: false, ..Parcel::default() });
+        assert_eq!(seen(17, 28, false), Parcel { len: 28, payload: true, df: false, ..Parcel::default() });
+    }
+
+    #[test]
+    fn a_packet_that_may_be_marked_is_and_its_checksum_holds() {
+        let mut packet = frame(TCP, 60, true);
+        assert!(!parcel(&packet).ect);
+        packet[IP + 1] = 0xa2;
+        assert!(parcel(&packet).ect);
+        mark(&mut packet);
+        assert_eq!((packet[IP + 1], checksum(&packet[IP..IP + 20]), parcel(&packet).ect), (0xa3, 0, true));
+        let mut six = vec![0; IP + 60];
+        six[IP - 2..IP].copy_from_slice(&IPV6);
+        (six[IP], six[IP + 1]) = (0x60, 0x15);
+        assert!(parcel(&six).ect);
+        mark(&mut six);
+        assert_eq!(six[IP + 1], 0x35);
+    }
+
+    #[test]
+    fn packets_of_a_flow_have_a_number_and_others_another() {
+        let (one, mut other) = (frame(TCP, 60, true), frame(TCP, 60, true));
+        assert_eq!(parcel(&one).flow, parcel(&frame(TCP, 900, false)).flow);
+        other[IP + 21] = 99;
+        assert_ne!(parcel(&one).flow, parcel(&other).flow);
+        // Of two fragments the second one has no ports.
+        let (mut first, mut second) = (frame(17, 60, false), frame(17, 60, false));
+        (first[IP + 6], second[IP + 7], second[IP + 21]) = (0x20, 5, 99);
+        assert_eq!(parcel(&first).flow, parcel(&second).flow);
     }
 
     #[test]
@@ -208,6 +269,7 @@ pub(crate) mod tests {
             for part in fragment::split(&bytes, mtu).into_iter().flatten() {
                 prop_assert!(part.len() - IP <= mtu as usize);
             }
+            mark(&mut bytes);
             complete_checksum(&mut bytes);
         }
     }

@@ -1,12 +1,13 @@
 //! One direction of a link: its elements and the packets that are in it.
 //!
 //! It is cut into stages as the simulator's is (crates/sim/src/network.rs): a packet's way through a stage is computed when it enters,
-//! and the next stage sees it at the time at which it should have left, however late somebody comes to move it on.
+//! and the next stage sees it at the time at which it should have left, however late somebody comes to move it on. Where a queue chooses what
+//! it sends next (CoDel, FQ-CoDel), the choice is made as of the time at which the transmitter became free.
 
 use crate::ip;
 use crate::store::{Slot, Store};
 use polypath_base::{Duration, Instant};
-use polypath_link::{Chain, Count, Element, Parcel, RateQueue, Ring, Sample, Verdict};
+use polypath_link::{Chain, Count, Element, Parcel, Ring, Sample, Verdict};
 
 #[derive(Debug)]
 pub(crate) struct Line {
@@ -26,6 +27,18 @@ struct Stage {
     last: Instant,
     /// ICMP about a packet that does not fit comes from the far end, since other elements stand before.
     from_end: bool,
+    /// Of an element that chooses what it sends: what waits in it.
+    choosing: Option<Choosing>,
+}
+
+/// What a queue that chooses has not sent yet.
+#[derive(Debug, Default)]
+struct Choosing {
+    /// By slot.
+    waiting: Vec<Held>,
+    count: u64,
+    /// When the transmitter is free.
+    free: Instant,
 }
 
 /// A packet on its way.
@@ -69,6 +82,8 @@ pub(crate) struct Drops {
     pub(crate) down: Count,
     pub(crate) overflow: u64,
     pub(crate) longest_queue: u64,
+    /// Packets that were marked instead (ECN).
+    pub(crate) marks: u64,
 }
 
 impl Line {
@@ -95,31 +110,40 @@ impl Line {
     #[inline]
     pub(crate) fn enter_stage(&mut self, number: usize, at: Instant, frame: &[u8], store: &mut Store) -> Option<Refused> {
         let parcel = ip::parcel(frame);
-        let (verdict, at) = self.stages[number].transit(at, parcel);
-        if let Verdict::Pass(leaves) = verdict {
-            match store.keep(frame) {
-                Some(slot) => self.stages[number].hold(Held { leaves, slot, len: frame.len() as u32, parcel }),
-                None => self.overflow += 1,
-            }
-            return None;
+        let stage = &mut self.stages[number];
+        let (verdict, at) = stage.transit(at, parcel);
+        let leaves = match verdict {
+            Verdict::Pass(leaves) | Verdict::Mark(leaves) => leaves,
+            Verdict::Held => at,
+            _ => return self.refuse(number, verdict, at, frame),
+        };
+        match store.keep(frame) {
+            Some(slot) => stage.take(verdict, Held { leaves, slot, len: frame.len() as u32, parcel }, store),
+            None => self.overflow += 1,
         }
-        self.refuse(number, verdict, at, frame)
+        None
     }
 
     /// Moves on all packets that have come to the end of a stage by `now`; what does not fit into the next one is told to `refused`.
     pub(crate) fn advance(&mut self, now: Instant, store: &mut Store, mut refused: impl FnMut(Refused)) {
+        self.stages[0].send_until(now, store);
         for number in 1..self.stages.len() {
             while let Some(held) = self.stages[number - 1].held.front().copied().filter(|held| held.leaves <= now) {
                 self.stages[number - 1].held.pop();
                 let (verdict, at) = self.stages[number].transit(held.leaves, held.parcel);
-                if let Verdict::Pass(leaves) = verdict {
-                    self.stages[number].hold(Held { leaves, ..held });
-                    continue;
-                }
-                let told = self.refuse(number, verdict, at, store.get(held.slot, held.len as usize));
-                store.release(held.slot);
-                told.into_iter().for_each(&mut refused);
+                let leaves = match verdict {
+                    Verdict::Pass(leaves) | Verdict::Mark(leaves) => leaves,
+                    Verdict::Held => at,
+                    _ => {
+                        let told = self.refuse(number, verdict, at, store.get(held.slot, held.len as usize));
+                        store.release(held.slot);
+                        told.into_iter().for_each(&mut refused);
+                        continue;
+                    }
+                };
+                self.stages[number].take(verdict, Held { leaves, ..held }, store);
             }
+            self.stages[number].send_until(now, store);
         }
     }
 
@@ -141,7 +165,7 @@ impl Line {
 
     /// How many packets are in it.
     pub(crate) fn held(&self) -> u64 {
-        self.stages.iter().map(|stage| stage.held.len() as u64).sum()
+        self.stages.iter().map(|stage| stage.held.len() as u64 + stage.choosing.as_ref().map_or(0, |choosing| choosing.count)).sum()
     }
 
     pub(crate) fn drops(&self) -> Drops {
@@ -151,6 +175,7 @@ impl Line {
             let sum = match element {
                 Element::Rate(_) | Element::Red(_) | Element::Pie(_) | Element::Fair(_) | Element::Trace(_) => {
                     drops.longest_queue = drops.longest_queue.max(element.longest());
+                    drops.marks += element.marks();
                     &mut drops.queue
                 }
                 Element::Loss(_) | Element::Retry(_) => &mut drops.loss,
@@ -172,9 +197,9 @@ impl Line {
     /// The samples up to now, those of several queues summed; none if it has no queue.
     pub(crate) fn samples(&mut self, now: Instant) -> Vec<Sample> {
         let mut sums: Vec<Sample> = Vec::new();
-        for (number, queue) in self.queues().enumerate() {
-            let samples = queue.samples(now);
-            if number == 0 {
+        for queue in self.queues() {
+            let samples = queue.samples(now).unwrap_or_default();
+            if sums.is_empty() {
                 sums = samples.to_vec();
                 continue;
             }
@@ -187,9 +212,9 @@ impl Line {
         sums
     }
 
-    fn queues(&mut self) -> impl Iterator<Item = &mut RateQueue> {
+    fn queues(&mut self) -> impl Iterator<Item = &mut Element> {
         let elements = self.stages.iter_mut().flat_map(|stage| stage.chain.elements_mut());
-        elements.filter_map(|(_, element)| if let Element::Rate(queue) = element { Some(queue) } else { None })
+        elements.map(|(_, element)| element).filter(|element| element.has_queue())
     }
 
     #[cold]
@@ -219,7 +244,7 @@ impl Stage {
             len: 0,
             parcel: Parcel { len: 0, payload: false, df: false, ..Parcel::default() },
         };
-        Self { chain: Chain::default(), held: Ring::new(blank), last: Instant::ZERO, from_end: false }
+        Self { chain: Chain::default(), held: Ring::new(blank), last: Instant::ZERO, from_end: false, choosing: None }
     }
 
     /// What becomes of a packet, and when it entered: stamps of two processors may be in the wrong order.
@@ -227,6 +252,73 @@ impl Stage {
     fn transit(&mut self, at: Instant, parcel: Parcel) -> (Verdict, Instant) {
         self.last = self.last.max(at);
         (self.chain.transit(self.last, parcel), self.last)
+    }
+
+    /// A packet that is kept has entered.
+    #[inline]
+    fn take(&mut self, verdict: Verdict, packet: Held, store: &mut Store) {
+        match verdict {
+            Verdict::Held => return self.wait(packet, store),
+            Verdict::Mark(_) => ip::mark(store.get_mut(packet.slot, packet.len as usize)),
+            _ => {}
+        }
+        self.hold(packet);
+    }
+
+    /// A packet stands before a queue that chooses, at the time that it carries.
+    fn wait(&mut self, packet: Held, store: &mut Store) {
+        let at = packet.leaves;
+        self.send_until(at, store);
+        let (Some(choosing), Some(queue)) = (&mut self.choosing, self.chain.holding()) else { return };
+        let number = packet.slot.0 as usize;
+        if choosing.waiting.len() <= number {
+            choosing.waiting.resize(number + 1, packet);
+        }
+        choosing.waiting[number] = packet;
+        choosing.count += 1;
+        queue.enter(at, packet.parcel, packet.slot.0);
+        // The emulator may have looked at a time after this packet's, so the transmitter may only then have become free.
+        let idle = !queue.is_busy();
+        choosing.free = if idle { choosing.free.max(at) } else { choosing.free };
+        if idle {
+            self.send(store);
+        } else {
+            self.forget_dropped(store);
+        }
+    }
+
+    /// A queue that chooses sends what it can by `now`.
+    #[inline]
+    fn send_until(&mut self, now: Instant, store: &mut Store) {
+        while let (Some(choosing), Some(queue)) = (&self.choosing, self.chain.holding()) {
+            if !queue.is_busy() || choosing.free > now {
+                return;
+            }
+            self.send(store);
+        }
+    }
+
+    /// The transmitter is free and takes the next packet, if one waits.
+    fn send(&mut self, store: &mut Store) {
+        let (Some(choosing), Some(queue)) = (&mut self.choosing, self.chain.holding()) else { return };
+        if let Some(served) = queue.serve(choosing.free) {
+            choosing.free = served.leaves;
+            choosing.count -= 1;
+            let packet = Held { leaves: served.leaves, ..choosing.waiting[served.slot as usize] };
+            if served.marked {
+                ip::mark(store.get_mut(packet.slot, packet.len as usize));
+            }
+            self.hold(packet);
+        }
+        self.forget_dropped(store);
+    }
+
+    fn forget_dropped(&mut self, store: &mut Store) {
+        let (Some(choosing), Some(queue)) = (&mut self.choosing, self.chain.holding()) else { return };
+        while let Some(slot) = queue.take_dropped() {
+            choosing.count -= 1;
+            store.release(Slot(slot));
+        }
     }
 
     #[inline]
@@ -242,18 +334,22 @@ impl Stage {
 }
 
 /// Elements in stages: a new one begins behind an element that reorders, since those behind it see packets in order, and before an MTU
-/// that answers, since the answer is sent when the packet is there and not before.
+/// that answers, since the answer is sent when the packet is there and not before. A queue that chooses is alone in its stage.
 fn cut(elements: Vec<Element>) -> Vec<Stage> {
     let mut stages = vec![(Stage::new(), Vec::new())];
     for (position, element) in elements.into_iter().enumerate() {
         let (_, current) = stages.last().expect("there is always a stage");
         let answers_later = element.answers() && position > 0;
-        if answers_later || !current.iter().all(Element::keeps_order) {
+        if answers_later || !current.iter().all(Element::keeps_order) || (element.holds() && !current.is_empty()) {
             stages.push((Stage { from_end: answers_later, ..Stage::new() }, Vec::new()));
         }
         stages.last_mut().expect("there is always a stage").1.push(element);
     }
-    stages.into_iter().map(|(stage, elements)| Stage { chain: Chain::new(elements), ..stage }).collect()
+    let made = stages.into_iter().map(|(stage, elements)| {
+        let choosing = elements.iter().any(Element::holds).then(Choosing::default);
+        Stage { chain: Chain::new(elements), choosing, ..stage }
+    });
+    made.collect()
 }
 
 #[cfg(test)]
@@ -261,7 +357,7 @@ mod tests {
     use super::*;
     use crate::ip::tests::frame;
     use polypath_base::{Rate, Stream};
-    use polypath_link::{Delay, Limit, Mtu, Oversize, Schedule};
+    use polypath_link::{CodelConfig, Delay, Fair, FairConfig, Limit, Mtu, Oversize, RateQueue, Schedule};
 
     fn at(us: u64) -> Instant {
         Instant::ZERO + Duration::from_micros(us)
@@ -346,6 +442,63 @@ mod tests {
         }
         let drops = line.drops();
         assert_eq!((drops.queue.packets, drops.overflow, drops.longest_queue), (2, 1, 3));
+    }
+
+    /// Such a queue of FQ-CoDel or, with one flow, CoDel; 8 Mbit/s.
+    fn choosing(flows: u32, target_us: u64, limit: u32) -> Element {
+        let codel = CodelConfig { target: Duration::from_micros(target_us), interval: Duration::from_micros(10 * target_us), ecn: true };
+        let config = FairConfig { codel, limit, flows, quantum: 1000 };
+        Element::Fair(Box::new(Fair::new(Rate::from_bits_per_sec(8_000_000), 0, Schedule::none(), config, Stream::new(1, "f")).unwrap()))
+    }
+
+    #[test]
+    fn a_queue_of_each_flow_lets_a_new_one_pass_the_others_however_late_one_looks() {
+        for looks in [(0..9000).collect::<Vec<u64>>(), vec![9000]] {
+            let (mut line, mut store) = (Line::new(vec![delay(10, 0), choosing(64, 50_000, 100), delay(5, 0)]), store());
+            for _ in 0..4 {
+                assert_eq!(line.enter(at(0), &frame(17, 1000, true), &mut store), None);
+            }
+            let mut other = frame(17, 500, true);
+            other[ip::IP + 21] = 99;
+            assert_eq!(line.enter(at(0), &other, &mut store), None);
+            assert_eq!(line.held(), 5);
+            let seen = leaving(&mut line, &mut store, &looks);
+            assert_eq!(seen, [(1015, 1000), (1515, 500), (2515, 1000), (3515, 1000), (4515, 1000)]);
+            assert_eq!((line.held(), store.kept(), line.next()), (0, 0, Instant::NEVER));
+        }
+    }
+
+    #[test]
+    fn codel_marks_what_may_be_marked_and_drops_the_rest() {
+        for (ecn, marked) in [(2, true), (0, false)] {
+            let (mut line, mut store) = (Line::new(vec![choosing(1, 500, 100)]), store());
+            let mut packet = frame(17, 1000, true);
+            packet[ip::IP + 1] = ecn;
+            for _ in 0..60 {
+                line.enter(at(0), &packet, &mut store);
+            }
+            let mut marks = 0;
+            line.advance(at(100_000), &mut store, |refused| panic!("{refused:?}"));
+            while let Some(held) = line.due(at(100_000)) {
+                marks += u64::from(store.get(held.slot, held.len as usize)[ip::IP + 1] == 3);
+                store.release(held.slot);
+            }
+            let drops = line.drops();
+            assert_eq!((marks == drops.marks, marks > 3, drops.queue.packets > 3), (true, marked, !marked));
+            assert_eq!((line.held(), store.kept()), (0, 0));
+        }
+    }
+
+    #[test]
+    fn a_full_managed_queue_gives_its_places_back() {
+        let (mut line, mut store) = (Line::new(vec![choosing(1, 50_000, 3)]), store());
+        line.sample_every(Duration::from_micros(100));
+        for _ in 0..5 {
+            assert_eq!(line.enter(at(50), &frame(17, 100, true), &mut store), None);
+        }
+        assert_eq!((line.held(), store.kept(), line.drops().queue.packets), (3, 3, 2));
+        assert_eq!(leaving(&mut line, &mut store, &[400]).len(), 3);
+        assert_eq!(line.samples(at(200)).iter().map(|sample| sample.packets).collect::<Vec<_>>(), [0, 3, 2]);
     }
 
     #[test]

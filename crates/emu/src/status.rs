@@ -34,6 +34,8 @@ pub(crate) struct DirectionStatus {
     pub(crate) mtu_drops: u64,
     pub(crate) down_drops: u64,
     pub(crate) max_queue_packets: u64,
+    /// Marked instead of dropped (ECN).
+    pub(crate) ecn_marks: u64,
     /// In the link now.
     pub(crate) held: u64,
     /// Lost and no part of the model: the emulator did not read in time; it had no memory; the packet came longer than the device's MTU.
@@ -67,5 +69,6 @@ impl DirectionStatus {
         self.down_drops = drops.down.packets;
         self.overflow = drops.overflow;
         self.max_queue_packets = drops.longest_queue;
+        self.ecn_marks = drops.marks;
     }
 }

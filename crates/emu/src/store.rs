@@ -2,7 +2,7 @@
 
 /// A place in the store.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Slot(u32);
+pub(crate) struct Slot(pub(crate) u32);
 
 #[derive(Debug)]
 pub(crate) struct Store {
@@ -41,6 +41,11 @@ impl Store {
     #[inline]
     pub(crate) fn get(&self, slot: Slot, length: usize) -> &[u8] {
         &self.places[slot.0 as usize][..length]
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, slot: Slot, length: usize) -> &mut [u8] {
+        &mut self.places[slot.0 as usize][..length]
     }
 
     /// Forgets a packet.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import Annotated, NoReturn
@@ -48,6 +49,21 @@ app.add_typer(_cc.app, name="cc")
 app.add_typer(_emu.app, name="emu")
 
 
+# What a file or folder that a person named can be to blame for; anything else the system refuses is no mistake of theirs.
+PLACES = {
+    errno.EACCES,
+    errno.EDQUOT,
+    errno.EEXIST,
+    errno.EISDIR,
+    errno.ENAMETOOLONG,
+    errno.ENOENT,
+    errno.ENOSPC,
+    errno.ENOTDIR,
+    errno.EPERM,
+    errno.EROFS,
+}
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         out.print(SimEngine().version, highlight=False)
@@ -75,6 +91,11 @@ def main() -> None:
         # Whoever read our output (`| head`) has seen enough; what is still buffered has nowhere to go.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(FAILURE)
+    except OSError as error:
+        if error.errno not in PLACES or error.filename is None:
+            raise
+        complain(f"{error.filename}: {os.strerror(error.errno).lower()}; choose another file or folder, or mend this one")
+        sys.exit(USAGE_ERROR)
     except KeyboardInterrupt:
         _interrupted()
     except SystemExit as end:

@@ -7,7 +7,7 @@ person to work in; `run` carries out a whole run in real time; `bench` measures 
 from ._bench import bench
 from ._errors import EmuError, require_root
 from ._lab import Lab, Report, down, entrance, status, up
-from ._network import LATE_LIMIT_NS, WIRE, carried, network, refused
+from ._network import LATE_LIMIT_NS, WIRE, carried, network
 from ._run import run, stop
 
 __all__ = [
@@ -21,7 +21,6 @@ __all__ = [
     "down",
     "entrance",
     "network",
-    "refused",
     "require_root",
     "run",
     "status",

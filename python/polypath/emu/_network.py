@@ -40,8 +40,6 @@ def network(scenario: Scenario, *, cables: Collection[str] = ()) -> dict[str, An
 
 def carried(plan: Plan, scenario: Scenario, *, cables: Collection[str] = (), late_limit_ns: int = LATE_LIMIT_NS) -> dict[str, Any]:
     """The specification of an emulator that carries the links of a scenario; `plan` was made of it without the links' elements."""
-    if wrong := refused(scenario):
-        raise EmuError(f"link {wrong[0][1]}: {wrong[1]}")
     joined, ends, links = [], [], []
     for number, (link, cable) in enumerate(zip(scenario["links"], plan["cables"], strict=True)):
         if link["name"] in cables:
@@ -67,20 +65,6 @@ def carried(plan: Plan, scenario: Scenario, *, cables: Collection[str] = (), lat
         "links": links,
         "late_limit_ns": late_limit_ns,
     }
-
-
-def refused(scenario: Scenario) -> tuple[tuple[str | int, ...], str] | None:
-    """The first element that the emulator cannot carry: where it stands in the scenario, and why."""
-    for link in scenario["links"]:
-        for side in ("a_to_b", "b_to_a"):
-            for number, element in enumerate(link[side]):
-                aqm = element.get("aqm") or {}
-                place = ("links", link["name"], side, number)
-                if aqm.get("kind") in ("codel", "fq_codel"):
-                    return place, f"the emulator cannot choose packets when it sends, as {aqm['kind']} does; the engines sim and linux can"
-                if aqm.get("ecn"):
-                    return place, "the emulator marks no packets (ecn); the engines sim and linux do"
-    return None
 
 
 def _routes(scenario: Scenario, plan: Plan) -> list[dict[str, Any]]:

@@ -95,8 +95,6 @@ class HostEngine(Engine):
             if flow.transport == "mptcp" and not (_OUT_OF_TREE.exists() or _UPSTREAM.exists()):
                 raise cell.error(("flows", name, "transport"), f"this machine's kernel ({self.only_kernel}) has {_MPTCP}")
         made = scenario(cell.setup, cell.seeds[0], kernel=self.only_kernel)
-        if refused := emu.refused(made):
-            raise cell.error(where(cell, refused[0]), refused[1])
         try:
             plan = self._plan(made)
         except planner.PlanError as error:
@@ -228,7 +226,7 @@ def _in_order(scenario: Mapping[str, Any], directions: Sequence[Mapping[str, Any
     return [found[link["name"], a_to_b] for link in scenario["links"] for a_to_b in (True, False)]
 
 
-_COUNTED = ("packets", "bytes", "queue_drops", "loss_drops", "mtu_drops", "down_drops", "max_queue_packets", "missed")
+_COUNTED = ("packets", "bytes", "queue_drops", "loss_drops", "mtu_drops", "down_drops", "ecn_marks", "max_queue_packets", "missed")
 _LATENESS = ("late_median", "late_p99", "late_max")
 
 
