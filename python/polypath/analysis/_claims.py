@@ -278,7 +278,12 @@ def _cell(row: pd.Series, keys: Sequence[str]) -> str:
 def _telling(cells: pd.DataFrame, parameters: Sequence[str]) -> list[str]:
     """The parameters that tell these cells apart; of a single cell, all that have a value."""
     there = [name for name in parameters if name in cells and bool(cells[name].notna().any())]
-    return [name for name in there if cells[name].nunique(dropna=False) > 1] or there
+    telling = [name for name in there if cells[name].nunique(dropna=False) > 1]
+    if "experiment" in telling:
+        # What an experiment decides, its name says already.
+        within = cells.groupby("experiment")
+        telling = [name for name in telling if name == "experiment" or int(within[name].nunique(dropna=False).max()) > 1]
+    return telling or there
 
 
 def _in_words(row: pd.Series, names: Sequence[str]) -> str:
