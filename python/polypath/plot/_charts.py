@@ -122,10 +122,10 @@ def over_time(
                 color=colour,
             )
         )
-        heading = alt.TitleParams(cell, fontSize=12, offset=6, frame="group") if many else alt.Undefined
         height = 118 if columns == 3 and many else 160 if many else 240
         layers = _behind(marks, cell, time, until) if marks is not None else []
-        charts.append((alt.layer(*layers, drawn) if layers else drawn).properties(title=heading, width=width, height=height))
+        picture = (alt.layer(*layers, drawn) if layers else drawn).properties(width=width, height=height)
+        charts.append(picture.properties(title=alt.TitleParams(cell, fontSize=12, offset=6, frame="group")) if many else picture)
     chart = alt.concat(*charts, columns=columns, spacing=18) if many else charts[0]
     return figure(name, title, caption, chart)
 
