@@ -4,6 +4,7 @@ import itertools
 import json
 
 import pytest
+import yaml
 
 from polypath import Study, StudyError
 from polypath.analysis import flow_bounds
@@ -148,13 +149,55 @@ def test_what_a_kernel_cannot_do_is_refused_and_the_rest_is_planned(folder):
         build(scenario(cells(wireless(retries="50%", attempts=100, retry_delay="1s"))[0].setup, 1), ("cubic",))
 
 
-def managed(aqm, **more):
+def managed(aqm, *, matrix=None, **more):
     both = {"rate": "10mbit", "delay": "5ms", "aqm": aqm, **more}
     topology = {"nodes": {"c": None, "r": {"router": True}, "s": None}}
     second = {"ends": ["r", "s"], "forward": both, "backward": {"delay": "5ms"}}
     topology["links"] = {"a": {"ends": ["c", "r"], "both": {"delay": "1ms"}}, "b": second}
     flows = {"f": {"client": "c", "server": "s", "transport": "tcp"}}
-    return Study.model_validate({"name": "managed", "topology": topology, "flows": flows, "duration": "5s"})
+    return Study.model_validate({"name": "managed", "topology": topology, "flows": flows, "duration": "5s", "matrix": matrix or {}})
+
+
+def queues(study):
+    """Of the managed link in each cell: what manages its queue."""
+    return [scenario(cell.setup, 1)["links"][1]["a_to_b"][0].get("aqm") for cell in cells(study)]
+
+
+def test_a_parameter_decides_what_manages_a_queue():
+    short = managed("${aqm}", matrix={"aqm": ["none", "codel", "fq_codel", "pie"]})
+    assert [found and found["kind"] for found in queues(short)] == [None, "codel", "fq_codel", "pie"]
+    long = managed({"kind": "${aqm}", "ecn": True, "target": "${target}"}, matrix={"aqm": ["codel", "pie", "none"], "target": ["7ms"]})
+    assert [found and (found["kind"], found["target_ns"], found["ecn"]) for found in queues(long)] == [
+        ("codel", 7_000_000, True),
+        ("pie", 7_000_000, True),
+        None,
+    ]
+    assert queues(Study.model_validate(yaml.safe_load(long.to_yaml()))) == queues(long)
+
+
+def test_parameters_stand_in_the_bounds_of_red_and_in_the_length_of_a_managed_queue():
+    red = {"kind": "red", "min": "${least}", "max": "${most}", "probability": "${p}", "weight_log": "${weight}"}
+    matrix = {"least": ["15KB"], "most": ["45KB", "60KB"], "p": ["5%"], "weight": [7], "room": ["200KB"]}
+    found = queues(managed(red, queue="${room}", matrix=matrix))
+    assert [(each["min_bytes"], each["max_bytes"], each["probability"], each["weight_log"]) for each in found] == [
+        (15_000, 45_000, 0.05, 7),
+        (15_000, 60_000, 0.05, 7),
+    ]
+    assert queues(managed("codel", queue="${room}", matrix={"room": ["50packets"]}))[0]["kind"] == "codel"
+
+
+def test_a_parameter_decides_an_element_and_an_application():
+    topology = {"nodes": {"c": None, "s": None}}
+    air = [{"kind": "${loss}", "share": "1%", "delay": "5ms"}]
+    topology["links"] = {"a": {"ends": ["c", "s"], "forward": air, "backward": {"delay": "1ms"}}}
+    flow = {"client": "c", "server": "s", "path_manager": {"kind": "${pm}"}, "app": {"kind": "${app}", "duration": "2s"}}
+    matrix = {"loss": ["retry"], "pm": ["fullmesh", "ndiffports"], "app": ["bulk", "requests"]}
+    study = Study.model_validate({"name": "any", "topology": topology, "flows": {"f": flow}, "duration": "5s", "matrix": matrix})
+    made = [scenario(cell.setup, 1) for cell in cells(study)]
+    assert {each["links"][0]["a_to_b"][0]["kind"] for each in made} == {"retry"}
+    assert [(each["flows"][0]["mptcp"]["path_manager"]["kind"], each["flows"][0]["app"]["kind"]) for each in made] == [
+        ("fullmesh", "bulk"), ("fullmesh", "requests"), ("ndiffports", "bulk"), ("ndiffports", "requests")
+    ]  # fmt: skip
 
 
 def test_a_managed_queue_is_a_token_bucket_with_the_kernels_own_discipline():
@@ -185,12 +228,26 @@ def test_stalls_and_recoveries_are_read_off_the_bytes():
 @pytest.mark.parametrize(
     "aqm, more, sentence",
     [
-        ("cake", {}, 'there is no queue management "cake"; allowed are codel, fq_codel, pie and red'),
+        ("cake", {}, 'there is no queue management "cake"; allowed are codel, fq_codel, pie, none and red'),
         ("codel", {"queue": "64KiB"}, "codel counts packets: give its queue in packets"),
         ({"kind": "red", "min": "15KB", "max": "45KB"}, {}, "red counts bytes: give its queue in bytes"),
         ({"kind": "red", "min": "45KB", "max": "15KB"}, {"queue": "1MB"}, "red needs min < max <= queue"),
+        ({"kind": "red", "min": "${x}", "max": "2MB"}, {"queue": "1MB", "matrix": {"x": ["15KB"]}}, "red needs min < max <= queue"),
+        (
+            {"kind": "red", "min": "15KB", "max": "${x}"},
+            {"queue": "1MB", "matrix": {"x": ["45KB", "9KB"]}},
+            "topology.links.b.forward.*: red needs min < max <= queue; here they are 15KB, 9KB and 1MB (in the cell x=9KB)",
+        ),
+        ("${x}", {"matrix": {"x": ["codel", "cake"]}}, 'topology.links.b.forward.aqm: there is no queue management "cake"'),
+        (
+            {"kind": "${x}", "target": "5ms"},
+            {"queue": "1MB", "matrix": {"x": ["red"]}},
+            "topology.links.b.forward.aqm: the field `min` is missing (in the cell x=red)",
+        ),
+        ({"kind": "${x}"}, {"matrix": {"x": ["cake"]}}, 'topology.links.b.forward.aqm: there is no kind "cake"; there are red, codel'),
+        ("codel", {"queue": "${x}", "matrix": {"x": ["64KiB"]}}, "codel counts packets: give its queue in packets"),
     ],
 )
 def test_a_queue_and_its_management_must_fit(aqm, more, sentence):
-    with pytest.raises(ValueError, match=sentence.replace("(", "\\(")):
+    with pytest.raises(ValueError, match=sentence.replace("(", "\\(").replace(")", "\\)")):
         managed(aqm, **more)

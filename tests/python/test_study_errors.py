@@ -50,6 +50,11 @@ MISTAKES = {
         "(in the cell cc=lia, rate=20mbit)",
     ),
     "an unknown field": ((("queue: 100packets", "que: 100packets"),), "9: topology.links.first.both.que: there is no field `que` here"),
+    "a queue management that a parameter gives": (
+        (("queue: 100packets", 'queue: 100packets, aqm: "${q}"'), ("cc: [lia, olia]", "cc: [lia, olia]\n  q: [codel, blue]")),
+        '9: topology.links.first.both.aqm: there is no queue management "blue"; allowed are codel, fq_codel, pie, none and red '
+        "(with its `min` and `max`) (in the cell cc=lia, q=blue, rate=20mbit)",
+    ),
     "a missing field": ((("server: server, ", ""),), "15: flows.bulk: the field `server` is missing"),
     "a queue without a unit": (
         (("queue: 100packets", "queue: 100"),),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
-from ._model import Model, kind_of
+from ._model import UNDECIDED, Model, Undecided, kind_of
+from ._placeholder import is_placeholder
 from ._quantity import Packets, Share, Size, Time
 
 
@@ -64,30 +66,51 @@ class Pie(Model):
 
 
 def _named_aqm(value: Any) -> Any:
-    if isinstance(value, str) and value in ("codel", "fq_codel", "pie"):
+    if isinstance(value, str) and value in SHORT:
         return {"kind": value}
     if isinstance(value, str):
-        raise ValueError(f'there is no queue management "{value}"; allowed are codel, fq_codel, pie and red (with its `min` and `max`)')
+        raise ValueError(f'there is no queue management "{value}"; allowed are {", ".join(SHORT)}, none and red (with its `min` and `max`)')
     return value
 
 
-Aqm = Annotated[
-    Annotated[Red, Tag("red")] | Annotated[Codel, Tag("codel")] | Annotated[FqCodel, Tag("fq_codel")] | Annotated[Pie, Tag("pie")],
+# Those that need nothing but their name.
+SHORT = ("codel", "fq_codel", "pie")
+
+Managed = Annotated[
+    Annotated[Red, Tag("red")]
+    | Annotated[Codel, Tag("codel")]
+    | Annotated[FqCodel, Tag("fq_codel")]
+    | Annotated[Pie, Tag("pie")]
+    | Annotated[Undecided, Tag(UNDECIDED)],
     Discriminator(kind_of),
     BeforeValidator(_named_aqm),
 ]
 
 
+def _none(value: Any) -> Any:
+    """`none` is a value that a matrix can have, null is not; a kind that turns out to be none needs none of its fields."""
+    if value == "none" or (isinstance(value, Mapping) and value.get("kind") == "none"):
+        return None
+    return value
+
+
+Aqm = Annotated[Managed | None, BeforeValidator(_none)]
+"""Of a rate: what manages its queue, or nothing."""
+
+
 def check_aqm(aqm: Any, queue: Packets | Size, hold: Time) -> None:
     """Raises ValueError where a queue and what manages it do not fit together."""
-    if aqm is None:
+    if aqm is None or is_placeholder(aqm) or isinstance(aqm, Undecided):
         return
-    if hold:
+    if hold and not is_placeholder(hold):
         raise ValueError("a managed queue has no `hold`; put a delay behind it")
+    if is_placeholder(queue):
+        return
     if isinstance(aqm, Red):
         if not isinstance(queue, Size):
             raise ValueError('red counts bytes: give its queue in bytes, like "queue: 300KB"')
-        if not aqm.min < aqm.max <= queue:
+        bounds = [bound for bound in (aqm.min, aqm.max) if not is_placeholder(bound)]
+        if any(bound > queue for bound in bounds) or (len(bounds) == 2 and not aqm.min < aqm.max):
             raise ValueError(f"red needs min < max <= queue; here they are {aqm.min}, {aqm.max} and {queue}")
     elif not isinstance(queue, Packets):
         raise ValueError(f'{aqm.kind} counts packets: give its queue in packets, like "queue: 1000packets"')

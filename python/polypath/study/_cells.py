@@ -11,9 +11,9 @@ from pydantic import Field, ValidationError
 
 from ._elements import Down, RateLimit, chain
 from ._errors import SetupError, Where, unknown
-from ._flows import Bulk, Constant, Endpoints, Flow, Ndiffports, OnOff, Requests, Transfer
+from ._flows import Bulk, Constant, Endpoints, Flow, Ndiffports, OnOff, Requests
 from ._kernel import KernelName
-from ._model import Model, Name
+from ._model import UNDECIDED, Model, Name
 from ._placeholder import Scalar, names_in, substitute
 from ._quantity import Time
 from ._short import keeps, shortened
@@ -161,6 +161,7 @@ def plain(value: Any) -> Any:
         tree = {name: plain(getattr(value, name)) for name in type(value).model_fields if name in value.model_fields_set}
         if "kind" in type(value).model_fields:
             tree["kind"] = getattr(value, "kind")  # noqa: B009  # Only these models have it.
+        tree |= value.model_extra or {}
         return tree
     if isinstance(value, Mapping):
         return {key: plain(item) for key, item in value.items()}
@@ -196,7 +197,8 @@ def first_problem(error: ValidationError, tree: Any) -> tuple[Where, str]:
             sentence = f"{problem['input']!r} is not allowed here; allowed are {problem['ctx']['expected'].replace(' or ', ', ')}"
         case "union_tag_invalid":
             ctx = problem["ctx"]
-            sentence = f'there is no kind "{ctx["tag"]}"; there are {ctx["expected_tags"].replace(chr(39), "")}'
+            kinds = [kind for kind in ctx["expected_tags"].replace("'", "").split(", ") if kind != UNDECIDED]
+            sentence = f'there is no kind "{ctx["tag"]}"; there are {", ".join(kinds)}'
         case "union_tag_not_found":
             sentence = "the field `kind` is missing"
         case "model_type" | "model_attributes_type" | "mapping_type" | "dict_type":
@@ -349,7 +351,7 @@ def _check_app(cell: Cell, where: Where, flow: Flow) -> None:
         if "datagram" in flow.model_fields_set:
             raise cell.error((*where, "datagram"), f"a {flow.transport} flow has no datagrams; take it out, or take `transport: udp`")
         return
-    if isinstance(app, Bulk | Transfer | Requests) or app.rate is None:
+    if not isinstance(app, OnOff | Constant) or app.rate is None:
         sentence = "datagrams are sent at a rate: give the flow an `app` of the kind constant, or on_off with a `rate`"
         raise cell.error((*where, "app"), sentence)
     mtus = [

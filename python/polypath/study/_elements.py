@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Priv
 
 from . import _traces
 from ._aqm import Aqm, check_aqm
-from ._model import Model, kind_of
+from ._model import UNDECIDED, Model, Undecided, kind_of
 from ._placeholder import is_placeholder
 from ._quantity import Packets, Rate, Share, Size, Time
 from ._wireless import RADIOS
@@ -65,7 +65,7 @@ class RateLimit(Model):
     """Counted on top of each IP packet; 14 bytes of Ethernet header are what netem sees."""
     hold: Time = Time("0ns")
     """Time that each packet spends in the queue at least, its place taken: the delay of a netem that has both `delay` and `rate`."""
-    aqm: Aqm | None = None
+    aqm: Aqm = None
     """What keeps the queue short: codel, fq_codel, pie or red; default: a full queue refuses packets."""
     changes: tuple[RateChange, ...] = ()
 
@@ -172,7 +172,7 @@ class Table(Model):
     """In the study's folder; each cell has its unit: `1.5s,12mbit,30ms,0.1%`."""
     queue: QueueLimit = Packets("1000packets")
     framing: Size = Size("14B")
-    aqm: Aqm | None = None
+    aqm: Aqm = None
     jitter: Time = Time("0ns")
     _chain: tuple[RateLimit | Delay | Loss, ...] = PrivateAttr(default=())
 
@@ -252,7 +252,8 @@ Element = Annotated[
     | Annotated[Retry, Tag("retry")]
     | Annotated[Trace, Tag("trace")]
     | Annotated[Table, Tag("table")]
-    | Annotated[Wireless, Tag("wireless")],
+    | Annotated[Wireless, Tag("wireless")]
+    | Annotated[Undecided, Tag(UNDECIDED)],
     Discriminator(kind_of),
 ]
 
@@ -274,7 +275,7 @@ class Shape(Model):
     rate: LinkRate | None = None
     queue: QueueLimit = Packets("1000packets")
     framing: Size = Size("14B")
-    aqm: Aqm | None = None
+    aqm: Aqm = None
     """What keeps the queue short: codel, fq_codel, pie or red."""
     delay: Time | None = None
     jitter: Time = Time("0ns")

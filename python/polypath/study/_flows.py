@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
 from ._elements import LinkRate
-from ._model import Model, kind_of
+from ._model import UNDECIDED, Model, Undecided, kind_of
 from ._quantity import Size, Time
 from ._topology import Address
 
@@ -67,7 +67,8 @@ App = Annotated[
     | Annotated[Transfer, Tag("transfer")]
     | Annotated[OnOff, Tag("on_off")]
     | Annotated[Constant, Tag("constant")]
-    | Annotated[Requests, Tag("requests")],
+    | Annotated[Requests, Tag("requests")]
+    | Annotated[Undecided, Tag(UNDECIDED)],
     Discriminator(kind_of),
 ]
 
@@ -110,7 +111,10 @@ def _path_manager(value: Any) -> Any:
 
 
 PathManager = Annotated[
-    Annotated[Fullmesh, Tag("fullmesh")] | Annotated[Ndiffports, Tag("ndiffports")] | Annotated[Endpoints, Tag("endpoints")],
+    Annotated[Fullmesh, Tag("fullmesh")]
+    | Annotated[Ndiffports, Tag("ndiffports")]
+    | Annotated[Endpoints, Tag("endpoints")]
+    | Annotated[Undecided, Tag(UNDECIDED)],
     Discriminator(kind_of),
     BeforeValidator(_path_manager),
 ]

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidatorFunctionWrapHandler, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidatorFunctionWrapHandler, field_validator
 
-from ._placeholder import Placeholder, is_placeholder
+from ._placeholder import PLACEHOLDER_PATTERN, Placeholder, is_placeholder
 
 
 class Model(BaseModel):
@@ -29,9 +29,21 @@ class Model(BaseModel):
         return Placeholder(value) if is_placeholder(value) else check(value)
 
 
+class Undecided(Model):
+    """One whose kind a parameter decides: its other fields are checked in each cell, where the kind is known."""
+
+    model_config = ConfigDict(extra="allow")
+
+    kind: Annotated[str, Field(pattern=f"^({PLACEHOLDER_PATTERN})$")]
+
+
+UNDECIDED = "undecided"
+
+
 def kind_of(value: Any) -> Any:
     """The discriminator of unions over `kind`; pydantic's own cannot stand beside the check for placeholders."""
-    return value.get("kind") if isinstance(value, Mapping) else getattr(value, "kind", None)
+    kind = value.get("kind") if isinstance(value, Mapping) else getattr(value, "kind", None)
+    return UNDECIDED if is_placeholder(kind) else kind
 
 
 def _checked_name(value: str) -> str:

@@ -6,11 +6,12 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from ._aqm import Aqm, FqCodel, Pie, Red
+from ._aqm import FqCodel, Pie, Red
 from ._cells import Setup
 from ._elements import BurstLoss, Delay, Down, DropPackets, Element, Loss, Mtu, RateLimit, Retry, Shape, Trace, Wireless, chain
 from ._flows import Bulk, Constant, Endpoints, Flow, Ndiffports, OnOff, Requests, Transfer
 from ._kernel import OURS, split_cc
+from ._model import Undecided
 from ._quantity import Packets, Time
 from ._topology import Link, addresses
 from ._wireless import elements as wireless
@@ -123,7 +124,7 @@ def _element(element: Any) -> dict[str, Any]:
             raise AssertionError(f"chain() leaves no {type(element).__name__}")
 
 
-def _aqm(aqm: Aqm) -> dict[str, Any]:
+def _aqm(aqm: Any) -> dict[str, Any]:
     match aqm:
         case Red():
             sizes = {"min_bytes": int(aqm.min), "max_bytes": int(aqm.max), "mean_packet_bytes": int(aqm.mean_packet)}
@@ -181,6 +182,8 @@ def _app(flow: Flow, until_the_end: int) -> tuple[dict[str, Any], int]:
             lasts = until_the_end if app.duration is None else int(app.duration)
             sizes = {"request_bytes": int(app.request), "response_bytes": int(app.response)}
             return {"kind": "requests", **sizes, "pause_ns": int(app.pause), "duration_ns": lasts}, lasts
+        case Undecided():
+            raise AssertionError("a cell has decided every kind")
 
 
 def _path_manager(flow: Flow) -> dict[str, Any]:

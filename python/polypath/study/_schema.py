@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from ._aqm import SHORT
 from ._placeholder import PLACEHOLDER_PATTERN
 from ._study import Study
 
@@ -45,6 +46,9 @@ def _short_forms(owner: str | None, name: str, field: dict[str, Any]) -> dict[st
         case "Flow", "path_manager":
             kept = _pop(field, "title", "description", "default")
             return {**kept, "anyOf": [{"enum": ["fullmesh", "ndiffports"]}, field]}
+        case (("RateLimit" | "Shape" | "Table"), "aqm"):
+            kept = _pop(field, "title", "description", "default")
+            return {**kept, "anyOf": [{"enum": [*SHORT, "none"]}, *field.get("anyOf", [field])]}
         case "Measure", "capture":
             return {**field, "items": {"anyOf": [{"type": "string"}, field["items"]]}}
         case (("Study" | "Experiment"), "seeds"):
