@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from polypath import cli
+from polypath.plot import _export
 
 
 @pytest.fixture
@@ -19,3 +20,9 @@ def polypath(monkeypatch, capsys):
         return end.value.code or 0, captured.out, captured.err
 
     return call
+
+
+@pytest.fixture(autouse=True, scope="session")
+def checked_charts():
+    """A chart that its schema does not allow is a mistake, also where the renderer shrugs."""
+    _export.CHECKED = True

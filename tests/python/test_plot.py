@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 from analysis_data import flow, link, rate, three_nodes, two_paths
 
-from polypath.plot import goodput_bars, inline, over_time, topology
+from polypath.plot import _drawers, goodput_bars, harm_matrix, inline, over_time, topology
+from polypath.plot._drawers import DrawError, drawing
 
 
 def texts(svg):
@@ -102,8 +103,39 @@ def test_figures_name_the_font_that_vl_convert_carries(cells):
     assert "Liberation Sans" in topology(three_nodes()).svg
 
 
-def test_same_table_same_bytes(cells):
-    assert goodput_bars("bars", "t", "c", cells) == goodput_bars("bars", "t", "c", cells)
+def test_same_table_same_bytes_whatever_was_drawn_before(cells, series):
+    harm = pd.DataFrame({"own": ["lia", "olia"], "other": ["reno", "reno"], "harm": [0.1, 0.4]})
+
+    def drawings():
+        made = [
+            goodput_bars("bars", "t", "c", cells),
+            over_time("cwnd", "t", "c", pd.concat([series, series.assign(label="olia")]), "cwnd", "packets"),
+            harm_matrix("harm", "t", "c", harm, "m", "t"),
+        ]
+        return [(figure.svg, figure.png()) for figure in made]
+
+    first = drawings()
+    # Clips and the gradient of a legend are what the renderer counts through its life.
+    assert "clip0" in first[1][0]
+    assert "gradient_0" in first[2][0]
+    assert drawings() == first
+
+
+def test_a_drawing_that_cannot_be_drawn_says_so_and_the_next_one_is_drawn(cells):
+    broken = drawing({"svg": "<svg", "scale": 1.0})
+    with pytest.raises(DrawError, match="cannot be drawn: the document"):
+        broken.result()
+    assert "<svg" in goodput_bars("bars", "t", "c", cells).svg
+
+
+def test_a_process_that_draws_and_dies_is_one_sentence_and_another_takes_its_place():
+    own = _drawers._Drawers(1)
+    try:
+        with pytest.raises(DrawError, match="ended"):
+            own.submit({"scale": 1.0}).result()
+        assert own.submit({"svg": '<svg xmlns="http://www.w3.org/2000/svg" width="4" height="4"/>', "scale": 1.0}).result().png
+    finally:
+        own.close()
 
 
 def test_inlined_figures_share_no_ids(series):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import altair as alt
 import pandas as pd
 
-from ._export import Figure, figure
+from ._export import Figure, figure, quick
 from ._theme import INK, MARK, PALETTE, PAPER, QUIET
 
 MOST_NAMES = 6
@@ -39,6 +39,7 @@ class Marks:
         return replace(self, back=self.back.iloc[:0])
 
 
+@quick
 def goodput_bars(name: str, title: str, caption: str, cells: pd.DataFrame, axis: str = "goodput, Mbit/s") -> Figure:
     """A bar a cell with its confidence interval.
 
@@ -74,6 +75,7 @@ def goodput_bars(name: str, title: str, caption: str, cells: pd.DataFrame, axis:
     return figure(name, title, caption, chart)
 
 
+@quick
 def over_time(
     name: str,
     title: str,

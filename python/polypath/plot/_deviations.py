@@ -7,13 +7,14 @@ from collections.abc import Sequence
 import altair as alt
 import pandas as pd
 
-from ._export import Figure, figure
+from ._export import Figure, figure, quick
 from ._theme import GRID, INK
 
 SHOWN = 0.5
 """A deviation beyond 50 % is drawn at the edge: the rest would be pressed into the middle."""
 
 
+@quick
 def deviations(name: str, title: str, caption: str, rows: pd.DataFrame, platforms: Sequence[str], colours: Sequence[str]) -> Figure:
     """A line a row with the band that the rule allows, and a dot a platform in its colour: filled where it agrees.
 

@@ -3,45 +3,71 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Any, ParamSpec
 
 import altair as alt
-import vl_convert as vlc
+from altair.utils.schemapi import debug_mode
 
+from ._drawers import Drawing, drawing
 from ._theme import config
 
 VEGALITE = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
 """The version that Altair writes; vl-convert carries several."""
 SCALE = 2.0
 """Pixels a point in a PNG: sharp on paper at the size of the page."""
+CHECKED = False
+"""Whether charts are checked against Vega-Lite's schema; in the tests they are."""
+
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """A drawing with its name (of a file), what it shows and the sentence below it."""
+    """A drawing with its name (of a file), what it shows and the sentence below it. It is drawn while the next ones are prepared."""
 
     name: str
     title: str
     caption: str
-    svg: str
+    drawing: Future[Drawing] = field(repr=False, compare=False)
+
+    @property
+    def svg(self) -> str:
+        return self.drawing.result().svg
 
     def png(self) -> bytes:
-        return bytes(vlc.svg_to_png(self.svg, scale=SCALE))
+        return self.drawing.result().png
+
+
+def quick(make: Callable[P, Figure]) -> Callable[P, Figure]:
+    """For functions that make charts: Altair checks each part against the schema as it is made, which takes longer than all the rest."""
+
+    @wraps(make)
+    def unchecked(*args: P.args, **kwargs: P.kwargs) -> Figure:
+        with debug_mode(CHECKED):
+            return make(*args, **kwargs)
+
+    return unchecked
 
 
 def figure(name: str, title: str, caption: str, chart: Any) -> Figure:
     """Renders an Altair chart; the data is inlined, so the drawing stands alone."""
     with alt.data_transformers.enable("default", max_rows=None):
-        spec = chart.configure(**config()).to_dict()
+        spec = chart.configure(**config()).to_dict(validate=CHECKED)
     spec.pop("$schema", None)
-    return Figure(name=name, title=title, caption=caption, svg=_renumbered(vlc.vegalite_to_svg(spec, vl_version=VEGALITE)))
+    return _figure(name, title, caption, {"chart": spec, "version": VEGALITE})
 
 
-def _renumbered(svg: str) -> str:
-    """Vega counts its clips through the life of the process; counted from 0 in each figure, the same chart has the same bytes."""
-    names = {name: f"clip{index}" for index, name in enumerate(dict.fromkeys(re.findall(r'\bid="(clip\d+)"', svg)))}
-    return re.sub(r"\bclip\d+\b", lambda found: names.get(found[0], found[0]), svg)
+def drawn(name: str, title: str, caption: str, svg: str) -> Figure:
+    """A drawing of our own."""
+    return _figure(name, title, caption, {"svg": svg})
+
+
+def _figure(name: str, title: str, caption: str, request: dict[str, Any]) -> Figure:
+    return Figure(name=name, title=title, caption=caption, drawing=drawing({**request, "scale": SCALE}))
 
 
 def inline(svg: str, prefix: str) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from ._export import Figure, figure
+from ._export import Figure, figure, quick
 from ._theme import INK, PALETTE, PAPER, QUIET
 
 
+@quick
 def share_dots(name: str, title: str, caption: str, cells: pd.DataFrame) -> Figure:
     """A dot a cell and flow with its confidence interval, and a line at the fair share.
 
@@ -34,6 +35,7 @@ def share_dots(name: str, title: str, caption: str, cells: pd.DataFrame) -> Figu
     return figure(name, title, caption, chart)
 
 
+@quick
 def harm_matrix(name: str, title: str, caption: str, cells: pd.DataFrame, rows: str, columns: str) -> Figure:
     """A square a pair of congestion controls.
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from polypath.analysis import Path, paths
 
-from ._export import Figure
+from ._export import Figure, drawn
 from ._theme import FONT, INK, PAPER, QUIET, colour
 
 COLUMN, ROW = 350, 150
@@ -75,7 +75,7 @@ def topology(scenario: Mapping[str, Any], name: str = "topology", title: str = "
         + legend
         + "</svg>"
     )
-    return Figure(name=name, title=title, caption=caption, svg=svg)
+    return drawn(name, title, caption, svg)
 
 
 def _places(scenario: Mapping[str, Any]) -> dict[str, tuple[float, float]]:

@@ -1,0 +1,54 @@
+"""A process that draws: charts and drawings in, SVG and PNG out, one after another until its input ends. Started by `_drawers`.
+
+It loads the renderer and nothing else: the renderer keeps the interpreter to itself while it works, so several need several processes.
+A request is a line of JSON with `chart` (Vega-Lite) or `svg`; an answer is a line of JSON with the lengths `svg` and `png` and the bytes
+behind it, or with `error`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import sys
+from typing import Any
+
+import vl_convert as vlc
+
+
+def main() -> None:
+    # Ctrl-C is for the process that asks; this one ends with its input.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for line in sys.stdin.buffer:
+        try:
+            svg, png = draw(json.loads(line))
+            answer = json.dumps({"svg": len(svg), "png": len(png)}).encode() + b"\n" + svg + png
+        except (RuntimeError, ValueError) as error:
+            # Behind the first line stands where in the renderer that was.
+            answer = json.dumps({"error": f"a figure cannot be drawn: {str(error).partition(chr(10))[0]}"}).encode() + b"\n"
+        sys.stdout.buffer.write(answer)
+        sys.stdout.buffer.flush()
+
+
+def draw(asked: dict[str, Any]) -> tuple[bytes, bytes]:
+    """The drawing as SVG and as PNG."""
+    svg = _renumbered(vlc.vegalite_to_svg(asked["chart"], vl_version=asked["version"])) if "chart" in asked else asked["svg"]
+    return svg.encode(), bytes(vlc.svg_to_png(svg, scale=asked["scale"]))
+
+
+def _renumbered(svg: str) -> str:
+    """Vega counts clips and gradients through the life of the process; counted from 0 in each figure, the same chart has the same bytes."""
+    kinds: dict[str, int] = {}
+    names = {}
+    for name, kind in dict.fromkeys(_NUMBERED.findall(svg)):
+        names[name] = f"{kind}{kinds.setdefault(kind, 0)}"
+        kinds[kind] += 1
+    return _COUNTED.sub(lambda found: names.get(found[0], found[0]), svg)
+
+
+_NUMBERED = re.compile(r'\bid="((clip|gradient_)\d+)"')
+_COUNTED = re.compile(r"\b(?:clip|gradient_)\d+\b")
+
+
+if __name__ == "__main__":
+    main()
