@@ -10,7 +10,6 @@ by the next one.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import socket
 import subprocess
@@ -19,14 +18,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+
+from polypath.sockets import inside
 
 PREFIX = "pp-cctest"
 SERVER = "10.77.9.2"
 TCP_INFO, TCP_CONGESTION, IPPROTO_MPTCP = 11, 13, 262
 MSS = 1448
-CLONE_NEWNET = 0x40000000
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def ip(*words: object) -> None:
@@ -35,34 +33,9 @@ def ip(*words: object) -> None:
     assert done.returncode == 0, f"{' '.join(command)}: {done.stderr.strip()}"
 
 
-T = TypeVar("T")
-
-
-def within(namespace: str, work: Callable[[], T]) -> T:
-    """Runs something in a namespace, on a thread of its own, since a namespace belongs to a thread; a socket made there stays there."""
-    outcome: list[T] = []
-    failure: list[BaseException] = []
-
-    def enter() -> None:
-        try:
-            with Path(f"/run/netns/{namespace}").open() as place:
-                if _libc.setns(place.fileno(), CLONE_NEWNET):
-                    raise OSError(ctypes.get_errno(), f"cannot enter {namespace}")
-            outcome.append(work())
-        except BaseException as error:
-            failure.append(error)
-
-    thread = threading.Thread(target=enter)
-    thread.start()
-    thread.join()
-    if failure:
-        raise failure[0]
-    return outcome[0]
-
-
 def setting(namespace: str, name: str, value: str) -> None:
     """Writes a sysctl of a namespace; a small machine has no program for it."""
-    within(namespace, lambda: Path("/proc/sys", *name.split(".")).write_text(value))
+    inside(namespace, lambda: Path("/proc/sys", *name.split(".")).write_text(value))
 
 
 class Network:
@@ -135,11 +108,11 @@ class Flow:
     def __init__(self, net: Network, source: str, port: int, *, mptcp: bool = False, algorithm: str | None = None) -> None:
         kind = (socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP if mptcp else 0)
         self.received = 0
-        self._listener = within(net.server, lambda: socket.socket(*kind))
+        self._listener = inside(net.server, lambda: socket.socket(*kind))
         self._listener.bind((SERVER, port))
         self._listener.listen(1)
         self._listener.settimeout(20)
-        self.sender = within(source, lambda: socket.socket(*kind))
+        self.sender = inside(source, lambda: socket.socket(*kind))
         self.sender.settimeout(20)
         if algorithm:
             # Unlike a namespace's default, root may choose any for a socket.

@@ -19,11 +19,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from cc_network import PREFIX, TCP_CONGESTION, ip, setting, sweep, within
+from cc_network import PREFIX, TCP_CONGESTION, ip, setting, sweep
 from requirement import lacking
 
 from polypath import cli, kernelcc
 from polypath.kernelcc import KernelCcError, _program
+from polypath.sockets import inside
 
 ROOT = Path(__file__).resolve().parents[2]
 ALGORITHMS = sorted(path.stem for path in (ROOT / "cc" / "algs").glob("*.c"))
@@ -86,7 +87,7 @@ def test_loaded_ones_may_be_chosen_everywhere_and_leave_no_trace() -> None:
         assert all(each.allowed for each in kernelcc.status().loaded)
         # Elsewhere the kernel refuses names that are not allowed.
         setting(namespace, "net.ipv4.tcp_congestion_control", "pp_lia")
-        with within(namespace, socket.socket) as there:
+        with inside(namespace, socket.socket) as there:
             there.bind(("0.0.0.0", 0))
             there.listen()
             lia = next(each for each in kernelcc.status().loaded if each.name == "pp_lia")

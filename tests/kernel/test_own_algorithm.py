@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import socket
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from cc_network import sweep
+from cc_network import TCP_CONGESTION, sweep
 from requirement import lacking
 
-from polypath import Study, kernelcc, owncc, run
+from polypath import Study, cli, kernelcc, owncc, run
 from polypath.kernelcc import KernelCcError
 from polypath.linux import KernelError
 from polypath.owncc import OwnCcError
+
+AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 
 
 def study(*algorithms: str) -> Study:
@@ -84,10 +87,61 @@ def test_this_machines_kernel_takes_it_and_lets_it_go(tmp_path: Path) -> None:
     owncc.use(tmp_path)
     with kernelcc.ensure(["tst_m", "reno"]) as names:
         assert names == {"tst_m": "pp_tst_m", "reno": "pp_reno"}
-        available: Any = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
-        assert "pp_tst_m" in available
+        assert "pp_tst_m" in AVAILABLE.read_text().split()
     with pytest.raises(KernelCcError, match="no congestion control 'nowhere' to load"), kernelcc.ensure(["nowhere"]):
         pass
+
+
+@pytest.mark.usefixtures("host")
+def test_it_is_loaded_for_good_and_computes_what_the_simulators_build_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def command(*words: str) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["polypath", "cc", *words])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        said = capsys.readouterr()
+        return end.value.code or 0, said.out + said.err  # type: ignore[return-value]  # It is a number.
+
+    command("new", "tst_o", "--into", str(tmp_path))
+    assert command("load", "--cc-path", str(tmp_path), "tst_o")[1].startswith("loaded pp_tst_o;")
+    try:
+        row = next(line for line in command("status")[1].splitlines() if "pp_tst_o" in line)
+        assert "your own" in row
+        # A socket has it, with the window that it begins with; then it is not let go.
+        with socket.socket() as held:
+            held.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, b"pp_tst_o")
+            code, said = command("unload", "tst_o")
+            assert (code, "in use by 1 socket" in said) == (2, True)
+        assert command("check", "--cc-path", str(tmp_path)) == (0, "tst_o: same windows in 50200 calls\n")
+    finally:
+        command("unload", "--force", "tst_o")
+    assert command("unload", "tst_o") == (2, "polypath: pp_tst_o is not loaded; polypath cc status shows what is\n")
+
+
+@pytest.mark.usefixtures("host")
+def test_a_whole_study_with_one_of_ones_own_on_this_machine(tmp_path: Path) -> None:
+    changed(owncc.new("tst_p", tmp_path / "cc"), "BETA 512", "BETA 900")
+    owncc.use(tmp_path / "cc")
+    topology = {"nodes": {"c": None, "r": {"router": True}, "s": None}, "links": {}}
+    topology["links"]["first"] = {"ends": ["c", "r"], "both": {"delay": "5ms"}}
+    topology["links"]["second"] = {"ends": ["r", "s"], "both": {"rate": "20mbit", "queue": "20packets", "loss": "0.5%"}}
+    whole = Study.model_validate(
+        {
+            "name": "own-here",
+            "topology": topology,
+            "matrix": {"cc": ["tst_p", "reno@polypath"]},
+            "flows": {"f": {"client": "c", "server": "s", "transport": "tcp", "cc": "${cc}"}},
+            "duration": "4s",
+            "seeds": 2,
+        }
+    )
+    found = run(whole, engine="host", out=tmp_path / "results")
+    assert sorted(set(found.runs["cc"])) == ["reno@polypath", "tst_p"]
+    # Of one that keeps seven eighths of its window where reno keeps half, on this machine's kernel.
+    means = found.runs.groupby("cc")["goodput_receiver_mbps"].mean()
+    assert means["tst_p"] > 1.2 * means["reno@polypath"]
+    assert "pp_tst_p" not in AVAILABLE.read_text().split()
 
 
 @pytest.mark.usefixtures("host")

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from polypath import cli, kernelcc
+from polypath import cli, kernelcc, owncc
 from polypath.kernelcc import KernelCcError, _program
+from polypath.owncc import Own
 
 STATUS = """{"release": "6.12.1", "algorithms": [
   {"name": "lia", "kernel_name": "pp_lia", "coupled": true}, {"name": "reno", "kernel_name": "pp_reno", "coupled": false}],
@@ -69,6 +70,23 @@ def test_loading_a_coupled_one_tells_of_mptcp_that_is_switched_off(say, monkeypa
     assert code == 0
     assert "loaded pp_lia" in out
     assert "net.mptcp.enabled=1" in out
+
+
+def test_one_of_ones_own_is_handed_over_with_its_files(say, monkeypatch, capsys, tmp_path):
+    answers = f"load) echo loaded pp_mine;; status) cat <<'END'\n{STATUS}\nEND\n;; check) echo mine: same;;"
+    say(f'echo "$@" >>{tmp_path}/words\ncase $1 in {answers} esac')
+    monkeypatch.setattr(owncc, "use", lambda folder: [own] if folder == tmp_path else [])
+    own = Own(name="mine", file=tmp_path / "mine.c", hash="0")
+    monkeypatch.setattr(owncc, "used", lambda: {"mine": own})
+    monkeypatch.setattr(owncc, "object_for", lambda own: Path("/a") / own.name)
+    monkeypatch.setattr(owncc, "bpf_objects_for", lambda own: (Path("/b"), Path("/c")))
+    assert command(monkeypatch, capsys, "load", "--cc-path", str(tmp_path), "pp_mine", "lia")[1].startswith(
+        "loaded pp_mine; choose it with"
+    )
+    assert command(monkeypatch, capsys, "check", "--cc-path", str(tmp_path)) == (0, "mine: same\n", "")
+    loaded, _, checked = (tmp_path / "words").read_text().splitlines()
+    assert loaded == "load --own=mine=/a/mine=/b=/c pp_mine lia"
+    assert checked == "check --own=mine=/a/mine=/b=/c --seed 1 mine"
 
 
 def test_different_windows_end_with_status_1(say, monkeypatch, capsys):

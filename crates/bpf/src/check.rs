@@ -30,16 +30,21 @@ pub fn check(algorithm: cc::Algorithm, seed: u64) -> Result<Agreement, Error> {
     if let Some(error) = refusal(&offers(), &[], false) {
         return Err(error);
     }
-    let file: File =
-        serde_json::from_str(source(algorithm).vectors).map_err(|e| Error::new(format!("cc/vectors/{}.json: {e}", algorithm.name())))?;
-    assert_eq!(file.algorithm, algorithm.name(), "a file of cc/vectors is named after its algorithm");
+    let cases = match source(algorithm).vectors {
+        "" => Vec::new(),
+        text => {
+            let file: File = serde_json::from_str(text).map_err(|e| Error::new(format!("cc/vectors/{}.json: {e}", algorithm.name())))?;
+            assert_eq!(file.algorithm, algorithm.name(), "a file of cc/vectors is named after its algorithm");
+            file.cases
+        }
+    };
     let mut both = Both::new(algorithm)?;
-    let difference = match all(&mut both, &file, seed) {
+    let difference = match all(&mut both, &cases, seed) {
         Ok(()) => None,
         Err(Stop::Different(words)) => Some(words),
         Err(Stop::Impossible(error)) => return Err(error),
     };
-    Ok(Agreement { algorithm, cases: file.cases.len(), calls: both.calls, difference })
+    Ok(Agreement { algorithm, cases: cases.len(), calls: both.calls, difference })
 }
 
 /// Why a comparison ends before its end.
@@ -55,8 +60,8 @@ impl From<Error> for Stop {
     }
 }
 
-fn all(both: &mut Both, file: &File, seed: u64) -> Result<(), Stop> {
-    for case in &file.cases {
+fn all(both: &mut Both, cases: &[Case], seed: u64) -> Result<(), Stop> {
+    for case in cases {
         both.place = format!("vector '{}'", case.name);
         vector(both, case)?;
     }

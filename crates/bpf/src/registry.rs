@@ -13,7 +13,7 @@ use libbpf_rs::{ErrorKind, Link, MapCore as _, MapFlags, MapHandle, MapType, Obj
 use polypath_cc as cc;
 
 use crate::kernel::{load_object, offers};
-use crate::sources::glue;
+use crate::sources::source;
 use crate::{Error, PREFIX, kernel_name, refusal, users};
 
 /// The one key of a struct_ops map.
@@ -111,21 +111,20 @@ pub fn load(algorithms: &[cc::Algorithm]) -> Result<Vec<String>, Error> {
         .collect())
 }
 
-/// Takes algorithms out: all of them, or none and an error. Sockets that use one are an error unless `force`; then they keep it to their
-/// end.
-pub fn unload(algorithms: &[cc::Algorithm], force: bool) -> Result<Vec<String>, Error> {
+/// Takes algorithms out, by the kernel's names: all of them, or none and an error. Sockets that use one are an error unless `force`; then
+/// they keep it to their end.
+pub fn unload(names: &[String], force: bool) -> Result<Vec<String>, Error> {
     possible(&[], false)?;
     let mut found = Vec::new();
-    for algorithm in algorithms {
-        let name = kernel_name(*algorithm);
-        let entry = registered(&name).ok_or_else(|| Error::new(format!("{name} is not loaded; polypath cc status shows what is")))?;
+    for name in names {
+        let entry = registered(name).ok_or_else(|| Error::new(format!("{name} is not loaded; polypath cc status shows what is")))?;
         if let How::Held { link } = entry.how {
             return Err(Error::new(format!("{name} is in this kernel for as long as {} runs, and leaves with it", holders(link))));
         }
         if entry.users > 0 && !force {
             return Err(Error::new(format!(
                 "{name} is in use by {}: end them, or give --force, with which they keep it until they end",
-                users::described(&name, entry.users)
+                users::described(name, entry.users)
             )));
         }
         found.push(entry);
@@ -209,7 +208,7 @@ fn opened(link: u32) -> Option<OwnedFd> {
 /// Whether a registered one has the very programs that this build would load.
 pub(crate) fn is_this_build(entry: &Entry) -> Result<bool, Error> {
     let Some(algorithm) = cc::find(entry.name.trim_start_matches(PREFIX)) else { return Ok(false) };
-    let object = load_object(&entry.name, glue(algorithm), false)?;
+    let object = load_object(&entry.name, source(algorithm).glue, false)?;
     let handles = object.progs().filter_map(|program| ProgramHandle::from_prog_id(Program::id_from_fd(program.as_fd()).ok()?).ok());
     Ok(tags(handles) == tags(programs(entry.map)))
 }
@@ -247,7 +246,7 @@ fn foreign(name: &str) -> Result<(), Error> {
 
 fn register(algorithm: cc::Algorithm, until_exit: bool) -> Result<(Link, Object), Error> {
     let name = kernel_name(algorithm);
-    let mut object = load_object(&name, glue(algorithm), until_exit)?;
+    let mut object = load_object(&name, source(algorithm).glue, until_exit)?;
     let link = object
         .maps_mut()
         .find(|map| map.map_type() == MapType::StructOps)

@@ -16,35 +16,35 @@ pub(crate) struct Source {
     pub(crate) glue: &'static [u8],
     /// Runs the hooks on made-up flows.
     pub(crate) drive: &'static [u8],
-    /// cc/vectors/<name>.json
+    /// cc/vectors/<name>.json; empty if there is none.
     pub(crate) vectors: &'static str,
 }
 
 include!(concat!(env!("OUT_DIR"), "/sources.rs"));
 
-/// What the kernel takes of algorithms that were added.
-static OWN: Mutex<Vec<(&'static str, &'static [u8])>> = Mutex::new(Vec::new());
+/// The same of algorithms that were added, without vectors.
+static OWN: Mutex<Vec<&'static Source>> = Mutex::new(Vec::new());
 
 pub(crate) fn source(algorithm: cc::Algorithm) -> &'static Source {
-    SOURCES.iter().find(|source| source.name == algorithm.name()).expect("build.rs and crates/cc list the same files of cc/algs")
-}
-
-/// The object that registers an algorithm.
-pub(crate) fn glue(algorithm: cc::Algorithm) -> &'static [u8] {
     let own = OWN.lock().unwrap_or_else(PoisonError::into_inner);
-    own.iter().find(|(name, _)| *name == algorithm.name()).map_or_else(|| source(algorithm).glue, |(_, glue)| glue)
+    let found = own.iter().copied().chain(&SOURCES).find(|source| source.name == algorithm.name());
+    found.expect("build.rs and crates/cc list the same files of cc/algs, and who adds one adds it here")
 }
 
-/// Takes in an algorithm that is not one of cc/algs: its shared object, which says what it is, and what the kernel takes.
+/// Takes in an algorithm that is not one of cc/algs: its shared object, which says what it is, and the kernel's, which cc/bpf/build.sh makes.
 ///
 /// # Safety
 ///
 /// As of [`cc::own::add`]: the shared object's code becomes part of this process.
-pub unsafe fn add(name: &str, object: &Path, glue: &Path) -> Result<(), Error> {
+pub unsafe fn add(name: &str, object: &Path, glue: &Path, drive: &Path) -> Result<(), Error> {
     // SAFETY: the caller vouches for it.
     let algorithm = unsafe { cc::own::add(object, name) }.map_err(|error| Error::new(error.to_string()))?;
-    let bytes = fs::read(glue).map_err(|error| Error::new(format!("{} cannot be read: {error}", glue.display())))?;
     // As long as the process, as the algorithm itself.
-    OWN.lock().unwrap_or_else(PoisonError::into_inner).push((algorithm.name(), bytes.leak()));
+    let read = |file: &Path| match fs::read(file) {
+        Ok(bytes) => Ok(&*bytes.leak()),
+        Err(error) => Err(Error::new(format!("{} cannot be read: {error}", file.display()))),
+    };
+    let source = Source { name: algorithm.name(), glue: read(glue)?, drive: read(drive)?, vectors: "" };
+    OWN.lock().unwrap_or_else(PoisonError::into_inner).push(Box::leak(Box::new(source)));
     Ok(())
 }

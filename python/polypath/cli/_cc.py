@@ -13,6 +13,7 @@ from polypath import kernelcc, owncc
 from polypath.kernelcc import Share
 
 from ._console import out
+from ._work import CcPath, use_own
 
 app = typer.Typer(
     help="Congestion controls: begin one of your own; load ours into this machine's kernel and see who uses them, as root and without "
@@ -28,14 +29,15 @@ def new(
     name: Annotated[str, typer.Argument(help="Small letters, digits and _, at most 12.")],
     into: Annotated[Path, typer.Option(help="Folder for it; made if it is not there.")] = Path(),
 ) -> None:
-    """Begin a congestion control of your own: NAME.c, which works, for `polypath run STUDY --cc-path FOLDER`."""
+    """Begin a congestion control of your own: NAME.c, which works, for `polypath run STUDY --cc-path FOLDER` and `polypath cc load`."""
     file = owncc.new(name, into)
     out.print(f"wrote {file}; edit it, write `cc: {name}` in a study, then: polypath run STUDY --cc-path {into}", soft_wrap=True)
 
 
 @app.command("load")
-def load(names: _Names) -> None:
+def load(names: _Names, cc_path: CcPath = None) -> None:
     """Load algorithms into the running kernel, which calls them pp_NAME; they stay until they are unloaded."""
+    use_own(cc_path)
     for name in kernelcc.load(names):
         out.print(f"loaded {name}; choose it with: sysctl net.ipv4.tcp_congestion_control={name}, or setsockopt TCP_CONGESTION")
     state = kernelcc.status()
@@ -63,8 +65,10 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="For programs.")
         return
     table = Table("congestion control", "from", "any user", "used by", title=f"Linux {state.release}", title_justify="left")
     words = {"loaded": "polypath", "held": "polypath, while a process holds it", "leaving": "polypath, unloaded"}
+    known = {each.kernel_name for each in state.algorithms}
     for ours in state.loaded:
-        whose = words[ours.how] + ("" if ours.this_build else ", another build")
+        another = ", another build" if ours.name in known else ", your own"
+        whose = words[ours.how] + ("" if ours.this_build else another)
         table.add_row(ours.name, whose, "yes" if ours.allowed else "no", _users(ours.sockets) or _counted(ours.users))
     for own in state.own:
         table.add_row(own.name, "the kernel", "yes" if own.allowed else "no", _users(own.sockets))
@@ -77,11 +81,13 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="For programs.")
 
 @app.command("check")
 def check(
-    names: Annotated[list[str] | None, typer.Argument(help="Algorithms; default: all.", show_default=False)] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="Algorithms; default: all, with --cc-path yours.", show_default=False)] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the random flows.")] = 1,
+    cc_path: CcPath = None,
 ) -> None:
     """Run every algorithm in this kernel and in the simulator, on scripted and random flows, and compare the windows."""
-    same, lines = kernelcc.check(names or (), seed=seed)
+    own = use_own(cc_path)
+    same, lines = kernelcc.check(names or own, seed=seed)
     for line in lines:
         out.print(line, soft_wrap=True)
     if not same:

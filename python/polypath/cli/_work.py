@@ -31,10 +31,9 @@ Short = Annotated[
 ]
 
 
-def use_own(cc_path: Path | None) -> None:
+def use_own(cc_path: Path | None) -> list[str]:
     """Compiles the algorithms of `--cc-path`; studies may name them from then on."""
-    if cc_path is not None:
-        owncc.use(cc_path)
+    return [] if cc_path is None else [own.name for own in owncc.use(cc_path)]
 
 
 def choices(only: Sequence[str] | None) -> dict[str, list[str]]:

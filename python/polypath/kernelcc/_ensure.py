@@ -6,11 +6,7 @@ import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from polypath import owncc
-
-from ._program import complaint, program
-
-_PREFIX = "pp_"
+from ._program import PREFIX, complaint, own_files, program
 
 
 @contextmanager
@@ -20,14 +16,14 @@ def ensure(names: Iterable[str]) -> Iterator[dict[str, str]]:
     A process of its own holds them for as long as ours lives, and the kernel drops them when that process ends, however it ends. What is
     loaded for good stays; what another process holds is shared with it.
     """
-    wanted = list(dict.fromkeys(name.removeprefix(_PREFIX) for name in names))
+    wanted = list(dict.fromkeys(name.removeprefix(PREFIX) for name in names))
     if not wanted:
         yield {}
         return
     # Its standard input closes when we end, also when we are killed. It has a session of its own, so that an interrupt from the keyboard
     # reaches us alone, and we end it in order.
     with subprocess.Popen(
-        [str(program()), "hold", *_objects(wanted), *wanted],
+        [str(program()), "hold", *own_files(wanted), *wanted],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -46,10 +42,3 @@ def ensure(names: Iterable[str]) -> Iterator[dict[str, str]]:
         finally:
             holder.stdin.close()
             holder.wait()
-
-
-def _objects(names: Iterable[str]) -> list[str]:
-    """Where the program finds a person's own algorithms: what they are, and what the kernel takes."""
-    used = owncc.used()
-    own = [used[name] for name in names if name in used]
-    return [f"--own={each.name}={owncc.object_for(each)}={owncc.bpf_object_for(each)}" for each in own]

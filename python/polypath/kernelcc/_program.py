@@ -6,11 +6,15 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
+from polypath import owncc
+
 from ._status import Status
 
 PROGRAM = Path(__file__).parent / "bin" / "polypath-cc"
 # What the program begins its complaints with.
-_PREFIX = "polypath-cc: "
+_COMPLAINT = "polypath-cc: "
+# What the kernel's names of ours begin with.
+PREFIX = "pp_"
 _DIFFERENT = 1
 
 
@@ -30,7 +34,7 @@ def program() -> Path:
 
 def complaint(said: str) -> KernelCcError:
     """The program's own sentence."""
-    sentence = said.strip().removeprefix(_PREFIX)
+    sentence = said.strip().removeprefix(_COMPLAINT)
     return KernelCcError(sentence or "polypath-cc ended without a word; run `polypath cc status` to see what the kernel has")
 
 
@@ -45,9 +49,17 @@ def _said(*words: str) -> str:
     return done.stdout
 
 
+def own_files(names: Iterable[str]) -> list[str]:
+    """Where the program finds a person's own algorithms among these: what they are, and what the kernel takes."""
+    used = owncc.used()
+    own = [used[bare] for bare in dict.fromkeys(name.removeprefix(PREFIX) for name in names) if bare in used]
+    return ["=".join(map(str, (f"--own={each.name}", owncc.object_for(each), *owncc.bpf_objects_for(each)))) for each in own]
+
+
 def load(names: Iterable[str]) -> list[str]:
-    """Loads algorithms until they are unloaded, all or none; the kernel's names."""
-    return [line.removeprefix("loaded ") for line in _said("load", *names).splitlines()]
+    """Loads algorithms, a person's own too (`owncc.use`), until they are unloaded, all or none; the kernel's names."""
+    names = list(names)
+    return [line.removeprefix("loaded ") for line in _said("load", *own_files(names), *names).splitlines()]
 
 
 def unload(names: Iterable[str], *, force: bool = False) -> list[str]:
@@ -66,8 +78,9 @@ def available() -> list[str]:
 
 
 def check(names: Iterable[str] = (), *, seed: int = 1) -> tuple[bool, list[str]]:
-    """Whether this kernel computes the same windows as the simulator, and a line for each algorithm."""
-    done = _run("check", "--seed", str(seed), *names)
+    """Whether this kernel computes the same windows as the simulator, and a line for each algorithm, a person's own too (`owncc.use`)."""
+    names = list(names)
+    done = _run("check", *own_files(names), "--seed", str(seed), *names)
     if done.returncode not in (0, _DIFFERENT) or (done.returncode and not done.stdout):
         raise complaint(done.stderr)
     return done.returncode == 0, done.stdout.splitlines()

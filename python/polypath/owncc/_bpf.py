@@ -13,12 +13,12 @@ from ._errors import OwnCcError
 from ._place import cache, sources
 
 
-def bpf_object_for(own: Own) -> Path:
-    """The object that a kernel loads, compiled if it is not there; needs clang and the headers of libbpf."""
-    made = cache() / f"{own.name}-{own.hash}-{_glue()}.bpf.o"
-    if made.is_file():
-        return made
-    with tempfile.TemporaryDirectory(dir=made.parent, prefix=".compiling-") as folder:
+def bpf_objects_for(own: Own) -> tuple[Path, Path]:
+    """What a kernel loads, and what calls the hooks in it, compiled if they are not there; needs clang and the headers of libbpf."""
+    loaded, driven = (cache() / f"{own.name}-{own.hash}-{_glue()}.{part}.o" for part in ("bpf", "drive"))
+    if loaded.is_file() and driven.is_file():
+        return loaded, driven
+    with tempfile.TemporaryDirectory(dir=loaded.parent, prefix=".compiling-") as folder:
         done = subprocess.run(
             ["sh", str(sources() / "bpf" / "build.sh"), folder, str(own.file.resolve())],
             stdin=subprocess.DEVNULL,
@@ -32,8 +32,9 @@ def bpf_object_for(own: Own) -> Path:
             if done.stderr.startswith("build.sh: "):
                 raise OwnCcError(f"{own.file} cannot become BPF: {done.stderr.strip().removeprefix('build.sh: ')}")
             raise OwnCcError(complaint(own, done.stderr, "as BPF"))
-        (Path(folder) / f"pp_{own.name}.bpf.o").replace(made)
-    return made
+        for made, part in ((loaded, "bpf"), (driven, "drive")):
+            (Path(folder) / f"pp_{own.name}.{part}.o").replace(made)
+    return loaded, driven
 
 
 def _glue() -> str:

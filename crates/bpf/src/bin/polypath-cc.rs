@@ -10,16 +10,18 @@ use polypath_bpf::{Agreement, Error, Status};
 use polypath_cc::Algorithm;
 
 const USAGE: &str = "\
-usage: polypath-cc load NAME...            into the running kernel, until unload; the kernel calls them pp_NAME
+usage: polypath-cc load [OWN]... NAME...    into the running kernel, until unload; the kernel calls them pp_NAME
        polypath-cc unload [--force] NAME...
        polypath-cc status [--json]         what is loaded and who uses it
-       polypath-cc hold [--own=NAME=OBJECT=BPFOBJECT]... NAME...
-                                           for as long as standard input is open; of an algorithm that is not of cc/algs, its files
-       polypath-cc check [--seed N] [NAME...]  do this kernel and the simulator compute the same windows?
-       polypath-cc list                    names of the algorithms";
+       polypath-cc hold [OWN]... NAME...   for as long as standard input is open
+       polypath-cc check [OWN]... [--seed N] [NAME...]  do this kernel and the simulator compute the same windows?
+       polypath-cc list                    names of the algorithms
+
+OWN is --own=NAME=OBJECT=LOADED=DRIVEN, the files of an algorithm that is not of cc/algs: for the simulator, and those of cc/bpf/build.sh";
 
 /// Somebody must change something; the sentence says what.
 const REFUSED: u8 = 2;
+const OWN: &str = "--own=";
 /// A check found a difference.
 const DIFFERENT: u8 = 1;
 
@@ -37,10 +39,13 @@ fn main() -> ExitCode {
 fn run(words: &[String]) -> Result<ExitCode, Error> {
     let Some((verb, rest)) = words.split_first() else { return Err(usage("which command?")) };
     let (options, names): (Vec<&str>, Vec<&str>) = rest.iter().map(String::as_str).partition(|word| word.starts_with("--"));
+    let (own, options): (Vec<&str>, Vec<&str>) =
+        options.into_iter().partition(|option| option.starts_with(OWN) && ["load", "hold", "check"].contains(&verb.as_str()));
     let only = |known: &[&str]| match options.iter().find(|option| !known.contains(option)) {
         Some(option) => Err(usage(&format!("{verb} has no option {option}"))),
         None => Ok(()),
     };
+    own.iter().try_for_each(|option| add(option))?;
     match verb.as_str() {
         "load" => {
             only(&[])?;
@@ -50,7 +55,7 @@ fn run(words: &[String]) -> Result<ExitCode, Error> {
         }
         "unload" => {
             only(&["--force"])?;
-            for name in bpf::unload(&algorithms(&names)?, !options.is_empty())? {
+            for name in bpf::unload(&named(&names)?, !options.is_empty())? {
                 say(&format!("unloaded {name}"));
             }
         }
@@ -64,7 +69,7 @@ fn run(words: &[String]) -> Result<ExitCode, Error> {
             }
         }
         "hold" => {
-            options.iter().try_for_each(|option| add(option))?;
+            only(&[])?;
             let held = bpf::hold(&algorithms(&names)?)?;
             say(&held.names.join(" "));
             // Whoever started us has the other end; it closes at the latest when they end.
@@ -85,6 +90,7 @@ fn run(words: &[String]) -> Result<ExitCode, Error> {
                 let Agreement { cases, calls, difference, .. } = bpf::check(algorithm, seed)?;
                 different |= difference.is_some();
                 say(&match difference {
+                    None if cases == 0 => format!("{}: same windows in {calls} calls", algorithm.name()),
                     None => format!("{}: same windows in {calls} calls, {cases} vectors among them", algorithm.name()),
                     Some(where_) => format!("{}: different windows: {where_}", algorithm.name()),
                 });
@@ -108,10 +114,26 @@ fn usage(what: &str) -> Error {
 
 /// Takes in an algorithm of the caller's own.
 fn add(option: &str) -> Result<(), Error> {
-    let words: Vec<&str> = option.strip_prefix("--own=").unwrap_or_default().split('=').collect();
-    let [name, object, glue] = words[..] else { return Err(usage(&format!("hold has no option {option}"))) };
+    let words: Vec<&str> = option.strip_prefix(OWN).unwrap_or_default().split('=').collect();
+    let [name, object, glue, drive] = words[..] else { return Err(usage(&format!("{option} does not name three files"))) };
     // SAFETY: who calls this program with a shared object wants its code to run.
-    unsafe { bpf::add(name, Path::new(object), Path::new(glue)) }
+    unsafe { bpf::add(name, Path::new(object), Path::new(glue), Path::new(drive)) }
+}
+
+/// What the kernel calls them, each once; one that is not of cc/algs may have been loaded from its own files.
+fn named(names: &[&str]) -> Result<Vec<String>, Error> {
+    if names.is_empty() {
+        return Err(usage("name at least one algorithm"));
+    }
+    let mut found: Vec<String> = Vec::new();
+    for name in names {
+        let kernels =
+            bpf::algorithm(name).map_or_else(|_| format!("{}{}", bpf::PREFIX, name.trim_start_matches(bpf::PREFIX)), bpf::kernel_name);
+        if !found.contains(&kernels) {
+            found.push(kernels);
+        }
+    }
+    Ok(found)
 }
 
 /// Algorithms by name, each once.
