@@ -19,7 +19,14 @@ pub(super) struct Early {
     /// SACK blocks, the most recent first (RFC 2018 section 4).
     sacks: Vec<SackBlock>,
     dsack: Option<SackBlock>,
+    /// To come first among `sacks` as soon as the ACK that leaves ahead of it has left.
+    held: Option<SackBlock>,
 }
+
+/// Blocks that Linux counts on getting through: before one further back changes or a third one begins, a waiting ACK leaves.
+const EXPECTED_BLOCKS: usize = 2;
+/// Blocks that are remembered.
+const MOST_BLOCKS: usize = 4;
 
 impl Early {
     #[inline]
@@ -51,6 +58,7 @@ impl Early {
                 return Some((first.dsn + u64::from(next.wrapping_sub(first.seq)), first.end.wrapping_sub(next)));
             }
         }
+        self.release();
         self.sacks.retain(|block| after(block.end, next));
         None
     }
@@ -72,24 +80,48 @@ impl Early {
             }
             sack.push(block);
         }
+        self.release();
+    }
+
+    /// The ACK that had to leave ahead of the newest block has left.
+    fn release(&mut self) {
+        if let Some(block) = self.held.take() {
+            self.remember(block.start, block.end);
+        }
+    }
+
+    /// `start..end` arrived. True if the ACK that waits (`ack_waits`) has to leave before the blocks change, since what it was to tell would
+    /// be pushed back: out of the reach of an option that has room for few. `full_only`: only if the oldest block would be forgotten.
+    #[inline(never)]
+    pub(super) fn note(&mut self, start: u32, end: u32, ack_waits: bool, full_only: bool) -> bool {
+        self.release();
+        let found = self.sacks.iter().position(|block| touch(block, start, end));
+        let at = found.unwrap_or(self.sacks.len());
+        let pushes = if full_only { at >= MOST_BLOCKS } else { at >= EXPECTED_BLOCKS };
+        if !(ack_waits && pushes) {
+            self.remember(start, end);
+            return false;
+        }
+        if found.is_some() {
+            // Already told of, in its place.
+            let block = &mut self.sacks[at];
+            (block.start, block.end) = joined(block, start, end);
+        }
+        self.held = Some(SackBlock { start, end });
+        true
     }
 
     /// The block that `start..end` belongs to comes first; blocks that touch are joined.
-    fn remember_sack(&mut self, mut start: u32, mut end: u32) {
+    fn remember(&mut self, mut start: u32, mut end: u32) {
         self.sacks.retain(|block| {
-            let touches = !after(block.start, end) && !before(block.end, start);
+            let touches = touch(block, start, end);
             if touches {
-                if before(block.start, start) {
-                    start = block.start;
-                }
-                if after(block.end, end) {
-                    end = block.end;
-                }
+                (start, end) = joined(block, start, end);
             }
             !touches
         });
         self.sacks.insert(0, SackBlock { start, end });
-        self.sacks.truncate(4);
+        self.sacks.truncate(MOST_BLOCKS);
     }
 
     /// Keeps a piece that arrived early; false if all of it was there already.
@@ -111,7 +143,6 @@ impl Early {
                 seq = previous.end;
             }
         }
-        let full_start = seq;
         // Drop what the new piece covers; trim it where the next one begins.
         while let Some(&following) = self.pieces.get(at) {
             if !before(following.seq, end) {
@@ -133,9 +164,16 @@ impl Early {
         } else {
             self.pieces.insert(at, Chunk { seq, end, dsn });
         }
-        self.remember_sack(full_start, end);
         true
     }
+}
+
+fn touch(block: &SackBlock, start: u32, end: u32) -> bool {
+    !after(block.start, end) && !before(block.end, start)
+}
+
+fn joined(block: &SackBlock, start: u32, end: u32) -> (u32, u32) {
+    (if before(block.start, start) { block.start } else { start }, if after(block.end, end) { block.end } else { end })
 }
 
 #[cfg(test)]
@@ -145,16 +183,39 @@ mod tests {
     #[test]
     fn early_pieces_join_and_duplicates_are_reported() {
         let mut early = Early::default();
-        assert!(early.insert(1100, 1200, 1100));
-        assert!(early.insert(1200, 1300, 1200));
-        assert!(early.insert(1400, 1500, 1400));
-        assert!(!early.insert(1400, 1500, 1400));
+        for (start, end, new) in [(1100, 1200, true), (1200, 1300, true), (1400, 1500, true), (1400, 1500, false)] {
+            assert_eq!(early.insert(start, end, u64::from(start)), new);
+            assert!(!early.note(start, end, true, false), "two blocks at most");
+        }
         assert_eq!(early.pieces.len(), 2);
         assert_eq!(early.dsack, Some(SackBlock { start: 1400, end: 1500 }));
         let mut sack = Sack::default();
         early.write_sack(&mut sack, 3);
         assert_eq!(sack.as_slice()[1..], [SackBlock { start: 1400, end: 1500 }, SackBlock { start: 1100, end: 1300 }]);
         assert!(early.insert(1300, 1400, 1300));
+        early.note(1300, 1400, true, false);
         assert_eq!((early.sacks[0], early.bytes), (SackBlock { start: 1100, end: 1500 }, 400));
+    }
+
+    #[test]
+    fn a_waiting_ack_tells_of_two_blocks_before_a_third_comes_first() {
+        let block = |start: u32, end: u32| SackBlock { start, end };
+        let told = |early: &mut Early| {
+            let mut sack = Sack::default();
+            early.write_sack(&mut sack, 4);
+            sack.as_slice().to_vec()
+        };
+        let mut early = Early::default();
+        early.note(1100, 1200, false, false);
+        early.note(1300, 1400, true, false);
+        assert!(early.note(1500, 1600, true, false), "a third block");
+        assert_eq!(told(&mut early), [block(1300, 1400), block(1100, 1200)], "of before");
+        assert_eq!(told(&mut early), [block(1500, 1600), block(1300, 1400), block(1100, 1200)]);
+        assert!(!early.note(1700, 1800, false, false), "no ACK waits");
+        assert!(early.note(1200, 1210, true, false), "the last one grows");
+        assert_eq!(told(&mut early), [block(1700, 1800), block(1500, 1600), block(1300, 1400), block(1100, 1210)], "in its place");
+        assert_eq!(told(&mut early)[0], block(1100, 1210));
+        assert!(!early.note(1590, 1700, true, true), "5.4 waits for the array to be full");
+        assert_eq!(told(&mut early), [block(1500, 1800), block(1100, 1210), block(1300, 1400)]);
     }
 }

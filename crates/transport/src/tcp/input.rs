@@ -355,7 +355,13 @@ impl Socket {
                 self.rx.received += u64::from(len);
             }
             self.rx.disorder.on_early(now, ahead, u64::from(self.rx.early.bytes()));
+            let rx = &mut self.rx;
+            let flushes = rx.early.note(seq, seq.wrapping_add(len), rx.compressed > 0, rx.v0);
             self.schedule_ack(now, segment, true);
+            if flushes {
+                // The compressed ACK that leaves tells of what was before. This segment waits for another: Linux takes it for answered.
+                self.rx.ack_now = true;
+            }
             return;
         }
         self.rx.received += u64::from(len);
@@ -446,18 +452,12 @@ impl Socket {
         }
     }
 
-    /// Now, later, or compressed: RFC 5681 section 4.2 with Linux's quick ACKs and ACK compression.
-    fn schedule_ack(&mut self, now: Instant, segment: &Segment, early: bool) {
+    /// Data came in its turn: how long an ACK may wait follows the gaps between arrivals, and after a long one, be it while a hole was mended,
+    /// each segment is acknowledged for a while.
+    #[inline]
+    fn note_arrival(&mut self, now: Instant) {
         let rx = &mut self.rx;
-        if !early {
-            rx.measure_segment(segment.len);
-        }
-        let first = rx.last_data_at.is_none();
-        rx.ack_scheduled = true;
-        if first {
-            rx.quick = rx.quick.max((rx.window / (2 * rx.segment_size)).clamp(2, MAX_QUICK_ACKS));
-            rx.ato = rx.delack_min;
-        } else if let Some(last) = rx.last_data_at {
+        if let Some(last) = rx.last_data_at.replace(now) {
             let gap = now.since(last);
             let half = Duration::from_nanos(rx.delack_min.as_nanos() / 2);
             if gap <= half {
@@ -467,8 +467,22 @@ impl Socket {
             } else if gap > self.rtt.rto() {
                 rx.quick = rx.quick.max((rx.window / (2 * rx.segment_size)).clamp(2, MAX_QUICK_ACKS));
             }
+        } else {
+            rx.quick = rx.quick.max((rx.window / (2 * rx.segment_size)).clamp(2, MAX_QUICK_ACKS));
+            rx.ato = rx.delack_min;
         }
-        rx.last_data_at = Some(now);
+    }
+
+    /// Now, later, or compressed: RFC 5681 section 4.2 with Linux's quick ACKs and ACK compression.
+    fn schedule_ack(&mut self, now: Instant, segment: &Segment, early: bool) {
+        if !early {
+            self.note_arrival(now);
+        }
+        let rx = &mut self.rx;
+        if !early || !rx.v0 {
+            rx.measure_segment(segment.len);
+        }
+        rx.ack_scheduled = true;
         // Upstream's subflows have a threshold each, those of the out-of-tree stack share one, which is the meta connection's.
         if segment.len >= 128 && !(self.is_subflow && rx.v0) {
             rx.grow_threshold(segment.len);
