@@ -3,7 +3,7 @@
 use polypath_base::{Duration, Instant};
 use polypath_transport::Settings;
 use polypath_transport::tcp::{CaState, Config, Socket, State};
-use polypath_wire::{Flags, Segment};
+use polypath_wire::{Flags, SackBlock, Segment};
 use std::collections::VecDeque;
 
 /// Client -> (rate, queue, delay, chosen losses) -> server, and back by delay alone.
@@ -388,6 +388,60 @@ fn in_a_conversation_the_answer_carries_the_ack() {
 fn without_a_search_nothing_passes_a_silent_black_hole() {
     let net = black_hole(0, 1500);
     assert_eq!((net.server.received(), net.client.mss()), (0, 8948));
+}
+
+#[test]
+fn the_ack_of_an_earlier_copy_does_not_condemn_what_was_sent_before_the_later_one() {
+    let mut net = Net::new("reno", Settings { tail_loss_probe: false, ..Settings::default() });
+    net.open(0);
+    net.run(secs(0.1));
+    net.lose_acks = true;
+    net.client.offer(net.now, 10 * 1448);
+    net.run(secs(0.2));
+    let answer = |net: &mut Net, acked: u32, sacked: &[(u32, u32)], echo: u32| {
+        let mut ack = Segment { seq: net.server.snd_nxt(), ack: 1 + acked * 1448, flags: Flags::ACK, window: 1000, ..Segment::default() };
+        (ack.has_ts, ack.ts_val, ack.ts_ecr) = (true, (net.now.as_nanos() / 1_000_000) as u32, echo);
+        for &(start, end) in sacked {
+            ack.sack.push(SackBlock { start: 1 + start * 1448, end: 1 + end * 1448 });
+        }
+        net.client.handle_segment(net.now, &ack, None);
+        net.pump();
+        net.client.probe().counters.retransmissions
+    };
+    assert_eq!(answer(&mut net, 0, &[(1, 5)], 100), 1, "the first segment goes again at 200 ms");
+    net.run(secs(0.21));
+    net.client.offer(net.now, 10 * 1448);
+    assert_eq!(answer(&mut net, 0, &[(1, 7)], 100), 1);
+    assert!(net.client.snd_nxt() > 1 + 10 * 1448, "new data at 210 ms");
+    net.run(secs(0.23));
+    assert_eq!(answer(&mut net, 0, &[(8, 10), (1, 7)], 100), 2, "the eighth at 230 ms");
+    net.run(secs(0.255));
+    // The copy of 200 ms filled the last hole, so the eighth segment's first copy had come, though no ACK told.
+    assert_eq!(answer(&mut net, 9, &[(9, 10)], 200), 2, "the data of 210 ms is on its way");
+}
+
+#[test]
+fn after_a_hole_that_lasted_every_segment_is_acknowledged() {
+    let mut net = Net::new("reno", Settings::default());
+    net.open(0);
+    net.run(secs(0.1));
+    let next = net.client.snd_nxt();
+    let mut arrive = |number: u32, ms: u64| {
+        let (seq, now) = (next + number * 1000, net.now + Duration::from_millis(ms));
+        let mut data = Segment { seq, len: 1000, ack: net.server.snd_nxt(), flags: Flags::ACK, window: 1000, ..Segment::default() };
+        (data.has_ts, data.ts_val) = (true, (now.as_nanos() / 1_000_000) as u32);
+        net.server.handle_timeout(now, None);
+        while net.server.poll_transmit(now, None).is_some() {}
+        net.server.handle_segment(now, &data, None);
+        net.server.poll_transmit(now, None).is_some()
+    };
+    // The quick ACKs of the start are used up.
+    assert!((0..40).map(|n| arrive(n, u64::from(n))).filter(|&answered| !answered).count() > 0);
+    for n in 41..80 {
+        arrive(n, 10 * u64::from(n));
+    }
+    assert!(arrive(40, 900), "the hole is filled");
+    assert!((80..90).all(|n| arrive(n, 900 + u64::from(n))), "0.8 s after the last arrival in its turn");
 }
 
 #[test]

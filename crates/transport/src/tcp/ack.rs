@@ -245,7 +245,11 @@ impl Socket {
             }
             if !sent.is_sacked() {
                 self.flow.delivered = self.flow.delivered.wrapping_add(1);
-                self.rack.advance(now, sent, self.flow.min_rtt_us);
+                // An echo from before it was sent again: an earlier copy was received, and this one's time says nothing of losses.
+                let earlier_copy = sent.is_retransmitted() && ack.ts_ecr.is_some_and(|echo| before(echo, super::timestamp(sent.at)));
+                if !earlier_copy {
+                    self.rack.advance(now, sent, self.flow.min_rtt_us);
+                }
                 self.delivery.on_delivered(sent, &mut ack.rate);
             }
             self.queue.pop_head();
