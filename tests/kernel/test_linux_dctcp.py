@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from polypath import Study, run
+
 pytestmark = pytest.mark.usefixtures("linux_kernel")
 
 
@@ -29,6 +31,26 @@ def test_both_sources_have_the_same_windows(tmp_path: Path, kind: str) -> None:
     assert len(set(ours[2])) > 20
     # Without ECN packets must not say that they can be marked: the kernel's becomes a Reno of its own, ours the kernel's.
     assert (theirs[0], ours[0]) == (("dctcp", "pp_dctcp") if kind == "marks" else ("dctcp-reno", "reno"))
+
+
+@pytest.mark.parametrize("cc", ["dctcp@linux", "dctcp@polypath"])
+def test_a_flow_whose_server_does_not_agree_to_marks_is_one_of_reno(tmp_path: Path, cc: str) -> None:
+    hop = {"ends": ["c", "s"], "both": {"rate": "10mbit", "queue": "20packets", "delay": "5ms"}}
+    study = Study.model_validate(
+        {
+            "name": "unmarked",
+            "topology": {"nodes": {"c": None, "s": {"sysctl": {"net.ipv4.tcp_ecn": 0}}}, "links": {"hop": hop}},
+            "flows": {"f": {"client": "c", "server": "s", "transport": "tcp", "cc": "${cc}"}},
+            "matrix": {"cc": [cc, "reno@linux"]},
+            "duration": "4s",
+            "measure": {"series": "10ms"},
+            "baselines": None,
+        }
+    )
+    series = run(study, engine="linux", out=tmp_path).series
+    own, reno = (series[series["cc"] == name]["cwnd"].tolist() for name in (cc, "reno@linux"))
+    assert own == reno
+    assert len(set(own)) > 10
 
 
 def test_the_window_of_marked_flows_stays_near_the_path_and_does_not_halve(tmp_path: Path) -> None:

@@ -121,6 +121,12 @@ def test_results_where_nothing_can_be_written_are_one_sentence(polypath):
     assert err.splitlines()[1:] == ["polypath: notes.txt/results/small: not a directory; choose another file or folder, or mend this one"]
 
 
+def test_a_full_disk_is_one_sentence(polypath):
+    # This device is always full.
+    full = "polypath: no space left on device: make room, or choose another folder; what is finished is kept\n"
+    assert polypath("schema", "/dev/full") == (2, "", full)
+
+
 def test_two_studies_of_one_name_in_one_results_folder(polypath, tmp_path):
     for folder in ("a", "b"):
         write(tmp_path / folder)

@@ -128,6 +128,23 @@ def test_a_run_at_which_the_engine_fails_leaves_the_others(tmp_path, study):
     assert len(plan(study, engine=FakeEngine(), out=tmp_path).pending) == 4
 
 
+def test_tables_that_cannot_be_written_leave_no_half_results(tmp_path, study):
+    # In the way of a table that comes before the runs.
+    (tmp_path / "small" / "series.parquet" / "in").mkdir(parents=True)
+    with pytest.raises(OSError, match=r"series\.parquet"):
+        run(study, tmp_path)
+    assert not [place.name for place in (tmp_path / "small").iterdir() if place.name.startswith(".series")]
+    with pytest.raises(StudyError, match=r"no runs\.parquet"):
+        Results.open(tmp_path / "small")
+
+
+def test_a_table_that_was_lost_is_named(tmp_path, study):
+    results = run(study, tmp_path)
+    (results.folder / "series.parquet").unlink()
+    with pytest.raises(StudyError, match=r"lacks series\.parquet; run the study again"):
+        _ = results.series
+
+
 def test_only_runs_a_part_and_tables_hold_all_that_is_finished(tmp_path, study):
     results = run(study, tmp_path, only={"cc": ["lia"], "rate": ["10mbit"]})
     assert set(results.runs["cc"]) == {"lia"}

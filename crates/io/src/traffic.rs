@@ -67,14 +67,20 @@ impl UdpReceiver {
     pub fn new(at: SocketAddr, wait: std::time::Duration) -> Result<Self, Failed> {
         let socket = UdpSocket::bind(at).map_err(|e| Failed::new(format!("listening at {at}"), e))?;
         socket.set_read_timeout(Some(wait)).map_err(|e| Failed::new("limiting the wait for datagrams", e))?;
-        for (option, value) in [(libc::SO_RCVBUFFORCE, ROOM), (libc::SO_TIMESTAMPNS, 1)] {
+        let set = |option: libc::c_int, value: libc::c_int| {
             // SAFETY: `value` has the length given and outlives the call.
             let done = unsafe {
                 let length = size_of_val(&value) as libc::socklen_t;
                 libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, (&raw const value).cast(), length)
             };
-            check(done, || format!("setting option {option} of a UDP socket"))?;
-        }
+            check(done, || format!("setting option {option} of a UDP socket"))
+        };
+        // Root of a user namespace gets what any user may have.
+        set(libc::SO_RCVBUFFORCE, ROOM).or_else(|error| match error.kind() {
+            io::ErrorKind::PermissionDenied => set(libc::SO_RCVBUF, ROOM),
+            _ => Err(error),
+        })?;
+        set(libc::SO_TIMESTAMPNS, 1)?;
         Ok(Self(socket))
     }
 

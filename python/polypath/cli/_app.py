@@ -52,16 +52,15 @@ app.add_typer(_emu.app, name="emu")
 # What a file or folder that a person named can be to blame for; anything else the system refuses is no mistake of theirs.
 PLACES = {
     errno.EACCES,
-    errno.EDQUOT,
     errno.EEXIST,
     errno.EISDIR,
     errno.ENAMETOOLONG,
     errno.ENOENT,
-    errno.ENOSPC,
     errno.ENOTDIR,
     errno.EPERM,
     errno.EROFS,
 }
+FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
 def _version(wanted: bool) -> None:
@@ -92,9 +91,14 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(FAILURE)
     except OSError as error:
-        if error.errno not in PLACES or error.filename is None:
+        # The system names a file that cannot be opened, and none that is full.
+        if error.errno in FULL:
+            what = f"{error.filename}: " if error.filename else ""
+            complain(f"{what}{os.strerror(error.errno).lower()}: make room, or choose another folder; what is finished is kept")
+        elif error.errno in PLACES and error.filename is not None:
+            complain(f"{error.filename}: {os.strerror(error.errno).lower()}; choose another file or folder, or mend this one")
+        else:
             raise
-        complain(f"{error.filename}: {os.strerror(error.errno).lower()}; choose another file or folder, or mend this one")
         sys.exit(USAGE_ERROR)
     except KeyboardInterrupt:
         _interrupted()

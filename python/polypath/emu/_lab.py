@@ -21,10 +21,11 @@ from polypath.study import Setup, scenario, unknown
 from . import _process
 from ._errors import EmuError, require_root
 from ._network import LATE_LIMIT_NS, network
+from ._places import lock_file, own_file
 
 PREFIX = "pp-"
-_FOLDER = Path("/run/polypath")
-_STATE, _STATUS, _LOG, _LOCK = (_FOLDER / name for name in ("emu.json", "emu-status.json", "emu.log", "emu.lock"))
+_STATE, _STATUS, _LOG = (own_file(name) for name in ("emu.json", "emu-status.json", "emu.log"))
+_LOCK = "emu.lock"
 _NAMES = Path("/run/netns")
 _FUNCTION = "emulate"
 # Seconds until the emulator has said that all is set up, and until it has ended after being told.
@@ -178,8 +179,7 @@ def _uninterrupted() -> Iterator[None]:
 @contextmanager
 def _locked() -> Iterator[None]:
     """One call at a time."""
-    _FOLDER.mkdir(mode=0o755, exist_ok=True)
-    with _LOCK.open("w") as lock:
+    with lock_file(_LOCK) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

@@ -17,8 +17,9 @@ from typing import IO, Any
 
 from . import _process
 from ._errors import EmuError, require_root
+from ._places import lock_file
 
-_LOCK = Path("/run/polypath/host.lock")
+_LOCK = "host.lock"
 # Seconds that setting up and ending may take in all: a machine that needs longer cannot keep real time.
 _PATIENCE = 60.0
 
@@ -99,8 +100,7 @@ _turns = _Turns()
 
 
 def _take_turn() -> IO[str]:
-    _LOCK.parent.mkdir(mode=0o755, exist_ok=True)
-    place = _LOCK.open("w")
+    place = lock_file(_LOCK)
     try:
         fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -41,7 +41,10 @@ class Results:
         """A table as Arrow; names are in `polypath.results.TABLES`."""
         if name not in TABLES:
             raise ValueError(f'there is no table "{name}"; there are {", ".join(TABLES)}')
-        return pq.read_table(self.folder / f"{name}.parquet")
+        try:
+            return pq.read_table(self.folder / f"{name}.parquet")
+        except FileNotFoundError:
+            raise StudyError(f"{self.folder} is no whole results folder: it lacks {name}.parquet; run the study again") from None
 
     def to_pandas(self, name: str = "runs") -> pd.DataFrame:
         """A table as a pandas frame."""

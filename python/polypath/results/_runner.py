@@ -143,8 +143,10 @@ def assemble(study: Study, engine: Engine, folder: Path, *, kernel: str | None =
     # A run that several kernels share, or cells of several experiments, stands in the tables once for each cell.
     found = _all_runs(study, engine, folder, kernel)
     everything = list({(run.experiment, run.key, run.baseline, tuple(run.parameters.items())): run for run in found}.values())
-    for name, table in tables(store, everything, parameter_names(study)).items():
-        replace_table(table, folder / f"{name}.parquet")
+    made = tables(store, everything, parameter_names(study))
+    # The runs come last: where they are, everything is.
+    for name in sorted(made, key=lambda name: name == "runs"):
+        replace_table(made[name], folder / f"{name}.parquet")
     others = [line for line in left_out_before(folder) if not line.startswith(f"left out on {engine.name}")]
     write_manifest(folder, study, [run for run in everything if run.key in store], [*left_out, *others])
 

@@ -9,7 +9,8 @@ import json
 import os
 import shutil
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -93,24 +94,38 @@ def write_table(table: pa.Table, file: Path, metadata: Mapping[str, str] | None 
 
 def replace_file(file: Path, content: bytes) -> None:
     """Puts a file in place of another in one step."""
-    aside = file.with_name(f".{file.name}.{os.getpid()}")
-    _write(aside, content)
-    aside.replace(file)
+    with _aside(file) as aside:
+        _write(aside, content)
 
 
 def replace_table(table: pa.Table, file: Path) -> None:
     """Puts a table in place of another in one step."""
+    with _aside(file) as aside:
+        write_table(table, aside)
+
+
+@contextmanager
+def _aside(file: Path) -> Iterator[Path]:
+    """Where to write a file that is to take the place of another; nothing is left if it cannot be written."""
     aside = file.with_name(f".{file.name}.{os.getpid()}")
-    write_table(table, aside)
-    aside.replace(file)
+    try:
+        yield aside
+        aside.replace(file)
+    except OSError:
+        aside.unlink(missing_ok=True)
+        raise
 
 
 def _write(file: Path, content: bytes | pa.Buffer) -> None:
-    with file.open("wb") as stream:
-        stream.write(content)
-        stream.flush()
-        # Moving a folder into place says that its files are whole, after a power cut as well.
-        os.fsync(stream.fileno())
+    try:
+        with file.open("wb") as stream:
+            stream.write(content)
+            stream.flush()
+            # Moving a folder into place says that its files are whole, after a power cut as well.
+            os.fsync(stream.fileno())
+    except OSError as error:
+        # Writing, unlike opening, names no file.
+        raise OSError(error.errno, error.strerror, str(file)) from None
 
 
 def _lives(process: int) -> bool:
