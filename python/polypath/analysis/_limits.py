@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from ._statistics import groups
+
 LINKS_FULL = 0.98
 """Share of the bound from which the links themselves are the answer: the rest is the handshake and the first round trips."""
 WORTH_NAMING = 0.05
@@ -53,15 +55,17 @@ def limits(runs: pd.DataFrame, subflows: pd.DataFrame) -> pd.DataFrame:
 def limits_of_cells(runs: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """A row a cell: `limited_by` and `why` from the means over its runs. `runs` carries what `limits` found, one row a run and flow."""
     rows = []
-    for values, group in runs.groupby(list(by), sort=False, dropna=False):
-        times = {cause: float(group[f"{cause}_share"].mean()) for cause in CAUSES}
-        share, life = float(group["share"].mean()), float(group["lifetime_s"].fillna(0.0).max())
-        losses, timeouts = (round(float(group[name].astype(float).fillna(0.0).mean())) for name in ("retransmissions", "timeouts"))
-        name = _name(share, float(group["share_all"].mean()), times, life)
-        if _datagrams(group.iloc[0]):
+    names = ["share", "share_all", "lifetime_s", "retransmissions", "timeouts", *(f"{cause}_share" for cause in CAUSES)]
+    columns = {name: runs[name].to_numpy(dtype=float, na_value=math.nan) for name in names}
+    for key, where in groups(runs, by):
+        own = {name: values[where] for name, values in columns.items()}
+        times = {cause: _mean(own[f"{cause}_share"]) for cause in CAUSES}
+        life = float(np.nan_to_num(own["lifetime_s"]).max())
+        losses, timeouts = (round(float(np.nan_to_num(own[name]).mean())) for name in ("retransmissions", "timeouts"))
+        name = _name(_mean(own["share"]), _mean(own["share_all"]), times, life)
+        if _datagrams(runs.iloc[where[0]]):
             name = DATAGRAMS
-        key = dict(zip(by, values if isinstance(values, tuple) else (values,), strict=True))
-        rows.append({**key, "limited_by": name, "why": _sentence(name, times, losses, timeouts)})
+        rows.append({**dict(zip(by, key, strict=True)), "limited_by": name, "why": _sentence(name, times, losses, timeouts)})
     return pd.DataFrame(rows, columns=[*by, "limited_by", "why"])
 
 

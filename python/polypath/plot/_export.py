@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, cast
 
 import altair as alt
+import pandas as pd
 from altair.utils.schemapi import debug_mode
 
 from ._drawers import Drawing, drawing
@@ -55,10 +57,30 @@ def quick(make: Callable[P, Figure]) -> Callable[P, Figure]:
 
 def figure(name: str, title: str, caption: str, chart: Any) -> Figure:
     """Renders an Altair chart; the data is inlined, so the drawing stands alone."""
-    with alt.data_transformers.enable("default", max_rows=None):
-        spec = chart.configure(**config()).to_dict(validate=CHECKED)
+    tables: dict[int, pd.DataFrame] = {}
+
+    def named(table: pd.DataFrame) -> dict[str, str]:
+        tables[id(table)] = table
+        return {"name": f"table{list(tables).index(id(table))}"}
+
+    # Altair would copy every value several times on the way.
+    alt.data_transformers.register("polypath", cast("Any", named))
+    with alt.data_transformers.enable("polypath"):
+        spec = chart.to_dict(validate=CHECKED)
     spec.pop("$schema", None)
-    return _figure(name, title, caption, {"chart": spec, "version": VEGALITE})
+    datasets = {f"table{index}": _rows(table) for index, table in enumerate(tables.values())}
+    look = config()
+    look["view"] = {**spec.get("config", {}).get("view", {}), **look["view"]}
+    return _figure(name, title, caption, {"chart": {**spec, "datasets": datasets, "config": look}, "version": VEGALITE})
+
+
+def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """The table as JSON has it: what is missing or infinite is null."""
+    columns = []
+    for name in table.columns:
+        values = table[name].tolist()
+        columns.append([None if value is None or (isinstance(value, float) and not math.isfinite(value)) else value for value in values])
+    return [dict(zip(table.columns, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def drawn(name: str, title: str, caption: str, svg: str) -> Figure:

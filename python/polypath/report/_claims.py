@@ -9,7 +9,7 @@ from typing import Any
 from polypath.analysis import PLATFORM, ClaimResult, Evidence, Verdict, evaluate, platforms_in_order, select
 
 from . import _tables
-from ._material import GOODPUT, Material, living
+from ._material import GOODPUT, Material
 from ._tables import Cell, Column, Table
 
 OTHER_VIEW = {GOODPUT: "goodput_sender_mbps", "goodput_sender_mbps": GOODPUT}
@@ -97,7 +97,7 @@ def _decide(claims: Sequence[Any], material: Material, platform: str | None) -> 
     own = {} if platform is None else {PLATFORM: platform}
     evidence = Evidence(
         runs=select(material.runs, own),
-        series=select(living(material, material.series), own),
+        series=select(material.living, own),
         published=material.published,
         keys=tuple(said.keys) if said else (),
         published_where=dict(said.where) if said else {},

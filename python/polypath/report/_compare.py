@@ -12,7 +12,7 @@ import pandas as pd
 from polypath.analysis import PLATFORM, Comparison, compare
 from polypath.plot import INK, Figure, deviations, over_time
 
-from ._material import Material, label, living, with_limits
+from ._material import Material, label, with_limits
 from ._tables import Cell, Column, Table
 from ._timing import MARK, warnings
 from ._words import MISSING, count, number, percent
@@ -45,7 +45,7 @@ def comparison(material: Material, runs: Collection[str] | None = None) -> Compa
     return compare(
         chosen,
         material.subflows,
-        living(material, material.series),
+        material.living,
         spans,
         by=["experiment", *own, "flow"],
         repetitions=[*over, "seed"],
@@ -211,7 +211,7 @@ def _curves(row: Any, title: str, made: Comparison, material: Material) -> pd.Da
     areas = made.windows[made.windows[PLATFORM] == row[PLATFORM]]
     for name in made.by:
         areas = areas[areas[name].isna()] if pd.isna(row[name]) else areas[areas[name] == row[name]]
-    series, ends = living(material, material.series), material.subflows
+    series, ends = material.living, material.subflows
     parts = []
     for _, run in first.iterrows():
         own = series[(series["key"] == run["key"]) & (series["flow"] == run["flow"])]

@@ -12,7 +12,6 @@ from polypath.plot import Figure, goodput_bars, over_time, topology
 
 from . import _events
 from ._material import GOODPUT, Material, label, living, published_rows
-from ._tables import cells
 
 MOST_PICTURES = 12
 """Cells of one experiment whose series are drawn; more would not be looked at."""
@@ -26,9 +25,8 @@ def drawing(material: Material) -> Figure:
     return topology(material.scenarios[key], name="topology", title=f"Topology of {material.study.name}")
 
 
-def bars(name: str, rows: pd.DataFrame, names: Sequence[str], material: Material) -> Figure:
-    """Goodput of each cell beside the bound, plain TCP and the published value that is compared with it."""
-    table = cells(rows, names)
+def bars(name: str, rows: pd.DataFrame, table: pd.DataFrame, names: Sequence[str], material: Material) -> Figure:
+    """Goodput of each cell (of `cells`) beside the bound, plain TCP and the published value that is compared with it."""
     own = material.baselines[material.baselines["experiment"] == name] if not material.baselines.empty else material.baselines
     single = gains(rows, own, names)[[*names, "flow", "best_single"]]
     table = table.merge(single, on=[*names, "flow"], how="left")
@@ -80,8 +78,7 @@ def over_time_of(name: str, rows: pd.DataFrame, names: Sequence[str], material: 
         return []
     first = rows[rows["seed"] == rows["seed"].min()]
     chosen = list(dict.fromkeys(first["key"]))[:MOST_PICTURES]
-    series = living(material, material.series)
-    series = series[series["key"].isin(chosen)]
+    series = living(material, material.series, chosen)
     if series.empty:
         return []
     first_rows = {row["key"]: row for _, row in first.iterrows()}
@@ -135,8 +132,7 @@ def over_time_of(name: str, rows: pd.DataFrame, names: Sequence[str], material: 
 
 def _waiting(material: Material, titles: Mapping[str, str]) -> pd.DataFrame:
     """What waited at the receiver for what comes before it, where anything ever did."""
-    series = living(material, material.progress)
-    series = series[series["key"].isin(titles)] if not series.empty else series
+    series = living(material, material.progress, titles)
     if series.empty or not (series["out_of_order_bytes"] > 0).any():
         return series.iloc[:0]
     series = series.assign(
@@ -151,11 +147,10 @@ def _waiting(material: Material, titles: Mapping[str, str]) -> pd.DataFrame:
 
 def _queues(material: Material, titles: Mapping[str, str]) -> pd.DataFrame:
     """The queues that ever held a few packets in these runs, busiest first, at most four."""
-    series = living(material, material.link_series)
-    series = series[series["key"].isin(titles)] if not series.empty else series
+    series = living(material, material.link_series, titles)
     if series.empty:
         return series
-    ways = {(hop.link, hop.a_to_b): hop.name for scenario in material.scenarios.values() for hop in hops(scenario)}
+    ways = {(hop.link, hop.a_to_b): hop.name for key in titles for hop in hops(material.scenarios[key])}
     series = series.assign(
         label=series["key"].map(titles),
         line=[ways.get((link, bool(way)), str(link)) for link, way in zip(series["link"], series["a_to_b"], strict=True)],

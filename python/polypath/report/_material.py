@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -47,6 +47,17 @@ class Material:
         return runs.merge(found.drop(columns=["losses", "timeouts"]), on=["key", "flow"], how="left")
 
 
+    @cached_property
+    def ends(self) -> pd.Series[float]:
+        """When the last connection of each run ended, in seconds, by key."""
+        return (self.runs["established_s"] + self.runs["lifetime_s"]).groupby(self.runs["key"]).max()
+
+    @cached_property
+    def living(self) -> pd.DataFrame:
+        """The series of all runs while they lived; see the function of this name."""
+        return living(self, self.series)
+
+
 def experiments(material: Material) -> dict[str, pd.DataFrame]:
     """The runs of each experiment, in the study's order."""
     return {str(name): rows for name, rows in material.runs.groupby("experiment", sort=False)}
@@ -76,12 +87,13 @@ def label(row: Mapping[str, Any], names: Sequence[str], flows: int) -> str:
     return " · ".join(words)
 
 
-def living(material: Material, series: pd.DataFrame) -> pd.DataFrame:
-    """A series while some connection of its run lived: a run goes on a little after its applications have ended."""
+def living(material: Material, series: pd.DataFrame, keys: Iterable[str] | None = None) -> pd.DataFrame:
+    """A series (of these runs) while some connection of its run lived: a run goes on a little after its applications have ended."""
+    if keys is not None and not series.empty:
+        series = series[series["key"].isin(list(keys))]
     if series.empty:
         return series
-    ends = (material.runs["established_s"] + material.runs["lifetime_s"]).groupby(material.runs["key"]).max()
-    return series[series["time_s"] <= series["key"].map(ends)]
+    return series[series["time_s"] <= series["key"].map(material.ends)]
 
 
 def published_rows(material: Material) -> pd.DataFrame:

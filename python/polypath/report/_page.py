@@ -126,13 +126,14 @@ def page(material: Material) -> Page:
 def _experiment(name: str, rows: pd.DataFrame, material: Material) -> ExperimentView:
     names = varied(material, rows)
     said = material.study.all_experiments[name]
+    table = _tables.cells(rows, names)
     title = said.title or ("Results" if len(material.study.all_experiments) == 1 else name)
     return ExperimentView(
         name=name,
         title=title,
-        headline=_headline(title, rows, names),
-        bars=_figures.bars(name, rows, names, material),
-        results=_tables.results(rows, names, material),
+        headline=_headline(title, rows, table),
+        bars=_figures.bars(name, rows, table, names, material),
+        results=_tables.results(rows, table, names, material),
         paths=_tables.paths(rows, names, material.subflows),
         order=_tables.order(rows, names),
         outages=_events.table(name, names, material),
@@ -141,9 +142,8 @@ def _experiment(name: str, rows: pd.DataFrame, material: Material) -> Experiment
     )
 
 
-def _headline(title: str, rows: pd.DataFrame, names: Sequence[str]) -> str:
-    """One sentence: from where to where, and how close to what was possible."""
-    table = _tables.cells(rows, names)
+def _headline(title: str, rows: pd.DataFrame, table: pd.DataFrame) -> str:
+    """One sentence of the cells: from where to where, and how close to what was possible."""
     table = table[table[GOODPUT].notna()]
     if table.empty:
         return f"{title}: nothing was measured."

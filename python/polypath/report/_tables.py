@@ -60,9 +60,8 @@ def cells(rows: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     return table.merge(limits_of_cells(rows, groups), on=groups, how="left")
 
 
-def results(rows: pd.DataFrame, names: Sequence[str], material: Material) -> Table:
-    """What each cell reached, what was possible, and what limited it."""
-    table = cells(rows, names)
+def results(rows: pd.DataFrame, table: pd.DataFrame, names: Sequence[str], material: Material) -> Table:
+    """What each cell (of `cells`) reached, what was possible, and what limited it."""
     own = _baselines_of(rows, material)
     beside_tcp = gains(rows, own, names)
     table = table.merge(beside_tcp[[*names, "flow", "best_single", "gain"]], on=[*names, "flow"], how="left")
