@@ -9,7 +9,7 @@ from ._limits import limits, limits_of_cells
 from ._network import Hop, Path, hops, paths
 from ._published import beside
 from ._series import rates
-from ._statistics import half_width, jain, summarise, transient
+from ._statistics import groups, half_width, jain, summarise, transient
 
 __all__ = [
     "PLATFORM",
@@ -26,6 +26,7 @@ __all__ = [
     "fair_shares",
     "flow_bounds",
     "gains",
+    "groups",
     "half_width",
     "hops",
     "jain",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -53,12 +55,18 @@ def run(
         if dry_run:
             _tell(each)
             continue
+        laps = [time.monotonic()]
         results = carry_out(each, workers)
+        laps.append(time.monotonic())
         made = _report.material_of(results)
         out.print(summary(results, made))
+        laps.append(time.monotonic())
         if report:
             out.print(f"report: {_report.write(results, made)}", soft_wrap=True)
+            laps.append(time.monotonic())
         out.print(f"tables: {results.folder}/runs.parquet and others", soft_wrap=True)
+        spent = zip(("runs and tables", "verdicts", "report"), itertools.pairwise(laps), strict=False)
+        err.print(f"{each.study.name}: {', '.join(f'{what} {end - begin:.1f} s' for what, (begin, end) in spent)}", soft_wrap=True)
 
 
 def _tell(work: Plan) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 from rich import box
 from rich.console import Group, RenderableType
@@ -42,7 +43,7 @@ def summary(results: Results, made: Material | None = None) -> RenderableType:
 
 
 def _experiment(name: str, rows: pd.DataFrame, made: Material) -> Table:
-    from polypath.analysis import limits_of_cells, summarise
+    from polypath.analysis import groups, limits_of_cells, summarise
     from polypath.report import MARK, varied
 
     by = varied(made, rows)
@@ -57,39 +58,38 @@ def _experiment(name: str, rows: pd.DataFrame, made: Material) -> Table:
     for head in heads:
         table.add_column(head, justify="right")
     table.add_column("limited by")
-    # Tables of hundreds of runs are searched for each cell: only in the columns that count.
-    known = rows[list(dict.fromkeys([*by, "experiment", "group"]))]
-    beside = ["experiment", "baseline_of", "client_address", "server_address", _RECEIVER]
-    single = made.baselines[[*beside, *(name for name in by if name in made.baselines and name not in beside)]]
-    for _, row in cells.iterrows():
-        runs_here = f"{row['n']} {MARK}" if _late(row, by, rows) else str(row["n"])
+    late = rows["trusted"].eq(False).to_numpy(dtype=bool) if "trusted" in rows else np.zeros(len(rows), dtype=bool)
+    alone = _alone(name, by, made.baselines)
+    # `summarise` has a row a group, in their order.
+    for (_, row), (values, where) in zip(cells.iterrows(), groups(rows, by), strict=True):
+        runs_here = f"{row['n']} {MARK}" if late[where].any() else str(row["n"])
         texts = [runs_here, _figure(row, _RECEIVER, 2, spread=True), *[_figure(row, "goodput_sender_mbps", 2)] * roomy]
-        texts += [_percent(row["share"]), _alone(row, by, known, single)]
+        texts += [_percent(row["share"]), alone(values, rows["group"].iloc[where])]
         texts += [*[_figure(row, "retransmissions", 0), _figure(row, "srtt_ms", 1)] * roomy]
         texts += [*[_figure(row, "completion_s", 3, spread=True)] * transfers, str(row["limited_by"])]
         table.add_row(*(str(row[column]) for column in by), *texts)
     return table
 
 
-def _late(row: pd.Series[Any], by: Sequence[str], rows: pd.DataFrame) -> bool:
-    """Whether one of the cell's runs is not to be trusted."""
-    bad = rows[rows["trusted"].eq(False)] if "trusted" in rows else rows[:0]
-    for column in by:
-        bad = bad[bad[column] == row[column]]
-    return len(bad) > 0
+def _alone(experiment: str, by: Sequence[str], baselines: pd.DataFrame) -> Callable[[Sequence[Any], Iterable[str]], str]:
+    """For a cell (its values of `by`) and the flows in it: plain TCP's mean on each path that they have, in the order of the paths."""
+    from polypath.analysis import groups
 
+    own = baselines[baselines["experiment"] == experiment]
+    known = [name != "flow" and name in own for name in by]
+    shared = [name for name, there in zip(by, known, strict=True) if there]
+    places = dict(groups(own, ["baseline_of", *shared]))
+    ways = list(zip(own["client_address"], own["server_address"], strict=True))
+    goodputs = own[_RECEIVER].tolist()
 
-def _alone(row: pd.Series[Any], by: Sequence[str], rows: pd.DataFrame, baselines: pd.DataFrame) -> str:
-    """Plain TCP's mean on each path that this row's flow has, in the order of the paths."""
-    own = rows
-    for column in by:
-        own = own[own[column] == row[column]]
-    beside = baselines[baselines["experiment"].isin(own["experiment"]) & baselines["baseline_of"].isin(own["group"])]
-    for column in by:
-        if column in beside and column != "flow":
-            beside = beside[beside[column] == row[column]]
-    means = beside.groupby(["client_address", "server_address"], sort=False)[_RECEIVER].mean()
-    return " / ".join(f"{mean:.2f}" for mean in means)
+    def alone(values: Sequence[Any], flows: Iterable[str]) -> str:
+        cell = [value for value, there in zip(values, known, strict=True) if there]
+        found: dict[tuple[str, str], list[float]] = {}
+        for place in sorted(place for flow in dict.fromkeys(flows) for place in places.get((flow, *cell), ())):
+            found.setdefault(ways[place], []).append(goodputs[place])
+        return " / ".join(f"{sum(each) / len(each):.2f}" for each in found.values())
+
+    return alone
 
 
 def _published(made: Material) -> Table:

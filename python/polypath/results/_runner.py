@@ -39,6 +39,8 @@ class Plan:
     again: bool = False
     # A line for each kind of cells that this engine must leave out.
     left_out: tuple[str, ...] = ()
+    # Whether `runs` are all of the study on this engine and kernel.
+    whole: bool = False
 
     @property
     def distinct(self) -> int:
@@ -93,6 +95,7 @@ def plan(
         kernel=kernel,
         again=again,
         left_out=tuple(left_out),
+        whole=not only,
     )
 
 
@@ -109,7 +112,7 @@ def execute(plan: Plan, *, workers: int | None = None, progress: Callable[[Run],
     for run in _finished(plan, store, workers or plan.engine.workers or os.cpu_count() or 1, failures):
         if progress is not None:
             progress(run)
-    assemble(plan.study, plan.engine, plan.folder, kernel=plan.kernel, left_out=plan.left_out)
+    assemble(plan.study, plan.engine, plan.folder, kernel=plan.kernel, left_out=plan.left_out, known=plan.runs if plan.whole else None)
     if failures:
         # In the order of the study, not in that in which they failed.
         order = {run.label: number for number, run in enumerate(plan.runs)}
@@ -137,11 +140,22 @@ def run(
     return execute(plan(found, engine=chosen, out=out, only=only, kernel=kernel), workers=workers)
 
 
-def assemble(study: Study, engine: Engine, folder: Path, *, kernel: str | None = None, left_out: Iterable[str] = ()) -> None:
-    """Writes the tables of all finished runs: those of this engine first, then those of any other that this study was run on."""
+def assemble(
+    study: Study,
+    engine: Engine,
+    folder: Path,
+    *,
+    kernel: str | None = None,
+    left_out: Iterable[str] = (),
+    known: Iterable[Run] | None = None,
+) -> None:
+    """Writes the tables of all finished runs: those of this engine first, then those of any other that this study was run on.
+
+    `known` are all runs of the study on this engine and kernel, where the caller has them.
+    """
     store = Store(folder / "runs")
     # A run that several kernels share, or cells of several experiments, stands in the tables once for each cell.
-    found = _all_runs(study, engine, folder, kernel)
+    found = _all_runs(study, engine, folder, kernel, known)
     everything = list({(run.experiment, run.key, run.baseline, tuple(run.parameters.items())): run for run in found}.values())
     made = tables(store, everything, parameter_names(study))
     # The runs come last: where they are, everything is.
@@ -151,9 +165,13 @@ def assemble(study: Study, engine: Engine, folder: Path, *, kernel: str | None =
     write_manifest(folder, study, [run for run in everything if run.key in store], [*left_out, *others])
 
 
-def _all_runs(study: Study, engine: Engine, folder: Path, kernel: str | None) -> Iterator[Run]:
+def _all_runs(study: Study, engine: Engine, folder: Path, kernel: str | None, known: Iterable[Run] | None) -> Iterator[Run]:
     before = engines_before(folder)
-    yield from _runs_on(study, engine, [kernel, *engine.kernels()] if kernel else engine.kernels())
+    kernels = [kernel, *engine.kernels()] if kernel else engine.kernels()
+    if known is not None and kernels[0] == kernel:
+        yield from known
+        kernels = [other for other in kernels[1:] if other != kernel]
+    yield from _runs_on(study, engine, kernels)
     for name, other in ENGINES.items():
         # An engine that this study never ran on may be one that is not there.
         if name != engine.name and name in before:

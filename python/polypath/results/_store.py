@@ -44,7 +44,7 @@ class Store:
             "scenario": run.scenario,
             "outcome": output.outcome,
         }
-        _write(aside / "run.json", json.dumps(record, indent=1).encode())
+        _write(aside / "run.json", json.dumps(record).encode())
         for name, table in (("subflows", output.subflow_series), ("links", output.link_series)):
             if table.num_rows:
                 write_table(table, aside / f"{name}.parquet")
@@ -72,7 +72,8 @@ class Store:
     def series(self, key: str, name: str) -> pa.Table | None:
         """The series `subflows` or `links` of a finished run; None if it has none."""
         file = self.folder / key / f"{name}.parquet"
-        return pq.read_table(file) if file.is_file() else None
+        # Of a thousand small files, looking at each as a data set would take most of the time.
+        return pq.ParquetFile(file).read(use_threads=False) if file.is_file() else None
 
     def clean(self) -> None:
         """Removes what runs left behind that were killed; those of processes that live are left alone."""

@@ -25,10 +25,12 @@ Row = dict[str, Any]
 
 def tables(store: Store, runs: Sequence[Run], parameters: Sequence[str]) -> dict[str, pa.Table]:
     """All tables of the runs that are finished."""
-    names = ("runs", "baselines", "alone", "subflows", "links", "progress", "counters", "events")
+    names = ("runs", "baselines", "alone", "subflows", "links", "counters", "events")
     rows: dict[str, list[Row]] = {name: [] for name in names}
-    series: dict[str, list[pa.Table]] = {"series": [], "link_series": []}
+    parts: dict[str, list[tuple[Row, pa.Table]]] = {"series": [], "link_series": [], "progress": []}
     types = _types(runs, parameters)
+    # Many cells share a baseline.
+    alone: dict[str, list[Row]] = {}
     cell_is_there = False
     for run in runs:
         there = run.key in store
@@ -36,31 +38,28 @@ def tables(store: Store, runs: Sequence[Run], parameters: Sequence[str]) -> dict
         cell_is_there = there if run.baseline is None else cell_is_there
         if not there or not cell_is_there:
             continue
-        record = store.record(run.key)
         who = _who(run, parameters, types)
-        if run.baseline is not None and run.baseline.alone:
-            rows["alone"] += [{**row, "baseline_of": run.baseline.of} for row in _flows(run, record, who)]
-            continue
         if run.baseline is not None:
-            path = {
-                "baseline_of": run.baseline.of,
-                "client_address": run.baseline.client_address,
-                "server_address": run.baseline.server_address,
-            }
-            rows["baselines"] += [{**row, **path} for row in _flows(run, record, who)]
+            if run.key not in alone:
+                alone[run.key] = _flows(store.record(run.key))
+            beside: Row = {"baseline_of": run.baseline.of}
+            if not run.baseline.alone:
+                beside |= {"client_address": run.baseline.client_address, "server_address": run.baseline.server_address}
+            rows["alone" if run.baseline.alone else "baselines"] += [{**row, **beside} for row in _of(run, who, alone[run.key])]
             continue
-        rows["runs"] += _flows(run, record, who)
+        record = store.record(run.key)
+        rows["runs"] += _of(run, who, _flows(record))
         rows["subflows"] += _subflows(record, who)
         rows["links"] += _links(record, who)
-        rows["progress"] += _progress(record, who)
         rows["counters"] += _counters(record, who)
         rows["events"] += [{**who, **row} for row in events(record["scenario"], record["outcome"])]
         for name, build in (("series", _subflow_series), ("link_series", _link_series)):
             table = store.series(run.key, "subflows" if name == "series" else "links")
             if table is not None:
-                series[name].append(_labelled(build(table, record), who, types))
+                parts[name].append((who, build(table, record)))
+        parts["progress"] += [(who, table) for table in _progress(record)]
     found = {name: pa.Table.from_pylist(rows[name], schema=_schema(name, types)) for name in rows}
-    found |= {name: _joined(parts, name, types) for name, parts in series.items()}
+    found |= {name: _joined(own, name, types) for name, own in parts.items()}
     return found
 
 
@@ -81,7 +80,11 @@ def _who(run: Run, parameters: Sequence[str], types: Mapping[str, pa.DataType]) 
     return who
 
 
-def _flows(run: Run, record: Mapping[str, Any], who: Row) -> list[Row]:
+def _of(run: Run, who: Row, flows: Sequence[Row]) -> list[Row]:
+    return [{**who, **flow, "group": run.groups[flow["flow"]]} for flow in flows]
+
+
+def _flows(record: Mapping[str, Any]) -> list[Row]:
     outcome, scenario = record["outcome"], record["scenario"]
     goodputs = [flow["goodput_receiver_bps"] for flow in outcome["flows"]]
     jain = _jain(goodputs)
@@ -90,9 +93,7 @@ def _flows(run: Run, record: Mapping[str, Any], who: Row) -> list[Row]:
         subflows = flow["subflows"]
         rows.append(
             {
-                **who,
                 "flow": flow["name"],
-                "group": run.groups[flow["name"]],
                 "flow_transport": given["transport"],
                 "flow_cc": given["cc"],
                 "flow_profile": given["mptcp"]["profile"],
@@ -237,15 +238,19 @@ def _counters(record: Mapping[str, Any], who: Row) -> list[Row]:
     return [{**who, "node": node, "counter": name, "count": count} for node, found in counters.items() for name, count in found.items()]
 
 
-def _progress(record: Mapping[str, Any], who: Row) -> list[Row]:
-    rows = []
+def _progress(record: Mapping[str, Any]) -> list[pa.Table]:
+    tables = []
     for flow in record["outcome"]["flows"]:
-        counts = flow["received_100ms"], flow["accepted_100ms"]
-        waiting = flow.get("out_of_order_100ms") or [None] * len(counts[0])
-        for index, (received, accepted, early) in enumerate(zip(*counts, waiting, strict=True)):
-            columns = {"received_bytes": received, "accepted_bytes": accepted, "out_of_order_bytes": early}
-            rows.append({**who, "flow": flow["name"], "time_s": index / 10, **columns})
-    return rows
+        received, accepted = flow["received_100ms"], flow["accepted_100ms"]
+        columns = {
+            "flow": pa.repeat(pa.scalar(flow["name"], pa.string()), len(received)),
+            "time_s": np.arange(len(received)) / 10,
+            "received_bytes": pa.array(received, pa.int64()),
+            "accepted_bytes": pa.array(accepted, pa.int64()),
+            "out_of_order_bytes": pa.array(flow.get("out_of_order_100ms") or [None] * len(received), pa.int64()),
+        }
+        tables.append(pa.table(columns))
+    return tables
 
 
 def _subflow_series(table: pa.Table, record: Mapping[str, Any]) -> pa.Table:
@@ -296,15 +301,15 @@ def _link_series(table: pa.Table, record: Mapping[str, Any]) -> pa.Table:
     )
 
 
-def _labelled(table: pa.Table, who: Row, types: Mapping[str, pa.DataType]) -> pa.Table:
-    """The columns of `who`, the same in every row, before the table's own."""
-    labels = {name: pa.repeat(pa.scalar(value, types[name]), table.num_rows) for name, value in who.items()}
-    return pa.table({**labels, **{name: table[name] for name in table.column_names}})
-
-
-def _joined(parts: Sequence[pa.Table], name: str, types: Mapping[str, pa.DataType]) -> pa.Table:
+def _joined(parts: Sequence[tuple[Row, pa.Table]], name: str, types: Mapping[str, pa.DataType]) -> pa.Table:
+    """One table of many, with the columns of `who`, the same in every row of a part, before its own."""
     schema = _schema(name, types)
-    return pa.concat_tables([part.select(schema.names).cast(schema) for part in parts]).combine_chunks() if parts else schema.empty_table()
+    if not parts:
+        return schema.empty_table()
+    joined = pa.concat_tables([table for _, table in parts], promote_options="permissive").combine_chunks()
+    which = pa.array(np.repeat(np.arange(len(parts)), [table.num_rows for _, table in parts]))
+    labels = {label: pa.array([who[label] for who, _ in parts], kind).take(which) for label, kind in types.items()}
+    return pa.table({**labels, **{column: joined[column] for column in _COLUMNS[name]}}).cast(schema).combine_chunks()
 
 
 def _named(indices: pa.ChunkedArray, names: Iterable[str]) -> pa.Array:

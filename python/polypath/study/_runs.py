@@ -13,7 +13,7 @@ from ._cells import Cell, Setup, cells
 from ._flows import Endpoints, Flow, Ndiffports, Route
 from ._kernel import bare_of_ours
 from ._placeholder import Scalar
-from ._scenario import copies, scenario
+from ._scenario import copies, links_of, scenario
 from ._study import Study
 from ._topology import node_addresses
 
@@ -102,6 +102,8 @@ def _runs_of(
     chosen = None if isinstance(version, str) else kernel or cell.setup.kernel
     fixed = version if isinstance(version, str) else version(kernel or cell.setup.kernel)
 
+    links = links_of(cell.setup, seed)
+
     def run(setup: Setup, baseline: Baseline | None) -> Run:
         return Run(
             study=study.name,
@@ -110,7 +112,7 @@ def _runs_of(
             seed=seed,
             engine=engine,
             version=fixed,
-            scenario=scenario(setup, seed, kernel=chosen),
+            scenario=scenario(setup, seed, kernel=chosen, links=links),
             groups={copy: name for name, flow in setup.flows.items() for copy in copies(name, flow)},
             baseline=baseline,
             kernel=chosen,

@@ -22,9 +22,11 @@ TAIL_NS = 2_000_000_000
 TRACE_BYTES = 1504
 
 
-def scenario(setup: Setup, seed: int, *, kernel: str | None = None) -> dict[str, Any]:
-    """What one run is made of; an engine that runs kernels also hears which one, and what to capture."""
-    pairs = addresses(setup.topology)
+def scenario(setup: Setup, seed: int, *, kernel: str | None = None, links: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+    """What one run is made of; an engine that runs kernels also hears which one, and what to capture.
+
+    `links` are those of `links_of`, where the caller has them: a cell and its baselines have the same.
+    """
     plain: dict[str, Any] = {
         "seed": seed,
         "duration_ns": int(setup.duration) + TAIL_NS,
@@ -33,7 +35,7 @@ def scenario(setup: Setup, seed: int, *, kernel: str | None = None) -> dict[str,
             {"name": name, "router": node.router, "addresses": list(node.addresses), "sysctl": _plain_settings(node.sysctl)}
             for name, node in setup.topology.nodes.items()
         ],
-        "links": [_link(name, link, pairs[name], seed, int(setup.duration)) for name, link in setup.topology.links.items()],
+        "links": links_of(setup, seed) if links is None else links,
         "flows": [_flow(copy, flow, setup, seed) for name, flow in setup.flows.items() for copy in copies(name, flow)],
     }
     if kernel is None:
@@ -45,6 +47,12 @@ def scenario(setup: Setup, seed: int, *, kernel: str | None = None) -> dict[str,
     captures = [{"node": each.node, "link": each.link, "snaplen": int(each.snaplen)} for each in setup.measure.capture]
     # Only where there are some: a run without captures is the same run it was before they were thought of.
     return {**plain, "kernel": kernel, **({"captures": captures} if captures else {})}
+
+
+def links_of(setup: Setup, seed: int) -> list[dict[str, Any]]:
+    """The links of a run: their ends and elements."""
+    pairs = addresses(setup.topology)
+    return [_link(name, link, pairs[name], seed, int(setup.duration)) for name, link in setup.topology.links.items()]
 
 
 def copies(name: str, flow: Flow) -> list[str]:
