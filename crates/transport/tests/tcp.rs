@@ -1,8 +1,8 @@
 //! Two TCP endpoints in virtual time over a wire with a rate, a queue, a delay and chosen losses.
 
 use polypath_base::{Duration, Instant};
-use polypath_transport::Settings;
 use polypath_transport::tcp::{CaState, Config, Socket, State};
+use polypath_transport::{Profile, Settings};
 use polypath_wire::{Flags, SackBlock, Segment};
 use std::collections::VecDeque;
 
@@ -442,6 +442,25 @@ fn after_a_hole_that_lasted_every_segment_is_acknowledged() {
     }
     assert!(arrive(40, 900), "the hole is filled");
     assert!((80..90).all(|n| arrive(n, 900 + u64::from(n))), "0.8 s after the last arrival in its turn");
+}
+
+#[test]
+fn a_compressed_ack_leaves_after_a_millisecond_and_the_timers_slack() {
+    for (profile, micros) in [(Profile::V0, 1000), (Profile::V1, 1100)] {
+        let mut net = Net::new("reno", Settings { profile, rmem: [4096, 131_072, 131_072], ..Settings::default() });
+        net.open(0);
+        net.run(secs(0.1));
+        // The quick ACKs of the start are used up, and the window has its full size.
+        for number in (0..60).chain(61..65) {
+            let (seq, ack) = (net.client.snd_nxt() + number * 1000, net.server.snd_nxt());
+            let mut data = Segment { seq, len: 1000, ack, flags: Flags::ACK, window: 1000, ..Segment::default() };
+            (data.has_ts, data.ts_val, data.ts_ecr) = (true, 100, 80);
+            net.server.handle_segment(net.now, &data, None);
+            let answered = net.server.poll_transmit(net.now, None).is_some();
+            assert!(number < 60 || answered == (number < 64), "the fourth ACK behind the hole is compressed");
+        }
+        assert_eq!(net.server.poll_timeout(), net.now + Duration::from_micros(micros));
+    }
 }
 
 #[test]

@@ -19,6 +19,8 @@ const UNCOMPRESSED: u32 = 3;
 const MAX_COMPRESSED: u32 = 44;
 /// Longest delay of a compressed ACK (`tcp_comp_sack_delay_ns`).
 const COMPRESSED_DELAY: Duration = Duration::from_millis(1);
+/// How much later its timer may fire, and where nothing else wakes the processor does (`tcp_comp_sack_slack_ns`; since 5.8).
+const COMPRESSED_SLACK: Duration = Duration::from_micros(100);
 /// Share of payload in the buffer, in 1/256, before a segment has been measured, and always on 5.4 (`tcp_adv_win_scale` 1).
 pub(crate) const UNMEASURED: u32 = 128;
 
@@ -354,6 +356,7 @@ impl Socket {
             if self.rx.early.insert(seq, seq.wrapping_add(len), dsn) {
                 self.rx.received += u64::from(len);
             }
+            self.measure_rtt(now, segment);
             self.rx.disorder.on_early(now, ahead, u64::from(self.rx.early.bytes()));
             let rx = &mut self.rx;
             let flushes = rx.early.note(seq, seq.wrapping_add(len), rx.compressed > 0, rx.v0);
@@ -444,11 +447,11 @@ impl Socket {
     /// The receiver's own estimate of the round trip, from echoed timestamps.
     #[inline]
     fn measure_rtt(&mut self, now: Instant, segment: &Segment) {
-        if self.ts_ok && segment.ts_ecr != self.rx.rtt_last_echo && segment.ts_ecr != 0 && segment.len >= self.rx.segment_size {
+        if self.ts_ok && segment.ts_ecr != self.rx.rtt_last_echo && segment.ts_ecr != 0 {
             self.rx.rtt_last_echo = segment.ts_ecr;
-            let us = super::timestamp(now).wrapping_sub(self.echoed(segment)).clamp(1, 1 << 20) * 1000;
-            // An average of eight; the first counts whole.
-            self.rx.rtt_us = if self.rx.rtt_us == 0 { us } else { self.rx.rtt_us - (self.rx.rtt_us >> 3) + (us >> 3) };
+            if segment.len >= self.rx.segment_size {
+                self.rx.note_rtt(super::timestamp(now).wrapping_sub(self.echoed(segment)));
+            }
         }
     }
 
@@ -526,7 +529,8 @@ impl Socket {
                 rtt = self.flow.srtt_us >> 3;
             }
             let delay = Duration::from_nanos(u64::from(rtt) * 1000 / 20).min(COMPRESSED_DELAY);
-            self.timers.compressed_ack = now + delay;
+            let slack = if rx.v0 { Duration::ZERO } else { COMPRESSED_SLACK };
+            self.timers.compressed_ack = now + delay + slack;
         }
     }
 }

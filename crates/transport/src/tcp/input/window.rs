@@ -86,6 +86,17 @@ impl Receiver {
         self.rtt_us
     }
 
+    /// A round trip took `ms`. The estimate is an average of eight, which the first begins, but upstream takes a shorter time as it is, so that
+    /// a queue's delay is not taken for the path's, and none below a millisecond.
+    pub(super) fn note_rtt(&mut self, ms: u32) {
+        if ms == 0 && !self.v0 {
+            return;
+        }
+        let us = ms.clamp(1, 1 << 20) * 1000;
+        let replaces = self.rtt_us == 0 || (!self.v0 && us < self.rtt_us);
+        self.rtt_us = if replaces { us } else { self.rtt_us - (self.rtt_us >> 3) + (us >> 3) };
+    }
+
     #[inline]
     pub(in crate::tcp) fn segment_size(&self) -> u32 {
         self.segment_size
@@ -147,6 +158,23 @@ pub(crate) const fn coalesced(bytes: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::Settings;
+
+    #[test]
+    fn a_shorter_round_trip_counts_as_it_is_and_a_longer_one_by_an_eighth() {
+        let estimates = |profile: crate::Profile| {
+            let mut rx = Receiver::new(&Settings { profile, ..Settings::default() }, 1500);
+            [80, 160, 72, 0].map(|ms| {
+                rx.note_rtt(ms);
+                rx.rtt_us()
+            })
+        };
+        assert_eq!(estimates(crate::Profile::V1), [80_000, 90_000, 72_000, 72_000]);
+        assert_eq!(
+            estimates(crate::Profile::V0),
+            [80_000, 90_000, 87_750, 76_907],
+            "5.4 has the average alone, and a millisecond at least"
+        );
+    }
 
     #[test]
     fn the_share_of_payload_is_that_of_the_largest_segment() {
