@@ -82,6 +82,20 @@ MISTAKES = {
     "a name that is none": (("init", "my study"), 'my study/study.yaml:3: name: "my study" is no name'),
     "a file in the way": (("init", "notes.txt"), "notes.txt is a file, so no study can be made there"),
     "an unknown case": (("bench", "fast"), 'there is no case "fast"'),
+    "a claim about no column": (
+        ("run", "claim-metric"),
+        'claim-metric/study.yaml:21: claims[0].metric: there is no column "goodput_reciever_mbps" of the runs; '
+        'did you mean "goodput_receiver_mbps"?',
+    ),
+    "a claim about no parameter": (
+        ("run", "claim-where"),
+        'claim-where/study.yaml:21: claims[0].where.ratte: there is no parameter or column "ratte"; did you mean "rate"?',
+    ),
+    "a claim about cells that there are not": (
+        ("run", "claim-value"),
+        'claim-value/study.yaml:21: claims[0].check.left.cc: no cell has this: there is no cc "balia"; did you mean "lia"? '
+        "there are lia, olia",
+    ),
     "a schema where nothing can be written": (
         ("schema", "nowhere/schema.json"),
         "nowhere/schema.json: no such file or directory; choose another file or folder, or mend this one",
@@ -97,6 +111,14 @@ def mistakes(tmp_path):
     (tmp_path / "notes.txt").write_text("nothing")
     write(tmp_path / "oila", changed(("[lia, olia]", "[lia, oila]")))
     write(tmp_path / "newreno", changed(("[lia, olia]", "[lia, newreno]")))
+    for name, metric, where, left in (
+        ("metric", "goodput_reciever_mbps", "rate", "lia"),
+        ("where", "srtt_ms", "ratte", "lia"),
+        ("value", "srtt_ms", "rate", "balia"),
+    ):
+        check = f"check: {{kind: above, left: {{cc: {left}}}, right: {{cc: olia}}}}"
+        claim = f"\nclaims: [{{id: c, sentence: s, metric: {metric}, where: {{{where}: 10mbit}}, {check}}}]"
+        write(tmp_path / f"claim-{name}", changed(("seeds: 2", "seeds: 2" + claim)))
     write(tmp_path / "scheduler", changed(('cc: "${cc}"}', 'cc: "${cc}", scheduler: fastest}')))
     write(tmp_path / "weights", changed(('cc: "${cc}"}', 'cc: "${cc}", scheduler: "weighted 3:0"}')))
     write(tmp_path / "unweighted", changed(('cc: "${cc}"}', 'cc: "${cc}", scheduler: "blest 3:1"}')))
@@ -202,6 +224,23 @@ def test_show_tells_of_a_study_and_of_results(polypath, tmp_path):
 def test_list(polypath, what, word):
     code, out, _ = polypath("list", what)
     assert (code, word in out) == (0, True)
+
+
+def test_list_has_every_field_with_its_default(polypath):
+    _, out, _ = polypath("list", "aqm")
+    words = " ".join(out.split())
+    for part in ("min!, max!, probability: 2%", "target: 5ms", "update: 15ms", "ecn: false"):
+        assert part in words
+
+
+def test_a_list_of_nothing_says_what_to_do(polypath):
+    assert polypath("list", "studies") == (
+        0,
+        "studies: there are none in this folder or in ./studies; begin one with: polypath init NAME\n",
+        "",
+    )
+    polypath("init", "mine")
+    assert "mine" in polypath("list", "studies")[1]
 
 
 def test_list_studies_names_those_that_share_a_name_and_those_that_are_broken(polypath, tmp_path):

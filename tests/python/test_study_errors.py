@@ -55,6 +55,23 @@ MISTAKES = {
         '9: topology.links.first.both.aqm: there is no queue management "blue"; allowed are codel, fq_codel, pie, none and red '
         "(with its `min` and `max`) (in the cell cc=lia, q=blue, rate=20mbit)",
     ),
+    "a misspelled field": (
+        (("duration: 20s", "duraton: 20s"),),
+        "16: duraton: there is no field `duraton` here; did you mean `duration`?",
+    ),
+    "no time": (
+        (("duration: 20s", "duration: 0s"),),
+        "16: duration: a run that lasts no time measures nothing (in the cell cc=lia, rate=20mbit)",
+    ),
+    "a seed twice": ((("seeds: 2", "seeds: [1, 1]"),), "20: seeds: a seed stands here twice, and would give the same run again"),
+    "no seeds": ((("seeds: 2", "seeds: []"),), "20: seeds: too few values: at least 1 expected"),
+    "no values": ((("cc: [lia, olia]", "cc: []"),), "18: matrix.cc: too few values: at least 1 expected"),
+    "half a window": ((("seeds: 2", "seeds: 2\nmeasure: {window: [1s]}"),), "21: measure.window: one value is missing: 2 are expected"),
+    "a number for a name": ((("name: small", "name: 5"),), "1: name: 5 stands where a text is expected; put it in quotes if it is one"),
+    "a link that is a text": (
+        ((FIRST, "first: {ends: [client, middle], both: 50mbit}"),),
+        "9: topology.links.first.both: '50mbit' stands where fields with names are expected",
+    ),
     "a missing field": ((("server: server, ", ""),), "15: flows.bulk: the field `server` is missing"),
     "a queue without a unit": (
         (("queue: 100packets", "queue: 100"),),

@@ -2,6 +2,7 @@
 
 from ._baselines import gains, single_paths
 from ._bounds import flow_bounds, max_goodput, path_bounds
+from ._checked import check_claims
 from ._claims import ClaimResult, Evidence, Verdict, evaluate, select
 from ._compare import PLATFORM, Comparison, area_between, compare, platform_names, platforms_in_order
 from ._fairness import fair_shares, with_fairness
@@ -21,6 +22,7 @@ __all__ = [
     "Verdict",
     "area_between",
     "beside",
+    "check_claims",
     "compare",
     "evaluate",
     "fair_shares",

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Annotated
 
 import typer
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 from rich.table import Table
 
 from polypath import linux
@@ -31,7 +33,8 @@ def list_(
         raise StudyError(unknown("list", what, _LISTS))
     use_own(cc_path)
     for name in _LISTS if what == "all" else [what]:
-        out.print(_LISTS[name]())
+        table = _LISTS[name]()
+        out.print(table if table.row_count else f"{name}: {_NONE[name]}")
 
 
 def _cc() -> Table:
@@ -105,13 +108,24 @@ def _templates() -> Table:
     return table
 
 
-def _models(title: str, head: str, *models: type) -> Table:
-    table = _table(title, head, "what it does")
+def _models(title: str, head: str, *models: type[BaseModel]) -> Table:
+    table = _table(title, head, "what it does", "fields with defaults (!: must be given)")
     for each in models:
         # The kind's default is its name in study files.
-        kind = each.model_fields["kind"].default  # type: ignore[attr-defined]
-        table.add_row(kind, (each.__doc__ or "").strip().splitlines()[0])
+        kind = each.model_fields["kind"].default
+        fields = [_field(name, field) for name, field in each.model_fields.items() if name != "kind"]
+        table.add_row(kind, (each.__doc__ or "").strip().splitlines()[0], ", ".join(fields))
     return table
+
+
+def _field(name: str, field: FieldInfo) -> str:
+    if field.is_required():
+        return f"{name}!"
+    default = field.get_default(call_default_factory=True)
+    # What is empty unless it is given needs no word.
+    if default is None or default == ():
+        return name
+    return f"{name}: {str(default).lower() if isinstance(default, bool) else default}"
 
 
 def _table(title: str, *columns: str) -> Table:
@@ -128,4 +142,9 @@ _LISTS: dict[str, Callable[[], Table]] = {
     "kernels": _kernels,
     "studies": _studies_here,
     "templates": _templates,
+}
+# What may have nothing to list, and what to do then.
+_NONE = {
+    "kernels": "the engine linux has none yet; build one with: polypath linux build 6.12",
+    "studies": "there are none in this folder or in ./studies; begin one with: polypath init NAME",
 }

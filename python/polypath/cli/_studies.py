@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from pathlib import Path
 
+from polypath.analysis import check_claims
 from polypath.study import FILE_NAME, Study, StudyError
 
 FOLDER = Path("studies")
@@ -12,7 +13,9 @@ FOLDER = Path("studies")
 
 def load(argument: str) -> Study:
     """The study that an argument means."""
-    return Study.load(path(argument))
+    study = Study.load(path(argument))
+    check_claims(study)
+    return study
 
 
 def load_all(arguments: list[str]) -> list[Study]:
@@ -27,8 +30,8 @@ def load_all(arguments: list[str]) -> list[Study]:
 
 
 def files() -> list[Path]:
-    """The study files below ./studies."""
-    return sorted(FOLDER.glob(f"*/{FILE_NAME}"))
+    """The study files in the folders of ./studies, and in those of this folder."""
+    return sorted(FOLDER.glob(f"*/{FILE_NAME}")) + sorted(Path().glob(f"*/{FILE_NAME}"))
 
 
 def path(argument: str) -> Path:

@@ -3,5 +3,6 @@
 from ._results import TABLES, Results
 from ._runner import DEFAULT_OUT, Plan, assemble, execute, plan, run
 from ._store import Store
+from ._tables import columns
 
-__all__ = ["DEFAULT_OUT", "TABLES", "Plan", "Results", "Store", "assemble", "execute", "plan", "run"]
+__all__ = ["DEFAULT_OUT", "TABLES", "Plan", "Results", "Store", "assemble", "columns", "execute", "plan", "run"]

@@ -440,8 +440,7 @@ _COLUMNS: dict[str, dict[str, pa.DataType]] = {
             ("packets", "bytes", "queue_drops", "loss_drops", "mtu_drops", "down_drops", "drops", "ecn_marks"),
             pa.int64(),
         ),
-        **dict.fromkeys(("max_queue_packets", "missed"), pa.int64()
-        ),
+        **dict.fromkeys(("max_queue_packets", "missed"), pa.int64()),
         **{f"{name}_ms": pa.float64() for name in _LATENESS},
     },
     "counters": {"node": pa.string(), "counter": pa.string(), "count": pa.int64()},
@@ -476,6 +475,11 @@ _COLUMNS: dict[str, dict[str, pa.DataType]] = {
         **dict.fromkeys(("queue_packets", "queue_bytes", "drops"), pa.int64()),
     },
 }
+
+
+def columns(name: str) -> list[str]:
+    """What a table has beside what every one has."""
+    return list(_COLUMNS[name])
 
 
 def _schema(name: str, types: Mapping[str, pa.DataType]) -> pa.Schema:

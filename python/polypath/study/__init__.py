@@ -26,14 +26,14 @@ from ._elements import (
     Wireless,
     chain,
 )
-from ._errors import SetupError, StudyError, unknown
+from ._errors import SetupError, StudyError, Where, unknown
 from ._flows import Bulk, Constant, Endpoint, Endpoints, Flow, Fullmesh, Ndiffports, OnOff, Requests, Route, Transfer
 from ._kernel import DEFAULT_KERNEL, OURS, THEIRS, bare_of_ours, split_cc
 from ._load import FILE_NAME, load_setup, located
 from ._placeholder import Scalar
 from ._quantity import Packets, Rate, Share, Size, Time
 from ._runs import Run, runs
-from ._scenario import scenario
+from ._scenario import copies, scenario
 from ._schema import json_schema
 from ._short import Short
 from ._study import Baselines, Capture, Experiment, Measure, Study
@@ -104,12 +104,14 @@ __all__ = [
     "Trace",
     "Transfer",
     "Varies",
+    "Where",
     "Wireless",
     "Within",
     "addresses",
     "bare_of_ours",
     "cells",
     "chain",
+    "copies",
     "json_schema",
     "load_setup",
     "located",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,6 +110,8 @@ def check_study(study: Study) -> None:
 
 def check_setup(cell: Cell) -> None:
     """Names, addresses and times that must fit together."""
+    if cell.setup.duration == 0:
+        raise cell.error(("duration",), "a run that lasts no time measures nothing")
     _check_links(cell)
     _check_addresses(cell)
     for name, flow in cell.setup.flows.items():
@@ -172,23 +175,28 @@ def plain(value: Any) -> Any:
 
 def first_problem(error: ValidationError, tree: Any) -> tuple[Where, str]:
     """The first mistake that pydantic found, as a field of the tree and a sentence."""
-    problem = error.errors()[0]
+    problem, *others = error.errors()
+    if problem["type"] == "missing":
+        # A field that was misspelled is missing, too; what stands there says more.
+        spare = [other for other in others if other["type"] == "extra_forbidden" and other["loc"][:-1] == problem["loc"][:-1]]
+        if spare and (near := difflib.get_close_matches(str(problem["loc"][-1]), [str(other["loc"][-1]) for other in spare], n=1)):
+            meant = problem["loc"][-1]
+            problem = next(other for other in spare if str(other["loc"][-1]) == near[0])
+            return _place(problem["loc"], tree), f"there is no field `{near[0]}` here; did you mean `{meant}`?"
     inner = problem.get("ctx", {}).get("error")
     if isinstance(inner, SetupError):
         return inner.where, inner.sentence
-    # Pydantic's way holds names of union members that are no fields: keep what the tree knows.
-    where: list[str | int] = []
-    at: Any = tree
-    for part in problem["loc"]:
-        try:
-            at = None if isinstance(at, str) else at[part]
-        except (KeyError, IndexError, TypeError):
-            continue
-        where.append(part)
+    where = _place(problem["loc"], tree)
     last = problem["loc"][-1] if problem["loc"] else ""
     match problem["type"]:
+        case "missing" if isinstance(last, int):
+            sentence = f"one value is missing: {last + 1} are expected"
         case "missing":
             sentence = f"the field `{last}` is missing"
+        case "too_short":
+            sentence = f"too few values: at least {problem['ctx']['min_length']} expected"
+        case "string_type":
+            sentence = f"{problem['input']!r} stands where a text is expected; put it in quotes if it is one"
         case "extra_forbidden":
             sentence = f"there is no field `{last}` here"
         case "value_error":
@@ -208,7 +216,22 @@ def first_problem(error: ValidationError, tree: Any) -> tuple[Where, str]:
         case _:
             message = problem["msg"]
             sentence = f"{problem['input']!r}: {message[:1].lower()}{message[1:]}"
-    return tuple(where), sentence
+    return where, sentence
+
+
+def _place(way: Iterable[str | int], tree: Any) -> Where:
+    """Pydantic's way holds names of union members that are no fields: what the tree knows of it."""
+    where: list[str | int] = []
+    at: Any = tree
+    for part in way:
+        if isinstance(at, str):
+            continue
+        try:
+            at = at[part]
+        except (KeyError, IndexError, TypeError):
+            continue
+        where.append(part)
+    return tuple(where)
 
 
 def _first_use(tree: Any, parameter: str, where: Where = ()) -> Where:

@@ -92,6 +92,8 @@ def _seeds(value: Any) -> Any:
         if value < 1:
             raise ValueError("at least one repetition is needed")
         return tuple(range(1, value + 1))
+    if isinstance(value, list | tuple) and len(set(map(str, value))) != len(value):
+        raise ValueError("a seed stands here twice, and would give the same run again")
     return value
 
 

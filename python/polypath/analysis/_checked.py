@@ -1,0 +1,95 @@
+"""Claims and published numbers that could never be decided: they name a column, a parameter or a value that no results will have."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from polypath.results import columns
+from polypath.study import SetupError, Study, Where, cells, copies, located, parameter_names, unknown
+
+from ._fairness import COLUMNS as FAIRNESS
+
+
+def check_claims(study: Study) -> None:
+    """Raises `StudyError`, with file and line, at the first one. A claim that is misspelled would otherwise be "not measured" for ever."""
+    try:
+        known = _Known(study)
+        for index, claim in enumerate(study.claims):
+            known.claim(("claims", index), claim)
+        if study.published is not None:
+            for column, metric in study.published.compare.items():
+                known.metric(("published", "compare", column), metric)
+            known.selection(("published", "where"), study.published.where)
+    except SetupError as error:
+        raise located(study, error) from None
+
+
+class _Known:
+    """What the results of a study can have."""
+
+    def __init__(self, study: Study) -> None:
+        self._metrics = [*columns("runs"), *FAIRNESS]
+        self._series = columns("series")
+        self._values: dict[str, dict[str, None]] = {name: {} for name in ("experiment", "flow", *parameter_names(study))}
+        for cell in cells(study):
+            flows = [copy for name, flow in cell.setup.flows.items() for copy in copies(name, flow)]
+            self._values["experiment"][cell.experiment] = None
+            self._values["flow"] |= dict.fromkeys(flows)
+            for name, value in cell.parameters.items():
+                self._values[name][str(value)] = None
+
+    def claim(self, where: Where, claim: Any) -> None:
+        check, place = claim.check, (*where, "check")
+        self.metric((*where, "metric"), claim.metric)
+        self.selection((*where, "where"), claim.where)
+        match check.kind:
+            case "order":
+                self.column((*place, "by"), check.by)
+                for index, value in enumerate(check.of):
+                    self.value((*place, "of", index), check.by, value)
+            case "above" | "below":
+                for side in ("left", "right"):
+                    for way, selection in _selections(getattr(check, side)):
+                        self.selection((*place, side, *way), selection)
+            case "varies":
+                if check.series not in self._series:
+                    raise SetupError((*place, "series"), unknown("column of the series", check.series, self._series))
+                for index, column in enumerate(check.by):
+                    if column not in self._series:
+                        self.column((*place, "by", index), column)
+
+    def metric(self, where: Where, name: str) -> None:
+        if name not in self._metrics:
+            near = difflib.get_close_matches(name, self._metrics, n=1)
+            hint = f'; did you mean "{near[0]}"?' if near else ";"
+            raise SetupError(where, f'there is no column "{name}" of the runs{hint} docs/reference/results.md has all of them')
+
+    def selection(self, where: Where, selection: Mapping[str, Any]) -> None:
+        for name, wanted in selection.items():
+            self.column((*where, name), name)
+            several = isinstance(wanted, Sequence) and not isinstance(wanted, str)
+            for value in wanted if several else [wanted]:
+                self.value((*where, name), name, value)
+
+    def column(self, where: Where, name: str) -> None:
+        if name not in self._values and name not in (*ALWAYS, *self._metrics):
+            raise SetupError(where, unknown("parameter or column", name, self._values))
+
+    def value(self, where: Where, name: str, value: Any) -> None:
+        there: Iterable[str] | None = self._values.get(name)
+        if there is not None and str(value) not in there:
+            raise SetupError(where, f"no cell has this: {unknown(name, str(value), there)}")
+
+
+# Columns of every table.
+ALWAYS = ("key", "study", "engine", "kernel", "seed")
+
+
+def _selections(side: Any) -> Iterator[tuple[Where, Mapping[str, Any]]]:
+    if isinstance(side, Mapping):
+        yield (), side
+    elif isinstance(side, tuple | list):
+        for index, each in enumerate(side):
+            yield (index,), each
