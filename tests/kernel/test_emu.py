@@ -6,7 +6,6 @@ machine that may be busy: packets are never early, and in the middle of many not
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import json
 import os
@@ -27,12 +26,12 @@ from typing import Any
 import pytest
 from requirement import lacking
 
-from polypath import emu
+from polypath import Results, emu
 from polypath.cli import main
+from polypath.sockets import inside
 from polypath.study import load_setup
 
 PORT = 5001
-CLONE_NEWNET = 0x40000000
 IP_MTU_DISCOVER, IP_PMTUDISC_DO, IP_PMTUDISC_DONT, IP_MTU = 10, 2, 0, 14
 SO_TIMESTAMPNS = 35
 STATE = Path("/run/polypath/emu.json")
@@ -71,20 +70,10 @@ def up(host: None, tmp_path: Path) -> Iterator[Up]:
 
 
 def socket_at(node: str, kind: int) -> socket.socket:
-    """A socket in a node's namespace, opened by a thread that ends there."""
-    found: list[socket.socket] = []
-
-    def enter() -> None:
-        with (NAMES / f"pp-{node}").open() as namespace:
-            libc = ctypes.CDLL(None, use_errno=True)
-            assert libc.setns(namespace.fileno(), CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
-        found.append(socket.socket(socket.AF_INET, kind))
-
-    thread = threading.Thread(target=enter)
-    thread.start()
-    thread.join()
-    found[0].settimeout(PATIENCE)
-    return found[0]
+    """A socket in a node's namespace."""
+    found = inside(f"pp-{node}", lambda: socket.socket(socket.AF_INET, kind))
+    found.settimeout(PATIENCE)
+    return found
 
 
 def udp(lab: emu.Lab) -> tuple[socket.socket, socket.socket]:
@@ -371,6 +360,53 @@ def test_without_root_each_command_says_so(words: list[str], monkeypatch: pytest
     assert ended.value.code == 2
     said = capsys.readouterr().err
     assert re.fullmatch(r"polypath: emulated links need root, .*: run this with sudo\n", said), said
+
+
+def test_a_user_namespace_without_a_run_of_its_own_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "access", lambda place, how: False)
+    with pytest.raises(emu.EmuError, match="root of a user namespace that has no /run of its own: mount one"):
+        emu.require_root()
+
+
+# A user namespace with a network and mounts of its own, in which anybody is root: emulated links need no more.
+NEW_ROOT = ["unshare", "--map-root-user", "--net", "--mount", "sh", "-c", 'mount -t tmpfs none /run && exec "$@"', "sh"]
+
+
+@pytest.fixture
+def polypath_in_user_namespace() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs commands there one after the other, and fails with the first that does."""
+    if subprocess.run([*NEW_ROOT, "true"], capture_output=True, check=False).returncode:
+        lacking("host", "this machine lets nobody make user namespaces")
+
+    def run(*commands: str) -> subprocess.CompletedProcess[str]:
+        program = f"polypath() {{ {sys.executable} -c 'from polypath.cli import main; main()' \"$@\"; }}"
+        script = "\n".join([program, "set -e", *commands])
+        return subprocess.run([*NEW_ROOT, "sh", "-c", script], capture_output=True, text=True, check=False)
+
+    return run
+
+
+def test_root_of_a_user_namespace_has_links_too(polypath_in_user_namespace: Callable[..., Any], tmp_path: Path) -> None:
+    file = tmp_path / "topology.yaml"
+    file.write_text("topology: {nodes: {h1: , h2: }, links: {only: {ends: [h1, h2], both: {delay: 5ms}}}}\n")
+    ping = "polypath emu exec h1 -- ping -c 3 -i 0.2 10.0.1.2"
+    done = polypath_in_user_namespace(f"polypath emu up {file}", ping, "polypath emu status --json >/dev/null", "polypath emu down")
+    assert done.returncode == 0, done.stderr
+    delays = [float(found) for found in re.findall(r"time=([\d.]+) ms", done.stdout)]
+    assert len(delays) == 3
+    assert min(delays) >= 10
+
+
+def test_root_of_a_user_namespace_runs_studies_on_the_engine_host(polypath_in_user_namespace: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "study.yaml").write_text(
+        "name: unprivileged\ntopology: {nodes: {a: , b: }, links: {l: {ends: [a, b], both: {rate: 10mbit, delay: 5ms}}}}\n"
+        "flows: {f: {client: a, server: b, transport: tcp, cc: reno}}\nduration: 2s\nbaselines: null\n"
+    )
+    done = polypath_in_user_namespace(f"polypath run {tmp_path} --engine host --no-report --out {tmp_path}/results")
+    assert done.returncode == 0, done.stderr
+    goodput = Results.open(tmp_path / "results" / "unprivileged").runs["goodput_receiver_mbps"].tolist()
+    assert 8 < goodput[0] < 10
 
 
 def host_network() -> tuple[str, ...]:
