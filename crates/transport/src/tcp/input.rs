@@ -325,9 +325,8 @@ impl Receiver {
         self.ack_scheduled = false;
         self.pushed = false;
         self.compressed = 0;
-        if !is_subflow {
-            self.window = self.select_window();
-        }
+        // What is left of a subflow's is less by what has come on it.
+        self.window = if is_subflow { (self.window_left() as i32).max(0) as u32 } else { self.select_window() };
         self.acked = self.next;
         had_timers
     }
@@ -561,5 +560,15 @@ mod tests {
         rx.next = rx.next.wrapping_add(10_000);
         rx.ack_sent(false);
         assert!(!before(rx.acked.wrapping_add(rx.window), edge));
+    }
+
+    #[test]
+    fn what_is_left_of_a_subflows_window_is_less_by_what_came() {
+        let mut rx = receiver();
+        rx.ack_sent(false);
+        let left = rx.window_left();
+        rx.next = rx.next.wrapping_add(10_000);
+        rx.ack_sent(true);
+        assert_eq!(rx.window_left(), left - 10_000, "until the connection announces more");
     }
 }
