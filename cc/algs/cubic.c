@@ -16,9 +16,10 @@
  * Differences from the RFC, all as in Linux: ssthresh is a part of the window, not of the flight size; a target above 1.5 cwnd (4.2) is met by growing at most one segment
  * for two acknowledged; alpha stays 8/15 after W_est passes the window before the loss (4.3); before the first loss growth is at least one segment for
  * twenty acknowledged; a retransmission timeout forgets W_max; between two changes of the window the rate of growth is kept for 1/32 s.
- * Differences from Linux: the cube root is exact (Linux: 0.2 % off on average), time is exact (Linux: 4 ms steps), the RTT samples that HyStart sees are
- * microseconds as since 5.6 (5.4: milliseconds, and an ACK train threshold without the allowance for bursts). Rounds are counted from the start, as in 5.4 and again since
- * early 2025; releases between began the first one at 16 segments.
+ * Differences from Linux: the cube root is exact (Linux: 0.2 % off on average), time is exact (Linux: 4 ms steps). HyStart sees RTT samples in microseconds as
+ * since 5.6, and counts rounds from the start as since early 2025; releases before that began the first one at 16 segments.
+ * 5.4 takes time in milliseconds, the RTT in eighths of one, and has no allowance for bursts in the threshold of an ACK train: where a transport sets
+ * flow->out_of_tree, hystart_update() does so, and begins the first round at 16 segments.
  */
 #include "pp_math.h"
 
@@ -76,10 +77,16 @@ struct cubic_state {
 
 PP_STATE_FITS(struct cubic_state);
 
+/* Linux 5.4's clock for HyStart: whole milliseconds. */
+static __u64 hystart_clock_ns(const struct pp_flow *f)
+{
+	return f->out_of_tree ? f->now_ns - f->now_ns % 1000000 : f->now_ns;
+}
+
 static void cubic_begin_round(struct cubic_state *s, const struct pp_flow *f)
 {
-	s->round_ns = f->now_ns;
-	s->last_ack_ns = f->now_ns;
+	s->round_ns = hystart_clock_ns(f);
+	s->last_ack_ns = s->round_ns;
 	s->round_end = f->snd_nxt;
 	s->round_rtt_us = ~0U;
 	s->samples = 0;
@@ -162,6 +169,9 @@ static void hystart_leave(struct cubic_state *s, struct pp_flow *f)
 /* How long the ACKs of one window may take before the path is full: half the minimum RTT (all of it if paced), and an allowance for bursts. */
 static __u64 hystart_train_ns(const struct cubic_state *s, const struct pp_flow *f)
 {
+	if (f->out_of_tree)
+		return s->delay_min_us / 2000 * 1000000ULL;
+
 	__u64 burst_us = f->pacing_rate ? pp_min64(HYSTART_BURST_BYTES * 1000000 / f->pacing_rate, HYSTART_BURST_MAX_US) : 0;
 
 	return (s->delay_min_us + burst_us) * 1000 >> (f->pacing ? 0 : 1);
@@ -169,22 +179,31 @@ static __u64 hystart_train_ns(const struct cubic_state *s, const struct pp_flow 
 
 static void hystart_update(struct cubic_state *s, struct pp_flow *f, __u32 rtt_us)
 {
+	__u64 now = hystart_clock_ns(f);
+	__u32 delay_min = s->delay_min_us;
+
+	if (f->out_of_tree) {
+		if (f->cwnd < HYSTART_LOW_WINDOW)
+			return;
+		rtt_us -= rtt_us % 125;
+		delay_min -= delay_min % 125;
+	}
 	/* Rounds are counted from the first ACK on: one that began in the middle of an ACK train would cut that in two. */
 	if (pp_after(f->snd_una, s->round_end))
 		cubic_begin_round(s, f);
 	if (f->cwnd < HYSTART_LOW_WINDOW)
 		return;
 
-	if (f->now_ns - s->last_ack_ns <= HYSTART_ACK_DELTA_US * 1000ULL) {
-		s->last_ack_ns = f->now_ns;
-		if (f->now_ns - s->round_ns > hystart_train_ns(s, f))
+	if (now - s->last_ack_ns <= HYSTART_ACK_DELTA_US * 1000ULL) {
+		s->last_ack_ns = now;
+		if (now - s->round_ns > hystart_train_ns(s, f))
 			hystart_leave(s, f);
 	}
 
 	s->round_rtt_us = pp_min(s->round_rtt_us, rtt_us);
 	if (s->samples < HYSTART_MIN_SAMPLES)
 		s->samples++;
-	else if (s->round_rtt_us > s->delay_min_us + pp_clamp(s->delay_min_us >> 3, HYSTART_DELAY_MIN_US, HYSTART_DELAY_MAX_US))
+	else if (s->round_rtt_us > delay_min + pp_clamp(delay_min >> 3, HYSTART_DELAY_MIN_US, HYSTART_DELAY_MAX_US))
 		hystart_leave(s, f);
 }
 

@@ -49,6 +49,10 @@ pub struct Subflow {
     pub mss: u32,
     /// Bytes handed to the subflow that it has not sent yet.
     pub unsent: u32,
+    /// Of the out-of-tree stack: buffers handed to the subflow of which something waits.
+    pub buffers: u32,
+    /// Of the out-of-tree stack: segments that the subflow sends as one burst; elsewhere 0.
+    pub burst: u32,
     /// Bytes of memory in the subflow's send queue, sent or not (Linux's `sk_wmem_queued`).
     pub queued: u32,
     /// Pacing rate, byte/s; 0 while unknown.
@@ -101,10 +105,34 @@ impl Queue {
 }
 
 impl Subflow {
-    /// The out-of-tree stack's rule for who may be given data: not in Loss, and no more waits than the window lets out.
+    /// Who may be given data: not in Loss, and no more waits than the window lets out.
     #[inline]
     pub fn takes_data(&self) -> bool {
+        if self.burst == 0 { self.fits_window() } else { self.usable && !self.in_loss && self.taken() < self.cwnd }
+    }
+
+    /// As [`Subflow::takes_data`], by the bytes that wait.
+    #[inline]
+    pub fn fits_window(&self) -> bool {
         self.usable && !self.in_loss && self.in_flight < self.cwnd && self.unsent <= self.window_space()
+    }
+
+    /// Segments that the out-of-tree stack counts as in its window: those in flight, and of what waits a burst for each buffer, but a lone
+    /// buffer as one, so that one too many is given rather than too few.
+    #[inline]
+    fn taken(&self) -> u32 {
+        self.in_flight + if self.buffers > 1 { self.buffers.saturating_mul(self.burst) } else { self.buffers }
+    }
+
+    /// Most bytes to give at once: what the congestion window lets out, at most half of it. The out-of-tree stack gives what its window has
+    /// left by its own count, and a burst at least.
+    #[inline]
+    pub fn share(&self) -> u32 {
+        if self.burst == 0 {
+            self.window_space().min((self.cwnd / 2).max(1).saturating_mul(self.mss))
+        } else {
+            self.cwnd.saturating_sub(self.taken()).max(self.burst).saturating_mul(self.mss)
+        }
     }
 
     /// Bytes that the congestion window would let out now.

@@ -16,10 +16,8 @@ impl MinRtt {
             return None;
         }
         let subflow = best(subflows, 0)?;
-        // As much as the congestion window lets out, at most half of it at once; the window of the peer is the connection's to
-        // obey.
-        let s = &subflows[subflow];
-        Some(Choice { subflow, from: queue.next, limit: s.window_space().min((s.cwnd / 2).max(1).saturating_mul(s.mss)) })
+        // The window of the peer is the connection's to obey.
+        Some(Choice { subflow, from: queue.next, limit: subflows[subflow].share() })
     }
 }
 
@@ -41,7 +39,8 @@ pub(crate) fn best(subflows: &[Subflow], tried: u32) -> Option<usize> {
             }
             let slot = if tried >> i & 1 == 0 { &mut fresh } else { &mut used };
             if s.takes_data() {
-                if slot.is_none_or(|(srtt, _)| s.srtt_us8 < srtt) {
+                // Of two that are as fast, the out-of-tree stack takes the newer one.
+                if slot.is_none_or(|(srtt, _)| s.srtt_us8 < srtt || (s.burst > 0 && s.srtt_us8 == srtt)) {
                     *slot = Some((s.srtt_us8, i));
                 }
             } else if tried >> i & 1 == 0 {
@@ -86,6 +85,18 @@ mod tests {
         assert_eq!(MinRtt.pick(&flows, &DATA).map(|c| c.subflow), Some(0));
         flows[0].in_loss = true;
         assert_eq!(MinRtt.pick(&flows, &DATA), None);
+    }
+
+    #[test]
+    fn the_out_of_tree_stack_counts_buffers_and_gives_bursts() {
+        let flow = |in_flight, buffers| Subflow { burst: 2, buffers, ..subflow(20, in_flight) };
+        let gives = |flow| MinRtt.pick(&[flow], &DATA).map(|c| c.limit);
+        assert_eq!(gives(flow(3, 0)), Some(7000), "all that the window has left, not half of it");
+        assert_eq!(gives(flow(9, 0)), Some(2000), "a burst at least, even if the window has room for less");
+        assert_eq!(gives(flow(8, 1)), Some(2000), "a lone buffer counts as one segment");
+        assert_eq!((gives(flow(9, 1)), gives(flow(6, 2))), (None, None), "several count as a burst each");
+        let alike = [flow(0, 0), flow(0, 0)];
+        assert_eq!(MinRtt.pick(&alike, &DATA).map(|c| c.subflow), Some(1), "the newer of two that are as fast");
     }
 
     #[test]

@@ -15,10 +15,10 @@ impl RoundRobin {
             return None;
         }
         // A round ends when all that could send had their turn; the last subflow in order goes first, as in the original.
-        let next = |served: &[bool; MAX_SUBFLOWS]| subflows.iter().enumerate().rposition(|(i, s)| s.takes_data() && !served[i]);
+        let next = |served: &[bool; MAX_SUBFLOWS]| subflows.iter().enumerate().rposition(|(i, s)| s.fits_window() && !served[i]);
         let subflow = next(&self.served).or_else(|| {
             for (i, s) in subflows.iter().enumerate() {
-                if s.takes_data() {
+                if s.fits_window() {
                     self.served[i] = false;
                 }
             }

@@ -291,7 +291,12 @@ impl Connection {
         }
         // The siblings' view follows once what may be sent has been: see `settle`.
         self.ready |= 1 << i;
-        self.push_now(now);
+        if self.is_v0() {
+            // What the subflow itself has waiting leaves first.
+            self.room = true;
+        } else {
+            self.push_now(now);
+        }
     }
 
     /// A link refused a segment of ours as too long.

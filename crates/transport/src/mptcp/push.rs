@@ -10,7 +10,7 @@ use super::sender::{Cause, Fin, Piece};
 use super::{Connection, Phase};
 use crate::tcp::{CaState, State};
 use polypath_base::{Duration, Instant};
-use polypath_sched::{BUFFER, Choice, Queue, Scheduler};
+use polypath_sched::{Choice, Queue, Scheduler};
 
 /// v1: rounds of the retransmission timer without a sign of life after which a subflow is stale (`mptcp.stale_loss_cnt`).
 const STALE_ROUNDS: u8 = 4;
@@ -95,6 +95,12 @@ impl Connection {
         }
         if self.gives_bursts() {
             while self.tx.pending < self.tx.end && self.give_burst(now) {}
+        } else if self.is_v0() {
+            // Each buffer leaves as far as it may before the next is given.
+            if (self.tx.pending < self.tx.end || !self.tx.reinject.is_empty()) && self.give(now) {
+                self.room = true;
+                return;
+            }
         } else {
             while (self.tx.pending < self.tx.end || !self.tx.reinject.is_empty()) && self.give(now) {}
         }
@@ -123,13 +129,18 @@ impl Connection {
     fn refresh_view(&mut self) {
         // What upstream's scheduler does not look at it is not shown.
         let all = !self.gives_bursts();
+        let is_v0 = self.is_v0();
         let mut touched = std::mem::take(&mut self.touched);
         while touched != 0 {
             let i = touched.trailing_zeros() as usize;
             touched &= touched - 1;
-            let s = &self.subflows[i];
+            let early = self.may_send_early(i);
+            let s = &mut self.subflows[i];
+            if is_v0 {
+                (self.view[i].buffers, self.view[i].burst) = s.socket.buffers();
+            }
             let socket = &s.socket;
-            let usable = s.is_usable() || (self.phase == Phase::Fallback && socket.state().can_send()) || self.may_send_early(i);
+            let usable = s.is_usable() || (self.phase == Phase::Fallback && socket.state().can_send()) || early;
             let view = &mut self.view[i];
             view.usable = usable;
             view.backup = s.backup;
@@ -235,13 +246,7 @@ impl Connection {
             return self.scheduler.sends_head_again() && self.retransmit_head(now, choice.subflow, true);
         }
         debug_assert!(choice.from == queue.next, "new data goes out in order");
-        // A buffer of the kernel holds as many whole segments as fit into 64 KiB with their headers.
-        let buffer = u64::from(BUFFER) / mss * mss;
-        let mut len = waiting.min(window).min(buffer).min(u64::from(choice.limit).max(mss));
-        if len < waiting && len > mss {
-            len -= len % mss;
-        }
-        let len = len as u32;
+        let len = self.tx.cut(queue.next, window, u64::from(choice.limit), mss);
         self.scheduler.given(choice, len);
         self.tx.pieces.push_back(Piece { dsn: queue.next, len, tried: 1 << choice.subflow });
         self.hand_over(now, choice.subflow, queue.next, len);
@@ -342,7 +347,7 @@ impl Connection {
         }
         let dsn = head.dsn.max(self.tx.una);
         let left = (head.dsn + u64::from(head.len) - dsn) as u32;
-        let len = left.min(view[fast].window_space().max(view[fast].mss));
+        let len = left.min(view[fast].share());
         // What does not fit stays a piece of its own.
         self.tx.pieces[0] = Piece { dsn, len, tried: head.tried | 1 << fast };
         if len < left {

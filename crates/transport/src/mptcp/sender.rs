@@ -5,6 +5,7 @@
 //! stack the pieces in which it was handed to subflows.
 
 use polypath_base::Instant;
+use polypath_sched::BUFFER;
 use std::collections::VecDeque;
 
 /// Bytes of data in one fragment of the upstream stack's send queue: a 32 KiB page fragment less its header.
@@ -41,6 +42,10 @@ pub(super) struct Tx {
     pub(super) pending: u64,
     /// End of what the application handed over.
     pub(super) end: u64,
+    /// Out-of-tree stack: end of the buffer from which was given last.
+    pub(super) buffer_end: u64,
+    /// Out-of-tree stack: end of the last piece shorter than a segment.
+    pub(super) small_end: u64,
     /// Right edge of the peer's window.
     pub(super) window_end: u64,
     pub(super) fin: Fin,
@@ -106,6 +111,8 @@ impl Tx {
             next: 0,
             pending: 0,
             end: 0,
+            buffer_end: 0,
+            small_end: 0,
             window_end: 0,
             fin: Fin::No,
             offered: 0,
@@ -208,6 +215,32 @@ impl Tx {
         true
     }
 
+    /// Out-of-tree stack: how much of the data from `next` on is given to a subflow at once, where the peer's window has room for `window` bytes,
+    /// a segment at least, and the scheduler allows `limit`.
+    ///
+    /// A buffer of the kernel holds as many whole segments as fit into 64 KiB with their headers; what is left of it goes before the next is begun,
+    /// an odd segment at its end on its own. What the window leaves beyond whole segments goes too, unless the last short piece is still
+    /// on its way (Minshall's form of Nagle's rule).
+    #[inline]
+    pub(super) fn cut(&mut self, next: u64, window: u64, limit: u64, mss: u64) -> u32 {
+        if self.buffer_end <= next {
+            self.buffer_end = next + u64::from(BUFFER) / mss * mss;
+        }
+        let left = (self.buffer_end - next).min(self.end - next);
+        let mut len = left.min(window).min(limit.max(mss));
+        if len < left && len > mss && self.small_end > self.una {
+            len -= len % mss;
+        }
+        if len < mss {
+            self.small_end = next + len;
+        }
+        if next + len == self.end {
+            // What the application writes next begins a buffer.
+            self.buffer_end = self.end;
+        }
+        len as u32
+    }
+
     /// In fallback the subflow's acknowledgement is the connection's; its FIN counts as the DATA_FIN.
     #[inline]
     pub(super) fn fallback_ack(&self, bytes_acked: u64) -> u64 {
@@ -301,6 +334,33 @@ mod tests {
         assert_eq!(tx.reinject.iter().map(|p| p.dsn).collect::<Vec<_>>(), [1000, 2000, 3000]);
         tx.acknowledge(2500, 0);
         assert_eq!(tx.reinject.iter().map(|p| p.dsn).collect::<Vec<_>>(), [2000, 3000]);
+    }
+
+    #[test]
+    fn a_buffer_is_given_to_its_end_before_the_next_is_begun() {
+        let mut tx = tx();
+        tx.offered = 90_000;
+        tx.fill();
+        // Buffers of 45 segments of 1428 bytes: pairs, and an odd segment at the end.
+        let mut at = 1000;
+        let pieces: Vec<_> = std::iter::from_fn(|| {
+            let len = tx.cut(at, 1 << 20, 2 * 1428, 1428);
+            at += u64::from(len);
+            (len > 0).then_some(len)
+        })
+        .collect();
+        assert_eq!((pieces[..22].iter().all(|&len| len == 2856), pieces[22], pieces[23]), (true, 1428, 2856));
+        assert_eq!((pieces.iter().sum::<u32>(), pieces.last()), (90_000, Some(&36)), "the end of the data is short");
+    }
+
+    #[test]
+    fn what_the_window_leaves_beyond_whole_segments_goes_too() {
+        let mut tx = tx();
+        tx.offered = 90_000;
+        tx.fill();
+        assert_eq!(tx.cut(1000, 3000, 1 << 20, 1428), 3000);
+        tx.small_end = 1100;
+        assert_eq!(tx.cut(4000, 3000, 1 << 20, 1428), 2856, "a short piece is on its way");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Two ends, virtual time, a wire with rate, delay, queue and loss for each path.
 
+mod bursts;
+
 use super::{Config, Connection, Endpoint, PathManager};
 use crate::{PathId, Profile, Settings, Transmit};
 use polypath_base::{Duration, Instant, Stream};

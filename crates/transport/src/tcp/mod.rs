@@ -170,7 +170,10 @@ impl Socket {
     pub fn subflow(mut self, data_options: u32, ack_options: u32) -> Self {
         self.is_subflow = true;
         self.option_overhead = data_options;
-        self.flow.out_of_tree = self.settings.profile == Profile::V0;
+        if self.settings.profile == Profile::V0 {
+            self.flow.out_of_tree = true;
+            self.queue.keep_buffers();
+        }
         self.ack_option_bytes = ack_options;
         self
     }

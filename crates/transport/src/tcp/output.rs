@@ -303,10 +303,12 @@ impl Socket {
                 return false;
             }
             let most = self.burst_segments(siblings);
-            if self.settings.tso_bytes > 0 && self.queue.unsent() > self.payload && self.should_defer(now, in_flight, most) {
+            let buffer = self.queue.next_buffer();
+            if self.settings.tso_bytes > 0 && buffer.0 > self.payload && self.should_defer(now, in_flight, most, buffer) {
                 return false;
             }
-            self.burst.remaining = most;
+            // No burst spans two buffers.
+            self.burst.remaining = if self.queue.buffers() == 0 { most } else { most.min(buffer.0.div_ceil(self.payload)) };
             self.burst.length = 0;
         }
         self.burst.remaining -= 1;
@@ -407,7 +409,7 @@ impl Socket {
 
     /// Segments that may leave as one burst: a millisecond's worth at the pacing rate, more on short paths (Linux 5.18 and later).
     #[inline(always)]
-    fn burst_segments(&mut self, siblings: Option<&cc::Siblings>) -> u32 {
+    pub(super) fn burst_segments(&mut self, siblings: Option<&cc::Siblings>) -> u32 {
         if self.settings.tso_bytes == 0 {
             return 1;
         }
@@ -422,9 +424,10 @@ impl Socket {
         (bytes / self.payload).max(self.cc.min_tso_segs(&mut self.flow, siblings)).max(1)
     }
 
-    /// Whether to wait for the next ACK so that a larger burst can leave; remembers that the window was the limit.
+    /// Whether to wait for the next ACK so that a larger burst can leave; remembers that the window was the limit. `waiting` bytes are to leave next,
+    /// the `last` of what waits.
     #[inline(always)]
-    fn should_defer(&mut self, now: Instant, in_flight: u32, most: u32) -> bool {
+    fn should_defer(&mut self, now: Instant, in_flight: u32, most: u32, (waiting, last): (u32, bool)) -> bool {
         if self.flow.ca_state >= super::CaState::Recovery || now.since(self.burst.last_sent_at.max(self.burst.pace_at)) > DEFER_WITHIN {
             return false;
         }
@@ -434,23 +437,24 @@ impl Socket {
         let limit = send_room.min(window_room);
         let chunk =
             self.snd_wnd.max(if send_room == u32::MAX { u32::MAX } else { 0 }).min(self.flow.cwnd.saturating_mul(mss)) / DEFER_DIVISOR;
-        if limit >= most.saturating_mul(mss) || limit >= chunk {
+        if limit >= most.saturating_mul(mss) || limit >= chunk || (!last && limit >= waiting) {
             return false;
         }
         let Some(head) = self.queue.head() else { return false };
         let srtt = Duration::from_nanos(u64::from(self.flow.srtt_us) * 125);
-        let expected = head.at + srtt;
-        let threshold = Duration::from_nanos(srtt.as_nanos() / 2).min(DEFER_WITHIN);
-        if expected > now + threshold {
+        let half = Duration::from_nanos(srtt.as_nanos() / 2);
+        // Linux before October 2025 takes the next ACK for near once half a round trip has passed.
+        let threshold = if self.settings.profile == Profile::V0 { half } else { half.min(DEFER_WITHIN) };
+        if head.at + srtt > now + threshold {
             return false; // the next ACK is too far away
         }
         if window_room < send_room {
-            if window_room <= self.queue.unsent() {
+            if window_room <= waiting {
                 self.burst.cwnd_limited_by_deferral(&mut self.flow, self.queue.packets_out());
                 self.set_limit(now, Limit::CongestionWindow);
                 return true;
             }
-        } else if send_room <= self.queue.unsent() {
+        } else if send_room <= waiting {
             self.set_limit(now, Limit::PeerWindow);
             return true;
         }
@@ -462,10 +466,9 @@ impl Socket {
     fn validate_window(&mut self, now: Instant) {
         let packets_out = self.queue.packets_out();
         let limited = self.queue.in_flight() >= self.flow.cwnd;
-        if !before(self.flow.snd_una, self.burst.cwnd_usage_seq)
-            || limited
-            || (!self.burst.cwnd_limited && packets_out > self.flow.max_packets_out)
-        {
+        // Until late in 2022 a larger flight forgot that the window had been the limit.
+        let forgets = !self.burst.cwnd_limited || self.settings.profile == Profile::V0;
+        if !before(self.flow.snd_una, self.burst.cwnd_usage_seq) || limited || (forgets && packets_out > self.flow.max_packets_out) {
             self.burst.cwnd_limited = limited;
             self.flow.max_packets_out = packets_out;
             self.burst.cwnd_usage_seq = self.flow.snd_nxt;

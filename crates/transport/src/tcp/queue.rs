@@ -118,6 +118,9 @@ pub(super) struct SendQueue {
     /// The mapping that is being sent, of length zero if there is none, and those behind it.
     mapping: Mapping,
     mappings: VecDeque<Mapping>,
+    /// The out-of-tree stack's buffers that wait, bytes still to send of each; kept only where `keeps_buffers`.
+    buffers: VecDeque<u32>,
+    keeps_buffers: bool,
     /// All lost segments that still wait for retransmission lie at or after this sequence number.
     retransmit_hint: u32,
     /// All segments before this one are sacked, lost or retransmitted: RACK need not look at them.
@@ -140,6 +143,8 @@ impl SendQueue {
             highest_sacked: seq,
             mapping: Mapping::default(),
             mappings: VecDeque::new(),
+            buffers: VecDeque::new(),
+            keeps_buffers: false,
             retransmit_hint: seq,
             rack_hint: seq,
             retransmitted: VecDeque::new(),
@@ -157,8 +162,43 @@ impl SendQueue {
         self.write_seq = self.write_seq.wrapping_add(bytes);
     }
 
+    /// What is handed over stays in the buffers in which it comes: no segment spans two, and no burst does.
+    pub(super) fn keep_buffers(&mut self) {
+        self.keeps_buffers = true;
+    }
+
+    /// The buffer that is sent next: bytes left of it, and whether none waits behind it. Without buffers all that waits is one.
+    #[inline]
+    pub(super) fn next_buffer(&self) -> (u32, bool) {
+        self.buffers.front().map_or((self.unsent(), true), |&left| (left, self.buffers.len() == 1))
+    }
+
+    /// Buffers of which something waits to be sent.
+    #[inline]
+    pub(super) fn buffers(&self) -> u32 {
+        self.buffers.len() as u32
+    }
+
+    /// `len` bytes leave the buffers.
+    #[inline(never)]
+    fn take_from_buffers(&mut self, mut len: u32) {
+        while len > 0
+            && let Some(left) = self.buffers.front_mut()
+        {
+            let taken = len.min(*left);
+            *left -= taken;
+            len -= taken;
+            if *left == 0 {
+                self.buffers.pop_front();
+            }
+        }
+    }
+
     pub(super) fn push_mapping(&mut self, dsn: u64, len: u32) {
         self.accept(len);
+        if self.keeps_buffers {
+            self.buffers.push_back(len);
+        }
         if self.mapping.len == 0 {
             self.mapping = Mapping { dsn, len };
             return;
@@ -249,15 +289,19 @@ impl SendQueue {
                 self.mapping = self.mappings.pop_front().unwrap_or_default();
             }
         }
+        if self.keeps_buffers {
+            self.take_from_buffers(len);
+        }
         let seq = self.next_seq;
         self.next_seq = seq.wrapping_add(len);
         Sent { seq, len, dsn, ..Sent::default() }
     }
 
-    /// Length of the next new segment: at most `mss` bytes, within one mapping.
+    /// Length of the next new segment: at most `mss` bytes, within one mapping and one buffer.
     #[inline]
     pub(super) fn next_new_len(&self, mss: u32) -> u32 {
         let len = self.unsent().min(mss);
+        let len = self.buffers.front().map_or(len, |&left| len.min(left));
         if self.mapping.len == 0 { len } else { len.min(self.mapping.len) }
     }
 
@@ -528,5 +572,18 @@ mod tests {
         queue.push_mapping(5000, 100);
         let lengths: Vec<_> = (0..4).map(|_| queue.next_new(queue.next_new_len(100))).map(|s| (s.dsn, s.len)).collect();
         assert_eq!(lengths, [(1000, 100), (1100, 80), (5000, 100), (0, 0)]);
+    }
+
+    #[test]
+    fn a_segment_never_crosses_a_buffer() {
+        let mut queue = SendQueue::new(0);
+        queue.keep_buffers();
+        queue.start(1);
+        queue.push_mapping(1000, 150);
+        queue.push_mapping(1150, 30);
+        assert_eq!((queue.next_buffer(), queue.buffers()), ((150, false), 2));
+        let lengths: Vec<_> = (0..4).map(|_| queue.next_new(queue.next_new_len(100))).map(|s| (s.dsn, s.len)).collect();
+        assert_eq!(lengths, [(1000, 100), (1100, 50), (1150, 30), (0, 0)]);
+        assert_eq!((queue.next_buffer(), queue.buffers()), ((0, true), 0));
     }
 }
