@@ -42,11 +42,15 @@ def table(name: str, names: Sequence[str], material: Material) -> Table | None:
         Column(title="Cell", numeric=False),
         Column(title="Link", numeric=False),
         Column(title="Outages", help="Of the link in a run, those that the flow lived through, mean of the runs"),
-        Column(title="Length", help="Mean length of an outage, s"),
-        Column(title="Rate before", help="What the server read in the two seconds before, Mbit/s"),
-        Column(title="Stall", help="Longest time without a byte read, up to the link’s next outage; mean and 95 % interval, s"),
-        Column(title="Longest", help="The longest stall of all runs, s"),
-        Column(title="Back after", help="From the outage’s beginning until a second in which nine tenths of that rate were read; mean, s"),
+        Column(title="Length", unit="s", help="Mean length of an outage, s"),
+        Column(title="Rate before", unit="Mbit/s", help="What the server read in the two seconds before, Mbit/s"),
+        Column(title="Stall", unit="s", help="Longest time without a byte read, up to the link’s next outage; mean and 95 % interval, s"),
+        Column(title="Longest", unit="s", help="The longest stall of all runs, s"),
+        Column(
+            title="Back after",
+            unit="s",
+            help="From the outage’s beginning until a second in which nine tenths of that rate were read; mean, s",
+        ),
         Column(title="Not back", help="Outages after which that was not before the link’s next outage or the end, of all"),
     ]
     body = [

@@ -51,9 +51,11 @@ def _table(cells: pd.DataFrame) -> Table:
     several = bool(cells["over_others"].notna().any())
     columns = [
         Column(title="Cell and flow", numeric=False),
-        Column(title="Goodput", help="Mbit/s, mean and 95 % interval over the repetitions"),
+        Column(title="Goodput", unit="Mbit/s", help="Mbit/s, mean and 95 % interval over the repetitions"),
         Column(
-            title="Fair share", help="Max-min fair goodput over the whole network, Mbit/s; a flow counts once, however many subflows it has"
+            title="Fair share",
+            unit="Mbit/s",
+            help="Max-min fair goodput over the whole network, Mbit/s; a flow counts once, however many subflows it has",
         ),
         Column(title="Of it", help="Goodput over the fair share"),
         *[Column(title="Over the others", help="Goodput over the mean of the other flows of the run")] * several,

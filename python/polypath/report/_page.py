@@ -187,8 +187,8 @@ def _bounds(scenario: Mapping[str, Any]) -> Table:
         Column(title="Path", numeric=False),
         Column(title="Links", numeric=False),
         Column(title="Bottleneck", numeric=False),
-        Column(title="Payload of a full packet", help="Bytes of payload in the largest IP packet that passes"),
-        Column(title="Possible alone, Mbit/s", help="Rate of the bottleneck times payload over frame"),
+        Column(title="Payload of a full packet", unit="bytes", help="Bytes of payload in the largest IP packet that passes"),
+        Column(title="Possible alone", unit="Mbit/s", help="Rate of the bottleneck times payload over frame"),
     ]
     rows = [
         [

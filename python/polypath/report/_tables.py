@@ -18,6 +18,7 @@ from ._words import count, mean_ci, number, percent
 @dataclass(frozen=True, kw_only=True)
 class Column:
     title: str
+    unit: str = ""
     help: str = ""
     numeric: bool = True
 
@@ -69,23 +70,23 @@ def results(rows: pd.DataFrame, table: pd.DataFrame, names: Sequence[str], mater
     many = rows["flow"].nunique() > 1
     columns = [
         Column(title="Cell", numeric=False),
-        Column(title="Goodput", help="Mbit/s that the receiving application read over the window, mean and 95 % interval"),
-        Column(title="Sender’s view", help="Mbit/s that the sending socket accepted over the window"),
-        Column(title="Possible", help="The most that the links and the framing allow, Mbit/s"),
+        Column(title="Goodput", unit="Mbit/s", help="Mbit/s that the receiving application read over the window, mean and 95 % interval"),
+        Column(title="Sender’s view", unit="Mbit/s", help="Mbit/s that the sending socket accepted over the window"),
+        Column(title="Possible", unit="Mbit/s", help="The most that the links and the framing allow, Mbit/s"),
         Column(title="Reached", help="Goodput over what was possible"),
         Column(title="Limited by", help="From the endpoints’ counters", numeric=False),
         Column(title="Retrans.", help="Segments sent again, mean of the runs"),
-        Column(title="Settles", help="Seconds until a moving mean of 1 s stays within 10 % of the mean"),
+        Column(title="Settles", unit="s", help="Seconds until a moving mean of 1 s stays within 10 % of the mean"),
     ]
     single = bool(table["best_single"].notna().any())
     if single:
-        columns.append(Column(title="Best TCP", help="Plain TCP on the best path alone, Mbit/s"))
+        columns.append(Column(title="Best TCP", unit="Mbit/s", help="Plain TCP on the best path alone, Mbit/s"))
         columns.append(Column(title="Gain", help="Goodput over that of plain TCP on the best path"))
     if many:
         columns.append(Column(title="Together", help="All flows of the run, over what the links allow them together"))
         columns.append(Column(title="Jain", help="Jain’s index over the flows of the run: 1 is an equal share"))
     if transfers:
-        columns.append(Column(title="Time", help="Seconds until everything was read"))
+        columns.append(Column(title="Time", unit="s", help="Seconds until everything was read"))
     body = []
     for _, row in table.iterrows():
         share = float(row["share"])
@@ -130,11 +131,11 @@ def paths(rows: pd.DataFrame, names: Sequence[str], subflows: pd.DataFrame) -> T
     columns = [
         Column(title="Cell", numeric=False),
         Column(title="Subflow", numeric=False),
-        Column(title="Acked", help="Mbit/s acknowledged over the window"),
-        Column(title="Mean RTT", help="Mean smoothed round-trip time, ms"),
-        Column(title="Min RTT", help="Smallest round-trip time, ms"),
-        Column(title="Mean cwnd", help="Mean congestion window, packets"),
-        Column(title="Max cwnd", help="Largest congestion window, packets"),
+        Column(title="Acked", unit="Mbit/s", help="Mbit/s acknowledged over the window"),
+        Column(title="Mean RTT", unit="ms", help="Mean smoothed round-trip time, ms"),
+        Column(title="Min RTT", unit="ms", help="Smallest round-trip time, ms"),
+        Column(title="Mean cwnd", unit="packets", help="Mean congestion window, packets"),
+        Column(title="Max cwnd", unit="packets", help="Largest congestion window, packets"),
         Column(title="Retrans.", help="Segments sent again"),
         Column(title="Timeouts"),
         Column(title="cwnd full", help="Share of its busy time in which data waited and the congestion window was full"),
@@ -184,15 +185,16 @@ def order(rows: pd.DataFrame, names: Sequence[str]) -> Table | None:
         Column(title="Cell", numeric=False),
         Column(
             title="Delay p50",
+            unit="ms",
             help="From when the sender’s socket accepted a byte until it was read: of half of the bytes at most so many ms",
         ),
-        Column(title="p95", help="The same of 95 % of the bytes, ms"),
-        Column(title="p99", help="The same of 99 % of the bytes, ms"),
+        Column(title="p95", unit="ms", help="The same of 95 % of the bytes, ms"),
+        Column(title="p99", unit="ms", help="The same of 99 % of the bytes, ms"),
         Column(title="Out of order", help="Share of the bytes that came before their turn; of MPTCP, between subflows"),
-        Column(title="Furthest", help="Most KB by which something came before its turn"),
-        Column(title="Waiting", help="KB that waited at the receiver for what comes before them, mean over time"),
-        Column(title="Wait", help="Ms that a byte waited there, mean over all"),
-        Column(title="Blocked", help="Seconds in which something waited"),
+        Column(title="Furthest", unit="KB", help="Most KB by which something came before its turn"),
+        Column(title="Waiting", unit="KB", help="KB that waited at the receiver for what comes before them, mean over time"),
+        Column(title="Wait", unit="ms", help="Ms that a byte waited there, mean over all"),
+        Column(title="Blocked", unit="s", help="Seconds in which something waited"),
     ]
     body = [
         [
@@ -264,7 +266,7 @@ def single(material: Material) -> Table | None:
         Column(title="Experiment", numeric=False),
         Column(title="Cells", numeric=False),
         Column(title="Path", numeric=False),
-        Column(title="Plain TCP alone, Mbit/s"),
+        Column(title="Plain TCP alone", unit="Mbit/s"),
     ]
     body = []
     for (experiment, source, destination, text), group in table.groupby(

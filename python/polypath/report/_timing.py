@@ -54,12 +54,13 @@ def timing(material: Material) -> Table | None:
         Column(title="Cell", numeric=False),
         Column(title="Runs", help="Those that are not to be trusted are told apart"),
         Column(
-            title="Median, ms",
+            title="Median",
+            unit="ms",
             help="How much later than the model says half of all packets left; the latest direction of a run, mean of the runs",
         ),
-        Column(title="99 %, ms", help="The same of 99 in 100 packets"),
-        Column(title="Worst 99 %, ms", help="Of the latest run"),
-        Column(title="Latest packet, ms", help="Of all runs"),
+        Column(title="99 %", unit="ms", help="The same of 99 in 100 packets"),
+        Column(title="Worst 99 %", unit="ms", help="Of the latest run"),
+        Column(title="Latest packet", unit="ms", help="Of all runs"),
     ]
     body = []
     for experiment, own in timed.groupby("experiment", sort=False):
