@@ -34,7 +34,7 @@ impl Connection {
 
     #[cold]
     fn on_capable(&mut self, now: Instant, i: usize, segment: &Segment, sender_key: u64, receiver_key: Option<u64>) {
-        if i != 0 || self.phase != Phase::Negotiating || self.remote_key != 0 {
+        if i != 0 || self.phase != Phase::Negotiating || self.remote_key != 0 || self.gave_up_mptcp() {
             return;
         }
         self.peer_is_capable = true;
@@ -42,6 +42,12 @@ impl Connection {
         if self.is_client || receiver_key.is_some_and(|key| key == self.local_key) || (self.is_v0() && segment.flags.has(Flags::SYN)) {
             self.learn_key(now, sender_key);
         }
+    }
+
+    /// Something on the path may drop what it does not know: upstream asks for MPTCP in the SYN and in two repetitions, then for plain TCP
+    /// (`syn_retrans_before_tcp_fallback`; `specs/notes/fallback`).
+    fn gave_up_mptcp(&self) -> bool {
+        self.is_client && !self.is_v0() && self.subflows[0].socket.syn_timeouts() > 2
     }
 
     /// First estimate of what is read in a round trip, and the window of the SYN, bytes.
@@ -97,6 +103,11 @@ impl Connection {
             // The third ACK may be lost, and only the fourth tells: it goes again after two round trips.
             let wait = Duration::from_micros(u64::from(subflow.socket.srtt_us8() / 4).max(1000));
             self.join_retry = self.join_retry.min(now + wait);
+        }
+        if i == 0 && self.is_client && !confirmed && !segment.flags.has(Flags::SYN) && matches!(segment.mp, MpOption::None) {
+            // RFC 8684 section 3.7: the server never had our key, since all segments with it were lost before another one came.
+            self.fall_back(now);
+            return;
         }
         if confirmed && !subflow.confirmed {
             subflow.confirmed = true;
@@ -189,6 +200,7 @@ impl Connection {
         let subflow = &self.subflows[i];
         let answer = segment.flags.has(Flags::ACK);
         segment.mp = match (i, answer) {
+            (0, false) if self.gave_up_mptcp() => MpOption::None,
             (0, false) => {
                 // Version 1 keeps the key for the third ACK (RFC 8684 section 3.1).
                 let sender_key = if self.is_v0() { self.local_key } else { 0 };
@@ -215,11 +227,18 @@ impl Connection {
     /// Options of the client's segments until the server has confirmed the handshake: the third ACK and its repetitions.
     #[cold]
     pub(super) fn complete_third_ack(&mut self, i: usize, segment: &mut Segment) {
-        let subflow = &self.subflows[i];
+        let subflow = &mut self.subflows[i];
+        // The next segment of the burst may need other options.
+        subflow.socket.forget_place();
         if subflow.socket.state() != State::Established || (segment.len > 0 && (i > 0 || self.is_v0())) {
             return;
         }
-        // Version 1 repeats the keys on the first data (RFC 8684 section 3.1).
+        // Version 1 repeats the keys on the first data (RFC 8684 section 3.1). Linux does so on the burst that begins with the first byte,
+        // and on no acknowledgement after it (seen on 6.12, `specs/notes/fallback`).
+        if i == 0 && !self.is_v0() && !self.subflows[0].socket.is_of_first_burst(segment) {
+            return;
+        }
+        let subflow = &self.subflows[i];
         segment.mp = if i == 0 {
             MpOption::Capable {
                 version: self.version.number(),

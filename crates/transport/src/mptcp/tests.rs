@@ -10,6 +10,8 @@ use polypath_sched::Scheduler;
 use polypath_wire::{MpOption, Segment};
 use std::collections::BTreeMap;
 
+mod fallback;
+
 /// One direction of one path.
 #[derive(Clone, Debug)]
 struct Wire {
@@ -359,53 +361,6 @@ fn fullmesh_reaches_the_announced_address_of_the_server() {
         pairs.sort_unstable();
         assert_eq!(pairs, [(0, 0), (0, 1), (1, 0), (1, 1)], "{profile:?}");
         assert!(net.log.iter().any(|l| matches!(l.3.mp, MpOption::AddAddr { echo: true, .. })));
-    }
-}
-
-#[test]
-fn a_peer_without_mptcp_gets_plain_tcp() {
-    use crate::tcp;
-    for profile in BOTH {
-        let settings = settings(profile);
-        let mut client = Connection::client(config(&settings, PathManager::Fullmesh, 2, "client"));
-        let tcp_config = tcp::Config { settings, algorithm: cc::find("reno").expect("reno"), mtu: 1500, initial_seq: 77 };
-        let mut server = tcp::Socket::server(tcp_config);
-        client.open(Instant::ZERO);
-        client.offer(Instant::ZERO, 1_000_000);
-        client.close(Instant::ZERO);
-        let mut flying: BTreeMap<(Instant, u64), (bool, Segment)> = BTreeMap::new();
-        let (mut now, mut n, mut longest) = (Instant::ZERO, 0, 0);
-        for _ in 0..100_000 {
-            while let Some(t) = client.poll_transmit(now) {
-                assert_eq!(t.path, PathId(0));
-                assert!(!t.segment.has_dss, "no MPTCP option after the handshake");
-                longest = longest.max(t.segment.len);
-                n += 1;
-                flying.insert((now + Duration::from_millis(5), n), (true, t.segment));
-            }
-            while let Some(segment) = server.poll_transmit(now, None) {
-                n += 1;
-                flying.insert((now + Duration::from_millis(5), n), (false, segment));
-            }
-            let arrival = flying.keys().next().map_or(Instant::NEVER, |key| key.0);
-            now = arrival.min(client.poll_timeout()).min(server.poll_timeout());
-            if now == Instant::NEVER || server.peer_finished() {
-                break;
-            }
-            if now == arrival {
-                let (_, (to_server, segment)) = flying.pop_first().expect("an arrival");
-                if to_server {
-                    server.handle_segment(now, &segment, None);
-                } else {
-                    client.handle_segment(now, PathId(0), &segment);
-                }
-            } else {
-                client.handle_timeout(now);
-                server.handle_timeout(now, None);
-            }
-        }
-        assert!(client.is_fallback() && server.peer_finished(), "{profile:?}");
-        assert_eq!((server.received(), client.subflow_count(), longest), (1_000_000, 1, 1448), "{profile:?}");
     }
 }
 

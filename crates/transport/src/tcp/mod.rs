@@ -238,7 +238,7 @@ impl Socket {
     pub fn open(&mut self, now: Instant) {
         debug_assert!(self.state == State::Closed, "open is for an endpoint that has not begun");
         self.state = State::SynSent;
-        self.burst.syn_due = true;
+        self.burst.handshake_due = true;
         self.timers.arm_rto(now + self.rtt.rto());
     }
 
@@ -306,7 +306,7 @@ impl Socket {
         self.rx.start(segment.seq.wrapping_add(1));
         self.snd_wnd = u32::from(segment.window);
         self.rx.note_timestamp(segment);
-        self.burst.syn_due = true;
+        self.burst.handshake_due = true;
         self.timers.arm_rto(now + self.rtt.rto());
     }
 
@@ -327,7 +327,7 @@ impl Socket {
         self.snd_wl1 = segment.seq;
         self.acknowledge_syn(now, segment);
         self.established(now, siblings);
-        self.rx.ack_now();
+        self.burst.handshake_due = true;
     }
 
     #[cold]
@@ -418,7 +418,7 @@ impl Socket {
             }
         } else if self.state == State::SynReceived {
             // A repeated SYN or SYN/ACK: the peer lacks our answer.
-            self.burst.syn_due = true;
+            self.burst.handshake_due = true;
         } else {
             self.rx.ack_now();
         }

@@ -14,17 +14,20 @@ const UNPACED_SEGMENTS: u64 = 10;
 /// A burst may be deferred while less than this share of the window is free (`tcp_tso_win_divisor`).
 const DEFER_DIVISOR: u32 = 3;
 
+/// Timeouts of a client's SYN before they are doubled (`tcp_syn_linear_timeouts`).
+const LINEAR_SYNS: u32 = 4;
+
 /// State of sending that is not loss recovery.
 #[derive(Debug, Default)]
 pub(super) struct Burst {
-    pub(super) syn_due: bool,
+    pub(super) handshake_due: bool,
     pub(super) syn_sent_at: Instant,
     pub(super) syn_retransmitted: bool,
     pub(super) syn_timeouts: u32,
     /// Segments of the burst that was begun and may still leave without another decision.
     remaining: u32,
     /// Segments of that burst that have left.
-    length: u32,
+    pub(super) length: u32,
     /// Something left since the last [`Socket::validate_window`].
     open: bool,
     pub(super) cwnd_limited: bool,
@@ -69,8 +72,8 @@ impl Socket {
     /// is, because of a burst only the first segment is written whole.
     #[inline]
     pub fn poll_transmit_into(&mut self, now: Instant, siblings: Option<&cc::Siblings>, segment: &mut Segment) -> bool {
-        if self.burst.syn_due || !self.state.is_synchronized() {
-            return self.poll_syn(now, segment);
+        if self.burst.handshake_due || !self.state.is_synchronized() {
+            return self.poll_handshake(now, segment);
         }
         self.flow.now_ns = now.as_nanos();
         if self.queue.unsent() != 0 || self.more_than_an_ack_is_due() {
@@ -93,9 +96,13 @@ impl Socket {
     }
 
     #[cold]
-    fn poll_syn(&mut self, now: Instant, segment: &mut Segment) -> bool {
-        let due = self.burst.syn_due;
-        if due {
+    fn poll_handshake(&mut self, now: Instant, segment: &mut Segment) -> bool {
+        let due = self.burst.handshake_due;
+        if due && self.state.is_synchronized() {
+            // RFC 9293 section 3.10.7.3; Linux lets no data wait for it or go before it.
+            self.burst.handshake_due = false;
+            self.make_ack(now, segment);
+        } else if due {
             *segment = self.make_syn(now);
             self.forget_place();
         }
@@ -112,7 +119,7 @@ impl Socket {
     #[inline]
     fn more_than_an_ack_is_due(&self) -> bool {
         let due = self.burst.open
-            | self.burst.syn_due
+            | self.burst.handshake_due
             | self.burst.window_probe_due
             | self.space_check
             | self.loss.tlp_due
@@ -185,10 +192,14 @@ impl Socket {
     #[cold]
     fn handle_rto(&mut self, now: Instant, siblings: Option<&cc::Siblings>) {
         if matches!(self.state, State::SynSent | State::SynReceived) {
-            self.burst.syn_due = true;
+            self.burst.handshake_due = true;
             self.burst.syn_retransmitted = true;
             self.burst.syn_timeouts += 1;
-            self.rtt.back_off();
+            // Linux from 6.5 on waits for the first answers equally long (`tcp_syn_linear_timeouts`; `specs/notes/fallback`).
+            let linear = self.state == State::SynSent && self.settings.profile == Profile::V1 && self.burst.syn_timeouts <= LINEAR_SYNS;
+            if !linear {
+                self.rtt.back_off();
+            }
             self.timers.arm_rto(now + self.rtt.rto());
             self.counters.timeouts += 1;
             return;

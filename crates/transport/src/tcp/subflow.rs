@@ -2,6 +2,7 @@
 
 use super::{Socket, cc};
 use polypath_base::Instant;
+use polypath_wire::Segment;
 
 impl Socket {
     /// Smoothed RTT in eighths of a microsecond; 0 before the first sample.
@@ -132,6 +133,18 @@ impl Socket {
         self.option_overhead = 0;
         self.ack_option_bytes = 0;
         self.update_mss();
+    }
+
+    /// How often the SYN or SYN/ACK has been sent again.
+    pub(crate) fn syn_timeouts(&self) -> u32 {
+        self.burst.syn_timeouts
+    }
+
+    /// The segment, which was made last, is of the burst that begins with the first byte of data, or a pure ACK before it.
+    pub(crate) fn is_of_first_burst(&self, segment: &Segment) -> bool {
+        let offset = segment.seq.wrapping_sub(self.iss.wrapping_add(1));
+        let is_new = segment.seq.wrapping_add(segment.len) == self.flow.snd_nxt;
+        offset == 0 || (segment.len > 0 && is_new && offset < self.burst.length * self.payload)
     }
 
     /// The out-of-tree stack's penalty for holding up the others: half the window, and half the threshold if past it.

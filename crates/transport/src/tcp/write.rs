@@ -8,7 +8,7 @@ use polypath_wire::{Dss, Flags, Segment};
 impl Socket {
     #[cold]
     pub(super) fn make_syn(&mut self, now: Instant) -> Segment {
-        self.burst.syn_due = false;
+        self.burst.handshake_due = false;
         self.burst.syn_sent_at = now;
         self.flow.snd_nxt = self.iss.wrapping_add(1);
         let answering = self.state == State::SynReceived;
