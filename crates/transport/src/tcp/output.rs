@@ -285,7 +285,8 @@ impl Socket {
             self.set_limit(now, Limit::CongestionWindow);
             return false;
         }
-        if self.probing.is_searching() && self.burst.remaining == 0 {
+        // A probe would span mappings: the out-of-tree stack's subflows send none.
+        if self.probing.is_searching() && self.burst.remaining == 0 && !self.flow.out_of_tree {
             match self.next_probe(now, in_flight) {
                 super::mtu::Next::Usual => {}
                 super::mtu::Next::Wait => return false,

@@ -28,3 +28,20 @@ fn an_odd_segment_is_held_back_for_a_burst() {
     let share = held_back(Profile::V1);
     assert!(share < 0.1, "upstream sends it: {share:.2} of the samples");
 }
+
+/// A probe of the path's MTU would span mappings of data sequence numbers, so subflows of the out-of-tree stack send none and keep the size
+/// with which probing begins.
+#[test]
+fn the_out_of_tree_stack_never_probes_for_a_larger_mtu() {
+    let size = |profile| {
+        let settings = Settings { mtu_probing: 2, ..settings(profile) };
+        let mut net = Net::new(&settings, PathManager::default(), vec![[Wire::new(5, 20, 100), Wire::new(5, 0, 10_000)]]);
+        net.ends[0].open(net.now);
+        net.ends[0].offer(net.now, u64::MAX);
+        net.keep_log = true;
+        net.run(Duration::from_secs(3));
+        net.log.iter().filter(|(_, end, ..)| *end == 0).map(|(.., segment)| segment.len).max()
+    };
+    assert_eq!(size(Profile::V0), Some(1004));
+    assert!(size(Profile::V1) > Some(1400));
+}
