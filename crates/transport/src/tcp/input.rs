@@ -19,6 +19,8 @@ const UNCOMPRESSED: u32 = 3;
 const MAX_COMPRESSED: u32 = 44;
 /// Longest delay of a compressed ACK (`tcp_comp_sack_delay_ns`).
 const COMPRESSED_DELAY: Duration = Duration::from_millis(1);
+/// Segments that Linux merges into one buffer as they come, at most: each brings a page, and these number at most 17.
+const MERGED_SEGMENTS: u32 = 17;
 /// How much later its timer may fire, and where nothing else wakes the processor does (`tcp_comp_sack_slack_ns`; since 5.8).
 const COMPRESSED_SLACK: Duration = Duration::from_micros(100);
 /// Share of payload in the buffer, in 1/256, before a segment has been measured, and always on 5.4 (`tcp_adv_win_scale` 1).
@@ -183,6 +185,9 @@ impl Receiver {
             self.threshold = self.threshold.min(self.clamp);
         }
         self.measured_space = first_read_estimate(self.v0, self.window, self.advertised_mss);
+        if !self.v0 {
+            self.measured_space = self.measured_space.min(self.threshold);
+        }
     }
 
     pub(super) fn disable_scaling(&mut self) {
@@ -413,11 +418,14 @@ impl Socket {
     /// The application reads everything that waits; the buffer grows to what it read in a round trip (dynamic right-sizing).
     fn read(&mut self, now: Instant) {
         let rx = &mut self.rx;
-        rx.read += u64::from(rx.unread);
-        rx.unread = 0;
+        let unread = std::mem::take(&mut rx.unread);
         let elapsed = now.since(rx.measured_at).as_micros();
         if rx.rtt_us > 0 && elapsed >= u64::from(rx.rtt_us) {
-            let copied = (rx.read - rx.measured_read).min(u64::from(u32::MAX)) as u32;
+            // Linux measures after each buffer that is copied, so when the first one was; upstream takes off what still waits then.
+            let first = unread.min(MERGED_SEGMENTS * rx.segment_size);
+            let waits = if rx.v0 { 0 } else { unread - first };
+            let counted = rx.read + u64::from(first);
+            let copied = (counted - rx.measured_read).saturating_sub(u64::from(waits)).min(u64::from(u32::MAX)) as u32;
             if copied > rx.measured_space {
                 let mut window = 2 * u64::from(copied) + 16 * u64::from(rx.advertised_mss);
                 // Twice as much again for a sender in slow start.
@@ -429,9 +437,10 @@ impl Socket {
                 }
                 rx.measured_space = copied;
             }
-            rx.measured_read = rx.read;
+            rx.measured_read = counted;
             rx.measured_at = now;
         }
+        rx.read += u64::from(unread);
         // A reader that empties the buffer acknowledges what ended a burst or was short, unless an answer will.
         if rx.pushed() && !rx.converses && rx.early.is_empty() {
             rx.ack_now = true;
