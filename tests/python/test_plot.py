@@ -52,9 +52,31 @@ def test_a_path_has_its_colour_and_a_shared_link_is_dark():
 def test_directions_that_differ_are_told_apart_and_mtus_named():
     scenario = two_paths(first_mtu=9000)
     scenario["links"][0]["b_to_a"] = []
-    words = " | ".join(texts(topology(scenario).svg))
+    words = " ".join(texts(topology(scenario).svg))
     assert "h1 → r: 100 Mbit/s, queue 1000 packets, MTU 9000" in words
     assert "r → h1: no limits" in words
+
+
+def test_words_of_links_that_cross_do_not_overlap():
+    nodes = [{"name": name, "router": name in ("r1", "r2", "r3")} for name in ("h1", "h2", "r1", "r2", "r3", "s")]
+    links = [
+        link(f"{host}-{router}", (host, f"10.{host[1]}.{router[1]}.1"), (router, f"10.{host[1]}.{router[1]}.2"), [rate(50_000_000)])
+        for host in ("h1", "h2")
+        for router in ("r1", "r2")
+    ]
+    links += [link(f"{end}-r3", (end, f"10.7.{i}.1"), ("r3", f"10.7.{i}.2"), [rate(9_000_000)]) for i, end in enumerate(("r1", "r2", "s"))]
+    scenario = {**two_paths(), "nodes": nodes, "links": links, "flows": [flow("f", client="h1", server="s", transport="tcp")]}
+    boxes = []
+    pattern = r'<text class="ink halo" x="([-\d.]+)" y="([-\d.]+)" font-size="([\d.]+)" [^>]*text-anchor="(\w+)"[^>]*>([^<]+)'
+    for x, y, size, anchor, words in re.findall(pattern, topology(scenario).svg):
+        # Letters are about half as wide as they are high.
+        width = 0.5 * float(size) * len(words)
+        left = float(x) - {"start": 0, "middle": width / 2, "end": width}[anchor]
+        boxes.append((left, float(y) - float(size), left + width, float(y), words))
+    assert len(boxes) >= 14
+    for index, (left, top, right, bottom, words) in enumerate(boxes):
+        for left2, top2, right2, bottom2, other in boxes[index + 1 :]:
+            assert right <= left2 or right2 <= left or bottom <= top2 or bottom2 <= top, (words, other)
 
 
 def test_nodes_of_one_column_and_a_link_past_a_router_do_not_overlap():

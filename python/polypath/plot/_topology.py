@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
+from itertools import combinations
 from typing import Any
 
 from polypath.analysis import Path, paths
@@ -22,6 +23,8 @@ BOX_WIDTH, BOX_HEIGHT = 92, 52
 BEND = 92
 """Distance between parallel links at their middle."""
 MARGIN = 24
+LONGEST, BESIDE_A_CROSSING = 38, 20
+"""Letters of what a link does that fit between two columns."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +34,8 @@ class _Curve:
     end: tuple[float, float]
     bend: float
     a_is_left: bool
+    crosses: bool = False
+    """Another one between the same columns."""
 
     def at(self, t: float) -> tuple[float, float]:
         (x1, y1), (x2, y2) = self.start, self.end
@@ -61,7 +66,9 @@ def topology(scenario: Mapping[str, Any], name: str = "topology", title: str = "
     parts = [_link(curve, users.get(curve.link["name"], set())) for curve in curves]
     parts += [_node(node, places[node["name"]], scenario) for node in scenario["nodes"]]
     right = max(x for x, _ in places.values()) + BOX_WIDTH / 2
-    tops = [curve.at(0.4)[1] - 30 - 15 * len(_figures(curve.link)) for curve in curves] + [y - BOX_HEIGHT / 2 for _, y in places.values()]
+    tops = [curve.at(0.4)[1] - 30 - 15 * len(_figures(curve.link, LONGEST)) for curve in curves] + [
+        y - BOX_HEIGHT / 2 for _, y in places.values()
+    ]
     bottoms = [curve.at(0.6)[1] + 48 for curve in curves] + [y + BOX_HEIGHT / 2 + 16 for _, y in places.values()]
     top, bottom = min(tops) - 8, max(bottoms) + 12
     legend, height = _legend(scenario, taken, bottom)
@@ -79,13 +86,17 @@ def topology(scenario: Mapping[str, Any], name: str = "topology", title: str = "
 
 
 def _places(scenario: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
-    """Columns by distance from the first flow's client; within a column in the order of the study. Servers never stand left of a router."""
+    """Columns by distance from the first flow's client; within a column in the order of the study. Servers never stand left of a router.
+
+    A host that no flow uses here stands among the clients: flows of other cells begin there.
+    """
     start = scenario["flows"][0]["client"] if scenario["flows"] else scenario["nodes"][0]["name"]
     distance = _distances(scenario, start)
     for node in scenario["nodes"]:
         distance.setdefault(node["name"], 0)
-    clients = {flow["client"] for flow in scenario["flows"]}
     servers = {flow["server"] for flow in scenario["flows"]}
+    clients = {node["name"] for node in scenario["nodes"] if not node.get("router")} - servers
+    clients |= {flow["client"] for flow in scenario["flows"]}
     last = max(distance.values())
     for name in distance:
         if name in clients:
@@ -104,7 +115,23 @@ def _places(scenario: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
     for column, names in columns.items():
         for row, name in enumerate(names):
             places[name] = (column * COLUMN, (row - (len(names) - 1) / 2) * height)
+    ways = [_way(places, link) for link in scenario["links"]]
+    if any(_cross(one, other) for one, other in combinations(ways, 2)):
+        # Words stand above and below the crossing.
+        places = {name: (x, 1.5 * y) for name, (x, y) in places.items()}
     return places
+
+
+def _way(places: Mapping[str, tuple[float, float]], link: Mapping[str, Any]) -> tuple[tuple[float, float], tuple[float, float]]:
+    left, right = sorted((places[link["a"]["node"]], places[link["b"]["node"]]))
+    return left, right
+
+
+def _cross(one: tuple[tuple[float, float], tuple[float, float]], other: tuple[tuple[float, float], tuple[float, float]]) -> bool:
+    """Between the same two columns, in the other order at the other end."""
+    (start, end), (other_start, other_end) = one, other
+    same = start[0] == other_start[0] < end[0] == other_end[0]
+    return same and (start[1] - other_start[1]) * (end[1] - other_end[1]) < 0
 
 
 def _distances(scenario: Mapping[str, Any], start: str) -> dict[str, int]:
@@ -145,7 +172,7 @@ def _curves(scenario: Mapping[str, Any], places: Mapping[str, tuple[float, float
                     a_is_left=a_is_left,
                 )
             )
-    return curves
+    return [replace(curve, crosses=any(_cross((curve.start, curve.end), (other.start, other.end)) for other in curves)) for curve in curves]
 
 
 def _slots(scenario: Mapping[str, Any], places: Mapping[str, tuple[float, float]]) -> dict[tuple[str, str], float]:
@@ -180,9 +207,11 @@ def _link(curve: _Curve, users: set[int]) -> str:
     outer_left = abs(curve.start[1]) >= abs(curve.end[1])
     slope = abs(fall) >= ROW / 4
     middle = 0.5 if not slope else 0.4 if outer_left else 0.6
-    below = curve.bend > 0 or (curve.bend == 0 and slope and (curve.start[1] if outer_left else curve.end[1]) > 0)
+    # Off the middle by more than the ends on a side of one node are.
+    low = (curve.start[1] if outer_left else curve.end[1]) > (0 if slope else 2 * SLOT)
+    below = curve.bend > 0 or (curve.bend == 0 and low)
     x, y = curve.at(middle)
-    lines = _figures(link)
+    lines = _figures(link, BESIDE_A_CROSSING if curve.crosses else LONGEST)
     spread = 15
     base = y + 20 if below else y - 12 - spread * len(lines)
     side = "middle"
@@ -190,6 +219,10 @@ def _link(curve: _Curve, users: set[int]) -> str:
         # Beside the line, on the side that it leaves free.
         side = "start" if (fall < 0) == below else "end"
         x, base = x + (12 if side == "start" else -12), y + (14 if below else -spread * len(lines) - 2)
+    if slope and curve.crosses:
+        # To the right of the line, before the crossing: above the one that falls, below the one that climbs.
+        (x, y), side = curve.at(0.3), "start"
+        x, base = x + 12, y + (2 - spread * len(lines) if fall > 0 else 16)
     text = [_text(x, base, link["name"], weight="bold", size=13, anchor=side, css="ink", fill=INK)]
     text += [_text(x, base + spread * (index + 1), line, size=12, anchor=side, css="ink", fill=INK) for index, line in enumerate(lines)]
     ends = (link["a"], link["b"]) if curve.a_is_left else (link["b"], link["a"])
@@ -241,14 +274,24 @@ def _text(
     )
 
 
-def _figures(link: Mapping[str, Any]) -> list[str]:
+def _figures(link: Mapping[str, Any], longest: int) -> list[str]:
     """What the link does, in words: one line if both directions are alike, else one a direction."""
     there, back = (", ".join(_words(link.get(side, ()))) or "no limits" for side in ("a_to_b", "b_to_a"))
     mtus = {int(link[end].get("mtu", 1500)) for end in ("a", "b")}
     extra = "" if mtus == {1500} else f", MTU {'/'.join(str(mtu) for mtu in sorted(mtus, reverse=True))}"
     if there == back:
-        return [there + extra]
-    return [f"{link['a']['node']} → {link['b']['node']}: {there}{extra}", f"{link['b']['node']} → {link['a']['node']}: {back}"]
+        return _lines(there + extra, longest)
+    a, b = link["a"]["node"], link["b"]["node"]
+    return [*_lines(f"{a} → {b}: {there}{extra}", longest), *_lines(f"{b} → {a}: {back}", longest)]
+
+
+def _lines(words: str, longest: int) -> list[str]:
+    """In two lines where one would reach into the nodes."""
+    if len(words) <= longest:
+        return [words]
+    commas = [place for place, letter in enumerate(words) if letter == ","]
+    middle = min(commas, key=lambda place: abs(place - len(words) / 2), default=0)
+    return [words[: middle + 1], words[middle + 1 :].strip()] if commas else [words]
 
 
 def _words(elements: Sequence[Mapping[str, Any]]) -> list[str]:
