@@ -5,17 +5,18 @@
     rival   10.77.3.1 ---+
 
 Everything lives in four namespaces named after this process, which are removed whatever happens; those of a process that died are removed
-by the next one.
+by the next one. There may be several such networks at once.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -41,8 +42,8 @@ def setting(namespace: str, name: str, value: str) -> None:
 class Network:
     """The four namespaces; `rate` in Mbit/s, `queue` in packets of full size."""
 
-    def __init__(self, rate: int, queue: int) -> None:
-        self.client, self.rival, self.router, self.server = (f"{PREFIX}-{os.getpid()}-{role}" for role in "cxrs")
+    def __init__(self, name: str, rate: int, queue: int) -> None:
+        self.client, self.rival, self.router, self.server = (f"{name}-{role}" for role in "cxrs")
         for namespace in (self.client, self.rival, self.router, self.server):
             ip("ip", "netns", "add", namespace)
             ip("ip", "-n", namespace, "link", "set", "lo", "up")
@@ -85,21 +86,24 @@ class Network:
 def network(rate: int, queue: int) -> Iterator[Network]:
     """The namespaces, for the length of the block."""
     sweep()
+    own = f"{PREFIX}-{os.getpid()}-{next(_numbers)}"
     try:
-        yield Network(rate, queue)
+        yield Network(own, rate, queue)
     finally:
-        _sweep(lambda pid: pid == os.getpid())
+        _remove(Path("/run/netns").glob(f"{own}-*"))
+
+
+_numbers = itertools.count(1)
 
 
 def sweep() -> None:
     """Removes what processes that died left."""
-    _sweep(lambda pid: not Path(f"/proc/{pid}").exists())
+    _remove(place for place in Path("/run/netns").glob(f"{PREFIX}-*") if not Path(f"/proc/{place.name.split('-')[2]}").exists())
 
 
-def _sweep(whose: Callable[[int], bool]) -> None:
-    for place in Path("/run/netns").glob(f"{PREFIX}-*"):
-        if whose(int(place.name.split("-")[2])):
-            ip("ip", "netns", "delete", place.name)
+def _remove(places: Iterable[Path]) -> None:
+    for place in list(places):
+        ip("ip", "netns", "delete", place.name)
 
 
 class Flow:
