@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from requirement import lacking
 
@@ -15,7 +16,8 @@ from polypath.engines import HostEngine
 from polypath.results import execute, plan
 
 STUDIES = Path(__file__).resolve().parents[2] / "studies"
-# What is run of each, and how far each row may be from the simulator's: seconds of slow start on a machine that has more to do.
+# What is run of each, and how far each row may be from the simulator's: seconds of slow start on a machine that has more to do. Where TCP
+# connections compete, who wins in some seconds is chance (16 to 20 of 38 Mbit/s in three runs), so that is of them together.
 PARTS: dict[str, dict[str, list[str]]] = {
     "linux-6.8": {"experiment": ["shared"], "cc": ["cubic"]},
     "linux-reference": {"experiment": ["c", "e-tcp-probing"]},
@@ -45,8 +47,11 @@ def test_its_short_form_is_accepted_and_a_part_of_it_resembles_the_simulator(nam
     here = execute(part, workers=AT_ONCE[name]).runs
     there = run(study, engine="sim", out=tmp_path / "sim", only=PARTS[name]).runs
     there = there[there["flow_profile"] != "v0"]
-    keys = [key for key in ("experiment", *study.parameters, *PARTS[name], "flow") if key in here]
-    means = [table.groupby(list(dict.fromkeys(keys)), dropna=False)["goodput_receiver_mbps"].mean() for table in (here, there)]
+    cell = list(dict.fromkeys(key for key in ("experiment", *study.parameters, *PARTS[name]) if key in here))
+    means = [table.groupby([*cell, "flow", "flow_transport"], dropna=False)["goodput_receiver_mbps"].mean() for table in (here, there)]
     assert len(means[0]) == len(means[1]) > 0
-    ratio = means[0] / means[1]
-    assert ratio.between(1 - WITHIN, 1 + WITHIN).all(), ratio
+    both = pd.DataFrame({"here": means[0], "there": means[1]}).reset_index()
+    both["datagrams"] = both["flow_transport"] == "udp"
+    together = both.groupby([*cell, "datagrams"], dropna=False)[["here", "there"]].transform("sum")
+    assert (together["here"] / together["there"]).between(1 - WITHIN, 1 + WITHIN).all(), both
+    assert ((both["here"] - both["there"]).abs() <= WITHIN * together["there"]).all(), both
