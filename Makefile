@@ -29,7 +29,7 @@ NATIVE_GONE := $(if $(and $(wildcard python/polypath/_native*.so),$(wildcard pyt
 REQUIRE := $(if $(filter true,$(CI)),linux$(if $(filter 0,$(shell id -u)),$(COMMA)host))
 export POLYPATH_REQUIRE ?= $(REQUIRE)
 
-.PHONY: help setup setup-all demo test check bench clean rust python linux kernel package layers lint FORCE
+.PHONY: help setup setup-all demo test check bench clean rust python linux kernel layers lint FORCE
 
 help:
 	@sed -n '1,5s/^# //p' Makefile
@@ -59,7 +59,8 @@ demo: setup
 	$(VENV)/bin/polypath run studies/nitk
 
 # The fast failures come first.
-test: setup-all lint layers linux rust package
+test: setup-all lint layers linux
+	@tools/all-tests
 	@echo "make test: everything passed"
 
 lint: setup
@@ -83,10 +84,6 @@ python: setup
 # The linux engine's kernel, once for each user: some three minutes on two cores, at once when it is there.
 linux: setup-all
 	$(VENV)/bin/polypath linux build 6.12 $(if $(findstring linux,$(POLYPATH_REQUIRE)),,|| echo "make: no kernel for the linux engine; its tests are skipped")
-
-# Both of these at once, in half the time.
-package: linux
-	@tools/package-tests
 
 kernel: linux
 	$(PYTHON) -m pytest -rs tests/kernel
