@@ -301,7 +301,7 @@ impl SendQueue {
     #[inline]
     pub(super) fn next_new_len(&self, mss: u32) -> u32 {
         let len = self.unsent().min(mss);
-        let len = self.buffers.front().map_or(len, |&left| len.min(left));
+        let len = if self.keeps_buffers { len.min(self.next_buffer().0) } else { len };
         if self.mapping.len == 0 { len } else { len.min(self.mapping.len) }
     }
 
