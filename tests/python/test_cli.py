@@ -144,6 +144,18 @@ def test_results_where_nothing_can_be_written_are_one_sentence(polypath):
     assert err.splitlines()[1:] == ["polypath: notes.txt/results/small: not a directory; choose another file or folder, or mend this one"]
 
 
+@pytest.mark.usefixtures("mistakes")
+@pytest.mark.parametrize("command, more", [("run", "; what is finished is kept, and the same command goes on from there"), ("show", "")])
+def test_an_interrupt_says_what_is_kept_where_something_is(polypath, monkeypatch, command, more):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("polypath.cli._studies.path", interrupt)
+    # It leaves without waiting for threads, which would end this process.
+    monkeypatch.setattr("os._exit", sys.exit)
+    assert polypath(command, "small") == (130, "", f"polypath: interrupted{more}\n")
+
+
 def test_a_full_disk_is_one_sentence(polypath):
     # This device is always full.
     full = "polypath: no space left on device: make room, or choose another folder; what is finished is kept\n"

@@ -1,5 +1,18 @@
 """The command line: reads arguments, calls the packages below, prints. Every mistake of a user ends in one sentence and exit code 2."""
 
-from ._app import app, main
+import sys
 
-__all__ = ["app", "main"]
+__all__ = ["main"]
+
+# As a shell says it of a program that Ctrl-C ended.
+_INTERRUPTED = 130
+
+
+def main() -> None:
+    """Runs the command line; the entry point of the package."""
+    try:
+        # What it needs takes a second to load, in which a person may think better of it.
+        from ._app import main as begin
+    except KeyboardInterrupt:
+        sys.exit(_INTERRUPTED)
+    begin()

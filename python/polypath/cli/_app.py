@@ -110,6 +110,7 @@ def main() -> None:
 
 
 def _interrupted() -> NoReturn:
-    complain("interrupted; what is finished is kept, and the same command goes on from there")
+    kept = "; what is finished is kept, and the same command goes on from there" if sys.argv[1:2] in (["run"], ["compare"]) else ""
+    complain(f"interrupted{kept}")
     # The runs in flight cannot be stopped, and nothing of them would be kept: leave without waiting.
     os._exit(INTERRUPTED)
