@@ -1,7 +1,8 @@
 """Cells of the kinds of the Linux tables that are in no table: drawn at random once, run on Linux 6.12 and in the simulator, judged.
 
-python job.py linux|sim [--only PATTERN]: runs them (the kernel half an hour on two cores, the simulator a minute), results in ./results.
-python job.py judge [--half looked-into|counted]: the share that agrees by the rule of `polypath validate`, by kind and by algorithm.
+python job.py linux|sim [--only PATTERN]: runs them, the kernel in some seven minutes on two cores; results in ./results.
+python job.py judge [--half looked-into|counted] [--list]: the share that agrees by the rule of `polypath validate`.
+python job.py look --only CELL [--repeat N] [--until SECONDS]: one run on both, side by side every 10 ms, with captures of the kernel's.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ import pandas as pd
 
 from polypath import Study, run
 
-ALGORITHMS = (
-    "reno cubic bic westwood vegas veno illinois hybla scalable highspeed htcp bbr lp yeah nv cdg"  # the sixteen of the tables
-).split()
+# The sixteen of the tables.
+ALGORITHMS = ["reno", "cubic", "bic", "westwood", "vegas", "veno", "illinois", "hybla"]
+ALGORITHMS += ["scalable", "highspeed", "htcp", "bbr", "lp", "yeah", "nv", "cdg"]
 BUFFERS = {"net.ipv4.tcp_rmem": [4096, 131072, 16777216], "net.ipv4.tcp_wmem": [4096, 16384, 16777216]}
 CLIENT: dict[str, Any] = {"sysctl": BUFFERS}
 # As in studies/linux-reference: how the measuring program reads.
@@ -165,8 +166,17 @@ def half(cell: str) -> str:
     return "looked-into" if hashlib.sha256(cell.encode()).digest()[0] % 2 == 0 else "counted"
 
 
-def study(only: str, engine: str) -> Study:
+def study(only: str, engine: str, repeat: int | None = None) -> Study:
+    """`repeat`: one repeat alone, looked at closely."""
     chosen = {name: cell for name, cell in draw().items() if fnmatch.fnmatch(name, only)}
+    for cell in chosen.values() if repeat is not None else ():
+        starts = cell["matrix"]["start"]
+        cell["matrix"] = {"start": [starts[min(repeat, len(starts) - 1)]]}
+        cell["seeds"] = [repeat + 1] if len(starts) == 1 else 1
+        cell["measure"]["series"] = "10ms"
+        if engine == "linux":
+            ends = [(end["node"], link) for link, at in cell["topology"]["links"].items() for end in at["ends"]]
+            cell["measure"]["capture"] = [{"node": node, "link": link, "snaplen": "128B"} for node, link in ends if node[0] in "cs"]
     if engine == "linux":
         # The kernel's own algorithms, not ours compiled into it.
         for cell in chosen.values():
@@ -176,6 +186,17 @@ def study(only: str, engine: str) -> Study:
     setup = next(iter(chosen.values()))
     general = {part: setup[part] for part in ("topology", "flows", "duration")}
     return Study.model_validate({"name": "held-out", "baselines": None, "kernel": "6.12", **general, "experiments": chosen})
+
+
+def look(cell: str, repeat: int, until: float, folder: Path) -> None:
+    tables = {}
+    for engine in ("linux", "sim"):
+        run(study(cell, engine, repeat), engine=engine, out=folder / f"look-{engine}")
+        series = pd.read_parquet(folder / f"look-{engine}" / "held-out" / "series.parquet")
+        series["subflow"] = series.flow + "." + series.subflow.astype(str)
+        for column in ("cwnd", "in_flight", "srtt_ms", "retransmissions"):
+            tables[engine, column] = series.pivot_table(index=series.time_s.round(2), columns="subflow", values=column, aggfunc="first")
+    print(pd.concat(tables, axis=1).ffill().loc[:until].round(1).to_string())
 
 
 def judge(folder: Path, which: str, referee: str, listed: bool) -> None:
@@ -211,22 +232,26 @@ def judge(folder: Path, which: str, referee: str, listed: bool) -> None:
     print(f"{which}: {table.agrees.sum()} of {len(table)} agree, {table.agrees.mean():.1%}")
     if listed:
         pd.set_option("display.width", 220)
-        differs = table[~table.agrees].sort_values("relative", key=abs, ascending=False)
-        print(differs.drop(columns=["kind", "cc", "agrees"]).to_string(index=False, float_format=lambda value: f"{value:.2f}", max_colwidth=90))
+        differs = table[~table.agrees].sort_values("relative", key=abs, ascending=False).drop(columns=["kind", "cc", "agrees"])
+        print(differs.to_string(index=False, float_format=lambda value: f"{value:.2f}", max_colwidth=90))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=["linux", "sim", "judge"])
+    parser.add_argument("what", choices=["linux", "sim", "judge", "look"])
     parser.add_argument("--only", default="*")
     parser.add_argument("--half", default="all", choices=["all", "looked-into", "counted"])
     parser.add_argument("--kernel", default="6.12")
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--repeat", type=int, default=0)
+    parser.add_argument("--until", type=float, default=2.0)
     parser.add_argument("--out", type=Path, default=Path("results"))
     arguments = parser.parse_args()
     kernels = "linux" if arguments.kernel == "6.12" else f"linux-{arguments.kernel}"
     if arguments.what == "judge":
         judge(arguments.out, arguments.half, kernels, arguments.list)
+    elif arguments.what == "look":
+        look(arguments.only, arguments.repeat, arguments.until, arguments.out)
     elif arguments.what == "linux":
         run(study(arguments.only, "linux"), engine="linux", kernel=arguments.kernel, out=arguments.out / kernels)
     else:
