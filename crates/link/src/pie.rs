@@ -1,6 +1,6 @@
 //! PIE (RFC 8033): the probability of dropping follows the queueing delay, as a controller with two terms.
 
-use crate::{Cause, Count, Invalid, Parcel, RateQueue, Verdict};
+use crate::{Count, Invalid, Parcel, RateQueue, Verdict};
 use polypath_base::{Duration, Instant, Stream};
 
 /// Parameters of [`Pie`], with the names of RFC 8033.
@@ -72,18 +72,10 @@ impl Pie {
         }
         self.queue.pass_time(at);
         let hit = self.is_hit();
-        let mark = hit && self.config.ecn && parcel.ect && self.probability <= MOST_MARKED;
-        if hit && !mark {
-            self.queue.refuse(parcel);
-            return Verdict::Drop(Cause::Early);
-        }
-        match self.queue.transit(at, parcel) {
-            Verdict::Pass(leaves) if mark => {
-                self.marks += 1;
-                Verdict::Mark(leaves)
-            }
-            other => other,
-        }
+        let may_be_marked = self.config.ecn && parcel.ect && self.probability <= MOST_MARKED;
+        let verdict = self.queue.transit_managed(at, parcel, hit, may_be_marked);
+        self.marks += u64::from(matches!(verdict, Verdict::Mark(_)));
+        verdict
     }
 
     /// Sections 4.1 and 5.4.

@@ -173,9 +173,18 @@ impl RateQueue {
         room.then_some(len)
     }
 
-    /// Counts a packet that is dropped before it reaches the queue.
-    pub(crate) fn refuse(&mut self, parcel: Parcel) {
-        self.drops.add(parcel.len);
+    /// What becomes of a packet that was hit or spared before it reaches the queue: one that is hit is marked if it may be, and dropped early
+    /// otherwise.
+    #[inline]
+    pub(crate) fn transit_managed(&mut self, at: Instant, parcel: Parcel, hit: bool, may_be_marked: bool) -> Verdict {
+        if hit && !may_be_marked {
+            self.drops.add(parcel.len);
+            return Verdict::Drop(Cause::Early);
+        }
+        match self.transit(at, parcel) {
+            Verdict::Pass(leaves) if hit => Verdict::Mark(leaves),
+            other => other,
+        }
     }
 
     /// A packet for which there was room leaves at this time, not before those that came earlier.

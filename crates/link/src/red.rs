@@ -1,6 +1,6 @@
 //! Random early detection (S. Floyd and V. Jacobson 1993): the longer the queue is on average, the likelier a packet is dropped or marked.
 
-use crate::{Cause, Count, Invalid, Parcel, RateQueue, Verdict};
+use crate::{Count, Invalid, Parcel, RateQueue, Verdict};
 use polypath_base::{Duration, Instant, Stream};
 
 /// Parameters of [`Red`]. The average is of bytes, as in Linux.
@@ -54,7 +54,7 @@ impl Red {
             self.age(at.since(since));
         }
         self.average = self.average + self.queue.bytes() - (self.average >> self.config.weight_log);
-        let mark = match self.average >> self.config.weight_log {
+        let hit = match self.average >> self.config.weight_log {
             average if average < self.config.min_bytes => {
                 self.count = -1;
                 false
@@ -65,17 +65,9 @@ impl Red {
             }
             average => self.is_hit(average),
         };
-        if mark && !(self.config.ecn && parcel.ect) {
-            self.queue.refuse(parcel);
-            return Verdict::Drop(Cause::Early);
-        }
-        match self.queue.transit(at, parcel) {
-            Verdict::Pass(leaves) if mark => {
-                self.marks += 1;
-                Verdict::Mark(leaves)
-            }
-            other => other,
-        }
+        let verdict = self.queue.transit_managed(at, parcel, hit, self.config.ecn && parcel.ect);
+        self.marks += u64::from(matches!(verdict, Verdict::Mark(_)));
+        verdict
     }
 
     /// Of packets between two that are hit, each is as likely to be the next: the probability grows with their number.
@@ -135,7 +127,7 @@ impl Red {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Limit, Schedule};
+    use crate::{Cause, Limit, Schedule};
     use polypath_base::Rate;
 
     const CONFIG: RedConfig =
