@@ -44,9 +44,7 @@ $(STAMPS)/venv: $(if $(MOVED),FORCE)
 # maturin installs the dependencies that pyproject.toml lists, builds the native module in release mode and links the package in place.
 $(STAMPS)/native: $(STAMPS)/venv $(NATIVE_SOURCES) $(if $(NATIVE_GONE),FORCE)
 	@tools/system-packages
-	[ -x $(VENV)/bin/maturin ] || $(PYTHON) -m pip install --quiet 'maturin>=1.9,<2'
-	VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(VENV)/bin/maturin develop --release --extras dev
-	tools/linux-programs
+	@tools/native
 	touch $@
 
 setup: $(STAMPS)/native
