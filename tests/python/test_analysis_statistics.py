@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polypath.analysis import beside, gains, half_width, jain, summarise, transient
+from polypath.analysis import beside, gains, groups, half_width, jain, summarise, transient
 
 
 def test_jain_of_equal_shares_is_one_and_of_one_winner_one_over_n():
@@ -74,3 +74,14 @@ def test_gain_is_over_the_best_single_path():
     got = gains(runs, single, ["cc"]).iloc[0]
     assert (got["best_single"], got["sum_single"], got["gain"]) == (8.0, 14.0, 1.5)
     assert math.isnan(gains(runs, single.iloc[0:0], ["cc"])["gain"].iloc[0])
+
+
+def test_groups_stand_in_order_of_first_appearance_and_missing_values_are_one():
+    table = pd.DataFrame({"cc": ["olia", None, "lia", "olia", None], "k": [2, 1, 2, 2, 1], "x": [1.0, 2.0, 3.0, 4.0, 5.0]})
+    found = groups(table, ["cc", "k"])
+    assert [(str(cc), k, places.tolist()) for (cc, k), places in found] == [("olia", 2, [0, 3]), ("nan", 1, [1, 4]), ("lia", 2, [2])]
+    assert groups(table.iloc[:0], ["cc"]) == []
+    made = summarise(table, ["cc", "k"], ["x", "not_there"])
+    assert made["n"].tolist() == [2, 2, 1]
+    assert made["x"].tolist() == [2.5, 3.5, 3.0]
+    assert made["not_there"].isna().all()
