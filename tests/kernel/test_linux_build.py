@@ -12,6 +12,7 @@ import subprocess
 import tarfile
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from requirement import lacking
 
 from polypath import linux
 from polypath.linux import KernelError, _edits, _features, _link
+from polypath.linux._commands import locked
 from polypath.linux._kernel import places
 from polypath.linux._recipe import Recipe
 
@@ -300,6 +302,11 @@ def test_programs_keep_their_registers(kernel: linux.Kernel, ask: Callable[..., 
     assert ask(kernel.file, program="registers") == "wrong 0\n"
 
 
+def linking(place: Path) -> AbstractContextManager[None]:
+    """Nobody else links a kernel meanwhile: other tests run beside these."""
+    return locked(place / ".lock", "another process links this kernel")
+
+
 @pytest.fixture
 def cc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of cc/ that may be changed."""
@@ -327,7 +334,8 @@ def test_where_the_sources_lie_does_not_matter(kernel: linux.Kernel, cc: Path) -
     recipe = Recipe.load(kernel.file.parent)
     output = recipe.place / "linux-again"
     try:
-        _link._link(recipe, cc, [], output)
+        with linking(recipe.place):
+            _link._link(recipe, cc, [], output)
         assert output.read_bytes() == kernel.file.read_bytes()
     finally:
         output.unlink(missing_ok=True)
@@ -338,7 +346,8 @@ def test_a_mistake_is_shown_with_file_and_line(kernel: linux.Kernel, cc: Path) -
     (cc / "algs" / "fixed.c").write_text(FIXED.replace("pp_half(c->flow)", "pp_half(c->flo)"))
     with pytest.raises(KernelError, match=r"(?s)compiling the congestion control fixed for Linux.*algs/fixed\.c:7:\d+: error: .*flo"):
         linux.find(kernel.name)
-    assert not list(kernel.file.parent.glob(".link-*"))
+    with linking(kernel.file.parent):
+        assert not list(kernel.file.parent.glob(".link-*"))
 
 
 @pytest.mark.parametrize("version", ["6.1", "6.12"])
