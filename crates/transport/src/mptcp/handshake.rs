@@ -227,15 +227,14 @@ impl Connection {
     /// Options of the client's segments until the server has confirmed the handshake: the third ACK and its repetitions.
     #[cold]
     pub(super) fn complete_third_ack(&mut self, i: usize, segment: &mut Segment) {
-        let subflow = &mut self.subflows[i];
+        let tells_keys = i == 0 && !self.is_v0();
+        let socket = &mut self.subflows[i].socket;
         // The next segment of the burst may need other options.
-        subflow.socket.forget_place();
-        if subflow.socket.state() != State::Established || (segment.len > 0 && (i > 0 || self.is_v0())) {
-            return;
-        }
+        socket.forget_place();
         // Version 1 repeats the keys on the first data (RFC 8684 section 3.1). Linux does so on the burst that begins with the first byte,
         // and on no acknowledgement after it (seen on 6.12, `specs/notes/fallback`).
-        if i == 0 && !self.is_v0() && !self.subflows[0].socket.is_of_first_burst(segment) {
+        let carries = if tells_keys { socket.is_of_first_burst(segment) } else { segment.len == 0 };
+        if socket.state() != State::Established || !carries {
             return;
         }
         let subflow = &self.subflows[i];

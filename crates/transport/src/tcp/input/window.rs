@@ -147,8 +147,9 @@ impl Receiver {
     }
 }
 
-/// Memory that `bytes` take while they wait: neighbours are merged, some 16 segments into one, whose overhead they share. Windows while 1 to 4 segments of 1424 bytes waited in half
-/// of 128 KiB: 64512, 64000, 62976 and 62464 bytes, so the first takes 2304 and each of the others its length.
+/// Memory that `bytes` take while they wait: neighbours are merged, some 16 segments into one, whose overhead they share. Windows while 1 to 4
+/// segments of 1424 bytes waited in half of 128 KiB: 64512, 64000, 62976 and 62464 bytes, so the first takes 2304 and each of the others its
+/// length.
 #[inline]
 pub(crate) const fn coalesced(bytes: u64) -> u64 {
     const FIRST: u64 = 880;
