@@ -11,6 +11,9 @@ from polypath.study import SetupError, Study, Where, cells, copies, located, par
 
 from ._fairness import COLUMNS as FAIRNESS
 
+# Columns of every table.
+_ALWAYS = ("key", "study", "engine", "kernel", "seed")
+
 
 def check_claims(study: Study) -> None:
     """Raises `StudyError`, with file and line, at the first one. A claim that is misspelled would otherwise be "not measured" for ever."""
@@ -74,17 +77,13 @@ class _Known:
                 self.value((*where, name), name, value)
 
     def column(self, where: Where, name: str) -> None:
-        if name not in self._values and name not in (*ALWAYS, *self._metrics):
+        if name not in self._values and name not in (*_ALWAYS, *self._metrics):
             raise SetupError(where, unknown("parameter or column", name, self._values))
 
     def value(self, where: Where, name: str, value: Any) -> None:
         there: Iterable[str] | None = self._values.get(name)
         if there is not None and str(value) not in there:
             raise SetupError(where, f"no cell has this: {unknown(name, str(value), there)}")
-
-
-# Columns of every table.
-ALWAYS = ("key", "study", "engine", "kernel", "seed")
 
 
 def _selections(side: Any) -> Iterator[tuple[Where, Mapping[str, Any]]]:
