@@ -25,6 +25,7 @@ mod sack;
 mod sndbuf;
 mod subflow;
 mod timer;
+mod undo;
 mod write;
 
 use crate::Settings;
