@@ -5,9 +5,10 @@ Knows no engine, no table and no disk but the study file itself.
 
 from ._aqm import Codel, FqCodel, Pie, Red
 from ._cells import Cell, Setup, cells, parameter_names
-from ._claims import Above, Below, Between, Check, Claim, Order, Published, Varies, Within
+from ._claims import Above, Below, Between, Check, Claim, Decides, Order, Published, Varies, Within
 from ._elements import (
     BurstLoss,
+    Decides,
     Delay,
     Down,
     DropPackets,
@@ -56,6 +57,7 @@ __all__ = [
     "Claim",
     "Codel",
     "Constant",
+    "Decides",
     "Delay",
     "Down",
     "DropPackets",
