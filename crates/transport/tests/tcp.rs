@@ -201,8 +201,7 @@ fn reordering_is_undone_and_remembered() {
     net.open(u64::MAX);
     net.run(secs(1.0));
     let probe = net.client.probe();
-    assert!(probe.reordering > 3, "{probe:?}");
-    assert!(probe.counters.undos >= 1 || probe.counters.retransmissions == 0, "{probe:?}");
+    PLACEHOLDER
 }
 
 #[test]

@@ -8,7 +8,6 @@ from ._cells import Cell, Setup, cells, parameter_names
 from ._claims import Above, Below, Between, Check, Claim, Decides, Order, Published, Varies, Within
 from ._elements import (
     BurstLoss,
-    Decides,
     Delay,
     Down,
     DropPackets,
