@@ -135,6 +135,8 @@ def test_only_runs_in_real_time_are_run_again(tmp_path, polypath):
 def test_a_network_without_flows_is_not_held_to_a_run(tmp_path):
     text = BASE.split("flows:")[0].replace(SHAPE, "{delay: 5ms, changes: [{at: 60s, up: false}]}").replace("    a:\n", "    a: {sysctl: {initcwnd: 9}}\n")
     assert load_setup(write(tmp_path, text)).topology.links.keys() == {"l1", "l2"}
+    with pytest.raises(StudyError, match="8: topology.links.l1.mtu: an MTU of 20 bytes at `a`; IPv4 needs at least 68"):
+        load_setup(write(tmp_path, text.replace("[a, r], ", "[a, r], mtu: 20B, ")))
 
 
 def test_a_large_matrix_is_checked_by_what_differs(tmp_path, monkeypatch):

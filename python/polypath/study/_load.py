@@ -42,15 +42,17 @@ def load(path: str | Path) -> Study:
 
 
 def load_setup(path: str | Path) -> Setup:
-    """The set-up of a study's first cell, for whoever asks for its network only: the file may hold a `topology:` and nothing else."""
+    """The set-up of a study's first cell, for whoever asks for its network only: the file may hold a `topology:` and nothing else.
+
+    Such a network goes on for as long as somebody wants it, so nothing in it is too late for a run.
+    """
     source = _read(path)
     tree = source.document.value
-    network_only = "flows" not in tree
-    if network_only:
+    if "flows" not in tree:
         # A study has a flow; this one leads over the first link, and nobody will run it. What is wrong with the topology is told first.
         client, server = _ends_of_first_link(source)
         tree = {"name": "topology", "duration": "1s", **tree, "flows": {"none": {"client": client, "server": server}}}
-    return cells(_study(source, tree, network_only=network_only))[0].setup
+    return cells(_study(source, tree, network_only=True))[0].setup
 
 
 def _ends_of_first_link(source: StudyFile) -> list[str]:
