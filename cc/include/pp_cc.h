@@ -134,6 +134,7 @@ enum pp_cc_flags {
 	PP_CC_SEES_SAMPLES = 8,		/* has cong_control: replaces the transport's window rules */
 	PP_CC_DRAWS = 16,		/* looks at pp_flow.random */
 	PP_CC_REDUCES = 32,		/* sets pp_flow.reduce */
+	PP_CC_SEES_STAMPS = 64,		/* looks at pp_flow.ts_peer, which begins at a random value */
 };
 
 /* By what an algorithm knows congestion. */

@@ -105,7 +105,7 @@ def test_the_usual_chain_is_loss_then_rate_then_delay(tmp_path):
 
 
 def test_changes_in_time_reach_the_elements_they_concern(tmp_path):
-    changes = "changes: [{at: 7s, up: false}, {at: 5s, rate: 1mbit}, {at: 8s, up: true, rate: 2mbit, loss: 3%}]"
+    changes = "changes: [{at: 5s, rate: 1mbit}, {at: 7s, up: false}, {at: 8s, up: true, rate: 2mbit, loss: 3%}]"
     study = read(tmp_path, changed(("rate: 100mbit, delay: 2ms", f"rate: 100mbit, delay: 2ms, {changes}")))
     down, loss, rate, delay = scenarios(study)[0]["links"][2]["a_to_b"]
     assert down["spans_ns"] == [[7_000_000_000, 8_000_000_000]]

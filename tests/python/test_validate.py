@@ -103,9 +103,12 @@ def test_a_path_delays_at_the_client_queues_at_the_router_and_delays_the_way_bac
     assert scenario["flows"][0]["window_ns"] == [5_000_000_000, 30_000_000_000]
 
 
-def test_without_random_loss_repeats_are_one_simulation() -> None:
+def test_where_nothing_is_drawn_repeats_are_one_simulation() -> None:
     assert scenario_key(parse("v0_nitk_lia_r1")) == scenario_key(parse("v0_nitk_lia_r3"))
     assert scenario_key(parse("d_loss1_reno")) != scenario_key(parse("d_loss1_reno_r2"))
+    # Losses are not all that is drawn: cdg backs off by chance, and lp sees timestamps that begin anywhere.
+    for drawing in ("a_rtt20_cdg", "a_rtt20_lp"):
+        assert scenario_key(parse(drawing)) != scenario_key(parse(f"{drawing}_r2"))
 
 
 def test_subflows_come_from_endpoints_upstream_and_from_fullmesh_out_of_tree() -> None:

@@ -5,6 +5,8 @@ Knows no engine, no table and no disk but the study file itself.
 
 from ._aqm import Codel, FqCodel, Pie, Red
 from ._cells import Cell, Setup, cells, parameter_names
+from ._chance import drawing_algorithms, same_for_all_seeds
+from ._check import check_cell
 from ._claims import Above, Below, Between, Check, Claim, Decides, Order, Published, Varies, Within
 from ._elements import (
     BurstLoss,
@@ -31,6 +33,7 @@ from ._flows import Bulk, Constant, Endpoint, Endpoints, Flow, Fullmesh, Ndiffpo
 from ._kernel import DEFAULT_KERNEL, OURS, THEIRS, bare_of_ours, split_cc
 from ._load import FILE_NAME, load_setup, located
 from ._placeholder import Scalar
+from ._places import field_of
 from ._quantity import Packets, Rate, Share, Size, Time
 from ._runs import Run, runs
 from ._scenario import copies, scenario
@@ -112,13 +115,17 @@ __all__ = [
     "bare_of_ours",
     "cells",
     "chain",
+    "check_cell",
     "copies",
+    "drawing_algorithms",
+    "field_of",
     "json_schema",
     "load_setup",
     "located",
     "node_addresses",
     "parameter_names",
     "runs",
+    "same_for_all_seeds",
     "scenario",
     "split_cc",
     "unknown",

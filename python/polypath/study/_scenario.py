@@ -49,10 +49,11 @@ def scenario(setup: Setup, seed: int, *, kernel: str | None = None, links: list[
     return {**plain, "kernel": kernel, **({"captures": captures} if captures else {})}
 
 
-def links_of(setup: Setup, seed: int) -> list[dict[str, Any]]:
-    """The links of a run: their ends and elements."""
+def links_of(setup: Setup, seed: int, *, until_ns: int | None = None) -> list[dict[str, Any]]:
+    """The links of a run: their ends and elements; what the seed draws of them up to a time, by default the run's end."""
     pairs = addresses(setup.topology)
-    return [_link(name, link, pairs[name], seed, int(setup.duration)) for name, link in setup.topology.links.items()]
+    until = int(setup.duration) if until_ns is None else until_ns
+    return [_link(name, link, pairs[name], seed, until) for name, link in setup.topology.links.items()]
 
 
 def copies(name: str, flow: Flow) -> list[str]:

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, ValidationInfo, model_validator
 from pydantic_core import PydanticCustomError
 
 from ._claims import Claim, Published
@@ -24,6 +24,9 @@ from ._quantity import Size, Time
 from ._short import Short
 from ._topology import Topology
 from ._traces import FOLDER
+
+# In the context of a validation: the study was made up around a topology, and nobody will run it.
+NETWORK_ONLY = "network_only"
 
 # Columns of the tables that a parameter would hide.
 RESERVED = frozenset(
@@ -198,11 +201,11 @@ class Study(Model):
     _cells: Any = PrivateAttr(default=None)
 
     @model_validator(mode="after")
-    def _every_cell_stands(self) -> Self:
-        from ._cells import check_study  # It needs `Study`, and nobody else may build an unchecked one.
+    def _every_cell_stands(self, info: ValidationInfo) -> Self:
+        from ._check import check  # It needs `Study`, and nobody else may build an unchecked one.
 
         try:
-            check_study(self)
+            check(self, network_only=bool(info.context and info.context.get(NETWORK_ONLY)))
         except SetupError as error:
             # `where` tells the loader the line; the text alone is for those who build a study in Python.
             raise PydanticCustomError("setup", "{sentence}", {"sentence": str(error), "error": error}) from None

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from polypath.validate._judge import Verdict
 from polypath.validate._run import Selection, run
 from polypath.validate._show import show, to_json
-from polypath.validate._table import TableError
+from polypath.validate._table import Cell, TableError
 
 
 def _names(values: list[str] | None) -> tuple[str, ...]:
@@ -61,6 +61,16 @@ def validate(
         sys.stdout.write(json.dumps(to_json(verdicts), indent=1) + "\n")
     else:
         show(verdicts, console if console.is_terminal else Console(width=200), detail=detail, only_differing=differs)
+    if unknown := [verdict.cell for verdict in verdicts if verdict.cell.why]:
+        errors.print(f"polypath: {_unknown(table, unknown, len(verdicts))}", highlight=False, soft_wrap=True)
+        raise typer.Exit(2)
+
+
+def _unknown(table: Path, cells: list[Cell], of: int) -> str:
+    names = list(dict.fromkeys(cell.id for cell in cells))
+    listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    what = "names tell the set-up, as v0_nitk_lia_r1 does, and other measurements are compared by a study's `published`"
+    return f"{table}: {len(cells)} of {of} rows are not judged, since no set-up is known for {listed}: {what}."
 
 
 def _with_progress(table: Path, selection: Selection, platform: str | None, workers: int | None, console: Console) -> list[Verdict]:

@@ -6,6 +6,7 @@ counts as queued, and the way back has a delay but no rate.
 
 from typing import Any, TypeAlias
 
+from polypath.study import drawing_algorithms
 from polypath.validate._ids import Path, Sender, Setup
 
 Json: TypeAlias = dict[str, Any]
@@ -23,14 +24,19 @@ def build(setup: Setup, *, series: bool = False) -> Json:
     last = max(flow["start_ns"] for flow in flows)
     length = PATIENCE_S if setup.bytes else setup.duration_s + 1
     return {
-        # Only losses are drawn at random: without them all seeds give the same run, so it is run once.
-        "seed": setup.repeat if setup.lossy else 1,
+        # Random losses and some algorithms are drawn: without either all seeds give the same run, so it is run once.
+        "seed": setup.repeat if drawn(setup) else 1,
         "duration_ns": last + _ns(length),
         "series_interval_ns": SECOND // 10 if series else None,
         "nodes": world.nodes,
         "links": world.links,
         "flows": flows,
     }
+
+
+def drawn(setup: Setup) -> bool:
+    """Whether seeds change the run of a set-up."""
+    return setup.lossy or any(sender.cc in drawing_algorithms() for sender in setup.flows)
 
 
 def _ns(seconds: float) -> int:
