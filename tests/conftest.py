@@ -8,7 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 
-import listed_only  # noqa: E402
+import listed_only
 
 
 def pytest_configure(config: pytest.Config) -> None:

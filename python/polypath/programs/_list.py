@@ -7,6 +7,8 @@ from typing import Literal, NamedTuple, cast
 
 Kind = Literal["program", "header", "library", "module", "file"]
 FILE = Path(__file__).with_name("list.tsv")
+# Installs packages.
+DEBIAN = Path(__file__).with_name("debian.sh")
 
 
 class Thing(NamedTuple):

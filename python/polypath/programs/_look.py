@@ -42,15 +42,15 @@ def lacks(name: str) -> str:
 
 
 def run(
-    name: str,
+    program: str | Path,
     *arguments: str | Path,
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     text: str | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a program of the list to its end; what it said, in English, and its exit status. `text` is what it reads."""
+    """Runs a program to its end, one of the list or by its path; what it said, in English, and its exit status. `text` is what it reads."""
     return subprocess.run(
-        [need(name), *map(str, arguments)],
+        [program if isinstance(program, Path) else need(program), *map(str, arguments)],
         cwd=cwd,
         env={**os.environ, "LC_ALL": "C", **(env or {})},
         input=text or "",
@@ -83,7 +83,8 @@ def _is_there(thing: Thing) -> bool:
             return find(thing.name) is not None
         case "header":
             # Debian keeps what differs between processors in a folder of each.
-            return any(place.exists() for place in (Path("/usr/include", thing.name), *Path("/usr/include").glob(f"*-linux-gnu/{thing.name}")))
+            places = (Path("/usr/include"), *Path("/usr/include").glob("*-linux-gnu"))
+            return any((place / thing.name).exists() for place in places)
         case "library":
             # The compiler answers with the bare name if it does not find the file.
             return find("cc") is not None and Path(run("cc", f"-print-file-name={thing.name}").stdout.strip()).is_absolute()
