@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 from requirement import lacking
 
-from polypath import Results, Study, StudyError, emu, kernelcc, run
+from polypath import Results, Study, StudyError, emu, kernelcc, programs, run
 from polypath.engines import HostEngine
 from polypath.results import plan
 
@@ -29,9 +28,9 @@ def study(**flow: Any) -> Study:
 @pytest.fixture(scope="module", autouse=True)
 def machine() -> None:
     """One that has iperf3, and mptcpize for releases that open no MPTCP sockets themselves."""
-    for program, package in (("iperf3", "iperf3"), ("mptcpize", "mptcpize")):
-        if shutil.which(program) is None:
-            lacking("host", f"{program} is not installed (apt-get install {package})")
+    for program in ("iperf3", "mptcpize"):
+        if programs.find(program) is None:
+            lacking("host", programs.lacks(program))
     try:
         plan(study(), engine=HostEngine(), out=Path("/nonexistent"))
     except (StudyError, emu.EmuError, kernelcc.KernelCcError) as error:
@@ -76,5 +75,5 @@ def test_without_iperf3_the_study_says_what_to_install(tmp_path: Path, monkeypat
     from polypath.engines import _iperf3
 
     monkeypatch.setattr(_iperf3, "release", lambda: None)
-    with pytest.raises(StudyError, match="iperf3 is not installed"):
+    with pytest.raises(StudyError, match="iperf3 is missing: install the Debian package iperf3"):
         plan(study(), engine=HostEngine(), out=tmp_path)

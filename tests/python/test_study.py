@@ -193,7 +193,8 @@ def test_the_published_schema_is_up_to_date(pytestconfig):
 
 
 def test_the_schema_takes_every_study_there_is(pytestconfig):
-    jsonschema = pytest.importorskip("jsonschema")
+    import jsonschema
+
     from polypath.study._yaml import parse
 
     validator = jsonschema.Draft202012Validator(json.loads(json_schema()))
@@ -206,7 +207,8 @@ def test_the_schema_takes_every_study_there_is(pytestconfig):
 
 
 def test_the_schema_refuses_a_bare_number():
-    jsonschema = pytest.importorskip("jsonschema")
+    import jsonschema
+
     from polypath.study._yaml import parse
 
     validator = jsonschema.Draft202012Validator(json.loads(json_schema()))
