@@ -45,7 +45,7 @@ MISTAKES = {
     ),
     "an unknown scheduler": (
         ("run", "scheduler"),
-        'scheduler/study.yaml:15: flows.bulk.scheduler: there is no scheduler "fastest"; there are default, minrtt, roundrobin',
+        'scheduler/study.yaml:15: flows.bulk.scheduler: there is no scheduler "fastest"; did you mean "blest"? there are backup, blest, ',
     ),
     "weights that are none": (
         ("run", "weights"),

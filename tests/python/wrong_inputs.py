@@ -136,6 +136,10 @@ WRONG: dict[str, tuple[Changes, str]] = {
         ((SHAPE, "[{kind: rate, rate: 10mbit}, {kind: down, spans: [[3s, 4s]]}]"),),
         "9: topology.links.l2.both[1].spans[0]: the outage begins at 3s, and the run ends at 2s",
     ),
+    "an application that goes on after the end": (
+        flow("transport: tcp, app: {kind: bulk, duration: 9s}"),
+        "11: flows.f.app.duration: the application begins at 0ns and lasts 9s, and the run ends at 2s",
+    ),
     # Figures that nobody can mean.
     "a run of a nanosecond": ((("duration: 2s", "duration: 1ns"),), "12: duration: a run of 1ns is too short to measure anything; the shortest is 1ms"),
     "a rate beyond counting": (
