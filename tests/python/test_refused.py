@@ -157,9 +157,9 @@ def test_a_large_matrix_is_checked_by_what_differs(tmp_path, monkeypatch):
     _check._wrong.cache_clear()
     rates = ", ".join(f"{rate}mbit" for rate in range(1, 11))
     changes = (
-        ('cc: "${cc}"', 'cc: "${cc}", count: "${n}"'),
+        ('cc: "${cc}"', 'cc: "${cc}", count: "${many}"'),
         ("rate: 10mbit", 'rate: "${rate}"'),
-        ("{cc: [cubic, reno]}", f"{{cc: [cubic, reno, bic], n: [1, 2, 300], rate: [{rates}]}}"),
+        ("{cc: [cubic, reno]}", f"{{cc: [cubic, reno, bic], many: [1, 2, 300], rate: [{rates}]}}"),
     )
     assert len(cells(Study.load(write(tmp_path, changed(changes))))) == 90
     # Neither the algorithm nor the number of connections matters; the rates do.

@@ -164,7 +164,7 @@ WRONG: dict[str, tuple[Changes, str]] = {
     ),
     "more jitter than a radio's delay": (
         ((SHAPE, "[{kind: wireless, radio: 5g, peak: 10mbit, delay: 1ms}]"),),
-        "9: topology.links.l2.both[0]: a jitter of 2ms around a delay of 1ms",
+        "9: topology.links.l2.both[0].jitter: a jitter of 2ms around a delay of 1ms",
     ),
     "a queue without room for a packet": (
         shape("rate: 10mbit, queue: 100B"),
