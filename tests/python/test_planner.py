@@ -26,7 +26,9 @@ BASE = {
 def planned(*, links=None, nodes=None, flows=None, algorithms=KERNEL, out_of_tree=False, **more):
     """The plan of a study that differs from the base in these parts."""
     topology = {"nodes": nodes or BASE["topology"]["nodes"], "links": {**BASE["topology"]["links"], **(links or {})}}
-    study = Study.model_validate({**BASE, "topology": topology, "flows": flows or BASE["flows"], **more})
+    # What can be built is planned, also what nobody would run.
+    every = {**BASE, "topology": topology, "flows": flows or BASE["flows"], **more}
+    study = Study.model_validate(every, context={"network_only": True})
     (run,) = runs(study, engine="linux", version=lambda kernel: kernel)
     return SimpleNamespace(**build(run.scenario, algorithms, out_of_tree=out_of_tree).plan)
 

@@ -71,7 +71,10 @@ ALLOWED = {
     ),
     "a link that is cut and joined": ((SHAPE, "{rate: 10mbit, changes: [{at: 500ms, up: false}, {at: 1s, up: true}]}"),),
     "two changes at once": ((SHAPE, "{rate: 10mbit, delay: 5ms, changes: [{at: 1s, rate: 5mbit}, {at: 1s, delay: 9ms}]}"),),
-    "a path without a rate for a flow that has one": ((SHAPE, "{delay: 5ms}"), ("transport: tcp", "transport: tcp, app: {kind: constant, rate: 1mbit}")),
+    "a path without a rate for a flow that has one": (
+        (SHAPE, "{delay: 5ms}"),
+        ("transport: tcp", "transport: tcp, app: {kind: constant, rate: 1mbit}"),
+    ),
     "as much jitter as delay": ((SHAPE, "{rate: 10mbit, delay: 5ms, jitter: 5ms}"),),
     "a queue of one packet": ((SHAPE, "{rate: 10mbit, queue: 1514B}"),),
     "a setting of a router that routers have": (("{router: true}", "{router: true, sysctl: {net.ipv4.ip_forward: 1}}"),),
@@ -92,7 +95,10 @@ def test_what_counts_somewhere_is_no_mistake(tmp_path, changes):
 
 UNMODELLED = {
     "a setting": ("net.ipv4.tcp_fastopen: 1", "the setting `net.ipv4.tcp_fastopen` is not modelled; modelled are net.ipv4.tcp_rmem, "),
-    "a value": ("net.ipv4.tcp_recovery: 0", "`net.ipv4.tcp_recovery` is 0; modelled is 1, since there is no other loss detection than RACK"),
+    "a value": (
+        "net.ipv4.tcp_recovery: 0",
+        "`net.ipv4.tcp_recovery` is 0; modelled is 1, since there is no other loss detection than RACK",
+    ),
     "a misspelled one": ("net.ipv4.tcp_rmen: 1", "the setting `net.ipv4.tcp_rmen` is not modelled; did you mean `net.ipv4.tcp_rmem`?"),
 }
 
@@ -133,9 +139,13 @@ def test_only_runs_in_real_time_are_run_again(tmp_path, polypath):
 
 
 def test_a_network_without_flows_is_not_held_to_a_run(tmp_path):
-    text = BASE.split("flows:")[0].replace(SHAPE, "{delay: 5ms, changes: [{at: 60s, up: false}]}").replace("    a:\n", "    a: {sysctl: {initcwnd: 9}}\n")
+    text = (
+        BASE.split("flows:")[0]
+        .replace(SHAPE, "{delay: 5ms, changes: [{at: 60s, up: false}]}")
+        .replace("    a:\n", "    a: {sysctl: {initcwnd: 9}}\n")
+    )
     assert load_setup(write(tmp_path, text)).topology.links.keys() == {"l1", "l2"}
-    with pytest.raises(StudyError, match="8: topology.links.l1.mtu: an MTU of 20 bytes at `a`; IPv4 needs at least 68"):
+    with pytest.raises(StudyError, match=r"8: topology.links.l1.mtu: an MTU of 20 bytes at `a`; IPv4 needs at least 68"):
         load_setup(write(tmp_path, text.replace("[a, r], ", "[a, r], mtu: 20B, ")))
 
 
@@ -157,9 +167,9 @@ def test_a_large_matrix_is_checked_by_what_differs(tmp_path, monkeypatch):
     _check._wrong.cache_clear()
     rates = ", ".join(f"{rate}mbit" for rate in range(1, 11))
     changes = (
-        ('cc: "${cc}"', 'cc: "${cc}", count: "${n}"'),
+        ('cc: "${cc}"', 'cc: "${cc}", count: "${many}"'),
         ("rate: 10mbit", 'rate: "${rate}"'),
-        ("{cc: [cubic, reno]}", f"{{cc: [cubic, reno, bic], n: [1, 2, 300], rate: [{rates}]}}"),
+        ("{cc: [cubic, reno]}", f"{{cc: [cubic, reno, bic], many: [1, 2, 300], rate: [{rates}]}}"),
     )
     assert len(cells(Study.load(write(tmp_path, changed(changes))))) == 90
     # Neither the algorithm nor the number of connections matters; the rates do.

@@ -4,10 +4,10 @@ import json
 from itertools import pairwise
 
 import pytest
-from study_data import changed
+from study_data import STUDY, changed
 
 from polypath import Study, StudyError, _native
-from polypath.engines import SimEngine
+from polypath.engines import FakeEngine, SimEngine
 from polypath.results import execute, plan
 
 # Random loss and a drawn start: whatever is not repeated exactly shows here.
@@ -65,13 +65,14 @@ def test_a_scenario_that_makes_no_sense_is_one_sentence():
     assert "\n" not in str(error.value)
 
 
-def test_a_scenario_the_simulator_refuses_names_the_run(tmp_path):
-    # Which settings there are the simulator alone knows.
-    text = changed(("    client:\n", "    client: {sysctl: {net.ipv4.tcp_nonsense: 1}}\n"))
-    study = read(tmp_path / "study", text)
-    with pytest.raises(StudyError, match=r"^small: .*tcp_nonsense.* \(in the run main, cc=lia, rate=20mbit, seed 1\)$") as error:
-        execute(plan(study, engine=SimEngine(), out=tmp_path), workers=1)
-    assert "\n" not in str(error.value)
+def test_a_scenario_that_an_engine_refuses_after_all_names_the_run(tmp_path):
+    # Whatever the check at load has let through.
+    def refuse(scenario):
+        raise ValueError("node `client`: nonsense")
+
+    study = read(tmp_path / "study", STUDY)
+    with pytest.raises(StudyError, match=r"^small: node `client`: nonsense \(in the run main, cc=lia, rate=20mbit, seed 1\)$"):
+        execute(plan(study, engine=FakeEngine(before=refuse), out=tmp_path), workers=1)
 
 
 def test_the_version_names_release_and_sources():

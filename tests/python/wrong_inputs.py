@@ -86,7 +86,7 @@ WRONG: dict[str, tuple[Changes, str]] = {
     ),
     "an address that goes away after the end": (
         flow("transport: mptcp, path_manager: {kind: endpoints, addresses: [{address: 10.0.1.1, remove_at: 9s}]}"),
-        "11: flows.f.path_manager.addresses[0].remove_at: the address goes away 9s after the connection begins, and the run ends 2s after it",
+        "11: flows.f.path_manager.addresses[0].remove_at: the address goes away 9s after the connection begins, and the run ends 2s",
     ),
     "a setting of a router": (
         router("net.ipv4.tcp_rmem: [4096, 131072, 6291456]"),
@@ -102,7 +102,7 @@ WRONG: dict[str, tuple[Changes, str]] = {
     ),
     "a setting of a host without flows": (
         (("    b:\n", "    b:\n    idle: {sysctl: {net.ipv4.tcp_sack: 0}}\n"),),
-        "7: topology.nodes.idle.sysctl.net.ipv4.tcp_sack: no TCP flow begins or ends at `idle`, so `net.ipv4.tcp_sack` changes nothing there",
+        "7: topology.nodes.idle.sysctl.net.ipv4.tcp_sack: no TCP flow begins or ends at `idle`, so `net.ipv4.tcp_sack` changes nothing",
     ),
     "a setting of MPTCP beside plain TCP": (
         host("net.mptcp.checksum_enabled: 1"),
@@ -136,8 +136,15 @@ WRONG: dict[str, tuple[Changes, str]] = {
         ((SHAPE, "[{kind: rate, rate: 10mbit}, {kind: down, spans: [[3s, 4s]]}]"),),
         "9: topology.links.l2.both[1].spans[0]: the outage begins at 3s, and the run ends at 2s",
     ),
+    "an application that goes on after the end": (
+        flow("transport: tcp, app: {kind: bulk, duration: 9s}"),
+        "11: flows.f.app.duration: the application begins at 0ns and lasts 9s, and the run ends at 2s",
+    ),
     # Figures that nobody can mean.
-    "a run of a nanosecond": ((("duration: 2s", "duration: 1ns"),), "12: duration: a run of 1ns is too short to measure anything; the shortest is 1ms"),
+    "a run of a nanosecond": (
+        (("duration: 2s", "duration: 1ns"),),
+        "12: duration: a run of 1ns is too short to measure anything; the shortest is 1ms",
+    ),
     "a rate beyond counting": (
         shape("rate: 100000gbit"),
         "9: topology.links.l2.both.rate: 100000gbit is faster than any engine can count; the most is 400gbit",
@@ -156,11 +163,11 @@ WRONG: dict[str, tuple[Changes, str]] = {
     ),
     "more jitter than delay": (
         shape("rate: 10mbit, delay: 5ms, jitter: 50ms"),
-        "9: topology.links.l2.both.jitter: a jitter of 50ms around a delay of 5ms lets packets arrive before they were sent; the most is 5ms",
+        "9: topology.links.l2.both.jitter: a jitter of 50ms around a delay of 5ms lets packets arrive before they were sent",
     ),
     "more jitter than a radio's delay": (
         ((SHAPE, "[{kind: wireless, radio: 5g, peak: 10mbit, delay: 1ms}]"),),
-        "9: topology.links.l2.both[0]: a jitter of 2ms around a delay of 1ms",
+        "9: topology.links.l2.both[0].jitter: a jitter of 2ms around a delay of 1ms",
     ),
     "a queue without room for a packet": (
         shape("rate: 10mbit, queue: 100B"),
@@ -172,13 +179,19 @@ WRONG: dict[str, tuple[Changes, str]] = {
     ),
     # What the engines would say when they run it.
     "series without an interval": ((("seeds: 1", "seeds: 1\nmeasure: {series: 0s}"),), "15: measure.series: `series_interval_ns` is zero"),
-    "an MTU of nothing": ((("ends: [r, b],", "ends: [r, b], mtu: 0B,"),), "9: topology.links.l2.mtu: an MTU of 0 bytes at `r`; IPv4 needs at least 68"),
+    "an MTU of nothing": (
+        (("ends: [r, b],", "ends: [r, b], mtu: 0B,"),),
+        "9: topology.links.l2.mtu: an MTU of 0 bytes at `r`; IPv4 needs at least 68",
+    ),
     "an MTU below IPv4's": ((("ends: [r, b],", "ends: [r, b], mtu: 20B,"),), "9: topology.links.l2.mtu: an MTU of 20 bytes at `r`"),
     "an MTU of an interface": (
         (("ends: [r, b]", "ends: [r, {node: b, mtu: 20B}]"),),
         "9: topology.links.l2.ends[1].mtu: an MTU of 20 bytes at `b`",
     ),
-    "an MTU on the way": (shape("rate: 10mbit, mtu: 20B"), "9: topology.links.l2.both: an MTU of 20 bytes is below IPv4's smallest, 68 bytes"),
+    "an MTU on the way": (
+        shape("rate: 10mbit, mtu: 20B"),
+        "9: topology.links.l2.both: an MTU of 20 bytes is below IPv4's smallest, 68 bytes",
+    ),
     "one size for three": (
         host("net.ipv4.tcp_rmem: 6291456"),
         "4: topology.nodes.a.sysctl.net.ipv4.tcp_rmem: `net.ipv4.tcp_rmem` is 6291456; it must be three ascending sizes in bytes",
@@ -191,7 +204,10 @@ WRONG: dict[str, tuple[Changes, str]] = {
         flow("transport: tcp, app: {kind: transfer, size: 0B}"),
         "11: flows.f.app: a transfer of no bytes is complete before it begins",
     ),
-    "a router that serves": ((("server: b", "server: r"),), "11: flows.f.server: the server is `r`, which is a router: only hosts send and receive"),
+    "a router that serves": (
+        (("server: b", "server: r"),),
+        "11: flows.f.server: the server is `r`, which is a router: only hosts send and receive",
+    ),
     "an address that cannot be reached": (
         (
             ("flows:", "    l3: {ends: [a, b], both: {rate: 1mbit}}\nflows:"),

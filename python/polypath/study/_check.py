@@ -25,7 +25,7 @@ _ANY_CC = "reno"
 
 
 def check(study: Study, *, network_only: bool = False) -> None:
-    """Raises `SetupError` at the first thing that cannot be run; with `network_only`, at what cannot be built, whatever flows and times say."""
+    """Raises `SetupError` at the first thing that cannot be run; with `network_only`, that cannot be built, whatever its flows."""
     check_study(study)
     every = cells(study)
     if not network_only:

@@ -14,7 +14,6 @@ from ._placeholder import is_placeholder
 from ._quantity import Packets, Rate, Share, Size, Time
 from ._wireless import RADIOS
 
-
 # The fastest Ethernet that is common; beyond some 430 gbit a bare ACK takes less than the nanosecond in which all engines count.
 MOST_RATE = Rate("400gbit")
 

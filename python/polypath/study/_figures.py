@@ -10,6 +10,7 @@ from ._elements import Delay, Down, Mtu, RateLimit, Shape, Table, Trace, Wireles
 from ._errors import Where
 from ._flows import Endpoints, Flow
 from ._quantity import Packets, Rate, Size, Time
+from ._scenario import TAIL_NS
 from ._topology import Link
 from ._wireless import RADIOS
 
@@ -121,6 +122,10 @@ def _check_time(cell: Cell, where: Where, what: str, at: Time) -> None:
 
 
 def _check_flow(cell: Cell, where: Where, flow: Flow) -> None:
+    lasts = getattr(flow.app, "duration", None)
+    if lasts is not None and int(flow.start) + int(lasts) > int(cell.setup.duration) + TAIL_NS:
+        sentence = f"the application begins at {flow.start} and lasts {lasts}, and the run ends at {cell.setup.duration}"
+        raise cell.error((*where, "app", "duration"), sentence)
     if flow.transport != "mptcp" or not isinstance(flow.path_manager, Endpoints):
         return
     left = int(cell.setup.duration) - int(flow.start)
