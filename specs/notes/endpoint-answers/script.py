@@ -1,4 +1,5 @@
-"exec" "python3" "$0"
+"exec" "python3" "$0"  # fmt: skip
+
 # polypath linux exec --kernel 6.12 specs/notes/endpoint-answers/script.py: the first line makes a shell run it as Python.
 import fcntl
 import os
@@ -50,10 +51,6 @@ class Segment:
             options = options[options[1] :]
         return None
 
-    def show(self) -> str:
-        flags = "".join(name for bit, name in NAMES if self.flags & bit)
-        return f"{flags} seq {self.seq} ack {self.ack} len {len(self.data)}"
-
 
 class Peer:
     """The other end of a connection with the kernel; `rel` numbers count from each side's first sequence number."""
@@ -93,43 +90,27 @@ class Peer:
         ip = ip[:10] + struct.pack("!H", checksum(ip)) + ip[12:]
         os.write(self.tun, ip + tcp)
 
-    def receive(self, seconds: float) -> list[Segment]:
-        """What the kernel sends within this time."""
+    def receive(self, seconds: float, count: int = 1_000_000) -> list[Segment]:
+        """What the kernel sends within this time, at most so many segments."""
         end, got = self.now() + seconds, []
-        while (left := end - self.now()) > 0:
-            if not select.select([self.tun], [], [], left)[0]:
-                break
+        while (left := end - self.now()) > 0 and len(got) < count and select.select([self.tun], [], [], left)[0]:
             packet = os.read(self.tun, 65536)
-            if packet[0] >> 4 == 4 and packet[9] == 6:
-                segment = Segment(packet, self.now())
-                if segment.dport == self.port:
-                    self.rcv = segment.seq + len(segment.data) + bool(segment.flags & (SYN | FIN))
-                    if segment.ts:
-                        self.ts_recent = struct.unpack("!I", segment.ts[:4])[0]
-                    got.append(segment)
+            if packet[0] >> 4 != 4 or packet[9] != 6:
+                continue
+            segment = Segment(packet, self.now())
+            if segment.dport == self.port:
+                self.rcv = segment.seq + len(segment.data) + bool(segment.flags & (SYN | FIN))
+                if segment.ts:
+                    self.ts_recent = struct.unpack("!I", segment.ts[:4])[0]
+                got.append(segment)
         return got
 
     def one(self, seconds: float = 1) -> Segment:
         """The next segment of the kernel."""
-        end = self.now() + seconds
-        while self.now() < end:
-            got = self.receive_first(end - self.now())
-            if got:
-                return got
-        raise SystemExit("the kernel sent nothing")
-
-    def receive_first(self, seconds: float) -> Segment | None:
-        end = self.now() + seconds
-        while (left := end - self.now()) > 0 and select.select([self.tun], [], [], left)[0]:
-            packet = os.read(self.tun, 65536)
-            if packet[0] >> 4 == 4 and packet[9] == 6:
-                segment = Segment(packet, self.now())
-                if segment.dport == self.port:
-                    self.rcv = segment.seq + len(segment.data) + bool(segment.flags & (SYN | FIN))
-                    if segment.ts:
-                        self.ts_recent = struct.unpack("!I", segment.ts[:4])[0]
-                    return segment
-        return None
+        got = self.receive(seconds, 1)
+        if not got:
+            raise SystemExit("the kernel sent nothing")
+        return got[0]
 
     def syn_options(self) -> bytes:
         return b"\x02\x04" + struct.pack("!H", 1460) + b"\x04\x02" + b"\1\1"
@@ -249,7 +230,10 @@ def time_wait(peer: Peer) -> None:
 def syn_sent(peer: Peer) -> None:
     print("SYN-SENT")
     for name, flags, ack in (
-        ("RST without ACK", RST, 0), ("RST with another ACK", RST | ACK, 7), ("SYN/ACK with another ACK", SYN | ACK, 7), ("RST that acknowledges the SYN", RST | ACK, 1)
+        ("RST without ACK", RST, 0),
+        ("RST with another ACK", RST | ACK, 7),
+        ("SYN/ACK with another ACK", SYN | ACK, 7),
+        ("RST that acknowledges the SYN", RST | ACK, 1),
     ):
         peer.start(peer.port + 1, peer.kernel_port + 1)
         end = socket.socket()
@@ -330,8 +314,8 @@ def paws(peer: Peer) -> None:
 
 def blackhole(peer: Peer) -> None:
     print("blackhole_timeout")
-    settings = "/proc/sys/net/mptcp/blackhole_timeout"
-    print("  default:", pathlib.Path(settings).read_text().strip() if os.path.exists(settings) else "no such setting", flush=True)
+    setting = pathlib.Path("/proc/sys/net/mptcp/blackhole_timeout")
+    print("  default:", setting.read_text().strip() if setting.exists() else "no such setting", flush=True)
 
     def asks(drop: int) -> str:
         """Opens an MPTCP connection whose first `drop` SYNs the peer loses; says which SYNs had MP_CAPABLE."""
@@ -341,7 +325,7 @@ def blackhole(peer: Peer) -> None:
         end.bind((KERNEL, peer.kernel_port))
         end.connect_ex((PEER, peer.port))
         syns = []
-        for i in range(drop + 1):
+        for _ in range(drop + 1):
             syns.append(peer.one(40))
         peer.send(SYN | ACK, 10_000, syns[-1].seq + 1, options=peer.syn_options())
         peer.receive(0.1)
