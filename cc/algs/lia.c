@@ -21,7 +21,7 @@
  * Differences from the out-of-tree kernel: that one counts ACKs instead of segments, and its alpha is a whole number of 1/4096 whose best path is found among
  * whole numbers w 2^32 / srtt_us^2: at an RTT of 65 ms these are 0 for windows below 63 segments, and the initial subflow counts as the best. So it grows more slowly
  * than the RFC wherever the initial subflow is not the best (measured: with 8 subflows on one path beside one reno flow 4.1 of 20 Mbit/s). A transport that models it
- * sets flow->out_of_tree, and lia_out_of_tree() computes the same.
+ * sets PP_COMPAT_MPTCP_0_96, and lia_out_of_tree() computes the same.
  */
 #include "pp_coupled.h"
 
@@ -173,11 +173,11 @@ static void lia_cong_avoid(struct pp_ctx *c, __u32 ack, __u32 acked)
 	acked = pp_coupled_acked(c->flow, acked);
 	/* No increase takes fewer segments than the own window has: until then the others need not be looked at, nor long after. */
 	count = c->flow->cwnd_cnt + (__u64)acked;
-	if (c->flow->cwnd <= c->flow->cwnd_clamp && (count < c->flow->cwnd || (!c->flow->out_of_tree && lia_is_far(c, count)))) {
+	if (c->flow->cwnd <= c->flow->cwnd_clamp && (count < c->flow->cwnd || (!pp_is_mptcp_0_96(c->flow) && lia_is_far(c, count)))) {
 		c->flow->cwnd_cnt += acked;
 		return;
 	}
-	per = c->flow->out_of_tree ? lia_out_of_tree(c) : lia_segments_per_increase(c);
+	per = pp_is_mptcp_0_96(c->flow) ? lia_out_of_tree(c) : lia_segments_per_increase(c);
 	pp_cong_avoid_ai(c->flow, per, acked);
 }
 

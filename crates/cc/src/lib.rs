@@ -16,7 +16,7 @@ use std::fmt;
 use std::ptr;
 
 use mirror::{About, Ctx, Ops, PRIV_WORDS};
-pub use mirror::{CaState, Event, Flow, MAX_SIBLINGS, SSTHRESH_INFINITE, Sample, Sibling, Siblings, ack_flags};
+pub use mirror::{CaState, Event, Flow, MAX_SIBLINGS, SSTHRESH_INFINITE, Sample, Sibling, Siblings, ack_flags, compat};
 
 include!(concat!(env!("OUT_DIR"), "/registry.rs"));
 

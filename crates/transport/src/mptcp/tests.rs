@@ -11,6 +11,7 @@ use polypath_wire::{MpOption, Segment};
 use std::collections::BTreeMap;
 
 mod fallback;
+mod hostile;
 
 /// One direction of one path.
 #[derive(Clone, Debug)]

@@ -333,7 +333,7 @@ impl Socket {
             }
             let twice = Duration::from_micros(u64::from(self.flow.srtt_us >> 2));
             // One segment may wait for a delayed ACK.
-            twice + if self.queue.packets_out() == 1 { self.settings.rto_min } else { Duration::from_millis(2) }
+            twice + if self.queue.packets_out() == 1 { self.settings.rto_min } else { self.timers.floor() }
         })
     }
 
@@ -348,9 +348,9 @@ impl Socket {
         let rto = self.rtt.rto();
         match self.probe_timeout() {
             Some(probe) if self.loss.tlp_high_seq.is_none() && self.loss.backoffs == 0 => {
-                self.timers.arm(Rtx::LossProbe, now + probe.min(rto))
+                self.timers.arm(Rtx::LossProbe, now, probe.min(rto))
             }
-            _ => self.timers.arm_rto(now + rto),
+            _ => self.timers.arm_rto(now, rto),
         }
     }
 

@@ -8,8 +8,6 @@ use polypath_wire::{SackBlock, Segment};
 
 /// Recoveries for which a widened reordering window is kept (RFC 8985 section 6.2 step 4).
 const REO_WND_PERSIST: u8 = 16;
-/// Linux's floor under timers in ticks of the clock.
-const TIMER_FLOOR_TICKS: u64 = 2;
 
 #[derive(Debug)]
 pub(super) struct Rack {
@@ -224,8 +222,8 @@ impl Socket {
         self.rack.advanced = false;
         let wait = self.rack_mark(now);
         if wait > Duration::ZERO {
-            let floor = self.settings.tick * TIMER_FLOOR_TICKS;
-            self.timers.arm(super::timer::Rtx::Reordering, now + wait + floor);
+            let wait = wait + self.timers.floor();
+            self.timers.arm(super::timer::Rtx::Reordering, now, wait);
         }
     }
 

@@ -23,6 +23,12 @@ impl Socket {
         self.flow.ssthresh
     }
 
+    /// Next sequence number expected of the peer.
+    #[cfg(test)]
+    pub(crate) fn receives_next(&self) -> u32 {
+        self.rx.next()
+    }
+
     /// Bytes that the peer's TCP has acknowledged.
     #[inline]
     pub(crate) fn bytes_acked(&self) -> u64 {
