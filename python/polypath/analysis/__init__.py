@@ -39,6 +39,7 @@ __all__ = [
     "paths",
     "platform_names",
     "platforms_in_order",
+    "queue_shares",
     "rates",
     "select",
     "single_paths",
