@@ -57,6 +57,19 @@ def test_both_programs_see_the_same_links(transport: str, cc: str, least: float,
     assert not made.series.query("program == 'iperf3'").empty
 
 
+def test_a_small_send_buffer_holds_the_program_that_asks_for_room(tmp_path: Path) -> None:
+    """iperf3 does; a blocking program such as ours is let past (specs/notes/small-send-buffer)."""
+    host = {"sysctl": {"net.ipv4.tcp_wmem": [4096, 16384, 100_000]}}
+    cable = {"ends": ["c", "s"], "both": {"rate": "100mbit", "delay": "40ms", "queue": "10000packets"}}
+    topology = {"nodes": {"c": host, "s": host}, "links": {"cable": cable}}
+    flow = {"client": "c", "server": "s", "transport": "tcp", "cc": "cubic", "program": "${program}"}
+    flow["app"] = {"kind": "bulk", "duration": "5s"}
+    given = {"name": "held", "topology": topology, "flows": {"f": flow}, "matrix": {"program": ["polypath", "iperf3"]}}
+    made = run(Study.model_validate({**given, "duration": "5s", "baselines": None}), engine="host", out=tmp_path)
+    goodput = by_program(made, "goodput_receiver_mbps")
+    assert goodput["polypath"] > 1.5 * goodput["iperf3"]
+
+
 def test_a_transfer_has_its_size(tmp_path: Path) -> None:
     made = run(study(transport="tcp", app={"kind": "transfer", "size": "2MB"}), engine="host", out=tmp_path)
     assert by_program(made, "bytes_received")["polypath"] == 2_000_000

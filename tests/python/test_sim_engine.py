@@ -7,6 +7,7 @@ import pytest
 from study_data import STUDY, changed
 
 from polypath import Study, StudyError, _native
+from polypath.analysis import rates
 from polypath.engines import FakeEngine, SimEngine
 from polypath.results import execute, plan
 
@@ -98,3 +99,28 @@ def test_bench_measures_every_case(monkeypatch, capsys):
     assert case["packets_per_s"] > 1000
     # The largest case without series stays below 50 MB with the interpreter around it.
     assert 5 < case["rss_mb"] < 50
+
+
+def test_no_subflow_receives_more_than_its_link_carries(tmp_path):
+    links = {
+        "a": {"ends": ["c", "s"], "both": {"rate": "10mbit", "delay": "20ms", "queue": "1000packets"}},
+        "b": {"ends": ["c", "s"], "both": {"rate": "20mbit", "delay": "40ms", "queue": "900packets", "loss": "0.1%"}},
+    }
+    flow = {"client": "c", "server": "s", "transport": "mptcp", "cc": "reno"}
+    given = {"name": "holes", "topology": {"nodes": {"c": None, "s": None}, "links": links}, "flows": {"f": flow}}
+    study = Study.model_validate({**given, "duration": "20s", "seeds": 3, "baselines": None})
+    results = execute(plan(study, engine=SimEngine(), out=tmp_path))
+    ends = results.subflows[results.subflows["established_s"].notna()]
+    capacity = ends.assign(rate=ends["source"].str.startswith("10.0.1.").map({True: 10.0, False: 20.0}))
+    capacity = capacity.set_index(["key", "subflow"])["rate"]
+    received, acked = (rates(results.series, ["key", "subflow"], name).set_index(["key", "subflow"])["mbps"] for name in _COUNTED)
+    # A packet of 1514 bytes may fall into one half second or the next.
+    most = capacity.loc[received.index] * 1424 / 1514 + 1514 * 8e-6 / 0.5
+    assert (received.to_numpy() <= most.to_numpy()).all()
+    assert received.to_numpy().max() > 5
+    assert acked.to_numpy().max() > 30, "slow start leaves large holes: once filled, they are acknowledged at once"
+    last = results.series.groupby(["key", "subflow"])[list(_COUNTED)].last()
+    assert ((last["bytes_received"] - last["bytes_acked"]).abs() < 0.05 * last["bytes_acked"].clip(lower=1e6)).all()
+
+
+_COUNTED = ("bytes_received", "bytes_acked")

@@ -233,10 +233,10 @@ fn an_application_that_rests_is_the_limit() {
     let mut net = Net::new("reno", Settings::default());
     net.open(100_000);
     net.run(secs(2.0));
-    let (window, application) = net.client.limited(net.now);
-    assert_eq!(window, Duration::ZERO);
+    let held = net.client.limited(net.now);
+    assert_eq!(held.window, Duration::ZERO);
     // 100 kB take four round trips of 20 ms after the handshake.
-    assert!((1.8..1.95).contains(&application.as_secs_f64()), "{application:?}");
+    assert!((1.8..1.95).contains(&held.application.as_secs_f64()), "{held:?}");
 }
 
 #[test]

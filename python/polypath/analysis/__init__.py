@@ -6,7 +6,7 @@ from ._checked import check_claims
 from ._claims import ClaimResult, Evidence, Verdict, evaluate, select
 from ._compare import PLATFORM, Comparison, area_between, compare, platform_names, platforms_in_order
 from ._fairness import fair_shares, with_fairness
-from ._limits import limits, limits_of_cells
+from ._limits import limits, limits_of_cells, queue_shares
 from ._network import Hop, Path, hops, paths
 from ._published import beside
 from ._series import rates
@@ -39,6 +39,7 @@ __all__ = [
     "paths",
     "platform_names",
     "platforms_in_order",
+    "queue_shares",
     "rates",
     "select",
     "single_paths",

@@ -28,7 +28,7 @@ use crate::tcp::{self, Socket};
 use crate::{PathId, Transmit};
 use crypto::{Version, draw_key};
 use paths::Paths;
-use polypath_base::{Duration, Instant, Stream};
+use polypath_base::{Instant, Stream};
 use polypath_cc as cc;
 use polypath_sched::{MAX_SUBFLOWS, Scheduler, Subflow as SubflowView};
 use polypath_wire::{MpOption, Segment, Unreachable};
@@ -489,10 +489,9 @@ impl Connection {
         self.tx.reinjected_bytes
     }
 
-    /// Time in which the peer's window, and in which the application, held up everything, up to `now`.
-    pub fn limited(&self, now: Instant) -> (Duration, Duration) {
-        let (window, application) = self.tx.limited.totals(now);
-        (Duration::from_nanos(window), Duration::from_nanos(application))
+    /// What held up everything, up to `now`.
+    pub fn limited(&self, now: Instant) -> tcp::Held {
+        self.tx.limited.totals(now)
     }
 
     /// Counters of the reordering between subflows.

@@ -38,7 +38,7 @@ pub(crate) use input::{UNMEASURED, coalesced, first_read_estimate};
 use polypath_base::{Duration, Instant};
 use polypath_cc as cc;
 use polypath_wire::{Flags, Segment};
-pub use probe::{Counters, Limit, Probe};
+pub use probe::{Counters, Held, Limit, Probe};
 use queue::SendQueue;
 use rate::Delivery;
 use rtt::Rtt;

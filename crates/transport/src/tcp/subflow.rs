@@ -51,6 +51,12 @@ impl Socket {
         self.writer_blocked = blocked;
     }
 
+    /// The congestion window has room, and there is not even a segment to send: Nagle's rule keeps less than one.
+    #[inline]
+    pub(crate) fn is_starved(&self) -> bool {
+        self.queue.unsent() < self.flow.mss && self.in_flight() < self.flow.cwnd
+    }
+
     /// The meta connection knows of a larger window than this subflow's last segment told.
     #[inline]
     pub(crate) fn raise_peer_window(&mut self, window: u32) {
