@@ -33,7 +33,7 @@ from ._load import FILE_NAME, load_setup, located
 from ._placeholder import Scalar
 from ._quantity import Packets, Rate, Share, Size, Time
 from ._runs import Run, runs
-from ._scenario import copies, scenario
+from ._scenario import copies, scenario, start_offset
 from ._schema import json_schema
 from ._short import Short
 from ._study import Baselines, Capture, Experiment, Measure, Study
@@ -120,5 +120,6 @@ __all__ = [
     "runs",
     "scenario",
     "split_cc",
+    "start_offset",
     "unknown",
 ]

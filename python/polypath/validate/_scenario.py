@@ -23,14 +23,23 @@ def build(setup: Setup, *, series: bool = False) -> Json:
     last = max(flow["start_ns"] for flow in flows)
     length = PATIENCE_S if setup.bytes else setup.duration_s + 1
     return {
-        # Only losses are drawn at random: without them all seeds give the same run, so it is run once.
-        "seed": setup.repeat if setup.lossy else 1,
+        "seed": _seed(setup),
         "duration_ns": last + _ns(length),
         "series_interval_ns": SECOND // 10 if series else None,
         "nodes": world.nodes,
         "links": world.links,
         "flows": flows,
     }
+
+
+def _seed(setup: Setup) -> int:
+    """Repeats were measured with seeds of their own, but where they start later: those all had the first one.
+
+    Losses are drawn, and so is what cdg, bbr, nv and others do; a repeat where nothing is drawn gives the same run again.
+    """
+    if setup.seed is not None:
+        return setup.seed
+    return 1 if any(flow.start_s for flow in setup.flows) else setup.repeat
 
 
 def _ns(seconds: float) -> int:
