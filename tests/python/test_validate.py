@@ -105,8 +105,8 @@ def test_a_path_delays_at_the_client_queues_at_the_router_and_delays_the_way_bac
 
 def test_repeats_have_seeds_of_their_own_whatever_is_drawn_and_later_starts_the_first() -> None:
     # Losses are not all that is drawn: cdg, bbr and nv draw too.
-    seeds = [build(parse(name))["seed"] for name in ("d_loss1_reno_r2", "a_rtt100_cdg_r3", "v0_nitk_lia_r3", "f_cdg_r2", "b_cubic_vs_nv_r3")]
-    assert seeds == [2, 3, 3, 1, 1]
+    names = ("d_loss1_reno_r2", "a_rtt100_cdg_r3", "v0_nitk_lia_r3", "f_cdg_r2", "b_cubic_vs_nv_r3")
+    assert [build(parse(name))["seed"] for name in names] == [2, 3, 3, 1, 1]
     assert scenario_key(parse("f_cdg_r2")) != scenario_key(parse("f_cdg"))
 
 

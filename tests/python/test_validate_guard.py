@@ -18,7 +18,8 @@ def fallen(table: str, counted: dict[str, dict[str, int]]) -> list[str]:
     sentences = []
     for row in (row for row in HELD if row["table"] == table):
         now = counted.get(row["group"], dict.fromkeys(COUNTS, 0))
-        sentences += [f"{table}, group {row['group']}: {name} {now[name]}, held {row[name]}" for name in COUNTS if now[name] < int(row[name])]
+        less = [name for name in COUNTS if now[name] < int(row[name])]
+        sentences += [f"{table}, group {row['group']}: {name} {now[name]}, held {row[name]}" for name in less]
     return sentences
 
 

@@ -5,7 +5,7 @@ from ._bounds import flow_bounds, max_goodput, path_bounds
 from ._checked import check_claims
 from ._claims import ClaimResult, Evidence, Verdict, evaluate, select
 from ._compare import PLATFORM, Comparison, area_between, compare, platform_names, platforms_in_order
-from ._distribution import FEWEST, Distance, Standing, discoveries, distance, in_words
+from ._distribution import Distance, Standing, discoveries, distance, in_words
 from ._fairness import fair_shares, with_fairness
 from ._limits import limits, limits_of_cells
 from ._network import Hop, Path, hops, paths
@@ -14,7 +14,6 @@ from ._series import rates
 from ._statistics import groups, half_width, jain, summarise, transient
 
 __all__ = [
-    "FEWEST",
     "PLATFORM",
     "ClaimResult",
     "Comparison",

@@ -19,8 +19,6 @@ NEAR = 0.05
 """Share of the referee's mean within which another mean is near enough, whatever the tests say."""
 LEVEL = 0.05
 """Of each of the two tests: samples of one distribution are told apart this often by each."""
-FEWEST = 8
-"""Starts from which a row is judged as a distribution: with fewer, Kolmogorov and Smirnov's test hardly ever speaks."""
 ROUNDING = 1e-9
 """What decimal fractions may lose."""
 
@@ -127,12 +125,13 @@ def in_words(found: Sequence[Distance]) -> str:
     good, of = len(standing[Standing.NEAR]) + len(standing[Standing.ALIKE]), len(found)
     widths = [row.interval for row in standing[Standing.ALIKE]]
     blunt = f" (their intervals are ± {100 * statistics.median(widths):.0f} % in the median)" if widths else ""
+    apart = len(standing[Standing.APART])
     return (
-        f"{good} of {of} rows ({good / of:.1%}) are within 5 % of the referee's mean or not to be told apart: "
+        f"{good} of {of} rows ({100 * good / of:.1f} %) are within 5 % of the referee's mean or not to be told apart: "
         f"{len(standing[Standing.NEAR])} within 5 %, {len(standing[Standing.ALIKE])} not to be told apart{blunt}, "
-        f"{len(standing[Standing.APART])} differ. The two tests tell {sum(row.told_apart for row in found)} of {of} rows apart "
-        f"(near ones too); of equal engines they would {2 * LEVEL * of:.0f} at most, "
-        f"and after Benjamini and Hochberg at {LEVEL:.0%} {discoveries([row.p for row in found])} remain."
+        f"{apart} {'differs' if apart == 1 else 'differ'}. The two tests tell {sum(row.told_apart for row in found)} of {of} rows apart "
+        f"(near ones too); of equal engines they would {2 * LEVEL * of:.1f} at most, "
+        f"and after Benjamini and Hochberg at {100 * LEVEL:.0f} % {discoveries([row.p for row in found])} remain."
     )
 
 

@@ -36,11 +36,12 @@ from ._runs import Run, runs
 from ._scenario import copies, scenario, start_offset
 from ._schema import json_schema
 from ._short import Short
-from ._study import Baselines, Capture, Experiment, Measure, Study
+from ._study import FEWEST_STARTS, Baselines, Capture, Experiment, Measure, Study
 from ._topology import End, Link, Node, Topology, addresses, node_addresses
 
 __all__ = [
     "DEFAULT_KERNEL",
+    "FEWEST_STARTS",
     "FILE_NAME",
     "OURS",
     "THEIRS",

@@ -72,6 +72,10 @@ RESERVED = frozenset(
 )
 
 
+FEWEST_STARTS = 8
+"""With fewer, tests of chance hardly ever speak, whatever differs."""
+
+
 def _parameter_name(value: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
         raise ValueError(f'"{value}" is no name of a parameter; use letters, digits and "_", beginning with a letter')

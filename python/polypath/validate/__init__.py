@@ -12,4 +12,18 @@ from polypath.validate._scenario import build
 from polypath.validate._show import to_json, to_markdown
 from polypath.validate._table import Cell, TableError, read
 
-__all__ = ["Cell", "Selection", "Setup", "TableError", "UnknownRunError", "Verdict", "build", "parse", "read", "run", "to_json", "to_markdown", "validate"]
+__all__ = [
+    "Cell",
+    "Selection",
+    "Setup",
+    "TableError",
+    "UnknownRunError",
+    "Verdict",
+    "build",
+    "parse",
+    "read",
+    "run",
+    "to_json",
+    "to_markdown",
+    "validate",
+]

@@ -1,5 +1,7 @@
 """`polypath validate`: the command."""
 
+from __future__ import annotations
+
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -7,21 +9,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from polypath.analysis import FEWEST
 from polypath.results import DEFAULT_OUT
-from polypath.study import DEFAULT_KERNEL
-from polypath.validate import _networks, _starts
-from polypath.validate._drawn import draw
+from polypath.study import DEFAULT_KERNEL, FEWEST_STARTS, Study
+from polypath.validate._drawn import draw, is_drawn
 from polypath.validate._judge import Verdict
 from polypath.validate._run import Selection, run
 from polypath.validate._show import show, to_json, to_markdown
 from polypath.validate._table import TableError
+
+if TYPE_CHECKING:
+    from polypath.validate import _networks
 
 STARTS, NETWORKS = 12, 48
 
@@ -52,14 +55,16 @@ def validate(
         typer.Option(help="Write a picture a run into this folder: window and RTT over time, Linux's and ours; areas in areas.csv."),
     ] = None,
     starts: Annotated[
-        int | None, typer.Option(min=FEWEST, help="Judge distributions over so many starts instead of single runs.")
+        int | None, typer.Option(min=FEWEST_STARTS, help="Judge distributions over so many starts instead of single runs.")
     ] = None,
-    spread: Annotated[float, typer.Option(min=0.001, help="With --starts: flows begin up to this many ms later.")] = _starts.SPREAD_MS,
-    kernel: Annotated[str | None, typer.Option(help="With --starts or --drawn: the same starts on this kernel of the engine linux.")] = None,
+    spread: Annotated[
+        float | None, typer.Option(min=0.001, help="With --starts: flows begin up to this many ms later; default: 20.")
+    ] = None,
+    kernel: Annotated[str | None, typer.Option(help="With --starts or --drawn: the same starts on this kernel.")] = None,
     drawn: Annotated[int | None, typer.Option(metavar="SEED", help="Instead of a table: networks drawn at random from this seed.")] = None,
-    networks: Annotated[int, typer.Option(min=1, help="With --drawn: how many.")] = NETWORKS,
-    out: Annotated[Path, typer.Option(help="With --drawn: where its runs are kept.")] = DEFAULT_OUT,
-    csv: Annotated[Path | None, typer.Option(help="With --drawn: write a row a flow with the goodput of every start into this file.")] = None,
+    networks: Annotated[int | None, typer.Option(min=1, help=f"With --drawn: how many; default: {NETWORKS}.")] = None,
+    out: Annotated[Path | None, typer.Option(help=f"With --drawn: where its runs are kept; default: {DEFAULT_OUT}.")] = None,
+    csv: Annotated[Path | None, typer.Option(help="With --drawn: a row a flow, with the goodput of every start, into this file.")] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Runs at once; default: one a core.")] = None,
 ) -> None:
     """Compare the simulator with measurements of real Linux kernels.
@@ -72,17 +77,24 @@ def validate(
     """
     form = _Form(json=as_json, markdown=as_markdown, differs=differs, detail=detail)
     selection = Selection(groups=_names(group), algorithms=_names(cc), ids=_names(id))
+    given: dict[str, object] = {
+        "--group": group,
+        "--cc": cc,
+        "--id": id,
+        "--platform": platform,
+        "--detail": detail or None,
+        "--figure": figure,
+    }
+    given |= {"--starts": starts, "--spread": spread, "--kernel": kernel, "--networks": networks, "--out": out, "--csv": csv}
     try:
-        _refuse(table, drawn, starts, kernel, figure, csv)
+        mode = _mode(table, drawn, starts)
+        _refuse(mode, {*given} - {name for name, value in given.items() if value is None})
         if drawn is not None:
-            _drawn(drawn, networks, starts or STARTS, kernel or DEFAULT_KERNEL, out, csv, workers, form)
-        elif table is not None and _networks.is_drawn(table):
-            _print_networks(_networks.read_csv(table), form)
+            _drawn(draw(drawn, networks or NETWORKS, starts or STARTS), kernel or DEFAULT_KERNEL, out or DEFAULT_OUT, csv, workers, form)
+        elif mode == "again" and table is not None:
+            _again(table, form)
         elif table is not None and starts is not None:
-            with _bar() as count:
-                run_spread = partial(_starts.run_starts, table, starts=starts, spread_ms=spread, kernel=kernel)
-                spreads = run_spread(selection=selection, platform=platform, workers=workers, progress=count)
-            _print_spreads(_any(spreads, table), form)
+            _over_starts(table, starts, spread, kernel, selection, platform, workers, form)
         elif table is not None:
             with _bar() as count:
                 verdicts = run(table, selection=selection, platform=platform, workers=workers, progress=partial(count, "sim"))
@@ -111,20 +123,33 @@ class _Form:
         return console if console.is_terminal else Console(width=200)
 
 
-def _refuse(
-    table: Path | None, drawn: int | None, starts: int | None, kernel: str | None, figure: Path | None, csv: Path | None
-) -> None:
-    """Options that mean nothing together."""
+# What each form of the command may be told besides, and what it is called in a sentence.
+_ROWS = {"--group", "--cc", "--id", "--platform"}
+_MODES = {
+    "rows": (_ROWS | {"--detail", "--figure"}, "for the single runs of a table"),
+    "starts": (_ROWS | {"--starts", "--spread", "--kernel"}, "with --starts"),
+    "drawn": ({"--starts", "--kernel", "--networks", "--out", "--csv"}, "with --drawn"),
+    "again": (set[str](), "for what --drawn wrote"),
+}
+
+
+def _mode(table: Path | None, drawn: int | None, starts: int | None) -> str:
     if table is None and drawn is None:
         raise TableError("name a SUMMARY.csv of measured runs, or draw networks with --drawn SEED.")
     if table is not None and drawn is not None:
         raise TableError(f"--drawn runs networks of its own; leave {table} out.")
-    if kernel is not None and drawn is None and starts is None:
-        raise TableError("--kernel runs a kernel over many starts; add --starts 12.")
-    if figure is not None and (drawn is not None or starts is not None):
-        raise TableError("--figure draws the single runs of a table; leave --starts and --drawn out.")
-    if csv is not None and drawn is None:
-        raise TableError("--csv keeps what --drawn found; add --drawn SEED, or use --json.")
+    if table is None:
+        return "drawn"
+    return "again" if is_drawn(table) else "rows" if starts is None else "starts"
+
+
+def _refuse(mode: str, given: set[str]) -> None:
+    """Options that would be ignored."""
+    may, where = _MODES[mode]
+    if wrong := sorted(given - may):
+        others = sorted(name for name, (own, _) in _MODES.items() if wrong[0] in own and name in ("starts", "drawn"))
+        instead = f", or add {' or '.join(f'--{name}' for name in others)}" if others and mode == "rows" else ""
+        raise TableError(f"{wrong[0]} means nothing {where}; leave it out{instead}.")
 
 
 def _any(found: list[_Found], table: Path) -> list[_Found]:
@@ -133,11 +158,11 @@ def _any(found: list[_Found], table: Path) -> list[_Found]:
     return found
 
 
-def _drawn(
-    seed: int, networks: int, starts: int, kernel: str, out: Path, csv: Path | None, workers: int | None, form: _Form
-) -> None:
+def _drawn(study: Study, kernel: str, out: Path, csv: Path | None, workers: int | None, form: _Form) -> None:
+    from polypath.validate import _networks  # The tests of chance load slowly, and most commands need none.
+
     with _bar() as count:
-        flows = _networks.run_networks(draw(seed, networks, starts), kernel=kernel, out=out, workers=workers, progress=count)
+        flows = _networks.run_networks(study, kernel=kernel, out=out, workers=workers, progress=count)
     if csv is not None:
         with csv.open("w", encoding="utf-8") as stream:
             _networks.write_csv(flows, stream)
@@ -145,7 +170,15 @@ def _drawn(
     _print_networks(flows, form)
 
 
+def _again(table: Path, form: _Form) -> None:
+    from polypath.validate import _networks
+
+    _print_networks(_networks.read_csv(table), form)
+
+
 def _print_networks(flows: list[_networks.Flow], form: _Form) -> None:
+    from polypath.validate import _networks
+
     if form.json:
         found = {"flows": _networks.rows_of(flows), "summary": _networks.summary(flows)}
         sys.stdout.write(json.dumps(found, indent=1) + "\n")
@@ -155,7 +188,24 @@ def _print_networks(flows: list[_networks.Flow], form: _Form) -> None:
         _networks.show(flows, form.console, only_differing=form.differs)
 
 
-def _print_spreads(spreads: list[_starts.Spread], form: _Form) -> None:
+def _over_starts(
+    table: Path,
+    starts: int,
+    spread_ms: float | None,
+    kernel: str | None,
+    selection: Selection,
+    platform: str | None,
+    workers: int | None,
+    form: _Form,
+) -> None:
+    from polypath.validate import _starts
+
+    how = {} if spread_ms is None else {"spread_ms": spread_ms}
+    with _bar() as count:
+        found = _starts.run_starts(
+            table, starts=starts, kernel=kernel, selection=selection, platform=platform, workers=workers, progress=count, **how
+        )
+    spreads = _any(found, table)
     if form.json:
         sys.stdout.write(json.dumps(_starts.to_json(spreads), indent=1) + "\n")
     elif form.markdown:

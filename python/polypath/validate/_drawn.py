@@ -5,6 +5,7 @@ The draw is the same for ever for a seed and a number of networks; nothing that 
 
 import math
 import random
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from polypath.engines import SimEngine
@@ -21,6 +22,21 @@ SECONDS = 30
 WINDOW = ("5s", "25s")
 """Since the connection stood; it stands within SPREAD of the start."""
 FRAME = 1514
+
+COLUMNS = (
+    *("network", "kind", "flow", "cc", "starts", "linux_mbps", "sim_mbps", "difference", "interval", "p_mean", "p_ks", "standing"),
+    *("title", "linux_starts", "sim_starts"),
+)
+"""Of the file that keeps what was found."""
+
+
+def is_drawn(file: Path) -> bool:
+    """Whether a file keeps what was found on drawn networks."""
+    try:
+        with file.open(encoding="utf-8") as stream:
+            return stream.readline().rstrip("\n").split(",") == [*COLUMNS]
+    except (OSError, UnicodeDecodeError):
+        return False
 
 
 class _Draw:
@@ -136,7 +152,7 @@ def _nodes(routers: list[str], buffers: Json, ends: int) -> Json:
     client: Json = {"sysctl": buffers} if buffers else {}
     hosts = {f"c{number}": client for number in range(1, ends + 1)}
     servers = {f"s{number}": {**client, "addresses": [f"10.9.{number}.1"]} for number in range(1, ends + 1)}
-    return {**hosts, **dict.fromkeys(routers, {"router": True}), **servers}
+    return {**hosts, **{name: {"router": True} for name in routers}, **servers}
 
 
 def _dumbbell(path: Json, buffers: Json, *, mptcp: bool) -> Json:

@@ -16,9 +16,7 @@ from polypath.analysis import Distance, Standing, distance, in_words
 from polypath.engines import find
 from polypath.results import Plan, execute, plan
 from polypath.study import Run, Study
-
-COLUMNS = ("network", "kind", "flow", "cc", "starts", "linux_mbps", "sim_mbps", "difference", "interval", "p_mean", "p_ks", "standing", "title")
-_HEAD = [*COLUMNS, "linux_starts", "sim_starts"]
+from polypath.validate._drawn import COLUMNS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +40,12 @@ class Flow:
 
 
 def run_networks(
-    study: Study, *, kernel: str, out: Path, workers: int | None = None, progress: Callable[[str, int, int], None] = lambda name, done, of: None
+    study: Study,
+    *,
+    kernel: str,
+    out: Path,
+    workers: int | None = None,
+    progress: Callable[[str, int, int], None] = lambda name, done, of: None,
 ) -> list[Flow]:
     """Every flow of every network, in the order of the draw. Finished runs are never run again."""
     rates = []
@@ -50,7 +53,7 @@ def run_networks(
         planned = plan(study, engine=find(engine), out=out, kernel=version)
         runs = execute(planned, workers=workers, progress=_counter(planned, progress)).runs
         own = runs[(runs["engine"] == engine) & runs["key"].isin({run.key for run in planned.runs})]
-        rates.append({key: rows for key, rows in own.groupby(["experiment", "flow"], sort=False)})
+        rates.append(dict(iter(own.groupby(["experiment", "flow"], sort=False))))
     linux, sim = rates
     found = []
     for name, experiment in study.all_experiments.items():
@@ -99,20 +102,11 @@ def _row(flow: Flow, found: Distance) -> dict[str, Any]:
 def write_csv(flows: Iterable[Flow], stream: TextIO = sys.stdout) -> None:
     """A row a flow and, behind what was found, the goodput of each start on both: all figures can be computed again from it."""
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(_HEAD)
+    writer.writerow(COLUMNS)
     for flow in flows:
         row = _row(flow, flow.distance)
         starts = [" ".join(f"{value:.6g}" for value in values) for values in (flow.linux, flow.sim)]
-        writer.writerow([*(row[name] for name in COLUMNS), *starts])
-
-
-def is_drawn(file: Path) -> bool:
-    """Whether a file is what `write_csv` wrote."""
-    try:
-        with file.open(encoding="utf-8") as stream:
-            return stream.readline().rstrip("\n").split(",") == _HEAD
-    except (OSError, UnicodeDecodeError):
-        return False
+        writer.writerow([*(row[name] for name in COLUMNS[:-2]), *starts])
 
 
 def read_csv(file: Path) -> list[Flow]:
@@ -142,7 +136,8 @@ def to_markdown(flows: list[Flow]) -> str:
     for name, part in [*kinds, ("all", flows)]:
         near, alike, apart = (sum(flow.distance.standing is each for flow in part) for each in Standing)
         lines.append(f"| {name} | {near} | {alike} | {apart} | {(near + alike) / len(part):.1%} |")
-    lines += ["", "| differs | flow | Linux | simulated | difference | p (means) | p (KS) | network |", "|---|---|---:|---:|---:|---:|---:|---|"]
+    lines += ["", "| differs | flow | Linux | simulated | difference | p (means) | p (KS) | network |"]
+    lines.append("|---|---|---:|---:|---:|---:|---:|---|")
     for flow, found in _differing(flows):
         figures = f"{found.referee:.2f} | {found.ours:.2f} | {100 * found.difference:+.1f} ± {100 * found.interval:.1f} %"
         lines.append(f"| {flow.network} | {flow.flow} | {figures} | {found.p_mean:.3f} | {found.p_ks:.3f} | {flow.title} |")

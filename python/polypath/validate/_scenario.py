@@ -61,6 +61,35 @@ def _changed(sysctl: dict[str, int]) -> dict[str, int]:
     return {name: value for name, value in sysctl.items() if (name, value) != ("net.ipv4.tcp_mtu_probing", 0)}
 
 
+# What an element that says nothing of it has; a plan for a kernel wants everything written out.
+_DEFAULTS: dict[str, Json] = {
+    "delay": {"jitter_ns": 0, "reorder": False, "changes": []},
+    "loss": {"changes": []},
+    "rate": {"framing_bytes": 14, "hold_ns": 0, "changes": []},
+}
+
+
+def for_kernel(scenario: Json, kernel: str) -> Json:
+    """The same scenario as an engine that runs kernels reads it: no default goes without saying."""
+
+    def written(elements: list[Json]) -> list[Json]:
+        return [{**_DEFAULTS.get(element["kind"], {}), **element} for element in elements]
+
+    def managed(flow: Json) -> Json:
+        manager = flow["mptcp"].get("path_manager", {"kind": "fullmesh"})
+        if manager["kind"] == "endpoints":
+            manager = {**manager, "addresses": [{"backup": False, "remove_at_ns": None, **each} for each in manager["addresses"]]}
+        return {"routes": [], **flow, "mptcp": {"scheduler": None, **flow["mptcp"], "path_manager": manager}}
+
+    return {
+        **scenario,
+        "kernel": kernel,
+        "nodes": [{"router": False, "addresses": [], "sysctl": {}, **node} for node in scenario["nodes"]],
+        "links": [{**link, **{side: written(link[side]) for side in ("a_to_b", "b_to_a")}} for link in scenario["links"]],
+        "flows": [managed(flow) for flow in scenario["flows"]],
+    }
+
+
 class _World:
     """Collects nodes and links."""
 

@@ -1,23 +1,25 @@
-"""A table's cells over many starts: the simulator's distribution, a kernel's over the same starts, and where in it the measured row lies."""
+"""A table's cells over many starts: the simulator's distribution, a kernel's over the same starts, and where the measured row lies."""
 
 import json
+import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from scipy import stats
 
-from polypath.analysis import Distance, Standing, distance, in_words
+from polypath.analysis import Distance, Standing, discoveries, distance, in_words
 from polypath.engines import find
 from polypath.study import start_offset
 from polypath.validate._ids import Setup
 from polypath.validate._judge import mbps
 from polypath.validate._run import Selection, Simulated, Simulator, scenario_key, simulate
+from polypath.validate._scenario import for_kernel
 from polypath.validate._table import Cell, TableError, read
 
 SPREAD_MS = 20
@@ -37,12 +39,20 @@ class Spread:
     def percentile(self) -> float:
         """Share of the simulated starts below the measured row, half of those that equal it."""
         below, equal = (sum(relation(self.cell.mbps, value) for value in self.sim) for relation in (operator.gt, operator.eq))
-        return (below + equal / 2) / len(self.sim)
+        return float(below + equal / 2) / len(self.sim)
 
     @property
     def inside(self) -> bool:
         """Whether the measured row lies between the lowest and the highest simulated start."""
         return min(self.sim) <= self.cell.mbps <= max(self.sim)
+
+    @property
+    def p(self) -> float:
+        """How often one more draw lies as far from the mean of the starts, were they normal: Student's prediction interval."""
+        away, error = self.cell.mbps - fmean(self.sim), stdev(self.sim) * math.sqrt(1 + 1 / len(self.sim))
+        if error == 0:
+            return 1.0 if away == 0 else 0.0
+        return float(2 * stats.t.sf(abs(away / error), len(self.sim) - 1))
 
     @property
     def deviation(self) -> float:
@@ -103,7 +113,7 @@ def _on_kernel(kernel: str) -> Simulator:
     engine = find("linux")
 
     def run(scenario: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
-        return json.dumps(engine.run({**json.loads(scenario), "kernel": kernel}).outcome), {}, {}
+        return json.dumps(engine.run(for_kernel(json.loads(scenario), kernel)).outcome), {}, {}
 
     return run
 
@@ -136,13 +146,19 @@ def outside(spreads: Sequence[Spread]) -> tuple[int, int, float]:
     return sum(not spread.inside for spread in judged), len(judged), sum(2 / (len(spread.sim) + 1) for spread in judged)
 
 
+def surely_outside(spreads: Sequence[Spread]) -> list[Spread]:
+    """Measured rows that chance does not explain although many were looked at, the surest first; near ones are left out."""
+    judged = sorted((spread for spread in spreads if spread.sim), key=lambda spread: spread.p)
+    return [spread for spread in judged[: discoveries([spread.p for spread in judged])] if not spread.near]
+
+
 def summary(spreads: Sequence[Spread]) -> list[str]:
     """What the starts say of the table's rows, and of the kernel where one ran."""
     out, of, expected = outside(spreads)
     near = sum(spread.near for spread in spreads if spread.sim)
     far = sum(spread.words == "outside" for spread in spreads)
     lines = [
-        f"Of {of} measured rows {near} are within 5 % of the simulator's mean, {of - near - far} more are one of its draws, {far} are neither."
+        f"Of {of} measured rows {near} are within 5 % of the simulator's mean, {of - near - far} more among its starts, {far} are neither."
     ]
     if of:
         chance = float(stats.binomtest(out, of, min(1.0, expected / of), alternative="greater").pvalue)
@@ -150,6 +166,9 @@ def summary(spreads: Sequence[Spread]) -> list[str]:
             f"{out} of {of} lie outside the range of its starts, where {expected:.0f} would if each were one more start "
             f"(so many or more by chance: p = {chance:.2g}, as if rows were independent)."
         )
+        far_off = surely_outside(spreads)
+        names = ", ".join(f"{spread.cell.id} {spread.cell.flow}" for spread in far_off) or "none"
+        lines.append(f"Rows that are no draw of it even among so many (Student; Benjamini and Hochberg at 5 %; beyond 5 %): {names}.")
     if found := [each for spread in spreads if (each := spread.distance)]:
         lines.append(f"Against the kernel over the same starts: {in_words(found)}")
     return lines
@@ -159,10 +178,12 @@ def to_json(spreads: Sequence[Spread]) -> dict[str, Any]:
     out, of, expected = outside(spreads)
     rows = []
     for spread in spreads:
-        row: dict[str, Any] = {"id": spread.cell.id, "group": spread.cell.group, "flow": spread.cell.flow, "measured_mbps": spread.cell.mbps}
+        cell = spread.cell
+        row: dict[str, Any] = {"id": cell.id, "group": cell.group, "flow": cell.flow, "measured_mbps": cell.mbps}
         row |= {"why": spread.why, "verdict": spread.words}
         if spread.sim:
             row |= {"sim_mbps": list(spread.sim), "deviation": spread.deviation, "percentile": spread.percentile, "inside": spread.inside}
+            row["p"] = spread.p
         if found := spread.distance:
             row |= {"kernel_mbps": list(spread.kernel), "difference": found.difference, "interval": found.interval}
             row |= {"p_mean": found.p_mean, "p_ks": found.p_ks, "standing": found.standing.value}
