@@ -151,3 +151,19 @@ def test_networks_are_run_on_both_and_what_was_found_can_be_judged_again(monkeyp
     assert {row["standing"] for row in again["flows"]} <= {"differs", "not told apart"}
     _, out, _ = polypath("validate", kept, "--markdown")
     assert "| all | 0 |" in out
+
+
+def test_the_note_on_drawn_networks_says_what_its_starts_say(request, polypath):
+    folder = request.config.rootpath / "specs/notes/held-out"
+    code, out, _ = polypath("validate", folder / "drawn-6.12.csv", "--markdown")
+    page = (folder / "README.md").read_text(encoding="utf-8")
+    block = page.split("<!-- begin: polypath validate drawn-6.12.csv --markdown -->\n")[1].split("<!-- end -->")[0]
+    assert (code, block) == (0, out)
+
+
+def test_what_was_kept_is_what_the_rule_of_the_note_draws(request):
+    kept = _networks.read_csv(request.config.rootpath / "specs/notes/held-out/drawn-6.12.csv")
+    study = draw(20261201, 48, 12)
+    wanted = [(name, each.title, flow) for name, each in study.experiments.items() for flow in each.flows]
+    assert [(flow.network, flow.title, flow.flow) for flow in kept] == wanted
+    assert {(len(flow.linux), len(flow.sim)) for flow in kept} == {(12, 12)}

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any, TextIO
 
 import pandas as pd
@@ -126,22 +127,25 @@ def read_csv(file: Path) -> list[Flow]:
 
 
 def summary(flows: list[Flow]) -> str:
-    return in_words([flow.distance for flow in flows])
+    found = [flow.distance for flow in flows]
+    off = [abs(each.difference) for each in found]
+    ten = sum(each <= 0.1 for each in off) / len(off)
+    return f"{in_words(found)} The median flow is {100 * median(off):.1f} % off, {100 * ten:.0f} % are within 10 %."
 
 
 def to_markdown(flows: list[Flow]) -> str:
-    """The counts by kind of network, and a row for each flow that differs, the furthest first."""
+    """The counts by kind of network, a row for each flow that differs, the furthest first, and what it comes to."""
     lines = ["| kind | within 5 % | not told apart | differs | share |", "|---|---:|---:|---:|---:|"]
     kinds = [(kind, [flow for flow in flows if flow.kind == kind]) for kind in dict.fromkeys(flow.kind for flow in flows)]
     for name, part in [*kinds, ("all", flows)]:
         near, alike, apart = (sum(flow.distance.standing is each for flow in part) for each in Standing)
-        lines.append(f"| {name} | {near} | {alike} | {apart} | {(near + alike) / len(part):.1%} |")
+        lines.append(f"| {name} | {near} | {alike} | {apart} | {100 * (near + alike) / len(part):.0f} % |")
     lines += ["", "| differs | flow | Linux | simulated | difference | p (means) | p (KS) | network |"]
     lines.append("|---|---|---:|---:|---:|---:|---:|---|")
     for flow, found in _differing(flows):
         figures = f"{found.referee:.2f} | {found.ours:.2f} | {100 * found.difference:+.1f} ± {100 * found.interval:.1f} %"
         lines.append(f"| {flow.network} | {flow.flow} | {figures} | {found.p_mean:.3f} | {found.p_ks:.3f} | {flow.title} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", summary(flows)]) + "\n"
 
 
 def _differing(flows: list[Flow]) -> list[tuple[Flow, Distance]]:
