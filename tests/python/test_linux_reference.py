@@ -54,6 +54,14 @@ def test_every_measured_row_has_its_cells_and_every_cell_a_row(study, published)
     assert {len(own) for row, own in zip(published["experiment"], found, strict=True) if row not in "bf"} == {1}
 
 
+def test_the_published_rows_are_the_measured_table_and_the_repeats(tmp_path, monkeypatch):
+    (tmp_path / "repeats.csv").write_bytes((FOLDER / "repeats.csv").read_bytes())
+    monkeypatch.setattr(linux_reference, "TARGET", tmp_path / "published.csv")
+    monkeypatch.setattr(linux_reference, "HERE", tmp_path)
+    linux_reference.main(str(ROOT / "tests/data/reference/linux-6.12.csv"))
+    assert (tmp_path / "published.csv").read_bytes() == (FOLDER / "published.csv").read_bytes()
+
+
 @pytest.mark.parametrize(
     "name, place",
     {
