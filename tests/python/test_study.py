@@ -7,7 +7,7 @@ from study_data import STUDY, changed
 
 import polypath
 from polypath import Experiment, Flow, Link, Node, Study, Topology
-from polypath.study import cells, json_schema, runs
+from polypath.study import Time, cells, json_schema, runs
 
 
 @pytest.fixture
@@ -170,6 +170,16 @@ def test_keys_cover_whatever_can_change_a_result(study):
 def test_a_title_changes_no_key(tmp_path, study):
     other = read(tmp_path, "title: Something else\n" + STUDY)
     assert [run.key for run in runs(study, engine="sim", version="1")] == [run.key for run in runs(other, engine="sim", version="1")]
+
+
+def test_over_starts_every_flow_begins_at_a_moment_of_its_own_and_keeps_what_it_had(tmp_path):
+    study = read(tmp_path, changed(('cc: "${cc}"}', 'cc: "${cc}", start: 1s, count: 2}'))).over_starts(12, Time("20ms"))
+    assert (study.name[-7:], study.seeds, study.claims, study.baselines) == ("-starts", tuple(range(1, 13)), (), None)
+    starts = [[flow["start_ns"] for flow in run.scenario["flows"]] for run in runs(study, engine="sim", version="1")]
+    assert all(1_000_000_000 <= start < 1_020_000_000 for own in starts for start in own)
+    assert len({tuple(own) for own in starts}) >= 12
+    own = read(tmp_path, changed(('cc: "${cc}"}', 'cc: "${cc}", start_spread: 100ms}'))).over_starts(12, Time("20ms"))
+    assert {str(flow.start_spread) for flow in own.flows.values()} == {"100ms"}
 
 
 def test_start_spread_is_drawn_from_the_seed(tmp_path):

@@ -36,14 +36,15 @@ from ._placeholder import Scalar
 from ._places import field_of
 from ._quantity import Packets, Rate, Share, Size, Time
 from ._runs import Run, runs
-from ._scenario import copies, scenario
+from ._scenario import copies, scenario, start_offset
 from ._schema import json_schema
 from ._short import Short
-from ._study import Baselines, Capture, Experiment, Measure, Study
+from ._study import FEWEST_STARTS, Baselines, Capture, Experiment, Measure, Study
 from ._topology import End, Link, Node, Topology, addresses, node_addresses
 
 __all__ = [
     "DEFAULT_KERNEL",
+    "FEWEST_STARTS",
     "FILE_NAME",
     "OURS",
     "THEIRS",
@@ -128,5 +129,6 @@ __all__ = [
     "same_for_all_seeds",
     "scenario",
     "split_cc",
+    "start_offset",
     "unknown",
 ]

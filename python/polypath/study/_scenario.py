@@ -12,7 +12,7 @@ from ._elements import BurstLoss, Delay, Down, DropPackets, Element, Loss, Mtu, 
 from ._flows import Bulk, Constant, Endpoints, Flow, Ndiffports, OnOff, Requests, Transfer
 from ._kernel import OURS, split_cc
 from ._model import Undecided
-from ._quantity import Packets, Time
+from ._quantity import Packets
 from ._topology import Link, addresses
 from ._wireless import elements as wireless
 
@@ -147,7 +147,7 @@ def _aqm(aqm: Any) -> dict[str, Any]:
 
 
 def _flow(name: str, flow: Flow, setup: Setup, seed: int) -> dict[str, Any]:
-    start = int(flow.start) + _spread(flow.start_spread, seed, name)
+    start = int(flow.start) + start_offset(int(flow.start_spread), seed, name)
     until_the_end = max(int(setup.duration) - start, 0)
     app, window_end = _app(flow, until_the_end)
     bare, whose = split_cc(flow.cc)
@@ -215,9 +215,7 @@ def _path_manager(flow: Flow) -> dict[str, Any]:
             return {"kind": "fullmesh"}
 
 
-def _spread(spread: Time, seed: int, name: str) -> int:
-    """A delay in [0, spread), the same on every machine and for every version of Python."""
-    if not spread:
-        return 0
+def start_offset(spread_ns: int, seed: int, name: str) -> int:
+    """Nanoseconds in [0, spread), the same on every machine and for every version of Python."""
     drawn = int.from_bytes(hashlib.sha256(f"start {seed} {name}".encode()).digest()[:8], "big")
-    return drawn * int(spread) >> 64
+    return drawn * spread_ns >> 64

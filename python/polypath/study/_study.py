@@ -75,6 +75,10 @@ RESERVED = frozenset(
 )
 
 
+FEWEST_STARTS = 8
+"""With fewer, tests of chance hardly ever speak, whatever differs."""
+
+
 def _parameter_name(value: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
         raise ValueError(f'"{value}" is no name of a parameter; use letters, digits and "_", beginning with a letter')
@@ -244,6 +248,31 @@ class Study(Model):
     def in_short(self) -> Study:
         """The short form as a study of its own. It decides no claims: those are about runs of full length."""
         return self.replace(name=f"{self.name}-short", shortened=True, claims=(), published=None)
+
+    def over_starts(self, starts: int, spread: Time) -> Study:
+        """The same cells with so many starts each, as a study of its own, to be judged as distributions.
+
+        A start is a seed, and every flow begins within `spread`, or its own `start_spread`, at a moment drawn from seed and name: the same
+        moment on every engine. It decides no claims, and has no baselines.
+        """
+
+        def spread_out(flows: Mapping[str, Flow]) -> dict[str, Flow]:
+            return {name: flow if flow.start_spread else flow.model_copy(update={"start_spread": spread}) for name, flow in flows.items()}
+
+        experiments = {
+            name: each.model_copy(update={"seeds": None, **({"flows": spread_out(each.flows)} if each.flows else {})})
+            for name, each in self.experiments.items()
+        }
+        changes: dict[str, Any] = {"experiments": experiments} if experiments else {}
+        return self.replace(
+            name=f"{self.name}-starts",
+            flows=spread_out(self.flows),
+            seeds=starts,
+            baselines=None,
+            claims=(),
+            published=None,
+            **changes,
+        )
 
     def to_yaml(self) -> str:
         """The study as a file would hold it."""

@@ -6,7 +6,6 @@ counts as queued, and the way back has a delay but no rate.
 
 from typing import Any, TypeAlias
 
-from polypath.study import drawing_algorithms
 from polypath.validate._ids import Path, Sender, Setup
 
 Json: TypeAlias = dict[str, Any]
@@ -24,8 +23,7 @@ def build(setup: Setup, *, series: bool = False) -> Json:
     last = max(flow["start_ns"] for flow in flows)
     length = PATIENCE_S if setup.bytes else setup.duration_s + 1
     return {
-        # Random losses and some algorithms are drawn: without either all seeds give the same run, so it is run once.
-        "seed": setup.repeat if drawn(setup) else 1,
+        "seed": _seed(setup),
         "duration_ns": last + _ns(length),
         "series_interval_ns": SECOND // 10 if series else None,
         "nodes": world.nodes,
@@ -34,9 +32,14 @@ def build(setup: Setup, *, series: bool = False) -> Json:
     }
 
 
-def drawn(setup: Setup) -> bool:
-    """Whether seeds change the run of a set-up."""
-    return setup.lossy or any(sender.cc in drawing_algorithms() for sender in setup.flows)
+def _seed(setup: Setup) -> int:
+    """Repeats were measured with seeds of their own, but where they start later: those all had the first one.
+
+    Losses are drawn, and so is what cdg, bbr, nv and others do; a repeat where nothing is drawn gives the same run again.
+    """
+    if setup.seed is not None:
+        return setup.seed
+    return 1 if any(flow.start_s for flow in setup.flows) else setup.repeat
 
 
 def _ns(seconds: float) -> int:
@@ -56,6 +59,35 @@ def _rate(path: Path) -> list[Json]:
 def _changed(sysctl: dict[str, int]) -> dict[str, int]:
     """Settings other than Linux's default: no MTU probing."""
     return {name: value for name, value in sysctl.items() if (name, value) != ("net.ipv4.tcp_mtu_probing", 0)}
+
+
+# What an element that says nothing of it has; a plan for a kernel wants everything written out.
+_DEFAULTS: dict[str, Json] = {
+    "delay": {"jitter_ns": 0, "reorder": False, "changes": []},
+    "loss": {"changes": []},
+    "rate": {"framing_bytes": 14, "hold_ns": 0, "changes": []},
+}
+
+
+def for_kernel(scenario: Json, kernel: str) -> Json:
+    """The same scenario as an engine that runs kernels reads it: no default goes without saying."""
+
+    def written(elements: list[Json]) -> list[Json]:
+        return [{**_DEFAULTS.get(element["kind"], {}), **element} for element in elements]
+
+    def managed(flow: Json) -> Json:
+        manager = flow["mptcp"].get("path_manager", {"kind": "fullmesh"})
+        if manager["kind"] == "endpoints":
+            manager = {**manager, "addresses": [{"backup": False, "remove_at_ns": None, **each} for each in manager["addresses"]]}
+        return {"routes": [], **flow, "mptcp": {"scheduler": None, **flow["mptcp"], "path_manager": manager}}
+
+    return {
+        **scenario,
+        "kernel": kernel,
+        "nodes": [{"router": False, "addresses": [], "sysctl": {}, **node} for node in scenario["nodes"]],
+        "links": [{**link, **{side: written(link[side]) for side in ("a_to_b", "b_to_a")}} for link in scenario["links"]],
+        "flows": [managed(flow) for flow in scenario["flows"]],
+    }
 
 
 class _World:
