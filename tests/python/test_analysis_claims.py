@@ -147,7 +147,11 @@ def test_decides_wants_a_wide_spread_and_most_pairs_apart():
 
 
 def test_decides_judges_every_cell_and_needs_repetitions():
-    rows = [{"experiment": x, "cc": cc, GOODPUT: v + seed / 10} for x, cc, v in (("a", "bbr", 9), ("a", "lia", 3), ("b", "bbr", 5), ("b", "lia", 5)) for seed in (0, 1)]
+    rows = [
+        {"experiment": x, "cc": cc, GOODPUT: v + seed / 10}
+        for x, cc, v in (("a", "bbr", 9), ("a", "lia", 3), ("b", "bbr", 5), ("b", "lia", 5))
+        for seed in (0, 1)
+    ]
     got = evaluate([claim(DECIDES)], Evidence(runs=pd.DataFrame(rows), series=pd.DataFrame(), parameters=["experiment", "cc"]))[0]
     assert got.verdict is Verdict.FAILS
     assert got.why.startswith("b: ")

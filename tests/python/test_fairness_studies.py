@@ -43,7 +43,9 @@ def test_no_claim_of_the_poster_leaves_an_algorithm_out_in_silence(studies):
         if not some:
             continue
         whole = [other for other in asked.values() if other.check == claim.check and not other.where.get("cc")]
-        said = "coupled congestion control" in claim.sentence or all(name in claim.sentence for name in ([some] if isinstance(some, str) else some))
+        said = "coupled congestion control" in claim.sentence or all(
+            name in claim.sentence for name in ([some] if isinstance(some, str) else some)
+        )
         stack = claim.id.endswith("-v0") and asked.get(claim.id.removesuffix("-v0"))
         assert whole or said or (stack and stack.where["cc"] == some), claim.id
 

@@ -69,7 +69,15 @@ def select(table: pd.DataFrame, where: Mapping[str, Any]) -> pd.DataFrame:
 
 def evaluate(claims: Sequence[Any], evidence: Evidence) -> list[ClaimResult]:
     """Every claim of a study in its order."""
-    deciders = {"order": _order, "above": _above, "below": _below, "within": _within, "between": _between, "varies": _varies, "decides": _decides}
+    deciders = {
+        "order": _order,
+        "above": _above,
+        "below": _below,
+        "within": _within,
+        "between": _between,
+        "varies": _varies,
+        "decides": _decides,
+    }
     results = []
     for claim in claims:
         verdict, why, rule, numbers = deciders[claim.check.kind](claim, evidence)
@@ -238,7 +246,8 @@ def _varies(claim: Any, evidence: Evidence) -> Decision:
 def _decides(claim: Any, evidence: Evidence) -> Decision:
     check = claim.check
     share = float(check.pairs)
-    rule = f"{claim.metric}: in every cell the largest mean above {check.factor:g} × the smallest, by {check.by}, and {100 * share:g} % of all pairs apart"
+    rule = f"{claim.metric}: in every cell the largest mean above {check.factor:g} × the smallest, by {check.by}"
+    rule += f", and {100 * share:g} % of all pairs apart"
     runs = select(evidence.runs, claim.where)
     others = [name for name in evidence.parameters if name != check.by and name in runs]
     if not len(runs) or check.by not in runs or claim.metric not in runs:
@@ -249,7 +258,12 @@ def _decides(claim: Any, evidence: Evidence) -> Decision:
         groups = {value: metrics for value, metrics in groups.items() if metrics}
         name = _in_words(cell.iloc[0], _telling(runs, others)) if others else "all"
         if len(groups) < 2 or min(map(len, groups.values())) < 2:
-            return Verdict.NOT_MEASURED, f"{name}: it takes two values of {check.by} or more, each run twice or more", rule, pd.DataFrame(rows)
+            return (
+                Verdict.NOT_MEASURED,
+                f"{name}: it takes two values of {check.by} or more, each run twice or more",
+                rule,
+                pd.DataFrame(rows),
+            )
         least, most = (pick(groups, key=lambda value: _mean(groups[value])) for pick in (min, max))
         pairs = [_compare(one, groups[one], two, groups[two], 1.0, 0.0, sign=sign)[0] for one, two, sign in _both_ways(groups)]
         apart = sum(pairs) / math.comb(len(groups), 2)

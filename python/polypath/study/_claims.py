@@ -89,7 +89,7 @@ class Varies(Model):
 
 
 class Decides(Model):
-    """A parameter decides the metric: in every cell of the others its values are spread widely, and most pairs of them can be told apart."""
+    """A parameter decides the metric: in every cell of the others its values are spread widely, and most pairs can be told apart."""
 
     kind: Literal["decides"] = "decides"
     by: str

@@ -106,7 +106,8 @@ class _World:
             **_changed(self.setup.sysctl),
         }
         # The receiving program of the measured runs: SO_RCVLOWAT for plain TCP; upstream MPTCP had none, so it sleeps 2 ms between
-        # reads there, which with the timer's slack comes to 2.02 ms (specs/notes/mptcp-two-paths).
+        # reads there, which with the timer's slack comes to 2.02 ms (specs/notes/mptcp-two-paths; the engine linux is
+        # seen to wake a sleeper so late). Little rests on it: 2.00 to 2.10 ms move one row of 6.12's table and three of 6.1's.
         if reader_of and not reader_of.mptcp and self.setup.profile == "v1":
             sysctl["receive_low_water"] = 32_768
         elif reader_of and self.setup.profile == "v1":  # what read in the out-of-tree table is not known: at once
