@@ -55,3 +55,22 @@ impl Profile {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Settings;
+    use crate::tcp::{Config, Socket};
+
+    #[test]
+    fn plain_tcp_has_its_kernels_congestion_control_and_subflows_their_stacks_too() {
+        let compat = |profile, is_subflow| {
+            let settings = Settings { profile, ..Settings::default() };
+            let algorithm = cc::find("cubic").expect("the algorithm exists");
+            let socket = Socket::client(Config { settings, algorithm, mtu: 1500, initial_seq: 1 });
+            if is_subflow { socket.subflow(20, 8).flow.compat } else { socket.flow.compat }
+        };
+        assert_eq!([compat(Profile::V0, false), compat(Profile::V1, false)], [cc::compat::LINUX_5_4, 0]);
+        assert_eq!([compat(Profile::V0, true), compat(Profile::V1, true)], [cc::compat::LINUX_5_4 | cc::compat::MPTCP_0_96, 0]);
+    }
+}

@@ -3,7 +3,7 @@
 use polypath_base::{Duration, Instant};
 use polypath_transport::tcp::{Config, Socket, State};
 use polypath_transport::{Profile, Settings};
-use polypath_wire::{Flags, Segment};
+use polypath_wire::{Flags, SackBlock, Segment};
 
 const PEER: u32 = 10_000;
 const OURS: u32 = 1000;
@@ -217,37 +217,69 @@ fn nothing_is_taken_after_the_peers_fin() {
     assert_eq!((script.end.received(), script.end.state()), (0, State::CloseWait));
 }
 
-/// The time from the last segment to the tail loss probe, at eight phases of the clock, in hundredths of a millisecond; the path takes 50 ms.
+/// A path of 50 ms whose round-trip time the endpoint knows well, `phase` half milliseconds after a tick of its clock.
+fn warm(profile: Profile, phase: u64) -> Script {
+    let settings = Settings { profile, timestamps: false, ..Settings::default() };
+    let algorithm = polypath_cc::find("reno").expect("the algorithm exists");
+    let mut script = Script::new(false);
+    script.end = Socket::server(Config { settings, algorithm, mtu: 1500, initial_seq: OURS });
+    script.now = Instant::ZERO + Duration::from_micros(4_000_000 + phase * 500 - 50_000 * 31);
+    let syn = Segment { sack_permitted: true, ..script.segment(Flags::SYN, PEER, 0, 0) };
+    script.end.handle_segment(script.now, &syn, None);
+    script.wait(50);
+    script.send(Flags::ACK, PEER + 1, OURS + 1, 0);
+    for _ in 0..30 {
+        script.end.offer(script.now, 1000);
+        assert_eq!(script.wait(50).len(), 1);
+        let acked = script.end.snd_nxt();
+        script.send(Flags::ACK, PEER + 1, acked, 0);
+    }
+    script
+}
+
+/// How long it takes until something leaves, in hundredths of a millisecond.
+fn until_it_sends(script: &mut Script) -> u64 {
+    let from = script.now;
+    while script.wait(0).is_empty() {
+        script.now = script.end.poll_timeout();
+        script.end.handle_timeout(script.now, None);
+    }
+    script.now.since(from).as_micros() / 10
+}
+
+/// From the last segment to the tail loss probe, at eight phases of the clock.
 fn probe_times(profile: Profile) -> Vec<u64> {
-    (0..8)
-        .map(|phase| {
-            let settings = Settings { profile, timestamps: false, ..Settings::default() };
-            let algorithm = polypath_cc::find("reno").expect("the algorithm exists");
-            let mut script = Script::new(false);
-            script.end = Socket::server(Config { settings, algorithm, mtu: 1500, initial_seq: OURS });
-            script.now = Instant::ZERO + Duration::from_micros(4_000_000 + phase * 500 - 50_000 * 31);
-            let syn = Segment { sack_permitted: true, ..script.segment(Flags::SYN, PEER, 0, 0) };
-            script.end.handle_segment(script.now, &syn, None);
-            script.wait(50);
-            script.send(Flags::ACK, PEER + 1, OURS + 1, 0);
-            for _ in 0..30 {
-                script.end.offer(script.now, 1000);
-                assert_eq!(script.wait(50).len(), 1);
-                let acked = script.end.snd_nxt();
-                script.send(Flags::ACK, PEER + 1, acked, 0);
-            }
-            let sent = script.now;
-            script.end.offer(sent, 4 * 1460);
-            let first = script.wait(0).len();
-            assert!(first >= 2, "{first}");
-            while script.wait(0).is_empty() {
-                let due = script.end.poll_timeout();
-                script.now = due;
-                script.end.handle_timeout(due, None);
-            }
-            script.now.since(sent).as_micros() / 10
-        })
-        .collect()
+    let time = |phase| {
+        let mut script = warm(profile, phase);
+        script.end.offer(script.now, 4 * 1460);
+        assert!(script.wait(0).len() >= 2);
+        until_it_sends(&mut script)
+    };
+    (0..8).map(time).collect()
+}
+
+/// From the SACK of the second of three segments to the retransmission of the first, where reordering was seen before.
+fn reordering_times(profile: Profile) -> Vec<u64> {
+    let three = |script: &mut Script| {
+        script.end.offer(script.now, 3 * 1460);
+        assert_eq!(script.wait(50).len(), 3);
+        let first = script.end.snd_una();
+        let mut sack = script.segment(Flags::ACK, PEER + 1, first, 0);
+        sack.sack.push(SackBlock { start: first + 1460, end: first + 2920 });
+        script.end.handle_segment(script.now, &sack, None);
+        first
+    };
+    let time = |phase| {
+        let mut script = warm(profile, phase);
+        let first = three(&mut script);
+        script.wait(2);
+        script.send(Flags::ACK, PEER + 1, first + 3 * 1460, 0);
+        // Back to the phase of the clock.
+        script.wait(48);
+        three(&mut script);
+        until_it_sends(&mut script)
+    };
+    (0..8).map(time).collect()
 }
 
 #[test]
@@ -256,4 +288,12 @@ fn a_tail_loss_probe_comes_when_linux_6_12_sent_it() {
     assert_eq!(probe_times(Profile::V1), [10_800, 10_750, 10_700, 10_650, 10_600, 10_550, 10_500, 10_450]);
     // Two ticks more than the round trips' 25, and one each for the part of a tick that has gone and for that yet to come.
     assert_eq!(probe_times(Profile::V0), [11_200, 11_150, 11_100, 11_050, 11_000, 10_950, 10_900, 10_850]);
+}
+
+#[test]
+fn the_reordering_timer_comes_when_linux_6_12s_did() {
+    // A quarter of the round trip and 2 ms are four ticks; the SACK comes 2 ms into its tick at phase 0.
+    assert_eq!(reordering_times(Profile::V1), [1800, 1750, 1700, 1650, 2000, 1950, 1900, 1850]);
+    // With two ticks they are six.
+    assert_eq!(reordering_times(Profile::V0), [2600, 2550, 2500, 2450, 2800, 2750, 2700, 2650]);
 }
