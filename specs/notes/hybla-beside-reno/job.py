@@ -16,7 +16,14 @@ from polypath import Study, run
 
 HOST: dict[str, Any] = {"sysctl": {"net.ipv4.tcp_rmem": [4096, 131072, 16777216], "net.ipv4.tcp_wmem": [4096, 16384, 16777216]}}
 # Rate, Mbit/s; round trip, ms; queue, packets. From a fifth of what the path holds to one and a half times that.
-NETWORKS = {"20-40": (20, 40, 67), "10-60": (10, 60, 25), "30-100": (30, 100, 370), "8-30": (8, 30, 30), "40-50": (40, 50, 80), "15-150": (15, 150, 90)}
+NETWORKS = {
+    "20-40": (20, 40, 67),
+    "10-60": (10, 60, 25),
+    "30-100": (30, 100, 370),
+    "8-30": (8, 30, 30),
+    "40-50": (40, 50, 80),
+    "15-150": (15, 150, 90),
+}
 STARTS = 12
 
 
@@ -53,7 +60,11 @@ def study(hybla: str, reno: str, only: str) -> Study:
     )
 
 
-ENGINES = {"sim": ("sim", "hybla", "reno"), "linux": ("linux", "hybla@linux", "reno@linux"), "ours-on-linux": ("linux", "hybla@polypath", "reno@linux")}
+ENGINES = {
+    "sim": ("sim", "hybla", "reno"),
+    "linux": ("linux", "hybla@linux", "reno@linux"),
+    "ours-on-linux": ("linux", "hybla@polypath", "reno@linux"),
+}
 
 
 def main() -> None:

@@ -1,8 +1,8 @@
-"""Four questions of two unequal paths, over ten to twelve starts on both engines: vegas, simult-flows, nitk with balia, and poster beside a TCP.
+"""Questions of two unequal paths, over ten to twelve starts on both engines: vegas, simult-flows, nitk, and poster beside a TCP.
 
 python job.py run QUESTION [--engines sim,linux] [--only CC]: runs one question; results in ./results.
 python job.py table QUESTION: what came out, mean and its error.
-python job.py look QUESTION CELL SEED: one run on both engines, windows side by side.
+python job.py look QUESTION CELL SEED: one run on both engines with a series of 10 ms.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ WMEAN = "srtt_ms"
 
 def path(number: int, rate: float, half: float, queue: int) -> dict[str, Any]:
     at = [f"10.{number}.1", f"10.{number}.2"]
-    first = {"ends": [{"node": "c", "address": f"{at[0]}.1"}, {"node": f"p{number}", "address": f"{at[0]}.2"}], "forward": {"delay": f"{half}ms"}}
+    first = {
+        "ends": [{"node": "c", "address": f"{at[0]}.1"}, {"node": f"p{number}", "address": f"{at[0]}.2"}],
+        "forward": {"delay": f"{half}ms"},
+    }
     second = {
         "ends": [{"node": f"p{number}", "address": f"{at[1]}.1"}, {"node": "s", "address": f"{at[1]}.2"}],
         "forward": {"rate": f"{rate}mbit", "queue": f"{queue}packets"},
@@ -97,8 +100,6 @@ def study(question: str, cc: list[str], linux: bool, look: tuple[str, int] | Non
         cell, seed = look
         made["experiments"] = {key: each for key, each in made["experiments"].items() if key == cell}
         made["seeds"], made["measure"]["series"] = [seed], "10ms"
-        made["measure"]["subflows"] = made["measure"].get("subflows")
-        made["measure"].pop("subflows")
     return Study.model_validate(made)
 
 
