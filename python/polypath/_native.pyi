@@ -18,7 +18,8 @@ def check(scenario: str, simulated: bool) -> tuple[list[str], str] | None:
 
 def algorithms() -> list[tuple[str, bool, str, str, str, str, bool]]:
     """Congestion-control algorithms by name: coupled over subflows, family, source, name of Linux's own, other names (with spaces),
-    whether runs with other seeds differ by it alone."""
+    whether runs with other seeds differ by it alone.
+    """
 
 def abi_source() -> str:
     """C text to compile into the object of a congestion control: it asserts that the headers are those of this module."""

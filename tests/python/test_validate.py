@@ -301,6 +301,15 @@ def test_the_command_prints_json_and_refuses_in_one_sentence(tmp_path: Path) -> 
     assert (missing.exit_code, missing.stderr.count("\n")) == (2, 1)
     nothing = CliRunner().invoke(app(), [str(DATA / "summary-v1.csv"), "--group", "z"])
     assert (nothing.exit_code, nothing.stdout) == (2, "")
+    assert 'there is no group "z"; there are a, ' in nothing.stderr
+
+
+def test_rows_of_unknown_set_ups_do_not_pass_for_agreement(tmp_path: Path) -> None:
+    table = tmp_path / "my.csv"
+    table.write_text("platform,id,group,flow,cc,goodput_mbps\numl,my-own-run,x,c,reno,9.1\n")
+    done = CliRunner().invoke(app(), [str(table)])
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"polypath: {table}: 1 of 1 rows are not judged, since no set-up is known for my-own-run: names tell")
 
 
 def test_the_area_between_windows_is_a_share_of_the_area_under_them() -> None:

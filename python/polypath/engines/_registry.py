@@ -69,8 +69,8 @@ def _check_kernels(engine: Engine, study: Study, chosen: list[Cell]) -> None:
 def notes(engine: Engine, study: Study) -> list[str]:
     """What is no mistake and yet not what somebody may think."""
     found = []
-    own = [each for each in (study, *study.all_experiments.values()) if each.kernel is not None and "kernel" in each.model_fields_set]
-    if own and not _takes_kernels(engine):
+    named = "kernel" in study.model_fields_set or any(each.kernel is not None for each in study.all_experiments.values())
+    if named and not _takes_kernels(engine):
         runs = f"runs this machine's, {engine.only_kernel}" if engine.only_kernel else "runs none"
         found.append(f"`kernel` is for the engine linux; {engine.name} {runs}")
     if not engine.real_time and (same := same_for_all_seeds(study)):
