@@ -180,6 +180,8 @@ def test_over_starts_every_flow_begins_at_a_moment_of_its_own_and_keeps_what_it_
     assert len({tuple(own) for own in starts}) >= 12
     own = read(tmp_path, changed(('cc: "${cc}"}', 'cc: "${cc}", start_spread: 100ms}'))).over_starts(12, Time("20ms"))
     assert {str(flow.start_spread) for flow in own.flows.values()} == {"100ms"}
+    short = study.in_short().over_starts(12, Time("20ms"))
+    assert {len(cell.seeds) for cell in cells(short)} == {12}
 
 
 def test_start_spread_is_drawn_from_the_seed(tmp_path):

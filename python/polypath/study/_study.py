@@ -268,6 +268,8 @@ class Study(Model):
             name=f"{self.name}-starts",
             flows=spread_out(self.flows),
             seeds=starts,
+            # A short form would cut them down to its own number.
+            short=self.short.model_copy(update={"seeds": max(starts, self.short.seeds)}),
             baselines=None,
             claims=(),
             published=None,
