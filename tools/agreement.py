@@ -2,7 +2,8 @@
 
     counts                      cells that agree by the rule of `polypath validate`, by table and group
     algorithms TABLE [GROUP..]  the same by algorithm; all groups, or without those named
-    differs TABLE...            the cells that do not agree, kernels and simulator side by side
+    differs TABLE... [--without GROUP]
+                                the cells that do not agree, kernels and simulator side by side
     rows TABLE ID...            goodput there and here, of cells by name or pattern
     shares TABLE ID...          the same, the flows of a run in one line
 """
@@ -66,9 +67,11 @@ def algorithms(name: str, *without: str) -> str:
     )
 
 
-def differs(*names: str) -> str:
+def differs(*given: str) -> str:
     """The cells that differ from any of the kernels."""
-    found = {name: {(verdict.cell.id, verdict.cell.flow): verdict for verdict in verdicts(name)} for name in names}
+    names, _, without = " ".join(given).partition("--without")
+    kept = {name: [verdict for verdict in verdicts(name) if verdict.cell.group not in without.split()] for name in names.split()}
+    found = {name: {(verdict.cell.id, verdict.cell.flow): verdict for verdict in own} for name, own in kept.items()}
     outside = {key for own in found.values() for key, verdict in own.items() if verdict.agrees is False}
     rows = []
     # In the order of the tables: how far apart they are changes more easily.
@@ -77,7 +80,7 @@ def differs(*names: str) -> str:
         kernels = [f"{verdict.cell.mbps:.2f}" if verdict else "–" for verdict in listed]
         simulated = next(verdict.sim_mbps for verdict in listed if verdict)
         rows.append([f"`{key[0]}`, {key[1]}", *kernels, f"{simulated:.2f}"])
-    return table(["run, flow: Mbit/s", *(NAMES[name] for name in names), "here"], rows)
+    return table(["run, flow: Mbit/s", *(NAMES[name] for name in found), "here"], rows)
 
 
 def rows(name: str, *ids: str) -> str:

@@ -247,19 +247,18 @@ def _judged(command: str, own: list[Block]) -> Iterator[Outcome]:
         yield Outcome(block=block, verdict=verdict, why=why, content=content)
 
 
-def write(done: Iterable[Outcome]) -> None:
-    """Puts the new texts in the place of the old ones."""
-    by_file: dict[Path, list[Outcome]] = {}
-    for outcome in done:
-        if outcome.content is not None and outcome.verdict != SAME:
-            by_file.setdefault(outcome.block.file, []).append(outcome)
-    for file, changed in by_file.items():
-        text = file.read_text(encoding="utf-8")
-        for outcome in sorted(changed, key=lambda outcome: -outcome.block.span[0]):
-            begin, end = outcome.block.span
-            edge = "\n" if text[begin] == "\n" else ""
-            text = text[:begin] + edge + (outcome.content or "") + edge + text[end:]
-        file.write_text(text, encoding="utf-8")
+def write(outcome: Outcome) -> None:
+    """Puts a new text in the place of the old one; the file is read again, for it may have changed meanwhile."""
+    if outcome.content is None or outcome.verdict == SAME:
+        return
+    file = outcome.block.file
+    text = file.read_text(encoding="utf-8")
+    same = [block for block in blocks(file, text) if (block.command, block.content) == (outcome.block.command, outcome.block.content)]
+    for block in reversed(same):
+        begin, end = block.span
+        edge = "\n" if text[begin] == "\n" else ""
+        text = text[:begin] + edge + outcome.content + edge + text[end:]
+    file.write_text(text, encoding="utf-8")
 
 
 def cheapest(listed: list[Block], within_s: float) -> list[Block]:
@@ -297,8 +296,8 @@ def main() -> int:
         done.append(outcome)
         if outcome.verdict not in (SAME, RECORD):
             print(f"{outcome.block.place}: {outcome.verdict}: {outcome.why}", flush=True)
-    if not given.check:
-        write(done)
+        if not given.check:
+            write(outcome)
     counts = {verdict: sum(outcome.verdict == verdict for outcome in done) for verdict in (SAME, CHANGED, DIFFERS, FAILED, RECORD)}
     said = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
     print(f"figures: {len(done)} blocks: {said or 'none'}; {time.monotonic() - begin:.0f} s")
