@@ -1,4 +1,6 @@
-"""How the simulator and the bundled tables of real kernels agree, as Markdown: python tools/agreement.py counts, and others; blocks of figures use it.
+"""How the simulator and the bundled tables of real kernels agree, as Markdown; blocks of figures use it.
+
+One of these:
 
     counts                      cells that agree by the rule of `polypath validate`, by table and group
     algorithms TABLE [GROUP..]  the same by algorithm; all groups, or without those named
@@ -61,10 +63,8 @@ def _both(part: Sequence[Verdict]) -> list[str]:
 def algorithms(name: str, *without: str) -> str:
     """A line an algorithm."""
     own = [verdict for verdict in verdicts(name) if verdict.cell.group not in without]
-    return table(
-        ["", "goodput agrees"],
-        [[cc, share([verdict.agrees for verdict in own if verdict.cell.cc == cc])] for cc in dict.fromkeys(verdict.cell.cc for verdict in own)],
-    )
+    names = dict.fromkeys(verdict.cell.cc for verdict in own)
+    return table(["", "goodput agrees"], [[cc, share([verdict.agrees for verdict in own if verdict.cell.cc == cc])] for cc in names])
 
 
 def differs(*given: str) -> str:

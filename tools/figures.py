@@ -11,12 +11,13 @@ A block names the command that prints it:
     <!-- end of figures -->
 
 Old and new text must be the same but for the numbers, and each number within the tolerance, or within one unit of its last digit where
-the number is not a count; `tolerance 5 % or 2` lets each differ by 2 as well, `tolerance 0 %` asks for the same text. What cannot be had here in minutes (another kernel, real time, hours) is recorded instead:
+the number is not a count; `tolerance 5 % or 2` lets each differ by 2 as well, `tolerance 0 %` asks for the same text. What cannot
+be had here in minutes (another kernel, real time, hours) is recorded instead:
 
     <!-- figures: COMMAND | recorded 2026-05-17, Linux 6.12.117 -->
 
-Such a block says when and on what, and is never renewed. Both may stand within a line. Commands run in the project's root with .venv/bin and tools
-first in PATH; several blocks with the same command run it once.
+Such a block says when and on what, and is never renewed. Both may stand within a line. Commands run in the project's root with
+.venv/bin and tools first in PATH; several blocks with the same command run it once.
 """
 
 from __future__ import annotations
@@ -119,7 +120,8 @@ def blocks(file: Path, text: str | None = None) -> list[Block]:
     for mark in MARK.finditer(text):
         if mark.start() not in used:
             line = text.count("\n", 0, mark.start()) + 1
-            raise BlockError(f"{shown(file)}:{line}: a block of figures begins <!-- figures: COMMAND | ... --> and ends <!-- end of figures -->")
+            form = "<!-- figures: COMMAND | ... --> and ends <!-- end of figures -->"
+            raise BlockError(f"{shown(file)}:{line}: a block of figures begins {form}")
     return found
 
 
@@ -280,7 +282,7 @@ def main() -> int:
     """The command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE")
-    parser.add_argument("--check", action="store_true", help="change nothing; exit status 1 when a block differs by more than its tolerance")
+    parser.add_argument("--check", action="store_true", help="change nothing; status 1 when a block is outside of its tolerance")
     parser.add_argument("--within", type=float, metavar="SECONDS", help="the cheapest blocks alone, by their stated costs")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="commands at once; default: one a core")
     given = parser.parse_args()

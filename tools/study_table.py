@@ -1,8 +1,8 @@
 """A table of a study's results in the simulator, as Markdown; what is missing runs first.
 
-    study_table.py STUDY EXPERIMENT[,EXPERIMENT...] rows=COLUMN[,COLUMN] [columns=COLUMN] [join=COLUMN] METRIC[:DIGITS]... [COLUMN=VALUE[,VALUE]...]
+    study_table.py STUDY EXPERIMENT[,...] rows=COLUMN[,COLUMN] [columns=COLUMN] [join=COLUMN] METRIC[:DIGITS]... [COLUMN=VALUE[,...]...]
 
-Means over all that is not named: repetitions, and flows of one kind. `join` puts the values of one column side by side in a cell, with commas.
+Means over all that is not named: repetitions, and flows of one kind. `join` puts the values of one column into a cell, with commas.
 Columns are those of runs.parquet (docs/reference/results.md).
 """
 

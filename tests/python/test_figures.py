@@ -99,7 +99,7 @@ def test_a_block_says_its_tolerance_and_cost_or_when_and_on_what_it_was_recorded
     [
         ("<!-- figures: true | tolerance 1 % | cost 1 s -->\n1\n", 1),
         ("\n1\n<!-- end of figures -->\n", 3),
-        ("<!-- figures: true | tolerance 1 % | cost 1 s -->\n1\n<!-- figures: true | tolerance 1 % | cost 1 s -->\n<!-- end of figures -->\n", 1),
+        (2 * "<!-- figures: true | tolerance 1 % | cost 1 s -->\n1\n" + "<!-- end of figures -->\n", 1),
     ],
 )
 def test_marks_come_in_pairs(figures, tmp_path, text, line):
