@@ -14,6 +14,8 @@ SHELL := /bin/bash
 
 VENV := .venv
 PYTHON := $(VENV)/bin/python
+# What tests start finds the programs of the project's list alone.
+LISTED := $(PYTHON) tools/listed_only.py
 STAMPS := $(VENV)/stamps
 # What a warning is in somebody else's environment must not change what is built here.
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -59,22 +61,22 @@ demo: setup
 
 # The fast failures come first.
 test: setup-all lint layers linux
-	@tools/all-tests
+	@$(LISTED) tools/all-tests
 	@echo "make test: everything passed"
 
 lint: setup
-	cargo fmt --all --check
-	cargo clippy --quiet --workspace --all-targets -- -D warnings
-	[ ! -x $(LOADER) ] || cargo clippy --quiet -p polypath-bpf --features load --all-targets -- -D warnings
+	$(LISTED) cargo fmt --all --check
+	$(LISTED) cargo clippy --quiet --workspace --all-targets -- -D warnings
+	[ ! -x $(LOADER) ] || $(LISTED) cargo clippy --quiet -p polypath-bpf --features load --all-targets -- -D warnings
 	$(PYTHON) -m ruff check --quiet python tests tools
 	$(PYTHON) -m mypy --no-error-summary python/polypath tools
 
 layers: setup
 	$(PYTHON) tools/layers.py
 
-rust:
-	cargo test --quiet --workspace
-	[ ! -x $(LOADER) ] || cargo test --quiet -p polypath-bpf --features load
+rust: setup
+	$(LISTED) cargo test --quiet --workspace
+	[ ! -x $(LOADER) ] || $(LISTED) cargo test --quiet -p polypath-bpf --features load
 
 # Tests of the package, of the studies and of every example in the documentation.
 python: setup
@@ -82,13 +84,13 @@ python: setup
 
 # The linux engine's kernel, once for each user: some three minutes on two cores, at once when it is there.
 linux: setup-all
-	$(VENV)/bin/polypath linux build 6.12 $(if $(findstring linux,$(POLYPATH_REQUIRE)),,|| echo "make: no kernel for the linux engine; its tests are skipped")
+	$(LISTED) $(VENV)/bin/polypath linux build 6.12 $(if $(findstring linux,$(POLYPATH_REQUIRE)),,|| echo "make: no kernel for the linux engine; its tests are skipped")
 
 kernel: linux
 	$(PYTHON) -m pytest -rs tests/kernel
 
 check: setup layers
-	cargo test --quiet --workspace --lib
+	$(LISTED) cargo test --quiet --workspace --lib
 	$(PYTHON) -m ruff check --quiet python tests tools
 	$(PYTHON) -m pytest -m 'not slow' tests/python
 

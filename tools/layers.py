@@ -30,7 +30,7 @@ CRATES: Mapping[str, frozenset[str]] = {
 
 # Lowest first: a package may import those in lines before its own, never one of its own line or below it.
 PYTHON: tuple[frozenset[str], ...] = (
-    frozenset({"_native"}),
+    frozenset({"_native", "programs"}),
     frozenset({"owncc"}),
     frozenset({"study", "planner", "linux", "kernelcc", "sockets"}),
     frozenset({"emu", "doctor"}),

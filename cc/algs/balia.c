@@ -18,7 +18,7 @@
  * On one path alpha is 1 and this is Reno.
  *
  * Differences from the paper: none known. Differences from the out-of-tree kernel: that one counts ACKs instead of segments, and on loss takes the whole part of alpha
- * (a path with alpha = 1.6 loses half, not three quarters) and may leave a single segment. A transport that models it sets flow->out_of_tree.
+ * (a path with alpha = 1.6 loses half, not three quarters) and may leave a single segment. A transport that models it sets PP_COMPAT_MPTCP_0_96.
  */
 #include "pp_coupled.h"
 
@@ -59,7 +59,7 @@ static __u32 balia_segments_per_increase(const struct pp_ctx *c)
 
 static __u32 balia_ssthresh(struct pp_ctx *c)
 {
-	__u32 old = c->flow->out_of_tree, alpha = balia_look(c).alpha, cut;
+	__u32 old = pp_is_mptcp_0_96(c->flow), alpha = balia_look(c).alpha, cut;
 
 	cut = pp_min(old ? alpha & ~(PP_RATIO_ONE - 1) : alpha, BALIA_MAX_CUT);
 	return pp_max(c->flow->cwnd - (__u32)((__u64)c->flow->cwnd * cut >> (PP_RATIO_SHIFT + 1)), old ? 1 : 2);

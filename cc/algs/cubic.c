@@ -19,7 +19,7 @@
  * Differences from Linux: the cube root is exact (Linux: 0.2 % off on average), time is exact (Linux: 4 ms steps). HyStart sees RTT samples in microseconds as
  * since 5.6, and counts rounds from the start as since early 2025; releases before that began the first one at 16 segments.
  * 5.4 takes time in milliseconds, the RTT in eighths of one, and has no allowance for bursts in the threshold of an ACK train: where a transport sets
- * flow->out_of_tree, hystart_update() does so, and begins the first round at 16 segments.
+ * PP_COMPAT_LINUX_5_4, hystart_update() does so, and begins the first round at 16 segments.
  */
 #include "pp_math.h"
 
@@ -80,7 +80,7 @@ PP_STATE_FITS(struct cubic_state);
 /* Linux 5.4's clock for HyStart: whole milliseconds. */
 static __u64 hystart_clock_ns(const struct pp_flow *f)
 {
-	return f->out_of_tree ? f->now_ns - f->now_ns % 1000000 : f->now_ns;
+	return f->compat & PP_COMPAT_LINUX_5_4 ? f->now_ns - f->now_ns % 1000000 : f->now_ns;
 }
 
 static void cubic_begin_round(struct cubic_state *s, const struct pp_flow *f)
@@ -169,7 +169,7 @@ static void hystart_leave(struct cubic_state *s, struct pp_flow *f)
 /* How long the ACKs of one window may take before the path is full: half the minimum RTT (all of it if paced), and an allowance for bursts. */
 static __u64 hystart_train_ns(const struct cubic_state *s, const struct pp_flow *f)
 {
-	if (f->out_of_tree)
+	if (f->compat & PP_COMPAT_LINUX_5_4)
 		return s->delay_min_us / 2000 * 1000000ULL;
 
 	__u64 burst_us = f->pacing_rate ? pp_min64(HYSTART_BURST_BYTES * 1000000 / f->pacing_rate, HYSTART_BURST_MAX_US) : 0;
@@ -182,7 +182,7 @@ static void hystart_update(struct cubic_state *s, struct pp_flow *f, __u32 rtt_u
 	__u64 now = hystart_clock_ns(f);
 	__u32 delay_min = s->delay_min_us;
 
-	if (f->out_of_tree) {
+	if (f->compat & PP_COMPAT_LINUX_5_4) {
 		if (f->cwnd < HYSTART_LOW_WINDOW)
 			return;
 		rtt_us -= rtt_us % 125;

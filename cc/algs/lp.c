@@ -142,6 +142,7 @@ static __u32 lp_undo_cwnd(struct pp_ctx *c)
 
 PP_CC_REGISTER(lp) = {
 	.name = "lp",
+	.flags = PP_CC_SEES_STAMPS,
 	.priv_bytes = sizeof(struct lp_state),
 	.init = lp_init,
 	.ssthresh = lp_ssthresh,

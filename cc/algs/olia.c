@@ -22,7 +22,7 @@
  *
  * Differences from the paper: paths whose l / rtt^2 agree to one in a thousand count as equally good. l above 2 GiB counts as 2 GiB.
  * Differences from the out-of-tree kernel: that one counts ACKs instead of segments, and each ACK adds a whole number of 2^-10 segments: with two equal subflows
- * of 140 segments 1 instead of 1.8, and a subflow of 400 segments with a share below 0.62 none at all. A transport that models it sets flow->out_of_tree.
+ * of 140 segments 1 instead of 1.8, and a subflow of 400 segments with a share below 0.62 none at all. A transport that models it sets PP_COMPAT_MPTCP_0_96.
  */
 #include "pp_coupled.h"
 
@@ -32,7 +32,12 @@
 /* Largest l, bytes: keeps the quality of a path within 64 bits. */
 #define OLIA_MAX_BYTES ((1ULL << 31) - 1)
 
-#define OLIA_OLD_SHIFT 10	/* resolution of the out-of-tree kernel's increase, 2^-10 segments */
+/*
+ * Facts of out-of-tree MPTCP 0.96, in its published sources, and seen in what it does (specs/notes/coupled-out-of-tree): what an ACK adds is a whole number of 2^-10 segments,
+ * and a segment counts as full at 1023 of them, when all ten fractional bits are set.
+ */
+#define OLIA_V096_BITS 10
+#define OLIA_V096_STEP ((1LL << OLIA_V096_BITS) - 1)
 
 struct olia_state {
 	/* Increase times window not yet applied, 2^-20 segments, within +-(acked + window) * 2^20; out of tree, increase, 2^-10 segments. */
@@ -119,7 +124,7 @@ static __u32 olia_ssthresh(struct pp_ctx *c)
 /* Credit to collect for a step of one segment. Windows below 2^32 segments: below 2^52. */
 static inline __s64 olia_step(const struct pp_flow *f)
 {
-	return f->out_of_tree ? (1LL << OLIA_OLD_SHIFT) - 1 : (__s64)pp_max(f->cwnd, 1) << OLIA_SHIFT;
+	return pp_is_mptcp_0_96(f) ? OLIA_V096_STEP : (__s64)pp_max(f->cwnd, 1) << OLIA_SHIFT;
 }
 
 /* What `increase` per segment adds to the credit: out of tree a whole number of 2^-10 segments, rounded towards zero. */
@@ -127,9 +132,9 @@ static inline __s64 olia_credit(const struct pp_flow *f, __s64 increase, __u32 a
 {
 	__u64 part;
 
-	if (!f->out_of_tree)
+	if (!pp_is_mptcp_0_96(f))
 		return increase * acked;
-	part = ((__u64)(increase < 0 ? -increase : increase) >> (OLIA_SHIFT - OLIA_OLD_SHIFT)) / pp_max(f->cwnd, 1);
+	part = ((__u64)(increase < 0 ? -increase : increase) >> (OLIA_SHIFT - OLIA_V096_BITS)) / pp_max(f->cwnd, 1);
 	return increase < 0 ? -(__s64)part : (__s64)part;
 }
 
@@ -166,7 +171,7 @@ static void olia_set_state(struct pp_ctx *c, __u32 new_state)
 	struct olia_state *s = c->priv;
 
 	/* As the transport does with cwnd_cnt: a reduction begins a new count. */
-	if (new_state >= PP_CA_CWR && !c->flow->out_of_tree)
+	if (new_state >= PP_CA_CWR && !pp_is_mptcp_0_96(c->flow))
 		s->credit = 0;
 }
 

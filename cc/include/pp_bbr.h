@@ -63,7 +63,7 @@
 enum bbr_mode { BBR_STARTUP = 0, BBR_DRAIN = 1, BBR_PROBE_BW = 2, BBR_PROBE_RTT = 3 };
 
 struct bbr_model {
-	__u32 bw[3];		/* bandwidth: the largest of the last ten rounds, and what will follow it */
+	__u32 bw[3];		/* bandwidth: the largest of the last ten rounds, and what will follow it; the first bw_kept count */
 	__u32 min_rtt_us;	/* least RTT of the last ten seconds; ~0 = no sample yet */
 	__u16 bw_round[3];	/* rounds in which they were seen */
 	__u16 round;		/* rounds so far, wraps */
@@ -87,6 +87,7 @@ struct bbr_model {
 	__u8  full_rounds;	/* rounds without growth, up to 3 */
 	__u8  excess_rounds;	/* rounds of the present half */
 	__u8  policer_rounds;	/* rounds of the sampling interval, or of using the policer's rate */
+	__u8  bw_kept;		/* values in bw, 0 to 3 */
 	__u8  round_start : 1;	/* this ACK began a round */
 	__u8  full : 1;		/* the pipe was filled: Startup is over */
 	__u8  conserve : 1;	/* first round of recovery: as many segments leave as arrive */
@@ -108,46 +109,44 @@ PP_INLINE __u32 bbr_bw(const struct bbr_model *m)
 	return m->policed ? m->policer_bw : m->bw[0];
 }
 
+/* Takes the oldest of the kept bandwidths away. */
+PP_INLINE void bbr_drop_oldest(struct bbr_model *m)
+{
+	m->bw[0] = m->bw[1];
+	m->bw[1] = m->bw[2];
+	m->bw_round[0] = m->bw_round[1];
+	m->bw_round[1] = m->bw_round[2];
+	m->bw_kept--;
+}
+
 /*
- * 4.1.1.3: the largest value of the last ten rounds, by Nichols's streaming filter: the best value, the best since, and the best since that, each moved up when
- * the one before it grows old. After a quarter (half) of the window without a new best the second (third) is renewed, so that there always is a successor.
+ * 4.1.1.3: the largest value of the last ten rounds. A window's exact maximum needs all values that nothing newer exceeds; here at most three of them are kept, newest
+ * last and so smallest last, which is Nichols's idea. A value that leaves the window, or that a newer one reaches, makes room. While there is room otherwise, a smaller
+ * value is taken only when the largest has had a quarter (for the second) or half (for the third) of the window, and in a later round than the one before it: its
+ * successor then is younger by as much.
  */
 PP_INLINE void bbr_note_bw(struct bbr_model *m, __u32 bw)
 {
-	__u16 now = m->round;
+	__u32 kept = m->bw_kept, larger, i;
 
-	if (bw >= m->bw[0] || (__u16)(now - m->bw_round[2]) > BBR_BW_ROUNDS) {
-		m->bw[0] = m->bw[1] = m->bw[2] = bw;
-		m->bw_round[0] = m->bw_round[1] = m->bw_round[2] = now;
+	for (i = 0; i < 3; i++)
+		if (m->bw_kept && (__u16)(m->round - m->bw_round[0]) > BBR_BW_ROUNDS)
+			bbr_drop_oldest(m);
+	larger = (m->bw_kept > 0 && m->bw[0] > bw) + (m->bw_kept > 1 && m->bw[1] > bw) + (m->bw_kept > 2 && m->bw[2] > bw);
+	if (larger && larger == kept &&
+	    (larger == 3 || m->bw_round[larger - 1] == m->round || (__u16)(m->round - m->bw_round[0]) * 4U <= larger * BBR_BW_ROUNDS))
 		return;
-	}
-	if (bw >= m->bw[1]) {
-		m->bw[1] = m->bw[2] = bw;
-		m->bw_round[1] = m->bw_round[2] = now;
-	} else if (bw >= m->bw[2]) {
+	if (larger == 0) {
+		m->bw[0] = bw;
+		m->bw_round[0] = m->round;
+	} else if (larger == 1) {
+		m->bw[1] = bw;
+		m->bw_round[1] = m->round;
+	} else {
 		m->bw[2] = bw;
-		m->bw_round[2] = now;
+		m->bw_round[2] = m->round;
 	}
-	if ((__u16)(now - m->bw_round[0]) > BBR_BW_ROUNDS) {
-		m->bw[0] = m->bw[1];
-		m->bw_round[0] = m->bw_round[1];
-		m->bw[1] = m->bw[2];
-		m->bw_round[1] = m->bw_round[2];
-		m->bw[2] = bw;
-		m->bw_round[2] = now;
-		if ((__u16)(now - m->bw_round[0]) > BBR_BW_ROUNDS) {
-			m->bw[0] = m->bw[1];
-			m->bw_round[0] = m->bw_round[1];
-			m->bw[1] = bw;
-			m->bw_round[1] = now;
-		}
-	} else if (m->bw_round[1] == m->bw_round[0] && (__u16)(now - m->bw_round[0]) > BBR_BW_ROUNDS / 4) {
-		m->bw[1] = m->bw[2] = bw;
-		m->bw_round[1] = m->bw_round[2] = now;
-	} else if (m->bw_round[2] == m->bw_round[1] && (__u16)(now - m->bw_round[0]) > BBR_BW_ROUNDS / 2) {
-		m->bw[2] = bw;
-		m->bw_round[2] = now;
-	}
+	m->bw_kept = (__u8)(larger + 1);
 }
 
 /* Bandwidth to byte/s, with a gain and the margin. The product before the last shift holds for gain * rate below 2^44 bytes/us * 2^-24: some 2 Tbit/s. */

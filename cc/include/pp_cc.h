@@ -33,6 +33,12 @@ enum pp_event {
 /* in_ack_event's flags. */
 enum pp_ack_flags { PP_ACK_SLOWPATH = 1, PP_ACK_WIN_UPDATE = 2, PP_ACK_ECE = 4 };
 
+/*
+ * Bits of pp_flow.compat, one for each stack that a transport may stand for. LINUX_5_4: the kernel's own algorithms compute as 5.4's do. MPTCP_0_96:
+ * coupled algorithms compute as out-of-tree MPTCP 0.96 was measured to: they count ACKs, and round as it did.
+ */
+enum pp_compat { PP_COMPAT_LINUX_5_4 = 1, PP_COMPAT_MPTCP_0_96 = 2 };
+
 /* One flow or subflow. "rw" marks what an algorithm may write. Windows are in segments of `mss` bytes. */
 struct pp_flow {
 	__u64 now_ns;		/* virtual or monotonic time */
@@ -70,7 +76,7 @@ struct pp_flow {
 	__u8  established;	/* handshake complete */
 	__u8  pacing;		/* rw 1: the algorithm asks for pacing */
 	__u8  tso_segs_goal;	/* rw 0: the transport's rule */
-	__u8  out_of_tree;	/* 1: coupled algorithms compute as out-of-tree MPTCP 0.96 was measured to: they count ACKs, and round as it did */
+	__u8  compat;		/* enum pp_compat: what an older stack computes otherwise than Linux 6.12 */
 	__u8  reduce;		/* rw 1, in cong_avoid with PP_CC_REDUCES: the transport enters CWR, as on an ECN mark, and asks ssthresh where to */
 	__u32 random;		/* a fresh pseudo-random number at each call, if PP_CC_DRAWS is set */
 };
@@ -134,6 +140,7 @@ enum pp_cc_flags {
 	PP_CC_SEES_SAMPLES = 8,		/* has cong_control: replaces the transport's window rules */
 	PP_CC_DRAWS = 16,		/* looks at pp_flow.random */
 	PP_CC_REDUCES = 32,		/* sets pp_flow.reduce */
+	PP_CC_SEES_STAMPS = 64,		/* looks at pp_flow.ts_peer, which begins at a random value */
 };
 
 /* By what an algorithm knows congestion. */

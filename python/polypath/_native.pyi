@@ -10,8 +10,16 @@ def simulate(scenario: str) -> tuple[str, Columns, Columns]:
     Raises ValueError with one sentence where the scenario is at fault, RuntimeError where the simulator is.
     """
 
-def algorithms() -> list[tuple[str, bool, str, str, str, str]]:
-    """Congestion-control algorithms by name: coupled over subflows, family, source, name of Linux's own, other names (with spaces)."""
+def check(scenario: str, simulated: bool) -> tuple[list[str], str] | None:
+    """What is wrong with a scenario (JSON): the field at fault, from the scenario's root, and a sentence; None: nothing.
+
+    With `simulated`, also what only the simulator has no model of. Raises ValueError if the text is no scenario at all.
+    """
+
+def algorithms() -> list[tuple[str, bool, str, str, str, str, bool]]:
+    """Congestion-control algorithms by name: coupled over subflows, family, source, name of Linux's own, other names (with spaces),
+    whether runs with other seeds differ by it alone.
+    """
 
 def abi_source() -> str:
     """C text to compile into the object of a congestion control: it asserts that the headers are those of this module."""

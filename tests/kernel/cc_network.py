@@ -20,6 +20,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from requirement import lacking
+
+from polypath import programs
 from polypath.sockets import inside
 
 PREFIX = "pp-cctest"
@@ -85,6 +88,9 @@ class Network:
 @contextmanager
 def network(rate: int, queue: int) -> Iterator[Network]:
     """The namespaces, for the length of the block."""
+    for program in ("ip", "tc", "ethtool"):
+        if programs.find(program) is None:
+            lacking("host", programs.lacks(program))
     sweep()
     own = f"{PREFIX}-{os.getpid()}-{next(_numbers)}"
     try:

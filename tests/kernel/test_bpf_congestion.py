@@ -6,7 +6,6 @@ the reason; with `host` in POLYPATH_REQUIRE it fails instead.
 
 from __future__ import annotations
 
-import shutil
 import socket
 import subprocess
 import threading
@@ -15,7 +14,7 @@ from pathlib import Path
 import pytest
 from requirement import lacking
 
-from polypath import kernelcc
+from polypath import kernelcc, programs
 from polypath.kernelcc import KernelCcError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,8 +33,8 @@ def run(*command: str | Path) -> str:
 @pytest.fixture(scope="session")
 def objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the compiled objects."""
-    if shutil.which("clang") is None or not Path("/usr/include/bpf/bpf_helpers.h").exists():
-        lacking("host", "no clang or no libbpf headers: install the Debian packages clang, llvm and libbpf-dev")
+    if packages := programs.packages(programs.missing("cc")):
+        lacking("host", f"compiling as BPF needs the Debian packages {' '.join(packages)}")
     out = tmp_path_factory.mktemp("bpf")
     run(ROOT / "cc" / "bpf" / "build.sh", out)
     return out

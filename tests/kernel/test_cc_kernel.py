@@ -22,7 +22,7 @@ import pytest
 from cc_network import PREFIX, TCP_CONGESTION, ip, setting, sweep
 from requirement import lacking
 
-from polypath import cli, kernelcc
+from polypath import cli, kernelcc, programs
 from polypath.kernelcc import KernelCcError, _program
 from polypath.sockets import inside
 
@@ -165,8 +165,8 @@ def test_what_is_loaded_for_good_outlasts_ensure() -> None:
 
 def test_another_build_is_not_taken_for_ours(tmp_path: Path) -> None:
     for tool in ("clang", "bpftool"):
-        if shutil.which(tool) is None:
-            lacking("host", f"no {tool}: `make setup-all` as root installs it")
+        if programs.find(tool) is None:
+            lacking("host", programs.lacks(tool))
     shutil.copytree(ROOT / "cc", tmp_path / "cc")
     source = tmp_path / "cc" / "algs" / "cubic.c"
     source.write_text(source.read_text().replace("#define CUBIC_BETA 717", "#define CUBIC_BETA 718"))

@@ -26,7 +26,7 @@ from typing import Any
 import pytest
 from requirement import lacking
 
-from polypath import Results, emu
+from polypath import Results, emu, programs
 from polypath.cli import main
 from polypath.sockets import inside
 from polypath.study import load_setup
@@ -374,6 +374,14 @@ NEW_ROOT = ["unshare", "--map-root-user", "--net", "--mount", "sh", "-c", 'mount
 
 
 @pytest.fixture
+def ping() -> str:
+    """Where ping is."""
+    if programs.find("ping") is None:
+        lacking("host", programs.lacks("ping"))
+    return programs.need("ping")
+
+
+@pytest.fixture
 def polypath_in_user_namespace() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs commands there one after the other, and fails with the first that does."""
     if subprocess.run([*NEW_ROOT, "true"], capture_output=True, check=False).returncode:
@@ -387,11 +395,11 @@ def polypath_in_user_namespace() -> Callable[..., subprocess.CompletedProcess[st
     return run
 
 
-def test_root_of_a_user_namespace_has_links_too(polypath_in_user_namespace: Callable[..., Any], tmp_path: Path) -> None:
+def test_root_of_a_user_namespace_has_links_too(polypath_in_user_namespace: Callable[..., Any], ping: str, tmp_path: Path) -> None:
     file = tmp_path / "topology.yaml"
     file.write_text("topology: {nodes: {h1: , h2: }, links: {only: {ends: [h1, h2], both: {delay: 5ms}}}}\n")
-    ping = "polypath emu exec h1 -- ping -c 3 -i 0.2 10.0.1.2"
-    done = polypath_in_user_namespace(f"polypath emu up {file}", ping, "polypath emu status --json >/dev/null", "polypath emu down")
+    asked = f"polypath emu exec h1 -- {ping} -c 3 -i 0.2 10.0.1.2"
+    done = polypath_in_user_namespace(f"polypath emu up {file}", asked, "polypath emu status --json >/dev/null", "polypath emu down")
     assert done.returncode == 0, done.stderr
     delays = [float(found) for found in re.findall(r"time=([\d.]+) ms", done.stdout)]
     assert len(delays) == 3

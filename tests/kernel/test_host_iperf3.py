@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 from requirement import lacking
 
-from polypath import Results, Study, StudyError, emu, kernelcc, run
+from polypath import Results, Study, StudyError, emu, kernelcc, programs, run
 from polypath.engines import HostEngine
 from polypath.results import plan
 
@@ -29,9 +28,9 @@ def study(**flow: Any) -> Study:
 @pytest.fixture(scope="module", autouse=True)
 def machine() -> None:
     """One that has iperf3, and mptcpize for releases that open no MPTCP sockets themselves."""
-    for program, package in (("iperf3", "iperf3"), ("mptcpize", "mptcpize")):
-        if shutil.which(program) is None:
-            lacking("host", f"{program} is not installed (apt-get install {package})")
+    for program in ("iperf3", "mptcpize"):
+        if programs.find(program) is None:
+            lacking("host", programs.lacks(program))
     try:
         plan(study(), engine=HostEngine(), out=Path("/nonexistent"))
     except (StudyError, emu.EmuError, kernelcc.KernelCcError) as error:
@@ -58,6 +57,19 @@ def test_both_programs_see_the_same_links(transport: str, cc: str, least: float,
     assert not made.series.query("program == 'iperf3'").empty
 
 
+def test_a_small_send_buffer_holds_the_program_that_asks_for_room(tmp_path: Path) -> None:
+    """iperf3 does; a blocking program such as ours is let past (specs/notes/small-send-buffer)."""
+    host = {"sysctl": {"net.ipv4.tcp_wmem": [4096, 16384, 100_000]}}
+    cable = {"ends": ["c", "s"], "both": {"rate": "100mbit", "delay": "40ms", "queue": "10000packets"}}
+    topology = {"nodes": {"c": host, "s": host}, "links": {"cable": cable}}
+    flow = {"client": "c", "server": "s", "transport": "tcp", "cc": "cubic", "program": "${program}"}
+    flow["app"] = {"kind": "bulk", "duration": "5s"}
+    given = {"name": "held", "topology": topology, "flows": {"f": flow}, "matrix": {"program": ["polypath", "iperf3"]}}
+    made = run(Study.model_validate({**given, "duration": "5s", "baselines": None}), engine="host", out=tmp_path)
+    goodput = by_program(made, "goodput_receiver_mbps")
+    assert goodput["polypath"] > 1.5 * goodput["iperf3"]
+
+
 def test_a_transfer_has_its_size(tmp_path: Path) -> None:
     made = run(study(transport="tcp", app={"kind": "transfer", "size": "2MB"}), engine="host", out=tmp_path)
     assert by_program(made, "bytes_received")["polypath"] == 2_000_000
@@ -76,5 +88,5 @@ def test_without_iperf3_the_study_says_what_to_install(tmp_path: Path, monkeypat
     from polypath.engines import _iperf3
 
     monkeypatch.setattr(_iperf3, "release", lambda: None)
-    with pytest.raises(StudyError, match="iperf3 is not installed"):
+    with pytest.raises(StudyError, match="iperf3 is missing: install the Debian package iperf3"):
         plan(study(), engine=HostEngine(), out=tmp_path)

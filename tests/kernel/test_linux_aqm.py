@@ -46,20 +46,22 @@ def both(tmp_path: Path, kind: str, *, ecn: bool) -> dict[str, tuple[pd.DataFram
 def test_goodput_and_delay_behind_a_managed_queue_are_the_kernels(tmp_path: Path, kind: str) -> None:
     found = both(tmp_path, kind, ecn=False)
     (sim, sim_link), (linux, linux_link) = found["sim"], found["linux"]
-    assert sim.loc["bulk", "goodput_receiver_mbps"] == pytest.approx(linux.loc["bulk", "goodput_receiver_mbps"], rel=0.1)
-    # 11 ms of propagation; the kernel's queue is a packet (1.2 ms) ahead. A deep queue without management would hold 850 ms.
-    assert sim.loc["voice", "delay_mean_ms"] == pytest.approx(linux.loc["voice", "delay_mean_ms"], abs=6)
+    # Both engines are exact, so what may differ is what docs/limitations.md names: the kernel's queue is a packet (1.2 ms) ahead.
+    assert sim.loc["bulk", "goodput_receiver_mbps"] == pytest.approx(linux.loc["bulk", "goodput_receiver_mbps"], rel=0.02)
+    assert sim.loc["voice", "delay_mean_ms"] == pytest.approx(linux.loc["voice", "delay_mean_ms"], abs=1.2)
     assert (sim_link["ecn_marks"], linux_link["ecn_marks"]) == (0, 0)
-    assert 0.4 < sim_link["queue_drops"] / linux_link["queue_drops"] < 2.5
+    assert sim_link["queue_drops"] == pytest.approx(linux_link["queue_drops"], rel=0.15)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_marks_take_the_place_of_losses_as_in_the_kernel(tmp_path: Path, kind: str) -> None:
     found = both(tmp_path, kind, ecn=True)
     (sim, sim_link), (linux, linux_link) = found["sim"], found["linux"]
-    assert sim.loc["bulk", "goodput_receiver_mbps"] == pytest.approx(linux.loc["bulk", "goodput_receiver_mbps"], rel=0.1)
-    assert sim.loc["voice", "delay_mean_ms"] == pytest.approx(linux.loc["voice", "delay_mean_ms"], abs=6)
-    assert min(sim_link["ecn_marks"], linux_link["ecn_marks"]) > 5
-    assert 0.4 < sim_link["ecn_marks"] / linux_link["ecn_marks"] < 2.5
+    assert sim.loc["bulk", "goodput_receiver_mbps"] == pytest.approx(linux.loc["bulk", "goodput_receiver_mbps"], rel=0.02)
+    assert sim.loc["voice", "delay_mean_ms"] == pytest.approx(linux.loc["voice", "delay_mean_ms"], abs=1.2)
+    assert linux_link["ecn_marks"] > 15
+    # RED's average ages while the link is idle here and not in a token bucket, so it marks some more.
+    assert sim_link["ecn_marks"] == pytest.approx(linux_link["ecn_marks"], rel=0.3 if kind == "red" else 0.15)
+    assert abs(sim_link["queue_drops"] - linux_link["queue_drops"]) <= 1
     if kind != "pie":
         assert sim.loc["bulk", "retransmissions"] == linux.loc["bulk", "retransmissions"] == 0

@@ -1,4 +1,8 @@
-"""A small part of each study that Linux is to judge, on the simulator and on the kernel: every claim asked has a verdict on both."""
+"""A small part of each study that Linux is to judge, on both engines: what each claim that the part can decide says there.
+
+Both engines are exact, so a verdict that changes is a change of a model, of a study or of a kernel. The parts are short forms, so what they
+say is not what the studies say.
+"""
 
 from __future__ import annotations
 
@@ -15,31 +19,47 @@ from polypath.results import execute, plan
 pytestmark = pytest.mark.usefixtures("linux_kernel")
 
 SIM, LINUX = "sim", "linux 6.12"
-# What is so by a wide margin, on every kernel and however short the run.
-CLEAR = {"simult-balanced", "poster-utilisation", "poster-udp-50mbit"}
+YES, NO = Verdict.HOLDS, Verdict.FAILS
 
 
 @pytest.mark.parametrize(
-    ("name", "only", "claims"),
+    ("name", "only", "verdicts"),
     [
-        ("simult-flows", {"experiment": ["balanced"], "cc": ["cubic"]}, ["simult-balanced", "simult-strict-20mbit"]),
-        ("poster", {"experiment": ["alone"], "transport": ["mptcp"], "cc": ["cubic", "lia"]}, ["poster-utilisation"]),
-        ("poster", {"experiment": ["beside-udp"], "transport": ["mptcp"], "udp": ["50mbit"], "cc": ["olia"]}, ["poster-udp-50mbit"]),
-        ("poster", {"experiment": ["beside-tcp"], "cc": ["cubic"]}, ["poster-not-worse"]),
-        ("linux-6.8", {"experiment": ["shared"], "cc": ["cubic", "vegas"]}, ["linux68-ratio", "linux68-jain"]),
-        ("linux-6.8", {"experiment": ["radio-beside"], "cc": ["bbr", "vegas"]}, ["linux68-cc-matters-radio"]),
+        (
+            "simult-flows",
+            {"experiment": ["balanced"], "cc": ["cubic"]},
+            {"simult-balanced": YES, "simult-20mbit-all": YES, "simult-strict-20mbit": YES},
+        ),
+        (
+            "poster",
+            {"experiment": ["alone"], "transport": ["mptcp"], "cc": ["cubic", "lia"]},
+            {"poster-efficient-path": YES, "poster-utilisation": YES},
+        ),
+        ("poster", {"experiment": ["beside-udp"], "transport": ["mptcp"], "udp": ["50mbit"], "cc": ["olia"]}, {"poster-udp-50mbit": YES}),
+        # Two repetitions cannot tell what MPTCP has beside a TCP flow from what TCP has there.
+        ("poster", {"experiment": ["beside-tcp"], "cc": ["cubic"]}, {"poster-not-worse": NO}),
+        ("linux-6.8", {"experiment": ["shared"], "cc": ["cubic", "vegas"]}, {"linux68-ratio": NO, "linux68-jain": NO}),
+        (
+            "linux-6.8",
+            {"experiment": ["pairs"], "cc": ["vegas", "lp"], "rival": ["cubic"]},
+            # A single start of 8 s: vegas has 0.56 of its share on Linux and 0.32 here.
+            {"linux68-vegas-yields": (YES, NO), "linux68-lp-broken": YES, "linux68-lp-broken-cubic": YES},
+        ),
     ],
 )
-def test_a_part_of_a_study_has_verdicts_on_both(
-    name: str, only: dict[str, list[str]], claims: list[str], tmp_path: Path, request: pytest.FixtureRequest
+def test_a_part_of_a_study_has_these_verdicts_on_both(
+    name: str,
+    only: dict[str, list[str]],
+    verdicts: dict[str, Verdict | tuple[Verdict, Verdict]],
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
 ) -> None:
     whole = Study.load(request.config.rootpath / "studies" / name)
     # The short form leaves the claims out, since what they say is of whole runs.
     study = whole.in_short().replace(claims=whole.claims, baselines=None)
     for engine in ("sim", "linux"):
         results = execute(plan(study, engine=find(engine), out=tmp_path, only=only))
-    found = {claim.id: claim for claim in claims_of(material(results))}
-    for each in claims:
-        said = {platform: found[each].on(platform).verdict for platform in (SIM, LINUX)}
-        assert Verdict.NOT_MEASURED not in said.values(), (each, said)
-        assert each not in CLEAR or set(said.values()) == {Verdict.HOLDS}, (each, said)
+    found = {claim.id: {platform: claim.on(platform).verdict for platform in (SIM, LINUX)} for claim in claims_of(material(results))}
+    said = {each: verdict for each, verdict in found.items() if set(verdict.values()) != {Verdict.NOT_MEASURED}}
+    pairs = {each: verdict if isinstance(verdict, tuple) else (verdict, verdict) for each, verdict in verdicts.items()}
+    assert said == {each: dict(zip((SIM, LINUX), pair, strict=True)) for each, pair in pairs.items()}

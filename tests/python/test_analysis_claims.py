@@ -131,6 +131,33 @@ def test_varies_reads_the_series():
     assert evaluate([check], Evidence(runs=runs, series=pd.DataFrame()))[0].verdict is Verdict.NOT_MEASURED
 
 
+DECIDES = {"kind": "decides", "by": "cc", "factor": 1.2, "pairs": 0.5}
+
+
+def test_decides_wants_a_wide_spread_and_most_pairs_apart():
+    wide = {"bbr": [9.0, 9.1], "cubic": [7.0, 7.1], "vegas": [3.0, 3.1]}
+    got = decide(DECIDES, wide)
+    assert got.verdict is Verdict.HOLDS
+    assert got.why == "v0: bbr 9.050 > 1.2 × vegas = 3.660 (+147.27 %), 100 % of the pairs apart"
+    # One algorithm far below, all others alike: the choice among them decides nothing.
+    alike = {name: [9.0, 9.2] for name in ("bbr", "cubic", "reno")} | {"vegas": [3.0, 3.1]}
+    assert decide(DECIDES | {"pairs": 0.6}, alike).verdict is Verdict.FAILS
+    narrow = {"bbr": [9.0, 9.01], "cubic": [8.8, 8.81], "vegas": [8.6, 8.61]}
+    assert decide(DECIDES, narrow).verdict is Verdict.FAILS
+
+
+def test_decides_judges_every_cell_and_needs_repetitions():
+    rows = [
+        {"experiment": x, "cc": cc, GOODPUT: v + seed / 10}
+        for x, cc, v in (("a", "bbr", 9), ("a", "lia", 3), ("b", "bbr", 5), ("b", "lia", 5))
+        for seed in (0, 1)
+    ]
+    got = evaluate([claim(DECIDES)], Evidence(runs=pd.DataFrame(rows), series=pd.DataFrame(), parameters=["experiment", "cc"]))[0]
+    assert got.verdict is Verdict.FAILS
+    assert got.why.startswith("b: ")
+    assert decide(DECIDES, {"bbr": [9.0], "vegas": [3.0]}).verdict is Verdict.NOT_MEASURED
+
+
 @pytest.mark.parametrize("wanted", ["2", 2, (2, 3)])
 def test_selection_compares_as_text_so_numbers_and_words_meet(wanted):
     table = pd.DataFrame({"n": [1, 2]})

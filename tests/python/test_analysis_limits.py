@@ -3,7 +3,10 @@
 import pandas as pd
 import pytest
 
+from polypath import Study
+from polypath import run as simulate
 from polypath.analysis import limits, limits_of_cells
+from polypath.report import material, with_limits
 
 
 def run(**more):
@@ -75,3 +78,80 @@ def test_cells_that_share_a_run_do_not_count_it_twice():
     own = pd.concat([subflows({"cwnd_limited_s": 8.0, "retransmissions": 3})] * 2)
     got = limits(both, own)
     assert (len(got), got["share_all"].iloc[0], got["losses"].iloc[0]) == (1, 0.5, 3)
+
+
+def test_the_connections_counters_speak_for_mptcp():
+    starved = [{"sndbuf_limited_s": 9.0}, {"sndbuf_limited_s": 9.0}]
+    window = limits(run(flow_transport="mptcp", rwnd_limited_s=9.0, sndbuf_limited_s=0.5), subflows(*starved)).iloc[0]
+    assert (window["limited_by"], window["send_buffer_share"]) == ("receive window", 0.05)
+    buffer = limits(run(flow_transport="mptcp", rwnd_limited_s=0.5, sndbuf_limited_s=9.0), subflows(*starved)).iloc[0]
+    assert (buffer["limited_by"], buffer["why"]) == ("send buffer", "the send buffer, 90 % of the time")
+    kernel = run(flow_transport="mptcp", rwnd_limited_s=float("nan"), sndbuf_limited_s=float("nan"))
+    unknown = limits(kernel, subflows(*starved)).iloc[0]
+    assert unknown["limited_by"] == "not known"
+    assert "does not tell apart" in unknown["why"]
+    assert limits(run(flow_transport="tcp", sndbuf_limited_s=9.0), subflows(starved[0])).iloc[0]["limited_by"] == "send buffer"
+
+
+def test_subflows_that_never_came_up_do_not_count():
+    own = subflows({"cwnd_limited_s": 9.0}, {"busy_s": 0.0}, {"busy_s": 0.0}).assign(established_s=[0.1, float("nan"), float("nan")])
+    got = limits(run(flow_transport="mptcp"), own).iloc[0]
+    assert (got["limited_by"], got["scheduler_share"]) == ("congestion window", 0.0)
+
+
+def test_a_queue_that_is_never_empty_makes_it_the_links():
+    full = subflows({"cwnd_limited_s": 9.9})
+    kept = limits(run(queue_share=0.96), full)
+    assert (kept["limited_by"].iloc[0], kept["why"].iloc[0]) == ("links", "the links: packets waited at the bottleneck 96 % of the time")
+    assert limits(run(queue_share=0.9), full)["limited_by"].iloc[0] == "congestion window"
+    two = pd.concat([run(queue_share=0.96), run(queue_share=0.96, flow="d", goodput_receiver_mbps=30.0)])
+    assert list(limits(two, pd.concat([full, full.assign(flow="d")]))["limited_by"]) == ["links, shared"] * 2
+    cell = run(queue_share=0.96).merge(kept, on=["key", "flow"]).assign(cc="lia", retransmissions=0, timeouts=0)
+    assert limits_of_cells(cell, ["cc"])["limited_by"].iloc[0] == "links"
+
+
+def of_study(tmp_path, flow, **more):
+    """The runs of a study with what limited each, by a matrix's values."""
+    given = {"name": "limited", "flows": {"f": {"client": "c", "server": "s", **flow}}, "baselines": None, **more}
+    made = simulate(Study.model_validate(given), out=tmp_path)
+    return with_limits(material(made))
+
+
+BUFFERS = {"net.ipv4.tcp_rmem": "4096 131072 ${rmem}", "net.ipv4.tcp_wmem": "4096 16384 ${wmem}"}
+
+
+@pytest.mark.parametrize("transport", ["tcp", "mptcp"])
+def test_buffers_of_two_gigabit_paths(transport, tmp_path):
+    cable = {"ends": ["c", "s"], "both": {"rate": "1gbit", "delay": "40ms", "queue": "20000packets"}}
+    topology = {"nodes": {"c": {"sysctl": BUFFERS}, "s": {"sysctl": BUFFERS}}, "links": {"a": cable, "b": cable}}
+    matrix = {"rmem": [6_300_000, 250_000_000], "wmem": [3_000_000, 250_000_000]}
+    found = of_study(tmp_path, {"transport": transport, "cc": "cubic"}, topology=topology, duration="6s", matrix=matrix)
+    by = found.set_index(["rmem", "wmem"])["limited_by"].to_dict()
+    assert by[6_300_000, 250_000_000] == "receive window"
+    assert by[250_000_000, 3_000_000] == "send buffer"
+    assert by[250_000_000, 250_000_000] in ("links", "congestion window"), "the start is a good part of six seconds"
+    assert found.set_index(["rmem", "wmem"])["share"].to_dict()[250_000_000, 250_000_000] > 0.8
+
+
+def test_a_queue_that_cubic_never_lets_run_empty(tmp_path):
+    link = {"ends": ["c", "s"], "both": {"rate": "10mbit", "delay": "10ms", "queue": "500packets"}}
+    given = {"topology": {"nodes": {"c": None, "s": None}, "links": {"l": link}}, "duration": "10s"}
+    (row,) = of_study(tmp_path, {"transport": "tcp", "cc": "cubic"}, **given, measure={"window": ["0s", "2s"]}).to_dict("records")
+    assert row["queue_share"] > 0.95
+    assert row["limited_by"] == "links"
+    # One packet at a time never waits, whatever the counters say.
+    slow = {"transport": "tcp", "cc": "cubic", "app": {"kind": "on_off", "on": "10s", "off": "1s", "rate": "1mbit"}}
+    (row,) = of_study(tmp_path / "slow", slow, **given).to_dict("records")
+    assert (row["limited_by"], row["queue_share"]) == ("application", 0.0)
+
+
+def test_what_a_rate_holds_in_any_case_does_not_wait(tmp_path):
+    # 25 packets of 1514 bytes are on the wire at 10 Mbit/s and 30 ms, however slow the application.
+    rate = [{"kind": "rate", "rate": "10mbit", "hold": "30ms", "queue": "300packets"}]
+    topology = {"nodes": {"c": None, "s": None}, "links": {"l": {"ends": ["c", "s"], "forward": rate, "backward": {"delay": "1ms"}}}}
+    app = {"kind": "on_off", "on": "10s", "off": "1s", "rate": "${rate}"}
+    flow = {"transport": "tcp", "cc": "cubic", "app": app}
+    found = of_study(tmp_path, flow, topology=topology, duration="10s", matrix={"rate": ["8mbit", "40mbit"]}).set_index("rate")
+    assert found.loc["8mbit", "limited_by"] == "application"
+    assert found.loc["8mbit", "queue_share"] < 0.1
+    assert found.loc["40mbit", "queue_share"] > 0.9

@@ -45,7 +45,7 @@ MISTAKES = {
     ),
     "an unknown scheduler": (
         ("run", "scheduler"),
-        'scheduler/study.yaml:15: flows.bulk.scheduler: there is no scheduler "fastest"; there are default, minrtt, roundrobin',
+        'scheduler/study.yaml:15: flows.bulk.scheduler: there is no scheduler "fastest"; did you mean "sttf"? there are backup, blest, ',
     ),
     "weights that are none": (
         ("run", "weights"),
@@ -141,7 +141,7 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(polypath, arguments, sentence
 def test_results_where_nothing_can_be_written_are_one_sentence(polypath):
     code, out, err = polypath("run", "small", "--engine", "fake", "--out", "notes.txt/results")
     assert (code, out) == (2, "")
-    assert err.splitlines()[1:] == ["polypath: notes.txt/results/small: not a directory; choose another file or folder, or mend this one"]
+    assert err.splitlines()[2:] == ["polypath: notes.txt/results/small: not a directory; choose another file or folder, or mend this one"]
 
 
 @pytest.mark.usefixtures("mistakes")
@@ -187,7 +187,8 @@ def test_run_prints_the_table_and_where_the_results_are(polypath, tmp_path):
     assert "limited by" in out
     assert "results/small/runs.parquet" in out
     code, _, err = polypath("run", "small", "--engine", "fake", "--no-report")
-    head, spent = err.splitlines()
+    seeds, head, spent = err.splitlines()
+    assert seeds.startswith("small: seeds change nothing here, since nothing is drawn at random")
     assert (code, head) == (0, "small: 16 runs on fake, 16 of them finished before")
     assert re.fullmatch(r"small: runs and tables \d+\.\d s, verdicts \d+\.\d s", spent)
 

@@ -232,6 +232,50 @@ def test_the_command_runs_what_is_missing_and_prints_the_rows(polypath, tmp_path
     assert "45 of them finished before" not in out
 
 
+def test_many_starts_are_judged_as_distributions_over_the_same_starts(polypath, tmp_path, request):
+    study = request.config.rootpath / "studies/nitk"
+    options = ("--engines", "plausible,linux", "--only", "experiment=v1", "--only", "cc=cubic,lia", "--out", tmp_path, "--starts", 8)
+    code, out, _ = polypath("compare", study, *options, "--json", "--no-report")
+    made = json.loads(out)
+    assert (code, made["study"]) == (0, "nitk-starts")
+    own = {row["parameters"]["cc"]: row["platforms"]["plausible"]["over_starts"] for row in made["rows"]}
+    assert {cc: (found["n"], found["standing"]) for cc, found in own.items()} == {"cubic": (8, "differs"), "lia": (8, "within 5 %")}
+    assert own["cubic"]["difference"] == pytest.approx(0.25)
+    assert made["over_starts"]["plausible"].startswith("1 of 2 rows (50.0 %) are within 5 %")
+    assert made["claims"] == []
+    code, out, _ = polypath("compare", study, *options)
+    assert code == 0
+    assert "differs: +25.0 ±" in out
+    page = (tmp_path / "nitk-starts/report.html").read_text()
+    assert "Over starts" in page
+    assert "plausible over many starts, against linux over the same: 1 of 2 rows" in page
+
+
+def test_a_few_repetitions_are_no_distribution():
+    made = compared({"reno": [100.0] * 7, "cubic": [100.0] * 8}, {"reno": [90.0] * 7, "cubic": [90.0] * 8})
+    own = made.rows[made.rows["platform"] == "sim"].set_index("cc")["distance"]
+    assert own["reno"] is None
+    assert str(own["cubic"]) == "differs: +11.1 ± 0.0 %"
+    assert len(made.distances("sim")) == 1
+
+
+def test_a_transfer_that_one_engine_never_ends_is_told_apart():
+    runs = pd.DataFrame(
+        [
+            *run_rows({"cubic": [9.0] * 8}, "sim"),
+            *run_rows({"cubic": [9.0] * 8}, "linux", completion_s=5.0),
+        ]
+    )
+    made = compare(runs, NO_SUBFLOWS, pd.DataFrame(), {}, by=["experiment", "cc", "flow"])
+    (found,) = made.distances("sim")
+    assert (found.n, found.standing) == (0, "differs")
+
+
+def test_a_spread_without_starts_is_refused(polypath, tmp_path, request):
+    code, _, err = polypath("compare", request.config.rootpath / "studies/nitk", "--spread", "1s", "--out", tmp_path)
+    assert (code, err.strip()) == (2, "polypath: --spread says within what time the flows of --starts begin; add --starts 12")
+
+
 def test_json_has_every_figure_unrounded(polypath, tmp_path, request):
     study = request.config.rootpath / "studies/nitk"
     options = ("--engines", "plausible,linux", "--only", "experiment=v1", "--only", "cc=cubic", "--out", tmp_path, "--json", "--no-report")

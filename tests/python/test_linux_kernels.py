@@ -296,9 +296,10 @@ def test_a_failed_command_says_what_failed_and_why(tmp_path: Path) -> None:
     assert "line 1" not in str(caught.value)
 
 
-def test_a_missing_program_is_named(tmp_path: Path) -> None:
-    with pytest.raises(KernelError, match="needs the program no-such-program"):
-        _commands.run("no-such-program", cwd=tmp_path, what="building")
+def test_a_missing_program_is_named_with_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(KernelError, match=r"^building: flex is missing: install the Debian package flex$"):
+        _commands.run("flex", cwd=tmp_path, what="building")
 
 
 def test_missing_packages_are_named_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

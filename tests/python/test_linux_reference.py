@@ -54,6 +54,14 @@ def test_every_measured_row_has_its_cells_and_every_cell_a_row(study, published)
     assert {len(own) for row, own in zip(published["experiment"], found, strict=True) if row not in "bf"} == {1}
 
 
+def test_the_published_rows_are_the_measured_table_and_the_repeats(tmp_path, monkeypatch):
+    (tmp_path / "repeats.csv").write_bytes((FOLDER / "repeats.csv").read_bytes())
+    monkeypatch.setattr(linux_reference, "TARGET", tmp_path / "published.csv")
+    monkeypatch.setattr(linux_reference, "HERE", tmp_path)
+    linux_reference.main(str(ROOT / "tests/data/reference/linux-6.12.csv"))
+    assert (tmp_path / "published.csv").read_bytes() == (FOLDER / "published.csv").read_bytes()
+
+
 @pytest.mark.parametrize(
     "name, place",
     {
@@ -128,8 +136,14 @@ def _figures(scenario):
     return sorted(links, key=str), hosts, flows
 
 
-def test_the_simulator_leaves_out_what_only_a_kernel_has_and_runs_the_rest(study, tmp_path):
+def test_the_simulator_runs_every_cell_and_leaves_out_what_only_a_kernel_has(study, tmp_path):
     planned = plan(study, engine=SimEngine(), out=tmp_path)
-    assert all("congestion controls that only a Linux kernel has" in line for line in planned.left_out)
-    assert {run.parameters.get("cc") for run in planned.runs} >= {"reno", "cubic"}
-    assert {"e-tcp-probing", "e-mptcp-probing", "f"} <= {run.experiment for run in planned.runs}
+    assert planned.left_out == ()
+    wanted = [(cell.experiment, tuple(cell.parameters.items()), seed) for cell in cells(study) for seed in cell.seeds]
+    assert [(run.experiment, tuple(run.parameters.items()), run.seed) for run in planned.runs] == wanted
+    # One algorithm of the kernel's own, and its cells are named and gone.
+    theirs = study.experiments["c"].model_copy(update={"matrix": {**study.experiments["c"].matrix, "cc": ("reno", "cubic@linux")}})
+    fewer = plan(study.replace(experiments={**study.experiments, "c": theirs}), engine=SimEngine(), out=tmp_path)
+    (line,) = fewer.left_out
+    assert "congestion controls that only a Linux kernel has" in line
+    assert {run.parameters["cc"] for run in fewer.runs if run.experiment == "c"} == {"reno"}

@@ -4,10 +4,11 @@ import json
 from itertools import pairwise
 
 import pytest
-from study_data import changed
+from study_data import STUDY, changed
 
 from polypath import Study, StudyError, _native
-from polypath.engines import SimEngine
+from polypath.analysis import rates
+from polypath.engines import FakeEngine, SimEngine
 from polypath.results import execute, plan
 
 # Random loss and a drawn start: whatever is not repeated exactly shows here.
@@ -65,13 +66,14 @@ def test_a_scenario_that_makes_no_sense_is_one_sentence():
     assert "\n" not in str(error.value)
 
 
-def test_a_scenario_the_simulator_refuses_names_the_run(tmp_path):
-    # Which settings there are the simulator alone knows.
-    text = changed(("    client:\n", "    client: {sysctl: {net.ipv4.tcp_nonsense: 1}}\n"))
-    study = read(tmp_path / "study", text)
-    with pytest.raises(StudyError, match=r"^small: .*tcp_nonsense.* \(in the run main, cc=lia, rate=20mbit, seed 1\)$") as error:
-        execute(plan(study, engine=SimEngine(), out=tmp_path), workers=1)
-    assert "\n" not in str(error.value)
+def test_a_scenario_that_an_engine_refuses_after_all_names_the_run(tmp_path):
+    # Whatever the check at load has let through.
+    def refuse(scenario):
+        raise ValueError("node `client`: nonsense")
+
+    study = read(tmp_path / "study", STUDY)
+    with pytest.raises(StudyError, match=r"^small: node `client`: nonsense \(in the run main, cc=lia, rate=20mbit, seed 1\)$"):
+        execute(plan(study, engine=FakeEngine(before=refuse), out=tmp_path), workers=1)
 
 
 def test_the_version_names_release_and_sources():
@@ -97,3 +99,28 @@ def test_bench_measures_every_case(monkeypatch, capsys):
     assert case["packets_per_s"] > 1000
     # The largest case without series stays below 50 MB with the interpreter around it.
     assert 5 < case["rss_mb"] < 50
+
+
+def test_no_subflow_receives_more_than_its_link_carries(tmp_path):
+    links = {
+        "a": {"ends": ["c", "s"], "both": {"rate": "10mbit", "delay": "20ms", "queue": "1000packets"}},
+        "b": {"ends": ["c", "s"], "both": {"rate": "20mbit", "delay": "40ms", "queue": "900packets", "loss": "0.1%"}},
+    }
+    flow = {"client": "c", "server": "s", "transport": "mptcp", "cc": "reno"}
+    given = {"name": "holes", "topology": {"nodes": {"c": None, "s": None}, "links": links}, "flows": {"f": flow}}
+    study = Study.model_validate({**given, "duration": "20s", "seeds": 3, "baselines": None})
+    results = execute(plan(study, engine=SimEngine(), out=tmp_path))
+    ends = results.subflows[results.subflows["established_s"].notna()]
+    capacity = ends.assign(rate=ends["source"].str.startswith("10.0.1.").map({True: 10.0, False: 20.0}))
+    capacity = capacity.set_index(["key", "subflow"])["rate"]
+    received, acked = (rates(results.series, ["key", "subflow"], name).set_index(["key", "subflow"])["mbps"] for name in _COUNTED)
+    # A packet of 1514 bytes may fall into one half second or the next.
+    most = capacity.loc[received.index] * 1424 / 1514 + 1514 * 8e-6 / 0.5
+    assert (received.to_numpy() <= most.to_numpy()).all()
+    assert received.to_numpy().max() > 5
+    assert acked.to_numpy().max() > 30, "slow start leaves large holes: once filled, they are acknowledged at once"
+    last = results.series.groupby(["key", "subflow"])[list(_COUNTED)].last()
+    assert ((last["bytes_received"] - last["bytes_acked"]).abs() < 0.05 * last["bytes_acked"].clip(lower=1e6)).all()
+
+
+_COUNTED = ("bytes_received", "bytes_acked")

@@ -7,7 +7,7 @@ from study_data import STUDY, changed
 
 import polypath
 from polypath import Experiment, Flow, Link, Node, Study, Topology
-from polypath.study import cells, json_schema, runs
+from polypath.study import Time, cells, json_schema, runs
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_the_usual_chain_is_loss_then_rate_then_delay(tmp_path):
 
 
 def test_changes_in_time_reach_the_elements_they_concern(tmp_path):
-    changes = "changes: [{at: 7s, up: false}, {at: 5s, rate: 1mbit}, {at: 8s, up: true, rate: 2mbit, loss: 3%}]"
+    changes = "changes: [{at: 5s, rate: 1mbit}, {at: 7s, up: false}, {at: 8s, up: true, rate: 2mbit, loss: 3%}]"
     study = read(tmp_path, changed(("rate: 100mbit, delay: 2ms", f"rate: 100mbit, delay: 2ms, {changes}")))
     down, loss, rate, delay = scenarios(study)[0]["links"][2]["a_to_b"]
     assert down["spans_ns"] == [[7_000_000_000, 8_000_000_000]]
@@ -172,6 +172,18 @@ def test_a_title_changes_no_key(tmp_path, study):
     assert [run.key for run in runs(study, engine="sim", version="1")] == [run.key for run in runs(other, engine="sim", version="1")]
 
 
+def test_over_starts_every_flow_begins_at_a_moment_of_its_own_and_keeps_what_it_had(tmp_path):
+    study = read(tmp_path, changed(('cc: "${cc}"}', 'cc: "${cc}", start: 1s, count: 2}'))).over_starts(12, Time("20ms"))
+    assert (study.name[-7:], study.seeds, study.claims, study.baselines) == ("-starts", tuple(range(1, 13)), (), None)
+    starts = [[flow["start_ns"] for flow in run.scenario["flows"]] for run in runs(study, engine="sim", version="1")]
+    assert all(1_000_000_000 <= start < 1_020_000_000 for own in starts for start in own)
+    assert len({tuple(own) for own in starts}) >= 12
+    own = read(tmp_path, changed(('cc: "${cc}"}', 'cc: "${cc}", start_spread: 100ms}'))).over_starts(12, Time("20ms"))
+    assert {str(flow.start_spread) for flow in own.flows.values()} == {"100ms"}
+    short = study.in_short().over_starts(12, Time("20ms"))
+    assert {len(cell.seeds) for cell in cells(short)} == {12}
+
+
 def test_start_spread_is_drawn_from_the_seed(tmp_path):
     study = read(tmp_path, changed(('cc: "${cc}"}', 'cc: "${cc}", start: 1s, start_spread: 100ms, count: 2}')))
     starts = [[flow["start_ns"] for flow in scenario["flows"]] for scenario in scenarios(study)[:2]]
@@ -193,7 +205,8 @@ def test_the_published_schema_is_up_to_date(pytestconfig):
 
 
 def test_the_schema_takes_every_study_there_is(pytestconfig):
-    jsonschema = pytest.importorskip("jsonschema")
+    import jsonschema
+
     from polypath.study._yaml import parse
 
     validator = jsonschema.Draft202012Validator(json.loads(json_schema()))
@@ -206,7 +219,8 @@ def test_the_schema_takes_every_study_there_is(pytestconfig):
 
 
 def test_the_schema_refuses_a_bare_number():
-    jsonschema = pytest.importorskip("jsonschema")
+    import jsonschema
+
     from polypath.study._yaml import parse
 
     validator = jsonschema.Draft202012Validator(json.loads(json_schema()))

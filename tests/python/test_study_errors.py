@@ -122,7 +122,7 @@ MISTAKES = {
     ),
     "an unknown check": (
         (("seeds: 2", "seeds: 2\nclaims: [{id: a, sentence: b, check: {kind: best}}]"),),
-        '21: claims[0].check: there is no kind "best"; there are order, above, below, within, between, varies',
+        '21: claims[0].check: there is no kind "best"; there are order, above, below, within, between, varies, decides',
     ),
     "two claims of one name": (
         (("seeds: 2", "seeds: 2\nclaims:\n- &c {id: a, sentence: b, check: {kind: between, low: 1}}\n- *c"),),

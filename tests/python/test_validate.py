@@ -103,9 +103,23 @@ def test_a_path_delays_at_the_client_queues_at_the_router_and_delays_the_way_bac
     assert scenario["flows"][0]["window_ns"] == [5_000_000_000, 30_000_000_000]
 
 
-def test_without_random_loss_repeats_are_one_simulation() -> None:
-    assert scenario_key(parse("v0_nitk_lia_r1")) == scenario_key(parse("v0_nitk_lia_r3"))
-    assert scenario_key(parse("d_loss1_reno")) != scenario_key(parse("d_loss1_reno_r2"))
+def test_repeats_have_seeds_of_their_own_whatever_is_drawn_and_later_starts_the_first() -> None:
+    # Losses are not all that is drawn: cdg, bbr and nv draw too.
+    names = ("d_loss1_reno_r2", "a_rtt100_cdg_r3", "v0_nitk_lia_r3", "f_cdg_r2", "b_cubic_vs_nv_r3")
+    assert [build(parse(name))["seed"] for name in names] == [2, 3, 3, 1, 1]
+    assert scenario_key(parse("f_cdg_r2")) != scenario_key(parse("f_cdg"))
+
+
+def test_a_repeat_of_an_algorithm_that_draws_is_another_run_and_of_one_that_does_not_the_same() -> None:
+    setups = {name: parse(name) for name in ("a_rtt100_cdg", "a_rtt100_cdg_r2", "a_rtt20_reno", "a_rtt20_reno_r2")}
+    results = simulate(setups.values())
+    rates = {}
+    for name, setup in setups.items():
+        outcome = results[scenario_key(setup)]
+        assert isinstance(outcome, tuple)
+        rates[name] = outcome[0]["flows"][0]["goodput_receiver_bps"]
+    assert rates["a_rtt100_cdg"] != rates["a_rtt100_cdg_r2"]
+    assert rates["a_rtt20_reno"] == rates["a_rtt20_reno_r2"]
 
 
 def test_subflows_come_from_endpoints_upstream_and_from_fullmesh_out_of_tree() -> None:
@@ -279,11 +293,23 @@ def test_the_command_prints_json_and_refuses_in_one_sentence(tmp_path: Path) -> 
     assert done.exit_code == 0
     report = json.loads(done.stdout)
     assert {"rows", "agree", "of"} <= set(report)
+    assert report["groups"] == {"a": {"agree": 1, "of": 1, "srtt_agree": 1, "srtt_of": 1}}
     assert [row["id"] for row in report["rows"]] == ["a_rtt20_reno"]
+    table = CliRunner().invoke(app(), [str(DATA / "summary-v1.csv"), "--id", "a_rtt20_reno", "--markdown"]).stdout
+    assert table.splitlines()[2:] == ["| a | 1 of 1 | 100 % | 1 of 1 | 100 % |", "| all | 1 of 1 | 100 % | 1 of 1 | 100 % |"]
     missing = CliRunner().invoke(app(), [str(tmp_path / "none.csv")])
     assert (missing.exit_code, missing.stderr.count("\n")) == (2, 1)
     nothing = CliRunner().invoke(app(), [str(DATA / "summary-v1.csv"), "--group", "z"])
     assert (nothing.exit_code, nothing.stdout) == (2, "")
+    assert 'there is no group "z"; there are a, ' in nothing.stderr
+
+
+def test_rows_of_unknown_set_ups_do_not_pass_for_agreement(tmp_path: Path) -> None:
+    table = tmp_path / "my.csv"
+    table.write_text("platform,id,group,flow,cc,goodput_mbps\numl,my-own-run,x,c,reno,9.1\n")
+    done = CliRunner().invoke(app(), [str(table)])
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"polypath: {table}: 1 of 1 rows are not judged, since no set-up is known for my-own-run: names tell")
 
 
 def test_the_area_between_windows_is_a_share_of_the_area_under_them() -> None:

@@ -197,7 +197,7 @@ fn random(both: &mut Both, stream: &mut Stream) -> Result<(), Stop> {
     flow.cwnd_limited = true;
     flow.established = true;
     flow.pacing_rate = stream.below(1 << 30);
-    flow.out_of_tree = stream.below(4) == 0;
+    flow.compat = if stream.below(4) == 0 { stream.below(4) as u8 } else { 0 };
     flow.ecn_ok = stream.below(4) != 0;
     let count = stream.below(KERNEL_SIBLINGS as u64 + 1) as usize;
     both.begin(flow, (count > 0).then(|| siblings(stream, count)))?;

@@ -16,7 +16,7 @@ use std::fmt;
 use std::ptr;
 
 use mirror::{About, Ctx, Ops, PRIV_WORDS};
-pub use mirror::{CaState, Event, Flow, MAX_SIBLINGS, SSTHRESH_INFINITE, Sample, Sibling, Siblings, ack_flags};
+pub use mirror::{CaState, Event, Flow, MAX_SIBLINGS, SSTHRESH_INFINITE, Sample, Sibling, Siblings, ack_flags, compat};
 
 include!(concat!(env!("OUT_DIR"), "/registry.rs"));
 
@@ -33,8 +33,10 @@ pub mod flags {
     pub const DRAWS: u32 = 16;
     /// Sets [`Flow::reduce`](crate::Flow).
     pub const REDUCES: u32 = 32;
+    /// Looks at [`Flow::ts_peer`](crate::Flow), which begins at a random value.
+    pub const SEES_STAMPS: u32 = 64;
     /// Every bit that means something.
-    pub(crate) const ALL: u32 = COUPLED | PACES | NEEDS_ECN | SEES_SAMPLES | DRAWS | REDUCES;
+    pub(crate) const ALL: u32 = COUPLED | PACES | NEEDS_ECN | SEES_SAMPLES | DRAWS | REDUCES | SEES_STAMPS;
 }
 
 /// A congestion-control algorithm.
@@ -124,6 +126,11 @@ impl Algorithm {
     #[inline]
     pub const fn flags(self) -> u32 {
         self.0.flags
+    }
+
+    /// Whether runs that differ in nothing but their random numbers differ by this algorithm: it draws, or sees what was drawn.
+    pub const fn draws(self) -> bool {
+        self.0.flags & (flags::DRAWS | flags::SEES_STAMPS) != 0
     }
 
     /// Bytes of private state that the algorithm uses.

@@ -43,6 +43,14 @@ pub enum Event {
     EcnIsCe = 5,
 }
 
+/// Bits of [`Flow::compat`].
+pub mod compat {
+    /// The kernel's own algorithms compute as Linux 5.4's.
+    pub const LINUX_5_4: u8 = 1;
+    /// Coupled algorithms compute as out-of-tree MPTCP 0.96.
+    pub const MPTCP_0_96: u8 = 2;
+}
+
 /// Flags of `in_ack_event` and `cong_control`.
 pub mod ack_flags {
     pub const SLOWPATH: u32 = 1;
@@ -103,7 +111,7 @@ mirror! {
         pub established: bool,
         pub pacing: u8,
         pub tso_segs_goal: u8,
-        pub out_of_tree: bool,
+        pub compat: u8,
         pub reduce: u8,
         pub random: u32,
     }
@@ -243,7 +251,7 @@ impl Flow {
             established: false,
             pacing: 0,
             tso_segs_goal: 0,
-            out_of_tree: false,
+            compat: 0,
             reduce: 0,
             random: 0,
         }

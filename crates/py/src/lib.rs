@@ -26,8 +26,19 @@ fn simulate<'py>(py: Python<'py>, scenario: &str) -> PyResult<(String, Bound<'py
     Ok((text, columns::subflow_series(py, &outcome.subflow_series)?, columns::link_series(py, &outcome.link_series)?))
 }
 
-/// Name, whether it is coupled over subflows, family, source, name of Linux's own, other names.
-type Algorithm = (&'static str, bool, &'static str, &'static str, &'static str, &'static str);
+/// What is wrong with a scenario (JSON text): the field at fault, from the scenario's root, and a sentence; none: nothing.
+///
+/// With `simulated`, also what only the simulator has no model of.
+#[pyfunction]
+fn check(scenario: &str, simulated: bool) -> PyResult<Option<(Vec<String>, String)>> {
+    let scenario: Scenario =
+        serde_json::from_str(scenario).map_err(|e| PyValueError::new_err(format!("the scenario cannot be read: {e}")))?;
+    let wrong = guarded(|| polypath_sim::check(&scenario, simulated))?.err();
+    Ok(wrong.map(|error| (error.place().to_vec(), error.sentence().to_owned())))
+}
+
+/// Name, whether it is coupled over subflows, family, source, name of Linux's own, other names, whether it draws random numbers.
+type Algorithm = (&'static str, bool, &'static str, &'static str, &'static str, &'static str, bool);
 
 /// The congestion-control algorithms, sorted by name.
 #[pyfunction]
@@ -38,7 +49,8 @@ fn algorithms() -> Vec<Algorithm> {
         .into_iter()
         .map(|algorithm| {
             let (facts, coupled) = (algorithm.facts(), algorithm.flags() & polypath_cc::flags::COUPLED != 0);
-            (algorithm.name(), coupled, facts.family.name(), facts.source, facts.counterpart, facts.aliases)
+            let draws = algorithm.draws();
+            (algorithm.name(), coupled, facts.family.name(), facts.source, facts.counterpart, facts.aliases, draws)
         })
         .collect()
 }
@@ -97,6 +109,7 @@ fn message(panic: &(dyn Any + Send)) -> &str {
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(simulate, module)?)?;
+    module.add_function(wrap_pyfunction!(check, module)?)?;
     module.add_function(wrap_pyfunction!(algorithms, module)?)?;
     module.add_function(wrap_pyfunction!(schedulers, module)?)?;
     own::add(module)?;

@@ -20,7 +20,8 @@ pub(crate) fn world(scenario: &Scenario) -> Result<World, ScenarioError> {
         return Err(ScenarioError::new("the run lasts no time: `duration_ns` must be above zero"));
     }
     if scenario.series_interval_ns == Some(0) {
-        return Err(ScenarioError::new("`series_interval_ns` is zero: give an interval, or leave it out to keep no series"));
+        let sentence = "`series_interval_ns` is zero: give an interval, or leave it out to keep no series";
+        return Err(ScenarioError::new(sentence).at(&["series_interval_ns"]));
     }
     let topology = Topology::new(scenario)?;
     let mut network = Network::new(scenario, &topology)?;
@@ -44,11 +45,16 @@ pub(crate) fn world(scenario: &Scenario) -> Result<World, ScenarioError> {
     Ok(World::new(network, Routes::new(topology, ends), connections, flows, &starts, series))
 }
 
+/// A mistake in a field of a flow.
+fn of_flow(flow: &scenario::Flow, field: &str, sentence: impl Into<String>) -> ScenarioError {
+    ScenarioError::new(sentence).of(format!("flow `{}`", flow.name)).at(&["flows", &flow.name, field])
+}
+
 /// What can be wrong with a flow by itself.
 fn check(flow: &scenario::Flow) -> Result<(), ScenarioError> {
-    let wrong = |sentence: &str| Err(ScenarioError::new(format!("flow `{}`: {sentence}", flow.name)));
+    let wrong = |sentence: &str| Err(of_flow(flow, "app", sentence));
     if flow.window_ns[0] >= flow.window_ns[1] {
-        return wrong("its window ends before it begins: `window_ns` is [from, to]");
+        return Err(of_flow(flow, "window", "its window ends before it begins: `window_ns` is [from, to]"));
     }
     match flow.app {
         App::Bulk { duration_ns: 0 } => wrong("a bulk transfer of no duration sends nothing"),
@@ -65,14 +71,14 @@ fn check(flow: &scenario::Flow) -> Result<(), ScenarioError> {
 }
 
 /// The hosts of a flow, which of their addresses its connection uses, and its fixed ways.
-fn between(flow: &scenario::Flow, topology: &Topology) -> Result<Ends, ScenarioError> {
-    let client = topology.host(&flow.client, &format!("the client of flow `{}`", flow.name))?;
-    let server = topology.host(&flow.server, &format!("the server of flow `{}`", flow.name))?;
+pub(crate) fn between(flow: &scenario::Flow, topology: &Topology) -> Result<Ends, ScenarioError> {
+    let client = topology.host(&flow.client, &flow.name, "client")?;
+    let server = topology.host(&flow.server, &flow.name, "server")?;
     if client == server {
-        return Err(ScenarioError::new(format!("flow `{}` leads from `{}` to itself: name another server", flow.name, flow.client)));
+        return Err(of_flow(flow, "server", format!("it leads from `{}` to itself: name another server", flow.client)));
     }
-    let mut at_client = vec![address(topology, client, flow.client_address.as_deref(), &flow.name)?];
-    let mut at_server = vec![address(topology, server, flow.server_address.as_deref(), &flow.name)?];
+    let mut at_client = vec![address(topology, client, flow.client_address.as_deref(), flow, "client_address")?];
+    let mut at_server = vec![address(topology, server, flow.server_address.as_deref(), flow, "server_address")?];
     if flow.transport == Transport::Mptcp {
         let others = |node: NodeId, first: usize| {
             let on_links = topology.addresses(node).iter().enumerate().filter(|(_, address)| address.leaves.is_some());
@@ -89,7 +95,7 @@ fn between(flow: &scenario::Flow, topology: &Topology) -> Result<Ends, ScenarioE
             scenario::PathManager::Ndiffports { .. } => {}
             scenario::PathManager::Endpoints { addresses } => {
                 for endpoint in addresses {
-                    let number = address(topology, client, Some(&endpoint.address), &flow.name)?;
+                    let number = address(topology, client, Some(&endpoint.address), flow, "path_manager")?;
                     if !at_client.contains(&number) {
                         at_client.push(number);
                     }
@@ -100,8 +106,8 @@ fn between(flow: &scenario::Flow, topology: &Topology) -> Result<Ends, ScenarioE
     if flow.transport == Transport::Mptcp {
         check_subflows(flow, at_client.len(), at_server.len())?;
     }
-    let fixed = flow.routes.iter().map(|route| {
-        let way = topology.fixed(&flow.name, route, client, server)?;
+    let fixed = flow.routes.iter().enumerate().map(|(number, route)| {
+        let way = topology.fixed(&flow.name, number, route, [client, server])?;
         Ok(Fixed { addresses: [route.from.clone(), route.to.clone()], way })
     });
     Ok(Ends { nodes: [client, server], addresses: [at_client, at_server], fixed: fixed.collect::<Result<_, ScenarioError>>()? })
@@ -117,10 +123,7 @@ fn check_subflows(flow: &scenario::Flow, at_client: usize, at_server: usize) -> 
     let (profile, stack) = profile(flow);
     let most = mptcp::most_subflows(profile);
     if asked > most {
-        let name = &flow.name;
-        return Err(ScenarioError::new(format!(
-            "flow `{name}`: it asks for {asked} subflows, and {stack} has at most {most}: ask for fewer"
-        )));
+        return Err(of_flow(flow, "path_manager", format!("it asks for {asked} subflows, and {stack} has at most {most}: ask for fewer")));
     }
     Ok(())
 }
@@ -133,11 +136,11 @@ fn profile(flow: &scenario::Flow) -> (Profile, &'static str) {
 }
 
 /// Number of the address that a flow names at one of its ends, by default the first.
-fn address(topology: &Topology, node: NodeId, named: Option<&str>, flow: &str) -> Result<usize, ScenarioError> {
+fn address(topology: &Topology, node: NodeId, named: Option<&str>, flow: &scenario::Flow, field: &str) -> Result<usize, ScenarioError> {
     let Some(text) = named else { return Ok(0) };
     topology.addresses(node).iter().position(|address| address.text == text).ok_or_else(|| {
         let known = topology.addresses(node).iter().map(|address| address.text.as_str()).collect::<Vec<_>>().join(", ");
-        ScenarioError::new(format!("flow `{flow}`: `{}` has no address {text}; it has {known}", topology.node_name(node)))
+        of_flow(flow, field, format!("`{}` has no address {text}; it has {known}", topology.node_name(node)))
     })
 }
 
@@ -149,7 +152,7 @@ fn pair(scenario: &Scenario, flow: &scenario::Flow, topology: &Topology, ends: &
     let asked = flow.cc.as_deref().unwrap_or_default();
     let Some(algorithm) = polypath_cc::find(asked) else {
         let known = polypath_cc::all().map(|algorithm| algorithm.name()).collect::<Vec<_>>().join(", ");
-        return Err(ScenarioError::new(format!("flow `{}`: there is no congestion control `{asked}`; there are {known}", flow.name)));
+        return Err(of_flow(flow, "cc", format!("there is no congestion control `{asked}`; there are {known}")));
     };
     let way = first_way(flow, topology, ends)?;
     let (profile, _) = profile(flow);
@@ -186,15 +189,22 @@ fn pair(scenario: &Scenario, flow: &scenario::Flow, topology: &Topology, ends: &
 fn first_way(flow: &scenario::Flow, topology: &Topology, ends: &Ends) -> Result<Vec<Direction>, ScenarioError> {
     ends.way(topology, 0, 0).ok_or_else(|| {
         let name = |end: usize| ends.address(topology, end, 0).map_or("?", |address| &address.text);
-        ScenarioError::new(format!(
-            "flow `{}`: no route leads from {} at `{}` to {} at `{}`: join them by links over routers",
-            flow.name,
-            name(0),
-            flow.client,
-            name(1),
-            flow.server
-        ))
+        let (from, to) = (format!("{} at `{}`", name(0), flow.client), format!("{} at `{}`", name(1), flow.server));
+        of_flow(flow, "server", format!("no route leads from {from} to {to}: {}", mend(topology, ends)))
     })
+}
+
+/// What to do where no route leads to the server's first address: name those addresses to which one does.
+fn mend(topology: &Topology, ends: &Ends) -> String {
+    let [client, server] = ends.nodes;
+    let reached = |number: &usize| topology.way((client, ends.addresses[0][0]), (server, *number)).is_some();
+    let others: Vec<&str> =
+        (0..topology.addresses(server).len()).filter(reached).map(|number| topology.addresses(server)[number].text.as_str()).collect();
+    if others.is_empty() {
+        "join them by links over routers".into()
+    } else {
+        format!("give the flow `server_address: {}`", others.join("` or `"))
+    }
 }
 
 /// The two ends of a flow of datagrams.
@@ -202,10 +212,11 @@ fn datagrams(flow: &scenario::Flow, topology: &Topology, ends: &Ends) -> Result<
     let way = first_way(flow, topology, ends)?;
     let most = way.first().map_or(0, |&direction| topology.mtu(direction)).saturating_sub(Segment::IPV4_HEADER + Segment::UDP_HEADER);
     if !(LEAST_DATAGRAM..=most).contains(&flow.datagram_bytes) {
-        return Err(ScenarioError::new(format!(
-            "flow `{}`: a datagram of {} bytes; on its first link it has {LEAST_DATAGRAM} (a number and a time) to {most}",
-            flow.name, flow.datagram_bytes
-        )));
+        let sentence = format!(
+            "a datagram of {} bytes; on its first link it has {LEAST_DATAGRAM} (a number and a time) to {most}",
+            flow.datagram_bytes
+        );
+        return Err(of_flow(flow, "datagram", sentence));
     }
     Ok([(); 2].map(|()| Connection::Udp(Box::new(udp::Socket::new(flow.datagram_bytes)))))
 }
@@ -220,7 +231,7 @@ fn scheduler(flow: &scenario::Flow) -> Result<Scheduler, ScenarioError> {
     });
     Scheduler::find(name).ok_or_else(|| {
         let names = Scheduler::NAMES.map(|(name, _)| name).join(", ");
-        ScenarioError::new(format!("flow `{}`: there is no scheduler `{name}`; there are {names}", flow.name))
+        of_flow(flow, "scheduler", format!("there is no scheduler `{name}`; there are {names}"))
     })
 }
 

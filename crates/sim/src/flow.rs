@@ -277,7 +277,7 @@ impl Flow {
         let rate = |bytes: u64| if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 };
         let goodput = rate(after.received - before.received);
         let since_accept = |at: Instant| self.accepted_at.map(|accepted| at.since(accepted).as_nanos());
-        let (rwnd_limited, app_limited) = client.limited(end);
+        let held = client.limited(end);
         FlowOutcome {
             name: self.name.clone(),
             established_ns: self.accepted_at.map(Instant::as_nanos),
@@ -302,8 +302,9 @@ impl Flow {
             disorder: self.datagram.is_none().then(|| {
                 DisorderOutcome::new([&before.disorder, &after.disorder, &server.disorder(end)], after.received - before.received, seconds)
             }),
-            rwnd_limited_ns: rwnd_limited.as_nanos(),
-            app_limited_ns: app_limited.as_nanos(),
+            rwnd_limited_ns: held.window.as_nanos(),
+            sndbuf_limited_ns: held.buffer.as_nanos(),
+            app_limited_ns: held.application.as_nanos(),
             subflows: (0..client.subflow_count()).map(|index| self.subflow(index, &before, &after, seconds, client, &addresses)).collect(),
             received_100ms: std::mem::take(&mut self.received_100ms),
             accepted_100ms: std::mem::take(&mut self.accepted_100ms),

@@ -6,6 +6,7 @@
 
 pub mod bench;
 mod build;
+mod check;
 mod delays;
 mod error;
 mod flow;
@@ -24,6 +25,7 @@ mod traffic;
 mod wire;
 mod world;
 
+pub use check::check;
 pub use error::ScenarioError;
 pub use network::link_elements;
 pub use outcome::Outcome;

@@ -255,8 +255,10 @@ pub fn link_elements(scenario: &Scenario, link: usize, a_to_b: bool) -> Result<V
     let (side, listed) = if a_to_b { ("a_to_b", &link.a_to_b) } else { ("b_to_a", &link.b_to_a) };
     let made = listed.iter().enumerate().map(|(number, element)| {
         let stream = Stream::new(scenario.seed, &format!("link {} {side} {number}", link.name));
-        let place = || format!("link `{}`, {side}, element {}", link.name, number + 1);
-        convert(element, stream).map_err(|invalid| ScenarioError::new(format!("{}: {invalid}", place())))
+        convert(element, stream).map_err(|invalid| {
+            let error = ScenarioError::new(invalid.to_string()).of(format!("link `{}`, {side}, element {}", link.name, number + 1));
+            error.at(&["links", &link.name, side, &number.to_string()])
+        })
     });
     made.collect()
 }

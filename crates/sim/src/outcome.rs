@@ -40,8 +40,9 @@ pub struct FlowOutcome {
     pub byte_delay: Option<Spread>,
     /// `None` for datagrams.
     pub disorder: Option<DisorderOutcome>,
-    /// Time the whole connection could not send because of the peer's window, or had nothing to send.
+    /// Time the whole connection could not send because of the peer's window, because its send buffer was full, or had nothing to send.
     pub rwnd_limited_ns: u64,
+    pub sndbuf_limited_ns: u64,
     pub app_limited_ns: u64,
     /// What became of datagrams; `None` for a connection.
     pub datagrams: Option<DatagramOutcome>,

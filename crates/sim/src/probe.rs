@@ -12,7 +12,10 @@ impl SubflowSeries {
             if probe.established_at.is_none() {
                 continue;
             }
-            let received = if index < server.subflow_count() { server.subflow(index).counters.bytes_received } else { 0 };
+            // The server may have met the paths in another order.
+            let path = client.path_of(index);
+            let there = (0..server.subflow_count()).find(|&i| server.path_of(i) == path);
+            let received = there.map_or(0, |i| server.subflow(i).counters.bytes_received);
             self.time_ns.push(now.as_nanos());
             self.flow.push(flow);
             self.subflow.push(index as u32);

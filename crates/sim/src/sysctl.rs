@@ -10,7 +10,10 @@ use serde_json::Value;
 pub(crate) fn apply(node: &Node, settings: &mut Settings) -> Result<(), ScenarioError> {
     for (name, value) in &node.sysctl {
         let short = name.strip_prefix("net.ipv4.").or_else(|| name.strip_prefix("net.mptcp.")).unwrap_or(name);
-        let wrong = |allowed: &str| ScenarioError::new(format!("node `{}`: `{name}` is {value}; it must be {allowed}", node.name));
+        let error = |sentence: String| ScenarioError::new(sentence).of(format!("node `{}`", node.name)).at(&["nodes", &node.name, name]);
+        let wrong = |allowed: &str| error(format!("`{name}` is {value}; it must be {allowed}"));
+        // Linux takes the value.
+        let other = |modelled: &str| error(format!("`{name}` is {value}; modelled is {modelled}")).simulator_only();
         match short {
             "tcp_rmem" => settings.rmem = triple(value).ok_or_else(|| wrong("three ascending sizes in bytes"))?,
             "tcp_wmem" => settings.wmem = triple(value).ok_or_else(|| wrong("three ascending sizes in bytes"))?,
@@ -22,15 +25,15 @@ pub(crate) fn apply(node: &Node, settings: &mut Settings) -> Result<(), Scenario
                 settings.timestamps_from_zero = wanted == 2;
             }
             "tcp_window_scaling" => settings.window_scaling = flag(value).ok_or_else(|| wrong("0 or 1"))?,
-            "tcp_ecn" => settings.ecn = number(value, 0, 2).ok_or_else(|| wrong("0, 1 or 2"))? as u8,
+            "tcp_ecn" => settings.ecn = number(value, 0, 2).ok_or_else(|| other("0, 1 or 2"))? as u8,
             "tcp_slow_start_after_idle" => settings.slow_start_after_idle = flag(value).ok_or_else(|| wrong("0 or 1"))?,
             "tcp_early_retrans" => settings.tail_loss_probe = number(value, 0, 4).ok_or_else(|| wrong("a number from 0 to 4"))? >= 3,
             "tcp_recovery" => {
-                number(value, 1, 1).ok_or_else(|| wrong("1, since no other loss detection than RACK is modelled"))?;
+                number(value, 1, 1).ok_or_else(|| other("1, since there is no other loss detection than RACK"))?;
             }
             "tcp_frto" => settings.frto = number(value, 0, 2).ok_or_else(|| wrong("0, 1 or 2"))? > 0,
-            "tcp_reordering" => settings.reordering = number(value, 1, 300).ok_or_else(|| wrong("a number from 1 to 300"))?,
-            "tcp_max_reordering" => settings.max_reordering = number(value, 1, 65_535).ok_or_else(|| wrong("a number from 1 to 65535"))?,
+            "tcp_reordering" => settings.reordering = number(value, 1, 300).ok_or_else(|| other("a number from 1 to 300"))?,
+            "tcp_max_reordering" => settings.max_reordering = number(value, 1, 65_535).ok_or_else(|| other("a number from 1 to 65535"))?,
             "tcp_mtu_probing" => settings.mtu_probing = number(value, 0, 2).ok_or_else(|| wrong("0, 1 or 2"))? as u8,
             "tcp_base_mss" => settings.base_mss = number(value, 48, 65_495).ok_or_else(|| wrong("a number of bytes from 48 to 65495"))?,
             "checksum_enabled" | "mptcp_checksum" => settings.checksum = flag(value).ok_or_else(|| wrong("0 or 1"))?,
@@ -54,11 +57,10 @@ pub(crate) fn apply(node: &Node, settings: &mut Settings) -> Result<(), Scenario
                 settings.receive_low_water = number(value, 1, i32::MAX as u32).ok_or_else(|| wrong("a number of bytes above zero"))?
             }
             _ => {
-                return Err(ScenarioError::new(format!(
-                    "node `{}`: the setting `{name}` is not modelled; modelled are {}",
-                    node.name,
-                    KNOWN.join(", ")
-                )));
+                let meant = nearest(name).map_or(String::new(), |known| format!(" did you mean `{known}`?"));
+                let unknown = error(format!("the setting `{name}` is not modelled;{meant} modelled are {}", KNOWN.join(", ")));
+                // Linux may have it.
+                return Err(if name.starts_with("net.") { unknown.simulator_only() } else { unknown });
             }
         }
     }
@@ -89,6 +91,27 @@ const KNOWN: [&str; 22] = [
     "read_period_us",
     "receive_low_water",
 ];
+
+/// The known name that differs in the fewest letters, if these are few.
+fn nearest(name: &str) -> Option<&'static str> {
+    let bare = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
+    let distance = |known: &&str| letters_between(&bare(name), &bare(known));
+    KNOWN.into_iter().min_by_key(distance).filter(|known| distance(known) <= 2)
+}
+
+/// How many letters have to be put in, taken out or exchanged to make one name of another (Levenshtein).
+fn letters_between(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.bytes().enumerate() {
+            let above = row[j + 1];
+            row[j + 1] = (diagonal + usize::from(x != y)).min(above + 1).min(row[j] + 1);
+            diagonal = above;
+        }
+    }
+    row[b.len()]
+}
 
 /// A number, written as such or, as sysctl prints it, as text.
 fn number(value: &Value, least: u32, most: u32) -> Option<u32> {
@@ -139,17 +162,28 @@ mod tests {
     fn what_is_not_modelled_is_named() {
         let error = apply(&node("net.ipv4.tcp_nothing", Value::from(1)), &mut Settings::default()).unwrap_err();
         assert!(error.to_string().contains("tcp_nothing"), "{error}");
+        assert!(error.is_simulator_only(), "a kernel may have it");
+        assert_eq!(error.place(), ["nodes", "c", "net.ipv4.tcp_nothing"]);
         let error = apply(&node("net.ipv4.tcp_recovery", Value::from(0)), &mut Settings::default()).unwrap_err();
-        assert!(error.to_string().contains("modelled"), "{error}");
+        assert!(error.to_string().contains("modelled") && error.is_simulator_only(), "{error}");
         let error = apply(&node("net.ipv4.tcp_sack", Value::from(7)), &mut Settings::default()).unwrap_err();
-        assert!(error.to_string().contains("0 or 1"), "{error}");
+        assert!(error.to_string().contains("0 or 1") && !error.is_simulator_only(), "{error}");
+        let error = apply(&node("initcwmd", Value::from(10)), &mut Settings::default()).unwrap_err();
+        assert!(error.to_string().contains("did you mean `initcwnd`?") && !error.is_simulator_only(), "{error}");
+    }
+
+    #[test]
+    fn the_nearest_name_is_within_two_letters() {
+        assert_eq!(nearest("net.ipv4.tcp_rmen"), Some("net.ipv4.tcp_rmem"));
+        assert_eq!(nearest("tcp_sak"), Some("net.ipv4.tcp_sack"));
+        assert_eq!(nearest("net.ipv4.tcp_fastopen"), None);
     }
 
     #[test]
     fn every_known_name_is_read() {
         for name in KNOWN {
             let error = apply(&node(name, Value::Null), &mut Settings::default()).unwrap_err();
-            assert!(!error.to_string().contains("is not modelled; modelled are"), "{error}");
+            assert!(!error.to_string().contains("is not modelled;"), "{error}");
         }
     }
 }

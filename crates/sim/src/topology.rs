@@ -81,7 +81,7 @@ impl Topology {
         if link.a.node == link.b.node {
             return Err(ScenarioError::new(format!("link `{}` joins node `{}` to itself: name two nodes", link.name, link.a.node)));
         }
-        for end in [&link.a, &link.b] {
+        for (end, side) in [(&link.a, "a"), (&link.b, "b")] {
             let Some(node) = self.nodes.iter().position(|node| node.name == end.node) else {
                 let known = self.nodes.iter().map(|node| node.name.as_str()).collect::<Vec<_>>().join(", ");
                 return Err(ScenarioError::new(format!(
@@ -90,13 +90,8 @@ impl Topology {
                 )));
             };
             if end.mtu < polypath_link::Mtu::MIN {
-                return Err(ScenarioError::new(format!(
-                    "link `{}` has an MTU of {} bytes at `{}`; IPv4 needs at least {}",
-                    link.name,
-                    end.mtu,
-                    end.node,
-                    polypath_link::Mtu::MIN
-                )));
+                let sentence = format!("an MTU of {} bytes at `{}`; IPv4 needs at least {}", end.mtu, end.node, polypath_link::Mtu::MIN);
+                return Err(ScenarioError::new(sentence).of(format!("link `{}`", link.name)).at(&["links", &link.name, side, "mtu"]));
             }
             let direction = Direction(self.begins.len() as u32);
             self.begins.push((node, end.mtu));
@@ -118,17 +113,18 @@ impl Topology {
         Ok(())
     }
 
-    /// The host of this name, as `who` (a flow's client or server) calls it.
-    pub(crate) fn host(&self, name: &str, who: &str) -> Result<NodeId, ScenarioError> {
+    /// The host of this name, the client or server (`role`) of a flow.
+    pub(crate) fn host(&self, name: &str, flow: &str, role: &str) -> Result<NodeId, ScenarioError> {
+        let wrong = |sentence: String| Err(ScenarioError::new(sentence).of(format!("flow `{flow}`")).at(&["flows", flow, role]));
         let Some(id) = self.nodes.iter().position(|node| node.name == name) else {
             let known = self.nodes.iter().filter(|node| !node.router).map(|node| node.name.as_str()).collect::<Vec<_>>().join(", ");
-            return Err(ScenarioError::new(format!("{who} is `{name}`, which does not exist; the hosts are {known}")));
+            return wrong(format!("the {role} is `{name}`, which does not exist; the hosts are {known}"));
         };
         if self.nodes[id].router {
-            return Err(ScenarioError::new(format!("{who} is `{name}`, which is a router: only hosts send and receive")));
+            return wrong(format!("the {role} is `{name}`, which is a router: only hosts send and receive"));
         }
         if self.nodes[id].addresses.is_empty() {
-            return Err(ScenarioError::new(format!("{who} is `{name}`, which has no address: join it to a link")));
+            return wrong(format!("the {role} is `{name}`, which has no address: join it to a link"));
         }
         Ok(id)
     }
@@ -211,33 +207,33 @@ impl Topology {
         way
     }
 
-    /// The way that a route fixed by hand takes, starting at `client`.
-    pub(crate) fn fixed(&self, flow: &str, route: &Route, client: NodeId, server: NodeId) -> Result<Vec<Direction>, ScenarioError> {
-        let what = format!("flow `{flow}`: the route from {} to {}", route.from, route.to);
+    /// The way that a route fixed by hand, a flow's with this number, takes from the client to the server.
+    pub(crate) fn fixed(&self, flow: &str, number: usize, route: &Route, ends: [NodeId; 2]) -> Result<Vec<Direction>, ScenarioError> {
+        let ([client, server], number) = (ends, number.to_string());
+        let place: &[&str] = &["flows", flow, "routes", &number];
+        let what = format!("the route from {} to {}", route.from, route.to);
+        let wrong = |sentence: String| Err(ScenarioError::new(format!("{what} {sentence}")).of(format!("flow `{flow}`")).at(place));
         for (address, node) in [(&route.from, client), (&route.to, server)] {
             if self.owners.get(address) != Some(&node) {
-                return Err(ScenarioError::new(format!("{what} names {address}, which is no address of `{}`", self.nodes[node].name)));
+                return wrong(format!("names {address}, which is no address of `{}`", self.nodes[node].name));
             }
         }
         let (mut at, mut way) = (client, Vec::new());
         for (position, name) in route.via.iter().enumerate() {
             let Some(link) = self.link_names.iter().position(|known| known == name) else {
-                return Err(ScenarioError::new(format!(
-                    "{what} uses link `{name}`, which does not exist; the links are {}",
-                    self.link_names.join(", ")
-                )));
+                return wrong(format!("uses link `{name}`, which does not exist; the links are {}", self.link_names.join(", ")));
             };
             let Some(&direction) = self.nodes[at].leaving.iter().find(|direction| direction.index() / 2 == link) else {
-                return Err(ScenarioError::new(format!("{what} uses link `{name}` at `{}`, which it does not join", self.nodes[at].name)));
+                return wrong(format!("uses link `{name}` at `{}`, which it does not join", self.nodes[at].name));
             };
             way.push(direction);
             at = self.ends(direction);
             if position + 1 < route.via.len() && !self.nodes[at].router {
-                return Err(ScenarioError::new(format!("{what} passes through `{}`, which is no router", self.nodes[at].name)));
+                return wrong(format!("passes through `{}`, which is no router", self.nodes[at].name));
             }
         }
         if at != server || way.is_empty() {
-            return Err(ScenarioError::new(format!("{what} ends at `{}` and not at `{}`", self.nodes[at].name, self.nodes[server].name)));
+            return wrong(format!("ends at `{}` and not at `{}`", self.nodes[at].name, self.nodes[server].name));
         }
         Ok(way)
     }

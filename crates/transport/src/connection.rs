@@ -1,9 +1,9 @@
 //! What a simulator or a host sees of an end of a connection, whichever transport it is.
 
 use crate::mptcp;
-use crate::tcp::{Probe, Socket};
+use crate::tcp::{Held, Probe, Socket};
 use crate::{Disorder, PathId, Transmit, udp};
-use polypath_base::{Duration, Instant};
+use polypath_base::Instant;
 use polypath_wire::{Segment, Unreachable};
 
 /// One end of a TCP or MPTCP connection, or of a flow of UDP datagrams.
@@ -248,9 +248,9 @@ impl Connection {
         either!(self, _t => 0, m => m.reinjected_bytes(), _u => 0)
     }
 
-    /// Time in which the peer's window, and in which the application, held up the whole connection, up to `now`.
-    pub fn limited(&self, now: Instant) -> (Duration, Duration) {
-        either!(self, t => t.limited(now), m => m.limited(now), _u => (Duration::ZERO, Duration::ZERO))
+    /// What held up the whole connection, up to `now`.
+    pub fn limited(&self, now: Instant) -> Held {
+        either!(self, t => t.limited(now), m => m.limited(now), _u => Held::default())
     }
 
     /// How what this end received was out of order, up to `now`; datagrams have no order to keep.

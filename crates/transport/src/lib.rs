@@ -7,6 +7,7 @@
 
 mod connection;
 mod disorder;
+mod kernel;
 pub mod mptcp;
 mod settings;
 pub mod tcp;

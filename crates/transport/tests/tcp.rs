@@ -201,8 +201,9 @@ fn reordering_is_undone_and_remembered() {
     net.open(u64::MAX);
     net.run(secs(1.0));
     let probe = net.client.probe();
-    assert!(probe.reordering > 3, "{probe:?}");
-    assert!(probe.counters.undos >= 1 || probe.counters.retransmissions == 0, "{probe:?}");
+    assert_eq!(probe.reordering, 11, "{probe:?}");
+    // The segment is sent again before it comes; the DSACK for that takes the reduction back, once. What slow start loses later is no reordering.
+    assert_eq!((probe.counters.dsacks_received, probe.counters.undos), (1, 1), "{probe:?}");
 }
 
 #[test]
@@ -224,9 +225,9 @@ fn a_small_receive_window_limits_and_is_said_to() {
     net.run(secs(3.0));
     let probe = net.client.probe();
     assert!(probe.counters.rwnd_limited > Duration::from_millis(2000), "{probe:?}");
-    // About one window of 20 KiB a round trip of 20 ms.
+    // A window of 17 kB, what 32 KiB of memory hold, a round trip of 20 ms.
     let mbps = net.server.received() as f64 * 8e-6 / 3.0;
-    assert!((5.0..12.0).contains(&mbps), "{mbps}");
+    assert!((6.6..7.0).contains(&mbps), "{mbps}");
 }
 
 #[test]
@@ -234,10 +235,10 @@ fn an_application_that_rests_is_the_limit() {
     let mut net = Net::new("reno", Settings::default());
     net.open(100_000);
     net.run(secs(2.0));
-    let (window, application) = net.client.limited(net.now);
-    assert_eq!(window, Duration::ZERO);
+    let held = net.client.limited(net.now);
+    assert_eq!(held.window, Duration::ZERO);
     // 100 kB take four round trips of 20 ms after the handshake.
-    assert!((1.8..1.95).contains(&application.as_secs_f64()), "{application:?}");
+    assert!((1.8..1.95).contains(&held.application.as_secs_f64()), "{held:?}");
 }
 
 #[test]
@@ -254,10 +255,10 @@ fn a_paced_flow_keeps_to_its_rate_and_to_a_short_queue() {
         }
         longest = longest.max(net.departures.len());
     }
-    assert!((10..80).contains(&longest), "{longest}");
+    assert!((42..75).contains(&longest), "{longest}");
     assert!(net.client.cwnd() > 300, "the window is two BDPs and not what limits: {}", net.client.cwnd());
     let rate = net.server.received() as f64 * 8e-6 / 4.0;
-    assert!((84.0..95.7).contains(&rate), "{rate}");
+    assert!((92.0..94.5).contains(&rate), "{rate}");
 }
 
 #[test]
@@ -274,7 +275,7 @@ fn paced_retransmissions_do_not_burst() {
         most = most.max(net.data_sent - sent);
     }
     // A burst is a millisecond's worth: 7 segments, 9 while the link is probed. Two fall into one millisecond here and there.
-    assert!((7..=18).contains(&most), "{most}");
+    assert!((14..=18).contains(&most), "{most}");
     assert_eq!((net.client.probe().counters.retransmissions - before, net.client.ca_state()), (40, CaState::Open));
 }
 

@@ -5,8 +5,9 @@ from ._bounds import flow_bounds, max_goodput, path_bounds
 from ._checked import check_claims
 from ._claims import ClaimResult, Evidence, Verdict, evaluate, select
 from ._compare import PLATFORM, Comparison, area_between, compare, platform_names, platforms_in_order
+from ._distribution import Distance, Standing, discoveries, distance, in_words
 from ._fairness import fair_shares, with_fairness
-from ._limits import limits, limits_of_cells
+from ._limits import limits, limits_of_cells, queue_shares
 from ._network import Hop, Path, hops, paths
 from ._published import beside
 from ._series import rates
@@ -16,14 +17,18 @@ __all__ = [
     "PLATFORM",
     "ClaimResult",
     "Comparison",
+    "Distance",
     "Evidence",
     "Hop",
     "Path",
+    "Standing",
     "Verdict",
     "area_between",
     "beside",
     "check_claims",
     "compare",
+    "discoveries",
+    "distance",
     "evaluate",
     "fair_shares",
     "flow_bounds",
@@ -31,6 +36,7 @@ __all__ = [
     "groups",
     "half_width",
     "hops",
+    "in_words",
     "jain",
     "limits",
     "limits_of_cells",
@@ -39,6 +45,7 @@ __all__ = [
     "paths",
     "platform_names",
     "platforms_in_order",
+    "queue_shares",
     "rates",
     "select",
     "single_paths",

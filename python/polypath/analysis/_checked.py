@@ -56,6 +56,8 @@ class _Known:
                 for side in ("left", "right"):
                     for way, selection in _selections(getattr(check, side)):
                         self.selection((*place, side, *way), selection)
+            case "decides":
+                self.column((*place, "by"), check.by)
             case "varies":
                 if check.series not in self._series:
                     raise SetupError((*place, "series"), unknown("column of the series", check.series, self._series))

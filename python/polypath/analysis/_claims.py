@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 import pandas as pd
@@ -69,7 +69,15 @@ def select(table: pd.DataFrame, where: Mapping[str, Any]) -> pd.DataFrame:
 
 def evaluate(claims: Sequence[Any], evidence: Evidence) -> list[ClaimResult]:
     """Every claim of a study in its order."""
-    deciders = {"order": _order, "above": _above, "below": _below, "within": _within, "between": _between, "varies": _varies}
+    deciders = {
+        "order": _order,
+        "above": _above,
+        "below": _below,
+        "within": _within,
+        "between": _between,
+        "varies": _varies,
+        "decides": _decides,
+    }
     results = []
     for claim in claims:
         verdict, why, rule, numbers = deciders[claim.check.kind](claim, evidence)
@@ -233,6 +241,43 @@ def _varies(claim: Any, evidence: Evidence) -> Decision:
         return Verdict.FAILS, f"nearly constant: {named}", rule, numbers
     least, most = numbers["variation"].min(), numbers["variation"].max()
     return Verdict.HOLDS, f"coefficient of variation {100 * least:.0f} % to {100 * most:.0f} % over {len(numbers)} groups", rule, numbers
+
+
+def _decides(claim: Any, evidence: Evidence) -> Decision:
+    check = claim.check
+    share = float(check.pairs)
+    rule = f"{claim.metric}: in every cell the largest mean above {check.factor:g} × the smallest, by {check.by}"
+    rule += f", and {100 * share:g} % of all pairs apart"
+    runs = select(evidence.runs, claim.where)
+    others = [name for name in evidence.parameters if name != check.by and name in runs]
+    if not len(runs) or check.by not in runs or claim.metric not in runs:
+        return Verdict.NOT_MEASURED, "no such cells were run", rule, pd.DataFrame()
+    rows, failing, holding = [], [], []
+    for values, cell in runs.groupby(others, sort=False, dropna=False) if others else [((), runs)]:
+        groups = {str(value): _values(group, claim.metric) for value, group in cell.groupby(check.by, sort=False)}
+        groups = {value: metrics for value, metrics in groups.items() if metrics}
+        name = _in_words(cell.iloc[0], _telling(runs, others)) if others else "all"
+        if len(groups) < 2 or min(map(len, groups.values())) < 2:
+            return (
+                Verdict.NOT_MEASURED,
+                f"{name}: it takes two values of {check.by} or more, each run twice or more",
+                rule,
+                pd.DataFrame(rows),
+            )
+        least, most = (pick(groups, key=lambda value: _mean(groups[value])) for pick in (min, max))
+        pairs = [_compare(one, groups[one], two, groups[two], 1.0, 0.0, sign=sign)[0] for one, two, sign in _both_ways(groups)]
+        apart = sum(pairs) / math.comb(len(groups), 2)
+        wide, words = _compare(most, groups[most], least, groups[least], check.factor, 0.0)
+        words = f"{name}: {words}, {100 * apart:.0f} % of the pairs apart"
+        (holding if wide and apart >= share else failing).append(words)
+        cells = dict(zip(others, values if isinstance(values, tuple) else (values,), strict=True))
+        rows.append({**cells, "least": _mean(groups[least]), "most": _mean(groups[most]), "pairs_apart": apart, "n": len(cell)})
+    return Verdict.FAILS if failing else Verdict.HOLDS, "; ".join(failing or holding), rule, pd.DataFrame(rows)
+
+
+def _both_ways(groups: Mapping[str, list[float]]) -> list[tuple[str, str, float]]:
+    """All pairs, each once as larger and once as smaller: at most one of the two is clear."""
+    return [(one, two, sign) for one, two in combinations(groups, 2) for sign in (1.0, -1.0)]
 
 
 def _compare(

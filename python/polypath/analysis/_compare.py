@@ -16,6 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from polypath.study import FEWEST_STARTS
+
+from ._distribution import Distance, distance
 from ._limits import limits_of_cells
 
 PLATFORM = "platform"
@@ -52,6 +55,10 @@ class Comparison:
         """How many rows of a platform agree with the referee, and how many there are on both."""
         own = self.rows.loc[(self.rows[PLATFORM] == platform) & self.rows["agrees"].notna(), "agrees"]
         return int(own.astype(bool).sum()), len(own)
+
+    def distances(self, platform: str) -> list[Distance]:
+        """Of a platform's rows that have enough repetitions to be judged as distributions."""
+        return [found for found in self.rows.loc[self.rows[PLATFORM] == platform, "distance"] if found is not None]
 
 
 def platform_names(table: pd.DataFrame) -> pd.Series[str]:
@@ -104,6 +111,7 @@ def compare(
             judged = platform != referee
             row |= _judged(measured[platform], measured[referee]) if judged else _judged({}, {})
             pairs = _pairs(shared, platform, referee, repetitions) if judged else []
+            row["distance"] = _distance(shared, pairs, metric)
             areas = [{**who, PLATFORM: platform, **area} for area in lines.areas(str(who["flow"]), pairs)]
             windows += areas
             row["window_area"] = _ratio(sum(a["between"] for a in areas), sum(a["mean"] for a in areas))
@@ -134,6 +142,7 @@ _COLUMNS = (
     "agrees",
     "srtt_deviation",
     "window_area",
+    "distance",
 )
 
 
@@ -266,6 +275,15 @@ def _judged(own: Mapping[str, Any], referee: Mapping[str, Any]) -> dict[str, Any
         "agrees": abs(apart) <= allowed + ROUNDING,
         "srtt_deviation": _ratio(own["srtt_ms"] - referee["srtt_ms"], referee["srtt_ms"]),
     }
+
+
+def _distance(shared: pd.DataFrame, pairs: Sequence[tuple[str, str]], metric: str) -> Distance | None:
+    """Between the distributions over the repetitions that both have, where there are enough of them."""
+    if len(pairs) < FEWEST_STARTS:
+        return None
+    # A transfer that never finished took infinitely long, and what was never established received nothing.
+    values = shared.drop_duplicates("key").set_index("key")[metric].astype(float).fillna(math.inf if metric == COMPLETION else 0.0)
+    return distance([float(values[ours]) for ours, _ in pairs], [float(values[theirs]) for _, theirs in pairs])
 
 
 def _ratio(above: float, below: float) -> float:

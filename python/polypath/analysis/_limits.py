@@ -1,4 +1,4 @@
-"""What held a flow below its bound, from the endpoints' counters and never from the look of a curve.
+"""What held a flow below its bound: the links if the queue before the bottleneck was never empty, else what the endpoints' counters say.
 
 Each share below is time over the life of the connection. They may overlap (one subflow limited by its congestion window while another
 rests), so the verdict names the largest and the table keeps them all.
@@ -14,10 +14,15 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from ._network import Hop, Scenario, paths
 from ._statistics import groups
 
 LINKS_FULL = 0.98
 """Share of the bound from which the links themselves are the answer: the rest is the handshake and the first round trips."""
+QUEUE_KEPT = 0.95
+"""Share of the samples with a queue before the bottleneck from which on the bottleneck was never idle: the rest is the start."""
+WAITING = 2
+"""Packets in a queue of which at least one waits: one may be the packet that is being sent."""
 WORTH_NAMING = 0.05
 """Share of the time below which a counter explains nothing."""
 
@@ -26,19 +31,22 @@ _COUNTERS = ("busy_s", "rwnd_limited_s", "sndbuf_limited_s", "cwnd_limited_s", "
 Counters = Mapping[str, npt.NDArray[np.float64]]
 """The counters of a flow of a run, a value a subflow."""
 _OF_A_RUN = ["key", "flow", "flow_transport", "goodput_receiver_mbps", "bound_mbps", "lifetime_s", "share_all"]
-_OF_A_RUN += ["app_limited_s", "rwnd_limited_s"]
-CAUSES = ["application", "receive_window", "send_buffer", "congestion_window", "scheduler"]
+_OF_A_RUN += ["app_limited_s", "rwnd_limited_s", "sndbuf_limited_s", "queue_share", "flows"]
+CAUSES = ["application", "receive_window", "send_buffer", "not_known", "congestion_window", "scheduler"]
 
 
 def limits(runs: pd.DataFrame, subflows: pd.DataFrame) -> pd.DataFrame:
     """A row a run and flow: `share` of the bound, `share_all` of all flows of the run together, the time shares
     `<cause>_share`, the name `limited_by` and a sentence `why`.
 
-    `runs` needs key, flow, goodput_receiver_mbps, bound_mbps, bound_all_mbps, lifetime_s, app_limited_s, rwnd_limited_s; `subflows` needs
-    key, flow, subflow, busy_s, rwnd_limited_s, sndbuf_limited_s, cwnd_limited_s, retransmissions, timeouts.
+    `runs` needs key, flow, goodput_receiver_mbps, bound_mbps, bound_all_mbps, lifetime_s, app_limited_s, rwnd_limited_s; it may have
+    flow_transport, sndbuf_limited_s and `queue_share` (see `queue_shares`). `subflows` needs key, flow, subflow, busy_s, rwnd_limited_s,
+    sndbuf_limited_s, cwnd_limited_s, retransmissions, timeouts; with established_s, those that never came up count for nothing.
     """
     # Cells that an engine cannot tell apart (kernels on the simulator) share a run: it counts once.
     runs, subflows = runs.drop_duplicates(["key", "flow"]), subflows.drop_duplicates(["key", "flow", "subflow"])
+    if "established_s" in subflows:
+        subflows = subflows[subflows["established_s"].notna()]
     counters = {
         own: {name: values[where] for name, values in columns.items()}
         for columns in [{name: subflows[name].to_numpy(dtype=float, na_value=math.nan) for name in _COUNTERS}]
@@ -46,26 +54,68 @@ def limits(runs: pd.DataFrame, subflows: pd.DataFrame) -> pd.DataFrame:
     }
     together = runs.groupby("key", sort=False)["goodput_receiver_mbps"].transform("sum")
     runs = runs.assign(share_all=(together / runs["bound_all_mbps"]).where(runs["bound_all_mbps"] > 0))
+    runs["flows"] = runs.groupby("key", sort=False)["flow"].transform("size")
     used = runs[[name for name in _OF_A_RUN if name in runs]]
     rows = [_limit(run, counters.get((run["key"], run["flow"]))) for run in used.to_dict("records")]
-    columns = ["key", "flow", "share", "share_all", *(f"{cause}_share" for cause in CAUSES), "losses", "timeouts", "limited_by", "why"]
-    return pd.DataFrame(rows, columns=columns)
+    columns = ["key", "flow", "share", "share_all", "flows", *(f"{cause}_share" for cause in CAUSES)]
+    return pd.DataFrame(rows, columns=[*columns, "losses", "timeouts", "limited_by", "why"])
+
+
+def queue_shares(scenario: Scenario, runs: pd.DataFrame, queues: pd.DataFrame) -> dict[str, float]:
+    """By flow: the share of the samples of its life in which packets waited on every path, each at some link of it. Missing where no queue
+    was looked at.
+
+    `runs` has the flows of one run (flow, established_s, lifetime_s), `queues` its series (time_s, link, a_to_b, queue_packets,
+    queue_bytes).
+    """
+    if queues.empty:
+        return {}
+    places = {(hop.link, hop.a_to_b): hop for flow in scenario["flows"] for path in paths(scenario, flow) for hop in path.hops}
+    waits = pd.DataFrame(
+        {place: _waits(own.set_index("time_s"), places[place]) for place, own in queues.groupby(["link", "a_to_b"]) if place in places}
+    )
+    found = {}
+    lives = runs.drop_duplicates("flow").set_index("flow")
+    for flow in scenario["flows"]:
+        name = flow["name"]
+        if name not in lives.index or pd.isna(lives.at[name, "established_s"]):
+            continue
+        begin = float(lives.at[name, "established_s"])
+        own = waits[(waits.index >= begin) & (waits.index <= begin + float(lives.at[name, "lifetime_s"]))]
+        seen = [[(hop.link, hop.a_to_b) for hop in path.hops if (hop.link, hop.a_to_b) in waits] for path in paths(scenario, flow)]
+        if seen and all(seen) and len(own):
+            found[name] = min(float(own[each].any(axis=1).mean()) for each in seen)
+    return found
+
+
+def _waits(queue: pd.DataFrame, hop: Hop) -> pd.Series[bool]:
+    """At each sample: whether a packet waits behind the one that is sent. A rate with a `hold` keeps packets for so long in any case."""
+    held = 0.0
+    for element in hop.elements:
+        if element["kind"] == "rate":
+            fastest = max(float(element["bits_per_s"]), *(float(change["to"]) for change in element.get("changes", ())), 0.0)
+            held += fastest * float(element.get("hold_ns") or 0) / 8e9
+    packets = queue["queue_packets"].astype(float)
+    beyond = (1.0 - held / queue["queue_bytes"].astype(float).where(queue["queue_bytes"] > 0)).clip(lower=0.0).fillna(0.0)
+    return packets * beyond >= WAITING
 
 
 def limits_of_cells(runs: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """A row a cell: `limited_by` and `why` from the means over its runs. `runs` carries what `limits` found, one row a run and flow."""
     rows = []
-    names = ["share", "share_all", "lifetime_s", "retransmissions", "timeouts", *(f"{cause}_share" for cause in CAUSES)]
+    names = ["share", "share_all", "flows", "lifetime_s", "retransmissions", "timeouts", *(f"{cause}_share" for cause in CAUSES)]
     columns = {name: runs[name].to_numpy(dtype=float, na_value=math.nan) for name in names}
+    queue = runs["queue_share"].to_numpy(dtype=float, na_value=math.nan) if "queue_share" in runs else np.full(len(runs), math.nan)
     for key, where in groups(runs, by):
         own = {name: values[where] for name, values in columns.items()}
         times = {cause: _mean(own[f"{cause}_share"]) for cause in CAUSES}
         life = float(np.nan_to_num(own["lifetime_s"]).max())
         losses, timeouts = (round(float(np.nan_to_num(own[name]).mean())) for name in ("retransmissions", "timeouts"))
-        name = _name(_mean(own["share"]), _mean(own["share_all"]), times, life)
+        kept = _mean(queue[where])
+        name = _name(_mean(own["share"]), _mean(own["share_all"]), times, life, kept, several=bool(own["flows"].max() > 1))
         if _datagrams(runs.iloc[where[0]]):
             name = DATAGRAMS
-        rows.append({**dict(zip(by, key, strict=True)), "limited_by": name, "why": _sentence(name, times, losses, timeouts)})
+        rows.append({**dict(zip(by, key, strict=True)), "limited_by": name, "why": _sentence(name, times, losses, timeouts, kept)})
     return pd.DataFrame(rows, columns=[*by, "limited_by", "why"])
 
 
@@ -76,10 +126,11 @@ def _limit(run: Mapping[Any, Any], own: Counters | None) -> dict[str, object]:
     times = _times(run, own, life)
     losses, timeouts = (int(np.nansum(own[name])) if own else 0 for name in ("retransmissions", "timeouts"))
     share_all = float(run["share_all"])
-    name = DATAGRAMS if _datagrams(run) else _name(share, share_all, times, life)
-    row: dict[str, object] = {"key": run["key"], "flow": run["flow"], "share": share, "share_all": share_all}
+    kept = float(run.get("queue_share", math.nan))
+    name = DATAGRAMS if _datagrams(run) else _name(share, share_all, times, life, kept, several=run["flows"] > 1)
+    row: dict[str, object] = {"key": run["key"], "flow": run["flow"], "share": share, "share_all": share_all, "flows": run["flows"]}
     row.update({f"{cause}_share": times[cause] for cause in CAUSES})
-    row.update(losses=losses, timeouts=timeouts, limited_by=name, why=_sentence(name, times, losses, timeouts))
+    row.update(losses=losses, timeouts=timeouts, limited_by=name, why=_sentence(name, times, losses, timeouts, kept))
     return row
 
 
@@ -90,17 +141,24 @@ def _datagrams(run: Mapping[Any, Any] | pd.Series) -> bool:
 def _times(run: Mapping[Any, Any], own: Counters | None, life: float) -> dict[str, float]:
     if not life > 0 or not own:
         return dict.fromkeys(CAUSES, 0.0)
-    # What an engine cannot tell (a kernel: the window of a whole MPTCP connection) explains nothing.
-    known = {name: float(run[name]) if pd.notna(run[name]) else 0.0 for name in ("app_limited_s", "rwnd_limited_s")}
-    application, meta_window = (min(1.0, spent / life) for spent in known.values())
+    # What an engine cannot tell (a kernel: what held a whole MPTCP connection) explains nothing.
+    known = {name: run.get(name, math.nan) for name in ("app_limited_s", "rwnd_limited_s", "sndbuf_limited_s")}
+    application, window, buffer = (min(1.0, float(spent) / life) if pd.notna(spent) else 0.0 for spent in known.values())
     mean = {name: _mean(own[name]) / life for name in ("busy_s", "rwnd_limited_s", "sndbuf_limited_s", "cwnd_limited_s")}
-    # A subflow that rests while the connection has data and room at the peer was not chosen: that is the scheduler.
-    resting = max(0.0, 1.0 - float(mean["busy_s"]) - application - meta_window) if len(own["busy_s"]) > 1 else 0.0
+    # A subflow of MPTCP has no send buffer of its own to fill: its counter runs when the connection gives it nothing, for whatever reason.
+    given_nothing = float(mean["sndbuf_limited_s"])
+    if run.get("flow_transport") != "mptcp":
+        buffer, given_nothing = given_nothing, 0.0
+    elif pd.notna(known["sndbuf_limited_s"]):
+        given_nothing = 0.0
+    # A subflow that rests while the connection has data, buffer and room at the peer was not chosen: that is the scheduler.
+    resting = max(0.0, 1.0 - float(mean["busy_s"]) - application - window - buffer) if len(own["busy_s"]) > 1 else 0.0
     return {
         "application": application,
         # A connection lives a little longer than its application, so a counter can pass the whole.
-        "receive_window": min(1.0, max(meta_window, float(mean["rwnd_limited_s"]))),
-        "send_buffer": min(1.0, float(mean["sndbuf_limited_s"])),
+        "receive_window": min(1.0, max(window, float(mean["rwnd_limited_s"]))),
+        "send_buffer": min(1.0, buffer),
+        "not_known": min(1.0, given_nothing),
         "congestion_window": min(1.0, float(mean["cwnd_limited_s"])),
         "scheduler": resting,
     }
@@ -112,22 +170,27 @@ def _mean(values: npt.NDArray[np.float64]) -> float:
     return float(known.mean()) if len(known) else math.nan
 
 
-def _name(share: float, share_all: float, times: dict[str, float], life: float) -> str:
+def _name(share: float, share_all: float, times: dict[str, float], life: float, queue: float, *, several: bool) -> str:
     if not life > 0:
         return "not connected"
     if share >= LINKS_FULL:
         return "links"
     if share_all >= LINKS_FULL:
         return "links, shared"
+    if queue >= QUEUE_KEPT:
+        # A transmitter that always has a packet waiting is full, whatever the endpoints wait for.
+        return "links, shared" if several else "links"
     cause = max(CAUSES, key=lambda each: times[each])
     return cause.replace("_", " ") if times[cause] >= WORTH_NAMING else "not explained"
 
 
-def _sentence(name: str, times: dict[str, float], losses: int, timeouts: int) -> str:
+def _sentence(name: str, times: dict[str, float], losses: int, timeouts: int, queue: float = math.nan) -> str:
     if name == DATAGRAMS:
         return "datagrams leave at the application's rate, whatever becomes of them"
     if name == "not connected":
         return "the connection was never established"
+    if name == "links" and queue >= QUEUE_KEPT:
+        return f"the links: packets waited at the bottleneck {100 * queue:.0f} % of the time"
     if name == "links":
         return "the links themselves"
     if name == "links, shared":
@@ -140,6 +203,8 @@ def _sentence(name: str, times: dict[str, float], losses: int, timeouts: int) ->
         "application": f"the application had nothing to send for {100 * spent:.0f} % of the time",
         "receive window": f"the peer's receive window, {100 * spent:.0f} % of the time",
         "send buffer": f"the send buffer, {100 * spent:.0f} % of the time",
+        "not known": f"subflows were given nothing {100 * spent:.0f} % of the time: by the peer's receive window, the send buffer or the "
+        "scheduler, which this engine does not tell apart",
         "congestion window": f"the congestion window was full {100 * spent:.0f} % of the time ({lost})",
         "scheduler": f"subflows rested {100 * spent:.0f} % of the time with data waiting: the scheduler chose others",
     }[name]

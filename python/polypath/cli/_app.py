@@ -14,6 +14,7 @@ from polypath.engines import EngineError, SimEngine
 from polypath.kernelcc import KernelCcError
 from polypath.linux import KernelError
 from polypath.owncc import OwnCcError
+from polypath.programs import ProgramError
 from polypath.sockets import SocketsError
 from polypath.study import StudyError
 from polypath.validate import validate
@@ -80,7 +81,7 @@ def main() -> None:
     """Runs the command line; the entry point of the package."""
     try:
         app()
-    except (StudyError, KernelError, KernelCcError, EmuError, SocketsError, OwnCcError) as error:
+    except (StudyError, KernelError, KernelCcError, EmuError, SocketsError, OwnCcError, ProgramError) as error:
         complain(str(error))
         sys.exit(USAGE_ERROR)
     except EngineError as error:

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from polypath.engines import EngineError, find
 from polypath.results import DEFAULT_OUT, Results, plan
-from polypath.study import Study, StudyError
+from polypath.study import FEWEST_STARTS, Study, StudyError, Time
 
 from . import _studies
 from ._console import err, out
@@ -25,7 +25,7 @@ from ._summary import claims
 from ._work import CcPath, Only, Short, Workers, carry_out, choices, in_form, use_own
 
 if TYPE_CHECKING:
-    from polypath.analysis import Comparison
+    from polypath.analysis import Comparison, Distance
     from polypath.report import Material
 
 # Columns that a narrow terminal can do without: width in characters from which they are shown.
@@ -44,6 +44,15 @@ def compare(
     workers: Workers = None,
     only: Only = None,
     short: Short = False,
+    starts: Annotated[
+        int | None,
+        typer.Option(
+            min=FEWEST_STARTS, help="So many starts of every cell, the same on every engine, judged as distributions: 12 is a good number."
+        ),
+    ] = None,
+    spread: Annotated[
+        str | None, typer.Option(help="With --starts: flows without a `start_spread` of their own begin within this; default: 500ms.")
+    ] = None,
     cc_path: CcPath = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the tables.")] = False,
     report: Annotated[bool, typer.Option(help="Write the report with its figures.")] = True,
@@ -52,9 +61,16 @@ def compare(
 
     The last one is the referee: real kernels stand behind the simulator, newer ones behind older. A row agrees when its means differ by at
     most 10 %, or by at most the largest distance of one of the referee's repetitions from its mean. Finished runs are never run again.
+
+    With --starts, and wherever a row has eight repetitions or more, distributions are judged too: the difference of the means with its
+    95 % interval, and the test of Kolmogorov and Smirnov. One start of one run proves little.
     """
     use_own(cc_path)
     (loaded,), chosen = in_form([_studies.load(study)], short=short), choices(only)
+    if starts is not None:
+        loaded = loaded.over_starts(starts, _spread(spread or "500ms"))
+    elif spread is not None:
+        raise StudyError("--spread says within what time the flows of --starts begin; add --starts 12")
     plans = [
         plan(loaded, engine=find(engine), out=out_folder, only=chosen, kernel=version)
         for engine, version in _platforms(_words(engines), _words(kernel or ""))
@@ -96,6 +112,13 @@ def compare(
         raise EngineError("\n".join(failures))
 
 
+def _spread(text: str) -> Time:
+    try:
+        return Time(text)
+    except ValueError as error:
+        raise StudyError(f"--spread: {error}") from None
+
+
 def _words(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
@@ -123,8 +146,9 @@ def _table(title: str, rows: pd.DataFrame, made: Comparison) -> Table:
     from polypath.analysis import PLATFORM
     from polypath.report import limits_of, names_of, value, verdict_of
 
-    # With two platforms to judge, their verdicts take the room; the report has the rest.
-    names, roomy = names_of(rows, made.by), out.width >= _ROOMY * len(made.judged)
+    # Verdicts on distributions and on two platforms take the room; the report has the rest.
+    spread = bool(rows["distance"].notna().any())
+    names, roomy = names_of(rows, made.by), not spread and out.width >= _ROOMY * len(made.judged)
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     names = [*names, "flow"] if rows["flow"].nunique() > 1 or not names else names
     for name in names:
@@ -134,8 +158,8 @@ def _table(title: str, rows: pd.DataFrame, made: Comparison) -> Table:
         table.add_column(f"{platform}\n{unit}", justify="right")
     for platform in made.judged:
         of = f"{platform}\n" if len(made.judged) > 1 else ""
-        for head in (f"{of}deviation", f"{of}verdict", *["windows\narea", "srtt\ndeviation"] * roomy):
-            table.add_column(head, justify="left" if head.endswith("verdict") else "right", vertical="bottom")
+        for head in (f"{of}deviation", f"{of}verdict", *_heads(of, spread=spread, roomy=roomy)):
+            table.add_column(head, justify="left" if head.endswith(("verdict", "starts")) else "right", vertical="bottom")
     if roomy:
         table.add_column("retrans-\nmissions", justify="right")
     table.add_column("limited by", vertical="bottom")
@@ -148,11 +172,23 @@ def _table(title: str, rows: pd.DataFrame, made: Comparison) -> Table:
             row = own[platform]
             verdict = verdict_of(row)
             line += [_share(row["deviation"], 1), Text(verdict, style=styles.get(verdict, ""))]
+            line += _over_starts(row["distance"]) if spread else []
             line += [f"{row['window_area']:.2f}" if _known(row["window_area"]) else "", _share(row["srtt_deviation"], 0)] if roomy else []
         sent = [own[platform]["retransmissions"] for platform in made.platforms]
         line += [" / ".join(f"{each:.0f}" if _known(each) else "–" for each in sent)] if roomy else []
         table.add_row(*line, limits_of(own, made.platforms))
     return table
+
+
+def _heads(of: str, *, spread: bool, roomy: bool) -> list[str]:
+    return [f"{of}over the same starts", "p\nmeans", "p\nKS"] * spread + ["windows\narea", "srtt\ndeviation"] * roomy
+
+
+def _over_starts(found: Distance | None) -> list[str | Text]:
+    if found is None:
+        return ["", "", ""]
+    style = "red" if found.standing == "differs" else "green"
+    return [Text(str(found), style=style), f"{found.p_mean:.3f}", f"{found.p_ks:.3f}"]
 
 
 def _share(value: float, digits: int) -> str:
@@ -165,20 +201,20 @@ def _known(value: Any) -> bool:
 
 def _json(study: Study, made: Comparison) -> dict[str, Any]:
     """Everything that the tables show, unrounded; what is not known is null."""
-    from polypath.analysis import PLATFORM
+    from polypath.analysis import PLATFORM, in_words
 
     rows = []
     for _, cell in made.rows.groupby(list(made.by), sort=False, dropna=False):
         first = cell.iloc[0]
         parameters = {name: _plain(first[name]) for name in made.by if name not in ("experiment", "flow") and not pd.isna(first[name])}
-        figures = [column for column in cell.columns if column not in (*made.by, PLATFORM, "metric")]
+        figures = [column for column in cell.columns if column not in (*made.by, PLATFORM, "metric", "distance")]
         rows.append(
             {
                 "experiment": first["experiment"],
                 "parameters": parameters,
                 "flow": first["flow"],
                 "metric": first["metric"],
-                "platforms": {row[PLATFORM]: {name: _plain(row[name]) for name in figures} for _, row in cell.iterrows()},
+                "platforms": {row[PLATFORM]: _figures(row, figures) for _, row in cell.iterrows()},
             }
         )
     windows = [{name: _plain(row[name]) for name in made.windows.columns} for _, row in made.windows.iterrows()]
@@ -188,9 +224,20 @@ def _json(study: Study, made: Comparison) -> dict[str, Any]:
         "platforms": list(made.platforms),
         "referee": made.referee,
         "counts": counts,
+        "over_starts": {platform: in_words(made.distances(platform)) for platform in made.judged if made.distances(platform)},
         "rows": rows,
         "windows": windows,
     }
+
+
+def _figures(row: Any, names: Sequence[str]) -> dict[str, Any]:
+    """What was found on one platform; `over_starts` where there were starts enough."""
+    found: Distance | None = row["distance"]
+    figures = {name: _plain(row[name]) for name in names}
+    if found is not None:
+        said = {"n": found.n, "difference": found.difference, "interval": found.interval, "p_mean": found.p_mean, "p_ks": found.p_ks}
+        figures["over_starts"] = {**{name: _plain(value) for name, value in said.items()}, "standing": found.standing.value}
+    return figures
 
 
 def _claims(made: Material, platforms: Sequence[str]) -> list[dict[str, Any]]:

@@ -38,14 +38,17 @@ def list_(
 
 
 def _cc() -> Table:
-    table = _table("cc", "congestion control", "also called", "family", "coupled", "source", "Linux's own", "in the kernels")
+    table = _table("cc", "congestion control", "also called", "family", "coupled", "draws", "source", "Linux's own", "in the kernels")
     kernels = {kernel.name: kernel.algorithms for kernel in linux.installed()}
     theirs = {name for algorithms in kernels.values() for name in algorithms if not name.startswith(PREFIX)}
     ours = {algorithm.name: algorithm for algorithm in SimEngine().algorithms()}
     only_theirs = {name: Algorithm(name, coupled=False, source="only in kernels", counterpart=name) for name in theirs}
     for name, each in sorted({**only_theirs, **ours}.items()):
         having = ", ".join(kernel for kernel, algorithms in kernels.items() if each.counterpart in algorithms)
-        table.add_row(name, each.aliases, each.family, "yes" if each.coupled else "no", each.source, each.counterpart, having)
+        coupled, draws = ("yes" if fact else "no" for fact in (each.coupled, each.draws))
+        # Nobody has looked whether those of a kernel alone draw.
+        draws = draws if name in ours else ""
+        table.add_row(name, each.aliases, each.family, coupled, draws, each.source, each.counterpart, having)
     return table
 
 

@@ -50,7 +50,7 @@ def run(
         for study in in_form(_studies.load_all(studies), short=short)
     ]
     for each in plans:
-        for line in each.left_out:
+        for line in (*each.left_out, *each.notes):
             (out if dry_run else err).print(f"{each.study.name}: {line}", soft_wrap=True)
         if dry_run:
             _tell(each)

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from polypath.results import DEFAULT_OUT
-from polypath.study import Study, addresses, cells, chain, node_addresses
+from polypath.study import Study, addresses, cells, chain, node_addresses, same_for_all_seeds
 
 from . import _studies
 from ._console import out
@@ -27,6 +27,8 @@ def show(
         return
     study = _studies.load(what)
     _show_study(study)
+    if same := same_for_all_seeds(study):
+        out.print(f"On the engines sim and linux {same}.", soft_wrap=True)
     if (DEFAULT_OUT / study.name / "runs.parquet").is_file():
         out.print(summary(open_results(study.name)))
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ._facts import Device, Endpoint, Facts, Finding, Question, Severity
+from polypath.programs import packages
+
+from ._facts import PARTS, Device, Endpoint, Facts, Finding, Question, Severity
 from ._load import buffers, congestion_control, live_limits
 
 Check = Callable[[Facts, Question], Iterator[Finding]]
@@ -371,6 +373,19 @@ def features(facts: Facts, question: Question) -> Iterator[Finding]:
         yield Finding(id="kernel-lacks", severity="note", sentence=f"the kernel was built without {name}: {without}")
 
 
+def software(facts: Facts, question: Question) -> Iterator[Finding]:
+    for use, without in PARTS.items():
+        gone = [thing for thing in facts.missing if use in thing.uses]
+        if gone:
+            names = ", ".join(f"{thing.name} ({thing.what_for})" for thing in gone)
+            yield Finding(
+                id="software",
+                severity="note",
+                sentence=f"{without} without {names}",
+                run=(f"apt-get install {' '.join(packages(gone))}",),
+            )
+
+
 def _anew(endpoint: Endpoint, flags: str, device: str | None = None) -> tuple[str, ...]:
     """The kernel changes no flag but backup and fullmesh, and no device."""
     dev = device or endpoint.device
@@ -387,5 +402,5 @@ def _policy_route(source: str, holder: Device, table: int) -> tuple[str, ...]:
 
 CHECKS: tuple[Check, ...] = (
     path_manager, limits, endpoint_roles, no_endpoints, endpoint_addresses, shared_subnet, routing, reverse_path, blackhole, fallbacks,
-    old_settings, congestion_control, buffers, live_limits, checksums, tcp_options, sizes, measuring, features,
+    old_settings, congestion_control, buffers, live_limits, checksums, tcp_options, sizes, measuring, features, software,
 )  # fmt: skip

@@ -12,9 +12,10 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
+from polypath import programs
 from polypath.sockets import Sockets, SocketsError, inside
 
-from ._facts import Ability, Address, Device, Endpoint, Facts, Way
+from ._facts import PARTS, Ability, Address, Device, Endpoint, Facts, Way
 
 _IPPROTO_MPTCP = 262
 # RTN_UNICAST, RTN_LOCAL, IFF_UP, IFF_LOOPBACK, IFF_LOWER_UP (include/uapi/linux).
@@ -88,6 +89,7 @@ def _collect(sockets: Sockets, to: Sequence[str]) -> Facts:
         counters=_counters(),
         lines=tuple(_lines()),
         subflows=subflows,
+        missing=tuple(programs.missing(*PARTS)),
     )
 
 

@@ -7,7 +7,15 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_interface
 from typing import Literal
 
+from polypath.programs import Thing
 from polypath.sockets import Subflow
+
+# Parts of Polypath by their use in the list of programs, and what is so without one of theirs.
+PARTS = {
+    "linux": "polypath linux build cannot build kernels",
+    "cc": "polypath cc cannot be built, and so the engine host has no algorithms of ours",
+    "iperf3": "not every flow of the engine host can have `program: iperf3`",
+}
 
 Ability = Literal["works", "off", "absent", "out-of-tree"]
 Role = Literal["client", "server"]
@@ -85,6 +93,8 @@ class Facts:
     """File and name of settings in /etc/sysctl.conf and /etc/sysctl.d."""
     subflows: tuple[Subflow, ...] = ()
     """Live subflows of MPTCP."""
+    missing: tuple[Thing, ...] = ()
+    """Programs and files that parts of Polypath use, and that are not there."""
 
     def number(self, name: str) -> int | None:
         """A sysctl that is one number."""

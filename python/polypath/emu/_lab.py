@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from polypath import _native
+from polypath import _native, programs
 from polypath.study import Setup, scenario, unknown
 
 from . import _process
@@ -97,7 +97,7 @@ def entrance(node: str, command: list[str]) -> list[str]:
     lab = _living()
     if node not in lab.namespaces:
         raise EmuError(unknown("node", node, lab.namespaces))
-    return ["nsenter", f"--net={_NAMES / lab.namespaces[node]}", "--", *command]
+    return [programs.need("nsenter"), f"--net={_NAMES / lab.namespaces[node]}", "--", *command]
 
 
 def _living() -> Lab:

@@ -4,7 +4,7 @@ from ._base import Algorithm, Engine, EngineError, Output
 from ._fake import FakeEngine
 from ._host import HostEngine
 from ._linux import LinuxEngine
-from ._registry import ENGINES, check, find
+from ._registry import ENGINES, check, find, notes
 from ._script import run_script
 from ._sim import SimEngine
 
@@ -20,5 +20,6 @@ __all__ = [
     "SimEngine",
     "check",
     "find",
+    "notes",
     "run_script",
 ]

@@ -29,6 +29,8 @@ class Algorithm(NamedTuple):
     # What Linux calls its own of this kind, and what else people call it (with spaces between).
     counterpart: str = ""
     aliases: str = ""
+    # Whether runs with other seeds differ by it alone.
+    draws: bool = False
 
 
 def unknown_cc(name: str, known: Iterable[Algorithm]) -> str:
@@ -57,6 +59,8 @@ class Engine(ABC):
     summary: ClassVar[str]
     # Runs at once where nobody says otherwise; None: one a core.
     workers: ClassVar[int | None] = None
+    # Whether runs take the time they last, so that they may be late and chance has a part in them.
+    real_time: ClassVar[bool] = False
 
     @property
     @abstractmethod

@@ -72,6 +72,7 @@ def _flow(flow: Mapping[str, Any], drawn: float) -> dict[str, Any]:
         "fallback": False,
         "reinjected_bytes": 0,
         "rwnd_limited_ns": 0,
+        "sndbuf_limited_ns": 0,
         "app_limited_ns": 0,
         "datagrams": None,
         "responses": None,

@@ -37,6 +37,7 @@ class HostEngine(Engine):
     summary: ClassVar[str] = "this machine's own Linux in network namespaces, in real time (root)"
     # Runs at once would share the processors, and be late.
     workers: ClassVar[int | None] = 1
+    real_time: ClassVar[bool] = True
 
     def __init__(self) -> None:
         # By what decides whether a network can be built and loaded: what this machine says against it.

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from polypath import programs as outside
 from polypath.planner import PlanError
 
 from ._base import EngineError
@@ -30,10 +29,9 @@ Json = dict[str, Any]
 @cache
 def release() -> tuple[int, ...] | None:
     """That of the iperf3 of this machine; None if there is none."""
-    if shutil.which(NAME) is None:
+    if outside.find(NAME) is None:
         return None
-    said = subprocess.run([NAME, "--version"], capture_output=True, text=True, check=False).stdout
-    found = re.match(r"iperf (\d+)\.(\d+)", said)
+    found = re.match(r"iperf (\d+)\.(\d+)", outside.run(NAME, "--version").stdout)
     return tuple(map(int, found.groups())) if found else None
 
 
@@ -42,15 +40,15 @@ def programs(number: int, planned: Mapping[str, Any], flow: Mapping[str, Any]) -
     place = ("flows", flow["name"], "program")
     found = release()
     if found is None:
-        raise PlanError(place, "iperf3 is not installed: get it from your distribution (apt-get install iperf3)")
+        raise PlanError(place, outside.lacks(NAME))
     wrapper: list[str] = []
     extra: list[str] = []
     if planned["mptcp"] and found >= WITH_MPTCP:
         extra = ["--mptcp"]
-    elif planned["mptcp"] and shutil.which("mptcpize"):
+    elif planned["mptcp"] and outside.find("mptcpize"):
         wrapper = ["mptcpize", "run"]
     elif planned["mptcp"]:
-        sentence = f"iperf3 {'.'.join(map(str, found))} opens no MPTCP sockets: install mptcpize (apt-get install mptcpize) or iperf3 3.19"
+        sentence = f"iperf3 {'.'.join(map(str, found))} opens no MPTCP sockets, and {outside.lacks('mptcpize')}, or iperf3 3.19"
         raise PlanError(place, sentence)
     client_port, port = FIRST_CLIENT_PORT + number, str(planned["port"])
     client = [*wrapper, NAME, "--client", planned["server_address"], "--port", port, "--bind", planned["client_address"]]

@@ -146,8 +146,8 @@ def _flow(given: Given, number: int, sockets: Array, end: int) -> Json:
         "reinjected_bytes": reinjected_bytes(got["client_mptcp_info"]) if mptcp else 0,
         "datagrams": datagrams,
         "responses": _traffic.responses(got["responses"], counted_window) if app["kind"] == "requests" else None,
-        # The kernel does not say for how long the peer's window held a whole MPTCP connection.
-        "rwnd_limited_ns": None if mptcp else sum(subflow["rwnd_limited_ns"] for subflow in subflows),
+        # The kernel does not say for how long the peer's window, or its own send buffer, held a whole MPTCP connection.
+        **{name: None if mptcp else sum(subflow[name] for subflow in subflows) for name in ("rwnd_limited_ns", "sndbuf_limited_ns")},
         "app_limited_ns": _app_limited(app, subflows, lifetime),
         "error": got["error"],
         # Of the whole flow where the kernel counts for the whole host alone.
@@ -297,8 +297,7 @@ def _subflow_series(sockets: Array, interval: int | None) -> pa.Table:
             **{name: np.ascontiguousarray(rows[name]) for name in same},
             "in_flight": np.maximum(in_flight, 0).astype(np.uint32),
             "bytes_acked": _acked(rows["bytes_acked"]).astype(np.uint64),
-            # Only senders are sampled.
-            "bytes_received": pa.nulls(len(rows), pa.uint64()),
+            "bytes_received": _arrived(rows),
             "retransmissions": np.ascontiguousarray(rows["total_retrans"]),
             "timeouts": timeouts,
             "pacing_rate": pa.array(np.ascontiguousarray(rows["pacing_rate"]), mask=rows["pacing_rate"] == 2**64 - 1),
@@ -307,6 +306,15 @@ def _subflow_series(sockets: Array, interval: int | None) -> pa.Table:
             **{name: np.ascontiguousarray(rows[name]) for name in more},
         }
     )
+
+
+def _arrived(rows: Array) -> Array:
+    """What the sender knows to have arrived: acknowledged, or told of by SACK in whole segments. It never becomes less."""
+    count = _acked(rows["bytes_acked"]) + rows["sacked"].astype(np.int64) * rows["snd_mss"]
+    for flow, subflow in {(int(row["flow"]), int(row["subflow"])) for row in rows[["flow", "subflow"]]}:
+        own = (rows["flow"] == flow) & (rows["subflow"] == subflow)
+        count[own] = np.maximum.accumulate(count[own])
+    return count.astype(np.uint64)
 
 
 def _link_series(given: Given, queues: Array, interval: int | None) -> pa.Table:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from polypath import owncc, planner
-from polypath.study import OURS, THEIRS, Cell, bare_of_ours
+from polypath.study import OURS, THEIRS, Cell, bare_of_ours, field_of
 
 
 def names(algorithms: Collection[str]) -> set[str]:
@@ -30,19 +30,4 @@ def own_of(scenario: Mapping[str, Any]) -> tuple[owncc.Own, ...]:
 
 def where(cell: Cell, place: planner.Place) -> tuple[str | int, ...]:
     """A place in the scenario as a field of the set-up."""
-    kind, name, *rest = place
-    if kind == "links":
-        link = cell.setup.topology.links[str(name)]
-        side = {"a_to_b": "forward", "b_to_a": "backward"}.get(str(rest[0]) if rest else "", "ends")
-        if side != "ends" and getattr(link, side) is None:
-            side = "both"
-        # A chain has its elements one by one; a line of figures stands for all of them.
-        number = rest[1:] if isinstance(getattr(link, side), tuple) and side != "ends" else []
-        return ("topology", "links", name, side, *number)
-    if kind == "nodes":
-        field = ("addresses",) if rest == ["addresses"] else ("sysctl", *rest)
-        return ("topology", "nodes", name, *field)
-    if kind == "flows":
-        flow = next(each for each in cell.setup.flows if str(name) == each or str(name).startswith(f"{each}-"))
-        return ("flows", flow, *rest)
-    return place
+    return field_of(cell.setup, place)

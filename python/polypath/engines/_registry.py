@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from polypath.study import Cell, SetupError, Study, StudyError, cells, located, unknown
+from polypath.study import Cell, SetupError, Study, StudyError, cells, located, same_for_all_seeds, unknown
 
 from ._base import Engine
 from ._host import HostEngine
@@ -44,6 +44,40 @@ def _check(engine: Engine, study: Study, kernel: str | None, chosen: list[Cell])
     lines = [f"left out on {on}: {n} {'cell' if n == 1 else 'cells'} with {reason}" for (on, reason), n in left_out.items()]
     if chosen and sum(left_out.values()) == len(chosen):
         raise StudyError(f"nothing of {study.name} can run here: {'; '.join(lines)}")
+    if study.varies_kernel:
+        _check_kernels(engine, study, chosen)
     if study.baselines is not None:
         engine.check_baseline(study.baselines.cc)
     return lines
+
+
+def _check_kernels(engine: Engine, study: Study, chosen: list[Cell]) -> None:
+    """Cells that differ in their kernel alone would be equal rows on an engine that does not take its kernel from the study."""
+    if _takes_kernels(engine):
+        return
+    seen: dict[tuple[str, str], Cell] = {}
+    for cell in chosen:
+        setup = cell.setup.model_copy(update={"kernel": ""})
+        other = seen.setdefault((cell.experiment, repr(setup)), cell)
+        if other is not cell:
+            names = ", ".join(f"{name}={value}" for name, value in other.varied.items() if cell.varied.get(name) != value)
+            runs = f"runs this machine's kernel ({engine.only_kernel}) alone" if engine.only_kernel else "runs no kernel"
+            sentence = f"the engine {engine.name} {runs}, so this cell is the same run as {names}: choose one with --only {names}"
+            raise cell.error(("kernel",), f"{sentence}, or take --engine linux")
+
+
+def notes(engine: Engine, study: Study) -> list[str]:
+    """What is no mistake and yet not what somebody may think."""
+    found = []
+    named = "kernel" in study.model_fields_set or any(each.kernel is not None for each in study.all_experiments.values())
+    if named and not _takes_kernels(engine):
+        runs = f"runs this machine's, {engine.only_kernel}" if engine.only_kernel else "runs none"
+        found.append(f"`kernel` is for the engine linux; {engine.name} {runs}")
+    if not engine.real_time and (same := same_for_all_seeds(study)):
+        found.append(same)
+    return found
+
+
+def _takes_kernels(engine: Engine) -> bool:
+    """Whether a study decides which kernel runs it."""
+    return engine.only_kernel is None and not isinstance(engine.versions(), str)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from polypath import _native
-from polypath.study import OURS, THEIRS, Cell, split_cc
+from polypath.study import OURS, THEIRS, Cell, check_cell, split_cc
 
 from ._base import Algorithm, Engine, EngineError, Output
 
@@ -52,6 +52,7 @@ class SimEngine(Engine):
     def check(self, cell: Cell, kernel: str | None = None) -> None:
         if cell.setup.measure.capture:
             raise cell.error(("measure", "capture"), "the simulator does not write captures yet; --engine linux does")
+        check_cell(cell, simulated=True)
         super().check(_without_owner(cell), kernel)
 
     def check_baseline(self, cc: str) -> None:

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-from polypath import owncc
+from polypath import owncc, programs
 
 from ._status import Status
 
@@ -26,8 +26,8 @@ def program() -> Path:
     """Where it is; raises if it was not built."""
     if not PROGRAM.is_file():
         raise KernelCcError(
-            "the program polypath-cc was not built: run `make setup-all` in the source folder, as root, since it may have to install "
-            "clang, libbpf-dev and pkg-config"
+            "the program polypath-cc was not built: run `make setup-all` in the source folder, as root where it has to install "
+            f"{' '.join(programs.packages(programs.missing('cc'))) or 'packages'}"
         )
     return PROGRAM
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from polypath import programs
+
 from ._errors import KernelError
 
 # Lines of a tool's output that a person is shown.
@@ -26,13 +28,14 @@ def run(
     for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL"):
         environment.pop(name, None)
     words = [str(word) for word in command]
-    try:
-        process = subprocess.Popen(
-            words, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT if on_line else subprocess.PIPE, text=True, errors="replace",
-        )  # fmt: skip
-    except FileNotFoundError:
-        raise KernelError(f"{what} needs the program {words[0]}, which is not on this machine; install it and try again") from None
+    # The program's own name stays: gcc looks beside it for its parts.
+    program = words[0] if isinstance(command[0], Path) else programs.find(words[0])
+    if program is None:
+        raise KernelError(f"{what}: {programs.lacks(words[0])}")
+    process = subprocess.Popen(
+        words, executable=program, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT if on_line else subprocess.PIPE, text=True, errors="replace",
+    )  # fmt: skip
     with process:
         try:
             if on_line:
@@ -64,10 +67,14 @@ def _essence(said: str) -> str:
     return "\n".join(lines[first : first + _SHOWN])
 
 
-def install(*packages: str, what: str) -> None:
+def apt_get(*words: str, what: str, say: Callable[[str], None], cwd: Path = Path("/")) -> None:
+    """Runs apt-get; if another program holds its locks, says so and waits for some minutes."""
+    run(programs.DEBIAN, "apt-get", *words, cwd=cwd, what=what, on_line=lambda line: say(line.removeprefix("polypath: ")))
+
+
+def install(*packages: str, what: str, say: Callable[[str], None]) -> None:
     """Installs Debian packages; only root may."""
-    command = ("apt-get", "install", "-qq", "-y", "--no-install-recommends", *packages)
-    run(*command, cwd=Path("/"), what=what, env={"DEBIAN_FRONTEND": "noninteractive"})
+    apt_get("install", "-y", "--no-install-recommends", *packages, what=what, say=say)
 
 
 @contextmanager

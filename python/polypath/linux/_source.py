@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from ._commands import install, run
+from ._commands import apt_get, install, run
 from ._errors import KernelError
 
 _DEBIAN = Path("/usr/src")
@@ -99,7 +99,7 @@ def _debian(version: str, sources_cache: Path, say: Callable[[str], None]) -> Pa
     what = f"getting the Debian package {package} (or give a folder or tarball with the sources)"
     say(f"getting the Debian package {package}")
     if root:
-        run("apt-get", "update", "-qq", cwd=cwd, what=what)
+        apt_get("update", what=what, say=say)
     if not run("apt-cache", "search", "--names-only", f"^{package}$", cwd=cwd, what=what).strip():
         have = run("apt-cache", "search", "--names-only", r"^linux-source-[0-9.]+$", cwd=cwd, what=what)
         names = ", ".join(sorted(re.findall(r"linux-source-([0-9.]+)", have))) or "none at all"
@@ -108,12 +108,12 @@ def _debian(version: str, sources_cache: Path, say: Callable[[str], None]) -> Pa
             "tarball with the sources"
         )
     if root:
-        install(package, what=what)
+        install(package, what=what, say=say)
     else:
         sources_cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=sources_cache, prefix=".") as name:
             work = Path(name)
-            run("apt-get", "download", package, cwd=work, what=what)
+            apt_get("download", package, what=what, say=say, cwd=work)
             (deb,) = work.glob("*.deb")
             run("dpkg-deb", "-x", deb, work / "x", cwd=work, what=what)
             for file in (work / "x" / "usr" / "src").glob(f"{package}.tar.*"):

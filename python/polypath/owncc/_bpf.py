@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import subprocess
 import tempfile
 from pathlib import Path
+
+from polypath import programs
 
 from ._compile import Own, complaint
 from ._errors import OwnCcError
@@ -19,15 +19,7 @@ def bpf_objects_for(own: Own) -> tuple[Path, Path]:
     if loaded.is_file() and driven.is_file():
         return loaded, driven
     with tempfile.TemporaryDirectory(dir=loaded.parent, prefix=".compiling-") as folder:
-        done = subprocess.run(
-            ["sh", str(sources() / "bpf" / "build.sh"), folder, str(own.file.resolve())],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            env={**os.environ, "LC_ALL": "C"},
-        )
+        done = programs.run("sh", sources() / "bpf" / "build.sh", folder, own.file.resolve())
         if done.returncode:
             if done.stderr.startswith("build.sh: "):
                 raise OwnCcError(f"{own.file} cannot become BPF: {done.stderr.strip().removeprefix('build.sh: ')}")

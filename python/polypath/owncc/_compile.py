@@ -1,4 +1,4 @@
-"""Compiles a person's algorithms for the simulator and makes them known. The one place that starts compilers here."""
+"""Compiles a person's algorithms for the simulator and makes them known."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ import os
 import platform
 import re
 import shutil
-import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from polypath import _native
+from polypath import _native, programs
 
 from ._errors import OwnCcError
 from ._place import cache, checked_name, sources
@@ -100,16 +99,14 @@ def _strict() -> list[str]:
 
 def _compiler() -> str:
     named = os.environ.get("CC", "").split()
-    found = shutil.which(named[0]) if named else shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    found = shutil.which(named[0]) if named else next(filter(None, map(programs.find, ("cc", "gcc", "clang"))), None)
     if found is None:
-        raise OwnCcError(f"there is no C compiler {named[0] if named else 'cc'} on this machine: install the Debian package gcc")
+        raise OwnCcError(f"the C compiler {named[0]} of the variable CC is missing: name another" if named else programs.lacks("cc"))
     return found
 
 
 def _run(command: list[str], own: Own) -> None:
-    done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False, env={**os.environ, "LC_ALL": "C"}
-    )
+    done = programs.run(Path(command[0]), *command[1:])
     if done.returncode:
         raise OwnCcError(complaint(own, done.stderr))
 
@@ -134,9 +131,9 @@ def complaint(own: Own, said: str, how: str = "") -> str:
 
 def _check_calls(own: Own, work: Path) -> None:
     """A kernel has no C library: what a file calls must be its own."""
-    if shutil.which("nm") is None:
+    if programs.find("nm") is None:
         return
-    done = subprocess.run(["nm", "-D", "--undefined-only", str(work)], capture_output=True, text=True, errors="replace", check=True)
+    done = programs.run("nm", "-D", "--undefined-only", work)
     wanted = [words[1].partition("@")[0] for words in map(str.split, done.stdout.splitlines()) if words[0] == "U"]
     for name in sorted({*wanted} - _ALWAYS_THERE - {"__stack_chk_fail"}):
         lines = own.file.read_text(encoding="utf-8", errors="replace").splitlines()

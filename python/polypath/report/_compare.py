@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from polypath.analysis import PLATFORM, Comparison, compare
+from polypath.analysis import PLATFORM, Comparison, Distance, Standing, compare, in_words
 from polypath.plot import INK, Figure, deviations, over_time
 
 from ._material import Material, label, with_limits
@@ -63,6 +63,8 @@ def sentences(made: Comparison) -> list[str]:
         alone = {name: int((rows.loc[rows[PLATFORM] == name, "runs"] == 0).sum()) for name in (platform, made.referee)}
         rest = "".join(f"; {n} of {len(own)} rows were not run on {name}" for name, n in alone.items() if n)
         found.append(f"{platform} agrees with {made.referee} in {agree} of {of} rows{share}{rest}")
+        if distances := made.distances(platform):
+            found.append(f"{platform} over many starts, against {made.referee} over the same: {in_words(distances)}")
     return found
 
 
@@ -94,6 +96,7 @@ def title_of(row: Any, names: Sequence[str], flows: int) -> str:
 
 def _table(rows: pd.DataFrame, made: Comparison) -> Table:
     names, flows = names_of(rows, made.by), rows["flow"].nunique()
+    spread = {platform for platform in made.judged if rows.loc[rows[PLATFORM] == platform, "distance"].notna().any()}
     columns = [Column(title="Cell", numeric=False)]
     columns += [
         Column(title=platform, help="Mean over the repetitions, and how far one of them lies from it") for platform in made.platforms
@@ -103,6 +106,7 @@ def _table(rows: pd.DataFrame, made: Comparison) -> Table:
         columns += [
             Column(title=f"Deviation{of}", help=f"Of the mean, from {made.referee}"),
             Column(title="Verdict", help="Agrees within 10 % or the largest distance of a repetition of the referee", numeric=False),
+            *(_SPREAD if platform in spread else ()),
             Column(title="Windows", help="Area between the congestion windows over the area under their mean; 0 is the same curve"),
             Column(title="RTT", help="Deviation of the mean smoothed round-trip time"),
         ]
@@ -121,6 +125,7 @@ def _table(rows: pd.DataFrame, made: Comparison) -> Table:
             line += [
                 Cell(text=percent(row["deviation"], signed=True)),
                 Cell(text=verdict, css={"agrees": "near", "differs": "far"}.get(verdict, "words")),
+                *(_spread_cells(row["distance"]) if platform in spread else ()),
                 Cell(text=number(row["window_area"])),
                 Cell(text=percent(row["srtt_deviation"], 0, signed=True)),
             ]
@@ -129,6 +134,20 @@ def _table(rows: pd.DataFrame, made: Comparison) -> Table:
         body.append(line)
     metric = "seconds until everything was read" if (rows["metric"] == "completion_s").all() else "goodput in Mbit/s"
     return Table(columns=columns, rows=body, note=f"{metric[0].upper()}{metric[1:]}, read by the receiving application.")
+
+
+_SPREAD = (
+    Column(title="Over starts", help="Difference of the means over the same starts, with its 95 % interval", numeric=False),
+    Column(title="p (means)", help="Student's paired test: how often means of one distribution differ as much"),
+    Column(title="p (KS)", help="Kolmogorov and Smirnov: how often samples of one distribution differ as much"),
+)
+
+
+def _spread_cells(found: Distance | None) -> list[Cell]:
+    if found is None:
+        return [Cell(text=MISSING) for _ in _SPREAD]
+    css = "far" if found.standing is Standing.APART else "near"
+    return [Cell(text=str(found), css=css), *(Cell(text=f"{p:.3f}") for p in (found.p_mean, found.p_ks))]
 
 
 def value(row: Any) -> str:
@@ -158,7 +177,7 @@ def limits_of(own: Any, platforms: Sequence[str]) -> str:
 
 
 def _deviations(made: Comparison) -> Figure:
-    rows = made.rows[made.rows[PLATFORM] != made.referee]
+    rows = made.rows.loc[made.rows[PLATFORM] != made.referee, [name for name in made.rows.columns if name != "distance"]]
     labels = _labels(made)
     table = rows.assign(label=[labels[_who(row, made.by)] for _, row in rows.iterrows()])
     words = f"The band is what the rule allows: 10 % of {made.referee}, or the largest distance of one of its repetitions from its mean. "

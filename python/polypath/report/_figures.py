@@ -99,7 +99,9 @@ def over_time_of(name: str, rows: pd.DataFrame, names: Sequence[str], material: 
     note = f"Seed {seed}" + (
         f"; the first {MOST_PICTURES} cells of {first['key'].nunique()}" if first["key"].nunique() > MOST_PICTURES else ""
     )
-    speed = rates(series, ["label", "line"]).rename(columns={"mbps": "goodput"})
+    known = bool(series["bytes_received"].notna().all())
+    speed = rates(series, ["label", "line"], "bytes_received" if known else "bytes_acked").rename(columns={"mbps": "goodput"})
+    counted = "Bytes that arrived, each once and in order or not," if known else "Acknowledged bytes"
     marks = _events.marks(name, titles, material)
     own = f"Every scale is its own. {note}." + (f" {marks.words}" if marks else "")
     back = f" {marks.words} Triangles: a flow is back at nine tenths of its rate before." if marks else ""
@@ -110,7 +112,7 @@ def over_time_of(name: str, rows: pd.DataFrame, names: Sequence[str], material: 
         over_time(
             f"time-goodput-{name}",
             "Goodput of each subflow",
-            f"Acknowledged bytes over half a second. {note}.{back}",
+            f"{counted} over half a second. {note}.{back}",
             speed,
             "goodput",
             "Mbit/s",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -9,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from polypath.analysis import PLATFORM, flow_bounds, limits, select
+from polypath.analysis import PLATFORM, flow_bounds, limits, queue_shares, select
 
 GOODPUT = "goodput_receiver_mbps"
 
@@ -43,9 +44,20 @@ class Material:
         until = runs["key"].map({key: int(scenario["duration_ns"]) / 1e9 for key, scenario in self.scenarios.items()})
         tail = (until - runs["established_s"] - runs["lifetime_s"]).clip(lower=0.0).fillna(0.0)
         runs["app_limited_s"] = (runs["app_limited_s"] - tail).clip(lower=0.0)
+        runs["queue_share"] = self._queue_shares(runs)
         found = limits(runs, self.subflows)
         return runs.merge(found.drop(columns=["losses", "timeouts"]), on=["key", "flow"], how="left")
 
+    def _queue_shares(self, runs: pd.DataFrame) -> pd.Series[float]:
+        """Of each row: the share of its life in which packets waited at its bottlenecks; NaN where that is not known."""
+        queues = {} if self.link_series.empty else dict(list(self.link_series.groupby("key", sort=False)))
+        shares: dict[tuple[Any, Any], float] = {}
+        for key, own in runs.groupby("key", sort=False):
+            if key in queues and key in self.scenarios:
+                found = queue_shares(self.scenarios[str(key)], own, queues[key])
+                shares |= {(key, flow): share for flow, share in found.items()}
+        rows = zip(runs["key"], runs["flow"], strict=True)
+        return pd.Series([shares.get(row, math.nan) for row in rows], index=runs.index, dtype=float)
 
     @cached_property
     def ends(self) -> pd.Series[float]:

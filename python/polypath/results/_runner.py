@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from polypath import owncc
-from polypath.engines import ENGINES, Engine, EngineError, check, find
+from polypath.engines import ENGINES, Engine, EngineError, check, find, notes
 from polypath.linux import KernelError
 from polypath.study import Cell, Run, Scalar, Study, StudyError, cells, parameter_names, runs
 
@@ -39,6 +39,8 @@ class Plan:
     again: bool = False
     # A line for each kind of cells that this engine must leave out.
     left_out: tuple[str, ...] = ()
+    # What is no mistake and yet not what somebody may think, a sentence each.
+    notes: tuple[str, ...] = ()
     # Whether `runs` are all of the study on this engine and kernel.
     whole: bool = False
 
@@ -67,6 +69,9 @@ def plan(
     """
     if kernel is not None and study.varies_kernel:
         raise StudyError(f"the parameters of {study.name} decide its kernel; choose among them with --only instead of --kernel")
+    if again and not engine.real_time:
+        sentence = f"--again repeats runs that came late in real time, and {engine.name} is never late: it gives the same bytes each time"
+        raise StudyError(f"{sentence}; leave it out, or take --engine host")
     kernel = engine.only_kernel or kernel
     chosen = _chosen(study, only)
     left_out = check(engine, study, kernel, chosen)
@@ -95,6 +100,7 @@ def plan(
         kernel=kernel,
         again=again,
         left_out=tuple(left_out),
+        notes=tuple(notes(engine, study)),
         whole=not only,
     )
 

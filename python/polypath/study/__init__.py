@@ -5,7 +5,9 @@ Knows no engine, no table and no disk but the study file itself.
 
 from ._aqm import Codel, FqCodel, Pie, Red
 from ._cells import Cell, Setup, cells, parameter_names
-from ._claims import Above, Below, Between, Check, Claim, Order, Published, Varies, Within
+from ._chance import drawing_algorithms, same_for_all_seeds
+from ._check import check_cell
+from ._claims import Above, Below, Between, Check, Claim, Decides, Order, Published, Varies, Within
 from ._elements import (
     BurstLoss,
     Delay,
@@ -31,16 +33,18 @@ from ._flows import Bulk, Constant, Endpoint, Endpoints, Flow, Fullmesh, Ndiffpo
 from ._kernel import DEFAULT_KERNEL, OURS, THEIRS, bare_of_ours, split_cc
 from ._load import FILE_NAME, load_setup, located
 from ._placeholder import Scalar
+from ._places import field_of
 from ._quantity import Packets, Rate, Share, Size, Time
 from ._runs import Run, runs
-from ._scenario import copies, scenario
+from ._scenario import copies, scenario, start_offset
 from ._schema import json_schema
 from ._short import Short
-from ._study import Baselines, Capture, Experiment, Measure, Study
+from ._study import FEWEST_STARTS, Baselines, Capture, Experiment, Measure, Study
 from ._topology import End, Link, Node, Topology, addresses, node_addresses
 
 __all__ = [
     "DEFAULT_KERNEL",
+    "FEWEST_STARTS",
     "FILE_NAME",
     "OURS",
     "THEIRS",
@@ -56,6 +60,7 @@ __all__ = [
     "Claim",
     "Codel",
     "Constant",
+    "Decides",
     "Delay",
     "Down",
     "DropPackets",
@@ -111,14 +116,19 @@ __all__ = [
     "bare_of_ours",
     "cells",
     "chain",
+    "check_cell",
     "copies",
+    "drawing_algorithms",
+    "field_of",
     "json_schema",
     "load_setup",
     "located",
     "node_addresses",
     "parameter_names",
     "runs",
+    "same_for_all_seeds",
     "scenario",
     "split_cc",
+    "start_offset",
     "unknown",
 ]

@@ -342,20 +342,25 @@ def _check_flow(cell: Cell, name: str, flow: Flow) -> None:
 MOST_SUBFLOWS = {"v0": 32, "v1": 9}
 
 
-def _check_subflows(cell: Cell, where: Where, flow: Flow) -> None:
-    topology, most = cell.setup.topology, MOST_SUBFLOWS[flow.profile]
-    field: Where
+def subflows_asked(cell: Cell, flow: Flow) -> tuple[int, Where]:
+    """How many subflows a flow's path manager would open, and which of its fields says so."""
+    topology = cell.setup.topology
     match flow.path_manager:
         case Ndiffports(subflows=subflows):
-            asked, field = subflows, ("subflows",)
+            return subflows, ("subflows",)
         case Endpoints(addresses=addresses):
             first = flow.client_address or node_addresses(topology, flow.client)[0]
-            asked, field = len({first, *(endpoint.address for endpoint in addresses)}), ("addresses",)
+            return len({first, *(endpoint.address for endpoint in addresses)}), ("addresses",)
         case _:
             # A server's address that belongs to no link is reached over every path, and no other is announced.
             ends = {node: set(node_addresses(topology, node)) - set(topology.nodes[node].addresses) for node in (flow.client, flow.server)}
             theirs = flow.server_address or node_addresses(topology, flow.server)[0]
-            asked, field = len(ends[flow.client]) * (len(ends[flow.server]) if theirs in ends[flow.server] else 1), ()
+            return len(ends[flow.client]) * (len(ends[flow.server]) if theirs in ends[flow.server] else 1), ()
+
+
+def _check_subflows(cell: Cell, where: Where, flow: Flow) -> None:
+    most = MOST_SUBFLOWS[flow.profile]
+    asked, field = subflows_asked(cell, flow)
     if asked > most:
         stack = "MPTCP of Linux" if flow.profile == "v1" else "out-of-tree MPTCP"
         sentence = f"this asks for {asked} subflows, and {stack} (profile {flow.profile}) has at most {most} in a connection: ask for fewer"

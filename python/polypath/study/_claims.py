@@ -88,13 +88,26 @@ class Varies(Model):
     more_than: Share
 
 
+class Decides(Model):
+    """A parameter decides the metric: in every cell of the others its values are spread widely, and most pairs can be told apart."""
+
+    kind: Literal["decides"] = "decides"
+    by: str
+    """Parameter that decides; the cells are those of all others, experiment and flow included."""
+    factor: float = 1.0
+    """The largest mean of a cell must be clearly above so many times the smallest."""
+    pairs: Share = Share("50%")
+    """At least this share of all pairs of values must differ by more than the confidence interval of their difference."""
+
+
 Check = Annotated[
     Annotated[Order, Tag("order")]
     | Annotated[Above, Tag("above")]
     | Annotated[Below, Tag("below")]
     | Annotated[Within, Tag("within")]
     | Annotated[Between, Tag("between")]
-    | Annotated[Varies, Tag("varies")],
+    | Annotated[Varies, Tag("varies")]
+    | Annotated[Decides, Tag("decides")],
     Discriminator(kind_of),
 ]
 

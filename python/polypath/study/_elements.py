@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, PrivateAttr, Tag, model_validator
@@ -13,14 +14,19 @@ from ._placeholder import is_placeholder
 from ._quantity import Packets, Rate, Share, Size, Time
 from ._wireless import RADIOS
 
+# The fastest Ethernet that is common; beyond some 430 gbit a bare ACK takes less than the nanosecond in which all engines count.
+MOST_RATE = Rate("400gbit")
 
-def _not_zero(rate: Rate) -> Rate:
+
+def _possible(rate: Rate) -> Rate:
     if isinstance(rate, int) and rate == 0:
         raise ValueError("a rate of zero lets nothing pass; to cut a link for a while, use `up: false` in `changes`")
+    if isinstance(rate, int) and rate > MOST_RATE:
+        raise ValueError(f"{rate} is faster than any engine can count; the most is {MOST_RATE}")
     return rate
 
 
-LinkRate = Annotated[Rate, AfterValidator(_not_zero)]
+LinkRate = Annotated[Rate, AfterValidator(_possible)]
 Queue = Packets | Size
 
 
@@ -268,6 +274,12 @@ class ShapeChange(Model):
     up: bool | None = None
     """False cuts the link, true joins it again."""
 
+    @model_validator(mode="after")
+    def _changes_something(self) -> ShapeChange:
+        if all(figure is None for figure in (self.rate, self.delay, self.loss, self.up)):
+            raise ValueError("this change changes nothing: give it a new `rate`, `delay` or `loss`, or `up`")
+        return self
+
 
 class Shape(Model):
     """The usual chain in one line: mtu, loss, rate with its queue, delay; only what is given is built."""
@@ -294,14 +306,30 @@ class Shape(Model):
         if self.delay is None and self.model_fields_set & {"jitter", "reorder"}:
             raise ValueError("jitter needs a `delay` beside it")
         check_aqm(self.aqm, self.queue, Time("0ns"))
+        _check_order(self.changes)
         return self
+
+
+def _check_order(changes: tuple[ShapeChange, ...]) -> None:
+    """Raises ValueError where changes go back in time, or join what is not cut and cut what is."""
+    if any(is_placeholder(value) for change in changes for value in (change.at, change.up)):
+        return
+    for earlier, later in itertools.pairwise(changes):
+        if later.at < earlier.at:
+            raise ValueError(f"`changes` stand in the order of their times, and {later.at} comes after {earlier.at}; put it before")
+    up = True
+    for change in changes:
+        if change.up is up:
+            state = "up" if up else "cut"
+            raise ValueError(f"`up: {str(up).lower()}` at {change.at} changes nothing: the link is {state} already; take it out")
+        up = up if change.up is None else change.up
 
 
 def chain(direction: Shape | tuple[Element, ...]) -> tuple[Element, ...]:
     """The elements in the order in which a packet meets them."""
     if not isinstance(direction, Shape):
         return tuple(part for element in direction for part in (element.chain if isinstance(element, Table) else (element,)))
-    shape, changes = direction, sorted(direction.changes, key=lambda change: change.at)
+    shape, changes = direction, direction.changes
     elements: list[Element] = []
     if spans := _down_spans(changes):
         elements.append(Down(spans=spans))
@@ -323,7 +351,7 @@ def chain(direction: Shape | tuple[Element, ...]) -> tuple[Element, ...]:
 _FOREVER = Time.base(2**62)
 
 
-def _down_spans(changes: list[ShapeChange]) -> tuple[tuple[Time, Time], ...]:
+def _down_spans(changes: tuple[ShapeChange, ...]) -> tuple[tuple[Time, Time], ...]:
     spans: list[tuple[Time, Time]] = []
     since: Time | None = None
     for change in changes:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from ._cells import Setup, cells, first_problem, plain
 from ._errors import SetupError, StudyError, Where, dotted
-from ._study import Study
+from ._study import NETWORK_ONLY, Study
 from ._traces import FOLDER
 from ._yaml import Document, parse
 
@@ -42,14 +42,17 @@ def load(path: str | Path) -> Study:
 
 
 def load_setup(path: str | Path) -> Setup:
-    """The set-up of a study's first cell, for whoever asks for its network only: the file may hold a `topology:` and nothing else."""
+    """The set-up of a study's first cell, for whoever asks for its network only: the file may hold a `topology:` and nothing else.
+
+    Such a network goes on for as long as somebody wants it, so nothing in it is too late for a run.
+    """
     source = _read(path)
     tree = source.document.value
     if "flows" not in tree:
         # A study has a flow; this one leads over the first link, and nobody will run it. What is wrong with the topology is told first.
         client, server = _ends_of_first_link(source)
         tree = {"name": "topology", "duration": "1s", **tree, "flows": {"none": {"client": client, "server": server}}}
-    return cells(_study(source, tree))[0].setup
+    return cells(_study(source, tree, network_only=True))[0].setup
 
 
 def _ends_of_first_link(source: StudyFile) -> list[str]:
@@ -75,10 +78,10 @@ def _read(path: str | Path) -> StudyFile:
     return source
 
 
-def _study(source: StudyFile, tree: dict[str, Any]) -> Study:
+def _study(source: StudyFile, tree: dict[str, Any], *, network_only: bool = False) -> Study:
     token = FOLDER.set(source.path.parent)
     try:
-        return Study.model_validate(tree)
+        return Study.model_validate(tree, context={NETWORK_ONLY: network_only})
     except ValidationError as error:
         raise source.error(*first_problem(error, tree)) from None
     finally:

@@ -12,7 +12,7 @@ from ._elements import BurstLoss, Delay, Down, DropPackets, Element, Loss, Mtu, 
 from ._flows import Bulk, Constant, Endpoints, Flow, Ndiffports, OnOff, Requests, Transfer
 from ._kernel import OURS, split_cc
 from ._model import Undecided
-from ._quantity import Packets, Time
+from ._quantity import Packets
 from ._topology import Link, addresses
 from ._wireless import elements as wireless
 
@@ -49,10 +49,11 @@ def scenario(setup: Setup, seed: int, *, kernel: str | None = None, links: list[
     return {**plain, "kernel": kernel, **({"captures": captures} if captures else {})}
 
 
-def links_of(setup: Setup, seed: int) -> list[dict[str, Any]]:
-    """The links of a run: their ends and elements."""
+def links_of(setup: Setup, seed: int, *, until_ns: int | None = None) -> list[dict[str, Any]]:
+    """The links of a run: their ends and elements; what the seed draws of them up to a time, by default the run's end."""
     pairs = addresses(setup.topology)
-    return [_link(name, link, pairs[name], seed, int(setup.duration)) for name, link in setup.topology.links.items()]
+    until = int(setup.duration) if until_ns is None else until_ns
+    return [_link(name, link, pairs[name], seed, until) for name, link in setup.topology.links.items()]
 
 
 def copies(name: str, flow: Flow) -> list[str]:
@@ -146,7 +147,7 @@ def _aqm(aqm: Any) -> dict[str, Any]:
 
 
 def _flow(name: str, flow: Flow, setup: Setup, seed: int) -> dict[str, Any]:
-    start = int(flow.start) + _spread(flow.start_spread, seed, name)
+    start = int(flow.start) + start_offset(int(flow.start_spread), seed, name)
     until_the_end = max(int(setup.duration) - start, 0)
     app, window_end = _app(flow, until_the_end)
     bare, whose = split_cc(flow.cc)
@@ -214,9 +215,7 @@ def _path_manager(flow: Flow) -> dict[str, Any]:
             return {"kind": "fullmesh"}
 
 
-def _spread(spread: Time, seed: int, name: str) -> int:
-    """A delay in [0, spread), the same on every machine and for every version of Python."""
-    if not spread:
-        return 0
+def start_offset(spread_ns: int, seed: int, name: str) -> int:
+    """Nanoseconds in [0, spread), the same on every machine and for every version of Python."""
     drawn = int.from_bytes(hashlib.sha256(f"start {seed} {name}".encode()).digest()[:8], "big")
-    return drawn * int(spread) >> 64
+    return drawn * spread_ns >> 64

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, ValidationInfo, model_validator
 from pydantic_core import PydanticCustomError
 
 from ._claims import Claim, Published
@@ -24,6 +24,9 @@ from ._quantity import Size, Time
 from ._short import Short
 from ._topology import Topology
 from ._traces import FOLDER
+
+# In the context of a validation: the study was made up around a topology, and nobody will run it.
+NETWORK_ONLY = "network_only"
 
 # Columns of the tables that a parameter would hide.
 RESERVED = frozenset(
@@ -70,6 +73,10 @@ RESERVED = frozenset(
         "share",
     ]
 )
+
+
+FEWEST_STARTS = 8
+"""With fewer, tests of chance hardly ever speak, whatever differs."""
 
 
 def _parameter_name(value: str) -> str:
@@ -198,11 +205,11 @@ class Study(Model):
     _cells: Any = PrivateAttr(default=None)
 
     @model_validator(mode="after")
-    def _every_cell_stands(self) -> Self:
-        from ._cells import check_study  # It needs `Study`, and nobody else may build an unchecked one.
+    def _every_cell_stands(self, info: ValidationInfo) -> Self:
+        from ._check import check  # It needs `Study`, and nobody else may build an unchecked one.
 
         try:
-            check_study(self)
+            check(self, network_only=bool(info.context and info.context.get(NETWORK_ONLY)))
         except SetupError as error:
             # `where` tells the loader the line; the text alone is for those who build a study in Python.
             raise PydanticCustomError("setup", "{sentence}", {"sentence": str(error), "error": error}) from None
@@ -241,6 +248,33 @@ class Study(Model):
     def in_short(self) -> Study:
         """The short form as a study of its own. It decides no claims: those are about runs of full length."""
         return self.replace(name=f"{self.name}-short", shortened=True, claims=(), published=None)
+
+    def over_starts(self, starts: int, spread: Time) -> Study:
+        """The same cells with so many starts each, as a study of its own, to be judged as distributions.
+
+        A start is a seed, and every flow begins within `spread`, or its own `start_spread`, at a moment drawn from seed and name: the same
+        moment on every engine. It decides no claims, and has no baselines.
+        """
+
+        def spread_out(flows: Mapping[str, Flow]) -> dict[str, Flow]:
+            return {name: flow if flow.start_spread else flow.model_copy(update={"start_spread": spread}) for name, flow in flows.items()}
+
+        experiments = {
+            name: each.model_copy(update={"seeds": None, **({"flows": spread_out(each.flows)} if each.flows else {})})
+            for name, each in self.experiments.items()
+        }
+        changes: dict[str, Any] = {"experiments": experiments} if experiments else {}
+        return self.replace(
+            name=f"{self.name}-starts",
+            flows=spread_out(self.flows),
+            seeds=starts,
+            # A short form would cut them down to its own number.
+            short=self.short.model_copy(update={"seeds": max(starts, self.short.seeds)}),
+            baselines=None,
+            claims=(),
+            published=None,
+            **changes,
+        )
 
     def to_yaml(self) -> str:
         """The study as a file would hold it."""

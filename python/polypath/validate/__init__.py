@@ -9,7 +9,21 @@ from polypath.validate._ids import Setup, UnknownRunError, parse
 from polypath.validate._judge import Verdict
 from polypath.validate._run import Selection, run
 from polypath.validate._scenario import build
-from polypath.validate._show import to_json
+from polypath.validate._show import to_json, to_markdown
 from polypath.validate._table import Cell, TableError, read
 
-__all__ = ["Cell", "Selection", "Setup", "TableError", "UnknownRunError", "Verdict", "build", "parse", "read", "run", "to_json", "validate"]
+__all__ = [
+    "Cell",
+    "Selection",
+    "Setup",
+    "TableError",
+    "UnknownRunError",
+    "Verdict",
+    "build",
+    "parse",
+    "read",
+    "run",
+    "to_json",
+    "to_markdown",
+    "validate",
+]

@@ -70,6 +70,8 @@ class Setup:
     # Whether the routers' ICMP toward the client arrives.
     icmp: bool = True
     sysctl: dict[str, int] = field(default_factory=dict)
+    # Of losses and of algorithms that draw; None: as the run was measured, where later repeats have other seeds or other starts.
+    seed: int | None = None
     # "bulk" or "iperf3"; the simulator's application models both.
     tool: str = "bulk"
 

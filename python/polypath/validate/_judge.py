@@ -58,7 +58,7 @@ def judge(cell: Cell, outcomes: list[dict[str, Any]] | str) -> Verdict:
         return Verdict(cell=cell, sim_mbps=0.0, agrees=False, why="the simulated connection was never established", outcomes=flows)
     if any(setup.bytes and not flow["completion_ns"] for setup, flow in zip(cell.setups, flows, strict=True)):
         return Verdict(cell=cell, sim_mbps=0.0, agrees=False, why="the simulated transfer did not finish", outcomes=flows)
-    ours = fmean(_mbps(setup, flow) for setup, flow in zip(cell.setups, flows, strict=True))
+    ours = fmean(mbps(setup, flow) for setup, flow in zip(cell.setups, flows, strict=True))
     allowed = max(TOLERANCE * cell.mbps, cell.spread)
     why = []
     linux_completion = [row.completion_s for row in cell.rows if row.completion_s is not None]
@@ -75,8 +75,10 @@ def judge(cell: Cell, outcomes: list[dict[str, Any]] | str) -> Verdict:
     )
 
 
-def _mbps(setup: Setup, flow: dict[str, Any]) -> float:
-    """A transfer's goodput is its size over its completion time, any other's what the receiver read within the window."""
+def mbps(setup: Setup, flow: dict[str, Any]) -> float:
+    """A transfer's goodput is its size over its completion time, any other's what the receiver read within the window; 0 if none stood."""
+    if flow["established_ns"] is None or (setup.bytes and not flow["completion_ns"]):
+        return 0.0
     return float(setup.bytes * 8e3 / flow["completion_ns"] if setup.bytes else flow["goodput_receiver_bps"] / 1e6)
 
 

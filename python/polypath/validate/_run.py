@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from polypath import _native
+from polypath.study import unknown
 from polypath.validate._ids import Setup
 from polypath.validate._judge import Verdict, judge
 from polypath.validate._scenario import build
-from polypath.validate._table import Cell, read
+from polypath.validate._table import Cell, TableError, read
 
 # An outcome and the columns of the subflow series (empty unless asked for), or why there is none.
 Simulated: TypeAlias = tuple[dict[str, Any], dict[str, Any]] | str
@@ -46,7 +47,15 @@ def run(
     progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> list[Verdict]:
     """A verdict for each selected cell of the table, in its order. Raises TableError."""
-    cells = [cell for cell in read(file, platform=platform) if cell in (selection or Selection())]
+    everything, selection = read(file, platform=platform), selection or Selection()
+    for what, asked, known in (
+        ("group", selection.groups, {cell.group: None for cell in everything}),
+        ("congestion control", selection.algorithms, {cell.cc: None for cell in everything}),
+    ):
+        for name in asked:
+            if name not in known:
+                raise TableError(f"{file}: {unknown(what, name, known)}.")
+    cells = [cell for cell in everything if cell in selection]
     results = simulate([setup for cell in cells for setup in cell.setups], workers=workers, progress=progress)
     verdicts = []
     for cell in cells:

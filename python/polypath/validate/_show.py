@@ -24,7 +24,35 @@ def to_json(verdicts: list[Verdict]) -> dict[str, Any]:
         }
         for verdict in verdicts
     ]
-    return {"rows": rows, "agree": agree, "of": of, "srtt": {"agree": srtt_agree, "of": srtt_of, "rows": _srtt_rows(verdicts)}}
+    return {
+        "rows": rows,
+        "agree": agree,
+        "of": of,
+        "srtt": {"agree": srtt_agree, "of": srtt_of, "rows": _srtt_rows(verdicts)},
+        "groups": {name: _counts(part) for name, part in _by_group(verdicts)},
+        "algorithms": {name: _counts(part) for name, part in _by_algorithm(verdicts)},
+    }
+
+
+def to_markdown(verdicts: list[Verdict]) -> str:
+    """The counts by group and of all, as a table in Markdown."""
+    lines = ["| group | goodput agrees | share | mean srtt agrees | share |", "|---|---:|---:|---:|---:|"]
+    for name, part in [*_by_group(verdicts), ("all", verdicts)]:
+        lines.append(f"| {name} | " + " | ".join([*_share(*count(part)), *_share(*count_srtt(part))]).replace("%", " %") + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _by_group(verdicts: list[Verdict]) -> list[tuple[str, list[Verdict]]]:
+    return [(group, [v for v in verdicts if v.cell.group == group]) for group in dict.fromkeys(v.cell.group for v in verdicts)]
+
+
+def _by_algorithm(verdicts: list[Verdict]) -> list[tuple[str, list[Verdict]]]:
+    return [(cc, [v for v in verdicts if v.cell.cc == cc]) for cc in dict.fromkeys(v.cell.cc for v in verdicts)]
+
+
+def _counts(verdicts: list[Verdict]) -> dict[str, int]:
+    (agree, of), (srtt_agree, srtt_of) = count(verdicts), count_srtt(verdicts)
+    return {"agree": agree, "of": of, "srtt_agree": srtt_agree, "srtt_of": srtt_of}
 
 
 def _srtt_rows(verdicts: list[Verdict]) -> list[dict[str, Any]]:
@@ -126,8 +154,8 @@ def _summary(verdicts: list[Verdict], console: Console) -> None:
     for name in ("goodput agrees", "share", "srtt agrees", "share"):
         table.add_column(name, justify="right")
     parts: list[tuple[str, list[Verdict]]] = [
-        *((f"group {group}", [v for v in verdicts if v.cell.group == group]) for group in dict.fromkeys(v.cell.group for v in verdicts)),
-        *((f"algorithm {cc}", [v for v in verdicts if v.cell.cc == cc]) for cc in dict.fromkeys(v.cell.cc for v in verdicts)),
+        *((f"group {name}", part) for name, part in _by_group(verdicts)),
+        *((f"algorithm {name}", part) for name, part in _by_algorithm(verdicts)),
         ("all", verdicts),
     ]
     for name, part in parts:

@@ -192,7 +192,7 @@ pub(crate) fn slot<'a>(flow: &'a mut cc::Flow, field: &str) -> Slot<'a> {
         "ecn_ok" => Slot::Flag(&mut flow.ecn_ok),
         "reduce" => Slot::Byte(&mut flow.reduce),
         "cwnd_limited" => Slot::Flag(&mut flow.cwnd_limited),
-        "out_of_tree" => Slot::Flag(&mut flow.out_of_tree),
+        "compat" => Slot::Byte(&mut flow.compat),
         _ => panic!("vectors do not know the field {field:?}"),
     }
 }

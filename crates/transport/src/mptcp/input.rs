@@ -138,7 +138,11 @@ impl Connection {
     #[cold]
     fn take_end(&mut self, now: Instant, i: usize, segment: &Segment) {
         if segment.has_dss && segment.dss.data_fin {
-            self.rx.note_fin(segment.dss.dsn + u64::from(segment.dss.map_len) - 1);
+            // RFC 8684 section 3.3.3: the last place of the mapping is the DATA_FIN's. A mapping without length has none.
+            let last = u64::from(segment.dss.map_len).checked_sub(1);
+            if let Some(last) = last {
+                self.rx.note_fin(segment.dss.dsn.wrapping_add(last));
+            }
         }
         if self.rx.take_fin() {
             for (j, subflow) in self.subflows.iter_mut().enumerate() {

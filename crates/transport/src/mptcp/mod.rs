@@ -26,9 +26,9 @@ pub use receiver::Reordering;
 use crate::settings::{Profile, Settings};
 use crate::tcp::{self, Socket};
 use crate::{PathId, Transmit};
-use crypto::Version;
+use crypto::{Version, draw_key};
 use paths::Paths;
-use polypath_base::{Duration, Instant, Stream};
+use polypath_base::{Instant, Stream};
 use polypath_cc as cc;
 use polypath_sched::{MAX_SUBFLOWS, Scheduler, Subflow as SubflowView};
 use polypath_wire::{MpOption, Segment, Unreachable};
@@ -93,6 +93,8 @@ struct Subflow {
     potentially_failed: bool,
     timeouts: u64,
     closed: bool,
+    /// The peer took its address back: should it announce it again, a subflow to there is a new one.
+    withdrawn: bool,
     /// Threshold up to which segments announce the window (Linux: `rcv_ssthresh`), bytes: in the out-of-tree stack all subflows share the
     /// first one's, upstream's have their own (`Socket::window_threshold`). 0 before the subflow's handshake.
     rcv_threshold: u32,
@@ -175,8 +177,7 @@ impl Connection {
     fn new(config: Config, is_client: bool) -> Self {
         let Config { settings, algorithm, scheduler, path_manager, mtus, mut random } = config;
         let version = if settings.profile == Profile::V0 { Version::V0 } else { Version::V1 };
-        let local_key = random.next_u64();
-        let (local_token, local_idsn) = version.token_and_idsn(local_key);
+        let (local_key, local_token, local_idsn) = draw_key(version, &mut random);
         let mut tx = Tx::new(u64::from(settings.wmem[1]));
         tx.start(local_idsn.wrapping_add(1));
         let rx = Rx::new(settings.rmem[1], settings.rmem[2], settings.profile == Profile::V0);
@@ -488,10 +489,9 @@ impl Connection {
         self.tx.reinjected_bytes
     }
 
-    /// Time in which the peer's window, and in which the application, held up everything, up to `now`.
-    pub fn limited(&self, now: Instant) -> (Duration, Duration) {
-        let (window, application) = self.tx.limited.totals(now);
-        (Duration::from_nanos(window), Duration::from_nanos(application))
+    /// What held up everything, up to `now`.
+    pub fn limited(&self, now: Instant) -> tcp::Held {
+        self.tx.limited.totals(now)
     }
 
     /// Counters of the reordering between subflows.
@@ -566,6 +566,7 @@ impl Connection {
             potentially_failed: false,
             timeouts: 0,
             closed: false,
+            withdrawn: false,
             rcv_threshold: 0,
             announced: 0,
             sndbuf: 0,

@@ -40,12 +40,34 @@ pub(super) struct Paths {
     /// Subflow by path; `NONE` if there is none.
     by_path: [u8; 256],
     next_path: u8,
-    /// Server addresses that were announced, as bits.
-    announced: u32,
+    /// Server addresses that were announced.
+    announced: AddressSet,
     /// The path manager has begun.
     started: bool,
     timer: Instant,
-    removed: u32,
+    removed: AddressSet,
+}
+
+/// Which of the 256 possible address ids are in (RFC 8684 section 3.4.1).
+#[derive(Copy, Clone, Debug, Default)]
+struct AddressSet([u64; 4]);
+
+impl AddressSet {
+    fn has(&self, id: u8) -> bool {
+        self.0[usize::from(id >> 6)] >> (id & 63) & 1 == 1
+    }
+
+    fn insert(&mut self, id: u8) {
+        self.0[usize::from(id >> 6)] |= 1 << (id & 63);
+    }
+
+    fn remove(&mut self, id: u8) {
+        self.0[usize::from(id >> 6)] &= !(1 << (id & 63));
+    }
+
+    fn iter(self) -> impl Iterator<Item = u8> {
+        (0..=u8::MAX).filter(move |&id| self.has(id))
+    }
 }
 
 const NONE: u8 = u8::MAX;
@@ -67,10 +89,10 @@ impl Paths {
             is_client,
             by_path: [NONE; 256],
             next_path: 1,
-            announced: 1,
+            announced: AddressSet([1, 0, 0, 0]),
             started: false,
             timer: Instant::NEVER,
-            removed: 0,
+            removed: AddressSet::default(),
         }
     }
 
@@ -119,7 +141,7 @@ impl Connection {
 
     /// The server's next address that the client does not know.
     fn next_announcement(&self) -> Option<u8> {
-        (1..self.paths.mtus.len()).find(|id| self.paths.announced >> id & 1 == 0).map(|id| id as u8)
+        (1..=u8::MAX).take_while(|&id| usize::from(id) < self.paths.mtus.len()).find(|&id| !self.paths.announced.has(id))
     }
 
     /// Opens what the path manager wants and is not there yet.
@@ -128,8 +150,8 @@ impl Connection {
             PathManager::Fullmesh => {
                 for local in 0..self.paths.mtus.len() as u8 {
                     let announced = self.paths.announced;
-                    for remote in (0..32).filter(|id| announced >> id & 1 == 1) {
-                        if !self.subflows.iter().any(|s| (s.local, s.remote) == (local, remote)) {
+                    for remote in announced.iter() {
+                        if !self.subflows.iter().any(|s| (s.local, s.remote) == (local, remote) && !s.withdrawn) {
                             self.join(now, local, remote, false);
                         }
                     }
@@ -150,13 +172,15 @@ impl Connection {
         }
     }
 
-    /// The connection has all the subflows that it can have.
+    /// The connection has all the subflows that it can have: those that are gone make room for others, until there have been as many as it can keep
+    /// record of.
     pub(super) fn is_full(&self) -> bool {
-        self.subflows.len() >= most_subflows(self.settings.profile)
+        let living = self.subflows.iter().filter(|s| !s.closed).count();
+        living >= most_subflows(self.settings.profile) || self.subflows.len() >= MAX_SUBFLOWS
     }
 
     fn join(&mut self, now: Instant, local: u8, remote: u8, backup: bool) {
-        if self.is_full() || self.paths.removed >> local & 1 == 1 {
+        if self.is_full() || self.paths.removed.has(local) {
             return;
         }
         let path = PathId(self.paths.next_path);
@@ -171,7 +195,7 @@ impl Connection {
     #[cold]
     pub(super) fn on_add_addr(&mut self, now: Instant, i: usize, address_id: u8, echo: bool) {
         if echo {
-            self.paths.announced |= 1 << address_id;
+            self.paths.announced.insert(address_id);
             if let Some(next) = self.next_announcement() {
                 self.subflows[i].option = announcement(next);
                 self.subflows[i].socket.request_ack();
@@ -182,8 +206,8 @@ impl Connection {
         self.subflows[i].option = MpOption::AddAddr { address_id, address: u32::from(address_id), port: 0, echo: true };
         self.subflows[i].socket.request_ack();
         self.mark(i);
-        if self.paths.is_client && self.paths.announced >> address_id & 1 == 0 {
-            self.paths.announced |= 1 << address_id;
+        if self.paths.is_client && !self.paths.announced.has(address_id) {
+            self.paths.announced.insert(address_id);
             self.create_subflows(now);
         }
     }
@@ -191,8 +215,12 @@ impl Connection {
     /// RFC 8684 section 3.4.2: an address of the peer is gone, and every subflow from it.
     #[cold]
     pub(super) fn on_remove_addr(&mut self, now: Instant, address_id: u8) {
+        if self.paths.is_client {
+            self.paths.announced.remove(address_id);
+        }
         for i in 0..self.subflows.len() {
             if self.subflows[i].remote == address_id && !self.subflows[i].closed {
+                self.subflows[i].withdrawn = true;
                 self.close_subflow(now, i);
             }
         }
@@ -201,7 +229,7 @@ impl Connection {
     fn arm_path_timer(&mut self) {
         let start = self.established_at.unwrap_or(Instant::ZERO);
         let PathManager::Endpoints(endpoints) = &self.paths.manager else { return };
-        let removals = endpoints.iter().filter(|e| self.paths.removed >> e.address & 1 == 0).filter_map(|e| e.remove_after);
+        let removals = endpoints.iter().filter(|e| !self.paths.removed.has(e.address)).filter_map(|e| e.remove_after);
         self.paths.timer = removals.min().map_or(Instant::NEVER, |after| start + after);
     }
 
@@ -212,10 +240,10 @@ impl Connection {
         let PathManager::Endpoints(endpoints) = self.paths.manager.clone() else { return };
         for endpoint in endpoints {
             let due = endpoint.remove_after.is_some_and(|after| start + after <= now);
-            if !due || self.paths.removed >> endpoint.address & 1 == 1 {
+            if !due || self.paths.removed.has(endpoint.address) {
                 continue;
             }
-            self.paths.removed |= 1 << endpoint.address;
+            self.paths.removed.insert(endpoint.address);
             for i in 0..self.subflows.len() {
                 if self.subflows[i].local == endpoint.address && !self.subflows[i].closed {
                     self.close_subflow(now, i);
@@ -237,6 +265,10 @@ impl Connection {
         self.drop_subflow(i);
         self.sync_sndbuf();
         self.refresh_sibling(i);
+        if self.paths.is_client && self.paths.started {
+            // What did not fit before may now.
+            self.create_subflows(now);
+        }
         self.push(now);
     }
 

@@ -526,17 +526,14 @@ impl Connection {
     #[inline]
     fn note_limit(&mut self, now: Instant) {
         let waiting = self.tx.end - self.tx.pending;
+        // The window or the buffer holds us up only if a subflow could send more than it has been given.
+        let starved = || self.subflows.iter().any(|s| s.is_usable() && s.socket.is_starved());
         let cause = if waiting > 0 {
             let segment = waiting.min(u64::from(self.subflows[0].socket.mss()));
-            // The window holds us up only if a subflow could send more than it has been given.
             let closed = self.tx.pending + segment > self.tx.window_end;
-            if closed && self.subflows.iter().any(|s| s.socket.unsent_bytes() == 0 && s.is_usable()) {
-                Cause::Window
-            } else {
-                Cause::Nothing
-            }
+            if closed && starved() { Cause::Window } else { Cause::Nothing }
         } else if self.tx.blocked || self.tx.offered > 0 {
-            Cause::Nothing
+            if starved() { Cause::Buffer } else { Cause::Nothing }
         } else {
             Cause::Application
         };

@@ -15,6 +15,9 @@ struct Range {
     end: u64,
 }
 
+/// No data sequence number is farther from the first one than half of the space, or it lies before it.
+const FARTHEST: u64 = 1 << 63;
+
 /// Counters of the reordering.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reordering {
@@ -28,7 +31,9 @@ pub struct Reordering {
 
 #[derive(Debug)]
 pub(super) struct Rx {
-    /// Next data sequence number expected: the data acknowledgement.
+    /// Data sequence number of the first byte. All else here counts from it, so that nothing wraps wherever the peer begins.
+    first: u64,
+    /// Next byte expected: the data acknowledgement.
     next: u64,
     waiting: VecDeque<Range>,
     waiting_bytes: u64,
@@ -63,6 +68,7 @@ impl Rx {
     /// `rcvbuf`, `max_rcvbuf`: initial and largest buffer, bytes.
     pub(super) fn new(rcvbuf: u32, max_rcvbuf: u32, v0: bool) -> Self {
         let mut rx = Self {
+            first: 0,
             next: 0,
             waiting: VecDeque::with_capacity(64),
             waiting_bytes: 0,
@@ -97,8 +103,9 @@ impl Rx {
     /// The peer's key is known: data begins at `dsn`. `space` is the first estimate of what is read in a round trip, `window`
     /// what the handshake announced.
     pub(super) fn start(&mut self, now: Instant, dsn: u64, space: u64, window: u16) {
-        self.next = dsn;
-        self.edge = dsn + u64::from(window);
+        self.first = dsn;
+        self.next = 0;
+        self.edge = u64::from(window);
         self.space = space;
         self.measured_at = now;
     }
@@ -113,9 +120,17 @@ impl Rx {
         self.resize(self.rcvbuf.saturating_add(bytes).min(self.max_rcvbuf.max(self.rcvbuf)));
     }
 
+    /// The data acknowledgement.
     #[inline]
     pub(super) fn next(&self) -> u64 {
-        self.next
+        self.first.wrapping_add(self.next)
+    }
+
+    /// How far from the first byte a data sequence number of the peer's is; what lies before it, at a distance that no connection reaches.
+    #[inline]
+    fn place(&self, dsn: u64) -> Option<u64> {
+        let place = dsn.wrapping_sub(self.first);
+        (place < FARTHEST).then_some(place)
     }
 
     pub(super) fn read_bytes(&self) -> u64 {
@@ -164,23 +179,27 @@ impl Rx {
     #[cold]
     pub(super) fn insert_more(&mut self, now: Instant, pieces: &[(u64, u32)], next: bool) {
         for &(dsn, len) in pieces {
-            self.insert(now, if next { self.next } else { dsn }, len);
+            self.insert(now, if next { self.next() } else { dsn }, len);
         }
     }
 
     /// Takes `len` bytes at `dsn` from a subflow; true if the data acknowledgement advanced.
     #[inline(always)]
     pub(super) fn insert(&mut self, now: Instant, dsn: u64, len: u32) -> bool {
-        let end = dsn + u64::from(len);
-        if dsn > self.next {
-            self.wait(now, dsn, end);
+        let Some(place) = self.place(dsn) else {
+            self.counters.duplicate_bytes += u64::from(len);
+            return false;
+        };
+        let end = place + u64::from(len);
+        if place > self.next {
+            self.wait(now, place, end);
             return false;
         }
         if end <= self.next {
             self.counters.duplicate_bytes += u64::from(len);
             return false;
         }
-        self.counters.duplicate_bytes += self.next - dsn;
+        self.counters.duplicate_bytes += self.next - place;
         let before = self.next;
         self.next = end;
         if !self.waiting.is_empty() {
@@ -272,7 +291,7 @@ impl Rx {
     /// The peer ends its data before `dsn` (RFC 8684 section 3.3.3).
     pub(super) fn note_fin(&mut self, dsn: u64) {
         if !self.finished {
-            self.fin = Some(dsn);
+            self.fin = self.place(dsn).or(self.fin);
         }
     }
 

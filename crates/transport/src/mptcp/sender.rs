@@ -4,6 +4,7 @@
 //! Data is a count of bytes in the 64-bit data sequence space; nothing is stored but its edges, and for the out-of-tree
 //! stack the pieces in which it was handed to subflows.
 
+use crate::tcp::Held;
 use polypath_base::Instant;
 use polypath_sched::BUFFER;
 use std::collections::VecDeque;
@@ -63,17 +64,16 @@ pub(super) struct Tx {
     pub(super) reinjected_bytes: u64,
     /// Last time the window of a slow subflow was halved for filling the buffer, by fast subflow.
     pub(super) penalised_at: [Option<Instant>; polypath_sched::MAX_SUBFLOWS],
-    /// Since when the peer's window or the lack of data has held up everything, and how long it had before.
+    /// Since when the peer's window, the send buffer or the lack of data has held up everything, and how long each had before.
     pub(super) limited: Limited,
 }
 
-/// Time spent waiting for the peer's window and for the application.
+/// Time spent waiting for the peer's window, for room in the send buffer and for the application.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Limited {
     since: Instant,
     by: Cause,
-    window_ns: u64,
-    application_ns: u64,
+    spent: Held,
 }
 
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -81,6 +81,7 @@ pub(super) enum Cause {
     #[default]
     Nothing,
     Window,
+    Buffer,
     Application,
 }
 
@@ -88,18 +89,22 @@ impl Limited {
     #[inline]
     pub(super) fn set(&mut self, now: Instant, by: Cause) {
         if by != self.by {
-            (self.window_ns, self.application_ns) = self.totals(now);
+            self.spent = self.totals(now);
             (self.since, self.by) = (now, by);
         }
     }
 
-    /// Nanoseconds limited by the window and by the application, up to `now`.
-    pub(super) fn totals(&self, now: Instant) -> (u64, u64) {
-        let span = now.since(self.since).as_nanos();
-        (
-            self.window_ns + if self.by == Cause::Window { span } else { 0 },
-            self.application_ns + if self.by == Cause::Application { span } else { 0 },
-        )
+    /// How long each has held up everything, up to `now`.
+    pub(super) fn totals(&self, now: Instant) -> Held {
+        let mut spent = self.spent;
+        let span = now.since(self.since);
+        match self.by {
+            Cause::Nothing => {}
+            Cause::Window => spent.window += span,
+            Cause::Buffer => spent.buffer += span,
+            Cause::Application => spent.application += span,
+        }
+        spent
     }
 }
 

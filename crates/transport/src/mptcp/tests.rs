@@ -11,6 +11,7 @@ use polypath_wire::{MpOption, Segment};
 use std::collections::BTreeMap;
 
 mod fallback;
+mod hostile;
 
 /// One direction of one path.
 #[derive(Clone, Debug)]
@@ -227,7 +228,7 @@ fn a_transfer_uses_both_paths_and_ends() {
         assert!(net.ends[1].peer_finished() && net.ends[0].peer_finished(), "{profile:?}");
         assert!(net.ends[0].everything_acked());
         let share = net.wires[0][0].bytes as f64 / (net.wires[0][0].bytes + net.wires[1][0].bytes) as f64;
-        assert!((0.35..0.65).contains(&share), "{profile:?}: {share}");
+        assert!((0.48..0.57).contains(&share), "{profile:?}: {share}");
         assert_eq!(net.ends[0].poll_timeout(), Instant::NEVER, "{profile:?}: nothing is left to do");
         assert_eq!(net.ends[1].poll_timeout(), Instant::NEVER, "{profile:?}: nothing is left to do");
     }
@@ -244,7 +245,8 @@ fn two_paths_carry_the_sum_of_their_rates() {
         let at_five = net.ends[1].received();
         net.run(Duration::from_secs(15));
         let mbit = (net.ends[1].received() - at_five) as f64 * 8e-7;
-        assert!((88.0..95.7).contains(&mbit), "{profile:?}: {mbit} Mbit/s of 100");
+        // 1428 or 1424 of 1514 bytes are payload: 94.3 or 94.1 of 100.
+        assert!((93.5..94.4).contains(&mbit), "{profile:?}: {mbit} Mbit/s of 100");
     }
 }
 
@@ -375,7 +377,7 @@ fn the_windows_right_edge_bounds_what_is_in_the_network() {
         net.transfer(2_000_000, 60);
         assert_eq!(net.ends[1].received(), 2_000_000, "{profile:?}");
         assert_eq!(net.ends[1].reordering().beyond_window, 0, "{profile:?}");
-        let (window, _) = net.ends[0].limited(net.now);
+        let window = net.ends[0].limited(net.now).window;
         assert!(window > Duration::from_millis(100), "{profile:?}: the window has held us up for {window:?}");
     }
 }

@@ -7,27 +7,43 @@ use polypath_base::{Duration, Instant};
 use polypath_cc as cc;
 use polypath_wire::{Flags, Segment};
 
-/// What was found while an ACK was processed.
-pub(super) mod flag {
-    pub(crate) const DATA: u32 = 1;
-    pub(crate) const WIN_UPDATE: u32 = 2;
-    pub(crate) const DATA_ACKED: u32 = 4;
-    pub(crate) const RETRANS_DATA_ACKED: u32 = 8;
-    pub(crate) const DATA_SACKED: u32 = 0x20;
-    pub(crate) const ECE: u32 = 0x40;
-    pub(crate) const LOST_RETRANS: u32 = 0x80;
-    pub(crate) const SND_UNA_ADVANCED: u32 = 0x400;
-    pub(crate) const DSACKING: u32 = 0x800;
-    pub(crate) const ORIG_SACK_ACKED: u32 = 0x200;
-    pub(crate) const DSACK_TLP: u32 = 0x20000;
-    /// Not a pure duplicate: carries data, opens the window or acknowledges something.
-    pub(crate) const NOT_DUP: u32 = DATA | WIN_UPDATE | DATA_ACKED;
+/// What an incoming ACK told, as far as it has been processed.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct AckFacts {
+    pub(super) carries_data: bool,
+    /// The peer's receive window became larger or smaller.
+    pub(super) changes_window: bool,
+    /// The cumulative acknowledgment moved, if only into a segment.
+    pub(super) advances_una: bool,
+    /// The cumulative acknowledgment covers at least one more whole segment.
+    pub(super) acks_segments: bool,
+    /// One of those was in the network as a retransmission.
+    pub(super) acks_retransmission: bool,
+    /// A segment at or below `high_seq` that was sent only once has arrived.
+    pub(super) delivers_original: bool,
+    /// A SACK block covers at least one more whole segment.
+    pub(super) sacks_segments: bool,
+    /// RFC 2883: the receiver got a segment twice.
+    pub(super) reports_duplicate: bool,
+    /// That segment was the tail loss probe.
+    pub(super) reports_probe_duplicate: bool,
+    pub(super) echoes_ce: bool,
+    /// RACK found a retransmission lost.
+    pub(super) proves_retransmission_lost: bool,
+}
+
+impl AckFacts {
+    /// It carries data, opens the window or acknowledges something: no pure duplicate ACK.
+    #[inline]
+    pub(super) fn is_more_than_duplicate(&self) -> bool {
+        self.carries_data | self.changes_window | self.acks_segments
+    }
 }
 
 #[derive(Debug)]
 pub(super) struct AckState {
     pub(super) number: u32,
-    pub(super) flags: u32,
+    pub(super) facts: AckFacts,
     pub(super) prior_una: u32,
     pub(super) ts_ecr: Option<u32>,
     pub(super) is_duplicate: bool,
@@ -67,15 +83,15 @@ impl Socket {
         let mut ack = self.begin_ack(segment, prior_una);
 
         if self.update_peer_window(segment) {
-            ack.flags |= flag::WIN_UPDATE;
+            ack.facts.changes_window = true;
         }
         if segment.ack != prior_una {
-            ack.flags |= flag::SND_UNA_ADVANCED;
+            ack.facts.advances_una = true;
             let newly = segment.ack.wrapping_sub(prior_una);
             self.flow.bytes_acked += u64::from(newly);
             self.flow.snd_una = segment.ack;
             self.loss.backoffs = 0;
-        } else if segment.len == 0 && ack.flags & flag::WIN_UPDATE == 0 && had_packets {
+        } else if segment.len == 0 && !ack.facts.changes_window && had_packets {
             ack.is_duplicate = true;
             self.burst.duplicate_acks += 1;
         }
@@ -88,22 +104,19 @@ impl Socket {
         }
         self.rack.update_reo_wnd(prior_delivered, self.flow.delivered);
         if self.flow.ecn_ok && segment.flags.has(Flags::ECE) {
-            ack.flags |= flag::ECE;
+            ack.facts.echoes_ce = true;
             ack.rate.sample.is_ece = true;
             let delivered = self.flow.delivered.wrapping_sub(prior_delivered);
             self.flow.delivered_ce = self.flow.delivered_ce.wrapping_add(delivered);
         }
-        self.cc.in_ack_event(&mut self.flow, siblings, event_flags(segment, ack.flags));
+        self.cc.in_ack_event(&mut self.flow, siblings, event_flags(segment, &ack.facts));
         if self.loss.tlp_high_seq.is_some() {
             self.judge_probe(&ack, siblings);
         }
-        if ack.flags & (flag::DATA | flag::WIN_UPDATE | flag::DATA_ACKED) == 0
-            || ack.flags & (flag::DATA_SACKED | flag::ECE) != 0
-            || self.flow.ca_state != CaState::Open
-        {
+        if !ack.facts.is_more_than_duplicate() || ack.facts.sacks_segments | ack.facts.echoes_ce || self.flow.ca_state != CaState::Open {
             self.judge_ack(now, &mut ack, siblings);
         }
-        if ack.flags & (flag::DATA_ACKED | flag::DATA_SACKED) != 0
+        if ack.facts.acks_segments | ack.facts.sacks_segments
             && (self.timers.rtx_armed() != Some(super::timer::Rtx::Reordering) || self.queue.packets_out() == 0)
         {
             self.rearm(now);
@@ -123,7 +136,7 @@ impl Socket {
     fn begin_ack(&self, segment: &Segment, prior_una: u32) -> AckState {
         AckState {
             number: segment.ack,
-            flags: if segment.len > 0 { flag::DATA } else { 0 },
+            facts: AckFacts { carries_data: segment.len > 0, ..AckFacts::default() },
             prior_una,
             ts_ecr: (self.ts_ok && segment.has_ts).then(|| self.echoed(segment)),
             is_duplicate: false,
@@ -163,7 +176,7 @@ impl Socket {
             acked = count;
             self.flow.delivered = self.flow.delivered.wrapping_add(count);
             let any_before_high = !after(first.end(), self.loss.high_seq);
-            ack.flags |= if any_before_high { flag::ORIG_SACK_ACKED } else { 0 };
+            ack.facts.delivers_original |= any_before_high;
             self.rack.advance(now, last, self.flow.min_rtt_us);
             self.delivery.on_delivered(last, &mut ack.rate);
             let end = last.seq.wrapping_add(last.len);
@@ -177,7 +190,7 @@ impl Socket {
             self.judge_mtu_probe();
         }
         if acked > 0 {
-            ack.flags |= flag::DATA_ACKED;
+            ack.facts.acks_segments = true;
             self.burst.duplicate_acks = 0;
         } else if !self.sack_ok && ack.is_duplicate {
             // RFC 6582: a duplicate ACK stands for a segment that left the network.
@@ -214,7 +227,7 @@ impl Socket {
             && !any_sacked
             && self.flow.snd_una.wrapping_sub(ack.prior_una) < self.flow.mss
             && sample.prior_delivered.wrapping_add(1) == self.flow.delivered
-            && ack.flags & (flag::DATA_SACKED | flag::DSACKING) == 0;
+            && !(ack.facts.sacks_segments | ack.facts.reports_duplicate);
         if acked > 0 || ack.last_sacked_at.is_some() {
             sample.pkts_acked = acked;
             self.refresh_flow();
@@ -232,7 +245,7 @@ impl Socket {
             acked += 1;
             if sent.is_retransmitted() {
                 if sent.is_retrans() {
-                    ack.flags |= flag::RETRANS_DATA_ACKED;
+                    ack.facts.acks_retransmission = true;
                 }
                 retransmitted = true;
             } else if !sent.is_sacked() {
@@ -240,7 +253,7 @@ impl Socket {
                 first_at.get_or_insert(sent.at);
                 low_hole.get_or_insert(sent.seq);
                 if !after(sent.end(), self.loss.high_seq) {
-                    ack.flags |= flag::ORIG_SACK_ACKED;
+                    ack.facts.delivers_original = true;
                 }
             }
             if !sent.is_sacked() {
@@ -270,17 +283,16 @@ impl Socket {
     fn control_window(&mut self, delivered: u32, lost: u32, ack: &AckState, siblings: Option<&cc::Siblings>) {
         if self.cc.has_cong_control() {
             self.refresh_flow();
-            let flags = if ack.flags & flag::WIN_UPDATE != 0 { cc::ack_flags::WIN_UPDATE } else { 0 };
+            let flags = if ack.facts.changes_window { cc::ack_flags::WIN_UPDATE } else { 0 };
             self.cc.cong_control(&mut self.flow, siblings, ack.number, flags, &ack.rate.sample);
             return;
         }
         if matches!(self.flow.ca_state, CaState::Cwr | CaState::Recovery) {
-            self.reduce_window(delivered, lost, ack.flags);
+            self.reduce_window(delivered, lost, ack.facts);
         } else {
             // While the path reorders much, SACKs count as progress too; otherwise only the cumulative ACK does.
-            let progress =
-                if self.flow.reordering > self.settings.reordering { flag::DATA_ACKED | flag::DATA_SACKED } else { flag::DATA_ACKED };
-            if ack.flags & progress != 0 {
+            let sacks_count = self.flow.reordering > self.settings.reordering;
+            if ack.facts.acks_segments | (sacks_count & ack.facts.sacks_segments) {
                 self.refresh_flow();
                 self.cc.cong_avoid(&mut self.flow, siblings, ack.number, delivered);
                 if self.flow.reduce != 0 {
@@ -313,12 +325,12 @@ impl Socket {
 
 /// What `in_ack_event` is told of an ACK: Linux's fast path takes those that bring nothing but a number.
 #[inline]
-fn event_flags(segment: &Segment, flags: u32) -> u32 {
-    if flags & flag::ECE != 0 {
-        let window = if flags & flag::WIN_UPDATE != 0 { cc::ack_flags::WIN_UPDATE } else { 0 };
+fn event_flags(segment: &Segment, facts: &AckFacts) -> u32 {
+    if facts.echoes_ce {
+        let window = if facts.changes_window { cc::ack_flags::WIN_UPDATE } else { 0 };
         return cc::ack_flags::SLOWPATH | cc::ack_flags::ECE | window;
     }
-    match (segment.sack.len > 0, flags & flag::WIN_UPDATE != 0) {
+    match (segment.sack.len > 0, facts.changes_window) {
         (false, false) => 0,
         (true, false) => cc::ack_flags::SLOWPATH,
         (_, true) => cc::ack_flags::SLOWPATH | cc::ack_flags::WIN_UPDATE,

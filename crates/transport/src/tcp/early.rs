@@ -55,7 +55,7 @@ impl Early {
             self.pieces.pop_front();
             self.bytes -= first.end.wrapping_sub(first.seq);
             if after(first.end, next) {
-                return Some((first.dsn + u64::from(next.wrapping_sub(first.seq)), first.end.wrapping_sub(next)));
+                return Some((first.dsn.wrapping_add(u64::from(next.wrapping_sub(first.seq))), first.end.wrapping_sub(next)));
             }
         }
         self.release();
@@ -139,7 +139,7 @@ impl Early {
                 return false;
             }
             if after(previous.end, seq) {
-                dsn += u64::from(previous.end.wrapping_sub(seq));
+                dsn = dsn.wrapping_add(u64::from(previous.end.wrapping_sub(seq)));
                 seq = previous.end;
             }
         }

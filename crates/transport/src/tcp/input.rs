@@ -39,6 +39,7 @@ pub(super) struct Receiver {
     fin: Option<u32>,
     finished: bool,
     ts_recent: u32,
+    ts_recent_at: Instant,
 
     ack_now: bool,
     ack_scheduled: bool,
@@ -113,7 +114,7 @@ impl Delivered {
     #[cold]
     fn push_more(&mut self, dsn: u64, len: u32) {
         let last = self.more.last_mut().unwrap_or(&mut self.first);
-        if last.0 + u64::from(last.1) == dsn {
+        if last.0.wrapping_add(u64::from(last.1)) == dsn {
             last.1 += len;
         } else {
             self.more.push((dsn, len));
@@ -137,6 +138,7 @@ impl Receiver {
             fin: None,
             finished: false,
             ts_recent: 0,
+            ts_recent_at: Instant::ZERO,
             ack_now: false,
             ack_scheduled: false,
             pushed: false,
@@ -228,19 +230,6 @@ impl Receiver {
         (self.ack_now, self.ack_scheduled) = (false, false);
     }
 
-    /// RFC 9293 section 3.10.7.4: some of the segment lies in the window.
-    #[inline]
-    pub(super) fn acceptable(&self, segment: &Segment) -> bool {
-        if segment.seq == self.next {
-            // In its turn: then only the window matters, which may have been overrun.
-            return self.window_left() as i32 >= 0;
-        }
-        let end = segment.seq.wrapping_add(segment.len).wrapping_add(u32::from(segment.flags.has(Flags::FIN)));
-        let carries_something_new = segment.len == 0 || after(end, self.next);
-        let beyond_window = after(segment.seq, self.next.wrapping_add(self.window_left()));
-        !before(end, self.acked) && !beyond_window && carries_something_new
-    }
-
     /// An unacceptable segment: answer at once, and say which part was a duplicate (RFC 2883 section 4).
     #[cold]
     pub(super) fn duplicate(&mut self, segment: &Segment, dsack: bool) {
@@ -257,10 +246,28 @@ impl Receiver {
 
     /// RFC 7323 section 4.3: the timestamp of the segment that the next ACK is sent for.
     #[inline]
-    pub(super) fn note_timestamp(&mut self, segment: &Segment) {
-        if segment.has_ts && !after(segment.seq, self.acked) {
+    pub(super) fn note_timestamp(&mut self, now: Instant, segment: &Segment) {
+        // An older one that was let through is not remembered, as in Linux.
+        if segment.has_ts && !after(segment.seq, self.acked) && !self.is_older(segment.ts_val, 0) {
             self.ts_recent = segment.ts_val;
+            self.ts_recent_at = now;
         }
+    }
+
+    /// The peer's clock showed more than this when [`Receiver::ts_recent`] was sent, by more than `ms`.
+    #[inline]
+    pub(super) fn is_older(&self, ts_val: u32, ms: i32) -> bool {
+        self.ts_recent.wrapping_sub(ts_val) as i32 > ms && self.ts_recent != 0
+    }
+
+    /// What the peer's clock showed says nothing any more.
+    pub(super) fn forget_timestamp(&mut self) {
+        self.ts_recent = 0;
+    }
+
+    /// When [`Receiver::ts_recent`] came.
+    pub(super) fn ts_recent_at(&self) -> Instant {
+        self.ts_recent_at
     }
 
     // ACK policy.
@@ -351,7 +358,7 @@ impl Socket {
                 self.rx.early.report_duplicate(seq, seq.wrapping_add(known));
                 self.rx.ack_now = true;
             }
-            (seq, len, dsn) = (seq.wrapping_add(known), len - known, dsn + u64::from(known));
+            (seq, len, dsn) = (seq.wrapping_add(known), len - known, dsn.wrapping_add(u64::from(known)));
         }
         let early = seq != self.rx.next;
         self.check_marks(self.rx.next, segment);

@@ -1,6 +1,6 @@
-//! The sender's congestion states: entering, leaving and undoing recovery, F-RTO, PRR, tail loss probes and timeouts.
+//! The sender's congestion states: entering and leaving recovery, PRR, tail loss probes and timeouts. `undo` takes back what proves spurious.
 
-use super::ack::{AckState, flag};
+use super::ack::{AckFacts, AckState};
 use super::timer::Rtx;
 use super::{CaState, Socket, after, before};
 use polypath_base::{Duration, Instant};
@@ -18,7 +18,7 @@ pub(super) struct LossState {
     /// RFC 6937: data delivered and sent since the reduction began.
     prr_delivered: u32,
     pub(super) prr_out: u32,
-    frto: bool,
+    pub(super) frto: bool,
     /// `snd_nxt` when a tail loss probe left (RFC 8985 section 7).
     pub(super) tlp_high_seq: Option<u32>,
     pub(super) tlp_retransmitted: bool,
@@ -58,7 +58,7 @@ impl Socket {
         if self.queue.packets_out() == 0 {
             self.queue.forget_sacks();
         }
-        let marked = ack.flags & flag::ECE != 0;
+        let marked = ack.facts.echoes_ce;
         if marked {
             self.loss.forget_threshold();
         }
@@ -71,7 +71,7 @@ impl Socket {
                     self.set_ca_state(CaState::Open, siblings);
                 }
                 CaState::Recovery => {
-                    if self.try_undo_recovery(ack, siblings) {
+                    if self.leave_recovery(ack, siblings) {
                         return;
                     }
                     self.end_reduction(siblings);
@@ -81,11 +81,8 @@ impl Socket {
         }
         match self.flow.ca_state {
             CaState::Recovery => {
-                if ack.flags & flag::SND_UNA_ADVANCED != 0 && self.try_undo_partial(ack, siblings) {
+                if self.undo_during_recovery(ack, siblings) {
                     return;
-                }
-                if self.try_undo_dsack(siblings) {
-                    self.try_keep_open(siblings);
                 }
                 self.identify_losses(now, ack);
                 if self.flow.ca_state != CaState::Recovery {
@@ -96,9 +93,9 @@ impl Socket {
                 }
             }
             CaState::Loss => {
-                let new_data = self.process_loss(ack, siblings);
+                let new_data = self.go_on_after_timeout(ack, siblings);
                 self.identify_losses(now, ack);
-                if !(self.flow.ca_state == CaState::Open || ack.flags & flag::LOST_RETRANS != 0) {
+                if !(self.flow.ca_state == CaState::Open || ack.facts.proves_retransmission_lost) {
                     self.loss.retransmit = !new_data && self.flow.ca_state == CaState::Loss;
                     return;
                 }
@@ -108,7 +105,7 @@ impl Socket {
             }
             _ => {
                 if self.flow.ca_state <= CaState::Disorder {
-                    self.try_undo_dsack(siblings);
+                    self.undo_by_dsacks(siblings);
                 }
                 self.identify_losses(now, ack);
                 if !self.time_to_recover() {
@@ -132,13 +129,13 @@ impl Socket {
         let before_marking = self.queue.retrans_out();
         self.rack_detect(now);
         if before_marking > self.queue.retrans_out() {
-            ack.flags |= flag::LOST_RETRANS;
+            ack.facts.proves_retransmission_lost = true;
         }
     }
 
     /// Without SACK (RFC 6582): three duplicate ACKs, or a partial ACK in recovery, say that the first segment is lost.
     fn newreno_losses(&mut self, ack: &AckState) {
-        let partial = self.flow.ca_state >= CaState::Recovery && ack.flags & flag::SND_UNA_ADVANCED != 0;
+        let partial = self.flow.ca_state >= CaState::Recovery && ack.facts.advances_una;
         if self.queue.len() > 0
             && (partial || self.burst.duplicate_acks >= self.flow.reordering)
             && !self.queue.at(0).is_retrans()
@@ -152,7 +149,7 @@ impl Socket {
         self.queue.lost_out() > 0
     }
 
-    fn try_keep_open(&mut self, siblings: Option<&cc::Siblings>) {
+    pub(super) fn try_keep_open(&mut self, siblings: Option<&cc::Siblings>) {
         let left_out = self.queue.sacked_out() + self.queue.lost_out() > 0;
         let state = if left_out || self.loss.retrans_stamp.is_some() { CaState::Disorder } else { CaState::Open };
         if self.flow.ca_state != state {
@@ -175,7 +172,7 @@ impl Socket {
 
     fn enter_recovery(&mut self, siblings: Option<&cc::Siblings>) {
         self.loss.prior_ssthresh = 0;
-        self.init_undo();
+        self.watch_for_undo();
         if !matches!(self.flow.ca_state, CaState::Cwr | CaState::Recovery) {
             self.loss.prior_ssthresh = self.current_ssthresh();
             self.init_reduction(siblings);
@@ -188,17 +185,8 @@ impl Socket {
     pub(super) fn enter_recovery_by_timer(&mut self, siblings: Option<&cc::Siblings>) {
         self.enter_recovery(siblings);
         if !self.cc.has_cong_control() {
-            self.reduce_window(1, 0, 0);
+            self.reduce_window(1, 0, AckFacts::default());
         }
-    }
-
-    fn init_undo(&mut self) {
-        self.loss.undo_marker = Some(self.flow.snd_una);
-        // Retransmissions already in the network may be reported later; without any, only timestamps can undo.
-        self.loss.undo_retrans = match self.queue.retrans_out() {
-            0 => None,
-            n => Some(n),
-        };
     }
 
     pub(super) fn current_ssthresh(&self) -> u32 {
@@ -231,7 +219,7 @@ impl Socket {
 
     /// PRR with the slow-start or the conservative bound (RFC 6937 section 3).
     #[inline(never)]
-    pub(super) fn reduce_window(&mut self, delivered: u32, newly_lost: u32, flags: u32) {
+    pub(super) fn reduce_window(&mut self, delivered: u32, newly_lost: u32, facts: AckFacts) {
         if delivered == 0 {
             return;
         }
@@ -246,9 +234,9 @@ impl Socket {
         } else {
             let clean = if self.settings.profile == crate::Profile::V0 {
                 // Linux 5.4: the slow-start bound only while retransmissions arrive and none is lost.
-                flags & (flag::RETRANS_DATA_ACKED | flag::LOST_RETRANS) == flag::RETRANS_DATA_ACKED
+                facts.acks_retransmission && !facts.proves_retransmission_lost
             } else {
-                flags & flag::SND_UNA_ADVANCED != 0 && newly_lost == 0
+                facts.advances_una && newly_lost == 0
             };
             let bound = if self.settings.profile == crate::Profile::V0 {
                 if clean { (done - out).max(i64::from(delivered)) + 1 } else { i64::from(delivered) }
@@ -272,113 +260,6 @@ impl Socket {
         self.cc.cwnd_event(&mut self.flow, siblings, cc::Event::CompleteCwr);
     }
 
-    /// The ACK answers a segment sent before our first retransmission (RFC 3522: Eifel detection).
-    fn packet_delayed(&self, ack: &AckState) -> bool {
-        match (self.loss.retrans_stamp, ack.ts_ecr) {
-            (Some(stamp), Some(echo)) => before(echo, stamp),
-            _ => false,
-        }
-    }
-
-    fn may_undo(&self, ack: &AckState) -> bool {
-        self.loss.undo_marker.is_some() && (self.loss.undo_retrans == Some(0) || self.packet_delayed(ack))
-    }
-
-    fn undo_reduction(&mut self, unmark_lost: bool, siblings: Option<&cc::Siblings>) {
-        if unmark_lost {
-            self.queue.unmark_all_lost();
-        }
-        if self.loss.prior_ssthresh > 0 {
-            self.flow.cwnd = self.cc.undo_cwnd(&mut self.flow, siblings);
-            if self.loss.prior_ssthresh > self.flow.ssthresh {
-                self.flow.ssthresh = self.loss.prior_ssthresh;
-                self.owe_cwr(false);
-            }
-        }
-        self.counters.undos += 1;
-        self.loss.undo_marker = None;
-        self.rack.advanced = true;
-    }
-
-    /// Recovery is over; undone if it was spurious. True if the state must stay (without SACK, RFC 6582 section 3.2).
-    fn try_undo_recovery(&mut self, ack: &AckState, siblings: Option<&cc::Siblings>) -> bool {
-        if self.may_undo(ack) {
-            self.undo_reduction(false, siblings);
-        } else {
-            self.rack.recovery_ended();
-        }
-        if self.flow.snd_una == self.loss.high_seq && !self.sack_ok {
-            return true;
-        }
-        // Linux leaves for Open here; `end_reduction` still needs the marker, so the caller comes next.
-        self.set_ca_state(CaState::Open, siblings);
-        false
-    }
-
-    fn try_undo_partial(&mut self, ack: &AckState, siblings: Option<&cc::Siblings>) -> bool {
-        if self.loss.undo_marker.is_some() && self.packet_delayed(ack) {
-            self.note_reordering(Some(ack.prior_una), true);
-            if self.queue.retrans_out() > 0 {
-                return true;
-            }
-            self.undo_reduction(true, siblings);
-            self.try_keep_open(siblings);
-        }
-        false
-    }
-
-    fn try_undo_dsack(&mut self, siblings: Option<&cc::Siblings>) -> bool {
-        if self.loss.undo_marker.is_some() && self.loss.undo_retrans == Some(0) {
-            self.rack.persist();
-            self.undo_reduction(false, siblings);
-            return true;
-        }
-        false
-    }
-
-    fn try_undo_loss(&mut self, ack: &AckState, frto: bool, siblings: Option<&cc::Siblings>) -> bool {
-        if !(frto || self.may_undo(ack)) {
-            return false;
-        }
-        self.undo_reduction(true, siblings);
-        self.loss.backoffs = 0;
-        if frto || self.sack_ok {
-            self.set_ca_state(CaState::Open, siblings);
-        }
-        true
-    }
-
-    /// In the Loss state (RFC 5682 section 3.1). True if new data is to be tried instead of retransmissions.
-    fn process_loss(&mut self, ack: &mut AckState, siblings: Option<&cc::Siblings>) -> bool {
-        let advanced = ack.flags & flag::SND_UNA_ADVANCED != 0;
-        let recovered = !before(self.flow.snd_una, self.loss.high_seq);
-        if advanced && self.try_undo_loss(ack, false, siblings) {
-            return false;
-        }
-        if self.loss.frto {
-            // Step 3.b: never retransmitted data was acknowledged, so not everything was lost.
-            if ack.flags & flag::ORIG_SACK_ACKED != 0 && self.try_undo_loss(ack, true, siblings) {
-                return false;
-            }
-            if after(self.flow.snd_nxt, self.loss.high_seq) {
-                if ack.flags & flag::DATA_SACKED != 0 || ack.is_duplicate {
-                    self.loss.frto = false; // step 3.a
-                }
-            } else if advanced && !recovered {
-                self.loss.high_seq = self.flow.snd_nxt;
-                // Step 2.b: try new data before more retransmissions.
-                if self.queue.unsent() > 0 && self.window_room() > 0 {
-                    return true;
-                }
-                self.loss.frto = false;
-            }
-        }
-        if recovered {
-            self.try_undo_recovery(ack, siblings);
-        }
-        false
-    }
-
     /// A retransmission timeout (RFC 6298 section 5.4 to 5.7, RFC 5681 section 3.1).
     pub(super) fn enter_loss(&mut self, now: Instant, siblings: Option<&cc::Siblings>) {
         let new_recovery = self.flow.ca_state < CaState::Recovery;
@@ -391,7 +272,7 @@ impl Socket {
             self.flow.ssthresh = self.cc.ssthresh(&mut self.flow, siblings);
             self.cc.cwnd_event(&mut self.flow, siblings, cc::Event::Loss);
             self.note_loss_for_siblings();
-            self.init_undo();
+            self.watch_for_undo();
         }
         self.flow.cwnd = self.queue.in_flight() + 1;
         self.flow.cwnd_cnt = 0;
@@ -427,7 +308,7 @@ impl Socket {
         if before(ack.number, probe) {
             return;
         }
-        if !self.loss.tlp_retransmitted || ack.flags & flag::DSACK_TLP != 0 {
+        if !self.loss.tlp_retransmitted || ack.facts.reports_probe_duplicate {
             self.loss.tlp_high_seq = None;
         } else if after(ack.number, probe) {
             // A loss was repaired by the probe: respond once.
@@ -435,7 +316,7 @@ impl Socket {
             self.set_ca_state(CaState::Cwr, siblings);
             self.end_reduction(siblings);
             self.try_keep_open(siblings);
-        } else if ack.flags & (flag::SND_UNA_ADVANCED | flag::NOT_DUP | flag::DATA_SACKED) == 0 {
+        } else if !(ack.facts.advances_una || ack.facts.is_more_than_duplicate() || ack.facts.sacks_segments) {
             self.loss.tlp_high_seq = None;
         }
     }
@@ -452,7 +333,7 @@ impl Socket {
             }
             let twice = Duration::from_micros(u64::from(self.flow.srtt_us >> 2));
             // One segment may wait for a delayed ACK.
-            twice + if self.queue.packets_out() == 1 { self.settings.rto_min } else { Duration::from_millis(2) }
+            twice + if self.queue.packets_out() == 1 { self.settings.rto_min } else { self.timers.floor() }
         })
     }
 
@@ -467,9 +348,9 @@ impl Socket {
         let rto = self.rtt.rto();
         match self.probe_timeout() {
             Some(probe) if self.loss.tlp_high_seq.is_none() && self.loss.backoffs == 0 => {
-                self.timers.arm(Rtx::LossProbe, now + probe.min(rto))
+                self.timers.arm(Rtx::LossProbe, now, probe.min(rto))
             }
-            _ => self.timers.arm_rto(now + rto),
+            _ => self.timers.arm_rto(now, rto),
         }
     }
 

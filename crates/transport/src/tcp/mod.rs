@@ -9,7 +9,9 @@
 //! In subflow mode ([`Socket::subflow`]) data comes as mappings from the meta connection ([`Socket::push_mapping`]), and
 //! data received in order is handed to it through [`Socket::delivered`]; window and MPTCP options are the meta's to fill in.
 
+mod acceptance;
 mod ack;
+mod closing;
 mod early;
 mod ecn;
 mod input;
@@ -25,6 +27,7 @@ mod sack;
 mod sndbuf;
 mod subflow;
 mod timer;
+mod undo;
 mod write;
 
 use crate::Settings;
@@ -35,7 +38,7 @@ pub(crate) use input::{UNMEASURED, coalesced, first_read_estimate};
 use polypath_base::{Duration, Instant};
 use polypath_cc as cc;
 use polypath_wire::{Flags, Segment};
-pub use probe::{Counters, Limit, Probe};
+pub use probe::{Counters, Held, Limit, Probe};
 use queue::SendQueue;
 use rate::Delivery;
 use rtt::Rtt;
@@ -142,6 +145,9 @@ pub struct Socket {
     accepted: u64,
     sndbuf: u32,
     writer_blocked: bool,
+    /// When a segment that could begin an endless exchange of ACKs was last answered.
+    last_invalid: Option<Instant>,
+    time_wait_ends: Instant,
     /// Subflows: an ACK came while the meta connection's writer waited, so the send buffer may grow once what may leave has left.
     space_check: bool,
 
@@ -171,7 +177,7 @@ impl Socket {
         self.is_subflow = true;
         self.option_overhead = data_options;
         if self.settings.profile == Profile::V0 {
-            self.flow.out_of_tree = true;
+            self.flow.compat |= cc::compat::MPTCP_0_96;
             self.queue.keep_buffers();
         }
         self.ack_option_bytes = ack_options;
@@ -185,6 +191,7 @@ impl Socket {
         flow.snd_nxt = initial_seq;
         flow.write_seq = initial_seq;
         flow.reordering = settings.reordering;
+        flow.compat = settings.profile.kernel().cc_compat;
         let cc = algorithm.start();
         let ecn = ecn::Ecn::new(cc.flags() & cc::flags::NEEDS_ECN != 0);
         Self {
@@ -209,7 +216,7 @@ impl Socket {
             sack_ok: settings.sack,
             iss: initial_seq,
             rtt: Rtt::new(&settings),
-            timers: Timers::new(settings.tick),
+            timers: Timers::new(&settings),
             delivery: Delivery::default(),
             loss: loss::LossState::default(),
             rack: sack::Rack::default(),
@@ -221,6 +228,8 @@ impl Socket {
             accepted: 0,
             sndbuf: settings.wmem[1],
             writer_blocked: false,
+            last_invalid: None,
+            time_wait_ends: Instant::NEVER,
             space_check: false,
             established_at: None,
             counters: Counters::default(),
@@ -239,7 +248,7 @@ impl Socket {
         debug_assert!(self.state == State::Closed, "open is for an endpoint that has not begun");
         self.state = State::SynSent;
         self.burst.handshake_due = true;
-        self.timers.arm_rto(now + self.rtt.rto());
+        self.timers.arm_rto(now, self.rtt.rto());
     }
 
     /// The application has `bytes` more to write and blocks in send; `u64::MAX` is endless.
@@ -266,7 +275,7 @@ impl Socket {
     #[cold]
     pub fn abort(&mut self) {
         self.state = State::Closed;
-        self.timers = Timers::new(self.settings.tick);
+        self.timers = Timers::new(&self.settings);
         self.rx.cancel_acks();
     }
 
@@ -288,7 +297,8 @@ impl Socket {
         self.flow.now_ns = now.as_nanos();
         self.forget_place();
         match self.state {
-            State::Closed | State::TimeWait => {}
+            State::Closed => {}
+            State::TimeWait => self.handle_in_time_wait(now, segment),
             State::Listen => self.handle_syn(now, segment),
             State::SynSent => self.handle_syn_ack(now, segment, siblings),
             _ => self.handle_synchronized(now, segment, siblings),
@@ -305,24 +315,32 @@ impl Socket {
         self.learn_ecn(segment);
         self.rx.start(segment.seq.wrapping_add(1));
         self.snd_wnd = u32::from(segment.window);
-        self.rx.note_timestamp(segment);
+        self.rx.note_timestamp(now, segment);
         self.burst.handshake_due = true;
-        self.timers.arm_rto(now + self.rtt.rto());
+        self.timers.arm_rto(now, self.rtt.rto());
     }
 
     #[cold]
     fn handle_syn_ack(&mut self, now: Instant, segment: &Segment, siblings: Option<&cc::Siblings>) {
+        // RFC 9293 section 3.10.7.3: whoever did not see our SYN can neither answer nor reset it.
+        if segment.flags.has(Flags::ACK) && segment.ack != self.iss.wrapping_add(1) && self.burst.syn_timeouts == 0 {
+            // Something remembers an earlier connection; Linux asks again at once.
+            self.timers.arm_rto(now, self.settings.tick * 2);
+        }
+        if !segment.flags.has(Flags::ACK) || segment.ack != self.iss.wrapping_add(1) {
+            return;
+        }
         if segment.flags.has(Flags::RST) {
             self.abort();
             return;
         }
-        if !(segment.flags.has(Flags::SYN) && segment.flags.has(Flags::ACK)) || segment.ack != self.iss.wrapping_add(1) {
+        if !segment.flags.has(Flags::SYN) {
             return;
         }
         self.learn_options(segment);
         self.learn_ecn(segment);
         self.rx.start(segment.seq.wrapping_add(1));
-        self.rx.note_timestamp(segment);
+        self.rx.note_timestamp(now, segment);
         self.snd_wnd = u32::from(segment.window); // the window of a SYN is not scaled (RFC 7323 section 2.2)
         self.snd_wl1 = segment.seq;
         self.acknowledge_syn(now, segment);
@@ -351,7 +369,7 @@ impl Socket {
         self.flow.established = true;
         self.start_probing(now);
         self.update_mss();
-        // RFC 6298 section 5.7 and RFC 6928 section 2: a lost SYN costs the initial window.
+        // RFC 5681 section 3.1 and RFC 6928 section 2: a lost SYN costs the initial window.
         if self.burst.syn_retransmitted && self.burst.syn_timeouts > 1 {
             self.flow.cwnd = 1;
         }
@@ -379,67 +397,35 @@ impl Socket {
     }
 
     fn handle_synchronized(&mut self, now: Instant, segment: &Segment, siblings: Option<&cc::Siblings>) {
-        if segment.flags.0 & (Flags::RST.0 | Flags::SYN.0) != 0 {
-            self.handle_rst_or_syn(segment);
-            return;
-        }
-        if !self.rx.acceptable(segment) {
-            // RFC 9293 section 3.10.7.4: unacceptable segments are answered by an ACK; RFC 2883: with a DSACK.
-            self.rx.duplicate(segment, self.sack_ok && self.settings.dsack);
-            return;
-        }
-        if !segment.flags.has(Flags::ACK) {
+        if !self.takes(now, segment) {
             return;
         }
         if self.state == State::SynReceived {
-            if segment.ack != self.iss.wrapping_add(1) && before(segment.ack, self.iss.wrapping_add(1)) {
-                return;
+            if segment.ack != self.iss.wrapping_add(1) {
+                return; // RFC 9293 section 3.10.7.4; it asks for a RST, which no endpoint here sends
             }
             self.snd_wl1 = segment.seq;
             self.snd_wnd = u32::from(segment.window) << self.peer_wscale;
             self.acknowledge_syn(now, segment);
             self.established(now, siblings);
         }
-        self.rx.note_timestamp(segment);
+        self.rx.note_timestamp(now, segment);
         self.handle_ack(now, segment, siblings);
-        if segment.len > 0 || segment.flags.has(Flags::FIN) {
+        // RFC 9293 section 3.10.7.4: after the peer's FIN there is nothing to take.
+        if (segment.len > 0 || segment.flags.has(Flags::FIN)) && !self.rx.finished() {
             self.handle_data(now, segment);
         }
         if self.fin_sent || self.rx.finished() {
-            self.advance_closing();
+            self.advance_closing(now);
         }
-    }
-
-    #[cold]
-    fn handle_rst_or_syn(&mut self, segment: &Segment) {
-        if segment.flags.has(Flags::RST) {
-            if segment.seq == self.rx.next() {
-                self.abort();
-            }
-        } else if self.state == State::SynReceived {
-            // A repeated SYN or SYN/ACK: the peer lacks our answer.
-            self.burst.handshake_due = true;
-        } else {
-            self.rx.ack_now();
-        }
-    }
-
-    /// Moves through the closing states once our FIN is acknowledged or the peer's has arrived.
-    #[cold]
-    fn advance_closing(&mut self) {
-        let fin_acked = self.fin_sent && self.flow.snd_una == self.flow.snd_nxt;
-        let peer_fin = self.rx.finished();
-        self.state = match (self.state, fin_acked, peer_fin) {
-            (State::Established, _, true) => State::CloseWait,
-            (State::FinWait1, true, true) | (State::FinWait2, _, true) | (State::Closing, true, _) => State::TimeWait,
-            (State::FinWait1, false, true) => State::Closing,
-            (State::FinWait1, true, false) => State::FinWait2,
-            (State::LastAck, true, _) => State::Closed,
-            (state, _, _) => state,
-        };
     }
 
     // Getters.
+
+    /// A subflow of the out-of-tree stack.
+    pub(super) fn is_out_of_tree(&self) -> bool {
+        self.is_subflow && self.settings.profile == Profile::V0
+    }
 
     pub fn state(&self) -> State {
         self.state

@@ -184,7 +184,7 @@ impl Socket {
             Some(Rtx::WindowProbe) => {
                 self.burst.window_probe_due = true;
                 self.burst.window_probes += 1;
-                self.timers.arm(Rtx::WindowProbe, now + self.window_probe_interval());
+                self.timers.arm(Rtx::WindowProbe, now, self.window_probe_interval());
             }
         }
     }
@@ -200,7 +200,7 @@ impl Socket {
             if !linear {
                 self.rtt.back_off();
             }
-            self.timers.arm_rto(now + self.rtt.rto());
+            self.timers.arm_rto(now, self.rtt.rto());
             self.counters.timeouts += 1;
             return;
         }
@@ -213,7 +213,7 @@ impl Socket {
         self.loss.backoffs += 1;
         self.rtt.back_off();
         self.loss.retransmit = true;
-        self.timers.arm_rto(now + self.rtt.rto());
+        self.timers.arm_rto(now, self.rtt.rto());
     }
 
     fn handle_reordering_timeout(&mut self, now: Instant, siblings: Option<&cc::Siblings>) {
@@ -273,7 +273,7 @@ impl Socket {
             self.loss.prr_out += 1;
         }
         if index == 0 && self.timers.rtx_armed() != Some(Rtx::Reordering) {
-            self.timers.arm_rto(now + self.rtt.rto());
+            self.timers.arm_rto(now, self.rtt.rto());
         }
         self.make_data(now, &sent, segment);
     }
@@ -286,7 +286,7 @@ impl Socket {
             return false;
         }
         // A probe would span mappings: the out-of-tree stack's subflows send none.
-        if self.probing.is_searching() && self.burst.remaining == 0 && !self.flow.out_of_tree {
+        if self.probing.is_searching() && self.burst.remaining == 0 && !self.is_out_of_tree() {
             match self.next_probe(now, in_flight) {
                 super::mtu::Next::Usual => {}
                 super::mtu::Next::Wait => return false,
@@ -303,7 +303,7 @@ impl Socket {
         if len > self.window_room() {
             self.set_limit(now, Limit::PeerWindow);
             if self.queue.packets_out() == 0 && self.timers.rtx_armed().is_none() {
-                self.timers.arm(Rtx::WindowProbe, now + self.window_probe_interval());
+                self.timers.arm(Rtx::WindowProbe, now, self.window_probe_interval());
             }
             return false;
         }
@@ -568,7 +568,7 @@ impl Socket {
         if sent {
             self.loss.tlp_high_seq = Some(self.flow.snd_nxt);
         }
-        self.timers.arm_rto(now + self.rtt.rto());
+        self.timers.arm_rto(now, self.rtt.rto());
         sent
     }
 

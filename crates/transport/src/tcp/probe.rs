@@ -16,6 +16,17 @@ pub enum Limit {
     SendBuffer,
 }
 
+/// How long each has held up a whole connection.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct Held {
+    /// The peer's receive window.
+    pub window: Duration,
+    /// The send buffer, which was full of what is in the network.
+    pub buffer: Duration,
+    /// There was nothing to send.
+    pub application: Duration,
+}
+
 /// Counters of one endpoint since its start; what a probe reads.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Counters {
@@ -59,10 +70,10 @@ pub struct Probe {
 }
 
 impl Socket {
-    /// Time that the peer's window, and that the application, has limited the sender until `now`.
-    pub fn limited(&self, now: Instant) -> (Duration, Duration) {
+    /// What has held up the sender until `now`.
+    pub fn limited(&self, now: Instant) -> Held {
         let counters = self.counters_now(if self.established_at.is_some() { now } else { self.limit_since });
-        (counters.rwnd_limited, counters.app_limited)
+        Held { window: counters.rwnd_limited, buffer: counters.sndbuf_limited, application: counters.app_limited }
     }
 
     /// The snapshot that probes read.

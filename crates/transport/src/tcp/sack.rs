@@ -1,6 +1,6 @@
 //! Selective acknowledgements (RFC 2018, RFC 2883) and RACK's loss detection (RFC 8985), as Linux does both.
 
-use super::ack::{AckState, flag};
+use super::ack::AckState;
 use super::queue::Sent;
 use super::{Socket, after, before};
 use polypath_base::{Duration, Instant};
@@ -8,8 +8,6 @@ use polypath_wire::{SackBlock, Segment};
 
 /// Recoveries for which a widened reordering window is kept (RFC 8985 section 6.2 step 4).
 const REO_WND_PERSIST: u8 = 16;
-/// Linux's floor under timers in ticks of the clock.
-const TIMER_FLOOR_TICKS: u64 = 2;
 
 #[derive(Debug)]
 pub(super) struct Rack {
@@ -149,7 +147,7 @@ impl Socket {
             }
             if !sent.is_retransmitted() {
                 if !after(sent.end(), self.loss.high_seq) {
-                    ack.flags |= flag::ORIG_SACK_ACKED;
+                    ack.facts.delivers_original = true;
                 }
                 ack.first_sacked_at.get_or_insert(sent.at);
                 ack.last_sacked_at = Some(sent.at);
@@ -159,7 +157,7 @@ impl Socket {
         self.delivery.on_delivered(sent, &mut ack.rate);
         self.queue.mark_sacked(index);
         self.flow.delivered = self.flow.delivered.wrapping_add(1);
-        ack.flags |= flag::DATA_SACKED;
+        ack.facts.sacks_segments = true;
     }
 
     /// RFC 2883 section 4: the first block reports a duplicate if it lies below the cumulative ACK or inside the second block.
@@ -172,10 +170,10 @@ impl Socket {
     }
 
     fn handle_dsack(&mut self, block: SackBlock, ack: &mut AckState) {
-        ack.flags |= flag::DSACKING;
+        ack.facts.reports_duplicate = true;
         self.counters.dsacks_received += 1;
         if self.loss.tlp_high_seq.is_some_and(|tlp| tlp == block.end) {
-            ack.flags |= flag::DSACK_TLP;
+            ack.facts.reports_probe_duplicate = true;
             return; // a probe that was not needed says nothing of reordering
         }
         self.rack.note_dsack();
@@ -224,8 +222,8 @@ impl Socket {
         self.rack.advanced = false;
         let wait = self.rack_mark(now);
         if wait > Duration::ZERO {
-            let floor = self.settings.tick * TIMER_FLOOR_TICKS;
-            self.timers.arm(super::timer::Rtx::Reordering, now + wait + floor);
+            let wait = wait + self.timers.floor();
+            self.timers.arm(super::timer::Rtx::Reordering, now, wait);
         }
     }
 

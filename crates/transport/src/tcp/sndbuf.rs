@@ -62,14 +62,14 @@ impl Socket {
     }
 
     /// What the queued data costs in the send buffer, bytes. Upstream: each burst in the network is a buffer with an overhead of its own, so that
-    /// bursts of two segments, as a slow pace makes them, cost a third more than their bytes; what waits is in buffers of 64 KiB.
+    /// bursts of two segments, as a slow pace makes them, cost a third more than their bytes; what waits is in buffers of 64 KiB. Plain TCP of Linux 5.4 is taken
+    /// to count as 6.12's: no measured row has one.
     #[inline]
     pub(super) fn queued_memory(&self) -> u32 {
         let bytes = self.queue.queued_bytes();
         match (self.settings.profile, self.is_subflow) {
-            (Profile::V1, _) => bytes + self.queue.bursts_out() * BURST_OVERHEAD + self.queue.unsent() / (65_536 / BURST_OVERHEAD),
             (Profile::V0, true) => bytes,
-            (Profile::V0, false) => bytes + (bytes >> 5),
+            _ => bytes + self.queue.bursts_out() * BURST_OVERHEAD + self.queue.unsent() / (65_536 / BURST_OVERHEAD),
         }
     }
 

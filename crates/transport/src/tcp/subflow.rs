@@ -23,6 +23,12 @@ impl Socket {
         self.flow.ssthresh
     }
 
+    /// Next sequence number expected of the peer.
+    #[cfg(test)]
+    pub(crate) fn receives_next(&self) -> u32 {
+        self.rx.next()
+    }
+
     /// Bytes that the peer's TCP has acknowledged.
     #[inline]
     pub(crate) fn bytes_acked(&self) -> u64 {
@@ -43,6 +49,12 @@ impl Socket {
     /// The writer of the meta connection waits for room: the send buffer may grow.
     pub(crate) fn set_writer_blocked(&mut self, blocked: bool) {
         self.writer_blocked = blocked;
+    }
+
+    /// The congestion window has room, and there is not even a segment to send: Nagle's rule keeps less than one.
+    #[inline]
+    pub(crate) fn is_starved(&self) -> bool {
+        self.queue.unsent() < self.flow.mss && self.in_flight() < self.flow.cwnd
     }
 
     /// The meta connection knows of a larger window than this subflow's last segment told.

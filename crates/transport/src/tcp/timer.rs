@@ -1,5 +1,6 @@
 //! The endpoint's timers: one for retransmission, probe and reordering (as Linux has one), one for delayed ACKs, two exact ones.
 
+use crate::Settings;
 use polypath_base::{Duration, Instant};
 
 /// What the retransmission timer stands for.
@@ -15,20 +16,22 @@ pub(super) enum Rtx {
 /// A timer that fires on the kernel's tick. `due` is exact until it first comes up; then it is rounded to the tick.
 #[derive(Copy, Clone, Debug)]
 struct Ticked {
+    armed: Instant,
     due: Instant,
     rounded: bool,
 }
 
 impl Ticked {
-    const OFF: Self = Self { due: Instant::NEVER, rounded: true };
+    const OFF: Self = Self { armed: Instant::ZERO, due: Instant::NEVER, rounded: true };
 }
 
 #[derive(Debug)]
 pub(super) struct Timers {
     tick: Duration,
+    /// What a tail loss probe's and the reordering timer have on top of their time.
+    floor: Duration,
     rtx: Ticked,
     rtx_kind: Rtx,
-    armed_at: Instant,
     delack: Ticked,
     /// Compressed ACKs and pacing run on high-resolution timers.
     pub(super) compressed_ack: Instant,
@@ -36,12 +39,12 @@ pub(super) struct Timers {
 }
 
 impl Timers {
-    pub(super) fn new(tick: Duration) -> Self {
+    pub(super) fn new(settings: &Settings) -> Self {
         Self {
-            tick,
+            tick: settings.tick,
+            floor: settings.profile.kernel().timer_floor.on(settings.tick),
             rtx: Ticked::OFF,
             rtx_kind: Rtx::Timeout,
-            armed_at: Instant::ZERO,
             delack: Ticked::OFF,
             compressed_ack: Instant::NEVER,
             pacing: Instant::NEVER,
@@ -49,14 +52,20 @@ impl Timers {
     }
 
     #[inline]
-    pub(super) fn arm(&mut self, kind: Rtx, due: Instant) {
-        self.rtx = Ticked { due, rounded: false };
+    pub(super) fn arm(&mut self, kind: Rtx, now: Instant, wait: Duration) {
+        self.rtx = Ticked { armed: now, due: now + wait, rounded: false };
         self.rtx_kind = kind;
     }
 
+    /// RFC 8985 section 6.3 leaves to the implementation how much longer than its time a timer takes.
     #[inline]
-    pub(super) fn arm_rto(&mut self, due: Instant) {
-        self.arm(Rtx::Timeout, due);
+    pub(super) fn floor(&self) -> Duration {
+        self.floor
+    }
+
+    #[inline]
+    pub(super) fn arm_rto(&mut self, now: Instant, wait: Duration) {
+        self.arm(Rtx::Timeout, now, wait);
     }
 
     #[inline]
@@ -77,8 +86,7 @@ impl Timers {
 
     #[inline]
     pub(super) fn arm_delack(&mut self, now: Instant, due: Instant) {
-        self.armed_at = now;
-        self.delack = Ticked { due, rounded: false };
+        self.delack = Ticked { armed: now, due, rounded: false };
     }
 
     #[inline]
@@ -111,7 +119,7 @@ impl Timers {
             return false;
         }
         if !timer.rounded {
-            *timer = Ticked { due: on_tick(timer.due, tick), rounded: true };
+            *timer = Ticked { due: on_tick(timer.armed, timer.due, tick), rounded: true, ..*timer };
             if timer.due > now {
                 return false;
             }
@@ -121,33 +129,43 @@ impl Timers {
     }
 }
 
-/// A timer of the kernel's wheel never fires early: it fires at the first tick after the one in which it is due.
-fn on_tick(due: Instant, tick: Duration) -> Instant {
+/// A timer of the kernel's never fires early: its time is rounded up to ticks, counts from the last tick, and it fires at the tick after that
+/// (seen on 6.12: specs/notes/endpoint-answers).
+fn on_tick(armed: Instant, due: Instant, tick: Duration) -> Instant {
     match tick.as_nanos() {
         0 => due,
-        t => Instant::from_nanos((due.as_nanos() / t + 1) * t),
+        t => Instant::from_nanos((armed.as_nanos() / t + due.since(armed).as_nanos().div_ceil(t) + 1) * t),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Profile;
 
     #[test]
     fn a_ticked_timer_fires_on_the_next_tick_and_only_once() {
         let ms = |n: u64| Instant::from_nanos(n * 1_000_000);
-        let mut timers = Timers::new(Duration::from_millis(4));
-        timers.arm_rto(ms(201));
-        assert_eq!(timers.take_rtx(ms(201)), None);
-        assert_eq!(timers.next(), ms(204));
-        assert_eq!(timers.take_rtx(ms(204)), Some(Rtx::Timeout));
-        assert_eq!(timers.take_rtx(ms(204)), None);
+        let mut timers = Timers::new(&Settings::default());
+        timers.arm_rto(ms(7), Duration::from_millis(201));
+        assert_eq!(timers.take_rtx(ms(207)), None);
+        assert_eq!(timers.take_rtx(ms(208)), None);
+        assert_eq!(timers.next(), ms(212), "51 ticks after that of 4 ms, and one");
+        assert_eq!(timers.take_rtx(ms(212)), Some(Rtx::Timeout));
+        assert_eq!(timers.take_rtx(ms(212)), None);
+    }
+
+    #[test]
+    fn the_floor_is_two_ticks_before_october_2023_and_two_milliseconds_since() {
+        let floor = |profile, tick| Timers::new(&Settings { profile, tick: Duration::from_millis(tick), ..Settings::default() }).floor();
+        assert_eq!([4, 10].map(|tick| floor(Profile::V0, tick).as_micros()), [8000, 20_000]);
+        assert_eq!([4, 10].map(|tick| floor(Profile::V1, tick).as_micros()), [2000, 2000]);
     }
 
     #[test]
     fn without_a_tick_it_fires_when_due() {
-        let mut timers = Timers::new(Duration::ZERO);
-        timers.arm_rto(Instant::from_nanos(5));
+        let mut timers = Timers::new(&Settings { tick: Duration::ZERO, ..Settings::default() });
+        timers.arm_rto(Instant::ZERO, Duration::from_nanos(5));
         assert_eq!(timers.take_rtx(Instant::from_nanos(5)), Some(Rtx::Timeout));
     }
 }

@@ -1,6 +1,8 @@
 //! The receive window: what the buffer stands for, measured in memory, and the threshold up to which it is announced.
 
+use super::super::{after, before};
 use super::{Receiver, UNMEASURED};
+use polypath_wire::{Flags, Segment};
 
 /// Memory of a received segment beside its payload, bytes: head 384, shared info 320, descriptor 256. Seen on 6.12: windows of up to 153/256 of
 /// the buffer with segments of 1448 bytes, 231/256 with 8948, 93/256 with 548 (specs/notes/buffer-memory).
@@ -109,6 +111,24 @@ impl Receiver {
     #[inline]
     pub(in crate::tcp) fn window_left(&self) -> u32 {
         self.acked.wrapping_add(self.window).wrapping_sub(self.next)
+    }
+
+    /// RFC 9293 section 3.10.7.4: some of the segment lies in the window.
+    #[inline]
+    pub(in crate::tcp) fn acceptable(&self, segment: &Segment) -> bool {
+        if segment.seq == self.next {
+            // In its turn: then only the window matters, which may have been overrun.
+            return self.window_left() as i32 >= 0;
+        }
+        let end = segment.seq.wrapping_add(segment.len).wrapping_add(u32::from(segment.flags.has(Flags::FIN)));
+        let carries_something_new = segment.len == 0 || after(end, self.next);
+        let beyond_window = after(segment.seq, self.next.wrapping_add(self.window_left()));
+        !before(end, self.acked) && !beyond_window && carries_something_new
+    }
+
+    /// A sequence number lies in the window.
+    pub(in crate::tcp) fn in_window(&self, seq: u32) -> bool {
+        !before(seq, self.acked) && !after(seq, self.next.wrapping_add(self.window_left()))
     }
 
     /// The window to announce now; its right edge never moves back (RFC 9293 section 3.8.6).

@@ -1,0 +1,68 @@
+//! Whether a scenario can be run, found out without running it.
+
+use crate::ScenarioError;
+use crate::build;
+use crate::routes::Ends;
+use crate::scenario::{App, Element, Flow, Scenario, Transport};
+use crate::sysctl;
+use crate::topology::Topology;
+use polypath_transport::Settings;
+
+/// What is wrong with a scenario on any engine; with `simulated`, also what only the simulator has no model of.
+///
+/// Beyond what [`run`](crate::run) refuses, a flow that sends as fast as it can needs a rate on each of its paths.
+pub fn check(scenario: &Scenario, simulated: bool) -> Result<(), ScenarioError> {
+    let mut scenario = scenario.clone();
+    for node in &mut scenario.nodes {
+        let settings = std::mem::take(&mut node.sysctl);
+        for (name, value) in settings {
+            node.sysctl = [(name, value)].into();
+            match sysctl::apply(node, &mut Settings::default()) {
+                Err(error) if simulated || !error.is_simulator_only() => return Err(error),
+                _ => {}
+            }
+        }
+        // Each has been tried, and what only other engines know must not end the rest of the check.
+        node.sysctl.clear();
+    }
+    build::world(&scenario)?;
+    let topology = Topology::new(&scenario)?;
+    for flow in &scenario.flows {
+        check_rates(&scenario, flow, &topology, &build::between(flow, &topology)?)?;
+    }
+    Ok(())
+}
+
+/// On a path without any rate a sender is held by nothing but its buffers, and its goodput is a figure of those.
+fn check_rates(scenario: &Scenario, flow: &Flow, topology: &Topology, ends: &Ends) -> Result<(), ScenarioError> {
+    let greedy = matches!(flow.app, App::Bulk { .. } | App::OnOff { bits_per_s: None, .. });
+    if !greedy || flow.transport == Transport::Udp {
+        return Ok(());
+    }
+    for at_client in 0..ends.addresses[0].len() {
+        for at_server in 0..ends.addresses[1].len() {
+            let Some(way) = ends.way(topology, at_client, at_server) else { continue };
+            let sides = || {
+                way.iter().map(|direction| {
+                    let link = &scenario.links[direction.index() / 2];
+                    (link, if direction.index() % 2 == 0 { ("a_to_b", &link.a_to_b) } else { ("b_to_a", &link.b_to_a) })
+                })
+            };
+            let limits = |element: &Element| matches!(element, Element::Rate { .. } | Element::Trace { .. });
+            if sides().any(|(_, (_, elements))| elements.iter().any(limits)) {
+                continue;
+            }
+            let links: Vec<&str> = sides().map(|(link, _)| link.name.as_str()).collect();
+            let Some((first, (side, _))) = sides().next() else { continue };
+            let sentence = format!(
+                "no link from `{}` to `{}` ({}) has a rate, so `{}` would send as fast as its buffers allow: give one of them a `rate`",
+                flow.client,
+                flow.server,
+                links.join(", "),
+                flow.name
+            );
+            return Err(ScenarioError::new(sentence).of(format!("link `{}`", first.name)).at(&["links", &first.name, side]));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,202 @@
+//! Whatever a peer puts into MPTCP's options, an endpoint neither panics nor counts around.
+
+use super::*;
+use polypath_wire::{Dss, Flags};
+use proptest::prelude::*;
+use std::num::NonZeroU64;
+
+/// Numbers at which arithmetic goes wrong, and any other.
+fn wide() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(0), Just(1), Just(u64::MAX), Just(u64::MAX - 1), Just(1 << 63), Just(u64::from(u32::MAX)), any::<u64>()]
+}
+
+fn option() -> impl Strategy<Value = MpOption> {
+    prop_oneof![
+        3 => Just(MpOption::None),
+        1 => (any::<u8>(), wide(), wide(), any::<bool>()).prop_map(|(version, sender_key, receiver_key, checksum)| {
+            MpOption::Capable { version, sender_key, receiver_key: NonZeroU64::new(receiver_key), checksum }
+        }),
+        1 => (any::<u32>(), any::<u32>(), any::<u8>(), any::<bool>())
+            .prop_map(|(token, nonce, address_id, backup)| MpOption::JoinSyn { token, nonce, address_id, backup }),
+        1 => (wide(), any::<u32>(), any::<u8>(), any::<bool>())
+            .prop_map(|(hmac, nonce, address_id, backup)| MpOption::JoinSynAck { hmac, nonce, address_id, backup }),
+        1 => wide().prop_map(|hmac| MpOption::JoinAck { hmac }),
+        3 => (any::<u8>(), any::<bool>()).prop_map(|(address_id, echo)| MpOption::AddAddr { address_id, address: 7, port: 0, echo }),
+        2 => any::<u8>().prop_map(|address_id| MpOption::RemoveAddr { address_id }),
+        1 => any::<bool>().prop_map(|backup| MpOption::Prio { backup }),
+        1 => wide().prop_map(|dsn| MpOption::Fail { dsn }),
+        1 => wide().prop_map(|receiver_key| MpOption::FastClose { receiver_key }),
+        1 => any::<u8>().prop_map(|reason| MpOption::Rst { reason, transient: true }),
+    ]
+}
+
+/// A segment whose subflow numbers are nearly right, as otherwise TCP would see to it that nothing is looked at.
+#[derive(Clone, Debug)]
+struct Forged {
+    seq: i32,
+    ack: i32,
+    /// Added to what the connection expects next, or as it is.
+    dsn: (bool, u64),
+    data_ack: (bool, u64),
+    map_len: u16,
+    len: u32,
+    flags: u8,
+    has_dss: bool,
+    data_fin: bool,
+    option: MpOption,
+    path: u8,
+}
+
+fn forged() -> impl Strategy<Value = Forged> {
+    let numbers = (prop_oneof![4 => Just(0), 1 => -3000..3000_i32], prop_oneof![4 => Just(0), 1 => -3000..3000_i32]);
+    let data = ((any::<bool>(), wide()), (any::<bool>(), wide()), prop_oneof![Just(0), Just(1), any::<u16>()], 0..3000_u32);
+    let flags = prop_oneof![6 => Just(16_u8), 1 => Just(17), 1 => Just(20), 1 => Just(2), 1 => any::<u8>()];
+    (numbers, data, flags, any::<bool>(), any::<bool>(), option(), prop_oneof![3 => Just(0_u8), 1 => any::<u8>()]).prop_map(
+        |((seq, ack), (dsn, data_ack, map_len, len), flags, has_dss, data_fin, option, path)| Forged {
+            seq,
+            ack,
+            dsn,
+            data_ack,
+            map_len,
+            len,
+            flags,
+            has_dss,
+            data_fin,
+            option,
+            path,
+        },
+    )
+}
+
+impl Forged {
+    fn segment(&self, end: &Connection) -> Segment {
+        let socket = &end.subflows[0].socket;
+        let near = |(near, value): (bool, u64), here: u64| if near { here.wrapping_add(value) } else { value };
+        Segment {
+            seq: socket.receives_next().wrapping_add_signed(self.seq),
+            ack: socket.snd_nxt().wrapping_add_signed(self.ack),
+            len: self.len,
+            flags: Flags(self.flags),
+            window: 1000,
+            has_ts: true,
+            has_dss: self.has_dss,
+            dss: Dss {
+                dsn: near(self.dsn, end.rx.next()),
+                data_ack: near(self.data_ack, end.tx.una),
+                map_len: self.map_len,
+                has_ack: true,
+                data_fin: self.data_fin,
+                ..Dss::default()
+            },
+            mp: self.option,
+            ..Segment::default()
+        }
+    }
+}
+
+/// Both ends of a connection over two paths that has data under way.
+fn established(profile: Profile) -> Net {
+    let mut net = Net::new(&settings(profile), PathManager::Fullmesh, two_paths([5, 5], 10));
+    net.keep_log = false;
+    net.ends[0].open(net.now);
+    net.ends[0].offer(net.now, u64::MAX);
+    net.ends[1].offer(net.now, 100_000);
+    net.run(Duration::from_millis(80));
+    net
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn no_option_of_a_peer_panics_or_wraps(v0 in any::<bool>(), end in 0..2_usize, segments in prop::collection::vec(forged(), 1..40)) {
+        let mut net = established(if v0 { Profile::V0 } else { Profile::V1 });
+        let end = &mut net.ends[end];
+        let mut now = net.now;
+        for forged in &segments {
+            now += Duration::from_millis(3);
+            let segment = forged.segment(end);
+            end.handle_segment(now, PathId(forged.path), &segment);
+            for _ in 0..10_000 {
+                if end.poll_transmit(now).is_none() {
+                    break;
+                }
+            }
+            if end.poll_timeout() <= now {
+                end.handle_timeout(now);
+            }
+            prop_assert!(end.rx.read_bytes() < 1 << 32, "more was read than was ever sent");
+            prop_assert!(end.subflow_count() <= polypath_sched::MAX_SUBFLOWS);
+        }
+    }
+}
+
+#[test]
+fn tests_see_an_overflow() {
+    let most = std::hint::black_box(u8::MAX);
+    assert!(std::panic::catch_unwind(|| most + std::hint::black_box(1)).is_err(), "tests are built with overflow checks");
+}
+
+#[test]
+fn addresses_from_32_on_are_told_apart() {
+    let mut net = established(Profile::V1);
+    for address_id in [31, 32, 63, 64, 255] {
+        let (seq, ack) = (net.ends[0].subflows[0].socket.receives_next(), net.ends[0].subflows[0].socket.snd_nxt());
+        let mp = MpOption::AddAddr { address_id, address: 9, port: 0, echo: false };
+        let segment = Segment { seq, ack, flags: Flags::ACK, has_ts: true, mp, ..Segment::default() };
+        let before = net.ends[0].subflow_count();
+        net.ends[0].handle_segment(net.now, PathId(0), &segment);
+        let count = net.ends[0].subflow_count();
+        assert!(count > before || count == 9, "{address_id}: {before} subflows, then {count}");
+    }
+}
+
+#[test]
+fn a_data_fin_without_length_ends_nothing() {
+    let mut net = established(Profile::V1);
+    let end = &mut net.ends[1];
+    let (seq, ack) = (end.subflows[0].socket.receives_next(), end.subflows[0].socket.snd_nxt());
+    for dsn in [0, end.rx.next()] {
+        let dss = Dss { data_fin: true, dsn, map_len: 0, ..Dss::default() };
+        let segment = Segment { seq, ack, flags: Flags::ACK, has_ts: true, has_dss: true, dss, ..Segment::default() };
+        end.handle_segment(net.now, PathId(0), &segment);
+        assert!(!end.rx.finished() && !end.rx.awaits_end(), "{dsn}");
+    }
+}
+
+#[test]
+fn data_is_put_in_order_across_the_end_of_the_number_space() {
+    let mut rx = super::super::receiver::Rx::new(131_072, 6_291_456, false);
+    let first = u64::MAX - 1500;
+    rx.start(Instant::ZERO, first, 14_480, 65_535);
+    assert!(!rx.insert(Instant::ZERO, first.wrapping_add(1000), 1000), "waits, and ends after the number space does");
+    assert!(rx.insert(Instant::ZERO, first, 1000));
+    assert_eq!((rx.next(), rx.unread()), (first.wrapping_add(2000), 2000));
+    assert!(!rx.insert(Instant::ZERO, first.wrapping_sub(10), 5), "before the first");
+    rx.note_fin(first.wrapping_add(2000));
+    assert!(rx.take_fin() && rx.finished());
+}
+
+#[test]
+fn subflows_that_are_gone_make_room_for_others() {
+    // Twelve addresses: nine subflows at a time.
+    let mut net = Net::new(&settings(Profile::V1), PathManager::Fullmesh, two_paths([5; 2], 10));
+    let mut wires = net.wires.clone();
+    wires.extend(two_paths([5; 2], 10).into_iter().cycle().take(14));
+    let client = Connection::client(config(&settings(Profile::V1), PathManager::Fullmesh, 12, "client"));
+    let server = Connection::server(config(&settings(Profile::V1), PathManager::default(), 1, "server"));
+    net = Net::of(client, server, wires);
+    net.ends[0].open(net.now);
+    net.ends[0].offer(net.now, u64::MAX);
+    net.run(Duration::from_secs(1));
+    assert_eq!(net.ends[0].subflow_count(), 9);
+    for (gone, count) in [(3, 10), (4, 11), (5, 12)] {
+        let now = net.now;
+        net.ends[0].close_subflow(now, gone);
+        net.ends[1].close_subflow(now, gone);
+        net.run(now.since(Instant::ZERO) + Duration::from_secs(1));
+        assert_eq!(net.ends[0].subflow_count(), count, "the next address gets its turn");
+        let usable = |end: &Connection| end.subflows.iter().filter(|s| s.is_usable()).count();
+        assert_eq!([usable(&net.ends[0]), usable(&net.ends[1])], [9, 9]);
+    }
+}

@@ -1,0 +1,106 @@
+//! Which segments a synchronized connection takes, and what it answers to the others: the sequence number check of RFC 9293, PAWS
+//! (RFC 7323 section 5), and blind attacks (RFC 5961). What Linux 6.12 answers to each is in `specs/notes/endpoint-answers`.
+
+use super::{Socket, State, after};
+use polypath_base::{Duration, Instant};
+use polypath_wire::{Flags, Segment};
+
+/// Of what could be an endless exchange of ACKs one is answered in this time (`tcp_invalid_ratelimit`).
+const INVALID_RATE_LIMIT: Duration = Duration::from_millis(500);
+/// How much older than the last one a timestamp may be, ms: the clock's step.
+const PAWS_WINDOW: i32 = 1;
+/// A timestamp this old says nothing any more, since the peer's clock may have gone half around (RFC 7323 section 5.5).
+const PAWS_IDLE: Duration = Duration::from_secs(24 * 24 * 3600);
+
+impl Socket {
+    /// Whether a segment may be processed; if not, what it asks for is noted.
+    #[inline]
+    pub(super) fn takes(&mut self, now: Instant, segment: &Segment) -> bool {
+        if self.ts_ok && segment.has_ts && self.rx.is_older(segment.ts_val, PAWS_WINDOW) && !self.takes_old_timestamp(now, segment) {
+            return false;
+        }
+        if segment.flags.0 & (Flags::RST.0 | Flags::SYN.0) != 0 {
+            self.handle_rst_or_syn(now, segment);
+            return false;
+        }
+        if !self.rx.acceptable(segment) {
+            self.refuse(now, segment);
+            return false;
+        }
+        // RFC 9293 section 3.10.7.4 also asks for an answer to an ACK of what was never sent; Linux drops it without.
+        segment.flags.has(Flags::ACK) && (!after(segment.ack, self.flow.snd_nxt) || self.state == State::SynReceived)
+    }
+
+    /// PAWS (RFC 7323 section 5.3, R1): a segment with an older timestamp than the last one in its place is an old duplicate. Excepted are RSTs, what comes
+    /// after 24 days of silence, and as in Linux an ACK that says nothing new and is not much older: it may have been overtaken by data.
+    #[cold]
+    fn takes_old_timestamp(&mut self, now: Instant, segment: &Segment) -> bool {
+        if segment.flags.has(Flags::RST) {
+            return true;
+        }
+        if now.since(self.rx.ts_recent_at()) > PAWS_IDLE {
+            self.rx.forget_timestamp();
+            return true;
+        }
+        if segment.flags.has(Flags::SYN) {
+            self.challenge(now);
+            return false;
+        }
+        let replay_ms = (self.rtt.rto().as_nanos() / 1_000_000 * 12 / 10) as i32;
+        let window = u32::from(segment.window) << self.peer_wscale;
+        let says_nothing = segment.len == 0
+            && segment.seq == self.rx.next()
+            && segment.ack == self.flow.snd_una
+            && !(after(segment.seq, self.snd_wl1) || (segment.seq == self.snd_wl1 && (window > self.snd_wnd || window == 0)));
+        if says_nothing && !self.rx.is_older(segment.ts_val, replay_ms) {
+            return true;
+        }
+        self.refuse(now, segment);
+        false
+    }
+
+    /// RFC 9293 section 3.10.7.4: an unacceptable segment is answered by an ACK, with a DSACK for data (RFC 2883); one without data at most
+    /// twice a second, as two ends that disagree would answer each other for ever.
+    #[cold]
+    pub(super) fn refuse(&mut self, now: Instant, segment: &Segment) {
+        let bare = segment.len == 0 && !segment.flags.has(Flags::FIN);
+        if !(bare && self.is_rate_limited(now)) {
+            self.rx.duplicate(segment, self.sack_ok && self.settings.dsack);
+        }
+    }
+
+    #[cold]
+    fn handle_rst_or_syn(&mut self, now: Instant, segment: &Segment) {
+        if segment.flags.has(Flags::RST) {
+            // RFC 5961 section 3.2: only the exact number ends the connection; another one in the window makes the peer prove that it knows.
+            if segment.seq == self.rx.next() {
+                self.abort();
+            } else if self.rx.in_window(segment.seq) {
+                self.challenge(now);
+            }
+        } else if self.state == State::SynReceived {
+            // A repeated SYN or SYN/ACK: the peer lacks our answer.
+            self.burst.handshake_due = true;
+        } else {
+            // RFC 5961 section 4.2: wherever its number lies.
+            self.challenge(now);
+        }
+    }
+
+    /// A challenge ACK (RFC 5961 section 3.2). Linux's limit for the whole host (`tcp_challenge_ack_limit`) is none by default.
+    #[cold]
+    fn challenge(&mut self, now: Instant) {
+        if !self.is_rate_limited(now) {
+            self.rx.ack_now();
+        }
+    }
+
+    /// An answer of this kind went out less than half a second ago; if not, one goes out now.
+    fn is_rate_limited(&mut self, now: Instant) -> bool {
+        if self.last_invalid.is_some_and(|last| now.since(last) < INVALID_RATE_LIMIT) {
+            return true;
+        }
+        self.last_invalid = Some(now);
+        false
+    }
+}

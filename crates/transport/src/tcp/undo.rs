@@ -1,0 +1,154 @@
+//! Was a reduction of the window spurious? Three kinds of evidence, and what each takes back.
+//!
+//! Timestamps (Eifel, RFC 3522): an ACK echoes a time from before the first retransmission, so the original had arrived. DSACKs (RFC 3708): every retransmission
+//! is reported as a duplicate. F-RTO (RFC 5682): after a timeout, data that was sent only once is acknowledged. Nothing here marks a segment lost or sends one.
+
+use super::ack::AckState;
+use super::{CaState, Socket, after, before};
+use polypath_cc as cc;
+
+/// What F-RTO says of an ACK after a timeout (RFC 5682 section 3.1).
+enum Frto {
+    Undecided,
+    /// Step 3.b: the timeout was spurious.
+    Spurious,
+    /// Step 2.b: new data goes before more retransmissions.
+    SendNewData,
+}
+
+impl Socket {
+    /// A reduction begins: from here on evidence against it is collected.
+    pub(super) fn watch_for_undo(&mut self) {
+        self.loss.undo_marker = Some(self.flow.snd_una);
+        // Retransmissions already in the network may be reported later; without any, only timestamps can undo.
+        self.loss.undo_retrans = match self.queue.retrans_out() {
+            0 => None,
+            n => Some(n),
+        };
+    }
+
+    fn shown_by_timestamp(&self, ack: &AckState) -> bool {
+        let echoes_original = match (self.loss.retrans_stamp, ack.ts_ecr) {
+            (Some(stamp), Some(echo)) => before(echo, stamp),
+            _ => false,
+        };
+        self.loss.undo_marker.is_some() && echoes_original
+    }
+
+    fn shown_by_dsacks(&self) -> bool {
+        self.loss.undo_marker.is_some() && self.loss.undo_retrans == Some(0)
+    }
+
+    fn is_spurious(&self, ack: &AckState) -> bool {
+        self.shown_by_dsacks() || self.shown_by_timestamp(ack)
+    }
+
+    fn take_back_reduction(&mut self, siblings: Option<&cc::Siblings>) {
+        if self.loss.prior_ssthresh > 0 {
+            self.flow.cwnd = self.cc.undo_cwnd(&mut self.flow, siblings);
+            if self.loss.prior_ssthresh > self.flow.ssthresh {
+                self.flow.ssthresh = self.loss.prior_ssthresh;
+                self.owe_cwr(false);
+            }
+        }
+        self.counters.undos += 1;
+        self.loss.undo_marker = None;
+        self.rack.advanced = true;
+    }
+
+    /// Nothing is known to be lost any more, and the reduction is taken back.
+    fn take_back_losses(&mut self, siblings: Option<&cc::Siblings>) {
+        self.queue.unmark_all_lost();
+        self.take_back_reduction(siblings);
+    }
+
+    /// All that recovery was for is acknowledged. True if the state must stay (without SACK, RFC 6582 section 3.2).
+    pub(super) fn leave_recovery(&mut self, ack: &AckState, siblings: Option<&cc::Siblings>) -> bool {
+        if self.is_spurious(ack) {
+            self.take_back_reduction(siblings);
+        } else {
+            self.rack.recovery_ended();
+        }
+        if self.flow.snd_una == self.loss.high_seq && !self.sack_ok {
+            return true;
+        }
+        // Linux leaves for Open here; `end_reduction` still needs the marker, so the caller comes next.
+        self.set_ca_state(CaState::Open, siblings);
+        false
+    }
+
+    /// True if an original proved to have arrived while retransmissions are still in the network: they are waited for, and nothing is marked lost.
+    pub(super) fn undo_during_recovery(&mut self, ack: &AckState, siblings: Option<&cc::Siblings>) -> bool {
+        if ack.facts.advances_una && self.shown_by_timestamp(ack) {
+            self.note_reordering(Some(ack.prior_una), true);
+            if self.queue.retrans_out() > 0 {
+                return true;
+            }
+            self.take_back_losses(siblings);
+            self.try_keep_open(siblings);
+        }
+        if self.undo_by_dsacks(siblings) {
+            self.try_keep_open(siblings);
+        }
+        false
+    }
+
+    pub(super) fn undo_by_dsacks(&mut self, siblings: Option<&cc::Siblings>) -> bool {
+        let spurious = self.shown_by_dsacks();
+        if spurious {
+            self.rack.persist();
+            self.take_back_reduction(siblings);
+        }
+        spurious
+    }
+
+    /// In the Loss state. True if new data is to be tried instead of retransmissions.
+    pub(super) fn go_on_after_timeout(&mut self, ack: &AckState, siblings: Option<&cc::Siblings>) -> bool {
+        let recovered = !before(self.flow.snd_una, self.loss.high_seq);
+        if ack.facts.advances_una && self.is_spurious(ack) {
+            self.take_back_timeout(self.sack_ok, siblings);
+            return false;
+        }
+        match self.ask_frto(ack, recovered) {
+            Frto::Spurious => {
+                self.take_back_timeout(true, siblings);
+                return false;
+            }
+            Frto::SendNewData => return true,
+            Frto::Undecided => {}
+        }
+        if recovered {
+            self.leave_recovery(ack, siblings);
+        }
+        false
+    }
+
+    fn ask_frto(&mut self, ack: &AckState, recovered: bool) -> Frto {
+        if !self.loss.frto {
+            return Frto::Undecided;
+        }
+        if ack.facts.delivers_original {
+            return Frto::Spurious;
+        }
+        if after(self.flow.snd_nxt, self.loss.high_seq) {
+            // Step 3.a: new data was sent, and a duplicate ACK came for it.
+            self.loss.frto &= !(ack.facts.sacks_segments || ack.is_duplicate);
+        } else if ack.facts.advances_una && !recovered {
+            self.loss.high_seq = self.flow.snd_nxt;
+            if self.queue.unsent() > 0 && self.window_room() > 0 {
+                return Frto::SendNewData;
+            }
+            self.loss.frto = false;
+        }
+        Frto::Undecided
+    }
+
+    /// `open`: without SACK the Loss state ends only once all of it is acknowledged.
+    fn take_back_timeout(&mut self, open: bool, siblings: Option<&cc::Siblings>) {
+        self.take_back_losses(siblings);
+        self.loss.backoffs = 0;
+        if open {
+            self.set_ca_state(CaState::Open, siblings);
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! What an endpoint answers to segments that are out of place, as Linux 6.12 did when it was asked (`specs/notes/endpoint-answers`).
+
+use polypath_base::{Duration, Instant};
+use polypath_transport::tcp::{Config, Socket, State};
+use polypath_transport::{Profile, Settings};
+use polypath_wire::{Flags, SackBlock, Segment};
+
+const PEER: u32 = 10_000;
+const OURS: u32 = 1000;
+const DAY: u64 = 24 * 3600 * 1000;
+
+/// An endpoint and a peer that sends it whatever a test wants. Numbers are absolute: the peer's first is 10 000, ours 1000.
+struct Script {
+    now: Instant,
+    end: Socket,
+    /// The timestamps of the peer's segments; none without.
+    ts: Option<u32>,
+}
+
+impl Script {
+    fn new(timestamps: bool) -> Self {
+        let settings = Settings { timestamps, ..Settings::default() };
+        let algorithm = polypath_cc::find("reno").expect("the algorithm exists");
+        let end = Socket::server(Config { settings, algorithm, mtu: 1500, initial_seq: OURS });
+        Self { now: Instant::ZERO + Duration::from_millis(100), end, ts: timestamps.then_some(1000) }
+    }
+
+    fn segment(&self, flags: Flags, seq: u32, ack: u32, len: u32) -> Segment {
+        let (has_ts, ts_val) = (self.ts.is_some(), self.ts.unwrap_or(0));
+        Segment { seq, ack, len, flags, has_ts, ts_val, window: 65_535, window_scale: 255, mss: 1460, ..Segment::default() }
+    }
+
+    /// What it answers within `ms`, as (flags, sequence number, acknowledgement).
+    fn wait(&mut self, ms: u64) -> Vec<(Flags, u32, u32)> {
+        let (end, mut answers) = (self.now + Duration::from_millis(ms), Vec::new());
+        loop {
+            while let Some(s) = self.end.poll_transmit(self.now, None) {
+                answers.push((s.flags, s.seq, s.ack));
+            }
+            let due = self.end.poll_timeout();
+            if due > end {
+                self.now = end;
+                return answers;
+            }
+            self.now = self.now.max(due);
+            self.end.handle_timeout(self.now, None);
+        }
+    }
+
+    fn send(&mut self, flags: Flags, seq: u32, ack: u32, len: u32) -> Vec<(Flags, u32, u32)> {
+        let segment = self.segment(flags, seq, ack, len);
+        self.end.handle_segment(self.now, &segment, None);
+        self.wait(0)
+    }
+
+    /// The answer's acknowledgement, if there is one answer and it is a bare ACK.
+    fn ack(&mut self, flags: Flags, seq: u32, ack: u32, len: u32) -> Option<u32> {
+        let answers = self.send(flags, seq, ack, len);
+        assert!(answers.len() <= 1, "{answers:?}");
+        answers.first().map(|&(flags, seq, ack)| {
+            assert_eq!((flags, seq), (Flags::ACK, self.end.snd_nxt()));
+            ack
+        })
+    }
+
+    fn established(timestamps: bool) -> Self {
+        let mut script = Self::new(timestamps);
+        assert_eq!(script.send(Flags::SYN, PEER, 0, 0).len(), 1);
+        script.wait(10);
+        script.send(Flags::ACK, PEER + 1, OURS + 1, 0);
+        assert_eq!(script.end.state(), State::Established);
+        script
+    }
+}
+
+#[test]
+fn time_wait_answers_a_repeated_fin_for_a_minute_after_the_last() {
+    let mut script = Script::established(false);
+    script.end.close();
+    assert_eq!(script.wait(0).len(), 1, "our FIN");
+    script.send(Flags::ACK, PEER + 1, OURS + 2, 0);
+    let fin = Flags::FIN.with(Flags::ACK);
+    assert_eq!(script.ack(fin, PEER + 1, OURS + 2, 0), Some(PEER + 2));
+    assert_eq!(script.end.state(), State::TimeWait);
+    for after in [1, 1, 30_000, 55_000, 59_900] {
+        script.wait(after);
+        assert_eq!(script.ack(fin, PEER + 1, OURS + 2, 0), Some(PEER + 2), "{after} ms after the last");
+    }
+    assert_eq!(script.ack(Flags::ACK, PEER + 2, OURS + 2, 0), None, "in its place");
+    assert_eq!(script.ack(Flags::ACK, PEER, OURS + 2, 0), Some(PEER + 2), "an old one");
+    assert_eq!(script.ack(Flags::ACK, PEER, OURS + 2, 0), None, "twice a second at most");
+    assert_eq!(script.end.poll_timeout(), Instant::NEVER, "nothing is due");
+    script.wait(60_000);
+    assert_eq!(script.ack(fin, PEER + 1, OURS + 2, 0), None);
+    assert_eq!(script.end.state(), State::Closed);
+}
+
+#[test]
+fn a_reset_in_time_wait_ends_it_if_it_is_in_place() {
+    let mut script = Script::established(false);
+    script.end.close();
+    script.wait(0);
+    script.send(Flags::FIN.with(Flags::ACK), PEER + 1, OURS + 2, 0);
+    assert_eq!(script.end.state(), State::TimeWait);
+    script.send(Flags::RST, PEER + 100, 0, 0);
+    assert_eq!(script.end.state(), State::TimeWait);
+    script.send(Flags::RST, PEER + 2, 0, 0);
+    assert_eq!(script.end.state(), State::Closed);
+}
+
+#[test]
+fn a_syn_is_reset_only_by_who_acknowledges_it() {
+    let open = || {
+        let mut script = Script::new(false);
+        let algorithm = polypath_cc::find("reno").expect("the algorithm exists");
+        script.end = Socket::client(Config { settings: Settings::default(), algorithm, mtu: 1500, initial_seq: OURS });
+        script.end.open(script.now);
+        assert_eq!(script.wait(10).len(), 1);
+        script
+    };
+    for (flags, ack) in [(Flags::RST, OURS + 1), (Flags::RST.with(Flags::ACK), OURS + 7), (Flags::SYN.with(Flags::ACK), OURS + 7)] {
+        let mut script = open();
+        assert_eq!(script.send(flags, PEER, ack, 0), []);
+        assert_eq!(script.end.state(), State::SynSent, "{flags:?} {ack}");
+        // Whatever remembers an earlier connection is gone by now: the SYN goes again at once.
+        let again = script.wait(20).len();
+        assert_eq!(again, usize::from(flags != Flags::RST), "{flags:?} {ack}");
+    }
+    let mut script = open();
+    script.send(Flags::RST.with(Flags::ACK), 0, OURS + 1, 0);
+    assert_eq!(script.end.state(), State::Closed);
+}
+
+#[test]
+fn a_reset_or_a_syn_in_the_window_draws_a_challenge_ack_twice_a_second() {
+    let mut script = Script::established(false);
+    let here = Some(PEER + 1);
+    assert_eq!(script.ack(Flags::RST, PEER + 101, 0, 0), here);
+    assert_eq!(script.ack(Flags::RST, PEER + 201, 0, 0), None, "at once again");
+    script.wait(470);
+    assert_eq!(script.ack(Flags::RST, PEER + 101, 0, 0), None);
+    script.wait(40);
+    assert_eq!(script.ack(Flags::RST, PEER + 101, 0, 0), here);
+    script.wait(600);
+    assert_eq!(script.ack(Flags::SYN, PEER + 101, 0, 0), here);
+    assert_eq!(script.ack(Flags::SYN, PEER + 101, 0, 0), None);
+    script.wait(600);
+    assert_eq!(script.ack(Flags::SYN, PEER, 0, 0), here, "before the window");
+    script.wait(600);
+    assert_eq!(script.ack(Flags::RST, PEER - 99, 0, 0), None, "outside the window");
+    assert_eq!(script.end.state(), State::Established);
+    script.send(Flags::RST, PEER + 1, 0, 0);
+    assert_eq!(script.end.state(), State::Closed);
+}
+
+#[test]
+fn old_data_is_always_answered_and_an_old_ack_twice_a_second() {
+    let mut script = Script::established(false);
+    let here = Some(PEER + 1);
+    assert_eq!(script.ack(Flags::ACK, PEER - 1, OURS + 1, 0), here);
+    assert_eq!(script.ack(Flags::ACK, PEER - 1, OURS + 1, 0), None);
+    assert_eq!(script.ack(Flags::ACK, PEER - 1, OURS + 1, 1), here);
+    assert_eq!(script.ack(Flags::ACK, PEER - 1, OURS + 1, 1), here);
+}
+
+#[test]
+fn what_acknowledges_data_never_sent_is_dropped_whole() {
+    let mut script = Script::established(false);
+    assert_eq!(script.ack(Flags::ACK, PEER + 1, OURS + 1001, 0), None);
+    assert_eq!(script.ack(Flags::ACK, PEER + 1, OURS + 1001, 1), None);
+    script.wait(1000);
+    assert_eq!(script.end.received(), 0);
+}
+
+#[test]
+fn paws_refuses_what_is_older_but_for_a_step_of_the_clock() {
+    let mut script = Script::established(true);
+    script.ts = Some(5000);
+    assert_eq!(script.ack(Flags::ACK, PEER + 1, OURS + 1, 1), Some(PEER + 2));
+    script.ts = Some(4999);
+    script.send(Flags::ACK, PEER + 2, OURS + 1, 1);
+    assert_eq!(script.end.received(), 2);
+    script.wait(100);
+    script.ts = Some(4998);
+    assert_eq!(script.ack(Flags::ACK, PEER + 3, OURS + 1, 1), Some(PEER + 3), "a duplicate ACK");
+    assert_eq!(script.ack(Flags::ACK, PEER + 3, OURS + 1, 0), Some(PEER + 3), "it comes after what is known, so it is no overtaken ACK");
+    script.ts = Some(4000);
+    assert_eq!(script.ack(Flags::ACK, PEER + 3, OURS + 1, 0), None, "twice a second at most");
+    assert_eq!(script.ack(Flags::ACK, PEER + 13, OURS + 1, 1), Some(PEER + 3), "data beyond a hole");
+    assert_eq!(script.ack(Flags::SYN, PEER + 4, 0, 0), None, "a SYN counts among them");
+    assert_eq!((script.end.received(), script.end.state()), (2, State::Established));
+}
+
+#[test]
+fn paws_forgets_after_24_days_and_lets_resets_through() {
+    let mut script = Script::established(true);
+    script.ts = Some(5000);
+    script.send(Flags::ACK, PEER + 1, OURS + 1, 1);
+    script.wait(23 * DAY);
+    script.ts = Some(4000);
+    script.send(Flags::ACK, PEER + 2, OURS + 1, 1);
+    assert_eq!(script.end.received(), 1);
+    script.wait(2 * DAY);
+    script.send(Flags::ACK, PEER + 2, OURS + 1, 1);
+    assert_eq!(script.end.received(), 2);
+    script.ts = Some(3000);
+    script.send(Flags::RST, PEER + 3, 0, 0);
+    assert_eq!(script.end.state(), State::Closed);
+}
+
+#[test]
+fn nothing_is_taken_after_the_peers_fin() {
+    let mut script = Script::established(false);
+    assert_eq!(script.ack(Flags::FIN.with(Flags::ACK), PEER + 1, OURS + 1, 0), Some(PEER + 2));
+    script.send(Flags::ACK, PEER + 2, OURS + 1, 100);
+    script.wait(1000);
+    assert_eq!((script.end.received(), script.end.state()), (0, State::CloseWait));
+}
+
+/// A path of 50 ms whose round-trip time the endpoint knows well, `phase` half milliseconds after a tick of its clock.
+fn warm(profile: Profile, phase: u64) -> Script {
+    let settings = Settings { profile, timestamps: false, ..Settings::default() };
+    let algorithm = polypath_cc::find("reno").expect("the algorithm exists");
+    let mut script = Script::new(false);
+    script.end = Socket::server(Config { settings, algorithm, mtu: 1500, initial_seq: OURS });
+    script.now = Instant::ZERO + Duration::from_micros(4_000_000 + phase * 500 - 50_000 * 31);
+    let syn = Segment { sack_permitted: true, ..script.segment(Flags::SYN, PEER, 0, 0) };
+    script.end.handle_segment(script.now, &syn, None);
+    script.wait(50);
+    script.send(Flags::ACK, PEER + 1, OURS + 1, 0);
+    for _ in 0..30 {
+        script.end.offer(script.now, 1000);
+        assert_eq!(script.wait(50).len(), 1);
+        let acked = script.end.snd_nxt();
+        script.send(Flags::ACK, PEER + 1, acked, 0);
+    }
+    script
+}
+
+/// How long it takes until something leaves, in hundredths of a millisecond.
+fn until_it_sends(script: &mut Script) -> u64 {
+    let from = script.now;
+    while script.wait(0).is_empty() {
+        script.now = script.end.poll_timeout();
+        script.end.handle_timeout(script.now, None);
+    }
+    script.now.since(from).as_micros() / 10
+}
+
+/// From the last segment to the tail loss probe, at eight phases of the clock.
+fn probe_times(profile: Profile) -> Vec<u64> {
+    let time = |phase| {
+        let mut script = warm(profile, phase);
+        script.end.offer(script.now, 4 * 1460);
+        assert!(script.wait(0).len() >= 2);
+        until_it_sends(&mut script)
+    };
+    (0..8).map(time).collect()
+}
+
+/// From the SACK of the second of three segments to the retransmission of the first, where reordering was seen before.
+fn reordering_times(profile: Profile) -> Vec<u64> {
+    let three = |script: &mut Script| {
+        script.end.offer(script.now, 3 * 1460);
+        assert_eq!(script.wait(50).len(), 3);
+        let first = script.end.snd_una();
+        let mut sack = script.segment(Flags::ACK, PEER + 1, first, 0);
+        sack.sack.push(SackBlock { start: first + 1460, end: first + 2920 });
+        script.end.handle_segment(script.now, &sack, None);
+        first
+    };
+    let time = |phase| {
+        let mut script = warm(profile, phase);
+        let first = three(&mut script);
+        script.wait(2);
+        script.send(Flags::ACK, PEER + 1, first + 3 * 1460, 0);
+        // Back to the phase of the clock.
+        script.wait(48);
+        three(&mut script);
+        until_it_sends(&mut script)
+    };
+    (0..8).map(time).collect()
+}
+
+#[test]
+fn a_tail_loss_probe_comes_when_linux_6_12_sent_it() {
+    // 104.5 to 108 ms: the 27th tick after the one before the last segment, whatever the phase.
+    assert_eq!(probe_times(Profile::V1), [10_800, 10_750, 10_700, 10_650, 10_600, 10_550, 10_500, 10_450]);
+    // Two ticks more than the round trips' 25, and one each for the part of a tick that has gone and for that yet to come.
+    assert_eq!(probe_times(Profile::V0), [11_200, 11_150, 11_100, 11_050, 11_000, 10_950, 10_900, 10_850]);
+}
+
+#[test]
+fn the_reordering_timer_comes_when_linux_6_12s_did() {
+    // A quarter of the round trip and 2 ms are four ticks; the SACK comes 2 ms into its tick at phase 0.
+    assert_eq!(reordering_times(Profile::V1), [1800, 1750, 1700, 1650, 2000, 1950, 1900, 1850]);
+    // With two ticks they are six.
+    assert_eq!(reordering_times(Profile::V0), [2600, 2550, 2500, 2450, 2800, 2750, 2700, 2650]);
+}

@@ -1,0 +1,139 @@
+"""Two engines over the same starts: how far their means lie apart, and whether their distributions can be told apart at all.
+
+docs/guide/compare.md has the method with its formulas and sources.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from scipy import stats
+
+from ._statistics import CONFIDENCE, half_width
+
+NEAR = 0.05
+"""Share of the referee's mean within which another mean is near enough, whatever the tests say."""
+LEVEL = 0.05
+"""Of each of the two tests: samples of one distribution are told apart this often by each."""
+ROUNDING = 1e-9
+"""What decimal fractions may lose."""
+
+
+class Standing(StrEnum):
+    NEAR = "within 5 %"
+    ALIKE = "not told apart"
+    APART = "differs"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Distance:
+    """How far a sample lies from the referee's sample of the same starts."""
+
+    n: int
+    """Starts that count: those at which both finished."""
+    referee: float
+    ours: float
+    half_width: float
+    """Of the 95 % interval of the difference of the means, which is paired: start by start."""
+    p_mean: float
+    """Of Student's paired test: how often means of one distribution differ as much."""
+    p_ks: float
+    """Of the two-sample test of Kolmogorov and Smirnov: how often samples of one distribution differ as much."""
+
+    @property
+    def difference(self) -> float:
+        """Of the means, relative to the referee's: 0.05 is 5 % more."""
+        return _relative(self.ours - self.referee, self.referee)
+
+    @property
+    def interval(self) -> float:
+        """`half_width`, relative to the referee's mean."""
+        return _relative(self.half_width, self.referee)
+
+    @property
+    def p(self) -> float:
+        """Of both tests together, by Bonferroni."""
+        return min(1.0, 2 * min(self.p_mean, self.p_ks))
+
+    @property
+    def told_apart(self) -> bool:
+        """Whether either test speaks. Of two equal engines this befalls at most 2 x LEVEL of the rows."""
+        return min(self.p_mean, self.p_ks) < LEVEL
+
+    @property
+    def standing(self) -> Standing:
+        if abs(self.difference) <= NEAR + ROUNDING:
+            return Standing.NEAR
+        return Standing.APART if self.told_apart else Standing.ALIKE
+
+    def __str__(self) -> str:
+        """The verdict in words."""
+        if self.standing is Standing.NEAR:
+            return self.standing.value
+        return f"{self.standing.value}: {100 * self.difference:+.1f} ± {100 * self.interval:.1f} %"
+
+
+def distance(ours: Sequence[float], referee: Sequence[float]) -> Distance:
+    """`ours` and `referee` have a value for each start, in the same order; a transfer that never finished took infinitely long.
+
+    Means are over the starts at which both finished; the test of distributions ranks the infinite values last.
+    """
+    if len(ours) != len(referee):
+        raise ValueError(f"{len(ours)} values stand beside {len(referee)}; both engines need the same starts")
+    pairs = [(a, b) for a, b in zip(ours, referee, strict=True) if math.isfinite(a) and math.isfinite(b)]
+    p_ks = float(stats.ks_2samp(ours, referee, method="exact").pvalue) if len(ours) else 1.0
+    if not pairs:
+        # One of them never finished, or both.
+        return Distance(n=0, referee=math.nan, ours=math.nan, half_width=math.nan, p_mean=1.0, p_ks=p_ks)
+    differences = [a - b for a, b in pairs]
+    return Distance(
+        n=len(pairs),
+        referee=statistics.fmean(b for _, b in pairs),
+        ours=statistics.fmean(a for a, _ in pairs),
+        half_width=half_width(differences, CONFIDENCE),
+        p_mean=_paired(differences),
+        p_ks=p_ks,
+    )
+
+
+def _paired(differences: Sequence[float]) -> float:
+    """Student's test that differences have the mean 0: 1 where there are too few to say, 0 where all of them are the same."""
+    if len(differences) < 2:
+        return 1.0
+    error = statistics.stdev(differences) / math.sqrt(len(differences))
+    mean = statistics.fmean(differences)
+    if error == 0:
+        return 1.0 if mean == 0 else 0.0
+    return float(2 * stats.t.sf(abs(mean / error), len(differences) - 1))
+
+
+def discoveries(p_values: Sequence[float], level: float = LEVEL) -> int:
+    """How many of the tests speak when at most a share `level` of those that speak may do so by chance (Benjamini and Hochberg 1995)."""
+    ordered = sorted(p_values)
+    return max((rank for rank, p in enumerate(ordered, 1) if p <= rank * level / len(ordered)), default=0)
+
+
+def in_words(found: Sequence[Distance]) -> str:
+    """A sentence on many rows: how they stand, and what of it chance alone would do."""
+    if not found:
+        return "no row has enough starts to be judged as a distribution"
+    standing = {each: [row for row in found if row.standing is each] for each in Standing}
+    good, of = len(standing[Standing.NEAR]) + len(standing[Standing.ALIKE]), len(found)
+    widths = [row.interval for row in standing[Standing.ALIKE]]
+    blunt = f" (their intervals are ± {100 * statistics.median(widths):.0f} % in the median)" if widths else ""
+    apart = len(standing[Standing.APART])
+    return (
+        f"{good} of {of} rows ({100 * good / of:.1f} %) are within 5 % of the referee's mean or not to be told apart: "
+        f"{len(standing[Standing.NEAR])} within 5 %, {len(standing[Standing.ALIKE])} not to be told apart{blunt}, "
+        f"{apart} {'differs' if apart == 1 else 'differ'}. The two tests tell {sum(row.told_apart for row in found)} of {of} rows apart "
+        f"(near ones too); of equal engines they would {2 * LEVEL * of:.1f} at most, "
+        f"and after Benjamini and Hochberg at {100 * LEVEL:.0f} % {discoveries([row.p for row in found])} remain."
+    )
+
+
+def _relative(value: float, mean: float) -> float:
+    return value / mean if mean else (0.0 if value == 0 else math.copysign(math.inf, value))

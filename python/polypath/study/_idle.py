@@ -1,0 +1,117 @@
+"""Settings that change nothing: of a transport that has no such thing, of a host where no flow ends, of a node that only forwards.
+
+One that counts in some cell is none of them: a matrix over transports may give the scheduler that its MPTCP cells have. But cells of one
+experiment that differ in nothing else would be the same run, with another name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ._cells import Cell, plain
+from ._errors import SetupError, Where
+from ._flows import Flow
+
+# Fields of a flow that not every transport has: which do, and what to say of another.
+_OF_TRANSPORTS = {
+    "scheduler": (("mptcp",), "has one path and no scheduler"),
+    "path_manager": (("mptcp",), "has one path and no path manager"),
+    "cc": (("mptcp", "tcp"), "has no congestion control"),
+    "profile": (("mptcp", "tcp"), "has no profile"),
+}
+# What settings of the endpoints are called; others below `net.` may be a router's.
+_OF_ENDPOINTS = ("net.ipv4.tcp_", "net.mptcp.")
+_OF_MPTCP = ("net.mptcp.", "checksum_enabled", "mptcp_checksum")
+
+
+def check_idle(cells: Sequence[Cell], *, whole: bool) -> None:
+    """Raises `SetupError` at the first setting that counts in none of the cells, where these are the whole study, and at equal cells."""
+    if whole:
+        _check_flows(cells)
+        _check_nodes(cells)
+    _check_equal(cells)
+
+
+def idle_fields(flow: Flow) -> Iterator[str]:
+    """Fields that a flow was given and has no use for."""
+    for field, (transports, _) in _OF_TRANSPORTS.items():
+        if field in flow.model_fields_set and flow.transport not in transports:
+            yield field
+
+
+def _check_flows(cells: Sequence[Cell]) -> None:
+    used: set[Where] = set()
+    idle: dict[Where, tuple[Cell, str, str]] = {}
+    for cell in cells:
+        for name, flow in cell.setup.flows.items():
+            for field in _OF_TRANSPORTS:
+                place = (*cell.origin["flows"], name, field)
+                if flow.transport in _OF_TRANSPORTS[field][0]:
+                    used.add(place)
+                elif field in flow.model_fields_set:
+                    idle.setdefault(place, (cell, name, field))
+    for place, (cell, name, field) in idle.items():
+        if place not in used:
+            transports, lacks = _OF_TRANSPORTS[field]
+            transport = cell.setup.flows[name].transport
+            sentence = f"a {transport} flow {lacks}: take `{field}` out, or take `transport: {transports[0]}`"
+            raise cell.error(("flows", name, field), sentence)
+
+
+def _check_nodes(cells: Sequence[Cell]) -> None:
+    # By name: experiments with topologies of their own often have the same hosts.
+    transports: dict[str, set[str]] = {}
+    settings: dict[tuple[str, str], Cell] = {}
+    for cell in cells:
+        for flow in cell.setup.flows.values():
+            for node in (flow.client, flow.server):
+                transports.setdefault(node, set()).add(flow.transport)
+        for name, host in cell.setup.topology.nodes.items():
+            for setting in host.sysctl:
+                settings.setdefault((name, setting), cell)
+    for (name, setting), cell in settings.items():
+        found = transports.get(name, set())
+        if not setting.startswith(_OF_ENDPOINTS) and setting.startswith("net."):
+            continue
+        wanted = "MPTCP" if setting.startswith(_OF_MPTCP) else "TCP"
+        if not (found & {"mptcp"} if wanted == "MPTCP" else found & {"mptcp", "tcp"}):
+            there = f"`{name}` only forwards" if cell.setup.topology.nodes[name].router else f"no {wanted} flow begins or ends at `{name}`"
+            raise cell.error(("topology", "nodes", name, "sysctl", setting), f"{there}, so `{setting}` changes nothing there: take it out")
+
+
+def _check_equal(cells: Sequence[Cell]) -> None:
+    suspects = {cell.experiment for cell in cells if any(True for flow in cell.setup.flows.values() for _ in idle_fields(flow))}
+    seen: dict[tuple[str, str], Cell] = {}
+    for cell in cells:
+        if cell.experiment not in suspects:
+            continue
+        other = seen.setdefault((cell.experiment, _effective(cell)), cell)
+        if other is not cell:
+            raise equal_cells(cell, other)
+
+
+def equal_cells(cell: Cell, other: Cell) -> SetupError:
+    """Where and how to say that two cells are the same run: at a field that has no use for what the matrix gives it."""
+    for name, flow in cell.setup.flows.items():
+        for field in idle_fields(flow):
+            if getattr(flow, field) != getattr(other.setup.flows[name], field):
+                sentence = f"a {flow.transport} flow {_OF_TRANSPORTS[field][1]}, so this cell is the same run as {_named(cell, other)}"
+                return cell.error(("flows", name, field), f"{sentence}: leave one of them out with `exclude`")
+    return cell.error(("flows",), f"this cell is the same run as {_named(cell, other)}: leave one of them out with `exclude`")
+
+
+def _named(cell: Cell, other: Cell) -> str:
+    """The other cell, by what differs."""
+    return ", ".join(f"{name}={value}" for name, value in other.varied.items() if cell.varied.get(name) != value)
+
+
+def _effective(cell: Cell) -> str:
+    """What counts of a cell's set-up."""
+    tree: dict[str, Any] = plain(cell.setup)
+    flows: Mapping[str, dict[str, Any]] = tree["flows"]
+    for name, flow in cell.setup.flows.items():
+        for field in idle_fields(flow):
+            del flows[name][field]
+    return json.dumps(tree, default=str, sort_keys=True)

@@ -1,0 +1,182 @@
+"""Runs drawn networks in the simulator and on a kernel, over the same starts, and judges each flow as a distribution."""
+
+import csv
+import math
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any, TextIO
+
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+
+from polypath.analysis import Distance, Standing, distance, in_words
+from polypath.engines import find
+from polypath.results import Plan, execute, plan
+from polypath.study import Run, Study
+from polypath.validate._drawn import COLUMNS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flow:
+    """One flow of one drawn network. `linux` and `sim` have the goodput of each start, Mbit/s."""
+
+    network: str
+    title: str
+    flow: str
+    cc: str
+    linux: tuple[float, ...]
+    sim: tuple[float, ...]
+
+    @property
+    def kind(self) -> str:
+        return self.network[0]
+
+    @property
+    def distance(self) -> Distance:
+        return distance(self.sim, self.linux)
+
+
+def run_networks(
+    study: Study,
+    *,
+    kernel: str,
+    out: Path,
+    workers: int | None = None,
+    progress: Callable[[str, int, int], None] = lambda name, done, of: None,
+) -> list[Flow]:
+    """Every flow of every network, in the order of the draw. Finished runs are never run again."""
+    rates = []
+    for engine, version in (("linux", kernel), ("sim", None)):
+        planned = plan(study, engine=find(engine), out=out, kernel=version)
+        runs = execute(planned, workers=workers, progress=_counter(planned, progress)).runs
+        own = runs[(runs["engine"] == engine) & runs["key"].isin({run.key for run in planned.runs})]
+        rates.append(dict(iter(own.groupby(["experiment", "flow"], sort=False))))
+    linux, sim = rates
+    found = []
+    for name, experiment in study.all_experiments.items():
+        for flow, made in (experiment.flows or study.flows).items():
+            both = [_by_seed(table[name, flow]) for table in (linux, sim)]
+            found.append(
+                Flow(network=name, title=experiment.title or name, flow=flow, cc=made.cc, linux=tuple(both[0]), sim=tuple(both[1]))
+            )
+    return found
+
+
+def _counter(planned: Plan, progress: Callable[[str, int, int], None]) -> Callable[[Run], None]:
+    done = 0
+
+    def count(run: Run) -> None:
+        nonlocal done
+        done += 1
+        progress(planned.engine.name, done, len(planned.pending))
+
+    return count
+
+
+def _by_seed(rows: pd.DataFrame) -> list[float]:
+    return [float(value) for value in rows.sort_values("seed")["goodput_receiver_mbps"]]
+
+
+def rows_of(flows: Iterable[Flow]) -> list[dict[str, Any]]:
+    """A row a flow, with what COLUMNS names."""
+    return [_row(flow, flow.distance) for flow in flows]
+
+
+def _row(flow: Flow, found: Distance) -> dict[str, Any]:
+    figures = {
+        "linux_mbps": found.referee,
+        "sim_mbps": found.ours,
+        "difference": found.difference,
+        "interval": found.interval,
+        "p_mean": found.p_mean,
+        "p_ks": found.p_ks,
+    }
+    words = {"network": flow.network, "kind": flow.kind, "flow": flow.flow, "cc": flow.cc, "starts": found.n}
+    rounded = {name: round(value, 4) if math.isfinite(value) else None for name, value in figures.items()}
+    return {**words, **rounded, "standing": found.standing.value, "title": flow.title}
+
+
+def write_csv(flows: Iterable[Flow], stream: TextIO = sys.stdout) -> None:
+    """A row a flow and, behind what was found, the goodput of each start on both: all figures can be computed again from it."""
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for flow in flows:
+        row = _row(flow, flow.distance)
+        starts = [" ".join(f"{value:.6g}" for value in values) for values in (flow.linux, flow.sim)]
+        writer.writerow([*(row[name] for name in COLUMNS[:-2]), *starts])
+
+
+def read_csv(file: Path) -> list[Flow]:
+    """What `write_csv` wrote; verdicts follow from the starts, not from what stands beside them."""
+    with file.open(newline="", encoding="utf-8") as stream:
+        return [
+            Flow(
+                network=row["network"],
+                title=row["title"],
+                flow=row["flow"],
+                cc=row["cc"],
+                linux=tuple(map(float, row["linux_starts"].split())),
+                sim=tuple(map(float, row["sim_starts"].split())),
+            )
+            for row in csv.DictReader(stream)
+        ]
+
+
+def summary(flows: list[Flow]) -> str:
+    found = [flow.distance for flow in flows]
+    off = [abs(each.difference) for each in found]
+    ten = sum(each <= 0.1 for each in off) / len(off)
+    return f"{in_words(found)} The median flow is {100 * median(off):.1f} % off, {100 * ten:.0f} % are within 10 %."
+
+
+def to_markdown(flows: list[Flow]) -> str:
+    """The counts by kind of network, a row for each flow that differs, the furthest first, and what it comes to."""
+    lines = ["| kind | within 5 % | not told apart | differs | share |", "|---|---:|---:|---:|---:|"]
+    kinds = [(kind, [flow for flow in flows if flow.kind == kind]) for kind in dict.fromkeys(flow.kind for flow in flows)]
+    for name, part in [*kinds, ("all", flows)]:
+        near, alike, apart = (sum(flow.distance.standing is each for flow in part) for each in Standing)
+        lines.append(f"| {name} | {near} | {alike} | {apart} | {100 * (near + alike) / len(part):.0f} % |")
+    lines += ["", "| differs | flow | Linux | simulated | difference | p (means) | p (KS) | network |"]
+    lines.append("|---|---|---:|---:|---:|---:|---:|---|")
+    for flow, found in _differing(flows):
+        figures = f"{found.referee:.2f} | {found.ours:.2f} | {100 * found.difference:+.1f} ± {100 * found.interval:.1f} %"
+        lines.append(f"| {flow.network} | {flow.flow} | {figures} | {found.p_mean:.3f} | {found.p_ks:.3f} | {flow.title} |")
+    return "\n".join([*lines, "", summary(flows)]) + "\n"
+
+
+def _differing(flows: list[Flow]) -> list[tuple[Flow, Distance]]:
+    found = [(flow, flow.distance) for flow in flows]
+    return sorted(((flow, each) for flow, each in found if each.standing is Standing.APART), key=lambda pair: -abs(pair[1].difference))
+
+
+def show(flows: list[Flow], console: Console, *, only_differing: bool = False) -> None:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in ("network", "flow"):
+        table.add_column(name)
+    for name in ("Linux", "simulated", "difference", "p (means)", "p (KS)"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("drawn", style="dim", overflow="fold")
+    styles = {Standing.NEAR: "green", Standing.ALIKE: "green", Standing.APART: "red"}
+    for flow in flows:
+        found = flow.distance
+        if only_differing and found.standing is not Standing.APART:
+            continue
+        table.add_row(
+            flow.network,
+            flow.flow,
+            f"{found.referee:.2f}",
+            f"{found.ours:.2f}",
+            f"{100 * found.difference:+.1f} ± {100 * found.interval:.1f} %",
+            f"{found.p_mean:.3f}",
+            f"{found.p_ks:.3f}",
+            f"[{styles[found.standing]}]{found.standing.value}[/]",
+            flow.title,
+        )
+    console.print(table)
+    console.print("Mbit/s read by the receiver, means over the same starts on both; ± is a 95 % interval.", style="dim")
+    console.print(summary(flows), soft_wrap=True, highlight=False)

@@ -1,0 +1,270 @@
+"""What no engine can use is refused when a study is loaded: with file, line and field, in the same words whichever engine is to run it."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from wrong_inputs import BASE, SHAPE, WRONG, changed
+
+from polypath import Study, StudyError, run
+from polypath.engines import ENGINES, FakeEngine, HostEngine, LinuxEngine, SimEngine, check, notes
+from polypath.results import plan
+from polypath.study import cells, drawing_algorithms, load_setup, same_for_all_seeds
+
+
+def write(folder: Path, text: str) -> Path:
+    file = folder / "study.yaml"
+    file.write_text(text)
+    return file
+
+
+def test_the_study_that_is_changed_is_sound(tmp_path):
+    study = Study.load(write(tmp_path, BASE))
+    assert check(SimEngine(), study) == []
+    assert len(plan(study, engine=SimEngine(), out=tmp_path).runs) == 2
+
+
+@pytest.mark.parametrize("changes, expected", WRONG.values(), ids=WRONG.keys())
+def test_a_wrong_input_is_refused_at_load(tmp_path, changes, expected):
+    file = write(tmp_path, changed(changes))
+    with pytest.raises(StudyError) as error:
+        Study.load(file)
+    told = str(error.value).removeprefix(f"{file}:")
+    assert told.startswith(expected), told
+    assert "\n" not in told
+
+
+@pytest.mark.parametrize("changes, expected", WRONG.values(), ids=WRONG.keys())
+def test_every_command_and_engine_says_the_same(tmp_path, polypath, monkeypatch, changes, expected):
+    # None of them gets as far as asking for a kernel, for root or for a kernel that can be loaded into.
+    for engine in (LinuxEngine, HostEngine):
+        monkeypatch.setattr(engine, "left_out", lambda *_: pytest.fail("an engine was asked"))
+    file = write(tmp_path, changed(changes))
+    commands = [("run", file, "--dry-run", "--engine", engine) for engine in ("sim", "linux", "host")]
+    answers = {polypath(*command) for command in [*commands, ("run", file), ("show", file), ("compare", file)]}
+    assert len(answers) == 1
+    code, out, err = answers.pop()
+    assert (code, out) == (2, "")
+    assert err.startswith(f"polypath: {file}:{expected}")
+
+
+@pytest.mark.parametrize("changes, expected", WRONG.values(), ids=WRONG.keys())
+def test_a_study_built_in_python_is_refused_in_the_same_words(changes, expected):
+    _, _, sentence = expected.split(": ", 2)
+    with pytest.raises(ValueError) as error:
+        Study.model_validate(yaml.safe_load(changed(changes)))
+    assert sentence in str(error.value)
+
+
+# What counts in some cell, or for some engine, is no mistake.
+ALLOWED = {
+    "a scheduler of those cells that have one": (
+        ("transport: tcp", 'transport: "${t}", scheduler: roundrobin'),
+        ("{cc: [cubic, reno]}", "{cc: [cubic], t: [tcp, mptcp]}"),
+    ),
+    "cells without effect that are left out": (
+        ("transport: tcp", 'transport: "${t}", scheduler: "${s}"'),
+        ("{cc: [cubic, reno]}", "{cc: [cubic], t: [tcp, mptcp], s: [default, roundrobin]}\nexclude: [{t: tcp, s: roundrobin}]"),
+    ),
+    "as many weights as subflows": (
+        ("transport: tcp", "transport: mptcp, path_manager: {kind: ndiffports, subflows: 2}, scheduler: 'weighted 3:1'"),
+    ),
+    "a link that is cut and joined": ((SHAPE, "{rate: 10mbit, changes: [{at: 500ms, up: false}, {at: 1s, up: true}]}"),),
+    "two changes at once": ((SHAPE, "{rate: 10mbit, delay: 5ms, changes: [{at: 1s, rate: 5mbit}, {at: 1s, delay: 9ms}]}"),),
+    "a path without a rate for a flow that has one": (
+        (SHAPE, "{delay: 5ms}"),
+        ("transport: tcp", "transport: tcp, app: {kind: constant, rate: 1mbit}"),
+    ),
+    "as much jitter as delay": ((SHAPE, "{rate: 10mbit, delay: 5ms, jitter: 5ms}"),),
+    "a queue of one packet": ((SHAPE, "{rate: 10mbit, queue: 1514B}"),),
+    "a setting of a router that routers have": (("{router: true}", "{router: true, sysctl: {net.ipv4.ip_forward: 1}}"),),
+    "a setting that only a kernel knows": (("    a:\n", "    a: {sysctl: {net.ipv4.tcp_fastopen: 1}}\n"),),
+    "a value that only a kernel knows": (("    a:\n", "    a: {sysctl: {net.ipv4.tcp_recovery: 0}}\n"),),
+    "the fastest rate": ((SHAPE, "{rate: 400gbit, delay: 5ms}"),),
+}
+
+
+@pytest.mark.parametrize("changes", ALLOWED.values(), ids=ALLOWED.keys())
+def test_what_counts_somewhere_is_no_mistake(tmp_path, changes):
+    text = changed(changes)
+    if "exclude" in text:
+        # A study's own matrix has no `exclude`: an experiment's has.
+        text = text.replace("matrix: ", "experiments:\n  one:\n    matrix: ").replace("\nexclude", "\n    exclude")
+    assert cells(Study.load(write(tmp_path, text)))
+
+
+UNMODELLED = {
+    "a setting": ("net.ipv4.tcp_fastopen: 1", "the setting `net.ipv4.tcp_fastopen` is not modelled; modelled are net.ipv4.tcp_rmem, "),
+    "a value": (
+        "net.ipv4.tcp_recovery: 0",
+        "`net.ipv4.tcp_recovery` is 0; modelled is 1, since there is no other loss detection than RACK",
+    ),
+    "a misspelled one": ("net.ipv4.tcp_rmen: 1", "the setting `net.ipv4.tcp_rmen` is not modelled; did you mean `net.ipv4.tcp_rmem`?"),
+}
+
+
+@pytest.mark.parametrize("setting, sentence", UNMODELLED.values(), ids=UNMODELLED.keys())
+def test_what_only_the_simulator_lacks_is_refused_by_it_alone_before_anything_runs(tmp_path, polypath, setting, sentence):
+    file = write(tmp_path, changed((("    a:\n", f"    a: {{sysctl: {{{setting}}}}}\n"),)))
+    field = setting.split(":")[0]
+    code, out, err = polypath("run", file, "--dry-run")
+    assert (code, out) == (2, "")
+    assert err.startswith(f"polypath: {file}:4: topology.nodes.a.sysctl.{field}: {sentence}")
+    assert polypath("show", file)[0] == 0
+
+
+KERNELS = (("matrix: {cc: [cubic, reno]}", 'matrix: {cc: [cubic, reno], k: ["6.1", "6.12"]}\nkernel: "${k}"'),)
+
+
+def test_cells_that_differ_in_their_kernel_alone_are_no_two_rows_of_the_simulator(tmp_path, polypath):
+    file = write(tmp_path, changed(KERNELS))
+    code, out, err = polypath("run", file, "--dry-run")
+    assert (code, out) == (2, "")
+    assert err == (
+        f"polypath: {file}:14: kernel: the engine sim runs no kernel, so this cell is the same run as k=6.1: choose one with --only k=6.1, "
+        "or take --engine linux (in the cell cc=cubic, k=6.12)\n"
+    )
+    code, out, _ = polypath("run", file, "--dry-run", "--only", "k=6.1")
+    assert code == 0
+    assert "`kernel` is for the engine linux; sim runs none" in out
+
+
+def test_only_runs_in_real_time_are_run_again(tmp_path, polypath):
+    file = write(tmp_path, BASE)
+    for engine in ("sim", "linux"):
+        code, out, err = polypath("run", file, "--dry-run", "--again", "--engine", engine)
+        assert (code, out) == (2, "")
+        assert err.startswith(f"polypath: --again repeats runs that came late in real time, and {engine} is never late")
+    assert [name for name, engine in ENGINES.items() if engine.real_time] == ["host"]
+
+
+def test_a_network_without_flows_is_not_held_to_a_run(tmp_path):
+    text = (
+        BASE.split("flows:")[0]
+        .replace(SHAPE, "{delay: 5ms, changes: [{at: 60s, up: false}]}")
+        .replace("    a:\n", "    a: {sysctl: {initcwnd: 9}}\n")
+    )
+    assert load_setup(write(tmp_path, text)).topology.links.keys() == {"l1", "l2"}
+    with pytest.raises(StudyError, match=r"8: topology.links.l1.mtu: an MTU of 20 bytes at `a`; IPv4 needs at least 68"):
+        load_setup(write(tmp_path, text.replace("[a, r], ", "[a, r], mtu: 20B, ")))
+
+
+def test_a_large_matrix_is_checked_by_what_differs(tmp_path, monkeypatch):
+    from polypath.study import _check
+
+    asked = []
+    real = _check._native.check
+
+    class Native:
+        schedulers = staticmethod(_check._native.schedulers)
+
+        @staticmethod
+        def check(text, simulated):
+            asked.append(text)
+            return real(text, simulated)
+
+    monkeypatch.setattr(_check, "_native", Native)
+    _check._wrong.cache_clear()
+    rates = ", ".join(f"{rate}mbit" for rate in range(1, 11))
+    changes = (
+        ('cc: "${cc}"', 'cc: "${cc}", count: "${many}"'),
+        ("rate: 10mbit", 'rate: "${rate}"'),
+        ("{cc: [cubic, reno]}", f"{{cc: [cubic, reno, bic], many: [1, 2, 300], rate: [{rates}]}}"),
+    )
+    assert len(cells(Study.load(write(tmp_path, changed(changes))))) == 90
+    # Neither the algorithm nor the number of connections matters; the rates do.
+    assert len(asked) == 10
+
+
+STILL = (("seeds: 1", "seeds: 3"),)
+
+
+def still(tmp_path, *changes):
+    return same_for_all_seeds(Study.load(write(tmp_path, changed((*STILL, *changes)))))
+
+
+def test_seeds_that_change_nothing_are_told(tmp_path, polypath):
+    file = write(tmp_path, changed(STILL))
+    sentence = "seeds change nothing here, since nothing is drawn at random, so their repetitions are the same run: `start_spread: 100ms` "
+    assert sentence in polypath("run", file, "--dry-run")[1]
+    assert sentence in polypath("show", file)[1]
+    # And it is so.
+    runs = run(file, out=tmp_path / "out").runs
+    assert len(runs) == 6
+    assert runs.groupby("cc")["goodput_receiver_mbps"].nunique().eq(1).all()
+    # In real time everything is chance; and with one seed there is nothing to say.
+    assert notes(HostEngine(), Study.load(file)) == []
+    assert same_for_all_seeds(Study.load(write(tmp_path, BASE))) is None
+
+
+CHANCE = {
+    "a start": (("transport: tcp", "transport: tcp, start_spread: 100ms"),),
+    "losses": ((SHAPE, "{rate: 10mbit, loss: 1%}"),),
+    "later losses": ((SHAPE, "{rate: 10mbit, changes: [{at: 1s, loss: 1%}]}"),),
+    "bursts of losses": ((SHAPE, "[{kind: rate, rate: 10mbit}, {kind: burst_loss, good_to_bad: 1%, bad_to_good: 30%}]"),),
+    "jitter": ((SHAPE, "{rate: 10mbit, delay: 5ms, jitter: 2ms}"),),
+    "a radio": ((SHAPE, "[{kind: wireless, radio: 5g, peak: 10mbit}]"),),
+    "attempts": ((SHAPE, "[{kind: rate, rate: 10mbit}, {kind: retry, share: 10%, delay: 5ms}]"),),
+    "red": ((SHAPE, "{rate: 10mbit, queue: 75KB, aqm: {kind: red, min: 15KB, max: 45KB}}"),),
+    "pie": ((SHAPE, "{rate: 10mbit, aqm: pie}"),),
+}
+
+
+@pytest.mark.parametrize("changes", CHANCE.values(), ids=CHANCE.keys())
+def test_what_is_drawn_makes_seeds_count(tmp_path, changes):
+    assert still(tmp_path, *changes) is None
+    runs = run(Study.load(tmp_path), out=tmp_path / "out").runs
+    assert runs.groupby("cc")["bytes_acked" if "bytes_acked" in runs else "goodput_sender_mbps"].nunique().gt(1).any()
+
+
+def test_some_cells_may_be_the_same_for_all_seeds(tmp_path):
+    sentence = still(tmp_path, ("[cubic, reno]", "[cubic, cdg, bbr]"))
+    assert sentence is not None
+    assert sentence.startswith("seeds change nothing in 1 of 3 cells, ")
+
+
+def test_a_managed_queue_that_draws_nothing_is_as_still(tmp_path):
+    assert still(tmp_path, (SHAPE, "{rate: 10mbit, aqm: codel}")) is not None
+
+
+# Short of loss and long enough for every algorithm to draw: two flows, as lp gives way to others alone.
+DRAWS = """\
+name: draws
+topology:
+  nodes: {a: , r: {router: true}, b: }
+  links:
+    access: {ends: [a, r], both: {delay: 5ms}}
+    neck: {ends: [r, b], both: {rate: 20mbit, queue: 60packets, delay: 11ms}}
+flows:
+  f: {client: a, server: b, transport: tcp, cc: "${cc}"}
+  rival: {client: a, server: b, transport: tcp, cc: cubic}
+duration: 15s
+matrix: {cc: []}
+seeds: [1, 2, 3, 4, 5, 6, 7, 8]
+baselines: null
+measure: {series: null}
+"""
+
+
+def test_exactly_those_algorithms_draw_that_are_said_to(tmp_path):
+    names = [algorithm.name for algorithm in SimEngine().algorithms()]
+    study = Study.load(write(tmp_path, DRAWS.replace("cc: []", f"cc: [{', '.join(names)}]")))
+    runs = run(study, out=tmp_path / "out").runs
+    differing = runs[runs["flow"] == "f"].groupby("cc")["goodput_receiver_mbps"].nunique()
+    assert set(differing[differing > 1].index) == drawing_algorithms()
+    assert {"bbr", "bbr3", "cdg", "cmpbbr", "lp", "nv"} == drawing_algorithms()
+
+
+def test_the_list_says_which_algorithms_draw(polypath, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "250")
+    code, out, _ = polypath("list", "cc")
+    assert code == 0
+    lines = {line.split()[1]: line.split("│") for line in out.splitlines() if line.startswith("│")}
+    assert lines["cdg"][5].strip() == "yes"
+    assert lines["cubic"][5].strip() == "no"
+
+
+def test_an_engine_that_is_unknown_to_a_study_says_no_more_than_it_knows(tmp_path):
+    assert notes(FakeEngine(), Study.load(write(tmp_path, changed((("seeds: 1", 'seeds: 1\nkernel: "6.1"'),))))) == [
+        "`kernel` is for the engine linux; fake runs none"
+    ]

@@ -1,0 +1,231 @@
+"""Inputs that no engine can use: what is changed in a sound study, and the line, the field and a part of the sentence that refuses it."""
+
+BASE = """\
+name: base
+topology:
+  nodes:
+    a:
+    r: {router: true}
+    b:
+  links:
+    l1: {ends: [a, r], both: {delay: 5ms}}
+    l2: {ends: [r, b], both: {rate: 10mbit, queue: 50packets, delay: 5ms}}
+flows:
+  f: {client: a, server: b, transport: tcp, cc: "${cc}"}
+duration: 2s
+matrix: {cc: [cubic, reno]}
+seeds: 1
+"""
+
+SHAPE = "{rate: 10mbit, queue: 50packets, delay: 5ms}"
+FLOW = 'f: {client: a, server: b, transport: tcp, cc: "${cc}"}'
+UDP = "transport: udp, app: {kind: constant, rate: 1mbit}"
+RATE_AT = "topology.links.l2.both"
+
+Changes = tuple[tuple[str, str], ...]
+
+
+def shape(text: str) -> Changes:
+    """The bottleneck with other figures."""
+    return ((SHAPE, "{" + text + "}"),)
+
+
+def flow(text: str) -> Changes:
+    """The flow with more fields."""
+    return (("transport: tcp", text),)
+
+
+def host(text: str) -> Changes:
+    """The client with settings."""
+    return (("    a:\n", f"    a: {{sysctl: {{{text}}}}}\n"),)
+
+
+def router(text: str) -> Changes:
+    """The router with settings."""
+    return (("{router: true}", f"{{router: true, sysctl: {{{text}}}}}"),)
+
+
+# What a person did -> the changes to BASE, and "line: field: part of the sentence".
+WRONG: dict[str, tuple[Changes, str]] = {
+    # Settings that were accepted and ignored.
+    "a scheduler on plain TCP": (
+        flow("transport: tcp, scheduler: roundrobin"),
+        "11: flows.f.scheduler: a tcp flow has one path and no scheduler: take `scheduler` out, or take `transport: mptcp`",
+    ),
+    "a path manager on plain TCP": (
+        flow("transport: tcp, path_manager: fullmesh"),
+        "11: flows.f.path_manager: a tcp flow has one path and no path manager: take `path_manager` out",
+    ),
+    "a congestion control of datagrams": (
+        (("transport: tcp", UDP),),
+        "11: flows.f.cc: a udp flow has no congestion control: take `cc` out, or take `transport: mptcp`",
+    ),
+    "an unknown congestion control of datagrams": (
+        ((FLOW, f"f: {{client: a, server: b, {UDP}, cc: nonsense}}"), ("matrix: {cc: [cubic, reno]}\n", "")),
+        "11: flows.f.cc: a udp flow has no congestion control",
+    ),
+    "a profile of datagrams": (
+        ((FLOW, f"f: {{client: a, server: b, {UDP}, profile: v0}}"), ("matrix: {cc: [cubic, reno]}\n", "")),
+        "11: flows.f.profile: a udp flow has no profile",
+    ),
+    "schedulers for cells of plain TCP": (
+        (
+            ("transport: tcp", 'transport: "${t}", scheduler: "${s}"'),
+            ("{cc: [cubic, reno]}", "{cc: [cubic], t: [tcp, mptcp], s: [default, roundrobin]}"),
+        ),
+        "11: flows.f.scheduler: a tcp flow has one path and no scheduler, so this cell is the same run as s=default: "
+        "leave one of them out with `exclude` (in the cell cc=cubic, t=tcp, s=roundrobin)",
+    ),
+    "a scheduler that there is not": (
+        flow("transport: mptcp, scheduler: rounrobin"),
+        '11: flows.f.scheduler: there is no scheduler "rounrobin"; did you mean "roundrobin"?',
+    ),
+    "more weights than subflows": (
+        flow("transport: mptcp, scheduler: 'weighted 3:2:1'"),
+        "11: flows.f.scheduler: there are 3 weights, and this flow opens 1 subflow: give one weight a subflow at most",
+    ),
+    "an address that goes away after the end": (
+        flow("transport: mptcp, path_manager: {kind: endpoints, addresses: [{address: 10.0.1.1, remove_at: 9s}]}"),
+        "11: flows.f.path_manager.addresses[0].remove_at: the address goes away 9s after the connection begins, and the run ends 2s",
+    ),
+    "a setting of a router": (
+        router("net.ipv4.tcp_rmem: [4096, 131072, 6291456]"),
+        "5: topology.nodes.r.sysctl.net.ipv4.tcp_rmem: `r` only forwards, so `net.ipv4.tcp_rmem` changes nothing there: take it out",
+    ),
+    "a setting of a router that is no sysctl": (
+        router("initcwnd: 10"),
+        "5: topology.nodes.r.sysctl.initcwnd: `r` only forwards, so `initcwnd` changes nothing there",
+    ),
+    "a setting of a router that there is not": (
+        router("net.ipv4.tcp_nonsense: 1"),
+        "5: topology.nodes.r.sysctl.net.ipv4.tcp_nonsense: `r` only forwards",
+    ),
+    "a setting of a host without flows": (
+        (("    b:\n", "    b:\n    idle: {sysctl: {net.ipv4.tcp_sack: 0}}\n"),),
+        "7: topology.nodes.idle.sysctl.net.ipv4.tcp_sack: no TCP flow begins or ends at `idle`, so `net.ipv4.tcp_sack` changes nothing",
+    ),
+    "a setting of MPTCP beside plain TCP": (
+        host("net.mptcp.checksum_enabled: 1"),
+        "4: topology.nodes.a.sysctl.net.mptcp.checksum_enabled: no MPTCP flow begins or ends at `a`",
+    ),
+    "a setting that nothing has": (
+        host("initcwmd: 10"),
+        "4: topology.nodes.a.sysctl.initcwmd: the setting `initcwmd` is not modelled; did you mean `initcwnd`?",
+    ),
+    "a change that changes nothing": (
+        shape("rate: 10mbit, changes: [{at: 1s}]"),
+        "9: topology.links.l2.both.changes[0]: this change changes nothing: give it a new `rate`, `delay` or `loss`, or `up`",
+    ),
+    "a link that is joined twice": (
+        shape("rate: 10mbit, changes: [{at: 1s, up: true}]"),
+        "9: topology.links.l2.both: `up: true` at 1s changes nothing: the link is up already; take it out",
+    ),
+    "changes out of order": (
+        shape("rate: 10mbit, changes: [{at: 1s, rate: 5mbit}, {at: 500ms, rate: 1mbit}]"),
+        "9: topology.links.l2.both: `changes` stand in the order of their times, and 500ms comes after 1s; put it before",
+    ),
+    "a change after the end": (
+        shape("rate: 10mbit, changes: [{at: 100s, rate: 5mbit}]"),
+        "9: topology.links.l2.both.changes[0].at: the change comes at 100s, and the run ends at 2s",
+    ),
+    "a change of an element after the end": (
+        ((SHAPE, "[{kind: rate, rate: 10mbit}, {kind: delay, delay: 5ms, changes: [{at: 3s, to: 9ms}]}]"),),
+        "9: topology.links.l2.both[1].changes[0].at: the change comes at 3s, and the run ends at 2s",
+    ),
+    "an outage after the end": (
+        ((SHAPE, "[{kind: rate, rate: 10mbit}, {kind: down, spans: [[3s, 4s]]}]"),),
+        "9: topology.links.l2.both[1].spans[0]: the outage begins at 3s, and the run ends at 2s",
+    ),
+    "an application that goes on after the end": (
+        flow("transport: tcp, app: {kind: bulk, duration: 9s}"),
+        "11: flows.f.app.duration: the application begins at 0ns and lasts 9s, and the run ends at 2s",
+    ),
+    # Figures that nobody can mean.
+    "a run of a nanosecond": (
+        (("duration: 2s", "duration: 1ns"),),
+        "12: duration: a run of 1ns is too short to measure anything; the shortest is 1ms",
+    ),
+    "a rate beyond counting": (
+        shape("rate: 100000gbit"),
+        "9: topology.links.l2.both.rate: 100000gbit is faster than any engine can count; the most is 400gbit",
+    ),
+    "a rate at which no packet passes": (
+        shape("rate: 1bit"),
+        "9: topology.links.l2.both.rate: at 1bit a packet of 1514 bytes takes 12112 s, longer than the run; the least is 6056bit",
+    ),
+    "a later rate at which no packet passes": (
+        shape("rate: 10mbit, changes: [{at: 1s, rate: 1bit}]"),
+        "9: topology.links.l2.both.changes[0].rate: at 1bit a packet of 1514 bytes takes 12112 s, longer than the run",
+    ),
+    "no rate on the whole path": (
+        shape("delay: 5ms"),
+        "8: topology.links.l1.both: no link from `a` to `b` (l1, l2) has a rate, so `f` would send as fast as its buffers allow",
+    ),
+    "more jitter than delay": (
+        shape("rate: 10mbit, delay: 5ms, jitter: 50ms"),
+        "9: topology.links.l2.both.jitter: a jitter of 50ms around a delay of 5ms lets packets arrive before they were sent",
+    ),
+    "more jitter than a radio's delay": (
+        ((SHAPE, "[{kind: wireless, radio: 5g, peak: 10mbit, delay: 1ms}]"),),
+        "9: topology.links.l2.both[0].jitter: a jitter of 2ms around a delay of 1ms",
+    ),
+    "a queue without room for a packet": (
+        shape("rate: 10mbit, queue: 100B"),
+        "9: topology.links.l2.both.queue: no full packet fits into a queue of 100B: with its framing it has 1514 bytes, which is the least",
+    ),
+    "a delay longer than the run": (
+        shape("rate: 10mbit, delay: 2000s"),
+        "9: topology.links.l2.both.delay: a packet takes 2000s, and the run lasts 2s: nothing would arrive",
+    ),
+    # What the engines would say when they run it.
+    "series without an interval": ((("seeds: 1", "seeds: 1\nmeasure: {series: 0s}"),), "15: measure.series: `series_interval_ns` is zero"),
+    "an MTU of nothing": (
+        (("ends: [r, b],", "ends: [r, b], mtu: 0B,"),),
+        "9: topology.links.l2.mtu: an MTU of 0 bytes at `r`; IPv4 needs at least 68",
+    ),
+    "an MTU below IPv4's": ((("ends: [r, b],", "ends: [r, b], mtu: 20B,"),), "9: topology.links.l2.mtu: an MTU of 20 bytes at `r`"),
+    "an MTU of an interface": (
+        (("ends: [r, b]", "ends: [r, {node: b, mtu: 20B}]"),),
+        "9: topology.links.l2.ends[1].mtu: an MTU of 20 bytes at `b`",
+    ),
+    "an MTU on the way": (
+        shape("rate: 10mbit, mtu: 20B"),
+        "9: topology.links.l2.both: an MTU of 20 bytes is below IPv4's smallest, 68 bytes",
+    ),
+    "one size for three": (
+        host("net.ipv4.tcp_rmem: 6291456"),
+        "4: topology.nodes.a.sysctl.net.ipv4.tcp_rmem: `net.ipv4.tcp_rmem` is 6291456; it must be three ascending sizes in bytes",
+    ),
+    "sizes that descend": (
+        host("net.ipv4.tcp_rmem: [16000000, 131072, 4096]"),
+        "4: topology.nodes.a.sysctl.net.ipv4.tcp_rmem: `net.ipv4.tcp_rmem` is [16000000,131072,4096]; it must be three ascending sizes",
+    ),
+    "a transfer of nothing": (
+        flow("transport: tcp, app: {kind: transfer, size: 0B}"),
+        "11: flows.f.app: a transfer of no bytes is complete before it begins",
+    ),
+    "a router that serves": (
+        (("server: b", "server: r"),),
+        "11: flows.f.server: the server is `r`, which is a router: only hosts send and receive",
+    ),
+    "an address that cannot be reached": (
+        (
+            ("flows:", "    l3: {ends: [a, b], both: {rate: 1mbit}}\nflows:"),
+            ("transport: tcp", "transport: tcp, client_address: 10.0.3.1"),
+        ),
+        "12: flows.f.server: no route leads from 10.0.3.1 at `a` to 10.0.2.2 at `b`: give the flow `server_address: 10.0.3.2`",
+    ),
+    "a route over a host": (
+        flow("transport: tcp, routes: [{source: 10.0.1.1, destination: 10.0.2.2, via: [l2]}]"),
+        "11: flows.f.routes[0]: the route from 10.0.1.1 to 10.0.2.2 uses link `l2` at `a`, which it does not join",
+    ),
+}
+
+
+def changed(changes: Changes) -> str:
+    """BASE with each first text of a pair replaced by the second."""
+    text = BASE
+    for old, new in changes:
+        assert old in text, f"{old!r} does not stand in the study"
+        text = text.replace(old, new)
+    return text
