@@ -1,12 +1,12 @@
-"""Writes the tables of this study's README anew from results: python studies/nitk/compare.py results/nitk."""
+"""The tables of this study's README: python studies/nitk/compare.py goodput, subflows, engines, claims or baselines."""
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 
 import pandas as pd
+from figure_tables import recorded, simulated
 
 from polypath.analysis import PLATFORM
 from polypath.report import claim_results, material, other_views
@@ -16,26 +16,12 @@ HERE = Path(__file__).parent
 GOODPUT, SENDER = "goodput_receiver_mbps", "goodput_sender_mbps"
 
 
-def main(folder: str) -> None:
-    """Replaces what stands between the markers of each table."""
-    results = Results.open(folder)
-    readme = HERE / "README.md"
-    text = readme.read_text(encoding="utf-8")
-    tables = {
-        "goodput": goodput(results.runs),
-        "subflows": subflows(results),
-        "engines": engines(results),
-        "claims": claims(results),
-        "baselines": baselines(results),
-    }
-    if (results.runs["engine"] == "host").any():
-        # Real time gives other figures each time, so this one is only written where it was asked for.
-        tables["host"] = host(results)
-    for name, table in tables.items():
-        text, found = re.subn(f"(<!-- {name} -->\n).*?(<!-- end -->)", lambda m, table=table: m[1] + table + m[2], text, flags=re.DOTALL)
-        if found != 1:
-            raise SystemExit(f"{readme} has no place for the table {name}; put <!-- {name} --> and <!-- end --> where it belongs")
-    readme.write_text(text, encoding="utf-8")
+def main(name: str) -> None:
+    """Prints one table; what is missing runs first."""
+    tables = {"goodput": lambda own: goodput(own.runs), "subflows": subflows, "engines": engines, "claims": claims, "baselines": baselines}
+    if name not in tables:
+        raise SystemExit(f"name one of these tables: {', '.join(tables)}")
+    print(tables[name](simulated("studies/nitk")), end="")
 
 
 def goodput(runs: pd.DataFrame) -> str:
@@ -86,36 +72,16 @@ def subflows(results: Results) -> str:
 
 
 def engines(results: Results) -> str:
-    """Upstream MPTCP, simulated and on a real kernel."""
+    """Upstream MPTCP, simulated and on a real kernel (recorded)."""
     columns = {"goodput": (GOODPUT, 2), "sender": (SENDER, 2), "RTT, ms": ("srtt_ms", 0), "retransmissions": ("retransmissions", 0)}
-    runs = results.runs[results.runs["experiment"] == "v1"]
-    means = runs.groupby(["cc", "engine"], sort=False)[[column for column, _ in columns.values()]].mean()
-    kernels = sorted(runs.loc[runs["engine"] == "linux", "kernel"].dropna().unique())
-    if len(kernels) != 1:
-        raise SystemExit("the table of both engines needs runs on one kernel; run: polypath run studies/nitk --engine linux")
-    who = {"sim": "sim", "linux": f"Linux {kernels[0]}"}
+    runs = results.runs[(results.runs["experiment"] == "v1") & (results.runs["engine"] == "sim")]
+    means = runs.groupby("cc", sort=False)[[column for column, _ in columns.values()]].mean()
+    kernel = recorded("studies/nitk/linux-6.12.csv").set_index("cc")
     rows = [
-        [cc, *(f"{means.loc[(cc, engine), column]:.{digits}f}" for column, digits in columns.values() for engine in who)]
-        for cc in dict.fromkeys(runs["cc"])
+        [cc, *(value for column, digits in columns.values() for value in (f"{means.loc[cc, column]:.{digits}f}", kernel.loc[cc, column]))]
+        for cc in means.index
     ]
-    return _table(["", *(f"{head}: {name}" for head in columns for name in who.values())], rows)
-
-
-def host(results: Results) -> str:
-    """Upstream MPTCP on the kernel of the machine that ran it, in real time, and how late its links were."""
-    runs = results.runs[(results.runs["experiment"] == "v1") & (results.runs["engine"] == "host")]
-    columns = {"goodput": (GOODPUT, 2), "sender": (SENDER, 2), "RTT, ms": ("srtt_ms", 0), "retransmissions": ("retransmissions", 0)}
-    late = {"late, median, ms": "late_median_ms", "late, 99 %, ms": "late_p99_ms"}
-    rows = []
-    for cc, own in runs.groupby("cc", sort=False):
-        spread = (own[GOODPUT] - own[GOODPUT].mean()).abs().max()
-        figures = [f"{own[column].mean():.{digits}f}" for column, digits in columns.values()]
-        figures[0] += f" ± {spread:.2f}"
-        trusted = f"{int(own['trusted'].sum())} of {len(own)}"
-        rows.append(
-            [str(cc), *figures, *(f"{own[column].mean():.3f}" for column in late.values()), f"{own['late_max_ms'].max():.1f}", trusted]
-        )
-    return _table(["", *columns, *late, "latest packet, ms", "runs to trust"], rows)
+    return _table(["", *(f"{head}: {name}" for head in columns for name in ("sim", "Linux 6.12"))], rows)
 
 
 def claims(results: Results) -> str:
@@ -147,5 +113,5 @@ def _table(head: list[str], rows: list[list[str]], left: int = 1) -> str:
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
-        raise SystemExit("usage: python studies/nitk/compare.py RESULTS, a folder such as results/nitk")
+        raise SystemExit("usage: python studies/nitk/compare.py TABLE")
     main(sys.argv[1])
