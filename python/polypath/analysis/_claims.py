@@ -252,7 +252,9 @@ def _decides(claim: Any, evidence: Evidence) -> Decision:
     others = [name for name in evidence.parameters if name != check.by and name in runs]
     if not len(runs) or check.by not in runs or claim.metric not in runs:
         return Verdict.NOT_MEASURED, "no such cells were run", rule, pd.DataFrame()
-    rows, failing, holding = [], [], []
+    rows: list[dict[str, Any]] = []
+    failing: list[str] = []
+    holding: list[str] = []
     for values, cell in runs.groupby(others, sort=False, dropna=False) if others else [((), runs)]:
         groups = {str(value): _values(group, claim.metric) for value, group in cell.groupby(check.by, sort=False)}
         groups = {value: metrics for value, metrics in groups.items() if metrics}

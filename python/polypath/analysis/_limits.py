@@ -75,13 +75,14 @@ def queue_shares(scenario: Scenario, runs: pd.DataFrame, queues: pd.DataFrame) -
         {place: _waits(own.set_index("time_s"), places[place]) for place, own in queues.groupby(["link", "a_to_b"]) if place in places}
     )
     found = {}
-    lives = runs.drop_duplicates("flow").set_index("flow")
+    stood = runs.dropna(subset=["established_s"]).drop_duplicates("flow")
+    begins = dict(zip(stood["flow"], stood["established_s"].astype(float), strict=True))
+    lives = dict(zip(stood["flow"], stood["lifetime_s"].astype(float), strict=True))
     for flow in scenario["flows"]:
         name = flow["name"]
-        if name not in lives.index or pd.isna(lives.at[name, "established_s"]):
+        if name not in begins:
             continue
-        begin = float(lives.at[name, "established_s"])
-        own = waits[(waits.index >= begin) & (waits.index <= begin + float(lives.at[name, "lifetime_s"]))]
+        own = waits[(waits.index >= begins[name]) & (waits.index <= begins[name] + lives[name])]
         seen = [[(hop.link, hop.a_to_b) for hop in path.hops if (hop.link, hop.a_to_b) in waits] for path in paths(scenario, flow)]
         if seen and all(seen) and len(own):
             found[name] = min(float(own[each].any(axis=1).mean()) for each in seen)

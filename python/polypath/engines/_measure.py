@@ -310,7 +310,7 @@ def _subflow_series(sockets: Array, interval: int | None) -> pa.Table:
 
 def _arrived(rows: Array) -> Array:
     """What the sender knows to have arrived: acknowledged, or told of by SACK in whole segments. It never becomes less."""
-    count = _acked(rows["bytes_acked"]) + rows["sacked"].astype(np.int64) * rows["snd_mss"]
+    count: Array = _acked(rows["bytes_acked"]) + rows["sacked"].astype(np.int64) * rows["snd_mss"]
     for flow, subflow in {(int(row["flow"]), int(row["subflow"])) for row in rows[["flow", "subflow"]]}:
         own = (rows["flow"] == flow) & (rows["subflow"] == subflow)
         count[own] = np.maximum.accumulate(count[own])

@@ -21,7 +21,7 @@ from polypath.validate._drawn import draw, is_drawn
 from polypath.validate._judge import Verdict
 from polypath.validate._run import Selection, run
 from polypath.validate._show import show, to_json, to_markdown
-from polypath.validate._table import Cell, TableError
+from polypath.validate._table import TableError
 
 if TYPE_CHECKING:
     from polypath.validate import _networks

@@ -374,7 +374,10 @@ mod tests {
         let mut limited = Limited::default();
         limited.set(at(0), Cause::Window);
         limited.set(at(5), Cause::Window);
-        limited.set(at(7), Cause::Application);
-        assert_eq!(limited.totals(at(10)), (7_000_000, 3_000_000));
+        limited.set(at(7), Cause::Buffer);
+        limited.set(at(8), Cause::Application);
+        let held = limited.totals(at(10));
+        let ms = Duration::from_millis;
+        assert_eq!((held.window, held.buffer, held.application), (ms(7), ms(1), ms(2)));
     }
 }
