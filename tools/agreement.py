@@ -13,7 +13,7 @@ One of these:
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -104,7 +104,7 @@ def shares(name: str, *ids: str) -> str:
 
 def main(arguments: Sequence[str]) -> None:
     """The command."""
-    kinds = {"counts": counts, "algorithms": algorithms, "differs": differs, "rows": rows, "shares": shares}
+    kinds: dict[str, Callable[..., str]] = {"counts": counts, "algorithms": algorithms, "differs": differs, "rows": rows, "shares": shares}
     if not arguments or arguments[0] not in kinds:
         raise SystemExit(__doc__)
     print(kinds[arguments[0]](*arguments[1:]))

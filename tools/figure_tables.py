@@ -50,10 +50,9 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, left: int = 
 
 def interval(values: Sequence[float], digits: int) -> str:
     """Mean and the half-width of its 95 % interval."""
-    from scipy.stats import t
+    from polypath.analysis import half_width
 
-    half = float(t.ppf(0.975, len(values) - 1)) * pd.Series(values).sem()
-    return f"{fmean(values):.{digits}f} ± {half:.{digits}f}"
+    return f"{fmean(values):.{digits}f} ± {half_width(values):.{digits}f}"
 
 
 def span(values: Sequence[float], digits: int) -> str:

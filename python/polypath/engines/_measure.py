@@ -314,7 +314,8 @@ def _arrived(rows: Array) -> Array:
     for flow, subflow in {(int(row["flow"]), int(row["subflow"])) for row in rows[["flow", "subflow"]]}:
         own = (rows["flow"] == flow) & (rows["subflow"] == subflow)
         count[own] = np.maximum.accumulate(count[own])
-    return count.astype(np.uint64)
+    arrived: Array = count.astype(np.uint64)
+    return arrived
 
 
 def _link_series(given: Given, queues: Array, interval: int | None) -> pa.Table:
