@@ -11,6 +11,7 @@ import pandas as pd
 
 import polypath
 from polypath import Results
+from polypath.analysis import half_width
 
 ROOT = Path(__file__).resolve().parent.parent
 # Finished runs are kept here: the next call runs only what a change of the study or the simulator calls for.
@@ -50,8 +51,6 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, left: int = 
 
 def interval(values: Sequence[float], digits: int) -> str:
     """Mean and the half-width of its 95 % interval."""
-    from polypath.analysis import half_width
-
     return f"{fmean(values):.{digits}f} ± {half_width(values):.{digits}f}"
 
 
