@@ -52,8 +52,8 @@ def test_the_referee_is_the_newest_real_kernel():
 def run_rows(values, engine, **more):
     base = {"experiment": "main", "flow": "c", "engine": engine, "established_s": 0.0, "completion_s": None, "lifetime_s": 10.0}
     base |= {"share": 0.5, "share_all": 0.5, "timeouts": 0, "srtt_ms": 20.0, "retransmissions": 3}
-    base |= {f"{cause}_share": 0.0 for cause in ("application", "receive_window", "send_buffer", "scheduler")}
-    base |= {"congestion_window_share": 0.9} | more
+    base |= {f"{cause}_share": 0.0 for cause in ("application", "receive_window", "send_buffer", "not_known", "scheduler")}
+    base |= {"congestion_window_share": 0.9, "flows": 1} | more
     return [
         {**base, "cc": cc, "seed": seed, "key": f"{engine}-{cc}-{seed}", "goodput_receiver_mbps": value}
         for cc, each in values.items()

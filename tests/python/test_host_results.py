@@ -19,6 +19,8 @@ MS = 10**6
 class LateEngine(FakeEngine):
     """The fake engine in real time: late in the runs of one seed."""
 
+    real_time = True
+
     def __init__(self, late_seeds=(2,)):
         super().__init__()
         self.late_seeds = late_seeds
@@ -137,7 +139,7 @@ def said(folder, number, end, intervals, **more):
 
 def test_iperf3_is_told_the_plans_ends_and_amount(monkeypatch):
     monkeypatch.setattr(_iperf3, "release", lambda: (3, 12))
-    monkeypatch.setattr(_iperf3.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(_iperf3.outside, "find", lambda name: f"/usr/bin/{name}")
     made = _iperf3.programs(1, PLANNED, FLOW)
     words = " ".join(made["client"])
     assert words.startswith("iperf3 --client 10.0.0.2 --port 5001 --bind 10.0.0.1 --cport 7002 --congestion pp_lia")
@@ -154,8 +156,8 @@ def test_iperf3_is_told_the_plans_ends_and_amount(monkeypatch):
 
 def test_mptcp_by_an_old_iperf3_needs_mptcpize(monkeypatch):
     monkeypatch.setattr(_iperf3, "release", lambda: (3, 12))
-    monkeypatch.setattr(_iperf3.shutil, "which", lambda name: None)
-    with pytest.raises(PlanError, match=r"iperf3 3\.12 opens no MPTCP sockets: install mptcpize"):
+    monkeypatch.setattr(_iperf3.outside, "find", lambda name: None)
+    with pytest.raises(PlanError, match=r"iperf3 3\.12 opens no MPTCP sockets, and mptcpize is missing: install the Debian package mptcpize"):
         _iperf3.programs(0, {**PLANNED, "mptcp": True}, FLOW)
 
 
@@ -182,13 +184,13 @@ def test_what_went_wrong_with_iperf3_is_said(tmp_path):
 
 
 def test_a_setting_that_a_kernel_lacks_is_found_in_the_study():
-    nodes = {"c": {"sysctl": {"tcp_no_such": 1}}, "s": None}
-    links = {"only": {"ends": ["c", "s"], "both": {"delay": "1ms"}}}
+    nodes = {"c": {"sysctl": {"net.ipv4.tcp_no_such": 1}}, "s": None}
+    links = {"only": {"ends": ["c", "s"], "both": {"rate": "1mbit", "delay": "1ms"}}}
     flows = {"f": {"client": "c", "server": "s"}}
     study = Study.model_validate({"name": "x", "topology": {"nodes": nodes, "links": links}, "flows": flows, "duration": "1s"})
     (cell,) = study._cells
     wrong = 'namespace c: setting net.ipv4.tcp_no_such to "1": No such file or directory (os error 2)'
-    assert _host._where_of(cell, wrong) == ("topology", "nodes", "c", "sysctl", "tcp_no_such")
+    assert _host._where_of(cell, wrong) == ("topology", "nodes", "c", "sysctl", "net.ipv4.tcp_no_such")
     assert _host._where_of(cell, "something else") == ("topology",)
 
 

@@ -188,7 +188,7 @@ def test_parameters_stand_in_the_bounds_of_red_and_in_the_length_of_a_managed_qu
 
 def test_a_parameter_decides_an_element_and_an_application():
     topology = {"nodes": {"c": None, "s": None}}
-    air = [{"kind": "${loss}", "share": "1%", "delay": "5ms"}]
+    air = [{"kind": "${loss}", "share": "1%", "delay": "5ms"}, {"kind": "rate", "rate": "10mbit"}]
     topology["links"] = {"a": {"ends": ["c", "s"], "forward": air, "backward": {"delay": "1ms"}}}
     flow = {"client": "c", "server": "s", "path_manager": {"kind": "${pm}"}, "app": {"kind": "${app}", "duration": "2s"}}
     matrix = {"loss": ["retry"], "pm": ["fullmesh", "ndiffports"], "app": ["bulk", "requests"]}
