@@ -157,7 +157,8 @@ def test_iperf3_is_told_the_plans_ends_and_amount(monkeypatch):
 def test_mptcp_by_an_old_iperf3_needs_mptcpize(monkeypatch):
     monkeypatch.setattr(_iperf3, "release", lambda: (3, 12))
     monkeypatch.setattr(_iperf3.outside, "find", lambda name: None)
-    with pytest.raises(PlanError, match=r"iperf3 3\.12 opens no MPTCP sockets, and mptcpize is missing: install the Debian package mptcpize"):
+    wanted = r"iperf3 3\.12 opens no MPTCP sockets, and mptcpize is missing: install the Debian package mptcpize"
+    with pytest.raises(PlanError, match=wanted):
         _iperf3.programs(0, {**PLANNED, "mptcp": True}, FLOW)
 
 
