@@ -1,6 +1,7 @@
 """polypath validate over many starts, and on networks drawn at random: the draw, the place of a measured row, the kernel beside it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -167,3 +168,22 @@ def test_what_was_kept_is_what_the_rule_of_the_note_draws(request):
     wanted = [(name, each.title, flow) for name, each in study.experiments.items() for flow in each.flows]
     assert [(flow.network, flow.title, flow.flow) for flow in kept] == wanted
     assert {(len(flow.linux), len(flow.sim)) for flow in kept} == {(12, 12)}
+
+
+def test_the_simulator_alone_runs_again_beside_what_was_measured(request, tmp_path, polypath):
+    kept = _networks.read_csv(request.config.rootpath / "specs/notes/held-out/drawn-6.12.csv")
+    few = [replace(flow, linux=flow.linux[:8], sim=flow.sim[:8]) for flow in kept if flow.network in ("a00-hybla", "b01-illinois-cubic")]
+    measured = tmp_path / "measured.csv"
+    with measured.open("w", encoding="utf-8") as stream:
+        _networks.write_csv(few, stream)
+    draws = ("validate", "--drawn", 20261201, "--networks", 2, "--out", tmp_path, "--measured", measured)
+    again = tmp_path / "again.csv"
+    code, _, _ = polypath(*draws, "--starts", 8, "--csv", again)
+    # The note's starts are what the simulator gives today.
+    assert (code, again.read_text(encoding="utf-8")) == (0, measured.read_text(encoding="utf-8"))
+    code, _, error = polypath(*draws, "--starts", 9)
+    assert (code, "measured.csv: it has 8 starts a flow, and 9 are asked for" in error) == (2, True)
+    code, _, error = polypath("validate", "--drawn", 1, "--starts", 8, "--measured", measured)
+    assert (code, "measured.csv: it has other networks" in error) == (2, True)
+    code, _, error = polypath("validate", "--drawn", 1, "--measured", DATA / "summary-v1.csv")
+    assert (code, "is not what --drawn wrote with --csv" in error) == (2, True)

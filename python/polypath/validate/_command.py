@@ -65,6 +65,9 @@ def validate(
     networks: Annotated[int | None, typer.Option(min=1, help=f"With --drawn: how many; default: {NETWORKS}.")] = None,
     out: Annotated[Path | None, typer.Option(help=f"With --drawn: where its runs are kept; default: {DEFAULT_OUT}.")] = None,
     csv: Annotated[Path | None, typer.Option(help="With --drawn: a row a flow, with the goodput of every start, into this file.")] = None,
+    measured: Annotated[
+        Path | None, typer.Option(help="With --drawn: what --csv kept of the same networks; only the simulator runs again.")
+    ] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Runs at once; default: one a core.")] = None,
 ) -> None:
     """Compare the simulator with measurements of real Linux kernels.
@@ -86,11 +89,13 @@ def validate(
         "--figure": figure,
     }
     given |= {"--starts": starts, "--spread": spread, "--kernel": kernel, "--networks": networks, "--out": out, "--csv": csv}
+    given |= {"--measured": measured}
     try:
         mode = _mode(table, drawn, starts)
         _refuse(mode, {*given} - {name for name, value in given.items() if value is None})
         if drawn is not None:
-            _drawn(draw(drawn, networks or NETWORKS, starts or STARTS), kernel or DEFAULT_KERNEL, out or DEFAULT_OUT, csv, workers, form)
+            study = draw(drawn, networks or NETWORKS, starts or STARTS)
+            _drawn(study, kernel or DEFAULT_KERNEL, out or DEFAULT_OUT, csv, measured, workers, form)
         elif mode == "again" and table is not None:
             _again(table, form)
         elif table is not None and starts is not None:
@@ -129,7 +134,7 @@ _ROWS = {"--group", "--cc", "--id", "--platform"}
 _MODES = {
     "rows": (_ROWS | {"--detail", "--figure"}, "for the single runs of a table"),
     "starts": (_ROWS | {"--starts", "--spread", "--kernel"}, "with --starts"),
-    "drawn": ({"--starts", "--kernel", "--networks", "--out", "--csv"}, "with --drawn"),
+    "drawn": ({"--starts", "--kernel", "--networks", "--out", "--csv", "--measured"}, "with --drawn"),
     "again": (set[str](), "for what --drawn wrote"),
 }
 
@@ -159,16 +164,30 @@ def _any(found: list[_Found], table: Path) -> list[_Found]:
     return found
 
 
-def _drawn(study: Study, kernel: str, out: Path, csv: Path | None, workers: int | None, form: _Form) -> None:
+def _drawn(
+    study: Study, kernel: str, out: Path, csv: Path | None, measured: Path | None, workers: int | None, form: _Form
+) -> None:
     from polypath.validate import _networks  # The tests of chance load slowly, and most commands need none.
 
+    before = None if measured is None else _read_drawn(measured)
     with _bar() as count:
-        flows = _networks.run_networks(study, kernel=kernel, out=out, workers=workers, progress=count)
+        try:
+            flows = _networks.run_networks(study, kernel=kernel, out=out, measured=before, workers=workers, progress=count)
+        except ValueError as error:
+            raise TableError(f"{measured}: {error}; name what --drawn with the same numbers wrote with --csv.") from None
     if csv is not None:
         with csv.open("w", encoding="utf-8") as stream:
             _networks.write_csv(flows, stream)
         ERRORS.print(f"wrote {csv}", highlight=False, soft_wrap=True)
     _print_networks(flows, form)
+
+
+def _read_drawn(file: Path) -> list[_networks.Flow]:
+    from polypath.validate import _networks
+
+    if not is_drawn(file):
+        raise TableError(f"{file} is not what --drawn wrote with --csv.")
+    return _networks.read_csv(file)
 
 
 def _again(table: Path, form: _Form) -> None:

@@ -3,11 +3,11 @@
 import csv
 import math
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeAlias
 
 import pandas as pd
 from rich.console import Console
@@ -45,25 +45,45 @@ def run_networks(
     *,
     kernel: str,
     out: Path,
+    measured: Sequence[Flow] | None = None,
     workers: int | None = None,
     progress: Callable[[str, int, int], None] = lambda name, done, of: None,
 ) -> list[Flow]:
-    """Every flow of every network, in the order of the draw. Finished runs are never run again."""
-    rates = []
-    for engine, version in (("linux", kernel), ("sim", None)):
-        planned = plan(study, engine=find(engine), out=out, kernel=version)
-        runs = execute(planned, workers=workers, progress=_counter(planned, progress)).runs
-        own = runs[(runs["engine"] == engine) & runs["key"].isin({run.key for run in planned.runs})]
-        rates.append(dict(iter(own.groupby(["experiment", "flow"], sort=False))))
-    linux, sim = rates
-    found = []
-    for name, experiment in study.all_experiments.items():
-        for flow, made in (experiment.flows or study.flows).items():
-            both = [_by_seed(table[name, flow]) for table in (linux, sim)]
-            found.append(
-                Flow(network=name, title=experiment.title or name, flow=flow, cc=made.cc, linux=tuple(both[0]), sim=tuple(both[1]))
-            )
-    return found
+    """Every flow of every network, in the order of the draw. Finished runs are never run again.
+
+    With `measured`, what an earlier call found of the same networks and starts, Linux's side is taken from there and only the simulator
+    runs; a `ValueError` tells of other networks or starts.
+    """
+    linux = _rates(study, "linux", kernel, out, workers, progress) if measured is None else _of(study, measured)
+    sim = _rates(study, "sim", None, out, workers, progress)
+    return [
+        Flow(network=name, title=experiment.title or name, flow=flow, cc=made.cc, linux=linux[name, flow], sim=sim[name, flow])
+        for name, experiment in study.all_experiments.items()
+        for flow, made in (experiment.flows or study.flows).items()
+    ]
+
+
+_Rates: TypeAlias = Mapping[tuple[str, str], tuple[float, ...]]
+"""By network and flow: the goodput of every start, Mbit/s."""
+
+
+def _rates(
+    study: Study, engine: str, kernel: str | None, out: Path, workers: int | None, progress: Callable[[str, int, int], None]
+) -> _Rates:
+    planned = plan(study, engine=find(engine), out=out, kernel=kernel)
+    runs = execute(planned, workers=workers, progress=_counter(planned, progress)).runs
+    own = runs[(runs["engine"] == engine) & runs["key"].isin({run.key for run in planned.runs})]
+    return {key: tuple(_by_seed(rows)) for key, rows in own.groupby(["experiment", "flow"], sort=False)}
+
+
+def _of(study: Study, measured: Sequence[Flow]) -> _Rates:
+    """Linux's side of what was measured before, if it was of these networks and as many starts."""
+    titles = {name: experiment.title for name, experiment in study.all_experiments.items()}
+    if {flow.network: flow.title for flow in measured} != titles:
+        raise ValueError("it has other networks")
+    if any(len(flow.linux) != len(study.seeds) for flow in measured):
+        raise ValueError(f"it has {len(measured[0].linux)} starts a flow, and {len(study.seeds)} are asked for")
+    return {(flow.network, flow.flow): flow.linux for flow in measured}
 
 
 def _counter(planned: Plan, progress: Callable[[str, int, int], None]) -> Callable[[Run], None]:
