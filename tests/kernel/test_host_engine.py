@@ -273,7 +273,7 @@ def test_the_machines_own_network_is_not_touched(tmp_path: Path) -> None:
 
 REFUSED = {
     "a setting": (
-        {"topology": {**TWO_PATHS, "nodes": {**TWO_PATHS["nodes"], "c": {"sysctl": {"tcp_no_such": 1}}}}},
+        {"topology": {**TWO_PATHS, "nodes": {**TWO_PATHS["nodes"], "c": {"sysctl": {"net.ipv4.tcp_no_such": 1}}}}},
         "net.ipv4.tcp_no_such",
     ),
     "a scheduler": ({"flows": flow(scheduler="roundrobin")}, "roundrobin"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from polypath.study import Study, cells, scenario
+from polypath.study import NETWORK_ONLY, Study, cells, scenario
 
 from . import _process
 from ._errors import require_root
@@ -31,7 +31,7 @@ _STUDY = {
 def bench(seconds: float) -> dict[str, Any]:
     """The figures (crates/emu/src/bench.rs); each of the measurements lasts so many seconds."""
     require_root()
-    made = scenario(cells(Study.model_validate(_STUDY))[0].setup, seed=1)
+    made = scenario(cells(Study.model_validate(_STUDY, context={NETWORK_ONLY: True}))[0].setup, seed=1)
     ends = {link["name"]: link["b"]["address"] for link in made["links"]}
     delay = next(link["a_to_b"][0]["delay_ns"] for link in made["links"] if link["name"] == "delayed")
     specification = {
