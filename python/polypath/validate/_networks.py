@@ -73,7 +73,7 @@ def _rates(
     planned = plan(study, engine=find(engine), out=out, kernel=kernel)
     runs = execute(planned, workers=workers, progress=_counter(planned, progress)).runs
     own = runs[(runs["engine"] == engine) & runs["key"].isin({run.key for run in planned.runs})]
-    return {key: tuple(_by_seed(rows)) for key, rows in own.groupby(["experiment", "flow"], sort=False)}
+    return {(str(network), str(flow)): tuple(_by_seed(rows)) for (network, flow), rows in own.groupby(["experiment", "flow"], sort=False)}
 
 
 def _of(study: Study, measured: Sequence[Flow]) -> _Rates:
