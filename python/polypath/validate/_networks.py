@@ -98,7 +98,8 @@ def _counter(planned: Plan, progress: Callable[[str, int, int], None]) -> Callab
 
 
 def _by_seed(rows: pd.DataFrame) -> list[float]:
-    return [float(value) for value in rows.sort_values("seed")["goodput_receiver_mbps"]]
+    """As `write_csv` keeps them, so that what was kept is judged as what was found."""
+    return [float(f"{value:.6g}") for value in rows.sort_values("seed")["goodput_receiver_mbps"]]
 
 
 def rows_of(flows: Iterable[Flow]) -> list[dict[str, Any]]:
