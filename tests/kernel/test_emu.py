@@ -277,7 +277,8 @@ def test_kill_9_leaves_nothing_after_the_next_call(up: Up) -> None:
     before = host_network()
     lab = up("both: {delay: 1ms}")
     assert lab.pid is not None
-    stray = subprocess.Popen(emu.entrance("h1", ["sleep", "1000"]))
+    stray = subprocess.Popen(emu.entrance("h1", ["sh", "-c", "echo inside; exec sleep 1000"]), stdout=subprocess.PIPE)
+    assert stray.stdout is not None and stray.stdout.readline() == b"inside\n"
     os.kill(lab.pid, signal.SIGKILL)
     with pytest.raises(emu.EmuError, match="was killed, and what it left is removed"):
         until = time.monotonic() + PATIENCE
