@@ -1,12 +1,16 @@
-//! Time, rate, bytes and seeded random streams: the words every other crate speaks.
+//! Time, rate, amounts, sequence numbers, paths and seeded random streams: the words every other crate speaks.
 //!
 //! Nothing here reads a clock or a global generator; time and chance come in as arguments.
 #![forbid(unsafe_code)]
 
+mod path;
 mod rate;
+mod seq;
 mod stream;
 mod time;
 
-pub use rate::{Bytes, Rate};
+pub use path::PathId;
+pub use rate::{Bytes, Rate, Segments};
+pub use seq::{DataSeq, Seq};
 pub use stream::Stream;
 pub use time::{Duration, Instant};

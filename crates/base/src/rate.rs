@@ -1,14 +1,87 @@
 //! Rates and amounts of data.
 
 use crate::Duration;
+use std::fmt;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Sub};
 
 /// A rate in bits per second. Zero means "nothing passes" and is refused where a link is built.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(transparent)]
 pub struct Rate(u64);
 
 /// An amount of data in bytes.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Bytes(pub u64);
+#[derive(Copy, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct Bytes(u64);
+
+/// A number of segments: what congestion windows are counted in.
+#[derive(Copy, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct Segments(u32);
+
+macro_rules! amount {
+    ($name:ident: $number:ident, $unit:literal) => {
+        impl $name {
+            pub const ZERO: Self = Self(0);
+
+            #[inline]
+            pub const fn new(amount: $number) -> Self {
+                Self(amount)
+            }
+
+            #[inline]
+            pub const fn get(self) -> $number {
+                self.0
+            }
+
+            /// What is left once `other` is taken off, or nothing.
+            #[must_use]
+            #[inline]
+            pub const fn saturating_sub(self, other: Self) -> Self {
+                Self(self.0.saturating_sub(other.0))
+            }
+        }
+
+        impl Add for $name {
+            type Output = Self;
+            #[inline]
+            fn add(self, other: Self) -> Self {
+                Self(self.0 + other.0)
+            }
+        }
+
+        impl AddAssign for $name {
+            #[inline]
+            fn add_assign(&mut self, other: Self) {
+                self.0 += other.0;
+            }
+        }
+
+        impl Sub for $name {
+            type Output = Self;
+            #[inline]
+            fn sub(self, other: Self) -> Self {
+                Self(self.0 - other.0)
+            }
+        }
+
+        impl Sum for $name {
+            fn sum<I: Iterator<Item = Self>>(iter: I) -> Self {
+                iter.fold(Self::ZERO, Add::add)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!("{} ", $unit), self.0)
+            }
+        }
+    };
+}
+
+amount!(Bytes: u64, "bytes");
+amount!(Segments: u32, "segments");
 
 impl Rate {
     #[inline]
@@ -19,6 +92,18 @@ impl Rate {
     #[inline]
     pub const fn as_bits_per_sec(self) -> u64 {
         self.0
+    }
+
+    /// Saturates: a rate that no path has stays the largest.
+    #[inline]
+    pub const fn from_bytes_per_sec(bytes: u64) -> Self {
+        Self(bytes.saturating_mul(8))
+    }
+
+    /// Whole bytes per second, rounded down.
+    #[inline]
+    pub const fn as_bytes_per_sec(self) -> u64 {
+        self.0 / 8
     }
 
     /// How long `bytes` take at this rate, rounded down to the nanosecond as Linux's netem does. Exact up to 2^64 ns.
@@ -32,6 +117,20 @@ impl Rate {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_per_second_are_an_eighth() {
+        let rate = Rate::from_bytes_per_sec(1250);
+        assert_eq!((rate.as_bits_per_sec(), rate.as_bytes_per_sec()), (10_000, 1250));
+        assert_eq!(Rate::from_bytes_per_sec(u64::MAX), Rate::from_bits_per_sec(u64::MAX));
+    }
+
+    #[test]
+    fn amounts_add_up() {
+        let total: Bytes = [1, 2, 3].map(Bytes::new).into_iter().sum();
+        assert_eq!((total - Bytes::new(2), total.saturating_sub(Bytes::new(7))), (Bytes::new(4), Bytes::ZERO));
+        assert_eq!(format!("{:?}", Segments::new(10)), "10 segments");
+    }
 
     #[test]
     fn a_full_frame_at_100_mbit() {

@@ -1,7 +1,7 @@
 //! Virtual time in integer nanoseconds.
 
 use std::fmt;
-use std::ops::{Add, AddAssign, Mul, Sub};
+use std::ops::{Add, AddAssign, Div, Mul, Sub};
 
 /// A point in virtual time, in nanoseconds since the start of the run.
 #[derive(Copy, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -79,6 +79,12 @@ impl Duration {
         self.0 / 1_000
     }
 
+    /// Whole milliseconds, rounded down.
+    #[inline]
+    pub const fn as_millis(self) -> u64 {
+        self.0 / 1_000_000
+    }
+
     #[inline]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 * 1e-9
@@ -133,6 +139,15 @@ impl Mul<u64> for Duration {
     }
 }
 
+impl Div<u64> for Duration {
+    type Output = Self;
+    /// Rounds down to the nanosecond.
+    #[inline]
+    fn div(self, n: u64) -> Self {
+        Self(self.0 / n)
+    }
+}
+
 impl fmt::Debug for Instant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if *self == Self::NEVER { f.write_str("never") } else { write!(f, "{}.{:09}s", self.0 / 1_000_000_000, self.0 % 1_000_000_000) }
@@ -152,6 +167,12 @@ mod tests {
     #[test]
     fn never_stays_never() {
         assert_eq!(Instant::NEVER + Duration::from_secs(1), Instant::NEVER);
+    }
+
+    #[test]
+    fn a_part_is_rounded_down_and_a_multiple_saturates() {
+        assert_eq!(Duration::from_nanos(7) / 2, Duration::from_nanos(3));
+        assert_eq!(Duration::from_nanos(u64::MAX) * 2, Duration::from_nanos(u64::MAX));
     }
 
     #[test]

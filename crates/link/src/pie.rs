@@ -83,7 +83,7 @@ impl Pie {
         if self.burst > Duration::ZERO {
             return false;
         }
-        let half = Duration::from_nanos(self.config.target.as_nanos() / 2);
+        let half = self.config.target / 2;
         if (self.old_delay < half && self.probability < 0.2) || self.queue.bytes() <= 2 * FULL_PACKET {
             return false;
         }
@@ -125,7 +125,7 @@ impl Pie {
             self.probability = 0.0;
         }
         self.burst = self.burst - update;
-        let half = Duration::from_nanos(target.as_nanos() / 2);
+        let half = target / 2;
         if self.probability == 0.0 && delay < half && self.old_delay < half {
             self.burst = max_burst;
         }

@@ -21,7 +21,7 @@ pub use blest::Blest;
 pub use daps::Daps;
 pub use ecf::Ecf;
 pub use minrtt::MinRtt;
-use polypath_base::Instant;
+use polypath_base::{Instant, Rate};
 pub use redundant::Redundant;
 pub use roundrobin::RoundRobin;
 pub use sttf::Sttf;
@@ -55,8 +55,8 @@ pub struct Subflow {
     pub burst: u32,
     /// Bytes of memory in the subflow's send queue, sent or not (Linux's `sk_wmem_queued`).
     pub queued: u32,
-    /// Pacing rate, byte/s; 0 while unknown.
-    pub pacing_rate: u64,
+    /// Pacing rate; zero while unknown.
+    pub pacing_rate: Rate,
     /// Joined and able to send, and not given up as stale or potentially failed.
     pub usable: bool,
     /// To be used only when no other subflow can be (RFC 8684 section 3.3.8).

@@ -64,7 +64,7 @@ impl Upstream {
             }
             any_active |= !s.backup;
             if *rate == 0 {
-                *rate = s.pacing_rate;
+                *rate = s.pacing_rate.as_bytes_per_sec();
             }
             if *rate == 0 {
                 continue;
@@ -82,7 +82,7 @@ impl Upstream {
             // Weighted mean of the old rate over what is queued and of the current rate over the burst. Rates stay below
             // 2^34 byte/s and weights below 2^29 bytes, so the products fit.
             let (queued, burst) = (u64::from(s.queued), u64::from(burst));
-            self.rate[i] = (self.rate[i] * queued + s.pacing_rate * burst) / (queued + burst);
+            self.rate[i] = (self.rate[i] * queued + s.pacing_rate.as_bytes_per_sec() * burst) / (queued + burst);
         }
         Some(Choice { subflow: i, from: queue.next, limit: burst })
     }
@@ -91,10 +91,13 @@ impl Upstream {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use polypath_base::Rate;
 
     const DATA: Queue = Queue { end: 1 << 20, window_end: 1 << 20, ..Queue::EMPTY };
 
+    /// `pacing_rate` in bytes a second.
     fn subflow(queued: u32, pacing_rate: u64) -> Subflow {
+        let pacing_rate = Rate::from_bytes_per_sec(pacing_rate);
         Subflow { queued, pacing_rate, mss: 1000, usable: true, room: true, ..Subflow::default() }
     }
 

@@ -8,7 +8,7 @@ use crate::scenario::{self, App, Scenario, Transport};
 use crate::sysctl;
 use crate::topology::{Direction, NodeId, Topology};
 use crate::world::World;
-use polypath_base::{Duration, Instant, Stream};
+use polypath_base::{Duration, Instant, Seq, Stream};
 use polypath_sched::Scheduler;
 use polypath_transport::mptcp::{self, Endpoint, PathManager};
 use polypath_transport::tcp::{self, Socket};
@@ -168,7 +168,7 @@ fn pair(scenario: &Scenario, flow: &scenario::Flow, topology: &Topology, ends: &
         let mut random = Stream::new(scenario.seed, &format!("flow {} at {name}", flow.name));
         made.push(match flow.transport {
             Transport::Tcp => {
-                let config = tcp::Config { settings, algorithm, mtu: interface, initial_seq: random.next_u32() };
+                let config = tcp::Config { settings, algorithm, mtu: interface, initial_seq: Seq::new(random.next_u32()) };
                 Connection::Tcp(Box::new(if end == 0 { Socket::client(config) } else { Socket::server(config) }))
             }
             Transport::Udp => return datagrams(flow, topology, ends),

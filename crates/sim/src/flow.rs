@@ -4,9 +4,9 @@ use crate::delays::Delays;
 use crate::outcome::{DisorderOutcome, FlowOutcome, Spread, SubflowOutcome};
 use crate::scenario::{self, App, Transport};
 use crate::traffic;
-use polypath_base::{Duration, Instant};
+use polypath_base::{Duration, Instant, PathId};
 use polypath_transport::tcp::Probe;
-use polypath_transport::{Connection, Disorder, PathId};
+use polypath_transport::{Connection, Disorder};
 
 /// Interval of the samples of which means are taken.
 pub(crate) const SAMPLE: Duration = Duration::from_millis(100);

@@ -1,8 +1,7 @@
 //! Packets on their way.
 
-use polypath_base::Instant;
+use polypath_base::{Instant, PathId, Seq};
 use polypath_link::Parcel;
-use polypath_transport::PathId;
 use polypath_wire::{Dss, Flags, MpOption, Sack, Segment};
 
 /// A packet in the world. It knows the rest of its way, so that no hop looks anything up.
@@ -16,8 +15,8 @@ pub(crate) struct Packet {
     pub(crate) leaves: Instant,
     // The segment's fields, in the order in which they stand there: they are copied in a few large pieces.
     dss: Dss,
-    pub(crate) seq: u32,
-    ack: u32,
+    pub(crate) seq: Seq,
+    ack: Seq,
     /// Bytes of payload.
     pub(crate) payload: u32,
     ts_val: u32,
@@ -65,8 +64,8 @@ impl Packet {
             path: PathId(0),
             kind: Kind::Segment,
             extra: Extras::NONE,
-            seq: 0,
-            ack: 0,
+            seq: Seq::default(),
+            ack: Seq::default(),
             payload: 0,
             ts_val: 0,
             ts_ecr: 0,
@@ -205,6 +204,7 @@ impl Extras {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use polypath_base::DataSeq;
     use polypath_wire::SackBlock;
 
     #[test]
@@ -215,8 +215,8 @@ mod tests {
     #[test]
     fn segments_come_out_as_they_went_in() {
         let plain = Segment {
-            seq: 1,
-            ack: 2,
+            seq: Seq::new(1),
+            ack: Seq::new(2),
             len: 3,
             window: 4,
             ts_val: 5,
@@ -226,13 +226,19 @@ mod tests {
             has_dss: true,
             ..Segment::default()
         };
-        let plain = Segment { window_scale: 255, dss: Dss { dsn: 7, map_len: 8, ..Dss::default() }, ecn: 2, flags: Flags::ACK, ..plain };
+        let plain = Segment {
+            window_scale: 255,
+            dss: Dss { dsn: DataSeq::new(7), map_len: 8, ..Dss::default() },
+            ecn: 2,
+            flags: Flags::ACK,
+            ..plain
+        };
         let mut with_sack = plain;
-        with_sack.sack.push(SackBlock { start: 9, end: 10 });
+        with_sack.sack.push(SackBlock { start: Seq::new(9), end: Seq::new(10) });
         let syn = Segment { flags: Flags::SYN, mss: 1460, window_scale: 7, sack_permitted: true, ..plain };
         let option = Segment { mp: MpOption::Prio { backup: true }, ..plain };
         let (mut extras, mut out) = (Extras::default(), Segment::default());
-        let datagram = Segment { udp: true, seq: 3, len: 4, ts_val: 5, ts_ecr: 6, window_scale: 255, ..Segment::default() };
+        let datagram = Segment { udp: true, seq: Seq::new(3), len: 4, ts_val: 5, ts_ecr: 6, window_scale: 255, ..Segment::default() };
         for segment in [plain, with_sack, syn, option, datagram] {
             let mut packet = Packet::blank();
             packet.pack(&segment);

@@ -5,7 +5,7 @@
 
 use crate::network::{Network, Steps};
 use crate::topology::{Address, Direction, NodeId, Topology};
-use polypath_transport::PathId;
+use polypath_base::PathId;
 
 #[derive(Debug)]
 pub(crate) struct Routes {

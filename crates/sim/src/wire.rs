@@ -5,9 +5,8 @@ use crate::network::Network;
 use crate::packet::{CE, Extras, Kind, Packet, flow_number};
 use crate::queue::{EventQueue, Source};
 use crate::routes::Routes;
-use polypath_base::Instant;
+use polypath_base::{Instant, PathId};
 use polypath_link::{Parcel, Verdict};
-use polypath_transport::PathId;
 use polypath_wire::{Segment, Unreachable};
 
 /// Bytes of an IPv4 header without options.

@@ -10,8 +10,8 @@ use crate::outcome::{Outcome, SubflowSeries};
 use crate::queue::{EventQueue, Source};
 use crate::routes::Routes;
 use crate::wire::{Arrival, Arrived, Wire};
-use polypath_base::{Duration, Instant};
-use polypath_transport::{Connection, End, PathId};
+use polypath_base::{Duration, Instant, PathId};
+use polypath_transport::{Connection, End};
 use polypath_wire::Segment;
 
 /// Everything that a run moves.

@@ -2,8 +2,8 @@
 
 use crate::mptcp;
 use crate::tcp::{Held, Probe, Socket};
-use crate::{Disorder, PathId, Transmit, udp};
-use polypath_base::Instant;
+use crate::{Disorder, Transmit, udp};
+use polypath_base::{Instant, PathId};
 use polypath_wire::{Segment, Unreachable};
 
 /// One end of a TCP or MPTCP connection, or of a flow of UDP datagrams.

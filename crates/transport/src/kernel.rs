@@ -67,7 +67,7 @@ mod tests {
         let compat = |profile, is_subflow| {
             let settings = Settings { profile, ..Settings::default() };
             let algorithm = cc::find("cubic").expect("the algorithm exists");
-            let socket = Socket::client(Config { settings, algorithm, mtu: 1500, initial_seq: 1 });
+            let socket = Socket::client(Config { settings, algorithm, mtu: 1500, initial_seq: polypath_base::Seq::new(1) });
             if is_subflow { socket.subflow(20, 8).flow.compat } else { socket.flow.compat }
         };
         assert_eq!([compat(Profile::V0, false), compat(Profile::V1, false)], [cc::compat::LINUX_5_4, 0]);

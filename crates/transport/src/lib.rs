@@ -17,12 +17,8 @@ pub use connection::{Connection, End};
 pub use disorder::Disorder;
 pub use settings::{Profile, Settings};
 
+use polypath_base::PathId;
 use polypath_wire::Segment;
-
-/// A path of a connection: a pair of addresses and ports. Both ends of a simulated connection use the same number for it.
-/// Path 0 is the one of the initial handshake.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct PathId(pub u8);
 
 /// A segment to send, and the path to send it on.
 #[derive(Copy, Clone, Debug)]

@@ -2,7 +2,7 @@
 //!
 //! It never retransmits, never waits and has no timer. Order of calls: as in the crate's head.
 
-use polypath_base::{Duration, Instant};
+use polypath_base::{Duration, Instant, Seq};
 use polypath_wire::Segment;
 
 /// A datagram that has arrived.
@@ -48,7 +48,7 @@ impl Socket {
         self.established_at.get_or_insert(now);
         self.received += u64::from(segment.len);
         let sent_at = Instant::from_nanos(u64::from(segment.ts_ecr) << 32 | u64::from(segment.ts_val));
-        self.arrivals.push(Arrival { number: segment.seq, transit: now.since(sent_at) });
+        self.arrivals.push(Arrival { number: segment.seq.get(), transit: now.since(sent_at) });
     }
 
     /// Writes the next datagram to send into the caller's place, if there is one.
@@ -61,7 +61,7 @@ impl Socket {
         let ns = now.as_nanos();
         *segment = Segment {
             udp: true,
-            seq: self.sent,
+            seq: Seq::new(self.sent),
             len: self.payload,
             ts_val: ns as u32,
             ts_ecr: (ns >> 32) as u32,
@@ -123,8 +123,8 @@ mod tests {
         let now = at(5_000_000);
         while client.poll_transmit_into(now, &mut segment) {
             assert_eq!((segment.ip_len(), segment.df), (128, false));
-            if segment.seq != 1 {
-                server.handle_segment(now + Duration::from_micros(u64::from(segment.seq) + 7), &segment);
+            if segment.seq != Seq::new(1) {
+                server.handle_segment(now + Duration::from_micros(u64::from(segment.seq.get()) + 7), &segment);
             }
         }
         let expected = [(0, 7), (2, 9)].map(|(number, us)| Arrival { number, transit: Duration::from_micros(us) });

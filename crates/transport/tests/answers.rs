@@ -1,12 +1,12 @@
 //! What an endpoint answers to segments that are out of place, as Linux 6.12 did when it was asked (`specs/notes/endpoint-answers`).
 
-use polypath_base::{Duration, Instant};
+use polypath_base::{Duration, Instant, Seq};
 use polypath_transport::tcp::{Config, Socket, State};
 use polypath_transport::{Profile, Settings};
 use polypath_wire::{Flags, SackBlock, Segment};
 
-const PEER: u32 = 10_000;
-const OURS: u32 = 1000;
+const PEER: Seq = Seq::new(10_000);
+const OURS: Seq = Seq::new(1000);
 const DAY: u64 = 24 * 3600 * 1000;
 
 /// An endpoint and a peer that sends it whatever a test wants. Numbers are absolute: the peer's first is 10 000, ours 1000.
@@ -25,13 +25,13 @@ impl Script {
         Self { now: Instant::ZERO + Duration::from_millis(100), end, ts: timestamps.then_some(1000) }
     }
 
-    fn segment(&self, flags: Flags, seq: u32, ack: u32, len: u32) -> Segment {
+    fn segment(&self, flags: Flags, seq: Seq, ack: Seq, len: u32) -> Segment {
         let (has_ts, ts_val) = (self.ts.is_some(), self.ts.unwrap_or(0));
         Segment { seq, ack, len, flags, has_ts, ts_val, window: 65_535, window_scale: 255, mss: 1460, ..Segment::default() }
     }
 
     /// What it answers within `ms`, as (flags, sequence number, acknowledgement).
-    fn wait(&mut self, ms: u64) -> Vec<(Flags, u32, u32)> {
+    fn wait(&mut self, ms: u64) -> Vec<(Flags, Seq, Seq)> {
         let (end, mut answers) = (self.now + Duration::from_millis(ms), Vec::new());
         loop {
             while let Some(s) = self.end.poll_transmit(self.now, None) {
@@ -47,14 +47,14 @@ impl Script {
         }
     }
 
-    fn send(&mut self, flags: Flags, seq: u32, ack: u32, len: u32) -> Vec<(Flags, u32, u32)> {
+    fn send(&mut self, flags: Flags, seq: Seq, ack: Seq, len: u32) -> Vec<(Flags, Seq, Seq)> {
         let segment = self.segment(flags, seq, ack, len);
         self.end.handle_segment(self.now, &segment, None);
         self.wait(0)
     }
 
     /// The answer's acknowledgement, if there is one answer and it is a bare ACK.
-    fn ack(&mut self, flags: Flags, seq: u32, ack: u32, len: u32) -> Option<u32> {
+    fn ack(&mut self, flags: Flags, seq: Seq, ack: Seq, len: u32) -> Option<Seq> {
         let answers = self.send(flags, seq, ack, len);
         assert!(answers.len() <= 1, "{answers:?}");
         answers.first().map(|&(flags, seq, ack)| {
@@ -65,7 +65,7 @@ impl Script {
 
     fn established(timestamps: bool) -> Self {
         let mut script = Self::new(timestamps);
-        assert_eq!(script.send(Flags::SYN, PEER, 0, 0).len(), 1);
+        assert_eq!(script.send(Flags::SYN, PEER, Seq::new(0), 0).len(), 1);
         script.wait(10);
         script.send(Flags::ACK, PEER + 1, OURS + 1, 0);
         assert_eq!(script.end.state(), State::Established);
@@ -102,9 +102,9 @@ fn a_reset_in_time_wait_ends_it_if_it_is_in_place() {
     script.wait(0);
     script.send(Flags::FIN.with(Flags::ACK), PEER + 1, OURS + 2, 0);
     assert_eq!(script.end.state(), State::TimeWait);
-    script.send(Flags::RST, PEER + 100, 0, 0);
+    script.send(Flags::RST, PEER + 100, Seq::new(0), 0);
     assert_eq!(script.end.state(), State::TimeWait);
-    script.send(Flags::RST, PEER + 2, 0, 0);
+    script.send(Flags::RST, PEER + 2, Seq::new(0), 0);
     assert_eq!(script.end.state(), State::Closed);
 }
 
@@ -127,7 +127,7 @@ fn a_syn_is_reset_only_by_who_acknowledges_it() {
         assert_eq!(again, usize::from(flags != Flags::RST), "{flags:?} {ack}");
     }
     let mut script = open();
-    script.send(Flags::RST.with(Flags::ACK), 0, OURS + 1, 0);
+    script.send(Flags::RST.with(Flags::ACK), Seq::new(0), OURS + 1, 0);
     assert_eq!(script.end.state(), State::Closed);
 }
 
@@ -135,21 +135,21 @@ fn a_syn_is_reset_only_by_who_acknowledges_it() {
 fn a_reset_or_a_syn_in_the_window_draws_a_challenge_ack_twice_a_second() {
     let mut script = Script::established(false);
     let here = Some(PEER + 1);
-    assert_eq!(script.ack(Flags::RST, PEER + 101, 0, 0), here);
-    assert_eq!(script.ack(Flags::RST, PEER + 201, 0, 0), None, "at once again");
+    assert_eq!(script.ack(Flags::RST, PEER + 101, Seq::new(0), 0), here);
+    assert_eq!(script.ack(Flags::RST, PEER + 201, Seq::new(0), 0), None, "at once again");
     script.wait(470);
-    assert_eq!(script.ack(Flags::RST, PEER + 101, 0, 0), None);
+    assert_eq!(script.ack(Flags::RST, PEER + 101, Seq::new(0), 0), None);
     script.wait(40);
-    assert_eq!(script.ack(Flags::RST, PEER + 101, 0, 0), here);
+    assert_eq!(script.ack(Flags::RST, PEER + 101, Seq::new(0), 0), here);
     script.wait(600);
-    assert_eq!(script.ack(Flags::SYN, PEER + 101, 0, 0), here);
-    assert_eq!(script.ack(Flags::SYN, PEER + 101, 0, 0), None);
+    assert_eq!(script.ack(Flags::SYN, PEER + 101, Seq::new(0), 0), here);
+    assert_eq!(script.ack(Flags::SYN, PEER + 101, Seq::new(0), 0), None);
     script.wait(600);
-    assert_eq!(script.ack(Flags::SYN, PEER, 0, 0), here, "before the window");
+    assert_eq!(script.ack(Flags::SYN, PEER, Seq::new(0), 0), here, "before the window");
     script.wait(600);
-    assert_eq!(script.ack(Flags::RST, PEER - 99, 0, 0), None, "outside the window");
+    assert_eq!(script.ack(Flags::RST, PEER - 99, Seq::new(0), 0), None, "outside the window");
     assert_eq!(script.end.state(), State::Established);
-    script.send(Flags::RST, PEER + 1, 0, 0);
+    script.send(Flags::RST, PEER + 1, Seq::new(0), 0);
     assert_eq!(script.end.state(), State::Closed);
 }
 
@@ -187,7 +187,7 @@ fn paws_refuses_what_is_older_but_for_a_step_of_the_clock() {
     script.ts = Some(4000);
     assert_eq!(script.ack(Flags::ACK, PEER + 3, OURS + 1, 0), None, "twice a second at most");
     assert_eq!(script.ack(Flags::ACK, PEER + 13, OURS + 1, 1), Some(PEER + 3), "data beyond a hole");
-    assert_eq!(script.ack(Flags::SYN, PEER + 4, 0, 0), None, "a SYN counts among them");
+    assert_eq!(script.ack(Flags::SYN, PEER + 4, Seq::new(0), 0), None, "a SYN counts among them");
     assert_eq!((script.end.received(), script.end.state()), (2, State::Established));
 }
 
@@ -204,7 +204,7 @@ fn paws_forgets_after_24_days_and_lets_resets_through() {
     script.send(Flags::ACK, PEER + 2, OURS + 1, 1);
     assert_eq!(script.end.received(), 2);
     script.ts = Some(3000);
-    script.send(Flags::RST, PEER + 3, 0, 0);
+    script.send(Flags::RST, PEER + 3, Seq::new(0), 0);
     assert_eq!(script.end.state(), State::Closed);
 }
 
@@ -224,7 +224,7 @@ fn warm(profile: Profile, phase: u64) -> Script {
     let mut script = Script::new(false);
     script.end = Socket::server(Config { settings, algorithm, mtu: 1500, initial_seq: OURS });
     script.now = Instant::ZERO + Duration::from_micros(4_000_000 + phase * 500 - 50_000 * 31);
-    let syn = Segment { sack_permitted: true, ..script.segment(Flags::SYN, PEER, 0, 0) };
+    let syn = Segment { sack_permitted: true, ..script.segment(Flags::SYN, PEER, Seq::new(0), 0) };
     script.end.handle_segment(script.now, &syn, None);
     script.wait(50);
     script.send(Flags::ACK, PEER + 1, OURS + 1, 0);

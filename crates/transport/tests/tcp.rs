@@ -1,6 +1,6 @@
 //! Two TCP endpoints in virtual time over a wire with a rate, a queue, a delay and chosen losses.
 
-use polypath_base::{Duration, Instant};
+use polypath_base::{Duration, Instant, Seq};
 use polypath_transport::tcp::{CaState, Config, Socket, State};
 use polypath_transport::{Profile, Settings};
 use polypath_wire::{Flags, SackBlock, Segment};
@@ -35,7 +35,7 @@ impl Net {
 
     fn with_mtu(cc: &str, settings: Settings, mtu: u32) -> Self {
         let algorithm = polypath_cc::find(cc).expect("the algorithm exists");
-        let config = || Config { settings: settings.clone(), algorithm, mtu, initial_seq: 0 };
+        let config = || Config { settings: settings.clone(), algorithm, mtu, initial_seq: Seq::new(0) };
         Self {
             now: Instant::ZERO,
             client: Socket::client(config()),
@@ -285,12 +285,12 @@ fn what_an_application_at_a_rate_delivers_says_nothing_of_the_path() {
     let mut net = Net::new("bbr", Settings::default());
     net.open(3_000_000);
     net.run(secs(1.0));
-    let filled = net.client.pacing_rate();
+    let filled = net.client.pacing_rate().as_bytes_per_sec();
     for step in 0..60 {
         net.client.offer(net.now, 100_000);
         net.run(secs(1.0 + 0.05 * f64::from(step + 1)));
     }
-    assert!(net.client.pacing_rate() > filled / 2, "{} of {filled}", net.client.pacing_rate());
+    assert!(net.client.pacing_rate().as_bytes_per_sec() > filled / 2, "{} of {filled}", net.client.pacing_rate().as_bytes_per_sec());
     assert!(filled > 5_000_000, "{filled}");
 }
 
@@ -300,7 +300,7 @@ fn a_too_long_segment_is_cut_after_icmp() {
     net.lose = (1..=10).collect();
     net.open(100_000);
     net.run(secs(0.03));
-    net.client.handle_unreachable(net.now, &polypath_wire::Unreachable { seq: 1, mtu: 1000 });
+    net.client.handle_unreachable(net.now, &polypath_wire::Unreachable { seq: Seq::new(1), mtu: 1000 });
     net.run(secs(3.0));
     assert_eq!(net.client.mss(), 948);
     assert_eq!(net.server.received(), 100_000);
@@ -400,10 +400,11 @@ fn the_ack_of_an_earlier_copy_does_not_condemn_what_was_sent_before_the_later_on
     net.client.offer(net.now, 10 * 1448);
     net.run(secs(0.2));
     let answer = |net: &mut Net, acked: u32, sacked: &[(u32, u32)], echo: u32| {
-        let mut ack = Segment { seq: net.server.snd_nxt(), ack: 1 + acked * 1448, flags: Flags::ACK, window: 1000, ..Segment::default() };
+        let mut ack =
+            Segment { seq: net.server.snd_nxt(), ack: Seq::new(1 + acked * 1448), flags: Flags::ACK, window: 1000, ..Segment::default() };
         (ack.has_ts, ack.ts_val, ack.ts_ecr) = (true, (net.now.as_nanos() / 1_000_000) as u32, echo);
         for &(start, end) in sacked {
-            ack.sack.push(SackBlock { start: 1 + start * 1448, end: 1 + end * 1448 });
+            ack.sack.push(SackBlock { start: Seq::new(1 + start * 1448), end: Seq::new(1 + end * 1448) });
         }
         net.client.handle_segment(net.now, &ack, None);
         net.pump();
@@ -413,7 +414,7 @@ fn the_ack_of_an_earlier_copy_does_not_condemn_what_was_sent_before_the_later_on
     net.run(secs(0.21));
     net.client.offer(net.now, 10 * 1448);
     assert_eq!(answer(&mut net, 0, &[(1, 7)], 100), 1);
-    assert!(net.client.snd_nxt() > 1 + 10 * 1448, "new data at 210 ms");
+    assert!(net.client.snd_nxt().after(Seq::new(1 + 10 * 1448)), "new data at 210 ms");
     net.run(secs(0.23));
     assert_eq!(answer(&mut net, 0, &[(8, 10), (1, 7)], 100), 2, "the eighth at 230 ms");
     net.run(secs(0.255));

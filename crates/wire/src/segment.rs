@@ -1,5 +1,6 @@
 //! TCP segments with their options, and ICMP "fragmentation needed".
 
+use polypath_base::{DataSeq, Seq};
 use std::num::NonZeroU64;
 
 /// TCP header flags (RFC 9293 section 3.1).
@@ -37,8 +38,8 @@ impl std::fmt::Debug for Flags {
 /// One selective acknowledgement: sequence numbers `start..end` (RFC 2018).
 #[derive(Copy, Clone, Default, Debug, PartialEq, Eq)]
 pub struct SackBlock {
-    pub start: u32,
-    pub end: u32,
+    pub start: Seq,
+    pub end: Seq,
 }
 
 /// Up to four SACK blocks; a DSACK (RFC 2883) stands first.
@@ -70,9 +71,9 @@ impl Sack {
 #[derive(Copy, Clone, Default, Debug, PartialEq, Eq)]
 pub struct Dss {
     /// Next data sequence number expected, if `has_ack`.
-    pub data_ack: u64,
+    pub data_ack: DataSeq,
     /// Data sequence number of the first mapped byte, if `map_len > 0` or `data_fin`.
-    pub dsn: u64,
+    pub dsn: DataSeq,
     /// First mapped byte as an offset in the subflow's sequence space (1 is the first byte after the SYN), if `map_len > 0`.
     pub ssn: u32,
     /// Length of the mapping in bytes, the DATA_FIN's place included.
@@ -128,7 +129,7 @@ pub enum MpOption {
         backup: bool,
     },
     Fail {
-        dsn: u64,
+        dsn: DataSeq,
     },
     FastClose {
         receiver_key: u64,
@@ -147,8 +148,8 @@ pub enum MpOption {
 #[repr(C)]
 pub struct Segment {
     pub dss: Dss,
-    pub seq: u32,
-    pub ack: u32,
+    pub seq: Seq,
+    pub ack: Seq,
     /// Payload bytes.
     pub len: u32,
     /// RFC 7323 timestamps, in milliseconds; absent if `has_ts` is false.
@@ -266,7 +267,7 @@ impl MpOption {
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Unreachable {
     /// Sequence number quoted from the dropped segment.
-    pub seq: u32,
+    pub seq: Seq,
     /// MTU of the next hop, in bytes.
     pub mtu: u32,
 }
@@ -289,7 +290,7 @@ mod tests {
     #[test]
     fn a_fifth_sack_block_is_refused() {
         let mut sack = Sack::default();
-        assert!((0..4).all(|i| sack.push(SackBlock { start: i, end: i + 1 })));
+        assert!((0..4).all(|i| sack.push(SackBlock { start: Seq::new(i), end: Seq::new(i + 1) })));
         assert!(!sack.push(SackBlock::default()));
     }
 }

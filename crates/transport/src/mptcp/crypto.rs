@@ -1,7 +1,7 @@
 //! Keys, tokens and authentication codes of the handshakes (RFC 8684 sections 3.1 and 3.2; RFC 6824 for version 0).
 
 use hmac::{Hmac, Mac};
-use polypath_base::Stream;
+use polypath_base::{DataSeq, Stream};
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
@@ -18,7 +18,7 @@ impl Version {
     }
 
     /// Token and initial data sequence number of a key: the first 32 and the last 64 bits of its hash.
-    pub(super) fn token_and_idsn(self, key: u64) -> (u32, u64) {
+    pub(super) fn token_and_idsn(self, key: u64) -> (u32, DataSeq) {
         let mut hash = [0; 32];
         let len = match self {
             Self::V0 => {
@@ -31,7 +31,7 @@ impl Version {
             }
         };
         let word = |from: usize| u64::from_be_bytes(hash[from..from + 8].try_into().expect("eight bytes"));
-        ((word(0) >> 32) as u32, word(len - 8))
+        ((word(0) >> 32) as u32, DataSeq::new(word(len - 8)))
     }
 
     /// First 64 bits of HMAC(own key and peer key, own nonce and peer nonce).
@@ -54,11 +54,11 @@ fn mac<M: Mac + hmac::digest::KeyInit>(key: &[u8], text: &[u8]) -> Vec<u8> {
 
 /// A key with its token and first data sequence number. That number lies far enough from the end of the space that what is sent never wraps: one key in
 /// 65536 is drawn again, and 2^48 bytes are left.
-pub(super) fn draw_key(version: Version, random: &mut Stream) -> (u64, u32, u64) {
+pub(super) fn draw_key(version: Version, random: &mut Stream) -> (u64, u32, DataSeq) {
     loop {
         let key = random.next_u64();
         let (token, idsn) = version.token_and_idsn(key);
-        if idsn >> 48 != 0xffff {
+        if idsn.get() >> 48 != 0xffff {
             return (key, token, idsn);
         }
     }
@@ -71,9 +71,9 @@ mod tests {
     #[test]
     fn token_and_idsn_are_the_ends_of_the_hash() {
         // SHA-256 of eight zero bytes: af5570f5a1810b7af78caf4bc70a660f0df51e42baf91d4de5b2328de0e83dfc
-        assert_eq!(Version::V1.token_and_idsn(0), (0xaf55_70f5, 0xe5b2_328d_e0e8_3dfc));
+        assert_eq!(Version::V1.token_and_idsn(0), (0xaf55_70f5, DataSeq::new(0xe5b2_328d_e0e8_3dfc)));
         // SHA-1 of eight zero bytes: 05fe405753166f125559e7c9ac558654f107c7e9
-        assert_eq!(Version::V0.token_and_idsn(0), (0x05fe_4057, 0xac55_8654_f107_c7e9));
+        assert_eq!(Version::V0.token_and_idsn(0), (0x05fe_4057, DataSeq::new(0xac55_8654_f107_c7e9)));
     }
 
     #[test]

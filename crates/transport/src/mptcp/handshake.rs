@@ -1,9 +1,8 @@
 //! The handshakes: MP_CAPABLE for the first subflow, MP_JOIN for the others, and the fall back to TCP.
 
 use super::{Connection, Phase};
-use crate::PathId;
 use crate::tcp::{State, first_read_estimate};
-use polypath_base::{Duration, Instant};
+use polypath_base::{DataSeq, Duration, Instant, PathId};
 use polypath_wire::{Flags, MpOption, Segment};
 use std::num::NonZeroU64;
 
@@ -62,7 +61,7 @@ impl Connection {
         let (token, idsn) = self.version.token_and_idsn(key);
         self.remote_token = token;
         let (space, window) = self.first_window();
-        self.rx.start(now, idsn.wrapping_add(1), space, window);
+        self.rx.start(now, idsn + 1, space, window);
     }
 
     /// After the subflow has seen a segment: does its handshake move on?
@@ -139,7 +138,7 @@ impl Connection {
         self.phase = Phase::Fallback;
         self.subflows[0].confirmed = true;
         let (space, window) = self.first_window();
-        self.rx.start(now, 0, space, window);
+        self.rx.start(now, DataSeq::default(), space, window);
         self.subflows[0].socket.end_mptcp();
         self.tx.window_end = self.tx.una + u64::from(self.subflows[0].socket.peer_window());
         self.write(now);

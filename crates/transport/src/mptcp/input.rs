@@ -141,7 +141,7 @@ impl Connection {
             // RFC 8684 section 3.3.3: the last place of the mapping is the DATA_FIN's. A mapping without length has none.
             let last = u64::from(segment.dss.map_len).checked_sub(1);
             if let Some(last) = last {
-                self.rx.note_fin(segment.dss.dsn.wrapping_add(last));
+                self.rx.note_fin(segment.dss.dsn + last);
             }
         }
         if self.rx.take_fin() {

@@ -23,12 +23,12 @@ mod tests;
 pub use paths::{Endpoint, PathManager, most_subflows};
 pub use receiver::Reordering;
 
+use crate::Transmit;
 use crate::settings::{Profile, Settings};
 use crate::tcp::{self, Socket};
-use crate::{PathId, Transmit};
 use crypto::{Version, draw_key};
 use paths::Paths;
-use polypath_base::{Instant, Stream};
+use polypath_base::{Instant, PathId, Seq, Stream};
 use polypath_cc as cc;
 use polypath_sched::{MAX_SUBFLOWS, Scheduler, Subflow as SubflowView};
 use polypath_wire::{MpOption, Segment, Unreachable};
@@ -179,7 +179,7 @@ impl Connection {
         let version = if settings.profile == Profile::V0 { Version::V0 } else { Version::V1 };
         let (local_key, local_token, local_idsn) = draw_key(version, &mut random);
         let mut tx = Tx::new(u64::from(settings.wmem[1]));
-        tx.start(local_idsn.wrapping_add(1));
+        tx.start(local_idsn + 1);
         let rx = Rx::new(settings.rmem[1], settings.rmem[2], settings.profile == Profile::V0);
         Self {
             coupled: algorithm.flags() & cc::flags::COUPLED != 0,
@@ -476,7 +476,7 @@ impl Connection {
 
     /// Everything offered, and the DATA_FIN if there is one, has been acknowledged.
     pub fn everything_acked(&self) -> bool {
-        self.tx.offered == 0 && self.tx.una >= self.tx.end && !matches!(self.tx.fin, Fin::Queued | Fin::Sent)
+        self.tx.offered == 0 && !self.tx.una.before(self.tx.end) && !matches!(self.tx.fin, Fin::Queued | Fin::Sent)
     }
 
     /// The connection has become plain TCP.
@@ -544,7 +544,7 @@ impl Connection {
             settings: self.settings.clone(),
             algorithm: self.algorithm,
             mtu: self.paths.mtu(path, local),
-            initial_seq: self.random.next_u32(),
+            initial_seq: Seq::new(self.random.next_u32()),
         };
         let socket = if self.is_client { Socket::client(config) } else { Socket::server(config) }.subflow(data, ack);
         self.subflows.push(Subflow {

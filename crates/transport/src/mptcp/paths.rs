@@ -1,9 +1,8 @@
 //! Path managers: which subflows there are besides the first, and when they come and go.
 
 use super::{Connection, Phase};
-use crate::PathId;
 use crate::settings::Profile;
-use polypath_base::{Duration, Instant};
+use polypath_base::{Duration, Instant, PathId};
 use polypath_sched::MAX_SUBFLOWS;
 use polypath_wire::MpOption;
 

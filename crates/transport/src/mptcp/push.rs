@@ -9,7 +9,7 @@
 use super::sender::{Cause, Fin, Piece};
 use super::{Connection, Phase};
 use crate::tcp::{CaState, State};
-use polypath_base::{Duration, Instant};
+use polypath_base::{DataSeq, Duration, Instant};
 use polypath_sched::{Choice, Queue, Scheduler};
 
 /// v1: rounds of the retransmission timer without a sign of life after which a subflow is stale (`mptcp.stale_loss_cnt`).
@@ -59,7 +59,7 @@ impl Connection {
     #[inline]
     pub(super) fn on_data_acked(&mut self, now: Instant) {
         self.tx.rtx_backoff = 0;
-        if self.tx.una >= self.tx.sent_end() && self.tx.next == self.tx.end {
+        if !self.tx.una.before(self.tx.sent_end()) && self.tx.next == self.tx.end {
             self.tx.rtx_due = Instant::NEVER;
         } else {
             self.arm_retransmission(now);
@@ -94,20 +94,20 @@ impl Connection {
             self.refill();
         }
         if self.gives_bursts() {
-            while self.tx.pending < self.tx.end && self.give_burst(now) {}
+            while self.tx.pending.before(self.tx.end) && self.give_burst(now) {}
         } else if self.is_v0() {
             // Each buffer leaves as far as it may before the next is given.
-            if (self.tx.pending < self.tx.end || !self.tx.reinject.is_empty()) && self.give(now) {
+            if (self.tx.pending.before(self.tx.end) || !self.tx.reinject.is_empty()) && self.give(now) {
                 self.room = true;
                 return;
             }
         } else {
-            while (self.tx.pending < self.tx.end || !self.tx.reinject.is_empty()) && self.give(now) {}
+            while (self.tx.pending.before(self.tx.end) || !self.tx.reinject.is_empty()) && self.give(now) {}
         }
         if self.tx.blocked && self.is_v0() && self.tx.all_given() && self.scheduler.sends_head_again() {
             self.relieve(now);
         }
-        if self.tx.pending < self.tx.end && self.tx.una == self.tx.next && self.tx.rtx_due == Instant::NEVER {
+        if self.tx.pending.before(self.tx.end) && self.tx.una == self.tx.next && self.tx.rtx_due == Instant::NEVER {
             // Everything is acknowledged and yet nothing may be sent: only a probe can find out whether the window has opened
             // (RFC 9293 section 3.8.6.1).
             self.arm_retransmission(now);
@@ -168,7 +168,7 @@ impl Connection {
 
     #[inline]
     fn queue(&self, now: Instant) -> Queue {
-        Queue { una: self.tx.una, next: self.tx.pending, end: self.tx.end, window_end: self.tx.window_end, now }
+        Queue { una: self.tx.una.get(), next: self.tx.pending.get(), end: self.tx.end.get(), window_end: self.tx.window_end.get(), now }
     }
 
     /// One choice of the scheduler and what follows from it; false when nothing more can be given.
@@ -191,7 +191,7 @@ impl Connection {
     fn give_burst(&mut self, now: Instant) -> bool {
         let count = self.subflows.len();
         let Scheduler::Upstream(upstream) = &self.scheduler else { return false };
-        if self.tx.window_end <= self.tx.pending && upstream.has_met(&self.view[..count], self.touched) {
+        if !self.tx.window_end.after(self.tx.pending) && upstream.has_met(&self.view[..count], self.touched) {
             // What may be given is nothing, whoever is chosen.
             return false;
         }
@@ -202,12 +202,12 @@ impl Connection {
         let i = choice.subflow;
         let mut burst = i64::from(choice.limit);
         let start = self.tx.pending;
-        while self.tx.pending < self.tx.end {
+        while self.tx.pending.before(self.tx.end) {
             let stop = self.tx.fragment_end(self.tx.pending).min(self.tx.window_end);
-            if stop <= self.tx.pending {
+            if !stop.after(self.tx.pending) {
                 break;
             }
-            let len = (stop - self.tx.pending) as u32;
+            let len = stop.distance(self.tx.pending) as u32;
             self.hand_over(now, i, self.tx.pending, len);
             self.tx.pending += u64::from(len);
             self.tx.next = self.tx.next.max(self.tx.pending);
@@ -217,7 +217,7 @@ impl Connection {
                 break;
             }
         }
-        let given = self.tx.pending > start;
+        let given = self.tx.pending.after(start);
         if given && self.tx.rtx_due == Instant::NEVER {
             self.arm_retransmission(now);
         }
@@ -230,13 +230,13 @@ impl Connection {
         let mss = u64::from(self.view[choice.subflow].mss);
         if choice.from < queue.next {
             // A copy of data that went elsewhere before; without a limit the buffer as it is, what was acknowledged of it included.
-            let piece = self.tx.piece(choice.from).filter(|_| choice.limit == u32::MAX);
-            let choice = piece.map_or(choice, |p| Choice { from: p.dsn, limit: p.len, ..choice });
+            let piece = self.tx.piece(DataSeq::new(choice.from)).filter(|_| choice.limit == u32::MAX);
+            let choice = piece.map_or(choice, |p| Choice { from: p.dsn.get(), limit: p.len, ..choice });
             let len = u64::from(choice.limit).min(queue.next - choice.from) as u32;
             self.tx.reinjected_bytes += u64::from(len);
-            self.mark_tried(choice.from, len, choice.subflow);
+            self.mark_tried(DataSeq::new(choice.from), len, choice.subflow);
             self.scheduler.given(choice, len);
-            self.hand_over(now, choice.subflow, choice.from, len);
+            self.hand_over(now, choice.subflow, DataSeq::new(choice.from), len);
             return true;
         }
         let waiting = queue.end - queue.next;
@@ -246,10 +246,10 @@ impl Connection {
             return self.scheduler.sends_head_again() && self.retransmit_head(now, choice.subflow, true);
         }
         debug_assert!(choice.from == queue.next, "new data goes out in order");
-        let len = self.tx.cut(queue.next, window, u64::from(choice.limit), mss);
+        let len = self.tx.cut(self.tx.pending, window, u64::from(choice.limit), mss);
         self.scheduler.given(choice, len);
-        self.tx.pieces.push_back(Piece { dsn: queue.next, len, tried: 1 << choice.subflow });
-        self.hand_over(now, choice.subflow, queue.next, len);
+        self.tx.pieces.push_back(Piece { dsn: self.tx.pending, len, tried: 1 << choice.subflow });
+        self.hand_over(now, choice.subflow, self.tx.pending, len);
         self.tx.pending += u64::from(len);
         self.tx.next = self.tx.next.max(self.tx.pending);
         if self.tx.rtx_due == Instant::NEVER {
@@ -259,11 +259,11 @@ impl Connection {
     }
 
     #[inline]
-    fn hand_over(&mut self, now: Instant, i: usize, dsn: u64, len: u32) {
+    fn hand_over(&mut self, now: Instant, i: usize, dsn: DataSeq, len: u32) {
         let subflow = &mut self.subflows[i];
         if self.phase != Phase::Fallback {
             // Linux: data that the connection's window allows passes the subflow's test of the window too.
-            let window = self.tx.window_end.saturating_sub(dsn).min(u64::from(u32::MAX)) as u32;
+            let window = self.tx.window_end.max(dsn).distance(dsn).min(u64::from(u32::MAX)) as u32;
             subflow.socket.raise_peer_window(window);
         }
         subflow.socket.push_mapping(now, dsn, len);
@@ -272,10 +272,10 @@ impl Connection {
 
     // The out-of-tree stack's second chances.
 
-    fn mark_tried(&mut self, dsn: u64, len: u32, i: usize) {
+    fn mark_tried(&mut self, dsn: DataSeq, len: u32, i: usize) {
         let end = dsn + u64::from(len);
-        let first = self.tx.pieces.partition_point(|p| p.dsn + u64::from(p.len) <= dsn);
-        for piece in self.tx.pieces.iter_mut().skip(first).take_while(|p| p.dsn < end) {
+        let first = self.tx.pieces.partition_point(|p| !p.end().after(dsn));
+        for piece in self.tx.pieces.iter_mut().skip(first).take_while(|p| p.dsn.before(end)) {
             piece.tried |= 1 << i;
         }
     }
@@ -285,7 +285,7 @@ impl Connection {
         let Some(i) = Scheduler::pick_reinjection(&self.view[..self.subflows.len()], piece.tried) else { return false };
         self.tx.reinject.pop_front();
         let dsn = piece.dsn.max(self.tx.una);
-        let len = (piece.dsn + u64::from(piece.len) - dsn) as u32;
+        let len = piece.end().distance(dsn) as u32;
         self.tx.reinjected_bytes += u64::from(len);
         self.mark_tried(dsn, len, i);
         self.hand_over(now, i, dsn, len);
@@ -346,7 +346,7 @@ impl Connection {
             return false;
         }
         let dsn = head.dsn.max(self.tx.una);
-        let left = (head.dsn + u64::from(head.len) - dsn) as u32;
+        let left = head.end().distance(dsn) as u32;
         let len = left.min(view[fast].share());
         // What does not fit stays a piece of its own.
         self.tx.pieces[0] = Piece { dsn, len, tried: head.tried | 1 << fast };
@@ -416,11 +416,11 @@ impl Connection {
     #[cold]
     pub(super) fn on_retransmission_timer(&mut self, now: Instant) {
         self.tx.rtx_due = Instant::NEVER;
-        if matches!(self.tx.fin, Fin::Sent) && self.tx.una >= self.tx.end {
+        if matches!(self.tx.fin, Fin::Sent) && !self.tx.una.before(self.tx.end) {
             // Only the DATA_FIN is missing: every ACK carries it.
             self.tx.rtx_backoff += 1;
             self.request_acks();
-        } else if self.tx.una < self.tx.next && self.phase == Phase::Established {
+        } else if self.tx.una.before(self.tx.next) && self.phase == Phase::Established {
             if self.is_v0() {
                 self.tx.rtx_backoff += 1;
                 if let Some(head) = self.tx.pieces.front().copied() {
@@ -429,9 +429,9 @@ impl Connection {
             } else {
                 self.retransmit_fragment(now);
             }
-        } else if self.tx.pending < self.tx.end && self.phase == Phase::Established {
+        } else if self.tx.pending.before(self.tx.end) && self.phase == Phase::Established {
             self.probe_window(now);
-        } else if self.tx.una >= self.tx.sent_end() {
+        } else if !self.tx.una.before(self.tx.sent_end()) {
             return;
         }
         self.arm_retransmission(now);
@@ -443,7 +443,7 @@ impl Connection {
         self.refresh_view();
         let usable = |i: &usize| self.view[*i].usable && self.subflows[*i].socket.packets_out() == 0;
         if let Some(i) = (0..self.subflows.len()).find(usable) {
-            self.hand_over(now, i, self.tx.una.wrapping_sub(1), 1);
+            self.hand_over(now, i, self.tx.una - 1, 1);
         }
     }
 
@@ -468,7 +468,7 @@ impl Connection {
         let chosen = pick.or(if least_rounds > 1 { backup } else { None });
         if let Some(i) = chosen {
             let dsn = self.tx.una;
-            let len = (self.tx.fragment_end(dsn).min(self.tx.next) - dsn) as u32;
+            let len = self.tx.fragment_end(dsn).min(self.tx.next).distance(dsn) as u32;
             self.tx.reinjected_bytes += u64::from(len);
             self.hand_over(now, i, dsn, len);
         }
@@ -525,12 +525,12 @@ impl Connection {
     /// What holds up the connection as a whole now.
     #[inline]
     fn note_limit(&mut self, now: Instant) {
-        let waiting = self.tx.end - self.tx.pending;
+        let waiting = self.tx.end.distance(self.tx.pending);
         // The window or the buffer holds us up only if a subflow could send more than it has been given.
         let starved = || self.subflows.iter().any(|s| s.is_usable() && s.socket.is_starved());
         let cause = if waiting > 0 {
             let segment = waiting.min(u64::from(self.subflows[0].socket.mss()));
-            let closed = self.tx.pending + segment > self.tx.window_end;
+            let closed = (self.tx.pending + segment).after(self.tx.window_end);
             if closed && starved() { Cause::Window } else { Cause::Nothing }
         } else if self.tx.blocked || self.tx.offered > 0 {
             if starved() { Cause::Buffer } else { Cause::Nothing }

@@ -5,7 +5,7 @@
 
 use crate::Disorder;
 use crate::tcp::{UNMEASURED, coalesced};
-use polypath_base::Instant;
+use polypath_base::{DataSeq, Instant};
 use std::collections::VecDeque;
 
 /// Data that waits for what comes before it: `start..end`, in data sequence numbers.
@@ -32,7 +32,7 @@ pub struct Reordering {
 #[derive(Debug)]
 pub(super) struct Rx {
     /// Data sequence number of the first byte. All else here counts from it, so that nothing wraps wherever the peer begins.
-    first: u64,
+    first: DataSeq,
     /// Next byte expected: the data acknowledgement.
     next: u64,
     waiting: VecDeque<Range>,
@@ -68,7 +68,7 @@ impl Rx {
     /// `rcvbuf`, `max_rcvbuf`: initial and largest buffer, bytes.
     pub(super) fn new(rcvbuf: u32, max_rcvbuf: u32, v0: bool) -> Self {
         let mut rx = Self {
-            first: 0,
+            first: DataSeq::default(),
             next: 0,
             waiting: VecDeque::with_capacity(64),
             waiting_bytes: 0,
@@ -102,7 +102,7 @@ impl Rx {
 
     /// The peer's key is known: data begins at `dsn`. `space` is the first estimate of what is read in a round trip, `window`
     /// what the handshake announced.
-    pub(super) fn start(&mut self, now: Instant, dsn: u64, space: u64, window: u16) {
+    pub(super) fn start(&mut self, now: Instant, dsn: DataSeq, space: u64, window: u16) {
         self.first = dsn;
         self.next = 0;
         self.edge = u64::from(window);
@@ -122,14 +122,14 @@ impl Rx {
 
     /// The data acknowledgement.
     #[inline]
-    pub(super) fn next(&self) -> u64 {
-        self.first.wrapping_add(self.next)
+    pub(super) fn next(&self) -> DataSeq {
+        self.first + self.next
     }
 
     /// How far from the first byte a data sequence number of the peer's is; what lies before it, at a distance that no connection reaches.
     #[inline]
-    fn place(&self, dsn: u64) -> Option<u64> {
-        let place = dsn.wrapping_sub(self.first);
+    fn place(&self, dsn: DataSeq) -> Option<u64> {
+        let place = dsn.distance(self.first);
         (place < FARTHEST).then_some(place)
     }
 
@@ -177,7 +177,7 @@ impl Rx {
 
     /// Takes several pieces; `next`: each is what comes next, wherever it says it belongs.
     #[cold]
-    pub(super) fn insert_more(&mut self, now: Instant, pieces: &[(u64, u32)], next: bool) {
+    pub(super) fn insert_more(&mut self, now: Instant, pieces: &[(DataSeq, u32)], next: bool) {
         for &(dsn, len) in pieces {
             self.insert(now, if next { self.next() } else { dsn }, len);
         }
@@ -185,7 +185,7 @@ impl Rx {
 
     /// Takes `len` bytes at `dsn` from a subflow; true if the data acknowledgement advanced.
     #[inline(always)]
-    pub(super) fn insert(&mut self, now: Instant, dsn: u64, len: u32) -> bool {
+    pub(super) fn insert(&mut self, now: Instant, dsn: DataSeq, len: u32) -> bool {
         let Some(place) = self.place(dsn) else {
             self.counters.duplicate_bytes += u64::from(len);
             return false;
@@ -289,7 +289,7 @@ impl Rx {
     }
 
     /// The peer ends its data before `dsn` (RFC 8684 section 3.3.3).
-    pub(super) fn note_fin(&mut self, dsn: u64) {
+    pub(super) fn note_fin(&mut self, dsn: DataSeq) {
         if !self.finished {
             self.fin = self.place(dsn).or(self.fin);
         }
@@ -439,7 +439,7 @@ mod tests {
 
     fn rx() -> Rx {
         let mut rx = Rx::new(131_072, 6_291_456, true);
-        rx.start(Instant::ZERO, 1000, 14_480, 0);
+        rx.start(Instant::ZERO, DataSeq::new(1000), 14_480, 0);
         rx.announce(WIDE, 0, 1000, 0);
         rx
     }
@@ -461,34 +461,34 @@ mod tests {
         permute(&mut (0..6).collect(), 0, &mut |order| {
             let mut rx = rx();
             for piece in order {
-                rx.insert(Instant::ZERO, 1000 + piece * 100, 100);
+                rx.insert(Instant::ZERO, DataSeq::new(1000 + piece * 100), 100);
             }
-            assert_eq!((rx.next(), rx.unread(), rx.waiting.len(), rx.waiting_bytes), (1600, 600, 0, 0), "{order:?}");
+            assert_eq!((rx.next().get(), rx.unread(), rx.waiting.len(), rx.waiting_bytes), (1600, 600, 0, 0), "{order:?}");
         });
     }
 
     #[test]
     fn overlaps_are_counted_once() {
         let mut rx = rx();
-        rx.insert(Instant::ZERO, 1200, 100);
-        rx.insert(Instant::ZERO, 1250, 100);
-        rx.insert(Instant::ZERO, 1220, 10);
+        rx.insert(Instant::ZERO, DataSeq::new(1200), 100);
+        rx.insert(Instant::ZERO, DataSeq::new(1250), 100);
+        rx.insert(Instant::ZERO, DataSeq::new(1220), 10);
         assert_eq!(rx.waiting_bytes, 150);
         assert_eq!(rx.counters().duplicate_bytes, 60);
-        rx.insert(Instant::ZERO, 1400, 100);
+        rx.insert(Instant::ZERO, DataSeq::new(1400), 100);
         assert_eq!(rx.waiting.len(), 2);
-        rx.insert(Instant::ZERO, 1340, 60);
+        rx.insert(Instant::ZERO, DataSeq::new(1340), 60);
         assert_eq!((rx.waiting.len(), rx.waiting_bytes), (1, 300));
-        assert!(rx.insert(Instant::ZERO, 1000, 200));
-        assert_eq!((rx.next(), rx.waiting_bytes), (1500, 0));
-        assert!(!rx.insert(Instant::ZERO, 1000, 200));
+        assert!(rx.insert(Instant::ZERO, DataSeq::new(1000), 200));
+        assert_eq!((rx.next().get(), rx.waiting_bytes), (1500, 0));
+        assert!(!rx.insert(Instant::ZERO, DataSeq::new(1000), 200));
     }
 
     #[test]
     fn the_right_edge_never_moves_back() {
         let mut rx = rx();
         assert_eq!(rx.announce(WIDE, 0, 1000, 0), 65_536);
-        rx.insert(Instant::ZERO, 1000, 60_000); // unread: takes memory
+        rx.insert(Instant::ZERO, DataSeq::new(1000), 60_000); // unread: takes memory
         assert_eq!(rx.announce(WIDE, 0, 1000, 0), 5_536);
         rx.read(Instant::from_nanos(1), || measured(0));
         assert_eq!(rx.announce(WIDE, 0, 1000, 0), 65_536);
@@ -497,7 +497,7 @@ mod tests {
     #[test]
     fn data_beyond_the_window_is_refused() {
         let mut rx = rx();
-        rx.insert(Instant::ZERO, 1000 + 65_536, 1);
+        rx.insert(Instant::ZERO, DataSeq::new(1000 + 65_536), 1);
         assert_eq!((rx.waiting.len(), rx.counters().beyond_window), (0, 1));
     }
 
@@ -517,26 +517,26 @@ mod tests {
     #[test]
     fn the_share_of_payload_counts_once_it_is_measured() {
         let mut rx = Rx::new(131_072, 6_291_456, false);
-        rx.start(Instant::ZERO, 1000, 14_480, 0);
+        rx.start(Instant::ZERO, DataSeq::new(1000), 14_480, 0);
         assert_eq!(rx.full, 65_536, "half of the buffer");
-        rx.insert(Instant::ZERO, 1000, 1000);
+        rx.insert(Instant::ZERO, DataSeq::new(1000), 1000);
         rx.read(Instant::from_nanos(10_000_000), || Measured { payload_share: 152, ..measured(10_000) });
         assert_eq!(rx.full, 131_072 / 256 * 152);
         // What waits takes little more memory than its bytes, and the window shrinks by its share of that.
         rx.announce(WIDE, 0, 1000, 0);
-        rx.insert(Instant::ZERO, 10_000, 20_000);
+        rx.insert(Instant::ZERO, DataSeq::new(10_000), 20_000);
         assert_eq!(rx.select(WIDE, 1000, 0), (131_072 - 20_880) * 152 / 256);
     }
 
     #[test]
     fn a_data_fin_waits_for_the_data_before_it() {
         let mut rx = rx();
-        rx.note_fin(1100);
+        rx.note_fin(DataSeq::new(1100));
         assert!(!rx.take_fin());
-        rx.insert(Instant::ZERO, 1000, 100);
+        rx.insert(Instant::ZERO, DataSeq::new(1000), 100);
         assert!(rx.take_fin());
-        assert_eq!((rx.next(), rx.finished()), (1101, true));
-        rx.note_fin(1100);
+        assert_eq!((rx.next().get(), rx.finished()), (1101, true));
+        rx.note_fin(DataSeq::new(1100));
         assert!(!rx.take_fin());
     }
 }

@@ -5,7 +5,7 @@
 //! stack the pieces in which it was handed to subflows.
 
 use crate::tcp::Held;
-use polypath_base::Instant;
+use polypath_base::{DataSeq, Instant};
 use polypath_sched::BUFFER;
 use std::collections::VecDeque;
 
@@ -15,10 +15,18 @@ const FRAGMENT: u64 = 32_768 - 40;
 /// A piece as it was handed to subflows (out-of-tree stack only).
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Piece {
-    pub(super) dsn: u64,
+    pub(super) dsn: DataSeq,
     pub(super) len: u32,
     /// Bit mask of the subflows that carried it.
     pub(super) tried: u32,
+}
+
+impl Piece {
+    /// One past its last byte.
+    #[inline]
+    pub(super) fn end(&self) -> DataSeq {
+        self.dsn + u64::from(self.len)
+    }
 }
 
 /// Where our DATA_FIN is.
@@ -34,21 +42,21 @@ pub(super) enum Fin {
 #[derive(Debug)]
 pub(super) struct Tx {
     /// Where the data began.
-    first: u64,
+    first: DataSeq,
     /// First byte that the peer has not acknowledged.
-    pub(super) una: u64,
+    pub(super) una: DataSeq,
     /// First byte never given to a subflow.
-    pub(super) next: u64,
+    pub(super) next: DataSeq,
     /// Next byte to give; less than `next` only while everything unacknowledged is sent again.
-    pub(super) pending: u64,
+    pub(super) pending: DataSeq,
     /// End of what the application handed over.
-    pub(super) end: u64,
+    pub(super) end: DataSeq,
     /// Out-of-tree stack: end of the buffer from which was given last.
-    pub(super) buffer_end: u64,
+    pub(super) buffer_end: DataSeq,
     /// Out-of-tree stack: end of the last piece shorter than a segment.
-    pub(super) small_end: u64,
+    pub(super) small_end: DataSeq,
     /// Right edge of the peer's window.
-    pub(super) window_end: u64,
+    pub(super) window_end: DataSeq,
     pub(super) fin: Fin,
     /// Bytes that the application has yet to hand over; `u64::MAX` is endless.
     pub(super) offered: u64,
@@ -111,14 +119,14 @@ impl Limited {
 impl Tx {
     pub(super) fn new(sndbuf: u64) -> Self {
         Self {
-            first: 0,
-            una: 0,
-            next: 0,
-            pending: 0,
-            end: 0,
-            buffer_end: 0,
-            small_end: 0,
-            window_end: 0,
+            first: DataSeq::default(),
+            una: DataSeq::default(),
+            next: DataSeq::default(),
+            pending: DataSeq::default(),
+            end: DataSeq::default(),
+            buffer_end: DataSeq::default(),
+            small_end: DataSeq::default(),
+            window_end: DataSeq::default(),
             fin: Fin::No,
             offered: 0,
             accepted: 0,
@@ -135,16 +143,17 @@ impl Tx {
     }
 
     /// Our key is known: data begins at `dsn`. What was accepted before keeps its length.
-    pub(super) fn start(&mut self, dsn: u64) {
-        let accepted = self.end - self.first;
+    pub(super) fn start(&mut self, dsn: DataSeq) {
+        let accepted = self.end.distance(self.first);
         (self.first, self.una, self.next, self.pending, self.window_end) = (dsn, dsn, dsn, dsn, dsn);
+        (self.buffer_end, self.small_end) = (dsn, dsn);
         self.end = dsn + accepted;
     }
 
     /// Bytes that take memory: accepted and not yet acknowledged.
     #[inline]
     pub(super) fn queued(&self) -> u64 {
-        self.end - self.una.min(self.end)
+        self.end.distance(self.una.min(self.end))
     }
 
     /// The application has given nothing to send and has not closed.
@@ -161,7 +170,7 @@ impl Tx {
 
     /// First data sequence number after the data, the DATA_FIN included once it is sent.
     #[inline]
-    pub(super) fn sent_end(&self) -> u64 {
+    pub(super) fn sent_end(&self) -> DataSeq {
         self.next + u64::from(matches!(self.fin, Fin::Sent | Fin::Acked))
     }
 
@@ -176,7 +185,7 @@ impl Tx {
             return;
         }
         while self.offered > 0 && self.queued() < self.sndbuf {
-            let bytes = (FRAGMENT - (self.end - self.first) % FRAGMENT).min(self.offered);
+            let bytes = (FRAGMENT - self.end.distance(self.first) % FRAGMENT).min(self.offered);
             self.end += bytes;
             self.accepted += bytes;
             if self.offered != u64::MAX {
@@ -187,33 +196,33 @@ impl Tx {
     }
 
     /// End of the fragment that holds `dsn`: what one retransmission of the upstream stack covers.
-    pub(super) fn fragment_end(&self, dsn: u64) -> u64 {
-        (self.first + ((dsn - self.first) / FRAGMENT + 1) * FRAGMENT).min(self.end)
+    pub(super) fn fragment_end(&self, dsn: DataSeq) -> DataSeq {
+        (self.first + (dsn.distance(self.first) / FRAGMENT + 1) * FRAGMENT).min(self.end)
     }
 
     /// A data acknowledgement with its window; true if it acknowledged something new.
     #[inline]
-    pub(super) fn acknowledge(&mut self, ack: u64, window: u32) -> bool {
-        if ack > self.sent_end() {
+    pub(super) fn acknowledge(&mut self, ack: DataSeq, window: u32) -> bool {
+        if ack.after(self.sent_end()) {
             return false; // for data not even sent (RFC 9293 section 3.10.7.4)
         }
         // An older acknowledgement, overtaken on a faster path, still tells the edge that it told.
-        self.window_end = self.window_end.max(ack.wrapping_add(u64::from(window)));
-        if ack <= self.una {
+        self.window_end = self.window_end.max(ack + u64::from(window));
+        if !ack.after(self.una) {
             return false;
         }
-        if ack > self.end {
+        if ack.after(self.end) {
             self.fin = Fin::Acked;
         }
         self.una = ack;
         self.pending = self.pending.max(ack.min(self.end));
         while let Some(first) = self.pieces.front()
-            && first.dsn + u64::from(first.len) <= ack
+            && !first.end().after(ack)
         {
             self.pieces.pop_front();
         }
         while let Some(first) = self.reinject.front()
-            && first.dsn + u64::from(first.len) <= ack
+            && !first.end().after(ack)
         {
             self.reinject.pop_front();
         }
@@ -227,13 +236,13 @@ impl Tx {
     /// an odd segment at its end on its own. What the window leaves beyond whole segments goes too, unless the last short piece is still
     /// on its way (Minshall's form of Nagle's rule).
     #[inline]
-    pub(super) fn cut(&mut self, next: u64, window: u64, limit: u64, mss: u64) -> u32 {
-        if self.buffer_end <= next {
+    pub(super) fn cut(&mut self, next: DataSeq, window: u64, limit: u64, mss: u64) -> u32 {
+        if !self.buffer_end.after(next) {
             self.buffer_end = next + u64::from(BUFFER) / mss * mss;
         }
-        let left = (self.buffer_end - next).min(self.end - next);
+        let left = self.buffer_end.distance(next).min(self.end.distance(next));
         let mut len = left.min(window).min(limit.max(mss));
-        if len < left && len > mss && self.small_end > self.una {
+        if len < left && len > mss && self.small_end.after(self.una) {
             len -= len % mss;
         }
         if len < mss {
@@ -248,34 +257,33 @@ impl Tx {
 
     /// In fallback the subflow's acknowledgement is the connection's; its FIN counts as the DATA_FIN.
     #[inline]
-    pub(super) fn fallback_ack(&self, bytes_acked: u64) -> u64 {
+    pub(super) fn fallback_ack(&self, bytes_acked: u64) -> DataSeq {
         self.first + bytes_acked
     }
 
     /// Subflows that carried the byte at `dsn`, as bits (out-of-tree stack only).
-    pub(super) fn tried(&self, dsn: u64) -> u32 {
+    pub(super) fn tried(&self, dsn: DataSeq) -> u32 {
         self.piece(dsn).map_or(0, |p| p.tried)
     }
 
     /// The piece with the byte at `dsn` (out-of-tree stack only).
-    pub(super) fn piece(&self, dsn: u64) -> Option<Piece> {
-        let at = self.pieces.partition_point(|p| p.dsn + u64::from(p.len) <= dsn);
+    pub(super) fn piece(&self, dsn: DataSeq) -> Option<Piece> {
+        let at = self.pieces.partition_point(|p| !p.end().after(dsn));
         self.pieces.get(at).copied()
     }
 
     /// Upstream stack: everything unacknowledged is to be given to subflows again.
     pub(super) fn send_all_again(&mut self) {
-        self.reinjected_bytes += self.pending - self.una.min(self.pending);
+        self.reinjected_bytes += self.pending.distance(self.una.min(self.pending));
         self.pending = self.una.min(self.end);
     }
 
     /// Out-of-tree stack: queues a piece for another subflow than those in `tried`, in order and only once.
-    pub(super) fn queue_reinjection(&mut self, dsn: u64, len: u32, tried: u32) {
-        let end = dsn + u64::from(len);
-        if end <= self.una {
+    pub(super) fn queue_reinjection(&mut self, dsn: DataSeq, len: u32, tried: u32) {
+        if !(dsn + u64::from(len)).after(self.una) {
             return;
         }
-        let at = self.reinject.partition_point(|p| p.dsn < dsn);
+        let at = self.reinject.partition_point(|p| p.dsn.before(dsn));
         match self.reinject.get(at) {
             Some(p) if p.dsn == dsn => {}
             _ => self.reinject.insert(at, Piece { dsn, len, tried }),
@@ -290,7 +298,7 @@ mod tests {
 
     fn tx() -> Tx {
         let mut tx = Tx::new(100_000);
-        tx.start(1000);
+        tx.start(DataSeq::new(1000));
         tx
     }
 
@@ -303,10 +311,10 @@ mod tests {
         assert!(tx.blocked);
         tx.next = tx.end;
         tx.pending = tx.end;
-        tx.acknowledge(1000 + 30_000, 0);
+        tx.acknowledge(DataSeq::new(1000 + 30_000), 0);
         tx.fill();
         assert_eq!(tx.accepted, 4 * FRAGMENT, "not woken before a third is free");
-        tx.acknowledge(1000 + 70_000, 0);
+        tx.acknowledge(DataSeq::new(1000 + 70_000), 0);
         tx.fill();
         assert_eq!(tx.accepted, 6 * FRAGMENT);
     }
@@ -316,14 +324,14 @@ mod tests {
         let mut tx = tx();
         tx.offered = 10_000;
         tx.fill();
-        assert!(!tx.acknowledge(2000, 5000));
-        assert_eq!((tx.una, tx.window_end), (1000, 1000));
-        tx.next = 3000;
-        tx.pending = 3000;
-        assert!(tx.acknowledge(2000, 5000));
-        assert_eq!((tx.una, tx.window_end), (2000, 7000));
-        assert!(!tx.acknowledge(1500, 5000));
-        assert_eq!((tx.una, tx.window_end), (2000, 7000), "an old one changes nothing");
+        assert!(!tx.acknowledge(DataSeq::new(2000), 5000));
+        assert_eq!((tx.una.get(), tx.window_end.get()), (1000, 1000));
+        tx.next = DataSeq::new(3000);
+        tx.pending = DataSeq::new(3000);
+        assert!(tx.acknowledge(DataSeq::new(2000), 5000));
+        assert_eq!((tx.una.get(), tx.window_end.get()), (2000, 7000));
+        assert!(!tx.acknowledge(DataSeq::new(1500), 5000));
+        assert_eq!((tx.una.get(), tx.window_end.get()), (2000, 7000), "an old one changes nothing");
     }
 
     #[test]
@@ -334,11 +342,11 @@ mod tests {
         tx.next = tx.end;
         tx.pending = tx.end;
         for dsn in [3000, 1000, 2000, 1000] {
-            tx.queue_reinjection(dsn, 1000, 1);
+            tx.queue_reinjection(DataSeq::new(dsn), 1000, 1);
         }
-        assert_eq!(tx.reinject.iter().map(|p| p.dsn).collect::<Vec<_>>(), [1000, 2000, 3000]);
-        tx.acknowledge(2500, 0);
-        assert_eq!(tx.reinject.iter().map(|p| p.dsn).collect::<Vec<_>>(), [2000, 3000]);
+        assert_eq!(tx.reinject.iter().map(|p| p.dsn.get()).collect::<Vec<_>>(), [1000, 2000, 3000]);
+        tx.acknowledge(DataSeq::new(2500), 0);
+        assert_eq!(tx.reinject.iter().map(|p| p.dsn.get()).collect::<Vec<_>>(), [2000, 3000]);
     }
 
     #[test]
@@ -349,7 +357,7 @@ mod tests {
         // Buffers of 45 segments of 1428 bytes: pairs, and an odd segment at the end.
         let mut at = 1000;
         let pieces: Vec<_> = std::iter::from_fn(|| {
-            let len = tx.cut(at, 1 << 20, 2 * 1428, 1428);
+            let len = tx.cut(DataSeq::new(at), 1 << 20, 2 * 1428, 1428);
             at += u64::from(len);
             (len > 0).then_some(len)
         })
@@ -363,9 +371,9 @@ mod tests {
         let mut tx = tx();
         tx.offered = 90_000;
         tx.fill();
-        assert_eq!(tx.cut(1000, 3000, 1 << 20, 1428), 3000);
-        tx.small_end = 1100;
-        assert_eq!(tx.cut(4000, 3000, 1 << 20, 1428), 2856, "a short piece is on its way");
+        assert_eq!(tx.cut(DataSeq::new(1000), 3000, 1 << 20, 1428), 3000);
+        tx.small_end = DataSeq::new(1100);
+        assert_eq!(tx.cut(DataSeq::new(4000), 3000, 1 << 20, 1428), 2856, "a short piece is on its way");
     }
 
     #[test]

@@ -3,8 +3,8 @@
 mod bursts;
 
 use super::{Config, Connection, Endpoint, PathManager};
-use crate::{PathId, Profile, Settings, Transmit};
-use polypath_base::{Duration, Instant, Stream};
+use crate::{Profile, Settings, Transmit};
+use polypath_base::{DataSeq, Duration, Instant, PathId, Seq, Stream};
 use polypath_cc as cc;
 use polypath_sched::Scheduler;
 use polypath_wire::{MpOption, Segment};

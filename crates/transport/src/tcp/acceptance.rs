@@ -1,7 +1,7 @@
 //! Which segments a synchronized connection takes, and what it answers to the others: the sequence number check of RFC 9293, PAWS
 //! (RFC 7323 section 5), and blind attacks (RFC 5961). What Linux 6.12 answers to each is in `specs/notes/endpoint-answers`.
 
-use super::{Socket, State, after};
+use super::{Socket, State};
 use polypath_base::{Duration, Instant};
 use polypath_wire::{Flags, Segment};
 
@@ -28,7 +28,7 @@ impl Socket {
             return false;
         }
         // RFC 9293 section 3.10.7.4 also asks for an answer to an ACK of what was never sent; Linux drops it without.
-        segment.flags.has(Flags::ACK) && (!after(segment.ack, self.flow.snd_nxt) || self.state == State::SynReceived)
+        segment.flags.has(Flags::ACK) && (!segment.ack.after(self.snd_nxt()) || self.state == State::SynReceived)
     }
 
     /// PAWS (RFC 7323 section 5.3, R1): a segment with an older timestamp than the last one in its place is an old duplicate. Excepted are RSTs, what comes
@@ -46,12 +46,12 @@ impl Socket {
             self.challenge(now);
             return false;
         }
-        let replay_ms = (self.rtt.rto().as_nanos() / 1_000_000 * 12 / 10) as i32;
+        let replay_ms = (self.rtt.rto().as_millis() * 12 / 10) as i32;
         let window = u32::from(segment.window) << self.peer_wscale;
         let says_nothing = segment.len == 0
             && segment.seq == self.rx.next()
-            && segment.ack == self.flow.snd_una
-            && !(after(segment.seq, self.snd_wl1) || (segment.seq == self.snd_wl1 && (window > self.snd_wnd || window == 0)));
+            && segment.ack == self.snd_una()
+            && !(segment.seq.after(self.snd_wl1) || (segment.seq == self.snd_wl1 && (window > self.snd_wnd || window == 0)));
         if says_nothing && !self.rx.is_older(segment.ts_val, replay_ms) {
             return true;
         }

@@ -1,9 +1,9 @@
 //! What an incoming ACK does to the sender.
 
 use super::rate::RateSample;
-use super::{CaState, Socket, after, before};
+use super::{CaState, Socket};
 use crate::Profile;
-use polypath_base::{Duration, Instant};
+use polypath_base::{Duration, Instant, Seq};
 use polypath_cc as cc;
 use polypath_wire::{Flags, Segment};
 
@@ -42,31 +42,31 @@ impl AckFacts {
 
 #[derive(Debug)]
 pub(super) struct AckState {
-    pub(super) number: u32,
+    pub(super) number: Seq,
     pub(super) facts: AckFacts,
-    pub(super) prior_una: u32,
+    pub(super) prior_una: Seq,
     pub(super) ts_ecr: Option<u32>,
     pub(super) is_duplicate: bool,
     pub(super) rate: RateSample,
-    pub(super) reordered_from: Option<u32>,
+    pub(super) reordered_from: Option<Seq>,
     pub(super) first_sacked_at: Option<Instant>,
     pub(super) last_sacked_at: Option<Instant>,
 }
 
 /// Of segments that were sent once: when the first and the last of them left, and where the first began.
-type Found<'a> = (&'a mut Option<Instant>, &'a mut Instant, &'a mut Option<u32>);
+type Found<'a> = (&'a mut Option<Instant>, &'a mut Instant, &'a mut Option<Seq>);
 
 impl Socket {
     pub(super) fn handle_ack(&mut self, now: Instant, segment: &Segment, siblings: Option<&cc::Siblings>) {
-        let prior_una = self.flow.snd_una;
+        let prior_una = self.snd_una();
         if segment.ack == prior_una && self.queue.packets_out() == 0 {
             // Nothing is in the network, as always at a receiver: the ACK can only tell of a window.
             self.update_peer_window(segment);
             return;
         }
-        if after(segment.ack, self.flow.snd_nxt) || before(segment.ack, prior_una) {
+        if segment.ack.after(self.snd_nxt()) || segment.ack.before(prior_una) {
             // Data not yet sent, or an old ACK overtaken by a newer one: its SACK blocks may still help.
-            if before(segment.ack, prior_una) && segment.sack.len > 0 && self.sack_ok {
+            if segment.ack.before(prior_una) && segment.sack.len > 0 && self.sack_ok {
                 let mut ack = self.begin_ack(segment, prior_una);
                 self.apply_sacks(now, segment, &mut ack);
                 self.judge_ack(now, &mut ack, siblings);
@@ -87,9 +87,9 @@ impl Socket {
         }
         if segment.ack != prior_una {
             ack.facts.advances_una = true;
-            let newly = segment.ack.wrapping_sub(prior_una);
+            let newly = segment.ack.distance(prior_una);
             self.flow.bytes_acked += u64::from(newly);
-            self.flow.snd_una = segment.ack;
+            self.flow.snd_una = segment.ack.get();
             self.loss.backoffs = 0;
         } else if segment.len == 0 && !ack.facts.changes_window && had_packets {
             ack.is_duplicate = true;
@@ -133,7 +133,7 @@ impl Socket {
         }
     }
 
-    fn begin_ack(&self, segment: &Segment, prior_una: u32) -> AckState {
+    fn begin_ack(&self, segment: &Segment, prior_una: Seq) -> AckState {
         AckState {
             number: segment.ack,
             facts: AckFacts { carries_data: segment.len > 0, ..AckFacts::default() },
@@ -151,8 +151,8 @@ impl Socket {
     #[inline]
     fn update_peer_window(&mut self, segment: &Segment) -> bool {
         let window = u32::from(segment.window) << self.peer_wscale;
-        let newer = after(segment.ack, self.flow.snd_una)
-            || after(segment.seq, self.snd_wl1)
+        let newer = segment.ack.after(self.snd_una())
+            || segment.seq.after(self.snd_wl1)
             || (segment.seq == self.snd_wl1 && (window > self.snd_wnd || window == 0));
         if !newer {
             return false;
@@ -164,22 +164,22 @@ impl Socket {
     }
 
     /// Removes what is acknowledged cumulatively; takes RTT samples.
-    fn clean_queue(&mut self, now: Instant, prior_fack: u32, siblings: Option<&cc::Siblings>, ack: &mut AckState) {
+    fn clean_queue(&mut self, now: Instant, prior_fack: Seq, siblings: Option<&cc::Siblings>, ack: &mut AckState) {
         let (mut first_at, mut last_at): (Option<Instant>, Instant) = (None, Instant::ZERO);
         let mut acked = 0;
         let mut retransmitted = false;
-        let mut low_hole: Option<u32> = None;
+        let mut low_hole: Option<Seq> = None;
         let any_sacked = self.queue.sacked_out() > 0;
         // Nearly always each segment was sent once, nothing of it was marked since, and so the last of them decides.
         if let Some((first, last, [count, heads])) = self.queue.plain_acked(ack.number) {
             (first_at, last_at, low_hole) = (Some(first.at), last.at, Some(first.seq));
             acked = count;
             self.flow.delivered = self.flow.delivered.wrapping_add(count);
-            let any_before_high = !after(first.end(), self.loss.high_seq);
+            let any_before_high = !first.end().after(self.loss.high_seq);
             ack.facts.delivers_original |= any_before_high;
             self.rack.advance(now, last, self.flow.min_rtt_us);
             self.delivery.on_delivered(last, &mut ack.rate);
-            let end = last.seq.wrapping_add(last.len);
+            let end = last.seq + last.len;
             self.queue.pop_plain([count, heads], end);
         }
         if self.queue.head_if_acked(ack.number).is_some() {
@@ -207,11 +207,11 @@ impl Socket {
         let rtt = acked_rtt.or(sacked_rtt);
         let stamped_rtt = if rtt.is_none() { by_timestamp() } else { None };
         if let Some(rtt) = rtt.or(stamped_rtt) {
-            self.rtt.sample(rtt, self.flow.snd_una, self.flow.snd_nxt, &mut self.flow);
+            self.rtt.sample(rtt, self.snd_una(), self.snd_nxt(), &mut self.flow);
         }
         if acked > 0
             && let Some(low) = low_hole
-            && before(low, prior_fack)
+            && low.before(prior_fack)
             && !retransmitted
         {
             // A hole that was never retransmitted got filled: that is reordering.
@@ -225,7 +225,7 @@ impl Socket {
         // A lone short segment in a round trip: the receiver may have waited for a second one.
         sample.is_ack_delayed = acked == 1
             && !any_sacked
-            && self.flow.snd_una.wrapping_sub(ack.prior_una) < self.flow.mss
+            && self.snd_una().distance(ack.prior_una) < self.flow.mss
             && sample.prior_delivered.wrapping_add(1) == self.flow.delivered
             && !(ack.facts.sacks_segments | ack.facts.reports_duplicate);
         if acked > 0 || ack.last_sacked_at.is_some() {
@@ -252,14 +252,15 @@ impl Socket {
                 *last_at = sent.at;
                 first_at.get_or_insert(sent.at);
                 low_hole.get_or_insert(sent.seq);
-                if !after(sent.end(), self.loss.high_seq) {
+                if !sent.end().after(self.loss.high_seq) {
                     ack.facts.delivers_original = true;
                 }
             }
             if !sent.is_sacked() {
                 self.flow.delivered = self.flow.delivered.wrapping_add(1);
                 // An echo from before it was sent again: an earlier copy was received, and this one's time says nothing of losses.
-                let earlier_copy = sent.is_retransmitted() && ack.ts_ecr.is_some_and(|echo| before(echo, super::timestamp(sent.at)));
+                let earlier_copy =
+                    sent.is_retransmitted() && ack.ts_ecr.is_some_and(|echo| super::is_earlier(echo, super::timestamp(sent.at)));
                 if !earlier_copy {
                     self.rack.advance(now, sent, self.flow.min_rtt_us);
                 }
@@ -284,7 +285,7 @@ impl Socket {
         if self.cc.has_cong_control() {
             self.refresh_flow();
             let flags = if ack.facts.changes_window { cc::ack_flags::WIN_UPDATE } else { 0 };
-            self.cc.cong_control(&mut self.flow, siblings, ack.number, flags, &ack.rate.sample);
+            self.cc.cong_control(&mut self.flow, siblings, ack.number.get(), flags, &ack.rate.sample);
             return;
         }
         if matches!(self.flow.ca_state, CaState::Cwr | CaState::Recovery) {
@@ -294,7 +295,7 @@ impl Socket {
             let sacks_count = self.flow.reordering > self.settings.reordering;
             if ack.facts.acks_segments | (sacks_count & ack.facts.sacks_segments) {
                 self.refresh_flow();
-                self.cc.cong_avoid(&mut self.flow, siblings, ack.number, delivered);
+                self.cc.cong_avoid(&mut self.flow, siblings, ack.number.get(), delivered);
                 if self.flow.reduce != 0 {
                     self.flow.reduce = 0;
                     self.enter_cwr(siblings);

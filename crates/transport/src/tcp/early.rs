@@ -1,15 +1,15 @@
 //! What arrives ahead of the rest: the pieces that wait, and the SACK blocks that tell of them (RFC 2018, RFC 2883).
 
-use super::{after, before};
+use polypath_base::{DataSeq, Seq};
 use polypath_wire::{Sack, SackBlock};
 use std::collections::VecDeque;
 
 /// A piece that arrived ahead of the rest.
 #[derive(Copy, Clone, Debug)]
 struct Chunk {
-    seq: u32,
-    end: u32,
-    dsn: u64,
+    seq: Seq,
+    end: Seq,
+    dsn: DataSeq,
 }
 
 #[derive(Debug, Default)]
@@ -41,25 +41,25 @@ impl Early {
     }
 
     /// `start..end` came twice: the next ACK says so (RFC 2883 section 4).
-    pub(super) fn report_duplicate(&mut self, start: u32, end: u32) {
+    pub(super) fn report_duplicate(&mut self, start: Seq, end: Seq) {
         self.dsack = Some(SackBlock { start, end });
     }
 
     /// Takes what follows without a gap on everything before `next`: data sequence number and length.
     #[inline(never)]
-    pub(super) fn pop(&mut self, next: u32) -> Option<(u64, u32)> {
+    pub(super) fn pop(&mut self, next: Seq) -> Option<(DataSeq, u32)> {
         while let Some(&first) = self.pieces.front() {
-            if after(first.seq, next) {
+            if first.seq.after(next) {
                 break;
             }
             self.pieces.pop_front();
-            self.bytes -= first.end.wrapping_sub(first.seq);
-            if after(first.end, next) {
-                return Some((first.dsn.wrapping_add(u64::from(next.wrapping_sub(first.seq))), first.end.wrapping_sub(next)));
+            self.bytes -= first.end.distance(first.seq);
+            if first.end.after(next) {
+                return Some((first.dsn + u64::from(next.distance(first.seq)), first.end.distance(next)));
             }
         }
         self.release();
-        self.sacks.retain(|block| after(block.end, next));
+        self.sacks.retain(|block| block.end.after(next));
         None
     }
 
@@ -93,7 +93,7 @@ impl Early {
     /// `start..end` arrived. True if the ACK that waits (`ack_waits`) has to leave before the blocks change, since what it was to tell would
     /// be pushed back: out of the reach of an option that has room for few. `full_only`: only if the oldest block would be forgotten.
     #[inline(never)]
-    pub(super) fn note(&mut self, start: u32, end: u32, ack_waits: bool, full_only: bool) -> bool {
+    pub(super) fn note(&mut self, start: Seq, end: Seq, ack_waits: bool, full_only: bool) -> bool {
         self.release();
         let found = self.sacks.iter().position(|block| touch(block, start, end));
         let at = found.unwrap_or(self.sacks.len());
@@ -112,7 +112,7 @@ impl Early {
     }
 
     /// The block that `start..end` belongs to comes first; blocks that touch are joined.
-    fn remember(&mut self, mut start: u32, mut end: u32) {
+    fn remember(&mut self, mut start: Seq, mut end: Seq) {
         self.sacks.retain(|block| {
             let touches = touch(block, start, end);
             if touches {
@@ -126,39 +126,38 @@ impl Early {
 
     /// Keeps a piece that arrived early; false if all of it was there already.
     #[inline(never)]
-    pub(super) fn insert(&mut self, mut seq: u32, mut end: u32, mut dsn: u64) -> bool {
+    pub(super) fn insert(&mut self, mut seq: Seq, mut end: Seq, mut dsn: DataSeq) -> bool {
         // From the back: early pieces nearly always extend the last one.
         let mut at = self.pieces.len();
-        while at > 0 && after(self.pieces[at - 1].seq, seq) {
+        while at > 0 && self.pieces[at - 1].seq.after(seq) {
             at -= 1;
         }
         if at > 0 {
             let previous = self.pieces[at - 1];
-            if !before(previous.end, end) {
+            if !previous.end.before(end) {
                 self.dsack = Some(SackBlock { start: seq, end });
                 return false;
             }
-            if after(previous.end, seq) {
-                dsn = dsn.wrapping_add(u64::from(previous.end.wrapping_sub(seq)));
+            if previous.end.after(seq) {
+                dsn += u64::from(previous.end.distance(seq));
                 seq = previous.end;
             }
         }
         // Drop what the new piece covers; trim it where the next one begins.
         while let Some(&following) = self.pieces.get(at) {
-            if !before(following.seq, end) {
+            if !following.seq.before(end) {
                 break;
             }
-            if after(following.end, end) {
+            if following.end.after(end) {
                 end = following.seq;
                 break;
             }
-            self.bytes -= following.end.wrapping_sub(following.seq);
+            self.bytes -= following.end.distance(following.seq);
             self.pieces.remove(at);
         }
-        self.bytes += end.wrapping_sub(seq);
-        let joins = at > 0
-            && self.pieces[at - 1].end == seq
-            && self.pieces[at - 1].dsn.wrapping_add(u64::from(seq.wrapping_sub(self.pieces[at - 1].seq))) == dsn;
+        self.bytes += end.distance(seq);
+        let joins =
+            at > 0 && self.pieces[at - 1].end == seq && self.pieces[at - 1].dsn + u64::from(seq.distance(self.pieces[at - 1].seq)) == dsn;
         if joins {
             self.pieces[at - 1].end = end;
         } else {
@@ -168,54 +167,66 @@ impl Early {
     }
 }
 
-fn touch(block: &SackBlock, start: u32, end: u32) -> bool {
-    !after(block.start, end) && !before(block.end, start)
+fn touch(block: &SackBlock, start: Seq, end: Seq) -> bool {
+    !block.start.after(end) && !block.end.before(start)
 }
 
-fn joined(block: &SackBlock, start: u32, end: u32) -> (u32, u32) {
-    (if before(block.start, start) { block.start } else { start }, if after(block.end, end) { block.end } else { end })
+fn joined(block: &SackBlock, start: Seq, end: Seq) -> (Seq, Seq) {
+    (block.start.min(start), block.end.max(end))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Data whose data sequence numbers are its sequence numbers.
+    fn insert(early: &mut Early, start: u32, end: u32) -> bool {
+        early.insert(Seq::new(start), Seq::new(end), DataSeq::new(u64::from(start)))
+    }
+
+    fn note(early: &mut Early, start: u32, end: u32, ack_waits: bool, full_only: bool) -> bool {
+        early.note(Seq::new(start), Seq::new(end), ack_waits, full_only)
+    }
+
     #[test]
     fn early_pieces_join_and_duplicates_are_reported() {
         let mut early = Early::default();
         for (start, end, new) in [(1100, 1200, true), (1200, 1300, true), (1400, 1500, true), (1400, 1500, false)] {
-            assert_eq!(early.insert(start, end, u64::from(start)), new);
-            assert!(!early.note(start, end, true, false), "two blocks at most");
+            assert_eq!(insert(&mut early, start, end), new);
+            assert!(!note(&mut early, start, end, true, false), "two blocks at most");
         }
         assert_eq!(early.pieces.len(), 2);
-        assert_eq!(early.dsack, Some(SackBlock { start: 1400, end: 1500 }));
+        assert_eq!(early.dsack, Some(SackBlock { start: Seq::new(1400), end: Seq::new(1500) }));
         let mut sack = Sack::default();
         early.write_sack(&mut sack, 3);
-        assert_eq!(sack.as_slice()[1..], [SackBlock { start: 1400, end: 1500 }, SackBlock { start: 1100, end: 1300 }]);
-        assert!(early.insert(1300, 1400, 1300));
-        early.note(1300, 1400, true, false);
-        assert_eq!((early.sacks[0], early.bytes), (SackBlock { start: 1100, end: 1500 }, 400));
+        assert_eq!(
+            sack.as_slice()[1..],
+            [SackBlock { start: Seq::new(1400), end: Seq::new(1500) }, SackBlock { start: Seq::new(1100), end: Seq::new(1300) }]
+        );
+        assert!(insert(&mut early, 1300, 1400));
+        note(&mut early, 1300, 1400, true, false);
+        assert_eq!((early.sacks[0], early.bytes), (SackBlock { start: Seq::new(1100), end: Seq::new(1500) }, 400));
     }
 
     #[test]
     fn a_waiting_ack_tells_of_two_blocks_before_a_third_comes_first() {
-        let block = |start: u32, end: u32| SackBlock { start, end };
+        let block = |start, end| SackBlock { start: Seq::new(start), end: Seq::new(end) };
         let told = |early: &mut Early| {
             let mut sack = Sack::default();
             early.write_sack(&mut sack, 4);
             sack.as_slice().to_vec()
         };
         let mut early = Early::default();
-        early.note(1100, 1200, false, false);
-        early.note(1300, 1400, true, false);
-        assert!(early.note(1500, 1600, true, false), "a third block");
+        note(&mut early, 1100, 1200, false, false);
+        note(&mut early, 1300, 1400, true, false);
+        assert!(note(&mut early, 1500, 1600, true, false), "a third block");
         assert_eq!(told(&mut early), [block(1300, 1400), block(1100, 1200)], "of before");
         assert_eq!(told(&mut early), [block(1500, 1600), block(1300, 1400), block(1100, 1200)]);
-        assert!(!early.note(1700, 1800, false, false), "no ACK waits");
-        assert!(early.note(1200, 1210, true, false), "the last one grows");
+        assert!(!note(&mut early, 1700, 1800, false, false), "no ACK waits");
+        assert!(note(&mut early, 1200, 1210, true, false), "the last one grows");
         assert_eq!(told(&mut early), [block(1700, 1800), block(1500, 1600), block(1300, 1400), block(1100, 1210)], "in its place");
         assert_eq!(told(&mut early)[0], block(1100, 1210));
-        assert!(!early.note(1590, 1700, true, true), "5.4 waits for the array to be full");
+        assert!(!note(&mut early, 1590, 1700, true, true), "5.4 waits for the array to be full");
         assert_eq!(told(&mut early), [block(1500, 1800), block(1100, 1210), block(1300, 1400)]);
     }
 }

@@ -4,6 +4,7 @@
 //! begin or end. Otherwise it is repeated until the sender says that it has reduced its window.
 
 use super::{CaState, Socket};
+use polypath_base::Seq;
 use polypath_cc as cc;
 use polypath_wire::{Flags, Segment};
 
@@ -28,7 +29,7 @@ pub(super) struct Ecn {
     /// The next new data tells that the window was reduced.
     cwr_due: bool,
     /// An ACK that leaves before all others: its number, and whether it echoes.
-    early_ack: Option<(u32, bool)>,
+    early_ack: Option<(Seq, bool)>,
 }
 
 impl Ecn {
@@ -67,14 +68,14 @@ impl Socket {
 
     /// Data has arrived; `next` is what was expected before it.
     #[inline]
-    pub(super) fn check_marks(&mut self, next: u32, segment: &Segment) {
+    pub(super) fn check_marks(&mut self, next: Seq, segment: &Segment) {
         if self.flow.ecn_ok {
             self.note_mark(next, segment);
         }
     }
 
     #[inline(never)]
-    fn note_mark(&mut self, next: u32, segment: &Segment) {
+    fn note_mark(&mut self, next: Seq, segment: &Segment) {
         if segment.flags.has(Flags::CWR) {
             self.ecn.echo = false;
             if segment.len > 0 {
@@ -109,7 +110,7 @@ impl Socket {
 
     /// The ACK that has to leave before the one that is due.
     #[inline]
-    pub(super) fn take_early_ack(&mut self) -> Option<(u32, bool)> {
+    pub(super) fn take_early_ack(&mut self) -> Option<(Seq, bool)> {
         self.ecn.early_ack.take()
     }
 
@@ -177,7 +178,7 @@ mod tests {
             let algorithm = cc::find("reno").expect("reno is always there");
             let make = |ecn: u8| {
                 let settings = Settings { ecn, tso_bytes: 0, ..Settings::default() };
-                Config { settings, algorithm, mtu: 1500, initial_seq: 0 }
+                Config { settings, algorithm, mtu: 1500, initial_seq: Seq::new(0) }
             };
             let mut ends = [Socket::client(make(settings[0])), Socket::server(make(settings[1]))];
             for (end, accurate) in ends.iter_mut().zip(accurate) {
@@ -247,7 +248,7 @@ mod tests {
         pair.sent.clear();
         let cwnd = pair.ends[0].cwnd();
         // The third segment is marked.
-        pair.exchange(|segment| segment.len > 0 && segment.seq == 1 + 2 * 1448);
+        pair.exchange(|segment| segment.len > 0 && segment.seq == Seq::new(1 + 2 * 1448));
         let (data, acks): (Vec<_>, Vec<_>) = pair.sent.drain(..).partition(|(side, _)| *side == 0);
         assert!(data.iter().all(|(_, segment)| segment.ecn == ECT_0 && !segment.flags.has(Flags::CWR)));
         let echoes: Vec<bool> = acks.iter().map(|(_, ack)| ack.flags.has(Flags::ECE)).collect();
@@ -273,12 +274,12 @@ mod tests {
         let mut pair = Pair::new([2, 2], [true; 2]);
         pair.ends[0].offer(pair.now, 1448 * 10);
         pair.sent.clear();
-        pair.exchange(|segment| segment.len > 0 && [3, 4, 7].contains(&(segment.seq / 1448)));
+        pair.exchange(|segment| segment.len > 0 && [3, 4, 7].contains(&(segment.seq.get() / 1448)));
         // By ACK number, in segments: whether it echoes. Segments 3, 4 and 7 (from 0) came marked.
         let mut told: Vec<(u32, bool)> = Vec::new();
         for (_, ack) in pair.sent.iter().filter(|(side, _)| *side == 1) {
             assert_eq!(ack.ecn, ECT_0, "every packet of such a sender is able to be marked");
-            told.push((ack.ack / 1448, ack.flags.has(Flags::ECE)));
+            told.push((ack.ack.get() / 1448, ack.flags.has(Flags::ECE)));
         }
         let mut marks = [false; 10];
         let mut before = 0;
@@ -308,7 +309,7 @@ mod tests {
         for _ in 0..4 {
             pair.exchange(|_| false);
         }
-        let again = pair.sent.iter().find(|(side, segment)| *side == 0 && segment.seq == 1).expect("it is sent again");
+        let again = pair.sent.iter().find(|(side, segment)| *side == 0 && segment.seq == Seq::new(1)).expect("it is sent again");
         assert_eq!(again.1.ecn, NOT_ECT, "RFC 3168 section 6.1.5");
         let told = pair.sent.iter().filter(|(side, segment)| *side == 0 && segment.flags.has(Flags::CWR)).count();
         assert_eq!(told, 1, "a reduction after a loss is told as well");

@@ -4,11 +4,11 @@ mod window;
 
 pub(crate) use window::coalesced;
 
+use super::Socket;
 use super::early::Early;
-use super::{Socket, after, before};
 use crate::Disorder;
 use crate::settings::{Profile, Settings};
-use polypath_base::{Duration, Instant};
+use polypath_base::{DataSeq, Duration, Instant, Seq};
 use polypath_wire::{Flags, Segment};
 
 /// Segments that are acknowledged one by one at the start and after idle times (Linux: `TCP_MAX_QUICKACKS`).
@@ -28,15 +28,15 @@ pub(crate) const UNMEASURED: u32 = 128;
 
 #[derive(Debug)]
 pub(super) struct Receiver {
-    next: u32,
+    next: Seq,
     /// `next` when the last ACK left, and the window it announced.
-    acked: u32,
+    acked: Seq,
     window: u32,
     scale: u8,
     v0: bool,
     pub(super) early: Early,
     pub(super) disorder: Disorder,
-    fin: Option<u32>,
+    fin: Option<Seq>,
     finished: bool,
     ts_recent: u32,
     ts_recent_at: Instant,
@@ -54,7 +54,7 @@ pub(super) struct Receiver {
     segment_size: u32,
     compressed: u32,
     duplicate_acks: u32,
-    compressed_from: u32,
+    compressed_from: Seq,
 
     low_water: u32,
     unread: u32,
@@ -80,8 +80,8 @@ pub(super) struct Receiver {
 #[derive(Debug, Default)]
 pub(crate) struct Delivered {
     /// Data sequence number and length; of length zero if there is nothing.
-    first: (u64, u32),
-    more: Vec<(u64, u32)>,
+    first: (DataSeq, u32),
+    more: Vec<(DataSeq, u32)>,
 }
 
 impl Delivered {
@@ -92,18 +92,18 @@ impl Delivered {
 
     /// The pieces, as (data sequence number, length).
     #[inline]
-    pub(crate) fn pieces(&self) -> ((u64, u32), &[(u64, u32)]) {
+    pub(crate) fn pieces(&self) -> ((DataSeq, u32), &[(DataSeq, u32)]) {
         (self.first, &self.more)
     }
 
     #[inline]
     pub(crate) fn clear(&mut self) {
-        self.first = (0, 0);
+        self.first = (DataSeq::default(), 0);
         self.more.clear();
     }
 
     #[inline]
-    fn push(&mut self, dsn: u64, len: u32) {
+    fn push(&mut self, dsn: DataSeq, len: u32) {
         if self.first.1 == 0 {
             self.first = (dsn, len);
         } else {
@@ -112,9 +112,9 @@ impl Delivered {
     }
 
     #[cold]
-    fn push_more(&mut self, dsn: u64, len: u32) {
+    fn push_more(&mut self, dsn: DataSeq, len: u32) {
         let last = self.more.last_mut().unwrap_or(&mut self.first);
-        if last.0.wrapping_add(u64::from(last.1)) == dsn {
+        if last.0 + u64::from(last.1) == dsn {
             last.1 += len;
         } else {
             self.more.push((dsn, len));
@@ -128,8 +128,8 @@ impl Receiver {
         // Linux: enough bits that the largest buffer fits into 16 bits of window.
         let scale = if settings.window_scaling { (space.ilog2().saturating_sub(15)).min(14) as u8 } else { 0 };
         Self {
-            next: 0,
-            acked: 0,
+            next: Seq::default(),
+            acked: Seq::default(),
             window: 0,
             scale,
             v0: settings.profile == Profile::V0,
@@ -150,7 +150,7 @@ impl Receiver {
             segment_size: 536,
             compressed: 0,
             duplicate_acks: 0,
-            compressed_from: 0,
+            compressed_from: Seq::default(),
             low_water: settings.receive_low_water.max(1),
             unread: 0,
             read: 0,
@@ -170,7 +170,7 @@ impl Receiver {
         }
     }
 
-    pub(super) fn start(&mut self, next: u32) {
+    pub(super) fn start(&mut self, next: Seq) {
         self.next = next;
         self.acked = next;
         self.compressed_from = next;
@@ -201,7 +201,7 @@ impl Receiver {
     }
 
     #[inline]
-    pub(super) fn next(&self) -> u32 {
+    pub(super) fn next(&self) -> Seq {
         self.next
     }
 
@@ -233,12 +233,12 @@ impl Receiver {
     /// An unacceptable segment: answer at once, and say which part was a duplicate (RFC 2883 section 4).
     #[cold]
     pub(super) fn duplicate(&mut self, segment: &Segment, dsack: bool) {
-        let end = segment.seq.wrapping_add(segment.len);
+        let end = segment.seq + segment.len;
         if segment.len > 0 {
             self.quick = MAX_QUICK_ACKS;
             self.converses = false;
-            if dsack && before(segment.seq, self.next) {
-                self.early.report_duplicate(segment.seq, if after(end, self.next) { self.next } else { end });
+            if dsack && segment.seq.before(self.next) {
+                self.early.report_duplicate(segment.seq, end.min(self.next));
             }
         }
         self.ack_now = true;
@@ -248,7 +248,7 @@ impl Receiver {
     #[inline]
     pub(super) fn note_timestamp(&mut self, now: Instant, segment: &Segment) {
         // An older one that was let through is not remembered, as in Linux.
-        if segment.has_ts && !after(segment.seq, self.acked) && !self.is_older(segment.ts_val, 0) {
+        if segment.has_ts && !segment.seq.after(self.acked) && !self.is_older(segment.ts_val, 0) {
             self.ts_recent = segment.ts_val;
             self.ts_recent_at = now;
         }
@@ -310,7 +310,7 @@ impl Receiver {
                 self.ato = self.delack_min;
             } else {
                 // Linux: a delayed ACK that had to wait for its timer inflates the next delay.
-                self.ato = Duration::from_nanos(self.ato.as_nanos() * 2).min(Duration::from_millis(200));
+                self.ato = (self.ato * 2).min(Duration::from_millis(200));
             }
             self.ack_now = true;
         }
@@ -347,30 +347,30 @@ impl Receiver {
 impl Socket {
     pub(super) fn handle_data(&mut self, now: Instant, segment: &Segment) {
         if segment.flags.has(Flags::FIN) {
-            self.rx.fin = Some(segment.seq.wrapping_add(segment.len));
+            self.rx.fin = Some(segment.seq + segment.len);
         }
         self.rx.data_segments += u64::from(segment.len > 0);
         let (mut seq, mut len, mut dsn) = (segment.seq, segment.len, segment.dss.dsn);
-        if before(seq, self.rx.next) {
+        if seq.before(self.rx.next) {
             // The front was received before (RFC 2883: report it).
-            let known = self.rx.next.wrapping_sub(seq).min(len);
+            let known = self.rx.next.distance(seq).min(len);
             if known > 0 && self.sack_ok && self.settings.dsack {
-                self.rx.early.report_duplicate(seq, seq.wrapping_add(known));
+                self.rx.early.report_duplicate(seq, seq + known);
                 self.rx.ack_now = true;
             }
-            (seq, len, dsn) = (seq.wrapping_add(known), len - known, dsn.wrapping_add(u64::from(known)));
+            (seq, len, dsn) = (seq + known, len - known, dsn + u64::from(known));
         }
         let early = seq != self.rx.next;
         self.check_marks(self.rx.next, segment);
         if early {
-            let ahead = u64::from(seq.wrapping_sub(self.rx.next));
-            if self.rx.early.insert(seq, seq.wrapping_add(len), dsn) {
+            let ahead = u64::from(seq.distance(self.rx.next));
+            if self.rx.early.insert(seq, seq + len, dsn) {
                 self.rx.received += u64::from(len);
             }
             self.measure_rtt(now, segment);
             self.rx.disorder.on_early(now, ahead, u64::from(self.rx.early.bytes()));
             let rx = &mut self.rx;
-            let flushes = rx.early.note(seq, seq.wrapping_add(len), rx.compressed > 0, rx.v0);
+            let flushes = rx.early.note(seq, seq + len, rx.compressed > 0, rx.v0);
             self.schedule_ack(now, segment, true);
             if flushes {
                 // The compressed ACK that leaves tells of what was before. This segment waits for another: Linux takes it for answered.
@@ -380,13 +380,13 @@ impl Socket {
         }
         self.rx.received += u64::from(len);
         self.deliver(dsn, len);
-        self.rx.next = seq.wrapping_add(len);
+        self.rx.next = seq + len;
         if !self.rx.early.is_empty() {
             self.drain_early();
             self.rx.disorder.set(now, u64::from(self.rx.early.bytes()));
         }
         if self.rx.fin == Some(self.rx.next) {
-            self.rx.next = self.rx.next.wrapping_add(1);
+            self.rx.next += 1;
             self.rx.fin = None;
             self.rx.finished = true;
             self.rx.ack_now = true;
@@ -399,7 +399,7 @@ impl Socket {
     }
 
     #[inline]
-    fn deliver(&mut self, dsn: u64, len: u32) {
+    fn deliver(&mut self, dsn: DataSeq, len: u32) {
         if len == 0 {
             return;
         }
@@ -414,7 +414,7 @@ impl Socket {
     fn drain_early(&mut self) {
         while let Some((dsn, len)) = self.rx.early.pop(self.rx.next) {
             self.deliver(dsn, len);
-            self.rx.next = self.rx.next.wrapping_add(len);
+            self.rx.next += len;
         }
         if self.rx.early.is_empty() {
             // RFC 5681 section 4.2: an ACK at once when a gap is filled.
@@ -477,11 +477,11 @@ impl Socket {
         let rx = &mut self.rx;
         if let Some(last) = rx.last_data_at.replace(now) {
             let gap = now.since(last);
-            let half = Duration::from_nanos(rx.delack_min.as_nanos() / 2);
+            let half = rx.delack_min / 2;
             if gap <= half {
-                rx.ato = Duration::from_nanos(rx.ato.as_nanos() / 2) + half;
+                rx.ato = rx.ato / 2 + half;
             } else if gap < rx.ato {
-                rx.ato = (Duration::from_nanos(rx.ato.as_nanos() / 2) + gap).min(self.settings.delack_max);
+                rx.ato = (rx.ato / 2 + gap).min(self.settings.delack_max);
             } else if gap > self.rtt.rto() {
                 rx.quick = rx.quick.max((rx.window / (2 * rx.segment_size)).clamp(2, MAX_QUICK_ACKS));
             }
@@ -511,7 +511,7 @@ impl Socket {
         }
         // Upstream MPTCP leaves the ACK for two full segments to the meta connection, which knows of the window and the reader.
         let left_to_meta = self.is_subflow && !rx.v0;
-        let full_frames = !left_to_meta && rx.next.wrapping_sub(rx.acked) > rx.segment_size;
+        let full_frames = !left_to_meta && rx.next.distance(rx.acked) > rx.segment_size;
         if full_frames || (rx.quick > 0 && !rx.converses) || rx.ack_now {
             rx.ack_now = true;
             return;
@@ -563,7 +563,7 @@ mod tests {
 
     fn receiver() -> Receiver {
         let mut receiver = Receiver::new(&Settings::default(), 1500);
-        receiver.start(1000);
+        receiver.start(Seq::new(1000));
         receiver
     }
 
@@ -571,11 +571,11 @@ mod tests {
     fn the_right_edge_never_moves_back() {
         let mut rx = receiver();
         rx.ack_sent(false);
-        let edge = rx.acked.wrapping_add(rx.window);
+        let edge = rx.acked + rx.window;
         rx.unread = 60_000;
-        rx.next = rx.next.wrapping_add(10_000);
+        rx.next += 10_000;
         rx.ack_sent(false);
-        assert!(!before(rx.acked.wrapping_add(rx.window), edge));
+        assert!(!(rx.acked + rx.window).before(edge));
     }
 
     #[test]
@@ -583,7 +583,7 @@ mod tests {
         let mut rx = receiver();
         rx.ack_sent(false);
         let left = rx.window_left();
-        rx.next = rx.next.wrapping_add(10_000);
+        rx.next += 10_000;
         rx.ack_sent(true);
         assert_eq!(rx.window_left(), left - 10_000, "until the connection announces more");
     }

@@ -2,16 +2,16 @@
 
 use super::ack::{AckFacts, AckState};
 use super::timer::Rtx;
-use super::{CaState, Socket, after, before};
-use polypath_base::{Duration, Instant};
+use super::{CaState, Socket};
+use polypath_base::{Duration, Instant, Seq};
 use polypath_cc as cc;
 
 #[derive(Debug, Default)]
 pub(super) struct LossState {
     /// `snd_nxt` at the last change of state: recovery ends when it is acknowledged.
-    pub(super) high_seq: u32,
+    pub(super) high_seq: Seq,
     /// Set while a reduction may yet prove spurious: `snd_una` at its start.
-    pub(super) undo_marker: Option<u32>,
+    pub(super) undo_marker: Option<Seq>,
     /// Retransmissions not yet reported as duplicates; `None` where a DSACK cannot undo.
     pub(super) undo_retrans: Option<u32>,
     pub(super) prior_ssthresh: u32,
@@ -20,7 +20,7 @@ pub(super) struct LossState {
     pub(super) prr_out: u32,
     pub(super) frto: bool,
     /// `snd_nxt` when a tail loss probe left (RFC 8985 section 7).
-    pub(super) tlp_high_seq: Option<u32>,
+    pub(super) tlp_high_seq: Option<Seq>,
     pub(super) tlp_retransmitted: bool,
     /// A tail loss probe is to be sent.
     pub(super) tlp_due: bool,
@@ -64,9 +64,9 @@ impl Socket {
         }
         if self.flow.ca_state == CaState::Open {
             self.loss.retrans_stamp = None;
-        } else if !before(self.flow.snd_una, self.loss.high_seq) {
+        } else if !self.snd_una().before(self.loss.high_seq) {
             match self.flow.ca_state {
-                CaState::Cwr if self.flow.snd_una != self.loss.high_seq => {
+                CaState::Cwr if self.snd_una() != self.loss.high_seq => {
                     self.end_reduction(siblings);
                     self.set_ca_state(CaState::Open, siblings);
                 }
@@ -154,7 +154,7 @@ impl Socket {
         let state = if left_out || self.loss.retrans_stamp.is_some() { CaState::Disorder } else { CaState::Open };
         if self.flow.ca_state != state {
             self.set_ca_state(state, siblings);
-            self.loss.high_seq = self.flow.snd_nxt;
+            self.loss.high_seq = self.snd_nxt();
         }
     }
 
@@ -205,7 +205,7 @@ impl Socket {
 
     /// RFC 6937 section 3: the window will shrink in step with what is delivered.
     pub(super) fn init_reduction(&mut self, siblings: Option<&cc::Siblings>) {
-        self.loss.high_seq = self.flow.snd_nxt;
+        self.loss.high_seq = self.snd_nxt();
         self.loss.tlp_high_seq = None;
         self.flow.cwnd_cnt = 0;
         self.flow.prior_cwnd = self.flow.cwnd;
@@ -264,7 +264,7 @@ impl Socket {
     pub(super) fn enter_loss(&mut self, now: Instant, siblings: Option<&cc::Siblings>) {
         let new_recovery = self.flow.ca_state < CaState::Recovery;
         self.mark_lost_at_timeout(now);
-        let fresh = self.flow.ca_state <= CaState::Disorder || !after(self.loss.high_seq, self.flow.snd_una);
+        let fresh = self.flow.ca_state <= CaState::Disorder || !self.loss.high_seq.after(self.snd_una());
         if fresh || (self.flow.ca_state == CaState::Loss && self.loss.backoffs == 0) {
             self.loss.prior_ssthresh = self.current_ssthresh();
             self.flow.prior_cwnd = self.flow.cwnd;
@@ -280,7 +280,7 @@ impl Socket {
             self.flow.reordering = self.flow.reordering.min(self.settings.reordering);
         }
         self.set_ca_state(CaState::Loss, siblings);
-        self.loss.high_seq = self.flow.snd_nxt;
+        self.loss.high_seq = self.snd_nxt();
         self.owe_cwr(true);
         self.loss.tlp_high_seq = None;
         self.loss.frto = self.settings.frto && (new_recovery || self.loss.backoffs > 0) && !self.probing.is_probe_out();
@@ -305,12 +305,12 @@ impl Socket {
     #[cold]
     pub(super) fn judge_probe(&mut self, ack: &AckState, siblings: Option<&cc::Siblings>) {
         let Some(probe) = self.loss.tlp_high_seq else { return };
-        if before(ack.number, probe) {
+        if ack.number.before(probe) {
             return;
         }
         if !self.loss.tlp_retransmitted || ack.facts.reports_probe_duplicate {
             self.loss.tlp_high_seq = None;
-        } else if after(ack.number, probe) {
+        } else if ack.number.after(probe) {
             // A loss was repaired by the probe: respond once.
             self.init_reduction(siblings);
             self.set_ca_state(CaState::Cwr, siblings);
@@ -369,7 +369,7 @@ impl Socket {
         }
         if self.queue.lost_out() > 0 {
             if self.flow.ca_state != CaState::Loss {
-                self.loss.high_seq = self.flow.snd_nxt;
+                self.loss.high_seq = self.snd_nxt();
                 self.flow.ssthresh = self.current_ssthresh();
                 self.loss.prior_ssthresh = 0;
                 self.loss.undo_marker = None;

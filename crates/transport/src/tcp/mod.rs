@@ -35,7 +35,7 @@ use crate::settings::Profile;
 pub use cc::CaState;
 use input::{Delivered, Receiver};
 pub(crate) use input::{UNMEASURED, coalesced, first_read_estimate};
-use polypath_base::{Duration, Instant};
+use polypath_base::{DataSeq, Duration, Instant, Rate, Seq};
 use polypath_cc as cc;
 use polypath_wire::{Flags, Segment};
 pub use probe::{Counters, Held, Limit, Probe};
@@ -43,18 +43,6 @@ use queue::SendQueue;
 use rate::Delivery;
 use rtt::Rtt;
 use timer::Timers;
-
-/// `a < b` in sequence space (RFC 9293 section 3.4).
-#[inline]
-pub(crate) const fn before(a: u32, b: u32) -> bool {
-    (a.wrapping_sub(b) as i32) < 0
-}
-
-/// `a > b` in sequence space.
-#[inline]
-pub(crate) const fn after(a: u32, b: u32) -> bool {
-    before(b, a)
-}
 
 /// Connection states (RFC 9293 section 3.3.2).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -92,7 +80,7 @@ pub struct Config {
     /// MTU of the interface the endpoint sends from, bytes.
     pub mtu: u32,
     /// First sequence number.
-    pub initial_seq: u32,
+    pub initial_seq: Seq,
 }
 
 /// One TCP endpoint.
@@ -108,7 +96,7 @@ pub struct Socket {
     // Sequence space of what is sent; `flow.snd_una` and `flow.snd_nxt` are its edges.
     queue: SendQueue,
     snd_wnd: u32,
-    snd_wl1: u32,
+    snd_wl1: Seq,
     peer_wscale: u8,
     /// A FIN is to be sent after everything accepted.
     fin_queued: bool,
@@ -128,7 +116,7 @@ pub struct Socket {
     /// What our timestamp clock shows at time zero, ms.
     ts_start: u32,
     sack_ok: bool,
-    iss: u32,
+    iss: Seq,
 
     rtt: Rtt,
     timers: Timers,
@@ -187,9 +175,9 @@ impl Socket {
     fn new(config: Config, state: State) -> Self {
         let Config { settings, algorithm, mtu, initial_seq } = config;
         let mut flow = cc::Flow::new(settings.initial_cwnd, 536);
-        flow.snd_una = initial_seq;
-        flow.snd_nxt = initial_seq;
-        flow.write_seq = initial_seq;
+        flow.snd_una = initial_seq.get();
+        flow.snd_nxt = initial_seq.get();
+        flow.write_seq = initial_seq.get();
         flow.reordering = settings.reordering;
         flow.compat = settings.profile.kernel().cc_compat;
         let cc = algorithm.start();
@@ -201,7 +189,7 @@ impl Socket {
             cc,
             queue: SendQueue::new(initial_seq),
             snd_wnd: 0,
-            snd_wl1: 0,
+            snd_wl1: Seq::default(),
             peer_wscale: 0,
             fin_queued: false,
             fin_sent: false,
@@ -212,7 +200,7 @@ impl Socket {
             option_overhead: 0,
             ack_option_bytes: 0,
             ts_ok: settings.timestamps,
-            ts_start: if settings.timestamps_from_zero { 0 } else { initial_seq.wrapping_mul(0x9e37_79b1).rotate_left(16) },
+            ts_start: if settings.timestamps_from_zero { 0 } else { initial_seq.get().wrapping_mul(0x9e37_79b1).rotate_left(16) },
             sack_ok: settings.sack,
             iss: initial_seq,
             rtt: Rtt::new(&settings),
@@ -235,7 +223,7 @@ impl Socket {
             counters: Counters::default(),
             limit: Limit::Idle,
             limit_since: Instant::ZERO,
-            random: initial_seq.wrapping_mul(2_654_435_761).wrapping_add(12345),
+            random: initial_seq.get().wrapping_mul(2_654_435_761).wrapping_add(12345),
             delivered: Delivered::default(),
             settings,
         }
@@ -280,13 +268,13 @@ impl Socket {
     }
 
     /// Subflow mode: `len` bytes with data sequence number `dsn` are the next to send.
-    pub fn push_mapping(&mut self, now: Instant, dsn: u64, len: u32) {
+    pub fn push_mapping(&mut self, now: Instant, dsn: DataSeq, len: u32) {
         if self.queue.packets_out() == 0 && self.queue.unsent() == 0 {
             self.idle_restart(now);
         }
         self.queue.push_mapping(dsn, len);
         self.accepted += u64::from(len);
-        self.flow.write_seq = self.queue.write_seq();
+        self.flow.write_seq = self.queue.write_seq().get();
     }
 
     // Inputs.
@@ -313,7 +301,7 @@ impl Socket {
         self.state = State::SynReceived;
         self.learn_options(segment);
         self.learn_ecn(segment);
-        self.rx.start(segment.seq.wrapping_add(1));
+        self.rx.start(segment.seq + 1);
         self.snd_wnd = u32::from(segment.window);
         self.rx.note_timestamp(now, segment);
         self.burst.handshake_due = true;
@@ -323,11 +311,11 @@ impl Socket {
     #[cold]
     fn handle_syn_ack(&mut self, now: Instant, segment: &Segment, siblings: Option<&cc::Siblings>) {
         // RFC 9293 section 3.10.7.3: whoever did not see our SYN can neither answer nor reset it.
-        if segment.flags.has(Flags::ACK) && segment.ack != self.iss.wrapping_add(1) && self.burst.syn_timeouts == 0 {
+        if segment.flags.has(Flags::ACK) && segment.ack != self.iss + 1 && self.burst.syn_timeouts == 0 {
             // Something remembers an earlier connection; Linux asks again at once.
             self.timers.arm_rto(now, self.settings.tick * 2);
         }
-        if !segment.flags.has(Flags::ACK) || segment.ack != self.iss.wrapping_add(1) {
+        if !segment.flags.has(Flags::ACK) || segment.ack != self.iss + 1 {
             return;
         }
         if segment.flags.has(Flags::RST) {
@@ -339,7 +327,7 @@ impl Socket {
         }
         self.learn_options(segment);
         self.learn_ecn(segment);
-        self.rx.start(segment.seq.wrapping_add(1));
+        self.rx.start(segment.seq + 1);
         self.rx.note_timestamp(now, segment);
         self.snd_wnd = u32::from(segment.window); // the window of a SYN is not scaled (RFC 7323 section 2.2)
         self.snd_wl1 = segment.seq;
@@ -350,14 +338,14 @@ impl Socket {
 
     #[cold]
     fn acknowledge_syn(&mut self, now: Instant, segment: &Segment) {
-        self.flow.snd_una = self.iss.wrapping_add(1);
-        self.queue.start(self.flow.snd_una);
+        self.flow.snd_una = (self.iss + 1).get();
+        self.queue.start(self.snd_una());
         self.flow.delivered = self.flow.delivered.wrapping_add(1); // the SYN counts
         if !self.burst.syn_retransmitted {
-            self.rtt.sample(now.since(self.burst.syn_sent_at), self.flow.snd_una, self.flow.snd_nxt, &mut self.flow);
+            self.rtt.sample(now.since(self.burst.syn_sent_at), self.snd_una(), self.snd_nxt(), &mut self.flow);
         } else if self.ts_ok && segment.has_ts {
             let ms = timestamp(now).wrapping_sub(self.echoed(segment));
-            self.rtt.sample(Duration::from_millis(u64::from(ms)), self.flow.snd_una, self.flow.snd_nxt, &mut self.flow);
+            self.rtt.sample(Duration::from_millis(u64::from(ms)), self.snd_una(), self.snd_nxt(), &mut self.flow);
         }
         self.timers.disarm_rtx();
     }
@@ -401,7 +389,7 @@ impl Socket {
             return;
         }
         if self.state == State::SynReceived {
-            if segment.ack != self.iss.wrapping_add(1) {
+            if segment.ack != self.iss + 1 {
                 return; // RFC 9293 section 3.10.7.4; it asks for a RST, which no endpoint here sends
             }
             self.snd_wl1 = segment.seq;
@@ -459,9 +447,10 @@ impl Socket {
         self.flow.srtt_us >> 3
     }
 
-    /// Bytes per second by Linux's rule (RFC 9002 section 7.7 has the like).
-    pub fn pacing_rate(&self) -> u64 {
-        self.flow.pacing_rate
+    /// By Linux's rule (RFC 9002 section 7.7 has the like); zero while unknown.
+    #[inline]
+    pub fn pacing_rate(&self) -> Rate {
+        Rate::from_bytes_per_sec(self.flow.pacing_rate)
     }
 
     /// Payload of a full data segment.
@@ -484,12 +473,14 @@ impl Socket {
         self.sndbuf
     }
 
-    pub fn snd_una(&self) -> u32 {
-        self.flow.snd_una
+    #[inline]
+    pub fn snd_una(&self) -> Seq {
+        Seq::new(self.flow.snd_una)
     }
 
-    pub fn snd_nxt(&self) -> u32 {
-        self.flow.snd_nxt
+    #[inline]
+    pub fn snd_nxt(&self) -> Seq {
+        Seq::new(self.flow.snd_nxt)
     }
 
     /// Window that the peer announced, bytes from `snd_una`.
@@ -554,7 +545,7 @@ impl Socket {
     }
 
     /// Data sequence numbers sent on this subflow and not yet acknowledged by the peer's TCP, as (dsn, length) in order.
-    pub fn unacked_mappings(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
+    pub fn unacked_mappings(&self) -> impl Iterator<Item = (DataSeq, u32)> + '_ {
         self.queue.mappings()
     }
 
@@ -577,4 +568,10 @@ impl Socket {
 #[inline]
 pub(crate) fn timestamp(now: Instant) -> u32 {
     (now.as_nanos() / 1_000_000) as u32
+}
+
+/// Which of two values of that clock is the earlier one; it wraps.
+#[inline]
+pub(crate) const fn is_earlier(stamp: u32, other: u32) -> bool {
+    (stamp.wrapping_sub(other) as i32) < 0
 }

@@ -5,8 +5,8 @@
 //! the range is sent now and then. If it is acknowledged, the lower end rises; if it alone is lost, the upper end falls, and the
 //! window stays as it is.
 
-use super::{CaState, Socket, after, before, timestamp};
-use polypath_base::{Duration, Instant};
+use super::{CaState, Socket, timestamp};
+use polypath_base::{Duration, Instant, Seq};
 use polypath_wire::{Segment, Unreachable};
 
 /// A range narrower than this is not searched (`tcp_probe_threshold`), bytes.
@@ -40,8 +40,8 @@ pub(super) struct Probing {
 struct Probe {
     /// Length of the packet, MPTCP's options not counted, bytes.
     size: u32,
-    seq: u32,
-    end: u32,
+    seq: Seq,
+    end: Seq,
 }
 
 /// What is to be sent next.
@@ -78,7 +78,7 @@ impl Socket {
     /// A link refused a segment of ours as too long.
     pub fn handle_unreachable(&mut self, now: Instant, message: &Unreachable) {
         // Only answers to what is in the network count (RFC 5927 section 4.1).
-        if before(message.seq, self.flow.snd_una) || !before(message.seq, self.flow.snd_nxt) || message.mtu >= self.pmtu {
+        if message.seq.before(self.snd_una()) || !message.seq.before(self.snd_nxt()) || message.mtu >= self.pmtu {
             return;
         }
         self.flow.now_ns = now.as_nanos();
@@ -156,15 +156,15 @@ impl Socket {
 
     /// A probe of `len` bytes leaves as the next segment. It stands for two packets.
     pub(super) fn probe_leaves(&mut self, len: u32) {
-        let seq = self.flow.snd_nxt;
-        self.probing.probe = Some(Probe { size: self.packet_of(len), seq, end: seq.wrapping_add(len) });
+        let seq = self.snd_nxt();
+        self.probing.probe = Some(Probe { size: self.packet_of(len), seq, end: seq + len });
         self.flow.cwnd -= 1;
     }
 
     /// After an ACK: the probe arrived, so segments may be as large. The window keeps its bytes.
     #[cold]
     pub(super) fn judge_mtu_probe(&mut self) {
-        let Some(probe) = self.probing.probe.filter(|probe| !after(probe.end, self.flow.snd_una)) else { return };
+        let Some(probe) = self.probing.probe.filter(|probe| !probe.end.after(self.snd_una())) else { return };
         let packet = u64::from(self.packet_of(self.payload + self.option_overhead));
         self.loss.prior_ssthresh = self.current_ssthresh();
         self.flow.cwnd = (u64::from(self.flow.cwnd) * packet / u64::from(probe.size)).max(1) as u32;
@@ -178,7 +178,7 @@ impl Socket {
     /// Something is lost: is it the probe, and it alone? Then it says something of the path's MTU and nothing of congestion.
     #[cold]
     pub(super) fn mtu_probe_is_lost(&mut self, now: Instant) -> bool {
-        let Some(probe) = self.probing.probe.filter(|probe| probe.seq == self.flow.snd_una) else { return false };
+        let Some(probe) = self.probing.probe.filter(|probe| probe.seq == self.snd_una()) else { return false };
         if self.flow.ca_state >= CaState::Cwr {
             return false;
         }

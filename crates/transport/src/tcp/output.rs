@@ -1,9 +1,9 @@
 //! What leaves: handshake, retransmissions, new data, probes and ACKs; timers coming up.
 
 use super::timer::Rtx;
-use super::{Limit, Socket, State, after, before, timestamp};
+use super::{Limit, Socket, State, timestamp};
 use crate::Profile;
-use polypath_base::{Duration, Instant};
+use polypath_base::{Duration, Instant, Seq};
 use polypath_cc as cc;
 use polypath_wire::{Flags, Segment};
 
@@ -31,13 +31,13 @@ pub(super) struct Burst {
     /// Something left since the last [`Socket::validate_window`].
     open: bool,
     pub(super) cwnd_limited: bool,
-    cwnd_usage_seq: u32,
+    cwnd_usage_seq: Seq,
     cwnd_used: u32,
     /// When the window was last fully used or changed; idle shrinking counts from here (RFC 7661).
     cwnd_stamp: Instant,
     pub(super) last_sent_at: Instant,
     /// End of the last segment shorter than the MSS (Minshall's form of Nagle's rule).
-    small_end: Option<u32>,
+    small_end: Option<Seq>,
     pub(super) duplicate_acks: u32,
     /// The caller's place holds the new data that was sent last, at this time: what follows it differs in few fields.
     pub(super) written: bool,
@@ -237,7 +237,7 @@ impl Socket {
         if self.is_subflow && self.settings.profile == Profile::V0 {
             return u32::MAX; // the out-of-tree stack keeps the window at the meta level alone
         }
-        let out = self.flow.snd_nxt.wrapping_sub(self.flow.snd_una);
+        let out = self.snd_nxt().distance(self.snd_una());
         self.snd_wnd.saturating_sub(out)
     }
 
@@ -333,7 +333,7 @@ impl Socket {
     fn waits_for_small_segment(&self, len: u32) -> bool {
         (!self.is_subflow || (self.settings.profile == Profile::V1 && len == self.queue.unsent()))
             && self.queue.packets_out() > 0
-            && self.burst.small_end.is_some_and(|end| after(end, self.flow.snd_una))
+            && self.burst.small_end.is_some_and(|end| end.after(self.snd_una()))
     }
 
     /// New data that leaves to find something out.
@@ -361,7 +361,7 @@ impl Socket {
         self.delivery.on_sent(now, &self.flow, nothing_out, &mut sent);
         sent.set_head(self.burst.length == 0);
         self.queue.sent(sent);
-        self.flow.snd_nxt = sent.end();
+        self.flow.snd_nxt = sent.end().get();
         if sent.len < full {
             self.burst.small_end = Some(sent.end());
         }
@@ -412,8 +412,8 @@ impl Socket {
             self.burst.pace_at = now;
         }
         if self.flow.pacing_rate > 0 && self.counters.data_segments_sent >= UNPACED_SEGMENTS {
-            let whole = Duration::from_nanos(u64::from(len) * 1_000_000_000 / self.flow.pacing_rate);
-            let made_good = Duration::from_nanos(whole.as_nanos() / 2).min(self.burst.late);
+            let whole = self.pacing_rate().time_for(u64::from(len));
+            let made_good = (whole / 2).min(self.burst.late);
             self.burst.late = self.burst.late - made_good;
             self.burst.pace_at += whole - made_good;
         }
@@ -454,7 +454,7 @@ impl Socket {
         }
         let Some(head) = self.queue.head() else { return false };
         let srtt = Duration::from_nanos(u64::from(self.flow.srtt_us) * 125);
-        let half = Duration::from_nanos(srtt.as_nanos() / 2);
+        let half = srtt / 2;
         // Linux before October 2025 takes the next ACK for near once half a round trip has passed.
         let threshold = if self.settings.profile == Profile::V0 { half } else { half.min(DEFER_WITHIN) };
         if head.at + srtt > now + threshold {
@@ -480,10 +480,10 @@ impl Socket {
         let limited = self.queue.in_flight() >= self.flow.cwnd;
         // Until late in 2022 a larger flight forgot that the window had been the limit.
         let forgets = !self.burst.cwnd_limited || self.settings.profile == Profile::V0;
-        if !before(self.flow.snd_una, self.burst.cwnd_usage_seq) || limited || (forgets && packets_out > self.flow.max_packets_out) {
+        if !self.snd_una().before(self.burst.cwnd_usage_seq) || limited || (forgets && packets_out > self.flow.max_packets_out) {
             self.burst.cwnd_limited = limited;
             self.flow.max_packets_out = packets_out;
-            self.burst.cwnd_usage_seq = self.flow.snd_nxt;
+            self.burst.cwnd_usage_seq = self.snd_nxt();
         }
         if self.is_cwnd_limited() {
             self.burst.cwnd_used = 0;
@@ -566,7 +566,7 @@ impl Socket {
             false
         };
         if sent {
-            self.loss.tlp_high_seq = Some(self.flow.snd_nxt);
+            self.loss.tlp_high_seq = Some(self.snd_nxt());
         }
         self.timers.arm_rto(now, self.rtt.rto());
         sent
@@ -580,7 +580,7 @@ impl Socket {
     #[cold]
     fn make_window_probe(&mut self, now: Instant, segment: &mut Segment) {
         self.make_ack(now, segment);
-        segment.seq = self.flow.snd_una.wrapping_sub(1);
+        segment.seq = self.snd_una() - 1;
     }
 }
 
@@ -588,6 +588,6 @@ impl Burst {
     fn cwnd_limited_by_deferral(&mut self, flow: &mut cc::Flow, packets_out: u32) {
         self.cwnd_limited = true;
         flow.max_packets_out = packets_out;
-        self.cwnd_usage_seq = flow.snd_nxt;
+        self.cwnd_usage_seq = Seq::new(flow.snd_nxt);
     }
 }

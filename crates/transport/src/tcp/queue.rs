@@ -4,14 +4,13 @@
 //! number in the network cheap, and nothing is searched unless something is missing.
 
 use super::ring::Ring;
-use super::{after, before};
-use polypath_base::Instant;
+use polypath_base::{DataSeq, Instant, Seq};
 use std::collections::VecDeque;
 
 /// A segment in the network.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Sent {
-    pub(super) seq: u32,
+    pub(super) seq: Seq,
     pub(super) len: u32,
     /// `flow.delivered` when it was sent.
     pub(super) delivered: u32,
@@ -21,7 +20,7 @@ pub(super) struct Sent {
     pub(super) first_tx: Instant,
     pub(super) delivered_at: Instant,
     /// Data sequence number of its first byte; subflows only.
-    pub(super) dsn: u64,
+    pub(super) dsn: DataSeq,
 }
 
 const SACKED: u8 = 1;
@@ -38,8 +37,8 @@ const HEAD: u8 = 64;
 impl Sent {
     /// One past its last sequence number; a FIN counts one.
     #[inline]
-    pub(super) fn end(&self) -> u32 {
-        self.seq.wrapping_add(self.len).wrapping_add(u32::from(self.flags & FIN != 0))
+    pub(super) fn end(&self) -> Seq {
+        self.seq + self.len + u32::from(self.flags & FIN != 0)
     }
 
     #[inline]
@@ -96,7 +95,7 @@ impl Sent {
 /// Data waiting for its first transmission, with its place in the data sequence space.
 #[derive(Copy, Clone, Debug, Default)]
 struct Mapping {
-    dsn: u64,
+    dsn: DataSeq,
     len: u32,
 }
 
@@ -109,12 +108,12 @@ pub(super) struct SendQueue {
     /// Bursts of which something is in the network.
     heads: u32,
     /// Sequence number after everything accepted (a FIN not counted).
-    write_seq: u32,
+    write_seq: Seq,
     /// Sequence number of the next new byte.
-    next_seq: u32,
-    una: u32,
+    next_seq: Seq,
+    una: Seq,
     /// End of the highest segment that was selectively acknowledged.
-    highest_sacked: u32,
+    highest_sacked: Seq,
     /// The mapping that is being sent, of length zero if there is none, and those behind it.
     mapping: Mapping,
     mappings: VecDeque<Mapping>,
@@ -122,15 +121,15 @@ pub(super) struct SendQueue {
     buffers: VecDeque<u32>,
     keeps_buffers: bool,
     /// All lost segments that still wait for retransmission lie at or after this sequence number.
-    retransmit_hint: u32,
+    retransmit_hint: Seq,
     /// All segments before this one are sacked, lost or retransmitted: RACK need not look at them.
-    rack_hint: u32,
+    rack_hint: Seq,
     /// Retransmissions in the order in which they left, by sequence number; stale entries are dropped when met.
-    pub(super) retransmitted: VecDeque<(u32, Instant)>,
+    pub(super) retransmitted: VecDeque<(Seq, Instant)>,
 }
 
 impl SendQueue {
-    pub(super) fn new(seq: u32) -> Self {
+    pub(super) fn new(seq: Seq) -> Self {
         Self {
             sent: Ring::default(),
             sacked: 0,
@@ -152,14 +151,14 @@ impl SendQueue {
     }
 
     /// The handshake is over: data begins at `seq`. What was accepted before keeps its length.
-    pub(super) fn start(&mut self, seq: u32) {
+    pub(super) fn start(&mut self, seq: Seq) {
         let waiting = self.unsent();
-        (self.una, self.next_seq, self.write_seq) = (seq, seq, seq.wrapping_add(waiting));
+        (self.una, self.next_seq, self.write_seq) = (seq, seq, seq + waiting);
         (self.highest_sacked, self.retransmit_hint, self.rack_hint) = (seq, seq, seq);
     }
 
     pub(super) fn accept(&mut self, bytes: u32) {
-        self.write_seq = self.write_seq.wrapping_add(bytes);
+        self.write_seq += bytes;
     }
 
     /// What is handed over stays in the buffers in which it comes: no segment spans two, and no burst does.
@@ -194,7 +193,7 @@ impl SendQueue {
         }
     }
 
-    pub(super) fn push_mapping(&mut self, dsn: u64, len: u32) {
+    pub(super) fn push_mapping(&mut self, dsn: DataSeq, len: u32) {
         self.accept(len);
         if self.keeps_buffers {
             self.buffers.push_back(len);
@@ -212,19 +211,19 @@ impl SendQueue {
     }
 
     #[inline]
-    pub(super) fn write_seq(&self) -> u32 {
+    pub(super) fn write_seq(&self) -> Seq {
         self.write_seq
     }
 
     #[inline]
     pub(super) fn unsent(&self) -> u32 {
-        self.write_seq.wrapping_sub(self.next_seq)
+        self.write_seq.distance(self.next_seq)
     }
 
     /// Bytes accepted and not cumulatively acknowledged.
     #[inline]
     pub(super) fn queued_bytes(&self) -> u32 {
-        self.write_seq.wrapping_sub(self.una)
+        self.write_seq.distance(self.una)
     }
 
     /// Bursts of which something is not cumulatively acknowledged.
@@ -259,7 +258,7 @@ impl SendQueue {
     }
 
     #[inline]
-    pub(super) fn highest_sacked(&self) -> u32 {
+    pub(super) fn highest_sacked(&self) -> Seq {
         self.highest_sacked
     }
 
@@ -293,7 +292,7 @@ impl SendQueue {
             self.take_from_buffers(len);
         }
         let seq = self.next_seq;
-        self.next_seq = seq.wrapping_add(len);
+        self.next_seq = seq + len;
         Sent { seq, len, dsn, ..Sent::default() }
     }
 
@@ -313,19 +312,19 @@ impl SendQueue {
 
     /// The first segment if `ack` covers it whole; it stays until [`Self::pop_head`].
     #[inline]
-    pub(super) fn head_if_acked(&self, ack: u32) -> Option<&Sent> {
-        self.sent.front().filter(|first| !after(first.end(), ack))
+    pub(super) fn head_if_acked(&self, ack: Seq) -> Option<&Sent> {
+        self.sent.front().filter(|first| !first.end().after(ack))
     }
 
     /// The segments at the head that `ack` covers whole, sent once and never marked: the first, the last, their number, and how many bursts
     /// begin with one of them.
     #[inline]
-    pub(super) fn plain_acked(&self, ack: u32) -> Option<(&Sent, &Sent, [u32; 2])> {
-        let first = self.sent.front().filter(|first| first.is_plain() && !after(first.end(), ack))?;
+    pub(super) fn plain_acked(&self, ack: Seq) -> Option<(&Sent, &Sent, [u32; 2])> {
+        let first = self.sent.front().filter(|first| first.is_plain() && !first.end().after(ack))?;
         let (mut last, mut count) = (first, 1);
         let mut heads = u32::from(first.flags & HEAD != 0);
-        while let Some(next) = self.sent.get(count).filter(|next| next.is_plain() && !after(next.end(), ack)) {
-            debug_assert!(next.at >= last.at && after(next.end(), last.end()), "segments sent once leave in order");
+        while let Some(next) = self.sent.get(count).filter(|next| next.is_plain() && !next.end().after(ack)) {
+            debug_assert!(next.at >= last.at && next.end().after(last.end()), "segments sent once leave in order");
             last = next;
             count += 1;
             heads += u32::from(next.flags & HEAD != 0);
@@ -335,7 +334,7 @@ impl SendQueue {
 
     /// Removes what [`Self::plain_acked`] has found, up to the end of its last segment (a FIN not counted).
     #[inline]
-    pub(super) fn pop_plain(&mut self, [count, heads]: [u32; 2], end: u32) {
+    pub(super) fn pop_plain(&mut self, [count, heads]: [u32; 2], end: Seq) {
         self.una = end;
         self.heads -= heads;
         self.sent.pop(count as usize);
@@ -346,19 +345,19 @@ impl SendQueue {
     pub(super) fn pop_head(&mut self) {
         let Some(first) = self.sent.front() else { return };
         let flags = first.flags;
-        self.una = first.seq.wrapping_add(first.len);
+        self.una = first.seq + first.len;
         self.sent.pop(1);
         self.heads -= u32::from(flags & HEAD != 0);
         self.uncount(flags);
     }
 
     /// Part of the first segment is acknowledged: trims it.
-    pub(super) fn trim_head(&mut self, ack: u32) {
+    pub(super) fn trim_head(&mut self, ack: Seq) {
         if let Some(first) = self.sent.front_mut()
-            && after(ack, first.seq)
+            && ack.after(first.seq)
         {
-            let by = ack.wrapping_sub(first.seq).min(first.len);
-            first.seq = first.seq.wrapping_add(by);
+            let by = ack.distance(first.seq).min(first.len);
+            first.seq += by;
             first.len -= by;
             first.dsn += u64::from(by);
             self.una = first.seq;
@@ -375,17 +374,17 @@ impl SendQueue {
     }
 
     /// Index of the first segment whose end lies after `seq`.
-    pub(super) fn index_of(&self, seq: u32) -> usize {
+    pub(super) fn index_of(&self, seq: Seq) -> usize {
         let Some(first) = self.sent.front() else { return 0 };
-        if !after(seq, first.seq) {
+        if !seq.after(first.seq) {
             return 0;
         }
         // Segments are nearly all of one length, so this guess is mostly right.
-        let mut index = (seq.wrapping_sub(first.seq) / first.len.max(1)).min(self.sent.len() as u32 - 1) as usize;
-        while index > 0 && after(self.sent[index].seq, seq) {
+        let mut index = (seq.distance(first.seq) / first.len.max(1)).min(self.sent.len() as u32 - 1) as usize;
+        while index > 0 && self.sent[index].seq.after(seq) {
             index -= 1;
         }
-        while index < self.sent.len() && !after(self.sent[index].end(), seq) {
+        while index < self.sent.len() && !self.sent[index].end().after(seq) {
             index += 1;
         }
         index
@@ -398,7 +397,7 @@ impl SendQueue {
         let segment = &mut self.sent[index];
         segment.flags = segment.flags & !(LOST | RETRANS) | SACKED;
         self.sacked += 1;
-        if after(segment.end(), self.highest_sacked) {
+        if segment.end().after(self.highest_sacked) {
             self.highest_sacked = segment.end();
         }
         was
@@ -418,7 +417,7 @@ impl SendQueue {
             segment.flags |= LOST;
             self.lost += 1;
         }
-        if before(segment.seq, self.retransmit_hint) || self.lost == 1 {
+        if segment.seq.before(self.retransmit_hint) || self.lost == 1 {
             self.retransmit_hint = segment.seq;
         }
         true
@@ -489,7 +488,7 @@ impl SendQueue {
         head.len = mss;
         head.flags &= !FIN;
         let mut rest = whole;
-        rest.seq = whole.seq.wrapping_add(mss);
+        rest.seq = whole.seq + mss;
         rest.len = whole.len - mss;
         rest.flags &= !HEAD;
         rest.dsn = whole.dsn + u64::from(mss);
@@ -511,7 +510,7 @@ impl SendQueue {
     }
 
     /// Subflows: data sequence ranges in the network, in order.
-    pub(super) fn mappings(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
+    pub(super) fn mappings(&self) -> impl Iterator<Item = (DataSeq, u32)> + '_ {
         let waiting = std::iter::once(&self.mapping).chain(&self.mappings).filter(|m| m.len > 0);
         self.sent.iter().filter(|s| s.len > 0).map(|s| (s.dsn, s.len)).chain(waiting.map(|m| (m.dsn, m.len)))
     }
@@ -522,8 +521,8 @@ mod tests {
     use super::*;
 
     fn queue(segments: u32) -> SendQueue {
-        let mut queue = SendQueue::new(0);
-        queue.start(1);
+        let mut queue = SendQueue::new(Seq::default());
+        queue.start(Seq::new(1));
         queue.accept(segments * 100);
         for _ in 0..segments {
             let segment = queue.next_new(queue.next_new_len(100));
@@ -541,8 +540,8 @@ mod tests {
         assert_eq!(queue.in_flight(), 3);
         queue.mark_retransmitted(0, Instant::ZERO);
         assert_eq!(queue.in_flight(), 4);
-        assert!(queue.head_if_acked(100).is_none());
-        assert!(queue.head_if_acked(101).is_some());
+        assert!(queue.head_if_acked(Seq::new(100)).is_none());
+        assert!(queue.head_if_acked(Seq::new(101)).is_some());
         queue.pop_head();
         assert_eq!((queue.in_flight(), queue.lost_out(), queue.retrans_out()), (3, 0, 0));
     }
@@ -550,7 +549,10 @@ mod tests {
     #[test]
     fn finds_segments_by_sequence_number() {
         let queue = queue(5);
-        assert_eq!((queue.index_of(1), queue.index_of(100), queue.index_of(101), queue.index_of(999)), (0, 0, 1, 5));
+        assert_eq!(
+            (queue.index_of(Seq::new(1)), queue.index_of(Seq::new(100)), queue.index_of(Seq::new(101)), queue.index_of(Seq::new(999))),
+            (0, 0, 1, 5)
+        );
     }
 
     #[test]
@@ -559,30 +561,30 @@ mod tests {
         queue.mark_lost(0);
         queue.split(0, 30);
         assert_eq!((queue.packets_out(), queue.lost_out()), (5, 4));
-        assert_eq!(queue.at(3).end(), 101);
-        assert_eq!(queue.at(4).seq, 101);
+        assert_eq!(queue.at(3).end(), Seq::new(101));
+        assert_eq!(queue.at(4).seq, Seq::new(101));
     }
 
     #[test]
     fn a_segment_never_crosses_a_mapping() {
-        let mut queue = SendQueue::new(0);
-        queue.start(1);
-        queue.push_mapping(1000, 150);
-        queue.push_mapping(1150, 30); // contiguous: one mapping
-        queue.push_mapping(5000, 100);
-        let lengths: Vec<_> = (0..4).map(|_| queue.next_new(queue.next_new_len(100))).map(|s| (s.dsn, s.len)).collect();
+        let mut queue = SendQueue::new(Seq::default());
+        queue.start(Seq::new(1));
+        queue.push_mapping(DataSeq::new(1000), 150);
+        queue.push_mapping(DataSeq::new(1150), 30); // contiguous: one mapping
+        queue.push_mapping(DataSeq::new(5000), 100);
+        let lengths: Vec<_> = (0..4).map(|_| queue.next_new(queue.next_new_len(100))).map(|s| (s.dsn.get(), s.len)).collect();
         assert_eq!(lengths, [(1000, 100), (1100, 80), (5000, 100), (0, 0)]);
     }
 
     #[test]
     fn a_segment_never_crosses_a_buffer() {
-        let mut queue = SendQueue::new(0);
+        let mut queue = SendQueue::new(Seq::default());
         queue.keep_buffers();
-        queue.start(1);
-        queue.push_mapping(1000, 150);
-        queue.push_mapping(1150, 30);
+        queue.start(Seq::new(1));
+        queue.push_mapping(DataSeq::new(1000), 150);
+        queue.push_mapping(DataSeq::new(1150), 30);
         assert_eq!((queue.next_buffer(), queue.buffers()), ((150, false), 2));
-        let lengths: Vec<_> = (0..4).map(|_| queue.next_new(queue.next_new_len(100))).map(|s| (s.dsn, s.len)).collect();
+        let lengths: Vec<_> = (0..4).map(|_| queue.next_new(queue.next_new_len(100))).map(|s| (s.dsn.get(), s.len)).collect();
         assert_eq!(lengths, [(1000, 100), (1100, 50), (1150, 30), (0, 0)]);
         assert_eq!((queue.next_buffer(), queue.buffers()), ((0, true), 0));
     }

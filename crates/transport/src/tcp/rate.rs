@@ -1,7 +1,7 @@
 //! Delivery-rate estimation (draft-cheng-iccrg-delivery-rate-estimation), in Linux's form.
 
 use super::queue::Sent;
-use polypath_base::Instant;
+use polypath_base::{Instant, Seq};
 use polypath_cc as cc;
 
 /// What is kept between ACKs. `delivered` and `app_limited` live in [`cc::Flow`].
@@ -47,13 +47,15 @@ impl Delivery {
     #[inline]
     pub(super) fn on_delivered(&mut self, sent: &Sent, rs: &mut RateSample) {
         // The most recently sent segment of this ACK decides.
-        if rs.prior_at.is_none() || sent.at > rs.newest_tx || (sent.at == rs.newest_tx && super::after(sent.end(), rs.sample.last_end_seq))
+        if rs.prior_at.is_none()
+            || sent.at > rs.newest_tx
+            || (sent.at == rs.newest_tx && sent.end().after(Seq::new(rs.sample.last_end_seq)))
         {
             rs.sample.prior_delivered = sent.delivered;
             rs.prior_at = Some(sent.delivered_at);
             rs.sample.is_app_limited = sent.is_app_limited();
             rs.sample.is_retrans = sent.is_retransmitted();
-            rs.sample.last_end_seq = sent.end();
+            rs.sample.last_end_seq = sent.end().get();
             rs.sample.interval_us = sent.at.since(sent.first_tx).as_micros() as i64;
             rs.newest_tx = sent.at;
             self.first_tx = sent.at;

@@ -1,8 +1,7 @@
 //! Round-trip time and retransmission timeout (RFC 6298 with Linux's variance rule and bounds), and the windowed minimum.
 
-use super::after;
 use crate::Settings;
-use polypath_base::{Duration, Instant};
+use polypath_base::{Duration, Instant, Seq};
 use polypath_cc as cc;
 
 /// Before any sample (RFC 6298 section 2.1).
@@ -21,7 +20,7 @@ pub(super) struct Rtt {
     rttvar_us: u32,
     mdev_max_us: u32,
     /// End of the round in which `mdev_max_us` is collected.
-    round_end: u32,
+    round_end: Seq,
     min_stamp: Instant,
 }
 
@@ -34,7 +33,7 @@ impl Rtt {
             backoff: 0,
             rttvar_us: 0,
             mdev_max_us: 0,
-            round_end: 0,
+            round_end: Seq::default(),
             min_stamp: Instant::ZERO,
         }
     }
@@ -42,7 +41,7 @@ impl Rtt {
     /// The timeout to arm now, backed off.
     #[inline]
     pub(super) fn rto(&self) -> Duration {
-        if self.backoff == 0 { self.rto } else { Duration::from_nanos(self.rto.as_nanos() << self.backoff.min(10)).min(self.rto_max) }
+        if self.backoff == 0 { self.rto } else { (self.rto * (1 << self.backoff.min(10))).min(self.rto_max) }
     }
 
     /// The variation that the timeout uses, microseconds times 4.
@@ -62,7 +61,7 @@ impl Rtt {
     }
 
     /// One measurement (RFC 6298 section 2.3; the variance falls only once a round, and slowly, as in Linux).
-    pub(super) fn sample(&mut self, rtt: Duration, snd_una: u32, snd_nxt: u32, flow: &mut cc::Flow) {
+    pub(super) fn sample(&mut self, rtt: Duration, snd_una: Seq, snd_nxt: Seq, flow: &mut cc::Flow) {
         let us = (rtt.as_micros() as u32).max(1);
         let now = Instant::from_nanos(flow.now_ns);
         if us <= flow.min_rtt_us || now.since(self.min_stamp) > MIN_RTT_WINDOW {
@@ -88,7 +87,7 @@ impl Rtt {
                 self.mdev_max_us = flow.mdev_us;
                 self.rttvar_us = self.rttvar_us.max(self.mdev_max_us);
             }
-            if after(snd_una, self.round_end) {
+            if snd_una.after(self.round_end) {
                 if self.mdev_max_us < self.rttvar_us {
                     self.rttvar_us -= (self.rttvar_us - self.mdev_max_us) >> 2;
                 }

@@ -1,9 +1,9 @@
 //! Selective acknowledgements (RFC 2018, RFC 2883) and RACK's loss detection (RFC 8985), as Linux does both.
 
+use super::Socket;
 use super::ack::AckState;
 use super::queue::Sent;
-use super::{Socket, after, before};
-use polypath_base::{Duration, Instant};
+use polypath_base::{Duration, Instant, Seq};
 use polypath_wire::{SackBlock, Segment};
 
 /// Recoveries for which a widened reordering window is kept (RFC 8985 section 6.2 step 4).
@@ -13,7 +13,7 @@ const REO_WND_PERSIST: u8 = 16;
 pub(super) struct Rack {
     /// Send time and end of the most recently sent segment that was delivered, and its RTT.
     at: Instant,
-    end_seq: u32,
+    end_seq: Seq,
     rtt: Duration,
     pub(super) advanced: bool,
     /// Width of the reordering window in quarters of the minimum RTT.
@@ -30,7 +30,7 @@ impl Default for Rack {
     fn default() -> Self {
         Self {
             at: Instant::ZERO,
-            end_seq: 0,
+            end_seq: Seq::default(),
             rtt: Duration::ZERO,
             advanced: false,
             reo_wnd_steps: 1,
@@ -44,8 +44,8 @@ impl Default for Rack {
 }
 
 #[inline]
-fn sent_after(a: Instant, a_end: u32, b: Instant, b_end: u32) -> bool {
-    a > b || (a == b && after(a_end, b_end))
+fn sent_after(a: Instant, a_end: Seq, b: Instant, b_end: Seq) -> bool {
+    a > b || (a == b && a_end.after(b_end))
 }
 
 impl Rack {
@@ -79,7 +79,7 @@ impl Rack {
 
     /// RFC 8985 section 6.2 step 4: widen once a round that brought a DSACK.
     pub(super) fn update_reo_wnd(&mut self, prior_delivered: u32, delivered: u32) {
-        if self.dsack_seen && !before(prior_delivered, self.last_delivered) {
+        if self.dsack_seen && prior_delivered.wrapping_sub(self.last_delivered) as i32 >= 0 {
             self.reo_wnd_steps = self.reo_wnd_steps.saturating_add(1);
             self.dsack_seen = false;
             self.last_delivered = delivered;
@@ -103,13 +103,13 @@ impl Socket {
         // In ascending order: a block below what an earlier ACK reported is reordering, one below its neighbour in this ACK is not.
         let mut ascending = segment.sack.blocks;
         let ascending = &mut ascending[first..blocks.len()];
-        ascending.sort_unstable_by_key(|block| block.start.wrapping_sub(self.flow.snd_una));
+        ascending.sort_unstable_by_key(|block| block.start.distance(self.snd_una()));
         for &block in &*ascending {
-            if self.rack.seen.contains(&block) && !before(self.queue.highest_sacked(), block.end) && self.queue.sacked_out() > 0 {
+            if self.rack.seen.contains(&block) && !self.queue.highest_sacked().before(block.end) && self.queue.sacked_out() > 0 {
                 // Seen before and unchanged; only segments retransmitted or added since could differ, and those were not in it.
                 continue;
             }
-            if !before(block.start, block.end) || after(block.end, self.flow.snd_nxt) || !after(block.end, self.flow.snd_una) {
+            if !block.start.before(block.end) || block.end.after(self.snd_nxt()) || !block.end.after(self.snd_una()) {
                 continue;
             }
             self.apply_block(now, block, ack);
@@ -128,10 +128,10 @@ impl Socket {
         let mut index = self.queue.index_of(block.start);
         while index < self.queue.len() {
             let sent = *self.queue.at(index);
-            if !before(sent.seq, block.end) {
+            if !sent.seq.before(block.end) {
                 break;
             }
-            let whole = !before(sent.seq, block.start) && !after(sent.end(), block.end);
+            let whole = !sent.seq.before(block.start) && !sent.end().after(block.end);
             if whole && !sent.is_sacked() {
                 self.sack_one(now, index, &sent, ack);
             }
@@ -142,11 +142,11 @@ impl Socket {
     fn sack_one(&mut self, now: Instant, index: usize, sent: &Sent, ack: &mut AckState) {
         if !sent.is_retrans() {
             // A hole below what was selectively acknowledged before, never retransmitted: reordering, not loss.
-            if !sent.is_retransmitted() && before(sent.seq, self.queue.highest_sacked()) && self.queue.sacked_out() > 0 {
-                ack.reordered_from = Some(ack.reordered_from.map_or(sent.seq, |low| if before(sent.seq, low) { sent.seq } else { low }));
+            if !sent.is_retransmitted() && sent.seq.before(self.queue.highest_sacked()) && self.queue.sacked_out() > 0 {
+                ack.reordered_from = Some(ack.reordered_from.map_or(sent.seq, |low| sent.seq.min(low)));
             }
             if !sent.is_retransmitted() {
-                if !after(sent.end(), self.loss.high_seq) {
+                if !sent.end().after(self.loss.high_seq) {
                     ack.facts.delivers_original = true;
                 }
                 ack.first_sacked_at.get_or_insert(sent.at);
@@ -161,10 +161,10 @@ impl Socket {
     }
 
     /// RFC 2883 section 4: the first block reports a duplicate if it lies below the cumulative ACK or inside the second block.
-    fn is_dsack(&self, blocks: &[SackBlock], ack: u32) -> bool {
+    fn is_dsack(&self, blocks: &[SackBlock], ack: Seq) -> bool {
         match blocks {
-            [first, ..] if before(first.start, ack) => true,
-            [first, second, ..] => !after(first.end, second.end) && !before(first.start, second.start),
+            [first, ..] if first.start.before(ack) => true,
+            [first, second, ..] => !first.end.after(second.end) && !first.start.before(second.start),
             _ => false,
         }
     }
@@ -179,24 +179,24 @@ impl Socket {
         self.rack.note_dsack();
         if let (Some(marker), Some(left)) = (self.loss.undo_marker, self.loss.undo_retrans)
             && left > 0
-            && !after(block.end, ack.prior_una)
-            && after(block.end, marker)
+            && !block.end.after(ack.prior_una)
+            && block.end.after(marker)
         {
-            let segments = block.end.wrapping_sub(block.start).div_ceil(self.flow.mss.max(1));
+            let segments = block.end.distance(block.start).div_ceil(self.flow.mss.max(1));
             self.loss.undo_retrans = Some(left.saturating_sub(segments.max(1)));
         }
     }
 
     /// Adaptive reordering: remembers the largest distance seen, in segments.
     #[inline(never)]
-    pub(super) fn note_reordering(&mut self, from: Option<u32>, timestamp: bool) {
+    pub(super) fn note_reordering(&mut self, from: Option<Seq>, timestamp: bool) {
         let Some(low) = from else { return };
         let fack = self.queue.highest_sacked();
-        if !before(low, fack) && !timestamp {
+        if !low.before(fack) && !timestamp {
             return;
         }
-        if before(low, fack) {
-            let distance = fack.wrapping_sub(low).div_ceil(self.flow.mss);
+        if low.before(fack) {
+            let distance = fack.distance(low).div_ceil(self.flow.mss);
             if distance > self.flow.reordering {
                 self.flow.reordering = distance.min(self.settings.max_reordering);
             }

@@ -42,7 +42,7 @@ impl Socket {
             if self.offered != u64::MAX {
                 self.offered -= bytes;
             }
-            self.flow.write_seq = self.queue.write_seq();
+            self.flow.write_seq = self.queue.write_seq().get();
         }
         self.writer_blocked = self.offered > 0;
     }

@@ -25,7 +25,7 @@ impl Socket {
 
     /// Next sequence number expected of the peer.
     #[cfg(test)]
-    pub(crate) fn receives_next(&self) -> u32 {
+    pub(crate) fn receives_next(&self) -> polypath_base::Seq {
         self.rx.next()
     }
 
@@ -60,7 +60,7 @@ impl Socket {
     /// The meta connection knows of a larger window than this subflow's last segment told.
     #[inline]
     pub(crate) fn raise_peer_window(&mut self, window: u32) {
-        let out = self.flow.snd_nxt.wrapping_sub(self.flow.snd_una) + self.queue.unsent();
+        let out = self.snd_nxt().distance(self.snd_una()) + self.queue.unsent();
         self.snd_wnd = self.snd_wnd.max(window.saturating_add(out));
     }
 
@@ -154,8 +154,8 @@ impl Socket {
 
     /// The segment, which was made last, is of the burst that begins with the first byte of data, or a pure ACK before it.
     pub(crate) fn is_of_first_burst(&self, segment: &Segment) -> bool {
-        let offset = segment.seq.wrapping_sub(self.iss.wrapping_add(1));
-        let is_new = segment.seq.wrapping_add(segment.len) == self.flow.snd_nxt;
+        let offset = segment.seq.distance(self.iss + 1);
+        let is_new = segment.seq + segment.len == self.snd_nxt();
         offset == 0 || (segment.len > 0 && is_new && offset < self.burst.length * self.payload)
     }
 

@@ -4,7 +4,7 @@
 //! is reported as a duplicate. F-RTO (RFC 5682): after a timeout, data that was sent only once is acknowledged. Nothing here marks a segment lost or sends one.
 
 use super::ack::AckState;
-use super::{CaState, Socket, after, before};
+use super::{CaState, Socket};
 use polypath_cc as cc;
 
 /// What F-RTO says of an ACK after a timeout (RFC 5682 section 3.1).
@@ -19,7 +19,7 @@ enum Frto {
 impl Socket {
     /// A reduction begins: from here on evidence against it is collected.
     pub(super) fn watch_for_undo(&mut self) {
-        self.loss.undo_marker = Some(self.flow.snd_una);
+        self.loss.undo_marker = Some(self.snd_una());
         // Retransmissions already in the network may be reported later; without any, only timestamps can undo.
         self.loss.undo_retrans = match self.queue.retrans_out() {
             0 => None,
@@ -29,7 +29,7 @@ impl Socket {
 
     fn shown_by_timestamp(&self, ack: &AckState) -> bool {
         let echoes_original = match (self.loss.retrans_stamp, ack.ts_ecr) {
-            (Some(stamp), Some(echo)) => before(echo, stamp),
+            (Some(stamp), Some(echo)) => super::is_earlier(echo, stamp),
             _ => false,
         };
         self.loss.undo_marker.is_some() && echoes_original
@@ -69,7 +69,7 @@ impl Socket {
         } else {
             self.rack.recovery_ended();
         }
-        if self.flow.snd_una == self.loss.high_seq && !self.sack_ok {
+        if self.snd_una() == self.loss.high_seq && !self.sack_ok {
             return true;
         }
         // Linux leaves for Open here; `end_reduction` still needs the marker, so the caller comes next.
@@ -104,7 +104,7 @@ impl Socket {
 
     /// In the Loss state. True if new data is to be tried instead of retransmissions.
     pub(super) fn go_on_after_timeout(&mut self, ack: &AckState, siblings: Option<&cc::Siblings>) -> bool {
-        let recovered = !before(self.flow.snd_una, self.loss.high_seq);
+        let recovered = !self.snd_una().before(self.loss.high_seq);
         if ack.facts.advances_una && self.is_spurious(ack) {
             self.take_back_timeout(self.sack_ok, siblings);
             return false;
@@ -130,11 +130,11 @@ impl Socket {
         if ack.facts.delivers_original {
             return Frto::Spurious;
         }
-        if after(self.flow.snd_nxt, self.loss.high_seq) {
+        if self.snd_nxt().after(self.loss.high_seq) {
             // Step 3.a: new data was sent, and a duplicate ACK came for it.
             self.loss.frto &= !(ack.facts.sacks_segments || ack.is_duplicate);
         } else if ack.facts.advances_una && !recovered {
-            self.loss.high_seq = self.flow.snd_nxt;
+            self.loss.high_seq = self.snd_nxt();
             if self.queue.unsent() > 0 && self.window_room() > 0 {
                 return Frto::SendNewData;
             }

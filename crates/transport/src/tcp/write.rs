@@ -2,7 +2,7 @@
 
 use super::queue::Sent;
 use super::{Socket, State, timestamp};
-use polypath_base::Instant;
+use polypath_base::{Instant, Seq};
 use polypath_wire::{Dss, Flags, Segment};
 
 impl Socket {
@@ -10,11 +10,11 @@ impl Socket {
     pub(super) fn make_syn(&mut self, now: Instant) -> Segment {
         self.burst.handshake_due = false;
         self.burst.syn_sent_at = now;
-        self.flow.snd_nxt = self.iss.wrapping_add(1);
+        self.flow.snd_nxt = (self.iss + 1).get();
         let answering = self.state == State::SynReceived;
         let mut segment = Segment {
             seq: self.iss,
-            ack: if answering { self.rx.next() } else { 0 },
+            ack: if answering { self.rx.next() } else { Seq::default() },
             flags: if answering { Flags::SYN.with(Flags::ACK) } else { Flags::SYN },
             window: self.rx.syn_window(),
             df: true,
@@ -42,7 +42,7 @@ impl Socket {
         }
         if self.is_subflow && sent.len > 0 {
             segment.has_dss = true;
-            segment.dss = Dss { dsn: sent.dsn, ssn: sent.seq.wrapping_sub(self.iss), map_len: sent.len as u16, ..Dss::default() };
+            segment.dss = Dss { dsn: sent.dsn, ssn: sent.seq.distance(self.iss), map_len: sent.len as u16, ..Dss::default() };
         }
     }
 
@@ -54,7 +54,7 @@ impl Socket {
         segment.flags = if sent.is_fin() { self.ack_flags().with(Flags::FIN) } else { self.ack_flags() };
         if segment.has_dss {
             segment.dss.dsn = sent.dsn;
-            segment.dss.ssn = sent.seq.wrapping_sub(self.iss);
+            segment.dss.ssn = sent.seq.distance(self.iss);
             segment.dss.map_len = sent.len as u16;
         }
         self.burst.followed = true;
@@ -101,7 +101,7 @@ impl Socket {
             self.timers.compressed_ack = Instant::NEVER;
         }
         *segment = Segment {
-            seq: self.flow.snd_nxt,
+            seq: self.snd_nxt(),
             ack: self.rx.next(),
             flags: self.ack_flags(),
             ecn: self.plain_codepoint(),

@@ -9,7 +9,7 @@ fn a_peer_without_mptcp_gets_plain_tcp() {
     for profile in BOTH {
         let settings = settings(profile);
         let mut client = Connection::client(config(&settings, PathManager::Fullmesh, 2, "client"));
-        let tcp_config = tcp::Config { settings, algorithm: cc::find("reno").expect("reno"), mtu: 1500, initial_seq: 77 };
+        let tcp_config = tcp::Config { settings, algorithm: cc::find("reno").expect("reno"), mtu: 1500, initial_seq: Seq::new(77) };
         let mut server = tcp::Socket::server(tcp_config);
         client.open(Instant::ZERO);
         client.offer(Instant::ZERO, 1_000_000);

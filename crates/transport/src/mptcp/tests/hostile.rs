@@ -24,7 +24,7 @@ fn option() -> impl Strategy<Value = MpOption> {
         3 => (any::<u8>(), any::<bool>()).prop_map(|(address_id, echo)| MpOption::AddAddr { address_id, address: 7, port: 0, echo }),
         2 => any::<u8>().prop_map(|address_id| MpOption::RemoveAddr { address_id }),
         1 => any::<bool>().prop_map(|backup| MpOption::Prio { backup }),
-        1 => wide().prop_map(|dsn| MpOption::Fail { dsn }),
+        1 => wide().prop_map(|dsn| MpOption::Fail { dsn: DataSeq::new(dsn) }),
         1 => wide().prop_map(|receiver_key| MpOption::FastClose { receiver_key }),
         1 => any::<u8>().prop_map(|reason| MpOption::Rst { reason, transient: true }),
     ]
@@ -71,10 +71,10 @@ fn forged() -> impl Strategy<Value = Forged> {
 impl Forged {
     fn segment(&self, end: &Connection) -> Segment {
         let socket = &end.subflows[0].socket;
-        let near = |(near, value): (bool, u64), here: u64| if near { here.wrapping_add(value) } else { value };
+        let near = |(near, value): (bool, u64), here: DataSeq| if near { here + value } else { DataSeq::new(value) };
         Segment {
-            seq: socket.receives_next().wrapping_add_signed(self.seq),
-            ack: socket.snd_nxt().wrapping_add_signed(self.ack),
+            seq: socket.receives_next() + self.seq as u32,
+            ack: socket.snd_nxt() + self.ack as u32,
             len: self.len,
             flags: Flags(self.flags),
             window: 1000,
@@ -156,7 +156,7 @@ fn a_data_fin_without_length_ends_nothing() {
     let mut net = established(Profile::V1);
     let end = &mut net.ends[1];
     let (seq, ack) = (end.subflows[0].socket.receives_next(), end.subflows[0].socket.snd_nxt());
-    for dsn in [0, end.rx.next()] {
+    for dsn in [DataSeq::default(), end.rx.next()] {
         let dss = Dss { data_fin: true, dsn, map_len: 0, ..Dss::default() };
         let segment = Segment { seq, ack, flags: Flags::ACK, has_ts: true, has_dss: true, dss, ..Segment::default() };
         end.handle_segment(net.now, PathId(0), &segment);
@@ -167,13 +167,13 @@ fn a_data_fin_without_length_ends_nothing() {
 #[test]
 fn data_is_put_in_order_across_the_end_of_the_number_space() {
     let mut rx = super::super::receiver::Rx::new(131_072, 6_291_456, false);
-    let first = u64::MAX - 1500;
+    let first = DataSeq::new(u64::MAX - 1500);
     rx.start(Instant::ZERO, first, 14_480, 65_535);
-    assert!(!rx.insert(Instant::ZERO, first.wrapping_add(1000), 1000), "waits, and ends after the number space does");
+    assert!(!rx.insert(Instant::ZERO, first + 1000, 1000), "waits, and ends after the number space does");
     assert!(rx.insert(Instant::ZERO, first, 1000));
-    assert_eq!((rx.next(), rx.unread()), (first.wrapping_add(2000), 2000));
-    assert!(!rx.insert(Instant::ZERO, first.wrapping_sub(10), 5), "before the first");
-    rx.note_fin(first.wrapping_add(2000));
+    assert_eq!((rx.next(), rx.unread()), (first + 2000, 2000));
+    assert!(!rx.insert(Instant::ZERO, first - 10, 5), "before the first");
+    rx.note_fin(first + 2000);
     assert!(rx.take_fin() && rx.finished());
 }
 

@@ -1,7 +1,7 @@
 //! The receive window: what the buffer stands for, measured in memory, and the threshold up to which it is announced.
 
-use super::super::{after, before};
 use super::{Receiver, UNMEASURED};
+use polypath_base::Seq;
 use polypath_wire::{Flags, Segment};
 
 /// Memory of a received segment beside its payload, bytes: head 384, shared info 320, descriptor 256. Seen on 6.12: windows of up to 153/256 of
@@ -61,13 +61,13 @@ impl Receiver {
     /// Subflows: the meta connection announced this much beyond what has come.
     #[inline]
     pub(in crate::tcp) fn set_window(&mut self, window: u32) {
-        self.window = self.next.wrapping_add(window).wrapping_sub(self.acked);
+        self.window = (self.next + window).distance(self.acked);
     }
 
     /// Subflows: an ACK is due for two full segments, unless the meta connection lets it wait.
     #[inline]
     pub(in crate::tcp) fn full_frames_wait(&self) -> bool {
-        self.ack_scheduled && self.next.wrapping_sub(self.acked) > self.segment_size
+        self.ack_scheduled && self.next.distance(self.acked) > self.segment_size
     }
 
     /// An ACK is scheduled, and a reader that empties the buffer should send it.
@@ -110,7 +110,7 @@ impl Receiver {
 
     #[inline]
     pub(in crate::tcp) fn window_left(&self) -> u32 {
-        self.acked.wrapping_add(self.window).wrapping_sub(self.next)
+        (self.acked + self.window).distance(self.next)
     }
 
     /// RFC 9293 section 3.10.7.4: some of the segment lies in the window.
@@ -120,15 +120,15 @@ impl Receiver {
             // In its turn: then only the window matters, which may have been overrun.
             return self.window_left() as i32 >= 0;
         }
-        let end = segment.seq.wrapping_add(segment.len).wrapping_add(u32::from(segment.flags.has(Flags::FIN)));
-        let carries_something_new = segment.len == 0 || after(end, self.next);
-        let beyond_window = after(segment.seq, self.next.wrapping_add(self.window_left()));
-        !before(end, self.acked) && !beyond_window && carries_something_new
+        let end = segment.seq + segment.len + u32::from(segment.flags.has(Flags::FIN));
+        let carries_something_new = segment.len == 0 || end.after(self.next);
+        let beyond_window = segment.seq.after(self.next + self.window_left());
+        !end.before(self.acked) && !beyond_window && carries_something_new
     }
 
     /// A sequence number lies in the window.
-    pub(in crate::tcp) fn in_window(&self, seq: u32) -> bool {
-        !before(seq, self.acked) && !after(seq, self.next.wrapping_add(self.window_left()))
+    pub(in crate::tcp) fn in_window(&self, seq: Seq) -> bool {
+        !seq.before(self.acked) && !seq.after(self.next + self.window_left())
     }
 
     /// The window to announce now; its right edge never moves back (RFC 9293 section 3.8.6).
@@ -136,7 +136,7 @@ impl Receiver {
     pub(super) fn select_window(&self) -> u32 {
         let mask = (1_u32 << self.scale) - 1;
         let free = self.free_window().min(self.threshold);
-        let left = (self.acked.wrapping_add(self.window).wrapping_sub(self.next) as i32).max(0) as u32;
+        let left = ((self.acked + self.window).distance(self.next) as i32).max(0) as u32;
         let wanted = free.max(left);
         let rounded = wanted.saturating_add(mask) & !mask;
         rounded.min(65_535 << self.scale)
@@ -204,7 +204,7 @@ mod tests {
         // What Linux 6.12 announced of a buffer of 6 MiB, in 1/256 (specs/notes/buffer-memory).
         for (len, share) in [(8948, 231), (1448, 153), (1424, 152), (1348, 149), (1324, 148), (548, 93), (524, UNMEASURED)] {
             let mut rx = Receiver::new(&Settings::default(), 9000);
-            rx.start(1000);
+            rx.start(Seq::new(1000));
             rx.measure_segment(len);
             assert_eq!(rx.payload_share(), share, "{len}");
             assert_eq!(rx.clamp, rx.rcvbuf / 256 * share);
