@@ -1,12 +1,14 @@
-"""Fails when a crate or a Python package depends on something above itself.
+"""Fails when a crate or a Python package depends on something above itself, or modules of one crate on each other in a circle.
 
-Rust: the order below against the workspace's Cargo metadata, development dependencies included.
+Rust: the order below against the workspace's Cargo metadata, development dependencies included; and the modules of each crate against
+what they name by `crate::` and `super::` outside of tests. A module may use the items of the module that holds it.
 Python: the order below against every import statement in python/polypath, wherever it stands in a file.
 Something new has no place until it is given one here, in review.
 """
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
@@ -22,7 +24,8 @@ CRATES: Mapping[str, frozenset[str]] = {
     "transport": frozenset({"base", "wire", "cc", "sched"}),
     "sim": frozenset({"base", "wire", "cc", "sched", "link", "transport"}),
     "guest": frozenset(),
-    "bpf": frozenset({"base", "cc"}),
+    "vectors": frozenset({"cc"}),
+    "bpf": frozenset({"base", "cc", "vectors"}),
     "io": frozenset({"base"}),
     "emu": frozenset({"base", "link", "sim", "io", "guest"}),
     "py": frozenset({"base", "cc", "sched", "transport", "sim", "emu", "guest"}),
@@ -68,6 +71,74 @@ def check_crates(edges: Iterable[tuple[str, str]]) -> list[str]:
                 f"crate {crate} depends on {below}, which is not below it: move the code down, or argue for the edge in tools/layers.py."
             )
     return list(dict.fromkeys(faults))
+
+
+# A path from the crate's root or from the module above, up to its end or to the braces of a `use`.
+PATH = re.compile(r"\b(crate|super(?:::super)*)::((?:\w+::)*)(\w+|\{[^;]*?\})", re.S)
+REEXPORT = re.compile(r"^pub(?:\([^)]*\))? use (\w+(?:::\w+)*)::(\w+|\{[^}]*\});", re.M)
+TESTS = re.compile(r"#\[cfg\(test\)\]\s*(?:pub(?:\([^)]*\))?\s+)?mod \w+ \{.*", re.S)
+COMMENT = re.compile(r"//[^\n]*")
+
+
+def module_edges(source: Path) -> set[tuple[str, str]]:
+    """Pairs (module, module it uses) of the crate whose folder of sources is `source`; modules of tests are left out."""
+    files = [file for file in sorted(source.rglob("*.rs")) if file.relative_to(source).parts[0] != "bin"]
+    texts = {_module(file, source): COMMENT.sub("", TESTS.sub("", file.read_text(encoding="utf-8"))) for file in files}
+    exported = {
+        "::".join(filter(None, (module, name))): "::".join(filter(None, (module, inside)))
+        for module, text in texts.items()
+        for inside, names in REEXPORT.findall(text)
+        for name in re.findall(r"\w+", names)
+    }
+    edges = set()
+    for module, text in texts.items():
+        here = module.split("::") if module else []
+        for root, middle, last in PATH.findall(text):
+            start = [] if root == "crate" else here[: max(0, len(here) - root.count("super"))]
+            names = re.findall(r"(?:^|[{,])\s*((?:\w+::)*\w+)", last) if last.startswith("{") else [last]
+            for name in names:
+                target = "::".join([*start, *middle.split("::")[:-1], *name.split("::")])
+                while target not in texts:  # the name of an item: the module that has it
+                    target = exported.get(target) or target.rpartition("::")[0]
+                if target != module:
+                    edges.add((module, target))
+    return edges
+
+
+def _module(file: Path, source: Path) -> str:
+    parts = file.relative_to(source).with_suffix("").parts
+    return "::".join(parts[:-1] if parts[-1] in ("mod", "lib", "main") else parts)
+
+
+def check_modules(crate: str, edges: Iterable[tuple[str, str]]) -> list[str]:
+    """A sentence for each circle of modules that stand beside one another, at any depth. A module and those inside it are one."""
+    beside: dict[str, set[str]] = {}
+    for module, target in edges:
+        a, b = module.split("::"), target.split("::")
+        shared = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), None)
+        if shared is not None and module and target:  # else one holds the other
+            beside.setdefault("::".join(a[: shared + 1]), set()).add("::".join(b[: shared + 1]))
+    return [
+        f"crate {crate}: the modules {' and '.join(circle)} use one another: move what they share into a module below both."
+        for circle in _circles(beside)
+    ]
+
+
+def _circles(edges: Mapping[str, set[str]]) -> list[list[str]]:
+    """The groups of nodes that reach one another, each sorted."""
+
+    def reached(start: str) -> set[str]:
+        seen: set[str] = set()
+        todo = list(edges.get(start, ()))
+        while todo:
+            if (node := todo.pop()) not in seen:
+                seen.add(node)
+                todo.extend(edges.get(node, ()))
+        return seen
+
+    reach = {node: reached(node) for node in sorted(edges)}
+    groups = {tuple(sorted({node} | {o for o in seen if node in reach.get(o, ())})) for node, seen in reach.items()}
+    return [list(group) for group in sorted(groups) if len(group) > 1]
 
 
 def python_edges(root: Path) -> set[tuple[str, str, str]]:
@@ -129,12 +200,14 @@ def main(project: Path) -> int:
     package = project / "python" / "polypath"
     parts = {path.stem for path in package.iterdir() if path.suffix == ".py" or (path.is_dir() and (path / "__init__.py").exists())}
     crates, imports = crate_edges(json.loads(done.stdout)), python_edges(package)
-    faults = check_crates(crates) + check_python(imports, parts)
+    sources = {folder.name: folder / "src" for folder in sorted((project / "crates").iterdir()) if (folder / "src").is_dir()}
+    circles = [fault for crate, source in sources.items() for fault in check_modules(crate, module_edges(source))]
+    faults = check_crates(crates) + circles + check_python(imports, parts)
     for fault in faults:
         print(f"layers: {fault}", file=sys.stderr)
     if not faults:
         packages = {edge[:2] for edge in imports}
-        print(f"layers: {sum(a != b for a, b in crates)} edges between crates and {len(packages)} between packages all point down")
+        print(f"layers: {sum(a != b for a, b in crates)} edges between crates and {len(packages)} between packages all point down, and no modules of a crate form a circle")
     return 1 if faults else 0
 
 

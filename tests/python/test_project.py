@@ -50,6 +50,25 @@ def test_a_new_upward_import_between_packages_fails(tmp_path: Path, statement: s
     assert fault.startswith("polypath/study/_model.py:2: study imports cli, which is not below it")
 
 
+def test_modules_of_a_crate_that_use_one_another_fail(tmp_path: Path) -> None:
+    files = {
+        "lib.rs": "mod a;\nmod b;\nmod c;\nmod d;\npub use b::Late;\n",
+        "a.rs": "use crate::{Late, d::Deep};\n",  # by a re-export: a -> b
+        "b.rs": "// use crate::a::Early;\npub fn f() { crate::c::g() }\n",  # b -> c
+        "c.rs": "#[cfg(test)]\nmod tests {\n    use crate::a::Early;\n}\n",  # tests may look up
+        "d/mod.rs": "mod inside;\npub struct Deep;\n",
+        "d/inside.rs": "use super::Deep;\nuse crate::b;\n",  # a child may use its parent; d -> b
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert layers.check_modules("x", layers.module_edges(tmp_path)) == []
+    (tmp_path / "c.rs").write_text("use super::a::Early;\n")
+    assert layers.check_modules("x", layers.module_edges(tmp_path)) == [
+        "crate x: the modules a and b and c use one another: move what they share into a module below both."
+    ]
+
+
 def test_ci_runs_make_test_and_nothing_else() -> None:
     script = (ROOT / ".ci/run").read_text(encoding="utf-8")
     assert re.findall(r"^\s*(?:make|cargo|pytest|python)\b.*", script, flags=re.M) == ["make test 2>&1 | tee build/test.log"]

@@ -2,12 +2,12 @@
 
 use polypath_base::Stream;
 use polypath_cc as cc;
+use polypath_vectors::{self as script, Case, File};
 
 use crate::drive::{Driver, Hook, KERNEL_SIBLINGS};
-use crate::kernel::offers;
-use crate::script::{self, Case, File};
+use crate::kernel::capabilities;
 use crate::sources::source;
-use crate::{Error, refusal};
+use crate::{Error, unsupported_reason};
 
 /// Random flows of an algorithm, and calls on each.
 const FLOWS: u64 = 200;
@@ -27,7 +27,7 @@ pub struct Agreement {
 
 /// Runs an algorithm in the running kernel and in this process until they differ. Random flows follow from the seed.
 pub fn check(algorithm: cc::Algorithm, seed: u64) -> Result<Agreement, Error> {
-    if let Some(error) = refusal(&offers(), &[], false) {
+    if let Some(error) = unsupported_reason(&capabilities(), &[], false) {
         return Err(error);
     }
     let cases = match source(algorithm).vectors {

@@ -1,4 +1,4 @@
-//! The running kernel: what it offers, and objects loaded into it.
+//! The running kernel: what it capabilities, and objects loaded into it.
 
 use std::fs;
 use std::path::Path;
@@ -7,17 +7,17 @@ use std::sync::{Mutex, PoisonError};
 use libbpf_rs::btf::{Btf, BtfKind, ReferencesType as _, types};
 use libbpf_rs::{MapType, Object, ObjectBuilder, PrintLevel, libbpf_sys, set_print};
 
-use crate::{Access, Error, Offers};
+use crate::{Access, Error, KernelCapabilities};
 
 /// Where the glue has `pp_tick_ns`.
 const TICK_SECTION: &str = ".rodata.tick";
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
-/// What the running kernel offers to this process.
-pub(crate) fn offers() -> Offers {
+/// What the running kernel can do for this process.
+pub(crate) fn capabilities() -> KernelCapabilities {
     // SAFETY: it takes no argument and cannot fail.
     let root = unsafe { libc::geteuid() } == 0;
-    let mut offers = Offers {
+    let mut capabilities = KernelCapabilities {
         release: fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned(),
         root,
         bpf: access(),
@@ -28,16 +28,16 @@ pub(crate) fn offers() -> Offers {
         control_flags: false,
         links: false,
     };
-    if let Ok(btf) = offers.btf.then(Btf::from_vmlinux).transpose()
+    if let Ok(btf) = capabilities.btf.then(Btf::from_vmlinux).transpose()
         && let Some(btf) = btf
     {
-        offers.struct_ops = btf.type_by_name::<types::Struct<'_>>("bpf_struct_ops_tcp_congestion_ops").is_some();
-        offers.mptcp = btf.type_by_name::<types::Struct<'_>>("mptcp_subflow_context").is_some();
-        offers.sibling_reads = has_function(&btf, "bpf_rdonly_cast");
-        offers.control_flags = control_parameters(&btf) == Some(4);
-        offers.links = btf.type_by_name::<types::Struct<'_>>("bpf_struct_ops_link").is_some();
+        capabilities.struct_ops = btf.type_by_name::<types::Struct<'_>>("bpf_struct_ops_tcp_congestion_ops").is_some();
+        capabilities.mptcp = btf.type_by_name::<types::Struct<'_>>("mptcp_subflow_context").is_some();
+        capabilities.sibling_reads = has_function(&btf, "bpf_rdonly_cast");
+        capabilities.control_flags = control_parameters(&btf) == Some(4);
+        capabilities.links = btf.type_by_name::<types::Struct<'_>>("bpf_struct_ops_link").is_some();
     }
-    offers
+    capabilities
 }
 
 fn has_function(btf: &Btf<'_>, name: &str) -> bool {

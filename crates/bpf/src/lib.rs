@@ -2,14 +2,14 @@
 //! them.
 //!
 //! What is loaded is known from the kernel alone: nothing is kept in files and no sysctl is changed, so a process that is killed leaves
-//! nothing to restore. [`load`] registers an algorithm until [`unload`]; [`hold`] for as long as the process lives, which the kernel
+//! nothing to restore. [`load`] registers an algorithm until [`unload`]; [`acquire`] for as long as the process lives, which the kernel
 //! itself sees to. [`check`] runs the scripted flows of cc/vectors, and random ones, in the kernel and in the simulator's build and
 //! compares the windows.
 //!
-//! Everything that talks to the kernel is behind the feature `load`; without it only the judgement on what a kernel offers is built.
+//! Everything that talks to the kernel is behind the feature `load`; without it only the judgement on what a kernel can do is built.
 
+mod capabilities;
 mod error;
-mod offers;
 
 #[cfg(feature = "load")]
 mod check;
@@ -18,23 +18,22 @@ mod drive;
 #[cfg(feature = "load")]
 mod kernel;
 #[cfg(feature = "load")]
-mod registry;
+mod registrations;
 #[cfg(feature = "load")]
-#[path = "../../cc/tests/script/mod.rs"]
-mod script;
+mod registry;
 #[cfg(feature = "load")]
 mod sources;
 #[cfg(feature = "load")]
-mod users;
+mod status;
 
+pub use capabilities::{Access, KernelCapabilities, PREFIX, algorithm, kernel_name, unsupported_reason};
 pub use error::Error;
-pub use offers::{Access, Offers, PREFIX, algorithm, kernel_name, refusal};
 
 #[cfg(feature = "load")]
 pub use check::{Agreement, check};
 #[cfg(feature = "load")]
-pub use registry::{Held, hold, load, unload};
+pub use registry::{Acquired, acquire, load, unload};
 #[cfg(feature = "load")]
 pub use sources::add;
 #[cfg(feature = "load")]
-pub use users::{Status, status};
+pub use status::{Status, status};

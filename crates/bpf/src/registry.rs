@@ -1,99 +1,32 @@
 //! Registers algorithms with the running kernel and takes them out again.
-//!
-//! A registration is an entry of a BPF map of the kind struct_ops, and lives as long as the kernel until it is deleted; or it is a link,
-//! which lives as long as a process has it open. Which of ours there are is asked of the kernel each time.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::fs;
-use std::os::fd::{AsFd as _, FromRawFd as _, OwnedFd};
+use std::os::fd::{FromRawFd as _, OwnedFd};
 
-use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo, MapInfoIter};
-use libbpf_rs::{ErrorKind, Link, MapCore as _, MapFlags, MapHandle, MapType, Object, Program, ProgramHandle, ProgramType, libbpf_sys};
+use libbpf_rs::{ErrorKind, Link, MapCore as _, MapHandle, MapType, Object, libbpf_sys};
 use polypath_cc as cc;
 
-use crate::kernel::{load_object, offers};
+use crate::kernel::{capabilities, load_object};
+use crate::registrations::{KEY, Registration, RegistrationState, available, is_this_build, registered};
 use crate::sources::source;
-use crate::{Error, PREFIX, kernel_name, refusal, users};
+use crate::status::usage_sentence;
+use crate::{Error, kernel_name, unsupported_reason};
 
-/// The one key of a struct_ops map.
-const KEY: [u8; 4] = [0; 4];
-/// `enum bpf_struct_ops_state` of the kernel: registered without a link.
-const IN_USE: u32 = 1;
 /// How often, and how long apart, a registration that other processes are busy with is tried again.
-const HOLD_TRIES: u32 = 20;
-const HOLD_PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
-const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
-
-/// One of ours that the kernel still has.
-#[derive(Debug, Clone)]
-pub(crate) struct Entry {
-    /// The kernel's name for it.
-    pub(crate) name: String,
-    pub(crate) map: u32,
-    pub(crate) how: How,
-    /// Sockets, and network namespaces that have it as their default, together.
-    pub(crate) users: u32,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum How {
-    /// Until it is unloaded.
-    Loaded,
-    /// Until the last process that has this link open ends.
-    Held { link: u32 },
-    /// Taken out; sockets that had it keep it to their end.
-    Leaving,
-}
-
-/// Ours, in the order of their names.
-pub(crate) fn entries() -> Vec<Entry> {
-    let links: BTreeMap<u32, u32> = LinkInfoIter::default()
-        .filter_map(|link| if let LinkTypeInfo::StructOps(ops) = link.info { Some((ops.map_id, link.id)) } else { None })
-        .collect();
-    let mut found: Vec<Entry> = MapInfoIter::default()
-        .filter(|map| map.ty == MapType::StructOps)
-        .filter_map(|map| {
-            let name = map.name.to_str().filter(|name| name.starts_with(PREFIX))?.to_owned();
-            // It may be gone by now: then there is nothing to tell.
-            let value = MapHandle::from_map_id(map.id).ok()?.lookup(&KEY, MapFlags::ANY).ok()??;
-            let word = |at: usize| value.get(at..at + 4).map(|bytes| u32::from_ne_bytes(bytes.try_into().expect("four bytes")));
-            let (references, state) = (word(0)?, word(4)?);
-            let how = match links.get(&map.id) {
-                Some(&link) => How::Held { link },
-                None if state == IN_USE => How::Loaded,
-                None => How::Leaving,
-            };
-            // The registration is one reference.
-            let users = references.saturating_sub(u32::from(how != How::Leaving));
-            (how != How::Leaving || users > 0).then_some(Entry { name, map: map.id, how, users })
-        })
-        .collect();
-    found.sort_by(|a, b| (&a.name, a.map).cmp(&(&b.name, b.map)));
-    found
-}
-
-/// The registered one of this name.
-fn registered(name: &str) -> Option<Entry> {
-    entries().into_iter().find(|entry| entry.name == name && entry.how != How::Leaving)
-}
-
-/// Words of the list of congestion controls that the kernel has.
-pub(crate) fn available() -> Vec<String> {
-    fs::read_to_string(AVAILABLE).unwrap_or_default().split_whitespace().map(str::to_owned).collect()
-}
+const ACQUIRE_TRIES: u32 = 20;
+const ACQUIRE_PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
 
 /// Registers algorithms until they are unloaded: all of them, or none and an error.
 pub fn load(algorithms: &[cc::Algorithm]) -> Result<Vec<String>, Error> {
-    possible(algorithms, false)?;
+    check_supported(algorithms, false)?;
     for algorithm in algorithms {
         let name = kernel_name(*algorithm);
         match registered(&name) {
-            Some(Entry { how: How::Held { link }, .. }) => {
+            Some(Registration { state: RegistrationState::Acquired { link }, .. }) => {
                 return Err(Error::new(format!("{name} is in this kernel for as long as {} runs: wait until that ends", holders(link))));
             }
             Some(_) => return Err(Error::new(format!("{name} is loaded already; polypath cc unload {name} takes it out"))),
-            None => foreign(&name)?,
+            None => check_no_builtin(&name)?,
         }
     }
     let mut done: Vec<(String, Link, Object)> = Vec::new();
@@ -114,32 +47,32 @@ pub fn load(algorithms: &[cc::Algorithm]) -> Result<Vec<String>, Error> {
 /// Takes algorithms out, by the kernel's names: all of them, or none and an error. Sockets that use one are an error unless `force`; then
 /// they keep it to their end.
 pub fn unload(names: &[String], force: bool) -> Result<Vec<String>, Error> {
-    possible(&[], false)?;
+    check_supported(&[], false)?;
     let mut found = Vec::new();
     for name in names {
-        let entry = registered(name).ok_or_else(|| Error::new(format!("{name} is not loaded; polypath cc status shows what is")))?;
-        if let How::Held { link } = entry.how {
+        let registration = registered(name).ok_or_else(|| Error::new(format!("{name} is not loaded; polypath cc status shows what is")))?;
+        if let RegistrationState::Acquired { link } = registration.state {
             return Err(Error::new(format!("{name} is in this kernel for as long as {} runs, and leaves with it", holders(link))));
         }
-        if entry.users > 0 && !force {
+        if registration.users > 0 && !force {
             return Err(Error::new(format!(
                 "{name} is in use by {}: end them, or give --force, with which they keep it until they end",
-                users::described(name, entry.users)
+                usage_sentence(name, registration.users)
             )));
         }
-        found.push(entry);
+        found.push(registration);
     }
-    for entry in &found {
-        MapHandle::from_map_id(entry.map)
+    for registration in &found {
+        MapHandle::from_map_id(registration.map)
             .and_then(|map| map.delete(&KEY))
-            .map_err(|error| Error::new(format!("the kernel does not let {} go: {error}", entry.name)))?;
+            .map_err(|error| Error::new(format!("the kernel does not let {} go: {error}", registration.name)))?;
     }
-    Ok(found.into_iter().map(|entry| entry.name).collect())
+    Ok(found.into_iter().map(|registration| registration.name).collect())
 }
 
 /// Algorithms that stay registered at least as long as this value.
 #[derive(Debug)]
-pub struct Held {
+pub struct Acquired {
     pub names: Vec<String>,
     _links: Vec<(Link, Object)>,
     _shared: Vec<OwnedFd>,
@@ -151,49 +84,49 @@ pub struct Held {
     clippy::disallowed_methods,
     reason = "what other processes do to the kernel takes its time, and nothing of this runs inside a model"
 )]
-pub fn hold(algorithms: &[cc::Algorithm]) -> Result<Held, Error> {
-    possible(algorithms, true)?;
-    let mut held = Held { names: Vec::new(), _links: Vec::new(), _shared: Vec::new() };
+pub fn acquire(algorithms: &[cc::Algorithm]) -> Result<Acquired, Error> {
+    check_supported(algorithms, true)?;
+    let mut acquired = Acquired { names: Vec::new(), _links: Vec::new(), _shared: Vec::new() };
     for algorithm in algorithms {
         let mut tries = 0;
-        while !join(*algorithm, &mut held)? {
+        while !join(*algorithm, &mut acquired)? {
             // Other processes come and go meanwhile, and a registration goes in steps: what fails now may be possible at once.
-            match foreign(&kernel_name(*algorithm)).and_then(|()| register(*algorithm, true)) {
+            match check_no_builtin(&kernel_name(*algorithm)).and_then(|()| register(*algorithm, true)) {
                 Ok(link) => {
-                    held._links.push(link);
+                    acquired._links.push(link);
                     break;
                 }
-                Err(error) if tries == HOLD_TRIES => return Err(error),
-                Err(_) => std::thread::sleep(HOLD_PAUSE),
+                Err(error) if tries == ACQUIRE_TRIES => return Err(error),
+                Err(_) => std::thread::sleep(ACQUIRE_PAUSE),
             }
             tries += 1;
         }
-        held.names.push(kernel_name(*algorithm));
+        acquired.names.push(kernel_name(*algorithm));
     }
-    Ok(held)
+    Ok(acquired)
 }
 
 /// Shares the registration that there is; false if there is none.
-fn join(algorithm: cc::Algorithm, held: &mut Held) -> Result<bool, Error> {
+fn join(algorithm: cc::Algorithm, acquired: &mut Acquired) -> Result<bool, Error> {
     let name = kernel_name(algorithm);
-    let Some(entry) = registered(&name) else { return Ok(false) };
-    // First of all it is kept: of one that leaves meanwhile nothing could be said.
-    let link = match entry.how {
-        How::Held { link } => match opened(link) {
+    let Some(registration) = registered(&name) else { return Ok(false) };
+    // The link is opened first, because a registration can end while it is examined.
+    let link = match registration.state {
+        RegistrationState::Acquired { link } => match opened(link) {
             Some(open) => Some(open),
             None => return Ok(false),
         },
         _ => None,
     };
-    if !is_this_build(&entry)? {
+    if !is_this_build(&registration)? {
         drop(link);
-        let way = match entry.how {
-            How::Held { link } => format!("wait until {} ends", holders(link)),
+        let way = match registration.state {
+            RegistrationState::Acquired { link } => format!("wait until {} ends", holders(link)),
             _ => format!("take it out (polypath cc unload {name})"),
         };
         return Err(Error::new(format!("the {name} in this kernel is of another build than this program's: {way}")));
     }
-    held._shared.extend(link);
+    acquired._shared.extend(link);
     Ok(true)
 }
 
@@ -205,37 +138,12 @@ fn opened(link: u32) -> Option<OwnedFd> {
     (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Whether a registered one has the very programs that this build would load.
-pub(crate) fn is_this_build(entry: &Entry) -> Result<bool, Error> {
-    let Some(algorithm) = cc::find(entry.name.trim_start_matches(PREFIX)) else { return Ok(false) };
-    let object = load_object(&entry.name, source(algorithm).glue, false)?;
-    let handles = object.progs().filter_map(|program| ProgramHandle::from_prog_id(Program::id_from_fd(program.as_fd()).ok()?).ok());
-    Ok(tags(handles) == tags(programs(entry.map)))
-}
-
-/// The hooks of a registered one. In a struct_ops map's value the kernel shows the numbers of the programs in the places of the functions.
-fn programs(map: u32) -> impl Iterator<Item = ProgramHandle> {
-    let value = MapHandle::from_map_id(map).and_then(|map| map.lookup(&KEY, MapFlags::ANY)).ok().flatten().unwrap_or_default();
-    let words: Vec<u64> = value.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().expect("eight bytes"))).collect();
-    // The other words of the table are no numbers of such programs: its name, its flags, its place in a list.
-    words
-        .into_iter()
-        .filter_map(|word| u32::try_from(word).ok().filter(|id| *id != 0))
-        .filter_map(|id| ProgramHandle::from_prog_id(id).ok())
-        .filter(|program| program.prog_type() == ProgramType::StructOps && program.name().to_string_lossy().starts_with(PREFIX))
-}
-
-/// Names of programs with the hashes of their instructions as they were loaded.
-fn tags(programs: impl Iterator<Item = ProgramHandle>) -> BTreeMap<OsString, [u8; 8]> {
-    programs.map(|program| (program.name().to_owned(), program.tag())).collect()
-}
-
-fn possible(algorithms: &[cc::Algorithm], until_exit: bool) -> Result<(), Error> {
-    refusal(&offers(), algorithms, until_exit).map_or(Ok(()), Err)
+fn check_supported(algorithms: &[cc::Algorithm], until_exit: bool) -> Result<(), Error> {
+    unsupported_reason(&capabilities(), algorithms, until_exit).map_or(Ok(()), Err)
 }
 
 /// An error if the kernel has the name from somewhere else.
-fn foreign(name: &str) -> Result<(), Error> {
+fn check_no_builtin(name: &str) -> Result<(), Error> {
     if available().iter().any(|known| known == name) {
         return Err(Error::new(format!(
             "this kernel has a {name} of its own, which did not come from BPF: use that one, or boot another kernel"

@@ -9,6 +9,8 @@
 //! them, [`bench()`] measures how well the links are carried.
 //! The emulator touches nothing but the namespaces that it makes itself.
 
+#![forbid(unsafe_code)]
+
 mod bench;
 mod emulate;
 mod fragment;

@@ -1,9 +1,9 @@
 //! The two ends of a stream of datagrams: a thread sends at a rate, a thread notes what arrives and when.
 
-use crate::flow::{End, Progress, lock, spawn};
-use crate::network::{Network, ip};
+use crate::address::ip;
+use crate::network::Network;
 use crate::plan::{App, Flow};
-use crate::records::DATAGRAM_RECORD;
+use crate::progress::{DATAGRAM_HEAD, EndState, Progress, lock, spawn};
 use crate::sys::{self, Outcome};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -12,8 +12,6 @@ use std::sync::{Arc, Mutex};
 
 /// Datagrams read with one call at most.
 const BATCH: usize = 16;
-/// What a datagram begins with: its number and the time of its sending since the run's start, u64 each.
-const HEAD: usize = 16;
 /// A datagram that leaves later than this is counted: the machine had more to do than there was time, and the stream has another shape.
 const LATE_NS: u64 = 1_000_000;
 
@@ -54,7 +52,7 @@ impl Sockets {
         spawn(move || {
             let sent = Sender { flow: &flow, socket: &self.client, progress: &progress, origin, sent: 0, late: 0 }.run();
             let mut progress = lock(&progress);
-            progress.client = End { socket: None, ended: true };
+            progress.client = EndState { socket: None, ended: true };
             if let Err(wrong) = sent {
                 progress.result.error.get_or_insert(wrong);
             }
@@ -64,7 +62,7 @@ impl Sockets {
 
 /// Notes what arrives until the run ends: a receiver of datagrams never knows whether another one comes.
 fn receive(socket: &OwnedFd, payload: u64, progress: &Mutex<Progress>, origin: u64) {
-    let mut buffers: [Vec<u8>; BATCH] = std::array::from_fn(|_| vec![0; HEAD]);
+    let mut buffers: [Vec<u8>; BATCH] = std::array::from_fn(|_| vec![0; DATAGRAM_HEAD]);
     let mut total = 0;
     loop {
         let got = match sys::receive_many(socket, &mut buffers) {
@@ -75,7 +73,7 @@ fn receive(socket: &OwnedFd, payload: u64, progress: &Mutex<Progress>, origin: u
         let now = sys::monotonic().saturating_sub(origin);
         let mut progress = lock(progress);
         progress.result.accepted_ns.get_or_insert(now);
-        for (length, bytes) in got.filter(|(length, _)| *length >= HEAD) {
+        for (length, bytes) in got.filter(|(length, _)| *length >= DATAGRAM_HEAD) {
             debug_assert_eq!(length, bytes.len(), "the rest of a datagram is not read");
             total += payload;
             progress.note_datagram(now, bytes);
@@ -122,7 +120,7 @@ impl Sender<'_> {
     fn send(&mut self, due: u64, datagram: &mut [u8]) -> Outcome<()> {
         let now = sys::monotonic().saturating_sub(self.origin);
         datagram[..8].copy_from_slice(&self.sent.to_le_bytes());
-        datagram[8..HEAD].copy_from_slice(&now.to_le_bytes());
+        datagram[8..DATAGRAM_HEAD].copy_from_slice(&now.to_le_bytes());
         self.sent += 1;
         self.late += u64::from(now > due + LATE_NS);
         match sys::send(self.socket, datagram) {
@@ -135,27 +133,5 @@ impl Sender<'_> {
         (progress.result.datagrams_sent, progress.result.datagrams_late) = (self.sent, self.late);
         progress.note_written(now, self.sent * datagram.len() as u64);
         Ok(())
-    }
-}
-
-/// The record of a datagram that begins with `head`.
-pub(crate) fn record(now: u64, flow: u32, head: &[u8]) -> [u8; DATAGRAM_RECORD] {
-    let mut record = [0; DATAGRAM_RECORD];
-    record[..8].copy_from_slice(&now.to_le_bytes());
-    record[8..16].copy_from_slice(&head[8..HEAD]);
-    record[16..20].copy_from_slice(&head[..4]);
-    record[20..].copy_from_slice(&flow.to_le_bytes());
-    record
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_record_has_the_order_that_the_reader_knows() {
-        let head: Vec<u8> = [7_u64.to_le_bytes(), 0x0102_0304_0506_0708_u64.to_le_bytes()].concat();
-        let expected = [9, 0, 0, 0, 0, 0, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1, 7, 0, 0, 0, 3, 0, 0, 0];
-        assert_eq!(record(9, 3, &head), expected);
     }
 }

@@ -1,8 +1,8 @@
 //! A flow whose two ends are programs of this machine, such as iperf3. What they print goes to files; whoever made the plan reads them.
 
-use crate::flow::{End, Progress, lock, spawn};
 use crate::network::Network;
 use crate::plan::{Flow, Programs};
+use crate::progress::{EndState, Progress, lock, spawn};
 use crate::sys::{self, Outcome};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 /// How long the server may take to end once the client has.
 const PATIENCE_NS: u64 = 2_000_000_000;
-const LOOK_NS: u64 = 10_000_000;
+const POLL_NS: u64 = 10_000_000;
 
 /// The server's program, which runs, and what the client's needs.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Ends {
             sys::sleep_until(origin + flow.start_ns);
             let outcome = self.run(&programs);
             let mut progress = lock(&progress);
-            progress.client = End { socket: None, ended: true };
+            progress.client = EndState { socket: None, ended: true };
             progress.end_server();
             if let Err(wrong) = outcome {
                 progress.result.error.get_or_insert(wrong);
@@ -51,7 +51,7 @@ impl Ends {
         let status = client.wait().map_err(|e| format!("waiting for {}: {e}", programs.client[0]))?;
         let until = sys::monotonic() + PATIENCE_NS;
         while sys::monotonic() < until && !matches!(self.server.try_wait(), Ok(Some(_)) | Err(_)) {
-            sys::sleep_for(LOOK_NS);
+            sys::sleep_for(POLL_NS);
         }
         // One that has ended already cannot be killed.
         let _ended = self.server.kill();

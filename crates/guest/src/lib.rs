@@ -5,7 +5,10 @@
 //! modules own one thing of the kernel each. Errors are sentences; nothing here writes to a console, whose interrupts would make runs
 //! differ.
 
+mod address;
 mod capture;
+mod client;
+mod connection;
 mod datagrams;
 pub mod diag;
 mod external;
@@ -18,12 +21,15 @@ mod netlink;
 mod network;
 mod offload;
 pub mod plan;
+mod progress;
 pub mod records;
 mod ring;
 mod run;
 mod sample;
 mod script;
+mod server;
 mod shaper;
+mod stream;
 pub mod sys;
 
 pub use network::Network;

@@ -1,7 +1,7 @@
 //! The kernel's in-kernel path manager by generic netlink, and which MPTCP this kernel has.
 
+use crate::address::{family, octets};
 use crate::netlink::{self, Message, Netlink};
-use crate::network::{family, octets};
 use crate::plan::{Endpoint, Limits};
 use crate::sys::Outcome;
 use std::net::IpAddr;

@@ -3,6 +3,7 @@
 //! A namespace's messages go in one batch; device numbers are chosen here, so that nothing has to be asked for. Nothing outside the plan's
 //! namespaces is touched.
 
+use crate::address::{family, ip, mac, octets};
 use crate::mptcp::{self, PathManager};
 use crate::netlink::{CREATE, EXCL, Message, Netlink, REPLACE};
 use crate::offload::Offload;
@@ -314,26 +315,6 @@ impl Network {
 pub(crate) fn raise_loopback(route: &mut Netlink) -> Outcome<()> {
     route.queue(Message::new(RTM_NEWLINK, 0, &link(LOOPBACK, true)), "raising the loopback device");
     route.flush()
-}
-
-pub(crate) fn ip(text: &str) -> Outcome<IpAddr> {
-    text.parse().map_err(|_| format!("{text:?} is no address"))
-}
-
-fn mac(text: &str) -> Outcome<[u8; 6]> {
-    let bytes: Result<Vec<u8>, _> = text.split(':').map(|part| u8::from_str_radix(part, 16)).collect();
-    bytes.ok().and_then(|b| b.try_into().ok()).ok_or_else(|| format!("{text:?} is no MAC address"))
-}
-
-pub(crate) fn octets(address: IpAddr) -> Vec<u8> {
-    match address {
-        IpAddr::V4(v4) => v4.octets().to_vec(),
-        IpAddr::V6(v6) => v6.octets().to_vec(),
-    }
-}
-
-pub(crate) fn family(address: IpAddr) -> u8 {
-    (if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 }) as u8
 }
 
 /// struct ifinfomsg: family, padding, type, device, flags, which flags to change.

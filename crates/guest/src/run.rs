@@ -2,23 +2,23 @@
 //!
 //! One thread follows the clock and never waits for a flow, so that a run ends when it has to whatever the flows do.
 
+use crate::address::ip;
 use crate::capture::Tap;
-use crate::flow::{self, Progress, lock};
-use crate::network::{Network, ip};
+use crate::flow;
+use crate::network::Network;
 use crate::plan::{Change, Endpoint, Plan};
+use crate::progress::{self, MILLISECOND, POLL_INTERVAL, Progress, lock};
 use crate::records::RunResult;
 use crate::sample::{Queues, Sockets};
+use crate::stream;
 use crate::sys::{self, Outcome};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-const MILLISECOND: u64 = 1_000_000;
 /// Runs start here on the machine's clock, or at a later multiple of `ALIGNMENT`: whatever the set-up took, timers tick alike.
 const START: u64 = 1_000 * MILLISECOND;
 const ALIGNMENT: u64 = 100 * MILLISECOND;
-/// Goodput over a window is as exact as this; the ring of a capture lasts so long.
-pub(crate) const LOOK: u64 = 20 * MILLISECOND;
 /// What settles after the set-up (carrier, work queues) has this long.
 const SETTLING: u64 = 100 * MILLISECOND;
 
@@ -51,7 +51,7 @@ struct Time<F> {
     /// When the set-up began.
     began: u64,
     begin: F,
-    /// What is looked at at some time is seen a little later.
+    /// What is polled at at some time is seen a little later.
     is_real: bool,
 }
 
@@ -79,7 +79,7 @@ fn carry_out(
     result.setup_ns = origin.saturating_sub(time.began);
     let removals = Arc::new(Mutex::new(removals(plan, &mut network)?));
     let failure = Failure::default();
-    let chunk = flow::chunk();
+    let chunk = stream::chunk();
     for (number, flow) in ready.into_iter().enumerate() {
         let (removals, failure, namespace) = (removals.clone(), failure.clone(), plan.flows[number].client.clone());
         flow.start(origin, &chunk, &sockets, move |connected| {
@@ -88,21 +88,21 @@ fn carry_out(
             }
         })?;
     }
-    let mut clock = Clock { plan, origin, changes: &plan.changes, looked: 0 };
+    let mut clock = Clock { plan, origin, changes: &plan.changes, polled: 0 };
     let ended = loop {
         let (now, what) = clock.wait();
         let seen = if time.is_real { sys::monotonic().saturating_sub(origin) } else { now };
         result.late_ns = result.late_ns.max(seen.saturating_sub(now));
         match what {
             Due::Change(change) => network.change(change)?,
-            Due::Look => {
+            Due::Poll => {
                 taps.iter_mut().try_for_each(Tap::empty)?;
-                flows.iter().for_each(|flow| lock(flow).look(seen));
+                flows.iter().for_each(|flow| lock(flow).poll(seen));
             }
             Due::Sample => {
-                if now % LOOK == 0 {
+                if now % POLL_INTERVAL == 0 {
                     taps.iter_mut().try_for_each(Tap::empty)?;
-                    flows.iter().for_each(|flow| lock(flow).look(seen));
+                    flows.iter().for_each(|flow| lock(flow).poll(seen));
                 }
                 lock(&sockets).look(now, true)?;
                 queues.look(&mut network, now, false)?;
@@ -113,7 +113,7 @@ fn carry_out(
         }
     };
     result.ended_ns = ended;
-    flows.iter().for_each(|flow| lock(flow).look(ended));
+    flows.iter().for_each(|flow| lock(flow).poll(ended));
     result.flows = flows.iter().map(|flow| lock(flow).finish()).collect();
     let datagrams: Vec<u8> = flows.iter().flat_map(|flow| std::mem::take(&mut lock(flow).datagrams)).collect();
     std::fs::write(results.join("datagrams.bin"), datagrams).map_err(|e| format!("datagrams.bin: {e}"))?;
@@ -147,7 +147,7 @@ fn check(plan: &Plan) -> Outcome<()> {
 enum Due<'a> {
     Change(&'a Change),
     /// What readers have read, and what captures have caught.
-    Look,
+    Poll,
     /// Sockets and queues, and if it is time the same.
     Sample,
 }
@@ -156,16 +156,16 @@ struct Clock<'a> {
     plan: &'a Plan,
     origin: u64,
     changes: &'a [Change],
-    /// Time of the last sample or look.
-    looked: u64,
+    /// Time of the last sample or poll.
+    polled: u64,
 }
 
 impl<'a> Clock<'a> {
     /// Waits for what is next. At the same time changes come first.
     fn wait(&mut self) -> (u64, Due<'a>) {
         let interval = self.plan.sample_ns;
-        let sample = ((self.looked / interval + 1) * interval).min(self.plan.duration_ns);
-        let next = sample.min((self.looked / LOOK + 1) * LOOK);
+        let sample = ((self.polled / interval + 1) * interval).min(self.plan.duration_ns);
+        let next = sample.min((self.polled / POLL_INTERVAL + 1) * POLL_INTERVAL);
         match self.changes {
             [change, later @ ..] if change.at_ns <= next => {
                 self.changes = later;
@@ -174,9 +174,9 @@ impl<'a> Clock<'a> {
             }
             _ => {}
         }
-        self.looked = next;
+        self.polled = next;
         sys::sleep_until(self.origin + next);
-        (next, if next == sample { Due::Sample } else { Due::Look })
+        (next, if next == sample { Due::Sample } else { Due::Poll })
     }
 }
 
@@ -203,7 +203,7 @@ impl Removal {
                 }
             }
         };
-        if let Err(wrong) = flow::spawn(work) {
+        if let Err(wrong) = progress::spawn(work) {
             lock(&failure).get_or_insert(wrong);
         }
     }

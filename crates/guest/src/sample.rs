@@ -1,8 +1,9 @@
 //! Samples every socket of the flows and every discipline, and keeps the records that `records` describes.
 
+use crate::address::{family, ip};
 use crate::diag::{self, Seen};
 use crate::netlink::{self, DUMP, Message, Netlink};
-use crate::network::{CHILD_PARENT, Network, family, ip, traffic_control};
+use crate::network::{CHILD_PARENT, Network, traffic_control};
 use crate::plan::{LinkDirection, Plan};
 use crate::records::{DisciplineResult, QUEUE_RECORD, SOCKET_RECORD, SubflowResult};
 use crate::sys::{self, Outcome};

@@ -1,6 +1,6 @@
 //! Elements in a row.
 
-use crate::{Cause, Delay, Down, Fair, Loss, Mtu, Parcel, Pie, RateQueue, Red, Retry, Sample, Trace, Verdict};
+use crate::{Cause, Count, Delay, Down, Fair, Loss, Mtu, Parcel, Pie, RateQueue, Red, Retry, Sample, Trace, Verdict};
 use polypath_base::{Duration, Instant};
 
 /// Any element. An enum and not a trait object: the match is predicted, the call is inlined.
@@ -117,27 +117,6 @@ impl Element {
             Self::Retry(retry) => retry.drops(),
             Self::Delay(_) => Count::default(),
         }
-    }
-}
-
-/// Packets and their bytes.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Count {
-    pub packets: u64,
-    /// Of IP packets, without framing.
-    pub bytes: u64,
-}
-
-impl Count {
-    #[inline]
-    pub fn add(&mut self, len: u32) {
-        self.packets += 1;
-        self.bytes += u64::from(len);
-    }
-
-    /// What is left of this after `other`, which is part of it.
-    pub fn without(self, other: Self) -> Self {
-        Self { packets: self.packets - other.packets, bytes: self.bytes - other.bytes }
     }
 }
 

@@ -11,6 +11,7 @@
 
 mod chain;
 mod codel;
+mod count;
 mod delay;
 mod down;
 mod fair;
@@ -24,8 +25,9 @@ mod ring;
 mod schedule;
 mod trace;
 
-pub use chain::{Chain, Count, Element};
+pub use chain::{Chain, Element};
 pub use codel::CodelConfig;
+pub use count::Count;
 pub use delay::Delay;
 pub use down::Down;
 pub use fair::{Fair, FairConfig, Served};

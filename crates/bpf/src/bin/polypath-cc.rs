@@ -70,7 +70,7 @@ fn run(words: &[String]) -> Result<ExitCode, Error> {
         }
         "hold" => {
             only(&[])?;
-            let held = bpf::hold(&algorithms(&names)?)?;
+            let held = bpf::acquire(&algorithms(&names)?)?;
             say(&held.names.join(" "));
             // Whoever started us has the other end; it closes at the latest when they end.
             let _ = io::stdin().read_to_end(&mut Vec::new());
@@ -161,8 +161,8 @@ fn print_status(status: &Status) {
     for ours in &status.loaded {
         say(&format!("{:12} {:8} {} users", ours.name, ours.how, ours.users));
     }
-    for own in &status.own {
-        let sockets: u32 = own.sockets.iter().map(|share| share.sockets).sum();
-        say(&format!("{:12} {:8} {sockets} sockets", own.name, "kernel's"));
+    for builtin in &status.builtin {
+        let sockets: u32 = builtin.sockets.iter().map(|share| share.sockets).sum();
+        say(&format!("{:12} {:8} {sockets} sockets", builtin.name, "kernel's"));
     }
 }

@@ -1,4 +1,4 @@
-//! Who uses which congestion control: sockets of every network namespace that has a process or a name, by socket diagnostics.
+//! What the kernel has of congestion control, and who uses it: sockets of every network namespace that has a process or a name, by socket diagnostics.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -17,9 +17,9 @@ use netlink_sys::{Socket, SocketAddr};
 use polypath_cc as cc;
 use serde::Serialize;
 
-use crate::kernel::offers;
-use crate::registry::{How, available, entries, is_this_build};
-use crate::{Error, kernel_name, refusal};
+use crate::kernel::capabilities;
+use crate::registrations::{RegistrationState, available, is_this_build, registrations};
+use crate::{Error, kernel_name, unsupported_reason};
 
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
@@ -32,11 +32,12 @@ const MESSAGE: usize = 1 << 16;
 pub struct Status {
     pub release: String,
     /// Ours that can be loaded.
-    pub algorithms: Vec<Known>,
+    pub algorithms: Vec<Loadable>,
     /// Ours that the kernel has.
     pub loaded: Vec<Loaded>,
     /// The kernel's own.
-    pub own: Vec<Own>,
+    #[serde(rename = "own")]
+    pub builtin: Vec<Builtin>,
     /// The default of this network namespace.
     pub default: String,
     /// MPTCP is switched on in this network namespace.
@@ -44,7 +45,7 @@ pub struct Status {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Known {
+pub struct Loadable {
     pub name: String,
     pub kernel_name: String,
     pub coupled: bool,
@@ -65,7 +66,7 @@ pub struct Loaded {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Own {
+pub struct Builtin {
     pub name: String,
     pub allowed: bool,
     pub sockets: Vec<Share>,
@@ -82,48 +83,48 @@ pub struct Share {
 
 /// What the kernel has, and who uses it.
 pub fn status() -> Result<Status, Error> {
-    let offers = offers();
-    if let Some(error) = refusal(&offers, &[], false) {
+    let capabilities = capabilities();
+    if let Some(error) = unsupported_reason(&capabilities, &[], false) {
         return Err(error);
     }
     let mut use_of = shares();
     let allowed = fs::read_to_string(ALLOWED).unwrap_or_default();
     let is_allowed = |name: &str| allowed.split_whitespace().any(|word| word == name);
     let mut loaded: Vec<Loaded> = Vec::new();
-    for entry in entries() {
-        let leaving = entry.how == How::Leaving;
+    for registration in registrations() {
+        let leaving = registration.state == RegistrationState::Leaving;
         loaded.push(Loaded {
-            how: match entry.how {
-                How::Loaded => "loaded",
-                How::Held { .. } => "held",
-                How::Leaving => "leaving",
+            how: match registration.state {
+                RegistrationState::Loaded => "loaded",
+                RegistrationState::Acquired { .. } => "held",
+                RegistrationState::Leaving => "leaving",
             },
-            users: entry.users,
-            this_build: is_this_build(&entry)?,
-            allowed: !leaving && is_allowed(&entry.name),
+            users: registration.users,
+            this_build: is_this_build(&registration)?,
+            allowed: !leaving && is_allowed(&registration.name),
             // Sockets say a name only: where it was loaded anew, they are counted there.
-            sockets: if leaving { Vec::new() } else { use_of.remove(&entry.name).unwrap_or_default() },
-            name: entry.name,
+            sockets: if leaving { Vec::new() } else { use_of.remove(&registration.name).unwrap_or_default() },
+            name: registration.name,
         });
     }
-    let own = available()
+    let builtin = available()
         .into_iter()
         .filter(|name| !loaded.iter().any(|ours| ours.name == *name && ours.how != "leaving"))
-        .map(|name| Own { allowed: is_allowed(&name), sockets: use_of.remove(&name).unwrap_or_default(), name })
+        .map(|name| Builtin { allowed: is_allowed(&name), sockets: use_of.remove(&name).unwrap_or_default(), name })
         .collect();
     let coupled = |algorithm: cc::Algorithm| algorithm.flags() & cc::flags::COUPLED != 0;
     Ok(Status {
-        release: offers.release,
-        algorithms: cc::all().map(|a| Known { name: a.name().to_owned(), kernel_name: kernel_name(a), coupled: coupled(a) }).collect(),
+        release: capabilities.release,
+        algorithms: cc::all().map(|a| Loadable { name: a.name().to_owned(), kernel_name: kernel_name(a), coupled: coupled(a) }).collect(),
         loaded,
-        own,
+        builtin,
         default: fs::read_to_string(DEFAULT).unwrap_or_default().trim().to_owned(),
         mptcp: fs::read_to_string(MPTCP).is_ok_and(|text| text.trim() == "1"),
     })
 }
 
-/// The users of an algorithm in words; the kernel counts `users`, and some may be where we cannot look.
-pub(crate) fn described(name: &str, users: u32) -> String {
+/// Who uses an algorithm, in words. The kernel counts `users`; some may be where this process cannot look.
+pub(crate) fn usage_sentence(name: &str, users: u32) -> String {
     let shares = shares().remove(name).unwrap_or_default();
     let mut parts: Vec<String> = Vec::new();
     for share in &shares {

@@ -1,4 +1,4 @@
-//! What a kernel offers, and the sentence for what it lacks. Pure: whoever knows the kernel fills in [`Offers`].
+//! What a kernel capabilities, and the sentence for what it lacks. Pure: whoever knows the kernel fills in [`KernelCapabilities`].
 
 use polypath_cc as cc;
 
@@ -19,7 +19,7 @@ pub enum Access {
 
 /// What matters of a kernel.
 #[derive(Debug, Clone)]
-pub struct Offers {
+pub struct KernelCapabilities {
     pub release: String,
     pub root: bool,
     pub bpf: Access,
@@ -50,13 +50,13 @@ pub fn kernel_name(algorithm: cc::Algorithm) -> String {
 }
 
 /// Why this kernel cannot take these algorithms, if so. `until_exit`: for the life of a process.
-pub fn refusal(offers: &Offers, algorithms: &[cc::Algorithm], until_exit: bool) -> Option<Error> {
-    let release = &offers.release;
+pub fn unsupported_reason(capabilities: &KernelCapabilities, algorithms: &[cc::Algorithm], until_exit: bool) -> Option<Error> {
+    let release = &capabilities.release;
     let lacks = |sentence: String| Some(Error::new(sentence));
-    if !offers.root {
+    if !capabilities.root {
         return lacks("the congestion controls of the kernel are for root alone: run it again with sudo".to_owned());
     }
-    match offers.bpf {
+    match capabilities.bpf {
         Access::Granted => {}
         Access::Refused => {
             return lacks(format!(
@@ -68,20 +68,20 @@ pub fn refusal(offers: &Offers, algorithms: &[cc::Algorithm], until_exit: bool) 
             return lacks(format!("Linux {release} was built without BPF (CONFIG_BPF_SYSCALL): boot a distribution's kernel"));
         }
     }
-    if !offers.btf {
+    if !capabilities.btf {
         return lacks(format!(
             "Linux {release} does not describe its types (no /sys/kernel/btf/vmlinux): boot a kernel with CONFIG_DEBUG_INFO_BTF, as \
              distributions' are"
         ));
     }
-    if !offers.struct_ops {
+    if !capabilities.struct_ops {
         return lacks(format!("Linux {release} takes no congestion control from BPF: boot Linux 5.6 or later with CONFIG_BPF_JIT"));
     }
-    if until_exit && !offers.links {
+    if until_exit && !capabilities.links {
         return lacks(format!("Linux {release} cannot tie a congestion control to a process (needs 6.4): load it with polypath cc load"));
     }
     if let Some(sampling) = algorithms.iter().find(|a| a.flags() & cc::flags::SEES_SAMPLES != 0)
-        && !offers.control_flags
+        && !capabilities.control_flags
     {
         let name = sampling.name();
         return lacks(format!(
@@ -91,10 +91,10 @@ pub fn refusal(offers: &Offers, algorithms: &[cc::Algorithm], until_exit: bool) 
     }
     let coupled = algorithms.iter().find(|a| a.flags() & cc::flags::COUPLED != 0)?;
     let name = coupled.name();
-    if !offers.mptcp {
+    if !capabilities.mptcp {
         return lacks(format!("{name} couples the subflows of MPTCP, which Linux {release} was built without (CONFIG_MPTCP): {}", rest()));
     }
-    if !offers.sibling_reads {
+    if !capabilities.sibling_reads {
         return lacks(format!("{name} looks at its sibling subflows, which BPF may do from Linux 6.2 on and not on {release}: {}", rest()));
     }
     None
@@ -109,8 +109,8 @@ fn rest() -> String {
 mod tests {
     use super::*;
 
-    fn everything() -> Offers {
-        Offers {
+    fn everything() -> KernelCapabilities {
+        KernelCapabilities {
             release: "6.12.1".to_owned(),
             root: true,
             bpf: Access::Granted,
@@ -123,9 +123,9 @@ mod tests {
         }
     }
 
-    fn sentence(offers: &Offers, names: &[&str], until_exit: bool) -> String {
+    fn sentence(capabilities: &KernelCapabilities, names: &[&str], until_exit: bool) -> String {
         let algorithms: Vec<_> = names.iter().map(|name| algorithm(name).expect("it exists")).collect();
-        refusal(offers, &algorithms, until_exit).map_or_else(String::new, |error| error.to_string())
+        unsupported_reason(capabilities, &algorithms, until_exit).map_or_else(String::new, |error| error.to_string())
     }
 
     #[test]
@@ -135,25 +135,25 @@ mod tests {
 
     #[test]
     fn each_lack_has_its_own_sentence() {
-        let lacks: [(Offers, &str); 8] = [
-            (Offers { root: false, ..everything() }, "for root alone"),
-            (Offers { bpf: Access::Absent, ..everything() }, "CONFIG_BPF_SYSCALL"),
-            (Offers { bpf: Access::Refused, ..everything() }, "a container needs the capabilities"),
-            (Offers { btf: false, ..everything() }, "CONFIG_DEBUG_INFO_BTF"),
-            (Offers { struct_ops: false, ..everything() }, "CONFIG_BPF_JIT"),
-            (Offers { links: false, ..everything() }, "polypath cc load"),
-            (Offers { mptcp: false, ..everything() }, "CONFIG_MPTCP"),
-            (Offers { sibling_reads: false, ..everything() }, "Linux 6.2"),
+        let lacks: [(KernelCapabilities, &str); 8] = [
+            (KernelCapabilities { root: false, ..everything() }, "for root alone"),
+            (KernelCapabilities { bpf: Access::Absent, ..everything() }, "CONFIG_BPF_SYSCALL"),
+            (KernelCapabilities { bpf: Access::Refused, ..everything() }, "a container needs the capabilities"),
+            (KernelCapabilities { btf: false, ..everything() }, "CONFIG_DEBUG_INFO_BTF"),
+            (KernelCapabilities { struct_ops: false, ..everything() }, "CONFIG_BPF_JIT"),
+            (KernelCapabilities { links: false, ..everything() }, "polypath cc load"),
+            (KernelCapabilities { mptcp: false, ..everything() }, "CONFIG_MPTCP"),
+            (KernelCapabilities { sibling_reads: false, ..everything() }, "Linux 6.2"),
         ];
-        for (offers, part) in lacks {
-            let said = sentence(&offers, &["reno", "lia"], true);
+        for (capabilities, part) in lacks {
+            let said = sentence(&capabilities, &["reno", "lia"], true);
             assert!(said.contains(part) && !said.contains('\n'), "{said}");
         }
     }
 
     #[test]
     fn algorithms_without_coupling_need_no_mptcp() {
-        let plain = Offers { mptcp: false, sibling_reads: false, links: false, ..everything() };
+        let plain = KernelCapabilities { mptcp: false, sibling_reads: false, links: false, ..everything() };
         assert_eq!(sentence(&plain, &["reno", "cubic"], false), "");
     }
 

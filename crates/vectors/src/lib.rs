@@ -1,62 +1,70 @@
-//! The language of cc/vectors/*.json: scripted hooks on made-up flows. The test of the simulator's build runs it, and crates/bpf includes
-//! this file to run it in the kernel.
+//! The language of cc/vectors/*.json: scripted hooks on made-up flows. A test runs them in the simulator's build, and crates/bpf in the
+//! kernel.
+//!
+//! Vectors are files of the project: what one of them has wrong is a panic that names it.
+
+#![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 
 use polypath_cc as cc;
 use serde::Deserialize;
 
-#[derive(Deserialize)]
+/// One file of cc/vectors.
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct File {
-    pub(crate) algorithm: String,
+pub struct File {
+    pub algorithm: String,
     /// Where the numbers come from; not read by the test.
     #[serde(rename = "comment")]
     _comment: String,
-    pub(crate) cases: Vec<Case>,
+    pub cases: Vec<Case>,
 }
 
-#[derive(Deserialize)]
+/// A flow and what happens to it.
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Case {
-    pub(crate) name: String,
+pub struct Case {
+    pub name: String,
     #[serde(rename = "comment")]
     _comment: String,
     /// Fields of the flow before the first step; `cwnd_limited` is true unless said otherwise.
     #[serde(default)]
-    pub(crate) flow: BTreeMap<String, u64>,
-    pub(crate) siblings: Option<Siblings>,
-    pub(crate) steps: Vec<Step>,
+    pub flow: BTreeMap<String, u64>,
+    pub siblings: Option<Siblings>,
+    pub steps: Vec<Step>,
 }
 
-#[derive(Deserialize)]
+/// The subflows of the flow's connection, and which of them it is.
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Siblings {
-    pub(crate) own: usize,
-    pub(crate) at: Vec<BTreeMap<String, u64>>,
+pub struct Siblings {
+    pub own: usize,
+    pub at: Vec<BTreeMap<String, u64>>,
 }
 
-#[derive(Deserialize)]
+/// Sets fields, calls a hook, expects fields.
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Step {
+pub struct Step {
     /// The hook to call; none: only set and expect.
-    pub(crate) hook: Option<String>,
+    pub hook: Option<String>,
     /// Acknowledged segments, RTT in microseconds, state, event or flags, as the hook wants it.
     #[serde(default)]
-    pub(crate) value: u64,
+    pub value: u64,
     /// How often; time advances and fields are set each time.
     #[serde(default = "once")]
-    pub(crate) times: u32,
+    pub times: u32,
     #[serde(default)]
-    pub(crate) advance_us: u64,
+    pub advance_us: u64,
     #[serde(default)]
-    pub(crate) set: BTreeMap<String, u64>,
+    pub set: BTreeMap<String, u64>,
     /// What `cong_control` is told of its ACK; a field that is not named is as in the step before, and zero at first.
     #[serde(default)]
-    pub(crate) sample: BTreeMap<String, i64>,
+    pub sample: BTreeMap<String, i64>,
     /// Fields of the flow afterwards; `result` is what the last call returned.
     #[serde(default)]
-    pub(crate) expect: BTreeMap<String, u64>,
+    pub expect: BTreeMap<String, u64>,
 }
 
 fn once() -> u32 {
@@ -64,15 +72,14 @@ fn once() -> u32 {
 }
 
 /// By their numbers.
-pub(crate) const STATES: [cc::CaState; 5] =
-    [cc::CaState::Open, cc::CaState::Disorder, cc::CaState::Cwr, cc::CaState::Recovery, cc::CaState::Loss];
+pub const STATES: [cc::CaState; 5] = [cc::CaState::Open, cc::CaState::Disorder, cc::CaState::Cwr, cc::CaState::Recovery, cc::CaState::Loss];
 
 /// By their numbers.
 const EVENTS: [cc::Event; 6] =
     [cc::Event::TxStart, cc::Event::CwndRestart, cc::Event::CompleteCwr, cc::Event::Loss, cc::Event::EcnNoCe, cc::Event::EcnIsCe];
 
 /// The flow before the first step of a case.
-pub(crate) fn first_flow(case: &Case) -> cc::Flow {
+pub fn first_flow(case: &Case) -> cc::Flow {
     let mut flow = cc::Flow::new(10, 1448);
     flow.cwnd_limited = true;
     flow.established = true;
@@ -82,7 +89,8 @@ pub(crate) fn first_flow(case: &Case) -> cc::Flow {
     flow
 }
 
-pub(crate) fn call(
+/// Calls the hook of this name; what it returns, or 0.
+pub fn call(
     controller: &mut cc::Controller,
     flow: &mut cc::Flow,
     siblings: Option<&cc::Siblings>,
@@ -111,7 +119,7 @@ pub(crate) fn call(
 }
 
 /// Tells of another ACK.
-pub(crate) fn change(sample: &mut cc::Sample, fields: &BTreeMap<String, i64>) {
+pub fn change(sample: &mut cc::Sample, fields: &BTreeMap<String, i64>) {
     let word = |value: i64| u32::try_from(value).expect("a field of 32 bits");
     for (field, &value) in fields {
         match field.as_str() {
@@ -130,8 +138,9 @@ pub(crate) fn change(sample: &mut cc::Sample, fields: &BTreeMap<String, i64>) {
     }
 }
 
-/// A field of the flow by name.
-pub(crate) enum Slot<'a> {
+/// A field of a flow, to be read or set as a number.
+#[derive(Debug)]
+pub enum Slot<'a> {
     Wide(&'a mut u64),
     Word(&'a mut u32),
     Byte(&'a mut u8),
@@ -140,7 +149,7 @@ pub(crate) enum Slot<'a> {
 }
 
 impl Slot<'_> {
-    pub(crate) fn get(self) -> u64 {
+    pub fn get(self) -> u64 {
         match self {
             Self::Wide(v) => *v,
             Self::Word(v) => u64::from(*v),
@@ -150,7 +159,7 @@ impl Slot<'_> {
         }
     }
 
-    pub(crate) fn set(self, value: u64) {
+    pub fn set(self, value: u64) {
         match self {
             Self::Wide(v) => *v = value,
             Self::Word(v) => *v = u32::try_from(value).expect("a field of 32 bits"),
@@ -161,7 +170,8 @@ impl Slot<'_> {
     }
 }
 
-pub(crate) fn slot<'a>(flow: &'a mut cc::Flow, field: &str) -> Slot<'a> {
+/// The field of this name.
+pub fn slot<'a>(flow: &'a mut cc::Flow, field: &str) -> Slot<'a> {
     match field {
         "now_ns" => Slot::Wide(&mut flow.now_ns),
         "last_sent_ns" => Slot::Wide(&mut flow.last_sent_ns),
@@ -197,7 +207,8 @@ pub(crate) fn slot<'a>(flow: &'a mut cc::Flow, field: &str) -> Slot<'a> {
     }
 }
 
-pub(crate) fn view(siblings: &Siblings) -> cc::Siblings {
+/// The siblings that a case describes.
+pub fn view(siblings: &Siblings) -> cc::Siblings {
     let mut view = cc::Siblings::default();
     for fields in &siblings.at {
         let mut sibling = cc::Sibling { mss: 1448, usable: true, ..cc::Sibling::default() };

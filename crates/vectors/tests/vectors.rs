@@ -3,9 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use polypath_cc as cc;
-use script::{Case, File};
-
-mod script;
+use polypath_vectors::{self as script, Case, File};
 
 #[test]
 fn every_vector_gives_exactly_its_windows() {

@@ -1,0 +1,110 @@
+//! The sockets of a TCP or MPTCP connection, and the threads of its two ends.
+
+use crate::address::ip;
+use crate::client::Client;
+use crate::mptcp;
+use crate::network::Network;
+use crate::plan::Flow;
+use crate::progress::{EndState, Progress, lock, spawn};
+use crate::sample::Sockets;
+use crate::server::Server;
+use crate::sys::{self, Outcome};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex};
+
+const IPPROTO_MPTCP: libc::c_int = 262;
+/// Socket options of MPTCP v0: it is on or off, its scheduler and its path manager by name.
+const V0_ENABLED: libc::c_int = 42;
+const V0_SCHEDULER: libc::c_int = 43;
+const V0_PATH_MANAGER: libc::c_int = 44;
+
+/// Both sockets, each in its namespace: one is bound, the other listens.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    client: OwnedFd,
+    listener: OwnedFd,
+}
+
+impl Connection {
+    /// `announces`: the server announces further addresses, on which it listens too.
+    pub(crate) fn open(flow: &Flow, network: &Network, announces: bool) -> Outcome<Self> {
+        let (client_at, server_at) = (network.number(&flow.client)?, network.number(&flow.server)?);
+        let (client_address, server_address) = (ip(&flow.client_address)?, ip(&flow.server_address)?);
+        sys::enter_network(&network.places[server_at].file)?;
+        let listener = open(flow, server_address.is_ipv4())?;
+        sys::set_option(&listener, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1_i32)?;
+        let anywhere = if server_address.is_ipv4() { IpAddr::V4(Ipv4Addr::UNSPECIFIED) } else { IpAddr::V6(Ipv6Addr::UNSPECIFIED) };
+        let listens = if announces && flow.mptcp { anywhere } else { server_address };
+        sys::bind(&listener, SocketAddr::new(listens, flow.port))?;
+        if flow.cc.ends_with("dctcp") {
+            // Its SYN is agreed to by its like alone, and its receiver tells each mark (RFC 8257 section 3.2).
+            choose_congestion_control(&listener, &flow.cc)?;
+        }
+        sys::listen(&listener)?;
+        sys::enter_network(&network.places[client_at].file)?;
+        let client = open(flow, client_address.is_ipv4())?;
+        if network.places[client_at].congestion_control != flow.cc {
+            choose_congestion_control(&client, &flow.cc)?;
+        }
+        sys::bind(&client, SocketAddr::new(client_address, 0))?;
+        Ok(Self { client, listener })
+    }
+
+    /// Starts a thread for each end; the run's time 0 is `origin` on the machine's clock. `on_connect` is called once the client is
+    /// connected.
+    pub(crate) fn start(
+        self,
+        flow: Flow,
+        progress: Arc<Mutex<Progress>>,
+        origin: u64,
+        chunk: &Arc<Vec<u8>>,
+        sockets: &Arc<Mutex<Sockets>>,
+        on_connect: impl FnOnce(u64) + Send + 'static,
+    ) -> Outcome<()> {
+        let server_address = SocketAddr::new(ip(&flow.server_address)?, flow.port);
+        let server = Server { flow: flow.clone(), listener: self.listener, progress: progress.clone(), chunk: chunk.clone(), origin };
+        let client = Client { flow, progress, sockets: sockets.clone(), chunk: chunk.clone(), origin };
+        let socket = self.client;
+        spawn(move || {
+            let outcome = server.run();
+            let mut progress = lock(&server.progress);
+            progress.note_server();
+            progress.server = EndState { socket: None, ended: true };
+            if let Err(wrong) = outcome {
+                progress.result.error.get_or_insert(wrong);
+            }
+        })?;
+        spawn(move || {
+            let outcome = client.run(Arc::new(socket), server_address, on_connect);
+            let mut progress = lock(&client.progress);
+            progress.client.ended = true;
+            if let Err(wrong) = outcome {
+                // Nobody will connect any more.
+                progress.server.ended = progress.result.accepted_ns.is_none() || progress.server.ended;
+                progress.result.error.get_or_insert(wrong);
+            }
+        })
+    }
+}
+
+fn choose_congestion_control(socket: &OwnedFd, name: &str) -> Outcome<()> {
+    sys::set_option_bytes(socket, libc::IPPROTO_TCP, libc::TCP_CONGESTION, name.as_bytes())
+        .map_err(|_| format!("this kernel has no congestion control {name}"))
+}
+
+fn open(flow: &Flow, v4: bool) -> Outcome<OwnedFd> {
+    let family = if v4 { libc::AF_INET } else { libc::AF_INET6 };
+    if mptcp::is_out_of_tree() {
+        let socket = sys::socket(family, libc::SOCK_STREAM, 0)?;
+        sys::set_option(&socket, libc::IPPROTO_TCP, V0_ENABLED, i32::from(flow.mptcp))?;
+        for (option, name) in [(V0_SCHEDULER, &flow.scheduler), (V0_PATH_MANAGER, &flow.path_manager)] {
+            if let Some(name) = name {
+                sys::set_option_bytes(&socket, libc::IPPROTO_TCP, option, name.as_bytes())?;
+            }
+        }
+        return Ok(socket);
+    }
+    let socket = sys::socket(family, libc::SOCK_STREAM, if flow.mptcp { IPPROTO_MPTCP } else { 0 });
+    socket.map_err(|e| if flow.mptcp { format!("this kernel has no MPTCP ({e})") } else { e })
+}

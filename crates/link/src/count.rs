@@ -1,0 +1,22 @@
+//! What an element counts.
+
+/// Packets and their bytes.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    pub packets: u64,
+    /// Of IP packets, without framing.
+    pub bytes: u64,
+}
+
+impl Count {
+    #[inline]
+    pub fn add(&mut self, len: u32) {
+        self.packets += 1;
+        self.bytes += u64::from(len);
+    }
+
+    /// What is left of this after `other`, which is part of it.
+    pub fn without(self, other: Self) -> Self {
+        Self { packets: self.packets - other.packets, bytes: self.bytes - other.bytes }
+    }
+}
