@@ -95,9 +95,10 @@ def test_bench_measures_every_case(monkeypatch, capsys):
     measured = json.loads(capsys.readouterr().out)
     assert measured["bare_queue_ns_per_event"] > 0
     (case,) = measured["cases"]
-    assert set(case) == {"name", "packets_per_s", "events_per_packet", "wall_s", "rss_mb"}
+    assert set(case) == {"name", "packets_per_s", "events_per_packet", "wall_s", "rss_mb", "bare_events_per_packet"}
+    assert case["bare_events_per_packet"] == pytest.approx(1e9 / case["packets_per_s"] / measured["bare_queue_ns_per_event"])
     assert case["packets_per_s"] > 1000
-    # The largest case without series stays below 50 MB with the interpreter around it.
+    # This case without series stays below 50 MB with the interpreter around it.
     assert 5 < case["rss_mb"] < 50
 
 

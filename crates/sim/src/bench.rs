@@ -6,7 +6,7 @@ use polypath_base::{Duration, Instant};
 use std::collections::BTreeMap;
 
 /// Names of the cases.
-pub const CASES: [&str; 4] = ["mptcp-1x2-1hop", "mptcp-1x2-3hop", "mptcp-100x2", "tcp-200-1hop"];
+pub const CASES: [&str; 5] = ["mptcp-1x2-1hop", "mptcp-1x2-3hop", "mptcp-100x2", "mptcp-10000x2", "tcp-200-1hop"];
 
 /// The scenario of a case: MPTCP connections with two subflows each, or TCP connections, over paths of 10 ms each way. No series.
 pub fn case(name: &str) -> Option<Scenario> {
@@ -14,6 +14,8 @@ pub fn case(name: &str) -> Option<Scenario> {
         "mptcp-1x2-1hop" => Some(parallel(2, 1, 100_000_000, 1, Transport::Mptcp, 100)),
         "mptcp-1x2-3hop" => Some(parallel(2, 3, 100_000_000, 1, Transport::Mptcp, 100)),
         "mptcp-100x2" => Some(parallel(2, 1, 1_000_000_000, 100, Transport::Mptcp, 20)),
+        // As much for each connection as in the case before.
+        "mptcp-10000x2" => Some(parallel(2, 1, 100_000_000_000, 10_000, Transport::Mptcp, 1)),
         "tcp-200-1hop" => Some(parallel(1, 1, 1_000_000_000, 200, Transport::Tcp, 20)),
         _ => None,
     }
@@ -73,6 +75,8 @@ fn parallel(paths: u32, hops: u32, bits_per_s: u64, flows: u32, transport: Trans
         }));
     }
     let duration_ns = seconds * 1_000_000_000;
+    // All have begun when a tenth of the run is over.
+    let apart_ns = 1_000_000.min(duration_ns / 10 / u64::from(flows));
     let flows = (0..flows).map(|number| Flow {
         name: format!("flow-{number}"),
         transport,
@@ -82,7 +86,7 @@ fn parallel(paths: u32, hops: u32, bits_per_s: u64, flows: u32, transport: Trans
         server: "server".into(),
         client_address: None,
         server_address: None,
-        start_ns: u64::from(number) * 1_000_000,
+        start_ns: u64::from(number) * apart_ns,
         app: App::Bulk { duration_ns },
         mptcp: Mptcp::default(),
         routes: vec![],

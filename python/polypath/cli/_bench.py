@@ -55,8 +55,9 @@ def bench(
 ) -> None:
     """Measure an engine: delivered data packets per wall second on one core, memory; of the simulator also events per packet.
 
-    Beside the simulator stands the bare cost of its queue per event, which no simulator with this queue could beat; of the linux engine,
-    how many of its seconds pass in one of ours.
+    Beside the simulator stands the bare cost of its queue per event, which no simulator with this queue could beat, and how many such
+    events a packet costs: that ratio says more than a rate where machines differ or are busy. Of the linux engine, how many of its
+    seconds pass in one of ours.
     """
     if cc and engine != "sim":
         raise StudyError(f"--cc compares congestion controls on the simulator; leave out --engine {engine}, or --cc")
@@ -102,19 +103,26 @@ def _algorithms(wanted: list[str], repeat: int) -> dict[str, dict[str, float]]:
 
 def _print(figures: dict[str, dict[str, float]], what: str, bare: float | None, *, as_json: bool) -> None:
     if as_json:
-        rows = {"cases" if what == "case" else "cc": [{"name": case, **row} for case, row in figures.items()]}
+        rows = {"cases" if what == "case" else "cc": [{"name": case, **row, **_ratio(row, bare)} for case, row in figures.items()]}
         sys.stdout.write(json.dumps(rows | ({} if bare is None else {"bare_queue_ns_per_event": bare}), indent=1) + "\n")
         return
-    heads = ("M packets/s", "ns/packet", "events/packet", "ns/event", "wall s", "peak MB")
+    heads = ["M packets/s", "ns/packet", "events/packet", "ns/event", "wall s", "peak MB"]
+    if bare is not None:
+        heads.append("bare events/packet")
     table = Table(what, *(Column(head, justify="right") for head in heads))
     for case, row in figures.items():
         per_packet = 1e9 / row["packets_per_s"]
         per_event = per_packet / row["events_per_packet"]
         times = (row["packets_per_s"] / 1e6, per_packet, row["events_per_packet"], per_event, row["wall_s"])
-        table.add_row(case, *(f"{figure:.2f}" for figure in times), f"{row['rss_mb']:.0f}")
+        ratio = () if bare is None else (f"{per_packet / bare:.1f}",)
+        table.add_row(case, *(f"{figure:.2f}" for figure in times), f"{row['rss_mb']:.0f}", *ratio)
     out.print(table)
     if bare is not None:
         out.print(f"bare event queue: {bare:.2f} ns/event")
+
+
+def _ratio(row: dict[str, float], bare: float | None) -> dict[str, float]:
+    return {} if bare is None else {"bare_events_per_packet": 1e9 / row["packets_per_s"] / bare}
 
 
 def _case(measured: dict[str, float]) -> dict[str, float]:
