@@ -5,12 +5,12 @@
 
 mod path;
 mod rate;
+mod rng;
 mod seq;
-mod stream;
 mod time;
 
 pub use path::PathId;
 pub use rate::{Bytes, Rate, Segments};
+pub use rng::Rng;
 pub use seq::{DataSeq, Seq};
-pub use stream::Stream;
 pub use time::{Duration, Instant};

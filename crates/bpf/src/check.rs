@@ -1,6 +1,6 @@
 //! Whether the kernel and the simulator compute the same windows: the vectors of cc/vectors, and random flows, in lockstep.
 
-use polypath_base::Stream;
+use polypath_base::Rng;
 use polypath_cc as cc;
 use polypath_vectors::{self as script, Case, File};
 
@@ -65,10 +65,10 @@ fn all(both: &mut Both, cases: &[Case], seed: u64) -> Result<(), Stop> {
         both.place = format!("vector '{}'", case.name);
         vector(both, case)?;
     }
-    let mut stream = Stream::new(seed, both.controller.name());
+    let mut rng = Rng::new(seed, both.controller.name());
     for flow in 0..FLOWS {
         both.place = format!("random flow {flow} of seed {seed}");
-        random(both, &mut stream)?;
+        random(both, &mut rng)?;
     }
     Ok(())
 }
@@ -190,72 +190,72 @@ fn vector(both: &mut Both, case: &Case) -> Result<(), Stop> {
 }
 
 /// A flow of random size, and random things that happen to it. Values span what a flow can have, and more of what is usual.
-fn random(both: &mut Both, stream: &mut Stream) -> Result<(), Stop> {
-    let mut flow = cc::Flow::new(number(stream, 13), 1448);
-    flow.now_ns = stream.below(1 << 40);
-    flow.srtt_us = number(stream, 23);
+fn random(both: &mut Both, rng: &mut Rng) -> Result<(), Stop> {
+    let mut flow = cc::Flow::new(number(rng, 13), 1448);
+    flow.now_ns = rng.uniform(1 << 40);
+    flow.srtt_us = number(rng, 23);
     flow.cwnd_limited = true;
     flow.established = true;
-    flow.pacing_rate = stream.below(1 << 30);
-    flow.compat = if stream.below(4) == 0 { stream.below(4) as u8 } else { 0 };
-    flow.ecn_ok = stream.below(4) != 0;
-    let count = stream.below(KERNEL_SIBLINGS as u64 + 1) as usize;
-    both.begin(flow, (count > 0).then(|| siblings(stream, count)))?;
+    flow.pacing_rate = rng.uniform(1 << 30);
+    flow.compat = if rng.uniform(4) == 0 { rng.uniform(4) as u8 } else { 0 };
+    flow.ecn_ok = rng.uniform(4) != 0;
+    let count = rng.uniform(KERNEL_SIBLINGS as u64 + 1) as usize;
+    both.begin(flow, (count > 0).then(|| siblings(rng, count)))?;
     for _ in 0..CALLS {
         let flow = &mut both.flow;
-        flow.now_ns += stream.below(1 << 28);
-        flow.srtt_us = if stream.below(8) == 0 { number(stream, 23) } else { flow.srtt_us };
-        flow.snd_una = flow.snd_una.wrapping_add(number(stream, 20));
-        flow.snd_nxt = flow.snd_una.wrapping_add(number(stream, 24));
-        flow.max_packets_out = number(stream, 13);
-        flow.cwnd_limited = stream.below(8) != 0;
-        flow.prior_cwnd = number(stream, 13);
-        flow.in_flight = number(stream, 13);
+        flow.now_ns += rng.uniform(1 << 28);
+        flow.srtt_us = if rng.uniform(8) == 0 { number(rng, 23) } else { flow.srtt_us };
+        flow.snd_una = flow.snd_una.wrapping_add(number(rng, 20));
+        flow.snd_nxt = flow.snd_una.wrapping_add(number(rng, 24));
+        flow.max_packets_out = number(rng, 13);
+        flow.cwnd_limited = rng.uniform(8) != 0;
+        flow.prior_cwnd = number(rng, 13);
+        flow.in_flight = number(rng, 13);
         flow.packets_out = flow.in_flight;
-        let delivered = number(stream, 7);
+        let delivered = number(rng, 7);
         flow.delivered = flow.delivered.wrapping_add(delivered);
-        flow.delivered_ce = flow.delivered_ce.wrapping_add(stream.below(u64::from(delivered) + 1) as u32);
+        flow.delivered_ce = flow.delivered_ce.wrapping_add(rng.uniform(u64::from(delivered) + 1) as u32);
         flow.delivered_ns = flow.now_ns;
-        flow.lost = flow.lost.wrapping_add(stream.below(2) as u32);
-        flow.min_rtt_us = number(stream, 20);
-        flow.random = stream.next_u64() as u32;
-        flow.app_limited = if stream.below(4) == 0 { number(stream, 20) } else { 0 };
-        flow.next_send_ns = (flow.now_ns + stream.below(1 << 22)).saturating_sub(1 << 21);
-        flow.ca_state = script::STATES[stream.below(5) as usize];
-        flow.ts_peer = flow.ts_peer.wrapping_add(number(stream, 8));
-        flow.ts_echo = flow.ts_echo.wrapping_add(number(stream, 8));
-        flow.last_sent_ns = flow.now_ns - stream.below(1 << 20).min(flow.now_ns);
-        if count > 0 && stream.below(4) == 0 {
-            both.siblings = Some(siblings(stream, count));
+        flow.lost = flow.lost.wrapping_add(rng.uniform(2) as u32);
+        flow.min_rtt_us = number(rng, 20);
+        flow.random = rng.next_u64() as u32;
+        flow.app_limited = if rng.uniform(4) == 0 { number(rng, 20) } else { 0 };
+        flow.next_send_ns = (flow.now_ns + rng.uniform(1 << 22)).saturating_sub(1 << 21);
+        flow.ca_state = script::STATES[rng.uniform(5) as usize];
+        flow.ts_peer = flow.ts_peer.wrapping_add(number(rng, 8));
+        flow.ts_echo = flow.ts_echo.wrapping_add(number(rng, 8));
+        flow.last_sent_ns = flow.now_ns - rng.uniform(1 << 20).min(flow.now_ns);
+        if count > 0 && rng.uniform(4) == 0 {
+            both.siblings = Some(siblings(rng, count));
         }
-        match stream.below(16) {
+        match rng.uniform(16) {
             0 => {
                 let ssthresh = both.call(Hook::Ssthresh, 0)?;
                 (both.flow.ssthresh, both.flow.cwnd, both.flow.cwnd_cnt) = (ssthresh, ssthresh, 0);
             }
             1 => both.flow.cwnd = both.call(Hook::UndoCwnd, 0)?,
             2 => {
-                both.call(Hook::SetState, stream.below(5) as u32)?;
+                both.call(Hook::SetState, rng.uniform(5) as u32)?;
             }
             3 => {
-                both.call(Hook::CwndEvent, stream.below(6) as u32)?;
+                both.call(Hook::CwndEvent, rng.uniform(6) as u32)?;
             }
             4 => {
-                let hook = if stream.below(2) == 0 { Hook::SndbufExpand } else { Hook::MinTsoSegs };
+                let hook = if rng.uniform(2) == 0 { Hook::SndbufExpand } else { Hook::MinTsoSegs };
                 both.call(hook, 0)?;
             }
             5 => {
-                both.call(Hook::InAckEvent, stream.below(8) as u32)?;
+                both.call(Hook::InAckEvent, rng.uniform(8) as u32)?;
             }
             6..9 => {
-                both.call(Hook::PktsAcked, number(stream, 20))?;
+                both.call(Hook::PktsAcked, number(rng, 20))?;
             }
             _ if both.controller.has_cong_control() => {
-                both.sample = sample(stream, &both.flow);
-                both.call(Hook::CongControl, stream.below(8) as u32)?;
+                both.sample = sample(rng, &both.flow);
+                both.call(Hook::CongControl, rng.uniform(8) as u32)?;
             }
             _ => {
-                both.call(Hook::CongAvoid, number(stream, 7))?;
+                both.call(Hook::CongAvoid, number(rng, 7))?;
                 both.flow.reduce = 0;
             }
         }
@@ -264,48 +264,48 @@ fn random(both: &mut Both, stream: &mut Stream) -> Result<(), Stop> {
 }
 
 /// What an ACK may have delivered.
-fn sample(stream: &mut Stream, flow: &cc::Flow) -> cc::Sample {
-    let delivered = number(stream, 12);
+fn sample(rng: &mut Rng, flow: &cc::Flow) -> cc::Sample {
+    let delivered = number(rng, 12);
     cc::Sample {
-        prior_ns: flow.now_ns - stream.below(1 << 28).min(flow.now_ns),
-        interval_us: if stream.below(16) == 0 { -1 } else { number(stream, 20).into() },
-        rtt_us: if stream.below(16) == 0 { -1 } else { number(stream, 20).into() },
+        prior_ns: flow.now_ns - rng.uniform(1 << 28).min(flow.now_ns),
+        interval_us: if rng.uniform(16) == 0 { -1 } else { number(rng, 20).into() },
+        rtt_us: if rng.uniform(16) == 0 { -1 } else { number(rng, 20).into() },
         prior_delivered: flow.delivered.wrapping_sub(delivered),
-        delivered: if stream.below(16) == 0 { -1 } else { i32::try_from(delivered).expect("12 bits") },
-        losses: i32::try_from(stream.below(4)).expect("2 bits"),
-        acked_sacked: number(stream, 7),
-        pkts_acked: number(stream, 7),
-        prior_in_flight: number(stream, 13),
-        last_end_seq: flow.snd_una.wrapping_add(number(stream, 20)),
-        is_app_limited: stream.below(8) == 0,
-        is_retrans: stream.below(8) == 0,
-        is_ack_delayed: stream.below(8) == 0,
-        is_ece: stream.below(8) == 0,
+        delivered: if rng.uniform(16) == 0 { -1 } else { i32::try_from(delivered).expect("12 bits") },
+        losses: i32::try_from(rng.uniform(4)).expect("2 bits"),
+        acked_sacked: number(rng, 7),
+        pkts_acked: number(rng, 7),
+        prior_in_flight: number(rng, 13),
+        last_end_seq: flow.snd_una.wrapping_add(number(rng, 20)),
+        is_app_limited: rng.uniform(8) == 0,
+        is_retrans: rng.uniform(8) == 0,
+        is_ack_delayed: rng.uniform(8) == 0,
+        is_ece: rng.uniform(8) == 0,
     }
 }
 
-fn siblings(stream: &mut Stream, count: usize) -> cc::Siblings {
+fn siblings(rng: &mut Rng, count: usize) -> cc::Siblings {
     let mut view = cc::Siblings::default();
     for _ in 0..count {
         let sibling = cc::Sibling {
-            bytes_since_loss: stream.below(1 << 34),
-            bytes_between_losses: stream.below(1 << 34),
-            priv_word: stream.next_u64(),
-            cwnd: number(stream, 13),
-            ssthresh: number(stream, 13),
-            srtt_us: number(stream, 23),
-            mss: 500 + stream.below(1000) as u32,
-            usable: stream.below(8) != 0,
+            bytes_since_loss: rng.uniform(1 << 34),
+            bytes_between_losses: rng.uniform(1 << 34),
+            priv_word: rng.next_u64(),
+            cwnd: number(rng, 13),
+            ssthresh: number(rng, 13),
+            srtt_us: number(rng, 23),
+            mss: 500 + rng.uniform(1000) as u32,
+            usable: rng.uniform(8) != 0,
             ..cc::Sibling::default()
         };
         view.push(sibling).expect("the simulator has room for more than the kernel");
     }
-    view.set_own(stream.below(count as u64) as usize);
+    view.set_own(rng.uniform(count as u64) as usize);
     view
 }
 
 /// At least 1 and below 2^bits; every magnitude is as likely as any other.
-fn number(stream: &mut Stream, bits: u64) -> u32 {
-    let top = 1u64 << stream.below(bits);
-    u32::try_from(top + stream.below(top)).expect("at most 32 bits")
+fn number(rng: &mut Rng, bits: u64) -> u32 {
+    let top = 1u64 << rng.uniform(bits);
+    u32::try_from(top + rng.uniform(top)).expect("at most 32 bits")
 }

@@ -3,7 +3,7 @@
 //! Frames begin with [`HEAD`] bytes of struct virtio_net_hdr, then Ethernet. Nothing here panics on any bytes.
 
 use polypath_io::HEAD;
-use polypath_link::Parcel;
+use polypath_link::PacketMeta;
 
 pub(crate) const ETHERNET: usize = 14;
 /// Where the IP packet begins.
@@ -19,17 +19,17 @@ const VIRTIO_NEEDS_CHECKSUM: u8 = 1;
 
 /// What the elements see of a frame. What is neither IPv4 nor IPv6 (ARP) is a packet that cannot be split.
 #[inline]
-pub(crate) fn parcel(frame: &[u8]) -> Parcel {
+pub(crate) fn meta(frame: &[u8]) -> PacketMeta {
     let packet = frame.get(IP..).unwrap_or_default();
-    let whole = Parcel { len: packet.len() as u32, payload: true, df: true, ..Parcel::default() };
+    let whole = PacketMeta { len: packet.len() as u32, payload: true, df: true, ..PacketMeta::default() };
     if let Some(v4) = Ipv4::parse(frame) {
         let (ect, flow) = (v4.packet[1] & ECN != 0, v4.flow());
-        return Parcel { len: v4.total as u32, payload: v4.has_payload(), df: v4.df(), ect, flow };
+        return PacketMeta { len: v4.total as u32, payload: v4.has_payload(), df: v4.df(), ect, flow };
     }
     if ether_type(frame) == IPV6 && packet.len() >= 40 {
         let payload = packet[6] != TCP || tcp_payload(&packet[40..], usize::from(u16::from_be_bytes([packet[4], packet[5]])));
         let ports = if matches!(packet[6], TCP | UDP) { packet.get(40..44).unwrap_or_default() } else { &[] };
-        return Parcel { payload, ect: packet[1] >> 4 & ECN != 0, flow: mix([&packet[8..40], ports, &packet[6..7]]), ..whole };
+        return PacketMeta { payload, ect: packet[1] >> 4 & ECN != 0, flow: mix([&packet[8..40], ports, &packet[6..7]]), ..whole };
     }
     whole
 }
@@ -188,24 +188,24 @@ pub(crate) mod tests {
 
     #[test]
     fn a_segment_without_payload_is_known_as_such() {
-        let seen = |protocol, total, df| Parcel { flow: 0, ..parcel(&frame(protocol, total, df)) };
-        assert_eq!(seen(TCP, 40, true), Parcel { len: 40, payload: false, df: true, ..Parcel::default() });
-        assert_eq!(seen(TCP, 41, false), Parcel { len: 41, payload: true, df: false, ..Parcel::default() });
-        assert_eq!(seen(17, 28, false), Parcel { len: 28, payload: true, df: false, ..Parcel::default() });
+        let seen = |protocol, total, df| PacketMeta { flow: 0, ..meta(&frame(protocol, total, df)) };
+        assert_eq!(seen(TCP, 40, true), PacketMeta { len: 40, payload: false, df: true, ..PacketMeta::default() });
+        assert_eq!(seen(TCP, 41, false), PacketMeta { len: 41, payload: true, df: false, ..PacketMeta::default() });
+        assert_eq!(seen(17, 28, false), PacketMeta { len: 28, payload: true, df: false, ..PacketMeta::default() });
     }
 
     #[test]
     fn a_packet_that_may_be_marked_is_and_its_checksum_holds() {
         let mut packet = frame(TCP, 60, true);
-        assert!(!parcel(&packet).ect);
+        assert!(!meta(&packet).ect);
         packet[IP + 1] = 0xa2;
-        assert!(parcel(&packet).ect);
+        assert!(meta(&packet).ect);
         mark(&mut packet);
-        assert_eq!((packet[IP + 1], checksum(&packet[IP..IP + 20]), parcel(&packet).ect), (0xa3, 0, true));
+        assert_eq!((packet[IP + 1], checksum(&packet[IP..IP + 20]), meta(&packet).ect), (0xa3, 0, true));
         let mut six = vec![0; IP + 60];
         six[IP - 2..IP].copy_from_slice(&IPV6);
         (six[IP], six[IP + 1]) = (0x60, 0x15);
-        assert!(parcel(&six).ect);
+        assert!(meta(&six).ect);
         mark(&mut six);
         assert_eq!(six[IP + 1], 0x35);
     }
@@ -213,28 +213,28 @@ pub(crate) mod tests {
     #[test]
     fn packets_of_a_flow_have_a_number_and_others_another() {
         let (one, mut other) = (frame(TCP, 60, true), frame(TCP, 60, true));
-        assert_eq!(parcel(&one).flow, parcel(&frame(TCP, 900, false)).flow);
+        assert_eq!(meta(&one).flow, meta(&frame(TCP, 900, false)).flow);
         other[IP + 21] = 99;
-        assert_ne!(parcel(&one).flow, parcel(&other).flow);
+        assert_ne!(meta(&one).flow, meta(&other).flow);
         // Of two fragments the second one has no ports.
         let (mut first, mut second) = (frame(17, 60, false), frame(17, 60, false));
         (first[IP + 6], second[IP + 7], second[IP + 21]) = (0x20, 5, 99);
-        assert_eq!(parcel(&first).flow, parcel(&second).flow);
+        assert_eq!(meta(&first).flow, meta(&second).flow);
     }
 
     #[test]
     fn padding_behind_a_packet_does_not_count() {
         let mut padded = frame(TCP, 40, true);
         padded.extend([0; 6]);
-        assert_eq!(parcel(&padded).len, 40);
+        assert_eq!(meta(&padded).len, 40);
     }
 
     #[test]
     fn other_frames_count_with_all_their_bytes() {
         let mut arp = frame(17, 28, false);
         arp[IP - 1] = 0x06;
-        assert_eq!(parcel(&arp), Parcel { len: 28, payload: true, df: true, ..Parcel::default() });
-        assert_eq!(parcel(&[0; 5]).len, 0);
+        assert_eq!(meta(&arp), PacketMeta { len: 28, payload: true, df: true, ..PacketMeta::default() });
+        assert_eq!(meta(&[0; 5]).len, 0);
     }
 
     #[test]
@@ -263,7 +263,7 @@ pub(crate) mod tests {
                 bytes[IP] = 0x40 | bytes[IP] & 15;
                 bytes[IP + 2] = 0;
             }
-            prop_assert!(parcel(&bytes).len as usize <= bytes.len());
+            prop_assert!(meta(&bytes).len as usize <= bytes.len());
             let answer = icmp::fragmentation_needed(&bytes, [10, 0, 0, 2], mtu);
             prop_assert!(answer.is_none_or(|answer| Ipv4::parse(&answer).is_some()));
             for part in fragment::split(&bytes, mtu).into_iter().flatten() {

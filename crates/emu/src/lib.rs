@@ -12,18 +12,18 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod direction;
 mod emulate;
 mod fragment;
+mod frame_pool;
 mod icmp;
 mod ip;
 mod lateness;
-mod line;
 mod link;
 mod run;
 mod setup;
 mod spec;
 mod status;
-mod store;
 mod worker;
 
 pub use bench::{BenchSpec, bench};

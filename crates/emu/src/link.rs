@@ -1,9 +1,9 @@
-//! A link: two ports and a line for each direction.
+//! A link: two ports and a direction for each direction.
 
+use crate::direction::{FrameInFlight, LinkDirection, OversizeAction, Oversized};
+use crate::frame_pool::FramePool;
 use crate::lateness::Lateness;
-use crate::line::{Held, Line, Refused, Remedy};
 use crate::status::{DirectionStatus, Series};
-use crate::store::Store;
 use crate::{fragment, icmp};
 use polypath_base::{Duration, Instant};
 use polypath_io::{Clock, KernelTime, Port};
@@ -23,12 +23,12 @@ pub(crate) struct Link {
     addresses: [Option<[u8; 4]>; 2],
     /// From a to b, and back.
     directions: [Direction; 2],
-    store: Store,
+    store: FramePool,
 }
 
 #[derive(Debug)]
 struct Direction {
-    line: Line,
+    direction: LinkDirection,
     passed: Count,
     lateness: Lateness,
     /// Frames whose end was missing: an offload is on at the device from which they came.
@@ -36,13 +36,19 @@ struct Direction {
 }
 
 impl Direction {
-    fn new(line: Line) -> Self {
-        Self { line, passed: Count::default(), lateness: Lateness::default(), cut: 0 }
+    fn new(direction: LinkDirection) -> Self {
+        Self { direction, passed: Count::default(), lateness: Lateness::default(), cut: 0 }
     }
 }
 
 impl Link {
-    pub(crate) fn new(name: String, ports: [Port; 2], addresses: [Option<[u8; 4]>; 2], lines: [Line; 2], store: Store) -> Self {
+    pub(crate) fn new(
+        name: String,
+        ports: [Port; 2],
+        addresses: [Option<[u8; 4]>; 2],
+        lines: [LinkDirection; 2],
+        store: FramePool,
+    ) -> Self {
         Self { name, ports, addresses, directions: lines.map(Direction::new), store }
     }
 
@@ -52,12 +58,12 @@ impl Link {
 
     /// For so long at least there is nothing to do about a packet that arrives.
     pub(crate) fn floor(&self) -> Duration {
-        self.directions[0].line.floor().min(self.directions[1].line.floor())
+        self.directions[0].direction.floor().min(self.directions[1].direction.floor())
     }
 
     /// When there is something to send next, if nothing arrives.
     pub(crate) fn next(&self) -> Instant {
-        self.directions[0].line.next().min(self.directions[1].line.next())
+        self.directions[0].direction.next().min(self.directions[1].direction.next())
     }
 
     /// Takes in what has arrived at both ends; says how many packets.
@@ -73,7 +79,7 @@ impl Link {
                     direction.cut += 1;
                     None
                 } else {
-                    direction.line.enter(time.instant(frame.real_ns), frame.bytes, &mut self.store)
+                    direction.direction.enter(time.instant(frame.real_ns), frame.bytes, &mut self.store)
                 };
                 self.ports[side].release();
                 if let Some(refused) = refused {
@@ -89,7 +95,7 @@ impl Link {
     pub(crate) fn send(&mut self, clock: &Clock) -> bool {
         let mut any = false;
         for side in 0..2 {
-            while self.directions[side].line.next() <= clock.now() {
+            while self.directions[side].direction.next() <= clock.now() {
                 any = true;
                 self.send_batch(side, clock);
             }
@@ -100,12 +106,12 @@ impl Link {
     fn send_batch(&mut self, side: usize, clock: &Clock) {
         let now = clock.now();
         let mut told = Vec::new();
-        let Direction { line, passed, lateness, .. } = &mut self.directions[side];
-        line.advance(now, &mut self.store, |refused| told.push(refused));
-        let mut batch: [Option<Held>; BATCH] = [None; BATCH];
+        let Direction { direction, passed, lateness, .. } = &mut self.directions[side];
+        direction.advance(now, &mut self.store, |refused| told.push(refused));
+        let mut batch: [Option<FrameInFlight>; BATCH] = [None; BATCH];
         let mut frames: [&[u8]; BATCH] = [&[]; BATCH];
         let mut count = 0;
-        while let Some(held) = line.due(now) {
+        while let Some(held) = direction.due(now) {
             batch[count] = Some(held);
             frames[count] = self.store.get(held.slot, held.len as usize);
             count += 1;
@@ -126,24 +132,24 @@ impl Link {
     }
 
     #[cold]
-    fn remedy(&mut self, side: usize, refused: &Refused) {
+    fn remedy(&mut self, side: usize, refused: &Oversized) {
         let from = self.addresses[1 - side];
         let answer = || icmp::fragmentation_needed(&refused.frame, from?, refused.mtu);
-        match refused.remedy {
-            Remedy::AnswerAtOnce => {
+        match refused.action {
+            OversizeAction::AnswerAtOnce => {
                 if let Some(answer) = answer() {
                     self.ports[side].send(&[&answer]);
                 }
             }
-            Remedy::AnswerFromEnd => {
+            OversizeAction::AnswerFromEnd => {
                 // An answer about an answer is never given, so there is nothing more to do.
                 if let Some(answer) = answer() {
-                    self.directions[1 - side].line.enter(refused.at, &answer, &mut self.store);
+                    self.directions[1 - side].direction.enter(refused.at, &answer, &mut self.store);
                 }
             }
-            Remedy::Split => {
+            OversizeAction::Split => {
                 for part in fragment::split(&refused.frame, refused.mtu).into_iter().flatten() {
-                    self.directions[side].line.enter_stage(refused.stage, refused.at, &part, &mut self.store);
+                    self.directions[side].direction.enter_stage(refused.stage, refused.at, &part, &mut self.store);
                 }
             }
         }
@@ -151,13 +157,13 @@ impl Link {
 
     /// Writes down the length of its queues at multiples of `interval`.
     pub(crate) fn sample_every(&mut self, interval: Duration) {
-        self.directions.iter_mut().for_each(|direction| direction.line.sample_every(interval));
+        self.directions.iter_mut().for_each(|direction| direction.direction.sample_every(interval));
     }
 
     /// The samples of both directions' queues up to now.
     pub(crate) fn series(&mut self, now: Instant) -> [Series; 2] {
         [0, 1].map(|side| {
-            let samples = self.directions[side].line.samples(now);
+            let samples = self.directions[side].direction.samples(now);
             let samples = samples.iter().map(|sample| (sample.packets, sample.bytes, sample.drops)).collect();
             Series { link: self.name.clone(), a_to_b: side == 0, samples }
         })
@@ -167,7 +173,7 @@ impl Link {
     pub(crate) fn status(&mut self, late_limit: Duration) -> [DirectionStatus; 2] {
         let (a, b) = (self.ports[0].stats(), self.ports[1].stats());
         [(0, a.missed, b.refused), (1, b.missed, a.refused)].map(|(side, missed, refused)| {
-            let Direction { line, passed, lateness, cut } = &self.directions[side];
+            let Direction { direction, passed, lateness, cut } = &self.directions[side];
             let mut status = DirectionStatus {
                 link: self.name.clone(),
                 a_to_b: side == 0,
@@ -176,13 +182,13 @@ impl Link {
                 missed,
                 refused,
                 cut: *cut,
-                held: line.held(),
+                held: direction.held(),
                 late_median_us: micros(lateness.quantile(0.5)),
                 late_p99_us: micros(lateness.quantile(0.99)),
                 late_max_us: micros(lateness.most()),
                 ..DirectionStatus::default()
             };
-            status.add_drops(&line.drops());
+            status.add_drops(&direction.drops());
             status.untrusted = lateness.quantile(0.99) > late_limit || missed > 0 || status.overflow > 0 || *cut > 0;
             status
         })

@@ -1,11 +1,11 @@
 //! From what is asked for to links that carry packets.
 
 use crate::EmuError;
-use crate::line::Line;
+use crate::direction::LinkDirection;
+use crate::frame_pool::FramePool;
 use crate::link::Link;
 use crate::spec::Spec;
 use crate::status::{DirectionStatus, Series};
-use crate::store::Store;
 use crate::worker::{self, Shared};
 use polypath_base::Duration;
 use polypath_guest::Network;
@@ -57,11 +57,11 @@ pub(crate) fn links(spec: &Spec, places: &Places) -> Result<Vec<Link>, EmuError>
         let ports = wire.inside(|| Ok([Port::open(&emulated.a, mtu, RING)?, Port::open(&emulated.b, mtu, RING)?]))?;
         let addresses = [&link.a, &link.b].map(|end| end.address.parse().ok().map(|address: Ipv4Addr| address.octets()));
         let lines = [
-            Line::new(link_elements(&spec.scenario, emulated.link, true)?),
-            Line::new(link_elements(&spec.scenario, emulated.link, false)?),
+            LinkDirection::new(link_elements(&spec.scenario, emulated.link, true)?),
+            LinkDirection::new(link_elements(&spec.scenario, emulated.link, false)?),
         ];
         // An Ethernet header and a VLAN tag come before a packet.
-        let store = Store::new(HEAD + 18 + mtu, STORE);
+        let store = FramePool::new(HEAD + 18 + mtu, STORE);
         made.push(Link::new(link.name.clone(), ports, addresses, lines, store));
     }
     Ok(made)

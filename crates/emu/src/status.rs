@@ -1,6 +1,6 @@
 //! How the emulator fares, as plain data; what a status file holds.
 
-use crate::line::Drops;
+use crate::direction::Drops;
 use serde::Serialize;
 
 #[derive(Clone, Debug, Default, Serialize)]

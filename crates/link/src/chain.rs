@@ -1,6 +1,6 @@
 //! Elements in a row.
 
-use crate::{Cause, Count, Delay, Down, Fair, Loss, Mtu, Parcel, Pie, RateQueue, Red, Retry, Sample, Trace, Verdict};
+use crate::{Count, Delay, Down, DropCause, FqCodel, Loss, Mtu, PacketMeta, Pie, QueueSample, RateQueue, Red, Retry, Trace, Verdict};
 use polypath_base::{Duration, Instant};
 
 /// Any element. An enum and not a trait object: the match is predicted, the call is inlined.
@@ -13,27 +13,27 @@ pub enum Element {
     Down(Down),
     Red(Box<Red>),
     Pie(Box<Pie>),
-    Fair(Box<Fair>),
+    FqCodel(Box<FqCodel>),
     Trace(Box<Trace>),
     Retry(Box<Retry>),
 }
 
 impl Element {
     /// Passes a packet that arrives at `at`. Packets come in the order of their arrival. Not inlined: where a link is no more than queues
-    /// with a rate, which [`Chain::transit`] passes itself, nothing else shall take registers.
+    /// with a rate, which [`ElementChain::transit`] passes itself, nothing else shall take registers.
     #[inline(never)]
-    pub fn transit(&mut self, at: Instant, parcel: Parcel) -> Verdict {
+    pub fn transit(&mut self, at: Instant, packet: PacketMeta) -> Verdict {
         match self {
-            Self::Rate(rate) => rate.transit(at, parcel),
+            Self::Rate(rate) => rate.transit(at, packet),
             Self::Delay(delay) => delay.transit(at),
-            Self::Loss(loss) => loss.transit(at, parcel),
-            Self::Mtu(mtu) => mtu.transit(at, parcel),
-            Self::Down(down) => down.transit(at, parcel),
-            Self::Red(red) => red.transit(at, parcel),
-            Self::Pie(pie) => pie.transit(at, parcel),
-            Self::Fair(_) => Verdict::Held,
-            Self::Trace(trace) => trace.transit(at, parcel),
-            Self::Retry(retry) => retry.transit(at, parcel),
+            Self::Loss(loss) => loss.transit(at, packet),
+            Self::Mtu(mtu) => mtu.transit(at, packet),
+            Self::Down(down) => down.transit(at, packet),
+            Self::Red(red) => red.transit(at, packet),
+            Self::Pie(pie) => pie.transit(at, packet),
+            Self::FqCodel(_) => Verdict::Held,
+            Self::Trace(trace) => trace.transit(at, packet),
+            Self::Retry(retry) => retry.transit(at, packet),
         }
     }
 
@@ -49,12 +49,12 @@ impl Element {
 
     /// Whether it says only later when a packet leaves: such an element is alone in its chain.
     pub fn holds(&self) -> bool {
-        matches!(self, Self::Fair(_))
+        matches!(self, Self::FqCodel(_))
     }
 
     /// Whether it has a queue.
     pub fn has_queue(&self) -> bool {
-        matches!(self, Self::Rate(_) | Self::Red(_) | Self::Pie(_) | Self::Fair(_) | Self::Trace(_))
+        matches!(self, Self::Rate(_) | Self::Red(_) | Self::Pie(_) | Self::FqCodel(_) | Self::Trace(_))
     }
 
     /// Writes down the length of its queue, if it has one, at every multiple of `interval`, zero included.
@@ -63,19 +63,19 @@ impl Element {
             Self::Rate(rate) => rate.sample_every(interval),
             Self::Red(red) => red.queue_mut().sample_every(interval),
             Self::Pie(pie) => pie.queue_mut().sample_every(interval),
-            Self::Fair(fair) => fair.sample_every(interval),
+            Self::FqCodel(fair) => fair.sample_every(interval),
             Self::Trace(trace) => trace.queue_mut().sample_every(interval),
             Self::Delay(_) | Self::Loss(_) | Self::Mtu(_) | Self::Down(_) | Self::Retry(_) => {}
         }
     }
 
     /// The samples up to and including `end`; none without a queue. To be called once no packet arrives before `end`.
-    pub fn samples(&mut self, end: Instant) -> Option<&[Sample]> {
+    pub fn samples(&mut self, end: Instant) -> Option<&[QueueSample]> {
         match self {
             Self::Rate(rate) => Some(rate.samples(end)),
             Self::Red(red) => Some(red.queue_mut().samples(end)),
             Self::Pie(pie) => Some(pie.queue_mut().samples(end)),
-            Self::Fair(fair) => Some(fair.samples(end)),
+            Self::FqCodel(fair) => Some(fair.samples(end)),
             Self::Trace(trace) => Some(trace.queue_mut().samples(end)),
             Self::Delay(_) | Self::Loss(_) | Self::Mtu(_) | Self::Down(_) | Self::Retry(_) => None,
         }
@@ -87,7 +87,7 @@ impl Element {
             Self::Rate(rate) => rate.longest(),
             Self::Red(red) => red.queue().longest(),
             Self::Pie(pie) => pie.queue().longest(),
-            Self::Fair(fair) => fair.longest(),
+            Self::FqCodel(fair) => fair.longest(),
             Self::Trace(trace) => trace.queue().longest(),
             Self::Delay(_) | Self::Loss(_) | Self::Mtu(_) | Self::Down(_) | Self::Retry(_) => 0,
         }
@@ -98,7 +98,7 @@ impl Element {
         match self {
             Self::Red(red) => red.marks(),
             Self::Pie(pie) => pie.marks(),
-            Self::Fair(fair) => fair.marks(),
+            Self::FqCodel(fair) => fair.marks(),
             _ => 0,
         }
     }
@@ -112,7 +112,7 @@ impl Element {
             Self::Down(down) => down.drops(),
             Self::Red(red) => red.drops(),
             Self::Pie(pie) => pie.drops(),
-            Self::Fair(fair) => fair.drops(),
+            Self::FqCodel(fair) => fair.drops(),
             Self::Trace(trace) => trace.drops(),
             Self::Retry(retry) => retry.drops(),
             Self::Delay(_) => Count::default(),
@@ -124,7 +124,7 @@ impl Element {
 ///
 /// A delay that never changes takes part in no decision: it is added to the time of what comes before it and costs nothing.
 #[derive(Clone, Debug, Default)]
-pub struct Chain {
+pub struct ElementChain {
     /// Constant delay before the first step.
     lead: Duration,
     steps: Vec<Step>,
@@ -139,7 +139,7 @@ struct Step {
     after: Duration,
 }
 
-impl Chain {
+impl ElementChain {
     /// Panics if an element other than the last reorders, since those behind it would see packets out of order.
     pub fn new(elements: Vec<Element>) -> Self {
         let ordered = elements.iter().rev().skip(1).all(Element::keeps_order);
@@ -159,17 +159,17 @@ impl Chain {
 
     /// Passes a packet through all elements. Packets come in the order of their arrival.
     #[inline(always)]
-    pub fn transit(&mut self, at: Instant, parcel: Parcel) -> Verdict {
+    pub fn transit(&mut self, at: Instant, packet: PacketMeta) -> Verdict {
         let mut at = at + self.lead;
         let mut marked = false;
         for step in &mut self.steps {
             // Most links are queues with a rate and nothing else that varies.
             if let Element::Rate(rate) = &mut step.element {
-                let Some(leaves) = rate.pass(at, parcel) else { return Verdict::Drop(Cause::QueueFull) };
+                let Some(leaves) = rate.pass(at, packet) else { return Verdict::Drop(DropCause::QueueFull) };
                 at = leaves + step.after;
                 continue;
             }
-            match step.element.transit(at, parcel) {
+            match step.element.transit(at, packet) {
                 Verdict::Pass(leaves) => at = leaves + step.after,
                 Verdict::Mark(leaves) => {
                     marked = true;
@@ -187,9 +187,9 @@ impl Chain {
     }
 
     /// The element that is alone here and holds packets, if this is such a chain.
-    pub fn holding(&mut self) -> Option<&mut Fair> {
+    pub fn holding(&mut self) -> Option<&mut FqCodel> {
         match self.steps.first_mut() {
-            Some(Step { element: Element::Fair(fair), .. }) => Some(fair),
+            Some(Step { element: Element::FqCodel(fair), .. }) => Some(fair),
             _ => None,
         }
     }
@@ -202,16 +202,16 @@ impl Chain {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Limit, Schedule};
-    use polypath_base::{Rate, Stream};
+    use crate::{QueueLimit, Schedule};
+    use polypath_base::{Rate, Rng};
 
     #[test]
     fn a_constant_delay_adds_to_its_place() {
         let ms = Duration::from_millis;
-        let delay = |n| Element::Delay(Delay::new(ms(n), Duration::ZERO, false, Schedule::none(), Stream::new(1, "d")));
-        let rate = || Element::Rate(RateQueue::new(Rate::from_bits_per_sec(8_000), Limit::Packets(1), 0, Schedule::none()).unwrap());
-        let mut chain = Chain::new(vec![delay(1), delay(2), rate(), delay(4), rate(), delay(8)]);
-        let verdict = chain.transit(Instant::ZERO, Parcel { len: 100, payload: true, df: true, ..Parcel::default() });
+        let delay = |n| Element::Delay(Delay::new(ms(n), Duration::ZERO, false, Schedule::none(), Rng::new(1, "d")));
+        let rate = || Element::Rate(RateQueue::new(Rate::from_bits_per_sec(8_000), QueueLimit::Packets(1), 0, Schedule::none()).unwrap());
+        let mut chain = ElementChain::new(vec![delay(1), delay(2), rate(), delay(4), rate(), delay(8)]);
+        let verdict = chain.transit(Instant::ZERO, PacketMeta { len: 100, payload: true, df: true, ..PacketMeta::default() });
         assert_eq!(verdict, Verdict::Pass(Instant::ZERO + ms(1 + 2 + 100 + 4 + 100 + 8)));
         assert_eq!(chain.elements().map(|(number, _)| number).collect::<Vec<_>>(), [2, 4]);
     }

@@ -9,7 +9,7 @@ pub struct CodelConfig {
     pub target: Duration,
     /// The delay stands once it has been above the target for so long: about the worst round-trip time.
     pub interval: Duration,
-    /// Mark packets that are able instead of dropping them.
+    /// Mark ECN-capable packets (ECT) instead of dropping them.
     pub ecn: bool,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Codel {
 
 /// A queue as CoDel needs it.
 pub(crate) trait Queue {
-    /// Takes the packet at the head: when it came and whether it may be marked. `None` if there is none.
+    /// Takes the packet at the head: when it came and whether it is ECN-capable (ECT). `None` if there is none.
     fn take(&mut self) -> Option<(Instant, bool)>;
     /// Drops what was taken last.
     fn drop_taken(&mut self);
@@ -46,7 +46,7 @@ impl Codel {
     /// Takes the next packet to transmit out of the queue, dropping others before it; says whether there is one and whether it is marked
     /// (the pseudo-code of section 5.6).
     pub(crate) fn dequeue(&mut self, now: Instant, config: &CodelConfig, queue: &mut impl Queue) -> Option<bool> {
-        let (mut able, mut may_drop) = self.take(now, config, queue)?;
+        let (mut ect, mut may_drop) = self.take(now, config, queue)?;
         let mut marked = false;
         if self.dropping {
             if !may_drop {
@@ -54,7 +54,7 @@ impl Codel {
             }
             while self.dropping && now >= self.drop_next {
                 self.count += 1;
-                if config.ecn && able {
+                if config.ecn && ect {
                     marked = true;
                     self.drop_next = self.law(self.drop_next, config);
                     break;
@@ -64,7 +64,7 @@ impl Codel {
                     self.dropping = false;
                     return None;
                 };
-                (able, may_drop) = next;
+                (ect, may_drop) = next;
                 if may_drop {
                     self.drop_next = self.law(self.drop_next, config);
                 } else {
@@ -72,7 +72,7 @@ impl Codel {
                 }
             }
         } else if may_drop {
-            if config.ecn && able {
+            if config.ecn && ect {
                 marked = true;
             } else {
                 queue.drop_taken();
@@ -99,13 +99,13 @@ impl Codel {
 
     /// The next packet, whether it may be marked, and whether its queue's delay stands.
     fn take(&mut self, now: Instant, config: &CodelConfig, queue: &mut impl Queue) -> Option<(bool, bool)> {
-        let Some((since, able)) = queue.take() else {
+        let Some((since, ect)) = queue.take() else {
             self.first_above = None;
             return None;
         };
         if now.since(since) < config.target || queue.waiting() <= FULL_PACKET {
             self.first_above = None;
-            return Some((able, false));
+            return Some((ect, false));
         }
         let stands = match self.first_above {
             None => {
@@ -114,7 +114,7 @@ impl Codel {
             }
             Some(at) => now >= at,
         };
-        Some((able, stands))
+        Some((ect, stands))
     }
 
     /// When the next drop follows one at `at`: sooner with the square root of their number.
@@ -133,12 +133,12 @@ mod tests {
     struct Plain {
         waiting: VecDeque<Instant>,
         dropped: usize,
-        able: bool,
+        ect: bool,
     }
 
     impl Queue for Plain {
         fn take(&mut self) -> Option<(Instant, bool)> {
-            self.waiting.pop_front().map(|since| (since, self.able))
+            self.waiting.pop_front().map(|since| (since, self.ect))
         }
 
         fn drop_taken(&mut self) {
@@ -159,7 +159,7 @@ mod tests {
         let config = CodelConfig { ecn, ..CodelConfig::DEFAULT };
         let (mut codel, mut found) = (Codel::default(), Vec::new());
         for now in delay..end {
-            let mut queue = Plain { able: ecn, ..Plain::default() };
+            let mut queue = Plain { ect: ecn, ..Plain::default() };
             queue.waiting.extend([ms(now - delay); 5]);
             let marked = codel.dequeue(ms(now), &config, &mut queue).expect("five packets wait");
             if marked || queue.dropped > 0 {

@@ -1,7 +1,7 @@
 //! Propagation delay, with or without jitter.
 
 use crate::{Schedule, Verdict};
-use polypath_base::{Duration, Instant, Stream};
+use polypath_base::{Duration, Instant, Rng};
 
 /// Holds each packet for `delay`, give or take up to `jitter` (uniform).
 #[derive(Clone, Debug)]
@@ -12,14 +12,14 @@ pub struct Delay {
     /// When the last packet leaves: the next one does not leave earlier unless packets may overtake.
     last: Instant,
     changes: Schedule<Duration>,
-    stream: Stream,
+    rng: Rng,
 }
 
 impl Delay {
     /// With `reorder`, a packet that draws a shorter delay overtakes, as in Linux's netem; without, it leaves together with
     /// the one in front of it. A jitter above the delay is cut at zero: nothing leaves before it came.
-    pub fn new(delay: Duration, jitter: Duration, reorder: bool, changes: Schedule<Duration>, stream: Stream) -> Self {
-        Self { delay, jitter, reorder, last: Instant::ZERO, changes, stream }
+    pub fn new(delay: Duration, jitter: Duration, reorder: bool, changes: Schedule<Duration>, rng: Rng) -> Self {
+        Self { delay, jitter, reorder, last: Instant::ZERO, changes, rng }
     }
 
     #[inline]
@@ -30,7 +30,7 @@ impl Delay {
         let mut leaves = at + self.delay;
         if self.jitter > Duration::ZERO {
             // Uniform in [-jitter, +jitter), as netem without a distribution table; the difference saturates at zero.
-            let spread = Duration::from_nanos(self.stream.below(2 * self.jitter.as_nanos()));
+            let spread = Duration::from_nanos(self.rng.uniform(2 * self.jitter.as_nanos()));
             leaves = at + ((self.delay + spread) - self.jitter);
         }
         if !self.reorder {
@@ -62,7 +62,7 @@ mod tests {
 
     fn delay(jitter_ms: u64, reorder: bool, changes: Vec<(Instant, Duration)>) -> Delay {
         let changes = Schedule::new(changes).unwrap();
-        Delay::new(Duration::from_millis(10), Duration::from_millis(jitter_ms), reorder, changes, Stream::new(1, "delay"))
+        Delay::new(Duration::from_millis(10), Duration::from_millis(jitter_ms), reorder, changes, Rng::new(1, "delay"))
     }
 
     fn leaves(verdict: Verdict) -> Instant {

@@ -1,6 +1,6 @@
 //! Outages.
 
-use crate::{Cause, Count, Invalid, Parcel, Verdict};
+use crate::{Count, DropCause, Invalid, PacketMeta, Verdict};
 use polypath_base::Instant;
 
 /// Nothing passes during these spans, start included, end excluded.
@@ -28,8 +28,8 @@ impl Down {
     }
 
     #[inline]
-    pub fn transit(&mut self, at: Instant, parcel: Parcel) -> Verdict {
-        if at < self.from { Verdict::Pass(at) } else { self.within(at, parcel) }
+    pub fn transit(&mut self, at: Instant, packet: PacketMeta) -> Verdict {
+        if at < self.from { Verdict::Pass(at) } else { self.within(at, packet) }
     }
 
     pub fn drops(&self) -> Count {
@@ -37,7 +37,7 @@ impl Down {
     }
 
     #[cold]
-    fn within(&mut self, at: Instant, parcel: Parcel) -> Verdict {
+    fn within(&mut self, at: Instant, packet: PacketMeta) -> Verdict {
         while self.spans.get(self.next).is_some_and(|span| span.1 <= at) {
             self.next += 1;
         }
@@ -45,8 +45,8 @@ impl Down {
         if at < self.from {
             return Verdict::Pass(at);
         }
-        self.drops.add(parcel.len);
-        Verdict::Drop(Cause::Down)
+        self.drops.add(packet.len);
+        Verdict::Drop(DropCause::Down)
     }
 }
 
@@ -54,7 +54,7 @@ impl Down {
 mod tests {
     use super::*;
 
-    const PARCEL: Parcel = Parcel { len: 1500, payload: true, df: true, ect: false, flow: 0 };
+    const PACKET: PacketMeta = PacketMeta { len: 1500, payload: true, df: true, ect: false, flow: 0 };
 
     fn at(ns: u64) -> Instant {
         Instant::from_nanos(ns)
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn packets_pass_before_between_and_after_outages() {
         let mut down = Down::new(vec![(at(10), at(20)), (at(30), at(31))]).unwrap();
-        let passed: Vec<u64> = (0..40).filter(|&t| down.transit(at(t), PARCEL) == Verdict::Pass(at(t))).collect();
+        let passed: Vec<u64> = (0..40).filter(|&t| down.transit(at(t), PACKET) == Verdict::Pass(at(t))).collect();
         assert_eq!(passed, (0..10).chain(20..30).chain(31..40).collect::<Vec<_>>());
         assert_eq!(down.drops().packets, 11);
     }
@@ -71,8 +71,8 @@ mod tests {
     #[test]
     fn an_outage_that_nobody_saw_is_skipped() {
         let mut down = Down::new(vec![(at(10), at(20)), (at(30), at(40))]).unwrap();
-        assert_eq!(down.transit(at(25), PARCEL), Verdict::Pass(at(25)));
-        assert_eq!(down.transit(at(35), PARCEL), Verdict::Drop(Cause::Down));
+        assert_eq!(down.transit(at(25), PACKET), Verdict::Pass(at(25)));
+        assert_eq!(down.transit(at(35), PACKET), Verdict::Drop(DropCause::Down));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! An element is a function of time: given a packet and the instant at which it arrives, it says at once when the packet
 //! leaves, or that it does not. That is possible because every element is either memoryless or first in first out, and
 //! because all later changes of its parameters are known when it is built. So nothing here waits, keeps packets or reads a
-//! clock, and a [`Chain`] of elements costs no event of its own. The one exception is [`Fair`], which decides when it sends.
+//! clock, and a [`ElementChain`] of elements costs no event of its own. The one exception is [`FqCodel`], which decides when it sends.
 //!
 //! The one rule: an element sees packets in the order of their arrival. Every element but a reordering [`Delay`] keeps that
 //! order; behind a reordering one the caller sorts what leaves before handing it on (see [`Element::keeps_order`]).
@@ -14,7 +14,7 @@ mod codel;
 mod count;
 mod delay;
 mod down;
-mod fair;
+mod fq_codel;
 mod loss;
 mod mtu;
 mod pie;
@@ -25,16 +25,16 @@ mod ring;
 mod schedule;
 mod trace;
 
-pub use chain::{Chain, Element};
+pub use chain::{Element, ElementChain};
 pub use codel::CodelConfig;
 pub use count::Count;
 pub use delay::Delay;
 pub use down::Down;
-pub use fair::{Fair, FairConfig, Served};
+pub use fq_codel::{Dequeued, FqCodel, FqCodelConfig};
 pub use loss::Loss;
 pub use mtu::{Mtu, Oversize};
 pub use pie::{Pie, PieConfig};
-pub use rate::{Limit, RateQueue, Sample};
+pub use rate::{QueueLimit, QueueSample, RateQueue};
 pub use red::{Red, RedConfig};
 pub use retry::Retry;
 pub use ring::Ring;
@@ -46,7 +46,7 @@ use std::fmt;
 
 /// What an element sees of a packet.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Parcel {
+pub struct PacketMeta {
     /// Length of the IP packet, bytes.
     pub len: u32,
     /// Whether it carries payload: a pure acknowledgement does not.
@@ -68,7 +68,7 @@ pub enum Verdict {
     Mark(Instant),
     /// It is kept: only later it turns out when it leaves. Only of an element that is alone in its chain ([`Element::holds`]).
     Held,
-    Drop(Cause),
+    Drop(DropCause),
     /// Dropped; its sender shall hear that at most `mtu` bytes pass (RFC 1191 section 4).
     TooBig {
         mtu: u32,
@@ -81,10 +81,10 @@ pub enum Verdict {
 
 /// Why a packet was dropped.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub enum DropCause {
     QueueFull,
-    /// By a queue that manages its length.
-    Early,
+    /// By active queue management, before the queue was full.
+    AqmDrop,
     Loss,
     Mtu,
     Down,

@@ -1,6 +1,6 @@
 //! The longest packet that passes.
 
-use crate::{Cause, Count, Invalid, Parcel, Verdict};
+use crate::{Count, DropCause, Invalid, PacketMeta, Verdict};
 use polypath_base::Instant;
 
 /// What happens to a packet that is too long.
@@ -34,8 +34,8 @@ impl Mtu {
     }
 
     #[inline]
-    pub fn transit(&mut self, at: Instant, parcel: Parcel) -> Verdict {
-        if parcel.len <= self.bytes { Verdict::Pass(at) } else { self.too_long(parcel) }
+    pub fn transit(&mut self, at: Instant, packet: PacketMeta) -> Verdict {
+        if packet.len <= self.bytes { Verdict::Pass(at) } else { self.too_long(packet) }
     }
 
     pub fn bytes(&self) -> u32 {
@@ -51,12 +51,12 @@ impl Mtu {
     }
 
     #[cold]
-    fn too_long(&mut self, parcel: Parcel) -> Verdict {
+    fn too_long(&mut self, packet: PacketMeta) -> Verdict {
         match self.oversize {
-            Oversize::Fragment if !parcel.df => return Verdict::Fragment { mtu: self.bytes },
-            _ => self.drops.add(parcel.len),
+            Oversize::Fragment if !packet.df => return Verdict::Fragment { mtu: self.bytes },
+            _ => self.drops.add(packet.len),
         }
-        if self.answers() { Verdict::TooBig { mtu: self.bytes } } else { Verdict::Drop(Cause::Mtu) }
+        if self.answers() { Verdict::TooBig { mtu: self.bytes } } else { Verdict::Drop(DropCause::Mtu) }
     }
 }
 
@@ -64,15 +64,15 @@ impl Mtu {
 mod tests {
     use super::*;
 
-    fn of(bytes: u32, df: bool) -> Parcel {
-        Parcel { len: bytes, payload: true, df, ..Parcel::default() }
+    fn of(bytes: u32, df: bool) -> PacketMeta {
+        PacketMeta { len: bytes, payload: true, df, ..PacketMeta::default() }
     }
 
     #[test]
     fn a_packet_as_long_as_the_mtu_passes() {
         let mut mtu = Mtu::new(1500, Oversize::Silent).unwrap();
         assert_eq!(mtu.transit(Instant::ZERO, of(1500, true)), Verdict::Pass(Instant::ZERO));
-        assert_eq!(mtu.transit(Instant::ZERO, of(1501, true)), Verdict::Drop(Cause::Mtu));
+        assert_eq!(mtu.transit(Instant::ZERO, of(1501, true)), Verdict::Drop(DropCause::Mtu));
         assert_eq!(mtu.drops().packets, 1);
     }
 

@@ -1,7 +1,7 @@
 //! PIE (RFC 8033): the probability of dropping follows the queueing delay, as a controller with two terms.
 
-use crate::{Count, Invalid, Parcel, RateQueue, Verdict};
-use polypath_base::{Duration, Instant, Stream};
+use crate::{Count, Invalid, PacketMeta, RateQueue, Verdict};
+use polypath_base::{Duration, Instant, Rng};
 
 /// Parameters of [`Pie`], with the names of RFC 8033.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -15,7 +15,7 @@ pub struct PieConfig {
     pub beta: f64,
     /// A burst as long as this passes untouched (MAX_BURST).
     pub max_burst: Duration,
-    /// Mark packets that are able instead of dropping them, while the probability is below a tenth.
+    /// Mark ECN-capable packets (ECT) instead of dropping them, while the probability is below a tenth.
     pub ecn: bool,
 }
 
@@ -45,7 +45,7 @@ pub struct Pie {
     /// Sum of the probabilities since the last drop (section 5.4).
     accumulated: f64,
     marks: u64,
-    stream: Stream,
+    rng: Rng,
 }
 
 /// Two packets of this length in the queue are none (section 4.1).
@@ -54,7 +54,7 @@ const FULL_PACKET: u64 = 1514;
 const MOST_MARKED: f64 = 0.1;
 
 impl Pie {
-    pub fn new(queue: RateQueue, config: PieConfig, stream: Stream) -> Result<Self, Invalid> {
+    pub fn new(queue: RateQueue, config: PieConfig, rng: Rng) -> Result<Self, Invalid> {
         if config.target == Duration::ZERO || config.update == Duration::ZERO {
             return Err(Invalid("PIE needs a target and an interval of updates above zero".into()));
         }
@@ -63,17 +63,17 @@ impl Pie {
         }
         let burst = config.max_burst;
         let (old_delay, next_update) = (Duration::ZERO, Instant::ZERO + config.update);
-        Ok(Self { queue, config, probability: 0.0, old_delay, next_update, burst, accumulated: 0.0, marks: 0, stream })
+        Ok(Self { queue, config, probability: 0.0, old_delay, next_update, burst, accumulated: 0.0, marks: 0, rng })
     }
 
-    pub fn transit(&mut self, at: Instant, parcel: Parcel) -> Verdict {
+    pub fn transit(&mut self, at: Instant, packet: PacketMeta) -> Verdict {
         while self.next_update <= at {
             self.update();
         }
         self.queue.pass_time(at);
         let hit = self.is_hit();
-        let may_be_marked = self.config.ecn && parcel.ect && self.probability <= MOST_MARKED;
-        let verdict = self.queue.transit_managed(at, parcel, hit, may_be_marked);
+        let may_be_marked = self.config.ecn && packet.ect && self.probability <= MOST_MARKED;
+        let verdict = self.queue.transit_managed(at, packet, hit, may_be_marked);
         self.marks += u64::from(matches!(verdict, Verdict::Mark(_)));
         verdict
     }
@@ -94,7 +94,7 @@ impl Pie {
         if self.accumulated < 0.85 {
             return false;
         }
-        let hit = self.accumulated >= 8.5 || f64::from(self.stream.next_u32()) < self.probability * 4_294_967_296.0;
+        let hit = self.accumulated >= 8.5 || f64::from(self.rng.next_u32()) < self.probability * 4_294_967_296.0;
         if hit {
             self.accumulated = 0.0;
         }
@@ -154,17 +154,17 @@ impl Pie {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Limit, Schedule};
+    use crate::{QueueLimit, Schedule};
     use polypath_base::Rate;
 
     /// 8 Mbit/s: a microsecond a byte.
     fn pie(config: PieConfig) -> Pie {
-        let queue = RateQueue::new(Rate::from_bits_per_sec(8_000_000), Limit::Packets(1000), 0, Schedule::none()).unwrap();
-        Pie::new(queue, config, Stream::new(1, "pie")).unwrap()
+        let queue = RateQueue::new(Rate::from_bits_per_sec(8_000_000), QueueLimit::Packets(1000), 0, Schedule::none()).unwrap();
+        Pie::new(queue, config, Rng::new(1, "pie")).unwrap()
     }
 
-    fn parcel(ect: bool) -> Parcel {
-        Parcel { len: 1000, payload: true, df: true, ect, ..Parcel::default() }
+    fn packet(ect: bool) -> PacketMeta {
+        PacketMeta { len: 1000, payload: true, df: true, ect, ..PacketMeta::default() }
     }
 
     /// A packet every `gap`; the queueing delay of each that passed, and how many were hit.
@@ -172,7 +172,7 @@ mod tests {
         let (mut delays, mut hits) = (Vec::new(), 0);
         for number in 0..seconds * 1_000_000 / gap_us {
             let at = Instant::ZERO + Duration::from_micros(number * gap_us);
-            match pie.transit(at, parcel(ect)) {
+            match pie.transit(at, packet(ect)) {
                 Verdict::Pass(leaves) => delays.push(leaves.since(at).as_micros()),
                 Verdict::Mark(leaves) => {
                     delays.push(leaves.since(at).as_micros());
@@ -203,16 +203,16 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_passes_and_able_packets_are_marked() {
+    fn a_burst_passes_and_ect_packets_are_marked() {
         let mut first = pie(PieConfig::DEFAULT);
         let at = Instant::ZERO + Duration::from_secs(1);
-        assert!((0..100).all(|_| matches!(first.transit(at, parcel(false)), Verdict::Pass(_))));
+        assert!((0..100).all(|_| matches!(first.transit(at, packet(false)), Verdict::Pass(_))));
         // With a probability that stands (no update is due yet): marks up to a tenth, drops above it.
         let hits = |probability: f64, ect: bool| {
             let mut pie = pie(PieConfig { ecn: true, ..PieConfig::DEFAULT });
             (pie.probability, pie.burst, pie.old_delay) = (probability, Duration::ZERO, Duration::from_millis(20));
             for _ in 0..900 {
-                pie.transit(Instant::ZERO, parcel(ect));
+                pie.transit(Instant::ZERO, packet(ect));
             }
             (pie.marks(), pie.drops().packets)
         };

@@ -1,11 +1,11 @@
 //! A transmitter of given rate behind a drop-tail queue.
 
-use crate::{Cause, Count, Invalid, Parcel, Ring, Schedule, Verdict};
+use crate::{Count, DropCause, Invalid, PacketMeta, Ring, Schedule, Verdict};
 use polypath_base::{Duration, Instant, Rate};
 
 /// Room of a queue, the packet in transmission included (as netem's `limit`).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Limit {
+pub enum QueueLimit {
     Packets(u64),
     /// Framing bytes count.
     Bytes(u64),
@@ -13,7 +13,7 @@ pub enum Limit {
 
 /// A queue at one instant.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sample {
+pub struct QueueSample {
     pub packets: u32,
     /// Framing included.
     pub bytes: u64,
@@ -30,7 +30,7 @@ pub struct RateQueue {
     framing: u32,
     /// Time that each packet spends in the queue at least before it may be transmitted; counted by the limit.
     hold: Duration,
-    limit: Limit,
+    limit: QueueLimit,
     /// When everything accepted so far has left.
     free: Instant,
     /// The last length and its time: most packets are as long as the one before.
@@ -57,7 +57,7 @@ struct Waiting {
 pub(crate) struct Sampler {
     interval: Duration,
     next: Instant,
-    rows: Vec<Sample>,
+    rows: Vec<QueueSample>,
 }
 
 impl Sampler {
@@ -72,7 +72,7 @@ impl Sampler {
 
     /// The queue has been like this since the last sample and up to `at`.
     #[inline]
-    pub(crate) fn fill(&mut self, at: Instant, sample: Sample) {
+    pub(crate) fn fill(&mut self, at: Instant, sample: QueueSample) {
         while self.next <= at && self.next != Instant::NEVER {
             self.rows.push(sample);
             self.next += self.interval;
@@ -80,7 +80,7 @@ impl Sampler {
     }
 
     /// The samples up to and including `end`.
-    pub(crate) fn until(&self, end: Instant) -> &[Sample] {
+    pub(crate) fn until(&self, end: Instant) -> &[QueueSample] {
         // A packet that has passed a delay before a queue may have been seen at a time that lies beyond the end.
         let count = end.as_nanos().checked_div(self.interval.as_nanos()).map_or(0, |last| last as usize + 1);
         &self.rows[..count.min(self.rows.len())]
@@ -88,11 +88,11 @@ impl Sampler {
 }
 
 impl RateQueue {
-    pub fn new(rate: Rate, limit: Limit, framing: u32, changes: Schedule<Rate>) -> Result<Self, Invalid> {
+    pub fn new(rate: Rate, limit: QueueLimit, framing: u32, changes: Schedule<Rate>) -> Result<Self, Invalid> {
         if rate == Rate::default() || changes.values().any(|rate| rate == Rate::default()) {
             return Err(Invalid("a rate of zero lets nothing pass: use an outage for that".into()));
         }
-        if matches!(limit, Limit::Packets(0) | Limit::Bytes(0)) {
+        if matches!(limit, QueueLimit::Packets(0) | QueueLimit::Bytes(0)) {
             return Err(Invalid("a queue without room lets nothing pass: the packet in transmission counts, so 1 is the least".into()));
         }
         Ok(Self {
@@ -124,24 +124,24 @@ impl RateQueue {
     }
 
     #[inline]
-    pub fn transit(&mut self, at: Instant, parcel: Parcel) -> Verdict {
-        self.pass(at, parcel).map_or(Verdict::Drop(Cause::QueueFull), Verdict::Pass)
+    pub fn transit(&mut self, at: Instant, packet: PacketMeta) -> Verdict {
+        self.pass(at, packet).map_or(Verdict::Drop(DropCause::QueueFull), Verdict::Pass)
     }
 
     /// When a packet that arrives at `at` leaves; none if it finds no room.
     #[inline]
-    pub(crate) fn pass(&mut self, at: Instant, parcel: Parcel) -> Option<Instant> {
+    pub(crate) fn pass(&mut self, at: Instant, packet: PacketMeta) -> Option<Instant> {
         if at >= self.sampler.next {
             self.sample_until(at);
         }
         self.drain(at);
-        let len = parcel.len + self.framing;
+        let len = packet.len + self.framing;
         let room = match self.limit {
-            Limit::Packets(n) => (self.waiting.len() as u64) < n,
-            Limit::Bytes(n) => self.bytes + u64::from(len) <= n,
+            QueueLimit::Packets(n) => (self.waiting.len() as u64) < n,
+            QueueLimit::Bytes(n) => self.bytes + u64::from(len) <= n,
         };
         if !room {
-            self.drops.add(parcel.len);
+            self.drops.add(packet.len);
             return None;
         }
         let start = (at + self.hold).max(self.free);
@@ -160,15 +160,15 @@ impl RateQueue {
     }
 
     /// Room for a packet that arrives at `at`, for whoever knows when it leaves ([`RateQueue::append`]): its length with framing, or none.
-    pub(crate) fn admit(&mut self, at: Instant, parcel: Parcel) -> Option<u32> {
+    pub(crate) fn admit(&mut self, at: Instant, packet: PacketMeta) -> Option<u32> {
         self.pass_time(at);
-        let len = parcel.len + self.framing;
+        let len = packet.len + self.framing;
         let room = match self.limit {
-            Limit::Packets(n) => (self.waiting.len() as u64) < n,
-            Limit::Bytes(n) => self.bytes + u64::from(len) <= n,
+            QueueLimit::Packets(n) => (self.waiting.len() as u64) < n,
+            QueueLimit::Bytes(n) => self.bytes + u64::from(len) <= n,
         };
         if !room {
-            self.drops.add(parcel.len);
+            self.drops.add(packet.len);
         }
         room.then_some(len)
     }
@@ -176,20 +176,20 @@ impl RateQueue {
     /// What becomes of a packet that was hit or spared before it reaches the queue: one that is hit is marked if it may be, and dropped early
     /// otherwise.
     #[inline]
-    pub(crate) fn transit_managed(&mut self, at: Instant, parcel: Parcel, hit: bool, may_be_marked: bool) -> Verdict {
+    pub(crate) fn transit_managed(&mut self, at: Instant, packet: PacketMeta, hit: bool, may_be_marked: bool) -> Verdict {
         if hit && !may_be_marked {
-            self.drops.add(parcel.len);
-            return Verdict::Drop(Cause::Early);
+            self.drops.add(packet.len);
+            return Verdict::Drop(DropCause::AqmDrop);
         }
-        match self.transit(at, parcel) {
+        match self.transit(at, packet) {
             Verdict::Pass(leaves) if hit => Verdict::Mark(leaves),
             other => other,
         }
     }
 
     /// A packet for which there was room leaves at this time, not before those that came earlier.
-    pub(crate) fn append(&mut self, leaves: Instant, parcel: Parcel) {
-        let len = parcel.len + self.framing;
+    pub(crate) fn append(&mut self, leaves: Instant, packet: PacketMeta) {
+        let len = packet.len + self.framing;
         self.free = leaves;
         self.bytes += u64::from(len);
         *self.waiting.push() = Waiting { leaves, len };
@@ -235,7 +235,7 @@ impl RateQueue {
     }
 
     /// The samples up to and including `end`, the first one of time zero. To be called once no packet arrives before `end`.
-    pub fn samples(&mut self, end: Instant) -> &[Sample] {
+    pub fn samples(&mut self, end: Instant) -> &[QueueSample] {
         if end >= self.sampler.next {
             self.sample_until(end);
         }
@@ -258,7 +258,7 @@ impl RateQueue {
     fn sample_until(&mut self, at: Instant) {
         while self.sampler.next <= at && self.sampler.next != Instant::NEVER {
             self.drain(self.sampler.next);
-            self.sampler.rows.push(Sample { packets: self.waiting.len() as u32, bytes: self.bytes, drops: self.drops.packets });
+            self.sampler.rows.push(QueueSample { packets: self.waiting.len() as u32, bytes: self.bytes, drops: self.drops.packets });
             self.sampler.next += self.sampler.interval;
         }
     }
@@ -298,18 +298,18 @@ mod tests {
         Rate::from_bits_per_sec(bits)
     }
 
-    fn of(len: u32) -> Parcel {
-        Parcel { len, payload: true, df: true, ..Parcel::default() }
+    fn of(len: u32) -> PacketMeta {
+        PacketMeta { len, payload: true, df: true, ..PacketMeta::default() }
     }
 
     /// 8 Mbit/s without framing: a byte takes 1 us.
-    fn queue(limit: Limit, changes: Vec<(Instant, Rate)>) -> RateQueue {
+    fn queue(limit: QueueLimit, changes: Vec<(Instant, Rate)>) -> RateQueue {
         RateQueue::new(rate(8_000_000), limit, 0, Schedule::new(changes).unwrap()).unwrap()
     }
 
     #[test]
     fn a_packet_leaves_when_fully_sent() {
-        let mut queue = queue(Limit::Packets(10), vec![]);
+        let mut queue = queue(QueueLimit::Packets(10), vec![]);
         assert_eq!(queue.transit(us(0), of(100)), Verdict::Pass(us(100)));
         assert_eq!(queue.transit(us(10), of(50)), Verdict::Pass(us(150)));
         assert_eq!(queue.transit(us(500), of(100)), Verdict::Pass(us(600)));
@@ -317,19 +317,19 @@ mod tests {
 
     #[test]
     fn framing_counts_on_the_wire_and_in_the_queue() {
-        let mut queue = RateQueue::new(rate(8_000_000), Limit::Bytes(228), 14, Schedule::none()).unwrap();
+        let mut queue = RateQueue::new(rate(8_000_000), QueueLimit::Bytes(228), 14, Schedule::none()).unwrap();
         assert_eq!(queue.transit(us(0), of(100)), Verdict::Pass(us(114)));
         assert_eq!(queue.transit(us(0), of(100)), Verdict::Pass(us(228)));
-        assert_eq!(queue.transit(us(113), of(1)), Verdict::Drop(Cause::QueueFull));
+        assert_eq!(queue.transit(us(113), of(1)), Verdict::Drop(DropCause::QueueFull));
         assert_eq!(queue.transit(us(114), of(1)), Verdict::Pass(us(243)));
     }
 
     #[test]
     fn the_packet_in_transmission_counts_until_the_instant_it_has_left() {
-        let mut queue = queue(Limit::Packets(2), vec![]);
+        let mut queue = queue(QueueLimit::Packets(2), vec![]);
         assert_eq!(queue.transit(us(0), of(100)), Verdict::Pass(us(100)));
         assert_eq!(queue.transit(us(0), of(100)), Verdict::Pass(us(200)));
-        assert_eq!(queue.transit(us(99), of(100)), Verdict::Drop(Cause::QueueFull));
+        assert_eq!(queue.transit(us(99), of(100)), Verdict::Drop(DropCause::QueueFull));
         assert_eq!(queue.transit(us(100), of(100)), Verdict::Pass(us(300)));
         assert_eq!((queue.drops().packets, queue.longest()), (1, 2));
     }
@@ -338,7 +338,7 @@ mod tests {
     fn a_change_of_rate_meets_a_packet_half_way() {
         // 100 bytes: 40 us at a byte a us, then 60 bytes at two bytes a us.
         let mut queue =
-            queue(Limit::Packets(10), vec![(us(40), rate(16_000_000)), (us(1000), rate(4_000_000)), (us(1010), rate(8_000_000))]);
+            queue(QueueLimit::Packets(10), vec![(us(40), rate(16_000_000)), (us(1000), rate(4_000_000)), (us(1010), rate(8_000_000))]);
         assert_eq!(queue.transit(us(0), of(100)), Verdict::Pass(us(70)));
         assert_eq!(queue.transit(us(0), of(100)), Verdict::Pass(us(120)));
         // From 990: 20 bytes until 1000, 5 until 1010, the other 75 at a byte a us.
@@ -348,22 +348,22 @@ mod tests {
 
     #[test]
     fn a_change_long_before_the_next_packet_counts() {
-        let mut queue = queue(Limit::Packets(10), vec![(us(500), rate(16_000_000))]);
+        let mut queue = queue(QueueLimit::Packets(10), vec![(us(500), rate(16_000_000))]);
         assert_eq!(queue.transit(us(0), of(100)), Verdict::Pass(us(100)));
         assert_eq!(queue.transit(us(700), of(100)), Verdict::Pass(us(750)));
     }
 
     #[test]
     fn a_held_packet_takes_its_place_in_the_queue() {
-        let mut queue = queue(Limit::Packets(2), vec![]).with_hold(Duration::from_micros(1000));
+        let mut queue = queue(QueueLimit::Packets(2), vec![]).with_hold(Duration::from_micros(1000));
         assert_eq!(queue.transit(us(0), of(100)), Verdict::Pass(us(1100)));
         assert_eq!(queue.transit(us(0), of(100)), Verdict::Pass(us(1200)));
-        assert_eq!(queue.transit(us(1), of(100)), Verdict::Drop(Cause::QueueFull));
+        assert_eq!(queue.transit(us(1), of(100)), Verdict::Drop(DropCause::QueueFull));
     }
 
     #[test]
     fn samples_show_the_queue_of_their_time() {
-        let mut queue = queue(Limit::Packets(2), vec![]);
+        let mut queue = queue(QueueLimit::Packets(2), vec![]);
         queue.sample_every(Duration::from_micros(100));
         for at in [50, 60, 70, 250] {
             queue.transit(us(at), of(100));
@@ -375,7 +375,7 @@ mod tests {
 
     #[test]
     fn samples_end_where_the_run_does() {
-        let mut queue = queue(Limit::Packets(2), vec![]);
+        let mut queue = queue(QueueLimit::Packets(2), vec![]);
         queue.sample_every(Duration::from_micros(100));
         queue.transit(us(950), of(100));
         assert_eq!(queue.samples(us(399)).len(), 4);
@@ -384,8 +384,8 @@ mod tests {
 
     #[test]
     fn senseless_parameters_are_refused() {
-        assert!(RateQueue::new(rate(0), Limit::Packets(1), 0, Schedule::none()).is_err());
-        assert!(RateQueue::new(rate(1), Limit::Packets(1), 0, Schedule::new(vec![(us(1), rate(0))]).unwrap()).is_err());
-        assert!(RateQueue::new(rate(1), Limit::Packets(0), 0, Schedule::none()).is_err());
+        assert!(RateQueue::new(rate(0), QueueLimit::Packets(1), 0, Schedule::none()).is_err());
+        assert!(RateQueue::new(rate(1), QueueLimit::Packets(1), 0, Schedule::new(vec![(us(1), rate(0))]).unwrap()).is_err());
+        assert!(RateQueue::new(rate(1), QueueLimit::Packets(0), 0, Schedule::none()).is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! Random early detection (S. Floyd and V. Jacobson 1993): the longer the queue is on average, the likelier a packet is dropped or marked.
 
-use crate::{Count, Invalid, Parcel, RateQueue, Verdict};
-use polypath_base::{Duration, Instant, Stream};
+use crate::{Count, Invalid, PacketMeta, RateQueue, Verdict};
+use polypath_base::{Duration, Instant, Rng};
 
 /// Parameters of [`Red`]. The average is of bytes, as in Linux.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -15,7 +15,7 @@ pub struct RedConfig {
     pub weight_log: u32,
     /// So many bytes are thought to pass in idle time one after the other.
     pub mean_packet_bytes: u32,
-    /// Mark packets that are able instead of dropping them.
+    /// Mark ECN-capable packets (ECT) instead of dropping them.
     pub ecn: bool,
 }
 
@@ -31,11 +31,11 @@ pub struct Red {
     /// A number from 0 to 1, drawn for each of these.
     drawn: f64,
     marks: u64,
-    stream: Stream,
+    rng: Rng,
 }
 
 impl Red {
-    pub fn new(queue: RateQueue, config: RedConfig, stream: Stream) -> Result<Self, Invalid> {
+    pub fn new(queue: RateQueue, config: RedConfig, rng: Rng) -> Result<Self, Invalid> {
         if config.min_bytes >= config.max_bytes {
             return Err(Invalid("RED needs a `min` below its `max`".into()));
         }
@@ -45,10 +45,10 @@ impl Red {
         if !(1..=31).contains(&config.weight_log) || config.mean_packet_bytes == 0 {
             return Err(Invalid("RED's weight_log lies between 1 and 31, and its mean packet has at least a byte".into()));
         }
-        Ok(Self { queue, config, average: 0, count: -1, drawn: 0.0, marks: 0, stream })
+        Ok(Self { queue, config, average: 0, count: -1, drawn: 0.0, marks: 0, rng })
     }
 
-    pub fn transit(&mut self, at: Instant, parcel: Parcel) -> Verdict {
+    pub fn transit(&mut self, at: Instant, packet: PacketMeta) -> Verdict {
         self.queue.pass_time(at);
         if let Some(since) = self.queue.idle_since(at) {
             self.age(at.since(since));
@@ -65,7 +65,7 @@ impl Red {
             }
             average => self.is_hit(average),
         };
-        let verdict = self.queue.transit_managed(at, parcel, hit, self.config.ecn && parcel.ect);
+        let verdict = self.queue.transit_managed(at, packet, hit, self.config.ecn && packet.ect);
         self.marks += u64::from(matches!(verdict, Verdict::Mark(_)));
         verdict
     }
@@ -87,7 +87,7 @@ impl Red {
     }
 
     fn draw(&mut self) -> f64 {
-        f64::from(self.stream.next_u32()) / 4_294_967_296.0
+        f64::from(self.rng.next_u32()) / 4_294_967_296.0
     }
 
     /// While the queue is empty the average falls as if small packets passed.
@@ -127,7 +127,7 @@ impl Red {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Cause, Limit, Schedule};
+    use crate::{DropCause, QueueLimit, Schedule};
     use polypath_base::Rate;
 
     const CONFIG: RedConfig =
@@ -135,12 +135,12 @@ mod tests {
 
     /// 8 Mbit/s: a microsecond a byte.
     fn red(config: RedConfig) -> Red {
-        let queue = RateQueue::new(Rate::from_bits_per_sec(8_000_000), Limit::Bytes(200_000), 0, Schedule::none()).unwrap();
-        Red::new(queue, config, Stream::new(1, "red")).unwrap()
+        let queue = RateQueue::new(Rate::from_bits_per_sec(8_000_000), QueueLimit::Bytes(200_000), 0, Schedule::none()).unwrap();
+        Red::new(queue, config, Rng::new(1, "red")).unwrap()
     }
 
-    fn parcel(ect: bool) -> Parcel {
-        Parcel { len: 1000, payload: true, df: true, ect, ..Parcel::default() }
+    fn packet(ect: bool) -> PacketMeta {
+        PacketMeta { len: 1000, payload: true, df: true, ect, ..PacketMeta::default() }
     }
 
     /// Packets that keep the queue at about `level`; how many of them were hit.
@@ -149,7 +149,7 @@ mod tests {
         for _ in 0..packets {
             red.queue.pass_time(at);
             while red.queue.bytes() < level {
-                hits += u64::from(!matches!(red.transit(at, parcel(ect)), Verdict::Pass(_)));
+                hits += u64::from(!matches!(red.transit(at, packet(ect)), Verdict::Pass(_)));
             }
             at += Duration::from_micros(1000);
         }
@@ -162,8 +162,8 @@ mod tests {
         let mut full = red(CONFIG);
         hits(&mut full, 40_000, 2000, true);
         let at = Instant::ZERO + Duration::from_millis(3001);
-        assert!(matches!(full.transit(at, parcel(true)), Verdict::Mark(_)));
-        assert_eq!(full.transit(at, parcel(false)), Verdict::Drop(Cause::Early));
+        assert!(matches!(full.transit(at, packet(true)), Verdict::Mark(_)));
+        assert_eq!(full.transit(at, packet(false)), Verdict::Drop(DropCause::AqmDrop));
     }
 
     #[test]
@@ -181,18 +181,18 @@ mod tests {
         hits(&mut red, 20_500, 2000, true);
         let before = red.average;
         // The queue empties in 20 ms; then 32 packets' time are one halving and a half: (31/32)^32 = 0.362.
-        red.transit(Instant::ZERO + Duration::from_millis(3000 + 20 + 32), parcel(true));
+        red.transit(Instant::ZERO + Duration::from_millis(3000 + 20 + 32), packet(true));
         let left = red.average as f64 / before as f64;
         assert!((0.33..0.40).contains(&left), "{left}");
     }
 
     #[test]
     fn impossible_parameters_are_refused() {
-        let queue = || RateQueue::new(Rate::from_bits_per_sec(8_000_000), Limit::Bytes(1), 0, Schedule::none()).unwrap();
+        let queue = || RateQueue::new(Rate::from_bits_per_sec(8_000_000), QueueLimit::Bytes(1), 0, Schedule::none()).unwrap();
         for wrong in
             [RedConfig { min_bytes: 30_000, ..CONFIG }, RedConfig { probability: 0.0, ..CONFIG }, RedConfig { weight_log: 0, ..CONFIG }]
         {
-            assert!(Red::new(queue(), wrong, Stream::new(1, "red")).is_err());
+            assert!(Red::new(queue(), wrong, Rng::new(1, "red")).is_err());
         }
     }
 }

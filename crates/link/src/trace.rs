@@ -1,6 +1,6 @@
 //! A transmitter whose every chance to send was recorded, as mahimahi's link shells replay it (R. Netravali et al. 2015).
 
-use crate::{Cause, Count, Invalid, Parcel, RateQueue, Verdict};
+use crate::{Count, DropCause, Invalid, PacketMeta, RateQueue, Verdict};
 use polypath_base::{Duration, Instant};
 
 /// When so many bytes may leave; after its last chance the trace begins anew.
@@ -32,8 +32,8 @@ impl Trace {
         Ok(Self { queue, chances, period, bytes, next: 0, lap: Instant::ZERO, left: bytes })
     }
 
-    pub fn transit(&mut self, at: Instant, parcel: Parcel) -> Verdict {
-        let Some(mut len) = self.queue.admit(at, parcel) else { return Verdict::Drop(Cause::QueueFull) };
+    pub fn transit(&mut self, at: Instant, packet: PacketMeta) -> Verdict {
+        let Some(mut len) = self.queue.admit(at, packet) else { return Verdict::Drop(DropCause::QueueFull) };
         if self.time() < at {
             // What nobody was there to use is gone.
             self.skip_to(at);
@@ -47,7 +47,7 @@ impl Trace {
         if self.left == 0 {
             self.advance();
         }
-        self.queue.append(leaves, parcel);
+        self.queue.append(leaves, packet);
         Verdict::Pass(leaves)
     }
 
@@ -91,11 +91,11 @@ impl Trace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Limit, Schedule};
+    use crate::{QueueLimit, Schedule};
     use polypath_base::Rate;
 
     fn trace(chances_ms: &[u64], limit: u64) -> Trace {
-        let queue = RateQueue::new(Rate::from_bits_per_sec(1), Limit::Packets(limit), 4, Schedule::none()).unwrap();
+        let queue = RateQueue::new(Rate::from_bits_per_sec(1), QueueLimit::Packets(limit), 4, Schedule::none()).unwrap();
         Trace::new(queue, chances_ms.iter().map(|&ms| Duration::from_millis(ms)).collect(), 1504).unwrap()
     }
 
@@ -103,8 +103,8 @@ mod tests {
         Instant::ZERO + Duration::from_millis(ms)
     }
 
-    fn of(len: u32) -> Parcel {
-        Parcel { len, payload: true, df: true, ..Parcel::default() }
+    fn of(len: u32) -> PacketMeta {
+        PacketMeta { len, payload: true, df: true, ..PacketMeta::default() }
     }
 
     fn leave(trace: &mut Trace, packets: &[(u64, u32)]) -> Vec<Option<u64>> {
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_trace_without_time_is_refused() {
-        let queue = || RateQueue::new(Rate::from_bits_per_sec(1), Limit::Packets(1), 4, Schedule::none()).unwrap();
+        let queue = || RateQueue::new(Rate::from_bits_per_sec(1), QueueLimit::Packets(1), 4, Schedule::none()).unwrap();
         for wrong in [vec![], vec![Duration::ZERO], vec![Duration::from_millis(2), Duration::from_millis(1)]] {
             assert!(Trace::new(queue(), wrong, 1504).is_err());
         }

@@ -1,7 +1,7 @@
 //! Elements against models that are too simple to be wrong.
 
-use polypath_base::{Duration, Instant, Rate, Stream};
-use polypath_link::{Chain, Delay, Element, Limit, Parcel, RateQueue, Schedule, Verdict};
+use polypath_base::{Duration, Instant, Rate, Rng};
+use polypath_link::{Delay, Element, ElementChain, PacketMeta, QueueLimit, RateQueue, Schedule, Verdict};
 use proptest::prelude::*;
 
 /// Steps through time nanosecond by nanosecond: a transmitter that sends `rate` bits a second from the head of a queue.
@@ -50,10 +50,10 @@ proptest! {
         let (left, samples) = step(&packets, limit, &rates, 25_000, 100);
 
         let schedule = Schedule::new(changes.iter().map(|&(at, rate)| (Instant::from_nanos(at), Rate::from_bits_per_sec(rate))).collect()).unwrap();
-        let mut queue = RateQueue::new(Rate::from_bits_per_sec(first), Limit::Packets(limit as u64), 0, schedule).unwrap();
+        let mut queue = RateQueue::new(Rate::from_bits_per_sec(first), QueueLimit::Packets(limit as u64), 0, schedule).unwrap();
         queue.sample_every(Duration::from_nanos(100));
         for (&(at, len), &expected) in packets.iter().zip(&left) {
-            let leaves = match queue.transit(Instant::from_nanos(at), Parcel { len, payload: true, df: true, ..Parcel::default() }) {
+            let leaves = match queue.transit(Instant::from_nanos(at), PacketMeta { len, payload: true, df: true, ..PacketMeta::default() }) {
                 Verdict::Pass(leaves) => Some(leaves.as_nanos()),
                 _ => None,
             };
@@ -70,16 +70,16 @@ proptest! {
         seed in any::<u64>(),
     ) {
         packets.sort_by_key(|packet| packet.0);
-        let jittered = |name| Delay::new(Duration::from_nanos(20_000), Duration::from_nanos(jitter), false, Schedule::none(), Stream::new(seed, name));
-        let mut chain = Chain::new(vec![
-            Element::Rate(RateQueue::new(Rate::from_bits_per_sec(1_000_000_000), Limit::Bytes(20_000), 14, Schedule::none()).unwrap()),
+        let jittered = |name| Delay::new(Duration::from_nanos(20_000), Duration::from_nanos(jitter), false, Schedule::none(), Rng::new(seed, name));
+        let mut chain = ElementChain::new(vec![
+            Element::Rate(RateQueue::new(Rate::from_bits_per_sec(1_000_000_000), QueueLimit::Bytes(20_000), 14, Schedule::none()).unwrap()),
             Element::Delay(jittered("first")),
-            Element::Rate(RateQueue::new(Rate::from_bits_per_sec(900_000_000), Limit::Packets(10), 14, Schedule::none()).unwrap()),
+            Element::Rate(RateQueue::new(Rate::from_bits_per_sec(900_000_000), QueueLimit::Packets(10), 14, Schedule::none()).unwrap()),
             Element::Delay(jittered("second")),
         ]);
         let mut last = Instant::ZERO;
         for (at, len) in packets {
-            if let Verdict::Pass(leaves) = chain.transit(Instant::from_nanos(at), Parcel { len, payload: true, df: true, ..Parcel::default() }) {
+            if let Verdict::Pass(leaves) = chain.transit(Instant::from_nanos(at), PacketMeta { len, payload: true, df: true, ..PacketMeta::default() }) {
                 prop_assert!(leaves >= last && leaves >= Instant::from_nanos(at));
                 last = leaves;
             }

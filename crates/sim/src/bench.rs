@@ -1,7 +1,7 @@
 //! The cases by which the simulator's speed is judged. They are only described here; who runs them holds the clock.
 
 use crate::queue::{EventQueue, Source};
-use crate::scenario::{App, Element, End, Flow, Link, Mptcp, Node, Queue, Scenario, Transport};
+use crate::scenario::{App, Element, Flow, InterfaceSpec, Link, Mptcp, Node, QueueLimit, Scenario, Transport};
 use polypath_base::{Duration, Instant};
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ fn parallel(paths: u32, hops: u32, bits_per_s: u64, flows: u32, transport: Trans
     let mut nodes = vec![node("client".into(), false), node("server".into(), false)];
     let mut links = Vec::new();
     // A queue of one bandwidth-delay product: 2 x 10 ms.
-    let queue = Queue::Packets(bits_per_s / 8 * 20 / 1000 / 1514);
+    let queue = QueueLimit::Packets(bits_per_s / 8 * 20 / 1000 / 1514);
     let elements = || {
         vec![
             Element::Rate { bits_per_s, queue, framing_bytes: 14, hold_ns: 0, changes: vec![], aqm: None },
@@ -70,7 +70,7 @@ fn parallel(paths: u32, hops: u32, bits_per_s: u64, flows: u32, transport: Trans
         };
         nodes.extend((1..hops).map(|hop| node(at(hop), true)));
         links.extend((0..hops).map(|hop| {
-            let end = |node, host| End { node, address: format!("10.{path}.{hop}.{host}"), mtu: 1500 };
+            let end = |node, host| InterfaceSpec { node, address: format!("10.{path}.{hop}.{host}"), mtu: 1500 };
             Link { name: format!("link-{path}-{hop}"), a: end(at(hop), 1), b: end(at(hop + 1), 2), a_to_b: elements(), b_to_a: elements() }
         }));
     }

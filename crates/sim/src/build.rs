@@ -3,12 +3,12 @@
 use crate::ScenarioError;
 use crate::flow::Flow;
 use crate::network::Network;
-use crate::routes::{Ends, Fixed, Routes};
+use crate::routes::{Fixed, FlowAddresses, Routes};
 use crate::scenario::{self, App, Scenario, Transport};
 use crate::sysctl;
 use crate::topology::{Direction, NodeId, Topology};
 use crate::world::World;
-use polypath_base::{Duration, Instant, Seq, Stream};
+use polypath_base::{Duration, Instant, Rng, Seq};
 use polypath_sched::Scheduler;
 use polypath_transport::mptcp::{self, Endpoint, PathManager};
 use polypath_transport::tcp::{self, Socket};
@@ -70,8 +70,8 @@ fn check(flow: &scenario::Flow) -> Result<(), ScenarioError> {
     }
 }
 
-/// The hosts of a flow, which of their addresses its connection uses, and its fixed ways.
-pub(crate) fn between(flow: &scenario::Flow, topology: &Topology) -> Result<Ends, ScenarioError> {
+/// The hosts of a flow, which of their addresses its connection uses, and its fixed routes.
+pub(crate) fn between(flow: &scenario::Flow, topology: &Topology) -> Result<FlowAddresses, ScenarioError> {
     let client = topology.host(&flow.client, &flow.name, "client")?;
     let server = topology.host(&flow.server, &flow.name, "server")?;
     if client == server {
@@ -107,10 +107,10 @@ pub(crate) fn between(flow: &scenario::Flow, topology: &Topology) -> Result<Ends
         check_subflows(flow, at_client.len(), at_server.len())?;
     }
     let fixed = flow.routes.iter().enumerate().map(|(number, route)| {
-        let way = topology.fixed(&flow.name, number, route, [client, server])?;
-        Ok(Fixed { addresses: [route.from.clone(), route.to.clone()], way })
+        let directions = topology.fixed(&flow.name, number, route, [client, server])?;
+        Ok(Fixed { addresses: [route.from.clone(), route.to.clone()], route: directions })
     });
-    Ok(Ends { nodes: [client, server], addresses: [at_client, at_server], fixed: fixed.collect::<Result<_, ScenarioError>>()? })
+    Ok(FlowAddresses { nodes: [client, server], addresses: [at_client, at_server], fixed: fixed.collect::<Result<_, ScenarioError>>()? })
 }
 
 /// No more subflows than the flow's stack has.
@@ -145,7 +145,7 @@ fn address(topology: &Topology, node: NodeId, named: Option<&str>, flow: &scenar
 }
 
 /// The two ends of a flow's connection.
-fn pair(scenario: &Scenario, flow: &scenario::Flow, topology: &Topology, ends: &Ends) -> Result<[Connection; 2], ScenarioError> {
+fn pair(scenario: &Scenario, flow: &scenario::Flow, topology: &Topology, ends: &FlowAddresses) -> Result<[Connection; 2], ScenarioError> {
     if flow.transport == Transport::Udp {
         return datagrams(flow, topology, ends);
     }
@@ -154,10 +154,10 @@ fn pair(scenario: &Scenario, flow: &scenario::Flow, topology: &Topology, ends: &
         let known = polypath_cc::all().map(|algorithm| algorithm.name()).collect::<Vec<_>>().join(", ");
         return Err(of_flow(flow, "cc", format!("there is no congestion control `{asked}`; there are {known}")));
     };
-    let way = first_way(flow, topology, ends)?;
+    let route = first_route(flow, topology, ends)?;
     let (profile, _) = profile(flow);
     // Where an end meets the first path.
-    let interfaces = [way.first().copied(), way.last().map(|last| last.reversed())]
+    let interfaces = [route.first().copied(), route.last().map(|last| last.reversed())]
         .map(|direction| direction.map_or(0, |direction| topology.mtu(direction)));
     let mut made = Vec::with_capacity(2);
     for (end, interface) in interfaces.into_iter().enumerate() {
@@ -165,7 +165,7 @@ fn pair(scenario: &Scenario, flow: &scenario::Flow, topology: &Topology, ends: &
         let mut settings = Settings { profile, ..Settings::default() };
         let node = scenario.nodes.iter().find(|node| node.name == name).expect("the topology's nodes are the scenario's");
         sysctl::apply(node, &mut settings)?;
-        let mut random = Stream::new(scenario.seed, &format!("flow {} at {name}", flow.name));
+        let mut random = Rng::new(scenario.seed, &format!("flow {} at {name}", flow.name));
         made.push(match flow.transport {
             Transport::Tcp => {
                 let config = tcp::Config { settings, algorithm, mtu: interface, initial_seq: Seq::new(random.next_u32()) };
@@ -186,8 +186,8 @@ fn pair(scenario: &Scenario, flow: &scenario::Flow, topology: &Topology, ends: &
 }
 
 /// The first path, which must lead somewhere; later ones may turn out not to, as in a real network.
-fn first_way(flow: &scenario::Flow, topology: &Topology, ends: &Ends) -> Result<Vec<Direction>, ScenarioError> {
-    ends.way(topology, 0, 0).ok_or_else(|| {
+fn first_route(flow: &scenario::Flow, topology: &Topology, ends: &FlowAddresses) -> Result<Vec<Direction>, ScenarioError> {
+    ends.route(topology, 0, 0).ok_or_else(|| {
         let name = |end: usize| ends.address(topology, end, 0).map_or("?", |address| &address.text);
         let (from, to) = (format!("{} at `{}`", name(0), flow.client), format!("{} at `{}`", name(1), flow.server));
         of_flow(flow, "server", format!("no route leads from {from} to {to}: {}", mend(topology, ends)))
@@ -195,9 +195,9 @@ fn first_way(flow: &scenario::Flow, topology: &Topology, ends: &Ends) -> Result<
 }
 
 /// What to do where no route leads to the server's first address: name those addresses to which one does.
-fn mend(topology: &Topology, ends: &Ends) -> String {
+fn mend(topology: &Topology, ends: &FlowAddresses) -> String {
     let [client, server] = ends.nodes;
-    let reached = |number: &usize| topology.way((client, ends.addresses[0][0]), (server, *number)).is_some();
+    let reached = |number: &usize| topology.route((client, ends.addresses[0][0]), (server, *number)).is_some();
     let others: Vec<&str> =
         (0..topology.addresses(server).len()).filter(reached).map(|number| topology.addresses(server)[number].text.as_str()).collect();
     if others.is_empty() {
@@ -208,9 +208,9 @@ fn mend(topology: &Topology, ends: &Ends) -> String {
 }
 
 /// The two ends of a flow of datagrams.
-fn datagrams(flow: &scenario::Flow, topology: &Topology, ends: &Ends) -> Result<[Connection; 2], ScenarioError> {
-    let way = first_way(flow, topology, ends)?;
-    let most = way.first().map_or(0, |&direction| topology.mtu(direction)).saturating_sub(Segment::IPV4_HEADER + Segment::UDP_HEADER);
+fn datagrams(flow: &scenario::Flow, topology: &Topology, ends: &FlowAddresses) -> Result<[Connection; 2], ScenarioError> {
+    let route = first_route(flow, topology, ends)?;
+    let most = route.first().map_or(0, |&direction| topology.mtu(direction)).saturating_sub(Segment::IPV4_HEADER + Segment::UDP_HEADER);
     if !(LEAST_DATAGRAM..=most).contains(&flow.datagram_bytes) {
         let sentence = format!(
             "a datagram of {} bytes; on its first link it has {LEAST_DATAGRAM} (a number and a time) to {most}",
@@ -235,7 +235,7 @@ fn scheduler(flow: &scenario::Flow) -> Result<Scheduler, ScenarioError> {
     })
 }
 
-fn path_manager(flow: &scenario::Flow, topology: &Topology, ends: &Ends) -> PathManager {
+fn path_manager(flow: &scenario::Flow, topology: &Topology, ends: &FlowAddresses) -> PathManager {
     match &flow.mptcp.path_manager {
         scenario::PathManager::Fullmesh => PathManager::Fullmesh,
         scenario::PathManager::Ndiffports { subflows } => PathManager::Ndiffports(*subflows),

@@ -2,7 +2,7 @@
 
 use crate::ScenarioError;
 use crate::build;
-use crate::routes::Ends;
+use crate::routes::FlowAddresses;
 use crate::scenario::{App, Element, Flow, Scenario, Transport};
 use crate::sysctl;
 use crate::topology::Topology;
@@ -34,16 +34,16 @@ pub fn check(scenario: &Scenario, simulated: bool) -> Result<(), ScenarioError> 
 }
 
 /// On a path without any rate a sender is held by nothing but its buffers, and its goodput is a figure of those.
-fn check_rates(scenario: &Scenario, flow: &Flow, topology: &Topology, ends: &Ends) -> Result<(), ScenarioError> {
+fn check_rates(scenario: &Scenario, flow: &Flow, topology: &Topology, ends: &FlowAddresses) -> Result<(), ScenarioError> {
     let greedy = matches!(flow.app, App::Bulk { .. } | App::OnOff { bits_per_s: None, .. });
     if !greedy || flow.transport == Transport::Udp {
         return Ok(());
     }
     for at_client in 0..ends.addresses[0].len() {
         for at_server in 0..ends.addresses[1].len() {
-            let Some(way) = ends.way(topology, at_client, at_server) else { continue };
+            let Some(route) = ends.route(topology, at_client, at_server) else { continue };
             let sides = || {
-                way.iter().map(|direction| {
+                route.iter().map(|direction| {
                     let link = &scenario.links[direction.index() / 2];
                     (link, if direction.index() % 2 == 0 { ("a_to_b", &link.a_to_b) } else { ("b_to_a", &link.b_to_a) })
                 })

@@ -16,7 +16,7 @@ const WRITE: Duration = Duration::from_millis(1);
 
 /// What the world looks for after each event of an endpoint. Most of the time nothing, so that it costs one comparison.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Watch {
+pub(crate) enum AppWait {
     Nothing,
     Established,
     /// So many bytes in the send buffer since the start.
@@ -24,9 +24,9 @@ pub(crate) enum Watch {
     /// So many bytes read since the start: all of a transfer.
     Received(u64),
     /// The same: the next request, at the server.
-    Asked(u64),
+    Request(u64),
     /// The same: the next response, at the client.
-    Answered(u64),
+    Response(u64),
 }
 
 #[derive(Debug)]
@@ -109,31 +109,31 @@ impl Flow {
         self.before.is_some() && self.after.is_none()
     }
 
-    /// The application's next step: opens the connection, begins, pauses or ends a burst. Returns what to watch the client for
+    /// The application's next step: opens the connection, begins, pauses or ends a burst. Returns what to app_wait the client for
     /// and when the next step is due.
-    pub(crate) fn step(&mut self, now: Instant, client: &mut Connection) -> (Watch, Instant) {
+    pub(crate) fn step(&mut self, now: Instant, client: &mut Connection) -> (AppWait, Instant) {
         let Some(began) = self.began else {
             client.open(now);
-            return (Watch::Established, Instant::NEVER);
+            return (AppWait::Established, Instant::NEVER);
         };
         match self.app {
             App::Bulk { .. } => {
                 client.stop(now);
                 client.close(now);
-                (Watch::Nothing, Instant::NEVER)
+                (AppWait::Nothing, Instant::NEVER)
             }
-            App::Transfer { .. } => (Watch::Nothing, Instant::NEVER),
+            App::Transfer { .. } => (AppWait::Nothing, Instant::NEVER),
             App::Requests { request_bytes, response_bytes, .. } => {
                 self.asked_at = now;
                 client.offer(now, request_bytes);
-                (Watch::Answered((self.answered.len() as u64 + 1) * response_bytes), Instant::NEVER)
+                (AppWait::Response((self.answered.len() as u64 + 1) * response_bytes), Instant::NEVER)
             }
             App::OnOff { on_ns, off_ns, duration_ns, bits_per_s } => {
                 let end = began + Duration::from_nanos(duration_ns);
                 if now >= end {
                     client.stop(now);
                     client.close(now);
-                    return (Watch::Nothing, Instant::NEVER);
+                    return (AppWait::Nothing, Instant::NEVER);
                 }
                 if now >= self.phase_ends {
                     self.bursting = !self.bursting;
@@ -151,29 +151,29 @@ impl Flow {
                     if let Some(payload) = self.datagram {
                         client.offer(now, payload);
                         let following = datagram_after(into(now), payload, bits);
-                        return (Watch::Nothing, next.min(now + (following - into(now))));
+                        return (AppWait::Nothing, next.min(now + (following - into(now))));
                     }
                     let sent = |at: Instant| (u128::from(bits) * u128::from(into(at).as_nanos()) / 8_000_000_000) as u64;
                     let until = (now + WRITE).min(next);
                     client.offer(now, sent(until) - sent(now));
                     next = until;
                 }
-                (Watch::Nothing, next)
+                (AppWait::Nothing, next)
             }
         }
     }
 
-    /// The client is established: the application begins. Returns what to watch for and when the next step is due.
-    pub(crate) fn begin(&mut self, now: Instant, client: &mut Connection) -> (Watch, Instant) {
+    /// The client is established: the application begins. Returns what to app_wait for and when the next step is due.
+    pub(crate) fn begin(&mut self, now: Instant, client: &mut Connection) -> (AppWait, Instant) {
         self.began = Some(now);
         match self.app {
             App::Bulk { duration_ns } => {
                 client.offer(now, u64::MAX);
-                (Watch::Nothing, now + Duration::from_nanos(duration_ns))
+                (AppWait::Nothing, now + Duration::from_nanos(duration_ns))
             }
             App::Transfer { bytes } => {
                 client.offer(now, bytes);
-                (Watch::Accepted(bytes), Instant::NEVER)
+                (AppWait::Accepted(bytes), Instant::NEVER)
             }
             App::Requests { .. } => self.step(now, client),
             App::OnOff { .. } => {
@@ -183,15 +183,15 @@ impl Flow {
         }
     }
 
-    /// The server has accepted. Returns what to watch the server for and when the window begins.
-    pub(crate) fn accept(&mut self, now: Instant) -> (Watch, Instant) {
+    /// The server has accepted. Returns what to app_wait the server for and when the window begins.
+    pub(crate) fn accept(&mut self, now: Instant) -> (AppWait, Instant) {
         self.accepted_at = Some(now);
-        let watch = match self.app {
-            App::Transfer { bytes } => Watch::Received(bytes),
-            App::Requests { request_bytes, .. } => Watch::Asked(request_bytes),
-            App::Bulk { .. } | App::OnOff { .. } => Watch::Nothing,
+        let app_wait = match self.app {
+            App::Transfer { bytes } => AppWait::Received(bytes),
+            App::Requests { request_bytes, .. } => AppWait::Request(request_bytes),
+            App::Bulk { .. } | App::OnOff { .. } => AppWait::Nothing,
         };
-        (watch, now + self.window[0])
+        (app_wait, now + self.window[0])
     }
 
     /// The server has read everything.
@@ -199,11 +199,11 @@ impl Flow {
         self.completed = Some(now);
     }
 
-    /// The server has read a request, the last of `asked` bytes. Returns what to watch it for.
-    pub(crate) fn serve(&mut self, now: Instant, asked: u64, server: &mut Connection) -> Watch {
-        let App::Requests { request_bytes, response_bytes, .. } = self.app else { return Watch::Nothing };
+    /// The server has read a request, the last of `asked` bytes. Returns what to app_wait it for.
+    pub(crate) fn serve(&mut self, now: Instant, asked: u64, server: &mut Connection) -> AppWait {
+        let App::Requests { request_bytes, response_bytes, .. } = self.app else { return AppWait::Nothing };
         server.offer(now, response_bytes);
-        Watch::Asked(asked + request_bytes)
+        AppWait::Request(asked + request_bytes)
     }
 
     /// The client has read a response. Returns when it asks again.

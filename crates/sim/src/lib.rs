@@ -7,6 +7,7 @@
 pub mod bench;
 mod build;
 mod check;
+mod data_plane;
 mod delays;
 mod error;
 mod flow;
@@ -22,7 +23,6 @@ pub mod scenario;
 mod sysctl;
 mod topology;
 mod traffic;
-mod wire;
 mod world;
 
 pub use check::check;

@@ -1,22 +1,24 @@
-//! From the links of a scenario to pipes, and from a way to the pipes that a packet enters on it.
+//! From the links of a scenario to pipe stages, and from a route (a list of link directions) to the stages that its packets enter.
 //!
 //! A link direction is cut into stages where packets may overtake and before an MTU that answers: what stands there must
 //! happen at the time of the packet and not before. Where two links meet at a router that joins only these two, and nothing
-//! turns round there, the stages on both sides are one pipe: a chain of such links costs one event a packet.
+//! is sent back from there, the stages on both sides are one pipe: a chain of such links costs one event a packet.
 
 use crate::ScenarioError;
 use crate::outcome::{LinkOutcome, LinkSeries};
-use crate::pipe::Pipe;
+use crate::pipe::PipeStage;
 use crate::scenario::{self, Scenario};
 use crate::topology::{Direction, NodeId, Topology};
-use polypath_base::{Duration, Instant, Rate, Stream};
-use polypath_link::{Chain, CodelConfig, Delay, Down, Element, Fair, FairConfig, Invalid, Limit, Loss, Mtu, Oversize, Pie, PieConfig};
-use polypath_link::{RateQueue, Red, RedConfig, Retry, Sample, Schedule, Trace};
+use polypath_base::{Duration, Instant, Rate, Rng};
+use polypath_link::{
+    CodelConfig, Delay, Down, Element, ElementChain, FqCodel, FqCodelConfig, Invalid, Loss, Mtu, Oversize, Pie, PieConfig, QueueLimit,
+};
+use polypath_link::{QueueSample, RateQueue, Red, RedConfig, Retry, Schedule, Trace};
 
 /// Pipes, and which of them each direction begins.
 #[derive(Debug)]
 pub(crate) struct Network {
-    pub(crate) pipes: Vec<Pipe>,
+    pub(crate) pipes: Vec<PipeStage>,
     /// By pipe: the directions that it leads through, and how many elements of each.
     spans: Vec<Vec<(Direction, usize)>>,
     /// By direction: its pipes if packets can enter it from a node; those of the directions fused to it follow.
@@ -47,11 +49,11 @@ impl Stage {
     }
 }
 
-/// A way as the world walks it: numbers of pipes, and for each of them the place in the way back at which an answer begins.
+/// The pipes of a route, and for each of them where ICMP about a packet that it refuses joins the route back.
 #[derive(Debug)]
-pub(crate) struct Steps {
+pub(crate) struct PipeRoute {
     pub(crate) pipes: Vec<u32>,
-    /// Counted in pipes from the start of the way back; its length: the sender itself.
+    /// Counted in pipes from the start of the route back; its length: the sender itself.
     pub(crate) back: Vec<usize>,
 }
 
@@ -61,8 +63,8 @@ impl Network {
         for direction in topology.directions() {
             stages.push(cut(elements(scenario, topology, direction)?, direction));
         }
-        let turns: Vec<bool> = turning_nodes(topology, &stages);
-        let follows = |direction: Direction| next_of(topology, &turns, direction);
+        let icmp_origins: Vec<bool> = icmp_origins(topology, &stages);
+        let follows = |direction: Direction| next_of(topology, &icmp_origins, direction);
         let fused: Vec<bool> = {
             let mut fused = vec![false; stages.len()];
             topology.directions().filter_map(follows).for_each(|next| fused[next.index()] = true);
@@ -80,7 +82,7 @@ impl Network {
             let mut at = head;
             while let Some(next) = follows(at) {
                 let mut more = std::mem::take(&mut stages[next.index()]).into_iter();
-                // `turning_nodes` has seen to it that the first stage behind the joint does not answer.
+                // `icmp_origins` has seen to it that the first stage behind the joint does not answer.
                 let joint = row.last_mut().expect("a direction has at least one stage");
                 let held = more.as_slice().first().is_some_and(|stage| stage.elements().any(Element::holds));
                 if joint.elements().all(Element::keeps_order) && !held {
@@ -98,30 +100,30 @@ impl Network {
         self.spans.push(stage.spans.iter().map(|(direction, elements)| (*direction, elements.len())).collect());
         let elements = stage.spans.into_iter().flat_map(|span| span.1).collect();
         self.answering.push(stage.answering);
-        self.pipes.push(Pipe::new(Chain::new(elements)));
+        self.pipes.push(PipeStage::new(ElementChain::new(elements)));
         (self.pipes.len() - 1) as u32
     }
 
-    /// The pipes of a way, and where answers enter the way back, which takes the same links.
-    pub(crate) fn steps(&self, way: &[Direction]) -> Steps {
-        let pipes = self.pipes_of(way);
-        let back_way: Vec<Direction> = way.iter().rev().map(|direction| direction.reversed()).collect();
-        let back = pipes.iter().map(|&pipe| self.turn(way, &back_way, pipe)).collect();
-        Steps { pipes, back }
+    /// The pipes of a route. ICMP takes the same links back.
+    pub(crate) fn pipe_route(&self, route: &[Direction]) -> PipeRoute {
+        let pipes = self.pipes_of(route);
+        let back_route: Vec<Direction> = route.iter().rev().map(|direction| direction.reversed()).collect();
+        let back = pipes.iter().map(|&pipe| self.icmp_return_hop(route, &back_route, pipe)).collect();
+        PipeRoute { pipes, back }
     }
 
-    fn pipes_of(&self, way: &[Direction]) -> Vec<u32> {
+    fn pipes_of(&self, route: &[Direction]) -> Vec<u32> {
         // A direction that is fused to the one before it has no entry of its own.
-        way.iter().filter_map(|direction| self.entries[direction.index()].as_ref()).flatten().copied().collect()
+        route.iter().filter_map(|direction| self.entries[direction.index()].as_ref()).flatten().copied().collect()
     }
 
-    fn turn(&self, way: &[Direction], back_way: &[Direction], pipe: u32) -> usize {
+    fn icmp_return_hop(&self, route: &[Direction], back_route: &[Direction], pipe: u32) -> usize {
         let Some(answering) = self.answering[pipe as usize] else { return 0 };
         let position =
-            way.iter().position(|&direction| direction == answering.direction).expect("a way enters pipes of its own directions only");
-        // The way back passes the links behind the answering node first: skip those.
-        let skipped = way.len() - position - usize::from(answering.from_end);
-        self.pipes_of(&back_way[..skipped]).len()
+            route.iter().position(|&direction| direction == answering.direction).expect("a route enters pipes of its own directions only");
+        // The route back passes the links behind the answering node first: skip those.
+        let skipped = route.len() - position - usize::from(answering.from_end);
+        self.pipes_of(&back_route[..skipped]).len()
     }
 
     /// Writes down the length of every queue at multiples of `interval`.
@@ -149,7 +151,7 @@ impl Network {
                     let drops = element.drops();
                     passed = passed.without(drops);
                     match element {
-                        Element::Rate(_) | Element::Red(_) | Element::Pie(_) | Element::Fair(_) | Element::Trace(_) => {
+                        Element::Rate(_) | Element::Red(_) | Element::Pie(_) | Element::FqCodel(_) | Element::Trace(_) => {
                             outcome.queue_drops += drops.packets;
                             outcome.ecn_marks += element.marks();
                             outcome.max_queue_packets = outcome.max_queue_packets.max(element.longest());
@@ -168,7 +170,7 @@ impl Network {
 
     /// Samples of the queues up to `end`: by time, then by direction; several queues of one direction are summed.
     pub(crate) fn series(&mut self, interval: Duration, end: Instant) -> LinkSeries {
-        let mut columns: Vec<(Direction, Vec<Sample>)> = Vec::new();
+        let mut columns: Vec<(Direction, Vec<QueueSample>)> = Vec::new();
         for (pipe, spans) in self.pipes.iter_mut().zip(&self.spans) {
             let owners: Vec<Direction> = spans.iter().flat_map(|&(direction, count)| std::iter::repeat_n(direction, count)).collect();
             for (number, element) in pipe.chain.elements_mut() {
@@ -200,20 +202,22 @@ impl Network {
 }
 
 /// Nodes from which ICMP or fragments may come: pipes must not pass them by.
-fn turning_nodes(topology: &Topology, stages: &[Vec<Stage>]) -> Vec<bool> {
-    let mut turns = vec![false; topology.nodes()];
+fn icmp_origins(topology: &Topology, stages: &[Vec<Stage>]) -> Vec<bool> {
+    let mut icmp_origins = vec![false; topology.nodes()];
     for answering in stages.iter().flatten().filter_map(|stage| stage.answering) {
-        let node = if answering.from_end { topology.ends(answering.direction) } else { topology.begins(answering.direction) };
-        turns[node] = true;
+        let node = if answering.from_end { topology.target(answering.direction) } else { topology.source(answering.direction) };
+        icmp_origins[node] = true;
     }
-    turns
+    icmp_origins
 }
 
 /// The direction that takes all that leaves this one, if nothing else enters it.
-fn next_of(topology: &Topology, turns: &[bool], direction: Direction) -> Option<Direction> {
-    let node: NodeId = topology.ends(direction);
+fn next_of(topology: &Topology, icmp_origins: &[bool], direction: Direction) -> Option<Direction> {
+    let node: NodeId = topology.target(direction);
     match *topology.leaving(node) {
-        [first, second] if topology.is_router(node) && !turns[node] => Some(if first == direction.reversed() { second } else { first }),
+        [first, second] if topology.is_router(node) && !icmp_origins[node] => {
+            Some(if first == direction.reversed() { second } else { first })
+        }
         _ => None,
     }
 }
@@ -240,8 +244,8 @@ fn cut(elements: Vec<Element>, direction: Direction) -> Vec<Stage> {
 fn elements(scenario: &Scenario, topology: &Topology, direction: Direction) -> Result<Vec<Element>, ScenarioError> {
     let mut elements = Vec::new();
     // A host sends no packet longer than its interface's MTU.
-    let longest = topology.directions().filter(|&other| !topology.is_router(topology.begins(other))).map(|other| topology.mtu(other)).max();
-    if topology.is_router(topology.begins(direction)) && longest.is_some_and(|longest| longest > topology.mtu(direction)) {
+    let longest = topology.directions().filter(|&other| !topology.is_router(topology.source(other))).map(|other| topology.mtu(other)).max();
+    if topology.is_router(topology.source(direction)) && longest.is_some_and(|longest| longest > topology.mtu(direction)) {
         // RFC 1812 section 4.2.2.7: a router splits a packet that is too long, or answers if DF is set.
         elements.push(Element::Mtu(Mtu::new(topology.mtu(direction), Oversize::Fragment).expect("an interface's MTU has been checked")));
     }
@@ -254,7 +258,7 @@ pub fn link_elements(scenario: &Scenario, link: usize, a_to_b: bool) -> Result<V
     let link = &scenario.links[link];
     let (side, listed) = if a_to_b { ("a_to_b", &link.a_to_b) } else { ("b_to_a", &link.b_to_a) };
     let made = listed.iter().enumerate().map(|(number, element)| {
-        let stream = Stream::new(scenario.seed, &format!("link {} {side} {number}", link.name));
+        let stream = Rng::new(scenario.seed, &format!("link {} {side} {number}", link.name));
         convert(element, stream).map_err(|invalid| {
             let error = ScenarioError::new(invalid.to_string()).of(format!("link `{}`, {side}, element {}", link.name, number + 1));
             error.at(&["links", &link.name, side, &number.to_string()])
@@ -263,7 +267,7 @@ pub fn link_elements(scenario: &Scenario, link: usize, a_to_b: bool) -> Result<V
     made.collect()
 }
 
-fn convert(element: &scenario::Element, stream: Stream) -> Result<Element, Invalid> {
+fn convert(element: &scenario::Element, stream: Rng) -> Result<Element, Invalid> {
     let at = Instant::from_nanos;
     Ok(match element {
         scenario::Element::Rate { bits_per_s, queue, framing_bytes, hold_ns, changes, aqm } => {
@@ -325,11 +329,13 @@ fn fair(
     rate: Rate,
     framing: u32,
     changes: Schedule<Rate>,
-    limit: Limit,
+    limit: QueueLimit,
     aqm: Option<scenario::Aqm>,
-    stream: Stream,
+    stream: Rng,
 ) -> Result<Element, Invalid> {
-    let Limit::Packets(limit) = limit else { return Err(Invalid("CoDel counts its queue in packets: give it a limit in packets".into())) };
+    let QueueLimit::Packets(limit) = limit else {
+        return Err(Invalid("CoDel counts its queue in packets: give it a limit in packets".into()));
+    };
     let (target, interval, ecn, flows, quantum) = match aqm {
         Some(scenario::Aqm::FqCodel { target_ns, interval_ns, flows, quantum_bytes, ecn }) => {
             (target_ns, interval_ns, ecn, flows, quantum_bytes)
@@ -338,13 +344,13 @@ fn fair(
         _ => return Err(Invalid("only CoDel and FQ-CoDel choose packets when they send".into())),
     };
     let codel = CodelConfig { target: Duration::from_nanos(target), interval: Duration::from_nanos(interval), ecn };
-    let config = FairConfig { codel, limit: limit.min(u64::from(u32::MAX)) as u32, flows, quantum };
-    Ok(Element::Fair(Box::new(Fair::new(rate, framing, changes, config, stream)?)))
+    let config = FqCodelConfig { codel, limit: limit.min(u64::from(u32::MAX)) as u32, flows, quantum };
+    Ok(Element::FqCodel(Box::new(FqCodel::new(rate, framing, changes, config, stream)?)))
 }
 
-fn limit_of(queue: scenario::Queue) -> Limit {
+fn limit_of(queue: scenario::QueueLimit) -> QueueLimit {
     match queue {
-        scenario::Queue::Packets(n) => Limit::Packets(n),
-        scenario::Queue::Bytes(n) => Limit::Bytes(n),
+        scenario::QueueLimit::Packets(n) => QueueLimit::Packets(n),
+        scenario::QueueLimit::Bytes(n) => QueueLimit::Bytes(n),
     }
 }

@@ -1,13 +1,13 @@
 //! Packets on their way.
 
 use polypath_base::{Instant, PathId, Seq};
-use polypath_link::Parcel;
+use polypath_link::PacketMeta;
 use polypath_wire::{Dss, Flags, MpOption, Sack, Segment};
 
 /// A packet in the world. It knows the rest of its way, so that no hop looks anything up.
 ///
 /// Many of them are on their way at a time, and each is written and read once: the memory that they take is most of what a run
-/// with many flows waits for. So a packet holds its segment without what few segments have; that is kept by [`Extras`].
+/// with many flows waits for. So a packet holds its segment without what few segments have; that is backlog by [`ColdFields`].
 #[derive(Copy, Clone, Debug)]
 #[repr(C)]
 pub(crate) struct Packet {
@@ -34,8 +34,8 @@ pub(crate) struct Packet {
     pub(crate) to: u32,
     /// Length of the IP packet, bytes.
     pub(crate) len: u32,
-    /// Where the rest of its segment is, or [`Extras::NONE`].
-    pub(crate) extra: u32,
+    /// Where the rest of its segment is, or [`ColdFields::NONE`].
+    pub(crate) cold: u32,
     pub(crate) kind: Kind,
     pub(crate) path: PathId,
 }
@@ -63,7 +63,7 @@ impl Packet {
             len: 0,
             path: PathId(0),
             kind: Kind::Segment,
-            extra: Extras::NONE,
+            cold: ColdFields::NONE,
             seq: Seq::default(),
             ack: Seq::default(),
             payload: 0,
@@ -80,7 +80,7 @@ impl Packet {
         }
     }
 
-    /// Takes over a segment, but for what [`Extras`] keeps.
+    /// Takes over a segment, but for what [`ColdFields`] keeps.
     #[inline]
     pub(crate) fn pack(&mut self, segment: &Segment) {
         self.dss = segment.dss;
@@ -100,7 +100,7 @@ impl Packet {
 
     /// Writes the segment out.
     #[inline]
-    pub(crate) fn unpack(&self, extras: &Extras, segment: &mut Segment) {
+    pub(crate) fn unpack(&self, cold_fields: &ColdFields, segment: &mut Segment) {
         segment.dss = self.dss;
         segment.seq = self.seq;
         segment.ack = self.ack;
@@ -114,21 +114,21 @@ impl Packet {
         segment.udp = self.udp;
         segment.has_ts = self.has_ts;
         segment.has_dss = self.has_dss;
-        if self.extra == Extras::NONE {
+        if self.cold == ColdFields::NONE {
             // Blocks behind the length mean nothing, nor do a SYN's options on another segment.
             segment.sack.len = 0;
             segment.mp = MpOption::None;
         } else {
-            extras.unpack(self.extra, segment);
+            cold_fields.unpack(self.cold, segment);
         }
     }
 
     /// What a link element sees of it. ICMP is never split and never answered.
     #[inline]
-    pub(crate) fn parcel(&self) -> Parcel {
+    pub(crate) fn meta(&self) -> PacketMeta {
         let icmp = matches!(self.kind, Kind::TooBig { .. });
         let flow = flow_number(self.to, self.path);
-        Parcel { len: self.len, payload: self.payload > 0 && !icmp, df: self.df || icmp, ect: self.ecn != 0 && !icmp, flow }
+        PacketMeta { len: self.len, payload: self.payload > 0 && !icmp, df: self.df || icmp, ect: self.ecn != 0 && !icmp, flow }
     }
 }
 
@@ -143,7 +143,7 @@ pub(crate) const CE: u8 = 3;
 
 /// What few segments have: selective acknowledgements, MPTCP options beside the DSS, the options of a SYN.
 #[derive(Copy, Clone, Debug, Default)]
-struct Extra {
+struct Cold {
     sack: Sack,
     mp: MpOption,
     mss: u16,
@@ -153,12 +153,12 @@ struct Extra {
 
 /// The rest of the segments that have more than a [`Packet`] holds, by number. A number belongs to one packet.
 #[derive(Debug, Default)]
-pub(crate) struct Extras {
-    held: Vec<Extra>,
+pub(crate) struct ColdFields {
+    held: Vec<Cold>,
     free: Vec<u32>,
 }
 
-impl Extras {
+impl ColdFields {
     pub(crate) const NONE: u32 = u32::MAX;
 
     /// Keeps what a packet does not hold of a segment.
@@ -169,15 +169,15 @@ impl Extras {
 
     fn put(&mut self, segment: &Segment) -> u32 {
         let &Segment { sack, mp, mss, window_scale, sack_permitted, .. } = segment;
-        self.add(Extra { sack, mp, mss, window_scale, sack_permitted })
+        self.add(Cold { sack, mp, mss, window_scale, sack_permitted })
     }
 
-    fn add(&mut self, extra: Extra) -> u32 {
+    fn add(&mut self, cold: Cold) -> u32 {
         if let Some(number) = self.free.pop() {
-            self.held[number as usize] = extra;
+            self.held[number as usize] = cold;
             return number;
         }
-        self.held.push(extra);
+        self.held.push(cold);
         (self.held.len() - 1) as u32
     }
 
@@ -195,7 +195,7 @@ impl Extras {
     }
 
     fn unpack(&self, number: u32, segment: &mut Segment) {
-        let Extra { sack, mp, mss, window_scale, sack_permitted } = self.held[number as usize];
+        let Cold { sack, mp, mss, window_scale, sack_permitted } = self.held[number as usize];
         (segment.sack, segment.mp) = (sack, mp);
         (segment.mss, segment.window_scale, segment.sack_permitted) = (mss, window_scale, sack_permitted);
     }
@@ -237,21 +237,21 @@ mod tests {
         with_sack.sack.push(SackBlock { start: Seq::new(9), end: Seq::new(10) });
         let syn = Segment { flags: Flags::SYN, mss: 1460, window_scale: 7, sack_permitted: true, ..plain };
         let option = Segment { mp: MpOption::Prio { backup: true }, ..plain };
-        let (mut extras, mut out) = (Extras::default(), Segment::default());
+        let (mut cold_fields, mut out) = (ColdFields::default(), Segment::default());
         let datagram = Segment { udp: true, seq: Seq::new(3), len: 4, ts_val: 5, ts_ecr: 6, window_scale: 255, ..Segment::default() };
         for segment in [plain, with_sack, syn, option, datagram] {
             let mut packet = Packet::blank();
             packet.pack(&segment);
-            packet.extra = extras.keep(&segment);
-            packet.unpack(&extras, &mut out);
+            packet.cold = cold_fields.keep(&segment);
+            packet.unpack(&cold_fields, &mut out);
             // Blocks behind the length mean nothing.
             out.sack.blocks[usize::from(out.sack.len)..].fill(SackBlock::default());
             if !out.flags.has(Flags::SYN) {
                 (out.mss, out.window_scale, out.sack_permitted) = (0, 255, false);
             }
             assert_eq!(out, segment);
-            extras.forget(packet.extra);
+            cold_fields.forget(packet.cold);
         }
-        assert_eq!((extras.held.len(), extras.free.len()), (1, 1));
+        assert_eq!((cold_fields.held.len(), cold_fields.free.len()), (1, 1));
     }
 }

@@ -6,11 +6,11 @@
 
 use crate::packet::{CE, Packet};
 use polypath_base::Instant;
-use polypath_link::{Chain, Count, Parcel, Ring, Verdict};
+use polypath_link::{Count, ElementChain, PacketMeta, Ring, Verdict};
 
 #[derive(Debug)]
-pub(crate) struct Pipe {
-    pub(crate) chain: Chain,
+pub(crate) struct PipeStage {
+    pub(crate) chain: ElementChain,
     /// Ascending by the time at which they leave; of equal times, in the order of entry. The packets themselves and not
     /// references to them: they are written and read one after the other, which the processor foresees.
     packets: Ring<Packet>,
@@ -18,27 +18,27 @@ pub(crate) struct Pipe {
     last: Instant,
     entered: Count,
     /// Of a transmitter that chooses: the packets that wait, by number; those without are free.
-    kept: Option<Box<Kept>>,
+    backlog: Option<Box<AqmBacklog>>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct AqmBacklog {
     packets: Vec<Packet>,
     free: Vec<u32>,
 }
 
-impl Pipe {
-    pub(crate) fn new(chain: Chain) -> Self {
+impl PipeStage {
+    pub(crate) fn new(chain: ElementChain) -> Self {
         let mut chain = chain;
-        let kept = chain.holding().map(|_| Box::default());
-        Self { chain, packets: Ring::new(Packet::blank()), last: Instant::ZERO, entered: Count::default(), kept }
+        let backlog = chain.holding().map(|_| Box::default());
+        Self { chain, packets: Ring::new(Packet::blank()), last: Instant::ZERO, entered: Count::default(), backlog }
     }
 
     /// Sends a packet through the elements.
     #[inline]
-    pub(crate) fn transit(&mut self, now: Instant, parcel: Parcel) -> Verdict {
-        self.entered.add(parcel.len);
-        self.chain.transit(now, parcel)
+    pub(crate) fn transit(&mut self, now: Instant, meta: PacketMeta) -> Verdict {
+        self.entered.add(meta.len);
+        self.chain.transit(now, meta)
     }
 
     /// A packet that entered is split and enters again in parts.
@@ -71,30 +71,30 @@ impl Pipe {
         (packet, next.map_or(Instant::NEVER, |next| next.leaves))
     }
 
-    /// Whether packets are kept until it is known when they leave.
+    /// Whether packets are backlog until it is known when they leave.
     #[inline]
     pub(crate) fn holds(&self) -> bool {
-        self.kept.is_some()
+        self.backlog.is_some()
     }
 
-    /// Keeps a packet. True if nothing is being transmitted: then [`Pipe::serve`] is due.
-    pub(crate) fn keep(&mut self, now: Instant, parcel: Parcel, packet: Packet) -> bool {
-        let (Some(kept), Some(fair)) = (&mut self.kept, self.chain.holding()) else { return false };
-        let slot = kept.free.pop().unwrap_or_else(|| {
-            kept.packets.push(packet);
-            (kept.packets.len() - 1) as u32
+    /// Keeps a packet. True if nothing is being transmitted: then [`PipeStage::serve`] is due.
+    pub(crate) fn keep(&mut self, now: Instant, meta: PacketMeta, packet: Packet) -> bool {
+        let (Some(backlog), Some(queue)) = (&mut self.backlog, self.chain.holding()) else { return false };
+        let slot = backlog.free.pop().unwrap_or_else(|| {
+            backlog.packets.push(packet);
+            (backlog.packets.len() - 1) as u32
         });
-        kept.packets[slot as usize] = packet;
-        fair.enter(now, parcel, slot);
-        !fair.is_busy()
+        backlog.packets[slot as usize] = packet;
+        queue.enqueue(now, meta, slot);
+        !queue.is_transmitting()
     }
 
     /// The transmitter is free: the packet that it chooses is the only one to leave, at the time returned.
     pub(crate) fn serve(&mut self, now: Instant) -> Instant {
-        let (Some(kept), Some(fair)) = (&mut self.kept, self.chain.holding()) else { return Instant::NEVER };
-        let Some(served) = fair.serve(now) else { return Instant::NEVER };
-        let mut packet = kept.packets[served.slot as usize];
-        kept.free.push(served.slot);
+        let (Some(backlog), Some(queue)) = (&mut self.backlog, self.chain.holding()) else { return Instant::NEVER };
+        let Some(served) = queue.dequeue(now) else { return Instant::NEVER };
+        let mut packet = backlog.packets[served.slot as usize];
+        backlog.free.push(served.slot);
         packet.leaves = served.leaves;
         if served.marked {
             packet.ecn = CE;
@@ -105,10 +105,10 @@ impl Pipe {
 
     /// What stands beside a packet that was dropped, to be forgotten; none if no more were.
     pub(crate) fn take_dropped(&mut self) -> Option<u32> {
-        let (Some(kept), Some(fair)) = (&mut self.kept, self.chain.holding()) else { return None };
-        let slot = fair.take_dropped()?;
-        kept.free.push(slot);
-        Some(kept.packets[slot as usize].extra)
+        let (Some(backlog), Some(queue)) = (&mut self.backlog, self.chain.holding()) else { return None };
+        let slot = queue.take_dropped()?;
+        backlog.free.push(slot);
+        Some(backlog.packets[slot as usize].cold)
     }
 
     /// The first packet to leave.

@@ -39,8 +39,8 @@ pub struct Node {
 #[serde(deny_unknown_fields)]
 pub struct Link {
     pub name: String,
-    pub a: End,
-    pub b: End,
+    pub a: InterfaceSpec,
+    pub b: InterfaceSpec,
     #[serde(default)]
     pub a_to_b: Vec<Element>,
     #[serde(default)]
@@ -49,7 +49,7 @@ pub struct Link {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct End {
+pub struct InterfaceSpec {
     pub node: String,
     pub address: String,
     /// MTU of this interface: bounds what the node itself sends and the MSS it announces; a router answers longer packets by ICMP.
@@ -67,7 +67,7 @@ pub enum Element {
     /// A transmitter of constant rate behind a drop-tail queue.
     Rate {
         bits_per_s: u64,
-        queue: Queue,
+        queue: QueueLimit,
         /// Bytes added to each IP packet when it is timed and counted.
         #[serde(default = "default_framing")]
         framing_bytes: u32,
@@ -98,7 +98,7 @@ pub enum Element {
         /// Milliseconds since the trace's start, ascending; of equal ones each is a chance.
         chances_ms: Vec<u64>,
         bytes: u32,
-        queue: Queue,
+        queue: QueueLimit,
         framing_bytes: u32,
     },
     /// The link layer tries again what fails on the air, and keeps the order.
@@ -146,7 +146,7 @@ pub struct Change<T> {
 /// Room of a queue, the packet in transmission included (as netem's `limit`).
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Queue {
+pub enum QueueLimit {
     Packets(u64),
     Bytes(u64),
 }

@@ -1,4 +1,4 @@
-//! The graph of a scenario, checked, and the way from one address to another.
+//! The graph of a scenario, checked, and the route from one address to another.
 
 use crate::ScenarioError;
 use crate::scenario::{Route, Scenario};
@@ -138,12 +138,12 @@ impl Topology {
         &self.nodes[node].name
     }
 
-    pub(crate) fn begins(&self, direction: Direction) -> NodeId {
+    pub(crate) fn source(&self, direction: Direction) -> NodeId {
         self.begins[direction.index()].0
     }
 
-    pub(crate) fn ends(&self, direction: Direction) -> NodeId {
-        self.begins(direction.reversed())
+    pub(crate) fn target(&self, direction: Direction) -> NodeId {
+        self.source(direction.reversed())
     }
 
     /// MTU of the interface by which a direction leaves its first node, bytes.
@@ -169,17 +169,17 @@ impl Topology {
         &self.nodes[node].leaving
     }
 
-    /// The way from an address of one node to an address of another: the shortest over routers that leaves by the source's
+    /// The route from an address of one node to an address of another: the shortest over routers that leaves by the source's
     /// link, if the source belongs to one, and arrives by the destination's, if it does; of equally short ones, by the links
-    /// listed first. None if there is no such way.
-    pub(crate) fn way(&self, from: (NodeId, usize), to: (NodeId, usize)) -> Option<Vec<Direction>> {
+    /// listed first. None if there is no such route.
+    pub(crate) fn route(&self, from: (NodeId, usize), to: (NodeId, usize)) -> Option<Vec<Direction>> {
         let (source, target) = (&self.nodes[from.0].addresses[from.1], &self.nodes[to.0].addresses[to.1]);
         let arrives = target.leaves.map(Direction::reversed);
         let mut came: Vec<Option<Direction>> = vec![None; self.nodes.len()];
         let mut ahead: VecDeque<NodeId> = VecDeque::from([from.0]);
         while let Some(node) = ahead.pop_front() {
             for &direction in &self.nodes[node].leaving {
-                let next = self.ends(direction);
+                let next = self.target(direction);
                 if node == from.0 && source.leaves.is_some_and(|only| only != direction) {
                     continue;
                 }
@@ -197,17 +197,17 @@ impl Topology {
     }
 
     fn walk_back(&self, came: &[Option<Direction>], from: NodeId, mut at: NodeId) -> Vec<Direction> {
-        let mut way = Vec::new();
+        let mut route = Vec::new();
         while at != from {
-            let direction = came[at].expect("every node on the way was reached by a link");
-            way.push(direction);
-            at = self.begins(direction);
+            let direction = came[at].expect("every node on the route was reached by a link");
+            route.push(direction);
+            at = self.source(direction);
         }
-        way.reverse();
-        way
+        route.reverse();
+        route
     }
 
-    /// The way that a route fixed by hand, a flow's with this number, takes from the client to the server.
+    /// The directions of a route that a flow fixes, from the client to the server.
     pub(crate) fn fixed(&self, flow: &str, number: usize, route: &Route, ends: [NodeId; 2]) -> Result<Vec<Direction>, ScenarioError> {
         let ([client, server], number) = (ends, number.to_string());
         let place: &[&str] = &["flows", flow, "routes", &number];
@@ -218,7 +218,7 @@ impl Topology {
                 return wrong(format!("names {address}, which is no address of `{}`", self.nodes[node].name));
             }
         }
-        let (mut at, mut way) = (client, Vec::new());
+        let (mut at, mut directions) = (client, Vec::new());
         for (position, name) in route.via.iter().enumerate() {
             let Some(link) = self.link_names.iter().position(|known| known == name) else {
                 return wrong(format!("uses link `{name}`, which does not exist; the links are {}", self.link_names.join(", ")));
@@ -226,15 +226,15 @@ impl Topology {
             let Some(&direction) = self.nodes[at].leaving.iter().find(|direction| direction.index() / 2 == link) else {
                 return wrong(format!("uses link `{name}` at `{}`, which it does not join", self.nodes[at].name));
             };
-            way.push(direction);
-            at = self.ends(direction);
+            directions.push(direction);
+            at = self.target(direction);
             if position + 1 < route.via.len() && !self.nodes[at].router {
                 return wrong(format!("passes through `{}`, which is no router", self.nodes[at].name));
             }
         }
-        if at != server || way.is_empty() {
+        if at != server || directions.is_empty() {
             return wrong(format!("ends at `{}` and not at `{}`", self.nodes[at].name, self.nodes[server].name));
         }
-        Ok(way)
+        Ok(directions)
     }
 }

@@ -3,13 +3,13 @@
 //! What is due at one time happens in this order: packets leave pipes (by link, as listed), timers of endpoints fire (by flow;
 //! client, then server), applications act (by flow), windows begin or end (by flow), samples are taken.
 
+use crate::data_plane::{Arrival, Arrived, DataPlane};
 use crate::delays::Delays;
-use crate::flow::{Flow, SAMPLE, Watch};
+use crate::flow::{AppWait, Flow, SAMPLE};
 use crate::network::Network;
 use crate::outcome::{Outcome, SubflowSeries};
 use crate::queue::{EventQueue, Source};
 use crate::routes::Routes;
-use crate::wire::{Arrival, Arrived, Wire};
 use polypath_base::{Duration, Instant, PathId};
 use polypath_transport::{Connection, End};
 use polypath_wire::Segment;
@@ -17,7 +17,7 @@ use polypath_wire::Segment;
 /// Everything that a run moves.
 #[derive(Debug)]
 pub(crate) struct World {
-    wire: Wire,
+    data_plane: DataPlane,
     sources: Sources,
     /// The client of flow f is 2f, its server 2f + 1.
     endpoints: Vec<Endpoint>,
@@ -39,9 +39,9 @@ struct Endpoint {
     connection: Connection,
     /// When its entry in the event queue is due: at its next timeout or earlier.
     timer: Instant,
-    watch: Watch,
-    /// Bytes that a client's socket has accepted, or a server's application read, as the flow was told last.
-    told: u64,
+    app_wait: AppWait,
+    /// Bytes that a client's socket has accepted, or a server's application read, at the last report to the flow.
+    reported_bytes: u64,
 }
 
 /// Where the sources of each kind begin; pipes come first.
@@ -77,13 +77,13 @@ impl World {
             queue.set(Source(sources.series), Instant::ZERO);
         }
         Self {
-            wire: Wire::new(queue, network, routes),
+            data_plane: DataPlane::new(queue, network, routes),
             sources,
             endpoints: (connections.into_iter().enumerate())
                 .map(|(number, connection)| {
                     // A client is watched once its application has opened the connection.
-                    let watch = if number % 2 == 0 { Watch::Nothing } else { Watch::Established };
-                    Endpoint { connection, timer: Instant::NEVER, watch, told: 0 }
+                    let app_wait = if number % 2 == 0 { AppWait::Nothing } else { AppWait::Established };
+                    Endpoint { connection, timer: Instant::NEVER, app_wait, reported_bytes: 0 }
                 })
                 .collect(),
             unfinished: flows.len(),
@@ -101,7 +101,7 @@ impl World {
     pub(crate) fn run(mut self, end: Instant) -> Outcome {
         let mut now = Instant::ZERO;
         while self.unfinished > 0 {
-            let Some((at, source)) = self.wire.queue.first().filter(|event| event.0 <= end) else {
+            let Some((at, source)) = self.data_plane.queue.first().filter(|event| event.0 <= end) else {
                 now = end;
                 break;
             };
@@ -120,39 +120,39 @@ impl World {
     /// The first packet of a pipe has reached its end.
     #[inline]
     fn leave(&mut self, now: Instant, number: u32) {
-        let Some(arrival) = self.wire.leave(now, number, &mut self.segment) else { return };
+        let Some(arrival) = self.data_plane.dequeue(now, number, &mut self.segment) else { return };
         if let Arrived::Segment = arrival.what {
             self.delivered += u64::from(self.segment.len > 0);
         }
         let to = arrival.to;
         let endpoint = &mut self.endpoints[to as usize];
-        let (wire, segment, timer) = (&mut self.wire, &mut self.segment, endpoint.timer);
+        let (data_plane, segment, timer) = (&mut self.data_plane, &mut self.segment, endpoint.timer);
         let after = match &mut endpoint.connection {
-            Connection::Mptcp(end) => receive(&mut **end, now, arrival, timer, wire, segment),
-            Connection::Tcp(end) => receive(&mut **end, now, arrival, timer, wire, segment),
-            Connection::Udp(end) => receive(&mut **end, now, arrival, timer, wire, segment),
+            Connection::Mptcp(end) => receive(&mut **end, now, arrival, timer, data_plane, segment),
+            Connection::Tcp(end) => receive(&mut **end, now, arrival, timer, data_plane, segment),
+            Connection::Udp(end) => receive(&mut **end, now, arrival, timer, data_plane, segment),
         };
-        if after.strange.is_some() || endpoint.watch != Watch::Nothing {
-            return self.settle_strange(now, to, after.strange);
+        if after.unrouted.is_some() || endpoint.app_wait != AppWait::Nothing {
+            return self.flush_unrouted(now, to, after.unrouted);
         }
-        if after.done != endpoint.told {
-            endpoint.told = after.done;
+        if after.done != endpoint.reported_bytes {
+            endpoint.reported_bytes = after.done;
             let delays = &mut self.delays[to as usize / 2];
             if is_client(to) { delays.on_accepted(now, after.done) } else { delays.on_read(now, after.done) }
         }
         if let Some(due) = after.due {
             endpoint.timer = due;
-            self.wire.queue.set(Source(self.sources.timers + to), due.max(now));
+            self.data_plane.queue.set(Source(self.sources.timers + to), due.max(now));
         }
     }
 
-    /// Goes on where an endpoint's segment has no route yet, or its application waits for something.
+    /// Resolves the route of a segment that has none yet, and lets the application act if it waits for something.
     #[inline(never)]
-    fn settle_strange(&mut self, now: Instant, number: u32, strange: Option<PathId>) {
-        if let Some(path) = strange {
+    fn flush_unrouted(&mut self, now: Instant, number: u32, unrouted: Option<PathId>) {
+        if let Some(path) = unrouted {
             self.flush_new(now, number, path);
         }
-        self.look_round(now, number);
+        self.after_io(now, number);
     }
 
     /// Sends what an endpoint has to send, looks whether what its application waits for has happened, and notes its timeout.
@@ -161,13 +161,13 @@ impl World {
         if self.endpoints[number as usize].connection.may_transmit() {
             self.flush(now, number);
         }
-        self.look_round(now, number);
+        self.after_io(now, number);
     }
 
-    /// An endpoint has sent what it has to send.
-    fn look_round(&mut self, now: Instant, number: u32) {
-        if self.endpoints[number as usize].watch != Watch::Nothing {
-            self.look(now, number);
+    /// After input and output of an endpoint: polls its application, reports its bytes, notes its timeout.
+    fn after_io(&mut self, now: Instant, number: u32) {
+        if self.endpoints[number as usize].app_wait != AppWait::Nothing {
+            self.poll_app(now, number);
         }
         let endpoint = &mut self.endpoints[number as usize];
         let (done, due) = match &mut endpoint.connection {
@@ -175,27 +175,27 @@ impl World {
             Connection::Tcp(end) => state(&mut **end, number, endpoint.timer),
             Connection::Udp(end) => state(&mut **end, number, endpoint.timer),
         };
-        if done != endpoint.told {
-            endpoint.told = done;
+        if done != endpoint.reported_bytes {
+            endpoint.reported_bytes = done;
             let delays = &mut self.delays[number as usize / 2];
             if is_client(number) { delays.on_accepted(now, done) } else { delays.on_read(now, done) }
         }
         // A later timeout waits until the entry in the queue is due: most timeouts are moved many times and never come.
         if let Some(due) = due {
             endpoint.timer = due;
-            self.wire.queue.set(Source(self.sources.timers + number), due.max(now));
+            self.data_plane.queue.set(Source(self.sources.timers + number), due.max(now));
         }
     }
 
     #[inline(never)]
     fn flush(&mut self, now: Instant, number: u32) {
-        let (wire, segment) = (&mut self.wire, &mut self.segment);
-        let strange = match &mut self.endpoints[number as usize].connection {
-            Connection::Mptcp(end) => send_all::<_, false>(&mut **end, now, number, wire, segment),
-            Connection::Tcp(end) => send_all::<_, false>(&mut **end, now, number, wire, segment),
-            Connection::Udp(end) => send_all::<_, false>(&mut **end, now, number, wire, segment),
+        let (data_plane, segment) = (&mut self.data_plane, &mut self.segment);
+        let unrouted = match &mut self.endpoints[number as usize].connection {
+            Connection::Mptcp(end) => send_all::<_, false>(&mut **end, now, number, data_plane, segment),
+            Connection::Tcp(end) => send_all::<_, false>(&mut **end, now, number, data_plane, segment),
+            Connection::Udp(end) => send_all::<_, false>(&mut **end, now, number, data_plane, segment),
         };
-        if let Some(path) = strange {
+        if let Some(path) = unrouted {
             self.flush_new(now, number, path);
         }
     }
@@ -204,13 +204,13 @@ impl World {
     #[cold]
     fn flush_new(&mut self, now: Instant, number: u32, path: PathId) {
         let addresses = self.endpoints[number as usize].connection.path(path);
-        // Where no way leads, the packet is lost.
-        if let Some(hop) = self.wire.routes.resolve(&self.wire.network, number, path, addresses) {
-            // The peer answers from the interface where the way ends.
+        // Where no route leads, the packet is lost.
+        if let Some(hop) = self.data_plane.routes.resolve(&self.data_plane.network, number, path, addresses) {
+            // The peer answers from the interface where the route ends.
             let peer = &mut self.endpoints[(number ^ 1) as usize];
-            peer.connection.set_mtu(path, self.wire.routes.mtu_of_peer(number, addresses));
-            self.wire.send_apart(now, number, path, hop, &self.segment);
-            if let Some(message) = self.wire.refused.take() {
+            peer.connection.set_mtu(path, self.data_plane.routes.mtu_of_peer(number, addresses));
+            self.data_plane.send_outlined(now, number, path, hop, &self.segment);
+            if let Some(message) = self.data_plane.local_ptb.take() {
                 self.endpoints[number as usize].connection.handle_unreachable(now, path, &message);
             }
         }
@@ -226,26 +226,26 @@ impl World {
         } else if source.0 < edges {
             let flow = source.0 - apps;
             let client = &mut self.endpoints[2 * flow as usize];
-            let (watch, next) = self.flows[flow as usize].step(now, &mut client.connection);
-            client.watch = watch;
-            self.wire.queue.set(source, next);
+            let (app_wait, next) = self.flows[flow as usize].step(now, &mut client.connection);
+            client.app_wait = app_wait;
+            self.data_plane.queue.set(source, next);
             self.settle(now, 2 * flow);
         } else if source.0 < samples {
             let flow = (source.0 - edges) as usize;
             let (client, server) = (&self.endpoints[2 * flow].connection, &self.endpoints[2 * flow + 1].connection);
             let next = self.flows[flow].edge(now, client, server);
             self.delays[flow].set_counting(self.flows[flow].is_in_window());
-            self.wire.queue.set(source, next);
+            self.data_plane.queue.set(source, next);
         } else if source.0 == samples {
             for (flow, ends) in self.flows.iter_mut().zip(self.endpoints.chunks_exact(2)) {
                 flow.sample(now, &ends[0].connection, &ends[1].connection);
             }
-            self.wire.queue.set(source, now + SAMPLE);
+            self.data_plane.queue.set(source, now + SAMPLE);
         } else {
             for (flow, ends) in self.endpoints.chunks_exact(2).enumerate() {
                 self.series.sample(now, flow as u32, &ends[0].connection, &ends[1].connection);
             }
-            self.wire.queue.set(source, self.series_interval.map_or(Instant::NEVER, |interval| now + interval));
+            self.data_plane.queue.set(source, self.series_interval.map_or(Instant::NEVER, |interval| now + interval));
         }
     }
 
@@ -257,48 +257,48 @@ impl World {
         let source = Source(self.sources.timers + number);
         if due > now {
             endpoint.timer = due;
-            self.wire.queue.set(source, due);
+            self.data_plane.queue.set(source, due);
             return;
         }
         endpoint.timer = Instant::NEVER;
-        self.wire.queue.set(source, Instant::NEVER);
+        self.data_plane.queue.set(source, Instant::NEVER);
         endpoint.connection.handle_timeout(now);
         self.settle(now, number);
     }
 
-    /// Looks whether what is waited for at an endpoint has happened.
+    /// Lets an application act if what it waits for has happened.
     #[cold]
-    fn look(&mut self, now: Instant, number: u32) {
+    fn poll_app(&mut self, now: Instant, number: u32) {
         let (flow, is_client) = (number / 2, is_client(number));
         let endpoint = &mut self.endpoints[number as usize];
         let connection = &mut endpoint.connection;
-        match endpoint.watch {
-            Watch::Established if connection.established_at().is_some() => {
+        match endpoint.app_wait {
+            AppWait::Established if connection.established_at().is_some() => {
                 let (apps, edges) = (self.sources.apps, self.sources.edges);
-                let (watch, source, next) = if is_client {
-                    let (watch, next) = self.flows[flow as usize].begin(now, connection);
-                    (watch, Source(apps + flow), next)
+                let (app_wait, source, next) = if is_client {
+                    let (app_wait, next) = self.flows[flow as usize].begin(now, connection);
+                    (app_wait, Source(apps + flow), next)
                 } else {
-                    let (watch, next) = self.flows[flow as usize].accept(now);
-                    (watch, Source(edges + flow), next)
+                    let (app_wait, next) = self.flows[flow as usize].accept(now);
+                    (app_wait, Source(edges + flow), next)
                 };
-                endpoint.watch = watch;
-                self.wire.queue.set(source, next);
+                endpoint.app_wait = app_wait;
+                self.data_plane.queue.set(source, next);
             }
-            Watch::Accepted(bytes) if connection.accepted() >= bytes => {
-                endpoint.watch = Watch::Nothing;
+            AppWait::Accepted(bytes) if connection.accepted() >= bytes => {
+                endpoint.app_wait = AppWait::Nothing;
                 connection.close(now);
             }
-            Watch::Asked(bytes) if connection.received() >= bytes => {
-                endpoint.watch = self.flows[flow as usize].serve(now, bytes, connection);
+            AppWait::Request(bytes) if connection.received() >= bytes => {
+                endpoint.app_wait = self.flows[flow as usize].serve(now, bytes, connection);
             }
-            Watch::Answered(bytes) if connection.received() >= bytes => {
-                endpoint.watch = Watch::Nothing;
+            AppWait::Response(bytes) if connection.received() >= bytes => {
+                endpoint.app_wait = AppWait::Nothing;
                 let next = self.flows[flow as usize].answer(now, connection);
-                self.wire.queue.set(Source(self.sources.apps + flow), next);
+                self.data_plane.queue.set(Source(self.sources.apps + flow), next);
             }
-            Watch::Received(bytes) if connection.received() >= bytes => {
-                endpoint.watch = Watch::Nothing;
+            AppWait::Received(bytes) if connection.received() >= bytes => {
+                endpoint.app_wait = AppWait::Nothing;
                 self.flows[flow as usize].complete(now);
                 self.unfinished -= 1;
                 return;
@@ -307,14 +307,14 @@ impl World {
         }
         // The application has acted: send what follows, and see whether the next thing has happened as well.
         self.flush(now, number);
-        if self.endpoints[number as usize].watch != Watch::Nothing {
-            self.look(now, number);
+        if self.endpoints[number as usize].app_wait != AppWait::Nothing {
+            self.poll_app(now, number);
         }
     }
 
     #[cold]
     fn finish(mut self, end: Instant) -> Outcome {
-        let routes = &self.wire.routes;
+        let routes = &self.data_plane.routes;
         let flows = (self.flows.iter_mut().zip(&self.delays).zip(self.endpoints.chunks_exact(2)).enumerate())
             .map(|(flow, ((measured, delays), ends))| {
                 let (client, server) = (&ends[0].connection, &ends[1].connection);
@@ -323,20 +323,20 @@ impl World {
             .collect();
         Outcome {
             flows,
-            links: self.wire.network.outcomes(),
+            links: self.data_plane.network.outcomes(),
             events: self.events,
             delivered_packets: self.delivered,
             simulated_ns: end.as_nanos(),
             subflow_series: self.series,
-            link_series: self.series_interval.map(|interval| self.wire.network.series(interval, end)).unwrap_or_default(),
+            link_series: self.series_interval.map(|interval| self.data_plane.network.series(interval, end)).unwrap_or_default(),
         }
     }
 }
 
-/// What there is to note once an endpoint has taken a packet and answered it.
+/// State of an endpoint after it has handled a packet and sent its answers.
 struct After {
-    /// The path of a segment that waits, because its way is not known yet: nothing else is known then.
-    strange: Option<PathId>,
+    /// The segment just written goes to this path, which has no route yet. The endpoint has not finished sending: `done` and `due` are not set.
+    unrouted: Option<PathId>,
     /// Bytes that a client's socket has accepted, or a server's application read.
     done: u64,
     /// Its next timeout, if that is before the one noted.
@@ -345,29 +345,42 @@ struct After {
 
 /// An endpoint takes what has arrived and sends what it has to send. `timer`: when its entry in the event queue is due.
 #[inline(always)]
-fn receive<E: End>(end: &mut E, now: Instant, arrival: Arrival, timer: Instant, wire: &mut Wire, segment: &mut Segment) -> After {
+fn receive<E: End>(
+    end: &mut E,
+    now: Instant,
+    arrival: Arrival,
+    timer: Instant,
+    data_plane: &mut DataPlane,
+    segment: &mut Segment,
+) -> After {
     match arrival.what {
         Arrived::Segment => end.handle_segment(now, arrival.path, segment),
         Arrived::Part => {}
         Arrived::TooBig(message) => end.handle_unreachable(now, arrival.path, &message),
     }
-    let strange = if end.may_transmit() { send_all::<_, true>(end, now, arrival.to, wire, segment) } else { None };
-    let (done, due) = if strange.is_some() { (0, None) } else { state(end, arrival.to, timer) };
-    After { strange, done, due }
+    let unrouted = if end.may_transmit() { send_all::<_, true>(end, now, arrival.to, data_plane, segment) } else { None };
+    let (done, due) = if unrouted.is_some() { (0, None) } else { state(end, arrival.to, timer) };
+    After { unrouted, done, due }
 }
 
-/// Sends what an endpoint has to send. It stops at a segment of which the way is not known, and tells its path. `IN_LINE`: here nearly all
+/// Sends what an endpoint has to send. It stops at a segment without a known route, and returns its path. `IN_LINE`: here nearly all
 /// packets leave.
 #[inline(always)]
-fn send_all<E: End, const IN_LINE: bool>(end: &mut E, now: Instant, number: u32, wire: &mut Wire, segment: &mut Segment) -> Option<PathId> {
+fn send_all<E: End, const IN_LINE: bool>(
+    end: &mut E,
+    now: Instant,
+    number: u32,
+    data_plane: &mut DataPlane,
+    segment: &mut Segment,
+) -> Option<PathId> {
     while let Some(path) = end.poll_transmit_into(now, segment) {
-        let Some(hop) = wire.routes.first(number, path) else { return Some(path) };
+        let Some(hop) = data_plane.routes.first(number, path) else { return Some(path) };
         if IN_LINE {
-            wire.send(now, number, path, hop, segment);
+            data_plane.send(now, number, path, hop, segment);
         } else {
-            wire.send_apart(now, number, path, hop, segment);
+            data_plane.send_outlined(now, number, path, hop, segment);
         }
-        if let Some(message) = wire.refused.take() {
+        if let Some(message) = data_plane.local_ptb.take() {
             end.handle_unreachable(now, path, &message);
         }
     }

@@ -1,7 +1,7 @@
 //! Keys, tokens and authentication codes of the handshakes (RFC 8684 sections 3.1 and 3.2; RFC 6824 for version 0).
 
 use hmac::{Hmac, Mac};
-use polypath_base::{DataSeq, Stream};
+use polypath_base::{DataSeq, Rng};
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
@@ -54,7 +54,7 @@ fn mac<M: Mac + hmac::digest::KeyInit>(key: &[u8], text: &[u8]) -> Vec<u8> {
 
 /// A key with its token and first data sequence number. That number lies far enough from the end of the space that what is sent never wraps: one key in
 /// 65536 is drawn again, and 2^48 bytes are left.
-pub(super) fn draw_key(version: Version, random: &mut Stream) -> (u64, u32, DataSeq) {
+pub(super) fn draw_key(version: Version, random: &mut Rng) -> (u64, u32, DataSeq) {
     loop {
         let key = random.next_u64();
         let (token, idsn) = version.token_and_idsn(key);

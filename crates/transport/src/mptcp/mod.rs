@@ -28,7 +28,7 @@ use crate::settings::{Profile, Settings};
 use crate::tcp::{self, Socket};
 use crypto::{Version, draw_key};
 use paths::Paths;
-use polypath_base::{Instant, PathId, Seq, Stream};
+use polypath_base::{Instant, PathId, Rng, Seq};
 use polypath_cc as cc;
 use polypath_sched::{MAX_SUBFLOWS, Scheduler, Subflow as SubflowView};
 use polypath_wire::{MpOption, Segment, Unreachable};
@@ -52,7 +52,7 @@ pub struct Config {
     /// unless [`Connection::set_mtu`] says otherwise.
     pub mtus: Vec<u32>,
     /// Keys, nonces and initial sequence numbers come from here.
-    pub random: Stream,
+    pub random: Rng,
 }
 
 /// Where the connection is in its life.
@@ -140,7 +140,7 @@ pub struct Connection {
     view: [SubflowView; MAX_SUBFLOWS],
     coupled: bool,
     siblings: cc::Siblings,
-    random: Stream,
+    random: Rng,
     local_key: u64,
     remote_key: u64,
     peer_is_capable: bool,

@@ -4,7 +4,7 @@ mod bursts;
 
 use super::{Config, Connection, Endpoint, PathManager};
 use crate::{Profile, Settings, Transmit};
-use polypath_base::{DataSeq, Duration, Instant, PathId, Seq, Stream};
+use polypath_base::{DataSeq, Duration, Instant, PathId, Rng, Seq};
 use polypath_cc as cc;
 use polypath_sched::Scheduler;
 use polypath_wire::{MpOption, Segment};
@@ -48,10 +48,10 @@ impl Wire {
     }
 
     /// When a segment handed over at `now` arrives; `None` if it is lost.
-    fn pass(&mut self, now: Instant, segment: &Segment, chance: &mut Stream) -> Option<Instant> {
+    fn pass(&mut self, now: Instant, segment: &Segment, chance: &mut Rng) -> Option<Instant> {
         let number = self.count;
         self.count += 1;
-        if self.lose.contains(&number) || now >= self.dead_from || (self.loss > 0 && chance.chance(self.loss)) {
+        if self.lose.contains(&number) || now >= self.dead_from || (self.loss > 0 && chance.bernoulli(self.loss)) {
             return None;
         }
         while self.departures.front().is_some_and(|&at| at <= now) {
@@ -76,7 +76,7 @@ struct Net {
     wires: Vec<[Wire; 2]>,
     flying: BTreeMap<(Instant, u64), (usize, PathId, Segment)>,
     sequence: u64,
-    chance: Stream,
+    chance: Rng,
     /// Every segment as (time, sending end, path, segment).
     log: Vec<(Instant, usize, PathId, Segment)>,
     keep_log: bool,
@@ -93,7 +93,7 @@ fn config(settings: &Settings, manager: PathManager, addresses: usize, name: &st
         scheduler: Scheduler::find(scheduler).expect("known"),
         path_manager: manager,
         mtus: vec![1500; addresses],
-        random: Stream::new(1, name),
+        random: Rng::new(1, name),
     }
 }
 
@@ -111,7 +111,7 @@ impl Net {
             wires,
             flying: BTreeMap::new(),
             sequence: 0,
-            chance: Stream::new(7, "wire"),
+            chance: Rng::new(7, "wire"),
             log: Vec::new(),
             keep_log: true,
             server_closes: true,
@@ -272,8 +272,8 @@ fn nothing_is_lost_at_random_loss() {
     for profile in BOTH {
         let mut wires = two_paths([5, 20], 20);
         for path in &mut wires {
-            path[0].loss = Stream::threshold(0.02);
-            path[1].loss = Stream::threshold(0.01);
+            path[0].loss = Rng::probability_u32(0.02);
+            path[1].loss = Rng::probability_u32(0.01);
         }
         let mut net = Net::new(&settings(profile), PathManager::Fullmesh, wires);
         net.keep_log = false;
@@ -402,7 +402,7 @@ fn a_data_fin_that_is_lost_is_sent_again() {
 fn the_same_seed_gives_the_same_segments() {
     let run = || {
         let mut wires = two_paths([3, 12], 20);
-        wires[0][0].loss = Stream::threshold(0.03);
+        wires[0][0].loss = Rng::probability_u32(0.03);
         let mut net = Net::new(&settings(Profile::V1), PathManager::Fullmesh, wires);
         net.transfer(500_000, 30);
         net.log
@@ -448,6 +448,7 @@ struct Chaos {
 
 mod property {
     use super::*;
+    use polypath_base::Rng;
     use proptest::prelude::*;
 
     fn chaos() -> impl Strategy<Value = Chaos> {
@@ -487,8 +488,8 @@ mod property {
             settings.rmem[2] = c.rmem;
             let wires: Vec<_> = c.paths.iter().enumerate().map(|(k, &(delay, mbit, queue, loss, ack_loss))| {
                 let mut path = [Wire::new(delay, mbit, queue), Wire::new(delay, 0, 10_000)];
-                path[0].loss = Stream::threshold(f64::from(loss) / 100.0);
-                path[1].loss = Stream::threshold(f64::from(ack_loss) / 100.0);
+                path[0].loss = Rng::probability_u32(f64::from(loss) / 100.0);
+                path[1].loss = Rng::probability_u32(f64::from(ack_loss) / 100.0);
                 if let Some((dying, at)) = c.dying && dying % c.paths.len() == k {
                     // The first path may die only once the others had time to join.
                     let at = Instant::ZERO + Duration::from_millis(at + if k == 0 { 4000 } else { 0 });
@@ -508,10 +509,10 @@ mod property {
             };
             let mut client = config(&settings, manager, wires.len(), "client");
             client.scheduler = Scheduler::find(Scheduler::NAMES[c.scheduler].0).expect("known");
-            client.random = Stream::new(c.seed, "client");
+            client.random = Rng::new(c.seed, "client");
             let server = config(&settings, PathManager::default(), 1, "server");
             let mut net = Net::of(Connection::client(client), Connection::server(server), wires);
-            net.chance = Stream::new(c.seed, "wire");
+            net.chance = Rng::new(c.seed, "wire");
             net.keep_log = false;
             net.transfer(c.bytes, 900);
             prop_assert_eq!(net.ends[1].received(), c.bytes);

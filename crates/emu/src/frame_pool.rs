@@ -2,10 +2,10 @@
 
 /// A place in the store.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Slot(pub(crate) u32);
+pub(crate) struct FrameSlot(pub(crate) u32);
 
 #[derive(Debug)]
-pub(crate) struct Store {
+pub(crate) struct FramePool {
     places: Vec<Box<[u8]>>,
     /// The place that was used last is used first: it is in the processor's cache.
     free: Vec<u32>,
@@ -13,7 +13,7 @@ pub(crate) struct Store {
     most: usize,
 }
 
-impl Store {
+impl FramePool {
     /// A store for packets of at most `size` bytes that takes at most `room` bytes.
     pub(crate) fn new(size: usize, room: usize) -> Self {
         Self { places: Vec::new(), free: Vec::new(), size, most: room / size }
@@ -21,7 +21,7 @@ impl Store {
 
     /// Copies a packet; none if the store is full or the packet too long.
     #[inline]
-    pub(crate) fn keep(&mut self, bytes: &[u8]) -> Option<Slot> {
+    pub(crate) fn keep(&mut self, bytes: &[u8]) -> Option<FrameSlot> {
         let number = match self.free.pop() {
             Some(number) => number,
             None => self.grow()?,
@@ -29,7 +29,7 @@ impl Store {
         match self.places[number as usize].get_mut(..bytes.len()) {
             Some(place) => {
                 place.copy_from_slice(bytes);
-                Some(Slot(number))
+                Some(FrameSlot(number))
             }
             None => {
                 self.free.push(number);
@@ -39,18 +39,18 @@ impl Store {
     }
 
     #[inline]
-    pub(crate) fn get(&self, slot: Slot, length: usize) -> &[u8] {
+    pub(crate) fn get(&self, slot: FrameSlot, length: usize) -> &[u8] {
         &self.places[slot.0 as usize][..length]
     }
 
     #[inline]
-    pub(crate) fn get_mut(&mut self, slot: Slot, length: usize) -> &mut [u8] {
+    pub(crate) fn get_mut(&mut self, slot: FrameSlot, length: usize) -> &mut [u8] {
         &mut self.places[slot.0 as usize][..length]
     }
 
     /// Forgets a packet.
     #[inline]
-    pub(crate) fn release(&mut self, slot: Slot) {
+    pub(crate) fn release(&mut self, slot: FrameSlot) {
         self.free.push(slot.0);
     }
 
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_full_store_keeps_nothing_more_until_something_goes() {
-        let mut store = Store::new(4, 8);
+        let mut store = FramePool::new(4, 8);
         let (a, b) = (store.keep(b"ab").unwrap(), store.keep(b"cdef").unwrap());
         assert_eq!((store.get(a, 2), store.get(b, 4), store.kept()), (&b"ab"[..], &b"cdef"[..], 2));
         assert_eq!(store.keep(b"x"), None);

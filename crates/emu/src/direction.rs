@@ -4,13 +4,13 @@
 //! and the next stage sees it at the time at which it should have left, however late somebody comes to move it on. Where a queue chooses what
 //! it sends next (CoDel, FQ-CoDel), the choice is made as of the time at which the transmitter became free.
 
+use crate::frame_pool::{FramePool, FrameSlot};
 use crate::ip;
-use crate::store::{Slot, Store};
 use polypath_base::{Duration, Instant};
-use polypath_link::{Chain, Count, Element, Parcel, Ring, Sample, Verdict};
+use polypath_link::{Count, Element, ElementChain, PacketMeta, QueueSample, Ring, Verdict};
 
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct LinkDirection {
     stages: Vec<Stage>,
     /// For so long at least there is nothing to do about a packet.
     floor: Duration,
@@ -20,22 +20,22 @@ pub(crate) struct Line {
 
 #[derive(Debug)]
 struct Stage {
-    chain: Chain,
+    chain: ElementChain,
     /// Ascending by the time at which they leave; of equal times, in the order of entry.
-    held: Ring<Held>,
+    held: Ring<FrameInFlight>,
     /// When the last packet entered. Elements see packets in order.
     last: Instant,
     /// ICMP about a packet that does not fit comes from the far end, since other elements stand before.
     from_end: bool,
-    /// Of an element that chooses what it sends: what waits in it.
-    choosing: Option<Choosing>,
+    /// Of an element that manages what it sends: what waits in it.
+    backlog: Option<AqmBacklog>,
 }
 
 /// What a queue that chooses has not sent yet.
 #[derive(Debug, Default)]
-struct Choosing {
+struct AqmBacklog {
     /// By slot.
-    waiting: Vec<Held>,
+    waiting: Vec<FrameInFlight>,
     count: u64,
     /// When the transmitter is free.
     free: Instant,
@@ -43,28 +43,28 @@ struct Choosing {
 
 /// A packet on its way.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct Held {
+pub(crate) struct FrameInFlight {
     pub(crate) leaves: Instant,
-    pub(crate) slot: Slot,
+    pub(crate) slot: FrameSlot,
     /// Of the frame with what stands before it, bytes.
     pub(crate) len: u32,
-    parcel: Parcel,
+    meta: PacketMeta,
 }
 
 /// What is to be done about a packet that does not fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refused {
+pub(crate) struct Oversized {
     /// When.
     pub(crate) at: Instant,
     pub(crate) mtu: u32,
     /// The stage before which it stands.
     pub(crate) stage: usize,
     pub(crate) frame: Vec<u8>,
-    pub(crate) remedy: Remedy,
+    pub(crate) action: OversizeAction,
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Remedy {
+pub(crate) enum OversizeAction {
     /// ICMP from the end at which the direction begins: its sender hears at once.
     AnswerAtOnce,
     /// ICMP from the end at which the direction ends: it goes all the way back.
@@ -86,7 +86,7 @@ pub(crate) struct Drops {
     pub(crate) marks: u64,
 }
 
-impl Line {
+impl LinkDirection {
     pub(crate) fn new(elements: Vec<Element>) -> Self {
         // What answers may have to do so as soon as a packet stands before it.
         let before_answers = elements.iter().take_while(|element| !element.answers());
@@ -102,54 +102,54 @@ impl Line {
 
     /// A frame arrives.
     #[inline]
-    pub(crate) fn enter(&mut self, at: Instant, frame: &[u8], store: &mut Store) -> Option<Refused> {
+    pub(crate) fn enter(&mut self, at: Instant, frame: &[u8], store: &mut FramePool) -> Option<Oversized> {
         self.enter_stage(0, at, frame, store)
     }
 
     /// A frame stands before a stage.
     #[inline]
-    pub(crate) fn enter_stage(&mut self, number: usize, at: Instant, frame: &[u8], store: &mut Store) -> Option<Refused> {
-        let parcel = ip::parcel(frame);
+    pub(crate) fn enter_stage(&mut self, number: usize, at: Instant, frame: &[u8], store: &mut FramePool) -> Option<Oversized> {
+        let meta = ip::meta(frame);
         let stage = &mut self.stages[number];
-        let (verdict, at) = stage.transit(at, parcel);
+        let (verdict, at) = stage.transit(at, meta);
         let leaves = match verdict {
             Verdict::Pass(leaves) | Verdict::Mark(leaves) => leaves,
             Verdict::Held => at,
             _ => return self.refuse(number, verdict, at, frame),
         };
         match store.keep(frame) {
-            Some(slot) => stage.take(verdict, Held { leaves, slot, len: frame.len() as u32, parcel }, store),
+            Some(slot) => stage.take(verdict, FrameInFlight { leaves, slot, len: frame.len() as u32, meta }, store),
             None => self.overflow += 1,
         }
         None
     }
 
-    /// Moves on all packets that have come to the end of a stage by `now`; what does not fit into the next one is told to `refused`.
-    pub(crate) fn advance(&mut self, now: Instant, store: &mut Store, mut refused: impl FnMut(Refused)) {
+    /// Moves on all packets that have come to the end of a stage by `now`; what does not fit into the next one is oversized to `oversized`.
+    pub(crate) fn advance(&mut self, now: Instant, store: &mut FramePool, mut on_oversized: impl FnMut(Oversized)) {
         self.stages[0].send_until(now, store);
         for number in 1..self.stages.len() {
             while let Some(held) = self.stages[number - 1].held.front().copied().filter(|held| held.leaves <= now) {
                 self.stages[number - 1].held.pop();
-                let (verdict, at) = self.stages[number].transit(held.leaves, held.parcel);
+                let (verdict, at) = self.stages[number].transit(held.leaves, held.meta);
                 let leaves = match verdict {
                     Verdict::Pass(leaves) | Verdict::Mark(leaves) => leaves,
                     Verdict::Held => at,
                     _ => {
-                        let told = self.refuse(number, verdict, at, store.get(held.slot, held.len as usize));
+                        let oversized = self.refuse(number, verdict, at, store.get(held.slot, held.len as usize));
                         store.release(held.slot);
-                        told.into_iter().for_each(&mut refused);
+                        oversized.into_iter().for_each(&mut on_oversized);
                         continue;
                     }
                 };
-                self.stages[number].take(verdict, Held { leaves, ..held }, store);
+                self.stages[number].take(verdict, FrameInFlight { leaves, ..held }, store);
             }
             self.stages[number].send_until(now, store);
         }
     }
 
-    /// The packet that is to leave the line first, if it is due by `now`.
+    /// The packet that is to leave the direction first, if it is due by `now`.
     #[inline]
-    pub(crate) fn due(&mut self, now: Instant) -> Option<Held> {
+    pub(crate) fn due(&mut self, now: Instant) -> Option<FrameInFlight> {
         let last = self.stages.last_mut().expect("there is always a stage");
         let held = last.held.front().copied().filter(|held| held.leaves <= now)?;
         last.held.pop();
@@ -165,7 +165,7 @@ impl Line {
 
     /// How many packets are in it.
     pub(crate) fn held(&self) -> u64 {
-        self.stages.iter().map(|stage| stage.held.len() as u64 + stage.choosing.as_ref().map_or(0, |choosing| choosing.count)).sum()
+        self.stages.iter().map(|stage| stage.held.len() as u64 + stage.backlog.as_ref().map_or(0, |backlog| backlog.count)).sum()
     }
 
     pub(crate) fn drops(&self) -> Drops {
@@ -173,7 +173,7 @@ impl Line {
         for element in self.stages.iter().flat_map(|stage| stage.chain.elements()).map(|(_, element)| element) {
             let found = element.drops();
             let sum = match element {
-                Element::Rate(_) | Element::Red(_) | Element::Pie(_) | Element::Fair(_) | Element::Trace(_) => {
+                Element::Rate(_) | Element::Red(_) | Element::Pie(_) | Element::FqCodel(_) | Element::Trace(_) => {
                     drops.longest_queue = drops.longest_queue.max(element.longest());
                     drops.marks += element.marks();
                     &mut drops.queue
@@ -195,8 +195,8 @@ impl Line {
     }
 
     /// The samples up to now, those of several queues summed; none if it has no queue.
-    pub(crate) fn samples(&mut self, now: Instant) -> Vec<Sample> {
-        let mut sums: Vec<Sample> = Vec::new();
+    pub(crate) fn samples(&mut self, now: Instant) -> Vec<QueueSample> {
+        let mut sums: Vec<QueueSample> = Vec::new();
         for queue in self.queues() {
             let samples = queue.samples(now).unwrap_or_default();
             if sums.is_empty() {
@@ -218,45 +218,45 @@ impl Line {
     }
 
     #[cold]
-    fn refuse(&self, number: usize, verdict: Verdict, at: Instant, frame: &[u8]) -> Option<Refused> {
-        let (mtu, remedy) = match verdict {
-            Verdict::TooBig { mtu } if self.stages[number].from_end => (mtu, Remedy::AnswerFromEnd),
-            Verdict::TooBig { mtu } => (mtu, Remedy::AnswerAtOnce),
-            Verdict::Fragment { mtu } => (mtu, Remedy::Split),
+    fn refuse(&self, number: usize, verdict: Verdict, at: Instant, frame: &[u8]) -> Option<Oversized> {
+        let (mtu, action) = match verdict {
+            Verdict::TooBig { mtu } if self.stages[number].from_end => (mtu, OversizeAction::AnswerFromEnd),
+            Verdict::TooBig { mtu } => (mtu, OversizeAction::AnswerAtOnce),
+            Verdict::Fragment { mtu } => (mtu, OversizeAction::Split),
             Verdict::Pass(_) | Verdict::Mark(_) | Verdict::Held | Verdict::Drop(_) => return None,
         };
-        Some(Refused { at, mtu, stage: number, frame: frame.to_vec(), remedy })
+        Some(Oversized { at, mtu, stage: number, frame: frame.to_vec(), action })
     }
 }
 
-impl Held {
+impl FrameInFlight {
     /// Of the IP packet, bytes.
     pub(crate) fn ip_len(&self) -> u32 {
-        self.parcel.len
+        self.meta.len
     }
 }
 
 impl Stage {
     fn new() -> Self {
-        let blank = Held {
+        let blank = FrameInFlight {
             leaves: Instant::ZERO,
-            slot: Slot::default(),
+            slot: FrameSlot::default(),
             len: 0,
-            parcel: Parcel { len: 0, payload: false, df: false, ..Parcel::default() },
+            meta: PacketMeta { len: 0, payload: false, df: false, ..PacketMeta::default() },
         };
-        Self { chain: Chain::default(), held: Ring::new(blank), last: Instant::ZERO, from_end: false, choosing: None }
+        Self { chain: ElementChain::default(), held: Ring::new(blank), last: Instant::ZERO, from_end: false, backlog: None }
     }
 
     /// What becomes of a packet, and when it entered: stamps of two processors may be in the wrong order.
     #[inline]
-    fn transit(&mut self, at: Instant, parcel: Parcel) -> (Verdict, Instant) {
+    fn transit(&mut self, at: Instant, meta: PacketMeta) -> (Verdict, Instant) {
         self.last = self.last.max(at);
-        (self.chain.transit(self.last, parcel), self.last)
+        (self.chain.transit(self.last, meta), self.last)
     }
 
     /// A packet that is kept has entered.
     #[inline]
-    fn take(&mut self, verdict: Verdict, packet: Held, store: &mut Store) {
+    fn take(&mut self, verdict: Verdict, packet: FrameInFlight, store: &mut FramePool) {
         match verdict {
             Verdict::Held => return self.wait(packet, store),
             Verdict::Mark(_) => ip::mark(store.get_mut(packet.slot, packet.len as usize)),
@@ -266,20 +266,20 @@ impl Stage {
     }
 
     /// A packet stands before a queue that chooses, at the time that it carries.
-    fn wait(&mut self, packet: Held, store: &mut Store) {
+    fn wait(&mut self, packet: FrameInFlight, store: &mut FramePool) {
         let at = packet.leaves;
         self.send_until(at, store);
-        let (Some(choosing), Some(queue)) = (&mut self.choosing, self.chain.holding()) else { return };
+        let (Some(backlog), Some(queue)) = (&mut self.backlog, self.chain.holding()) else { return };
         let number = packet.slot.0 as usize;
-        if choosing.waiting.len() <= number {
-            choosing.waiting.resize(number + 1, packet);
+        if backlog.waiting.len() <= number {
+            backlog.waiting.resize(number + 1, packet);
         }
-        choosing.waiting[number] = packet;
-        choosing.count += 1;
-        queue.enter(at, packet.parcel, packet.slot.0);
+        backlog.waiting[number] = packet;
+        backlog.count += 1;
+        queue.enqueue(at, packet.meta, packet.slot.0);
         // The emulator may have looked at a time after this packet's, so the transmitter may only then have become free.
-        let idle = !queue.is_busy();
-        choosing.free = if idle { choosing.free.max(at) } else { choosing.free };
+        let idle = !queue.is_transmitting();
+        backlog.free = if idle { backlog.free.max(at) } else { backlog.free };
         if idle {
             self.send(store);
         } else {
@@ -289,9 +289,9 @@ impl Stage {
 
     /// A queue that chooses sends what it can by `now`.
     #[inline]
-    fn send_until(&mut self, now: Instant, store: &mut Store) {
-        while let (Some(choosing), Some(queue)) = (&self.choosing, self.chain.holding()) {
-            if !queue.is_busy() || choosing.free > now {
+    fn send_until(&mut self, now: Instant, store: &mut FramePool) {
+        while let (Some(backlog), Some(queue)) = (&self.backlog, self.chain.holding()) {
+            if !queue.is_transmitting() || backlog.free > now {
                 return;
             }
             self.send(store);
@@ -299,13 +299,13 @@ impl Stage {
     }
 
     /// The transmitter is free and takes the next packet, if one waits.
-    fn send(&mut self, store: &mut Store) {
-        let (Some(choosing), Some(queue)) = (&mut self.choosing, self.chain.holding()) else { return };
-        if let Some(served) = queue.serve(choosing.free) {
-            choosing.free = served.leaves;
-            choosing.count -= 1;
-            let packet = Held { leaves: served.leaves, ..choosing.waiting[served.slot as usize] };
-            if served.marked {
+    fn send(&mut self, store: &mut FramePool) {
+        let (Some(backlog), Some(queue)) = (&mut self.backlog, self.chain.holding()) else { return };
+        if let Some(dequeued) = queue.dequeue(backlog.free) {
+            backlog.free = dequeued.leaves;
+            backlog.count -= 1;
+            let packet = FrameInFlight { leaves: dequeued.leaves, ..backlog.waiting[dequeued.slot as usize] };
+            if dequeued.marked {
                 ip::mark(store.get_mut(packet.slot, packet.len as usize));
             }
             self.hold(packet);
@@ -313,16 +313,16 @@ impl Stage {
         self.forget_dropped(store);
     }
 
-    fn forget_dropped(&mut self, store: &mut Store) {
-        let (Some(choosing), Some(queue)) = (&mut self.choosing, self.chain.holding()) else { return };
+    fn forget_dropped(&mut self, store: &mut FramePool) {
+        let (Some(backlog), Some(queue)) = (&mut self.backlog, self.chain.holding()) else { return };
         while let Some(slot) = queue.take_dropped() {
-            choosing.count -= 1;
-            store.release(Slot(slot));
+            backlog.count -= 1;
+            store.release(FrameSlot(slot));
         }
     }
 
     #[inline]
-    fn hold(&mut self, packet: Held) {
+    fn hold(&mut self, packet: FrameInFlight) {
         if self.held.iter().next_back().is_none_or(|last| last.leaves <= packet.leaves) {
             *self.held.push() = packet;
         } else {
@@ -346,8 +346,8 @@ fn cut(elements: Vec<Element>) -> Vec<Stage> {
         stages.last_mut().expect("there is always a stage").1.push(element);
     }
     let made = stages.into_iter().map(|(stage, elements)| {
-        let choosing = elements.iter().any(Element::holds).then(Choosing::default);
-        Stage { chain: Chain::new(elements), choosing, ..stage }
+        let backlog = elements.iter().any(Element::holds).then(AqmBacklog::default);
+        Stage { chain: ElementChain::new(elements), backlog, ..stage }
     });
     made.collect()
 }
@@ -356,8 +356,8 @@ fn cut(elements: Vec<Element>) -> Vec<Stage> {
 mod tests {
     use super::*;
     use crate::ip::tests::frame;
-    use polypath_base::{Rate, Stream};
-    use polypath_link::{CodelConfig, Delay, Fair, FairConfig, Limit, Mtu, Oversize, RateQueue, Schedule};
+    use polypath_base::{Rate, Rng};
+    use polypath_link::{CodelConfig, Delay, FqCodel, FqCodelConfig, Mtu, Oversize, QueueLimit, RateQueue, Schedule};
 
     fn at(us: u64) -> Instant {
         Instant::ZERO + Duration::from_micros(us)
@@ -365,29 +365,29 @@ mod tests {
 
     fn delay(us: u64, jitter_us: u64) -> Element {
         let (delay, jitter) = (Duration::from_micros(us), Duration::from_micros(jitter_us));
-        Element::Delay(Delay::new(delay, jitter, true, Schedule::none(), Stream::new(1, "d")))
+        Element::Delay(Delay::new(delay, jitter, true, Schedule::none(), Rng::new(1, "d")))
     }
 
     /// 8 Mbit/s: a microsecond a byte.
     fn rate(packets: u64) -> Element {
-        Element::Rate(RateQueue::new(Rate::from_bits_per_sec(8_000_000), Limit::Packets(packets), 0, Schedule::none()).unwrap())
+        Element::Rate(RateQueue::new(Rate::from_bits_per_sec(8_000_000), QueueLimit::Packets(packets), 0, Schedule::none()).unwrap())
     }
 
     fn mtu(bytes: u32, oversize: Oversize) -> Element {
         Element::Mtu(Mtu::new(bytes, oversize).unwrap())
     }
 
-    fn store() -> Store {
-        Store::new(2048, 1 << 20)
+    fn store() -> FramePool {
+        FramePool::new(2048, 1 << 20)
     }
 
-    /// When what is in the line leaves it, by length, if somebody looks at these times.
-    fn leaving(line: &mut Line, store: &mut Store, looks: &[u64]) -> Vec<(u64, u32)> {
+    /// When what is in the direction leaves it, by length, if somebody looks at these times.
+    fn leaving(direction: &mut LinkDirection, store: &mut FramePool, looks: &[u64]) -> Vec<(u64, u32)> {
         let mut seen = Vec::new();
         for &look in looks {
-            line.advance(at(look), store, |refused| panic!("{refused:?}"));
-            while let Some(held) = line.due(at(look)) {
-                seen.push((held.leaves.as_micros(), held.parcel.len));
+            direction.advance(at(look), store, |oversized| panic!("{oversized:?}"));
+            while let Some(held) = direction.due(at(look)) {
+                seen.push((held.leaves.as_micros(), held.meta.len));
                 store.release(held.slot);
             }
         }
@@ -398,12 +398,12 @@ mod tests {
     fn looking_late_delays_nothing() {
         let (looks, late) = ((0..20_000).collect::<Vec<u64>>(), [20_000]);
         let run = |looks: &[u64]| {
-            let (mut line, mut store) = (Line::new(vec![delay(500, 400), rate(50), delay(300, 200), rate(50)]), store());
+            let (mut direction, mut store) = (LinkDirection::new(vec![delay(500, 400), rate(50), delay(300, 200), rate(50)]), store());
             for packet in 0..30 {
-                assert_eq!(line.enter(at(packet * 100), &frame(17, 100 + packet as usize, true), &mut store), None);
+                assert_eq!(direction.enter(at(packet * 100), &frame(17, 100 + packet as usize, true), &mut store), None);
             }
-            let seen = leaving(&mut line, &mut store, looks);
-            assert_eq!((line.next(), store.kept()), (Instant::NEVER, 0));
+            let seen = leaving(&mut direction, &mut store, looks);
+            assert_eq!((direction.next(), store.kept()), (Instant::NEVER, 0));
             seen
         };
         let seen = run(&looks);
@@ -413,111 +413,111 @@ mod tests {
 
     #[test]
     fn an_mtu_behind_a_queue_answers_when_the_packet_is_there() {
-        let (mut line, mut store) = (Line::new(vec![rate(9), mtu(1000, Oversize::Answer), delay(10, 0)]), store());
+        let (mut direction, mut store) = (LinkDirection::new(vec![rate(9), mtu(1000, Oversize::Answer), delay(10, 0)]), store());
         let long = frame(17, 1500, true);
-        assert_eq!(line.enter(at(5), &long, &mut store), None);
-        assert_eq!(line.next(), at(1505));
-        let mut told = Vec::new();
-        line.advance(at(1504), &mut store, |refused| told.push(refused));
-        assert!(told.is_empty());
-        line.advance(at(9999), &mut store, |refused| told.push(refused));
-        assert_eq!(told, [Refused { at: at(1505), mtu: 1000, stage: 1, frame: long, remedy: Remedy::AnswerFromEnd }]);
-        assert_eq!((line.drops().mtu.packets, store.kept()), (1, 0));
+        assert_eq!(direction.enter(at(5), &long, &mut store), None);
+        assert_eq!(direction.next(), at(1505));
+        let mut seen = Vec::new();
+        direction.advance(at(1504), &mut store, |oversized| seen.push(oversized));
+        assert!(seen.is_empty());
+        direction.advance(at(9999), &mut store, |oversized| seen.push(oversized));
+        assert_eq!(seen, [Oversized { at: at(1505), mtu: 1000, stage: 1, frame: long, action: OversizeAction::AnswerFromEnd }]);
+        assert_eq!((direction.drops().mtu.packets, store.kept()), (1, 0));
     }
 
     #[test]
     fn an_mtu_at_the_head_answers_or_splits_at_once() {
-        let (mut line, mut store) = (Line::new(vec![mtu(1000, Oversize::Fragment), rate(9)]), store());
-        let told = line.enter(at(1), &frame(17, 1500, true), &mut store).map(|refused| (refused.at, refused.remedy));
-        assert_eq!(told, Some((at(1), Remedy::AnswerAtOnce)));
-        let told = line.enter(at(2), &frame(17, 1500, false), &mut store).map(|refused| (refused.stage, refused.remedy));
-        assert_eq!(told, Some((0, Remedy::Split)));
+        let (mut direction, mut store) = (LinkDirection::new(vec![mtu(1000, Oversize::Fragment), rate(9)]), store());
+        let oversized = direction.enter(at(1), &frame(17, 1500, true), &mut store).map(|oversized| (oversized.at, oversized.action));
+        assert_eq!(oversized, Some((at(1), OversizeAction::AnswerAtOnce)));
+        let oversized = direction.enter(at(2), &frame(17, 1500, false), &mut store).map(|oversized| (oversized.stage, oversized.action));
+        assert_eq!(oversized, Some((0, OversizeAction::Split)));
     }
 
     #[test]
     fn a_full_queue_and_a_full_memory_are_told_apart() {
-        let (mut line, mut store) = (Line::new(vec![rate(3)]), Store::new(2048, 2 * 2048));
+        let (mut direction, mut store) = (LinkDirection::new(vec![rate(3)]), FramePool::new(2048, 2 * 2048));
         for _ in 0..5 {
-            assert_eq!(line.enter(at(0), &frame(17, 100, true), &mut store), None);
+            assert_eq!(direction.enter(at(0), &frame(17, 100, true), &mut store), None);
         }
-        let drops = line.drops();
+        let drops = direction.drops();
         assert_eq!((drops.queue.packets, drops.overflow, drops.longest_queue), (2, 1, 3));
     }
 
     /// Such a queue of FQ-CoDel or, with one flow, CoDel; 8 Mbit/s.
-    fn choosing(flows: u32, target_us: u64, limit: u32) -> Element {
+    fn fq_codel(flows: u32, target_us: u64, limit: u32) -> Element {
         let codel = CodelConfig { target: Duration::from_micros(target_us), interval: Duration::from_micros(10 * target_us), ecn: true };
-        let config = FairConfig { codel, limit, flows, quantum: 1000 };
-        Element::Fair(Box::new(Fair::new(Rate::from_bits_per_sec(8_000_000), 0, Schedule::none(), config, Stream::new(1, "f")).unwrap()))
+        let config = FqCodelConfig { codel, limit, flows, quantum: 1000 };
+        Element::FqCodel(Box::new(FqCodel::new(Rate::from_bits_per_sec(8_000_000), 0, Schedule::none(), config, Rng::new(1, "f")).unwrap()))
     }
 
     #[test]
     fn a_queue_of_each_flow_lets_a_new_one_pass_the_others_however_late_one_looks() {
         for looks in [(0..9000).collect::<Vec<u64>>(), vec![9000]] {
-            let (mut line, mut store) = (Line::new(vec![delay(10, 0), choosing(64, 50_000, 100), delay(5, 0)]), store());
+            let (mut direction, mut store) = (LinkDirection::new(vec![delay(10, 0), fq_codel(64, 50_000, 100), delay(5, 0)]), store());
             for _ in 0..4 {
-                assert_eq!(line.enter(at(0), &frame(17, 1000, true), &mut store), None);
+                assert_eq!(direction.enter(at(0), &frame(17, 1000, true), &mut store), None);
             }
             let mut other = frame(17, 500, true);
             other[ip::IP + 21] = 99;
-            assert_eq!(line.enter(at(0), &other, &mut store), None);
-            assert_eq!(line.held(), 5);
-            let seen = leaving(&mut line, &mut store, &looks);
+            assert_eq!(direction.enter(at(0), &other, &mut store), None);
+            assert_eq!(direction.held(), 5);
+            let seen = leaving(&mut direction, &mut store, &looks);
             assert_eq!(seen, [(1015, 1000), (1515, 500), (2515, 1000), (3515, 1000), (4515, 1000)]);
-            assert_eq!((line.held(), store.kept(), line.next()), (0, 0, Instant::NEVER));
+            assert_eq!((direction.held(), store.kept(), direction.next()), (0, 0, Instant::NEVER));
         }
     }
 
     #[test]
     fn codel_marks_what_may_be_marked_and_drops_the_rest() {
         for (ecn, marked) in [(2, true), (0, false)] {
-            let (mut line, mut store) = (Line::new(vec![choosing(1, 500, 100)]), store());
+            let (mut direction, mut store) = (LinkDirection::new(vec![fq_codel(1, 500, 100)]), store());
             let mut packet = frame(17, 1000, true);
             packet[ip::IP + 1] = ecn;
             for _ in 0..60 {
-                line.enter(at(0), &packet, &mut store);
+                direction.enter(at(0), &packet, &mut store);
             }
             let mut marks = 0;
-            line.advance(at(100_000), &mut store, |refused| panic!("{refused:?}"));
-            while let Some(held) = line.due(at(100_000)) {
+            direction.advance(at(100_000), &mut store, |oversized| panic!("{oversized:?}"));
+            while let Some(held) = direction.due(at(100_000)) {
                 marks += u64::from(store.get(held.slot, held.len as usize)[ip::IP + 1] == 3);
                 store.release(held.slot);
             }
-            let drops = line.drops();
+            let drops = direction.drops();
             assert_eq!((marks == drops.marks, marks > 3, drops.queue.packets > 3), (true, marked, !marked));
-            assert_eq!((line.held(), store.kept()), (0, 0));
+            assert_eq!((direction.held(), store.kept()), (0, 0));
         }
     }
 
     #[test]
     fn a_full_managed_queue_gives_its_places_back() {
-        let (mut line, mut store) = (Line::new(vec![choosing(1, 50_000, 3)]), store());
-        line.sample_every(Duration::from_micros(100));
+        let (mut direction, mut store) = (LinkDirection::new(vec![fq_codel(1, 50_000, 3)]), store());
+        direction.sample_every(Duration::from_micros(100));
         for _ in 0..5 {
-            assert_eq!(line.enter(at(50), &frame(17, 100, true), &mut store), None);
+            assert_eq!(direction.enter(at(50), &frame(17, 100, true), &mut store), None);
         }
-        assert_eq!((line.held(), store.kept(), line.drops().queue.packets), (3, 3, 2));
-        assert_eq!(leaving(&mut line, &mut store, &[400]).len(), 3);
-        assert_eq!(line.samples(at(200)).iter().map(|sample| sample.packets).collect::<Vec<_>>(), [0, 3, 2]);
+        assert_eq!((direction.held(), store.kept(), direction.drops().queue.packets), (3, 3, 2));
+        assert_eq!(leaving(&mut direction, &mut store, &[400]).len(), 3);
+        assert_eq!(direction.samples(at(200)).iter().map(|sample| sample.packets).collect::<Vec<_>>(), [0, 3, 2]);
     }
 
     #[test]
     fn queues_of_a_direction_are_sampled_together() {
-        let (mut line, mut store) = (Line::new(vec![rate(9), delay(10, 0), rate(9)]), store());
-        line.sample_every(Duration::from_micros(100));
+        let (mut direction, mut store) = (LinkDirection::new(vec![rate(9), delay(10, 0), rate(9)]), store());
+        direction.sample_every(Duration::from_micros(100));
         for _ in 0..3 {
-            assert_eq!(line.enter(at(50), &frame(17, 100, true), &mut store), None);
+            assert_eq!(direction.enter(at(50), &frame(17, 100, true), &mut store), None);
         }
-        leaving(&mut line, &mut store, &[300]);
-        let seen: Vec<_> = line.samples(at(300)).iter().map(|sample| (sample.packets, sample.bytes)).collect();
+        leaving(&mut direction, &mut store, &[300]);
+        let seen: Vec<_> = direction.samples(at(300)).iter().map(|sample| (sample.packets, sample.bytes)).collect();
         // The first leaves the first queue at 150 and comes to the second at 160.
         assert_eq!(seen, [(0, 0), (3, 300), (3, 300), (2, 200)]);
-        assert_eq!(Line::new(vec![delay(1, 0)]).samples(at(300)), []);
+        assert_eq!(LinkDirection::new(vec![delay(1, 0)]).samples(at(300)), []);
     }
 
     #[test]
     fn a_packet_can_be_left_alone_for_as_long_as_the_constant_delays_before_an_answer() {
-        assert_eq!(Line::new(vec![delay(7, 0), rate(1), delay(8, 3), delay(9, 0)]).floor(), Duration::from_micros(16));
-        assert_eq!(Line::new(vec![delay(7, 0), mtu(1000, Oversize::Answer), delay(9, 0)]).floor(), Duration::from_micros(7));
+        assert_eq!(LinkDirection::new(vec![delay(7, 0), rate(1), delay(8, 3), delay(9, 0)]).floor(), Duration::from_micros(16));
+        assert_eq!(LinkDirection::new(vec![delay(7, 0), mtu(1000, Oversize::Answer), delay(9, 0)]).floor(), Duration::from_micros(7));
     }
 }

@@ -1,12 +1,12 @@
-//! The way of packets between endpoints: pipes, routes, and the event queue in which each pipe waits for its first packet.
+//! The data plane: pipes, routes, and the event queue in which each pipe waits for its first packet.
 
 use crate::fragments::Fragments;
 use crate::network::Network;
-use crate::packet::{CE, Extras, Kind, Packet, flow_number};
+use crate::packet::{CE, ColdFields, Kind, Packet, flow_number};
 use crate::queue::{EventQueue, Source};
 use crate::routes::Routes;
 use polypath_base::{Instant, PathId};
-use polypath_link::{Parcel, Verdict};
+use polypath_link::{PacketMeta, Verdict};
 use polypath_wire::{Segment, Unreachable};
 
 /// Bytes of an IPv4 header without options.
@@ -14,14 +14,14 @@ const IP_HEADER: u32 = 20;
 
 /// Everything between the endpoints.
 #[derive(Debug)]
-pub(crate) struct Wire {
+pub(crate) struct DataPlane {
     pub(crate) queue: EventQueue,
     pub(crate) network: Network,
     pub(crate) routes: Routes,
     pub(crate) fragments: Fragments,
-    pub(crate) extras: Extras,
-    /// The first hop itself refused a packet: its sender is told without a packet.
-    pub(crate) refused: Option<Unreachable>,
+    pub(crate) cold_fields: ColdFields,
+    /// ICMP "fragmentation needed" from the sender's own first hop: the endpoint learns of it without a packet.
+    pub(crate) local_ptb: Option<Unreachable>,
 }
 
 /// A packet that has arrived.
@@ -42,18 +42,18 @@ pub(crate) enum Arrived {
     TooBig(Unreachable),
 }
 
-impl Wire {
+impl DataPlane {
     pub(crate) fn new(queue: EventQueue, network: Network, routes: Routes) -> Self {
-        Self { queue, network, routes, fragments: Fragments::default(), extras: Extras::default(), refused: None }
+        Self { queue, network, routes, fragments: Fragments::default(), cold_fields: ColdFields::default(), local_ptb: None }
     }
 
     /// The first packet of a pipe has reached its end: it goes on to the next pipe, or has arrived, and its segment is written
     /// out.
     #[inline]
-    pub(crate) fn leave(&mut self, now: Instant, number: u32, segment: &mut Segment) -> Option<Arrival> {
+    pub(crate) fn dequeue(&mut self, now: Instant, number: u32, segment: &mut Segment) -> Option<Arrival> {
         let pipe = &mut self.network.pipes[number as usize];
         if pipe.holds() {
-            return self.leave_held(now, number, segment);
+            return self.dequeue_aqm(now, number, segment);
         }
         let (packet, next) = pipe.take();
         self.queue.set(Source(number), next);
@@ -62,7 +62,7 @@ impl Wire {
             self.forward(now, next, &packet);
             return None;
         }
-        packet.unpack(&self.extras, segment);
+        packet.unpack(&self.cold_fields, segment);
         let packet = *packet;
         Some(self.arrive(now, &packet))
     }
@@ -77,54 +77,54 @@ impl Wire {
             Kind::Fragment { .. } => Arrived::Part,
         };
         let arrival = Arrival { to: packet.to, path: packet.path, what };
-        self.extras.forget(packet.extra);
+        self.cold_fields.forget(packet.cold);
         arrival
     }
 
-    /// A packet has been sent by a transmitter that chooses: it chooses the next one.
+    /// The packet that an AQM transmitter was sending has left: the transmitter takes the next one.
     #[inline(never)]
-    fn leave_held(&mut self, now: Instant, number: u32, segment: &mut Segment) -> Option<Arrival> {
+    fn dequeue_aqm(&mut self, now: Instant, number: u32, segment: &mut Segment) -> Option<Arrival> {
         let packet = *self.network.pipes[number as usize].take().0;
         self.serve(now, number);
         if let Some(next) = self.routes.step(packet.hop) {
             self.forward(now, next, &packet);
             return None;
         }
-        packet.unpack(&self.extras, segment);
+        packet.unpack(&self.cold_fields, segment);
         Some(self.arrive(now, &packet))
     }
 
-    /// A transmitter that chooses is free.
+    /// An AQM transmitter is free.
     fn serve(&mut self, now: Instant, number: u32) {
         let pipe = &mut self.network.pipes[number as usize];
         let leaves = pipe.serve(now);
-        while let Some(extra) = pipe.take_dropped() {
-            self.extras.forget(extra);
+        while let Some(cold) = pipe.take_dropped() {
+            self.cold_fields.forget(cold);
         }
         self.queue.set(Source(number), leaves);
     }
 
-    /// As [`Wire::send`], not in line.
+    /// As [`DataPlane::send`], not in line.
     #[inline(never)]
-    pub(crate) fn send_apart(&mut self, now: Instant, number: u32, path: PathId, hop: u32, segment: &Segment) {
+    pub(crate) fn send_outlined(&mut self, now: Instant, number: u32, path: PathId, hop: u32, segment: &Segment) {
         self.send(now, number, path, hop, segment);
     }
 
-    /// An endpoint sends on a path whose way begins at `hop`.
+    /// An endpoint sends on a path whose route begins at `hop`.
     #[inline(always)]
     pub(crate) fn send(&mut self, now: Instant, number: u32, path: PathId, hop: u32, segment: &Segment) {
         let Some(at) = self.routes.step(hop) else { return };
         let (to, len) = (number ^ 1, segment.ip_len());
-        let parcel = Parcel { len, payload: segment.len > 0, df: segment.df, ect: segment.ecn != 0, flow: flow_number(to, path) };
+        let meta = PacketMeta { len, payload: segment.len > 0, df: segment.df, ect: segment.ecn != 0, flow: flow_number(to, path) };
         let pipe = &mut self.network.pipes[at as usize];
-        let verdict = pipe.transit(now, parcel);
+        let verdict = pipe.transit(now, meta);
         let Verdict::Pass(leaves) = verdict else {
             if !matches!(verdict, Verdict::Drop(_)) {
                 let mut packet = Packet::blank();
                 packet.pack(segment);
                 (packet.hop, packet.to, packet.len, packet.path) = (hop + 1, to, len, path);
-                packet.extra = self.extras.keep(segment);
-                self.enter_rarely(now, at, parcel, verdict, packet);
+                packet.cold = self.cold_fields.keep(segment);
+                self.enqueue_slow_path(now, at, meta, verdict, packet);
             }
             return;
         };
@@ -136,7 +136,7 @@ impl Wire {
         place.len = len;
         place.path = path;
         place.kind = Kind::Segment;
-        place.extra = self.extras.keep(segment);
+        place.cold = self.cold_fields.keep(segment);
         if first {
             self.queue.set(Source(at), leaves);
         }
@@ -144,13 +144,13 @@ impl Wire {
 
     /// A packet goes on into the next pipe.
     fn forward(&mut self, now: Instant, number: u32, packet: &Packet) {
-        let parcel = packet.parcel();
+        let meta = packet.meta();
         let pipe = &mut self.network.pipes[number as usize];
-        let verdict = pipe.transit(now, parcel);
+        let verdict = pipe.transit(now, meta);
         let Verdict::Pass(leaves) = verdict else {
             let mut packet = *packet;
             packet.hop += 1;
-            return self.enter_rarely(now, number, parcel, verdict, packet);
+            return self.enqueue_slow_path(now, number, meta, verdict, packet);
         };
         let (place, first) = pipe.place(leaves);
         *place = *packet;
@@ -161,9 +161,9 @@ impl Wire {
         }
     }
 
-    /// A packet enters a pipe and does not merely pass.
+    /// A packet enters a pipe and does not simply pass: it is marked, held, dropped or too long.
     #[inline(never)]
-    fn enter_rarely(&mut self, now: Instant, number: u32, parcel: Parcel, verdict: Verdict, mut packet: Packet) {
+    fn enqueue_slow_path(&mut self, now: Instant, number: u32, meta: PacketMeta, verdict: Verdict, mut packet: Packet) {
         let pipe = &mut self.network.pipes[number as usize];
         match verdict {
             Verdict::Pass(leaves) | Verdict::Mark(leaves) => {
@@ -178,18 +178,18 @@ impl Wire {
                 }
             }
             Verdict::Held => {
-                if pipe.keep(now, parcel, packet) {
+                if pipe.keep(now, meta, packet) {
                     self.serve(now, number);
                 } else {
-                    while let Some(extra) = pipe.take_dropped() {
-                        self.extras.forget(extra);
+                    while let Some(cold) = pipe.take_dropped() {
+                        self.cold_fields.forget(cold);
                     }
                 }
             }
-            Verdict::Drop(_) => self.extras.forget(packet.extra),
+            Verdict::Drop(_) => self.cold_fields.forget(packet.cold),
             Verdict::TooBig { .. } | Verdict::Fragment { .. } => {
                 self.refuse(now, number, &packet, verdict);
-                self.extras.forget(packet.extra);
+                self.cold_fields.forget(packet.cold);
             }
         }
     }
@@ -215,11 +215,11 @@ impl Wire {
         let hop = self.routes.back(refused.hop - 1);
         let mut packet = *refused;
         (packet.hop, packet.to, packet.len) = (hop, refused.to ^ 1, len);
-        (packet.kind, packet.extra) = (Kind::TooBig { mtu }, Extras::NONE);
+        (packet.kind, packet.cold) = (Kind::TooBig { mtu }, ColdFields::NONE);
         if let Some(pipe) = self.routes.step(hop) {
             return self.forward(now, pipe, &packet);
         }
-        self.refused = Some(Unreachable { seq: packet.seq, mtu });
+        self.local_ptb = Some(Unreachable { seq: packet.seq, mtu });
     }
 
     /// Splits a packet before an MTU (RFC 791 section 3.2); the parts then pass one after the other.
@@ -237,7 +237,7 @@ impl Wire {
             left -= bytes;
             let mut part = *packet;
             (part.len, part.kind, part.hop) = (bytes + IP_HEADER, kind, packet.hop - 1);
-            part.extra = self.extras.copy(packet.extra);
+            part.cold = self.cold_fields.copy(packet.cold);
             self.forward(now, pipe, &part);
         }
     }
@@ -246,12 +246,12 @@ impl Wire {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::routes::Ends;
+    use crate::routes::FlowAddresses;
     use crate::scenario::Scenario;
     use crate::topology::Topology;
 
-    /// A wire from `a` over a router to `b`, whose second link passes 1000 bytes and splits what is longer.
-    fn splitting() -> Wire {
+    /// A data plane from `a` over a router to `b`, whose second link passes 1000 bytes and splits what is longer.
+    fn splitting() -> DataPlane {
         let scenario: Scenario = serde_json::from_value(serde_json::json!({
             "seed": 1, "duration_ns": 1, "nodes": [{"name": "a"}, {"name": "r", "router": true}, {"name": "b"}],
             "links": [
@@ -265,18 +265,18 @@ mod tests {
         .unwrap();
         let topology = Topology::new(&scenario).unwrap();
         let network = Network::new(&scenario, &topology).unwrap();
-        let routes = Routes::new(topology, vec![Ends { nodes: [0, 2], addresses: [vec![0], vec![0]], fixed: vec![] }]);
-        Wire::new(EventQueue::new(network.pipes.len(), 1), network, routes)
+        let routes = Routes::new(topology, vec![FlowAddresses { nodes: [0, 2], addresses: [vec![0], vec![0]], fixed: vec![] }]);
+        DataPlane::new(EventQueue::new(network.pipes.len(), 1), network, routes)
     }
 
     /// What arrives of a segment sent at time zero: when, how long, and whether it makes the segment whole or is ICMP.
-    fn arrivals(wire: &mut Wire, segment: &Segment) -> Vec<(u64, u32, bool)> {
-        let hop = wire.routes.resolve(&wire.network, 0, PathId(0), (0, 0)).unwrap();
-        wire.send(Instant::ZERO, 0, PathId(0), hop, segment);
+    fn arrivals(data_plane: &mut DataPlane, segment: &Segment) -> Vec<(u64, u32, bool)> {
+        let hop = data_plane.routes.resolve(&data_plane.network, 0, PathId(0), (0, 0)).unwrap();
+        data_plane.send(Instant::ZERO, 0, PathId(0), hop, segment);
         let mut seen = Vec::new();
-        while let Some((now, Source(pipe))) = wire.queue.first() {
-            let len = wire.network.pipes[pipe as usize].first().len;
-            if let Some(arrival) = wire.leave(now, pipe, &mut Segment::default()) {
+        while let Some((now, Source(pipe))) = data_plane.queue.first() {
+            let len = data_plane.network.pipes[pipe as usize].first().len;
+            if let Some(arrival) = data_plane.dequeue(now, pipe, &mut Segment::default()) {
                 let whole = matches!(arrival.what, Arrived::Segment | Arrived::TooBig(Unreachable { mtu: 1000, .. }));
                 seen.push((now.as_micros(), len, whole));
             }
@@ -288,18 +288,18 @@ mod tests {
     fn a_packet_without_df_is_split_and_put_together() {
         // 1500 bytes carry 1480 behind the header: 976, a multiple of eight, and 504.
         let segment = Segment { len: 1460, df: false, window_scale: 255, ..Segment::default() };
-        let mut wire = splitting();
-        assert_eq!(arrivals(&mut wire, &segment), [(996, 996, false), (1520, 524, true)]);
-        let second = &wire.network.outcomes()[2];
+        let mut data_plane = splitting();
+        assert_eq!(arrivals(&mut data_plane, &segment), [(996, 996, false), (1520, 524, true)]);
+        let second = &data_plane.network.outcomes()[2];
         assert_eq!((second.packets, second.bytes, second.mtu_drops), (2, 1520, 0));
     }
 
     #[test]
     fn a_packet_with_df_is_answered_by_icmp() {
         let segment = Segment { len: 1460, df: true, window_scale: 255, ..Segment::default() };
-        let mut wire = splitting();
-        assert_eq!(arrivals(&mut wire, &segment), [(0, 576, true)]);
-        let outcomes = wire.network.outcomes();
+        let mut data_plane = splitting();
+        assert_eq!(arrivals(&mut data_plane, &segment), [(0, 576, true)]);
+        let outcomes = data_plane.network.outcomes();
         assert_eq!((outcomes[2].packets, outcomes[2].mtu_drops, outcomes[1].packets), (0, 1, 1));
     }
 }

@@ -5,13 +5,13 @@
 
 use crate::codel::{Codel, Queue};
 use crate::rate::Sampler;
-use crate::{CodelConfig, Count, Invalid, Parcel, Sample, Schedule};
-use polypath_base::{Instant, Rate, Stream};
+use crate::{CodelConfig, Count, Invalid, PacketMeta, QueueSample, Schedule};
+use polypath_base::{Instant, Rate, Rng};
 use std::collections::VecDeque;
 
-/// Parameters of [`Fair`] beside CoDel's own.
+/// Parameters of [`FqCodel`] beside CoDel's own.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct FairConfig {
+pub struct FqCodelConfig {
     pub codel: CodelConfig,
     /// Room in packets, all flows together.
     pub limit: u32,
@@ -23,7 +23,7 @@ pub struct FairConfig {
 
 /// A packet that is being transmitted from now on.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Served {
+pub struct Dequeued {
     /// The caller's number of it.
     pub slot: u32,
     pub leaves: Instant,
@@ -32,8 +32,8 @@ pub struct Served {
 
 /// A transmitter with its queues.
 #[derive(Clone, Debug)]
-pub struct Fair {
-    config: FairConfig,
+pub struct FqCodel {
+    config: FqCodelConfig,
     rate: Rate,
     framing: u32,
     changes: Schedule<Rate>,
@@ -50,8 +50,8 @@ pub struct Fair {
     marks: u64,
     longest: u64,
     sampler: Sampler,
-    /// Sets the flows apart differently in each run.
-    salt: u32,
+    /// Hash perturbation: flows fall into other queues in each run.
+    perturbation: u32,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -69,22 +69,22 @@ struct Item {
     /// Of the IP packet, and with framing.
     ip_len: u32,
     len: u32,
-    able: bool,
+    ect: bool,
     since: Instant,
 }
 
 /// RFC 8290 section 4.1.3: so many packets of the longest queue are dropped at once where there is no room.
 const BATCH: usize = 64;
 
-impl Fair {
-    pub fn new(rate: Rate, framing: u32, changes: Schedule<Rate>, config: FairConfig, mut stream: Stream) -> Result<Self, Invalid> {
+impl FqCodel {
+    pub fn new(rate: Rate, framing: u32, changes: Schedule<Rate>, config: FqCodelConfig, mut rng: Rng) -> Result<Self, Invalid> {
         if rate == Rate::default() || changes.values().any(|rate| rate == Rate::default()) {
             return Err(Invalid("a rate of zero lets nothing pass: use an outage for that".into()));
         }
         if config.limit == 0 || config.flows == 0 || config.quantum == 0 {
             return Err(Invalid("a managed queue has room for a packet, a flow and a quantum of at least a byte".into()));
         }
-        let FairConfig { flows, .. } = config;
+        let FqCodelConfig { flows, .. } = config;
         Ok(Self {
             config,
             rate,
@@ -101,22 +101,22 @@ impl Fair {
             marks: 0,
             longest: 0,
             sampler: Sampler::never(),
-            salt: stream.next_u32(),
+            perturbation: rng.next_u32(),
         })
     }
 
     /// A packet arrives, kept by the caller under this number. Then ask for the next one if nothing is being transmitted, and for those
     /// that were dropped.
-    pub fn enter(&mut self, at: Instant, parcel: Parcel, slot: u32) {
+    pub fn enqueue(&mut self, at: Instant, packet: PacketMeta, slot: u32) {
         self.sample_until(at);
         // A queue of one flow refuses what does not fit; among several, the longest one gives way.
         if self.config.flows == 1 && self.packets >= self.config.limit {
-            self.drops.add(parcel.len);
+            self.drops.add(packet.len);
             self.dropped.push(slot);
             return;
         }
-        let number = self.queue_of(parcel.flow);
-        let item = Item { slot, ip_len: parcel.len, len: parcel.len + self.framing, able: parcel.ect, since: at };
+        let number = self.queue_of(packet.flow);
+        let item = Item { slot, ip_len: packet.len, len: packet.len + self.framing, ect: packet.ect, since: at };
         let flow = &mut self.queues[number as usize];
         flow.bytes += u64::from(item.len);
         flow.waiting.push_back(item);
@@ -133,7 +133,7 @@ impl Fair {
     }
 
     /// The transmitter is free: what it sends from now on, if anything waits. What it sent before has left.
-    pub fn serve(&mut self, at: Instant) -> Option<Served> {
+    pub fn dequeue(&mut self, at: Instant) -> Option<Dequeued> {
         self.sample_until(at);
         if let Some((len, _)) = self.serving.take() {
             (self.packets, self.bytes) = (self.packets - 1, self.bytes - u64::from(len));
@@ -145,11 +145,11 @@ impl Fair {
         self.marks += u64::from(marked);
         let leaves = at + self.rate.time_for(u64::from(item.len));
         self.serving = Some((item.len, leaves));
-        Some(Served { slot: item.slot, leaves, marked })
+        Some(Dequeued { slot: item.slot, leaves, marked })
     }
 
     /// Whether a packet is being transmitted.
-    pub fn is_busy(&self) -> bool {
+    pub fn is_transmitting(&self) -> bool {
         self.serving.is_some()
     }
 
@@ -215,8 +215,8 @@ impl Fair {
 
     /// Flows that fall into one queue share it, as in Linux.
     fn queue_of(&self, flow: u32) -> u32 {
-        // Multiplicative hashing (Knuth 6.4) of a number that is salted by run.
-        let hash = u64::from(flow ^ self.salt).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        // Multiplicative hashing (Knuth 6.4) of a number that is perturbed by run.
+        let hash = u64::from(flow ^ self.perturbation).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (((hash >> 32) * u64::from(self.config.flows)) >> 32) as u32
     }
 
@@ -225,13 +225,13 @@ impl Fair {
         self.sampler = Sampler::every(interval);
     }
 
-    pub fn samples(&mut self, end: Instant) -> &[Sample] {
+    pub fn samples(&mut self, end: Instant) -> &[QueueSample] {
         self.sample_until(end);
         self.sampler.until(end)
     }
 
     fn sample_until(&mut self, at: Instant) {
-        let sample = Sample { packets: self.packets, bytes: self.bytes, drops: self.drops.packets };
+        let sample = QueueSample { packets: self.packets, bytes: self.bytes, drops: self.drops.packets };
         self.sampler.fill(at, sample);
     }
 
@@ -264,7 +264,7 @@ impl Queue for Head<'_> {
         self.taken = self.flow.waiting.pop_front();
         self.taken.map(|item| {
             self.flow.bytes -= u64::from(item.len);
-            (item.since, item.able)
+            (item.since, item.ect)
         })
     }
 
@@ -295,23 +295,23 @@ mod tests {
     use polypath_base::Duration;
 
     /// 8 Mbit/s: a microsecond a byte.
-    fn fair(config: FairConfig) -> Fair {
-        Fair::new(Rate::from_bits_per_sec(8_000_000), 0, Schedule::none(), config, Stream::new(1, "fair")).unwrap()
+    fn fq_codel(config: FqCodelConfig) -> FqCodel {
+        FqCodel::new(Rate::from_bits_per_sec(8_000_000), 0, Schedule::none(), config, Rng::new(1, "fq_codel")).unwrap()
     }
 
-    const PLAIN: FairConfig = FairConfig { codel: CodelConfig::DEFAULT, limit: 1000, flows: 1, quantum: 1514 };
+    const PLAIN: FqCodelConfig = FqCodelConfig { codel: CodelConfig::DEFAULT, limit: 1000, flows: 1, quantum: 1514 };
 
     fn at(us: u64) -> Instant {
         Instant::ZERO + Duration::from_micros(us)
     }
 
-    fn of(flow: u32, len: u32) -> Parcel {
-        Parcel { len, payload: true, df: true, flow, ..Parcel::default() }
+    fn of(flow: u32, len: u32) -> PacketMeta {
+        PacketMeta { len, payload: true, df: true, flow, ..PacketMeta::default() }
     }
 
     /// Feeds packets (us, flow, length), ascending; who was served when, and what was dropped, by number of the packet.
-    fn drive(fair: &mut Fair, packets: &[(u64, u32, u32)], end: u64) -> (Vec<(u64, u32)>, Vec<u32>) {
-        let (mut served, mut dropped, mut free) = (Vec::new(), Vec::new(), None::<Served>);
+    fn drive(queue: &mut FqCodel, packets: &[(u64, u32, u32)], end: u64) -> (Vec<(u64, u32)>, Vec<u32>) {
+        let (mut served, mut dropped, mut free) = (Vec::new(), Vec::new(), None::<Dequeued>);
         let mut next = 0;
         loop {
             let arrival = packets.get(next).map_or(u64::MAX, |packet| packet.0);
@@ -321,18 +321,18 @@ mod tests {
                 return (served, dropped);
             }
             if departure <= arrival {
-                free = fair.serve(at(now));
+                free = queue.dequeue(at(now));
             } else {
-                fair.enter(at(now), of(packets[next].1, packets[next].2), next as u32);
+                queue.enqueue(at(now), of(packets[next].1, packets[next].2), next as u32);
                 next += 1;
-                if !fair.is_busy() {
-                    free = fair.serve(at(now));
+                if !queue.is_transmitting() {
+                    free = queue.dequeue(at(now));
                 }
             }
-            if let Some(Served { slot, leaves, .. }) = free.filter(|one| served.last() != Some(&(one.leaves.as_micros(), one.slot))) {
+            if let Some(Dequeued { slot, leaves, .. }) = free.filter(|one| served.last() != Some(&(one.leaves.as_micros(), one.slot))) {
                 served.push((leaves.as_micros(), slot));
             }
-            while let Some(slot) = fair.take_dropped() {
+            while let Some(slot) = queue.take_dropped() {
                 dropped.push(slot);
             }
         }
@@ -340,7 +340,7 @@ mod tests {
 
     #[test]
     fn one_queue_serves_in_order_and_refuses_what_does_not_fit() {
-        let mut queue = fair(FairConfig { limit: 3, ..PLAIN });
+        let mut queue = fq_codel(FqCodelConfig { limit: 3, ..PLAIN });
         let (served, dropped) = drive(&mut queue, &[(0, 1, 100), (0, 2, 100), (10, 1, 50), (20, 1, 100), (1000, 1, 100)], 5000);
         assert_eq!(served, [(100, 0), (200, 1), (250, 2), (1100, 4)]);
         assert_eq!((dropped, queue.drops().packets, queue.longest()), (vec![3], 1, 3));
@@ -350,7 +350,7 @@ mod tests {
     fn codel_holds_a_standing_queue_at_its_target() {
         // A twentieth too much, for a minute.
         let packets: Vec<(u64, u32, u32)> = (0..63_000).map(|number| (number * 952, 1, 1000)).collect();
-        let mut queue = fair(PLAIN);
+        let mut queue = fq_codel(PLAIN);
         let (served, dropped) = drive(&mut queue, &packets, 60_000_000);
         let waits: Vec<u64> = served.iter().skip(served.len() / 2).map(|&(left, slot)| left - packets[slot as usize].0).collect();
         let mean = waits.iter().sum::<u64>() as f64 / waits.len() as f64;
@@ -363,7 +363,7 @@ mod tests {
         let mut packets: Vec<(u64, u32, u32)> = (0..4000).flat_map(|n| [(n * 500, 1, 1000), (n * 500, 2, 500)]).collect();
         packets.extend((0..40).map(|n| (50_000 * n + 17, 3, 200)));
         packets.sort();
-        let mut queue = fair(FairConfig {
+        let mut queue = fq_codel(FqCodelConfig {
             flows: 1024,
             limit: 10_000,
             codel: CodelConfig { target: Duration::from_secs(9), ..CodelConfig::DEFAULT },
@@ -382,7 +382,7 @@ mod tests {
 
     #[test]
     fn where_there_is_no_room_the_longest_queue_gives_way() {
-        let mut queue = fair(FairConfig { flows: 16, limit: 100, ..PLAIN });
+        let mut queue = fq_codel(FqCodelConfig { flows: 16, limit: 100, ..PLAIN });
         let mut packets: Vec<(u64, u32, u32)> = (0..101).map(|_| (0, 1, 1000)).collect();
         packets.push((1, 2, 1000));
         let (_, dropped) = drive(&mut queue, &packets, 10);
@@ -391,14 +391,14 @@ mod tests {
     }
 
     #[test]
-    fn able_packets_are_marked_and_none_is_lost() {
-        let mut queue = fair(FairConfig { codel: CodelConfig { ecn: true, ..CodelConfig::DEFAULT }, ..PLAIN });
+    fn ect_packets_are_marked_and_none_is_lost() {
+        let mut queue = fq_codel(FqCodelConfig { codel: CodelConfig { ecn: true, ..CodelConfig::DEFAULT }, ..PLAIN });
         let (mut now, mut served) = (0, None);
         for number in 0..20_000 {
             now = number * 900;
-            queue.enter(at(now), Parcel { ect: true, ..of(1, 1000) }, number as u32);
-            while served.is_none_or(|one: Served| one.leaves <= at(now)) {
-                served = queue.serve(served.map_or(at(now), |one| one.leaves));
+            queue.enqueue(at(now), PacketMeta { ect: true, ..of(1, 1000) }, number as u32);
+            while served.is_none_or(|one: Dequeued| one.leaves <= at(now)) {
+                served = queue.dequeue(served.map_or(at(now), |one| one.leaves));
                 if served.is_none() {
                     break;
                 }

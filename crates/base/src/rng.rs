@@ -1,14 +1,13 @@
-//! Seeded random streams: every host and link has its own, derived from the run's seed and its name.
+//! Seeded random numbers: every host and link has its own stream, derived from the run's seed and its name.
 
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// A stream of random numbers that depends on the run's seed and a name alone, so that adding one host or link leaves
-/// every other one's chance as it was.
+/// A stream of random numbers. It depends on the run's seed and a name alone, so a further host or link changes no other one's numbers.
 #[derive(Clone, Debug)]
-pub struct Stream(Xoshiro256PlusPlus);
+pub struct Rng(Xoshiro256PlusPlus);
 
-impl Stream {
+impl Rng {
     pub fn new(seed: u64, name: &str) -> Self {
         // FNV-1a over the name; seed_from_u64 spreads the sum over the whole state.
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
@@ -25,21 +24,21 @@ impl Stream {
         self.0.next_u64()
     }
 
-    /// True with probability `threshold / 2^32`: use [`Stream::threshold`] to make one from a probability once.
+    /// True with probability `p / 2^32`; [`Rng::probability_u32`] makes `p`, once for many draws.
     #[inline]
-    pub fn chance(&mut self, threshold: u64) -> bool {
-        u64::from(self.0.next_u32()) < threshold
+    pub fn bernoulli(&mut self, p: u64) -> bool {
+        u64::from(self.0.next_u32()) < p
     }
 
-    /// The threshold for [`Stream::chance`] of a probability in 0..=1.
-    pub fn threshold(probability: f64) -> u64 {
+    /// A probability in 0..=1 in units of 2^-32, for [`Rng::bernoulli`].
+    pub fn probability_u32(probability: f64) -> u64 {
         debug_assert!((0.0..=1.0).contains(&probability), "a probability lies between 0 and 1");
         (probability * 4_294_967_296.0) as u64
     }
 
-    /// A whole number in `0..bound`; `bound` must not be zero.
+    /// A whole number, uniform in `0..bound`; `bound` must not be zero.
     #[inline]
-    pub fn below(&mut self, bound: u64) -> u64 {
+    pub fn uniform(&mut self, bound: u64) -> u64 {
         ((u128::from(self.0.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 }
@@ -50,16 +49,16 @@ mod tests {
 
     #[test]
     fn streams_depend_on_seed_and_name() {
-        let draw = |seed, name| Stream::new(seed, name).next_u64();
+        let draw = |seed, name| Rng::new(seed, name).next_u64();
         assert_eq!(draw(1, "a"), draw(1, "a"));
         assert_ne!(draw(1, "a"), draw(1, "b"));
         assert_ne!(draw(1, "a"), draw(2, "a"));
     }
 
     #[test]
-    fn chance_meets_its_probability() {
-        let (mut stream, threshold) = (Stream::new(7, "loss"), Stream::threshold(0.01));
-        let hits = (0..1_000_000).filter(|_| stream.chance(threshold)).count();
+    fn bernoulli_meets_its_probability() {
+        let (mut rng, p) = (Rng::new(7, "loss"), Rng::probability_u32(0.01));
+        let hits = (0..1_000_000).filter(|_| rng.bernoulli(p)).count();
         assert!((9_500..10_500).contains(&hits), "{hits}");
     }
 }
