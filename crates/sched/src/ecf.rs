@@ -11,7 +11,7 @@
 //! As in the out-of-tree kernel: the spread is half of Linux's `rttvar`, which never falls below half of the least retransmission timeout
 //! (100 ms), where the paper has the standard deviation; k counts as a window at least. Its products of microseconds and bytes are
 //! 32 bits wide and overflow from some 4 MB·ms on, a window of 100 kB at 40 ms: on most paths its decisions are then as good as drawn.
-//! Profile v0 repeats that, v1 does not. Difference from it: neither a backup subflow nor one in the Loss state is waited for.
+//! [`Ecf::overflowing`] repeats that. Difference from it: neither a backup subflow nor one in the Loss state is waited for.
 
 use crate::minrtt::{self, MinRtt};
 use crate::{Choice, Queue, Subflow};

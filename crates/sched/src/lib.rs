@@ -49,10 +49,8 @@ pub struct Subflow {
     pub mss: u32,
     /// Bytes handed to the subflow that it has not sent yet.
     pub unsent: u32,
-    /// Of the out-of-tree stack: buffers handed to the subflow of which something waits.
-    pub buffers: u32,
-    /// Of the out-of-tree stack: segments that the subflow sends as one burst; elsewhere 0.
-    pub burst: u32,
+    /// Where the room in the window is counted in buffers: those that wait. Elsewhere it is counted in bytes.
+    pub buffered: Option<Buffered>,
     /// Bytes of memory in the subflow's send queue, sent or not (Linux's `sk_wmem_queued`).
     pub queued: u32,
     /// Pacing rate; zero while unknown.
@@ -65,6 +63,35 @@ pub struct Subflow {
     pub in_loss: bool,
     /// Its send buffer takes more.
     pub room: bool,
+    /// It comes before an older subflow whose RTT is the same.
+    pub wins_ties: bool,
+}
+
+/// What waits on a subflow that keeps the buffers handed to it apart.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Buffered {
+    /// Buffers of which something waits.
+    pub buffers: u32,
+    /// Segments that the subflow sends as one burst.
+    pub burst: u32,
+}
+
+impl Buffered {
+    /// Segments of the window that what waits is counted as: a burst for each buffer, but a lone buffer as one, so that one too many is given
+    /// rather than too few.
+    #[inline]
+    fn segments(self) -> u32 {
+        if self.buffers > 1 { self.buffers.saturating_mul(self.burst) } else { self.buffers }
+    }
+}
+
+/// Faults of a kernel's schedulers that a model of it repeats.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Quirks {
+    /// The products of `ecf` are 32 bits wide.
+    pub ecf_overflows: bool,
+    /// `redundant` begins again at the oldest buffer that is not acknowledged as a whole.
+    pub redundant_repeats: bool,
 }
 
 /// What a scheduler sees of the connection's data, in data sequence numbers.
@@ -108,7 +135,10 @@ impl Subflow {
     /// Who may be given data: not in Loss, and no more waits than the window lets out.
     #[inline]
     pub fn takes_data(&self) -> bool {
-        if self.burst == 0 { self.fits_window() } else { self.usable && !self.in_loss && self.taken() < self.cwnd }
+        match self.buffered {
+            None => self.fits_window(),
+            Some(waiting) => self.usable && !self.in_loss && self.in_flight + waiting.segments() < self.cwnd,
+        }
     }
 
     /// As [`Subflow::takes_data`], by the bytes that wait.
@@ -117,21 +147,16 @@ impl Subflow {
         self.usable && !self.in_loss && self.in_flight < self.cwnd && self.unsent <= self.window_space()
     }
 
-    /// Segments that the out-of-tree stack counts as in its window: those in flight, and of what waits a burst for each buffer, but a lone
-    /// buffer as one, so that one too many is given rather than too few.
-    #[inline]
-    fn taken(&self) -> u32 {
-        self.in_flight + if self.buffers > 1 { self.buffers.saturating_mul(self.burst) } else { self.buffers }
-    }
-
-    /// Most bytes to give at once: what the congestion window lets out, at most half of it. The out-of-tree stack gives what its window has
-    /// left by its own count, and a burst at least.
+    /// Most bytes to give at once: what the congestion window lets out, at most half of it. Counted in buffers, what the window has left by
+    /// that count, and a burst at least.
     #[inline]
     pub fn share(&self) -> u32 {
-        if self.burst == 0 {
-            self.window_space().min((self.cwnd / 2).max(1).saturating_mul(self.mss))
-        } else {
-            self.cwnd.saturating_sub(self.taken()).max(self.burst).saturating_mul(self.mss)
+        match self.buffered {
+            None => self.window_space().min((self.cwnd / 2).max(1).saturating_mul(self.mss)),
+            Some(waiting) => {
+                let left = self.cwnd.saturating_sub(self.in_flight + waiting.segments());
+                left.max(waiting.burst).saturating_mul(self.mss)
+            }
         }
     }
 
@@ -204,12 +229,12 @@ impl Scheduler {
         }
     }
 
-    /// As the out-of-tree stack on Linux 5.4 has it.
+    /// The scheduler with a kernel's faults.
     #[must_use]
-    pub fn out_of_tree(self) -> Self {
+    pub fn with(self, quirks: Quirks) -> Self {
         match self {
-            Self::Ecf(_) => Self::Ecf(Ecf::overflowing()),
-            Self::Redundant(_) => Self::Redundant(Redundant::repeating()),
+            Self::Ecf(_) if quirks.ecf_overflows => Self::Ecf(Ecf::overflowing()),
+            Self::Redundant(_) if quirks.redundant_repeats => Self::Redundant(Redundant::repeating()),
             other => other,
         }
     }

@@ -39,8 +39,7 @@ pub(crate) fn best(subflows: &[Subflow], tried: u32) -> Option<usize> {
             }
             let slot = if tried >> i & 1 == 0 { &mut fresh } else { &mut used };
             if s.takes_data() {
-                // Of two that are as fast, the out-of-tree stack takes the newer one.
-                if slot.is_none_or(|(srtt, _)| s.srtt_us8 < srtt || (s.burst > 0 && s.srtt_us8 == srtt)) {
+                if slot.is_none_or(|(srtt, _)| s.srtt_us8 < srtt || (s.wins_ties && s.srtt_us8 == srtt)) {
                     *slot = Some((s.srtt_us8, i));
                 }
             } else if tried >> i & 1 == 0 {
@@ -63,6 +62,7 @@ pub(crate) fn best(subflows: &[Subflow], tried: u32) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Buffered;
 
     fn subflow(srtt_ms: u32, in_flight: u32) -> Subflow {
         Subflow { srtt_us8: srtt_ms * 8000, cwnd: 10, in_flight, mss: 1000, usable: true, room: true, ..Subflow::default() }
@@ -88,15 +88,19 @@ mod tests {
     }
 
     #[test]
-    fn the_out_of_tree_stack_counts_buffers_and_gives_bursts() {
-        let flow = |in_flight, buffers| Subflow { burst: 2, buffers, ..subflow(20, in_flight) };
+    fn room_counted_in_buffers_is_given_in_bursts() {
+        let flow = |in_flight, buffers| Subflow { buffered: Some(Buffered { buffers, burst: 2 }), ..subflow(20, in_flight) };
         let gives = |flow| MinRtt.pick(&[flow], &DATA).map(|c| c.limit);
         assert_eq!(gives(flow(3, 0)), Some(7000), "all that the window has left, not half of it");
         assert_eq!(gives(flow(9, 0)), Some(2000), "a burst at least, even if the window has room for less");
         assert_eq!(gives(flow(8, 1)), Some(2000), "a lone buffer counts as one segment");
         assert_eq!((gives(flow(9, 1)), gives(flow(6, 2))), (None, None), "several count as a burst each");
-        let alike = [flow(0, 0), flow(0, 0)];
-        assert_eq!(MinRtt.pick(&alike, &DATA).map(|c| c.subflow), Some(1), "the newer of two that are as fast");
+    }
+
+    #[test]
+    fn of_two_that_are_as_fast_the_newer_one_wins_if_it_shall() {
+        let picks = |wins_ties| MinRtt.pick(&[subflow(20, 0); 2].map(|s| Subflow { wins_ties, ..s }), &DATA).map(|c| c.subflow);
+        assert_eq!((picks(false), picks(true)), (Some(0), Some(1)));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! Idea: each subflow goes through the unacknowledged data at its own pace, and whoever is ahead sends new data first. What arrives
 //! first counts, so the latency is that of the better subflow at each moment, and so is the throughput.
 //!
-//! The out-of-tree stack up to April 2022 (the kernel of profile v0) repeats itself: a subflow remembers the buffer that it sent last,
+//! The out-of-tree stack up to April 2022 ([`Redundant::repeating`]) repeats itself: a subflow remembers the buffer that it sent last,
 //! forgets it once the peer has acknowledged all *before* it instead of all *in* it, and begins again at the oldest buffer
 //! that is not acknowledged as a whole. So a subflow that works on the oldest buffer fills its window with copies of it, and the next
 //! buffer waits behind them: some 64 KiB of progress in the fastest subflow's full queue, where all links are busy.

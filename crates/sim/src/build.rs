@@ -11,8 +11,9 @@ use crate::world::World;
 use polypath_base::{Duration, Instant, Rng, Seq};
 use polypath_sched::Scheduler;
 use polypath_transport::mptcp::{self, Endpoint, PathManager};
+use polypath_transport::stack::{LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188, Stack};
 use polypath_transport::tcp::{self, Socket};
-use polypath_transport::{Connection, Profile, Settings, udp};
+use polypath_transport::{Connection, Settings, udp};
 use polypath_wire::Segment;
 
 pub(crate) fn world(scenario: &Scenario) -> Result<World, ScenarioError> {
@@ -120,18 +121,18 @@ fn check_subflows(flow: &scenario::Flow, at_client: usize, at_server: usize) -> 
         scenario::PathManager::Ndiffports { subflows } => usize::from(*subflows),
         scenario::PathManager::Endpoints { .. } => at_client,
     };
-    let (profile, stack) = profile(flow);
-    let most = mptcp::most_subflows(profile);
+    let stack = stack(flow);
+    let most = stack.max_subflows;
     if asked > most {
         return Err(of_flow(flow, "path_manager", format!("it asks for {asked} subflows, and {stack} has at most {most}: ask for fewer")));
     }
     Ok(())
 }
 
-fn profile(flow: &scenario::Flow) -> (Profile, &'static str) {
+fn stack(flow: &scenario::Flow) -> &'static Stack {
     match flow.mptcp.profile {
-        scenario::Profile::V0 => (Profile::V0, "out-of-tree MPTCP (v0)"),
-        scenario::Profile::V1 => (Profile::V1, "MPTCP of Linux (v1)"),
+        scenario::Profile::V0 => &MPTCP_0_96_LINUX_5_4_188,
+        scenario::Profile::V1 => &LINUX_6_12_117,
     }
 }
 
@@ -155,14 +156,13 @@ fn pair(scenario: &Scenario, flow: &scenario::Flow, topology: &Topology, ends: &
         return Err(of_flow(flow, "cc", format!("there is no congestion control `{asked}`; there are {known}")));
     };
     let route = first_route(flow, topology, ends)?;
-    let (profile, _) = profile(flow);
     // Where an end meets the first path.
     let interfaces = [route.first().copied(), route.last().map(|last| last.reversed())]
         .map(|direction| direction.map_or(0, |direction| topology.mtu(direction)));
     let mut made = Vec::with_capacity(2);
     for (end, interface) in interfaces.into_iter().enumerate() {
         let name = topology.node_name(ends.nodes[end]);
-        let mut settings = Settings { profile, ..Settings::default() };
+        let mut settings = Settings { stack: stack(flow), ..Settings::default() };
         let node = scenario.nodes.iter().find(|node| node.name == name).expect("the topology's nodes are the scenario's");
         sysctl::apply(node, &mut settings)?;
         let mut random = Rng::new(scenario.seed, &format!("flow {} at {name}", flow.name));
@@ -225,10 +225,7 @@ fn datagrams(flow: &scenario::Flow, topology: &Topology, ends: &FlowAddresses) -
 const LEAST_DATAGRAM: u32 = 16;
 
 fn scheduler(flow: &scenario::Flow) -> Result<Scheduler, ScenarioError> {
-    let name = flow.mptcp.scheduler.as_deref().unwrap_or(match flow.mptcp.profile {
-        scenario::Profile::V0 => "minrtt",
-        scenario::Profile::V1 => "default",
-    });
+    let name = flow.mptcp.scheduler.as_deref().unwrap_or(stack(flow).default_scheduler);
     Scheduler::find(name).ok_or_else(|| {
         let names = Scheduler::NAMES.map(|(name, _)| name).join(", ");
         of_flow(flow, "scheduler", format!("there is no scheduler `{name}`; there are {names}"))

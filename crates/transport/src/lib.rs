@@ -7,15 +7,16 @@
 
 mod connection;
 mod disorder;
-mod kernel;
 pub mod mptcp;
 mod settings;
+pub mod stack;
 pub mod tcp;
 pub mod udp;
 
 pub use connection::{Connection, End};
 pub use disorder::Disorder;
-pub use settings::{Profile, Settings};
+pub use settings::Settings;
+pub use stack::Stack;
 
 use polypath_base::PathId;
 use polypath_wire::Segment;

@@ -1,21 +1,13 @@
 //! Settings of an endpoint; the names are those of Linux's sysctls without `net.ipv4.` or `net.mptcp.`.
 
+use crate::stack::{LINUX_6_12_117, Stack};
 use polypath_base::Duration;
-
-/// Which Linux is modelled.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub enum Profile {
-    /// Out-of-tree MPTCP 0.96 on Linux 5.4.
-    V0,
-    /// Upstream MPTCP and TCP of Linux 6.12.
-    #[default]
-    V1,
-}
 
 /// Settings of one host's endpoints.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    pub profile: Profile,
+    /// The kernel that is modelled, by default Linux 6.12.
+    pub stack: &'static Stack,
     /// `tcp_rmem`: minimum, initial and largest receive buffer, bytes.
     pub rmem: [u32; 3],
     /// `tcp_wmem`: minimum, initial and largest send buffer, bytes.
@@ -64,7 +56,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            profile: Profile::V1,
+            stack: &LINUX_6_12_117,
             rmem: [4096, 131_072, 6_291_456],
             wmem: [4096, 16_384, 4_194_304],
             ecn: 2,

@@ -1,8 +1,9 @@
 //! What an endpoint answers to segments that are out of place, as Linux 6.12 did when it was asked (`specs/notes/endpoint-answers`).
 
 use polypath_base::{Duration, Instant, Seq};
+use polypath_transport::Settings;
+use polypath_transport::stack::{LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188, Stack};
 use polypath_transport::tcp::{Config, Socket, State};
-use polypath_transport::{Profile, Settings};
 use polypath_wire::{Flags, SackBlock, Segment};
 
 const PEER: Seq = Seq::new(10_000);
@@ -218,8 +219,8 @@ fn nothing_is_taken_after_the_peers_fin() {
 }
 
 /// A path of 50 ms whose round-trip time the endpoint knows well, `phase` half milliseconds after a tick of its clock.
-fn warm(profile: Profile, phase: u64) -> Script {
-    let settings = Settings { profile, timestamps: false, ..Settings::default() };
+fn warm(stack: &'static Stack, phase: u64) -> Script {
+    let settings = Settings { stack, timestamps: false, ..Settings::default() };
     let algorithm = polypath_cc::find("reno").expect("the algorithm exists");
     let mut script = Script::new(false);
     script.end = Socket::server(Config { settings, algorithm, mtu: 1500, initial_seq: OURS });
@@ -248,9 +249,9 @@ fn until_it_sends(script: &mut Script) -> u64 {
 }
 
 /// From the last segment to the tail loss probe, at eight phases of the clock.
-fn probe_times(profile: Profile) -> Vec<u64> {
+fn probe_times(stack: &'static Stack) -> Vec<u64> {
     let time = |phase| {
-        let mut script = warm(profile, phase);
+        let mut script = warm(stack, phase);
         script.end.offer(script.now, 4 * 1460);
         assert!(script.wait(0).len() >= 2);
         until_it_sends(&mut script)
@@ -259,7 +260,7 @@ fn probe_times(profile: Profile) -> Vec<u64> {
 }
 
 /// From the SACK of the second of three segments to the retransmission of the first, where reordering was seen before.
-fn reordering_times(profile: Profile) -> Vec<u64> {
+fn reordering_times(stack: &'static Stack) -> Vec<u64> {
     let three = |script: &mut Script| {
         script.end.offer(script.now, 3 * 1460);
         assert_eq!(script.wait(50).len(), 3);
@@ -270,7 +271,7 @@ fn reordering_times(profile: Profile) -> Vec<u64> {
         first
     };
     let time = |phase| {
-        let mut script = warm(profile, phase);
+        let mut script = warm(stack, phase);
         let first = three(&mut script);
         script.wait(2);
         script.send(Flags::ACK, PEER + 1, first + 3 * 1460, 0);
@@ -285,15 +286,15 @@ fn reordering_times(profile: Profile) -> Vec<u64> {
 #[test]
 fn a_tail_loss_probe_comes_when_linux_6_12_sent_it() {
     // 104.5 to 108 ms: the 27th tick after the one before the last segment, whatever the phase.
-    assert_eq!(probe_times(Profile::V1), [10_800, 10_750, 10_700, 10_650, 10_600, 10_550, 10_500, 10_450]);
+    assert_eq!(probe_times(&LINUX_6_12_117), [10_800, 10_750, 10_700, 10_650, 10_600, 10_550, 10_500, 10_450]);
     // Two ticks more than the round trips' 25, and one each for the part of a tick that has gone and for that yet to come.
-    assert_eq!(probe_times(Profile::V0), [11_200, 11_150, 11_100, 11_050, 11_000, 10_950, 10_900, 10_850]);
+    assert_eq!(probe_times(&MPTCP_0_96_LINUX_5_4_188), [11_200, 11_150, 11_100, 11_050, 11_000, 10_950, 10_900, 10_850]);
 }
 
 #[test]
 fn the_reordering_timer_comes_when_linux_6_12s_did() {
     // A quarter of the round trip and 2 ms are four ticks; the SACK comes 2 ms into its tick at phase 0.
-    assert_eq!(reordering_times(Profile::V1), [1800, 1750, 1700, 1650, 2000, 1950, 1900, 1850]);
+    assert_eq!(reordering_times(&LINUX_6_12_117), [1800, 1750, 1700, 1650, 2000, 1950, 1900, 1850]);
     // With two ticks they are six.
-    assert_eq!(reordering_times(Profile::V0), [2600, 2550, 2500, 2450, 2800, 2750, 2700, 2650]);
+    assert_eq!(reordering_times(&MPTCP_0_96_LINUX_5_4_188), [2600, 2550, 2500, 2450, 2800, 2750, 2700, 2650]);
 }

@@ -1,8 +1,9 @@
 //! Two TCP endpoints in virtual time over a wire with a rate, a queue, a delay and chosen losses.
 
 use polypath_base::{Duration, Instant, Seq};
+use polypath_transport::Settings;
+use polypath_transport::stack::{LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188};
 use polypath_transport::tcp::{CaState, Config, Socket, State};
-use polypath_transport::{Profile, Settings};
 use polypath_wire::{Flags, SackBlock, Segment};
 use std::collections::VecDeque;
 
@@ -448,8 +449,8 @@ fn after_a_hole_that_lasted_every_segment_is_acknowledged() {
 
 #[test]
 fn a_compressed_ack_leaves_after_a_millisecond_and_the_timers_slack() {
-    for (profile, micros) in [(Profile::V0, 1000), (Profile::V1, 1100)] {
-        let mut net = Net::new("reno", Settings { profile, rmem: [4096, 131_072, 131_072], ..Settings::default() });
+    for (stack, micros) in [(&MPTCP_0_96_LINUX_5_4_188, 1000), (&LINUX_6_12_117, 1100)] {
+        let mut net = Net::new("reno", Settings { stack, rmem: [4096, 131_072, 131_072], ..Settings::default() });
         net.open(0);
         net.run(secs(0.1));
         // The quick ACKs of the start are used up, and the window has its full size.
@@ -525,8 +526,8 @@ proptest::proptest! {
         v0: bool,
         mtu_probing in 0u8..3,
     ) {
-        let profile = if v0 { polypath_transport::Profile::V0 } else { polypath_transport::Profile::V1 };
-        let mut net = Net::new(cc, Settings { sack, timestamps, profile, mtu_probing, ..Settings::default() });
+        let stack = if v0 { &MPTCP_0_96_LINUX_5_4_188 } else { &LINUX_6_12_117 };
+        let mut net = Net::new(cc, Settings { sack, timestamps, stack, mtu_probing, ..Settings::default() });
         net.queue = queue;
         net.lose = lose.into_iter().collect();
         net.hold = hold.into_iter().map(|(n, ms)| (n, Duration::from_millis(ms))).collect();

@@ -1,8 +1,8 @@
 //! What belongs to the connection on a segment of a subflow: its window and its options.
 
-use super::crypto::Version;
 use super::sender::Fin;
 use super::{Connection, Phase};
+use crate::stack::MptcpVersion;
 use polypath_wire::{Flags, MpOption, Segment};
 
 impl Connection {
@@ -27,12 +27,12 @@ impl Connection {
             return;
         }
         // The window is the connection's, relative to the data acknowledgement (RFC 8684 section 3.3.1).
-        let shared = if self.is_v0() { Some((self.subflows[0].rcv_threshold, u32::MAX)) } else { None };
+        let shared = if self.settings.stack.shared_rcv_ssthresh { Some((self.subflows[0].rcv_threshold, u32::MAX)) } else { None };
         let subflow = &mut self.subflows[i];
         let (threshold, clamp) = shared.unwrap_or(subflow.socket.window_threshold());
         let threshold = if threshold == 0 { u32::MAX } else { threshold };
         let scale = subflow.socket.window_scale();
-        // Upstream: a window that a subflow has announced does not shrink but by what came on that subflow.
+        // A window that a subflow has announced up to its own threshold does not shrink but by what came on that subflow.
         let left = if shared.is_some() { 0 } else { subflow.socket.window_left() };
         let window = self.rx.announce((threshold, clamp), left, subflow.socket.received_segment_size(), scale).min(65_535 << scale);
         subflow.socket.set_announced_window(window);
@@ -51,7 +51,7 @@ impl Connection {
         if self.phase == Phase::Negotiating {
             return;
         }
-        let wide = self.version == Version::V1;
+        let wide = self.version() == MptcpVersion::V1;
         segment.has_dss = true;
         segment.dss.has_ack = true;
         segment.dss.data_ack = self.rx.next();

@@ -1,18 +1,13 @@
 //! Keys, tokens and authentication codes of the handshakes (RFC 8684 sections 3.1 and 3.2; RFC 6824 for version 0).
 
+use crate::stack::MptcpVersion;
 use hmac::{Hmac, Mac};
 use polypath_base::{DataSeq, Rng};
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
 /// The protocol version decides the hash: version 0 has SHA-1, version 1 SHA-256.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Version {
-    V0,
-    V1,
-}
-
-impl Version {
+impl MptcpVersion {
     pub(super) const fn number(self) -> u8 {
         self as u8
     }
@@ -54,7 +49,7 @@ fn mac<M: Mac + hmac::digest::KeyInit>(key: &[u8], text: &[u8]) -> Vec<u8> {
 
 /// A key with its token and first data sequence number. That number lies far enough from the end of the space that what is sent never wraps: one key in
 /// 65536 is drawn again, and 2^48 bytes are left.
-pub(super) fn draw_key(version: Version, random: &mut Rng) -> (u64, u32, DataSeq) {
+pub(super) fn draw_key(version: MptcpVersion, random: &mut Rng) -> (u64, u32, DataSeq) {
     loop {
         let key = random.next_u64();
         let (token, idsn) = version.token_and_idsn(key);
@@ -71,14 +66,14 @@ mod tests {
     #[test]
     fn token_and_idsn_are_the_ends_of_the_hash() {
         // SHA-256 of eight zero bytes: af5570f5a1810b7af78caf4bc70a660f0df51e42baf91d4de5b2328de0e83dfc
-        assert_eq!(Version::V1.token_and_idsn(0), (0xaf55_70f5, DataSeq::new(0xe5b2_328d_e0e8_3dfc)));
+        assert_eq!(MptcpVersion::V1.token_and_idsn(0), (0xaf55_70f5, DataSeq::new(0xe5b2_328d_e0e8_3dfc)));
         // SHA-1 of eight zero bytes: 05fe405753166f125559e7c9ac558654f107c7e9
-        assert_eq!(Version::V0.token_and_idsn(0), (0x05fe_4057, DataSeq::new(0xac55_8654_f107_c7e9)));
+        assert_eq!(MptcpVersion::V0.token_and_idsn(0), (0x05fe_4057, DataSeq::new(0xac55_8654_f107_c7e9)));
     }
 
     #[test]
     fn the_code_depends_on_who_speaks() {
-        let v = Version::V1;
+        let v = MptcpVersion::V1;
         assert_ne!(v.hmac(1, 2, 3, 4), v.hmac(2, 1, 4, 3));
         assert_eq!(v.hmac(1, 2, 3, 4), v.hmac(1, 2, 3, 4));
     }
@@ -87,8 +82,8 @@ mod tests {
     fn a_code_seen_on_the_wire_is_reproduced() {
         // Linux 6.12: keys of the client and the server, nonces and the server's code of one MP_JOIN.
         let (client, server) = (0xac2d_dc17_3e9a_894b, 0x60d1_f753_38b7_afd3);
-        assert_eq!(Version::V1.token_and_idsn(server).0, 0x060c_d886);
-        assert_eq!(Version::V1.hmac(server, client, 0x58e5_0985, 0xf1ec_21e4), 0x7c97_e083_8adb_bd3b);
-        assert_eq!(Version::V1.hmac(client, server, 0xf1ec_21e4, 0x58e5_0985), 0xeab1_9aa4_d21d_04d1);
+        assert_eq!(MptcpVersion::V1.token_and_idsn(server).0, 0x060c_d886);
+        assert_eq!(MptcpVersion::V1.hmac(server, client, 0x58e5_0985, 0xf1ec_21e4), 0x7c97_e083_8adb_bd3b);
+        assert_eq!(MptcpVersion::V1.hmac(client, server, 0xf1ec_21e4, 0x58e5_0985), 0xeab1_9aa4_d21d_04d1);
     }
 }

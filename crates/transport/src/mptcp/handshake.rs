@@ -1,6 +1,7 @@
 //! The handshakes: MP_CAPABLE for the first subflow, MP_JOIN for the others, and the fall back to TCP.
 
 use super::{Connection, Phase};
+use crate::stack::MptcpVersion;
 use crate::tcp::{State, first_read_estimate};
 use polypath_base::{DataSeq, Duration, Instant, PathId};
 use polypath_wire::{Flags, MpOption, Segment};
@@ -38,27 +39,30 @@ impl Connection {
         }
         self.peer_is_capable = true;
         // RFC 8684 section 3.1: version 1 tells the client's key only in the third ACK; version 0 in the SYN.
-        if self.is_client || receiver_key.is_some_and(|key| key == self.local_key) || (self.is_v0() && segment.flags.has(Flags::SYN)) {
+        if self.is_client
+            || receiver_key.is_some_and(|key| key == self.local_key)
+            || (self.version() == MptcpVersion::V0 && segment.flags.has(Flags::SYN))
+        {
             self.learn_key(now, sender_key);
         }
     }
 
-    /// Something on the path may drop what it does not know: upstream asks for MPTCP in the SYN and in two repetitions, then for plain TCP
+    /// Something on the path may drop what it does not know: after some repetitions of the SYN the client asks for plain TCP
     /// (`syn_retrans_before_tcp_fallback`; `specs/notes/fallback`).
     fn gave_up_mptcp(&self) -> bool {
-        self.is_client && !self.is_v0() && self.subflows[0].socket.syn_timeouts() > 2
+        self.is_client && self.settings.stack.syn_retrans_before_fallback.is_some_and(|most| self.subflows[0].socket.syn_timeouts() > most)
     }
 
     /// First estimate of what is read in a round trip, and the window of the SYN, bytes.
     fn first_window(&self) -> (u64, u16) {
         let socket = &self.subflows[0].socket;
         let window = socket.syn_window();
-        (u64::from(first_read_estimate(self.is_v0(), u32::from(window), socket.advertised_mss())), window)
+        (u64::from(first_read_estimate(self.settings.stack, u32::from(window), socket.advertised_mss())), window)
     }
 
     fn learn_key(&mut self, now: Instant, key: u64) {
         self.remote_key = key;
-        let (token, idsn) = self.version.token_and_idsn(key);
+        let (token, idsn) = self.version().token_and_idsn(key);
         self.remote_token = token;
         let (space, window) = self.first_window();
         self.rx.start(now, idsn + 1, space, window);
@@ -72,12 +76,11 @@ impl Connection {
             return;
         }
         if self.subflows[i].rcv_threshold == 0 {
-            // The out-of-tree stack holds one segment back, as Linux's tcp_init_buffer_space does on upstream's subflows.
+            // One segment is held back, as in tcp_init_buffer_space.
             let full = self.rx.full_window().saturating_sub(socket.advertised_mss());
             let threshold = u32::from(socket.syn_window()).min(full);
             self.subflows[i].rcv_threshold = threshold;
-            if self.is_v0() && i > 0 {
-                // The out-of-tree stack adds each new subflow's buffer and window to the connection's.
+            if self.settings.stack.adds_subflow_buffers && i > 0 {
                 self.rx.add_buffer(self.settings.rmem[1]);
                 self.subflows[0].rcv_threshold += threshold;
             }
@@ -159,7 +162,7 @@ impl Connection {
 
     #[cold]
     fn on_join_syn_ack(&mut self, i: usize, hmac: u64, nonce: u32, backup: bool) -> bool {
-        let version = self.version;
+        let version = self.version();
         let (local_key, remote_key) = (self.local_key, self.remote_key);
         let subflow = &mut self.subflows[i];
         if !subflow.joining || hmac != version.hmac(remote_key, local_key, nonce, subflow.local_nonce) {
@@ -175,6 +178,7 @@ impl Connection {
 
     #[cold]
     fn on_join_ack(&mut self, i: usize, hmac: u64) -> bool {
+        let version = self.version();
         let subflow = &mut self.subflows[i];
         if i == 0 {
             return true;
@@ -184,7 +188,7 @@ impl Connection {
             subflow.socket.request_ack();
             return true;
         }
-        if hmac != self.version.hmac(self.remote_key, self.local_key, subflow.remote_nonce, subflow.local_nonce) {
+        if hmac != version.hmac(self.remote_key, self.local_key, subflow.remote_nonce, subflow.local_nonce) {
             self.drop_subflow(i);
             return false;
         }
@@ -195,14 +199,14 @@ impl Connection {
     /// Options of a SYN or SYN/ACK.
     #[cold]
     pub(super) fn complete_syn(&mut self, i: usize, segment: &mut Segment) {
-        let (version, checksum) = (self.version.number(), self.settings.checksum);
+        let (version, checksum) = (self.version().number(), self.settings.checksum);
         let subflow = &self.subflows[i];
         let answer = segment.flags.has(Flags::ACK);
         segment.mp = match (i, answer) {
             (0, false) if self.gave_up_mptcp() => MpOption::None,
             (0, false) => {
                 // Version 1 keeps the key for the third ACK (RFC 8684 section 3.1).
-                let sender_key = if self.is_v0() { self.local_key } else { 0 };
+                let sender_key = if self.version() == MptcpVersion::V0 { self.local_key } else { 0 };
                 MpOption::Capable { version, sender_key, receiver_key: None, checksum }
             }
             // The peer asked for MPTCP, or it gets none.
@@ -215,7 +219,7 @@ impl Connection {
                 backup: subflow.backup,
             },
             (_, true) => MpOption::JoinSynAck {
-                hmac: self.version.hmac(self.local_key, self.remote_key, subflow.local_nonce, subflow.remote_nonce),
+                hmac: self.version().hmac(self.local_key, self.remote_key, subflow.local_nonce, subflow.remote_nonce),
                 nonce: subflow.local_nonce,
                 address_id: 0,
                 backup: false,
@@ -226,7 +230,7 @@ impl Connection {
     /// Options of the client's segments until the server has confirmed the handshake: the third ACK and its repetitions.
     #[cold]
     pub(super) fn complete_third_ack(&mut self, i: usize, segment: &mut Segment) {
-        let tells_keys = i == 0 && !self.is_v0();
+        let tells_keys = i == 0 && self.version() == MptcpVersion::V1;
         let socket = &mut self.subflows[i].socket;
         // The next segment of the burst may need other options.
         socket.forget_place();
@@ -239,13 +243,13 @@ impl Connection {
         let subflow = &self.subflows[i];
         segment.mp = if i == 0 {
             MpOption::Capable {
-                version: self.version.number(),
+                version: self.version().number(),
                 sender_key: self.local_key,
                 receiver_key: NonZeroU64::new(self.remote_key),
                 checksum: self.settings.checksum,
             }
         } else {
-            MpOption::JoinAck { hmac: self.version.hmac(self.local_key, self.remote_key, subflow.local_nonce, subflow.remote_nonce) }
+            MpOption::JoinAck { hmac: self.version().hmac(self.local_key, self.remote_key, subflow.local_nonce, subflow.remote_nonce) }
         };
     }
 }

@@ -11,7 +11,7 @@ impl Connection {
     /// Moves what a subflow has in order into the connection's order.
     #[inline]
     pub(super) fn take_delivered(&mut self, now: Instant, i: usize, len: u32) {
-        let is_v0 = self.is_v0();
+        let stack = self.settings.stack;
         let subflow = &mut self.subflows[i];
         let (first, more) = subflow.socket.delivered.pieces();
         let in_fallback = self.phase == Phase::Fallback;
@@ -24,16 +24,16 @@ impl Connection {
             self.got_data = true;
         }
         // Linux lets the window grow by two segments for each that came in order, and tells the peer at once.
-        if is_v0 && len >= 128 {
+        if stack.shared_rcv_ssthresh && len >= 128 {
             let full = self.rx.full_window();
             if self.subflows[0].rcv_threshold < full {
                 self.open_window(i, full, len);
             }
         }
-        // Upstream: two full segments are acknowledged at once if nothing can be read yet or the window need not shrink for
-        // what waits to be read. Else the reader's coming sends the ACK.
+        // Two full segments are acknowledged at once if nothing can be read yet or the window need not shrink for what waits to be read.
+        // Else the reader's coming sends the ACK.
         let subflow = &mut self.subflows[i];
-        if !is_v0 && subflow.socket.full_frames_wait() {
+        if stack.meta_acks && subflow.socket.full_frames_wait() {
             let socket = &subflow.socket;
             let window = || self.rx.select(socket.window_threshold(), socket.received_segment_size(), socket.window_scale());
             if self.rx.unread() == 0 || window() >= subflow.announced {
@@ -47,7 +47,7 @@ impl Connection {
         }
     }
 
-    /// The out-of-tree stack's threshold of the window grows, at most to `full`, for `len` bytes that came on subflow `i`.
+    /// The shared threshold of the window grows, at most to `full`, for `len` bytes that came on subflow `i`.
     #[cold]
     fn open_window(&mut self, i: usize, full: u32, len: u32) {
         let step = (2 * self.subflows[i].socket.advertised_mss()).max(2 * len);
@@ -78,24 +78,25 @@ impl Connection {
             let payload_share = open().map(|s| s.socket.payload_share()).min();
             Measured { rtt_us: rtt_us.unwrap_or(0), advmss: advmss.unwrap_or(1), payload_share: payload_share.unwrap_or(UNMEASURED) }
         });
-        if read.grown && !self.is_v0() {
+        let stack = self.settings.stack;
+        if read.grown && !stack.shared_rcv_ssthresh {
             let (rcvbuf, clamp) = self.rx.buffer();
             self.subflows.iter_mut().for_each(|subflow| subflow.socket.set_receive_buffer(rcvbuf, clamp));
         }
-        if self.is_v0() && !read.update {
+        if !stack.meta_acks && !read.update {
             return;
         }
         let empty = self.rx.is_empty();
-        let is_v0 = self.is_v0();
         for (i, subflow) in self.subflows.iter_mut().enumerate() {
             let socket = &mut subflow.socket;
-            // RFC 8684 section 3.3.1: the window is one for all, so every subflow may tell of it. Upstream's do so if the window that they
-            // themselves may announce is twice what is left of theirs.
+            // RFC 8684 section 3.3.1: the window is one for all, so every subflow may tell of it, or only one that
+            // may itself announce twice what is left of its window.
             let wider = || {
                 let (left, limit) = (socket.window_left(), socket.window_threshold());
                 2 * left <= limit.1 && self.rx.select(limit, socket.received_segment_size(), socket.window_scale()) >= (2 * left).max(1)
             };
-            let due = (read.update && (is_v0 || wider())) || socket.full_frames_wait() || (empty && socket.ack_is_pushed());
+            let due = (read.update && (!stack.window_update_by_subflow || wider()))
+                || (stack.meta_acks && (socket.full_frames_wait() || (empty && socket.ack_is_pushed())));
             if due && !subflow.closed && socket.state().is_synchronized() {
                 socket.request_ack();
                 self.ready |= 1 << i;

@@ -2,7 +2,7 @@
 //!
 //! Owns what belongs to the connection as a whole: keys and joins, data sequence numbers, the shared window and its buffers,
 //! the choice of subflow, what is sent again on another one, and the end of the data. It never touches a subflow's own
-//! congestion control except where the out-of-tree stack does (penalisation).
+//! congestion control except to penalise it ([`crate::stack::Stack::relieves_send_buffer`]).
 //!
 //! Order of calls: any `handle_*` or verb, then `poll_transmit` until `None`, then `poll_timeout`.
 //!
@@ -20,25 +20,24 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-pub use paths::{Endpoint, PathManager, most_subflows};
+pub use paths::{Endpoint, PathManager};
 pub use receiver::Reordering;
 
 use crate::Transmit;
-use crate::settings::{Profile, Settings};
+use crate::settings::Settings;
+use crate::stack::MptcpVersion;
 use crate::tcp::{self, Socket};
-use crypto::{Version, draw_key};
+use crypto::draw_key;
 use paths::Paths;
 use polypath_base::{Instant, PathId, Rng, Seq};
 use polypath_cc as cc;
-use polypath_sched::{MAX_SUBFLOWS, Scheduler, Subflow as SubflowView};
+use polypath_sched::{MAX_SUBFLOWS, Quirks, Scheduler, Subflow as SubflowView};
 use polypath_wire::{MpOption, Segment, Unreachable};
 use receiver::Rx;
 use sender::{Fin, Tx};
 
-/// Bytes of MPTCP options on a data segment and on a pure ACK. v0 has 32-bit data sequence numbers and acknowledgements;
-/// v1 sends 64-bit sequence numbers, which the receiver answers by 64-bit acknowledgements.
-const OPTIONS_V0: (u32, u32) = (20, 8);
-const OPTIONS_V1: (u32, u32) = (24, 12);
+/// Room that a connection has for subflows from the start.
+const USUAL_SUBFLOWS: usize = 9;
 
 /// What a connection is told at its making.
 #[derive(Clone, Debug)]
@@ -85,18 +84,18 @@ struct Subflow {
     option: MpOption,
     /// When the peer was last heard of on it.
     heard_at: Instant,
-    /// v1: rounds of the retransmission timer without a sign of life, since when, and whether that made it stale.
+    /// Rounds of the retransmission timer without a sign of life, since when, and whether that made it stale.
     stale_rounds: u8,
     stale_since: Instant,
     stale: bool,
-    /// v0: a timeout happened and nothing was heard since.
+    /// A timeout happened and nothing was heard since ([`crate::stack::Stack::reinjects_on_timeout`]).
     potentially_failed: bool,
     timeouts: u64,
     closed: bool,
     /// The peer took its address back: should it announce it again, a subflow to there is a new one.
     withdrawn: bool,
-    /// Threshold up to which segments announce the window (Linux: `rcv_ssthresh`), bytes: in the out-of-tree stack all subflows share the
-    /// first one's, upstream's have their own (`Socket::window_threshold`). 0 before the subflow's handshake.
+    /// Threshold up to which segments announce the window (Linux: `rcv_ssthresh`), bytes: where all subflows share one
+    /// ([`crate::stack::Stack::shared_rcv_ssthresh`]), that of the first; else they have their own (`Socket::window_threshold`). 0 before the subflow's handshake.
     rcv_threshold: u32,
     /// Window that its last segment announced, bytes.
     announced: u32,
@@ -123,7 +122,6 @@ pub struct Connection {
     settings: Settings,
     algorithm: cc::Algorithm,
     scheduler: Scheduler,
-    version: Version,
     is_client: bool,
     phase: Phase,
     paths: Paths,
@@ -176,20 +174,19 @@ impl Connection {
 
     fn new(config: Config, is_client: bool) -> Self {
         let Config { settings, algorithm, scheduler, path_manager, mtus, mut random } = config;
-        let version = if settings.profile == Profile::V0 { Version::V0 } else { Version::V1 };
-        let (local_key, local_token, local_idsn) = draw_key(version, &mut random);
+        let stack = settings.stack;
+        let (local_key, local_token, local_idsn) = draw_key(stack.mptcp_version, &mut random);
         let mut tx = Tx::new(u64::from(settings.wmem[1]));
         tx.start(local_idsn + 1);
-        let rx = Rx::new(settings.rmem[1], settings.rmem[2], settings.profile == Profile::V0);
+        let rx = Rx::new(settings.rmem[1], settings.rmem[2], stack.rcv_charge);
         Self {
             coupled: algorithm.flags() & cc::flags::COUPLED != 0,
             algorithm,
-            scheduler: if settings.profile == Profile::V0 { scheduler.out_of_tree() } else { scheduler },
-            version,
+            scheduler: scheduler.with(Quirks { ecf_overflows: stack.ecf_overflows, redundant_repeats: stack.redundant_repeats }),
             is_client,
             phase: Phase::Negotiating,
             paths: Paths::new(path_manager, mtus, is_client),
-            subflows: Vec::with_capacity(most_subflows(Profile::V1)),
+            subflows: Vec::with_capacity(stack.max_subflows.min(USUAL_SUBFLOWS)),
             ready: 0,
             touched: 0,
             due: [Instant::NEVER; MAX_SUBFLOWS],
@@ -214,8 +211,9 @@ impl Connection {
         }
     }
 
-    fn is_v0(&self) -> bool {
-        self.settings.profile == Profile::V0
+    /// The version of the protocol.
+    fn version(&self) -> MptcpVersion {
+        self.settings.stack.mptcp_version
     }
 
     // Application verbs.
@@ -292,8 +290,7 @@ impl Connection {
         }
         // The siblings' view follows once what may be sent has been: see `settle`.
         self.ready |= 1 << i;
-        if self.is_v0() {
-            // What the subflow itself has waiting leaves first.
+        if self.settings.stack.gives_after_sending {
             self.room = true;
         } else {
             self.push_now(now);
@@ -539,7 +536,7 @@ impl Connection {
 
     fn add_socket(&mut self, path: PathId, local: u8, remote: u8, joining: bool) -> usize {
         let i = self.subflows.len();
-        let (data, ack) = if self.is_v0() { OPTIONS_V0 } else { OPTIONS_V1 };
+        let (data, ack) = (self.settings.stack.mptcp_data_options, self.settings.stack.mptcp_ack_options);
         let config = tcp::Config {
             settings: self.settings.clone(),
             algorithm: self.algorithm,
@@ -572,6 +569,7 @@ impl Connection {
             sndbuf: 0,
         });
         self.paths.register(path, i);
+        self.view[i].wins_ties = self.settings.stack.newer_of_equals;
         self.siblings.push(cc::Sibling::default());
         i
     }

@@ -1,7 +1,6 @@
 //! Path managers: which subflows there are besides the first, and when they come and go.
 
 use super::{Connection, Phase};
-use crate::settings::Profile;
 use polypath_base::{Duration, Instant, PathId};
 use polypath_sched::MAX_SUBFLOWS;
 use polypath_wire::MpOption;
@@ -70,14 +69,6 @@ impl AddressSet {
 }
 
 const NONE: u8 = u8::MAX;
-
-/// Most subflows of a connection of each stack: upstream the first and eight further ones, the most that its path manager's limits allow.
-pub const fn most_subflows(profile: Profile) -> usize {
-    match profile {
-        Profile::V0 => MAX_SUBFLOWS,
-        Profile::V1 => 9,
-    }
-}
 
 impl Paths {
     pub(super) fn new(manager: PathManager, mtus: Vec<u32>, is_client: bool) -> Self {
@@ -175,7 +166,7 @@ impl Connection {
     /// record of.
     pub(super) fn is_full(&self) -> bool {
         let living = self.subflows.iter().filter(|s| !s.closed).count();
-        living >= most_subflows(self.settings.profile) || self.subflows.len() >= MAX_SUBFLOWS
+        living >= self.settings.stack.max_subflows || self.subflows.len() >= MAX_SUBFLOWS
     }
 
     fn join(&mut self, now: Instant, local: u8, remote: u8, backup: bool) {

@@ -1,18 +1,19 @@
 //! Giving data to subflows: new data by the scheduler, and what must go out again.
 //!
-//! Upstream (v1) queues on a subflow as much as its send buffer takes, sends everything unacknowledged again when a subflow
+//! Upstream MPTCP queues on a subflow as much as its send buffer takes, sends everything unacknowledged again when a subflow
 //! closes or goes stale, and retransmits one fragment when its timer expires while a subflow has nothing left to do. The
-//! out-of-tree stack (v0) gives a subflow what its congestion window lets out, reinjects what a subflow had when it times
+//! out-of-tree stack gives a subflow what its congestion window lets out, reinjects what a subflow had when it times
 //! out, and, when the peer's window or the send buffer holds it up, sends the oldest segment again on a fast subflow and
-//! halves the window of the slow one.
+//! halves the window of the slow one. Each of these is a property of [`crate::stack::Stack`].
 
 use super::sender::{Cause, Fin, Piece};
 use super::{Connection, Phase};
+use crate::stack::{MetaRetransmission, MetaSendBuffer};
 use crate::tcp::{CaState, State};
 use polypath_base::{DataSeq, Duration, Instant};
 use polypath_sched::{Choice, Queue, Scheduler};
 
-/// v1: rounds of the retransmission timer without a sign of life after which a subflow is stale (`mptcp.stale_loss_cnt`).
+/// Rounds of the retransmission timer without a sign of life after which a subflow is stale (`mptcp.stale_loss_cnt`).
 const STALE_ROUNDS: u8 = 4;
 
 impl Connection {
@@ -48,10 +49,9 @@ impl Connection {
             subflow.sndbuf = subflow.socket.sndbuf();
             subflow.socket.set_writer_blocked(self.tx.blocked);
         }
-        self.tx.sndbuf = if self.is_v0() {
-            self.tx.sndbuf.max(sum.min(u64::from(self.settings.wmem[2])))
-        } else {
-            sum + u64::from(self.settings.wmem[0])
+        self.tx.sndbuf = match self.settings.stack.meta_send_buffer {
+            MetaSendBuffer::LargestSum => self.tx.sndbuf.max(sum.min(u64::from(self.settings.wmem[2]))),
+            MetaSendBuffer::Sum => sum + u64::from(self.settings.wmem[0]),
         };
     }
 
@@ -95,7 +95,7 @@ impl Connection {
         }
         if self.gives_bursts() {
             while self.tx.pending.before(self.tx.end) && self.give_burst(now) {}
-        } else if self.is_v0() {
+        } else if self.settings.stack.gives_after_sending {
             // Each buffer leaves as far as it may before the next is given.
             if (self.tx.pending.before(self.tx.end) || !self.tx.reinject.is_empty()) && self.give(now) {
                 self.room = true;
@@ -104,7 +104,7 @@ impl Connection {
         } else {
             while (self.tx.pending.before(self.tx.end) || !self.tx.reinject.is_empty()) && self.give(now) {}
         }
-        if self.tx.blocked && self.is_v0() && self.tx.all_given() && self.scheduler.sends_head_again() {
+        if self.tx.blocked && self.settings.stack.relieves_send_buffer && self.tx.all_given() && self.scheduler.sends_head_again() {
             self.relieve(now);
         }
         if self.tx.pending.before(self.tx.end) && self.tx.una == self.tx.next && self.tx.rtx_due == Instant::NEVER {
@@ -118,10 +118,10 @@ impl Connection {
         }
     }
 
-    /// Upstream's own scheduler, which gives bursts; nothing is ever reinjected there. Any other gives segments.
+    /// Upstream's own scheduler gives bursts; nothing is ever reinjected there. Any other gives segments.
     #[inline]
     fn gives_bursts(&self) -> bool {
-        !self.is_v0() && matches!(self.scheduler, Scheduler::Upstream(_))
+        self.settings.stack.gives_bursts && matches!(self.scheduler, Scheduler::Upstream(_))
     }
 
     /// Brings the schedulers' view of the subflows up to date, where anything has happened since.
@@ -129,15 +129,15 @@ impl Connection {
     fn refresh_view(&mut self) {
         // What upstream's scheduler does not look at it is not shown.
         let all = !self.gives_bursts();
-        let is_v0 = self.is_v0();
+        let stack = self.settings.stack;
         let mut touched = std::mem::take(&mut self.touched);
         while touched != 0 {
             let i = touched.trailing_zeros() as usize;
             touched &= touched - 1;
             let early = self.may_send_early(i);
             let s = &mut self.subflows[i];
-            if is_v0 {
-                (self.view[i].buffers, self.view[i].burst) = s.socket.buffers();
+            if stack.subflow_keeps_buffers {
+                self.view[i].buffered = Some(s.socket.buffered());
             }
             let socket = &s.socket;
             let usable = s.is_usable() || (self.phase == Phase::Fallback && socket.state().can_send()) || early;
@@ -177,7 +177,7 @@ impl Connection {
         let count = self.subflows.len();
         let queue = self.queue(now);
         self.refresh_view();
-        if self.is_v0()
+        if self.settings.stack.reinjects_pieces
             && let Some(&piece) = self.tx.reinject.front()
         {
             return self.give_reinjection(now, piece);
@@ -224,7 +224,7 @@ impl Connection {
         given
     }
 
-    /// v0: what the scheduler allows, in whole segments as far as the peer's window goes.
+    /// What the scheduler allows, in whole segments as far as the peer's window goes.
     #[inline(never)]
     fn give_windowful(&mut self, now: Instant, choice: Choice, queue: &Queue) -> bool {
         let mss = u64::from(self.view[choice.subflow].mss);
@@ -270,7 +270,7 @@ impl Connection {
         self.mark(i);
     }
 
-    // The out-of-tree stack's second chances.
+    // What a subflow has goes on another one too.
 
     fn mark_tried(&mut self, dsn: DataSeq, len: u32, i: usize) {
         let end = dsn + u64::from(len);
@@ -360,7 +360,7 @@ impl Connection {
 
     /// A subflow had a retransmission timeout.
     pub(super) fn on_subflow_timeout(&mut self, i: usize) {
-        if self.is_v0() && self.subflows[i].confirmed {
+        if self.settings.stack.reinjects_on_timeout && self.subflows[i].confirmed {
             self.reinject_all_of(i);
             self.subflows[i].potentially_failed = true;
         }
@@ -373,7 +373,7 @@ impl Connection {
         if self.phase != Phase::Established || matches!(self.scheduler, Scheduler::Redundant(_)) {
             return;
         }
-        if !self.is_v0() {
+        if !self.settings.stack.reinjects_pieces {
             self.tx.send_all_again();
             return;
         }
@@ -387,17 +387,16 @@ impl Connection {
 
     // The connection's own retransmission timer.
 
-    /// Upstream: as far away as the latest timer of a subflow that is not suspected. Out-of-tree: twice the longest timeout.
+    /// The subflows that are not suspected decide when it is due.
     pub(super) fn arm_retransmission(&mut self, now: Instant) {
         let mut wait = Duration::ZERO;
         for subflow in self.subflows.iter().filter(|s| s.confirmed && !s.closed && s.socket.state().can_send()) {
-            if self.settings.profile == crate::Profile::V0 {
-                if !subflow.potentially_failed {
-                    wait = wait.max(subflow.socket.retransmission_timeout() * 2);
-                }
-            } else if !subflow.stale && subflow.stale_rounds == 0 {
-                wait = wait.max(subflow.socket.rtx_due().map_or(Duration::ZERO, |due| due.since(now)));
-            }
+            let waits = match self.settings.stack.meta_retransmission {
+                _ if subflow.potentially_failed || subflow.stale || subflow.stale_rounds != 0 => continue,
+                MetaRetransmission::TwiceLongestTimeout => subflow.socket.retransmission_timeout() * 2,
+                MetaRetransmission::LastTimer => subflow.socket.rtx_due().map_or(Duration::ZERO, |due| due.since(now)),
+            };
+            wait = wait.max(waits);
         }
         if wait == Duration::ZERO {
             wait = self.settings.rto_min;
@@ -421,7 +420,7 @@ impl Connection {
             self.tx.rtx_backoff += 1;
             self.request_acks();
         } else if self.tx.una.before(self.tx.next) && self.phase == Phase::Established {
-            if self.is_v0() {
+            if self.settings.stack.reinjects_pieces {
                 self.tx.rtx_backoff += 1;
                 if let Some(head) = self.tx.pieces.front().copied() {
                     self.tx.queue_reinjection(head.dsn, head.len, 0);
@@ -447,7 +446,7 @@ impl Connection {
         }
     }
 
-    /// v1: the oldest fragment goes again on a subflow that has nothing else to do; subflows without a sign of life for too
+    /// The oldest fragment goes again on a subflow that has nothing else to do; subflows without a sign of life for too
     /// long become stale, and then everything goes again on the others.
     fn retransmit_fragment(&mut self, now: Instant) {
         let (mut pick, mut backup, mut least_rounds) = (None, None, u8::MAX);

@@ -4,6 +4,7 @@
 //! reader. Data that a subflow delivers in its own order may still be ahead of the connection's.
 
 use crate::Disorder;
+use crate::stack::ReceiveCharge;
 use crate::tcp::{UNMEASURED, coalesced};
 use polypath_base::{DataSeq, Instant};
 use std::collections::VecDeque;
@@ -49,7 +50,7 @@ pub(super) struct Rx {
     max_rcvbuf: u32,
     /// Share of the buffer's memory that is payload, in 1/256: of the subflow with the smallest.
     ratio: u32,
-    v0: bool,
+    charge: ReceiveCharge,
     /// Largest window that the buffer stands for, bytes: follows `rcvbuf` and `ratio`.
     full: u32,
     /// Autotuning (dynamic right-sizing): bytes read since `measured_at`, and most read in a round before.
@@ -66,7 +67,7 @@ pub(super) struct Rx {
 
 impl Rx {
     /// `rcvbuf`, `max_rcvbuf`: initial and largest buffer, bytes.
-    pub(super) fn new(rcvbuf: u32, max_rcvbuf: u32, v0: bool) -> Self {
+    pub(super) fn new(rcvbuf: u32, max_rcvbuf: u32, charge: ReceiveCharge) -> Self {
         let mut rx = Self {
             first: DataSeq::default(),
             next: 0,
@@ -80,7 +81,7 @@ impl Rx {
             rcvbuf,
             max_rcvbuf,
             ratio: UNMEASURED,
-            v0,
+            charge,
             full: 0,
             copied: 0,
             space: 0,
@@ -172,7 +173,10 @@ impl Rx {
     /// Memory that `bytes` take while they wait.
     #[inline]
     fn memory(&self, bytes: u64) -> u64 {
-        if self.v0 { 2 * bytes } else { coalesced(bytes) }
+        match self.charge {
+            ReceiveCharge::Twice => 2 * bytes,
+            ReceiveCharge::Merged => coalesced(bytes),
+        }
     }
 
     /// Takes several pieces; `next`: each is what comes next, wherever it says it belongs.
@@ -438,7 +442,7 @@ mod tests {
     }
 
     fn rx() -> Rx {
-        let mut rx = Rx::new(131_072, 6_291_456, true);
+        let mut rx = Rx::new(131_072, 6_291_456, ReceiveCharge::Twice);
         rx.start(Instant::ZERO, DataSeq::new(1000), 14_480, 0);
         rx.announce(WIDE, 0, 1000, 0);
         rx
@@ -516,7 +520,7 @@ mod tests {
 
     #[test]
     fn the_share_of_payload_counts_once_it_is_measured() {
-        let mut rx = Rx::new(131_072, 6_291_456, false);
+        let mut rx = Rx::new(131_072, 6_291_456, ReceiveCharge::Merged);
         rx.start(Instant::ZERO, DataSeq::new(1000), 14_480, 0);
         assert_eq!(rx.full, 65_536, "half of the buffer");
         rx.insert(Instant::ZERO, DataSeq::new(1000), 1000);

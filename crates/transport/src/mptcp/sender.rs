@@ -278,7 +278,7 @@ impl Tx {
         self.pending = self.una.min(self.end);
     }
 
-    /// Out-of-tree stack: queues a piece for another subflow than those in `tried`, in order and only once.
+    /// Queues a piece for another subflow than those in `tried`, in order and only once.
     pub(super) fn queue_reinjection(&mut self, dsn: DataSeq, len: u32, tried: u32) {
         if !(dsn + u64::from(len)).after(self.una) {
             return;

@@ -3,7 +3,8 @@
 mod bursts;
 
 use super::{Config, Connection, Endpoint, PathManager};
-use crate::{Profile, Settings, Transmit};
+use crate::stack::{LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188, Stack};
+use crate::{Settings, Transmit};
 use polypath_base::{DataSeq, Duration, Instant, PathId, Rng, Seq};
 use polypath_cc as cc;
 use polypath_sched::Scheduler;
@@ -86,7 +87,7 @@ struct Net {
 }
 
 fn config(settings: &Settings, manager: PathManager, addresses: usize, name: &str) -> Config {
-    let scheduler = if settings.profile == Profile::V0 { "minrtt" } else { "default" };
+    let scheduler = if settings.stack.gives_bursts { "default" } else { "minrtt" };
     Config {
         settings: settings.clone(),
         algorithm: cc::find("reno").expect("reno is always there"),
@@ -182,15 +183,15 @@ fn two_paths(delay_ms: [u64; 2], mbit: u64) -> Vec<[Wire; 2]> {
     delay_ms.iter().map(|&delay| [Wire::new(delay, mbit, 200), Wire::new(delay, 0, 10_000)]).collect()
 }
 
-fn settings(profile: Profile) -> Settings {
-    Settings { profile, rmem: [4096, 131_072, 16_777_216], wmem: [4096, 16_384, 16_777_216], ..Settings::default() }
+fn settings(stack: &'static Stack) -> Settings {
+    Settings { stack, rmem: [4096, 131_072, 16_777_216], wmem: [4096, 16_384, 16_777_216], ..Settings::default() }
 }
 
-const BOTH: [Profile; 2] = [Profile::V0, Profile::V1];
+const BOTH: [&Stack; 2] = [&MPTCP_0_96_LINUX_5_4_188, &LINUX_6_12_117];
 
 #[test]
 fn the_handshake_has_linuxs_options_in_linuxs_order() {
-    let mut net = Net::new(&settings(Profile::V1), PathManager::Fullmesh, two_paths([1, 1], 100));
+    let mut net = Net::new(&settings(&LINUX_6_12_117), PathManager::Fullmesh, two_paths([1, 1], 100));
     net.transfer(300_000, 5);
     let options: Vec<_> = net.log.iter().filter(|l| l.2 == PathId(0)).take(3).map(|l| (l.1, l.3.mp, l.3.mp.wire_len())).collect();
     assert!(matches!(options[0], (0, MpOption::Capable { sender_key: 0, receiver_key: None, .. }, 4)), "{options:?}");
@@ -207,37 +208,37 @@ fn the_handshake_has_linuxs_options_in_linuxs_order() {
 #[test]
 fn segments_have_the_lengths_that_the_stacks_send() {
     // Upstream's MSS, which windows and pacing count in, is TCP's; the out-of-tree one's leaves room for MPTCP's options.
-    for (profile, full, ack_options, mss) in [(Profile::V0, 1428, 20, 1428), (Profile::V1, 1424, 24, 1448)] {
-        let mut net = Net::new(&settings(profile), PathManager::Fullmesh, two_paths([5, 5], 100));
+    for (stack, full, ack_options, mss) in [(&MPTCP_0_96_LINUX_5_4_188, 1428, 20, 1428), (&LINUX_6_12_117, 1424, 24, 1448)] {
+        let mut net = Net::new(&settings(stack), PathManager::Fullmesh, two_paths([5, 5], 100));
         net.transfer(1_000_000, 5);
         let longest = net.log.iter().map(|l| l.3.len).max();
-        assert_eq!(longest, Some(full), "{profile:?}");
-        assert_eq!(net.ends[0].subflows[0].socket.probe().mss, mss, "{profile:?}");
-        assert!(net.log.iter().all(|l| l.3.ip_len() <= 1500), "{profile:?}");
+        assert_eq!(longest, Some(full), "{stack}");
+        assert_eq!(net.ends[0].subflows[0].socket.probe().mss, mss, "{stack}");
+        assert!(net.log.iter().all(|l| l.3.ip_len() <= 1500), "{stack}");
         let ack = net.log.iter().rfind(|l| l.1 == 1 && l.3.len == 0 && l.3.has_dss && !l.3.dss.data_fin && l.3.sack.len == 0);
-        assert_eq!(ack.map(|l| l.3.options_len()), Some(ack_options), "{profile:?}");
+        assert_eq!(ack.map(|l| l.3.options_len()), Some(ack_options), "{stack}");
     }
 }
 
 #[test]
 fn a_transfer_uses_both_paths_and_ends() {
-    for profile in BOTH {
-        let mut net = Net::new(&settings(profile), PathManager::Fullmesh, two_paths([5, 5], 50));
+    for stack in BOTH {
+        let mut net = Net::new(&settings(stack), PathManager::Fullmesh, two_paths([5, 5], 50));
         net.transfer(10_000_000, 30);
-        assert_eq!(net.ends[1].received(), 10_000_000, "{profile:?}");
-        assert!(net.ends[1].peer_finished() && net.ends[0].peer_finished(), "{profile:?}");
+        assert_eq!(net.ends[1].received(), 10_000_000, "{stack}");
+        assert!(net.ends[1].peer_finished() && net.ends[0].peer_finished(), "{stack}");
         assert!(net.ends[0].everything_acked());
         let share = net.wires[0][0].bytes as f64 / (net.wires[0][0].bytes + net.wires[1][0].bytes) as f64;
-        assert!((0.48..0.57).contains(&share), "{profile:?}: {share}");
-        assert_eq!(net.ends[0].poll_timeout(), Instant::NEVER, "{profile:?}: nothing is left to do");
-        assert_eq!(net.ends[1].poll_timeout(), Instant::NEVER, "{profile:?}: nothing is left to do");
+        assert!((0.48..0.57).contains(&share), "{stack}: {share}");
+        assert_eq!(net.ends[0].poll_timeout(), Instant::NEVER, "{stack}: nothing is left to do");
+        assert_eq!(net.ends[1].poll_timeout(), Instant::NEVER, "{stack}: nothing is left to do");
     }
 }
 
 #[test]
 fn two_paths_carry_the_sum_of_their_rates() {
-    for profile in BOTH {
-        let mut net = Net::new(&settings(profile), PathManager::Fullmesh, two_paths([5, 5], 50));
+    for stack in BOTH {
+        let mut net = Net::new(&settings(stack), PathManager::Fullmesh, two_paths([5, 5], 50));
         net.keep_log = false;
         net.ends[0].open(net.now);
         net.ends[0].offer(net.now, u64::MAX);
@@ -246,22 +247,22 @@ fn two_paths_carry_the_sum_of_their_rates() {
         net.run(Duration::from_secs(15));
         let mbit = (net.ends[1].received() - at_five) as f64 * 8e-7;
         // 1428 or 1424 of 1514 bytes are payload: 94.3 or 94.1 of 100.
-        assert!((93.5..94.4).contains(&mbit), "{profile:?}: {mbit} Mbit/s of 100");
+        assert!((93.5..94.4).contains(&mbit), "{stack}: {mbit} Mbit/s of 100");
     }
 }
 
 #[test]
 fn data_completes_when_a_path_dies() {
-    for profile in BOTH {
+    for stack in BOTH {
         for dying in 0..2 {
             let mut wires = two_paths([5, 5], 20);
             for wire in &mut wires[dying] {
                 wire.dead_from = Instant::ZERO + Duration::from_secs(1);
             }
-            let mut net = Net::new(&settings(profile), PathManager::Fullmesh, wires);
+            let mut net = Net::new(&settings(stack), PathManager::Fullmesh, wires);
             net.keep_log = false;
             net.transfer(10_000_000, 60);
-            assert_eq!(net.ends[1].received(), 10_000_000, "{profile:?} path {dying}");
+            assert_eq!(net.ends[1].received(), 10_000_000, "{stack} path {dying}");
             assert!(net.ends[0].reinjected_bytes() > 0);
         }
     }
@@ -269,35 +270,35 @@ fn data_completes_when_a_path_dies() {
 
 #[test]
 fn nothing_is_lost_at_random_loss() {
-    for profile in BOTH {
+    for stack in BOTH {
         let mut wires = two_paths([5, 20], 20);
         for path in &mut wires {
             path[0].loss = Rng::probability_u32(0.02);
             path[1].loss = Rng::probability_u32(0.01);
         }
-        let mut net = Net::new(&settings(profile), PathManager::Fullmesh, wires);
+        let mut net = Net::new(&settings(stack), PathManager::Fullmesh, wires);
         net.keep_log = false;
         net.transfer(3_000_000, 120);
-        assert_eq!(net.ends[1].received(), 3_000_000, "{profile:?}");
-        assert!(net.ends[0].everything_acked(), "{profile:?}");
+        assert_eq!(net.ends[1].received(), 3_000_000, "{stack}");
+        assert!(net.ends[0].everything_acked(), "{stack}");
     }
 }
 
 #[test]
 fn a_lost_handshake_segment_is_made_up_for() {
     // Any of the first twelve segments of either direction of either path.
-    for profile in BOTH {
+    for stack in BOTH {
         for path in 0..2 {
             for direction in 0..2 {
                 for number in 0..12 {
                     let mut wires = two_paths([5, 5], 20);
                     wires[path][direction].lose = vec![number];
-                    let mut net = Net::new(&settings(profile), PathManager::Fullmesh, wires);
+                    let mut net = Net::new(&settings(stack), PathManager::Fullmesh, wires);
                     net.keep_log = false;
                     net.transfer(500_000, 30);
-                    assert_eq!(net.ends[1].received(), 500_000, "{profile:?} path {path} direction {direction} number {number}");
+                    assert_eq!(net.ends[1].received(), 500_000, "{stack} path {path} direction {direction} number {number}");
                     assert!(!net.ends[0].is_fallback());
-                    assert!(net.ends[0].everything_acked(), "{profile:?} path {path} direction {direction} number {number}");
+                    assert!(net.ends[0].everything_acked(), "{stack} path {path} direction {direction} number {number}");
                 }
             }
         }
@@ -306,32 +307,32 @@ fn a_lost_handshake_segment_is_made_up_for() {
 
 #[test]
 fn a_backup_subflow_carries_data_only_when_the_other_is_gone() {
-    for profile in BOTH {
+    for stack in BOTH {
         let endpoints = |remove_after| {
             PathManager::Endpoints(vec![
                 Endpoint { address: 0, backup: false, remove_after },
                 Endpoint { address: 1, backup: true, remove_after: None },
             ])
         };
-        let mut net = Net::new(&settings(profile), endpoints(None), two_paths([5, 5], 20));
+        let mut net = Net::new(&settings(stack), endpoints(None), two_paths([5, 5], 20));
         net.transfer(2_000_000, 20);
         assert_eq!(net.ends[1].received(), 2_000_000);
-        assert_eq!(net.wires[1][0].bytes, 0, "{profile:?}: the backup has carried data");
+        assert_eq!(net.wires[1][0].bytes, 0, "{stack}: the backup has carried data");
 
-        let mut net = Net::new(&settings(profile), endpoints(Some(Duration::from_millis(300))), two_paths([5, 5], 20));
+        let mut net = Net::new(&settings(stack), endpoints(Some(Duration::from_millis(300))), two_paths([5, 5], 20));
         net.transfer(2_000_000, 20);
-        assert_eq!(net.ends[1].received(), 2_000_000, "{profile:?}");
-        assert!(net.wires[1][0].bytes > 1_000_000, "{profile:?}: the backup had to take over");
+        assert_eq!(net.ends[1].received(), 2_000_000, "{stack}");
+        assert!(net.wires[1][0].bytes > 1_000_000, "{stack}: the backup had to take over");
         assert!(net.log.iter().any(|l| matches!(l.3.mp, MpOption::RemoveAddr { address_id: 0 })));
     }
 }
 
 #[test]
 fn ndiffports_opens_that_many_subflows() {
-    for profile in BOTH {
+    for stack in BOTH {
         let one = two_paths([5, 5], 20).remove(0);
         let wires = vec![one.clone(), one.clone(), one.clone(), one];
-        let mut net = Net::new(&settings(profile), PathManager::Ndiffports(4), wires);
+        let mut net = Net::new(&settings(stack), PathManager::Ndiffports(4), wires);
         net.transfer(4_000_000, 20);
         assert_eq!((net.ends[0].subflow_count(), net.ends[1].subflow_count()), (4, 4));
         assert!(net.wires.iter().all(|w| w[0].bytes > 100_000), "every subflow carries data");
@@ -341,51 +342,51 @@ fn ndiffports_opens_that_many_subflows() {
 
 #[test]
 fn a_connection_has_no_more_subflows_than_its_stack_allows() {
-    for (profile, asked, most) in [(Profile::V0, 32, 32), (Profile::V1, 9, 9), (Profile::V1, 12, 9)] {
+    for (stack, asked, most) in [(&MPTCP_0_96_LINUX_5_4_188, 32, 32), (&LINUX_6_12_117, 9, 9), (&LINUX_6_12_117, 12, 9)] {
         let wires = vec![two_paths([5, 5], 20).remove(0); usize::from(asked)];
-        let mut net = Net::new(&settings(profile), PathManager::Ndiffports(asked), wires);
+        let mut net = Net::new(&settings(stack), PathManager::Ndiffports(asked), wires);
         net.transfer(20_000_000, 20);
-        assert_eq!((net.ends[0].subflow_count(), net.ends[1].subflow_count()), (most, most), "{profile:?}");
+        assert_eq!((net.ends[0].subflow_count(), net.ends[1].subflow_count()), (most, most), "{stack}");
         assert!(net.wires[..most].iter().all(|w| w[0].bytes > 50_000), "every subflow carries data");
     }
 }
 
 #[test]
 fn fullmesh_reaches_the_announced_address_of_the_server() {
-    for profile in BOTH {
+    for stack in BOTH {
         let one = two_paths([5, 5], 20).remove(0);
-        let client = Connection::client(config(&settings(profile), PathManager::Fullmesh, 2, "client"));
-        let server = Connection::server(config(&settings(profile), PathManager::Fullmesh, 2, "server"));
+        let client = Connection::client(config(&settings(stack), PathManager::Fullmesh, 2, "client"));
+        let server = Connection::server(config(&settings(stack), PathManager::Fullmesh, 2, "server"));
         let mut net = Net::of(client, server, vec![one.clone(), one.clone(), one.clone(), one]);
         net.transfer(4_000_000, 20);
         assert_eq!(net.ends[1].received(), 4_000_000);
         let mut pairs: Vec<_> = (0..4).map(|p| net.ends[0].path(PathId(p))).collect();
         pairs.sort_unstable();
-        assert_eq!(pairs, [(0, 0), (0, 1), (1, 0), (1, 1)], "{profile:?}");
+        assert_eq!(pairs, [(0, 0), (0, 1), (1, 0), (1, 1)], "{stack}");
         assert!(net.log.iter().any(|l| matches!(l.3.mp, MpOption::AddAddr { echo: true, .. })));
     }
 }
 
 #[test]
 fn the_windows_right_edge_bounds_what_is_in_the_network() {
-    for profile in BOTH {
+    for stack in BOTH {
         // A reader that comes by every 100 ms, and a receive buffer that cannot grow.
-        let mut settings = settings(profile);
+        let mut settings = settings(stack);
         settings.read_period = Duration::from_millis(100);
         settings.rmem = [4096, 131_072, 131_072];
         let mut net = Net::new(&settings, PathManager::Fullmesh, two_paths([5, 5], 50));
         net.transfer(2_000_000, 60);
-        assert_eq!(net.ends[1].received(), 2_000_000, "{profile:?}");
-        assert_eq!(net.ends[1].reordering().beyond_window, 0, "{profile:?}");
+        assert_eq!(net.ends[1].received(), 2_000_000, "{stack}");
+        assert_eq!(net.ends[1].reordering().beyond_window, 0, "{stack}");
         let window = net.ends[0].limited(net.now).window;
-        assert!(window > Duration::from_millis(100), "{profile:?}: the window has held us up for {window:?}");
+        assert!(window > Duration::from_millis(100), "{stack}: the window has held us up for {window:?}");
     }
 }
 
 #[test]
 fn a_data_fin_that_is_lost_is_sent_again() {
-    for profile in BOTH {
-        let mut net = Net::new(&settings(profile), PathManager::Fullmesh, two_paths([5, 5], 20));
+    for stack in BOTH {
+        let mut net = Net::new(&settings(stack), PathManager::Fullmesh, two_paths([5, 5], 20));
         net.ends[0].open(net.now);
         net.ends[0].offer(net.now, 10_000);
         net.run(Duration::from_millis(200));
@@ -394,7 +395,7 @@ fn a_data_fin_that_is_lost_is_sent_again() {
         }
         net.ends[0].close(net.now);
         net.run(Duration::from_secs(10));
-        assert!(net.ends[0].everything_acked() && net.ends[1].peer_finished(), "{profile:?}");
+        assert!(net.ends[0].everything_acked() && net.ends[1].peer_finished(), "{stack}");
     }
 }
 
@@ -403,7 +404,7 @@ fn the_same_seed_gives_the_same_segments() {
     let run = || {
         let mut wires = two_paths([3, 12], 20);
         wires[0][0].loss = Rng::probability_u32(0.03);
-        let mut net = Net::new(&settings(Profile::V1), PathManager::Fullmesh, wires);
+        let mut net = Net::new(&settings(&LINUX_6_12_117), PathManager::Fullmesh, wires);
         net.transfer(500_000, 30);
         net.log
     };
@@ -412,7 +413,7 @@ fn the_same_seed_gives_the_same_segments() {
 
 #[test]
 fn a_join_with_a_wrong_code_is_refused() {
-    let mut net = Net::new(&settings(Profile::V1), PathManager::Fullmesh, two_paths([1, 1], 100));
+    let mut net = Net::new(&settings(&LINUX_6_12_117), PathManager::Fullmesh, two_paths([1, 1], 100));
     net.ends[0].open(net.now);
     net.ends[0].offer(net.now, 100_000);
     // Spoil the server's answer to the join.
@@ -483,7 +484,7 @@ mod property {
         #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
         #[test]
         fn every_byte_arrives_once_whatever_happens_to_paths(c in chaos()) {
-            let mut settings = settings(if c.v0 { Profile::V0 } else { Profile::V1 });
+            let mut settings = settings(if c.v0 { &MPTCP_0_96_LINUX_5_4_188 } else { &LINUX_6_12_117 });
             settings.read_period = Duration::from_millis(c.read_ms);
             settings.rmem[2] = c.rmem;
             let wires: Vec<_> = c.paths.iter().enumerate().map(|(k, &(delay, mbit, queue, loss, ack_loss))| {
@@ -533,7 +534,7 @@ mod property {
             loss in prop_oneof![Just(0_u64), Just(1 << 24), Just(1 << 27)],
             bytes in 1_u64..4_000_000,
         ) {
-            let settings = Settings { profile: if v0 { Profile::V0 } else { Profile::V1 }, ..Settings::default() };
+            let settings = Settings { stack: if v0 { &MPTCP_0_96_LINUX_5_4_188 } else { &LINUX_6_12_117 }, ..Settings::default() };
             let logs = [None, Some(Segment::default())].map(|place| {
                 let wires = || [Wire { loss, ..Wire::new(delay_ms, mbit, 60) }, Wire { loss, ..Wire::new(delay_ms, mbit, 60) }];
                 let mut net = Net::new(&settings, PathManager::Fullmesh, vec![wires(), wires()]);

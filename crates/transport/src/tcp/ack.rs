@@ -2,7 +2,6 @@
 
 use super::rate::RateSample;
 use super::{CaState, Socket};
-use crate::Profile;
 use polypath_base::{Duration, Instant, Seq};
 use polypath_cc as cc;
 use polypath_wire::{Flags, Segment};
@@ -126,7 +125,7 @@ impl Socket {
         let lost = self.flow.lost.wrapping_sub(prior_lost);
         self.delivery.finish(now, &mut self.flow, delivered, lost, &mut ack.rate);
         self.control_window(delivered, lost, &ack, siblings);
-        if self.is_subflow && self.settings.profile == Profile::V1 {
+        if self.is_subflow && self.settings.stack.subflow_grows_after_sending {
             self.space_check = self.writer_blocked;
         } else {
             self.refill(now);

@@ -23,8 +23,6 @@ pub(super) struct Early {
     held: Option<SackBlock>,
 }
 
-/// Blocks that Linux counts on getting through: before one further back changes or a third one begins, a waiting ACK leaves.
-const EXPECTED_BLOCKS: usize = 2;
 /// Blocks that are remembered.
 const MOST_BLOCKS: usize = 4;
 
@@ -91,14 +89,13 @@ impl Early {
     }
 
     /// `start..end` arrived. True if the ACK that waits (`ack_waits`) has to leave before the blocks change, since what it was to tell would
-    /// be pushed back: out of the reach of an option that has room for few. `full_only`: only if the oldest block would be forgotten.
+    /// be pushed back: beyond the first `expected` blocks, the ones that an option has room for.
     #[inline(never)]
-    pub(super) fn note(&mut self, start: Seq, end: Seq, ack_waits: bool, full_only: bool) -> bool {
+    pub(super) fn note(&mut self, start: Seq, end: Seq, ack_waits: bool, expected: usize) -> bool {
         self.release();
         let found = self.sacks.iter().position(|block| touch(block, start, end));
         let at = found.unwrap_or(self.sacks.len());
-        let pushes = if full_only { at >= MOST_BLOCKS } else { at >= EXPECTED_BLOCKS };
-        if !(ack_waits && pushes) {
+        if !(ack_waits && at >= expected) {
             self.remember(start, end);
             return false;
         }
@@ -184,8 +181,8 @@ mod tests {
         early.insert(Seq::new(start), Seq::new(end), DataSeq::new(u64::from(start)))
     }
 
-    fn note(early: &mut Early, start: u32, end: u32, ack_waits: bool, full_only: bool) -> bool {
-        early.note(Seq::new(start), Seq::new(end), ack_waits, full_only)
+    fn note(early: &mut Early, start: u32, end: u32, ack_waits: bool, expected: usize) -> bool {
+        early.note(Seq::new(start), Seq::new(end), ack_waits, expected)
     }
 
     #[test]
@@ -193,7 +190,7 @@ mod tests {
         let mut early = Early::default();
         for (start, end, new) in [(1100, 1200, true), (1200, 1300, true), (1400, 1500, true), (1400, 1500, false)] {
             assert_eq!(insert(&mut early, start, end), new);
-            assert!(!note(&mut early, start, end, true, false), "two blocks at most");
+            assert!(!note(&mut early, start, end, true, 2), "two blocks at most");
         }
         assert_eq!(early.pieces.len(), 2);
         assert_eq!(early.dsack, Some(SackBlock { start: Seq::new(1400), end: Seq::new(1500) }));
@@ -204,7 +201,7 @@ mod tests {
             [SackBlock { start: Seq::new(1400), end: Seq::new(1500) }, SackBlock { start: Seq::new(1100), end: Seq::new(1300) }]
         );
         assert!(insert(&mut early, 1300, 1400));
-        note(&mut early, 1300, 1400, true, false);
+        note(&mut early, 1300, 1400, true, 2);
         assert_eq!((early.sacks[0], early.bytes), (SackBlock { start: Seq::new(1100), end: Seq::new(1500) }, 400));
     }
 
@@ -217,16 +214,16 @@ mod tests {
             sack.as_slice().to_vec()
         };
         let mut early = Early::default();
-        note(&mut early, 1100, 1200, false, false);
-        note(&mut early, 1300, 1400, true, false);
-        assert!(note(&mut early, 1500, 1600, true, false), "a third block");
+        note(&mut early, 1100, 1200, false, 2);
+        note(&mut early, 1300, 1400, true, 2);
+        assert!(note(&mut early, 1500, 1600, true, 2), "a third block");
         assert_eq!(told(&mut early), [block(1300, 1400), block(1100, 1200)], "of before");
         assert_eq!(told(&mut early), [block(1500, 1600), block(1300, 1400), block(1100, 1200)]);
-        assert!(!note(&mut early, 1700, 1800, false, false), "no ACK waits");
-        assert!(note(&mut early, 1200, 1210, true, false), "the last one grows");
+        assert!(!note(&mut early, 1700, 1800, false, 2), "no ACK waits");
+        assert!(note(&mut early, 1200, 1210, true, 2), "the last one grows");
         assert_eq!(told(&mut early), [block(1700, 1800), block(1500, 1600), block(1300, 1400), block(1100, 1210)], "in its place");
         assert_eq!(told(&mut early)[0], block(1100, 1210));
-        assert!(!note(&mut early, 1590, 1700, true, true), "5.4 waits for the array to be full");
+        assert!(!note(&mut early, 1590, 1700, true, MOST_BLOCKS), "5.4 waits for the array to be full");
         assert_eq!(told(&mut early), [block(1500, 1800), block(1100, 1210), block(1300, 1400)]);
     }
 }

@@ -7,7 +7,8 @@ pub(crate) use window::coalesced;
 use super::Socket;
 use super::early::Early;
 use crate::Disorder;
-use crate::settings::{Profile, Settings};
+use crate::settings::Settings;
+use crate::stack::Stack;
 use polypath_base::{DataSeq, Duration, Instant, Seq};
 use polypath_wire::{Flags, Segment};
 
@@ -21,9 +22,7 @@ const MAX_COMPRESSED: u32 = 44;
 const COMPRESSED_DELAY: Duration = Duration::from_millis(1);
 /// Segments that Linux merges into one buffer as they come, at most: each brings a page, and these number at most 17.
 const MERGED_SEGMENTS: u32 = 17;
-/// How much later its timer may fire, and where nothing else wakes the processor does (`tcp_comp_sack_slack_ns`; since 5.8).
-const COMPRESSED_SLACK: Duration = Duration::from_micros(100);
-/// Share of payload in the buffer, in 1/256, before a segment has been measured, and always on 5.4 (`tcp_adv_win_scale` 1).
+/// Share of payload in the buffer, in 1/256, before a segment has been measured, and always without [`Stack::rcv_scaling_ratio`].
 pub(crate) const UNMEASURED: u32 = 128;
 
 #[derive(Debug)]
@@ -33,7 +32,7 @@ pub(super) struct Receiver {
     acked: Seq,
     window: u32,
     scale: u8,
-    v0: bool,
+    stack: &'static Stack,
     pub(super) early: Early,
     pub(super) disorder: Disorder,
     fin: Option<Seq>,
@@ -132,7 +131,7 @@ impl Receiver {
             acked: Seq::default(),
             window: 0,
             scale,
-            v0: settings.profile == Profile::V0,
+            stack: settings.stack,
             early: Early::default(),
             disorder: Disorder::default(),
             fin: None,
@@ -181,13 +180,12 @@ impl Receiver {
 
     /// `mss`: what this end announced less the timestamps.
     pub(super) fn established(&mut self, mss: u32) {
-        if !self.v0 {
-            // One segment is held back (Linux: tcp_init_buffer_space).
+        if self.stack.rcv_reserves_segment {
             self.clamp = self.clamp.saturating_sub(mss).max(2 * mss);
             self.threshold = self.threshold.min(self.clamp);
         }
-        self.measured_space = first_read_estimate(self.v0, self.window, self.advertised_mss);
-        if !self.v0 {
+        self.measured_space = first_read_estimate(self.stack, self.window, self.advertised_mss);
+        if self.stack.rcvq_space_ten_segments {
             self.measured_space = self.measured_space.min(self.threshold);
         }
     }
@@ -370,7 +368,7 @@ impl Socket {
             self.measure_rtt(now, segment);
             self.rx.disorder.on_early(now, ahead, u64::from(self.rx.early.bytes()));
             let rx = &mut self.rx;
-            let flushes = rx.early.note(seq, seq + len, rx.compressed > 0, rx.v0);
+            let flushes = rx.early.note(seq, seq + len, rx.compressed > 0, rx.stack.comp_sack_blocks);
             self.schedule_ack(now, segment, true);
             if flushes {
                 // The compressed ACK that leaves tells of what was before. This segment waits for another: Linux takes it for answered.
@@ -428,9 +426,9 @@ impl Socket {
         let unread = std::mem::take(&mut rx.unread);
         let elapsed = now.since(rx.measured_at).as_micros();
         if rx.rtt_us > 0 && elapsed >= u64::from(rx.rtt_us) {
-            // Linux measures after each buffer that is copied, so when the first one was; upstream takes off what still waits then.
+            // Linux measures after each buffer that is copied, so when the first one was.
             let first = unread.min(MERGED_SEGMENTS * rx.segment_size);
-            let waits = if rx.v0 { 0 } else { unread - first };
+            let waits = if rx.stack.rcvq_space_less_unread { unread - first } else { 0 };
             let counted = rx.read + u64::from(first);
             let copied = (counted - rx.measured_read).saturating_sub(u64::from(waits)).min(u64::from(u32::MAX)) as u32;
             if copied > rx.measured_space {
@@ -497,20 +495,17 @@ impl Socket {
             self.note_arrival(now);
         }
         let rx = &mut self.rx;
-        if !early || !rx.v0 {
+        if !early || rx.stack.rcv_mss_beyond_hole {
             rx.measure_segment(segment.len);
         }
         rx.ack_scheduled = true;
-        // Upstream's subflows have a threshold each, those of the out-of-tree stack share one, which is the meta connection's.
-        if segment.len >= 128 && !(self.is_subflow && rx.v0) {
+        if segment.len >= 128 && !(self.is_subflow && rx.stack.shared_rcv_ssthresh) {
             rx.grow_threshold(segment.len);
         }
-        // Linux 6.12 also counts a full segment with PSH (5.4 does not).
-        if segment.len < rx.segment_size || (!rx.v0 && segment.flags.has(Flags::PSH)) {
+        if segment.len < rx.segment_size || (rx.stack.ack_pushed_full && segment.flags.has(Flags::PSH)) {
             rx.pushed = true;
         }
-        // Upstream MPTCP leaves the ACK for two full segments to the meta connection, which knows of the window and the reader.
-        let left_to_meta = self.is_subflow && !rx.v0;
+        let left_to_meta = self.is_subflow && rx.stack.meta_acks;
         let full_frames = !left_to_meta && rx.next.distance(rx.acked) > rx.segment_size;
         if full_frames || (rx.quick > 0 && !rx.converses) || rx.ack_now {
             rx.ack_now = true;
@@ -544,17 +539,16 @@ impl Socket {
                 rtt = self.flow.srtt_us >> 3;
             }
             let delay = Duration::from_nanos(u64::from(rtt) * 1000 / 20).min(COMPRESSED_DELAY);
-            let slack = if rx.v0 { Duration::ZERO } else { COMPRESSED_SLACK };
-            self.timers.compressed_ack = now + delay + slack;
+            // Where nothing else wakes the processor the timer fires as late as it may.
+            self.timers.compressed_ack = now + delay + rx.stack.comp_sack_slack;
         }
     }
 }
 
-/// What a receiver at first takes for the data read in a round trip, bytes; its buffer grows once more is read. Upstream begins with
-/// ten segments, the stack under the out-of-tree MPTCP with the whole window it announced: there a transfer stays at that window
-/// until losses bunch what is read (specs/notes/out-of-tree-start).
-pub(crate) fn first_read_estimate(v0: bool, window: u32, advertised_mss: u32) -> u32 {
-    if v0 { window.max(1) } else { (10 * advertised_mss).min(window).max(1) }
+/// What a receiver at first takes for the data read in a round trip, bytes; its buffer grows once more is read. With the whole
+/// window a transfer stays at that window until losses bunch what is read (specs/notes/out-of-tree-start).
+pub(crate) fn first_read_estimate(stack: &Stack, window: u32, advertised_mss: u32) -> u32 {
+    if stack.rcvq_space_ten_segments { (10 * advertised_mss).min(window).max(1) } else { window.max(1) }
 }
 
 #[cfg(test)]

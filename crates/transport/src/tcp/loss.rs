@@ -3,6 +3,7 @@
 use super::ack::{AckFacts, AckState};
 use super::timer::Rtx;
 use super::{CaState, Socket};
+use crate::stack::PrrBound;
 use polypath_base::{Duration, Instant, Seq};
 use polypath_cc as cc;
 
@@ -232,16 +233,13 @@ impl Socket {
             let prior = u64::from(self.flow.prior_cwnd.max(1));
             (u64::from(self.flow.ssthresh) * u64::from(loss.prr_delivered)).div_ceil(prior) as i64 - out
         } else {
-            let clean = if self.settings.profile == crate::Profile::V0 {
-                // Linux 5.4: the slow-start bound only while retransmissions arrive and none is lost.
-                facts.acks_retransmission && !facts.proves_retransmission_lost
-            } else {
-                facts.advances_una && newly_lost == 0
-            };
-            let bound = if self.settings.profile == crate::Profile::V0 {
-                if clean { (done - out).max(i64::from(delivered)) + 1 } else { i64::from(delivered) }
-            } else {
-                (done - out).max(i64::from(delivered)) + i64::from(clean)
+            let delivered = i64::from(delivered);
+            let slow_start = (done - out).max(delivered) + 1;
+            let bound = match self.settings.stack.prr_bound {
+                PrrBound::ByRetransmissions if facts.acks_retransmission && !facts.proves_retransmission_lost => slow_start,
+                PrrBound::ByRetransmissions => delivered,
+                PrrBound::ByProgress if facts.advances_una && newly_lost == 0 => slow_start,
+                PrrBound::ByProgress => slow_start - 1,
             };
             bound.min(delta)
         };

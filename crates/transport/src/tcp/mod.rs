@@ -1,6 +1,6 @@
 //! One TCP endpoint, or one subflow of an MPTCP connection.
 //!
-//! Modelled on Linux (`Settings::profile` says which): SACK scoreboard, RACK-TLP, DSACK and timestamp undo, F-RTO, PRR,
+//! Modelled on Linux (`Settings::stack` says which): SACK scoreboard, RACK-TLP, DSACK and timestamp undo, F-RTO, PRR,
 //! delayed, quick and compressed ACKs, receive-buffer autotuning, TSO deferral, cwnd validation. The payload itself is
 //! never held: a transfer is a count of bytes.
 //!
@@ -31,7 +31,6 @@ mod undo;
 mod write;
 
 use crate::Settings;
-use crate::settings::Profile;
 pub use cc::CaState;
 use input::{Delivered, Receiver};
 pub(crate) use input::{UNMEASURED, coalesced, first_read_estimate};
@@ -164,8 +163,8 @@ impl Socket {
     pub fn subflow(mut self, data_options: u32, ack_options: u32) -> Self {
         self.is_subflow = true;
         self.option_overhead = data_options;
-        if self.settings.profile == Profile::V0 {
-            self.flow.compat |= cc::compat::MPTCP_0_96;
+        self.flow.compat = self.settings.stack.cc_subflow_compat;
+        if self.settings.stack.subflow_keeps_buffers {
             self.queue.keep_buffers();
         }
         self.ack_option_bytes = ack_options;
@@ -179,7 +178,7 @@ impl Socket {
         flow.snd_nxt = initial_seq.get();
         flow.write_seq = initial_seq.get();
         flow.reordering = settings.reordering;
-        flow.compat = settings.profile.kernel().cc_compat;
+        flow.compat = settings.stack.cc_compat;
         let cc = algorithm.start();
         let ecn = ecn::Ecn::new(cc.flags() & cc::flags::NEEDS_ECN != 0);
         Self {
@@ -409,11 +408,6 @@ impl Socket {
     }
 
     // Getters.
-
-    /// A subflow of the out-of-tree stack.
-    pub(super) fn is_out_of_tree(&self) -> bool {
-        self.is_subflow && self.settings.profile == Profile::V0
-    }
 
     pub fn state(&self) -> State {
         self.state

@@ -107,8 +107,8 @@ impl Socket {
         }
         let data = self.data_in(packet);
         self.payload = data.saturating_sub(self.option_overhead).max(FLOOR);
-        // Upstream's MSS knows nothing of MPTCP's options, which take their room when a segment is cut; the out-of-tree one's does.
-        self.flow.mss = if self.is_out_of_tree() { self.payload } else { data.max(FLOOR) };
+        let less_options = self.is_subflow && self.settings.stack.subflow_mss_less_options;
+        self.flow.mss = if less_options { self.payload } else { data.max(FLOOR) };
     }
 
     /// Data in a packet of so many bytes, and the packet with so much data; MPTCP's options are not counted, as Linux does not.

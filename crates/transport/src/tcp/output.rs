@@ -2,20 +2,16 @@
 
 use super::timer::Rtx;
 use super::{Limit, Socket, State, timestamp};
-use crate::Profile;
 use polypath_base::{Duration, Instant, Seq};
 use polypath_cc as cc;
 use polypath_wire::{Flags, Segment};
 
-/// Linux defers a burst only if the last one left less than this ago, and if the next ACK is due within it.
+/// Linux defers a burst only if the last one left less than this ago.
 const DEFER_WITHIN: Duration = Duration::from_millis(1);
 /// The first segments of a flow, the initial window, leave without pacing.
 const UNPACED_SEGMENTS: u64 = 10;
 /// A burst may be deferred while less than this share of the window is free (`tcp_tso_win_divisor`).
 const DEFER_DIVISOR: u32 = 3;
-
-/// Timeouts of a client's SYN before they are doubled (`tcp_syn_linear_timeouts`).
-const LINEAR_SYNS: u32 = 4;
 
 /// State of sending that is not loss recovery.
 #[derive(Debug, Default)]
@@ -195,8 +191,8 @@ impl Socket {
             self.burst.handshake_due = true;
             self.burst.syn_retransmitted = true;
             self.burst.syn_timeouts += 1;
-            // Linux from 6.5 on waits for the first answers equally long (`tcp_syn_linear_timeouts`; `specs/notes/fallback`).
-            let linear = self.state == State::SynSent && self.settings.profile == Profile::V1 && self.burst.syn_timeouts <= LINEAR_SYNS;
+            // RFC 6298 section 5.5 doubles the timeout with each repetition.
+            let linear = self.state == State::SynSent && self.burst.syn_timeouts <= self.settings.stack.syn_linear_timeouts;
             if !linear {
                 self.rtt.back_off();
             }
@@ -234,8 +230,8 @@ impl Socket {
     }
 
     pub(super) fn window_room(&self) -> u32 {
-        if self.is_subflow && self.settings.profile == Profile::V0 {
-            return u32::MAX; // the out-of-tree stack keeps the window at the meta level alone
+        if self.is_subflow && !self.settings.stack.subflow_obeys_window {
+            return u32::MAX; // the connection alone keeps to the window
         }
         let out = self.snd_nxt().distance(self.snd_una());
         self.snd_wnd.saturating_sub(out)
@@ -285,8 +281,7 @@ impl Socket {
             self.set_limit(now, Limit::CongestionWindow);
             return false;
         }
-        // A probe would span mappings: the out-of-tree stack's subflows send none.
-        if self.probing.is_searching() && self.burst.remaining == 0 && !self.is_out_of_tree() {
+        if self.probing.is_searching() && self.burst.remaining == 0 && (!self.is_subflow || self.settings.stack.subflow_probes_mtu) {
             match self.next_probe(now, in_flight) {
                 super::mtu::Next::Usual => {}
                 super::mtu::Next::Wait => return false,
@@ -328,10 +323,9 @@ impl Socket {
         true
     }
 
-    /// Nagle's rule (RFC 1122 section 4.2.3.4) in Minshall's form, for the last `len` bytes that there are. Upstream's subflows keep it too: the
-    /// short end of a burst waits until the short end before it is acknowledged.
+    /// Nagle's rule (RFC 1122 section 4.2.3.4) in Minshall's form, for the last `len` bytes that there are.
     fn waits_for_small_segment(&self, len: u32) -> bool {
-        (!self.is_subflow || (self.settings.profile == Profile::V1 && len == self.queue.unsent()))
+        (!self.is_subflow || (self.settings.stack.subflow_nagle && len == self.queue.unsent()))
             && self.queue.packets_out() > 0
             && self.burst.small_end.is_some_and(|end| end.after(self.snd_una()))
     }
@@ -419,14 +413,14 @@ impl Socket {
         }
     }
 
-    /// Segments that may leave as one burst: a millisecond's worth at the pacing rate, more on short paths (Linux 5.18 and later).
+    /// Segments that may leave as one burst: a millisecond's worth at the pacing rate, more on short paths.
     #[inline(always)]
     pub(super) fn burst_segments(&mut self, siblings: Option<&cc::Siblings>) -> u32 {
         if self.settings.tso_bytes == 0 {
             return 1;
         }
         let mut bytes = self.flow.pacing_rate >> 10;
-        if self.settings.profile == Profile::V1 {
+        if self.settings.stack.short_path_bursts {
             let shift = self.flow.min_rtt_us >> 9;
             if shift < 32 {
                 bytes += u64::from(self.settings.tso_bytes) >> shift;
@@ -455,8 +449,7 @@ impl Socket {
         let Some(head) = self.queue.head() else { return false };
         let srtt = Duration::from_nanos(u64::from(self.flow.srtt_us) * 125);
         let half = srtt / 2;
-        // Linux before October 2025 takes the next ACK for near once half a round trip has passed.
-        let threshold = if self.settings.profile == Profile::V0 { half } else { half.min(DEFER_WITHIN) };
+        let threshold = self.settings.stack.tso_defer_within.map_or(half, |within| half.min(within));
         if head.at + srtt > now + threshold {
             return false; // the next ACK is too far away
         }
@@ -478,8 +471,7 @@ impl Socket {
     fn validate_window(&mut self, now: Instant) {
         let packets_out = self.queue.packets_out();
         let limited = self.queue.in_flight() >= self.flow.cwnd;
-        // Until late in 2022 a larger flight forgot that the window had been the limit.
-        let forgets = !self.burst.cwnd_limited || self.settings.profile == Profile::V0;
+        let forgets = !self.burst.cwnd_limited || !self.settings.stack.keeps_cwnd_limited;
         if !self.snd_una().before(self.burst.cwnd_usage_seq) || limited || (forgets && packets_out > self.flow.max_packets_out) {
             self.burst.cwnd_limited = limited;
             self.flow.max_packets_out = packets_out;

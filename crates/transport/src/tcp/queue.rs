@@ -117,7 +117,7 @@ pub(super) struct SendQueue {
     /// The mapping that is being sent, of length zero if there is none, and those behind it.
     mapping: Mapping,
     mappings: VecDeque<Mapping>,
-    /// The out-of-tree stack's buffers that wait, bytes still to send of each; kept only where `keeps_buffers`.
+    /// Buffers that wait, bytes still to send of each; kept only where `keeps_buffers`.
     buffers: VecDeque<u32>,
     keeps_buffers: bool,
     /// All lost segments that still wait for retransmission lie at or after this sequence number.

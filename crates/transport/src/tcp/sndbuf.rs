@@ -1,7 +1,6 @@
 //! The send buffer and its autotuning: the data of plain TCP, and the size that a subflow adds to its connection's.
 
 use super::Socket;
-use crate::Profile;
 use polypath_base::Instant;
 
 /// What the kernel adds to a segment in its rule for the send buffer: headers 320, shared info 320, then the descriptor 256.
@@ -61,16 +60,15 @@ impl Socket {
         }
     }
 
-    /// What the queued data costs in the send buffer, bytes. Upstream: each burst in the network is a buffer with an overhead of its own, so that
-    /// bursts of two segments, as a slow pace makes them, cost a third more than their bytes; what waits is in buffers of 64 KiB. Plain TCP of Linux 5.4 is taken
-    /// to count as 6.12's: no measured row has one.
+    /// What the queued data costs in the send buffer, bytes: each burst in the network is a buffer with an overhead of its own, so that
+    /// bursts of two segments, as a slow pace makes them, cost a third more than their bytes; what waits is in buffers of 64 KiB.
     #[inline]
     pub(super) fn queued_memory(&self) -> u32 {
         let bytes = self.queue.queued_bytes();
-        match (self.settings.profile, self.is_subflow) {
-            (Profile::V0, true) => bytes,
-            _ => bytes + self.queue.bursts_out() * BURST_OVERHEAD + self.queue.unsent() / (65_536 / BURST_OVERHEAD),
+        if self.is_subflow && !self.settings.stack.subflow_counts_memory {
+            return bytes;
         }
+        bytes + self.queue.bursts_out() * BURST_OVERHEAD + self.queue.unsent() / (65_536 / BURST_OVERHEAD)
     }
 
     /// Subflows: after an ACK, and after what it let out has left, the buffer grows unless the window is full.

@@ -64,10 +64,10 @@ impl Socket {
         self.snd_wnd = self.snd_wnd.max(window.saturating_add(out));
     }
 
-    /// Of the out-of-tree stack: buffers that wait to be sent, and how many segments leave as one burst.
+    /// The buffers that wait to be sent, and how many segments leave as one burst.
     #[inline]
-    pub(crate) fn buffers(&mut self) -> (u32, u32) {
-        (self.queue.buffers(), self.burst_segments(None))
+    pub(crate) fn buffered(&mut self) -> polypath_sched::Buffered {
+        polypath_sched::Buffered { buffers: self.queue.buffers(), burst: self.burst_segments(None) }
     }
 
     /// The window that the last segment announced for the meta connection: data up to there is acceptable.

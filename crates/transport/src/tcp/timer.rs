@@ -42,7 +42,7 @@ impl Timers {
     pub(super) fn new(settings: &Settings) -> Self {
         Self {
             tick: settings.tick,
-            floor: settings.profile.kernel().timer_floor.on(settings.tick),
+            floor: settings.stack.timer_floor.on(settings.tick),
             rtx: Ticked::OFF,
             rtx_kind: Rtx::Timeout,
             delack: Ticked::OFF,
@@ -141,7 +141,7 @@ fn on_tick(armed: Instant, due: Instant, tick: Duration) -> Instant {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Profile;
+    use crate::stack::{LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188};
 
     #[test]
     fn a_ticked_timer_fires_on_the_next_tick_and_only_once() {
@@ -157,9 +157,9 @@ mod tests {
 
     #[test]
     fn the_floor_is_two_ticks_before_october_2023_and_two_milliseconds_since() {
-        let floor = |profile, tick| Timers::new(&Settings { profile, tick: Duration::from_millis(tick), ..Settings::default() }).floor();
-        assert_eq!([4, 10].map(|tick| floor(Profile::V0, tick).as_micros()), [8000, 20_000]);
-        assert_eq!([4, 10].map(|tick| floor(Profile::V1, tick).as_micros()), [2000, 2000]);
+        let floor = |stack, tick| Timers::new(&Settings { stack, tick: Duration::from_millis(tick), ..Settings::default() }).floor();
+        assert_eq!([4, 10].map(|tick| floor(&MPTCP_0_96_LINUX_5_4_188, tick).as_micros()), [8000, 20_000]);
+        assert_eq!([4, 10].map(|tick| floor(&LINUX_6_12_117, tick).as_micros()), [2000, 2000]);
     }
 
     #[test]

@@ -3,9 +3,9 @@
 use super::*;
 
 /// Share of samples, one every 10 ms, in which one segment less than the window was in flight.
-fn held_back(profile: Profile) -> f64 {
+fn held_back(stack: &'static Stack) -> f64 {
     let wires = vec![[Wire::new(20, 20, 67), Wire::new(20, 0, 10_000)]];
-    let mut net = Net::new(&settings(profile), PathManager::default(), wires);
+    let mut net = Net::new(&settings(stack), PathManager::default(), wires);
     net.ends[0].open(net.now);
     net.ends[0].offer(net.now, u64::MAX);
     let mut samples = [0_u32; 2];
@@ -23,9 +23,9 @@ fn held_back(profile: Profile) -> f64 {
 /// window has grown by one or the next buffer ends (Linux 5.4: 31 to 42 % of samples).
 #[test]
 fn an_odd_segment_is_held_back_for_a_burst() {
-    let share = held_back(Profile::V0);
+    let share = held_back(&MPTCP_0_96_LINUX_5_4_188);
     assert!((0.31..0.42).contains(&share), "{share:.2} of the samples");
-    let share = held_back(Profile::V1);
+    let share = held_back(&LINUX_6_12_117);
     assert!(share < 0.1, "upstream sends it: {share:.2} of the samples");
 }
 
@@ -33,8 +33,8 @@ fn an_odd_segment_is_held_back_for_a_burst() {
 /// with which probing begins.
 #[test]
 fn the_out_of_tree_stack_never_probes_for_a_larger_mtu() {
-    let size = |profile| {
-        let settings = Settings { mtu_probing: 2, ..settings(profile) };
+    let size = |stack| {
+        let settings = Settings { mtu_probing: 2, ..settings(stack) };
         let mut net = Net::new(&settings, PathManager::default(), vec![[Wire::new(5, 20, 100), Wire::new(5, 0, 10_000)]]);
         net.ends[0].open(net.now);
         net.ends[0].offer(net.now, u64::MAX);
@@ -42,6 +42,6 @@ fn the_out_of_tree_stack_never_probes_for_a_larger_mtu() {
         net.run(Duration::from_secs(3));
         net.log.iter().filter(|(_, end, ..)| *end == 0).map(|(.., segment)| segment.len).max()
     };
-    assert_eq!(size(Profile::V0), Some(1004));
-    assert!(size(Profile::V1) > Some(1400));
+    assert_eq!(size(&MPTCP_0_96_LINUX_5_4_188), Some(1004));
+    assert!(size(&LINUX_6_12_117) > Some(1400));
 }

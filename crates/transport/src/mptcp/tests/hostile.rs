@@ -95,8 +95,8 @@ impl Forged {
 }
 
 /// Both ends of a connection over two paths that has data under way.
-fn established(profile: Profile) -> Net {
-    let mut net = Net::new(&settings(profile), PathManager::Fullmesh, two_paths([5, 5], 10));
+fn established(stack: &'static Stack) -> Net {
+    let mut net = Net::new(&settings(stack), PathManager::Fullmesh, two_paths([5, 5], 10));
     net.keep_log = false;
     net.ends[0].open(net.now);
     net.ends[0].offer(net.now, u64::MAX);
@@ -110,7 +110,7 @@ proptest! {
 
     #[test]
     fn no_option_of_a_peer_panics_or_wraps(v0 in any::<bool>(), end in 0..2_usize, segments in prop::collection::vec(forged(), 1..40)) {
-        let mut net = established(if v0 { Profile::V0 } else { Profile::V1 });
+        let mut net = established(if v0 { &MPTCP_0_96_LINUX_5_4_188 } else { &LINUX_6_12_117 });
         let end = &mut net.ends[end];
         let mut now = net.now;
         for forged in &segments {
@@ -139,7 +139,7 @@ fn tests_see_an_overflow() {
 
 #[test]
 fn addresses_from_32_on_are_told_apart() {
-    let mut net = established(Profile::V1);
+    let mut net = established(&LINUX_6_12_117);
     for address_id in [31, 32, 63, 64, 255] {
         let (seq, ack) = (net.ends[0].subflows[0].socket.receives_next(), net.ends[0].subflows[0].socket.snd_nxt());
         let mp = MpOption::AddAddr { address_id, address: 9, port: 0, echo: false };
@@ -153,7 +153,7 @@ fn addresses_from_32_on_are_told_apart() {
 
 #[test]
 fn a_data_fin_without_length_ends_nothing() {
-    let mut net = established(Profile::V1);
+    let mut net = established(&LINUX_6_12_117);
     let end = &mut net.ends[1];
     let (seq, ack) = (end.subflows[0].socket.receives_next(), end.subflows[0].socket.snd_nxt());
     for dsn in [DataSeq::default(), end.rx.next()] {
@@ -166,7 +166,7 @@ fn a_data_fin_without_length_ends_nothing() {
 
 #[test]
 fn data_is_put_in_order_across_the_end_of_the_number_space() {
-    let mut rx = super::super::receiver::Rx::new(131_072, 6_291_456, false);
+    let mut rx = super::super::receiver::Rx::new(131_072, 6_291_456, crate::stack::ReceiveCharge::Merged);
     let first = DataSeq::new(u64::MAX - 1500);
     rx.start(Instant::ZERO, first, 14_480, 65_535);
     assert!(!rx.insert(Instant::ZERO, first + 1000, 1000), "waits, and ends after the number space does");
@@ -180,11 +180,11 @@ fn data_is_put_in_order_across_the_end_of_the_number_space() {
 #[test]
 fn subflows_that_are_gone_make_room_for_others() {
     // Twelve addresses: nine subflows at a time.
-    let mut net = Net::new(&settings(Profile::V1), PathManager::Fullmesh, two_paths([5; 2], 10));
+    let mut net = Net::new(&settings(&LINUX_6_12_117), PathManager::Fullmesh, two_paths([5; 2], 10));
     let mut wires = net.wires.clone();
     wires.extend(two_paths([5; 2], 10).into_iter().cycle().take(14));
-    let client = Connection::client(config(&settings(Profile::V1), PathManager::Fullmesh, 12, "client"));
-    let server = Connection::server(config(&settings(Profile::V1), PathManager::default(), 1, "server"));
+    let client = Connection::client(config(&settings(&LINUX_6_12_117), PathManager::Fullmesh, 12, "client"));
+    let server = Connection::server(config(&settings(&LINUX_6_12_117), PathManager::default(), 1, "server"));
     net = Net::of(client, server, wires);
     net.ends[0].open(net.now);
     net.ends[0].offer(net.now, u64::MAX);

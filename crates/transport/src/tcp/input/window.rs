@@ -1,6 +1,7 @@
 //! The receive window: what the buffer stands for, measured in memory, and the threshold up to which it is announced.
 
 use super::{Receiver, UNMEASURED};
+use crate::stack::ReceiveCharge;
 use polypath_base::Seq;
 use polypath_wire::{Flags, Segment};
 
@@ -21,10 +22,11 @@ impl Receiver {
 
     pub(super) fn free_window(&self) -> u32 {
         let waits = self.unread + self.early.bytes();
-        if self.v0 {
-            return self.win_from_space(self.rcvbuf).saturating_sub(waits);
+        match self.stack.rcv_charge {
+            // Twice the bytes at half the memory: as many bytes of window.
+            ReceiveCharge::Twice => self.win_from_space(self.rcvbuf).saturating_sub(waits),
+            ReceiveCharge::Merged => self.win_from_space(self.rcvbuf.saturating_sub(coalesced(u64::from(waits)) as u32)),
         }
-        self.win_from_space(self.rcvbuf.saturating_sub(coalesced(u64::from(waits)) as u32))
     }
 
     /// A segment came in its turn: how much of the memory it takes is payload is measured with the first and with each larger one.
@@ -34,7 +36,7 @@ impl Receiver {
             return;
         }
         self.segment_size = len.min(self.advertised_mss);
-        let share = if self.v0 { UNMEASURED } else { len * 256 / (len + SEGMENT_OVERHEAD) };
+        let share = if self.stack.rcv_scaling_ratio { len * 256 / (len + SEGMENT_OVERHEAD) } else { UNMEASURED };
         if share != self.payload_share {
             self.payload_share = share;
             self.clamp = self.win_from_space(self.rcvbuf);
@@ -88,14 +90,14 @@ impl Receiver {
         self.rtt_us
     }
 
-    /// A round trip took `ms`. The estimate is an average of eight, which the first begins, but upstream takes a shorter time as it is, so that
-    /// a queue's delay is not taken for the path's, and none below a millisecond.
+    /// A round trip took `ms`. The estimate is an average of eight, which the first begins. Where a shorter time is taken as it is, a queue's
+    /// delay is not taken for the path's.
     pub(super) fn note_rtt(&mut self, ms: u32) {
-        if ms == 0 && !self.v0 {
+        if ms == 0 && !self.stack.rcv_rtt_zero_samples {
             return;
         }
         let us = ms.clamp(1, 1 << 20) * 1000;
-        let replaces = self.rtt_us == 0 || (!self.v0 && us < self.rtt_us);
+        let replaces = self.rtt_us == 0 || (self.stack.rcv_rtt_least && us < self.rtt_us);
         self.rtt_us = if replaces { us } else { self.rtt_us - (self.rtt_us >> 3) + (us >> 3) };
     }
 
@@ -181,19 +183,20 @@ pub(crate) const fn coalesced(bytes: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::Settings;
+    use crate::stack::{LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188, Stack};
 
     #[test]
     fn a_shorter_round_trip_counts_as_it_is_and_a_longer_one_by_an_eighth() {
-        let estimates = |profile: crate::Profile| {
-            let mut rx = Receiver::new(&Settings { profile, ..Settings::default() }, 1500);
+        let estimates = |stack: &'static Stack| {
+            let mut rx = Receiver::new(&Settings { stack, ..Settings::default() }, 1500);
             [80, 160, 72, 0].map(|ms| {
                 rx.note_rtt(ms);
                 rx.rtt_us()
             })
         };
-        assert_eq!(estimates(crate::Profile::V1), [80_000, 90_000, 72_000, 72_000]);
+        assert_eq!(estimates(&LINUX_6_12_117), [80_000, 90_000, 72_000, 72_000]);
         assert_eq!(
-            estimates(crate::Profile::V0),
+            estimates(&MPTCP_0_96_LINUX_5_4_188),
             [80_000, 90_000, 87_750, 76_907],
             "5.4 has the average alone, and a millisecond at least"
         );

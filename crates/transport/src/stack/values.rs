@@ -1,0 +1,176 @@
+//! The types of properties for which yes and no or a number are not enough, and how each value is told to a reader.
+
+use polypath_base::Duration;
+
+/// Least time of a timer.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum TimerFloor {
+    /// So many ticks of the kernel's clock.
+    Ticks(u64),
+    Time(Duration),
+}
+
+impl TimerFloor {
+    /// The time, with ticks of this length.
+    pub(crate) fn on(self, tick: Duration) -> Duration {
+        match self {
+            Self::Ticks(count) => tick * count,
+            Self::Time(time) => time,
+        }
+    }
+}
+
+/// How fast proportional rate reduction (RFC 6937 section 3) lets segments out once fewer than `ssthresh` are in flight.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum PrrBound {
+    /// As many as the ACK delivered; by the slow-start bound while retransmissions arrive and none of them is lost.
+    ByRetransmissions,
+    /// As many as recovery has had delivered and not sent; one more where the cumulative ACK advances and nothing new is lost.
+    ByProgress,
+}
+
+/// What data that waits in the receive buffer takes of it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum ReceiveCharge {
+    /// Twice its bytes.
+    Twice,
+    /// Its bytes and the heads of the buffers into which the kernel merges segments.
+    Merged,
+}
+
+/// The version of the Multipath TCP protocol.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum MptcpVersion {
+    /// RFC 6824: keys in the SYN, SHA-1, 32-bit data sequence numbers.
+    V0,
+    /// RFC 8684: the client's key in the third ACK, SHA-256; Linux sends 64-bit data sequence numbers.
+    V1,
+}
+
+/// How large the connection's send buffer is.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum MetaSendBuffer {
+    /// The largest that the sum of the subflows' buffers has been, up to the maximum of `tcp_wmem`.
+    LargestSum,
+    /// The sum of the subflows' buffers, and the minimum of `tcp_wmem`.
+    Sum,
+}
+
+/// When the connection's own retransmission timer fires.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum MetaRetransmission {
+    /// After twice the longest retransmission timeout of a subflow.
+    TwiceLongestTimeout,
+    /// With the last of the subflows' retransmission timers.
+    LastTimer,
+}
+
+/// A value in words.
+pub(super) trait Words {
+    fn words(&self) -> String;
+}
+
+impl Words for bool {
+    fn words(&self) -> String {
+        if *self { "yes" } else { "no" }.into()
+    }
+}
+
+impl Words for &str {
+    fn words(&self) -> String {
+        format!("`{self}`")
+    }
+}
+
+impl Words for u8 {
+    fn words(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Words for u32 {
+    fn words(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Words for usize {
+    fn words(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Words for Duration {
+    fn words(&self) -> String {
+        match self.as_micros() {
+            0 => "none".into(),
+            us if us % 1000 == 0 => format!("{} ms", us / 1000),
+            us => format!("{us} µs"),
+        }
+    }
+}
+
+impl<T: Words> Words for Option<T> {
+    fn words(&self) -> String {
+        self.as_ref().map_or("never".into(), Words::words)
+    }
+}
+
+impl Words for TimerFloor {
+    fn words(&self) -> String {
+        match self {
+            Self::Ticks(count) => format!("{count} ticks"),
+            Self::Time(time) => time.words(),
+        }
+    }
+}
+
+impl Words for PrrBound {
+    fn words(&self) -> String {
+        match self {
+            Self::ByRetransmissions => "what the ACK delivered; slow start while retransmissions arrive and none is lost",
+            Self::ByProgress => "what recovery has had delivered and not sent; slow start while the ACK advances and nothing new is lost",
+        }
+        .into()
+    }
+}
+
+impl Words for ReceiveCharge {
+    fn words(&self) -> String {
+        match self {
+            Self::Twice => "twice its bytes",
+            Self::Merged => "its bytes and the heads of merged buffers",
+        }
+        .into()
+    }
+}
+
+impl Words for MptcpVersion {
+    fn words(&self) -> String {
+        match self {
+            Self::V0 => "0 (RFC 6824)",
+            Self::V1 => "1 (RFC 8684)",
+        }
+        .into()
+    }
+}
+
+impl Words for MetaSendBuffer {
+    fn words(&self) -> String {
+        match self {
+            Self::LargestSum => "the largest sum of the subflows' so far, up to the maximum of `tcp_wmem`",
+            Self::Sum => "the sum of the subflows', and the minimum of `tcp_wmem`",
+        }
+        .into()
+    }
+}
+
+impl Words for MetaRetransmission {
+    fn words(&self) -> String {
+        match self {
+            Self::TwiceLongestTimeout => "after twice the longest timeout of a subflow",
+            Self::LastTimer => "with the last of the subflows' retransmission timers",
+        }
+        .into()
+    }
+}
