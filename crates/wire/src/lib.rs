@@ -1,10 +1,29 @@
-//! Parsed segments: the form in which endpoints exchange packets.
+//! Packets: the formats on the wire, and the parsed segments that endpoints exchange.
 //!
-//! A [`Segment`] carries every field that the wire form has (TCP with SACK, timestamps and window scale; MPTCP options of
-//! RFC 8684) except what the path knows anyway (addresses and ports) and the payload bytes themselves, of which only the
-//! length is kept. It is a small plain value: copied, never allocated.
+//! Each format has a module with the same two types. `Packet` is a view of bytes: `Packet::new_checked` compares every length with the
+//! bytes that are there, and after it no getter can panic, whatever a peer has sent. `Repr` is what the header says, as a small plain
+//! value: `Repr::parse` reads it off a view, `buffer_len` tells the length of the whole packet, and `emit` writes the header in front of
+//! a payload that lies in the buffer already, since most checksums cover it. Addresses come in as [`checksum::Addresses`] where a checksum
+//! covers them.
+//!
+//! What travels in the simulator is a [`Segment`]: it carries every field that the wire form has (TCP with SACK, timestamps and window
+//! scale; MPTCP options of RFC 8684) except what the path knows anyway (addresses and ports) and the payload bytes themselves, of which
+//! only the length is kept. It is copied, never allocated.
 #![forbid(unsafe_code)]
 
+pub mod checksum;
+mod error;
+pub mod gre;
+pub mod icmpv4;
+pub mod icmpv6;
+mod inline;
+pub mod ipv4;
+pub mod ipv6;
+pub mod mptcp;
 mod segment;
+pub mod tcp;
+pub mod udp;
 
+pub use error::{Error, Result};
+pub use inline::Inline;
 pub use segment::{Dss, EthernetFraming, Flags, MpOption, Sack, SackBlock, Segment, Unreachable};

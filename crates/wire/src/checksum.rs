@@ -1,0 +1,91 @@
+//! The Internet checksum (RFC 1071) and the pseudo headers of IPv4 and IPv6.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// A one's complement sum that is still being added up.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct Sum(u64);
+
+impl Sum {
+    /// Adds bytes as big-endian words. An odd last byte is the high byte of a word, so only the last piece may be odd.
+    #[must_use]
+    pub fn bytes(self, bytes: &[u8]) -> Self {
+        let pairs = bytes.chunks_exact(2);
+        let last = pairs.remainder().first().map_or(0, |&byte| u64::from(byte) << 8);
+        // A word adds less than 2^16: 2^48 words would be needed to overflow.
+        Self(self.0 + pairs.map(|pair| u64::from(u16::from_be_bytes([pair[0], pair[1]]))).sum::<u64>() + last)
+    }
+
+    /// Adds a number of 32 bits.
+    #[must_use]
+    pub fn number(self, number: u32) -> Self {
+        Self(self.0 + u64::from(number >> 16) + u64::from(number & 0xffff))
+    }
+
+    /// The sum itself in 16 bits: what stands in a field whose checksum is left to a device.
+    #[must_use]
+    pub fn folded(self) -> u16 {
+        let mut sum = self.0;
+        while sum > 0xffff {
+            sum = (sum & 0xffff) + (sum >> 16);
+        }
+        sum as u16
+    }
+
+    /// The checksum: the complement of the sum. Over bytes that hold their checksum it is zero.
+    #[must_use]
+    pub fn checksum(self) -> u16 {
+        !self.folded()
+    }
+}
+
+/// The checksum of these bytes.
+#[must_use]
+pub fn checksum(bytes: &[u8]) -> u16 {
+    Sum::default().bytes(bytes).checksum()
+}
+
+/// Source and destination of a packet, as far as the checksums of TCP, UDP and ICMPv6 cover them.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Addresses {
+    V4 { source: Ipv4Addr, destination: Ipv4Addr },
+    V6 { source: Ipv6Addr, destination: Ipv6Addr },
+}
+
+impl Addresses {
+    /// The sum over the pseudo header (RFC 9293 section 3.1 for IPv4, RFC 8200 section 8.1 for IPv6); `length` is that of the upper
+    /// layer's header and payload, in bytes.
+    #[must_use]
+    pub fn pseudo_header(&self, protocol: u8, length: usize) -> Sum {
+        let sum = match self {
+            Self::V4 { source, destination } => Sum::default().bytes(&source.octets()).bytes(&destination.octets()),
+            Self::V6 { source, destination } => Sum::default().bytes(&source.octets()).bytes(&destination.octets()),
+        };
+        sum.number(u32::from(protocol)).number(length as u32)
+    }
+
+    /// The same, seen from the other end.
+    #[must_use]
+    pub fn reversed(&self) -> Self {
+        match *self {
+            Self::V4 { source, destination } => Self::V4 { source: destination, destination: source },
+            Self::V6 { source, destination } => Self::V6 { source: destination, destination: source },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_of_rfc_1071_section_3() {
+        let sum = Sum::default().bytes(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]);
+        assert_eq!((sum.folded(), sum.checksum()), (0xddf2, 0x220d));
+    }
+
+    #[test]
+    fn an_odd_byte_is_the_high_one() {
+        assert_eq!(Sum::default().bytes(&[1, 2, 3]).folded(), 0x0402);
+    }
+}

@@ -1,0 +1,160 @@
+//! ICMP for IPv6 (RFC 4443).
+//!
+//! [`Packet::new_checked`] compares every length with the bytes that are there; after it no getter can panic.
+
+use crate::checksum::Addresses;
+use crate::error::{Error, Result};
+
+/// The protocol's number in an IP header.
+pub const PROTOCOL: u8 = 58;
+/// Bytes of the header.
+pub const HEADER: usize = 8;
+
+const UNREACHABLE: u8 = 1;
+const PACKET_TOO_BIG: u8 = 2;
+const TIME_EXCEEDED: u8 = 3;
+const PARAMETER_PROBLEM: u8 = 4;
+const ECHO_REQUEST: u8 = 128;
+const ECHO_REPLY: u8 = 129;
+
+/// A view of bytes that are an ICMPv6 message.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Packet<T: AsRef<[u8]>> {
+    buffer: T,
+}
+
+impl<T: AsRef<[u8]>> Packet<T> {
+    /// A view of a message that has its header.
+    pub fn new_checked(buffer: T) -> Result<Self> {
+        if buffer.as_ref().len() < HEADER {
+            return Err(Error::Truncated);
+        }
+        Ok(Self { buffer })
+    }
+
+    pub fn kind(&self) -> u8 {
+        self.buffer.as_ref()[0]
+    }
+
+    pub fn code(&self) -> u8 {
+        self.buffer.as_ref()[1]
+    }
+
+    /// The second word of the header, whose meaning the kind decides.
+    pub fn rest(&self) -> [u8; 4] {
+        let b = self.buffer.as_ref();
+        [b[4], b[5], b[6], b[7]]
+    }
+
+    /// In an error: the packet that it is about, or its beginning.
+    pub fn payload(&self) -> &[u8] {
+        &self.buffer.as_ref()[HEADER..]
+    }
+
+    pub fn verify_checksum(&self, addresses: &Addresses) -> bool {
+        let bytes = self.buffer.as_ref();
+        addresses.pseudo_header(PROTOCOL, bytes.len()).bytes(bytes).checksum() == 0
+    }
+}
+
+impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
+    pub fn fill_checksum(&mut self, addresses: &Addresses) {
+        let bytes = self.buffer.as_mut();
+        bytes[2..4].fill(0);
+        let sum = addresses.pseudo_header(PROTOCOL, bytes.len()).bytes(bytes).checksum();
+        bytes[2..4].copy_from_slice(&sum.to_be_bytes());
+    }
+}
+
+/// What a message says; its payload (echoed data, or the quoted packet) follows the header.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    EchoRequest {
+        ident: u16,
+        number: u16,
+    },
+    EchoReply {
+        ident: u16,
+        number: u16,
+    },
+    Unreachable {
+        code: u8,
+    },
+    /// The MTU of the next hop, bytes (RFC 4443 section 3.2).
+    PacketTooBig {
+        mtu: u32,
+    },
+    TimeExceeded {
+        code: u8,
+    },
+    ParameterProblem {
+        code: u8,
+        pointer: u32,
+    },
+    Other {
+        kind: u8,
+        code: u8,
+        rest: [u8; 4],
+    },
+}
+
+/// An ICMPv6 header.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Repr {
+    pub message: Message,
+    /// Bytes behind the header.
+    pub payload_len: usize,
+}
+
+impl Repr {
+    /// Reads a message whose checksum is right. Reserved fields are ignored.
+    pub fn parse<T: AsRef<[u8]>>(packet: &Packet<T>, addresses: &Addresses) -> Result<Self> {
+        if !packet.verify_checksum(addresses) {
+            return Err(Error::Checksum("icmpv6"));
+        }
+        let (code, rest) = (packet.code(), packet.rest());
+        let (ident, number) = (u16::from_be_bytes([rest[0], rest[1]]), u16::from_be_bytes([rest[2], rest[3]]));
+        let message = match (packet.kind(), code) {
+            (ECHO_REQUEST, 0) => Message::EchoRequest { ident, number },
+            (ECHO_REPLY, 0) => Message::EchoReply { ident, number },
+            (UNREACHABLE, _) => Message::Unreachable { code },
+            // RFC 4443 section 3.2: the receiver ignores the code.
+            (PACKET_TOO_BIG, _) => Message::PacketTooBig { mtu: u32::from_be_bytes(rest) },
+            (TIME_EXCEEDED, _) => Message::TimeExceeded { code },
+            (PARAMETER_PROBLEM, _) => Message::ParameterProblem { code, pointer: u32::from_be_bytes(rest) },
+            (kind, _) => Message::Other { kind, code, rest },
+        };
+        Ok(Self { message, payload_len: packet.payload().len() })
+    }
+
+    pub fn header_len(&self) -> usize {
+        HEADER
+    }
+
+    /// Bytes of the message.
+    pub fn buffer_len(&self) -> usize {
+        HEADER + self.payload_len
+    }
+
+    /// Writes the header in front of the payload, which is in its place already: the checksum covers it.
+    ///
+    /// # Errors
+    /// `Truncated` if the buffer is shorter than the message.
+    pub fn emit(&self, buffer: &mut [u8], addresses: &Addresses) -> Result<()> {
+        let bytes = buffer.get_mut(..self.buffer_len()).ok_or(Error::Truncated)?;
+        let pair = |high: u16, low: u16| (u32::from(high) << 16 | u32::from(low)).to_be_bytes();
+        let (kind, code, rest) = match self.message {
+            Message::EchoRequest { ident, number } => (ECHO_REQUEST, 0, pair(ident, number)),
+            Message::EchoReply { ident, number } => (ECHO_REPLY, 0, pair(ident, number)),
+            Message::Unreachable { code } => (UNREACHABLE, code, [0; 4]),
+            Message::PacketTooBig { mtu } => (PACKET_TOO_BIG, 0, mtu.to_be_bytes()),
+            Message::TimeExceeded { code } => (TIME_EXCEEDED, code, [0; 4]),
+            Message::ParameterProblem { code, pointer } => (PARAMETER_PROBLEM, code, pointer.to_be_bytes()),
+            Message::Other { kind, code, rest } => (kind, code, rest),
+        };
+        bytes[..2].copy_from_slice(&[kind, code]);
+        bytes[4..HEADER].copy_from_slice(&rest);
+        Packet { buffer: bytes }.fill_checksum(addresses);
+        Ok(())
+    }
+}

@@ -1,0 +1,568 @@
+//! The MPTCP option of TCP: every form of RFC 8684 (version 1) and those of RFC 6824 (version 0) that differ.
+//!
+//! [`Packet::new_checked`] compares the option's length with the bytes that are there; after it no getter can panic. A [`Repr`] is one
+//! option; a segment may carry several.
+
+mod crypto;
+
+pub use crypto::Version;
+
+use crate::checksum::Sum;
+use crate::error::{Error, Result};
+use crate::inline::Inline;
+use std::net::IpAddr;
+
+/// The option's kind.
+pub const KIND: u8 = 30;
+/// Most bytes of an option: all that a TCP header has room for.
+const MAX_OPTION: usize = 40;
+
+const MP_CAPABLE: u8 = 0;
+const MP_JOIN: u8 = 1;
+const DSS: u8 = 2;
+const ADD_ADDR: u8 = 3;
+const REMOVE_ADDR: u8 = 4;
+const MP_PRIO: u8 = 5;
+const MP_FAIL: u8 = 6;
+const MP_FASTCLOSE: u8 = 7;
+const MP_TCPRST: u8 = 8;
+
+const BACKUP: u8 = 1;
+const ECHO: u8 = 1;
+
+/// A view of bytes that begin with an MPTCP option.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Packet<T: AsRef<[u8]>> {
+    buffer: T,
+}
+
+impl<T: AsRef<[u8]>> Packet<T> {
+    /// A view of an option that is there whole and has a subtype.
+    pub fn new_checked(buffer: T) -> Result<Self> {
+        let &[kind, length, _, ..] = buffer.as_ref() else { return Err(Error::Truncated) };
+        if kind != KIND {
+            return Err(Error::Malformed("mptcp kind"));
+        }
+        if usize::from(length) < 3 || usize::from(length) > MAX_OPTION {
+            return Err(Error::Malformed("mptcp length"));
+        }
+        if usize::from(length) > buffer.as_ref().len() {
+            return Err(Error::Truncated);
+        }
+        Ok(Self { buffer })
+    }
+
+    /// Bytes of the option.
+    pub fn option_len(&self) -> usize {
+        usize::from(self.buffer.as_ref()[1])
+    }
+
+    pub fn subtype(&self) -> u8 {
+        self.buffer.as_ref()[2] >> 4
+    }
+
+    /// The four bits behind the subtype.
+    pub fn nibble(&self) -> u8 {
+        self.buffer.as_ref()[2] & 15
+    }
+
+    /// What stands behind subtype and nibble.
+    pub fn data(&self) -> &[u8] {
+        &self.buffer.as_ref()[3..self.option_len()]
+    }
+}
+
+/// A data acknowledgement or a data sequence number, in four or in eight bytes (RFC 8684 section 3.3).
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Number {
+    /// The lower half.
+    Short(u32),
+    Long(u64),
+}
+
+impl Number {
+    /// The whole number: of all that have this lower half the one that is nearest to `near` (RFC 8684 section 3.3.1).
+    #[must_use]
+    pub fn expand(self, near: u64) -> u64 {
+        match self {
+            Self::Long(number) => number,
+            Self::Short(low) => near.wrapping_add_signed(i64::from(low.wrapping_sub(near as u32) as i32)),
+        }
+    }
+
+    fn len(self) -> usize {
+        match self {
+            Self::Short(_) => 4,
+            Self::Long(_) => 8,
+        }
+    }
+
+    fn write(self, out: &mut Writer<'_>) {
+        match self {
+            Self::Short(number) => out.put(&number.to_be_bytes()),
+            Self::Long(number) => out.put(&number.to_be_bytes()),
+        }
+    }
+}
+
+/// The mapping of a DSS option.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// Data sequence number of the first mapped byte.
+    pub dsn: Number,
+    /// Its place in the subflow: 1 is the first byte after the SYN; 0 stands for a DATA_FIN alone.
+    pub ssn: u32,
+    /// Bytes, the DATA_FIN's place included; 0 maps all that follows, in a fallback (RFC 8684 section 3.7).
+    pub len: u16,
+    pub checksum: Option<u16>,
+}
+
+/// What an ADD_ADDR is for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Announcement {
+    /// Version 1: the low 64 bits of an HMAC over the address (RFC 8684 section 3.4.1).
+    Authenticated { hmac: u64 },
+    /// Version 1: the peer has the announcement.
+    Echo,
+    /// Version 0 has neither (RFC 6824 section 3.4.1).
+    V0,
+}
+
+/// The length that MP_CAPABLE maps when it carries the first data (RFC 8684 section 3.1).
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct FirstData {
+    pub len: u16,
+    pub checksum: Option<u16>,
+}
+
+/// The keys that an MP_CAPABLE carries; each form has a length of its own.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Keys {
+    /// Version 1's SYN.
+    None,
+    Sender(u64),
+    Both {
+        sender: u64,
+        receiver: u64,
+        data: Option<FirstData>,
+    },
+}
+
+/// One MPTCP option.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Repr {
+    Capable {
+        version: u8,
+        /// Flags A to H: 0x80 asks for DSS checksums, 0x20 forbids joins to this address, 0x01 chooses HMAC-SHA1 (version 0) or
+        /// HMAC-SHA256 (version 1).
+        flags: u8,
+        keys: Keys,
+    },
+    JoinSyn {
+        backup: bool,
+        address_id: u8,
+        token: u32,
+        nonce: u32,
+    },
+    /// The leftmost 64 bits of the HMAC.
+    JoinSynAck {
+        backup: bool,
+        address_id: u8,
+        hmac: u64,
+        nonce: u32,
+    },
+    /// The leftmost 160 bits of the HMAC.
+    JoinAck {
+        hmac: [u8; 20],
+    },
+    Dss {
+        ack: Option<Number>,
+        mapping: Option<Mapping>,
+        data_fin: bool,
+    },
+    AddAddr {
+        announcement: Announcement,
+        address_id: u8,
+        address: IpAddr,
+        port: Option<u16>,
+    },
+    /// At least one.
+    RemoveAddr {
+        address_ids: Inline<37>,
+    },
+    /// The address is told in version 0 only.
+    Prio {
+        backup: bool,
+        address_id: Option<u8>,
+    },
+    Fail {
+        dsn: u64,
+    },
+    FastClose {
+        receiver_key: u64,
+    },
+    /// Flags U, V, W, T: 1 is T, the condition is transient (RFC 8684 section 3.6).
+    TcpRst {
+        flags: u8,
+        reason: u8,
+    },
+    /// A subtype that RFC 8684 does not define.
+    Unknown {
+        subtype: u8,
+        nibble: u8,
+        data: Inline<37>,
+    },
+}
+
+impl Repr {
+    /// DSS checksums are wanted (flag A of MP_CAPABLE).
+    pub const CHECKSUM: u8 = 0x80;
+    /// HMAC-SHA1 in version 0, HMAC-SHA256 in version 1 (flag H of MP_CAPABLE).
+    pub const HASH: u8 = 0x01;
+
+    /// Reads an option. Reserved bits are ignored.
+    pub fn parse<T: AsRef<[u8]>>(packet: &Packet<T>) -> Result<Self> {
+        let (nibble, mut data) = (packet.nibble(), Reader(packet.data()));
+        let length = packet.option_len();
+        let wrong = Err(Error::Malformed("mptcp length"));
+        Ok(match (packet.subtype(), length) {
+            (MP_CAPABLE, _) => return parse_capable(nibble, length, data),
+            (MP_JOIN, 12) => {
+                Self::JoinSyn { backup: nibble & BACKUP != 0, address_id: data.byte()?, token: data.word()?, nonce: data.word()? }
+            }
+            (MP_JOIN, 16) => {
+                Self::JoinSynAck { backup: nibble & BACKUP != 0, address_id: data.byte()?, hmac: data.long()?, nonce: data.word()? }
+            }
+            (MP_JOIN, 24) => {
+                data.byte()?;
+                Self::JoinAck { hmac: data.array()? }
+            }
+            (DSS, _) => return parse_dss(data),
+            (ADD_ADDR, _) => return parse_add_addr(nibble, length, data),
+            (REMOVE_ADDR, 4..) => Self::RemoveAddr { address_ids: Inline::from_slice(data.0).ok_or(Error::TooLong("address ids"))? },
+            (MP_PRIO, 3) => Self::Prio { backup: nibble & BACKUP != 0, address_id: None },
+            (MP_PRIO, 4) => Self::Prio { backup: nibble & BACKUP != 0, address_id: Some(data.byte()?) },
+            (MP_FAIL, 12) => {
+                data.byte()?;
+                Self::Fail { dsn: data.long()? }
+            }
+            (MP_FASTCLOSE, 12) => {
+                data.byte()?;
+                Self::FastClose { receiver_key: data.long()? }
+            }
+            (MP_TCPRST, 4) => Self::TcpRst { flags: nibble, reason: data.byte()? },
+            (MP_JOIN | REMOVE_ADDR | MP_PRIO | MP_FAIL | MP_FASTCLOSE | MP_TCPRST, _) => return wrong,
+            (subtype, _) => Self::Unknown { subtype, nibble, data: Inline::from_slice(data.0).ok_or(Error::TooLong("mptcp option"))? },
+        })
+    }
+
+    /// Bytes of the option.
+    pub fn buffer_len(&self) -> usize {
+        match self {
+            Self::Capable { keys, .. } => match keys {
+                Keys::None => 4,
+                Keys::Sender(_) => 12,
+                Keys::Both { data: None, .. } => 20,
+                Keys::Both { data: Some(data), .. } => 22 + 2 * usize::from(data.checksum.is_some()),
+            },
+            Self::JoinSyn { .. } | Self::Fail { .. } | Self::FastClose { .. } => 12,
+            Self::JoinSynAck { .. } => 16,
+            Self::JoinAck { .. } => 24,
+            Self::Dss { ack, mapping, .. } => {
+                let mapping = mapping.map_or(0, |m| m.dsn.len() + 6 + 2 * usize::from(m.checksum.is_some()));
+                4 + ack.map_or(0, Number::len) + mapping
+            }
+            Self::AddAddr { announcement, address, port, .. } => {
+                let address = if address.is_ipv4() { 4 } else { 16 };
+                let hmac = if matches!(announcement, Announcement::Authenticated { .. }) { 8 } else { 0 };
+                4 + address + 2 * usize::from(port.is_some()) + hmac
+            }
+            Self::RemoveAddr { address_ids } => 3 + address_ids.len(),
+            Self::Prio { address_id, .. } => 3 + usize::from(address_id.is_some()),
+            Self::TcpRst { .. } => 4,
+            Self::Unknown { data, .. } => 3 + data.len(),
+        }
+    }
+
+    /// Writes the option, without padding.
+    ///
+    /// # Errors
+    /// `Truncated` if the buffer is shorter than the option; `Malformed` for a value that no receiver would understand.
+    pub fn emit(&self, buffer: &mut [u8]) -> Result<()> {
+        let length = self.buffer_len();
+        let option = buffer.get_mut(..length).ok_or(Error::Truncated)?;
+        let (subtype, nibble) = self.head()?;
+        let mut out = Writer { buffer: option, at: 0 };
+        out.put(&[KIND, length as u8, subtype << 4 | nibble & 15]);
+        match *self {
+            Self::Capable { flags, keys, .. } => {
+                out.put(&[flags]);
+                emit_keys(keys, &mut out);
+            }
+            Self::JoinSyn { address_id, token, nonce, .. } => {
+                out.put(&[address_id]);
+                out.put(&token.to_be_bytes());
+                out.put(&nonce.to_be_bytes());
+            }
+            Self::JoinSynAck { address_id, hmac, nonce, .. } => {
+                out.put(&[address_id]);
+                out.put(&hmac.to_be_bytes());
+                out.put(&nonce.to_be_bytes());
+            }
+            Self::JoinAck { hmac } => {
+                out.put(&[0]);
+                out.put(&hmac);
+            }
+            Self::Dss { ack, mapping, data_fin } => emit_dss(ack, mapping, data_fin, &mut out),
+            Self::AddAddr { announcement, address_id, address, port } => {
+                out.put(&[address_id]);
+                match address {
+                    IpAddr::V4(address) => out.put(&address.octets()),
+                    IpAddr::V6(address) => out.put(&address.octets()),
+                }
+                port.into_iter().for_each(|port| out.put(&port.to_be_bytes()));
+                if let Announcement::Authenticated { hmac } = announcement {
+                    out.put(&hmac.to_be_bytes());
+                }
+            }
+            Self::RemoveAddr { address_ids } => out.put(&address_ids),
+            Self::Prio { address_id, .. } => address_id.into_iter().for_each(|id| out.put(&[id])),
+            Self::Fail { dsn: number } | Self::FastClose { receiver_key: number } => {
+                out.put(&[0]);
+                out.put(&number.to_be_bytes());
+            }
+            Self::TcpRst { reason, .. } => out.put(&[reason]),
+            Self::Unknown { data, .. } => out.put(&data),
+        }
+        Ok(())
+    }
+
+    /// Subtype and the four bits behind it.
+    fn head(&self) -> Result<(u8, u8)> {
+        Ok(match *self {
+            Self::Capable { version, .. } => (MP_CAPABLE, version),
+            Self::JoinSyn { backup, .. } | Self::JoinSynAck { backup, .. } => (MP_JOIN, u8::from(backup)),
+            Self::JoinAck { .. } => (MP_JOIN, 0),
+            Self::Dss { .. } => (DSS, 0),
+            Self::AddAddr { announcement: Announcement::Echo, .. } => (ADD_ADDR, ECHO),
+            Self::AddAddr { announcement: Announcement::V0, address, .. } => (ADD_ADDR, if address.is_ipv4() { 4 } else { 6 }),
+            Self::AddAddr { .. } => (ADD_ADDR, 0),
+            Self::RemoveAddr { address_ids } if address_ids.is_empty() => return Err(Error::Malformed("address ids")),
+            Self::RemoveAddr { .. } => (REMOVE_ADDR, 0),
+            Self::Prio { backup, .. } => (MP_PRIO, u8::from(backup)),
+            Self::Fail { .. } => (MP_FAIL, 0),
+            Self::FastClose { .. } => (MP_FASTCLOSE, 0),
+            Self::TcpRst { flags, .. } => (MP_TCPRST, flags),
+            Self::Unknown { subtype, nibble, .. } => (subtype, nibble),
+        })
+    }
+}
+
+/// RFC 8684 section 3.1: the length tells which keys there are.
+fn parse_capable(version: u8, length: usize, mut data: Reader<'_>) -> Result<Repr> {
+    let flags = data.byte()?;
+    let keys = match length {
+        4 => Keys::None,
+        12 => Keys::Sender(data.long()?),
+        20 | 22 | 24 => {
+            let (sender, receiver) = (data.long()?, data.long()?);
+            let first = |data: &mut Reader<'_>| {
+                Ok::<_, Error>(FirstData { len: data.short()?, checksum: if length == 24 { Some(data.short()?) } else { None } })
+            };
+            Keys::Both { sender, receiver, data: if length == 20 { None } else { Some(first(&mut data)?) } }
+        }
+        _ => return Err(Error::Malformed("mptcp length")),
+    };
+    Ok(Repr::Capable { version, flags, keys })
+}
+
+/// Flags of a DSS: a data acknowledgement, of eight bytes, a mapping, with an eight-byte number, and the end of the data.
+const DSS_ACK: u8 = 0x01;
+const DSS_ACK_LONG: u8 = 0x02;
+const DSS_MAP: u8 = 0x04;
+const DSS_MAP_LONG: u8 = 0x08;
+const DSS_DATA_FIN: u8 = 0x10;
+
+/// RFC 8684 section 3.3; that there is a checksum only the length tells.
+fn parse_dss(mut data: Reader<'_>) -> Result<Repr> {
+    let flags = data.byte()?;
+    let number = |data: &mut Reader<'_>, long: u8| {
+        Ok::<_, Error>(if flags & long == 0 { Number::Short(data.word()?) } else { Number::Long(data.long()?) })
+    };
+    let ack = if flags & DSS_ACK == 0 { None } else { Some(number(&mut data, DSS_ACK_LONG)?) };
+    let mapping = if flags & DSS_MAP == 0 {
+        None
+    } else {
+        let (dsn, ssn, len) = (number(&mut data, DSS_MAP_LONG)?, data.word()?, data.short()?);
+        Some(Mapping { dsn, ssn, len, checksum: if data.0.is_empty() { None } else { Some(data.short()?) } })
+    };
+    if !data.0.is_empty() {
+        return Err(Error::Malformed("mptcp length"));
+    }
+    Ok(Repr::Dss { ack, mapping, data_fin: flags & DSS_DATA_FIN != 0 })
+}
+
+fn emit_dss(ack: Option<Number>, mapping: Option<Mapping>, data_fin: bool, out: &mut Writer<'_>) {
+    let long = |number: Number, flag: u8| if number.len() == 8 { flag } else { 0 };
+    let ack_flags = ack.map_or(0, |ack| DSS_ACK | long(ack, DSS_ACK_LONG));
+    let map_flags = mapping.map_or(0, |mapping| DSS_MAP | long(mapping.dsn, DSS_MAP_LONG));
+    out.put(&[ack_flags | map_flags | if data_fin { DSS_DATA_FIN } else { 0 }]);
+    ack.into_iter().for_each(|ack| ack.write(out));
+    if let Some(mapping) = mapping {
+        mapping.dsn.write(out);
+        out.put(&mapping.ssn.to_be_bytes());
+        out.put(&mapping.len.to_be_bytes());
+        mapping.checksum.into_iter().for_each(|checksum| out.put(&checksum.to_be_bytes()));
+    }
+}
+
+fn emit_keys(keys: Keys, out: &mut Writer<'_>) {
+    match keys {
+        Keys::None => {}
+        Keys::Sender(key) => out.put(&key.to_be_bytes()),
+        Keys::Both { sender, receiver, data } => {
+            out.put(&sender.to_be_bytes());
+            out.put(&receiver.to_be_bytes());
+            if let Some(data) = data {
+                out.put(&data.len.to_be_bytes());
+                data.checksum.into_iter().for_each(|checksum| out.put(&checksum.to_be_bytes()));
+            }
+        }
+    }
+}
+
+/// The length tells family, port and HMAC; an option without HMAC is an echo (RFC 8684 section 3.4.1) or of version 0, whose nibble is the
+/// family (RFC 6824 section 3.4.1).
+fn parse_add_addr(nibble: u8, length: usize, mut data: Reader<'_>) -> Result<Repr> {
+    let (is_v4, port, hmac) = match length {
+        8 => (true, false, false),
+        10 => (true, true, false),
+        16 => (true, false, true),
+        18 => (true, true, true),
+        20 => (false, false, false),
+        22 => (false, true, false),
+        28 => (false, false, true),
+        30 => (false, true, true),
+        _ => return Err(Error::Malformed("mptcp length")),
+    };
+    let address_id = data.byte()?;
+    let address = if is_v4 { IpAddr::from(data.array::<4>()?) } else { IpAddr::from(data.array::<16>()?) };
+    let port = if port { Some(data.short()?) } else { None };
+    let announcement = match (hmac, nibble & ECHO != 0) {
+        (true, false) => Announcement::Authenticated { hmac: data.long()? },
+        (false, true) => Announcement::Echo,
+        (false, false) if nibble == if is_v4 { 4 } else { 6 } => Announcement::V0,
+        _ => return Err(Error::Malformed("add_addr echo")),
+    };
+    Ok(Repr::AddAddr { announcement, address_id, address, port })
+}
+
+/// The checksum of a mapping (RFC 8684 section 3.3.1): its pseudo header has the data sequence number in eight bytes whatever the option
+/// has. `data` are the mapped bytes; a DATA_FIN's place has none.
+#[must_use]
+pub fn dss_checksum(dsn: u64, ssn: u32, len: u16, data: &[u8]) -> u16 {
+    let sum = Sum::default().number((dsn >> 32) as u32).number(dsn as u32).number(ssn).number(u32::from(len));
+    sum.bytes(data).checksum()
+}
+
+/// Takes numbers off the front of an option.
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let (first, rest) = self.0.split_first_chunk::<N>().ok_or(Error::Malformed("mptcp length"))?;
+        self.0 = rest;
+        Ok(*first)
+    }
+
+    fn byte(&mut self) -> Result<u8> {
+        self.array::<1>().map(|[byte]| byte)
+    }
+
+    fn short(&mut self) -> Result<u16> {
+        self.array().map(u16::from_be_bytes)
+    }
+
+    fn word(&mut self) -> Result<u32> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    fn long(&mut self) -> Result<u64> {
+        self.array().map(u64::from_be_bytes)
+    }
+}
+
+/// Writes one piece after another into a buffer of the option's length.
+struct Writer<'a> {
+    buffer: &'a mut [u8],
+    at: usize,
+}
+
+impl Writer<'_> {
+    fn put(&mut self, bytes: &[u8]) {
+        // The buffer has `buffer_len` bytes, which counts every piece.
+        self.buffer[self.at..self.at + bytes.len()].copy_from_slice(bytes);
+        self.at += bytes.len();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    fn bytes(repr: &Repr) -> Vec<u8> {
+        let mut bytes = vec![0; repr.buffer_len()];
+        repr.emit(&mut bytes).unwrap();
+        bytes
+    }
+
+    fn parse(bytes: &[u8]) -> Result<Repr> {
+        Repr::parse(&Packet::new_checked(bytes)?)
+    }
+
+    #[test]
+    fn options_look_as_the_figures_of_rfc_8684_say() {
+        let syn = Repr::Capable { version: 1, flags: Repr::HASH, keys: Keys::None };
+        assert_eq!(bytes(&syn), [30, 4, 0x01, 0x01]);
+        let join = Repr::JoinSyn { backup: true, address_id: 2, token: 0x0102_0304, nonce: 5 };
+        assert_eq!(bytes(&join), [30, 12, 0x11, 2, 1, 2, 3, 4, 0, 0, 0, 5]);
+        let fin = Mapping { dsn: Number::Short(9), ssn: 0, len: 1, checksum: None };
+        let dss = Repr::Dss { ack: Some(Number::Long(3)), mapping: Some(fin), data_fin: true };
+        assert_eq!(bytes(&dss), [30, 22, 0x20, 0x17, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 9, 0, 0, 0, 0, 0, 1]);
+        let address = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+        let echo = Repr::AddAddr { announcement: Announcement::Echo, address_id: 1, address, port: Some(80) };
+        assert_eq!(bytes(&echo), [30, 10, 0x31, 1, 10, 0, 0, 1, 0, 80]);
+        let v0 = Repr::AddAddr { announcement: Announcement::V0, address_id: 1, address, port: None };
+        assert_eq!(bytes(&v0), [30, 8, 0x34, 1, 10, 0, 0, 1]);
+        assert_eq!(bytes(&Repr::Prio { backup: true, address_id: None }), [30, 3, 0x51]);
+    }
+
+    #[test]
+    fn an_option_of_another_length_is_refused() {
+        for wrong in [&[30, 5, 0x01, 0, 0][..], &[30, 13, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], &[30, 5, 0x20, 0x01, 0], &[30, 3, 0x40]] {
+            assert_eq!(parse(wrong), Err(Error::Malformed("mptcp length")), "{wrong:?}");
+        }
+        assert_eq!(parse(&[30, 9, 0x01]), Err(Error::Truncated));
+        assert_eq!(parse(&[30, 2, 0x01]), Err(Error::Malformed("mptcp length")));
+        // An announcement of version 1 has its HMAC, an echo none.
+        assert_eq!(parse(&[30, 8, 0x30, 1, 10, 0, 0, 1]), Err(Error::Malformed("add_addr echo")));
+    }
+
+    #[test]
+    fn short_numbers_grow_to_the_nearest_long_one() {
+        let near = 0x5_ffff_fff0;
+        assert_eq!(Number::Short(0x10).expand(near), 0x6_0000_0010);
+        assert_eq!(Number::Short(0xffff_ff00).expand(near), 0x5_ffff_ff00);
+        assert_eq!(Number::Short(0xffff_ff00).expand(0x6_0000_0010), 0x5_ffff_ff00);
+        assert_eq!(Number::Short(1).expand(u64::MAX), 1);
+    }
+
+    #[test]
+    fn a_dss_checksum_covers_numbers_and_data() {
+        // 0102+0304+0506+0708 + 0000+0001 + 0003 + 0000 + aabb+cc00 = 0x187d3 -> 0x87d4 -> complement 0x782b.
+        let expected = !(0x0102_u32 + 0x0304 + 0x0506 + 0x0708 + 1 + 3 + 0xaabb + 0xcc00);
+        let folded = !((!expected & 0xffff) + (!expected >> 16)) as u16;
+        assert_eq!(dss_checksum(0x0102_0304_0506_0708, 1, 3, &[0xaa, 0xbb, 0xcc]), folded);
+    }
+}

@@ -1,0 +1,7 @@
+//! The formats of packets: what is written is read again, no bytes do harm, and other programs agree.
+
+mod agreement;
+mod bytes;
+mod headers;
+mod linux;
+mod round_trip;
