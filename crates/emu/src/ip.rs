@@ -1,50 +1,94 @@
-//! What the emulator has to know of a packet: length, Don't Fragment, whether it carries payload; and checksums.
+//! What the emulator has to know of a frame: length, Don't Fragment, whether it carries payload; and what it does to one: marks, answers,
+//! fragments, checksums that were left to a device. The formats are `polypath_wire`'s.
 //!
 //! Frames begin with [`HEAD`] bytes of struct virtio_net_hdr, then Ethernet. Nothing here panics on any bytes.
 
 use polypath_io::HEAD;
 use polypath_link::PacketMeta;
+use polypath_wire::checksum::checksum;
+use polypath_wire::{icmpv4, ipv4, ipv6, tcp, udp};
+use std::net::Ipv4Addr;
 
 pub(crate) const ETHERNET: usize = 14;
 /// Where the IP packet begins.
 pub(crate) const IP: usize = HEAD + ETHERNET;
 const IPV4: [u8; 2] = [0x08, 0x00];
 const IPV6: [u8; 2] = [0x86, 0xdd];
-const TCP: u8 = 6;
-const UDP: u8 = 17;
-/// The two bits of RFC 3168; both set are a mark, and either makes a packet markable.
-const ECN: u8 = 3;
-pub(crate) const ICMP: u8 = 1;
+/// Congestion Experienced (RFC 3168).
+const CE: u8 = 3;
 const VIRTIO_NEEDS_CHECKSUM: u8 = 1;
 
 /// What the elements see of a frame. What is neither IPv4 nor IPv6 (ARP) is a packet that cannot be split.
 #[inline]
 pub(crate) fn meta(frame: &[u8]) -> PacketMeta {
+    if let Some(v4) = ipv4_packet(frame) {
+        let first = v4.fragment_offset() == 0;
+        let whole = first && !v4.more_fragments();
+        return PacketMeta {
+            len: v4.total_len() as u32,
+            payload: !first || has_payload(v4.protocol(), v4.payload()),
+            df: v4.dont_fragment(),
+            ect: v4.ecn() != 0,
+            flow: mix([&v4.header()[12..20], if whole { ports(v4.protocol(), v4.payload()) } else { &[] }, &[v4.protocol()]]),
+        };
+    }
     let packet = frame.get(IP..).unwrap_or_default();
-    let whole = PacketMeta { len: packet.len() as u32, payload: true, df: true, ..PacketMeta::default() };
-    if let Some(v4) = Ipv4::parse(frame) {
-        let (ect, flow) = (v4.packet[1] & ECN != 0, v4.flow());
-        return PacketMeta { len: v4.total as u32, payload: v4.has_payload(), df: v4.df(), ect, flow };
-    }
-    if ether_type(frame) == IPV6 && packet.len() >= 40 {
-        let payload = packet[6] != TCP || tcp_payload(&packet[40..], usize::from(u16::from_be_bytes([packet[4], packet[5]])));
-        let ports = if matches!(packet[6], TCP | UDP) { packet.get(40..44).unwrap_or_default() } else { &[] };
-        return PacketMeta { payload, ect: packet[1] >> 4 & ECN != 0, flow: mix([&packet[8..40], ports, &packet[6..7]]), ..whole };
-    }
-    whole
+    let other = PacketMeta { len: packet.len() as u32, payload: true, df: true, ..PacketMeta::default() };
+    let Some(v6) = ipv6_packet(frame) else { return other };
+    let (protocol, addresses) = (v6.next_header(), &v6.packet()[8..ipv6::HEADER]);
+    let flow = mix([addresses, ports(protocol, v6.payload()), &[protocol]]);
+    PacketMeta { payload: has_payload(protocol, v6.payload()), ect: v6.ecn() != 0, flow, ..other }
 }
 
 /// Marks a packet: Congestion Experienced (RFC 3168 section 5). What is not IP stays as it is.
 pub(crate) fn mark(frame: &mut [u8]) {
-    if let Some(header) = Ipv4::parse(frame).map(|v4| v4.header) {
-        let header = &mut frame[IP..IP + header];
-        header[1] |= ECN;
-        header[10..12].fill(0);
-        let sum = checksum(header);
-        header[10..12].copy_from_slice(&sum.to_be_bytes());
-    } else if ether_type(frame) == IPV6 && frame.len() > IP + 1 {
-        frame[IP + 1] |= ECN << 4;
+    let kind = ether_type(frame);
+    let Some(packet) = frame.get_mut(IP..) else { return };
+    if kind == IPV4 {
+        if let Ok(mut v4) = ipv4::Packet::new_checked(packet) {
+            v4.set_ecn(CE);
+        }
+    } else if kind == IPV6 {
+        if let Ok(mut v6) = ipv6::Packet::new_checked(packet) {
+            v6.set_ecn(CE);
+        }
     }
+}
+
+/// The frame that answers one that does not fit into `mtu` bytes, sent by `from`; none where no answer is allowed
+/// ([`icmpv4::fragmentation_needed`]), and to what is not IPv4.
+pub(crate) fn fragmentation_needed(refused: &[u8], from: [u8; 4], mtu: u32) -> Option<Vec<u8>> {
+    let v4 = ipv4_packet(refused)?;
+    // To many at once, on the layer below.
+    if refused[HEAD] & 1 != 0 {
+        return None;
+    }
+    let answer = icmpv4::fragmentation_needed(v4.packet(), Ipv4Addr::from(from), mtu)?;
+    // Back to the station that it came from.
+    let (destination, source) = (&refused[HEAD..HEAD + 6], &refused[HEAD + 6..HEAD + 12]);
+    Some([&[0; HEAD][..], source, destination, &IPV4, &answer].concat())
+}
+
+/// The frames of the fragments of at most `mtu` bytes; none if it is no IPv4 packet or the MTU leaves no room for eight bytes.
+pub(crate) fn fragment(frame: &[u8], mtu: u32) -> Option<Vec<Vec<u8>>> {
+    let mut whole = frame.to_vec();
+    complete_checksum(&mut whole);
+    let parts = ipv4::fragment(ipv4_packet(&whole)?.packet(), mtu as usize)?;
+    Some(parts.into_iter().map(|part| [&whole[..IP], &part].concat()).collect())
+}
+
+fn ipv4_packet(frame: &[u8]) -> Option<ipv4::Packet<&[u8]>> {
+    if ether_type(frame) != IPV4 {
+        return None;
+    }
+    ipv4::Packet::new_checked(frame.get(IP..)?).ok()
+}
+
+fn ipv6_packet(frame: &[u8]) -> Option<ipv6::Packet<&[u8]>> {
+    if ether_type(frame) != IPV6 {
+        return None;
+    }
+    ipv6::Packet::new_checked(frame.get(IP..)?).ok()
 }
 
 /// A number of a flow: FNV-1a of what tells it from others.
@@ -57,85 +101,14 @@ fn ether_type(frame: &[u8]) -> [u8; 2] {
     frame.get(IP - 2..IP).map_or([0; 2], |kind| [kind[0], kind[1]])
 }
 
-/// Whether a TCP segment of this length is more than its header.
-fn tcp_payload(segment: &[u8], length: usize) -> bool {
-    segment.get(12).is_none_or(|offset| length > usize::from(offset >> 4) * 4)
+/// The bytes of both ports.
+fn ports(protocol: u8, payload: &[u8]) -> &[u8] {
+    if matches!(protocol, tcp::PROTOCOL | udp::PROTOCOL) { payload.get(..4).unwrap_or_default() } else { &[] }
 }
 
-/// An IPv4 packet in a frame, whose lengths are as they claim.
-#[derive(Copy, Clone, Debug)]
-pub(crate) struct Ipv4<'a> {
-    /// From the IP header on, without what may stand behind the packet.
-    pub(crate) packet: &'a [u8],
-    /// Of the header, bytes.
-    pub(crate) header: usize,
-    /// Of the packet, bytes.
-    pub(crate) total: usize,
-}
-
-impl<'a> Ipv4<'a> {
-    #[inline]
-    pub(crate) fn parse(frame: &'a [u8]) -> Option<Self> {
-        let packet = frame.get(IP..)?;
-        if ether_type(frame) != IPV4 || packet.len() < 20 || packet[0] >> 4 != 4 {
-            return None;
-        }
-        let header = usize::from(packet[0] & 15) * 4;
-        let total = usize::from(u16::from_be_bytes([packet[2], packet[3]]));
-        (header >= 20 && header <= total && total <= packet.len()).then(|| Self { packet: &packet[..total], header, total })
-    }
-
-    pub(crate) fn df(&self) -> bool {
-        self.packet[6] & 0x40 != 0
-    }
-
-    pub(crate) fn protocol(&self) -> u8 {
-        self.packet[9]
-    }
-
-    /// More Fragments, and the offset in units of eight bytes.
-    pub(crate) fn fragment(&self) -> (bool, u16) {
-        let word = u16::from_be_bytes([self.packet[6], self.packet[7]]);
-        (word & 0x2000 != 0, word & 0x1fff)
-    }
-
-    pub(crate) fn source(&self) -> [u8; 4] {
-        [self.packet[12], self.packet[13], self.packet[14], self.packet[15]]
-    }
-
-    pub(crate) fn destination(&self) -> [u8; 4] {
-        [self.packet[16], self.packet[17], self.packet[18], self.packet[19]]
-    }
-
-    /// The same for all packets of a flow (RFC 8290 section 4.1.1: protocol, addresses, ports); of fragments, which have no ports but in the
-    /// first one, without ports.
-    fn flow(&self) -> u32 {
-        let whole = matches!(self.protocol(), TCP | UDP) && self.fragment() == (false, 0);
-        let ports = if whole { self.packet.get(self.header..self.header + 4).unwrap_or_default() } else { &[] };
-        mix([&self.packet[12..20], ports, &self.packet[9..10]])
-    }
-
-    pub(crate) fn has_payload(&self) -> bool {
-        self.protocol() != TCP || self.fragment().1 != 0 || tcp_payload(&self.packet[self.header..], self.total - self.header)
-    }
-}
-
-/// The one's complement of the one's complement sum (RFC 1071).
-pub(crate) fn checksum(bytes: &[u8]) -> u16 {
-    !fold(sum(bytes))
-}
-
-fn sum(bytes: &[u8]) -> u64 {
-    let pairs = bytes.chunks_exact(2);
-    let last = pairs.remainder().first().map_or(0, |&byte| u64::from(byte) << 8);
-    pairs.map(|pair| u64::from(u16::from_be_bytes([pair[0], pair[1]]))).sum::<u64>() + last
-}
-
-fn fold(mut sum: u64) -> u16 {
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    sum as u16
+/// Whether there is more than the header of a TCP segment; of other protocols every packet counts as payload.
+fn has_payload(protocol: u8, payload: &[u8]) -> bool {
+    protocol != tcp::PROTOCOL || payload.get(12).is_none_or(|offset| payload.len() > usize::from(offset >> 4) * 4)
 }
 
 /// Computes a checksum that the sender left to its device, in place; the field holds the sum over the pseudo header (virtio 1.2 section
@@ -160,7 +133,7 @@ pub(crate) fn complete_checksum(frame: &mut [u8]) {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::{fragment, icmp};
+    use polypath_wire::checksum::Sum;
     use proptest::prelude::*;
 
     /// A frame with an IPv4 packet of this total length; DF as given.
@@ -180,7 +153,7 @@ pub(crate) mod tests {
         for (number, byte) in packet[20..].iter_mut().enumerate() {
             *byte = number as u8;
         }
-        if protocol == TCP {
+        if protocol == tcp::PROTOCOL {
             packet[32] = 5 << 4;
         }
         frame
@@ -189,14 +162,14 @@ pub(crate) mod tests {
     #[test]
     fn a_segment_without_payload_is_known_as_such() {
         let seen = |protocol, total, df| PacketMeta { flow: 0, ..meta(&frame(protocol, total, df)) };
-        assert_eq!(seen(TCP, 40, true), PacketMeta { len: 40, payload: false, df: true, ..PacketMeta::default() });
-        assert_eq!(seen(TCP, 41, false), PacketMeta { len: 41, payload: true, df: false, ..PacketMeta::default() });
+        assert_eq!(seen(tcp::PROTOCOL, 40, true), PacketMeta { len: 40, payload: false, df: true, ..PacketMeta::default() });
+        assert_eq!(seen(tcp::PROTOCOL, 41, false), PacketMeta { len: 41, payload: true, df: false, ..PacketMeta::default() });
         assert_eq!(seen(17, 28, false), PacketMeta { len: 28, payload: true, df: false, ..PacketMeta::default() });
     }
 
     #[test]
     fn a_packet_that_may_be_marked_is_and_its_checksum_holds() {
-        let mut packet = frame(TCP, 60, true);
+        let mut packet = frame(tcp::PROTOCOL, 60, true);
         assert!(!meta(&packet).ect);
         packet[IP + 1] = 0xa2;
         assert!(meta(&packet).ect);
@@ -212,8 +185,8 @@ pub(crate) mod tests {
 
     #[test]
     fn packets_of_a_flow_have_a_number_and_others_another() {
-        let (one, mut other) = (frame(TCP, 60, true), frame(TCP, 60, true));
-        assert_eq!(meta(&one).flow, meta(&frame(TCP, 900, false)).flow);
+        let (one, mut other) = (frame(tcp::PROTOCOL, 60, true), frame(tcp::PROTOCOL, 60, true));
+        assert_eq!(meta(&one).flow, meta(&frame(tcp::PROTOCOL, 900, false)).flow);
         other[IP + 21] = 99;
         assert_ne!(meta(&one).flow, meta(&other).flow);
         // Of two fragments the second one has no ports.
@@ -224,7 +197,7 @@ pub(crate) mod tests {
 
     #[test]
     fn padding_behind_a_packet_does_not_count() {
-        let mut padded = frame(TCP, 40, true);
+        let mut padded = frame(tcp::PROTOCOL, 40, true);
         padded.extend([0; 6]);
         assert_eq!(meta(&padded).len, 40);
     }
@@ -242,7 +215,7 @@ pub(crate) mod tests {
         // A UDP datagram of 9 bytes; the field holds the sum over its pseudo header.
         let mut datagram = frame(17, 29, false);
         let field = IP + 26;
-        let pseudo = fold(sum(&[10, 0, 0, 1, 10, 0, 0, 2, 0, 17, 0, 9]));
+        let pseudo = Sum::default().bytes(&[10, 0, 0, 1, 10, 0, 0, 2, 0, 17, 0, 9]).folded();
         datagram[field..field + 2].copy_from_slice(&pseudo.to_be_bytes());
         let mut bytes = vec![VIRTIO_NEEDS_CHECKSUM, 0, 0, 0, 0, 0];
         bytes.extend(((IP - HEAD + 20) as u16).to_ne_bytes());
@@ -252,6 +225,28 @@ pub(crate) mod tests {
         assert_eq!(datagram[..HEAD], [0; HEAD]);
         let whole = [&[10, 0, 0, 1, 10, 0, 0, 2, 0, 17, 0, 9][..], &datagram[IP + 20..]].concat();
         assert_eq!(checksum(&whole), 0);
+    }
+
+    #[test]
+    fn an_answer_goes_back_to_the_station_that_sent_the_packet() {
+        let refused = frame(tcp::PROTOCOL, 1500, true);
+        let answer = fragmentation_needed(&refused, [10, 0, 0, 2], 1400).unwrap();
+        assert_eq!(answer[HEAD..HEAD + 6], refused[HEAD + 6..HEAD + 12]);
+        assert_eq!(answer[HEAD + 6..HEAD + 12], refused[HEAD..HEAD + 6]);
+        let v4 = ipv4_packet(&answer).unwrap();
+        assert_eq!((v4.protocol(), v4.destination()), (icmpv4::PROTOCOL, Ipv4Addr::new(10, 0, 0, 1)));
+        let mut broadcast = frame(17, 1500, true);
+        broadcast[HEAD] = 0xff;
+        assert!(fragmentation_needed(&broadcast, [1; 4], 1400).is_none());
+    }
+
+    #[test]
+    fn fragments_keep_the_frames_head() {
+        let whole = frame(17, 1500, false);
+        let parts = fragment(&whole, 1000).unwrap();
+        assert_eq!(parts.iter().map(|part| part.len() - IP).collect::<Vec<_>>(), [996, 524]);
+        assert!(parts.iter().all(|part| part[..IP] == whole[..IP]));
+        assert!(fragment(&[1; 8], 1000).is_none());
     }
 
     proptest! {
@@ -264,9 +259,9 @@ pub(crate) mod tests {
                 bytes[IP + 2] = 0;
             }
             prop_assert!(meta(&bytes).len as usize <= bytes.len());
-            let answer = icmp::fragmentation_needed(&bytes, [10, 0, 0, 2], mtu);
-            prop_assert!(answer.is_none_or(|answer| Ipv4::parse(&answer).is_some()));
-            for part in fragment::split(&bytes, mtu).into_iter().flatten() {
+            let answer = fragmentation_needed(&bytes, [10, 0, 0, 2], mtu);
+            prop_assert!(answer.is_none_or(|answer| ipv4_packet(&answer).is_some()));
+            for part in fragment(&bytes, mtu).into_iter().flatten() {
                 prop_assert!(part.len() - IP <= mtu as usize);
             }
             mark(&mut bytes);

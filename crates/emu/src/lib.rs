@@ -14,9 +14,7 @@
 mod bench;
 mod direction;
 mod emulate;
-mod fragment;
 mod frame_pool;
-mod icmp;
 mod ip;
 mod lateness;
 mod link;

@@ -2,9 +2,9 @@
 
 use crate::direction::{FrameInFlight, LinkDirection, OversizeAction, Oversized};
 use crate::frame_pool::FramePool;
+use crate::ip;
 use crate::lateness::Lateness;
 use crate::status::{DirectionStatus, Series};
-use crate::{fragment, icmp};
 use polypath_base::{Duration, Instant};
 use polypath_io::{Clock, KernelTime, Port};
 use polypath_link::Count;
@@ -134,7 +134,7 @@ impl Link {
     #[cold]
     fn remedy(&mut self, side: usize, refused: &Oversized) {
         let from = self.addresses[1 - side];
-        let answer = || icmp::fragmentation_needed(&refused.frame, from?, refused.mtu);
+        let answer = || ip::fragmentation_needed(&refused.frame, from?, refused.mtu);
         match refused.action {
             OversizeAction::AnswerAtOnce => {
                 if let Some(answer) = answer() {
@@ -148,7 +148,7 @@ impl Link {
                 }
             }
             OversizeAction::Split => {
-                for part in fragment::split(&refused.frame, refused.mtu).into_iter().flatten() {
+                for part in ip::fragment(&refused.frame, refused.mtu).into_iter().flatten() {
                     self.directions[side].direction.enter_stage(refused.stage, refused.at, &part, &mut self.store);
                 }
             }

@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::inline::Inline;
 use crate::mptcp;
 use crate::segment::{Flags, Sack, SackBlock};
+use polypath_base::Seq;
 
 /// The protocol's number in an IP header.
 pub const PROTOCOL: u8 = 6;
@@ -70,12 +71,12 @@ impl<T: AsRef<[u8]>> Packet<T> {
         self.short(2)
     }
 
-    pub fn seq(&self) -> u32 {
-        self.word(4)
+    pub fn seq(&self) -> Seq {
+        Seq::new(self.word(4))
     }
 
-    pub fn ack(&self) -> u32 {
-        self.word(8)
+    pub fn ack(&self) -> Seq {
+        Seq::new(self.word(8))
     }
 
     /// Bytes of the header, options included.
@@ -155,8 +156,8 @@ impl MptcpOptions {
 pub struct Repr {
     pub source_port: u16,
     pub destination_port: u16,
-    pub seq: u32,
-    pub ack: u32,
+    pub seq: Seq,
+    pub ack: Seq,
     pub flags: Flags,
     /// The four bits between data offset and flags.
     pub reserved: u8,
@@ -237,7 +238,7 @@ impl Repr {
                 for block in blocks.chunks_exact(8) {
                     let word = |at: usize| u32::from_be_bytes([block[at], block[at + 1], block[at + 2], block[at + 3]]);
                     // 40 bytes hold four blocks at most.
-                    self.sack.push(SackBlock { start: word(0), end: word(4) });
+                    self.sack.push(SackBlock { start: Seq::new(word(0)), end: Seq::new(word(4)) });
                 }
             }
             (MSS | WINDOW_SCALE | SACK_PERMITTED | TIMESTAMPS | SACK, _) => return false,
@@ -299,8 +300,8 @@ impl Repr {
         let segment = buffer.get_mut(..self.buffer_len()).ok_or(Error::Truncated)?;
         segment[..2].copy_from_slice(&self.source_port.to_be_bytes());
         segment[2..4].copy_from_slice(&self.destination_port.to_be_bytes());
-        segment[4..8].copy_from_slice(&self.seq.to_be_bytes());
-        segment[8..12].copy_from_slice(&self.ack.to_be_bytes());
+        segment[4..8].copy_from_slice(&self.seq.get().to_be_bytes());
+        segment[8..12].copy_from_slice(&self.ack.get().to_be_bytes());
         segment[12] = (((HEADER + options) / 4) as u8) << 4 | (self.reserved & 15);
         segment[13] = self.flags.0;
         segment[14..16].copy_from_slice(&self.window.to_be_bytes());
@@ -337,8 +338,8 @@ impl Repr {
         if self.sack.len > 0 {
             out.put(&[SACK, 2 + 8 * self.sack.len], 2);
             for block in self.sack.as_slice() {
-                out.put(&block.start.to_be_bytes(), 0);
-                out.put(&block.end.to_be_bytes(), 0);
+                out.put(&block.start.get().to_be_bytes(), 0);
+                out.put(&block.end.get().to_be_bytes(), 0);
             }
         }
         for option in self.mptcp.iter() {

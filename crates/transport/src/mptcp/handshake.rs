@@ -165,7 +165,7 @@ impl Connection {
         let version = self.version();
         let (local_key, remote_key) = (self.local_key, self.remote_key);
         let subflow = &mut self.subflows[i];
-        if !subflow.joining || hmac != version.hmac(remote_key, local_key, nonce, subflow.local_nonce) {
+        if !subflow.joining || hmac != version.short_join_hmac(remote_key, local_key, nonce, subflow.local_nonce) {
             // RFC 8684 section 3.2: a wrong code closes the subflow.
             self.drop_subflow(i);
             return false;
@@ -188,7 +188,7 @@ impl Connection {
             subflow.socket.request_ack();
             return true;
         }
-        if hmac != version.hmac(self.remote_key, self.local_key, subflow.remote_nonce, subflow.local_nonce) {
+        if hmac != version.short_join_hmac(self.remote_key, self.local_key, subflow.remote_nonce, subflow.local_nonce) {
             self.drop_subflow(i);
             return false;
         }
@@ -219,7 +219,7 @@ impl Connection {
                 backup: subflow.backup,
             },
             (_, true) => MpOption::JoinSynAck {
-                hmac: self.version().hmac(self.local_key, self.remote_key, subflow.local_nonce, subflow.remote_nonce),
+                hmac: self.version().short_join_hmac(self.local_key, self.remote_key, subflow.local_nonce, subflow.remote_nonce),
                 nonce: subflow.local_nonce,
                 address_id: 0,
                 backup: false,
@@ -249,7 +249,9 @@ impl Connection {
                 checksum: self.settings.checksum,
             }
         } else {
-            MpOption::JoinAck { hmac: self.version().hmac(self.local_key, self.remote_key, subflow.local_nonce, subflow.remote_nonce) }
+            MpOption::JoinAck {
+                hmac: self.version().short_join_hmac(self.local_key, self.remote_key, subflow.local_nonce, subflow.remote_nonce),
+            }
         };
     }
 }

@@ -10,9 +10,9 @@
 //! server learns of one by its first segment.
 
 mod complete;
-mod crypto;
 mod handshake;
 mod input;
+mod keys;
 mod paths;
 mod push;
 mod receiver;
@@ -27,7 +27,7 @@ use crate::Transmit;
 use crate::settings::Settings;
 use crate::stack::MptcpVersion;
 use crate::tcp::{self, Socket};
-use crypto::draw_key;
+use keys::draw_key;
 use paths::Paths;
 use polypath_base::{Instant, PathId, Rng, Seq};
 use polypath_cc as cc;

@@ -1,5 +1,7 @@
 //! The types of properties for which yes and no or a number are not enough, and how each value is told to a reader.
 
+pub use polypath_wire::mptcp::Version as MptcpVersion;
+
 use polypath_base::Duration;
 
 /// Least time of a timer.
@@ -36,15 +38,6 @@ pub enum ReceiveCharge {
     Twice,
     /// Its bytes and the heads of the buffers into which the kernel merges segments.
     Merged,
-}
-
-/// The version of the Multipath TCP protocol.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum MptcpVersion {
-    /// RFC 6824: keys in the SYN, SHA-1, 32-bit data sequence numbers.
-    V0,
-    /// RFC 8684: the client's key in the third ACK, SHA-256; Linux sends 64-bit data sequence numbers.
-    V1,
 }
 
 /// How large the connection's send buffer is.

@@ -1,14 +1,17 @@
 //! Tokens, first data sequence numbers and authentication codes (RFC 8684 sections 3.1, 3.2 and 3.4.1; RFC 6824 for version 0).
 
 use hmac::{Hmac, Mac};
+use polypath_base::DataSeq;
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 use std::net::IpAddr;
 
-/// The protocol version decides the hash: version 0 has SHA-1, version 1 SHA-256.
+/// The version of the Multipath TCP protocol. It decides the hash.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Version {
+    /// RFC 6824: keys in the SYN, SHA-1, 32-bit data sequence numbers.
     V0,
+    /// RFC 8684: the client's key in the third ACK, SHA-256; Linux sends 64-bit data sequence numbers.
     V1,
 }
 
@@ -19,7 +22,7 @@ impl Version {
     }
 
     /// Token and initial data sequence number of a key: the first 32 and the last 64 bits of its hash.
-    pub fn token_and_idsn(self, key: u64) -> (u32, u64) {
+    pub fn token_and_idsn(self, key: u64) -> (u32, DataSeq) {
         let mut hash = [0; 32];
         let len = match self {
             Self::V0 => {
@@ -32,7 +35,7 @@ impl Version {
             }
         };
         let word = |from: usize| u64::from_be_bytes(hash[from..from + 8].try_into().expect("eight bytes"));
-        ((word(0) >> 32) as u32, word(len - 8))
+        ((word(0) >> 32) as u32, DataSeq::new(word(len - 8)))
     }
 
     /// The leftmost 160 bits of HMAC(own key and peer key, own nonce and peer nonce): what an MP_JOIN on a third ACK carries (RFC 8684
@@ -87,9 +90,9 @@ mod tests {
     #[test]
     fn token_and_idsn_are_the_ends_of_the_hash() {
         // SHA-256 of eight zero bytes: af5570f5a1810b7af78caf4bc70a660f0df51e42baf91d4de5b2328de0e83dfc
-        assert_eq!(Version::V1.token_and_idsn(0), (0xaf55_70f5, 0xe5b2_328d_e0e8_3dfc));
+        assert_eq!(Version::V1.token_and_idsn(0), (0xaf55_70f5, DataSeq::new(0xe5b2_328d_e0e8_3dfc)));
         // SHA-1 of eight zero bytes: 05fe405753166f125559e7c9ac558654f107c7e9
-        assert_eq!(Version::V0.token_and_idsn(0), (0x05fe_4057, 0xac55_8654_f107_c7e9));
+        assert_eq!(Version::V0.token_and_idsn(0), (0x05fe_4057, DataSeq::new(0xac55_8654_f107_c7e9)));
     }
 
     #[test]

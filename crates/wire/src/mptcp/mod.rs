@@ -10,6 +10,7 @@ pub use crypto::Version;
 use crate::checksum::Sum;
 use crate::error::{Error, Result};
 use crate::inline::Inline;
+use polypath_base::DataSeq;
 use std::net::IpAddr;
 
 /// The option's kind.
@@ -83,11 +84,12 @@ pub enum Number {
 impl Number {
     /// The whole number: of all that have this lower half the one that is nearest to `near` (RFC 8684 section 3.3.1).
     #[must_use]
-    pub fn expand(self, near: u64) -> u64 {
-        match self {
+    pub fn expand(self, near: DataSeq) -> DataSeq {
+        let near = near.get();
+        DataSeq::new(match self {
             Self::Long(number) => number,
             Self::Short(low) => near.wrapping_add_signed(i64::from(low.wrapping_sub(near as u32) as i32)),
-        }
+        })
     }
 
     fn len(self) -> usize {
@@ -460,7 +462,8 @@ fn parse_add_addr(nibble: u8, length: usize, mut data: Reader<'_>) -> Result<Rep
 /// The checksum of a mapping (RFC 8684 section 3.3.1): its pseudo header has the data sequence number in eight bytes whatever the option
 /// has. `data` are the mapped bytes; a DATA_FIN's place has none.
 #[must_use]
-pub fn dss_checksum(dsn: u64, ssn: u32, len: u16, data: &[u8]) -> u16 {
+pub fn dss_checksum(dsn: DataSeq, ssn: u32, len: u16, data: &[u8]) -> u16 {
+    let dsn = dsn.get();
     let sum = Sum::default().number((dsn >> 32) as u32).number(dsn as u32).number(ssn).number(u32::from(len));
     sum.bytes(data).checksum()
 }
@@ -551,11 +554,11 @@ mod tests {
 
     #[test]
     fn short_numbers_grow_to_the_nearest_long_one() {
-        let near = 0x5_ffff_fff0;
-        assert_eq!(Number::Short(0x10).expand(near), 0x6_0000_0010);
-        assert_eq!(Number::Short(0xffff_ff00).expand(near), 0x5_ffff_ff00);
-        assert_eq!(Number::Short(0xffff_ff00).expand(0x6_0000_0010), 0x5_ffff_ff00);
-        assert_eq!(Number::Short(1).expand(u64::MAX), 1);
+        let expand = |low: u32, near: u64| Number::Short(low).expand(DataSeq::new(near)).get();
+        assert_eq!(expand(0x10, 0x5_ffff_fff0), 0x6_0000_0010);
+        assert_eq!(expand(0xffff_ff00, 0x5_ffff_fff0), 0x5_ffff_ff00);
+        assert_eq!(expand(0xffff_ff00, 0x6_0000_0010), 0x5_ffff_ff00);
+        assert_eq!(expand(1, u64::MAX), 1);
     }
 
     #[test]
@@ -563,6 +566,6 @@ mod tests {
         // 0102+0304+0506+0708 + 0000+0001 + 0003 + 0000 + aabb+cc00 = 0x187d3 -> 0x87d4 -> complement 0x782b.
         let expected = !(0x0102_u32 + 0x0304 + 0x0506 + 0x0708 + 1 + 3 + 0xaabb + 0xcc00);
         let folded = !((!expected & 0xffff) + (!expected >> 16)) as u16;
-        assert_eq!(dss_checksum(0x0102_0304_0506_0708, 1, 3, &[0xaa, 0xbb, 0xcc]), folded);
+        assert_eq!(dss_checksum(DataSeq::new(0x0102_0304_0506_0708), 1, 3, &[0xaa, 0xbb, 0xcc]), folded);
     }
 }

@@ -64,7 +64,7 @@ proptest! {
         let packet = tcp::Packet::new_checked(&bytes).expect("we do");
         prop_assert_eq!(
             (theirs.source_port(), theirs.destination_port(), theirs.sequence_number(), theirs.acknowledgment_number()),
-            (repr.source_port, repr.destination_port, repr.seq, repr.ack)
+            (repr.source_port, repr.destination_port, repr.seq.get(), repr.ack.get())
         );
         prop_assert_eq!((theirs.window_size(), theirs.urgent_pointer(), theirs.payload()), (repr.window, repr.urgent, &payload[..]));
         prop_assert_eq!(theirs.options(), packet.options());
@@ -88,7 +88,7 @@ proptest! {
                 E::Timestamp(value, echo) => prop_assert_eq!(Some(tcp::Timestamps { value, echo }), repr.timestamps),
                 E::SelectiveAcknowledgement(first, rest) => {
                     let blocks: Vec<_> = [Some(first)].into_iter().chain(rest).flatten().collect();
-                    let ours: Vec<_> = repr.sack.as_slice().iter().map(|block| (block.start, block.end)).collect();
+                    let ours: Vec<_> = repr.sack.as_slice().iter().map(|block| (block.start.get(), block.end.get())).collect();
                     prop_assert_eq!(blocks, ours);
                 }
                 E::Noop => {}

@@ -1,5 +1,6 @@
 //! Random headers of every format.
 
+use polypath_base::Seq;
 use polypath_wire::checksum::Addresses;
 use polypath_wire::mptcp::{self, Announcement, FirstData, Keys, Mapping, Number};
 use polypath_wire::{Flags, Inline, Sack, SackBlock, gre, icmpv4, icmpv6, ipv4, ipv6, tcp, udp};
@@ -167,7 +168,7 @@ pub(crate) fn mptcp_option() -> impl Strategy<Value = mptcp::Repr> {
 fn sack() -> impl Strategy<Value = Sack> {
     prop::collection::vec(any::<[u32; 2]>(), 0..=4).prop_map(|blocks| {
         let mut sack = Sack::default();
-        assert!(blocks.into_iter().all(|[start, end]| sack.push(SackBlock { start, end })));
+        assert!(blocks.into_iter().all(|[start, end]| sack.push(SackBlock { start: Seq::new(start), end: Seq::new(end) })));
         sack
     })
 }
@@ -181,7 +182,7 @@ pub(crate) fn tcp_header(payload_len: usize) -> impl Strategy<Value = tcp::Repr>
     (fixed, small, sack(), prop::collection::vec(mptcp_option(), 0..3), unknown).prop_map(move |(fixed, small, sack, options, unknown)| {
         let ([source_port, destination_port, window, urgent], [seq, ack], flags, reserved) = fixed;
         let (mss, window_scale, sack_permitted, timestamps) = small;
-        let flags = Flags(flags);
+        let (flags, seq, ack) = (Flags(flags), Seq::new(seq), Seq::new(ack));
         let timestamps = timestamps.map(|[value, echo]| tcp::Timestamps { value, echo });
         let mut repr = tcp::Repr {
             source_port,
