@@ -9,7 +9,7 @@
 use super::sender::{Cause, Fin, Piece};
 use super::{Connection, Phase};
 use crate::stack::{MetaRetransmission, MetaSendBuffer};
-use crate::tcp::{CaState, State};
+use crate::tcp::{CaState, State, tick_after};
 use polypath_base::{DataSeq, Duration, Instant};
 use polypath_sched::{Choice, Queue, Scheduler};
 
@@ -401,15 +401,7 @@ impl Connection {
         if wait == Duration::ZERO {
             wait = self.settings.rto_min;
         }
-        self.tx.rtx_due = self.on_tick(now + wait * (1 << self.tx.rtx_backoff.min(8)));
-    }
-
-    /// Timers of the kernel's wheel fire at its ticks, never early.
-    fn on_tick(&self, due: Instant) -> Instant {
-        match self.settings.tick.as_nanos() {
-            0 => due,
-            tick => Instant::from_nanos((due.as_nanos() / tick + 1) * tick),
-        }
+        self.tx.rtx_due = tick_after(now + wait * (1 << self.tx.rtx_backoff.min(8)), self.settings.tick);
     }
 
     #[cold]

@@ -1,6 +1,7 @@
 //! What an incoming ACK does to the sender.
 
 use super::rate::RateSample;
+use super::timer::Pending;
 use super::{CaState, Socket};
 use polypath_base::{Duration, Instant, Seq};
 use polypath_cc as cc;
@@ -116,7 +117,7 @@ impl Socket {
             self.judge_ack(now, &mut ack, siblings);
         }
         if ack.facts.acks_segments | ack.facts.sacks_segments
-            && (self.timers.rtx_armed() != Some(super::timer::Rtx::Reordering) || self.queue.packets_out() == 0)
+            && (self.timers.pending() != Some(Pending::Reordering) || self.queue.packets_out() == 0)
         {
             self.rearm(now);
         }

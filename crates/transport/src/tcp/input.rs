@@ -6,6 +6,7 @@ pub(crate) use window::coalesced;
 
 use super::Socket;
 use super::early::Early;
+use super::timer::Timer;
 use crate::Disorder;
 use crate::settings::Settings;
 use crate::stack::Stack;
@@ -512,9 +513,9 @@ impl Socket {
             return;
         }
         if !early && rx.early.is_empty() {
-            if self.timers.delack_due() == Instant::NEVER {
+            if !self.timers.is_armed(Timer::DelayedAck) {
                 let delay = rx.ato.min(self.settings.delack_max);
-                self.timers.arm_delack(now, now + delay);
+                self.timers.arm(Timer::DelayedAck, now, delay);
             }
             return;
         }
@@ -533,14 +534,14 @@ impl Socket {
             return;
         }
         rx.compressed += 1;
-        if self.timers.compressed_ack == Instant::NEVER {
+        if !self.timers.is_armed(Timer::CompressedAck) {
             let mut rtt = rx.rtt_us;
             if self.flow.srtt_us > 0 && self.flow.srtt_us >> 3 < rtt {
                 rtt = self.flow.srtt_us >> 3;
             }
             let delay = Duration::from_nanos(u64::from(rtt) * 1000 / 20).min(COMPRESSED_DELAY);
             // Where nothing else wakes the processor the timer fires as late as it may.
-            self.timers.compressed_ack = now + delay + rx.stack.comp_sack_slack;
+            self.timers.arm(Timer::CompressedAck, now, delay + rx.stack.comp_sack_slack);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The sender's congestion states: entering and leaving recovery, PRR, tail loss probes and timeouts. `undo` takes back what proves spurious.
 
 use super::ack::{AckFacts, AckState};
-use super::timer::Rtx;
+use super::timer::{Pending, Timer};
 use super::{CaState, Socket};
 use crate::stack::PrrBound;
 use polypath_base::{Duration, Instant, Seq};
@@ -338,17 +338,17 @@ impl Socket {
     /// (Re)arms the one retransmission timer after an ACK or a transmission.
     pub(super) fn rearm(&mut self, now: Instant) {
         if self.queue.packets_out() == 0 {
-            if self.timers.rtx_armed() != Some(Rtx::WindowProbe) {
-                self.timers.disarm_rtx();
+            if self.timers.pending() != Some(Pending::WindowProbe) {
+                self.timers.disarm(Timer::Retransmission);
             }
             return;
         }
         let rto = self.rtt.rto();
         match self.probe_timeout() {
             Some(probe) if self.loss.tlp_high_seq.is_none() && self.loss.backoffs == 0 => {
-                self.timers.arm(Rtx::LossProbe, now, probe.min(rto))
+                self.timers.arm_pending(Pending::LossProbe, now, probe.min(rto))
             }
-            _ => self.timers.arm_rto(now, rto),
+            _ => self.timers.arm_pending(Pending::Timeout, now, rto),
         }
     }
 

@@ -41,7 +41,8 @@ pub use probe::{Counters, Held, Limit, Probe};
 use queue::SendQueue;
 use rate::Delivery;
 use rtt::Rtt;
-use timer::Timers;
+pub(crate) use timer::tick_after;
+use timer::{Pending, Timer, Timers};
 
 /// Connection states (RFC 9293 section 3.3.2).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -235,7 +236,7 @@ impl Socket {
         debug_assert!(self.state == State::Closed, "open is for an endpoint that has not begun");
         self.state = State::SynSent;
         self.burst.handshake_due = true;
-        self.timers.arm_rto(now, self.rtt.rto());
+        self.timers.arm_pending(Pending::Timeout, now, self.rtt.rto());
     }
 
     /// The application has `bytes` more to write and blocks in send; `u64::MAX` is endless.
@@ -304,7 +305,7 @@ impl Socket {
         self.snd_wnd = u32::from(segment.window);
         self.rx.note_timestamp(now, segment);
         self.burst.handshake_due = true;
-        self.timers.arm_rto(now, self.rtt.rto());
+        self.timers.arm_pending(Pending::Timeout, now, self.rtt.rto());
     }
 
     #[cold]
@@ -312,7 +313,7 @@ impl Socket {
         // RFC 9293 section 3.10.7.3: whoever did not see our SYN can neither answer nor reset it.
         if segment.flags.has(Flags::ACK) && segment.ack != self.iss + 1 && self.burst.syn_timeouts == 0 {
             // Something remembers an earlier connection; Linux asks again at once.
-            self.timers.arm_rto(now, self.settings.tick * 2);
+            self.timers.arm_pending(Pending::Timeout, now, self.settings.tick * 2);
         }
         if !segment.flags.has(Flags::ACK) || segment.ack != self.iss + 1 {
             return;
@@ -346,7 +347,7 @@ impl Socket {
             let ms = timestamp(now).wrapping_sub(self.echoed(segment));
             self.rtt.sample(Duration::from_millis(u64::from(ms)), self.snd_una(), self.snd_nxt(), &mut self.flow);
         }
-        self.timers.disarm_rtx();
+        self.timers.disarm(Timer::Retransmission);
     }
 
     #[cold]

@@ -1,6 +1,6 @@
 //! What leaves: handshake, retransmissions, new data, probes and ACKs; timers coming up.
 
-use super::timer::Rtx;
+use super::timer::{Pending, Timer};
 use super::{Limit, Socket, State, timestamp};
 use polypath_base::{Duration, Instant, Seq};
 use polypath_cc as cc;
@@ -156,31 +156,36 @@ impl Socket {
     #[inline(never)]
     pub fn handle_timeout(&mut self, now: Instant, siblings: Option<&cc::Siblings>) {
         self.flow.now_ns = now.as_nanos();
-        if self.timers.pacing <= now {
-            self.timers.pacing = Instant::NEVER;
+        for timer in Timer::ALL {
+            if !self.timers.expire(timer, now) {
+                continue;
+            }
+            match timer {
+                // What waits asks for itself whether it may leave.
+                Timer::Pacing => {}
+                Timer::CompressedAck => self.rx.compressed_ack_due(),
+                Timer::DelayedAck => self.rx.delayed_ack_due(),
+                Timer::Retransmission => self.handle_pending(now, siblings),
+            }
         }
-        if self.timers.compressed_ack <= now {
-            self.timers.compressed_ack = Instant::NEVER;
-            self.rx.compressed_ack_due();
-        }
-        if self.timers.take_delack(now) {
-            self.rx.delayed_ack_due();
-        }
-        match self.timers.take_rtx(now) {
-            None => {}
-            Some(Rtx::Timeout) => self.handle_rto(now, siblings),
-            Some(Rtx::LossProbe) => {
+    }
+
+    /// The retransmission timer has come up.
+    fn handle_pending(&mut self, now: Instant, siblings: Option<&cc::Siblings>) {
+        match self.timers.last_pending() {
+            Pending::Timeout => self.handle_rto(now, siblings),
+            Pending::LossProbe => {
                 if self.loss.tlp_high_seq.is_none() && self.queue.packets_out() > 0 {
                     self.loss.tlp_due = true;
                 } else {
                     self.rearm(now);
                 }
             }
-            Some(Rtx::Reordering) => self.handle_reordering_timeout(now, siblings),
-            Some(Rtx::WindowProbe) => {
+            Pending::Reordering => self.handle_reordering_timeout(now, siblings),
+            Pending::WindowProbe => {
                 self.burst.window_probe_due = true;
                 self.burst.window_probes += 1;
-                self.timers.arm(Rtx::WindowProbe, now, self.window_probe_interval());
+                self.timers.arm_pending(Pending::WindowProbe, now, self.window_probe_interval());
             }
         }
     }
@@ -196,7 +201,7 @@ impl Socket {
             if !linear {
                 self.rtt.back_off();
             }
-            self.timers.arm_rto(now, self.rtt.rto());
+            self.timers.arm_pending(Pending::Timeout, now, self.rtt.rto());
             self.counters.timeouts += 1;
             return;
         }
@@ -209,7 +214,7 @@ impl Socket {
         self.loss.backoffs += 1;
         self.rtt.back_off();
         self.loss.retransmit = true;
-        self.timers.arm_rto(now, self.rtt.rto());
+        self.timers.arm_pending(Pending::Timeout, now, self.rtt.rto());
     }
 
     fn handle_reordering_timeout(&mut self, now: Instant, siblings: Option<&cc::Siblings>) {
@@ -268,8 +273,8 @@ impl Socket {
         if matches!(self.flow.ca_state, super::CaState::Cwr | super::CaState::Recovery) {
             self.loss.prr_out += 1;
         }
-        if index == 0 && self.timers.rtx_armed() != Some(Rtx::Reordering) {
-            self.timers.arm_rto(now, self.rtt.rto());
+        if index == 0 && self.timers.pending() != Some(Pending::Reordering) {
+            self.timers.arm_pending(Pending::Timeout, now, self.rtt.rto());
         }
         self.make_data(now, &sent, segment);
     }
@@ -297,8 +302,8 @@ impl Socket {
         let with_fin = self.fin_ready() && len == self.queue.unsent();
         if len > self.window_room() {
             self.set_limit(now, Limit::PeerWindow);
-            if self.queue.packets_out() == 0 && self.timers.rtx_armed().is_none() {
-                self.timers.arm(Rtx::WindowProbe, now, self.window_probe_interval());
+            if self.queue.packets_out() == 0 && self.timers.pending().is_none() {
+                self.timers.arm_pending(Pending::WindowProbe, now, self.window_probe_interval());
             }
             return false;
         }
@@ -387,7 +392,7 @@ impl Socket {
     fn waits_for_pacing(&mut self, now: Instant) -> bool {
         let waits = self.flow.pacing != 0 && self.burst.pace_at > now;
         if waits {
-            self.timers.pacing = self.burst.pace_at;
+            self.timers.arm(Timer::Pacing, now, self.burst.pace_at.since(now));
             // The rate is the algorithm's word as the window is.
             self.set_limit(now, Limit::CongestionWindow);
         }
@@ -498,7 +503,7 @@ impl Socket {
         } else if limited {
             self.set_limit(now, Limit::CongestionWindow);
         }
-        if self.timers.rtx_armed() != Some(Rtx::Reordering) {
+        if self.timers.pending() != Some(Pending::Reordering) {
             self.rearm(now);
         }
     }
@@ -560,7 +565,7 @@ impl Socket {
         if sent {
             self.loss.tlp_high_seq = Some(self.snd_nxt());
         }
-        self.timers.arm_rto(now, self.rtt.rto());
+        self.timers.arm_pending(Pending::Timeout, now, self.rtt.rto());
         sent
     }
 

@@ -3,6 +3,7 @@
 use super::Socket;
 use super::ack::AckState;
 use super::queue::Sent;
+use super::timer::Pending;
 use polypath_base::{Duration, Instant, Seq};
 use polypath_wire::{SackBlock, Segment};
 
@@ -223,7 +224,7 @@ impl Socket {
         let wait = self.rack_mark(now);
         if wait > Duration::ZERO {
             let wait = wait + self.timers.floor();
-            self.timers.arm(super::timer::Rtx::Reordering, now, wait);
+            self.timers.arm_pending(Pending::Reordering, now, wait);
         }
     }
 

@@ -1,5 +1,6 @@
 //! What a meta connection reads and sets of its subflows, beside the public methods.
 
+use super::timer::Timer;
 use super::{Socket, cc};
 use polypath_base::Instant;
 use polypath_wire::Segment;
@@ -43,7 +44,7 @@ impl Socket {
     /// When the retransmission timer, which also serves probes and reordering, is due; `None` if it is off.
     #[inline]
     pub(crate) fn rtx_due(&self) -> Option<Instant> {
-        self.timers.rtx_due()
+        Some(self.timers.due(Timer::Retransmission)).filter(|&due| due != Instant::NEVER)
     }
 
     /// The writer of the meta connection waits for room: the send buffer may grow.

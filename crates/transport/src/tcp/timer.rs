@@ -1,60 +1,83 @@
-//! The endpoint's timers: one for retransmission, probe and reordering (as Linux has one), one for delayed ACKs, two exact ones.
+//! The endpoint's timers: a table by [`Timer`], so that a further one is a variant, its clock, and an arm in `Socket::handle_timeout`.
 
 use crate::Settings;
 use polypath_base::{Duration, Instant};
 
-/// What the retransmission timer stands for.
+/// The timers, in the order in which those that come up together are served.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Rtx {
+pub(super) enum Timer {
+    /// The next burst may leave (Linux: `pacing_timer`).
+    Pacing,
+    /// Linux: `compressed_ack_timer`.
+    CompressedAck,
+    /// Linux: `icsk_delack_timer`.
+    DelayedAck,
+    /// One timer for every [`Pending`] (Linux: `icsk_retransmit_timer`).
+    Retransmission,
+}
+
+/// What the retransmission timer stands for; arming it for one purpose ends the others (Linux: `icsk_pending`).
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Pending {
+    /// RFC 6298 section 5.
     Timeout,
+    /// RFC 8985 section 7.2.
     LossProbe,
+    /// RFC 8985 section 6.2 step 5.
     Reordering,
     /// The peer's window is closed (RFC 9293 section 3.8.6.1).
     WindowProbe,
 }
 
-/// A timer that fires on the kernel's tick. `due` is exact until it first comes up; then it is rounded to the tick.
-#[derive(Copy, Clone, Debug)]
-struct Ticked {
-    armed: Instant,
-    due: Instant,
-    rounded: bool,
+/// On which clock a timer fires.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Clock {
+    /// The kernel's tick.
+    Tick,
+    /// A high-resolution timer, exact.
+    Exact,
 }
 
-impl Ticked {
-    const OFF: Self = Self { armed: Instant::ZERO, due: Instant::NEVER, rounded: true };
+impl Timer {
+    pub(super) const ALL: [Self; 4] = [Self::Pacing, Self::CompressedAck, Self::DelayedAck, Self::Retransmission];
+
+    #[inline]
+    const fn clock(self) -> Clock {
+        match self {
+            Self::Pacing | Self::CompressedAck => Clock::Exact,
+            Self::DelayedAck | Self::Retransmission => Clock::Tick,
+        }
+    }
+}
+
+#[derive(Copy, Clone, Debug)]
+struct Entry {
+    due: Instant,
+    /// When it was armed, while `due` has not been rounded to the tick yet: that is done when it first comes up. Else [`Instant::NEVER`].
+    armed: Instant,
+}
+
+impl Entry {
+    const OFF: Self = Self { due: Instant::NEVER, armed: Instant::NEVER };
 }
 
 #[derive(Debug)]
 pub(super) struct Timers {
+    table: [Entry; Timer::ALL.len()],
+    pending: Pending,
     tick: Duration,
     /// What a tail loss probe's and the reordering timer have on top of their time.
     floor: Duration,
-    rtx: Ticked,
-    rtx_kind: Rtx,
-    delack: Ticked,
-    /// Compressed ACKs and pacing run on high-resolution timers.
-    pub(super) compressed_ack: Instant,
-    pub(super) pacing: Instant,
 }
 
 impl Timers {
     pub(super) fn new(settings: &Settings) -> Self {
         Self {
+            table: [Entry::OFF; Timer::ALL.len()],
+            pending: Pending::Timeout,
             tick: settings.tick,
             floor: settings.stack.timer_floor.on(settings.tick),
-            rtx: Ticked::OFF,
-            rtx_kind: Rtx::Timeout,
-            delack: Ticked::OFF,
-            compressed_ack: Instant::NEVER,
-            pacing: Instant::NEVER,
         }
-    }
-
-    #[inline]
-    pub(super) fn arm(&mut self, kind: Rtx, now: Instant, wait: Duration) {
-        self.rtx = Ticked { armed: now, due: now + wait, rounded: false };
-        self.rtx_kind = kind;
     }
 
     /// RFC 8985 section 6.3 leaves to the implementation how much longer than its time a timer takes.
@@ -63,69 +86,67 @@ impl Timers {
         self.floor
     }
 
+    /// (Re)arms a timer.
     #[inline]
-    pub(super) fn arm_rto(&mut self, now: Instant, wait: Duration) {
-        self.arm(Rtx::Timeout, now, wait);
+    pub(super) fn arm(&mut self, timer: Timer, now: Instant, wait: Duration) {
+        let armed = if matches!(timer.clock(), Clock::Tick) { now } else { Instant::NEVER };
+        self.table[timer as usize] = Entry { due: now + wait, armed };
     }
 
     #[inline]
-    pub(super) fn disarm_rtx(&mut self) {
-        self.rtx = Ticked::OFF;
+    pub(super) fn disarm(&mut self, timer: Timer) {
+        self.table[timer as usize] = Entry::OFF;
+    }
+
+    /// When a timer is due; [`Instant::NEVER`] if it is off.
+    #[inline]
+    pub(super) fn due(&self, timer: Timer) -> Instant {
+        self.table[timer as usize].due
     }
 
     #[inline]
-    pub(super) fn rtx_armed(&self) -> Option<Rtx> {
-        if self.rtx.due == Instant::NEVER { None } else { Some(self.rtx_kind) }
+    pub(super) fn is_armed(&self, timer: Timer) -> bool {
+        self.due(timer) != Instant::NEVER
     }
 
-    /// When the retransmission timer is due, whatever it stands for.
+    /// (Re)arms the retransmission timer.
     #[inline]
-    pub(super) fn rtx_due(&self) -> Option<Instant> {
-        (self.rtx.due != Instant::NEVER).then_some(self.rtx.due)
+    pub(super) fn arm_pending(&mut self, pending: Pending, now: Instant, wait: Duration) {
+        self.arm(Timer::Retransmission, now, wait);
+        self.pending = pending;
     }
 
+    /// What the retransmission timer stands for, if it is armed.
     #[inline]
-    pub(super) fn arm_delack(&mut self, now: Instant, due: Instant) {
-        self.delack = Ticked { armed: now, due, rounded: false };
-    }
-
-    #[inline]
-    pub(super) fn disarm_delack(&mut self) {
-        self.delack = Ticked::OFF;
-    }
-
-    #[inline]
-    pub(super) fn delack_due(&self) -> Instant {
-        self.delack.due
+    pub(super) fn pending(&self) -> Option<Pending> {
+        self.is_armed(Timer::Retransmission).then_some(self.pending)
     }
 
     /// No earlier than this something is due.
     #[inline]
     pub(super) fn next(&self) -> Instant {
-        self.rtx.due.min(self.delack.due).min(self.compressed_ack).min(self.pacing)
+        self.table.iter().fold(Instant::NEVER, |next, entry| next.min(entry.due))
     }
 
-    /// Which kind of retransmission timer has come up at `now`, if any; it is disarmed.
-    pub(super) fn take_rtx(&mut self, now: Instant) -> Option<Rtx> {
-        Self::take(&mut self.rtx, now, self.tick).then_some(self.rtx_kind)
-    }
-
-    pub(super) fn take_delack(&mut self, now: Instant) -> bool {
-        Self::take(&mut self.delack, now, self.tick)
-    }
-
-    fn take(timer: &mut Ticked, now: Instant, tick: Duration) -> bool {
-        if timer.due > now {
+    /// Whether a timer has come up at `now`; then it is off.
+    pub(super) fn expire(&mut self, timer: Timer, now: Instant) -> bool {
+        let entry = &mut self.table[timer as usize];
+        if entry.due > now {
             return false;
         }
-        if !timer.rounded {
-            *timer = Ticked { due: on_tick(timer.armed, timer.due, tick), rounded: true, ..*timer };
-            if timer.due > now {
+        if entry.armed != Instant::NEVER {
+            *entry = Entry { due: on_tick(entry.armed, entry.due, self.tick), armed: Instant::NEVER };
+            if entry.due > now {
                 return false;
             }
         }
-        *timer = Ticked::OFF;
+        *entry = Entry::OFF;
         true
+    }
+
+    /// What the retransmission timer stands for, or stood for before it came up.
+    pub(super) fn last_pending(&self) -> Pending {
+        self.pending
     }
 }
 
@@ -138,21 +159,60 @@ fn on_tick(armed: Instant, due: Instant, tick: Duration) -> Instant {
     }
 }
 
+/// The first tick after `due`, where a timer that was set to a time of its own fires, as the meta connection's.
+pub(crate) fn tick_after(due: Instant, tick: Duration) -> Instant {
+    match tick.as_nanos() {
+        0 => due,
+        t => Instant::from_nanos((due.as_nanos() / t + 1) * t),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::stack::{LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188};
 
+    fn expire_pending(timers: &mut Timers, now: Instant) -> Option<Pending> {
+        timers.expire(Timer::Retransmission, now).then_some(timers.last_pending())
+    }
+
+    fn ms(n: u64) -> Instant {
+        Instant::from_nanos(n * 1_000_000)
+    }
+
     #[test]
     fn a_ticked_timer_fires_on_the_next_tick_and_only_once() {
-        let ms = |n: u64| Instant::from_nanos(n * 1_000_000);
         let mut timers = Timers::new(&Settings::default());
-        timers.arm_rto(ms(7), Duration::from_millis(201));
-        assert_eq!(timers.take_rtx(ms(207)), None);
-        assert_eq!(timers.take_rtx(ms(208)), None);
+        timers.arm_pending(Pending::Timeout, ms(7), Duration::from_millis(201));
+        assert_eq!(expire_pending(&mut timers, ms(207)), None);
+        assert_eq!(expire_pending(&mut timers, ms(208)), None);
         assert_eq!(timers.next(), ms(212), "51 ticks after that of 4 ms, and one");
-        assert_eq!(timers.take_rtx(ms(212)), Some(Rtx::Timeout));
-        assert_eq!(timers.take_rtx(ms(212)), None);
+        assert_eq!(expire_pending(&mut timers, ms(212)), Some(Pending::Timeout));
+        assert_eq!(expire_pending(&mut timers, ms(212)), None);
+    }
+
+    #[test]
+    fn an_exact_timer_fires_when_due() {
+        let mut timers = Timers::new(&Settings::default());
+        timers.arm(Timer::Pacing, ms(7), Duration::from_micros(1));
+        let due = ms(7) + Duration::from_micros(1);
+        assert!(!timers.expire(Timer::Pacing, ms(7)) && timers.next() == due);
+        assert!(timers.expire(Timer::Pacing, due) && !timers.is_armed(Timer::Pacing));
+    }
+
+    #[test]
+    fn the_retransmission_timer_stands_for_one_thing() {
+        let mut timers = Timers::new(&Settings::default());
+        timers.arm_pending(Pending::Reordering, ms(0), Duration::from_millis(10));
+        timers.arm_pending(Pending::LossProbe, ms(0), Duration::from_millis(20));
+        assert_eq!((timers.pending(), timers.next()), (Some(Pending::LossProbe), ms(20)));
+        timers.disarm(Timer::Retransmission);
+        assert_eq!((timers.pending(), timers.next()), (None, Instant::NEVER));
+    }
+
+    #[test]
+    fn all_has_each_timer_in_its_place() {
+        assert!(Timer::ALL.iter().enumerate().all(|(at, &timer)| timer as usize == at));
     }
 
     #[test]
@@ -165,7 +225,7 @@ mod tests {
     #[test]
     fn without_a_tick_it_fires_when_due() {
         let mut timers = Timers::new(&Settings { tick: Duration::ZERO, ..Settings::default() });
-        timers.arm_rto(Instant::ZERO, Duration::from_nanos(5));
-        assert_eq!(timers.take_rtx(Instant::from_nanos(5)), Some(Rtx::Timeout));
+        timers.arm_pending(Pending::Timeout, Instant::ZERO, Duration::from_nanos(5));
+        assert_eq!(expire_pending(&mut timers, Instant::from_nanos(5)), Some(Pending::Timeout));
     }
 }

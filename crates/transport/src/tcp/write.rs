@@ -1,6 +1,7 @@
 //! What a segment of an endpoint looks like: SYN, data, ACK. Of a burst only the first segment is written whole.
 
 use super::queue::Sent;
+use super::timer::Timer;
 use super::{Socket, State, timestamp};
 use polypath_base::{Instant, Seq};
 use polypath_wire::{Dss, Flags, Segment};
@@ -97,8 +98,8 @@ impl Socket {
     pub(super) fn make_ack(&mut self, now: Instant, segment: &mut Segment) {
         self.forget_place();
         if self.rx.ack_sent(self.is_subflow) {
-            self.timers.disarm_delack();
-            self.timers.compressed_ack = Instant::NEVER;
+            self.timers.disarm(Timer::DelayedAck);
+            self.timers.disarm(Timer::CompressedAck);
         }
         *segment = Segment {
             seq: self.snd_nxt(),
