@@ -1,7 +1,7 @@
 //! What a simulator or a host sees of an end of a connection, whichever transport it is.
 
 use crate::mptcp;
-use crate::tcp::{Held, Probe, Socket};
+use crate::tcp::{Context, Held, Probe, Socket};
 use crate::{Disorder, Transmit, udp};
 use polypath_base::{Instant, PathId};
 use polypath_wire::{Segment, Unreachable};
@@ -37,7 +37,7 @@ pub trait End {
 impl End for Socket {
     #[inline]
     fn handle_segment(&mut self, now: Instant, _path: PathId, segment: &Segment) {
-        self.handle_segment(now, segment, None);
+        self.handle_segment(Context::at(now), segment);
     }
 
     fn handle_unreachable(&mut self, now: Instant, _path: PathId, message: &Unreachable) {
@@ -46,7 +46,7 @@ impl End for Socket {
 
     #[inline]
     fn poll_transmit_into(&mut self, now: Instant, segment: &mut Segment) -> Option<PathId> {
-        self.poll_transmit_into(now, None, segment).then_some(PathId(0))
+        self.poll_transmit_into(Context::at(now), segment).then_some(PathId(0))
     }
 
     #[inline]
@@ -178,7 +178,7 @@ impl Connection {
 
     #[inline]
     pub fn handle_segment(&mut self, now: Instant, path: PathId, segment: &Segment) {
-        either!(self, t => t.handle_segment(now, segment, None), m => m.handle_segment(now, path, segment), u => u.handle_segment(now, segment));
+        either!(self, t => t.handle_segment(Context::at(now), segment), m => m.handle_segment(now, path, segment), u => u.handle_segment(now, segment));
     }
 
     pub fn handle_unreachable(&mut self, now: Instant, path: PathId, message: &Unreachable) {
@@ -187,14 +187,14 @@ impl Connection {
 
     #[inline]
     pub fn handle_timeout(&mut self, now: Instant) {
-        either!(self, t => t.handle_timeout(now, None), m => m.handle_timeout(now), _u => ());
+        either!(self, t => t.handle_timeout(Context::at(now)), m => m.handle_timeout(now), _u => ());
     }
 
     // Outputs.
 
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
         match self {
-            Self::Tcp(t) => t.poll_transmit(now, None).map(|segment| Transmit { path: PathId(0), segment }),
+            Self::Tcp(t) => t.poll_transmit(Context::at(now)).map(|segment| Transmit { path: PathId(0), segment }),
             Self::Mptcp(m) => m.poll_transmit(now),
             Self::Udp(u) => {
                 let mut segment = Segment::default();

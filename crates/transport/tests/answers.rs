@@ -3,7 +3,7 @@
 use polypath_base::{Duration, Instant, Seq};
 use polypath_transport::Settings;
 use polypath_transport::stack::{LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188, Stack};
-use polypath_transport::tcp::{Config, Socket, State};
+use polypath_transport::tcp::{Config, Context, Socket, State};
 use polypath_wire::{Flags, SackBlock, Segment};
 
 const PEER: Seq = Seq::new(10_000);
@@ -35,7 +35,7 @@ impl Script {
     fn wait(&mut self, ms: u64) -> Vec<(Flags, Seq, Seq)> {
         let (end, mut answers) = (self.now + Duration::from_millis(ms), Vec::new());
         loop {
-            while let Some(s) = self.end.poll_transmit(self.now, None) {
+            while let Some(s) = self.end.poll_transmit(Context::at(self.now)) {
                 answers.push((s.flags, s.seq, s.ack));
             }
             let due = self.end.poll_timeout();
@@ -44,13 +44,13 @@ impl Script {
                 return answers;
             }
             self.now = self.now.max(due);
-            self.end.handle_timeout(self.now, None);
+            self.end.handle_timeout(Context::at(self.now));
         }
     }
 
     fn send(&mut self, flags: Flags, seq: Seq, ack: Seq, len: u32) -> Vec<(Flags, Seq, Seq)> {
         let segment = self.segment(flags, seq, ack, len);
-        self.end.handle_segment(self.now, &segment, None);
+        self.end.handle_segment(Context::at(self.now), &segment);
         self.wait(0)
     }
 
@@ -226,7 +226,7 @@ fn warm(stack: &'static Stack, phase: u64) -> Script {
     script.end = Socket::server(Config { settings, algorithm, mtu: 1500, initial_seq: OURS });
     script.now = Instant::ZERO + Duration::from_micros(4_000_000 + phase * 500 - 50_000 * 31);
     let syn = Segment { sack_permitted: true, ..script.segment(Flags::SYN, PEER, Seq::new(0), 0) };
-    script.end.handle_segment(script.now, &syn, None);
+    script.end.handle_segment(Context::at(script.now), &syn);
     script.wait(50);
     script.send(Flags::ACK, PEER + 1, OURS + 1, 0);
     for _ in 0..30 {
@@ -243,7 +243,7 @@ fn until_it_sends(script: &mut Script) -> u64 {
     let from = script.now;
     while script.wait(0).is_empty() {
         script.now = script.end.poll_timeout();
-        script.end.handle_timeout(script.now, None);
+        script.end.handle_timeout(Context::at(script.now));
     }
     script.now.since(from).as_micros() / 10
 }
@@ -267,7 +267,7 @@ fn reordering_times(stack: &'static Stack) -> Vec<u64> {
         let first = script.end.snd_una();
         let mut sack = script.segment(Flags::ACK, PEER + 1, first, 0);
         sack.sack.push(SackBlock { start: first + 1460, end: first + 2920 });
-        script.end.handle_segment(script.now, &sack, None);
+        script.end.handle_segment(Context::at(script.now), &sack);
         first
     };
     let time = |phase| {

@@ -3,7 +3,7 @@
 use polypath_base::{Duration, Instant, Seq};
 use polypath_transport::Settings;
 use polypath_transport::stack::{LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188};
-use polypath_transport::tcp::{CaState, Config, Socket, State};
+use polypath_transport::tcp::{CaState, Config, Context, Socket, State};
 use polypath_wire::{Flags, SackBlock, Segment};
 use std::collections::VecDeque;
 
@@ -57,7 +57,7 @@ impl Net {
     }
 
     fn pump(&mut self) {
-        while let Some(segment) = self.client.poll_transmit(self.now, None) {
+        while let Some(segment) = self.client.poll_transmit(Context::at(self.now)) {
             let mut held = Duration::ZERO;
             if segment.len > 0 {
                 self.data_sent += 1;
@@ -79,7 +79,7 @@ impl Net {
             let at = self.forward.partition_point(|(t, _)| *t <= arrival);
             self.forward.insert(at, (arrival, segment));
         }
-        while let Some(segment) = self.server.poll_transmit(self.now, None) {
+        while let Some(segment) = self.server.poll_transmit(Context::at(self.now)) {
             if !self.lose_acks {
                 self.backward.push_back((self.now + self.delay, segment));
             }
@@ -100,13 +100,13 @@ impl Net {
             self.now = self.now.max(next);
             if self.forward.front().is_some_and(|p| p.0 <= self.now) {
                 let (_, segment) = self.forward.pop_front().expect("just seen");
-                self.server.handle_segment(self.now, &segment, None);
+                self.server.handle_segment(Context::at(self.now), &segment);
             } else if self.backward.front().is_some_and(|p| p.0 <= self.now) {
                 let (_, segment) = self.backward.pop_front().expect("just seen");
-                self.client.handle_segment(self.now, &segment, None);
+                self.client.handle_segment(Context::at(self.now), &segment);
             } else {
-                self.client.handle_timeout(self.now, None);
-                self.server.handle_timeout(self.now, None);
+                self.client.handle_timeout(Context::at(self.now));
+                self.server.handle_timeout(Context::at(self.now));
             }
             self.pump();
         }
@@ -407,7 +407,7 @@ fn the_ack_of_an_earlier_copy_does_not_condemn_what_was_sent_before_the_later_on
         for &(start, end) in sacked {
             ack.sack.push(SackBlock { start: Seq::new(1 + start * 1448), end: Seq::new(1 + end * 1448) });
         }
-        net.client.handle_segment(net.now, &ack, None);
+        net.client.handle_segment(Context::at(net.now), &ack);
         net.pump();
         net.client.probe().counters.retransmissions
     };
@@ -433,10 +433,10 @@ fn after_a_hole_that_lasted_every_segment_is_acknowledged() {
         let (seq, now) = (next + number * 1000, net.now + Duration::from_millis(ms));
         let mut data = Segment { seq, len: 1000, ack: net.server.snd_nxt(), flags: Flags::ACK, window: 1000, ..Segment::default() };
         (data.has_ts, data.ts_val) = (true, (now.as_nanos() / 1_000_000) as u32);
-        net.server.handle_timeout(now, None);
-        while net.server.poll_transmit(now, None).is_some() {}
-        net.server.handle_segment(now, &data, None);
-        net.server.poll_transmit(now, None).is_some()
+        net.server.handle_timeout(Context::at(now));
+        while net.server.poll_transmit(Context::at(now)).is_some() {}
+        net.server.handle_segment(Context::at(now), &data);
+        net.server.poll_transmit(Context::at(now)).is_some()
     };
     // The quick ACKs of the start are used up.
     assert!((0..40).map(|n| arrive(n, u64::from(n))).filter(|&answered| !answered).count() > 0);
@@ -458,8 +458,8 @@ fn a_compressed_ack_leaves_after_a_millisecond_and_the_timers_slack() {
             let (seq, ack) = (net.client.snd_nxt() + number * 1000, net.server.snd_nxt());
             let mut data = Segment { seq, len: 1000, ack, flags: Flags::ACK, window: 1000, ..Segment::default() };
             (data.has_ts, data.ts_val, data.ts_ecr) = (true, 100, 80);
-            net.server.handle_segment(net.now, &data, None);
-            let answered = net.server.poll_transmit(net.now, None).is_some();
+            net.server.handle_segment(Context::at(net.now), &data);
+            let answered = net.server.poll_transmit(Context::at(net.now)).is_some();
             assert!(number < 60 || answered == (number < 64), "the fourth ACK behind the hole is compressed");
         }
         assert_eq!(net.server.poll_timeout(), net.now + Duration::from_micros(micros));
@@ -478,8 +478,8 @@ fn what_still_waits_when_the_first_buffer_is_copied_does_not_count_as_read() {
             let ms = (now.as_nanos() / 1_000_000) as u32;
             let mut data = Segment { seq, len: 1448, ack: net.server.snd_nxt(), flags: Flags::ACK, window: 1000, ..Segment::default() };
             (data.has_ts, data.ts_val, data.ts_ecr) = (true, ms, ms - 50);
-            net.server.handle_segment(now, &data, None);
-            while let Some(ack) = net.server.poll_transmit(now, None) {
+            net.server.handle_segment(Context::at(now), &data);
+            while let Some(ack) = net.server.poll_transmit(Context::at(now)) {
                 window = u32::from(ack.window) << 7;
             }
         }
@@ -506,7 +506,7 @@ fn a_reset_ends_the_connection() {
     net.open(10_000);
     net.run(secs(0.2));
     let seq = net.server.snd_nxt();
-    net.client.handle_segment(net.now, &Segment { seq, flags: Flags::RST, ..Segment::default() }, None);
+    net.client.handle_segment(Context::at(net.now), &Segment { seq, flags: Flags::RST, ..Segment::default() });
     assert_eq!(net.client.state(), State::Closed);
 }
 

@@ -26,7 +26,7 @@ pub use receiver::Reordering;
 use crate::Transmit;
 use crate::settings::Settings;
 use crate::stack::MptcpVersion;
-use crate::tcp::{self, Socket};
+use crate::tcp::{self, Context, Socket};
 use keys::draw_key;
 use paths::Paths;
 use polypath_base::{Instant, PathId, Rng, Seq};
@@ -260,13 +260,8 @@ impl Connection {
         subflow.heard_at = now;
         subflow.potentially_failed = false;
         subflow.stale = false;
-        let siblings = if self.coupled {
-            self.siblings.set_own(i);
-            Some(&self.siblings)
-        } else {
-            None
-        };
-        subflow.socket.handle_segment(now, segment, siblings);
+        let cx = context(now, self.coupled, &mut self.siblings, i);
+        subflow.socket.handle_segment(cx, segment);
         let (confirmed, has_data) = (subflow.confirmed, !subflow.socket.delivered.is_empty());
         self.touched |= 1 << i;
         if self.phase == Phase::Negotiating || !confirmed {
@@ -314,13 +309,8 @@ impl Connection {
             if subflow.closed || subflow.socket.poll_timeout() > now {
                 continue;
             }
-            let siblings = if self.coupled {
-                self.siblings.set_own(i);
-                Some(&self.siblings)
-            } else {
-                None
-            };
-            subflow.socket.handle_timeout(now, siblings);
+            let cx = context(now, self.coupled, &mut self.siblings, i);
+            subflow.socket.handle_timeout(cx);
             let timeouts = subflow.socket.timeouts();
             let timed_out = timeouts != subflow.timeouts;
             subflow.timeouts = timeouts;
@@ -365,13 +355,8 @@ impl Connection {
             }
             let i = self.ready.trailing_zeros() as usize;
             let subflow = &mut self.subflows[i];
-            let siblings = if self.coupled {
-                self.siblings.set_own(i);
-                Some(&self.siblings)
-            } else {
-                None
-            };
-            if subflow.socket.poll_transmit_into(now, siblings, segment) {
+            let cx = context(now, self.coupled, &mut self.siblings, i);
+            if subflow.socket.poll_transmit_into(cx, segment) {
                 let path = subflow.path;
                 self.touched |= 1 << i;
                 if subflow.socket.followed() {
@@ -591,4 +576,14 @@ impl Connection {
     fn is_usable(&self, i: usize) -> bool {
         self.subflows[i].is_usable()
     }
+}
+
+/// What a subflow is told; the others only if the algorithm looks at them.
+#[inline(always)]
+fn context(now: Instant, coupled: bool, siblings: &mut cc::Siblings, own: usize) -> Context<'_> {
+    if !coupled {
+        return Context::at(now);
+    }
+    siblings.set_own(own);
+    Context { now, siblings: Some(siblings) }
 }

@@ -2,7 +2,7 @@
 
 use super::rate::RateSample;
 use super::timer::Pending;
-use super::{CaState, Socket};
+use super::{CaState, Context, Socket};
 use polypath_base::{Duration, Instant, Seq};
 use polypath_cc as cc;
 use polypath_wire::{Flags, Segment};
@@ -57,7 +57,7 @@ pub(super) struct AckState {
 type Found<'a> = (&'a mut Option<Instant>, &'a mut Instant, &'a mut Option<Seq>);
 
 impl Socket {
-    pub(super) fn handle_ack(&mut self, now: Instant, segment: &Segment, siblings: Option<&cc::Siblings>) {
+    pub(super) fn handle_ack(&mut self, cx: Context<'_>, segment: &Segment) {
         let prior_una = self.snd_una();
         if segment.ack == prior_una && self.queue.packets_out() == 0 {
             // Nothing is in the network, as always at a receiver: the ACK can only tell of a window.
@@ -68,8 +68,8 @@ impl Socket {
             // Data not yet sent, or an old ACK overtaken by a newer one: its SACK blocks may still help.
             if segment.ack.before(prior_una) && segment.sack.len > 0 && self.sack_ok {
                 let mut ack = self.begin_ack(segment, prior_una);
-                self.apply_sacks(now, segment, &mut ack);
-                self.judge_ack(now, &mut ack, siblings);
+                self.apply_sacks(cx.now, segment, &mut ack);
+                self.judge_ack(cx, &mut ack);
             }
             return;
         }
@@ -97,10 +97,10 @@ impl Socket {
         }
         let prior_fack = self.queue.highest_sacked();
         if self.sack_ok && (segment.sack.len > 0 || self.queue.sacked_out() > 0) {
-            self.apply_sacks(now, segment, &mut ack);
+            self.apply_sacks(cx.now, segment, &mut ack);
         }
         if had_packets {
-            self.clean_queue(now, prior_fack, siblings, &mut ack);
+            self.clean_queue(cx, prior_fack, &mut ack);
         }
         self.rack.update_reo_wnd(prior_delivered, self.flow.delivered);
         if self.flow.ecn_ok && segment.flags.has(Flags::ECE) {
@@ -109,27 +109,27 @@ impl Socket {
             let delivered = self.flow.delivered.wrapping_sub(prior_delivered);
             self.flow.delivered_ce = self.flow.delivered_ce.wrapping_add(delivered);
         }
-        self.cc.in_ack_event(&mut self.flow, siblings, event_flags(segment, &ack.facts));
+        self.cc.in_ack_event(&mut self.flow, cx.siblings, event_flags(segment, &ack.facts));
         if self.loss.tlp_high_seq.is_some() {
-            self.judge_probe(&ack, siblings);
+            self.judge_probe(cx, &ack);
         }
         if !ack.facts.is_more_than_duplicate() || ack.facts.sacks_segments | ack.facts.echoes_ce || self.flow.ca_state != CaState::Open {
-            self.judge_ack(now, &mut ack, siblings);
+            self.judge_ack(cx, &mut ack);
         }
         if ack.facts.acks_segments | ack.facts.sacks_segments
             && (self.timers.pending() != Some(Pending::Reordering) || self.queue.packets_out() == 0)
         {
-            self.rearm(now);
+            self.rearm(cx.now);
         }
 
         let delivered = self.flow.delivered.wrapping_sub(prior_delivered);
         let lost = self.flow.lost.wrapping_sub(prior_lost);
-        self.delivery.finish(now, &mut self.flow, delivered, lost, &mut ack.rate);
-        self.control_window(delivered, lost, &ack, siblings);
+        self.delivery.finish(cx.now, &mut self.flow, delivered, lost, &mut ack.rate);
+        self.control_window(cx, delivered, lost, &ack);
         if self.is_subflow && self.settings.stack.subflow_grows_after_sending {
             self.space_check = self.writer_blocked;
         } else {
-            self.refill(now);
+            self.refill(cx.now);
         }
     }
 
@@ -164,7 +164,7 @@ impl Socket {
     }
 
     /// Removes what is acknowledged cumulatively; takes RTT samples.
-    fn clean_queue(&mut self, now: Instant, prior_fack: Seq, siblings: Option<&cc::Siblings>, ack: &mut AckState) {
+    fn clean_queue(&mut self, cx: Context<'_>, prior_fack: Seq, ack: &mut AckState) {
         let (mut first_at, mut last_at): (Option<Instant>, Instant) = (None, Instant::ZERO);
         let mut acked = 0;
         let mut retransmitted = false;
@@ -177,13 +177,13 @@ impl Socket {
             self.flow.delivered = self.flow.delivered.wrapping_add(count);
             let any_before_high = !first.end().after(self.loss.high_seq);
             ack.facts.delivers_original |= any_before_high;
-            self.rack.advance(now, last, self.flow.min_rtt_us);
+            self.rack.advance(cx.now, last, self.flow.min_rtt_us);
             self.delivery.on_delivered(last, &mut ack.rate);
             let end = last.seq + last.len;
             self.queue.pop_plain([count, heads], end);
         }
         if self.queue.head_if_acked(ack.number).is_some() {
-            (acked, retransmitted) = self.clean_marked(now, acked, (&mut first_at, &mut last_at, &mut low_hole), ack);
+            (acked, retransmitted) = self.clean_marked(cx.now, acked, (&mut first_at, &mut last_at, &mut low_hole), ack);
         }
         self.queue.trim_head(ack.number);
         if self.probing.is_probe_out() {
@@ -197,11 +197,11 @@ impl Socket {
             self.flow.delivered = self.flow.delivered.wrapping_add(1);
         }
         // Karn's algorithm: only segments never retransmitted give an RTT; SACKed ones too (RFC 6298 section 3).
-        let acked_rtt = first_at.filter(|_| !retransmitted).map(|at| now.since(at));
-        let sacked_rtt = ack.first_sacked_at.map(|at| now.since(at));
+        let acked_rtt = first_at.filter(|_| !retransmitted).map(|at| cx.now.since(at));
+        let sacked_rtt = ack.first_sacked_at.map(|at| cx.now.since(at));
         let by_timestamp = || {
             let echo = ack.ts_ecr.filter(|_| acked > 0)?;
-            let ms = super::timestamp(now).wrapping_sub(echo);
+            let ms = super::timestamp(cx.now).wrapping_sub(echo);
             (ms < 1 << 21).then(|| Duration::from_millis(u64::from(ms.max(1))))
         };
         let rtt = acked_rtt.or(sacked_rtt);
@@ -219,7 +219,7 @@ impl Socket {
         }
         // The algorithm's own sample is the RTT of the last segment that this ACK covers.
         let last_at = ack.last_sacked_at.or(first_at.filter(|_| !retransmitted).map(|_| last_at));
-        let last_rtt = last_at.map(|at| now.since(at)).or(stamped_rtt);
+        let last_rtt = last_at.map(|at| cx.now.since(at)).or(stamped_rtt);
         let sample = &mut ack.rate.sample;
         sample.rtt_us = last_rtt.map_or(-1, |rtt| rtt.as_micros() as i64);
         // A lone short segment in a round trip: the receiver may have waited for a second one.
@@ -231,7 +231,7 @@ impl Socket {
         if acked > 0 || ack.last_sacked_at.is_some() {
             sample.pkts_acked = acked;
             self.refresh_flow();
-            self.cc.pkts_acked(&mut self.flow, siblings, &ack.rate.sample);
+            self.cc.pkts_acked(&mut self.flow, cx.siblings, &ack.rate.sample);
         }
     }
 
@@ -281,11 +281,11 @@ impl Socket {
         self.flow.random = self.next_random();
     }
 
-    fn control_window(&mut self, delivered: u32, lost: u32, ack: &AckState, siblings: Option<&cc::Siblings>) {
+    fn control_window(&mut self, cx: Context<'_>, delivered: u32, lost: u32, ack: &AckState) {
         if self.cc.has_cong_control() {
             self.refresh_flow();
             let flags = if ack.facts.changes_window { cc::ack_flags::WIN_UPDATE } else { 0 };
-            self.cc.cong_control(&mut self.flow, siblings, ack.number.get(), flags, &ack.rate.sample);
+            self.cc.cong_control(&mut self.flow, cx.siblings, ack.number.get(), flags, &ack.rate.sample);
             return;
         }
         if matches!(self.flow.ca_state, CaState::Cwr | CaState::Recovery) {
@@ -295,10 +295,10 @@ impl Socket {
             let sacks_count = self.flow.reordering > self.settings.reordering;
             if ack.facts.acks_segments | (sacks_count & ack.facts.sacks_segments) {
                 self.refresh_flow();
-                self.cc.cong_avoid(&mut self.flow, siblings, ack.number.get(), delivered);
+                self.cc.cong_avoid(&mut self.flow, cx.siblings, ack.number.get(), delivered);
                 if self.flow.reduce != 0 {
                     self.flow.reduce = 0;
-                    self.enter_cwr(siblings);
+                    self.enter_cwr(cx);
                 }
             }
         }

@@ -3,7 +3,7 @@
 //! An algorithm that needs ECN (DCTCP, RFC 8257) gets every mark told: the echo then follows the marks, and an ACK leaves at once when they
 //! begin or end. Otherwise it is repeated until the sender says that it has reduced its window.
 
-use super::{CaState, Socket};
+use super::{CaState, Context, Socket};
 use polypath_base::Seq;
 use polypath_cc as cc;
 use polypath_wire::{Flags, Segment};
@@ -146,12 +146,12 @@ impl Socket {
     /// The peer echoes a mark, or the algorithm asks: once a window, the window is reduced as for a loss (RFC 3168 section 6.1.2), and
     /// nothing undoes it.
     #[cold]
-    pub(super) fn enter_cwr(&mut self, siblings: Option<&cc::Siblings>) {
+    pub(super) fn enter_cwr(&mut self, cx: Context<'_>) {
         self.loss.forget_threshold();
         if self.flow.ca_state < CaState::Cwr {
             self.loss.undo_marker = None;
-            self.init_reduction(siblings);
-            self.set_ca_state(CaState::Cwr, siblings);
+            self.init_reduction(cx);
+            self.set_ca_state(cx, CaState::Cwr);
         }
     }
 }
@@ -196,7 +196,7 @@ mod tests {
         fn exchange(&mut self, mark: impl Fn(&Segment) -> bool) {
             let mut crossing = Vec::new();
             for side in 0..2 {
-                while let Some(segment) = self.ends[side].poll_transmit(self.now, None) {
+                while let Some(segment) = self.ends[side].poll_transmit(Context::at(self.now)) {
                     crossing.push((side, segment));
                 }
             }
@@ -207,11 +207,11 @@ mod tests {
                     assert_eq!(segment.ecn, ECT_0, "only what is able is marked");
                     segment.ecn = CE;
                 }
-                self.ends[1 - side].handle_segment(self.now, &segment, None);
+                self.ends[1 - side].handle_segment(Context::at(self.now), &segment);
                 // Each ACK leaves before the next segment arrives.
-                while let Some(answer) = self.ends[1 - side].poll_transmit(self.now, None) {
+                while let Some(answer) = self.ends[1 - side].poll_transmit(Context::at(self.now)) {
                     self.sent.push((1 - side, answer));
-                    self.ends[side].handle_segment(self.now, &answer, None);
+                    self.ends[side].handle_segment(Context::at(self.now), &answer);
                 }
             }
         }
@@ -299,12 +299,12 @@ mod tests {
         // The first segment is lost: it never arrives.
         let mut lost = false;
         let now = pair.now;
-        while let Some(segment) = pair.ends[0].poll_transmit(now, None) {
+        while let Some(segment) = pair.ends[0].poll_transmit(Context::at(now)) {
             if !std::mem::replace(&mut lost, true) {
                 continue;
             }
             pair.now = now + DELAY;
-            pair.ends[1].handle_segment(pair.now, &segment, None);
+            pair.ends[1].handle_segment(Context::at(pair.now), &segment);
         }
         for _ in 0..4 {
             pair.exchange(|_| false);

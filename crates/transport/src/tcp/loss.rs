@@ -2,7 +2,7 @@
 
 use super::ack::{AckFacts, AckState};
 use super::timer::{Pending, Timer};
-use super::{CaState, Socket};
+use super::{CaState, Context, Socket};
 use crate::stack::PrrBound;
 use polypath_base::{Duration, Instant, Seq};
 use polypath_cc as cc;
@@ -45,17 +45,17 @@ impl LossState {
 
 impl Socket {
     #[inline(never)]
-    pub(super) fn set_ca_state(&mut self, state: CaState, siblings: Option<&cc::Siblings>) {
+    pub(super) fn set_ca_state(&mut self, cx: Context<'_>, state: CaState) {
         if state == self.flow.ca_state {
             return;
         }
-        self.cc.set_state(&mut self.flow, siblings, state);
+        self.cc.set_state(&mut self.flow, cx.siblings, state);
         self.flow.ca_state = state;
     }
 
     /// Decides on a dubious ACK: what Linux calls the fast-retransmit alert. Returns nothing; `loss.retransmit` says what to send.
     #[inline(never)]
-    pub(super) fn judge_ack(&mut self, now: Instant, ack: &mut AckState, siblings: Option<&cc::Siblings>) {
+    pub(super) fn judge_ack(&mut self, cx: Context<'_>, ack: &mut AckState) {
         if self.queue.packets_out() == 0 {
             self.queue.forget_sacks();
         }
@@ -68,55 +68,55 @@ impl Socket {
         } else if !self.snd_una().before(self.loss.high_seq) {
             match self.flow.ca_state {
                 CaState::Cwr if self.snd_una() != self.loss.high_seq => {
-                    self.end_reduction(siblings);
-                    self.set_ca_state(CaState::Open, siblings);
+                    self.end_reduction(cx);
+                    self.set_ca_state(cx, CaState::Open);
                 }
                 CaState::Recovery => {
-                    if self.leave_recovery(ack, siblings) {
+                    if self.leave_recovery(cx, ack) {
                         return;
                     }
-                    self.end_reduction(siblings);
+                    self.end_reduction(cx);
                 }
                 _ => {}
             }
         }
         match self.flow.ca_state {
             CaState::Recovery => {
-                if self.undo_during_recovery(ack, siblings) {
+                if self.undo_during_recovery(cx, ack) {
                     return;
                 }
-                self.identify_losses(now, ack);
+                self.identify_losses(cx.now, ack);
                 if self.flow.ca_state != CaState::Recovery {
                     if !self.time_to_recover() {
                         return;
                     }
-                    self.enter_recovery(siblings);
+                    self.enter_recovery(cx);
                 }
             }
             CaState::Loss => {
-                let new_data = self.go_on_after_timeout(ack, siblings);
-                self.identify_losses(now, ack);
+                let new_data = self.go_on_after_timeout(cx, ack);
+                self.identify_losses(cx.now, ack);
                 if !(self.flow.ca_state == CaState::Open || ack.facts.proves_retransmission_lost) {
                     self.loss.retransmit = !new_data && self.flow.ca_state == CaState::Loss;
                     return;
                 }
                 if self.time_to_recover() && self.flow.ca_state != CaState::Loss {
-                    self.enter_recovery(siblings);
+                    self.enter_recovery(cx);
                 }
             }
             _ => {
                 if self.flow.ca_state <= CaState::Disorder {
-                    self.undo_by_dsacks(siblings);
+                    self.undo_by_dsacks(cx);
                 }
-                self.identify_losses(now, ack);
+                self.identify_losses(cx.now, ack);
                 if !self.time_to_recover() {
-                    self.try_to_open(marked, siblings);
+                    self.try_to_open(cx, marked);
                     return;
                 }
-                if self.probing.is_probe_out() && self.mtu_probe_is_lost(now) {
+                if self.probing.is_probe_out() && self.mtu_probe_is_lost(cx.now) {
                     return;
                 }
-                self.enter_recovery(siblings);
+                self.enter_recovery(cx);
             }
         }
         self.loss.retransmit = true;
@@ -150,41 +150,41 @@ impl Socket {
         self.queue.lost_out() > 0
     }
 
-    pub(super) fn try_keep_open(&mut self, siblings: Option<&cc::Siblings>) {
+    pub(super) fn try_keep_open(&mut self, cx: Context<'_>) {
         let left_out = self.queue.sacked_out() + self.queue.lost_out() > 0;
         let state = if left_out || self.loss.retrans_stamp.is_some() { CaState::Disorder } else { CaState::Open };
         if self.flow.ca_state != state {
-            self.set_ca_state(state, siblings);
+            self.set_ca_state(cx, state);
             self.loss.high_seq = self.snd_nxt();
         }
     }
 
-    fn try_to_open(&mut self, marked: bool, siblings: Option<&cc::Siblings>) {
+    fn try_to_open(&mut self, cx: Context<'_>, marked: bool) {
         if self.queue.retrans_out() == 0 && !self.queue.head().is_some_and(|head| head.is_retransmitted()) {
             self.loss.retrans_stamp = None;
         }
         if marked {
-            self.enter_cwr(siblings);
+            self.enter_cwr(cx);
         }
         if self.flow.ca_state != CaState::Cwr {
-            self.try_keep_open(siblings);
+            self.try_keep_open(cx);
         }
     }
 
-    fn enter_recovery(&mut self, siblings: Option<&cc::Siblings>) {
+    fn enter_recovery(&mut self, cx: Context<'_>) {
         self.loss.prior_ssthresh = 0;
         self.watch_for_undo();
         if !matches!(self.flow.ca_state, CaState::Cwr | CaState::Recovery) {
             self.loss.prior_ssthresh = self.current_ssthresh();
-            self.init_reduction(siblings);
+            self.init_reduction(cx);
         }
         self.counters.fast_recoveries += 1;
-        self.set_ca_state(CaState::Recovery, siblings);
+        self.set_ca_state(cx, CaState::Recovery);
     }
 
     /// The reordering timer proved losses.
-    pub(super) fn enter_recovery_by_timer(&mut self, siblings: Option<&cc::Siblings>) {
-        self.enter_recovery(siblings);
+    pub(super) fn enter_recovery_by_timer(&mut self, cx: Context<'_>) {
+        self.enter_recovery(cx);
         if !self.cc.has_cong_control() {
             self.reduce_window(1, 0, AckFacts::default());
         }
@@ -205,7 +205,7 @@ impl Socket {
     }
 
     /// RFC 6937 section 3: the window will shrink in step with what is delivered.
-    pub(super) fn init_reduction(&mut self, siblings: Option<&cc::Siblings>) {
+    pub(super) fn init_reduction(&mut self, cx: Context<'_>) {
         self.loss.high_seq = self.snd_nxt();
         self.loss.tlp_high_seq = None;
         self.flow.cwnd_cnt = 0;
@@ -213,7 +213,7 @@ impl Socket {
         self.loss.prr_delivered = 0;
         self.loss.prr_out = 0;
         self.refresh_flow();
-        self.flow.ssthresh = self.cc.ssthresh(&mut self.flow, siblings);
+        self.flow.ssthresh = self.cc.ssthresh(&mut self.flow, cx.siblings);
         self.owe_cwr(true);
         self.note_loss_for_siblings();
     }
@@ -248,27 +248,27 @@ impl Socket {
         self.flow.cwnd = (i64::from(in_flight) + send).max(1) as u32;
     }
 
-    fn end_reduction(&mut self, siblings: Option<&cc::Siblings>) {
+    fn end_reduction(&mut self, cx: Context<'_>) {
         if self.cc.has_cong_control() {
             return;
         }
         if self.flow.ssthresh < cc::SSTHRESH_INFINITE && (self.flow.ca_state == CaState::Cwr || self.loss.undo_marker.is_some()) {
             self.flow.cwnd = self.flow.ssthresh;
         }
-        self.cc.cwnd_event(&mut self.flow, siblings, cc::Event::CompleteCwr);
+        self.cc.cwnd_event(&mut self.flow, cx.siblings, cc::Event::CompleteCwr);
     }
 
     /// A retransmission timeout (RFC 6298 section 5.4 to 5.7, RFC 5681 section 3.1).
-    pub(super) fn enter_loss(&mut self, now: Instant, siblings: Option<&cc::Siblings>) {
+    pub(super) fn enter_loss(&mut self, cx: Context<'_>) {
         let new_recovery = self.flow.ca_state < CaState::Recovery;
-        self.mark_lost_at_timeout(now);
+        self.mark_lost_at_timeout(cx.now);
         let fresh = self.flow.ca_state <= CaState::Disorder || !self.loss.high_seq.after(self.snd_una());
         if fresh || (self.flow.ca_state == CaState::Loss && self.loss.backoffs == 0) {
             self.loss.prior_ssthresh = self.current_ssthresh();
             self.flow.prior_cwnd = self.flow.cwnd;
             self.refresh_flow();
-            self.flow.ssthresh = self.cc.ssthresh(&mut self.flow, siblings);
-            self.cc.cwnd_event(&mut self.flow, siblings, cc::Event::Loss);
+            self.flow.ssthresh = self.cc.ssthresh(&mut self.flow, cx.siblings);
+            self.cc.cwnd_event(&mut self.flow, cx.siblings, cc::Event::Loss);
             self.note_loss_for_siblings();
             self.watch_for_undo();
         }
@@ -277,7 +277,7 @@ impl Socket {
         if self.flow.ca_state <= CaState::Disorder && self.queue.sacked_out() >= self.settings.reordering {
             self.flow.reordering = self.flow.reordering.min(self.settings.reordering);
         }
-        self.set_ca_state(CaState::Loss, siblings);
+        self.set_ca_state(cx, CaState::Loss);
         self.loss.high_seq = self.snd_nxt();
         self.owe_cwr(true);
         self.loss.tlp_high_seq = None;
@@ -301,7 +301,7 @@ impl Socket {
 
     /// RFC 8985 section 7.4: what the ACK says of an outstanding tail loss probe.
     #[cold]
-    pub(super) fn judge_probe(&mut self, ack: &AckState, siblings: Option<&cc::Siblings>) {
+    pub(super) fn judge_probe(&mut self, cx: Context<'_>, ack: &AckState) {
         let Some(probe) = self.loss.tlp_high_seq else { return };
         if ack.number.before(probe) {
             return;
@@ -310,10 +310,10 @@ impl Socket {
             self.loss.tlp_high_seq = None;
         } else if ack.number.after(probe) {
             // A loss was repaired by the probe: respond once.
-            self.init_reduction(siblings);
-            self.set_ca_state(CaState::Cwr, siblings);
-            self.end_reduction(siblings);
-            self.try_keep_open(siblings);
+            self.init_reduction(cx);
+            self.set_ca_state(cx, CaState::Cwr);
+            self.end_reduction(cx);
+            self.try_keep_open(cx);
         } else if !(ack.facts.advances_una || ack.facts.is_more_than_duplicate() || ack.facts.sacks_segments) {
             self.loss.tlp_high_seq = None;
         }
@@ -355,7 +355,7 @@ impl Socket {
     /// A link's MTU is too small for what is in the network: those segments are lost, cut, and sent again at once without a
     /// congestion response (RFC 1191 section 6.5: it is no sign of congestion).
     #[cold]
-    pub(super) fn retransmit_oversized(&mut self, _now: Instant) {
+    pub(super) fn retransmit_oversized(&mut self, now: Instant) {
         let mut index = 0;
         while index < self.queue.len() {
             let sent = *self.queue.at(index);
@@ -371,7 +371,7 @@ impl Socket {
                 self.flow.ssthresh = self.current_ssthresh();
                 self.loss.prior_ssthresh = 0;
                 self.loss.undo_marker = None;
-                self.set_ca_state(CaState::Loss, None);
+                self.set_ca_state(Context::at(now), CaState::Loss);
             }
             self.loss.retransmit = true;
         }

@@ -72,6 +72,22 @@ impl State {
     }
 }
 
+/// What every input and output is told: the time, and what the connection's other subflows do.
+#[derive(Copy, Clone, Debug)]
+pub struct Context<'a> {
+    pub now: Instant,
+    /// For coupled algorithms; `None` for plain TCP and for algorithms that do not look at it.
+    pub siblings: Option<&'a cc::Siblings>,
+}
+
+impl Context<'_> {
+    /// An endpoint without siblings.
+    #[inline]
+    pub const fn at(now: Instant) -> Self {
+        Self { now, siblings: None }
+    }
+}
+
 /// What an endpoint is told at its making.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -281,15 +297,15 @@ impl Socket {
 
     /// Takes a segment of the peer.
     #[inline(always)]
-    pub fn handle_segment(&mut self, now: Instant, segment: &Segment, siblings: Option<&cc::Siblings>) {
-        self.flow.now_ns = now.as_nanos();
+    pub fn handle_segment(&mut self, cx: Context<'_>, segment: &Segment) {
+        self.flow.now_ns = cx.now.as_nanos();
         self.forget_place();
         match self.state {
             State::Closed => {}
-            State::TimeWait => self.handle_in_time_wait(now, segment),
-            State::Listen => self.handle_syn(now, segment),
-            State::SynSent => self.handle_syn_ack(now, segment, siblings),
-            _ => self.handle_synchronized(now, segment, siblings),
+            State::TimeWait => self.handle_in_time_wait(cx.now, segment),
+            State::Listen => self.handle_syn(cx.now, segment),
+            State::SynSent => self.handle_syn_ack(cx, segment),
+            _ => self.handle_synchronized(cx, segment),
         }
     }
 
@@ -309,11 +325,11 @@ impl Socket {
     }
 
     #[cold]
-    fn handle_syn_ack(&mut self, now: Instant, segment: &Segment, siblings: Option<&cc::Siblings>) {
+    fn handle_syn_ack(&mut self, cx: Context<'_>, segment: &Segment) {
         // RFC 9293 section 3.10.7.3: whoever did not see our SYN can neither answer nor reset it.
         if segment.flags.has(Flags::ACK) && segment.ack != self.iss + 1 && self.burst.syn_timeouts == 0 {
             // Something remembers an earlier connection; Linux asks again at once.
-            self.timers.arm_pending(Pending::Timeout, now, self.settings.tick * 2);
+            self.timers.arm_pending(Pending::Timeout, cx.now, self.settings.tick * 2);
         }
         if !segment.flags.has(Flags::ACK) || segment.ack != self.iss + 1 {
             return;
@@ -328,11 +344,11 @@ impl Socket {
         self.learn_options(segment);
         self.learn_ecn(segment);
         self.rx.start(segment.seq + 1);
-        self.rx.note_timestamp(now, segment);
+        self.rx.note_timestamp(cx.now, segment);
         self.snd_wnd = u32::from(segment.window); // the window of a SYN is not scaled (RFC 7323 section 2.2)
         self.snd_wl1 = segment.seq;
-        self.acknowledge_syn(now, segment);
-        self.established(now, siblings);
+        self.acknowledge_syn(cx.now, segment);
+        self.established(cx);
         self.burst.handshake_due = true;
     }
 
@@ -351,11 +367,11 @@ impl Socket {
     }
 
     #[cold]
-    fn established(&mut self, now: Instant, siblings: Option<&cc::Siblings>) {
+    fn established(&mut self, cx: Context<'_>) {
         self.state = State::Established;
-        self.established_at = Some(now);
+        self.established_at = Some(cx.now);
         self.flow.established = true;
-        self.start_probing(now);
+        self.start_probing(cx.now);
         self.update_mss();
         // RFC 5681 section 3.1 and RFC 6928 section 2: a lost SYN costs the initial window.
         if self.burst.syn_retransmitted && self.burst.syn_timeouts > 1 {
@@ -364,8 +380,8 @@ impl Socket {
         self.rtt.forget_backoff();
         self.rx.established(self.advertised_mss());
         self.expand_sndbuf();
-        self.limit_since = now;
-        self.cc.init(&mut self.flow, siblings);
+        self.limit_since = cx.now;
+        self.cc.init(&mut self.flow, cx.siblings);
         self.update_pacing_rate();
         self.note_app_limited();
         self.fill_send_buffer();
@@ -384,8 +400,8 @@ impl Socket {
         self.update_mss();
     }
 
-    fn handle_synchronized(&mut self, now: Instant, segment: &Segment, siblings: Option<&cc::Siblings>) {
-        if !self.takes(now, segment) {
+    fn handle_synchronized(&mut self, cx: Context<'_>, segment: &Segment) {
+        if !self.takes(cx.now, segment) {
             return;
         }
         if self.state == State::SynReceived {
@@ -394,17 +410,17 @@ impl Socket {
             }
             self.snd_wl1 = segment.seq;
             self.snd_wnd = u32::from(segment.window) << self.peer_wscale;
-            self.acknowledge_syn(now, segment);
-            self.established(now, siblings);
+            self.acknowledge_syn(cx.now, segment);
+            self.established(cx);
         }
-        self.rx.note_timestamp(now, segment);
-        self.handle_ack(now, segment, siblings);
+        self.rx.note_timestamp(cx.now, segment);
+        self.handle_ack(cx, segment);
         // RFC 9293 section 3.10.7.4: after the peer's FIN there is nothing to take.
         if (segment.len > 0 || segment.flags.has(Flags::FIN)) && !self.rx.finished() {
-            self.handle_data(now, segment);
+            self.handle_data(cx.now, segment);
         }
         if self.fin_sent || self.rx.finished() {
-            self.advance_closing(now);
+            self.advance_closing(cx.now);
         }
     }
 

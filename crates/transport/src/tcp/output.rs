@@ -1,7 +1,7 @@
 //! What leaves: handshake, retransmissions, new data, probes and ACKs; timers coming up.
 
 use super::timer::{Pending, Timer};
-use super::{Limit, Socket, State, timestamp};
+use super::{Context, Limit, Socket, State, timestamp};
 use polypath_base::{Duration, Instant, Seq};
 use polypath_cc as cc;
 use polypath_wire::{Flags, Segment};
@@ -57,36 +57,36 @@ struct New {
 
 impl Socket {
     /// The next segment to send at `now`, if any.
-    pub fn poll_transmit(&mut self, now: Instant, siblings: Option<&cc::Siblings>) -> Option<Segment> {
+    pub fn poll_transmit(&mut self, cx: Context<'_>) -> Option<Segment> {
         let mut segment = Segment::default();
         self.burst.written = false;
-        self.poll_transmit_into(now, siblings, &mut segment).then_some(segment)
+        self.poll_transmit_into(cx, &mut segment).then_some(segment)
     }
 
     /// As [`Socket::poll_transmit`], but writes the segment, if there is one, into a place that the caller has for it: a segment
     /// is large, and most of the work of handing it on would be to copy it. Until it returns false the caller leaves the place as it
     /// is, because of a burst only the first segment is written whole.
     #[inline]
-    pub fn poll_transmit_into(&mut self, now: Instant, siblings: Option<&cc::Siblings>, segment: &mut Segment) -> bool {
+    pub fn poll_transmit_into(&mut self, cx: Context<'_>, segment: &mut Segment) -> bool {
         if self.burst.handshake_due || !self.state.is_synchronized() {
-            return self.poll_handshake(now, segment);
+            return self.poll_handshake(cx.now, segment);
         }
-        self.flow.now_ns = now.as_nanos();
+        self.flow.now_ns = cx.now.as_nanos();
         if self.queue.unsent() != 0 || self.more_than_an_ack_is_due() {
-            if self.poll_data(now, siblings, segment) {
+            if self.poll_data(cx, segment) {
                 return true;
             }
             if self.burst.open {
                 self.burst.open = false;
-                self.validate_window(now);
+                self.validate_window(cx.now);
             }
             self.check_space();
             self.burst.remaining = 0;
         }
         let due = self.rx.ack_is_due();
         self.burst.written = false;
-        if due && !self.make_early_ack(now, segment) {
-            self.make_ack(now, segment);
+        if due && !self.make_early_ack(cx.now, segment) {
+            self.make_ack(cx.now, segment);
         }
         due
     }
@@ -125,22 +125,22 @@ impl Socket {
     }
 
     #[inline]
-    fn poll_data(&mut self, now: Instant, siblings: Option<&cc::Siblings>, segment: &mut Segment) -> bool {
+    fn poll_data(&mut self, cx: Context<'_>, segment: &mut Segment) -> bool {
         if self.loss.tlp_due {
             self.loss.tlp_due = false;
-            if self.make_probe(now, siblings, segment) {
+            if self.make_probe(cx, segment) {
                 return true;
             }
         }
-        if self.loss.retransmit && self.next_retransmission(now, segment) {
+        if self.loss.retransmit && self.next_retransmission(cx.now, segment) {
             return true;
         }
         if self.queue.unsent() > 0 || (self.fin_ready() && !self.fin_sent) {
-            return self.next_new_segment(now, siblings, segment);
+            return self.next_new_segment(cx, segment);
         }
         if self.burst.window_probe_due {
             self.burst.window_probe_due = false;
-            self.make_window_probe(now, segment);
+            self.make_window_probe(cx.now, segment);
             return true;
         }
         false
@@ -154,10 +154,10 @@ impl Socket {
 
     /// Does what is due at `now`; calling early is harmless.
     #[inline(never)]
-    pub fn handle_timeout(&mut self, now: Instant, siblings: Option<&cc::Siblings>) {
-        self.flow.now_ns = now.as_nanos();
+    pub fn handle_timeout(&mut self, cx: Context<'_>) {
+        self.flow.now_ns = cx.now.as_nanos();
         for timer in Timer::ALL {
-            if !self.timers.expire(timer, now) {
+            if !self.timers.expire(timer, cx.now) {
                 continue;
             }
             match timer {
@@ -165,33 +165,33 @@ impl Socket {
                 Timer::Pacing => {}
                 Timer::CompressedAck => self.rx.compressed_ack_due(),
                 Timer::DelayedAck => self.rx.delayed_ack_due(),
-                Timer::Retransmission => self.handle_pending(now, siblings),
+                Timer::Retransmission => self.handle_pending(cx),
             }
         }
     }
 
     /// The retransmission timer has come up.
-    fn handle_pending(&mut self, now: Instant, siblings: Option<&cc::Siblings>) {
+    fn handle_pending(&mut self, cx: Context<'_>) {
         match self.timers.last_pending() {
-            Pending::Timeout => self.handle_rto(now, siblings),
+            Pending::Timeout => self.handle_rto(cx),
             Pending::LossProbe => {
                 if self.loss.tlp_high_seq.is_none() && self.queue.packets_out() > 0 {
                     self.loss.tlp_due = true;
                 } else {
-                    self.rearm(now);
+                    self.rearm(cx.now);
                 }
             }
-            Pending::Reordering => self.handle_reordering_timeout(now, siblings),
+            Pending::Reordering => self.handle_reordering_timeout(cx),
             Pending::WindowProbe => {
                 self.burst.window_probe_due = true;
                 self.burst.window_probes += 1;
-                self.timers.arm_pending(Pending::WindowProbe, now, self.window_probe_interval());
+                self.timers.arm_pending(Pending::WindowProbe, cx.now, self.window_probe_interval());
             }
         }
     }
 
     #[cold]
-    fn handle_rto(&mut self, now: Instant, siblings: Option<&cc::Siblings>) {
+    fn handle_rto(&mut self, cx: Context<'_>) {
         if matches!(self.state, State::SynSent | State::SynReceived) {
             self.burst.handshake_due = true;
             self.burst.syn_retransmitted = true;
@@ -201,7 +201,7 @@ impl Socket {
             if !linear {
                 self.rtt.back_off();
             }
-            self.timers.arm_pending(Pending::Timeout, now, self.rtt.rto());
+            self.timers.arm_pending(Pending::Timeout, cx.now, self.rtt.rto());
             self.counters.timeouts += 1;
             return;
         }
@@ -209,24 +209,24 @@ impl Socket {
             return;
         }
         self.counters.timeouts += 1;
-        self.suspect_black_hole(now);
-        self.enter_loss(now, siblings);
+        self.suspect_black_hole(cx.now);
+        self.enter_loss(cx);
         self.loss.backoffs += 1;
         self.rtt.back_off();
         self.loss.retransmit = true;
-        self.timers.arm_pending(Pending::Timeout, now, self.rtt.rto());
+        self.timers.arm_pending(Pending::Timeout, cx.now, self.rtt.rto());
     }
 
-    fn handle_reordering_timeout(&mut self, now: Instant, siblings: Option<&cc::Siblings>) {
+    fn handle_reordering_timeout(&mut self, cx: Context<'_>) {
         let in_flight = self.queue.in_flight();
-        self.rack_mark(now);
+        self.rack_mark(cx.now);
         if self.queue.in_flight() != in_flight {
             if self.flow.ca_state < super::CaState::Recovery {
-                self.enter_recovery_by_timer(siblings);
+                self.enter_recovery_by_timer(cx);
             }
             self.loss.retransmit = true;
         }
-        self.rearm(now);
+        self.rearm(cx.now);
     }
 
     /// The application has closed and everything it offered is in the queue.
@@ -280,20 +280,20 @@ impl Socket {
     }
 
     #[inline]
-    fn next_new_segment(&mut self, now: Instant, siblings: Option<&cc::Siblings>, segment: &mut Segment) -> bool {
+    fn next_new_segment(&mut self, cx: Context<'_>, segment: &mut Segment) -> bool {
         let in_flight = self.queue.in_flight();
         if self.flow.cwnd <= in_flight {
-            self.set_limit(now, Limit::CongestionWindow);
+            self.set_limit(cx.now, Limit::CongestionWindow);
             return false;
         }
         if self.probing.is_searching() && self.burst.remaining == 0 && (!self.is_subflow || self.settings.stack.subflow_probes_mtu) {
-            match self.next_probe(now, in_flight) {
+            match self.next_probe(cx.now, in_flight) {
                 super::mtu::Next::Usual => {}
                 super::mtu::Next::Wait => return false,
                 super::mtu::Next::Probe(len) => {
                     self.probe_leaves(len);
                     self.burst.length = 0;
-                    self.send_probe(now, siblings, New { len, with_fin: false, in_flight }, segment);
+                    self.send_probe(cx, New { len, with_fin: false, in_flight }, segment);
                     return true;
                 }
             }
@@ -301,9 +301,9 @@ impl Socket {
         let len = self.queue.next_new_len(self.payload);
         let with_fin = self.fin_ready() && len == self.queue.unsent();
         if len > self.window_room() {
-            self.set_limit(now, Limit::PeerWindow);
+            self.set_limit(cx.now, Limit::PeerWindow);
             if self.queue.packets_out() == 0 && self.timers.pending().is_none() {
-                self.timers.arm_pending(Pending::WindowProbe, now, self.window_probe_interval());
+                self.timers.arm_pending(Pending::WindowProbe, cx.now, self.window_probe_interval());
             }
             return false;
         }
@@ -311,12 +311,12 @@ impl Socket {
             return false;
         }
         if self.burst.remaining == 0 {
-            if self.waits_for_pacing(now) {
+            if self.waits_for_pacing(cx.now) {
                 return false;
             }
-            let most = self.burst_segments(siblings);
+            let most = self.burst_segments(cx.siblings);
             let buffer = self.queue.next_buffer();
-            if self.settings.tso_bytes > 0 && buffer.0 > self.payload && self.should_defer(now, in_flight, most, buffer) {
+            if self.settings.tso_bytes > 0 && buffer.0 > self.payload && self.should_defer(cx.now, in_flight, most, buffer) {
                 return false;
             }
             // No burst spans two buffers.
@@ -324,7 +324,7 @@ impl Socket {
             self.burst.length = 0;
         }
         self.burst.remaining -= 1;
-        self.send_new(now, siblings, New { len, with_fin, in_flight }, segment);
+        self.send_new(cx, New { len, with_fin, in_flight }, segment);
         true
     }
 
@@ -337,17 +337,17 @@ impl Socket {
 
     /// New data that leaves to find something out.
     #[cold]
-    fn send_probe(&mut self, now: Instant, siblings: Option<&cc::Siblings>, new: New, segment: &mut Segment) {
-        self.send_new(now, siblings, new, segment);
+    fn send_probe(&mut self, cx: Context<'_>, new: New, segment: &mut Segment) {
+        self.send_new(cx, new, segment);
     }
 
     // Inlined where nearly all new data leaves; the other place is out of line itself.
     #[inline(always)]
-    fn send_new(&mut self, now: Instant, siblings: Option<&cc::Siblings>, new: New, segment: &mut Segment) {
+    fn send_new(&mut self, cx: Context<'_>, new: New, segment: &mut Segment) {
         let New { len, with_fin, in_flight } = new;
         let full = self.payload;
         let mut sent = self.queue.next_new(len);
-        sent.at = now;
+        sent.at = cx.now;
         if with_fin {
             sent.set_fin();
             self.fin_sent = true;
@@ -355,9 +355,9 @@ impl Socket {
         }
         let nothing_out = self.queue.packets_out() == 0;
         if in_flight == 0 {
-            self.cc.cwnd_event(&mut self.flow, siblings, cc::Event::TxStart);
+            self.cc.cwnd_event(&mut self.flow, cx.siblings, cc::Event::TxStart);
         }
-        self.delivery.on_sent(now, &self.flow, nothing_out, &mut sent);
+        self.delivery.on_sent(cx.now, &self.flow, nothing_out, &mut sent);
         sent.set_head(self.burst.length == 0);
         self.queue.sent(sent);
         self.flow.snd_nxt = sent.end().get();
@@ -368,15 +368,15 @@ impl Socket {
             self.loss.prr_out += 1;
         }
         self.burst.open = true;
-        self.rx.on_data_sent(now);
+        self.rx.on_data_sent(cx.now);
         self.counters.data_segments_sent += 1;
-        self.pace(now, sent.len);
+        self.pace(cx.now, sent.len);
         self.burst.length += 1;
-        if self.burst.written && self.burst.last_sent_at == now {
+        if self.burst.written && self.burst.last_sent_at == cx.now {
             self.follow(&sent, segment);
-            self.debug_check_followed(now, &sent, segment);
+            self.debug_check_followed(cx.now, &sent, segment);
         } else {
-            self.make_data(now, &sent, segment);
+            self.make_data(cx.now, &sent, segment);
             self.ecn_on_new_data(segment);
             self.burst.written = true;
         }
@@ -545,19 +545,19 @@ impl Socket {
 
     /// A tail loss probe (RFC 8985 section 7.3): new data if there is any, else the last segment again.
     #[cold]
-    fn make_probe(&mut self, now: Instant, siblings: Option<&cc::Siblings>, segment: &mut Segment) -> bool {
+    fn make_probe(&mut self, cx: Context<'_>, segment: &mut Segment) -> bool {
         self.counters.loss_probes += 1;
         let len = self.queue.next_new_len(self.payload);
         let sent = if len > 0 && len <= self.window_room() {
             self.loss.tlp_retransmitted = false;
             let with_fin = self.fin_ready() && len == self.queue.unsent();
             let in_flight = self.queue.in_flight();
-            self.send_probe(now, siblings, New { len, with_fin, in_flight }, segment);
+            self.send_probe(cx, New { len, with_fin, in_flight }, segment);
             true
         } else if self.queue.len() > 0 {
             self.loss.tlp_retransmitted = true;
             let tail = self.queue.len() - 1;
-            self.retransmit(now, tail, segment);
+            self.retransmit(cx.now, tail, segment);
             true
         } else {
             false
@@ -565,7 +565,7 @@ impl Socket {
         if sent {
             self.loss.tlp_high_seq = Some(self.snd_nxt());
         }
-        self.timers.arm_pending(Pending::Timeout, now, self.rtt.rto());
+        self.timers.arm_pending(Pending::Timeout, cx.now, self.rtt.rto());
         sent
     }
 

@@ -4,8 +4,7 @@
 //! is reported as a duplicate. F-RTO (RFC 5682): after a timeout, data that was sent only once is acknowledged. Nothing here marks a segment lost or sends one.
 
 use super::ack::AckState;
-use super::{CaState, Socket};
-use polypath_cc as cc;
+use super::{CaState, Context, Socket};
 
 /// What F-RTO says of an ACK after a timeout (RFC 5682 section 3.1).
 enum Frto {
@@ -43,9 +42,9 @@ impl Socket {
         self.shown_by_dsacks() || self.shown_by_timestamp(ack)
     }
 
-    fn take_back_reduction(&mut self, siblings: Option<&cc::Siblings>) {
+    fn take_back_reduction(&mut self, cx: Context<'_>) {
         if self.loss.prior_ssthresh > 0 {
-            self.flow.cwnd = self.cc.undo_cwnd(&mut self.flow, siblings);
+            self.flow.cwnd = self.cc.undo_cwnd(&mut self.flow, cx.siblings);
             if self.loss.prior_ssthresh > self.flow.ssthresh {
                 self.flow.ssthresh = self.loss.prior_ssthresh;
                 self.owe_cwr(false);
@@ -57,15 +56,15 @@ impl Socket {
     }
 
     /// Nothing is known to be lost any more, and the reduction is taken back.
-    fn take_back_losses(&mut self, siblings: Option<&cc::Siblings>) {
+    fn take_back_losses(&mut self, cx: Context<'_>) {
         self.queue.unmark_all_lost();
-        self.take_back_reduction(siblings);
+        self.take_back_reduction(cx);
     }
 
     /// All that recovery was for is acknowledged. True if the state must stay (without SACK, RFC 6582 section 3.2).
-    pub(super) fn leave_recovery(&mut self, ack: &AckState, siblings: Option<&cc::Siblings>) -> bool {
+    pub(super) fn leave_recovery(&mut self, cx: Context<'_>, ack: &AckState) -> bool {
         if self.is_spurious(ack) {
-            self.take_back_reduction(siblings);
+            self.take_back_reduction(cx);
         } else {
             self.rack.recovery_ended();
         }
@@ -73,52 +72,52 @@ impl Socket {
             return true;
         }
         // Linux leaves for Open here; `end_reduction` still needs the marker, so the caller comes next.
-        self.set_ca_state(CaState::Open, siblings);
+        self.set_ca_state(cx, CaState::Open);
         false
     }
 
     /// True if an original proved to have arrived while retransmissions are still in the network: they are waited for, and nothing is marked lost.
-    pub(super) fn undo_during_recovery(&mut self, ack: &AckState, siblings: Option<&cc::Siblings>) -> bool {
+    pub(super) fn undo_during_recovery(&mut self, cx: Context<'_>, ack: &AckState) -> bool {
         if ack.facts.advances_una && self.shown_by_timestamp(ack) {
             self.note_reordering(Some(ack.prior_una), true);
             if self.queue.retrans_out() > 0 {
                 return true;
             }
-            self.take_back_losses(siblings);
-            self.try_keep_open(siblings);
+            self.take_back_losses(cx);
+            self.try_keep_open(cx);
         }
-        if self.undo_by_dsacks(siblings) {
-            self.try_keep_open(siblings);
+        if self.undo_by_dsacks(cx) {
+            self.try_keep_open(cx);
         }
         false
     }
 
-    pub(super) fn undo_by_dsacks(&mut self, siblings: Option<&cc::Siblings>) -> bool {
+    pub(super) fn undo_by_dsacks(&mut self, cx: Context<'_>) -> bool {
         let spurious = self.shown_by_dsacks();
         if spurious {
             self.rack.persist();
-            self.take_back_reduction(siblings);
+            self.take_back_reduction(cx);
         }
         spurious
     }
 
     /// In the Loss state. True if new data is to be tried instead of retransmissions.
-    pub(super) fn go_on_after_timeout(&mut self, ack: &AckState, siblings: Option<&cc::Siblings>) -> bool {
+    pub(super) fn go_on_after_timeout(&mut self, cx: Context<'_>, ack: &AckState) -> bool {
         let recovered = !self.snd_una().before(self.loss.high_seq);
         if ack.facts.advances_una && self.is_spurious(ack) {
-            self.take_back_timeout(self.sack_ok, siblings);
+            self.take_back_timeout(cx, self.sack_ok);
             return false;
         }
         match self.ask_frto(ack, recovered) {
             Frto::Spurious => {
-                self.take_back_timeout(true, siblings);
+                self.take_back_timeout(cx, true);
                 return false;
             }
             Frto::SendNewData => return true,
             Frto::Undecided => {}
         }
         if recovered {
-            self.leave_recovery(ack, siblings);
+            self.leave_recovery(cx, ack);
         }
         false
     }
@@ -144,11 +143,11 @@ impl Socket {
     }
 
     /// `open`: without SACK the Loss state ends only once all of it is acknowledged.
-    fn take_back_timeout(&mut self, open: bool, siblings: Option<&cc::Siblings>) {
-        self.take_back_losses(siblings);
+    fn take_back_timeout(&mut self, cx: Context<'_>, open: bool) {
+        self.take_back_losses(cx);
         self.loss.backoffs = 0;
         if open {
-            self.set_ca_state(CaState::Open, siblings);
+            self.set_ca_state(cx, CaState::Open);
         }
     }
 }

@@ -5,7 +5,7 @@ use polypath_wire::Flags;
 
 #[test]
 fn a_peer_without_mptcp_gets_plain_tcp() {
-    use crate::tcp;
+    use crate::tcp::{self, Context};
     for stack in BOTH {
         let settings = settings(stack);
         let mut client = Connection::client(config(&settings, PathManager::Fullmesh, 2, "client"));
@@ -24,7 +24,7 @@ fn a_peer_without_mptcp_gets_plain_tcp() {
                 n += 1;
                 flying.insert((now + Duration::from_millis(5), n), (true, t.segment));
             }
-            while let Some(segment) = server.poll_transmit(now, None) {
+            while let Some(segment) = server.poll_transmit(Context::at(now)) {
                 n += 1;
                 flying.insert((now + Duration::from_millis(5), n), (false, segment));
             }
@@ -36,13 +36,13 @@ fn a_peer_without_mptcp_gets_plain_tcp() {
             if now == arrival {
                 let (_, (to_server, segment)) = flying.pop_first().expect("an arrival");
                 if to_server {
-                    server.handle_segment(now, &segment, None);
+                    server.handle_segment(Context::at(now), &segment);
                 } else {
                     client.handle_segment(now, PathId(0), &segment);
                 }
             } else {
                 client.handle_timeout(now);
-                server.handle_timeout(now, None);
+                server.handle_timeout(Context::at(now));
             }
         }
         assert!(client.is_fallback() && server.peer_finished(), "{stack}");
