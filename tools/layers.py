@@ -27,7 +27,7 @@ CRATES: Mapping[str, frozenset[str]] = {
     "vectors": frozenset({"cc"}),
     "bpf": frozenset({"base", "cc", "vectors"}),
     "io": frozenset({"base"}),
-    "emu": frozenset({"base", "wire", "link", "sim", "io", "guest"}),
+    "emu": frozenset({"base", "wire", "link", "io", "guest"}),
     "py": frozenset({"base", "cc", "sched", "transport", "sim", "emu", "guest"}),
 }
 

@@ -1,12 +1,14 @@
 //! Rates and amounts of data.
 
 use crate::Duration;
+use serde::Deserialize;
 use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Sub};
 
 /// A rate in bits per second. Zero means "nothing passes" and is refused where a link is built.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(transparent)]
 #[repr(transparent)]
 pub struct Rate(u64);
 

@@ -1,14 +1,17 @@
-//! Virtual time in integer nanoseconds.
+//! Virtual time in integer nanoseconds, which is how scenarios write it.
 
+use serde::Deserialize;
 use std::fmt;
 use std::ops::{Add, AddAssign, Div, Mul, Sub};
 
 /// A point in virtual time, in nanoseconds since the start of the run.
-#[derive(Copy, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Copy, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(transparent)]
 pub struct Instant(u64);
 
 /// A span of virtual time, in nanoseconds.
-#[derive(Copy, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Copy, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(transparent)]
 pub struct Duration(u64);
 
 impl Instant {

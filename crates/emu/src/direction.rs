@@ -1,13 +1,16 @@
 //! One direction of a link: its elements and the packets that are in it.
 //!
-//! It is cut into stages as the simulator's is (crates/sim/src/network.rs): a packet's way through a stage is computed when it enters,
+//! It is cut into stages as the simulator's is (`polypath_link`): a packet's path through a stage is computed when it enters,
 //! and the next stage sees it at the time at which it should have left, however late somebody comes to move it on. Where a queue chooses what
 //! it sends next (CoDel, FQ-CoDel), the choice is made as of the time at which the transmitter became free.
 
 use crate::frame_pool::{FramePool, FrameSlot};
 use crate::ip;
 use polypath_base::{Duration, Instant};
-use polypath_link::{Count, Element, ElementChain, PacketMeta, QueueSample, Ring, Verdict};
+use polypath_link::{
+    Element, ElementChain, ElementCounters, IcmpOrigin, InFlight, LinkElement, PacketMeta, PipeStage, QueueSample, Verdict,
+};
+use polypath_link::{add_samples, cut_into_stages};
 
 #[derive(Debug)]
 pub(crate) struct LinkDirection {
@@ -20,25 +23,12 @@ pub(crate) struct LinkDirection {
 
 #[derive(Debug)]
 struct Stage {
-    chain: ElementChain,
-    /// Ascending by the time at which they leave; of equal times, in the order of entry.
-    held: Ring<FrameInFlight>,
+    packets: PipeStage<FrameInFlight>,
     /// When the last packet entered. Elements see packets in order.
     last: Instant,
-    /// ICMP about a packet that does not fit comes from the far end, since other elements stand before.
-    from_end: bool,
-    /// Of an element that manages what it sends: what waits in it.
-    backlog: Option<AqmBacklog>,
-}
-
-/// What a queue that chooses has not sent yet.
-#[derive(Debug, Default)]
-struct AqmBacklog {
-    /// By slot.
-    waiting: Vec<FrameInFlight>,
-    count: u64,
-    /// When the transmitter is free.
-    free: Instant,
+    icmp_origin: Option<IcmpOrigin>,
+    /// Of a queue that chooses what it sends: when its transmitter is free.
+    transmitter_free: Instant,
 }
 
 /// A packet on its way.
@@ -73,26 +63,14 @@ pub(crate) enum OversizeAction {
     Split,
 }
 
-/// What elements dropped.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Drops {
-    pub(crate) queue: Count,
-    pub(crate) loss: Count,
-    pub(crate) mtu: Count,
-    pub(crate) down: Count,
-    pub(crate) overflow: u64,
-    pub(crate) longest_queue: u64,
-    /// Packets that were marked instead (ECN).
-    pub(crate) marks: u64,
-}
-
 impl LinkDirection {
     pub(crate) fn new(elements: Vec<Element>) -> Self {
         // What answers may have to do so as soon as a packet stands before it.
         let before_answers = elements.iter().take_while(|element| !element.answers());
-        let delays = before_answers.filter_map(|element| if let Element::Delay(delay) = element { delay.constant() } else { None });
+        let delays = before_answers.filter_map(Element::constant_delay);
         let floor = delays.fold(Duration::ZERO, |sum, delay| sum + delay);
-        Self { stages: cut(elements), floor, overflow: 0 }
+        let stages = cut_into_stages(elements).into_iter().map(|stage| Stage::new(ElementChain::new(stage.elements), stage.icmp_origin));
+        Self { stages: stages.collect(), floor, overflow: 0 }
     }
 
     /// For so long after its arrival at least there is nothing to do about a packet.
@@ -124,24 +102,23 @@ impl LinkDirection {
         None
     }
 
-    /// Moves on all packets that have come to the end of a stage by `now`; what does not fit into the next one is oversized to `oversized`.
+    /// Moves on all packets that have come to the end of a stage by `now`; passes those that do not fit into the next one to `on_oversized`.
     pub(crate) fn advance(&mut self, now: Instant, store: &mut FramePool, mut on_oversized: impl FnMut(Oversized)) {
         self.stages[0].send_until(now, store);
         for number in 1..self.stages.len() {
-            while let Some(held) = self.stages[number - 1].held.front().copied().filter(|held| held.leaves <= now) {
-                self.stages[number - 1].held.pop();
-                let (verdict, at) = self.stages[number].transit(held.leaves, held.meta);
+            while let Some(packet) = self.stages[number - 1].packets.take_due(now) {
+                let (verdict, at) = self.stages[number].transit(packet.leaves, packet.meta);
                 let leaves = match verdict {
                     Verdict::Pass(leaves) | Verdict::Mark(leaves) => leaves,
                     Verdict::Held => at,
                     _ => {
-                        let oversized = self.refuse(number, verdict, at, store.get(held.slot, held.len as usize));
-                        store.release(held.slot);
+                        let oversized = self.refuse(number, verdict, at, store.get(packet.slot, packet.len as usize));
+                        store.release(packet.slot);
                         oversized.into_iter().for_each(&mut on_oversized);
                         continue;
                     }
                 };
-                self.stages[number].take(verdict, FrameInFlight { leaves, ..held }, store);
+                self.stages[number].take(verdict, FrameInFlight { leaves, ..packet }, store);
             }
             self.stages[number].send_until(now, store);
         }
@@ -150,77 +127,53 @@ impl LinkDirection {
     /// The packet that is to leave the direction first, if it is due by `now`.
     #[inline]
     pub(crate) fn due(&mut self, now: Instant) -> Option<FrameInFlight> {
-        let last = self.stages.last_mut().expect("there is always a stage");
-        let held = last.held.front().copied().filter(|held| held.leaves <= now)?;
-        last.held.pop();
-        Some(held)
+        self.stages.last_mut().expect("there is always a stage").packets.take_due(now)
     }
 
     /// When there is something to do next.
     #[inline]
     pub(crate) fn next(&self) -> Instant {
-        let first = |stage: &Stage| stage.held.front().map_or(Instant::NEVER, |held| held.leaves);
+        let first = |stage: &Stage| stage.packets.first().map_or(Instant::NEVER, |packet| packet.leaves);
         self.stages.iter().map(first).min().unwrap_or(Instant::NEVER)
     }
 
     /// How many packets are in it.
     pub(crate) fn held(&self) -> u64 {
-        self.stages.iter().map(|stage| stage.held.len() as u64 + stage.backlog.as_ref().map_or(0, |backlog| backlog.count)).sum()
+        self.stages.iter().map(|stage| stage.packets.len() as u64).sum()
     }
 
-    pub(crate) fn drops(&self) -> Drops {
-        let mut drops = Drops { overflow: self.overflow, ..Drops::default() };
-        for element in self.stages.iter().flat_map(|stage| stage.chain.elements()).map(|(_, element)| element) {
-            let found = element.drops();
-            let sum = match element {
-                Element::Rate(_) | Element::Red(_) | Element::Pie(_) | Element::FqCodel(_) | Element::Trace(_) => {
-                    drops.longest_queue = drops.longest_queue.max(element.longest());
-                    drops.marks += element.marks();
-                    &mut drops.queue
-                }
-                Element::Loss(_) | Element::Retry(_) => &mut drops.loss,
-                Element::Mtu(_) => &mut drops.mtu,
-                Element::Down(_) => &mut drops.down,
-                Element::Delay(_) => continue,
-            };
-            sum.packets += found.packets;
-            sum.bytes += found.bytes;
-        }
-        drops
+    /// What the elements dropped and marked.
+    pub(crate) fn counters(&self) -> ElementCounters {
+        let mut counters = ElementCounters::default();
+        self.stages.iter().flat_map(|stage| stage.packets.chain().elements()).for_each(|(_, element)| counters.add(element));
+        counters
     }
 
-    /// Writes down the length of its queues at multiples of `interval`.
+    /// Packets lost for want of memory, which is no part of the model.
+    pub(crate) fn overflow(&self) -> u64 {
+        self.overflow
+    }
+
+    /// Records the length of its queues at multiples of `interval`.
     pub(crate) fn sample_every(&mut self, interval: Duration) {
-        self.queues().for_each(|queue| queue.sample_every(interval));
+        self.elements().filter_map(Element::queue_mut).for_each(|queue| queue.sample_every(interval));
     }
 
     /// The samples up to now, those of several queues summed; none if it has no queue.
     pub(crate) fn samples(&mut self, now: Instant) -> Vec<QueueSample> {
-        let mut sums: Vec<QueueSample> = Vec::new();
-        for queue in self.queues() {
-            let samples = queue.samples(now).unwrap_or_default();
-            if sums.is_empty() {
-                sums = samples.to_vec();
-                continue;
-            }
-            for (sum, sample) in sums.iter_mut().zip(samples) {
-                sum.packets += sample.packets;
-                sum.bytes += sample.bytes;
-                sum.drops += sample.drops;
-            }
-        }
+        let mut sums = Vec::new();
+        self.elements().filter_map(Element::queue_mut).for_each(|queue| add_samples(&mut sums, queue.samples(now)));
         sums
     }
 
-    fn queues(&mut self) -> impl Iterator<Item = &mut Element> {
-        let elements = self.stages.iter_mut().flat_map(|stage| stage.chain.elements_mut());
-        elements.map(|(_, element)| element).filter(|element| element.has_queue())
+    fn elements(&mut self) -> impl Iterator<Item = &mut Element> {
+        self.stages.iter_mut().flat_map(|stage| stage.packets.chain_mut().elements_mut()).map(|(_, element)| element)
     }
 
     #[cold]
     fn refuse(&self, number: usize, verdict: Verdict, at: Instant, frame: &[u8]) -> Option<Oversized> {
         let (mtu, action) = match verdict {
-            Verdict::TooBig { mtu } if self.stages[number].from_end => (mtu, OversizeAction::AnswerFromEnd),
+            Verdict::TooBig { mtu } if self.stages[number].icmp_origin == Some(IcmpOrigin::Target) => (mtu, OversizeAction::AnswerFromEnd),
             Verdict::TooBig { mtu } => (mtu, OversizeAction::AnswerAtOnce),
             Verdict::Fragment { mtu } => (mtu, OversizeAction::Split),
             Verdict::Pass(_) | Verdict::Mark(_) | Verdict::Held | Verdict::Drop(_) => return None,
@@ -236,51 +189,44 @@ impl FrameInFlight {
     }
 }
 
+impl InFlight for FrameInFlight {
+    #[inline]
+    fn leaves(&self) -> Instant {
+        self.leaves
+    }
+}
+
 impl Stage {
-    fn new() -> Self {
-        let blank = FrameInFlight {
-            leaves: Instant::ZERO,
-            slot: FrameSlot::default(),
-            len: 0,
-            meta: PacketMeta { len: 0, payload: false, df: false, ..PacketMeta::default() },
-        };
-        Self { chain: ElementChain::default(), held: Ring::new(blank), last: Instant::ZERO, from_end: false, backlog: None }
+    fn new(chain: ElementChain, icmp_origin: Option<IcmpOrigin>) -> Self {
+        let blank = FrameInFlight { leaves: Instant::ZERO, slot: FrameSlot::default(), len: 0, meta: PacketMeta::default() };
+        Self { packets: PipeStage::new(chain, blank), last: Instant::ZERO, icmp_origin, transmitter_free: Instant::ZERO }
     }
 
     /// What becomes of a packet, and when it entered: stamps of two processors may be in the wrong order.
     #[inline]
     fn transit(&mut self, at: Instant, meta: PacketMeta) -> (Verdict, Instant) {
         self.last = self.last.max(at);
-        (self.chain.transit(self.last, meta), self.last)
+        (self.packets.transit(self.last, meta), self.last)
     }
 
     /// A packet that is kept has entered.
     #[inline]
     fn take(&mut self, verdict: Verdict, packet: FrameInFlight, store: &mut FramePool) {
         match verdict {
-            Verdict::Held => return self.wait(packet, store),
+            Verdict::Held => return self.hold(packet, store),
             Verdict::Mark(_) => ip::mark(store.get_mut(packet.slot, packet.len as usize)),
             _ => {}
         }
-        self.hold(packet);
+        *self.packets.place(packet.leaves).0 = packet;
     }
 
     /// A packet stands before a queue that chooses, at the time that it carries.
-    fn wait(&mut self, packet: FrameInFlight, store: &mut FramePool) {
+    fn hold(&mut self, packet: FrameInFlight, store: &mut FramePool) {
         let at = packet.leaves;
         self.send_until(at, store);
-        let (Some(backlog), Some(queue)) = (&mut self.backlog, self.chain.holding()) else { return };
-        let number = packet.slot.0 as usize;
-        if backlog.waiting.len() <= number {
-            backlog.waiting.resize(number + 1, packet);
-        }
-        backlog.waiting[number] = packet;
-        backlog.count += 1;
-        queue.enqueue(at, packet.meta, packet.slot.0);
-        // The emulator may have looked at a time after this packet's, so the transmitter may only then have become free.
-        let idle = !queue.is_transmitting();
-        backlog.free = if idle { backlog.free.max(at) } else { backlog.free };
-        if idle {
+        if self.packets.hold(at, packet.meta, packet) {
+            // The emulator may have looked at a time after this packet's, so the transmitter may only then have become free.
+            self.transmitter_free = self.transmitter_free.max(at);
             self.send(store);
         } else {
             self.forget_dropped(store);
@@ -290,66 +236,28 @@ impl Stage {
     /// A queue that chooses sends what it can by `now`.
     #[inline]
     fn send_until(&mut self, now: Instant, store: &mut FramePool) {
-        while let (Some(backlog), Some(queue)) = (&self.backlog, self.chain.holding()) {
-            if !queue.is_transmitting() || backlog.free > now {
-                return;
-            }
+        while self.packets.holds() && self.packets.is_transmitting() && self.transmitter_free <= now {
             self.send(store);
         }
     }
 
     /// The transmitter is free and takes the next packet, if one waits.
     fn send(&mut self, store: &mut FramePool) {
-        let (Some(backlog), Some(queue)) = (&mut self.backlog, self.chain.holding()) else { return };
-        if let Some(dequeued) = queue.dequeue(backlog.free) {
-            backlog.free = dequeued.leaves;
-            backlog.count -= 1;
-            let packet = FrameInFlight { leaves: dequeued.leaves, ..backlog.waiting[dequeued.slot as usize] };
-            if dequeued.marked {
+        if let Some((packet, leaves, marked)) = self.packets.transmit_next(self.transmitter_free) {
+            self.transmitter_free = leaves;
+            if marked {
                 ip::mark(store.get_mut(packet.slot, packet.len as usize));
             }
-            self.hold(packet);
+            *self.packets.place(leaves).0 = FrameInFlight { leaves, ..packet };
         }
         self.forget_dropped(store);
     }
 
     fn forget_dropped(&mut self, store: &mut FramePool) {
-        let (Some(backlog), Some(queue)) = (&mut self.backlog, self.chain.holding()) else { return };
-        while let Some(slot) = queue.take_dropped() {
-            backlog.count -= 1;
-            store.release(FrameSlot(slot));
+        while let Some(dropped) = self.packets.take_dropped() {
+            store.release(dropped.slot);
         }
     }
-
-    #[inline]
-    fn hold(&mut self, packet: FrameInFlight) {
-        if self.held.iter().next_back().is_none_or(|last| last.leaves <= packet.leaves) {
-            *self.held.push() = packet;
-        } else {
-            // From the back: jitter rarely moves a packet past more than a few.
-            let behind = self.held.iter().rev().take_while(|held| held.leaves > packet.leaves).count();
-            self.held.insert(self.held.len() - behind, packet);
-        }
-    }
-}
-
-/// Elements in stages: a new one begins behind an element that reorders, since those behind it see packets in order, and before an MTU
-/// that answers, since the answer is sent when the packet is there and not before. A queue that chooses is alone in its stage.
-fn cut(elements: Vec<Element>) -> Vec<Stage> {
-    let mut stages = vec![(Stage::new(), Vec::new())];
-    for (position, element) in elements.into_iter().enumerate() {
-        let (_, current) = stages.last().expect("there is always a stage");
-        let answers_later = element.answers() && position > 0;
-        if answers_later || !current.iter().all(Element::keeps_order) || (element.holds() && !current.is_empty()) {
-            stages.push((Stage { from_end: answers_later, ..Stage::new() }, Vec::new()));
-        }
-        stages.last_mut().expect("there is always a stage").1.push(element);
-    }
-    let made = stages.into_iter().map(|(stage, elements)| {
-        let backlog = elements.iter().any(Element::holds).then(AqmBacklog::default);
-        Stage { chain: ElementChain::new(elements), backlog, ..stage }
-    });
-    made.collect()
 }
 
 #[cfg(test)]
@@ -357,24 +265,33 @@ mod tests {
     use super::*;
     use crate::ip::tests::frame;
     use polypath_base::{Rate, Rng};
-    use polypath_link::{CodelConfig, Delay, FqCodel, FqCodelConfig, Mtu, Oversize, QueueLimit, RateQueue, Schedule};
+    use polypath_link::{AqmConfig, DelayConfig, ElementSpec, FqCodelConfig, MtuConfig, Oversize, QueueLimit, RateConfig};
 
     fn at(us: u64) -> Instant {
         Instant::ZERO + Duration::from_micros(us)
     }
 
+    fn build(spec: ElementSpec) -> Element {
+        spec.build(Rng::new(1, "element")).unwrap()
+    }
+
     fn delay(us: u64, jitter_us: u64) -> Element {
         let (delay, jitter) = (Duration::from_micros(us), Duration::from_micros(jitter_us));
-        Element::Delay(Delay::new(delay, jitter, true, Schedule::none(), Rng::new(1, "d")))
+        build(ElementSpec::Delay(DelayConfig { delay, jitter, reorder: true, ..DelayConfig::default() }))
     }
 
     /// 8 Mbit/s: a microsecond a byte.
+    fn transmitter(packets: u64, aqm: Option<AqmConfig>) -> Element {
+        let (rate, queue) = (Rate::from_bits_per_sec(8_000_000), QueueLimit::Packets(packets));
+        build(ElementSpec::Rate(RateConfig { rate, queue, framing: 0, aqm, ..RateConfig::default() }))
+    }
+
     fn rate(packets: u64) -> Element {
-        Element::Rate(RateQueue::new(Rate::from_bits_per_sec(8_000_000), QueueLimit::Packets(packets), 0, Schedule::none()).unwrap())
+        transmitter(packets, None)
     }
 
     fn mtu(bytes: u32, oversize: Oversize) -> Element {
-        Element::Mtu(Mtu::new(bytes, oversize).unwrap())
+        build(ElementSpec::Mtu(MtuConfig { bytes, oversize }))
     }
 
     fn store() -> FramePool {
@@ -413,7 +330,7 @@ mod tests {
 
     #[test]
     fn an_mtu_behind_a_queue_answers_when_the_packet_is_there() {
-        let (mut direction, mut store) = (LinkDirection::new(vec![rate(9), mtu(1000, Oversize::Answer), delay(10, 0)]), store());
+        let (mut direction, mut store) = (LinkDirection::new(vec![rate(9), mtu(1000, Oversize::Icmp), delay(10, 0)]), store());
         let long = frame(17, 1500, true);
         assert_eq!(direction.enter(at(5), &long, &mut store), None);
         assert_eq!(direction.next(), at(1505));
@@ -422,7 +339,7 @@ mod tests {
         assert!(seen.is_empty());
         direction.advance(at(9999), &mut store, |oversized| seen.push(oversized));
         assert_eq!(seen, [Oversized { at: at(1505), mtu: 1000, stage: 1, frame: long, action: OversizeAction::AnswerFromEnd }]);
-        assert_eq!((direction.drops().mtu.packets, store.kept()), (1, 0));
+        assert_eq!((direction.counters().mtu_drops, store.kept()), (1, 0));
     }
 
     #[test]
@@ -440,15 +357,14 @@ mod tests {
         for _ in 0..5 {
             assert_eq!(direction.enter(at(0), &frame(17, 100, true), &mut store), None);
         }
-        let drops = direction.drops();
-        assert_eq!((drops.queue.packets, drops.overflow, drops.longest_queue), (2, 1, 3));
+        let counters = direction.counters();
+        assert_eq!((counters.queue_drops, direction.overflow(), counters.max_queue_packets), (2, 1, 3));
     }
 
-    /// Such a queue of FQ-CoDel or, with one flow, CoDel; 8 Mbit/s.
-    fn fq_codel(flows: u32, target_us: u64, limit: u32) -> Element {
-        let codel = CodelConfig { target: Duration::from_micros(target_us), interval: Duration::from_micros(10 * target_us), ecn: true };
-        let config = FqCodelConfig { codel, limit, flows, quantum: 1000 };
-        Element::FqCodel(Box::new(FqCodel::new(Rate::from_bits_per_sec(8_000_000), 0, Schedule::none(), config, Rng::new(1, "f")).unwrap()))
+    /// A queue of FQ-CoDel or, with one flow, CoDel.
+    fn fq_codel(flows: u32, target_us: u64, limit: u64) -> Element {
+        let (target, interval) = (Duration::from_micros(target_us), Duration::from_micros(10 * target_us));
+        transmitter(limit, Some(AqmConfig::FqCodel(FqCodelConfig { target, interval, flows, quantum: 1000, ecn: true })))
     }
 
     #[test]
@@ -483,8 +399,8 @@ mod tests {
                 marks += u64::from(store.get(held.slot, held.len as usize)[ip::IP + 1] == 3);
                 store.release(held.slot);
             }
-            let drops = direction.drops();
-            assert_eq!((marks == drops.marks, marks > 3, drops.queue.packets > 3), (true, marked, !marked));
+            let counters = direction.counters();
+            assert_eq!((marks == counters.ecn_marks, marks > 3, counters.queue_drops > 3), (true, marked, !marked));
             assert_eq!((direction.held(), store.kept()), (0, 0));
         }
     }
@@ -496,7 +412,7 @@ mod tests {
         for _ in 0..5 {
             assert_eq!(direction.enter(at(50), &frame(17, 100, true), &mut store), None);
         }
-        assert_eq!((direction.held(), store.kept(), direction.drops().queue.packets), (3, 3, 2));
+        assert_eq!((direction.held(), store.kept(), direction.counters().queue_drops), (3, 3, 2));
         assert_eq!(leaving(&mut direction, &mut store, &[400]).len(), 3);
         assert_eq!(direction.samples(at(200)).iter().map(|sample| sample.packets).collect::<Vec<_>>(), [0, 3, 2]);
     }
@@ -518,6 +434,6 @@ mod tests {
     #[test]
     fn a_packet_can_be_left_alone_for_as_long_as_the_constant_delays_before_an_answer() {
         assert_eq!(LinkDirection::new(vec![delay(7, 0), rate(1), delay(8, 3), delay(9, 0)]).floor(), Duration::from_micros(16));
-        assert_eq!(LinkDirection::new(vec![delay(7, 0), mtu(1000, Oversize::Answer), delay(9, 0)]).floor(), Duration::from_micros(7));
+        assert_eq!(LinkDirection::new(vec![delay(7, 0), mtu(1000, Oversize::Icmp), delay(9, 0)]).floor(), Duration::from_micros(7));
     }
 }

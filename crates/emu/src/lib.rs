@@ -54,8 +54,8 @@ impl From<polypath_io::Failed> for EmuError {
     }
 }
 
-impl From<polypath_sim::ScenarioError> for EmuError {
-    fn from(error: polypath_sim::ScenarioError) -> Self {
+impl From<polypath_link::InvalidElement> for EmuError {
+    fn from(error: polypath_link::InvalidElement) -> Self {
         Self(error.to_string())
     }
 }

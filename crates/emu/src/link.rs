@@ -7,7 +7,7 @@ use crate::lateness::Lateness;
 use crate::status::{DirectionStatus, Series};
 use polypath_base::{Duration, Instant};
 use polypath_io::{Clock, KernelTime, Port};
-use polypath_link::Count;
+use polypath_link::PacketCount;
 
 /// Frames read from a port before the other one has its turn.
 const BURST: usize = 64;
@@ -29,7 +29,7 @@ pub(crate) struct Link {
 #[derive(Debug)]
 struct Direction {
     direction: LinkDirection,
-    passed: Count,
+    passed: PacketCount,
     lateness: Lateness,
     /// Frames whose end was missing: an offload is on at the device from which they came.
     cut: u64,
@@ -37,7 +37,7 @@ struct Direction {
 
 impl Direction {
     fn new(direction: LinkDirection) -> Self {
-        Self { direction, passed: Count::default(), lateness: Lateness::default(), cut: 0 }
+        Self { direction, passed: PacketCount::default(), lateness: Lateness::default(), cut: 0 }
     }
 }
 
@@ -182,13 +182,14 @@ impl Link {
                 missed,
                 refused,
                 cut: *cut,
+                overflow: direction.overflow(),
                 held: direction.held(),
                 late_median_us: micros(lateness.quantile(0.5)),
                 late_p99_us: micros(lateness.quantile(0.99)),
                 late_max_us: micros(lateness.most()),
                 ..DirectionStatus::default()
             };
-            status.add_drops(&direction.drops());
+            status.set_counters(&direction.counters());
             status.untrusted = lateness.quantile(0.99) > late_limit || missed > 0 || status.overflow > 0 || *cut > 0;
             status
         })

@@ -10,7 +10,6 @@ use crate::worker::{self, Shared};
 use polypath_base::Duration;
 use polypath_guest::Network;
 use polypath_io::{Clock, Failed, HEAD, Namespace, Port, processors};
-use polypath_sim::link_elements;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -56,10 +55,8 @@ pub(crate) fn links(spec: &Spec, places: &Places) -> Result<Vec<Link>, EmuError>
         let mtu = link.a.mtu.max(link.b.mtu) as usize;
         let ports = wire.inside(|| Ok([Port::open(&emulated.a, mtu, RING)?, Port::open(&emulated.b, mtu, RING)?]))?;
         let addresses = [&link.a, &link.b].map(|end| end.address.parse().ok().map(|address: Ipv4Addr| address.octets()));
-        let lines = [
-            LinkDirection::new(link_elements(&spec.scenario, emulated.link, true)?),
-            LinkDirection::new(link_elements(&spec.scenario, emulated.link, false)?),
-        ];
+        let lines =
+            [LinkDirection::new(link.elements(spec.scenario.seed, true)?), LinkDirection::new(link.elements(spec.scenario.seed, false)?)];
         // An Ethernet header and a VLAN tag come before a packet.
         let store = FramePool::new(HEAD + 18 + mtu, STORE);
         made.push(Link::new(link.name.clone(), ports, addresses, lines, store));

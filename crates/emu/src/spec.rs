@@ -1,15 +1,15 @@
 //! What the emulator is to do, as plain data; made by Python (`polypath.emu`). Unknown fields are refused.
 
 use polypath_guest::plan::Plan;
-use polypath_sim::Scenario;
+use polypath_link::LinkSpec;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
-    /// The links with their elements. Flows are of no concern.
-    pub scenario: Scenario,
+    /// The links with their elements.
+    pub scenario: EmulatedScenario,
     /// Namespaces, cables, addresses and routes. Both ends of an emulated link are cables into the namespace `wire`.
     pub plan: Plan,
     /// The namespace that no node owns, where the emulator has its ports.
@@ -29,6 +29,14 @@ pub struct Spec {
     /// The emulator ends when the process that started it does.
     #[serde(default)]
     pub with_parent: bool,
+}
+
+/// What the emulator reads of a scenario: it leaves nodes, flows and the rest to others, so it accepts fields that are not here.
+#[derive(Clone, Debug, Deserialize)]
+pub struct EmulatedScenario {
+    /// From which the elements' random streams are derived.
+    pub seed: u64,
+    pub links: Vec<LinkSpec>,
 }
 
 /// A link that the emulator carries.

@@ -1,6 +1,6 @@
 //! How the emulator fares, as plain data; what a status file holds.
 
-use crate::direction::Drops;
+use polypath_link::ElementCounters;
 use serde::Serialize;
 
 #[derive(Clone, Debug, Default, Serialize)]
@@ -62,13 +62,12 @@ pub(crate) struct Series {
 }
 
 impl DirectionStatus {
-    pub(crate) fn add_drops(&mut self, drops: &Drops) {
-        self.queue_drops = drops.queue.packets;
-        self.loss_drops = drops.loss.packets;
-        self.mtu_drops = drops.mtu.packets;
-        self.down_drops = drops.down.packets;
-        self.overflow = drops.overflow;
-        self.max_queue_packets = drops.longest_queue;
-        self.ecn_marks = drops.marks;
+    pub(crate) fn set_counters(&mut self, counters: &ElementCounters) {
+        self.queue_drops = counters.queue_drops;
+        self.loss_drops = counters.loss_drops;
+        self.mtu_drops = counters.mtu_drops;
+        self.down_drops = counters.down_drops;
+        self.max_queue_packets = counters.max_queue_packets;
+        self.ecn_marks = counters.ecn_marks;
     }
 }

@@ -3,43 +3,49 @@
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use polypath_base::{Duration, Instant, Rate, Rng};
 use polypath_link::{
-    Delay, Element, ElementChain, Loss, PacketMeta, Pie, PieConfig, QueueLimit, RateQueue, Red, RedConfig, Retry, Schedule, Trace,
+    AqmConfig, DelayConfig, Element, ElementChain, ElementSpec, LossConfig, PacketMeta, PieConfig, QueueLimit, RateConfig,
 };
+use polypath_link::{RedConfig, RetryConfig, TraceConfig};
 
-fn queue() -> RateQueue {
-    RateQueue::new(Rate::from_bits_per_sec(100_000_000), QueueLimit::Packets(100), 14, Schedule::none())
-        .expect("a rate of 100 Mbit/s is valid")
+fn build(spec: ElementSpec) -> Element {
+    spec.build(Rng::new(1, "bench")).expect("the parameters are valid")
+}
+
+fn transmitter(aqm: Option<AqmConfig>) -> Element {
+    let (rate, queue) = (Rate::from_bits_per_sec(100_000_000), QueueLimit::Packets(100));
+    build(ElementSpec::Rate(RateConfig { rate, queue, aqm, ..RateConfig::default() }))
 }
 
 fn rate() -> Element {
-    Element::Rate(queue())
+    transmitter(None)
 }
 
 fn red() -> Element {
     let config = RedConfig { min_bytes: 15_000, max_bytes: 60_000, probability: 0.1, weight_log: 7, mean_packet_bytes: 1000, ecn: false };
-    Element::Red(Box::new(Red::new(queue(), config, Rng::new(1, "red")).expect("the thresholds ascend")))
+    transmitter(Some(AqmConfig::Red(config)))
 }
 
 fn pie() -> Element {
-    Element::Pie(Box::new(Pie::new(queue(), PieConfig::DEFAULT, Rng::new(1, "pie")).expect("the defaults are valid")))
+    transmitter(Some(AqmConfig::Pie(PieConfig::DEFAULT)))
 }
 
 /// Eight chances a millisecond, a little less than the rate of the others.
 fn trace() -> Element {
     let chances = (0..8000).map(|number| Duration::from_millis(1 + number / 8)).collect();
-    Element::Trace(Box::new(Trace::new(queue(), chances, 1504).expect("the chances ascend")))
+    build(ElementSpec::Trace(TraceConfig { chances, bytes: 1504, queue: QueueLimit::Packets(100), framing: 14 }))
 }
 
 fn retry() -> Element {
-    Element::Retry(Box::new(Retry::new(0.1, Duration::from_millis(1), 7, Rng::new(1, "retry")).expect("10 % is a probability")))
+    build(ElementSpec::Retry(RetryConfig { probability: 0.1, delay: Duration::from_millis(1), attempts: 7 }))
 }
 
 fn delay(ms: u64, jitter_ms: u64) -> Element {
-    Element::Delay(Delay::new(Duration::from_millis(ms), Duration::from_millis(jitter_ms), false, Schedule::none(), Rng::new(1, "delay")))
+    let (delay, jitter) = (Duration::from_millis(ms), Duration::from_millis(jitter_ms));
+    build(ElementSpec::Delay(DelayConfig { delay, jitter, ..DelayConfig::default() }))
 }
 
 fn loss() -> Element {
-    Element::Loss(Loss::bernoulli(0.01, vec![], Rng::new(1, "loss")).expect("1 % is a probability"))
+    build(ElementSpec::Loss(LossConfig::Bernoulli { probability: 0.01, changes: vec![] }))
 }
 
 /// A thousand packets, ten every 1.3 ms: slightly more than the rate lets through.

@@ -1,22 +1,7 @@
 //! CoDel (RFC 8289): the state of one queue, and what it does to the packet at the head.
 
+use crate::CodelConfig;
 use polypath_base::{Duration, Instant};
-
-/// Parameters of CoDel, with the names of RFC 8289.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct CodelConfig {
-    /// A standing delay as long as this is accepted.
-    pub target: Duration,
-    /// The delay stands once it has been above the target for so long: about the worst round-trip time.
-    pub interval: Duration,
-    /// Mark ECN-capable packets (ECT) instead of dropping them.
-    pub ecn: bool,
-}
-
-impl CodelConfig {
-    /// What RFC 8289 recommends (section 4.2 and 4.3).
-    pub const DEFAULT: Self = Self { target: Duration::from_millis(5), interval: Duration::from_millis(100), ecn: false };
-}
 
 /// What one queue remembers (section 5.3).
 #[derive(Clone, Debug, Default)]

@@ -2,13 +2,13 @@
 
 /// Packets and their bytes.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Count {
+pub struct PacketCount {
     pub packets: u64,
     /// Of IP packets, without framing.
     pub bytes: u64,
 }
 
-impl Count {
+impl PacketCount {
     #[inline]
     pub fn add(&mut self, len: u32) {
         self.packets += 1;

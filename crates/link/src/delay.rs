@@ -1,7 +1,25 @@
 //! Propagation delay, with or without jitter.
 
-use crate::{Schedule, Verdict};
+use crate::{Change, Invalid, LinkElement, PacketMeta, Schedule, Verdict};
 use polypath_base::{Duration, Instant, Rng};
+use serde::Deserialize;
+
+/// Parameters of [`Delay`]. The default is no delay.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DelayConfig {
+    #[serde(rename = "delay_ns")]
+    pub delay: Duration,
+    /// Uniform in plus or minus this much. A jitter above the delay is cut at zero: nothing leaves before it came.
+    #[serde(rename = "jitter_ns", default)]
+    pub jitter: Duration,
+    /// A packet that draws a shorter delay overtakes, as in Linux's netem; without, it leaves together with the one in front of it.
+    #[serde(default)]
+    pub reorder: bool,
+    /// Later delays, by time; ascending.
+    #[serde(default)]
+    pub changes: Vec<Change<Duration>>,
+}
 
 /// Holds each packet for `delay`, give or take up to `jitter` (uniform).
 #[derive(Clone, Debug)]
@@ -16,14 +34,16 @@ pub struct Delay {
 }
 
 impl Delay {
-    /// With `reorder`, a packet that draws a shorter delay overtakes, as in Linux's netem; without, it leaves together with
-    /// the one in front of it. A jitter above the delay is cut at zero: nothing leaves before it came.
-    pub fn new(delay: Duration, jitter: Duration, reorder: bool, changes: Schedule<Duration>, rng: Rng) -> Self {
-        Self { delay, jitter, reorder, last: Instant::ZERO, changes, rng }
+    pub fn new(config: DelayConfig, rng: Rng) -> Result<Self, Invalid> {
+        let changes = Schedule::of(&config.changes)?;
+        let DelayConfig { delay, jitter, reorder, .. } = config;
+        Ok(Self { delay, jitter, reorder, last: Instant::ZERO, changes, rng })
     }
+}
 
+impl LinkElement for Delay {
     #[inline]
-    pub fn transit(&mut self, at: Instant) -> Verdict {
+    fn transit(&mut self, at: Instant, _packet: PacketMeta) -> Verdict {
         if let Some(delay) = self.changes.advance(at) {
             self.delay = delay;
         }
@@ -40,15 +60,13 @@ impl Delay {
         Verdict::Pass(leaves)
     }
 
-    /// The delay, if it is the same for all packets.
-    pub fn constant(&self) -> Option<Duration> {
-        let constant = self.jitter == Duration::ZERO && self.changes.next_at() == Instant::NEVER;
-        constant.then_some(self.delay)
+    fn keeps_order(&self) -> bool {
+        !self.reorder || self.constant_delay().is_some()
     }
 
-    /// Whether a packet may overtake another.
-    pub fn reorders(&self) -> bool {
-        self.reorder && self.constant().is_none()
+    fn constant_delay(&self) -> Option<Duration> {
+        let constant = self.jitter == Duration::ZERO && self.changes.next_at() == Instant::NEVER;
+        constant.then_some(self.delay)
     }
 }
 
@@ -61,8 +79,9 @@ mod tests {
     }
 
     fn delay(jitter_ms: u64, reorder: bool, changes: Vec<(Instant, Duration)>) -> Delay {
-        let changes = Schedule::new(changes).unwrap();
-        Delay::new(Duration::from_millis(10), Duration::from_millis(jitter_ms), reorder, changes, Rng::new(1, "delay"))
+        let changes = changes.into_iter().map(|(at, to)| Change { at, to }).collect();
+        let (delay, jitter) = (Duration::from_millis(10), Duration::from_millis(jitter_ms));
+        Delay::new(DelayConfig { delay, jitter, reorder, changes }, Rng::new(1, "delay")).unwrap()
     }
 
     fn leaves(verdict: Verdict) -> Instant {
@@ -76,17 +95,17 @@ mod tests {
     fn a_shorter_delay_does_not_overtake_unless_told() {
         let shorter = vec![(at(5), Duration::from_millis(1))];
         let mut ordered = delay(0, false, shorter.clone());
-        let times = [0, 4, 5, 14].map(|ms| leaves(ordered.transit(at(ms))));
+        let times = [0, 4, 5, 14].map(|ms| leaves(ordered.transit(at(ms), PacketMeta::default())));
         assert_eq!(times, [at(10), at(14), at(14), at(15)]);
         let mut free = delay(0, true, shorter);
-        let times = [0, 4, 5, 14].map(|ms| leaves(free.transit(at(ms))));
+        let times = [0, 4, 5, 14].map(|ms| leaves(free.transit(at(ms), PacketMeta::default())));
         assert_eq!(times, [at(10), at(14), at(6), at(15)]);
     }
 
     #[test]
     fn jitter_is_uniform_around_the_delay() {
         let mut delay = delay(4, true, Vec::new());
-        let drawn: Vec<u64> = (0..20_000).map(|_| leaves(delay.transit(at(0))).as_nanos()).collect();
+        let drawn: Vec<u64> = (0..20_000).map(|_| leaves(delay.transit(at(0), PacketMeta::default())).as_nanos()).collect();
         assert!(drawn.iter().all(|&ns| (6_000_000..14_000_000).contains(&ns)));
         let mean = drawn.iter().sum::<u64>() / 20_000;
         // The standard error of the mean is 4 ms / sqrt(3 * 20000) = 16 us.
@@ -96,7 +115,7 @@ mod tests {
     #[test]
     fn jitter_without_reordering_keeps_the_order() {
         let mut delay = delay(9, false, Vec::new());
-        let drawn: Vec<Instant> = (0..1000).map(|ms| leaves(delay.transit(at(ms)))).collect();
+        let drawn: Vec<Instant> = (0..1000).map(|ms| leaves(delay.transit(at(ms), PacketMeta::default()))).collect();
         assert!(drawn.is_sorted());
     }
 }

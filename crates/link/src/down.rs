@@ -1,7 +1,17 @@
 //! Outages.
 
-use crate::{Count, DropCause, Invalid, PacketMeta, Verdict};
+use crate::{DropCategory, DropCause, Invalid, LinkElement, PacketCount, PacketMeta, Verdict};
 use polypath_base::Instant;
+use serde::Deserialize;
+
+/// Parameters of [`Down`]. The default is no outage.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DownConfig {
+    /// Outages `[from, to)` in ascending order that do not overlap.
+    #[serde(rename = "spans_ns")]
+    pub spans: Vec<[Instant; 2]>,
+}
 
 /// Nothing passes during these spans, start included, end excluded.
 #[derive(Clone, Debug)]
@@ -11,12 +21,12 @@ pub struct Down {
     next: usize,
     /// Its start; never if there is none.
     from: Instant,
-    drops: Count,
+    drops: PacketCount,
 }
 
 impl Down {
-    /// Spans in ascending order that do not overlap.
-    pub fn new(spans: Vec<(Instant, Instant)>) -> Result<Self, Invalid> {
+    pub fn new(config: DownConfig) -> Result<Self, Invalid> {
+        let spans: Vec<(Instant, Instant)> = config.spans.into_iter().map(|[from, to]| (from, to)).collect();
         if let Some(span) = spans.iter().find(|span| span.0 >= span.1) {
             return Err(Invalid(format!("the outage from {:?} to {:?} ends before it begins", span.0, span.1)));
         }
@@ -24,16 +34,7 @@ impl Down {
             return Err(Invalid(format!("the outage from {:?} begins before the one listed earlier ends at {:?}", pair[1].0, pair[0].1)));
         }
         let from = spans.first().map_or(Instant::NEVER, |span| span.0);
-        Ok(Self { spans, next: 0, from, drops: Count::default() })
-    }
-
-    #[inline]
-    pub fn transit(&mut self, at: Instant, packet: PacketMeta) -> Verdict {
-        if at < self.from { Verdict::Pass(at) } else { self.within(at, packet) }
-    }
-
-    pub fn drops(&self) -> Count {
-        self.drops
+        Ok(Self { spans, next: 0, from, drops: PacketCount::default() })
     }
 
     #[cold]
@@ -50,6 +51,21 @@ impl Down {
     }
 }
 
+impl LinkElement for Down {
+    #[inline]
+    fn transit(&mut self, at: Instant, packet: PacketMeta) -> Verdict {
+        if at < self.from { Verdict::Pass(at) } else { self.within(at, packet) }
+    }
+
+    fn drops(&self) -> PacketCount {
+        self.drops
+    }
+
+    fn drop_category(&self) -> Option<DropCategory> {
+        Some(DropCategory::Down)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,7 +78,7 @@ mod tests {
 
     #[test]
     fn packets_pass_before_between_and_after_outages() {
-        let mut down = Down::new(vec![(at(10), at(20)), (at(30), at(31))]).unwrap();
+        let mut down = Down::new(DownConfig { spans: vec![[at(10), at(20)], [at(30), at(31)]] }).unwrap();
         let passed: Vec<u64> = (0..40).filter(|&t| down.transit(at(t), PACKET) == Verdict::Pass(at(t))).collect();
         assert_eq!(passed, (0..10).chain(20..30).chain(31..40).collect::<Vec<_>>());
         assert_eq!(down.drops().packets, 11);
@@ -70,14 +86,14 @@ mod tests {
 
     #[test]
     fn an_outage_that_nobody_saw_is_skipped() {
-        let mut down = Down::new(vec![(at(10), at(20)), (at(30), at(40))]).unwrap();
+        let mut down = Down::new(DownConfig { spans: vec![[at(10), at(20)], [at(30), at(40)]] }).unwrap();
         assert_eq!(down.transit(at(25), PACKET), Verdict::Pass(at(25)));
         assert_eq!(down.transit(at(35), PACKET), Verdict::Drop(DropCause::Down));
     }
 
     #[test]
     fn overlapping_outages_are_refused() {
-        assert!(Down::new(vec![(at(10), at(20)), (at(15), at(40))]).is_err());
-        assert!(Down::new(vec![(at(10), at(10))]).is_err());
+        assert!(Down::new(DownConfig { spans: vec![[at(10), at(20)], [at(15), at(40)]] }).is_err());
+        assert!(Down::new(DownConfig { spans: vec![[at(10), at(10)]] }).is_err());
     }
 }

@@ -5,21 +5,12 @@
 
 use crate::codel::{Codel, Queue};
 use crate::rate::Sampler;
-use crate::{CodelConfig, Count, Invalid, PacketMeta, QueueSample, Schedule};
-use polypath_base::{Instant, Rate, Rng};
+use crate::{
+    CodelConfig, DropCategory, FqCodelConfig, Invalid, LinkElement, PacketCount, PacketMeta, QueueLimit, QueueSample, RateConfig,
+    SampledQueue, Schedule, Verdict,
+};
+use polypath_base::{Duration, Instant, Rate, Rng};
 use std::collections::VecDeque;
-
-/// Parameters of [`FqCodel`] beside CoDel's own.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct FqCodelConfig {
-    pub codel: CodelConfig,
-    /// Room in packets, all flows together.
-    pub limit: u32,
-    /// Flows are told apart by so many queues; 1: plain CoDel.
-    pub flows: u32,
-    /// Bytes that a flow may send before it is the next one's turn.
-    pub quantum: u32,
-}
 
 /// A packet that is being transmitted from now on.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -34,6 +25,9 @@ pub struct Dequeued {
 #[derive(Clone, Debug)]
 pub struct FqCodel {
     config: FqCodelConfig,
+    codel: CodelConfig,
+    /// Room in packets, all flows together.
+    limit: u32,
     rate: Rate,
     framing: u32,
     changes: Schedule<Rate>,
@@ -46,7 +40,7 @@ pub struct FqCodel {
     packets: u32,
     bytes: u64,
     dropped: Vec<u32>,
-    drops: Count,
+    drops: PacketCount,
     marks: u64,
     longest: u64,
     sampler: Sampler,
@@ -77,15 +71,20 @@ struct Item {
 const BATCH: usize = 64;
 
 impl FqCodel {
-    pub fn new(rate: Rate, framing: u32, changes: Schedule<Rate>, config: FqCodelConfig, mut rng: Rng) -> Result<Self, Invalid> {
-        if rate == Rate::default() || changes.values().any(|rate| rate == Rate::default()) {
-            return Err(Invalid("a rate of zero lets nothing pass: use an outage for that".into()));
-        }
-        if config.limit == 0 || config.flows == 0 || config.quantum == 0 {
+    /// `transmitter` is what sends the packets; its limit, in packets, holds for all flows together.
+    pub fn new(transmitter: RateConfig, config: FqCodelConfig, mut rng: Rng) -> Result<Self, Invalid> {
+        let changes = transmitter.schedule()?;
+        let RateConfig { rate, queue, framing, .. } = transmitter;
+        let QueueLimit::Packets(limit) = queue else {
+            return Err(Invalid("CoDel counts its queue in packets: give it a limit in packets".into()));
+        };
+        if limit == 0 || config.flows == 0 || config.quantum == 0 {
             return Err(Invalid("a managed queue has room for a packet, a flow and a quantum of at least a byte".into()));
         }
         let FqCodelConfig { flows, .. } = config;
         Ok(Self {
+            limit: limit.min(u64::from(u32::MAX)) as u32,
+            codel: config.codel(),
             config,
             rate,
             framing,
@@ -97,7 +96,7 @@ impl FqCodel {
             packets: 0,
             bytes: 0,
             dropped: Vec::new(),
-            drops: Count::default(),
+            drops: PacketCount::default(),
             marks: 0,
             longest: 0,
             sampler: Sampler::never(),
@@ -110,7 +109,7 @@ impl FqCodel {
     pub fn enqueue(&mut self, at: Instant, packet: PacketMeta, slot: u32) {
         self.sample_until(at);
         // A queue of one flow refuses what does not fit; among several, the longest one gives way.
-        if self.config.flows == 1 && self.packets >= self.config.limit {
+        if self.config.flows == 1 && self.packets >= self.limit {
             self.drops.add(packet.len);
             self.dropped.push(slot);
             return;
@@ -126,7 +125,7 @@ impl FqCodel {
         }
         self.packets += 1;
         self.bytes += u64::from(item.len);
-        if self.packets > self.config.limit {
+        if self.packets > self.limit {
             self.drop_from_longest();
         }
         self.longest = self.longest.max(u64::from(self.packets));
@@ -172,7 +171,7 @@ impl FqCodel {
                 continue;
             }
             let mut head = Head { flow, taken: None, dropped: &mut self.dropped, drops: &mut self.drops, lost: (0, 0) };
-            let marked = flow_codel(&mut head, at, &self.config.codel);
+            let marked = flow_codel(&mut head, at, &self.codel);
             let (taken, lost) = (head.taken, head.lost);
             (self.packets, self.bytes) = (self.packets - lost.0, self.bytes - lost.1);
             let flow = &mut self.queues[number as usize];
@@ -220,31 +219,58 @@ impl FqCodel {
         (((hash >> 32) * u64::from(self.config.flows)) >> 32) as u32
     }
 
-    /// Writes down a sample at every multiple of `interval`, zero included.
-    pub fn sample_every(&mut self, interval: polypath_base::Duration) {
-        self.sampler = Sampler::every(interval);
-    }
-
-    pub fn samples(&mut self, end: Instant) -> &[QueueSample] {
-        self.sample_until(end);
-        self.sampler.until(end)
-    }
-
     fn sample_until(&mut self, at: Instant) {
         let sample = QueueSample { packets: self.packets, bytes: self.bytes, drops: self.drops.packets };
         self.sampler.fill(at, sample);
     }
+}
 
-    pub fn drops(&self) -> Count {
+impl LinkElement for FqCodel {
+    /// It decides when it sends; the caller hands the packet to [`FqCodel::enqueue`].
+    fn transit(&mut self, _at: Instant, _packet: PacketMeta) -> Verdict {
+        Verdict::Held
+    }
+
+    fn drops(&self) -> PacketCount {
         self.drops
     }
 
-    pub fn marks(&self) -> u64 {
-        self.marks
+    fn drop_category(&self) -> Option<DropCategory> {
+        Some(DropCategory::Queue)
     }
 
-    /// The most packets that were ever waiting, the one in transmission included.
-    pub fn longest(&self) -> u64 {
+    fn keeps_order(&self) -> bool {
+        false
+    }
+
+    fn holds(&self) -> bool {
+        true
+    }
+
+    fn queue(&self) -> Option<&dyn SampledQueue> {
+        Some(self)
+    }
+
+    fn queue_mut(&mut self) -> Option<&mut dyn SampledQueue> {
+        Some(self)
+    }
+
+    fn marks(&self) -> u64 {
+        self.marks
+    }
+}
+
+impl SampledQueue for FqCodel {
+    fn sample_every(&mut self, interval: Duration) {
+        self.sampler = Sampler::every(interval);
+    }
+
+    fn samples(&mut self, end: Instant) -> &[QueueSample] {
+        self.sample_until(end);
+        self.sampler.until(end)
+    }
+
+    fn longest(&self) -> u64 {
         self.longest
     }
 }
@@ -254,7 +280,7 @@ struct Head<'a> {
     flow: &'a mut Flow,
     taken: Option<Item>,
     dropped: &'a mut Vec<u32>,
-    drops: &'a mut Count,
+    drops: &'a mut PacketCount,
     /// Packets and bytes dropped here.
     lost: (u32, u64),
 }
@@ -292,14 +318,17 @@ fn flow_codel(head: &mut Head<'_>, at: Instant, config: &CodelConfig) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use polypath_base::Duration;
 
     /// 8 Mbit/s: a microsecond a byte.
-    fn fq_codel(config: FqCodelConfig) -> FqCodel {
-        FqCodel::new(Rate::from_bits_per_sec(8_000_000), 0, Schedule::none(), config, Rng::new(1, "fq_codel")).unwrap()
+    fn fq_codel(config: FqCodelConfig, limit: u64) -> FqCodel {
+        let rate = Rate::from_bits_per_sec(8_000_000);
+        let transmitter = RateConfig { rate, queue: QueueLimit::Packets(limit), framing: 0, ..RateConfig::default() };
+        FqCodel::new(transmitter, config, Rng::new(1, "fq_codel")).unwrap()
     }
 
-    const PLAIN: FqCodelConfig = FqCodelConfig { codel: CodelConfig::DEFAULT, limit: 1000, flows: 1, quantum: 1514 };
+    fn plain() -> FqCodelConfig {
+        FqCodelConfig { flows: 1, ..FqCodelConfig::default() }
+    }
 
     fn at(us: u64) -> Instant {
         Instant::ZERO + Duration::from_micros(us)
@@ -340,7 +369,7 @@ mod tests {
 
     #[test]
     fn one_queue_serves_in_order_and_refuses_what_does_not_fit() {
-        let mut queue = fq_codel(FqCodelConfig { limit: 3, ..PLAIN });
+        let mut queue = fq_codel(plain(), 3);
         let (served, dropped) = drive(&mut queue, &[(0, 1, 100), (0, 2, 100), (10, 1, 50), (20, 1, 100), (1000, 1, 100)], 5000);
         assert_eq!(served, [(100, 0), (200, 1), (250, 2), (1100, 4)]);
         assert_eq!((dropped, queue.drops().packets, queue.longest()), (vec![3], 1, 3));
@@ -350,7 +379,7 @@ mod tests {
     fn codel_holds_a_standing_queue_at_its_target() {
         // A twentieth too much, for a minute.
         let packets: Vec<(u64, u32, u32)> = (0..63_000).map(|number| (number * 952, 1, 1000)).collect();
-        let mut queue = fq_codel(PLAIN);
+        let mut queue = fq_codel(plain(), 1000);
         let (served, dropped) = drive(&mut queue, &packets, 60_000_000);
         let waits: Vec<u64> = served.iter().skip(served.len() / 2).map(|&(left, slot)| left - packets[slot as usize].0).collect();
         let mean = waits.iter().sum::<u64>() as f64 / waits.len() as f64;
@@ -363,12 +392,7 @@ mod tests {
         let mut packets: Vec<(u64, u32, u32)> = (0..4000).flat_map(|n| [(n * 500, 1, 1000), (n * 500, 2, 500)]).collect();
         packets.extend((0..40).map(|n| (50_000 * n + 17, 3, 200)));
         packets.sort();
-        let mut queue = fq_codel(FqCodelConfig {
-            flows: 1024,
-            limit: 10_000,
-            codel: CodelConfig { target: Duration::from_secs(9), ..CodelConfig::DEFAULT },
-            ..PLAIN
-        });
+        let mut queue = fq_codel(FqCodelConfig { target: Duration::from_secs(9), ..FqCodelConfig::default() }, 10_000);
         let (served, _) = drive(&mut queue, &packets, 2_000_000);
         let bytes =
             |flow: u32| served.iter().map(|&(_, slot)| packets[slot as usize]).filter(|p| p.1 == flow).map(|p| u64::from(p.2)).sum::<u64>();
@@ -382,7 +406,7 @@ mod tests {
 
     #[test]
     fn where_there_is_no_room_the_longest_queue_gives_way() {
-        let mut queue = fq_codel(FqCodelConfig { flows: 16, limit: 100, ..PLAIN });
+        let mut queue = fq_codel(FqCodelConfig { flows: 16, ..plain() }, 100);
         let mut packets: Vec<(u64, u32, u32)> = (0..101).map(|_| (0, 1, 1000)).collect();
         packets.push((1, 2, 1000));
         let (_, dropped) = drive(&mut queue, &packets, 10);
@@ -392,7 +416,7 @@ mod tests {
 
     #[test]
     fn ect_packets_are_marked_and_none_is_lost() {
-        let mut queue = fq_codel(FqCodelConfig { codel: CodelConfig { ecn: true, ..CodelConfig::DEFAULT }, ..PLAIN });
+        let mut queue = fq_codel(FqCodelConfig { ecn: true, ..plain() }, 1000);
         let (mut now, mut served) = (0, None);
         for number in 0..20_000 {
             now = number * 900;

@@ -1,63 +1,91 @@
 //! Random and scripted loss.
 
-use crate::{Count, DropCause, Invalid, PacketMeta, Schedule, Verdict};
+use crate::{Change, DropCategory, DropCause, Invalid, LinkElement, PacketCount, PacketMeta, Schedule, Verdict};
 use polypath_base::{Instant, Rng};
+use serde::Deserialize;
+
+/// Which packets a [`Loss`] loses. The default loses none.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(tag = "model", rename_all = "snake_case")]
+pub enum LossConfig {
+    /// Each packet with `probability`, independently of the others.
+    Bernoulli {
+        probability: f64,
+        /// Later probabilities, by time; ascending.
+        #[serde(default)]
+        changes: Vec<Change<f64>>,
+    },
+    /// A chain of two states, stepped once a packet: the probabilities of leaving good and bad, and of losing in each. A packet is lost by
+    /// the state that it finds, then the chain steps (as Linux's netem does; E. N. Gilbert 1960, E. O. Elliott 1963). It starts in the
+    /// good state.
+    GilbertElliott { good_to_bad: f64, bad_to_good: f64, loss_good: f64, loss_bad: f64 },
+    /// The packets with these numbers, counted from 1 in this direction; with `data_only` only packets with payload are counted.
+    Packets {
+        numbers: Vec<u64>,
+        #[serde(default)]
+        data_only: bool,
+    },
+}
+
+impl Default for LossConfig {
+    fn default() -> Self {
+        Self::Packets { numbers: Vec::new(), data_only: false }
+    }
+}
 
 /// Loses packets.
 #[derive(Clone, Debug)]
 pub struct Loss {
     model: Model,
-    drops: Count,
+    drops: PacketCount,
     rng: Rng,
 }
 
-/// Probabilities are kept as thresholds of [`Rng::chance`].
+/// Probabilities as [`Rng::bernoulli`] takes them.
 #[derive(Clone, Debug)]
 enum Model {
-    Bernoulli { threshold: u64, changes: Schedule<u64> },
+    Bernoulli { p: u64, changes: Schedule<u64> },
     GilbertElliott { bad: bool, good_to_bad: u64, bad_to_good: u64, loss_good: u64, loss_bad: u64 },
     Packets { numbers: Vec<u64>, next: usize, seen: u64, data_only: bool },
 }
 
 impl Loss {
-    /// Each packet is lost with `probability`, independently of the others.
-    pub fn bernoulli(probability: f64, changes: Vec<(Instant, f64)>, rng: Rng) -> Result<Self, Invalid> {
-        let changes = changes.into_iter().map(|(at, p)| Ok((at, threshold("loss probability", p)?))).collect::<Result<_, Invalid>>()?;
-        let model = Model::Bernoulli { threshold: threshold("loss probability", probability)?, changes: Schedule::new(changes)? };
-        Ok(Self { model, drops: Count::default(), rng })
-    }
-
-    /// A chain of two states, stepped once a packet; a packet is lost by the state it finds, then the chain steps (as Linux's
-    /// netem does; E. N. Gilbert 1960, E. O. Elliott 1963). It starts in the good state.
-    pub fn gilbert_elliott(good_to_bad: f64, bad_to_good: f64, loss_good: f64, loss_bad: f64, rng: Rng) -> Result<Self, Invalid> {
-        let model = Model::GilbertElliott {
-            bad: false,
-            good_to_bad: threshold("good_to_bad", good_to_bad)?,
-            bad_to_good: threshold("bad_to_good", bad_to_good)?,
-            loss_good: threshold("loss_good", loss_good)?,
-            loss_bad: threshold("loss_bad", loss_bad)?,
-        };
-        Ok(Self { model, drops: Count::default(), rng })
-    }
-
-    /// The packets with these numbers are lost, counted from 1; with `data_only` only packets with payload are counted.
-    pub fn packets(mut numbers: Vec<u64>, data_only: bool, rng: Rng) -> Result<Self, Invalid> {
-        if numbers.contains(&0) {
-            return Err(Invalid("packet number 0 cannot be lost: packets are counted from 1".into()));
-        }
-        numbers.sort_unstable();
-        numbers.dedup();
-        Ok(Self { model: Model::Packets { numbers, next: 0, seen: 0, data_only }, drops: Count::default(), rng })
-    }
-
-    #[inline]
-    pub fn transit(&mut self, at: Instant, packet: PacketMeta) -> Verdict {
-        let lost = match &mut self.model {
-            Model::Bernoulli { threshold, changes } => {
-                if let Some(changed) = changes.advance(at) {
-                    *threshold = changed;
+    pub fn new(config: LossConfig, rng: Rng) -> Result<Self, Invalid> {
+        let model = match config {
+            LossConfig::Bernoulli { probability, changes } => {
+                let later = |change: Change<f64>| Ok((change.at, checked("loss probability", change.to)?));
+                let changes = Schedule::new(changes.into_iter().map(later).collect::<Result<_, Invalid>>()?)?;
+                Model::Bernoulli { p: checked("loss probability", probability)?, changes }
+            }
+            LossConfig::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } => Model::GilbertElliott {
+                bad: false,
+                good_to_bad: checked("good_to_bad", good_to_bad)?,
+                bad_to_good: checked("bad_to_good", bad_to_good)?,
+                loss_good: checked("loss_good", loss_good)?,
+                loss_bad: checked("loss_bad", loss_bad)?,
+            },
+            LossConfig::Packets { mut numbers, data_only } => {
+                if numbers.contains(&0) {
+                    return Err(Invalid("packet number 0 cannot be lost: packets are counted from 1".into()));
                 }
-                self.rng.bernoulli(*threshold)
+                numbers.sort_unstable();
+                numbers.dedup();
+                Model::Packets { numbers, next: 0, seen: 0, data_only }
+            }
+        };
+        Ok(Self { model, drops: PacketCount::default(), rng })
+    }
+}
+
+impl LinkElement for Loss {
+    #[inline]
+    fn transit(&mut self, at: Instant, packet: PacketMeta) -> Verdict {
+        let lost = match &mut self.model {
+            Model::Bernoulli { p, changes } => {
+                if let Some(changed) = changes.advance(at) {
+                    *p = changed;
+                }
+                self.rng.bernoulli(*p)
             }
             Model::GilbertElliott { bad, good_to_bad, bad_to_good, loss_good, loss_bad } => {
                 let (leave, lose) = if *bad { (*bad_to_good, *loss_bad) } else { (*good_to_bad, *loss_good) };
@@ -78,12 +106,17 @@ impl Loss {
         Verdict::Pass(at)
     }
 
-    pub fn drops(&self) -> Count {
+    fn drops(&self) -> PacketCount {
         self.drops
+    }
+
+    fn drop_category(&self) -> Option<DropCategory> {
+        Some(DropCategory::Loss)
     }
 }
 
-fn threshold(name: &str, probability: f64) -> Result<u64, Invalid> {
+/// A probability as [`Rng::bernoulli`] takes it.
+fn checked(name: &str, probability: f64) -> Result<u64, Invalid> {
     if (0.0..=1.0).contains(&probability) {
         return Ok(Rng::probability_u32(probability));
     }
@@ -107,7 +140,9 @@ mod tests {
 
     #[test]
     fn bernoulli_loses_its_share_and_changes_on_time() {
-        let mut loss = Loss::bernoulli(0.02, vec![(Instant::from_nanos(9), 1.0)], rng()).unwrap();
+        let mut loss =
+            Loss::new(LossConfig::Bernoulli { probability: 0.02, changes: vec![Change { at: Instant::from_nanos(9), to: 1.0 }] }, rng())
+                .unwrap();
         let hits = lost(&mut loss, 100_000).iter().filter(|&&hit| hit).count();
         // 2000 expected, standard deviation 44.
         assert!((1_800..2_200).contains(&hits), "{hits}");
@@ -118,7 +153,8 @@ mod tests {
     #[test]
     fn gilbert_elliott_loses_in_bursts_of_the_expected_length() {
         // Bad a sixth of the time (0.02 / 0.12), in spells of ten packets, all of which are lost.
-        let mut loss = Loss::gilbert_elliott(0.02, 0.1, 0.0, 1.0, rng()).unwrap();
+        let config = LossConfig::GilbertElliott { good_to_bad: 0.02, bad_to_good: 0.1, loss_good: 0.0, loss_bad: 1.0 };
+        let mut loss = Loss::new(config, rng()).unwrap();
         let hits = lost(&mut loss, 200_000);
         let total = hits.iter().filter(|&&hit| hit).count() as f64;
         let bursts = hits.windows(2).filter(|pair| !pair[0] && pair[1]).count() as f64;
@@ -128,21 +164,24 @@ mod tests {
 
     #[test]
     fn numbered_packets_are_lost_once() {
-        let mut loss = Loss::packets(vec![4, 1, 4], false, rng()).unwrap();
+        let mut loss = Loss::new(LossConfig::Packets { numbers: vec![4, 1, 4], data_only: false }, rng()).unwrap();
         assert_eq!(lost(&mut loss, 6), [true, false, false, true, false, false]);
     }
 
     #[test]
     fn acknowledgements_do_not_count_with_data_only() {
-        let mut loss = Loss::packets(vec![2], true, rng()).unwrap();
+        let mut loss = Loss::new(LossConfig::Packets { numbers: vec![2], data_only: true }, rng()).unwrap();
         let passed = [DATA, ACK, ACK, DATA, ACK].map(|packet| loss.transit(Instant::ZERO, packet) == Verdict::Pass(Instant::ZERO));
         assert_eq!(passed, [true, true, true, false, true]);
     }
 
     #[test]
     fn impossible_probabilities_are_refused() {
-        assert!(Loss::bernoulli(1.5, vec![], rng()).is_err());
-        assert!(Loss::bernoulli(0.5, vec![(Instant::ZERO, f64::NAN)], rng()).is_err());
-        assert!(Loss::packets(vec![0], false, rng()).is_err());
+        assert!(Loss::new(LossConfig::Bernoulli { probability: 1.5, changes: vec![] }, rng()).is_err());
+        assert!(
+            Loss::new(LossConfig::Bernoulli { probability: 0.5, changes: vec![Change { at: Instant::ZERO, to: f64::NAN }] }, rng())
+                .is_err()
+        );
+        assert!(Loss::new(LossConfig::Packets { numbers: vec![0], data_only: false }, rng()).is_err());
     }
 }

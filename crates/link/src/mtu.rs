@@ -1,17 +1,36 @@
 //! The longest packet that passes.
 
-use crate::{Count, DropCause, Invalid, PacketMeta, Verdict};
+use crate::{DropCategory, DropCause, Invalid, LinkElement, PacketCount, PacketMeta, Verdict};
 use polypath_base::Instant;
+use serde::Deserialize;
 
 /// What happens to a packet that is too long.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Oversize {
-    /// Dropped; the sender hears of it.
-    Answer,
-    /// Dropped, and nobody hears: an MTU black hole.
+    /// Dropped; the sender gets ICMP "fragmentation needed" (RFC 1191 section 4).
+    #[default]
+    Icmp,
+    /// Dropped without ICMP: an MTU black hole.
     Silent,
-    /// Split if DF is off, else as `Answer` (RFC 791 section 3.2).
+    /// Split if DF is off, else as `Icmp` (RFC 791 section 3.2).
     Fragment,
+}
+
+/// Parameters of [`Mtu`].
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MtuConfig {
+    /// Of the IP packet; at least [`Mtu::MIN`].
+    pub bytes: u32,
+    pub oversize: Oversize,
+}
+
+impl Default for MtuConfig {
+    /// Ethernet's 1500 bytes.
+    fn default() -> Self {
+        Self { bytes: 1500, oversize: Oversize::default() }
+    }
 }
 
 /// Packets longer than this many bytes do not pass.
@@ -19,35 +38,19 @@ pub enum Oversize {
 pub struct Mtu {
     bytes: u32,
     oversize: Oversize,
-    drops: Count,
+    drops: PacketCount,
 }
 
 impl Mtu {
     /// The smallest MTU of IPv4 (RFC 791 section 3.2: every module must forward 68 bytes).
     pub const MIN: u32 = 68;
 
-    pub fn new(bytes: u32, oversize: Oversize) -> Result<Self, Invalid> {
+    pub fn new(config: MtuConfig) -> Result<Self, Invalid> {
+        let MtuConfig { bytes, oversize } = config;
         if bytes < Self::MIN {
             return Err(Invalid(format!("an MTU of {bytes} bytes is below IPv4's smallest, {} bytes", Self::MIN)));
         }
-        Ok(Self { bytes, oversize, drops: Count::default() })
-    }
-
-    #[inline]
-    pub fn transit(&mut self, at: Instant, packet: PacketMeta) -> Verdict {
-        if packet.len <= self.bytes { Verdict::Pass(at) } else { self.too_long(packet) }
-    }
-
-    pub fn bytes(&self) -> u32 {
-        self.bytes
-    }
-
-    pub fn answers(&self) -> bool {
-        self.oversize != Oversize::Silent
-    }
-
-    pub fn drops(&self) -> Count {
-        self.drops
+        Ok(Self { bytes, oversize, drops: PacketCount::default() })
     }
 
     #[cold]
@@ -57,6 +60,25 @@ impl Mtu {
             _ => self.drops.add(packet.len),
         }
         if self.answers() { Verdict::TooBig { mtu: self.bytes } } else { Verdict::Drop(DropCause::Mtu) }
+    }
+}
+
+impl LinkElement for Mtu {
+    #[inline]
+    fn transit(&mut self, at: Instant, packet: PacketMeta) -> Verdict {
+        if packet.len <= self.bytes { Verdict::Pass(at) } else { self.too_long(packet) }
+    }
+
+    fn drops(&self) -> PacketCount {
+        self.drops
+    }
+
+    fn drop_category(&self) -> Option<DropCategory> {
+        Some(DropCategory::Mtu)
+    }
+
+    fn answers(&self) -> bool {
+        self.oversize != Oversize::Silent
     }
 }
 
@@ -70,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_packet_as_long_as_the_mtu_passes() {
-        let mut mtu = Mtu::new(1500, Oversize::Silent).unwrap();
+        let mut mtu = Mtu::new(MtuConfig { bytes: 1500, oversize: Oversize::Silent }).unwrap();
         assert_eq!(mtu.transit(Instant::ZERO, of(1500, true)), Verdict::Pass(Instant::ZERO));
         assert_eq!(mtu.transit(Instant::ZERO, of(1501, true)), Verdict::Drop(DropCause::Mtu));
         assert_eq!(mtu.drops().packets, 1);
@@ -78,7 +100,7 @@ mod tests {
 
     #[test]
     fn only_a_packet_without_df_is_split() {
-        let mut mtu = Mtu::new(1400, Oversize::Fragment).unwrap();
+        let mut mtu = Mtu::new(MtuConfig { bytes: 1400, oversize: Oversize::Fragment }).unwrap();
         assert_eq!(mtu.transit(Instant::ZERO, of(1500, true)), Verdict::TooBig { mtu: 1400 });
         assert_eq!(mtu.transit(Instant::ZERO, of(1500, false)), Verdict::Fragment { mtu: 1400 });
         assert_eq!(mtu.drops().packets, 1);
@@ -86,6 +108,6 @@ mod tests {
 
     #[test]
     fn an_mtu_below_ipv4s_smallest_is_refused() {
-        assert!(Mtu::new(67, Oversize::Silent).is_err());
+        assert!(Mtu::new(MtuConfig { bytes: 67, oversize: Oversize::Silent }).is_err());
     }
 }

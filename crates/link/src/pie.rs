@@ -1,35 +1,7 @@
 //! PIE (RFC 8033): the probability of dropping follows the queueing delay, as a controller with two terms.
 
-use crate::{Count, Invalid, PacketMeta, RateQueue, Verdict};
+use crate::{DropCategory, Invalid, LinkElement, PacketCount, PacketMeta, PieConfig, RateConfig, RateQueue, SampledQueue, Verdict};
 use polypath_base::{Duration, Instant, Rng};
-
-/// Parameters of [`Pie`], with the names of RFC 8033.
-#[derive(Copy, Clone, Debug, PartialEq)]
-pub struct PieConfig {
-    /// The queueing delay that is aimed at (QDELAY_REF).
-    pub target: Duration,
-    /// Between two updates of the probability (T_UPDATE).
-    pub update: Duration,
-    /// Weights, per second, of how far the delay is off and of how it has changed.
-    pub alpha: f64,
-    pub beta: f64,
-    /// A burst as long as this passes untouched (MAX_BURST).
-    pub max_burst: Duration,
-    /// Mark ECN-capable packets (ECT) instead of dropping them, while the probability is below a tenth.
-    pub ecn: bool,
-}
-
-impl PieConfig {
-    /// What RFC 8033 recommends (sections 4 and 5).
-    pub const DEFAULT: Self = Self {
-        target: Duration::from_millis(15),
-        update: Duration::from_millis(15),
-        alpha: 0.125,
-        beta: 1.25,
-        max_burst: Duration::from_millis(150),
-        ecn: false,
-    };
-}
 
 /// A transmitter behind a queue that is managed by PIE.
 #[derive(Clone, Debug)]
@@ -54,7 +26,9 @@ const FULL_PACKET: u64 = 1514;
 const MOST_MARKED: f64 = 0.1;
 
 impl Pie {
-    pub fn new(queue: RateQueue, config: PieConfig, rng: Rng) -> Result<Self, Invalid> {
+    /// `transmitter` is what sends the packets that pass.
+    pub fn new(transmitter: RateConfig, config: PieConfig, rng: Rng) -> Result<Self, Invalid> {
+        let queue = RateQueue::new(transmitter)?;
         if config.target == Duration::ZERO || config.update == Duration::ZERO {
             return Err(Invalid("PIE needs a target and an interval of updates above zero".into()));
         }
@@ -66,24 +40,12 @@ impl Pie {
         Ok(Self { queue, config, probability: 0.0, old_delay, next_update, burst, accumulated: 0.0, marks: 0, rng })
     }
 
-    pub fn transit(&mut self, at: Instant, packet: PacketMeta) -> Verdict {
-        while self.next_update <= at {
-            self.update();
-        }
-        self.queue.pass_time(at);
-        let hit = self.is_hit();
-        let may_be_marked = self.config.ecn && packet.ect && self.probability <= MOST_MARKED;
-        let verdict = self.queue.transit_managed(at, packet, hit, may_be_marked);
-        self.marks += u64::from(matches!(verdict, Verdict::Mark(_)));
-        verdict
-    }
-
     /// Sections 4.1 and 5.4.
-    fn is_hit(&mut self) -> bool {
+    fn should_drop(&mut self) -> bool {
         if self.burst > Duration::ZERO {
             return false;
         }
-        let half = self.config.target / 2;
+        let half = Duration::from_nanos(self.config.target.as_nanos() / 2);
         if (self.old_delay < half && self.probability < 0.2) || self.queue.bytes() <= 2 * FULL_PACKET {
             return false;
         }
@@ -125,28 +87,45 @@ impl Pie {
             self.probability = 0.0;
         }
         self.burst = self.burst - update;
-        let half = target / 2;
+        let half = Duration::from_nanos(target.as_nanos() / 2);
         if self.probability == 0.0 && delay < half && self.old_delay < half {
             self.burst = max_burst;
         }
         self.old_delay = delay;
         self.next_update += update;
     }
+}
 
-    pub fn queue(&self) -> &RateQueue {
-        &self.queue
+impl LinkElement for Pie {
+    fn transit(&mut self, at: Instant, packet: PacketMeta) -> Verdict {
+        while self.next_update <= at {
+            self.update();
+        }
+        self.queue.pass_time(at);
+        let hit = self.should_drop();
+        let may_be_marked = self.config.ecn && packet.ect && self.probability <= MOST_MARKED;
+        let verdict = self.queue.transit_managed(at, packet, hit, may_be_marked);
+        self.marks += u64::from(matches!(verdict, Verdict::Mark(_)));
+        verdict
     }
 
-    pub fn queue_mut(&mut self) -> &mut RateQueue {
-        &mut self.queue
-    }
-
-    /// Dropped early, and by the queue for want of room.
-    pub fn drops(&self) -> Count {
+    fn drops(&self) -> PacketCount {
         self.queue.drops()
     }
 
-    pub fn marks(&self) -> u64 {
+    fn drop_category(&self) -> Option<DropCategory> {
+        Some(DropCategory::Queue)
+    }
+
+    fn queue(&self) -> Option<&dyn SampledQueue> {
+        Some(&self.queue)
+    }
+
+    fn queue_mut(&mut self) -> Option<&mut dyn SampledQueue> {
+        Some(&mut self.queue)
+    }
+
+    fn marks(&self) -> u64 {
         self.marks
     }
 }
@@ -154,13 +133,12 @@ impl Pie {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{QueueLimit, Schedule};
     use polypath_base::Rate;
 
     /// 8 Mbit/s: a microsecond a byte.
     fn pie(config: PieConfig) -> Pie {
-        let queue = RateQueue::new(Rate::from_bits_per_sec(8_000_000), QueueLimit::Packets(1000), 0, Schedule::none()).unwrap();
-        Pie::new(queue, config, Rng::new(1, "pie")).unwrap()
+        let transmitter = RateConfig { rate: Rate::from_bits_per_sec(8_000_000), framing: 0, ..RateConfig::default() };
+        Pie::new(transmitter, config, Rng::new(1, "pie")).unwrap()
     }
 
     fn packet(ect: bool) -> PacketMeta {

@@ -1,24 +1,63 @@
 //! A transmitter of given rate behind a drop-tail queue.
 
-use crate::{Count, DropCause, Invalid, PacketMeta, Ring, Schedule, Verdict};
+use crate::{
+    AqmConfig, Change, DropCategory, DropCause, Invalid, LinkElement, PacketCount, PacketMeta, QueueSample, Ring, SampledQueue, Schedule,
+    Verdict,
+};
 use polypath_base::{Duration, Instant, Rate};
+use serde::Deserialize;
 
 /// Room of a queue, the packet in transmission included (as netem's `limit`).
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum QueueLimit {
     Packets(u64),
     /// Framing bytes count.
     Bytes(u64),
 }
 
-/// A queue at one instant.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct QueueSample {
-    pub packets: u32,
-    /// Framing included.
-    pub bytes: u64,
-    /// Packets refused since the start.
-    pub drops: u64,
+/// Parameters of [`RateQueue`].
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RateConfig {
+    /// Bits per second; a rate of zero is refused.
+    #[serde(rename = "bits_per_s")]
+    pub rate: Rate,
+    pub queue: QueueLimit,
+    /// Bytes added to each IP packet when it is timed and counted; default: Ethernet's 14, as netem counts.
+    #[serde(rename = "framing_bytes", default = "default_framing")]
+    pub framing: u32,
+    /// Time that each packet spends in the queue at least, its place taken: what one netem with both `delay` and `rate` does.
+    #[serde(rename = "hold_ns", default)]
+    pub hold: Duration,
+    /// Later rates, by time; ascending.
+    #[serde(default)]
+    pub changes: Vec<Change<Rate>>,
+    /// What keeps the queue short; none: a full queue refuses packets. The managed queue reads it, [`RateQueue`] does not.
+    #[serde(default)]
+    pub aqm: Option<AqmConfig>,
+}
+
+fn default_framing() -> u32 {
+    14
+}
+
+impl Default for RateConfig {
+    /// No rate, which is refused: give one. Room for 1000 packets, as netem's default.
+    fn default() -> Self {
+        let queue = QueueLimit::Packets(1000);
+        Self { rate: Rate::default(), queue, framing: default_framing(), hold: Duration::ZERO, changes: Vec::new(), aqm: None }
+    }
+}
+
+impl RateConfig {
+    /// The later rates, checked.
+    pub(crate) fn schedule(&self) -> Result<Schedule<Rate>, Invalid> {
+        if self.rate == Rate::default() || self.changes.iter().any(|change| change.to == Rate::default()) {
+            return Err(Invalid("a rate of zero lets nothing pass: use an outage for that".into()));
+        }
+        Schedule::of(&self.changes)
+    }
 }
 
 /// Serialises packets one after the other; a packet leaves when its last bit has. Where several things happen at one
@@ -40,7 +79,7 @@ pub struct RateQueue {
     bytes: u64,
     /// Later rates, taken as the transmitter reaches them.
     changes: Schedule<Rate>,
-    drops: Count,
+    drops: PacketCount,
     longest: u64,
     sampler: Sampler,
 }
@@ -88,44 +127,26 @@ impl Sampler {
 }
 
 impl RateQueue {
-    pub fn new(rate: Rate, limit: QueueLimit, framing: u32, changes: Schedule<Rate>) -> Result<Self, Invalid> {
-        if rate == Rate::default() || changes.values().any(|rate| rate == Rate::default()) {
-            return Err(Invalid("a rate of zero lets nothing pass: use an outage for that".into()));
-        }
+    pub fn new(config: RateConfig) -> Result<Self, Invalid> {
+        let changes = config.schedule()?;
+        let RateConfig { rate, queue: limit, framing, hold, .. } = config;
         if matches!(limit, QueueLimit::Packets(0) | QueueLimit::Bytes(0)) {
             return Err(Invalid("a queue without room lets nothing pass: the packet in transmission counts, so 1 is the least".into()));
         }
         Ok(Self {
             rate,
             framing,
-            hold: Duration::ZERO,
+            hold,
             limit,
             free: Instant::ZERO,
             known: (0, Duration::ZERO),
             waiting: Ring::new(Waiting { leaves: Instant::ZERO, len: 0 }),
             bytes: 0,
             changes,
-            drops: Count::default(),
+            drops: PacketCount::default(),
             longest: 0,
             sampler: Sampler::never(),
         })
-    }
-
-    /// Each packet waits at least this long in the queue, and its place is taken meanwhile: what one netem with both `delay`
-    /// and `rate` does.
-    pub fn with_hold(mut self, hold: Duration) -> Self {
-        self.hold = hold;
-        self
-    }
-
-    /// Writes down a sample at every multiple of `interval`, zero included.
-    pub fn sample_every(&mut self, interval: Duration) {
-        self.sampler = Sampler::every(interval);
-    }
-
-    #[inline]
-    pub fn transit(&mut self, at: Instant, packet: PacketMeta) -> Verdict {
-        self.pass(at, packet).map_or(Verdict::Drop(DropCause::QueueFull), Verdict::Pass)
     }
 
     /// When a packet that arrives at `at` leaves; none if it finds no room.
@@ -136,11 +157,7 @@ impl RateQueue {
         }
         self.drain(at);
         let len = packet.len + self.framing;
-        let room = match self.limit {
-            QueueLimit::Packets(n) => (self.waiting.len() as u64) < n,
-            QueueLimit::Bytes(n) => self.bytes + u64::from(len) <= n,
-        };
-        if !room {
+        if !self.has_room(len) {
             self.drops.add(packet.len);
             return None;
         }
@@ -163,18 +180,23 @@ impl RateQueue {
     pub(crate) fn admit(&mut self, at: Instant, packet: PacketMeta) -> Option<u32> {
         self.pass_time(at);
         let len = packet.len + self.framing;
-        let room = match self.limit {
-            QueueLimit::Packets(n) => (self.waiting.len() as u64) < n,
-            QueueLimit::Bytes(n) => self.bytes + u64::from(len) <= n,
-        };
-        if !room {
+        if !self.has_room(len) {
             self.drops.add(packet.len);
+            return None;
         }
-        room.then_some(len)
+        Some(len)
     }
 
-    /// What becomes of a packet that was hit or spared before it reaches the queue: one that is hit is marked if it may be, and dropped early
-    /// otherwise.
+    /// Whether a packet of so many bytes, framing included, finds room.
+    #[inline]
+    fn has_room(&self, len: u32) -> bool {
+        match self.limit {
+            QueueLimit::Packets(n) => (self.waiting.len() as u64) < n,
+            QueueLimit::Bytes(n) => self.bytes + u64::from(len) <= n,
+        }
+    }
+
+    /// Passes a packet on which active queue management has decided: one that it hit is marked if it may be, and dropped otherwise.
     #[inline]
     pub(crate) fn transit_managed(&mut self, at: Instant, packet: PacketMeta, hit: bool, may_be_marked: bool) -> Verdict {
         if hit && !may_be_marked {
@@ -224,24 +246,6 @@ impl RateQueue {
         self.rate.time_for(u64::from(len + self.framing))
     }
 
-    /// Packets refused so far.
-    pub fn drops(&self) -> Count {
-        self.drops
-    }
-
-    /// The most packets that were ever waiting, the one in transmission included.
-    pub fn longest(&self) -> u64 {
-        self.longest
-    }
-
-    /// The samples up to and including `end`, the first one of time zero. To be called once no packet arrives before `end`.
-    pub fn samples(&mut self, end: Instant) -> &[QueueSample] {
-        if end >= self.sampler.next {
-            self.sample_until(end);
-        }
-        self.sampler.until(end)
-    }
-
     /// Forgets what has left by `at`.
     #[inline]
     fn drain(&mut self, at: Instant) {
@@ -286,6 +290,46 @@ impl RateQueue {
     }
 }
 
+impl LinkElement for RateQueue {
+    #[inline]
+    fn transit(&mut self, at: Instant, packet: PacketMeta) -> Verdict {
+        self.pass(at, packet).map_or(Verdict::Drop(DropCause::QueueFull), Verdict::Pass)
+    }
+
+    fn drops(&self) -> PacketCount {
+        self.drops
+    }
+
+    fn drop_category(&self) -> Option<DropCategory> {
+        Some(DropCategory::Queue)
+    }
+
+    fn queue(&self) -> Option<&dyn SampledQueue> {
+        Some(self)
+    }
+
+    fn queue_mut(&mut self) -> Option<&mut dyn SampledQueue> {
+        Some(self)
+    }
+}
+
+impl SampledQueue for RateQueue {
+    fn sample_every(&mut self, interval: Duration) {
+        self.sampler = Sampler::every(interval);
+    }
+
+    fn samples(&mut self, end: Instant) -> &[QueueSample] {
+        if end >= self.sampler.next {
+            self.sample_until(end);
+        }
+        self.sampler.until(end)
+    }
+
+    fn longest(&self) -> u64 {
+        self.longest
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -304,7 +348,12 @@ mod tests {
 
     /// 8 Mbit/s without framing: a byte takes 1 us.
     fn queue(limit: QueueLimit, changes: Vec<(Instant, Rate)>) -> RateQueue {
-        RateQueue::new(rate(8_000_000), limit, 0, Schedule::new(changes).unwrap()).unwrap()
+        let changes = changes.into_iter().map(|(at, to)| Change { at, to }).collect();
+        RateQueue::new(RateConfig { changes, ..config(limit) }).unwrap()
+    }
+
+    fn config(limit: QueueLimit) -> RateConfig {
+        RateConfig { rate: rate(8_000_000), queue: limit, framing: 0, ..RateConfig::default() }
     }
 
     #[test]
@@ -317,7 +366,7 @@ mod tests {
 
     #[test]
     fn framing_counts_on_the_wire_and_in_the_queue() {
-        let mut queue = RateQueue::new(rate(8_000_000), QueueLimit::Bytes(228), 14, Schedule::none()).unwrap();
+        let mut queue = RateQueue::new(RateConfig { framing: 14, ..config(QueueLimit::Bytes(228)) }).unwrap();
         assert_eq!(queue.transit(us(0), of(100)), Verdict::Pass(us(114)));
         assert_eq!(queue.transit(us(0), of(100)), Verdict::Pass(us(228)));
         assert_eq!(queue.transit(us(113), of(1)), Verdict::Drop(DropCause::QueueFull));
@@ -355,7 +404,7 @@ mod tests {
 
     #[test]
     fn a_held_packet_takes_its_place_in_the_queue() {
-        let mut queue = queue(QueueLimit::Packets(2), vec![]).with_hold(Duration::from_micros(1000));
+        let mut queue = RateQueue::new(RateConfig { hold: Duration::from_micros(1000), ..config(QueueLimit::Packets(2)) }).unwrap();
         assert_eq!(queue.transit(us(0), of(100)), Verdict::Pass(us(1100)));
         assert_eq!(queue.transit(us(0), of(100)), Verdict::Pass(us(1200)));
         assert_eq!(queue.transit(us(1), of(100)), Verdict::Drop(DropCause::QueueFull));
@@ -384,8 +433,10 @@ mod tests {
 
     #[test]
     fn senseless_parameters_are_refused() {
-        assert!(RateQueue::new(rate(0), QueueLimit::Packets(1), 0, Schedule::none()).is_err());
-        assert!(RateQueue::new(rate(1), QueueLimit::Packets(1), 0, Schedule::new(vec![(us(1), rate(0))]).unwrap()).is_err());
-        assert!(RateQueue::new(rate(1), QueueLimit::Packets(0), 0, Schedule::none()).is_err());
+        let refused = |config: RateConfig| RateQueue::new(config).is_err();
+        let sound = config(QueueLimit::Packets(1));
+        assert!(refused(RateConfig { rate: rate(0), ..sound.clone() }));
+        assert!(refused(RateConfig { changes: vec![Change { at: us(1), to: rate(0) }], ..sound }));
+        assert!(refused(config(QueueLimit::Packets(0))));
     }
 }

@@ -1,23 +1,7 @@
 //! Random early detection (S. Floyd and V. Jacobson 1993): the longer the queue is on average, the likelier a packet is dropped or marked.
 
-use crate::{Count, Invalid, PacketMeta, RateQueue, Verdict};
+use crate::{DropCategory, Invalid, LinkElement, PacketCount, PacketMeta, RateConfig, RateQueue, RedConfig, SampledQueue, Verdict};
 use polypath_base::{Duration, Instant, Rng};
-
-/// Parameters of [`Red`]. The average is of bytes, as in Linux.
-#[derive(Copy, Clone, Debug, PartialEq)]
-pub struct RedConfig {
-    /// Below this average nothing is dropped; above the other everything; bytes.
-    pub min_bytes: u64,
-    pub max_bytes: u64,
-    /// Probability at `max_bytes`.
-    pub probability: f64,
-    /// The average moves by 1 / 2^`weight_log` of what it is off with each packet: larger ones see bursts later.
-    pub weight_log: u32,
-    /// So many bytes are thought to pass in idle time one after the other.
-    pub mean_packet_bytes: u32,
-    /// Mark ECN-capable packets (ECT) instead of dropping them.
-    pub ecn: bool,
-}
 
 /// A transmitter behind a queue that is managed by RED.
 #[derive(Clone, Debug)]
@@ -35,7 +19,9 @@ pub struct Red {
 }
 
 impl Red {
-    pub fn new(queue: RateQueue, config: RedConfig, rng: Rng) -> Result<Self, Invalid> {
+    /// `transmitter` is what sends the packets that pass.
+    pub fn new(transmitter: RateConfig, config: RedConfig, rng: Rng) -> Result<Self, Invalid> {
+        let queue = RateQueue::new(transmitter)?;
         if config.min_bytes >= config.max_bytes {
             return Err(Invalid("RED needs a `min` below its `max`".into()));
         }
@@ -48,30 +34,8 @@ impl Red {
         Ok(Self { queue, config, average: 0, count: -1, drawn: 0.0, marks: 0, rng })
     }
 
-    pub fn transit(&mut self, at: Instant, packet: PacketMeta) -> Verdict {
-        self.queue.pass_time(at);
-        if let Some(since) = self.queue.idle_since(at) {
-            self.age(at.since(since));
-        }
-        self.average = self.average + self.queue.bytes() - (self.average >> self.config.weight_log);
-        let hit = match self.average >> self.config.weight_log {
-            average if average < self.config.min_bytes => {
-                self.count = -1;
-                false
-            }
-            average if average >= self.config.max_bytes => {
-                self.count = -1;
-                true
-            }
-            average => self.is_hit(average),
-        };
-        let verdict = self.queue.transit_managed(at, packet, hit, self.config.ecn && packet.ect);
-        self.marks += u64::from(matches!(verdict, Verdict::Mark(_)));
-        verdict
-    }
-
     /// Of packets between two that are hit, each is as likely to be the next: the probability grows with their number.
-    fn is_hit(&mut self, average: u64) -> bool {
+    fn should_drop(&mut self, average: u64) -> bool {
         let RedConfig { min_bytes, max_bytes, probability, .. } = self.config;
         self.count += 1;
         if self.count > 0 {
@@ -91,7 +55,7 @@ impl Red {
     }
 
     /// While the queue is empty the average falls as if small packets passed.
-    fn age(&mut self, idle: Duration) {
+    fn decay_idle_average(&mut self, idle: Duration) {
         let one = self.queue.time_for(self.config.mean_packet_bytes).as_nanos().max(1);
         let mut packets = idle.as_nanos() / one;
         // (1 - 2^-weight_log)^packets by squaring, of 2^32: products of two stay below 2^64.
@@ -105,21 +69,48 @@ impl Red {
         }
         self.average = ((u128::from(self.average) * u128::from(factor)) >> 32) as u64;
     }
+}
 
-    pub fn queue(&self) -> &RateQueue {
-        &self.queue
+impl LinkElement for Red {
+    fn transit(&mut self, at: Instant, packet: PacketMeta) -> Verdict {
+        self.queue.pass_time(at);
+        if let Some(since) = self.queue.idle_since(at) {
+            self.decay_idle_average(at.since(since));
+        }
+        self.average = self.average + self.queue.bytes() - (self.average >> self.config.weight_log);
+        let hit = match self.average >> self.config.weight_log {
+            average if average < self.config.min_bytes => {
+                self.count = -1;
+                false
+            }
+            average if average >= self.config.max_bytes => {
+                self.count = -1;
+                true
+            }
+            average => self.should_drop(average),
+        };
+        let verdict = self.queue.transit_managed(at, packet, hit, self.config.ecn && packet.ect);
+        self.marks += u64::from(matches!(verdict, Verdict::Mark(_)));
+        verdict
     }
 
-    pub fn queue_mut(&mut self) -> &mut RateQueue {
-        &mut self.queue
-    }
-
-    /// Dropped early, and by the queue for want of room.
-    pub fn drops(&self) -> Count {
+    fn drops(&self) -> PacketCount {
         self.queue.drops()
     }
 
-    pub fn marks(&self) -> u64 {
+    fn drop_category(&self) -> Option<DropCategory> {
+        Some(DropCategory::Queue)
+    }
+
+    fn queue(&self) -> Option<&dyn SampledQueue> {
+        Some(&self.queue)
+    }
+
+    fn queue_mut(&mut self) -> Option<&mut dyn SampledQueue> {
+        Some(&mut self.queue)
+    }
+
+    fn marks(&self) -> u64 {
         self.marks
     }
 }
@@ -127,7 +118,7 @@ impl Red {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DropCause, QueueLimit, Schedule};
+    use crate::{DropCause, QueueLimit};
     use polypath_base::Rate;
 
     const CONFIG: RedConfig =
@@ -135,8 +126,9 @@ mod tests {
 
     /// 8 Mbit/s: a microsecond a byte.
     fn red(config: RedConfig) -> Red {
-        let queue = RateQueue::new(Rate::from_bits_per_sec(8_000_000), QueueLimit::Bytes(200_000), 0, Schedule::none()).unwrap();
-        Red::new(queue, config, Rng::new(1, "red")).unwrap()
+        let rate = Rate::from_bits_per_sec(8_000_000);
+        let transmitter = RateConfig { rate, queue: QueueLimit::Bytes(200_000), framing: 0, ..RateConfig::default() };
+        Red::new(transmitter, config, Rng::new(1, "red")).unwrap()
     }
 
     fn packet(ect: bool) -> PacketMeta {
@@ -188,11 +180,11 @@ mod tests {
 
     #[test]
     fn impossible_parameters_are_refused() {
-        let queue = || RateQueue::new(Rate::from_bits_per_sec(8_000_000), QueueLimit::Bytes(1), 0, Schedule::none()).unwrap();
+        let transmitter = || RateConfig { rate: Rate::from_bits_per_sec(8_000_000), ..RateConfig::default() };
         for wrong in
             [RedConfig { min_bytes: 30_000, ..CONFIG }, RedConfig { probability: 0.0, ..CONFIG }, RedConfig { weight_log: 0, ..CONFIG }]
         {
-            assert!(Red::new(queue(), wrong, Rng::new(1, "red")).is_err());
+            assert!(Red::new(transmitter(), wrong, Rng::new(1, "red")).is_err());
         }
     }
 }

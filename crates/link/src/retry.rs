@@ -1,25 +1,47 @@
 //! Retransmissions of the link layer (HARQ and RLC of cellular networks, Wi-Fi's acknowledged frames): what was lost on the air comes later.
 
-use crate::{Count, DropCause, Invalid, PacketMeta, Verdict};
+use crate::{DropCategory, DropCause, Invalid, LinkElement, PacketCount, PacketMeta, Verdict};
 use polypath_base::{Duration, Instant, Rng};
+use serde::Deserialize;
+
+/// Parameters of [`Retry`]. The default never fails.
+#[derive(Copy, Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RetryConfig {
+    /// That an attempt fails, 0 to 1.
+    pub probability: f64,
+    /// From one attempt to the next.
+    #[serde(rename = "delay_ns")]
+    pub delay: Duration,
+    /// Attempts at most, the first included.
+    pub attempts: u32,
+}
+
+impl Default for RetryConfig {
+    /// A HARQ round trip of LTE (8 ms) and four attempts.
+    fn default() -> Self {
+        Self { probability: 0.0, delay: Duration::from_millis(8), attempts: 4 }
+    }
+}
 
 /// Each attempt to send a packet fails with a probability; it is tried again some time later, and given up after several attempts. Packets
 /// leave in order: those behind one that is tried again wait for it, as the receiver of the link layer makes them.
 #[derive(Clone, Debug)]
 pub struct Retry {
-    /// Threshold of [`Rng::chance`].
+    /// For [`Rng::bernoulli`].
     fails: u64,
     /// From one attempt to the next.
     delay: Duration,
     /// Attempts at most, the first included.
     attempts: u32,
     last: Instant,
-    drops: Count,
+    drops: PacketCount,
     rng: Rng,
 }
 
 impl Retry {
-    pub fn new(probability: f64, delay: Duration, attempts: u32, rng: Rng) -> Result<Self, Invalid> {
+    pub fn new(config: RetryConfig, rng: Rng) -> Result<Self, Invalid> {
+        let RetryConfig { probability, delay, attempts } = config;
         if !(0.0..=1.0).contains(&probability) {
             return Err(Invalid(format!("the share of failed attempts is {probability}; a probability lies between 0 and 1")));
         }
@@ -27,10 +49,12 @@ impl Retry {
             return Err(Invalid("a packet that is never tried never arrives: give at least one attempt".into()));
         }
         let fails = Rng::probability_u32(probability);
-        Ok(Self { fails, delay, attempts, last: Instant::ZERO, drops: Count::default(), rng })
+        Ok(Self { fails, delay, attempts, last: Instant::ZERO, drops: PacketCount::default(), rng })
     }
+}
 
-    pub fn transit(&mut self, at: Instant, packet: PacketMeta) -> Verdict {
+impl LinkElement for Retry {
+    fn transit(&mut self, at: Instant, packet: PacketMeta) -> Verdict {
         let mut leaves = at;
         let mut attempt = 1;
         while self.rng.bernoulli(self.fails) {
@@ -45,8 +69,12 @@ impl Retry {
         Verdict::Pass(self.last)
     }
 
-    pub fn drops(&self) -> Count {
+    fn drops(&self) -> PacketCount {
         self.drops
+    }
+
+    fn drop_category(&self) -> Option<DropCategory> {
+        Some(DropCategory::Loss)
     }
 }
 
@@ -57,7 +85,7 @@ mod tests {
     const PACKET: PacketMeta = PacketMeta { len: 1500, payload: true, df: true, ect: false, flow: 0 };
 
     fn retry(probability: f64, attempts: u32) -> Retry {
-        Retry::new(probability, Duration::from_millis(8), attempts, Rng::new(1, "retry")).unwrap()
+        Retry::new(RetryConfig { probability, attempts, ..RetryConfig::default() }, Rng::new(1, "retry")).unwrap()
     }
 
     #[test]
@@ -91,7 +119,8 @@ mod tests {
 
     #[test]
     fn impossible_parameters_are_refused() {
-        assert!(Retry::new(1.1, Duration::ZERO, 1, Rng::new(1, "r")).is_err());
-        assert!(Retry::new(0.1, Duration::ZERO, 0, Rng::new(1, "r")).is_err());
+        for wrong in [RetryConfig { probability: 1.1, ..RetryConfig::default() }, RetryConfig { attempts: 0, ..RetryConfig::default() }] {
+            assert!(Retry::new(wrong, Rng::new(1, "r")).is_err());
+        }
     }
 }

@@ -2,6 +2,17 @@
 
 use crate::Invalid;
 use polypath_base::Instant;
+use serde::Deserialize;
+
+/// A later value of a parameter.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Change<T> {
+    /// From when it holds.
+    #[serde(rename = "at_ns")]
+    pub at: Instant,
+    pub to: T,
+}
 
 /// The changes of one parameter: known beforehand, taken in order.
 #[derive(Clone, Debug)]
@@ -13,6 +24,11 @@ pub struct Schedule<T> {
 }
 
 impl<T: Copy> Schedule<T> {
+    /// See [`Schedule::new`].
+    pub fn of(changes: &[Change<T>]) -> Result<Self, Invalid> {
+        Self::new(changes.iter().map(|change| (change.at, change.to)).collect())
+    }
+
     /// Changes in ascending order of time; of two at the same time the later one in the list wins.
     pub fn new(changes: Vec<(Instant, T)>) -> Result<Self, Invalid> {
         if let Some(pair) = changes.windows(2).find(|pair| pair[0].0 > pair[1].0) {
@@ -25,11 +41,6 @@ impl<T: Copy> Schedule<T> {
     /// No changes.
     pub fn none() -> Self {
         Self { changes: Vec::new(), taken: 0, next: Instant::NEVER }
-    }
-
-    /// All values, in order.
-    pub fn values(&self) -> impl Iterator<Item = T> {
-        self.changes.iter().map(|change| change.1)
     }
 
     /// Time of the next change.

@@ -1,7 +1,29 @@
 //! A transmitter whose every chance to send was recorded, as mahimahi's link shells replay it (R. Netravali et al. 2015).
 
-use crate::{Count, DropCause, Invalid, PacketMeta, RateQueue, Verdict};
-use polypath_base::{Duration, Instant};
+use crate::{
+    DropCategory, DropCause, Invalid, LinkElement, PacketCount, PacketMeta, QueueLimit, RateConfig, RateQueue, SampledQueue, Verdict,
+};
+use polypath_base::{Duration, Instant, Rate};
+use serde::{Deserialize, Deserializer};
+
+/// Parameters of [`Trace`].
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TraceConfig {
+    /// When so many bytes may leave, since the trace's start, ascending; of equal ones each is a chance.
+    #[serde(rename = "chances_ms", deserialize_with = "milliseconds")]
+    pub chances: Vec<Duration>,
+    /// That leave at each chance; mahimahi's is 1504.
+    pub bytes: u32,
+    pub queue: QueueLimit,
+    /// Bytes added to each IP packet when it is counted.
+    #[serde(rename = "framing_bytes")]
+    pub framing: u32,
+}
+
+fn milliseconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Duration>, D::Error> {
+    Ok(Vec::<u64>::deserialize(deserializer)?.into_iter().map(Duration::from_millis).collect())
+}
 
 /// When so many bytes may leave; after its last chance the trace begins anew.
 #[derive(Clone, Debug)]
@@ -20,8 +42,10 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// `queue` gives the room and the framing; its rate says nothing.
-    pub fn new(queue: RateQueue, chances: Vec<Duration>, bytes: u32) -> Result<Self, Invalid> {
+    pub fn new(config: TraceConfig) -> Result<Self, Invalid> {
+        let TraceConfig { chances, bytes, queue, framing } = config;
+        // The queue has the room and the framing; its rate is never used.
+        let queue = RateQueue::new(RateConfig { rate: Rate::from_bits_per_sec(1), queue, framing, ..RateConfig::default() })?;
         let Some(&period) = chances.last() else { return Err(Invalid("a trace needs at least one chance to send".into())) };
         if !chances.is_sorted() {
             return Err(Invalid("the times of a trace must ascend".into()));
@@ -30,25 +54,6 @@ impl Trace {
             return Err(Invalid("a trace lasts some time, and something may leave at each of its chances".into()));
         }
         Ok(Self { queue, chances, period, bytes, next: 0, lap: Instant::ZERO, left: bytes })
-    }
-
-    pub fn transit(&mut self, at: Instant, packet: PacketMeta) -> Verdict {
-        let Some(mut len) = self.queue.admit(at, packet) else { return Verdict::Drop(DropCause::QueueFull) };
-        if self.time() < at {
-            // What nobody was there to use is gone.
-            self.skip_to(at);
-        }
-        while len > self.left {
-            len -= self.left;
-            self.advance();
-        }
-        self.left -= len;
-        let leaves = self.time();
-        if self.left == 0 {
-            self.advance();
-        }
-        self.queue.append(leaves, packet);
-        Verdict::Pass(leaves)
     }
 
     /// When the present chance is.
@@ -74,29 +79,55 @@ impl Trace {
         self.next = self.chances.partition_point(|&chance| chance < into);
         self.left = self.bytes;
     }
+}
 
-    pub fn queue(&self) -> &RateQueue {
-        &self.queue
+impl LinkElement for Trace {
+    fn transit(&mut self, at: Instant, packet: PacketMeta) -> Verdict {
+        let Some(mut len) = self.queue.admit(at, packet) else { return Verdict::Drop(DropCause::QueueFull) };
+        if self.time() < at {
+            // What nobody was there to use is gone.
+            self.skip_to(at);
+        }
+        while len > self.left {
+            len -= self.left;
+            self.advance();
+        }
+        self.left -= len;
+        let leaves = self.time();
+        if self.left == 0 {
+            self.advance();
+        }
+        self.queue.append(leaves, packet);
+        Verdict::Pass(leaves)
     }
 
-    pub fn queue_mut(&mut self) -> &mut RateQueue {
-        &mut self.queue
-    }
-
-    pub fn drops(&self) -> Count {
+    fn drops(&self) -> PacketCount {
         self.queue.drops()
+    }
+
+    fn drop_category(&self) -> Option<DropCategory> {
+        Some(DropCategory::Queue)
+    }
+
+    fn queue(&self) -> Option<&dyn SampledQueue> {
+        Some(&self.queue)
+    }
+
+    fn queue_mut(&mut self) -> Option<&mut dyn SampledQueue> {
+        Some(&mut self.queue)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{QueueLimit, Schedule};
-    use polypath_base::Rate;
 
     fn trace(chances_ms: &[u64], limit: u64) -> Trace {
-        let queue = RateQueue::new(Rate::from_bits_per_sec(1), QueueLimit::Packets(limit), 4, Schedule::none()).unwrap();
-        Trace::new(queue, chances_ms.iter().map(|&ms| Duration::from_millis(ms)).collect(), 1504).unwrap()
+        Trace::new(config(chances_ms.iter().map(|&ms| Duration::from_millis(ms)).collect(), limit)).unwrap()
+    }
+
+    fn config(chances: Vec<Duration>, limit: u64) -> TraceConfig {
+        TraceConfig { chances, bytes: 1504, queue: QueueLimit::Packets(limit), framing: 4 }
     }
 
     fn ms(ms: u64) -> Instant {
@@ -139,14 +170,13 @@ mod tests {
     fn a_full_queue_refuses() {
         let mut trace = trace(&[10], 2);
         assert_eq!(leave(&mut trace, &[(0, 1500), (0, 1500), (0, 1500), (11, 1500)]), [Some(10), Some(20), None, Some(30)]);
-        assert_eq!((trace.drops().packets, trace.queue().longest()), (1, 2));
+        assert_eq!((trace.drops().packets, trace.queue.longest()), (1, 2));
     }
 
     #[test]
     fn a_trace_without_time_is_refused() {
-        let queue = || RateQueue::new(Rate::from_bits_per_sec(1), QueueLimit::Packets(1), 4, Schedule::none()).unwrap();
         for wrong in [vec![], vec![Duration::ZERO], vec![Duration::from_millis(2), Duration::from_millis(1)]] {
-            assert!(Trace::new(queue(), wrong, 1504).is_err());
+            assert!(Trace::new(config(wrong, 1)).is_err());
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Elements against models that are too simple to be wrong.
 
 use polypath_base::{Duration, Instant, Rate, Rng};
-use polypath_link::{Delay, Element, ElementChain, PacketMeta, QueueLimit, RateQueue, Schedule, Verdict};
+use polypath_link::{
+    Change, Delay, DelayConfig, Element, ElementChain, LinkElement, PacketMeta, QueueLimit, RateConfig, RateQueue, SampledQueue, Verdict,
+};
 use proptest::prelude::*;
 
 /// Steps through time nanosecond by nanosecond: a transmitter that sends `rate` bits a second from the head of a queue.
@@ -49,8 +51,9 @@ proptest! {
         let rates: Vec<(u64, u64)> = std::iter::once((0, first)).chain(changes.clone()).collect();
         let (left, samples) = step(&packets, limit, &rates, 25_000, 100);
 
-        let schedule = Schedule::new(changes.iter().map(|&(at, rate)| (Instant::from_nanos(at), Rate::from_bits_per_sec(rate))).collect()).unwrap();
-        let mut queue = RateQueue::new(Rate::from_bits_per_sec(first), QueueLimit::Packets(limit as u64), 0, schedule).unwrap();
+        let changes = changes.iter().map(|&(at, rate)| Change { at: Instant::from_nanos(at), to: Rate::from_bits_per_sec(rate) }).collect();
+        let (rate, limit) = (Rate::from_bits_per_sec(first), QueueLimit::Packets(limit as u64));
+        let mut queue = RateQueue::new(RateConfig { rate, queue: limit, framing: 0, changes, ..RateConfig::default() }).unwrap();
         queue.sample_every(Duration::from_nanos(100));
         for (&(at, len), &expected) in packets.iter().zip(&left) {
             let leaves = match queue.transit(Instant::from_nanos(at), PacketMeta { len, payload: true, df: true, ..PacketMeta::default() }) {
@@ -70,11 +73,13 @@ proptest! {
         seed in any::<u64>(),
     ) {
         packets.sort_by_key(|packet| packet.0);
-        let jittered = |name| Delay::new(Duration::from_nanos(20_000), Duration::from_nanos(jitter), false, Schedule::none(), Rng::new(seed, name));
+        let config = DelayConfig { delay: Duration::from_nanos(20_000), jitter: Duration::from_nanos(jitter), ..DelayConfig::default() };
+        let jittered = |name| Delay::new(config.clone(), Rng::new(seed, name)).unwrap();
+        let rate = |bits, queue| RateQueue::new(RateConfig { rate: Rate::from_bits_per_sec(bits), queue, ..RateConfig::default() }).unwrap();
         let mut chain = ElementChain::new(vec![
-            Element::Rate(RateQueue::new(Rate::from_bits_per_sec(1_000_000_000), QueueLimit::Bytes(20_000), 14, Schedule::none()).unwrap()),
+            Element::Rate(rate(1_000_000_000, QueueLimit::Bytes(20_000))),
             Element::Delay(jittered("first")),
-            Element::Rate(RateQueue::new(Rate::from_bits_per_sec(900_000_000), QueueLimit::Packets(10), 14, Schedule::none()).unwrap()),
+            Element::Rate(rate(900_000_000, QueueLimit::Packets(10))),
             Element::Delay(jittered("second")),
         ]);
         let mut last = Instant::ZERO;

@@ -1,8 +1,9 @@
 //! The cases by which the simulator's speed is judged. They are only described here; who runs them holds the clock.
 
 use crate::queue::{EventQueue, Source};
-use crate::scenario::{App, Element, Flow, InterfaceSpec, Link, Mptcp, Node, QueueLimit, Scenario, Transport};
-use polypath_base::{Duration, Instant};
+use crate::scenario::{App, Flow, Mptcp, Node, Scenario, Transport};
+use polypath_base::{Duration, Instant, Rate};
+use polypath_link::{DelayConfig, ElementSpec, InterfaceSpec, LinkSpec, QueueLimit, RateConfig};
 use std::collections::BTreeMap;
 
 /// Names of the cases.
@@ -58,8 +59,8 @@ fn parallel(paths: u32, hops: u32, bits_per_s: u64, flows: u32, transport: Trans
     let queue = QueueLimit::Packets(bits_per_s / 8 * 20 / 1000 / 1514);
     let elements = || {
         vec![
-            Element::Rate { bits_per_s, queue, framing_bytes: 14, hold_ns: 0, changes: vec![], aqm: None },
-            Element::Delay { delay_ns: 10_000_000 / u64::from(hops), jitter_ns: 0, reorder: false, changes: vec![] },
+            ElementSpec::Rate(RateConfig { rate: Rate::from_bits_per_sec(bits_per_s), queue, ..RateConfig::default() }),
+            ElementSpec::Delay(DelayConfig { delay: Duration::from_nanos(10_000_000 / u64::from(hops)), ..DelayConfig::default() }),
         ]
     };
     for path in 0..paths {
@@ -71,7 +72,13 @@ fn parallel(paths: u32, hops: u32, bits_per_s: u64, flows: u32, transport: Trans
         nodes.extend((1..hops).map(|hop| node(at(hop), true)));
         links.extend((0..hops).map(|hop| {
             let end = |node, host| InterfaceSpec { node, address: format!("10.{path}.{hop}.{host}"), mtu: 1500 };
-            Link { name: format!("link-{path}-{hop}"), a: end(at(hop), 1), b: end(at(hop + 1), 2), a_to_b: elements(), b_to_a: elements() }
+            LinkSpec {
+                name: format!("link-{path}-{hop}"),
+                a: end(at(hop), 1),
+                b: end(at(hop + 1), 2),
+                a_to_b: elements(),
+                b_to_a: elements(),
+            }
         }));
     }
     let duration_ns = seconds * 1_000_000_000;

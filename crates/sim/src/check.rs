@@ -3,9 +3,10 @@
 use crate::ScenarioError;
 use crate::build;
 use crate::routes::FlowAddresses;
-use crate::scenario::{App, Element, Flow, Scenario, Transport};
+use crate::scenario::{App, Flow, Scenario, Transport};
 use crate::sysctl;
 use crate::topology::Topology;
+use polypath_link::ElementSpec;
 use polypath_transport::Settings;
 
 /// What is wrong with a scenario on any engine; with `simulated`, also what only the simulator has no model of.
@@ -45,11 +46,10 @@ fn check_rates(scenario: &Scenario, flow: &Flow, topology: &Topology, ends: &Flo
             let sides = || {
                 route.iter().map(|direction| {
                     let link = &scenario.links[direction.index() / 2];
-                    (link, if direction.index() % 2 == 0 { ("a_to_b", &link.a_to_b) } else { ("b_to_a", &link.b_to_a) })
+                    (link, link.side(direction.index() % 2 == 0))
                 })
             };
-            let limits = |element: &Element| matches!(element, Element::Rate { .. } | Element::Trace { .. });
-            if sides().any(|(_, (_, elements))| elements.iter().any(limits)) {
+            if sides().any(|(_, (_, elements))| elements.iter().any(ElementSpec::limits_rate)) {
                 continue;
             }
             let links: Vec<&str> = sides().map(|(link, _)| link.name.as_str()).collect();

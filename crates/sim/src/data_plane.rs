@@ -97,11 +97,19 @@ impl DataPlane {
     /// An AQM transmitter is free.
     fn serve(&mut self, now: Instant, number: u32) {
         let pipe = &mut self.network.pipes[number as usize];
-        let leaves = pipe.serve(now);
-        while let Some(cold) = pipe.take_dropped() {
-            self.cold_fields.forget(cold);
+        let mut due = Instant::NEVER;
+        if let Some((mut packet, leaves, marked)) = pipe.transmit_next(now) {
+            packet.leaves = leaves;
+            if marked {
+                packet.ecn = CE;
+            }
+            *pipe.place(leaves).0 = packet;
+            due = leaves;
         }
-        self.queue.set(Source(number), leaves);
+        while let Some(dropped) = pipe.take_dropped() {
+            self.cold_fields.forget(dropped.cold);
+        }
+        self.queue.set(Source(number), due);
     }
 
     /// As [`DataPlane::send`], not in line.
@@ -178,11 +186,11 @@ impl DataPlane {
                 }
             }
             Verdict::Held => {
-                if pipe.keep(now, meta, packet) {
+                if pipe.hold(now, meta, packet) {
                     self.serve(now, number);
                 } else {
-                    while let Some(cold) = pipe.take_dropped() {
-                        self.cold_fields.forget(cold);
+                    while let Some(dropped) = pipe.take_dropped() {
+                        self.cold_fields.forget(dropped.cold);
                     }
                 }
             }
@@ -275,7 +283,7 @@ mod tests {
         data_plane.send(Instant::ZERO, 0, PathId(0), hop, segment);
         let mut seen = Vec::new();
         while let Some((now, Source(pipe))) = data_plane.queue.first() {
-            let len = data_plane.network.pipes[pipe as usize].first().len;
+            let len = data_plane.network.pipes[pipe as usize].first().expect("it is due").len;
             if let Some(arrival) = data_plane.dequeue(now, pipe, &mut Segment::default()) {
                 let whole = matches!(arrival.what, Arrived::Segment | Arrived::TooBig(Unreachable { mtu: 1000, .. }));
                 seen.push((now.as_micros(), len, whole));

@@ -1,5 +1,6 @@
 //! What is wrong with a scenario, in one sentence.
 
+use polypath_link::InvalidElement;
 use std::fmt;
 
 /// A scenario that cannot be simulated. The sentence names what must be changed.
@@ -45,6 +46,13 @@ impl ScenarioError {
     /// Whether other engines may run the scenario.
     pub const fn is_simulator_only(&self) -> bool {
         self.simulator_only
+    }
+}
+
+impl From<InvalidElement> for ScenarioError {
+    fn from(invalid: InvalidElement) -> Self {
+        let error = Self::new(invalid.reason.to_string()).of(invalid.subject());
+        error.at(&["links", &invalid.link, invalid.side, &invalid.number.to_string()])
     }
 }
 

@@ -15,7 +15,6 @@ mod fragments;
 mod network;
 pub mod outcome;
 mod packet;
-mod pipe;
 mod probe;
 pub mod queue;
 mod routes;
@@ -27,7 +26,6 @@ mod world;
 
 pub use check::check;
 pub use error::ScenarioError;
-pub use network::link_elements;
 pub use outcome::Outcome;
 pub use scenario::Scenario;
 

@@ -1,7 +1,7 @@
 //! Packets on their way.
 
 use polypath_base::{Instant, PathId, Seq};
-use polypath_link::PacketMeta;
+use polypath_link::{InFlight, PacketMeta};
 use polypath_wire::{Dss, Flags, MpOption, Sack, Segment};
 
 /// A packet in the world. It knows the rest of its way, so that no hop looks anything up.
@@ -129,6 +129,13 @@ impl Packet {
         let icmp = matches!(self.kind, Kind::TooBig { .. });
         let flow = flow_number(self.to, self.path);
         PacketMeta { len: self.len, payload: self.payload > 0 && !icmp, df: self.df || icmp, ect: self.ecn != 0 && !icmp, flow }
+    }
+}
+
+impl InFlight for Packet {
+    #[inline]
+    fn leaves(&self) -> Instant {
+        self.leaves
     }
 }
 

@@ -1,7 +1,8 @@
 //! What one run simulates, as plain data: the only input of the simulator. Written by Python as JSON.
 //!
-//! Times are nanoseconds, rates bits per second, sizes bytes. Unknown fields are refused.
+//! Links and their elements are described where they are built, in `polypath_link`. Times are nanoseconds, rates bits per second, sizes bytes. Unknown fields are refused.
 
+use polypath_link::LinkSpec;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ pub struct Scenario {
     #[serde(default)]
     pub series_interval_ns: Option<u64>,
     pub nodes: Vec<Node>,
-    pub links: Vec<Link>,
+    pub links: Vec<LinkSpec>,
     pub flows: Vec<Flow>,
 }
 
@@ -32,152 +33,6 @@ pub struct Node {
     /// Settings of the endpoints on this host by their Linux names ("net.ipv4.tcp_rmem": [4096, 131072, 16777216]); see `transport::Settings`.
     #[serde(default)]
     pub sysctl: BTreeMap<String, serde_json::Value>,
-}
-
-/// A link joins two nodes; each direction is a chain of elements, passed in order.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Link {
-    pub name: String,
-    pub a: InterfaceSpec,
-    pub b: InterfaceSpec,
-    #[serde(default)]
-    pub a_to_b: Vec<Element>,
-    #[serde(default)]
-    pub b_to_a: Vec<Element>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct InterfaceSpec {
-    pub node: String,
-    pub address: String,
-    /// MTU of this interface: bounds what the node itself sends and the MSS it announces; a router answers longer packets by ICMP.
-    #[serde(default = "default_mtu")]
-    pub mtu: u32,
-}
-
-fn default_mtu() -> u32 {
-    1500
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Element {
-    /// A transmitter of constant rate behind a drop-tail queue.
-    Rate {
-        bits_per_s: u64,
-        queue: QueueLimit,
-        /// Bytes added to each IP packet when it is timed and counted.
-        #[serde(default = "default_framing")]
-        framing_bytes: u32,
-        /// Time that each packet spends in the queue at least, its place taken: the delay of a netem that has both `delay` and `rate`.
-        #[serde(default)]
-        hold_ns: u64,
-        /// Later rates, by time; ascending.
-        #[serde(default)]
-        changes: Vec<Change<u64>>,
-        /// What keeps the queue short; none: a full queue refuses packets.
-        #[serde(default)]
-        aqm: Option<Aqm>,
-    },
-    Delay {
-        delay_ns: u64,
-        /// Uniform in plus or minus this much.
-        #[serde(default)]
-        jitter_ns: u64,
-        /// Whether jitter may reorder packets, as netem's does.
-        #[serde(default)]
-        reorder: bool,
-        #[serde(default)]
-        changes: Vec<Change<u64>>,
-    },
-    Loss(Loss),
-    /// A transmitter of which every chance to send was recorded; after the last one they begin anew.
-    Trace {
-        /// Milliseconds since the trace's start, ascending; of equal ones each is a chance.
-        chances_ms: Vec<u64>,
-        bytes: u32,
-        queue: QueueLimit,
-        framing_bytes: u32,
-    },
-    /// The link layer tries again what fails on the air, and keeps the order.
-    Retry {
-        probability: f64,
-        delay_ns: u64,
-        attempts: u32,
-    },
-    /// Packets longer than this do not pass.
-    Mtu {
-        bytes: u32,
-        oversize: Oversize,
-    },
-    /// Nothing passes during these spans `[from, to)`.
-    Down {
-        spans_ns: Vec<[u64; 2]>,
-    },
-}
-
-/// Active queue management. `ecn`: packets that are able are marked instead of dropped.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Aqm {
-    /// Floyd and Jacobson 1993, on bytes.
-    Red { min_bytes: u64, max_bytes: u64, probability: f64, weight_log: u32, mean_packet_bytes: u32, ecn: bool },
-    /// RFC 8289.
-    Codel { target_ns: u64, interval_ns: u64, ecn: bool },
-    /// RFC 8290.
-    FqCodel { target_ns: u64, interval_ns: u64, flows: u32, quantum_bytes: u32, ecn: bool },
-    /// RFC 8033.
-    Pie { target_ns: u64, update_ns: u64, ecn: bool },
-}
-
-fn default_framing() -> u32 {
-    14
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Change<T> {
-    pub at_ns: u64,
-    pub to: T,
-}
-
-/// Room of a queue, the packet in transmission included (as netem's `limit`).
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum QueueLimit {
-    Packets(u64),
-    Bytes(u64),
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(tag = "model", rename_all = "snake_case")]
-pub enum Loss {
-    Bernoulli {
-        probability: f64,
-        #[serde(default)]
-        changes: Vec<Change<f64>>,
-    },
-    /// Two-state chain, stepped once a packet: probability of leaving good and bad, and of losing in each.
-    GilbertElliott { good_to_bad: f64, bad_to_good: f64, loss_good: f64, loss_bad: f64 },
-    /// The packets with these numbers are lost, counted from 1 in this direction; with `data_only`, only packets with payload count.
-    Packets {
-        numbers: Vec<u64>,
-        #[serde(default)]
-        data_only: bool,
-    },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Oversize {
-    /// Dropped; the sender hears ICMP "fragmentation needed".
-    Icmp,
-    /// Dropped, and nobody hears.
-    Silent,
-    /// Split when the packet allows it (DF off), else dropped with ICMP.
-    Fragment,
 }
 
 #[derive(Clone, Debug, Deserialize)]

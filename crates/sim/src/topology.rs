@@ -73,7 +73,7 @@ impl Topology {
         Ok(topology)
     }
 
-    fn join(&mut self, link: &crate::scenario::Link) -> Result<(), ScenarioError> {
+    fn join(&mut self, link: &polypath_link::LinkSpec) -> Result<(), ScenarioError> {
         if self.link_names.contains(&link.name) {
             return Err(ScenarioError::new(format!("two links are named `{}`: rename one", link.name)));
         }

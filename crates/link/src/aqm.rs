@@ -1,0 +1,157 @@
+//! Active queue management: which kinds there are, and their parameters.
+
+use polypath_base::Duration;
+use serde::Deserialize;
+
+/// What keeps the queue of a transmitter short.
+#[derive(Copy, Clone, Debug, PartialEq, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum AqmConfig {
+    /// Floyd and Jacobson 1993, on bytes.
+    Red(RedConfig),
+    /// RFC 8289.
+    Codel(CodelConfig),
+    /// RFC 8290.
+    FqCodel(FqCodelConfig),
+    /// RFC 8033.
+    Pie(PieConfig),
+}
+
+/// Parameters of [`Red`](crate::Red). The average is of bytes, as in Linux.
+#[derive(Copy, Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RedConfig {
+    /// Below this average nothing is dropped; above the other everything; bytes.
+    pub min_bytes: u64,
+    pub max_bytes: u64,
+    /// Probability at `max_bytes`.
+    pub probability: f64,
+    /// The average moves by 1 / 2^`weight_log` of what it is off with each packet: larger ones see bursts later.
+    pub weight_log: u32,
+    /// So many bytes are thought to pass in idle time one after the other.
+    pub mean_packet_bytes: u32,
+    /// Mark ECN-capable packets (ECT) instead of dropping them.
+    pub ecn: bool,
+}
+
+impl Default for RedConfig {
+    /// Linux's `tc-red(8)` suggestions for a queue of some 50 full packets.
+    fn default() -> Self {
+        Self { min_bytes: 15_000, max_bytes: 45_000, probability: 0.02, weight_log: 9, mean_packet_bytes: 1000, ecn: false }
+    }
+}
+
+/// Parameters of CoDel, with the names of RFC 8289.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CodelConfig {
+    /// A standing delay as long as this is accepted.
+    #[serde(rename = "target_ns")]
+    pub target: Duration,
+    /// The delay stands once it has been above the target for so long: about the worst round-trip time.
+    #[serde(rename = "interval_ns")]
+    pub interval: Duration,
+    /// Mark ECN-capable packets (ECT) instead of dropping them.
+    pub ecn: bool,
+}
+
+impl CodelConfig {
+    /// What RFC 8289 recommends (section 4.2 and 4.3).
+    pub const DEFAULT: Self = Self { target: Duration::from_millis(5), interval: Duration::from_millis(100), ecn: false };
+}
+
+impl Default for CodelConfig {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// Parameters of [`FqCodel`](crate::FqCodel): CoDel's own for each queue, and how many queues there are.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FqCodelConfig {
+    /// As in [`CodelConfig`].
+    #[serde(rename = "target_ns")]
+    pub target: Duration,
+    #[serde(rename = "interval_ns")]
+    pub interval: Duration,
+    /// Flows are told apart by so many queues; 1: plain CoDel.
+    pub flows: u32,
+    /// Bytes that a flow may send before it is the next one's turn.
+    #[serde(rename = "quantum_bytes")]
+    pub quantum: u32,
+    /// Mark ECN-capable packets (ECT) instead of dropping them.
+    pub ecn: bool,
+}
+
+impl Default for FqCodelConfig {
+    /// Linux's: 1024 flows, a quantum of a full Ethernet frame.
+    fn default() -> Self {
+        let CodelConfig { target, interval, ecn } = CodelConfig::DEFAULT;
+        Self { target, interval, flows: 1024, quantum: 1514, ecn }
+    }
+}
+
+impl FqCodelConfig {
+    /// CoDel: one queue, whose turn it always is.
+    pub fn one_flow(codel: CodelConfig) -> Self {
+        let CodelConfig { target, interval, ecn } = codel;
+        Self { target, interval, flows: 1, quantum: u32::MAX >> 1, ecn }
+    }
+
+    pub(crate) fn codel(&self) -> CodelConfig {
+        CodelConfig { target: self.target, interval: self.interval, ecn: self.ecn }
+    }
+}
+
+/// Parameters of [`Pie`](crate::Pie), with the names of RFC 8033.
+#[derive(Copy, Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PieConfig {
+    /// The queueing delay that is aimed at (QDELAY_REF).
+    #[serde(rename = "target_ns")]
+    pub target: Duration,
+    /// Between two updates of the probability (T_UPDATE).
+    #[serde(rename = "update_ns")]
+    pub update: Duration,
+    /// Weights, per second, of how far the delay is off and of how it has changed.
+    #[serde(skip, default = "default_alpha")]
+    pub alpha: f64,
+    #[serde(skip, default = "default_beta")]
+    pub beta: f64,
+    /// A burst as long as this passes untouched (MAX_BURST).
+    #[serde(skip, default = "default_max_burst")]
+    pub max_burst: Duration,
+    /// Mark ECN-capable packets (ECT) instead of dropping them, while the probability is below a tenth.
+    pub ecn: bool,
+}
+
+impl PieConfig {
+    /// What RFC 8033 recommends (sections 4 and 5).
+    pub const DEFAULT: Self = Self {
+        target: Duration::from_millis(15),
+        update: Duration::from_millis(15),
+        alpha: 0.125,
+        beta: 1.25,
+        max_burst: Duration::from_millis(150),
+        ecn: false,
+    };
+}
+
+fn default_alpha() -> f64 {
+    PieConfig::DEFAULT.alpha
+}
+
+fn default_beta() -> f64 {
+    PieConfig::DEFAULT.beta
+}
+
+fn default_max_burst() -> Duration {
+    PieConfig::DEFAULT.max_burst
+}
+
+impl Default for PieConfig {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}

@@ -1,0 +1,89 @@
+//! What every link element has in common.
+
+use crate::count::PacketCount;
+use crate::packet::{PacketMeta, Verdict};
+use polypath_base::{Duration, Instant};
+
+/// One element of a link. Only [`LinkElement::transit`] must be written; an element that drops packets, reorders them or
+/// has a queue says so in the methods below it.
+pub trait LinkElement {
+    /// Passes a packet that arrives at `at`. Packets come in the order of their arrival.
+    fn transit(&mut self, at: Instant, packet: PacketMeta) -> Verdict;
+
+    /// What was dropped here so far.
+    fn drops(&self) -> PacketCount {
+        PacketCount::default()
+    }
+
+    /// The counter of the link to which its drops belong; none: it never drops.
+    fn drop_category(&self) -> Option<DropCategory> {
+        None
+    }
+
+    /// Whether packets leave in the order in which they came.
+    fn keeps_order(&self) -> bool {
+        true
+    }
+
+    /// Whether a packet may cause ICMP or fragments here. Those are sent when the packet is here, not when it entered the chain.
+    fn answers(&self) -> bool {
+        false
+    }
+
+    /// Whether it decides only later when a packet leaves ([`Verdict::Held`]). Such an element is alone in its chain.
+    fn holds(&self) -> bool {
+        false
+    }
+
+    /// The delay, if the element is nothing but the same delay for all packets.
+    fn constant_delay(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Its queue, if it has one.
+    fn queue(&self) -> Option<&dyn SampledQueue> {
+        None
+    }
+
+    /// The same.
+    fn queue_mut(&mut self) -> Option<&mut dyn SampledQueue> {
+        None
+    }
+
+    /// Packets that it marked (ECN).
+    fn marks(&self) -> u64 {
+        0
+    }
+}
+
+/// The counters of a link's drops.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum DropCategory {
+    /// No room in a queue, or active queue management.
+    Queue,
+    Loss,
+    Mtu,
+    Down,
+}
+
+/// A queue whose length is recorded.
+pub trait SampledQueue {
+    /// Records its length at every multiple of `interval`, zero included.
+    fn sample_every(&mut self, interval: Duration);
+
+    /// The samples up to and including `end`, the first one of time zero. To be called once no packet arrives before `end`.
+    fn samples(&mut self, end: Instant) -> &[QueueSample];
+
+    /// The most packets that were ever in it, the one in transmission included.
+    fn longest(&self) -> u64;
+}
+
+/// A queue at one instant.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct QueueSample {
+    pub packets: u32,
+    /// Framing included.
+    pub bytes: u64,
+    /// Packets refused since the start.
+    pub drops: u64,
+}

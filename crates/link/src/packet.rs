@@ -1,0 +1,49 @@
+//! What a link element sees of a packet, and what becomes of it.
+
+use polypath_base::Instant;
+
+/// What an element sees of a packet.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct PacketMeta {
+    /// Length of the IP packet, bytes.
+    pub len: u32,
+    /// Whether it carries payload: a pure acknowledgement does not.
+    pub payload: bool,
+    /// Don't Fragment.
+    pub df: bool,
+    /// It may be marked instead of dropped (RFC 3168: it is ECT or marked already).
+    pub ect: bool,
+    /// Packets of one flow have the same number here.
+    pub flow: u32,
+}
+
+/// What becomes of a packet.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It leaves the element at this time.
+    Pass(Instant),
+    /// It leaves at this time, marked: Congestion Experienced (RFC 3168).
+    Mark(Instant),
+    /// It is kept: only later it turns out when it leaves. Only of an element that is alone in its chain ([`LinkElement::holds`](crate::LinkElement::holds)).
+    Held,
+    Drop(DropCause),
+    /// Dropped; its sender shall hear that at most `mtu` bytes pass (RFC 1191 section 4).
+    TooBig {
+        mtu: u32,
+    },
+    /// To be split into packets of at most `mtu` bytes, which then pass one by one.
+    Fragment {
+        mtu: u32,
+    },
+}
+
+/// Why a packet was dropped.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum DropCause {
+    QueueFull,
+    /// By active queue management, before the queue was full.
+    AqmDrop,
+    Loss,
+    Mtu,
+    Down,
+}

@@ -1,0 +1,130 @@
+//! Links and their elements as plain data, as a scenario gives them to the simulator and to the emulator.
+//!
+//! Times are nanoseconds, rates bits per second, sizes bytes. Unknown fields are refused.
+
+use crate::{
+    AqmConfig, Delay, DelayConfig, Down, DownConfig, Element, FqCodel, FqCodelConfig, Invalid, Loss, LossConfig, Mtu, MtuConfig, Pie,
+};
+use crate::{RateConfig, RateQueue, Red, Retry, RetryConfig, Trace, TraceConfig};
+use polypath_base::Rng;
+use serde::Deserialize;
+use std::fmt;
+
+/// A link joins two nodes; each direction is a chain of elements, passed in order.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkSpec {
+    pub name: String,
+    pub a: InterfaceSpec,
+    pub b: InterfaceSpec,
+    #[serde(default)]
+    pub a_to_b: Vec<ElementSpec>,
+    #[serde(default)]
+    pub b_to_a: Vec<ElementSpec>,
+}
+
+/// Where a link meets a node.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InterfaceSpec {
+    pub node: String,
+    pub address: String,
+    /// MTU of this interface: bounds what the node itself sends and the MSS it announces; a router answers longer packets by ICMP.
+    #[serde(default = "default_mtu")]
+    pub mtu: u32,
+}
+
+fn default_mtu() -> u32 {
+    1500
+}
+
+/// An element and its parameters.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum ElementSpec {
+    /// A transmitter behind a queue, drop-tail or managed.
+    Rate(RateConfig),
+    Delay(DelayConfig),
+    Loss(LossConfig),
+    /// A transmitter of which every chance to send was recorded; after the last one they begin anew.
+    Trace(TraceConfig),
+    /// The link layer tries again what fails on the air, and keeps the order.
+    Retry(RetryConfig),
+    /// Packets longer than this do not pass.
+    Mtu(MtuConfig),
+    /// Nothing passes during these spans `[from, to)`.
+    Down(DownConfig),
+}
+
+impl ElementSpec {
+    /// The element with these parameters. `rng` is its own stream.
+    pub fn build(&self, rng: Rng) -> Result<Element, Invalid> {
+        Ok(match self.clone() {
+            Self::Rate(config) => return transmitter(config, rng),
+            Self::Delay(config) => Element::Delay(Delay::new(config, rng)?),
+            Self::Loss(config) => Element::Loss(Loss::new(config, rng)?),
+            Self::Trace(config) => Element::Trace(Box::new(Trace::new(config)?)),
+            Self::Retry(config) => Element::Retry(Box::new(Retry::new(config, rng)?)),
+            Self::Mtu(config) => Element::Mtu(Mtu::new(config)?),
+            Self::Down(config) => Element::Down(Down::new(config)?),
+        })
+    }
+
+    /// Whether it bounds the rate at which packets leave.
+    pub fn limits_rate(&self) -> bool {
+        matches!(self, Self::Rate(_) | Self::Trace(_))
+    }
+}
+
+fn transmitter(config: RateConfig, rng: Rng) -> Result<Element, Invalid> {
+    Ok(match config.aqm {
+        None => Element::Rate(RateQueue::new(config)?),
+        Some(AqmConfig::Red(red)) => Element::Red(Box::new(Red::new(config, red, rng)?)),
+        Some(AqmConfig::Pie(pie)) => Element::Pie(Box::new(Pie::new(config, pie, rng)?)),
+        Some(AqmConfig::FqCodel(fq_codel)) => Element::FqCodel(Box::new(FqCodel::new(config, fq_codel, rng)?)),
+        Some(AqmConfig::Codel(codel)) => Element::FqCodel(Box::new(FqCodel::new(config, FqCodelConfig::one_flow(codel), rng)?)),
+    })
+}
+
+/// An element of a link that cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidElement {
+    pub link: String,
+    /// `a_to_b` or `b_to_a`.
+    pub side: &'static str,
+    /// Which of the side's elements, counted from 0.
+    pub number: usize,
+    pub reason: Invalid,
+}
+
+impl InvalidElement {
+    /// What the reason speaks of.
+    pub fn subject(&self) -> String {
+        format!("link `{}`, {}, element {}", self.link, self.side, self.number + 1)
+    }
+}
+
+impl fmt::Display for InvalidElement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.subject(), self.reason)
+    }
+}
+
+impl std::error::Error for InvalidElement {}
+
+impl LinkSpec {
+    /// Name and elements of one direction.
+    pub fn side(&self, a_to_b: bool) -> (&'static str, &[ElementSpec]) {
+        if a_to_b { ("a_to_b", &self.a_to_b) } else { ("b_to_a", &self.b_to_a) }
+    }
+
+    /// The elements of one direction as they are listed. Each has its own random stream, derived from `seed` and its place.
+    pub fn elements(&self, seed: u64, a_to_b: bool) -> Result<Vec<Element>, InvalidElement> {
+        let (side, listed) = self.side(a_to_b);
+        let made = listed.iter().enumerate().map(|(number, element)| {
+            let rng = Rng::new(seed, &format!("link {} {side} {number}", self.name));
+            element.build(rng).map_err(|reason| InvalidElement { link: self.name.clone(), side, number, reason })
+        });
+        made.collect()
+    }
+}
