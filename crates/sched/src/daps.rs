@@ -51,7 +51,7 @@ impl Daps {
 
     /// `len` bytes of a choice were handed over.
     #[inline]
-    pub fn given(&mut self, choice: Choice, len: u32) {
+    pub fn on_scheduled(&mut self, choice: Choice, len: u32) {
         let i = choice.subflow;
         self.left[i] = self.left[i].saturating_sub(len);
         self.clock = self.clock.max(self.arrival[i]);
@@ -73,7 +73,7 @@ mod tests {
     fn plan(daps: &mut Daps, flows: &[Subflow], count: usize) -> Vec<(usize, u32)> {
         let deal = |_| {
             let choice = daps.pick(flows, &DATA).expect("somebody");
-            daps.given(choice, choice.limit);
+            daps.on_scheduled(choice, choice.limit);
             (choice.subflow, choice.limit / 1000)
         };
         (0..count).map(deal).collect()
@@ -92,7 +92,7 @@ mod tests {
         let flows = [subflow(10, 4)];
         let mut daps = Daps::default();
         let first = daps.pick(&flows, &DATA).expect("alone");
-        daps.given(first, 1000);
+        daps.on_scheduled(first, 1000);
         assert_eq!(daps.pick(&flows, &DATA).map(|c| c.limit), Some(3000));
     }
 

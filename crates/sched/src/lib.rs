@@ -242,7 +242,7 @@ impl Scheduler {
     /// What holds up the peer's window is sent again on a fast subflow, and the slow one that has it is penalised (Raiciu et
     /// al. 2012). In the out-of-tree stack this is the scheduler's to do, and not all do it.
     #[inline]
-    pub fn sends_head_again(&self) -> bool {
+    pub fn retransmits_head_of_line(&self) -> bool {
         !matches!(self, Self::Backup(_) | Self::Redundant(_) | Self::RoundRobin(_) | Self::Weighted(_))
     }
 
@@ -273,11 +273,11 @@ impl Scheduler {
 
     /// `len` bytes from `choice.from` on were handed over; the scheduler may have asked for more, or for what begins later.
     #[inline]
-    pub fn given(&mut self, choice: Choice, len: u32) {
+    pub fn on_scheduled(&mut self, choice: Choice, len: u32) {
         match self {
-            Self::Redundant(s) => s.given(choice, len),
-            Self::Daps(s) => s.given(choice, len),
-            Self::Weighted(s) => s.given(),
+            Self::Redundant(s) => s.on_scheduled(choice, len),
+            Self::Daps(s) => s.on_scheduled(choice, len),
+            Self::Weighted(s) => s.on_scheduled(),
             _ => {}
         }
     }

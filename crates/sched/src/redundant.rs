@@ -64,7 +64,7 @@ impl Redundant {
 
     /// `len` bytes of a choice were handed over; the rest of it is still to be sent there.
     #[inline]
-    pub fn given(&mut self, choice: Choice, len: u32) {
+    pub fn on_scheduled(&mut self, choice: Choice, len: u32) {
         self.last[choice.subflow] = (choice.from, choice.from + u64::from(len));
     }
 }
@@ -83,11 +83,11 @@ mod tests {
         let mut queue = Queue { end: 1 << 20, window_end: 1 << 20, ..Queue::EMPTY };
         let first = s.pick(&flows, &queue);
         assert_eq!(first, Some(Choice { subflow: 0, from: 0, limit: 10_000 }));
-        s.given(first.expect("chosen"), 10_000);
+        s.on_scheduled(first.expect("chosen"), 10_000);
         queue.next = 10_000;
         let second = s.pick(&flows, &queue);
         assert_eq!(second, Some(Choice { subflow: 1, from: 0, limit: 5_000 }));
-        s.given(second.expect("chosen"), 4_000);
+        s.on_scheduled(second.expect("chosen"), 4_000);
         assert_eq!(s.pick(&[subflow(10), subflow(0)], &queue), Some(Choice { subflow: 1, from: 4_000, limit: 6_000 }));
     }
 
@@ -104,7 +104,7 @@ mod tests {
         let queue = Queue { end: 1 << 20, window_end: 2_000, ..Queue::EMPTY };
         let choice = s.pick(&[subflow(0)], &queue);
         assert_eq!(choice.map(|c| c.limit), Some(2_000));
-        s.given(choice.expect("chosen"), 2_000);
+        s.on_scheduled(choice.expect("chosen"), 2_000);
         assert_eq!(s.pick(&[subflow(0)], &Queue { next: 2_000, ..queue }), None);
     }
 
@@ -114,7 +114,7 @@ mod tests {
         let mut queue = Queue { end: 1 << 20, window_end: 1 << 20, ..Queue::EMPTY };
         let mut deal = |queue: &Queue, len: u32| {
             let choice = s.pick(&flows, queue).expect("one");
-            s.given(choice, len);
+            s.on_scheduled(choice, len);
             choice.from
         };
         assert_eq!(deal(&queue, 4_000), 0);

@@ -65,7 +65,7 @@ impl Weighted {
 
     /// Something of a choice was handed over: the turn is over.
     #[inline]
-    pub fn given(&mut self) {
+    pub fn on_scheduled(&mut self) {
         self.turn = None;
     }
 }
@@ -83,7 +83,7 @@ mod tests {
     fn turns(weighted: &mut Weighted, flows: &[Subflow], count: usize) -> Vec<usize> {
         let turn = |_| {
             let choice = weighted.pick(flows, &DATA).expect("somebody");
-            weighted.given();
+            weighted.on_scheduled();
             choice.subflow
         };
         (0..count).map(turn).collect()

@@ -6,7 +6,7 @@ use crate::scenario::{self, App, Transport};
 use crate::traffic;
 use polypath_base::{Duration, Instant, PathId};
 use polypath_transport::tcp::Probe;
-use polypath_transport::{Connection, Disorder};
+use polypath_transport::{Connection, ReorderStats};
 
 /// Interval of the samples of which means are taken.
 pub(crate) const SAMPLE: Duration = Duration::from_millis(100);
@@ -65,7 +65,7 @@ struct Mark {
     arrivals: usize,
     /// By subflow.
     acked: Vec<u64>,
-    disorder: Disorder,
+    disorder: ReorderStats,
 }
 
 #[derive(Copy, Clone, Debug, Default)]

@@ -1,6 +1,6 @@
 //! What a run gives back: metrics and series as plain columns. Rates in bits per second, times in nanoseconds.
 
-use polypath_transport::Disorder;
+use polypath_transport::ReorderStats;
 use serde::Serialize;
 
 #[derive(Clone, Debug, Default, Serialize)]
@@ -76,7 +76,7 @@ pub struct DisorderOutcome {
 
 impl DisorderOutcome {
     /// What happened between two moments, `seconds` apart, while `read` bytes were read; `end` is of the whole run.
-    pub(crate) fn new([before, after, end]: [&Disorder; 3], read: u64, seconds: f64) -> Self {
+    pub(crate) fn new([before, after, end]: [&ReorderStats; 3], read: u64, seconds: f64) -> Self {
         let over = |sum: u128, count: f64| (count > 0.0).then(|| sum as f64 / count);
         let byte_ns = after.byte_ns - before.byte_ns;
         Self {

@@ -2,7 +2,7 @@
 
 use crate::mptcp;
 use crate::tcp::{Context, Held, Probe, Socket};
-use crate::{Disorder, Transmit, udp};
+use crate::{ReorderStats, Transmit, udp};
 use polypath_base::{Instant, PathId};
 use polypath_wire::{Segment, Unreachable};
 
@@ -254,8 +254,8 @@ impl Connection {
     }
 
     /// How what this end received was out of order, up to `now`; datagrams have no order to keep.
-    pub fn disorder(&self, now: Instant) -> Disorder {
-        either!(self, t => t.disorder(now), m => m.disorder(now), _u => Disorder::default())
+    pub fn disorder(&self, now: Instant) -> ReorderStats {
+        either!(self, t => t.disorder(now), m => m.disorder(now), _u => ReorderStats::default())
     }
 
     pub fn subflow_count(&self) -> usize {

@@ -6,15 +6,15 @@
 #![forbid(unsafe_code)]
 
 mod connection;
-mod disorder;
 pub mod mptcp;
+mod reorder_stats;
 mod settings;
 pub mod stack;
 pub mod tcp;
 pub mod udp;
 
 pub use connection::{Connection, End};
-pub use disorder::Disorder;
+pub use reorder_stats::ReorderStats;
 pub use settings::Settings;
 pub use stack::Stack;
 

@@ -198,7 +198,7 @@ impl Connection {
 
     /// Options of a SYN or SYN/ACK.
     #[cold]
-    pub(super) fn complete_syn(&mut self, i: usize, segment: &mut Segment) {
+    pub(super) fn add_syn_options(&mut self, i: usize, segment: &mut Segment) {
         let (version, checksum) = (self.version().number(), self.settings.checksum);
         let subflow = &self.subflows[i];
         let answer = segment.flags.has(Flags::ACK);
@@ -229,11 +229,11 @@ impl Connection {
 
     /// Options of the client's segments until the server has confirmed the handshake: the third ACK and its repetitions.
     #[cold]
-    pub(super) fn complete_third_ack(&mut self, i: usize, segment: &mut Segment) {
+    pub(super) fn add_third_ack_options(&mut self, i: usize, segment: &mut Segment) {
         let tells_keys = i == 0 && self.version() == MptcpVersion::V1;
         let socket = &mut self.subflows[i].socket;
         // The next segment of the burst may need other options.
-        socket.forget_place();
+        socket.invalidate_template();
         // Version 1 repeats the keys on the first data (RFC 8684 section 3.1). Linux does so on the burst that begins with the first byte,
         // and on no acknowledgement after it (seen on 6.12, `specs/notes/fallback`).
         let carries = if tells_keys { socket.is_of_first_burst(segment) } else { segment.len == 0 };

@@ -3,7 +3,7 @@
 use super::receiver::Measured;
 use super::sender::Fin;
 use super::{Connection, Phase};
-use crate::tcp::{State, UNMEASURED};
+use crate::tcp::{DEFAULT_SCALING_RATIO, State};
 use polypath_base::{Duration, Instant};
 use polypath_wire::{Flags, Segment};
 
@@ -35,7 +35,7 @@ impl Connection {
         let subflow = &mut self.subflows[i];
         if stack.meta_acks && subflow.socket.full_frames_wait() {
             let socket = &subflow.socket;
-            let window = || self.rx.select(socket.window_threshold(), socket.received_segment_size(), socket.window_scale());
+            let window = || self.rx.window_for_space(socket.window_limits(), socket.received_segment_size(), socket.window_scale());
             if self.rx.unread() == 0 || window() >= subflow.announced {
                 subflow.socket.request_ack();
             }
@@ -75,8 +75,12 @@ impl Connection {
         let read = self.rx.read(now, || {
             let rtt_us = open().map(|s| s.socket.receiver_rtt_us()).max();
             let advmss = open().map(|s| s.socket.advertised_mss()).max();
-            let payload_share = open().map(|s| s.socket.payload_share()).min();
-            Measured { rtt_us: rtt_us.unwrap_or(0), advmss: advmss.unwrap_or(1), payload_share: payload_share.unwrap_or(UNMEASURED) }
+            let scaling_ratio = open().map(|s| s.socket.scaling_ratio()).min();
+            Measured {
+                rtt_us: rtt_us.unwrap_or(0),
+                advmss: advmss.unwrap_or(1),
+                scaling_ratio: scaling_ratio.unwrap_or(DEFAULT_SCALING_RATIO),
+            }
         });
         let stack = self.settings.stack;
         if read.grown && !stack.shared_rcv_ssthresh {
@@ -92,8 +96,9 @@ impl Connection {
             // RFC 8684 section 3.3.1: the window is one for all, so every subflow may tell of it, or only one that
             // may itself announce twice what is left of its window.
             let wider = || {
-                let (left, limit) = (socket.window_left(), socket.window_threshold());
-                2 * left <= limit.1 && self.rx.select(limit, socket.received_segment_size(), socket.window_scale()) >= (2 * left).max(1)
+                let (left, limit) = (socket.window_left(), socket.window_limits());
+                2 * left <= limit.1
+                    && self.rx.window_for_space(limit, socket.received_segment_size(), socket.window_scale()) >= (2 * left).max(1)
             };
             let due = (read.update && (!stack.window_update_by_subflow || wider()))
                 || (stack.meta_acks && (socket.full_frames_wait() || (empty && socket.ack_is_pushed())));

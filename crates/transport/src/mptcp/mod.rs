@@ -9,26 +9,26 @@
 //! Both ends number a path alike. The client creates paths and says which addresses they join ([`Connection::path`]); the
 //! server learns of one by its first segment.
 
-mod complete;
 mod handshake;
 mod input;
 mod keys;
-mod paths;
-mod push;
+mod options;
+mod path_manager;
 mod receiver;
+mod scheduling;
 mod sender;
 #[cfg(test)]
 mod tests;
 
-pub use paths::{Endpoint, PathManager};
-pub use receiver::Reordering;
+pub use path_manager::{Endpoint, PathManager};
+pub use receiver::ReassemblyCounters;
 
 use crate::Transmit;
 use crate::settings::Settings;
 use crate::stack::MptcpVersion;
 use crate::tcp::{self, Context, Socket};
 use keys::draw_key;
-use paths::Paths;
+use path_manager::Paths;
 use polypath_base::{Instant, PathId, Rng, Seq};
 use polypath_cc as cc;
 use polypath_sched::{MAX_SUBFLOWS, Quirks, Scheduler, Subflow as SubflowView};
@@ -95,7 +95,7 @@ struct Subflow {
     /// The peer took its address back: should it announce it again, a subflow to there is a new one.
     withdrawn: bool,
     /// Threshold up to which segments announce the window (Linux: `rcv_ssthresh`), bytes: where all subflows share one
-    /// ([`crate::stack::Stack::shared_rcv_ssthresh`]), that of the first; else they have their own (`Socket::window_threshold`). 0 before the subflow's handshake.
+    /// ([`crate::stack::Stack::shared_rcv_ssthresh`]), that of the first; else they have their own (`Socket::window_limits`). 0 before the subflow's handshake.
     rcv_threshold: u32,
     /// Window that its last segment announced, bytes.
     announced: u32,
@@ -152,7 +152,7 @@ pub struct Connection {
     established_at: Option<Instant>,
     last_event: Instant,
     /// A subflow's send buffer has grown while the writer waits.
-    room: bool,
+    sndbuf_grew: bool,
     /// The server has got data with 64-bit sequence numbers and answers in kind.
     got_data: bool,
 }
@@ -205,7 +205,7 @@ impl Connection {
             join_retry: Instant::NEVER,
             established_at: None,
             last_event: Instant::ZERO,
-            room: false,
+            sndbuf_grew: false,
             got_data: false,
             settings,
         }
@@ -283,10 +283,10 @@ impl Connection {
             }
             return;
         }
-        // The siblings' view follows once what may be sent has been: see `settle`.
+        // The siblings' view follows once what may be sent has been: see `on_subflow_idle`.
         self.ready |= 1 << i;
         if self.settings.stack.gives_after_sending {
-            self.room = true;
+            self.sndbuf_grew = true;
         } else {
             self.push_now(now);
         }
@@ -341,7 +341,7 @@ impl Connection {
     /// The next segment to send at `now`, if any.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
         let mut segment = Segment::default();
-        self.subflows.iter_mut().for_each(|subflow| subflow.socket.forget_place());
+        self.subflows.iter_mut().for_each(|subflow| subflow.socket.invalidate_template());
         self.poll_transmit_into(now, &mut segment).map(|path| Transmit { path, segment })
     }
 
@@ -350,7 +350,7 @@ impl Connection {
     #[inline(always)]
     pub fn poll_transmit_into(&mut self, now: Instant, segment: &mut Segment) -> Option<PathId> {
         loop {
-            if self.ready == 0 && !self.take_room(now) {
+            if self.ready == 0 && !self.resume_writer(now) {
                 return None;
             }
             let i = self.ready.trailing_zeros() as usize;
@@ -359,25 +359,25 @@ impl Connection {
             if subflow.socket.poll_transmit_into(cx, segment) {
                 let path = subflow.path;
                 self.touched |= 1 << i;
-                if subflow.socket.followed() {
-                    self.debug_check_complete(i, segment);
+                if subflow.socket.is_patched() {
+                    self.debug_check_options(i, segment);
                 } else {
-                    self.complete(i, segment);
+                    self.add_options(i, segment);
                 }
                 if self.subflows[i].socket.is_quiet() {
-                    self.settle(i);
+                    self.on_subflow_idle(i);
                 }
                 return Some(path);
             }
-            self.settle(i);
+            self.on_subflow_idle(i);
         }
     }
 
     /// A subflow's send buffer has grown: the writer may go on. True if a subflow has something to send now.
     #[inline]
-    fn take_room(&mut self, now: Instant) -> bool {
-        if self.room {
-            self.room = false;
+    fn resume_writer(&mut self, now: Instant) -> bool {
+        if self.sndbuf_grew {
+            self.sndbuf_grew = false;
             self.push(now);
         }
         self.ready != 0
@@ -385,14 +385,14 @@ impl Connection {
 
     /// A subflow has nothing more to send for now.
     #[inline]
-    fn settle(&mut self, i: usize) {
+    fn on_subflow_idle(&mut self, i: usize) {
         self.ready &= !(1 << i);
         let subflow = &self.subflows[i];
         if self.coupled && !self.tx.is_idle() {
             self.siblings.as_mut_slice()[i] = subflow.as_sibling();
         }
         if self.tx.blocked && subflow.sndbuf != subflow.socket.sndbuf() {
-            self.room = true;
+            self.sndbuf_grew = true;
             self.touched |= 1 << i;
         }
         let due = subflow.socket.poll_timeout();
@@ -477,12 +477,12 @@ impl Connection {
     }
 
     /// Counters of the reordering between subflows.
-    pub fn reordering(&self) -> Reordering {
+    pub fn reordering(&self) -> ReassemblyCounters {
         self.rx.counters()
     }
 
     /// How what was received was out of order between the subflows, up to `now`.
-    pub fn disorder(&self, now: Instant) -> crate::Disorder {
+    pub fn disorder(&self, now: Instant) -> crate::ReorderStats {
         self.rx.disorder(now)
     }
 

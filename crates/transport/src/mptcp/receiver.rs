@@ -3,9 +3,9 @@
 //! All subflows share one window, which is relative to the data acknowledgement (RFC 8684 section 3.3.1), one buffer and one
 //! reader. Data that a subflow delivers in its own order may still be ahead of the connection's.
 
-use crate::Disorder;
+use crate::ReorderStats;
 use crate::stack::ReceiveCharge;
-use crate::tcp::{UNMEASURED, coalesced};
+use crate::tcp::{DEFAULT_SCALING_RATIO, rmem_charge};
 use polypath_base::{DataSeq, Instant};
 use std::collections::VecDeque;
 
@@ -21,7 +21,7 @@ const FARTHEST: u64 = 1 << 63;
 
 /// Counters of the reordering.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reordering {
+pub struct ReassemblyCounters {
     /// Bytes that had been received before.
     pub duplicate_bytes: u64,
     /// Bytes beyond the window that was announced.
@@ -61,8 +61,8 @@ pub(super) struct Rx {
     /// Data sequence number of the peer's DATA_FIN.
     fin: Option<u64>,
     finished: bool,
-    counters: Reordering,
-    disorder: Disorder,
+    counters: ReassemblyCounters,
+    disorder: ReorderStats,
 }
 
 impl Rx {
@@ -80,7 +80,7 @@ impl Rx {
             window: 0,
             rcvbuf,
             max_rcvbuf,
-            ratio: UNMEASURED,
+            ratio: DEFAULT_SCALING_RATIO,
             charge,
             full: 0,
             copied: 0,
@@ -89,8 +89,8 @@ impl Rx {
             rtt_us: 0,
             fin: None,
             finished: false,
-            counters: Reordering::default(),
-            disorder: Disorder::default(),
+            counters: ReassemblyCounters::default(),
+            disorder: ReorderStats::default(),
         };
         rx.resize(rcvbuf);
         rx
@@ -147,11 +147,11 @@ impl Rx {
         self.finished
     }
 
-    pub(super) fn counters(&self) -> Reordering {
-        Reordering { max_memory: self.counters.max_memory.max(self.memory(self.most_waiting)), ..self.counters }
+    pub(super) fn counters(&self) -> ReassemblyCounters {
+        ReassemblyCounters { max_memory: self.counters.max_memory.max(self.memory(self.most_waiting)), ..self.counters }
     }
 
-    pub(super) fn disorder(&self, now: Instant) -> Disorder {
+    pub(super) fn disorder(&self, now: Instant) -> ReorderStats {
         self.disorder.until(now)
     }
 
@@ -175,7 +175,7 @@ impl Rx {
     fn memory(&self, bytes: u64) -> u64 {
         match self.charge {
             ReceiveCharge::Twice => 2 * bytes,
-            ReceiveCharge::Merged => coalesced(bytes),
+            ReceiveCharge::Merged => rmem_charge(bytes),
         }
     }
 
@@ -240,7 +240,7 @@ impl Rx {
             }
             _ => self.wait_apart(start, end),
         }
-        self.disorder.on_early(now, start - self.next, self.waiting_bytes);
+        self.disorder.on_out_of_order(now, start - self.next, self.waiting_bytes);
     }
 
     /// Keeps what does not merely extend the last range.
@@ -320,17 +320,17 @@ impl Rx {
     /// The window that the buffer has room for, bytes, at most `limit` (the slow-start threshold of the window, and the largest that it may
     /// become) and rounded as the scale wants.
     #[inline]
-    pub(super) fn select(&self, limit: (u32, u32), rcv_mss: u32, scale: u8) -> u32 {
+    pub(super) fn window_for_space(&self, limit: (u32, u32), rcv_mss: u32, scale: u8) -> u32 {
         let (limit, clamp) = limit;
         let full = self.full.min(clamp);
         let mask = (1 << scale) - 1;
-        let window = if self.is_empty() { self.full } else { self.select_less(full, rcv_mss, mask) };
+        let window = if self.is_empty() { self.full } else { self.shrunk_window(full, rcv_mss, mask) };
         (window.min(limit) + mask) & !mask
     }
 
     /// The window while something waits.
     #[inline]
-    fn select_less(&self, full: u32, rcv_mss: u32, mask: u32) -> u32 {
+    fn shrunk_window(&self, full: u32, rcv_mss: u32, mask: u32) -> u32 {
         let used = self.memory(self.waiting_bytes + self.unread);
         let window = self.win_from_space(u64::from(self.rcvbuf).saturating_sub(used));
         if window >= full >> 1 {
@@ -341,10 +341,10 @@ impl Rx {
         if rounded < self.full >> 4 || rounded < rcv_mss { 0 } else { rounded }
     }
 
-    /// The window to announce now; as [`Rx::select`], but at least `left` bytes, and its right edge never moves back.
+    /// The window to announce now; as [`Rx::window_for_space`], but at least `left` bytes, and its right edge never moves back.
     #[inline]
-    pub(super) fn announce(&mut self, limit: (u32, u32), left: u32, rcv_mss: u32, scale: u8) -> u32 {
-        let mut window = self.select(limit, rcv_mss, scale).max(left);
+    pub(super) fn advertise(&mut self, limit: (u32, u32), left: u32, rcv_mss: u32, scale: u8) -> u32 {
+        let mut window = self.window_for_space(limit, rcv_mss, scale).max(left);
         let edge = self.next + u64::from(window);
         if edge > self.edge {
             self.edge = edge;
@@ -385,10 +385,10 @@ impl Rx {
         if self.rtt_us > 0 && elapsed < u64::from(self.rtt_us) {
             return false;
         }
-        let Measured { rtt_us, advmss, payload_share } = measure();
+        let Measured { rtt_us, advmss, scaling_ratio } = measure();
         self.rtt_us = rtt_us;
-        if payload_share != self.ratio {
-            self.ratio = payload_share;
+        if scaling_ratio != self.ratio {
+            self.ratio = scaling_ratio;
             self.resize(self.rcvbuf);
         }
         if rtt_us == 0 || elapsed < u64::from(rtt_us) {
@@ -419,7 +419,7 @@ pub(super) struct Measured {
     /// Largest segment announced, bytes.
     pub(super) advmss: u32,
     /// Smallest share of payload in memory, in 1/256: a subflow without data yet counts as unmeasured.
-    pub(super) payload_share: u32,
+    pub(super) scaling_ratio: u32,
 }
 
 /// What reading changed.
@@ -438,13 +438,13 @@ mod tests {
     const WIDE: (u32, u32) = (u32::MAX, u32::MAX);
 
     fn measured(rtt_us: u32) -> Measured {
-        Measured { rtt_us, advmss: 1460, payload_share: UNMEASURED }
+        Measured { rtt_us, advmss: 1460, scaling_ratio: DEFAULT_SCALING_RATIO }
     }
 
     fn rx() -> Rx {
         let mut rx = Rx::new(131_072, 6_291_456, ReceiveCharge::Twice);
         rx.start(Instant::ZERO, DataSeq::new(1000), 14_480, 0);
-        rx.announce(WIDE, 0, 1000, 0);
+        rx.advertise(WIDE, 0, 1000, 0);
         rx
     }
 
@@ -491,11 +491,11 @@ mod tests {
     #[test]
     fn the_right_edge_never_moves_back() {
         let mut rx = rx();
-        assert_eq!(rx.announce(WIDE, 0, 1000, 0), 65_536);
+        assert_eq!(rx.advertise(WIDE, 0, 1000, 0), 65_536);
         rx.insert(Instant::ZERO, DataSeq::new(1000), 60_000); // unread: takes memory
-        assert_eq!(rx.announce(WIDE, 0, 1000, 0), 5_536);
+        assert_eq!(rx.advertise(WIDE, 0, 1000, 0), 5_536);
         rx.read(Instant::from_nanos(1), || measured(0));
-        assert_eq!(rx.announce(WIDE, 0, 1000, 0), 65_536);
+        assert_eq!(rx.advertise(WIDE, 0, 1000, 0), 65_536);
     }
 
     #[test]
@@ -511,7 +511,7 @@ mod tests {
         let mut now = Instant::ZERO;
         for _ in 0..20 {
             now += polypath_base::Duration::from_millis(10);
-            let (next, window) = (rx.next(), rx.announce(WIDE, 0, 1000, 0));
+            let (next, window) = (rx.next(), rx.advertise(WIDE, 0, 1000, 0));
             rx.insert(Instant::ZERO, next, window);
             rx.read(now, || measured(10_000));
         }
@@ -524,12 +524,12 @@ mod tests {
         rx.start(Instant::ZERO, DataSeq::new(1000), 14_480, 0);
         assert_eq!(rx.full, 65_536, "half of the buffer");
         rx.insert(Instant::ZERO, DataSeq::new(1000), 1000);
-        rx.read(Instant::from_nanos(10_000_000), || Measured { payload_share: 152, ..measured(10_000) });
+        rx.read(Instant::from_nanos(10_000_000), || Measured { scaling_ratio: 152, ..measured(10_000) });
         assert_eq!(rx.full, 131_072 / 256 * 152);
         // What waits takes little more memory than its bytes, and the window shrinks by its share of that.
-        rx.announce(WIDE, 0, 1000, 0);
+        rx.advertise(WIDE, 0, 1000, 0);
         rx.insert(Instant::ZERO, DataSeq::new(10_000), 20_000);
-        assert_eq!(rx.select(WIDE, 1000, 0), (131_072 - 20_880) * 152 / 256);
+        assert_eq!(rx.window_for_space(WIDE, 1000, 0), (131_072 - 20_880) * 152 / 256);
     }
 
     #[test]

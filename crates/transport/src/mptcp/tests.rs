@@ -87,7 +87,7 @@ struct Net {
 }
 
 fn config(settings: &Settings, manager: PathManager, addresses: usize, name: &str) -> Config {
-    let scheduler = if settings.stack.gives_bursts { "default" } else { "minrtt" };
+    let scheduler = if settings.stack.schedules_bursts { "default" } else { "minrtt" };
     Config {
         settings: settings.clone(),
         algorithm: cc::find("reno").expect("reno is always there"),

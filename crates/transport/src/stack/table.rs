@@ -217,7 +217,7 @@ kernels! {
             LINUX_6_12_117 = "default", "its documentation";
         }
         /// The scheduler `default` gives bursts of up to 64 KiB (`mptcp_subflow_get_send`); else it is asked segment by segment, as others are.
-        gives_bursts: bool {
+        schedules_bursts: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "it has no such scheduler";
             LINUX_6_12_117 = true, "measured, specs/notes/mptcp-two-paths";
         }

@@ -69,7 +69,7 @@ impl Socket {
             if segment.ack.before(prior_una) && segment.sack.len > 0 && self.sack_ok {
                 let mut ack = self.begin_ack(segment, prior_una);
                 self.apply_sacks(cx.now, segment, &mut ack);
-                self.judge_ack(cx, &mut ack);
+                self.fastretrans_alert(cx, &mut ack);
             }
             return;
         }
@@ -111,10 +111,10 @@ impl Socket {
         }
         self.cc.in_ack_event(&mut self.flow, cx.siblings, event_flags(segment, &ack.facts));
         if self.loss.tlp_high_seq.is_some() {
-            self.judge_probe(cx, &ack);
+            self.process_tlp_ack(cx, &ack);
         }
         if !ack.facts.is_more_than_duplicate() || ack.facts.sacks_segments | ack.facts.echoes_ce || self.flow.ca_state != CaState::Open {
-            self.judge_ack(cx, &mut ack);
+            self.fastretrans_alert(cx, &mut ack);
         }
         if ack.facts.acks_segments | ack.facts.sacks_segments
             && (self.timers.pending() != Some(Pending::Reordering) || self.queue.packets_out() == 0)
@@ -171,7 +171,7 @@ impl Socket {
         let mut low_hole: Option<Seq> = None;
         let any_sacked = self.queue.sacked_out() > 0;
         // Nearly always each segment was sent once, nothing of it was marked since, and so the last of them decides.
-        if let Some((first, last, [count, heads])) = self.queue.plain_acked(ack.number) {
+        if let Some((first, last, [count, bursts])) = self.queue.plain_acked(ack.number) {
             (first_at, last_at, low_hole) = (Some(first.at), last.at, Some(first.seq));
             acked = count;
             self.flow.delivered = self.flow.delivered.wrapping_add(count);
@@ -180,14 +180,14 @@ impl Socket {
             self.rack.advance(cx.now, last, self.flow.min_rtt_us);
             self.delivery.on_delivered(last, &mut ack.rate);
             let end = last.seq + last.len;
-            self.queue.pop_plain([count, heads], end);
+            self.queue.pop_plain([count, bursts], end);
         }
         if self.queue.head_if_acked(ack.number).is_some() {
-            (acked, retransmitted) = self.clean_marked(cx.now, acked, (&mut first_at, &mut last_at, &mut low_hole), ack);
+            (acked, retransmitted) = self.clean_scoreboarded(cx.now, acked, (&mut first_at, &mut last_at, &mut low_hole), ack);
         }
         self.queue.trim_head(ack.number);
         if self.probing.is_probe_out() {
-            self.judge_mtu_probe();
+            self.on_mtu_probe_acked();
         }
         if acked > 0 {
             ack.facts.acks_segments = true;
@@ -238,7 +238,7 @@ impl Socket {
     /// As [`Socket::clean_queue`] for segments of which some were retransmitted, lost or sacked. Returns how many were acknowledged, with the `acked` before
     /// them, and whether any was retransmitted.
     #[inline(never)]
-    fn clean_marked(&mut self, now: Instant, mut acked: u32, found: Found<'_>, ack: &mut AckState) -> (u32, bool) {
+    fn clean_scoreboarded(&mut self, now: Instant, mut acked: u32, found: Found<'_>, ack: &mut AckState) -> (u32, bool) {
         let (first_at, last_at, low_hole) = found;
         let mut retransmitted = false;
         while let Some(sent) = self.queue.head_if_acked(ack.number) {

@@ -29,7 +29,7 @@ pub(super) struct Ecn {
     /// The next new data tells that the window was reduced.
     cwr_due: bool,
     /// An ACK that leaves before all others: its number, and whether it echoes.
-    early_ack: Option<(Seq, bool)>,
+    ce_change_ack: Option<(Seq, bool)>,
 }
 
 impl Ecn {
@@ -97,7 +97,7 @@ impl Socket {
             if self.ecn.echo != marked {
                 // RFC 8257 section 3.2: what waited for an ACK is told with the old state, then the change at once.
                 if self.rx.ack_is_scheduled() {
-                    self.ecn.early_ack = Some((next, self.ecn.echo));
+                    self.ecn.ce_change_ack = Some((next, self.ecn.echo));
                 }
                 self.rx.ack_now();
                 self.ecn.echo = marked;
@@ -110,8 +110,8 @@ impl Socket {
 
     /// The ACK that has to leave before the one that is due.
     #[inline]
-    pub(super) fn take_early_ack(&mut self) -> Option<(Seq, bool)> {
-        self.ecn.early_ack.take()
+    pub(super) fn take_ce_change_ack(&mut self) -> Option<(Seq, bool)> {
+        self.ecn.ce_change_ack.take()
     }
 
     /// Marks a segment with new data as able, and tells that the window was reduced.
@@ -139,7 +139,7 @@ impl Socket {
     }
 
     /// The window was reduced, or a reduction taken back.
-    pub(super) fn owe_cwr(&mut self, reduced: bool) {
+    pub(super) fn queue_cwr(&mut self, reduced: bool) {
         self.ecn.cwr_due = reduced && self.flow.ecn_ok;
     }
 

@@ -2,12 +2,12 @@
 
 mod window;
 
-pub(crate) use window::coalesced;
+pub(crate) use window::rmem_charge;
 
 use super::Socket;
-use super::early::Early;
+use super::out_of_order::OutOfOrderQueue;
 use super::timer::Timer;
-use crate::Disorder;
+use crate::ReorderStats;
 use crate::settings::Settings;
 use crate::stack::Stack;
 use polypath_base::{DataSeq, Duration, Instant, Seq};
@@ -24,7 +24,7 @@ const COMPRESSED_DELAY: Duration = Duration::from_millis(1);
 /// Segments that Linux merges into one buffer as they come, at most: each brings a page, and these number at most 17.
 const MERGED_SEGMENTS: u32 = 17;
 /// Share of payload in the buffer, in 1/256, before a segment has been measured, and always without [`Stack::rcv_scaling_ratio`].
-pub(crate) const UNMEASURED: u32 = 128;
+pub(crate) const DEFAULT_SCALING_RATIO: u32 = 128;
 
 #[derive(Debug)]
 pub(super) struct Receiver {
@@ -34,8 +34,8 @@ pub(super) struct Receiver {
     window: u32,
     scale: u8,
     stack: &'static Stack,
-    pub(super) early: Early,
-    pub(super) disorder: Disorder,
+    pub(super) out_of_order: OutOfOrderQueue,
+    pub(super) disorder: ReorderStats,
     fin: Option<Seq>,
     finished: bool,
     ts_recent: u32,
@@ -44,9 +44,9 @@ pub(super) struct Receiver {
     ack_now: bool,
     ack_scheduled: bool,
     /// A segment that ends a burst or is not full has come since the last ACK: a reader that empties the buffer answers it.
-    pushed: bool,
+    ack_pushed: bool,
     /// Data went out soon after data had come: a conversation, in which answers carry the ACKs (Linux: `pingpong`).
-    converses: bool,
+    pingpong: bool,
     quick: u32,
     ato: Duration,
     delack_min: Duration,
@@ -65,14 +65,14 @@ pub(super) struct Receiver {
     rcvbuf: u32,
     rcvbuf_max: u32,
     /// Share of payload in the buffer's memory, in 1/256.
-    payload_share: u32,
-    threshold: u32,
-    clamp: u32,
+    scaling_ratio: u32,
+    rcv_ssthresh: u32,
+    window_clamp: u32,
     advertised_mss: u32,
     rtt_us: u32,
     rtt_last_echo: u32,
-    measured_space: u32,
-    measured_read: u64,
+    rcvq_space: u32,
+    rcvq_copied: u64,
     measured_at: Instant,
 }
 
@@ -133,16 +133,16 @@ impl Receiver {
             window: 0,
             scale,
             stack: settings.stack,
-            early: Early::default(),
-            disorder: Disorder::default(),
+            out_of_order: OutOfOrderQueue::default(),
+            disorder: ReorderStats::default(),
             fin: None,
             finished: false,
             ts_recent: 0,
             ts_recent_at: Instant::ZERO,
             ack_now: false,
             ack_scheduled: false,
-            pushed: false,
-            converses: false,
+            ack_pushed: false,
+            pingpong: false,
             quick: 0,
             ato: Duration::ZERO,
             delack_min: settings.delack_min,
@@ -158,14 +158,14 @@ impl Receiver {
             data_segments: 0,
             rcvbuf: settings.rmem[1],
             rcvbuf_max: settings.rmem[2],
-            payload_share: UNMEASURED,
-            threshold: 0,
-            clamp: 0,
+            scaling_ratio: DEFAULT_SCALING_RATIO,
+            rcv_ssthresh: 0,
+            window_clamp: 0,
             advertised_mss: mtu - Segment::IPV4_HEADER - Segment::TCP_HEADER,
             rtt_us: 0,
             rtt_last_echo: 0,
-            measured_space: 0,
-            measured_read: 0,
+            rcvq_space: 0,
+            rcvq_copied: 0,
             measured_at: Instant::ZERO,
         }
     }
@@ -175,19 +175,19 @@ impl Receiver {
         self.acked = next;
         self.compressed_from = next;
         self.window = u32::from(self.syn_window());
-        self.threshold = self.window;
-        self.clamp = self.win_from_space(self.rcvbuf);
+        self.rcv_ssthresh = self.window;
+        self.window_clamp = self.win_from_space(self.rcvbuf);
     }
 
     /// `mss`: what this end announced less the timestamps.
     pub(super) fn established(&mut self, mss: u32) {
         if self.stack.rcv_reserves_segment {
-            self.clamp = self.clamp.saturating_sub(mss).max(2 * mss);
-            self.threshold = self.threshold.min(self.clamp);
+            self.window_clamp = self.window_clamp.saturating_sub(mss).max(2 * mss);
+            self.rcv_ssthresh = self.rcv_ssthresh.min(self.window_clamp);
         }
-        self.measured_space = first_read_estimate(self.stack, self.window, self.advertised_mss);
+        self.rcvq_space = first_read_estimate(self.stack, self.window, self.advertised_mss);
         if self.stack.rcvq_space_ten_segments {
-            self.measured_space = self.measured_space.min(self.threshold);
+            self.rcvq_space = self.rcvq_space.min(self.rcv_ssthresh);
         }
     }
 
@@ -235,9 +235,9 @@ impl Receiver {
         let end = segment.seq + segment.len;
         if segment.len > 0 {
             self.quick = MAX_QUICK_ACKS;
-            self.converses = false;
+            self.pingpong = false;
             if dsack && segment.seq.before(self.next) {
-                self.early.report_duplicate(segment.seq, end.min(self.next));
+                self.out_of_order.report_duplicate(segment.seq, end.min(self.next));
             }
         }
         self.ack_now = true;
@@ -285,14 +285,14 @@ impl Receiver {
     pub(super) fn quick_acks(&mut self, count: u32) {
         self.quick = self.quick.max(count);
         self.ato = self.delack_min;
-        self.converses = false;
+        self.pingpong = false;
     }
 
     /// Data leaves.
     #[inline]
     pub(super) fn on_data_sent(&mut self, now: Instant) {
         if let Some(last) = self.last_data_at {
-            self.converses |= now.since(last) < self.ato;
+            self.pingpong |= now.since(last) < self.ato;
         }
     }
 
@@ -303,9 +303,9 @@ impl Receiver {
 
     pub(super) fn delayed_ack_due(&mut self) {
         if self.ack_scheduled {
-            if self.converses {
+            if self.pingpong {
                 // No answer came.
-                self.converses = false;
+                self.pingpong = false;
                 self.ato = self.delack_min;
             } else {
                 // Linux: a delayed ACK that had to wait for its timer inflates the next delay.
@@ -334,7 +334,7 @@ impl Receiver {
         }
         let had_timers = self.ack_scheduled || self.compressed > 0;
         self.ack_scheduled = false;
-        self.pushed = false;
+        self.ack_pushed = false;
         self.compressed = 0;
         // What is left of a subflow's is less by what has come on it.
         self.window = if is_subflow { (self.window_left() as i32).max(0) as u32 } else { self.select_window() };
@@ -354,22 +354,22 @@ impl Socket {
             // The front was received before (RFC 2883: report it).
             let known = self.rx.next.distance(seq).min(len);
             if known > 0 && self.sack_ok && self.settings.dsack {
-                self.rx.early.report_duplicate(seq, seq + known);
+                self.rx.out_of_order.report_duplicate(seq, seq + known);
                 self.rx.ack_now = true;
             }
             (seq, len, dsn) = (seq + known, len - known, dsn + u64::from(known));
         }
-        let early = seq != self.rx.next;
+        let out_of_order = seq != self.rx.next;
         self.check_marks(self.rx.next, segment);
-        if early {
+        if out_of_order {
             let ahead = u64::from(seq.distance(self.rx.next));
-            if self.rx.early.insert(seq, seq + len, dsn) {
+            if self.rx.out_of_order.insert(seq, seq + len, dsn) {
                 self.rx.received += u64::from(len);
             }
             self.measure_rtt(now, segment);
-            self.rx.disorder.on_early(now, ahead, u64::from(self.rx.early.bytes()));
+            self.rx.disorder.on_out_of_order(now, ahead, u64::from(self.rx.out_of_order.bytes()));
             let rx = &mut self.rx;
-            let flushes = rx.early.note(seq, seq + len, rx.compressed > 0, rx.stack.comp_sack_blocks);
+            let flushes = rx.out_of_order.note(seq, seq + len, rx.compressed > 0, rx.stack.comp_sack_blocks);
             self.schedule_ack(now, segment, true);
             if flushes {
                 // The compressed ACK that leaves tells of what was before. This segment waits for another: Linux takes it for answered.
@@ -380,9 +380,9 @@ impl Socket {
         self.rx.received += u64::from(len);
         self.deliver(dsn, len);
         self.rx.next = seq + len;
-        if !self.rx.early.is_empty() {
-            self.drain_early();
-            self.rx.disorder.set(now, u64::from(self.rx.early.bytes()));
+        if !self.rx.out_of_order.is_empty() {
+            self.drain_out_of_order();
+            self.rx.disorder.set(now, u64::from(self.rx.out_of_order.bytes()));
         }
         if self.rx.fin == Some(self.rx.next) {
             self.rx.next += 1;
@@ -410,12 +410,12 @@ impl Socket {
         self.delivered.push(dsn, len);
     }
 
-    fn drain_early(&mut self) {
-        while let Some((dsn, len)) = self.rx.early.pop(self.rx.next) {
+    fn drain_out_of_order(&mut self) {
+        while let Some((dsn, len)) = self.rx.out_of_order.pop(self.rx.next) {
             self.deliver(dsn, len);
             self.rx.next += len;
         }
-        if self.rx.early.is_empty() {
+        if self.rx.out_of_order.is_empty() {
             // RFC 5681 section 4.2: an ACK at once when a gap is filled.
             self.rx.ack_now = true;
         }
@@ -431,29 +431,29 @@ impl Socket {
             let first = unread.min(MERGED_SEGMENTS * rx.segment_size);
             let waits = if rx.stack.rcvq_space_less_unread { unread - first } else { 0 };
             let counted = rx.read + u64::from(first);
-            let copied = (counted - rx.measured_read).saturating_sub(u64::from(waits)).min(u64::from(u32::MAX)) as u32;
-            if copied > rx.measured_space {
+            let copied = (counted - rx.rcvq_copied).saturating_sub(u64::from(waits)).min(u64::from(u32::MAX)) as u32;
+            if copied > rx.rcvq_space {
                 let mut window = 2 * u64::from(copied) + 16 * u64::from(rx.advertised_mss);
                 // Twice as much again for a sender in slow start.
-                window += 2 * (window * u64::from(copied - rx.measured_space) / u64::from(rx.measured_space));
+                window += 2 * (window * u64::from(copied - rx.rcvq_space) / u64::from(rx.rcvq_space));
                 let rcvbuf = rx.space_from_win(window).min(u64::from(rx.rcvbuf_max)) as u32;
                 if rcvbuf > rx.rcvbuf {
                     rx.rcvbuf = rcvbuf;
-                    rx.clamp = rx.win_from_space(rcvbuf);
+                    rx.window_clamp = rx.win_from_space(rcvbuf);
                 }
-                rx.measured_space = copied;
+                rx.rcvq_space = copied;
             }
-            rx.measured_read = counted;
+            rx.rcvq_copied = counted;
             rx.measured_at = now;
         }
         rx.read += u64::from(unread);
         // A reader that empties the buffer acknowledges what ended a burst or was short, unless an answer will.
-        if rx.pushed() && !rx.converses && rx.early.is_empty() {
+        if rx.ack_pushed() && !rx.pingpong && rx.out_of_order.is_empty() {
             rx.ack_now = true;
             return;
         }
         // A reader that frees much window says so (Linux: when the window doubles).
-        if rx.select_window() >= 2 * rx.window_left().max(rx.advertised_mss) && 2 * rx.window_left() <= rx.clamp {
+        if rx.select_window() >= 2 * rx.window_left().max(rx.advertised_mss) && 2 * rx.window_left() <= rx.window_clamp {
             rx.ack_now = true;
         }
     }
@@ -491,28 +491,28 @@ impl Socket {
     }
 
     /// Now, later, or compressed: RFC 5681 section 4.2 with Linux's quick ACKs and ACK compression.
-    fn schedule_ack(&mut self, now: Instant, segment: &Segment, early: bool) {
-        if !early {
+    fn schedule_ack(&mut self, now: Instant, segment: &Segment, out_of_order: bool) {
+        if !out_of_order {
             self.note_arrival(now);
         }
         let rx = &mut self.rx;
-        if !early || rx.stack.rcv_mss_beyond_hole {
+        if !out_of_order || rx.stack.rcv_mss_beyond_hole {
             rx.measure_segment(segment.len);
         }
         rx.ack_scheduled = true;
         if segment.len >= 128 && !(self.is_subflow && rx.stack.shared_rcv_ssthresh) {
-            rx.grow_threshold(segment.len);
+            rx.grow_rcv_ssthresh(segment.len);
         }
         if segment.len < rx.segment_size || (rx.stack.ack_pushed_full && segment.flags.has(Flags::PSH)) {
-            rx.pushed = true;
+            rx.ack_pushed = true;
         }
         let left_to_meta = self.is_subflow && rx.stack.meta_acks;
         let full_frames = !left_to_meta && rx.next.distance(rx.acked) > rx.segment_size;
-        if full_frames || (rx.quick > 0 && !rx.converses) || rx.ack_now {
+        if full_frames || (rx.quick > 0 && !rx.pingpong) || rx.ack_now {
             rx.ack_now = true;
             return;
         }
-        if !early && rx.early.is_empty() {
+        if !out_of_order && rx.out_of_order.is_empty() {
             if !self.timers.is_armed(Timer::DelayedAck) {
                 let delay = rx.ato.min(self.settings.delack_max);
                 self.timers.arm(Timer::DelayedAck, now, delay);

@@ -55,7 +55,7 @@ impl Socket {
 
     /// Decides on a dubious ACK: what Linux calls the fast-retransmit alert. Returns nothing; `loss.retransmit` says what to send.
     #[inline(never)]
-    pub(super) fn judge_ack(&mut self, cx: Context<'_>, ack: &mut AckState) {
+    pub(super) fn fastretrans_alert(&mut self, cx: Context<'_>, ack: &mut AckState) {
         if self.queue.packets_out() == 0 {
             self.queue.forget_sacks();
         }
@@ -214,7 +214,7 @@ impl Socket {
         self.loss.prr_out = 0;
         self.refresh_flow();
         self.flow.ssthresh = self.cc.ssthresh(&mut self.flow, cx.siblings);
-        self.owe_cwr(true);
+        self.queue_cwr(true);
         self.note_loss_for_siblings();
     }
 
@@ -279,7 +279,7 @@ impl Socket {
         }
         self.set_ca_state(cx, CaState::Loss);
         self.loss.high_seq = self.snd_nxt();
-        self.owe_cwr(true);
+        self.queue_cwr(true);
         self.loss.tlp_high_seq = None;
         self.loss.frto = self.settings.frto && (new_recovery || self.loss.backoffs > 0) && !self.probing.is_probe_out();
     }
@@ -301,7 +301,7 @@ impl Socket {
 
     /// RFC 8985 section 7.4: what the ACK says of an outstanding tail loss probe.
     #[cold]
-    pub(super) fn judge_probe(&mut self, cx: Context<'_>, ack: &AckState) {
+    pub(super) fn process_tlp_ack(&mut self, cx: Context<'_>, ack: &AckState) {
         let Some(probe) = self.loss.tlp_high_seq else { return };
         if ack.number.before(probe) {
             return;

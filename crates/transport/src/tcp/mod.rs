@@ -12,11 +12,12 @@
 mod acceptance;
 mod ack;
 mod closing;
-mod early;
 mod ecn;
 mod input;
 mod loss;
+mod meta_interface;
 mod mtu;
+mod out_of_order;
 mod output;
 mod probe;
 mod queue;
@@ -24,16 +25,15 @@ mod rate;
 mod ring;
 mod rtt;
 mod sack;
-mod sndbuf;
-mod subflow;
+mod segment_builder;
+mod send_buffer;
 mod timer;
 mod undo;
-mod write;
 
 use crate::Settings;
 pub use cc::CaState;
+pub(crate) use input::{DEFAULT_SCALING_RATIO, first_read_estimate, rmem_charge};
 use input::{Delivered, Receiver};
-pub(crate) use input::{UNMEASURED, coalesced, first_read_estimate};
 use polypath_base::{DataSeq, Duration, Instant, Rate, Seq};
 use polypath_cc as cc;
 use polypath_wire::{Flags, Segment};
@@ -299,7 +299,7 @@ impl Socket {
     #[inline(always)]
     pub fn handle_segment(&mut self, cx: Context<'_>, segment: &Segment) {
         self.flow.now_ns = cx.now.as_nanos();
-        self.forget_place();
+        self.invalidate_template();
         match self.state {
             State::Closed => {}
             State::TimeWait => self.handle_in_time_wait(cx.now, segment),
@@ -532,7 +532,7 @@ impl Socket {
     }
 
     /// How what was received was out of order, up to `now`.
-    pub fn disorder(&self, now: Instant) -> crate::Disorder {
+    pub fn disorder(&self, now: Instant) -> crate::ReorderStats {
         self.rx.disorder.until(now)
     }
 

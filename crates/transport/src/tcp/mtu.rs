@@ -82,7 +82,7 @@ impl Socket {
             return;
         }
         self.flow.now_ns = now.as_nanos();
-        self.forget_place();
+        self.invalidate_template();
         self.pmtu = message.mtu.max(68);
         self.update_mss();
         self.retransmit_oversized(now);
@@ -128,7 +128,7 @@ impl Socket {
     #[cold]
     pub(super) fn next_probe(&mut self, now: Instant, in_flight: u32) -> Next {
         let Probing { low, high, since, .. } = self.probing;
-        if self.flow.ca_state != CaState::Open || self.flow.cwnd < LEAST_WINDOW || self.rx.early.has_sacks() {
+        if self.flow.ca_state != CaState::Open || self.flow.cwnd < LEAST_WINDOW || self.rx.out_of_order.has_sacks() {
             return Next::Usual;
         }
         if high < low + NARROW {
@@ -163,7 +163,7 @@ impl Socket {
 
     /// After an ACK: the probe arrived, so segments may be as large. The window keeps its bytes.
     #[cold]
-    pub(super) fn judge_mtu_probe(&mut self) {
+    pub(super) fn on_mtu_probe_acked(&mut self) {
         let Some(probe) = self.probing.probe.filter(|probe| !probe.end.after(self.snd_una())) else { return };
         let packet = u64::from(self.packet_of(self.payload + self.option_overhead));
         self.loss.prior_ssthresh = self.current_ssthresh();

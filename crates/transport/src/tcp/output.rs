@@ -36,9 +36,9 @@ pub(super) struct Burst {
     small_end: Option<Seq>,
     pub(super) duplicate_acks: u32,
     /// The caller's place holds the new data that was sent last, at this time: what follows it differs in few fields.
-    pub(super) written: bool,
+    pub(super) template_is_valid: bool,
     /// Only those fields were written the last time.
-    pub(super) followed: bool,
+    pub(super) is_patched: bool,
     /// When pacing lets the next burst leave; of a flow that is not paced zero.
     pub(super) pace_at: Instant,
     /// How late the burst in progress left, as far as it has not yet been made good.
@@ -59,7 +59,7 @@ impl Socket {
     /// The next segment to send at `now`, if any.
     pub fn poll_transmit(&mut self, cx: Context<'_>) -> Option<Segment> {
         let mut segment = Segment::default();
-        self.burst.written = false;
+        self.burst.template_is_valid = false;
         self.poll_transmit_into(cx, &mut segment).then_some(segment)
     }
 
@@ -84,8 +84,8 @@ impl Socket {
             self.burst.remaining = 0;
         }
         let due = self.rx.ack_is_due();
-        self.burst.written = false;
-        if due && !self.make_early_ack(cx.now, segment) {
+        self.burst.template_is_valid = false;
+        if due && !self.make_ce_change_ack(cx.now, segment) {
             self.make_ack(cx.now, segment);
         }
         due
@@ -100,7 +100,7 @@ impl Socket {
             self.make_ack(now, segment);
         } else if due {
             *segment = self.make_syn(now);
-            self.forget_place();
+            self.invalidate_template();
         }
         due
     }
@@ -358,7 +358,7 @@ impl Socket {
             self.cc.cwnd_event(&mut self.flow, cx.siblings, cc::Event::TxStart);
         }
         self.delivery.on_sent(cx.now, &self.flow, nothing_out, &mut sent);
-        sent.set_head(self.burst.length == 0);
+        sent.set_gso_first(self.burst.length == 0);
         self.queue.sent(sent);
         self.flow.snd_nxt = sent.end().get();
         if sent.len < full {
@@ -372,13 +372,13 @@ impl Socket {
         self.counters.data_segments_sent += 1;
         self.pace(cx.now, sent.len);
         self.burst.length += 1;
-        if self.burst.written && self.burst.last_sent_at == cx.now {
-            self.follow(&sent, segment);
-            self.debug_check_followed(cx.now, &sent, segment);
+        if self.burst.template_is_valid && self.burst.last_sent_at == cx.now {
+            self.patch_template(&sent, segment);
+            self.debug_check_patched(cx.now, &sent, segment);
         } else {
             self.make_data(cx.now, &sent, segment);
             self.ecn_on_new_data(segment);
-            self.burst.written = true;
+            self.burst.template_is_valid = true;
         }
         // Linux marks the end of the data, and of each burst of more than one segment.
         let ends = self.burst.remaining == 0 || sent.len < full || self.queue.in_flight() >= self.flow.cwnd;

@@ -32,7 +32,7 @@ const EVER: u8 = 8;
 const FIN: u8 = 16;
 const APP_LIMITED: u8 = 32;
 /// It is the first of its burst, which Linux keeps as one buffer.
-const HEAD: u8 = 64;
+const GSO_FIRST: u8 = 64;
 
 impl Sent {
     /// One past its last sequence number; a FIN counts one.
@@ -87,8 +87,8 @@ impl Sent {
     }
 
     #[inline]
-    pub(super) fn set_head(&mut self, yes: bool) {
-        self.flags |= if yes { HEAD } else { 0 };
+    pub(super) fn set_gso_first(&mut self, yes: bool) {
+        self.flags |= if yes { GSO_FIRST } else { 0 };
     }
 }
 
@@ -106,7 +106,7 @@ pub(super) struct SendQueue {
     lost: u32,
     retrans: u32,
     /// Bursts of which something is in the network.
-    heads: u32,
+    bursts: u32,
     /// Sequence number after everything accepted (a FIN not counted).
     write_seq: Seq,
     /// Sequence number of the next new byte.
@@ -135,7 +135,7 @@ impl SendQueue {
             sacked: 0,
             lost: 0,
             retrans: 0,
-            heads: 0,
+            bursts: 0,
             write_seq: seq,
             next_seq: seq,
             una: seq,
@@ -229,7 +229,7 @@ impl SendQueue {
     /// Bursts of which something is not cumulatively acknowledged.
     #[inline]
     pub(super) fn bursts_out(&self) -> u32 {
-        self.heads
+        self.bursts
     }
 
     #[inline]
@@ -306,7 +306,7 @@ impl SendQueue {
 
     #[inline]
     pub(super) fn sent(&mut self, segment: Sent) {
-        self.heads += u32::from(segment.flags & HEAD != 0);
+        self.bursts += u32::from(segment.flags & GSO_FIRST != 0);
         self.sent.push(segment);
     }
 
@@ -322,21 +322,21 @@ impl SendQueue {
     pub(super) fn plain_acked(&self, ack: Seq) -> Option<(&Sent, &Sent, [u32; 2])> {
         let first = self.sent.front().filter(|first| first.is_plain() && !first.end().after(ack))?;
         let (mut last, mut count) = (first, 1);
-        let mut heads = u32::from(first.flags & HEAD != 0);
+        let mut bursts = u32::from(first.flags & GSO_FIRST != 0);
         while let Some(next) = self.sent.get(count).filter(|next| next.is_plain() && !next.end().after(ack)) {
             debug_assert!(next.at >= last.at && next.end().after(last.end()), "segments sent once leave in order");
             last = next;
             count += 1;
-            heads += u32::from(next.flags & HEAD != 0);
+            bursts += u32::from(next.flags & GSO_FIRST != 0);
         }
-        Some((first, last, [count as u32, heads]))
+        Some((first, last, [count as u32, bursts]))
     }
 
     /// Removes what [`Self::plain_acked`] has found, up to the end of its last segment (a FIN not counted).
     #[inline]
-    pub(super) fn pop_plain(&mut self, [count, heads]: [u32; 2], end: Seq) {
+    pub(super) fn pop_plain(&mut self, [count, bursts]: [u32; 2], end: Seq) {
         self.una = end;
-        self.heads -= heads;
+        self.bursts -= bursts;
         self.sent.pop(count as usize);
     }
 
@@ -347,7 +347,7 @@ impl SendQueue {
         let flags = first.flags;
         self.una = first.seq + first.len;
         self.sent.pop(1);
-        self.heads -= u32::from(flags & HEAD != 0);
+        self.bursts -= u32::from(flags & GSO_FIRST != 0);
         self.uncount(flags);
     }
 
@@ -490,7 +490,7 @@ impl SendQueue {
         let mut rest = whole;
         rest.seq = whole.seq + mss;
         rest.len = whole.len - mss;
-        rest.flags &= !HEAD;
+        rest.flags &= !GSO_FIRST;
         rest.dsn = whole.dsn + u64::from(mss);
         self.sent[index] = head;
         self.sent.insert(index + 1, rest);

@@ -47,7 +47,7 @@ impl Socket {
             self.flow.cwnd = self.cc.undo_cwnd(&mut self.flow, cx.siblings);
             if self.loss.prior_ssthresh > self.flow.ssthresh {
                 self.flow.ssthresh = self.loss.prior_ssthresh;
-                self.owe_cwr(false);
+                self.queue_cwr(false);
             }
         }
         self.counters.undos += 1;

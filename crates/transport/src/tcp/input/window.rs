@@ -1,6 +1,6 @@
 //! The receive window: what the buffer stands for, measured in memory, and the threshold up to which it is announced.
 
-use super::{Receiver, UNMEASURED};
+use super::{DEFAULT_SCALING_RATIO, Receiver};
 use crate::stack::ReceiveCharge;
 use polypath_base::Seq;
 use polypath_wire::{Flags, Segment};
@@ -13,19 +13,19 @@ impl Receiver {
     /// Share of the buffer that may be announced: the rest is for the packets' overhead.
     #[inline]
     pub(super) fn win_from_space(&self, space: u32) -> u32 {
-        ((u64::from(space) * u64::from(self.payload_share)) >> 8) as u32
+        ((u64::from(space) * u64::from(self.scaling_ratio)) >> 8) as u32
     }
 
     pub(super) fn space_from_win(&self, window: u64) -> u64 {
-        (window << 8) / u64::from(self.payload_share)
+        (window << 8) / u64::from(self.scaling_ratio)
     }
 
     pub(super) fn free_window(&self) -> u32 {
-        let waits = self.unread + self.early.bytes();
+        let waits = self.unread + self.out_of_order.bytes();
         match self.stack.rcv_charge {
             // Twice the bytes at half the memory: as many bytes of window.
             ReceiveCharge::Twice => self.win_from_space(self.rcvbuf).saturating_sub(waits),
-            ReceiveCharge::Merged => self.win_from_space(self.rcvbuf.saturating_sub(coalesced(u64::from(waits)) as u32)),
+            ReceiveCharge::Merged => self.win_from_space(self.rcvbuf.saturating_sub(rmem_charge(u64::from(waits)) as u32)),
         }
     }
 
@@ -36,28 +36,28 @@ impl Receiver {
             return;
         }
         self.segment_size = len.min(self.advertised_mss);
-        let share = if self.stack.rcv_scaling_ratio { len * 256 / (len + SEGMENT_OVERHEAD) } else { UNMEASURED };
-        if share != self.payload_share {
-            self.payload_share = share;
-            self.clamp = self.win_from_space(self.rcvbuf);
-            self.measured_space = self.measured_space.min(self.clamp);
+        let share = if self.stack.rcv_scaling_ratio { len * 256 / (len + SEGMENT_OVERHEAD) } else { DEFAULT_SCALING_RATIO };
+        if share != self.scaling_ratio {
+            self.scaling_ratio = share;
+            self.window_clamp = self.win_from_space(self.rcvbuf);
+            self.rcvq_space = self.rcvq_space.min(self.window_clamp);
         }
     }
 
     #[inline]
-    pub(in crate::tcp) fn payload_share(&self) -> u32 {
-        self.payload_share
+    pub(in crate::tcp) fn scaling_ratio(&self) -> u32 {
+        self.scaling_ratio
     }
 
     /// Threshold up to which segments announce the window (Linux: `rcv_ssthresh`), and the largest that it may become, bytes.
     #[inline]
-    pub(in crate::tcp) fn threshold(&self) -> (u32, u32) {
-        (self.threshold, self.clamp)
+    pub(in crate::tcp) fn window_limits(&self) -> (u32, u32) {
+        (self.rcv_ssthresh, self.window_clamp)
     }
 
     /// Subflows: the meta connection's buffer has grown, for a window of up to `clamp` bytes.
     pub(in crate::tcp) fn set_buffer(&mut self, rcvbuf: u32, clamp: u32) {
-        (self.rcvbuf, self.clamp) = (rcvbuf, clamp);
+        (self.rcvbuf, self.window_clamp) = (rcvbuf, clamp);
     }
 
     /// Subflows: the meta connection announced this much beyond what has come.
@@ -74,8 +74,8 @@ impl Receiver {
 
     /// An ACK is scheduled, and a reader that empties the buffer should send it.
     #[inline]
-    pub(in crate::tcp) fn pushed(&self) -> bool {
-        self.ack_scheduled && self.pushed
+    pub(in crate::tcp) fn ack_pushed(&self) -> bool {
+        self.ack_scheduled && self.ack_pushed
     }
 
     /// The window has grown: Linux acknowledges the segment that let it at once.
@@ -137,7 +137,7 @@ impl Receiver {
     #[inline]
     pub(super) fn select_window(&self) -> u32 {
         let mask = (1_u32 << self.scale) - 1;
-        let free = self.free_window().min(self.threshold);
+        let free = self.free_window().min(self.rcv_ssthresh);
         let left = ((self.acked + self.window).distance(self.next) as i32).max(0) as u32;
         let wanted = free.max(left);
         let rounded = wanted.saturating_add(mask) & !mask;
@@ -157,13 +157,13 @@ impl Receiver {
     }
 
     #[inline]
-    pub(super) fn grow_threshold(&mut self, len: u32) {
-        if self.threshold >= self.clamp {
+    pub(super) fn grow_rcv_ssthresh(&mut self, len: u32) {
+        if self.rcv_ssthresh >= self.window_clamp {
             return;
         }
-        let limit = self.clamp.min(self.free_window());
-        if self.threshold < limit {
-            self.threshold += (limit - self.threshold).min((2 * self.advertised_mss).max(2 * len));
+        let limit = self.window_clamp.min(self.free_window());
+        if self.rcv_ssthresh < limit {
+            self.rcv_ssthresh += (limit - self.rcv_ssthresh).min((2 * self.advertised_mss).max(2 * len));
             self.quick |= 1;
         }
     }
@@ -173,7 +173,7 @@ impl Receiver {
 /// segments of 1424 bytes waited in half of 128 KiB: 64512, 64000, 62976 and 62464 bytes, so the first takes 2304 and each of the others its
 /// length.
 #[inline]
-pub(crate) const fn coalesced(bytes: u64) -> u64 {
+pub(crate) const fn rmem_charge(bytes: u64) -> u64 {
     const FIRST: u64 = 880;
     const MERGED: u64 = 16 * 1424;
     if bytes == 0 { 0 } else { bytes + FIRST + bytes / MERGED * FIRST }
@@ -205,14 +205,14 @@ mod tests {
     #[test]
     fn the_share_of_payload_is_that_of_the_largest_segment() {
         // What Linux 6.12 announced of a buffer of 6 MiB, in 1/256 (specs/notes/buffer-memory).
-        for (len, share) in [(8948, 231), (1448, 153), (1424, 152), (1348, 149), (1324, 148), (548, 93), (524, UNMEASURED)] {
+        for (len, share) in [(8948, 231), (1448, 153), (1424, 152), (1348, 149), (1324, 148), (548, 93), (524, DEFAULT_SCALING_RATIO)] {
             let mut rx = Receiver::new(&Settings::default(), 9000);
             rx.start(Seq::new(1000));
             rx.measure_segment(len);
-            assert_eq!(rx.payload_share(), share, "{len}");
-            assert_eq!(rx.clamp, rx.rcvbuf / 256 * share);
+            assert_eq!(rx.scaling_ratio(), share, "{len}");
+            assert_eq!(rx.window_clamp, rx.rcvbuf / 256 * share);
             rx.measure_segment(100);
-            assert_eq!(rx.payload_share(), share, "short segments tell nothing");
+            assert_eq!(rx.scaling_ratio(), share, "short segments tell nothing");
         }
     }
 }

@@ -93,19 +93,19 @@ impl Connection {
         if self.tx.blocked {
             self.refill();
         }
-        if self.gives_bursts() {
-            while self.tx.pending.before(self.tx.end) && self.give_burst(now) {}
+        if self.schedules_bursts() {
+            while self.tx.pending.before(self.tx.end) && self.schedule_burst(now) {}
         } else if self.settings.stack.gives_after_sending {
             // Each buffer leaves as far as it may before the next is given.
-            if (self.tx.pending.before(self.tx.end) || !self.tx.reinject.is_empty()) && self.give(now) {
-                self.room = true;
+            if (self.tx.pending.before(self.tx.end) || !self.tx.reinject.is_empty()) && self.schedule(now) {
+                self.sndbuf_grew = true;
                 return;
             }
         } else {
-            while (self.tx.pending.before(self.tx.end) || !self.tx.reinject.is_empty()) && self.give(now) {}
+            while (self.tx.pending.before(self.tx.end) || !self.tx.reinject.is_empty()) && self.schedule(now) {}
         }
-        if self.tx.blocked && self.settings.stack.relieves_send_buffer && self.tx.all_given() && self.scheduler.sends_head_again() {
-            self.relieve(now);
+        if self.tx.blocked && self.settings.stack.relieves_send_buffer && self.tx.all_given() && self.scheduler.retransmits_head_of_line() {
+            self.opportunistic_retransmit(now);
         }
         if self.tx.pending.before(self.tx.end) && self.tx.una == self.tx.next && self.tx.rtx_due == Instant::NEVER {
             // Everything is acknowledged and yet nothing may be sent: only a probe can find out whether the window has opened
@@ -120,21 +120,21 @@ impl Connection {
 
     /// Upstream's own scheduler gives bursts; nothing is ever reinjected there. Any other gives segments.
     #[inline]
-    fn gives_bursts(&self) -> bool {
-        self.settings.stack.gives_bursts && matches!(self.scheduler, Scheduler::Upstream(_))
+    fn schedules_bursts(&self) -> bool {
+        self.settings.stack.schedules_bursts && matches!(self.scheduler, Scheduler::Upstream(_))
     }
 
     /// Brings the schedulers' view of the subflows up to date, where anything has happened since.
     #[inline]
     fn refresh_view(&mut self) {
         // What upstream's scheduler does not look at it is not shown.
-        let all = !self.gives_bursts();
+        let all = !self.schedules_bursts();
         let stack = self.settings.stack;
         let mut touched = std::mem::take(&mut self.touched);
         while touched != 0 {
             let i = touched.trailing_zeros() as usize;
             touched &= touched - 1;
-            let early = self.may_send_early(i);
+            let early = self.may_send_before_confirmation(i);
             let s = &mut self.subflows[i];
             if stack.subflow_keeps_buffers {
                 self.view[i].buffered = Some(s.socket.buffered());
@@ -162,7 +162,7 @@ impl Connection {
 
     /// The first subflow sends before the peer has confirmed the handshake (RFC 8684 section 3.1).
     #[inline]
-    fn may_send_early(&self, i: usize) -> bool {
+    fn may_send_before_confirmation(&self, i: usize) -> bool {
         i == 0 && self.is_client && !self.subflows[0].confirmed && self.subflows[0].socket.state() == State::Established
     }
 
@@ -173,22 +173,22 @@ impl Connection {
 
     /// One choice of the scheduler and what follows from it; false when nothing more can be given.
     #[inline(never)]
-    fn give(&mut self, now: Instant) -> bool {
+    fn schedule(&mut self, now: Instant) -> bool {
         let count = self.subflows.len();
         let queue = self.queue(now);
         self.refresh_view();
         if self.settings.stack.reinjects_pieces
             && let Some(&piece) = self.tx.reinject.front()
         {
-            return self.give_reinjection(now, piece);
+            return self.schedule_reinjection(now, piece);
         }
         let Some(choice) = self.scheduler.pick(&self.view[..count], &queue) else { return false };
-        self.give_windowful(now, choice, &queue)
+        self.schedule_chunk(now, choice, &queue)
     }
 
-    /// As [`Connection::give`] for upstream's own scheduler: a burst, fragment by fragment, until the burst or the subflow's buffer is used up.
+    /// As [`Connection::schedule`] for upstream's own scheduler: a burst, fragment by fragment, until the burst or the subflow's buffer is used up.
     #[inline(always)]
-    fn give_burst(&mut self, now: Instant) -> bool {
+    fn schedule_burst(&mut self, now: Instant) -> bool {
         let count = self.subflows.len();
         let Scheduler::Upstream(upstream) = &self.scheduler else { return false };
         if !self.tx.window_end.after(self.tx.pending) && upstream.has_met(&self.view[..count], self.touched) {
@@ -208,7 +208,7 @@ impl Connection {
                 break;
             }
             let len = stop.distance(self.tx.pending) as u32;
-            self.hand_over(now, i, self.tx.pending, len);
+            self.enqueue_on_subflow(now, i, self.tx.pending, len);
             self.tx.pending += u64::from(len);
             self.tx.next = self.tx.next.max(self.tx.pending);
             burst -= i64::from(len);
@@ -226,7 +226,7 @@ impl Connection {
 
     /// What the scheduler allows, in whole segments as far as the peer's window goes.
     #[inline(never)]
-    fn give_windowful(&mut self, now: Instant, choice: Choice, queue: &Queue) -> bool {
+    fn schedule_chunk(&mut self, now: Instant, choice: Choice, queue: &Queue) -> bool {
         let mss = u64::from(self.view[choice.subflow].mss);
         if choice.from < queue.next {
             // A copy of data that went elsewhere before; without a limit the buffer as it is, what was acknowledged of it included.
@@ -235,21 +235,21 @@ impl Connection {
             let len = u64::from(choice.limit).min(queue.next - choice.from) as u32;
             self.tx.reinjected_bytes += u64::from(len);
             self.mark_tried(DataSeq::new(choice.from), len, choice.subflow);
-            self.scheduler.given(choice, len);
-            self.hand_over(now, choice.subflow, DataSeq::new(choice.from), len);
+            self.scheduler.on_scheduled(choice, len);
+            self.enqueue_on_subflow(now, choice.subflow, DataSeq::new(choice.from), len);
             return true;
         }
         let waiting = queue.end - queue.next;
         let window = queue.window_end.saturating_sub(queue.next);
         if window < waiting.min(mss) {
             // Not even a segment fits: the peer's window holds us up.
-            return self.scheduler.sends_head_again() && self.retransmit_head(now, choice.subflow, true);
+            return self.scheduler.retransmits_head_of_line() && self.retransmit_head(now, choice.subflow, true);
         }
         debug_assert!(choice.from == queue.next, "new data goes out in order");
         let len = self.tx.cut(self.tx.pending, window, u64::from(choice.limit), mss);
-        self.scheduler.given(choice, len);
+        self.scheduler.on_scheduled(choice, len);
         self.tx.pieces.push_back(Piece { dsn: self.tx.pending, len, tried: 1 << choice.subflow });
-        self.hand_over(now, choice.subflow, self.tx.pending, len);
+        self.enqueue_on_subflow(now, choice.subflow, self.tx.pending, len);
         self.tx.pending += u64::from(len);
         self.tx.next = self.tx.next.max(self.tx.pending);
         if self.tx.rtx_due == Instant::NEVER {
@@ -259,7 +259,7 @@ impl Connection {
     }
 
     #[inline]
-    fn hand_over(&mut self, now: Instant, i: usize, dsn: DataSeq, len: u32) {
+    fn enqueue_on_subflow(&mut self, now: Instant, i: usize, dsn: DataSeq, len: u32) {
         let subflow = &mut self.subflows[i];
         if self.phase != Phase::Fallback {
             // Linux: data that the connection's window allows passes the subflow's test of the window too.
@@ -281,20 +281,20 @@ impl Connection {
     }
 
     #[inline(never)]
-    fn give_reinjection(&mut self, now: Instant, piece: Piece) -> bool {
+    fn schedule_reinjection(&mut self, now: Instant, piece: Piece) -> bool {
         let Some(i) = Scheduler::pick_reinjection(&self.view[..self.subflows.len()], piece.tried) else { return false };
         self.tx.reinject.pop_front();
         let dsn = piece.dsn.max(self.tx.una);
         let len = piece.end().distance(dsn) as u32;
         self.tx.reinjected_bytes += u64::from(len);
         self.mark_tried(dsn, len, i);
-        self.hand_over(now, i, dsn, len);
+        self.enqueue_on_subflow(now, i, dsn, len);
         true
     }
 
     /// Nothing waits but the writer does: the oldest data goes again on a fast subflow (opportunistic retransmission).
     #[inline(never)]
-    fn relieve(&mut self, now: Instant) {
+    fn opportunistic_retransmit(&mut self, now: Instant) {
         if self.tx.sndbuf.saturating_sub(self.tx.queued()) >= self.tx.queued() >> 1 {
             return;
         }
@@ -354,7 +354,7 @@ impl Connection {
             self.tx.pieces.insert(1, Piece { dsn: dsn + u64::from(len), len: left - len, tried: head.tried });
         }
         self.tx.reinjected_bytes += u64::from(len);
-        self.hand_over(now, fast, dsn, len);
+        self.enqueue_on_subflow(now, fast, dsn, len);
         true
     }
 
@@ -434,7 +434,7 @@ impl Connection {
         self.refresh_view();
         let usable = |i: &usize| self.view[*i].usable && self.subflows[*i].socket.packets_out() == 0;
         if let Some(i) = (0..self.subflows.len()).find(usable) {
-            self.hand_over(now, i, self.tx.una - 1, 1);
+            self.enqueue_on_subflow(now, i, self.tx.una - 1, 1);
         }
     }
 
@@ -461,7 +461,7 @@ impl Connection {
             let dsn = self.tx.una;
             let len = self.tx.fragment_end(dsn).min(self.tx.next).distance(dsn) as u32;
             self.tx.reinjected_bytes += u64::from(len);
-            self.hand_over(now, i, dsn, len);
+            self.enqueue_on_subflow(now, i, dsn, len);
         }
     }
 

@@ -8,19 +8,19 @@ use polypath_wire::{Flags, MpOption, Segment};
 impl Connection {
     /// In a debug build: a segment that followed another one of its burst needs nothing that the other one did not have.
     #[inline]
-    pub(super) fn debug_check_complete(&mut self, i: usize, segment: &Segment) {
+    pub(super) fn debug_check_options(&mut self, i: usize, segment: &Segment) {
         if cfg!(debug_assertions) {
             let mut whole = *segment;
-            self.complete(i, &mut whole);
+            self.add_options(i, &mut whole);
             assert_eq!(whole, *segment, "what belongs to the connection stays the same within a burst");
         }
     }
 
     /// Adds what belongs to the connection to a segment of a subflow.
     #[inline]
-    pub(super) fn complete(&mut self, i: usize, segment: &mut Segment) {
+    pub(super) fn add_options(&mut self, i: usize, segment: &mut Segment) {
         if segment.flags.has(Flags::SYN) {
-            self.complete_syn(i, segment);
+            self.add_syn_options(i, segment);
             return;
         }
         if segment.flags.has(Flags::RST) {
@@ -29,12 +29,12 @@ impl Connection {
         // The window is the connection's, relative to the data acknowledgement (RFC 8684 section 3.3.1).
         let shared = if self.settings.stack.shared_rcv_ssthresh { Some((self.subflows[0].rcv_threshold, u32::MAX)) } else { None };
         let subflow = &mut self.subflows[i];
-        let (threshold, clamp) = shared.unwrap_or(subflow.socket.window_threshold());
+        let (threshold, clamp) = shared.unwrap_or(subflow.socket.window_limits());
         let threshold = if threshold == 0 { u32::MAX } else { threshold };
         let scale = subflow.socket.window_scale();
         // A window that a subflow has announced up to its own threshold does not shrink but by what came on that subflow.
         let left = if shared.is_some() { 0 } else { subflow.socket.window_left() };
-        let window = self.rx.announce((threshold, clamp), left, subflow.socket.received_segment_size(), scale).min(65_535 << scale);
+        let window = self.rx.advertise((threshold, clamp), left, subflow.socket.received_segment_size(), scale).min(65_535 << scale);
         subflow.socket.set_announced_window(window);
         subflow.announced = window;
         segment.window = (window >> scale) as u16;
@@ -43,7 +43,7 @@ impl Connection {
             return;
         }
         if !subflow.confirmed && self.is_client {
-            self.complete_third_ack(i, segment);
+            self.add_third_ack_options(i, segment);
             if segment.len == 0 {
                 return;
             }

@@ -13,20 +13,20 @@ struct Chunk {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Early {
+pub(super) struct OutOfOrderQueue {
     pieces: VecDeque<Chunk>,
     bytes: u32,
     /// SACK blocks, the most recent first (RFC 2018 section 4).
     sacks: Vec<SackBlock>,
     dsack: Option<SackBlock>,
-    /// To come first among `sacks` as soon as the ACK that leaves ahead of it has left.
+    /// The block of the newest segment, while an ACK with the blocks before it has yet to leave; then it comes first among `sacks`.
     held: Option<SackBlock>,
 }
 
 /// Blocks that are remembered.
 const MOST_BLOCKS: usize = 4;
 
-impl Early {
+impl OutOfOrderQueue {
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.pieces.is_empty()
@@ -61,7 +61,7 @@ impl Early {
         None
     }
 
-    /// [`Early::write_sack`] has something to write.
+    /// [`OutOfOrderQueue::write_sack`] has something to write.
     #[inline]
     pub(super) fn has_sacks(&self) -> bool {
         !self.sacks.is_empty() || self.dsack.is_some()
@@ -121,10 +121,10 @@ impl Early {
         self.sacks.truncate(MOST_BLOCKS);
     }
 
-    /// Keeps a piece that arrived early; false if all of it was there already.
+    /// Keeps a piece that arrived out of order; false if all of it was there already.
     #[inline(never)]
     pub(super) fn insert(&mut self, mut seq: Seq, mut end: Seq, mut dsn: DataSeq) -> bool {
-        // From the back: early pieces nearly always extend the last one.
+        // From the back: such pieces nearly always extend the last one.
         let mut at = self.pieces.len();
         while at > 0 && self.pieces[at - 1].seq.after(seq) {
             at -= 1;
@@ -177,53 +177,53 @@ mod tests {
     use super::*;
 
     /// Data whose data sequence numbers are its sequence numbers.
-    fn insert(early: &mut Early, start: u32, end: u32) -> bool {
-        early.insert(Seq::new(start), Seq::new(end), DataSeq::new(u64::from(start)))
+    fn insert(queue: &mut OutOfOrderQueue, start: u32, end: u32) -> bool {
+        queue.insert(Seq::new(start), Seq::new(end), DataSeq::new(u64::from(start)))
     }
 
-    fn note(early: &mut Early, start: u32, end: u32, ack_waits: bool, expected: usize) -> bool {
-        early.note(Seq::new(start), Seq::new(end), ack_waits, expected)
+    fn note(queue: &mut OutOfOrderQueue, start: u32, end: u32, ack_waits: bool, expected: usize) -> bool {
+        queue.note(Seq::new(start), Seq::new(end), ack_waits, expected)
     }
 
     #[test]
     fn early_pieces_join_and_duplicates_are_reported() {
-        let mut early = Early::default();
+        let mut queue = OutOfOrderQueue::default();
         for (start, end, new) in [(1100, 1200, true), (1200, 1300, true), (1400, 1500, true), (1400, 1500, false)] {
-            assert_eq!(insert(&mut early, start, end), new);
-            assert!(!note(&mut early, start, end, true, 2), "two blocks at most");
+            assert_eq!(insert(&mut queue, start, end), new);
+            assert!(!note(&mut queue, start, end, true, 2), "two blocks at most");
         }
-        assert_eq!(early.pieces.len(), 2);
-        assert_eq!(early.dsack, Some(SackBlock { start: Seq::new(1400), end: Seq::new(1500) }));
+        assert_eq!(queue.pieces.len(), 2);
+        assert_eq!(queue.dsack, Some(SackBlock { start: Seq::new(1400), end: Seq::new(1500) }));
         let mut sack = Sack::default();
-        early.write_sack(&mut sack, 3);
+        queue.write_sack(&mut sack, 3);
         assert_eq!(
             sack.as_slice()[1..],
             [SackBlock { start: Seq::new(1400), end: Seq::new(1500) }, SackBlock { start: Seq::new(1100), end: Seq::new(1300) }]
         );
-        assert!(insert(&mut early, 1300, 1400));
-        note(&mut early, 1300, 1400, true, 2);
-        assert_eq!((early.sacks[0], early.bytes), (SackBlock { start: Seq::new(1100), end: Seq::new(1500) }, 400));
+        assert!(insert(&mut queue, 1300, 1400));
+        note(&mut queue, 1300, 1400, true, 2);
+        assert_eq!((queue.sacks[0], queue.bytes), (SackBlock { start: Seq::new(1100), end: Seq::new(1500) }, 400));
     }
 
     #[test]
     fn a_waiting_ack_tells_of_two_blocks_before_a_third_comes_first() {
         let block = |start, end| SackBlock { start: Seq::new(start), end: Seq::new(end) };
-        let told = |early: &mut Early| {
+        let told = |queue: &mut OutOfOrderQueue| {
             let mut sack = Sack::default();
-            early.write_sack(&mut sack, 4);
+            queue.write_sack(&mut sack, 4);
             sack.as_slice().to_vec()
         };
-        let mut early = Early::default();
-        note(&mut early, 1100, 1200, false, 2);
-        note(&mut early, 1300, 1400, true, 2);
-        assert!(note(&mut early, 1500, 1600, true, 2), "a third block");
-        assert_eq!(told(&mut early), [block(1300, 1400), block(1100, 1200)], "of before");
-        assert_eq!(told(&mut early), [block(1500, 1600), block(1300, 1400), block(1100, 1200)]);
-        assert!(!note(&mut early, 1700, 1800, false, 2), "no ACK waits");
-        assert!(note(&mut early, 1200, 1210, true, 2), "the last one grows");
-        assert_eq!(told(&mut early), [block(1700, 1800), block(1500, 1600), block(1300, 1400), block(1100, 1210)], "in its place");
-        assert_eq!(told(&mut early)[0], block(1100, 1210));
-        assert!(!note(&mut early, 1590, 1700, true, MOST_BLOCKS), "5.4 waits for the array to be full");
-        assert_eq!(told(&mut early), [block(1500, 1800), block(1100, 1210), block(1300, 1400)]);
+        let mut queue = OutOfOrderQueue::default();
+        note(&mut queue, 1100, 1200, false, 2);
+        note(&mut queue, 1300, 1400, true, 2);
+        assert!(note(&mut queue, 1500, 1600, true, 2), "a third block");
+        assert_eq!(told(&mut queue), [block(1300, 1400), block(1100, 1200)], "of before");
+        assert_eq!(told(&mut queue), [block(1500, 1600), block(1300, 1400), block(1100, 1200)]);
+        assert!(!note(&mut queue, 1700, 1800, false, 2), "no ACK waits");
+        assert!(note(&mut queue, 1200, 1210, true, 2), "the last one grows");
+        assert_eq!(told(&mut queue), [block(1700, 1800), block(1500, 1600), block(1300, 1400), block(1100, 1210)], "in its place");
+        assert_eq!(told(&mut queue)[0], block(1100, 1210));
+        assert!(!note(&mut queue, 1590, 1700, true, MOST_BLOCKS), "5.4 waits for the array to be full");
+        assert_eq!(told(&mut queue), [block(1500, 1800), block(1100, 1210), block(1300, 1400)]);
     }
 }

@@ -49,7 +49,7 @@ impl Socket {
 
     /// Turns the segment that was sent just before, at the same time, into the next of its burst: no more than its data differs.
     #[inline]
-    pub(super) fn follow(&mut self, sent: &Sent, segment: &mut Segment) {
+    pub(super) fn patch_template(&mut self, sent: &Sent, segment: &mut Segment) {
         segment.seq = sent.seq;
         segment.len = sent.len;
         segment.flags = if sent.is_fin() { self.ack_flags().with(Flags::FIN) } else { self.ack_flags() };
@@ -58,12 +58,12 @@ impl Socket {
             segment.dss.ssn = sent.seq.distance(self.iss);
             segment.dss.map_len = sent.len as u16;
         }
-        self.burst.followed = true;
+        self.burst.is_patched = true;
     }
 
     /// In a debug build: the segment is what [`Socket::make_data`] makes, but for the window and options that are the meta connection's.
     #[inline]
-    pub(super) fn debug_check_followed(&mut self, now: Instant, sent: &Sent, segment: &Segment) {
+    pub(super) fn debug_check_patched(&mut self, now: Instant, sent: &Sent, segment: &Segment) {
         if cfg!(debug_assertions) {
             let mut whole = Segment::default();
             self.make_data(now, sent, &mut whole);
@@ -77,26 +77,26 @@ impl Socket {
             whole.dss = segment.dss;
             whole.ecn = segment.ecn;
             assert_eq!(whole, *segment, "a segment that follows differs in its data only");
-            (self.burst.written, self.burst.followed) = (true, true);
+            (self.burst.template_is_valid, self.burst.is_patched) = (true, true);
         }
     }
 
     /// The last segment was one of a burst, and the place for it was left as it was but for its data.
     #[inline]
-    pub(crate) fn followed(&self) -> bool {
-        self.burst.followed
+    pub(crate) fn is_patched(&self) -> bool {
+        self.burst.is_patched
     }
 
     /// What is in the caller's place is not known: the next segment is written whole.
     #[inline]
-    pub(crate) fn forget_place(&mut self) {
-        (self.burst.written, self.burst.followed) = (false, false);
+    pub(crate) fn invalidate_template(&mut self) {
+        (self.burst.template_is_valid, self.burst.is_patched) = (false, false);
     }
 
     /// A segment without data; whatever ACK was due is served by it.
     #[inline]
     pub(super) fn make_ack(&mut self, now: Instant, segment: &mut Segment) {
-        self.forget_place();
+        self.invalidate_template();
         if self.rx.ack_sent(self.is_subflow) {
             self.timers.disarm(Timer::DelayedAck);
             self.timers.disarm(Timer::CompressedAck);
@@ -114,15 +114,15 @@ impl Socket {
             window_scale: 255,
             ..Segment::default()
         };
-        if self.sack_ok && self.rx.early.has_sacks() {
-            self.rx.early.write_sack(&mut segment.sack, self.sack_room());
+        if self.sack_ok && self.rx.out_of_order.has_sacks() {
+            self.rx.out_of_order.write_sack(&mut segment.sack, self.sack_room());
         }
     }
 
     /// The ACK that tells of a change in the marks, if one has to leave before the one that is due.
     #[inline]
-    pub(super) fn make_early_ack(&mut self, now: Instant, segment: &mut Segment) -> bool {
-        let Some((number, echo)) = self.take_early_ack() else { return false };
+    pub(super) fn make_ce_change_ack(&mut self, now: Instant, segment: &mut Segment) -> bool {
+        let Some((number, echo)) = self.take_ce_change_ack() else { return false };
         self.make_ack(now, segment);
         segment.ack = number;
         segment.flags = if echo { Flags::ACK.with(Flags::ECE) } else { Flags::ACK };

@@ -6,7 +6,7 @@ use polypath_base::{Duration, Instant};
 
 /// Counters of the loss of order at a receiver. Of an MPTCP connection: between its subflows.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Disorder {
+pub struct ReorderStats {
     /// Pieces and bytes that came ahead of their turn.
     pub pieces: u64,
     pub bytes: u64,
@@ -23,10 +23,10 @@ pub struct Disorder {
     since: Instant,
 }
 
-impl Disorder {
+impl ReorderStats {
     /// A piece came `ahead` bytes too early; `waiting` bytes wait now, more than before unless it was there already.
     #[inline]
-    pub(crate) fn on_early(&mut self, now: Instant, ahead: u64, waiting: u64) {
+    pub(crate) fn on_out_of_order(&mut self, now: Instant, ahead: u64, waiting: u64) {
         self.pieces += 1;
         self.bytes += waiting.saturating_sub(self.waiting);
         self.most_ahead = self.most_ahead.max(ahead);
@@ -65,11 +65,11 @@ mod tests {
 
     #[test]
     fn waiting_adds_up_over_time() {
-        let mut disorder = Disorder::default();
-        disorder.on_early(at(10), 3000, 1000);
-        disorder.on_early(at(14), 5000, 2000);
+        let mut disorder = ReorderStats::default();
+        disorder.on_out_of_order(at(10), 3000, 1000);
+        disorder.on_out_of_order(at(14), 5000, 2000);
         disorder.set(at(20), 0);
-        disorder.on_early(at(30), 1000, 500);
+        disorder.on_out_of_order(at(30), 1000, 500);
         let seen = disorder.until(at(31));
         // 4 ms of 1000 bytes, 6 of 2000, 1 of 500.
         assert_eq!((seen.byte_ns, seen.blocked), (16_500_000_000, Duration::from_millis(11)));
@@ -79,9 +79,9 @@ mod tests {
 
     #[test]
     fn what_comes_twice_is_no_more_bytes() {
-        let mut disorder = Disorder::default();
-        disorder.on_early(at(0), 3000, 1000);
-        disorder.on_early(at(1), 3000, 1000);
+        let mut disorder = ReorderStats::default();
+        disorder.on_out_of_order(at(0), 3000, 1000);
+        disorder.on_out_of_order(at(1), 3000, 1000);
         assert_eq!((disorder.pieces, disorder.bytes), (2, 1000));
     }
 }

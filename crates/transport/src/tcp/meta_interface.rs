@@ -92,18 +92,18 @@ impl Socket {
     /// An ACK is scheduled that a reader who empties the buffer should send.
     #[inline]
     pub(crate) fn ack_is_pushed(&self) -> bool {
-        self.rx.pushed()
+        self.rx.ack_pushed()
     }
 
     /// Share of payload in the memory of what came, in 1/256 (upstream).
-    pub(crate) fn payload_share(&self) -> u32 {
-        self.rx.payload_share()
+    pub(crate) fn scaling_ratio(&self) -> u32 {
+        self.rx.scaling_ratio()
     }
 
     /// Threshold up to which this subflow's segments announce the window, and the largest that it may become, bytes.
     #[inline]
-    pub(crate) fn window_threshold(&self) -> (u32, u32) {
-        self.rx.threshold()
+    pub(crate) fn window_limits(&self) -> (u32, u32) {
+        self.rx.window_limits()
     }
 
     /// The meta connection's buffer has grown, for a window of up to `clamp` bytes.
