@@ -80,7 +80,7 @@ impl Socket {
             }
         } else if self.state == State::SynReceived {
             // A repeated SYN or SYN/ACK: the peer lacks our answer.
-            self.burst.handshake_due = true;
+            self.handshake.request();
         } else {
             // RFC 5961 section 4.2: wherever its number lies.
             self.challenge(now);

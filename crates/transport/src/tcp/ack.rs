@@ -93,7 +93,7 @@ impl Socket {
             self.loss.backoffs = 0;
         } else if segment.len == 0 && !ack.facts.changes_window && had_packets {
             ack.is_duplicate = true;
-            self.burst.duplicate_acks += 1;
+            self.loss.duplicate_acks += 1;
         }
         let prior_fack = self.queue.highest_sacked();
         if self.sack_ok && (segment.sack.len > 0 || self.queue.sacked_out() > 0) {
@@ -191,7 +191,7 @@ impl Socket {
         }
         if acked > 0 {
             ack.facts.acks_segments = true;
-            self.burst.duplicate_acks = 0;
+            self.loss.duplicate_acks = 0;
         } else if !self.sack_ok && ack.is_duplicate {
             // RFC 6582: a duplicate ACK stands for a segment that left the network.
             self.flow.delivered = self.flow.delivered.wrapping_add(1);
@@ -277,7 +277,7 @@ impl Socket {
         self.flow.in_flight = self.queue.in_flight();
         self.flow.packets_out = self.queue.packets_out();
         self.flow.cwnd_limited = self.is_cwnd_limited();
-        self.flow.next_send_ns = self.burst.pace_at.as_nanos();
+        self.flow.next_send_ns = self.pacer.next().as_nanos();
         self.flow.random = self.next_random();
     }
 
@@ -319,8 +319,7 @@ impl Socket {
 
     #[inline]
     pub(super) fn is_cwnd_limited(&self) -> bool {
-        // RFC 7661: in slow start the window may be twice what was used.
-        self.burst.cwnd_limited || (self.flow.cwnd < self.flow.ssthresh && self.flow.cwnd < 2 * self.flow.max_packets_out)
+        self.cwnd_validation.is_cwnd_limited(self.window(), self.flow.max_packets_out)
     }
 }
 

@@ -44,7 +44,7 @@ impl Socket {
     pub(super) fn ecn_on_syn(&mut self, segment: &mut Segment) {
         if segment.flags.has(Flags::ACK) {
             segment.flags = if self.flow.ecn_ok { segment.flags.with(Flags::ECE) } else { segment.flags };
-        } else if (self.settings.ecn == 1 || self.ecn.accurate) && !self.burst.syn_retransmitted {
+        } else if (self.settings.ecn == 1 || self.ecn.accurate) && self.handshake.timeouts() == 0 {
             // A SYN that is sent again asks no more (Linux: `tcp_ecn_fallback`; RFC 3168 section 6.1.1.1).
             self.ecn.asked = true;
             segment.flags = segment.flags.with(Flags::ECE).with(Flags::CWR);

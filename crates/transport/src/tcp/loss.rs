@@ -25,6 +25,8 @@ pub(super) struct LossState {
     pub(super) tlp_retransmitted: bool,
     /// A tail loss probe is to be sent.
     pub(super) tlp_due: bool,
+    /// Duplicate ACKs in a row.
+    pub(super) duplicate_acks: u32,
     /// Timeouts in a row without progress.
     pub(super) backoffs: u32,
     /// Send time (ms clock) of the first retransmission of this episode.
@@ -138,7 +140,7 @@ impl Socket {
     fn newreno_losses(&mut self, ack: &AckState) {
         let partial = self.flow.ca_state >= CaState::Recovery && ack.facts.advances_una;
         if self.queue.len() > 0
-            && (partial || self.burst.duplicate_acks >= self.flow.reordering)
+            && (partial || self.loss.duplicate_acks >= self.flow.reordering)
             && !self.queue.at(0).is_retrans()
             && self.queue.mark_lost(0)
         {
@@ -192,11 +194,7 @@ impl Socket {
 
     pub(super) fn current_ssthresh(&self) -> u32 {
         // Linux remembers a larger threshold than ssthresh when the window had grown past it.
-        if matches!(self.flow.ca_state, CaState::Cwr | CaState::Recovery) {
-            self.flow.ssthresh
-        } else {
-            self.flow.ssthresh.max((self.flow.cwnd >> 1) + (self.flow.cwnd >> 2))
-        }
+        if matches!(self.flow.ca_state, CaState::Cwr | CaState::Recovery) { self.flow.ssthresh } else { self.window().current_ssthresh() }
     }
 
     fn note_loss_for_siblings(&mut self) {

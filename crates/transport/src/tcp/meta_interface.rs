@@ -150,7 +150,7 @@ impl Socket {
 
     /// How often the SYN or SYN/ACK has been sent again.
     pub(crate) fn syn_timeouts(&self) -> u32 {
-        self.burst.syn_timeouts
+        self.handshake.timeouts()
     }
 
     /// The segment, which was made last, is of the burst that begins with the first byte of data, or a pure ACK before it.

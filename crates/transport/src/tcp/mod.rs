@@ -27,6 +27,7 @@ mod rtt;
 mod sack;
 mod segment_builder;
 mod send_buffer;
+mod sending;
 mod timer;
 mod undo;
 
@@ -41,6 +42,7 @@ pub use probe::{Counters, Held, Limit, Probe};
 use queue::SendQueue;
 use rate::Delivery;
 use rtt::Rtt;
+use sending::{CwndValidation, Handshake, Nagle, Pacer, Persist};
 pub(crate) use timer::tick_after;
 use timer::{Pending, Timer, Timers};
 
@@ -140,7 +142,14 @@ pub struct Socket {
     loss: loss::LossState,
     rack: sack::Rack,
     rx: Receiver,
+    handshake: Handshake,
     burst: output::Burst,
+    template: segment_builder::Template,
+    pacer: Pacer,
+    cwnd_validation: CwndValidation,
+    nagle: Nagle,
+    persist: Persist,
+    last_sent_at: Instant,
     ecn: ecn::Ecn,
     probing: mtu::Probing,
 
@@ -225,7 +234,14 @@ impl Socket {
             loss: loss::LossState::default(),
             rack: sack::Rack::default(),
             rx: Receiver::new(&settings, mtu),
+            handshake: Handshake::default(),
             burst: output::Burst::default(),
+            template: segment_builder::Template::default(),
+            pacer: Pacer::default(),
+            cwnd_validation: CwndValidation::default(),
+            nagle: Nagle::default(),
+            persist: Persist::default(),
+            last_sent_at: Instant::ZERO,
             ecn,
             probing: mtu::Probing::default(),
             offered: 0,
@@ -251,7 +267,7 @@ impl Socket {
     pub fn open(&mut self, now: Instant) {
         debug_assert!(self.state == State::Closed, "open is for an endpoint that has not begun");
         self.state = State::SynSent;
-        self.burst.handshake_due = true;
+        self.handshake.request();
         self.timers.arm_pending(Pending::Timeout, now, self.rtt.rto());
     }
 
@@ -320,14 +336,14 @@ impl Socket {
         self.rx.start(segment.seq + 1);
         self.snd_wnd = u32::from(segment.window);
         self.rx.note_timestamp(now, segment);
-        self.burst.handshake_due = true;
+        self.handshake.request();
         self.timers.arm_pending(Pending::Timeout, now, self.rtt.rto());
     }
 
     #[cold]
     fn handle_syn_ack(&mut self, cx: Context<'_>, segment: &Segment) {
         // RFC 9293 section 3.10.7.3: whoever did not see our SYN can neither answer nor reset it.
-        if segment.flags.has(Flags::ACK) && segment.ack != self.iss + 1 && self.burst.syn_timeouts == 0 {
+        if segment.flags.has(Flags::ACK) && segment.ack != self.iss + 1 && self.handshake.timeouts() == 0 {
             // Something remembers an earlier connection; Linux asks again at once.
             self.timers.arm_pending(Pending::Timeout, cx.now, self.settings.tick * 2);
         }
@@ -349,7 +365,7 @@ impl Socket {
         self.snd_wl1 = segment.seq;
         self.acknowledge_syn(cx.now, segment);
         self.established(cx);
-        self.burst.handshake_due = true;
+        self.handshake.request();
     }
 
     #[cold]
@@ -357,8 +373,8 @@ impl Socket {
         self.flow.snd_una = (self.iss + 1).get();
         self.queue.start(self.snd_una());
         self.flow.delivered = self.flow.delivered.wrapping_add(1); // the SYN counts
-        if !self.burst.syn_retransmitted {
-            self.rtt.sample(now.since(self.burst.syn_sent_at), self.snd_una(), self.snd_nxt(), &mut self.flow);
+        if let Some(rtt) = self.handshake.rtt(now) {
+            self.rtt.sample(rtt, self.snd_una(), self.snd_nxt(), &mut self.flow);
         } else if self.ts_ok && segment.has_ts {
             let ms = timestamp(now).wrapping_sub(self.echoed(segment));
             self.rtt.sample(Duration::from_millis(u64::from(ms)), self.snd_una(), self.snd_nxt(), &mut self.flow);
@@ -373,8 +389,7 @@ impl Socket {
         self.flow.established = true;
         self.start_probing(cx.now);
         self.update_mss();
-        // RFC 5681 section 3.1 and RFC 6928 section 2: a lost SYN costs the initial window.
-        if self.burst.syn_retransmitted && self.burst.syn_timeouts > 1 {
+        if self.handshake.costs_initial_window() {
             self.flow.cwnd = 1;
         }
         self.rtt.forget_backoff();
@@ -518,7 +533,7 @@ impl Socket {
     }
 
     pub fn last_send(&self) -> Instant {
-        self.burst.last_sent_at
+        self.last_sent_at
     }
 
     /// Bytes the application has had accepted so far: the sender's view of the goodput.

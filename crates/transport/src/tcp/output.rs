@@ -1,50 +1,26 @@
 //! What leaves: handshake, retransmissions, new data, probes and ACKs; timers coming up.
 
+use super::sending::{Flight, Window};
 use super::timer::{Pending, Timer};
 use super::{Context, Limit, Socket, State, timestamp};
-use polypath_base::{Duration, Instant, Seq};
+use polypath_base::{Bytes, Duration, Instant};
 use polypath_cc as cc;
 use polypath_wire::{Flags, Segment};
 
 /// Linux defers a burst only if the last one left less than this ago.
 const DEFER_WITHIN: Duration = Duration::from_millis(1);
-/// The first segments of a flow, the initial window, leave without pacing.
-const UNPACED_SEGMENTS: u64 = 10;
 /// A burst may be deferred while less than this share of the window is free (`tcp_tso_win_divisor`).
 const DEFER_DIVISOR: u32 = 3;
 
-/// State of sending that is not loss recovery.
+/// The burst that is being sent.
 #[derive(Debug, Default)]
 pub(super) struct Burst {
-    pub(super) handshake_due: bool,
-    pub(super) syn_sent_at: Instant,
-    pub(super) syn_retransmitted: bool,
-    pub(super) syn_timeouts: u32,
-    /// Segments of the burst that was begun and may still leave without another decision.
+    /// Segments that may still leave without another decision.
     remaining: u32,
-    /// Segments of that burst that have left.
+    /// Segments that have left.
     pub(super) length: u32,
     /// Something left since the last [`Socket::validate_window`].
     open: bool,
-    pub(super) cwnd_limited: bool,
-    cwnd_usage_seq: Seq,
-    cwnd_used: u32,
-    /// When the window was last fully used or changed; idle shrinking counts from here (RFC 7661).
-    cwnd_stamp: Instant,
-    pub(super) last_sent_at: Instant,
-    /// End of the last segment shorter than the MSS (Minshall's form of Nagle's rule).
-    small_end: Option<Seq>,
-    pub(super) duplicate_acks: u32,
-    /// The caller's place holds the new data that was sent last, at this time: what follows it differs in few fields.
-    pub(super) template_is_valid: bool,
-    /// Only those fields were written the last time.
-    pub(super) is_patched: bool,
-    /// When pacing lets the next burst leave; of a flow that is not paced zero.
-    pub(super) pace_at: Instant,
-    /// How late the burst in progress left, as far as it has not yet been made good.
-    late: Duration,
-    window_probe_due: bool,
-    window_probes: u32,
 }
 
 /// New data to send while `in_flight` segments are in the network; at the end of the data with a FIN.
@@ -59,7 +35,7 @@ impl Socket {
     /// The next segment to send at `now`, if any.
     pub fn poll_transmit(&mut self, cx: Context<'_>) -> Option<Segment> {
         let mut segment = Segment::default();
-        self.burst.template_is_valid = false;
+        self.template.is_valid = false;
         self.poll_transmit_into(cx, &mut segment).then_some(segment)
     }
 
@@ -68,7 +44,7 @@ impl Socket {
     /// is, because of a burst only the first segment is written whole.
     #[inline]
     pub fn poll_transmit_into(&mut self, cx: Context<'_>, segment: &mut Segment) -> bool {
-        if self.burst.handshake_due || !self.state.is_synchronized() {
+        if self.handshake.is_due() || !self.state.is_synchronized() {
             return self.poll_handshake(cx.now, segment);
         }
         self.flow.now_ns = cx.now.as_nanos();
@@ -84,7 +60,7 @@ impl Socket {
             self.burst.remaining = 0;
         }
         let due = self.rx.ack_is_due();
-        self.burst.template_is_valid = false;
+        self.template.is_valid = false;
         if due && !self.make_ce_change_ack(cx.now, segment) {
             self.make_ack(cx.now, segment);
         }
@@ -93,10 +69,10 @@ impl Socket {
 
     #[cold]
     fn poll_handshake(&mut self, now: Instant, segment: &mut Segment) -> bool {
-        let due = self.burst.handshake_due;
+        let due = self.handshake.is_due();
         if due && self.state.is_synchronized() {
             // RFC 9293 section 3.10.7.3; Linux lets no data wait for it or go before it.
-            self.burst.handshake_due = false;
+            self.handshake.on_sent();
             self.make_ack(now, segment);
         } else if due {
             *segment = self.make_syn(now);
@@ -115,8 +91,8 @@ impl Socket {
     #[inline]
     fn more_than_an_ack_is_due(&self) -> bool {
         let due = self.burst.open
-            | self.burst.handshake_due
-            | self.burst.window_probe_due
+            | self.handshake.is_due()
+            | self.persist.is_due()
             | self.space_check
             | self.loss.tlp_due
             | self.loss.retransmit
@@ -138,8 +114,7 @@ impl Socket {
         if self.queue.unsent() > 0 || (self.fin_ready() && !self.fin_sent) {
             return self.next_new_segment(cx, segment);
         }
-        if self.burst.window_probe_due {
-            self.burst.window_probe_due = false;
+        if self.persist.take() {
             self.make_window_probe(cx.now, segment);
             return true;
         }
@@ -183,9 +158,8 @@ impl Socket {
             }
             Pending::Reordering => self.handle_reordering_timeout(cx),
             Pending::WindowProbe => {
-                self.burst.window_probe_due = true;
-                self.burst.window_probes += 1;
-                self.timers.arm_pending(Pending::WindowProbe, cx.now, self.window_probe_interval());
+                self.persist.on_timeout();
+                self.timers.arm_pending(Pending::WindowProbe, cx.now, self.persist.interval(self.rtt.rto()));
             }
         }
     }
@@ -193,11 +167,9 @@ impl Socket {
     #[cold]
     fn handle_rto(&mut self, cx: Context<'_>) {
         if matches!(self.state, State::SynSent | State::SynReceived) {
-            self.burst.handshake_due = true;
-            self.burst.syn_retransmitted = true;
-            self.burst.syn_timeouts += 1;
+            self.handshake.on_timeout();
             // RFC 6298 section 5.5 doubles the timeout with each repetition.
-            let linear = self.state == State::SynSent && self.burst.syn_timeouts <= self.settings.stack.syn_linear_timeouts;
+            let linear = self.state == State::SynSent && self.handshake.timeouts() <= self.settings.stack.syn_linear_timeouts;
             if !linear {
                 self.rtt.back_off();
             }
@@ -303,7 +275,7 @@ impl Socket {
         if len > self.window_room() {
             self.set_limit(cx.now, Limit::PeerWindow);
             if self.queue.packets_out() == 0 && self.timers.pending().is_none() {
-                self.timers.arm_pending(Pending::WindowProbe, cx.now, self.window_probe_interval());
+                self.timers.arm_pending(Pending::WindowProbe, cx.now, self.persist.interval(self.rtt.rto()));
             }
             return false;
         }
@@ -332,7 +304,7 @@ impl Socket {
     fn waits_for_small_segment(&self, len: u32) -> bool {
         (!self.is_subflow || (self.settings.stack.subflow_nagle && len == self.queue.unsent()))
             && self.queue.packets_out() > 0
-            && self.burst.small_end.is_some_and(|end| end.after(self.snd_una()))
+            && self.nagle.holds_back(self.snd_una())
     }
 
     /// New data that leaves to find something out.
@@ -362,7 +334,7 @@ impl Socket {
         self.queue.sent(sent);
         self.flow.snd_nxt = sent.end().get();
         if sent.len < full {
-            self.burst.small_end = Some(sent.end());
+            self.nagle.on_small_sent(sent.end());
         }
         if matches!(self.flow.ca_state, super::CaState::Cwr | super::CaState::Recovery) {
             self.loss.prr_out += 1;
@@ -372,13 +344,13 @@ impl Socket {
         self.counters.data_segments_sent += 1;
         self.pace(cx.now, sent.len);
         self.burst.length += 1;
-        if self.burst.template_is_valid && self.burst.last_sent_at == cx.now {
+        if self.template.is_valid && self.last_sent_at == cx.now {
             self.patch_template(&sent, segment);
             self.debug_check_patched(cx.now, &sent, segment);
         } else {
             self.make_data(cx.now, &sent, segment);
             self.ecn_on_new_data(segment);
-            self.burst.template_is_valid = true;
+            self.template.is_valid = true;
         }
         // Linux marks the end of the data, and of each burst of more than one segment.
         let ends = self.burst.remaining == 0 || sent.len < full || self.queue.in_flight() >= self.flow.cwnd;
@@ -390,31 +362,21 @@ impl Socket {
     /// Pacing holds back what would leave now; the timer is armed.
     #[inline]
     fn waits_for_pacing(&mut self, now: Instant) -> bool {
-        let waits = self.flow.pacing != 0 && self.burst.pace_at > now;
+        let waits = self.flow.pacing != 0 && self.pacer.next() > now;
         if waits {
-            self.timers.arm(Timer::Pacing, now, self.burst.pace_at.since(now));
+            self.timers.arm(Timer::Pacing, now, self.pacer.next().since(now));
             // The rate is the algorithm's word as the window is.
             self.set_limit(now, Limit::CongestionWindow);
         }
         waits
     }
 
-    /// A segment has left: the next burst does once its time at the pacing rate has passed. A burst that left late makes up for it itself, but takes
-    /// at least half of its time.
+    /// A segment has left.
     #[inline]
     fn pace(&mut self, now: Instant, len: u32) {
-        if self.flow.pacing == 0 {
-            return;
-        }
-        if self.burst.pace_at <= now {
-            self.burst.late = now.since(self.burst.pace_at);
-            self.burst.pace_at = now;
-        }
-        if self.flow.pacing_rate > 0 && self.counters.data_segments_sent >= UNPACED_SEGMENTS {
-            let whole = self.pacing_rate().time_for(u64::from(len));
-            let made_good = (whole / 2).min(self.burst.late);
-            self.burst.late = self.burst.late - made_good;
-            self.burst.pace_at += whole - made_good;
+        if self.flow.pacing != 0 {
+            let rate = self.pacing_rate();
+            self.pacer.on_sent(now, Bytes::new(u64::from(len)), rate, self.counters.data_segments_sent);
         }
     }
 
@@ -439,7 +401,7 @@ impl Socket {
     /// the `last` of what waits.
     #[inline(always)]
     fn should_defer(&mut self, now: Instant, in_flight: u32, most: u32, (waiting, last): (u32, bool)) -> bool {
-        if self.flow.ca_state >= super::CaState::Recovery || now.since(self.burst.last_sent_at.max(self.burst.pace_at)) > DEFER_WITHIN {
+        if self.flow.ca_state >= super::CaState::Recovery || now.since(self.last_sent_at.max(self.pacer.next())) > DEFER_WITHIN {
             return false;
         }
         let mss = self.flow.mss;
@@ -460,7 +422,7 @@ impl Socket {
         }
         if window_room < send_room {
             if window_room <= waiting {
-                self.burst.cwnd_limited_by_deferral(&mut self.flow, self.queue.packets_out());
+                self.cwnd_validation.on_deferral(self.snd_nxt(), self.queue.packets_out(), &mut self.flow.max_packets_out);
                 self.set_limit(now, Limit::CongestionWindow);
                 return true;
             }
@@ -476,20 +438,13 @@ impl Socket {
     fn validate_window(&mut self, now: Instant) {
         let packets_out = self.queue.packets_out();
         let limited = self.queue.in_flight() >= self.flow.cwnd;
-        let forgets = !self.burst.cwnd_limited || !self.settings.stack.keeps_cwnd_limited;
-        if !self.snd_una().before(self.burst.cwnd_usage_seq) || limited || (forgets && packets_out > self.flow.max_packets_out) {
-            self.burst.cwnd_limited = limited;
-            self.flow.max_packets_out = packets_out;
-            self.burst.cwnd_usage_seq = self.snd_nxt();
-        }
-        if self.is_cwnd_limited() {
-            self.burst.cwnd_used = 0;
-            self.burst.cwnd_stamp = now;
-        } else {
-            self.burst.cwnd_used = self.burst.cwnd_used.max(packets_out);
-            if self.settings.slow_start_after_idle && now.since(self.burst.cwnd_stamp) >= self.rtt.rto() && !self.cc.has_cong_control() {
-                self.shrink_unused_window(now);
-            }
+        let flight = Flight { snd_una: self.snd_una(), snd_nxt: self.snd_nxt(), packets_out, fills_window: limited };
+        self.cwnd_validation.on_burst(flight, self.settings.stack.keeps_cwnd_limited, &mut self.flow.max_packets_out);
+        if self.cwnd_validation.note_use(now, self.is_cwnd_limited(), packets_out, self.rtt.rto())
+            && self.settings.slow_start_after_idle
+            && !self.cc.has_cong_control()
+        {
+            self.shrink_unused_window(now);
         }
         if self.queue.unsent() < self.payload {
             let limit = if packets_out == 0 {
@@ -510,21 +465,20 @@ impl Socket {
 
     #[cold]
     fn shrink_unused_window(&mut self, now: Instant) {
-        if self.flow.ca_state == super::CaState::Open {
-            let used = self.burst.cwnd_used.max(self.settings.initial_cwnd);
-            if used < self.flow.cwnd {
-                self.flow.ssthresh = self.flow.ssthresh.max((self.flow.cwnd >> 1) + (self.flow.cwnd >> 2));
-                self.flow.cwnd = (self.flow.cwnd + used) >> 1;
-            }
-            self.burst.cwnd_used = 0;
-        }
-        self.burst.cwnd_stamp = now;
+        let open = self.flow.ca_state == super::CaState::Open;
+        let Window { cwnd, ssthresh } = self.cwnd_validation.on_application_limited(now, self.window(), self.settings.initial_cwnd, open);
+        (self.flow.cwnd, self.flow.ssthresh) = (cwnd, ssthresh);
+    }
+
+    #[inline]
+    pub(super) fn window(&self) -> Window {
+        Window { cwnd: self.flow.cwnd, ssthresh: self.flow.ssthresh }
     }
 
     /// RFC 5681 section 4.1: a window that was not used for a timeout decays, once per timeout, to the initial one.
     pub(super) fn idle_restart(&mut self, now: Instant) {
         let rto = self.rtt.rto();
-        let idle = now.since(self.burst.last_sent_at);
+        let idle = now.since(self.last_sent_at);
         if !self.settings.slow_start_after_idle
             || self.state != State::Established
             || self.queue.packets_out() > 0
@@ -535,12 +489,10 @@ impl Socket {
             return;
         }
         let restart = self.settings.initial_cwnd.min(self.flow.cwnd);
-        self.flow.ssthresh = self.flow.ssthresh.max((self.flow.cwnd >> 1) + (self.flow.cwnd >> 2));
+        self.flow.ssthresh = self.window().current_ssthresh();
         self.cc.cwnd_event(&mut self.flow, None, cc::Event::CwndRestart);
-        let halvings = (idle.as_nanos() / rto.as_nanos().max(1)).min(31) as u32;
-        self.flow.cwnd = (self.flow.cwnd >> halvings).max(restart);
-        self.burst.cwnd_stamp = now;
-        self.burst.cwnd_used = 0;
+        self.flow.cwnd = self.window().cwnd_after_idle(idle, rto, restart);
+        self.cwnd_validation.on_restart(now);
     }
 
     /// A tail loss probe (RFC 8985 section 7.3): new data if there is any, else the last segment again.
@@ -569,22 +521,10 @@ impl Socket {
         sent
     }
 
-    fn window_probe_interval(&self) -> Duration {
-        self.rtt.rto() * (1 << self.burst.window_probes.min(8))
-    }
-
     /// RFC 9293 section 3.8.6.1: a segment that the peer must answer, without data (as Linux sends it).
     #[cold]
     fn make_window_probe(&mut self, now: Instant, segment: &mut Segment) {
         self.make_ack(now, segment);
         segment.seq = self.snd_una() - 1;
-    }
-}
-
-impl Burst {
-    fn cwnd_limited_by_deferral(&mut self, flow: &mut cc::Flow, packets_out: u32) {
-        self.cwnd_limited = true;
-        flow.max_packets_out = packets_out;
-        self.cwnd_usage_seq = Seq::new(flow.snd_nxt);
     }
 }

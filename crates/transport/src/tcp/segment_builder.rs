@@ -6,11 +6,19 @@ use super::{Socket, State, timestamp};
 use polypath_base::{Instant, Seq};
 use polypath_wire::{Dss, Flags, Segment};
 
+/// What the caller's place for a segment holds: as long as it is valid, the next segment of a burst is made by patching it.
+#[derive(Debug, Default)]
+pub(super) struct Template {
+    /// It holds the new data that was sent last; what follows that at the same time differs in few fields.
+    pub(super) is_valid: bool,
+    /// Only those fields were written the last time.
+    is_patched: bool,
+}
+
 impl Socket {
     #[cold]
     pub(super) fn make_syn(&mut self, now: Instant) -> Segment {
-        self.burst.handshake_due = false;
-        self.burst.syn_sent_at = now;
+        self.handshake.on_syn_sent(now);
         self.flow.snd_nxt = (self.iss + 1).get();
         let answering = self.state == State::SynReceived;
         let mut segment = Segment {
@@ -33,7 +41,7 @@ impl Socket {
 
     #[inline]
     pub(super) fn make_data(&mut self, now: Instant, sent: &Sent, segment: &mut Segment) {
-        self.burst.last_sent_at = now;
+        self.last_sent_at = now;
         self.flow.last_sent_ns = now.as_nanos();
         self.make_ack(now, segment);
         segment.seq = sent.seq;
@@ -58,7 +66,7 @@ impl Socket {
             segment.dss.ssn = sent.seq.distance(self.iss);
             segment.dss.map_len = sent.len as u16;
         }
-        self.burst.is_patched = true;
+        self.template.is_patched = true;
     }
 
     /// In a debug build: the segment is what [`Socket::make_data`] makes, but for the window and options that are the meta connection's.
@@ -77,20 +85,20 @@ impl Socket {
             whole.dss = segment.dss;
             whole.ecn = segment.ecn;
             assert_eq!(whole, *segment, "a segment that follows differs in its data only");
-            (self.burst.template_is_valid, self.burst.is_patched) = (true, true);
+            self.template = Template { is_valid: true, is_patched: true };
         }
     }
 
     /// The last segment was one of a burst, and the place for it was left as it was but for its data.
     #[inline]
     pub(crate) fn is_patched(&self) -> bool {
-        self.burst.is_patched
+        self.template.is_patched
     }
 
     /// What is in the caller's place is not known: the next segment is written whole.
     #[inline]
     pub(crate) fn invalidate_template(&mut self) {
-        (self.burst.template_is_valid, self.burst.is_patched) = (false, false);
+        self.template = Template::default();
     }
 
     /// A segment without data; whatever ACK was due is served by it.
