@@ -34,7 +34,7 @@ CRATES: Mapping[str, frozenset[str]] = {
 # Lowest first: a package may import those in lines before its own, never one of its own line or below it.
 PYTHON: tuple[frozenset[str], ...] = (
     frozenset({"_native", "programs"}),
-    frozenset({"owncc"}),
+    frozenset({"owncc", "columns"}),
     frozenset({"study", "planner", "linux", "kernelcc", "sockets"}),
     frozenset({"emu", "doctor"}),
     frozenset({"engines"}),

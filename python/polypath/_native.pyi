@@ -1,5 +1,7 @@
 """The compiled module: converts types and errors, decides nothing (crates/py)."""
 
+from collections.abc import Sequence
+
 Columns = dict[str, tuple[str, bytes]]
 
 def simulate(scenario: str) -> tuple[str, Columns, Columns]:
@@ -28,6 +30,12 @@ def add_algorithm(object: str, name: str) -> None:
     """Makes the congestion control of this name in a shared object known, in place of one that was added under the same name.
 
     Raises ValueError with one sentence if the object lacks something or was compiled for another version.
+    """
+
+def columns() -> list[tuple[str, str, str, str, float, Sequence[str], str]]:
+    """Every counter and every column of a series that the engines hand on: its group (counters, rejections, series, link_series), the
+    engines' name, the name of its column in the tables, the unit there ("" for a plain number), how much of the engines' unit is one of
+    that, the counters of Linux whose sum it is, its meaning.
     """
 
 def schedulers() -> list[tuple[str, str]]: ...

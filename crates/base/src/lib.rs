@@ -3,12 +3,14 @@
 //! Nothing here reads a clock or a global generator; time and chance come in as arguments.
 #![forbid(unsafe_code)]
 
+mod columns;
 mod path;
 mod rate;
 mod rng;
 mod seq;
 mod time;
 
+pub use columns::{Column, Countable, Unit, Values};
 pub use path::PathId;
 pub use rate::{Bytes, Rate, Segments};
 pub use rng::Rng;

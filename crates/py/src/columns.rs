@@ -1,52 +1,44 @@
-//! Series as columns of little-endian bytes with their NumPy types.
+//! Series as columns of little-endian bytes with their NumPy types, and the table of what is counted.
 
+use polypath_base::{Column, Values};
 use polypath_sim::outcome::{LinkSeries, SubflowSeries};
+use polypath_transport::{Counters, Rejections};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-/// A number with a NumPy type.
-trait Element: Copy {
-    const TYPE: &'static str;
-    fn append_to(self, bytes: &mut Vec<u8>);
-}
-
-macro_rules! element {
-    ($rust:ty, $numpy:literal) => {
-        impl Element for $rust {
-            const TYPE: &'static str = $numpy;
-            fn append_to(self, bytes: &mut Vec<u8>) {
-                bytes.extend_from_slice(&self.to_le_bytes());
-            }
-        }
-    };
-}
-
-element!(u8, "<u1");
-element!(u32, "<u4");
-element!(u64, "<u8");
-
-fn put<T: Element>(columns: &Bound<'_, PyDict>, name: &str, values: &[T]) -> PyResult<()> {
-    let mut bytes = Vec::with_capacity(size_of_val(values));
-    for &value in values {
-        value.append_to(&mut bytes);
+/// Name -> (NumPy type, bytes).
+pub(crate) fn series<'py, 'a>(py: Python<'py>, columns: impl Iterator<Item = (&'static str, Values<'a>)>) -> PyResult<Bound<'py, PyDict>> {
+    let found = PyDict::new(py);
+    for (name, values) in columns {
+        let (kind, bytes): (_, Vec<u8>) = match values {
+            Values::U8(values) => ("<u1", values.to_vec()),
+            Values::U32(values) => ("<u4", values.iter().flat_map(|value| value.to_le_bytes()).collect()),
+            Values::U64(values) => ("<u8", values.iter().flat_map(|value| value.to_le_bytes()).collect()),
+        };
+        found.set_item(name, (kind, PyBytes::new(py, &bytes)))?;
     }
-    columns.set_item(name, (T::TYPE, PyBytes::new(columns.py(), &bytes)))
+    Ok(found)
 }
 
-/// Every column of a series under the name of its field.
-macro_rules! columns {
-    ($py:ident, $series:ident: $($field:ident),+ $(,)?) => {{
-        let columns = PyDict::new($py);
-        $(put(&columns, stringify!($field), &$series.$field)?;)+
-        Ok(columns)
-    }};
+/// Table, the engines' name, the column's name, its unit, how much of the engines' unit is one of the column's, Linux's counters, meaning.
+type Row = (&'static str, String, String, &'static str, f64, &'static [&'static str], &'static str);
+
+/// Every counter and every column of a series that the engines hand on, in the tables' order.
+#[pyfunction]
+fn columns() -> Vec<Row> {
+    let tables: [(_, &[Column]); 4] = [
+        ("counters", Counters::COLUMNS),
+        ("rejections", Rejections::COLUMNS),
+        ("series", SubflowSeries::COLUMNS),
+        ("link_series", LinkSeries::COLUMNS),
+    ];
+    let row = |table, column: &Column| {
+        let (.., divisor) = column.unit.names();
+        (table, column.raw(), column.name(), column.unit.in_tables(), divisor, column.linux, column.meaning)
+    };
+    tables.iter().flat_map(|&(table, columns)| columns.iter().map(move |column| row(table, column))).collect()
 }
 
-pub(crate) fn subflow_series<'py>(py: Python<'py>, series: &SubflowSeries) -> PyResult<Bound<'py, PyDict>> {
-    columns!(py, series: time_ns, flow, subflow, cwnd, ssthresh, srtt_us, rttvar_us, min_rtt_us, in_flight, bytes_acked,
-        bytes_received, retransmissions, timeouts, pacing_rate, delivery_rate, rto_us, reordering, mss, ca_state)
-}
-
-pub(crate) fn link_series<'py>(py: Python<'py>, series: &LinkSeries) -> PyResult<Bound<'py, PyDict>> {
-    columns!(py, series: time_ns, link, queue_packets, queue_bytes, drops)
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(columns, module)?)
 }

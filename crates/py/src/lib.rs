@@ -23,7 +23,7 @@ fn simulate<'py>(py: Python<'py>, scenario: &str) -> PyResult<(String, Bound<'py
         serde_json::from_str(scenario).map_err(|e| PyValueError::new_err(format!("the scenario cannot be read: {e}")))?;
     let outcome = py.detach(|| guarded(|| polypath_sim::run(&scenario)))?.map_err(|e| PyValueError::new_err(e.to_string()))?;
     let text = serde_json::to_string(&outcome).map_err(|e| PyRuntimeError::new_err(format!("the outcome cannot be written: {e}")))?;
-    Ok((text, columns::subflow_series(py, &outcome.subflow_series)?, columns::link_series(py, &outcome.link_series)?))
+    Ok((text, columns::series(py, outcome.subflow_series.columns())?, columns::series(py, outcome.link_series.columns())?))
 }
 
 /// What is wrong with a scenario (JSON text): the field at fault, from the scenario's root, and a sentence; none: nothing.
@@ -112,6 +112,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(check, module)?)?;
     module.add_function(wrap_pyfunction!(algorithms, module)?)?;
     module.add_function(wrap_pyfunction!(schedulers, module)?)?;
+    columns::add(module)?;
     own::add(module)?;
     module.add_function(wrap_pyfunction!(bench_cases, module)?)?;
     module.add_function(wrap_pyfunction!(bench_case, module)?)?;

@@ -2,6 +2,7 @@
 
 use crate::delays::Delays;
 use crate::outcome::{DisorderOutcome, FlowOutcome, Spread, SubflowOutcome};
+use crate::probe::at_server;
 use crate::scenario::{self, App, Transport};
 use crate::traffic;
 use polypath_base::{Duration, Instant, PathId};
@@ -305,7 +306,9 @@ impl Flow {
             rwnd_limited_ns: held.window.as_nanos(),
             sndbuf_limited_ns: held.buffer.as_nanos(),
             app_limited_ns: held.application.as_nanos(),
-            subflows: (0..client.subflow_count()).map(|index| self.subflow(index, &before, &after, seconds, client, &addresses)).collect(),
+            subflows: (0..client.subflow_count())
+                .map(|index| self.subflow(index, &before, &after, seconds, [client, server], &addresses))
+                .collect(),
             received_100ms: std::mem::take(&mut self.received_100ms),
             accepted_100ms: std::mem::take(&mut self.accepted_100ms),
             out_of_order_100ms: std::mem::take(&mut self.out_of_order_100ms),
@@ -318,10 +321,13 @@ impl Flow {
         before: &Mark,
         after: &Mark,
         seconds: f64,
-        client: &Connection,
+        [client, server]: [&Connection; 2],
         addresses: &impl Fn(PathId) -> [String; 2],
     ) -> SubflowOutcome {
-        let Probe { counters, established_at, min_rtt_us, mss, pmtu, .. } = client.subflow(index);
+        let Probe { counters, mut rejected, established_at, min_rtt_us, mss, pmtu, .. } = client.subflow(index);
+        if let Some(there) = at_server(client, index, server) {
+            rejected += there.rejected;
+        }
         let [source, destination] = addresses(client.path_of(index));
         let acked = |mark: &Mark| mark.acked.get(index).copied().unwrap_or(0);
         let mean = self.means.get(index).copied().unwrap_or_default();
@@ -331,22 +337,14 @@ impl Flow {
             destination,
             established_ns: established_at.map(Instant::as_nanos),
             acked_bps: if seconds > 0.0 { (acked(after) - acked(before)) as f64 * 8.0 / seconds } else { 0.0 },
-            bytes_acked: counters.bytes_acked,
-            data_segments_sent: counters.data_segments_sent,
-            retransmissions: counters.retransmissions,
-            timeouts: counters.timeouts,
-            loss_probes: counters.loss_probes,
-            spurious_undos: counters.undos,
+            counters,
+            rejected,
             mean_srtt_us: of(mean.srtt_us),
             mean_cwnd: of(mean.cwnd),
             max_cwnd: mean.max_cwnd,
             min_rtt_us,
             mss,
             pmtu,
-            busy_ns: counters.busy.as_nanos(),
-            rwnd_limited_ns: counters.rwnd_limited.as_nanos(),
-            sndbuf_limited_ns: counters.sndbuf_limited.as_nanos(),
-            cwnd_limited_ns: counters.cwnd_limited.as_nanos(),
         }
     }
 

@@ -4,7 +4,7 @@
 //! is sent back from there, the stages on both sides are one pipe: a chain of such links costs one event a packet.
 
 use crate::ScenarioError;
-use crate::outcome::{LinkOutcome, LinkSeries};
+use crate::outcome::{LinkOutcome, LinkRow, LinkSeries};
 use crate::packet::Packet;
 use crate::scenario::Scenario;
 use crate::topology::{Direction, NodeId, Topology};
@@ -181,11 +181,9 @@ impl Network {
         let mut series = LinkSeries::default();
         for row in 0..columns.first().map_or(0, |column| column.1.len()) {
             for (direction, samples) in &columns {
-                series.time_ns.push(interval.as_nanos() * row as u64);
-                series.link.push(direction.0);
-                series.queue_packets.push(samples[row].packets);
-                series.queue_bytes.push(samples[row].bytes);
-                series.drops.push(samples[row].drops);
+                let QueueSample { packets, bytes, drops } = samples[row];
+                let time_ns = interval.as_nanos() * row as u64;
+                series.push(LinkRow { time_ns, link: direction.0, queue_packets: packets, queue_bytes: bytes, drops });
             }
         }
         series

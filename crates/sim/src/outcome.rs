@@ -1,7 +1,8 @@
 //! What a run gives back: metrics and series as plain columns. Rates in bits per second, times in nanoseconds.
 
-use polypath_transport::ReorderStats;
-use serde::Serialize;
+use polypath_base::{Column, series};
+use polypath_transport::{Counters, Rejections, ReorderStats};
+use serde::{Serialize, Serializer};
 
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Outcome {
@@ -131,12 +132,12 @@ pub struct SubflowOutcome {
     pub established_ns: Option<u64>,
     /// Acknowledged bytes within the window over its length.
     pub acked_bps: f64,
-    pub bytes_acked: u64,
-    pub data_segments_sent: u64,
-    pub retransmissions: u64,
-    pub timeouts: u64,
-    pub loss_probes: u64,
-    pub spurious_undos: u64,
+    /// Of the client, which is the sender.
+    #[serde(flatten, serialize_with = "counters")]
+    pub counters: Counters,
+    /// Of both ends.
+    #[serde(flatten, serialize_with = "rejections")]
+    pub rejected: Rejections,
     /// Means and maxima of 100 ms samples within the window.
     pub mean_srtt_us: f64,
     pub mean_cwnd: f64,
@@ -144,12 +145,14 @@ pub struct SubflowOutcome {
     pub min_rtt_us: u32,
     pub mss: u32,
     pub pmtu: u32,
-    /// Time with data in the network or waiting, and of that the time limited by the peer's window and by the send buffer.
-    pub busy_ns: u64,
-    pub rwnd_limited_ns: u64,
-    pub sndbuf_limited_ns: u64,
-    /// Time in which data was waiting and the congestion window was full.
-    pub cwnd_limited_ns: u64,
+}
+
+fn counters<S: Serializer>(counters: &Counters, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(Counters::COLUMNS.iter().map(Column::raw).zip(counters.values()))
+}
+
+fn rejections<S: Serializer>(rejections: &Rejections, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(Rejections::COLUMNS.iter().map(Column::raw).zip(rejections.values()))
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
@@ -168,36 +171,38 @@ pub struct LinkOutcome {
     pub max_queue_packets: u64,
 }
 
-/// One row a sample and subflow.
-#[derive(Clone, Debug, Default)]
-pub struct SubflowSeries {
-    pub time_ns: Vec<u64>,
-    pub flow: Vec<u32>,
-    pub subflow: Vec<u32>,
-    pub cwnd: Vec<u32>,
-    pub ssthresh: Vec<u32>,
-    pub srtt_us: Vec<u32>,
-    pub rttvar_us: Vec<u32>,
-    pub min_rtt_us: Vec<u32>,
-    pub in_flight: Vec<u32>,
-    pub bytes_acked: Vec<u64>,
-    pub bytes_received: Vec<u64>,
-    pub retransmissions: Vec<u32>,
-    pub timeouts: Vec<u32>,
-    pub pacing_rate: Vec<u64>,
-    pub delivery_rate: Vec<u64>,
-    pub rto_us: Vec<u32>,
-    pub reordering: Vec<u32>,
-    pub mss: Vec<u32>,
-    pub ca_state: Vec<u8>,
+series! {
+    /// One row a sample and subflow.
+    pub struct SubflowSeries of SubflowRow {
+        time_ns: u64 = Nanoseconds, "time since the start of the run";
+        flow: u32 = Index, "the connection";
+        subflow: u32 = Number, "number of the subflow, from 0";
+        cwnd: u32 = Segments, "congestion window";
+        ssthresh: u32 = Segments, "slow-start threshold; null as long as it is infinite";
+        srtt_us: u32 = Microseconds, "smoothed round-trip time, as Linux's tcp_info has it";
+        rttvar_us: u32 = Microseconds, "its mean deviation, as Linux's tcp_info has it";
+        min_rtt_us: u32 = Microseconds, "smallest round-trip time of the last five minutes";
+        in_flight: u32 = Segments, "segments in the network";
+        bytes_acked: u64 = Bytes, "payload acknowledged so far";
+        bytes_received: u64 = Bytes, "payload that had arrived at the receiver, each byte once, in order or not: the goodput of a subflow";
+        retransmissions: u32 = Segments, "segments sent again so far";
+        timeouts: u32 = Times, "retransmission timeouts so far";
+        pacing_rate: u64 = BytesPerSecond, "pacing rate";
+        delivery_rate: u64 = BytesPerSecond, "measured delivery rate";
+        rto_us: u32 = Microseconds, "retransmission timeout";
+        reordering: u32 = Segments, "by how many segments packets may be late before they count as lost";
+        mss: u32 = Bytes, "payload of a full segment";
+        ca_state: u8 = Number, "0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss";
+    }
 }
 
-/// One row a sample and link direction that has a queue.
-#[derive(Clone, Debug, Default)]
-pub struct LinkSeries {
-    pub time_ns: Vec<u64>,
-    pub link: Vec<u32>,
-    pub queue_packets: Vec<u32>,
-    pub queue_bytes: Vec<u64>,
-    pub drops: Vec<u64>,
+series! {
+    /// One row a sample and link direction that has a queue.
+    pub struct LinkSeries of LinkRow {
+        time_ns: u64 = Nanoseconds, "time since the start of the run";
+        link: u32 = Index, "the direction of a link";
+        queue_packets: u32 = Packets, "the queue at that time";
+        queue_bytes: u64 = Bytes, "the queue at that time";
+        drops: u64 = Packets, "packets dropped by the queue so far";
+    }
 }

@@ -1,8 +1,15 @@
 //! The series: a row a sample and subflow.
 
-use crate::outcome::SubflowSeries;
+use crate::outcome::{SubflowRow, SubflowSeries};
 use polypath_base::Instant;
 use polypath_transport::Connection;
+use polypath_transport::tcp::Probe;
+
+/// The server's end of a subflow of the client, if it has one. It may have met the paths in another order.
+pub(crate) fn at_server(client: &Connection, index: usize, server: &Connection) -> Option<Probe> {
+    let path = client.path_of(index);
+    (0..server.subflow_count()).find(|&i| server.path_of(i) == path).map(|i| server.subflow(i))
+}
 
 impl SubflowSeries {
     /// Appends the rows of one flow: the sender's state, and the bytes that its peer received.
@@ -12,30 +19,29 @@ impl SubflowSeries {
             if probe.established_at.is_none() {
                 continue;
             }
-            // The server may have met the paths in another order.
-            let path = client.path_of(index);
-            let there = (0..server.subflow_count()).find(|&i| server.path_of(i) == path);
-            let received = there.map_or(0, |i| server.subflow(i).counters.bytes_received);
-            self.time_ns.push(now.as_nanos());
-            self.flow.push(flow);
-            self.subflow.push(index as u32);
-            self.cwnd.push(probe.cwnd);
-            self.ssthresh.push(probe.ssthresh);
-            self.srtt_us.push(probe.srtt_us);
-            self.rttvar_us.push(probe.rttvar_us);
-            self.min_rtt_us.push(probe.min_rtt_us);
-            self.in_flight.push(probe.in_flight);
-            self.bytes_acked.push(probe.counters.bytes_acked);
-            self.bytes_received.push(received);
-            // 32 bits as in the kernel's own counters: no run sends that many segments again.
-            self.retransmissions.push(probe.counters.retransmissions as u32);
-            self.timeouts.push(probe.counters.timeouts as u32);
-            self.pacing_rate.push(probe.pacing_rate);
-            self.delivery_rate.push(probe.delivery_rate);
-            self.rto_us.push(probe.rto_us);
-            self.reordering.push(probe.reordering);
-            self.mss.push(probe.mss);
-            self.ca_state.push(probe.ca_state);
+            let bytes_received = at_server(client, index, server).map_or(0, |there| there.bytes_received);
+            self.push(SubflowRow {
+                time_ns: now.as_nanos(),
+                flow,
+                subflow: index as u32,
+                cwnd: probe.cwnd,
+                ssthresh: probe.ssthresh,
+                srtt_us: probe.srtt_us,
+                rttvar_us: probe.rttvar_us,
+                min_rtt_us: probe.min_rtt_us,
+                in_flight: probe.in_flight,
+                bytes_acked: probe.counters.bytes_acked,
+                bytes_received,
+                // 32 bits as in the kernel's own counters: no run sends that many segments again.
+                retransmissions: probe.counters.retransmissions as u32,
+                timeouts: probe.counters.timeouts as u32,
+                pacing_rate: probe.pacing_rate,
+                delivery_rate: probe.delivery_rate,
+                rto_us: probe.rto_us,
+                reordering: probe.reordering,
+                mss: probe.mss,
+                ca_state: probe.ca_state,
+            });
         }
     }
 }

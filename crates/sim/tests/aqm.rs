@@ -77,8 +77,8 @@ fn marks_take_the_place_of_losses_where_both_ends_agree() {
         let tcp = &marking.flows[0].subflows[0];
         assert!(marking.links[2].ecn_marks > 5, "{kind}: {} marks", marking.links[2].ecn_marks);
         // Slow start may overrun what marks can hold (PIE drops above a tenth); later nothing is lost.
-        assert!(tcp.retransmissions <= marking.links[2].queue_drops + 1, "{kind}: {}", tcp.retransmissions);
-        assert!(kind == "pie" || tcp.retransmissions == 0, "{kind}: {}", tcp.retransmissions);
+        assert!(tcp.counters.retransmissions <= marking.links[2].queue_drops + 1, "{kind}: {}", tcp.counters.retransmissions);
+        assert!(kind == "pie" || tcp.counters.retransmissions == 0, "{kind}: {}", tcp.counters.retransmissions);
         let without = outcome(&aqm, 0);
         assert_eq!(without.links[2].ecn_marks, 0, "{kind}: nobody asked for marks");
         assert!(without.links[2].queue_drops > 0, "{kind}");

@@ -204,7 +204,7 @@ fn mptcp_uses_both_links_and_survives_the_loss_of_one() {
     for profile in ["v0", "v1"] {
         let both = &two_links(profile, json!([])).flows[0];
         assert!(both.goodput_receiver_bps > 1.8 * 10e6 * 0.94, "{profile}: {}", both.goodput_receiver_bps);
-        let used: Vec<_> = both.subflows.iter().filter(|subflow| subflow.bytes_acked > 0).collect();
+        let used: Vec<_> = both.subflows.iter().filter(|subflow| subflow.counters.bytes_acked > 0).collect();
         assert_eq!(used.len(), 2, "{profile}");
         assert_eq!((&*used[1].source, &*used[1].destination), ("10.2.0.1", "10.2.0.2"));
         let outcome = two_links(profile, json!([[2_000_000_000_u64, 10_000_000_000_u64]]));

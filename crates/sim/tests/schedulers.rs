@@ -109,7 +109,7 @@ fn who_looks_ahead_brings_bursts_over_earlier_and_in_order() {
 #[test]
 fn a_backup_carries_nothing_while_the_first_subflow_works() {
     let outcome = lossless("v1", "backup", &bulk());
-    assert_eq!((outcome.subflows.len(), outcome.subflows[1].bytes_acked), (2, 0));
+    assert_eq!((outcome.subflows.len(), outcome.subflows[1].counters.bytes_acked), (2, 0));
     assert!(outcome.goodput_receiver_bps > 0.9 * 20e6 * 1428.0 / 1514.0);
     assert_eq!((disorder(&outcome).max_waiting, disorder(&outcome).blocked_ns), (0, 0), "one subflow keeps its order");
 }
@@ -118,7 +118,7 @@ fn a_backup_carries_nothing_while_the_first_subflow_works() {
 fn weights_are_shares_whatever_the_paths_could_carry() {
     for (weights, share) in [("weighted 9:1", 0.9), ("weighted 19:1", 0.95)] {
         let outcome = flow("v1", weights, &bulk());
-        let acked: Vec<f64> = outcome.subflows.iter().map(|subflow| subflow.bytes_acked as f64).collect();
+        let acked: Vec<f64> = outcome.subflows.iter().map(|subflow| subflow.counters.bytes_acked as f64).collect();
         let found = acked[0] / (acked[0] + acked[1]);
         assert!((found - share).abs() < 0.01, "{weights}: {found}");
     }

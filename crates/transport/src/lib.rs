@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod connection;
+mod counters;
 pub mod mptcp;
 mod reorder_stats;
 mod settings;
@@ -14,6 +15,7 @@ pub mod tcp;
 pub mod udp;
 
 pub use connection::{Connection, End};
+pub use counters::{Counters, Rejections};
 pub use reorder_stats::ReorderStats;
 pub use settings::Settings;
 pub use stack::Stack;

@@ -1,9 +1,9 @@
 //! What an endpoint answers to segments that are out of place, as Linux 6.12 did when it was asked (`specs/notes/endpoint-answers`).
 
 use polypath_base::{Duration, Instant, Seq};
-use polypath_transport::Settings;
 use polypath_transport::stack::{LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188, Stack};
 use polypath_transport::tcp::{Config, Context, Socket, State};
+use polypath_transport::{Rejections, Settings};
 use polypath_wire::{Flags, SackBlock, Segment};
 
 const PEER: Seq = Seq::new(10_000);
@@ -297,4 +297,75 @@ fn the_reordering_timer_comes_when_linux_6_12s_did() {
     assert_eq!(reordering_times(&LINUX_6_12_117), [1800, 1750, 1700, 1650, 2000, 1950, 1900, 1850]);
     // With two ticks they are six.
     assert_eq!(reordering_times(&MPTCP_0_96_LINUX_5_4_188), [2600, 2550, 2500, 2450, 2800, 2750, 2700, 2650]);
+}
+
+/// What `end` has rejected, in the order of the table.
+fn rejected(script: &Script) -> Vec<(&'static str, u64)> {
+    let rejected = script.end.probe().rejected;
+    let all = Rejections::COLUMNS.iter().map(|column| column.field).zip(rejected.values());
+    all.filter(|&(_, count)| count > 0).collect()
+}
+
+#[test]
+fn a_segment_outside_the_window_is_counted() {
+    let mut script = Script::established(false);
+    script.send(Flags::ACK, PEER - 1, OURS + 1, 1);
+    script.send(Flags::ACK, PEER + 10_000_000, OURS + 1, 1);
+    assert_eq!(rejected(&script), [("rejected_sequence", 2)]);
+}
+
+#[test]
+fn a_segment_with_an_old_timestamp_is_counted() {
+    let mut script = Script::established(true);
+    script.ts = Some(900);
+    script.send(Flags::ACK, PEER + 1, OURS + 1, 1);
+    script.send(Flags::SYN, PEER + 1, OURS + 1, 0);
+    assert_eq!(rejected(&script), [("rejected_timestamp", 2)]);
+}
+
+#[test]
+fn a_reset_out_of_place_is_counted_inside_the_window_and_outside() {
+    let mut script = Script::established(false);
+    script.send(Flags::RST, PEER + 100, Seq::new(0), 0);
+    script.send(Flags::RST, PEER - 100, Seq::new(0), 0);
+    assert_eq!(rejected(&script), [("rejected_rst", 2)]);
+    script.send(Flags::RST, PEER + 1, Seq::new(0), 0);
+    assert_eq!((rejected(&script), script.end.state()), (vec![("rejected_rst", 2)], State::Closed));
+}
+
+#[test]
+fn a_syn_on_a_connection_is_counted_but_a_repeated_one_of_its_handshake_is_not() {
+    let mut script = Script::new(false);
+    script.send(Flags::SYN, PEER, Seq::new(0), 0);
+    script.send(Flags::SYN, PEER, Seq::new(0), 0);
+    script.send(Flags::ACK, PEER + 1, OURS + 1, 0);
+    assert_eq!(rejected(&script), []);
+    script.send(Flags::SYN, PEER, Seq::new(0), 0);
+    assert_eq!(rejected(&script), [("rejected_syn", 1)]);
+}
+
+#[test]
+fn an_acknowledgement_of_what_was_never_sent_and_a_segment_without_one_are_counted() {
+    let mut script = Script::established(false);
+    script.send(Flags::ACK, PEER + 1, OURS + 1001, 1);
+    script.send(Flags::default(), PEER + 1, Seq::new(0), 1);
+    assert_eq!(rejected(&script), [("rejected_ack", 2)]);
+}
+
+#[test]
+fn what_answers_no_syn_is_counted() {
+    let mut script = Script::new(false);
+    script.send(Flags::ACK, PEER, OURS, 0);
+    assert_eq!((rejected(&script), script.end.state()), (vec![("rejected_handshake", 1)], State::Listen));
+}
+
+#[test]
+fn payload_after_the_peers_fin_and_segments_of_a_closed_connection_are_counted() {
+    let mut script = Script::established(false);
+    script.send(Flags::FIN.with(Flags::ACK), PEER + 1, OURS + 1, 0);
+    script.send(Flags::ACK, PEER + 2, OURS + 1, 100);
+    assert_eq!(rejected(&script), [("rejected_closed", 1)]);
+    script.send(Flags::RST, PEER + 2, Seq::new(0), 0);
+    script.send(Flags::ACK, PEER + 2, OURS + 1, 0);
+    assert_eq!(rejected(&script), [("rejected_closed", 2)]);
 }

@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from polypath.columns import columns_of
+
 from ._base import Algorithm, Engine, Output
 
 _SAMPLES = 20
@@ -88,12 +90,10 @@ def _subflow(index: int, acked: float) -> dict[str, Any]:
         "destination": "10.0.9.2:5001",
         "established_ns": 30_000_000,
         "acked_bps": acked,
+        **{column.raw: 0 for column in columns_of("counters", "rejections")},
         "bytes_acked": round(acked),
         "data_segments_sent": 100,
         "retransmissions": index,
-        "timeouts": 0,
-        "loss_probes": 0,
-        "spurious_undos": 0,
         "mean_srtt_us": 20_000.0,
         "mean_cwnd": 12.5,
         "max_cwnd": 20,
@@ -101,8 +101,6 @@ def _subflow(index: int, acked: float) -> dict[str, Any]:
         "mss": 1448,
         "pmtu": 1500,
         "busy_ns": 10**9,
-        "rwnd_limited_ns": 0,
-        "sndbuf_limited_ns": 0,
         "cwnd_limited_ns": 9 * 10**8,
     }
 

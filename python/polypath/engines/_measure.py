@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from polypath.columns import columns_of
 from polypath.planner import Held
 from polypath.sockets import COUNTS_TIMEOUTS
 
@@ -24,6 +25,8 @@ SILENCE_NS = 250_000_000
 ETHERNET = 14
 NOT_YET_OPEN = (2, 3)  # TCP_SYN_SENT, TCP_SYN_RECV
 UNKNOWN_U32 = 0xFFFF_FFFF
+# What the engines count of a subflow; of a kernel, what is named below or has counters of its own.
+_COUNTERS = columns_of("counters", "rejections")
 
 Json = dict[str, Any]
 
@@ -164,14 +167,7 @@ def _only_flow_of(scenario: Mapping[str, Any], flow: Mapping[str, Any]) -> bool:
 
 
 def _counted(counters: Mapping[str, int]) -> Json:
-    def count(*names: str) -> int:
-        return sum(counters.get(f"TcpExt{name}", 0) for name in names)
-
-    return {
-        "timeouts": count("TCPTimeouts"),
-        "loss_probes": count("TCPLossProbes"),
-        "spurious_undos": count("TCPFullUndo", "TCPPartialUndo", "TCPDSACKUndo", "TCPLossUndo"),
-    }
+    return {column.raw: sum(counters.get(name, 0) for name in column.linux) for column in _COUNTERS if column.linux}
 
 
 def _subflow(got: Mapping[str, Any], index: int, sockets: Array, window: Sequence[int] | None, counters: Mapping[str, int] | None) -> Json:
@@ -199,12 +195,11 @@ def _subflow(got: Mapping[str, Any], index: int, sockets: Array, window: Sequenc
         "established_ns": got["connected_ns"] if index == 0 else subflow["established_ns"],
         "cc": subflow["cc"],
         "acked_bps": acked,
+        **{column.raw: counted.get(column.raw) for column in _COUNTERS},
         "bytes_acked": int(_acked(np.array(last["bytes_acked"], np.int64))),
         "data_segments_sent": last["data_segs_out"],
         "retransmissions": last["total_retrans"],
-        "timeouts": last["total_rto"] if length >= COUNTS_TIMEOUTS else counted.get("timeouts"),
-        "loss_probes": counted.get("loss_probes"),
-        "spurious_undos": counted.get("spurious_undos"),
+        **({"timeouts": last["total_rto"]} if length >= COUNTS_TIMEOUTS else {}),
         **mean,
         "min_rtt_us": 0 if last["min_rtt_us"] == UNKNOWN_U32 else last["min_rtt_us"],
         "mss": last["snd_mss"],

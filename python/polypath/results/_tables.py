@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from polypath.columns import columns_of, scaled
 from polypath.study import Run, Scalar
 
 from ._events import events
@@ -111,7 +112,7 @@ def _flows(record: Mapping[str, Any]) -> list[Row]:
                 "subflows": sum(subflow["established_ns"] is not None for subflow in subflows),
                 "first_share": _first_share(subflows),
                 "srtt_ms": _mean_srtt(subflows),
-                **{name: _sum(flow, name) for name in _COUNTERS},
+                **{column.name: _sum(flow, column.raw) for column in _SUMS},
                 "reinjected_bytes": flow["reinjected_bytes"],
                 "rwnd_limited_s": _seconds(flow["rwnd_limited_ns"]),
                 "sndbuf_limited_s": _seconds(flow.get("sndbuf_limited_ns")),
@@ -180,7 +181,11 @@ def _traffic(flow: Mapping[str, Any]) -> Row:
 
 
 _PARTS = ("mean", "p50", "p95", "p99", "max")
-_COUNTERS = ("data_segments_sent", "retransmissions", "timeouts", "loss_probes", "spurious_undos")
+# What is declared in crates/transport/src/counters.rs and crates/sim/src/outcome.rs.
+_COUNTERS = columns_of("counters", "rejections")
+_SERIES, _LINK_SERIES = columns_of("series"), columns_of("link_series")
+# Times of several subflows overlap, and bytes acknowledged are beside the connection's own.
+_SUMS = tuple(column for column in _COUNTERS if column.is_count and column.name != "bytes_acked")
 
 
 def _subflows(record: Mapping[str, Any], who: Row) -> list[Row]:
@@ -196,8 +201,7 @@ def _subflows(record: Mapping[str, Any], who: Row) -> list[Row]:
                     "destination": subflow["destination"],
                     "established_s": _seconds(subflow["established_ns"]),
                     "acked_mbps": subflow["acked_bps"] / 1e6,
-                    "bytes_acked": subflow["bytes_acked"],
-                    **{name: subflow[name] for name in _COUNTERS},
+                    **{column.name: column.scaled(subflow.get(column.raw)) for column in _COUNTERS},
                     "mean_srtt_ms": subflow["mean_srtt_us"] / 1e3 or None,
                     # Linux starts from the largest number there is.
                     "min_rtt_ms": None if subflow["min_rtt_us"] in (0, 2**32 - 1) else subflow["min_rtt_us"] / 1e3,
@@ -205,13 +209,11 @@ def _subflows(record: Mapping[str, Any], who: Row) -> list[Row]:
                     "max_cwnd": subflow["max_cwnd"],
                     "mss": subflow["mss"],
                     "pmtu": subflow["pmtu"],
-                    **{f"{name}_s": _seconds(subflow[f"{name}_ns"]) for name in _SPANS},
                 }
             )
     return rows
 
 
-_SPANS = ("busy", "rwnd_limited", "sndbuf_limited", "cwnd_limited")
 _KERNEL_SPANS = ("busy", "rwnd_limited", "sndbuf_limited")
 
 
@@ -229,7 +231,7 @@ def _with_drops(link: Mapping[str, Any]) -> Row:
 
 def _sum(flow: Mapping[str, Any], name: str) -> int | None:
     """A counter over the subflows; where it is not known of each, the flow's own if there is one."""
-    counts = [subflow[name] for subflow in flow["subflows"]]
+    counts = [subflow.get(name) for subflow in flow["subflows"]]
     own: int | None = flow.get(name)
     return own if None in counts else sum(counts)
 
@@ -256,50 +258,24 @@ def _progress(record: Mapping[str, Any]) -> list[pa.Table]:
 
 def _subflow_series(table: pa.Table, record: Mapping[str, Any]) -> pa.Table:
     names = [flow["name"] for flow in record["outcome"]["flows"]]
-    ssthresh = table["ssthresh"]
+    found = {column.name: column.scaled_all(table[column.raw]) for column in _SERIES}
+    found["flow"] = _named(table["flow"], names)
+    found["ssthresh"] = pc.if_else(pc.equal(table["ssthresh"], INFINITE_SSTHRESH), None, table["ssthresh"])
     # Only a kernel tells these.
-    more = {name: table[name] if name in table.column_names else pa.nulls(table.num_rows) for name in ("lost", "pmtu", "flags")}
-    spans = [f"{name}_us" for name in _KERNEL_SPANS]
-    return pa.table(
-        {
-            "time_s": _scaled(table["time_ns"], 1e9),
-            "flow": _named(table["flow"], names),
-            "subflow": table["subflow"],
-            "cwnd": table["cwnd"],
-            "ssthresh": pc.if_else(pc.equal(ssthresh, INFINITE_SSTHRESH), None, ssthresh),
-            **{f"{name}_ms": _scaled(table[f"{name}_us"], 1e3) for name in ("srtt", "rttvar", "min_rtt", "rto")},
-            "in_flight": table["in_flight"],
-            "bytes_acked": table["bytes_acked"],
-            "bytes_received": table["bytes_received"],
-            "retransmissions": table["retransmissions"],
-            "timeouts": table["timeouts"],
-            # Linux and the simulator count bytes a second.
-            "pacing_mbps": _scaled(table["pacing_rate"], 1e6 / 8),
-            "delivery_mbps": _scaled(table["delivery_rate"], 1e6 / 8),
-            "reordering": table["reordering"],
-            "mss": table["mss"],
-            "ca_state": table["ca_state"],
-            **more,
-            **{
-                name.removesuffix("_us") + "_s": _scaled(table[name], 1e6) if name in table.column_names else pa.nulls(table.num_rows)
-                for name in spans
-            },
-        }
-    )
+    for name in ("lost", "pmtu", "flags"):
+        found[name] = table[name] if name in table.column_names else pa.nulls(table.num_rows)
+    for name in _KERNEL_SPANS:
+        raw = f"{name}_us"
+        found[f"{name}_s"] = scaled(table[raw], 1e6) if raw in table.column_names else pa.nulls(table.num_rows)
+    return pa.table(found)
 
 
 def _link_series(table: pa.Table, record: Mapping[str, Any]) -> pa.Table:
     links = record["outcome"]["links"]
-    return pa.table(
-        {
-            "time_s": _scaled(table["time_ns"], 1e9),
-            "link": _named(table["link"], [link["name"] for link in links]),
-            "a_to_b": pa.array([link["a_to_b"] for link in links], pa.bool_()).take(table["link"]),
-            "queue_packets": table["queue_packets"],
-            "queue_bytes": table["queue_bytes"],
-            "drops": table["drops"],
-        }
-    )
+    found = {column.name: column.scaled_all(table[column.raw]) for column in _LINK_SERIES}
+    found["link"] = _named(table["link"], [link["name"] for link in links])
+    found["a_to_b"] = pa.array([link["a_to_b"] for link in links], pa.bool_()).take(table["link"])
+    return pa.table(found)
 
 
 def _joined(parts: Sequence[tuple[Row, pa.Table]], name: str, types: Mapping[str, pa.DataType]) -> pa.Table:
@@ -315,12 +291,6 @@ def _joined(parts: Sequence[tuple[Row, pa.Table]], name: str, types: Mapping[str
 
 def _named(indices: pa.ChunkedArray, names: Iterable[str]) -> pa.Array:
     return pa.array(list(names), pa.string()).take(indices)
-
-
-def _scaled(values: pa.ChunkedArray, unit: float) -> pa.Array:
-    # Divided, not multiplied by the inverse: 300 000 000 ns are 0.3 s then, and not 0.30000000000000004.
-    # What is not known is NaN as a float; null in the table.
-    return pa.array(values.to_numpy().astype(np.float64) / unit, from_pandas=True)
 
 
 def _seconds(ns: int | None) -> float | None:
@@ -397,7 +367,7 @@ _FLOW_COLUMNS: dict[str, pa.DataType] = {
     "subflows": pa.int32(),
     "first_share": pa.float64(),
     "srtt_ms": pa.float64(),
-    **dict.fromkeys(_COUNTERS, pa.int64()),
+    **{column.name: column.type for column in _SUMS},
     "reinjected_bytes": pa.int64(),
     "rwnd_limited_s": pa.float64(),
     "sndbuf_limited_s": pa.float64(),
@@ -425,15 +395,13 @@ _COLUMNS: dict[str, dict[str, pa.DataType]] = {
         "destination": pa.string(),
         "established_s": pa.float64(),
         "acked_mbps": pa.float64(),
-        "bytes_acked": pa.int64(),
-        **dict.fromkeys(_COUNTERS, pa.int64()),
+        **{column.name: column.type for column in _COUNTERS},
         "mean_srtt_ms": pa.float64(),
         "min_rtt_ms": pa.float64(),
         "mean_cwnd": pa.float64(),
         "max_cwnd": pa.int64(),
         "mss": pa.int32(),
         "pmtu": pa.int32(),
-        **{f"{name}_s": pa.float64() for name in _SPANS},
     },
     "links": {
         "link": pa.string(),
@@ -458,23 +426,15 @@ _COLUMNS: dict[str, dict[str, pa.DataType]] = {
         **dict.fromkeys(("received_bytes", "accepted_bytes", "out_of_order_bytes"), pa.int64()),
     },
     "series": {
+        **{column.name: column.type for column in _SERIES},
         "flow": pa.string(),
-        "subflow": pa.int32(),
-        "time_s": pa.float64(),
-        "cwnd": pa.int64(),
-        "ssthresh": pa.int64(),
-        **dict.fromkeys(("srtt_ms", "rttvar_ms", "min_rtt_ms", "rto_ms"), pa.float64()),
-        **dict.fromkeys(("in_flight", "bytes_acked", "bytes_received", "retransmissions", "timeouts"), pa.int64()),
-        **dict.fromkeys(("pacing_mbps", "delivery_mbps"), pa.float64()),
-        **dict.fromkeys(("reordering", "mss", "ca_state"), pa.int32()),
         **dict.fromkeys(("lost", "pmtu", "flags"), pa.int64()),
         **{f"{name}_s": pa.float64() for name in _KERNEL_SPANS},
     },
     "link_series": {
+        **{column.name: column.type for column in _LINK_SERIES},
         "link": pa.string(),
         "a_to_b": pa.bool_(),
-        "time_s": pa.float64(),
-        **dict.fromkeys(("queue_packets", "queue_bytes", "drops"), pa.int64()),
     },
 }
 

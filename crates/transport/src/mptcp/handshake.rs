@@ -27,7 +27,9 @@ impl Connection {
                 }
                 return false;
             }
-            MpOption::JoinSyn { .. } | MpOption::Fail { .. } | MpOption::FastClose { .. } | MpOption::Rst { .. } => {}
+            // RFC 8684 section 3.5: without our key it closes nothing.
+            MpOption::FastClose { .. } => self.subflows[i].socket.note_rejected_option(),
+            MpOption::JoinSyn { .. } | MpOption::Fail { .. } | MpOption::Rst { .. } => {}
         }
         true
     }
@@ -152,6 +154,8 @@ impl Connection {
     pub(super) fn accept_join(&mut self, path: PathId, segment: &Segment) -> Option<usize> {
         let MpOption::JoinSyn { token, nonce, address_id, backup } = segment.mp else { return None };
         if self.is_client || token != self.local_token || self.phase != Phase::Established || self.is_full() {
+            // There is no subflow to count it with.
+            self.subflows[0].socket.note_rejected_option();
             return None;
         }
         let i = self.add_socket(path, 0, address_id, false);
@@ -167,6 +171,7 @@ impl Connection {
         let subflow = &mut self.subflows[i];
         if !subflow.joining || hmac != version.short_join_hmac(remote_key, local_key, nonce, subflow.local_nonce) {
             // RFC 8684 section 3.2: a wrong code closes the subflow.
+            subflow.socket.note_rejected_option();
             self.drop_subflow(i);
             return false;
         }
@@ -189,6 +194,7 @@ impl Connection {
             return true;
         }
         if hmac != version.short_join_hmac(self.remote_key, self.local_key, subflow.remote_nonce, subflow.local_nonce) {
+            subflow.socket.note_rejected_option();
             self.drop_subflow(i);
             return false;
         }

@@ -24,11 +24,14 @@ impl Socket {
             return false;
         }
         if !self.rx.acceptable(segment) {
+            self.rejected.rejected_sequence += 1;
             self.refuse(now, segment);
             return false;
         }
         // RFC 9293 section 3.10.7.4 also asks for an answer to an ACK of what was never sent; Linux drops it without.
-        segment.flags.has(Flags::ACK) && (!segment.ack.after(self.snd_nxt()) || self.state == State::SynReceived)
+        let takes = segment.flags.has(Flags::ACK) && (!segment.ack.after(self.snd_nxt()) || self.state == State::SynReceived);
+        self.rejected.rejected_ack += u64::from(!takes);
+        takes
     }
 
     /// PAWS (RFC 7323 section 5.3, R1): a segment with an older timestamp than the last one in its place is an old duplicate. Excepted are RSTs, what comes
@@ -43,6 +46,7 @@ impl Socket {
             return true;
         }
         if segment.flags.has(Flags::SYN) {
+            self.rejected.rejected_timestamp += 1;
             self.challenge(now);
             return false;
         }
@@ -55,6 +59,7 @@ impl Socket {
         if says_nothing && !self.rx.is_older(segment.ts_val, replay_ms) {
             return true;
         }
+        self.rejected.rejected_timestamp += 1;
         self.refuse(now, segment);
         false
     }
@@ -75,7 +80,10 @@ impl Socket {
             // RFC 5961 section 3.2: only the exact number ends the connection; another one in the window makes the peer prove that it knows.
             if segment.seq == self.rx.next() {
                 self.abort();
-            } else if self.rx.in_window(segment.seq) {
+                return;
+            }
+            self.rejected.rejected_rst += 1;
+            if self.rx.in_window(segment.seq) {
                 self.challenge(now);
             }
         } else if self.state == State::SynReceived {
@@ -83,6 +91,7 @@ impl Socket {
             self.handshake.request();
         } else {
             // RFC 5961 section 4.2: wherever its number lies.
+            self.rejected.rejected_syn += 1;
             self.challenge(now);
         }
     }

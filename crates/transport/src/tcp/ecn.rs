@@ -264,7 +264,7 @@ mod tests {
         let last = pair.sent.iter().rfind(|(side, _)| *side == 1).expect("there are ACKs");
         assert_eq!((told, last.1.flags.has(Flags::ECE)), (1, false));
         let counters = pair.ends[0].probe().counters;
-        assert_eq!((counters.retransmissions, counters.undos), (0, 0));
+        assert_eq!((counters.retransmissions, counters.spurious_undos), (0, 0));
         assert!(pair.ends[0].flow.delivered_ce > 0);
         assert!(pair.ends[0].ca_state() == CaState::Open && pair.ends[0].cwnd() <= cwnd);
     }

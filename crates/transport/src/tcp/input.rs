@@ -60,7 +60,6 @@ pub(super) struct Receiver {
     unread: u32,
     read: u64,
     received: u64,
-    data_segments: u64,
 
     rcvbuf: u32,
     rcvbuf_max: u32,
@@ -155,7 +154,6 @@ impl Receiver {
             unread: 0,
             read: 0,
             received: 0,
-            data_segments: 0,
             rcvbuf: settings.rmem[1],
             rcvbuf_max: settings.rmem[2],
             scaling_ratio: DEFAULT_SCALING_RATIO,
@@ -219,10 +217,6 @@ impl Receiver {
 
     pub(super) fn received_bytes(&self) -> u64 {
         self.received
-    }
-
-    pub(super) fn data_segments(&self) -> u64 {
-        self.data_segments
     }
 
     pub(super) fn cancel_acks(&mut self) {
@@ -348,7 +342,6 @@ impl Socket {
         if segment.flags.has(Flags::FIN) {
             self.rx.fin = Some(segment.seq + segment.len);
         }
-        self.rx.data_segments += u64::from(segment.len > 0);
         let (mut seq, mut len, mut dsn) = (segment.seq, segment.len, segment.dss.dsn);
         if seq.before(self.rx.next) {
             // The front was received before (RFC 2883: report it).

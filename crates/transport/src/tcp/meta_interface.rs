@@ -36,6 +36,12 @@ impl Socket {
         self.flow.bytes_acked
     }
 
+    /// Counts a segment whose MPTCP option was not what it had to be.
+    #[cold]
+    pub(crate) fn note_rejected_option(&mut self) {
+        self.rejected.rejected_mptcp += 1;
+    }
+
     #[inline]
     pub(crate) fn timeouts(&self) -> u64 {
         self.counters.timeouts

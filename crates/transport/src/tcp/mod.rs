@@ -31,14 +31,14 @@ mod sending;
 mod timer;
 mod undo;
 
-use crate::Settings;
+use crate::{Counters, Rejections, Settings};
 pub use cc::CaState;
 pub(crate) use input::{DEFAULT_SCALING_RATIO, first_read_estimate, rmem_charge};
 use input::{Delivered, Receiver};
 use polypath_base::{DataSeq, Duration, Instant, Rate, Seq};
 use polypath_cc as cc;
 use polypath_wire::{Flags, Segment};
-pub use probe::{Counters, Held, Limit, Probe};
+pub use probe::{Held, Limit, Probe};
 use queue::SendQueue;
 use rate::Delivery;
 use rtt::Rtt;
@@ -166,6 +166,7 @@ pub struct Socket {
 
     established_at: Option<Instant>,
     counters: Counters,
+    rejected: Rejections,
     limit: Limit,
     limit_since: Instant,
     random: u32,
@@ -253,6 +254,7 @@ impl Socket {
             space_check: false,
             established_at: None,
             counters: Counters::default(),
+            rejected: Rejections::default(),
             limit: Limit::Idle,
             limit_since: Instant::ZERO,
             random: initial_seq.get().wrapping_mul(2_654_435_761).wrapping_add(12345),
@@ -317,7 +319,7 @@ impl Socket {
         self.flow.now_ns = cx.now.as_nanos();
         self.invalidate_template();
         match self.state {
-            State::Closed => {}
+            State::Closed => self.rejected.rejected_closed += 1,
             State::TimeWait => self.handle_in_time_wait(cx.now, segment),
             State::Listen => self.handle_syn(cx.now, segment),
             State::SynSent => self.handle_syn_ack(cx, segment),
@@ -328,6 +330,7 @@ impl Socket {
     #[cold]
     fn handle_syn(&mut self, now: Instant, segment: &Segment) {
         if !segment.flags.has(Flags::SYN) || segment.flags.has(Flags::ACK) || segment.flags.has(Flags::RST) {
+            self.rejected.rejected_handshake += 1;
             return;
         }
         self.state = State::SynReceived;
@@ -348,6 +351,7 @@ impl Socket {
             self.timers.arm_pending(Pending::Timeout, cx.now, self.settings.tick * 2);
         }
         if !segment.flags.has(Flags::ACK) || segment.ack != self.iss + 1 {
+            self.rejected.rejected_handshake += 1;
             return;
         }
         if segment.flags.has(Flags::RST) {
@@ -355,6 +359,7 @@ impl Socket {
             return;
         }
         if !segment.flags.has(Flags::SYN) {
+            self.rejected.rejected_handshake += 1;
             return;
         }
         self.learn_options(segment);
@@ -421,6 +426,7 @@ impl Socket {
         }
         if self.state == State::SynReceived {
             if segment.ack != self.iss + 1 {
+                self.rejected.rejected_ack += 1;
                 return; // RFC 9293 section 3.10.7.4; it asks for a RST, which no endpoint here sends
             }
             self.snd_wl1 = segment.seq;
@@ -431,8 +437,12 @@ impl Socket {
         self.rx.note_timestamp(cx.now, segment);
         self.handle_ack(cx, segment);
         // RFC 9293 section 3.10.7.4: after the peer's FIN there is nothing to take.
-        if (segment.len > 0 || segment.flags.has(Flags::FIN)) && !self.rx.finished() {
-            self.handle_data(cx.now, segment);
+        if segment.len > 0 || segment.flags.has(Flags::FIN) {
+            if self.rx.finished() {
+                self.rejected.rejected_closed += 1;
+            } else {
+                self.handle_data(cx.now, segment);
+            }
         }
         if self.fin_sent || self.rx.finished() {
             self.advance_closing(cx.now);

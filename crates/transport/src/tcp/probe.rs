@@ -1,6 +1,7 @@
 //! What can be seen of an endpoint from outside: counters, a snapshot, and what limits the sender.
 
 use super::Socket;
+use crate::{Counters, Rejections};
 use polypath_base::{Duration, Instant};
 
 /// What limits the sender at this moment.
@@ -27,31 +28,13 @@ pub struct Held {
     pub application: Duration,
 }
 
-/// Counters of one endpoint since its start; what a probe reads.
-#[derive(Copy, Clone, Debug, Default)]
-pub struct Counters {
-    pub bytes_acked: u64,
-    pub bytes_received: u64,
-    pub data_segments_sent: u64,
-    pub data_segments_received: u64,
-    pub retransmissions: u64,
-    pub timeouts: u64,
-    pub loss_probes: u64,
-    pub undos: u64,
-    pub dsacks_received: u64,
-    pub fast_recoveries: u64,
-    pub busy: Duration,
-    pub rwnd_limited: Duration,
-    pub sndbuf_limited: Duration,
-    pub cwnd_limited: Duration,
-    /// The application had nothing (more) to send.
-    pub app_limited: Duration,
-}
-
 /// A snapshot of one endpoint; the columns of the series.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Probe {
     pub counters: Counters,
+    pub rejected: Rejections,
+    /// Payload that arrived, each byte once, in order or not.
+    pub bytes_received: u64,
     pub established_at: Option<Instant>,
     pub cwnd: u32,
     pub ssthresh: u32,
@@ -80,6 +63,8 @@ impl Socket {
     pub fn probe(&self) -> Probe {
         Probe {
             counters: self.counters_now(Instant::from_nanos(self.flow.now_ns)),
+            rejected: self.rejected,
+            bytes_received: self.rx.received_bytes(),
             established_at: self.established_at,
             cwnd: self.flow.cwnd,
             ssthresh: self.flow.ssthresh,
@@ -100,8 +85,6 @@ impl Socket {
     fn counters_now(&self, now: Instant) -> Counters {
         let mut counters = self.counters;
         counters.bytes_acked = self.flow.bytes_acked;
-        counters.bytes_received = self.rx.received_bytes();
-        counters.data_segments_received = self.rx.data_segments();
         charge(&mut counters, self.limit, now.since(self.limit_since));
         counters
     }

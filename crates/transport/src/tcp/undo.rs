@@ -50,7 +50,7 @@ impl Socket {
                 self.queue_cwr(false);
             }
         }
-        self.counters.undos += 1;
+        self.counters.spurious_undos += 1;
         self.loss.undo_marker = None;
         self.rack.advanced = true;
     }

@@ -1,0 +1,37 @@
+//! What an endpoint counts. A counter is one line here and the line that counts it: `CONTRIBUTING.md` says how.
+
+use polypath_base::counters;
+
+counters! {
+    /// Counters of the sender of a connection or subflow, since its start.
+    pub struct Counters {
+        bytes_acked: Bytes, "payload that the peer acknowledged";
+        data_segments_sent: Segments, "segments with payload, retransmissions among them";
+        retransmissions: Segments, "segments sent again";
+        timeouts: Times ["TcpExtTCPTimeouts"], "retransmission timeouts";
+        loss_probes: Times ["TcpExtTCPLossProbes"], "tail loss probes (RFC 8985 section 7)";
+        spurious_undos: Times ["TcpExtTCPFullUndo", "TcpExtTCPPartialUndo", "TcpExtTCPDSACKUndo", "TcpExtTCPLossUndo"],
+            "reductions of the window taken back, because what was sent again had not been lost";
+        dsacks_received: Segments ["TcpExtTCPDSACKRecv"], "duplicates of which the peer told (RFC 2883)";
+        fast_recoveries: Times ["TcpExtTCPSackRecovery", "TcpExtTCPRenoRecovery"], "fast recoveries begun";
+        busy: Time, "time with data in the network or waiting";
+        rwnd_limited: Time, "of that, limited by the peer's receive window";
+        sndbuf_limited: Time, "of that, limited by the send buffer; a subflow of MPTCP has none, and this is the time in which the connection gave it nothing";
+        cwnd_limited: Time, "of that, limited by the congestion window";
+        app_limited: Time, "time with nothing more to send";
+    }
+}
+
+counters! {
+    /// Segments that an endpoint took no notice of, or not of all they said, and why.
+    pub struct Rejections {
+        rejected_sequence: Segments, "segments outside the receive window (RFC 9293 section 3.10.7.4)";
+        rejected_timestamp: Segments, "segments older than their timestamp allows (PAWS, RFC 7323 section 5.3)";
+        rejected_rst: Segments, "RSTs that are not at the next number expected (RFC 5961 section 3.2)";
+        rejected_syn: Segments, "SYNs on an established connection (RFC 5961 section 4.2)";
+        rejected_ack: Segments, "segments that acknowledge what was never sent, or nothing (RFC 9293 section 3.10.7.4)";
+        rejected_handshake: Segments, "segments that are no SYN, or no answer to ours, during the handshake (RFC 9293 sections 3.10.7.2 and 3.10.7.3)";
+        rejected_closed: Segments, "segments for a connection that has ended, or payload after the peer's FIN";
+        rejected_mptcp: Segments, "MPTCP options with a wrong HMAC, token or key, and joins beyond the limit (RFC 8684 sections 3.2 and 3.5)";
+    }
+}
