@@ -207,7 +207,8 @@ def main(project: Path) -> int:
         print(f"layers: {fault}", file=sys.stderr)
     if not faults:
         packages = {edge[:2] for edge in imports}
-        print(f"layers: {sum(a != b for a, b in crates)} edges between crates and {len(packages)} between packages all point down, and no modules of a crate form a circle")
+        below = sum(a != b for a, b in crates)
+        print(f"layers: {below} edges between crates and {len(packages)} between packages point down; no modules of a crate form a circle")
     return 1 if faults else 0
 
 

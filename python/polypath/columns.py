@@ -58,6 +58,8 @@ def scaled(values: pa.ChunkedArray, unit: float) -> pa.Array:
 
 def columns_of(*groups: str) -> tuple[Declared, ...]:
     """What is declared in these groups, in the order of its declaration."""
-    fields = ("group", "raw", "name", "unit", "divisor", "linux", "meaning")
-    declared = [Declared(**(dict(zip(fields, row, strict=True)) | {"linux": tuple(row[5])})) for row in _native.columns()]
+    declared = (
+        Declared(group=group, raw=raw, name=name, unit=unit, divisor=divisor, linux=tuple(linux), meaning=meaning)
+        for group, raw, name, unit, divisor, linux, meaning in _native.columns()
+    )
     return tuple(column for column in declared if column.group in groups)
