@@ -8,10 +8,10 @@
  *
  * Source. RFC 9438; S. Ha, I. Rhee: "Taming the elephants: new TCP slow start", Computer Networks 55(9), 2011. Constants are those that Linux 5.4 to 6.12 uses:
  *
- *	W(t) = C (t - K)^3 + W_max	C = 410/1024 = 0.4004 segments/s^3 (RFC: 0.4)		RFC 9438, 4.2
- *	K = cbrt((W_max - cwnd) / C)							RFC 9438, 4.2
- *	W_est grows by 8/15 = 0.533 segments a round trip (RFC: 3 (1 - b) / (1 + b) = 0.529)	RFC 9438, 4.3
- *	on loss ssthresh = 717/1024 cwnd = 0.7002 cwnd (RFC: 0.7)				RFC 9438, 4.6
+ *	W(t) = C (t - K)^3 + W_max	C = 410/1024 = 0.4004 segments/s^3 (RFC: 0.4)		RFC 9438 section 4.2
+ *	K = cbrt((W_max - cwnd) / C)							RFC 9438 section 4.2
+ *	W_est grows by 8/15 = 0.533 segments a round trip (RFC: 3 (1 - b) / (1 + b) = 0.529)	RFC 9438 section 4.3
+ *	on loss ssthresh = 717/1024 cwnd = 0.7002 cwnd (RFC: 0.7)				RFC 9438 section 4.6
  *
  * Differences from the RFC, all as in Linux: ssthresh is a part of the window, not of the flight size; a target above 1.5 cwnd (4.2) is met by growing at most one segment
  * for two acknowledged; alpha stays 8/15 after W_est passes the window before the loss (4.3); before the first loss growth is at least one segment for
@@ -98,7 +98,7 @@ static void cubic_reset(struct cubic_state *s, const struct pp_flow *f)
 	cubic_begin_round(s, f);
 }
 
-/* RFC 9438, 4.2: the curve through the present window with its plateau at the window of the last loss. */
+/* RFC 9438 section 4.2: the curve through the present window with its plateau at the window of the last loss. */
 static void cubic_begin_epoch(struct cubic_state *s, const struct pp_flow *f, __u32 acked)
 {
 	s->epoch_ns = f->now_ns;
@@ -145,7 +145,7 @@ static void cubic_update(struct cubic_state *s, const struct pp_flow *f, __u32 a
 	s->evaluated_cwnd = cwnd;
 	s->evaluated_ns = now;
 
-	/* RFC 9438, 4.3: where Reno is faster, follow it. */
+	/* RFC 9438 section 4.3: where Reno is faster, follow it. */
 	step = pp_max((__u32)((__u64)cwnd * CUBIC_RENO_SCALE >> 3), 1);
 	if (s->acked > step) {
 		__u32 steps = (s->acked - 1) / step;
@@ -218,9 +218,9 @@ static __u32 cubic_ssthresh(struct pp_ctx *c)
 	__u32 cwnd = c->flow->cwnd;
 
 	s->epoch_ns = 0;
-	/* RFC 9438, 4.7: a window that did not reach the last one's makes room for new flows. 2^32 * 1741 fits into 64 bits. */
+	/* RFC 9438 section 4.7: a window that did not reach the last one's makes room for new flows. 2^32 * 1741 fits into 64 bits. */
 	s->w_max = cwnd < s->w_max ? (__u32)((__u64)cwnd * (1024 + CUBIC_BETA) / 2048) : cwnd;
-	/* RFC 9438, 4.6 */
+	/* RFC 9438 section 4.6 */
 	return pp_max((__u32)((__u64)cwnd * CUBIC_BETA / 1024), 2);
 }
 
@@ -251,7 +251,7 @@ static void cubic_cwnd_event(struct pp_ctx *c, __u32 event)
 	struct cubic_state *s = c->priv;
 	__u64 now = c->flow->now_ns;
 
-	/* RFC 9438, 4.2 and 5.8: the time in which the application sent nothing is no time to grow in. */
+	/* RFC 9438 sections 4.2 and 5.8: the time in which the application sent nothing is no time to grow in. */
 	if (event == PP_EVENT_TX_START && s->epoch_ns && now > c->flow->last_sent_ns)
 		s->epoch_ns = pp_min64(s->epoch_ns + (now - c->flow->last_sent_ns), now);
 }

@@ -8,12 +8,12 @@
  *
  * Source. RFC 8257; M. Alizadeh et al.: "Data Center TCP (DCTCP)", SIGCOMM 2010.
  *
- *	alpha = (1 - g) alpha + g M, once a round trip, M = marked / delivered in it, g = 1/16	RFC 8257, 3.3
- *	on marks: cwnd (1 - alpha / 2)								RFC 8257, 3.3
- *	on loss: half									RFC 8257, 3.5
+ *	alpha = (1 - g) alpha + g M, once a round trip, M = marked / delivered in it, g = 1/16	RFC 8257 section 3.3
+ *	on marks: cwnd (1 - alpha / 2)								RFC 8257 section 3.3
+ *	on loss: half									RFC 8257 section 3.5
  *
  * The receiver must tell each mark: that half, an ACK at once whenever marks begin or end, is the transport's wherever an algorithm has
- * PP_CC_NEEDS_ECN (RFC 8257, 3.2).
+ * PP_CC_NEEDS_ECN (RFC 8257 section 3.2).
  *
  * Differences from the RFC, all as in Linux: alpha begins at 1 and is in whole 1/1024, M in 1/64; below 1/64 it falls to 0 at once; segments count, not
  * bytes. Where ECN was not agreed it is Reno.

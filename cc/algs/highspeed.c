@@ -5,7 +5,7 @@
  * Idea. Reno's window is 1.2 / sqrt(p) at a loss rate p, so a window of 83,000 segments (10 Gbit/s at 100 ms) needs losses as rare as 2e-10. Beyond a window of 38
  * HighSpeed TCP follows 0.12 / p^0.835 instead: it grows by a(w) segments a round trip and loses b(w) of the window, both by a table, and is Reno below.
  *
- * Source. RFC 3649, sections 5 and 7, with Low_Window 38, High_Window 83,000, High_P 1e-7, High_Decrease 0.1:
+ * Source. RFC 3649 sections 5 and 7, with Low_Window 38, High_Window 83,000, High_P 1e-7, High_Decrease 0.1:
  *
  *	p(w) = 0.078 / w^1.2
  *	b(w) = (0.1 - 0.5) (log w - log 38) / (log 83000 - log 38) + 0.5

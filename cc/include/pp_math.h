@@ -126,7 +126,7 @@ PP_INLINE int pp_is_cwnd_limited(const struct pp_flow *f)
 	return f->cwnd_limited || (pp_in_slow_start(f) && f->cwnd < 2 * (__u64)f->max_packets_out);
 }
 
-/* RFC 5681, 3.1: one segment for each segment acknowledged, up to ssthresh. Returns the segments that were not needed for that. */
+/* RFC 5681 section 3.1: one segment for each segment acknowledged, up to ssthresh. Returns the segments that were not needed for that. */
 PP_INLINE __u32 pp_slow_start(struct pp_flow *f, __u32 acked)
 {
 	__u32 room = f->ssthresh - f->cwnd;	/* slow start: ssthresh > cwnd */
@@ -137,7 +137,7 @@ PP_INLINE __u32 pp_slow_start(struct pp_flow *f, __u32 acked)
 }
 
 /*
- * RFC 5681, 3.1: one segment for each `per` (> 0) segments acknowledged; with per = cwnd that is one a round trip. Credit collected under a larger
+ * RFC 5681 section 3.1: one segment for each `per` (> 0) segments acknowledged; with per = cwnd that is one a round trip. Credit collected under a larger
  * `per` counts for one segment only, so that a sudden fall of `per` makes no burst.
  */
 PP_INLINE void pp_cong_avoid_ai(struct pp_flow *f, __u32 per, __u32 acked)

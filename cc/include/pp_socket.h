@@ -114,7 +114,7 @@ static __always_inline void pp_echo_marks(struct tcp_sock *tp, __u64 marked)
 }
 
 /*
- * RFC 8257, 3.2, the receiver's half of what PP_CC_NEEDS_ECN asks for: ACKs echo whether the data was marked. Where that changes, an ACK that was delayed
+ * RFC 8257 section 3.2, the receiver's half of what PP_CC_NEEDS_ECN asks for: ACKs echo whether the data was marked. Where that changes, an ACK that was delayed
  * leaves first with the old echo for what came before, and then one at once.
  */
 static __always_inline void pp_note_mark(struct tcp_sock *tp, __u32 event)

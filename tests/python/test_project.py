@@ -12,6 +12,7 @@ from polypath import programs
 ROOT = Path(__file__).parent.parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 
+import clauses  # noqa: E402
 import layers  # noqa: E402
 
 
@@ -66,6 +67,25 @@ def test_modules_of_a_crate_that_use_one_another_fail(tmp_path: Path) -> None:
     (tmp_path / "c.rs").write_text("use super::a::Early;\n")
     assert layers.check_modules("x", layers.module_edges(tmp_path)) == [
         "crate x: the modules a and b and c use one another: move what they share into a module below both."
+    ]
+
+
+def test_every_departure_from_a_standard_names_its_mark_and_its_test(tmp_path: Path) -> None:
+    assert clauses.check(ROOT) == []
+    code = tmp_path / "crates/x/src/a.rs"
+    code.parent.mkdir(parents=True)
+    code.write_text("// RFC 9293 sections 3.1 and 3.4: so it is.\n// RFC 9293, section 3.5\n#[test]\nfn shown() {}\n")
+    assert list(clauses.marks(tmp_path)[0]) == ["RFC 9293 section 3.1", "RFC 9293 section 3.4"]
+    entry = 'clause = "RFC 9293 section 3.4"\nwords = "w"\ndeparture = "d"\nreason = "r"\ncode = "crates/x/src/a.rs"\n'
+    (tmp_path / "specs/exceptions").mkdir(parents=True)
+    wrong = entry.replace("3.4", "3.6") + 'test = "crates/x/src/a.rs::gone"\n'
+    text = f'[[exception]]\n{entry}test = "crates/x/src/a.rs::shown"\n[[exception]]\n{wrong}[[exception]]\n{entry}'
+    (tmp_path / "specs/exceptions/tcp.toml").write_text(text)
+    assert clauses.check(tmp_path) == [
+        'crates/x/src/a.rs:2: write a clause as "RFC 9293 section 3.10.7.4".',
+        "specs/exceptions/tcp.toml, entry 2: crates/x/src/a.rs has no mark RFC 9293 section 3.6.",
+        "specs/exceptions/tcp.toml, entry 2: there is no test crates/x/src/a.rs::gone.",
+        "specs/exceptions/tcp.toml, entry 3: an exception has the fields clause, code, departure, reason, test, words, and none of them is empty.",
     ]
 
 

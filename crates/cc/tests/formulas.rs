@@ -85,7 +85,7 @@ fn agrees(got: Option<i64>, want: f64, precision: f64) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// RFC 6356, section 4.1.
+    /// RFC 6356 section 4.1.
     #[test]
     fn lia_increases_as_its_rfc_says(paths in paths()) {
         let total: f64 = paths.iter().map(|p| f64::from(p.cwnd)).sum();
@@ -170,7 +170,7 @@ proptest! {
         prop_assert!(agrees(got, want, 0.15), "{got:?} for {want}");
     }
 
-    /// RFC 9438, 4.2: in rounds of one window each the window follows the curve, and never grows faster than by half a round.
+    /// RFC 9438 section 4.2: in rounds of one window each the window follows the curve, and never grows faster than by half a round.
     #[test]
     fn cubic_follows_its_curve(w_max in 200_u32..5_000, rtt_ms in 20_u64..200) {
         let mut flow = cc::Flow::new(w_max, 1448);

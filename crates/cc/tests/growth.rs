@@ -60,7 +60,7 @@ impl Run {
     }
 }
 
-/// RFC 3649, section 5.
+/// RFC 3649 section 5.
 fn highspeed_b(w: f64) -> f64 {
     (0.1 - 0.5) * (w.ln() - 38_f64.ln()) / (83_000_f64.ln() - 38_f64.ln()) + 0.5
 }

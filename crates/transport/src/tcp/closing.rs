@@ -4,7 +4,7 @@ use super::{Socket, State};
 use polypath_base::{Duration, Instant};
 use polypath_wire::{Flags, Segment};
 
-/// How long TIME-WAIT lasts, from the last segment that renewed it (Linux: `TCP_TIMEWAIT_LEN`; RFC 9293 asks for 2 MSL, four minutes).
+/// How long TIME-WAIT lasts, from the last segment that renewed it (Linux: `TCP_TIMEWAIT_LEN`; RFC 9293 section 3.6.1 asks for 2 MSL, four minutes).
 const TIME_WAIT: Duration = Duration::from_secs(60);
 
 impl Socket {
