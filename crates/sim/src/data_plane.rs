@@ -1,12 +1,14 @@
-//! The data plane: pipes, routes, and the event queue in which each pipe waits for its first packet.
+//! The data plane: pipes, routes, nodes that are no endpoints, and the event queue in which each pipe waits for its first packet.
 
 use crate::fragments::Fragments;
 use crate::network::Network;
-use crate::packet::{CE, ColdFields, Kind, Packet, flow_number};
+use crate::nodes::Node;
+use crate::packet::{Body, CE, Packet, PacketStore, flow_number};
 use crate::queue::{EventQueue, Source};
-use crate::routes::Routes;
+use crate::routes::{Next, Routes};
 use polypath_base::{Instant, PathId};
 use polypath_link::{PacketMeta, Verdict};
+use polypath_transport::udp::Datagram;
 use polypath_wire::{Segment, Unreachable};
 
 /// Bytes of an IPv4 header without options.
@@ -19,15 +21,17 @@ pub(crate) struct DataPlane {
     pub(crate) network: Network,
     pub(crate) routes: Routes,
     pub(crate) fragments: Fragments,
-    pub(crate) cold_fields: ColdFields,
+    pub(crate) store: PacketStore,
+    /// Those behind the endpoints, by number.
+    nodes: Vec<Box<dyn Node>>,
     /// ICMP "fragmentation needed" from the sender's own first hop: the endpoint learns of it without a packet.
     pub(crate) local_ptb: Option<Unreachable>,
 }
 
-/// A packet that has arrived.
+/// A packet that has arrived at an endpoint.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Arrival {
-    /// The endpoint, and the path on which it came.
+    /// The endpoint, and its number of the path on which the packet came.
     pub(crate) to: u32,
     pub(crate) path: PathId,
     pub(crate) what: Arrived,
@@ -35,20 +39,22 @@ pub(crate) struct Arrival {
 
 #[derive(Copy, Clone, Debug)]
 pub(crate) enum Arrived {
-    /// A segment, whole now.
+    /// A segment, whole now, which has been written out.
     Segment,
-    /// A part of a segment of which others are missing.
+    Datagram(Datagram),
+    /// A part of a packet of which others are missing.
     Part,
     TooBig(Unreachable),
 }
 
 impl DataPlane {
-    pub(crate) fn new(queue: EventQueue, network: Network, routes: Routes) -> Self {
-        Self { queue, network, routes, fragments: Fragments::default(), cold_fields: ColdFields::default(), local_ptb: None }
+    /// `queue` has a source for each pipe and then one for each endpoint and node.
+    pub(crate) fn new(queue: EventQueue, network: Network, routes: Routes, nodes: Vec<Box<dyn Node>>) -> Self {
+        Self { queue, network, routes, fragments: Fragments::default(), store: PacketStore::new(), nodes, local_ptb: None }
     }
 
-    /// The first packet of a pipe has reached its end: it goes on to the next pipe, or has arrived, and its segment is written
-    /// out.
+    /// The first packet of a pipe has reached its end: it goes on to the next pipe or node, or has arrived at an endpoint, and its segment
+    /// is written out.
     #[inline]
     pub(crate) fn dequeue(&mut self, now: Instant, number: u32, segment: &mut Segment) -> Option<Arrival> {
         let pipe = &mut self.network.pipes[number as usize];
@@ -57,28 +63,66 @@ impl DataPlane {
         }
         let (packet, next) = pipe.take();
         self.queue.set(Source(number), next);
-        if let Some(next) = self.routes.step(packet.hop) {
-            let packet = *packet;
-            self.forward(now, next, &packet);
-            return None;
+        match self.routes.next(packet.hop) {
+            Next::Pipe(next) => {
+                let packet = *packet;
+                self.forward(now, next, &packet);
+                None
+            }
+            Next::Node(node, path) => {
+                if packet.body == Body::Tcp && packet.fragment == 0 && node < self.routes.endpoints() {
+                    packet.unpack(&self.store, segment);
+                    let packet = *packet;
+                    self.store.forget(&packet);
+                    return Some(Arrival { to: node, path, what: Arrived::Segment });
+                }
+                let packet = *packet;
+                self.arrive(now, node, path, &packet, segment)
+            }
         }
-        packet.unpack(&self.cold_fields, segment);
-        let packet = *packet;
-        Some(self.arrive(now, &packet))
     }
 
-    /// A packet has arrived, and its segment has been written out.
-    #[inline]
-    fn arrive(&mut self, now: Instant, packet: &Packet) -> Arrival {
-        let what = match packet.kind {
-            Kind::Segment => Arrived::Segment,
-            Kind::TooBig { mtu } => Arrived::TooBig(Unreachable { seq: packet.seq, mtu }),
-            Kind::Fragment { id } if self.fragments.arrive(now, id, packet.len - IP_HEADER) => Arrived::Segment,
-            Kind::Fragment { .. } => Arrived::Part,
+    /// A packet has arrived at a node, and is no whole segment for an endpoint.
+    #[inline(never)]
+    fn arrive(&mut self, now: Instant, node: u32, path: PathId, packet: &Packet, segment: &mut Segment) -> Option<Arrival> {
+        if node >= self.routes.endpoints() {
+            // Nodes behind the endpoints get parts as they come.
+            self.nodes[(node - self.routes.endpoints()) as usize].handle_packet(
+                now,
+                Packet { hop: packet.hop + 1, ..*packet },
+                &mut self.store,
+            );
+            self.poll_node(now, node);
+            return None;
+        }
+        let whole = packet.fragment == 0 || self.fragments.arrive(now, packet.fragment, packet.ip_len - IP_HEADER);
+        let what = match packet.body {
+            _ if !whole => Arrived::Part,
+            Body::Tcp => {
+                packet.unpack(&self.store, segment);
+                Arrived::Segment
+            }
+            Body::Datagram => Arrived::Datagram(self.store.datagram(packet)),
+            Body::Icmp { mtu } => Arrived::TooBig(Unreachable { seq: packet.seq, mtu }),
+            // An endpoint has no use for a packet in a packet.
+            Body::Encapsulated => Arrived::Part,
         };
-        let arrival = Arrival { to: packet.to, path: packet.path, what };
-        self.cold_fields.forget(packet.cold);
-        arrival
+        self.store.forget(packet);
+        Some(Arrival { to: node, path, what })
+    }
+
+    /// Sends what a node that is no endpoint has to send, and notes its timeout. To be called when that is due.
+    pub(crate) fn poll_node(&mut self, now: Instant, number: u32) {
+        let index = (number - self.routes.endpoints()) as usize;
+        while let Some(packet) = self.nodes[index].poll_transmit(now, &mut self.store) {
+            match self.routes.next(packet.hop) {
+                Next::Pipe(pipe) => self.forward(now, pipe, &packet),
+                // Between nodes there is a pipe, if only an empty one.
+                Next::Node(..) => self.store.forget(&packet),
+            }
+        }
+        let source = Source(self.network.pipes.len() as u32 + number);
+        self.queue.set(source, self.nodes[index].poll_timeout());
     }
 
     /// The packet that an AQM transmitter was sending has left: the transmitter takes the next one.
@@ -86,12 +130,13 @@ impl DataPlane {
     fn dequeue_aqm(&mut self, now: Instant, number: u32, segment: &mut Segment) -> Option<Arrival> {
         let packet = *self.network.pipes[number as usize].take().0;
         self.serve(now, number);
-        if let Some(next) = self.routes.step(packet.hop) {
-            self.forward(now, next, &packet);
-            return None;
+        match self.routes.next(packet.hop) {
+            Next::Pipe(next) => {
+                self.forward(now, next, &packet);
+                None
+            }
+            Next::Node(node, path) => self.arrive(now, node, path, &packet, segment),
         }
-        packet.unpack(&self.cold_fields, segment);
-        Some(self.arrive(now, &packet))
     }
 
     /// An AQM transmitter is free.
@@ -106,32 +151,36 @@ impl DataPlane {
             *pipe.place(leaves).0 = packet;
             due = leaves;
         }
-        while let Some(dropped) = pipe.take_dropped() {
-            self.cold_fields.forget(dropped.cold);
-        }
+        self.forget_dropped(number);
         self.queue.set(Source(number), due);
+    }
+
+    fn forget_dropped(&mut self, number: u32) {
+        while let Some(dropped) = self.network.pipes[number as usize].take_dropped() {
+            self.store.forget(&dropped);
+        }
     }
 
     /// As [`DataPlane::send`], not in line.
     #[inline(never)]
-    pub(crate) fn send_outlined(&mut self, now: Instant, number: u32, path: PathId, hop: u32, segment: &Segment) {
-        self.send(now, number, path, hop, segment);
+    pub(crate) fn send_outlined(&mut self, now: Instant, to: u32, path: PathId, hop: u32, segment: &Segment) {
+        self.send(now, to, path, hop, segment);
     }
 
-    /// An endpoint sends on a path whose route begins at `hop`.
+    /// An endpoint sends a segment to another on a path whose route begins at `hop`.
     #[inline(always)]
-    pub(crate) fn send(&mut self, now: Instant, number: u32, path: PathId, hop: u32, segment: &Segment) {
-        let Some(at) = self.routes.step(hop) else { return };
-        let (to, len) = (number ^ 1, segment.ip_len());
-        let meta = PacketMeta { len, payload: segment.len > 0, df: segment.df, ect: segment.ecn != 0, flow: flow_number(to, path) };
+    pub(crate) fn send(&mut self, now: Instant, to: u32, path: PathId, hop: u32, segment: &Segment) {
+        let Next::Pipe(at) = self.routes.next(hop) else { return };
+        let ip_len = segment.ip_len();
+        let meta = PacketMeta { len: ip_len, payload: segment.len > 0, df: segment.df, ect: segment.ecn != 0, flow: flow_number(to, path) };
         let pipe = &mut self.network.pipes[at as usize];
         let verdict = pipe.transit(now, meta);
         let Verdict::Pass(leaves) = verdict else {
             if !matches!(verdict, Verdict::Drop(_)) {
                 let mut packet = Packet::blank();
                 packet.pack(segment);
-                (packet.hop, packet.to, packet.len, packet.path) = (hop + 1, to, len, path);
-                packet.cold = self.cold_fields.keep(segment);
+                (packet.hop, packet.to, packet.ip_len, packet.path) = (hop + 1, to, ip_len, path);
+                packet.handle = self.store.keep(segment);
                 self.enqueue_slow_path(now, at, meta, verdict, packet);
             }
             return;
@@ -139,15 +188,24 @@ impl DataPlane {
         let (place, first) = pipe.place(leaves);
         place.pack(segment);
         place.leaves = leaves;
+        place.path = path;
         place.hop = hop + 1;
         place.to = to;
-        place.len = len;
-        place.path = path;
-        place.kind = Kind::Segment;
-        place.cold = self.cold_fields.keep(segment);
+        place.ip_len = ip_len;
+        place.handle = self.store.keep(segment);
+        place.body = Body::Tcp;
+        place.fragment = 0;
         if first {
             self.queue.set(Source(at), leaves);
         }
+    }
+
+    /// An endpoint sends a datagram, as [`DataPlane::send`] a segment. Routers may split it.
+    pub(crate) fn send_datagram(&mut self, now: Instant, to: u32, path: PathId, hop: u32, datagram: Datagram) {
+        let Next::Pipe(at) = self.routes.next(hop) else { return };
+        let mut packet = Packet { hop, to, path, ..Packet::blank() };
+        self.store.put_datagram(&mut packet, datagram);
+        self.forward(now, at, &packet);
     }
 
     /// A packet goes on into the next pipe.
@@ -189,63 +247,54 @@ impl DataPlane {
                 if pipe.hold(now, meta, packet) {
                     self.serve(now, number);
                 } else {
-                    while let Some(dropped) = pipe.take_dropped() {
-                        self.cold_fields.forget(dropped.cold);
-                    }
+                    self.forget_dropped(number);
                 }
             }
-            Verdict::Drop(_) => self.cold_fields.forget(packet.cold),
-            Verdict::TooBig { .. } | Verdict::Fragment { .. } => {
-                self.refuse(now, number, &packet, verdict);
-                self.cold_fields.forget(packet.cold);
+            Verdict::Drop(_) => self.store.forget(&packet),
+            Verdict::TooBig { mtu } => {
+                self.answer(now, &packet, mtu);
+                self.store.forget(&packet);
             }
-        }
-    }
-
-    /// A packet that is too long for a pipe.
-    #[cold]
-    fn refuse(&mut self, now: Instant, number: u32, packet: &Packet, verdict: Verdict) {
-        match verdict {
-            Verdict::TooBig { mtu } => self.answer(now, packet, mtu),
-            Verdict::Fragment { mtu } => self.split(now, number, packet, mtu),
-            Verdict::Pass(_) | Verdict::Mark(_) | Verdict::Held | Verdict::Drop(_) => {}
+            Verdict::Fragment { mtu } => {
+                self.split(now, number, &packet, mtu);
+                self.store.forget(&packet);
+            }
         }
     }
 
     /// Sends ICMP "fragmentation needed" back to the sender of a packet.
+    #[cold]
     fn answer(&mut self, now: Instant, refused: &Packet, mtu: u32) {
-        if let Kind::TooBig { .. } = refused.kind {
+        if let Body::Icmp { .. } = refused.body {
             // RFC 1812 section 4.3.2.7: no ICMP error about an ICMP error.
             return;
         }
         // RFC 1812 section 4.3.2.3: as much of the packet as fits in 576 bytes, behind 20 bytes of IP and 8 of ICMP.
-        let len = (refused.len + 28).min(576);
+        let ip_len = (refused.ip_len + 28).min(576);
         let hop = self.routes.back(refused.hop - 1);
         let mut packet = *refused;
-        (packet.hop, packet.to, packet.len) = (hop, refused.to ^ 1, len);
-        (packet.kind, packet.cold) = (Kind::TooBig { mtu }, ColdFields::NONE);
-        if let Some(pipe) = self.routes.step(hop) {
+        (packet.hop, packet.to, packet.ip_len) = (hop, self.routes.sender_of(refused.hop - 1), ip_len);
+        (packet.body, packet.handle, packet.fragment) = (Body::Icmp { mtu }, PacketStore::NONE, 0);
+        if let Next::Pipe(pipe) = self.routes.next(hop) {
             return self.forward(now, pipe, &packet);
         }
         self.local_ptb = Some(Unreachable { seq: packet.seq, mtu });
     }
 
     /// Splits a packet before an MTU (RFC 791 section 3.2); the parts then pass one after the other.
+    #[cold]
     fn split(&mut self, now: Instant, pipe: u32, packet: &Packet, mtu: u32) {
-        self.network.pipes[pipe as usize].withdraw(packet.len);
-        let mut left = packet.len - IP_HEADER;
-        let kind = match packet.kind {
-            Kind::Fragment { .. } => packet.kind,
-            _ => Kind::Fragment { id: self.fragments.begin(now, left) },
-        };
+        self.network.pipes[pipe as usize].withdraw(packet.ip_len);
+        let mut left = packet.ip_len - IP_HEADER;
+        let fragment = if packet.fragment == 0 { self.fragments.begin(now, left) } else { packet.fragment };
         // All but the last carry a multiple of eight bytes.
         let most = (mtu - IP_HEADER) & !7;
         while left > 0 {
             let bytes = left.min(most);
             left -= bytes;
             let mut part = *packet;
-            (part.len, part.kind, part.hop) = (bytes + IP_HEADER, kind, packet.hop - 1);
-            part.cold = self.cold_fields.copy(packet.cold);
+            (part.ip_len, part.fragment, part.hop) = (bytes + IP_HEADER, fragment, packet.hop - 1);
+            part.handle = self.store.copy(packet);
             self.forward(now, pipe, &part);
         }
     }
@@ -254,9 +303,11 @@ impl DataPlane {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::nodes::tests::{Decapsulator, Encapsulator};
     use crate::routes::FlowAddresses;
     use crate::scenario::Scenario;
     use crate::topology::Topology;
+    use polypath_base::{Duration, Seq};
 
     /// A data plane from `a` over a router to `b`, whose second link passes 1000 bytes and splits what is longer.
     fn splitting() -> DataPlane {
@@ -274,16 +325,16 @@ mod tests {
         let topology = Topology::new(&scenario).unwrap();
         let network = Network::new(&scenario, &topology).unwrap();
         let routes = Routes::new(topology, vec![FlowAddresses { nodes: [0, 2], addresses: [vec![0], vec![0]], fixed: vec![] }]);
-        DataPlane::new(EventQueue::new(network.pipes.len(), 1), network, routes)
+        DataPlane::new(EventQueue::new(network.pipes.len(), 4), network, routes, vec![])
     }
 
     /// What arrives of a segment sent at time zero: when, how long, and whether it makes the segment whole or is ICMP.
     fn arrivals(data_plane: &mut DataPlane, segment: &Segment) -> Vec<(u64, u32, bool)> {
         let hop = data_plane.routes.resolve(&data_plane.network, 0, PathId(0), (0, 0)).unwrap();
-        data_plane.send(Instant::ZERO, 0, PathId(0), hop, segment);
+        data_plane.send(Instant::ZERO, 1, PathId(0), hop, segment);
         let mut seen = Vec::new();
         while let Some((now, Source(pipe))) = data_plane.queue.first() {
-            let len = data_plane.network.pipes[pipe as usize].first().expect("it is due").len;
+            let len = data_plane.network.pipes[pipe as usize].first().expect("it is due").ip_len;
             if let Some(arrival) = data_plane.dequeue(now, pipe, &mut Segment::default()) {
                 let whole = matches!(arrival.what, Arrived::Segment | Arrived::TooBig(Unreachable { mtu: 1000, .. }));
                 seen.push((now.as_micros(), len, whole));
@@ -309,5 +360,54 @@ mod tests {
         assert_eq!(arrivals(&mut data_plane, &segment), [(0, 576, true)]);
         let outcomes = data_plane.network.outcomes();
         assert_eq!((outcomes[2].packets, outcomes[2].mtu_drops, outcomes[1].packets), (0, 1, 1));
+    }
+
+    /// Two routers between hosts hold packets: what `a` sends goes through a tunnel between them, in packets of its own.
+    #[test]
+    fn a_node_holds_packets_and_sends_them_in_packets_at_its_timer() {
+        let link = |name: &str, a: &str, b: &str| {
+            let end = |node: &str| serde_json::json!({"node": node, "address": format!("{name}-{node}")});
+            let rate = serde_json::json!([{"kind": "rate", "bits_per_s": 8_000_000, "queue": {"packets": 9}, "framing_bytes": 0}]);
+            serde_json::json!({"name": name, "a": end(a), "b": end(b), "a_to_b": rate, "b_to_a": rate})
+        };
+        let scenario: Scenario = serde_json::from_value(serde_json::json!({
+            "seed": 1, "duration_ns": 1, "flows": [],
+            "nodes": [{"name": "a"}, {"name": "r"}, {"name": "s"}, {"name": "b"}],
+            "links": [link("first", "a", "r"), link("tunnel", "r", "s"), link("last", "s", "b")]
+        }))
+        .unwrap();
+        let topology = Topology::new(&scenario).unwrap();
+        let network = Network::new(&scenario, &topology).unwrap();
+        assert_eq!(network.pipes.len(), 6, "two a link");
+        let mut routes = Routes::new(topology, vec![FlowAddresses { nodes: [0, 3], addresses: [vec![0], vec![0]], fixed: vec![] }]);
+        // Endpoints are nodes 0 and 1; the tunnel's ends are 2 and 3.
+        let path = PathId(0);
+        let hop = routes.add(&[Next::Pipe(0), Next::Node(2, path), Next::Pipe(4), Next::Node(1, path)]);
+        let tunnel = routes.add(&[Next::Pipe(2), Next::Node(3, path)]);
+        let entrance = Encapsulator::new(Duration::from_millis(10), tunnel, 3);
+        let nodes: Vec<Box<dyn Node>> = vec![Box::new(entrance), Box::new(Decapsulator::default())];
+        let mut data_plane = DataPlane::new(EventQueue::new(network.pipes.len(), 4), network, routes, nodes);
+        let datagram = |number| Datagram { number, sent_at: Instant::ZERO, len: 172 };
+        let segment = Segment { len: 460, seq: Seq::new(7), window_scale: 255, ..Segment::default() };
+        data_plane.send(Instant::ZERO, 1, path, hop, &segment);
+        data_plane.send_datagram(Instant::ZERO, 1, path, hop, datagram(8));
+        let mut seen = Vec::new();
+        while let Some((now, Source(source))) = data_plane.queue.first() {
+            if let Some(node) = source.checked_sub(6) {
+                data_plane.poll_node(now, node);
+                continue;
+            }
+            let mut out = Segment::default();
+            match data_plane.dequeue(now, source, &mut out).map(|arrival| (arrival.to, arrival.what)) {
+                None => {}
+                Some((to, Arrived::Segment)) => seen.push((now.as_micros(), to, out.seq, out.len)),
+                Some((to, Arrived::Datagram(one))) => seen.push((now.as_micros(), to, Seq::new(one.number), one.len)),
+                other => panic!("{other:?}"),
+            }
+        }
+        // 500 bytes reach the entrance at 500 us, 200 at 700; both leave at 10.5 ms, of 540 and 240 bytes, and their last link takes
+        // 500 and 200 us, the second packet right behind the first.
+        assert_eq!(seen, [(10_500 + 540 + 500, 1, Seq::new(7), 460), (10_500 + 540 + 500 + 200, 1, Seq::new(8), 172)]);
+        assert_eq!(data_plane.store.in_use(), 0, "everything was taken out");
     }
 }

@@ -3,9 +3,10 @@
 use crate::delays::Delays;
 use crate::outcome::{DisorderOutcome, FlowOutcome, Spread, SubflowOutcome};
 use crate::probe::at_server;
+use crate::routes::PathsOf;
 use crate::scenario::{self, App, Transport};
 use crate::traffic;
-use polypath_base::{Duration, Instant, PathId};
+use polypath_base::{Duration, Instant};
 use polypath_transport::tcp::Probe;
 use polypath_transport::{Connection, ReorderStats};
 
@@ -267,7 +268,7 @@ impl Flow {
         client: &Connection,
         server: &Connection,
         byte_delay: Option<Spread>,
-        addresses: impl Fn(PathId) -> [String; 2],
+        paths: PathsOf<'_>,
     ) -> FlowOutcome {
         if self.before.is_some() && self.after.is_none() {
             self.after = Some(Mark::new(end, client, server));
@@ -307,7 +308,7 @@ impl Flow {
             sndbuf_limited_ns: held.buffer.as_nanos(),
             app_limited_ns: held.application.as_nanos(),
             subflows: (0..client.subflow_count())
-                .map(|index| self.subflow(index, &before, &after, seconds, [client, server], &addresses))
+                .map(|index| self.subflow(index, &before, &after, seconds, [client, server], paths))
                 .collect(),
             received_100ms: std::mem::take(&mut self.received_100ms),
             accepted_100ms: std::mem::take(&mut self.accepted_100ms),
@@ -322,13 +323,13 @@ impl Flow {
         after: &Mark,
         seconds: f64,
         [client, server]: [&Connection; 2],
-        addresses: &impl Fn(PathId) -> [String; 2],
+        paths: PathsOf<'_>,
     ) -> SubflowOutcome {
         let Probe { counters, mut rejected, established_at, min_rtt_us, mss, pmtu, .. } = client.subflow(index);
-        if let Some(there) = at_server(client, index, server) {
+        if let Some(there) = at_server(client, index, server, paths) {
             rejected += there.rejected;
         }
-        let [source, destination] = addresses(client.path_of(index));
+        let [source, destination] = paths.addresses(client.path(client.path_of(index)));
         let acked = |mark: &Mark| mark.acked.get(index).copied().unwrap_or(0);
         let mean = self.means.get(index).copied().unwrap_or_default();
         let of = |sum: u64| if mean.samples > 0 { sum as f64 / mean.samples as f64 } else { 0.0 };

@@ -2,133 +2,114 @@
 
 use polypath_base::{Instant, PathId, Seq};
 use polypath_link::{InFlight, PacketMeta};
+use polypath_transport::udp::Datagram;
 use polypath_wire::{Dss, Flags, MpOption, Sack, Segment};
 
-/// A packet in the world. It knows the rest of its way, so that no hop looks anything up.
-///
-/// Many of them are on their way at a time, and each is written and read once: the memory that they take is most of what a run
-/// with many flows waits for. So a packet holds its segment without what few segments have; that is backlog by [`ColdFields`].
-#[derive(Copy, Clone, Debug)]
-#[repr(C)]
-pub(crate) struct Packet {
-    /// When it leaves the pipe that it is in.
-    pub(crate) leaves: Instant,
-    // The segment's fields, in the order in which they stand there: they are copied in a few large pieces.
-    dss: Dss,
-    pub(crate) seq: Seq,
-    ack: Seq,
-    /// Bytes of payload.
-    pub(crate) payload: u32,
-    ts_val: u32,
-    ts_ecr: u32,
-    window: u16,
-    flags: Flags,
-    pub(crate) ecn: u8,
-    df: bool,
-    udp: bool,
-    has_ts: bool,
-    has_dss: bool,
-    /// Where its next pipe stands in the world's list of hops.
-    pub(crate) hop: u32,
-    /// The endpoint that receives it.
-    pub(crate) to: u32,
-    /// Length of the IP packet, bytes.
-    pub(crate) len: u32,
-    /// Where the rest of its segment is, or [`ColdFields::NONE`].
-    pub(crate) cold: u32,
-    pub(crate) kind: Kind,
-    pub(crate) path: PathId,
+/// Declares [`Packet`]: its own fields, and those of a segment that nearly all segments have, in the order in which they stand there, so
+/// that they are copied in a few large pieces.
+macro_rules! packet {
+    (segment { $($(#[$of_field:meta])* $field:ident: $type:ty,)+ } own { $($(#[$of_own:meta])* $own:ident: $own_type:ty = $blank:expr,)+ }) => {
+        /// A packet in the world. It knows the rest of its route, so that no hop looks anything up.
+        ///
+        /// Many of them are on their way at a time, and each is written and read once: the memory that they take is most of what a run
+        /// with many flows waits for. So a packet holds its segment without what few segments have; that is kept by [`PacketStore`].
+        #[derive(Copy, Clone, Debug)]
+        #[repr(C)]
+        pub(crate) struct Packet {
+            /// When it leaves the pipe that it is in.
+            pub(crate) leaves: Instant,
+            $($(#[$of_field])* pub(crate) $field: $type,)+
+            $($(#[$of_own])* pub(crate) $own: $own_type,)+
+        }
+
+        impl Packet {
+            /// What stands where no packet has been.
+            pub(crate) fn blank() -> Self {
+                let Segment { $($field,)+ .. } = Segment::default();
+                Self { leaves: Instant::ZERO, $($field,)+ $($own: $blank,)+ }
+            }
+
+            /// Takes over a segment, but for what [`PacketStore`] keeps.
+            #[inline]
+            pub(crate) fn pack(&mut self, segment: &Segment) {
+                $(self.$field = segment.$field;)+
+            }
+
+            #[inline]
+            fn unpack_plain(&self, segment: &mut Segment) {
+                $(segment.$field = self.$field;)+
+            }
+        }
+    };
 }
 
+packet! {
+    segment {
+        dss: Dss,
+        seq: Seq,
+        ack: Seq,
+        /// Bytes of payload, of whatever body.
+        len: u32,
+        ts_val: u32,
+        ts_ecr: u32,
+        window: u16,
+        flags: Flags,
+        /// Of the IP header, of whatever body; as `df`.
+        ecn: u8,
+        df: bool,
+        has_ts: bool,
+        has_dss: bool,
+    }
+    own {
+        /// The sender's number of the path, or any other number that tells flows apart.
+        path: PathId = PathId(0),
+        /// Where its next hop stands in the world's list of hops.
+        hop: u32 = 0,
+        /// The node that receives it.
+        to: u32 = 0,
+        /// Length of the IP packet, bytes.
+        ip_len: u32 = 0,
+        /// What [`PacketStore`] keeps of it, or [`PacketStore::NONE`].
+        handle: u32 = PacketStore::NONE,
+        body: Body = Body::Tcp,
+        /// Identification of the packet that this is a part of; 0: it is whole.
+        fragment: u32 = 0,
+    }
+}
+
+/// What a packet carries.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Segment,
-    /// ICMP "fragmentation needed" about the segment; `mtu` in bytes.
-    TooBig {
-        mtu: u32,
-    },
-    /// A part of the segment's packet, which has this identification.
-    Fragment {
-        id: u32,
-    },
+pub(crate) enum Body {
+    /// A segment: the packet's own fields, and what few segments have.
+    Tcp,
+    /// A datagram, which the store has.
+    Datagram,
+    /// ICMP "fragmentation needed" about the segment or datagram whose fields these are; `mtu` in bytes.
+    Icmp { mtu: u32 },
+    /// Another packet, which the store has.
+    Encapsulated,
 }
 
 impl Packet {
-    /// What stands where no packet has been.
-    pub(crate) fn blank() -> Self {
-        Self {
-            leaves: Instant::ZERO,
-            hop: 0,
-            to: 0,
-            len: 0,
-            path: PathId(0),
-            kind: Kind::Segment,
-            cold: ColdFields::NONE,
-            seq: Seq::default(),
-            ack: Seq::default(),
-            payload: 0,
-            ts_val: 0,
-            ts_ecr: 0,
-            window: 0,
-            flags: Flags::default(),
-            ecn: 0,
-            df: false,
-            udp: false,
-            has_ts: false,
-            has_dss: false,
-            dss: Dss::default(),
-        }
-    }
-
-    /// Takes over a segment, but for what [`ColdFields`] keeps.
+    /// Writes its segment out.
     #[inline]
-    pub(crate) fn pack(&mut self, segment: &Segment) {
-        self.dss = segment.dss;
-        self.seq = segment.seq;
-        self.ack = segment.ack;
-        self.payload = segment.len;
-        self.ts_val = segment.ts_val;
-        self.ts_ecr = segment.ts_ecr;
-        self.window = segment.window;
-        self.flags = segment.flags;
-        self.ecn = segment.ecn;
-        self.df = segment.df;
-        self.udp = segment.udp;
-        self.has_ts = segment.has_ts;
-        self.has_dss = segment.has_dss;
-    }
-
-    /// Writes the segment out.
-    #[inline]
-    pub(crate) fn unpack(&self, cold_fields: &ColdFields, segment: &mut Segment) {
-        segment.dss = self.dss;
-        segment.seq = self.seq;
-        segment.ack = self.ack;
-        segment.len = self.payload;
-        segment.ts_val = self.ts_val;
-        segment.ts_ecr = self.ts_ecr;
-        segment.window = self.window;
-        segment.flags = self.flags;
-        segment.ecn = self.ecn;
-        segment.df = self.df;
-        segment.udp = self.udp;
-        segment.has_ts = self.has_ts;
-        segment.has_dss = self.has_dss;
-        if self.cold == ColdFields::NONE {
+    pub(crate) fn unpack(&self, store: &PacketStore, segment: &mut Segment) {
+        self.unpack_plain(segment);
+        if self.handle == PacketStore::NONE {
             // Blocks behind the length mean nothing, nor do a SYN's options on another segment.
             segment.sack.len = 0;
             segment.mp = MpOption::None;
         } else {
-            cold_fields.unpack(self.cold, segment);
+            store.unpack(self.handle, segment);
         }
     }
 
     /// What a link element sees of it. ICMP is never split and never answered.
     #[inline]
     pub(crate) fn meta(&self) -> PacketMeta {
-        let icmp = matches!(self.kind, Kind::TooBig { .. });
+        let icmp = matches!(self.body, Body::Icmp { .. });
         let flow = flow_number(self.to, self.path);
-        PacketMeta { len: self.len, payload: self.payload > 0 && !icmp, df: self.df || icmp, ect: self.ecn != 0 && !icmp, flow }
+        PacketMeta { len: self.ip_len, payload: self.len > 0 && !icmp, df: self.df || icmp, ect: self.ecn != 0 && !icmp, flow }
     }
 }
 
@@ -150,7 +131,7 @@ pub(crate) const CE: u8 = 3;
 
 /// What few segments have: selective acknowledgements, MPTCP options beside the DSS, the options of a SYN.
 #[derive(Copy, Clone, Debug, Default)]
-struct Cold {
+struct ColdFields {
     sack: Sack,
     mp: MpOption,
     mss: u16,
@@ -158,15 +139,42 @@ struct Cold {
     sack_permitted: bool,
 }
 
-/// The rest of the segments that have more than a [`Packet`] holds, by number. A number belongs to one packet.
-#[derive(Debug, Default)]
-pub(crate) struct ColdFields {
-    held: Vec<Cold>,
+/// Values by number, whose places are used again.
+#[derive(Debug)]
+struct Slab<T> {
+    held: Vec<T>,
     free: Vec<u32>,
 }
 
-impl ColdFields {
+impl<T: Copy> Slab<T> {
+    const fn new() -> Self {
+        Self { held: Vec::new(), free: Vec::new() }
+    }
+
+    fn add(&mut self, value: T) -> u32 {
+        if let Some(number) = self.free.pop() {
+            self.held[number as usize] = value;
+            return number;
+        }
+        self.held.push(value);
+        (self.held.len() - 1) as u32
+    }
+}
+
+/// What packets do not hold themselves, by number. A number belongs to one packet; whose kind of body says what it is a number of.
+#[derive(Debug)]
+pub(crate) struct PacketStore {
+    cold: Slab<ColdFields>,
+    datagrams: Slab<Datagram>,
+    encapsulated: Slab<Packet>,
+}
+
+impl PacketStore {
     pub(crate) const NONE: u32 = u32::MAX;
+
+    pub(crate) const fn new() -> Self {
+        Self { cold: Slab::new(), datagrams: Slab::new(), encapsulated: Slab::new() }
+    }
 
     /// Keeps what a packet does not hold of a segment.
     #[inline]
@@ -176,35 +184,78 @@ impl ColdFields {
 
     fn put(&mut self, segment: &Segment) -> u32 {
         let &Segment { sack, mp, mss, window_scale, sack_permitted, .. } = segment;
-        self.add(Cold { sack, mp, mss, window_scale, sack_permitted })
-    }
-
-    fn add(&mut self, cold: Cold) -> u32 {
-        if let Some(number) = self.free.pop() {
-            self.held[number as usize] = cold;
-            return number;
-        }
-        self.held.push(cold);
-        (self.held.len() - 1) as u32
-    }
-
-    /// The same for another packet.
-    pub(crate) fn copy(&mut self, number: u32) -> u32 {
-        if number == Self::NONE { number } else { self.add(self.held[number as usize]) }
-    }
-
-    /// The packet that this belongs to is gone.
-    #[inline]
-    pub(crate) fn forget(&mut self, number: u32) {
-        if number != Self::NONE {
-            self.free.push(number);
-        }
+        self.cold.add(ColdFields { sack, mp, mss, window_scale, sack_permitted })
     }
 
     fn unpack(&self, number: u32, segment: &mut Segment) {
-        let Cold { sack, mp, mss, window_scale, sack_permitted } = self.held[number as usize];
+        let ColdFields { sack, mp, mss, window_scale, sack_permitted } = self.cold.held[number as usize];
         (segment.sack, segment.mp) = (sack, mp);
         (segment.mss, segment.window_scale, segment.sack_permitted) = (mss, window_scale, sack_permitted);
+    }
+
+    /// Makes a packet the carrier of a datagram.
+    pub(crate) fn put_datagram(&mut self, packet: &mut Packet, datagram: Datagram) {
+        (packet.body, packet.len, packet.ip_len) = (Body::Datagram, datagram.len, datagram.ip_len());
+        packet.handle = self.datagrams.add(datagram);
+    }
+
+    /// The datagram of a packet whose body is one.
+    pub(crate) fn datagram(&self, packet: &Packet) -> Datagram {
+        self.datagrams.held[packet.handle as usize]
+    }
+
+    /// Puts a packet into another, which grows to its length and a header of so many bytes.
+    #[cfg_attr(not(test), expect(dead_code, reason = "no scenario has a tunnel yet; a test of the data plane has"))]
+    pub(crate) fn encapsulate(&mut self, outer: &mut Packet, inner: Packet, header: u32) {
+        (outer.body, outer.len, outer.ip_len) = (Body::Encapsulated, inner.ip_len, inner.ip_len + header);
+        outer.handle = self.encapsulated.add(inner);
+    }
+
+    /// Takes the packet out of one whose body is another, which is then gone.
+    pub(crate) fn decapsulate(&mut self, outer: &Packet) -> Packet {
+        self.encapsulated.free.push(outer.handle);
+        self.encapsulated.held[outer.handle as usize]
+    }
+
+    /// The same for a further part of a packet that is split.
+    pub(crate) fn copy(&mut self, packet: &Packet) -> u32 {
+        let number = packet.handle;
+        match packet.body {
+            _ if number == Self::NONE => number,
+            Body::Tcp | Body::Icmp { .. } => self.cold.add(self.cold.held[number as usize]),
+            Body::Datagram => self.datagrams.add(self.datagrams.held[number as usize]),
+            Body::Encapsulated => {
+                let mut inner = self.encapsulated.held[number as usize];
+                inner.handle = self.copy(&inner);
+                self.encapsulated.add(inner)
+            }
+        }
+    }
+
+    /// A packet is gone.
+    #[inline]
+    pub(crate) fn forget(&mut self, packet: &Packet) {
+        if packet.handle != Self::NONE {
+            self.free(packet);
+        }
+    }
+
+    fn free(&mut self, packet: &Packet) {
+        match packet.body {
+            Body::Tcp | Body::Icmp { .. } => self.cold.free.push(packet.handle),
+            Body::Datagram => self.datagrams.free.push(packet.handle),
+            Body::Encapsulated => {
+                let inner = self.decapsulate(packet);
+                self.forget(&inner);
+            }
+        }
+    }
+
+    /// How many numbers are in use.
+    #[cfg(test)]
+    pub(crate) fn in_use(&self) -> usize {
+        let Self { cold, datagrams, encapsulated } = self;
+        cold.held.len() - cold.free.len() + datagrams.held.len() - datagrams.free.len() + encapsulated.held.len() - encapsulated.free.len()
     }
 }
 
@@ -244,21 +295,36 @@ mod tests {
         with_sack.sack.push(SackBlock { start: Seq::new(9), end: Seq::new(10) });
         let syn = Segment { flags: Flags::SYN, mss: 1460, window_scale: 7, sack_permitted: true, ..plain };
         let option = Segment { mp: MpOption::Prio { backup: true }, ..plain };
-        let (mut cold_fields, mut out) = (ColdFields::default(), Segment::default());
-        let datagram = Segment { udp: true, seq: Seq::new(3), len: 4, ts_val: 5, ts_ecr: 6, window_scale: 255, ..Segment::default() };
-        for segment in [plain, with_sack, syn, option, datagram] {
+        let (mut store, mut out) = (PacketStore::new(), Segment::default());
+        for segment in [plain, with_sack, syn, option] {
             let mut packet = Packet::blank();
             packet.pack(&segment);
-            packet.cold = cold_fields.keep(&segment);
-            packet.unpack(&cold_fields, &mut out);
+            packet.handle = store.keep(&segment);
+            packet.unpack(&store, &mut out);
             // Blocks behind the length mean nothing.
             out.sack.blocks[usize::from(out.sack.len)..].fill(SackBlock::default());
             if !out.flags.has(Flags::SYN) {
                 (out.mss, out.window_scale, out.sack_permitted) = (0, 255, false);
             }
             assert_eq!(out, segment);
-            cold_fields.forget(packet.cold);
+            store.forget(&packet);
         }
-        assert_eq!((cold_fields.held.len(), cold_fields.free.len()), (1, 1));
+        assert_eq!((store.cold.held.len(), store.cold.free.len()), (1, 1));
+    }
+
+    #[test]
+    fn a_packet_in_a_packet_is_forgotten_with_it() {
+        let mut store = PacketStore::new();
+        let (mut inner, mut outer) = (Packet::blank(), Packet::blank());
+        store.put_datagram(&mut inner, Datagram { number: 7, sent_at: Instant::ZERO, len: 100 });
+        store.encapsulate(&mut outer, inner, 44);
+        assert_eq!((outer.ip_len, store.in_use()), (128 + 44, 2));
+        let part = Packet { handle: store.copy(&outer), ..outer };
+        assert_eq!(store.in_use(), 4);
+        store.forget(&outer);
+        let found = store.decapsulate(&part);
+        assert_eq!((store.datagram(&found).number, store.in_use()), (7, 1));
+        store.forget(&found);
+        assert_eq!(store.in_use(), 0);
     }
 }

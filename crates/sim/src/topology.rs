@@ -134,6 +134,11 @@ impl Topology {
         &self.nodes[node].addresses
     }
 
+    /// The node that has an address.
+    pub(crate) fn owner(&self, address: &str) -> Option<NodeId> {
+        self.owners.get(address).copied()
+    }
+
     pub(crate) fn node_name(&self, node: NodeId) -> &str {
         &self.nodes[node].name
     }

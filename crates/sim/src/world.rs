@@ -1,7 +1,7 @@
 //! The event path: pipes, endpoints, applications and probes in virtual time.
 //!
-//! What is due at one time happens in this order: packets leave pipes (by link, as listed), timers of endpoints fire (by flow;
-//! client, then server), applications act (by flow), windows begin or end (by flow), samples are taken.
+//! What is due at one time happens in this order: packets leave pipes (by link, as listed), timers of nodes fire (endpoints by flow,
+//! client, then server; then other nodes), applications act (by flow), windows begin or end (by flow), samples are taken.
 
 use crate::data_plane::{Arrival, Arrived, DataPlane};
 use crate::delays::Delays;
@@ -11,7 +11,7 @@ use crate::outcome::{Outcome, SubflowSeries};
 use crate::queue::{EventQueue, Source};
 use crate::routes::Routes;
 use polypath_base::{Duration, Instant, PathId};
-use polypath_transport::{Connection, End};
+use polypath_transport::{Connection, End, udp};
 use polypath_wire::Segment;
 
 /// Everything that a run moves.
@@ -19,8 +19,10 @@ use polypath_wire::Segment;
 pub(crate) struct World {
     data_plane: DataPlane,
     sources: Sources,
-    /// The client of flow f is 2f, its server 2f + 1.
+    /// The nodes that the world drives itself, by number.
     endpoints: Vec<Endpoint>,
+    /// By flow: its client and its server.
+    ends: Vec<[u32; 2]>,
     flows: Vec<Flow>,
     /// By flow: how long its bytes take.
     delays: Vec<Delays>,
@@ -37,6 +39,9 @@ pub(crate) struct World {
 #[derive(Debug)]
 struct Endpoint {
     connection: Connection,
+    flow: u32,
+    peer: u32,
+    is_client: bool,
     /// When its entry in the event queue is due: at its next timeout or earlier.
     timer: Instant,
     app_wait: AppWait,
@@ -65,8 +70,9 @@ impl World {
         series: Option<Duration>,
     ) -> Self {
         let timers = network.pipes.len() as u32;
-        let (ends, count) = (connections.len() as u32, flows.len() as u32);
-        let apps = timers + ends;
+        let (nodes, count) = (connections.len() as u32, flows.len() as u32);
+        let apps = timers + nodes;
+        let ends: Vec<[u32; 2]> = routes.ends().collect();
         let sources = Sources { timers, apps, edges: apps + count, samples: apps + 2 * count, series: apps + 2 * count + 1 };
         let mut queue = EventQueue::new(timers as usize, (sources.series + 1 - timers) as usize);
         for (flow, &start) in starts.iter().enumerate() {
@@ -77,15 +83,10 @@ impl World {
             queue.set(Source(sources.series), Instant::ZERO);
         }
         Self {
-            data_plane: DataPlane::new(queue, network, routes),
+            data_plane: DataPlane::new(queue, network, routes, Vec::new()),
             sources,
-            endpoints: (connections.into_iter().enumerate())
-                .map(|(number, connection)| {
-                    // A client is watched once its application has opened the connection.
-                    let app_wait = if number % 2 == 0 { AppWait::Nothing } else { AppWait::Established };
-                    Endpoint { connection, timer: Instant::NEVER, app_wait, reported_bytes: 0 }
-                })
-                .collect(),
+            endpoints: endpoints(connections, &ends),
+            ends,
             unfinished: flows.len(),
             delays: flows.iter().map(Flow::delays).collect(),
             flows,
@@ -121,24 +122,27 @@ impl World {
     #[inline]
     fn leave(&mut self, now: Instant, number: u32) {
         let Some(arrival) = self.data_plane.dequeue(now, number, &mut self.segment) else { return };
-        if let Arrived::Segment = arrival.what {
-            self.delivered += u64::from(self.segment.len > 0);
+        match arrival.what {
+            Arrived::Segment => self.delivered += u64::from(self.segment.len > 0),
+            Arrived::Datagram(datagram) => self.delivered += u64::from(datagram.len > 0),
+            Arrived::Part | Arrived::TooBig(_) => {}
         }
         let to = arrival.to;
         let endpoint = &mut self.endpoints[to as usize];
+        let ends = Ends { number: to, peer: endpoint.peer, is_client: endpoint.is_client };
         let (data_plane, segment, timer) = (&mut self.data_plane, &mut self.segment, endpoint.timer);
         let after = match &mut endpoint.connection {
-            Connection::Mptcp(end) => receive(&mut **end, now, arrival, timer, data_plane, segment),
-            Connection::Tcp(end) => receive(&mut **end, now, arrival, timer, data_plane, segment),
-            Connection::Udp(end) => receive(&mut **end, now, arrival, timer, data_plane, segment),
+            Connection::Mptcp(end) => receive(&mut **end, now, arrival, ends, timer, data_plane, segment),
+            Connection::Tcp(end) => receive(&mut **end, now, arrival, ends, timer, data_plane, segment),
+            Connection::Udp(end) => receive_datagram(end, now, arrival, ends, data_plane),
         };
         if after.unrouted.is_some() || endpoint.app_wait != AppWait::Nothing {
             return self.flush_unrouted(now, to, after.unrouted);
         }
         if after.done != endpoint.reported_bytes {
             endpoint.reported_bytes = after.done;
-            let delays = &mut self.delays[to as usize / 2];
-            if is_client(to) { delays.on_accepted(now, after.done) } else { delays.on_read(now, after.done) }
+            let delays = &mut self.delays[endpoint.flow as usize];
+            if endpoint.is_client { delays.on_accepted(now, after.done) } else { delays.on_read(now, after.done) }
         }
         if let Some(due) = after.due {
             endpoint.timer = due;
@@ -171,14 +175,14 @@ impl World {
         }
         let endpoint = &mut self.endpoints[number as usize];
         let (done, due) = match &mut endpoint.connection {
-            Connection::Mptcp(end) => state(&mut **end, number, endpoint.timer),
-            Connection::Tcp(end) => state(&mut **end, number, endpoint.timer),
-            Connection::Udp(end) => state(&mut **end, number, endpoint.timer),
+            Connection::Mptcp(end) => state(&mut **end, endpoint.is_client, endpoint.timer),
+            Connection::Tcp(end) => state(&mut **end, endpoint.is_client, endpoint.timer),
+            Connection::Udp(end) => (bytes_done(end, endpoint.is_client), None),
         };
         if done != endpoint.reported_bytes {
             endpoint.reported_bytes = done;
-            let delays = &mut self.delays[number as usize / 2];
-            if is_client(number) { delays.on_accepted(now, done) } else { delays.on_read(now, done) }
+            let delays = &mut self.delays[endpoint.flow as usize];
+            if endpoint.is_client { delays.on_accepted(now, done) } else { delays.on_read(now, done) }
         }
         // A later timeout waits until the entry in the queue is due: most timeouts are moved many times and never come.
         if let Some(due) = due {
@@ -189,11 +193,13 @@ impl World {
 
     #[inline(never)]
     fn flush(&mut self, now: Instant, number: u32) {
+        let endpoint = &mut self.endpoints[number as usize];
+        let ends = Ends { number, peer: endpoint.peer, is_client: endpoint.is_client };
         let (data_plane, segment) = (&mut self.data_plane, &mut self.segment);
-        let unrouted = match &mut self.endpoints[number as usize].connection {
-            Connection::Mptcp(end) => send_all::<_, false>(&mut **end, now, number, data_plane, segment),
-            Connection::Tcp(end) => send_all::<_, false>(&mut **end, now, number, data_plane, segment),
-            Connection::Udp(end) => send_all::<_, false>(&mut **end, now, number, data_plane, segment),
+        let unrouted = match &mut endpoint.connection {
+            Connection::Mptcp(end) => send_all::<_, false>(&mut **end, now, ends, data_plane, segment),
+            Connection::Tcp(end) => send_all::<_, false>(&mut **end, now, ends, data_plane, segment),
+            Connection::Udp(end) => send_datagrams(end, now, ends, data_plane),
         };
         if let Some(path) = unrouted {
             self.flush_new(now, number, path);
@@ -203,13 +209,19 @@ impl World {
     /// Goes on where an endpoint sends on a path for the first time, or on one that leads nowhere.
     #[cold]
     fn flush_new(&mut self, now: Instant, number: u32, path: PathId) {
-        let addresses = self.endpoints[number as usize].connection.path(path);
+        let endpoint = &mut self.endpoints[number as usize];
+        let (addresses, peer) = (endpoint.connection.path(path), endpoint.peer);
+        let datagram = if let Connection::Udp(end) = &mut endpoint.connection { end.poll_transmit(now) } else { None };
         // Where no route leads, the packet is lost.
         if let Some(hop) = self.data_plane.routes.resolve(&self.data_plane.network, number, path, addresses) {
             // The peer answers from the interface where the route ends.
-            let peer = &mut self.endpoints[(number ^ 1) as usize];
-            peer.connection.set_mtu(path, self.data_plane.routes.mtu_of_peer(number, addresses));
-            self.data_plane.send_outlined(now, number, path, hop, &self.segment);
+            if let Some(peer_path) = self.data_plane.routes.peer_path(number, path) {
+                self.endpoints[peer as usize].connection.set_mtu(peer_path, self.data_plane.routes.mtu_of_peer(number, addresses));
+            }
+            match datagram {
+                Some(datagram) => self.data_plane.send_datagram(now, peer, path, hop, datagram),
+                None => self.data_plane.send_outlined(now, peer, path, hop, &self.segment),
+            }
             if let Some(message) = self.data_plane.local_ptb.take() {
                 self.endpoints[number as usize].connection.handle_unreachable(now, path, &message);
             }
@@ -222,28 +234,32 @@ impl World {
     fn act(&mut self, now: Instant, source: Source) {
         let Sources { timers, apps, edges, samples, .. } = self.sources;
         if source.0 < apps {
-            self.time_out(now, source.0 - timers);
+            let node = source.0 - timers;
+            if node < self.endpoints.len() as u32 { self.time_out(now, node) } else { self.data_plane.poll_node(now, node) }
         } else if source.0 < edges {
-            let flow = source.0 - apps;
-            let client = &mut self.endpoints[2 * flow as usize];
-            let (app_wait, next) = self.flows[flow as usize].step(now, &mut client.connection);
-            client.app_wait = app_wait;
+            let flow = (source.0 - apps) as usize;
+            let client = self.ends[flow][0];
+            let endpoint = &mut self.endpoints[client as usize];
+            let (app_wait, next) = self.flows[flow].step(now, &mut endpoint.connection);
+            endpoint.app_wait = app_wait;
             self.data_plane.queue.set(source, next);
-            self.settle(now, 2 * flow);
+            self.settle(now, client);
         } else if source.0 < samples {
             let flow = (source.0 - edges) as usize;
-            let (client, server) = (&self.endpoints[2 * flow].connection, &self.endpoints[2 * flow + 1].connection);
+            let [client, server] = self.ends[flow].map(|end| &self.endpoints[end as usize].connection);
             let next = self.flows[flow].edge(now, client, server);
             self.delays[flow].set_counting(self.flows[flow].is_in_window());
             self.data_plane.queue.set(source, next);
         } else if source.0 == samples {
-            for (flow, ends) in self.flows.iter_mut().zip(self.endpoints.chunks_exact(2)) {
-                flow.sample(now, &ends[0].connection, &ends[1].connection);
+            for (flow, ends) in self.flows.iter_mut().zip(&self.ends) {
+                let [client, server] = ends.map(|end| &self.endpoints[end as usize].connection);
+                flow.sample(now, client, server);
             }
             self.data_plane.queue.set(source, now + SAMPLE);
         } else {
-            for (flow, ends) in self.endpoints.chunks_exact(2).enumerate() {
-                self.series.sample(now, flow as u32, &ends[0].connection, &ends[1].connection);
+            for (flow, ends) in self.ends.iter().enumerate() {
+                let [client, server] = ends.map(|end| &self.endpoints[end as usize].connection);
+                self.series.sample(now, flow as u32, client, server, self.data_plane.routes.paths_of(ends[0]));
             }
             self.data_plane.queue.set(source, self.series_interval.map_or(Instant::NEVER, |interval| now + interval));
         }
@@ -269,8 +285,8 @@ impl World {
     /// Lets an application act if what it waits for has happened.
     #[cold]
     fn poll_app(&mut self, now: Instant, number: u32) {
-        let (flow, is_client) = (number / 2, is_client(number));
         let endpoint = &mut self.endpoints[number as usize];
+        let (flow, is_client) = (endpoint.flow, endpoint.is_client);
         let connection = &mut endpoint.connection;
         match endpoint.app_wait {
             AppWait::Established if connection.established_at().is_some() => {
@@ -315,10 +331,10 @@ impl World {
     #[cold]
     fn finish(mut self, end: Instant) -> Outcome {
         let routes = &self.data_plane.routes;
-        let flows = (self.flows.iter_mut().zip(&self.delays).zip(self.endpoints.chunks_exact(2)).enumerate())
-            .map(|(flow, ((measured, delays), ends))| {
-                let (client, server) = (&ends[0].connection, &ends[1].connection);
-                measured.outcome(end, client, server, delays.spread(), |path| routes.addresses(2 * flow as u32, client.path(path)))
+        let flows = (self.flows.iter_mut().zip(&self.delays).zip(&self.ends))
+            .map(|((measured, delays), ends)| {
+                let [client, server] = ends.map(|end| &self.endpoints[end as usize].connection);
+                measured.outcome(end, client, server, delays.spread(), routes.paths_of(ends[0]))
             })
             .collect();
         Outcome {
@@ -331,6 +347,24 @@ impl World {
             link_series: self.series_interval.map(|interval| self.data_plane.network.series(interval, end)).unwrap_or_default(),
         }
     }
+}
+
+fn endpoints(connections: Vec<Connection>, ends: &[[u32; 2]]) -> Vec<Endpoint> {
+    let places = ends.iter().enumerate().flat_map(|(flow, &[client, server])| [(flow, server, true), (flow, client, false)]);
+    let made = connections.into_iter().zip(places).map(|(connection, (flow, peer, is_client))| {
+        // A client is watched once its application has opened the connection.
+        let app_wait = if is_client { AppWait::Nothing } else { AppWait::Established };
+        Endpoint { connection, flow: flow as u32, peer, is_client, timer: Instant::NEVER, app_wait, reported_bytes: 0 }
+    });
+    made.collect()
+}
+
+/// Who sends to whom.
+#[derive(Copy, Clone)]
+struct Ends {
+    number: u32,
+    peer: u32,
+    is_client: bool,
 }
 
 /// State of an endpoint after it has handled a packet and sent its answers.
@@ -349,18 +383,29 @@ fn receive<E: End>(
     end: &mut E,
     now: Instant,
     arrival: Arrival,
+    ends: Ends,
     timer: Instant,
     data_plane: &mut DataPlane,
     segment: &mut Segment,
 ) -> After {
     match arrival.what {
         Arrived::Segment => end.handle_segment(now, arrival.path, segment),
-        Arrived::Part => {}
+        Arrived::Datagram(_) | Arrived::Part => {}
         Arrived::TooBig(message) => end.handle_unreachable(now, arrival.path, &message),
     }
-    let unrouted = if end.may_transmit() { send_all::<_, true>(end, now, arrival.to, data_plane, segment) } else { None };
-    let (done, due) = if unrouted.is_some() { (0, None) } else { state(end, arrival.to, timer) };
+    let unrouted = if end.may_transmit() { send_all::<_, true>(end, now, ends, data_plane, segment) } else { None };
+    let (done, due) = if unrouted.is_some() { (0, None) } else { state(end, ends.is_client, timer) };
     After { unrouted, done, due }
+}
+
+/// The same for a socket of datagrams, which has no timers.
+#[inline(never)]
+fn receive_datagram(end: &mut udp::Socket, now: Instant, arrival: Arrival, ends: Ends, data_plane: &mut DataPlane) -> After {
+    if let Arrived::Datagram(datagram) = arrival.what {
+        end.handle_datagram(now, datagram);
+    }
+    let unrouted = send_datagrams(end, now, ends, data_plane);
+    After { unrouted, done: if unrouted.is_some() { 0 } else { bytes_done(end, ends.is_client) }, due: None }
 }
 
 /// Sends what an endpoint has to send. It stops at a segment without a known route, and returns its path. `IN_LINE`: here nearly all
@@ -369,16 +414,16 @@ fn receive<E: End>(
 fn send_all<E: End, const IN_LINE: bool>(
     end: &mut E,
     now: Instant,
-    number: u32,
+    ends: Ends,
     data_plane: &mut DataPlane,
     segment: &mut Segment,
 ) -> Option<PathId> {
     while let Some(path) = end.poll_transmit_into(now, segment) {
-        let Some(hop) = data_plane.routes.first(number, path) else { return Some(path) };
+        let Some(hop) = data_plane.routes.first(ends.number, path) else { return Some(path) };
         if IN_LINE {
-            data_plane.send(now, number, path, hop, segment);
+            data_plane.send(now, ends.peer, path, hop, segment);
         } else {
-            data_plane.send_outlined(now, number, path, hop, segment);
+            data_plane.send_outlined(now, ends.peer, path, hop, segment);
         }
         if let Some(message) = data_plane.local_ptb.take() {
             end.handle_unreachable(now, path, &message);
@@ -387,14 +432,26 @@ fn send_all<E: End, const IN_LINE: bool>(
     None
 }
 
+/// The same for datagrams. It stops before the first one if their route is not known.
+fn send_datagrams(end: &mut udp::Socket, now: Instant, ends: Ends, data_plane: &mut DataPlane) -> Option<PathId> {
+    let path = PathId(0);
+    while end.may_transmit() {
+        let Some(hop) = data_plane.routes.first(ends.number, path) else { return Some(path) };
+        let Some(datagram) = end.poll_transmit(now) else { break };
+        data_plane.send_datagram(now, ends.peer, path, hop, datagram);
+        // Nobody fragments less because of it: a datagram has its size from the application.
+        data_plane.local_ptb = None;
+    }
+    None
+}
+
 /// See [`After`].
 #[inline(always)]
-fn state<E: End>(end: &mut E, number: u32, timer: Instant) -> (u64, Option<Instant>) {
-    let done = if is_client(number) { end.accepted() } else { end.received() };
+fn state<E: End>(end: &mut E, is_client: bool, timer: Instant) -> (u64, Option<Instant>) {
+    let done = if is_client { end.accepted() } else { end.received() };
     (done, end.poll_timeout_before(timer))
 }
 
-#[inline]
-fn is_client(number: u32) -> bool {
-    number % 2 == 0
+fn bytes_done(end: &udp::Socket, is_client: bool) -> u64 {
+    if is_client { end.accepted() } else { end.received() }
 }

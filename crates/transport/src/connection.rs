@@ -17,7 +17,7 @@ pub enum Connection {
     Udp(Box<udp::Socket>),
 }
 
-/// What is done for every packet, at an end of whichever transport: a loop that goes through it is compiled for each, so that the transport is
+/// What is done for every segment, at an end of TCP or MPTCP: a loop that goes through it is compiled for each, so that the transport is
 /// looked up once a packet and not once a call.
 pub trait End {
     /// See [`Connection::handle_segment`]; and so on.
@@ -106,40 +106,6 @@ impl End for mptcp::Connection {
     }
 }
 
-impl End for udp::Socket {
-    #[inline]
-    fn handle_segment(&mut self, now: Instant, _path: PathId, segment: &Segment) {
-        self.handle_segment(now, segment);
-    }
-
-    fn handle_unreachable(&mut self, _now: Instant, _path: PathId, _message: &Unreachable) {}
-
-    #[inline]
-    fn poll_transmit_into(&mut self, now: Instant, segment: &mut Segment) -> Option<PathId> {
-        self.poll_transmit_into(now, segment).then_some(PathId(0))
-    }
-
-    #[inline]
-    fn may_transmit(&self) -> bool {
-        self.may_transmit()
-    }
-
-    #[inline]
-    fn poll_timeout_before(&mut self, _limit: Instant) -> Option<Instant> {
-        None
-    }
-
-    #[inline]
-    fn accepted(&self) -> u64 {
-        self.accepted()
-    }
-
-    #[inline]
-    fn received(&self) -> u64 {
-        self.received()
-    }
-}
-
 /// Calls the method of whichever transport it is.
 macro_rules! either {
     ($self:ident, $tcp:ident => $of_tcp:expr, $mptcp:ident => $of_mptcp:expr, $udp:ident => $of_udp:expr) => {
@@ -174,11 +140,11 @@ impl Connection {
         either!(self, t => t.close(), m => m.close(now), _u => ());
     }
 
-    // Inputs.
+    // Inputs. A socket of datagrams takes them itself: `udp::Socket::handle_datagram`.
 
     #[inline]
     pub fn handle_segment(&mut self, now: Instant, path: PathId, segment: &Segment) {
-        either!(self, t => t.handle_segment(Context::at(now), segment), m => m.handle_segment(now, path, segment), u => u.handle_segment(now, segment));
+        either!(self, t => t.handle_segment(Context::at(now), segment), m => m.handle_segment(now, path, segment), _u => ());
     }
 
     pub fn handle_unreachable(&mut self, now: Instant, path: PathId, message: &Unreachable) {
@@ -190,16 +156,13 @@ impl Connection {
         either!(self, t => t.handle_timeout(Context::at(now)), m => m.handle_timeout(now), _u => ());
     }
 
-    // Outputs.
+    // Outputs. A socket of datagrams has its own: `udp::Socket::poll_transmit`.
 
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
         match self {
             Self::Tcp(t) => t.poll_transmit(Context::at(now)).map(|segment| Transmit { path: PathId(0), segment }),
             Self::Mptcp(m) => m.poll_transmit(now),
-            Self::Udp(u) => {
-                let mut segment = Segment::default();
-                u.poll_transmit_into(now, &mut segment).then_some(Transmit { path: PathId(0), segment })
-            }
+            Self::Udp(_) => None,
         }
     }
 

@@ -2,8 +2,25 @@
 //!
 //! It never retransmits, never waits and has no timer. Order of calls: as in the crate's head.
 
-use polypath_base::{Duration, Instant, Seq};
+use polypath_base::{Duration, Instant};
 use polypath_wire::Segment;
+
+/// A datagram on its way. Number and time stand in its payload, as measuring programs write them there.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Datagram {
+    /// Counted from 0 by the sender.
+    pub number: u32,
+    pub sent_at: Instant,
+    /// Bytes of payload.
+    pub len: u32,
+}
+
+impl Datagram {
+    /// Length of the IPv4 packet in bytes.
+    pub fn ip_len(&self) -> u32 {
+        Segment::IPV4_HEADER + Segment::UDP_HEADER + self.len
+    }
+}
 
 /// A datagram that has arrived.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -43,33 +60,20 @@ impl Socket {
         self.offered += (bytes / u64::from(self.payload)) as u32;
     }
 
-    #[inline]
-    pub fn handle_segment(&mut self, now: Instant, segment: &Segment) {
+    pub fn handle_datagram(&mut self, now: Instant, datagram: Datagram) {
         self.established_at.get_or_insert(now);
-        self.received += u64::from(segment.len);
-        let sent_at = Instant::from_nanos(u64::from(segment.ts_ecr) << 32 | u64::from(segment.ts_val));
-        self.arrivals.push(Arrival { number: segment.seq.get(), transit: now.since(sent_at) });
+        self.received += u64::from(datagram.len);
+        self.arrivals.push(Arrival { number: datagram.number, transit: now.since(datagram.sent_at) });
     }
 
-    /// Writes the next datagram to send into the caller's place, if there is one.
-    #[inline]
-    pub fn poll_transmit_into(&mut self, now: Instant, segment: &mut Segment) -> bool {
+    /// The next datagram to send.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
         if !self.may_transmit() {
-            return false;
+            return None;
         }
-        // Number and time stand in the payload, as measuring programs write them there; routers may split the packet.
-        let ns = now.as_nanos();
-        *segment = Segment {
-            udp: true,
-            seq: Seq::new(self.sent),
-            len: self.payload,
-            ts_val: ns as u32,
-            ts_ecr: (ns >> 32) as u32,
-            window_scale: 255,
-            ..Segment::default()
-        };
+        let datagram = Datagram { number: self.sent, sent_at: now, len: self.payload };
         self.sent += 1;
-        true
+        Some(datagram)
     }
 
     #[inline]
@@ -118,13 +122,11 @@ mod tests {
         let (mut client, mut server) = (Socket::new(100), Socket::new(100));
         client.open(at(5));
         client.offer(399);
-        let mut segment = Segment::default();
-        // Beyond 2^32 ns, so that both halves of the time count.
         let now = at(5_000_000);
-        while client.poll_transmit_into(now, &mut segment) {
-            assert_eq!((segment.ip_len(), segment.df), (128, false));
-            if segment.seq != Seq::new(1) {
-                server.handle_segment(now + Duration::from_micros(u64::from(segment.seq.get()) + 7), &segment);
+        while let Some(datagram) = client.poll_transmit(now) {
+            assert_eq!((datagram.ip_len(), datagram.sent_at), (128, now));
+            if datagram.number != 1 {
+                server.handle_datagram(now + Duration::from_micros(u64::from(datagram.number) + 7), datagram);
             }
         }
         let expected = [(0, 7), (2, 9)].map(|(number, us)| Arrival { number, transit: Duration::from_micros(us) });

@@ -162,9 +162,6 @@ pub struct Segment {
     pub ecn: u8,
     /// Don't Fragment.
     pub df: bool,
-    /// A UDP datagram: `seq` is its number, `ts_val` and `ts_ecr` are the low and the high half of the time at which it was sent, in
-    /// nanoseconds, all of it part of the payload.
-    pub udp: bool,
     pub has_ts: bool,
     pub has_dss: bool,
     /// Only on a SYN: maximum segment size (0: absent), window scale (255: absent), SACK permitted.
@@ -223,8 +220,7 @@ impl Segment {
     /// Length of the IPv4 packet in bytes.
     #[inline]
     pub fn ip_len(&self) -> u32 {
-        let header = if self.udp { Self::UDP_HEADER } else { Self::TCP_HEADER + self.options_len() };
-        Self::IPV4_HEADER + header + self.len
+        Self::IPV4_HEADER + Self::TCP_HEADER + self.options_len() + self.len
     }
 }
 
