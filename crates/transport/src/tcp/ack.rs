@@ -110,7 +110,7 @@ impl Socket {
             self.flow.delivered_ce = self.flow.delivered_ce.wrapping_add(delivered);
         }
         self.cc.in_ack_event(&mut self.flow, cx.siblings, event_flags(segment, &ack.facts));
-        if self.loss.tlp_high_seq.is_some() {
+        if self.tlp.is_out() {
             self.process_tlp_ack(cx, &ack);
         }
         if !ack.facts.is_more_than_duplicate() || ack.facts.sacks_segments | ack.facts.echoes_ce || self.flow.ca_state != CaState::Open {

@@ -147,9 +147,9 @@ impl Socket {
     /// nothing undoes it.
     #[cold]
     pub(super) fn enter_cwr(&mut self, cx: Context<'_>) {
-        self.loss.forget_threshold();
+        self.undo.forget_threshold();
         if self.flow.ca_state < CaState::Cwr {
-            self.loss.undo_marker = None;
+            self.undo.end();
             self.init_reduction(cx);
             self.set_ca_state(cx, CaState::Cwr);
         }

@@ -1,9 +1,9 @@
 //! The sender's congestion states: entering and leaving recovery, PRR, tail loss probes and timeouts. `undo` takes back what proves spurious.
 
 use super::ack::{AckFacts, AckState};
+use super::recovery::{Delivered, Tlp, TlpAck, TlpVerdict};
 use super::timer::{Pending, Timer};
 use super::{CaState, Context, Socket};
-use crate::stack::PrrBound;
 use polypath_base::{Duration, Instant, Seq};
 use polypath_cc as cc;
 
@@ -11,38 +11,16 @@ use polypath_cc as cc;
 pub(super) struct LossState {
     /// `snd_nxt` at the last change of state: recovery ends when it is acknowledged.
     pub(super) high_seq: Seq,
-    /// Set while a reduction may yet prove spurious: `snd_una` at its start.
-    pub(super) undo_marker: Option<Seq>,
-    /// Retransmissions not yet reported as duplicates; `None` where a DSACK cannot undo.
-    pub(super) undo_retrans: Option<u32>,
-    pub(super) prior_ssthresh: u32,
-    /// RFC 6937: data delivered and sent since the reduction began.
-    prr_delivered: u32,
-    pub(super) prr_out: u32,
     pub(super) frto: bool,
-    /// `snd_nxt` when a tail loss probe left (RFC 8985 section 7).
-    pub(super) tlp_high_seq: Option<Seq>,
-    pub(super) tlp_retransmitted: bool,
-    /// A tail loss probe is to be sent.
-    pub(super) tlp_due: bool,
     /// Duplicate ACKs in a row.
     pub(super) duplicate_acks: u32,
     /// Timeouts in a row without progress.
     pub(super) backoffs: u32,
-    /// Send time (ms clock) of the first retransmission of this episode.
-    pub(super) retrans_stamp: Option<u32>,
     /// Retransmit now: set by loss marking, cleared when nothing is left.
     pub(super) retransmit: bool,
     /// OLIA's counts for the siblings' view.
     pub(super) bytes_at_last_loss: u64,
     pub(super) bytes_at_previous_loss: u64,
-}
-
-impl LossState {
-    /// The reduction is not to be undone.
-    pub(super) fn forget_threshold(&mut self) {
-        self.prior_ssthresh = 0;
-    }
 }
 
 impl Socket {
@@ -63,10 +41,10 @@ impl Socket {
         }
         let marked = ack.facts.echoes_ce;
         if marked {
-            self.loss.forget_threshold();
+            self.undo.forget_threshold();
         }
         if self.flow.ca_state == CaState::Open {
-            self.loss.retrans_stamp = None;
+            self.undo.forget_retrans_stamp();
         } else if !self.snd_una().before(self.loss.high_seq) {
             match self.flow.ca_state {
                 CaState::Cwr if self.snd_una() != self.loss.high_seq => {
@@ -154,7 +132,7 @@ impl Socket {
 
     pub(super) fn try_keep_open(&mut self, cx: Context<'_>) {
         let left_out = self.queue.sacked_out() + self.queue.lost_out() > 0;
-        let state = if left_out || self.loss.retrans_stamp.is_some() { CaState::Disorder } else { CaState::Open };
+        let state = if left_out || self.undo.retrans_stamp().is_some() { CaState::Disorder } else { CaState::Open };
         if self.flow.ca_state != state {
             self.set_ca_state(cx, state);
             self.loss.high_seq = self.snd_nxt();
@@ -163,7 +141,7 @@ impl Socket {
 
     fn try_to_open(&mut self, cx: Context<'_>, marked: bool) {
         if self.queue.retrans_out() == 0 && !self.queue.head().is_some_and(|head| head.is_retransmitted()) {
-            self.loss.retrans_stamp = None;
+            self.undo.forget_retrans_stamp();
         }
         if marked {
             self.enter_cwr(cx);
@@ -174,10 +152,10 @@ impl Socket {
     }
 
     fn enter_recovery(&mut self, cx: Context<'_>) {
-        self.loss.prior_ssthresh = 0;
+        self.undo.forget_threshold();
         self.watch_for_undo();
         if !matches!(self.flow.ca_state, CaState::Cwr | CaState::Recovery) {
-            self.loss.prior_ssthresh = self.current_ssthresh();
+            self.undo.set_prior_ssthresh(self.current_ssthresh());
             self.init_reduction(cx);
         }
         self.counters.fast_recoveries += 1;
@@ -205,52 +183,37 @@ impl Socket {
     /// RFC 6937 section 3: the window will shrink in step with what is delivered.
     pub(super) fn init_reduction(&mut self, cx: Context<'_>) {
         self.loss.high_seq = self.snd_nxt();
-        self.loss.tlp_high_seq = None;
+        self.tlp.forget();
         self.flow.cwnd_cnt = 0;
         self.flow.prior_cwnd = self.flow.cwnd;
-        self.loss.prr_delivered = 0;
-        self.loss.prr_out = 0;
+        self.prr.start();
         self.refresh_flow();
         self.flow.ssthresh = self.cc.ssthresh(&mut self.flow, cx.siblings);
         self.queue_cwr(true);
         self.note_loss_for_siblings();
     }
 
-    /// PRR with the slow-start or the conservative bound (RFC 6937 section 3).
+    /// During a reduction the window follows what is delivered (RFC 6937 section 3).
     #[inline(never)]
     pub(super) fn reduce_window(&mut self, delivered: u32, newly_lost: u32, facts: AckFacts) {
-        if delivered == 0 {
-            return;
-        }
-        let in_flight = self.queue.in_flight();
-        let loss = &mut self.loss;
-        loss.prr_delivered += delivered;
-        let delta = i64::from(self.flow.ssthresh) - i64::from(in_flight);
-        let (done, out) = (i64::from(loss.prr_delivered), i64::from(loss.prr_out));
-        let mut send = if delta < 0 {
-            let prior = u64::from(self.flow.prior_cwnd.max(1));
-            (u64::from(self.flow.ssthresh) * u64::from(loss.prr_delivered)).div_ceil(prior) as i64 - out
-        } else {
-            let delivered = i64::from(delivered);
-            let slow_start = (done - out).max(delivered) + 1;
-            let bound = match self.settings.stack.prr_bound {
-                PrrBound::ByRetransmissions if facts.acks_retransmission && !facts.proves_retransmission_lost => slow_start,
-                PrrBound::ByRetransmissions => delivered,
-                PrrBound::ByProgress if facts.advances_una && newly_lost == 0 => slow_start,
-                PrrBound::ByProgress => slow_start - 1,
-            };
-            bound.min(delta)
+        let by = Delivered {
+            segments: delivered,
+            newly_lost,
+            advances_una: facts.advances_una,
+            acks_retransmission: facts.acks_retransmission,
+            proves_retransmission_lost: facts.proves_retransmission_lost,
         };
-        // A fast retransmission leaves in any case.
-        send = send.max(i64::from(out == 0));
-        self.flow.cwnd = (i64::from(in_flight) + send).max(1) as u32;
+        let (in_flight, bound) = (self.queue.in_flight(), self.settings.stack.prr_bound);
+        if let Some(cwnd) = self.prr.cwnd(by, in_flight, self.flow.ssthresh, self.flow.prior_cwnd, bound) {
+            self.flow.cwnd = cwnd;
+        }
     }
 
     fn end_reduction(&mut self, cx: Context<'_>) {
         if self.cc.has_cong_control() {
             return;
         }
-        if self.flow.ssthresh < cc::SSTHRESH_INFINITE && (self.flow.ca_state == CaState::Cwr || self.loss.undo_marker.is_some()) {
+        if self.flow.ssthresh < cc::SSTHRESH_INFINITE && (self.flow.ca_state == CaState::Cwr || self.undo.is_watching()) {
             self.flow.cwnd = self.flow.ssthresh;
         }
         self.cc.cwnd_event(&mut self.flow, cx.siblings, cc::Event::CompleteCwr);
@@ -262,7 +225,7 @@ impl Socket {
         self.mark_lost_at_timeout(cx.now);
         let fresh = self.flow.ca_state <= CaState::Disorder || !self.loss.high_seq.after(self.snd_una());
         if fresh || (self.flow.ca_state == CaState::Loss && self.loss.backoffs == 0) {
-            self.loss.prior_ssthresh = self.current_ssthresh();
+            self.undo.set_prior_ssthresh(self.current_ssthresh());
             self.flow.prior_cwnd = self.flow.cwnd;
             self.refresh_flow();
             self.flow.ssthresh = self.cc.ssthresh(&mut self.flow, cx.siblings);
@@ -278,7 +241,7 @@ impl Socket {
         self.set_ca_state(cx, CaState::Loss);
         self.loss.high_seq = self.snd_nxt();
         self.queue_cwr(true);
-        self.loss.tlp_high_seq = None;
+        self.tlp.forget();
         self.loss.frto = self.settings.frto && (new_recovery || self.loss.backoffs > 0) && !self.probing.is_probe_out();
     }
 
@@ -300,20 +263,13 @@ impl Socket {
     /// RFC 8985 section 7.4: what the ACK says of an outstanding tail loss probe.
     #[cold]
     pub(super) fn process_tlp_ack(&mut self, cx: Context<'_>, ack: &AckState) {
-        let Some(probe) = self.loss.tlp_high_seq else { return };
-        if ack.number.before(probe) {
-            return;
-        }
-        if !self.loss.tlp_retransmitted || ack.facts.reports_probe_duplicate {
-            self.loss.tlp_high_seq = None;
-        } else if ack.number.after(probe) {
-            // A loss was repaired by the probe: respond once.
+        let says_more = ack.facts.advances_una || ack.facts.is_more_than_duplicate() || ack.facts.sacks_segments;
+        let of_probe = TlpAck { number: ack.number, reports_duplicate: ack.facts.reports_probe_duplicate, says_more };
+        if self.tlp.on_ack(of_probe) == TlpVerdict::RepairedLoss {
             self.init_reduction(cx);
             self.set_ca_state(cx, CaState::Cwr);
             self.end_reduction(cx);
             self.try_keep_open(cx);
-        } else if !(ack.facts.advances_una || ack.facts.is_more_than_duplicate() || ack.facts.sacks_segments) {
-            self.loss.tlp_high_seq = None;
         }
     }
 
@@ -323,14 +279,7 @@ impl Socket {
             && self.sack_ok
             && self.queue.packets_out() > 0
             && matches!(self.flow.ca_state, CaState::Open | CaState::Cwr);
-        may.then(|| {
-            if self.flow.srtt_us == 0 {
-                return Duration::from_secs(1);
-            }
-            let twice = Duration::from_micros(u64::from(self.flow.srtt_us >> 2));
-            // One segment may wait for a delayed ACK.
-            twice + if self.queue.packets_out() == 1 { self.settings.rto_min } else { self.timers.floor() }
-        })
+        may.then(|| Tlp::timeout(self.flow.srtt_us, self.queue.packets_out(), self.settings.rto_min, self.timers.floor()))
     }
 
     /// (Re)arms the one retransmission timer after an ACK or a transmission.
@@ -343,7 +292,7 @@ impl Socket {
         }
         let rto = self.rtt.rto();
         match self.probe_timeout() {
-            Some(probe) if self.loss.tlp_high_seq.is_none() && self.loss.backoffs == 0 => {
+            Some(probe) if !self.tlp.is_out() && self.loss.backoffs == 0 => {
                 self.timers.arm_pending(Pending::LossProbe, now, probe.min(rto))
             }
             _ => self.timers.arm_pending(Pending::Timeout, now, rto),
@@ -367,8 +316,8 @@ impl Socket {
             if self.flow.ca_state != CaState::Loss {
                 self.loss.high_seq = self.snd_nxt();
                 self.flow.ssthresh = self.current_ssthresh();
-                self.loss.prior_ssthresh = 0;
-                self.loss.undo_marker = None;
+                self.undo.forget_threshold();
+                self.undo.end();
                 self.set_ca_state(Context::at(now), CaState::Loss);
             }
             self.loss.retransmit = true;

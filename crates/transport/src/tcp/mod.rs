@@ -22,6 +22,7 @@ mod output;
 mod probe;
 mod queue;
 mod rate;
+mod recovery;
 mod ring;
 mod rtt;
 mod sack;
@@ -41,6 +42,7 @@ use polypath_wire::{Flags, Segment};
 pub use probe::{Held, Limit, Probe};
 use queue::SendQueue;
 use rate::Delivery;
+use recovery::{Prr, Rack, Tlp, Undo};
 use rtt::Rtt;
 use sending::{CwndValidation, Handshake, Nagle, Pacer, Persist};
 pub(crate) use timer::tick_after;
@@ -140,7 +142,11 @@ pub struct Socket {
     timers: Timers,
     delivery: Delivery,
     loss: loss::LossState,
-    rack: sack::Rack,
+    tlp: Tlp,
+    prr: Prr,
+    undo: Undo,
+    rack: Rack,
+    sack_cache: sack::SackCache,
     rx: Receiver,
     handshake: Handshake,
     burst: output::Burst,
@@ -233,7 +239,11 @@ impl Socket {
             timers: Timers::new(&settings),
             delivery: Delivery::default(),
             loss: loss::LossState::default(),
-            rack: sack::Rack::default(),
+            tlp: Tlp::default(),
+            prr: Prr::default(),
+            undo: Undo::default(),
+            rack: Rack::default(),
+            sack_cache: sack::SackCache::default(),
             rx: Receiver::new(&settings, mtu),
             handshake: Handshake::default(),
             burst: output::Burst::default(),

@@ -166,7 +166,7 @@ impl Socket {
     pub(super) fn on_mtu_probe_acked(&mut self) {
         let Some(probe) = self.probing.probe.filter(|probe| !probe.end.after(self.snd_una())) else { return };
         let packet = u64::from(self.packet_of(self.payload + self.option_overhead));
-        self.loss.prior_ssthresh = self.current_ssthresh();
+        self.undo.set_prior_ssthresh(self.current_ssthresh());
         self.flow.cwnd = (u64::from(self.flow.cwnd) * packet / u64::from(probe.size)).max(1) as u32;
         self.flow.cwnd_cnt = 0;
         self.flow.ssthresh = self.current_ssthresh();
@@ -192,7 +192,7 @@ impl Socket {
     /// A retransmission timeout while nothing has got through for long: large packets may be lost without a word.
     #[cold]
     pub(super) fn suspect_black_hole(&mut self, now: Instant) {
-        let stuck = self.loss.retrans_stamp.is_some_and(|since| timestamp(now).wrapping_sub(since) >= BLACK_HOLE_MS);
+        let stuck = self.undo.retrans_stamp().is_some_and(|since| timestamp(now).wrapping_sub(since) >= BLACK_HOLE_MS);
         if self.settings.mtu_probing == 0 || self.loss.backoffs == 0 || !stuck {
             return;
         }

@@ -94,7 +94,7 @@ impl Socket {
             | self.handshake.is_due()
             | self.persist.is_due()
             | self.space_check
-            | self.loss.tlp_due
+            | self.tlp.is_due()
             | self.loss.retransmit
             | (self.fin_queued & !self.fin_sent);
         due | (self.burst.remaining != 0)
@@ -102,11 +102,8 @@ impl Socket {
 
     #[inline]
     fn poll_data(&mut self, cx: Context<'_>, segment: &mut Segment) -> bool {
-        if self.loss.tlp_due {
-            self.loss.tlp_due = false;
-            if self.make_probe(cx, segment) {
-                return true;
-            }
+        if self.tlp.take() && self.make_probe(cx, segment) {
+            return true;
         }
         if self.loss.retransmit && self.next_retransmission(cx.now, segment) {
             return true;
@@ -150,9 +147,7 @@ impl Socket {
         match self.timers.last_pending() {
             Pending::Timeout => self.handle_rto(cx),
             Pending::LossProbe => {
-                if self.loss.tlp_high_seq.is_none() && self.queue.packets_out() > 0 {
-                    self.loss.tlp_due = true;
-                } else {
+                if self.queue.packets_out() == 0 || !self.tlp.on_timeout() {
                     self.rearm(cx.now);
                 }
             }
@@ -240,10 +235,9 @@ impl Socket {
         self.queue.restamp(index, &sent);
         self.pace(now, sent.len);
         self.counters.retransmissions += 1;
-        self.loss.undo_retrans = Some(self.loss.undo_retrans.unwrap_or(0) + 1);
-        self.loss.retrans_stamp.get_or_insert(timestamp(now));
+        self.undo.on_retransmitted(timestamp(now));
         if matches!(self.flow.ca_state, super::CaState::Cwr | super::CaState::Recovery) {
-            self.loss.prr_out += 1;
+            self.prr.on_sent();
         }
         if index == 0 && self.timers.pending() != Some(Pending::Reordering) {
             self.timers.arm_pending(Pending::Timeout, now, self.rtt.rto());
@@ -337,7 +331,7 @@ impl Socket {
             self.nagle.on_small_sent(sent.end());
         }
         if matches!(self.flow.ca_state, super::CaState::Cwr | super::CaState::Recovery) {
-            self.loss.prr_out += 1;
+            self.prr.on_sent();
         }
         self.burst.open = true;
         self.rx.on_data_sent(cx.now);
@@ -500,22 +494,17 @@ impl Socket {
     fn make_probe(&mut self, cx: Context<'_>, segment: &mut Segment) -> bool {
         self.counters.loss_probes += 1;
         let len = self.queue.next_new_len(self.payload);
-        let sent = if len > 0 && len <= self.window_room() {
-            self.loss.tlp_retransmitted = false;
+        let new_data = len > 0 && len <= self.window_room();
+        let sent = new_data || self.queue.len() > 0;
+        if new_data {
             let with_fin = self.fin_ready() && len == self.queue.unsent();
             let in_flight = self.queue.in_flight();
             self.send_probe(cx, New { len, with_fin, in_flight }, segment);
-            true
-        } else if self.queue.len() > 0 {
-            self.loss.tlp_retransmitted = true;
-            let tail = self.queue.len() - 1;
-            self.retransmit(cx.now, tail, segment);
-            true
-        } else {
-            false
-        };
+        } else if sent {
+            self.retransmit(cx.now, self.queue.len() - 1, segment);
+        }
         if sent {
-            self.loss.tlp_high_seq = Some(self.snd_nxt());
+            self.tlp.on_sent(self.snd_nxt(), !new_data);
         }
         self.timers.arm_pending(Pending::Timeout, cx.now, self.rtt.rto());
         sent

@@ -3,93 +3,14 @@
 use super::Socket;
 use super::ack::AckState;
 use super::queue::Sent;
+use super::recovery::ReoWnd;
 use super::timer::Pending;
 use polypath_base::{Duration, Instant, Seq};
 use polypath_wire::{SackBlock, Segment};
 
-/// Recoveries for which a widened reordering window is kept (RFC 8985 section 6.2 step 4).
-const REO_WND_PERSIST: u8 = 16;
-
-#[derive(Debug)]
-pub(super) struct Rack {
-    /// Send time and end of the most recently sent segment that was delivered, and its RTT.
-    at: Instant,
-    end_seq: Seq,
-    rtt: Duration,
-    pub(super) advanced: bool,
-    /// Width of the reordering window in quarters of the minimum RTT.
-    reo_wnd_steps: u8,
-    reo_wnd_persist: u8,
-    dsack_seen: bool,
-    last_delivered: u32,
-    pub(super) reordering_seen: bool,
-    /// SACK blocks of the last ACK that was looked at: unchanged blocks need no second look.
-    seen: [SackBlock; 4],
-}
-
-impl Default for Rack {
-    fn default() -> Self {
-        Self {
-            at: Instant::ZERO,
-            end_seq: Seq::default(),
-            rtt: Duration::ZERO,
-            advanced: false,
-            reo_wnd_steps: 1,
-            reo_wnd_persist: 0,
-            dsack_seen: false,
-            last_delivered: 0,
-            reordering_seen: false,
-            seen: [SackBlock::default(); 4],
-        }
-    }
-}
-
-#[inline]
-fn sent_after(a: Instant, a_end: Seq, b: Instant, b_end: Seq) -> bool {
-    a > b || (a == b && a_end.after(b_end))
-}
-
-impl Rack {
-    /// RFC 8985 section 6.2 step 2.
-    #[inline]
-    pub(super) fn advance(&mut self, now: Instant, sent: &Sent, min_rtt_us: u32) {
-        let rtt = now.since(sent.at);
-        if sent.is_retransmitted() && rtt.as_micros() < u64::from(min_rtt_us) {
-            return; // the ACK is for the original, not for the retransmission
-        }
-        self.advanced = true;
-        self.rtt = rtt;
-        if sent_after(sent.at, sent.end(), self.at, self.end_seq) {
-            self.at = sent.at;
-            self.end_seq = sent.end();
-        }
-    }
-
-    pub(super) fn note_dsack(&mut self) {
-        self.dsack_seen = true;
-    }
-
-    /// A DSACK undid a reduction: keep the window wide for longer.
-    pub(super) fn persist(&mut self) {
-        self.reo_wnd_persist = REO_WND_PERSIST.min(self.reo_wnd_persist + 1);
-    }
-
-    pub(super) fn recovery_ended(&mut self) {
-        self.reo_wnd_persist = self.reo_wnd_persist.saturating_sub(1);
-    }
-
-    /// RFC 8985 section 6.2 step 4: widen once a round that brought a DSACK.
-    pub(super) fn update_reo_wnd(&mut self, prior_delivered: u32, delivered: u32) {
-        if self.dsack_seen && prior_delivered.wrapping_sub(self.last_delivered) as i32 >= 0 {
-            self.reo_wnd_steps = self.reo_wnd_steps.saturating_add(1);
-            self.dsack_seen = false;
-            self.last_delivered = delivered;
-            self.reo_wnd_persist = REO_WND_PERSIST;
-        } else if self.reo_wnd_persist == 0 {
-            self.reo_wnd_steps = 1;
-        }
-    }
-}
+/// SACK blocks of the last ACK that was looked at: unchanged blocks need no second look (Linux: `recv_sack_cache`).
+#[derive(Debug, Default)]
+pub(super) struct SackCache([SackBlock; 4]);
 
 impl Socket {
     /// Applies the SACK blocks of an ACK to the scoreboard.
@@ -106,7 +27,7 @@ impl Socket {
         let ascending = &mut ascending[first..blocks.len()];
         ascending.sort_unstable_by_key(|block| block.start.distance(self.snd_una()));
         for &block in &*ascending {
-            if self.rack.seen.contains(&block) && !self.queue.highest_sacked().before(block.end) && self.queue.sacked_out() > 0 {
+            if self.sack_cache.0.contains(&block) && !self.queue.highest_sacked().before(block.end) && self.queue.sacked_out() > 0 {
                 // Seen before and unchanged; only segments retransmitted or added since could differ, and those were not in it.
                 continue;
             }
@@ -115,12 +36,12 @@ impl Socket {
             }
             self.apply_block(now, block, ack);
         }
-        self.rack.seen = segment.sack.blocks;
-        for stale in &mut self.rack.seen[blocks.len()..] {
+        self.sack_cache.0 = segment.sack.blocks;
+        for stale in &mut self.sack_cache.0[blocks.len()..] {
             *stale = SackBlock::default();
         }
         // In the loss state without an undo marker reordering cannot be told from loss.
-        if self.flow.ca_state != super::CaState::Loss || self.loss.undo_marker.is_some() {
+        if self.flow.ca_state != super::CaState::Loss || self.undo.is_watching() {
             self.note_reordering(ack.reordered_from, false);
         }
     }
@@ -173,19 +94,12 @@ impl Socket {
     fn handle_dsack(&mut self, block: SackBlock, ack: &mut AckState) {
         ack.facts.reports_duplicate = true;
         self.counters.dsacks_received += 1;
-        if self.loss.tlp_high_seq.is_some_and(|tlp| tlp == block.end) {
+        if self.tlp.is_end(block.end) {
             ack.facts.reports_probe_duplicate = true;
             return; // a probe that was not needed says nothing of reordering
         }
         self.rack.note_dsack();
-        if let (Some(marker), Some(left)) = (self.loss.undo_marker, self.loss.undo_retrans)
-            && left > 0
-            && !block.end.after(ack.prior_una)
-            && block.end.after(marker)
-        {
-            let segments = block.end.distance(block.start).div_ceil(self.flow.mss.max(1));
-            self.loss.undo_retrans = Some(left.saturating_sub(segments.max(1)));
-        }
+        self.undo.on_dsack(block, ack.prior_una, self.flow.mss);
     }
 
     /// Adaptive reordering: remembers the largest distance seen, in segments.
@@ -202,97 +116,36 @@ impl Socket {
                 self.flow.reordering = distance.min(self.settings.max_reordering);
             }
         }
-        self.rack.reordering_seen = true;
+        self.rack.note_reordering();
     }
 
-    /// RFC 8985 section 6.2 step 4's window; zero while no reordering was seen and loss is evident.
     fn reo_wnd(&self) -> Duration {
-        if !self.rack.reordering_seen && (self.flow.ca_state >= super::CaState::Recovery || self.queue.sacked_out() >= self.flow.reordering)
-        {
-            return Duration::ZERO;
-        }
-        let quarter = u64::from(self.flow.min_rtt_us >> 2) * u64::from(self.rack.reo_wnd_steps);
-        Duration::from_micros(quarter.min(u64::from(self.flow.srtt_us >> 3)))
+        self.rack.reo_wnd(ReoWnd {
+            min_rtt_us: self.flow.min_rtt_us,
+            srtt: self.flow.srtt_us,
+            loss_is_evident: self.flow.ca_state >= super::CaState::Recovery || self.queue.sacked_out() >= self.flow.reordering,
+        })
     }
 
-    /// Marks what RACK deems lost at `now` (RFC 8985 section 6.2 step 5); arms the reordering timer for what is still in doubt.
+    /// Marks what RACK deems lost at `now`; arms the reordering timer for what is still in doubt.
     pub(super) fn rack_detect(&mut self, now: Instant) {
-        if !self.rack.advanced {
+        if !self.rack.take_advanced() {
             return;
         }
-        self.rack.advanced = false;
         let wait = self.rack_mark(now);
         if wait > Duration::ZERO {
-            let wait = wait + self.timers.floor();
-            self.timers.arm_pending(Pending::Reordering, now, wait);
+            self.timers.arm_pending(Pending::Reordering, now, wait + self.timers.floor());
         }
     }
 
     /// Marks losses; returns the longest time until another segment would be lost.
-    #[inline(never)]
     pub(super) fn rack_mark(&mut self, now: Instant) -> Duration {
-        let allowed = self.rack.rtt + self.reo_wnd();
-        let mut wait = Duration::ZERO;
-        let mut judge = |queue: &mut super::queue::SendQueue, lost: &mut u32, index: usize| {
-            let age = now.since(queue.at(index).at);
-            if age >= allowed {
-                if queue.mark_lost(index) {
-                    *lost = lost.wrapping_add(1);
-                }
-                true
-            } else {
-                wait = wait.max(allowed - age);
-                false
-            }
-        };
-        // Originals, oldest first: sequence order is sending order.
-        let start = self.queue.rack_start();
-        let (mut index, mut done) = (start, start);
-        let mut contiguous = true;
-        while index < self.queue.len() {
-            let sent = *self.queue.at(index);
-            let open = !sent.is_sacked() && !sent.is_lost() && !sent.is_retransmitted();
-            if open {
-                if !sent_after(self.rack.at, self.rack.end_seq, sent.at, sent.end()) {
-                    break;
-                }
-                contiguous &= judge(&mut self.queue, &mut self.flow.lost, index);
-            }
-            index += 1;
-            if contiguous {
-                done = index;
-            }
-        }
-        self.queue.set_rack_hint(done);
-        // Retransmissions, in the order in which they left; an entry is stale if its segment was delivered, lost or sent again.
-        let mut keep = 0;
-        while keep < self.queue.retransmitted.len() {
-            let (seq, at) = self.queue.retransmitted[keep];
-            let index = self.queue.index_of(seq);
-            let current = index < self.queue.len() && {
-                let sent = self.queue.at(index);
-                sent.seq == seq && sent.at == at && sent.is_retransmitted() && !sent.is_sacked() && (!sent.is_lost() || sent.is_retrans())
-            };
-            if !current {
-                self.queue.retransmitted.remove(keep);
-                continue;
-            }
-            let sent = *self.queue.at(index);
-            if !sent_after(self.rack.at, self.rack.end_seq, sent.at, sent.end()) {
-                break;
-            }
-            if judge(&mut self.queue, &mut self.flow.lost, index) {
-                self.queue.retransmitted.remove(keep);
-            } else {
-                keep += 1;
-            }
-        }
-        wait
+        let reo_wnd = self.reo_wnd();
+        self.rack.mark_lost(now, reo_wnd, &mut self.queue, &mut self.flow.lost)
     }
 
     /// Whether RACK would, after a timeout, still wait for this segment.
     pub(super) fn rack_still_waits(&self, now: Instant, index: usize) -> bool {
-        let sent = self.queue.at(index);
-        self.rack.rtt + self.reo_wnd() > now.since(sent.at)
+        self.rack.still_waits(now, self.queue.at(index), self.reo_wnd())
     }
 }

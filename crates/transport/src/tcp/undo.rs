@@ -18,41 +18,24 @@ enum Frto {
 impl Socket {
     /// A reduction begins: from here on evidence against it is collected.
     pub(super) fn watch_for_undo(&mut self) {
-        self.loss.undo_marker = Some(self.snd_una());
-        // Retransmissions already in the network may be reported later; without any, only timestamps can undo.
-        self.loss.undo_retrans = match self.queue.retrans_out() {
-            0 => None,
-            n => Some(n),
-        };
-    }
-
-    fn shown_by_timestamp(&self, ack: &AckState) -> bool {
-        let echoes_original = match (self.loss.retrans_stamp, ack.ts_ecr) {
-            (Some(stamp), Some(echo)) => super::is_earlier(echo, stamp),
-            _ => false,
-        };
-        self.loss.undo_marker.is_some() && echoes_original
-    }
-
-    fn shown_by_dsacks(&self) -> bool {
-        self.loss.undo_marker.is_some() && self.loss.undo_retrans == Some(0)
+        self.undo.watch(self.snd_una(), self.queue.retrans_out());
     }
 
     fn is_spurious(&self, ack: &AckState) -> bool {
-        self.shown_by_dsacks() || self.shown_by_timestamp(ack)
+        self.undo.shown_by_dsacks() || self.undo.shown_by_timestamp(ack.ts_ecr)
     }
 
     fn take_back_reduction(&mut self, cx: Context<'_>) {
-        if self.loss.prior_ssthresh > 0 {
+        if self.undo.prior_ssthresh() > 0 {
             self.flow.cwnd = self.cc.undo_cwnd(&mut self.flow, cx.siblings);
-            if self.loss.prior_ssthresh > self.flow.ssthresh {
-                self.flow.ssthresh = self.loss.prior_ssthresh;
+            if self.undo.prior_ssthresh() > self.flow.ssthresh {
+                self.flow.ssthresh = self.undo.prior_ssthresh();
                 self.queue_cwr(false);
             }
         }
         self.counters.spurious_undos += 1;
-        self.loss.undo_marker = None;
-        self.rack.advanced = true;
+        self.undo.end();
+        self.rack.look_again();
     }
 
     /// Nothing is known to be lost any more, and the reduction is taken back.
@@ -78,7 +61,7 @@ impl Socket {
 
     /// True if an original proved to have arrived while retransmissions are still in the network: they are waited for, and nothing is marked lost.
     pub(super) fn undo_during_recovery(&mut self, cx: Context<'_>, ack: &AckState) -> bool {
-        if ack.facts.advances_una && self.shown_by_timestamp(ack) {
+        if ack.facts.advances_una && self.undo.shown_by_timestamp(ack.ts_ecr) {
             self.note_reordering(Some(ack.prior_una), true);
             if self.queue.retrans_out() > 0 {
                 return true;
@@ -93,7 +76,7 @@ impl Socket {
     }
 
     pub(super) fn undo_by_dsacks(&mut self, cx: Context<'_>) -> bool {
-        let spurious = self.shown_by_dsacks();
+        let spurious = self.undo.shown_by_dsacks();
         if spurious {
             self.rack.persist();
             self.take_back_reduction(cx);

@@ -1,0 +1,11 @@
+//! Loss recovery: parts that a socket tells what ACKs bring and asks what follows, none of which knows the socket.
+
+mod prr;
+mod rack;
+mod tlp;
+mod undo;
+
+pub(super) use prr::{Delivered, Prr};
+pub(super) use rack::{Rack, ReoWnd};
+pub(super) use tlp::{Tlp, TlpAck, TlpVerdict};
+pub(super) use undo::Undo;

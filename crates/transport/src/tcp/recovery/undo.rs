@@ -1,0 +1,144 @@
+//! The evidence that a reduction of the window was spurious: timestamps (Eifel, RFC 3522) and DSACKs (RFC 3708), as Linux keeps them.
+
+use crate::tcp::is_earlier;
+use polypath_base::Seq;
+use polypath_wire::SackBlock;
+
+#[derive(Debug, Default)]
+pub(in crate::tcp) struct Undo {
+    /// Set while a reduction may yet prove spurious: `snd_una` at its start (Linux: `undo_marker`).
+    marker: Option<Seq>,
+    /// Retransmissions not yet reported as duplicates; `None` where a DSACK cannot undo (Linux: `undo_retrans`).
+    retrans: Option<u32>,
+    /// Slow-start threshold to restore, segments; 0 if the reduction is not to be undone (Linux: `prior_ssthresh`).
+    prior_ssthresh: u32,
+    /// Send time (ms clock) of the first retransmission of this episode (Linux: `retrans_stamp`).
+    retrans_stamp: Option<u32>,
+}
+
+impl Undo {
+    /// A reduction begins: from here on evidence against it is collected. Of `retrans_out` retransmissions in the network duplicates may be reported
+    /// later; without any, only timestamps can undo.
+    pub(in crate::tcp) fn watch(&mut self, snd_una: Seq, retrans_out: u32) {
+        self.marker = Some(snd_una);
+        self.retrans = (retrans_out > 0).then_some(retrans_out);
+    }
+
+    /// Evidence is being collected.
+    #[inline]
+    pub(in crate::tcp) fn is_watching(&self) -> bool {
+        self.marker.is_some()
+    }
+
+    /// What happens now is not to be undone, or has been.
+    pub(in crate::tcp) fn end(&mut self) {
+        self.marker = None;
+    }
+
+    /// The threshold to restore, segments; 0: there is none.
+    #[inline]
+    pub(in crate::tcp) fn prior_ssthresh(&self) -> u32 {
+        self.prior_ssthresh
+    }
+
+    pub(in crate::tcp) fn set_prior_ssthresh(&mut self, segments: u32) {
+        self.prior_ssthresh = segments;
+    }
+
+    /// The reduction is not to be undone.
+    pub(in crate::tcp) fn forget_threshold(&mut self) {
+        self.prior_ssthresh = 0;
+    }
+
+    /// A segment is sent again at `stamp`, ms.
+    pub(in crate::tcp) fn on_retransmitted(&mut self, stamp: u32) {
+        self.retrans = Some(self.retrans.unwrap_or(0) + 1);
+        self.retrans_stamp.get_or_insert(stamp);
+    }
+
+    /// When the first retransmission of this episode left, ms.
+    #[inline]
+    pub(in crate::tcp) fn retrans_stamp(&self) -> Option<u32> {
+        self.retrans_stamp
+    }
+
+    /// No retransmission is in the network any more.
+    #[inline]
+    pub(in crate::tcp) fn forget_retrans_stamp(&mut self) {
+        self.retrans_stamp = None;
+    }
+
+    /// A DSACK reports a duplicate of data sent since the reduction began, that was acknowledged before this ACK (`prior_una`).
+    pub(in crate::tcp) fn on_dsack(&mut self, block: SackBlock, prior_una: Seq, mss: u32) {
+        if let (Some(marker), Some(left)) = (self.marker, self.retrans)
+            && left > 0
+            && !block.end.after(prior_una)
+            && block.end.after(marker)
+        {
+            let segments = block.end.distance(block.start).div_ceil(mss.max(1));
+            self.retrans = Some(left.saturating_sub(segments.max(1)));
+        }
+    }
+
+    /// An ACK echoes a time from before the first retransmission: the original had arrived.
+    pub(in crate::tcp) fn shown_by_timestamp(&self, echo: Option<u32>) -> bool {
+        let echoes_original = self.retrans_stamp.zip(echo).is_some_and(|(stamp, echo)| is_earlier(echo, stamp));
+        self.is_watching() && echoes_original
+    }
+
+    /// Every retransmission was reported as a duplicate.
+    #[inline]
+    pub(in crate::tcp) fn shown_by_dsacks(&self) -> bool {
+        self.is_watching() && self.retrans == Some(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u32 = 1000;
+
+    fn block(start: u32, end: u32) -> SackBlock {
+        SackBlock { start: Seq::new(start), end: Seq::new(end) }
+    }
+
+    fn watching() -> Undo {
+        let mut undo = Undo::default();
+        undo.watch(Seq::new(5000), 0);
+        undo
+    }
+
+    #[test]
+    fn an_echo_from_before_the_first_retransmission_shows_it() {
+        let mut undo = watching();
+        undo.on_retransmitted(70);
+        undo.on_retransmitted(90);
+        assert!(undo.shown_by_timestamp(Some(69)) && !undo.shown_by_timestamp(Some(70)) && !undo.shown_by_timestamp(None));
+        undo.end();
+        assert!(!undo.shown_by_timestamp(Some(69)), "nothing is to be undone");
+    }
+
+    #[test]
+    fn a_duplicate_for_each_retransmission_shows_it() {
+        let mut undo = watching();
+        assert!(!undo.shown_by_dsacks(), "nothing was sent again");
+        undo.on_retransmitted(70);
+        undo.on_retransmitted(71);
+        undo.on_dsack(block(5000, 6000), Seq::new(9000), MSS);
+        assert!(!undo.shown_by_dsacks());
+        undo.on_dsack(block(4000, 5000), Seq::new(9000), MSS);
+        undo.on_dsack(block(9000, 9500), Seq::new(9000), MSS);
+        assert!(!undo.shown_by_dsacks(), "older than the reduction, and not acknowledged before");
+        undo.on_dsack(block(6000, 7000), Seq::new(9000), MSS);
+        assert!(undo.shown_by_dsacks());
+    }
+
+    #[test]
+    fn a_block_of_several_segments_counts_as_many() {
+        let mut undo = Undo::default();
+        undo.watch(Seq::new(5000), 3);
+        undo.on_dsack(block(5000, 8000), Seq::new(9000), MSS);
+        assert!(undo.shown_by_dsacks());
+    }
+}
