@@ -7,15 +7,15 @@
 //! The out-of-tree kernel has no scheduler of this kind; its users set the backup flag on an interface, which gives the same with two
 //! subflows and shares the load between the active ones with more.
 
-use crate::{Choice, Queue, Subflow};
+use crate::{Choice, DataQueueView, PathView, Policy};
 
 /// The first usable subflow alone. It has no state.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Backup;
 
-impl Backup {
+impl Policy for Backup {
     #[inline]
-    pub fn pick(&mut self, subflows: &[Subflow], queue: &Queue) -> Option<Choice> {
+    fn pick(&mut self, subflows: &[PathView], queue: &DataQueueView) -> Option<Choice> {
         if queue.end == queue.next {
             return None;
         }
@@ -23,22 +23,27 @@ impl Backup {
         let s = &subflows[subflow];
         s.takes_data().then(|| Choice { subflow, from: queue.next, limit: s.window_space() })
     }
+
+    fn retransmits_head_of_line(&self) -> bool {
+        false
+    }
 }
 
 /// The subflow that works now, with room or without. One in the Loss state has failed for the time being.
-fn working(subflows: &[Subflow]) -> Option<usize> {
-    let first = |backup: bool| subflows.iter().position(|s| s.backup == backup && s.usable && !s.in_loss);
+fn working(subflows: &[PathView]) -> Option<usize> {
+    let first = |backup: bool| subflows.iter().position(|s| s.backup == backup && s.usable && !s.tcp.in_loss);
     first(false).or_else(|| first(true))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::TcpExtras;
 
-    const DATA: Queue = Queue { end: 1 << 20, window_end: 1 << 20, ..Queue::EMPTY };
+    const DATA: DataQueueView = DataQueueView { end: 1 << 20, window_end: 1 << 20, ..DataQueueView::EMPTY };
 
-    fn subflow(srtt_ms: u32, in_flight: u32) -> Subflow {
-        Subflow { srtt_us8: srtt_ms * 8000, cwnd: 10, in_flight, mss: 1000, usable: true, room: true, ..Subflow::default() }
+    fn subflow(srtt_ms: u32, in_flight: u32) -> PathView {
+        PathView { srtt_us8: srtt_ms * 8000, capacity: 10, in_flight, mss: 1000, usable: true, room: true, ..PathView::default() }
     }
 
     #[test]
@@ -54,15 +59,15 @@ mod tests {
         let mut flows = [subflow(90, 4), subflow(5, 0)];
         flows[0].usable = false;
         assert_eq!(Backup.pick(&flows, &DATA).map(|c| c.subflow), Some(1));
-        flows[0] = Subflow { in_loss: true, ..subflow(90, 1) };
+        flows[0] = PathView { tcp: TcpExtras { in_loss: true, ..TcpExtras::default() }, ..subflow(90, 1) };
         assert_eq!(Backup.pick(&flows, &DATA).map(|c| c.subflow), Some(1));
-        flows[0].in_loss = false;
+        flows[0].tcp.in_loss = false;
         assert_eq!(Backup.pick(&flows, &DATA).map(|c| c.subflow), Some(0));
     }
 
     #[test]
     fn marked_subflows_come_last() {
-        let mut flows = [Subflow { backup: true, ..subflow(5, 0) }, subflow(90, 0)];
+        let mut flows = [PathView { backup: true, ..subflow(5, 0) }, subflow(90, 0)];
         assert_eq!(Backup.pick(&flows, &DATA).map(|c| c.subflow), Some(1));
         flows[1].usable = false;
         assert_eq!(Backup.pick(&flows, &DATA).map(|c| c.subflow), Some(0));

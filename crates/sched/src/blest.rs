@@ -15,7 +15,7 @@
 //! Difference from it: neither a backup subflow nor one in the Loss state is waited for.
 
 use crate::minrtt::{self, MinRtt};
-use crate::{BUFFER, Choice, MAX_SUBFLOWS, Queue, Subflow};
+use crate::{BUFFER, Choice, DataQueueView, MAX_SUBFLOWS, PathView, Policy};
 use polypath_base::{Duration, Instant};
 
 /// Thousandths: first, least and largest lambda, and its steps.
@@ -47,14 +47,46 @@ impl Default for Blest {
 }
 
 impl Blest {
-    /// The peer's window or the send buffer held everything up, and another subflow was to help.
-    #[inline]
-    pub fn on_blocked(&mut self) {
-        self.blocked = true;
+    fn adapt(&mut self, now: Instant, srtt_us8: u32) {
+        if now.since(self.changed_at) < Duration::from_micros(u64::from(srtt_us8 >> 3)) {
+            return;
+        }
+        self.lambda = if self.blocked { self.lambda + UP } else { self.lambda - DOWN }.clamp(LEAST, LARGEST);
+        self.blocked = false;
+        self.changed_at = now;
     }
 
+    /// How long a segment given to a slow subflow now takes to be acknowledged, eighths of a microsecond.
+    fn linger(&self, slow: &PathView, i: usize) -> u32 {
+        let (least, largest) = self.srtt[i];
+        let in_flight = u64::from(slow.in_flight) + 1;
+        let estimate = if in_flight >= u64::from(slow.capacity) {
+            largest
+        } else {
+            least + (u64::from(largest - least) * in_flight / u64::from(slow.capacity)) as u32
+        };
+        estimate.max(slow.srtt_us8)
+    }
+
+    /// Bytes that the fast subflow sends in `time`, eighths of a microsecond, times lambda.
+    fn sends(&self, fast: &PathView, i: usize, time: u32) -> u64 {
+        let (least, largest) = self.srtt[i];
+        let mean = (u64::from(least) + u64::from(largest)) / 2;
+        let rounds = u64::from(time).checked_div(mean).map_or(1, |whole| whole + 1);
+        let packets = if fast.tcp.ssthresh == INFINITE {
+            u64::from(fast.capacity) * ((1 << rounds.min(u64::from(MOST_DOUBLINGS))) - 1)
+        } else {
+            // Congestion avoidance is taken to have begun.
+            (u64::from(fast.capacity.max(fast.tcp.ssthresh.saturating_add(1))) + (rounds - 1) / 2) * rounds
+        };
+        // Below 2^48 packets (a window of 2^32 in 2^16 rounds), of less than 2^16 bytes: 2^64 is not reached, but times 1300 it may be.
+        (u128::from(packets) * u128::from(fast.mss) * u128::from(self.lambda) / 1000) as u64
+    }
+}
+
+impl Policy for Blest {
     #[inline]
-    pub fn pick(&mut self, subflows: &[Subflow], queue: &Queue) -> Option<Choice> {
+    fn pick(&mut self, subflows: &[PathView], queue: &DataQueueView) -> Option<Choice> {
         for (s, (least, largest)) in subflows.iter().zip(&mut self.srtt) {
             if s.usable && s.srtt_us8 > 0 {
                 *least = if *least == 0 { s.srtt_us8 } else { s.srtt_us8.min(*least) };
@@ -75,53 +107,32 @@ impl Blest {
         (for_fast <= window.saturating_sub(on_slow)).then_some(choice)
     }
 
-    fn adapt(&mut self, now: Instant, srtt_us8: u32) {
-        if now.since(self.changed_at) < Duration::from_micros(u64::from(srtt_us8 >> 3)) {
-            return;
-        }
-        self.lambda = if self.blocked { self.lambda + UP } else { self.lambda - DOWN }.clamp(LEAST, LARGEST);
-        self.blocked = false;
-        self.changed_at = now;
-    }
-
-    /// How long a segment given to a slow subflow now takes to be acknowledged, eighths of a microsecond.
-    fn linger(&self, slow: &Subflow, i: usize) -> u32 {
-        let (least, largest) = self.srtt[i];
-        let in_flight = u64::from(slow.in_flight) + 1;
-        let estimate = if in_flight >= u64::from(slow.cwnd) {
-            largest
-        } else {
-            least + (u64::from(largest - least) * in_flight / u64::from(slow.cwnd)) as u32
-        };
-        estimate.max(slow.srtt_us8)
-    }
-
-    /// Bytes that the fast subflow sends in `time`, eighths of a microsecond, times lambda.
-    fn sends(&self, fast: &Subflow, i: usize, time: u32) -> u64 {
-        let (least, largest) = self.srtt[i];
-        let mean = (u64::from(least) + u64::from(largest)) / 2;
-        let rounds = u64::from(time).checked_div(mean).map_or(1, |whole| whole + 1);
-        let packets = if fast.ssthresh == INFINITE {
-            u64::from(fast.cwnd) * ((1 << rounds.min(u64::from(MOST_DOUBLINGS))) - 1)
-        } else {
-            // Congestion avoidance is taken to have begun.
-            (u64::from(fast.cwnd.max(fast.ssthresh.saturating_add(1))) + (rounds - 1) / 2) * rounds
-        };
-        // Below 2^48 packets (a window of 2^32 in 2^16 rounds), of less than 2^16 bytes: 2^64 is not reached, but times 1300 it may be.
-        (u128::from(packets) * u128::from(fast.mss) * u128::from(self.lambda) / 1000) as u64
+    #[inline]
+    fn on_blocked(&mut self) {
+        self.blocked = true;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::TcpExtras;
 
-    fn subflow(srtt_ms: u32, in_flight: u32) -> Subflow {
-        Subflow { srtt_us8: srtt_ms * 8000, cwnd: 10, ssthresh: 5, in_flight, mss: 1000, usable: true, room: true, ..Subflow::default() }
+    fn subflow(srtt_ms: u32, in_flight: u32) -> PathView {
+        PathView {
+            srtt_us8: srtt_ms * 8000,
+            capacity: 10,
+            in_flight,
+            mss: 1000,
+            usable: true,
+            room: true,
+            tcp: TcpExtras { ssthresh: 5, ..TcpExtras::default() },
+            ..PathView::default()
+        }
     }
 
-    fn window(bytes: u64) -> Queue {
-        Queue { end: 10_000, window_end: bytes, ..Queue::EMPTY }
+    fn window(bytes: u64) -> DataQueueView {
+        DataQueueView { end: 10_000, window_end: bytes, ..DataQueueView::EMPTY }
     }
 
     #[test]
@@ -144,7 +155,7 @@ mod tests {
     #[test]
     fn slow_start_is_expected_to_double() {
         // Four round trips: 10 + 20 + 40 + 80 segments, times 1.2 = 180 kB.
-        let flows = [subflow(30, 0), Subflow { ssthresh: INFINITE, ..subflow(10, 10) }];
+        let flows = [subflow(30, 0), PathView { tcp: TcpExtras { ssthresh: INFINITE, ..TcpExtras::default() }, ..subflow(10, 10) }];
         assert_eq!(Blest::default().pick(&flows, &window(189_999)), None);
         assert_eq!(Blest::default().pick(&flows, &window(190_000)).map(|c| c.subflow), Some(0));
     }
@@ -157,7 +168,7 @@ mod tests {
             if blocked {
                 blest.on_blocked();
             }
-            blest.pick(&flows, &Queue { now: Instant::ZERO + Duration::from_millis(ms), ..window(1 << 20) });
+            blest.pick(&flows, &DataQueueView { now: Instant::ZERO + Duration::from_millis(ms), ..window(1 << 20) });
             blest.lambda
         };
         assert_eq!(after(99, false), 1200, "not before a round trip of the slow subflow");

@@ -12,7 +12,7 @@
 //! round trip as delay, which orders windows alike. The paper's weakness stays: a plan is not changed when a path slows down.
 //! The out-of-tree kernel's releases do not have this scheduler.
 
-use crate::{Choice, MAX_SUBFLOWS, Queue, Subflow};
+use crate::{Choice, DataQueueView, MAX_SUBFLOWS, PathView, Policy};
 
 /// Windows in the order of their arrival.
 #[derive(Copy, Clone, Debug, Default)]
@@ -25,18 +25,18 @@ pub struct Daps {
     clock: u64,
 }
 
-impl Daps {
+impl Policy for Daps {
     #[inline]
-    pub fn pick(&mut self, subflows: &[Subflow], queue: &Queue) -> Option<Choice> {
+    fn pick(&mut self, subflows: &[PathView], queue: &DataQueueView) -> Option<Choice> {
         if queue.end == queue.next {
             return None;
         }
         let any_active = subflows.iter().any(|s| s.usable && !s.backup);
-        let taken = |s: &Subflow| s.usable && !s.in_loss && s.backup != any_active;
+        let taken = |s: &PathView| s.usable && !s.tcp.in_loss && s.backup != any_active;
         let slowest = subflows.iter().filter(|s| taken(s)).map(|s| s.srtt_us8).max()?;
         for (i, s) in subflows.iter().enumerate().filter(|(_, s)| taken(s)) {
             if self.left[i] == 0 {
-                self.left[i] = s.cwnd.max(1).saturating_mul(s.mss);
+                self.left[i] = s.capacity.max(1).saturating_mul(s.mss);
                 // A subflow that was away does not make up for it.
                 self.arrival[i] = self.arrival[i].max(self.clock) + u64::from(s.srtt_us8);
             }
@@ -44,14 +44,13 @@ impl Daps {
         let (subflow, s) = subflows.iter().enumerate().filter(|(_, s)| taken(s)).min_by_key(|&(i, _)| self.arrival[i])?;
         // As many windows as the slowest subflow's round trip holds may wait here.
         let windows = (u64::from(slowest).checked_div(u64::from(s.srtt_us8))).unwrap_or(1);
-        let most = windows * u64::from(s.cwnd) * u64::from(s.mss);
+        let most = windows * u64::from(s.capacity) * u64::from(s.mss);
         let waits = u64::from(s.unsent.saturating_sub(s.window_space()));
         (s.room && waits < most).then_some(Choice { subflow, from: queue.next, limit: self.left[subflow] })
     }
 
-    /// `len` bytes of a choice were handed over.
     #[inline]
-    pub fn on_scheduled(&mut self, choice: Choice, len: u32) {
+    fn on_scheduled(&mut self, choice: Choice, len: u32) {
         let i = choice.subflow;
         self.left[i] = self.left[i].saturating_sub(len);
         self.clock = self.clock.max(self.arrival[i]);
@@ -61,16 +60,17 @@ impl Daps {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::TcpExtras;
 
-    const DATA: Queue = Queue { end: 1 << 20, window_end: 1 << 20, ..Queue::EMPTY };
+    const DATA: DataQueueView = DataQueueView { end: 1 << 20, window_end: 1 << 20, ..DataQueueView::EMPTY };
 
-    fn subflow(srtt_ms: u32, cwnd: u32) -> Subflow {
-        let s = Subflow { srtt_us8: srtt_ms * 8000, cwnd, ssthresh: 5, mss: 1000, usable: true, room: true, ..Subflow::default() };
-        Subflow { in_flight: 0, ..s }
+    fn subflow(srtt_ms: u32, cwnd: u32) -> PathView {
+        let s = PathView { srtt_us8: srtt_ms * 8000, capacity: cwnd, mss: 1000, usable: true, room: true, ..PathView::default() };
+        PathView { in_flight: 0, tcp: TcpExtras { ssthresh: 5, ..TcpExtras::default() }, ..s }
     }
 
     /// Who gets the next windows, and how many segments each.
-    fn plan(daps: &mut Daps, flows: &[Subflow], count: usize) -> Vec<(usize, u32)> {
+    fn plan(daps: &mut Daps, flows: &[PathView], count: usize) -> Vec<(usize, u32)> {
         let deal = |_| {
             let choice = daps.pick(flows, &DATA).expect("somebody");
             daps.on_scheduled(choice, choice.limit);

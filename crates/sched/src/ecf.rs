@@ -14,7 +14,7 @@
 //! [`Ecf::overflowing`] repeats that. Difference from it: neither a backup subflow nor one in the Loss state is waited for.
 
 use crate::minrtt::{self, MinRtt};
-use crate::{Choice, Queue, Subflow};
+use crate::{Choice, DataQueueView, PathView, Policy, Quirks};
 
 /// Waits for the fastest subflow where that completes earlier.
 #[derive(Copy, Clone, Debug, Default)]
@@ -28,6 +28,23 @@ pub struct Ecf {
 /// Inverse of the hysteresis beta = 1/4. A larger one flaps more between waiting and sending.
 const BETA_INVERSE: u128 = 4;
 
+impl Policy for Ecf {
+    #[inline]
+    fn pick(&mut self, subflows: &[PathView], queue: &DataQueueView) -> Option<Choice> {
+        let choice = MinRtt.pick(subflows, queue)?;
+        let slow = &subflows[choice.subflow];
+        let fastest = minrtt::fastest(subflows, slow.backup)?;
+        if fastest != choice.subflow && self.waits(&subflows[fastest], slow, queue.end - queue.next) {
+            return None;
+        }
+        Some(choice)
+    }
+
+    fn with(self, quirks: Quirks) -> Self {
+        if quirks.ecf_overflows { Self::overflowing() } else { self }
+    }
+}
+
 /// A product of the out-of-tree stack.
 fn narrow(product: u128) -> u128 {
     product & u128::from(u32::MAX)
@@ -39,24 +56,13 @@ impl Ecf {
         Self { overflows: true, ..Self::default() }
     }
 
-    #[inline]
-    pub fn pick(&mut self, subflows: &[Subflow], queue: &Queue) -> Option<Choice> {
-        let choice = MinRtt.pick(subflows, queue)?;
-        let slow = &subflows[choice.subflow];
-        let fastest = minrtt::fastest(subflows, slow.backup)?;
-        if fastest != choice.subflow && self.waits(&subflows[fastest], slow, queue.end - queue.next) {
-            return None;
-        }
-        Some(choice)
-    }
-
     /// Whether the `fast` subflow alone is done with `waiting` bytes before the `slow` one could help. Times in microseconds
     /// (below 2^32), amounts in bytes (below 2^64): the products fit into 128 bits.
-    fn waits(&mut self, fast: &Subflow, slow: &Subflow, waiting: u64) -> bool {
+    fn waits(&mut self, fast: &PathView, slow: &PathView, waiting: u64) -> bool {
         let fit = if self.overflows { narrow } else { |product| product };
-        let window = |s: &Subflow| u128::from(s.cwnd) * u128::from(s.mss);
-        let rtt = |s: &Subflow| u128::from(s.srtt_us8 >> 3);
-        let spread = u128::from(fast.rttvar_us.max(slow.rttvar_us) >> 1);
+        let window = |s: &PathView| u128::from(s.capacity) * u128::from(s.mss);
+        let rtt = |s: &PathView| u128::from(s.srtt_us8 >> 3);
+        let spread = u128::from(fast.tcp.rttvar_us.max(slow.tcp.rttvar_us) >> 1);
         let (window_f, window_s) = (window(fast), window(slow));
         let (on_fast, on_slow) = (u128::from(waiting).max(window_f), u128::from(waiting).max(window_s));
         let alone = fit(rtt(fast) * (on_fast + window_f));
@@ -76,12 +82,12 @@ impl Ecf {
 mod tests {
     use super::*;
 
-    fn subflow(srtt_ms: u32, in_flight: u32) -> Subflow {
-        Subflow { srtt_us8: srtt_ms * 8000, cwnd: 10, in_flight, mss: 1000, usable: true, room: true, ..Subflow::default() }
+    fn subflow(srtt_ms: u32, in_flight: u32) -> PathView {
+        PathView { srtt_us8: srtt_ms * 8000, capacity: 10, in_flight, mss: 1000, usable: true, room: true, ..PathView::default() }
     }
 
-    fn waiting(bytes: u64) -> Queue {
-        Queue { end: bytes, window_end: 1 << 30, ..Queue::EMPTY }
+    fn waiting(bytes: u64) -> DataQueueView {
+        DataQueueView { end: bytes, window_end: 1 << 30, ..DataQueueView::EMPTY }
     }
 
     #[test]
@@ -130,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_backup_is_not_waited_for() {
-        let flows = [subflow(100, 0), Subflow { backup: true, ..subflow(10, 10) }];
+        let flows = [subflow(100, 0), PathView { backup: true, ..subflow(10, 10) }];
         assert_eq!(Ecf::default().pick(&flows, &waiting(5_000)).map(|c| c.subflow), Some(0));
     }
 }

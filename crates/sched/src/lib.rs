@@ -1,32 +1,23 @@
-//! MPTCP packet schedulers: which subflow carries the next bytes of a connection.
+//! Packet schedulers: which path carries the next bytes.
 //!
-//! A scheduler sees plain [`Subflow`] summaries and the connection's [`Queue`]; it never touches an endpoint. Each one is a
-//! small struct with one method, `pick`; [`Scheduler`] is the closed set of them, matched by an enum so that choosing a
-//! subflow costs no indirect call. A scheduler is asked again until it answers `None`.
+//! A scheduler sees plain [`PathView`]s and the [`DataQueueView`] of the data that wait; it never touches an endpoint, so that MPTCP and a
+//! tunnel can use the same ones. Each is a small struct with a [`Policy`]; [`Scheduler`] is the closed set of them, matched by an enum so
+//! that choosing a path costs no indirect call. A scheduler is asked again until it answers `None`.
 #![forbid(unsafe_code)]
 
 mod backup;
 mod blest;
 mod daps;
 mod ecf;
+mod linux_default;
 mod minrtt;
 mod redundant;
 mod roundrobin;
 mod sttf;
-mod upstream;
 mod weighted;
 
-pub use backup::Backup;
-pub use blest::Blest;
-pub use daps::Daps;
-pub use ecf::Ecf;
-pub use minrtt::MinRtt;
+pub use linux_default::LinuxDefault;
 use polypath_base::{Instant, Rate};
-pub use redundant::Redundant;
-pub use roundrobin::RoundRobin;
-pub use sttf::Sttf;
-pub use upstream::Upstream;
-pub use weighted::Weighted;
 
 /// Most subflows a connection has: masks of them have 32 bits, here as in out-of-tree MPTCP.
 pub const MAX_SUBFLOWS: usize = 32;
@@ -34,36 +25,43 @@ pub const MAX_SUBFLOWS: usize = 32;
 /// Most data in one buffer of the kernel, bytes (Linux: 64 KiB less the largest TCP header).
 pub const BUFFER: u32 = 65_535 - 320;
 
-/// What a scheduler sees of one subflow.
+/// What a scheduler sees of one path: a subflow of MPTCP, or a path of a tunnel.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Subflow {
+pub struct PathView {
     /// Smoothed RTT in eighths of a microsecond; 0 before the first sample.
     pub srtt_us8: u32,
+    /// What the path may carry at a time and what is in flight on it, full packets: of TCP the congestion window.
+    pub capacity: u32,
+    pub in_flight: u32,
+    /// Payload of a full packet, bytes: of TCP the MSS.
+    pub mss: u32,
+    /// Bytes given to the path that it has not sent yet.
+    pub unsent: u32,
+    /// Bytes of memory in the path's send queue, sent or not (Linux's `sk_wmem_queued`).
+    pub queued: u32,
+    /// Rate at which it sends: of TCP the pacing rate; zero while unknown.
+    pub pacing_rate: Rate,
+    /// Joined and able to send, and not given up as stale or potentially failed.
+    pub usable: bool,
+    /// To be used only when no other path can be (RFC 8684 section 3.3.8).
+    pub backup: bool,
+    /// Its send buffer takes more.
+    pub room: bool,
+    pub tcp: TcpExtras,
+}
+
+/// What only TCP knows of a path. The default is what a path without TCP says: it is never in the Loss state, and no longer in slow start.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct TcpExtras {
     /// Variation of the RTT in microseconds, never less than the least retransmission timeout (Linux: `rttvar_us`).
     pub rttvar_us: u32,
     /// Slow-start threshold, segments.
     pub ssthresh: u32,
-    /// Congestion window and segments in flight, segments of `mss` bytes.
-    pub cwnd: u32,
-    pub in_flight: u32,
-    pub mss: u32,
-    /// Bytes handed to the subflow that it has not sent yet.
-    pub unsent: u32,
     /// Where the room in the window is counted in buffers: those that wait. Elsewhere it is counted in bytes.
     pub buffered: Option<Buffered>,
-    /// Bytes of memory in the subflow's send queue, sent or not (Linux's `sk_wmem_queued`).
-    pub queued: u32,
-    /// Pacing rate; zero while unknown.
-    pub pacing_rate: Rate,
-    /// Joined and able to send, and not given up as stale or potentially failed.
-    pub usable: bool,
-    /// To be used only when no other subflow can be (RFC 8684 section 3.3.8).
-    pub backup: bool,
     /// In the Loss state after a retransmission timeout.
     pub in_loss: bool,
-    /// Its send buffer takes more.
-    pub room: bool,
-    /// It comes before an older subflow whose RTT is the same.
+    /// It comes before an older path whose RTT is the same.
     pub wins_ties: bool,
 }
 
@@ -94,9 +92,9 @@ pub struct Quirks {
     pub redundant_repeats: bool,
 }
 
-/// What a scheduler sees of the connection's data, in data sequence numbers.
+/// What a scheduler sees of the data that wait, in data sequence numbers. What has no sequence of its own counts its bytes.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Queue {
+pub struct DataQueueView {
     /// First byte the peer has not acknowledged.
     pub una: u64,
     /// First byte never sent on any subflow.
@@ -112,15 +110,15 @@ pub struct Queue {
 /// Which bytes go where.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// Index of the subflow.
+    /// Index of the path.
     pub subflow: usize,
-    /// First byte to send there: [`Queue::next`] for new data, less for bytes that went elsewhere before.
+    /// First byte to send there: [`DataQueueView::next`] for new data, less for bytes that went elsewhere before.
     pub from: u64,
     /// At most so many bytes before the scheduler is asked again.
     pub limit: u32,
 }
 
-impl Queue {
+impl DataQueueView {
     /// Nothing to send.
     pub const EMPTY: Self = Self { una: 0, next: 0, end: 0, window_end: 0, now: Instant::ZERO };
 
@@ -131,30 +129,30 @@ impl Queue {
     }
 }
 
-impl Subflow {
+impl PathView {
     /// Who may be given data: not in Loss, and no more waits than the window lets out.
     #[inline]
     pub fn takes_data(&self) -> bool {
-        match self.buffered {
+        match self.tcp.buffered {
             None => self.fits_window(),
-            Some(waiting) => self.usable && !self.in_loss && self.in_flight + waiting.segments() < self.cwnd,
+            Some(waiting) => self.usable && !self.tcp.in_loss && self.in_flight + waiting.segments() < self.capacity,
         }
     }
 
-    /// As [`Subflow::takes_data`], by the bytes that wait.
+    /// As [`PathView::takes_data`], by the bytes that wait.
     #[inline]
     pub fn fits_window(&self) -> bool {
-        self.usable && !self.in_loss && self.in_flight < self.cwnd && self.unsent <= self.window_space()
+        self.usable && !self.tcp.in_loss && self.in_flight < self.capacity && self.unsent <= self.window_space()
     }
 
     /// Most bytes to give at once: what the congestion window lets out, at most half of it. Counted in buffers, what the window has left by
     /// that count, and a burst at least.
     #[inline]
     pub fn share(&self) -> u32 {
-        match self.buffered {
-            None => self.window_space().min((self.cwnd / 2).max(1).saturating_mul(self.mss)),
+        match self.tcp.buffered {
+            None => self.window_space().min((self.capacity / 2).max(1).saturating_mul(self.mss)),
             Some(waiting) => {
-                let left = self.cwnd.saturating_sub(self.in_flight + waiting.segments());
+                let left = self.capacity.saturating_sub(self.in_flight + waiting.segments());
                 left.max(waiting.burst).saturating_mul(self.mss)
             }
         }
@@ -163,136 +161,143 @@ impl Subflow {
     /// Bytes that the congestion window would let out now.
     #[inline]
     pub fn window_space(&self) -> u32 {
-        self.cwnd.saturating_sub(self.in_flight).saturating_mul(self.mss)
+        self.capacity.saturating_sub(self.in_flight).saturating_mul(self.mss)
     }
 }
 
-/// One of the known schedulers, with its state.
-#[derive(Clone, Debug)]
-pub enum Scheduler {
-    Backup(Backup),
-    Blest(Blest),
-    Daps(Daps),
-    Ecf(Ecf),
-    MinRtt(MinRtt),
-    Redundant(Redundant),
-    RoundRobin(RoundRobin),
-    Sttf(Sttf),
-    Upstream(Upstream),
-    Weighted(Weighted),
-}
+/// A rule that chooses paths.
+pub trait Policy: Default {
+    /// The path for the next bytes, or `None` if nothing can be sent now.
+    fn pick(&mut self, subflows: &[PathView], queue: &DataQueueView) -> Option<Choice>;
 
-impl Scheduler {
-    /// Names that [`Scheduler::find`] knows, sorted, and what each does.
-    pub const NAMES: [(&'static str, &'static str); 10] = [
-        ("backup", "the first subflow alone; the others when it fails"),
-        ("blest", "lowest RTT, but waits for it where a slower one would block the peer's window (Ferlin et al. 2016)"),
-        ("daps", "deals out windows in the order in which they will arrive (Kuhn et al. 2014)"),
-        ("default", "shortest time to drain what is queued, in bursts: upstream Linux"),
-        ("ecf", "lowest RTT, but waits for it where that completes earlier (Lim et al. 2017); v0 as in Linux 5.4, which miscalculates"),
-        ("minrtt", "lowest RTT with room in its window: the default of out-of-tree MPTCP"),
-        ("redundant", "everything on every subflow; profile v0 as in Linux 5.4, which repeats itself"),
-        ("roundrobin", "a segment each in turn, where windows have room"),
-        ("sttf", "shortest transfer time of the next segment, queues included (Hurtig et al. 2019)"),
-        ("weighted", "fixed shares, \"weighted 3:1\"; waits for the subflow whose turn it is"),
-    ];
-
-    /// The scheduler of a name; `weighted` may be followed by weights.
-    pub fn find(name: &str) -> Option<Self> {
-        Some(match name {
-            "backup" => Self::Backup(Backup),
-            "blest" => Self::Blest(Blest::default()),
-            "daps" => Self::Daps(Daps::default()),
-            "default" => Self::Upstream(Upstream::default()),
-            "ecf" => Self::Ecf(Ecf::default()),
-            "minrtt" => Self::MinRtt(MinRtt),
-            "redundant" => Self::Redundant(Redundant::default()),
-            "roundrobin" => Self::RoundRobin(RoundRobin::default()),
-            "sttf" => Self::Sttf(Sttf),
-            "weighted" => Self::Weighted(Weighted::default()),
-            _ => return name.strip_prefix("weighted ").and_then(Weighted::parse).map(Self::Weighted),
-        })
-    }
-
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Backup(_) => "backup",
-            Self::Blest(_) => "blest",
-            Self::Daps(_) => "daps",
-            Self::Ecf(_) => "ecf",
-            Self::MinRtt(_) => "minrtt",
-            Self::Redundant(_) => "redundant",
-            Self::RoundRobin(_) => "roundrobin",
-            Self::Sttf(_) => "sttf",
-            Self::Upstream(_) => "default",
-            Self::Weighted(_) => "weighted",
-        }
-    }
-
-    /// The scheduler with a kernel's faults.
-    #[must_use]
-    pub fn with(self, quirks: Quirks) -> Self {
-        match self {
-            Self::Ecf(_) if quirks.ecf_overflows => Self::Ecf(Ecf::overflowing()),
-            Self::Redundant(_) if quirks.redundant_repeats => Self::Redundant(Redundant::repeating()),
-            other => other,
-        }
-    }
-
-    /// What holds up the peer's window is sent again on a fast subflow, and the slow one that has it is penalised (Raiciu et
-    /// al. 2012). In the out-of-tree stack this is the scheduler's to do, and not all do it.
+    /// `len` bytes from `choice.from` on were enqueued; the scheduler may have asked for more, or for what begins later.
     #[inline]
-    pub fn retransmits_head_of_line(&self) -> bool {
-        !matches!(self, Self::Backup(_) | Self::Redundant(_) | Self::RoundRobin(_) | Self::Weighted(_))
-    }
+    fn on_scheduled(&mut self, _choice: Choice, _len: u32) {}
 
     /// The peer's window or the send buffer held everything up.
     #[inline]
-    pub fn on_blocked(&mut self) {
-        if let Self::Blest(s) = self {
-            s.on_blocked();
-        }
+    fn on_blocked(&mut self) {}
+
+    /// What holds up the peer's window is sent again on a fast path, and the slow one that has it is penalised (Raiciu et al. 2012). In
+    /// the out-of-tree stack this is the scheduler's to do, and not all do it.
+    #[inline]
+    fn retransmits_head_of_line(&self) -> bool {
+        true
     }
 
-    /// The subflow for the next bytes, or `None` if nothing can be sent now.
-    #[inline]
-    pub fn pick(&mut self, subflows: &[Subflow], queue: &Queue) -> Option<Choice> {
-        match self {
-            Self::Upstream(s) => s.pick(subflows, queue),
-            Self::MinRtt(s) => s.pick(subflows, queue),
-            Self::RoundRobin(s) => s.pick(subflows, queue),
-            Self::Redundant(s) => s.pick(subflows, queue),
-            Self::Backup(s) => s.pick(subflows, queue),
-            Self::Blest(s) => s.pick(subflows, queue),
-            Self::Daps(s) => s.pick(subflows, queue),
-            Self::Ecf(s) => s.pick(subflows, queue),
-            Self::Sttf(s) => s.pick(subflows, queue),
-            Self::Weighted(s) => s.pick(subflows, queue),
-        }
+    /// The same with a kernel's faults.
+    #[must_use]
+    fn with(self, _quirks: Quirks) -> Self {
+        self
     }
 
-    /// `len` bytes from `choice.from` on were handed over; the scheduler may have asked for more, or for what begins later.
-    #[inline]
-    pub fn on_scheduled(&mut self, choice: Choice, len: u32) {
-        match self {
-            Self::Redundant(s) => s.on_scheduled(choice, len),
-            Self::Daps(s) => s.on_scheduled(choice, len),
-            Self::Weighted(s) => s.on_scheduled(),
-            _ => {}
-        }
+    /// The policy with what stands behind its name; none: it takes no such arguments.
+    fn parse(_arguments: &str) -> Option<Self> {
+        None
     }
+}
 
-    /// Which subflow sends again bytes that went to those in the bit mask `tried`: the fastest one that was not tried, else
-    /// the fastest. All schedulers share this rule.
+/// Declares [`Scheduler`]: a line has a scheduler's type, its name and what it does.
+macro_rules! schedulers {
+    ($($variant:ident($policy:ty): $name:literal, $about:literal;)+) => {
+        /// One of the known schedulers, with its state.
+        #[derive(Clone, Debug)]
+        pub enum Scheduler {
+            $($variant($policy),)+
+        }
+
+        impl Scheduler {
+            /// Names that [`Scheduler::find`] knows, sorted, and what each does.
+            pub const NAMES: [(&'static str, &'static str); [$($name),+].len()] = [$(($name, $about)),+];
+
+            /// The scheduler of a name; `weighted` may be followed by weights.
+            pub fn find(name: &str) -> Option<Self> {
+                let (name, arguments) = name.split_once(' ').map_or((name, None), |(name, arguments)| (name, Some(arguments)));
+                match (name, arguments) {
+                    $(
+                        ($name, None) => Some(Self::$variant(<$policy>::default())),
+                        ($name, Some(arguments)) => <$policy>::parse(arguments).map(Self::$variant),
+                    )+
+                    _ => None,
+                }
+            }
+
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$variant(_) => $name,)+
+                }
+            }
+
+            /// See [`Policy::with`].
+            #[must_use]
+            pub fn with(self, quirks: Quirks) -> Self {
+                match self {
+                    $(Self::$variant(policy) => Self::$variant(policy.with(quirks)),)+
+                }
+            }
+
+            /// See [`Policy::retransmits_head_of_line`].
+            #[inline]
+            pub fn retransmits_head_of_line(&self) -> bool {
+                match self {
+                    $(Self::$variant(policy) => policy.retransmits_head_of_line(),)+
+                }
+            }
+
+            /// See [`Policy::on_blocked`].
+            #[inline]
+            pub fn on_blocked(&mut self) {
+                match self {
+                    $(Self::$variant(policy) => policy.on_blocked(),)+
+                }
+            }
+
+            /// See [`Policy::pick`].
+            #[inline]
+            pub fn pick(&mut self, paths: &[PathView], queue: &DataQueueView) -> Option<Choice> {
+                match self {
+                    $(Self::$variant(policy) => policy.pick(paths, queue),)+
+                }
+            }
+
+            /// See [`Policy::on_scheduled`].
+            #[inline]
+            pub fn on_scheduled(&mut self, choice: Choice, len: u32) {
+                match self {
+                    $(Self::$variant(policy) => policy.on_scheduled(choice, len),)+
+                }
+            }
+        }
+    };
+}
+
+// Sorted by name.
+schedulers! {
+    Backup(backup::Backup): "backup", "the first subflow alone; the others when it fails";
+    Blest(blest::Blest): "blest", "lowest RTT, but waits for it where a slower one would block the peer's window (Ferlin et al. 2016)";
+    Daps(daps::Daps): "daps", "deals out windows in the order in which they will arrive (Kuhn et al. 2014)";
+    LinuxDefault(linux_default::LinuxDefault): "default", "shortest time to drain what is queued, in bursts: upstream Linux";
+    Ecf(ecf::Ecf): "ecf", "lowest RTT, but waits for it where that completes earlier (Lim et al. 2017); v0 as in Linux 5.4, which miscalculates";
+    MinRtt(minrtt::MinRtt): "minrtt", "lowest RTT with room in its window: the default of out-of-tree MPTCP";
+    Redundant(redundant::Redundant): "redundant", "everything on every subflow; profile v0 as in Linux 5.4, which repeats itself";
+    RoundRobin(roundrobin::RoundRobin): "roundrobin", "a segment each in turn, where windows have room";
+    Sttf(sttf::Sttf): "sttf", "shortest transfer time of the next segment, queues included (Hurtig et al. 2019)";
+    Weighted(weighted::Weighted): "weighted", "fixed shares, \"weighted 3:1\"; waits for the subflow whose turn it is";
+}
+
+impl Scheduler {
+    /// Which path sends again bytes that went to those in the bit mask `tried`: the fastest one that was not tried, else the fastest. All
+    /// schedulers share this rule.
     #[inline]
-    pub fn pick_reinjection(subflows: &[Subflow], tried: u32) -> Option<usize> {
-        minrtt::best(subflows, tried)
+    pub fn pick_reinjection(paths: &[PathView], tried: u32) -> Option<usize> {
+        minrtt::best(paths, tried)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::minrtt::MinRtt;
 
     #[test]
     fn every_name_finds_its_scheduler() {
@@ -307,9 +312,30 @@ mod tests {
 
     #[test]
     fn sendable_is_bounded_by_data_and_window() {
-        let queue = |next, end, window_end| Queue { next, end, window_end, ..Queue::EMPTY };
+        let queue = |next, end, window_end| DataQueueView { next, end, window_end, ..DataQueueView::EMPTY };
         assert_eq!(queue(10, 100, 50).sendable(), 40);
         assert_eq!(queue(10, 30, 50).sendable(), 20);
         assert_eq!(queue(60, 100, 50).sendable(), 0);
+    }
+
+    #[test]
+    fn paths_without_tcp_are_scheduled_too() {
+        let path = |srtt_us8, in_flight| PathView {
+            srtt_us8,
+            capacity: 10,
+            in_flight,
+            mss: 1400,
+            pacing_rate: Rate::from_bits_per_sec(8_000_000),
+            usable: true,
+            room: true,
+            ..PathView::default()
+        };
+        let queue = DataQueueView { end: 1400, window_end: u64::MAX, ..DataQueueView::EMPTY };
+        for (name, _) in Scheduler::NAMES {
+            let choice = Scheduler::find(name).expect("it is in the list").pick(&[path(80_000, 9), path(400_000, 10)], &queue);
+            assert!(choice.is_some_and(|choice| choice.subflow == 0 && choice.limit > 0), "{name}: {choice:?}");
+        }
+        let full = [path(80_000, 10), path(400_000, 0)];
+        assert_eq!(MinRtt.pick(&full, &queue).map(|choice| choice.subflow), Some(1), "the fast path is full");
     }
 }

@@ -3,15 +3,15 @@
 //! The subflow with the lowest smoothed RTT among those whose congestion window has room; backup subflows only when no
 //! other subflow exists that could be used at all, even later.
 
-use crate::{Choice, Queue, Subflow};
+use crate::{Choice, DataQueueView, PathView, Policy};
 
 /// Lowest RTT first. It has no state.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct MinRtt;
 
-impl MinRtt {
+impl Policy for MinRtt {
     #[inline]
-    pub fn pick(&mut self, subflows: &[Subflow], queue: &Queue) -> Option<Choice> {
+    fn pick(&mut self, subflows: &[PathView], queue: &DataQueueView) -> Option<Choice> {
         if queue.end == queue.next {
             return None;
         }
@@ -23,14 +23,14 @@ impl MinRtt {
 
 /// The fastest subflow of those that are backup, or are not, with room or without: the one to wait for. One in the Loss state may be
 /// dead, and nobody waits for it.
-pub(crate) fn fastest(subflows: &[Subflow], backup: bool) -> Option<usize> {
-    let among = subflows.iter().enumerate().filter(|(_, s)| s.usable && !s.in_loss && s.backup == backup);
+pub(crate) fn fastest(subflows: &[PathView], backup: bool) -> Option<usize> {
+    let among = subflows.iter().enumerate().filter(|(_, s)| s.usable && !s.tcp.in_loss && s.backup == backup);
     among.min_by_key(|(_, s)| s.srtt_us8).map(|(i, _)| i)
 }
 
 /// The fastest subflow that takes data, preferring those not in the bit mask `tried` and then those that are not backup.
 /// A subflow that was not tried and is merely busy is waited for.
-pub(crate) fn best(subflows: &[Subflow], tried: u32) -> Option<usize> {
+pub(crate) fn best(subflows: &[PathView], tried: u32) -> Option<usize> {
     for backup in [false, true] {
         let (mut fresh, mut used, mut fresh_but_busy) = (None, None, false);
         for (i, s) in subflows.iter().enumerate() {
@@ -39,7 +39,7 @@ pub(crate) fn best(subflows: &[Subflow], tried: u32) -> Option<usize> {
             }
             let slot = if tried >> i & 1 == 0 { &mut fresh } else { &mut used };
             if s.takes_data() {
-                if slot.is_none_or(|(srtt, _)| s.srtt_us8 < srtt || (s.wins_ties && s.srtt_us8 == srtt)) {
+                if slot.is_none_or(|(srtt, _)| s.srtt_us8 < srtt || (s.tcp.wins_ties && s.srtt_us8 == srtt)) {
                     *slot = Some((s.srtt_us8, i));
                 }
             } else if tried >> i & 1 == 0 {
@@ -63,12 +63,13 @@ pub(crate) fn best(subflows: &[Subflow], tried: u32) -> Option<usize> {
 mod tests {
     use super::*;
     use crate::Buffered;
+    use crate::TcpExtras;
 
-    fn subflow(srtt_ms: u32, in_flight: u32) -> Subflow {
-        Subflow { srtt_us8: srtt_ms * 8000, cwnd: 10, in_flight, mss: 1000, usable: true, room: true, ..Subflow::default() }
+    fn subflow(srtt_ms: u32, in_flight: u32) -> PathView {
+        PathView { srtt_us8: srtt_ms * 8000, capacity: 10, in_flight, mss: 1000, usable: true, room: true, ..PathView::default() }
     }
 
-    const DATA: Queue = Queue { end: 1 << 20, window_end: 1 << 20, ..Queue::EMPTY };
+    const DATA: DataQueueView = DataQueueView { end: 1 << 20, window_end: 1 << 20, ..DataQueueView::EMPTY };
 
     #[test]
     fn the_fastest_subflow_with_room_wins() {
@@ -83,13 +84,16 @@ mod tests {
         assert_eq!(MinRtt.pick(&flows, &DATA).map(|c| c.subflow), Some(1), "what the window lets out may wait");
         flows[1].unsent = 3001;
         assert_eq!(MinRtt.pick(&flows, &DATA).map(|c| c.subflow), Some(0));
-        flows[0].in_loss = true;
+        flows[0].tcp.in_loss = true;
         assert_eq!(MinRtt.pick(&flows, &DATA), None);
     }
 
     #[test]
     fn room_counted_in_buffers_is_given_in_bursts() {
-        let flow = |in_flight, buffers| Subflow { buffered: Some(Buffered { buffers, burst: 2 }), ..subflow(20, in_flight) };
+        let flow = |in_flight, buffers| PathView {
+            tcp: TcpExtras { buffered: Some(Buffered { buffers, burst: 2 }), ..TcpExtras::default() },
+            ..subflow(20, in_flight)
+        };
         let gives = |flow| MinRtt.pick(&[flow], &DATA).map(|c| c.limit);
         assert_eq!(gives(flow(3, 0)), Some(7000), "all that the window has left, not half of it");
         assert_eq!(gives(flow(9, 0)), Some(2000), "a burst at least, even if the window has room for less");
@@ -99,13 +103,17 @@ mod tests {
 
     #[test]
     fn of_two_that_are_as_fast_the_newer_one_wins_if_it_shall() {
-        let picks = |wins_ties| MinRtt.pick(&[subflow(20, 0); 2].map(|s| Subflow { wins_ties, ..s }), &DATA).map(|c| c.subflow);
+        let picks = |wins_ties| {
+            MinRtt
+                .pick(&[subflow(20, 0); 2].map(|s| PathView { tcp: TcpExtras { wins_ties, ..TcpExtras::default() }, ..s }), &DATA)
+                .map(|c| c.subflow)
+        };
         assert_eq!((picks(false), picks(true)), (Some(0), Some(1)));
     }
 
     #[test]
     fn backup_waits_until_nothing_else_is_usable() {
-        let mut flows = [subflow(20, 10), Subflow { backup: true, ..subflow(5, 0) }];
+        let mut flows = [subflow(20, 10), PathView { backup: true, ..subflow(5, 0) }];
         assert_eq!(MinRtt.pick(&flows, &DATA), None, "a busy active subflow is waited for");
         flows[0].usable = false;
         assert_eq!(MinRtt.pick(&flows, &DATA).map(|c| c.subflow), Some(1));
@@ -115,7 +123,7 @@ mod tests {
     fn a_subflow_that_may_be_dead_is_not_waited_for() {
         let mut flows = [subflow(20, 0), subflow(5, 10)];
         assert_eq!(fastest(&flows, false), Some(1));
-        flows[1].in_loss = true;
+        flows[1].tcp.in_loss = true;
         assert_eq!(fastest(&flows, false), Some(0));
         assert_eq!(fastest(&flows, true), None);
     }
@@ -131,6 +139,6 @@ mod tests {
 
     #[test]
     fn nothing_to_send_means_no_choice() {
-        assert_eq!(MinRtt.pick(&[subflow(5, 0)], &Queue { end: 0, ..DATA }), None);
+        assert_eq!(MinRtt.pick(&[subflow(5, 0)], &DataQueueView { end: 0, ..DATA }), None);
     }
 }

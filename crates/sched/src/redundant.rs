@@ -12,7 +12,7 @@
 //! buffer waits behind them: some 64 KiB of progress in the fastest subflow's full queue, where all links are busy.
 //! <https://github.com/multipath-tcp/mptcp/issues/474> reports it, with goodputs of a hundredth; pull request 478 mended it.
 
-use crate::{Choice, MAX_SUBFLOWS, Queue, Subflow};
+use crate::{Choice, DataQueueView, MAX_SUBFLOWS, PathView, Policy, Quirks};
 
 /// Each subflow has a place of its own in the data.
 #[derive(Copy, Clone, Debug, Default)]
@@ -30,8 +30,10 @@ impl Redundant {
     pub fn repeating() -> Self {
         Self { repeats: true, ..Self::default() }
     }
+}
 
-    pub fn pick(&mut self, subflows: &[Subflow], queue: &Queue) -> Option<Choice> {
+impl Policy for Redundant {
+    fn pick(&mut self, subflows: &[PathView], queue: &DataQueueView) -> Option<Choice> {
         if self.repeats && queue.next == queue.end {
             // Copies leave only as long as there is something new.
             return None;
@@ -62,10 +64,17 @@ impl Redundant {
         None
     }
 
-    /// `len` bytes of a choice were handed over; the rest of it is still to be sent there.
     #[inline]
-    pub fn on_scheduled(&mut self, choice: Choice, len: u32) {
+    fn on_scheduled(&mut self, choice: Choice, len: u32) {
         self.last[choice.subflow] = (choice.from, choice.from + u64::from(len));
+    }
+
+    fn with(self, quirks: Quirks) -> Self {
+        if quirks.redundant_repeats { Self::repeating() } else { self }
+    }
+
+    fn retransmits_head_of_line(&self) -> bool {
+        false
     }
 }
 
@@ -73,14 +82,14 @@ impl Redundant {
 mod tests {
     use super::*;
 
-    fn subflow(in_flight: u32) -> Subflow {
-        Subflow { cwnd: 10, in_flight, mss: 1000, usable: true, room: true, ..Subflow::default() }
+    fn subflow(in_flight: u32) -> PathView {
+        PathView { capacity: 10, in_flight, mss: 1000, usable: true, room: true, ..PathView::default() }
     }
 
     #[test]
     fn both_subflows_send_the_same_bytes() {
         let (mut s, flows) = (Redundant::default(), [subflow(0), subflow(5)]);
-        let mut queue = Queue { end: 1 << 20, window_end: 1 << 20, ..Queue::EMPTY };
+        let mut queue = DataQueueView { end: 1 << 20, window_end: 1 << 20, ..DataQueueView::EMPTY };
         let first = s.pick(&flows, &queue);
         assert_eq!(first, Some(Choice { subflow: 0, from: 0, limit: 10_000 }));
         s.on_scheduled(first.expect("chosen"), 10_000);
@@ -94,25 +103,25 @@ mod tests {
     #[test]
     fn acknowledged_data_is_skipped() {
         let mut s = Redundant::default();
-        let queue = Queue { una: 8_000, next: 10_000, end: 10_000, window_end: 1 << 20, ..Queue::EMPTY };
+        let queue = DataQueueView { una: 8_000, next: 10_000, end: 10_000, window_end: 1 << 20, ..DataQueueView::EMPTY };
         assert_eq!(s.pick(&[subflow(10), subflow(0)], &queue), Some(Choice { subflow: 1, from: 8_000, limit: 2_000 }));
     }
 
     #[test]
     fn new_data_stops_at_the_window_of_the_peer() {
         let mut s = Redundant::default();
-        let queue = Queue { end: 1 << 20, window_end: 2_000, ..Queue::EMPTY };
+        let queue = DataQueueView { end: 1 << 20, window_end: 2_000, ..DataQueueView::EMPTY };
         let choice = s.pick(&[subflow(0)], &queue);
         assert_eq!(choice.map(|c| c.limit), Some(2_000));
         s.on_scheduled(choice.expect("chosen"), 2_000);
-        assert_eq!(s.pick(&[subflow(0)], &Queue { next: 2_000, ..queue }), None);
+        assert_eq!(s.pick(&[subflow(0)], &DataQueueView { next: 2_000, ..queue }), None);
     }
 
     #[test]
     fn the_kernel_of_v0_repeats_the_oldest_buffer() {
         let (mut s, flows) = (Redundant::repeating(), [subflow(0)]);
-        let mut queue = Queue { end: 1 << 20, window_end: 1 << 20, ..Queue::EMPTY };
-        let mut deal = |queue: &Queue, len: u32| {
+        let mut queue = DataQueueView { end: 1 << 20, window_end: 1 << 20, ..DataQueueView::EMPTY };
+        let mut deal = |queue: &DataQueueView, len: u32| {
             let choice = s.pick(&flows, queue).expect("one");
             s.on_scheduled(choice, len);
             choice.from
@@ -124,6 +133,6 @@ mod tests {
         assert_eq!(deal(&queue, 4_000), 4_000);
         queue.next = 8_000;
         assert_eq!(deal(&queue, 4_000), 4_000);
-        assert_eq!(s.pick(&flows, &Queue { next: 1 << 20, ..queue }), None, "nothing new: no copies either");
+        assert_eq!(s.pick(&flows, &DataQueueView { next: 1 << 20, ..queue }), None, "nothing new: no copies either");
     }
 }

@@ -1,6 +1,6 @@
 //! `roundrobin`: the out-of-tree stack's scheduler of that name, with its defaults (one segment a turn, windows respected).
 
-use crate::{Choice, MAX_SUBFLOWS, Queue, Subflow};
+use crate::{Choice, DataQueueView, MAX_SUBFLOWS, PathView, Policy};
 
 /// Every subflow with room in its congestion window gets a segment before any gets a second.
 #[derive(Copy, Clone, Debug, Default)]
@@ -9,8 +9,8 @@ pub struct RoundRobin {
     served: [bool; MAX_SUBFLOWS],
 }
 
-impl RoundRobin {
-    pub fn pick(&mut self, subflows: &[Subflow], queue: &Queue) -> Option<Choice> {
+impl Policy for RoundRobin {
+    fn pick(&mut self, subflows: &[PathView], queue: &DataQueueView) -> Option<Choice> {
         if queue.end == queue.next {
             return None;
         }
@@ -27,16 +27,20 @@ impl RoundRobin {
         self.served[subflow] = true;
         Some(Choice { subflow, from: queue.next, limit: subflows[subflow].mss })
     }
+
+    fn retransmits_head_of_line(&self) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const DATA: Queue = Queue { end: 1 << 20, window_end: 1 << 20, ..Queue::EMPTY };
+    const DATA: DataQueueView = DataQueueView { end: 1 << 20, window_end: 1 << 20, ..DataQueueView::EMPTY };
 
-    fn subflow(in_flight: u32) -> Subflow {
-        Subflow { cwnd: 10, in_flight, mss: 1000, usable: true, room: true, ..Subflow::default() }
+    fn subflow(in_flight: u32) -> PathView {
+        PathView { capacity: 10, in_flight, mss: 1000, usable: true, room: true, ..PathView::default() }
     }
 
     #[test]

@@ -11,7 +11,7 @@
 //! been given stays, so at most as much as a window and a half may wait; it takes the last measured round trip, here the smoothed one
 //! counts. The out-of-tree kernel's releases do not have this scheduler.
 
-use crate::{Choice, Queue, Subflow};
+use crate::{Choice, DataQueueView, PathView, Policy};
 
 /// The subflow with the shortest transfer time, its queue included. It has no state.
 #[derive(Copy, Clone, Debug, Default)]
@@ -20,28 +20,28 @@ pub struct Sttf;
 /// Most round trips that are looked ahead: a segment that takes longer is out of the question.
 const MOST_ROUNDS: u64 = 64;
 
-impl Sttf {
+impl Policy for Sttf {
     #[inline]
-    pub fn pick(&mut self, subflows: &[Subflow], queue: &Queue) -> Option<Choice> {
+    fn pick(&mut self, subflows: &[PathView], queue: &DataQueueView) -> Option<Choice> {
         if queue.end == queue.next {
             return None;
         }
         let any_active = subflows.iter().any(|s| s.usable && !s.backup);
-        let candidates = subflows.iter().enumerate().filter(|(_, s)| s.usable && !s.in_loss && s.backup != any_active);
+        let candidates = subflows.iter().enumerate().filter(|(_, s)| s.usable && !s.tcp.in_loss && s.backup != any_active);
         let (subflow, s) = candidates.min_by_key(|(_, s)| transfer_time(s))?;
         let waits = s.unsent.saturating_sub(s.window_space());
-        let most = (s.cwnd + s.cwnd / 2).saturating_mul(s.mss);
+        let most = (s.capacity + s.capacity / 2).saturating_mul(s.mss);
         (s.room && waits < most).then_some(Choice { subflow, from: queue.next, limit: s.mss })
     }
 }
 
 /// Time until another segment of a subflow would have reached the peer, sixteenths of a microsecond.
-fn transfer_time(s: &Subflow) -> u64 {
+fn transfer_time(s: &PathView) -> u64 {
     let mut left = u64::from(s.unsent.div_ceil(s.mss.max(1))) + 1;
-    left = left.saturating_sub(u64::from(s.cwnd.saturating_sub(s.in_flight)));
-    let (mut window, mut rounds) = (u64::from(s.cwnd.max(1)), 0);
+    left = left.saturating_sub(u64::from(s.capacity.saturating_sub(s.in_flight)));
+    let (mut window, mut rounds) = (u64::from(s.capacity.max(1)), 0);
     while left > 0 && rounds < MOST_ROUNDS {
-        window = if window < u64::from(s.ssthresh) { (2 * window).min(u64::from(s.ssthresh)) } else { window + 1 };
+        window = if window < u64::from(s.tcp.ssthresh) { (2 * window).min(u64::from(s.tcp.ssthresh)) } else { window + 1 };
         left = left.saturating_sub(window);
         rounds += 1;
     }
@@ -51,15 +51,16 @@ fn transfer_time(s: &Subflow) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::TcpExtras;
 
-    const DATA: Queue = Queue { end: 1 << 20, window_end: 1 << 20, ..Queue::EMPTY };
+    const DATA: DataQueueView = DataQueueView { end: 1 << 20, window_end: 1 << 20, ..DataQueueView::EMPTY };
 
-    fn subflow(srtt_ms: u32, in_flight: u32, unsent: u32) -> Subflow {
-        let s = Subflow { srtt_us8: srtt_ms * 8000, cwnd: 10, ssthresh: 5, mss: 1000, usable: true, room: true, ..Subflow::default() };
-        Subflow { in_flight, unsent, ..s }
+    fn subflow(srtt_ms: u32, in_flight: u32, unsent: u32) -> PathView {
+        let s = PathView { srtt_us8: srtt_ms * 8000, capacity: 10, mss: 1000, usable: true, room: true, ..PathView::default() };
+        PathView { in_flight, unsent, tcp: TcpExtras { ssthresh: 5, ..TcpExtras::default() }, ..s }
     }
 
-    fn half_round_trips(s: Subflow) -> u64 {
+    fn half_round_trips(s: PathView) -> u64 {
         transfer_time(&s) / u64::from(s.srtt_us8)
     }
 
@@ -69,10 +70,18 @@ mod tests {
         assert_eq!(half_round_trips(subflow(10, 10, 0)), 3, "the next window");
         assert_eq!(half_round_trips(subflow(10, 10, 10_000)), 3, "eleven segments in it");
         assert_eq!(half_round_trips(subflow(10, 10, 11_000)), 5, "and the one after");
-        let doubling = Subflow { ssthresh: 0x7fff_ffff, ..subflow(10, 10, 19_000) };
+        let doubling = PathView { tcp: TcpExtras { ssthresh: 0x7fff_ffff, ..TcpExtras::default() }, ..subflow(10, 10, 19_000) };
         assert_eq!(half_round_trips(doubling), 3);
-        assert_eq!(half_round_trips(Subflow { ssthresh: 15, ..doubling }), 5, "fifteen, then sixteen");
-        assert_eq!(half_round_trips(Subflow { unsent: u32::MAX, ..doubling }), 2 * 18 + 1, "2^22 segments: 10 * 2 * (2^18 - 1) are enough");
+        assert_eq!(
+            half_round_trips(PathView { tcp: TcpExtras { ssthresh: 15, ..TcpExtras::default() }, ..doubling }),
+            5,
+            "fifteen, then sixteen"
+        );
+        assert_eq!(
+            half_round_trips(PathView { unsent: u32::MAX, ..doubling }),
+            2 * 18 + 1,
+            "2^22 segments: 10 * 2 * (2^18 - 1) are enough"
+        );
     }
 
     #[test]
@@ -87,8 +96,8 @@ mod tests {
 
     #[test]
     fn backup_only_without_an_active_one() {
-        let backup = Subflow { backup: true, ..subflow(1, 0, 0) };
+        let backup = PathView { backup: true, ..subflow(1, 0, 0) };
         assert_eq!(Sttf.pick(&[subflow(100, 10, 0), backup], &DATA).map(|c| c.subflow), Some(0));
-        assert_eq!(Sttf.pick(&[Subflow { usable: false, ..subflow(100, 10, 0) }, backup], &DATA).map(|c| c.subflow), Some(1));
+        assert_eq!(Sttf.pick(&[PathView { usable: false, ..subflow(100, 10, 0) }, backup], &DATA).map(|c| c.subflow), Some(1));
     }
 }

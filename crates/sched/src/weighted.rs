@@ -8,7 +8,7 @@
 //! chosen and pays the sum, so turns mix (a a b a, not a a a b) and shares hold over every round. The out-of-tree kernel has
 //! equal turns alone, there by default passing over full windows (`roundrobin`).
 
-use crate::{Choice, MAX_SUBFLOWS, Queue, Subflow};
+use crate::{Choice, DataQueueView, MAX_SUBFLOWS, PathView, Policy};
 
 /// Shares by weight.
 #[derive(Copy, Clone, Debug)]
@@ -26,28 +26,14 @@ impl Default for Weighted {
     }
 }
 
-impl Weighted {
-    /// Weights written as `3:1`, each from 1 to 100.
-    pub fn parse(text: &str) -> Option<Self> {
-        let mut weighted = Self::default();
-        let mut last = None;
-        for (i, part) in text.split(':').enumerate() {
-            let weight = part.parse().ok().filter(|weight| (1..=100).contains(weight))?;
-            *weighted.weights.get_mut(i)? = weight;
-            last = Some((i, weight));
-        }
-        let (i, weight) = last?;
-        weighted.weights[i..].fill(weight);
-        Some(weighted)
-    }
-
+impl Policy for Weighted {
     #[inline]
-    pub fn pick(&mut self, subflows: &[Subflow], queue: &Queue) -> Option<Choice> {
+    fn pick(&mut self, subflows: &[PathView], queue: &DataQueueView) -> Option<Choice> {
         if queue.end == queue.next {
             return None;
         }
         let any_active = subflows.iter().any(|s| s.usable && !s.backup);
-        let taken = |s: &Subflow| s.usable && !s.in_loss && s.backup != any_active;
+        let taken = |s: &PathView| s.usable && !s.tcp.in_loss && s.backup != any_active;
         let turn = self.turn.filter(|&i| taken(&subflows[i])).or_else(|| {
             let mut sum = 0;
             for (i, _) in subflows.iter().enumerate().filter(|(_, s)| taken(s)) {
@@ -63,10 +49,27 @@ impl Weighted {
         subflows[i].takes_data().then_some(Choice { subflow: i, from: queue.next, limit: subflows[i].mss })
     }
 
-    /// Something of a choice was handed over: the turn is over.
     #[inline]
-    pub fn on_scheduled(&mut self) {
+    fn on_scheduled(&mut self, _choice: Choice, _len: u32) {
         self.turn = None;
+    }
+
+    /// Weights written as `3:1`, each from 1 to 100.
+    fn parse(text: &str) -> Option<Self> {
+        let mut weighted = Self::default();
+        let mut last = None;
+        for (i, part) in text.split(':').enumerate() {
+            let weight = part.parse().ok().filter(|weight| (1..=100).contains(weight))?;
+            *weighted.weights.get_mut(i)? = weight;
+            last = Some((i, weight));
+        }
+        let (i, weight) = last?;
+        weighted.weights[i..].fill(weight);
+        Some(weighted)
+    }
+
+    fn retransmits_head_of_line(&self) -> bool {
+        false
     }
 }
 
@@ -74,16 +77,16 @@ impl Weighted {
 mod tests {
     use super::*;
 
-    const DATA: Queue = Queue { end: 1 << 20, window_end: 1 << 20, ..Queue::EMPTY };
+    const DATA: DataQueueView = DataQueueView { end: 1 << 20, window_end: 1 << 20, ..DataQueueView::EMPTY };
 
-    fn subflow(in_flight: u32) -> Subflow {
-        Subflow { cwnd: 10, in_flight, mss: 1000, usable: true, room: true, ..Subflow::default() }
+    fn subflow(in_flight: u32) -> PathView {
+        PathView { capacity: 10, in_flight, mss: 1000, usable: true, room: true, ..PathView::default() }
     }
 
-    fn turns(weighted: &mut Weighted, flows: &[Subflow], count: usize) -> Vec<usize> {
+    fn turns(weighted: &mut Weighted, flows: &[PathView], count: usize) -> Vec<usize> {
         let turn = |_| {
             let choice = weighted.pick(flows, &DATA).expect("somebody");
-            weighted.on_scheduled();
+            weighted.on_scheduled(choice, choice.limit);
             choice.subflow
         };
         (0..count).map(turn).collect()

@@ -31,7 +31,7 @@ use keys::draw_key;
 use path_manager::Paths;
 use polypath_base::{Instant, PathId, Rng, Seq};
 use polypath_cc as cc;
-use polypath_sched::{MAX_SUBFLOWS, Quirks, Scheduler, Subflow as SubflowView};
+use polypath_sched::{MAX_SUBFLOWS, PathView, Quirks, Scheduler};
 use polypath_wire::{MpOption, Segment, Unreachable};
 use receiver::Rx;
 use sender::{Fin, Tx};
@@ -135,7 +135,7 @@ pub struct Connection {
     /// No entry of `due` is earlier.
     due_floor: Instant,
     /// What schedulers see of the subflows.
-    view: [SubflowView; MAX_SUBFLOWS],
+    view: [PathView; MAX_SUBFLOWS],
     coupled: bool,
     siblings: cc::Siblings,
     random: Rng,
@@ -191,7 +191,7 @@ impl Connection {
             touched: 0,
             due: [Instant::NEVER; MAX_SUBFLOWS],
             due_floor: Instant::NEVER,
-            view: [SubflowView::default(); MAX_SUBFLOWS],
+            view: [PathView::default(); MAX_SUBFLOWS],
             siblings: cc::Siblings::default(),
             random,
             local_key,
@@ -554,7 +554,7 @@ impl Connection {
             sndbuf: 0,
         });
         self.paths.register(path, i);
-        self.view[i].wins_ties = self.settings.stack.newer_of_equals;
+        self.view[i].tcp.wins_ties = self.settings.stack.newer_of_equals;
         self.siblings.push(cc::Sibling::default());
         i
     }

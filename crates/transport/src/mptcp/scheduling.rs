@@ -11,7 +11,7 @@ use super::{Connection, Phase};
 use crate::stack::{MetaRetransmission, MetaSendBuffer};
 use crate::tcp::{CaState, State, tick_after};
 use polypath_base::{DataSeq, Duration, Instant};
-use polypath_sched::{Choice, Queue, Scheduler};
+use polypath_sched::{Choice, DataQueueView, Policy, Scheduler};
 
 /// Rounds of the retransmission timer without a sign of life after which a subflow is stale (`mptcp.stale_loss_cnt`).
 const STALE_ROUNDS: u8 = 4;
@@ -121,13 +121,13 @@ impl Connection {
     /// Upstream's own scheduler gives bursts; nothing is ever reinjected there. Any other gives segments.
     #[inline]
     fn schedules_bursts(&self) -> bool {
-        self.settings.stack.schedules_bursts && matches!(self.scheduler, Scheduler::Upstream(_))
+        self.settings.stack.schedules_bursts && matches!(self.scheduler, Scheduler::LinuxDefault(_))
     }
 
     /// Brings the schedulers' view of the subflows up to date, where anything has happened since.
     #[inline]
     fn refresh_view(&mut self) {
-        // What upstream's scheduler does not look at it is not shown.
+        // Linux's default scheduler reads only the fields above; the others are not brought up to date for it.
         let all = !self.schedules_bursts();
         let stack = self.settings.stack;
         let mut touched = std::mem::take(&mut self.touched);
@@ -137,7 +137,7 @@ impl Connection {
             let early = self.may_send_before_confirmation(i);
             let s = &mut self.subflows[i];
             if stack.subflow_keeps_buffers {
-                self.view[i].buffered = Some(s.socket.buffered());
+                self.view[i].tcp.buffered = Some(s.socket.buffered());
             }
             let socket = &s.socket;
             let usable = s.is_usable() || (self.phase == Phase::Fallback && socket.state().can_send()) || early;
@@ -149,13 +149,13 @@ impl Connection {
             view.pacing_rate = socket.pacing_rate();
             if all {
                 view.srtt_us8 = socket.srtt_us8();
-                view.rttvar_us = socket.rttvar_us();
-                view.ssthresh = socket.ssthresh();
-                view.cwnd = socket.cwnd();
+                view.tcp.rttvar_us = socket.rttvar_us();
+                view.tcp.ssthresh = socket.ssthresh();
+                view.capacity = socket.cwnd();
                 view.in_flight = socket.in_flight();
                 view.mss = socket.mss();
                 view.unsent = socket.unsent_bytes();
-                view.in_loss = socket.ca_state() == CaState::Loss;
+                view.tcp.in_loss = socket.ca_state() == CaState::Loss;
             }
         }
     }
@@ -167,8 +167,14 @@ impl Connection {
     }
 
     #[inline]
-    fn queue(&self, now: Instant) -> Queue {
-        Queue { una: self.tx.una.get(), next: self.tx.pending.get(), end: self.tx.end.get(), window_end: self.tx.window_end.get(), now }
+    fn queue(&self, now: Instant) -> DataQueueView {
+        DataQueueView {
+            una: self.tx.una.get(),
+            next: self.tx.pending.get(),
+            end: self.tx.end.get(),
+            window_end: self.tx.window_end.get(),
+            now,
+        }
     }
 
     /// One choice of the scheduler and what follows from it; false when nothing more can be given.
@@ -190,15 +196,15 @@ impl Connection {
     #[inline(always)]
     fn schedule_burst(&mut self, now: Instant) -> bool {
         let count = self.subflows.len();
-        let Scheduler::Upstream(upstream) = &self.scheduler else { return false };
-        if !self.tx.window_end.after(self.tx.pending) && upstream.has_met(&self.view[..count], self.touched) {
+        let Scheduler::LinuxDefault(linux) = &self.scheduler else { return false };
+        if !self.tx.window_end.after(self.tx.pending) && linux.has_met(&self.view[..count], self.touched) {
             // What may be given is nothing, whoever is chosen.
             return false;
         }
         self.refresh_view();
         let queue = self.queue(now);
-        let Scheduler::Upstream(upstream) = &mut self.scheduler else { return false };
-        let Some(choice) = upstream.pick(&self.view[..count], &queue) else { return false };
+        let Scheduler::LinuxDefault(linux) = &mut self.scheduler else { return false };
+        let Some(choice) = linux.pick(&self.view[..count], &queue) else { return false };
         let i = choice.subflow;
         let mut burst = i64::from(choice.limit);
         let start = self.tx.pending;
@@ -226,7 +232,7 @@ impl Connection {
 
     /// What the scheduler allows, in whole segments as far as the peer's window goes.
     #[inline(never)]
-    fn schedule_chunk(&mut self, now: Instant, choice: Choice, queue: &Queue) -> bool {
+    fn schedule_chunk(&mut self, now: Instant, choice: Choice, queue: &DataQueueView) -> bool {
         let mss = u64::from(self.view[choice.subflow].mss);
         if choice.from < queue.next {
             // A copy of data that went elsewhere before; without a limit the buffer as it is, what was acknowledged of it included.
@@ -333,7 +339,7 @@ impl Connection {
         // Worth it only if the carrier is stuck with a tiny window or more than four times as slow.
         let mut worth = false;
         for i in (0..count).filter(carriers) {
-            if view[i].cwnd <= 4 {
+            if view[i].capacity <= 4 {
                 worth = true;
                 break;
             }

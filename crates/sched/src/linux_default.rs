@@ -4,11 +4,11 @@
 //! time". The chosen subflow gets a burst of up to 64 KiB. Congestion windows are not asked: a subflow may queue as much as
 //! its send buffer takes, so a burst waits there, and if the chosen subflow's buffer is full, nobody sends.
 
-use crate::{Choice, MAX_SUBFLOWS, Queue, Subflow};
+use crate::{Choice, DataQueueView, MAX_SUBFLOWS, PathView, Policy};
 
 /// Shortest linger time first.
 #[derive(Copy, Clone, Debug, Default)]
-pub struct Upstream {
+pub struct LinuxDefault {
     /// Pacing rate of each subflow, averaged over the bytes it was given, byte/s; 0 before its first choice.
     rate: [u64; MAX_SUBFLOWS],
 }
@@ -38,19 +38,21 @@ impl Linger {
     }
 }
 
-impl Upstream {
+impl LinuxDefault {
     /// Largest burst, bytes: 64 KiB less room for headers (TCP 20, its options 40, IPv6 40 and a fragment header 8).
     pub const BURST: u32 = (1 << 16) - 20 - 40 - 40 - 8;
 
-    /// Every subflow that could be chosen has been looked at once: where nothing may be sent, [`Upstream::pick`] then changes nothing.
+    /// Every subflow that could be chosen has been looked at once: where nothing may be sent, [`LinuxDefault::pick`] then changes nothing.
     /// Of the subflows in the bit mask `changed`, what is shown may be out of date.
     #[inline]
-    pub fn has_met(&self, subflows: &[Subflow], changed: u32) -> bool {
+    pub fn has_met(&self, subflows: &[PathView], changed: u32) -> bool {
         subflows.iter().zip(&self.rate).enumerate().all(|(i, (s, &rate))| rate > 0 || !(s.usable || changed >> i & 1 == 1))
     }
+}
 
+impl Policy for LinuxDefault {
     #[inline]
-    pub fn pick(&mut self, subflows: &[Subflow], queue: &Queue) -> Option<Choice> {
+    fn pick(&mut self, subflows: &[PathView], queue: &DataQueueView) -> Option<Choice> {
         // The chosen one must have room, so without any room there is nothing to choose; this is the common case by far.
         if queue.end == queue.next || !subflows.iter().any(|s| s.room && s.usable) {
             return None;
@@ -93,12 +95,12 @@ mod tests {
     use super::*;
     use polypath_base::Rate;
 
-    const DATA: Queue = Queue { end: 1 << 20, window_end: 1 << 20, ..Queue::EMPTY };
+    const DATA: DataQueueView = DataQueueView { end: 1 << 20, window_end: 1 << 20, ..DataQueueView::EMPTY };
 
     /// `pacing_rate` in bytes a second.
-    fn subflow(queued: u32, pacing_rate: u64) -> Subflow {
+    fn subflow(queued: u32, pacing_rate: u64) -> PathView {
         let pacing_rate = Rate::from_bytes_per_sec(pacing_rate);
-        Subflow { queued, pacing_rate, mss: 1000, usable: true, room: true, ..Subflow::default() }
+        PathView { queued, pacing_rate, mss: 1000, usable: true, room: true, ..PathView::default() }
     }
 
     #[test]
@@ -128,35 +130,35 @@ mod tests {
     fn the_queue_that_drains_first_wins() {
         // 100 kB at 10 MB/s drain in 10 ms, 50 kB at 1 MB/s in 50 ms.
         let flows = [subflow(50_000, 1_000_000), subflow(100_000, 10_000_000)];
-        assert_eq!(Upstream::default().pick(&flows, &DATA), Some(Choice { subflow: 1, from: 0, limit: Upstream::BURST }));
+        assert_eq!(LinuxDefault::default().pick(&flows, &DATA), Some(Choice { subflow: 1, from: 0, limit: LinuxDefault::BURST }));
     }
 
     #[test]
     fn a_full_buffer_of_the_chosen_one_stops_everything() {
-        let flows = [subflow(50_000, 1_000_000), Subflow { room: false, ..subflow(0, 1_000_000) }];
-        assert_eq!(Upstream::default().pick(&flows, &DATA), None);
+        let flows = [subflow(50_000, 1_000_000), PathView { room: false, ..subflow(0, 1_000_000) }];
+        assert_eq!(LinuxDefault::default().pick(&flows, &DATA), None);
     }
 
     #[test]
     fn the_rate_is_an_average_over_bytes() {
-        let mut s = Upstream::default();
+        let mut s = LinuxDefault::default();
         s.pick(&[subflow(0, 1_000_000)], &DATA);
         assert_eq!(s.rate[0], 1_000_000);
         // 65428 bytes queued at the old rate and a burst of as many at three times the rate: twice the rate.
-        s.pick(&[subflow(Upstream::BURST, 3_000_000)], &DATA);
+        s.pick(&[subflow(LinuxDefault::BURST, 3_000_000)], &DATA);
         assert_eq!(s.rate[0], 2_000_000);
     }
 
     #[test]
     fn backup_only_without_an_active_one() {
-        let backup = Subflow { backup: true, ..subflow(0, 1_000_000) };
-        assert_eq!(Upstream::default().pick(&[subflow(900_000, 1_000), backup], &DATA).map(|c| c.subflow), Some(0));
-        let gone = Subflow { usable: false, ..subflow(0, 1_000) };
-        assert_eq!(Upstream::default().pick(&[gone, backup], &DATA).map(|c| c.subflow), Some(1));
+        let backup = PathView { backup: true, ..subflow(0, 1_000_000) };
+        assert_eq!(LinuxDefault::default().pick(&[subflow(900_000, 1_000), backup], &DATA).map(|c| c.subflow), Some(0));
+        let gone = PathView { usable: false, ..subflow(0, 1_000) };
+        assert_eq!(LinuxDefault::default().pick(&[gone, backup], &DATA).map(|c| c.subflow), Some(1));
     }
 
     #[test]
     fn bursts_end_with_the_window_of_the_peer() {
-        assert_eq!(Upstream::default().pick(&[subflow(0, 1)], &Queue { window_end: 500, ..DATA }).map(|c| c.limit), Some(500));
+        assert_eq!(LinuxDefault::default().pick(&[subflow(0, 1)], &DataQueueView { window_end: 500, ..DATA }).map(|c| c.limit), Some(500));
     }
 }
