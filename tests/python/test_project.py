@@ -85,7 +85,8 @@ def test_every_departure_from_a_standard_names_its_mark_and_its_test(tmp_path: P
         'crates/x/src/a.rs:2: write a clause as "RFC 9293 section 3.10.7.4".',
         "specs/exceptions/tcp.toml, entry 2: crates/x/src/a.rs has no mark RFC 9293 section 3.6.",
         "specs/exceptions/tcp.toml, entry 2: there is no test crates/x/src/a.rs::gone.",
-        "specs/exceptions/tcp.toml, entry 3: an exception has the fields clause, code, departure, reason, test, words, and none of them is empty.",
+        "specs/exceptions/tcp.toml, entry 3: an exception has the fields clause, code, departure, reason, test, words, "
+        "and none of them is empty.",
     ]
 
 

@@ -33,17 +33,22 @@ impl std::error::Error for LoadError {}
 ///
 /// # Safety
 ///
-/// The object's code runs in this process: it must keep the contract of cc/include/pp_cc.h, and its tables must never change.
+/// The object's code runs in this process. It must keep the contract of cc/include/pp_cc.h: above all it writes neither `ca_state` nor the
+/// flags of a flow, which are `bool`s and an enumeration here. Its tables must never change, and a symbol `pp_abi` must be that of
+/// [`ABI_SOURCE`].
 pub unsafe fn add(object: &Path, name: &str) -> Result<Algorithm, LoadError> {
     let refused = |why: String| LoadError(format!("{}: {why}", object.display()));
     if REGISTRY.iter().any(|(ops, _)| Algorithm(ops).name() == name) {
         return Err(refused(format!("there is an algorithm {name} in Polypath already: choose another name")));
     }
-    // SAFETY: the caller vouches for the object's code.
+    // SAFETY: the caller vouches for the object's code, which runs when it is loaded.
     let library = unsafe { Library::new(object) }.map_err(|error| refused(format!("it cannot be loaded: {error}")))?;
     let missing = |symbol: &str| refused(format!("it has no {symbol}"));
-    // SAFETY: ABI_SOURCE defines it as an immutable integer of 64 bits.
-    let abi = unsafe { library.get::<*const u64>(b"pp_abi") }.map(|symbol| unsafe { **symbol }).map_err(|_| missing("pp_abi"))?;
+    // SAFETY: the symbol is used as a pointer to 64 bits. The caller vouches that an object with this symbol has it from ABI_SOURCE, which
+    // defines it so; what it says is not presumed but compared.
+    let abi = unsafe { library.get::<*const u64>(b"pp_abi") }.map_err(|_| missing("pp_abi"))?;
+    // SAFETY: a symbol that was found lies in the library, which is loaded; ABI_SOURCE defines it as 64 aligned bits that never change.
+    let abi = unsafe { **abi };
     if abi != ABI {
         return Err(refused("it was compiled for another version of Polypath: compile it again".to_owned()));
     }

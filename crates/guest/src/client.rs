@@ -6,7 +6,7 @@ use crate::plan::{App, Flow};
 use crate::progress::{MILLISECOND, Progress, lock};
 use crate::sample::Sockets;
 use crate::stream::{CHUNK, read_whole, send_whole};
-use crate::sys::{self, Outcome};
+use crate::sys::{self, Outcome, StreamSocket};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -108,13 +108,14 @@ impl Sender<'_> {
 
     /// Each request once the last was answered and the pause is over.
     fn requests(&mut self, request_bytes: u64, response_bytes: u64, pause_ns: u64, end: u64) -> Outcome<()> {
+        let stream = StreamSocket::new(&**self.socket)?;
         let mut at = self.client.now();
         while at < end {
             sys::sleep_until(self.client.origin + at);
             let sent = self.client.now();
             send_whole(self.socket, &self.client.chunk, request_bytes).map_err(|e| format!("send: {e}"))?;
             self.total += request_bytes;
-            if !read_whole(self.socket, response_bytes) {
+            if !read_whole(stream, response_bytes) {
                 return Err("the connection ended before the response".to_owned());
             }
             let answered = self.client.now();

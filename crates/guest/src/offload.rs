@@ -34,12 +34,14 @@ impl Offload {
         let wrong = |e: io::Error| format!("the offloads of {device}: {e}");
         // struct ethtool_sset_info: command, reserved, mask of the sets (u64), then the size of the one set asked for.
         let mut sizes = words(&[ETHTOOL_GSSET_INFO, 0, 1 << ETH_SS_FEATURES, 0, 0]);
-        sys::ethtool(&socket, device, &mut sizes).map_err(wrong)?;
+        // SAFETY: the command writes the structure and one size, which `sizes` has room for.
+        unsafe { sys::ethtool(&socket, device, &mut sizes) }.map_err(wrong)?;
         let count = u32::from_ne_bytes([sizes[16], sizes[17], sizes[18], sizes[19]]) as usize;
         // struct ethtool_gstrings: command, set, number, then the names.
         let mut names = words(&[ETHTOOL_GSTRINGS, ETH_SS_FEATURES, count as u32]);
         names.resize(12 + count * NAME_LENGTH, 0);
-        sys::ethtool(&socket, device, &mut names).map_err(wrong)?;
+        // SAFETY: the command writes `count` names, which `names` has room for.
+        unsafe { sys::ethtool(&socket, device, &mut names) }.map_err(wrong)?;
         // struct ethtool_sfeatures: command, number of blocks, then (which bits to set, their values) for each block of 32.
         let mut blocks = vec![0_u32; count.div_ceil(32) * 2];
         for (bit, name) in names[12..].chunks_exact(NAME_LENGTH).enumerate() {
@@ -56,7 +58,9 @@ impl Offload {
     /// Switches the offloads of a device of the calling thread's namespace off.
     pub(crate) fn switch_off(&self, device: &str) -> Outcome<()> {
         let socket = sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
-        sys::ethtool(&socket, device, &mut self.request.clone()).map_err(|e| format!("switching the offloads of {device} off: {e}"))
+        // SAFETY: the request has as many blocks as it says.
+        unsafe { sys::ethtool(&socket, device, &mut self.request.clone()) }
+            .map_err(|e| format!("switching the offloads of {device} off: {e}"))
     }
 }
 

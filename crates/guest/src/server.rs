@@ -6,7 +6,7 @@
 use crate::plan::{App, Flow, Reading};
 use crate::progress::{MILLISECOND, POLL_INTERVAL, Progress, lock};
 use crate::stream::{READ, read_whole, send_whole};
-use crate::sys::{self, Outcome};
+use crate::sys::{self, Outcome, StreamSocket};
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
@@ -39,24 +39,25 @@ impl Server {
         if low_water > 0 {
             sys::set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, low_water as i32)?;
         }
+        let stream = StreamSocket::new(&*socket)?;
         if let App::Requests { request_bytes, response_bytes, .. } = self.flow.app {
-            self.answer(&socket, request_bytes, response_bytes)
+            self.answer(&socket, stream, request_bytes, response_bytes)
         } else if sleep_ns > 0 {
-            self.read_and_sleep(&socket, sleep_ns)
+            self.read_and_sleep(stream, sleep_ns)
         } else {
-            self.read_on(&socket)
+            self.read_on(&socket, stream)
         }
         Ok(())
     }
 
     /// Reads what waits, sleeps, and so on. The time is asked for only about as often as other readers are looked at.
-    fn read_and_sleep(&self, socket: &Arc<OwnedFd>, sleep_ns: u64) {
+    fn read_and_sleep(&self, stream: StreamSocket<'_>, sleep_ns: u64) {
         /// Linux's default: the sleeps of the readers in the reference ended by so much late, where that saved an interrupt.
         const SLACK: libc::c_ulong = 50_000;
         sys::timer_slack(SLACK);
         let (mut total, mut unnoted) = (0, 0);
         loop {
-            match sys::discard(socket, READ, libc::MSG_DONTWAIT) {
+            match sys::discard(stream, READ, libc::MSG_DONTWAIT) {
                 Ok(0) => return self.end(total, true),
                 Ok(length) => {
                     total += length as u64;
@@ -76,14 +77,14 @@ impl Server {
 
     /// Reads inside the kernel: TCP to the connection's end, for the run asks the socket how far it is; MPTCP, which cannot say so, comes
     /// back every 100 ms.
-    fn read_on(&self, socket: &Arc<OwnedFd>) {
+    fn read_on(&self, socket: &Arc<OwnedFd>, stream: StreamSocket<'_>) {
         const RETURN: u64 = 100 * MILLISECOND;
         if self.flow.mptcp && sys::set_timeout(socket, libc::SO_RCVTIMEO, RETURN).is_err() {
             return self.end(0, false);
         }
         let mut total = 0;
         loop {
-            match sys::discard(socket, READ_ALL, libc::MSG_WAITALL) {
+            match sys::discard(stream, READ_ALL, libc::MSG_WAITALL) {
                 Ok(0) => return self.end(total, true),
                 Ok(length) => {
                     total += length as u64;
@@ -97,9 +98,9 @@ impl Server {
     }
 
     /// Reads each request whole and answers it.
-    fn answer(&self, socket: &Arc<OwnedFd>, request_bytes: u64, response_bytes: u64) {
+    fn answer(&self, socket: &Arc<OwnedFd>, stream: StreamSocket<'_>, request_bytes: u64, response_bytes: u64) {
         let mut total = 0;
-        while read_whole(socket, request_bytes) {
+        while read_whole(stream, request_bytes) {
             total += request_bytes;
             let now = self.now();
             lock(&self.progress).note_read(now, total);

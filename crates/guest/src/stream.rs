@@ -1,6 +1,6 @@
 //! Byte streams in bulk: what is sent is zeros, what is read is thrown away.
 
-use crate::sys;
+use crate::sys::{self, StreamSocket};
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(crate) fn send_whole(socket: &Arc<OwnedFd>, chunk: &[u8], mut bytes: u64) ->
 }
 
 /// Reads so many bytes and throws them away; false if the connection ends before.
-pub(crate) fn read_whole(socket: &Arc<OwnedFd>, mut bytes: u64) -> bool {
+pub(crate) fn read_whole(socket: StreamSocket<'_>, mut bytes: u64) -> bool {
     while bytes > 0 {
         match sys::discard(socket, bytes.min(READ as u64) as usize, libc::MSG_WAITALL) {
             Ok(0) => return false,

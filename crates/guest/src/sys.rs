@@ -4,7 +4,7 @@
 
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -123,12 +123,29 @@ pub fn receive(fd: &impl AsRawFd, into: &mut [u8], flags: libc::c_int) -> io::Re
     if got < 0 { Err(io::Error::last_os_error()) } else { Ok(got as usize) }
 }
 
+/// A socket of TCP or MPTCP: what the kernel says of it was checked.
+#[derive(Copy, Clone, Debug)]
+pub struct StreamSocket<'a>(BorrowedFd<'a>);
+
+impl<'a> StreamSocket<'a> {
+    /// An error if the socket has another protocol.
+    pub fn new(fd: &'a impl AsFd) -> Outcome<Self> {
+        const IPPROTO_MPTCP: i32 = 262;
+        let mut protocol = [0; 4];
+        let length = get_option(&fd.as_fd(), libc::SOL_SOCKET, libc::SO_PROTOCOL, &mut protocol);
+        match (length, i32::from_ne_bytes(protocol)) {
+            (Some(4), libc::IPPROTO_TCP | IPPROTO_MPTCP) => Ok(Self(fd.as_fd())),
+            _ => Err("the socket is none of TCP or MPTCP".to_owned()),
+        }
+    }
+}
+
 /// Throws up to `length` bytes of a stream socket away without copying them; returns how many.
-pub fn discard(fd: &impl AsRawFd, length: usize, flags: libc::c_int) -> io::Result<usize> {
+pub fn discard(socket: StreamSocket<'_>, length: usize, flags: libc::c_int) -> io::Result<usize> {
     // Any address will do of which `length` bytes still are user space; a write to this one fails.
     let nowhere = std::ptr::without_provenance_mut(4096);
-    // SAFETY: with MSG_TRUNC a TCP or MPTCP socket writes nothing to the buffer (net/ipv4/tcp.c, net/mptcp/protocol.c).
-    let got = unsafe { libc::recv(fd.as_raw_fd(), nowhere, length, flags | libc::MSG_TRUNC) };
+    // SAFETY: with MSG_TRUNC a TCP or MPTCP socket, which this one is, writes nothing to the buffer (net/ipv4/tcp.c, net/mptcp/protocol.c).
+    let got = unsafe { libc::recv(socket.0.as_raw_fd(), nowhere, length, flags | libc::MSG_TRUNC) };
     if got < 0 { Err(io::Error::last_os_error()) } else { Ok(got as usize) }
 }
 
@@ -250,7 +267,11 @@ pub fn number(fd: &impl AsRawFd) -> RawFd {
 }
 
 /// The ethtool request of `device` with `data`, in the namespace of `socket`.
-pub fn ethtool(socket: &impl AsRawFd, device: &str, data: &mut [u8]) -> io::Result<()> {
+///
+/// # Safety
+///
+/// `data` begins with a command, and is as long as what this command reads and writes: the kernel takes the length from the command.
+pub unsafe fn ethtool(socket: &impl AsRawFd, device: &str, data: &mut [u8]) -> io::Result<()> {
     const SIOCETHTOOL: libc::c_ulong = 0x8946;
     // SAFETY: a request of zeros is valid: an empty name and no data.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
@@ -258,7 +279,7 @@ pub fn ethtool(socket: &impl AsRawFd, device: &str, data: &mut [u8]) -> io::Resu
         *to = from as libc::c_char;
     }
     request.ifr_ifru.ifru_data = data.as_mut_ptr().cast();
-    // SAFETY: `data` begins with the command and has the size that this command writes; who calls sees to it.
+    // SAFETY: the caller vouches for the length of `data`, which outlives the call.
     let done = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &raw mut request) };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

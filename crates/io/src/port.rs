@@ -207,10 +207,10 @@ impl Ring {
         // SAFETY: the place lies in the mapping and is aligned to 64 bytes; the kernel has handed it over (status above, which orders
         // what it wrote before) and writes there again only after `release`, for which no frame may be borrowed.
         let header = unsafe { &*self.memory.add(self.next).cast::<libc::tpacket2_hdr>() };
-        let (mac, kept) = (header.tp_mac as usize, header.tp_snaplen as usize);
-        debug_assert!(mac >= HEAD && mac + kept <= self.frame, "the kernel keeps within the place");
+        let (mac, kept) = ((header.tp_mac as usize).clamp(HEAD, self.frame), header.tp_snaplen as usize);
+        debug_assert!(mac == header.tp_mac as usize && mac + kept <= self.frame, "the kernel keeps within the place");
         let end = (mac + kept).min(self.frame);
-        // SAFETY: within the place, which the kernel leaves alone as above.
+        // SAFETY: within the place, since HEAD <= mac <= end <= frame; the kernel leaves it alone as above.
         let bytes = unsafe { std::slice::from_raw_parts(self.memory.add(self.next + mac - HEAD), end + HEAD - mac) };
         let real_ns = u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec);
         Some(Frame { bytes, real_ns, cut: header.tp_len > header.tp_snaplen })

@@ -2,14 +2,16 @@
 //! measures them; here nobody holds a clock.
 
 use polypath_sim::bench;
+use std::process::ExitCode;
 
-fn main() {
+fn main() -> ExitCode {
     for name in std::env::args().skip(1) {
         let Some(scenario) = bench::case(&name) else {
             eprintln!("there is no case {name}; there are {}", bench::CASES.join(", "));
-            std::process::exit(2);
+            return ExitCode::from(2);
         };
         let outcome = polypath_sim::run(&scenario).expect("a case is a valid scenario");
         println!("{name}: {} packets, {} events", outcome.delivered_packets, outcome.events);
     }
+    ExitCode::SUCCESS
 }
