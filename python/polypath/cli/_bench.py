@@ -55,9 +55,8 @@ def bench(
 ) -> None:
     """Measure an engine: delivered data packets per wall second on one core, memory; of the simulator also events per packet.
 
-    Beside the simulator stands the bare cost of its queue per event, which no simulator with this queue could beat, and how many such
-    events a packet costs: that ratio says more than a rate where machines differ or are busy. Of the linux engine, how many of its
-    seconds pass in one of ours.
+    Also shows the cost of the bare event queue, which is a lower bound, and how many such events a packet costs: this ratio is comparable
+    between machines. For the linux engine, shows simulated seconds per real second.
     """
     if cc and engine != "sim":
         raise StudyError(f"--cc compares congestion controls on the simulator; leave out --engine {engine}, or --cc")

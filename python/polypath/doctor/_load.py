@@ -23,7 +23,7 @@ def congestion_control(facts: Facts, question: Question) -> Iterator[Finding]:
         yield Finding(
             id="uncoupled",
             severity="note",
-            sentence=f"{chosen} rules each subflow by itself: at a shared bottleneck they take more than one TCP connection does",
+            sentence=f"{chosen} is not coupled: subflows that share a bottleneck together take more than one TCP flow's share",
             run=("polypath cc load lia", "sysctl -w net.ipv4.tcp_congestion_control=pp_lia"),
         )
     used = sorted({each.cc for each in facts.subflows if each.cc and each.cc != chosen})

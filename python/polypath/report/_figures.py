@@ -103,7 +103,7 @@ def over_time_of(name: str, rows: pd.DataFrame, names: Sequence[str], material: 
     speed = rates(series, ["label", "line"], "bytes_received" if known else "bytes_acked").rename(columns={"mbps": "goodput"})
     counted = "Bytes that arrived, each once and in order or not," if known else "Acknowledged bytes"
     marks = _events.marks(name, titles, material)
-    own = f"Every scale is its own. {note}." + (f" {marks.words}" if marks else "")
+    own = f"Each panel has its own y-axis. {note}." + (f" {marks.words}" if marks else "")
     back = f" {marks.words} Triangles: a flow is back at nine tenths of its rate before." if marks else ""
     cwnd, srtt = f"time-cwnd-{name}", f"time-srtt-{name}"
     # The triangles stand for goodput, and only beside it.

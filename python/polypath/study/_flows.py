@@ -154,7 +154,7 @@ class Flow(Model):
     """Destination of the first subflow; default: the server's first address."""
     start: Time = Time("0ns")
     start_spread: Time = Time("0ns")
-    """Start up to this much later, drawn from the seed for each flow: parts repetitions that would otherwise be alike."""
+    """Start up to this much later, drawn from the seed for each flow, so that repetitions differ."""
     app: App = Bulk()
     datagram: Size = Size("1400B")
     """Payload of each datagram; transport udp only."""
