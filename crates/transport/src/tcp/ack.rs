@@ -186,7 +186,7 @@ impl Socket {
             (acked, retransmitted) = self.clean_scoreboarded(cx.now, acked, (&mut first_at, &mut last_at, &mut low_hole), ack);
         }
         self.queue.trim_head(ack.number);
-        if self.probing.is_probe_out() {
+        if self.path_mtu.is_probe_out() {
             self.on_mtu_probe_acked();
         }
         if acked > 0 {

@@ -93,7 +93,7 @@ impl Socket {
                     self.try_to_open(cx, marked);
                     return;
                 }
-                if self.probing.is_probe_out() && self.mtu_probe_is_lost(cx.now) {
+                if self.path_mtu.is_probe_out() && self.mtu_probe_is_lost(cx.now) {
                     return;
                 }
                 self.enter_recovery(cx);
@@ -242,7 +242,7 @@ impl Socket {
         self.loss.high_seq = self.snd_nxt();
         self.queue_cwr(true);
         self.tlp.forget();
-        self.loss.frto = self.settings.frto && (new_recovery || self.loss.backoffs > 0) && !self.probing.is_probe_out();
+        self.loss.frto = self.settings.frto && (new_recovery || self.loss.backoffs > 0) && !self.path_mtu.is_probe_out();
     }
 
     fn mark_lost_at_timeout(&mut self, now: Instant) {

@@ -19,6 +19,7 @@ mod meta_interface;
 mod mtu;
 mod out_of_order;
 mod output;
+mod path_mtu;
 mod probe;
 mod queue;
 mod rate;
@@ -36,6 +37,7 @@ use crate::{Counters, Rejections, Settings};
 pub use cc::CaState;
 pub(crate) use input::{DEFAULT_SCALING_RATIO, first_read_estimate, rmem_charge};
 use input::{Delivered, Receiver};
+use path_mtu::PathMtu;
 use polypath_base::{DataSeq, Duration, Instant, Rate, Seq};
 use polypath_cc as cc;
 use polypath_wire::{Flags, Segment};
@@ -157,7 +159,7 @@ pub struct Socket {
     persist: Persist,
     last_sent_at: Instant,
     ecn: ecn::Ecn,
-    probing: mtu::Probing,
+    path_mtu: PathMtu,
 
     // Application side of sending: bytes offered and not yet accepted, and accepted so far.
     offered: u64,
@@ -254,7 +256,7 @@ impl Socket {
             persist: Persist::default(),
             last_sent_at: Instant::ZERO,
             ecn,
-            probing: mtu::Probing::default(),
+            path_mtu: PathMtu::default(),
             offered: 0,
             accepted: 0,
             sndbuf: settings.wmem[1],

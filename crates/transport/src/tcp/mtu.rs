@@ -5,14 +5,11 @@
 //! the range is sent now and then. If it is acknowledged, the lower end rises; if it alone is lost, the upper end falls, and the
 //! window stays as it is.
 
+use super::path_mtu::{Next, Range, Room};
 use super::{CaState, Socket, timestamp};
-use polypath_base::{Duration, Instant, Seq};
+use polypath_base::Instant;
 use polypath_wire::{Segment, Unreachable};
 
-/// A range narrower than this is not searched (`tcp_probe_threshold`), bytes.
-const NARROW: u32 = 8;
-/// The search begins anew after this (`tcp_probe_interval`).
-const SEARCH_AGAIN: Duration = Duration::from_secs(600);
 /// Fewest segments of congestion window with which a probe is sent: its loss must show.
 const LEAST_WINDOW: u32 = 11;
 /// A timeout so long after the first retransmission, ms, is taken for a black hole: what three backed-off timeouts of 200 ms take
@@ -21,58 +18,6 @@ const BLACK_HOLE_MS: u32 = 3000;
 /// Smallest MSS, bytes (`tcp_mtu_probe_floor`, `tcp_min_snd_mss`).
 const FLOOR: u32 = 48;
 const HEADERS: u32 = Segment::IPV4_HEADER + Segment::TCP_HEADER;
-
-/// The search for the path's MTU.
-#[derive(Debug, Default)]
-pub(super) struct Probing {
-    enabled: bool,
-    /// Packets of `low` bytes pass, packets of more than `high` bytes do not.
-    low: u32,
-    high: u32,
-    /// The probe in the network.
-    probe: Option<Probe>,
-    /// When the search began.
-    since: Instant,
-}
-
-/// A segment in the network that is larger than the MSS.
-#[derive(Copy, Clone, Debug)]
-struct Probe {
-    /// Length of the packet, MPTCP's options not counted, bytes.
-    size: u32,
-    seq: Seq,
-    end: Seq,
-}
-
-/// What is to be sent next.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Next {
-    /// Segments as usual.
-    Usual,
-    /// Nothing, until the window has room for a probe.
-    Wait,
-    /// A probe with so many bytes of data.
-    Probe(u32),
-}
-
-impl Probing {
-    /// A probe may be sent.
-    #[inline]
-    pub(super) fn is_searching(&self) -> bool {
-        self.enabled && self.probe.is_none()
-    }
-
-    #[inline]
-    pub(super) fn is_probe_out(&self) -> bool {
-        self.probe.is_some()
-    }
-
-    /// Something was sent again: whether the probe arrived will not show.
-    #[inline]
-    pub(super) fn forget(&mut self) {
-        self.probe = None;
-    }
-}
 
 impl Socket {
     /// A link refused a segment of ours as too long.
@@ -90,21 +35,17 @@ impl Socket {
 
     /// The handshake is over: the range to search lies between the base MSS and what the peer takes.
     pub(super) fn start_probing(&mut self, now: Instant) {
-        self.probing = Probing { enabled: self.settings.mtu_probing > 1, since: now, ..Probing::default() };
-        self.reset_range();
+        let range = self.mtu_range();
+        self.path_mtu.start(now, self.settings.mtu_probing > 1, range);
     }
 
-    fn reset_range(&mut self) {
-        self.probing.high = (self.peer_mss + HEADERS).min(self.pmtu);
-        self.probing.low = self.packet_of(self.settings.base_mss);
+    /// Where a search begins.
+    fn mtu_range(&self) -> Range {
+        Range { low: self.packet_of(self.settings.base_mss), high: (self.peer_mss + HEADERS).min(self.pmtu) }
     }
 
     pub(super) fn update_mss(&mut self) {
-        let mut packet = self.pmtu.min(self.peer_mss + HEADERS);
-        self.probing.high = self.probing.high.min(self.pmtu);
-        if self.probing.enabled {
-            packet = packet.min(self.probing.low);
-        }
+        let packet = self.path_mtu.packet(self.pmtu.min(self.peer_mss + HEADERS), self.pmtu);
         let data = self.data_in(packet);
         self.payload = data.saturating_sub(self.option_overhead).max(FLOOR);
         let less_options = self.is_subflow && self.settings.stack.subflow_mss_less_options;
@@ -127,63 +68,52 @@ impl Socket {
     /// Before new data: is it time for a probe?
     #[cold]
     pub(super) fn next_probe(&mut self, now: Instant, in_flight: u32) -> Next {
-        let Probing { low, high, since, .. } = self.probing;
         if self.flow.ca_state != CaState::Open || self.flow.cwnd < LEAST_WINDOW || self.rx.out_of_order.has_sacks() {
             return Next::Usual;
         }
-        if high < low + NARROW {
-            if now.since(since) >= SEARCH_AGAIN {
-                self.probing.since = now;
-                self.reset_range();
-            }
-            return Next::Usual;
+        let room = Room {
+            headers: HEADERS + self.timestamp_bytes(),
+            full: self.payload + self.option_overhead,
+            reordering: self.flow.reordering,
+            unsent: self.queue.unsent(),
+            snd_wnd: self.snd_wnd,
+            window_room: self.window_room(),
+            in_flight,
+            cwnd: self.flow.cwnd,
+        };
+        let range = self.mtu_range();
+        match self.path_mtu.next_probe(now, room, range) {
+            // A probe lies within one mapping.
+            Next::Probe(len) if self.queue.next_new_len(len) < len => Next::Usual,
+            next => next,
         }
-        let len = self.data_in((high + low) / 2);
-        // Enough must follow it that its loss shows.
-        let needed = len + (self.flow.reordering + 1) * (self.payload + self.option_overhead);
-        if self.queue.unsent() < needed || self.snd_wnd < needed {
-            return Next::Usual;
-        }
-        if self.window_room() < needed {
-            return Next::Wait;
-        }
-        if in_flight + 2 > self.flow.cwnd {
-            return if in_flight == 0 { Next::Usual } else { Next::Wait };
-        }
-        // A probe lies within one mapping.
-        if self.queue.next_new_len(len) < len { Next::Usual } else { Next::Probe(len) }
     }
 
     /// A probe of `len` bytes leaves as the next segment. It stands for two packets.
     pub(super) fn probe_leaves(&mut self, len: u32) {
         let seq = self.snd_nxt();
-        self.probing.probe = Some(Probe { size: self.packet_of(len), seq, end: seq + len });
+        self.path_mtu.on_probe_sent(self.packet_of(len), seq, seq + len);
         self.flow.cwnd -= 1;
     }
 
     /// After an ACK: the probe arrived, so segments may be as large. The window keeps its bytes.
     #[cold]
     pub(super) fn on_mtu_probe_acked(&mut self) {
-        let Some(probe) = self.probing.probe.filter(|probe| !probe.end.after(self.snd_una())) else { return };
+        let Some(size) = self.path_mtu.on_ack(self.snd_una()) else { return };
         let packet = u64::from(self.packet_of(self.payload + self.option_overhead));
         self.undo.set_prior_ssthresh(self.current_ssthresh());
-        self.flow.cwnd = (u64::from(self.flow.cwnd) * packet / u64::from(probe.size)).max(1) as u32;
+        self.flow.cwnd = (u64::from(self.flow.cwnd) * packet / u64::from(size)).max(1) as u32;
         self.flow.cwnd_cnt = 0;
         self.flow.ssthresh = self.current_ssthresh();
-        self.probing.low = probe.size;
-        self.probing.probe = None;
         self.update_mss();
     }
 
     /// Something is lost: is it the probe, and it alone? Then it says something of the path's MTU and nothing of congestion.
     #[cold]
     pub(super) fn mtu_probe_is_lost(&mut self, now: Instant) -> bool {
-        let Some(probe) = self.probing.probe.filter(|probe| probe.seq == self.snd_una()) else { return false };
-        if self.flow.ca_state >= CaState::Cwr {
+        if self.flow.ca_state >= CaState::Cwr || !self.path_mtu.on_loss(self.snd_una()) {
             return false;
         }
-        self.probing.high = probe.size - 1;
-        self.probing.probe = None;
         self.flow.cwnd += 1;
         self.retransmit_oversized(now);
         true
@@ -196,13 +126,8 @@ impl Socket {
         if self.settings.mtu_probing == 0 || self.loss.backoffs == 0 || !stuck {
             return;
         }
-        if self.probing.enabled {
-            let mss = (self.data_in(self.probing.low) / 2).min(self.settings.base_mss).max(FLOOR);
-            self.probing.low = self.packet_of(mss);
-        } else {
-            self.probing.enabled = true;
-            self.probing.since = now;
-        }
+        let mss = (self.data_in(self.path_mtu.low()) / 2).min(self.settings.base_mss).max(FLOOR);
+        self.path_mtu.on_black_hole(now, self.packet_of(mss));
         self.update_mss();
     }
 }

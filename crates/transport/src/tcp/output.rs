@@ -228,7 +228,7 @@ impl Socket {
 
     #[inline(never)]
     fn retransmit(&mut self, now: Instant, index: usize, segment: &mut Segment) {
-        self.probing.forget();
+        self.path_mtu.forget_probe();
         self.queue.mark_retransmitted(index, now);
         let mut sent = *self.queue.at(index);
         self.delivery.on_sent(now, &self.flow, false, &mut sent);
@@ -252,11 +252,11 @@ impl Socket {
             self.set_limit(cx.now, Limit::CongestionWindow);
             return false;
         }
-        if self.probing.is_searching() && self.burst.remaining == 0 && (!self.is_subflow || self.settings.stack.subflow_probes_mtu) {
+        if self.path_mtu.is_searching() && self.burst.remaining == 0 && (!self.is_subflow || self.settings.stack.subflow_probes_mtu) {
             match self.next_probe(cx.now, in_flight) {
-                super::mtu::Next::Usual => {}
-                super::mtu::Next::Wait => return false,
-                super::mtu::Next::Probe(len) => {
+                super::path_mtu::Next::Usual => {}
+                super::path_mtu::Next::Wait => return false,
+                super::path_mtu::Next::Probe(len) => {
                     self.probe_leaves(len);
                     self.burst.length = 0;
                     self.send_probe(cx, New { len, with_fin: false, in_flight }, segment);

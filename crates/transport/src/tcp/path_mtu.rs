@@ -1,0 +1,238 @@
+//! The search for the path's MTU by probing with data (RFC 4821), as a state machine: it says what size to try and what came of it, and touches neither
+//! window nor queue. Linux: `tcp_mtu_probe`, `tcp_mtup_probe_success`, `tcp_mtup_probe_failed`, `tcp_mtu_probing`.
+
+use polypath_base::{Duration, Instant, Seq};
+
+/// A range narrower than this is not searched (`tcp_probe_threshold`), bytes.
+const NARROW: u32 = 8;
+/// The search begins anew after this (`tcp_probe_interval`).
+const SEARCH_AGAIN: Duration = Duration::from_secs(600);
+
+#[derive(Debug, Default)]
+pub(super) struct PathMtu {
+    enabled: bool,
+    range: Range,
+    /// The probe in the network.
+    probe: Option<Probe>,
+    /// When the search began.
+    since: Instant,
+}
+
+/// Packets of `low` bytes pass, packets of more than `high` bytes do not.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Range {
+    pub(super) low: u32,
+    pub(super) high: u32,
+}
+
+/// A segment in the network that is larger than the MSS.
+#[derive(Copy, Clone, Debug)]
+struct Probe {
+    /// Length of the packet, MPTCP's options not counted, bytes.
+    size: u32,
+    seq: Seq,
+    end: Seq,
+}
+
+/// What a probe needs room in: bytes, and segments where it says so.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Room {
+    /// Headers and timestamps of a packet.
+    pub(super) headers: u32,
+    /// Data of a usual segment, MPTCP's options included.
+    pub(super) full: u32,
+    /// Segments that arrive after a lost one before it counts as lost.
+    pub(super) reordering: u32,
+    /// Data that waits to be sent.
+    pub(super) unsent: u32,
+    /// The peer's window, and what is left of it.
+    pub(super) snd_wnd: u32,
+    pub(super) window_room: u32,
+    /// Segments in the network, and the window.
+    pub(super) in_flight: u32,
+    pub(super) cwnd: u32,
+}
+
+/// What is to be sent next.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Segments as usual.
+    Usual,
+    /// Nothing, until the window has room for a probe.
+    Wait,
+    /// A probe with so many bytes of data.
+    Probe(u32),
+}
+
+impl PathMtu {
+    /// The connection begins; `enabled`: it is searched from the start.
+    pub(super) fn start(&mut self, now: Instant, enabled: bool, range: Range) {
+        *self = Self { enabled, range, probe: None, since: now };
+    }
+
+    /// A black hole is suspected: the search begins, or goes on further down, at `low`.
+    pub(super) fn on_black_hole(&mut self, now: Instant, low: u32) {
+        if self.enabled {
+            self.range.low = low;
+        } else {
+            self.enabled = true;
+            self.since = now;
+        }
+    }
+
+    /// A probe may be sent.
+    #[inline]
+    pub(super) fn is_searching(&self) -> bool {
+        self.enabled && self.probe.is_none()
+    }
+
+    #[inline]
+    pub(super) fn is_probe_out(&self) -> bool {
+        self.probe.is_some()
+    }
+
+    pub(super) fn low(&self) -> u32 {
+        self.range.low
+    }
+
+    /// Something was sent again: whether the probe arrived will not show.
+    #[inline]
+    pub(super) fn forget_probe(&mut self) {
+        self.probe = None;
+    }
+
+    /// The longest packet for usual data where the path and the peer take `packet` bytes, which bound the search too (`pmtu`: the path alone).
+    pub(super) fn packet(&mut self, packet: u32, pmtu: u32) -> u32 {
+        self.range.high = self.range.high.min(pmtu);
+        if self.enabled { packet.min(self.range.low) } else { packet }
+    }
+
+    /// Before new data: is it time for a probe? `range`: where a new search would begin.
+    pub(super) fn next_probe(&mut self, now: Instant, room: Room, range: Range) -> Next {
+        let Range { low, high } = self.range;
+        if high < low + NARROW {
+            if now.since(self.since) >= SEARCH_AGAIN {
+                self.since = now;
+                self.range = range;
+            }
+            return Next::Usual;
+        }
+        let len = ((high + low) / 2).saturating_sub(room.headers);
+        // Enough must follow it that its loss shows.
+        let needed = len + (room.reordering + 1) * room.full;
+        if room.unsent < needed || room.snd_wnd < needed {
+            return Next::Usual;
+        }
+        if room.window_room < needed {
+            return Next::Wait;
+        }
+        if room.in_flight + 2 > room.cwnd {
+            return if room.in_flight == 0 { Next::Usual } else { Next::Wait };
+        }
+        Next::Probe(len)
+    }
+
+    /// A probe leaves in a packet of `size` bytes.
+    pub(super) fn on_probe_sent(&mut self, size: u32, seq: Seq, end: Seq) {
+        self.probe = Some(Probe { size, seq, end });
+    }
+
+    /// An ACK came: if it acknowledges the probe, so many bytes pass, and usual packets may have them.
+    pub(super) fn on_ack(&mut self, snd_una: Seq) -> Option<u32> {
+        let probe = self.probe.filter(|probe| !probe.end.after(snd_una))?;
+        self.range.low = probe.size;
+        self.probe = None;
+        Some(probe.size)
+    }
+
+    /// Something is lost: true if it is the probe, and it alone. That says something of the path's MTU and nothing of congestion.
+    pub(super) fn on_loss(&mut self, snd_una: Seq) -> bool {
+        let Some(probe) = self.probe.filter(|probe| probe.seq == snd_una) else { return false };
+        self.range.high = probe.size - 1;
+        self.probe = None;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RANGE: Range = Range { low: 1064, high: 9000 };
+    const ROOM: Room =
+        Room { headers: 52, full: 1012, reordering: 3, unsent: 1 << 20, snd_wnd: 1 << 20, window_room: 1 << 20, in_flight: 5, cwnd: 20 };
+
+    fn searching() -> PathMtu {
+        let mut mtu = PathMtu::default();
+        mtu.start(Instant::ZERO, true, RANGE);
+        mtu
+    }
+
+    /// Searches a path that passes packets of up to `passes` bytes; the sizes that were tried, and what was found.
+    fn search(passes: u32) -> (Vec<u32>, u32) {
+        let (mut mtu, mut tried) = (searching(), Vec::new());
+        while let Next::Probe(len) = mtu.next_probe(Instant::ZERO, ROOM, RANGE) {
+            let size = len + ROOM.headers;
+            tried.push(size);
+            mtu.on_probe_sent(size, Seq::new(0), Seq::new(len));
+            assert!(mtu.is_probe_out() && !mtu.is_searching());
+            if size <= passes {
+                assert_eq!(mtu.on_ack(Seq::new(len)), Some(size));
+            } else {
+                assert!(mtu.on_loss(Seq::new(0)));
+            }
+        }
+        (tried, mtu.packet(9000, 9000))
+    }
+
+    #[test]
+    fn it_halves_the_range_until_it_is_narrow() {
+        for passes in [1064, 1280, 1500, 4352, 9000] {
+            let (tried, found) = search(passes);
+            assert!(found <= passes && passes - found < 2 * NARROW, "{passes}: {found}");
+            assert!(tried.len() <= 11 && tried[0] == 5032, "{tried:?}");
+        }
+    }
+
+    #[test]
+    fn a_probe_waits_for_the_window_and_needs_data_behind_it() {
+        let next = |room| searching().next_probe(Instant::ZERO, room, RANGE);
+        assert_eq!(next(ROOM), Next::Probe(4980));
+        let needed = 4980 + 4 * ROOM.full;
+        assert_eq!(next(Room { unsent: needed - 1, ..ROOM }), Next::Usual);
+        assert_eq!(next(Room { snd_wnd: needed - 1, ..ROOM }), Next::Usual, "it would never fit");
+        assert_eq!(next(Room { window_room: needed - 1, ..ROOM }), Next::Wait);
+        assert_eq!(next(Room { in_flight: 19, ..ROOM }), Next::Wait);
+        assert_eq!(next(Room { in_flight: 0, cwnd: 1, ..ROOM }), Next::Usual, "nothing would wake it");
+    }
+
+    #[test]
+    fn what_was_sent_again_or_lost_elsewhere_tells_nothing() {
+        let mut mtu = searching();
+        mtu.on_probe_sent(5000, Seq::new(100), Seq::new(5000));
+        assert_eq!((mtu.on_ack(Seq::new(4999)), mtu.on_loss(Seq::new(50))), (None, false));
+        mtu.forget_probe();
+        assert_eq!((mtu.on_ack(Seq::new(6000)), mtu.low()), (None, RANGE.low));
+    }
+
+    #[test]
+    fn a_suspected_black_hole_begins_the_search_and_then_lowers_it() {
+        let mut mtu = PathMtu::default();
+        mtu.start(Instant::ZERO, false, RANGE);
+        assert_eq!((mtu.packet(9000, 9000), mtu.is_searching()), (9000, false));
+        mtu.on_black_hole(Instant::ZERO, 500);
+        assert_eq!((mtu.packet(9000, 9000), mtu.is_searching()), (1064, true));
+        mtu.on_black_hole(Instant::ZERO, 500);
+        assert_eq!(mtu.packet(9000, 9000), 500);
+    }
+
+    #[test]
+    fn a_finished_search_begins_anew_after_ten_minutes() {
+        let mut mtu = searching();
+        mtu.start(Instant::ZERO, true, Range { low: 8995, high: 9000 });
+        let at = |s| Instant::ZERO + Duration::from_secs(s);
+        assert_eq!((mtu.next_probe(at(599), ROOM, RANGE), mtu.low()), (Next::Usual, 8995));
+        assert_eq!((mtu.next_probe(at(600), ROOM, RANGE), mtu.low()), (Next::Usual, 1064));
+        assert!(matches!(mtu.next_probe(at(600), ROOM, RANGE), Next::Probe(_)));
+    }
+}
