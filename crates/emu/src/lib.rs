@@ -31,7 +31,7 @@ pub use spec::Spec;
 
 use std::fmt;
 
-/// Takes the name of a namespace away that an emulator could not, since it was killed. No fault if there is none.
+/// Removes the name of a namespace. An emulator that was killed leaves names behind. It is no error if there is no such name.
 pub fn unname(name: &str) -> Result<(), EmuError> {
     Ok(polypath_io::Namespace::unname(name)?)
 }

@@ -72,8 +72,7 @@ impl DataPlane {
             Next::Node(node, path) => {
                 if packet.body == Body::Tcp && packet.fragment == 0 && node < self.routes.endpoints() {
                     packet.unpack(&self.store, segment);
-                    let packet = *packet;
-                    self.store.forget(&packet);
+                    self.store.forget_segment(packet.handle);
                     return Some(Arrival { to: node, path, what: Arrived::Segment });
                 }
                 let packet = *packet;

@@ -232,6 +232,14 @@ impl PacketStore {
         }
     }
 
+    /// A packet with a segment is gone, of which this is the number: as [`PacketStore::forget`], without a look at the packet.
+    #[inline]
+    pub(crate) fn forget_segment(&mut self, number: u32) {
+        if number != Self::NONE {
+            self.cold.free.push(number);
+        }
+    }
+
     /// A packet is gone.
     #[inline]
     pub(crate) fn forget(&mut self, packet: &Packet) {

@@ -118,8 +118,8 @@ impl World {
         self.finish(now)
     }
 
-    /// The first packet of a pipe has reached its end.
-    #[inline]
+    /// The first packet of a pipe has reached its end. A function of its own: in line in the loop of [`World::run`] it lacks registers.
+    #[inline(never)]
     fn leave(&mut self, now: Instant, number: u32) {
         let Some(arrival) = self.data_plane.dequeue(now, number, &mut self.segment) else { return };
         match arrival.what {
