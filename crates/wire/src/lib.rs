@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 pub mod checksum;
+mod codec;
 mod error;
 pub mod gre;
 pub mod icmpv4;
@@ -24,6 +25,7 @@ mod segment;
 pub mod tcp;
 pub mod udp;
 
+pub use codec::Envelope;
 pub use error::{Error, Result};
 pub use inline::Inline;
 pub use segment::{Dss, EthernetFraming, Flags, MpOption, Sack, SackBlock, Segment, Unreachable};
