@@ -66,7 +66,7 @@ def test_modules_of_a_crate_that_use_one_another_fail(tmp_path: Path) -> None:
     assert layers.check_modules("x", layers.module_edges(tmp_path)) == []
     (tmp_path / "c.rs").write_text("use super::a::Early;\n")
     assert layers.check_modules("x", layers.module_edges(tmp_path)) == [
-        "crate x: the modules a and b and c use one another: move what they share into a module below both."
+        "crate x: the modules a and b and c and d use one another: move what they share into a module below both."
     ]
 
 

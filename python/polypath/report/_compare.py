@@ -199,7 +199,8 @@ def _overlays(made: Comparison, material: Material) -> list[Figure]:
         over_time(
             "compare-cwnd",
             "Congestion windows over one another",
-            note + "the number is the area between the curves over the area under their mean, of all repetitions. Each panel has its own y-axis.",
+            note + "the number is the area between the curves over the area under their mean, of all repetitions. "
+            "Each panel has its own y-axis.",
             curves,
             "cwnd",
             "packets",
