@@ -41,7 +41,7 @@ PP_INLINE void bbr3_set_pacing(struct bbr3_state *m, struct pp_flow *f, __u32 ga
 
 PP_INLINE void bbr3_init_pacing(struct bbr3_state *m, struct pp_flow *f)
 {
-	__u32 rtt_us = f->srtt_us ? pp_most(f->srtt_us >> 3, 1) : 1000;
+	__u32 rtt_us = f->srtt_us ? pp_max_branchless(f->srtt_us >> 3, 1) : 1000;
 
 	m->has_rtt = f->srtt_us != 0;
 	f->pacing_rate = bbr_pacing_rate(f, ((__u64)f->cwnd << BBR_BW_SHIFT) / rtt_us, BBR3_STARTUP_GAIN);
@@ -57,8 +57,8 @@ PP_INLINE __u32 bbr3_bound(const struct bbr3_state *m)
 	else if (bbr3_in_probe_bw(m) && m->inflight_long != BBR3_NONE)
 		bound = m->inflight_long;
 	if (m->inflight_short != BBR3_NONE)
-		bound = pp_least(bound, m->inflight_short);
-	return pp_most(bound, BBR_MIN_CWND);
+		bound = pp_min_branchless(bound, m->inflight_short);
+	return pp_max_branchless(bound, BBR_MIN_CWND);
 }
 
 /* 5.6.4.6 */
@@ -67,19 +67,19 @@ PP_INLINE void bbr3_set_cwnd(struct bbr3_state *m, struct pp_flow *f, __u32 acke
 	__u32 cwnd = f->cwnd, most, gain = m->mode == BBR3_UP ? BBR3_UP_CWND_GAIN : BBR3_CWND_GAIN;
 
 	if (m->prior_state >= PP_CA_RECOVERY && f->ca_state < PP_CA_RECOVERY)
-		cwnd = pp_most(cwnd, m->prior_cwnd);
+		cwnd = pp_max_branchless(cwnd, m->prior_cwnd);
 	m->prior_state = f->ca_state & 7;
 	if (m->mode == BBR3_PROBE_RTT)
 		gain = BBR3_PROBE_RTT_GAIN;
-	most = bbr3_with_bursts(m, f, bbr3_bdp(m, bbr3_bw(m), gain) + pp_most(m->excess, m->excess_before));
+	most = bbr3_with_bursts(m, f, bbr3_bdp(m, bbr3_bw(m), gain) + pp_max_branchless(m->excess, m->excess_before));
 	if (m->full)
-		cwnd = pp_least(cwnd + acked, most);
+		cwnd = pp_min_branchless(cwnd + acked, most);
 	else if (cwnd < most || f->delivered < BBR_INIT_CWND)
 		cwnd += acked;
-	cwnd = pp_most(cwnd, BBR_MIN_CWND);
+	cwnd = pp_max_branchless(cwnd, BBR_MIN_CWND);
 	if (m->mode == BBR3_PROBE_RTT)
-		cwnd = pp_least(cwnd, bbr3_probe_rtt_cwnd(m));
-	f->cwnd = pp_least(pp_least(cwnd, bbr3_bound(m)), f->cwnd_clamp);
+		cwnd = pp_min_branchless(cwnd, bbr3_probe_rtt_cwnd(m));
+	f->cwnd = pp_min_branchless(pp_min_branchless(cwnd, bbr3_bound(m)), f->cwnd_clamp);
 }
 
 static void bbr3_init(struct pp_ctx *c)
@@ -134,7 +134,7 @@ static __u32 bbr3_undo_cwnd(struct pp_ctx *c)
 	bbr3_reset_full(m, 0);
 	if (m->unbounded)
 		bbr3_reset_short(m);
-	m->inflight_long = (__u16)pp_most(m->inflight_long, m->undo_long);
+	m->inflight_long = (__u16)pp_max_branchless(m->inflight_long, m->undo_long);
 	if (m->undo == BBR3_UNDO_STARTUP && m->mode != BBR3_STARTUP) {
 		m->full = 0;
 		if (m->mode != BBR3_PROBE_RTT)
@@ -143,7 +143,7 @@ static __u32 bbr3_undo_cwnd(struct pp_ctx *c)
 		bbr3_start_refill(m, f);
 	}
 	m->undo = BBR3_UNDO_NOTHING;
-	return pp_most(f->cwnd, m->prior_cwnd);
+	return pp_max_branchless(f->cwnd, m->prior_cwnd);
 }
 
 static void bbr3_cong_control(struct pp_ctx *c, __u32 ack, __u32 ack_flags, const struct pp_sample *s)

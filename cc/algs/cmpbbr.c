@@ -36,7 +36,7 @@ PP_STATE_FITS(struct cmpbbr_state);
 /* The subflows whose bandwidth is within a fifth of this one's, itself included. */
 PP_INLINE __u32 cmpbbr_count(const struct pp_ctx *c, __u32 own)
 {
-	__u32 i, count = 1, least = own - own / CMPBBR_NEAR, most = pp_least(own, ~0U - own / CMPBBR_NEAR) + own / CMPBBR_NEAR;
+	__u32 i, count = 1, least = own - own / CMPBBR_NEAR, most = pp_min_branchless(own, ~0U - own / CMPBBR_NEAR) + own / CMPBBR_NEAR;
 
 	if (!c->siblings)
 		return 1;

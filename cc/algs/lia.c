@@ -50,7 +50,7 @@ static __u32 lia_segments_per_increase(const struct pp_ctx *c)
 		__u64 quality;
 
 		/* One that is not usable adds nothing but two divisions. */
-		if (!PP_BRANCHES_ARE_DEAR && c->siblings && !pp_is_self(c, i) && !(c->siblings->at[i].usable & 1))
+		if (!PP_VERIFIER_PREFERS_STRAIGHT_CODE && c->siblings && !pp_is_self(c, i) && !(c->siblings->at[i].usable & 1))
 			continue;
 		p = pp_path(c, i);
 		quality = lia_quality(p);
@@ -77,14 +77,14 @@ static __u32 lia_segments_per_increase(const struct pp_ctx *c)
  * An RTT rounded down to LIA_RTT_SHIFT is too small by at most 1/64, the larger w r'^2 so by 1/32. Rates of at least 4 segments of 32 bytes in 262 ms are whole numbers
  * above 64, and of those and of 1/1024 lia_segments_per_increase() loses less than 1/20 together: an eighth and one segment to spare. s is below 2^30, w r'^2 below 2^43.
  */
-static inline int lia_is_far(const struct pp_ctx *c, __u64 count)
+static inline int lia_increase_surely_not_due(const struct pp_ctx *c, __u64 count)
 {
 	const struct pp_flow *f = c->flow;
 	const struct pp_sibling *other = 0;
 	__u64 rtt, other_rtt, sum, most;
 	__u32 i, n = pp_paths(c);
 
-	if (PP_BRANCHES_ARE_DEAR || !c->siblings)
+	if (PP_VERIFIER_PREFERS_STRAIGHT_CODE || !c->siblings)
 		return 0;
 	for (i = 0; i < PP_MAX_SIBLINGS && i < n; i++) {
 		if (i == c->siblings->self || !(c->siblings->at[i].usable & 1))
@@ -173,7 +173,7 @@ static void lia_cong_avoid(struct pp_ctx *c, __u32 ack, __u32 acked)
 	acked = pp_coupled_acked(c->flow, acked);
 	/* No increase takes fewer segments than the own window has: until then the others need not be looked at, nor long after. */
 	count = c->flow->cwnd_cnt + (__u64)acked;
-	if (c->flow->cwnd <= c->flow->cwnd_clamp && (count < c->flow->cwnd || (!pp_is_mptcp_0_96(c->flow) && lia_is_far(c, count)))) {
+	if (c->flow->cwnd <= c->flow->cwnd_clamp && (count < c->flow->cwnd || (!pp_is_mptcp_0_96(c->flow) && lia_increase_surely_not_due(c, count)))) {
 		c->flow->cwnd_cnt += acked;
 		return;
 	}

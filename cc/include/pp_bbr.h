@@ -163,7 +163,7 @@ PP_INLINE void bbr_init_pacing(struct bbr_model *m, struct pp_flow *f)
 	__u32 rtt_us = 1000;
 
 	if (f->srtt_us) {
-		rtt_us = pp_most(f->srtt_us >> 3, 1);
+		rtt_us = pp_max_branchless(f->srtt_us >> 3, 1);
 		m->has_rtt = 1;
 	}
 	f->pacing_rate = bbr_pacing_rate(f, ((__u64)f->cwnd << BBR_BW_SHIFT) / rtt_us, BBR_HIGH_GAIN);
@@ -190,7 +190,7 @@ PP_INLINE __u32 bbr_burst(const struct pp_flow *f)
 {
 	__u32 bytes = (__u32)pp_min64(f->pacing_rate >> BBR_BURST_SHIFT, BBR_BURST_BYTES);
 
-	return pp_least(pp_most(bytes / pp_most(f->mss, 1), bbr_least_burst(f)), 127);
+	return pp_min_branchless(pp_max_branchless(bytes / pp_max_branchless(f->mss, 1), bbr_least_burst(f)), 127);
 }
 
 /* 4.2.3.2: bandwidth times least RTT times a gain, rounded up, segments. */
@@ -250,7 +250,7 @@ PP_INLINE void bbr_save_cwnd(struct bbr_model *m, const struct pp_flow *f)
 {
 	int reduced = m->prior_state >= PP_CA_RECOVERY || m->mode == BBR_PROBE_RTT;
 
-	m->prior_cwnd = reduced ? pp_most(m->prior_cwnd, f->cwnd) : f->cwnd;
+	m->prior_cwnd = reduced ? pp_max_branchless(m->prior_cwnd, f->cwnd) : f->cwnd;
 }
 
 /* 4.3.4.2: flows begin at a random phase, so that they do not probe together; not at the one that yields, for which there was no reason yet. */
@@ -268,7 +268,7 @@ PP_INLINE void bbr_leave_probe_rtt(struct bbr_model *m, struct pp_flow *f)
 	if (!m->probe_rtt_tick || !pp_after(now, m->probe_rtt_tick))
 		return;
 	m->min_rtt_tick = now;
-	f->cwnd = pp_most(f->cwnd, m->prior_cwnd);
+	f->cwnd = pp_max_branchless(f->cwnd, m->prior_cwnd);
 	if (m->full)
 		bbr_enter_probe_bw(m, f);
 	else
@@ -397,9 +397,9 @@ PP_INLINE void bbr_update_excess(struct bbr_model *m, const struct pp_flow *f, c
 		m->epoch_us = now;
 		expected = 0;
 	}
-	m->epoch_acked = pp_least(m->epoch_acked + s->acked_sacked, BBR_EXCESS_SEGMENTS);
-	excess = pp_least(pp_least(m->epoch_acked - (__u32)expected, f->cwnd), 0xffff);
-	m->excess = (__u16)pp_most(m->excess, excess);
+	m->epoch_acked = pp_min_branchless(m->epoch_acked + s->acked_sacked, BBR_EXCESS_SEGMENTS);
+	excess = pp_min_branchless(pp_min_branchless(m->epoch_acked - (__u32)expected, f->cwnd), 0xffff);
+	m->excess = (__u16)pp_max_branchless(m->excess, excess);
 }
 
 /* 4.3.4.3: a phase lasts one least RTT; probing goes on until the flight is that much larger (or losses say it does not fit), yielding ends once it fits. */
@@ -466,9 +466,9 @@ PP_INLINE void bbr_update_min_rtt(struct bbr_model *m, struct pp_flow *f, const 
 	}
 	if (m->mode == BBR_PROBE_RTT) {
 		/* The rates of a window this small are none of the path's. */
-		f->app_limited = pp_most(f->delivered + f->in_flight, 1);
+		f->app_limited = pp_max_branchless(f->delivered + f->in_flight, 1);
 		if (!m->probe_rtt_tick && f->in_flight <= BBR_MIN_CWND) {
-			m->probe_rtt_tick = pp_most(now + BBR_PROBE_RTT_TICKS, 1);
+			m->probe_rtt_tick = pp_max_branchless(now + BBR_PROBE_RTT_TICKS, 1);
 			m->probed_round = 0;
 			m->round_end = f->delivered;
 		} else if (m->probe_rtt_tick) {
@@ -505,11 +505,11 @@ PP_INLINE __u32 bbr_recover(struct bbr_model *m, const struct pp_flow *f, const 
 		m->round_end = f->delivered;
 		cwnd = f->in_flight + s->acked_sacked;
 	} else if (prior >= PP_CA_RECOVERY && state < PP_CA_RECOVERY) {
-		cwnd = pp_most(cwnd, m->prior_cwnd);
+		cwnd = pp_max_branchless(cwnd, m->prior_cwnd);
 		m->conserve = 0;
 	}
 	m->prior_state = (__u8)state;
-	return m->conserve ? pp_most(cwnd, f->in_flight + s->acked_sacked) : cwnd;
+	return m->conserve ? pp_max_branchless(cwnd, f->in_flight + s->acked_sacked) : cwnd;
 }
 
 /* 4.2.3: the window follows its target, by no more than what each ACK acknowledges. */
@@ -522,17 +522,17 @@ PP_INLINE void bbr_set_cwnd(struct bbr_model *m, struct pp_flow *f, const struct
 		if (!m->conserve) {
 			target = bbr_bdp(m, bw, bbr_cwnd_gain(m));
 			if (m->full)
-				target += (__u32)pp_min64(pp_most(m->excess, m->excess_before), (__u64)bw * BBR_EXCESS_US >> BBR_BW_SHIFT);
+				target += (__u32)pp_min64(pp_max_branchless(m->excess, m->excess_before), (__u64)bw * BBR_EXCESS_US >> BBR_BW_SHIFT);
 			target = bbr_with_bursts(m, f, target);
 			if (m->full)
-				cwnd = pp_least(cwnd + s->acked_sacked, target);
+				cwnd = pp_min_branchless(cwnd + s->acked_sacked, target);
 			else if (cwnd < target || f->delivered < BBR_INIT_CWND)
 				cwnd += s->acked_sacked;
-			cwnd = pp_most(cwnd, BBR_MIN_CWND);
+			cwnd = pp_max_branchless(cwnd, BBR_MIN_CWND);
 		}
 	}
-	cwnd = pp_least(cwnd, f->cwnd_clamp);
-	f->cwnd = m->mode == BBR_PROBE_RTT ? pp_least(cwnd, BBR_MIN_CWND) : cwnd;
+	cwnd = pp_min_branchless(cwnd, f->cwnd_clamp);
+	f->cwnd = m->mode == BBR_PROBE_RTT ? pp_min_branchless(cwnd, BBR_MIN_CWND) : cwnd;
 }
 
 PP_INLINE void bbr_begin(struct bbr_model *m, struct pp_flow *f)

@@ -101,13 +101,13 @@ struct bbr3_ack {
 
 PP_INLINE __u32 bbr3_max_bw(const struct bbr3_state *m)
 {
-	return pp_most(m->bw[0], m->bw[1]);
+	return pp_max_branchless(m->bw[0], m->bw[1]);
 }
 
 /* 5.5.10.3, BoundBWForModel */
 PP_INLINE __u32 bbr3_bw(const struct bbr3_state *m)
 {
-	return pp_least(bbr3_max_bw(m), m->bw_short);
+	return pp_min_branchless(bbr3_max_bw(m), m->bw_short);
 }
 
 PP_INLINE int bbr3_in_probe_bw(const struct bbr3_state *m)
@@ -117,7 +117,7 @@ PP_INLINE int bbr3_in_probe_bw(const struct bbr3_state *m)
 
 PP_INLINE __u16 bbr3_segments(__u32 value)
 {
-	return (__u16)pp_least(value, BBR3_NONE);
+	return (__u16)pp_min_branchless(value, BBR3_NONE);
 }
 
 PP_INLINE __u32 bbr3_pacing_gain(const struct bbr3_state *m)
@@ -147,7 +147,7 @@ PP_INLINE __u32 bbr3_bdp(const struct bbr3_state *m, __u32 bw, __u32 gain)
 /* 5.6.4.2, QuantizationBudget */
 PP_INLINE __u32 bbr3_with_bursts(const struct bbr3_state *m, const struct pp_flow *f, __u32 window)
 {
-	window = pp_most(pp_most(window, 3 * pp_most(bbr_burst(f), 2)), BBR_MIN_CWND);
+	window = pp_max_branchless(pp_max_branchless(window, 3 * pp_max_branchless(bbr_burst(f), 2)), BBR_MIN_CWND);
 	return m->mode == BBR3_UP ? window + 2 : window;
 }
 
@@ -158,12 +158,12 @@ PP_INLINE __u32 bbr3_with_headroom(const struct bbr3_state *m)
 
 	if (bound == BBR3_NONE)
 		return ~0U;
-	return pp_most(bound - pp_least(bound, pp_most(1, bound * BBR3_HEADROOM >> 8)), BBR_MIN_CWND);
+	return pp_max_branchless(bound - pp_min_branchless(bound, pp_max_branchless(1, bound * BBR3_HEADROOM >> 8)), BBR_MIN_CWND);
 }
 
 PP_INLINE __u32 bbr3_target(const struct bbr3_state *m, const struct pp_flow *f)
 {
-	return pp_least(bbr3_bdp(m, bbr3_bw(m), BBR_GAIN_ONE), f->cwnd);
+	return pp_min_branchless(bbr3_bdp(m, bbr3_bw(m), BBR_GAIN_ONE), f->cwnd);
 }
 
 PP_INLINE void bbr3_reset_full(struct bbr3_state *m, __u32 bw)
@@ -222,7 +222,7 @@ PP_INLINE void bbr3_save_cwnd(struct bbr3_state *m, const struct pp_flow *f)
 	int reduced = f->ca_state >= PP_CA_RECOVERY || m->mode == BBR3_PROBE_RTT;
 
 	PP_REREAD(m);
-	m->prior_cwnd = reduced ? pp_most(m->prior_cwnd, f->cwnd) : f->cwnd;
+	m->prior_cwnd = reduced ? pp_max_branchless(m->prior_cwnd, f->cwnd) : f->cwnd;
 }
 
 /* 5.5.10.2, IsInflightTooHigh: 2^16 * 2^8 fits. */
@@ -238,7 +238,7 @@ PP_INLINE void bbr3_handle_too_high(struct bbr3_state *m, const struct pp_flow *
 	m->too_high = 1;
 	m->probing = 0;
 	if (!a->app_limited)
-		m->inflight_long = bbr3_segments(pp_most(flight, (__u32)((__u64)bbr3_target(m, f) * BBR3_BETA >> 8)));
+		m->inflight_long = bbr3_segments(pp_max_branchless(flight, (__u32)((__u64)bbr3_target(m, f) * BBR3_BETA >> 8)));
 	if (m->mode == BBR3_UP) {
 		m->undo = BBR3_UNDO_UP;
 		bbr3_start_down(m, f);
@@ -263,8 +263,8 @@ PP_INLINE void bbr3_note_losses(struct bbr3_state *m, const struct pp_flow *f, c
 	if (!m->probing || !bbr3_too_high(a))
 		return;
 	/* InflightAtLoss: how much was in flight without the segments found lost just now, and how many of them 2 % would have allowed. */
-	before = a->flight - pp_least(a->flight, (__u32)s->losses);
-	lost_before = a->lost - pp_least(a->lost, (__u32)s->losses);
+	before = a->flight - pp_min_branchless(a->flight, (__u32)s->losses);
+	lost_before = a->lost - pp_min_branchless(a->lost, (__u32)s->losses);
 	threshold = before * BBR3_LOSS >> 8;
 	if (threshold > lost_before)
 		before += (threshold - lost_before) * 256 / (256 - BBR3_LOSS);
@@ -286,8 +286,8 @@ PP_INLINE void bbr3_begin_ack(struct bbr3_state *m, const struct pp_flow *f, con
 PP_INLINE void bbr3_update_bw(struct bbr3_state *m, const struct pp_flow *f, const struct pp_sample *s, struct bbr3_ack *a)
 {
 	PP_REREAD(m);
-	m->bw_latest = pp_most(m->bw_latest, a->bw);
-	m->latest = (__u16)pp_most(m->latest, bbr3_segments(a->delivered));
+	m->bw_latest = pp_max_branchless(m->bw_latest, a->bw);
+	m->latest = (__u16)pp_max_branchless(m->latest, bbr3_segments(a->delivered));
 	if (!pp_after(m->loss_round_end, s->prior_delivered)) {
 		m->loss_round_end = f->delivered;
 		m->loss_round_start = 1;
@@ -295,12 +295,12 @@ PP_INLINE void bbr3_update_bw(struct bbr3_state *m, const struct pp_flow *f, con
 	if (!pp_after(m->round_end, s->prior_delivered)) {
 		m->round_end = f->delivered;
 		m->round_start = 1;
-		m->rounds = (__u8)pp_least(m->rounds + (m->mode == BBR3_DRAIN), 31);
-		m->wait_rounds = (__u8)pp_least(m->wait_rounds + 1, BBR3_WAIT_ROUNDS);
+		m->rounds = (__u8)pp_min_branchless(m->rounds + (m->mode == BBR3_DRAIN), 31);
+		m->wait_rounds = (__u8)pp_min_branchless(m->wait_rounds + 1, BBR3_WAIT_ROUNDS);
 	}
 	/* 5.5.5 */
 	if (!a->app_limited || a->bw >= bbr3_max_bw(m))
-		m->bw[0] = pp_most(m->bw[0], a->bw);
+		m->bw[0] = pp_max_branchless(m->bw[0], a->bw);
 }
 
 /* 5.5.10.3, AdaptLowerBoundsFromCongestion: once a round, unless it is no wonder. */
@@ -315,8 +315,8 @@ PP_INLINE void bbr3_adapt_short(struct bbr3_state *m, const struct pp_flow *f)
 		bw = bbr3_max_bw(m);
 	if (inflight == BBR3_NONE)
 		inflight = bbr3_segments(f->cwnd);
-	m->bw_short = pp_most(m->bw_latest, (__u32)((__u64)bw * BBR3_BETA >> 8));
-	m->inflight_short = (__u16)pp_most(m->latest, inflight * BBR3_BETA >> 8);
+	m->bw_short = pp_max_branchless(m->bw_latest, (__u32)((__u64)bw * BBR3_BETA >> 8));
+	m->inflight_short = (__u16)pp_max_branchless(m->latest, inflight * BBR3_BETA >> 8);
 }
 
 /* 5.5.9 */
@@ -342,10 +342,10 @@ PP_INLINE void bbr3_update_excess(struct bbr3_state *m, const struct pp_flow *f,
 		m->epoch_us = now;
 		expected = 0;
 	}
-	acked = pp_least(acked + s->acked_sacked, 0xffff);
+	acked = pp_min_branchless(acked + s->acked_sacked, 0xffff);
 	m->epoch_acked = (__u16)acked;
-	excess = pp_least(acked - (__u32)expected, f->cwnd);
-	m->excess = (__u16)pp_most(m->excess, excess);
+	excess = pp_min_branchless(acked - (__u32)expected, f->cwnd);
+	m->excess = (__u16)pp_max_branchless(m->excess, excess);
 }
 
 /* 5.3.1.2 */
@@ -374,7 +374,7 @@ PP_INLINE void bbr3_check_startup(struct bbr3_state *m, struct pp_flow *f, const
 	if (!m->full && m->loss_round_start && f->ca_state == PP_CA_RECOVERY && losses >= BBR3_STARTUP_LOSSES && bbr3_too_high(a)) {
 		m->undo = BBR3_UNDO_STARTUP;
 		m->full = 1;
-		m->inflight_long = bbr3_segments(pp_most(bbr3_bdp(m, bbr3_bw(m), BBR_GAIN_ONE), m->latest));
+		m->inflight_long = bbr3_segments(pp_max_branchless(bbr3_bdp(m, bbr3_bw(m), BBR_GAIN_ONE), m->latest));
 	}
 	if (m->full) {
 		m->mode = BBR3_DRAIN;
@@ -398,7 +398,7 @@ PP_INLINE int bbr3_time_to_probe(const struct bbr3_state *m, const struct pp_flo
 	__u32 waited = (__u32)(f->now_ns / 1000000) - m->cycle_ms;
 
 	PP_REREAD(m);
-	return waited > BBR3_WAIT_MS + ((__u32)m->wait * BBR3_WAIT_MORE_MS >> 8) || m->wait_rounds >= pp_least(bbr3_target(m, f), BBR3_WAIT_ROUNDS);
+	return waited > BBR3_WAIT_MS + ((__u32)m->wait * BBR3_WAIT_MORE_MS >> 8) || m->wait_rounds >= pp_min_branchless(bbr3_target(m, f), BBR3_WAIT_ROUNDS);
 }
 
 /* 5.3.3.9, ProbeInflightLongtermUpward: 1, 2, 4, ... segments a round while the window is what limits. */
@@ -409,16 +409,16 @@ PP_INLINE void bbr3_raise_long(struct bbr3_state *m, const struct pp_flow *f, co
 	PP_REREAD(m);
 	if (!f->cwnd_limited || f->cwnd < m->inflight_long)
 		return;
-	per = pp_most(f->cwnd >> (m->rounds & 31), 1);
-	acked = m->up_acked + pp_least(s->acked_sacked, 0xffff);
+	per = pp_max_branchless(f->cwnd >> (m->rounds & 31), 1);
+	acked = m->up_acked + pp_min_branchless(s->acked_sacked, 0xffff);
 	if (acked >= per) {
 		steps = acked / per;
 		acked -= steps * per;
-		m->inflight_long = bbr3_segments(m->inflight_long + pp_least(steps, 0xffff));
+		m->inflight_long = bbr3_segments(m->inflight_long + pp_min_branchless(steps, 0xffff));
 	}
 	m->up_acked = bbr3_segments(acked);
 	if (m->round_start)
-		m->rounds = (__u8)pp_least(m->rounds + 1, 30);
+		m->rounds = (__u8)pp_min_branchless(m->rounds + 1, 30);
 }
 
 /* 5.3.3.9, AdaptLongTermModel: 1 if a new phase has begun. */
@@ -475,7 +475,7 @@ PP_INLINE void bbr3_update_cycle(struct bbr3_state *m, const struct pp_flow *f, 
 		return;
 	switch (m->mode) {
 	case BBR3_DOWN:
-		pipe = pp_least(bbr3_with_headroom(m), bbr3_with_bursts(m, f, bbr3_bdp(m, bbr3_max_bw(m), BBR_GAIN_ONE)));
+		pipe = pp_min_branchless(bbr3_with_headroom(m), bbr3_with_bursts(m, f, bbr3_bdp(m, bbr3_max_bw(m), BBR_GAIN_ONE)));
 		if (bbr3_time_to_probe(m, f))
 			bbr3_start_refill(m, f);
 		else if (f->in_flight <= pipe)
@@ -503,7 +503,7 @@ PP_INLINE void bbr3_update_cycle(struct bbr3_state *m, const struct pp_flow *f, 
 /* 5.6.4.5 */
 PP_INLINE __u32 bbr3_probe_rtt_cwnd(const struct bbr3_state *m)
 {
-	return pp_most(bbr3_bdp(m, bbr3_bw(m), BBR3_PROBE_RTT_GAIN), BBR_MIN_CWND);
+	return pp_max_branchless(bbr3_bdp(m, bbr3_bw(m), BBR3_PROBE_RTT_GAIN), BBR_MIN_CWND);
 }
 
 /* 5.3.4.4 */
@@ -515,7 +515,7 @@ PP_INLINE void bbr3_leave_probe_rtt(struct bbr3_state *m, struct pp_flow *f)
 	if (!m->done_tick || !pp_after(now, m->done_tick))
 		return;
 	m->probe_rtt_tick = now;
-	f->cwnd = pp_most(f->cwnd, m->prior_cwnd);
+	f->cwnd = pp_max_branchless(f->cwnd, m->prior_cwnd);
 	bbr3_reset_short(m);
 	if (m->full) {
 		bbr3_start_down(m, f);
@@ -548,9 +548,9 @@ PP_INLINE void bbr3_update_min_rtt(struct bbr3_state *m, struct pp_flow *f, cons
 		m->round_end = f->delivered;
 	}
 	if (m->mode == BBR3_PROBE_RTT) {
-		f->app_limited = pp_most(f->delivered + f->in_flight, 1);
+		f->app_limited = pp_max_branchless(f->delivered + f->in_flight, 1);
 		if (!m->done_tick && f->in_flight <= bbr3_probe_rtt_cwnd(m)) {
-			m->done_tick = pp_most(now + BBR_PROBE_RTT_TICKS, 1);
+			m->done_tick = pp_max_branchless(now + BBR_PROBE_RTT_TICKS, 1);
 			m->probed_round = 0;
 			m->round_end = f->delivered;
 		} else if (m->done_tick) {

@@ -39,9 +39,9 @@ typedef signed long long __s64;
 
 /* 1 where a way round a calculation costs more than the calculation: the BPF verifier walks it as one more combination. */
 #if defined(PP_BUILD_BPF)
-#define PP_BRANCHES_ARE_DEAR 1
+#define PP_VERIFIER_PREFERS_STRAIGHT_CODE 1
 #else
-#define PP_BRANCHES_ARE_DEAR 0
+#define PP_VERIFIER_PREFERS_STRAIGHT_CODE 0
 #endif
 
 /* Subflows that a coupled algorithm sees, its own included: as many as the transport has. Linux allows eight further ones. */

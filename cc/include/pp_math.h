@@ -24,7 +24,7 @@ PP_INLINE __u32 pp_max(__u32 a, __u32 b)
 }
 
 /* The same two without a branch: for algorithms of so many that the BPF verifier could not walk all combinations. */
-PP_INLINE __u32 pp_least(__u32 a, __u32 b)
+PP_INLINE __u32 pp_min_branchless(__u32 a, __u32 b)
 {
 	__u64 apart = (__u64)a - b;
 
@@ -32,7 +32,7 @@ PP_INLINE __u32 pp_least(__u32 a, __u32 b)
 	return b + (__u32)(apart & (0 - (apart >> 63)));
 }
 
-PP_INLINE __u32 pp_most(__u32 a, __u32 b)
+PP_INLINE __u32 pp_max_branchless(__u32 a, __u32 b)
 {
 	__u64 apart = (__u64)b - a;
 

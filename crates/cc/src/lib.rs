@@ -43,7 +43,7 @@ pub mod flags {
 #[derive(Copy, Clone)]
 pub struct Algorithm(&'static Ops);
 
-/// By what an algorithm knows congestion.
+/// The signal from which an algorithm infers congestion.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Family {
     /// Losses and marks.
@@ -70,9 +70,9 @@ impl Family {
     }
 }
 
-/// Facts about an algorithm; what does not apply is empty.
+/// What people want to know of an algorithm; what does not apply is empty.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Facts {
+pub struct AlgorithmInfo {
     pub family: Family,
     /// Papers and standards, in one line.
     pub source: &'static str,
@@ -110,11 +110,11 @@ impl Algorithm {
         text(&self.0.name)
     }
 
-    /// Facts for people.
-    pub fn facts(self) -> Facts {
+    /// What people want to know of it.
+    pub fn info(self) -> AlgorithmInfo {
         let built_in = REGISTRY.iter().find(|(ops, _)| ptr::eq(*ops, self.0)).map(|(_, about)| *about);
         let about = built_in.or_else(|| own::about(self.0)).expect("an algorithm comes from the registry, or was added and not replaced");
-        Facts {
+        AlgorithmInfo {
             family: Family::ALL.get(about.family as usize).copied().expect("a family of pp_cc.h"),
             source: text(&about.source),
             counterpart: text(&about.counterpart),
@@ -220,7 +220,7 @@ macro_rules! hook {
 }
 
 /// A hook with a result and what stands in for it if it is absent.
-macro_rules! question {
+macro_rules! hook_with_result {
     ($(#[$meta:meta])* $name:ident or $default:expr) => {
         $(#[$meta])*
         #[inline]
@@ -246,7 +246,7 @@ impl Controller {
         /// The flow ends.
         release()
     }
-    question! {
+    hook_with_result! {
         /// The slow-start threshold after a loss or an ECN mark, segments.
         ssthresh or (|flow: &Flow| (flow.cwnd / 2).max(2))
     }
@@ -268,18 +268,18 @@ impl Controller {
     hook! {
         pkts_acked(sample: &Sample => ptr::from_ref(sample))
     }
-    question! {
+    hook_with_result! {
         /// The window to return to after a reduction that proved spurious, segments.
         undo_cwnd or (|flow: &Flow| flow.cwnd.max(flow.prior_cwnd))
     }
     hook! {
         cong_control(ack: u32 => ack, ack_flags: u32 => ack_flags, sample: &Sample => ptr::from_ref(sample))
     }
-    question! {
+    hook_with_result! {
         /// Send buffer in windows.
         sndbuf_expand or (|_: &Flow| 2)
     }
-    question! {
+    hook_with_result! {
         /// Fewest segments in one burst.
         min_tso_segs or (|_: &Flow| 2)
     }
@@ -304,14 +304,14 @@ mod tests {
     #[test]
     fn every_algorithm_says_where_it_comes_from() {
         for algorithm in all() {
-            let facts = algorithm.facts();
+            let info = algorithm.info();
             // Shorter than its array: a longer text would have been cut.
-            assert!((5..100).contains(&facts.source.len()), "{algorithm:?}: {facts:?}");
-            let words: Vec<&str> = facts.aliases.split_whitespace().collect();
-            assert!(words.iter().all(|alias| find(alias).is_none() && alias.to_lowercase() == **alias), "{algorithm:?}: {facts:?}");
-            assert!(facts.aliases.len() < 48 && facts.counterpart.len() < 16, "{algorithm:?}: {facts:?}");
+            assert!((5..100).contains(&info.source.len()), "{algorithm:?}: {info:?}");
+            let words: Vec<&str> = info.aliases.split_whitespace().collect();
+            assert!(words.iter().all(|alias| find(alias).is_none() && alias.to_lowercase() == **alias), "{algorithm:?}: {info:?}");
+            assert!(info.aliases.len() < 48 && info.counterpart.len() < 16, "{algorithm:?}: {info:?}");
         }
-        let reno = find("reno").expect("reno is always there").facts();
+        let reno = find("reno").expect("reno is always there").info();
         assert_eq!((reno.family, reno.family.name(), reno.source, reno.counterpart), (Family::Loss, "loss", "RFC 5681", "reno"));
     }
 

@@ -48,9 +48,9 @@ fn algorithms() -> Vec<Algorithm> {
     known
         .into_iter()
         .map(|algorithm| {
-            let (facts, coupled) = (algorithm.facts(), algorithm.flags() & polypath_cc::flags::COUPLED != 0);
+            let (info, coupled) = (algorithm.info(), algorithm.flags() & polypath_cc::flags::COUPLED != 0);
             let draws = algorithm.draws();
-            (algorithm.name(), coupled, facts.family.name(), facts.source, facts.counterpart, facts.aliases, draws)
+            (algorithm.name(), coupled, info.family.name(), info.source, info.counterpart, info.aliases, draws)
         })
         .collect()
 }
