@@ -26,6 +26,8 @@ pub(crate) struct DataPlane {
     nodes: Vec<Box<dyn Node>>,
     /// ICMP "fragmentation needed" from the sender's own first hop: the endpoint learns of it without a packet.
     pub(crate) local_ptb: Option<Unreachable>,
+    /// The datagram that has arrived last. Not in [`Arrived`], so that the arrival of a segment stays a few registers.
+    pub(crate) datagram: Datagram,
 }
 
 /// A packet that has arrived at an endpoint.
@@ -41,7 +43,8 @@ pub(crate) struct Arrival {
 pub(crate) enum Arrived {
     /// A segment, whole now, which has been written out.
     Segment,
-    Datagram(Datagram),
+    /// A datagram, which is in [`DataPlane::datagram`].
+    Datagram,
     /// A part of a packet of which others are missing.
     Part,
     TooBig(Unreachable),
@@ -50,7 +53,16 @@ pub(crate) enum Arrived {
 impl DataPlane {
     /// `queue` has a source for each pipe and then one for each endpoint and node.
     pub(crate) fn new(queue: EventQueue, network: Network, routes: Routes, nodes: Vec<Box<dyn Node>>) -> Self {
-        Self { queue, network, routes, fragments: Fragments::default(), store: PacketStore::new(), nodes, local_ptb: None }
+        Self {
+            queue,
+            network,
+            routes,
+            fragments: Fragments::default(),
+            store: PacketStore::new(),
+            nodes,
+            local_ptb: None,
+            datagram: Datagram::default(),
+        }
     }
 
     /// The first packet of a pipe has reached its end: it goes on to the next pipe or node, or has arrived at an endpoint, and its segment
@@ -101,7 +113,10 @@ impl DataPlane {
                 packet.unpack(&self.store, segment);
                 Arrived::Segment
             }
-            Body::Datagram => Arrived::Datagram(self.store.datagram(packet)),
+            Body::Datagram => {
+                self.datagram = self.store.datagram(packet);
+                Arrived::Datagram
+            }
             Body::Icmp { mtu } => Arrived::TooBig(Unreachable { seq: packet.seq, mtu }),
             // An endpoint has no use for a packet in a packet.
             Body::Encapsulated => Arrived::Part,
@@ -400,7 +415,10 @@ mod tests {
             match data_plane.dequeue(now, source, &mut out).map(|arrival| (arrival.to, arrival.what)) {
                 None => {}
                 Some((to, Arrived::Segment)) => seen.push((now.as_micros(), to, out.seq, out.len)),
-                Some((to, Arrived::Datagram(one))) => seen.push((now.as_micros(), to, Seq::new(one.number), one.len)),
+                Some((to, Arrived::Datagram)) => {
+                    let one = data_plane.datagram;
+                    seen.push((now.as_micros(), to, Seq::new(one.number), one.len));
+                }
                 other => panic!("{other:?}"),
             }
         }

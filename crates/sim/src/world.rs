@@ -122,10 +122,8 @@ impl World {
     #[inline(never)]
     fn leave(&mut self, now: Instant, number: u32) {
         let Some(arrival) = self.data_plane.dequeue(now, number, &mut self.segment) else { return };
-        match arrival.what {
-            Arrived::Segment => self.delivered += u64::from(self.segment.len > 0),
-            Arrived::Datagram(datagram) => self.delivered += u64::from(datagram.len > 0),
-            Arrived::Part | Arrived::TooBig(_) => {}
+        if let Arrived::Segment = arrival.what {
+            self.delivered += u64::from(self.segment.len > 0);
         }
         let to = arrival.to;
         let endpoint = &mut self.endpoints[to as usize];
@@ -134,7 +132,10 @@ impl World {
         let after = match &mut endpoint.connection {
             Connection::Mptcp(end) => receive(&mut **end, now, arrival, ends, timer, data_plane, segment),
             Connection::Tcp(end) => receive(&mut **end, now, arrival, ends, timer, data_plane, segment),
-            Connection::Udp(end) => receive_datagram(end, now, arrival, ends, data_plane),
+            Connection::Udp(end) => {
+                self.delivered += u64::from(matches!(arrival.what, Arrived::Datagram) && data_plane.datagram.len > 0);
+                receive_datagram(end, now, arrival.what, ends, data_plane)
+            }
         };
         if after.unrouted.is_some() || endpoint.app_wait != AppWait::Nothing {
             return self.flush_unrouted(now, to, after.unrouted);
@@ -390,7 +391,7 @@ fn receive<E: End>(
 ) -> After {
     match arrival.what {
         Arrived::Segment => end.handle_segment(now, arrival.path, segment),
-        Arrived::Datagram(_) | Arrived::Part => {}
+        Arrived::Datagram | Arrived::Part => {}
         Arrived::TooBig(message) => end.handle_unreachable(now, arrival.path, &message),
     }
     let unrouted = if end.may_transmit() { send_all::<_, true>(end, now, ends, data_plane, segment) } else { None };
@@ -400,9 +401,9 @@ fn receive<E: End>(
 
 /// The same for a socket of datagrams, which has no timers.
 #[inline(never)]
-fn receive_datagram(end: &mut udp::Socket, now: Instant, arrival: Arrival, ends: Ends, data_plane: &mut DataPlane) -> After {
-    if let Arrived::Datagram(datagram) = arrival.what {
-        end.handle_datagram(now, datagram);
+fn receive_datagram(end: &mut udp::Socket, now: Instant, what: Arrived, ends: Ends, data_plane: &mut DataPlane) -> After {
+    if let Arrived::Datagram = what {
+        end.handle_datagram(now, data_plane.datagram);
     }
     let unrouted = send_datagrams(end, now, ends, data_plane);
     After { unrouted, done: if unrouted.is_some() { 0 } else { bytes_done(end, ends.is_client) }, due: None }

@@ -6,7 +6,7 @@ use polypath_base::{Duration, Instant};
 use polypath_wire::Segment;
 
 /// A datagram on its way. Number and time stand in its payload, as measuring programs write them there.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Datagram {
     /// Counted from 0 by the sender.
     pub number: u32,
