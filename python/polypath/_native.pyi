@@ -39,6 +39,7 @@ def columns() -> list[tuple[str, str, str, str, float, Sequence[str], str]]:
     """
 
 def schedulers() -> list[tuple[str, str]]: ...
+def kernels() -> list[tuple[str, str]]: ...
 def version() -> str:
     """Release and fingerprint of the sources: equal versions, equal outcomes."""
 

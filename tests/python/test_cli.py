@@ -231,6 +231,7 @@ def test_show_tells_of_a_study_and_of_results(polypath, tmp_path):
         ("path-managers", "ndiffports"),
         ("elements", "Gilbert-Elliott"),
         ("engines", "virtual time"),
+        ("kernels", "Linux 6.1.192"),
         ("templates", "wifi-lte"),
     ],
 )

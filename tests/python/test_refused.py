@@ -113,7 +113,7 @@ def test_what_only_the_simulator_lacks_is_refused_by_it_alone_before_anything_ru
     assert polypath("show", file)[0] == 0
 
 
-KERNELS = (("matrix: {cc: [cubic, reno]}", 'matrix: {cc: [cubic, reno], k: ["6.1", "6.12"]}\nkernel: "${k}"'),)
+KERNELS = (("matrix: {cc: [cubic, reno]}", 'matrix: {cc: [cubic, reno], k: ["6.6.50", "6.12"]}\nkernel: "${k}"'),)
 
 
 def test_cells_that_differ_in_their_kernel_alone_are_no_two_rows_of_the_simulator(tmp_path, polypath):
@@ -121,12 +121,34 @@ def test_cells_that_differ_in_their_kernel_alone_are_no_two_rows_of_the_simulato
     code, out, err = polypath("run", file, "--dry-run")
     assert (code, out) == (2, "")
     assert err == (
-        f"polypath: {file}:14: kernel: the engine sim runs no kernel, so this cell is the same run as k=6.1: choose one with --only k=6.1, "
-        "or take --engine linux (in the cell cc=cubic, k=6.12)\n"
+        f"polypath: {file}:14: kernel: the engine sim has no kernel 6.6.50, so this cell is the same run as k=6.6.50: "
+        "choose one with --only k=6.6.50, or take --engine linux (in the cell cc=cubic, k=6.12)\n"
     )
-    code, out, _ = polypath("run", file, "--dry-run", "--only", "k=6.1")
+    code, out, _ = polypath("run", file, "--dry-run", "--only", "k=6.6.50")
     assert code == 0
-    assert "`kernel` is for the engine linux; sim runs none" in out
+    assert "sim has no kernel 6.6.50 (it has 5.4-mptcp, 6.1, 6.12); its hosts are those of 6.12 there" in out
+
+
+def test_kernels_that_the_simulator_has_are_rows_of_their_own(tmp_path, polypath):
+    file = write(tmp_path, changed((("matrix: {cc: [cubic, reno]}", 'matrix: {cc: [cubic, reno], k: ["6.1", "6.12"]}\nkernel: "${k}"'),)))
+    code, out, err = polypath("run", file, "--dry-run")
+    assert (code, err) == (0, "")
+    assert "kernel" not in out
+
+
+def test_a_host_has_a_kernel_that_is_there_and_speaks_what_its_flows_do(tmp_path, polypath):
+    def refused(*more, **kernels):
+        pairs = tuple((f"    {name}:\n", f'    {name}: {{kernel: "{kernel}"}}\n') for name, kernel in kernels.items())
+        file = write(tmp_path, changed(pairs))
+        code, _, err = polypath("run", file, "--dry-run", *more)
+        return code, err.removeprefix(f"polypath: {file}:").partition(" (in the cell")[0].strip()
+
+    assert refused(a="6.1") == (0, "")
+    assert refused(a="6.13") == (
+        2,
+        "4: topology.nodes.a.kernel: there is no kernel `6.13` in the simulator; there are 5.4-mptcp, 6.1, 6.12",
+    )
+    assert refused("--engine", "linux", a="6.1")[0] == 2
 
 
 def test_only_runs_in_real_time_are_run_again(tmp_path, polypath):

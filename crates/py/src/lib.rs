@@ -61,6 +61,12 @@ fn schedulers() -> Vec<(&'static str, &'static str)> {
     polypath_sched::Scheduler::NAMES.to_vec()
 }
 
+/// The kernels that a host can have in the simulator: what a study calls them, and the exact release.
+#[pyfunction]
+fn kernels() -> Vec<(&'static str, &'static str)> {
+    polypath_sim::KERNELS.map(|stack| (stack.name, stack.about)).to_vec()
+}
+
 /// The cases by which the simulator's speed is judged.
 #[pyfunction]
 fn bench_cases() -> Vec<&'static str> {
@@ -113,6 +119,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(algorithms, module)?)?;
     module.add_function(wrap_pyfunction!(schedulers, module)?)?;
     columns::add(module)?;
+    module.add_function(wrap_pyfunction!(kernels, module)?)?;
     own::add(module)?;
     module.add_function(wrap_pyfunction!(bench_cases, module)?)?;
     module.add_function(wrap_pyfunction!(bench_case, module)?)?;

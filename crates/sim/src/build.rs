@@ -11,7 +11,7 @@ use crate::world::World;
 use polypath_base::{Duration, Instant, Rng, Seq};
 use polypath_sched::Scheduler;
 use polypath_transport::mptcp::{self, Endpoint, PathManager};
-use polypath_transport::stack::{LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188, Stack};
+use polypath_transport::stack::{LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188, MptcpVersion, STACKS, Stack};
 use polypath_transport::tcp::{self, Socket};
 use polypath_transport::{Connection, Settings, udp};
 use polypath_wire::Segment;
@@ -37,7 +37,7 @@ pub(crate) fn world(scenario: &Scenario) -> Result<World, ScenarioError> {
             return Err(ScenarioError::new(format!("two flows are named `{}`: rename one", flow.name)));
         }
         check(flow)?;
-        let end = between(flow, &topology)?;
+        let end = between(scenario, flow, &topology)?;
         connections.extend(pair(scenario, flow, &topology, &end)?);
         ends.push(end);
     }
@@ -72,7 +72,7 @@ fn check(flow: &scenario::Flow) -> Result<(), ScenarioError> {
 }
 
 /// The hosts of a flow, which of their addresses its connection uses, and its fixed routes.
-pub(crate) fn between(flow: &scenario::Flow, topology: &Topology) -> Result<FlowAddresses, ScenarioError> {
+pub(crate) fn between(scenario: &Scenario, flow: &scenario::Flow, topology: &Topology) -> Result<FlowAddresses, ScenarioError> {
     let client = topology.host(&flow.client, &flow.name, "client")?;
     let server = topology.host(&flow.server, &flow.name, "server")?;
     if client == server {
@@ -105,7 +105,7 @@ pub(crate) fn between(flow: &scenario::Flow, topology: &Topology) -> Result<Flow
         }
     }
     if flow.transport == Transport::Mptcp {
-        check_subflows(flow, at_client.len(), at_server.len())?;
+        check_subflows(scenario, flow, at_client.len(), at_server.len())?;
     }
     let fixed = flow.routes.iter().enumerate().map(|(number, route)| {
         let directions = topology.fixed(&flow.name, number, route, [client, server])?;
@@ -115,13 +115,13 @@ pub(crate) fn between(flow: &scenario::Flow, topology: &Topology) -> Result<Flow
 }
 
 /// No more subflows than the flow's stack has.
-fn check_subflows(flow: &scenario::Flow, at_client: usize, at_server: usize) -> Result<(), ScenarioError> {
+fn check_subflows(scenario: &Scenario, flow: &scenario::Flow, at_client: usize, at_server: usize) -> Result<(), ScenarioError> {
     let asked = match &flow.mptcp.path_manager {
         scenario::PathManager::Fullmesh => at_client * at_server,
         scenario::PathManager::Ndiffports { subflows } => usize::from(*subflows),
         scenario::PathManager::Endpoints { .. } => at_client,
     };
-    let stack = stack(flow);
+    let stack = stacks(scenario, flow)?.into_iter().min_by_key(|stack| stack.max_subflows).expect("a flow has two ends");
     let most = stack.max_subflows;
     if asked > most {
         return Err(of_flow(flow, "path_manager", format!("it asks for {asked} subflows, and {stack} has at most {most}: ask for fewer")));
@@ -129,11 +129,43 @@ fn check_subflows(flow: &scenario::Flow, at_client: usize, at_server: usize) -> 
     Ok(())
 }
 
-fn stack(flow: &scenario::Flow) -> &'static Stack {
-    match flow.mptcp.profile {
-        scenario::Profile::V0 => &MPTCP_0_96_LINUX_5_4_188,
-        scenario::Profile::V1 => &LINUX_6_12_117,
+/// The kernels of a flow's hosts, client and server.
+fn stacks(scenario: &Scenario, flow: &scenario::Flow) -> Result<[&'static Stack; 2], ScenarioError> {
+    let stand_in = match flow.mptcp.profile {
+        Some(scenario::Profile::V0) => &MPTCP_0_96_LINUX_5_4_188,
+        _ => &LINUX_6_12_117,
+    };
+    let mut found = [stand_in; 2];
+    for (stack, host) in found.iter_mut().zip([&flow.client, &flow.server]) {
+        let Some(name) = scenario.nodes.iter().find(|node| node.name == *host).and_then(|node| node.kernel.as_ref()) else { continue };
+        *stack = Stack::find(name).ok_or_else(|| {
+            let known = STACKS.map(|stack| stack.name).join(", ");
+            let sentence = format!("there is no kernel `{name}` in the simulator; there are {known}");
+            ScenarioError::new(sentence).of(format!("node `{host}`")).at(&["nodes", host, "kernel"]).simulator_only()
+        })?;
     }
+    if flow.transport == Transport::Mptcp {
+        agree(flow, found)?;
+    }
+    Ok(found)
+}
+
+/// Both ends of a Multipath TCP connection speak the version that the flow asks for, and so the same one.
+fn agree(flow: &scenario::Flow, stacks: [&Stack; 2]) -> Result<(), ScenarioError> {
+    let asked = flow.mptcp.profile.map(|profile| match profile {
+        scenario::Profile::V0 => MptcpVersion::V0,
+        scenario::Profile::V1 => MptcpVersion::V1,
+    });
+    let called = |version| if version == MptcpVersion::V0 { "out-of-tree MPTCP (v0)" } else { "MPTCP of Linux (v1)" };
+    for (stack, host) in stacks.into_iter().zip([&flow.client, &flow.server]) {
+        let (has, wants) = (stack.mptcp_version, asked.unwrap_or(stacks[0].mptcp_version));
+        if has != wants {
+            let (has, wants) = (called(has), called(wants));
+            let sentence = format!("it has {wants}, and the kernel of `{host}` ({}) has {has}: name another kernel or profile", stack.name);
+            return Err(of_flow(flow, "profile", sentence));
+        }
+    }
+    Ok(())
 }
 
 /// Number of the address that a flow names at one of its ends, by default the first.
@@ -159,10 +191,11 @@ fn pair(scenario: &Scenario, flow: &scenario::Flow, topology: &Topology, ends: &
     // Where an end meets the first path.
     let interfaces = [route.first().copied(), route.last().map(|last| last.reversed())]
         .map(|direction| direction.map_or(0, |direction| topology.mtu(direction)));
+    let stacks = stacks(scenario, flow)?;
     let mut made = Vec::with_capacity(2);
     for (end, interface) in interfaces.into_iter().enumerate() {
         let name = topology.node_name(ends.nodes[end]);
-        let mut settings = Settings { stack: stack(flow), ..Settings::default() };
+        let mut settings = Settings { stack: stacks[end], ..Settings::default() };
         let node = scenario.nodes.iter().find(|node| node.name == name).expect("the topology's nodes are the scenario's");
         sysctl::apply(node, &mut settings)?;
         let mut random = Rng::new(scenario.seed, &format!("flow {} at {name}", flow.name));
@@ -176,7 +209,7 @@ fn pair(scenario: &Scenario, flow: &scenario::Flow, topology: &Topology, ends: &
                 let mut mtus: Vec<u32> =
                     (0..ends.addresses[end].len()).filter_map(|number| Some(ends.address(topology, end, number)?.mtu)).collect();
                 mtus[0] = interface;
-                let (scheduler, path_manager) = (scheduler(flow)?, path_manager(flow, topology, ends));
+                let (scheduler, path_manager) = (scheduler(flow, stacks[end])?, path_manager(flow, topology, ends));
                 let config = mptcp::Config { settings, algorithm, scheduler, path_manager, mtus, random };
                 Connection::Mptcp(Box::new(if end == 0 { mptcp::Connection::client(config) } else { mptcp::Connection::server(config) }))
             }
@@ -224,8 +257,8 @@ fn datagrams(flow: &scenario::Flow, topology: &Topology, ends: &FlowAddresses) -
 /// Number and time stand in each datagram, bytes.
 const LEAST_DATAGRAM: u32 = 16;
 
-fn scheduler(flow: &scenario::Flow) -> Result<Scheduler, ScenarioError> {
-    let name = flow.mptcp.scheduler.as_deref().unwrap_or(stack(flow).default_scheduler);
+fn scheduler(flow: &scenario::Flow, stack: &Stack) -> Result<Scheduler, ScenarioError> {
+    let name = flow.mptcp.scheduler.as_deref().unwrap_or(stack.default_scheduler);
     Scheduler::find(name).ok_or_else(|| {
         let names = Scheduler::NAMES.map(|(name, _)| name).join(", ");
         of_flow(flow, "scheduler", format!("there is no scheduler `{name}`; there are {names}"))

@@ -29,7 +29,7 @@ pub fn check(scenario: &Scenario, simulated: bool) -> Result<(), ScenarioError> 
     build::world(&scenario)?;
     let topology = Topology::new(&scenario)?;
     for flow in &scenario.flows {
-        check_rates(&scenario, flow, &topology, &build::between(flow, &topology)?)?;
+        check_rates(&scenario, flow, &topology, &build::between(&scenario, flow, &topology)?)?;
     }
     Ok(())
 }

@@ -29,6 +29,7 @@ mod world;
 pub use check::check;
 pub use error::ScenarioError;
 pub use outcome::Outcome;
+pub use polypath_transport::stack::STACKS as KERNELS;
 pub use scenario::Scenario;
 
 use polypath_base::Instant;

@@ -30,6 +30,9 @@ pub struct Node {
     /// Addresses that belong to no link (a loopback address that every path reaches).
     #[serde(default)]
     pub addresses: Vec<String>,
+    /// The kernel of this host, by a name of `transport::stack`; `None` is the one that the profiles of its flows stand for.
+    #[serde(default)]
+    pub kernel: Option<String>,
     /// Settings of the endpoints on this host by their Linux names ("net.ipv4.tcp_rmem": [4096, 131072, 16777216]); see `transport::Settings`.
     #[serde(default)]
     pub sysctl: BTreeMap<String, serde_json::Value>,
@@ -98,31 +101,26 @@ pub enum App {
     Requests { request_bytes: u64, response_bytes: u64, pause_ns: u64, duration_ns: u64 },
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mptcp {
+    /// `None` is whatever the kernels of both hosts have.
     #[serde(default)]
-    pub profile: Profile,
+    pub profile: Option<Profile>,
     #[serde(default)]
     pub scheduler: Option<String>,
     #[serde(default)]
     pub path_manager: PathManager,
 }
 
-impl Default for Mptcp {
-    fn default() -> Self {
-        Self { profile: Profile::V1, scheduler: None, path_manager: PathManager::default() }
-    }
-}
-
-/// Which MPTCP stack is modelled; plain TCP follows it too (v0 is Linux 5.4's TCP, v1 is 6.12's).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+/// Which Multipath TCP a flow has. On a host without a kernel of its own it stands for one, and plain TCP follows it too: v0 is Linux 5.4's,
+/// v1 is 6.12's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Profile {
     /// Out-of-tree MPTCP 0.96 on Linux 5.4.
     V0,
-    /// Upstream MPTCP of Linux 6.12.
-    #[default]
+    /// Upstream MPTCP.
     V1,
 }
 

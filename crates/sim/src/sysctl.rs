@@ -146,7 +146,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     fn node(name: &str, value: Value) -> Node {
-        Node { name: "c".into(), router: false, addresses: vec![], sysctl: BTreeMap::from([(name.to_owned(), value)]) }
+        Node { name: "c".into(), router: false, addresses: vec![], kernel: None, sysctl: BTreeMap::from([(name.to_owned(), value)]) }
     }
 
     #[test]

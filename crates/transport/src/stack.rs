@@ -4,13 +4,15 @@
 //! more column of [`table`], and a difference that two kernels turn out to have is one more row.
 
 mod declare;
+mod page;
 mod table;
 mod values;
 
 use std::fmt;
 
 pub use declare::Row;
-pub use table::{LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188, STACKS, Stack, rows};
+pub use page::page;
+pub use table::{LINUX_6_1_192, LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188, STACKS, Stack, rows};
 pub use values::{MetaRetransmission, MetaSendBuffer, MptcpVersion, PrrBound, ReceiveCharge, TimerFloor};
 
 impl fmt::Display for Stack {

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from rich.table import Table
 
-from polypath import linux
+from polypath import _native, linux
 from polypath import study as model
 from polypath.engines import ENGINES, Algorithm, SimEngine
 from polypath.linux import installed
@@ -81,10 +81,13 @@ def _engines() -> Table:
 
 
 def _kernels() -> Table:
-    table = _table("kernels", "kernel of the engine linux", "release", "MPTCP", "congestion controls of its own; ours are pp_<name>")
+    table = _table("kernels", "kernel", "engine", "release", "MPTCP", "congestion controls of its own; ours are pp_<name>")
+    for name, release in _native.kernels():
+        # How they differ: docs/reference/kernels.md.
+        table.add_row(name, "sim", release, "", "")
     for kernel in installed():
         own = " ".join(name for name in kernel.algorithms if not name.startswith("pp_"))
-        table.add_row(kernel.name, kernel.release, kernel.mptcp or "none", own)
+        table.add_row(kernel.name, "linux", kernel.release, kernel.mptcp or "none", own)
     return table
 
 
@@ -148,6 +151,5 @@ _LISTS: dict[str, Callable[[], Table]] = {
 }
 # What may have nothing to list, and what to do then.
 _NONE = {
-    "kernels": "the engine linux has none yet; build one with: polypath linux build 6.12",
     "studies": "there are none in this folder or in ./studies; begin one with: polypath init NAME",
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, ClassVar, NamedTuple
 
@@ -87,6 +87,10 @@ class Engine(ABC):
     def kernels(self) -> list[str | None]:
         """What may stand in for a study's kernel; None: nothing does."""
         return [None]
+
+    def modelled_kernels(self) -> Sequence[str]:
+        """Names of the kernels that its hosts can be modelled on, where it models any."""
+        return ()
 
     def platform(self, cell: Cell, kernel: str | None = None) -> str:
         """What runs a cell, in words: the engine, with its kernel if it has one."""

@@ -20,7 +20,7 @@ from polypath.study import Cell, scenario, split_cc
 from . import _iperf3, _machine, _measure
 from ._base import Algorithm, Engine, EngineError, Output, unknown_cc
 from ._fingerprint import fingerprint, sources
-from ._naming import names, own_names, where
+from ._naming import check_one_kernel, names, own_names, where
 from ._sim import LINUX_ONLY, SimEngine
 
 # Raise it when figures are derived from a run in another way.
@@ -95,6 +95,7 @@ class HostEngine(Engine):
                 raise cell.error(("flows", name, "cc"), unknown_cc(flow.cc, self.algorithms()))
             if flow.transport == "mptcp" and not (_OUT_OF_TREE.exists() or _UPSTREAM.exists()):
                 raise cell.error(("flows", name, "transport"), f"this machine's kernel ({self.only_kernel}) has {_MPTCP}")
+        check_one_kernel(cell, self.only_kernel)
         made = scenario(cell.setup, cell.seeds[0], kernel=self.only_kernel)
         try:
             plan = self._plan(made)

@@ -14,7 +14,7 @@ from polypath.study import Cell, scenario, split_cc
 from . import _machine, _measure
 from ._base import Algorithm, Engine, EngineError, Output, unknown_cc
 from ._fingerprint import fingerprint, sources
-from ._naming import names, own_names, own_of, where
+from ._naming import check_one_kernel, names, own_names, own_of, where
 from ._sim import SimEngine
 
 # Raise it when figures are derived from a run in another way.
@@ -82,6 +82,7 @@ class LinuxEngine(Engine):
                 ours = {algorithm.name: algorithm for algorithm in SimEngine().algorithms()}
                 here = [ours.get(each, Algorithm(each, coupled=False)) for each in sorted(known)]
                 raise cell.error(("flows", flow_name, "cc"), unknown_cc(flow.cc, here))
+        check_one_kernel(cell, name)
         made = scenario(cell.setup, cell.seeds[0], kernel=name)
         try:
             self._plan(made)

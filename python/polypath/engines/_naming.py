@@ -31,3 +31,11 @@ def own_of(scenario: Mapping[str, Any]) -> tuple[owncc.Own, ...]:
 def where(cell: Cell, place: planner.Place) -> tuple[str | int, ...]:
     """A place in the scenario as a field of the set-up."""
     return field_of(cell.setup, place)
+
+
+def check_one_kernel(cell: Cell, kernel: str) -> None:
+    """Raises `SetupError` if a host asks for another kernel than the one that runs all of them."""
+    for name, node in cell.setup.topology.nodes.items():
+        if node.kernel is not None and node.kernel != kernel:
+            sentence = f"here one kernel, {kernel}, runs all hosts, and {name} asks for {node.kernel}: leave it out, or take --engine sim"
+            raise cell.error(where(cell, ("nodes", name, "kernel")), sentence)

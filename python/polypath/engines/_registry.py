@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from polypath.study import Cell, SetupError, Study, StudyError, cells, located, same_for_all_seeds, unknown
+from polypath.study import DEFAULT_KERNEL, Cell, SetupError, Study, StudyError, cells, located, same_for_all_seeds, unknown
 
 from ._base import Engine
 from ._host import HostEngine
@@ -57,20 +57,33 @@ def _check_kernels(engine: Engine, study: Study, chosen: list[Cell]) -> None:
         return
     seen: dict[tuple[str, str], Cell] = {}
     for cell in chosen:
-        setup = cell.setup.model_copy(update={"kernel": ""})
+        kernel = _simulated(engine, cell.setup.kernel)
+        setup = cell.setup.model_copy(update={"kernel": kernel})
         other = seen.setdefault((cell.experiment, repr(setup)), cell)
         if other is not cell:
             names = ", ".join(f"{name}={value}" for name, value in other.varied.items() if cell.varied.get(name) != value)
             runs = f"runs this machine's kernel ({engine.only_kernel}) alone" if engine.only_kernel else "runs no kernel"
+            if kernel:
+                runs = f"has no kernel {cell.setup.kernel if cell.setup.kernel != kernel else other.setup.kernel}"
             sentence = f"the engine {engine.name} {runs}, so this cell is the same run as {names}: choose one with --only {names}"
             raise cell.error(("kernel",), f"{sentence}, or take --engine linux")
+
+
+def _simulated(engine: Engine, kernel: str) -> str:
+    """The kernel that the hosts of a model are modelled on; "" on an engine that models none."""
+    modelled = engine.modelled_kernels()
+    return kernel if kernel in modelled else DEFAULT_KERNEL if modelled else ""
 
 
 def notes(engine: Engine, study: Study) -> list[str]:
     """What is no mistake and yet not what somebody may think."""
     found = []
     named = "kernel" in study.model_fields_set or any(each.kernel is not None for each in study.all_experiments.values())
-    if named and not _takes_kernels(engine):
+    if named and (modelled := engine.modelled_kernels()):
+        if foreign := sorted({cell.setup.kernel for cell in cells(study)} - {*modelled}):
+            have = ", ".join(modelled)
+            found.append(f"{engine.name} has no kernel {', '.join(foreign)} (it has {have}); its hosts are those of {DEFAULT_KERNEL} there")
+    elif named and not _takes_kernels(engine):
         runs = f"runs this machine's, {engine.only_kernel}" if engine.only_kernel else "runs none"
         found.append(f"`kernel` is for the engine linux; {engine.name} {runs}")
     if not engine.real_time and (same := same_for_all_seeds(study)):

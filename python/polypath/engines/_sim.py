@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -35,6 +35,9 @@ class SimEngine(Engine):
     def described_schedulers(self) -> dict[str, str]:
         """What each scheduler does, by name."""
         return dict(_native.schedulers())
+
+    def modelled_kernels(self) -> Sequence[str]:
+        return [name for name, _ in _native.kernels()]
 
     def left_out(self, cell: Cell, kernel: str | None = None) -> str | None:
         own = {algorithm.name for algorithm in self.algorithms()}

@@ -30,7 +30,7 @@ from ._elements import (
 )
 from ._errors import SetupError, StudyError, Where, unknown
 from ._flows import Bulk, Constant, Endpoint, Endpoints, Flow, Fullmesh, Ndiffports, OnOff, Requests, Route, Transfer
-from ._kernel import DEFAULT_KERNEL, OURS, THEIRS, bare_of_ours, split_cc
+from ._kernel import DEFAULT_KERNEL, MODELLED, OURS, THEIRS, bare_of_ours, split_cc
 from ._load import FILE_NAME, load_setup, located
 from ._placeholder import Scalar
 from ._places import field_of
@@ -46,6 +46,7 @@ __all__ = [
     "DEFAULT_KERNEL",
     "FEWEST_STARTS",
     "FILE_NAME",
+    "MODELLED",
     "NETWORK_ONLY",
     "OURS",
     "THEIRS",

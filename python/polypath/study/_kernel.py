@@ -8,6 +8,8 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 DEFAULT_KERNEL = "6.12"
+# The kernels that the simulator has (crates/transport/src/stack/table.rs).
+MODELLED = ("5.4-mptcp", "6.1", "6.12")
 
 # Ours, in whichever engine; and the kernel's own, by two names.
 OURS, THEIRS, THEIRS_TOO = "@polypath", "@linux", "@kernel"

@@ -10,7 +10,7 @@ from ._aqm import FqCodel, Pie, Red
 from ._cells import Setup
 from ._elements import BurstLoss, Delay, Down, DropPackets, Element, Loss, Mtu, RateLimit, Retry, Shape, Trace, Wireless, chain
 from ._flows import Bulk, Constant, Endpoints, Flow, Ndiffports, OnOff, Requests, Transfer
-from ._kernel import OURS, split_cc
+from ._kernel import DEFAULT_KERNEL, MODELLED, OURS, split_cc
 from ._model import Undecided
 from ._quantity import Packets
 from ._topology import Link, addresses
@@ -43,10 +43,28 @@ def scenario(setup: Setup, seed: int, *, kernel: str | None = None, links: list[
         for flow in plain["flows"]:
             flow.pop("program", None)
             flow["cc"] = flow["cc"] and flow["cc"].removesuffix(OURS)
+        for node in plain["nodes"]:
+            node |= _simulated_kernel(setup, node["name"])
         return plain
     captures = [{"node": each.node, "link": each.link, "snaplen": int(each.snaplen)} for each in setup.measure.capture]
     # Only where there are some: a run without captures is the same run it was before they were thought of.
     return {**plain, "kernel": kernel, **({"captures": captures} if captures else {})}
+
+
+def _simulated_kernel(setup: Setup, name: str) -> dict[str, str]:
+    """The kernel that a host has in the simulator: its own, or the study's where the simulator has that one.
+
+    The default says nothing, so that runs from before hosts had kernels are the same runs; nor does a study's kernel where the host speaks
+    out-of-tree MPTCP, which stands for one itself.
+    """
+    node = setup.topology.nodes[name]
+    if node.router:
+        return {}
+    if node.kernel is not None:
+        return {"kernel": node.kernel}
+    old = any(flow.profile == "v0" and name in (flow.client, flow.server) for flow in setup.flows.values())
+    says = setup.kernel in MODELLED and setup.kernel != DEFAULT_KERNEL and not old
+    return {"kernel": setup.kernel} if says else {}
 
 
 def links_of(setup: Setup, seed: int, *, until_ns: int | None = None) -> list[dict[str, Any]]:

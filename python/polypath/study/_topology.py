@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from ._elements import Element, Shape
+from ._kernel import KernelName
 from ._model import Model, Name
 from ._placeholder import Scalar
 from ._quantity import Size
@@ -31,6 +32,8 @@ class Node(Model):
     router: bool = False
     addresses: tuple[Address, ...] = ()
     """Addresses that belong to no link and that every path reaches."""
+    kernel: KernelName | None = None
+    """Which Linux kernel this host has, in quotes: "6.1"; default: the study's. Hosts may differ on the engine `sim` alone."""
     sysctl: Mapping[str, Scalar | tuple[int, ...]] = Field(default_factory=dict)
     """Settings of the endpoints on this host by their Linux names, such as `net.ipv4.tcp_rmem: [4096, 131072, 16777216]`."""
 

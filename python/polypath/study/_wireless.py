@@ -107,7 +107,5 @@ def elements(model: Any, seed: int, name: str, until_ns: int) -> list[dict[str, 
         delay = radio.retry_ns if model.retry_delay is None else int(model.retry_delay)
         attempts = radio.attempts if model.attempts is None else model.attempts
         made.append({"kind": "retry", "probability": retries, "delay_ns": delay, "attempts": attempts})
-    delay, jitter = (
-        usual if own is None else int(own) for usual, own in ((radio.delay_ns, model.delay), (radio.jitter_ns, model.jitter))
-    )
+    delay, jitter = (usual if own is None else int(own) for usual, own in ((radio.delay_ns, model.delay), (radio.jitter_ns, model.jitter)))
     return [*made, {"kind": "delay", "delay_ns": delay, "jitter_ns": jitter, "reorder": False, "changes": []}]

@@ -60,7 +60,10 @@ def validate(
     spread: Annotated[
         float | None, typer.Option(min=0.001, help="With --starts: flows begin up to this many ms later; default: 20.")
     ] = None,
-    kernel: Annotated[str | None, typer.Option(help="With --starts or --drawn: the same starts on this kernel.")] = None,
+    kernel: Annotated[
+        str | None,
+        typer.Option(help="The kernel to simulate, by default the table's; with --starts or --drawn the same starts run on it too."),
+    ] = None,
     drawn: Annotated[int | None, typer.Option(metavar="SEED", help="Instead of a table: networks drawn at random from this seed.")] = None,
     networks: Annotated[int | None, typer.Option(min=1, help=f"With --drawn: how many; default: {NETWORKS}.")] = None,
     out: Annotated[Path | None, typer.Option(help=f"With --drawn: where its runs are kept; default: {DEFAULT_OUT}.")] = None,
@@ -102,7 +105,9 @@ def validate(
             _over_starts(table, starts, spread, kernel, selection, platform, workers, form)
         elif table is not None:
             with _bar() as count:
-                verdicts = run(table, selection=selection, platform=platform, workers=workers, progress=partial(count, "sim"))
+                verdicts = run(
+                    table, selection=selection, platform=platform, kernel=kernel, workers=workers, progress=partial(count, "sim")
+                )
             _draw_figures(_any(verdicts, table), table, figure)
             _print_verdicts(verdicts, form)
             _refuse_unknown(table, verdicts)
@@ -132,7 +137,7 @@ class _Form:
 # What each form of the command may be told besides, and what it is called in a sentence.
 _ROWS = {"--group", "--cc", "--id", "--platform"}
 _MODES = {
-    "rows": (_ROWS | {"--detail", "--figure"}, "for the single runs of a table"),
+    "rows": (_ROWS | {"--detail", "--figure", "--kernel"}, "for the single runs of a table"),
     "starts": (_ROWS | {"--starts", "--spread", "--kernel"}, "with --starts"),
     "drawn": ({"--starts", "--kernel", "--networks", "--out", "--csv", "--measured"}, "with --drawn"),
     "again": (set[str](), "for what --drawn wrote"),
@@ -164,9 +169,7 @@ def _any(found: list[_Found], table: Path) -> list[_Found]:
     return found
 
 
-def _drawn(
-    study: Study, kernel: str, out: Path, csv: Path | None, measured: Path | None, workers: int | None, form: _Form
-) -> None:
+def _drawn(study: Study, kernel: str, out: Path, csv: Path | None, measured: Path | None, workers: int | None, form: _Form) -> None:
     from polypath.validate import _networks  # The tests of chance load slowly, and most commands need none.
 
     before = None if measured is None else _read_drawn(measured)

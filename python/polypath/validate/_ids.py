@@ -72,6 +72,8 @@ class Setup:
     sysctl: dict[str, int] = field(default_factory=dict)
     # Of losses and of algorithms that draw; None: as the run was measured, where later repeats have other seeds or other starts.
     seed: int | None = None
+    # The simulated kernel of the hosts; None: the one that the profile stands for.
+    kernel: str | None = None
     # "bulk" or "iperf3"; the simulator's application models both.
     tool: str = "bulk"
 

@@ -55,7 +55,8 @@ def run_networks(
     runs; a `ValueError` tells of other networks or starts.
     """
     linux = _rates(study, "linux", kernel, out, workers, progress) if measured is None else _of(study, measured)
-    sim = _rates(study, "sim", None, out, workers, progress)
+    # The simulator's hosts have the same kernel.
+    sim = _rates(study.model_copy(update={"kernel": kernel}), "sim", None, out, workers, progress)
     return [
         Flow(network=name, title=experiment.title or name, flow=flow, cc=made.cc, linux=linux[name, flow], sim=sim[name, flow])
         for name, experiment in study.all_experiments.items()

@@ -43,11 +43,12 @@ def run(
     *,
     selection: Selection | None = None,
     platform: str | None = None,
+    kernel: str | None = None,
     workers: int | None = None,
     progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> list[Verdict]:
-    """A verdict for each selected cell of the table, in its order. Raises TableError."""
-    everything, selection = read(file, platform=platform), selection or Selection()
+    """A verdict for each selected cell of the table, in its order; `kernel` is simulated, by default the table's. Raises TableError."""
+    everything, selection = read(file, platform=platform, kernel=kernel), selection or Selection()
     for what, asked, known in (
         ("group", selection.groups, {cell.group: None for cell in everything}),
         ("congestion control", selection.algorithms, {cell.cc: None for cell in everything}),

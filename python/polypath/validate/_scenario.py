@@ -18,6 +18,8 @@ PATIENCE_S = 120
 
 def build(setup: Setup, *, series: bool = False) -> Json:
     """The scenario of one repeat, in the form of crates/sim/src/scenario.rs."""
+    # Out-of-tree MPTCP has one kernel, which its profile stands for.
+    kernel = setup.kernel if setup.profile == "v1" else None
     world = _World(setup)
     flows = world.dumbbell() if setup.shape == "dumbbell" else world.multipath()
     last = max(flow["start_ns"] for flow in flows)
@@ -26,7 +28,7 @@ def build(setup: Setup, *, series: bool = False) -> Json:
         "seed": _seed(setup),
         "duration_ns": last + _ns(length),
         "series_interval_ns": SECOND // 10 if series else None,
-        "nodes": world.nodes,
+        "nodes": [node if kernel is None or node.get("router") else {**node, "kernel": kernel} for node in world.nodes],
         "links": world.links,
         "flows": flows,
     }
@@ -84,10 +86,14 @@ def for_kernel(scenario: Json, kernel: str) -> Json:
     return {
         **scenario,
         "kernel": kernel,
-        "nodes": [{"router": False, "addresses": [], "sysctl": {}, **node} for node in scenario["nodes"]],
+        "nodes": [{"router": False, "addresses": [], "sysctl": {}, **_without_kernel(node)} for node in scenario["nodes"]],
         "links": [{**link, **{side: written(link[side]) for side in ("a_to_b", "b_to_a")}} for link in scenario["links"]],
         "flows": [managed(flow) for flow in scenario["flows"]],
     }
+
+
+def _without_kernel(node: Json) -> Json:
+    return {name: value for name, value in node.items() if name != "kernel"}
 
 
 class _World:

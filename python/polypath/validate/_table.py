@@ -1,10 +1,12 @@
 """Reads a summary.csv of measured runs into cells: the repeats of one run name, by flow."""
 
 import csv
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 
+from polypath.study import MODELLED
 from polypath.validate._ids import Setup, UnknownRunError, parse
 
 NEEDED = ("platform", "id", "group", "flow", "cc", "goodput_mbps")
@@ -61,8 +63,20 @@ class Cell:
         return max(abs(row.mbps - self.mbps) for row in self.rows)
 
 
-def read(file: Path, *, platform: str | None = None) -> list[Cell]:
-    """The cells of a file in its order. Of several platforms the one asked for, or `uml`, or the file's first."""
+def kernel_of(file: Path) -> str | None:
+    """The kernel whose runs a table has, by its name or its folder's ("linux-6.1.csv", "linux-6.1/summary.csv"); None: nothing is said."""
+    found = next((match for name in (file.stem, file.resolve().parent.name) if (match := re.fullmatch(r"linux-(\d+\.\d+)", name))), None)
+    return None if found is None else found[1]
+
+
+def read(file: Path, *, platform: str | None = None, kernel: str | None = None) -> list[Cell]:
+    """The cells of a file in its order. Of several platforms the one asked for, or `uml`, or the file's first.
+
+    `kernel` is simulated; by default the one of the table's runs.
+    """
+    kernel = kernel or kernel_of(file)
+    if kernel is not None and kernel not in MODELLED:
+        raise TableError(f"the simulator has no kernel {kernel}: it has {', '.join(MODELLED)}.")
     try:
         with file.open(newline="", encoding="utf-8") as stream:
             reader = csv.DictReader(stream)
@@ -83,15 +97,15 @@ def read(file: Path, *, platform: str | None = None) -> list[Cell]:
     chosen = platform or ("uml" if "uml" in platforms else platforms[0])
     if chosen not in platforms:
         raise TableError(f"{file} has no rows of platform {chosen}: it has {', '.join(platforms)}.")
-    return _cells([row for row in rows if row["platform"] == chosen], file)
+    return _cells([row for row in rows if row["platform"] == chosen], file, kernel)
 
 
-def _cells(rows: list[dict[str, str]], file: Path) -> list[Cell]:
+def _cells(rows: list[dict[str, str]], file: Path, kernel: str | None) -> list[Cell]:
     groups: dict[tuple[str, str], list[tuple[dict[str, str], Setup | None, str | None]]] = {}
     for row in rows:
         setup, why = None, None
         try:
-            setup = _window(parse(row["id"]), row, file)
+            setup = replace(_window(parse(row["id"]), row, file), kernel=kernel)
         except UnknownRunError as error:
             why = str(error)
         groups.setdefault((setup.id if setup else row["id"], row["flow"]), []).append((row, setup, why))

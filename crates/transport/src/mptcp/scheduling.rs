@@ -44,13 +44,15 @@ impl Connection {
     /// The connection's send buffer follows those of its subflows.
     #[cold]
     pub(super) fn sync_sndbuf(&mut self) {
-        let sum: u64 = self.subflows.iter().filter(|s| !s.closed).map(|s| u64::from(s.socket.sndbuf())).sum();
+        let sizes = self.subflows.iter().filter(|s| !s.closed).map(|s| u64::from(s.socket.sndbuf()));
+        let (sum, largest) = sizes.fold((0, 0), |(sum, largest): (u64, u64), size| (sum + size, largest.max(size)));
         for subflow in &mut self.subflows {
             subflow.sndbuf = subflow.socket.sndbuf();
             subflow.socket.set_writer_blocked(self.tx.blocked);
         }
         self.tx.sndbuf = match self.settings.stack.meta_send_buffer {
             MetaSendBuffer::LargestSum => self.tx.sndbuf.max(sum.min(u64::from(self.settings.wmem[2]))),
+            MetaSendBuffer::Largest => self.tx.sndbuf.max(largest),
             MetaSendBuffer::Sum => sum + u64::from(self.settings.wmem[0]),
         };
     }

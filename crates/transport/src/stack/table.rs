@@ -9,6 +9,7 @@ use polypath_cc::compat;
 kernels! {
     columns {
         MPTCP_0_96_LINUX_5_4_188: "5.4-mptcp", "Linux 5.4.188 with out-of-tree MPTCP 0.96";
+        LINUX_6_1_192: "6.1", "Linux 6.1.192";
         LINUX_6_12_117: "6.12", "Linux 6.12.117";
     }
 
@@ -16,11 +17,13 @@ kernels! {
         /// What tail loss probes and the reordering timer wait on top of the time that RFC 8985 gives them.
         timer_floor: TimerFloor {
             MPTCP_0_96_LINUX_5_4_188 = TimerFloor::Ticks(2), "as before \"tcp: fix excessive TLP and RACK timeouts from HZ rounding\" (October 2023); not measured";
+            LINUX_6_1_192 = TimerFloor::Time(Duration::from_millis(2)), "a stable update by 6.1.64, \"tcp: fix excessive TLP and RACK timeouts from HZ rounding\"; specs/notes/endpoint-answers";
             LINUX_6_12_117 = TimerFloor::Time(Duration::from_millis(2)), "measured, specs/notes/endpoint-answers";
         }
         /// Timeouts of a client's SYN that last equally long before each one lasts twice as long as the one before (`tcp_syn_linear_timeouts`).
         syn_linear_timeouts: u32 {
             MPTCP_0_96_LINUX_5_4_188 = 0, "the sysctl came with 6.5; RFC 6298 section 5.5";
+            LINUX_6_1_192 = 0, "measured, specs/notes/fallback; the sysctl came with 6.5";
             LINUX_6_12_117 = 4, "measured, specs/notes/fallback";
         }
     }
@@ -29,27 +32,32 @@ kernels! {
         /// Bursts are longer on short paths: by 64 KiB, halved for each so many halvings of 512 µs in the least RTT (`tcp_tso_rtt_log` = 9).
         short_path_bursts: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "came with 5.18, \"tcp: adjust TSO packet sizes based on min_rtt\"";
+            LINUX_6_1_192 = true, "5.18, \"tcp: adjust TSO packet sizes based on min_rtt\"";
             LINUX_6_12_117 = true, "5.18, \"tcp: adjust TSO packet sizes based on min_rtt\"";
         }
         /// A burst waits for the next ACK only if that is due within this time; without one, within half a round trip.
         tso_defer_within: Option<Duration> {
             MPTCP_0_96_LINUX_5_4_188 = None, "measured, specs/notes/out-of-tree-sending";
-            LINUX_6_12_117 = Some(Duration::from_millis(1)), "\"tcp: fix tcp_tso_should_defer() vs large RTT\" (October 2025), a stable update; specs/notes/out-of-tree-sending";
+            LINUX_6_1_192 = Some(Duration::from_millis(1)), "a stable update by 6.1.158, \"tcp: fix tcp_tso_should_defer() vs large RTT\"";
+            LINUX_6_12_117 = Some(Duration::from_millis(1)), "\"tcp: fix tcp_tso_should_defer() vs large RTT\" (October 2025), a stable update by 6.12.57; specs/notes/out-of-tree-sending";
         }
         /// Once the window was the limit in a round trip, a larger flight in it does not forget that (RFC 7661).
         keeps_cwnd_limited: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "as 5.11 to 6.0 and their stable releases; specs/notes/out-of-tree-sending";
+            LINUX_6_1_192 = true, "a stable update by 6.0.3, \"tcp: fix tcp_cwnd_validate() to not forget is_cwnd_limited\"";
             LINUX_6_12_117 = true, "6.1, \"tcp: fix tcp_cwnd_validate() to not forget is_cwnd_limited\"";
         }
         /// How fast proportional rate reduction lets segments out once fewer than `ssthresh` are in flight (RFC 6937 section 3).
         prr_bound: PrrBound {
             MPTCP_0_96_LINUX_5_4_188 = PrrBound::ByRetransmissions, "as before 5.15, \"tcp: more accurately check DSACKs to grow RACK reordering window\" and its series";
+            LINUX_6_1_192 = PrrBound::ByProgress, "taken for 6.12's; not measured by itself";
             LINUX_6_12_117 = PrrBound::ByProgress, "measured, specs/notes/tcp-one-flow";
         }
         /// What the kernel's own congestion control computes otherwise than in 6.12: bits of `PP_COMPAT`.
         cc_compat: u8 {
             MPTCP_0_96_LINUX_5_4_188 = compat::LINUX_5_4, "specs/notes/out-of-tree-sending, specs/notes/hystart-rounds";
-            LINUX_6_12_117 = 0, "specs/notes/hystart-rounds";
+            LINUX_6_1_192 = 0, "a stable update by 6.1.129, \"tcp_cubic: fix incorrect HyStart round start detection\"; specs/notes/hystart-rounds";
+            LINUX_6_12_117 = 0, "a stable update by 6.12.13, \"tcp_cubic: fix incorrect HyStart round start detection\"; specs/notes/hystart-rounds";
         }
     }
 
@@ -57,41 +65,49 @@ kernels! {
         /// The share of payload in the buffer's memory is measured on the segments that come (`scaling_ratio`); else it is a half (`tcp_adv_win_scale` = 1).
         rcv_scaling_ratio: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "came with 6.6, \"tcp: get rid of sysctl_tcp_adv_win_scale\"";
+            LINUX_6_1_192 = false, "came with 6.6, \"tcp: get rid of sysctl_tcp_adv_win_scale\"";
             LINUX_6_12_117 = true, "measured, specs/notes/buffer-memory";
         }
         /// What data that waits in the receive buffer takes of it.
         rcv_charge: ReceiveCharge {
             MPTCP_0_96_LINUX_5_4_188 = ReceiveCharge::Twice, "taken for as much as the rule for the window allows for; not measured";
+            LINUX_6_1_192 = ReceiveCharge::Merged, "taken for 6.12's; not measured";
             LINUX_6_12_117 = ReceiveCharge::Merged, "measured, specs/notes/buffer-memory";
         }
         /// One segment of the first buffer is never announced (`tcp_init_buffer_space`).
         rcv_reserves_segment: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "specs/notes/out-of-tree-start; plain TCP is taken to do as subflows";
+            LINUX_6_1_192 = true, "taken for 6.12's; not measured";
             LINUX_6_12_117 = true, "measured, specs/notes/buffer-memory";
         }
         /// The first estimate of what is read in a round trip is ten segments; else it is the whole window first announced, and the buffer grows later.
         rcvq_space_ten_segments: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "measured, specs/notes/out-of-tree-start";
+            LINUX_6_1_192 = true, "5.10, \"tcp: select sane initial rcvq_space.space for big MSS\"";
             LINUX_6_12_117 = true, "5.10, \"tcp: select sane initial rcvq_space.space for big MSS\"";
         }
         /// What still waits to be read is taken off what was read in a round trip before the buffer grows to it.
         rcvq_space_less_unread: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "came with 6.16, \"tcp: add receive queue awareness in tcp_rcv_space_adjust()\"";
-            LINUX_6_12_117 = true, "a stable update, \"tcp: add receive queue awareness in tcp_rcv_space_adjust()\"";
+            LINUX_6_1_192 = false, "\"tcp: add receive queue awareness in tcp_rcv_space_adjust()\" is in 6.12.35 and in no 6.1";
+            LINUX_6_12_117 = true, "a stable update by 6.12.35, \"tcp: add receive queue awareness in tcp_rcv_space_adjust()\"";
         }
         /// The receiver's estimate of the round trip takes a shorter sample as it is; else every sample goes into a mean over eight.
         rcv_rtt_least: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "as before \"tcp: always seek for minimal rtt in tcp_rcv_rtt_update()\" (2025)";
-            LINUX_6_12_117 = true, "a stable update, \"tcp: always seek for minimal rtt in tcp_rcv_rtt_update()\"";
+            LINUX_6_1_192 = true, "a stable update by 6.1.147, \"tcp: always seek for minimal rtt in tcp_rcv_rtt_update()\"";
+            LINUX_6_12_117 = true, "a stable update by 6.12.35, \"tcp: always seek for minimal rtt in tcp_rcv_rtt_update()\"";
         }
         /// The receiver's estimate of the round trip takes a sample below a millisecond for one of a millisecond; else it leaves it out.
         rcv_rtt_zero_samples: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "as before \"tcp: remove zero TCP TS samples for autotuning\" (2025)";
-            LINUX_6_12_117 = false, "a stable update, \"tcp: remove zero TCP TS samples for autotuning\"";
+            LINUX_6_1_192 = true, "\"tcp: remove zero TCP TS samples for autotuning\" is in 6.12.35 and in no 6.1";
+            LINUX_6_12_117 = false, "a stable update by 6.12.35, \"tcp: remove zero TCP TS samples for autotuning\"";
         }
         /// Segments beyond a hole tell of the peer's segment size too (`tcp_measure_rcv_mss`).
         rcv_mss_beyond_hole: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "taken from the measured series, specs/notes/out-of-tree-start";
+            LINUX_6_1_192 = true, "taken for 6.12's; not measured";
             LINUX_6_12_117 = true, "measured, specs/notes/buffer-memory";
         }
     }
@@ -100,16 +116,19 @@ kernels! {
         /// A full segment with PSH lets a reader that empties the buffer acknowledge it, as a short one does.
         ack_pushed_full: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "as before \"tcp: fix delayed ACKs for MSS boundary condition\" (October 2023)";
+            LINUX_6_1_192 = true, "a stable update by 6.1.64, \"tcp: fix delayed ACKs for MSS boundary condition\"; specs/notes/reader-acks";
             LINUX_6_12_117 = true, "measured, specs/notes/reader-acks";
         }
         /// How much later than its time a compressed ACK may leave (`tcp_comp_sack_slack_ns`).
         comp_sack_slack: Duration {
             MPTCP_0_96_LINUX_5_4_188 = Duration::ZERO, "the sysctl came with 5.8";
+            LINUX_6_1_192 = Duration::from_micros(100), "the sysctl's default";
             LINUX_6_12_117 = Duration::from_micros(100), "the sysctl's default";
         }
         /// A compressed ACK leaves at once when a block that would be pushed beyond so many SACK blocks changes.
         comp_sack_blocks: usize {
             MPTCP_0_96_LINUX_5_4_188 = 4, "the whole array; as before \"tcp: better SACK compression\" (5.8)";
+            LINUX_6_1_192 = 2, "5.8";
             LINUX_6_12_117 = 2, "those that fit into an option; 5.8";
         }
     }
@@ -118,26 +137,31 @@ kernels! {
         /// The version of the protocol.
         mptcp_version: MptcpVersion {
             MPTCP_0_96_LINUX_5_4_188 = MptcpVersion::V0, "its public documentation";
+            LINUX_6_1_192 = MptcpVersion::V1, "its documentation";
             LINUX_6_12_117 = MptcpVersion::V1, "its documentation, and on the wire: specs/notes/mptcp-two-paths";
         }
         /// Subflows that a connection can have.
         max_subflows: usize {
             MPTCP_0_96_LINUX_5_4_188 = polypath_sched::MAX_SUBFLOWS, "its masks have 32 bits";
+            LINUX_6_1_192 = 9, "the first, and the eight that `ip mptcp limits` allows";
             LINUX_6_12_117 = 9, "the first, and the eight that `ip mptcp limits` allows";
         }
         /// Bytes of MPTCP's options on a data segment.
         mptcp_data_options: u32 {
             MPTCP_0_96_LINUX_5_4_188 = 20, "on the wire, specs/notes/mptcp-two-paths";
+            LINUX_6_1_192 = 24, "taken for 6.12's; not measured";
             LINUX_6_12_117 = 24, "on the wire, specs/notes/mptcp-two-paths";
         }
         /// Bytes of MPTCP's options on a pure ACK.
         mptcp_ack_options: u32 {
             MPTCP_0_96_LINUX_5_4_188 = 8, "on the wire, specs/notes/mptcp-two-paths";
+            LINUX_6_1_192 = 12, "taken for 6.12's; not measured";
             LINUX_6_12_117 = 12, "on the wire, specs/notes/mptcp-two-paths";
         }
         /// After so many repetitions of the SYN the next asks for plain TCP.
         syn_retrans_before_fallback: Option<u32> {
             MPTCP_0_96_LINUX_5_4_188 = None, "not measured";
+            LINUX_6_1_192 = None, "measured, specs/notes/fallback: every repetition asks for MPTCP";
             LINUX_6_12_117 = Some(2), "measured, specs/notes/fallback";
         }
     }
@@ -146,21 +170,25 @@ kernels! {
         /// All subflows announce the window up to one threshold (`rcv_ssthresh`), the connection's; else each has its own.
         shared_rcv_ssthresh: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "its public sources; specs/notes/out-of-tree-start";
+            LINUX_6_1_192 = false, "taken for 6.12's; not measured by itself";
             LINUX_6_12_117 = false, "measured, specs/notes/buffer-memory";
         }
         /// Each new subflow adds its first buffer and window to the connection's.
         adds_subflow_buffers: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "its public sources; specs/notes/out-of-tree-start";
+            LINUX_6_1_192 = false, "taken for 6.12's; not measured by itself";
             LINUX_6_12_117 = false, "measured, specs/notes/buffer-memory";
         }
         /// The connection, which knows the reader, decides on the ACK for two full segments; else each subflow does.
         meta_acks: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "taken from the measured series, specs/notes/out-of-tree-start";
+            LINUX_6_1_192 = true, "taken for 6.12's; not measured by itself";
             LINUX_6_12_117 = true, "measured, specs/notes/mptcp-two-paths, \"ACKs wait for the reader\"";
         }
         /// After reading, a subflow tells of a larger window only if its own is twice what is left of it; else all subflows do once the connection's is.
         window_update_by_subflow: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "taken from the measured series, specs/notes/out-of-tree-start";
+            LINUX_6_1_192 = true, "taken for 6.12's; not measured by itself";
             LINUX_6_12_117 = true, "measured, specs/notes/buffer-memory";
         }
     }
@@ -169,76 +197,91 @@ kernels! {
         /// Subflows obey the window that their own segments announced too, not the connection's alone.
         subflow_obeys_window: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "taken from the measured series, specs/notes/out-of-tree-sending";
+            LINUX_6_1_192 = true, "taken for 6.12's; not measured by itself";
             LINUX_6_12_117 = true, "measured, specs/notes/mptcp-two-paths";
         }
         /// Subflows search for the path's MTU (`tcp_mtu_probing`).
         subflow_probes_mtu: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "its public sources, and measured: specs/notes/mtu-probing";
+            LINUX_6_1_192 = true, "taken for 6.12's; not measured by itself";
             LINUX_6_12_117 = true, "measured, specs/notes/mtu-probing";
         }
         /// Subflows keep Nagle's rule: the short end of a burst waits until the short end before it is acknowledged.
         subflow_nagle: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "taken from the measured series, specs/notes/out-of-tree-sending";
+            LINUX_6_1_192 = true, "taken for 6.12's; not measured by itself";
             LINUX_6_12_117 = true, "measured, specs/notes/buffer-memory";
         }
         /// A subflow's MSS is less MPTCP's options; else they take their room when a segment is cut.
         subflow_mss_less_options: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "its public sources, and measured: specs/notes/mtu-probing";
+            LINUX_6_1_192 = false, "taken for 6.12's; not measured by itself";
             LINUX_6_12_117 = false, "measured, specs/notes/mtu-probing";
         }
         /// What the connection hands to a subflow stays in the buffers in which it comes: no segment and no burst spans two, and the room in a window is counted in them.
         subflow_keeps_buffers: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "its public sources, and measured: specs/notes/out-of-tree-sending";
+            LINUX_6_1_192 = false, "taken for 6.12's; not measured by itself";
             LINUX_6_12_117 = false, "measured, specs/notes/mptcp-two-paths";
         }
         /// A subflow's send buffer counts the memory of the bursts in the network; else bytes alone.
         subflow_counts_memory: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "taken from the measured series, specs/notes/out-of-tree-sending";
+            LINUX_6_1_192 = true, "taken for 6.12's; not measured by itself";
             LINUX_6_12_117 = true, "measured, specs/notes/buffer-memory";
         }
         /// A subflow's send buffer grows after what an ACK let out has left; else before.
         subflow_grows_after_sending: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "taken from the measured series, specs/notes/out-of-tree-sending";
+            LINUX_6_1_192 = true, "taken for 6.12's; not measured by itself";
             LINUX_6_12_117 = true, "measured, specs/notes/buffer-memory";
         }
         /// How large the connection's send buffer is.
         meta_send_buffer: MetaSendBuffer {
             MPTCP_0_96_LINUX_5_4_188 = MetaSendBuffer::LargestSum, "its public sources, and measured: specs/notes/mptcp-two-paths";
+            LINUX_6_1_192 = MetaSendBuffer::Largest, "as before 6.7, \"mptcp: refactor sndbuf auto-tuning\"";
             LINUX_6_12_117 = MetaSendBuffer::Sum, "6.7, \"mptcp: refactor sndbuf auto-tuning\"";
         }
         /// What a subflow has waiting leaves before the connection gives it more, one buffer at a time; else the connection gives all it may first.
         gives_after_sending: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "its public sources, and measured: specs/notes/out-of-tree-sending";
+            LINUX_6_1_192 = false, "taken for 6.12's; not measured by itself";
             LINUX_6_12_117 = false, "measured, specs/notes/mptcp-two-paths";
         }
         /// The scheduler of a connection for which none is asked.
         default_scheduler: &'static str {
             MPTCP_0_96_LINUX_5_4_188 = "minrtt", "its documentation (there `default`)";
+            LINUX_6_1_192 = "default", "its documentation";
             LINUX_6_12_117 = "default", "its documentation";
         }
         /// The scheduler `default` gives bursts of up to 64 KiB (`mptcp_subflow_get_send`); else it is asked segment by segment, as others are.
         schedules_bursts: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "it has no such scheduler";
+            LINUX_6_1_192 = true, "taken for 6.12's; not measured by itself";
             LINUX_6_12_117 = true, "measured, specs/notes/mptcp-two-paths";
         }
         /// Of two subflows with the same RTT the newer one is taken.
         newer_of_equals: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "its public sources; specs/notes/out-of-tree-sending";
+            LINUX_6_1_192 = false, "a choice: it has no scheduler that asks";
             LINUX_6_12_117 = false, "a choice: it has no scheduler that asks";
         }
         /// The products of the scheduler `ecf` are 32 bits wide and overflow.
         ecf_overflows: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "measured, specs/notes/mptcp-v0-schedulers";
+            LINUX_6_1_192 = false, "a choice: it has no such scheduler";
             LINUX_6_12_117 = false, "a choice: it has no such scheduler";
         }
         /// The scheduler `redundant` begins again at the oldest buffer that is not acknowledged as a whole.
         redundant_repeats: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "measured, specs/notes/mptcp-v0-schedulers; mended in April 2022";
+            LINUX_6_1_192 = false, "a choice: it has no such scheduler";
             LINUX_6_12_117 = false, "a choice: it has no such scheduler";
         }
         /// What coupled congestion control computes otherwise on subflows: bits of `PP_COMPAT`.
         cc_subflow_compat: u8 {
             MPTCP_0_96_LINUX_5_4_188 = compat::LINUX_5_4 | compat::MPTCP_0_96, "measured, specs/notes/coupled-out-of-tree";
+            LINUX_6_1_192 = 0, "a choice: it has no coupled congestion control of its own";
             LINUX_6_12_117 = 0, "a choice: it has no coupled congestion control of its own";
         }
     }
@@ -247,21 +290,25 @@ kernels! {
         /// While the send buffer holds up the writer, the oldest data goes again on a fast subflow, and the slow one that has it is penalised.
         relieves_send_buffer: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "Raiciu et al. 2012, section 4.2, and its public sources; specs/notes/mptcp-v0-schedulers";
+            LINUX_6_1_192 = false, "taken for 6.12's; not measured by itself";
             LINUX_6_12_117 = false, "measured, specs/notes/mptcp-two-paths";
         }
         /// A subflow's retransmission timeout sends all that it has again on the others, and it gets nothing until it is heard of.
         reinjects_on_timeout: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "its public sources";
+            LINUX_6_1_192 = false, "taken for 6.12's; not measured by itself";
             LINUX_6_12_117 = false, "measured, specs/notes/mptcp-two-paths";
         }
         /// What goes again is what one subflow had, piece by piece; else everything from the oldest unacknowledged byte on, or one fragment where a timer asks for it.
         reinjects_pieces: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "its public sources";
+            LINUX_6_1_192 = false, "taken for 6.12's; not measured by itself";
             LINUX_6_12_117 = false, "measured, specs/notes/mptcp-two-paths";
         }
         /// When the connection's own retransmission timer fires.
         meta_retransmission: MetaRetransmission {
             MPTCP_0_96_LINUX_5_4_188 = MetaRetransmission::TwiceLongestTimeout, "its public sources";
+            LINUX_6_1_192 = MetaRetransmission::LastTimer, "taken for 6.12's; not measured by itself";
             LINUX_6_12_117 = MetaRetransmission::LastTimer, "measured, specs/notes/mptcp-two-paths";
         }
     }

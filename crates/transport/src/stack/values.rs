@@ -45,6 +45,8 @@ pub enum ReceiveCharge {
 pub enum MetaSendBuffer {
     /// The largest that the sum of the subflows' buffers has been, up to the maximum of `tcp_wmem`.
     LargestSum,
+    /// As large as the largest buffer of a subflow has been.
+    Largest,
     /// The sum of the subflows' buffers, and the minimum of `tcp_wmem`.
     Sum,
 }
@@ -152,6 +154,7 @@ impl Words for MetaSendBuffer {
     fn words(&self) -> String {
         match self {
             Self::LargestSum => "the largest sum of the subflows' so far, up to the maximum of `tcp_wmem`",
+            Self::Largest => "the largest of a subflow so far",
             Self::Sum => "the sum of the subflows', and the minimum of `tcp_wmem`",
         }
         .into()
