@@ -516,6 +516,11 @@ mod property {
             net.chance = Rng::new(c.seed, "wire");
             net.keep_log = false;
             net.transfer(c.bytes, 900);
+            if net.ends[0].is_fallback() && c.dying.is_some_and(|(dying, _)| dying % c.paths.len() == 0) {
+                // Three SYNs were lost, so the connection is plain TCP, which dies with its one path.
+                prop_assert!(net.ends[1].received() <= c.bytes);
+                return Ok(());
+            }
             prop_assert_eq!(net.ends[1].received(), c.bytes);
             prop_assert!(net.ends[0].everything_acked(), "{:?}", net.ends[0].tx);
             prop_assert_eq!(net.ends[1].reordering().beyond_window, 0);
