@@ -190,7 +190,7 @@ class Study(Model):
     """Parameters whose values are repetitions of a cell as seeds are, such as a later start: tables show means over them."""
     measure: Measure = Measure()
     kernel: KernelName = DEFAULT_KERNEL
-    """Which Linux kernel the engine `linux` runs, and the simulator's hosts are: in quotes, "6.12"; `polypath list kernels` shows those there are."""
+    """Which Linux the engine `linux` runs, and the simulator's hosts are: in quotes, "6.12"; see `polypath list kernels`."""
     baselines: Baselines | None = Baselines()
     published: Published | None = None
     claims: tuple[Claim, ...] = ()
