@@ -169,9 +169,10 @@ def test_the_simulator_leaves_out_what_only_a_kernel_has_and_refuses_captures():
         check(SimEngine(), study(measure={"capture": ["c:first"]}))
 
 
-def test_the_kernel_of_a_study_changes_no_run_of_the_simulator():
-    keys = [runs(study(kernel=kernel), engine="sim", version="1")[0].key for kernel in ("6.1", "6.12")]
-    assert keys[0] == keys[1] == runs(study(), engine="sim", version="1")[0].key
+def test_the_kernel_of_a_study_is_simulated_where_the_simulator_has_it():
+    keys = [runs(study(kernel=kernel), engine="sim", version="1")[0].key for kernel in ("6.1", "6.6", "6.12")]
+    assert keys[1] == keys[2] == runs(study(), engine="sim", version="1")[0].key
+    assert keys[0] != keys[2]
     keys = [runs(study(kernel=kernel), engine="linux", version=lambda name: name)[0].key for kernel in ("6.1", "6.12")]
     assert keys[0] != keys[1]
     with pytest.raises(ValueError, match="write the kernel in quotes"):
