@@ -17,8 +17,9 @@
  *
  * On one path alpha is 1 and this is Reno.
  *
- * Differences from the paper: none known. Differences from the out-of-tree kernel: that one counts ACKs instead of segments, and on loss takes the whole part of alpha
- * (a path with alpha = 1.6 loses half, not three quarters) and may leave a single segment. A transport that models it sets PP_COMPAT_MPTCP_0_96.
+ * Differences from the paper: none known. Differences from the out-of-tree kernel: that one counts ACKs instead of segments (PP_COMPAT_ACK_COUNTS_ONCE), and
+ * on loss takes the whole part of alpha, so that a path with alpha = 1.6 loses half, not three quarters (PP_COMPAT_BALIA_WHOLE_ALPHA), and may leave a
+ * single segment (PP_COMPAT_BALIA_ONE_SEGMENT).
  */
 #include "pp_coupled.h"
 
@@ -59,10 +60,10 @@ static __u32 balia_segments_per_increase(const struct pp_ctx *c)
 
 static __u32 balia_ssthresh(struct pp_ctx *c)
 {
-	__u32 old = pp_is_mptcp_0_96(c->flow), alpha = balia_look(c).alpha, cut;
+	__u32 compat = c->flow->compat, alpha = balia_look(c).alpha, cut;
 
-	cut = pp_min(old ? alpha & ~(PP_RATIO_ONE - 1) : alpha, BALIA_MAX_CUT);
-	return pp_max(c->flow->cwnd - (__u32)((__u64)c->flow->cwnd * cut >> (PP_RATIO_SHIFT + 1)), old ? 1 : 2);
+	cut = pp_min(compat & PP_COMPAT_BALIA_WHOLE_ALPHA ? alpha & ~(PP_RATIO_ONE - 1) : alpha, BALIA_MAX_CUT);
+	return pp_max(c->flow->cwnd - (__u32)((__u64)c->flow->cwnd * cut >> (PP_RATIO_SHIFT + 1)), compat & PP_COMPAT_BALIA_ONE_SEGMENT ? 1 : 2);
 }
 
 static void balia_cong_avoid(struct pp_ctx *c, __u32 ack, __u32 acked)

@@ -18,8 +18,8 @@
  * twenty acknowledged; a retransmission timeout forgets W_max; between two changes of the window the rate of growth is kept for 1/32 s.
  * Differences from Linux: the cube root is exact (Linux: 0.2 % off on average), time is exact (Linux: 4 ms steps). HyStart sees RTT samples in microseconds as
  * since 5.6, and counts rounds from the start as since early 2025; releases before that began the first one at 16 segments.
- * 5.4 takes time in milliseconds, the RTT in eighths of one, and has no allowance for bursts in the threshold of an ACK train: where a transport sets
- * PP_COMPAT_LINUX_5_4, hystart_update() does so, and begins the first round at 16 segments.
+ * 5.4 takes time in milliseconds, the RTT in eighths of one, and has no allowance for bursts in the threshold of an ACK train. PP_COMPAT_HYSTART_MS,
+ * PP_COMPAT_HYSTART_HALF_RTT and PP_COMPAT_HYSTART_LATE_ROUNDS (the first round begins at 16 segments) let it do so.
  */
 #include "pp_math.h"
 
@@ -77,15 +77,15 @@ struct cubic_state {
 
 PP_STATE_FITS(struct cubic_state);
 
-/* Linux 5.4's clock for HyStart: whole milliseconds. */
-static __u64 hystart_clock_ns(const struct pp_flow *f)
+/* A time as HyStart's clock has it. */
+static __u64 hystart_ns(const struct pp_flow *f, __u64 ns)
 {
-	return f->compat & PP_COMPAT_LINUX_5_4 ? f->now_ns - f->now_ns % 1000000 : f->now_ns;
+	return f->compat & PP_COMPAT_HYSTART_MS ? ns - ns % 1000000 : ns;
 }
 
 static void cubic_begin_round(struct cubic_state *s, const struct pp_flow *f)
 {
-	s->round_ns = hystart_clock_ns(f);
+	s->round_ns = hystart_ns(f, f->now_ns);
 	s->last_ack_ns = s->round_ns;
 	s->round_end = f->snd_nxt;
 	s->round_rtt_us = ~0U;
@@ -169,22 +169,22 @@ static void hystart_leave(struct cubic_state *s, struct pp_flow *f)
 /* How long the ACKs of one window may take before the path is full: half the minimum RTT (all of it if paced), and an allowance for bursts. */
 static __u64 hystart_train_ns(const struct cubic_state *s, const struct pp_flow *f)
 {
-	if (f->compat & PP_COMPAT_LINUX_5_4)
-		return s->delay_min_us / 2000 * 1000000ULL;
+	if (f->compat & PP_COMPAT_HYSTART_HALF_RTT)
+		return hystart_ns(f, s->delay_min_us * 500ULL);
 
 	__u64 burst_us = f->pacing_rate ? pp_min64(HYSTART_BURST_BYTES * 1000000 / f->pacing_rate, HYSTART_BURST_MAX_US) : 0;
 
-	return (s->delay_min_us + burst_us) * 1000 >> (f->pacing ? 0 : 1);
+	return hystart_ns(f, (s->delay_min_us + burst_us) * 1000 >> (f->pacing ? 0 : 1));
 }
 
 static void hystart_update(struct cubic_state *s, struct pp_flow *f, __u32 rtt_us)
 {
-	__u64 now = hystart_clock_ns(f);
+	__u64 now = hystart_ns(f, f->now_ns);
 	__u32 delay_min = s->delay_min_us;
 
-	if (f->compat & PP_COMPAT_LINUX_5_4) {
-		if (f->cwnd < HYSTART_LOW_WINDOW)
-			return;
+	if (f->compat & PP_COMPAT_HYSTART_LATE_ROUNDS && f->cwnd < HYSTART_LOW_WINDOW)
+		return;
+	if (f->compat & PP_COMPAT_HYSTART_MS) {
 		rtt_us -= rtt_us % 125;
 		delay_min -= delay_min % 125;
 	}

@@ -18,10 +18,10 @@
  * which needs no scaled alpha and loses no precision to alpha_scale.
  *
  * Differences from the RFC: alpha is computed anew at each ACK instead of once a window or a round trip (section 4.1 leaves that open); "more than" is "at least".
- * Differences from the out-of-tree kernel: that one counts ACKs instead of segments, and its alpha is a whole number of 1/4096 whose best path is found among
+ * Differences from the out-of-tree kernel: that one counts ACKs instead of segments (PP_COMPAT_ACK_COUNTS_ONCE), and its alpha is a whole number of 1/4096 whose best path is found among
  * whole numbers w 2^32 / srtt_us^2: at an RTT of 65 ms these are 0 for windows below 63 segments, and the initial subflow counts as the best. So it grows more slowly
- * than the RFC wherever the initial subflow is not the best (measured: with 8 subflows on one path beside one reno flow 4.1 of 20 Mbit/s). A transport that models it
- * sets PP_COMPAT_MPTCP_0_96, and lia_out_of_tree() computes the same.
+ * than the RFC wherever the initial subflow is not the best (measured: with 8 subflows on one path beside one reno flow 4.1 of 20 Mbit/s). With
+ * PP_COMPAT_LIA_COARSE lia_coarse() computes the same.
  */
 #include "pp_coupled.h"
 
@@ -106,7 +106,7 @@ static inline int lia_increase_surely_not_due(const struct pp_ctx *c, __u64 coun
 }
 
 /*
- * The arithmetic of out-of-tree MPTCP 0.96, stated as facts of that stack. Each is in its published sources, and each shows in what it does (specs/notes/coupled-out-of-tree).
+ * PP_COMPAT_LIA_COARSE: the arithmetic of out-of-tree MPTCP 0.96, stated as facts of that stack. Each is in its published sources, and each shows in what it does (specs/notes/coupled-out-of-tree).
  *
  *	alpha has 12 fractional bits there, and is a whole number of 2^-12 after the division, 1 at least
  *	the paths are compared by w 2^32 / srtt^2, srtt in 1/8 us, as whole numbers; the first of equal ones counts
@@ -116,9 +116,9 @@ static inline int lia_increase_surely_not_due(const struct pp_ctx *c, __u64 coun
  * The formula is the RFC's: multiplied by rtt_b^2 above and below, alpha = cwnd_total w_b / (sum_i w_i rtt_b / rtt_i)^2. The squared sum has 2 * 10 fractional bits, so
  * w_b shifted by 12 + 2 * 10 leaves 12 of them in alpha / cwnd_total, whose inverse is the segments per increase.
  */
-#define LIA_V096_ALPHA_BITS 12
-#define LIA_V096_PATH_BITS 32
-#define LIA_V096_TERM_BITS 10
+#define LIA_COARSE_ALPHA_BITS 12
+#define LIA_COARSE_PATH_BITS 32
+#define LIA_COARSE_TERM_BITS 10
 
 /*
  * Segments to acknowledge for an increase of one, by that arithmetic. The initial subflow is the first sibling.
@@ -126,14 +126,14 @@ static inline int lia_increase_surely_not_due(const struct pp_ctx *c, __u64 coun
  * Windows below 2^20 segments and ratios of RTTs below 2^9 keep the sum of 32 below 2^44; it is cut at 2^32 so that its square fits: there alpha is 0, and bounded
  * to 1, long before.
  */
-static __u32 lia_out_of_tree(const struct pp_ctx *c)
+static __u32 lia_coarse(const struct pp_ctx *c)
 {
 	__u64 best_quality = 0, sum = 0, alpha;
 	__u32 i, n = pp_paths(c), best_cwnd = c->flow->cwnd, best_srtt = c->flow->srtt_us | 7;
 
 	for (i = 0; i < PP_MAX_SIBLINGS && i < n; i++) {
 		struct pp_path p = pp_path(c, i);
-		__u64 quality = ((__u64)p.cwnd << LIA_V096_PATH_BITS) / ((__u64)p.srtt_us * p.srtt_us);
+		__u64 quality = ((__u64)p.cwnd << LIA_COARSE_PATH_BITS) / ((__u64)p.srtt_us * p.srtt_us);
 
 		if (p.usable && (!i || quality > best_quality)) {
 			best_quality = quality;
@@ -144,11 +144,11 @@ static __u32 lia_out_of_tree(const struct pp_ctx *c)
 	for (i = 0; i < PP_MAX_SIBLINGS && i < n; i++) {
 		struct pp_path p = pp_path(c, i);
 
-		sum += p.usable ? ((__u64)p.cwnd << LIA_V096_TERM_BITS) * best_srtt / p.srtt_us : 0;
+		sum += p.usable ? ((__u64)p.cwnd << LIA_COARSE_TERM_BITS) * best_srtt / p.srtt_us : 0;
 	}
 	sum = pp_max64(pp_min64(sum, ~0U), 1);
-	alpha = pp_max64(((__u64)best_cwnd << (LIA_V096_ALPHA_BITS + 2 * LIA_V096_TERM_BITS)) / (sum * sum), 1);
-	return pp_max((1U << LIA_V096_ALPHA_BITS) / (__u32)pp_min64(alpha, ~0U), c->flow->cwnd) + 1;
+	alpha = pp_max64(((__u64)best_cwnd << (LIA_COARSE_ALPHA_BITS + 2 * LIA_COARSE_TERM_BITS)) / (sum * sum), 1);
+	return pp_max((1U << LIA_COARSE_ALPHA_BITS) / (__u32)pp_min64(alpha, ~0U), c->flow->cwnd) + 1;
 }
 
 static __u32 lia_ssthresh(struct pp_ctx *c)
@@ -158,8 +158,8 @@ static __u32 lia_ssthresh(struct pp_ctx *c)
 
 static void lia_cong_avoid(struct pp_ctx *c, __u32 ack, __u32 acked)
 {
+	__u32 coarse = c->flow->compat & PP_COMPAT_LIA_COARSE, per;
 	__u64 count;
-	__u32 per;
 
 	(void)ack;
 	if (!pp_is_cwnd_limited(c->flow))
@@ -173,11 +173,11 @@ static void lia_cong_avoid(struct pp_ctx *c, __u32 ack, __u32 acked)
 	acked = pp_coupled_acked(c->flow, acked);
 	/* No increase takes fewer segments than the own window has: until then the others need not be looked at, nor long after. */
 	count = c->flow->cwnd_cnt + (__u64)acked;
-	if (c->flow->cwnd <= c->flow->cwnd_clamp && (count < c->flow->cwnd || (!pp_is_mptcp_0_96(c->flow) && lia_increase_surely_not_due(c, count)))) {
+	if (c->flow->cwnd <= c->flow->cwnd_clamp && (count < c->flow->cwnd || (!coarse && lia_increase_surely_not_due(c, count)))) {
 		c->flow->cwnd_cnt += acked;
 		return;
 	}
-	per = pp_is_mptcp_0_96(c->flow) ? lia_out_of_tree(c) : lia_segments_per_increase(c);
+	per = coarse ? lia_coarse(c) : lia_segments_per_increase(c);
 	pp_cong_avoid_ai(c->flow, per, acked);
 }
 

@@ -21,8 +21,9 @@
  * On loss the window is halved. On one path this is Reno.
  *
  * Differences from the paper: paths whose l / rtt^2 agree to one in a thousand count as equally good. l above 2 GiB counts as 2 GiB.
- * Differences from the out-of-tree kernel: that one counts ACKs instead of segments, and each ACK adds a whole number of 2^-10 segments: with two equal subflows
- * of 140 segments 1 instead of 1.8, and a subflow of 400 segments with a share below 0.62 none at all. A transport that models it sets PP_COMPAT_MPTCP_0_96.
+ * Differences from the out-of-tree kernel: that one counts ACKs instead of segments (PP_COMPAT_ACK_COUNTS_ONCE), each ACK adds a whole number of 2^-10
+ * segments (PP_COMPAT_OLIA_COARSE), and a loss keeps the credit (PP_COMPAT_OLIA_KEEPS_CREDIT). With two equal subflows of 140 segments an ACK adds 1 instead
+ * of 1.8, and to a subflow of 400 segments with a share below 0.62 none at all.
  */
 #include "pp_coupled.h"
 
@@ -33,14 +34,14 @@
 #define OLIA_MAX_BYTES ((1ULL << 31) - 1)
 
 /*
- * Facts of out-of-tree MPTCP 0.96, in its published sources, and seen in what it does (specs/notes/coupled-out-of-tree): what an ACK adds is a whole number of 2^-10 segments,
- * and a segment counts as full at 1023 of them, when all ten fractional bits are set.
+ * PP_COMPAT_OLIA_COARSE, facts in the published sources of out-of-tree MPTCP 0.96, and seen in what it does (specs/notes/coupled-out-of-tree): what an ACK adds is a whole
+ * number of 2^-10 segments, and a segment counts as full at 1023 of them, when all ten fractional bits are set.
  */
-#define OLIA_V096_BITS 10
-#define OLIA_V096_STEP ((1LL << OLIA_V096_BITS) - 1)
+#define OLIA_COARSE_BITS 10
+#define OLIA_COARSE_STEP ((1LL << OLIA_COARSE_BITS) - 1)
 
 struct olia_state {
-	/* Increase times window not yet applied, 2^-20 segments, within +-(acked + window) * 2^20; out of tree, increase, 2^-10 segments. */
+	/* Increase times window not yet applied, 2^-20 segments, within +-(acked + window) * 2^20; if coarse, increase, 2^-10 segments. */
 	__s64 credit;
 };
 
@@ -124,17 +125,18 @@ static __u32 olia_ssthresh(struct pp_ctx *c)
 /* Credit to collect for a step of one segment. Windows below 2^32 segments: below 2^52. */
 static inline __s64 olia_step(const struct pp_flow *f)
 {
-	return pp_is_mptcp_0_96(f) ? OLIA_V096_STEP : (__s64)pp_max(f->cwnd, 1) << OLIA_SHIFT;
+	return f->compat & PP_COMPAT_OLIA_COARSE ? OLIA_COARSE_STEP : (__s64)pp_max(f->cwnd, 1) << OLIA_SHIFT;
 }
 
-/* What `increase` per segment adds to the credit: out of tree a whole number of 2^-10 segments, rounded towards zero. */
+/* What `increase` per segment adds to the credit: if coarse, a whole number of 2^-10 segments for the ACK, rounded towards zero. */
 static inline __s64 olia_credit(const struct pp_flow *f, __s64 increase, __u32 acked)
 {
 	__u64 part;
 
-	if (!pp_is_mptcp_0_96(f))
-		return increase * acked;
-	part = ((__u64)(increase < 0 ? -increase : increase) >> (OLIA_SHIFT - OLIA_V096_BITS)) / pp_max(f->cwnd, 1);
+	increase *= acked;
+	if (!(f->compat & PP_COMPAT_OLIA_COARSE))
+		return increase;
+	part = ((__u64)(increase < 0 ? -increase : increase) >> (OLIA_SHIFT - OLIA_COARSE_BITS)) / pp_max(f->cwnd, 1);
 	return increase < 0 ? -(__s64)part : (__s64)part;
 }
 
@@ -153,7 +155,7 @@ static void olia_cong_avoid(struct pp_ctx *c, __u32 ack, __u32 acked)
 		if (!acked)
 			return;
 	}
-	s->credit += olia_credit(f, olia_increase(c), acked);
+	s->credit += olia_credit(f, olia_increase(c), pp_coupled_acked(f, acked));
 	step = olia_step(f);
 	if (s->credit >= step) {
 		__u32 steps = (__u32)((__u64)s->credit / (__u64)step);
@@ -171,7 +173,7 @@ static void olia_set_state(struct pp_ctx *c, __u32 new_state)
 	struct olia_state *s = c->priv;
 
 	/* As the transport does with cwnd_cnt: a reduction begins a new count. */
-	if (new_state >= PP_CA_CWR && !pp_is_mptcp_0_96(c->flow))
+	if (new_state >= PP_CA_CWR && !(c->flow->compat & PP_COMPAT_OLIA_KEEPS_CREDIT))
 		s->credit = 0;
 }
 

@@ -34,10 +34,20 @@ enum pp_event {
 enum pp_ack_flags { PP_ACK_SLOWPATH = 1, PP_ACK_WIN_UPDATE = 2, PP_ACK_ECE = 4 };
 
 /*
- * Bits of pp_flow.compat, one for each stack that a transport may stand for. LINUX_5_4: the kernel's own algorithms compute as 5.4's do. MPTCP_0_96:
- * coupled algorithms compute as out-of-tree MPTCP 0.96 was measured to: they count ACKs, and round as it did.
+ * Bits of pp_flow.compat: what an algorithm shall compute otherwise than the paper and Linux 6.12, one property each. A transport that stands for a
+ * kernel sets those that the kernel has (docs/reference/kernels.md); no file here asks which kernel that is.
  */
-enum pp_compat { PP_COMPAT_LINUX_5_4 = 1, PP_COMPAT_MPTCP_0_96 = 2 };
+enum pp_compat {
+	PP_COMPAT_HYSTART_MS = 1,		/* HyStart's clock has whole milliseconds, and its RTTs have eighths of one */
+	PP_COMPAT_HYSTART_HALF_RTT = 2,		/* a train of ACKs may last half the least RTT, without an allowance for bursts or pacing */
+	PP_COMPAT_HYSTART_LATE_ROUNDS = 4,	/* HyStart's first round begins once the window has 16 segments */
+	PP_COMPAT_ACK_COUNTS_ONCE = 8,		/* to coupled algorithms an ACK is one segment, however much it acknowledges */
+	PP_COMPAT_LIA_COARSE = 16,		/* LIA's alpha is a whole number of 1/4096, found by whole numbers */
+	PP_COMPAT_OLIA_COARSE = 32,		/* what an ACK adds to OLIA's credit is a whole number of 2^-10 segments */
+	PP_COMPAT_OLIA_KEEPS_CREDIT = 64,	/* a reduction leaves OLIA's credit as it is */
+	PP_COMPAT_BALIA_WHOLE_ALPHA = 128,	/* Balia's cut on loss takes the whole part of alpha */
+	PP_COMPAT_BALIA_ONE_SEGMENT = 256,	/* Balia's cut may leave a single segment */
+};
 
 /* One flow or subflow. "rw" marks what an algorithm may write. Windows are in segments of `mss` bytes. */
 struct pp_flow {
@@ -76,9 +86,10 @@ struct pp_flow {
 	__u8  established;	/* handshake complete */
 	__u8  pacing;		/* rw 1: the algorithm asks for pacing */
 	__u8  tso_segs_goal;	/* rw 0: the transport's rule */
-	__u8  compat;		/* enum pp_compat: what an older stack computes otherwise than Linux 6.12 */
 	__u8  reduce;		/* rw 1, in cong_avoid with PP_CC_REDUCES: the transport enters CWR, as on an ECN mark, and asks ssthresh where to */
+	__u8  reserved;
 	__u32 random;		/* a fresh pseudo-random number at each call, if PP_CC_DRAWS is set */
+	__u32 compat;		/* bits of enum pp_compat */
 };
 
 /* What one ACK delivered (Linux's rate_sample and ack_sample in one). */

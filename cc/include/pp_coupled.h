@@ -87,16 +87,10 @@ PP_INLINE __u32 pp_ratio(__u64 a, __u64 b)
 	return (__u32)pp_min64(pp_div(a << PP_RATIO_SHIFT, b), PP_RATIO_MAX);
 }
 
-/* The transport stands for out-of-tree MPTCP 0.96. */
-PP_INLINE __u32 pp_is_mptcp_0_96(const struct pp_flow *f)
-{
-	return f->compat & PP_COMPAT_MPTCP_0_96;
-}
-
-/* How many segments one call of cong_avoid stands for: out-of-tree MPTCP lets an ACK count once, however much it acknowledges. */
+/* How many segments one call of cong_avoid stands for. */
 PP_INLINE __u32 pp_coupled_acked(const struct pp_flow *f, __u32 acked)
 {
-	return pp_is_mptcp_0_96(f) ? 1 : acked;
+	return f->compat & PP_COMPAT_ACK_COUNTS_ONCE ? 1 : acked;
 }
 
 #endif

@@ -92,6 +92,10 @@ fn abi(include: &Path) -> String {
 
 fn layout_asserts() -> String {
     let mut text = String::from("#include \"pp_cc.h\"\n");
+    for (name, bit) in mirror::compat::ALL {
+        writeln!(text, "_Static_assert(PP_COMPAT_{name} == {bit}, \"crates/cc/src/mirror.rs and enum pp_compat differ at {name}\");")
+            .expect("writing to a string");
+    }
     for (name, size, fields) in mirror::LAYOUTS {
         writeln!(text, "_Static_assert(sizeof(struct {name}) == {size}, \"crates/cc/src/mirror.rs and struct {name} differ in size\");")
             .expect("writing to a string");

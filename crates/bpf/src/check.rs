@@ -197,7 +197,7 @@ fn random(both: &mut Both, rng: &mut Rng) -> Result<(), Stop> {
     flow.cwnd_limited = true;
     flow.established = true;
     flow.pacing_rate = rng.uniform(1 << 30);
-    flow.compat = if rng.uniform(4) == 0 { rng.uniform(4) as u8 } else { 0 };
+    flow.compat = if rng.uniform(4) == 0 { rng.uniform(1 << cc::compat::ALL.len()) as u32 } else { 0 };
     flow.ecn_ok = rng.uniform(4) != 0;
     let count = rng.uniform(KERNEL_SIBLINGS as u64 + 1) as usize;
     both.begin(flow, (count > 0).then(|| siblings(rng, count)))?;

@@ -43,12 +43,38 @@ pub enum Event {
     EcnIsCe = 5,
 }
 
-/// Bits of [`Flow::compat`].
-pub mod compat {
-    /// The kernel's own algorithms compute as Linux 5.4's.
-    pub const LINUX_5_4: u8 = 1;
-    /// Coupled algorithms compute as out-of-tree MPTCP 0.96.
-    pub const MPTCP_0_96: u8 = 2;
+/// Declares the bits of [`Flow::compat`].
+macro_rules! compat {
+    ($($(#[doc = $meaning:literal])+ $name:ident = $bit:literal;)+) => {
+        /// Bits of [`Flow::compat`]: what an algorithm computes otherwise than the paper and Linux 6.12, one property each.
+        pub mod compat {
+            $($(#[doc = $meaning])+ pub const $name: u32 = $bit;)+
+
+            /// Name and bit of each.
+            pub const ALL: &[(&str, u32)] = &[$((stringify!($name), $name)),+];
+        }
+    };
+}
+
+compat! {
+    /// HyStart's clock has whole milliseconds, and its RTTs have eighths of one.
+    HYSTART_MS = 1;
+    /// A train of ACKs may last half the least RTT, without an allowance for bursts or pacing.
+    HYSTART_HALF_RTT = 2;
+    /// HyStart's first round begins once the window has 16 segments.
+    HYSTART_LATE_ROUNDS = 4;
+    /// To coupled algorithms an ACK is one segment, however much it acknowledges.
+    ACK_COUNTS_ONCE = 8;
+    /// LIA's alpha is a whole number of 1/4096, found by whole numbers.
+    LIA_COARSE = 16;
+    /// What an ACK adds to OLIA's credit is a whole number of 2^-10 segments.
+    OLIA_COARSE = 32;
+    /// A reduction leaves OLIA's credit as it is.
+    OLIA_KEEPS_CREDIT = 64;
+    /// Balia's cut on loss takes the whole part of alpha.
+    BALIA_WHOLE_ALPHA = 128;
+    /// Balia's cut may leave a single segment.
+    BALIA_ONE_SEGMENT = 256;
 }
 
 /// Flags of `in_ack_event` and `cong_control`.
@@ -111,9 +137,10 @@ mirror! {
         pub established: bool,
         pub pacing: u8,
         pub tso_segs_goal: u8,
-        pub compat: u8,
         pub reduce: u8,
+        pub reserved: u8,
         pub random: u32,
+        pub compat: u32,
     }
 }
 
@@ -251,9 +278,10 @@ impl Flow {
             established: false,
             pacing: 0,
             tso_segs_goal: 0,
-            compat: 0,
             reduce: 0,
+            reserved: 0,
             random: 0,
+            compat: 0,
         }
     }
 

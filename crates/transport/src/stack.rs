@@ -8,6 +8,7 @@ mod page;
 mod table;
 mod values;
 
+use polypath_cc::compat;
 use std::fmt;
 
 pub use declare::Row;
@@ -22,10 +23,32 @@ impl fmt::Display for Stack {
 }
 
 impl Stack {
+    /// What the kernel's own congestion control computes otherwise than the papers and Linux 6.12: bits of [`compat`], each a row of the table.
+    pub(crate) const fn cc_compat(&self) -> u32 {
+        bit(self.hystart_ms, compat::HYSTART_MS)
+            | bit(self.hystart_half_rtt, compat::HYSTART_HALF_RTT)
+            | bit(self.hystart_late_rounds, compat::HYSTART_LATE_ROUNDS)
+    }
+
+    /// The same on a subflow, where coupled algorithms run too.
+    pub(crate) const fn cc_subflow_compat(&self) -> u32 {
+        self.cc_compat()
+            | bit(self.coupled_ack_counts_once, compat::ACK_COUNTS_ONCE)
+            | bit(self.lia_coarse, compat::LIA_COARSE)
+            | bit(self.olia_coarse, compat::OLIA_COARSE)
+            | bit(self.olia_keeps_credit, compat::OLIA_KEEPS_CREDIT)
+            | bit(self.balia_whole_alpha, compat::BALIA_WHOLE_ALPHA)
+            | bit(self.balia_one_segment, compat::BALIA_ONE_SEGMENT)
+    }
+
     /// The kernel that a study calls so.
     pub fn find(name: &str) -> Option<&'static Self> {
         STACKS.into_iter().find(|stack| stack.name == name)
     }
+}
+
+const fn bit(is_set: bool, bit: u32) -> u32 {
+    if is_set { bit } else { 0 }
 }
 
 #[cfg(test)]
@@ -44,8 +67,10 @@ mod tests {
             if is_subflow { socket.subflow(20, 8).flow.compat } else { socket.flow.compat }
         };
         let of = |is_subflow| [&MPTCP_0_96_LINUX_5_4_188, &LINUX_6_12_117].map(|stack| compat(stack, is_subflow));
-        assert_eq!(of(false), [cc::compat::LINUX_5_4, 0]);
-        assert_eq!(of(true), [cc::compat::LINUX_5_4 | cc::compat::MPTCP_0_96, 0]);
+        let hystart = cc::compat::HYSTART_MS | cc::compat::HYSTART_HALF_RTT | cc::compat::HYSTART_LATE_ROUNDS;
+        let every = cc::compat::ALL.iter().map(|(_, bit)| bit).sum::<u32>();
+        assert_eq!(of(false), [hystart, 0]);
+        assert_eq!(of(true), [every, 0], "the oldest kernel has every property that a bit stands for");
     }
 
     #[test]

@@ -8,7 +8,8 @@
 use std::collections::BTreeMap;
 
 use polypath_cc as cc;
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 /// One file of cc/vectors.
 #[derive(Debug, Deserialize)]
@@ -29,7 +30,7 @@ pub struct Case {
     #[serde(rename = "comment")]
     _comment: String,
     /// Fields of the flow before the first step; `cwnd_limited` is true unless said otherwise.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "fields")]
     pub flow: BTreeMap<String, u64>,
     pub siblings: Option<Siblings>,
     pub steps: Vec<Step>,
@@ -57,7 +58,7 @@ pub struct Step {
     pub times: u32,
     #[serde(default)]
     pub advance_us: u64,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "fields")]
     pub set: BTreeMap<String, u64>,
     /// What `cong_control` is told of its ACK; a field that is not named is as in the step before, and zero at first.
     #[serde(default)]
@@ -69,6 +70,28 @@ pub struct Step {
 
 fn once() -> u32 {
     1
+}
+
+/// A field's value in a file: a number, or names of bits of `compat`.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Value {
+    Number(u64),
+    Compat(Vec<String>),
+}
+
+fn fields<'de, D: Deserializer<'de>>(input: D) -> Result<BTreeMap<String, u64>, D::Error> {
+    let bit = |name: &String| {
+        let found = cc::compat::ALL.iter().find(|(known, _)| known == name);
+        found.map(|&(_, bit)| u64::from(bit)).ok_or_else(|| D::Error::custom(format!("{name:?} is no bit of compat")))
+    };
+    BTreeMap::<String, Value>::deserialize(input)?
+        .into_iter()
+        .map(|(field, value)| match value {
+            Value::Number(number) => Ok((field, number)),
+            Value::Compat(names) => Ok((field, names.iter().map(bit).sum::<Result<u64, _>>()?)),
+        })
+        .collect()
 }
 
 /// By their numbers.
@@ -202,7 +225,7 @@ pub fn slot<'a>(flow: &'a mut cc::Flow, field: &str) -> Slot<'a> {
         "ecn_ok" => Slot::Flag(&mut flow.ecn_ok),
         "reduce" => Slot::Byte(&mut flow.reduce),
         "cwnd_limited" => Slot::Flag(&mut flow.cwnd_limited),
-        "compat" => Slot::Byte(&mut flow.compat),
+        "compat" => Slot::Word(&mut flow.compat),
         _ => panic!("vectors do not know the field {field:?}"),
     }
 }

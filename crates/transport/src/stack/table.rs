@@ -4,7 +4,6 @@
 use super::declare::{Row, kernels};
 use super::values::{MetaRetransmission, MetaSendBuffer, MptcpVersion, PrrBound, ReceiveCharge, TimerFloor, Words};
 use polypath_base::Duration;
-use polypath_cc::compat;
 
 kernels! {
     columns {
@@ -53,11 +52,23 @@ kernels! {
             LINUX_6_1_192 = PrrBound::ByProgress, "taken for 6.12's; not measured by itself";
             LINUX_6_12_117 = PrrBound::ByProgress, "measured, specs/notes/tcp-one-flow";
         }
-        /// What the kernel's own congestion control computes otherwise than in 6.12: bits of `PP_COMPAT`.
-        cc_compat: u8 {
-            MPTCP_0_96_LINUX_5_4_188 = compat::LINUX_5_4, "specs/notes/out-of-tree-sending, specs/notes/hystart-rounds";
-            LINUX_6_1_192 = 0, "a stable update by 6.1.129, \"tcp_cubic: fix incorrect HyStart round start detection\"; specs/notes/hystart-rounds";
-            LINUX_6_12_117 = 0, "a stable update by 6.12.13, \"tcp_cubic: fix incorrect HyStart round start detection\"; specs/notes/hystart-rounds";
+        /// HyStart's clock has whole milliseconds, and its RTTs have eighths of one; else both have microseconds.
+        hystart_ms: bool {
+            MPTCP_0_96_LINUX_5_4_188 = true, "as before 5.6, \"tcp_cubic: switch bictcp_clock() to usec resolution\"; specs/notes/out-of-tree-sending";
+            LINUX_6_1_192 = false, "5.6, \"tcp_cubic: switch bictcp_clock() to usec resolution\"";
+            LINUX_6_12_117 = false, "5.6, \"tcp_cubic: switch bictcp_clock() to usec resolution\"";
+        }
+        /// A train of ACKs that lasts half the least RTT ends slow start; else a burst's time is allowed for, and a paced flow may use the whole RTT.
+        hystart_half_rtt: bool {
+            MPTCP_0_96_LINUX_5_4_188 = true, "as before 5.6, \"tcp_cubic: tweak Hystart detection for short RTT flows\" and \"tcp_cubic: make Hystart aware of pacing\"";
+            LINUX_6_1_192 = false, "5.6, the same two changes";
+            LINUX_6_12_117 = false, "5.6, the same two changes";
+        }
+        /// HyStart's first round begins once the window has 16 segments; else with the first ACK.
+        hystart_late_rounds: bool {
+            MPTCP_0_96_LINUX_5_4_188 = true, "measured, specs/notes/out-of-tree-sending, specs/notes/hystart-rounds";
+            LINUX_6_1_192 = false, "a stable update by 6.1.129, \"tcp_cubic: fix incorrect HyStart round start detection\"; specs/notes/hystart-rounds";
+            LINUX_6_12_117 = false, "a stable update by 6.12.13, \"tcp_cubic: fix incorrect HyStart round start detection\"; specs/notes/hystart-rounds";
         }
     }
 
@@ -278,11 +289,44 @@ kernels! {
             LINUX_6_1_192 = false, "a choice: it has no such scheduler";
             LINUX_6_12_117 = false, "a choice: it has no such scheduler";
         }
-        /// What coupled congestion control computes otherwise on subflows: bits of `PP_COMPAT`.
-        cc_subflow_compat: u8 {
-            MPTCP_0_96_LINUX_5_4_188 = compat::LINUX_5_4 | compat::MPTCP_0_96, "measured, specs/notes/coupled-out-of-tree";
-            LINUX_6_1_192 = 0, "a choice: it has no coupled congestion control of its own";
-            LINUX_6_12_117 = 0, "a choice: it has no coupled congestion control of its own";
+    }
+
+    section "Multipath TCP: coupled congestion control" {
+        /// To coupled algorithms an ACK is one segment, however much it acknowledges.
+        coupled_ack_counts_once: bool {
+            MPTCP_0_96_LINUX_5_4_188 = true, "measured, specs/notes/coupled-out-of-tree";
+            LINUX_6_1_192 = false, "a choice: it has no coupled congestion control of its own";
+            LINUX_6_12_117 = false, "a choice: it has no coupled congestion control of its own";
+        }
+        /// LIA's alpha is a whole number of 1/4096, and its best path is found among whole numbers.
+        lia_coarse: bool {
+            MPTCP_0_96_LINUX_5_4_188 = true, "its public sources, and measured: specs/notes/coupled-out-of-tree";
+            LINUX_6_1_192 = false, "a choice: it has no coupled congestion control of its own";
+            LINUX_6_12_117 = false, "a choice: it has no coupled congestion control of its own";
+        }
+        /// What an ACK adds to OLIA's credit is a whole number of 2^-10 segments.
+        olia_coarse: bool {
+            MPTCP_0_96_LINUX_5_4_188 = true, "its public sources, and measured: specs/notes/coupled-out-of-tree";
+            LINUX_6_1_192 = false, "a choice: it has no coupled congestion control of its own";
+            LINUX_6_12_117 = false, "a choice: it has no coupled congestion control of its own";
+        }
+        /// A reduction leaves what OLIA has collected toward the next increase as it is; else it begins anew.
+        olia_keeps_credit: bool {
+            MPTCP_0_96_LINUX_5_4_188 = true, "taken from the measured series, specs/notes/coupled-out-of-tree; not measured by itself";
+            LINUX_6_1_192 = false, "a choice: it has no coupled congestion control of its own";
+            LINUX_6_12_117 = false, "a choice: it has no coupled congestion control of its own";
+        }
+        /// Balia's cut on loss takes the whole part of alpha.
+        balia_whole_alpha: bool {
+            MPTCP_0_96_LINUX_5_4_188 = true, "measured, specs/notes/coupled-out-of-tree";
+            LINUX_6_1_192 = false, "a choice: it has no coupled congestion control of its own";
+            LINUX_6_12_117 = false, "a choice: it has no coupled congestion control of its own";
+        }
+        /// Balia's cut on loss may leave a single segment; else two remain.
+        balia_one_segment: bool {
+            MPTCP_0_96_LINUX_5_4_188 = true, "taken from the measured series, specs/notes/coupled-out-of-tree; not measured by itself";
+            LINUX_6_1_192 = false, "a choice: it has no coupled congestion control of its own";
+            LINUX_6_12_117 = false, "a choice: it has no coupled congestion control of its own";
         }
     }
 

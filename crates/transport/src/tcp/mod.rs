@@ -198,7 +198,7 @@ impl Socket {
     pub fn subflow(mut self, data_options: u32, ack_options: u32) -> Self {
         self.is_subflow = true;
         self.option_overhead = data_options;
-        self.flow.compat = self.settings.stack.cc_subflow_compat;
+        self.flow.compat = self.settings.stack.cc_subflow_compat();
         if self.settings.stack.subflow_keeps_buffers {
             self.queue.keep_buffers();
         }
@@ -213,7 +213,7 @@ impl Socket {
         flow.snd_nxt = initial_seq.get();
         flow.write_seq = initial_seq.get();
         flow.reordering = settings.reordering;
-        flow.compat = settings.stack.cc_compat;
+        flow.compat = settings.stack.cc_compat();
         let cc = algorithm.start();
         let ecn = ecn::Ecn::new(cc.flags() & cc::flags::NEEDS_ECN != 0);
         Self {
