@@ -10,7 +10,7 @@ use crate::topology::{Direction, NodeId, Topology};
 use crate::world::World;
 use polypath_base::{Duration, Instant, Rng, Seq};
 use polypath_sched::Scheduler;
-use polypath_transport::mptcp::{self, Endpoint, PathManager};
+use polypath_transport::mptcp::{self, Endpoint, Interface, PathManager};
 use polypath_transport::stack::{LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188, MptcpVersion, STACKS, Stack};
 use polypath_transport::tcp::{self, Socket};
 use polypath_transport::{Connection, Settings, udp};
@@ -206,11 +206,12 @@ fn pair(scenario: &Scenario, flow: &scenario::Flow, topology: &Topology, ends: &
             }
             Transport::Udp => return datagrams(flow, topology, ends),
             Transport::Mptcp => {
-                let mut mtus: Vec<u32> =
-                    (0..ends.addresses[end].len()).filter_map(|number| Some(ends.address(topology, end, number)?.mtu)).collect();
-                mtus[0] = interface;
+                let addresses = (0..ends.addresses[end].len()).filter_map(|number| ends.address(topology, end, number));
+                let mut interfaces: Vec<Interface> =
+                    addresses.map(|address| Interface { address: topology.ip_address(address), mtu: address.mtu }).collect();
+                interfaces[0].mtu = interface;
                 let (scheduler, path_manager) = (scheduler(flow, stacks[end])?, path_manager(flow, topology, ends));
-                let config = mptcp::Config { settings, algorithm, scheduler, path_manager, mtus, random };
+                let config = mptcp::Config { settings, algorithm, scheduler, path_manager, interfaces, random };
                 Connection::Mptcp(Box::new(if end == 0 { mptcp::Connection::client(config) } else { mptcp::Connection::server(config) }))
             }
         });

@@ -3,7 +3,7 @@
 use polypath_base::{Instant, PathId, Seq};
 use polypath_link::{InFlight, PacketMeta};
 use polypath_transport::udp::Datagram;
-use polypath_wire::{Dss, Flags, MpOption, Sack, Segment};
+use polypath_wire::{Dss, Flags, MpOptions, SackBlock, Segment};
 
 /// Declares [`Packet`]: its own fields, and those of a segment that nearly all segments have, in the order in which they stand there, so
 /// that they are copied in a few large pieces.
@@ -97,8 +97,8 @@ impl Packet {
         self.unpack_plain(segment);
         if self.handle == PacketStore::NONE {
             // Blocks behind the length mean nothing, nor do a SYN's options on another segment.
-            segment.sack.len = 0;
-            segment.mp = MpOption::None;
+            segment.sack_len = 0;
+            segment.mp = MpOptions::default();
         } else {
             store.unpack(self.handle, segment);
         }
@@ -132,8 +132,9 @@ pub(crate) const CE: u8 = 3;
 /// What few segments have: selective acknowledgements, MPTCP options beside the DSS, the options of a SYN.
 #[derive(Copy, Clone, Debug, Default)]
 struct ColdFields {
-    sack: Sack,
-    mp: MpOption,
+    sack_blocks: [SackBlock; 4],
+    mp: MpOptions,
+    sack_len: u8,
     mss: u16,
     window_scale: u8,
     sack_permitted: bool,
@@ -183,13 +184,13 @@ impl PacketStore {
     }
 
     fn put(&mut self, segment: &Segment) -> u32 {
-        let &Segment { sack, mp, mss, window_scale, sack_permitted, .. } = segment;
-        self.cold.add(ColdFields { sack, mp, mss, window_scale, sack_permitted })
+        let &Segment { sack_blocks, sack_len, mp, mss, window_scale, sack_permitted, .. } = segment;
+        self.cold.add(ColdFields { sack_blocks, mp, sack_len, mss, window_scale, sack_permitted })
     }
 
     fn unpack(&self, number: u32, segment: &mut Segment) {
-        let ColdFields { sack, mp, mss, window_scale, sack_permitted } = self.cold.held[number as usize];
-        (segment.sack, segment.mp) = (sack, mp);
+        let ColdFields { sack_blocks, mp, sack_len, mss, window_scale, sack_permitted } = self.cold.held[number as usize];
+        (segment.sack_blocks, segment.sack_len, segment.mp) = (sack_blocks, sack_len, mp);
         (segment.mss, segment.window_scale, segment.sack_permitted) = (mss, window_scale, sack_permitted);
     }
 
@@ -271,7 +272,7 @@ impl PacketStore {
 mod tests {
     use super::*;
     use polypath_base::DataSeq;
-    use polypath_wire::SackBlock;
+    use polypath_wire::mptcp::Repr;
 
     #[test]
     fn a_packet_takes_one_and_a_half_cache_lines() {
@@ -300,9 +301,9 @@ mod tests {
             ..plain
         };
         let mut with_sack = plain;
-        with_sack.sack.push(SackBlock { start: Seq::new(9), end: Seq::new(10) });
+        with_sack.push_sack(SackBlock { start: Seq::new(9), end: Seq::new(10) });
         let syn = Segment { flags: Flags::SYN, mss: 1460, window_scale: 7, sack_permitted: true, ..plain };
-        let option = Segment { mp: MpOption::Prio { backup: true }, ..plain };
+        let option = Segment { mp: Repr::Prio { backup: true, address_id: None }.into(), ..plain };
         let (mut store, mut out) = (PacketStore::new(), Segment::default());
         for segment in [plain, with_sack, syn, option] {
             let mut packet = Packet::blank();
@@ -310,7 +311,7 @@ mod tests {
             packet.handle = store.keep(&segment);
             packet.unpack(&store, &mut out);
             // Blocks behind the length mean nothing.
-            out.sack.blocks[usize::from(out.sack.len)..].fill(SackBlock::default());
+            out.sack_blocks[usize::from(out.sack_len)..].fill(SackBlock::default());
             if !out.flags.has(Flags::SYN) {
                 (out.mss, out.window_scale, out.sack_permitted) = (0, 255, false);
             }

@@ -3,6 +3,7 @@
 use crate::ScenarioError;
 use crate::scenario::{Route, Scenario};
 use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
 
 /// One direction of a link: `2 * link` from its end a to its end b, `2 * link + 1` back.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -127,6 +128,15 @@ impl Topology {
             return wrong(format!("the {role} is `{name}`, which has no address: join it to a link"));
         }
         Ok(id)
+    }
+
+    /// An address as it stands in packets. A name that is none, which scenarios may use, stands for one of those that RFC 2544 has set
+    /// aside for tests (198.18.0.0/15).
+    pub(crate) fn ip_address(&self, address: &Address) -> IpAddr {
+        address.text.parse().unwrap_or_else(|_| {
+            let number = self.owners.keys().position(|text| *text == address.text).unwrap_or(0) as u32;
+            IpAddr::from((0xc612_0000 | (number & 0x1_ffff)).to_be_bytes())
+        })
     }
 
     /// All addresses of a node: first those of the node as a whole, then those of its links, as listed.

@@ -266,7 +266,7 @@ fn reordering_times(stack: &'static Stack) -> Vec<u64> {
         assert_eq!(script.wait(50).len(), 3);
         let first = script.end.snd_una();
         let mut sack = script.segment(Flags::ACK, PEER + 1, first, 0);
-        sack.sack.push(SackBlock { start: first + 1460, end: first + 2920 });
+        sack.push_sack(SackBlock { start: first + 1460, end: first + 2920 });
         script.end.handle_segment(Context::at(script.now), &sack);
         first
     };

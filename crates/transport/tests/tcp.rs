@@ -405,7 +405,7 @@ fn the_ack_of_an_earlier_copy_does_not_condemn_what_was_sent_before_the_later_on
             Segment { seq: net.server.snd_nxt(), ack: Seq::new(1 + acked * 1448), flags: Flags::ACK, window: 1000, ..Segment::default() };
         (ack.has_ts, ack.ts_val, ack.ts_ecr) = (true, (net.now.as_nanos() / 1_000_000) as u32, echo);
         for &(start, end) in sacked {
-            ack.sack.push(SackBlock { start: Seq::new(1 + start * 1448), end: Seq::new(1 + end * 1448) });
+            ack.push_sack(SackBlock { start: Seq::new(1 + start * 1448), end: Seq::new(1 + end * 1448) });
         }
         net.client.handle_segment(Context::at(net.now), &ack);
         net.pump();

@@ -7,7 +7,7 @@
 //! covers them.
 //!
 //! What travels in the simulator is a [`Segment`]: it carries every field that the wire form has (TCP with SACK, timestamps and window
-//! scale; MPTCP options of RFC 8684) except what the path knows anyway (addresses and ports) and the payload bytes themselves, of which
+//! scale; every MPTCP option whole) except what the path knows anyway (addresses and ports) and the payload bytes themselves, of which
 //! only the length is kept. It is copied, never allocated.
 #![forbid(unsafe_code)]
 
@@ -28,4 +28,4 @@ pub mod udp;
 pub use codec::Envelope;
 pub use error::{Error, Result};
 pub use inline::Inline;
-pub use segment::{Dss, EthernetFraming, Flags, MpOption, Sack, SackBlock, Segment, Unreachable};
+pub use segment::{Dss, EthernetFraming, Flags, MpOptions, Sack, SackBlock, Segment, Unreachable};

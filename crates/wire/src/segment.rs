@@ -1,7 +1,8 @@
 //! TCP segments with their options, and ICMP "fragmentation needed".
 
+use crate::inline::Inline;
+use crate::mptcp;
 use polypath_base::{DataSeq, Seq};
-use std::num::NonZeroU64;
 
 /// TCP header flags (RFC 9293 section 3.1).
 #[derive(Copy, Clone, Default, PartialEq, Eq)]
@@ -84,60 +85,83 @@ pub struct Dss {
     pub ack64: bool,
     pub dsn64: bool,
     pub checksum: bool,
+    /// The mapping has no end: all that follows is mapped, in a fallback (RFC 8684 section 3.7). Then `map_len` is 0.
+    pub infinite: bool,
+    /// The checksum does not match the payload. Only bytes can be wrong, so what the simulator makes never is.
+    pub checksum_wrong: bool,
 }
 
-/// The MPTCP option of a segment. One segment carries at most one besides the DSS, as Linux sends them.
-#[derive(Copy, Clone, Default, Debug, PartialEq, Eq)]
-pub enum MpOption {
-    #[default]
-    None,
-    /// MP_CAPABLE: the sender's key, and the receiver's once it is known (keys are never zero here, which keeps a segment at two cache lines).
-    Capable {
-        version: u8,
-        sender_key: u64,
-        receiver_key: Option<NonZeroU64>,
-        checksum: bool,
-    },
-    /// MP_JOIN on a SYN: the token of the connection to join.
-    JoinSyn {
-        token: u32,
-        nonce: u32,
-        address_id: u8,
-        backup: bool,
-    },
-    /// MP_JOIN on a SYN/ACK: truncated HMAC.
-    JoinSynAck {
-        hmac: u64,
-        nonce: u32,
-        address_id: u8,
-        backup: bool,
-    },
-    /// MP_JOIN on the third ACK; the HMAC's 20 bytes are held as its first eight.
-    JoinAck {
-        hmac: u64,
-    },
-    AddAddr {
-        address_id: u8,
-        address: u32,
-        port: u16,
-        echo: bool,
-    },
-    RemoveAddr {
-        address_id: u8,
-    },
-    Prio {
-        backup: bool,
-    },
-    Fail {
-        dsn: DataSeq,
-    },
-    FastClose {
-        receiver_key: u64,
-    },
-    Rst {
-        reason: u8,
-        transient: bool,
-    },
+/// The MPTCP options of a segment besides the DSS, each in the bytes that it has on the wire.
+///
+/// Bytes are the most compact form: a segment has room for whatever Linux puts into one, an IPv6 address with port and HMAC (30 bytes)
+/// included, and stays two cache lines long. Few segments have such an option, so nobody reads them on the hot path.
+#[derive(Copy, Clone, Default, PartialEq, Eq)]
+pub struct MpOptions(Inline<{ MpOptions::MAX_LEN }>);
+
+impl MpOptions {
+    /// Most bytes, without padding.
+    pub const MAX_LEN: usize = 31;
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Appends an option; false, and no change, if there is no room for it or it is no valid one.
+    pub fn push(&mut self, option: &mptcp::Repr) -> bool {
+        debug_assert!(!matches!(option, mptcp::Repr::Dss { .. }), "the DSS has a place of its own");
+        let mut bytes = [0; Self::MAX_LEN];
+        option.emit(&mut bytes).is_ok() && self.0.extend(&bytes[..option.buffer_len()])
+    }
+
+    /// The options in their order.
+    pub fn iter(&self) -> impl Iterator<Item = mptcp::Repr> + '_ {
+        // They were written by `push`, so they can be read.
+        self.packets().filter_map(|packet| mptcp::Repr::parse(&packet).ok())
+    }
+
+    pub fn first(&self) -> Option<mptcp::Repr> {
+        self.iter().next()
+    }
+
+    /// Takes the first option out.
+    pub fn pop_first(&mut self) -> Option<mptcp::Repr> {
+        let first = self.first()?;
+        let rest = Inline::from_slice(&self.0[first.buffer_len()..]);
+        // A part of what had room has room.
+        self.0 = rest.unwrap_or_default();
+        Some(first)
+    }
+
+    fn packets(&self) -> impl Iterator<Item = mptcp::Packet<&[u8]>> {
+        let mut rest = &self.0[..];
+        std::iter::from_fn(move || {
+            let packet = mptcp::Packet::new_checked(rest).ok()?;
+            rest = &rest[packet.option_len()..];
+            Some(packet)
+        })
+    }
+
+    /// Bytes on the wire, each option padded to a multiple of four.
+    fn wire_len(&self) -> u32 {
+        self.packets().map(|packet| packet.option_len().next_multiple_of(4) as u32).sum()
+    }
+}
+
+impl From<mptcp::Repr> for MpOptions {
+    /// One option. Every form but a REMOVE_ADDR of more than 28 addresses has room.
+    fn from(option: mptcp::Repr) -> Self {
+        let mut options = Self::default();
+        let has_room = options.push(&option);
+        debug_assert!(has_room, "{option:?} has no room");
+        options
+    }
+}
+
+impl std::fmt::Debug for MpOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
 }
 
 /// One TCP segment.
@@ -164,12 +188,14 @@ pub struct Segment {
     pub df: bool,
     pub has_ts: bool,
     pub has_dss: bool,
+    /// SACK blocks: the first so many of `sack_blocks`. What stands behind them means nothing.
+    pub sack_len: u8,
     /// Only on a SYN: maximum segment size (0: absent), window scale (255: absent), SACK permitted.
     pub mss: u16,
     pub window_scale: u8,
     pub sack_permitted: bool,
-    pub sack: Sack,
-    pub mp: MpOption,
+    pub sack_blocks: [SackBlock; 4],
+    pub mp: MpOptions,
 }
 
 /// Ethernet framing counted on top of the IP packet: 14 bytes as Linux's netem counts (no preamble, FCS or gap).
@@ -187,13 +213,32 @@ impl Segment {
     pub const TCP_HEADER: u32 = 20;
     pub const UDP_HEADER: u32 = 8;
 
+    /// The SACK blocks; a DSACK (RFC 2883) stands first.
+    #[inline]
+    pub fn sack(&self) -> &[SackBlock] {
+        &self.sack_blocks[..usize::from(self.sack_len)]
+    }
+
+    #[inline]
+    pub fn set_sack(&mut self, sack: &Sack) {
+        (self.sack_blocks, self.sack_len) = (sack.blocks, sack.len);
+    }
+
+    /// Appends a SACK block; a fifth is refused with `false`.
+    pub fn push_sack(&mut self, block: SackBlock) -> bool {
+        let mut sack = Sack { blocks: self.sack_blocks, len: self.sack_len };
+        let has_room = sack.push(block);
+        self.set_sack(&sack);
+        has_room
+    }
+
     /// It has no options but timestamps and DSS, as nearly all segments.
     #[inline]
     pub fn is_plain(&self) -> bool {
-        self.sack.len == 0 && matches!(self.mp, MpOption::None) && !self.flags.has(Flags::SYN)
+        self.sack_len == 0 && self.mp.is_empty() && !self.flags.has(Flags::SYN)
     }
 
-    /// Bytes of TCP options on the wire, padded to a multiple of four.
+    /// Bytes of TCP options on the wire, each padded to a multiple of four.
     #[inline]
     pub fn options_len(&self) -> u32 {
         let always = if self.has_ts { 12 } else { 0 };
@@ -207,14 +252,15 @@ impl Segment {
             n += if self.sack_permitted { if self.has_ts { 0 } else { 4 } } else { 0 };
             n += if self.window_scale != 255 { 4 } else { 0 };
         }
-        if self.sack.len > 0 {
-            n += 4 + 8 * u32::from(self.sack.len);
+        if self.sack_len > 0 {
+            n += 4 + 8 * u32::from(self.sack_len);
         }
-        match self.mp {
-            // RFC 8684 section 3.1: with data, MP_CAPABLE carries the mapping and stands in for the DSS option.
-            MpOption::Capable { .. } if self.len > 0 => n + 24,
-            option => n + dss + option.wire_len(),
-        }
+        n + if self.carries_mapping() { 24 } else { dss + self.mp.wire_len() }
+    }
+
+    /// RFC 8684 section 3.1: with data, MP_CAPABLE carries the mapping and stands in for the DSS option.
+    pub(crate) fn carries_mapping(&self) -> bool {
+        self.len > 0 && self.mp.first().is_some_and(|option| matches!(option, mptcp::Repr::Capable { .. }))
     }
 
     /// Length of the IPv4 packet in bytes.
@@ -225,6 +271,12 @@ impl Segment {
 }
 
 impl Dss {
+    /// There is a mapping, if only that of a DATA_FIN.
+    #[inline]
+    pub const fn has_mapping(&self) -> bool {
+        (self.map_len > 0) | self.infinite
+    }
+
     /// Length on the wire in bytes, padded to a multiple of four (RFC 8684 figure 9).
     #[inline]
     pub const fn wire_len(&self) -> u32 {
@@ -232,30 +284,10 @@ impl Dss {
         if self.has_ack {
             n += if self.ack64 { 8 } else { 4 };
         }
-        if self.map_len > 0 {
+        if self.has_mapping() {
             n += if self.dsn64 { 8 } else { 4 } + 4 + 2 + if self.checksum { 2 } else { 0 };
         }
         (n + 3) & !3
-    }
-}
-
-impl MpOption {
-    /// Length on the wire in bytes, padded to a multiple of four (RFC 8684 sections 3.1 to 3.7).
-    pub const fn wire_len(&self) -> u32 {
-        match self {
-            Self::None => 0,
-            Self::Capable { receiver_key: Some(_), .. } => 20,
-            // Version 1 tells no key on the SYN.
-            Self::Capable { sender_key: 0, .. } => 4,
-            Self::Capable { .. } => 12,
-            Self::JoinSyn { .. } => 12,
-            Self::JoinSynAck { .. } => 16,
-            Self::JoinAck { .. } => 24,
-            Self::AddAddr { echo: true, .. } => 8,
-            Self::AddAddr { echo: false, .. } => 16,
-            Self::RemoveAddr { .. } | Self::Prio { .. } | Self::Rst { .. } => 4,
-            Self::Fail { .. } | Self::FastClose { .. } => 12,
-        }
     }
 }
 
@@ -281,6 +313,19 @@ mod tests {
     #[test]
     fn a_segment_fits_two_cache_lines() {
         assert!(size_of::<Segment>() <= 128, "{}", size_of::<Segment>());
+    }
+
+    #[test]
+    fn options_come_out_in_their_order() {
+        let close = mptcp::Repr::FastClose { receiver_key: 5 };
+        let reset = mptcp::Repr::TcpRst { flags: 1, reason: 2 };
+        let mut options = MpOptions::from(close);
+        assert!(options.push(&reset) && !options.is_empty());
+        assert_eq!((options.iter().collect::<Vec<_>>(), options.wire_len()), (vec![close, reset], 16));
+        let join = mptcp::Repr::JoinAck { hmac: [7; 20] };
+        assert!(!options.push(&join), "16 bytes and 24 are too many");
+        assert_eq!((options.pop_first(), options.pop_first(), options.pop_first()), (Some(close), Some(reset), None));
+        assert!(options.is_empty() && options.push(&join));
     }
 
     #[test]

@@ -4,42 +4,48 @@ use super::{Connection, Phase};
 use crate::stack::MptcpVersion;
 use crate::tcp::{State, first_read_estimate};
 use polypath_base::{DataSeq, Duration, Instant, PathId};
-use polypath_wire::{Flags, MpOption, Segment};
-use std::num::NonZeroU64;
+use polypath_wire::mptcp::{Keys, Repr};
+use polypath_wire::{Flags, MpOptions, Segment};
 
 impl Connection {
     /// What the options of a segment say, before the subflow sees it; false if the segment must go no further.
     #[cold]
-    pub(super) fn handle_option(&mut self, now: Instant, i: usize, segment: &Segment) -> bool {
-        match segment.mp {
-            MpOption::None => {}
-            MpOption::Capable { sender_key, receiver_key, .. } => {
-                self.on_capable(now, i, segment, sender_key, receiver_key.map(NonZeroU64::get));
-            }
-            MpOption::JoinSynAck { hmac, nonce, backup, .. } => return self.on_join_syn_ack(i, hmac, nonce, backup),
-            MpOption::JoinAck { hmac } => return self.on_join_ack(i, hmac),
-            MpOption::AddAddr { address_id, echo, .. } => self.on_add_addr(now, i, address_id, echo),
-            MpOption::RemoveAddr { address_id } => self.on_remove_addr(now, address_id),
-            MpOption::Prio { backup } => self.subflows[i].backup = backup,
-            MpOption::FastClose { receiver_key } if receiver_key == self.local_key => {
+    pub(super) fn handle_options(&mut self, now: Instant, i: usize, segment: &Segment) -> bool {
+        segment.mp.iter().all(|option| self.handle_option(now, i, segment, &option))
+    }
+
+    fn handle_option(&mut self, now: Instant, i: usize, segment: &Segment, option: &Repr) -> bool {
+        match *option {
+            Repr::Capable { keys, .. } => self.on_capable(now, i, segment, keys),
+            Repr::JoinSynAck { hmac, nonce, backup, .. } => return self.on_join_syn_ack(i, hmac, nonce, backup),
+            Repr::JoinAck { hmac } => return self.on_join_ack(i, &hmac),
+            Repr::AddAddr { announcement, address_id, address, port } => self.on_add_addr(now, i, announcement, address_id, address, port),
+            Repr::RemoveAddr { address_ids } => address_ids.iter().for_each(|&id| self.on_remove_addr(now, id)),
+            Repr::Prio { backup, .. } => self.subflows[i].backup = backup,
+            Repr::FastClose { receiver_key } if receiver_key == self.local_key => {
                 for i in 0..self.subflows.len() {
                     self.drop_subflow(i);
                 }
                 return false;
             }
             // RFC 8684 section 3.5: without our key it closes nothing.
-            MpOption::FastClose { .. } => self.subflows[i].socket.note_rejected_option(),
-            MpOption::JoinSyn { .. } | MpOption::Fail { .. } | MpOption::Rst { .. } => {}
+            Repr::FastClose { .. } => self.subflows[i].socket.note_rejected_option(),
+            Repr::JoinSyn { .. } | Repr::Fail { .. } | Repr::TcpRst { .. } | Repr::Dss { .. } | Repr::Unknown { .. } => {}
         }
         true
     }
 
     #[cold]
-    fn on_capable(&mut self, now: Instant, i: usize, segment: &Segment, sender_key: u64, receiver_key: Option<u64>) {
+    fn on_capable(&mut self, now: Instant, i: usize, segment: &Segment, keys: Keys) {
         if i != 0 || self.phase != Phase::Negotiating || self.remote_key != 0 || self.gave_up_mptcp() {
             return;
         }
         self.peer_is_capable = true;
+        let (sender_key, receiver_key) = match keys {
+            Keys::None => return,
+            Keys::Sender(sender) => (sender, None),
+            Keys::Both { sender, receiver, .. } => (sender, Some(receiver)),
+        };
         // RFC 8684 section 3.1: version 1 tells the client's key only in the third ACK; version 0 in the SYN.
         if self.is_client
             || receiver_key.is_some_and(|key| key == self.local_key)
@@ -108,7 +114,7 @@ impl Connection {
             let wait = Duration::from_micros(u64::from(subflow.socket.srtt_us8() / 4).max(1000));
             self.join_retry = self.join_retry.min(now + wait);
         }
-        if i == 0 && self.is_client && !confirmed && !segment.flags.has(Flags::SYN) && matches!(segment.mp, MpOption::None) {
+        if i == 0 && self.is_client && !confirmed && !segment.flags.has(Flags::SYN) && segment.mp.is_empty() {
             // RFC 8684 section 3.7: the server never had our key, since all segments with it were lost before another one came.
             self.fall_back(now);
             return;
@@ -152,7 +158,7 @@ impl Connection {
     /// A path that is new to the server, with an MP_JOIN for this connection.
     #[cold]
     pub(super) fn accept_join(&mut self, path: PathId, segment: &Segment) -> Option<usize> {
-        let MpOption::JoinSyn { token, nonce, address_id, backup } = segment.mp else { return None };
+        let Some(Repr::JoinSyn { token, nonce, address_id, backup }) = segment.mp.first() else { return None };
         if self.is_client || token != self.local_token || self.phase != Phase::Established || self.is_full() {
             // There is no subflow to count it with.
             self.subflows[0].socket.note_rejected_option();
@@ -182,7 +188,7 @@ impl Connection {
     }
 
     #[cold]
-    fn on_join_ack(&mut self, i: usize, hmac: u64) -> bool {
+    fn on_join_ack(&mut self, i: usize, hmac: &[u8; 20]) -> bool {
         let version = self.version();
         let subflow = &mut self.subflows[i];
         if i == 0 {
@@ -193,7 +199,7 @@ impl Connection {
             subflow.socket.request_ack();
             return true;
         }
-        if hmac != version.short_join_hmac(self.remote_key, self.local_key, subflow.remote_nonce, subflow.local_nonce) {
+        if *hmac != version.join_hmac(self.remote_key, self.local_key, subflow.remote_nonce, subflow.local_nonce) {
             subflow.socket.note_rejected_option();
             self.drop_subflow(i);
             return false;
@@ -202,34 +208,35 @@ impl Connection {
         true
     }
 
+    /// The option with which this end tells keys.
+    fn capable(&self, keys: Keys) -> MpOptions {
+        let flags = Repr::HASH | if self.settings.checksum { Repr::CHECKSUM } else { 0 };
+        Repr::Capable { version: self.version().number(), flags, keys }.into()
+    }
+
     /// Options of a SYN or SYN/ACK.
     #[cold]
     pub(super) fn add_syn_options(&mut self, i: usize, segment: &mut Segment) {
-        let (version, checksum) = (self.version().number(), self.settings.checksum);
         let subflow = &self.subflows[i];
         let answer = segment.flags.has(Flags::ACK);
         segment.mp = match (i, answer) {
-            (0, false) if self.gave_up_mptcp() => MpOption::None,
-            (0, false) => {
-                // Version 1 keeps the key for the third ACK (RFC 8684 section 3.1).
-                let sender_key = if self.version() == MptcpVersion::V0 { self.local_key } else { 0 };
-                MpOption::Capable { version, sender_key, receiver_key: None, checksum }
-            }
+            (0, false) if self.gave_up_mptcp() => MpOptions::default(),
+            // Version 1 keeps the key for the third ACK (RFC 8684 section 3.1).
+            (0, false) => self.capable(if self.version() == MptcpVersion::V0 { Keys::Sender(self.local_key) } else { Keys::None }),
             // The peer asked for MPTCP, or it gets none.
-            (0, true) if self.peer_is_capable => MpOption::Capable { version, sender_key: self.local_key, receiver_key: None, checksum },
-            (0, true) => MpOption::None,
-            (_, false) => MpOption::JoinSyn {
-                token: self.remote_token,
-                nonce: subflow.local_nonce,
-                address_id: subflow.local,
-                backup: subflow.backup,
-            },
-            (_, true) => MpOption::JoinSynAck {
+            (0, true) if self.peer_is_capable => self.capable(Keys::Sender(self.local_key)),
+            (0, true) => MpOptions::default(),
+            (_, false) => {
+                Repr::JoinSyn { token: self.remote_token, nonce: subflow.local_nonce, address_id: subflow.local, backup: subflow.backup }
+                    .into()
+            }
+            (_, true) => Repr::JoinSynAck {
                 hmac: self.version().short_join_hmac(self.local_key, self.remote_key, subflow.local_nonce, subflow.remote_nonce),
                 nonce: subflow.local_nonce,
                 address_id: 0,
                 backup: false,
-            },
+            }
+            .into(),
         };
     }
 
@@ -248,16 +255,13 @@ impl Connection {
         }
         let subflow = &self.subflows[i];
         segment.mp = if i == 0 {
-            MpOption::Capable {
-                version: self.version().number(),
-                sender_key: self.local_key,
-                receiver_key: NonZeroU64::new(self.remote_key),
-                checksum: self.settings.checksum,
-            }
+            self.capable(match self.remote_key {
+                0 => Keys::Sender(self.local_key),
+                receiver => Keys::Both { sender: self.local_key, receiver, data: None },
+            })
         } else {
-            MpOption::JoinAck {
-                hmac: self.version().short_join_hmac(self.local_key, self.remote_key, subflow.local_nonce, subflow.remote_nonce),
-            }
+            Repr::JoinAck { hmac: self.version().join_hmac(self.local_key, self.remote_key, subflow.local_nonce, subflow.remote_nonce) }
+                .into()
         };
     }
 }

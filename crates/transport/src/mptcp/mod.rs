@@ -32,9 +32,10 @@ use path_manager::Paths;
 use polypath_base::{Instant, PathId, Rng, Seq};
 use polypath_cc as cc;
 use polypath_sched::{MAX_SUBFLOWS, PathView, Quirks, Scheduler};
-use polypath_wire::{MpOption, Segment, Unreachable};
+use polypath_wire::{MpOptions, Segment, Unreachable};
 use receiver::Rx;
 use sender::{Fin, Tx};
+use std::net::IpAddr;
 
 /// Room that a connection has for subflows from the start.
 const USUAL_SUBFLOWS: usize = 9;
@@ -46,12 +47,20 @@ pub struct Config {
     pub algorithm: cc::Algorithm,
     pub scheduler: Scheduler,
     pub path_manager: PathManager,
-    /// MTU of the interface of each own address, bytes. A client's subflows leave by them; address 0 is the one of the first
-    /// path. A server that has more than one announces the others (ADD_ADDR), and answers every path from interface 0
-    /// unless [`Connection::set_mtu`] says otherwise.
-    pub mtus: Vec<u32>,
+    /// Own addresses; a path names them by their numbers in this list. A client's subflows leave from them; address 0 is the one of
+    /// the first path. A server that has more than one announces the others (ADD_ADDR) with their numbers as address identifiers, and
+    /// answers every path from interface 0 unless [`Connection::set_mtu`] says otherwise.
+    pub interfaces: Vec<Interface>,
     /// Keys, nonces and initial sequence numbers come from here.
     pub random: Rng,
+}
+
+/// An own address of a connection, and the interface that has it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    pub address: IpAddr,
+    /// Bytes.
+    pub mtu: u32,
 }
 
 /// Where the connection is in its life.
@@ -80,8 +89,8 @@ struct Subflow {
     backup: bool,
     local_nonce: u32,
     remote_nonce: u32,
-    /// An option that waits for the next segment without data.
-    option: MpOption,
+    /// Options that wait, each for a segment without data.
+    waiting_options: MpOptions,
     /// When the peer was last heard of on it.
     heard_at: Instant,
     /// Rounds of the retransmission timer without a sign of life, since when, and whether that made it stale.
@@ -173,7 +182,7 @@ impl Connection {
     }
 
     fn new(config: Config, is_client: bool) -> Self {
-        let Config { settings, algorithm, scheduler, path_manager, mtus, mut random } = config;
+        let Config { settings, algorithm, scheduler, path_manager, interfaces, mut random } = config;
         let stack = settings.stack;
         let (local_key, local_token, local_idsn) = draw_key(stack.mptcp_version, &mut random);
         let mut tx = Tx::new(u64::from(settings.wmem[1]));
@@ -185,7 +194,7 @@ impl Connection {
             scheduler: scheduler.with(Quirks { ecf_overflows: stack.ecf_overflows, redundant_repeats: stack.redundant_repeats }),
             is_client,
             phase: Phase::Negotiating,
-            paths: Paths::new(path_manager, mtus, is_client),
+            paths: Paths::new(path_manager, interfaces, is_client),
             subflows: Vec::with_capacity(stack.max_subflows.min(USUAL_SUBFLOWS)),
             ready: 0,
             touched: 0,
@@ -253,7 +262,7 @@ impl Connection {
     pub fn handle_segment(&mut self, now: Instant, path: PathId, segment: &Segment) {
         self.last_event = now;
         let Some(i) = self.paths.subflow(path).or_else(|| self.accept_join(path, segment)) else { return };
-        if self.subflows[i].closed || (!matches!(segment.mp, MpOption::None) && !self.handle_option(now, i, segment)) {
+        if self.subflows[i].closed || (!segment.mp.is_empty() && !self.handle_options(now, i, segment)) {
             return;
         }
         let subflow = &mut self.subflows[i];
@@ -540,7 +549,7 @@ impl Connection {
             backup: false,
             local_nonce: self.random.next_u32(),
             remote_nonce: 0,
-            option: MpOption::None,
+            waiting_options: MpOptions::default(),
             heard_at: Instant::ZERO,
             stale_rounds: 0,
             stale_since: Instant::ZERO,

@@ -3,7 +3,7 @@
 use super::sender::Fin;
 use super::{Connection, Phase};
 use crate::stack::MptcpVersion;
-use polypath_wire::{Flags, MpOption, Segment};
+use polypath_wire::{Flags, Segment};
 
 impl Connection {
     /// In a debug build: a segment that followed another one of its burst needs nothing that the other one did not have.
@@ -60,8 +60,8 @@ impl Connection {
         segment.dss.checksum = self.settings.checksum && segment.dss.map_len > 0;
         if segment.len == 0 {
             let subflow = &mut self.subflows[i];
-            if subflow.option != MpOption::None {
-                segment.mp = std::mem::take(&mut subflow.option);
+            if let Some(option) = subflow.waiting_options.pop_first() {
+                segment.mp = option.into();
             }
             if self.tx.fin == Fin::Sent {
                 // RFC 8684 section 3.3.3: a DATA_FIN without data is a mapping of length 1 for subflow sequence 0.

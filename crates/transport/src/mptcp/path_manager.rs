@@ -1,9 +1,11 @@
 //! Path managers: which subflows there are besides the first, and when they come and go.
 
-use super::{Connection, Phase};
+use super::{Connection, Interface, Phase};
 use polypath_base::{Duration, Instant, PathId};
 use polypath_sched::MAX_SUBFLOWS;
-use polypath_wire::MpOption;
+use polypath_wire::Inline;
+use polypath_wire::mptcp::{Announcement, Repr};
+use std::net::IpAddr;
 
 /// How a client creates subflows. A server only answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,7 +34,7 @@ pub struct Endpoint {
 #[derive(Debug)]
 pub(super) struct Paths {
     manager: PathManager,
-    mtus: Vec<u32>,
+    interfaces: Vec<Interface>,
     path_mtus: Vec<(PathId, u32)>,
     is_client: bool,
     /// Subflow by path; `NONE` if there is none.
@@ -71,10 +73,10 @@ impl AddressSet {
 const NONE: u8 = u8::MAX;
 
 impl Paths {
-    pub(super) fn new(manager: PathManager, mtus: Vec<u32>, is_client: bool) -> Self {
+    pub(super) fn new(manager: PathManager, interfaces: Vec<Interface>, is_client: bool) -> Self {
         Self {
             manager,
-            mtus,
+            interfaces,
             path_mtus: Vec::new(),
             is_client,
             by_path: [NONE; 256],
@@ -102,7 +104,8 @@ impl Paths {
 
     pub(super) fn mtu(&self, path: PathId, local: u8) -> u32 {
         let told = self.path_mtus.iter().rev().find(|(p, _)| *p == path).map(|(_, mtu)| *mtu);
-        told.or_else(|| self.mtus.get(usize::from(local)).or(self.mtus.first()).copied()).unwrap_or(1500)
+        let interface = || self.interfaces.get(usize::from(local)).or(self.interfaces.first());
+        told.or_else(|| interface().map(|interface| interface.mtu)).unwrap_or(1500)
     }
 
     #[inline]
@@ -123,22 +126,39 @@ impl Connection {
         if self.paths.is_client {
             self.create_subflows(now);
             self.arm_path_timer();
-        } else if let Some(address_id) = self.next_announcement() {
-            self.subflows[0].option = announcement(address_id);
-            self.subflows[0].socket.request_ack();
+        } else {
+            self.announce_next(0);
         }
     }
 
+    /// Asks for a segment without data on a subflow that carries the option.
+    fn send_option(&mut self, i: usize, option: &Repr) {
+        let subflow = &mut self.subflows[i];
+        subflow.waiting_options.push(option);
+        subflow.socket.request_ack();
+        self.mark(i);
+    }
+
+    /// Tells the client on a subflow of the next address that it does not know, if there is one.
+    fn announce_next(&mut self, i: usize) {
+        let Some((address_id, address)) = self.next_announcement() else { return };
+        // RFC 8684 section 3.4.1: the code is that of who announces.
+        let hmac = self.version().address_hmac(self.local_key, self.remote_key, address_id, address, 0);
+        let announcement = Announcement::Authenticated { hmac };
+        self.send_option(i, &Repr::AddAddr { announcement, address_id, address, port: None });
+    }
+
     /// The server's next address that the client does not know.
-    fn next_announcement(&self) -> Option<u8> {
-        (1..=u8::MAX).take_while(|&id| usize::from(id) < self.paths.mtus.len()).find(|&id| !self.paths.announced.has(id))
+    fn next_announcement(&self) -> Option<(u8, IpAddr)> {
+        let others = (0..=u8::MAX).zip(&self.paths.interfaces).skip(1);
+        others.map(|(id, interface)| (id, interface.address)).find(|&(id, _)| !self.paths.announced.has(id))
     }
 
     /// Opens what the path manager wants and is not there yet.
     fn create_subflows(&mut self, now: Instant) {
         match self.paths.manager.clone() {
             PathManager::Fullmesh => {
-                for local in 0..self.paths.mtus.len() as u8 {
+                for local in 0..self.paths.interfaces.len() as u8 {
                     let announced = self.paths.announced;
                     for remote in announced.iter() {
                         if !self.subflows.iter().any(|s| (s.local, s.remote) == (local, remote) && !s.withdrawn) {
@@ -183,19 +203,27 @@ impl Connection {
 
     /// RFC 8684 section 3.4.1: the peer has another address, or has heard of ours.
     #[cold]
-    pub(super) fn on_add_addr(&mut self, now: Instant, i: usize, address_id: u8, echo: bool) {
-        if echo {
+    pub(super) fn on_add_addr(
+        &mut self,
+        now: Instant,
+        i: usize,
+        announcement: Announcement,
+        address_id: u8,
+        address: IpAddr,
+        port: Option<u16>,
+    ) {
+        if announcement == Announcement::Echo {
             self.paths.announced.insert(address_id);
-            if let Some(next) = self.next_announcement() {
-                self.subflows[i].option = announcement(next);
-                self.subflows[i].socket.request_ack();
-                self.mark(i);
-            }
+            self.announce_next(i);
             return;
         }
-        self.subflows[i].option = MpOption::AddAddr { address_id, address: u32::from(address_id), port: 0, echo: true };
-        self.subflows[i].socket.request_ack();
-        self.mark(i);
+        if let Announcement::Authenticated { hmac } = announcement
+            && hmac != self.version().address_hmac(self.remote_key, self.local_key, address_id, address, port.unwrap_or(0))
+        {
+            self.subflows[i].socket.note_rejected_option();
+            return;
+        }
+        self.send_option(i, &Repr::AddAddr { announcement: Announcement::Echo, address_id, address, port });
         if self.paths.is_client && !self.paths.announced.has(address_id) {
             self.paths.announced.insert(address_id);
             self.create_subflows(now);
@@ -240,9 +268,8 @@ impl Connection {
                 }
             }
             if let Some(i) = (0..self.subflows.len()).find(|&i| self.is_usable(i)) {
-                self.subflows[i].option = MpOption::RemoveAddr { address_id: endpoint.address };
-                self.subflows[i].socket.request_ack();
-                self.mark(i);
+                let address_ids = Inline::from_slice(&[endpoint.address]).unwrap_or_default();
+                self.send_option(i, &Repr::RemoveAddr { address_ids });
             }
         }
         self.arm_path_timer();
@@ -269,8 +296,4 @@ impl Connection {
         self.subflows[i].socket.abort();
         self.due[i] = Instant::NEVER;
     }
-}
-
-fn announcement(address_id: u8) -> MpOption {
-    MpOption::AddAddr { address_id, address: u32::from(address_id), port: 0, echo: false }
 }

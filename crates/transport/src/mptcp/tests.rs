@@ -2,13 +2,14 @@
 
 mod bursts;
 
-use super::{Config, Connection, Endpoint, PathManager};
+use super::{Config, Connection, Endpoint, Interface, PathManager};
 use crate::stack::{LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188, Stack};
 use crate::{Settings, Transmit};
 use polypath_base::{DataSeq, Duration, Instant, PathId, Rng, Seq};
 use polypath_cc as cc;
 use polypath_sched::Scheduler;
-use polypath_wire::{MpOption, Segment};
+use polypath_wire::Segment;
+use polypath_wire::mptcp::{Announcement, Keys, Repr};
 use std::collections::BTreeMap;
 
 mod fallback;
@@ -93,9 +94,15 @@ fn config(settings: &Settings, manager: PathManager, addresses: usize, name: &st
         algorithm: cc::find("reno").expect("reno is always there"),
         scheduler: Scheduler::find(scheduler).expect("known"),
         path_manager: manager,
-        mtus: vec![1500; addresses],
+        interfaces: interfaces(name, addresses),
         random: Rng::new(1, name),
     }
+}
+
+/// 10.1.0.0 and so on at the client, 10.2.0.0 and so on at the server.
+fn interfaces(name: &str, count: usize) -> Vec<Interface> {
+    let end = if name == "client" { 1 } else { 2 };
+    (0..count).map(|i| Interface { address: [10, end, 0, i as u8].into(), mtu: 1500 }).collect()
 }
 
 impl Net {
@@ -193,14 +200,15 @@ const BOTH: [&Stack; 2] = [&MPTCP_0_96_LINUX_5_4_188, &LINUX_6_12_117];
 fn the_handshake_has_linuxs_options_in_linuxs_order() {
     let mut net = Net::new(&settings(&LINUX_6_12_117), PathManager::Fullmesh, two_paths([1, 1], 100));
     net.transfer(300_000, 5);
-    let options: Vec<_> = net.log.iter().filter(|l| l.2 == PathId(0)).take(3).map(|l| (l.1, l.3.mp, l.3.mp.wire_len())).collect();
-    assert!(matches!(options[0], (0, MpOption::Capable { sender_key: 0, receiver_key: None, .. }, 4)), "{options:?}");
-    assert!(matches!(options[1], (1, MpOption::Capable { receiver_key: None, .. }, 12)));
-    assert!(matches!(options[2], (0, MpOption::Capable { receiver_key: Some(_), .. }, 20)));
+    let options: Vec<_> = net.log.iter().filter(|l| l.2 == PathId(0)).take(3).map(|l| (l.1, l.3.mp.first(), l.3.options_len())).collect();
+    assert!(matches!(options[0], (0, Some(Repr::Capable { keys: Keys::None, .. }), 24)), "{options:?}");
+    assert!(matches!(options[1], (1, Some(Repr::Capable { keys: Keys::Sender(_), .. }), 32)));
+    assert!(matches!(options[2], (0, Some(Repr::Capable { keys: Keys::Both { .. }, .. }), 32)));
     let joins: Vec<_> = net.log.iter().filter(|l| l.2 == PathId(1)).take(4).map(|l| (l.1, l.3)).collect();
-    assert!(matches!(joins[0], (0, Segment { mp: MpOption::JoinSyn { .. }, .. })), "{joins:?}");
-    assert!(matches!(joins[1], (1, Segment { mp: MpOption::JoinSynAck { .. }, .. })));
-    assert!(matches!(joins[2], (0, Segment { mp: MpOption::JoinAck { .. }, len: 0, .. })));
+    let option = |i: usize| joins[i].1.mp.first();
+    assert!(joins[0].0 == 0 && matches!(option(0), Some(Repr::JoinSyn { .. })), "{joins:?}");
+    assert!(joins[1].0 == 1 && matches!(option(1), Some(Repr::JoinSynAck { .. })));
+    assert!(joins[2].0 == 0 && joins[2].1.len == 0 && matches!(option(2), Some(Repr::JoinAck { .. })));
     assert!(matches!(joins[3], (1, Segment { has_dss: true, len: 0, .. })), "the fourth ACK lets the client send");
     assert_eq!(net.ends[1].received(), 300_000);
 }
@@ -215,7 +223,7 @@ fn segments_have_the_lengths_that_the_stacks_send() {
         assert_eq!(longest, Some(full), "{stack}");
         assert_eq!(net.ends[0].subflows[0].socket.probe().mss, mss, "{stack}");
         assert!(net.log.iter().all(|l| l.3.ip_len() <= 1500), "{stack}");
-        let ack = net.log.iter().rfind(|l| l.1 == 1 && l.3.len == 0 && l.3.has_dss && !l.3.dss.data_fin && l.3.sack.len == 0);
+        let ack = net.log.iter().rfind(|l| l.1 == 1 && l.3.len == 0 && l.3.has_dss && !l.3.dss.data_fin && l.3.sack_len == 0);
         assert_eq!(ack.map(|l| l.3.options_len()), Some(ack_options), "{stack}");
     }
 }
@@ -323,7 +331,7 @@ fn a_backup_subflow_carries_data_only_when_the_other_is_gone() {
         net.transfer(2_000_000, 20);
         assert_eq!(net.ends[1].received(), 2_000_000, "{stack}");
         assert!(net.wires[1][0].bytes > 1_000_000, "{stack}: the backup had to take over");
-        assert!(net.log.iter().any(|l| matches!(l.3.mp, MpOption::RemoveAddr { address_id: 0 })));
+        assert!(net.log.iter().any(|l| matches!(l.3.mp.first(), Some(Repr::RemoveAddr { address_ids }) if *address_ids == [0])));
     }
 }
 
@@ -363,7 +371,7 @@ fn fullmesh_reaches_the_announced_address_of_the_server() {
         let mut pairs: Vec<_> = (0..4).map(|p| net.ends[0].path(PathId(p))).collect();
         pairs.sort_unstable();
         assert_eq!(pairs, [(0, 0), (0, 1), (1, 0), (1, 1)], "{stack}");
-        assert!(net.log.iter().any(|l| matches!(l.3.mp, MpOption::AddAddr { echo: true, .. })));
+        assert!(net.log.iter().any(|l| matches!(l.3.mp.first(), Some(Repr::AddAddr { announcement: Announcement::Echo, .. }))));
     }
 }
 
@@ -420,8 +428,8 @@ fn a_join_with_a_wrong_code_is_refused() {
     for _ in 0..10_000 {
         net.drain();
         for (_, _, segment) in net.flying.values_mut() {
-            if let MpOption::JoinSynAck { hmac, .. } = &mut segment.mp {
-                *hmac ^= 1;
+            if let Some(Repr::JoinSynAck { hmac, nonce, address_id, backup }) = segment.mp.first() {
+                segment.mp = Repr::JoinSynAck { hmac: hmac ^ 1, nonce, address_id, backup }.into();
             }
         }
         let Some((&(at, _), _)) = net.flying.iter().next() else { break };

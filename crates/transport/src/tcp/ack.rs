@@ -66,7 +66,7 @@ impl Socket {
         }
         if segment.ack.after(self.snd_nxt()) || segment.ack.before(prior_una) {
             // Data not yet sent, or an old ACK overtaken by a newer one: its SACK blocks may still help.
-            if segment.ack.before(prior_una) && segment.sack.len > 0 && self.sack_ok {
+            if segment.ack.before(prior_una) && segment.sack_len > 0 && self.sack_ok {
                 let mut ack = self.begin_ack(segment, prior_una);
                 self.apply_sacks(cx.now, segment, &mut ack);
                 self.fastretrans_alert(cx, &mut ack);
@@ -96,7 +96,7 @@ impl Socket {
             self.loss.duplicate_acks += 1;
         }
         let prior_fack = self.queue.highest_sacked();
-        if self.sack_ok && (segment.sack.len > 0 || self.queue.sacked_out() > 0) {
+        if self.sack_ok && (segment.sack_len > 0 || self.queue.sacked_out() > 0) {
             self.apply_sacks(cx.now, segment, &mut ack);
         }
         if had_packets {
@@ -330,7 +330,7 @@ fn event_flags(segment: &Segment, facts: &AckFacts) -> u32 {
         let window = if facts.changes_window { cc::ack_flags::WIN_UPDATE } else { 0 };
         return cc::ack_flags::SLOWPATH | cc::ack_flags::ECE | window;
     }
-    match (segment.sack.len > 0, facts.changes_window) {
+    match (segment.sack_len > 0, facts.changes_window) {
         (false, false) => 0,
         (true, false) => cc::ack_flags::SLOWPATH,
         (_, true) => cc::ack_flags::SLOWPATH | cc::ack_flags::WIN_UPDATE,

@@ -16,14 +16,14 @@ impl Socket {
     /// Applies the SACK blocks of an ACK to the scoreboard.
     #[inline(never)]
     pub(super) fn apply_sacks(&mut self, now: Instant, segment: &Segment, ack: &mut AckState) {
-        let blocks = segment.sack.as_slice();
+        let blocks = segment.sack();
         let mut first = 0;
         if self.is_dsack(blocks, segment.ack) {
             first = 1;
             self.handle_dsack(blocks[0], ack);
         }
         // In ascending order: a block below what an earlier ACK reported is reordering, one below its neighbour in this ACK is not.
-        let mut ascending = segment.sack.blocks;
+        let mut ascending = segment.sack_blocks;
         let ascending = &mut ascending[first..blocks.len()];
         ascending.sort_unstable_by_key(|block| block.start.distance(self.snd_una()));
         for &block in &*ascending {
@@ -36,7 +36,7 @@ impl Socket {
             }
             self.apply_block(now, block, ack);
         }
-        self.sack_cache.0 = segment.sack.blocks;
+        self.sack_cache.0 = segment.sack_blocks;
         for stale in &mut self.sack_cache.0[blocks.len()..] {
             *stale = SackBlock::default();
         }

@@ -4,7 +4,7 @@ use super::queue::Sent;
 use super::timer::Timer;
 use super::{Socket, State, timestamp};
 use polypath_base::{Instant, Seq};
-use polypath_wire::{Dss, Flags, Segment};
+use polypath_wire::{Dss, Flags, Sack, Segment};
 
 /// What the caller's place for a segment holds: as long as it is valid, the next segment of a burst is made by patching it.
 #[derive(Debug, Default)]
@@ -123,7 +123,9 @@ impl Socket {
             ..Segment::default()
         };
         if self.sack_ok && self.rx.out_of_order.has_sacks() {
-            self.rx.out_of_order.write_sack(&mut segment.sack, self.sack_room());
+            let mut sack = Sack::default();
+            self.rx.out_of_order.write_sack(&mut sack, self.sack_room());
+            segment.set_sack(&sack);
         }
     }
 

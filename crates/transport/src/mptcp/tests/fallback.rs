@@ -64,7 +64,7 @@ fn transfer_losing(lose: &[u64]) -> Net {
 }
 
 fn has_keys(segment: &Segment) -> bool {
-    matches!(segment.mp, MpOption::Capable { .. })
+    matches!(segment.mp.first(), Some(Repr::Capable { .. }))
 }
 
 #[test]

@@ -1,33 +1,48 @@
 //! Whatever a peer puts into MPTCP's options, an endpoint neither panics nor counts around.
 
 use super::*;
-use polypath_wire::{Dss, Flags};
+use polypath_wire::{Dss, Flags, Inline, MpOptions};
 use proptest::prelude::*;
-use std::num::NonZeroU64;
+use std::net::IpAddr;
 
 /// Numbers at which arithmetic goes wrong, and any other.
 fn wide() -> impl Strategy<Value = u64> {
     prop_oneof![Just(0), Just(1), Just(u64::MAX), Just(u64::MAX - 1), Just(1 << 63), Just(u64::from(u32::MAX)), any::<u64>()]
 }
 
-fn option() -> impl Strategy<Value = MpOption> {
-    prop_oneof![
-        3 => Just(MpOption::None),
-        1 => (any::<u8>(), wide(), wide(), any::<bool>()).prop_map(|(version, sender_key, receiver_key, checksum)| {
-            MpOption::Capable { version, sender_key, receiver_key: NonZeroU64::new(receiver_key), checksum }
-        }),
+fn option() -> impl Strategy<Value = MpOptions> {
+    let keys = prop_oneof![
+        Just(Keys::None),
+        wide().prop_map(Keys::Sender),
+        (wide(), wide()).prop_map(|(sender, receiver)| Keys::Both { sender, receiver, data: None }),
+    ];
+    let announcement =
+        prop_oneof![Just(Announcement::Echo), Just(Announcement::V0), wide().prop_map(|hmac| Announcement::Authenticated { hmac })];
+    let address = prop_oneof![any::<[u8; 4]>().prop_map(IpAddr::from), any::<[u8; 16]>().prop_map(IpAddr::from)];
+    let one = prop_oneof![
+        1 => (any::<u8>(), any::<u8>(), keys).prop_map(|(version, flags, keys)| Repr::Capable { version, flags, keys }),
         1 => (any::<u32>(), any::<u32>(), any::<u8>(), any::<bool>())
-            .prop_map(|(token, nonce, address_id, backup)| MpOption::JoinSyn { token, nonce, address_id, backup }),
+            .prop_map(|(token, nonce, address_id, backup)| Repr::JoinSyn { token, nonce, address_id, backup }),
         1 => (wide(), any::<u32>(), any::<u8>(), any::<bool>())
-            .prop_map(|(hmac, nonce, address_id, backup)| MpOption::JoinSynAck { hmac, nonce, address_id, backup }),
-        1 => wide().prop_map(|hmac| MpOption::JoinAck { hmac }),
-        3 => (any::<u8>(), any::<bool>()).prop_map(|(address_id, echo)| MpOption::AddAddr { address_id, address: 7, port: 0, echo }),
-        2 => any::<u8>().prop_map(|address_id| MpOption::RemoveAddr { address_id }),
-        1 => any::<bool>().prop_map(|backup| MpOption::Prio { backup }),
-        1 => wide().prop_map(|dsn| MpOption::Fail { dsn: DataSeq::new(dsn) }),
-        1 => wide().prop_map(|receiver_key| MpOption::FastClose { receiver_key }),
-        1 => any::<u8>().prop_map(|reason| MpOption::Rst { reason, transient: true }),
-    ]
+            .prop_map(|(hmac, nonce, address_id, backup)| Repr::JoinSynAck { hmac, nonce, address_id, backup }),
+        1 => any::<[u8; 20]>().prop_map(|hmac| Repr::JoinAck { hmac }),
+        3 => (announcement, any::<u8>(), address, any::<Option<u16>>())
+            .prop_map(|(announcement, address_id, address, port)| Repr::AddAddr { announcement, address_id, address, port }),
+        2 => prop::collection::vec(any::<u8>(), 1..9)
+            .prop_map(|ids| Repr::RemoveAddr { address_ids: Inline::from_slice(&ids).expect("eight are few") }),
+        1 => any::<(bool, Option<u8>)>().prop_map(|(backup, address_id)| Repr::Prio { backup, address_id }),
+        1 => wide().prop_map(|dsn| Repr::Fail { dsn }),
+        1 => wide().prop_map(|receiver_key| Repr::FastClose { receiver_key }),
+        1 => any::<(u8, u8)>().prop_map(|(flags, reason)| Repr::TcpRst { flags, reason }),
+    ];
+    // What has no room behind the others is left out.
+    prop::collection::vec(one, 0..3).prop_map(|options| {
+        let mut all = MpOptions::default();
+        options.iter().for_each(|option| {
+            all.push(option);
+        });
+        all
+    })
 }
 
 /// A segment whose subflow numbers are nearly right, as otherwise TCP would see to it that nothing is looked at.
@@ -43,7 +58,7 @@ struct Forged {
     flags: u8,
     has_dss: bool,
     data_fin: bool,
-    option: MpOption,
+    option: MpOptions,
     path: u8,
 }
 
@@ -142,7 +157,10 @@ fn addresses_from_32_on_are_told_apart() {
     let mut net = established(&LINUX_6_12_117);
     for address_id in [31, 32, 63, 64, 255] {
         let (seq, ack) = (net.ends[0].subflows[0].socket.receives_next(), net.ends[0].subflows[0].socket.snd_nxt());
-        let mp = MpOption::AddAddr { address_id, address: 9, port: 0, echo: false };
+        let (client, address) = (&net.ends[0], IpAddr::from([10, 3, 0, address_id]));
+        let hmac = client.version().address_hmac(client.remote_key, client.local_key, address_id, address, 0);
+        let announcement = Announcement::Authenticated { hmac };
+        let mp = Repr::AddAddr { announcement, address_id, address, port: None }.into();
         let segment = Segment { seq, ack, flags: Flags::ACK, has_ts: true, mp, ..Segment::default() };
         let before = net.ends[0].subflow_count();
         net.ends[0].handle_segment(net.now, PathId(0), &segment);
@@ -206,18 +224,34 @@ fn options_that_prove_nothing_are_counted() {
     let mut net = established(&LINUX_6_12_117);
     let server = &mut net.ends[1];
     let count = |end: &Connection| end.subflow(0).rejected.rejected_mptcp;
-    let join = MpOption::JoinSyn { token: server.local_token ^ 1, nonce: 1, address_id: 7, backup: false };
+    let join = Repr::JoinSyn { token: server.local_token ^ 1, nonce: 1, address_id: 7, backup: false }.into();
     server.handle_segment(net.now, PathId(9), &Segment { flags: Flags::SYN, mp: join, ..Segment::default() });
     assert_eq!((count(server), server.subflow_count()), (1, 2), "a join with another connection's token");
     let (seq, ack) = (server.subflows[0].socket.receives_next(), server.subflows[0].socket.snd_nxt());
-    let mp = MpOption::FastClose { receiver_key: server.local_key ^ 1 };
+    let mp = Repr::FastClose { receiver_key: server.local_key ^ 1 }.into();
     server.handle_segment(net.now, PathId(0), &Segment { seq, ack, flags: Flags::ACK, has_ts: true, mp, ..Segment::default() });
     assert_eq!(count(server), 2, "a close with another connection's key");
     assert_eq!(server.subflows[0].socket.state(), crate::tcp::State::Established);
-    let join = MpOption::JoinSyn { token: server.local_token, nonce: 1, address_id: 7, backup: false };
+    let join = Repr::JoinSyn { token: server.local_token, nonce: 1, address_id: 7, backup: false }.into();
     server.handle_segment(net.now, PathId(9), &Segment { flags: Flags::SYN, mp: join, ..Segment::default() });
     assert_eq!(server.subflow_count(), 3);
-    let mp = MpOption::JoinAck { hmac: 1 };
+    let mp = Repr::JoinAck { hmac: [1; 20] }.into();
     server.handle_segment(net.now, PathId(9), &Segment { flags: Flags::ACK, mp, ..Segment::default() });
     assert_eq!(server.subflow(2).rejected.rejected_mptcp, 1, "a join with a wrong code");
+}
+
+#[test]
+fn an_address_that_the_peer_did_not_announce_is_not_joined() {
+    for right in [false, true] {
+        let mut net = established(&LINUX_6_12_117);
+        let client = &mut net.ends[0];
+        let (seq, ack) = (client.subflows[0].socket.receives_next(), client.subflows[0].socket.snd_nxt());
+        let address = IpAddr::from([10, 2, 0, 9]);
+        // RFC 8684 section 3.4.1: the code covers the port, 0 if there is none.
+        let hmac = client.version().address_hmac(client.remote_key, client.local_key, 9, address, u16::from(!right));
+        let mp = Repr::AddAddr { announcement: Announcement::Authenticated { hmac }, address_id: 9, address, port: None }.into();
+        let before = client.subflow_count();
+        client.handle_segment(net.now, PathId(0), &Segment { seq, ack, flags: Flags::ACK, has_ts: true, mp, ..Segment::default() });
+        assert_eq!((client.subflow_count() > before, client.subflow(0).rejected.rejected_mptcp), (right, u64::from(!right)));
+    }
 }
