@@ -13,14 +13,15 @@ mod handshake;
 mod input;
 mod keys;
 mod options;
-mod path_manager;
+pub mod path_manager;
+mod paths;
 mod receiver;
 mod scheduling;
 mod sender;
 #[cfg(test)]
 mod tests;
 
-pub use path_manager::{Endpoint, PathManager};
+pub use path_manager::PathManager;
 pub use receiver::ReassemblyCounters;
 
 use crate::Transmit;
@@ -28,7 +29,7 @@ use crate::settings::Settings;
 use crate::stack::MptcpVersion;
 use crate::tcp::{self, Context, Socket};
 use keys::draw_key;
-use path_manager::Paths;
+use paths::Paths;
 use polypath_base::{Instant, PathId, Rng, Seq};
 use polypath_cc as cc;
 use polypath_sched::{MAX_SUBFLOWS, PathView, Quirks, Scheduler};

@@ -1,34 +1,12 @@
-//! Path managers: which subflows there are besides the first, and when they come and go.
+//! Which path leads to which subflow, and how subflows and addresses come and go: what a [`PathManager`] asks for is done here.
 
+use super::path_manager::{AddressSet, NewSubflow, PathManager, Policy, SubflowAddresses, View};
 use super::{Connection, Interface, Phase};
-use polypath_base::{Duration, Instant, PathId};
+use polypath_base::{Instant, PathId};
 use polypath_sched::MAX_SUBFLOWS;
 use polypath_wire::Inline;
 use polypath_wire::mptcp::{Announcement, Repr};
 use std::net::IpAddr;
-
-/// How a client creates subflows. A server only answers.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum PathManager {
-    /// From every address of the client to every address of the server that it knows.
-    #[default]
-    Fullmesh,
-    /// This many subflows over the first path, from different ports.
-    Ndiffports(u8),
-    /// From each of these addresses to the server's first.
-    Endpoints(Vec<Endpoint>),
-}
-
-/// An address of the client that the path manager uses.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Endpoint {
-    /// Index into the client's addresses. The address of the first path may be named too, to make it go away.
-    pub address: u8,
-    /// Its subflow is used only when no other can be.
-    pub backup: bool,
-    /// The address goes away this long after the connection was established.
-    pub remove_after: Option<Duration>,
-}
 
 /// Which path leads to which subflow, and what the path manager has yet to do.
 #[derive(Debug)]
@@ -44,36 +22,17 @@ pub(super) struct Paths {
     announced: AddressSet,
     /// The path manager has begun.
     started: bool,
+    /// When an own address goes away.
     timer: Instant,
-    removed: AddressSet,
-}
-
-/// Which of the 256 possible address ids are in (RFC 8684 section 3.4.1).
-#[derive(Copy, Clone, Debug, Default)]
-struct AddressSet([u64; 4]);
-
-impl AddressSet {
-    fn has(&self, id: u8) -> bool {
-        self.0[usize::from(id >> 6)] >> (id & 63) & 1 == 1
-    }
-
-    fn insert(&mut self, id: u8) {
-        self.0[usize::from(id >> 6)] |= 1 << (id & 63);
-    }
-
-    fn remove(&mut self, id: u8) {
-        self.0[usize::from(id >> 6)] &= !(1 << (id & 63));
-    }
-
-    fn iter(self) -> impl Iterator<Item = u8> {
-        (0..=u8::MAX).filter(move |&id| self.has(id))
-    }
+    /// Own addresses that have not gone away.
+    local: AddressSet,
 }
 
 const NONE: u8 = u8::MAX;
 
 impl Paths {
     pub(super) fn new(manager: PathManager, interfaces: Vec<Interface>, is_client: bool) -> Self {
+        let local = AddressSet::below(interfaces.len());
         Self {
             manager,
             interfaces,
@@ -81,10 +40,10 @@ impl Paths {
             is_client,
             by_path: [NONE; 256],
             next_path: 1,
-            announced: AddressSet([1, 0, 0, 0]),
+            announced: AddressSet::below(1),
             started: false,
             timer: Instant::NEVER,
-            removed: AddressSet::default(),
+            local,
         }
     }
 
@@ -156,30 +115,17 @@ impl Connection {
 
     /// Opens what the path manager wants and is not there yet.
     fn create_subflows(&mut self, now: Instant) {
-        match self.paths.manager.clone() {
-            PathManager::Fullmesh => {
-                for local in 0..self.paths.interfaces.len() as u8 {
-                    let announced = self.paths.announced;
-                    for remote in announced.iter() {
-                        if !self.subflows.iter().any(|s| (s.local, s.remote) == (local, remote) && !s.withdrawn) {
-                            self.join(now, local, remote, false);
-                        }
-                    }
-                }
-            }
-            PathManager::Ndiffports(count) => {
-                for _ in self.subflows.len()..usize::from(count) {
-                    self.join(now, 0, 0, false);
-                }
-            }
-            PathManager::Endpoints(endpoints) => {
-                for endpoint in endpoints {
-                    if !self.subflows.iter().any(|s| s.local == endpoint.address) {
-                        self.join(now, endpoint.address, 0, endpoint.backup);
-                    }
-                }
-            }
+        while !self.is_full()
+            && let Some(new) = self.next_subflow()
+        {
+            self.join(now, new);
         }
+    }
+
+    fn next_subflow(&self) -> Option<NewSubflow> {
+        let addresses = self.subflows.iter().map(|s| SubflowAddresses { local: s.local, remote: s.remote, withdrawn: s.withdrawn });
+        let subflows: Vec<_> = addresses.collect();
+        self.paths.manager.next_subflow(&View { local: self.paths.local, remote: self.paths.announced, subflows: &subflows })
     }
 
     /// The connection has all the subflows that it can have: those that are gone make room for others, until there have been as many as it can keep
@@ -189,14 +135,11 @@ impl Connection {
         living >= self.settings.stack.max_subflows || self.subflows.len() >= MAX_SUBFLOWS
     }
 
-    fn join(&mut self, now: Instant, local: u8, remote: u8, backup: bool) {
-        if self.is_full() || self.paths.removed.has(local) {
-            return;
-        }
+    fn join(&mut self, now: Instant, new: NewSubflow) {
         let path = PathId(self.paths.next_path);
         self.paths.next_path += 1;
-        let i = self.add_socket(path, local, remote, true);
-        self.subflows[i].backup = backup;
+        let i = self.add_socket(path, new.local, new.remote, true);
+        self.subflows[i].backup = new.backup;
         self.subflows[i].socket.open(now);
         self.mark(i);
     }
@@ -244,31 +187,28 @@ impl Connection {
         }
     }
 
-    fn arm_path_timer(&mut self) {
+    /// The next own address that goes away, and when.
+    fn next_removal(&self) -> Option<(Instant, u8)> {
         let start = self.established_at.unwrap_or(Instant::ZERO);
-        let PathManager::Endpoints(endpoints) = &self.paths.manager else { return };
-        let removals = endpoints.iter().filter(|e| !self.paths.removed.has(e.address)).filter_map(|e| e.remove_after);
-        self.paths.timer = removals.min().map_or(Instant::NEVER, |after| start + after);
+        self.paths.manager.next_removal(self.paths.local).map(|(after, address)| (start + after, address))
+    }
+
+    fn arm_path_timer(&mut self) {
+        self.paths.timer = self.next_removal().map_or(Instant::NEVER, |(due, _)| due);
     }
 
     /// Addresses whose time has come go away: their subflows end, and the peer is told on one that is left.
     #[cold]
     pub(super) fn manage_paths(&mut self, now: Instant) {
-        let start = self.established_at.unwrap_or(Instant::ZERO);
-        let PathManager::Endpoints(endpoints) = self.paths.manager.clone() else { return };
-        for endpoint in endpoints {
-            let due = endpoint.remove_after.is_some_and(|after| start + after <= now);
-            if !due || self.paths.removed.has(endpoint.address) {
-                continue;
-            }
-            self.paths.removed.insert(endpoint.address);
+        while let Some((_, address_id)) = self.next_removal().filter(|&(due, _)| due <= now) {
+            self.paths.local.remove(address_id);
             for i in 0..self.subflows.len() {
-                if self.subflows[i].local == endpoint.address && !self.subflows[i].closed {
+                if self.subflows[i].local == address_id && !self.subflows[i].closed {
                     self.close_subflow(now, i);
                 }
             }
             if let Some(i) = (0..self.subflows.len()).find(|&i| self.is_usable(i)) {
-                let address_ids = Inline::from_slice(&[endpoint.address]).unwrap_or_default();
+                let address_ids = Inline::from_slice(&[address_id]).unwrap_or_default();
                 self.send_option(i, &Repr::RemoveAddr { address_ids });
             }
         }
