@@ -207,7 +207,8 @@ fn pair(scenario: &Scenario, flow: &scenario::Flow, topology: &Topology, ends: &
                 let mut interfaces: Vec<Interface> =
                     addresses.map(|address| Interface { address: topology.ip_address(address), mtu: address.mtu }).collect();
                 interfaces[0].mtu = interface;
-                let (scheduler, path_manager) = (scheduler(flow, stacks[end])?, path_manager(flow, topology, ends.nodes[0], &ends.addresses[0]));
+                let (scheduler, path_manager) =
+                    (scheduler(flow, stacks[end])?, path_manager(flow, topology, ends.nodes[0], &ends.addresses[0]));
                 let config = mptcp::Config { settings, algorithm, scheduler, path_manager, interfaces, random };
                 Connection::Mptcp(Box::new(if end == 0 { mptcp::Connection::client(config) } else { mptcp::Connection::server(config) }))
             }

@@ -38,6 +38,10 @@ use receiver::Rx;
 use sender::{Fin, Tx};
 use std::net::IpAddr;
 
+/// Index of the initial subflow: it has the MP_CAPABLE handshake (RFC 8684 section 3.1), carries the handshake of the connection as a whole, and is
+/// the one left where the connection becomes plain TCP (section 3.7).
+const INITIAL: usize = 0;
+
 /// Room that a connection has for subflows from the start.
 const USUAL_SUBFLOWS: usize = 9;
 
@@ -104,9 +108,8 @@ struct Subflow {
     closed: bool,
     /// The peer took its address back: should it announce it again, a subflow to there is a new one.
     withdrawn: bool,
-    /// Threshold up to which segments announce the window (Linux: `rcv_ssthresh`), bytes: where all subflows share one
-    /// ([`crate::stack::Stack::shared_rcv_ssthresh`]), that of the first; else they have their own (`Socket::window_limits`). 0 before the subflow's handshake.
-    rcv_threshold: u32,
+    /// Its handshake was over once: it has brought its buffers.
+    synchronized: bool,
     /// Window that its last segment announced, bytes.
     announced: u32,
     sndbuf: u32,
@@ -230,8 +233,8 @@ impl Connection {
 
     /// Starts the handshake of the first path.
     pub fn open(&mut self, now: Instant) {
-        self.subflows[0].socket.open(now);
-        self.mark(0);
+        self.subflows[INITIAL].socket.open(now);
+        self.mark(INITIAL);
     }
 
     /// The application has `bytes` more to write and blocks in send; `u64::MAX` is endless.
@@ -463,7 +466,8 @@ impl Connection {
 
     /// The peer's DATA_FIN has come, and everything before it was read.
     pub fn peer_finished(&self) -> bool {
-        self.rx.unread() == 0 && if self.phase == Phase::Fallback { self.subflows[0].socket.peer_finished() } else { self.rx.finished() }
+        self.rx.unread() == 0
+            && if self.phase == Phase::Fallback { self.subflows[INITIAL].socket.peer_finished() } else { self.rx.finished() }
     }
 
     /// Everything offered, and the DATA_FIN if there is one, has been acknowledged.
@@ -545,7 +549,7 @@ impl Connection {
             local,
             remote,
             joining,
-            authenticated: i == 0,
+            authenticated: i == INITIAL,
             confirmed: false,
             backup: false,
             local_nonce: self.random.next_u32(),
@@ -559,7 +563,7 @@ impl Connection {
             timeouts: 0,
             closed: false,
             withdrawn: false,
-            rcv_threshold: 0,
+            synchronized: false,
             announced: 0,
             sndbuf: 0,
         });

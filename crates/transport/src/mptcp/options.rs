@@ -27,7 +27,7 @@ impl Connection {
             return;
         }
         // The window is the connection's, relative to the data acknowledgement (RFC 8684 section 3.3.1).
-        let shared = if self.settings.stack.shared_rcv_ssthresh { Some((self.subflows[0].rcv_threshold, u32::MAX)) } else { None };
+        let shared = if self.settings.stack.shared_rcv_ssthresh { Some((self.rx.rcv_ssthresh(), u32::MAX)) } else { None };
         let subflow = &mut self.subflows[i];
         let (threshold, clamp) = shared.unwrap_or(subflow.socket.window_limits());
         let threshold = if threshold == 0 { u32::MAX } else { threshold };

@@ -1,7 +1,7 @@
 //! Which path leads to which subflow, and how subflows and addresses come and go: what a [`PathManager`] asks for is done here.
 
 use super::path_manager::{AddressSet, NewSubflow, PathManager, Policy, SubflowAddresses, View};
-use super::{Connection, Interface, Phase};
+use super::{Connection, INITIAL, Interface, Phase};
 use polypath_base::{Instant, PathId};
 use polypath_sched::MAX_SUBFLOWS;
 use polypath_wire::Inline;
@@ -78,7 +78,7 @@ impl Connection {
     pub(super) fn on_confirmed(&mut self, now: Instant, i: usize) {
         self.touched |= 1 << i;
         self.sync_sndbuf();
-        if i > 0 || self.paths.started || self.phase != Phase::Established {
+        if i != INITIAL || self.paths.started || self.phase != Phase::Established {
             return;
         }
         self.paths.started = true;
@@ -86,7 +86,7 @@ impl Connection {
             self.create_subflows(now);
             self.arm_path_timer();
         } else {
-            self.announce_next(0);
+            self.announce_next(INITIAL);
         }
     }
 
