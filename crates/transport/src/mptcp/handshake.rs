@@ -4,7 +4,7 @@ use super::{Connection, INITIAL, Phase};
 use crate::stack::MptcpVersion;
 use crate::tcp::{State, first_read_estimate};
 use polypath_base::{DataSeq, Duration, Instant, PathId};
-use polypath_wire::mptcp::{Keys, Repr};
+use polypath_wire::mptcp::{Announcement, Keys, Repr};
 use polypath_wire::{Flags, MpOptions, Segment};
 
 impl Connection {
@@ -108,7 +108,9 @@ impl Connection {
         }
         // RFC 8684 section 3.1: the first subflow may send at once, and so may a server that saw a valid third ACK; a client
         // waits for the fourth one on a joined subflow (section 3.2).
-        let seen = segment.has_dss && segment.dss.has_ack;
+        // Linux takes an announced address for the fourth ACK too (`check_fully_established`).
+        let announced = |option| matches!(option, Repr::AddAddr { announcement: Announcement::Authenticated { .. }, .. });
+        let seen = (segment.has_dss && segment.dss.has_ack) || segment.mp.iter().any(announced);
         let subflow = &mut self.subflows[i];
         let confirmed = if self.is_client { seen } else { subflow.authenticated };
         if subflow.joining && !confirmed {

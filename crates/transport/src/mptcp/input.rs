@@ -165,6 +165,7 @@ impl Connection {
     #[cold]
     pub(super) fn finish_if_done(&mut self) {
         if self.tx.fin == Fin::Acked && self.rx.finished() {
+            self.paths.stop_announcing();
             for (i, subflow) in self.subflows.iter_mut().enumerate() {
                 if !subflow.closed {
                     subflow.socket.close();

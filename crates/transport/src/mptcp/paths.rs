@@ -2,7 +2,8 @@
 
 use super::path_manager::{AddressSet, NewSubflow, PathManager, Policy, SubflowAddresses, View};
 use super::{Connection, INITIAL, Interface, Phase};
-use polypath_base::{Instant, PathId};
+use crate::stack::MptcpVersion;
+use polypath_base::{Duration, Instant, PathId};
 use polypath_sched::MAX_SUBFLOWS;
 use polypath_wire::Inline;
 use polypath_wire::mptcp::{Announcement, Repr};
@@ -20,6 +21,8 @@ pub(super) struct Paths {
     next_path: u8,
     /// Server addresses that were announced.
     announced: AddressSet,
+    /// The announcement that the client has not echoed yet.
+    unanswered: Option<Unanswered>,
     /// The path manager has begun.
     started: bool,
     /// When an own address goes away.
@@ -27,6 +30,18 @@ pub(super) struct Paths {
     /// Own addresses that have not gone away.
     local: AddressSet,
 }
+
+/// An announcement that may have been lost.
+#[derive(Copy, Clone, Debug)]
+struct Unanswered {
+    address_id: u8,
+    /// When it is made again, and how often it was.
+    due: Instant,
+    repetitions: u32,
+}
+
+/// Most repetitions of an announcement (Linux: `ADD_ADDR_RETRANS_MAX`).
+const MOST_REPETITIONS: u32 = 3;
 
 const NONE: u8 = u8::MAX;
 
@@ -41,6 +56,7 @@ impl Paths {
             by_path: [NONE; 256],
             next_path: 1,
             announced: AddressSet::below(1),
+            unanswered: None,
             started: false,
             timer: Instant::NEVER,
             local,
@@ -69,7 +85,12 @@ impl Paths {
 
     #[inline]
     pub(super) fn timer_due(&self) -> Instant {
-        self.timer
+        self.unanswered.map_or(self.timer, |announcement| self.timer.min(announcement.due))
+    }
+
+    /// The connection ends: no address matters any more.
+    pub(super) fn stop_announcing(&mut self) {
+        self.unanswered = None;
     }
 }
 
@@ -86,7 +107,7 @@ impl Connection {
             self.create_subflows(now);
             self.arm_path_timer();
         } else {
-            self.announce_next(INITIAL);
+            self.announce_next(now, INITIAL);
         }
     }
 
@@ -99,12 +120,45 @@ impl Connection {
     }
 
     /// Tells the client on a subflow of the next address that it does not know, if there is one.
-    fn announce_next(&mut self, i: usize) {
+    pub(super) fn announce_next(&mut self, now: Instant, i: usize) {
+        self.paths.unanswered = None;
         let Some((address_id, address)) = self.next_announcement() else { return };
-        // RFC 8684 section 3.4.1: the code is that of who announces.
-        let hmac = self.version().address_hmac(self.local_key, self.remote_key, address_id, address, 0);
-        let announcement = Announcement::Authenticated { hmac };
+        if self.version() == MptcpVersion::V0 {
+            // RFC 6824 section 3.4.1: nothing answers.
+            self.paths.announced.insert(address_id);
+        } else {
+            let due = if self.settings.add_addr_timeout > Duration::ZERO { now + self.settings.add_addr_timeout } else { Instant::NEVER };
+            self.paths.unanswered = Some(Unanswered { address_id, due, repetitions: 0 });
+        }
+        self.announce(i, address_id, address);
+    }
+
+    fn announce(&mut self, i: usize, address_id: u8, address: IpAddr) {
+        let announcement = match self.version() {
+            MptcpVersion::V0 => Announcement::V0,
+            // RFC 8684 section 3.4.1: the code is that of who announces.
+            MptcpVersion::V1 => {
+                Announcement::Authenticated { hmac: self.version().address_hmac(self.local_key, self.remote_key, address_id, address, 0) }
+            }
+        };
         self.send_option(i, &Repr::AddAddr { announcement, address_id, address, port: None });
+    }
+
+    /// The client has not echoed an announcement in time: it is made again, or the next address gets its turn.
+    fn announce_again(&mut self, now: Instant) {
+        let Some(mut unanswered) = self.paths.unanswered.filter(|announcement| announcement.due <= now) else { return };
+        self.paths.unanswered = None;
+        let Some(i) = (0..self.subflows.len()).find(|&i| self.is_usable(i)) else { return };
+        if unanswered.repetitions == MOST_REPETITIONS {
+            self.paths.announced.insert(unanswered.address_id);
+            self.announce_next(now, i);
+            return;
+        }
+        unanswered.repetitions += 1;
+        unanswered.due = now + self.settings.add_addr_timeout;
+        self.paths.unanswered = Some(unanswered);
+        let address = self.paths.interfaces[usize::from(unanswered.address_id)].address;
+        self.announce(i, unanswered.address_id, address);
     }
 
     /// The server's next address that the client does not know.
@@ -156,17 +210,27 @@ impl Connection {
         port: Option<u16>,
     ) {
         if announcement == Announcement::Echo {
-            self.paths.announced.insert(address_id);
-            self.announce_next(i);
+            // An echo of something else answers nothing.
+            if self.paths.unanswered.is_some_and(|announcement| announcement.address_id == address_id) {
+                self.paths.announced.insert(address_id);
+                self.announce_next(now, i);
+            }
             return;
         }
-        if let Announcement::Authenticated { hmac } = announcement
-            && hmac != self.version().address_hmac(self.remote_key, self.local_key, address_id, address, port.unwrap_or(0))
-        {
+        let version = self.version();
+        let is_authentic = match announcement {
+            Announcement::Authenticated { hmac } => {
+                hmac == version.address_hmac(self.remote_key, self.local_key, address_id, address, port.unwrap_or(0))
+            }
+            _ => version == MptcpVersion::V0,
+        };
+        if !is_authentic {
             self.subflows[i].socket.note_rejected_option();
             return;
         }
-        self.send_option(i, &Repr::AddAddr { announcement: Announcement::Echo, address_id, address, port });
+        if version == MptcpVersion::V1 {
+            self.send_option(i, &Repr::AddAddr { announcement: Announcement::Echo, address_id, address, port });
+        }
         if self.paths.is_client && !self.paths.announced.has(address_id) {
             self.paths.announced.insert(address_id);
             self.create_subflows(now);
@@ -200,6 +264,7 @@ impl Connection {
     /// Addresses whose time has come go away: their subflows end, and the peer is told on one that is left.
     #[cold]
     pub(super) fn manage_paths(&mut self, now: Instant) {
+        self.announce_again(now);
         while let Some((_, address_id)) = self.next_removal().filter(|&(due, _)| due <= now) {
             self.paths.local.remove(address_id);
             for i in 0..self.subflows.len() {

@@ -4,7 +4,7 @@ mod bursts;
 
 use super::path_manager::{Endpoint, Endpoints, Ndiffports, PathManager};
 use super::{Config, Connection, Interface};
-use crate::stack::{LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188, Stack};
+use crate::stack::{LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188, MptcpVersion, Stack};
 use crate::{Settings, Transmit};
 use polypath_base::{DataSeq, Duration, Instant, PathId, Rng, Seq};
 use polypath_cc as cc;
@@ -12,6 +12,7 @@ use polypath_sched::Scheduler;
 use polypath_wire::Segment;
 use polypath_wire::mptcp::{Announcement, Keys, Repr};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 mod fallback;
 mod hostile;
@@ -372,8 +373,49 @@ fn fullmesh_reaches_the_announced_address_of_the_server() {
         let mut pairs: Vec<_> = (0..4).map(|p| net.ends[0].path(PathId(p))).collect();
         pairs.sort_unstable();
         assert_eq!(pairs, [(0, 0), (0, 1), (1, 0), (1, 1)], "{stack}");
-        assert!(net.log.iter().any(|l| matches!(l.3.mp.first(), Some(Repr::AddAddr { announcement: Announcement::Echo, .. }))));
+        let announcements: Vec<_> = announcements(&net);
+        let address = IpAddr::from([10, 2, 0, 1]);
+        // RFC 6824 section 3.4.1: 8 bytes, and no answer. Linux's have the segment to themselves: 12 bytes of timestamps, 16 or 8.
+        let is_v0 = stack.mptcp_version == MptcpVersion::V0;
+        let expected = if is_v0 { vec![(1, false, address, 28)] } else { vec![(1, false, address, 28), (0, true, address, 20)] };
+        assert_eq!(announcements.iter().map(|a| (a.1, a.2, a.3, a.4)).collect::<Vec<_>>(), expected, "{stack}");
     }
+}
+
+/// Time, sending end, whether it is an echo, address and bytes of options of each ADD_ADDR.
+fn announcements(net: &Net) -> Vec<(Instant, usize, bool, IpAddr, u32)> {
+    let announced = |l: &(Instant, usize, PathId, Segment)| match l.3.mp.first()? {
+        Repr::AddAddr { announcement, address, .. } => Some((l.0, l.1, announcement == Announcement::Echo, address, l.3.options_len())),
+        _ => None,
+    };
+    net.log.iter().filter_map(announced).collect()
+}
+
+#[test]
+fn an_announcement_without_an_echo_is_made_again_three_times() {
+    let one = two_paths([5, 5], 20).remove(0);
+    let with_timeout = Settings { add_addr_timeout: Duration::from_secs(2), ..settings(&LINUX_6_12_117) };
+    let client = Connection::client(config(&with_timeout, PathManager::default(), 1, "client"));
+    let server = Connection::server(config(&with_timeout, PathManager::default(), 3, "server"));
+    let mut net = Net::of(client, server, vec![one; 3]);
+    net.ends[0].open(net.now);
+    net.ends[0].offer(net.now, 1000);
+    let mut spoilt = 0;
+    while net.now < Instant::ZERO + Duration::from_secs(15) {
+        net.drain();
+        // No echo of the first address arrives.
+        let before = net.flying.len();
+        net.flying.retain(|_, (to, _, segment)| *to == 0 || !matches!(segment.mp.first(), Some(Repr::AddAddr { address_id: 1, .. })));
+        spoilt += before - net.flying.len();
+        // Less than what a segment is on its way.
+        let next = net.now + Duration::from_millis(1);
+        net.run(next.since(Instant::ZERO));
+    }
+    let made: Vec<_> = announcements(&net).into_iter().filter(|a| a.1 == 1).map(|a| (a.0.as_micros() / 1_000_000, a.3)).collect();
+    let [first, second] = [1, 2].map(|i| IpAddr::from([10, 2, 0, i]));
+    assert_eq!(made, [(0, first), (2, first), (4, first), (6, first), (8, second)], "{spoilt} echoes lost");
+    assert_eq!(spoilt, 4);
+    assert_eq!(net.ends[1].poll_timeout(), Instant::NEVER, "an echoed announcement is not made again");
 }
 
 #[test]

@@ -3,7 +3,6 @@
 use super::*;
 use polypath_wire::{Dss, Flags, Inline, MpOptions};
 use proptest::prelude::*;
-use std::net::IpAddr;
 
 /// Numbers at which arithmetic goes wrong, and any other.
 fn wide() -> impl Strategy<Value = u64> {
