@@ -27,6 +27,7 @@ CRATES: Mapping[str, frozenset[str]] = {
     "vectors": frozenset({"cc"}),
     "bpf": frozenset({"base", "cc", "vectors"}),
     "io": frozenset({"base"}),
+    "testkit": frozenset({"base", "wire", "cc", "sched", "transport", "sim", "guest"}),
     "emu": frozenset({"base", "wire", "link", "io", "guest"}),
     "py": frozenset({"base", "cc", "sched", "transport", "sim", "emu", "guest"}),
 }

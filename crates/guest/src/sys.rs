@@ -116,6 +116,13 @@ pub fn send(fd: &impl AsRawFd, bytes: &[u8]) -> io::Result<usize> {
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(sent as usize) }
 }
 
+/// As `send`, but never blocks.
+pub fn send_now(fd: &impl AsRawFd, bytes: &[u8]) -> io::Result<usize> {
+    // SAFETY: `bytes` outlives the call and has the length given.
+    let sent = unsafe { libc::send(fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT) };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(sent as usize) }
+}
+
 /// Receives into `into`.
 pub fn receive(fd: &impl AsRawFd, into: &mut [u8], flags: libc::c_int) -> io::Result<usize> {
     // SAFETY: `into` outlives the call and has the length given.
@@ -204,6 +211,72 @@ pub fn listen(fd: &impl AsRawFd) -> Outcome<()> {
 pub fn accept(fd: &impl AsRawFd) -> Outcome<OwnedFd> {
     // SAFETY: the peer's address is not asked for.
     own(unsafe { libc::accept4(fd.as_raw_fd(), std::ptr::null_mut(), std::ptr::null_mut(), libc::SOCK_CLOEXEC) }, "accept")
+}
+
+/// Connects a socket, which need not block; the error is the kernel's.
+pub fn connect_now(fd: &impl AsRawFd, address: std::net::SocketAddr) -> io::Result<()> {
+    let (bytes, length) = address_bytes(address);
+    // SAFETY: `bytes` outlives the call and has at least `length` bytes.
+    let done = unsafe { libc::connect(fd.as_raw_fd(), bytes.as_ptr().cast(), length) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Accepts a connection whose socket never blocks; the error is the kernel's.
+pub fn accept_now(fd: &impl AsRawFd) -> io::Result<OwnedFd> {
+    let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: the peer's address is not asked for.
+    let accepted = unsafe { libc::accept4(fd.as_raw_fd(), std::ptr::null_mut(), std::ptr::null_mut(), flags) };
+    // SAFETY: the kernel has just returned this descriptor, and nobody else knows it.
+    if accepted < 0 { Err(io::Error::last_os_error()) } else { Ok(unsafe { OwnedFd::from_raw_fd(accepted) }) }
+}
+
+/// Opens a TUN device of this name for IP packets without a header of its own; reads never block.
+pub fn open_tun(name: &str) -> Outcome<std::fs::File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let place = "/dev/net/tun";
+    let tun =
+        std::fs::File::options().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(place).map_err(|e| format!("{place}: {e}"))?;
+    // SAFETY: a request of zeros is valid: an empty name and no flags.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes().take(15)) {
+        *to = from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
+    // SAFETY: TUNSETIFF reads and writes one ifreq, which outlives the call.
+    check(unsafe { libc::ioctl(tun.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) }, "TUNSETIFF")?;
+    Ok(tun)
+}
+
+/// Whether something can be read now.
+pub fn is_readable(fd: &impl AsRawFd) -> bool {
+    let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one entry, which outlives the call.
+    unsafe { libc::poll(&raw mut poll, 1, 0) > 0 }
+}
+
+/// A timer to wait with. The timeout of poll itself is late by a thousandth.
+#[derive(Debug)]
+pub struct Alarm(OwnedFd);
+
+impl Alarm {
+    pub fn new() -> Outcome<Self> {
+        // SAFETY: no memory is passed.
+        own(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC | libc::TFD_NONBLOCK) }, "timerfd_create").map(Self)
+    }
+
+    /// Waits until something can be read from `fd` or CLOCK_MONOTONIC reaches `at` (nanoseconds).
+    pub fn wait(&self, fd: &impl AsRawFd, at: u64) -> Outcome<()> {
+        let at = at.max(1);
+        let time = libc::timespec { tv_sec: (at / 1_000_000_000) as i64, tv_nsec: (at % 1_000_000_000) as i64 };
+        let once = libc::itimerspec { it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 }, it_value: time };
+        // SAFETY: `once` outlives the call, and the old value is not asked for.
+        let set = unsafe { libc::timerfd_settime(self.0.as_raw_fd(), libc::TFD_TIMER_ABSTIME, &raw const once, std::ptr::null_mut()) };
+        check(set, "timerfd_settime")?;
+        let entry = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        let mut polls = [entry(fd.as_raw_fd()), entry(self.0.as_raw_fd())];
+        // SAFETY: two entries, which outlive the call.
+        check(unsafe { libc::poll(polls.as_mut_ptr(), 2, -1) }, "poll").map(drop)
+    }
 }
 
 pub fn shutdown_write(fd: &impl AsRawFd) {

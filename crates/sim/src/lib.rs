@@ -31,6 +31,7 @@ pub use error::ScenarioError;
 pub use outcome::Outcome;
 pub use polypath_transport::stack::STACKS as KERNELS;
 pub use scenario::Scenario;
+pub use sysctl::settings;
 
 use polypath_base::Instant;
 

@@ -5,6 +5,18 @@ use crate::scenario::Node;
 use polypath_base::Duration;
 use polypath_transport::Settings;
 use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The settings of an endpoint on a host with these sysctls, by the names and values that a study gives a node.
+///
+/// # Errors
+/// If one of them is not modelled, or has a value that is not.
+pub fn settings(sysctl: &BTreeMap<String, Value>) -> Result<Settings, ScenarioError> {
+    let node = Node { name: "host".to_owned(), router: false, addresses: Vec::new(), kernel: None, sysctl: sysctl.clone() };
+    let mut settings = Settings::default();
+    apply(&node, &mut settings)?;
+    Ok(settings)
+}
 
 /// Applies a node's settings on top of the defaults.
 pub(crate) fn apply(node: &Node, settings: &mut Settings) -> Result<(), ScenarioError> {
@@ -37,10 +49,6 @@ pub(crate) fn apply(node: &Node, settings: &mut Settings) -> Result<(), Scenario
             "tcp_mtu_probing" => settings.mtu_probing = number(value, 0, 2).ok_or_else(|| wrong("0, 1 or 2"))? as u8,
             "tcp_base_mss" => settings.base_mss = number(value, 48, 65_495).ok_or_else(|| wrong("a number of bytes from 48 to 65495"))?,
             "checksum_enabled" | "mptcp_checksum" => settings.checksum = flag(value).ok_or_else(|| wrong("0 or 1"))?,
-            "add_addr_timeout" => {
-                settings.add_addr_timeout =
-                    Duration::from_secs(u64::from(number(value, 0, 1 << 20).ok_or_else(|| wrong("seconds from 0 to 1048576"))?));
-            }
             // Not sysctls, but properties of the kernel, the route or the program that a study may want to change.
             "initcwnd" => settings.initial_cwnd = number(value, 1, 1000).ok_or_else(|| wrong("a number of segments from 1 to 1000"))?,
             "tso_bytes" => settings.tso_bytes = number(value, 0, 1 << 20).ok_or_else(|| wrong("a number of bytes up to 1048576"))?,
@@ -71,7 +79,7 @@ pub(crate) fn apply(node: &Node, settings: &mut Settings) -> Result<(), Scenario
     Ok(())
 }
 
-const KNOWN: [&str; 23] = [
+const KNOWN: [&str; 22] = [
     "net.ipv4.tcp_rmem",
     "net.ipv4.tcp_wmem",
     "net.ipv4.tcp_sack",
@@ -88,7 +96,6 @@ const KNOWN: [&str; 23] = [
     "net.ipv4.tcp_mtu_probing",
     "net.ipv4.tcp_base_mss",
     "net.mptcp.checksum_enabled",
-    "net.mptcp.add_addr_timeout",
     "initcwnd",
     "tso_bytes",
     "tick_us",

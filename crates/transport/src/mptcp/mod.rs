@@ -13,15 +13,14 @@ mod handshake;
 mod input;
 mod keys;
 mod options;
-pub mod path_manager;
-mod paths;
+mod path_manager;
 mod receiver;
 mod scheduling;
 mod sender;
 #[cfg(test)]
 mod tests;
 
-pub use path_manager::PathManager;
+pub use path_manager::{Endpoint, PathManager};
 pub use receiver::ReassemblyCounters;
 
 use crate::Transmit;
@@ -29,7 +28,7 @@ use crate::settings::Settings;
 use crate::stack::MptcpVersion;
 use crate::tcp::{self, Context, Socket};
 use keys::draw_key;
-use paths::Paths;
+use path_manager::Paths;
 use polypath_base::{Instant, PathId, Rng, Seq};
 use polypath_cc as cc;
 use polypath_sched::{MAX_SUBFLOWS, PathView, Quirks, Scheduler};
@@ -37,10 +36,6 @@ use polypath_wire::{MpOptions, Segment, Unreachable};
 use receiver::Rx;
 use sender::{Fin, Tx};
 use std::net::IpAddr;
-
-/// Index of the initial subflow: it has the MP_CAPABLE handshake (RFC 8684 section 3.1), carries the handshake of the connection as a whole, and is
-/// the one left where the connection becomes plain TCP (section 3.7).
-const INITIAL: usize = 0;
 
 /// Room that a connection has for subflows from the start.
 const USUAL_SUBFLOWS: usize = 9;
@@ -108,8 +103,9 @@ struct Subflow {
     closed: bool,
     /// The peer took its address back: should it announce it again, a subflow to there is a new one.
     withdrawn: bool,
-    /// Its handshake was over once: it has brought its buffers.
-    synchronized: bool,
+    /// Threshold up to which segments announce the window (Linux: `rcv_ssthresh`), bytes: where all subflows share one
+    /// ([`crate::stack::Stack::shared_rcv_ssthresh`]), that of the first; else they have their own (`Socket::window_limits`). 0 before the subflow's handshake.
+    rcv_threshold: u32,
     /// Window that its last segment announced, bytes.
     announced: u32,
     sndbuf: u32,
@@ -233,8 +229,8 @@ impl Connection {
 
     /// Starts the handshake of the first path.
     pub fn open(&mut self, now: Instant) {
-        self.subflows[INITIAL].socket.open(now);
-        self.mark(INITIAL);
+        self.subflows[0].socket.open(now);
+        self.mark(0);
     }
 
     /// The application has `bytes` more to write and blocks in send; `u64::MAX` is endless.
@@ -466,8 +462,7 @@ impl Connection {
 
     /// The peer's DATA_FIN has come, and everything before it was read.
     pub fn peer_finished(&self) -> bool {
-        self.rx.unread() == 0
-            && if self.phase == Phase::Fallback { self.subflows[INITIAL].socket.peer_finished() } else { self.rx.finished() }
+        self.rx.unread() == 0 && if self.phase == Phase::Fallback { self.subflows[0].socket.peer_finished() } else { self.rx.finished() }
     }
 
     /// Everything offered, and the DATA_FIN if there is one, has been acknowledged.
@@ -549,7 +544,7 @@ impl Connection {
             local,
             remote,
             joining,
-            authenticated: i == INITIAL,
+            authenticated: i == 0,
             confirmed: false,
             backup: false,
             local_nonce: self.random.next_u32(),
@@ -563,7 +558,7 @@ impl Connection {
             timeouts: 0,
             closed: false,
             withdrawn: false,
-            synchronized: false,
+            rcv_threshold: 0,
             announced: 0,
             sndbuf: 0,
         });

@@ -33,6 +33,8 @@ pub(super) struct Receiver {
     acked: Seq,
     window: u32,
     scale: u8,
+    /// Window scaling is on, as far as is known yet (Linux: `wscale_ok`).
+    scaling_ok: bool,
     stack: &'static Stack,
     pub(super) out_of_order: OutOfOrderQueue,
     pub(super) disorder: ReorderStats,
@@ -131,6 +133,7 @@ impl Receiver {
             acked: Seq::default(),
             window: 0,
             scale,
+            scaling_ok: settings.window_scaling,
             stack: settings.stack,
             out_of_order: OutOfOrderQueue::default(),
             disorder: ReorderStats::default(),
@@ -189,12 +192,19 @@ impl Receiver {
         }
     }
 
+    /// The peer, or this end, does without the option.
     pub(super) fn disable_scaling(&mut self) {
         self.scale = 0;
+        self.scaling_ok = false;
     }
 
     pub(super) fn window_scale(&self) -> u8 {
         self.scale
+    }
+
+    /// The window scale to offer, which answers no SYN without one (RFC 7323 section 2.2).
+    pub(super) fn offered_scale(&self) -> Option<u8> {
+        self.scaling_ok.then_some(self.scale)
     }
 
     #[inline]

@@ -31,7 +31,7 @@ impl Socket {
             ts_val: timestamp(now).wrapping_add(self.ts_start),
             ts_ecr: if answering { self.rx.ts_recent() } else { 0 },
             mss: (self.mtu - Segment::IPV4_HEADER - Segment::TCP_HEADER) as u16,
-            window_scale: if self.settings.window_scaling { self.rx.window_scale() } else { 255 },
+            window_scale: self.rx.offered_scale().unwrap_or(255),
             sack_permitted: self.sack_ok,
             ..Segment::default()
         };

@@ -1,0 +1,425 @@
+//! A host with endpoints of `polypath-transport`: IP packets in and out, and the sockets of a program.
+//!
+//! The program reads at once whatever it can, which is what these endpoints model; `read` tells what came since the last `read`. What a
+//! host does and no endpoint (answering a packet for which there is no socket) is not there.
+
+use crate::endpoint::{Endpoint, Sent};
+use crate::numbers::{PORT, local_address, peer_address};
+use crate::script::{Engine, Head, SocketOption, Verb};
+use polypath_base::{Instant, PathId, Rng, Seq};
+use polypath_cc as cc;
+use polypath_sched::Scheduler;
+use polypath_transport::tcp::{self, Socket, State};
+use polypath_transport::{Connection, Settings, Stack, mptcp};
+use polypath_wire::mptcp::Announcement;
+use polypath_wire::{Envelope, Flags, Segment, Unreachable, icmpv4, ipv4};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
+
+/// The first of the ports that connecting sockets get.
+const FIRST_PORT: u16 = 50_000;
+
+/// The host.
+#[derive(Debug)]
+pub struct Host {
+    now: Instant,
+    settings: Settings,
+    algorithm: cc::Algorithm,
+    mtu: u32,
+    /// Own addresses, the first one first.
+    addresses: Vec<Ipv4Addr>,
+    subflow_endpoints: Vec<mptcp::Endpoint>,
+    fullmesh: bool,
+    sockets: BTreeMap<i32, Handle>,
+    connections: Vec<Conn>,
+    sent: VecDeque<Sent>,
+    /// Addresses that the peer has announced, by their ids.
+    announced: BTreeMap<u8, Ipv4Addr>,
+    newest: Option<usize>,
+    ident: u16,
+}
+
+/// What a number of the program's stands for.
+#[derive(Clone, Debug)]
+enum Handle {
+    Fresh { mptcp: bool, settings: Box<Settings> },
+    Listener { mptcp: bool, settings: Box<Settings> },
+    Connection(usize),
+}
+
+#[derive(Debug)]
+struct Conn {
+    end: Connection,
+    /// Addresses by the number of the path: the endpoint's and the peer's.
+    paths: Vec<(SocketAddrV4, SocketAddrV4)>,
+    /// The listening socket that has not handed it out yet.
+    waits_at: Option<i32>,
+    is_client: bool,
+    /// Bytes of which `read` has told.
+    told: u64,
+}
+
+impl Host {
+    /// The host that a script's head describes.
+    ///
+    /// # Errors
+    /// A sentence, if a kernel or a setting is not modelled.
+    pub fn new(head: &Head) -> Result<Self, String> {
+        let mut sysctls: BTreeMap<String, serde_json::Value> =
+            head.sysctls.iter().map(|(name, value)| (name.clone(), serde_json::Value::String(value.clone()))).collect();
+        let algorithm = sysctls.remove("net.ipv4.tcp_congestion_control");
+        let algorithm = algorithm.as_ref().and_then(|name| name.as_str()).unwrap_or("reno");
+        let algorithm = cc::find(algorithm).ok_or_else(|| format!("there is no congestion control {algorithm}"))?;
+        let mut settings = polypath_sim::settings(&sysctls).map_err(|error| error.to_string())?;
+        settings.stack = Stack::find(&head.kernel).ok_or_else(|| format!("the kernel {} is not modelled", head.kernel))?;
+        let mut addresses = vec![local_address(0)];
+        let mut subflow_endpoints = Vec::new();
+        for endpoint in &head.endpoints {
+            let index = addresses.iter().position(|address| *address == endpoint.address).unwrap_or(addresses.len());
+            if index == addresses.len() {
+                addresses.push(endpoint.address);
+            }
+            let has = |flag: &str| endpoint.flags.iter().any(|own| own == flag);
+            if has("subflow") {
+                subflow_endpoints.push(mptcp::Endpoint { address: index as u8, backup: has("backup"), remove_after: None });
+            }
+        }
+        Ok(Self {
+            now: Instant::ZERO,
+            settings,
+            algorithm,
+            mtu: head.mtu,
+            addresses,
+            subflow_endpoints,
+            fullmesh: head.endpoints.iter().any(|endpoint| endpoint.flags.iter().any(|flag| flag == "fullmesh")),
+            sockets: BTreeMap::new(),
+            connections: Vec::new(),
+            sent: VecDeque::new(),
+            announced: BTreeMap::new(),
+            newest: None,
+            ident: 0,
+        })
+    }
+
+    /// A stream of random numbers of each connection's own.
+    fn random(&self) -> Rng {
+        Rng::new(1, &format!("connection {}", self.connections.len()))
+    }
+
+    fn open(&mut self, mptcp: bool, settings: &Settings, is_client: bool, path: (SocketAddrV4, SocketAddrV4)) -> usize {
+        let mut random = self.random();
+        let end = if mptcp {
+            let config = mptcp::Config {
+                settings: settings.clone(),
+                algorithm: self.algorithm,
+                scheduler: Scheduler::find(settings.stack.default_scheduler).expect("a kernel names a scheduler that is there"),
+                path_manager: if self.fullmesh {
+                    mptcp::PathManager::Fullmesh
+                } else {
+                    mptcp::PathManager::Endpoints(self.subflow_endpoints.clone())
+                },
+                interfaces: self.addresses.iter().map(|&address| mptcp::Interface { address: address.into(), mtu: self.mtu }).collect(),
+                random,
+            };
+            Connection::Mptcp(Box::new(if is_client { mptcp::Connection::client(config) } else { mptcp::Connection::server(config) }))
+        } else {
+            let initial_seq = Seq::new(random.next_u32());
+            let config = tcp::Config { settings: settings.clone(), algorithm: self.algorithm, mtu: self.mtu, initial_seq };
+            Connection::Tcp(Box::new(if is_client { Socket::client(config) } else { Socket::server(config) }))
+        };
+        self.connections.push(Conn { end, paths: vec![path], waits_at: None, is_client, told: 0 });
+        self.newest = Some(self.connections.len() - 1);
+        self.connections.len() - 1
+    }
+
+    /// Sends what the endpoints have.
+    fn transmit(&mut self) -> Result<(), String> {
+        for i in 0..self.connections.len() {
+            while let Some(transmit) = self.connections[i].end.poll_transmit(self.now) {
+                let (source, destination) = self.path(i, transmit.path);
+                self.ident = self.ident.wrapping_add(1);
+                let envelope = Envelope { source: source.into(), destination: destination.into(), ident: self.ident };
+                let payload = vec![0; transmit.segment.len as usize];
+                let bytes = transmit.segment.to_bytes(&envelope, &payload).map_err(|e| format!("our segment has no bytes: {e}"))?;
+                self.sent.push_back(Sent { at: self.now, bytes });
+            }
+        }
+        Ok(())
+    }
+
+    /// Addresses of a path; a client makes paths as it goes.
+    fn path(&mut self, i: usize, path: PathId) -> (SocketAddrV4, SocketAddrV4) {
+        let number = usize::from(path.0);
+        while self.connections[i].paths.len() <= number {
+            let connection = &self.connections[i];
+            let next = connection.paths.len();
+            let (local, remote) = connection.end.path(PathId(next as u8));
+            let (_, first_peer) = connection.paths[0];
+            let local = self.addresses.get(local).copied().unwrap_or(self.addresses[0]);
+            let peer = self.announced.get(&(remote as u8)).copied().unwrap_or(*first_peer.ip());
+            let paths = (SocketAddrV4::new(local, FIRST_PORT + 100 * i as u16 + next as u16), SocketAddrV4::new(peer, first_peer.port()));
+            self.connections[i].paths.push(paths);
+        }
+        self.connections[i].paths[number]
+    }
+
+    fn is_closed(&self, i: usize) -> bool {
+        matches!(&self.connections[i].end, Connection::Tcp(socket) if socket.state() == State::Closed)
+    }
+
+    /// The connection and the path that these addresses belong to.
+    fn find(&self, local: SocketAddrV4, peer: SocketAddrV4) -> Option<(usize, PathId)> {
+        let of = |i: usize| self.connections[i].paths.iter().position(|path| *path == (local, peer)).map(|path| (i, PathId(path as u8)));
+        (0..self.connections.len()).rev().filter(|&i| !self.is_closed(i)).find_map(of)
+    }
+
+    fn inject_tcp(&mut self, bytes: &[u8]) -> Result<(), String> {
+        let (envelope, segment, _) =
+            Segment::from_bytes(bytes).map_err(|e| format!("the packet is none that our endpoints can read: {e}"))?;
+        for option in segment.mp.iter() {
+            if let polypath_wire::mptcp::Repr::AddAddr { address_id, address: IpAddr::V4(address), announcement, .. } = option
+                && announcement != Announcement::Echo
+            {
+                self.announced.insert(address_id, address);
+            }
+        }
+        let (SocketAddr::V4(local), SocketAddr::V4(peer)) = (envelope.destination, envelope.source) else {
+            return Err("our host has IPv4 alone".to_owned());
+        };
+        if let Some((i, path)) = self.find(local, peer) {
+            self.connections[i].end.handle_segment(self.now, path, &segment);
+            return Ok(());
+        }
+        if !segment.flags.has(Flags::SYN) || segment.flags.has(Flags::ACK) {
+            return Ok(());
+        }
+        if matches!(segment.mp.first(), Some(polypath_wire::mptcp::Repr::JoinSyn { .. })) {
+            self.join(local, peer, &segment);
+            return Ok(());
+        }
+        let listener = self.sockets.iter().find_map(|(fd, handle)| match handle {
+            Handle::Listener { mptcp, settings } => Some((*fd, *mptcp, settings.clone())),
+            _ => None,
+        });
+        if let Some((fd, mptcp, settings)) = listener {
+            let i = self.open(mptcp, &settings, false, (local, peer));
+            self.connections[i].waits_at = Some(fd);
+            self.connections[i].end.handle_segment(self.now, PathId(0), &segment);
+        }
+        Ok(())
+    }
+
+    /// A SYN with MP_JOIN: every connection looks whether the token is its own.
+    fn join(&mut self, local: SocketAddrV4, peer: SocketAddrV4, segment: &Segment) {
+        for connection in self.connections.iter_mut().filter(|connection| !connection.is_client) {
+            let before = connection.end.subflow_count();
+            let path = PathId(connection.paths.len() as u8);
+            connection.end.handle_segment(self.now, path, segment);
+            if connection.end.subflow_count() > before {
+                connection.paths.push((local, peer));
+                return;
+            }
+        }
+    }
+
+    fn inject_icmp(&mut self, packet: &ipv4::Packet<&[u8]>) -> Result<(), String> {
+        let wrong = |what: &str| format!("the ICMP message is none that our endpoints can read: {what}");
+        let message = icmpv4::Packet::new_checked(packet.payload()).map_err(|e| wrong(&e.to_string()))?;
+        let repr = icmpv4::Repr::parse(&message).map_err(|e| wrong(&e.to_string()))?;
+        let icmpv4::Message::FragmentationNeeded { mtu } = repr.message else { return Ok(()) };
+        let quoted = message.payload();
+        // The quoted packet may be cut off behind its first eight bytes (RFC 792), so no view of a whole one is asked for.
+        let (Some(header), Some(first)) = (quoted.get(..ipv4::HEADER), quoted.get(ipv4::HEADER..ipv4::HEADER + 8)) else {
+            return Err(wrong("it quotes too little"));
+        };
+        let address = |at: usize| Ipv4Addr::new(header[at], header[at + 1], header[at + 2], header[at + 3]);
+        let port = |at: usize| u16::from_be_bytes([first[at], first[at + 1]]);
+        let local = SocketAddrV4::new(address(12), port(0));
+        let peer = SocketAddrV4::new(address(16), port(2));
+        let seq = Seq::new(u32::from_be_bytes([first[4], first[5], first[6], first[7]]));
+        if let Some((i, path)) = self.find(local, peer) {
+            self.connections[i].end.handle_unreachable(self.now, path, &Unreachable { seq, mtu: u32::from(mtu) });
+        }
+        Ok(())
+    }
+
+    fn free_number(&self) -> i32 {
+        (3..).find(|fd| !self.sockets.contains_key(fd)).unwrap_or(i32::MAX)
+    }
+
+    fn connection(&mut self, fd: i32) -> Result<&mut Conn, String> {
+        match self.sockets.get(&fd) {
+            Some(Handle::Connection(i)) => Ok(&mut self.connections[*i]),
+            _ => Err(format!("{fd} is no connection")),
+        }
+    }
+
+    fn connect(&mut self, fd: i32) -> Result<Result<i64, String>, String> {
+        let Some(Handle::Fresh { mptcp, settings }) = self.sockets.get(&fd).cloned() else {
+            return Err(format!("{fd} is no fresh socket"));
+        };
+        let port = FIRST_PORT + 100 * self.connections.len() as u16;
+        let path = (SocketAddrV4::new(self.addresses[0], port), SocketAddrV4::new(peer_address(0), PORT));
+        let i = self.open(mptcp, &settings, true, path);
+        self.connections[i].end.open(self.now);
+        self.sockets.insert(fd, Handle::Connection(i));
+        Ok(Err("EINPROGRESS".to_owned()))
+    }
+
+    fn accept(&mut self, fd: i32) -> Result<i64, String> {
+        let ready = self.connections.iter().position(|c| c.waits_at == Some(fd) && c.end.established_at().is_some());
+        let i = ready.ok_or("EAGAIN")?;
+        self.connections[i].waits_at = None;
+        let number = self.free_number();
+        self.sockets.insert(number, Handle::Connection(i));
+        self.newest = Some(i);
+        Ok(i64::from(number))
+    }
+
+    fn write(&mut self, fd: i32, len: u64) -> Result<Result<i64, String>, String> {
+        let now = self.now;
+        let connection = self.connection(fd)?;
+        let before = connection.end.accepted();
+        connection.end.offer(now, len);
+        connection.end.stop(now);
+        let taken = connection.end.accepted() - before;
+        Ok(if taken == 0 && len > 0 { Err("EAGAIN".to_owned()) } else { Ok(taken as i64) })
+    }
+
+    fn read(&mut self, fd: i32, len: u64) -> Result<Result<i64, String>, String> {
+        let connection = self.connection(fd)?;
+        let waits = (connection.end.received() - connection.told).min(len);
+        connection.told += waits;
+        Ok(if waits == 0 && !connection.end.peer_finished() { Err("EAGAIN".to_owned()) } else { Ok(waits as i64) })
+    }
+
+    fn set_option(&mut self, fd: i32, option: SocketOption, value: i32) -> Result<Result<i64, String>, String> {
+        let settings = match self.sockets.get_mut(&fd) {
+            Some(Handle::Fresh { settings, .. } | Handle::Listener { settings, .. }) => Some(settings),
+            Some(Handle::Connection(_)) => None,
+            None => return Err(format!("{fd} is no socket")),
+        };
+        match (option, settings) {
+            (SocketOption::ReuseAddr, _) => {}
+            (SocketOption::ReceiveLowWater, Some(settings)) => settings.receive_low_water = value.max(1).unsigned_abs(),
+            (option, _) => return Err(format!("our endpoints have no socket option {option:?} here")),
+        }
+        Ok(Ok(0))
+    }
+}
+
+impl Endpoint for Host {
+    fn engine(&self) -> Engine {
+        Engine::Ours
+    }
+
+    fn now(&self) -> Instant {
+        self.now
+    }
+
+    fn wait(&mut self, until: Instant) -> Result<Option<Sent>, String> {
+        loop {
+            if let Some(sent) = self.sent.pop_front() {
+                return Ok(Some(sent));
+            }
+            let due = self.connections.iter().map(|c| c.end.poll_timeout()).min().unwrap_or(Instant::NEVER);
+            if due > until {
+                self.now = self.now.max(until);
+                return Ok(None);
+            }
+            self.now = self.now.max(due);
+            for connection in &mut self.connections {
+                if connection.end.poll_timeout() <= self.now {
+                    connection.end.handle_timeout(self.now);
+                }
+            }
+            self.transmit()?;
+        }
+    }
+
+    fn inject(&mut self, bytes: &[u8]) -> Result<(), String> {
+        let packet = ipv4::Packet::new_checked(bytes).map_err(|e| format!("it is no IPv4 packet: {e}"))?;
+        if packet.protocol() == icmpv4::PROTOCOL {
+            self.inject_icmp(&packet)?
+        } else {
+            self.inject_tcp(bytes)?
+        }
+        self.transmit()
+    }
+
+    fn call(&mut self, verb: &Verb) -> Result<Result<i64, String>, String> {
+        let returned = match *verb {
+            Verb::Socket { mptcp } => {
+                let number = self.free_number();
+                self.sockets.insert(number, Handle::Fresh { mptcp, settings: Box::new(self.settings.clone()) });
+                Ok(i64::from(number))
+            }
+            Verb::Bind { .. } => Ok(0),
+            Verb::Listen { fd } => {
+                let Some(Handle::Fresh { mptcp, settings }) = self.sockets.get(&fd).cloned() else {
+                    return Err(format!("{fd} is no fresh socket"));
+                };
+                self.sockets.insert(fd, Handle::Listener { mptcp, settings });
+                Ok(0)
+            }
+            Verb::Accept { fd } => self.accept(fd),
+            Verb::Connect { fd } => self.connect(fd)?,
+            Verb::Write { fd, len } => self.write(fd, len)?,
+            Verb::Read { fd, len } => self.read(fd, len)?,
+            Verb::Shutdown { fd } | Verb::Close { fd } => {
+                let now = self.now;
+                if let Some(Handle::Connection(i)) = self.sockets.get(&fd) {
+                    self.connections[*i].end.close(now);
+                }
+                if matches!(verb, Verb::Close { .. }) && self.sockets.remove(&fd).is_none() {
+                    return Err(format!("{fd} is no socket"));
+                }
+                Ok(0)
+            }
+            Verb::SetOption { fd, option, value } => self.set_option(fd, option, value)?,
+            Verb::RemoveEndpoint { .. } => return Err("our path manager cannot lose an endpoint by command".to_owned()),
+        };
+        self.transmit()?;
+        Ok(returned)
+    }
+
+    fn info(&mut self, field: &str) -> Option<u64> {
+        let connection = &self.connections[self.newest?];
+        let probe = connection.end.subflow(0);
+        let socket = if let Connection::Tcp(socket) = &connection.end { Some(socket) } else { None };
+        Some(match field {
+            "tcpi_state" => state_number(socket?.state()),
+            "tcpi_ca_state" => u64::from(probe.ca_state),
+            "tcpi_backoff" => u64::from(socket?.consecutive_timeouts()),
+            "tcpi_rto" => u64::from(probe.rto_us),
+            "tcpi_snd_mss" => u64::from(probe.mss),
+            "tcpi_unacked" => u64::from(socket?.packets_out()),
+            "tcpi_pmtu" => u64::from(probe.pmtu),
+            "tcpi_rtt" => u64::from(probe.srtt_us),
+            "tcpi_rttvar" => u64::from(probe.rttvar_us),
+            "tcpi_snd_ssthresh" => u64::from(probe.ssthresh),
+            "tcpi_snd_cwnd" => u64::from(probe.cwnd),
+            "tcpi_reordering" => u64::from(probe.reordering),
+            "tcpi_total_retrans" => probe.counters.retransmissions,
+            "tcpi_min_rtt" => u64::from(probe.min_rtt_us),
+            _ => return None,
+        })
+    }
+}
+
+/// As Linux numbers them (include/net/tcp_states.h).
+fn state_number(state: State) -> u64 {
+    match state {
+        State::Established => 1,
+        State::SynSent => 2,
+        State::SynReceived => 3,
+        State::FinWait1 => 4,
+        State::FinWait2 => 5,
+        State::TimeWait => 6,
+        State::Closed => 7,
+        State::CloseWait => 8,
+        State::LastAck => 9,
+        State::Listen => 10,
+        State::Closing => 11,
+    }
+}

@@ -1,0 +1,135 @@
+//! System calls: `write(4, ..., 1000) = 1000`; commands; assertions on TCP_INFO.
+
+use super::cursor::{Cursor, Read};
+use crate::script::{Assertion, Call, Comparison, Outcome, SocketOption, Verb};
+
+const VERBS: &str = "socket, setsockopt, bind, listen, accept, connect, write, send, read, recv, shutdown and close";
+
+pub(super) fn take(cursor: &mut Cursor<'_>) -> Read<Call> {
+    let shown = cursor.shown();
+    let name = cursor.word();
+    if name.is_empty() {
+        return Err(format!(
+            "{shown} is no event: a packet begins with `<` or `>`, anything else is a call, `%{{ ... }}%`, `quiet` or a command"
+        ));
+    }
+    cursor.expect("(", &format!("behind `{name}`"))?;
+    let inside = cursor.until(")", &format!("behind the arguments of `{name}`"))?;
+    let arguments: Vec<&str> = inside.split(',').map(str::trim).collect();
+    cursor.expect("=", &format!("before the result of `{name}`"))?;
+    let result = take_outcome(cursor)?;
+    let number = |i: usize, what: &str| -> Read<i64> {
+        let text = arguments.get(i).copied().unwrap_or_default();
+        let mut inner = Cursor::new(text.trim_start_matches('[').trim_end_matches(']'));
+        inner
+            .number(what)
+            .and_then(|value| inner.finish().map(|()| value))
+            .map_err(|_| format!("{what} of `{name}` is `{text}`, which is no number"))
+    };
+    let fd = || number(0, "the socket").map(|fd| fd as i32);
+    let len = || number(2, "the length").and_then(|len| u64::try_from(len).map_err(|_| "a length is below zero".to_owned()));
+    let verb = match name {
+        "socket" => Verb::Socket { mptcp: is_mptcp(&arguments)? },
+        "setsockopt" => Verb::SetOption { fd: fd()?, option: option(&arguments)?, value: number(3, "the value")? as i32 },
+        "bind" => Verb::Bind { fd: fd()? },
+        "listen" => Verb::Listen { fd: fd()? },
+        "accept" => Verb::Accept { fd: fd()? },
+        "connect" => Verb::Connect { fd: fd()? },
+        "write" | "send" => Verb::Write { fd: fd()?, len: len()? },
+        "read" | "recv" => Verb::Read { fd: fd()?, len: len()? },
+        "shutdown" if arguments.get(1) == Some(&"SHUT_WR") => Verb::Shutdown { fd: fd()? },
+        "shutdown" => return Err("`shutdown` is known with SHUT_WR alone".to_owned()),
+        "close" => Verb::Close { fd: fd()? },
+        _ => return Err(format!("`{name}` is no call that a script can make; calls are {VERBS}")),
+    };
+    Ok(Call { verb, result })
+}
+
+/// `0`, `1000`, `-1 EAGAIN (Resource temporarily unavailable)`.
+fn take_outcome(cursor: &mut Cursor<'_>) -> Read<Outcome> {
+    let value: i64 = cursor.number("the result")?;
+    if value >= 0 {
+        return Ok(Outcome::Value(value));
+    }
+    let name = cursor.take(|c| c.is_ascii_uppercase());
+    if !name.starts_with('E') {
+        return Err("a result of -1 needs the name of an error, such as `-1 EAGAIN`".to_owned());
+    }
+    if cursor.eat("(") {
+        cursor.until(")", "behind the words of the error")?;
+    }
+    Ok(Outcome::Error(name.to_owned()))
+}
+
+fn is_mptcp(arguments: &[&str]) -> Read<bool> {
+    match arguments {
+        ["..." | "AF_INET", "SOCK_STREAM", "IPPROTO_TCP"] => Ok(false),
+        ["..." | "AF_INET", "SOCK_STREAM", "IPPROTO_MPTCP"] => Ok(true),
+        _ => Err("a socket is `socket(..., SOCK_STREAM, IPPROTO_TCP)`, or IPPROTO_MPTCP".to_owned()),
+    }
+}
+
+fn option(arguments: &[&str]) -> Read<SocketOption> {
+    let pair = (arguments.get(1).copied().unwrap_or_default(), arguments.get(2).copied().unwrap_or_default());
+    Ok(match pair {
+        ("SOL_SOCKET", "SO_REUSEADDR") => SocketOption::ReuseAddr,
+        ("SOL_SOCKET", "SO_RCVLOWAT") => SocketOption::ReceiveLowWater,
+        ("SOL_SOCKET", "SO_SNDBUF") => SocketOption::SendBuffer,
+        ("SOL_SOCKET", "SO_RCVBUF") => SocketOption::ReceiveBuffer,
+        ("SOL_TCP" | "IPPROTO_TCP", "TCP_NODELAY") => SocketOption::NoDelay,
+        ("SOL_TCP" | "IPPROTO_TCP", "TCP_MAXSEG") => SocketOption::MaxSegment,
+        (level, name) => {
+            return Err(format!(
+                "the socket option {level} {name} is not known; known are SO_REUSEADDR, SO_RCVLOWAT, SO_SNDBUF, SO_RCVBUF, TCP_NODELAY and TCP_MAXSEG"
+            ));
+        }
+    })
+}
+
+/// Behind the first backquote.
+pub(super) fn take_command(cursor: &mut Cursor<'_>) -> Read<Call> {
+    let text = cursor.until("`", "behind a command")?;
+    let words: Vec<&str> = text.split_whitespace().collect();
+    match words[..] {
+        ["ip", "mptcp", "endpoint", "delete" | "del", "id", id] => {
+            let id = id.parse().map_err(|_| format!("`{id}` is no id of an endpoint"))?;
+            Ok(Call { verb: Verb::RemoveEndpoint { id }, result: Outcome::Value(0) })
+        }
+        _ => Err(format!("`{text}` is no command that a script can run; `ip mptcp endpoint delete id N` is one")),
+    }
+}
+
+/// Behind `%{`: `tcpi_snd_cwnd == 10; tcpi_unacked < 3 }%`.
+pub(super) fn take_assertions(cursor: &mut Cursor<'_>) -> Read<Vec<Assertion>> {
+    let inside = cursor.until("}%", "behind the assertions")?;
+    inside.split([';', ',']).map(str::trim).filter(|part| !part.is_empty()).map(take_assertion).collect()
+}
+
+fn take_assertion(part: &str) -> Read<Assertion> {
+    let text = part.strip_prefix("assert ").unwrap_or(part).trim();
+    let mut cursor = Cursor::new(text);
+    let field = cursor.word().to_owned();
+    let comparisons = [
+        ("==", Comparison::Equal),
+        ("!=", Comparison::Unequal),
+        ("<=", Comparison::LessOrEqual),
+        (">=", Comparison::GreaterOrEqual),
+        ("<", Comparison::Less),
+        (">", Comparison::Greater),
+    ];
+    let comparison = comparisons.iter().find(|(sign, _)| cursor.eat(sign)).map(|(_, comparison)| *comparison);
+    let comparison = comparison.ok_or_else(|| format!("`{text}` has none of ==, !=, <, <=, > and >="))?;
+    if !crate::info::FIELDS.contains(&field.as_str()) {
+        return Err(format!("`{field}` is no field of TCP_INFO that a script can ask for; fields are {}", crate::info::FIELDS.join(", ")));
+    }
+    let value = match cursor.rest() {
+        name if name.starts_with("TCP_") => {
+            let value = crate::info::constant(name).ok_or_else(|| format!("`{name}` is no state of TCP"))?;
+            cursor = Cursor::new("");
+            value
+        }
+        _ => cursor.number("the value")?,
+    };
+    cursor.finish()?;
+    Ok(Assertion { field, comparison, value, text: text.to_owned() })
+}
