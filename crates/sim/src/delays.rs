@@ -9,6 +9,8 @@ use std::collections::VecDeque;
 
 /// Bins between one power of two and the next.
 const FINE: u64 = 256;
+/// Bins of one power of two.
+type Octave = [u64; FINE as usize];
 /// Unit of the bins: 2^10 ns.
 const UNIT: u32 = 10;
 
@@ -25,7 +27,8 @@ pub(crate) struct Delays {
     ordered: bool,
     /// Within the window.
     counting: bool,
-    bins: Vec<u64>,
+    /// By power of two. One that never had a byte in it takes no memory: most flows have delays of two or three.
+    bins: Vec<Option<Box<Octave>>>,
     /// Bytes times units, and the longest delay, units.
     sum: u64,
     most: u64,
@@ -86,10 +89,10 @@ impl Delays {
             return;
         }
         let units = now.since(self.at).as_nanos() >> UNIT;
-        let bin = bin(units);
-        match self.bins.get_mut(bin) {
-            Some(counted) => *counted += bytes,
-            None => self.count_beyond(bin, bytes),
+        let (octave, fine) = place(bin(units));
+        match self.bins.get_mut(octave) {
+            Some(Some(bins)) => bins[fine] += bytes,
+            _ => self.begin_octave(octave)[fine] += bytes,
         }
         // A unit is a microsecond: 2^64 are 1800 GB that took 10 s.
         self.sum += units * bytes;
@@ -97,14 +100,22 @@ impl Delays {
     }
 
     #[cold]
-    fn count_beyond(&mut self, bin: usize, bytes: u64) {
-        self.bins.resize(bin + FINE as usize, 0);
-        self.bins[bin] += bytes;
+    fn begin_octave(&mut self, octave: usize) -> &mut Octave {
+        if self.bins.len() <= octave {
+            self.bins.resize(octave + 1, None);
+        }
+        self.bins[octave].get_or_insert_with(|| Box::new([0; FINE as usize]))
+    }
+
+    /// Bytes by bin, of the bins that may have some.
+    fn counted(&self) -> impl Iterator<Item = (usize, u64)> {
+        let octaves = self.bins.iter().enumerate().filter_map(|(octave, bins)| bins.as_ref().map(|bins| (octave, bins)));
+        octaves.flat_map(|(octave, bins)| bins.iter().enumerate().map(move |(fine, &bytes)| (octave * FINE as usize + fine, bytes)))
     }
 
     /// How the delays are spread over the bytes; nothing where none were read.
     pub(crate) fn spread(&self) -> Option<Spread> {
-        let bytes: u64 = self.bins.iter().sum();
+        let bytes: u64 = self.counted().map(|(_, bytes)| bytes).sum();
         let unit_ns = f64::from(1 << UNIT);
         (bytes > 0).then(|| Spread {
             mean_ns: (self.sum as f64 / bytes as f64 + 0.5) * unit_ns,
@@ -119,11 +130,11 @@ impl Delays {
     fn percentile(&self, percent: u64, bytes: u64) -> u64 {
         let wanted = (u128::from(percent) * u128::from(bytes)).div_ceil(100) as u64;
         let mut seen = 0;
-        let found = self.bins.iter().position(|bytes| {
+        let found = self.counted().find(|&(_, bytes)| {
             seen += bytes;
             seen >= wanted
         });
-        found.map_or(0, middle).min((self.most << UNIT) + (1 << UNIT) / 2)
+        found.map_or(0, |(bin, _)| middle(bin)).min((self.most << UNIT) + (1 << UNIT) / 2)
     }
 }
 
@@ -132,6 +143,12 @@ impl Delays {
 fn bin(units: u64) -> usize {
     let shift = (units | FINE).ilog2() - FINE.ilog2();
     (FINE * u64::from(shift) + (units >> shift)) as usize
+}
+
+/// The power of two of a bin, and its number within that.
+#[inline]
+fn place(bin: usize) -> (usize, usize) {
+    (bin / FINE as usize, bin % FINE as usize)
 }
 
 /// The middle of a bin, nanoseconds.
@@ -189,7 +206,7 @@ mod tests {
         delays.set_counting(false);
         delays.on_accepted(at(20), 2000);
         delays.on_read(at(90), 2000);
-        assert_eq!(delays.bins.iter().sum::<u64>(), 600);
+        assert_eq!(delays.counted().map(|(_, bytes)| bytes).sum::<u64>(), 600);
         assert!(delays.spread().expect("read").max_ns.abs_diff(20_000_000) < 1000);
         assert_eq!((delays.read, delays.end, delays.later.len()), (2000, 2000, 0));
     }

@@ -37,8 +37,8 @@ use receiver::Rx;
 use sender::{Fin, Tx};
 use std::net::IpAddr;
 
-/// Room that a connection has for subflows from the start.
-const USUAL_SUBFLOWS: usize = 9;
+/// Room that a connection has for subflows from the start: two are most common, and memory that nobody uses keeps connections apart.
+const USUAL_SUBFLOWS: usize = 2;
 
 /// What a connection is told at its making.
 #[derive(Clone, Debug)]
