@@ -6,8 +6,8 @@ import pytest
 from study_data import STUDY, changed
 
 import polypath
-from polypath import Experiment, Flow, Link, Node, Study, Topology
-from polypath.study import Time, cells, json_schema, runs
+from polypath import Experiment, Flow, Link, Node, Study, Topology, _native
+from polypath.study import PATH_MANAGERS, Time, cells, json_schema, runs
 
 
 @pytest.fixture
@@ -225,3 +225,8 @@ def test_the_schema_refuses_a_bare_number():
 
     validator = jsonschema.Draft202012Validator(json.loads(json_schema()))
     assert list(validator.iter_errors(parse(changed(("duration: 20s", "duration: 20")), "x").value))
+
+
+def test_a_study_has_the_path_managers_of_the_simulator():
+    ours = {kind.model_fields["kind"].default: (kind.__doc__ or "").splitlines()[0] for kind in PATH_MANAGERS}
+    assert ours == dict(_native.path_managers())

@@ -61,6 +61,12 @@ fn schedulers() -> Vec<(&'static str, &'static str)> {
     polypath_sched::Scheduler::NAMES.to_vec()
 }
 
+/// Names of the path managers, sorted, and what each does.
+#[pyfunction]
+fn path_managers() -> Vec<(&'static str, &'static str)> {
+    polypath_transport::mptcp::PathManager::NAMES.to_vec()
+}
+
 /// The kernels that a host can have in the simulator: what a study calls them, and the exact release.
 #[pyfunction]
 fn kernels() -> Vec<(&'static str, &'static str)> {
@@ -118,6 +124,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(check, module)?)?;
     module.add_function(wrap_pyfunction!(algorithms, module)?)?;
     module.add_function(wrap_pyfunction!(schedulers, module)?)?;
+    module.add_function(wrap_pyfunction!(path_managers, module)?)?;
     columns::add(module)?;
     module.add_function(wrap_pyfunction!(kernels, module)?)?;
     own::add(module)?;

@@ -7,7 +7,7 @@
 //! The out-of-tree kernel has no scheduler of this kind; its users set the backup flag on an interface, which gives the same with two
 //! subflows and shares the load between the active ones with more.
 
-use crate::{Choice, DataQueueView, PathView, Policy};
+use crate::{Choice, DataQueueView, Limit, PathView, Policy};
 
 /// The first usable subflow alone. It has no state.
 #[derive(Copy, Clone, Debug, Default)]
@@ -21,7 +21,7 @@ impl Policy for Backup {
         }
         let subflow = working(subflows)?;
         let s = &subflows[subflow];
-        s.takes_data().then(|| Choice { subflow, from: queue.next, limit: s.window_space() })
+        s.takes_data().then(|| Choice { subflow, from: queue.next, limit: Limit::Bytes(s.window_space()) })
     }
 
     fn retransmits_head_of_line(&self) -> bool {
@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn the_first_subflow_works_alone_however_slow() {
         let mut flows = [subflow(90, 4), subflow(5, 0)];
-        assert_eq!(Backup.pick(&flows, &DATA), Some(Choice { subflow: 0, from: 0, limit: 6000 }));
+        assert_eq!(Backup.pick(&flows, &DATA), Some(Choice { subflow: 0, from: 0, limit: Limit::Bytes(6000) }));
         flows[0].in_flight = 10;
         assert_eq!(Backup.pick(&flows, &DATA), None, "a full window is waited for");
     }

@@ -12,7 +12,7 @@
 //! round trip as delay, which orders windows alike. The paper's weakness stays: a plan is not changed when a path slows down.
 //! The out-of-tree kernel's releases do not have this scheduler.
 
-use crate::{Choice, DataQueueView, MAX_SUBFLOWS, PathView, Policy};
+use crate::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, PathView, Policy};
 
 /// Windows in the order of their arrival.
 #[derive(Copy, Clone, Debug, Default)]
@@ -46,7 +46,7 @@ impl Policy for Daps {
         let windows = (u64::from(slowest).checked_div(u64::from(s.srtt_us8))).unwrap_or(1);
         let most = windows * u64::from(s.capacity) * u64::from(s.mss);
         let waits = u64::from(s.unsent.saturating_sub(s.window_space()));
-        (s.room && waits < most).then_some(Choice { subflow, from: queue.next, limit: self.left[subflow] })
+        (s.room && waits < most).then_some(Choice { subflow, from: queue.next, limit: Limit::Bytes(self.left[subflow]) })
     }
 
     #[inline]
@@ -73,8 +73,8 @@ mod tests {
     fn plan(daps: &mut Daps, flows: &[PathView], count: usize) -> Vec<(usize, u32)> {
         let deal = |_| {
             let choice = daps.pick(flows, &DATA).expect("somebody");
-            daps.on_scheduled(choice, choice.limit);
-            (choice.subflow, choice.limit / 1000)
+            daps.on_scheduled(choice, choice.limit.bytes().expect("not a buffer"));
+            (choice.subflow, choice.limit.bytes().expect("not a buffer") / 1000)
         };
         (0..count).map(deal).collect()
     }
@@ -93,7 +93,7 @@ mod tests {
         let mut daps = Daps::default();
         let first = daps.pick(&flows, &DATA).expect("alone");
         daps.on_scheduled(first, 1000);
-        assert_eq!(daps.pick(&flows, &DATA).map(|c| c.limit), Some(3000));
+        assert_eq!(daps.pick(&flows, &DATA).map(|c| c.limit), Some(Limit::Bytes(3000)));
     }
 
     #[test]

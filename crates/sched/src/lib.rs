@@ -16,7 +16,6 @@ mod roundrobin;
 mod sttf;
 mod weighted;
 
-pub use linux_default::LinuxDefault;
 use polypath_base::{Instant, Rate};
 
 /// Most subflows a connection has: masks of them have 32 bits, here as in out-of-tree MPTCP.
@@ -114,8 +113,28 @@ pub struct Choice {
     pub subflow: usize,
     /// First byte to send there: [`DataQueueView::next`] for new data, less for bytes that went elsewhere before.
     pub from: u64,
-    /// At most so many bytes before the scheduler is asked again.
-    pub limit: u32,
+    /// How much, before the scheduler is asked again.
+    pub limit: Limit,
+}
+
+/// How much of the data goes at once.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// At most so many bytes.
+    Bytes(u32),
+    /// The buffer of the sender that has the byte at [`Choice::from`], all of it, whatever the window.
+    Buffer,
+}
+
+impl Limit {
+    /// Bytes; none for a buffer, whose length the sender knows.
+    #[inline]
+    pub fn bytes(self) -> Option<u32> {
+        match self {
+            Self::Bytes(bytes) => Some(bytes),
+            Self::Buffer => None,
+        }
+    }
 }
 
 impl DataQueueView {
@@ -185,6 +204,26 @@ pub trait Policy: Default {
         true
     }
 
+    /// What a path leaves undelivered goes to the others. One that sends everything on every path in any case says no.
+    #[inline]
+    fn reinjects(&self) -> bool {
+        true
+    }
+
+    /// It hands out long bursts to whoever has room in the send buffer, and reads nothing of a path but what upstream Linux's scheduler
+    /// reads: `usable`, `backup`, `queued`, `room` and `pacing_rate`. Any other is asked segment by segment or window by window.
+    #[inline]
+    fn schedules_bursts(&self) -> bool {
+        false
+    }
+
+    /// As long as the peer's window is closed, [`Policy::pick`] would choose no path and remember nothing of them, whatever those in the bit
+    /// mask `changed` look like now: it need not be asked.
+    #[inline]
+    fn has_met(&self, _paths: &[PathView], _changed: u32) -> bool {
+        false
+    }
+
     /// The same with a kernel's faults.
     #[must_use]
     fn with(self, _quirks: Quirks) -> Self {
@@ -241,6 +280,30 @@ macro_rules! schedulers {
             pub fn retransmits_head_of_line(&self) -> bool {
                 match self {
                     $(Self::$variant(policy) => policy.retransmits_head_of_line(),)+
+                }
+            }
+
+            /// See [`Policy::reinjects`].
+            #[inline]
+            pub fn reinjects(&self) -> bool {
+                match self {
+                    $(Self::$variant(policy) => policy.reinjects(),)+
+                }
+            }
+
+            /// See [`Policy::schedules_bursts`].
+            #[inline]
+            pub fn schedules_bursts(&self) -> bool {
+                match self {
+                    $(Self::$variant(policy) => policy.schedules_bursts(),)+
+                }
+            }
+
+            /// See [`Policy::has_met`].
+            #[inline]
+            pub fn has_met(&self, paths: &[PathView], changed: u32) -> bool {
+                match self {
+                    $(Self::$variant(policy) => policy.has_met(paths, changed),)+
                 }
             }
 
@@ -333,7 +396,7 @@ mod tests {
         let queue = DataQueueView { end: 1400, window_end: u64::MAX, ..DataQueueView::EMPTY };
         for (name, _) in Scheduler::NAMES {
             let choice = Scheduler::find(name).expect("it is in the list").pick(&[path(80_000, 9), path(400_000, 10)], &queue);
-            assert!(choice.is_some_and(|choice| choice.subflow == 0 && choice.limit > 0), "{name}: {choice:?}");
+            assert!(choice.is_some_and(|choice| choice.subflow == 0 && choice.limit != Limit::Bytes(0)), "{name}: {choice:?}");
         }
         let full = [path(80_000, 10), path(400_000, 0)];
         assert_eq!(MinRtt.pick(&full, &queue).map(|choice| choice.subflow), Some(1), "the fast path is full");

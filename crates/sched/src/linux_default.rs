@@ -4,7 +4,7 @@
 //! time". The chosen subflow gets a burst of up to 64 KiB. Congestion windows are not asked: a subflow may queue as much as
 //! its send buffer takes, so a burst waits there, and if the chosen subflow's buffer is full, nobody sends.
 
-use crate::{Choice, DataQueueView, MAX_SUBFLOWS, PathView, Policy};
+use crate::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, PathView, Policy};
 
 /// Shortest linger time first.
 #[derive(Copy, Clone, Debug, Default)]
@@ -41,13 +41,6 @@ impl Linger {
 impl LinuxDefault {
     /// Largest burst, bytes: 64 KiB less room for headers (TCP 20, its options 40, IPv6 40 and a fragment header 8).
     pub const BURST: u32 = (1 << 16) - 20 - 40 - 40 - 8;
-
-    /// Every subflow that could be chosen has been looked at once: where nothing may be sent, [`LinuxDefault::pick`] then changes nothing.
-    /// Of the subflows in the bit mask `changed`, what is shown may be out of date.
-    #[inline]
-    pub fn has_met(&self, subflows: &[PathView], changed: u32) -> bool {
-        subflows.iter().zip(&self.rate).enumerate().all(|(i, (s, &rate))| rate > 0 || !(s.usable || changed >> i & 1 == 1))
-    }
 }
 
 impl Policy for LinuxDefault {
@@ -86,7 +79,18 @@ impl Policy for LinuxDefault {
             let (queued, burst) = (u64::from(s.queued), u64::from(burst));
             self.rate[i] = (self.rate[i] * queued + s.pacing_rate.as_bytes_per_sec() * burst) / (queued + burst);
         }
-        Some(Choice { subflow: i, from: queue.next, limit: burst })
+        Some(Choice { subflow: i, from: queue.next, limit: Limit::Bytes(burst) })
+    }
+
+    #[inline]
+    fn schedules_bursts(&self) -> bool {
+        true
+    }
+
+    /// Every subflow that could be chosen has been looked at once.
+    #[inline]
+    fn has_met(&self, subflows: &[PathView], changed: u32) -> bool {
+        subflows.iter().zip(&self.rate).enumerate().all(|(i, (s, &rate))| rate > 0 || !(s.usable || changed >> i & 1 == 1))
     }
 }
 
@@ -130,7 +134,10 @@ mod tests {
     fn the_queue_that_drains_first_wins() {
         // 100 kB at 10 MB/s drain in 10 ms, 50 kB at 1 MB/s in 50 ms.
         let flows = [subflow(50_000, 1_000_000), subflow(100_000, 10_000_000)];
-        assert_eq!(LinuxDefault::default().pick(&flows, &DATA), Some(Choice { subflow: 1, from: 0, limit: LinuxDefault::BURST }));
+        assert_eq!(
+            LinuxDefault::default().pick(&flows, &DATA),
+            Some(Choice { subflow: 1, from: 0, limit: Limit::Bytes(LinuxDefault::BURST) })
+        );
     }
 
     #[test]
@@ -159,6 +166,9 @@ mod tests {
 
     #[test]
     fn bursts_end_with_the_window_of_the_peer() {
-        assert_eq!(LinuxDefault::default().pick(&[subflow(0, 1)], &DataQueueView { window_end: 500, ..DATA }).map(|c| c.limit), Some(500));
+        assert_eq!(
+            LinuxDefault::default().pick(&[subflow(0, 1)], &DataQueueView { window_end: 500, ..DATA }).map(|c| c.limit),
+            Some(Limit::Bytes(500))
+        );
     }
 }

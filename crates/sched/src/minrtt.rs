@@ -3,7 +3,7 @@
 //! The subflow with the lowest smoothed RTT among those whose congestion window has room; backup subflows only when no
 //! other subflow exists that could be used at all, even later.
 
-use crate::{Choice, DataQueueView, PathView, Policy};
+use crate::{Choice, DataQueueView, Limit, PathView, Policy};
 
 /// Lowest RTT first. It has no state.
 #[derive(Copy, Clone, Debug, Default)]
@@ -17,7 +17,7 @@ impl Policy for MinRtt {
         }
         let subflow = best(subflows, 0)?;
         // The window of the peer is the connection's to obey.
-        Some(Choice { subflow, from: queue.next, limit: subflows[subflow].share() })
+        Some(Choice { subflow, from: queue.next, limit: Limit::Bytes(subflows[subflow].share()) })
     }
 }
 
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn the_fastest_subflow_with_room_wins() {
         let flows = [subflow(20, 0), subflow(5, 7), subflow(1, 10)];
-        assert_eq!(MinRtt.pick(&flows, &DATA), Some(Choice { subflow: 1, from: 0, limit: 3000 }));
+        assert_eq!(MinRtt.pick(&flows, &DATA), Some(Choice { subflow: 1, from: 0, limit: Limit::Bytes(3000) }));
     }
 
     #[test]
@@ -95,9 +95,9 @@ mod tests {
             ..subflow(20, in_flight)
         };
         let gives = |flow| MinRtt.pick(&[flow], &DATA).map(|c| c.limit);
-        assert_eq!(gives(flow(3, 0)), Some(7000), "all that the window has left, not half of it");
-        assert_eq!(gives(flow(9, 0)), Some(2000), "a burst at least, even if the window has room for less");
-        assert_eq!(gives(flow(8, 1)), Some(2000), "a lone buffer counts as one segment");
+        assert_eq!(gives(flow(3, 0)), Some(Limit::Bytes(7000)), "all that the window has left, not half of it");
+        assert_eq!(gives(flow(9, 0)), Some(Limit::Bytes(2000)), "a burst at least, even if the window has room for less");
+        assert_eq!(gives(flow(8, 1)), Some(Limit::Bytes(2000)), "a lone buffer counts as one segment");
         assert_eq!((gives(flow(9, 1)), gives(flow(6, 2))), (None, None), "several count as a burst each");
     }
 

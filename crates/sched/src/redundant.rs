@@ -12,7 +12,7 @@
 //! buffer waits behind them: some 64 KiB of progress in the fastest subflow's full queue, where all links are busy.
 //! <https://github.com/multipath-tcp/mptcp/issues/474> reports it, with goodputs of a hundredth; pull request 478 mended it.
 
-use crate::{Choice, DataQueueView, MAX_SUBFLOWS, PathView, Policy, Quirks};
+use crate::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, PathView, Policy, Quirks};
 
 /// Each subflow has a place of its own in the data.
 #[derive(Copy, Clone, Debug, Default)]
@@ -51,7 +51,7 @@ impl Policy for Redundant {
             self.turn = (i + 1) % subflows.len();
             if self.repeats {
                 // A buffer as a whole, whatever the window.
-                return Some(Choice { subflow: i, from, limit: u32::MAX });
+                return Some(Choice { subflow: i, from, limit: Limit::Buffer });
             }
             // Data that was sent once stays a copy: never mix it with new data in one choice.
             let end = if from < queue.next { queue.next } else { queue.end.min(queue.window_end) };
@@ -59,7 +59,7 @@ impl Policy for Redundant {
                 continue;
             }
             let limit = u32::try_from(end - from).unwrap_or(u32::MAX).min(s.window_space());
-            return Some(Choice { subflow: i, from, limit });
+            return Some(Choice { subflow: i, from, limit: Limit::Bytes(limit) });
         }
         None
     }
@@ -74,6 +74,10 @@ impl Policy for Redundant {
     }
 
     fn retransmits_head_of_line(&self) -> bool {
+        false
+    }
+
+    fn reinjects(&self) -> bool {
         false
     }
 }
@@ -91,20 +95,20 @@ mod tests {
         let (mut s, flows) = (Redundant::default(), [subflow(0), subflow(5)]);
         let mut queue = DataQueueView { end: 1 << 20, window_end: 1 << 20, ..DataQueueView::EMPTY };
         let first = s.pick(&flows, &queue);
-        assert_eq!(first, Some(Choice { subflow: 0, from: 0, limit: 10_000 }));
+        assert_eq!(first, Some(Choice { subflow: 0, from: 0, limit: Limit::Bytes(10_000) }));
         s.on_scheduled(first.expect("chosen"), 10_000);
         queue.next = 10_000;
         let second = s.pick(&flows, &queue);
-        assert_eq!(second, Some(Choice { subflow: 1, from: 0, limit: 5_000 }));
+        assert_eq!(second, Some(Choice { subflow: 1, from: 0, limit: Limit::Bytes(5_000) }));
         s.on_scheduled(second.expect("chosen"), 4_000);
-        assert_eq!(s.pick(&[subflow(10), subflow(0)], &queue), Some(Choice { subflow: 1, from: 4_000, limit: 6_000 }));
+        assert_eq!(s.pick(&[subflow(10), subflow(0)], &queue), Some(Choice { subflow: 1, from: 4_000, limit: Limit::Bytes(6_000) }));
     }
 
     #[test]
     fn acknowledged_data_is_skipped() {
         let mut s = Redundant::default();
         let queue = DataQueueView { una: 8_000, next: 10_000, end: 10_000, window_end: 1 << 20, ..DataQueueView::EMPTY };
-        assert_eq!(s.pick(&[subflow(10), subflow(0)], &queue), Some(Choice { subflow: 1, from: 8_000, limit: 2_000 }));
+        assert_eq!(s.pick(&[subflow(10), subflow(0)], &queue), Some(Choice { subflow: 1, from: 8_000, limit: Limit::Bytes(2_000) }));
     }
 
     #[test]
@@ -112,7 +116,7 @@ mod tests {
         let mut s = Redundant::default();
         let queue = DataQueueView { end: 1 << 20, window_end: 2_000, ..DataQueueView::EMPTY };
         let choice = s.pick(&[subflow(0)], &queue);
-        assert_eq!(choice.map(|c| c.limit), Some(2_000));
+        assert_eq!(choice.map(|c| c.limit), Some(Limit::Bytes(2_000)));
         s.on_scheduled(choice.expect("chosen"), 2_000);
         assert_eq!(s.pick(&[subflow(0)], &DataQueueView { next: 2_000, ..queue }), None);
     }

@@ -1,6 +1,6 @@
 //! `roundrobin`: the out-of-tree stack's scheduler of that name, with its defaults (one segment a turn, windows respected).
 
-use crate::{Choice, DataQueueView, MAX_SUBFLOWS, PathView, Policy};
+use crate::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, PathView, Policy};
 
 /// Every subflow with room in its congestion window gets a segment before any gets a second.
 #[derive(Copy, Clone, Debug, Default)]
@@ -25,7 +25,7 @@ impl Policy for RoundRobin {
             next(&self.served)
         })?;
         self.served[subflow] = true;
-        Some(Choice { subflow, from: queue.next, limit: subflows[subflow].mss })
+        Some(Choice { subflow, from: queue.next, limit: Limit::Bytes(subflows[subflow].mss) })
     }
 
     fn retransmits_head_of_line(&self) -> bool {
@@ -47,7 +47,7 @@ mod tests {
     fn turns_alternate_one_segment_each() {
         let (mut s, flows) = (RoundRobin::default(), [subflow(0), subflow(0)]);
         let turns: Vec<_> = (0..4).map(|_| s.pick(&flows, &DATA).map(|c| (c.subflow, c.limit))).collect();
-        assert_eq!(turns, [Some((1, 1000)), Some((0, 1000)), Some((1, 1000)), Some((0, 1000))]);
+        assert_eq!(turns, [1, 0, 1, 0].map(|i| Some((i, Limit::Bytes(1000)))));
     }
 
     #[test]

@@ -11,7 +11,7 @@
 //! been given stays, so at most as much as a window and a half may wait; it takes the last measured round trip, here the smoothed one
 //! counts. The out-of-tree kernel's releases do not have this scheduler.
 
-use crate::{Choice, DataQueueView, PathView, Policy};
+use crate::{Choice, DataQueueView, Limit, PathView, Policy};
 
 /// The subflow with the shortest transfer time, its queue included. It has no state.
 #[derive(Copy, Clone, Debug, Default)]
@@ -31,7 +31,7 @@ impl Policy for Sttf {
         let (subflow, s) = candidates.min_by_key(|(_, s)| transfer_time(s))?;
         let waits = s.unsent.saturating_sub(s.window_space());
         let most = (s.capacity + s.capacity / 2).saturating_mul(s.mss);
-        (s.room && waits < most).then_some(Choice { subflow, from: queue.next, limit: s.mss })
+        (s.room && waits < most).then_some(Choice { subflow, from: queue.next, limit: Limit::Bytes(s.mss) })
     }
 }
 

@@ -8,7 +8,7 @@
 //! chosen and pays the sum, so turns mix (a a b a, not a a a b) and shares hold over every round. The out-of-tree kernel has
 //! equal turns alone, there by default passing over full windows (`roundrobin`).
 
-use crate::{Choice, DataQueueView, MAX_SUBFLOWS, PathView, Policy};
+use crate::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, PathView, Policy};
 
 /// Shares by weight.
 #[derive(Copy, Clone, Debug)]
@@ -46,7 +46,7 @@ impl Policy for Weighted {
         });
         self.turn = turn;
         let i = turn?;
-        subflows[i].takes_data().then_some(Choice { subflow: i, from: queue.next, limit: subflows[i].mss })
+        subflows[i].takes_data().then_some(Choice { subflow: i, from: queue.next, limit: Limit::Bytes(subflows[i].mss) })
     }
 
     #[inline]
@@ -86,7 +86,7 @@ mod tests {
     fn turns(weighted: &mut Weighted, flows: &[PathView], count: usize) -> Vec<usize> {
         let turn = |_| {
             let choice = weighted.pick(flows, &DATA).expect("somebody");
-            weighted.on_scheduled(choice, choice.limit);
+            weighted.on_scheduled(choice, choice.limit.bytes().expect("not a buffer"));
             choice.subflow
         };
         (0..count).map(turn).collect()

@@ -10,7 +10,8 @@ use crate::topology::{Direction, NodeId, Topology};
 use crate::world::World;
 use polypath_base::{Duration, Instant, Rng, Seq};
 use polypath_sched::Scheduler;
-use polypath_transport::mptcp::{self, Endpoint, Interface, PathManager};
+use polypath_transport::mptcp::path_manager::{Endpoint, Endpoints, Fullmesh, Ndiffports, PathManager, Policy};
+use polypath_transport::mptcp::{self, Interface};
 use polypath_transport::stack::{LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188, MptcpVersion, STACKS, Stack};
 use polypath_transport::tcp::{self, Socket};
 use polypath_transport::{Connection, Settings, udp};
@@ -105,7 +106,8 @@ pub(crate) fn between(scenario: &Scenario, flow: &scenario::Flow, topology: &Top
         }
     }
     if flow.transport == Transport::Mptcp {
-        check_subflows(scenario, flow, at_client.len(), at_server.len())?;
+        let asked = path_manager(flow, topology, client, &at_client).most_subflows(at_client.len(), at_server.len());
+        check_subflows(scenario, flow, asked)?;
     }
     let fixed = flow.routes.iter().enumerate().map(|(number, route)| {
         let directions = topology.fixed(&flow.name, number, route, [client, server])?;
@@ -115,12 +117,7 @@ pub(crate) fn between(scenario: &Scenario, flow: &scenario::Flow, topology: &Top
 }
 
 /// No more subflows than the flow's stack has.
-fn check_subflows(scenario: &Scenario, flow: &scenario::Flow, at_client: usize, at_server: usize) -> Result<(), ScenarioError> {
-    let asked = match &flow.mptcp.path_manager {
-        scenario::PathManager::Fullmesh => at_client * at_server,
-        scenario::PathManager::Ndiffports { subflows } => usize::from(*subflows),
-        scenario::PathManager::Endpoints { .. } => at_client,
-    };
+fn check_subflows(scenario: &Scenario, flow: &scenario::Flow, asked: usize) -> Result<(), ScenarioError> {
     let stack = stacks(scenario, flow)?.into_iter().min_by_key(|stack| stack.max_subflows).expect("a flow has two ends");
     let most = stack.max_subflows;
     if asked > most {
@@ -210,7 +207,8 @@ fn pair(scenario: &Scenario, flow: &scenario::Flow, topology: &Topology, ends: &
                 let mut interfaces: Vec<Interface> =
                     addresses.map(|address| Interface { address: topology.ip_address(address), mtu: address.mtu }).collect();
                 interfaces[0].mtu = interface;
-                let (scheduler, path_manager) = (scheduler(flow, stacks[end])?, path_manager(flow, topology, ends));
+                let (scheduler, path_manager) =
+                    (scheduler(flow, stacks[end])?, path_manager(flow, topology, ends.nodes[0], &ends.addresses[0]));
                 let config = mptcp::Config { settings, algorithm, scheduler, path_manager, interfaces, random };
                 Connection::Mptcp(Box::new(if end == 0 { mptcp::Connection::client(config) } else { mptcp::Connection::server(config) }))
             }
@@ -266,19 +264,19 @@ fn scheduler(flow: &scenario::Flow, stack: &Stack) -> Result<Scheduler, Scenario
     })
 }
 
-fn path_manager(flow: &scenario::Flow, topology: &Topology, ends: &FlowAddresses) -> PathManager {
+/// `at_client`: the numbers of the addresses that the flow uses at node `client`.
+fn path_manager(flow: &scenario::Flow, topology: &Topology, client: NodeId, at_client: &[usize]) -> PathManager {
     match &flow.mptcp.path_manager {
-        scenario::PathManager::Fullmesh => PathManager::Fullmesh,
-        scenario::PathManager::Ndiffports { subflows } => PathManager::Ndiffports(*subflows),
-        scenario::PathManager::Endpoints { addresses } => PathManager::Endpoints(
-            (addresses.iter())
-                .filter_map(|endpoint| {
-                    let named = |number: &usize| topology.addresses(ends.nodes[0])[*number].text == endpoint.address;
-                    let address = ends.addresses[0].iter().position(named)? as u8;
-                    let remove_after = endpoint.remove_at_ns.map(Duration::from_nanos);
-                    Some(Endpoint { address, backup: endpoint.backup, remove_after })
-                })
-                .collect(),
-        ),
+        scenario::PathManager::Fullmesh => Fullmesh.into(),
+        scenario::PathManager::Ndiffports { subflows } => Ndiffports(*subflows).into(),
+        scenario::PathManager::Endpoints { addresses } => {
+            let endpoints = addresses.iter().filter_map(|endpoint| {
+                let named = |number: &usize| topology.addresses(client)[*number].text == endpoint.address;
+                let address = at_client.iter().position(named)? as u8;
+                let remove_after = endpoint.remove_at_ns.map(Duration::from_nanos);
+                Some(Endpoint { address, backup: endpoint.backup, remove_after })
+            });
+            Endpoints(endpoints.collect()).into()
+        }
     }
 }

@@ -155,3 +155,19 @@ pub struct Route {
     /// Names of the links in order from the client to the server.
     pub via: Vec<String>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scenario_can_name_every_path_manager_and_no_other() {
+        let refusal = |name: &str| serde_json::from_str::<PathManager>(&format!(r#"{{"kind": "{name}"}}"#)).err().map(|e| e.to_string());
+        for (name, _) in polypath_transport::mptcp::PathManager::NAMES {
+            assert!(refusal(name).is_none_or(|sentence| sentence.contains("missing field")), "{name}");
+            assert!(refusal("unknown").is_some_and(|sentence| sentence.contains(&format!("`{name}`"))), "{name}");
+        }
+        let known = refusal("unknown").expect("it is refused").matches('`').count() / 2 - 1;
+        assert_eq!(known, polypath_transport::mptcp::PathManager::NAMES.len());
+    }
+}

@@ -49,6 +49,10 @@ pub(crate) fn apply(node: &Node, settings: &mut Settings) -> Result<(), Scenario
             "tcp_mtu_probing" => settings.mtu_probing = number(value, 0, 2).ok_or_else(|| wrong("0, 1 or 2"))? as u8,
             "tcp_base_mss" => settings.base_mss = number(value, 48, 65_495).ok_or_else(|| wrong("a number of bytes from 48 to 65495"))?,
             "checksum_enabled" | "mptcp_checksum" => settings.checksum = flag(value).ok_or_else(|| wrong("0 or 1"))?,
+            "add_addr_timeout" => {
+                settings.add_addr_timeout =
+                    Duration::from_secs(u64::from(number(value, 0, 1 << 20).ok_or_else(|| wrong("seconds from 0 to 1048576"))?));
+            }
             // Not sysctls, but properties of the kernel, the route or the program that a study may want to change.
             "initcwnd" => settings.initial_cwnd = number(value, 1, 1000).ok_or_else(|| wrong("a number of segments from 1 to 1000"))?,
             "tso_bytes" => settings.tso_bytes = number(value, 0, 1 << 20).ok_or_else(|| wrong("a number of bytes up to 1048576"))?,
@@ -79,7 +83,7 @@ pub(crate) fn apply(node: &Node, settings: &mut Settings) -> Result<(), Scenario
     Ok(())
 }
 
-const KNOWN: [&str; 22] = [
+const KNOWN: [&str; 23] = [
     "net.ipv4.tcp_rmem",
     "net.ipv4.tcp_wmem",
     "net.ipv4.tcp_sack",
@@ -96,6 +100,7 @@ const KNOWN: [&str; 22] = [
     "net.ipv4.tcp_mtu_probing",
     "net.ipv4.tcp_base_mss",
     "net.mptcp.checksum_enabled",
+    "net.mptcp.add_addr_timeout",
     "initcwnd",
     "tso_bytes",
     "tick_us",

@@ -51,6 +51,9 @@ pub struct Settings {
     pub read_period: Duration,
     /// DSS checksum.
     pub checksum: bool,
+    /// An announced address that the peer has not echoed is announced again after this (`net.mptcp.add_addr_timeout`), three times at most;
+    /// zero: never.
+    pub add_addr_timeout: Duration,
 }
 
 impl Default for Settings {
@@ -82,6 +85,7 @@ impl Default for Settings {
             receive_low_water: 1,
             read_period: Duration::ZERO,
             checksum: false,
+            add_addr_timeout: Duration::from_secs(120),
         }
     }
 }

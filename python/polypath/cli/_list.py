@@ -60,7 +60,7 @@ def _schedulers() -> Table:
 
 
 def _path_managers() -> Table:
-    return _models("path-managers", "path manager", model.Fullmesh, model.Ndiffports, model.Endpoints)
+    return _models("path-managers", "path manager", *model.PATH_MANAGERS)
 
 
 def _elements() -> Table:

@@ -29,7 +29,7 @@ from ._elements import (
     chain,
 )
 from ._errors import SetupError, StudyError, Where, unknown
-from ._flows import Bulk, Constant, Endpoint, Endpoints, Flow, Fullmesh, Ndiffports, OnOff, Requests, Route, Transfer
+from ._flows import PATH_MANAGERS, Bulk, Constant, Endpoint, Endpoints, Flow, Fullmesh, Ndiffports, OnOff, Requests, Route, Transfer
 from ._kernel import DEFAULT_KERNEL, MODELLED, OURS, THEIRS, bare_of_ours, split_cc
 from ._load import FILE_NAME, load_setup, located
 from ._placeholder import Scalar
@@ -49,6 +49,7 @@ __all__ = [
     "MODELLED",
     "NETWORK_ONLY",
     "OURS",
+    "PATH_MANAGERS",
     "THEIRS",
     "Above",
     "Baselines",

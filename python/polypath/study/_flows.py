@@ -102,11 +102,27 @@ class Endpoints(Model):
     addresses: tuple[Endpoint, ...] = Field(min_length=1)
 
 
+PATH_MANAGERS: tuple[type[Model], ...] = (Fullmesh, Ndiffports, Endpoints)
+"""What `path_manager` may be; crates/transport/src/mptcp/path_manager declares them, and a test compares."""
+
+
+def kinds_alone(kinds: tuple[type[Model], ...]) -> list[str]:
+    """Kinds for which a name alone is enough, since no field of theirs must be given."""
+    return [kind.model_fields["kind"].default for kind in kinds if not _must_be_given(kind)]
+
+
+def _must_be_given(kind: type[Model]) -> list[str]:
+    return [name for name, field in kind.model_fields.items() if field.is_required()]
+
+
 def _path_manager(value: Any) -> Any:
-    if isinstance(value, str) and value in ("fullmesh", "ndiffports"):
+    alone = kinds_alone(PATH_MANAGERS)
+    if isinstance(value, str) and value in alone:
         return {"kind": value}
     if isinstance(value, str):
-        raise ValueError(f'there is no path manager "{value}"; allowed are fullmesh, ndiffports and endpoints (with its `addresses`)')
+        given = {kind.model_fields["kind"].default: _must_be_given(kind) for kind in PATH_MANAGERS}
+        more = [f"{name} (with its {', '.join(f'`{field}`' for field in fields)})" for name, fields in given.items() if fields]
+        raise ValueError(f'there is no path manager "{value}"; allowed are {", ".join(alone)} and {" and ".join(more)}')
     return value
 
 

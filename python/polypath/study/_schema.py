@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from ._aqm import SHORT
+from ._flows import PATH_MANAGERS, kinds_alone
 from ._placeholder import PLACEHOLDER_PATTERN
 from ._study import Study
 
@@ -45,7 +46,7 @@ def _short_forms(owner: str | None, name: str, field: dict[str, Any]) -> dict[st
             return {**field, "additionalProperties": {"anyOf": [{"$ref": "#/$defs/Node"}, {"type": "null"}]}}
         case "Flow", "path_manager":
             kept = _pop(field, "title", "description", "default")
-            return {**kept, "anyOf": [{"enum": ["fullmesh", "ndiffports"]}, field]}
+            return {**kept, "anyOf": [{"enum": kinds_alone(PATH_MANAGERS)}, field]}
         case (("RateLimit" | "Shape" | "Table"), "aqm"):
             kept = _pop(field, "title", "description", "default")
             return {**kept, "anyOf": [{"enum": [*SHORT, "none"]}, *field.get("anyOf", [field])]}

@@ -1,10 +1,10 @@
 //! The handshakes: MP_CAPABLE for the first subflow, MP_JOIN for the others, and the fall back to TCP.
 
-use super::{Connection, Phase};
+use super::{Connection, INITIAL, Phase};
 use crate::stack::MptcpVersion;
 use crate::tcp::{State, first_read_estimate};
 use polypath_base::{DataSeq, Duration, Instant, PathId};
-use polypath_wire::mptcp::{Keys, Repr};
+use polypath_wire::mptcp::{Announcement, Keys, Repr};
 use polypath_wire::{Flags, MpOptions, Segment};
 
 impl Connection {
@@ -37,7 +37,7 @@ impl Connection {
 
     #[cold]
     fn on_capable(&mut self, now: Instant, i: usize, segment: &Segment, keys: Keys) {
-        if i != 0 || self.phase != Phase::Negotiating || self.remote_key != 0 || self.gave_up_mptcp() {
+        if i != INITIAL || self.phase != Phase::Negotiating || self.remote_key != 0 || self.gave_up_mptcp() {
             return;
         }
         self.peer_is_capable = true;
@@ -58,12 +58,13 @@ impl Connection {
     /// Something on the path may drop what it does not know: after some repetitions of the SYN the client asks for plain TCP
     /// (`syn_retrans_before_tcp_fallback`; `specs/notes/fallback`).
     fn gave_up_mptcp(&self) -> bool {
-        self.is_client && self.settings.stack.syn_retrans_before_fallback.is_some_and(|most| self.subflows[0].socket.syn_timeouts() > most)
+        self.is_client
+            && self.settings.stack.syn_retrans_before_fallback.is_some_and(|most| self.subflows[INITIAL].socket.syn_timeouts() > most)
     }
 
     /// First estimate of what is read in a round trip, and the window of the SYN, bytes.
     fn first_window(&self) -> (u64, u16) {
-        let socket = &self.subflows[0].socket;
+        let socket = &self.subflows[INITIAL].socket;
         let window = socket.syn_window();
         (u64::from(first_read_estimate(self.settings.stack, u32::from(window), socket.advertised_mss())), window)
     }
@@ -83,30 +84,33 @@ impl Connection {
         if !socket.state().is_synchronized() {
             return;
         }
-        if self.subflows[i].rcv_threshold == 0 {
+        if !self.subflows[i].synchronized {
             // One segment is held back, as in tcp_init_buffer_space.
             let full = self.rx.full_window().saturating_sub(socket.advertised_mss());
             let threshold = u32::from(socket.syn_window()).min(full);
-            self.subflows[i].rcv_threshold = threshold;
-            if self.settings.stack.adds_subflow_buffers && i > 0 {
-                self.rx.add_buffer(self.settings.rmem[1]);
-                self.subflows[0].rcv_threshold += threshold;
+            self.subflows[i].synchronized = true;
+            if i == INITIAL {
+                self.rx.set_rcv_ssthresh(threshold);
+            } else if self.settings.stack.adds_subflow_buffers {
+                self.rx.add_buffer(self.settings.rmem[1], threshold);
             }
             self.sync_sndbuf();
         }
-        if i == 0 && self.phase == Phase::Negotiating {
+        if i == INITIAL && self.phase == Phase::Negotiating {
             self.established_at = Some(now);
             if self.remote_key == 0 {
                 self.fall_back(now);
                 return;
             }
             self.phase = Phase::Established;
-            self.tx.window_end = self.tx.una + u64::from(self.subflows[0].socket.peer_window());
+            self.tx.window_end = self.tx.una + u64::from(self.subflows[INITIAL].socket.peer_window());
             self.write(now);
         }
         // RFC 8684 section 3.1: the first subflow may send at once, and so may a server that saw a valid third ACK; a client
         // waits for the fourth one on a joined subflow (section 3.2).
-        let seen = segment.has_dss && segment.dss.has_ack;
+        // Linux takes an announced address for the fourth ACK too (`check_fully_established`).
+        let announced = |option| matches!(option, Repr::AddAddr { announcement: Announcement::Authenticated { .. }, .. });
+        let seen = (segment.has_dss && segment.dss.has_ack) || segment.mp.iter().any(announced);
         let subflow = &mut self.subflows[i];
         let confirmed = if self.is_client { seen } else { subflow.authenticated };
         if subflow.joining && !confirmed {
@@ -114,14 +118,14 @@ impl Connection {
             let wait = Duration::from_micros(u64::from(subflow.socket.srtt_us8() / 4).max(1000));
             self.join_retry = self.join_retry.min(now + wait);
         }
-        if i == 0 && self.is_client && !confirmed && !segment.flags.has(Flags::SYN) && segment.mp.is_empty() {
+        if i == INITIAL && self.is_client && !confirmed && !segment.flags.has(Flags::SYN) && segment.mp.is_empty() {
             // RFC 8684 section 3.7: the server never had our key, since all segments with it were lost before another one came.
             self.fall_back(now);
             return;
         }
         if confirmed && !subflow.confirmed {
             subflow.confirmed = true;
-            if !self.is_client && i > 0 {
+            if !self.is_client && i != INITIAL {
                 // The fourth ACK: lets the client's data come.
                 subflow.socket.request_ack();
             }
@@ -147,11 +151,11 @@ impl Connection {
     #[cold]
     fn fall_back(&mut self, now: Instant) {
         self.phase = Phase::Fallback;
-        self.subflows[0].confirmed = true;
+        self.subflows[INITIAL].confirmed = true;
         let (space, window) = self.first_window();
         self.rx.start(now, DataSeq::default(), space, window);
-        self.subflows[0].socket.end_mptcp();
-        self.tx.window_end = self.tx.una + u64::from(self.subflows[0].socket.peer_window());
+        self.subflows[INITIAL].socket.end_mptcp();
+        self.tx.window_end = self.tx.una + u64::from(self.subflows[INITIAL].socket.peer_window());
         self.write(now);
     }
 
@@ -161,7 +165,7 @@ impl Connection {
         let Some(Repr::JoinSyn { token, nonce, address_id, backup }) = segment.mp.first() else { return None };
         if self.is_client || token != self.local_token || self.phase != Phase::Established || self.is_full() {
             // There is no subflow to count it with.
-            self.subflows[0].socket.note_rejected_option();
+            self.subflows[INITIAL].socket.note_rejected_option();
             return None;
         }
         let i = self.add_socket(path, 0, address_id, false);
@@ -191,7 +195,7 @@ impl Connection {
     fn on_join_ack(&mut self, i: usize, hmac: &[u8; 20]) -> bool {
         let version = self.version();
         let subflow = &mut self.subflows[i];
-        if i == 0 {
+        if i == INITIAL {
             return true;
         }
         if subflow.confirmed {
@@ -219,18 +223,18 @@ impl Connection {
     pub(super) fn add_syn_options(&mut self, i: usize, segment: &mut Segment) {
         let subflow = &self.subflows[i];
         let answer = segment.flags.has(Flags::ACK);
-        segment.mp = match (i, answer) {
-            (0, false) if self.gave_up_mptcp() => MpOptions::default(),
+        segment.mp = match (i == INITIAL, answer) {
+            (true, false) if self.gave_up_mptcp() => MpOptions::default(),
             // Version 1 keeps the key for the third ACK (RFC 8684 section 3.1).
-            (0, false) => self.capable(if self.version() == MptcpVersion::V0 { Keys::Sender(self.local_key) } else { Keys::None }),
+            (true, false) => self.capable(if self.version() == MptcpVersion::V0 { Keys::Sender(self.local_key) } else { Keys::None }),
             // The peer asked for MPTCP, or it gets none.
-            (0, true) if self.peer_is_capable => self.capable(Keys::Sender(self.local_key)),
-            (0, true) => MpOptions::default(),
-            (_, false) => {
+            (true, true) if self.peer_is_capable => self.capable(Keys::Sender(self.local_key)),
+            (true, true) => MpOptions::default(),
+            (false, false) => {
                 Repr::JoinSyn { token: self.remote_token, nonce: subflow.local_nonce, address_id: subflow.local, backup: subflow.backup }
                     .into()
             }
-            (_, true) => Repr::JoinSynAck {
+            (false, true) => Repr::JoinSynAck {
                 hmac: self.version().short_join_hmac(self.local_key, self.remote_key, subflow.local_nonce, subflow.remote_nonce),
                 nonce: subflow.local_nonce,
                 address_id: 0,
@@ -243,7 +247,7 @@ impl Connection {
     /// Options of the client's segments until the server has confirmed the handshake: the third ACK and its repetitions.
     #[cold]
     pub(super) fn add_third_ack_options(&mut self, i: usize, segment: &mut Segment) {
-        let tells_keys = i == 0 && self.version() == MptcpVersion::V1;
+        let tells_keys = i == INITIAL && self.version() == MptcpVersion::V1;
         let socket = &mut self.subflows[i].socket;
         // The next segment of the burst may need other options.
         socket.invalidate_template();
@@ -254,7 +258,7 @@ impl Connection {
             return;
         }
         let subflow = &self.subflows[i];
-        segment.mp = if i == 0 {
+        segment.mp = if i == INITIAL {
             self.capable(match self.remote_key {
                 0 => Keys::Sender(self.local_key),
                 receiver => Keys::Both { sender: self.local_key, receiver, data: None },

@@ -24,11 +24,8 @@ impl Connection {
             self.got_data = true;
         }
         // Linux lets the window grow by two segments for each that came in order, and tells the peer at once.
-        if stack.shared_rcv_ssthresh && len >= 128 {
-            let full = self.rx.full_window();
-            if self.subflows[0].rcv_threshold < full {
-                self.open_window(i, full, len);
-            }
+        if stack.shared_rcv_ssthresh && len >= 128 && self.rx.rcv_ssthresh() < self.rx.full_window() {
+            self.grow_rcv_ssthresh(i, len);
         }
         // Two full segments are acknowledged at once if nothing can be read yet or the window need not shrink for what waits to be read.
         // Else the reader's coming sends the ACK.
@@ -47,12 +44,10 @@ impl Connection {
         }
     }
 
-    /// The shared threshold of the window grows, at most to `full`, for `len` bytes that came on subflow `i`.
+    /// The shared threshold of the window grows for `len` bytes that came on subflow `i`.
     #[cold]
-    fn open_window(&mut self, i: usize, full: u32, len: u32) {
-        let step = (2 * self.subflows[i].socket.advertised_mss()).max(2 * len);
-        let threshold = &mut self.subflows[0].rcv_threshold;
-        *threshold = threshold.saturating_add(step).min(full);
+    fn grow_rcv_ssthresh(&mut self, i: usize, len: u32) {
+        self.rx.grow_rcv_ssthresh((2 * self.subflows[i].socket.advertised_mss()).max(2 * len));
         self.subflows[i].socket.quick_ack();
     }
 
@@ -170,6 +165,7 @@ impl Connection {
     #[cold]
     pub(super) fn finish_if_done(&mut self) {
         if self.tx.fin == Fin::Acked && self.rx.finished() {
+            self.paths.stop_announcing();
             for (i, subflow) in self.subflows.iter_mut().enumerate() {
                 if !subflow.closed {
                     subflow.socket.close();

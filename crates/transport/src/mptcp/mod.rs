@@ -13,14 +13,15 @@ mod handshake;
 mod input;
 mod keys;
 mod options;
-mod path_manager;
+pub mod path_manager;
+mod paths;
 mod receiver;
 mod scheduling;
 mod sender;
 #[cfg(test)]
 mod tests;
 
-pub use path_manager::{Endpoint, PathManager};
+pub use path_manager::PathManager;
 pub use receiver::ReassemblyCounters;
 
 use crate::Transmit;
@@ -28,7 +29,7 @@ use crate::settings::Settings;
 use crate::stack::MptcpVersion;
 use crate::tcp::{self, Context, Socket};
 use keys::draw_key;
-use path_manager::Paths;
+use paths::Paths;
 use polypath_base::{Instant, PathId, Rng, Seq};
 use polypath_cc as cc;
 use polypath_sched::{MAX_SUBFLOWS, PathView, Quirks, Scheduler};
@@ -36,6 +37,10 @@ use polypath_wire::{MpOptions, Segment, Unreachable};
 use receiver::Rx;
 use sender::{Fin, Tx};
 use std::net::IpAddr;
+
+/// Index of the initial subflow: it has the MP_CAPABLE handshake (RFC 8684 section 3.1), carries the handshake of the connection as a whole, and is
+/// the one left where the connection becomes plain TCP (section 3.7).
+const INITIAL: usize = 0;
 
 /// Room that a connection has for subflows from the start: two are most common, and memory that nobody uses keeps connections apart.
 const USUAL_SUBFLOWS: usize = 2;
@@ -103,9 +108,8 @@ struct Subflow {
     closed: bool,
     /// The peer took its address back: should it announce it again, a subflow to there is a new one.
     withdrawn: bool,
-    /// Threshold up to which segments announce the window (Linux: `rcv_ssthresh`), bytes: where all subflows share one
-    /// ([`crate::stack::Stack::shared_rcv_ssthresh`]), that of the first; else they have their own (`Socket::window_limits`). 0 before the subflow's handshake.
-    rcv_threshold: u32,
+    /// Its handshake was over once: it has brought its buffers.
+    synchronized: bool,
     /// Window that its last segment announced, bytes.
     announced: u32,
     sndbuf: u32,
@@ -229,8 +233,8 @@ impl Connection {
 
     /// Starts the handshake of the first path.
     pub fn open(&mut self, now: Instant) {
-        self.subflows[0].socket.open(now);
-        self.mark(0);
+        self.subflows[INITIAL].socket.open(now);
+        self.mark(INITIAL);
     }
 
     /// The application has `bytes` more to write and blocks in send; `u64::MAX` is endless.
@@ -462,7 +466,8 @@ impl Connection {
 
     /// The peer's DATA_FIN has come, and everything before it was read.
     pub fn peer_finished(&self) -> bool {
-        self.rx.unread() == 0 && if self.phase == Phase::Fallback { self.subflows[0].socket.peer_finished() } else { self.rx.finished() }
+        self.rx.unread() == 0
+            && if self.phase == Phase::Fallback { self.subflows[INITIAL].socket.peer_finished() } else { self.rx.finished() }
     }
 
     /// Everything offered, and the DATA_FIN if there is one, has been acknowledged.
@@ -544,7 +549,7 @@ impl Connection {
             local,
             remote,
             joining,
-            authenticated: i == 0,
+            authenticated: i == INITIAL,
             confirmed: false,
             backup: false,
             local_nonce: self.random.next_u32(),
@@ -558,7 +563,7 @@ impl Connection {
             timeouts: 0,
             closed: false,
             withdrawn: false,
-            rcv_threshold: 0,
+            synchronized: false,
             announced: 0,
             sndbuf: 0,
         });

@@ -3,7 +3,11 @@
 use super::sender::Fin;
 use super::{Connection, Phase};
 use crate::stack::MptcpVersion;
-use polypath_wire::{Flags, Segment};
+use polypath_wire::mptcp::{Announcement, Repr};
+use polypath_wire::{Dss, Flags, Segment};
+
+/// Most bytes of TCP options.
+const MAX_OPTIONS: u32 = 40;
 
 impl Connection {
     /// In a debug build: a segment that followed another one of its burst needs nothing that the other one did not have.
@@ -27,7 +31,7 @@ impl Connection {
             return;
         }
         // The window is the connection's, relative to the data acknowledgement (RFC 8684 section 3.3.1).
-        let shared = if self.settings.stack.shared_rcv_ssthresh { Some((self.subflows[0].rcv_threshold, u32::MAX)) } else { None };
+        let shared = if self.settings.stack.shared_rcv_ssthresh { Some((self.rx.rcv_ssthresh(), u32::MAX)) } else { None };
         let subflow = &mut self.subflows[i];
         let (threshold, clamp) = shared.unwrap_or(subflow.socket.window_limits());
         let threshold = if threshold == 0 { u32::MAX } else { threshold };
@@ -59,16 +63,41 @@ impl Connection {
         segment.dss.dsn64 = wide;
         segment.dss.checksum = self.settings.checksum && segment.dss.map_len > 0;
         if segment.len == 0 {
-            let subflow = &mut self.subflows[i];
-            if let Some(option) = subflow.waiting_options.pop_first() {
-                segment.mp = option.into();
-            }
             if self.tx.fin == Fin::Sent {
                 // RFC 8684 section 3.3.3: a DATA_FIN without data is a mapping of length 1 for subflow sequence 0.
                 segment.dss.data_fin = true;
                 segment.dss.dsn = self.tx.end;
                 segment.dss.map_len = 1;
             }
+            if !self.subflows[i].waiting_options.is_empty() {
+                self.add_waiting_option(i, segment);
+            }
+        }
+    }
+
+    /// The first of the options that wait for a segment without data, if it has room.
+    #[cold]
+    fn add_waiting_option(&mut self, i: usize, segment: &mut Segment) {
+        let Some(option) = self.subflows[i].waiting_options.first() else { return };
+        let mut with_option = Segment { mp: option.into(), ..*segment };
+        if self.settings.stack.add_addr_alone && matches!(option, Repr::AddAddr { .. }) {
+            (with_option.has_dss, with_option.dss) = (false, Dss::default());
+        }
+        while with_option.options_len() > MAX_OPTIONS && with_option.sack_len > 0 {
+            with_option.sack_len -= 1;
+        }
+        if with_option.options_len() > MAX_OPTIONS {
+            // The next segment may have room.
+            return;
+        }
+        *segment = with_option;
+        self.subflows[i].waiting_options.pop_first();
+        if let Repr::AddAddr { announcement: Announcement::V0, .. } = option {
+            // RFC 6824 section 3.4.1: nothing answers, so the next address may follow.
+            self.announce_next(self.last_event, i);
+        }
+        if !self.subflows[i].waiting_options.is_empty() {
+            self.subflows[i].socket.request_ack();
         }
     }
 }

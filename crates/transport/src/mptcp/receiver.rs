@@ -48,6 +48,9 @@ pub(super) struct Rx {
     window: u32,
     rcvbuf: u32,
     max_rcvbuf: u32,
+    /// Threshold up to which segments announce the window (Linux: `rcv_ssthresh`), bytes, where all subflows share one
+    /// ([`crate::stack::Stack::shared_rcv_ssthresh`]); else they have their own (`Socket::window_limits`).
+    rcv_ssthresh: u32,
     /// Share of the buffer's memory that is payload, in 1/256: of the subflow with the smallest.
     ratio: u32,
     charge: ReceiveCharge,
@@ -80,6 +83,7 @@ impl Rx {
             window: 0,
             rcvbuf,
             max_rcvbuf,
+            rcv_ssthresh: 0,
             ratio: DEFAULT_SCALING_RATIO,
             charge,
             full: 0,
@@ -116,8 +120,24 @@ impl Rx {
         (self.rcvbuf, self.full)
     }
 
-    /// A subflow brings its own buffer.
-    pub(super) fn add_buffer(&mut self, bytes: u32) {
+    /// The initial subflow brings its threshold.
+    pub(super) fn set_rcv_ssthresh(&mut self, bytes: u32) {
+        self.rcv_ssthresh = bytes;
+    }
+
+    #[inline]
+    pub(super) fn rcv_ssthresh(&self) -> u32 {
+        self.rcv_ssthresh
+    }
+
+    /// The threshold grows, at most to what the buffer stands for.
+    pub(super) fn grow_rcv_ssthresh(&mut self, by: u32) {
+        self.rcv_ssthresh = self.rcv_ssthresh.saturating_add(by).min(self.full);
+    }
+
+    /// A subflow brings its own buffer and threshold.
+    pub(super) fn add_buffer(&mut self, bytes: u32, rcv_ssthresh: u32) {
+        self.rcv_ssthresh += rcv_ssthresh;
         self.resize(self.rcvbuf.saturating_add(bytes).min(self.max_rcvbuf.max(self.rcvbuf)));
     }
 

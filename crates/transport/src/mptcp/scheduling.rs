@@ -7,11 +7,11 @@
 //! halves the window of the slow one. Each of these is a property of [`crate::stack::Stack`].
 
 use super::sender::{Cause, Fin, Piece};
-use super::{Connection, Phase};
+use super::{Connection, INITIAL, Phase};
 use crate::stack::{MetaRetransmission, MetaSendBuffer};
 use crate::tcp::{CaState, State, tick_after};
 use polypath_base::{DataSeq, Duration, Instant};
-use polypath_sched::{Choice, DataQueueView, Policy, Scheduler};
+use polypath_sched::{Choice, DataQueueView, Limit, Scheduler};
 
 /// Rounds of the retransmission timer without a sign of life after which a subflow is stale (`mptcp.stale_loss_cnt`).
 const STALE_ROUNDS: u8 = 4;
@@ -120,16 +120,16 @@ impl Connection {
         }
     }
 
-    /// Upstream's own scheduler gives bursts; nothing is ever reinjected there. Any other gives segments.
+    /// The scheduler hands out bursts, and the stack takes them; nothing is ever reinjected there.
     #[inline]
     fn schedules_bursts(&self) -> bool {
-        self.settings.stack.schedules_bursts && matches!(self.scheduler, Scheduler::LinuxDefault(_))
+        self.settings.stack.schedules_bursts && self.scheduler.schedules_bursts()
     }
 
     /// Brings the schedulers' view of the subflows up to date, where anything has happened since.
     #[inline]
     fn refresh_view(&mut self) {
-        // Linux's default scheduler reads only the fields above; the others are not brought up to date for it.
+        // One that hands out bursts reads only the fields above; the others are not brought up to date for it.
         let all = !self.schedules_bursts();
         let stack = self.settings.stack;
         let mut touched = std::mem::take(&mut self.touched);
@@ -162,10 +162,10 @@ impl Connection {
         }
     }
 
-    /// The first subflow sends before the peer has confirmed the handshake (RFC 8684 section 3.1).
+    /// The initial subflow sends before the peer has confirmed the handshake (RFC 8684 section 3.1).
     #[inline]
     fn may_send_before_confirmation(&self, i: usize) -> bool {
-        i == 0 && self.is_client && !self.subflows[0].confirmed && self.subflows[0].socket.state() == State::Established
+        i == INITIAL && self.is_client && !self.subflows[i].confirmed && self.subflows[i].socket.state() == State::Established
     }
 
     #[inline]
@@ -194,21 +194,20 @@ impl Connection {
         self.schedule_chunk(now, choice, &queue)
     }
 
-    /// As [`Connection::schedule`] for upstream's own scheduler: a burst, fragment by fragment, until the burst or the subflow's buffer is used up.
+    /// As [`Connection::schedule`] for a scheduler that hands out bursts: a burst, fragment by fragment, until the burst or the subflow's buffer is used up.
     #[inline(always)]
     fn schedule_burst(&mut self, now: Instant) -> bool {
         let count = self.subflows.len();
-        let Scheduler::LinuxDefault(linux) = &self.scheduler else { return false };
-        if !self.tx.window_end.after(self.tx.pending) && linux.has_met(&self.view[..count], self.touched) {
-            // What may be given is nothing, whoever is chosen.
+        if !self.tx.window_end.after(self.tx.pending) && self.scheduler.has_met(&self.view[..count], self.touched) {
+            // The peer's window is full, so no subflow may send.
             return false;
         }
         self.refresh_view();
         let queue = self.queue(now);
-        let Scheduler::LinuxDefault(linux) = &mut self.scheduler else { return false };
-        let Some(choice) = linux.pick(&self.view[..count], &queue) else { return false };
+        let Some(choice) = self.scheduler.pick(&self.view[..count], &queue) else { return false };
         let i = choice.subflow;
-        let mut burst = i64::from(choice.limit);
+        // The buffer of this stack is a fragment.
+        let mut burst = i64::from(choice.limit.bytes().unwrap_or(0));
         let start = self.tx.pending;
         while self.tx.pending.before(self.tx.end) {
             let stop = self.tx.fragment_end(self.tx.pending).min(self.tx.window_end);
@@ -237,10 +236,13 @@ impl Connection {
     fn schedule_chunk(&mut self, now: Instant, choice: Choice, queue: &DataQueueView) -> bool {
         let mss = u64::from(self.view[choice.subflow].mss);
         if choice.from < queue.next {
-            // A copy of data that went elsewhere before; without a limit the buffer as it is, what was acknowledged of it included.
-            let piece = self.tx.piece(DataSeq::new(choice.from)).filter(|_| choice.limit == u32::MAX);
-            let choice = piece.map_or(choice, |p| Choice { from: p.dsn.get(), limit: p.len, ..choice });
-            let len = u64::from(choice.limit).min(queue.next - choice.from) as u32;
+            // A copy of data that went elsewhere before; of a whole buffer also what was acknowledged of it.
+            let (from, most) = match choice.limit {
+                Limit::Bytes(bytes) => (choice.from, bytes),
+                Limit::Buffer => self.tx.piece(DataSeq::new(choice.from)).map_or((choice.from, u32::MAX), |p| (p.dsn.get(), p.len)),
+            };
+            let choice = Choice { from, ..choice };
+            let len = u64::from(most).min(queue.next - from) as u32;
             self.tx.reinjected_bytes += u64::from(len);
             self.mark_tried(DataSeq::new(choice.from), len, choice.subflow);
             self.scheduler.on_scheduled(choice, len);
@@ -254,7 +256,8 @@ impl Connection {
             return self.scheduler.retransmits_head_of_line() && self.retransmit_head(now, choice.subflow, true);
         }
         debug_assert!(choice.from == queue.next, "new data goes out in order");
-        let len = self.tx.cut(self.tx.pending, window, u64::from(choice.limit), mss);
+        let limit = choice.limit.bytes().map_or(u64::MAX, u64::from);
+        let len = self.tx.cut(self.tx.pending, window, limit, mss);
         self.scheduler.on_scheduled(choice, len);
         self.tx.pieces.push_back(Piece { dsn: self.tx.pending, len, tried: 1 << choice.subflow });
         self.enqueue_on_subflow(now, choice.subflow, self.tx.pending, len);
@@ -377,8 +380,7 @@ impl Connection {
     /// All that a subflow has and the peer has not acknowledged goes to the others.
     #[cold]
     pub(super) fn reinject_all_of(&mut self, i: usize) {
-        // The redundant scheduler sends everything on every subflow in any case.
-        if self.phase != Phase::Established || matches!(self.scheduler, Scheduler::Redundant(_)) {
+        if self.phase != Phase::Established || !self.scheduler.reinjects() {
             return;
         }
         if !self.settings.stack.reinjects_pieces {
@@ -502,8 +504,8 @@ impl Connection {
     fn send_fin(&mut self, now: Instant) {
         if self.phase == Phase::Fallback {
             self.tx.fin = Fin::Sent;
-            self.subflows[0].socket.close();
-            self.ready |= 1;
+            self.subflows[INITIAL].socket.close();
+            self.ready |= 1 << INITIAL;
             return;
         }
         self.tx.fin = Fin::Sent;
@@ -528,7 +530,7 @@ impl Connection {
         // The window or the buffer holds us up only if a subflow could send more than it has been given.
         let starved = || self.subflows.iter().any(|s| s.is_usable() && s.socket.is_starved());
         let cause = if waiting > 0 {
-            let segment = waiting.min(u64::from(self.subflows[0].socket.mss()));
+            let segment = waiting.min(u64::from(self.subflows[INITIAL].socket.mss()));
             let closed = (self.tx.pending + segment).after(self.tx.window_end);
             if closed && starved() { Cause::Window } else { Cause::Nothing }
         } else if self.tx.blocked || self.tx.offered > 0 {

@@ -2,8 +2,9 @@
 
 mod bursts;
 
-use super::{Config, Connection, Endpoint, Interface, PathManager};
-use crate::stack::{LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188, Stack};
+use super::path_manager::{Endpoint, Endpoints, Ndiffports, PathManager};
+use super::{Config, Connection, Interface};
+use crate::stack::{LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188, MptcpVersion, Stack};
 use crate::{Settings, Transmit};
 use polypath_base::{DataSeq, Duration, Instant, PathId, Rng, Seq};
 use polypath_cc as cc;
@@ -11,6 +12,7 @@ use polypath_sched::Scheduler;
 use polypath_wire::Segment;
 use polypath_wire::mptcp::{Announcement, Keys, Repr};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 mod fallback;
 mod hostile;
@@ -198,7 +200,7 @@ const BOTH: [&Stack; 2] = [&MPTCP_0_96_LINUX_5_4_188, &LINUX_6_12_117];
 
 #[test]
 fn the_handshake_has_linuxs_options_in_linuxs_order() {
-    let mut net = Net::new(&settings(&LINUX_6_12_117), PathManager::Fullmesh, two_paths([1, 1], 100));
+    let mut net = Net::new(&settings(&LINUX_6_12_117), PathManager::default(), two_paths([1, 1], 100));
     net.transfer(300_000, 5);
     let options: Vec<_> = net.log.iter().filter(|l| l.2 == PathId(0)).take(3).map(|l| (l.1, l.3.mp.first(), l.3.options_len())).collect();
     assert!(matches!(options[0], (0, Some(Repr::Capable { keys: Keys::None, .. }), 24)), "{options:?}");
@@ -217,7 +219,7 @@ fn the_handshake_has_linuxs_options_in_linuxs_order() {
 fn segments_have_the_lengths_that_the_stacks_send() {
     // Upstream's MSS, which windows and pacing count in, is TCP's; the out-of-tree one's leaves room for MPTCP's options.
     for (stack, full, ack_options, mss) in [(&MPTCP_0_96_LINUX_5_4_188, 1428, 20, 1428), (&LINUX_6_12_117, 1424, 24, 1448)] {
-        let mut net = Net::new(&settings(stack), PathManager::Fullmesh, two_paths([5, 5], 100));
+        let mut net = Net::new(&settings(stack), PathManager::default(), two_paths([5, 5], 100));
         net.transfer(1_000_000, 5);
         let longest = net.log.iter().map(|l| l.3.len).max();
         assert_eq!(longest, Some(full), "{stack}");
@@ -231,7 +233,7 @@ fn segments_have_the_lengths_that_the_stacks_send() {
 #[test]
 fn a_transfer_uses_both_paths_and_ends() {
     for stack in BOTH {
-        let mut net = Net::new(&settings(stack), PathManager::Fullmesh, two_paths([5, 5], 50));
+        let mut net = Net::new(&settings(stack), PathManager::default(), two_paths([5, 5], 50));
         net.transfer(10_000_000, 30);
         assert_eq!(net.ends[1].received(), 10_000_000, "{stack}");
         assert!(net.ends[1].peer_finished() && net.ends[0].peer_finished(), "{stack}");
@@ -246,7 +248,7 @@ fn a_transfer_uses_both_paths_and_ends() {
 #[test]
 fn two_paths_carry_the_sum_of_their_rates() {
     for stack in BOTH {
-        let mut net = Net::new(&settings(stack), PathManager::Fullmesh, two_paths([5, 5], 50));
+        let mut net = Net::new(&settings(stack), PathManager::default(), two_paths([5, 5], 50));
         net.keep_log = false;
         net.ends[0].open(net.now);
         net.ends[0].offer(net.now, u64::MAX);
@@ -267,7 +269,7 @@ fn data_completes_when_a_path_dies() {
             for wire in &mut wires[dying] {
                 wire.dead_from = Instant::ZERO + Duration::from_secs(1);
             }
-            let mut net = Net::new(&settings(stack), PathManager::Fullmesh, wires);
+            let mut net = Net::new(&settings(stack), PathManager::default(), wires);
             net.keep_log = false;
             net.transfer(10_000_000, 60);
             assert_eq!(net.ends[1].received(), 10_000_000, "{stack} path {dying}");
@@ -284,7 +286,7 @@ fn nothing_is_lost_at_random_loss() {
             path[0].loss = Rng::probability_u32(0.02);
             path[1].loss = Rng::probability_u32(0.01);
         }
-        let mut net = Net::new(&settings(stack), PathManager::Fullmesh, wires);
+        let mut net = Net::new(&settings(stack), PathManager::default(), wires);
         net.keep_log = false;
         net.transfer(3_000_000, 120);
         assert_eq!(net.ends[1].received(), 3_000_000, "{stack}");
@@ -301,7 +303,7 @@ fn a_lost_handshake_segment_is_made_up_for() {
                 for number in 0..12 {
                     let mut wires = two_paths([5, 5], 20);
                     wires[path][direction].lose = vec![number];
-                    let mut net = Net::new(&settings(stack), PathManager::Fullmesh, wires);
+                    let mut net = Net::new(&settings(stack), PathManager::default(), wires);
                     net.keep_log = false;
                     net.transfer(500_000, 30);
                     assert_eq!(net.ends[1].received(), 500_000, "{stack} path {path} direction {direction} number {number}");
@@ -317,10 +319,10 @@ fn a_lost_handshake_segment_is_made_up_for() {
 fn a_backup_subflow_carries_data_only_when_the_other_is_gone() {
     for stack in BOTH {
         let endpoints = |remove_after| {
-            PathManager::Endpoints(vec![
+            PathManager::from(Endpoints(vec![
                 Endpoint { address: 0, backup: false, remove_after },
                 Endpoint { address: 1, backup: true, remove_after: None },
-            ])
+            ]))
         };
         let mut net = Net::new(&settings(stack), endpoints(None), two_paths([5, 5], 20));
         net.transfer(2_000_000, 20);
@@ -340,7 +342,7 @@ fn ndiffports_opens_that_many_subflows() {
     for stack in BOTH {
         let one = two_paths([5, 5], 20).remove(0);
         let wires = vec![one.clone(), one.clone(), one.clone(), one];
-        let mut net = Net::new(&settings(stack), PathManager::Ndiffports(4), wires);
+        let mut net = Net::new(&settings(stack), Ndiffports(4).into(), wires);
         net.transfer(4_000_000, 20);
         assert_eq!((net.ends[0].subflow_count(), net.ends[1].subflow_count()), (4, 4));
         assert!(net.wires.iter().all(|w| w[0].bytes > 100_000), "every subflow carries data");
@@ -352,7 +354,7 @@ fn ndiffports_opens_that_many_subflows() {
 fn a_connection_has_no_more_subflows_than_its_stack_allows() {
     for (stack, asked, most) in [(&MPTCP_0_96_LINUX_5_4_188, 32, 32), (&LINUX_6_12_117, 9, 9), (&LINUX_6_12_117, 12, 9)] {
         let wires = vec![two_paths([5, 5], 20).remove(0); usize::from(asked)];
-        let mut net = Net::new(&settings(stack), PathManager::Ndiffports(asked), wires);
+        let mut net = Net::new(&settings(stack), Ndiffports(asked).into(), wires);
         net.transfer(20_000_000, 20);
         assert_eq!((net.ends[0].subflow_count(), net.ends[1].subflow_count()), (most, most), "{stack}");
         assert!(net.wires[..most].iter().all(|w| w[0].bytes > 50_000), "every subflow carries data");
@@ -363,16 +365,57 @@ fn a_connection_has_no_more_subflows_than_its_stack_allows() {
 fn fullmesh_reaches_the_announced_address_of_the_server() {
     for stack in BOTH {
         let one = two_paths([5, 5], 20).remove(0);
-        let client = Connection::client(config(&settings(stack), PathManager::Fullmesh, 2, "client"));
-        let server = Connection::server(config(&settings(stack), PathManager::Fullmesh, 2, "server"));
+        let client = Connection::client(config(&settings(stack), PathManager::default(), 2, "client"));
+        let server = Connection::server(config(&settings(stack), PathManager::default(), 2, "server"));
         let mut net = Net::of(client, server, vec![one.clone(), one.clone(), one.clone(), one]);
         net.transfer(4_000_000, 20);
         assert_eq!(net.ends[1].received(), 4_000_000);
         let mut pairs: Vec<_> = (0..4).map(|p| net.ends[0].path(PathId(p))).collect();
         pairs.sort_unstable();
         assert_eq!(pairs, [(0, 0), (0, 1), (1, 0), (1, 1)], "{stack}");
-        assert!(net.log.iter().any(|l| matches!(l.3.mp.first(), Some(Repr::AddAddr { announcement: Announcement::Echo, .. }))));
+        let announcements: Vec<_> = announcements(&net);
+        let address = IpAddr::from([10, 2, 0, 1]);
+        // RFC 6824 section 3.4.1: 8 bytes, and no answer. Linux's have the segment to themselves: 12 bytes of timestamps, 16 or 8.
+        let is_v0 = stack.mptcp_version == MptcpVersion::V0;
+        let expected = if is_v0 { vec![(1, false, address, 28)] } else { vec![(1, false, address, 28), (0, true, address, 20)] };
+        assert_eq!(announcements.iter().map(|a| (a.1, a.2, a.3, a.4)).collect::<Vec<_>>(), expected, "{stack}");
     }
+}
+
+/// Time, sending end, whether it is an echo, address and bytes of options of each ADD_ADDR.
+fn announcements(net: &Net) -> Vec<(Instant, usize, bool, IpAddr, u32)> {
+    let announced = |l: &(Instant, usize, PathId, Segment)| match l.3.mp.first()? {
+        Repr::AddAddr { announcement, address, .. } => Some((l.0, l.1, announcement == Announcement::Echo, address, l.3.options_len())),
+        _ => None,
+    };
+    net.log.iter().filter_map(announced).collect()
+}
+
+#[test]
+fn an_announcement_without_an_echo_is_made_again_three_times() {
+    let one = two_paths([5, 5], 20).remove(0);
+    let with_timeout = Settings { add_addr_timeout: Duration::from_secs(2), ..settings(&LINUX_6_12_117) };
+    let client = Connection::client(config(&with_timeout, PathManager::default(), 1, "client"));
+    let server = Connection::server(config(&with_timeout, PathManager::default(), 3, "server"));
+    let mut net = Net::of(client, server, vec![one; 3]);
+    net.ends[0].open(net.now);
+    net.ends[0].offer(net.now, 1000);
+    let mut spoilt = 0;
+    while net.now < Instant::ZERO + Duration::from_secs(15) {
+        net.drain();
+        // No echo of the first address arrives.
+        let before = net.flying.len();
+        net.flying.retain(|_, (to, _, segment)| *to == 0 || !matches!(segment.mp.first(), Some(Repr::AddAddr { address_id: 1, .. })));
+        spoilt += before - net.flying.len();
+        // Less than what a segment is on its way.
+        let next = net.now + Duration::from_millis(1);
+        net.run(next.since(Instant::ZERO));
+    }
+    let made: Vec<_> = announcements(&net).into_iter().filter(|a| a.1 == 1).map(|a| (a.0.as_micros() / 1_000_000, a.3)).collect();
+    let [first, second] = [1, 2].map(|i| IpAddr::from([10, 2, 0, i]));
+    assert_eq!(made, [(0, first), (2, first), (4, first), (6, first), (8, second)], "{spoilt} echoes lost");
+    assert_eq!(spoilt, 4);
+    assert_eq!(net.ends[1].poll_timeout(), Instant::NEVER, "an echoed announcement is not made again");
 }
 
 #[test]
@@ -382,7 +425,7 @@ fn the_windows_right_edge_bounds_what_is_in_the_network() {
         let mut settings = settings(stack);
         settings.read_period = Duration::from_millis(100);
         settings.rmem = [4096, 131_072, 131_072];
-        let mut net = Net::new(&settings, PathManager::Fullmesh, two_paths([5, 5], 50));
+        let mut net = Net::new(&settings, PathManager::default(), two_paths([5, 5], 50));
         net.transfer(2_000_000, 60);
         assert_eq!(net.ends[1].received(), 2_000_000, "{stack}");
         assert_eq!(net.ends[1].reordering().beyond_window, 0, "{stack}");
@@ -394,7 +437,7 @@ fn the_windows_right_edge_bounds_what_is_in_the_network() {
 #[test]
 fn a_data_fin_that_is_lost_is_sent_again() {
     for stack in BOTH {
-        let mut net = Net::new(&settings(stack), PathManager::Fullmesh, two_paths([5, 5], 20));
+        let mut net = Net::new(&settings(stack), PathManager::default(), two_paths([5, 5], 20));
         net.ends[0].open(net.now);
         net.ends[0].offer(net.now, 10_000);
         net.run(Duration::from_millis(200));
@@ -412,7 +455,7 @@ fn the_same_seed_gives_the_same_segments() {
     let run = || {
         let mut wires = two_paths([3, 12], 20);
         wires[0][0].loss = Rng::probability_u32(0.03);
-        let mut net = Net::new(&settings(&LINUX_6_12_117), PathManager::Fullmesh, wires);
+        let mut net = Net::new(&settings(&LINUX_6_12_117), PathManager::default(), wires);
         net.transfer(500_000, 30);
         net.log
     };
@@ -421,7 +464,7 @@ fn the_same_seed_gives_the_same_segments() {
 
 #[test]
 fn a_join_with_a_wrong_code_is_refused() {
-    let mut net = Net::new(&settings(&LINUX_6_12_117), PathManager::Fullmesh, two_paths([1, 1], 100));
+    let mut net = Net::new(&settings(&LINUX_6_12_117), PathManager::default(), two_paths([1, 1], 100));
     net.ends[0].open(net.now);
     net.ends[0].offer(net.now, 100_000);
     // Spoil the server's answer to the join.
@@ -507,14 +550,14 @@ mod property {
                 path
             }).collect();
             let manager = match c.removed_after_ms {
-                None => PathManager::Fullmesh,
-                Some(ms) => PathManager::Endpoints((0..c.paths.len() as u8).map(|address| Endpoint {
+                None => PathManager::default(),
+                Some(ms) => PathManager::from(Endpoints((0..c.paths.len() as u8).map(|address| Endpoint {
                     address,
                     backup: address == 1,
                     // Not the last one, which may be the only one left.
                     remove_after: (usize::from(address) == (c.dying.map_or(0, |d| d.0) + 1) % c.paths.len() && address > 0)
                         .then(|| Duration::from_millis(ms)),
-                }).collect()),
+                }).collect())),
             };
             let mut client = config(&settings, manager, wires.len(), "client");
             client.scheduler = Scheduler::find(Scheduler::NAMES[c.scheduler].0).expect("known");
@@ -550,7 +593,7 @@ mod property {
             let settings = Settings { stack: if v0 { &MPTCP_0_96_LINUX_5_4_188 } else { &LINUX_6_12_117 }, ..Settings::default() };
             let logs = [None, Some(Segment::default())].map(|place| {
                 let wires = || [Wire { loss, ..Wire::new(delay_ms, mbit, 60) }, Wire { loss, ..Wire::new(delay_ms, mbit, 60) }];
-                let mut net = Net::new(&settings, PathManager::Fullmesh, vec![wires(), wires()]);
+                let mut net = Net::new(&settings, PathManager::default(), vec![wires(), wires()]);
                 net.place = place;
                 net.ends[0].open(Instant::ZERO);
                 net.run(Duration::from_millis(500));

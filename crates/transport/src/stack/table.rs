@@ -169,6 +169,12 @@ kernels! {
             LINUX_6_1_192 = 12, "taken for 6.12's; not measured";
             LINUX_6_12_117 = 12, "on the wire, specs/notes/mptcp-two-paths";
         }
+        /// An announced address (ADD_ADDR) stands on a segment without data and takes the place of its DSS.
+        add_addr_alone: bool {
+            MPTCP_0_96_LINUX_5_4_188 = false, "its public sources";
+            LINUX_6_1_192 = true, "taken for 6.12's; not measured";
+            LINUX_6_12_117 = true, "on the wire, crates/wire/tests/corpus/linux.hex";
+        }
         /// After so many repetitions of the SYN the next asks for plain TCP.
         syn_retrans_before_fallback: Option<u32> {
             MPTCP_0_96_LINUX_5_4_188 = None, "not measured";

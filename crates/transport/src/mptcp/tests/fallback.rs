@@ -8,7 +8,7 @@ fn a_peer_without_mptcp_gets_plain_tcp() {
     use crate::tcp::{self, Context};
     for stack in BOTH {
         let settings = settings(stack);
-        let mut client = Connection::client(config(&settings, PathManager::Fullmesh, 2, "client"));
+        let mut client = Connection::client(config(&settings, PathManager::default(), 2, "client"));
         let tcp_config = tcp::Config { settings, algorithm: cc::find("reno").expect("reno"), mtu: 1500, initial_seq: Seq::new(77) };
         let mut server = tcp::Socket::server(tcp_config);
         client.open(Instant::ZERO);
@@ -55,7 +55,7 @@ fn a_peer_without_mptcp_gets_plain_tcp() {
 fn transfer_losing(lose: &[u64]) -> Net {
     let mut wires = two_paths([5, 5], 100);
     wires[0][0].lose = lose.to_vec();
-    let mut net = Net::new(&settings(&LINUX_6_12_117), PathManager::Fullmesh, wires);
+    let mut net = Net::new(&settings(&LINUX_6_12_117), PathManager::default(), wires);
     net.transfer(2_000_000, 20);
     assert_eq!(net.ends[1].received(), 2_000_000, "{lose:?}");
     assert!(net.ends[1].peer_finished() && net.ends[0].peer_finished() && net.ends[0].everything_acked(), "{lose:?}");

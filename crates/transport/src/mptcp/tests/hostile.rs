@@ -3,7 +3,6 @@
 use super::*;
 use polypath_wire::{Dss, Flags, Inline, MpOptions};
 use proptest::prelude::*;
-use std::net::IpAddr;
 
 /// Numbers at which arithmetic goes wrong, and any other.
 fn wide() -> impl Strategy<Value = u64> {
@@ -111,7 +110,7 @@ impl Forged {
 
 /// Both ends of a connection over two paths that has data under way.
 fn established(stack: &'static Stack) -> Net {
-    let mut net = Net::new(&settings(stack), PathManager::Fullmesh, two_paths([5, 5], 10));
+    let mut net = Net::new(&settings(stack), PathManager::default(), two_paths([5, 5], 10));
     net.keep_log = false;
     net.ends[0].open(net.now);
     net.ends[0].offer(net.now, u64::MAX);
@@ -198,10 +197,10 @@ fn data_is_put_in_order_across_the_end_of_the_number_space() {
 #[test]
 fn subflows_that_are_gone_make_room_for_others() {
     // Twelve addresses: nine subflows at a time.
-    let mut net = Net::new(&settings(&LINUX_6_12_117), PathManager::Fullmesh, two_paths([5; 2], 10));
+    let mut net = Net::new(&settings(&LINUX_6_12_117), PathManager::default(), two_paths([5; 2], 10));
     let mut wires = net.wires.clone();
     wires.extend(two_paths([5; 2], 10).into_iter().cycle().take(14));
-    let client = Connection::client(config(&settings(&LINUX_6_12_117), PathManager::Fullmesh, 12, "client"));
+    let client = Connection::client(config(&settings(&LINUX_6_12_117), PathManager::default(), 12, "client"));
     let server = Connection::server(config(&settings(&LINUX_6_12_117), PathManager::default(), 1, "server"));
     net = Net::of(client, server, wires);
     net.ends[0].open(net.now);

@@ -1,34 +1,13 @@
-//! Path managers: which subflows there are besides the first, and when they come and go.
+//! Which path leads to which subflow, and how subflows and addresses come and go: what a [`PathManager`] asks for is done here.
 
-use super::{Connection, Interface, Phase};
+use super::path_manager::{AddressSet, NewSubflow, PathManager, Policy, SubflowAddresses, View};
+use super::{Connection, INITIAL, Interface, Phase};
+use crate::stack::MptcpVersion;
 use polypath_base::{Duration, Instant, PathId};
 use polypath_sched::MAX_SUBFLOWS;
 use polypath_wire::Inline;
 use polypath_wire::mptcp::{Announcement, Repr};
 use std::net::IpAddr;
-
-/// How a client creates subflows. A server only answers.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum PathManager {
-    /// From every address of the client to every address of the server that it knows.
-    #[default]
-    Fullmesh,
-    /// This many subflows over the first path, from different ports.
-    Ndiffports(u8),
-    /// From each of these addresses to the server's first.
-    Endpoints(Vec<Endpoint>),
-}
-
-/// An address of the client that the path manager uses.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Endpoint {
-    /// Index into the client's addresses. The address of the first path may be named too, to make it go away.
-    pub address: u8,
-    /// Its subflow is used only when no other can be.
-    pub backup: bool,
-    /// The address goes away this long after the connection was established.
-    pub remove_after: Option<Duration>,
-}
 
 /// Which path leads to which subflow, and what the path manager has yet to do.
 #[derive(Debug)]
@@ -42,38 +21,33 @@ pub(super) struct Paths {
     next_path: u8,
     /// Server addresses that were announced.
     announced: AddressSet,
+    /// The announcement that the client has not echoed yet.
+    unanswered: Option<Unanswered>,
     /// The path manager has begun.
     started: bool,
+    /// When an own address goes away.
     timer: Instant,
-    removed: AddressSet,
+    /// Own addresses that have not gone away.
+    local: AddressSet,
 }
 
-/// Which of the 256 possible address ids are in (RFC 8684 section 3.4.1).
-#[derive(Copy, Clone, Debug, Default)]
-struct AddressSet([u64; 4]);
-
-impl AddressSet {
-    fn has(&self, id: u8) -> bool {
-        self.0[usize::from(id >> 6)] >> (id & 63) & 1 == 1
-    }
-
-    fn insert(&mut self, id: u8) {
-        self.0[usize::from(id >> 6)] |= 1 << (id & 63);
-    }
-
-    fn remove(&mut self, id: u8) {
-        self.0[usize::from(id >> 6)] &= !(1 << (id & 63));
-    }
-
-    fn iter(self) -> impl Iterator<Item = u8> {
-        (0..=u8::MAX).filter(move |&id| self.has(id))
-    }
+/// An announcement that may have been lost.
+#[derive(Copy, Clone, Debug)]
+struct Unanswered {
+    address_id: u8,
+    /// When it is made again, and how often it was.
+    due: Instant,
+    repetitions: u32,
 }
+
+/// Most repetitions of an announcement (Linux: `ADD_ADDR_RETRANS_MAX`).
+const MOST_REPETITIONS: u32 = 3;
 
 const NONE: u8 = u8::MAX;
 
 impl Paths {
     pub(super) fn new(manager: PathManager, interfaces: Vec<Interface>, is_client: bool) -> Self {
+        let local = AddressSet::below(interfaces.len());
         Self {
             manager,
             interfaces,
@@ -81,10 +55,11 @@ impl Paths {
             is_client,
             by_path: [NONE; 256],
             next_path: 1,
-            announced: AddressSet([1, 0, 0, 0]),
+            announced: AddressSet::below(1),
+            unanswered: None,
             started: false,
             timer: Instant::NEVER,
-            removed: AddressSet::default(),
+            local,
         }
     }
 
@@ -110,7 +85,12 @@ impl Paths {
 
     #[inline]
     pub(super) fn timer_due(&self) -> Instant {
-        self.timer
+        self.unanswered.map_or(self.timer, |announcement| self.timer.min(announcement.due))
+    }
+
+    /// The connection ends: no address matters any more.
+    pub(super) fn stop_announcing(&mut self) {
+        self.unanswered = None;
     }
 }
 
@@ -119,7 +99,7 @@ impl Connection {
     pub(super) fn on_confirmed(&mut self, now: Instant, i: usize) {
         self.touched |= 1 << i;
         self.sync_sndbuf();
-        if i > 0 || self.paths.started || self.phase != Phase::Established {
+        if i != INITIAL || self.paths.started || self.phase != Phase::Established {
             return;
         }
         self.paths.started = true;
@@ -127,7 +107,7 @@ impl Connection {
             self.create_subflows(now);
             self.arm_path_timer();
         } else {
-            self.announce_next(0);
+            self.announce_next(now, INITIAL);
         }
     }
 
@@ -140,12 +120,45 @@ impl Connection {
     }
 
     /// Tells the client on a subflow of the next address that it does not know, if there is one.
-    fn announce_next(&mut self, i: usize) {
+    pub(super) fn announce_next(&mut self, now: Instant, i: usize) {
+        self.paths.unanswered = None;
         let Some((address_id, address)) = self.next_announcement() else { return };
-        // RFC 8684 section 3.4.1: the code is that of who announces.
-        let hmac = self.version().address_hmac(self.local_key, self.remote_key, address_id, address, 0);
-        let announcement = Announcement::Authenticated { hmac };
+        if self.version() == MptcpVersion::V0 {
+            // RFC 6824 section 3.4.1: nothing answers.
+            self.paths.announced.insert(address_id);
+        } else {
+            let due = if self.settings.add_addr_timeout > Duration::ZERO { now + self.settings.add_addr_timeout } else { Instant::NEVER };
+            self.paths.unanswered = Some(Unanswered { address_id, due, repetitions: 0 });
+        }
+        self.announce(i, address_id, address);
+    }
+
+    fn announce(&mut self, i: usize, address_id: u8, address: IpAddr) {
+        let announcement = match self.version() {
+            MptcpVersion::V0 => Announcement::V0,
+            // RFC 8684 section 3.4.1: the code is that of who announces.
+            MptcpVersion::V1 => {
+                Announcement::Authenticated { hmac: self.version().address_hmac(self.local_key, self.remote_key, address_id, address, 0) }
+            }
+        };
         self.send_option(i, &Repr::AddAddr { announcement, address_id, address, port: None });
+    }
+
+    /// The client has not echoed an announcement in time: it is made again, or the next address gets its turn.
+    fn announce_again(&mut self, now: Instant) {
+        let Some(mut unanswered) = self.paths.unanswered.filter(|announcement| announcement.due <= now) else { return };
+        self.paths.unanswered = None;
+        let Some(i) = (0..self.subflows.len()).find(|&i| self.is_usable(i)) else { return };
+        if unanswered.repetitions == MOST_REPETITIONS {
+            self.paths.announced.insert(unanswered.address_id);
+            self.announce_next(now, i);
+            return;
+        }
+        unanswered.repetitions += 1;
+        unanswered.due = now + self.settings.add_addr_timeout;
+        self.paths.unanswered = Some(unanswered);
+        let address = self.paths.interfaces[usize::from(unanswered.address_id)].address;
+        self.announce(i, unanswered.address_id, address);
     }
 
     /// The server's next address that the client does not know.
@@ -156,30 +169,17 @@ impl Connection {
 
     /// Opens what the path manager wants and is not there yet.
     fn create_subflows(&mut self, now: Instant) {
-        match self.paths.manager.clone() {
-            PathManager::Fullmesh => {
-                for local in 0..self.paths.interfaces.len() as u8 {
-                    let announced = self.paths.announced;
-                    for remote in announced.iter() {
-                        if !self.subflows.iter().any(|s| (s.local, s.remote) == (local, remote) && !s.withdrawn) {
-                            self.join(now, local, remote, false);
-                        }
-                    }
-                }
-            }
-            PathManager::Ndiffports(count) => {
-                for _ in self.subflows.len()..usize::from(count) {
-                    self.join(now, 0, 0, false);
-                }
-            }
-            PathManager::Endpoints(endpoints) => {
-                for endpoint in endpoints {
-                    if !self.subflows.iter().any(|s| s.local == endpoint.address) {
-                        self.join(now, endpoint.address, 0, endpoint.backup);
-                    }
-                }
-            }
+        while !self.is_full()
+            && let Some(new) = self.next_subflow()
+        {
+            self.join(now, new);
         }
+    }
+
+    fn next_subflow(&self) -> Option<NewSubflow> {
+        let addresses = self.subflows.iter().map(|s| SubflowAddresses { local: s.local, remote: s.remote, withdrawn: s.withdrawn });
+        let subflows: Vec<_> = addresses.collect();
+        self.paths.manager.next_subflow(&View { local: self.paths.local, remote: self.paths.announced, subflows: &subflows })
     }
 
     /// The connection has all the subflows that it can have: those that are gone make room for others, until there have been as many as it can keep
@@ -189,14 +189,11 @@ impl Connection {
         living >= self.settings.stack.max_subflows || self.subflows.len() >= MAX_SUBFLOWS
     }
 
-    fn join(&mut self, now: Instant, local: u8, remote: u8, backup: bool) {
-        if self.is_full() || self.paths.removed.has(local) {
-            return;
-        }
+    fn join(&mut self, now: Instant, new: NewSubflow) {
         let path = PathId(self.paths.next_path);
         self.paths.next_path += 1;
-        let i = self.add_socket(path, local, remote, true);
-        self.subflows[i].backup = backup;
+        let i = self.add_socket(path, new.local, new.remote, true);
+        self.subflows[i].backup = new.backup;
         self.subflows[i].socket.open(now);
         self.mark(i);
     }
@@ -213,17 +210,27 @@ impl Connection {
         port: Option<u16>,
     ) {
         if announcement == Announcement::Echo {
-            self.paths.announced.insert(address_id);
-            self.announce_next(i);
+            // An echo of something else answers nothing.
+            if self.paths.unanswered.is_some_and(|announcement| announcement.address_id == address_id) {
+                self.paths.announced.insert(address_id);
+                self.announce_next(now, i);
+            }
             return;
         }
-        if let Announcement::Authenticated { hmac } = announcement
-            && hmac != self.version().address_hmac(self.remote_key, self.local_key, address_id, address, port.unwrap_or(0))
-        {
+        let version = self.version();
+        let is_authentic = match announcement {
+            Announcement::Authenticated { hmac } => {
+                hmac == version.address_hmac(self.remote_key, self.local_key, address_id, address, port.unwrap_or(0))
+            }
+            _ => version == MptcpVersion::V0,
+        };
+        if !is_authentic {
             self.subflows[i].socket.note_rejected_option();
             return;
         }
-        self.send_option(i, &Repr::AddAddr { announcement: Announcement::Echo, address_id, address, port });
+        if version == MptcpVersion::V1 {
+            self.send_option(i, &Repr::AddAddr { announcement: Announcement::Echo, address_id, address, port });
+        }
         if self.paths.is_client && !self.paths.announced.has(address_id) {
             self.paths.announced.insert(address_id);
             self.create_subflows(now);
@@ -244,31 +251,29 @@ impl Connection {
         }
     }
 
-    fn arm_path_timer(&mut self) {
+    /// The next own address that goes away, and when.
+    fn next_removal(&self) -> Option<(Instant, u8)> {
         let start = self.established_at.unwrap_or(Instant::ZERO);
-        let PathManager::Endpoints(endpoints) = &self.paths.manager else { return };
-        let removals = endpoints.iter().filter(|e| !self.paths.removed.has(e.address)).filter_map(|e| e.remove_after);
-        self.paths.timer = removals.min().map_or(Instant::NEVER, |after| start + after);
+        self.paths.manager.next_removal(self.paths.local).map(|(after, address)| (start + after, address))
+    }
+
+    fn arm_path_timer(&mut self) {
+        self.paths.timer = self.next_removal().map_or(Instant::NEVER, |(due, _)| due);
     }
 
     /// Addresses whose time has come go away: their subflows end, and the peer is told on one that is left.
     #[cold]
     pub(super) fn manage_paths(&mut self, now: Instant) {
-        let start = self.established_at.unwrap_or(Instant::ZERO);
-        let PathManager::Endpoints(endpoints) = self.paths.manager.clone() else { return };
-        for endpoint in endpoints {
-            let due = endpoint.remove_after.is_some_and(|after| start + after <= now);
-            if !due || self.paths.removed.has(endpoint.address) {
-                continue;
-            }
-            self.paths.removed.insert(endpoint.address);
+        self.announce_again(now);
+        while let Some((_, address_id)) = self.next_removal().filter(|&(due, _)| due <= now) {
+            self.paths.local.remove(address_id);
             for i in 0..self.subflows.len() {
-                if self.subflows[i].local == endpoint.address && !self.subflows[i].closed {
+                if self.subflows[i].local == address_id && !self.subflows[i].closed {
                     self.close_subflow(now, i);
                 }
             }
             if let Some(i) = (0..self.subflows.len()).find(|&i| self.is_usable(i)) {
-                let address_ids = Inline::from_slice(&[endpoint.address]).unwrap_or_default();
+                let address_ids = Inline::from_slice(&[address_id]).unwrap_or_default();
                 self.send_option(i, &Repr::RemoveAddr { address_ids });
             }
         }

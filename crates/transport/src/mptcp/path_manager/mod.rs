@@ -1,0 +1,191 @@
+//! Path managers: which subflows a client opens besides the first, and which of its addresses go away.
+//!
+//! A path manager is a small struct with a [`Policy`]: it sees addresses and subflows as a plain [`View`] and never touches a socket.
+//! [`PathManager`] is the closed set of them, declared once. `mptcp::paths` is the mechanism: it opens what a path manager asks for, withdraws
+//! addresses, and answers for a server, which has no path manager.
+
+mod endpoints;
+mod fullmesh;
+mod ndiffports;
+
+pub use endpoints::{Endpoint, Endpoints};
+pub use fullmesh::Fullmesh;
+pub use ndiffports::Ndiffports;
+use polypath_base::Duration;
+
+/// What a path manager sees of its connection.
+#[derive(Copy, Clone, Debug)]
+pub struct View<'a> {
+    /// The client's addresses, without those that went away.
+    pub local: AddressSet,
+    /// The server's addresses that the client knows.
+    pub remote: AddressSet,
+    /// Every subflow that there has been, in the order in which they were opened.
+    pub subflows: &'a [SubflowAddresses],
+}
+
+/// Between which addresses a subflow leads.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct SubflowAddresses {
+    pub local: u8,
+    pub remote: u8,
+    /// The server took its address back: should it announce it again, a subflow to there is a new one.
+    pub withdrawn: bool,
+}
+
+/// A subflow to open.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct NewSubflow {
+    pub local: u8,
+    pub remote: u8,
+    /// To be used only when no other can be (RFC 8684 section 3.3.8).
+    pub backup: bool,
+}
+
+/// A rule that decides which subflows a client opens.
+pub trait Policy {
+    /// The next subflow to open; `None`: all that is wanted is there. Asked, until it answers `None` or the connection is full, when the
+    /// first subflow is confirmed, when the server announces an address and when a subflow closes.
+    fn next_subflow(&self, view: &View<'_>) -> Option<NewSubflow>;
+
+    /// The next of the client's addresses `local` that goes away (REMOVE_ADDR), and how long after the connection was established.
+    fn next_removal(&self, _local: AddressSet) -> Option<(Duration, u8)> {
+        None
+    }
+
+    /// Most subflows that it opens, the first one counted, where the client has `local` addresses and the server `remote`.
+    fn most_subflows(&self, local: usize, remote: usize) -> usize;
+}
+
+/// Declares [`PathManager`]: a line has a path manager's type, its name and what it does.
+macro_rules! path_managers {
+    ($($policy:ident: $name:literal, $about:literal;)+) => {
+        /// One of the known path managers.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum PathManager {
+            $($policy($policy),)+
+        }
+
+        impl PathManager {
+            /// All names, sorted, and what each does.
+            pub const NAMES: [(&'static str, &'static str); [$($name),+].len()] = [$(($name, $about)),+];
+
+            /// What a study calls it.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$policy(_) => $name,)+
+                }
+            }
+        }
+
+        impl Policy for PathManager {
+            fn next_subflow(&self, view: &View<'_>) -> Option<NewSubflow> {
+                match self {
+                    $(Self::$policy(policy) => policy.next_subflow(view),)+
+                }
+            }
+
+            fn next_removal(&self, local: AddressSet) -> Option<(Duration, u8)> {
+                match self {
+                    $(Self::$policy(policy) => policy.next_removal(local),)+
+                }
+            }
+
+            fn most_subflows(&self, local: usize, remote: usize) -> usize {
+                match self {
+                    $(Self::$policy(policy) => policy.most_subflows(local, remote),)+
+                }
+            }
+        }
+
+        $(impl From<$policy> for PathManager {
+            fn from(policy: $policy) -> Self {
+                Self::$policy(policy)
+            }
+        })+
+    };
+}
+
+// Sorted by name.
+path_managers! {
+    Endpoints: "endpoints", "A subflow from each of these client addresses to the server's first one.";
+    Fullmesh: "fullmesh", "A subflow from every address of the client to every address of the server that is announced.";
+    Ndiffports: "ndiffports", "Several subflows over the first path, told apart by their source ports.";
+}
+
+impl Default for PathManager {
+    fn default() -> Self {
+        Fullmesh.into()
+    }
+}
+
+/// Which of the 256 possible address ids are in (RFC 8684 section 3.4.1).
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct AddressSet([u64; 4]);
+
+impl AddressSet {
+    /// The ids below `count`.
+    pub fn below(count: usize) -> Self {
+        let mut set = Self::default();
+        (0..=u8::MAX).take(count).for_each(|id| set.insert(id));
+        set
+    }
+
+    pub fn has(&self, id: u8) -> bool {
+        self.0[usize::from(id >> 6)] >> (id & 63) & 1 == 1
+    }
+
+    pub fn insert(&mut self, id: u8) {
+        self.0[usize::from(id >> 6)] |= 1 << (id & 63);
+    }
+
+    pub fn remove(&mut self, id: u8) {
+        self.0[usize::from(id >> 6)] &= !(1 << (id & 63));
+    }
+
+    /// Lowest first.
+    pub fn iter(self) -> impl Iterator<Item = u8> {
+        (0..=u8::MAX).filter(move |&id| self.has(id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Opens all that a path manager wants where both ends have so many addresses and the first subflow is there: the pairs, in order.
+    pub(super) fn opened(policy: &impl Policy, local: usize, remote: usize) -> Vec<(u8, u8)> {
+        let mut subflows = vec![SubflowAddresses { local: 0, remote: 0, withdrawn: false }];
+        while let Some(new) =
+            policy.next_subflow(&View { local: AddressSet::below(local), remote: AddressSet::below(remote), subflows: &subflows })
+        {
+            subflows.push(SubflowAddresses { local: new.local, remote: new.remote, withdrawn: false });
+        }
+        subflows.iter().map(|s| (s.local, s.remote)).collect()
+    }
+
+    #[test]
+    fn each_has_a_name_and_opens_as_many_subflows_as_it_says() {
+        assert!(PathManager::NAMES.is_sorted());
+        let endpoint = |address| Endpoint { address, backup: false, remove_after: None };
+        let all: [PathManager; 3] = [Endpoints(vec![endpoint(0), endpoint(2)]).into(), Fullmesh.into(), Ndiffports(4).into()];
+        for (manager, (name, about)) in all.iter().zip(PathManager::NAMES) {
+            assert_eq!(manager.name(), name);
+            assert!(about.ends_with('.'));
+            for (local, remote) in [(3, 1), (3, 2)] {
+                let opened = opened(manager, local, remote).len();
+                assert!(opened > 1 && opened <= manager.most_subflows(local, remote), "{name}: {opened}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_set_has_what_was_put_in() {
+        let mut set = AddressSet::below(2);
+        set.insert(255);
+        set.insert(64);
+        set.remove(0);
+        assert_eq!(set.iter().collect::<Vec<_>>(), [1, 64, 255]);
+        assert_eq!(AddressSet::below(1000).iter().count(), 256);
+    }
+}
