@@ -28,7 +28,7 @@ pub struct Host {
     mtu: u32,
     /// Own addresses, the first one first.
     addresses: Vec<Ipv4Addr>,
-    subflow_endpoints: Vec<mptcp::Endpoint>,
+    subflow_endpoints: Vec<mptcp::path_manager::Endpoint>,
     fullmesh: bool,
     sockets: BTreeMap<i32, Handle>,
     connections: Vec<Conn>,
@@ -81,7 +81,7 @@ impl Host {
             }
             let has = |flag: &str| endpoint.flags.iter().any(|own| own == flag);
             if has("subflow") {
-                subflow_endpoints.push(mptcp::Endpoint { address: index as u8, backup: has("backup"), remove_after: None });
+                subflow_endpoints.push(mptcp::path_manager::Endpoint { address: index as u8, backup: has("backup"), remove_after: None });
             }
         }
         Ok(Self {
@@ -114,9 +114,9 @@ impl Host {
                 algorithm: self.algorithm,
                 scheduler: Scheduler::find(settings.stack.default_scheduler).expect("a kernel names a scheduler that is there"),
                 path_manager: if self.fullmesh {
-                    mptcp::PathManager::Fullmesh
+                    mptcp::path_manager::Fullmesh.into()
                 } else {
-                    mptcp::PathManager::Endpoints(self.subflow_endpoints.clone())
+                    mptcp::path_manager::Endpoints(self.subflow_endpoints.clone()).into()
                 },
                 interfaces: self.addresses.iter().map(|&address| mptcp::Interface { address: address.into(), mtu: self.mtu }).collect(),
                 random,

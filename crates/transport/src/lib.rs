@@ -8,6 +8,7 @@
 mod connection;
 mod counters;
 pub mod mptcp;
+mod receive_buffer;
 mod reorder_stats;
 mod settings;
 pub mod stack;

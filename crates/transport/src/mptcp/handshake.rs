@@ -1,8 +1,9 @@
 //! The handshakes: MP_CAPABLE for the first subflow, MP_JOIN for the others, and the fall back to TCP.
 
 use super::{Connection, INITIAL, Phase};
+use crate::receive_buffer::first_read_estimate;
 use crate::stack::MptcpVersion;
-use crate::tcp::{State, first_read_estimate};
+use crate::tcp::State;
 use polypath_base::{DataSeq, Duration, Instant, PathId};
 use polypath_wire::mptcp::{Announcement, Keys, Repr};
 use polypath_wire::{Flags, MpOptions, Segment};

@@ -3,7 +3,8 @@
 use super::receiver::Measured;
 use super::sender::Fin;
 use super::{Connection, Phase};
-use crate::tcp::{DEFAULT_SCALING_RATIO, State};
+use crate::receive_buffer::{DEFAULT_SCALING_RATIO, LEAST_GROWING};
+use crate::tcp::State;
 use polypath_base::{Duration, Instant};
 use polypath_wire::{Flags, Segment};
 
@@ -24,7 +25,7 @@ impl Connection {
             self.got_data = true;
         }
         // Linux lets the window grow by two segments for each that came in order, and tells the peer at once.
-        if stack.shared_rcv_ssthresh && len >= 128 && self.rx.rcv_ssthresh() < self.rx.full_window() {
+        if stack.shared_rcv_ssthresh && len >= LEAST_GROWING && self.rx.rcv_ssthresh() < self.rx.full_window() {
             self.grow_rcv_ssthresh(i, len);
         }
         // Two full segments are acknowledged at once if nothing can be read yet or the window need not shrink for what waits to be read.

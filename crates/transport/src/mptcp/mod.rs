@@ -15,6 +15,7 @@ mod keys;
 mod options;
 pub mod path_manager;
 mod paths;
+mod reassembly;
 mod receiver;
 mod scheduling;
 mod sender;

@@ -3,18 +3,11 @@
 //! All subflows share one window, which is relative to the data acknowledgement (RFC 8684 section 3.3.1), one buffer and one
 //! reader. Data that a subflow delivers in its own order may still be ahead of the connection's.
 
+use super::reassembly::Reassembly;
 use crate::ReorderStats;
+use crate::receive_buffer::{ReadSpace, ReceiveMemory};
 use crate::stack::ReceiveCharge;
-use crate::tcp::{DEFAULT_SCALING_RATIO, rmem_charge};
 use polypath_base::{DataSeq, Instant};
-use std::collections::VecDeque;
-
-/// Data that waits for what comes before it: `start..end`, in data sequence numbers.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-struct Range {
-    start: u64,
-    end: u64,
-}
 
 /// No data sequence number is farther from the first one than half of the space, or it lies before it.
 const FARTHEST: u64 = 1 << 63;
@@ -36,10 +29,7 @@ pub(super) struct Rx {
     first: DataSeq,
     /// Next byte expected: the data acknowledgement.
     next: u64,
-    waiting: VecDeque<Range>,
-    waiting_bytes: u64,
-    /// Most bytes that ever waited since the share of payload is known.
-    most_waiting: u64,
+    waiting: Reassembly,
     unread: u64,
     read: u64,
     /// Right edge of the window ever announced; it never moves back (RFC 8684 section 3.3.4).
@@ -51,15 +41,11 @@ pub(super) struct Rx {
     /// Threshold up to which segments announce the window (Linux: `rcv_ssthresh`), bytes, where all subflows share one
     /// ([`crate::stack::Stack::shared_rcv_ssthresh`]); else they have their own (`Socket::window_limits`).
     rcv_ssthresh: u32,
-    /// Share of the buffer's memory that is payload, in 1/256: of the subflow with the smallest.
-    ratio: u32,
-    charge: ReceiveCharge,
-    /// Largest window that the buffer stands for, bytes: follows `rcvbuf` and `ratio`.
+    /// With the share of payload of the subflow where it is smallest.
+    memory: ReceiveMemory,
+    /// Largest window that the buffer stands for, bytes: follows `rcvbuf` and `memory`.
     full: u32,
-    /// Autotuning (dynamic right-sizing): bytes read since `measured_at`, and most read in a round before.
-    copied: u64,
-    space: u64,
-    measured_at: Instant,
+    read_space: ReadSpace,
     rtt_us: u32,
     /// Data sequence number of the peer's DATA_FIN.
     fin: Option<u64>,
@@ -74,9 +60,7 @@ impl Rx {
         let mut rx = Self {
             first: DataSeq::default(),
             next: 0,
-            waiting: VecDeque::with_capacity(64),
-            waiting_bytes: 0,
-            most_waiting: 0,
+            waiting: Reassembly::new(),
             unread: 0,
             read: 0,
             edge: 0,
@@ -84,12 +68,9 @@ impl Rx {
             rcvbuf,
             max_rcvbuf,
             rcv_ssthresh: 0,
-            ratio: DEFAULT_SCALING_RATIO,
-            charge,
+            memory: ReceiveMemory::new(charge),
             full: 0,
-            copied: 0,
-            space: 0,
-            measured_at: Instant::ZERO,
+            read_space: ReadSpace::default(),
             rtt_us: 0,
             fin: None,
             finished: false,
@@ -102,7 +83,7 @@ impl Rx {
 
     fn resize(&mut self, rcvbuf: u32) {
         self.rcvbuf = rcvbuf;
-        self.full = self.win_from_space(u64::from(rcvbuf));
+        self.full = self.memory.win_from_space(u64::from(rcvbuf));
     }
 
     /// The peer's key is known: data begins at `dsn`. `space` is the first estimate of what is read in a round trip, `window`
@@ -111,8 +92,7 @@ impl Rx {
         self.first = dsn;
         self.next = 0;
         self.edge = u64::from(window);
-        self.space = space;
-        self.measured_at = now;
+        self.read_space.start(now, space);
     }
 
     /// The buffer and the largest window that it stands for, bytes.
@@ -168,7 +148,7 @@ impl Rx {
     }
 
     pub(super) fn counters(&self) -> ReassemblyCounters {
-        ReassemblyCounters { max_memory: self.counters.max_memory.max(self.memory(self.most_waiting)), ..self.counters }
+        ReassemblyCounters { max_memory: self.counters.max_memory.max(self.memory.charge(self.waiting.most())), ..self.counters }
     }
 
     pub(super) fn disorder(&self, now: Instant) -> ReorderStats {
@@ -179,24 +159,6 @@ impl Rx {
     #[inline]
     pub(super) fn full_window(&self) -> u32 {
         self.full
-    }
-
-    #[inline]
-    fn win_from_space(&self, space: u64) -> u32 {
-        ((space * u64::from(self.ratio)) >> 8) as u32
-    }
-
-    fn space_from_win(&self, window: u64) -> u64 {
-        (window << 8) / u64::from(self.ratio)
-    }
-
-    /// Memory that `bytes` take while they wait.
-    #[inline]
-    fn memory(&self, bytes: u64) -> u64 {
-        match self.charge {
-            ReceiveCharge::Twice => 2 * bytes,
-            ReceiveCharge::Merged => rmem_charge(bytes),
-        }
     }
 
     /// Takes several pieces; `next`: each is what comes next, wherever it says it belongs.
@@ -236,14 +198,8 @@ impl Rx {
     /// What waited for what has just come follows it.
     #[inline]
     fn join(&mut self, now: Instant) {
-        while let Some(first) = self.waiting.front()
-            && first.start <= self.next
-        {
-            self.waiting_bytes -= first.end - first.start;
-            self.next = self.next.max(first.end);
-            self.waiting.pop_front();
-        }
-        self.disorder.set(now, self.waiting_bytes);
+        self.next = self.waiting.take(self.next);
+        self.disorder.set(now, self.waiting.bytes());
     }
 
     /// Keeps `start..end` until what is missing before it has come.
@@ -253,63 +209,8 @@ impl Rx {
             self.counters.beyond_window += end - start;
             return;
         }
-        match self.waiting.back_mut() {
-            Some(last) if last.end == start => {
-                last.end = end;
-                self.note_waiting(end - start);
-            }
-            _ => self.wait_apart(start, end),
-        }
-        self.disorder.on_out_of_order(now, start - self.next, self.waiting_bytes);
-    }
-
-    /// Keeps what does not merely extend the last range.
-    #[inline(never)]
-    fn wait_apart(&mut self, start: u64, end: u64) {
-        // Most pieces extend the last range or one near the end.
-        let mut at = self.waiting.len();
-        if at > 16 && self.waiting[at - 16].start > start {
-            at = self.waiting.partition_point(|r| r.start <= start);
-        } else {
-            while at > 0 && self.waiting[at - 1].start > start {
-                at -= 1;
-            }
-        }
-        // `at` is the first range that begins after `start`; the one before it may reach into the new piece.
-        if at > 0 && self.waiting[at - 1].end == start && self.waiting.get(at).is_none_or(|next| next.start > end) {
-            self.waiting[at - 1].end = end;
-            self.note_waiting(end - start);
-            return;
-        }
-        let mut new = Range { start, end };
-        let mut first = at;
-        if at > 0 && self.waiting[at - 1].end >= start {
-            first = at - 1;
-            new.start = self.waiting[first].start;
-            new.end = new.end.max(self.waiting[first].end);
-        }
-        let mut last = first;
-        let mut covered = 0;
-        while last < self.waiting.len() && self.waiting[last].start <= new.end {
-            covered += self.waiting[last].end - self.waiting[last].start;
-            new.end = new.end.max(self.waiting[last].end);
-            last += 1;
-        }
-        let added = (new.end - new.start) - covered;
-        self.counters.duplicate_bytes += (end - start) - added;
-        self.note_waiting(added);
-        if first == last {
-            self.waiting.insert(first, new);
-        } else {
-            self.waiting[first] = new;
-            self.waiting.drain(first + 1..last);
-        }
-    }
-
-    #[inline]
-    fn note_waiting(&mut self, added: u64) {
-        self.waiting_bytes += added;
-        self.most_waiting = self.most_waiting.max(self.waiting_bytes);
+        self.counters.duplicate_bytes += self.waiting.keep(start, end);
+        self.disorder.on_out_of_order(now, start - self.next, self.waiting.bytes());
     }
 
     /// The peer ends its data before `dsn` (RFC 8684 section 3.3.3).
@@ -351,8 +252,7 @@ impl Rx {
     /// The window while something waits.
     #[inline]
     fn shrunk_window(&self, full: u32, rcv_mss: u32, mask: u32) -> u32 {
-        let used = self.memory(self.waiting_bytes + self.unread);
-        let window = self.win_from_space(u64::from(self.rcvbuf).saturating_sub(used));
+        let window = self.memory.free_window(self.rcvbuf, self.waiting.bytes() + self.unread);
         if window >= full >> 1 {
             return window;
         }
@@ -378,7 +278,7 @@ impl Rx {
     /// Nothing waits, in order or not.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.unread == 0 && self.waiting_bytes == 0
+        self.unread == 0 && self.waiting.is_empty()
     }
 
     /// The application reads all that is in order; returns whether the window has grown enough to tell the peer at once.
@@ -391,42 +291,32 @@ impl Rx {
         }
         self.unread = 0;
         self.read += bytes;
-        let grown = self.adjust(now, bytes, measure);
-        let free = u64::from(self.rcvbuf).saturating_sub(self.memory(self.waiting_bytes));
-        Read { grown, update: self.win_from_space(free) >= self.window.saturating_mul(2) }
+        let grown = self.adjust(now, measure);
+        Read { grown, update: self.memory.free_window(self.rcvbuf, self.waiting.bytes()) >= self.window.saturating_mul(2) }
     }
 
-    /// Dynamic right-sizing, once in the longest round trip of a subflow: the buffer follows twice what was read, more if that
-    /// grows.
+    /// Dynamic right-sizing, once in the longest round trip of a subflow.
     #[inline]
-    fn adjust(&mut self, now: Instant, bytes: u64, measure: impl FnOnce() -> Measured) -> bool {
-        self.copied += bytes;
-        let elapsed = now.since(self.measured_at).as_micros();
+    fn adjust(&mut self, now: Instant, measure: impl FnOnce() -> Measured) -> bool {
+        let elapsed = self.read_space.elapsed_us(now);
         if self.rtt_us > 0 && elapsed < u64::from(self.rtt_us) {
             return false;
         }
         let Measured { rtt_us, advmss, scaling_ratio } = measure();
         self.rtt_us = rtt_us;
-        if scaling_ratio != self.ratio {
-            self.ratio = scaling_ratio;
+        if scaling_ratio != self.memory.scaling_ratio() {
+            self.memory.set_scaling_ratio(scaling_ratio);
             self.resize(self.rcvbuf);
         }
         if rtt_us == 0 || elapsed < u64::from(rtt_us) {
             return false;
         }
-        let mut grown = false;
-        if self.copied > self.space && self.space > 0 {
-            let mut window = (self.copied << 1) + 16 * u64::from(advmss);
-            window += (window as u128 * u128::from(self.copied - self.space) / u128::from(self.space)) as u64 * 2;
-            let rcvbuf = self.space_from_win(window).min(u64::from(self.max_rcvbuf)) as u32;
-            if rcvbuf > self.rcvbuf {
-                self.resize(rcvbuf);
-                grown = true;
-            }
-            self.space = self.copied;
+        let Some(window) = self.read_space.end_round(now, self.read, 0, advmss) else { return false };
+        let rcvbuf = self.memory.space_from_win(window).min(u64::from(self.max_rcvbuf)) as u32;
+        let grown = rcvbuf > self.rcvbuf;
+        if grown {
+            self.resize(rcvbuf);
         }
-        self.copied = 0;
-        self.measured_at = now;
         grown
     }
 }
@@ -454,6 +344,7 @@ pub(super) struct Read {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::receive_buffer::DEFAULT_SCALING_RATIO;
 
     const WIDE: (u32, u32) = (u32::MAX, u32::MAX);
 
@@ -487,7 +378,7 @@ mod tests {
             for piece in order {
                 rx.insert(Instant::ZERO, DataSeq::new(1000 + piece * 100), 100);
             }
-            assert_eq!((rx.next().get(), rx.unread(), rx.waiting.len(), rx.waiting_bytes), (1600, 600, 0, 0), "{order:?}");
+            assert_eq!((rx.next().get(), rx.unread(), rx.waiting.is_empty(), rx.waiting.bytes()), (1600, 600, true, 0), "{order:?}");
         });
     }
 
@@ -497,14 +388,13 @@ mod tests {
         rx.insert(Instant::ZERO, DataSeq::new(1200), 100);
         rx.insert(Instant::ZERO, DataSeq::new(1250), 100);
         rx.insert(Instant::ZERO, DataSeq::new(1220), 10);
-        assert_eq!(rx.waiting_bytes, 150);
+        assert_eq!(rx.waiting.bytes(), 150);
         assert_eq!(rx.counters().duplicate_bytes, 60);
         rx.insert(Instant::ZERO, DataSeq::new(1400), 100);
-        assert_eq!(rx.waiting.len(), 2);
         rx.insert(Instant::ZERO, DataSeq::new(1340), 60);
-        assert_eq!((rx.waiting.len(), rx.waiting_bytes), (1, 300));
+        assert_eq!(rx.waiting.bytes(), 300);
         assert!(rx.insert(Instant::ZERO, DataSeq::new(1000), 200));
-        assert_eq!((rx.next().get(), rx.waiting_bytes), (1500, 0));
+        assert_eq!((rx.next().get(), rx.waiting.bytes()), (1500, 0));
         assert!(!rx.insert(Instant::ZERO, DataSeq::new(1000), 200));
     }
 
@@ -522,7 +412,7 @@ mod tests {
     fn data_beyond_the_window_is_refused() {
         let mut rx = rx();
         rx.insert(Instant::ZERO, DataSeq::new(1000 + 65_536), 1);
-        assert_eq!((rx.waiting.len(), rx.counters().beyond_window), (0, 1));
+        assert_eq!((rx.waiting.is_empty(), rx.counters().beyond_window), (true, 1));
     }
 
     #[test]

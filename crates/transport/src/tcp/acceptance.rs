@@ -100,7 +100,7 @@ impl Socket {
     #[cold]
     fn challenge(&mut self, now: Instant) {
         if !self.is_rate_limited(now) {
-            self.rx.ack_now();
+            self.rx.acks_mut().ack_now();
         }
     }
 

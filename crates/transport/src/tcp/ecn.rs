@@ -80,14 +80,14 @@ impl Socket {
             self.ecn.echo = false;
             if segment.len > 0 {
                 // The sender's window may be down to one segment: it must not wait for a delayed ACK.
-                self.rx.ack_now();
+                self.rx.acks_mut().ack_now();
             }
         }
         let marked = segment.ecn == CE;
         if segment.ecn == NOT_ECT {
             if self.ecn.seen {
                 // A retransmission: RFC 3168 section 6.1.5 lets them go unmarked.
-                self.rx.quick_acks(QUICK_ACKS);
+                self.rx.acks_mut().enter_quickack(QUICK_ACKS);
             }
             return;
         }
@@ -96,14 +96,14 @@ impl Socket {
             self.cc.cwnd_event(&mut self.flow, None, if marked { cc::Event::EcnIsCe } else { cc::Event::EcnNoCe });
             if self.ecn.echo != marked {
                 // RFC 8257 section 3.2: what waited for an ACK is told with the old state, then the change at once.
-                if self.rx.ack_is_scheduled() {
+                if self.rx.acks().is_scheduled() {
                     self.ecn.ce_change_ack = Some((next, self.ecn.echo));
                 }
-                self.rx.ack_now();
+                self.rx.acks_mut().ack_now();
                 self.ecn.echo = marked;
             }
         } else if marked && !self.ecn.echo {
-            self.rx.quick_acks(QUICK_ACKS);
+            self.rx.acks_mut().enter_quickack(QUICK_ACKS);
             self.ecn.echo = true;
         }
     }

@@ -86,7 +86,7 @@ impl Socket {
     /// What is left of the window that this subflow announced, bytes; nothing where a FIN came beyond it.
     #[inline]
     pub(crate) fn window_left(&self) -> u32 {
-        (self.rx.window_left() as i32).max(0) as u32
+        self.rx.window_left_or_none()
     }
 
     /// An ACK is due for two full segments; on upstream's subflows the meta connection decides when it leaves.
@@ -98,24 +98,24 @@ impl Socket {
     /// An ACK is scheduled that a reader who empties the buffer should send.
     #[inline]
     pub(crate) fn ack_is_pushed(&self) -> bool {
-        self.rx.ack_pushed()
+        self.rx.acks().is_pushed()
     }
 
     /// Share of payload in the memory of what came, in 1/256 (upstream).
     pub(crate) fn scaling_ratio(&self) -> u32 {
-        self.rx.scaling_ratio()
+        self.rx.buffer().scaling_ratio()
     }
 
     /// Threshold up to which this subflow's segments announce the window, and the largest that it may become, bytes.
     #[inline]
     pub(crate) fn window_limits(&self) -> (u32, u32) {
-        self.rx.window_limits()
+        self.rx.buffer().window_limits()
     }
 
     /// The meta connection's buffer has grown, for a window of up to `clamp` bytes.
     #[cold]
     pub(crate) fn set_receive_buffer(&mut self, rcvbuf: u32, clamp: u32) {
-        self.rx.set_buffer(rcvbuf, clamp);
+        self.rx.buffer_mut().set_size(rcvbuf, clamp);
     }
 
     /// The window that this subflow's segments announce has grown by what just came.
@@ -127,24 +127,24 @@ impl Socket {
     /// The receiver's own estimate of the RTT, microseconds; 0 before the first.
     #[inline]
     pub(crate) fn receiver_rtt_us(&self) -> u32 {
-        self.rx.rtt_us()
+        self.rx.buffer().rtt_us()
     }
 
     /// Largest segment received, bytes.
     #[inline]
     pub(crate) fn received_segment_size(&self) -> u32 {
-        self.rx.segment_size()
+        self.rx.buffer().segment_size()
     }
 
     /// MSS that this end announced less the timestamps, bytes.
     #[inline]
     pub(crate) fn advertised_mss(&self) -> u32 {
-        self.rx.advertised_mss() - if self.ts_ok { 12 } else { 0 }
+        self.rx.buffer().advertised_mss() - self.timestamp_bytes()
     }
 
     /// Window announced on the SYN.
     pub(crate) fn syn_window(&self) -> u16 {
-        self.rx.syn_window()
+        self.rx.buffer().syn_window()
     }
 
     /// The connection is plain TCP after all: no MPTCP options any more.

@@ -17,12 +17,12 @@ mod input;
 mod loss;
 mod meta_interface;
 mod mtu;
-mod out_of_order;
 mod output;
 mod path_mtu;
 mod probe;
 mod queue;
 mod rate;
+mod receiving;
 mod recovery;
 mod ring;
 mod rtt;
@@ -35,8 +35,6 @@ mod undo;
 
 use crate::{Counters, Rejections, Settings};
 pub use cc::CaState;
-pub(crate) use input::{DEFAULT_SCALING_RATIO, first_read_estimate, rmem_charge};
-use input::{Delivered, Receiver};
 use path_mtu::PathMtu;
 use polypath_base::{DataSeq, Duration, Instant, Rate, Seq};
 use polypath_cc as cc;
@@ -44,11 +42,17 @@ use polypath_wire::{Flags, Segment};
 pub use probe::{Held, Limit, Probe};
 use queue::SendQueue;
 use rate::Delivery;
+use receiving::{Delivered, Receiver};
 use recovery::{Prr, Rack, Tlp, Undo};
 use rtt::Rtt;
 use sending::{CwndValidation, Handshake, Nagle, Pacer, Persist};
 pub(crate) use timer::tick_after;
 use timer::{Pending, Timer, Timers};
+
+/// Bytes of data in a segment to a peer that has not told how long it takes them (RFC 9293 section 3.7.1).
+const DEFAULT_MSS: u32 = 536;
+/// Bytes of timestamps in the options of a segment, padded (RFC 7323 appendix A; Linux: `TCPOLEN_TSTAMP_ALIGNED`).
+const TIMESTAMP_BYTES: u32 = 12;
 
 /// Connection states (RFC 9293 section 3.3.2).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -197,6 +201,7 @@ impl Socket {
     /// Turns a fresh endpoint into a subflow: the meta connection adds `data_options` bytes to data segments and `ack_options` to pure ACKs.
     pub fn subflow(mut self, data_options: u32, ack_options: u32) -> Self {
         self.is_subflow = true;
+        self.rx.become_subflow();
         self.option_overhead = data_options;
         self.flow.compat = self.settings.stack.cc_subflow_compat();
         if self.settings.stack.subflow_keeps_buffers {
@@ -208,7 +213,7 @@ impl Socket {
 
     fn new(config: Config, state: State) -> Self {
         let Config { settings, algorithm, mtu, initial_seq } = config;
-        let mut flow = cc::Flow::new(settings.initial_cwnd, 536);
+        let mut flow = cc::Flow::new(settings.initial_cwnd, DEFAULT_MSS);
         flow.snd_una = initial_seq.get();
         flow.snd_nxt = initial_seq.get();
         flow.write_seq = initial_seq.get();
@@ -229,8 +234,8 @@ impl Socket {
             fin_sent: false,
             mtu,
             pmtu: mtu,
-            peer_mss: 536,
-            payload: 536,
+            peer_mss: DEFAULT_MSS,
+            payload: DEFAULT_MSS,
             option_overhead: 0,
             ack_option_bytes: 0,
             ts_ok: settings.timestamps,
@@ -310,7 +315,7 @@ impl Socket {
     pub fn abort(&mut self) {
         self.state = State::Closed;
         self.timers = Timers::new(&self.settings);
-        self.rx.cancel_acks();
+        self.rx.acks_mut().cancel();
     }
 
     /// Subflow mode: `len` bytes with data sequence number `dsn` are the next to send.
@@ -420,7 +425,7 @@ impl Socket {
     }
 
     fn learn_options(&mut self, segment: &Segment) {
-        self.peer_mss = if segment.mss == 0 { 536 } else { u32::from(segment.mss) };
+        self.peer_mss = if segment.mss == 0 { DEFAULT_MSS } else { u32::from(segment.mss) };
         self.ts_ok &= segment.has_ts;
         self.sack_ok &= segment.sack_permitted;
         if segment.window_scale == 255 || !self.settings.window_scaling {
@@ -570,7 +575,7 @@ impl Socket {
 
     /// How what was received was out of order, up to `now`.
     pub fn disorder(&self, now: Instant) -> crate::ReorderStats {
-        self.rx.disorder.until(now)
+        self.rx.reordering(now)
     }
 
     pub fn established_at(&self) -> Option<Instant> {
@@ -589,7 +594,7 @@ impl Socket {
 
     /// Asks for an ACK at the next `poll_transmit`.
     pub fn request_ack(&mut self) {
-        self.rx.ack_now();
+        self.rx.acks_mut().ack_now();
     }
 
     /// Data sequence numbers sent on this subflow and not yet acknowledged by the peer's TCP, as (dsn, length) in order.

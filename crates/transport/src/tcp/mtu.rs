@@ -6,7 +6,7 @@
 //! window stays as it is.
 
 use super::path_mtu::{Next, Range, Room};
-use super::{CaState, Socket, timestamp};
+use super::{CaState, Socket, TIMESTAMP_BYTES, timestamp};
 use polypath_base::Instant;
 use polypath_wire::{Segment, Unreachable};
 
@@ -61,14 +61,15 @@ impl Socket {
         data + HEADERS + self.timestamp_bytes()
     }
 
-    fn timestamp_bytes(&self) -> u32 {
-        if self.ts_ok { 12 } else { 0 }
+    /// Bytes of timestamps in a segment.
+    pub(super) fn timestamp_bytes(&self) -> u32 {
+        if self.ts_ok { TIMESTAMP_BYTES } else { 0 }
     }
 
     /// Before new data: is it time for a probe?
     #[cold]
     pub(super) fn next_probe(&mut self, now: Instant, in_flight: u32) -> Next {
-        if self.flow.ca_state != CaState::Open || self.flow.cwnd < LEAST_WINDOW || self.rx.out_of_order.has_sacks() {
+        if self.flow.ca_state != CaState::Open || self.flow.cwnd < LEAST_WINDOW || self.rx.has_sacks() {
             return Next::Usual;
         }
         let room = Room {

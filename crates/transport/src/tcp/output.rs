@@ -59,7 +59,7 @@ impl Socket {
             self.check_space();
             self.burst.remaining = 0;
         }
-        let due = self.rx.ack_is_due();
+        let due = self.rx.acks().is_due();
         self.template.is_valid = false;
         if due && !self.make_ce_change_ack(cx.now, segment) {
             self.make_ack(cx.now, segment);
@@ -84,7 +84,7 @@ impl Socket {
     /// [`Socket::poll_transmit`] would find nothing to do.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
-        self.queue.unsent() == 0 && !self.rx.ack_is_due() && !self.more_than_an_ack_is_due()
+        self.queue.unsent() == 0 && !self.rx.acks().is_due() && !self.more_than_an_ack_is_due()
     }
 
     /// There is something to do beside new data and ACKs.
@@ -135,8 +135,8 @@ impl Socket {
             match timer {
                 // What waits asks for itself whether it may leave.
                 Timer::Pacing => {}
-                Timer::CompressedAck => self.rx.compressed_ack_due(),
-                Timer::DelayedAck => self.rx.delayed_ack_due(),
+                Timer::CompressedAck => self.rx.acks_mut().on_compressed_timer(),
+                Timer::DelayedAck => self.rx.acks_mut().on_delayed_timer(),
                 Timer::Retransmission => self.handle_pending(cx),
             }
         }
@@ -334,7 +334,7 @@ impl Socket {
             self.prr.on_sent();
         }
         self.burst.open = true;
-        self.rx.on_data_sent(cx.now);
+        self.rx.acks_mut().on_data_sent(cx.now);
         self.counters.data_segments_sent += 1;
         self.pace(cx.now, sent.len);
         self.burst.length += 1;

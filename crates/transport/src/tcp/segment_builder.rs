@@ -25,7 +25,7 @@ impl Socket {
             seq: self.iss,
             ack: if answering { self.rx.next() } else { Seq::default() },
             flags: if answering { Flags::SYN.with(Flags::ACK) } else { Flags::SYN },
-            window: self.rx.syn_window(),
+            window: self.rx.buffer().syn_window(),
             df: true,
             has_ts: self.ts_ok,
             ts_val: timestamp(now).wrapping_add(self.ts_start),
@@ -105,7 +105,7 @@ impl Socket {
     #[inline]
     pub(super) fn make_ack(&mut self, now: Instant, segment: &mut Segment) {
         self.invalidate_template();
-        if self.rx.ack_sent(self.is_subflow) {
+        if self.rx.on_ack_sent() {
             self.timers.disarm(Timer::DelayedAck);
             self.timers.disarm(Timer::CompressedAck);
         }
@@ -122,9 +122,10 @@ impl Socket {
             window_scale: 255,
             ..Segment::default()
         };
-        if self.sack_ok && self.rx.out_of_order.has_sacks() {
+        if self.sack_ok && self.rx.has_sacks() {
             let mut sack = Sack::default();
-            self.rx.out_of_order.write_sack(&mut sack, self.sack_room());
+            let room = self.sack_room();
+            self.rx.out_of_order().write_sack(&mut sack, room);
             segment.set_sack(&sack);
         }
     }
@@ -136,13 +137,13 @@ impl Socket {
         self.make_ack(now, segment);
         segment.ack = number;
         segment.flags = if echo { Flags::ACK.with(Flags::ECE) } else { Flags::ACK };
-        self.rx.ack_now();
+        self.rx.acks_mut().ack_now();
         true
     }
 
     /// SACK blocks that fit into 40 bytes of options beside timestamps and what MPTCP adds to a pure ACK.
     fn sack_room(&self) -> u8 {
-        let left = 40 - if self.ts_ok { 12 } else { 0 } - self.ack_option_bytes;
+        let left = 40 - self.timestamp_bytes() - self.ack_option_bytes;
         (left.saturating_sub(4) / 8).min(4) as u8
     }
 }

@@ -13,7 +13,7 @@ struct Chunk {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct OutOfOrderQueue {
+pub(in crate::tcp) struct OutOfOrderQueue {
     pieces: VecDeque<Chunk>,
     bytes: u32,
     /// SACK blocks, the most recent first (RFC 2018 section 4).
@@ -28,24 +28,24 @@ const MOST_BLOCKS: usize = 4;
 
 impl OutOfOrderQueue {
     #[inline]
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::tcp) fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 
     /// Bytes that wait.
     #[inline]
-    pub(super) fn bytes(&self) -> u32 {
+    pub(in crate::tcp) fn bytes(&self) -> u32 {
         self.bytes
     }
 
     /// `start..end` came twice: the next ACK says so (RFC 2883 section 4).
-    pub(super) fn report_duplicate(&mut self, start: Seq, end: Seq) {
+    pub(in crate::tcp) fn report_duplicate(&mut self, start: Seq, end: Seq) {
         self.dsack = Some(SackBlock { start, end });
     }
 
     /// Takes what follows without a gap on everything before `next`: data sequence number and length.
     #[inline(never)]
-    pub(super) fn pop(&mut self, next: Seq) -> Option<(DataSeq, u32)> {
+    pub(in crate::tcp) fn pop(&mut self, next: Seq) -> Option<(DataSeq, u32)> {
         while let Some(&first) = self.pieces.front() {
             if first.seq.after(next) {
                 break;
@@ -63,12 +63,12 @@ impl OutOfOrderQueue {
 
     /// [`OutOfOrderQueue::write_sack`] has something to write.
     #[inline]
-    pub(super) fn has_sacks(&self) -> bool {
+    pub(in crate::tcp) fn has_sacks(&self) -> bool {
         !self.sacks.is_empty() || self.dsack.is_some()
     }
 
     #[inline(never)]
-    pub(super) fn write_sack(&mut self, sack: &mut Sack, room: u8) {
+    pub(in crate::tcp) fn write_sack(&mut self, sack: &mut Sack, room: u8) {
         if let Some(dsack) = self.dsack.take() {
             sack.push(dsack);
         }
@@ -91,7 +91,7 @@ impl OutOfOrderQueue {
     /// `start..end` arrived. True if the ACK that waits (`ack_waits`) has to leave before the blocks change, since what it was to tell would
     /// be pushed back: beyond the first `expected` blocks, the ones that an option has room for.
     #[inline(never)]
-    pub(super) fn note(&mut self, start: Seq, end: Seq, ack_waits: bool, expected: usize) -> bool {
+    pub(in crate::tcp) fn note(&mut self, start: Seq, end: Seq, ack_waits: bool, expected: usize) -> bool {
         self.release();
         let found = self.sacks.iter().position(|block| touch(block, start, end));
         let at = found.unwrap_or(self.sacks.len());
@@ -123,7 +123,7 @@ impl OutOfOrderQueue {
 
     /// Keeps a piece that arrived out of order; false if all of it was there already.
     #[inline(never)]
-    pub(super) fn insert(&mut self, mut seq: Seq, mut end: Seq, mut dsn: DataSeq) -> bool {
+    pub(in crate::tcp) fn insert(&mut self, mut seq: Seq, mut end: Seq, mut dsn: DataSeq) -> bool {
         // From the back: such pieces nearly always extend the last one.
         let mut at = self.pieces.len();
         while at > 0 && self.pieces[at - 1].seq.after(seq) {

@@ -1,0 +1,290 @@
+//! The receive buffer of one endpoint: what it stands for, measured in memory, the threshold up to which the window is announced, the
+//! receiver's own estimate of the round trip, and how the buffer grows with what is read (DRS).
+
+use crate::receive_buffer::{DEFAULT_SCALING_RATIO, ReadSpace, ReceiveMemory, first_read_estimate};
+use crate::settings::Settings;
+use crate::stack::Stack;
+use crate::tcp::DEFAULT_MSS;
+use polypath_base::Instant;
+use polypath_wire::Segment;
+
+/// Memory of a received segment beside its payload, bytes: head 384, shared info 320, descriptor 256. Seen on 6.12: windows of up to 153/256 of
+/// the buffer with segments of 1448 bytes, 231/256 with 8948, 93/256 with 548 (specs/notes/buffer-memory).
+const SEGMENT_OVERHEAD: u32 = 960;
+/// Segments that Linux merges into one buffer as they come, at most: each brings a page, and these number at most 17 (`MAX_SKB_FRAGS`).
+const MERGED_SEGMENTS: u32 = 17;
+/// Longest round trip that an echoed timestamp can tell, ms: in microseconds it fits into 32 bits.
+const MAX_ECHO_MS: u32 = 1 << 20;
+/// `net.core.rmem_max` by default, which the window scale has room for (Linux: `tcp_select_initial_window`): 256 buffers of 832 bytes.
+const RMEM_MAX: u32 = 212_992;
+/// Bits of the window field; a scale shifts it so far that the largest buffer fits, by at most 14 (RFC 7323 section 2.3).
+const WINDOW_BITS: u32 = 16;
+const MAX_SCALE: u32 = 14;
+
+/// The window scale of an endpoint with these settings.
+pub(super) fn window_scale(settings: &Settings) -> u8 {
+    if !settings.window_scaling {
+        return 0;
+    }
+    let space = settings.rmem[2].max(RMEM_MAX);
+    space.ilog2().saturating_sub(WINDOW_BITS - 1).min(MAX_SCALE) as u8
+}
+
+/// Buffer, window threshold and autotuning of one receiver.
+#[derive(Debug)]
+pub(in crate::tcp) struct ReceiveBuffer {
+    stack: &'static Stack,
+    rcvbuf: u32,
+    rcvbuf_max: u32,
+    memory: ReceiveMemory,
+    /// Threshold up to which segments announce the window, and the largest that it may become, bytes.
+    rcv_ssthresh: u32,
+    window_clamp: u32,
+    /// Largest segment received, bytes.
+    segment_size: u32,
+    /// MSS that this end announces, bytes.
+    advertised_mss: u32,
+    /// The receiver's own estimate of the RTT; 0 before the first.
+    rtt_us: u32,
+    rtt_last_echo: u32,
+    read_space: ReadSpace,
+}
+
+impl ReceiveBuffer {
+    pub(super) fn new(settings: &Settings, mtu: u32) -> Self {
+        Self {
+            stack: settings.stack,
+            rcvbuf: settings.rmem[1],
+            rcvbuf_max: settings.rmem[2],
+            memory: ReceiveMemory::new(settings.stack.rcv_charge),
+            rcv_ssthresh: 0,
+            window_clamp: 0,
+            segment_size: DEFAULT_MSS,
+            advertised_mss: mtu - Segment::IPV4_HEADER - Segment::TCP_HEADER,
+            rtt_us: 0,
+            rtt_last_echo: 0,
+            read_space: ReadSpace::default(),
+        }
+    }
+
+    /// The handshake has announced this window.
+    pub(super) fn start(&mut self, window: u32) {
+        self.rcv_ssthresh = window;
+        self.window_clamp = self.full_window();
+    }
+
+    /// The connection is established with this `window`; `mss`: what this end announced less the timestamps.
+    pub(super) fn established(&mut self, mss: u32, window: u32) {
+        if self.stack.rcv_reserves_segment {
+            self.window_clamp = self.window_clamp.saturating_sub(mss).max(2 * mss);
+            self.rcv_ssthresh = self.rcv_ssthresh.min(self.window_clamp);
+        }
+        self.read_space.set(first_read_estimate(self.stack, window, self.advertised_mss));
+        if self.stack.rcvq_space_ten_segments {
+            self.read_space.limit(self.rcv_ssthresh);
+        }
+    }
+
+    fn full_window(&self) -> u32 {
+        self.memory.win_from_space(u64::from(self.rcvbuf))
+    }
+
+    /// The window that there is room for while so many bytes wait.
+    #[inline]
+    fn free_window(&self, waiting: u32) -> u32 {
+        self.memory.free_window(self.rcvbuf, u64::from(waiting))
+    }
+
+    /// The window that there is room for, up to the threshold.
+    #[inline]
+    pub(super) fn usable_window(&self, waiting: u32) -> u32 {
+        self.free_window(waiting).min(self.rcv_ssthresh)
+    }
+
+    /// A segment came in its turn: how much of the memory it takes is payload is measured with the first and with each larger one.
+    #[inline]
+    pub(super) fn measure_segment(&mut self, len: u32) {
+        if len > self.segment_size {
+            self.measure_larger(len);
+        }
+    }
+
+    fn measure_larger(&mut self, len: u32) {
+        self.segment_size = len.min(self.advertised_mss);
+        let share = if self.stack.rcv_scaling_ratio { len * 256 / (len + SEGMENT_OVERHEAD) } else { DEFAULT_SCALING_RATIO };
+        if share != self.memory.scaling_ratio() {
+            self.memory.set_scaling_ratio(share);
+            self.window_clamp = self.full_window();
+            self.read_space.limit(self.window_clamp);
+        }
+    }
+
+    /// Share of payload in the buffer's memory, in 1/256.
+    #[inline]
+    pub(in crate::tcp) fn scaling_ratio(&self) -> u32 {
+        self.memory.scaling_ratio()
+    }
+
+    /// Threshold up to which segments announce the window (Linux: `rcv_ssthresh`), and the largest that it may become, bytes.
+    #[inline]
+    pub(in crate::tcp) fn window_limits(&self) -> (u32, u32) {
+        (self.rcv_ssthresh, self.window_clamp)
+    }
+
+    /// Subflows: the meta connection's buffer has grown, for a window of up to `clamp` bytes.
+    pub(in crate::tcp) fn set_size(&mut self, rcvbuf: u32, clamp: u32) {
+        (self.rcvbuf, self.window_clamp) = (rcvbuf, clamp);
+    }
+
+    #[inline]
+    pub(in crate::tcp) fn rtt_us(&self) -> u32 {
+        self.rtt_us
+    }
+
+    /// The peer has echoed a timestamp on a segment of `len` bytes: true if it tells a round trip, which is for [`ReceiveBuffer::on_rtt`].
+    #[inline]
+    pub(super) fn takes_echo(&mut self, echo: u32, len: u32) -> bool {
+        if echo == self.rtt_last_echo || echo == 0 {
+            return false;
+        }
+        self.rtt_last_echo = echo;
+        len >= self.segment_size
+    }
+
+    /// A round trip took `ms`. The estimate is an average of eight, which the first begins. Where a shorter time is taken as it is, a queue's
+    /// delay is not taken for the path's.
+    pub(super) fn on_rtt(&mut self, ms: u32) {
+        if ms == 0 && !self.stack.rcv_rtt_zero_samples {
+            return;
+        }
+        let us = ms.clamp(1, MAX_ECHO_MS) * 1000;
+        let replaces = self.rtt_us == 0 || (self.stack.rcv_rtt_least && us < self.rtt_us);
+        self.rtt_us = if replaces { us } else { self.rtt_us - (self.rtt_us >> 3) + (us >> 3) };
+    }
+
+    #[inline]
+    pub(in crate::tcp) fn segment_size(&self) -> u32 {
+        self.segment_size
+    }
+
+    #[inline]
+    pub(in crate::tcp) fn advertised_mss(&self) -> u32 {
+        self.advertised_mss
+    }
+
+    /// RFC 7323 section 2.2: the window of a SYN is not scaled.
+    pub(in crate::tcp) fn syn_window(&self) -> u16 {
+        let space = self.full_window().min(65_535);
+        let mss = self.advertised_mss.max(1);
+        ((space / mss).max(1) * mss).min(65_535) as u16
+    }
+
+    /// A segment of `len` bytes came while `waiting` bytes wait: the threshold grows if there is room (Linux: `tcp_grow_window`); true if it did.
+    #[inline]
+    pub(super) fn grow_rcv_ssthresh(&mut self, len: u32, waiting: u32) -> bool {
+        if self.rcv_ssthresh >= self.window_clamp {
+            return false;
+        }
+        let limit = self.window_clamp.min(self.free_window(waiting));
+        let grows = self.rcv_ssthresh < limit;
+        if grows {
+            self.rcv_ssthresh += (limit - self.rcv_ssthresh).min((2 * self.advertised_mss).max(2 * len));
+        }
+        grows
+    }
+
+    /// The application reads the `unread` bytes that wait, after `read` others: the buffer grows to what it reads in a round trip.
+    #[inline]
+    pub(super) fn on_read(&mut self, now: Instant, unread: u32, read: u64) {
+        if self.rtt_us == 0 || self.read_space.elapsed_us(now) < u64::from(self.rtt_us) {
+            return;
+        }
+        // Linux measures after each buffer that is copied, so when the first one was.
+        let first = unread.min(MERGED_SEGMENTS * self.segment_size);
+        let waiting = if self.stack.rcvq_space_less_unread { unread - first } else { 0 };
+        if let Some(window) = self.read_space.end_round(now, read + u64::from(first), u64::from(waiting), self.advertised_mss) {
+            let rcvbuf = self.memory.space_from_win(window).min(u64::from(self.rcvbuf_max)) as u32;
+            if rcvbuf > self.rcvbuf {
+                self.rcvbuf = rcvbuf;
+                self.window_clamp = self.full_window();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stack::{LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188, Stack};
+
+    #[test]
+    fn a_shorter_round_trip_counts_as_it_is_and_a_longer_one_by_an_eighth() {
+        let estimates = |stack: &'static Stack| {
+            let mut buffer = ReceiveBuffer::new(&Settings { stack, ..Settings::default() }, 1500);
+            [80, 160, 72, 0].map(|ms| {
+                buffer.on_rtt(ms);
+                buffer.rtt_us()
+            })
+        };
+        assert_eq!(estimates(&LINUX_6_12_117), [80_000, 90_000, 72_000, 72_000]);
+        assert_eq!(
+            estimates(&MPTCP_0_96_LINUX_5_4_188),
+            [80_000, 90_000, 87_750, 76_907],
+            "5.4 has the average alone, and a millisecond at least"
+        );
+    }
+
+    #[test]
+    fn the_share_of_payload_is_that_of_the_largest_segment() {
+        // What Linux 6.12 announced of a buffer of 6 MiB, in 1/256 (specs/notes/buffer-memory).
+        for (len, share) in [(8948, 231), (1448, 153), (1424, 152), (1348, 149), (1324, 148), (548, 93), (524, DEFAULT_SCALING_RATIO)] {
+            let mut buffer = ReceiveBuffer::new(&Settings::default(), 9000);
+            buffer.start(65_535);
+            buffer.measure_segment(len);
+            assert_eq!(buffer.scaling_ratio(), share, "{len}");
+            assert_eq!(buffer.window_clamp, buffer.rcvbuf / 256 * share);
+            buffer.measure_segment(100);
+            assert_eq!(buffer.scaling_ratio(), share, "short segments tell nothing");
+        }
+    }
+
+    #[test]
+    fn the_scale_lets_the_largest_buffer_be_announced() {
+        let scale = |most| window_scale(&Settings { rmem: [4096, 131_072, most], ..Settings::default() });
+        assert_eq!([0, 6_291_456, u32::MAX].map(scale), [2, 7, 14], "at least for rmem_max");
+        assert_eq!(window_scale(&Settings { window_scaling: false, ..Settings::default() }), 0);
+    }
+
+    #[test]
+    fn the_threshold_grows_by_two_segments_while_there_is_room() {
+        let mut buffer = ReceiveBuffer::new(&Settings::default(), 1500);
+        buffer.start(10_000);
+        assert!(buffer.grow_rcv_ssthresh(500, 0));
+        assert_eq!(buffer.window_limits(), (12_920, 65_536));
+        assert!(!buffer.grow_rcv_ssthresh(500, 120_000), "what waits leaves less than the threshold");
+        assert_eq!(buffer.usable_window(120_000), buffer.free_window(120_000));
+    }
+
+    #[test]
+    fn the_buffer_follows_what_is_read_in_a_round_trip_up_to_its_largest_size() {
+        let mut buffer = ReceiveBuffer::new(&Settings::default(), 1500);
+        buffer.start(65_535);
+        buffer.established(1448, 65_535);
+        buffer.measure_segment(1448);
+        let at = |ms| Instant::ZERO + polypath_base::Duration::from_millis(ms);
+        buffer.on_read(at(10), 20_000, 0);
+        assert_eq!(buffer.rcvbuf, 131_072, "no round trip has been measured");
+        buffer.on_rtt(10);
+        buffer.on_read(at(5), 20_000, 0);
+        assert_eq!(buffer.rcvbuf, 131_072, "the round is not over");
+        // 20000 bytes instead of 14600: twice that and 16 segments, and as much again as it grows by, twice.
+        buffer.on_read(at(10), 20_000, 0);
+        let window = 40_000 + 16 * 1460;
+        assert_eq!(u64::from(buffer.rcvbuf), (window + window * 5400 / 14_600 * 2) * 256 / 153);
+        assert_eq!(buffer.window_clamp, buffer.full_window());
+        for round in 2..12 {
+            buffer.on_read(at(10 * round), 24_000, 1 << (14 + round));
+        }
+        assert_eq!(buffer.rcvbuf, 6_291_456);
+    }
+}

@@ -1,0 +1,494 @@
+//! The receiving half of an endpoint: data in order, the window, and the parts that decide on ACKs and on the buffer. None of it knows the
+//! socket; it needs neither timers nor congestion control.
+
+mod acks;
+mod buffer;
+mod delivered;
+mod out_of_order;
+
+pub(super) use acks::{AckPolicy, AckTime, Arrived, compressed_delay};
+pub(super) use buffer::ReceiveBuffer;
+pub(crate) use delivered::Delivered;
+pub(super) use out_of_order::OutOfOrderQueue;
+
+use crate::ReorderStats;
+use crate::receive_buffer::LEAST_GROWING;
+use crate::settings::Settings;
+use crate::stack::Stack;
+use polypath_base::{DataSeq, Instant, Seq};
+use polypath_wire::{Flags, Segment};
+
+/// A piece of payload and its place in both sequence spaces.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Payload {
+    pub(super) seq: Seq,
+    pub(super) len: u32,
+    pub(super) dsn: DataSeq,
+}
+
+#[derive(Debug)]
+pub(super) struct Receiver {
+    next: Seq,
+    /// `next` when the last ACK left, and the window it announced.
+    acked: Seq,
+    window: u32,
+    scale: u8,
+    /// Window scaling is on, as far as is known yet (Linux: `wscale_ok`).
+    scaling_ok: bool,
+    /// The meta connection has the reader, the window and part of the ACK policy.
+    is_subflow: bool,
+    stack: &'static Stack,
+    out_of_order: OutOfOrderQueue,
+    reordering: ReorderStats,
+    fin: Option<Seq>,
+    finished: bool,
+    ts_recent: u32,
+    ts_recent_at: Instant,
+    acks: AckPolicy,
+    buffer: ReceiveBuffer,
+    low_water: u32,
+    unread: u32,
+    read: u64,
+    received: u64,
+}
+
+impl Receiver {
+    pub(super) fn new(settings: &Settings, mtu: u32) -> Self {
+        Self {
+            next: Seq::default(),
+            acked: Seq::default(),
+            window: 0,
+            scale: buffer::window_scale(settings),
+            scaling_ok: settings.window_scaling,
+            is_subflow: false,
+            stack: settings.stack,
+            out_of_order: OutOfOrderQueue::default(),
+            reordering: ReorderStats::default(),
+            fin: None,
+            finished: false,
+            ts_recent: 0,
+            ts_recent_at: Instant::ZERO,
+            acks: AckPolicy::new(settings),
+            buffer: ReceiveBuffer::new(settings, mtu),
+            low_water: settings.receive_low_water.max(1),
+            unread: 0,
+            read: 0,
+            received: 0,
+        }
+    }
+
+    /// See [`super::Socket::subflow`].
+    pub(super) fn become_subflow(&mut self) {
+        self.is_subflow = true;
+    }
+
+    /// The peer's data begins at `next`.
+    pub(super) fn start(&mut self, next: Seq) {
+        self.next = next;
+        self.acked = next;
+        self.acks.start(next);
+        self.window = u32::from(self.buffer.syn_window());
+        self.buffer.start(self.window);
+    }
+
+    /// `mss`: what this end announced less the timestamps.
+    pub(super) fn established(&mut self, mss: u32) {
+        self.buffer.established(mss, self.window);
+    }
+
+    /// The peer, or this end, does without the option.
+    pub(super) fn disable_scaling(&mut self) {
+        self.scale = 0;
+        self.scaling_ok = false;
+    }
+
+    /// The window scale to offer, which answers no SYN without one (RFC 7323 section 2.2).
+    pub(super) fn offered_scale(&self) -> Option<u8> {
+        self.scaling_ok.then_some(self.scale)
+    }
+
+    pub(super) fn window_scale(&self) -> u8 {
+        self.scale
+    }
+
+    #[inline]
+    pub(super) fn next(&self) -> Seq {
+        self.next
+    }
+
+    pub(super) fn finished(&self) -> bool {
+        self.finished
+    }
+
+    pub(super) fn read_bytes(&self) -> u64 {
+        self.read
+    }
+
+    pub(super) fn received_bytes(&self) -> u64 {
+        self.received
+    }
+
+    /// How what was received was out of order, up to `now`.
+    pub(super) fn reordering(&self, now: Instant) -> ReorderStats {
+        self.reordering.until(now)
+    }
+
+    /// Beyond a hole: the segments that wait, and the SACK blocks.
+    #[inline]
+    pub(super) fn out_of_order(&mut self) -> &mut OutOfOrderQueue {
+        &mut self.out_of_order
+    }
+
+    #[inline]
+    pub(super) fn has_sacks(&self) -> bool {
+        self.out_of_order.has_sacks()
+    }
+
+    #[inline]
+    pub(super) fn acks(&self) -> &AckPolicy {
+        &self.acks
+    }
+
+    #[inline]
+    pub(super) fn acks_mut(&mut self) -> &mut AckPolicy {
+        &mut self.acks
+    }
+
+    #[inline]
+    pub(super) fn buffer(&self) -> &ReceiveBuffer {
+        &self.buffer
+    }
+
+    #[inline]
+    pub(super) fn buffer_mut(&mut self) -> &mut ReceiveBuffer {
+        &mut self.buffer
+    }
+
+    /// An unacceptable segment: answer at once, and say which part was a duplicate (RFC 2883 section 4).
+    #[cold]
+    pub(super) fn duplicate(&mut self, segment: &Segment, dsack: bool) {
+        let end = segment.seq + segment.len;
+        if segment.len > 0 {
+            self.acks.on_duplicate_data();
+            if dsack && segment.seq.before(self.next) {
+                self.out_of_order.report_duplicate(segment.seq, end.min(self.next));
+            }
+        }
+        self.acks.ack_now();
+    }
+
+    // Timestamps (RFC 7323 section 4).
+
+    #[inline]
+    pub(super) fn ts_recent(&self) -> u32 {
+        self.ts_recent
+    }
+
+    /// When [`Receiver::ts_recent`] came.
+    pub(super) fn ts_recent_at(&self) -> Instant {
+        self.ts_recent_at
+    }
+
+    /// RFC 7323 section 4.3: the timestamp of the segment that the next ACK is sent for.
+    #[inline]
+    pub(super) fn note_timestamp(&mut self, now: Instant, segment: &Segment) {
+        // An older one that was let through is not remembered, as in Linux.
+        if segment.has_ts && !segment.seq.after(self.acked) && !self.is_older(segment.ts_val, 0) {
+            self.ts_recent = segment.ts_val;
+            self.ts_recent_at = now;
+        }
+    }
+
+    /// The peer's clock showed more than this when [`Receiver::ts_recent`] was sent, by more than `ms`.
+    #[inline]
+    pub(super) fn is_older(&self, ts_val: u32, ms: i32) -> bool {
+        self.ts_recent.wrapping_sub(ts_val) as i32 > ms && self.ts_recent != 0
+    }
+
+    /// What the peer's clock showed says nothing any more.
+    pub(super) fn forget_timestamp(&mut self) {
+        self.ts_recent = 0;
+    }
+
+    // Data.
+
+    /// The peer ends its data before `seq`.
+    #[inline]
+    pub(super) fn note_fin(&mut self, seq: Seq) {
+        self.fin = Some(seq);
+    }
+
+    /// What of a payload is not known yet; `dsack`: a front that came before is reported (RFC 2883).
+    #[inline]
+    pub(super) fn trim(&mut self, payload: Payload, dsack: bool) -> Payload {
+        let Payload { seq, len, dsn } = payload;
+        if !seq.before(self.next) {
+            return payload;
+        }
+        let known = self.next.distance(seq).min(len);
+        if known > 0 && dsack {
+            self.out_of_order.report_duplicate(seq, seq + known);
+            self.acks.ack_now();
+        }
+        Payload { seq: seq + known, len: len - known, dsn: dsn + u64::from(known) }
+    }
+
+    /// Keeps what came beyond a hole. True if the ACK that waits has to leave before the SACK blocks change.
+    pub(super) fn keep(&mut self, now: Instant, payload: Payload) -> bool {
+        let Payload { seq, len, dsn } = payload;
+        let ahead = u64::from(seq.distance(self.next));
+        if self.out_of_order.insert(seq, seq + len, dsn) {
+            self.received += u64::from(len);
+        }
+        self.reordering.on_out_of_order(now, ahead, u64::from(self.out_of_order.bytes()));
+        self.out_of_order.note(seq, seq + len, self.acks.is_compressing(), self.stack.comp_sack_blocks)
+    }
+
+    /// Takes what came in its turn, and what waited for it; a subflow's goes to `delivered`.
+    #[inline]
+    pub(super) fn take(&mut self, now: Instant, payload: Payload, delivered: &mut Delivered) {
+        let Payload { seq, len, dsn } = payload;
+        self.received += u64::from(len);
+        self.deliver(dsn, len, delivered);
+        self.next = seq + len;
+        if !self.out_of_order.is_empty() {
+            self.drain_out_of_order(delivered);
+            self.reordering.set(now, u64::from(self.out_of_order.bytes()));
+        }
+        if self.fin == Some(self.next) {
+            self.next += 1;
+            self.fin = None;
+            self.finished = true;
+            self.acks.ack_now();
+        }
+    }
+
+    #[inline]
+    fn deliver(&mut self, dsn: DataSeq, len: u32, delivered: &mut Delivered) {
+        if len == 0 {
+            return;
+        }
+        if !self.is_subflow {
+            self.unread += len;
+            return;
+        }
+        self.read += u64::from(len);
+        delivered.push(dsn, len);
+    }
+
+    fn drain_out_of_order(&mut self, delivered: &mut Delivered) {
+        while let Some((dsn, len)) = self.out_of_order.pop(self.next) {
+            self.deliver(dsn, len, delivered);
+            self.next += len;
+        }
+        if self.out_of_order.is_empty() {
+            // RFC 5681 section 4.2: an ACK at once when a gap is filled.
+            self.acks.ack_now();
+        }
+    }
+
+    /// The application of a plain TCP connection would read now.
+    #[inline]
+    pub(super) fn is_readable(&self) -> bool {
+        !self.is_subflow && (self.unread >= self.low_water || self.finished)
+    }
+
+    /// The application reads everything that waits.
+    pub(super) fn read(&mut self, now: Instant) {
+        let unread = std::mem::take(&mut self.unread);
+        self.buffer.on_read(now, unread, self.read);
+        self.read += u64::from(unread);
+        // A reader that empties the buffer acknowledges what ended a burst or was short, unless an answer will.
+        if self.acks.reader_sends_it() && self.out_of_order.is_empty() {
+            self.acks.ack_now();
+            return;
+        }
+        // A reader that frees much window says so (Linux: when the window doubles).
+        let left = self.window_left();
+        if self.select_window() >= 2 * left.max(self.buffer.advertised_mss()) && 2 * left <= self.buffer.window_limits().1 {
+            self.acks.ack_now();
+        }
+    }
+
+    /// Bytes that wait in the buffer, in order or not.
+    #[inline]
+    fn waiting(&self) -> u32 {
+        self.unread + self.out_of_order.bytes()
+    }
+
+    /// The peer has echoed a timestamp on a segment of `len` bytes: true if the receiver measures the round trip by it.
+    #[inline]
+    pub(super) fn takes_echo(&mut self, echo: u32, len: u32) -> bool {
+        self.buffer.takes_echo(echo, len)
+    }
+
+    pub(super) fn on_rtt(&mut self, ms: u32) {
+        self.buffer.on_rtt(ms);
+    }
+
+    /// An ACK is owed for a segment: when does it leave?
+    #[inline]
+    pub(super) fn schedule_ack(&mut self, segment: &Segment, out_of_order: bool, sack_ok: bool) -> AckTime {
+        if !out_of_order || self.stack.rcv_mss_beyond_hole {
+            self.buffer.measure_segment(segment.len);
+        }
+        if segment.len >= LEAST_GROWING && !(self.is_subflow && self.stack.shared_rcv_ssthresh) {
+            let waiting = self.waiting();
+            if self.buffer.grow_rcv_ssthresh(segment.len, waiting) {
+                self.acks.on_window_grown();
+            }
+        }
+        self.acks.owe(segment.len < self.buffer.segment_size() || (self.stack.ack_pushed_full && segment.flags.has(Flags::PSH)));
+        let left_to_meta = self.is_subflow && self.stack.meta_acks;
+        self.acks.schedule(Arrived {
+            out_of_order,
+            hole: !self.out_of_order.is_empty(),
+            full_frames: !left_to_meta && self.next.distance(self.acked) > self.buffer.segment_size(),
+            next: self.next,
+            sack_ok,
+        })
+    }
+
+    // The window.
+
+    /// Data came in its turn; `rto`: a gap longer than this is a pause.
+    #[inline]
+    pub(super) fn on_arrival(&mut self, now: Instant, rto: polypath_base::Duration) {
+        self.acks.on_arrival(now, rto, self.window, self.buffer.segment_size());
+    }
+
+    /// Any segment carries an ACK; true if timers for one were pending. The window of a subflow's segment is the connection's,
+    /// which calls [`Receiver::set_window`].
+    #[inline]
+    pub(super) fn on_ack_sent(&mut self) -> bool {
+        let had_timers = self.acks.on_sent();
+        // A subflow keeps what is left of the window that it announced: less by what has come since.
+        self.window = if self.is_subflow { self.window_left_or_none() } else { self.select_window() };
+        self.acked = self.next;
+        had_timers
+    }
+
+    /// Subflows: the meta connection announced this much beyond what has come.
+    #[inline]
+    pub(super) fn set_window(&mut self, window: u32) {
+        self.window = (self.next + window).distance(self.acked);
+    }
+
+    /// Subflows: an ACK is due for two full segments, unless the meta connection lets it wait.
+    #[inline]
+    pub(super) fn full_frames_wait(&self) -> bool {
+        self.acks.is_scheduled() && self.next.distance(self.acked) > self.buffer.segment_size()
+    }
+
+    /// The window has grown: Linux acknowledges the segment that let it at once.
+    #[inline]
+    pub(super) fn quick_ack(&mut self) {
+        self.acks.on_window_grown();
+        self.acks.ack_now();
+    }
+
+    /// What is left of the window that was announced, bytes; wraps where the peer has overrun it.
+    #[inline]
+    fn window_left(&self) -> u32 {
+        (self.acked + self.window).distance(self.next)
+    }
+
+    /// What is left of the window that was announced, bytes; nothing where the peer has overrun it or a FIN came beyond it.
+    #[inline]
+    pub(super) fn window_left_or_none(&self) -> u32 {
+        (self.window_left() as i32).max(0) as u32
+    }
+
+    /// RFC 9293 section 3.10.7.4: some of the segment lies in the window.
+    #[inline]
+    pub(super) fn acceptable(&self, segment: &Segment) -> bool {
+        if segment.seq == self.next {
+            // In its turn: then only the window matters, which may have been overrun.
+            return self.window_left() as i32 >= 0;
+        }
+        let end = segment.seq + segment.len + u32::from(segment.flags.has(Flags::FIN));
+        let carries_something_new = segment.len == 0 || end.after(self.next);
+        let beyond_window = segment.seq.after(self.next + self.window_left());
+        !end.before(self.acked) && !beyond_window && carries_something_new
+    }
+
+    /// A sequence number lies in the window.
+    pub(super) fn in_window(&self, seq: Seq) -> bool {
+        !seq.before(self.acked) && !seq.after(self.next + self.window_left())
+    }
+
+    /// The window to announce now; its right edge never moves back (RFC 9293 section 3.8.6).
+    #[inline]
+    fn select_window(&self) -> u32 {
+        let mask = (1_u32 << self.scale) - 1;
+        let wanted = self.buffer.usable_window(self.waiting()).max(self.window_left_or_none());
+        let rounded = wanted.saturating_add(mask) & !mask;
+        rounded.min(65_535 << self.scale)
+    }
+
+    #[inline]
+    pub(super) fn window_field(&self) -> u16 {
+        (self.window >> self.scale) as u16
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn receiver() -> Receiver {
+        let mut rx = Receiver::new(&Settings::default(), 1500);
+        rx.start(Seq::new(1000));
+        rx
+    }
+
+    fn payload(seq: u32, len: u32) -> Payload {
+        Payload { seq: Seq::new(seq), len, dsn: DataSeq::new(u64::from(seq) + 7000) }
+    }
+
+    #[test]
+    fn what_waited_for_a_hole_follows_what_fills_it() {
+        let (mut rx, mut delivered) = (receiver(), Delivered::default());
+        rx.become_subflow();
+        assert!(!rx.keep(Instant::ZERO, payload(1100, 100)));
+        rx.take(Instant::ZERO, payload(1000, 100), &mut delivered);
+        assert_eq!((rx.next(), rx.received_bytes(), rx.read_bytes()), (Seq::new(1200), 200, 200));
+        assert_eq!(delivered.pieces(), ((DataSeq::new(8000), 200), &[][..]));
+        assert!(rx.acks().is_due(), "a gap was filled");
+    }
+
+    #[test]
+    fn a_front_that_came_before_is_cut_off_and_reported() {
+        let mut rx = receiver();
+        rx.take(Instant::ZERO, payload(1000, 300), &mut Delivered::default());
+        let rest = rx.trim(payload(1100, 300), true);
+        assert_eq!((rest.seq, rest.len, rest.dsn), (Seq::new(1300), 100, DataSeq::new(8300)));
+        assert!(rx.has_sacks() && rx.acks().is_due());
+        assert_eq!(rx.trim(payload(1300, 100), true).len, 100);
+    }
+
+    #[test]
+    fn the_fin_counts_once_everything_before_it_has_come() {
+        let mut rx = receiver();
+        rx.note_fin(Seq::new(1200));
+        rx.take(Instant::ZERO, payload(1000, 100), &mut Delivered::default());
+        assert!(!rx.finished() && rx.is_readable());
+        rx.take(Instant::ZERO, payload(1100, 100), &mut Delivered::default());
+        assert!(rx.finished() && rx.next() == Seq::new(1201));
+    }
+
+    #[test]
+    fn the_right_edge_of_the_window_never_moves_back() {
+        let mut rx = receiver();
+        rx.established(1448);
+        rx.on_ack_sent();
+        let edge = rx.next + rx.window;
+        rx.take(Instant::ZERO, payload(1000, 30_000), &mut Delivered::default());
+        rx.on_ack_sent();
+        assert!(!(rx.next + rx.window).before(edge), "nobody reads");
+        rx.read(Instant::ZERO);
+        rx.on_ack_sent();
+        assert_eq!((rx.waiting(), rx.read_bytes()), (0, 30_000));
+        assert!(rx.in_window(edge) && !rx.in_window(rx.next + 65_536 + 128));
+    }
+}
