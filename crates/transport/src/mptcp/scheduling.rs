@@ -15,6 +15,10 @@ use polypath_sched::{Choice, DataQueueView, Limit, Scheduler};
 
 /// Rounds of the retransmission timer without a sign of life after which a subflow is stale (`mptcp.stale_loss_cnt`).
 const STALE_ROUNDS: u8 = 4;
+/// The wait for a retransmission is doubled so often at most.
+const MOST_DOUBLINGS: u32 = 8;
+/// Smoothed round trips are in eighths of a microsecond: nanoseconds in one.
+const NS_PER_SRTT_UNIT: u64 = 125;
 
 impl Connection {
     /// The application may hand over more: fills the send buffer, then the subflows.
@@ -325,7 +329,7 @@ impl Connection {
         let count = self.subflows.len();
         let srtt = |i: usize| view[i].srtt_us8;
         let room = self.tx.queued() < self.tx.sndbuf;
-        let since = self.tx.penalised_at[fast].map(|at| now.since(at).as_nanos() / 125);
+        let since = self.tx.penalised_at[fast].map(|at| now.since(at).as_nanos() / NS_PER_SRTT_UNIT);
         if by_window || !room {
             self.scheduler.on_blocked();
         }
@@ -411,7 +415,7 @@ impl Connection {
         if wait == Duration::ZERO {
             wait = self.settings.rto_min;
         }
-        self.tx.rtx_due = tick_after(now + wait * (1 << self.tx.rtx_backoff.min(8)), self.settings.tick);
+        self.tx.rtx_due = tick_after(now + wait * (1 << self.tx.rtx_backoff.min(MOST_DOUBLINGS)), self.settings.tick);
     }
 
     #[cold]

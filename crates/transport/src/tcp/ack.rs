@@ -7,6 +7,9 @@ use polypath_base::{Duration, Instant, Seq};
 use polypath_cc as cc;
 use polypath_wire::{Flags, Segment};
 
+/// Longest round trip that an echoed timestamp can tell, ms: in microseconds it fits into 31 bits (Linux: `tcp_ack_update_rtt`).
+const MAX_ECHO_MS: u32 = 1 << 21;
+
 /// What an incoming ACK told, as far as it has been processed.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct AckFacts {
@@ -90,10 +93,10 @@ impl Socket {
             let newly = segment.ack.distance(prior_una);
             self.flow.bytes_acked += u64::from(newly);
             self.flow.snd_una = segment.ack.get();
-            self.loss.backoffs = 0;
+            self.loss.on_progress();
         } else if segment.len == 0 && !ack.facts.changes_window && had_packets {
             ack.is_duplicate = true;
-            self.loss.duplicate_acks += 1;
+            self.loss.on_duplicate_ack();
         }
         let prior_fack = self.queue.highest_sacked();
         if self.sack_ok && (segment.sack_len > 0 || self.queue.sacked_out() > 0) {
@@ -175,7 +178,7 @@ impl Socket {
             (first_at, last_at, low_hole) = (Some(first.at), last.at, Some(first.seq));
             acked = count;
             self.flow.delivered = self.flow.delivered.wrapping_add(count);
-            let any_before_high = !first.end().after(self.loss.high_seq);
+            let any_before_high = !first.end().after(self.loss.high_seq());
             ack.facts.delivers_original |= any_before_high;
             self.rack.advance(cx.now, last, self.flow.min_rtt_us);
             self.delivery.on_delivered(last, &mut ack.rate);
@@ -191,7 +194,7 @@ impl Socket {
         }
         if acked > 0 {
             ack.facts.acks_segments = true;
-            self.loss.duplicate_acks = 0;
+            self.loss.end_duplicate_acks();
         } else if !self.sack_ok && ack.is_duplicate {
             // RFC 6582: a duplicate ACK stands for a segment that left the network.
             self.flow.delivered = self.flow.delivered.wrapping_add(1);
@@ -202,7 +205,7 @@ impl Socket {
         let by_timestamp = || {
             let echo = ack.ts_ecr.filter(|_| acked > 0)?;
             let ms = super::timestamp(cx.now).wrapping_sub(echo);
-            (ms < 1 << 21).then(|| Duration::from_millis(u64::from(ms.max(1))))
+            (ms < MAX_ECHO_MS).then(|| Duration::from_millis(u64::from(ms.max(1))))
         };
         let rtt = acked_rtt.or(sacked_rtt);
         let stamped_rtt = if rtt.is_none() { by_timestamp() } else { None };
@@ -252,7 +255,7 @@ impl Socket {
                 *last_at = sent.at;
                 first_at.get_or_insert(sent.at);
                 low_hole.get_or_insert(sent.seq);
-                if !sent.end().after(self.loss.high_seq) {
+                if !sent.end().after(self.loss.high_seq()) {
                     ack.facts.delivers_original = true;
                 }
             }

@@ -4,24 +4,8 @@ use super::ack::{AckFacts, AckState};
 use super::recovery::{Delivered, Tlp, TlpAck, TlpVerdict};
 use super::timer::{Pending, Timer};
 use super::{CaState, Context, Socket};
-use polypath_base::{Duration, Instant, Seq};
+use polypath_base::{Duration, Instant};
 use polypath_cc as cc;
-
-#[derive(Debug, Default)]
-pub(super) struct LossState {
-    /// `snd_nxt` at the last change of state: recovery ends when it is acknowledged.
-    pub(super) high_seq: Seq,
-    pub(super) frto: bool,
-    /// Duplicate ACKs in a row.
-    pub(super) duplicate_acks: u32,
-    /// Timeouts in a row without progress.
-    pub(super) backoffs: u32,
-    /// Retransmit now: set by loss marking, cleared when nothing is left.
-    pub(super) retransmit: bool,
-    /// OLIA's counts for the siblings' view.
-    pub(super) bytes_at_last_loss: u64,
-    pub(super) bytes_at_previous_loss: u64,
-}
 
 impl Socket {
     #[inline(never)]
@@ -45,9 +29,9 @@ impl Socket {
         }
         if self.flow.ca_state == CaState::Open {
             self.undo.forget_retrans_stamp();
-        } else if !self.snd_una().before(self.loss.high_seq) {
+        } else if !self.snd_una().before(self.loss.high_seq()) {
             match self.flow.ca_state {
-                CaState::Cwr if self.snd_una() != self.loss.high_seq => {
+                CaState::Cwr if self.snd_una() != self.loss.high_seq() => {
                     self.end_reduction(cx);
                     self.set_ca_state(cx, CaState::Open);
                 }
@@ -77,7 +61,7 @@ impl Socket {
                 let new_data = self.go_on_after_timeout(cx, ack);
                 self.identify_losses(cx.now, ack);
                 if !(self.flow.ca_state == CaState::Open || ack.facts.proves_retransmission_lost) {
-                    self.loss.retransmit = !new_data && self.flow.ca_state == CaState::Loss;
+                    self.loss.set_retransmits(!new_data && self.flow.ca_state == CaState::Loss);
                     return;
                 }
                 if self.time_to_recover() && self.flow.ca_state != CaState::Loss {
@@ -99,7 +83,7 @@ impl Socket {
                 self.enter_recovery(cx);
             }
         }
-        self.loss.retransmit = true;
+        self.loss.set_retransmits(true);
     }
 
     fn identify_losses(&mut self, now: Instant, ack: &mut AckState) {
@@ -118,7 +102,7 @@ impl Socket {
     fn newreno_losses(&mut self, ack: &AckState) {
         let partial = self.flow.ca_state >= CaState::Recovery && ack.facts.advances_una;
         if self.queue.len() > 0
-            && (partial || self.loss.duplicate_acks >= self.flow.reordering)
+            && (partial || self.loss.duplicate_acks() >= self.flow.reordering)
             && !self.queue.at(0).is_retrans()
             && self.queue.mark_lost(0)
         {
@@ -135,7 +119,7 @@ impl Socket {
         let state = if left_out || self.undo.retrans_stamp().is_some() { CaState::Disorder } else { CaState::Open };
         if self.flow.ca_state != state {
             self.set_ca_state(cx, state);
-            self.loss.high_seq = self.snd_nxt();
+            self.loss.set_high_seq(self.snd_nxt());
         }
     }
 
@@ -175,14 +159,9 @@ impl Socket {
         if matches!(self.flow.ca_state, CaState::Cwr | CaState::Recovery) { self.flow.ssthresh } else { self.window().current_ssthresh() }
     }
 
-    fn note_loss_for_siblings(&mut self) {
-        self.loss.bytes_at_previous_loss = self.loss.bytes_at_last_loss;
-        self.loss.bytes_at_last_loss = self.flow.bytes_acked;
-    }
-
     /// RFC 6937 section 3: the window will shrink in step with what is delivered.
     pub(super) fn init_reduction(&mut self, cx: Context<'_>) {
-        self.loss.high_seq = self.snd_nxt();
+        self.loss.set_high_seq(self.snd_nxt());
         self.tlp.forget();
         self.flow.cwnd_cnt = 0;
         self.flow.prior_cwnd = self.flow.cwnd;
@@ -190,7 +169,7 @@ impl Socket {
         self.refresh_flow();
         self.flow.ssthresh = self.cc.ssthresh(&mut self.flow, cx.siblings);
         self.queue_cwr(true);
-        self.note_loss_for_siblings();
+        self.loss.on_loss(self.flow.bytes_acked);
     }
 
     /// During a reduction the window follows what is delivered (RFC 6937 section 3).
@@ -223,14 +202,14 @@ impl Socket {
     pub(super) fn enter_loss(&mut self, cx: Context<'_>) {
         let new_recovery = self.flow.ca_state < CaState::Recovery;
         self.mark_lost_at_timeout(cx.now);
-        let fresh = self.flow.ca_state <= CaState::Disorder || !self.loss.high_seq.after(self.snd_una());
-        if fresh || (self.flow.ca_state == CaState::Loss && self.loss.backoffs == 0) {
+        let fresh = self.flow.ca_state <= CaState::Disorder || !self.loss.high_seq().after(self.snd_una());
+        if fresh || (self.flow.ca_state == CaState::Loss && self.loss.backoffs() == 0) {
             self.undo.set_prior_ssthresh(self.current_ssthresh());
             self.flow.prior_cwnd = self.flow.cwnd;
             self.refresh_flow();
             self.flow.ssthresh = self.cc.ssthresh(&mut self.flow, cx.siblings);
             self.cc.cwnd_event(&mut self.flow, cx.siblings, cc::Event::Loss);
-            self.note_loss_for_siblings();
+            self.loss.on_loss(self.flow.bytes_acked);
             self.watch_for_undo();
         }
         self.flow.cwnd = self.queue.in_flight() + 1;
@@ -239,10 +218,10 @@ impl Socket {
             self.flow.reordering = self.flow.reordering.min(self.settings.reordering);
         }
         self.set_ca_state(cx, CaState::Loss);
-        self.loss.high_seq = self.snd_nxt();
+        self.loss.set_high_seq(self.snd_nxt());
         self.queue_cwr(true);
         self.tlp.forget();
-        self.loss.frto = self.settings.frto && (new_recovery || self.loss.backoffs > 0) && !self.path_mtu.is_probe_out();
+        self.loss.set_frto(self.settings.frto && (new_recovery || self.loss.backoffs() > 0) && !self.path_mtu.is_probe_out());
     }
 
     fn mark_lost_at_timeout(&mut self, now: Instant) {
@@ -292,7 +271,7 @@ impl Socket {
         }
         let rto = self.rtt.rto();
         match self.probe_timeout() {
-            Some(probe) if !self.tlp.is_out() && self.loss.backoffs == 0 => {
+            Some(probe) if !self.tlp.is_out() && self.loss.backoffs() == 0 => {
                 self.timers.arm_pending(Pending::LossProbe, now, probe.min(rto))
             }
             _ => self.timers.arm_pending(Pending::Timeout, now, rto),
@@ -306,21 +285,21 @@ impl Socket {
         let mut index = 0;
         while index < self.queue.len() {
             let sent = *self.queue.at(index);
-            if sent.len > self.payload && !sent.is_sacked() {
+            if sent.len > self.mss() && !sent.is_sacked() {
                 self.queue.mark_lost(index);
-                self.queue.split(index, self.payload);
+                self.queue.split(index, self.mss());
             }
             index += 1;
         }
         if self.queue.lost_out() > 0 {
             if self.flow.ca_state != CaState::Loss {
-                self.loss.high_seq = self.snd_nxt();
+                self.loss.set_high_seq(self.snd_nxt());
                 self.flow.ssthresh = self.current_ssthresh();
                 self.undo.forget_threshold();
                 self.undo.end();
                 self.set_ca_state(Context::at(now), CaState::Loss);
             }
-            self.loss.retransmit = true;
+            self.loss.set_retransmits(true);
         }
     }
 }

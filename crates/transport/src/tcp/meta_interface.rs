@@ -149,7 +149,7 @@ impl Socket {
 
     /// The connection is plain TCP after all: no MPTCP options any more.
     pub(crate) fn end_mptcp(&mut self) {
-        self.option_overhead = 0;
+        self.path_mtu.set_mptcp_options(0);
         self.ack_option_bytes = 0;
         self.update_mss();
     }
@@ -163,7 +163,7 @@ impl Socket {
     pub(crate) fn is_of_first_burst(&self, segment: &Segment) -> bool {
         let offset = segment.seq.distance(self.iss + 1);
         let is_new = segment.seq + segment.len == self.snd_nxt();
-        offset == 0 || (segment.len > 0 && is_new && offset < self.burst.length * self.payload)
+        offset == 0 || (segment.len > 0 && is_new && offset < self.burst.length * self.mss())
     }
 
     /// The out-of-tree stack's penalty for holding up the others: half the window, and half the threshold if past it.
@@ -179,8 +179,8 @@ impl Socket {
     #[inline]
     pub(crate) fn sibling(&self, usable: bool) -> cc::Sibling {
         cc::Sibling {
-            bytes_since_loss: self.flow.bytes_acked - self.loss.bytes_at_last_loss,
-            bytes_between_losses: self.loss.bytes_at_last_loss - self.loss.bytes_at_previous_loss,
+            bytes_since_loss: self.loss.bytes_since_loss(self.flow.bytes_acked),
+            bytes_between_losses: self.loss.bytes_between_losses(),
             priv_word: self.cc.private_word(),
             cwnd: self.flow.cwnd,
             ssthresh: self.flow.ssthresh,

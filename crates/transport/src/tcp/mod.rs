@@ -43,7 +43,7 @@ pub use probe::{Held, Limit, Probe};
 use queue::SendQueue;
 use rate::Delivery;
 use receiving::{Delivered, Receiver};
-use recovery::{Prr, Rack, Tlp, Undo};
+use recovery::{LossState, Prr, Rack, Tlp, Undo};
 use rtt::Rtt;
 use sending::{CwndValidation, Handshake, Nagle, Pacer, Persist};
 pub(crate) use timer::tick_after;
@@ -129,13 +129,6 @@ pub struct Socket {
     fin_sent: bool,
 
     // Path and options.
-    mtu: u32,
-    pmtu: u32,
-    peer_mss: u32,
-    /// Bytes of data in a full segment. `flow.mss`, which algorithms and pacing count in, has MPTCP's options in it where Linux has.
-    payload: u32,
-    /// Bytes of options that the meta connection adds to every data segment.
-    option_overhead: u32,
     /// Bytes of options that the meta connection adds to a pure ACK.
     ack_option_bytes: u32,
     ts_ok: bool,
@@ -147,7 +140,7 @@ pub struct Socket {
     rtt: Rtt,
     timers: Timers,
     delivery: Delivery,
-    loss: loss::LossState,
+    loss: LossState,
     tlp: Tlp,
     prr: Prr,
     undo: Undo,
@@ -202,7 +195,7 @@ impl Socket {
     pub fn subflow(mut self, data_options: u32, ack_options: u32) -> Self {
         self.is_subflow = true;
         self.rx.become_subflow();
-        self.option_overhead = data_options;
+        self.path_mtu.set_mptcp_options(data_options);
         self.flow.compat = self.settings.stack.cc_subflow_compat();
         if self.settings.stack.subflow_keeps_buffers {
             self.queue.keep_buffers();
@@ -232,11 +225,6 @@ impl Socket {
             peer_wscale: 0,
             fin_queued: false,
             fin_sent: false,
-            mtu,
-            pmtu: mtu,
-            peer_mss: DEFAULT_MSS,
-            payload: DEFAULT_MSS,
-            option_overhead: 0,
             ack_option_bytes: 0,
             ts_ok: settings.timestamps,
             ts_start: if settings.timestamps_from_zero { 0 } else { initial_seq.get().wrapping_mul(0x9e37_79b1).rotate_left(16) },
@@ -245,7 +233,7 @@ impl Socket {
             rtt: Rtt::new(&settings),
             timers: Timers::new(&settings),
             delivery: Delivery::default(),
-            loss: loss::LossState::default(),
+            loss: LossState::default(),
             tlp: Tlp::default(),
             prr: Prr::default(),
             undo: Undo::default(),
@@ -261,7 +249,7 @@ impl Socket {
             persist: Persist::default(),
             last_sent_at: Instant::ZERO,
             ecn,
-            path_mtu: PathMtu::default(),
+            path_mtu: PathMtu::new(mtu, settings.timestamps),
             offered: 0,
             accepted: 0,
             sndbuf: settings.wmem[1],
@@ -425,8 +413,9 @@ impl Socket {
     }
 
     fn learn_options(&mut self, segment: &Segment) {
-        self.peer_mss = if segment.mss == 0 { DEFAULT_MSS } else { u32::from(segment.mss) };
         self.ts_ok &= segment.has_ts;
+        self.path_mtu.on_syn(if segment.mss == 0 { DEFAULT_MSS } else { u32::from(segment.mss) }, self.ts_ok);
+        self.sync_mss();
         self.sack_ok &= segment.sack_permitted;
         if segment.window_scale == 255 || !self.settings.window_scaling {
             self.peer_wscale = 0;
@@ -434,7 +423,6 @@ impl Socket {
         } else {
             self.peer_wscale = segment.window_scale.min(14); // RFC 7323 section 2.3
         }
-        self.update_mss();
     }
 
     fn handle_synchronized(&mut self, cx: Context<'_>, segment: &Segment) {
@@ -509,7 +497,7 @@ impl Socket {
     /// Payload of a full data segment.
     #[inline]
     pub fn mss(&self) -> u32 {
-        self.payload
+        self.path_mtu.mss()
     }
 
     /// Bytes accepted and not yet sent for the first time.
@@ -556,7 +544,7 @@ impl Socket {
 
     /// Timeouts in a row without progress.
     pub fn consecutive_timeouts(&self) -> u32 {
-        self.loss.backoffs
+        self.loss.backoffs()
     }
 
     pub fn last_send(&self) -> Instant {

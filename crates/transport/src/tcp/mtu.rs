@@ -5,60 +5,45 @@
 //! the range is sent now and then. If it is acknowledged, the lower end rises; if it alone is lost, the upper end falls, and the
 //! window stays as it is.
 
-use super::path_mtu::{Next, Range, Room};
+use super::path_mtu::{Next, Room};
 use super::{CaState, Socket, TIMESTAMP_BYTES, timestamp};
 use polypath_base::Instant;
-use polypath_wire::{Segment, Unreachable};
+use polypath_wire::Unreachable;
 
 /// Fewest segments of congestion window with which a probe is sent: its loss must show.
 const LEAST_WINDOW: u32 = 11;
 /// A timeout so long after the first retransmission, ms, is taken for a black hole: what three backed-off timeouts of 200 ms take
 /// (`tcp_retries1`).
 const BLACK_HOLE_MS: u32 = 3000;
-/// Smallest MSS, bytes (`tcp_mtu_probe_floor`, `tcp_min_snd_mss`).
-const FLOOR: u32 = 48;
-const HEADERS: u32 = Segment::IPV4_HEADER + Segment::TCP_HEADER;
 
 impl Socket {
     /// A link refused a segment of ours as too long.
     pub fn handle_unreachable(&mut self, now: Instant, message: &Unreachable) {
         // Only answers to what is in the network count (RFC 5927 section 4.1).
-        if message.seq.before(self.snd_una()) || !message.seq.before(self.snd_nxt()) || message.mtu >= self.pmtu {
-            return;
+        let ours = !message.seq.before(self.snd_una()) && message.seq.before(self.snd_nxt());
+        if ours && self.path_mtu.on_ptb(message.mtu) {
+            self.flow.now_ns = now.as_nanos();
+            self.invalidate_template();
+            self.sync_mss();
+            self.retransmit_oversized(now);
         }
-        self.flow.now_ns = now.as_nanos();
-        self.invalidate_template();
-        self.pmtu = message.mtu.max(68);
-        self.update_mss();
-        self.retransmit_oversized(now);
     }
 
-    /// The handshake is over: the range to search lies between the base MSS and what the peer takes.
+    /// The handshake is over: the search may begin.
     pub(super) fn start_probing(&mut self, now: Instant) {
-        let range = self.mtu_range();
+        let range = self.path_mtu.range(self.settings.base_mss);
         self.path_mtu.start(now, self.settings.mtu_probing > 1, range);
     }
 
-    /// Where a search begins.
-    fn mtu_range(&self) -> Range {
-        Range { low: self.packet_of(self.settings.base_mss), high: (self.peer_mss + HEADERS).min(self.pmtu) }
+    /// What a full segment holds may have changed: algorithms and pacing count in it, with MPTCP's options where Linux does.
+    pub(super) fn sync_mss(&mut self) {
+        let less_options = self.is_subflow && self.settings.stack.subflow_mss_less_options;
+        self.flow.mss = if less_options { self.path_mtu.mss() } else { self.path_mtu.mss_with_options() };
     }
 
     pub(super) fn update_mss(&mut self) {
-        let packet = self.path_mtu.packet(self.pmtu.min(self.peer_mss + HEADERS), self.pmtu);
-        let data = self.data_in(packet);
-        self.payload = data.saturating_sub(self.option_overhead).max(FLOOR);
-        let less_options = self.is_subflow && self.settings.stack.subflow_mss_less_options;
-        self.flow.mss = if less_options { self.payload } else { data.max(FLOOR) };
-    }
-
-    /// Data in a packet of so many bytes, and the packet with so much data; MPTCP's options are not counted, as Linux does not.
-    fn data_in(&self, packet: u32) -> u32 {
-        packet.saturating_sub(HEADERS + self.timestamp_bytes())
-    }
-
-    fn packet_of(&self, data: u32) -> u32 {
-        data + HEADERS + self.timestamp_bytes()
+        self.path_mtu.update();
+        self.sync_mss();
     }
 
     /// Bytes of timestamps in a segment.
@@ -73,8 +58,8 @@ impl Socket {
             return Next::Usual;
         }
         let room = Room {
-            headers: HEADERS + self.timestamp_bytes(),
-            full: self.payload + self.option_overhead,
+            headers: self.path_mtu.headers(),
+            full: self.path_mtu.full_data(),
             reordering: self.flow.reordering,
             unsent: self.queue.unsent(),
             snd_wnd: self.snd_wnd,
@@ -82,7 +67,7 @@ impl Socket {
             in_flight,
             cwnd: self.flow.cwnd,
         };
-        let range = self.mtu_range();
+        let range = self.path_mtu.range(self.settings.base_mss);
         match self.path_mtu.next_probe(now, room, range) {
             // A probe lies within one mapping.
             Next::Probe(len) if self.queue.next_new_len(len) < len => Next::Usual,
@@ -93,7 +78,7 @@ impl Socket {
     /// A probe of `len` bytes leaves as the next segment. It stands for two packets.
     pub(super) fn probe_leaves(&mut self, len: u32) {
         let seq = self.snd_nxt();
-        self.path_mtu.on_probe_sent(self.packet_of(len), seq, seq + len);
+        self.path_mtu.on_probe_sent(self.path_mtu.packet_of(len), seq, seq + len);
         self.flow.cwnd -= 1;
     }
 
@@ -101,7 +86,7 @@ impl Socket {
     #[cold]
     pub(super) fn on_mtu_probe_acked(&mut self) {
         let Some(size) = self.path_mtu.on_ack(self.snd_una()) else { return };
-        let packet = u64::from(self.packet_of(self.payload + self.option_overhead));
+        let packet = u64::from(self.path_mtu.packet_of(self.path_mtu.full_data()));
         self.undo.set_prior_ssthresh(self.current_ssthresh());
         self.flow.cwnd = (u64::from(self.flow.cwnd) * packet / u64::from(size)).max(1) as u32;
         self.flow.cwnd_cnt = 0;
@@ -124,11 +109,10 @@ impl Socket {
     #[cold]
     pub(super) fn suspect_black_hole(&mut self, now: Instant) {
         let stuck = self.undo.retrans_stamp().is_some_and(|since| timestamp(now).wrapping_sub(since) >= BLACK_HOLE_MS);
-        if self.settings.mtu_probing == 0 || self.loss.backoffs == 0 || !stuck {
+        if self.settings.mtu_probing == 0 || self.loss.backoffs() == 0 || !stuck {
             return;
         }
-        let mss = (self.data_in(self.path_mtu.low()) / 2).min(self.settings.base_mss).max(FLOOR);
-        self.path_mtu.on_black_hole(now, self.packet_of(mss));
+        self.path_mtu.on_black_hole(now, self.settings.base_mss);
         self.update_mss();
     }
 }

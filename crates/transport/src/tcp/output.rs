@@ -95,7 +95,7 @@ impl Socket {
             | self.persist.is_due()
             | self.space_check
             | self.tlp.is_due()
-            | self.loss.retransmit
+            | self.loss.retransmits()
             | (self.fin_queued & !self.fin_sent);
         due | (self.burst.remaining != 0)
     }
@@ -105,7 +105,7 @@ impl Socket {
         if self.tlp.take() && self.make_probe(cx, segment) {
             return true;
         }
-        if self.loss.retransmit && self.next_retransmission(cx.now, segment) {
+        if self.loss.retransmits() && self.next_retransmission(cx.now, segment) {
             return true;
         }
         if self.queue.unsent() > 0 || (self.fin_ready() && !self.fin_sent) {
@@ -178,9 +178,8 @@ impl Socket {
         self.counters.timeouts += 1;
         self.suspect_black_hole(cx.now);
         self.enter_loss(cx);
-        self.loss.backoffs += 1;
+        self.loss.on_timeout();
         self.rtt.back_off();
-        self.loss.retransmit = true;
         self.timers.arm_pending(Pending::Timeout, cx.now, self.rtt.rto());
     }
 
@@ -191,7 +190,7 @@ impl Socket {
             if self.flow.ca_state < super::CaState::Recovery {
                 self.enter_recovery_by_timer(cx);
             }
-            self.loss.retransmit = true;
+            self.loss.set_retransmits(true);
         }
         self.rearm(cx.now);
     }
@@ -215,13 +214,13 @@ impl Socket {
             return false;
         }
         let Some(index) = self.queue.next_lost() else {
-            self.loss.retransmit = false;
+            self.loss.set_retransmits(false);
             return false;
         };
         if self.waits_for_pacing(now) {
             return false;
         }
-        self.queue.split(index, self.payload);
+        self.queue.split(index, self.mss());
         self.retransmit(now, index, segment);
         true
     }
@@ -264,7 +263,7 @@ impl Socket {
                 }
             }
         }
-        let len = self.queue.next_new_len(self.payload);
+        let len = self.queue.next_new_len(self.mss());
         let with_fin = self.fin_ready() && len == self.queue.unsent();
         if len > self.window_room() {
             self.set_limit(cx.now, Limit::PeerWindow);
@@ -273,7 +272,7 @@ impl Socket {
             }
             return false;
         }
-        if len < self.payload && !with_fin && self.waits_for_small_segment(len) {
+        if len < self.mss() && !with_fin && self.waits_for_small_segment(len) {
             return false;
         }
         if self.burst.remaining == 0 {
@@ -282,11 +281,11 @@ impl Socket {
             }
             let most = self.burst_segments(cx.siblings);
             let buffer = self.queue.next_buffer();
-            if self.settings.tso_bytes > 0 && buffer.0 > self.payload && self.should_defer(cx.now, in_flight, most, buffer) {
+            if self.settings.tso_bytes > 0 && buffer.0 > self.mss() && self.should_defer(cx.now, in_flight, most, buffer) {
                 return false;
             }
             // No burst spans two buffers.
-            self.burst.remaining = if self.queue.buffers() == 0 { most } else { most.min(buffer.0.div_ceil(self.payload)) };
+            self.burst.remaining = if self.queue.buffers() == 0 { most } else { most.min(buffer.0.div_ceil(self.mss())) };
             self.burst.length = 0;
         }
         self.burst.remaining -= 1;
@@ -311,7 +310,7 @@ impl Socket {
     #[inline(always)]
     fn send_new(&mut self, cx: Context<'_>, new: New, segment: &mut Segment) {
         let New { len, with_fin, in_flight } = new;
-        let full = self.payload;
+        let full = self.mss();
         let mut sent = self.queue.next_new(len);
         sent.at = cx.now;
         if with_fin {
@@ -388,7 +387,7 @@ impl Socket {
             }
         }
         let bytes = bytes.min(u64::from(self.settings.tso_bytes)) as u32;
-        (bytes / self.payload).max(self.cc.min_tso_segs(&mut self.flow, siblings)).max(1)
+        (bytes / self.mss()).max(self.cc.min_tso_segs(&mut self.flow, siblings)).max(1)
     }
 
     /// Whether to wait for the next ACK so that a larger burst can leave; remembers that the window was the limit. `waiting` bytes are to leave next,
@@ -440,7 +439,7 @@ impl Socket {
         {
             self.shrink_unused_window(now);
         }
-        if self.queue.unsent() < self.payload {
+        if self.queue.unsent() < self.mss() {
             let limit = if packets_out == 0 {
                 Limit::Idle
             } else if self.writer_blocked {
@@ -493,7 +492,7 @@ impl Socket {
     #[cold]
     fn make_probe(&mut self, cx: Context<'_>, segment: &mut Segment) -> bool {
         self.counters.loss_probes += 1;
-        let len = self.queue.next_new_len(self.payload);
+        let len = self.queue.next_new_len(self.mss());
         let new_data = len > 0 && len <= self.window_room();
         let sent = new_data || self.queue.len() > 0;
         if new_data {

@@ -1,15 +1,34 @@
-//! The search for the path's MTU by probing with data (RFC 4821), as a state machine: it says what size to try and what came of it, and touches neither
-//! window nor queue. Linux: `tcp_mtu_probe`, `tcp_mtup_probe_success`, `tcp_mtup_probe_failed`, `tcp_mtu_probing`.
+//! How long a segment may be: what the interface, the path's links, the peer and the options leave of a packet, and the search for the path's MTU by
+//! probing with data (RFC 4821), as a state machine. It says what size to try and what came of it, and touches neither window nor queue. Linux:
+//! `tcp_sync_mss`, `tcp_current_mss`, `tcp_mtu_probe`, `tcp_mtup_probe_success`, `tcp_mtup_probe_failed`, `tcp_mtu_probing`.
 
+use super::{DEFAULT_MSS, TIMESTAMP_BYTES};
 use polypath_base::{Duration, Instant, Seq};
+use polypath_wire::Segment;
 
 /// A range narrower than this is not searched (`tcp_probe_threshold`), bytes.
 const NARROW: u32 = 8;
 /// The search begins anew after this (`tcp_probe_interval`).
 const SEARCH_AGAIN: Duration = Duration::from_secs(600);
 
-#[derive(Debug, Default)]
+/// Smallest MSS, bytes (`tcp_mtu_probe_floor`, `tcp_min_snd_mss`).
+pub(super) const LEAST_MSS: u32 = 48;
+/// Every link passes so many bytes (RFC 791), whatever a message says.
+const LEAST_MTU: u32 = 68;
+const HEADERS: u32 = Segment::IPV4_HEADER + Segment::TCP_HEADER;
+
+#[derive(Debug)]
 pub(super) struct PathMtu {
+    /// What the interface, and the links as far as they have told, let pass.
+    pmtu: u32,
+    /// Longest segment that the peer takes, its options included.
+    peer_mss: u32,
+    timestamps: bool,
+    /// Bytes of options that the meta connection adds to every data segment.
+    mptcp_options: u32,
+    /// Data in a full segment; the second with MPTCP's options in it, which Linux does not count.
+    payload: u32,
+    payload_and_options: u32,
     enabled: bool,
     range: Range,
     /// The probe in the network.
@@ -65,15 +84,103 @@ pub(super) enum Next {
 }
 
 impl PathMtu {
-    /// The connection begins; `enabled`: it is searched from the start.
-    pub(super) fn start(&mut self, now: Instant, enabled: bool, range: Range) {
-        *self = Self { enabled, range, probe: None, since: now };
+    /// Of an interface that passes packets of `mtu` bytes.
+    pub(super) fn new(mtu: u32, timestamps: bool) -> Self {
+        Self {
+            pmtu: mtu,
+            peer_mss: DEFAULT_MSS,
+            timestamps,
+            mptcp_options: 0,
+            payload: DEFAULT_MSS,
+            payload_and_options: DEFAULT_MSS,
+            enabled: false,
+            range: Range::default(),
+            probe: None,
+            since: Instant::ZERO,
+        }
     }
 
-    /// A black hole is suspected: the search begins, or goes on further down, at `low`.
-    pub(super) fn on_black_hole(&mut self, now: Instant, low: u32) {
+    /// The peer's SYN has told the longest segment that it takes; whether both ends use timestamps is known.
+    pub(super) fn on_syn(&mut self, peer_mss: u32, timestamps: bool) {
+        (self.peer_mss, self.timestamps) = (peer_mss, timestamps);
+        self.update();
+    }
+
+    /// The meta connection adds so many bytes of options to data segments from now on.
+    pub(super) fn set_mptcp_options(&mut self, bytes: u32) {
+        self.mptcp_options = bytes;
+    }
+
+    /// A link says that it passes packets of `mtu` bytes (RFC 1191); true if that is less than was known.
+    pub(super) fn on_ptb(&mut self, mtu: u32) -> bool {
+        let less = mtu < self.pmtu;
+        if less {
+            self.pmtu = mtu.max(LEAST_MTU);
+            self.update();
+        }
+        less
+    }
+
+    /// Data in a full segment, bytes.
+    #[inline]
+    pub(super) fn mss(&self) -> u32 {
+        self.payload
+    }
+
+    /// The same where MPTCP's options are counted as data.
+    #[inline]
+    pub(super) fn mss_with_options(&self) -> u32 {
+        self.payload_and_options
+    }
+
+    #[inline]
+    pub(super) fn peer_mss(&self) -> u32 {
+        self.peer_mss
+    }
+
+    #[inline]
+    pub(super) fn pmtu(&self) -> u32 {
+        self.pmtu
+    }
+
+    /// What a full packet holds beside headers: data and MPTCP's options.
+    pub(super) fn full_data(&self) -> u32 {
+        self.payload + self.mptcp_options
+    }
+
+    /// What a full packet holds beside data, MPTCP's options not counted, as Linux does not.
+    pub(super) fn headers(&self) -> u32 {
+        HEADERS + if self.timestamps { TIMESTAMP_BYTES } else { 0 }
+    }
+
+    /// The packet with so much data.
+    pub(super) fn packet_of(&self, data: u32) -> u32 {
+        data + self.headers()
+    }
+
+    /// Brings the sizes up to date with what is known of path, peer and options.
+    pub(super) fn update(&mut self) {
+        let packet = self.usual_packet();
+        let data = packet.saturating_sub(self.headers());
+        self.payload = data.saturating_sub(self.mptcp_options).max(LEAST_MSS);
+        self.payload_and_options = data.max(LEAST_MSS);
+    }
+
+    /// Where a search begins: between `base_mss` and what the peer takes.
+    pub(super) fn range(&self, base_mss: u32) -> Range {
+        Range { low: self.packet_of(base_mss), high: (self.peer_mss + HEADERS).min(self.pmtu) }
+    }
+
+    /// The connection begins; `enabled`: it is searched from the start.
+    pub(super) fn start(&mut self, now: Instant, enabled: bool, range: Range) {
+        (self.enabled, self.range, self.probe, self.since) = (enabled, range, None, now);
+    }
+
+    /// A black hole is suspected: the search begins, or goes on further down, with half of the data of what passes, at most `base_mss`.
+    pub(super) fn on_black_hole(&mut self, now: Instant, base_mss: u32) {
         if self.enabled {
-            self.range.low = low;
+            let mss = (self.range.low.saturating_sub(self.headers()) / 2).min(base_mss).max(LEAST_MSS);
+            self.range.low = self.packet_of(mss);
         } else {
             self.enabled = true;
             self.since = now;
@@ -91,19 +198,16 @@ impl PathMtu {
         self.probe.is_some()
     }
 
-    pub(super) fn low(&self) -> u32 {
-        self.range.low
-    }
-
     /// Something was sent again: whether the probe arrived will not show.
     #[inline]
     pub(super) fn forget_probe(&mut self) {
         self.probe = None;
     }
 
-    /// The longest packet for usual data where the path and the peer take `packet` bytes, which bound the search too (`pmtu`: the path alone).
-    pub(super) fn packet(&mut self, packet: u32, pmtu: u32) -> u32 {
-        self.range.high = self.range.high.min(pmtu);
+    /// The longest packet for usual data; the path bounds the search too.
+    fn usual_packet(&mut self) -> u32 {
+        let packet = self.pmtu.min(self.peer_mss + HEADERS);
+        self.range.high = self.range.high.min(self.pmtu);
         if self.enabled { packet.min(self.range.low) } else { packet }
     }
 
@@ -162,8 +266,15 @@ mod tests {
     const ROOM: Room =
         Room { headers: 52, full: 1012, reordering: 3, unsent: 1 << 20, snd_wnd: 1 << 20, window_room: 1 << 20, in_flight: 5, cwnd: 20 };
 
+    /// A path and a peer that may take 9000 bytes, with timestamps.
+    fn jumbo() -> PathMtu {
+        let mut mtu = PathMtu::new(9000, true);
+        mtu.on_syn(8960, true);
+        mtu
+    }
+
     fn searching() -> PathMtu {
-        let mut mtu = PathMtu::default();
+        let mut mtu = jumbo();
         mtu.start(Instant::ZERO, true, RANGE);
         mtu
     }
@@ -182,7 +293,7 @@ mod tests {
                 assert!(mtu.on_loss(Seq::new(0)));
             }
         }
-        (tried, mtu.packet(9000, 9000))
+        (tried, mtu.usual_packet())
     }
 
     #[test]
@@ -212,18 +323,20 @@ mod tests {
         mtu.on_probe_sent(5000, Seq::new(100), Seq::new(5000));
         assert_eq!((mtu.on_ack(Seq::new(4999)), mtu.on_loss(Seq::new(50))), (None, false));
         mtu.forget_probe();
-        assert_eq!((mtu.on_ack(Seq::new(6000)), mtu.low()), (None, RANGE.low));
+        assert_eq!((mtu.on_ack(Seq::new(6000)), mtu.range.low), (None, RANGE.low));
     }
 
     #[test]
     fn a_suspected_black_hole_begins_the_search_and_then_lowers_it() {
-        let mut mtu = PathMtu::default();
+        let mut mtu = jumbo();
         mtu.start(Instant::ZERO, false, RANGE);
-        assert_eq!((mtu.packet(9000, 9000), mtu.is_searching()), (9000, false));
-        mtu.on_black_hole(Instant::ZERO, 500);
-        assert_eq!((mtu.packet(9000, 9000), mtu.is_searching()), (1064, true));
-        mtu.on_black_hole(Instant::ZERO, 500);
-        assert_eq!(mtu.packet(9000, 9000), 500);
+        assert_eq!((mtu.usual_packet(), mtu.is_searching()), (9000, false));
+        mtu.on_black_hole(Instant::ZERO, 1024);
+        assert_eq!((mtu.usual_packet(), mtu.is_searching()), (1064, true));
+        mtu.on_black_hole(Instant::ZERO, 1024);
+        assert_eq!(mtu.usual_packet(), 52 + (1064 - 52) / 2);
+        (0..9).for_each(|_| mtu.on_black_hole(Instant::ZERO, 1024));
+        assert_eq!(mtu.usual_packet(), 52 + LEAST_MSS);
     }
 
     #[test]
@@ -231,8 +344,28 @@ mod tests {
         let mut mtu = searching();
         mtu.start(Instant::ZERO, true, Range { low: 8995, high: 9000 });
         let at = |s| Instant::ZERO + Duration::from_secs(s);
-        assert_eq!((mtu.next_probe(at(599), ROOM, RANGE), mtu.low()), (Next::Usual, 8995));
-        assert_eq!((mtu.next_probe(at(600), ROOM, RANGE), mtu.low()), (Next::Usual, 1064));
+        assert_eq!((mtu.next_probe(at(599), ROOM, RANGE), mtu.range.low), (Next::Usual, 8995));
+        assert_eq!((mtu.next_probe(at(600), ROOM, RANGE), mtu.range.low), (Next::Usual, 1064));
         assert!(matches!(mtu.next_probe(at(600), ROOM, RANGE), Next::Probe(_)));
+    }
+
+    #[test]
+    fn headers_and_options_leave_the_rest_to_data() {
+        let mut mtu = PathMtu::new(1500, true);
+        assert_eq!(mtu.mss(), 536, "before the peer has told");
+        mtu.set_mptcp_options(20);
+        mtu.on_syn(1460, true);
+        assert_eq!((mtu.mss(), mtu.mss_with_options(), mtu.packet_of(1448)), (1428, 1448, 1500));
+        mtu.on_syn(1000, false);
+        assert_eq!((mtu.mss(), mtu.mss_with_options()), (980, 1000), "the peer takes less than the path");
+    }
+
+    #[test]
+    fn a_link_can_only_say_that_less_passes() {
+        let mut mtu = jumbo();
+        assert!(mtu.on_ptb(1500) && !mtu.on_ptb(1500) && !mtu.on_ptb(4000));
+        assert_eq!((mtu.pmtu(), mtu.mss()), (1500, 1448));
+        assert!(mtu.on_ptb(0));
+        assert_eq!((mtu.pmtu(), mtu.mss()), (LEAST_MTU, LEAST_MSS), "RFC 791");
     }
 }

@@ -75,7 +75,7 @@ impl Socket {
             in_flight: self.in_flight(),
             reordering: self.flow.reordering,
             mss: self.flow.mss,
-            pmtu: self.pmtu,
+            pmtu: self.path_mtu.pmtu(),
             ca_state: self.flow.ca_state as u8,
             pacing_rate: self.flow.pacing_rate,
             delivery_rate: self.delivery.rate(self.flow.mss),

@@ -125,7 +125,7 @@ pub(super) struct SendQueue {
     /// All segments before this one are sacked, lost or retransmitted: RACK need not look at them.
     rack_hint: Seq,
     /// Retransmissions in the order in which they left, by sequence number; stale entries are dropped when met.
-    pub(super) retransmitted: VecDeque<(Seq, Instant)>,
+    retransmitted: VecDeque<(Seq, Instant)>,
 }
 
 impl SendQueue {
@@ -507,6 +507,22 @@ impl SendQueue {
 
     pub(super) fn set_rack_hint(&mut self, index: usize) {
         self.rack_hint = self.sent.get(index).map_or(self.next_seq, |segment| segment.seq);
+    }
+
+    /// The `nth` retransmission in the order in which they left, those settled excepted: index of its segment, or none if the segment was
+    /// delivered, lost or sent again since.
+    pub(super) fn retransmission(&self, nth: usize) -> Option<Option<usize>> {
+        let &(seq, at) = self.retransmitted.get(nth)?;
+        let index = self.index_of(seq);
+        let is_current = |sent: &Sent| {
+            sent.seq == seq && sent.at == at && sent.is_retransmitted() && !sent.is_sacked() && (!sent.is_lost() || sent.is_retrans())
+        };
+        Some(self.sent.get(index).filter(|sent| is_current(sent)).map(|_| index))
+    }
+
+    /// Nothing more is to be learnt from the `nth` retransmission.
+    pub(super) fn settle_retransmission(&mut self, nth: usize) {
+        self.retransmitted.remove(nth);
     }
 
     /// Subflows: data sequence ranges in the network, in order.

@@ -9,6 +9,9 @@ const INITIAL_RTO: Duration = Duration::from_secs(1);
 /// Window of the minimum RTT (Linux: `tcp_min_rtt_wlen`).
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(300);
 
+/// The timeout is doubled so often at most: by then it is at `rto_max`, whatever it began with.
+const MOST_DOUBLINGS: u32 = 10;
+
 /// The estimator; `srtt_us`, `mdev_us` and `min_rtt_us` live in [`cc::Flow`], where algorithms read them.
 #[derive(Debug)]
 pub(super) struct Rtt {
@@ -41,7 +44,7 @@ impl Rtt {
     /// The timeout to arm now, backed off.
     #[inline]
     pub(super) fn rto(&self) -> Duration {
-        if self.backoff == 0 { self.rto } else { (self.rto * (1 << self.backoff.min(10))).min(self.rto_max) }
+        if self.backoff == 0 { self.rto } else { (self.rto * (1 << self.backoff.min(MOST_DOUBLINGS))).min(self.rto_max) }
     }
 
     /// The variation that the timeout uses, microseconds times 4.

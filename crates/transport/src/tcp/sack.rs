@@ -68,7 +68,7 @@ impl Socket {
                 ack.reordered_from = Some(ack.reordered_from.map_or(sent.seq, |low| sent.seq.min(low)));
             }
             if !sent.is_retransmitted() {
-                if !sent.end().after(self.loss.high_seq) {
+                if !sent.end().after(self.loss.high_seq()) {
                     ack.facts.delivers_original = true;
                 }
                 ack.first_sacked_at.get_or_insert(sent.at);

@@ -30,7 +30,7 @@ impl Socket {
             has_ts: self.ts_ok,
             ts_val: timestamp(now).wrapping_add(self.ts_start),
             ts_ecr: if answering { self.rx.ts_recent() } else { 0 },
-            mss: (self.mtu - Segment::IPV4_HEADER - Segment::TCP_HEADER) as u16,
+            mss: self.rx.buffer().advertised_mss() as u16,
             window_scale: self.rx.offered_scale().unwrap_or(255),
             sack_permitted: self.sack_ok,
             ..Segment::default()
@@ -141,9 +141,10 @@ impl Socket {
         true
     }
 
-    /// SACK blocks that fit into 40 bytes of options beside timestamps and what MPTCP adds to a pure ACK.
+    /// SACK blocks that fit into the options beside timestamps and what MPTCP adds to a pure ACK.
     fn sack_room(&self) -> u8 {
-        let left = 40 - self.timestamp_bytes() - self.ack_option_bytes;
+        const ROOM: u32 = 40; // a header is 60 bytes at most (RFC 9293 section 3.1)
+        let left = ROOM - self.timestamp_bytes() - self.ack_option_bytes;
         (left.saturating_sub(4) / 8).min(4) as u8
     }
 }

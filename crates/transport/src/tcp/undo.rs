@@ -51,7 +51,7 @@ impl Socket {
         } else {
             self.rack.recovery_ended();
         }
-        if self.snd_una() == self.loss.high_seq && !self.sack_ok {
+        if self.snd_una() == self.loss.high_seq() && !self.sack_ok {
             return true;
         }
         // Linux leaves for Open here; `end_reduction` still needs the marker, so the caller comes next.
@@ -86,7 +86,7 @@ impl Socket {
 
     /// In the Loss state. True if new data is to be tried instead of retransmissions.
     pub(super) fn go_on_after_timeout(&mut self, cx: Context<'_>, ack: &AckState) -> bool {
-        let recovered = !self.snd_una().before(self.loss.high_seq);
+        let recovered = !self.snd_una().before(self.loss.high_seq());
         if ack.facts.advances_una && self.is_spurious(ack) {
             self.take_back_timeout(cx, self.sack_ok);
             return false;
@@ -106,21 +106,21 @@ impl Socket {
     }
 
     fn ask_frto(&mut self, ack: &AckState, recovered: bool) -> Frto {
-        if !self.loss.frto {
+        if !self.loss.frto_goes_on() {
             return Frto::Undecided;
         }
         if ack.facts.delivers_original {
             return Frto::Spurious;
         }
-        if self.snd_nxt().after(self.loss.high_seq) {
+        if self.snd_nxt().after(self.loss.high_seq()) {
             // Step 3.a: new data was sent, and a duplicate ACK came for it.
-            self.loss.frto &= !(ack.facts.sacks_segments || ack.is_duplicate);
+            self.loss.set_frto(!(ack.facts.sacks_segments || ack.is_duplicate));
         } else if ack.facts.advances_una && !recovered {
-            self.loss.high_seq = self.snd_nxt();
+            self.loss.set_high_seq(self.snd_nxt());
             if self.queue.unsent() > 0 && self.window_room() > 0 {
                 return Frto::SendNewData;
             }
-            self.loss.frto = false;
+            self.loss.set_frto(false);
         }
         Frto::Undecided
     }
@@ -128,7 +128,7 @@ impl Socket {
     /// `open`: without SACK the Loss state ends only once all of it is acknowledged.
     fn take_back_timeout(&mut self, cx: Context<'_>, open: bool) {
         self.take_back_losses(cx);
-        self.loss.backoffs = 0;
+        self.loss.on_progress();
         if open {
             self.set_ca_state(cx, CaState::Open);
         }

@@ -2,10 +2,12 @@
 
 mod prr;
 mod rack;
+mod state;
 mod tlp;
 mod undo;
 
 pub(super) use prr::{Delivered, Prr};
 pub(super) use rack::{Rack, ReoWnd};
+pub(super) use state::LossState;
 pub(super) use tlp::{Tlp, TlpAck, TlpVerdict};
 pub(super) use undo::Undo;

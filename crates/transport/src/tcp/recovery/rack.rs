@@ -161,23 +161,17 @@ impl Rack {
         queue.set_rack_hint(done);
         // Retransmissions, in the order in which they left; an entry is stale if its segment was delivered, lost or sent again.
         let mut keep = 0;
-        while keep < queue.retransmitted.len() {
-            let (seq, at) = queue.retransmitted[keep];
-            let index = queue.index_of(seq);
-            let current = index < queue.len() && {
-                let sent = queue.at(index);
-                sent.seq == seq && sent.at == at && sent.is_retransmitted() && !sent.is_sacked() && (!sent.is_lost() || sent.is_retrans())
-            };
-            if !current {
-                queue.retransmitted.remove(keep);
+        while let Some(entry) = queue.retransmission(keep) {
+            let Some(index) = entry else {
+                queue.settle_retransmission(keep);
                 continue;
-            }
+            };
             let sent = *queue.at(index);
             if !sent_after(self.at, self.end_seq, sent.at, sent.end()) {
                 break;
             }
             if judge(queue, lost, index) {
-                queue.retransmitted.remove(keep);
+                queue.settle_retransmission(keep);
             } else {
                 keep += 1;
             }
