@@ -4,18 +4,30 @@ from collections.abc import Sequence
 
 Columns = dict[str, tuple[str, bytes]]
 
+class CallerError(ValueError):
+    """What was asked for cannot be. The sentence says what to write instead."""
+
+    field: tuple[str, ...]
+    """Where in what was asked for, from its root; empty where no single field is at fault."""
+
+class PeerError(RuntimeError):
+    """The other end of a network does not obey a standard."""
+
+class MachineError(RuntimeError):
+    """This machine lacks something, refuses something, or a program on it has a bug."""
+
 def simulate(scenario: str) -> tuple[str, Columns, Columns]:
     """Simulates a scenario (JSON) and gives the outcome (JSON), the series of subflows and the series of links.
 
     A series is a column's name -> its NumPy type and its bytes. Releases the interpreter while it runs.
 
-    Raises ValueError with one sentence where the scenario is at fault, RuntimeError where the simulator is.
+    Raises CallerError with one sentence where the scenario is at fault, MachineError where the simulator is.
     """
 
 def check(scenario: str, simulated: bool) -> tuple[list[str], str] | None:
     """What is wrong with a scenario (JSON): the field at fault, from the scenario's root, and a sentence; None: nothing.
 
-    With `simulated`, also what only the simulator has no model of. Raises ValueError if the text is no scenario at all.
+    With `simulated`, also what only the simulator has no model of. Raises CallerError if the text is no scenario at all.
     """
 
 def algorithms() -> list[tuple[str, bool, str, str, str, str, bool]]:
@@ -29,7 +41,7 @@ def abi_source() -> str:
 def add_algorithm(object: str, name: str) -> None:
     """Makes the congestion control of this name in a shared object known, in place of one that was added under the same name.
 
-    Raises ValueError with one sentence if the object lacks something or was compiled for another version.
+    Raises CallerError with one sentence if the object lacks something or was compiled for another version.
     """
 
 def columns() -> list[tuple[str, str, str, str, float, Sequence[str], str]]:
@@ -56,7 +68,7 @@ def bench_case(name: str) -> tuple[int, int]:
 def emulate(spec: str) -> None:
     """Builds the network of a specification (JSON, crates/emu/src/spec.rs) and carries its links until a signal ends it; Linux only.
 
-    To be called by a process of its own. Raises RuntimeError with one sentence where the machine does not let it.
+    To be called by a process of its own. Raises MachineError with one sentence where the machine does not let it.
     """
 
 def emulator_version() -> str:
@@ -65,7 +77,7 @@ def emulator_version() -> str:
 def run_emulated(run: str) -> str:
     """Carries out a run (JSON, crates/emu/src/run.rs) over emulated links in real time; what came of it is JSON. Linux only.
 
-    To be called by a process of its own, which a signal ends. Raises RuntimeError with one sentence where the machine does not let it.
+    To be called by a process of its own, which a signal ends. Raises MachineError with one sentence where the machine does not let it.
     """
 
 def bench_emulator(spec: str) -> str:

@@ -66,6 +66,13 @@ def test_a_scenario_that_makes_no_sense_is_one_sentence():
     assert "\n" not in str(error.value)
 
 
+def test_an_error_of_the_compiled_module_says_whose_fault_it_is_and_where():
+    scenario = {"seed": 1, "duration_ns": 1, "series_interval_ns": 0, "nodes": [], "links": [], "flows": []}
+    with pytest.raises(_native.CallerError, match="give an interval, or leave it out") as error:
+        _native.simulate(json.dumps(scenario))
+    assert error.value.field == ("series_interval_ns",)
+
+
 def test_a_scenario_that_an_engine_refuses_after_all_names_the_run(tmp_path):
     # Whatever the check at load has let through.
     def refuse(scenario):

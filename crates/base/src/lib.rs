@@ -1,9 +1,10 @@
-//! Time, rate, amounts, sequence numbers, paths and seeded random streams: the words every other crate speaks.
+//! Time, rate, amounts, sequence numbers, paths, seeded random streams and errors: the words every other crate speaks.
 //!
 //! Nothing here reads a clock or a global generator; time and chance come in as arguments.
 #![forbid(unsafe_code)]
 
 mod columns;
+mod error;
 mod path;
 mod rate;
 mod rng;
@@ -11,6 +12,7 @@ mod seq;
 mod time;
 
 pub use columns::{Column, Countable, Unit, Values};
+pub use error::{Error, ErrorKind};
 pub use path::PathId;
 pub use rate::{Bytes, Rate, Segments};
 pub use rng::Rng;

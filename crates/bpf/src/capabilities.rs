@@ -40,7 +40,7 @@ pub struct KernelCapabilities {
 pub fn algorithm(name: &str) -> Result<cc::Algorithm, Error> {
     cc::find(name.strip_prefix(PREFIX).unwrap_or(name)).ok_or_else(|| {
         let known: Vec<&str> = cc::all().map(cc::Algorithm::name).collect();
-        Error::new(format!("there is no congestion control '{name}' to load; there are {}", known.join(", ")))
+        Error::caller(format!("there is no congestion control '{name}' to load; there are {}", known.join(", ")))
     })
 }
 
@@ -52,7 +52,7 @@ pub fn kernel_name(algorithm: cc::Algorithm) -> String {
 /// Why this kernel cannot take these algorithms, if so. `until_exit`: for the life of a process.
 pub fn unsupported_reason(capabilities: &KernelCapabilities, algorithms: &[cc::Algorithm], until_exit: bool) -> Option<Error> {
     let release = &capabilities.release;
-    let lacks = |sentence: String| Some(Error::new(sentence));
+    let lacks = |sentence: String| Some(Error::machine(sentence));
     if !capabilities.root {
         return lacks("the congestion controls of the kernel are for root alone: run it again with sudo".to_owned());
     }

@@ -33,7 +33,8 @@ pub fn check(algorithm: cc::Algorithm, seed: u64) -> Result<Agreement, Error> {
     let cases = match source(algorithm).vectors {
         "" => Vec::new(),
         text => {
-            let file: File = serde_json::from_str(text).map_err(|e| Error::new(format!("cc/vectors/{}.json: {e}", algorithm.name())))?;
+            let file: File =
+                serde_json::from_str(text).map_err(|e| Error::machine(format!("cc/vectors/{}.json: {e}", algorithm.name())))?;
             assert_eq!(file.algorithm, algorithm.name(), "a file of cc/vectors is named after its algorithm");
             file.cases
         }

@@ -95,7 +95,7 @@ impl Driver {
         let object = load_object(algorithm.name(), source(algorithm).drive, false)?;
         let map = object.maps().find(|map| map.name().to_string_lossy().ends_with(".bss")).expect("pp_call is a global variable");
         assert_eq!(map.value_size() as usize, size_of::<Call>(), "struct pp_call of drive.bpf.c and its mirror differ in size");
-        let map = MapHandle::try_from(&map).map_err(|error| Error::new(format!("the map of {algorithm:?}: {error}")))?;
+        let map = MapHandle::try_from(&map).map_err(|error| Error::machine(format!("the map of {algorithm:?}: {error}")))?;
         Ok(Self {
             object,
             map,
@@ -147,7 +147,7 @@ impl Driver {
         // SAFETY: the kernel writes a value of the size asserted above.
         let read = unsafe { libbpf_sys::bpf_map_lookup_elem(fd, key, after.as_mut_ptr().cast()) };
         if written != 0 || read != 0 || !ran {
-            return Err(Error::new(
+            return Err(Error::machine(
                 "this kernel does not run BPF programs of the kind syscall, which a check needs: boot Linux 5.14 or later",
             ));
         }

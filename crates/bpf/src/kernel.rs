@@ -97,7 +97,7 @@ pub(crate) fn load_object(name: &str, bytes: &[u8], until_exit: bool) -> Result<
     loaded.map_err(|error| {
         let said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
         let why = refused_because(&said).unwrap_or_else(|| error.to_string());
-        Error::new(format!("this kernel's verifier does not accept {name}: {why}"))
+        Error::machine(format!("this kernel's verifier does not accept {name}: {why}"))
     })
 }
 

@@ -9,7 +9,6 @@
 //! Everything that talks to the kernel is behind the feature `load`; without it only the judgement on what a kernel can do is built.
 
 mod capabilities;
-mod error;
 
 #[cfg(feature = "load")]
 mod check;
@@ -27,7 +26,7 @@ mod sources;
 mod status;
 
 pub use capabilities::{Access, KernelCapabilities, PREFIX, algorithm, kernel_name, unsupported_reason};
-pub use error::Error;
+pub use polypath_base::{Error, ErrorKind};
 
 #[cfg(feature = "load")]
 pub use check::{Agreement, check};

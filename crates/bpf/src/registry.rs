@@ -23,9 +23,9 @@ pub fn load(algorithms: &[cc::Algorithm]) -> Result<Vec<String>, Error> {
         let name = kernel_name(*algorithm);
         match registered(&name) {
             Some(Registration { state: RegistrationState::Acquired { link }, .. }) => {
-                return Err(Error::new(format!("{name} is in this kernel for as long as {} runs: wait until that ends", holders(link))));
+                return Err(Error::caller(format!("{name} is in this kernel for as long as {} runs: wait until that ends", holders(link))));
             }
-            Some(_) => return Err(Error::new(format!("{name} is loaded already; polypath cc unload {name} takes it out"))),
+            Some(_) => return Err(Error::caller(format!("{name} is loaded already; polypath cc unload {name} takes it out"))),
             None => check_no_builtin(&name)?,
         }
     }
@@ -50,12 +50,13 @@ pub fn unload(names: &[String], force: bool) -> Result<Vec<String>, Error> {
     check_supported(&[], false)?;
     let mut found = Vec::new();
     for name in names {
-        let registration = registered(name).ok_or_else(|| Error::new(format!("{name} is not loaded; polypath cc status shows what is")))?;
+        let registration =
+            registered(name).ok_or_else(|| Error::caller(format!("{name} is not loaded; polypath cc status shows what is")))?;
         if let RegistrationState::Acquired { link } = registration.state {
-            return Err(Error::new(format!("{name} is in this kernel for as long as {} runs, and leaves with it", holders(link))));
+            return Err(Error::caller(format!("{name} is in this kernel for as long as {} runs, and leaves with it", holders(link))));
         }
         if registration.users > 0 && !force {
-            return Err(Error::new(format!(
+            return Err(Error::caller(format!(
                 "{name} is in use by {}: end them, or give --force, with which they keep it until they end",
                 usage_sentence(name, registration.users)
             )));
@@ -65,7 +66,7 @@ pub fn unload(names: &[String], force: bool) -> Result<Vec<String>, Error> {
     for registration in &found {
         MapHandle::from_map_id(registration.map)
             .and_then(|map| map.delete(&KEY))
-            .map_err(|error| Error::new(format!("the kernel does not let {} go: {error}", registration.name)))?;
+            .map_err(|error| Error::machine(format!("the kernel does not let {} go: {error}", registration.name)))?;
     }
     Ok(found.into_iter().map(|registration| registration.name).collect())
 }
@@ -124,7 +125,7 @@ fn join(algorithm: cc::Algorithm, acquired: &mut Acquired) -> Result<bool, Error
             RegistrationState::Acquired { link } => format!("wait until {} ends", holders(link)),
             _ => format!("take it out (polypath cc unload {name})"),
         };
-        return Err(Error::new(format!("the {name} in this kernel is of another build than this program's: {way}")));
+        return Err(Error::caller(format!("the {name} in this kernel is of another build than this program's: {way}")));
     }
     acquired._shared.extend(link);
     Ok(true)
@@ -145,7 +146,7 @@ fn check_supported(algorithms: &[cc::Algorithm], until_exit: bool) -> Result<(),
 /// An error if the kernel has the name from somewhere else.
 fn check_no_builtin(name: &str) -> Result<(), Error> {
     if available().iter().any(|known| known == name) {
-        return Err(Error::new(format!(
+        return Err(Error::machine(format!(
             "this kernel has a {name} of its own, which did not come from BPF: use that one, or boot another kernel"
         )));
     }
@@ -161,8 +162,8 @@ fn register(algorithm: cc::Algorithm, until_exit: bool) -> Result<(Link, Object)
         .expect("the glue has an ops table")
         .attach_struct_ops()
         .map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => Error::new(format!("{name} is loaded already; another process was faster")),
-        _ => Error::new(format!("this kernel does not register {name}: {error}")),
+        ErrorKind::AlreadyExists => Error::caller(format!("{name} is loaded already; another process was faster")),
+        _ => Error::machine(format!("this kernel does not register {name}: {error}")),
     })?;
     Ok((link, object))
 }

@@ -38,11 +38,11 @@ pub(crate) fn source(algorithm: cc::Algorithm) -> &'static Source {
 /// As of [`cc::own::add`]: the shared object's code becomes part of this process.
 pub unsafe fn add(name: &str, object: &Path, glue: &Path, drive: &Path) -> Result<(), Error> {
     // SAFETY: the caller vouches for it.
-    let algorithm = unsafe { cc::own::add(object, name) }.map_err(|error| Error::new(error.to_string()))?;
+    let algorithm = unsafe { cc::own::add(object, name) }?;
     // As long as the process, as the algorithm itself.
     let read = |file: &Path| match fs::read(file) {
         Ok(bytes) => Ok(&*bytes.leak()),
-        Err(error) => Err(Error::new(format!("{} cannot be read: {error}", file.display()))),
+        Err(error) => Err(Error::machine(format!("{} cannot be read: {error}", file.display()))),
     };
     let source = Source { name: algorithm.name(), glue: read(glue)?, drive: read(drive)?, vectors: "" };
     OWN.lock().unwrap_or_else(PoisonError::into_inner).push(Box::leak(Box::new(source)));

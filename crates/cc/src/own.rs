@@ -2,11 +2,11 @@
 //!
 //! An object is checked before it is used, and stays for the life of the process. Nothing here compiles.
 
-use std::fmt;
 use std::path::Path;
 use std::sync::{PoisonError, RwLock};
 
 use libloading::Library;
+use polypath_base::Error;
 
 use super::mirror::{About, Ops, STATE_BYTES};
 use super::{Algorithm, Family, REGISTRY, flags, try_text};
@@ -17,18 +17,6 @@ type Entry = (&'static Ops, &'static About);
 
 static ADDED: RwLock<Vec<Entry>> = RwLock::new(Vec::new());
 
-/// Why an object cannot be used: one sentence.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LoadError(String);
-
-impl fmt::Display for LoadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for LoadError {}
-
 /// Makes the algorithm of this name in a shared object known to [`super::find`]; one that was added under this name before is forgotten.
 ///
 /// # Safety
@@ -36,8 +24,8 @@ impl std::error::Error for LoadError {}
 /// The object's code runs in this process. It must keep the contract of cc/include/pp_cc.h: above all it writes neither `ca_state` nor the
 /// flags of a flow, which are `bool`s and an enumeration here. Its tables must never change, and a symbol `pp_abi` must be that of
 /// [`ABI_SOURCE`].
-pub unsafe fn add(object: &Path, name: &str) -> Result<Algorithm, LoadError> {
-    let refused = |why: String| LoadError(format!("{}: {why}", object.display()));
+pub unsafe fn add(object: &Path, name: &str) -> Result<Algorithm, Error> {
+    let refused = |why: String| Error::caller(format!("{}: {why}", object.display()));
     if REGISTRY.iter().any(|(ops, _)| Algorithm(ops).name() == name) {
         return Err(refused(format!("there is an algorithm {name} in Polypath already: choose another name")));
     }

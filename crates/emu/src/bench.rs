@@ -1,10 +1,10 @@
 //! How much the emulator carries and how exactly it delays, beside what the machine can do without it, in one run.
 
-use crate::EmuError;
 use crate::lateness::Lateness;
 use crate::setup::{Places, Workers, links};
 use crate::spec::Spec;
 use crate::status::DirectionStatus;
+use polypath_base::Error;
 use polypath_base::{Duration, Instant};
 use polypath_io::{Clock, Failed, KernelTime, Namespace, UdpReceiver, UdpSender, bind_to_parent, enter_urgent};
 use serde::{Deserialize, Serialize};
@@ -81,7 +81,7 @@ struct DelayFigures {
 }
 
 /// Measures; the figures as JSON.
-pub fn bench(bench: &BenchSpec) -> Result<String, EmuError> {
+pub fn bench(bench: &BenchSpec) -> Result<String, Error> {
     if bench.spec.with_parent {
         bind_to_parent()?;
     }
@@ -100,7 +100,7 @@ pub fn bench(bench: &BenchSpec) -> Result<String, EmuError> {
         capacity.lossless_per_s = pair.lossless(address, whole.received_per_s)?;
     }
     figures.directions = workers.stop();
-    serde_json::to_string(&figures).map_err(|e| EmuError(format!("the figures cannot be written: {e}")))
+    serde_json::to_string(&figures).map_err(|e| Error::machine(format!("the figures cannot be written: {e}")))
 }
 
 struct Pair<'a> {
@@ -120,7 +120,7 @@ struct Sent {
 
 impl Pair<'_> {
     /// Sends datagrams at a rate, packets/s.
-    fn udp(&self, to: Ipv4Addr, rate: f64) -> Result<Sent, EmuError> {
+    fn udp(&self, to: Ipv4Addr, rate: f64) -> Result<Sent, Error> {
         let at = SocketAddr::from((to, PORT));
         let receiver = self.server.inside(|| UdpReceiver::new(at, TAIL))?;
         let mut sender = self.client.inside(|| UdpSender::new(at, FULL))?;
@@ -164,7 +164,7 @@ impl Pair<'_> {
     }
 
     /// The highest rate at which nothing is lost, up to some rate.
-    fn lossless(&self, to: Ipv4Addr, most: f64) -> Result<f64, EmuError> {
+    fn lossless(&self, to: Ipv4Addr, most: f64) -> Result<f64, Error> {
         let (mut good, mut bad, mut rate) = (0.0, most, most);
         for _ in 0..HALVINGS {
             let sent = self.udp(to, rate)?;
@@ -179,7 +179,7 @@ impl Pair<'_> {
     }
 
     /// Goodput of one TCP connection, bits/s.
-    fn tcp(&self, to: Ipv4Addr) -> Result<f64, EmuError> {
+    fn tcp(&self, to: Ipv4Addr) -> Result<f64, Error> {
         let at = SocketAddr::from((to, PORT));
         let failed = |what: &'static str| move |e| Failed::new(format!("{what} the measured connection"), e);
         let listener = self.server.inside(|| TcpListener::bind(at).map_err(failed("listening for")))?;
@@ -206,7 +206,7 @@ impl Pair<'_> {
     }
 
     /// One-way delays by the kernel's time stamps at the far end, and a bare timer beside them.
-    fn delay(&self, bench: &BenchSpec) -> Result<DelayFigures, EmuError> {
+    fn delay(&self, bench: &BenchSpec) -> Result<DelayFigures, Error> {
         let at = SocketAddr::from((bench.delayed, PORT));
         let receiver = self.server.inside(|| UdpReceiver::new(at, TAIL))?;
         let sender = self.client.inside(|| UdpSender::new(at, 64))?;

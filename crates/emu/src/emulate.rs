@@ -1,10 +1,10 @@
 //! The emulator's life: set up, carry, give up again.
 
-use crate::EmuError;
 use crate::setup::{Places, Workers, links};
 use crate::spec::Spec;
 use crate::status::{DirectionStatus, Status};
 use polypath_base::Duration;
+use polypath_base::Error;
 use polypath_io::{Namespace, Signals, bind_to_parent};
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ const REPORT: Duration = Duration::from_millis(250);
 
 /// Builds the network, carries its links until SIGTERM, SIGINT or SIGHUP comes, and takes the names of its namespaces away. To be called
 /// where no other threads run, which would get the signals.
-pub fn emulate(spec: &Spec) -> Result<(), EmuError> {
+pub fn emulate(spec: &Spec) -> Result<(), Error> {
     let signals = Signals::hold()?;
     if spec.with_parent {
         bind_to_parent()?;
@@ -22,12 +22,12 @@ pub fn emulate(spec: &Spec) -> Result<(), EmuError> {
     let outcome = carried(spec, &signals);
     let mut unnamed = Ok(());
     for name in spec.names.values() {
-        unnamed = unnamed.and(Namespace::unname(name).map_err(EmuError::from));
+        unnamed = unnamed.and(Namespace::unname(name).map_err(Error::from));
     }
     outcome.and(unnamed)
 }
 
-fn carried(spec: &Spec, signals: &Signals) -> Result<(), EmuError> {
+fn carried(spec: &Spec, signals: &Signals) -> Result<(), Error> {
     let places = Places::build(spec)?;
     let links = links(spec, &places)?;
     for (namespace, name) in &spec.names {
@@ -48,7 +48,7 @@ fn carried(spec: &Spec, signals: &Signals) -> Result<(), EmuError> {
     } {
         if workers.broken() {
             workers.stop();
-            return Err(EmuError("a thread of the emulator failed, which is a bug in it".into()));
+            return Err(Error::machine("a thread of the emulator failed, which is a bug in it"));
         }
     }
     let spent = (workers.clock.now().as_nanos(), workers.cpu_ns());
@@ -56,8 +56,8 @@ fn carried(spec: &Spec, signals: &Signals) -> Result<(), EmuError> {
 }
 
 /// Readers see the old file or the new one, never half of it.
-fn write_whole(file: &Path, status: &Status) -> Result<(), EmuError> {
-    let failed = |e: &dyn std::fmt::Display| EmuError(format!("writing {}: {e}", file.display()));
+fn write_whole(file: &Path, status: &Status) -> Result<(), Error> {
+    let failed = |e: &dyn std::fmt::Display| Error::machine(format!("writing {}: {e}", file.display()));
     let text = serde_json::to_vec(status).map_err(|e| failed(&e))?;
     let draft = file.with_extension("draft");
     fs::write(&draft, text).and_then(|()| fs::rename(&draft, file)).map_err(|e| failed(&e))

@@ -24,44 +24,14 @@ mod spec;
 mod status;
 mod worker;
 
+pub use polypath_base::{Error, ErrorKind};
+
 pub use bench::{BenchSpec, bench};
 pub use emulate::emulate;
 pub use run::{RunSpec, run};
 pub use spec::Spec;
 
-use std::fmt;
-
 /// Removes the name of a namespace. An emulator that was killed leaves names behind. It is no error if there is no such name.
-pub fn unname(name: &str) -> Result<(), EmuError> {
+pub fn unname(name: &str) -> Result<(), Error> {
     Ok(polypath_io::Namespace::unname(name)?)
-}
-
-/// Why the emulator cannot go on, in one sentence.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EmuError(pub String);
-
-impl fmt::Display for EmuError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for EmuError {}
-
-impl From<polypath_io::Failed> for EmuError {
-    fn from(failed: polypath_io::Failed) -> Self {
-        Self(failed.to_string())
-    }
-}
-
-impl From<polypath_link::InvalidElement> for EmuError {
-    fn from(error: polypath_link::InvalidElement) -> Self {
-        Self(error.to_string())
-    }
-}
-
-impl From<String> for EmuError {
-    fn from(sentence: String) -> Self {
-        Self(sentence)
-    }
 }

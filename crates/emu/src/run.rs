@@ -2,11 +2,11 @@
 //!
 //! One process has the network, the links and the flows, and its namespaces have no names: whatever ends it, the kernel takes all of it away.
 
-use crate::EmuError;
 use crate::setup::{Places, Workers, links};
 use crate::spec::Spec;
 use crate::status::{DirectionStatus, Series};
 use polypath_base::Duration;
+use polypath_base::Error;
 use polypath_guest::plan::Plan;
 use polypath_guest::records::RunResult;
 use polypath_guest::sys::monotonic;
@@ -43,7 +43,7 @@ struct Ran {
 }
 
 /// Carries the run out; what came of it as JSON. To be called where no other threads run, in a process of its own: a signal ends the process.
-pub fn run(run: &RunSpec) -> Result<String, EmuError> {
+pub fn run(run: &RunSpec) -> Result<String, Error> {
     let signals = Signals::hold()?;
     if run.spec.with_parent {
         bind_to_parent()?;
@@ -52,16 +52,16 @@ pub fn run(run: &RunSpec) -> Result<String, EmuError> {
         while !signals.wait(Duration::from_secs(3600)) {}
         std::process::exit(TOLD);
     });
-    watch.map_err(|e| EmuError(format!("starting a thread: {e}")))?;
+    watch.map_err(|e| Error::machine(format!("starting a thread: {e}")))?;
     // The thread that builds the network and looks at the sockets moves about the namespaces.
     let ran = std::thread::scope(|scope| scope.spawn(|| carry_out(run)).join());
     let ran = ran.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-    serde_json::to_string(&ran).map_err(|e| EmuError(format!("the result cannot be written: {e}")))
+    serde_json::to_string(&ran).map_err(|e| Error::machine(format!("the result cannot be written: {e}")))
 }
 
-fn carry_out(run: &RunSpec) -> Result<Ran, EmuError> {
+fn carry_out(run: &RunSpec) -> Result<Ran, Error> {
     let plan: &Plan = &run.spec.plan;
-    let network = Network::build(plan)?;
+    let network = Network::build(plan).map_err(Error::machine)?;
     let links = links(&run.spec, &Places::of(&network)?)?;
     if run.rehearsal {
         return Ok(Ran::default());
@@ -75,7 +75,7 @@ fn carry_out(run: &RunSpec) -> Result<Ran, EmuError> {
     });
     let Some(workers) = workers else { return Ok(Ran { result, ..Ran::default() }) };
     if workers.broken() {
-        return Err(EmuError("a thread of the emulator failed, which is a bug in it".into()));
+        return Err(Error::machine("a thread of the emulator failed, which is a bug in it"));
     }
     let cpu_ns = workers.cpu_ns();
     let (directions, series) = workers.end();

@@ -1,6 +1,5 @@
 //! From what is asked for to links that carry packets.
 
-use crate::EmuError;
 use crate::direction::LinkDirection;
 use crate::frame_pool::FramePool;
 use crate::link::Link;
@@ -8,6 +7,7 @@ use crate::spec::Spec;
 use crate::status::{DirectionStatus, Series};
 use crate::worker::{self, Shared};
 use polypath_base::Duration;
+use polypath_base::Error;
 use polypath_guest::Network;
 use polypath_io::{Clock, Failed, HEAD, Namespace, Port, processors};
 use std::collections::BTreeMap;
@@ -27,30 +27,34 @@ pub(crate) struct Places(BTreeMap<String, Namespace>);
 
 impl Places {
     /// Builds the network of the plan.
-    pub(crate) fn build(spec: &Spec) -> Result<Self, EmuError> {
+    pub(crate) fn build(spec: &Spec) -> Result<Self, Error> {
         // The thread that builds it ends up in one of the new namespaces.
         let built = std::thread::scope(|scope| scope.spawn(|| Network::build(&spec.plan)).join());
-        Self::of(&built.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?)
+        Self::of(&built.unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map_err(Error::machine)?)
     }
 
     /// Those of a network.
-    pub(crate) fn of(network: &Network) -> Result<Self, EmuError> {
+    pub(crate) fn of(network: &Network) -> Result<Self, Error> {
         let held = network.namespaces().map(|(name, file)| Ok((name.to_owned(), Namespace::of(file)?)));
         Ok(Self(held.collect::<Result<_, Failed>>()?))
     }
 
-    pub(crate) fn get(&self, name: &str) -> Result<&Namespace, EmuError> {
-        self.0.get(name).ok_or_else(|| EmuError(format!("the plan has no namespace {name:?}")))
+    pub(crate) fn get(&self, name: &str) -> Result<&Namespace, Error> {
+        self.0.get(name).ok_or_else(|| Error::caller(format!("the plan has no namespace {name:?}")))
     }
 }
 
 /// Opens the ports and makes the elements of the links.
-pub(crate) fn links(spec: &Spec, places: &Places) -> Result<Vec<Link>, EmuError> {
+pub(crate) fn links(spec: &Spec, places: &Places) -> Result<Vec<Link>, Error> {
     let wire = places.get(&spec.wire)?;
     let mut made = Vec::new();
     for emulated in &spec.links {
         let Some(link) = spec.scenario.links.get(emulated.link) else {
-            return Err(EmuError(format!("link {} is to be emulated, and the scenario has {}", emulated.link, spec.scenario.links.len())));
+            return Err(Error::caller(format!(
+                "link {} is to be emulated, and the scenario has {}",
+                emulated.link,
+                spec.scenario.links.len()
+            )));
         };
         let mtu = link.a.mtu.max(link.b.mtu) as usize;
         let ports = wire.inside(|| Ok([Port::open(&emulated.a, mtu, RING)?, Port::open(&emulated.b, mtu, RING)?]))?;
@@ -73,12 +77,12 @@ pub(crate) struct Workers {
 
 impl Workers {
     /// Packets pass from now on, and the time of the links' changes begins.
-    pub(crate) fn start(spec: &Spec, links: Vec<Link>) -> Result<Self, EmuError> {
+    pub(crate) fn start(spec: &Spec, links: Vec<Link>) -> Result<Self, Error> {
         Self::start_at(spec, links, Clock::start(), None)
     }
 
     /// Packets pass from now on; the time of the links' changes, and of samples of queues if they were asked for, is that of the clock.
-    pub(crate) fn start_at(spec: &Spec, mut links: Vec<Link>, clock: Clock, sampling: Option<Duration>) -> Result<Self, EmuError> {
+    pub(crate) fn start_at(spec: &Spec, mut links: Vec<Link>, clock: Clock, sampling: Option<Duration>) -> Result<Self, Error> {
         if let Some(interval) = sampling {
             links.iter_mut().for_each(|link| link.sample_every(interval));
         }
@@ -94,9 +98,9 @@ impl Workers {
             shared.note(&mut links, late_limit);
             let own = shared.clone();
             let thread = std::thread::Builder::new().spawn(move || worker::carry(links, clock, late_limit, &own));
-            Ok((thread.map_err(|e| EmuError(format!("starting a thread: {e}")))?, shared))
+            Ok((thread.map_err(|e| Error::machine(format!("starting a thread: {e}")))?, shared))
         };
-        Ok(Self { clock, running: shares.into_iter().map(start).collect::<Result<_, EmuError>>()? })
+        Ok(Self { clock, running: shares.into_iter().map(start).collect::<Result<_, Error>>()? })
     }
 
     /// What all have reported last.

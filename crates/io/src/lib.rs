@@ -19,6 +19,7 @@ pub use signals::Signals;
 pub use traffic::{Arrival, UdpReceiver, UdpSender};
 pub use wait::wait;
 
+use polypath_base::Error;
 use std::fmt;
 use std::io;
 
@@ -53,6 +54,13 @@ impl fmt::Display for Failed {
 impl std::error::Error for Failed {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(&self.cause)
+    }
+}
+
+/// A call that fails is this machine's fault.
+impl From<Failed> for Error {
+    fn from(failed: Failed) -> Self {
+        Self::machine(failed.to_string())
     }
 }
 

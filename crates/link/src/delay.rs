@@ -1,6 +1,6 @@
 //! Propagation delay, with or without jitter.
 
-use crate::{Change, Invalid, LinkElement, PacketMeta, Schedule, Verdict};
+use crate::{Change, Error, LinkElement, PacketMeta, Schedule, Verdict};
 use polypath_base::{Duration, Instant, Rng};
 use serde::Deserialize;
 
@@ -34,7 +34,7 @@ pub struct Delay {
 }
 
 impl Delay {
-    pub fn new(config: DelayConfig, rng: Rng) -> Result<Self, Invalid> {
+    pub fn new(config: DelayConfig, rng: Rng) -> Result<Self, Error> {
         let changes = Schedule::of(&config.changes)?;
         let DelayConfig { delay, jitter, reorder, .. } = config;
         Ok(Self { delay, jitter, reorder, last: Instant::ZERO, changes, rng })

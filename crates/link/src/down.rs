@@ -1,6 +1,6 @@
 //! Outages.
 
-use crate::{DropCategory, DropCause, Invalid, LinkElement, PacketCount, PacketMeta, Verdict};
+use crate::{DropCategory, DropCause, Error, LinkElement, PacketCount, PacketMeta, Verdict};
 use polypath_base::Instant;
 use serde::Deserialize;
 
@@ -25,13 +25,16 @@ pub struct Down {
 }
 
 impl Down {
-    pub fn new(config: DownConfig) -> Result<Self, Invalid> {
+    pub fn new(config: DownConfig) -> Result<Self, Error> {
         let spans: Vec<(Instant, Instant)> = config.spans.into_iter().map(|[from, to]| (from, to)).collect();
         if let Some(span) = spans.iter().find(|span| span.0 >= span.1) {
-            return Err(Invalid(format!("the outage from {:?} to {:?} ends before it begins", span.0, span.1)));
+            return Err(Error::caller(format!("the outage from {:?} to {:?} ends before it begins", span.0, span.1)));
         }
         if let Some(pair) = spans.windows(2).find(|pair| pair[0].1 > pair[1].0) {
-            return Err(Invalid(format!("the outage from {:?} begins before the one listed earlier ends at {:?}", pair[1].0, pair[0].1)));
+            return Err(Error::caller(format!(
+                "the outage from {:?} begins before the one listed earlier ends at {:?}",
+                pair[1].0, pair[0].1
+            )));
         }
         let from = spans.first().map_or(Instant::NEVER, |span| span.0);
         Ok(Self { spans, next: 0, from, drops: PacketCount::default() })

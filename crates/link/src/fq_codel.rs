@@ -6,7 +6,7 @@
 use crate::codel::{Codel, Queue};
 use crate::rate::Sampler;
 use crate::{
-    CodelConfig, DropCategory, FqCodelConfig, Invalid, LinkElement, PacketCount, PacketMeta, QueueLimit, QueueSample, RateConfig,
+    CodelConfig, DropCategory, Error, FqCodelConfig, LinkElement, PacketCount, PacketMeta, QueueLimit, QueueSample, RateConfig,
     SampledQueue, Schedule, Verdict,
 };
 use polypath_base::{Duration, Instant, Rate, Rng};
@@ -72,14 +72,14 @@ const BATCH: usize = 64;
 
 impl FqCodel {
     /// `transmitter` is what sends the packets; its limit, in packets, holds for all flows together.
-    pub fn new(transmitter: RateConfig, config: FqCodelConfig, mut rng: Rng) -> Result<Self, Invalid> {
+    pub fn new(transmitter: RateConfig, config: FqCodelConfig, mut rng: Rng) -> Result<Self, Error> {
         let changes = transmitter.schedule()?;
         let RateConfig { rate, queue, framing, .. } = transmitter;
         let QueueLimit::Packets(limit) = queue else {
-            return Err(Invalid("CoDel counts its queue in packets: give it a limit in packets".into()));
+            return Err(Error::caller("CoDel counts its queue in packets: give it a limit in packets"));
         };
         if limit == 0 || config.flows == 0 || config.quantum == 0 {
-            return Err(Invalid("a managed queue has room for a packet, a flow and a quantum of at least a byte".into()));
+            return Err(Error::caller("a managed queue has room for a packet, a flow and a quantum of at least a byte"));
         }
         let FqCodelConfig { flows, .. } = config;
         Ok(Self {

@@ -1,6 +1,6 @@
 //! Random and scripted loss.
 
-use crate::{Change, DropCategory, DropCause, Invalid, LinkElement, PacketCount, PacketMeta, Schedule, Verdict};
+use crate::{Change, DropCategory, DropCause, Error, LinkElement, PacketCount, PacketMeta, Schedule, Verdict};
 use polypath_base::{Instant, Rng};
 use serde::Deserialize;
 
@@ -50,11 +50,11 @@ enum Model {
 }
 
 impl Loss {
-    pub fn new(config: LossConfig, rng: Rng) -> Result<Self, Invalid> {
+    pub fn new(config: LossConfig, rng: Rng) -> Result<Self, Error> {
         let model = match config {
             LossConfig::Bernoulli { probability, changes } => {
                 let later = |change: Change<f64>| Ok((change.at, checked("loss probability", change.to)?));
-                let changes = Schedule::new(changes.into_iter().map(later).collect::<Result<_, Invalid>>()?)?;
+                let changes = Schedule::new(changes.into_iter().map(later).collect::<Result<_, Error>>()?)?;
                 Model::Bernoulli { p: checked("loss probability", probability)?, changes }
             }
             LossConfig::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } => Model::GilbertElliott {
@@ -66,7 +66,7 @@ impl Loss {
             },
             LossConfig::Packets { mut numbers, data_only } => {
                 if numbers.contains(&0) {
-                    return Err(Invalid("packet number 0 cannot be lost: packets are counted from 1".into()));
+                    return Err(Error::caller("packet number 0 cannot be lost: packets are counted from 1"));
                 }
                 numbers.sort_unstable();
                 numbers.dedup();
@@ -116,11 +116,11 @@ impl LinkElement for Loss {
 }
 
 /// A probability as [`Rng::bernoulli`] takes it.
-fn checked(name: &str, probability: f64) -> Result<u64, Invalid> {
+fn checked(name: &str, probability: f64) -> Result<u64, Error> {
     if (0.0..=1.0).contains(&probability) {
         return Ok(Rng::probability_u32(probability));
     }
-    Err(Invalid(format!("{name} is {probability}; a probability lies between 0 and 1")))
+    Err(Error::caller(format!("{name} is {probability}; a probability lies between 0 and 1")))
 }
 
 #[cfg(test)]

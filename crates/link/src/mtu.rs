@@ -1,6 +1,6 @@
 //! The longest packet that passes.
 
-use crate::{DropCategory, DropCause, Invalid, LinkElement, PacketCount, PacketMeta, Verdict};
+use crate::{DropCategory, DropCause, Error, LinkElement, PacketCount, PacketMeta, Verdict};
 use polypath_base::Instant;
 use serde::Deserialize;
 
@@ -45,10 +45,10 @@ impl Mtu {
     /// The smallest MTU of IPv4 (RFC 791 section 3.2: every module must forward 68 bytes).
     pub const MIN: u32 = 68;
 
-    pub fn new(config: MtuConfig) -> Result<Self, Invalid> {
+    pub fn new(config: MtuConfig) -> Result<Self, Error> {
         let MtuConfig { bytes, oversize } = config;
         if bytes < Self::MIN {
-            return Err(Invalid(format!("an MTU of {bytes} bytes is below IPv4's smallest, {} bytes", Self::MIN)));
+            return Err(Error::caller(format!("an MTU of {bytes} bytes is below IPv4's smallest, {} bytes", Self::MIN)));
         }
         Ok(Self { bytes, oversize, drops: PacketCount::default() })
     }

@@ -1,6 +1,6 @@
 //! PIE (RFC 8033): the probability of dropping follows the queueing delay, as a controller with two terms.
 
-use crate::{DropCategory, Invalid, LinkElement, PacketCount, PacketMeta, PieConfig, RateConfig, RateQueue, SampledQueue, Verdict};
+use crate::{DropCategory, Error, LinkElement, PacketCount, PacketMeta, PieConfig, RateConfig, RateQueue, SampledQueue, Verdict};
 use polypath_base::{Duration, Instant, Rng};
 
 /// A transmitter behind a queue that is managed by PIE.
@@ -27,13 +27,13 @@ const MOST_MARKED: f64 = 0.1;
 
 impl Pie {
     /// `transmitter` is what sends the packets that pass.
-    pub fn new(transmitter: RateConfig, config: PieConfig, rng: Rng) -> Result<Self, Invalid> {
+    pub fn new(transmitter: RateConfig, config: PieConfig, rng: Rng) -> Result<Self, Error> {
         let queue = RateQueue::new(transmitter)?;
         if config.target == Duration::ZERO || config.update == Duration::ZERO {
-            return Err(Invalid("PIE needs a target and an interval of updates above zero".into()));
+            return Err(Error::caller("PIE needs a target and an interval of updates above zero"));
         }
         if !(config.alpha >= 0.0 && config.beta >= 0.0) {
-            return Err(Invalid("PIE's alpha and beta are at least 0".into()));
+            return Err(Error::caller("PIE's alpha and beta are at least 0"));
         }
         let burst = config.max_burst;
         let (old_delay, next_update) = (Duration::ZERO, Instant::ZERO + config.update);

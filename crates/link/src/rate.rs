@@ -1,7 +1,7 @@
 //! A transmitter of given rate behind a drop-tail queue.
 
 use crate::{
-    AqmConfig, Change, DropCategory, DropCause, Invalid, LinkElement, PacketCount, PacketMeta, QueueSample, Ring, SampledQueue, Schedule,
+    AqmConfig, Change, DropCategory, DropCause, Error, LinkElement, PacketCount, PacketMeta, QueueSample, Ring, SampledQueue, Schedule,
     Verdict,
 };
 use polypath_base::{Duration, Instant, Rate};
@@ -52,9 +52,9 @@ impl Default for RateConfig {
 
 impl RateConfig {
     /// The later rates, checked.
-    pub(crate) fn schedule(&self) -> Result<Schedule<Rate>, Invalid> {
+    pub(crate) fn schedule(&self) -> Result<Schedule<Rate>, Error> {
         if self.rate == Rate::default() || self.changes.iter().any(|change| change.to == Rate::default()) {
-            return Err(Invalid("a rate of zero lets nothing pass: use an outage for that".into()));
+            return Err(Error::caller("a rate of zero lets nothing pass: use an outage for that"));
         }
         Schedule::of(&self.changes)
     }
@@ -127,11 +127,11 @@ impl Sampler {
 }
 
 impl RateQueue {
-    pub fn new(config: RateConfig) -> Result<Self, Invalid> {
+    pub fn new(config: RateConfig) -> Result<Self, Error> {
         let changes = config.schedule()?;
         let RateConfig { rate, queue: limit, framing, hold, .. } = config;
         if matches!(limit, QueueLimit::Packets(0) | QueueLimit::Bytes(0)) {
-            return Err(Invalid("a queue without room lets nothing pass: the packet in transmission counts, so 1 is the least".into()));
+            return Err(Error::caller("a queue without room lets nothing pass: the packet in transmission counts, so 1 is the least"));
         }
         Ok(Self {
             rate,

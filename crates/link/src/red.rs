@@ -1,6 +1,6 @@
 //! Random early detection (S. Floyd and V. Jacobson 1993): the longer the queue is on average, the likelier a packet is dropped or marked.
 
-use crate::{DropCategory, Invalid, LinkElement, PacketCount, PacketMeta, RateConfig, RateQueue, RedConfig, SampledQueue, Verdict};
+use crate::{DropCategory, Error, LinkElement, PacketCount, PacketMeta, RateConfig, RateQueue, RedConfig, SampledQueue, Verdict};
 use polypath_base::{Duration, Instant, Rng};
 
 /// A transmitter behind a queue that is managed by RED.
@@ -20,16 +20,16 @@ pub struct Red {
 
 impl Red {
     /// `transmitter` is what sends the packets that pass.
-    pub fn new(transmitter: RateConfig, config: RedConfig, rng: Rng) -> Result<Self, Invalid> {
+    pub fn new(transmitter: RateConfig, config: RedConfig, rng: Rng) -> Result<Self, Error> {
         let queue = RateQueue::new(transmitter)?;
         if config.min_bytes >= config.max_bytes {
-            return Err(Invalid("RED needs a `min` below its `max`".into()));
+            return Err(Error::caller("RED needs a `min` below its `max`"));
         }
         if !(config.probability > 0.0 && config.probability <= 1.0) {
-            return Err(Invalid(format!("RED's probability is {}; it lies above 0 and at most at 1", config.probability)));
+            return Err(Error::caller(format!("RED's probability is {}; it lies above 0 and at most at 1", config.probability)));
         }
         if !(1..=31).contains(&config.weight_log) || config.mean_packet_bytes == 0 {
-            return Err(Invalid("RED's weight_log lies between 1 and 31, and its mean packet has at least a byte".into()));
+            return Err(Error::caller("RED's weight_log lies between 1 and 31, and its mean packet has at least a byte"));
         }
         Ok(Self { queue, config, average: 0, count: -1, drawn: 0.0, marks: 0, rng })
     }

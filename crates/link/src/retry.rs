@@ -1,6 +1,6 @@
 //! Retransmissions of the link layer (HARQ and RLC of cellular networks, Wi-Fi's acknowledged frames): what was lost on the air comes later.
 
-use crate::{DropCategory, DropCause, Invalid, LinkElement, PacketCount, PacketMeta, Verdict};
+use crate::{DropCategory, DropCause, Error, LinkElement, PacketCount, PacketMeta, Verdict};
 use polypath_base::{Duration, Instant, Rng};
 use serde::Deserialize;
 
@@ -40,13 +40,13 @@ pub struct Retry {
 }
 
 impl Retry {
-    pub fn new(config: RetryConfig, rng: Rng) -> Result<Self, Invalid> {
+    pub fn new(config: RetryConfig, rng: Rng) -> Result<Self, Error> {
         let RetryConfig { probability, delay, attempts } = config;
         if !(0.0..=1.0).contains(&probability) {
-            return Err(Invalid(format!("the share of failed attempts is {probability}; a probability lies between 0 and 1")));
+            return Err(Error::caller(format!("the share of failed attempts is {probability}; a probability lies between 0 and 1")));
         }
         if attempts == 0 {
-            return Err(Invalid("a packet that is never tried never arrives: give at least one attempt".into()));
+            return Err(Error::caller("a packet that is never tried never arrives: give at least one attempt"));
         }
         let fails = Rng::probability_u32(probability);
         Ok(Self { fails, delay, attempts, last: Instant::ZERO, drops: PacketCount::default(), rng })

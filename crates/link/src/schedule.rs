@@ -1,6 +1,6 @@
 //! Later values of a parameter, by time.
 
-use crate::Invalid;
+use crate::Error;
 use polypath_base::Instant;
 use serde::Deserialize;
 
@@ -25,14 +25,17 @@ pub struct Schedule<T> {
 
 impl<T: Copy> Schedule<T> {
     /// See [`Schedule::new`].
-    pub fn of(changes: &[Change<T>]) -> Result<Self, Invalid> {
+    pub fn of(changes: &[Change<T>]) -> Result<Self, Error> {
         Self::new(changes.iter().map(|change| (change.at, change.to)).collect())
     }
 
     /// Changes in ascending order of time; of two at the same time the later one in the list wins.
-    pub fn new(changes: Vec<(Instant, T)>) -> Result<Self, Invalid> {
+    pub fn new(changes: Vec<(Instant, T)>) -> Result<Self, Error> {
         if let Some(pair) = changes.windows(2).find(|pair| pair[0].0 > pair[1].0) {
-            return Err(Invalid(format!("the change at {:?} stands after one at {:?}: sort the changes by time", pair[1].0, pair[0].0)));
+            return Err(Error::caller(format!(
+                "the change at {:?} stands after one at {:?}: sort the changes by time",
+                pair[1].0, pair[0].0
+            )));
         }
         let next = changes.first().map_or(Instant::NEVER, |change| change.0);
         Ok(Self { changes, taken: 0, next })

@@ -3,12 +3,11 @@
 //! Times are nanoseconds, rates bits per second, sizes bytes. Unknown fields are refused.
 
 use crate::{
-    AqmConfig, Delay, DelayConfig, Down, DownConfig, Element, FqCodel, FqCodelConfig, Invalid, Loss, LossConfig, Mtu, MtuConfig, Pie,
+    AqmConfig, Delay, DelayConfig, Down, DownConfig, Element, Error, FqCodel, FqCodelConfig, Loss, LossConfig, Mtu, MtuConfig, Pie,
 };
 use crate::{RateConfig, RateQueue, Red, Retry, RetryConfig, Trace, TraceConfig};
 use polypath_base::Rng;
 use serde::Deserialize;
-use std::fmt;
 
 /// A link joins two nodes; each direction is a chain of elements, passed in order.
 #[derive(Clone, Debug, Deserialize)]
@@ -58,7 +57,7 @@ pub enum ElementSpec {
 
 impl ElementSpec {
     /// The element with these parameters. `rng` is its own stream.
-    pub fn build(&self, rng: Rng) -> Result<Element, Invalid> {
+    pub fn build(&self, rng: Rng) -> Result<Element, Error> {
         Ok(match self.clone() {
             Self::Rate(config) => return transmitter(config, rng),
             Self::Delay(config) => Element::Delay(Delay::new(config, rng)?),
@@ -76,7 +75,7 @@ impl ElementSpec {
     }
 }
 
-fn transmitter(config: RateConfig, rng: Rng) -> Result<Element, Invalid> {
+fn transmitter(config: RateConfig, rng: Rng) -> Result<Element, Error> {
     Ok(match config.aqm {
         None => Element::Rate(RateQueue::new(config)?),
         Some(AqmConfig::Red(red)) => Element::Red(Box::new(Red::new(config, red, rng)?)),
@@ -86,32 +85,6 @@ fn transmitter(config: RateConfig, rng: Rng) -> Result<Element, Invalid> {
     })
 }
 
-/// An element of a link that cannot be built.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InvalidElement {
-    pub link: String,
-    /// `a_to_b` or `b_to_a`.
-    pub side: &'static str,
-    /// Which of the side's elements, counted from 0.
-    pub number: usize,
-    pub reason: Invalid,
-}
-
-impl InvalidElement {
-    /// What the reason speaks of.
-    pub fn subject(&self) -> String {
-        format!("link `{}`, {}, element {}", self.link, self.side, self.number + 1)
-    }
-}
-
-impl fmt::Display for InvalidElement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.subject(), self.reason)
-    }
-}
-
-impl std::error::Error for InvalidElement {}
-
 impl LinkSpec {
     /// Name and elements of one direction.
     pub fn side(&self, a_to_b: bool) -> (&'static str, &[ElementSpec]) {
@@ -119,11 +92,12 @@ impl LinkSpec {
     }
 
     /// The elements of one direction as they are listed. Each has its own random stream, derived from `seed` and its place.
-    pub fn elements(&self, seed: u64, a_to_b: bool) -> Result<Vec<Element>, InvalidElement> {
+    pub fn elements(&self, seed: u64, a_to_b: bool) -> Result<Vec<Element>, Error> {
         let (side, listed) = self.side(a_to_b);
         let made = listed.iter().enumerate().map(|(number, element)| {
             let rng = Rng::new(seed, &format!("link {} {side} {number}", self.name));
-            element.build(rng).map_err(|reason| InvalidElement { link: self.name.clone(), side, number, reason })
+            let subject = || format!("link `{}`, {side}, element {}", self.name, number + 1);
+            element.build(rng).map_err(|error| error.of(subject()).below(&["links", &self.name, side, &number.to_string()]))
         });
         made.collect()
     }

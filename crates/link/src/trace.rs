@@ -1,7 +1,7 @@
 //! A transmitter whose every chance to send was recorded, as mahimahi's link shells replay it (R. Netravali et al. 2015).
 
 use crate::{
-    DropCategory, DropCause, Invalid, LinkElement, PacketCount, PacketMeta, QueueLimit, RateConfig, RateQueue, SampledQueue, Verdict,
+    DropCategory, DropCause, Error, LinkElement, PacketCount, PacketMeta, QueueLimit, RateConfig, RateQueue, SampledQueue, Verdict,
 };
 use polypath_base::{Duration, Instant, Rate};
 use serde::{Deserialize, Deserializer};
@@ -42,16 +42,16 @@ pub struct Trace {
 }
 
 impl Trace {
-    pub fn new(config: TraceConfig) -> Result<Self, Invalid> {
+    pub fn new(config: TraceConfig) -> Result<Self, Error> {
         let TraceConfig { chances, bytes, queue, framing } = config;
         // The queue has the room and the framing; its rate is never used.
         let queue = RateQueue::new(RateConfig { rate: Rate::from_bits_per_sec(1), queue, framing, ..RateConfig::default() })?;
-        let Some(&period) = chances.last() else { return Err(Invalid("a trace needs at least one chance to send".into())) };
+        let Some(&period) = chances.last() else { return Err(Error::caller("a trace needs at least one chance to send")) };
         if !chances.is_sorted() {
-            return Err(Invalid("the times of a trace must ascend".into()));
+            return Err(Error::caller("the times of a trace must ascend"));
         }
         if period == Duration::ZERO || bytes == 0 {
-            return Err(Invalid("a trace lasts some time, and something may leave at each of its chances".into()));
+            return Err(Error::caller("a trace lasts some time, and something may leave at each of its chances"));
         }
         Ok(Self { queue, chances, period, bytes, next: 0, lap: Instant::ZERO, left: bytes })
     }

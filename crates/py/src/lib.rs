@@ -3,6 +3,7 @@
 mod columns;
 #[cfg(target_os = "linux")]
 mod emulator;
+mod errors;
 mod own;
 #[cfg(target_os = "linux")]
 mod sockets;
@@ -10,8 +11,8 @@ mod sockets;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use polypath_sim::Scenario;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use errors::raised;
+use polypath_sim::{Error, Scenario};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -19,10 +20,9 @@ use pyo3::types::PyDict;
 /// dictionary from a column's name to its NumPy type and its little-endian bytes.
 #[pyfunction]
 fn simulate<'py>(py: Python<'py>, scenario: &str) -> PyResult<(String, Bound<'py, PyDict>, Bound<'py, PyDict>)> {
-    let scenario: Scenario =
-        serde_json::from_str(scenario).map_err(|e| PyValueError::new_err(format!("the scenario cannot be read: {e}")))?;
-    let outcome = py.detach(|| guarded(|| polypath_sim::run(&scenario)))?.map_err(|e| PyValueError::new_err(e.to_string()))?;
-    let text = serde_json::to_string(&outcome).map_err(|e| PyRuntimeError::new_err(format!("the outcome cannot be written: {e}")))?;
+    let scenario: Scenario = serde_json::from_str(scenario).map_err(unreadable)?;
+    let outcome = py.detach(|| guarded(|| polypath_sim::run(&scenario)))?.map_err(raised)?;
+    let text = serde_json::to_string(&outcome).map_err(|e| raised(Error::machine(format!("the outcome cannot be written: {e}"))))?;
     Ok((text, columns::series(py, outcome.subflow_series.columns())?, columns::series(py, outcome.link_series.columns())?))
 }
 
@@ -31,10 +31,9 @@ fn simulate<'py>(py: Python<'py>, scenario: &str) -> PyResult<(String, Bound<'py
 /// With `simulated`, also what only the simulator has no model of.
 #[pyfunction]
 fn check(scenario: &str, simulated: bool) -> PyResult<Option<(Vec<String>, String)>> {
-    let scenario: Scenario =
-        serde_json::from_str(scenario).map_err(|e| PyValueError::new_err(format!("the scenario cannot be read: {e}")))?;
+    let scenario: Scenario = serde_json::from_str(scenario).map_err(unreadable)?;
     let wrong = guarded(|| polypath_sim::check(&scenario, simulated))?.err();
-    Ok(wrong.map(|error| (error.place().to_vec(), error.sentence().to_owned())))
+    Ok(wrong.map(|error| (error.field().to_vec(), error.sentence().to_owned())))
 }
 
 /// Name, whether it is coupled over subflows, family, source, name of Linux's own, other names, whether it draws random numbers.
@@ -82,8 +81,8 @@ fn bench_cases() -> Vec<&'static str> {
 /// Simulates a case: data packets delivered, and events. The caller holds the clock.
 #[pyfunction]
 fn bench_case(py: Python<'_>, name: &str) -> PyResult<(u64, u64)> {
-    let scenario = polypath_sim::bench::case(name).ok_or_else(|| PyValueError::new_err(format!("there is no case \"{name}\"")))?;
-    let outcome = py.detach(|| guarded(|| polypath_sim::run(&scenario)))?.map_err(|e| PyValueError::new_err(e.to_string()))?;
+    let scenario = polypath_sim::bench::case(name).ok_or_else(|| raised(Error::caller(format!("there is no case \"{name}\""))))?;
+    let outcome = py.detach(|| guarded(|| polypath_sim::run(&scenario)))?.map_err(raised)?;
     Ok((outcome.delivered_packets, outcome.events))
 }
 
@@ -91,7 +90,7 @@ fn bench_case(py: Python<'_>, name: &str) -> PyResult<(u64, u64)> {
 #[pyfunction]
 fn bench_algorithm(py: Python<'_>, name: &str) -> PyResult<(u64, u64)> {
     let scenario = polypath_sim::bench::case_of_algorithm(name);
-    let outcome = py.detach(|| guarded(|| polypath_sim::run(&scenario)))?.map_err(|e| PyValueError::new_err(e.to_string()))?;
+    let outcome = py.detach(|| guarded(|| polypath_sim::run(&scenario)))?.map_err(raised)?;
     Ok((outcome.delivered_packets, outcome.events))
 }
 
@@ -110,7 +109,11 @@ const fn version() -> &'static str {
 /// A panic below is a bug of this program; it must reach Python as an ordinary exception that names it so.
 fn guarded<T>(work: impl FnOnce() -> T) -> PyResult<T> {
     catch_unwind(AssertUnwindSafe(work))
-        .map_err(|panic| PyRuntimeError::new_err(format!("the simulator failed, which is a bug in it: {}", message(panic.as_ref()))))
+        .map_err(|panic| raised(Error::machine(format!("the simulator failed, which is a bug in it: {}", message(panic.as_ref())))))
+}
+
+fn unreadable(error: serde_json::Error) -> PyErr {
+    raised(Error::caller(format!("the scenario cannot be read: {error}")))
 }
 
 fn message(panic: &(dyn Any + Send)) -> &str {
@@ -126,6 +129,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(schedulers, module)?)?;
     module.add_function(wrap_pyfunction!(path_managers, module)?)?;
     columns::add(module)?;
+    errors::add(module)?;
     module.add_function(wrap_pyfunction!(kernels, module)?)?;
     own::add(module)?;
     module.add_function(wrap_pyfunction!(bench_cases, module)?)?;

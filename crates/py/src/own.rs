@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 /// C text to compile into the object of a congestion control: it asserts that the headers are those of this module.
@@ -15,7 +14,7 @@ const fn abi_source() -> &'static str {
 #[pyfunction]
 fn add_algorithm(object: PathBuf, name: &str) -> PyResult<()> {
     // SAFETY: the caller's code runs in this process at the caller's wish, as an extension module of Python does.
-    unsafe { polypath_cc::own::add(&object, name) }.map(drop).map_err(|error| PyValueError::new_err(error.to_string()))
+    unsafe { polypath_cc::own::add(&object, name) }.map(drop).map_err(crate::errors::raised)
 }
 
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {

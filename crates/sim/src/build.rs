@@ -1,6 +1,5 @@
 //! From a scenario to a world: everything is checked here, so that nothing can be wrong later.
 
-use crate::ScenarioError;
 use crate::flow::Flow;
 use crate::network::Network;
 use crate::routes::{Fixed, FlowAddresses, Routes};
@@ -8,7 +7,7 @@ use crate::scenario::{self, App, Scenario, Transport};
 use crate::sysctl;
 use crate::topology::{Direction, NodeId, Topology};
 use crate::world::World;
-use polypath_base::{Duration, Instant, Rng, Seq};
+use polypath_base::{Duration, Error, Instant, Rng, Seq};
 use polypath_sched::Scheduler;
 use polypath_transport::mptcp::path_manager::{Endpoint, Endpoints, Fullmesh, Ndiffports, PathManager, Policy};
 use polypath_transport::mptcp::{self, Interface};
@@ -17,13 +16,13 @@ use polypath_transport::tcp::{self, Socket};
 use polypath_transport::{Connection, Settings, udp};
 use polypath_wire::Segment;
 
-pub(crate) fn world(scenario: &Scenario) -> Result<World, ScenarioError> {
+pub(crate) fn world(scenario: &Scenario) -> Result<World, Error> {
     if scenario.duration_ns == 0 {
-        return Err(ScenarioError::new("the run lasts no time: `duration_ns` must be above zero"));
+        return Err(Error::caller("the run lasts no time: `duration_ns` must be above zero"));
     }
     if scenario.series_interval_ns == Some(0) {
         let sentence = "`series_interval_ns` is zero: give an interval, or leave it out to keep no series";
-        return Err(ScenarioError::new(sentence).at(&["series_interval_ns"]));
+        return Err(Error::caller(sentence).at(&["series_interval_ns"]));
     }
     let topology = Topology::new(scenario)?;
     let mut network = Network::new(scenario, &topology)?;
@@ -35,7 +34,7 @@ pub(crate) fn world(scenario: &Scenario) -> Result<World, ScenarioError> {
     let mut connections = Vec::new();
     for (number, flow) in scenario.flows.iter().enumerate() {
         if scenario.flows[..number].iter().any(|other| other.name == flow.name) {
-            return Err(ScenarioError::new(format!("two flows are named `{}`: rename one", flow.name)));
+            return Err(Error::caller(format!("two flows are named `{}`: rename one", flow.name)));
         }
         check(flow)?;
         let end = between(scenario, flow, &topology)?;
@@ -48,12 +47,12 @@ pub(crate) fn world(scenario: &Scenario) -> Result<World, ScenarioError> {
 }
 
 /// A mistake in a field of a flow.
-fn of_flow(flow: &scenario::Flow, field: &str, sentence: impl Into<String>) -> ScenarioError {
-    ScenarioError::new(sentence).of(format!("flow `{}`", flow.name)).at(&["flows", &flow.name, field])
+fn of_flow(flow: &scenario::Flow, field: &str, sentence: impl Into<String>) -> Error {
+    Error::caller(sentence).of(format!("flow `{}`", flow.name)).at(&["flows", &flow.name, field])
 }
 
 /// What can be wrong with a flow by itself.
-fn check(flow: &scenario::Flow) -> Result<(), ScenarioError> {
+fn check(flow: &scenario::Flow) -> Result<(), Error> {
     let wrong = |sentence: &str| Err(of_flow(flow, "app", sentence));
     if flow.window_ns[0] >= flow.window_ns[1] {
         return Err(of_flow(flow, "window", "its window ends before it begins: `window_ns` is [from, to]"));
@@ -73,7 +72,7 @@ fn check(flow: &scenario::Flow) -> Result<(), ScenarioError> {
 }
 
 /// The hosts of a flow, which of their addresses its connection uses, and its fixed routes.
-pub(crate) fn between(scenario: &Scenario, flow: &scenario::Flow, topology: &Topology) -> Result<FlowAddresses, ScenarioError> {
+pub(crate) fn between(scenario: &Scenario, flow: &scenario::Flow, topology: &Topology) -> Result<FlowAddresses, Error> {
     let client = topology.host(&flow.client, &flow.name, "client")?;
     let server = topology.host(&flow.server, &flow.name, "server")?;
     if client == server {
@@ -113,11 +112,11 @@ pub(crate) fn between(scenario: &Scenario, flow: &scenario::Flow, topology: &Top
         let directions = topology.fixed(&flow.name, number, route, [client, server])?;
         Ok(Fixed { addresses: [route.from.clone(), route.to.clone()], route: directions })
     });
-    Ok(FlowAddresses { nodes: [client, server], addresses: [at_client, at_server], fixed: fixed.collect::<Result<_, ScenarioError>>()? })
+    Ok(FlowAddresses { nodes: [client, server], addresses: [at_client, at_server], fixed: fixed.collect::<Result<_, Error>>()? })
 }
 
 /// No more subflows than the flow's stack has.
-fn check_subflows(scenario: &Scenario, flow: &scenario::Flow, asked: usize) -> Result<(), ScenarioError> {
+fn check_subflows(scenario: &Scenario, flow: &scenario::Flow, asked: usize) -> Result<(), Error> {
     let stack = stacks(scenario, flow)?.into_iter().min_by_key(|stack| stack.max_subflows).expect("a flow has two ends");
     let most = stack.max_subflows;
     if asked > most {
@@ -127,7 +126,7 @@ fn check_subflows(scenario: &Scenario, flow: &scenario::Flow, asked: usize) -> R
 }
 
 /// The kernels of a flow's hosts, client and server.
-fn stacks(scenario: &Scenario, flow: &scenario::Flow) -> Result<[&'static Stack; 2], ScenarioError> {
+fn stacks(scenario: &Scenario, flow: &scenario::Flow) -> Result<[&'static Stack; 2], Error> {
     let stand_in = match flow.mptcp.profile {
         Some(scenario::Profile::V0) => &MPTCP_0_96_LINUX_5_4_188,
         _ => &LINUX_6_12_117,
@@ -138,7 +137,7 @@ fn stacks(scenario: &Scenario, flow: &scenario::Flow) -> Result<[&'static Stack;
         *stack = Stack::find(name).ok_or_else(|| {
             let known = STACKS.map(|stack| stack.name).join(", ");
             let sentence = format!("there is no kernel `{name}` in the simulator; there are {known}");
-            ScenarioError::new(sentence).of(format!("node `{host}`")).at(&["nodes", host, "kernel"]).simulator_only()
+            Error::caller(sentence).of(format!("node `{host}`")).at(&["nodes", host, "kernel"])
         })?;
     }
     if flow.transport == Transport::Mptcp {
@@ -148,7 +147,7 @@ fn stacks(scenario: &Scenario, flow: &scenario::Flow) -> Result<[&'static Stack;
 }
 
 /// Both ends of a Multipath TCP connection speak the version that the flow asks for, and so the same one.
-fn agree(flow: &scenario::Flow, stacks: [&Stack; 2]) -> Result<(), ScenarioError> {
+fn agree(flow: &scenario::Flow, stacks: [&Stack; 2]) -> Result<(), Error> {
     let asked = flow.mptcp.profile.map(|profile| match profile {
         scenario::Profile::V0 => MptcpVersion::V0,
         scenario::Profile::V1 => MptcpVersion::V1,
@@ -166,7 +165,7 @@ fn agree(flow: &scenario::Flow, stacks: [&Stack; 2]) -> Result<(), ScenarioError
 }
 
 /// Number of the address that a flow names at one of its ends, by default the first.
-fn address(topology: &Topology, node: NodeId, named: Option<&str>, flow: &scenario::Flow, field: &str) -> Result<usize, ScenarioError> {
+fn address(topology: &Topology, node: NodeId, named: Option<&str>, flow: &scenario::Flow, field: &str) -> Result<usize, Error> {
     let Some(text) = named else { return Ok(0) };
     topology.addresses(node).iter().position(|address| address.text == text).ok_or_else(|| {
         let known = topology.addresses(node).iter().map(|address| address.text.as_str()).collect::<Vec<_>>().join(", ");
@@ -175,7 +174,7 @@ fn address(topology: &Topology, node: NodeId, named: Option<&str>, flow: &scenar
 }
 
 /// The two ends of a flow's connection.
-fn pair(scenario: &Scenario, flow: &scenario::Flow, topology: &Topology, ends: &FlowAddresses) -> Result<[Connection; 2], ScenarioError> {
+fn pair(scenario: &Scenario, flow: &scenario::Flow, topology: &Topology, ends: &FlowAddresses) -> Result<[Connection; 2], Error> {
     if flow.transport == Transport::Udp {
         return datagrams(flow, topology, ends);
     }
@@ -218,7 +217,7 @@ fn pair(scenario: &Scenario, flow: &scenario::Flow, topology: &Topology, ends: &
 }
 
 /// The first path, which must lead somewhere; later ones may turn out not to, as in a real network.
-fn first_route(flow: &scenario::Flow, topology: &Topology, ends: &FlowAddresses) -> Result<Vec<Direction>, ScenarioError> {
+fn first_route(flow: &scenario::Flow, topology: &Topology, ends: &FlowAddresses) -> Result<Vec<Direction>, Error> {
     ends.route(topology, 0, 0).ok_or_else(|| {
         let name = |end: usize| ends.address(topology, end, 0).map_or("?", |address| &address.text);
         let (from, to) = (format!("{} at `{}`", name(0), flow.client), format!("{} at `{}`", name(1), flow.server));
@@ -240,7 +239,7 @@ fn mend(topology: &Topology, ends: &FlowAddresses) -> String {
 }
 
 /// The two ends of a flow of datagrams.
-fn datagrams(flow: &scenario::Flow, topology: &Topology, ends: &FlowAddresses) -> Result<[Connection; 2], ScenarioError> {
+fn datagrams(flow: &scenario::Flow, topology: &Topology, ends: &FlowAddresses) -> Result<[Connection; 2], Error> {
     let route = first_route(flow, topology, ends)?;
     let most = route.first().map_or(0, |&direction| topology.mtu(direction)).saturating_sub(Segment::IPV4_HEADER + Segment::UDP_HEADER);
     if !(LEAST_DATAGRAM..=most).contains(&flow.datagram_bytes) {
@@ -256,7 +255,7 @@ fn datagrams(flow: &scenario::Flow, topology: &Topology, ends: &FlowAddresses) -
 /// Number and time stand in each datagram, bytes.
 const LEAST_DATAGRAM: u32 = 16;
 
-fn scheduler(flow: &scenario::Flow, stack: &Stack) -> Result<Scheduler, ScenarioError> {
+fn scheduler(flow: &scenario::Flow, stack: &Stack) -> Result<Scheduler, Error> {
     let name = flow.mptcp.scheduler.as_deref().unwrap_or(stack.default_scheduler);
     Scheduler::find(name).ok_or_else(|| {
         let names = Scheduler::NAMES.map(|(name, _)| name).join(", ");

@@ -1,25 +1,25 @@
 //! Whether a scenario can be run, found out without running it.
 
-use crate::ScenarioError;
 use crate::build;
 use crate::routes::FlowAddresses;
 use crate::scenario::{App, Flow, Scenario, Transport};
 use crate::sysctl;
 use crate::topology::Topology;
+use polypath_base::Error;
 use polypath_link::ElementSpec;
 use polypath_transport::Settings;
 
 /// What is wrong with a scenario on any engine; with `simulated`, also what only the simulator has no model of.
 ///
 /// Beyond what [`run`](crate::run) refuses, a flow that sends as fast as it can needs a rate on each of its paths.
-pub fn check(scenario: &Scenario, simulated: bool) -> Result<(), ScenarioError> {
+pub fn check(scenario: &Scenario, simulated: bool) -> Result<(), Error> {
     let mut scenario = scenario.clone();
     for node in &mut scenario.nodes {
         let settings = std::mem::take(&mut node.sysctl);
         for (name, value) in settings {
             node.sysctl = [(name, value)].into();
             match sysctl::apply(node, &mut Settings::default()) {
-                Err(error) if simulated || !error.is_simulator_only() => return Err(error),
+                Err(refused) if simulated || !refused.simulator_only => return Err(refused.error),
                 _ => {}
             }
         }
@@ -35,7 +35,7 @@ pub fn check(scenario: &Scenario, simulated: bool) -> Result<(), ScenarioError> 
 }
 
 /// On a path without any rate a sender is held by nothing but its buffers, and its goodput is a figure of those.
-fn check_rates(scenario: &Scenario, flow: &Flow, topology: &Topology, ends: &FlowAddresses) -> Result<(), ScenarioError> {
+fn check_rates(scenario: &Scenario, flow: &Flow, topology: &Topology, ends: &FlowAddresses) -> Result<(), Error> {
     let greedy = matches!(flow.app, App::Bulk { .. } | App::OnOff { bits_per_s: None, .. });
     if !greedy || flow.transport == Transport::Udp {
         return Ok(());
@@ -61,7 +61,7 @@ fn check_rates(scenario: &Scenario, flow: &Flow, topology: &Topology, ends: &Flo
                 links.join(", "),
                 flow.name
             );
-            return Err(ScenarioError::new(sentence).of(format!("link `{}`", first.name)).at(&["links", &first.name, side]));
+            return Err(Error::caller(sentence).of(format!("link `{}`", first.name)).at(&["links", &first.name, side]));
         }
     }
     Ok(())

@@ -9,7 +9,6 @@ mod build;
 mod check;
 mod data_plane;
 mod delays;
-mod error;
 mod flow;
 mod fragments;
 mod network;
@@ -27,8 +26,8 @@ mod traffic;
 mod world;
 
 pub use check::check;
-pub use error::ScenarioError;
 pub use outcome::Outcome;
+pub use polypath_base::{Error, ErrorKind};
 pub use polypath_transport::stack::STACKS as KERNELS;
 pub use scenario::Scenario;
 pub use sysctl::settings;
@@ -36,6 +35,6 @@ pub use sysctl::settings;
 use polypath_base::Instant;
 
 /// Simulates a scenario.
-pub fn run(scenario: &Scenario) -> Result<Outcome, ScenarioError> {
+pub fn run(scenario: &Scenario) -> Result<Outcome, Error> {
     Ok(build::world(scenario)?.run(Instant::from_nanos(scenario.duration_ns)))
 }

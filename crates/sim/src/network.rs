@@ -3,11 +3,11 @@
 //! A link direction is cut into stages (`polypath_link`). Where two links meet at a router that joins only these two, and nothing
 //! is sent back from there, the stages on both sides are one pipe: a chain of such links costs one event a packet.
 
-use crate::ScenarioError;
 use crate::outcome::{LinkOutcome, LinkRow, LinkSeries};
 use crate::packet::Packet;
 use crate::scenario::Scenario;
 use crate::topology::{Direction, NodeId, Topology};
+use polypath_base::Error;
 use polypath_base::{Duration, Instant};
 use polypath_link::{Element, ElementChain, ElementCounters, IcmpOrigin, LinkElement, Mtu, MtuConfig, Oversize, PipeStage, QueueSample};
 use polypath_link::{add_samples, cut_into_stages};
@@ -54,7 +54,7 @@ pub(crate) struct PipeRoute {
 }
 
 impl Network {
-    pub(crate) fn new(scenario: &Scenario, topology: &Topology) -> Result<Self, ScenarioError> {
+    pub(crate) fn new(scenario: &Scenario, topology: &Topology) -> Result<Self, Error> {
         let mut stages = Vec::new();
         for direction in topology.directions() {
             stages.push(stages_of(elements(scenario, topology, direction)?, direction));
@@ -224,7 +224,7 @@ fn stages_of(elements: Vec<Element>, direction: Direction) -> Vec<Stage> {
 }
 
 /// The elements of a direction: its interface's MTU where it can matter, then those of the scenario.
-fn elements(scenario: &Scenario, topology: &Topology, direction: Direction) -> Result<Vec<Element>, ScenarioError> {
+fn elements(scenario: &Scenario, topology: &Topology, direction: Direction) -> Result<Vec<Element>, Error> {
     let mut elements = Vec::new();
     // A host sends no packet longer than its interface's MTU.
     let longest = topology.directions().filter(|&other| !topology.is_router(topology.source(other))).map(|other| topology.mtu(other)).max();

@@ -1,8 +1,8 @@
 //! Settings of a host by the names that Linux gives them.
 
-use crate::ScenarioError;
 use crate::scenario::Node;
 use polypath_base::Duration;
+use polypath_base::Error;
 use polypath_transport::Settings;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -11,21 +11,41 @@ use std::collections::BTreeMap;
 ///
 /// # Errors
 /// If one of them is not modelled, or has a value that is not.
-pub fn settings(sysctl: &BTreeMap<String, Value>) -> Result<Settings, ScenarioError> {
+pub fn settings(sysctl: &BTreeMap<String, Value>) -> Result<Settings, Error> {
     let node = Node { name: "host".to_owned(), router: false, addresses: Vec::new(), kernel: None, sysctl: sysctl.clone() };
     let mut settings = Settings::default();
     apply(&node, &mut settings)?;
     Ok(settings)
 }
 
+/// Why a setting is not applied.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) error: Error,
+    /// A kernel would take it: only the simulator has no model of it.
+    pub(crate) simulator_only: bool,
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        Self { error, simulator_only: false }
+    }
+}
+
+impl From<Refused> for Error {
+    fn from(refused: Refused) -> Self {
+        refused.error
+    }
+}
+
 /// Applies a node's settings on top of the defaults.
-pub(crate) fn apply(node: &Node, settings: &mut Settings) -> Result<(), ScenarioError> {
+pub(crate) fn apply(node: &Node, settings: &mut Settings) -> Result<(), Refused> {
     for (name, value) in &node.sysctl {
         let short = name.strip_prefix("net.ipv4.").or_else(|| name.strip_prefix("net.mptcp.")).unwrap_or(name);
-        let error = |sentence: String| ScenarioError::new(sentence).of(format!("node `{}`", node.name)).at(&["nodes", &node.name, name]);
+        let error = |sentence: String| Error::caller(sentence).of(format!("node `{}`", node.name)).at(&["nodes", &node.name, name]);
         let wrong = |allowed: &str| error(format!("`{name}` is {value}; it must be {allowed}"));
         // Linux takes the value.
-        let other = |modelled: &str| error(format!("`{name}` is {value}; modelled is {modelled}")).simulator_only();
+        let other = |modelled: &str| Refused { error: error(format!("`{name}` is {value}; modelled is {modelled}")), simulator_only: true };
         match short {
             "tcp_rmem" => settings.rmem = triple(value).ok_or_else(|| wrong("three ascending sizes in bytes"))?,
             "tcp_wmem" => settings.wmem = triple(value).ok_or_else(|| wrong("three ascending sizes in bytes"))?,
@@ -76,7 +96,7 @@ pub(crate) fn apply(node: &Node, settings: &mut Settings) -> Result<(), Scenario
                 let meant = nearest(name).map_or(String::new(), |known| format!(" did you mean `{known}`?"));
                 let unknown = error(format!("the setting `{name}` is not modelled;{meant} modelled are {}", KNOWN.join(", ")));
                 // Linux may have it.
-                return Err(if name.starts_with("net.") { unknown.simulator_only() } else { unknown });
+                return Err(Refused { error: unknown, simulator_only: name.starts_with("net.") });
             }
         }
     }
@@ -178,15 +198,15 @@ mod tests {
     #[test]
     fn what_is_not_modelled_is_named() {
         let error = apply(&node("net.ipv4.tcp_nothing", Value::from(1)), &mut Settings::default()).unwrap_err();
-        assert!(error.to_string().contains("tcp_nothing"), "{error}");
-        assert!(error.is_simulator_only(), "a kernel may have it");
-        assert_eq!(error.place(), ["nodes", "c", "net.ipv4.tcp_nothing"]);
+        assert!(error.error.to_string().contains("tcp_nothing"), "{}", error.error);
+        assert!(error.simulator_only, "a kernel may have it");
+        assert_eq!(error.error.field(), ["nodes", "c", "net.ipv4.tcp_nothing"]);
         let error = apply(&node("net.ipv4.tcp_recovery", Value::from(0)), &mut Settings::default()).unwrap_err();
-        assert!(error.to_string().contains("modelled") && error.is_simulator_only(), "{error}");
+        assert!(error.error.to_string().contains("modelled") && error.simulator_only, "{}", error.error);
         let error = apply(&node("net.ipv4.tcp_sack", Value::from(7)), &mut Settings::default()).unwrap_err();
-        assert!(error.to_string().contains("0 or 1") && !error.is_simulator_only(), "{error}");
+        assert!(error.error.to_string().contains("0 or 1") && !error.simulator_only, "{}", error.error);
         let error = apply(&node("initcwmd", Value::from(10)), &mut Settings::default()).unwrap_err();
-        assert!(error.to_string().contains("did you mean `initcwnd`?") && !error.is_simulator_only(), "{error}");
+        assert!(error.error.to_string().contains("did you mean `initcwnd`?") && !error.simulator_only, "{}", error.error);
     }
 
     #[test]
@@ -200,7 +220,7 @@ mod tests {
     fn every_known_name_is_read() {
         for name in KNOWN {
             let error = apply(&node(name, Value::Null), &mut Settings::default()).unwrap_err();
-            assert!(!error.to_string().contains("is not modelled;"), "{error}");
+            assert!(!error.error.to_string().contains("is not modelled;"), "{}", error.error);
         }
     }
 }

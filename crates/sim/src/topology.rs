@@ -1,7 +1,7 @@
 //! The graph of a scenario, checked, and the route from one address to another.
 
-use crate::ScenarioError;
 use crate::scenario::{Route, Scenario};
+use polypath_base::Error;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
@@ -49,11 +49,11 @@ struct NodeInfo {
 }
 
 impl Topology {
-    pub(crate) fn new(scenario: &Scenario) -> Result<Self, ScenarioError> {
+    pub(crate) fn new(scenario: &Scenario) -> Result<Self, Error> {
         let mut topology = Self { nodes: Vec::new(), begins: Vec::new(), link_names: Vec::new(), owners: BTreeMap::new() };
         for node in &scenario.nodes {
             if topology.nodes.iter().any(|other| other.name == node.name) {
-                return Err(ScenarioError::new(format!("two nodes are named `{}`: rename one", node.name)));
+                return Err(Error::caller(format!("two nodes are named `{}`: rename one", node.name)));
             }
             topology.nodes.push(NodeInfo { name: node.name.clone(), router: node.router, leaving: Vec::new(), addresses: Vec::new() });
             let id = topology.nodes.len() - 1;
@@ -74,25 +74,25 @@ impl Topology {
         Ok(topology)
     }
 
-    fn join(&mut self, link: &polypath_link::LinkSpec) -> Result<(), ScenarioError> {
+    fn join(&mut self, link: &polypath_link::LinkSpec) -> Result<(), Error> {
         if self.link_names.contains(&link.name) {
-            return Err(ScenarioError::new(format!("two links are named `{}`: rename one", link.name)));
+            return Err(Error::caller(format!("two links are named `{}`: rename one", link.name)));
         }
         self.link_names.push(link.name.clone());
         if link.a.node == link.b.node {
-            return Err(ScenarioError::new(format!("link `{}` joins node `{}` to itself: name two nodes", link.name, link.a.node)));
+            return Err(Error::caller(format!("link `{}` joins node `{}` to itself: name two nodes", link.name, link.a.node)));
         }
         for (end, side) in [(&link.a, "a"), (&link.b, "b")] {
             let Some(node) = self.nodes.iter().position(|node| node.name == end.node) else {
                 let known = self.nodes.iter().map(|node| node.name.as_str()).collect::<Vec<_>>().join(", ");
-                return Err(ScenarioError::new(format!(
+                return Err(Error::caller(format!(
                     "link `{}` leads to node `{}`, which does not exist; the nodes are {known}",
                     link.name, end.node
                 )));
             };
             if end.mtu < polypath_link::Mtu::MIN {
                 let sentence = format!("an MTU of {} bytes at `{}`; IPv4 needs at least {}", end.mtu, end.node, polypath_link::Mtu::MIN);
-                return Err(ScenarioError::new(sentence).of(format!("link `{}`", link.name)).at(&["links", &link.name, side, "mtu"]));
+                return Err(Error::caller(sentence).of(format!("link `{}`", link.name)).at(&["links", &link.name, side, "mtu"]));
             }
             let direction = Direction(self.begins.len() as u32);
             self.begins.push((node, end.mtu));
@@ -102,10 +102,10 @@ impl Topology {
         Ok(())
     }
 
-    fn own(&mut self, node: NodeId, address: Address) -> Result<(), ScenarioError> {
+    fn own(&mut self, node: NodeId, address: Address) -> Result<(), Error> {
         if let Some(other) = self.owners.insert(address.text.clone(), node) {
             let (first, second) = (&self.nodes[other].name, &self.nodes[node].name);
-            return Err(ScenarioError::new(format!(
+            return Err(Error::caller(format!(
                 "address {} is given twice, to `{first}` and to `{second}`: every address is unique",
                 address.text
             )));
@@ -115,8 +115,8 @@ impl Topology {
     }
 
     /// The host of this name, the client or server (`role`) of a flow.
-    pub(crate) fn host(&self, name: &str, flow: &str, role: &str) -> Result<NodeId, ScenarioError> {
-        let wrong = |sentence: String| Err(ScenarioError::new(sentence).of(format!("flow `{flow}`")).at(&["flows", flow, role]));
+    pub(crate) fn host(&self, name: &str, flow: &str, role: &str) -> Result<NodeId, Error> {
+        let wrong = |sentence: String| Err(Error::caller(sentence).of(format!("flow `{flow}`")).at(&["flows", flow, role]));
         let Some(id) = self.nodes.iter().position(|node| node.name == name) else {
             let known = self.nodes.iter().filter(|node| !node.router).map(|node| node.name.as_str()).collect::<Vec<_>>().join(", ");
             return wrong(format!("the {role} is `{name}`, which does not exist; the hosts are {known}"));
@@ -223,11 +223,11 @@ impl Topology {
     }
 
     /// The directions of a route that a flow fixes, from the client to the server.
-    pub(crate) fn fixed(&self, flow: &str, number: usize, route: &Route, ends: [NodeId; 2]) -> Result<Vec<Direction>, ScenarioError> {
+    pub(crate) fn fixed(&self, flow: &str, number: usize, route: &Route, ends: [NodeId; 2]) -> Result<Vec<Direction>, Error> {
         let ([client, server], number) = (ends, number.to_string());
         let place: &[&str] = &["flows", flow, "routes", &number];
         let what = format!("the route from {} to {}", route.from, route.to);
-        let wrong = |sentence: String| Err(ScenarioError::new(format!("{what} {sentence}")).of(format!("flow `{flow}`")).at(place));
+        let wrong = |sentence: String| Err(Error::caller(format!("{what} {sentence}")).of(format!("flow `{flow}`")).at(place));
         for (address, node) in [(&route.from, client), (&route.to, server)] {
             if self.owners.get(address) != Some(&node) {
                 return wrong(format!("names {address}, which is no address of `{}`", self.nodes[node].name));

@@ -109,7 +109,7 @@ fn run(words: &[String]) -> Result<ExitCode, Error> {
 }
 
 fn usage(what: &str) -> Error {
-    Error::new(format!("{what}\n{USAGE}"))
+    Error::caller(format!("{what}\n{USAGE}"))
 }
 
 /// Takes in an algorithm of the caller's own.
