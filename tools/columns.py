@@ -1,6 +1,6 @@
 """Prints the rows of docs/reference/results.md for what is declared in Rust: tools/columns.py GROUP...
 
-Groups are counters, rejections, series and link_series. Columns that a page words by hand are left out: `--without NAME,NAME`.
+Groups are counters, rejections, links, series and link_series. Columns that a page words by hand are left out: `--without NAME,NAME`.
 """
 
 from __future__ import annotations

@@ -18,7 +18,17 @@ const SIMULATOR: [&str; 9] = [
 ];
 
 /// And of runs in real time.
-const EMULATOR: [&str; 7] = ["cc/include", "cc/algs", "cc/bpf", "crates/link/src", "crates/io/src", "crates/guest/src", "crates/emu/src"];
+const EMULATOR: [&str; 9] = [
+    "cc/include",
+    "cc/algs",
+    "cc/bpf",
+    "crates/base/src",
+    "crates/wire/src",
+    "crates/link/src",
+    "crates/io/src",
+    "crates/guest/src",
+    "crates/emu/src",
+];
 
 #[expect(clippy::disallowed_methods, reason = "cargo passes its settings to build scripts in the environment")]
 fn main() {

@@ -1,6 +1,6 @@
 """Columns that the engines' counters and series have in the tables: declared in Rust, a line each, and read from there.
 
-`crates/transport/src/counters.rs` has the counters, `crates/sim/src/outcome.rs` the series; `CONTRIBUTING.md` says how to add one.
+`crates/transport/src/counters.rs` and `crates/link/src/counters.rs` have the counters, `crates/sim/src/outcome.rs` the series; `CONTRIBUTING.md` says how to add one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from polypath import _native
 class Declared:
     """One counter, or one column of a series."""
 
-    # counters, rejections, series or link_series.
+    # counters, rejections, links, series or link_series.
     group: str
     # The engines' name of the value, and the column's.
     raw: str

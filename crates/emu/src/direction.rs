@@ -7,9 +7,7 @@
 use crate::frame_pool::{FramePool, FrameSlot};
 use crate::ip;
 use polypath_base::{Duration, Instant};
-use polypath_link::{
-    Element, ElementChain, ElementCounters, IcmpOrigin, InFlight, LinkElement, PacketMeta, PipeStage, QueueSample, Verdict,
-};
+use polypath_link::{Element, ElementChain, IcmpOrigin, InFlight, LinkCounters, LinkElement, PacketMeta, PipeStage, QueueSample, Verdict};
 use polypath_link::{add_samples, cut_into_stages};
 
 #[derive(Debug)]
@@ -143,9 +141,9 @@ impl LinkDirection {
     }
 
     /// What the elements dropped and marked.
-    pub(crate) fn counters(&self) -> ElementCounters {
-        let mut counters = ElementCounters::default();
-        self.stages.iter().flat_map(|stage| stage.packets.chain().elements()).for_each(|(_, element)| counters.add(element));
+    pub(crate) fn counters(&self) -> LinkCounters {
+        let mut counters = LinkCounters::default();
+        self.stages.iter().flat_map(|stage| stage.packets.chain().elements()).for_each(|(_, element)| counters.add_element(element));
         counters
     }
 

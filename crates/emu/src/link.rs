@@ -7,7 +7,7 @@ use crate::lateness::Lateness;
 use crate::status::{DirectionStatus, Series};
 use polypath_base::{Duration, Instant};
 use polypath_io::{Clock, KernelTime, Port};
-use polypath_link::PacketCount;
+use polypath_link::{LinkCounters, PacketCount};
 
 /// Frames read from a port before the other one has its turn.
 const BURST: usize = 64;
@@ -177,8 +177,7 @@ impl Link {
             let mut status = DirectionStatus {
                 link: self.name.clone(),
                 a_to_b: side == 0,
-                packets: passed.packets,
-                bytes: passed.bytes,
+                counters: LinkCounters { packets: passed.packets, bytes: passed.bytes, ..direction.counters() },
                 missed,
                 refused,
                 cut: *cut,
@@ -189,7 +188,6 @@ impl Link {
                 late_max_us: micros(lateness.most()),
                 ..DirectionStatus::default()
             };
-            status.set_counters(&direction.counters());
             status.untrusted = lateness.quantile(0.99) > late_limit || missed > 0 || status.overflow > 0 || *cut > 0;
             status
         })

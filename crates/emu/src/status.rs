@@ -1,6 +1,6 @@
 //! How the emulator fares, as plain data; what a status file holds.
 
-use polypath_link::ElementCounters;
+use polypath_link::LinkCounters;
 use serde::Serialize;
 
 #[derive(Clone, Debug, Default, Serialize)]
@@ -25,17 +25,8 @@ pub(crate) struct Status {
 pub(crate) struct DirectionStatus {
     pub(crate) link: String,
     pub(crate) a_to_b: bool,
-    /// Passed on.
-    pub(crate) packets: u64,
-    /// Of IP packets, without framing.
-    pub(crate) bytes: u64,
-    pub(crate) queue_drops: u64,
-    pub(crate) loss_drops: u64,
-    pub(crate) mtu_drops: u64,
-    pub(crate) down_drops: u64,
-    pub(crate) max_queue_packets: u64,
-    /// Marked instead of dropped (ECN).
-    pub(crate) ecn_marks: u64,
+    #[serde(flatten)]
+    pub(crate) counters: LinkCounters,
     /// In the link now.
     pub(crate) held: u64,
     /// Lost and no part of the model: the emulator did not read in time; it had no memory; the packet came longer than the device's MTU.
@@ -59,15 +50,4 @@ pub(crate) struct Series {
     pub(crate) a_to_b: bool,
     /// Packets and bytes that waited, framing included, and packets refused so far; nothing where there is no queue.
     pub(crate) samples: Vec<(u32, u64, u64)>,
-}
-
-impl DirectionStatus {
-    pub(crate) fn set_counters(&mut self, counters: &ElementCounters) {
-        self.queue_drops = counters.queue_drops;
-        self.loss_drops = counters.loss_drops;
-        self.mtu_drops = counters.mtu_drops;
-        self.down_drops = counters.down_drops;
-        self.max_queue_packets = counters.max_queue_packets;
-        self.ecn_marks = counters.ecn_marks;
-    }
 }

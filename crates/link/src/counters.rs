@@ -1,24 +1,26 @@
-//! What is counted and sampled of a direction of a link.
+//! What is counted and sampled of a direction of a link. A counter is one line here and the line that counts it.
 
 use crate::{DropCategory, Element, LinkElement, QueueSample};
+use polypath_base::{Column, counters};
+use serde::{Serialize, Serializer};
 
-/// What the elements of a direction dropped and marked.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct ElementCounters {
-    /// Packets dropped for want of room in a queue, or by active queue management.
-    pub queue_drops: u64,
-    pub loss_drops: u64,
-    pub mtu_drops: u64,
-    pub down_drops: u64,
-    /// Packets marked instead (ECN).
-    pub ecn_marks: u64,
-    /// The most packets that were ever in one of the queues.
-    pub max_queue_packets: u64,
+counters! {
+    /// What passed a direction of a link since the start, and what its elements did with the rest.
+    pub struct LinkCounters {
+        packets: Packets, "packets that came out at the other end";
+        bytes: Bytes, "their bytes, IP headers included";
+        queue_drops: Packets, "packets dropped for want of room in a queue, or by active queue management";
+        loss_drops: Packets, "packets that were lost on the link";
+        mtu_drops: Packets, "packets that an MTU let not pass";
+        down_drops: Packets, "packets that came while the link was down";
+        ecn_marks: Packets, "packets that a managed queue marked instead of dropping them (Congestion Experienced, RFC 3168)";
+        max_queue_packets: Packets, "longest that one of the queues ever was";
+    }
 }
 
-impl ElementCounters {
-    /// Adds what an element has counted so far.
-    pub fn add(&mut self, element: &Element) {
+impl LinkCounters {
+    /// Adds what an element has dropped and marked so far.
+    pub fn add_element(&mut self, element: &Element) {
         let counter = match element.drop_category() {
             Some(DropCategory::Queue) => &mut self.queue_drops,
             Some(DropCategory::Loss) => &mut self.loss_drops,
@@ -29,6 +31,13 @@ impl ElementCounters {
         *counter += element.drops().packets;
         self.ecn_marks += element.marks();
         self.max_queue_packets = self.max_queue_packets.max(element.queue().map_or(0, |queue| queue.longest()));
+    }
+}
+
+impl Serialize for LinkCounters {
+    /// By the engines' names, to be flattened into what says which direction it is.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(Self::COLUMNS.iter().map(Column::raw).zip(self.values()))
     }
 }
 

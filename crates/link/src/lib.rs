@@ -35,7 +35,7 @@ mod trace;
 pub use aqm::{AqmConfig, CodelConfig, FqCodelConfig, PieConfig, RedConfig};
 pub use chain::ElementChain;
 pub use count::PacketCount;
-pub use counters::{ElementCounters, add_samples};
+pub use counters::{LinkCounters, add_samples};
 pub use delay::{Delay, DelayConfig};
 pub use down::{Down, DownConfig};
 pub use element::Element;

@@ -364,7 +364,7 @@ mod tests {
         let mut data_plane = splitting();
         assert_eq!(arrivals(&mut data_plane, &segment), [(996, 996, false), (1520, 524, true)]);
         let second = &data_plane.network.outcomes()[2];
-        assert_eq!((second.packets, second.bytes, second.mtu_drops), (2, 1520, 0));
+        assert_eq!((second.counters.packets, second.counters.bytes, second.counters.mtu_drops), (2, 1520, 0));
     }
 
     #[test]
@@ -373,7 +373,7 @@ mod tests {
         let mut data_plane = splitting();
         assert_eq!(arrivals(&mut data_plane, &segment), [(0, 576, true)]);
         let outcomes = data_plane.network.outcomes();
-        assert_eq!((outcomes[2].packets, outcomes[2].mtu_drops, outcomes[1].packets), (0, 1, 1));
+        assert_eq!((outcomes[2].counters.packets, outcomes[2].counters.mtu_drops, outcomes[1].counters.packets), (0, 1, 1));
     }
 
     /// Two routers between hosts hold packets: what `a` sends goes through a tunnel between them, in packets of its own.

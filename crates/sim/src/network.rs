@@ -9,7 +9,7 @@ use crate::scenario::Scenario;
 use crate::topology::{Direction, NodeId, Topology};
 use polypath_base::Error;
 use polypath_base::{Duration, Instant};
-use polypath_link::{Element, ElementChain, ElementCounters, IcmpOrigin, LinkElement, Mtu, MtuConfig, Oversize, PipeStage, QueueSample};
+use polypath_link::{Element, ElementChain, IcmpOrigin, LinkElement, Mtu, MtuConfig, Oversize, PipeStage, QueueSample};
 use polypath_link::{add_samples, cut_into_stages};
 
 /// Pipes, and which of them each direction begins.
@@ -136,7 +136,6 @@ impl Network {
         let mut outcomes: Vec<LinkOutcome> = (self.link_names.iter())
             .flat_map(|name| [true, false].map(|a_to_b| LinkOutcome { name: name.clone(), a_to_b, ..LinkOutcome::default() }))
             .collect();
-        let mut counters = vec![ElementCounters::default(); outcomes.len()];
         for (pipe, spans) in self.pipes.iter().zip(&self.spans) {
             // What enters and is not dropped passes: of a direction of several pipes, what passes the last one.
             let mut passed = pipe.entered();
@@ -145,19 +144,11 @@ impl Network {
                 number += count;
                 while let Some((_, element)) = elements.next_if(|(at, _)| *at < number) {
                     passed = passed.without(element.drops());
-                    counters[direction.index()].add(element);
+                    outcomes[direction.index()].counters.add_element(element);
                 }
-                let outcome = &mut outcomes[direction.index()];
-                (outcome.packets, outcome.bytes) = (passed.packets, passed.bytes);
+                let counters = &mut outcomes[direction.index()].counters;
+                (counters.packets, counters.bytes) = (passed.packets, passed.bytes);
             }
-        }
-        for (outcome, counted) in outcomes.iter_mut().zip(counters) {
-            outcome.queue_drops = counted.queue_drops;
-            outcome.loss_drops = counted.loss_drops;
-            outcome.mtu_drops = counted.mtu_drops;
-            outcome.down_drops = counted.down_drops;
-            outcome.ecn_marks = counted.ecn_marks;
-            outcome.max_queue_packets = counted.max_queue_packets;
         }
         outcomes
     }

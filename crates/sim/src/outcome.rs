@@ -1,6 +1,7 @@
 //! What a run gives back: metrics and series as plain columns. Rates in bits per second, times in nanoseconds.
 
 use polypath_base::{Column, series};
+pub use polypath_link::LinkCounters;
 use polypath_transport::{Counters, Rejections, ReorderStats};
 use serde::{Serialize, Serializer};
 
@@ -160,15 +161,8 @@ pub struct LinkOutcome {
     pub name: String,
     /// True for the direction from `a` to `b`.
     pub a_to_b: bool,
-    pub packets: u64,
-    pub bytes: u64,
-    pub queue_drops: u64,
-    pub loss_drops: u64,
-    pub mtu_drops: u64,
-    pub down_drops: u64,
-    /// Packets that a managed queue marked (Congestion Experienced).
-    pub ecn_marks: u64,
-    pub max_queue_packets: u64,
+    #[serde(flatten)]
+    pub counters: LinkCounters,
 }
 
 series! {

@@ -52,9 +52,9 @@ fn each_keeps_the_queue_short_and_the_link_full() {
         assert!(median < 10.0 + 35.0, "{aqm}: {median} ms");
         assert!(rate > 0.85 * 10e6 * 1448.0 / 1514.0, "{aqm}: {rate}");
         let bottleneck = &managed.links[2];
-        assert!(bottleneck.queue_drops > 0 && bottleneck.ecn_marks == 0, "{aqm}");
+        assert!(bottleneck.counters.queue_drops > 0 && bottleneck.counters.ecn_marks == 0, "{aqm}");
         // Every packet that entered has left or was dropped, and the series sees the queue.
-        assert_eq!(bottleneck.packets + bottleneck.queue_drops, managed.links[0].packets, "{aqm}");
+        assert_eq!(bottleneck.counters.packets + bottleneck.counters.queue_drops, managed.links[0].counters.packets, "{aqm}");
         assert!(managed.link_series.queue_packets.iter().any(|&packets| packets > 0), "{aqm}");
         assert!(managed.link_series.drops.last() > Some(&0), "{aqm}: the series counts what was dropped");
     }
@@ -75,13 +75,13 @@ fn marks_take_the_place_of_losses_where_both_ends_agree() {
         };
         let marking = outcome(&aqm, 1);
         let tcp = &marking.flows[0].subflows[0];
-        assert!(marking.links[2].ecn_marks > 5, "{kind}: {} marks", marking.links[2].ecn_marks);
+        assert!(marking.links[2].counters.ecn_marks > 5, "{kind}: {} marks", marking.links[2].counters.ecn_marks);
         // Slow start may overrun what marks can hold (PIE drops above a tenth); later nothing is lost.
-        assert!(tcp.counters.retransmissions <= marking.links[2].queue_drops + 1, "{kind}: {}", tcp.counters.retransmissions);
+        assert!(tcp.counters.retransmissions <= marking.links[2].counters.queue_drops + 1, "{kind}: {}", tcp.counters.retransmissions);
         assert!(kind == "pie" || tcp.counters.retransmissions == 0, "{kind}: {}", tcp.counters.retransmissions);
         let without = outcome(&aqm, 0);
-        assert_eq!(without.links[2].ecn_marks, 0, "{kind}: nobody asked for marks");
-        assert!(without.links[2].queue_drops > 0, "{kind}");
+        assert_eq!(without.links[2].counters.ecn_marks, 0, "{kind}: nobody asked for marks");
+        assert!(without.links[2].counters.queue_drops > 0, "{kind}");
     }
 }
 

@@ -49,7 +49,7 @@ fn a_bulk_transfer_fills_its_link_and_no_more() {
     assert!((flow.subflows[0].acked_bps / bound - 1.0).abs() < 0.03);
     // The SYN takes 10 ms and 74 + 14 bytes at 20 Mbit/s; its answer and the ACK 20 ms and 66 + 14 bytes more.
     assert_eq!(flow.established_ns, Some(30_000_000 + 8 * (74 + 66) * 50));
-    assert_eq!(outcome.links[2].max_queue_packets, 50);
+    assert_eq!(outcome.links[2].counters.max_queue_packets, 50);
     assert_eq!(flow.received_100ms.len(), 56);
     assert_eq!(flow.subflows[0].source, "10.1.0.1");
     assert_eq!(flow.subflows[0].destination, "10.9.0.1");
@@ -93,7 +93,7 @@ fn the_same_scenario_gives_the_same_outcome_and_another_seed_another_loss() {
         ]);
         let outcome = outcome(value);
         // Every field of the outcome and of the series has a place in its debug form.
-        (outcome.links[0].loss_drops, format!("{outcome:?}"))
+        (outcome.links[0].counters.loss_drops, format!("{outcome:?}"))
     };
     let (drops, first) = lossy(1);
     assert!(drops > 10);
@@ -136,7 +136,7 @@ fn a_sender_hears_of_a_narrow_link_and_shortens_its_packets() {
         assert_eq!(flow.subflows[0].mss, 1448);
         assert!(flow.goodput_receiver_bps > 0.9 * 20e6 * 1448.0 / 1514.0, "{}", flow.goodput_receiver_bps);
         // The first window went out in long packets; ICMP about each of them came back by the delayed link.
-        assert!((1..=10).contains(&outcome.links[2].mtu_drops), "{}", outcome.links[2].mtu_drops);
+        assert!((1..=10).contains(&outcome.links[2].counters.mtu_drops), "{}", outcome.links[2].counters.mtu_drops);
     }
 }
 
@@ -210,6 +210,6 @@ fn mptcp_uses_both_links_and_survives_the_loss_of_one() {
         let outcome = two_links(profile, json!([[2_000_000_000_u64, 10_000_000_000_u64]]));
         let one = &outcome.flows[0];
         assert!((0.85..1.01).contains(&(one.goodput_receiver_bps / (10e6 * 0.9432))), "{profile}: {}", one.goodput_receiver_bps);
-        assert!(outcome.links[2].down_drops > 0);
+        assert!(outcome.links[2].counters.down_drops > 0);
     }
 }

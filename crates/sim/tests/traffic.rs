@@ -63,7 +63,7 @@ fn a_random_loss_of_datagrams_is_measured_as_it_is() {
     let loss = json!([{"kind": "loss", "model": "bernoulli", "probability": 0.05}]);
     let outcome = outcome(&link(loss, json!([datagrams(77_760_000, 2_000_000_000, 0)])));
     let found = outcome.flows[0].datagrams.as_ref().expect("these are datagrams");
-    assert_eq!((found.sent, found.sent - found.received), (20_000, outcome.links[0].loss_drops));
+    assert_eq!((found.sent, found.sent - found.received), (20_000, outcome.links[0].counters.loss_drops));
     // The standard deviation over 20000 datagrams is 0.15 %.
     assert!((found.loss.expect("some arrive") - 0.05).abs() < 0.006, "{:?}", found.loss);
 }
@@ -109,11 +109,11 @@ fn a_trace_lets_a_packet_pass_at_each_chance_and_a_retry_delays_what_fails() {
     assert_eq!(found.sent, 1000);
     // 752000 bytes in a second are 525 packets of 1432, since what one leaves of a chance is the next one's; 50 wait at the end.
     assert!((570..=576).contains(&found.received), "{}", found.received);
-    assert_eq!(traced.links[0].max_queue_packets, 50);
+    assert_eq!(traced.links[0].counters.max_queue_packets, 50);
     let retry = json!({"kind": "retry", "probability": 0.1, "delay_ns": 5_000_000, "attempts": 3});
     let retried = outcome(&link(json!([retry]), json!([datagrams(3_888_000, 2_000_000_000, 0)])));
     let found = retried.flows[0].datagrams.as_ref().expect("these are datagrams");
-    assert_eq!((found.reordered, found.sent - found.received), (0, retried.links[0].loss_drops));
+    assert_eq!((found.reordered, found.sent - found.received), (0, retried.links[0].counters.loss_drops));
     let delay = found.delay.expect("some arrive");
     assert_eq!((delay.p50_ns, delay.max_ns), (0, 10_000_000));
 }

@@ -106,8 +106,8 @@ def _subflow(index: int, acked: float) -> dict[str, Any]:
 
 
 def _link(name: str, forward: bool) -> dict[str, Any]:
-    drops = {"queue_drops": 0, "loss_drops": 0, "mtu_drops": 0, "down_drops": 0}
-    return {"name": name, "a_to_b": forward, "packets": 100, "bytes": 150_000, **drops, "ecn_marks": 0, "max_queue_packets": 7}
+    counts = dict.fromkeys((column.raw for column in columns_of("links")), 0)
+    return {"name": name, "a_to_b": forward, **counts, "packets": 100, "bytes": 150_000, "max_queue_packets": 7}
 
 
 def _subflow_series(flows: list[dict[str, Any]], interval: int | None) -> pa.Table:

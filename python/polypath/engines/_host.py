@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from polypath import _native, emu, kernelcc, owncc, planner
+from polypath.columns import columns_of
 from polypath.study import Cell, scenario, split_cc
 
 from . import _iperf3, _machine, _measure
@@ -228,7 +229,7 @@ def _in_order(scenario: Mapping[str, Any], directions: Sequence[Mapping[str, Any
     return [found[link["name"], a_to_b] for link in scenario["links"] for a_to_b in (True, False)]
 
 
-_COUNTED = ("packets", "bytes", "queue_drops", "loss_drops", "mtu_drops", "down_drops", "ecn_marks", "max_queue_packets", "missed")
+_COUNTED = (*(column.raw for column in columns_of("links")), "missed")
 _LATENESS = ("late_median", "late_p99", "late_max")
 
 

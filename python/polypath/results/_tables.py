@@ -406,11 +406,8 @@ _COLUMNS: dict[str, dict[str, pa.DataType]] = {
     "links": {
         "link": pa.string(),
         "a_to_b": pa.bool_(),
-        **dict.fromkeys(
-            ("packets", "bytes", "queue_drops", "loss_drops", "mtu_drops", "down_drops", "drops", "ecn_marks"),
-            pa.int64(),
-        ),
-        **dict.fromkeys(("max_queue_packets", "missed"), pa.int64()),
+        **{column.name: column.type for column in columns_of("links")},
+        **dict.fromkeys(("drops", "missed"), pa.int64()),
         **{f"{name}_ms": pa.float64() for name in _LATENESS},
     },
     "counters": {"node": pa.string(), "counter": pa.string(), "count": pa.int64()},
