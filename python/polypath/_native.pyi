@@ -14,7 +14,7 @@ class PeerError(RuntimeError):
     """The other end of a network does not obey a standard."""
 
 class MachineError(RuntimeError):
-    """This machine lacks something, refuses something, or a program on it has a bug."""
+    """The machine lacks something, refuses something, or a program on it has a bug."""
 
 def simulate(scenario: str) -> tuple[str, Columns, Columns]:
     """Simulates a scenario (JSON) and gives the outcome (JSON), the series of subflows and the series of links.

@@ -151,6 +151,16 @@ def test_a_host_has_a_kernel_that_is_there_and_speaks_what_its_flows_do(tmp_path
     assert refused("--engine", "linux", a="6.1")[0] == 2
 
 
+def test_a_kernel_stands_in_for_the_studys_own_in_the_simulator(tmp_path):
+    study = Study.load(write(tmp_path, changed((("    a:\n", '    a: {kernel: "5.4-mptcp"}\n'),))))
+    made = plan(study, engine=SimEngine(), out=tmp_path, kernel="6.1")
+    kernels = {tuple((node["name"], node.get("kernel")) for node in run.scenario["nodes"]) for run in made.runs}
+    assert kernels == {(("a", "5.4-mptcp"), ("r", None), ("b", "6.1"))}, "a host that names one keeps its own"
+    assert not {run.key for run in made.runs} & {run.key for run in plan(study, engine=SimEngine(), out=tmp_path).runs}
+    with pytest.raises(StudyError, match=r'kernel "6\.13"'):
+        plan(study, engine=SimEngine(), out=tmp_path, kernel="6.13")
+
+
 def test_only_runs_in_real_time_are_run_again(tmp_path, polypath):
     file = write(tmp_path, BASE)
     for engine in ("sim", "linux"):

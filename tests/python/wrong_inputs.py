@@ -100,6 +100,14 @@ WRONG: dict[str, tuple[Changes, str]] = {
         router("net.ipv4.tcp_nonsense: 1"),
         "5: topology.nodes.r.sysctl.net.ipv4.tcp_nonsense: `r` only forwards",
     ),
+    "a kernel of a router": (
+        (("{router: true}", '{router: true, kernel: "6.1"}'),),
+        "5: topology.nodes.r.kernel: `r` only forwards, so its `kernel` changes nothing: take it out",
+    ),
+    "a kernel of a host without TCP": (
+        (("    b:\n", '    b:\n    idle: {kernel: "6.1"}\n'),),
+        "7: topology.nodes.idle.kernel: no TCP flow begins or ends at `idle`, so its `kernel` changes nothing: take it out",
+    ),
     "a setting of a host without flows": (
         (("    b:\n", "    b:\n    idle: {sysctl: {net.ipv4.tcp_sack: 0}}\n"),),
         "7: topology.nodes.idle.sysctl.net.ipv4.tcp_sack: no TCP flow begins or ends at `idle`, so `net.ipv4.tcp_sack` changes nothing",

@@ -7,7 +7,7 @@ use pyo3::{PyErr, create_exception};
 
 create_exception!(_native, CallerError, PyValueError, "What was asked for cannot be; `field` says where, as a tuple of names and numbers.");
 create_exception!(_native, PeerError, PyRuntimeError, "The other end of a network does not obey a standard.");
-create_exception!(_native, MachineError, PyRuntimeError, "This machine lacks something, refuses something, or a program on it has a bug.");
+create_exception!(_native, MachineError, PyRuntimeError, "The machine lacks something, refuses something, or a program on it has a bug.");
 
 /// The exception of an error.
 pub(crate) fn raised(error: Error) -> PyErr {

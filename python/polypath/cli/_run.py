@@ -30,7 +30,8 @@ def run(
     only: Only = None,
     short: Short = False,
     kernel: Annotated[
-        str | None, typer.Option(help="Kernel of the engine linux in place of the study's own; see `polypath linux list`.")
+        str | None,
+        typer.Option(help="Linux kernel in place of the study's own; see `polypath linux list`, and for sim `polypath list kernels`."),
     ] = None,
     again: Again = False,
     cc_path: CcPath = None,
@@ -43,8 +44,10 @@ def run(
     """
     chosen = choices(only)
     use_own(cc_path)
-    if kernel is not None and engine != "linux":
-        raise StudyError(f"--kernel names a kernel of the engine linux, and {engine} runs none; add --engine linux")
+    if kernel is not None and engine == "host":
+        raise StudyError(
+            "--kernel names a kernel of the engines linux and sim, and host runs this machine's; leave it out, or take another engine"
+        )
     plans = [
         plan(study, engine=find(engine), out=out_folder, only=chosen, kernel=kernel, again=again)
         for study in in_form(_studies.load_all(studies), short=short)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +13,7 @@ from pathlib import Path
 from polypath import owncc
 from polypath.engines import ENGINES, Engine, EngineError, check, find, notes
 from polypath.linux import KernelError
-from polypath.study import Cell, Run, Scalar, Study, StudyError, cells, parameter_names, runs
+from polypath.study import Cell, Run, Scalar, Study, StudyError, cells, parameter_names, runs, unknown
 
 from ._captures import captures_are_there, keep_captures
 from ._manifest import claim_folder, engines_before, left_out_before, write_manifest
@@ -65,13 +65,16 @@ def plan(
 ) -> Plan:
     """Which runs a study needs, and which of them are missing. Touches nothing.
 
-    `kernel` stands in for the study's own on engines that run kernels. With `again`, runs that are not to be trusted are missing too.
+    `kernel` stands in for the study's own on engines that run or model kernels. With `again`, runs that are not to be trusted are
+    missing too.
     """
     if kernel is not None and study.varies_kernel:
         raise StudyError(f"the parameters of {study.name} decide its kernel; choose among them with --only instead of --kernel")
     if again and not engine.real_time:
         sentence = f"--again repeats runs that came late in real time, and {engine.name} is never late: it gives the same bytes each time"
         raise StudyError(f"{sentence}; leave it out, or take --engine host")
+    if kernel is not None and (modelled := engine.modelled_kernels()):
+        study, kernel = _modelled_on(study, kernel, modelled), None
     kernel = engine.only_kernel or kernel
     chosen = _chosen(study, only)
     left_out = check(engine, study, kernel, chosen)
@@ -103,6 +106,14 @@ def plan(
         notes=tuple(notes(engine, study)),
         whole=not only,
     )
+
+
+def _modelled_on(study: Study, kernel: str, modelled: Sequence[str]) -> Study:
+    """The study as if it had asked for this kernel; a host that names one keeps its own."""
+    if kernel not in modelled:
+        raise StudyError(unknown("kernel", kernel, modelled))
+    experiments = {name: each.model_copy(update={"kernel": None}) for name, each in study.experiments.items()}
+    return study.replace(kernel=kernel, **({"experiments": experiments} if experiments else {}))
 
 
 def execute(plan: Plan, *, workers: int | None = None, progress: Callable[[Run], None] | None = None) -> Results:
@@ -139,7 +150,7 @@ def run(
     """Runs a study, or the study in a file, and gives its results; what was run before is not run again.
 
     `only={"cc": ["lia"]}` runs a part of the matrix; `workers` defaults to the number of cores and changes no byte of the results;
-    `kernel="6.1"` stands in for the study's own on the engine linux.
+    `kernel="6.1"` stands in for the study's own on the engines linux and sim.
     """
     found = study if isinstance(study, Study) else Study.load(study)
     chosen = find(engine) if isinstance(engine, str) else engine

@@ -64,6 +64,7 @@ def _check_nodes(cells: Sequence[Cell]) -> None:
     # By name: experiments with topologies of their own often have the same hosts.
     transports: dict[str, set[str]] = {}
     settings: dict[tuple[str, str], Cell] = {}
+    kernels: dict[str, Cell] = {}
     for cell in cells:
         for flow in cell.setup.flows.values():
             for node in (flow.client, flow.server):
@@ -71,14 +72,25 @@ def _check_nodes(cells: Sequence[Cell]) -> None:
         for name, host in cell.setup.topology.nodes.items():
             for setting in host.sysctl:
                 settings.setdefault((name, setting), cell)
+            if host.kernel is not None:
+                kernels.setdefault(name, cell)
+    for name, cell in kernels.items():
+        if not transports.get(name, set()) & {"mptcp", "tcp"}:
+            there = _idle_host(cell, name, "TCP")
+            raise cell.error(("topology", "nodes", name, "kernel"), f"{there}, so its `kernel` changes nothing: take it out")
     for (name, setting), cell in settings.items():
         found = transports.get(name, set())
         if not setting.startswith(_OF_ENDPOINTS) and setting.startswith("net."):
             continue
         wanted = "MPTCP" if setting.startswith(_OF_MPTCP) else "TCP"
         if not (found & {"mptcp"} if wanted == "MPTCP" else found & {"mptcp", "tcp"}):
-            there = f"`{name}` only forwards" if cell.setup.topology.nodes[name].router else f"no {wanted} flow begins or ends at `{name}`"
+            there = _idle_host(cell, name, wanted)
             raise cell.error(("topology", "nodes", name, "sysctl", setting), f"{there}, so `{setting}` changes nothing there: take it out")
+
+
+def _idle_host(cell: Cell, name: str, transport: str) -> str:
+    """Why no endpoint of this transport is on a node."""
+    return f"`{name}` only forwards" if cell.setup.topology.nodes[name].router else f"no {transport} flow begins or ends at `{name}`"
 
 
 def _check_equal(cells: Sequence[Cell]) -> None:

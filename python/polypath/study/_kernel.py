@@ -7,9 +7,11 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
+from polypath import _native
+
 DEFAULT_KERNEL = "6.12"
-# The kernels that the simulator has (crates/transport/src/stack/table.rs).
-MODELLED = ("5.4-mptcp", "6.1", "6.12")
+# The kernels that the simulator has.
+MODELLED = tuple(name for name, _ in _native.kernels())
 
 # Ours, in whichever engine; and the kernel's own, by two names.
 OURS, THEIRS, THEIRS_TOO = "@polypath", "@linux", "@kernel"
