@@ -254,3 +254,40 @@ fn an_address_that_the_peer_did_not_announce_is_not_joined() {
         assert_eq!((client.subflow_count() > before, client.subflow(0).rejected.rejected_mptcp), (right, u64::from(!right)));
     }
 }
+
+#[test]
+fn a_peers_wish_for_checksums_is_not_met_and_not_enforced() {
+    let settings = settings(&LINUX_6_12_117);
+    let client = Connection::client(config(&settings, PathManager::default(), 2, "client"));
+    let server = Connection::server(config(&Settings { checksum: true, ..settings }, PathManager::default(), 1, "server"));
+    let mut net = Net::of(client, server, two_paths([5; 2], 20));
+    net.transfer(200_000, 10);
+    assert_eq!((net.ends[1].received(), net.ends[0].subflow_count()), (200_000, 2));
+    let asked =
+        |l: &(Instant, usize, PathId, Segment)| matches!(l.3.mp.first(), Some(Repr::Capable { flags, .. }) if flags & Repr::CHECKSUM != 0);
+    assert_eq!([0, 1].map(|end| net.log.iter().any(|l| l.1 == end && asked(l))), [false, true]);
+    assert!(net.log.iter().filter(|l| l.1 == 0 && l.3.len > 0).all(|l| !l.3.dss.checksum));
+}
+
+#[test]
+fn a_join_with_an_unknown_token_is_not_answered() {
+    let mut net = established(&LINUX_6_12_117);
+    let (now, server) = (net.now, &mut net.ends[1]);
+    while server.poll_transmit(now).is_some() {}
+    let mp = Repr::JoinSyn { token: server.local_token ^ 1, nonce: 1, address_id: 7, backup: false }.into();
+    server.handle_segment(now, PathId(9), &Segment { flags: Flags::SYN, mp, ..Segment::default() });
+    assert!(server.poll_transmit(now).is_none() && server.poll_timeout() > now);
+    assert_eq!(server.subflow(0).rejected.rejected_mptcp, 1);
+}
+
+#[test]
+fn a_fast_close_with_the_right_key_ends_the_connection_in_silence() {
+    let mut net = established(&LINUX_6_12_117);
+    let (now, server) = (net.now, &mut net.ends[1]);
+    while server.poll_transmit(now).is_some() {}
+    let (seq, ack) = (server.subflows[0].socket.receives_next(), server.subflows[0].socket.snd_nxt());
+    let mp = Repr::FastClose { receiver_key: server.local_key }.into();
+    server.handle_segment(now, PathId(0), &Segment { seq, ack, flags: Flags::ACK, has_ts: true, mp, ..Segment::default() });
+    assert!(server.subflows.iter().all(|subflow| subflow.closed), "every subflow is gone");
+    assert!(server.poll_transmit(now).is_none(), "and no RST says so");
+}
