@@ -68,6 +68,7 @@ lint: setup
 	$(LISTED) cargo fmt --all --check
 	$(LISTED) cargo clippy --quiet --workspace --all-targets -- -D warnings
 	[ ! -x $(LOADER) ] || $(LISTED) cargo clippy --quiet -p polypath-bpf --features load --all-targets -- -D warnings
+	$(LISTED) tools/wasm-check
 	$(PYTHON) tools/clauses.py
 	$(PYTHON) -m ruff check --quiet python tests tools
 	$(PYTHON) -m mypy --no-error-summary python/polypath tools

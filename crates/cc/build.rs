@@ -97,6 +97,11 @@ fn layout_asserts() -> String {
             .expect("writing to a string");
     }
     for (name, size, fields) in mirror::LAYOUTS {
+        // This program's layouts of what holds pointers are the target's where both have pointers of one size.
+        let has_pointers = mirror::WITH_POINTERS.contains(name);
+        if has_pointers {
+            writeln!(text, "#if __SIZEOF_POINTER__ == {}", size_of::<usize>()).expect("writing to a string");
+        }
         writeln!(text, "_Static_assert(sizeof(struct {name}) == {size}, \"crates/cc/src/mirror.rs and struct {name} differ in size\");")
             .expect("writing to a string");
         for (field, offset, size) in *fields {
@@ -108,6 +113,9 @@ fn layout_asserts() -> String {
                  \"crates/cc/src/mirror.rs and struct {name} differ at {field}\");"
             )
             .expect("writing to a string");
+        }
+        if has_pointers {
+            text.push_str("#endif\n");
         }
     }
     text

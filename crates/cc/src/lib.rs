@@ -36,6 +36,7 @@ pub mod flags {
     /// Looks at [`Flow::ts_peer`](crate::Flow), which begins at a random value.
     pub const SEES_STAMPS: u32 = 64;
     /// Every bit that means something.
+    #[cfg(not(target_family = "wasm"))]
     pub(crate) const ALL: u32 = COUPLED | PACES | NEEDS_ECN | SEES_SAMPLES | DRAWS | REDUCES | SEES_STAMPS;
 }
 

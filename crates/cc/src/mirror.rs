@@ -238,6 +238,8 @@ mirror! {
 
 /// C name, size and fields (name, offset, size) of every mirror.
 pub(crate) const LAYOUTS: &[(&str, usize, &[Field])] = &[FLOW, SAMPLE, SIBLING, SIBLINGS, CTX, OPS, ABOUT];
+/// Those of them that hold pointers.
+pub(crate) const WITH_POINTERS: &[&str] = &[CTX.0, OPS.0];
 
 impl Flow {
     /// A flow before its first RTT sample: nothing sent, no loss seen, no bound on window or pacing.
