@@ -1,6 +1,7 @@
 //! Which segments a synchronized connection takes, and what it answers to the others: the sequence number check of RFC 9293, PAWS
 //! (RFC 7323 section 5), and blind attacks (RFC 5961). What Linux 6.12 answers to each is in `specs/notes/endpoint-answers`.
 
+use super::timer::Pending;
 use super::{Socket, State};
 use polypath_base::{Duration, Instant};
 use polypath_wire::{Flags, Segment};
@@ -87,8 +88,9 @@ impl Socket {
                 self.challenge(now);
             }
         } else if self.state == State::SynReceived {
-            // A repeated SYN or SYN/ACK: the peer lacks our answer.
+            // A repeated SYN or SYN/ACK: the peer lacks our answer. The wait for its own begins anew.
             self.handshake.request();
+            self.timers.arm_pending(Pending::Timeout, now, self.rtt.rto());
         } else {
             // RFC 5961 section 4.2: wherever its number lies.
             self.rejected.rejected_syn += 1;

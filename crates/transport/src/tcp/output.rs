@@ -108,9 +108,10 @@ impl Socket {
         if self.loss.retransmits() && self.next_retransmission(cx.now, segment) {
             return true;
         }
-        if self.queue.unsent() > 0 || (self.fin_ready() && !self.fin_sent) {
-            return self.next_new_segment(cx, segment);
+        if (self.queue.unsent() > 0 || (self.fin_ready() && !self.fin_sent)) && self.next_new_segment(cx, segment) {
+            return true;
         }
+        // RFC 9293 section 3.8.6.1: data waits, and the window is closed to it.
         if self.persist.take() {
             self.make_window_probe(cx.now, segment);
             return true;
@@ -242,6 +243,9 @@ impl Socket {
             self.timers.arm_pending(Pending::Timeout, now, self.rtt.rto());
         }
         self.make_data(now, &sent, segment);
+        if sent.is_pushed() {
+            segment.flags = segment.flags.with(Flags::PSH);
+        }
     }
 
     #[inline]
@@ -268,6 +272,7 @@ impl Socket {
         if len > self.window_room() {
             self.set_limit(cx.now, Limit::PeerWindow);
             if self.queue.packets_out() == 0 && self.timers.pending().is_none() {
+                self.persist.begin();
                 self.timers.arm_pending(Pending::WindowProbe, cx.now, self.persist.interval(self.rtt.rto()));
             }
             return false;
@@ -347,8 +352,9 @@ impl Socket {
         }
         // Linux marks the end of the data, and of each burst of more than one segment.
         let ends = self.burst.remaining == 0 || sent.len < full || self.queue.in_flight() >= self.flow.cwnd;
-        if self.queue.unsent() == 0 || (ends && self.burst.length > 1) {
+        if sent.len > 0 && (self.queue.unsent() == 0 || (ends && self.burst.length > 1)) {
             segment.flags = segment.flags.with(Flags::PSH);
+            self.queue.push_last();
         }
     }
 

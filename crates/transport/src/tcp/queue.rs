@@ -33,6 +33,8 @@ const FIN: u8 = 16;
 const APP_LIMITED: u8 = 32;
 /// It is the first of its burst, which Linux keeps as one buffer.
 const GSO_FIRST: u8 = 64;
+/// It had PSH, and has it again when it goes again.
+const PUSHED: u8 = 128;
 
 impl Sent {
     /// One past its last sequence number; a FIN counts one.
@@ -80,6 +82,11 @@ impl Sent {
     #[inline]
     pub(super) fn set_app_limited(&mut self, yes: bool) {
         self.flags = self.flags & !APP_LIMITED | if yes { APP_LIMITED } else { 0 };
+    }
+
+    #[inline]
+    pub(super) fn is_pushed(&self) -> bool {
+        self.flags & PUSHED != 0
     }
 
     pub(super) fn set_fin(&mut self) {
@@ -310,6 +317,13 @@ impl SendQueue {
         self.sent.push(segment);
     }
 
+    /// The segment that was sent last, which is there, has PSH.
+    #[inline]
+    pub(super) fn push_last(&mut self) {
+        let last = self.sent.len() - 1;
+        self.sent[last].flags |= PUSHED;
+    }
+
     /// The first segment if `ack` covers it whole; it stays until [`Self::pop_head`].
     #[inline]
     pub(super) fn head_if_acked(&self, ack: Seq) -> Option<&Sent> {
@@ -486,7 +500,7 @@ impl SendQueue {
         }
         let mut head = whole;
         head.len = mss;
-        head.flags &= !FIN;
+        head.flags &= !(FIN | PUSHED);
         let mut rest = whole;
         rest.seq = whole.seq + mss;
         rest.len = whole.len - mss;

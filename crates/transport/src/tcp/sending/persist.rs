@@ -12,6 +12,11 @@ pub(in crate::tcp) struct Persist {
 }
 
 impl Persist {
+    /// The window has closed anew.
+    pub(in crate::tcp) fn begin(&mut self) {
+        *self = Self::default();
+    }
+
     /// The timer came up: a probe is due.
     pub(in crate::tcp) fn on_timeout(&mut self) {
         self.due = true;
