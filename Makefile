@@ -26,7 +26,7 @@ NATIVE_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates cc -t
 MOVED := $(shell [ "$$(cat $(STAMPS)/venv 2>/dev/null)" = "$(CURDIR)" ] && $(PYTHON) -c '' 2>/dev/null || echo moved)
 # Built by setup-all where the machine has what that needs.
 LOADER := python/polypath/kernelcc/bin/polypath-cc
-NATIVE_GONE := $(if $(and $(wildcard python/polypath/_native*.so),$(wildcard python/polypath/engines/bin/polypath-guest)),,gone)
+NATIVE_GONE := $(if $(and $(wildcard python/polypath/_native*.so),$(wildcard python/polypath/engines/bin/polypath-script)),,gone)
 
 # What may not be missing: in CI a test that the machine cannot run fails instead of being skipped. The host engine needs root, the linux engine does not.
 REQUIRE := $(if $(filter true,$(CI)),linux$(if $(filter 0,$(shell id -u)),$(COMMA)host))

@@ -19,7 +19,7 @@ from polypath.sockets import SocketsError
 from polypath.study import StudyError
 from polypath.validate import validate
 
-from . import _bench, _cc, _compare, _doctor, _emu, _init, _linux, _list, _report, _run, _schema, _show, _watch
+from . import _bench, _cc, _compare, _doctor, _emu, _init, _linux, _list, _report, _run, _schema, _script, _show, _watch
 from ._console import complain, out
 
 USAGE_ERROR, FAILURE, INTERRUPTED = 2, 1, 130
@@ -45,6 +45,7 @@ app.command("watch")(_watch.watch)
 app.command("doctor")(_doctor.doctor)
 app.command("bench")(_bench.bench)
 app.command("schema")(_schema.schema)
+app.command("script")(_script.script)
 app.add_typer(_linux.app, name="linux")
 app.add_typer(_cc.app, name="cc")
 app.add_typer(_emu.app, name="emu")

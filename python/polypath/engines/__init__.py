@@ -4,6 +4,7 @@ from ._base import Algorithm, Engine, EngineError, Output
 from ._fake import FakeEngine
 from ._host import HostEngine
 from ._linux import LinuxEngine
+from ._packets import run_packets
 from ._registry import ENGINES, check, find, notes
 from ._script import run_script
 from ._sim import SimEngine
@@ -21,5 +22,6 @@ __all__ = [
     "check",
     "find",
     "notes",
+    "run_packets",
     "run_script",
 ]

@@ -1,0 +1,39 @@
+"""Scripts of packets: the program that plays them, here against the simulator's endpoint, in a machine against its kernel."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from . import _machine
+from ._base import EngineError
+from ._script import run_script
+
+PLAYER = _machine.PROGRAMS / "polypath-script"
+# Real seconds after which a machine counts as hanging; a script takes a hundredth of one.
+PATIENCE_S = 600.0
+
+
+def run_packets(files: Sequence[Path], *, kernel: Path | None) -> tuple[int, str]:
+    """Plays scripts of packets; returns the exit status, 0 if all passed, and a line for each with what went wrong before it.
+
+    The endpoint is the kernel of this executable in one machine for all scripts, or the simulator's without one.
+    """
+    if not PLAYER.is_file():
+        raise EngineError(f"the program {PLAYER.name} was not built; in the source folder, `make setup` does it")
+    if kernel is None:
+        done = subprocess.run([PLAYER, *files], capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout + done.stderr
+    # The machine has a /tmp of its own, so scripts travel in the job.
+    lines = ["mkdir /tmp/scripts", "cd /tmp/scripts"]
+    for file in files:
+        lines.append(f"cat > {shlex.quote(file.name)} <<'END OF THE SCRIPT'\n{file.read_text(encoding='utf-8')}\nEND OF THE SCRIPT")
+    player = PLAYER.resolve()
+    lines.append(shlex.join([str(player), "--engine", "linux", *(file.name for file in files)]))
+    with tempfile.TemporaryDirectory() as folder:
+        job = Path(folder) / "job.sh"
+        job.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return run_script(job, kernel=kernel, seed=1, out=None, timeout_s=PATIENCE_S)
