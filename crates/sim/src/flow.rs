@@ -240,8 +240,8 @@ impl Flow {
 
     /// A sample at a multiple of 100 ms.
     pub(crate) fn sample(&mut self, now: Instant, client: &Connection, server: &Connection) {
-        self.received_100ms.push(server.received());
-        self.accepted_100ms.push(client.accepted());
+        self.received_100ms.push(server.received().get());
+        self.accepted_100ms.push(client.accepted().get());
         self.out_of_order_100ms.push(server.disorder(now).waiting);
         if self.before.is_none() || self.after.is_some() {
             return;
@@ -285,8 +285,8 @@ impl Flow {
             established_ns: self.accepted_at.map(Instant::as_nanos),
             goodput_receiver_bps: goodput,
             goodput_sender_bps: rate(after.accepted.saturating_sub(before.accepted)),
-            bytes_received: server.received(),
-            bytes_accepted: client.accepted(),
+            bytes_received: server.received().get(),
+            bytes_accepted: client.accepted().get(),
             completion_ns: self.completed.and_then(since_accept),
             transient_ns: self.transient([before.at, after.at], goodput).and_then(since_accept),
             fallback: client.is_fallback(),
@@ -382,6 +382,6 @@ impl Mark {
     fn new(at: Instant, client: &Connection, server: &Connection) -> Self {
         let acked = (0..client.subflow_count()).map(|index| client.subflow(index).counters.bytes_acked).collect();
         let arrivals = server.as_udp().map_or(0, |socket| socket.arrivals().len());
-        Self { at, received: server.received(), accepted: client.accepted(), arrivals, acked, disorder: server.disorder(at) }
+        Self { at, received: server.received().get(), accepted: client.accepted().get(), arrivals, acked, disorder: server.disorder(at) }
     }
 }

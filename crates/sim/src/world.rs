@@ -302,19 +302,19 @@ impl World {
                 endpoint.app_wait = app_wait;
                 self.data_plane.queue.set(source, next);
             }
-            AppWait::Accepted(bytes) if connection.accepted() >= bytes => {
+            AppWait::Accepted(bytes) if connection.accepted().get() >= bytes => {
                 endpoint.app_wait = AppWait::Nothing;
                 connection.close(now);
             }
-            AppWait::Request(bytes) if connection.received() >= bytes => {
+            AppWait::Request(bytes) if connection.received().get() >= bytes => {
                 endpoint.app_wait = self.flows[flow as usize].serve(now, bytes, connection);
             }
-            AppWait::Response(bytes) if connection.received() >= bytes => {
+            AppWait::Response(bytes) if connection.received().get() >= bytes => {
                 endpoint.app_wait = AppWait::Nothing;
                 let next = self.flows[flow as usize].answer(now, connection);
                 self.data_plane.queue.set(Source(self.sources.apps + flow), next);
             }
-            AppWait::Received(bytes) if connection.received() >= bytes => {
+            AppWait::Received(bytes) if connection.received().get() >= bytes => {
                 endpoint.app_wait = AppWait::Nothing;
                 self.flows[flow as usize].complete(now);
                 self.unfinished -= 1;
@@ -449,10 +449,10 @@ fn send_datagrams(end: &mut udp::Socket, now: Instant, ends: Ends, data_plane: &
 /// See [`After`].
 #[inline(always)]
 fn state<E: End>(end: &mut E, is_client: bool, timer: Instant) -> (u64, Option<Instant>) {
-    let done = if is_client { end.accepted() } else { end.received() };
+    let done = if is_client { end.accepted().get() } else { end.received().get() };
     (done, end.poll_timeout_before(timer))
 }
 
 fn bytes_done(end: &udp::Socket, is_client: bool) -> u64 {
-    if is_client { end.accepted() } else { end.received() }
+    if is_client { end.accepted().get() } else { end.received().get() }
 }

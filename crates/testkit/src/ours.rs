@@ -279,16 +279,16 @@ impl Host {
     fn write(&mut self, fd: i32, len: u64) -> Result<Result<i64, String>, String> {
         let now = self.now;
         let connection = self.connection(fd)?;
-        let before = connection.end.accepted();
+        let before = connection.end.accepted().get();
         connection.end.offer(now, len);
         connection.end.stop(now);
-        let taken = connection.end.accepted() - before;
+        let taken = connection.end.accepted().get() - before;
         Ok(if taken == 0 && len > 0 { Err("EAGAIN".to_owned()) } else { Ok(taken as i64) })
     }
 
     fn read(&mut self, fd: i32, len: u64) -> Result<Result<i64, String>, String> {
         let connection = self.connection(fd)?;
-        let waits = (connection.end.received() - connection.told).min(len);
+        let waits = (connection.end.received().get() - connection.told).min(len);
         connection.told += waits;
         Ok(if waits == 0 && !connection.end.peer_finished() { Err("EAGAIN".to_owned()) } else { Ok(waits as i64) })
     }

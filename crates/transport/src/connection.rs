@@ -3,7 +3,7 @@
 use crate::mptcp;
 use crate::tcp::{Context, Held, Probe, Socket};
 use crate::{ReorderStats, Transmit, udp};
-use polypath_base::{Instant, PathId};
+use polypath_base::{Bytes, Instant, PathId};
 use polypath_wire::{Segment, Unreachable};
 
 /// One end of a TCP or MPTCP connection, or of a flow of UDP datagrams.
@@ -30,8 +30,8 @@ pub trait End {
     fn may_transmit(&self) -> bool;
     /// As [`Connection::poll_timeout`], but only where that is before `limit`, and then at less cost.
     fn poll_timeout_before(&mut self, limit: Instant) -> Option<Instant>;
-    fn accepted(&self) -> u64;
-    fn received(&self) -> u64;
+    fn accepted(&self) -> Bytes;
+    fn received(&self) -> Bytes;
 }
 
 impl End for Socket {
@@ -60,12 +60,12 @@ impl End for Socket {
     }
 
     #[inline]
-    fn accepted(&self) -> u64 {
+    fn accepted(&self) -> Bytes {
         self.accepted()
     }
 
     #[inline]
-    fn received(&self) -> u64 {
+    fn received(&self) -> Bytes {
         self.received()
     }
 }
@@ -96,12 +96,12 @@ impl End for mptcp::Connection {
     }
 
     #[inline]
-    fn accepted(&self) -> u64 {
+    fn accepted(&self) -> Bytes {
         self.accepted()
     }
 
     #[inline]
-    fn received(&self) -> u64 {
+    fn received(&self) -> Bytes {
         self.received()
     }
 }
@@ -178,12 +178,12 @@ impl Connection {
     // Getters.
 
     /// Bytes taken into the send buffer so far: the sender's view of the goodput.
-    pub fn accepted(&self) -> u64 {
+    pub fn accepted(&self) -> Bytes {
         either!(self, t => t.accepted(), m => m.accepted(), u => u.accepted())
     }
 
     /// Bytes the application has read so far: the receiver's view of the goodput.
-    pub fn received(&self) -> u64 {
+    pub fn received(&self) -> Bytes {
         either!(self, t => t.received(), m => m.received(), u => u.received())
     }
 

@@ -2,7 +2,7 @@
 //!
 //! It never retransmits, never waits and has no timer. Order of calls: as in the crate's head.
 
-use polypath_base::{Duration, Instant};
+use polypath_base::{Bytes, Duration, Instant};
 use polypath_wire::Segment;
 
 /// A datagram on its way. Number and time stand in its payload, as measuring programs write them there.
@@ -94,13 +94,13 @@ impl Socket {
     }
 
     /// Bytes of payload that the application gave.
-    pub fn accepted(&self) -> u64 {
-        u64::from(self.offered) * u64::from(self.payload)
+    pub fn accepted(&self) -> Bytes {
+        Bytes::new(u64::from(self.offered) * u64::from(self.payload))
     }
 
     /// Bytes of payload that have arrived.
-    pub fn received(&self) -> u64 {
-        self.received
+    pub fn received(&self) -> Bytes {
+        Bytes::new(self.received)
     }
 
     /// When it was opened, or heard of the peer for the first time.
@@ -131,7 +131,7 @@ mod tests {
         }
         let expected = [(0, 7), (2, 9)].map(|(number, us)| Arrival { number, transit: Duration::from_micros(us) });
         assert_eq!(server.arrivals(), expected);
-        assert_eq!((client.sent(), client.accepted(), server.received()), (3, 300, 200));
+        assert_eq!((client.sent(), client.accepted().get(), server.received().get()), (3, 300, 200));
         assert_eq!((client.established_at(), server.established_at()), (Some(at(5)), Some(at(5_000_007))));
     }
 }

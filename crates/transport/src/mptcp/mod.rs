@@ -31,7 +31,7 @@ use crate::stack::MptcpVersion;
 use crate::tcp::{self, Context, Socket};
 use keys::draw_key;
 use paths::Paths;
-use polypath_base::{Instant, PathId, Rng, Seq};
+use polypath_base::{Bytes, Instant, PathId, Rng, Seq};
 use polypath_cc as cc;
 use polypath_sched::{MAX_SUBFLOWS, PathView, Quirks, Scheduler};
 use polypath_wire::{MpOptions, Segment, Unreachable};
@@ -452,13 +452,13 @@ impl Connection {
     // Getters.
 
     /// Bytes taken into the send buffer so far: the sender's view of the goodput.
-    pub fn accepted(&self) -> u64 {
-        self.tx.accepted
+    pub fn accepted(&self) -> Bytes {
+        Bytes::new(self.tx.accepted)
     }
 
     /// Bytes the application has read so far: the receiver's view of the goodput.
-    pub fn received(&self) -> u64 {
-        self.rx.read_bytes()
+    pub fn received(&self) -> Bytes {
+        Bytes::new(self.rx.read_bytes())
     }
 
     pub fn established_at(&self) -> Option<Instant> {

@@ -36,7 +36,7 @@ mod undo;
 use crate::{Counters, Rejections, Settings};
 pub use cc::CaState;
 use path_mtu::PathMtu;
-use polypath_base::{DataSeq, Duration, Instant, Rate, Seq};
+use polypath_base::{Bytes, DataSeq, Duration, Instant, Rate, Seq};
 use polypath_cc as cc;
 use polypath_wire::{Flags, Segment};
 pub use probe::{Held, Limit, Probe};
@@ -552,13 +552,13 @@ impl Socket {
     }
 
     /// Bytes the application has had accepted so far: the sender's view of the goodput.
-    pub fn accepted(&self) -> u64 {
-        self.accepted
+    pub fn accepted(&self) -> Bytes {
+        Bytes::new(self.accepted)
     }
 
     /// Bytes the application has read so far: the receiver's view of the goodput.
-    pub fn received(&self) -> u64 {
-        self.rx.read_bytes()
+    pub fn received(&self) -> Bytes {
+        Bytes::new(self.rx.read_bytes())
     }
 
     /// How what was received was out of order, up to `now`.

@@ -46,7 +46,7 @@ fn a_peer_without_mptcp_gets_plain_tcp() {
             }
         }
         assert!(client.is_fallback() && server.peer_finished(), "{stack}");
-        assert_eq!((server.received(), client.subflow_count(), longest), (1_000_000, 1, 1448), "{stack}");
+        assert_eq!((server.received().get(), client.subflow_count(), longest), (1_000_000, 1, 1448), "{stack}");
     }
 }
 
@@ -57,7 +57,7 @@ fn transfer_losing(lose: &[u64]) -> Net {
     wires[0][0].lose = lose.to_vec();
     let mut net = Net::new(&settings(&LINUX_6_12_117), PathManager::default(), wires);
     net.transfer(2_000_000, 20);
-    assert_eq!(net.ends[1].received(), 2_000_000, "{lose:?}");
+    assert_eq!(net.ends[1].received().get(), 2_000_000, "{lose:?}");
     assert!(net.ends[1].peer_finished() && net.ends[0].peer_finished() && net.ends[0].everything_acked(), "{lose:?}");
     assert_eq!(net.ends[0].poll_timeout(), Instant::NEVER, "{lose:?}: nothing is left to do");
     net

@@ -262,7 +262,7 @@ fn a_peers_wish_for_checksums_is_not_met_and_not_enforced() {
     let server = Connection::server(config(&Settings { checksum: true, ..settings }, PathManager::default(), 1, "server"));
     let mut net = Net::of(client, server, two_paths([5; 2], 20));
     net.transfer(200_000, 10);
-    assert_eq!((net.ends[1].received(), net.ends[0].subflow_count()), (200_000, 2));
+    assert_eq!((net.ends[1].received().get(), net.ends[0].subflow_count()), (200_000, 2));
     let asked =
         |l: &(Instant, usize, PathId, Segment)| matches!(l.3.mp.first(), Some(Repr::Capable { flags, .. }) if flags & Repr::CHECKSUM != 0);
     assert_eq!([0, 1].map(|end| net.log.iter().any(|l| l.1 == end && asked(l))), [false, true]);
