@@ -88,7 +88,7 @@ kernels! {
         /// One segment of the first buffer is never announced (`tcp_init_buffer_space`).
         rcv_reserves_segment: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "specs/notes/out-of-tree-start; plain TCP is taken to do as subflows";
-            LINUX_6_1_192 = true, "taken for 6.12's; not measured";
+            LINUX_6_1_192 = true, "measured, specs/notes/kernel-6.1";
             LINUX_6_12_117 = true, "measured, specs/notes/buffer-memory";
         }
         /// The first estimate of what is read in a round trip is ten segments; else it is the whole window first announced, and the buffer grows later.
@@ -160,19 +160,19 @@ kernels! {
         /// Bytes of MPTCP's options on a data segment.
         mptcp_data_options: u32 {
             MPTCP_0_96_LINUX_5_4_188 = 20, "on the wire, specs/notes/mptcp-two-paths";
-            LINUX_6_1_192 = 24, "taken for 6.12's; not measured";
+            LINUX_6_1_192 = 24, "measured, specs/notes/kernel-6.1";
             LINUX_6_12_117 = 24, "on the wire, specs/notes/mptcp-two-paths";
         }
         /// Bytes of MPTCP's options on a pure ACK.
         mptcp_ack_options: u32 {
             MPTCP_0_96_LINUX_5_4_188 = 8, "on the wire, specs/notes/mptcp-two-paths";
-            LINUX_6_1_192 = 12, "taken for 6.12's; not measured";
+            LINUX_6_1_192 = 12, "measured, specs/notes/kernel-6.1";
             LINUX_6_12_117 = 12, "on the wire, specs/notes/mptcp-two-paths";
         }
         /// An announced address (ADD_ADDR) stands on a segment without data and takes the place of its DSS.
         add_addr_alone: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "its public sources";
-            LINUX_6_1_192 = true, "taken for 6.12's; not measured";
+            LINUX_6_1_192 = true, "measured, specs/notes/kernel-6.1";
             LINUX_6_12_117 = true, "on the wire, crates/wire/tests/corpus/linux.hex";
         }
         /// After so many repetitions of the SYN the next asks for plain TCP.
