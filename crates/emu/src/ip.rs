@@ -6,8 +6,8 @@
 use polypath_io::HEAD;
 use polypath_link::PacketMeta;
 use polypath_wire::checksum::checksum;
-use polypath_wire::{icmpv4, ipv4, ipv6, tcp, udp};
-use std::net::Ipv4Addr;
+use polypath_wire::{icmpv4, icmpv6, ipv4, ipv6, tcp, udp};
+use std::net::IpAddr;
 
 pub(crate) const ETHERNET: usize = 14;
 /// Where the IP packet begins.
@@ -55,18 +55,31 @@ pub(crate) fn mark(frame: &mut [u8]) {
     }
 }
 
-/// The frame that answers one that does not fit into `mtu` bytes, sent by `from`; none where no answer is allowed
-/// ([`icmpv4::fragmentation_needed`]), and to what is not IPv4.
-pub(crate) fn fragmentation_needed(refused: &[u8], from: [u8; 4], mtu: u32) -> Option<Vec<u8>> {
-    let v4 = ipv4_packet(refused)?;
+/// The frame that answers one that does not fit into `mtu` bytes, sent by the interface with the address `from`; none where no answer is
+/// allowed ([`icmpv4::fragmentation_needed`], [`icmpv6::packet_too_big`]), to what is not IP, and to IPv4 without an IPv4 address.
+///
+/// To IPv6 an interface without an IPv6 address answers in the name of the packet's destination, which lies behind it: senders look at the
+/// quoted packet, not at who answers.
+pub(crate) fn too_big(refused: &[u8], from: Option<IpAddr>, mtu: u32) -> Option<Vec<u8>> {
     // To many at once, on the layer below.
-    if refused[HEAD] & 1 != 0 {
+    if refused.get(HEAD).is_none_or(|first| first & 1 != 0) {
         return None;
     }
-    let answer = icmpv4::fragmentation_needed(v4.packet(), Ipv4Addr::from(from), mtu)?;
+    let (kind, answer) = if let Some(v4) = ipv4_packet(refused) {
+        let Some(IpAddr::V4(from)) = from else { return None };
+        (IPV4, icmpv4::fragmentation_needed(v4.packet(), from, mtu)?)
+    } else {
+        let v6 = ipv6_packet(refused)?;
+        let from = match from {
+            Some(IpAddr::V6(from)) => from,
+            _ if v6.destination().is_multicast() => return None,
+            _ => v6.destination(),
+        };
+        (IPV6, icmpv6::packet_too_big(v6.packet(), from, mtu)?)
+    };
     // Back to the station that it came from.
     let (destination, source) = (&refused[HEAD..HEAD + 6], &refused[HEAD + 6..HEAD + 12]);
-    Some([&[0; HEAD][..], source, destination, &IPV4, &answer].concat())
+    Some([&[0; HEAD][..], source, destination, &kind, &answer].concat())
 }
 
 /// The frames of the fragments of at most `mtu` bytes; none if it is no IPv4 packet or the MTU leaves no room for eight bytes.
@@ -230,14 +243,45 @@ pub(crate) mod tests {
     #[test]
     fn an_answer_goes_back_to_the_station_that_sent_the_packet() {
         let refused = frame(tcp::PROTOCOL, 1500, true);
-        let answer = fragmentation_needed(&refused, [10, 0, 0, 2], 1400).unwrap();
+        let here = Some(IpAddr::from([10, 0, 0, 2]));
+        let answer = too_big(&refused, here, 1400).unwrap();
         assert_eq!(answer[HEAD..HEAD + 6], refused[HEAD + 6..HEAD + 12]);
         assert_eq!(answer[HEAD + 6..HEAD + 12], refused[HEAD..HEAD + 6]);
         let v4 = ipv4_packet(&answer).unwrap();
-        assert_eq!((v4.protocol(), v4.destination()), (icmpv4::PROTOCOL, Ipv4Addr::new(10, 0, 0, 1)));
+        assert_eq!((v4.protocol(), v4.destination()), (icmpv4::PROTOCOL, [10, 0, 0, 1].into()));
         let mut broadcast = frame(17, 1500, true);
         broadcast[HEAD] = 0xff;
-        assert!(fragmentation_needed(&broadcast, [1; 4], 1400).is_none());
+        assert!(too_big(&broadcast, here, 1400).is_none());
+        assert!(too_big(&refused, None, 1400).is_none(), "no address to answer from");
+    }
+
+    /// A frame with an IPv6 packet of this total length.
+    fn frame_6(next_header: u8, total: usize) -> Vec<u8> {
+        let mut frame = frame(17, total, true);
+        frame[IP - 2..IP].copy_from_slice(&IPV6);
+        let address = |last| std::net::Ipv6Addr::new(0xfd01, 0, 0, 0, 0, 0, 0, last);
+        let (source, destination, payload_len) = (address(1), address(2), total - ipv6::HEADER);
+        let header = ipv6::Repr { source, destination, next_header, payload_len, ..ipv6::Repr::default() };
+        header.emit(&mut frame[IP..]).unwrap();
+        frame
+    }
+
+    #[test]
+    fn a_long_packet_of_ipv6_is_answered_too() {
+        let refused = frame_6(tcp::PROTOCOL, 1500);
+        let other = "fd01::9".parse().unwrap();
+        for (from, answers) in
+            [(Some(other), other), (None, "fd01::2".parse().unwrap()), (Some([10; 4].into()), "fd01::2".parse().unwrap())]
+        {
+            let answer = too_big(&refused, from, 1400).unwrap();
+            assert_eq!((&answer[HEAD..HEAD + 6], &answer[HEAD + 6..HEAD + 12]), (&refused[HEAD + 6..HEAD + 12], &refused[HEAD..HEAD + 6]));
+            let v6 = ipv6_packet(&answer).unwrap();
+            assert_eq!((IpAddr::from(v6.source()), v6.destination()), (answers, "fd01::1".parse().unwrap()));
+            let message = icmpv6::Packet::new_checked(v6.payload()).unwrap();
+            let repr = icmpv6::Repr::parse(&message, &v6.addresses()).unwrap();
+            assert_eq!(repr.message, icmpv6::Message::PacketTooBig { mtu: 1400 });
+            assert_eq!(message.payload(), &refused[IP..IP + 1232]);
+        }
     }
 
     #[test]
@@ -251,16 +295,20 @@ pub(crate) mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_do_harm(mut bytes in prop::collection::vec(any::<u8>(), 0..200), mtu in 0_u32..300, honest in any::<bool>()) {
-            if honest && bytes.len() > IP + 4 {
+        fn no_bytes_do_harm(mut bytes in prop::collection::vec(any::<u8>(), 0..200), mtu in 0_u32..300, honest in any::<bool>(), six in any::<bool>()) {
+            if honest && six && bytes.len() > IP + 6 {
+                bytes[IP - 2..IP].copy_from_slice(&IPV6);
+                bytes[IP] = 0x60 | bytes[IP] & 15;
+                bytes[IP + 4] = 0;
+            } else if honest && bytes.len() > IP + 4 {
                 // Most random bytes are no IPv4: these claim to be.
                 bytes[IP - 2..IP].copy_from_slice(&IPV4);
                 bytes[IP] = 0x40 | bytes[IP] & 15;
                 bytes[IP + 2] = 0;
             }
             prop_assert!(meta(&bytes).len as usize <= bytes.len());
-            let answer = fragmentation_needed(&bytes, [10, 0, 0, 2], mtu);
-            prop_assert!(answer.is_none_or(|answer| ipv4_packet(&answer).is_some()));
+            let answer = too_big(&bytes, Some([10, 0, 0, 2].into()), mtu);
+            prop_assert!(answer.is_none_or(|answer| ipv4_packet(&answer).is_some() || ipv6_packet(&answer).is_some()));
             for part in fragment(&bytes, mtu).into_iter().flatten() {
                 prop_assert!(part.len() - IP <= mtu as usize);
             }

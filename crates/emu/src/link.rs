@@ -8,6 +8,7 @@ use crate::status::{DirectionStatus, Series};
 use polypath_base::{Duration, Instant};
 use polypath_io::{Clock, KernelTime, Port};
 use polypath_link::{LinkCounters, PacketCount};
+use std::net::IpAddr;
 
 /// Frames read from a port before the other one has its turn.
 const BURST: usize = 64;
@@ -19,8 +20,8 @@ pub(crate) struct Link {
     name: String,
     /// At the ends a and b.
     ports: [Port; 2],
-    /// IPv4 addresses of the ends, from which ICMP comes.
-    addresses: [Option<[u8; 4]>; 2],
+    /// Addresses of the ends, from which ICMP comes.
+    addresses: [Option<IpAddr>; 2],
     /// From a to b, and back.
     directions: [Direction; 2],
     store: FramePool,
@@ -42,13 +43,7 @@ impl Direction {
 }
 
 impl Link {
-    pub(crate) fn new(
-        name: String,
-        ports: [Port; 2],
-        addresses: [Option<[u8; 4]>; 2],
-        lines: [LinkDirection; 2],
-        store: FramePool,
-    ) -> Self {
+    pub(crate) fn new(name: String, ports: [Port; 2], addresses: [Option<IpAddr>; 2], lines: [LinkDirection; 2], store: FramePool) -> Self {
         Self { name, ports, addresses, directions: lines.map(Direction::new), store }
     }
 
@@ -134,7 +129,7 @@ impl Link {
     #[cold]
     fn remedy(&mut self, side: usize, refused: &Oversized) {
         let from = self.addresses[1 - side];
-        let answer = || ip::fragmentation_needed(&refused.frame, from?, refused.mtu);
+        let answer = || ip::too_big(&refused.frame, from, refused.mtu);
         match refused.action {
             OversizeAction::AnswerAtOnce => {
                 if let Some(answer) = answer() {

@@ -11,7 +11,6 @@ use polypath_base::Error;
 use polypath_guest::Network;
 use polypath_io::{Clock, Failed, HEAD, Namespace, Port, processors};
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
@@ -58,7 +57,7 @@ pub(crate) fn links(spec: &Spec, places: &Places) -> Result<Vec<Link>, Error> {
         };
         let mtu = link.a.mtu.max(link.b.mtu) as usize;
         let ports = wire.inside(|| Ok([Port::open(&emulated.a, mtu, RING)?, Port::open(&emulated.b, mtu, RING)?]))?;
-        let addresses = [&link.a, &link.b].map(|end| end.address.parse().ok().map(|address: Ipv4Addr| address.octets()));
+        let addresses = [&link.a, &link.b].map(|end| end.address.parse().ok());
         let lines =
             [LinkDirection::new(link.elements(spec.scenario.seed, true)?), LinkDirection::new(link.elements(spec.scenario.seed, false)?)];
         // An Ethernet header and a VLAN tag come before a packet.

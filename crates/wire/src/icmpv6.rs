@@ -4,6 +4,8 @@
 
 use crate::checksum::Addresses;
 use crate::error::{Error, Result};
+use crate::ipv6;
+use std::net::Ipv6Addr;
 
 /// The protocol's number in an IP header.
 pub const PROTOCOL: u8 = 58;
@@ -156,5 +158,72 @@ impl Repr {
         bytes[4..HEADER].copy_from_slice(&rest);
         Packet { buffer: bytes }.fill_checksum(addresses);
         Ok(())
+    }
+}
+
+/// RFC 4443 section 3.2: an error quotes as much of the packet as fits into the least MTU of IPv6.
+const LONGEST_ERROR: usize = 1280;
+/// Kinds from here on are no errors (RFC 4443 section 2.1).
+const FIRST_INFORMATION: u8 = 128;
+/// RFC 4861 section 4.5.
+const REDIRECT: u8 = 137;
+
+/// The packet that answers one that does not fit into `mtu` bytes, sent by `from` (RFC 4443 section 3.2). None where section 2.4 (e) allows
+/// no answer, and to what is no IPv6 packet.
+pub fn packet_too_big(refused: &[u8], from: Ipv6Addr, mtu: u32) -> Option<Vec<u8>> {
+    let refused = ipv6::Packet::new_checked(refused).ok()?;
+    let source = refused.source();
+    let is_error = match refused.upper_layer() {
+        Some((PROTOCOL, message)) => message.first().is_none_or(|&kind| kind < FIRST_INFORMATION || kind == REDIRECT),
+        _ => false,
+    };
+    // An answer goes to one host. That the packet went to many does not forbid it.
+    if is_error || source.is_unspecified() || source.is_multicast() || source.is_loopback() {
+        return None;
+    }
+    let quoted = refused.total_len().min(LONGEST_ERROR - ipv6::HEADER - HEADER);
+    let message = Repr { message: Message::PacketTooBig { mtu }, payload_len: quoted };
+    let header =
+        ipv6::Repr { source: from, destination: source, next_header: PROTOCOL, payload_len: message.buffer_len(), ..ipv6::Repr::default() };
+    let mut bytes = vec![0; header.buffer_len()];
+    bytes[ipv6::HEADER + HEADER..].copy_from_slice(&refused.packet()[..quoted]);
+    message.emit(&mut bytes[ipv6::HEADER..], &Addresses::V6 { source: from, destination: source }).ok()?;
+    header.emit(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(source: Ipv6Addr, next_header: u8, total: usize) -> Vec<u8> {
+        let mut bytes: Vec<u8> = (0..total).map(|i| i as u8).collect();
+        let (destination, payload_len) = (Ipv6Addr::new(0xfd01, 0, 0, 0, 0, 0, 0, 2), total - ipv6::HEADER);
+        ipv6::Repr { source, destination, next_header, payload_len, ..ipv6::Repr::default() }.emit(&mut bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn the_sender_of_a_long_packet_hears_the_mtu_and_its_own_packet() {
+        let (sender, router) = (Ipv6Addr::new(0xfd01, 0, 0, 0, 0, 0, 0, 1), Ipv6Addr::new(0xfd01, 0, 0, 0, 0, 0, 0, 9));
+        let refused = packet(sender, 6, 1500);
+        let answer = packet_too_big(&refused, router, 1400).unwrap();
+        let header = ipv6::Packet::new_checked(&answer).unwrap();
+        assert_eq!((answer.len(), header.source(), header.destination()), (1280, router, sender));
+        let message = Packet::new_checked(header.payload()).unwrap();
+        let repr = Repr::parse(&message, &header.addresses()).unwrap();
+        assert_eq!((repr.message, message.payload()), (Message::PacketTooBig { mtu: 1400 }, &refused[..1280 - 48]));
+    }
+
+    #[test]
+    fn no_error_is_answered_and_no_group() {
+        let (one, router) = (Ipv6Addr::new(0xfd01, 0, 0, 0, 0, 0, 0, 1), Ipv6Addr::LOCALHOST);
+        let asks = |source, kind: u8| {
+            let mut refused = packet(source, PROTOCOL, 1500);
+            refused[ipv6::HEADER] = kind;
+            packet_too_big(&refused, router, 1400).is_some()
+        };
+        assert!(asks(one, ECHO_REQUEST) && !asks(one, PACKET_TOO_BIG) && !asks(one, REDIRECT));
+        assert!(!asks(Ipv6Addr::UNSPECIFIED, ECHO_REQUEST) && !asks(Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1), ECHO_REQUEST));
     }
 }
