@@ -28,6 +28,9 @@ pub(crate) struct DataPlane {
     pub(crate) local_ptb: Option<Unreachable>,
     /// The datagram that has arrived last. Not in [`Arrived`], so that the arrival of a segment stays a few registers.
     pub(crate) datagram: Datagram,
+    /// Segments go through bytes on their first link, and are counted here.
+    #[cfg(test)]
+    pub(crate) through_bytes: Option<std::sync::Arc<std::sync::atomic::AtomicU64>>,
 }
 
 /// A packet that has arrived at an endpoint.
@@ -62,6 +65,8 @@ impl DataPlane {
             nodes,
             local_ptb: None,
             datagram: Datagram::default(),
+            #[cfg(test)]
+            through_bytes: None,
         }
     }
 
@@ -185,6 +190,8 @@ impl DataPlane {
     #[inline(always)]
     pub(crate) fn send(&mut self, now: Instant, to: u32, path: PathId, hop: u32, segment: &Segment) {
         let Next::Pipe(at) = self.routes.next(hop) else { return };
+        #[cfg(test)]
+        let segment = &crate::through_bytes::carried(self.through_bytes.as_deref(), to, path, segment);
         let ip_len = segment.ip_len();
         let meta = PacketMeta { len: ip_len, payload: segment.len > 0, df: segment.df, ect: segment.ecn != 0, flow: flow_number(to, path) };
         let pipe = &mut self.network.pipes[at as usize];

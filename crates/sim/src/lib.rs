@@ -21,6 +21,8 @@ mod routes;
 pub mod scenario;
 mod sockets;
 mod sysctl;
+#[cfg(test)]
+mod through_bytes;
 mod topology;
 mod traffic;
 mod world;

@@ -17,7 +17,7 @@ use polypath_wire::Segment;
 /// Everything that a run moves.
 #[derive(Debug)]
 pub(crate) struct World {
-    data_plane: DataPlane,
+    pub(crate) data_plane: DataPlane,
     sources: Sources,
     /// The nodes that the world drives itself, by number.
     endpoints: Vec<Endpoint>,

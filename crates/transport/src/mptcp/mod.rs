@@ -267,6 +267,13 @@ impl Connection {
     pub fn handle_segment(&mut self, now: Instant, path: PathId, segment: &Segment) {
         self.last_event = now;
         let Some(i) = self.paths.subflow(path).or_else(|| self.accept_join(path, segment)) else { return };
+        let own;
+        let segment = if self.has_foreign_mapping(i, segment) {
+            own = self.with_own_mapping(i, segment);
+            &own
+        } else {
+            segment
+        };
         if self.subflows[i].closed || (!segment.mp.is_empty() && !self.handle_options(now, i, segment)) {
             return;
         }

@@ -49,6 +49,7 @@ impl Connection {
         if !subflow.confirmed && self.is_client {
             self.add_third_ack_options(i, segment);
             if segment.len == 0 {
+                fit_sacks(segment);
                 return;
             }
         }
@@ -73,6 +74,7 @@ impl Connection {
             if !self.subflows[i].waiting_options.is_empty() {
                 self.add_waiting_option(i, segment);
             }
+            fit_sacks(segment);
         }
     }
 
@@ -84,9 +86,7 @@ impl Connection {
         if self.settings.stack.add_addr_alone && matches!(option, Repr::AddAddr { .. }) {
             (with_option.has_dss, with_option.dss) = (false, Dss::default());
         }
-        while with_option.options_len() > MAX_OPTIONS && with_option.sack_len > 0 {
-            with_option.sack_len -= 1;
-        }
+        fit_sacks(&mut with_option);
         if with_option.options_len() > MAX_OPTIONS {
             // The next segment may have room.
             return;
@@ -100,5 +100,13 @@ impl Connection {
         if !self.subflows[i].waiting_options.is_empty() {
             self.subflows[i].socket.request_ack();
         }
+    }
+}
+
+/// SACK blocks have the room that MPTCP's options leave (Linux: `tcp_established_options`).
+#[inline]
+fn fit_sacks(segment: &mut Segment) {
+    while segment.sack_len > 0 && segment.options_len() > MAX_OPTIONS {
+        segment.sack_len -= 1;
     }
 }

@@ -9,8 +9,8 @@ use crate::{Settings, Transmit};
 use polypath_base::{DataSeq, Duration, Instant, PathId, Rng, Seq};
 use polypath_cc as cc;
 use polypath_sched::Scheduler;
-use polypath_wire::Segment;
 use polypath_wire::mptcp::{Announcement, Keys, Repr};
+use polypath_wire::{Envelope, Segment};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -89,6 +89,14 @@ struct Net {
     place: Option<Segment>,
 }
 
+/// The segment as a packet has it: what no byte carries is lost.
+fn through_bytes(transmit: &Transmit) -> Segment {
+    let port = 1000 + u16::from(transmit.path.0);
+    let envelope = Envelope { source: ([10, 1, 0, 0], port).into(), destination: ([10, 2, 0, 0], port).into(), ident: 0 };
+    let bytes = transmit.segment.to_bytes(&envelope, &vec![7; transmit.segment.len as usize]).expect("a segment that is sent has bytes");
+    Segment::from_bytes(&bytes).expect("what was written can be read").1
+}
+
 fn config(settings: &Settings, manager: PathManager, addresses: usize, name: &str) -> Config {
     let scheduler = if settings.stack.schedules_bursts { "default" } else { "minrtt" };
     Config {
@@ -139,6 +147,7 @@ impl Net {
     fn drain(&mut self) {
         for end in 0..2 {
             while let Some(transmit) = self.poll(end) {
+                let transmit = Transmit { segment: through_bytes(&transmit), ..transmit };
                 if self.keep_log {
                     self.log.push((self.now, end, transmit.path, transmit.segment));
                 }

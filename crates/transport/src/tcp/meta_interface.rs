@@ -2,7 +2,7 @@
 
 use super::timer::Timer;
 use super::{Socket, cc};
-use polypath_base::Instant;
+use polypath_base::{Instant, Seq};
 use polypath_wire::Segment;
 
 impl Socket {
@@ -164,6 +164,18 @@ impl Socket {
         let offset = segment.seq.distance(self.iss + 1);
         let is_new = segment.seq + segment.len == self.snd_nxt();
         offset == 0 || (segment.len > 0 && is_new && offset < self.burst.length * self.mss())
+    }
+
+    /// Bytes of the burst that begins with the first byte of data.
+    pub(crate) fn first_burst_bytes(&self) -> u32 {
+        let written = self.snd_nxt().distance(self.iss + 1) + self.queue.unsent();
+        written.min(self.burst.length * self.mss())
+    }
+
+    /// Where a segment of the peer lies in its sequence space: 1 is the first byte after the SYN.
+    #[inline]
+    pub(crate) fn offset_of_peer(&self, seq: Seq) -> u32 {
+        self.rx.offset_of(seq)
     }
 
     /// The out-of-tree stack's penalty for holding up the others: half the window, and half the threshold if past it.

@@ -29,6 +29,8 @@ pub(super) struct Payload {
 #[derive(Debug)]
 pub(super) struct Receiver {
     next: Seq,
+    /// The first byte after the peer's SYN.
+    first: Seq,
     /// `next` when the last ACK left, and the window it announced.
     acked: Seq,
     window: u32,
@@ -56,6 +58,7 @@ impl Receiver {
     pub(super) fn new(settings: &Settings, mtu: u32) -> Self {
         Self {
             next: Seq::default(),
+            first: Seq::default(),
             acked: Seq::default(),
             window: 0,
             scale: buffer::window_scale(settings),
@@ -85,6 +88,7 @@ impl Receiver {
     /// The peer's data begins at `next`.
     pub(super) fn start(&mut self, next: Seq) {
         self.next = next;
+        self.first = next;
         self.acked = next;
         self.acks.start(next);
         self.window = u32::from(self.buffer.syn_window());
@@ -114,6 +118,12 @@ impl Receiver {
     #[inline]
     pub(super) fn next(&self) -> Seq {
         self.next
+    }
+
+    /// Where a segment of the peer lies in its sequence space: 1 is the first byte after the SYN.
+    #[inline]
+    pub(super) fn offset_of(&self, seq: Seq) -> u32 {
+        seq.distance(self.first).wrapping_add(1)
     }
 
     pub(super) fn finished(&self) -> bool {
