@@ -74,8 +74,8 @@ impl Connection {
             if !self.subflows[i].waiting_options.is_empty() {
                 self.add_waiting_option(i, segment);
             }
-            fit_sacks(segment);
         }
+        fit_sacks(segment);
     }
 
     /// The first of the options that wait for a segment without data, if it has room.

@@ -1,6 +1,7 @@
 //! Two ends, virtual time, a wire with rate, delay, queue and loss for each path.
 
 mod bursts;
+mod bytes;
 
 use super::path_manager::{Endpoint, Endpoints, Ndiffports, PathManager};
 use super::{Config, Connection, Interface};
@@ -93,7 +94,10 @@ struct Net {
 fn through_bytes(transmit: &Transmit) -> Segment {
     let port = 1000 + u16::from(transmit.path.0);
     let envelope = Envelope { source: ([10, 1, 0, 0], port).into(), destination: ([10, 2, 0, 0], port).into(), ident: 0 };
-    let bytes = transmit.segment.to_bytes(&envelope, &vec![7; transmit.segment.len as usize]).expect("a segment that is sent has bytes");
+    let bytes = transmit
+        .segment
+        .to_bytes(&envelope, &vec![7; transmit.segment.len as usize])
+        .unwrap_or_else(|error| panic!("{error}: {:?}", transmit.segment));
     Segment::from_bytes(&bytes).expect("what was written can be read").1
 }
 

@@ -10,6 +10,12 @@ use polypath_wire::{Flags, Segment};
 /// Longest round trip that an echoed timestamp can tell, ms: in microseconds it fits into 31 bits (Linux: `tcp_ack_update_rtt`).
 const MAX_ECHO_MS: u32 = 1 << 21;
 
+/// The round trip that an echoed timestamp tells; none if it is no time of ours.
+pub(super) fn rtt_by_echo(now: Instant, echo: u32) -> Option<Duration> {
+    let ms = super::timestamp(now).wrapping_sub(echo);
+    (ms < MAX_ECHO_MS).then(|| Duration::from_millis(u64::from(ms.max(1))))
+}
+
 /// What an incoming ACK told, as far as it has been processed.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct AckFacts {
@@ -202,11 +208,7 @@ impl Socket {
         // Karn's algorithm: only segments never retransmitted give an RTT; SACKed ones too (RFC 6298 section 3).
         let acked_rtt = first_at.filter(|_| !retransmitted).map(|at| cx.now.since(at));
         let sacked_rtt = ack.first_sacked_at.map(|at| cx.now.since(at));
-        let by_timestamp = || {
-            let echo = ack.ts_ecr.filter(|_| acked > 0)?;
-            let ms = super::timestamp(cx.now).wrapping_sub(echo);
-            (ms < MAX_ECHO_MS).then(|| Duration::from_millis(u64::from(ms.max(1))))
-        };
+        let by_timestamp = || rtt_by_echo(cx.now, ack.ts_ecr.filter(|_| acked > 0)?);
         let rtt = acked_rtt.or(sacked_rtt);
         let stamped_rtt = if rtt.is_none() { by_timestamp() } else { None };
         if let Some(rtt) = rtt.or(stamped_rtt) {
@@ -337,5 +339,19 @@ fn event_flags(segment: &Segment, facts: &AckFacts) -> u32 {
         (false, false) => 0,
         (true, false) => cc::ack_flags::SLOWPATH,
         (_, true) => cc::ack_flags::SLOWPATH | cc::ack_flags::WIN_UPDATE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_echo_of_no_time_of_ours_tells_no_round_trip() {
+        let now = Instant::ZERO + Duration::from_secs(100);
+        let echo = super::super::timestamp(now);
+        let ms = |back| rtt_by_echo(now, echo.wrapping_sub(back)).map(|rtt| rtt.as_micros() / 1000);
+        assert_eq!([ms(0), ms(30), ms(MAX_ECHO_MS - 1)], [Some(1), Some(30), Some(u64::from(MAX_ECHO_MS) - 1)]);
+        assert_eq!([ms(MAX_ECHO_MS), ms(u32::MAX), ms(1 << 31)], [None; 3], "too old, or later than now");
     }
 }

@@ -383,11 +383,9 @@ impl Socket {
         self.flow.snd_una = (self.iss + 1).get();
         self.queue.start(self.snd_una());
         self.flow.delivered = self.flow.delivered.wrapping_add(1); // the SYN counts
-        if let Some(rtt) = self.handshake.rtt(now) {
+        let by_timestamp = || if self.ts_ok && segment.has_ts { ack::rtt_by_echo(now, self.echoed(segment)) } else { None };
+        if let Some(rtt) = self.handshake.rtt(now).or_else(by_timestamp) {
             self.rtt.sample(rtt, self.snd_una(), self.snd_nxt(), &mut self.flow);
-        } else if self.ts_ok && segment.has_ts {
-            let ms = timestamp(now).wrapping_sub(self.echoed(segment));
-            self.rtt.sample(Duration::from_millis(u64::from(ms)), self.snd_una(), self.snd_nxt(), &mut self.flow);
         }
         self.timers.disarm(Timer::Retransmission);
     }

@@ -111,6 +111,11 @@ impl PathMtu {
         self.mptcp_options = bytes;
     }
 
+    #[inline]
+    pub(super) fn mptcp_options(&self) -> u32 {
+        self.mptcp_options
+    }
+
     /// A link says that it passes packets of `mtu` bytes (RFC 1191); true if that is less than was known.
     pub(super) fn on_ptb(&mut self, mtu: u32) -> bool {
         let less = mtu < self.pmtu;

@@ -9,6 +9,9 @@ const INITIAL_RTO: Duration = Duration::from_secs(1);
 /// Window of the minimum RTT (Linux: `tcp_min_rtt_wlen`).
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(300);
 
+/// Longest round trip that is told apart: eight times as much fits into 32 bits.
+const MAX_SAMPLE_US: u64 = (u32::MAX >> 3) as u64;
+
 /// The timeout is doubled so often at most: by then it is at `rto_max`, whatever it began with.
 const MOST_DOUBLINGS: u32 = 10;
 
@@ -65,7 +68,7 @@ impl Rtt {
 
     /// One measurement (RFC 6298 section 2.3; the variance falls only once a round, and slowly, as in Linux).
     pub(super) fn sample(&mut self, rtt: Duration, snd_una: Seq, snd_nxt: Seq, flow: &mut cc::Flow) {
-        let us = (rtt.as_micros() as u32).max(1);
+        let us = rtt.as_micros().clamp(1, MAX_SAMPLE_US) as u32;
         let now = Instant::from_nanos(flow.now_ns);
         if us <= flow.min_rtt_us || now.since(self.min_stamp) > MIN_RTT_WINDOW {
             flow.min_rtt_us = us;
@@ -100,5 +103,23 @@ impl Rtt {
         }
         self.rto = Duration::from_micros(u64::from((flow.srtt_us >> 3) + self.rttvar_us)).min(self.rto_max);
         self.backoff = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_sample_is_too_long() {
+        let settings = Settings::default();
+        let mut flow = cc::Flow::new(10, 1448);
+        for days in [30, 0, 30] {
+            let mut rtt = Rtt::new(&settings);
+            for _ in 0..50 {
+                rtt.sample(Duration::from_secs(days * 24 * 3600), Seq::new(1), Seq::new(2), &mut flow);
+            }
+            assert!(rtt.rto() <= settings.rto_max && (days == 0 || rtt.rto() == settings.rto_max), "{days} days");
+        }
     }
 }

@@ -43,7 +43,7 @@ impl Socket {
     pub(super) fn make_data(&mut self, now: Instant, sent: &Sent, segment: &mut Segment) {
         self.last_sent_at = now;
         self.flow.last_sent_ns = now.as_nanos();
-        self.make_ack(now, segment);
+        self.make_with_room(now, self.sack_room_beside_data(sent), segment);
         segment.seq = sent.seq;
         segment.len = sent.len;
         if sent.is_fin() {
@@ -84,6 +84,8 @@ impl Socket {
             }
             whole.dss = segment.dss;
             whole.ecn = segment.ecn;
+            // A duplicate is told of once, and on all of its burst, as the options of a GSO burst are.
+            (whole.sack_blocks, whole.sack_len) = (segment.sack_blocks, segment.sack_len);
             assert_eq!(whole, *segment, "a segment that follows differs in its data only");
             self.template = Template { is_valid: true, is_patched: true };
         }
@@ -104,6 +106,12 @@ impl Socket {
     /// A segment without data; whatever ACK was due is served by it.
     #[inline]
     pub(super) fn make_ack(&mut self, now: Instant, segment: &mut Segment) {
+        self.make_with_room(now, self.sack_room(self.ack_option_bytes), segment);
+    }
+
+    /// The same, with so many SACK blocks at most.
+    #[inline]
+    fn make_with_room(&mut self, now: Instant, room: u8, segment: &mut Segment) {
         self.invalidate_template();
         if self.rx.on_ack_sent() {
             self.timers.disarm(Timer::DelayedAck);
@@ -124,7 +132,6 @@ impl Socket {
         };
         if self.sack_ok && self.rx.has_sacks() {
             let mut sack = Sack::default();
-            let room = self.sack_room();
             self.rx.out_of_order().write_sack(&mut sack, room);
             segment.set_sack(&sack);
         }
@@ -141,10 +148,18 @@ impl Socket {
         true
     }
 
-    /// SACK blocks that fit into the options beside timestamps and what MPTCP adds to a pure ACK.
-    fn sack_room(&self) -> u8 {
+    /// MPTCP's options go before SACK blocks (Linux: `tcp_established_options`), and a mapping is longer than what a pure ACK has.
+    #[inline]
+    fn sack_room_beside_data(&self, sent: &Sent) -> u8 {
+        let is_mapped = self.is_subflow & (sent.len > 0);
+        self.sack_room(if is_mapped { self.path_mtu.mptcp_options() } else { self.ack_option_bytes })
+    }
+
+    /// SACK blocks that fit into the options beside timestamps and so many bytes of MPTCP's.
+    #[inline]
+    fn sack_room(&self, mptcp_options: u32) -> u8 {
         const ROOM: u32 = 40; // a header is 60 bytes at most (RFC 9293 section 3.1)
-        let left = ROOM - self.timestamp_bytes() - self.ack_option_bytes;
+        let left = ROOM.saturating_sub(self.timestamp_bytes() + mptcp_options);
         (left.saturating_sub(4) / 8).min(4) as u8
     }
 }

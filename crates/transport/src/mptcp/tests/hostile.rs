@@ -109,7 +109,7 @@ impl Forged {
 }
 
 /// Both ends of a connection over two paths that has data under way.
-fn established(stack: &'static Stack) -> Net {
+pub(super) fn established(stack: &'static Stack) -> Net {
     let mut net = Net::new(&settings(stack), PathManager::default(), two_paths([5, 5], 10));
     net.keep_log = false;
     net.ends[0].open(net.now);

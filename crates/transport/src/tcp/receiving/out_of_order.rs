@@ -67,9 +67,12 @@ impl OutOfOrderQueue {
         !self.sacks.is_empty() || self.dsack.is_some()
     }
 
+    /// The first `room` blocks. A duplicate for which there is no room waits for a segment that has some.
     #[inline(never)]
     pub(in crate::tcp) fn write_sack(&mut self, sack: &mut Sack, room: u8) {
-        if let Some(dsack) = self.dsack.take() {
+        if room > 0
+            && let Some(dsack) = self.dsack.take()
+        {
             sack.push(dsack);
         }
         for &block in &self.sacks {
@@ -183,6 +186,19 @@ mod tests {
 
     fn note(queue: &mut OutOfOrderQueue, start: u32, end: u32, ack_waits: bool, expected: usize) -> bool {
         queue.note(Seq::new(start), Seq::new(end), ack_waits, expected)
+    }
+
+    #[test]
+    fn a_duplicate_is_told_of_where_there_is_room() {
+        let mut queue = OutOfOrderQueue::default();
+        for _ in 0..2 {
+            insert(&mut queue, 1400, 1500);
+        }
+        let mut sack = Sack::default();
+        queue.write_sack(&mut sack, 0);
+        assert!(sack.len == 0 && queue.has_sacks(), "it waits");
+        queue.write_sack(&mut sack, 1);
+        assert_eq!((sack.len, queue.dsack), (1, None));
     }
 
     #[test]

@@ -1,0 +1,185 @@
+//! Packets of a real kernel with some bits changed: whatever a peer sends, an endpoint neither panics nor counts around, and what it
+//! answers has a form in bytes.
+//!
+//! The packets are `crates/wire/tests/corpus/linux.hex`. Bits are changed at random, checksums put right, and sequence numbers mostly, or
+//! else TCP would see to it that nothing is looked at.
+
+use super::*;
+use crate::tcp::{self, Context, Socket};
+use polypath_wire::checksum::Addresses;
+use polypath_wire::{Dss, Flags, ipv4, ipv6};
+use proptest::prelude::*;
+
+const CORPUS: &str = include_str!("../../../../wire/tests/corpus/linux.hex");
+
+/// The packets with a TCP segment.
+fn packets() -> Vec<Vec<u8>> {
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).expect("ASCII"), 16).expect("two digits");
+    let lines = CORPUS.lines().filter(|line| !line.starts_with('#'));
+    let packets: Vec<Vec<u8>> = lines.map(|line| line.as_bytes().chunks(2).map(byte).collect()).collect();
+    packets.into_iter().filter(|bytes| Segment::from_bytes(bytes).is_ok()).collect()
+}
+
+/// Puts the checksums right.
+fn repair(bytes: &mut [u8]) {
+    let (at, addresses) = if bytes[0] >> 4 == 6 {
+        let Ok(packet) = ipv6::Packet::new_checked(&bytes[..]) else { return };
+        (ipv6::HEADER, packet.addresses())
+    } else {
+        let Ok(mut packet) = ipv4::Packet::new_checked(&mut bytes[..]) else { return };
+        packet.fill_checksum();
+        let packet = ipv4::Packet::new_checked(&bytes[..]).expect("a checksum changes no length");
+        (packet.header_len(), packet.addresses())
+    };
+    let end = match addresses {
+        Addresses::V4 { .. } => ipv4::Packet::new_checked(&bytes[..]).map(|packet| packet.total_len()),
+        Addresses::V6 { .. } => ipv6::Packet::new_checked(&bytes[..]).map(|packet| packet.total_len()),
+    };
+    let Ok(end) = end else { return };
+    if let Ok(mut segment) = polypath_wire::tcp::Packet::new_checked(&mut bytes[at..end]) {
+        segment.fill_checksum(&addresses);
+    }
+}
+
+/// A packet, what is done to it, and what of it is made to fit the connection.
+#[derive(Clone, Debug)]
+struct Mutated {
+    packet: prop::sample::Index,
+    changes: Vec<(prop::sample::Index, u8)>,
+    fits: [bool; 4],
+    path: u8,
+}
+
+fn mutated() -> impl Strategy<Value = Mutated> {
+    let changes = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6);
+    let fits = [prop::bool::weighted(0.9), prop::bool::weighted(0.9), prop::bool::weighted(0.5), prop::bool::weighted(0.5)];
+    (any::<prop::sample::Index>(), changes, fits, 0..4_u8).prop_map(|(packet, changes, fits, path)| Mutated { packet, changes, fits, path })
+}
+
+impl Mutated {
+    /// The segment, if it still is one.
+    fn segment(&self, packets: &[Vec<u8>]) -> Option<Segment> {
+        let mut bytes = self.packet.get(packets).clone();
+        for (place, change) in &self.changes {
+            let place = place.index(bytes.len());
+            bytes[place] ^= change;
+        }
+        repair(&mut bytes);
+        Segment::from_bytes(&bytes).ok().map(|read| read.1)
+    }
+
+    fn fit(&self, mut segment: Segment, socket: &Socket) -> Segment {
+        if self.fits[0] {
+            segment.seq = socket.receives_next();
+        }
+        if self.fits[1] {
+            segment.ack = socket.snd_nxt();
+        }
+        segment
+    }
+}
+
+/// Polls everything out; what is sent must have a form in bytes.
+fn drain(end: &mut Connection, now: Instant) -> Result<(), TestCaseError> {
+    let mut segment = Segment::default();
+    for _ in 0..10_000 {
+        let Some(path) = end.poll_transmit_into(now, &mut segment) else { return Ok(()) };
+        through_bytes(&Transmit { path, segment });
+    }
+    Err(TestCaseError::fail("an endpoint sends without end"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn no_packet_of_a_peer_panics_or_wraps(v0 in any::<bool>(), end in 0..2_usize, all in prop::collection::vec(mutated(), 1..40)) {
+        let packets = packets();
+        let mut net = hostile::established(if v0 { &MPTCP_0_96_LINUX_5_4_188 } else { &LINUX_6_12_117 });
+        let end = &mut net.ends[end];
+        let mut now = net.now;
+        for mutated in &all {
+            let Some(segment) = mutated.segment(&packets) else { continue };
+            let mut segment = mutated.fit(segment, &end.subflows[0].socket);
+            if mutated.fits[2] {
+                segment.dss.dsn = end.rx.next() + (segment.dss.dsn.get() & 0xfff);
+            }
+            if mutated.fits[3] {
+                segment.dss.data_ack = end.tx.una + (segment.dss.data_ack.get() & 0xfff);
+            }
+            now += Duration::from_millis(3);
+            end.handle_segment(now, PathId(mutated.path), &segment);
+            drain(end, now)?;
+            if end.poll_timeout() <= now {
+                end.handle_timeout(now);
+                drain(end, now)?;
+            }
+            prop_assert!(end.rx.read_bytes() < 1 << 32, "more was read than was ever sent");
+            prop_assert!(end.subflow_count() <= polypath_sched::MAX_SUBFLOWS);
+        }
+    }
+
+    #[test]
+    fn no_packet_of_a_peer_harms_plain_tcp(is_client in any::<bool>(), all in prop::collection::vec(mutated(), 1..60)) {
+        let packets = packets();
+        let algorithm = cc::find("reno").expect("reno is always there");
+        let initial_seq = Seq::new(u32::MAX - 2000);
+        let config = tcp::Config { settings: settings(&LINUX_6_12_117), algorithm, mtu: 1500, initial_seq };
+        let mut end = if is_client { Socket::client(config) } else { Socket::server(config) };
+        let mut now = Instant::ZERO;
+        if is_client {
+            end.open(now);
+        }
+        end.offer(now, 100_000);
+        for mutated in &all {
+            let Some(segment) = mutated.segment(&packets) else { continue };
+            let segment = mutated.fit(segment, &end);
+            now += Duration::from_millis(3);
+            end.handle_segment(Context::at(now), &segment);
+            let (mut sent, mut segment) = (0, Segment::default());
+            while end.poll_transmit_into(Context::at(now), &mut segment) {
+                through_bytes(&Transmit { path: PathId(0), segment });
+                sent += 1;
+                prop_assert!(sent < 10_000, "an endpoint sends without end");
+            }
+            if end.poll_timeout() <= now {
+                end.handle_timeout(Context::at(now));
+            }
+        }
+    }
+}
+
+#[test]
+fn every_segment_of_the_corpus_is_read() {
+    assert_eq!(packets().len(), 40);
+}
+
+/// MPTCP's options go before SACK blocks, as in Linux's `tcp_established_options`: a mapping leaves no room for a block, and what an
+/// acknowledgement has to tell of a hole waits for a segment without data.
+#[test]
+fn sack_blocks_give_way_to_a_mapping() {
+    for stack in [&MPTCP_0_96_LINUX_5_4_188, &LINUX_6_12_117] {
+        let mut net = hostile::established(stack);
+        let end = &mut net.ends[0];
+        let socket = &end.subflows[0].socket;
+        let ahead = Segment {
+            seq: socket.receives_next() + 5000,
+            ack: socket.snd_nxt(),
+            len: 100,
+            flags: Flags::ACK,
+            window: u16::MAX,
+            has_ts: true,
+            has_dss: true,
+            dss: Dss { has_ack: true, data_ack: end.tx.sent_end(), ..Dss::default() },
+            ..Segment::default()
+        };
+        end.handle_segment(net.now, PathId(0), &ahead);
+        let (mut with_data, mut segment) = (0, Segment::default());
+        while let Some(path) = end.poll_transmit_into(net.now, &mut segment) {
+            let read = through_bytes(&Transmit { path, segment });
+            assert!(segment.len == 0 || read.sack_len == 0, "{read:?}");
+            with_data += u32::from(segment.len > 0);
+        }
+        assert!(with_data > 0, "{stack}: nothing to see");
+    }
+}
