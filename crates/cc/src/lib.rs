@@ -193,6 +193,12 @@ impl Controller {
         self.ops.cong_control.is_some()
     }
 
+    /// Whether `pkts_acked` does anything.
+    #[inline]
+    pub const fn has_pkts_acked(&self) -> bool {
+        self.ops.pkts_acked.is_some()
+    }
+
     /// The first word of the private state, for [`Sibling::priv_word`].
     #[inline]
     pub const fn private_word(&self) -> u64 {

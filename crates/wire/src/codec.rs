@@ -239,7 +239,7 @@ impl Dss {
     fn read(ack: Option<Number>, mapping: Option<Mapping>, data_fin: bool, payload: &[u8]) -> Self {
         let long = |number: Number| matches!(number, Number::Long(_));
         let value = |number: Number| number.expand(DataSeq::new(0x8000_0000));
-        let mut dss = Self { has_ack: ack.is_some(), ack64: ack.is_some_and(long), data_fin, ..Self::default() };
+        let mut dss = Self { has_ack: ack.is_some(), ack64: ack.is_some_and(long), data_fin, from_wire: true, ..Self::default() };
         dss.data_ack = ack.map_or(dss.data_ack, value);
         if let Some(mapping) = mapping {
             dss.dsn = value(mapping.dsn);
@@ -275,10 +275,11 @@ mod tests {
     /// Over both versions of IP.
     fn there_and_back(segment: &Segment) {
         let payload: Vec<u8> = (0..segment.len).map(|i| i as u8).collect();
+        let expected = Segment { dss: Dss { from_wire: segment.has_dss, ..segment.dss }, ..*segment };
         for (envelope, more) in [(ENVELOPE, 0), (ENVELOPE_6, 20)] {
             let bytes = segment.to_bytes(&envelope, &payload).unwrap();
             assert_eq!(bytes.len(), segment.ip_len() as usize + more, "{segment:?}");
-            assert_eq!(Segment::from_bytes(&bytes), Ok((envelope, *segment, &payload[..])));
+            assert_eq!(Segment::from_bytes(&bytes), Ok((envelope, expected, &payload[..])));
         }
     }
 

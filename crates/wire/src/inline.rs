@@ -25,6 +25,14 @@ impl<const N: usize> Inline<N> {
     }
 }
 
+impl<const N: usize> Inline<N> {
+    /// As of the slice, without making one.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
 impl<const N: usize> Default for Inline<N> {
     fn default() -> Self {
         const { assert!(N < 256, "the length is one byte") };

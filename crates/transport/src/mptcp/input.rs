@@ -7,7 +7,7 @@ use crate::receive_buffer::{DEFAULT_SCALING_RATIO, LEAST_GROWING};
 use crate::tcp::State;
 use polypath_base::{DataSeq, Duration, Instant};
 use polypath_wire::mptcp::Number;
-use polypath_wire::{Dss, Flags, Segment};
+use polypath_wire::{Flags, Segment};
 
 impl Connection {
     /// Moves what a subflow has in order into the connection's order.
@@ -118,7 +118,7 @@ impl Connection {
         let ack = if self.phase == Phase::Fallback {
             self.tx.fallback_ack(socket.bytes_acked())
         } else if segment.has_dss && segment.dss.has_ack {
-            self.whole_data_ack(&segment.dss)
+            segment.dss.data_ack
         } else {
             // Without a data acknowledgement the window has nothing to be relative to.
             return;
@@ -128,32 +128,24 @@ impl Connection {
         }
     }
 
-    /// The data acknowledgement. Four bytes on the wire are its lower half: the number nearest to the oldest one not acknowledged (RFC 8684
-    /// section 3.3.1).
-    #[inline]
-    fn whole_data_ack(&self, dss: &Dss) -> DataSeq {
-        let is_half = !dss.ack64 & (dss.data_ack.get() >> 32 == 0);
-        if is_half { Number::Short(dss.data_ack.get() as u32).expand(self.tx.una) } else { dss.data_ack }
-    }
-
-    /// The mapping of a segment is not just that of its payload, with the whole number: it covers more than this segment, or tells the lower
-    /// half of its number, as one from the wire may.
-    #[inline]
+    /// The mapping of a segment is not just that of its payload.
     pub(super) fn has_foreign_mapping(&self, i: usize, segment: &Segment) -> bool {
         let dss = &segment.dss;
-        let is_half = !dss.dsn64 & (dss.dsn.get() >> 32 == 0);
-        let elsewhere = (segment.len > 0) & (dss.ssn != self.subflows[i].socket.offset_of_peer(segment.seq));
-        (dss.map_len > 0) & (is_half | elsewhere)
+        dss.map_len > 0 && segment.len > 0 && dss.ssn != self.subflows[i].socket.offset_of_peer(segment.seq)
     }
 
-    /// The same segment with the mapping of its own payload, and the whole number: the one nearest to what comes next (RFC 8684 section 3.3.1).
+    /// The same segment with the mapping of its own payload, and whole numbers: of a data sequence number the one nearest to what comes next, of an
+    /// acknowledgement the one nearest to the oldest byte that is not acknowledged (RFC 8684 section 3.3.1).
     #[cold]
     pub(super) fn with_own_mapping(&self, i: usize, segment: &Segment) -> Segment {
         let mut own = *segment;
-        if !own.dss.dsn64 && own.dss.dsn.get() >> 32 == 0 {
-            own.dss.dsn = Number::Short(own.dss.dsn.get() as u32).expand(self.rx.next());
-        }
-        if segment.len > 0 && self.subflows[i].socket.state().is_synchronized() {
+        let whole = |number: DataSeq, long: bool, near: DataSeq| {
+            let is_half = segment.dss.from_wire && !long && number.get() >> 32 == 0;
+            if is_half { Number::Short(number.get() as u32).expand(near) } else { number }
+        };
+        own.dss.data_ack = whole(own.dss.data_ack, own.dss.ack64, self.tx.una);
+        own.dss.dsn = whole(own.dss.dsn, own.dss.dsn64, self.rx.next());
+        if self.has_foreign_mapping(i, segment) && self.subflows[i].socket.state().is_synchronized() {
             let inside = self.subflows[i].socket.offset_of_peer(segment.seq).wrapping_sub(own.dss.ssn);
             if inside < u32::from(own.dss.map_len) {
                 own.dss.dsn += u64::from(inside);

@@ -151,6 +151,8 @@ pub struct Connection {
     /// What schedulers see of the subflows.
     view: [PathView; MAX_SUBFLOWS],
     coupled: bool,
+    /// The scheduler hands out bursts, and the stack takes them; nothing is ever reinjected there.
+    schedules_bursts: bool,
     siblings: cc::Siblings,
     random: Rng,
     local_key: u64,
@@ -194,6 +196,7 @@ impl Connection {
         tx.start(local_idsn + 1);
         let rx = Rx::new(settings.rmem[1], settings.rmem[2], stack.rcv_charge);
         Self {
+            schedules_bursts: stack.schedules_bursts && scheduler.schedules_bursts(),
             coupled: algorithm.flags() & cc::flags::COUPLED != 0,
             algorithm,
             scheduler: scheduler.with(Quirks { ecf_overflows: stack.ecf_overflows, redundant_repeats: stack.redundant_repeats }),
@@ -268,10 +271,12 @@ impl Connection {
         self.last_event = now;
         let Some(i) = self.paths.subflow(path).or_else(|| self.accept_join(path, segment)) else { return };
         let own;
-        let segment = if self.has_foreign_mapping(i, segment) {
+        // With MP_CAPABLE the mapping is that of a whole burst.
+        let segment = if segment.dss.from_wire | !segment.mp.is_empty() {
             own = self.with_own_mapping(i, segment);
             &own
         } else {
+            debug_assert!(!self.has_foreign_mapping(i, segment), "{segment:?} has a mapping of its own");
             segment
         };
         if self.subflows[i].closed || (!segment.mp.is_empty() && !self.handle_options(now, i, segment)) {

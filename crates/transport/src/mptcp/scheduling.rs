@@ -99,7 +99,7 @@ impl Connection {
         if self.tx.blocked {
             self.refill();
         }
-        if self.schedules_bursts() {
+        if self.schedules_bursts {
             while self.tx.pending.before(self.tx.end) && self.schedule_burst(now) {}
         } else if self.settings.stack.gives_after_sending {
             // Each buffer leaves as far as it may before the next is given.
@@ -124,17 +124,11 @@ impl Connection {
         }
     }
 
-    /// The scheduler hands out bursts, and the stack takes them; nothing is ever reinjected there.
-    #[inline]
-    fn schedules_bursts(&self) -> bool {
-        self.settings.stack.schedules_bursts && self.scheduler.schedules_bursts()
-    }
-
     /// Brings the schedulers' view of the subflows up to date, where anything has happened since.
     #[inline]
     fn refresh_view(&mut self) {
         // One that hands out bursts reads only the fields above; the others are not brought up to date for it.
-        let all = !self.schedules_bursts();
+        let all = !self.schedules_bursts;
         let stack = self.settings.stack;
         let mut touched = std::mem::take(&mut self.touched);
         while touched != 0 {

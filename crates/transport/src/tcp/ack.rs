@@ -235,7 +235,10 @@ impl Socket {
             && !(ack.facts.sacks_segments | ack.facts.reports_duplicate);
         if acked > 0 || ack.last_sacked_at.is_some() {
             sample.pkts_acked = acked;
-            self.refresh_flow();
+            // One that draws gets a number here whether it looks at it or not.
+            if self.cc.has_pkts_acked() || self.cc.flags() & cc::flags::DRAWS != 0 {
+                self.refresh_flow();
+            }
             self.cc.pkts_acked(&mut self.flow, cx.siblings, &ack.rate.sample);
         }
     }
@@ -283,7 +286,9 @@ impl Socket {
         self.flow.packets_out = self.queue.packets_out();
         self.flow.cwnd_limited = self.is_cwnd_limited();
         self.flow.next_send_ns = self.pacer.next().as_nanos();
-        self.flow.random = self.next_random();
+        if self.cc.flags() & cc::flags::DRAWS != 0 {
+            self.flow.random = self.next_random();
+        }
     }
 
     fn control_window(&mut self, cx: Context<'_>, delivered: u32, lost: u32, ack: &AckState) {
