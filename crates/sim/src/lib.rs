@@ -23,6 +23,8 @@ mod sockets;
 mod sysctl;
 #[cfg(test)]
 mod through_bytes;
+#[cfg(test)]
+mod through_bytes_test;
 mod topology;
 mod traffic;
 mod world;

@@ -100,6 +100,7 @@ impl Forged {
                 map_len: self.map_len,
                 has_ack: true,
                 data_fin: self.data_fin,
+                from_wire: true,
                 ..Dss::default()
             },
             mp: self.option,
