@@ -183,3 +183,20 @@ fn sack_blocks_give_way_to_a_mapping() {
         assert!(with_data > 0, "{stack}: nothing to see");
     }
 }
+
+/// Linux repeats the keys on every segment of the first burst, here two. With checksums they stand here on its first segment alone: the keys map the
+/// whole burst, and a checksum of it would need its bytes.
+#[test]
+fn with_checksums_the_keys_stand_on_the_first_segment_alone() {
+    for (checksum, expected) in [(false, 2), (true, 1)] {
+        let settings = Settings { checksum, ..settings(&LINUX_6_12_117) };
+        let mut net = Net::new(&settings, PathManager::default(), two_paths([5; 2], 20));
+        net.transfer(200_000, 10);
+        let data = net.log.iter().filter(|l| l.1 == 0 && l.2 == PathId(0) && l.3.len > 0);
+        let first: Vec<&Segment> = data.map(|l| &l.3).take(10).collect();
+        let keys = first.iter().filter(|segment| matches!(segment.mp.first(), Some(Repr::Capable { .. }))).count();
+        assert_eq!((first.len(), keys), (10, expected));
+        assert!(first.iter().all(|segment| segment.has_dss && segment.dss.checksum == checksum), "each byte is mapped");
+        assert_eq!(net.ends[1].received().get(), 200_000);
+    }
+}

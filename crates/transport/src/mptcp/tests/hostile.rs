@@ -257,6 +257,34 @@ fn an_address_that_the_peer_did_not_announce_is_not_joined() {
 }
 
 #[test]
+fn a_port_that_is_announced_is_in_the_code_and_in_nothing_else() {
+    let mut net = established(&LINUX_6_12_117);
+    let client = &mut net.ends[0];
+    let address = IpAddr::from([10, 2, 0, 9]);
+    let hmac = |client: &Connection, port| client.version().address_hmac(client.remote_key, client.local_key, 9, address, port);
+    for (code_of, opens) in [(0, false), (8080, true)] {
+        let announcement = Announcement::Authenticated { hmac: hmac(client, code_of) };
+        let mp = Repr::AddAddr { announcement, address_id: 9, address, port: Some(8080) }.into();
+        let (seq, ack) = (client.subflows[0].socket.receives_next(), client.subflows[0].socket.snd_nxt());
+        let before = client.subflow_count();
+        client.handle_segment(net.now, PathId(0), &Segment { seq, ack, flags: Flags::ACK, has_ts: true, mp, ..Segment::default() });
+        assert_eq!(client.subflow_count() > before, opens, "the code of port {code_of}");
+    }
+}
+
+#[test]
+fn an_mp_fail_changes_nothing() {
+    let mut net = established(&LINUX_6_12_117);
+    let (now, server) = (net.now, &mut net.ends[1]);
+    while server.poll_transmit(now).is_some() {}
+    let (seq, ack) = (server.subflows[0].socket.receives_next(), server.subflows[0].socket.snd_nxt());
+    let mp = Repr::Fail { dsn: server.rx.next().get() }.into();
+    server.handle_segment(now, PathId(0), &Segment { seq, ack, flags: Flags::ACK, has_ts: true, mp, ..Segment::default() });
+    assert!(server.poll_transmit(now).is_none() && server.phase == crate::mptcp::Phase::Established, "no answer, no fallback");
+    assert!(server.subflows.iter().all(|subflow| !subflow.closed));
+}
+
+#[test]
 fn a_peers_wish_for_checksums_is_not_met_and_not_enforced() {
     let settings = settings(&LINUX_6_12_117);
     let client = Connection::client(config(&settings, PathManager::default(), 2, "client"));
