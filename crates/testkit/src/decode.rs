@@ -124,7 +124,7 @@ fn mptcp_fields(numbers: &Numbers, option: &mptcp::Repr, payload: &[u8]) -> (&'s
             fields.extend(address_id.map(|id| ("address_id", u128::from(id))));
             ("mp_prio", fields)
         }
-        mptcp::Repr::Fail { dsn } => ("mp_fail", vec![("dsn8", relative(numbers, Side::Local, Number::Long(dsn)).1)]),
+        mptcp::Repr::Fail { dsn } => ("mp_fail", vec![("dsn8", relative(numbers, Side::Peer, Number::Long(dsn)).1)]),
         mptcp::Repr::FastClose { receiver_key } => ("mp_fastclose", vec![("key", receiver_key.into())]),
         mptcp::Repr::TcpRst { flags, reason } => ("mp_reset", vec![("flags", flags.into()), ("reason", reason.into())]),
         mptcp::Repr::Unknown { .. } => ("unknown", vec![("kind", u128::from(mptcp::KIND))]),

@@ -200,7 +200,7 @@ impl Encoder<'_> {
             },
             "mp_fail" => {
                 let dsn = self.plain("dsn8", 0)? as u64;
-                mptcp::Repr::Fail { dsn: self.numbers.idsn(Side::Peer).get().wrapping_add(dsn) }
+                mptcp::Repr::Fail { dsn: self.numbers.idsn(Side::Local).get().wrapping_add(dsn) }
             }
             "mp_fastclose" => {
                 let auto = |numbers: &Numbers| {

@@ -12,7 +12,8 @@ use polypath_wire::{Flags, Segment};
 impl Connection {
     /// Moves what a subflow has in order into the connection's order.
     #[inline]
-    pub(super) fn take_delivered(&mut self, now: Instant, i: usize, len: u32) {
+    pub(super) fn take_delivered(&mut self, now: Instant, i: usize, segment: &Segment) {
+        let len = segment.len;
         let stack = self.settings.stack;
         let subflow = &mut self.subflows[i];
         let (first, more) = subflow.socket.delivered.pieces();
@@ -22,8 +23,8 @@ impl Connection {
             self.rx.insert_more(now, more, in_fallback);
         }
         subflow.socket.delivered.clear();
-        if !self.got_data {
-            self.got_data = true;
+        if segment.has_dss {
+            self.acks_wide = segment.dss.dsn64;
         }
         // Linux lets the window grow by two segments for each that came in order, and tells the peer at once.
         if stack.shared_rcv_ssthresh && len >= LEAST_GROWING && self.rx.rcv_ssthresh() < self.rx.full_window() {

@@ -169,8 +169,8 @@ pub struct Connection {
     last_event: Instant,
     /// A subflow's send buffer has grown while the writer waits.
     sndbuf_grew: bool,
-    /// The server has got data with 64-bit sequence numbers and answers in kind.
-    got_data: bool,
+    /// The last data came with 64-bit sequence numbers: this end answers in kind, as Linux does (`use_64bit_ack`).
+    acks_wide: bool,
 }
 
 impl Connection {
@@ -223,7 +223,7 @@ impl Connection {
             established_at: None,
             last_event: Instant::ZERO,
             sndbuf_grew: false,
-            got_data: false,
+            acks_wide: false,
             settings,
         }
     }
@@ -294,7 +294,7 @@ impl Connection {
             self.advance_handshake(now, i, segment);
         }
         if has_data {
-            self.take_delivered(now, i, segment.len);
+            self.take_delivered(now, i, segment);
         }
         self.take_acknowledgement(now, i, segment);
         self.take_fins(now, i, segment);

@@ -60,7 +60,7 @@ impl Connection {
         segment.has_dss = true;
         segment.dss.has_ack = true;
         segment.dss.data_ack = self.rx.next();
-        segment.dss.ack64 = wide && self.got_data;
+        segment.dss.ack64 = wide && self.acks_wide;
         segment.dss.dsn64 = wide;
         // RFC 8684 sections 3.1 and 3.3 let the peer's wish count too: specs/exceptions.
         segment.dss.checksum = self.settings.checksum && segment.dss.map_len > 0;

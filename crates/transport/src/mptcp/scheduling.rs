@@ -417,7 +417,8 @@ impl Connection {
         self.tx.rtx_due = Instant::NEVER;
         if matches!(self.tx.fin, Fin::Sent) && !self.tx.una.before(self.tx.end) {
             // Only the DATA_FIN is missing: every ACK carries it.
-            self.tx.rtx_backoff += 1;
+            self.tx.fin_repetitions += 1;
+            self.tx.rtx_backoff = self.tx.fin_repetitions - u32::from(self.settings.stack.data_fin_doubles_late);
             self.request_acks();
         } else if self.tx.una.before(self.tx.next) && self.phase == Phase::Established {
             if self.settings.stack.reinjects_pieces {

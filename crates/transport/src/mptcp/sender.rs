@@ -69,6 +69,8 @@ pub(super) struct Tx {
     pub(super) pieces: VecDeque<Piece>,
     pub(super) rtx_due: Instant,
     pub(super) rtx_backoff: u32,
+    /// How often the DATA_FIN alone went again.
+    pub(super) fin_repetitions: u32,
     pub(super) reinjected_bytes: u64,
     /// Last time the window of a slow subflow was halved for filling the buffer, by fast subflow.
     pub(super) penalised_at: [Option<Instant>; polypath_sched::MAX_SUBFLOWS],
@@ -136,6 +138,7 @@ impl Tx {
             pieces: VecDeque::new(),
             rtx_due: Instant::NEVER,
             rtx_backoff: 0,
+            fin_repetitions: 0,
             reinjected_bytes: 0,
             penalised_at: [None; polypath_sched::MAX_SUBFLOWS],
             limited: Limited::default(),

@@ -355,6 +355,12 @@ kernels! {
             LINUX_6_1_192 = false, "taken for 6.12's; not measured by itself";
             LINUX_6_12_117 = false, "measured, specs/notes/mptcp-two-paths";
         }
+        /// The wait for the acknowledgement of a DATA_FIN is twice as long from its second repetition on; else from its first.
+        data_fin_doubles_late: bool {
+            MPTCP_0_96_LINUX_5_4_188 = false, "not measured";
+            LINUX_6_1_192 = true, "taken for 6.12's; not measured by itself";
+            LINUX_6_12_117 = true, "measured, tests/scripts/mptcp-close-first.pkt";
+        }
         /// When the connection's own retransmission timer fires.
         meta_retransmission: MetaRetransmission {
             MPTCP_0_96_LINUX_5_4_188 = MetaRetransmission::TwiceLongestTimeout, "its public sources";
