@@ -4,7 +4,7 @@ use crate::Duration;
 use serde::Deserialize;
 use std::fmt;
 use std::iter::Sum;
-use std::ops::{Add, AddAssign, Sub};
+use std::ops::{Add, AddAssign, Mul, Sub};
 
 /// A rate in bits per second. Zero means "nothing passes" and is refused where a link is built.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -85,6 +85,31 @@ macro_rules! amount {
 amount!(Bytes: u64, "bytes");
 amount!(Segments: u32, "segments");
 
+impl Bytes {
+    /// As many as there can be: what an application offers that never ends.
+    pub const MAX: Self = Self(u64::MAX);
+
+    #[inline]
+    pub const fn from_u32(amount: u32) -> Self {
+        Self(amount as u64)
+    }
+
+    /// The number for arithmetic in 32 bits, where windows and lengths of packets fit. Saturates.
+    #[inline]
+    pub const fn as_u32(self) -> u32 {
+        if self.0 > u32::MAX as u64 { u32::MAX } else { self.0 as u32 }
+    }
+}
+
+impl Mul<Bytes> for Segments {
+    type Output = Bytes;
+    /// So many segments of so many bytes each. Below 2^48 for segments of less than 2^16 bytes.
+    #[inline]
+    fn mul(self, each: Bytes) -> Bytes {
+        Bytes(u64::from(self.0) * each.0)
+    }
+}
+
 impl Rate {
     #[inline]
     pub const fn from_bits_per_sec(bits: u64) -> Self {
@@ -132,6 +157,8 @@ mod tests {
         let total: Bytes = [1, 2, 3].map(Bytes::new).into_iter().sum();
         assert_eq!((total - Bytes::new(2), total.saturating_sub(Bytes::new(7))), (Bytes::new(4), Bytes::ZERO));
         assert_eq!(format!("{:?}", Segments::new(10)), "10 segments");
+        assert_eq!(Segments::new(3) * Bytes::new(1448), Bytes::new(4344));
+        assert_eq!((Bytes::from_u32(7).as_u32(), Bytes::MAX.as_u32()), (7, u32::MAX));
     }
 
     #[test]

@@ -39,18 +39,27 @@ fn working(subflows: &[PathView]) -> Option<usize> {
 mod tests {
     use super::*;
     use crate::TcpExtras;
+    use polypath_base::{Bytes, DataSeq, Segments};
 
-    const DATA: DataQueueView = DataQueueView { end: 1 << 20, window_end: 1 << 20, ..DataQueueView::EMPTY };
+    const DATA: DataQueueView = DataQueueView { end: DataSeq::new(1 << 20), window_end: DataSeq::new(1 << 20), ..DataQueueView::EMPTY };
 
     fn subflow(srtt_ms: u32, in_flight: u32) -> PathView {
-        PathView { srtt_us8: srtt_ms * 8000, capacity: 10, in_flight, mss: 1000, usable: true, room: true, ..PathView::default() }
+        PathView {
+            srtt_us8: srtt_ms * 8000,
+            capacity: Segments::new(10),
+            in_flight: Segments::new(in_flight),
+            mss: Bytes::new(1000),
+            usable: true,
+            room: true,
+            ..PathView::default()
+        }
     }
 
     #[test]
     fn the_first_subflow_works_alone_however_slow() {
         let mut flows = [subflow(90, 4), subflow(5, 0)];
-        assert_eq!(Backup.pick(&flows, &DATA), Some(Choice { subflow: 0, from: 0, limit: Limit::Bytes(6000) }));
-        flows[0].in_flight = 10;
+        assert_eq!(Backup.pick(&flows, &DATA), Some(Choice { subflow: 0, from: DataSeq::new(0), limit: Limit::Bytes(Bytes::new(6000)) }));
+        flows[0].in_flight = Segments::new(10);
         assert_eq!(Backup.pick(&flows, &DATA), None, "a full window is waited for");
     }
 

@@ -16,7 +16,7 @@
 
 use crate::minrtt::{self, MinRtt};
 use crate::{BUFFER, Choice, DataQueueView, MAX_SUBFLOWS, PathView, Policy};
-use polypath_base::{Duration, Instant};
+use polypath_base::{Bytes, Duration, Instant, Segments};
 
 /// Thousandths: first, least and largest lambda, and its steps.
 const LAMBDA: u32 = 1200;
@@ -27,7 +27,7 @@ const DOWN: u32 = 10;
 /// Most round trips over which growth in slow start is believed: windows beyond 2^16 times the present one mean nothing.
 const MOST_DOUBLINGS: u32 = 16;
 /// Threshold of a flow in its first slow start (Linux: `TCP_INFINITE_SSTHRESH`).
-const INFINITE: u32 = 0x7fff_ffff;
+const INFINITE: Segments = Segments::new(0x7fff_ffff);
 
 /// Waits for the fastest subflow where a slower one would block the window.
 #[derive(Copy, Clone, Debug)]
@@ -59,28 +59,24 @@ impl Blest {
     /// How long a segment given to a slow subflow now takes to be acknowledged, eighths of a microsecond.
     fn linger(&self, slow: &PathView, i: usize) -> u32 {
         let (least, largest) = self.srtt[i];
-        let in_flight = u64::from(slow.in_flight) + 1;
-        let estimate = if in_flight >= u64::from(slow.capacity) {
-            largest
-        } else {
-            least + (u64::from(largest - least) * in_flight / u64::from(slow.capacity)) as u32
-        };
+        let (in_flight, capacity) = (u64::from(slow.in_flight.get()) + 1, u64::from(slow.capacity.get()));
+        let estimate = if in_flight >= capacity { largest } else { least + (u64::from(largest - least) * in_flight / capacity) as u32 };
         estimate.max(slow.srtt_us8)
     }
 
-    /// Bytes that the fast subflow sends in `time`, eighths of a microsecond, times lambda.
-    fn sends(&self, fast: &PathView, i: usize, time: u32) -> u64 {
+    /// What the fast subflow sends in `time`, eighths of a microsecond, times lambda.
+    fn sends(&self, fast: &PathView, i: usize, time: u32) -> Bytes {
         let (least, largest) = self.srtt[i];
         let mean = (u64::from(least) + u64::from(largest)) / 2;
         let rounds = u64::from(time).checked_div(mean).map_or(1, |whole| whole + 1);
         let packets = if fast.tcp.ssthresh == INFINITE {
-            u64::from(fast.capacity) * ((1 << rounds.min(u64::from(MOST_DOUBLINGS))) - 1)
+            u64::from(fast.capacity.get()) * ((1 << rounds.min(u64::from(MOST_DOUBLINGS))) - 1)
         } else {
             // Congestion avoidance is taken to have begun.
-            (u64::from(fast.capacity.max(fast.tcp.ssthresh.saturating_add(1))) + (rounds - 1) / 2) * rounds
+            (u64::from(fast.capacity.get().max(fast.tcp.ssthresh.get().saturating_add(1))) + (rounds - 1) / 2) * rounds
         };
         // Below 2^48 packets (a window of 2^32 in 2^16 rounds), of less than 2^16 bytes: 2^64 is not reached, but times 1300 it may be.
-        (u128::from(packets) * u128::from(fast.mss) * u128::from(self.lambda) / 1000) as u64
+        Bytes::new((u128::from(packets) * u128::from(fast.mss.get()) * u128::from(self.lambda) / 1000) as u64)
     }
 }
 
@@ -101,9 +97,9 @@ impl Policy for Blest {
         }
         self.adapt(queue.now, self.srtt[choice.subflow].0);
         let for_fast = self.sends(&subflows[fastest], fastest, self.linger(slow, choice.subflow));
-        let buffer = u64::from(BUFFER / slow.mss.max(1) * slow.mss).min(queue.end - queue.next);
-        let on_slow = u64::from(slow.in_flight) * u64::from(slow.mss) + u64::from(slow.unsent) + buffer;
-        let window = queue.window_end.saturating_sub(queue.una);
+        let buffer = Bytes::new(BUFFER.get() / slow.mss.get().max(1) * slow.mss.get()).min(queue.waiting());
+        let on_slow = slow.in_flight * slow.mss + slow.unsent + buffer;
+        let window = Bytes::new(queue.window_end.max(queue.una).distance(queue.una));
         (for_fast <= window.saturating_sub(on_slow)).then_some(choice)
     }
 
@@ -117,22 +113,23 @@ impl Policy for Blest {
 mod tests {
     use super::*;
     use crate::TcpExtras;
+    use polypath_base::DataSeq;
 
     fn subflow(srtt_ms: u32, in_flight: u32) -> PathView {
         PathView {
             srtt_us8: srtt_ms * 8000,
-            capacity: 10,
-            in_flight,
-            mss: 1000,
+            capacity: Segments::new(10),
+            in_flight: Segments::new(in_flight),
+            mss: Bytes::new(1000),
             usable: true,
             room: true,
-            tcp: TcpExtras { ssthresh: 5, ..TcpExtras::default() },
+            tcp: TcpExtras { ssthresh: Segments::new(5), ..TcpExtras::default() },
             ..PathView::default()
         }
     }
 
     fn window(bytes: u64) -> DataQueueView {
-        DataQueueView { end: 10_000, window_end: bytes, ..DataQueueView::EMPTY }
+        DataQueueView { end: DataSeq::new(10_000), window_end: DataSeq::new(bytes), ..DataQueueView::EMPTY }
     }
 
     #[test]

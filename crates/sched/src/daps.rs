@@ -13,14 +13,15 @@
 //! The out-of-tree kernel's releases do not have this scheduler.
 
 use crate::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, PathView, Policy};
+use polypath_base::{Bytes, Segments};
 
 /// Windows in the order of their arrival.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Daps {
     /// When the next window of each subflow arrives on the plan's own clock, eighths of a microsecond.
     arrival: [u64; MAX_SUBFLOWS],
-    /// Bytes of that window yet to be dealt out; 0 where it has not begun.
-    left: [u32; MAX_SUBFLOWS],
+    /// What of that window is yet to be dealt out; zero where it has not begun.
+    left: [Bytes; MAX_SUBFLOWS],
     /// Where the plan's clock stands.
     clock: u64,
 }
@@ -35,8 +36,8 @@ impl Policy for Daps {
         let taken = |s: &PathView| s.usable && !s.tcp.in_loss && s.backup != any_active;
         let slowest = subflows.iter().filter(|s| taken(s)).map(|s| s.srtt_us8).max()?;
         for (i, s) in subflows.iter().enumerate().filter(|(_, s)| taken(s)) {
-            if self.left[i] == 0 {
-                self.left[i] = s.capacity.max(1).saturating_mul(s.mss);
+            if self.left[i] == Bytes::ZERO {
+                self.left[i] = s.capacity.max(Segments::new(1)) * s.mss;
                 // A subflow that was away does not make up for it.
                 self.arrival[i] = self.arrival[i].max(self.clock) + u64::from(s.srtt_us8);
             }
@@ -44,13 +45,13 @@ impl Policy for Daps {
         let (subflow, s) = subflows.iter().enumerate().filter(|(_, s)| taken(s)).min_by_key(|&(i, _)| self.arrival[i])?;
         // As many windows as the slowest subflow's round trip holds may wait here.
         let windows = (u64::from(slowest).checked_div(u64::from(s.srtt_us8))).unwrap_or(1);
-        let most = windows * u64::from(s.capacity) * u64::from(s.mss);
-        let waits = u64::from(s.unsent.saturating_sub(s.window_space()));
+        let most = windows * (s.capacity * s.mss).get();
+        let waits = s.unsent.saturating_sub(s.window_space()).get();
         (s.room && waits < most).then_some(Choice { subflow, from: queue.next, limit: Limit::Bytes(self.left[subflow]) })
     }
 
     #[inline]
-    fn on_scheduled(&mut self, choice: Choice, len: u32) {
+    fn on_scheduled(&mut self, choice: Choice, len: Bytes) {
         let i = choice.subflow;
         self.left[i] = self.left[i].saturating_sub(len);
         self.clock = self.clock.max(self.arrival[i]);
@@ -61,20 +62,28 @@ impl Policy for Daps {
 mod tests {
     use super::*;
     use crate::TcpExtras;
+    use polypath_base::DataSeq;
 
-    const DATA: DataQueueView = DataQueueView { end: 1 << 20, window_end: 1 << 20, ..DataQueueView::EMPTY };
+    const DATA: DataQueueView = DataQueueView { end: DataSeq::new(1 << 20), window_end: DataSeq::new(1 << 20), ..DataQueueView::EMPTY };
 
     fn subflow(srtt_ms: u32, cwnd: u32) -> PathView {
-        let s = PathView { srtt_us8: srtt_ms * 8000, capacity: cwnd, mss: 1000, usable: true, room: true, ..PathView::default() };
-        PathView { in_flight: 0, tcp: TcpExtras { ssthresh: 5, ..TcpExtras::default() }, ..s }
+        let s = PathView {
+            srtt_us8: srtt_ms * 8000,
+            capacity: Segments::new(cwnd),
+            mss: Bytes::new(1000),
+            usable: true,
+            room: true,
+            ..PathView::default()
+        };
+        PathView { in_flight: Segments::ZERO, tcp: TcpExtras { ssthresh: Segments::new(5), ..TcpExtras::default() }, ..s }
     }
 
     /// Who gets the next windows, and how many segments each.
-    fn plan(daps: &mut Daps, flows: &[PathView], count: usize) -> Vec<(usize, u32)> {
+    fn plan(daps: &mut Daps, flows: &[PathView], count: usize) -> Vec<(usize, u64)> {
         let deal = |_| {
             let choice = daps.pick(flows, &DATA).expect("somebody");
             daps.on_scheduled(choice, choice.limit.bytes().expect("not a buffer"));
-            (choice.subflow, choice.limit.bytes().expect("not a buffer") / 1000)
+            (choice.subflow, choice.limit.bytes().expect("not a buffer").get() / 1000)
         };
         (0..count).map(deal).collect()
     }
@@ -92,17 +101,17 @@ mod tests {
         let flows = [subflow(10, 4)];
         let mut daps = Daps::default();
         let first = daps.pick(&flows, &DATA).expect("alone");
-        daps.on_scheduled(first, 1000);
-        assert_eq!(daps.pick(&flows, &DATA).map(|c| c.limit), Some(Limit::Bytes(3000)));
+        daps.on_scheduled(first, Bytes::new(1000));
+        assert_eq!(daps.pick(&flows, &DATA).map(|c| c.limit), Some(Limit::Bytes(Bytes::new(3000))));
     }
 
     #[test]
     fn the_plan_ends_with_the_slowest_round_trip() {
         // Three windows of the fast subflow fit into 35 ms, beyond the one that may leave.
         let mut flows = [subflow(35, 20), subflow(10, 4)];
-        flows[1].unsent = 4_000 + 11_999;
+        flows[1].unsent = Bytes::new(4_000 + 11_999);
         assert_eq!(Daps::default().pick(&flows, &DATA).map(|c| c.subflow), Some(1));
-        flows[1].unsent += 1;
+        flows[1].unsent += Bytes::new(1);
         assert_eq!(Daps::default().pick(&flows, &DATA), None, "the plan is kept: the slow one has to wait for its turn");
     }
 

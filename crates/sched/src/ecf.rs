@@ -15,6 +15,7 @@
 
 use crate::minrtt::{self, MinRtt};
 use crate::{Choice, DataQueueView, PathView, Policy, Quirks};
+use polypath_base::Bytes;
 
 /// Waits for the fastest subflow where that completes earlier.
 #[derive(Copy, Clone, Debug, Default)]
@@ -34,7 +35,7 @@ impl Policy for Ecf {
         let choice = MinRtt.pick(subflows, queue)?;
         let slow = &subflows[choice.subflow];
         let fastest = minrtt::fastest(subflows, slow.backup)?;
-        if fastest != choice.subflow && self.waits(&subflows[fastest], slow, queue.end - queue.next) {
+        if fastest != choice.subflow && self.waits(&subflows[fastest], slow, queue.waiting()) {
             return None;
         }
         Some(choice)
@@ -58,13 +59,14 @@ impl Ecf {
 
     /// Whether the `fast` subflow alone is done with `waiting` bytes before the `slow` one could help. Times in microseconds
     /// (below 2^32), amounts in bytes (below 2^64): the products fit into 128 bits.
-    fn waits(&mut self, fast: &PathView, slow: &PathView, waiting: u64) -> bool {
+    fn waits(&mut self, fast: &PathView, slow: &PathView, waiting: Bytes) -> bool {
         let fit = if self.overflows { narrow } else { |product| product };
-        let window = |s: &PathView| u128::from(s.capacity) * u128::from(s.mss);
+        let window = |s: &PathView| u128::from((s.capacity * s.mss).get());
         let rtt = |s: &PathView| u128::from(s.srtt_us8 >> 3);
         let spread = u128::from(fast.tcp.rttvar_us.max(slow.tcp.rttvar_us) >> 1);
         let (window_f, window_s) = (window(fast), window(slow));
-        let (on_fast, on_slow) = (u128::from(waiting).max(window_f), u128::from(waiting).max(window_s));
+        let waiting = u128::from(waiting.get());
+        let (on_fast, on_slow) = (waiting.max(window_f), waiting.max(window_s));
         let alone = fit(rtt(fast) * (on_fast + window_f));
         let helped = fit(window_f * (rtt(slow) + spread));
         if BETA_INVERSE * alone >= (BETA_INVERSE + u128::from(self.waiting)) * helped {
@@ -81,13 +83,22 @@ impl Ecf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use polypath_base::{DataSeq, Segments};
 
     fn subflow(srtt_ms: u32, in_flight: u32) -> PathView {
-        PathView { srtt_us8: srtt_ms * 8000, capacity: 10, in_flight, mss: 1000, usable: true, room: true, ..PathView::default() }
+        PathView {
+            srtt_us8: srtt_ms * 8000,
+            capacity: Segments::new(10),
+            in_flight: Segments::new(in_flight),
+            mss: Bytes::new(1000),
+            usable: true,
+            room: true,
+            ..PathView::default()
+        }
     }
 
     fn waiting(bytes: u64) -> DataQueueView {
-        DataQueueView { end: bytes, window_end: 1 << 30, ..DataQueueView::EMPTY }
+        DataQueueView { end: DataSeq::new(bytes), window_end: DataSeq::new(1 << 30), ..DataQueueView::EMPTY }
     }
 
     #[test]

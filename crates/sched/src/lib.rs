@@ -16,13 +16,13 @@ mod roundrobin;
 mod sttf;
 mod weighted;
 
-use polypath_base::{Instant, Rate};
+use polypath_base::{Bytes, DataSeq, Instant, Rate, Segments};
 
 /// Most subflows a connection has: masks of them have 32 bits, here as in out-of-tree MPTCP.
 pub const MAX_SUBFLOWS: usize = 32;
 
-/// Most data in one buffer of the kernel, bytes (Linux: 64 KiB less the largest TCP header).
-pub const BUFFER: u32 = 65_535 - 320;
+/// Most data in one buffer of the kernel (Linux: 64 KiB less the largest TCP header).
+pub const BUFFER: Bytes = Bytes::new(65_535 - 320);
 
 /// What a scheduler sees of one path: a subflow of MPTCP, or a path of a tunnel.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -30,14 +30,14 @@ pub struct PathView {
     /// Smoothed RTT in eighths of a microsecond; 0 before the first sample.
     pub srtt_us8: u32,
     /// What the path may carry at a time and what is in flight on it, full packets: of TCP the congestion window.
-    pub capacity: u32,
-    pub in_flight: u32,
-    /// Payload of a full packet, bytes: of TCP the MSS.
-    pub mss: u32,
-    /// Bytes given to the path that it has not sent yet.
-    pub unsent: u32,
-    /// Bytes of memory in the path's send queue, sent or not (Linux's `sk_wmem_queued`).
-    pub queued: u32,
+    pub capacity: Segments,
+    pub in_flight: Segments,
+    /// Payload of a full packet: of TCP the MSS.
+    pub mss: Bytes,
+    /// Given to the path and not sent yet.
+    pub unsent: Bytes,
+    /// Memory in the path's send queue, sent or not (Linux's `sk_wmem_queued`).
+    pub queued: Bytes,
     /// Rate at which it sends: of TCP the pacing rate; zero while unknown.
     pub pacing_rate: Rate,
     /// Joined and able to send, and not given up as stale or potentially failed.
@@ -54,8 +54,8 @@ pub struct PathView {
 pub struct TcpExtras {
     /// Variation of the RTT in microseconds, never less than the least retransmission timeout (Linux: `rttvar_us`).
     pub rttvar_us: u32,
-    /// Slow-start threshold, segments.
-    pub ssthresh: u32,
+    /// Slow-start threshold.
+    pub ssthresh: Segments,
     /// Where the room in the window is counted in buffers: those that wait. Elsewhere it is counted in bytes.
     pub buffered: Option<Buffered>,
     /// In the Loss state after a retransmission timeout.
@@ -69,16 +69,16 @@ pub struct TcpExtras {
 pub struct Buffered {
     /// Buffers of which something waits.
     pub buffers: u32,
-    /// Segments that the subflow sends as one burst.
-    pub burst: u32,
+    /// What the subflow sends as one burst.
+    pub burst: Segments,
 }
 
 impl Buffered {
     /// Segments of the window that what waits is counted as: a burst for each buffer, but a lone buffer as one, so that one too many is given
     /// rather than too few.
     #[inline]
-    fn segments(self) -> u32 {
-        if self.buffers > 1 { self.buffers.saturating_mul(self.burst) } else { self.buffers }
+    fn segments(self) -> Segments {
+        Segments::new(if self.buffers > 1 { self.buffers.saturating_mul(self.burst.get()) } else { self.buffers })
     }
 }
 
@@ -95,13 +95,13 @@ pub struct Quirks {
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct DataQueueView {
     /// First byte the peer has not acknowledged.
-    pub una: u64,
+    pub una: DataSeq,
     /// First byte never sent on any subflow.
-    pub next: u64,
+    pub next: DataSeq,
     /// End of the data accepted from the application.
-    pub end: u64,
+    pub end: DataSeq,
     /// End of the window the peer advertised.
-    pub window_end: u64,
+    pub window_end: DataSeq,
     /// When the scheduler is asked.
     pub now: Instant,
 }
@@ -112,7 +112,7 @@ pub struct Choice {
     /// Index of the path.
     pub subflow: usize,
     /// First byte to send there: [`DataQueueView::next`] for new data, less for bytes that went elsewhere before.
-    pub from: u64,
+    pub from: DataSeq,
     /// How much, before the scheduler is asked again.
     pub limit: Limit,
 }
@@ -121,15 +121,15 @@ pub struct Choice {
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// At most so many bytes.
-    Bytes(u32),
+    Bytes(Bytes),
     /// The buffer of the sender that has the byte at [`Choice::from`], all of it, whatever the window.
     Buffer,
 }
 
 impl Limit {
-    /// Bytes; none for a buffer, whose length the sender knows.
+    /// How many bytes; none for a buffer, whose length the sender knows.
     #[inline]
-    pub fn bytes(self) -> Option<u32> {
+    pub fn bytes(self) -> Option<Bytes> {
         match self {
             Self::Bytes(bytes) => Some(bytes),
             Self::Buffer => None,
@@ -139,12 +139,27 @@ impl Limit {
 
 impl DataQueueView {
     /// Nothing to send.
-    pub const EMPTY: Self = Self { una: 0, next: 0, end: 0, window_end: 0, now: Instant::ZERO };
+    pub const EMPTY: Self = {
+        let start = DataSeq::new(0);
+        Self { una: start, next: start, end: start, window_end: start, now: Instant::ZERO }
+    };
 
-    /// Bytes that wait for their first transmission and fit the peer's window.
+    /// What waits for its first transmission.
     #[inline]
-    pub fn sendable(&self) -> u64 {
-        self.end.min(self.window_end).saturating_sub(self.next)
+    pub fn waiting(&self) -> Bytes {
+        Bytes::new(self.end.distance(self.next))
+    }
+
+    /// What the peer's window leaves for new data.
+    #[inline]
+    pub fn window_left(&self) -> Bytes {
+        Bytes::new(self.window_end.max(self.next).distance(self.next))
+    }
+
+    /// What waits for its first transmission and fits the peer's window.
+    #[inline]
+    pub fn sendable(&self) -> Bytes {
+        self.waiting().min(self.window_left())
     }
 }
 
@@ -164,23 +179,23 @@ impl PathView {
         self.usable && !self.tcp.in_loss && self.in_flight < self.capacity && self.unsent <= self.window_space()
     }
 
-    /// Most bytes to give at once: what the congestion window lets out, at most half of it. Counted in buffers, what the window has left by
+    /// Most to give at once: what the congestion window lets out, at most half of it. Counted in buffers, what the window has left by
     /// that count, and a burst at least.
     #[inline]
-    pub fn share(&self) -> u32 {
+    pub fn share(&self) -> Bytes {
         match self.tcp.buffered {
-            None => self.window_space().min((self.capacity / 2).max(1).saturating_mul(self.mss)),
+            None => self.window_space().min(Segments::new((self.capacity.get() / 2).max(1)) * self.mss),
             Some(waiting) => {
                 let left = self.capacity.saturating_sub(self.in_flight + waiting.segments());
-                left.max(waiting.burst).saturating_mul(self.mss)
+                left.max(waiting.burst) * self.mss
             }
         }
     }
 
-    /// Bytes that the congestion window would let out now.
+    /// What the congestion window would let out now.
     #[inline]
-    pub fn window_space(&self) -> u32 {
-        self.capacity.saturating_sub(self.in_flight).saturating_mul(self.mss)
+    pub fn window_space(&self) -> Bytes {
+        self.capacity.saturating_sub(self.in_flight) * self.mss
     }
 }
 
@@ -191,7 +206,7 @@ pub trait Policy: Default {
 
     /// `len` bytes from `choice.from` on were enqueued; the scheduler may have asked for more, or for what begins later.
     #[inline]
-    fn on_scheduled(&mut self, _choice: Choice, _len: u32) {}
+    fn on_scheduled(&mut self, _choice: Choice, _len: Bytes) {}
 
     /// The peer's window or the send buffer held everything up.
     #[inline]
@@ -325,7 +340,7 @@ macro_rules! schedulers {
 
             /// See [`Policy::on_scheduled`].
             #[inline]
-            pub fn on_scheduled(&mut self, choice: Choice, len: u32) {
+            pub fn on_scheduled(&mut self, choice: Choice, len: Bytes) {
                 match self {
                     $(Self::$variant(policy) => policy.on_scheduled(choice, len),)+
                 }
@@ -375,28 +390,30 @@ mod tests {
 
     #[test]
     fn sendable_is_bounded_by_data_and_window() {
-        let queue = |next, end, window_end| DataQueueView { next, end, window_end, ..DataQueueView::EMPTY };
-        assert_eq!(queue(10, 100, 50).sendable(), 40);
-        assert_eq!(queue(10, 30, 50).sendable(), 20);
-        assert_eq!(queue(60, 100, 50).sendable(), 0);
+        let sendable = |next, end, window_end| {
+            let [next, end, window_end] = [next, end, window_end].map(DataSeq::new);
+            DataQueueView { next, end, window_end, ..DataQueueView::EMPTY }.sendable().get()
+        };
+        assert_eq!((sendable(10, 100, 50), sendable(10, 30, 50), sendable(60, 100, 50)), (40, 20, 0));
+        assert_eq!(sendable(u64::MAX, 100, 50), 51, "numbers wrap");
     }
 
     #[test]
     fn paths_without_tcp_are_scheduled_too() {
         let path = |srtt_us8, in_flight| PathView {
             srtt_us8,
-            capacity: 10,
-            in_flight,
-            mss: 1400,
+            capacity: Segments::new(10),
+            in_flight: Segments::new(in_flight),
+            mss: Bytes::new(1400),
             pacing_rate: Rate::from_bits_per_sec(8_000_000),
             usable: true,
             room: true,
             ..PathView::default()
         };
-        let queue = DataQueueView { end: 1400, window_end: u64::MAX, ..DataQueueView::EMPTY };
+        let queue = DataQueueView { end: DataSeq::new(1400), window_end: DataSeq::new(1 << 40), ..DataQueueView::EMPTY };
         for (name, _) in Scheduler::NAMES {
             let choice = Scheduler::find(name).expect("it is in the list").pick(&[path(80_000, 9), path(400_000, 10)], &queue);
-            assert!(choice.is_some_and(|choice| choice.subflow == 0 && choice.limit != Limit::Bytes(0)), "{name}: {choice:?}");
+            assert!(choice.is_some_and(|choice| choice.subflow == 0 && choice.limit != Limit::Bytes(Bytes::ZERO)), "{name}: {choice:?}");
         }
         let full = [path(80_000, 10), path(400_000, 0)];
         assert_eq!(MinRtt.pick(&full, &queue).map(|choice| choice.subflow), Some(1), "the fast path is full");

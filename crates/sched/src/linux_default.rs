@@ -5,6 +5,7 @@
 //! its send buffer takes, so a burst waits there, and if the chosen subflow's buffer is full, nobody sends.
 
 use crate::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, PathView, Policy};
+use polypath_base::Bytes;
 
 /// Shortest linger time first.
 #[derive(Copy, Clone, Debug, Default)]
@@ -16,15 +17,15 @@ pub struct LinuxDefault {
 /// What is queued, bytes, over the rate at which it drains, byte/s and never 0. Linux compares whole numbers of 2^-32 s.
 #[derive(Copy, Clone, Debug)]
 struct Linger {
-    queued: u32,
+    queued: Bytes,
     rate: u64,
 }
 
 impl Linger {
     #[inline]
     fn is_shorter_than(self, other: Self) -> bool {
-        let own = u128::from(self.queued) * u128::from(other.rate);
-        let others = u128::from(other.queued) * u128::from(self.rate);
+        let own = u128::from(self.queued.get()) * u128::from(other.rate);
+        let others = u128::from(other.queued.get()) * u128::from(self.rate);
         if own >= others {
             return false;
         }
@@ -34,13 +35,13 @@ impl Linger {
     }
 
     fn whole(self) -> u64 {
-        (u64::from(self.queued) << 32) / self.rate
+        (self.queued.get() << 32) / self.rate
     }
 }
 
 impl LinuxDefault {
-    /// Largest burst, bytes: 64 KiB less room for headers (TCP 20, its options 40, IPv6 40 and a fragment header 8).
-    pub const BURST: u32 = (1 << 16) - 20 - 40 - 40 - 8;
+    /// Largest burst: 64 KiB less room for headers (TCP 20, its options 40, IPv6 40 and a fragment header 8).
+    pub const BURST: Bytes = Bytes::new((1 << 16) - 20 - 40 - 40 - 8);
 }
 
 impl Policy for LinuxDefault {
@@ -72,11 +73,11 @@ impl Policy for LinuxDefault {
         }
         let (_, i) = best[usize::from(!any_active)]?;
         let s = subflows.get(i).filter(|s| s.room)?;
-        let burst = queue.window_end.saturating_sub(queue.next).min(u64::from(Self::BURST)) as u32;
-        if burst > 0 {
+        let burst = queue.window_left().min(Self::BURST);
+        if burst > Bytes::ZERO {
             // Weighted mean of the old rate over what is queued and of the current rate over the burst. Rates stay below
             // 2^34 byte/s and weights below 2^29 bytes, so the products fit.
-            let (queued, burst) = (u64::from(s.queued), u64::from(burst));
+            let (queued, burst) = (s.queued.get(), burst.get());
             self.rate[i] = (self.rate[i] * queued + s.pacing_rate.as_bytes_per_sec() * burst) / (queued + burst);
         }
         Some(Choice { subflow: i, from: queue.next, limit: Limit::Bytes(burst) })
@@ -97,14 +98,14 @@ impl Policy for LinuxDefault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use polypath_base::Rate;
+    use polypath_base::{DataSeq, Rate};
 
-    const DATA: DataQueueView = DataQueueView { end: 1 << 20, window_end: 1 << 20, ..DataQueueView::EMPTY };
+    const DATA: DataQueueView = DataQueueView { end: DataSeq::new(1 << 20), window_end: DataSeq::new(1 << 20), ..DataQueueView::EMPTY };
 
     /// `pacing_rate` in bytes a second.
-    fn subflow(queued: u32, pacing_rate: u64) -> PathView {
+    fn subflow(queued: u64, pacing_rate: u64) -> PathView {
         let pacing_rate = Rate::from_bytes_per_sec(pacing_rate);
-        PathView { queued, pacing_rate, mss: 1000, usable: true, room: true, ..PathView::default() }
+        PathView { queued: Bytes::new(queued), pacing_rate, mss: Bytes::new(1000), usable: true, room: true, ..PathView::default() }
     }
 
     #[test]
@@ -117,11 +118,11 @@ mod tests {
         };
         let (mut shorter, mut near) = (0, 0);
         for round in 0..100_000 {
-            let a = Linger { queued: draw(29) as u32, rate: draw(34) + 1 };
+            let a = Linger { queued: Bytes::new(draw(29)), rate: draw(34) + 1 };
             // Every other time nearly the same: twice the queue at about twice the rate.
             let b = match round % 2 {
-                0 => Linger { queued: a.queued * 2, rate: a.rate * 2 - draw(1) },
-                _ => Linger { queued: draw(29) as u32, rate: draw(34) + 1 },
+                0 => Linger { queued: Bytes::new(a.queued.get() * 2), rate: a.rate * 2 - draw(1) },
+                _ => Linger { queued: Bytes::new(draw(29)), rate: draw(34) + 1 },
             };
             assert_eq!(a.is_shorter_than(b), a.whole() < b.whole(), "{a:?} {b:?}");
             shorter += u32::from(a.is_shorter_than(b));
@@ -136,7 +137,7 @@ mod tests {
         let flows = [subflow(50_000, 1_000_000), subflow(100_000, 10_000_000)];
         assert_eq!(
             LinuxDefault::default().pick(&flows, &DATA),
-            Some(Choice { subflow: 1, from: 0, limit: Limit::Bytes(LinuxDefault::BURST) })
+            Some(Choice { subflow: 1, from: DataSeq::new(0), limit: Limit::Bytes(LinuxDefault::BURST) })
         );
     }
 
@@ -152,7 +153,7 @@ mod tests {
         s.pick(&[subflow(0, 1_000_000)], &DATA);
         assert_eq!(s.rate[0], 1_000_000);
         // 65428 bytes queued at the old rate and a burst of as many at three times the rate: twice the rate.
-        s.pick(&[subflow(LinuxDefault::BURST, 3_000_000)], &DATA);
+        s.pick(&[subflow(LinuxDefault::BURST.get(), 3_000_000)], &DATA);
         assert_eq!(s.rate[0], 2_000_000);
     }
 
@@ -167,8 +168,8 @@ mod tests {
     #[test]
     fn bursts_end_with_the_window_of_the_peer() {
         assert_eq!(
-            LinuxDefault::default().pick(&[subflow(0, 1)], &DataQueueView { window_end: 500, ..DATA }).map(|c| c.limit),
-            Some(Limit::Bytes(500))
+            LinuxDefault::default().pick(&[subflow(0, 1)], &DataQueueView { window_end: DataSeq::new(500), ..DATA }).map(|c| c.limit),
+            Some(Limit::Bytes(Bytes::new(500)))
         );
     }
 }

@@ -64,25 +64,34 @@ mod tests {
     use super::*;
     use crate::Buffered;
     use crate::TcpExtras;
+    use polypath_base::{Bytes, DataSeq, Segments};
 
     fn subflow(srtt_ms: u32, in_flight: u32) -> PathView {
-        PathView { srtt_us8: srtt_ms * 8000, capacity: 10, in_flight, mss: 1000, usable: true, room: true, ..PathView::default() }
+        PathView {
+            srtt_us8: srtt_ms * 8000,
+            capacity: Segments::new(10),
+            in_flight: Segments::new(in_flight),
+            mss: Bytes::new(1000),
+            usable: true,
+            room: true,
+            ..PathView::default()
+        }
     }
 
-    const DATA: DataQueueView = DataQueueView { end: 1 << 20, window_end: 1 << 20, ..DataQueueView::EMPTY };
+    const DATA: DataQueueView = DataQueueView { end: DataSeq::new(1 << 20), window_end: DataSeq::new(1 << 20), ..DataQueueView::EMPTY };
 
     #[test]
     fn the_fastest_subflow_with_room_wins() {
         let flows = [subflow(20, 0), subflow(5, 7), subflow(1, 10)];
-        assert_eq!(MinRtt.pick(&flows, &DATA), Some(Choice { subflow: 1, from: 0, limit: Limit::Bytes(3000) }));
+        assert_eq!(MinRtt.pick(&flows, &DATA), Some(Choice { subflow: 1, from: DataSeq::new(0), limit: Limit::Bytes(Bytes::new(3000)) }));
     }
 
     #[test]
     fn a_full_queue_or_loss_disqualifies() {
         let mut flows = [subflow(20, 0), subflow(5, 7)];
-        flows[1].unsent = 3000;
+        flows[1].unsent = Bytes::new(3000);
         assert_eq!(MinRtt.pick(&flows, &DATA).map(|c| c.subflow), Some(1), "what the window lets out may wait");
-        flows[1].unsent = 3001;
+        flows[1].unsent = Bytes::new(3001);
         assert_eq!(MinRtt.pick(&flows, &DATA).map(|c| c.subflow), Some(0));
         flows[0].tcp.in_loss = true;
         assert_eq!(MinRtt.pick(&flows, &DATA), None);
@@ -91,13 +100,13 @@ mod tests {
     #[test]
     fn room_counted_in_buffers_is_given_in_bursts() {
         let flow = |in_flight, buffers| PathView {
-            tcp: TcpExtras { buffered: Some(Buffered { buffers, burst: 2 }), ..TcpExtras::default() },
+            tcp: TcpExtras { buffered: Some(Buffered { buffers, burst: Segments::new(2) }), ..TcpExtras::default() },
             ..subflow(20, in_flight)
         };
         let gives = |flow| MinRtt.pick(&[flow], &DATA).map(|c| c.limit);
-        assert_eq!(gives(flow(3, 0)), Some(Limit::Bytes(7000)), "all that the window has left, not half of it");
-        assert_eq!(gives(flow(9, 0)), Some(Limit::Bytes(2000)), "a burst at least, even if the window has room for less");
-        assert_eq!(gives(flow(8, 1)), Some(Limit::Bytes(2000)), "a lone buffer counts as one segment");
+        assert_eq!(gives(flow(3, 0)), Some(Limit::Bytes(Bytes::new(7000))), "all that the window has left, not half of it");
+        assert_eq!(gives(flow(9, 0)), Some(Limit::Bytes(Bytes::new(2000))), "a burst at least, even if the window has room for less");
+        assert_eq!(gives(flow(8, 1)), Some(Limit::Bytes(Bytes::new(2000))), "a lone buffer counts as one segment");
         assert_eq!((gives(flow(9, 1)), gives(flow(6, 2))), (None, None), "several count as a burst each");
     }
 
@@ -139,6 +148,6 @@ mod tests {
 
     #[test]
     fn nothing_to_send_means_no_choice() {
-        assert_eq!(MinRtt.pick(&[subflow(5, 0)], &DataQueueView { end: 0, ..DATA }), None);
+        assert_eq!(MinRtt.pick(&[subflow(5, 0)], &DataQueueView { end: DataSeq::new(0), ..DATA }), None);
     }
 }

@@ -13,12 +13,15 @@
 //! <https://github.com/multipath-tcp/mptcp/issues/474> reports it, with goodputs of a hundredth; pull request 478 mended it.
 
 use crate::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, PathView, Policy, Quirks};
+use polypath_base::{Bytes, DataSeq};
 
 /// Each subflow has a place of its own in the data.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Redundant {
     /// What each subflow was given last, as data sequence numbers: its beginning and its end.
-    last: [(u64, u64); MAX_SUBFLOWS],
+    last: [(DataSeq, DataSeq); MAX_SUBFLOWS],
+    /// Who has been given anything yet, as bits.
+    begun: u32,
     /// Whose turn it is.
     turn: usize,
     /// As the out-of-tree stack was before it was mended.
@@ -42,10 +45,11 @@ impl Policy for Redundant {
         for step in 0..subflows.len() {
             let i = (self.turn + step) % subflows.len();
             let s = &subflows[i];
-            let (last_start, last_end) = self.last[i];
             // What the peer has acknowledged need not be sent by the slower subflows any more.
-            let from = if self.repeats && last_start <= queue.una { queue.una } else { last_end.max(queue.una) };
-            if from >= queue.end || !s.takes_data() || (s.backup && any_active) {
+            let (last_start, last_end) = self.last[i];
+            let goes_on = self.begun >> i & 1 == 1 && (!self.repeats || last_start.after(queue.una));
+            let from = if goes_on { last_end.max(queue.una) } else { queue.una };
+            if !from.before(queue.end) || !s.takes_data() || (s.backup && any_active) {
                 continue;
             }
             self.turn = (i + 1) % subflows.len();
@@ -54,19 +58,20 @@ impl Policy for Redundant {
                 return Some(Choice { subflow: i, from, limit: Limit::Buffer });
             }
             // Data that was sent once stays a copy: never mix it with new data in one choice.
-            let end = if from < queue.next { queue.next } else { queue.end.min(queue.window_end) };
-            if from >= end {
+            let end = if from.before(queue.next) { queue.next } else { queue.end.min(queue.window_end) };
+            if !from.before(end) {
                 continue;
             }
-            let limit = u32::try_from(end - from).unwrap_or(u32::MAX).min(s.window_space());
+            let limit = Bytes::new(end.distance(from)).min(s.window_space());
             return Some(Choice { subflow: i, from, limit: Limit::Bytes(limit) });
         }
         None
     }
 
     #[inline]
-    fn on_scheduled(&mut self, choice: Choice, len: u32) {
-        self.last[choice.subflow] = (choice.from, choice.from + u64::from(len));
+    fn on_scheduled(&mut self, choice: Choice, len: Bytes) {
+        self.last[choice.subflow] = (choice.from, choice.from + len.get());
+        self.begun |= 1 << choice.subflow;
     }
 
     fn with(self, quirks: Quirks) -> Self {
@@ -85,58 +90,78 @@ impl Policy for Redundant {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use polypath_base::Segments;
 
     fn subflow(in_flight: u32) -> PathView {
-        PathView { capacity: 10, in_flight, mss: 1000, usable: true, room: true, ..PathView::default() }
+        PathView {
+            capacity: Segments::new(10),
+            in_flight: Segments::new(in_flight),
+            mss: Bytes::new(1000),
+            usable: true,
+            room: true,
+            ..PathView::default()
+        }
     }
 
     #[test]
     fn both_subflows_send_the_same_bytes() {
         let (mut s, flows) = (Redundant::default(), [subflow(0), subflow(5)]);
-        let mut queue = DataQueueView { end: 1 << 20, window_end: 1 << 20, ..DataQueueView::EMPTY };
+        let mut queue = DataQueueView { end: DataSeq::new(1 << 20), window_end: DataSeq::new(1 << 20), ..DataQueueView::EMPTY };
         let first = s.pick(&flows, &queue);
-        assert_eq!(first, Some(Choice { subflow: 0, from: 0, limit: Limit::Bytes(10_000) }));
-        s.on_scheduled(first.expect("chosen"), 10_000);
-        queue.next = 10_000;
+        assert_eq!(first, Some(Choice { subflow: 0, from: DataSeq::new(0), limit: Limit::Bytes(Bytes::new(10_000)) }));
+        s.on_scheduled(first.expect("chosen"), Bytes::new(10_000));
+        queue.next = DataSeq::new(10_000);
         let second = s.pick(&flows, &queue);
-        assert_eq!(second, Some(Choice { subflow: 1, from: 0, limit: Limit::Bytes(5_000) }));
-        s.on_scheduled(second.expect("chosen"), 4_000);
-        assert_eq!(s.pick(&[subflow(10), subflow(0)], &queue), Some(Choice { subflow: 1, from: 4_000, limit: Limit::Bytes(6_000) }));
+        assert_eq!(second, Some(Choice { subflow: 1, from: DataSeq::new(0), limit: Limit::Bytes(Bytes::new(5_000)) }));
+        s.on_scheduled(second.expect("chosen"), Bytes::new(4_000));
+        assert_eq!(
+            s.pick(&[subflow(10), subflow(0)], &queue),
+            Some(Choice { subflow: 1, from: DataSeq::new(4_000), limit: Limit::Bytes(Bytes::new(6_000)) })
+        );
     }
 
     #[test]
     fn acknowledged_data_is_skipped() {
         let mut s = Redundant::default();
-        let queue = DataQueueView { una: 8_000, next: 10_000, end: 10_000, window_end: 1 << 20, ..DataQueueView::EMPTY };
-        assert_eq!(s.pick(&[subflow(10), subflow(0)], &queue), Some(Choice { subflow: 1, from: 8_000, limit: Limit::Bytes(2_000) }));
+        let queue = DataQueueView {
+            una: DataSeq::new(8_000),
+            next: DataSeq::new(10_000),
+            end: DataSeq::new(10_000),
+            window_end: DataSeq::new(1 << 20),
+            ..DataQueueView::EMPTY
+        };
+        assert_eq!(
+            s.pick(&[subflow(10), subflow(0)], &queue),
+            Some(Choice { subflow: 1, from: DataSeq::new(8_000), limit: Limit::Bytes(Bytes::new(2_000)) })
+        );
     }
 
     #[test]
     fn new_data_stops_at_the_window_of_the_peer() {
         let mut s = Redundant::default();
-        let queue = DataQueueView { end: 1 << 20, window_end: 2_000, ..DataQueueView::EMPTY };
+        let queue = DataQueueView { end: DataSeq::new(1 << 20), window_end: DataSeq::new(2_000), ..DataQueueView::EMPTY };
         let choice = s.pick(&[subflow(0)], &queue);
-        assert_eq!(choice.map(|c| c.limit), Some(Limit::Bytes(2_000)));
-        s.on_scheduled(choice.expect("chosen"), 2_000);
-        assert_eq!(s.pick(&[subflow(0)], &DataQueueView { next: 2_000, ..queue }), None);
+        assert_eq!(choice.map(|c| c.limit), Some(Limit::Bytes(Bytes::new(2_000))));
+        s.on_scheduled(choice.expect("chosen"), Bytes::new(2_000));
+        assert_eq!(s.pick(&[subflow(0)], &DataQueueView { next: DataSeq::new(2_000), ..queue }), None);
     }
 
     #[test]
     fn the_kernel_of_v0_repeats_the_oldest_buffer() {
         let (mut s, flows) = (Redundant::repeating(), [subflow(0)]);
-        let mut queue = DataQueueView { end: 1 << 20, window_end: 1 << 20, ..DataQueueView::EMPTY };
+        let mut queue = DataQueueView { end: DataSeq::new(1 << 20), window_end: DataSeq::new(1 << 20), ..DataQueueView::EMPTY };
         let mut deal = |queue: &DataQueueView, len: u32| {
             let choice = s.pick(&flows, queue).expect("one");
-            s.on_scheduled(choice, len);
-            choice.from
+            s.on_scheduled(choice, Bytes::from_u32(len));
+            choice.from.get()
         };
         assert_eq!(deal(&queue, 4_000), 0);
-        queue.next = 4_000;
+        queue.next = DataSeq::new(4_000);
         assert_eq!(deal(&queue, 4_000), 0, "again, since nothing before it is missing");
-        queue.una = 4_000;
+        queue.una = DataSeq::new(4_000);
         assert_eq!(deal(&queue, 4_000), 4_000);
-        queue.next = 8_000;
+        queue.next = DataSeq::new(8_000);
         assert_eq!(deal(&queue, 4_000), 4_000);
-        assert_eq!(s.pick(&flows, &DataQueueView { next: 1 << 20, ..queue }), None, "nothing new: no copies either");
+        assert_eq!(s.pick(&flows, &DataQueueView { next: DataSeq::new(1 << 20), ..queue }), None, "nothing new: no copies either");
     }
 }

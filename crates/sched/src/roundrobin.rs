@@ -36,18 +36,26 @@ impl Policy for RoundRobin {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use polypath_base::{Bytes, DataSeq, Segments};
 
-    const DATA: DataQueueView = DataQueueView { end: 1 << 20, window_end: 1 << 20, ..DataQueueView::EMPTY };
+    const DATA: DataQueueView = DataQueueView { end: DataSeq::new(1 << 20), window_end: DataSeq::new(1 << 20), ..DataQueueView::EMPTY };
 
     fn subflow(in_flight: u32) -> PathView {
-        PathView { capacity: 10, in_flight, mss: 1000, usable: true, room: true, ..PathView::default() }
+        PathView {
+            capacity: Segments::new(10),
+            in_flight: Segments::new(in_flight),
+            mss: Bytes::new(1000),
+            usable: true,
+            room: true,
+            ..PathView::default()
+        }
     }
 
     #[test]
     fn turns_alternate_one_segment_each() {
         let (mut s, flows) = (RoundRobin::default(), [subflow(0), subflow(0)]);
         let turns: Vec<_> = (0..4).map(|_| s.pick(&flows, &DATA).map(|c| (c.subflow, c.limit))).collect();
-        assert_eq!(turns, [1, 0, 1, 0].map(|i| Some((i, Limit::Bytes(1000)))));
+        assert_eq!(turns, [1, 0, 1, 0].map(|i| Some((i, Limit::Bytes(Bytes::new(1000))))));
     }
 
     #[test]

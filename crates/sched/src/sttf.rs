@@ -12,6 +12,7 @@
 //! counts. The out-of-tree kernel's releases do not have this scheduler.
 
 use crate::{Choice, DataQueueView, Limit, PathView, Policy};
+use polypath_base::Segments;
 
 /// The subflow with the shortest transfer time, its queue included. It has no state.
 #[derive(Copy, Clone, Debug, Default)]
@@ -30,18 +31,19 @@ impl Policy for Sttf {
         let candidates = subflows.iter().enumerate().filter(|(_, s)| s.usable && !s.tcp.in_loss && s.backup != any_active);
         let (subflow, s) = candidates.min_by_key(|(_, s)| transfer_time(s))?;
         let waits = s.unsent.saturating_sub(s.window_space());
-        let most = (s.capacity + s.capacity / 2).saturating_mul(s.mss);
+        let most = Segments::new(s.capacity.get() + s.capacity.get() / 2) * s.mss;
         (s.room && waits < most).then_some(Choice { subflow, from: queue.next, limit: Limit::Bytes(s.mss) })
     }
 }
 
 /// Time until another segment of a subflow would have reached the peer, sixteenths of a microsecond.
 fn transfer_time(s: &PathView) -> u64 {
-    let mut left = u64::from(s.unsent.div_ceil(s.mss.max(1))) + 1;
-    left = left.saturating_sub(u64::from(s.capacity.saturating_sub(s.in_flight)));
-    let (mut window, mut rounds) = (u64::from(s.capacity.max(1)), 0);
+    let mut left = s.unsent.get().div_ceil(s.mss.get().max(1)) + 1;
+    left = left.saturating_sub(u64::from(s.capacity.saturating_sub(s.in_flight).get()));
+    let ssthresh = u64::from(s.tcp.ssthresh.get());
+    let (mut window, mut rounds) = (u64::from(s.capacity.get().max(1)), 0);
     while left > 0 && rounds < MOST_ROUNDS {
-        window = if window < u64::from(s.tcp.ssthresh) { (2 * window).min(u64::from(s.tcp.ssthresh)) } else { window + 1 };
+        window = if window < ssthresh { (2 * window).min(ssthresh) } else { window + 1 };
         left = left.saturating_sub(window);
         rounds += 1;
     }
@@ -52,12 +54,21 @@ fn transfer_time(s: &PathView) -> u64 {
 mod tests {
     use super::*;
     use crate::TcpExtras;
+    use polypath_base::{Bytes, DataSeq};
 
-    const DATA: DataQueueView = DataQueueView { end: 1 << 20, window_end: 1 << 20, ..DataQueueView::EMPTY };
+    const DATA: DataQueueView = DataQueueView { end: DataSeq::new(1 << 20), window_end: DataSeq::new(1 << 20), ..DataQueueView::EMPTY };
 
-    fn subflow(srtt_ms: u32, in_flight: u32, unsent: u32) -> PathView {
-        let s = PathView { srtt_us8: srtt_ms * 8000, capacity: 10, mss: 1000, usable: true, room: true, ..PathView::default() };
-        PathView { in_flight, unsent, tcp: TcpExtras { ssthresh: 5, ..TcpExtras::default() }, ..s }
+    fn subflow(srtt_ms: u32, in_flight: u32, unsent: u64) -> PathView {
+        let (in_flight, unsent) = (Segments::new(in_flight), Bytes::new(unsent));
+        let s = PathView {
+            srtt_us8: srtt_ms * 8000,
+            capacity: Segments::new(10),
+            mss: Bytes::new(1000),
+            usable: true,
+            room: true,
+            ..PathView::default()
+        };
+        PathView { in_flight, unsent, tcp: TcpExtras { ssthresh: Segments::new(5), ..TcpExtras::default() }, ..s }
     }
 
     fn half_round_trips(s: PathView) -> u64 {
@@ -70,15 +81,16 @@ mod tests {
         assert_eq!(half_round_trips(subflow(10, 10, 0)), 3, "the next window");
         assert_eq!(half_round_trips(subflow(10, 10, 10_000)), 3, "eleven segments in it");
         assert_eq!(half_round_trips(subflow(10, 10, 11_000)), 5, "and the one after");
-        let doubling = PathView { tcp: TcpExtras { ssthresh: 0x7fff_ffff, ..TcpExtras::default() }, ..subflow(10, 10, 19_000) };
+        let doubling =
+            PathView { tcp: TcpExtras { ssthresh: Segments::new(0x7fff_ffff), ..TcpExtras::default() }, ..subflow(10, 10, 19_000) };
         assert_eq!(half_round_trips(doubling), 3);
         assert_eq!(
-            half_round_trips(PathView { tcp: TcpExtras { ssthresh: 15, ..TcpExtras::default() }, ..doubling }),
+            half_round_trips(PathView { tcp: TcpExtras { ssthresh: Segments::new(15), ..TcpExtras::default() }, ..doubling }),
             5,
             "fifteen, then sixteen"
         );
         assert_eq!(
-            half_round_trips(PathView { unsent: u32::MAX, ..doubling }),
+            half_round_trips(PathView { unsent: Bytes::new(u64::from(u32::MAX)), ..doubling }),
             2 * 18 + 1,
             "2^22 segments: 10 * 2 * (2^18 - 1) are enough"
         );

@@ -9,6 +9,7 @@
 //! equal turns alone, there by default passing over full windows (`roundrobin`).
 
 use crate::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, PathView, Policy};
+use polypath_base::Bytes;
 
 /// Shares by weight.
 #[derive(Copy, Clone, Debug)]
@@ -50,7 +51,7 @@ impl Policy for Weighted {
     }
 
     #[inline]
-    fn on_scheduled(&mut self, _choice: Choice, _len: u32) {
+    fn on_scheduled(&mut self, _choice: Choice, _len: Bytes) {
         self.turn = None;
     }
 
@@ -76,11 +77,19 @@ impl Policy for Weighted {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use polypath_base::{DataSeq, Segments};
 
-    const DATA: DataQueueView = DataQueueView { end: 1 << 20, window_end: 1 << 20, ..DataQueueView::EMPTY };
+    const DATA: DataQueueView = DataQueueView { end: DataSeq::new(1 << 20), window_end: DataSeq::new(1 << 20), ..DataQueueView::EMPTY };
 
     fn subflow(in_flight: u32) -> PathView {
-        PathView { capacity: 10, in_flight, mss: 1000, usable: true, room: true, ..PathView::default() }
+        PathView {
+            capacity: Segments::new(10),
+            in_flight: Segments::new(in_flight),
+            mss: Bytes::new(1000),
+            usable: true,
+            room: true,
+            ..PathView::default()
+        }
     }
 
     fn turns(weighted: &mut Weighted, flows: &[PathView], count: usize) -> Vec<usize> {

@@ -393,7 +393,7 @@ impl Endpoint for Host {
             "tcpi_backoff" => u64::from(socket?.consecutive_timeouts()),
             "tcpi_rto" => u64::from(probe.rto_us),
             "tcpi_snd_mss" => u64::from(probe.mss),
-            "tcpi_unacked" => u64::from(socket?.packets_out()),
+            "tcpi_unacked" => u64::from(socket?.packets_out().get()),
             "tcpi_pmtu" => u64::from(probe.pmtu),
             "tcpi_rtt" => u64::from(probe.srtt_us),
             "tcpi_rttvar" => u64::from(probe.rttvar_us),

@@ -104,7 +104,7 @@ impl Connection {
                 return;
             }
             self.phase = Phase::Established;
-            self.tx.window_end = self.tx.una + u64::from(self.subflows[INITIAL].socket.peer_window());
+            self.tx.window_end = self.tx.una + self.subflows[INITIAL].socket.peer_window().get();
             self.write(now);
         }
         // RFC 8684 section 3.1: the first subflow may send at once, and so may a server that saw a valid third ACK; a client
@@ -156,7 +156,7 @@ impl Connection {
         let (space, window) = self.first_window();
         self.rx.start(now, DataSeq::default(), space, window);
         self.subflows[INITIAL].socket.end_mptcp();
-        self.tx.window_end = self.tx.una + u64::from(self.subflows[INITIAL].socket.peer_window());
+        self.tx.window_end = self.tx.una + self.subflows[INITIAL].socket.peer_window().get();
         self.write(now);
     }
 

@@ -113,7 +113,7 @@ struct Subflow {
     synchronized: bool,
     /// Window that its last segment announced, bytes.
     announced: u32,
-    sndbuf: u32,
+    sndbuf: Bytes,
 }
 
 impl Subflow {
@@ -578,7 +578,7 @@ impl Connection {
             withdrawn: false,
             synchronized: false,
             announced: 0,
-            sndbuf: 0,
+            sndbuf: Bytes::ZERO,
         });
         self.paths.register(path, i);
         self.view[i].tcp.wins_ties = self.settings.stack.newer_of_equals;

@@ -10,7 +10,7 @@ use super::sender::{Cause, Fin, Piece};
 use super::{Connection, INITIAL, Phase};
 use crate::stack::{MetaRetransmission, MetaSendBuffer};
 use crate::tcp::{CaState, State, tick_after};
-use polypath_base::{DataSeq, Duration, Instant};
+use polypath_base::{Bytes, DataSeq, Duration, Instant, Segments};
 use polypath_sched::{Choice, DataQueueView, Limit, Scheduler};
 
 /// Rounds of the retransmission timer without a sign of life after which a subflow is stale (`mptcp.stale_loss_cnt`).
@@ -48,7 +48,7 @@ impl Connection {
     /// The connection's send buffer follows those of its subflows.
     #[cold]
     pub(super) fn sync_sndbuf(&mut self) {
-        let sizes = self.subflows.iter().filter(|s| !s.closed).map(|s| u64::from(s.socket.sndbuf()));
+        let sizes = self.subflows.iter().filter(|s| !s.closed).map(|s| s.socket.sndbuf().get());
         let (sum, largest) = sizes.fold((0, 0), |(sum, largest): (u64, u64), size| (sum + size, largest.max(size)));
         for subflow in &mut self.subflows {
             subflow.sndbuf = subflow.socket.sndbuf();
@@ -154,7 +154,7 @@ impl Connection {
                 view.capacity = socket.cwnd();
                 view.in_flight = socket.in_flight();
                 view.mss = socket.mss();
-                view.unsent = socket.unsent_bytes();
+                view.unsent = socket.unsent();
                 view.tcp.in_loss = socket.ca_state() == CaState::Loss;
             }
         }
@@ -168,13 +168,7 @@ impl Connection {
 
     #[inline]
     fn queue(&self, now: Instant) -> DataQueueView {
-        DataQueueView {
-            una: self.tx.una.get(),
-            next: self.tx.pending.get(),
-            end: self.tx.end.get(),
-            window_end: self.tx.window_end.get(),
-            now,
-        }
+        DataQueueView { una: self.tx.una, next: self.tx.pending, end: self.tx.end, window_end: self.tx.window_end, now }
     }
 
     /// One choice of the scheduler and what follows from it; false when nothing more can be given.
@@ -205,7 +199,7 @@ impl Connection {
         let Some(choice) = self.scheduler.pick(&self.view[..count], &queue) else { return false };
         let i = choice.subflow;
         // The buffer of this stack is a fragment.
-        let mut burst = i64::from(choice.limit.bytes().unwrap_or(0));
+        let mut burst = choice.limit.bytes().unwrap_or(Bytes::ZERO);
         let start = self.tx.pending;
         while self.tx.pending.before(self.tx.end) {
             let stop = self.tx.fragment_end(self.tx.pending).min(self.tx.window_end);
@@ -216,9 +210,9 @@ impl Connection {
             self.enqueue_on_subflow(now, i, self.tx.pending, len);
             self.tx.pending += u64::from(len);
             self.tx.next = self.tx.next.max(self.tx.pending);
-            burst -= i64::from(len);
+            burst = burst.saturating_sub(Bytes::from_u32(len));
             let socket = &self.subflows[i].socket;
-            if burst <= 0 || socket.wmem_queued() >= socket.sndbuf() {
+            if burst == Bytes::ZERO || socket.wmem_queued() >= socket.sndbuf() {
                 break;
             }
         }
@@ -232,31 +226,30 @@ impl Connection {
     /// What the scheduler allows, in whole segments as far as the peer's window goes.
     #[inline(never)]
     fn schedule_chunk(&mut self, now: Instant, choice: Choice, queue: &DataQueueView) -> bool {
-        let mss = u64::from(self.view[choice.subflow].mss);
-        if choice.from < queue.next {
+        let mss = self.view[choice.subflow].mss;
+        if choice.from.before(queue.next) {
             // A copy of data that went elsewhere before; of a whole buffer also what was acknowledged of it.
             let (from, most) = match choice.limit {
                 Limit::Bytes(bytes) => (choice.from, bytes),
-                Limit::Buffer => self.tx.piece(DataSeq::new(choice.from)).map_or((choice.from, u32::MAX), |p| (p.dsn.get(), p.len)),
+                Limit::Buffer => self.tx.piece(choice.from).map_or((choice.from, Bytes::MAX), |p| (p.dsn, Bytes::from_u32(p.len))),
             };
             let choice = Choice { from, ..choice };
-            let len = u64::from(most).min(queue.next - from) as u32;
+            let len = most.min(Bytes::new(queue.next.distance(from))).as_u32();
             self.tx.reinjected_bytes += u64::from(len);
-            self.mark_tried(DataSeq::new(choice.from), len, choice.subflow);
-            self.scheduler.on_scheduled(choice, len);
-            self.enqueue_on_subflow(now, choice.subflow, DataSeq::new(choice.from), len);
+            self.mark_tried(choice.from, len, choice.subflow);
+            self.scheduler.on_scheduled(choice, Bytes::from_u32(len));
+            self.enqueue_on_subflow(now, choice.subflow, choice.from, len);
             return true;
         }
-        let waiting = queue.end - queue.next;
-        let window = queue.window_end.saturating_sub(queue.next);
-        if window < waiting.min(mss) {
+        let window = queue.window_left();
+        if window < queue.waiting().min(mss) {
             // Not even a segment fits: the peer's window holds us up.
             return self.scheduler.retransmits_head_of_line() && self.retransmit_head(now, choice.subflow, true);
         }
         debug_assert!(choice.from == queue.next, "new data goes out in order");
-        let limit = choice.limit.bytes().map_or(u64::MAX, u64::from);
-        let len = self.tx.cut(self.tx.pending, window, limit, mss);
-        self.scheduler.on_scheduled(choice, len);
+        let limit = choice.limit.bytes().unwrap_or(Bytes::MAX);
+        let len = self.tx.cut(self.tx.pending, window.get(), limit.get(), mss.get());
+        self.scheduler.on_scheduled(choice, Bytes::from_u32(len));
         self.tx.pieces.push_back(Piece { dsn: self.tx.pending, len, tried: 1 << choice.subflow });
         self.enqueue_on_subflow(now, choice.subflow, self.tx.pending, len);
         self.tx.pending += u64::from(len);
@@ -342,7 +335,7 @@ impl Connection {
         // Worth it only if the carrier is stuck with a tiny window or more than four times as slow.
         let mut worth = false;
         for i in (0..count).filter(carriers) {
-            if view[i].capacity <= 4 {
+            if view[i].capacity <= Segments::new(4) {
                 worth = true;
                 break;
             }
@@ -356,7 +349,7 @@ impl Connection {
         }
         let dsn = head.dsn.max(self.tx.una);
         let left = head.end().distance(dsn) as u32;
-        let len = left.min(view[fast].share());
+        let len = left.min(view[fast].share().as_u32());
         // What does not fit stays a piece of its own.
         self.tx.pieces[0] = Piece { dsn, len, tried: head.tried | 1 << fast };
         if len < left {
@@ -441,7 +434,7 @@ impl Connection {
     fn probe_window(&mut self, now: Instant) {
         self.tx.rtx_backoff += 1;
         self.refresh_view();
-        let usable = |i: &usize| self.view[*i].usable && self.subflows[*i].socket.packets_out() == 0;
+        let usable = |i: &usize| self.view[*i].usable && self.subflows[*i].socket.packets_out() == Segments::ZERO;
         if let Some(i) = (0..self.subflows.len()).find(usable) {
             self.enqueue_on_subflow(now, i, self.tx.una - 1, 1);
         }
@@ -456,7 +449,7 @@ impl Connection {
             if !s.confirmed || s.closed || !s.socket.state().can_send() {
                 continue;
             }
-            if s.socket.packets_out() > 0 || s.socket.unsent_bytes() > 0 {
+            if s.socket.packets_out() > Segments::ZERO || s.socket.unsent() > Bytes::ZERO {
                 self.check_stale(i);
                 least_rounds = least_rounds.min(self.subflows[i].stale_rounds);
             } else if s.backup {
@@ -529,7 +522,7 @@ impl Connection {
         // The window or the buffer holds us up only if a subflow could send more than it has been given.
         let starved = || self.subflows.iter().any(|s| s.is_usable() && s.socket.is_starved());
         let cause = if waiting > 0 {
-            let segment = waiting.min(u64::from(self.subflows[INITIAL].socket.mss()));
+            let segment = waiting.min(self.subflows[INITIAL].socket.mss().get());
             let closed = (self.tx.pending + segment).after(self.tx.window_end);
             if closed && starved() { Cause::Window } else { Cause::Nothing }
         } else if self.tx.blocked || self.tx.offered > 0 {

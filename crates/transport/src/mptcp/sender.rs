@@ -241,7 +241,7 @@ impl Tx {
     #[inline]
     pub(super) fn cut(&mut self, next: DataSeq, window: u64, limit: u64, mss: u64) -> u32 {
         if !self.buffer_end.after(next) {
-            self.buffer_end = next + u64::from(BUFFER) / mss * mss;
+            self.buffer_end = next + BUFFER.get() / mss * mss;
         }
         let left = self.buffer_end.distance(next).min(self.end.distance(next));
         let mut len = left.min(window).min(limit.max(mss));

@@ -246,7 +246,7 @@ mod tests {
         let mut pair = Pair::new([1, 2], [false; 2]);
         pair.ends[0].offer(pair.now, 200_000);
         pair.sent.clear();
-        let cwnd = pair.ends[0].cwnd();
+        let cwnd = pair.ends[0].flow.cwnd;
         // The third segment is marked.
         pair.exchange(|segment| segment.len > 0 && segment.seq == Seq::new(1 + 2 * 1448));
         let (data, acks): (Vec<_>, Vec<_>) = pair.sent.drain(..).partition(|(side, _)| *side == 0);
@@ -266,7 +266,7 @@ mod tests {
         let counters = pair.ends[0].probe().counters;
         assert_eq!((counters.retransmissions, counters.spurious_undos), (0, 0));
         assert!(pair.ends[0].flow.delivered_ce > 0);
-        assert!(pair.ends[0].ca_state() == CaState::Open && pair.ends[0].cwnd() <= cwnd);
+        assert!(pair.ends[0].ca_state() == CaState::Open && pair.ends[0].flow.cwnd <= cwnd);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::timer::Timer;
 use super::{Socket, cc};
-use polypath_base::{Instant, Seq};
+use polypath_base::{Instant, Segments, Seq};
 use polypath_wire::Segment;
 
 impl Socket {
@@ -18,10 +18,10 @@ impl Socket {
         self.rtt.variation_us()
     }
 
-    /// Slow-start threshold, segments.
+    /// Slow-start threshold.
     #[inline]
-    pub(crate) fn ssthresh(&self) -> u32 {
-        self.flow.ssthresh
+    pub(crate) fn ssthresh(&self) -> Segments {
+        Segments::new(self.flow.ssthresh)
     }
 
     /// Next sequence number expected of the peer.
@@ -61,7 +61,7 @@ impl Socket {
     /// The congestion window has room, and there is not even a segment to send: Nagle's rule keeps less than one.
     #[inline]
     pub(crate) fn is_starved(&self) -> bool {
-        self.queue.unsent() < self.flow.mss && self.in_flight() < self.flow.cwnd
+        self.queue.unsent() < self.flow.mss && self.queue.in_flight() < self.flow.cwnd
     }
 
     /// The meta connection knows of a larger window than this subflow's last segment told.
@@ -74,7 +74,7 @@ impl Socket {
     /// The buffers that wait to be sent, and how many segments leave as one burst.
     #[inline]
     pub(crate) fn buffered(&mut self) -> polypath_sched::Buffered {
-        polypath_sched::Buffered { buffers: self.queue.buffers(), burst: self.burst_segments(None) }
+        polypath_sched::Buffered { buffers: self.queue.buffers(), burst: Segments::new(self.burst_segments(None)) }
     }
 
     /// The window that the last segment announced for the meta connection: data up to there is acceptable.
@@ -163,13 +163,13 @@ impl Socket {
     pub(crate) fn is_of_first_burst(&self, segment: &Segment) -> bool {
         let offset = segment.seq.distance(self.iss + 1);
         let is_new = segment.seq + segment.len == self.snd_nxt();
-        offset == 0 || (segment.len > 0 && is_new && offset < self.burst.length * self.mss())
+        offset == 0 || (segment.len > 0 && is_new && offset < self.burst.length * self.path_mtu.mss())
     }
 
     /// Bytes of the burst that begins with the first byte of data.
     pub(crate) fn first_burst_bytes(&self) -> u32 {
         let written = self.snd_nxt().distance(self.iss + 1) + self.queue.unsent();
-        written.min(self.burst.length * self.mss())
+        written.min(self.burst.length * self.path_mtu.mss())
     }
 
     /// Where a segment of the peer lies in its sequence space: 1 is the first byte after the SYN.

@@ -36,7 +36,7 @@ mod undo;
 use crate::{Counters, Rejections, Settings};
 pub use cc::CaState;
 use path_mtu::PathMtu;
-use polypath_base::{Bytes, DataSeq, Duration, Instant, Rate, Seq};
+use polypath_base::{Bytes, DataSeq, Duration, Instant, Rate, Segments, Seq};
 use polypath_cc as cc;
 use polypath_wire::{Flags, Segment};
 pub use probe::{Held, Limit, Probe};
@@ -468,22 +468,23 @@ impl Socket {
 
     /// Segments in the network (RFC 6675's pipe, as Linux counts it).
     #[inline]
-    pub fn in_flight(&self) -> u32 {
-        self.queue.in_flight()
+    pub fn in_flight(&self) -> Segments {
+        Segments::new(self.queue.in_flight())
     }
 
     /// Segments sent and not cumulatively acknowledged.
-    pub fn packets_out(&self) -> u32 {
-        self.queue.packets_out()
+    pub fn packets_out(&self) -> Segments {
+        Segments::new(self.queue.packets_out())
     }
 
-    pub fn cwnd(&self) -> u32 {
-        self.flow.cwnd
+    /// Congestion window.
+    pub fn cwnd(&self) -> Segments {
+        Segments::new(self.flow.cwnd)
     }
 
-    /// Smoothed RTT in microseconds; 0 before the first sample.
-    pub fn srtt_us(&self) -> u32 {
-        self.flow.srtt_us >> 3
+    /// Smoothed RTT, to the microsecond; zero before the first sample.
+    pub fn srtt(&self) -> Duration {
+        Duration::from_micros(u64::from(self.flow.srtt_us >> 3))
     }
 
     /// By Linux's rule (RFC 9002 section 7.7 has the like); zero while unknown.
@@ -494,22 +495,23 @@ impl Socket {
 
     /// Payload of a full data segment.
     #[inline]
-    pub fn mss(&self) -> u32 {
-        self.path_mtu.mss()
+    pub fn mss(&self) -> Bytes {
+        Bytes::from_u32(self.path_mtu.mss())
     }
 
-    /// Bytes accepted and not yet sent for the first time.
-    pub fn unsent_bytes(&self) -> u32 {
-        self.queue.unsent()
+    /// Accepted and not yet sent for the first time.
+    pub fn unsent(&self) -> Bytes {
+        Bytes::from_u32(self.queue.unsent())
     }
 
-    /// Bytes accepted and not yet acknowledged, the sender's buffer.
-    pub fn wmem_queued(&self) -> u32 {
-        self.queued_memory()
+    /// Memory that what is accepted and not yet acknowledged takes (Linux: `sk_wmem_queued`).
+    pub fn wmem_queued(&self) -> Bytes {
+        Bytes::from_u32(self.queued_memory())
     }
 
-    pub fn sndbuf(&self) -> u32 {
-        self.sndbuf
+    /// Most memory that it may take (Linux: `sk_sndbuf`).
+    pub fn sndbuf(&self) -> Bytes {
+        Bytes::from_u32(self.sndbuf)
     }
 
     #[inline]
@@ -522,9 +524,9 @@ impl Socket {
         Seq::new(self.flow.snd_nxt)
     }
 
-    /// Window that the peer announced, bytes from `snd_una`.
-    pub fn peer_window(&self) -> u32 {
-        self.snd_wnd
+    /// Window that the peer announced, from `snd_una` on.
+    pub fn peer_window(&self) -> Bytes {
+        Bytes::from_u32(self.snd_wnd)
     }
 
     pub fn window_scale_of_peer(&self) -> u8 {

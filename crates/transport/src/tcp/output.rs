@@ -221,7 +221,7 @@ impl Socket {
         if self.waits_for_pacing(now) {
             return false;
         }
-        self.queue.split(index, self.mss());
+        self.queue.split(index, self.path_mtu.mss());
         self.retransmit(now, index, segment);
         true
     }
@@ -267,7 +267,7 @@ impl Socket {
                 }
             }
         }
-        let len = self.queue.next_new_len(self.mss());
+        let len = self.queue.next_new_len(self.path_mtu.mss());
         let with_fin = self.fin_ready() && len == self.queue.unsent();
         if len > self.window_room() {
             self.set_limit(cx.now, Limit::PeerWindow);
@@ -277,7 +277,7 @@ impl Socket {
             }
             return false;
         }
-        if len < self.mss() && !with_fin && self.waits_for_small_segment(len) {
+        if len < self.path_mtu.mss() && !with_fin && self.waits_for_small_segment(len) {
             return false;
         }
         if self.burst.remaining == 0 {
@@ -286,11 +286,11 @@ impl Socket {
             }
             let most = self.burst_segments(cx.siblings);
             let buffer = self.queue.next_buffer();
-            if self.settings.tso_bytes > 0 && buffer.0 > self.mss() && self.should_defer(cx.now, in_flight, most, buffer) {
+            if self.settings.tso_bytes > 0 && buffer.0 > self.path_mtu.mss() && self.should_defer(cx.now, in_flight, most, buffer) {
                 return false;
             }
             // No burst spans two buffers.
-            self.burst.remaining = if self.queue.buffers() == 0 { most } else { most.min(buffer.0.div_ceil(self.mss())) };
+            self.burst.remaining = if self.queue.buffers() == 0 { most } else { most.min(buffer.0.div_ceil(self.path_mtu.mss())) };
             self.burst.length = 0;
         }
         self.burst.remaining -= 1;
@@ -315,7 +315,7 @@ impl Socket {
     #[inline(always)]
     fn send_new(&mut self, cx: Context<'_>, new: New, segment: &mut Segment) {
         let New { len, with_fin, in_flight } = new;
-        let full = self.mss();
+        let full = self.path_mtu.mss();
         let mut sent = self.queue.next_new(len);
         sent.at = cx.now;
         if with_fin {
@@ -393,7 +393,7 @@ impl Socket {
             }
         }
         let bytes = bytes.min(u64::from(self.settings.tso_bytes)) as u32;
-        (bytes / self.mss()).max(self.cc.min_tso_segs(&mut self.flow, siblings)).max(1)
+        (bytes / self.path_mtu.mss()).max(self.cc.min_tso_segs(&mut self.flow, siblings)).max(1)
     }
 
     /// Whether to wait for the next ACK so that a larger burst can leave; remembers that the window was the limit. `waiting` bytes are to leave next,
@@ -445,7 +445,7 @@ impl Socket {
         {
             self.shrink_unused_window(now);
         }
-        if self.queue.unsent() < self.mss() {
+        if self.queue.unsent() < self.path_mtu.mss() {
             let limit = if packets_out == 0 {
                 Limit::Idle
             } else if self.writer_blocked {
@@ -498,7 +498,7 @@ impl Socket {
     #[cold]
     fn make_probe(&mut self, cx: Context<'_>, segment: &mut Segment) -> bool {
         self.counters.loss_probes += 1;
-        let len = self.queue.next_new_len(self.mss());
+        let len = self.queue.next_new_len(self.path_mtu.mss());
         let new_data = len > 0 && len <= self.window_room();
         let sent = new_data || self.queue.len() > 0;
         if new_data {

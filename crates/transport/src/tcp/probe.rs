@@ -72,7 +72,7 @@ impl Socket {
             rttvar_us: self.flow.mdev_us >> 2,
             min_rtt_us: self.flow.min_rtt_us,
             rto_us: self.rtt.rto().as_micros() as u32,
-            in_flight: self.in_flight(),
+            in_flight: self.queue.in_flight(),
             reordering: self.flow.reordering,
             mss: self.flow.mss,
             pmtu: self.path_mtu.pmtu(),
