@@ -7,7 +7,7 @@ use crate::scenario::{self, App, Scenario, Transport};
 use crate::sysctl;
 use crate::topology::{Direction, NodeId, Topology};
 use crate::world::World;
-use polypath_base::{Duration, Error, Instant, Rng, Seq};
+use polypath_base::{Bytes, Duration, Error, Instant, Rng, Seq};
 use polypath_sched::Scheduler;
 use polypath_transport::mptcp::path_manager::{Endpoint, Endpoints, Fullmesh, Ndiffports, PathManager, Policy};
 use polypath_transport::mptcp::{self, Interface};
@@ -197,15 +197,16 @@ fn pair(scenario: &Scenario, flow: &scenario::Flow, topology: &Topology, ends: &
         let mut random = Rng::new(scenario.seed, &format!("flow {} at {name}", flow.name));
         made.push(match flow.transport {
             Transport::Tcp => {
-                let config = tcp::Config { settings, algorithm, mtu: interface, initial_seq: Seq::new(random.next_u32()) };
+                let config = tcp::Config { settings, algorithm, mtu: Bytes::from_u32(interface), initial_seq: Seq::new(random.next_u32()) };
                 Connection::Tcp(Box::new(if end == 0 { Socket::client(config) } else { Socket::server(config) }))
             }
             Transport::Udp => return datagrams(flow, topology, ends),
             Transport::Mptcp => {
                 let addresses = (0..ends.addresses[end].len()).filter_map(|number| ends.address(topology, end, number));
-                let mut interfaces: Vec<Interface> =
-                    addresses.map(|address| Interface { address: topology.ip_address(address), mtu: address.mtu }).collect();
-                interfaces[0].mtu = interface;
+                let mut interfaces: Vec<Interface> = addresses
+                    .map(|address| Interface { address: topology.ip_address(address), mtu: Bytes::from_u32(address.mtu) })
+                    .collect();
+                interfaces[0].mtu = Bytes::from_u32(interface);
                 let (scheduler, path_manager) =
                     (scheduler(flow, stacks[end])?, path_manager(flow, topology, ends.nodes[0], &ends.addresses[0]));
                 let config = mptcp::Config { settings, algorithm, scheduler, path_manager, interfaces, random };

@@ -6,7 +6,7 @@ use crate::probe::at_server;
 use crate::routes::PathsOf;
 use crate::scenario::{self, App, Transport};
 use crate::traffic;
-use polypath_base::{Duration, Instant};
+use polypath_base::{Bytes, Duration, Instant};
 use polypath_transport::tcp::Probe;
 use polypath_transport::{Connection, ReorderStats};
 
@@ -127,7 +127,7 @@ impl Flow {
             App::Transfer { .. } => (AppWait::Nothing, Instant::NEVER),
             App::Requests { request_bytes, response_bytes, .. } => {
                 self.asked_at = now;
-                client.offer(now, request_bytes);
+                client.offer(now, Bytes::new(request_bytes));
                 (AppWait::Response((self.answered.len() as u64 + 1) * response_bytes), Instant::NEVER)
             }
             App::OnOff { on_ns, off_ns, duration_ns, bits_per_s } => {
@@ -141,7 +141,7 @@ impl Flow {
                     self.bursting = !self.bursting;
                     self.phase_ends = now + Duration::from_nanos(if self.bursting { on_ns } else { off_ns });
                     match (self.bursting, bits_per_s) {
-                        (true, None) => client.offer(now, u64::MAX),
+                        (true, None) => client.offer(now, Bytes::MAX),
                         (true, Some(_)) => {}
                         (false, _) => client.stop(now),
                     }
@@ -151,13 +151,13 @@ impl Flow {
                     // The bytes of the time until the next write: rates are kept exactly over each burst.
                     let into = |at: Instant| Duration::from_nanos(on_ns) - self.phase_ends.since(at);
                     if let Some(payload) = self.datagram {
-                        client.offer(now, payload);
+                        client.offer(now, Bytes::new(payload));
                         let following = datagram_after(into(now), payload, bits);
                         return (AppWait::Nothing, next.min(now + (following - into(now))));
                     }
                     let sent = |at: Instant| (u128::from(bits) * u128::from(into(at).as_nanos()) / 8_000_000_000) as u64;
                     let until = (now + WRITE).min(next);
-                    client.offer(now, sent(until) - sent(now));
+                    client.offer(now, Bytes::new(sent(until) - sent(now)));
                     next = until;
                 }
                 (AppWait::Nothing, next)
@@ -170,11 +170,11 @@ impl Flow {
         self.began = Some(now);
         match self.app {
             App::Bulk { duration_ns } => {
-                client.offer(now, u64::MAX);
+                client.offer(now, Bytes::MAX);
                 (AppWait::Nothing, now + Duration::from_nanos(duration_ns))
             }
             App::Transfer { bytes } => {
-                client.offer(now, bytes);
+                client.offer(now, Bytes::new(bytes));
                 (AppWait::Accepted(bytes), Instant::NEVER)
             }
             App::Requests { .. } => self.step(now, client),
@@ -204,7 +204,7 @@ impl Flow {
     /// The server has read a request, the last of `asked` bytes. Returns what to app_wait it for.
     pub(crate) fn serve(&mut self, now: Instant, asked: u64, server: &mut Connection) -> AppWait {
         let App::Requests { request_bytes, response_bytes, .. } = self.app else { return AppWait::Nothing };
-        server.offer(now, response_bytes);
+        server.offer(now, Bytes::new(response_bytes));
         AppWait::Request(asked + request_bytes)
     }
 
@@ -290,7 +290,7 @@ impl Flow {
             completion_ns: self.completed.and_then(since_accept),
             transient_ns: self.transient([before.at, after.at], goodput).and_then(since_accept),
             fallback: client.is_fallback(),
-            reinjected_bytes: client.reinjected_bytes(),
+            reinjected_bytes: client.reinjected().get(),
             datagrams: client
                 .as_udp()
                 .zip(server.as_udp())

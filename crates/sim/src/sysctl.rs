@@ -1,8 +1,7 @@
 //! Settings of a host by the names that Linux gives them.
 
 use crate::scenario::Node;
-use polypath_base::Duration;
-use polypath_base::Error;
+use polypath_base::{Bytes, Duration, Error, Segments};
 use polypath_transport::Settings;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -64,18 +63,31 @@ pub(crate) fn apply(node: &Node, settings: &mut Settings) -> Result<(), Refused>
                 number(value, 1, 1).ok_or_else(|| other("1, since there is no other loss detection than RACK"))?;
             }
             "tcp_frto" => settings.frto = number(value, 0, 2).ok_or_else(|| wrong("0, 1 or 2"))? > 0,
-            "tcp_reordering" => settings.reordering = number(value, 1, 300).ok_or_else(|| other("a number from 1 to 300"))?,
-            "tcp_max_reordering" => settings.max_reordering = number(value, 1, 65_535).ok_or_else(|| other("a number from 1 to 65535"))?,
+            "tcp_reordering" => {
+                settings.reordering = number(value, 1, 300).map(Segments::new).ok_or_else(|| other("a number from 1 to 300"))?
+            }
+            "tcp_max_reordering" => {
+                settings.max_reordering = number(value, 1, 65_535).map(Segments::new).ok_or_else(|| other("a number from 1 to 65535"))?
+            }
             "tcp_mtu_probing" => settings.mtu_probing = number(value, 0, 2).ok_or_else(|| wrong("0, 1 or 2"))? as u8,
-            "tcp_base_mss" => settings.base_mss = number(value, 48, 65_495).ok_or_else(|| wrong("a number of bytes from 48 to 65495"))?,
+            "tcp_base_mss" => {
+                settings.base_mss =
+                    number(value, 48, 65_495).map(Bytes::from_u32).ok_or_else(|| wrong("a number of bytes from 48 to 65495"))?
+            }
             "checksum_enabled" | "mptcp_checksum" => settings.checksum = flag(value).ok_or_else(|| wrong("0 or 1"))?,
             "add_addr_timeout" => {
                 settings.add_addr_timeout =
                     Duration::from_secs(u64::from(number(value, 0, 1 << 20).ok_or_else(|| wrong("seconds from 0 to 1048576"))?));
             }
             // Not sysctls, but properties of the kernel, the route or the program that a study may want to change.
-            "initcwnd" => settings.initial_cwnd = number(value, 1, 1000).ok_or_else(|| wrong("a number of segments from 1 to 1000"))?,
-            "tso_bytes" => settings.tso_bytes = number(value, 0, 1 << 20).ok_or_else(|| wrong("a number of bytes up to 1048576"))?,
+            "initcwnd" => {
+                settings.initial_cwnd =
+                    number(value, 1, 1000).map(Segments::new).ok_or_else(|| wrong("a number of segments from 1 to 1000"))?
+            }
+            "tso_bytes" => {
+                settings.tso_bytes =
+                    number(value, 0, 1 << 20).map(Bytes::from_u32).ok_or_else(|| wrong("a number of bytes up to 1048576"))?
+            }
             "tick_us" => {
                 settings.tick =
                     Duration::from_micros(u64::from(number(value, 0, 100_000).ok_or_else(|| wrong("microseconds from 0 to 100000"))?))
@@ -90,7 +102,8 @@ pub(crate) fn apply(node: &Node, settings: &mut Settings) -> Result<(), Refused>
                     Duration::from_micros(u64::from(number(value, 0, 10_000_000).ok_or_else(|| wrong("microseconds from 0 to 10000000"))?));
             }
             "receive_low_water" => {
-                settings.receive_low_water = number(value, 1, i32::MAX as u32).ok_or_else(|| wrong("a number of bytes above zero"))?
+                settings.receive_low_water =
+                    number(value, 1, i32::MAX as u32).map(Bytes::from_u32).ok_or_else(|| wrong("a number of bytes above zero"))?
             }
             _ => {
                 let meant = nearest(name).map_or(String::new(), |known| format!(" did you mean `{known}`?"));
@@ -168,13 +181,13 @@ fn flag(value: &Value) -> Option<bool> {
 }
 
 /// Three ascending numbers: a list, or text as sysctl prints it.
-fn triple(value: &Value) -> Option<[u32; 3]> {
+fn triple(value: &Value) -> Option<[Bytes; 3]> {
     let items: Vec<u32> = match value {
         Value::Array(items) => items.iter().map(|item| number(item, 1, i32::MAX as u32)).collect::<Option<_>>()?,
         Value::String(text) => text.split_whitespace().map(|item| item.parse().ok()).collect::<Option<_>>()?,
         _ => return None,
     };
-    <[u32; 3]>::try_from(items).ok().filter(|items| items.is_sorted() && items[0] > 0)
+    <[u32; 3]>::try_from(items).ok().filter(|items| items.is_sorted() && items[0] > 0).map(|items| items.map(Bytes::from_u32))
 }
 
 #[cfg(test)]
@@ -189,9 +202,9 @@ mod tests {
     #[test]
     fn buffers_are_read_as_a_list_or_as_text() {
         for value in [serde_json::json!([4096, 131_072, 6_291_456]), serde_json::json!("4096 131072\t6291456")] {
-            let mut settings = Settings { rmem: [1, 1, 1], ..Settings::default() };
+            let mut settings = Settings { rmem: [Bytes::new(1); 3], ..Settings::default() };
             apply(&node("net.ipv4.tcp_rmem", value), &mut settings).unwrap();
-            assert_eq!(settings.rmem, [4096, 131_072, 6_291_456]);
+            assert_eq!(settings.rmem.map(Bytes::get), [4096, 131_072, 6_291_456]);
         }
     }
 

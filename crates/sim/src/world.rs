@@ -10,7 +10,7 @@ use crate::network::Network;
 use crate::outcome::{Outcome, SubflowSeries};
 use crate::queue::{EventQueue, Source};
 use crate::routes::Routes;
-use polypath_base::{Duration, Instant, PathId};
+use polypath_base::{Bytes, Duration, Instant, PathId};
 use polypath_transport::{Connection, End, udp};
 use polypath_wire::Segment;
 
@@ -217,7 +217,9 @@ impl World {
         if let Some(hop) = self.data_plane.routes.resolve(&self.data_plane.network, number, path, addresses) {
             // The peer answers from the interface where the route ends.
             if let Some(peer_path) = self.data_plane.routes.peer_path(number, path) {
-                self.endpoints[peer as usize].connection.set_mtu(peer_path, self.data_plane.routes.mtu_of_peer(number, addresses));
+                self.endpoints[peer as usize]
+                    .connection
+                    .set_mtu(peer_path, Bytes::from_u32(self.data_plane.routes.mtu_of_peer(number, addresses)));
             }
             match datagram {
                 Some(datagram) => self.data_plane.send_datagram(now, peer, path, hop, datagram),

@@ -6,7 +6,7 @@
 use crate::endpoint::{Endpoint, Sent};
 use crate::numbers::{PORT, local_address, peer_address};
 use crate::script::{Engine, Head, SocketOption, Verb};
-use polypath_base::{Instant, PathId, Rng, Seq};
+use polypath_base::{Bytes, Instant, PathId, Rng, Seq};
 use polypath_cc as cc;
 use polypath_sched::Scheduler;
 use polypath_transport::tcp::{self, Socket, State};
@@ -25,7 +25,7 @@ pub struct Host {
     now: Instant,
     settings: Settings,
     algorithm: cc::Algorithm,
-    mtu: u32,
+    mtu: Bytes,
     /// Own addresses, the first one first.
     addresses: Vec<Ipv4Addr>,
     subflow_endpoints: Vec<mptcp::path_manager::Endpoint>,
@@ -88,7 +88,7 @@ impl Host {
             now: Instant::ZERO,
             settings,
             algorithm,
-            mtu: head.mtu,
+            mtu: Bytes::from_u32(head.mtu),
             addresses,
             subflow_endpoints,
             fullmesh: head.endpoints.iter().any(|endpoint| endpoint.flags.iter().any(|flag| flag == "fullmesh")),
@@ -280,7 +280,7 @@ impl Host {
         let now = self.now;
         let connection = self.connection(fd)?;
         let before = connection.end.accepted().get();
-        connection.end.offer(now, len);
+        connection.end.offer(now, Bytes::new(len));
         connection.end.stop(now);
         let taken = connection.end.accepted().get() - before;
         Ok(if taken == 0 && len > 0 { Err("EAGAIN".to_owned()) } else { Ok(taken as i64) })
@@ -301,7 +301,7 @@ impl Host {
         };
         match (option, settings) {
             (SocketOption::ReuseAddr, _) => {}
-            (SocketOption::ReceiveLowWater, Some(settings)) => settings.receive_low_water = value.max(1).unsigned_abs(),
+            (SocketOption::ReceiveLowWater, Some(settings)) => settings.receive_low_water = Bytes::from_u32(value.max(1).unsigned_abs()),
             (option, _) => return Err(format!("our endpoints have no socket option {option:?} here")),
         }
         Ok(Ok(0))

@@ -125,9 +125,9 @@ impl Connection {
         either!(self, t => t.open(now), m => m.open(now), u => u.open(now));
     }
 
-    /// The application has `bytes` more to write and blocks in send; `u64::MAX` is endless.
-    pub fn offer(&mut self, now: Instant, bytes: u64) {
-        either!(self, t => t.offer(now, bytes), m => m.offer(now, bytes), u => u.offer(bytes));
+    /// The application has `amount` more to write and blocks in send; [`Bytes::MAX`] is endless.
+    pub fn offer(&mut self, now: Instant, amount: Bytes) {
+        either!(self, t => t.offer(now, amount), m => m.offer(now, amount), u => u.offer(amount));
     }
 
     /// The application offers no more; what was not accepted is withdrawn.
@@ -206,9 +206,9 @@ impl Connection {
         either!(self, _t => false, m => m.is_fallback(), _u => false)
     }
 
-    /// Bytes that MPTCP gave to a second subflow.
-    pub fn reinjected_bytes(&self) -> u64 {
-        either!(self, _t => 0, m => m.reinjected_bytes(), _u => 0)
+    /// What MPTCP gave to a second subflow.
+    pub fn reinjected(&self) -> Bytes {
+        either!(self, _t => Bytes::ZERO, m => m.reinjected(), _u => Bytes::ZERO)
     }
 
     /// What held up the whole connection, up to `now`.
@@ -248,7 +248,7 @@ impl Connection {
 
     /// The MTU of the interface from which a path leaves this end, told before the path's first segment. Plain TCP has it
     /// from its configuration.
-    pub fn set_mtu(&mut self, path: PathId, mtu: u32) {
+    pub fn set_mtu(&mut self, path: PathId, mtu: Bytes) {
         either!(self, _t => (), m => m.set_mtu(path, mtu), _u => ());
     }
 }

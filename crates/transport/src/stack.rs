@@ -56,6 +56,7 @@ mod tests {
     use super::*;
     use crate::Settings;
     use crate::tcp::{Config, Socket};
+    use polypath_base::{Bytes, Seq};
     use polypath_cc as cc;
 
     #[test]
@@ -63,8 +64,8 @@ mod tests {
         let compat = |stack, is_subflow| {
             let settings = Settings { stack, ..Settings::default() };
             let algorithm = cc::find("cubic").expect("the algorithm exists");
-            let socket = Socket::client(Config { settings, algorithm, mtu: 1500, initial_seq: polypath_base::Seq::new(1) });
-            if is_subflow { socket.subflow(20, 8).flow.compat } else { socket.flow.compat }
+            let socket = Socket::client(Config { settings, algorithm, mtu: Bytes::new(1500), initial_seq: Seq::new(1) });
+            if is_subflow { socket.subflow(Bytes::new(20), Bytes::new(8)).flow.compat } else { socket.flow.compat }
         };
         let of = |is_subflow| [&MPTCP_0_96_LINUX_5_4_188, &LINUX_6_12_117].map(|stack| compat(stack, is_subflow));
         let hystart = cc::compat::HYSTART_MS | cc::compat::HYSTART_HALF_RTT | cc::compat::HYSTART_LATE_ROUNDS;

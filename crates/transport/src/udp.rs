@@ -55,9 +55,9 @@ impl Socket {
         self.established_at = Some(now);
     }
 
-    /// The application has so many bytes more to send, in whole datagrams.
-    pub fn offer(&mut self, bytes: u64) {
-        self.offered += (bytes / u64::from(self.payload)) as u32;
+    /// The application has so much more to send, in whole datagrams.
+    pub fn offer(&mut self, amount: Bytes) {
+        self.offered += (amount.get() / u64::from(self.payload)) as u32;
     }
 
     pub fn handle_datagram(&mut self, now: Instant, datagram: Datagram) {
@@ -121,7 +121,7 @@ mod tests {
     fn datagrams_carry_their_number_and_time() {
         let (mut client, mut server) = (Socket::new(100), Socket::new(100));
         client.open(at(5));
-        client.offer(399);
+        client.offer(Bytes::new(399));
         let now = at(5_000_000);
         while let Some(datagram) = client.poll_transmit(now) {
             assert_eq!((datagram.ip_len(), datagram.sent_at), (128, now));

@@ -1,6 +1,6 @@
 //! What an endpoint answers to segments that are out of place, as Linux 6.12 did when it was asked (`specs/notes/endpoint-answers`).
 
-use polypath_base::{Duration, Instant, Seq};
+use polypath_base::{Bytes, Duration, Instant, Seq};
 use polypath_transport::stack::{LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188, Stack};
 use polypath_transport::tcp::{Config, Context, Socket, State};
 use polypath_transport::{Rejections, Settings};
@@ -22,7 +22,7 @@ impl Script {
     fn new(timestamps: bool) -> Self {
         let settings = Settings { timestamps, ..Settings::default() };
         let algorithm = polypath_cc::find("reno").expect("the algorithm exists");
-        let end = Socket::server(Config { settings, algorithm, mtu: 1500, initial_seq: OURS });
+        let end = Socket::server(Config { settings, algorithm, mtu: Bytes::new(1500), initial_seq: OURS });
         Self { now: Instant::ZERO + Duration::from_millis(100), end, ts: timestamps.then_some(1000) }
     }
 
@@ -114,7 +114,7 @@ fn a_syn_is_reset_only_by_who_acknowledges_it() {
     let open = || {
         let mut script = Script::new(false);
         let algorithm = polypath_cc::find("reno").expect("the algorithm exists");
-        script.end = Socket::client(Config { settings: Settings::default(), algorithm, mtu: 1500, initial_seq: OURS });
+        script.end = Socket::client(Config { settings: Settings::default(), algorithm, mtu: Bytes::new(1500), initial_seq: OURS });
         script.end.open(script.now);
         assert_eq!(script.wait(10).len(), 1);
         script
@@ -223,14 +223,14 @@ fn warm(stack: &'static Stack, phase: u64) -> Script {
     let settings = Settings { stack, timestamps: false, ..Settings::default() };
     let algorithm = polypath_cc::find("reno").expect("the algorithm exists");
     let mut script = Script::new(false);
-    script.end = Socket::server(Config { settings, algorithm, mtu: 1500, initial_seq: OURS });
+    script.end = Socket::server(Config { settings, algorithm, mtu: Bytes::new(1500), initial_seq: OURS });
     script.now = Instant::ZERO + Duration::from_micros(4_000_000 + phase * 500 - 50_000 * 31);
     let syn = Segment { sack_permitted: true, ..script.segment(Flags::SYN, PEER, Seq::new(0), 0) };
     script.end.handle_segment(Context::at(script.now), &syn);
     script.wait(50);
     script.send(Flags::ACK, PEER + 1, OURS + 1, 0);
     for _ in 0..30 {
-        script.end.offer(script.now, 1000);
+        script.end.offer(script.now, Bytes::new(1000));
         assert_eq!(script.wait(50).len(), 1);
         let acked = script.end.snd_nxt();
         script.send(Flags::ACK, PEER + 1, acked, 0);
@@ -252,7 +252,7 @@ fn until_it_sends(script: &mut Script) -> u64 {
 fn probe_times(stack: &'static Stack) -> Vec<u64> {
     let time = |phase| {
         let mut script = warm(stack, phase);
-        script.end.offer(script.now, 4 * 1460);
+        script.end.offer(script.now, Bytes::new(4 * 1460));
         assert!(script.wait(0).len() >= 2);
         until_it_sends(&mut script)
     };
@@ -262,7 +262,7 @@ fn probe_times(stack: &'static Stack) -> Vec<u64> {
 /// From the SACK of the second of three segments to the retransmission of the first, where reordering was seen before.
 fn reordering_times(stack: &'static Stack) -> Vec<u64> {
     let three = |script: &mut Script| {
-        script.end.offer(script.now, 3 * 1460);
+        script.end.offer(script.now, Bytes::new(3 * 1460));
         assert_eq!(script.wait(50).len(), 3);
         let first = script.end.snd_una();
         let mut sack = script.segment(Flags::ACK, PEER + 1, first, 0);

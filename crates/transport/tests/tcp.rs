@@ -1,6 +1,6 @@
 //! Two TCP endpoints in virtual time over a wire with a rate, a queue, a delay and chosen losses.
 
-use polypath_base::{Duration, Instant, Seq};
+use polypath_base::{Bytes, Duration, Instant, Seq};
 use polypath_transport::Settings;
 use polypath_transport::stack::{LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188};
 use polypath_transport::tcp::{CaState, Config, Context, Socket, State};
@@ -36,7 +36,7 @@ impl Net {
 
     fn with_mtu(cc: &str, settings: Settings, mtu: u32) -> Self {
         let algorithm = polypath_cc::find(cc).expect("the algorithm exists");
-        let config = || Config { settings: settings.clone(), algorithm, mtu, initial_seq: Seq::new(0) };
+        let config = || Config { settings: settings.clone(), algorithm, mtu: Bytes::from_u32(mtu), initial_seq: Seq::new(0) };
         Self {
             now: Instant::ZERO,
             client: Socket::client(config()),
@@ -114,7 +114,7 @@ impl Net {
 
     fn open(&mut self, bytes: u64) {
         self.client.open(self.now);
-        self.client.offer(self.now, bytes);
+        self.client.offer(self.now, Bytes::new(bytes));
     }
 }
 
@@ -148,7 +148,14 @@ fn a_transfer_arrives_whole_and_closes() {
 #[test]
 fn a_bulk_flow_fills_the_link() {
     for cc in ["reno", "cubic"] {
-        let mut net = Net::new(cc, Settings { rmem: [4096, 131_072, 16 << 20], wmem: [4096, 16_384, 16 << 20], ..Settings::default() });
+        let mut net = Net::new(
+            cc,
+            Settings {
+                rmem: [4096, 131_072, 16 << 20].map(Bytes::new),
+                wmem: [4096, 16_384, 16 << 20].map(Bytes::new),
+                ..Settings::default()
+            },
+        );
         net.open(u64::MAX);
         net.run(secs(5.0));
         let before = net.server.received().get();
@@ -221,7 +228,7 @@ fn a_lost_syn_is_sent_again_after_a_second() {
 
 #[test]
 fn a_small_receive_window_limits_and_is_said_to() {
-    let mut net = Net::new("reno", Settings { rmem: [4096, 32_768, 32_768], ..Settings::default() });
+    let mut net = Net::new("reno", Settings { rmem: [4096, 32_768, 32_768].map(Bytes::new), ..Settings::default() });
     net.open(u64::MAX);
     net.run(secs(3.0));
     let probe = net.client.probe();
@@ -288,7 +295,7 @@ fn what_an_application_at_a_rate_delivers_says_nothing_of_the_path() {
     net.run(secs(1.0));
     let filled = net.client.pacing_rate().as_bytes_per_sec();
     for step in 0..60 {
-        net.client.offer(net.now, 100_000);
+        net.client.offer(net.now, Bytes::new(100_000));
         net.run(secs(1.0 + 0.05 * f64::from(step + 1)));
     }
     assert!(net.client.pacing_rate().as_bytes_per_sec() > filled / 2, "{} of {filled}", net.client.pacing_rate().as_bytes_per_sec());
@@ -341,12 +348,19 @@ fn a_silent_black_hole_is_found_after_three_seconds() {
 }
 
 /// How long one segment that ends a write waits for its ACK once quick ACKs are used up; the reader waits for this many bytes.
-fn ack_of_a_lone_segment(receive_low_water: u32) -> Duration {
-    let mut net = Net::new("reno", Settings { rmem: [4096, 131_072, 131_072], receive_low_water, ..Settings::default() });
+fn ack_of_a_lone_segment(receive_low_water: u64) -> Duration {
+    let mut net = Net::new(
+        "reno",
+        Settings {
+            rmem: [4096, 131_072, 131_072].map(Bytes::new),
+            receive_low_water: Bytes::new(receive_low_water),
+            ..Settings::default()
+        },
+    );
     net.open(0);
     net.run(secs(0.1));
     let mut until_acked = |bytes| {
-        net.client.offer(net.now, bytes);
+        net.client.offer(net.now, Bytes::new(bytes));
         let start = net.now;
         loop {
             let next = net.now + Duration::from_millis(1);
@@ -374,11 +388,11 @@ fn in_a_conversation_the_answer_carries_the_ack() {
     net.run(secs(0.1));
     let mut acks = 0;
     for _ in 0..20 {
-        net.client.offer(net.now, 1000);
+        net.client.offer(net.now, Bytes::new(1000));
         let next = net.now + Duration::from_millis(11);
         net.run(next);
         acks += usize::from(!net.backward.is_empty());
-        net.server.offer(net.now, 1000);
+        net.server.offer(net.now, Bytes::new(1000));
         let next = net.now + Duration::from_millis(11);
         net.run(next);
     }
@@ -398,7 +412,7 @@ fn the_ack_of_an_earlier_copy_does_not_condemn_what_was_sent_before_the_later_on
     net.open(0);
     net.run(secs(0.1));
     net.lose_acks = true;
-    net.client.offer(net.now, 10 * 1448);
+    net.client.offer(net.now, Bytes::new(10 * 1448));
     net.run(secs(0.2));
     let answer = |net: &mut Net, acked: u32, sacked: &[(u32, u32)], echo: u32| {
         let mut ack =
@@ -413,7 +427,7 @@ fn the_ack_of_an_earlier_copy_does_not_condemn_what_was_sent_before_the_later_on
     };
     assert_eq!(answer(&mut net, 0, &[(1, 5)], 100), 1, "the first segment goes again at 200 ms");
     net.run(secs(0.21));
-    net.client.offer(net.now, 10 * 1448);
+    net.client.offer(net.now, Bytes::new(10 * 1448));
     assert_eq!(answer(&mut net, 0, &[(1, 7)], 100), 1);
     assert!(net.client.snd_nxt().after(Seq::new(1 + 10 * 1448)), "new data at 210 ms");
     net.run(secs(0.23));
@@ -450,7 +464,7 @@ fn after_a_hole_that_lasted_every_segment_is_acknowledged() {
 #[test]
 fn a_compressed_ack_leaves_after_a_millisecond_and_the_timers_slack() {
     for (stack, micros) in [(&MPTCP_0_96_LINUX_5_4_188, 1000), (&LINUX_6_12_117, 1100)] {
-        let mut net = Net::new("reno", Settings { stack, rmem: [4096, 131_072, 131_072], ..Settings::default() });
+        let mut net = Net::new("reno", Settings { stack, rmem: [4096, 131_072, 131_072].map(Bytes::new), ..Settings::default() });
         net.open(0);
         net.run(secs(0.1));
         // The quick ACKs of the start are used up, and the window has its full size.
@@ -469,7 +483,7 @@ fn a_compressed_ack_leaves_after_a_millisecond_and_the_timers_slack() {
 #[test]
 fn what_still_waits_when_the_first_buffer_is_copied_does_not_count_as_read() {
     let grows = |segments: u32| {
-        let mut net = Net::new("reno", Settings { receive_low_water: segments * 1448, ..Settings::default() });
+        let mut net = Net::new("reno", Settings { receive_low_water: Bytes::from_u32(segments * 1448), ..Settings::default() });
         net.open(0);
         net.run(secs(0.1));
         let mut window = 0;

@@ -93,7 +93,7 @@ impl Connection {
             if i == INITIAL {
                 self.rx.set_rcv_ssthresh(threshold);
             } else if self.settings.stack.adds_subflow_buffers {
-                self.rx.add_buffer(self.settings.rmem[1], threshold);
+                self.rx.add_buffer(self.settings.rmem[1].as_u32(), threshold);
             }
             self.sync_sndbuf();
         }

@@ -65,8 +65,7 @@ pub struct Config {
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
     pub address: IpAddr,
-    /// Bytes.
-    pub mtu: u32,
+    pub mtu: Bytes,
 }
 
 /// Where the connection is in its life.
@@ -192,9 +191,9 @@ impl Connection {
         let Config { settings, algorithm, scheduler, path_manager, interfaces, mut random } = config;
         let stack = settings.stack;
         let (local_key, local_token, local_idsn) = draw_key(stack.mptcp_version, &mut random);
-        let mut tx = Tx::new(u64::from(settings.wmem[1]));
+        let mut tx = Tx::new(settings.wmem[1].get());
         tx.start(local_idsn + 1);
-        let rx = Rx::new(settings.rmem[1], settings.rmem[2], stack.rcv_charge);
+        let rx = Rx::new(settings.rmem[1].as_u32(), settings.rmem[2].as_u32(), stack.rcv_charge);
         Self {
             schedules_bursts: stack.schedules_bursts && scheduler.schedules_bursts(),
             coupled: algorithm.flags() & cc::flags::COUPLED != 0,
@@ -241,9 +240,9 @@ impl Connection {
         self.mark(INITIAL);
     }
 
-    /// The application has `bytes` more to write and blocks in send; `u64::MAX` is endless.
-    pub fn offer(&mut self, now: Instant, bytes: u64) {
-        self.tx.offered = self.tx.offered.saturating_add(bytes);
+    /// The application has `amount` more to write and blocks in send; [`Bytes::MAX`] is endless.
+    pub fn offer(&mut self, now: Instant, amount: Bytes) {
+        self.tx.offered = self.tx.offered.saturating_add(amount.get());
         self.refresh_siblings();
         self.write(now);
     }
@@ -493,9 +492,9 @@ impl Connection {
         self.phase == Phase::Fallback
     }
 
-    /// Bytes given to a second subflow.
-    pub fn reinjected_bytes(&self) -> u64 {
-        self.tx.reinjected_bytes
+    /// What was given to a second subflow.
+    pub fn reinjected(&self) -> Bytes {
+        Bytes::new(self.tx.reinjected_bytes)
     }
 
     /// What held up everything, up to `now`.
@@ -533,7 +532,7 @@ impl Connection {
     }
 
     /// The MTU of the interface from which a path leaves this end; to be told before the path's first segment.
-    pub fn set_mtu(&mut self, path: PathId, mtu: u32) {
+    pub fn set_mtu(&mut self, path: PathId, mtu: Bytes) {
         self.paths.set_mtu(path, mtu);
     }
 
@@ -549,6 +548,7 @@ impl Connection {
     fn add_socket(&mut self, path: PathId, local: u8, remote: u8, joining: bool) -> usize {
         let i = self.subflows.len();
         let (data, ack) = (self.settings.stack.mptcp_data_options, self.settings.stack.mptcp_ack_options);
+        let [data, ack] = [data, ack].map(Bytes::from_u32);
         let config = tcp::Config {
             settings: self.settings.clone(),
             algorithm: self.algorithm,

@@ -3,7 +3,7 @@
 use super::path_manager::{AddressSet, NewSubflow, PathManager, Policy, SubflowAddresses, View};
 use super::{Connection, INITIAL, Interface, Phase};
 use crate::stack::MptcpVersion;
-use polypath_base::{Duration, Instant, PathId};
+use polypath_base::{Bytes, Duration, Instant, PathId};
 use polypath_sched::MAX_SUBFLOWS;
 use polypath_wire::Inline;
 use polypath_wire::mptcp::{Announcement, Repr};
@@ -14,7 +14,7 @@ use std::net::IpAddr;
 pub(super) struct Paths {
     manager: PathManager,
     interfaces: Vec<Interface>,
-    path_mtus: Vec<(PathId, u32)>,
+    path_mtus: Vec<(PathId, Bytes)>,
     is_client: bool,
     /// Subflow by path; `NONE` if there is none.
     by_path: [u8; 256],
@@ -73,14 +73,14 @@ impl Paths {
         self.by_path[usize::from(path.0)] = subflow as u8;
     }
 
-    pub(super) fn set_mtu(&mut self, path: PathId, mtu: u32) {
+    pub(super) fn set_mtu(&mut self, path: PathId, mtu: Bytes) {
         self.path_mtus.push((path, mtu));
     }
 
-    pub(super) fn mtu(&self, path: PathId, local: u8) -> u32 {
+    pub(super) fn mtu(&self, path: PathId, local: u8) -> Bytes {
         let told = self.path_mtus.iter().rev().find(|(p, _)| *p == path).map(|(_, mtu)| *mtu);
         let interface = || self.interfaces.get(usize::from(local)).or(self.interfaces.first());
-        told.or_else(|| interface().map(|interface| interface.mtu)).unwrap_or(1500)
+        told.or_else(|| interface().map(|interface| interface.mtu)).unwrap_or(Bytes::new(1500))
     }
 
     #[inline]

@@ -55,9 +55,9 @@ impl Connection {
             subflow.socket.set_writer_blocked(self.tx.blocked);
         }
         self.tx.sndbuf = match self.settings.stack.meta_send_buffer {
-            MetaSendBuffer::LargestSum => self.tx.sndbuf.max(sum.min(u64::from(self.settings.wmem[2]))),
+            MetaSendBuffer::LargestSum => self.tx.sndbuf.max(sum.min(self.settings.wmem[2].get())),
             MetaSendBuffer::Largest => self.tx.sndbuf.max(largest),
-            MetaSendBuffer::Sum => sum + u64::from(self.settings.wmem[0]),
+            MetaSendBuffer::Sum => sum + self.settings.wmem[0].get(),
         };
     }
 
@@ -268,7 +268,7 @@ impl Connection {
             let window = self.tx.window_end.max(dsn).distance(dsn).min(u64::from(u32::MAX)) as u32;
             subflow.socket.raise_peer_window(window);
         }
-        subflow.socket.push_mapping(now, dsn, len);
+        subflow.socket.push_mapping(now, dsn, Bytes::from_u32(len));
         self.mark(i);
     }
 
@@ -381,7 +381,7 @@ impl Connection {
         for (dsn, len) in self.subflows[i].socket.unacked_mappings() {
             // Once is enough: what another subflow has already is not reinjected again.
             if self.tx.tried(dsn) & !(1 << i) == 0 {
-                self.tx.queue_reinjection(dsn, len, 1 << i);
+                self.tx.queue_reinjection(dsn, len.as_u32(), 1 << i);
             }
         }
     }

@@ -7,7 +7,7 @@ use super::path_manager::{Endpoint, Endpoints, Ndiffports, PathManager};
 use super::{Config, Connection, Interface};
 use crate::stack::{LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188, MptcpVersion, Stack};
 use crate::{Settings, Transmit};
-use polypath_base::{DataSeq, Duration, Instant, PathId, Rng, Seq};
+use polypath_base::{Bytes, DataSeq, Duration, Instant, PathId, Rng, Seq};
 use polypath_cc as cc;
 use polypath_sched::Scheduler;
 use polypath_wire::mptcp::{Announcement, Keys, Repr};
@@ -116,7 +116,7 @@ fn config(settings: &Settings, manager: PathManager, addresses: usize, name: &st
 /// 10.1.0.0 and so on at the client, 10.2.0.0 and so on at the server.
 fn interfaces(name: &str, count: usize) -> Vec<Interface> {
     let end = if name == "client" { 1 } else { 2 };
-    (0..count).map(|i| Interface { address: [10, end, 0, i as u8].into(), mtu: 1500 }).collect()
+    (0..count).map(|i| Interface { address: [10, end, 0, i as u8].into(), mtu: Bytes::new(1500) }).collect()
 }
 
 impl Net {
@@ -195,7 +195,7 @@ impl Net {
 
     fn transfer(&mut self, bytes: u64, seconds: u64) {
         self.ends[0].open(self.now);
-        self.ends[0].offer(self.now, bytes);
+        self.ends[0].offer(self.now, Bytes::new(bytes));
         self.ends[0].close(self.now);
         self.run(Duration::from_secs(seconds));
     }
@@ -206,7 +206,12 @@ fn two_paths(delay_ms: [u64; 2], mbit: u64) -> Vec<[Wire; 2]> {
 }
 
 fn settings(stack: &'static Stack) -> Settings {
-    Settings { stack, rmem: [4096, 131_072, 16_777_216], wmem: [4096, 16_384, 16_777_216], ..Settings::default() }
+    Settings {
+        stack,
+        rmem: [4096, 131_072, 16_777_216].map(Bytes::new),
+        wmem: [4096, 16_384, 16_777_216].map(Bytes::new),
+        ..Settings::default()
+    }
 }
 
 const BOTH: [&Stack; 2] = [&MPTCP_0_96_LINUX_5_4_188, &LINUX_6_12_117];
@@ -264,7 +269,7 @@ fn two_paths_carry_the_sum_of_their_rates() {
         let mut net = Net::new(&settings(stack), PathManager::default(), two_paths([5, 5], 50));
         net.keep_log = false;
         net.ends[0].open(net.now);
-        net.ends[0].offer(net.now, u64::MAX);
+        net.ends[0].offer(net.now, Bytes::MAX);
         net.run(Duration::from_secs(5));
         let at_five = net.ends[1].received().get();
         net.run(Duration::from_secs(15));
@@ -286,7 +291,7 @@ fn data_completes_when_a_path_dies() {
             net.keep_log = false;
             net.transfer(10_000_000, 60);
             assert_eq!(net.ends[1].received().get(), 10_000_000, "{stack} path {dying}");
-            assert!(net.ends[0].reinjected_bytes() > 0);
+            assert!(net.ends[0].reinjected() > Bytes::ZERO);
         }
     }
 }
@@ -412,7 +417,7 @@ fn an_announcement_without_an_echo_is_made_again_three_times() {
     let server = Connection::server(config(&with_timeout, PathManager::default(), 3, "server"));
     let mut net = Net::of(client, server, vec![one; 3]);
     net.ends[0].open(net.now);
-    net.ends[0].offer(net.now, 1000);
+    net.ends[0].offer(net.now, Bytes::new(1000));
     let mut spoilt = 0;
     while net.now < Instant::ZERO + Duration::from_secs(15) {
         net.drain();
@@ -437,7 +442,7 @@ fn the_windows_right_edge_bounds_what_is_in_the_network() {
         // A reader that comes by every 100 ms, and a receive buffer that cannot grow.
         let mut settings = settings(stack);
         settings.read_period = Duration::from_millis(100);
-        settings.rmem = [4096, 131_072, 131_072];
+        settings.rmem = [4096, 131_072, 131_072].map(Bytes::new);
         let mut net = Net::new(&settings, PathManager::default(), two_paths([5, 5], 50));
         net.transfer(2_000_000, 60);
         assert_eq!(net.ends[1].received().get(), 2_000_000, "{stack}");
@@ -452,7 +457,7 @@ fn a_data_fin_that_is_lost_is_sent_again() {
     for stack in BOTH {
         let mut net = Net::new(&settings(stack), PathManager::default(), two_paths([5, 5], 20));
         net.ends[0].open(net.now);
-        net.ends[0].offer(net.now, 10_000);
+        net.ends[0].offer(net.now, Bytes::new(10_000));
         net.run(Duration::from_millis(200));
         for path in &mut net.wires {
             path[0].lose = (path[0].count..path[0].count + 1).collect();
@@ -479,7 +484,7 @@ fn the_same_seed_gives_the_same_segments() {
 fn a_join_with_a_wrong_code_is_refused() {
     let mut net = Net::new(&settings(&LINUX_6_12_117), PathManager::default(), two_paths([1, 1], 100));
     net.ends[0].open(net.now);
-    net.ends[0].offer(net.now, 100_000);
+    net.ends[0].offer(net.now, Bytes::new(100_000));
     // Spoil the server's answer to the join.
     for _ in 0..10_000 {
         net.drain();
@@ -550,7 +555,7 @@ mod property {
         fn every_byte_arrives_once_whatever_happens_to_paths(c in chaos()) {
             let mut settings = settings(if c.v0 { &MPTCP_0_96_LINUX_5_4_188 } else { &LINUX_6_12_117 });
             settings.read_period = Duration::from_millis(c.read_ms);
-            settings.rmem[2] = c.rmem;
+            settings.rmem[2] = Bytes::from_u32(c.rmem);
             let wires: Vec<_> = c.paths.iter().enumerate().map(|(k, &(delay, mbit, queue, loss, ack_loss))| {
                 let mut path = [Wire::new(delay, mbit, queue), Wire::new(delay, 0, 10_000)];
                 path[0].loss = Rng::probability_u32(f64::from(loss) / 100.0);
@@ -610,7 +615,7 @@ mod property {
                 net.place = place;
                 net.ends[0].open(Instant::ZERO);
                 net.run(Duration::from_millis(500));
-                net.ends[0].offer(net.now, bytes);
+                net.ends[0].offer(net.now, Bytes::new(bytes));
                 net.run(Duration::from_secs(3));
                 net.log
             });

@@ -302,7 +302,7 @@ impl Socket {
             self.reduce_window(delivered, lost, ack.facts);
         } else {
             // While the path reorders much, SACKs count as progress too; otherwise only the cumulative ACK does.
-            let sacks_count = self.flow.reordering > self.settings.reordering;
+            let sacks_count = self.flow.reordering > self.settings.reordering.get();
             if ack.facts.acks_segments | (sacks_count & ack.facts.sacks_segments) {
                 self.refresh_flow();
                 self.cc.cong_avoid(&mut self.flow, cx.siblings, ack.number.get(), delivered);

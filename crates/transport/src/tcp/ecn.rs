@@ -161,7 +161,7 @@ mod tests {
     use super::super::Config;
     use super::*;
     use crate::Settings;
-    use polypath_base::{Duration, Instant};
+    use polypath_base::{Bytes, Duration, Instant};
 
     /// Two sockets on a wire of 10 ms each way, the first segments through the handshake already.
     struct Pair {
@@ -177,8 +177,8 @@ mod tests {
         fn new(settings: [u8; 2], accurate: [bool; 2]) -> Self {
             let algorithm = cc::find("reno").expect("reno is always there");
             let make = |ecn: u8| {
-                let settings = Settings { ecn, tso_bytes: 0, ..Settings::default() };
-                Config { settings, algorithm, mtu: 1500, initial_seq: Seq::new(0) }
+                let settings = Settings { ecn, tso_bytes: Bytes::ZERO, ..Settings::default() };
+                Config { settings, algorithm, mtu: Bytes::new(1500), initial_seq: Seq::new(0) }
             };
             let mut ends = [Socket::client(make(settings[0])), Socket::server(make(settings[1]))];
             for (end, accurate) in ends.iter_mut().zip(accurate) {
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn a_mark_is_echoed_until_the_sender_has_reduced_its_window_once() {
         let mut pair = Pair::new([1, 2], [false; 2]);
-        pair.ends[0].offer(pair.now, 200_000);
+        pair.ends[0].offer(pair.now, Bytes::new(200_000));
         pair.sent.clear();
         let cwnd = pair.ends[0].flow.cwnd;
         // The third segment is marked.
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn an_accurate_echo_follows_the_marks() {
         let mut pair = Pair::new([2, 2], [true; 2]);
-        pair.ends[0].offer(pair.now, 1448 * 10);
+        pair.ends[0].offer(pair.now, Bytes::new(1448 * 10));
         pair.sent.clear();
         pair.exchange(|segment| segment.len > 0 && [3, 4, 7].contains(&(segment.seq.get() / 1448)));
         // By ACK number, in segments: whether it echoes. Segments 3, 4 and 7 (from 0) came marked.
@@ -294,7 +294,7 @@ mod tests {
     #[test]
     fn retransmissions_and_window_reductions_after_losses() {
         let mut pair = Pair::new([1, 1], [false; 2]);
-        pair.ends[0].offer(pair.now, 100_000);
+        pair.ends[0].offer(pair.now, Bytes::new(100_000));
         pair.sent.clear();
         // The first segment is lost: it never arrives.
         let mut lost = false;

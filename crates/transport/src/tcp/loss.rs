@@ -214,8 +214,8 @@ impl Socket {
         }
         self.flow.cwnd = self.queue.in_flight() + 1;
         self.flow.cwnd_cnt = 0;
-        if self.flow.ca_state <= CaState::Disorder && self.queue.sacked_out() >= self.settings.reordering {
-            self.flow.reordering = self.flow.reordering.min(self.settings.reordering);
+        if self.flow.ca_state <= CaState::Disorder && self.queue.sacked_out() >= self.settings.reordering.get() {
+            self.flow.reordering = self.flow.reordering.min(self.settings.reordering.get());
         }
         self.set_ca_state(cx, CaState::Loss);
         self.loss.set_high_seq(self.snd_nxt());

@@ -103,8 +103,8 @@ impl Context<'_> {
 pub struct Config {
     pub settings: Settings,
     pub algorithm: cc::Algorithm,
-    /// MTU of the interface the endpoint sends from, bytes.
-    pub mtu: u32,
+    /// MTU of the interface the endpoint sends from.
+    pub mtu: Bytes,
     /// First sequence number.
     pub initial_seq: Seq,
 }
@@ -191,26 +191,28 @@ impl Socket {
         Self::new(config, State::Listen)
     }
 
-    /// Turns a fresh endpoint into a subflow: the meta connection adds `data_options` bytes to data segments and `ack_options` to pure ACKs.
-    pub fn subflow(mut self, data_options: u32, ack_options: u32) -> Self {
+    /// Turns a fresh endpoint into a subflow: the meta connection adds `data_options` to data segments and `ack_options` to pure ACKs.
+    #[must_use]
+    pub fn subflow(mut self, data_options: Bytes, ack_options: Bytes) -> Self {
         self.is_subflow = true;
         self.rx.become_subflow();
-        self.path_mtu.set_mptcp_options(data_options);
+        self.path_mtu.set_mptcp_options(data_options.as_u32());
         self.flow.compat = self.settings.stack.cc_subflow_compat();
         if self.settings.stack.subflow_keeps_buffers {
             self.queue.keep_buffers();
         }
-        self.ack_option_bytes = ack_options;
+        self.ack_option_bytes = ack_options.as_u32();
         self
     }
 
     fn new(config: Config, state: State) -> Self {
         let Config { settings, algorithm, mtu, initial_seq } = config;
-        let mut flow = cc::Flow::new(settings.initial_cwnd, DEFAULT_MSS);
+        let mtu = mtu.as_u32();
+        let mut flow = cc::Flow::new(settings.initial_cwnd.get(), DEFAULT_MSS);
         flow.snd_una = initial_seq.get();
         flow.snd_nxt = initial_seq.get();
         flow.write_seq = initial_seq.get();
-        flow.reordering = settings.reordering;
+        flow.reordering = settings.reordering.get();
         flow.compat = settings.stack.cc_compat();
         let cc = algorithm.start();
         let ecn = ecn::Ecn::new(cc.flags() & cc::flags::NEEDS_ECN != 0);
@@ -252,7 +254,7 @@ impl Socket {
             path_mtu: PathMtu::new(mtu, settings.timestamps),
             offered: 0,
             accepted: 0,
-            sndbuf: settings.wmem[1],
+            sndbuf: settings.wmem[1].as_u32(),
             writer_blocked: false,
             last_invalid: None,
             time_wait_ends: Instant::NEVER,
@@ -278,9 +280,9 @@ impl Socket {
         self.timers.arm_pending(Pending::Timeout, now, self.rtt.rto());
     }
 
-    /// The application has `bytes` more to write and blocks in send; `u64::MAX` is endless.
-    pub fn offer(&mut self, now: Instant, bytes: u64) {
-        self.offered = self.offered.saturating_add(bytes);
+    /// The application has `amount` more to write and blocks in send; [`Bytes::MAX`] is endless.
+    pub fn offer(&mut self, now: Instant, amount: Bytes) {
+        self.offered = self.offered.saturating_add(amount.get());
         self.idle_restart(now);
         if self.state.can_send() {
             self.note_app_limited();
@@ -306,13 +308,13 @@ impl Socket {
         self.rx.acks_mut().cancel();
     }
 
-    /// Subflow mode: `len` bytes with data sequence number `dsn` are the next to send.
-    pub fn push_mapping(&mut self, now: Instant, dsn: DataSeq, len: u32) {
+    /// Subflow mode: `len` of data from `dsn` on, at most 2^32 - 1 bytes, is the next to send.
+    pub fn push_mapping(&mut self, now: Instant, dsn: DataSeq, len: Bytes) {
         if self.queue.packets_out() == 0 && self.queue.unsent() == 0 {
             self.idle_restart(now);
         }
-        self.queue.push_mapping(dsn, len);
-        self.accepted += u64::from(len);
+        self.queue.push_mapping(dsn, len.as_u32());
+        self.accepted += len.get();
         self.flow.write_seq = self.queue.write_seq().get();
     }
 
@@ -586,8 +588,8 @@ impl Socket {
     }
 
     /// Data sequence numbers sent on this subflow and not yet acknowledged by the peer's TCP, as (dsn, length) in order.
-    pub fn unacked_mappings(&self) -> impl Iterator<Item = (DataSeq, u32)> + '_ {
-        self.queue.mappings()
+    pub fn unacked_mappings(&self) -> impl Iterator<Item = (DataSeq, Bytes)> + '_ {
+        self.queue.mappings().map(|(dsn, len)| (dsn, Bytes::from_u32(len)))
     }
 
     /// The peer's echo of our timestamp, as the time at which we sent it.

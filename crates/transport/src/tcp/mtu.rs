@@ -31,7 +31,7 @@ impl Socket {
 
     /// The handshake is over: the search may begin.
     pub(super) fn start_probing(&mut self, now: Instant) {
-        let range = self.path_mtu.range(self.settings.base_mss);
+        let range = self.path_mtu.range(self.settings.base_mss.as_u32());
         self.path_mtu.start(now, self.settings.mtu_probing > 1, range);
     }
 
@@ -67,7 +67,7 @@ impl Socket {
             in_flight,
             cwnd: self.flow.cwnd,
         };
-        let range = self.path_mtu.range(self.settings.base_mss);
+        let range = self.path_mtu.range(self.settings.base_mss.as_u32());
         match self.path_mtu.next_probe(now, room, range) {
             // A probe lies within one mapping.
             Next::Probe(len) if self.queue.next_new_len(len) < len => Next::Usual,
@@ -112,7 +112,7 @@ impl Socket {
         if self.settings.mtu_probing == 0 || self.loss.backoffs() == 0 || !stuck {
             return;
         }
-        self.path_mtu.on_black_hole(now, self.settings.base_mss);
+        self.path_mtu.on_black_hole(now, self.settings.base_mss.as_u32());
         self.update_mss();
     }
 }

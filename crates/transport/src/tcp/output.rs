@@ -286,7 +286,8 @@ impl Socket {
             }
             let most = self.burst_segments(cx.siblings);
             let buffer = self.queue.next_buffer();
-            if self.settings.tso_bytes > 0 && buffer.0 > self.path_mtu.mss() && self.should_defer(cx.now, in_flight, most, buffer) {
+            if self.settings.tso_bytes > Bytes::ZERO && buffer.0 > self.path_mtu.mss() && self.should_defer(cx.now, in_flight, most, buffer)
+            {
                 return false;
             }
             // No burst spans two buffers.
@@ -382,17 +383,17 @@ impl Socket {
     /// Segments that may leave as one burst: a millisecond's worth at the pacing rate, more on short paths.
     #[inline(always)]
     pub(super) fn burst_segments(&mut self, siblings: Option<&cc::Siblings>) -> u32 {
-        if self.settings.tso_bytes == 0 {
+        if self.settings.tso_bytes == Bytes::ZERO {
             return 1;
         }
         let mut bytes = self.flow.pacing_rate >> 10;
         if self.settings.stack.short_path_bursts {
             let shift = self.flow.min_rtt_us >> 9;
             if shift < 32 {
-                bytes += u64::from(self.settings.tso_bytes) >> shift;
+                bytes += self.settings.tso_bytes.get() >> shift;
             }
         }
-        let bytes = bytes.min(u64::from(self.settings.tso_bytes)) as u32;
+        let bytes = bytes.min(self.settings.tso_bytes.get()) as u32;
         (bytes / self.path_mtu.mss()).max(self.cc.min_tso_segs(&mut self.flow, siblings)).max(1)
     }
 
@@ -465,7 +466,8 @@ impl Socket {
     #[cold]
     fn shrink_unused_window(&mut self, now: Instant) {
         let open = self.flow.ca_state == super::CaState::Open;
-        let Window { cwnd, ssthresh } = self.cwnd_validation.on_application_limited(now, self.window(), self.settings.initial_cwnd, open);
+        let Window { cwnd, ssthresh } =
+            self.cwnd_validation.on_application_limited(now, self.window(), self.settings.initial_cwnd.get(), open);
         (self.flow.cwnd, self.flow.ssthresh) = (cwnd, ssthresh);
     }
 
@@ -487,7 +489,7 @@ impl Socket {
         {
             return;
         }
-        let restart = self.settings.initial_cwnd.min(self.flow.cwnd);
+        let restart = self.settings.initial_cwnd.get().min(self.flow.cwnd);
         self.flow.ssthresh = self.window().current_ssthresh();
         self.cc.cwnd_event(&mut self.flow, None, cc::Event::CwndRestart);
         self.flow.cwnd = self.window().cwnd_after_idle(idle, rto, restart);

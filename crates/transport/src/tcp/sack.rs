@@ -113,7 +113,7 @@ impl Socket {
         if low.before(fack) {
             let distance = fack.distance(low).div_ceil(self.flow.mss);
             if distance > self.flow.reordering {
-                self.flow.reordering = distance.min(self.settings.max_reordering);
+                self.flow.reordering = distance.min(self.settings.max_reordering.get());
             }
         }
         self.rack.note_reordering();

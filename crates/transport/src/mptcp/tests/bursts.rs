@@ -7,7 +7,7 @@ fn held_back(stack: &'static Stack) -> f64 {
     let wires = vec![[Wire::new(20, 20, 67), Wire::new(20, 0, 10_000)]];
     let mut net = Net::new(&settings(stack), PathManager::default(), wires);
     net.ends[0].open(net.now);
-    net.ends[0].offer(net.now, u64::MAX);
+    net.ends[0].offer(net.now, Bytes::MAX);
     let mut samples = [0_u32; 2];
     for tick in 500..3000 {
         net.run(Duration::from_millis(tick * 10));
@@ -37,7 +37,7 @@ fn the_out_of_tree_stack_never_probes_for_a_larger_mtu() {
         let settings = Settings { mtu_probing: 2, ..settings(stack) };
         let mut net = Net::new(&settings, PathManager::default(), vec![[Wire::new(5, 20, 100), Wire::new(5, 0, 10_000)]]);
         net.ends[0].open(net.now);
-        net.ends[0].offer(net.now, u64::MAX);
+        net.ends[0].offer(net.now, Bytes::MAX);
         net.keep_log = true;
         net.run(Duration::from_secs(3));
         net.log.iter().filter(|(_, end, ..)| *end == 0).map(|(.., segment)| segment.len).max()

@@ -124,13 +124,13 @@ proptest! {
         let packets = packets();
         let algorithm = cc::find("reno").expect("reno is always there");
         let initial_seq = Seq::new(u32::MAX - 2000);
-        let config = tcp::Config { settings: settings(&LINUX_6_12_117), algorithm, mtu: 1500, initial_seq };
+        let config = tcp::Config { settings: settings(&LINUX_6_12_117), algorithm, mtu: Bytes::new(1500), initial_seq };
         let mut end = if is_client { Socket::client(config) } else { Socket::server(config) };
         let mut now = Instant::ZERO;
         if is_client {
             end.open(now);
         }
-        end.offer(now, 100_000);
+        end.offer(now, Bytes::new(100_000));
         for mutated in &all {
             let Some(segment) = mutated.segment(&packets) else { continue };
             let segment = mutated.fit(segment, &end);

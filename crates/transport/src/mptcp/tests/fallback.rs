@@ -9,10 +9,11 @@ fn a_peer_without_mptcp_gets_plain_tcp() {
     for stack in BOTH {
         let settings = settings(stack);
         let mut client = Connection::client(config(&settings, PathManager::default(), 2, "client"));
-        let tcp_config = tcp::Config { settings, algorithm: cc::find("reno").expect("reno"), mtu: 1500, initial_seq: Seq::new(77) };
+        let tcp_config =
+            tcp::Config { settings, algorithm: cc::find("reno").expect("reno"), mtu: Bytes::new(1500), initial_seq: Seq::new(77) };
         let mut server = tcp::Socket::server(tcp_config);
         client.open(Instant::ZERO);
-        client.offer(Instant::ZERO, 1_000_000);
+        client.offer(Instant::ZERO, Bytes::new(1_000_000));
         client.close(Instant::ZERO);
         let mut flying: BTreeMap<(Instant, u64), (bool, Segment)> = BTreeMap::new();
         let (mut now, mut n, mut longest) = (Instant::ZERO, 0, 0);

@@ -114,8 +114,8 @@ pub(super) fn established(stack: &'static Stack) -> Net {
     let mut net = Net::new(&settings(stack), PathManager::default(), two_paths([5, 5], 10));
     net.keep_log = false;
     net.ends[0].open(net.now);
-    net.ends[0].offer(net.now, u64::MAX);
-    net.ends[1].offer(net.now, 100_000);
+    net.ends[0].offer(net.now, Bytes::MAX);
+    net.ends[1].offer(net.now, Bytes::new(100_000));
     net.run(Duration::from_millis(80));
     net
 }
@@ -205,7 +205,7 @@ fn subflows_that_are_gone_make_room_for_others() {
     let server = Connection::server(config(&settings(&LINUX_6_12_117), PathManager::default(), 1, "server"));
     net = Net::of(client, server, wires);
     net.ends[0].open(net.now);
-    net.ends[0].offer(net.now, u64::MAX);
+    net.ends[0].offer(net.now, Bytes::MAX);
     net.run(Duration::from_secs(1));
     assert_eq!(net.ends[0].subflow_count(), 9);
     for (gone, count) in [(3, 10), (4, 11), (5, 12)] {

@@ -26,7 +26,7 @@ pub(super) fn window_scale(settings: &Settings) -> u8 {
     if !settings.window_scaling {
         return 0;
     }
-    let space = settings.rmem[2].max(RMEM_MAX);
+    let space = settings.rmem[2].as_u32().max(RMEM_MAX);
     space.ilog2().saturating_sub(WINDOW_BITS - 1).min(MAX_SCALE) as u8
 }
 
@@ -54,8 +54,8 @@ impl ReceiveBuffer {
     pub(super) fn new(settings: &Settings, mtu: u32) -> Self {
         Self {
             stack: settings.stack,
-            rcvbuf: settings.rmem[1],
-            rcvbuf_max: settings.rmem[2],
+            rcvbuf: settings.rmem[1].as_u32(),
+            rcvbuf_max: settings.rmem[2].as_u32(),
             memory: ReceiveMemory::new(settings.stack.rcv_charge),
             rcv_ssthresh: 0,
             window_clamp: 0,
@@ -216,6 +216,7 @@ impl ReceiveBuffer {
 mod tests {
     use super::*;
     use crate::stack::{LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188, Stack};
+    use polypath_base::Bytes;
 
     #[test]
     fn a_shorter_round_trip_counts_as_it_is_and_a_longer_one_by_an_eighth() {
@@ -250,8 +251,8 @@ mod tests {
 
     #[test]
     fn the_scale_lets_the_largest_buffer_be_announced() {
-        let scale = |most| window_scale(&Settings { rmem: [4096, 131_072, most], ..Settings::default() });
-        assert_eq!([0, 6_291_456, u32::MAX].map(scale), [2, 7, 14], "at least for rmem_max");
+        let scale = |most| window_scale(&Settings { rmem: [4096, 131_072, most].map(Bytes::new), ..Settings::default() });
+        assert_eq!([0, 6_291_456, u64::from(u32::MAX)].map(scale), [2, 7, 14], "at least for rmem_max");
         assert_eq!(window_scale(&Settings { window_scaling: false, ..Settings::default() }), 0);
     }
 

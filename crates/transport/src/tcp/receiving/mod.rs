@@ -73,7 +73,7 @@ impl Receiver {
             ts_recent_at: Instant::ZERO,
             acks: AckPolicy::new(settings),
             buffer: ReceiveBuffer::new(settings, mtu),
-            low_water: settings.receive_low_water.max(1),
+            low_water: settings.receive_low_water.as_u32().max(1),
             unread: 0,
             read: 0,
             received: 0,
