@@ -2,7 +2,7 @@
 
 use crate::delays::Delays;
 use crate::outcome::{DisorderOutcome, FlowOutcome, Spread, SubflowOutcome};
-use crate::probe::at_server;
+use crate::probe::{at_server, micros};
 use crate::routes::PathsOf;
 use crate::scenario::{self, App, Transport};
 use crate::traffic;
@@ -242,7 +242,7 @@ impl Flow {
     pub(crate) fn sample(&mut self, now: Instant, client: &Connection, server: &Connection) {
         self.received_100ms.push(server.received().get());
         self.accepted_100ms.push(client.accepted().get());
-        self.out_of_order_100ms.push(server.disorder(now).waiting);
+        self.out_of_order_100ms.push(server.disorder(now).waiting.get());
         if self.before.is_none() || self.after.is_some() {
             return;
         }
@@ -254,9 +254,9 @@ impl Flow {
             let probe = client.subflow(index);
             if probe.established_at.is_some_and(|at| at <= now) {
                 mean.samples += 1;
-                mean.srtt_us += u64::from(probe.srtt_us);
-                mean.cwnd += u64::from(probe.cwnd);
-                mean.max_cwnd = mean.max_cwnd.max(probe.cwnd);
+                mean.srtt_us += probe.srtt.as_micros();
+                mean.cwnd += u64::from(probe.cwnd.get());
+                mean.max_cwnd = mean.max_cwnd.max(probe.cwnd.get());
             }
         }
     }
@@ -325,7 +325,7 @@ impl Flow {
         [client, server]: [&Connection; 2],
         paths: PathsOf<'_>,
     ) -> SubflowOutcome {
-        let Probe { counters, mut rejected, established_at, min_rtt_us, mss, pmtu, .. } = client.subflow(index);
+        let Probe { counters, mut rejected, established_at, min_rtt, mss, pmtu, .. } = client.subflow(index);
         if let Some(there) = at_server(client, index, server, paths) {
             rejected += there.rejected;
         }
@@ -343,9 +343,9 @@ impl Flow {
             mean_srtt_us: of(mean.srtt_us),
             mean_cwnd: of(mean.cwnd),
             max_cwnd: mean.max_cwnd,
-            min_rtt_us,
-            mss,
-            pmtu,
+            min_rtt_us: micros(min_rtt),
+            mss: mss.as_u32(),
+            pmtu: pmtu.as_u32(),
         }
     }
 

@@ -82,11 +82,11 @@ impl DisorderOutcome {
         let over = |sum: u128, count: f64| (count > 0.0).then(|| sum as f64 / count);
         let byte_ns = after.byte_ns - before.byte_ns;
         Self {
-            share: over(u128::from(after.bytes - before.bytes), read as f64),
+            share: over(u128::from((after.bytes - before.bytes).get()), read as f64),
             mean_ahead: over(after.sum_ahead - before.sum_ahead, (after.pieces - before.pieces) as f64),
-            max_ahead: end.most_ahead,
+            max_ahead: end.most_ahead.get(),
             mean_waiting: over(byte_ns, seconds * 1e9),
-            max_waiting: end.most_waiting,
+            max_waiting: end.most_waiting.get(),
             blocked_ns: (after.blocked - before.blocked).as_nanos(),
             mean_wait_ns: over(byte_ns, read as f64),
         }

@@ -2,9 +2,14 @@
 
 use crate::outcome::{SubflowRow, SubflowSeries};
 use crate::routes::PathsOf;
-use polypath_base::Instant;
+use polypath_base::{Bytes, Duration, Instant};
 use polypath_transport::Connection;
 use polypath_transport::tcp::Probe;
+
+/// Whole microseconds, as Linux's tcp_info has times; they come from 32 bits.
+pub(crate) fn micros(time: Duration) -> u32 {
+    time.as_micros() as u32
+}
 
 /// The server's end of a subflow of the client, if it has one. It may have met the paths in another order.
 pub(crate) fn at_server(client: &Connection, index: usize, server: &Connection, paths: PathsOf<'_>) -> Option<Probe> {
@@ -20,28 +25,28 @@ impl SubflowSeries {
             if probe.established_at.is_none() {
                 continue;
             }
-            let bytes_received = at_server(client, index, server, paths).map_or(0, |there| there.bytes_received);
+            let bytes_received = at_server(client, index, server, paths).map_or(Bytes::ZERO, |there| there.bytes_received).get();
             self.push(SubflowRow {
                 time_ns: now.as_nanos(),
                 flow,
                 subflow: index as u32,
-                cwnd: probe.cwnd,
-                ssthresh: probe.ssthresh,
-                srtt_us: probe.srtt_us,
-                rttvar_us: probe.rttvar_us,
-                min_rtt_us: probe.min_rtt_us,
-                in_flight: probe.in_flight,
+                cwnd: probe.cwnd.get(),
+                ssthresh: probe.ssthresh.get(),
+                srtt_us: micros(probe.srtt),
+                rttvar_us: micros(probe.rttvar),
+                min_rtt_us: micros(probe.min_rtt),
+                in_flight: probe.in_flight.get(),
                 bytes_acked: probe.counters.bytes_acked,
                 bytes_received,
                 // 32 bits as in the kernel's own counters: no run sends that many segments again.
                 retransmissions: probe.counters.retransmissions as u32,
                 timeouts: probe.counters.timeouts as u32,
-                pacing_rate: probe.pacing_rate,
-                delivery_rate: probe.delivery_rate,
-                rto_us: probe.rto_us,
-                reordering: probe.reordering,
-                mss: probe.mss,
-                ca_state: probe.ca_state,
+                pacing_rate: probe.pacing_rate.as_bytes_per_sec(),
+                delivery_rate: probe.delivery_rate.as_bytes_per_sec(),
+                rto_us: micros(probe.rto),
+                reordering: probe.reordering.get(),
+                mss: probe.mss.as_u32(),
+                ca_state: probe.ca_state as u8,
             });
         }
     }

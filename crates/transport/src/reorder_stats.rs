@@ -2,20 +2,20 @@
 //!
 //! A receiver tells of every change of what waits; where everything comes in order it has nothing to tell, and nothing is counted.
 
-use polypath_base::{Duration, Instant};
+use polypath_base::{Bytes, Duration, Instant};
 
 /// Counters of the loss of order at a receiver. Of an MPTCP connection: between its subflows.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReorderStats {
-    /// Pieces and bytes that came ahead of their turn.
+    /// Pieces that came ahead of their turn, and what they brought.
     pub pieces: u64,
-    pub bytes: u64,
-    /// Most bytes by which a piece came ahead of the next one expected, and the sum over pieces.
-    pub most_ahead: u64,
+    pub bytes: Bytes,
+    /// Most by which a piece came ahead of the next one expected, and the sum over pieces, in bytes.
+    pub most_ahead: Bytes,
     pub sum_ahead: u128,
-    /// Bytes that wait now, and the most that ever did.
-    pub waiting: u64,
-    pub most_waiting: u64,
+    /// What waits now, and the most that ever did.
+    pub waiting: Bytes,
+    pub most_waiting: Bytes,
     /// Time in which something waited: head-of-line blocking.
     pub blocked: Duration,
     /// What waited, over time: byte times nanoseconds. Over the bytes read it is the mean wait of a byte (Little's law).
@@ -24,24 +24,24 @@ pub struct ReorderStats {
 }
 
 impl ReorderStats {
-    /// A piece came `ahead` bytes too early; `waiting` bytes wait now, more than before unless it was there already.
+    /// A piece came `ahead` too early; `waiting` waits now, more than before unless it was there already.
     #[inline]
-    pub(crate) fn on_out_of_order(&mut self, now: Instant, ahead: u64, waiting: u64) {
+    pub(crate) fn on_out_of_order(&mut self, now: Instant, ahead: Bytes, waiting: Bytes) {
         self.pieces += 1;
         self.bytes += waiting.saturating_sub(self.waiting);
         self.most_ahead = self.most_ahead.max(ahead);
-        self.sum_ahead += u128::from(ahead);
+        self.sum_ahead += u128::from(ahead.get());
         self.most_waiting = self.most_waiting.max(waiting);
         self.set(now, waiting);
     }
 
-    /// What was missing has come: `waiting` bytes still wait.
+    /// What was missing has come: `waiting` still waits.
     #[inline]
-    pub(crate) fn set(&mut self, now: Instant, waiting: u64) {
-        if self.waiting > 0 {
+    pub(crate) fn set(&mut self, now: Instant, waiting: Bytes) {
+        if self.waiting > Bytes::ZERO {
             let span = now.since(self.since);
             self.blocked += span;
-            self.byte_ns += u128::from(self.waiting) * u128::from(span.as_nanos());
+            self.byte_ns += u128::from(self.waiting.get()) * u128::from(span.as_nanos());
         }
         self.since = now;
         self.waiting = waiting;
@@ -66,22 +66,22 @@ mod tests {
     #[test]
     fn waiting_adds_up_over_time() {
         let mut disorder = ReorderStats::default();
-        disorder.on_out_of_order(at(10), 3000, 1000);
-        disorder.on_out_of_order(at(14), 5000, 2000);
-        disorder.set(at(20), 0);
-        disorder.on_out_of_order(at(30), 1000, 500);
+        disorder.on_out_of_order(at(10), Bytes::new(3000), Bytes::new(1000));
+        disorder.on_out_of_order(at(14), Bytes::new(5000), Bytes::new(2000));
+        disorder.set(at(20), Bytes::new(0));
+        disorder.on_out_of_order(at(30), Bytes::new(1000), Bytes::new(500));
         let seen = disorder.until(at(31));
         // 4 ms of 1000 bytes, 6 of 2000, 1 of 500.
         assert_eq!((seen.byte_ns, seen.blocked), (16_500_000_000, Duration::from_millis(11)));
-        assert_eq!((seen.pieces, seen.bytes, seen.most_ahead, seen.sum_ahead), (3, 2500, 5000, 9000));
-        assert_eq!((seen.waiting, seen.most_waiting), (500, 2000));
+        assert_eq!((seen.pieces, seen.bytes.get(), seen.most_ahead.get(), seen.sum_ahead), (3, 2500, 5000, 9000));
+        assert_eq!((seen.waiting.get(), seen.most_waiting.get()), (500, 2000));
     }
 
     #[test]
     fn what_comes_twice_is_no_more_bytes() {
         let mut disorder = ReorderStats::default();
-        disorder.on_out_of_order(at(0), 3000, 1000);
-        disorder.on_out_of_order(at(1), 3000, 1000);
-        assert_eq!((disorder.pieces, disorder.bytes), (2, 1000));
+        disorder.on_out_of_order(at(0), Bytes::new(3000), Bytes::new(1000));
+        disorder.on_out_of_order(at(1), Bytes::new(3000), Bytes::new(1000));
+        assert_eq!((disorder.pieces, disorder.bytes.get()), (2, 1000));
     }
 }

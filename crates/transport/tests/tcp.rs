@@ -209,7 +209,7 @@ fn reordering_is_undone_and_remembered() {
     net.open(u64::MAX);
     net.run(secs(1.0));
     let probe = net.client.probe();
-    assert_eq!(probe.reordering, 11, "{probe:?}");
+    assert_eq!(probe.reordering.get(), 11, "{probe:?}");
     // The segment is sent again before it comes; the DSACK for that takes the reduction back, once. What slow start loses later is no reordering.
     assert_eq!((probe.counters.dsacks_received, probe.counters.spurious_undos), (1, 1), "{probe:?}");
 }

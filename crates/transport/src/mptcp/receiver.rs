@@ -7,7 +7,7 @@ use super::reassembly::Reassembly;
 use crate::ReorderStats;
 use crate::receive_buffer::{ReadSpace, ReceiveMemory};
 use crate::stack::ReceiveCharge;
-use polypath_base::{DataSeq, Instant};
+use polypath_base::{Bytes, DataSeq, Instant};
 
 /// No data sequence number is farther from the first one than half of the space, or it lies before it.
 const FARTHEST: u64 = 1 << 63;
@@ -15,12 +15,12 @@ const FARTHEST: u64 = 1 << 63;
 /// Counters of the reordering.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReassemblyCounters {
-    /// Bytes that had been received before.
-    pub duplicate_bytes: u64,
-    /// Bytes beyond the window that was announced.
-    pub beyond_window: u64,
-    /// Most memory the waiting data ever took, bytes.
-    pub max_memory: u64,
+    /// What had been received before.
+    pub duplicate: Bytes,
+    /// What lay beyond the window that was announced.
+    pub beyond_window: Bytes,
+    /// Most memory the waiting data ever took.
+    pub max_memory: Bytes,
 }
 
 #[derive(Debug)]
@@ -148,7 +148,10 @@ impl Rx {
     }
 
     pub(super) fn counters(&self) -> ReassemblyCounters {
-        ReassemblyCounters { max_memory: self.counters.max_memory.max(self.memory.charge(self.waiting.most())), ..self.counters }
+        ReassemblyCounters {
+            max_memory: self.counters.max_memory.max(Bytes::new(self.memory.charge(self.waiting.most()))),
+            ..self.counters
+        }
     }
 
     pub(super) fn disorder(&self, now: Instant) -> ReorderStats {
@@ -173,7 +176,7 @@ impl Rx {
     #[inline(always)]
     pub(super) fn insert(&mut self, now: Instant, dsn: DataSeq, len: u32) -> bool {
         let Some(place) = self.place(dsn) else {
-            self.counters.duplicate_bytes += u64::from(len);
+            self.counters.duplicate += Bytes::from_u32(len);
             return false;
         };
         let end = place + u64::from(len);
@@ -182,10 +185,10 @@ impl Rx {
             return false;
         }
         if end <= self.next {
-            self.counters.duplicate_bytes += u64::from(len);
+            self.counters.duplicate += Bytes::from_u32(len);
             return false;
         }
-        self.counters.duplicate_bytes += self.next - place;
+        self.counters.duplicate += Bytes::new(self.next - place);
         let before = self.next;
         self.next = end;
         if !self.waiting.is_empty() {
@@ -199,18 +202,18 @@ impl Rx {
     #[inline]
     fn join(&mut self, now: Instant) {
         self.next = self.waiting.take(self.next);
-        self.disorder.set(now, self.waiting.bytes());
+        self.disorder.set(now, Bytes::new(self.waiting.bytes()));
     }
 
     /// Keeps `start..end` until what is missing before it has come.
     #[inline]
     fn wait(&mut self, now: Instant, start: u64, end: u64) {
         if end > self.edge {
-            self.counters.beyond_window += end - start;
+            self.counters.beyond_window += Bytes::new(end - start);
             return;
         }
-        self.counters.duplicate_bytes += self.waiting.keep(start, end);
-        self.disorder.on_out_of_order(now, start - self.next, self.waiting.bytes());
+        self.counters.duplicate += Bytes::new(self.waiting.keep(start, end));
+        self.disorder.on_out_of_order(now, Bytes::new(start - self.next), Bytes::new(self.waiting.bytes()));
     }
 
     /// The peer ends its data before `dsn` (RFC 8684 section 3.3.3).
@@ -389,7 +392,7 @@ mod tests {
         rx.insert(Instant::ZERO, DataSeq::new(1250), 100);
         rx.insert(Instant::ZERO, DataSeq::new(1220), 10);
         assert_eq!(rx.waiting.bytes(), 150);
-        assert_eq!(rx.counters().duplicate_bytes, 60);
+        assert_eq!(rx.counters().duplicate.get(), 60);
         rx.insert(Instant::ZERO, DataSeq::new(1400), 100);
         rx.insert(Instant::ZERO, DataSeq::new(1340), 60);
         assert_eq!(rx.waiting.bytes(), 300);
@@ -412,7 +415,7 @@ mod tests {
     fn data_beyond_the_window_is_refused() {
         let mut rx = rx();
         rx.insert(Instant::ZERO, DataSeq::new(1000 + 65_536), 1);
-        assert_eq!((rx.waiting.is_empty(), rx.counters().beyond_window), (true, 1));
+        assert_eq!((rx.waiting.is_empty(), rx.counters().beyond_window.get()), (true, 1));
     }
 
     #[test]

@@ -241,7 +241,7 @@ fn segments_have_the_lengths_that_the_stacks_send() {
         net.transfer(1_000_000, 5);
         let longest = net.log.iter().map(|l| l.3.len).max();
         assert_eq!(longest, Some(full), "{stack}");
-        assert_eq!(net.ends[0].subflows[0].socket.probe().mss, mss, "{stack}");
+        assert_eq!(net.ends[0].subflows[0].socket.probe().mss.get(), mss, "{stack}");
         assert!(net.log.iter().all(|l| l.3.ip_len() <= 1500), "{stack}");
         let ack = net.log.iter().rfind(|l| l.1 == 1 && l.3.len == 0 && l.3.has_dss && !l.3.dss.data_fin && l.3.sack_len == 0);
         assert_eq!(ack.map(|l| l.3.options_len()), Some(ack_options), "{stack}");
@@ -446,7 +446,7 @@ fn the_windows_right_edge_bounds_what_is_in_the_network() {
         let mut net = Net::new(&settings, PathManager::default(), two_paths([5, 5], 50));
         net.transfer(2_000_000, 60);
         assert_eq!(net.ends[1].received().get(), 2_000_000, "{stack}");
-        assert_eq!(net.ends[1].reordering().beyond_window, 0, "{stack}");
+        assert_eq!(net.ends[1].reordering().beyond_window, Bytes::ZERO, "{stack}");
         let window = net.ends[0].limited(net.now).window;
         assert!(window > Duration::from_millis(100), "{stack}: the window has held us up for {window:?}");
     }
@@ -592,7 +592,7 @@ mod property {
             }
             prop_assert_eq!(net.ends[1].received().get(), c.bytes);
             prop_assert!(net.ends[0].everything_acked(), "{:?}", net.ends[0].tx);
-            prop_assert_eq!(net.ends[1].reordering().beyond_window, 0);
+            prop_assert_eq!(net.ends[1].reordering().beyond_window, Bytes::ZERO);
         }
     }
 

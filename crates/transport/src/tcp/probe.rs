@@ -1,8 +1,8 @@
 //! What can be seen of an endpoint from outside: counters, a snapshot, and what limits the sender.
 
-use super::Socket;
+use super::{CaState, Socket};
 use crate::{Counters, Rejections};
-use polypath_base::{Duration, Instant};
+use polypath_base::{Bytes, Duration, Instant, Rate, Segments};
 
 /// What limits the sender at this moment.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -34,22 +34,27 @@ pub struct Probe {
     pub counters: Counters,
     pub rejected: Rejections,
     /// Payload that arrived, each byte once, in order or not.
-    pub bytes_received: u64,
+    pub bytes_received: Bytes,
     pub established_at: Option<Instant>,
-    pub cwnd: u32,
-    pub ssthresh: u32,
-    pub srtt_us: u32,
-    pub rttvar_us: u32,
-    pub min_rtt_us: u32,
-    pub rto_us: u32,
-    pub in_flight: u32,
-    pub reordering: u32,
-    pub mss: u32,
-    pub pmtu: u32,
-    pub ca_state: u8,
-    /// Bytes per second.
-    pub pacing_rate: u64,
-    pub delivery_rate: u64,
+    pub cwnd: Segments,
+    /// Slow-start threshold; 2^31 - 1 as long as it is infinite, as Linux has it.
+    pub ssthresh: Segments,
+    /// Smoothed RTT and its mean deviation; zero before the first sample. Times are whole microseconds, as in Linux.
+    pub srtt: Duration,
+    pub rttvar: Duration,
+    /// Smallest RTT of the last five minutes; 2^32 - 1 us before the first sample.
+    pub min_rtt: Duration,
+    /// Retransmission timeout.
+    pub rto: Duration,
+    pub in_flight: Segments,
+    /// By how many segments packets may be late before they count as lost.
+    pub reordering: Segments,
+    /// Payload of a full segment.
+    pub mss: Bytes,
+    pub pmtu: Bytes,
+    pub ca_state: CaState,
+    pub pacing_rate: Rate,
+    pub delivery_rate: Rate,
 }
 
 impl Socket {
@@ -61,24 +66,25 @@ impl Socket {
 
     /// The snapshot that probes read.
     pub fn probe(&self) -> Probe {
+        let us = |micros: u32| Duration::from_micros(u64::from(micros));
         Probe {
             counters: self.counters_now(Instant::from_nanos(self.flow.now_ns)),
             rejected: self.rejected,
-            bytes_received: self.rx.received_bytes(),
+            bytes_received: Bytes::new(self.rx.received_bytes()),
             established_at: self.established_at,
-            cwnd: self.flow.cwnd,
-            ssthresh: self.flow.ssthresh,
-            srtt_us: self.flow.srtt_us >> 3,
-            rttvar_us: self.flow.mdev_us >> 2,
-            min_rtt_us: self.flow.min_rtt_us,
-            rto_us: self.rtt.rto().as_micros() as u32,
-            in_flight: self.queue.in_flight(),
-            reordering: self.flow.reordering,
-            mss: self.flow.mss,
-            pmtu: self.path_mtu.pmtu(),
-            ca_state: self.flow.ca_state as u8,
-            pacing_rate: self.flow.pacing_rate,
-            delivery_rate: self.delivery.rate(self.flow.mss),
+            cwnd: Segments::new(self.flow.cwnd),
+            ssthresh: Segments::new(self.flow.ssthresh),
+            srtt: us(self.flow.srtt_us >> 3),
+            rttvar: us(self.flow.mdev_us >> 2),
+            min_rtt: us(self.flow.min_rtt_us),
+            rto: self.rtt.rto(),
+            in_flight: self.in_flight(),
+            reordering: Segments::new(self.flow.reordering),
+            mss: Bytes::from_u32(self.flow.mss),
+            pmtu: Bytes::from_u32(self.path_mtu.pmtu()),
+            ca_state: self.flow.ca_state,
+            pacing_rate: self.pacing_rate(),
+            delivery_rate: Rate::from_bytes_per_sec(self.delivery.rate(self.flow.mss)),
         }
     }
 

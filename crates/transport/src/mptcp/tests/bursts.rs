@@ -12,7 +12,7 @@ fn held_back(stack: &'static Stack) -> f64 {
     for tick in 500..3000 {
         net.run(Duration::from_millis(tick * 10));
         let probe = net.ends[0].subflow(0);
-        if probe.ca_state == cc::CaState::Open as u8 {
+        if probe.ca_state == cc::CaState::Open {
             samples[usize::from(probe.in_flight < probe.cwnd)] += 1;
         }
     }

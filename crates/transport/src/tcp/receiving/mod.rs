@@ -15,7 +15,7 @@ use crate::ReorderStats;
 use crate::receive_buffer::LEAST_GROWING;
 use crate::settings::Settings;
 use crate::stack::Stack;
-use polypath_base::{DataSeq, Instant, Seq};
+use polypath_base::{Bytes, DataSeq, Instant, Seq};
 use polypath_wire::{Flags, Segment};
 
 /// A piece of payload and its place in both sequence spaces.
@@ -246,11 +246,11 @@ impl Receiver {
     /// Keeps what came beyond a hole. True if the ACK that waits has to leave before the SACK blocks change.
     pub(super) fn keep(&mut self, now: Instant, payload: Payload) -> bool {
         let Payload { seq, len, dsn } = payload;
-        let ahead = u64::from(seq.distance(self.next));
+        let ahead = Bytes::from_u32(seq.distance(self.next));
         if self.out_of_order.insert(seq, seq + len, dsn) {
             self.received += u64::from(len);
         }
-        self.reordering.on_out_of_order(now, ahead, u64::from(self.out_of_order.bytes()));
+        self.reordering.on_out_of_order(now, ahead, Bytes::from_u32(self.out_of_order.bytes()));
         self.out_of_order.note(seq, seq + len, self.acks.is_compressing(), self.stack.comp_sack_blocks)
     }
 
@@ -263,7 +263,7 @@ impl Receiver {
         self.next = seq + len;
         if !self.out_of_order.is_empty() {
             self.drain_out_of_order(delivered);
-            self.reordering.set(now, u64::from(self.out_of_order.bytes()));
+            self.reordering.set(now, Bytes::from_u32(self.out_of_order.bytes()));
         }
         if self.fin == Some(self.next) {
             self.next += 1;
