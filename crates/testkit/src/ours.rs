@@ -60,18 +60,26 @@ struct Conn {
 }
 
 impl Host {
-    /// The host that a script's head describes.
+    /// The host that a script's head describes, with the column of the table of kernels that has this name.
     ///
     /// # Errors
-    /// A sentence, if a kernel or a setting is not modelled.
-    pub fn new(head: &Head) -> Result<Self, String> {
+    /// A sentence, if the kernel or a setting is not modelled.
+    pub fn new(head: &Head, kernel: &str) -> Result<Self, String> {
+        Self::with_stack(head, Stack::find(kernel).ok_or_else(|| format!("the kernel {kernel} is not modelled"))?)
+    }
+
+    /// The host that a script's head describes, with these properties.
+    ///
+    /// # Errors
+    /// A sentence, if a setting is not modelled.
+    pub fn with_stack(head: &Head, stack: &'static Stack) -> Result<Self, String> {
         let mut sysctls: BTreeMap<String, serde_json::Value> =
             head.sysctls.iter().map(|(name, value)| (name.clone(), serde_json::Value::String(value.clone()))).collect();
         let algorithm = sysctls.remove("net.ipv4.tcp_congestion_control");
         let algorithm = algorithm.as_ref().and_then(|name| name.as_str()).unwrap_or("reno");
         let algorithm = cc::find(algorithm).ok_or_else(|| format!("there is no congestion control {algorithm}"))?;
         let mut settings = polypath_sim::settings(&sysctls).map_err(|error| error.to_string())?;
-        settings.stack = Stack::find(&head.kernel).ok_or_else(|| format!("the kernel {} is not modelled", head.kernel))?;
+        settings.stack = stack;
         let mut addresses = vec![local_address(0)];
         let mut subflow_endpoints = Vec::new();
         for endpoint in &head.endpoints {

@@ -13,18 +13,20 @@ use std::collections::VecDeque;
 /// How long a line with the time `*` waits.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
-/// Runs the lines of a script, those for other engines apart. `start` makes the endpoint from the script's head.
+/// Runs the lines of a script, those for other engines and kernels apart. `start` makes the endpoint, which does as `kernel`, from the script's
+/// head.
 ///
 /// # Errors
 /// The first line on which the endpoint does something else.
-pub fn run<E: Endpoint>(script: &Script, start: impl FnOnce(&Head) -> Result<E, String>) -> Result<(), Fault> {
+pub fn run<E: Endpoint>(script: &Script, kernel: &str, start: impl FnOnce(&Head) -> Result<E, String>) -> Result<(), Fault> {
     let fault = |line: usize, sentence: String| Fault { file: script.file.clone(), line, sentence: format!("{sentence}.") };
     let first = script.lines.first().map_or(1, |line| line.number);
     let endpoint = start(&script.head).map_err(|sentence| fault(first, sentence))?;
     let mut run = Run { numbers: Numbers::new(&script.head), queue: VecDeque::new(), last: Instant::ZERO, head: &script.head, endpoint };
     let engine = run.endpoint.engine();
     let mut number = first;
-    for line in script.lines.iter().filter(|line| line.engine.is_none_or(|own| own == engine)) {
+    let is_ours = |line: &&Line| line.engine.is_none_or(|own| own == engine) && line.kernel.as_ref().is_none_or(|own| own == kernel);
+    for line in script.lines.iter().filter(is_ours) {
         number = line.number;
         run.step(line).map_err(|sentence| fault(number, sentence))?;
     }

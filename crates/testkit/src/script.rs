@@ -12,11 +12,14 @@ pub struct Script {
     pub lines: Vec<Line>,
 }
 
+/// What a script is about that names no kernel: those that both engines have.
+pub const KERNELS: [&str; 2] = ["6.1", "6.12"];
+
 /// What the lines without a time say: the host and its surroundings, before anything happens.
 #[derive(Clone, Debug)]
 pub struct Head {
-    /// The kernel, as `polypath linux list` and the table of kernels name it.
-    pub kernel: String,
+    /// The kernels that it is about, as `polypath linux list` and the table of kernels name them.
+    pub kernels: Vec<String>,
     /// How much earlier or later a packet may leave than its line says, unless the line has a range.
     pub tolerance: Duration,
     /// MTU of the endpoint's interface, bytes.
@@ -34,7 +37,7 @@ pub struct Head {
 impl Default for Head {
     fn default() -> Self {
         Self {
-            kernel: "6.12".to_owned(),
+            kernels: KERNELS.map(str::to_owned).to_vec(),
             tolerance: Duration::from_millis(4),
             mtu: 1500,
             sysctls: Vec::new(),
@@ -89,10 +92,12 @@ impl Engine {
 pub struct Line {
     /// From 1.
     pub number: usize,
-    /// As it stands in the file, without the engine, the time and the comment.
+    /// As it stands in the file, without the engine, the kernel, the time and the comment.
     pub text: String,
     /// None: for both.
     pub engine: Option<Engine>,
+    /// None: for all of the script's.
+    pub kernel: Option<String>,
     pub time: Time,
     pub event: Event,
 }

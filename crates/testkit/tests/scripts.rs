@@ -1,4 +1,4 @@
-//! Every script of `tests/scripts` on our endpoint, each a test of its own: `cargo test -p polypath-testkit --test scripts -- tcp-rto`.
+//! Every script of `tests/scripts` on our endpoint as each of the kernels that it is about, each script a test of its own: `cargo test -p polypath-testkit --test scripts -- tcp-rto`.
 
 use polypath_testkit::{ours, parse, run};
 use std::path::{Path, PathBuf};
@@ -49,5 +49,8 @@ fn name(file: &Path) -> String {
 fn play(file: &Path) -> Result<(), String> {
     let text = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
     let script = parse(&format!("tests/scripts/{}.pkt", name(file)), &text).map_err(|fault| fault.to_string())?;
-    run(&script, ours::Host::new).map_err(|fault| fault.to_string())
+    for kernel in &script.head.kernels {
+        run(&script, kernel, |head| ours::Host::new(head, kernel)).map_err(|fault| format!("as {kernel}: {fault}"))?;
+    }
+    Ok(())
 }

@@ -15,7 +15,9 @@ from polypath.study import DEFAULT_KERNEL, StudyError
 def script(
     files: Annotated[list[Path], typer.Argument(help="Scripts of packets, as in tests/scripts.")],
     engine: Annotated[str, typer.Option(help="`sim`, the simulator's endpoint, or `linux`, a kernel in virtual time.")] = "sim",
-    kernel: Annotated[str, typer.Option(help="Which kernel, on the engine linux.")] = DEFAULT_KERNEL,
+    kernel: Annotated[
+        str | None, typer.Option(help=f"Which kernel; default: {DEFAULT_KERNEL} on linux, on sim each that a script is about.")
+    ] = None,
 ) -> None:
     """Run scripts of packets: what one endpoint must answer to which packets, and when. `tests/scripts/README.md` says how to write one."""
     for file in files:
@@ -23,6 +25,10 @@ def script(
             raise StudyError(f"there is no script {file}")
     if engine not in ("sim", "linux"):
         raise StudyError(f"scripts of packets run on the engines sim and linux, not on {engine}")
-    code, said = run_packets(files, kernel=linux.find(kernel).file if engine == "linux" else None)
+    if engine == "sim":
+        code, said = run_packets(files, kernel=kernel)
+    else:
+        name = kernel or DEFAULT_KERNEL
+        code, said = run_packets(files, kernel=name, machine=linux.find(name).file)
     typer.echo(said, nl=False)
     raise typer.Exit(code)

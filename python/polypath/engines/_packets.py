@@ -17,23 +17,26 @@ PLAYER = _machine.PROGRAMS / "polypath-script"
 PATIENCE_S = 600.0
 
 
-def run_packets(files: Sequence[Path], *, kernel: Path | None) -> tuple[int, str]:
+def run_packets(files: Sequence[Path], *, kernel: str | None = None, machine: Path | None = None) -> tuple[int, str]:
     """Plays scripts of packets; returns the exit status, 0 if all passed, and a line for each with what went wrong before it.
 
-    The endpoint is the kernel of this executable in one machine for all scripts, or the simulator's without one.
+    The endpoint is the kernel in the executable `machine`, one machine for all scripts, or the simulator's without one. `kernel` is its
+    name, which selects lines and leaves out scripts about others; the simulator's endpoint without it does as each of the kernels that a
+    script is about.
     """
     if not PLAYER.is_file():
         raise EngineError(f"the program {PLAYER.name} was not built; in the source folder, `make setup` does it")
-    if kernel is None:
-        done = subprocess.run([PLAYER, *files], capture_output=True, text=True, check=False)
+    chosen = ["--kernel", kernel] if kernel else []
+    if machine is None:
+        done = subprocess.run([PLAYER, *chosen, *files], capture_output=True, text=True, check=False)
         return done.returncode, done.stdout + done.stderr
     # The machine has a /tmp of its own, so scripts travel in the job.
     lines = ["mkdir /tmp/scripts", "cd /tmp/scripts"]
     for file in files:
         lines.append(f"cat > {shlex.quote(file.name)} <<'END OF THE SCRIPT'\n{file.read_text(encoding='utf-8')}\nEND OF THE SCRIPT")
     player = PLAYER.resolve()
-    lines.append(shlex.join([str(player), "--engine", "linux", *(file.name for file in files)]))
+    lines.append(shlex.join([str(player), "--engine", "linux", *chosen, *(file.name for file in files)]))
     with tempfile.TemporaryDirectory() as folder:
         job = Path(folder) / "job.sh"
         job.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        return run_script(job, kernel=kernel, seed=1, out=None, timeout_s=PATIENCE_S)
+        return run_script(job, kernel=machine, seed=1, out=None, timeout_s=PATIENCE_S)

@@ -10,7 +10,7 @@ const KNOWN: &str = "`kernel`, `tolerance`, `mtu`, `sysctl`, `limits`, `endpoint
 pub(super) fn take(head: &mut Head, cursor: &mut Cursor<'_>) -> Read<()> {
     let shown = cursor.shown();
     match cursor.word() {
-        "kernel" => head.kernel = cursor.take(|c| !c.is_whitespace()).to_owned(),
+        "kernel" => head.kernels = take_kernels(cursor)?,
         "tolerance" => {
             let text = cursor.until("ms", "behind the tolerance")?;
             let ms: u64 = text.parse().map_err(|_| format!("the tolerance is `{text}`, which is no number of milliseconds"))?;
@@ -37,6 +37,12 @@ pub(super) fn take(head: &mut Head, cursor: &mut Cursor<'_>) -> Read<()> {
         _ => return Err(format!("{shown} begins neither a line with a time nor one of {KNOWN}")),
     }
     cursor.finish()
+}
+
+fn take_kernels(cursor: &mut Cursor<'_>) -> Read<Vec<String>> {
+    let kernels: Vec<String> = cursor.rest().split_whitespace().map(str::to_owned).collect();
+    *cursor = Cursor::new("");
+    if kernels.is_empty() { Err("which kernel is missing; it is written `kernel 6.1`".to_owned()) } else { Ok(kernels) }
 }
 
 /// RFC 791 section 3.1 has no smaller one.

@@ -44,17 +44,22 @@ pub fn parse(file: &str, text: &str) -> Result<Script, Fault> {
         }
         let mut cursor = Cursor::new(code);
         let engine = take_engine(&mut cursor);
-        if engine.is_some() && !comment && above == Above::Nothing {
-            return Err(fault("a line for one engine alone needs a comment above it or behind it that says why".to_owned()));
+        let kernel = take_kernel(&mut cursor);
+        let for_one = engine.map(|_| "engine").or(kernel.as_ref().map(|_| "kernel"));
+        if let Some(what) = for_one.filter(|_| !comment && above == Above::Nothing) {
+            return Err(fault(format!("a line for one {what} alone needs a comment above it or behind it that says why")));
         }
-        above = if comment || (engine.is_some() && above != Above::Nothing) { Above::Comment } else { Above::Nothing };
+        if let Some(unknown) = kernel.iter().find(|kernel| !script.head.kernels.contains(kernel)) {
+            return Err(fault(format!("the script is about {}, so no line is for {unknown} alone", script.head.kernels.join(" and "))));
+        }
+        above = if comment || (for_one.is_some() && above != Above::Nothing) { Above::Comment } else { Above::Nothing };
         if starts_with_time(cursor.rest()) {
             let time = take_time(&mut cursor).map_err(fault)?;
             let text = cursor.rest().to_owned();
             let event = take_event(&mut cursor).map_err(fault)?;
-            script.lines.push(Line { number: i + 1, text, engine, time, event });
-        } else if engine.is_some() {
-            return Err(fault("a line for one engine alone needs a time".to_owned()));
+            script.lines.push(Line { number: i + 1, text, engine, kernel, time, event });
+        } else if let Some(what) = for_one {
+            return Err(fault(format!("a line for one {what} alone needs a time")));
         } else if script.lines.is_empty() {
             head::take(&mut script.head, &mut cursor).map_err(fault)?;
         } else {
@@ -75,7 +80,7 @@ pub fn parse(file: &str, text: &str) -> Result<Script, Fault> {
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Above {
     Nothing,
-    /// A comment, or a line of one engine that has its comment.
+    /// A comment, or a line of one engine or kernel that has its comment.
     Comment,
 }
 
@@ -87,6 +92,16 @@ fn split_comment(line: &str) -> (&str, bool) {
 
 fn take_engine(cursor: &mut Cursor<'_>) -> Option<Engine> {
     [Engine::Ours, Engine::Linux].into_iter().find(|engine| cursor.eat(&format!("{}:", engine.name())))
+}
+
+/// `6.1:`, which no time looks like.
+fn take_kernel(cursor: &mut Cursor<'_>) -> Option<String> {
+    let (name, _) = cursor.rest().split_once(':')?;
+    let is_name = name.starts_with(|c: char| c.is_ascii_digit()) && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '.' || c == '-');
+    is_name.then(|| {
+        cursor.eat(&format!("{name}:"));
+        name.to_owned()
+    })
 }
 
 fn starts_with_time(rest: &str) -> bool {

@@ -90,7 +90,10 @@ fn the_head_describes_the_host() {
     let text = "kernel 6.1\ntolerance 1ms\nmtu 1400 // bytes\nsysctl net.ipv4.tcp_ecn=1\nsysctl net.ipv4.tcp_rmem=\"1 2 3\"\nlimits subflows 2 add_addr_accepted 1\n\
                 endpoint 10.9.1.1 id 5 subflow backup\nsubflow 1 local 10.9.0.1 remote 10.9.2.2:99\n0 quiet";
     let head = parse("a.pkt", text).expect("it is right").head;
-    assert_eq!((head.kernel.as_str(), head.tolerance, head.mtu, head.limits), ("6.1", Duration::from_millis(1), 1400, Some((2, 1))));
+    assert_eq!(
+        (head.kernels, head.tolerance, head.mtu, head.limits),
+        (vec!["6.1".to_owned()], Duration::from_millis(1), 1400, Some((2, 1)))
+    );
     assert_eq!(head.sysctls[1], ("net.ipv4.tcp_rmem".to_owned(), "1 2 3".to_owned()));
     assert_eq!((head.endpoints[0].id, head.endpoints[0].flags.len()), (Some(5), 2));
     assert_eq!(head.subflows[0].remote_port, Some(99));
@@ -109,6 +112,25 @@ fn a_line_of_one_engine_says_why() {
         wrong("0 quiet\n\nours: +0 quiet"),
         "a.pkt:3: a line for one engine alone needs a comment above it or behind it that says why."
     );
+}
+
+#[test]
+fn a_line_of_one_kernel_says_why() {
+    let text = "// Since 6.5 the SYN goes again after a second four times.\n6.1: +3 quiet\nlinux: 6.12: +1 quiet\n+1 quiet";
+    let script = parse("a.pkt", text).expect("it is right");
+    assert_eq!(script.head.kernels, ["6.1", "6.12"], "without a line `kernel`");
+    assert_eq!(
+        script.lines.iter().map(|line| (line.engine, line.kernel.as_deref())).collect::<Vec<_>>(),
+        [(None, Some("6.1")), (Some(Engine::Linux), Some("6.12")), (None, None)]
+    );
+    for (text, sentence) in [
+        ("0 quiet\n6.1: +0 quiet", "a.pkt:2: a line for one kernel alone needs a comment above it or behind it that says why."),
+        ("kernel 6.12\n6.1: +0 quiet // why", "a.pkt:2: the script is about 6.12, so no line is for 6.1 alone."),
+        ("6.1: mtu 1400 // why\n0 quiet", "a.pkt:1: a line for one kernel alone needs a time."),
+        ("kernel\n0 quiet", "a.pkt:1: which kernel is missing; it is written `kernel 6.1`."),
+    ] {
+        assert_eq!(wrong(text), sentence);
+    }
 }
 
 #[test]

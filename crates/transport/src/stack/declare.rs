@@ -56,6 +56,18 @@ macro_rules! kernels {
         /// All kernels, in the order of the columns.
         pub static STACKS: [&Stack; COLUMNS] = [$(&$column),+];
 
+        impl Stack {
+            /// This kernel with the value that `property` has in `other`; as it is where no property is called so. For tests of what a value decides.
+            #[must_use]
+            pub fn with_value_of(&self, other: &Self, property: &str) -> Self {
+                Self {
+                    name: self.name,
+                    about: self.about,
+                    $($($field: if property == stringify!($field) { other.$field } else { self.$field },)+)+
+                }
+            }
+        }
+
         /// The table for readers.
         pub fn rows() -> Vec<Row> {
             vec![$($(Row {

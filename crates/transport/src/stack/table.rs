@@ -16,14 +16,14 @@ kernels! {
         /// What tail loss probes and the reordering timer wait on top of the time that RFC 8985 gives them.
         timer_floor: TimerFloor {
             MPTCP_0_96_LINUX_5_4_188 = TimerFloor::Ticks(2), "as before \"tcp: fix excessive TLP and RACK timeouts from HZ rounding\" (October 2023); not measured";
-            LINUX_6_1_192 = TimerFloor::Time(Duration::from_millis(2)), "a stable update by 6.1.64, \"tcp: fix excessive TLP and RACK timeouts from HZ rounding\"; specs/notes/endpoint-answers";
-            LINUX_6_12_117 = TimerFloor::Time(Duration::from_millis(2)), "measured, specs/notes/endpoint-answers";
+            LINUX_6_1_192 = TimerFloor::Time(Duration::from_millis(2)), "a stable update by 6.1.64, \"tcp: fix excessive TLP and RACK timeouts from HZ rounding\"; measured, tests/scripts/tcp-rack-reordering.pkt";
+            LINUX_6_12_117 = TimerFloor::Time(Duration::from_millis(2)), "measured, specs/notes/endpoint-answers, tests/scripts/tcp-rack-reordering.pkt";
         }
         /// Timeouts of a client's SYN that last equally long before each one lasts twice as long as the one before (`tcp_syn_linear_timeouts`).
         syn_linear_timeouts: u32 {
             MPTCP_0_96_LINUX_5_4_188 = 0, "the sysctl came with 6.5; RFC 6298 section 5.5";
-            LINUX_6_1_192 = 0, "measured, specs/notes/fallback; the sysctl came with 6.5";
-            LINUX_6_12_117 = 4, "measured, specs/notes/fallback";
+            LINUX_6_1_192 = 0, "measured, tests/scripts/tcp-syn-retransmission.pkt; the sysctl came with 6.5";
+            LINUX_6_12_117 = 4, "measured, tests/scripts/tcp-syn-retransmission.pkt";
         }
     }
 
@@ -172,8 +172,8 @@ kernels! {
         /// An announced address (ADD_ADDR) stands on a segment without data and takes the place of its DSS.
         add_addr_alone: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "its public sources";
-            LINUX_6_1_192 = true, "measured, specs/notes/kernel-6.1";
-            LINUX_6_12_117 = true, "on the wire, crates/wire/tests/corpus/linux.hex";
+            LINUX_6_1_192 = true, "measured, tests/scripts/mptcp-add-addr-echoed.pkt";
+            LINUX_6_12_117 = true, "measured, tests/scripts/mptcp-add-addr-echoed.pkt";
         }
         /// After so many repetitions of the SYN the next asks for plain TCP.
         syn_retrans_before_fallback: Option<u32> {
@@ -352,19 +352,19 @@ kernels! {
         /// What goes again is what one subflow had, piece by piece; else everything from the oldest unacknowledged byte on, or one fragment where a timer asks for it.
         reinjects_pieces: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "its public sources";
-            LINUX_6_1_192 = false, "taken for 6.12's; not measured by itself";
+            LINUX_6_1_192 = false, "measured, tests/scripts/mptcp-reinjection.pkt";
             LINUX_6_12_117 = false, "measured, specs/notes/mptcp-two-paths";
         }
         /// The wait for the acknowledgement of a DATA_FIN is twice as long from its second repetition on; else from its first.
         data_fin_doubles_late: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "not measured";
-            LINUX_6_1_192 = true, "taken for 6.12's; not measured by itself";
+            LINUX_6_1_192 = true, "measured, tests/scripts/mptcp-close-first.pkt";
             LINUX_6_12_117 = true, "measured, tests/scripts/mptcp-close-first.pkt";
         }
         /// When the connection's own retransmission timer fires.
         meta_retransmission: MetaRetransmission {
             MPTCP_0_96_LINUX_5_4_188 = MetaRetransmission::TwiceLongestTimeout, "its public sources";
-            LINUX_6_1_192 = MetaRetransmission::LastTimer, "taken for 6.12's; not measured by itself";
+            LINUX_6_1_192 = MetaRetransmission::LastTimer, "measured, tests/scripts/mptcp-reinjection.pkt";
             LINUX_6_12_117 = MetaRetransmission::LastTimer, "measured, specs/notes/mptcp-two-paths";
         }
     }
