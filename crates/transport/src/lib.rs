@@ -7,6 +7,7 @@
 
 mod connection;
 mod counters;
+mod limit_clock;
 pub mod mptcp;
 mod receive_buffer;
 mod reorder_stats;

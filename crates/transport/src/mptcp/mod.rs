@@ -499,7 +499,7 @@ impl Connection {
 
     /// What held up everything, up to `now`.
     pub fn limited(&self, now: Instant) -> tcp::Held {
-        self.tx.limited.totals(now)
+        self.tx.limit.held(now)
     }
 
     /// Counters of the reordering between subflows.

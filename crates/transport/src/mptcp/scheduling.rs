@@ -6,8 +6,9 @@
 //! out, and, when the peer's window or the send buffer holds it up, sends the oldest segment again on a fast subflow and
 //! halves the window of the slow one. Each of these is a property of [`crate::stack::Stack`].
 
-use super::sender::{Cause, Fin, Piece};
+use super::sender::{Fin, Piece};
 use super::{Connection, INITIAL, Phase};
+use crate::limit_clock::Limit as SenderLimit;
 use crate::stack::{MetaRetransmission, MetaSendBuffer};
 use crate::tcp::{CaState, State, tick_after};
 use polypath_base::{Bytes, DataSeq, Duration, Instant, Segments};
@@ -521,15 +522,15 @@ impl Connection {
         let waiting = self.tx.end.distance(self.tx.pending);
         // The window or the buffer holds us up only if a subflow could send more than it has been given.
         let starved = || self.subflows.iter().any(|s| s.is_usable() && s.socket.is_starved());
-        let cause = if waiting > 0 {
+        let limit = if waiting > 0 {
             let segment = waiting.min(self.subflows[INITIAL].socket.mss().get());
             let closed = (self.tx.pending + segment).after(self.tx.window_end);
-            if closed && starved() { Cause::Window } else { Cause::Nothing }
+            if closed && starved() { SenderLimit::PeerWindow } else { SenderLimit::CongestionWindow }
         } else if self.tx.blocked || self.tx.offered > 0 {
-            if starved() { Cause::Buffer } else { Cause::Nothing }
+            if starved() { SenderLimit::SendBuffer } else { SenderLimit::CongestionWindow }
         } else {
-            Cause::Application
+            SenderLimit::Application
         };
-        self.tx.limited.set(now, cause);
+        self.tx.limit.set(now, limit);
     }
 }

@@ -4,7 +4,7 @@
 //! Data is a count of bytes in the 64-bit data sequence space; nothing is stored but its edges, and for the out-of-tree
 //! stack the pieces in which it was handed to subflows.
 
-use crate::tcp::Held;
+use crate::limit_clock::{Limit, LimitClock};
 use polypath_base::{DataSeq, Instant};
 use polypath_sched::BUFFER;
 use std::collections::VecDeque;
@@ -74,48 +74,7 @@ pub(super) struct Tx {
     pub(super) reinjected_bytes: u64,
     /// Last time the window of a slow subflow was halved for filling the buffer, by fast subflow.
     pub(super) penalised_at: [Option<Instant>; polypath_sched::MAX_SUBFLOWS],
-    /// Since when the peer's window, the send buffer or the lack of data has held up everything, and how long each had before.
-    pub(super) limited: Limited,
-}
-
-/// Time spent waiting for the peer's window, for room in the send buffer and for the application.
-#[derive(Copy, Clone, Debug, Default)]
-pub(super) struct Limited {
-    since: Instant,
-    by: Cause,
-    spent: Held,
-}
-
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum Cause {
-    #[default]
-    Nothing,
-    Window,
-    Buffer,
-    Application,
-}
-
-impl Limited {
-    #[inline]
-    pub(super) fn set(&mut self, now: Instant, by: Cause) {
-        if by != self.by {
-            self.spent = self.totals(now);
-            (self.since, self.by) = (now, by);
-        }
-    }
-
-    /// How long each has held up everything, up to `now`.
-    pub(super) fn totals(&self, now: Instant) -> Held {
-        let mut spent = self.spent;
-        let span = now.since(self.since);
-        match self.by {
-            Cause::Nothing => {}
-            Cause::Window => spent.window += span,
-            Cause::Buffer => spent.buffer += span,
-            Cause::Application => spent.application += span,
-        }
-        spent
-    }
+    pub(super) limit: LimitClock,
 }
 
 impl Tx {
@@ -141,7 +100,7 @@ impl Tx {
             fin_repetitions: 0,
             reinjected_bytes: 0,
             penalised_at: [None; polypath_sched::MAX_SUBFLOWS],
-            limited: Limited::default(),
+            limit: LimitClock::new(Limit::CongestionWindow),
         }
     }
 
@@ -297,7 +256,6 @@ impl Tx {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use polypath_base::Duration;
 
     fn tx() -> Tx {
         let mut tx = Tx::new(100_000);
@@ -377,18 +335,5 @@ mod tests {
         assert_eq!(tx.cut(DataSeq::new(1000), 3000, 1 << 20, 1428), 3000);
         tx.small_end = DataSeq::new(1100);
         assert_eq!(tx.cut(DataSeq::new(4000), 3000, 1 << 20, 1428), 2856, "a short piece is on its way");
-    }
-
-    #[test]
-    fn limited_time_adds_up() {
-        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
-        let mut limited = Limited::default();
-        limited.set(at(0), Cause::Window);
-        limited.set(at(5), Cause::Window);
-        limited.set(at(7), Cause::Buffer);
-        limited.set(at(8), Cause::Application);
-        let held = limited.totals(at(10));
-        let ms = Duration::from_millis;
-        assert_eq!((held.window, held.buffer, held.application), (ms(7), ms(1), ms(2)));
     }
 }

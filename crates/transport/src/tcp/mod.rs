@@ -33,13 +33,15 @@ mod sending;
 mod timer;
 mod undo;
 
+use crate::limit_clock::LimitClock;
+pub use crate::limit_clock::{Held, Limit};
 use crate::{Counters, Rejections, Settings};
 pub use cc::CaState;
 use path_mtu::PathMtu;
 use polypath_base::{Bytes, DataSeq, Duration, Instant, Rate, Segments, Seq};
 use polypath_cc as cc;
 use polypath_wire::{Flags, Segment};
-pub use probe::{Held, Limit, Probe};
+pub use probe::Probe;
 use queue::SendQueue;
 use rate::Delivery;
 use receiving::{Delivered, Receiver};
@@ -172,8 +174,7 @@ pub struct Socket {
     established_at: Option<Instant>,
     counters: Counters,
     rejected: Rejections,
-    limit: Limit,
-    limit_since: Instant,
+    limit: LimitClock,
     random: u32,
 
     /// In subflow mode: data received in order, for the meta connection to take.
@@ -262,8 +263,7 @@ impl Socket {
             established_at: None,
             counters: Counters::default(),
             rejected: Rejections::default(),
-            limit: Limit::Idle,
-            limit_since: Instant::ZERO,
+            limit: LimitClock::new(Limit::Idle),
             random: initial_seq.get().wrapping_mul(2_654_435_761).wrapping_add(12345),
             delivered: Delivered::default(),
             settings,
@@ -405,7 +405,7 @@ impl Socket {
         self.rtt.forget_backoff();
         self.rx.established(self.advertised_mss());
         self.expand_sndbuf();
-        self.limit_since = cx.now;
+        self.limit.begin(cx.now);
         self.cc.init(&mut self.flow, cx.siblings);
         self.update_pacing_rate();
         self.note_app_limited();

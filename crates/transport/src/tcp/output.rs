@@ -252,7 +252,7 @@ impl Socket {
     fn next_new_segment(&mut self, cx: Context<'_>, segment: &mut Segment) -> bool {
         let in_flight = self.queue.in_flight();
         if self.flow.cwnd <= in_flight {
-            self.set_limit(cx.now, Limit::CongestionWindow);
+            self.limit.set(cx.now, Limit::CongestionWindow);
             return false;
         }
         if self.path_mtu.is_searching() && self.burst.remaining == 0 && (!self.is_subflow || self.settings.stack.subflow_probes_mtu) {
@@ -270,7 +270,7 @@ impl Socket {
         let len = self.queue.next_new_len(self.path_mtu.mss());
         let with_fin = self.fin_ready() && len == self.queue.unsent();
         if len > self.window_room() {
-            self.set_limit(cx.now, Limit::PeerWindow);
+            self.limit.set(cx.now, Limit::PeerWindow);
             if self.queue.packets_out() == 0 && self.timers.pending().is_none() {
                 self.persist.begin();
                 self.timers.arm_pending(Pending::WindowProbe, cx.now, self.persist.interval(self.rtt.rto()));
@@ -366,7 +366,7 @@ impl Socket {
         if waits {
             self.timers.arm(Timer::Pacing, now, self.pacer.next().since(now));
             // The rate is the algorithm's word as the window is.
-            self.set_limit(now, Limit::CongestionWindow);
+            self.limit.set(now, Limit::CongestionWindow);
         }
         waits
     }
@@ -423,11 +423,11 @@ impl Socket {
         if window_room < send_room {
             if window_room <= waiting {
                 self.cwnd_validation.on_deferral(self.snd_nxt(), self.queue.packets_out(), &mut self.flow.max_packets_out);
-                self.set_limit(now, Limit::CongestionWindow);
+                self.limit.set(now, Limit::CongestionWindow);
                 return true;
             }
         } else if send_room <= waiting {
-            self.set_limit(now, Limit::PeerWindow);
+            self.limit.set(now, Limit::PeerWindow);
             return true;
         }
         // The application may add to the burst before the next ACK, unless it has ended.
@@ -454,9 +454,9 @@ impl Socket {
             } else {
                 Limit::Application
             };
-            self.set_limit(now, limit);
+            self.limit.set(now, limit);
         } else if limited {
-            self.set_limit(now, Limit::CongestionWindow);
+            self.limit.set(now, Limit::CongestionWindow);
         }
         if self.timers.pending() != Some(Pending::Reordering) {
             self.rearm(now);

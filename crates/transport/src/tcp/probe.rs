@@ -1,32 +1,9 @@
-//! What can be seen of an endpoint from outside: counters, a snapshot, and what limits the sender.
+//! What can be seen of an endpoint from outside: counters, and a snapshot.
 
 use super::{CaState, Socket};
+use crate::limit_clock::Held;
 use crate::{Counters, Rejections};
 use polypath_base::{Bytes, Duration, Instant, Rate, Segments};
-
-/// What limits the sender at this moment.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub enum Limit {
-    /// Nothing is waiting and nothing is in the network.
-    #[default]
-    Idle,
-    /// Data is in the network; the application offers no more.
-    Application,
-    CongestionWindow,
-    PeerWindow,
-    SendBuffer,
-}
-
-/// How long each has held up a whole connection.
-#[derive(Copy, Clone, Debug, Default)]
-pub struct Held {
-    /// The peer's receive window.
-    pub window: Duration,
-    /// The send buffer, which was full of what is in the network.
-    pub buffer: Duration,
-    /// There was nothing to send.
-    pub application: Duration,
-}
 
 /// A snapshot of one endpoint; the columns of the series.
 #[derive(Copy, Clone, Debug, Default)]
@@ -60,8 +37,7 @@ pub struct Probe {
 impl Socket {
     /// What has held up the sender until `now`.
     pub fn limited(&self, now: Instant) -> Held {
-        let counters = self.counters_now(if self.established_at.is_some() { now } else { self.limit_since });
-        Held { window: counters.rwnd_limited, buffer: counters.sndbuf_limited, application: counters.app_limited }
+        if self.established_at.is_some() { self.limit.held(now) } else { Held::default() }
     }
 
     /// The snapshot that probes read.
@@ -91,27 +67,7 @@ impl Socket {
     fn counters_now(&self, now: Instant) -> Counters {
         let mut counters = self.counters;
         counters.bytes_acked = self.flow.bytes_acked;
-        charge(&mut counters, self.limit, now.since(self.limit_since));
+        self.limit.count(now, &mut counters);
         counters
-    }
-
-    pub(super) fn set_limit(&mut self, now: Instant, limit: Limit) {
-        if limit != self.limit {
-            charge(&mut self.counters, self.limit, now.since(self.limit_since));
-            self.limit = limit;
-            self.limit_since = now;
-        }
-    }
-}
-
-fn charge(counters: &mut Counters, limit: Limit, span: Duration) {
-    match limit {
-        Limit::Idle | Limit::Application => counters.app_limited += span,
-        Limit::CongestionWindow => counters.cwnd_limited += span,
-        Limit::PeerWindow => counters.rwnd_limited += span,
-        Limit::SendBuffer => counters.sndbuf_limited += span,
-    }
-    if limit != Limit::Idle {
-        counters.busy += span;
     }
 }
