@@ -173,6 +173,11 @@ impl SendQueue {
         self.keeps_buffers = true;
     }
 
+    #[cfg(test)]
+    fn keeps_buffers(&self) -> bool {
+        self.keeps_buffers
+    }
+
     /// The buffer that is sent next: bytes left of it, and whether none waits behind it. Without buffers all that waits is one.
     #[inline]
     pub(super) fn next_buffer(&self) -> (u32, bool) {
@@ -547,75 +552,4 @@ impl SendQueue {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn queue(segments: u32) -> SendQueue {
-        let mut queue = SendQueue::new(Seq::default());
-        queue.start(Seq::new(1));
-        queue.accept(segments * 100);
-        for _ in 0..segments {
-            let segment = queue.next_new(queue.next_new_len(100));
-            queue.sent(segment);
-        }
-        queue
-    }
-
-    #[test]
-    fn counts_what_is_in_the_network() {
-        let mut queue = queue(5);
-        queue.mark_sacked(2);
-        assert!(queue.mark_lost(0));
-        assert!(!queue.mark_lost(0));
-        assert_eq!(queue.in_flight(), 3);
-        queue.mark_retransmitted(0, Instant::ZERO);
-        assert_eq!(queue.in_flight(), 4);
-        assert!(queue.head_if_acked(Seq::new(100)).is_none());
-        assert!(queue.head_if_acked(Seq::new(101)).is_some());
-        queue.pop_head();
-        assert_eq!((queue.in_flight(), queue.lost_out(), queue.retrans_out()), (3, 0, 0));
-    }
-
-    #[test]
-    fn finds_segments_by_sequence_number() {
-        let queue = queue(5);
-        assert_eq!(
-            (queue.index_of(Seq::new(1)), queue.index_of(Seq::new(100)), queue.index_of(Seq::new(101)), queue.index_of(Seq::new(999))),
-            (0, 0, 1, 5)
-        );
-    }
-
-    #[test]
-    fn a_split_keeps_the_counts() {
-        let mut queue = queue(2);
-        queue.mark_lost(0);
-        queue.split(0, 30);
-        assert_eq!((queue.packets_out(), queue.lost_out()), (5, 4));
-        assert_eq!(queue.at(3).end(), Seq::new(101));
-        assert_eq!(queue.at(4).seq, Seq::new(101));
-    }
-
-    #[test]
-    fn a_segment_never_crosses_a_mapping() {
-        let mut queue = SendQueue::new(Seq::default());
-        queue.start(Seq::new(1));
-        queue.push_mapping(DataSeq::new(1000), 150);
-        queue.push_mapping(DataSeq::new(1150), 30); // contiguous: one mapping
-        queue.push_mapping(DataSeq::new(5000), 100);
-        let lengths: Vec<_> = (0..4).map(|_| queue.next_new(queue.next_new_len(100))).map(|s| (s.dsn.get(), s.len)).collect();
-        assert_eq!(lengths, [(1000, 100), (1100, 80), (5000, 100), (0, 0)]);
-    }
-
-    #[test]
-    fn a_segment_never_crosses_a_buffer() {
-        let mut queue = SendQueue::new(Seq::default());
-        queue.keep_buffers();
-        queue.start(Seq::new(1));
-        queue.push_mapping(DataSeq::new(1000), 150);
-        queue.push_mapping(DataSeq::new(1150), 30);
-        assert_eq!((queue.next_buffer(), queue.buffers()), ((150, false), 2));
-        let lengths: Vec<_> = (0..4).map(|_| queue.next_new(queue.next_new_len(100))).map(|s| (s.dsn.get(), s.len)).collect();
-        assert_eq!(lengths, [(1000, 100), (1100, 50), (1150, 30), (0, 0)]);
-        assert_eq!((queue.next_buffer(), queue.buffers()), ((0, true), 0));
-    }
-}
+mod tests;

@@ -152,6 +152,7 @@ impl AddressSet {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     /// Opens all that a path manager wants where both ends have so many addresses and the first subflow is there: the pairs, in order.
     pub(super) fn opened(policy: &impl Policy, local: usize, remote: usize) -> Vec<(u8, u8)> {
@@ -187,5 +188,73 @@ mod tests {
         set.remove(0);
         assert_eq!(set.iter().collect::<Vec<_>>(), [1, 64, 255]);
         assert_eq!(AddressSet::below(1000).iter().count(), 256);
+    }
+
+    /// A thing that happens to a connection; ids are reduced to the eight that there are.
+    #[derive(Copy, Clone, Debug)]
+    enum Step {
+        Announce(u8),
+        /// The server takes an address back: it is known no more, and subflows to it are withdrawn.
+        Withdraw(u8),
+        /// A client's address goes away.
+        Leave(u8),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        (0_u8..3, 0_u8..8).prop_map(|(kind, id)| match kind {
+            0 => Step::Announce(id),
+            1 => Step::Withdraw(id),
+            _ => Step::Leave(id),
+        })
+    }
+
+    fn manager() -> impl Strategy<Value = PathManager> {
+        let endpoint = (0_u8..8, any::<bool>()).prop_map(|(address, backup)| Endpoint { address, backup, remove_after: None });
+        prop_oneof![
+            prop::collection::vec(endpoint, 0..5).prop_map(|endpoints| Endpoints(endpoints).into()),
+            Just(Fullmesh.into()),
+            (0_u8..6).prop_map(|subflows| Ndiffports(subflows).into()),
+        ]
+    }
+
+    proptest! {
+        /// Whatever comes and goes: a path manager asks for subflows between addresses that are there, comes to an end, and then has opened what
+        /// its description says.
+        #[test]
+        fn each_opens_what_it_should_and_stops(manager in manager(), addresses in 1_usize..8, steps in prop::collection::vec(step(), 0..30)) {
+            let (mut local, mut remote) = (AddressSet::below(addresses), AddressSet::below(1));
+            let mut subflows = vec![SubflowAddresses { local: 0, remote: 0, withdrawn: false }];
+            for step in steps.into_iter().map(Some).chain([None]) {
+                match step {
+                    Some(Step::Announce(id)) => remote.insert(id),
+                    Some(Step::Withdraw(id)) => {
+                        remote.remove(id);
+                        subflows.iter_mut().filter(|s| s.remote == id).for_each(|s| s.withdrawn = true);
+                    }
+                    Some(Step::Leave(id)) => local.remove(id),
+                    None => {}
+                }
+                let mut opened = 0;
+                while let Some(new) = manager.next_subflow(&View { local, remote, subflows: &subflows }) {
+                    let first = (new.local, new.remote) == (0, 0);
+                    prop_assert!(first || local.has(new.local), "{new:?}");
+                    prop_assert!(new.remote == 0 || remote.has(new.remote), "{new:?}");
+                    subflows.push(SubflowAddresses { local: new.local, remote: new.remote, withdrawn: false });
+                    opened += 1;
+                    prop_assert!(opened <= manager.most_subflows(8, 8), "no end");
+                }
+                let leads = |from: u8, to: u8| subflows.iter().filter(|s| (s.local, s.remote) == (from, to) && !s.withdrawn).count();
+                match &manager {
+                    PathManager::Fullmesh(_) => {
+                        prop_assert!(local.iter().all(|from| remote.iter().all(|to| leads(from, to) == 1)));
+                    }
+                    PathManager::Endpoints(Endpoints(endpoints)) => {
+                        let served = |address| subflows.iter().filter(|s| s.local == address).count() == 1;
+                        prop_assert!(endpoints.iter().filter(|e| local.has(e.address)).all(|e| served(e.address)));
+                    }
+                    PathManager::Ndiffports(Ndiffports(count)) => prop_assert_eq!(subflows.len(), usize::from(*count).max(1)),
+                }
+            }
+        }
     }
 }
