@@ -23,8 +23,8 @@ impl Connection {
             self.rx.insert_more(now, more, in_fallback);
         }
         subflow.socket.delivered.clear();
-        if segment.has_dss {
-            self.acks_wide = segment.dss.dsn64;
+        if segment.has_dss & (self.acks_wide != segment.dss.dsn64) {
+            self.acknowledge_with(segment.dss.dsn64);
         }
         // Linux lets the window grow by two segments for each that came in order, and tells the peer at once.
         if stack.shared_rcv_ssthresh && len >= LEAST_GROWING && self.rx.rcv_ssthresh() < self.rx.full_window() {
@@ -44,6 +44,19 @@ impl Connection {
             self.read(now);
         } else if self.read_due == Instant::NEVER && self.rx.unread() > 0 {
             self.read_due = self.next_reading(now);
+        }
+    }
+
+    /// The peer's data came with numbers of this length: acknowledgements have it too, and full segments leave room for them.
+    #[cold]
+    fn acknowledge_with(&mut self, wide: bool) {
+        self.acks_wide = wide;
+        if self.phase != Phase::Fallback {
+            let bytes = self.data_options();
+            for (i, subflow) in self.subflows.iter_mut().enumerate() {
+                subflow.socket.set_data_options(bytes);
+                self.touched |= 1 << i;
+            }
         }
     }
 
@@ -99,7 +112,7 @@ impl Connection {
                     && self.rx.window_for_space(limit, socket.received_segment_size(), socket.window_scale()) >= (2 * left).max(1)
             };
             let due = (read.update && (!stack.window_update_by_subflow || wider()))
-                || (stack.meta_acks && (socket.full_frames_wait() || (empty && socket.ack_is_pushed())));
+                || (stack.meta_acks && (socket.full_frames_wait() || (empty && socket.reader_sends_ack())));
             if due && !subflow.closed && socket.state().is_synchronized() {
                 socket.request_ack();
                 self.ready |= 1 << i;

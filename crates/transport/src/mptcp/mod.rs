@@ -43,6 +43,9 @@ use std::net::IpAddr;
 /// the one left where the connection becomes plain TCP (section 3.7).
 const INITIAL: usize = 0;
 
+/// By how much a DATA_ACK of 8 bytes is longer than one of 4 (RFC 8684 section 3.3).
+const WIDE_ACK_BYTES: u32 = 4;
+
 /// Room that a connection has for subflows from the start: two are most common, and memory that nobody uses keeps connections apart.
 const USUAL_SUBFLOWS: usize = 2;
 
@@ -545,10 +548,16 @@ impl Connection {
         self.touched |= 1 << i;
     }
 
+    /// Bytes of options that full data segments leave room for: a DSS with the acknowledgements of the moment, of 4 or 8 bytes (RFC 8684 section 3.3;
+    /// Linux: `mptcp_established_options_dss`).
+    fn data_options(&self) -> u32 {
+        let wide = self.acks_wide && self.version() == MptcpVersion::V1;
+        self.settings.stack.mptcp_data_options + if wide { WIDE_ACK_BYTES } else { 0 }
+    }
+
     fn add_socket(&mut self, path: PathId, local: u8, remote: u8, joining: bool) -> usize {
         let i = self.subflows.len();
-        let (data, ack) = (self.settings.stack.mptcp_data_options, self.settings.stack.mptcp_ack_options);
-        let [data, ack] = [data, ack].map(Bytes::from_u32);
+        let [data, ack] = [self.data_options(), self.settings.stack.mptcp_ack_options].map(Bytes::from_u32);
         let config = tcp::Config {
             settings: self.settings.clone(),
             algorithm: self.algorithm,

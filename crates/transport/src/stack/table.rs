@@ -157,7 +157,7 @@ kernels! {
             LINUX_6_1_192 = 9, "the first, and the eight that `ip mptcp limits` allows";
             LINUX_6_12_117 = 9, "the first, and the eight that `ip mptcp limits` allows";
         }
-        /// Bytes of MPTCP's options on a data segment.
+        /// Bytes of MPTCP's options on a data segment that acknowledges with four bytes; with eight there are four more.
         mptcp_data_options: u32 {
             MPTCP_0_96_LINUX_5_4_188 = 20, "on the wire, specs/notes/mptcp-two-paths";
             LINUX_6_1_192 = 24, "measured, specs/notes/kernel-6.1";

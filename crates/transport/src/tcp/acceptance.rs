@@ -72,6 +72,7 @@ impl Socket {
         let bare = segment.len == 0 && !segment.flags.has(Flags::FIN);
         if !(bare && self.is_rate_limited(now)) {
             self.rx.duplicate(segment, self.sack_ok && self.settings.dsack);
+            self.reserve_sack_options();
         }
     }
 

@@ -95,10 +95,10 @@ impl Socket {
         self.rx.full_frames_wait()
     }
 
-    /// An ACK is scheduled that a reader who empties the buffer should send.
+    /// A reader that empties the buffer sends the ACK that is scheduled, since no answer will carry it.
     #[inline]
-    pub(crate) fn ack_is_pushed(&self) -> bool {
-        self.rx.acks().is_pushed()
+    pub(crate) fn reader_sends_ack(&self) -> bool {
+        self.rx.acks().reader_sends_it()
     }
 
     /// Share of payload in the memory of what came, in 1/256 (upstream).
@@ -145,6 +145,15 @@ impl Socket {
     /// Window announced on the SYN.
     pub(crate) fn syn_window(&self) -> u16 {
         self.rx.buffer().syn_window()
+    }
+
+    /// The meta connection adds so many bytes of options to data segments from now on.
+    #[cold]
+    pub(crate) fn set_data_options(&mut self, bytes: u32) {
+        self.path_mtu.set_mptcp_options(bytes);
+        self.invalidate_template();
+        self.reserve_sack_options();
+        self.update_mss();
     }
 
     /// The connection is plain TCP after all: no MPTCP options any more.

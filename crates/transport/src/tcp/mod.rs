@@ -447,6 +447,9 @@ impl Socket {
                 self.rejected.rejected_closed += 1;
             } else {
                 self.handle_data(cx.now, segment);
+                if self.rx.has_sacks() | (self.path_mtu.sack_options() != 0) {
+                    self.reserve_sack_options();
+                }
             }
         }
         if self.fin_sent || self.rx.finished() {

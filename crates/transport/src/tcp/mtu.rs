@@ -5,7 +5,8 @@
 //! the range is sent now and then. If it is acknowledged, the lower end rises; if it alone is lost, the upper end falls, and the
 //! window stays as it is.
 
-use super::path_mtu::{Next, Room};
+use super::path_mtu::{LEAST_MSS, Next, Room};
+use super::segment_builder::{SACK_BLOCK_BYTES, SACK_BYTES};
 use super::{CaState, Socket, TIMESTAMP_BYTES, timestamp};
 use polypath_base::Instant;
 use polypath_wire::Unreachable;
@@ -38,7 +39,16 @@ impl Socket {
     /// What a full segment holds may have changed: algorithms and pacing count in it, with MPTCP's options where Linux does.
     pub(super) fn sync_mss(&mut self) {
         let less_options = self.is_subflow && self.settings.stack.subflow_mss_less_options;
-        self.flow.mss = if less_options { self.path_mtu.mss() } else { self.path_mtu.mss_with_options() };
+        let options = if less_options { self.path_mtu.mptcp_options() } else { 0 };
+        self.flow.mss = self.path_mtu.mss_with_options().saturating_sub(options).max(LEAST_MSS);
+    }
+
+    /// Data segments leave room for the SACK blocks that are to stand on them (Linux: `tcp_current_mss`).
+    #[cold]
+    pub(super) fn reserve_sack_options(&mut self) {
+        let blocks = if self.sack_ok { self.rx.out_of_order().blocks() } else { 0 };
+        let fitting = blocks.min(u32::from(self.sack_room(self.path_mtu.mptcp_options())));
+        self.path_mtu.set_sack_options(if fitting == 0 { 0 } else { SACK_BYTES + fitting * SACK_BLOCK_BYTES });
     }
 
     pub(super) fn update_mss(&mut self) {

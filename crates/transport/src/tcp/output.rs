@@ -64,6 +64,10 @@ impl Socket {
         if due && !self.make_ce_change_ack(cx.now, segment) {
             self.make_ack(cx.now, segment);
         }
+        if self.path_mtu.sack_options() != 0 {
+            // A duplicate is told of once.
+            self.reserve_sack_options();
+        }
         due
     }
 
@@ -508,7 +512,9 @@ impl Socket {
             let in_flight = self.queue.in_flight();
             self.send_probe(cx, New { len, with_fin, in_flight }, segment);
         } else if sent {
-            self.retransmit(cx.now, self.queue.len() - 1, segment);
+            let last = self.queue.len() - 1;
+            self.queue.split(last, self.mss());
+            self.retransmit(cx.now, last, segment);
         }
         if sent {
             self.tlp.on_sent(self.snd_nxt(), !new_data);

@@ -26,6 +26,8 @@ pub(super) struct PathMtu {
     timestamps: bool,
     /// Bytes of options that the meta connection adds to every data segment.
     mptcp_options: u32,
+    /// Bytes of SACK blocks that stand on data segments for now.
+    sack_options: u32,
     /// Data in a full segment; the second with MPTCP's options in it, which Linux does not count.
     payload: u32,
     payload_and_options: u32,
@@ -91,6 +93,7 @@ impl PathMtu {
             peer_mss: DEFAULT_MSS,
             timestamps,
             mptcp_options: 0,
+            sack_options: 0,
             payload: DEFAULT_MSS,
             payload_and_options: DEFAULT_MSS,
             enabled: false,
@@ -116,6 +119,19 @@ impl PathMtu {
         self.mptcp_options
     }
 
+    /// Data segments leave room for so many bytes of SACK blocks from now on.
+    pub(super) fn set_sack_options(&mut self, bytes: u32) {
+        if bytes != self.sack_options {
+            self.sack_options = bytes;
+            self.update();
+        }
+    }
+
+    #[inline]
+    pub(super) fn sack_options(&self) -> u32 {
+        self.sack_options
+    }
+
     /// A link says that it passes packets of `mtu` bytes (RFC 1191); true if that is less than was known.
     pub(super) fn on_ptb(&mut self, mtu: u32) -> bool {
         let less = mtu < self.pmtu;
@@ -126,13 +142,13 @@ impl PathMtu {
         less
     }
 
-    /// Data in a full segment, bytes.
+    /// Data in a full segment beside the options of the moment, bytes (Linux: `tcp_current_mss`).
     #[inline]
     pub(super) fn mss(&self) -> u32 {
         self.payload
     }
 
-    /// The same where MPTCP's options are counted as data.
+    /// The same where MPTCP's options and SACK blocks are counted as data (Linux: `mss_cache`).
     #[inline]
     pub(super) fn mss_with_options(&self) -> u32 {
         self.payload_and_options
@@ -148,9 +164,9 @@ impl PathMtu {
         self.pmtu
     }
 
-    /// What a full packet holds beside headers: data and MPTCP's options.
+    /// What a full packet holds beside headers: data, MPTCP's options and SACK blocks.
     pub(super) fn full_data(&self) -> u32 {
-        self.payload + self.mptcp_options
+        self.payload_and_options
     }
 
     /// What a full packet holds beside data, MPTCP's options not counted, as Linux does not.
@@ -167,7 +183,7 @@ impl PathMtu {
     pub(super) fn update(&mut self) {
         let packet = self.usual_packet();
         let data = packet.saturating_sub(self.headers());
-        self.payload = data.saturating_sub(self.mptcp_options).max(LEAST_MSS);
+        self.payload = data.saturating_sub(self.mptcp_options + self.sack_options).max(LEAST_MSS);
         self.payload_and_options = data.max(LEAST_MSS);
     }
 

@@ -6,6 +6,10 @@ use super::{Socket, State, timestamp};
 use polypath_base::{Instant, Seq};
 use polypath_wire::{Dss, Flags, Sack, Segment};
 
+/// Bytes of a SACK option, padded, without its blocks, and of a block (RFC 2018 section 3).
+pub(super) const SACK_BYTES: u32 = 4;
+pub(super) const SACK_BLOCK_BYTES: u32 = 8;
+
 /// What the caller's place for a segment holds: as long as it is valid, the next segment of a burst is made by patching it.
 #[derive(Debug, Default)]
 pub(super) struct Template {
@@ -157,9 +161,9 @@ impl Socket {
 
     /// SACK blocks that fit into the options beside timestamps and so many bytes of MPTCP's.
     #[inline]
-    fn sack_room(&self, mptcp_options: u32) -> u8 {
+    pub(super) fn sack_room(&self, mptcp_options: u32) -> u8 {
         const ROOM: u32 = 40; // a header is 60 bytes at most (RFC 9293 section 3.1)
         let left = ROOM.saturating_sub(self.timestamp_bytes() + mptcp_options);
-        (left.saturating_sub(4) / 8).min(4) as u8
+        (left.saturating_sub(SACK_BYTES) / SACK_BLOCK_BYTES).min(4) as u8
     }
 }

@@ -67,6 +67,11 @@ impl OutOfOrderQueue {
         !self.sacks.is_empty() || self.dsack.is_some()
     }
 
+    /// Blocks that there are to write, at most.
+    pub(in crate::tcp) fn blocks(&self) -> u32 {
+        self.sacks.len() as u32 + u32::from(self.dsack.is_some())
+    }
+
     /// The first `room` blocks. A duplicate for which there is no room waits for a segment that has some.
     #[inline(never)]
     pub(in crate::tcp) fn write_sack(&mut self, sack: &mut Sack, room: u8) {
