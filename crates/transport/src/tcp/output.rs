@@ -513,7 +513,7 @@ impl Socket {
             self.send_probe(cx, New { len, with_fin, in_flight }, segment);
         } else if sent {
             let last = self.queue.len() - 1;
-            self.queue.split(last, self.mss());
+            self.queue.split(last, self.path_mtu.mss());
             self.retransmit(cx.now, last, segment);
         }
         if sent {

@@ -43,8 +43,10 @@ pub(in crate::tcp) enum AckTime {
 pub(in crate::tcp) struct AckPolicy {
     now: bool,
     scheduled: bool,
-    /// A segment that ends a burst or is not full has come since the last ACK: a reader that empties the buffer answers it.
+    /// A segment that ends a burst or is not full has come since the last ACK: a reader that empties the buffer answers it (Linux: `ICSK_ACK_PUSHED`).
     pushed: bool,
+    /// A segment that is not full has come after that: the reader answers in a conversation too (Linux: `ICSK_ACK_PUSHED2`).
+    pushed_twice: bool,
     /// Data went out soon after data had come: a conversation, in which answers carry the ACKs (Linux: `pingpong`).
     pingpong: bool,
     /// Segments that are yet to be acknowledged one by one (Linux: `icsk_ack.quick`).
@@ -65,6 +67,7 @@ impl AckPolicy {
             now: false,
             scheduled: false,
             pushed: false,
+            pushed_twice: false,
             pingpong: false,
             quick: 0,
             ato: Duration::ZERO,
@@ -100,16 +103,10 @@ impl AckPolicy {
         self.compressed > 0
     }
 
-    /// An ACK is scheduled, and a reader that empties the buffer should send it.
-    #[inline]
-    pub(in crate::tcp) fn is_pushed(&self) -> bool {
-        self.scheduled && self.pushed
-    }
-
-    /// A reader that empties the buffer sends the ACK, since no answer will carry it.
+    /// A reader that empties the buffer sends the ACK, since no answer will carry it (Linux: `tcp_cleanup_rbuf`).
     #[inline]
     pub(in crate::tcp) fn reader_sends_it(&self) -> bool {
-        self.is_pushed() && !self.pingpong
+        self.scheduled & self.pushed & (self.pushed_twice | !self.pingpong)
     }
 
     pub(in crate::tcp) fn cancel(&mut self) {
@@ -182,7 +179,7 @@ impl AckPolicy {
         }
         let had_timers = self.scheduled || self.compressed > 0;
         self.scheduled = false;
-        self.pushed = false;
+        (self.pushed, self.pushed_twice) = (false, false);
         self.compressed = 0;
         had_timers
     }
@@ -212,11 +209,12 @@ impl AckPolicy {
         self.quick = self.quick.max((window / (2 * segment_size)).clamp(2, MAX_QUICK_ACKS));
     }
 
-    /// An ACK is owed; `pushed`: the segment ends a burst or is not full.
+    /// An ACK is owed; `short`: for a segment that is not full, `ends`: for one that ends a burst.
     #[inline]
-    pub(in crate::tcp) fn owe(&mut self, pushed: bool) {
+    pub(in crate::tcp) fn owe(&mut self, short: bool, ends: bool) {
         self.scheduled = true;
-        self.pushed |= pushed;
+        self.pushed_twice |= self.pushed & short;
+        self.pushed |= short | ends;
     }
 
     /// When the ACK that is owed leaves.
@@ -275,7 +273,7 @@ mod tests {
         if !arrived.out_of_order {
             acks.on_arrival(now, RTO, 20_000, 1000);
         }
-        acks.owe(false);
+        acks.owe(false, false);
         let time = acks.schedule(arrived);
         if acks.is_due() {
             acks.on_sent();
@@ -324,10 +322,17 @@ mod tests {
     fn a_conversation_leaves_acks_to_the_answers() {
         let mut acks = settled();
         arrive(&mut acks, ms(10), IN_ORDER);
-        acks.owe(true);
+        acks.owe(true, false);
         assert!(acks.reader_sends_it());
         acks.on_data_sent(ms(11));
-        assert!(!acks.reader_sends_it() && acks.is_pushed());
+        assert!(!acks.reader_sends_it());
+        acks.owe(false, true);
+        assert!(!acks.reader_sends_it(), "a full segment");
+        acks.owe(true, true);
+        assert!(acks.reader_sends_it(), "a second short one");
+        acks.on_sent();
+        acks.owe(true, true);
+        assert!(!acks.reader_sends_it());
         acks.on_delayed_timer();
         assert!(acks.reader_sends_it() && acks.is_due(), "no answer came");
     }

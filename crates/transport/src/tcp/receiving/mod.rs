@@ -348,7 +348,7 @@ impl Receiver {
                 self.acks.on_window_grown();
             }
         }
-        self.acks.owe(segment.len < self.buffer.segment_size() || (self.stack.ack_pushed_full && segment.flags.has(Flags::PSH)));
+        self.acks.owe(segment.len < self.buffer.segment_size(), self.stack.ack_pushed_full & segment.flags.has(Flags::PSH));
         let left_to_meta = self.is_subflow && self.stack.meta_acks;
         self.acks.schedule(Arrived {
             out_of_order,
