@@ -187,3 +187,8 @@ def test_what_sack_tells_of_has_arrived_and_is_never_taken_back():
     by_subflow = [[row["bytes_received"] for row in series.to_pylist() if row["subflow"] == number] for number in (0, 1)]
     # 1000 and nine segments; once the hole is filled the ACK says that the last was not whole.
     assert by_subflow == [[5200, 13_600, 13_600, 16_800], [5000]]
+
+
+def test_a_failure_says_whose_fault_it_is() -> None:
+    assert _measure.failure({"error": "no route", "error_kind": "caller"}, "machine") == "the plan cannot be carried out: no route"
+    assert _measure.failure({"error": "mmap: no memory", "error_kind": "machine"}, "kernel") == "the kernel could not carry out the run: mmap: no memory"

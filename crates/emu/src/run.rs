@@ -61,7 +61,7 @@ pub fn run(run: &RunSpec) -> Result<String, Error> {
 
 fn carry_out(run: &RunSpec) -> Result<Ran, Error> {
     let plan: &Plan = &run.spec.plan;
-    let network = Network::build(plan).map_err(Error::machine)?;
+    let network = Network::build(plan)?;
     let links = links(&run.spec, &Places::of(&network)?)?;
     if run.rehearsal {
         return Ok(Ran::default());
@@ -70,7 +70,7 @@ fn carry_out(run: &RunSpec) -> Result<Ran, Error> {
     let result = run_in(network, plan, &run.results, || {
         let clock = Clock::starting_at(monotonic() + SETTLING_NS);
         let sampling = Duration::from_nanos(plan.sample_ns);
-        let started = workers.insert(Workers::start_at(&run.spec, links, clock, Some(sampling)).map_err(|e| e.to_string())?);
+        let started = workers.insert(Workers::start_at(&run.spec, links, clock, Some(sampling))?);
         Ok(started.clock.origin_ns())
     });
     let Some(workers) = workers else { return Ok(Ran { result, ..Ran::default() }) };

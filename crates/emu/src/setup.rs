@@ -29,7 +29,7 @@ impl Places {
     pub(crate) fn build(spec: &Spec) -> Result<Self, Error> {
         // The thread that builds it ends up in one of the new namespaces.
         let built = std::thread::scope(|scope| scope.spawn(|| Network::build(&spec.plan)).join());
-        Self::of(&built.unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map_err(Error::machine)?)
+        Self::of(&built.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?)
     }
 
     /// Those of a network.

@@ -3,7 +3,7 @@
 use crate::network::Network;
 use crate::plan::Capture;
 use crate::ring::Ring;
-use crate::sys::{self, Outcome};
+use crate::sys::{self, Error, Outcome};
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
@@ -23,9 +23,9 @@ impl Tap {
         let place = &network.places[network.number(&capture.namespace)?];
         let device = network.device(&capture.namespace, &capture.device)?;
         sys::enter_network(&place.file)?;
-        let what = |e: String| format!("capturing {} of {}: {e}", capture.device, capture.namespace);
+        let what = |e: Error| e.of(format!("capturing {} of {}", capture.device, capture.namespace));
         let ring = Ring::open(device, capture.snaplen).map_err(what)?;
-        let file = File::create(results.join(&capture.file)).map_err(|e| format!("{}: {e}", capture.file))?;
+        let file = File::create(results.join(&capture.file)).map_err(|e| Error::machine(format!("{}: {e}", capture.file)))?;
         Ok(Self { name: capture.file.clone(), ring, file, waiting: header(capture.snaplen), snaplen: capture.snaplen })
     }
 
@@ -44,7 +44,7 @@ impl Tap {
     }
 
     fn write(&mut self) -> Outcome<()> {
-        self.file.write_all(&self.waiting).map_err(|e| format!("{}: {e}", self.name))?;
+        self.file.write_all(&self.waiting).map_err(|e| Error::machine(format!("{}: {e}", self.name)))?;
         self.waiting.clear();
         sys::forget_pages(&self.file);
         Ok(())

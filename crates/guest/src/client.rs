@@ -6,7 +6,7 @@ use crate::plan::{App, Flow};
 use crate::progress::{MILLISECOND, Progress, lock};
 use crate::sample::Sockets;
 use crate::stream::{CHUNK, read_whole, send_whole};
-use crate::sys::{self, Outcome, StreamSocket};
+use crate::sys::{self, Error, Outcome, StreamSocket};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -113,10 +113,10 @@ impl Sender<'_> {
         while at < end {
             sys::sleep_until(self.client.origin + at);
             let sent = self.client.now();
-            send_whole(self.socket, &self.client.chunk, request_bytes).map_err(|e| format!("send: {e}"))?;
+            send_whole(self.socket, &self.client.chunk, request_bytes).map_err(|e| Error::machine(format!("send: {e}")))?;
             self.total += request_bytes;
             if !read_whole(stream, response_bytes) {
-                return Err("the connection ended before the response".to_owned());
+                return Err(Error::machine("the connection ended before the response"));
             }
             let answered = self.client.now();
             let mut progress = lock(&self.client.progress);
@@ -137,7 +137,7 @@ impl Sender<'_> {
             match sys::send(self.socket, &self.client.chunk[..length]) {
                 Ok(sent) => self.total += sent as u64,
                 Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-                Err(e) => return Err(format!("send: {e}")),
+                Err(e) => return Err(Error::machine(format!("send: {e}"))),
             }
             now = self.client.now();
             if self.total > 0 {

@@ -8,7 +8,7 @@ use crate::plan::Flow;
 use crate::progress::{EndState, Progress, lock, spawn};
 use crate::sample::Sockets;
 use crate::server::Server;
-use crate::sys::{self, Outcome};
+use crate::sys::{self, Error, Outcome};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
@@ -72,7 +72,7 @@ impl Connection {
             progress.note_server();
             progress.server = EndState { socket: None, ended: true };
             if let Err(wrong) = outcome {
-                progress.result.error.get_or_insert(wrong);
+                progress.result.error.get_or_insert(wrong.to_string());
             }
         })?;
         spawn(move || {
@@ -82,7 +82,7 @@ impl Connection {
             if let Err(wrong) = outcome {
                 // Nobody will connect any more.
                 progress.server.ended = progress.result.accepted_ns.is_none() || progress.server.ended;
-                progress.result.error.get_or_insert(wrong);
+                progress.result.error.get_or_insert(wrong.to_string());
             }
         })
     }
@@ -90,7 +90,7 @@ impl Connection {
 
 fn choose_congestion_control(socket: &OwnedFd, name: &str) -> Outcome<()> {
     sys::set_option_bytes(socket, libc::IPPROTO_TCP, libc::TCP_CONGESTION, name.as_bytes())
-        .map_err(|_| format!("this kernel has no congestion control {name}"))
+        .map_err(|_| Error::machine(format!("this kernel has no congestion control {name}")))
 }
 
 fn open(flow: &Flow, v4: bool) -> Outcome<OwnedFd> {
@@ -106,5 +106,5 @@ fn open(flow: &Flow, v4: bool) -> Outcome<OwnedFd> {
         return Ok(socket);
     }
     let socket = sys::socket(family, libc::SOCK_STREAM, if flow.mptcp { IPPROTO_MPTCP } else { 0 });
-    socket.map_err(|e| if flow.mptcp { format!("this kernel has no MPTCP ({e})") } else { e })
+    socket.map_err(|e| if flow.mptcp { Error::machine(format!("this kernel has no MPTCP ({e})")) } else { e })
 }

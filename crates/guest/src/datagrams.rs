@@ -4,7 +4,7 @@ use crate::address::ip;
 use crate::network::Network;
 use crate::plan::{App, Flow};
 use crate::progress::{DATAGRAM_HEAD, EndState, Progress, lock, spawn};
-use crate::sys::{self, Outcome};
+use crate::sys::{self, Error, Outcome};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -32,7 +32,7 @@ impl Sockets {
             sys::enter_network(&network.places[network.number(namespace)?].file)?;
             let socket = sys::socket(family, libc::SOCK_DGRAM, 0)?;
             sys::bind(&socket, address)?;
-            Ok::<_, String>(socket)
+            Ok::<_, Error>(socket)
         };
         let server_at = SocketAddr::new(server_address, flow.port);
         let server = open(&flow.server, server_at)?;
@@ -54,7 +54,7 @@ impl Sockets {
             let mut progress = lock(&progress);
             progress.client = EndState { socket: None, ended: true };
             if let Err(wrong) = sent {
-                progress.result.error.get_or_insert(wrong);
+                progress.result.error.get_or_insert(wrong.to_string());
             }
         })
     }
@@ -95,7 +95,7 @@ impl Sender<'_> {
     /// Bursts, each from where the last one should have ended; the n-th datagram of one leaves n datagrams' time into it.
     fn run(&mut self) -> Outcome<()> {
         let App::OnOff { on_ns, off_ns, duration_ns, bits_per_s: Some(bits) } = self.flow.app else {
-            return Err("datagrams are sent by an application at a rate".to_owned());
+            return Err(Error::caller("datagrams are sent by an application at a rate"));
         };
         let mut datagram = vec![0; self.flow.datagram_bytes as usize];
         let mut begin = self.flow.start_ns;
@@ -127,7 +127,7 @@ impl Sender<'_> {
             Ok(_) => {}
             // A full device, or a peer that said it was not there: the datagram is lost, and the next one may not be.
             Err(e) if matches!(e.raw_os_error(), Some(libc::ENOBUFS | libc::ECONNREFUSED | libc::EHOSTUNREACH)) => {}
-            Err(e) => return Err(format!("send: {e}")),
+            Err(e) => return Err(Error::machine(format!("send: {e}"))),
         }
         let mut progress = lock(self.progress);
         (progress.result.datagrams_sent, progress.result.datagrams_late) = (self.sent, self.late);

@@ -1,7 +1,7 @@
 //! What the kernel says about the TCP sockets of a namespace (socket diagnostics).
 
 use crate::netlink::{self, DUMP, Message, Netlink};
-use crate::sys::Outcome;
+use crate::sys::{Error, Outcome};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// A TCP socket, a subflow of MPTCP or not.
@@ -38,7 +38,7 @@ impl Diagnostics {
             match sockets(&mut self.0, family as u8, |seen| found.push(seen)) {
                 // A kernel without IPv6 has no such sockets.
                 Err(_) if family == libc::AF_INET6 => {}
-                asked => asked.map_err(|e| format!("socket diagnostics: {e}"))?,
+                asked => asked.map_err(|e| Error::machine(format!("socket diagnostics: {e}")))?,
             }
         }
         Ok(found)

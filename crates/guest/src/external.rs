@@ -3,7 +3,7 @@
 use crate::network::Network;
 use crate::plan::{Flow, Programs};
 use crate::progress::{EndState, Progress, lock, spawn};
-use crate::sys::{self, Outcome};
+use crate::sys::{self, Error, Outcome};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -24,10 +24,10 @@ pub(crate) struct Ends {
 impl Ends {
     /// Starts the server's program. It ends with the calling thread.
     pub(crate) fn open(number: usize, flow: &Flow, programs: &Programs, network: &Network, results: &Path) -> Outcome<Self> {
-        let place = |name: &str| Ok::<_, String>(&network.places[network.number(name)?].file);
+        let place = |name: &str| Ok::<_, Error>(&network.places[network.number(name)?].file);
         sys::enter_network(place(&flow.server)?)?;
         let server = start(&programs.server, &results.join(format!("{number}-server.json")))?;
-        let namespace = place(&flow.client)?.try_clone().map_err(|e| format!("holding a namespace open: {e}"))?;
+        let namespace = place(&flow.client)?.try_clone().map_err(|e| Error::machine(format!("holding a namespace open: {e}")))?;
         Ok(Self { server, namespace, output: results.join(format!("{number}-client.json")) })
     }
 
@@ -40,7 +40,7 @@ impl Ends {
             progress.client = EndState { socket: None, ended: true };
             progress.end_server();
             if let Err(wrong) = outcome {
-                progress.result.error.get_or_insert(wrong);
+                progress.result.error.get_or_insert(wrong.to_string());
             }
         })
     }
@@ -48,22 +48,22 @@ impl Ends {
     fn run(&mut self, programs: &Programs) -> Outcome<()> {
         sys::enter_network(&self.namespace)?;
         let mut client = start(&programs.client, &self.output)?;
-        let status = client.wait().map_err(|e| format!("waiting for {}: {e}", programs.client[0]))?;
+        let status = client.wait().map_err(|e| Error::machine(format!("waiting for {}: {e}", programs.client[0])))?;
         let until = sys::monotonic() + PATIENCE_NS;
         while sys::monotonic() < until && !matches!(self.server.try_wait(), Ok(Some(_)) | Err(_)) {
             sys::sleep_for(POLL_NS);
         }
         // One that has ended already cannot be killed.
         let _ended = self.server.kill();
-        if status.success() { Ok(()) } else { Err(format!("{} ended with {status}", programs.client[0])) }
+        if status.success() { Ok(()) } else { Err(Error::machine(format!("{} ended with {status}", programs.client[0]))) }
     }
 }
 
 fn start(words: &[String], output: &Path) -> Outcome<Child> {
-    let [program, arguments @ ..] = words else { return Err("the plan names no program".to_owned()) };
-    let file = File::create(output).map_err(|e| format!("{}: {e}", output.display()))?;
+    let [program, arguments @ ..] = words else { return Err(Error::caller("the plan names no program")) };
+    let file = File::create(output).map_err(|e| Error::machine(format!("{}: {e}", output.display())))?;
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stdout(file).stderr(Stdio::null());
     sys::die_with_thread(&mut command);
-    command.spawn().map_err(|e| format!("starting {program}: {e}"))
+    command.spawn().map_err(|e| Error::machine(format!("starting {program}: {e}")))
 }

@@ -7,7 +7,7 @@ use crate::network::Network;
 use crate::plan::{App, Flow, Plan, Programs};
 use crate::progress::Progress;
 use crate::sample::Sockets;
-use crate::sys::Outcome;
+use crate::sys::{Error, Outcome};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -35,7 +35,7 @@ enum Kind {
 impl PreparedFlow {
     /// `announces`: the server announces further addresses, on which it listens too.
     fn new(number: usize, flow: &Flow, network: &Network, announces: bool, results: &Path) -> Outcome<Self> {
-        let named = |e: String| format!("flow {}: {e}", flow.name);
+        let named = |e: Error| e.of(format!("flow {}", flow.name));
         // Only of a connection the kernel says how far its server has read.
         let silent = !flow.mptcp
             && flow.programs.is_none()

@@ -5,7 +5,7 @@
 //! killed itself, the kernel dies with it, and the traced processes with the kernel.
 
 use crate::host::{self, Signals};
-use crate::sys::{self, Outcome};
+use crate::sys::{self, Error, Outcome};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::process::ExitStatusExt;
@@ -60,31 +60,31 @@ enum End {
 /// Runs a machine until it powers itself off. An error is one line that says how it died instead.
 pub fn run(machine: &Machine) -> Outcome<()> {
     let name = machine.kernel.display();
-    let kernel = machine.kernel.canonicalize().map_err(|e| format!("no kernel {name}: {e}"))?;
-    let folder = machine.folder.canonicalize().map_err(|e| format!("no folder {}: {e}", machine.folder.display()))?;
+    let kernel = machine.kernel.canonicalize().map_err(|e| Error::caller(format!("no kernel {name}: {e}")))?;
+    let folder = machine.folder.canonicalize().map_err(|e| Error::caller(format!("no folder {}: {e}", machine.folder.display())))?;
     let parent = host::adopt_orphans();
     // Kept until the machine has ended.
     let _processor = host::claim_processor();
     let signals = Signals::block()?;
     let mut console = host::memory_file()?;
-    let out = |file: &File| file.try_clone().map_err(|e| format!("console: {e}"));
+    let out = |file: &File| file.try_clone().map_err(|e| Error::machine(format!("console: {e}")));
     let mut command = Command::new(kernel);
     command.arg(format!("mem={}", machine.memory)).args(COMMAND_LINE).current_dir(&folder).env_clear();
     command.env("UML_SEED", machine.seed.to_string()).env("GLIBC_TUNABLES", TUNABLES).env("HOME", &folder).env("TMPDIR", &folder);
     command.stdin(Stdio::null()).stdout(out(&console)?).stderr(out(&console)?);
     host::prepare(&mut command, &signals);
-    let mut child = command.spawn().map_err(|e| format!("the kernel {name} does not start: {e}"))?;
+    let mut child = command.spawn().map_err(|e| Error::machine(format!("the kernel {name} does not start: {e}")))?;
     let end = wait(&mut child, &signals, parent, machine.timeout);
     host::kill_descendants();
     let mut last = || last_words(&mut console);
     match end? {
         End::Exited(status) if status.success() => Ok(()),
-        End::Exited(status) => Err(format!("the machine died ({}): {}", death(status), last())),
+        End::Exited(status) => Err(Error::machine(format!("the machine died ({}): {}", death(status), last()))),
         End::TimedOut => {
             let seconds = machine.timeout.unwrap_or_default().as_secs();
-            Err(format!("the machine did not end within {seconds} s and was killed: {}", last()))
+            Err(Error::machine(format!("the machine did not end within {seconds} s and was killed: {}", last())))
         }
-        End::Unwanted(why) => Err(format!("the machine was killed: {why}")),
+        End::Unwanted(why) => Err(Error::machine(format!("the machine was killed: {why}"))),
     }
 }
 
@@ -93,7 +93,7 @@ fn wait(child: &mut Child, signals: &Signals, parent: libc::pid_t, timeout: Opti
     const PARENT: Duration = Duration::from_secs(2);
     let until = timeout.map(|timeout| sys::monotonic() + timeout.as_nanos() as u64);
     loop {
-        if let Some(status) = child.try_wait().map_err(|e| format!("waiting for the kernel: {e}"))? {
+        if let Some(status) = child.try_wait().map_err(|e| Error::machine(format!("waiting for the kernel: {e}")))? {
             return Ok(End::Exited(status));
         }
         if host::parent() != parent {

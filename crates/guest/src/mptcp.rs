@@ -3,7 +3,7 @@
 use crate::address::{family, octets};
 use crate::netlink::{self, Message, Netlink};
 use crate::plan::{Endpoint, Limits};
-use crate::sys::Outcome;
+use crate::sys::{Error, Outcome};
 use std::net::IpAddr;
 use std::path::Path;
 
@@ -53,7 +53,7 @@ impl PathManager {
         let missing = "this kernel has no MPTCP with endpoints (Linux 5.6 or later built with CONFIG_MPTCP has)";
         match (asked, number) {
             (Ok(()), Some(number)) => Ok(Self { socket, number }),
-            _ => Err(missing.to_owned()),
+            _ => Err(Error::machine(missing)),
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A batch is one system call however many messages it has; the kernel answers the last one and whatever fails.
 
-use crate::sys::{self, Outcome};
+use crate::sys::{self, Error, Outcome};
 use std::os::fd::OwnedFd;
 
 pub(crate) const REQUEST: u16 = 1;
@@ -139,7 +139,7 @@ impl Netlink {
                     break;
                 }
             }
-            sys::send(&self.socket, &bytes).map_err(|e| format!("netlink: {e}"))?;
+            sys::send(&self.socket, &bytes).map_err(|e| Error::machine(format!("netlink: {e}")))?;
             self.await_answers(first, &names)?;
         }
         Ok(())
@@ -149,7 +149,7 @@ impl Netlink {
         let (last, mut failure) = (self.sequence, None);
         loop {
             self.prepare();
-            let length = sys::receive(&self.socket, &mut self.buffers[0], 0).map_err(|e| format!("netlink: {e}"))?;
+            let length = sys::receive(&self.socket, &mut self.buffers[0], 0).map_err(|e| Error::machine(format!("netlink: {e}")))?;
             for part in messages(&self.buffers[0][..length]) {
                 if part.kind != ERROR || part.sequence < first {
                     continue;
@@ -160,7 +160,7 @@ impl Netlink {
                     failure = Some(format!("{what}: {}", std::io::Error::from_raw_os_error(-code)));
                 }
                 if part.sequence == last {
-                    return failure.map_or(Ok(()), Err);
+                    return failure.map_or(Ok(()), |sentence: String| Err(Error::machine(sentence)));
                 }
             }
         }
@@ -171,17 +171,22 @@ impl Netlink {
         self.sequence += 1;
         let dump = message.bytes[6..8] == (DUMP | REQUEST).to_ne_bytes();
         let sequence = self.sequence;
-        sys::send(&self.socket, &message.finish(sequence, false)).map_err(|e| format!("netlink: {e}"))?;
+        sys::send(&self.socket, &message.finish(sequence, false)).map_err(|e| Error::machine(format!("netlink: {e}")))?;
         loop {
             self.prepare();
-            let (lengths, count) = sys::receive_many(&self.socket, &mut self.buffers).map_err(|e| format!("netlink: {e}"))?;
+            let (lengths, count) =
+                sys::receive_many(&self.socket, &mut self.buffers).map_err(|e| Error::machine(format!("netlink: {e}")))?;
             for (buffer, length) in self.buffers.iter().zip(lengths).take(count) {
                 for part in messages(&buffer[..length]).filter(|part| part.sequence == sequence) {
                     match part.kind {
                         DONE => return Ok(()),
                         ERROR => {
                             let code = part.body.first_chunk().map_or(0, |b| i32::from_ne_bytes(*b));
-                            return if code == 0 { Ok(()) } else { Err(std::io::Error::from_raw_os_error(-code).to_string()) };
+                            return if code == 0 {
+                                Ok(())
+                            } else {
+                                Err(Error::machine(std::io::Error::from_raw_os_error(-code).to_string()))
+                            };
                         }
                         _ => each(part),
                     }

@@ -8,7 +8,7 @@ use crate::mptcp::{self, PathManager};
 use crate::netlink::{CREATE, EXCL, Message, Netlink, REPLACE};
 use crate::offload::Offload;
 use crate::plan::{Cable, Change, Plan, Port};
-use crate::sys::{self, Outcome};
+use crate::sys::{self, Error, Outcome};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
@@ -83,7 +83,7 @@ impl Network {
         network.queue(plan)?;
         network.redirect(plan)?;
         for place in &mut network.places {
-            place.route.flush().map_err(|e| format!("namespace {}: {e}", place.name))?;
+            place.route.flush().map_err(|e| e.of(format!("namespace {}", place.name)))?;
         }
         network.endpoints(plan)?;
         Ok(network)
@@ -100,7 +100,10 @@ impl Network {
     }
 
     pub(crate) fn number(&self, namespace: &str) -> Outcome<usize> {
-        self.numbers.get(namespace).copied().ok_or_else(|| format!("the plan names a namespace {namespace:?} that it does not have"))
+        self.numbers
+            .get(namespace)
+            .copied()
+            .ok_or_else(|| Error::caller(format!("the plan names a namespace {namespace:?} that it does not have")))
     }
 
     /// Number of a device of a namespace.
@@ -110,7 +113,7 @@ impl Network {
             return Ok(LOOPBACK);
         }
         let found = self.devices.get(&(number, device.to_owned()));
-        found.copied().ok_or_else(|| format!("the plan names a device {device:?} of {namespace} that it does not have"))
+        found.copied().ok_or_else(|| Error::caller(format!("the plan names a device {device:?} of {namespace} that it does not have")))
     }
 
     /// Gives a device's discipline other parameters; what waits in it stays.
@@ -131,11 +134,11 @@ impl Network {
     fn create_namespaces(&mut self, plan: &Plan) -> Outcome<()> {
         for namespace in &plan.namespaces {
             sys::new_network()?;
-            let file = File::open("/proc/thread-self/ns/net").map_err(|e| format!("the namespace just made: {e}"))?.into();
+            let file = File::open("/proc/thread-self/ns/net").map_err(|e| Error::machine(format!("the namespace just made: {e}")))?.into();
             for (name, value) in &namespace.sysctl {
                 let place = format!("/proc/sys/{}", name.replace('.', "/"));
                 let written = File::options().write(true).open(place).and_then(|mut f| f.write_all(value.as_bytes()));
-                written.map_err(|e| format!("namespace {}: setting {name} to {value:?}: {e}", namespace.name))?;
+                written.map_err(|e| Error::machine(format!("namespace {}: setting {name} to {value:?}: {e}", namespace.name)))?;
             }
             let congestion_control = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap_or_default();
             let route = Netlink::open(libc::NETLINK_ROUTE)?;
@@ -163,7 +166,7 @@ impl Network {
             let index = FIRST_DEVICE + self.devices.len() as u32;
             match self.devices.insert((at, port.device.clone()), index) {
                 None => Ok(index),
-                Some(_) => Err(format!("the plan has two devices {} in namespace {}", port.device, port.namespace)),
+                Some(_) => Err(Error::caller(format!("the plan has two devices {} in namespace {}", port.device, port.namespace))),
             }
         };
         let (index_a, index_b) = (add(at_a, &cable.a)?, add(at_b, &cable.b)?);
@@ -199,7 +202,7 @@ impl Network {
             route.queue(Message::new(RTM_NEWLINK, 0, &link(index, true)), format!("raising {}", port.device));
         }
         for place in &mut self.places {
-            place.route.flush().map_err(|e| format!("namespace {}: {e}", place.name))?;
+            place.route.flush().map_err(|e| e.of(format!("namespace {}", place.name)))?;
         }
         Ok(())
     }
@@ -304,7 +307,7 @@ impl Network {
         }
         for place in &mut self.places {
             if let Some(manager) = &mut place.path_manager {
-                manager.flush().map_err(|e| format!("namespace {}: {e}", place.name))?;
+                manager.flush().map_err(|e| e.of(format!("namespace {}", place.name)))?;
             }
         }
         Ok(())

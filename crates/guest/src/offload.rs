@@ -1,6 +1,6 @@
 //! Switches a device's offloads off, as `ethtool -K DEVICE tso off gso off gro off tx-udp-segmentation off` does, in one call a device.
 
-use crate::sys::{self, Outcome};
+use crate::sys::{self, Error, Outcome};
 use std::io;
 
 /// What would make packets of a link larger than its MTU.
@@ -31,7 +31,7 @@ impl Offload {
     /// Asks the kernel by any device of the calling thread's namespace.
     pub(crate) fn find(device: &str) -> Outcome<Self> {
         let socket = sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
-        let wrong = |e: io::Error| format!("the offloads of {device}: {e}");
+        let wrong = |e: io::Error| Error::machine(format!("the offloads of {device}: {e}"));
         // struct ethtool_sset_info: command, reserved, mask of the sets (u64), then the size of the one set asked for.
         let mut sizes = words(&[ETHTOOL_GSSET_INFO, 0, 1 << ETH_SS_FEATURES, 0, 0]);
         // SAFETY: the command writes the structure and one size, which `sizes` has room for.
@@ -60,7 +60,7 @@ impl Offload {
         let socket = sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
         // SAFETY: the request has as many blocks as it says.
         unsafe { sys::ethtool(&socket, device, &mut self.request.clone()) }
-            .map_err(|e| format!("switching the offloads of {device} off: {e}"))
+            .map_err(|e| Error::machine(format!("switching the offloads of {device} off: {e}")))
     }
 }
 

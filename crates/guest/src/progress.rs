@@ -2,7 +2,7 @@
 
 use crate::records::{DATAGRAM_RECORD, FlowResult};
 use crate::sample::hexadecimal;
-use crate::sys::{self, Outcome};
+use crate::sys::{self, Error, Outcome};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -22,7 +22,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(crate) fn spawn(work: impl FnOnce() + Send + 'static) -> Outcome<()> {
     const STACK: usize = 64 << 10;
     let made = std::thread::Builder::new().stack_size(STACK).spawn(work);
-    made.map(drop).map_err(|e| format!("starting a thread: {e}"))
+    made.map(drop).map_err(|e| Error::machine(format!("starting a thread: {e}")))
 }
 
 /// What both threads of a flow and the run know about it.

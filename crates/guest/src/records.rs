@@ -5,6 +5,7 @@
 //! arrived, flow by flow in the order of arrival. All little-endian. Python reads both with a numpy dtype
 //! (`polypath.engines`), so nothing here interprets a `tcp_info`.
 
+use polypath_base::Error;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -24,6 +25,8 @@ pub struct RunResult {
     pub kernel: String,
     /// What went wrong in words, if anything did; then nothing else can be relied on.
     pub error: Option<String>,
+    /// Whose fault that is: `caller` or `machine`.
+    pub error_kind: Option<&'static str>,
     /// Machine time from the guest's first instruction to the run's start.
     pub setup_ns: u64,
     /// Time at which the run ended, since its start.
@@ -36,6 +39,13 @@ pub struct RunResult {
     pub disciplines: Vec<DisciplineResult>,
     /// Frames that a capture missed, by file; all 0 in a run that can be relied on.
     pub capture_losses: BTreeMap<String, u64>,
+}
+
+impl RunResult {
+    /// The run came to nothing.
+    pub fn fail(&mut self, error: &Error) {
+        (self.error, self.error_kind) = (Some(error.to_string()), Some(error.kind().name()));
+    }
 }
 
 #[derive(Clone, Debug, Default, Serialize)]

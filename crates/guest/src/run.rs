@@ -11,7 +11,7 @@ use crate::progress::{self, MILLISECOND, POLL_INTERVAL, Progress, lock};
 use crate::records::RunResult;
 use crate::sample::{Queues, Sockets};
 use crate::stream;
-use crate::sys::{self, Outcome};
+use crate::sys::{self, Error, Outcome};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -58,7 +58,7 @@ struct Time<F> {
 fn noted(work: impl FnOnce(&mut RunResult) -> Outcome<()>) -> RunResult {
     let mut result = RunResult { kernel: sys::kernel_release(), ..RunResult::default() };
     if let Err(wrong) = work(&mut result) {
-        result.error = Some(wrong);
+        result.fail(&wrong);
     }
     result
 }
@@ -116,7 +116,7 @@ fn carry_out(
     flows.iter().for_each(|flow| lock(flow).poll(ended));
     result.flows = flows.iter().map(|flow| lock(flow).finish()).collect();
     let datagrams: Vec<u8> = flows.iter().flat_map(|flow| std::mem::take(&mut lock(flow).datagrams)).collect();
-    std::fs::write(results.join("datagrams.bin"), datagrams).map_err(|e| format!("datagrams.bin: {e}"))?;
+    std::fs::write(results.join("datagrams.bin"), datagrams).map_err(|e| Error::machine(format!("datagrams.bin: {e}")))?;
     let mut sockets = lock(&sockets);
     sockets.finish()?;
     for (number, (flow, planned)) in result.flows.iter_mut().zip(&plan.flows).enumerate() {
@@ -134,10 +134,14 @@ fn carry_out(
 
 fn check(plan: &Plan) -> Outcome<()> {
     if plan.format != Plan::FORMAT {
-        return Err(format!("the plan has format {}, this guest carries out format {}: build it anew", plan.format, Plan::FORMAT));
+        return Err(Error::caller(format!(
+            "the plan has format {}, this guest carries out format {}: build it anew",
+            plan.format,
+            Plan::FORMAT
+        )));
     }
     if plan.duration_ns == 0 || plan.sample_ns < MILLISECOND {
-        return Err("a run lasts some time, and a sample is taken at most every millisecond".to_owned());
+        return Err(Error::caller("a run lasts some time, and a sample is taken at most every millisecond"));
     }
     Ok(())
 }
@@ -181,7 +185,7 @@ impl<'a> Clock<'a> {
 }
 
 /// What went wrong in another thread, if anything did.
-type Failure = Arc<Mutex<Option<String>>>;
+type Failure = Arc<Mutex<Option<Error>>>;
 
 /// Endpoints of one namespace that go away.
 #[derive(Debug)]
@@ -236,7 +240,8 @@ fn counters(network: &Network) -> Outcome<BTreeMap<String, BTreeMap<String, i64>
         let mut own = BTreeMap::new();
         for file in ["netstat", "snmp"] {
             // The folder of the calling thread, whose namespace has just changed.
-            let text = std::fs::read_to_string(format!("/proc/thread-self/net/{file}")).map_err(|e| format!("{file}: {e}"))?;
+            let text =
+                std::fs::read_to_string(format!("/proc/thread-self/net/{file}")).map_err(|e| Error::machine(format!("{file}: {e}")))?;
             own.extend(table(&text));
         }
         all.insert(place.name.clone(), own);
@@ -276,6 +281,6 @@ mod tests {
     fn a_plan_of_another_format_is_refused() {
         let text = r#"{"format": 99, "duration_ns": 1, "sample_ns": 1000000, "namespaces": [], "cables": [], "flows": []}"#;
         let plan: Plan = serde_json::from_str(text).expect("the plan is well formed");
-        assert_eq!(check(&plan), Err("the plan has format 99, this guest carries out format 1: build it anew".to_owned()));
+        assert_eq!(check(&plan), Err(Error::caller("the plan has format 99, this guest carries out format 1: build it anew")));
     }
 }

@@ -6,7 +6,7 @@ use crate::netlink::{self, DUMP, Message, Netlink};
 use crate::network::{CHILD_PARENT, Network, traffic_control};
 use crate::plan::{LinkDirection, Plan};
 use crate::records::{DisciplineResult, QUEUE_RECORD, SOCKET_RECORD, SubflowResult};
-use crate::sys::{self, Outcome};
+use crate::sys::{self, Error, Outcome};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Write;
@@ -97,12 +97,12 @@ impl Sockets {
     }
 
     /// A sentence about the first subflow that does not have the congestion control it should have.
-    pub(crate) fn wrong_congestion_control(&self) -> Option<String> {
+    pub(crate) fn wrong_congestion_control(&self) -> Option<Error> {
         self.places.iter().flat_map(|watched| &watched.known).find_map(|known| {
             let (name, asked) = &self.flows[known.flow];
             let (subflow, used) = (known.subflow, &known.last.cc);
             (used != asked && !is_fallback(asked, used))
-                .then(|| format!("flow {name}, subflow {subflow}: asked for {asked}, the kernel uses {used}"))
+                .then(|| Error::machine(format!("flow {name}, subflow {subflow}: asked for {asked}, the kernel uses {used}")))
         })
     }
 
@@ -297,7 +297,7 @@ struct Records {
 
 impl Records {
     fn create(path: &Path) -> Outcome<Self> {
-        let file = File::create(path).map_err(|e| format!("{}: {e}", path.display()))?;
+        let file = File::create(path).map_err(|e| Error::machine(format!("{}: {e}", path.display())))?;
         Ok(Self { file, waiting: Vec::new() })
     }
 
@@ -326,7 +326,7 @@ impl Records {
     fn flush(&mut self, end: bool) -> Outcome<()> {
         const MUCH: usize = 1 << 20;
         if self.waiting.len() >= MUCH || end && !self.waiting.is_empty() {
-            self.file.write_all(&self.waiting).map_err(|e| format!("writing samples: {e}"))?;
+            self.file.write_all(&self.waiting).map_err(|e| Error::machine(format!("writing samples: {e}")))?;
             self.waiting.clear();
             if !end {
                 sys::forget_pages(&self.file);

@@ -1,7 +1,7 @@
 //! Runs a person's script as root in a fresh machine: the host's files read-only, /tmp and /run of the machine's own, results in `$OUT`.
 
 use crate::netlink::Netlink;
-use crate::sys::{self, Outcome};
+use crate::sys::{self, Error, Outcome};
 use std::fs::File;
 use std::os::unix::fs::chroot;
 use std::path::Path;
@@ -14,7 +14,7 @@ const FOLDER: &str = "/run/polypath";
 
 /// Makes the host's files the root and runs `FOLDER/script`; what it prints goes to `FOLDER/log`, its exit status to `results/status`.
 pub fn run_script() -> Outcome<ExitStatus> {
-    std::fs::create_dir_all(HOST).map_err(|e| format!("{HOST}: {e}"))?;
+    std::fs::create_dir_all(HOST).map_err(|e| Error::machine(format!("{HOST}: {e}")))?;
     sys::mount("none", HOST, "hostfs", libc::MS_RDONLY, "/")?;
     for (kind, at) in [("proc", "proc"), ("sysfs", "sys"), ("tmpfs", "tmp"), ("tmpfs", "run")] {
         sys::mount(kind, &format!("{HOST}/{at}"), kind, 0, "")?;
@@ -22,16 +22,16 @@ pub fn run_script() -> Outcome<ExitStatus> {
     // Without it the host's own device files lead to the machine's devices as well.
     let _devices = sys::mount("devtmpfs", &format!("{HOST}/dev"), "devtmpfs", 0, "");
     let folder = format!("{HOST}{FOLDER}");
-    std::fs::create_dir_all(&folder).map_err(|e| format!("{folder}: {e}"))?;
+    std::fs::create_dir_all(&folder).map_err(|e| Error::machine(format!("{folder}: {e}")))?;
     sys::mount("none", &folder, "hostfs", 0, "/proc/self/cwd")?;
-    std::fs::create_dir_all(format!("{HOST}/run/netns")).map_err(|e| format!("/run/netns: {e}"))?;
-    chroot(HOST).and_then(|()| std::env::set_current_dir("/tmp")).map_err(|e| format!("chroot: {e}"))?;
+    std::fs::create_dir_all(format!("{HOST}/run/netns")).map_err(|e| Error::machine(format!("/run/netns: {e}")))?;
+    chroot(HOST).and_then(|()| std::env::set_current_dir("/tmp")).map_err(|e| Error::machine(format!("chroot: {e}")))?;
     let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
     // Not every kernel restricts it, and root may use all of them in any case.
     let _unrestricted = std::fs::write("/proc/sys/net/ipv4/tcp_allowed_congestion_control", available);
     crate::network::raise_loopback(&mut Netlink::open(libc::NETLINK_ROUTE)?)?;
-    let log = File::create(Path::new(FOLDER).join("log")).map_err(|e| format!("log: {e}"))?;
-    let other = log.try_clone().map_err(|e| format!("log: {e}"))?;
+    let log = File::create(Path::new(FOLDER).join("log")).map_err(|e| Error::machine(format!("log: {e}")))?;
+    let other = log.try_clone().map_err(|e| Error::machine(format!("log: {e}")))?;
     let status = Command::new("/bin/sh")
         .arg(format!("{FOLDER}/script"))
         .env_clear()
@@ -43,8 +43,9 @@ pub fn run_script() -> Outcome<ExitStatus> {
         .stdout(log)
         .stderr(other)
         .status()
-        .map_err(|e| format!("/bin/sh: {e}"))?;
+        .map_err(|e| Error::machine(format!("/bin/sh: {e}")))?;
     let code = status.code().unwrap_or_else(|| 128 + std::os::unix::process::ExitStatusExt::signal(&status).unwrap_or(0));
-    std::fs::write(Path::new(FOLDER).join("results/status"), format!("{code}\n")).map_err(|e| format!("results/status: {e}"))?;
+    std::fs::write(Path::new(FOLDER).join("results/status"), format!("{code}\n"))
+        .map_err(|e| Error::machine(format!("results/status: {e}")))?;
     Ok(status)
 }

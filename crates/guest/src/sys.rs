@@ -1,6 +1,6 @@
 //! The system calls of the guest behind safe functions: namespaces, mounts, sockets, clocks. Decides nothing.
 //!
-//! Errors are sentences that name the call; who calls adds what it was for.
+//! Errors are of the machine and name the call; who calls adds what it was for.
 
 use std::ffi::CString;
 use std::io;
@@ -8,11 +8,13 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// An outcome whose error is a sentence for a person.
-pub type Outcome<T> = Result<T, String>;
+pub use polypath_base::Error;
 
-pub fn failed(call: &str) -> String {
-    format!("{call}: {}", io::Error::last_os_error())
+/// An outcome whose error says whose fault it is: the caller's, who wrote the plan, or the machine's.
+pub type Outcome<T> = Result<T, Error>;
+
+pub fn failed(call: &str) -> Error {
+    Error::machine(format!("{call}: {}", io::Error::last_os_error()))
 }
 
 fn check(result: libc::c_int, call: &str) -> Outcome<libc::c_int> {
@@ -20,7 +22,7 @@ fn check(result: libc::c_int, call: &str) -> Outcome<libc::c_int> {
 }
 
 fn text(value: &str) -> Outcome<CString> {
-    CString::new(value).map_err(|_| format!("{value:?} has a zero byte"))
+    CString::new(value).map_err(|_| Error::caller(format!("{value:?} has a zero byte")))
 }
 
 /// Takes over a descriptor that a call has just returned.
@@ -142,7 +144,7 @@ impl<'a> StreamSocket<'a> {
         let length = get_option(&fd.as_fd(), libc::SOL_SOCKET, libc::SO_PROTOCOL, &mut protocol);
         match (length, i32::from_ne_bytes(protocol)) {
             (Some(4), libc::IPPROTO_TCP | IPPROTO_MPTCP) => Ok(Self(fd.as_fd())),
-            _ => Err("the socket is none of TCP or MPTCP".to_owned()),
+            _ => Err(Error::caller("the socket is none of TCP or MPTCP")),
         }
     }
 }
@@ -234,8 +236,12 @@ pub fn accept_now(fd: &impl AsRawFd) -> io::Result<OwnedFd> {
 pub fn open_tun(name: &str) -> Outcome<std::fs::File> {
     use std::os::unix::fs::OpenOptionsExt;
     let place = "/dev/net/tun";
-    let tun =
-        std::fs::File::options().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(place).map_err(|e| format!("{place}: {e}"))?;
+    let tun = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(place)
+        .map_err(|e| Error::machine(format!("{place}: {e}")))?;
     // SAFETY: a request of zeros is valid: an empty name and no flags.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes().take(15)) {

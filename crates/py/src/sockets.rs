@@ -21,13 +21,13 @@ struct Sockets(Diagnostics);
 impl Sockets {
     #[new]
     fn new() -> PyResult<Self> {
-        Diagnostics::open().map(Self).map_err(PyOSError::new_err)
+        Diagnostics::open().map(Self).map_err(refused)
     }
 
     /// All that neither listen nor wait out their time: (source, port, destination, port, state, congestion control, MPTCP's flags, token
     /// or None, id of this end's address, of the other's, tcp_info).
     fn look<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
-        let seen = self.0.look().map_err(PyOSError::new_err)?;
+        let seen = self.0.look().map_err(refused)?;
         let rows = seen.into_iter().map(|socket| {
             // A socket for both families names its IPv4 addresses as IPv6 ones.
             let [source, destination] = [socket.source, socket.destination].map(|end| end.ip().to_canonical().to_string());
@@ -45,4 +45,9 @@ impl Sockets {
 fn enter_network(file: PathBuf) -> PyResult<()> {
     let open = File::open(&file).map_err(|e| PyOSError::new_err(format!("{}: {e}", file.display())))?;
     sys::enter_network(&open).map_err(|e| PyOSError::new_err(format!("{}: {e}", file.display())))
+}
+
+/// What the kernel refuses is an `OSError`, whose sentence names the call.
+fn refused(error: sys::Error) -> PyErr {
+    PyOSError::new_err(error.to_string())
 }

@@ -9,13 +9,16 @@ use crate::endpoint::{Endpoint, Sent};
 use crate::numbers::{PORT, local_address, peer_address};
 use crate::script::{Engine, Head, SocketOption, Verb};
 use polypath_base::{Duration, Instant};
-use polypath_guest::sys::{self, Outcome};
+use polypath_guest::sys;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::process::Command;
+
+/// What a script is told of is a sentence.
+type Outcome<T> = Result<T, String>;
 
 const DEVICE: &str = "tun0";
 const IPPROTO_MPTCP: i32 = 262;
@@ -54,9 +57,9 @@ impl Host {
     /// # Errors
     /// A sentence, if the kernel refuses something.
     pub fn new(head: &Head) -> Outcome<Self> {
-        sys::new_network()?;
+        sys::new_network().map_err(in_words)?;
         sys::timer_slack(1);
-        let tun = sys::open_tun(DEVICE)?;
+        let tun = sys::open_tun(DEVICE).map_err(in_words)?;
         set("net.ipv6.conf.all.disable_ipv6", "1")?;
         ip(&["link", "set", "lo", "up"])?;
         ip(&["link", "set", DEVICE, "mtu", &head.mtu.to_string(), "up"])?;
@@ -89,7 +92,14 @@ impl Host {
         }
         let start = (sys::monotonic() / BEGINNING + 1) * BEGINNING;
         sys::sleep_until(start);
-        Ok(Self { tun, alarm: sys::Alarm::new()?, start, sockets: BTreeMap::new(), newest: None, buffer: vec![0; 1 << 16] })
+        Ok(Self {
+            tun,
+            alarm: sys::Alarm::new().map_err(in_words)?,
+            start,
+            sockets: BTreeMap::new(),
+            newest: None,
+            buffer: vec![0; 1 << 16],
+        })
     }
 
     /// An IPv4 packet of the kernel's, if there is one.
@@ -170,7 +180,7 @@ impl Endpoint for Host {
             }
             is_last = at >= until;
             let end = if is_last { at + Duration::from_nanos(MOMENT) } else { until };
-            self.alarm.wait(&self.tun, self.start + end.since(Instant::ZERO).as_nanos())?;
+            self.alarm.wait(&self.tun, self.start + end.since(Instant::ZERO).as_nanos()).map_err(in_words)?;
             self.read_all();
         }
     }
@@ -186,16 +196,16 @@ impl Endpoint for Host {
         Ok(match *verb {
             Verb::Socket { mptcp } => {
                 let protocol = if mptcp { IPPROTO_MPTCP } else { libc::IPPROTO_TCP };
-                let fd = sys::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_NONBLOCK, protocol)?;
+                let fd = sys::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_NONBLOCK, protocol).map_err(in_words)?;
                 Ok(self.add(fd, false))
             }
             Verb::Bind { fd } => {
-                sys::bind(&self.socket(fd)?.fd, SocketAddr::from((local_address(0), PORT)))?;
+                sys::bind(&self.socket(fd)?.fd, SocketAddr::from((local_address(0), PORT))).map_err(in_words)?;
                 Ok(0)
             }
             Verb::Listen { fd } => {
                 let socket = self.socket(fd)?;
-                sys::listen(&socket.fd)?;
+                sys::listen(&socket.fd).map_err(in_words)?;
                 socket.listens = true;
                 Ok(0)
             }
@@ -240,7 +250,7 @@ impl Endpoint for Host {
                     SocketOption::NoDelay => (libc::IPPROTO_TCP, libc::TCP_NODELAY),
                     SocketOption::MaxSegment => (libc::IPPROTO_TCP, libc::TCP_MAXSEG),
                 };
-                sys::set_option(&self.socket(fd)?.fd, level, name, value)?;
+                sys::set_option(&self.socket(fd)?.fd, level, name, value).map_err(in_words)?;
                 Ok(0)
             }
             Verb::RemoveEndpoint { id } => {
@@ -275,6 +285,10 @@ impl Endpoint for Host {
         let bytes = info[..length].get(at..at + size)?;
         Some(bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)))
     }
+}
+
+fn in_words(error: sys::Error) -> String {
+    error.to_string()
 }
 
 fn set(name: &str, value: &str) -> Outcome<()> {

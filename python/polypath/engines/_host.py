@@ -201,7 +201,7 @@ def _where_of(cell: Cell, wrong: str) -> tuple[str | int, ...]:
 def _output(scenario: Mapping[str, Any], plan: Mapping[str, Any], ran: Mapping[str, Any], results: Path) -> Output:
     result = ran["result"]
     if result["error"]:
-        raise EngineError(f"the kernel could not carry out the run: {result['error']}")
+        raise EngineError(_measure.failure(result, "kernel"))
     lost = {file: count for file, count in result["capture_losses"].items() if count}
     if lost:
         raise EngineError(f"captures missed frames: {lost}")

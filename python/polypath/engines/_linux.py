@@ -128,7 +128,7 @@ def _output(scenario: Mapping[str, Any], planned: planner.Planned, where: Path) 
         result = json.loads((results / "result.json").read_bytes())
         if result["error"]:
             # Then there may be nothing else.
-            raise EngineError(f"the machine could not carry out the run: {result['error']}")
+            raise EngineError(_measure.failure(result, "machine"))
         sampled, queues, datagrams = ((results / name).read_bytes() for name in ("sockets.bin", "queues.bin", "datagrams.bin"))
     except (OSError, ValueError) as error:
         raise EngineError(f"the machine powered off without a result: {error}") from error

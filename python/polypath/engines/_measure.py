@@ -48,6 +48,13 @@ class Given:
     datagrams: bytes = b""
 
 
+def failure(result: Mapping[str, Any], who: str) -> str:
+    """Why a run came to nothing: the plan asks for what cannot be, or `who` could not do it."""
+    if result.get("error_kind") == "caller":
+        return f"the plan cannot be carried out: {result['error']}"
+    return f"the {who} could not carry out the run: {result['error']}"
+
+
 def outcome(given: Given) -> tuple[Json, pa.Table, pa.Table]:
     """The outcome, and the series of subflows and of links."""
     end = given.result["ended_ns"]

@@ -3,7 +3,7 @@
 
 use polypath_guest::plan::Plan;
 use polypath_guest::records::RunResult;
-use polypath_guest::sys::{self, Outcome};
+use polypath_guest::sys::{self, Error, Outcome};
 use std::io::Write;
 use std::path::Path;
 
@@ -18,7 +18,8 @@ fn main() {
     std::panic::set_hook(Box::new(|panic| {
         let words = format!("the guest itself failed: {panic}");
         log(&words);
-        let result = RunResult { error: Some(words), ..RunResult::default() };
+        let mut result = RunResult::default();
+        result.fail(&Error::machine(words));
         let _written = write_result(&result);
         sys::power_off();
     }));
@@ -27,8 +28,10 @@ fn main() {
         panic!("{wrong}");
     }
     if let Err(wrong) = work() {
-        log(&wrong);
-        let _written = write_result(&RunResult { error: Some(wrong), ..RunResult::default() });
+        log(&wrong.to_string());
+        let mut result = RunResult::default();
+        result.fail(&wrong);
+        let _written = write_result(&result);
     }
     sys::power_off();
 }
@@ -40,14 +43,14 @@ fn mount() -> Outcome<()> {
     }
     sys::mount("proc", "/proc", "proc", 0, "")?;
     sys::mount("tmpfs", "/run", "tmpfs", 0, "")?;
-    std::fs::create_dir(FOLDER).map_err(|e| format!("{FOLDER}: {e}"))?;
+    std::fs::create_dir(FOLDER).map_err(|e| Error::machine(format!("{FOLDER}: {e}")))?;
     sys::mount("none", FOLDER, "hostfs", 0, "/proc/self/cwd")?;
     // Messages of the kernel would go to a console.
-    std::fs::write("/proc/sys/kernel/printk", "0").map_err(|e| format!("printk: {e}"))?;
+    std::fs::write("/proc/sys/kernel/printk", "0").map_err(|e| Error::machine(format!("printk: {e}")))?;
     // Beyond the first namespace Linux takes only algorithms of the second list as a default (`tcp_set_default_congestion_control`).
     let list = |which: &str| format!("/proc/sys/net/ipv4/tcp_{which}_congestion_control");
-    let all = std::fs::read(list("available")).map_err(|e| format!("{}: {e}", list("available")))?;
-    std::fs::write(list("allowed"), all).map_err(|e| format!("{}: {e}", list("allowed")))
+    let all = std::fs::read(list("available")).map_err(|e| Error::machine(format!("{}: {e}", list("available"))))?;
+    std::fs::write(list("allowed"), all).map_err(|e| Error::machine(format!("{}: {e}", list("allowed"))))
 }
 
 fn work() -> Outcome<()> {
@@ -55,14 +58,14 @@ fn work() -> Outcome<()> {
     if folder.join("script").exists() {
         return polypath_guest::run_script().map(drop);
     }
-    let text = std::fs::read(folder.join("plan.json")).map_err(|e| format!("plan.json: {e}"))?;
-    let plan: Plan = serde_json::from_slice(&text).map_err(|e| format!("plan.json: {e}"))?;
+    let text = std::fs::read(folder.join("plan.json")).map_err(|e| Error::machine(format!("plan.json: {e}")))?;
+    let plan: Plan = serde_json::from_slice(&text).map_err(|e| Error::machine(format!("plan.json: {e}")))?;
     write_result(&polypath_guest::run(&plan, &folder.join("results")))
 }
 
 fn write_result(result: &RunResult) -> Outcome<()> {
-    let text = serde_json::to_vec(result).map_err(|e| format!("result.json: {e}"))?;
-    std::fs::write(Path::new(FOLDER).join("results/result.json"), text).map_err(|e| format!("result.json: {e}"))
+    let text = serde_json::to_vec(result).map_err(|e| Error::machine(format!("result.json: {e}")))?;
+    std::fs::write(Path::new(FOLDER).join("results/result.json"), text).map_err(|e| Error::machine(format!("result.json: {e}")))
 }
 
 fn log(words: &str) {
