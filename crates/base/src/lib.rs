@@ -15,6 +15,6 @@ pub use columns::{Column, Countable, Unit, Values};
 pub use error::{Error, ErrorKind};
 pub use path::PathId;
 pub use rate::{Bytes, Rate, Segments};
-pub use rng::Rng;
+pub use rng::{Rng, SmallRng};
 pub use seq::{DataSeq, Seq};
 pub use time::{Duration, Instant};

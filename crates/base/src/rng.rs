@@ -43,6 +43,30 @@ impl Rng {
     }
 }
 
+/// A small stream for one endpoint: 4 bytes of state where [`Rng`] has 32, for the few numbers that a congestion control draws.
+///
+/// Source: Marsaglia, "Xorshift RNGs", Journal of Statistical Software 8(14), 2003: the 32-bit generator with shifts of 13, 17 and 5. It goes
+/// through all states but zero.
+#[derive(Copy, Clone, Debug)]
+pub struct SmallRng(u32);
+
+impl SmallRng {
+    /// Neighbouring seeds give streams apart.
+    pub const fn new(seed: u32) -> Self {
+        let state = seed.wrapping_mul(2_654_435_761).wrapping_add(12_345);
+        // Zero would stay zero.
+        Self(if state == 0 { 1 } else { state })
+    }
+
+    #[inline]
+    pub const fn next_u32(&mut self) -> u32 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 17;
+        self.0 ^= self.0 << 5;
+        self.0
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,5 +84,17 @@ mod tests {
         let (mut rng, p) = (Rng::new(7, "loss"), Rng::probability_u32(0.01));
         let hits = (0..1_000_000).filter(|_| rng.bernoulli(p)).count();
         assert!((9_500..10_500).contains(&hits), "{hits}");
+    }
+
+    #[test]
+    fn no_seed_of_a_small_stream_stands_still() {
+        // Of this one the state would be zero.
+        let seed = 2_854_438_647_u32;
+        assert_eq!(seed.wrapping_mul(2_654_435_761).wrapping_add(12_345), 0);
+        for seed in [seed, 0, 1, u32::MAX] {
+            let mut rng = SmallRng::new(seed);
+            let drawn: std::collections::BTreeSet<_> = (0..1000).map(|_| rng.next_u32()).collect();
+            assert!(drawn.len() == 1000 && !drawn.contains(&0), "{seed}");
+        }
     }
 }

@@ -287,7 +287,7 @@ impl Socket {
         self.flow.cwnd_limited = self.is_cwnd_limited();
         self.flow.next_send_ns = self.pacer.next().as_nanos();
         if self.cc.flags() & cc::flags::DRAWS != 0 {
-            self.flow.random = self.next_random();
+            self.flow.random = self.random.next_u32();
         }
     }
 

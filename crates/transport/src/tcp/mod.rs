@@ -38,7 +38,7 @@ pub use crate::limit_clock::{Held, Limit};
 use crate::{Counters, Rejections, Settings};
 pub use cc::CaState;
 use path_mtu::PathMtu;
-use polypath_base::{Bytes, DataSeq, Duration, Instant, Rate, Segments, Seq};
+use polypath_base::{Bytes, DataSeq, Duration, Instant, Rate, Segments, Seq, SmallRng};
 use polypath_cc as cc;
 use polypath_wire::{Flags, Segment};
 pub use probe::Probe;
@@ -175,7 +175,8 @@ pub struct Socket {
     counters: Counters,
     rejected: Rejections,
     limit: LimitClock,
-    random: u32,
+    /// What a congestion control draws, seeded from the first sequence number.
+    random: SmallRng,
 
     /// In subflow mode: data received in order, for the meta connection to take.
     pub(crate) delivered: Delivered,
@@ -264,7 +265,7 @@ impl Socket {
             counters: Counters::default(),
             rejected: Rejections::default(),
             limit: LimitClock::new(Limit::Idle),
-            random: initial_seq.get().wrapping_mul(2_654_435_761).wrapping_add(12345),
+            random: SmallRng::new(initial_seq.get()),
             delivered: Delivered::default(),
             settings,
         }
@@ -599,14 +600,6 @@ impl Socket {
     #[inline]
     fn echoed(&self, segment: &Segment) -> u32 {
         segment.ts_ecr.wrapping_sub(self.ts_start)
-    }
-
-    fn next_random(&mut self) -> u32 {
-        // xorshift32, seeded from the first sequence number: cheap and private to this endpoint.
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 17;
-        self.random ^= self.random << 5;
-        self.random
     }
 }
 
