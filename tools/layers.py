@@ -23,7 +23,7 @@ CRATES: Mapping[str, frozenset[str]] = {
     "link": frozenset({"base"}),
     "transport": frozenset({"base", "wire", "cc", "sched"}),
     "sim": frozenset({"base", "wire", "cc", "sched", "link", "transport"}),
-    "guest": frozenset({"base"}),
+    "guest": frozenset({"base", "wire"}),
     "vectors": frozenset({"cc"}),
     "bpf": frozenset({"base", "cc", "vectors"}),
     "io": frozenset({"base"}),

@@ -16,10 +16,10 @@ class PeerError(RuntimeError):
 class MachineError(RuntimeError):
     """The machine lacks something, refuses something, or a program on it has a bug."""
 
-def simulate(scenario: str) -> tuple[str, Columns, Columns]:
-    """Simulates a scenario (JSON) and gives the outcome (JSON), the series of subflows and the series of links.
+def simulate(scenario: str) -> tuple[str, Columns, Columns, dict[str, bytes]]:
+    """Simulates a scenario (JSON) and gives the outcome (JSON), the series of subflows, the series of links, and captures by file name.
 
-    A series is a column's name -> its NumPy type and its bytes. Releases the interpreter while it runs.
+    A series is a column's name -> its NumPy type and its bytes; a capture is a pcapng. Releases the interpreter while it runs.
 
     Raises CallerError with one sentence where the scenario is at fault, MachineError where the simulator is.
     """

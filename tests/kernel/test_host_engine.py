@@ -236,7 +236,7 @@ def test_engines_stand_beside_one_another_in_short_form(tmp_path: Path) -> None:
 
 def test_captures_show_what_a_host_sent(tmp_path: Path) -> None:
     made = run(study(seeds=1, duration="1s", measure={"capture": ["c:one"]}), engine="host", out=tmp_path)
-    (pcap,) = made.folder.glob("captures/*/c-one.pcap")
+    (pcap,) = made.folder.glob("captures/*/c-one.pcapng")
     assert pcap.stat().st_size > 10_000
 
 

@@ -138,17 +138,18 @@ def test_captures_are_whole_and_equal(tmp_path: Path) -> None:
     folders = [run(captured, engine="linux", out=tmp_path / name).folder for name in ("one", "two")]
     assert same(*folders)
     (files,) = (sorted(place.iterdir()) for place in (folders[0] / "captures").iterdir())
-    assert [file.name for file in files] == ["c-wifi.pcap", "r-last.pcap"]
+    assert [file.name for file in files] == ["c-wifi.pcapng", "r-last.pcapng"]
     for file, snaplen in zip(files, (128, 96), strict=True):
-        raw = file.read_bytes()
-        magic, _, _, _, _, kept, network = struct.unpack("<IHHiIII", raw[:24])
-        assert (magic, kept, network) == (0xA1B23C4D, snaplen, 1), "nanoseconds, Ethernet"
-        place, times, lengths = 24, [], []
+        raw, place, times, lengths = file.read_bytes(), 0, [], []
         while place < len(raw):
-            seconds, ns, caught, length = struct.unpack("<IIII", raw[place : place + 16])
-            times.append(seconds * 10**9 + ns)
-            lengths.append(length)
-            place += 16 + caught
+            kind, block = struct.unpack("<II", raw[place : place + 8])
+            if kind == 1:
+                assert struct.unpack("<II", raw[place + 8 : place + 16]) == (1, snaplen), "Ethernet"
+            if kind == 6:
+                _, high, low, _, length = struct.unpack("<IIIII", raw[place + 8 : place + 28])
+                times.append(high << 32 | low)
+                lengths.append(length)
+            place += block
         assert times == sorted(times)
         assert max(lengths) == 1514, "every frame is one packet"
     # A capture that was deleted is made again, and nothing else runs.

@@ -155,7 +155,7 @@ def test_records_that_end_in_the_middle_are_an_error():
         measured(study(), sockets=b"12345")
 
 
-def test_the_simulator_leaves_out_what_only_a_kernel_has_and_refuses_captures():
+def test_the_simulator_leaves_out_what_only_a_kernel_has():
     flow = {"client": "c", "server": "s", "transport": "tcp", "cc": "${cc}"}
     mixed = study(flows={"f": flow}, matrix={"cc": ["cubic", "cubic@polypath", "cubic@linux", "bbr"]})
     lines = check(SimEngine(), mixed)
@@ -165,8 +165,6 @@ def test_the_simulator_leaves_out_what_only_a_kernel_has_and_refuses_captures():
     assert set(keys) == {"bbr", "cubic", "cubic@polypath"}
     with pytest.raises(StudyError, match="nothing of measured can run here"):
         check(SimEngine(), study(flows={"f": {**flow, "cc": "cubic@linux"}}))
-    with pytest.raises(StudyError, match=r"measure\.capture: the simulator does not write captures yet; --engine linux does"):
-        check(SimEngine(), study(measure={"capture": ["c:first"]}))
 
 
 def test_the_kernel_of_a_study_is_simulated_where_the_simulator_has_it():

@@ -101,8 +101,8 @@ def test_a_device_that_is_captured_has_no_delay_in_front_of_the_capture():
     assert on(plan, "c", "l0") is None
     assert on(plan, ".wire", "w0b1")["delay_ns"] == 5_000_000
     assert plan.captures == [
-        {"namespace": "c", "device": "l0", "file": "c-first.pcap", "snaplen": 128},
-        {"namespace": "r", "device": "l1", "file": "r-last.pcap", "snaplen": 128},
+        {"namespace": "c", "device": "l0", "file": "c-first.pcapng", "snaplen": 128, "packets": 1_000_000},
+        {"namespace": "r", "device": "l1", "file": "r-last.pcapng", "snaplen": 128, "packets": 1_000_000},
     ]
 
 

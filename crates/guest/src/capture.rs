@@ -1,9 +1,10 @@
-//! Captures of devices: a ring shared with the kernel, emptied without a system call a packet, written as pcap with nanoseconds.
+//! Captures of devices: a ring shared with the kernel, emptied without a system call a packet, written as pcapng.
 
 use crate::network::Network;
 use crate::plan::Capture;
 use crate::ring::Ring;
 use crate::sys::{self, Error, Outcome};
+use polypath_wire::pcapng::{self, LinkType};
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
@@ -16,6 +17,10 @@ pub(crate) struct Tap {
     file: File,
     waiting: Vec<u8>,
     snaplen: u32,
+    most: u64,
+    seen: u64,
+    /// Of the last packet, on the machine's clock.
+    time_ns: u64,
 }
 
 impl Tap {
@@ -26,19 +31,23 @@ impl Tap {
         let what = |e: Error| e.of(format!("capturing {} of {}", capture.device, capture.namespace));
         let ring = Ring::open(device, capture.snaplen).map_err(what)?;
         let file = File::create(results.join(&capture.file)).map_err(|e| Error::machine(format!("{}: {e}", capture.file)))?;
-        Ok(Self { name: capture.file.clone(), ring, file, waiting: header(capture.snaplen), snaplen: capture.snaplen })
+        let (name, snaplen, most) = (capture.file.clone(), capture.snaplen, capture.packets);
+        let mut waiting = Vec::new();
+        pcapng::section(&mut waiting, concat!("polypath ", env!("CARGO_PKG_VERSION")));
+        pcapng::interface(&mut waiting, LinkType::Ethernet, snaplen, name.trim_end_matches(".pcapng"));
+        Ok(Self { name, ring, file, waiting, snaplen, most, seen: 0, time_ns: 0 })
     }
 
     /// Takes over what the ring has.
     pub(crate) fn empty(&mut self) -> Outcome<()> {
         const MUCH: usize = 1 << 20;
-        let (waiting, snaplen) = (&mut self.waiting, self.snaplen as usize);
-        self.ring.empty(|seconds, nanoseconds, length, bytes| {
-            let kept = &bytes[..bytes.len().min(snaplen)];
-            for value in [seconds, nanoseconds, kept.len() as u32, length] {
-                waiting.extend_from_slice(&value.to_le_bytes());
+        let Self { ring, waiting, snaplen, most, seen, time_ns, .. } = self;
+        ring.empty(|seconds, nanoseconds, length, bytes| {
+            *seen += 1;
+            *time_ns = u64::from(seconds) * 1_000_000_000 + u64::from(nanoseconds);
+            if *seen <= *most {
+                pcapng::packet(waiting, *time_ns, length, &bytes[..bytes.len().min(*snaplen as usize)]);
             }
-            waiting.extend_from_slice(kept);
         });
         if self.waiting.len() >= MUCH { self.write() } else { Ok(()) }
     }
@@ -53,14 +62,11 @@ impl Tap {
     /// Ends the capture. Returns the file's name and how many frames the ring had no place for.
     pub(crate) fn finish(mut self) -> Outcome<(String, u64)> {
         self.empty()?;
+        let (most, losses) = (self.most, u64::from(self.ring.losses()));
+        let comment = (self.seen > most).then(|| format!("only the first {most} packets are here"));
+        let missing = self.seen.saturating_sub(most) + losses;
+        pcapng::statistics(&mut self.waiting, self.time_ns, self.seen + losses, missing, comment.as_deref());
         self.write()?;
-        Ok((self.name, u64::from(self.ring.losses())))
+        Ok((self.name, losses))
     }
-}
-
-/// The head of a pcap file: nanoseconds, version 2.4, Ethernet.
-fn header(snaplen: u32) -> Vec<u8> {
-    const NANOSECONDS: u32 = 0xa1b2_3c4d;
-    const ETHERNET: u32 = 1;
-    [NANOSECONDS, 2 | 4 << 16, 0, 0, snaplen, ETHERNET].iter().flat_map(|value| value.to_le_bytes()).collect()
 }

@@ -339,7 +339,7 @@ pub struct Reading {
     pub sleep_ns: u64,
 }
 
-/// Packets that a device sends and receives, as a pcap with the machine's time stamps.
+/// Packets that a device sends and receives, as a pcapng with the machine's time stamps.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Capture {
@@ -349,4 +349,6 @@ pub struct Capture {
     pub file: String,
     /// Bytes kept of each packet.
     pub snaplen: u32,
+    /// Packets kept; later ones are only counted.
+    pub packets: u64,
 }

@@ -14,16 +14,24 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use errors::raised;
 use polypath_sim::{Error, Scenario};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
+
+/// Text of the outcome, series of the subflows and of the links, captures by file name.
+type Simulated<'py> = (String, Bound<'py, PyDict>, Bound<'py, PyDict>, Bound<'py, PyDict>);
 
 /// Simulates one scenario (JSON text) and gives back the outcome (JSON text) with the series of subflows and of links, each a
-/// dictionary from a column's name to its NumPy type and its little-endian bytes.
+/// dictionary from a column's name to its NumPy type and its little-endian bytes, and the pcapng files of its captures.
 #[pyfunction]
-fn simulate<'py>(py: Python<'py>, scenario: &str) -> PyResult<(String, Bound<'py, PyDict>, Bound<'py, PyDict>)> {
+fn simulate<'py>(py: Python<'py>, scenario: &str) -> PyResult<Simulated<'py>> {
     let scenario: Scenario = serde_json::from_str(scenario).map_err(unreadable)?;
-    let outcome = py.detach(|| guarded(|| polypath_sim::run(&scenario)))?.map_err(raised)?;
+    let (outcome, captures) = py.detach(|| guarded(|| polypath_sim::run_captured(&scenario)))?.map_err(raised)?;
     let text = serde_json::to_string(&outcome).map_err(|e| raised(Error::machine(format!("the outcome cannot be written: {e}"))))?;
-    Ok((text, columns::series(py, outcome.subflow_series.columns())?, columns::series(py, outcome.link_series.columns())?))
+    let files = PyDict::new(py);
+    for capture in &captures {
+        files.set_item(format!("{}.pcapng", capture.name), PyBytes::new(py, &capture.bytes))?;
+    }
+    let subflows = columns::series(py, outcome.subflow_series.columns())?;
+    Ok((text, subflows, columns::series(py, outcome.link_series.columns())?, files))
 }
 
 /// What is wrong with a scenario (JSON text): the field at fault, from the scenario's root, and a sentence; none: nothing.

@@ -1,5 +1,6 @@
 //! From a scenario to a world: everything is checked here, so that nothing can be wrong later.
 
+use crate::capture::Captures;
 use crate::flow::Flow;
 use crate::network::Network;
 use crate::routes::{Fixed, FlowAddresses, Routes};
@@ -43,7 +44,22 @@ pub(crate) fn world(scenario: &Scenario) -> Result<World, Error> {
     }
     let starts: Vec<Instant> = scenario.flows.iter().map(|flow| Instant::from_nanos(flow.start_ns)).collect();
     let flows = scenario.flows.iter().map(Flow::new).collect();
-    Ok(World::new(network, Routes::new(topology, ends), connections, flows, &starts, series))
+    let mut taps = Vec::new();
+    for (number, capture) in scenario.captures.iter().enumerate() {
+        taps.push(topology.tap(capture).ok_or_else(|| {
+            let sentence = format!(
+                "there is no place `{}` on link `{}` to capture at: name a link and a node that it joins",
+                capture.node, capture.link
+            );
+            Error::caller(sentence).at(&["captures", &number.to_string()])
+        })?);
+    }
+    let captures = Captures::new(scenario.captures.iter().zip(&taps).map(|(capture, (_, name))| (capture, name.clone())));
+    let mut routes = Routes::new(topology, ends);
+    routes.set_taps(taps.into_iter().map(|(direction, _)| direction).collect());
+    let mut world = World::new(network, routes, connections, flows, &starts, series);
+    world.data_plane.captures = captures;
+    Ok(world)
 }
 
 /// A mistake in a field of a flow.

@@ -1,6 +1,7 @@
 //! The data plane: pipes, routes, nodes that are no endpoints, and the event queue in which each pipe waits for its first packet.
 
-use crate::fragments::Fragments;
+use crate::capture::Captures;
+use crate::fragments::{self, Fragments};
 use crate::network::Network;
 use crate::nodes::Node;
 use crate::packet::{Body, CE, Packet, PacketStore, flow_number};
@@ -28,6 +29,8 @@ pub(crate) struct DataPlane {
     pub(crate) local_ptb: Option<Unreachable>,
     /// The datagram that has arrived last. Not in [`Arrived`], so that the arrival of a segment stays a few registers.
     pub(crate) datagram: Datagram,
+    /// What is written down of the packets that meet a tap.
+    pub(crate) captures: Captures,
     /// Segments go through bytes on their first link, and are counted here.
     #[cfg(test)]
     pub(crate) through_bytes: Option<std::sync::Arc<std::sync::atomic::AtomicU64>>,
@@ -65,6 +68,7 @@ impl DataPlane {
             nodes,
             local_ptb: None,
             datagram: Datagram::default(),
+            captures: Captures::default(),
             #[cfg(test)]
             through_bytes: None,
         }
@@ -98,9 +102,20 @@ impl DataPlane {
         }
     }
 
-    /// A packet has arrived at a node, and is no whole segment for an endpoint.
+    /// A packet has arrived at a node, and is no whole segment for an endpoint, or it has come to a tap.
     #[inline(never)]
     fn arrive(&mut self, now: Instant, node: u32, path: PathId, packet: &Packet, segment: &mut Segment) -> Option<Arrival> {
+        if let Some(tap) = Routes::tap(node) {
+            self.captures.record(now, tap, packet, &self.store, &self.routes, &self.network);
+            let packet = Packet { hop: packet.hop + 1, ..*packet };
+            return match self.routes.next(packet.hop) {
+                Next::Pipe(next) => {
+                    self.forward(now, next, &packet);
+                    None
+                }
+                Next::Node(node, path) => self.arrive(now, node, path, &packet, segment),
+            };
+        }
         if node >= self.routes.endpoints() {
             // Nodes behind the endpoints get parts as they come.
             self.nodes[(node - self.routes.endpoints()) as usize].handle_packet(
@@ -111,7 +126,7 @@ impl DataPlane {
             self.poll_node(now, node);
             return None;
         }
-        let whole = packet.fragment == 0 || self.fragments.arrive(now, packet.fragment, packet.ip_len - IP_HEADER);
+        let whole = packet.fragment == 0 || { self.fragments.arrive(now, fragments::id(packet.fragment), packet.ip_len - IP_HEADER) };
         let what = match packet.body {
             _ if !whole => Arrived::Part,
             Body::Tcp => {
@@ -122,7 +137,7 @@ impl DataPlane {
                 self.datagram = self.store.datagram(packet);
                 Arrived::Datagram
             }
-            Body::Icmp { mtu } => Arrived::TooBig(Unreachable { seq: packet.seq, mtu }),
+            Body::Icmp { mtu, .. } => Arrived::TooBig(Unreachable { seq: packet.seq, mtu: u32::from(mtu) }),
             // An endpoint has no use for a packet in a packet.
             Body::Encapsulated => Arrived::Part,
         };
@@ -134,10 +149,9 @@ impl DataPlane {
     pub(crate) fn poll_node(&mut self, now: Instant, number: u32) {
         let index = (number - self.routes.endpoints()) as usize;
         while let Some(packet) = self.nodes[index].poll_transmit(now, &mut self.store) {
-            match self.routes.next(packet.hop) {
-                Next::Pipe(pipe) => self.forward(now, pipe, &packet),
-                // Between nodes there is a pipe, if only an empty one.
-                Next::Node(..) => self.store.forget(&packet),
+            // Between nodes there is a pipe, if only an empty one.
+            if !self.begin(now, packet) {
+                self.store.forget(&packet);
             }
         }
         let source = Source(self.network.pipes.len() as u32 + number);
@@ -180,6 +194,23 @@ impl DataPlane {
         }
     }
 
+    /// A packet is sent at the place `hop` of the list of hops, where there may be taps before a pipe. False if there is no pipe.
+    fn begin(&mut self, now: Instant, mut packet: Packet) -> bool {
+        loop {
+            match self.routes.next(packet.hop) {
+                Next::Pipe(pipe) => {
+                    self.forward(now, pipe, &packet);
+                    return true;
+                }
+                Next::Node(node, _) => {
+                    let Some(tap) = Routes::tap(node) else { return false };
+                    self.captures.record(now, tap, &packet, &self.store, &self.routes, &self.network);
+                    packet.hop += 1;
+                }
+            }
+        }
+    }
+
     /// As [`DataPlane::send`], not in line.
     #[inline(never)]
     pub(crate) fn send_outlined(&mut self, now: Instant, to: u32, path: PathId, hop: u32, segment: &Segment) {
@@ -189,7 +220,7 @@ impl DataPlane {
     /// An endpoint sends a segment to another on a path whose route begins at `hop`.
     #[inline(always)]
     pub(crate) fn send(&mut self, now: Instant, to: u32, path: PathId, hop: u32, segment: &Segment) {
-        let Next::Pipe(at) = self.routes.next(hop) else { return };
+        let Next::Pipe(at) = self.routes.next(hop) else { return self.send_tapped(now, to, path, hop, segment) };
         #[cfg(test)]
         let segment = &crate::through_bytes::carried(self.through_bytes.as_deref(), to, path, segment);
         let ip_len = segment.ip_len();
@@ -221,12 +252,28 @@ impl DataPlane {
         }
     }
 
+    /// As [`DataPlane::send`], where a tap stands before the first pipe.
+    #[cold]
+    #[inline(never)]
+    fn send_tapped(&mut self, now: Instant, to: u32, path: PathId, hop: u32, segment: &Segment) {
+        #[cfg(test)]
+        let segment = &crate::through_bytes::carried(self.through_bytes.as_deref(), to, path, segment);
+        let mut packet = Packet::blank();
+        packet.pack(segment);
+        (packet.hop, packet.to, packet.ip_len, packet.path) = (hop, to, segment.ip_len(), path);
+        packet.handle = self.store.keep(segment);
+        if !self.begin(now, packet) {
+            self.store.forget(&packet);
+        }
+    }
+
     /// An endpoint sends a datagram, as [`DataPlane::send`] a segment. Routers may split it.
     pub(crate) fn send_datagram(&mut self, now: Instant, to: u32, path: PathId, hop: u32, datagram: Datagram) {
-        let Next::Pipe(at) = self.routes.next(hop) else { return };
         let mut packet = Packet { hop, to, path, ..Packet::blank() };
         self.store.put_datagram(&mut packet, datagram);
-        self.forward(now, at, &packet);
+        if !self.begin(now, packet) {
+            self.store.forget(&packet);
+        }
     }
 
     /// A packet goes on into the next pipe.
@@ -295,9 +342,10 @@ impl DataPlane {
         let hop = self.routes.back(refused.hop - 1);
         let mut packet = *refused;
         (packet.hop, packet.to, packet.ip_len) = (hop, self.routes.sender_of(refused.hop - 1), ip_len);
-        (packet.body, packet.handle, packet.fragment) = (Body::Icmp { mtu }, PacketStore::NONE, 0);
-        if let Next::Pipe(pipe) = self.routes.next(hop) {
-            return self.forward(now, pipe, &packet);
+        let answer = Body::Icmp { mtu: u16::try_from(mtu).unwrap_or(u16::MAX), from: hop };
+        (packet.body, packet.handle, packet.fragment) = (answer, PacketStore::NONE, 0);
+        if self.begin(now, packet) {
+            return;
         }
         self.local_ptb = Some(Unreachable { seq: packet.seq, mtu });
     }
@@ -307,14 +355,16 @@ impl DataPlane {
     fn split(&mut self, now: Instant, pipe: u32, packet: &Packet, mtu: u32) {
         self.network.pipes[pipe as usize].withdraw(packet.ip_len);
         let mut left = packet.ip_len - IP_HEADER;
-        let fragment = if packet.fragment == 0 { self.fragments.begin(now, left) } else { packet.fragment };
+        let id = if packet.fragment == 0 { self.fragments.begin(now, left) } else { fragments::id(packet.fragment) };
+        let mut offset = fragments::offset(packet.fragment);
         // All but the last carry a multiple of eight bytes.
         let most = (mtu - IP_HEADER) & !7;
         while left > 0 {
             let bytes = left.min(most);
             left -= bytes;
             let mut part = *packet;
-            (part.ip_len, part.fragment, part.hop) = (bytes + IP_HEADER, fragment, packet.hop - 1);
+            (part.ip_len, part.fragment, part.hop) = (bytes + IP_HEADER, fragments::part(id, offset), packet.hop - 1);
+            offset += bytes;
             part.handle = self.store.copy(packet);
             self.forward(now, pipe, &part);
         }

@@ -2,7 +2,27 @@
 
 use polypath_base::{Duration, Instant};
 
-/// Packets that were split. All hosts share one list: identifications are unique in a run.
+/// A part's identification and its place in the packet, in units of eight bytes (RFC 791 section 3.1), in one word. It is never 0.
+///
+/// The identification has 19 bits, of which the header's 16 are the lower ones: all hosts share it.
+pub(crate) const fn part(id: u32, offset: u32) -> u32 {
+    (id << OFFSET_BITS) | (offset / 8)
+}
+
+/// Bytes of the packet's IP payload before a part.
+pub(crate) const fn offset(fragment: u32) -> u32 {
+    (fragment & ((1 << OFFSET_BITS) - 1)) * 8
+}
+
+/// The identification of a part's packet.
+pub(crate) const fn id(fragment: u32) -> u32 {
+    fragment >> OFFSET_BITS
+}
+
+const OFFSET_BITS: u32 = 13;
+const IDS: u32 = 1 << (32 - OFFSET_BITS);
+
+/// Packets that were split. All hosts share one list: identifications are unique among the packets of [`Fragments::PATIENCE`].
 #[derive(Debug, Default)]
 pub(crate) struct Fragments {
     begun: u32,
@@ -24,7 +44,8 @@ impl Fragments {
     /// A packet of this many bytes of IP payload is split: its identification.
     pub(crate) fn begin(&mut self, now: Instant, bytes: u32) -> u32 {
         self.partial.retain(|partial| now.since(partial.since) < Self::PATIENCE);
-        self.begun = self.begun.wrapping_add(1);
+        // 0 stands for a whole packet.
+        self.begun = self.begun % (IDS - 1) + 1;
         self.partial.push(Partial { id: self.begun, missing: bytes, since: now });
         self.begun
     }
@@ -55,6 +76,14 @@ mod tests {
         assert!(!fragments.arrive(at, b, 400));
         assert!(fragments.arrive(at, a, 400));
         assert!(fragments.arrive(at, b, 1000));
+    }
+
+    #[test]
+    fn a_part_says_of_which_packet_it_is_and_where_it_stands() {
+        let last = part(IDS - 1, 65_528);
+        assert_eq!((id(last), offset(last)), (IDS - 1, 65_528));
+        let mut fragments = Fragments { begun: IDS - 2, partial: Vec::new() };
+        assert_eq!([(); 2].map(|()| fragments.begin(Instant::ZERO, 8)), [IDS - 1, 1]);
     }
 
     #[test]

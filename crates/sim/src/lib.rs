@@ -6,6 +6,7 @@
 
 pub mod bench;
 mod build;
+mod capture;
 mod check;
 mod data_plane;
 mod delays;
@@ -30,7 +31,7 @@ mod traffic;
 mod world;
 
 pub use check::check;
-pub use outcome::Outcome;
+pub use outcome::{CaptureFile, Outcome};
 pub use polypath_base::{Error, ErrorKind};
 pub use polypath_transport::stack::STACKS as KERNELS;
 pub use scenario::Scenario;
@@ -40,5 +41,10 @@ use polypath_base::Instant;
 
 /// Simulates a scenario.
 pub fn run(scenario: &Scenario) -> Result<Outcome, Error> {
+    Ok(run_captured(scenario)?.0)
+}
+
+/// Simulates a scenario; with the packets of each of its captures, in their order.
+pub fn run_captured(scenario: &Scenario) -> Result<(Outcome, Vec<CaptureFile>), Error> {
     Ok(build::world(scenario)?.run(Instant::from_nanos(scenario.duration_ns)))
 }

@@ -45,21 +45,19 @@ impl Stage {
     }
 }
 
-/// The pipes of a route, and for each of them where ICMP about a packet that it refuses joins the route back.
-#[derive(Debug)]
-pub(crate) struct PipeRoute {
-    pub(crate) pipes: Vec<u32>,
-    /// Counted in pipes from the start of the route back; its length: the sender itself.
-    pub(crate) back: Vec<usize>,
-}
-
 impl Network {
     pub(crate) fn new(scenario: &Scenario, topology: &Topology) -> Result<Self, Error> {
         let mut stages = Vec::new();
         for direction in topology.directions() {
             stages.push(stages_of(elements(scenario, topology, direction)?, direction));
         }
-        let icmp_origins: Vec<bool> = icmp_origins(topology, &stages);
+        let mut icmp_origins: Vec<bool> = icmp_origins(topology, &stages);
+        for capture in &scenario.captures {
+            // At a router where packets are captured no pipe passes it by either.
+            if let Some((direction, _)) = topology.tap(capture) {
+                icmp_origins[topology.source(direction)] = true;
+            }
+        }
         let follows = |direction: Direction| next_of(topology, &icmp_origins, direction);
         let fused: Vec<bool> = {
             let mut fused = vec![false; stages.len()];
@@ -100,15 +98,20 @@ impl Network {
         (self.pipes.len() - 1) as u32
     }
 
-    /// The pipes of a route. ICMP takes the same links back.
-    pub(crate) fn pipe_route(&self, route: &[Direction]) -> PipeRoute {
-        let pipes = self.pipes_of(route);
+    /// For each pipe of a route, where ICMP about a packet that it refuses joins the route back: counted in pipes from the start of that
+    /// one, which takes the same links; the number of its pipes is the sender itself.
+    pub(crate) fn icmp_return_hops(&self, route: &[Direction]) -> Vec<usize> {
         let back_route: Vec<Direction> = route.iter().rev().map(|direction| direction.reversed()).collect();
-        let back = pipes.iter().map(|&pipe| self.icmp_return_hop(route, &back_route, pipe)).collect();
-        PipeRoute { pipes, back }
+        self.pipes_of(route).into_iter().map(|pipe| self.icmp_return_hop(route, &back_route, pipe)).collect()
     }
 
-    fn pipes_of(&self, route: &[Direction]) -> Vec<u32> {
+    /// The direction that a pipe begins with.
+    pub(crate) fn begins(&self, pipe: u32) -> Direction {
+        self.spans[pipe as usize][0].0
+    }
+
+    /// The pipes that packets enter one after the other.
+    pub(crate) fn pipes_of(&self, route: &[Direction]) -> Vec<u32> {
         // A direction that is fused to the one before it has no entry of its own.
         route.iter().filter_map(|direction| self.entries[direction.index()].as_ref()).flatten().copied().collect()
     }

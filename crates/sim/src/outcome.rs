@@ -19,6 +19,21 @@ pub struct Outcome {
     pub link_series: LinkSeries,
 }
 
+/// The packets of a place where a scenario captures.
+#[derive(Clone, Default)]
+pub struct CaptureFile {
+    /// Of the place: node and link.
+    pub name: String,
+    /// A pcapng file.
+    pub bytes: Vec<u8>,
+}
+
+impl std::fmt::Debug for CaptureFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ({} bytes)", self.name, self.bytes.len())
+    }
+}
+
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct FlowOutcome {
     pub name: String,

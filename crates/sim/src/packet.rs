@@ -72,7 +72,7 @@ packet! {
         /// What [`PacketStore`] keeps of it, or [`PacketStore::NONE`].
         handle: u32 = PacketStore::NONE,
         body: Body = Body::Tcp,
-        /// Identification of the packet that this is a part of; 0: it is whole.
+        /// Identification of the packet that this is a part of, and its place there; 0: it is whole. See `fragments`.
         fragment: u32 = 0,
     }
 }
@@ -84,8 +84,9 @@ pub(crate) enum Body {
     Tcp,
     /// A datagram, which the store has.
     Datagram,
-    /// ICMP "fragmentation needed" about the segment or datagram whose fields these are; `mtu` in bytes.
-    Icmp { mtu: u32 },
+    /// ICMP "fragmentation needed" about the segment or datagram whose fields these are; `mtu` in bytes. It was sent at the place `from` of
+    /// the list of hops.
+    Icmp { mtu: u16, from: u32 },
     /// Another packet, which the store has.
     Encapsulated,
 }

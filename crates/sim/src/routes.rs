@@ -4,10 +4,12 @@
 //! place in it and nothing is looked up at a hop. Each end of a connection has its own numbers for paths: the end that sends first on a
 //! path names its addresses and ports, and the hosts find the socket and the path of the other end by them.
 
-use crate::network::{Network, PipeRoute};
+use crate::network::Network;
 use crate::sockets::Sockets;
 use crate::topology::{Address, Direction, NodeId, Topology};
 use polypath_base::PathId;
+use polypath_wire::Envelope;
+use std::net::SocketAddr;
 
 #[derive(Debug)]
 pub(crate) struct Routes {
@@ -19,6 +21,8 @@ pub(crate) struct Routes {
     fast_table: Vec<[u32; FAST_PATHS]>,
     sockets: Sockets,
     flows: Vec<FlowAddresses>,
+    /// By tap: the direction by which its node sends to its link.
+    taps: Vec<Direction>,
 }
 
 /// Between what the paths of a flow run.
@@ -49,12 +53,24 @@ enum Resolution {
         hop: u32,
         /// The peer's number of the path.
         peer_path: PathId,
+        /// Numbers of the connection's addresses, here and at the peer.
+        addresses: (usize, usize),
     },
+}
+
+/// What the packets of a route meet in order, as [`Hop::next`] says it.
+#[derive(Debug)]
+struct Visits {
+    next: Vec<u32>,
+    /// For each of these: where ICMP about a packet that it refuses joins the route back, counted in pipes from that one's start.
+    back: Vec<usize>,
+    /// By pipe of the route, and last for its node: where in `next` a packet begins that is sent into it.
+    begins: Vec<usize>,
 }
 
 #[derive(Copy, Clone, Debug)]
 struct Hop {
-    /// Number of the pipe to enter, or [`Hop::NODE`] and number of the node to visit.
+    /// Number of the pipe to enter, or [`Hop::NODE`] and number of the node to visit; of a tap, [`Hop::TAP`] as well.
     next: u32,
     /// Where an answer to a packet refused by this pipe begins.
     back: u32,
@@ -75,13 +91,26 @@ const NOT_FAST: u32 = u32::MAX;
 
 impl Hop {
     const NODE: u32 = 1 << 31;
+    /// Taps are nodes with numbers from here on.
+    const TAP: u32 = 1 << 30;
 }
 
 impl Routes {
     pub(crate) fn new(topology: Topology, flows: Vec<FlowAddresses>) -> Self {
         let sockets = Sockets::new(flows.iter().map(|flow| flow.nodes));
         let (first, fast_table) = (vec![Vec::new(); sockets.count()], vec![[NOT_FAST; FAST_PATHS]; sockets.count()]);
-        Self { topology, hops: Vec::new(), first, fast_table, sockets, flows }
+        Self { topology, hops: Vec::new(), first, fast_table, sockets, flows, taps: Vec::new() }
+    }
+
+    /// Puts taps on routes that are resolved from now on: each where packets enter this direction, and where those of its reverse arrive.
+    pub(crate) fn set_taps(&mut self, taps: Vec<Direction>) {
+        self.taps = taps;
+    }
+
+    /// The tap that a node is.
+    #[inline]
+    pub(crate) fn tap(node: u32) -> Option<usize> {
+        node.checked_sub(Hop::TAP).map(|tap| tap as usize)
     }
 
     /// How many ends of connections there are. Their numbers as nodes come first.
@@ -109,7 +138,8 @@ impl Routes {
     /// The endpoint at which an answer to the packet that was refused at this place arrives.
     pub(crate) fn sender_of(&self, hop: u32) -> u32 {
         let from = self.back(hop) as usize;
-        let end = self.hops[from..].iter().find(|hop| hop.next >= Hop::NODE).expect("every route ends at a node");
+        let is_end = |hop: &&Hop| (Hop::NODE..Hop::NODE + Hop::TAP).contains(&hop.next);
+        let end = self.hops[from..].iter().find(is_end).expect("every route ends at a node");
         end.next - Hop::NODE
     }
 
@@ -153,14 +183,41 @@ impl Routes {
             return None;
         };
         let peer_path = PathId(self.first[peer as usize].len() as u8);
-        let (there, home) = (network.pipe_route(&route), network.pipe_route(&reversed(&route)));
+        let (there, home) = (self.visits(network, &route, peer), self.visits(network, &reversed(&route), endpoint));
         let begin = self.hops.len() as u32;
-        let begin_home = begin + there.pipes.len() as u32 + 1;
-        self.append(&there, begin_home, (peer, peer_path));
-        self.append(&home, begin, (endpoint, path));
-        self.enter(endpoint, path, begin, peer_path);
-        self.enter(peer, peer_path, begin_home, path);
+        let begin_home = begin + there.next.len() as u32;
+        self.append(&there, peer_path, &home, begin_home);
+        self.append(&home, path, &there, begin);
+        self.enter(endpoint, path, Resolution::At { hop: begin, peer_path, addresses });
+        let addresses = (addresses.1, addresses.0);
+        self.enter(peer, peer_path, Resolution::At { hop: begin_home, peer_path: path, addresses });
         Some(begin)
+    }
+
+    /// What the packets of a route meet: the pipes of its directions, taps where they are wanted, and a node.
+    fn visits(&self, network: &Network, route: &[Direction], node: u32) -> Visits {
+        let mut back = network.icmp_return_hops(route).into_iter();
+        let mut visits = Visits { next: Vec::new(), back: Vec::new(), begins: Vec::new() };
+        let with_taps = |visits: &mut Visits, direction: Direction| {
+            for (number, _) in self.taps.iter().enumerate().filter(|(_, tap)| **tap == direction) {
+                visits.next.push(Hop::NODE + Hop::TAP + number as u32);
+                visits.back.push(0);
+            }
+        };
+        for &direction in route {
+            let begin = visits.next.len();
+            with_taps(&mut visits, direction);
+            for (position, (pipe, back)) in network.pipes_of(&[direction]).into_iter().zip(&mut back).enumerate() {
+                visits.begins.push(if position == 0 { begin } else { visits.next.len() });
+                visits.next.push(pipe);
+                visits.back.push(back);
+            }
+            with_taps(&mut visits, direction.reversed());
+        }
+        visits.begins.push(visits.next.len());
+        visits.next.push(Hop::NODE + node);
+        visits.back.push(0);
+        visits
     }
 
     /// The endpoint that the host which has the address reached by this path finds by addresses and ports.
@@ -177,10 +234,11 @@ impl Routes {
         }
     }
 
-    fn enter(&mut self, endpoint: u32, path: PathId, hop: u32, peer_path: PathId) {
+    fn enter(&mut self, endpoint: u32, path: PathId, resolution: Resolution) {
         self.grow(endpoint, path);
-        self.first[endpoint as usize][usize::from(path.0)] = Resolution::At { hop, peer_path };
-        if let Some(entry) = self.fast_table[endpoint as usize].get_mut(usize::from(path.0)) {
+        self.first[endpoint as usize][usize::from(path.0)] = resolution;
+        let entry = self.fast_table[endpoint as usize].get_mut(usize::from(path.0));
+        if let (Some(entry), Resolution::At { hop, .. }) = (entry, resolution) {
             *entry = hop;
         }
     }
@@ -225,10 +283,44 @@ impl Routes {
         [name(here, numbers.0), name(there, numbers.1)]
     }
 
-    fn append(&mut self, route: &PipeRoute, begin_back: u32, (node, path): (u32, PathId)) {
-        let hops = route.pipes.iter().zip(&route.back);
-        self.hops.extend(hops.map(|(&pipe, &back)| Hop { next: pipe, back: begin_back + back as u32, path }));
-        self.hops.push(Hop { next: Hop::NODE + node, back: begin_back, path });
+    /// `back` are the visits of the route back, which begins at `begin_back`.
+    fn append(&mut self, visits: &Visits, path: PathId, back: &Visits, begin_back: u32) {
+        let hops = visits.next.iter().zip(&visits.back);
+        self.hops.extend(hops.map(|(&next, &pipe)| Hop { next, back: begin_back + back.begins[pipe] as u32, path }));
+    }
+
+    /// The endpoint that has what this one sends.
+    pub(crate) fn peer_of(&self, endpoint: u32) -> u32 {
+        let (flow, side) = self.sockets.flow_of(endpoint);
+        self.sockets.of_flow(flow)[1 - side]
+    }
+
+    /// Addresses and ports of what an endpoint sends on a path that is resolved.
+    ///
+    /// Paths between one pair of addresses differ in the client's port, as those of `ndiffports` do.
+    pub(crate) fn envelope(&self, endpoint: u32, path: PathId) -> Option<Envelope> {
+        let known = self.first[endpoint as usize].get(usize::from(path.0));
+        let Some(&Resolution::At { peer_path, addresses, .. }) = known else { return None };
+        let (flow, side) = self.sockets.flow_of(endpoint);
+        let socket = |end: usize, number: usize, port| {
+            let address = self.flows[flow].address(&self.topology, end, number)?;
+            Some(SocketAddr::new(self.topology.ip_address(address), port))
+        };
+        let [client, server] = self.sockets.of_flow(flow).map(|end| self.sockets.port(end));
+        // Beyond the first path, where the first ports of the flows end.
+        let extra = u16::from(if side == 0 { path.0 } else { peer_path.0 });
+        let ephemeral = if extra == 0 { client } else { 65_535 - (client - 32_768).wrapping_mul(31).wrapping_add(extra) % 16_384 };
+        let (here, there) = if side == 0 { (ephemeral, server) } else { (server, ephemeral) };
+        Some(Envelope { source: socket(side, addresses.0, here)?, destination: socket(1 - side, addresses.1, there)?, ident: 0 })
+    }
+
+    /// The address from which a node sends that begins at a place of the list of hops.
+    pub(crate) fn address_at(&self, network: &Network, hop: u32) -> Option<std::net::IpAddr> {
+        let pipe = self.hops[hop as usize..].iter().find(|hop| hop.next < Hop::NODE)?.next;
+        let direction = network.begins(pipe);
+        let leaving = |address: &&Address| address.leaves == Some(direction);
+        let address = self.topology.addresses(self.topology.source(direction)).iter().find(leaving)?;
+        Some(self.topology.ip_address(address))
     }
 }
 

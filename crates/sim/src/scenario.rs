@@ -18,6 +18,21 @@ pub struct Scenario {
     pub nodes: Vec<Node>,
     pub links: Vec<LinkSpec>,
     pub flows: Vec<Flow>,
+    /// Places whose packets are written down.
+    #[serde(default)]
+    pub captures: Vec<Capture>,
+}
+
+/// Packets that a node sends to a link and gets from it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Capture {
+    pub node: String,
+    pub link: String,
+    /// Bytes kept of each packet.
+    pub snaplen: u32,
+    /// Packets kept; later ones are only counted.
+    pub packets: u64,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -53,6 +53,11 @@ impl Sockets {
         (flow, side)
     }
 
+    /// The port of an endpoint's first path.
+    pub(crate) fn port(&self, endpoint: u32) -> u16 {
+        self.sockets[endpoint as usize].ports.local
+    }
+
     /// The endpoints of a flow, client first.
     pub(crate) fn of_flow(&self, flow: usize) -> [u32; 2] {
         [2 * flow as u32, 2 * flow as u32 + 1]

@@ -1,6 +1,6 @@
 //! The graph of a scenario, checked, and the route from one address to another.
 
-use crate::scenario::{Route, Scenario};
+use crate::scenario::{Capture, Route, Scenario};
 use polypath_base::Error;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -159,6 +159,15 @@ impl Topology {
 
     pub(crate) fn target(&self, direction: Direction) -> NodeId {
         self.source(direction.reversed())
+    }
+
+    /// The direction by which the node of a capture sends to its link, and a name for the place; none: there is no such place.
+    pub(crate) fn tap(&self, capture: &Capture) -> Option<(Direction, String)> {
+        let link = self.link_names.iter().position(|name| *name == capture.link)?;
+        let found = self
+            .directions()
+            .find(|&direction| direction.index() / 2 == link && self.nodes[self.source(direction)].name == capture.node)?;
+        Some((found, format!("{}-{}", capture.node, capture.link)))
     }
 
     /// MTU of the interface by which a direction leaves its first node, bytes.

@@ -7,7 +7,7 @@ use crate::data_plane::{Arrival, Arrived, DataPlane};
 use crate::delays::Delays;
 use crate::flow::{AppWait, Flow, SAMPLE};
 use crate::network::Network;
-use crate::outcome::{Outcome, SubflowSeries};
+use crate::outcome::{CaptureFile, Outcome, SubflowSeries};
 use crate::queue::{EventQueue, Source};
 use crate::routes::Routes;
 use polypath_base::{Bytes, Duration, Instant, PathId};
@@ -99,7 +99,7 @@ impl World {
     }
 
     /// Runs until `end`, or until every flow is complete.
-    pub(crate) fn run(mut self, end: Instant) -> Outcome {
+    pub(crate) fn run(mut self, end: Instant) -> (Outcome, Vec<CaptureFile>) {
         let mut now = Instant::ZERO;
         while self.unfinished > 0 {
             let Some((at, source)) = self.data_plane.queue.first().filter(|event| event.0 <= end) else {
@@ -115,7 +115,8 @@ impl World {
                 self.act(now, source);
             }
         }
-        self.finish(now)
+        let captures = std::mem::take(&mut self.data_plane.captures).finish(now);
+        (self.finish(now), captures)
     }
 
     /// The first packet of a pipe has reached its end. A function of its own: in line in the loop of [`World::run`] it lacks registers.

@@ -21,6 +21,7 @@ mod inline;
 pub mod ipv4;
 pub mod ipv6;
 pub mod mptcp;
+pub mod pcapng;
 mod segment;
 pub mod tcp;
 pub mod udp;

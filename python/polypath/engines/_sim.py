@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from io import BytesIO
 from typing import Any, ClassVar
 
 import numpy as np
@@ -53,8 +54,6 @@ class SimEngine(Engine):
         return None
 
     def check(self, cell: Cell, kernel: str | None = None) -> None:
-        if cell.setup.measure.capture:
-            raise cell.error(("measure", "capture"), "the simulator does not write captures yet; --engine linux does")
         check_cell(cell, simulated=True)
         super().check(_without_owner(cell), kernel)
 
@@ -63,10 +62,11 @@ class SimEngine(Engine):
 
     def run(self, scenario: Mapping[str, Any]) -> Output:
         try:
-            outcome, subflows, links = _native.simulate(json.dumps(scenario))
+            outcome, subflows, links, captures = _native.simulate(json.dumps(scenario))
         except RuntimeError as error:
             raise EngineError(str(error)) from error
-        return Output(outcome=json.loads(outcome), subflow_series=_table(subflows), link_series=_table(links))
+        files = {name: BytesIO(data) for name, data in captures.items()}
+        return Output(outcome=json.loads(outcome), subflow_series=_table(subflows), link_series=_table(links), captures=files)
 
 
 # Congestion controls of Linux kernels, 5.4 to 6.12.

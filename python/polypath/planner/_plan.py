@@ -85,6 +85,7 @@ def _captures(scenario: Scenario, graph: Graph, devices: Any) -> list[dict[str, 
     for capture in scenario.get("captures", ()):
         number = names[capture["link"]]
         device = next(device for hop, device in devices.items() if hop.link == number and graph.begins(hop) == capture["node"])
-        file = f"{capture['node']}-{capture['link']}.pcap"
-        found.append({"namespace": capture["node"], "device": device, "file": file, "snaplen": capture["snaplen"]})
+        file = f"{capture['node']}-{capture['link']}.pcapng"
+        kept = {"snaplen": capture["snaplen"], "packets": capture["packets"]}
+        found.append({"namespace": capture["node"], "device": device, "file": file, **kept})
     return found

@@ -401,15 +401,20 @@ LEAST_DATAGRAM = 16
 
 def _check_captures(cell: Cell) -> None:
     topology = cell.setup.topology
+    seen = set()
     for index, capture in enumerate(cell.setup.measure.capture):
         where = ("measure", "capture", index)
-        if capture.link not in topology.links:
+        if capture.node not in topology.nodes:
+            raise cell.error(where, unknown("node", capture.node, topology.nodes))
+        if capture.link is not None and capture.link not in topology.links:
             raise cell.error(where, unknown("link", capture.link, topology.links))
-        ends = [end.node for end in topology.links[capture.link].ends]
-        if capture.node not in ends:
-            raise cell.error(where, f'the link "{capture.link}" does not end at "{capture.node}"; it joins {" and ".join(ends)}')
-        if capture in cell.setup.measure.capture[:index]:
-            raise cell.error(where, f'"{capture.node}:{capture.link}" stands here twice')
+        for link in capture.links(topology):
+            ends = [end.node for end in topology.links[link].ends]
+            if capture.node not in ends:
+                raise cell.error(where, f'the link "{link}" does not end at "{capture.node}"; it joins {" and ".join(ends)}')
+            if (capture.node, link) in seen:
+                raise cell.error(where, f'"{capture.node}:{link}" stands here twice')
+            seen.add((capture.node, link))
 
 
 def _reached(topology: Topology, start: str) -> set[str]:

@@ -45,10 +45,16 @@ def scenario(setup: Setup, seed: int, *, kernel: str | None = None, links: list[
             flow["cc"] = flow["cc"] and flow["cc"].removesuffix(OURS)
         for node in plain["nodes"]:
             node |= _simulated_kernel(setup, node["name"])
-        return plain
-    captures = [{"node": each.node, "link": each.link, "snaplen": int(each.snaplen)} for each in setup.measure.capture]
+    else:
+        plain["kernel"] = kernel
     # Only where there are some: a run without captures is the same run it was before they were thought of.
-    return {**plain, "kernel": kernel, **({"captures": captures} if captures else {})}
+    if setup.measure.capture:
+        plain["captures"] = [
+            {"node": each.node, "link": link, "snaplen": int(each.snaplen), "packets": each.packets}
+            for each in setup.measure.capture
+            for link in each.links(setup.topology)
+        ]
+    return plain
 
 
 def _simulated_kernel(setup: Setup, name: str) -> dict[str, str]:

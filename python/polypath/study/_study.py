@@ -113,22 +113,31 @@ Parameters = Mapping[ParameterName, Scalar]
 
 
 class Capture(Model):
-    """Packets that a node sends to a link and gets from it, written to a pcap; in a list, "client:wifi" is enough."""
+    """Packets that a node sends to a link and gets from it, written to a pcapng; in a list, "client:wifi" is enough, or "client"."""
 
     node: str
-    link: str
+    link: str | None = None
+    """By default each link of the node, a file each."""
     snaplen: Size = Size("128B")
     """Bytes kept of each packet; the default holds all headers with their options."""
+    packets: int = Field(default=1_000_000, ge=1)
+    """Packets kept of each link; a file says how many came after them."""
 
     @model_validator(mode="before")
     @classmethod
     def _node_and_link(cls, value: Any) -> Any:
         if isinstance(value, str) and not is_placeholder(value):
             node, colon, link = value.partition(":")
-            if not (node and colon and link):
-                raise ValueError(f'"{value}" names no place to capture; write node and link, like "client:wifi"')
-            return {"node": node, "link": link}
+            if not node or bool(colon) != bool(link):
+                raise ValueError(f'"{value}" names no place to capture; write node and link, like "client:wifi", or a node alone')
+            return {"node": node, "link": link} if link else {"node": node}
         return value
+
+    def links(self, topology: Topology) -> list[str]:
+        """The links that are captured at this node."""
+        if self.link is not None:
+            return [self.link]
+        return [name for name, link in topology.links.items() if self.node in (end.node for end in link.ends)]
 
 
 class Measure(Model):
@@ -137,7 +146,7 @@ class Measure(Model):
     series: Time | None = Time("100ms")
     """Interval of the series of cwnd, srtt and so on; null keeps none."""
     capture: tuple[Capture, ...] = ()
-    """Where to write a pcap; the engine `linux` can."""
+    """Where to write a pcapng of the packets."""
 
 
 class Baselines(Model):

@@ -1,0 +1,134 @@
+"""What the simulator captures, judged by tshark: no packet is malformed, and its analysis agrees with our counters."""
+
+import json
+import shutil
+import subprocess
+from collections import defaultdict
+
+import pytest
+from study_data import changed
+
+from polypath import Study, StudyError, _native
+from polypath.engines import SimEngine, check
+from polypath.results import execute, plan
+from polypath.study import Time, cells, scenario
+
+ORDER = [
+    "tcp.analysis.retransmission",
+    "tcp.analysis.fast_retransmission",
+    "tcp.analysis.spurious_retransmission",
+    "tcp.analysis.out_of_order",
+]
+# A checksum that was looked at is 1 if it is right and 0 if it is wrong.
+STATUS = ["ip.checksum.status", "tcp.checksum.status", "udp.checksum.status"]
+FIELDS = ["ip.src", "ip.dst", "tcp.stream", "mptcp.stream", "tcp.len", "tcp.ack", "tcp.flags.syn", "_ws.malformed", *STATUS, *ORDER]
+CHECKS = [word for name in ("tcp.check_checksum", "ip.check_checksum", "udp.check_checksum") for word in ("-o", f"{name}:TRUE")]
+
+
+def tshark(file, *words):
+    done = subprocess.run(["tshark", "-n", "-r", str(file), *CHECKS, *words], capture_output=True, text=True, check=True)
+    return [line.split("\t") for line in done.stdout.splitlines()]
+
+
+@pytest.fixture(autouse=True)
+def _tshark():
+    if shutil.which("tshark") is None:
+        pytest.skip("tshark is not installed")
+
+
+# Of each study a cell with Multipath TCP, where there is one with loss.
+PARTS = {
+    "simult-flows": {},
+    "poster": {"experiment": "worse-loss", "loss": "1%", "cc": "lia"},
+    "linux-6.8": {"experiment": "alone", "cc": "cubic"},
+    "nitk": {"experiment": "v0", "cc": "olia"},
+    "linux-reference": {"experiment": "d-loss"},
+}
+
+
+def cell_of(study, wanted):
+    return next(c for c in cells(study) if all(str({**c.parameters, "experiment": c.experiment}[k]) == v for k, v in wanted.items()))
+
+
+def captured(name, root, tmp_path, end="client"):
+    """Two seconds of a cell, and the captures of its flows' clients or servers: outcome, files."""
+    study = Study.load(root / "studies" / name)
+    setup = cell_of(study, PARTS[name]).setup
+    nodes = sorted({getattr(flow, end) for flow in setup.flows.values()})
+    capture = [{"node": node, "snaplen": "65535B"} for node in nodes]
+    measure = type(setup.measure).model_validate({"series": None, "capture": capture})
+    outcome, _, _, files = _native.simulate(json.dumps(scenario(setup.model_copy(update={"duration": Time("2s"), "measure": measure}), 1)))
+    for file, data in files.items():
+        (tmp_path / file).write_bytes(data)
+    return json.loads(outcome), sorted(tmp_path.glob("*.pcapng"))
+
+
+def test_every_study_has_a_part_here(request):
+    assert set(PARTS) == {path.name for path in (request.config.rootpath / "studies").iterdir()}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_tshark_finds_nothing_wrong_and_counts_what_we_count(name, request, tmp_path):
+    outcome, files = captured(name, request.config.rootpath, tmp_path)
+    seen = defaultdict(lambda: [0, 0])
+    packets = 0
+    for file in files:
+        words = [word for field in FIELDS for word in ("-e", field)]
+        every = [dict(zip(FIELDS, row, strict=True)) for row in tshark(file, "-T", "fields", *words)]
+        assert not [row for row in every if row["_ws.malformed"] or any("0" in row[status] for status in STATUS)]
+        # Of ICMP the fields of the packet that it quotes stand behind a comma.
+        rows = [row for row in every if row["tcp.stream"] and "," not in row["ip.src"]]
+        packets += len(rows)
+        clients = {row["tcp.stream"]: (row["ip.src"], row["ip.dst"]) for row in reversed(rows) if row["tcp.flags.syn"] == "1"}
+        acked = defaultdict(int)
+        for row in rows:
+            stream, ends = row["tcp.stream"], clients[row["tcp.stream"]]
+            if row["ip.src"] == ends[0]:
+                seen[ends][0] += int(row["tcp.len"]) > 0 and any(row[field] for field in ORDER)
+            elif row["tcp.ack"]:
+                acked[stream] = max(acked[stream], int(row["tcp.ack"]) - 1)
+        for stream, count in acked.items():
+            seen[clients[stream]][1] += count
+    ours = defaultdict(lambda: [0, 0])
+    for flow in outcome["flows"]:
+        for subflow in flow["subflows"]:
+            sums = ours[subflow["source"], subflow["destination"]]
+            sums[0] += subflow["retransmissions"]
+            sums[1] += subflow["bytes_acked"]
+    assert seen == ours
+    assert packets > 1000
+
+
+def test_tshark_follows_the_connection_over_its_subflows(request, tmp_path):
+    outcome, (file,) = captured("nitk", request.config.rootpath, tmp_path, end="server")
+    rows = tshark(file, "-T", "fields", "-e", "mptcp.stream", "-e", "tcp.stream")
+    assert {tuple(row) for row in rows} == {("0", str(number)) for number in range(len(outcome["flows"][0]["subflows"]))}
+    assert len({stream for _, stream in rows}) == 2
+
+
+def with_capture(places):
+    return changed(("seeds: 2\n", f"seeds: 2\nmeasure: {{capture: [{places}]}}\n"), ("duration: 20s", "duration: 1s"))
+
+
+def test_a_node_alone_stands_for_its_links_and_a_file_says_what_is_missing(tmp_path):
+    (tmp_path / "study.yaml").write_text(with_capture("client, {node: server, packets: 10}"))
+    study = Study.load(tmp_path)
+    results = execute(plan(study, engine=SimEngine(), out=tmp_path / "out", only={"cc": ["lia"], "rate": ["10mbit"]}))
+    folders = sorted((results.folder / "captures").iterdir())
+    assert [file.name for file in sorted(folders[0].iterdir())] == ["client-first.pcapng", "client-second.pcapng", "server-last.pcapng"]
+    assert len(tshark(folders[0] / "server-last.pcapng")) == 10
+
+
+@pytest.mark.parametrize(
+    ("place", "sentence"),
+    [
+        ("nowhere", 'there is no node "nowhere"'),
+        ("client:last", 'the link "last" does not end at "client"'),
+        ("client, client:first", '"client:first" stands here twice'),
+        ('"client:"', 'names no place to capture'),
+    ],
+)  # fmt: skip
+def test_places_that_are_none_are_refused(tmp_path, place, sentence):
+    (tmp_path / "study.yaml").write_text(with_capture(place))
+    with pytest.raises(StudyError, match=sentence):
+        check(SimEngine(), Study.load(tmp_path))
