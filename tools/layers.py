@@ -24,18 +24,19 @@ CRATES: Mapping[str, frozenset[str]] = {
     "transport": frozenset({"base", "wire", "cc", "sched"}),
     "sim": frozenset({"base", "wire", "cc", "sched", "link", "transport"}),
     "guest": frozenset({"base", "wire"}),
+    "capture": frozenset({"base", "wire"}),
     "vectors": frozenset({"cc"}),
     "bpf": frozenset({"base", "cc", "vectors"}),
     "io": frozenset({"base"}),
     "testkit": frozenset({"base", "wire", "cc", "sched", "transport", "sim", "guest"}),
     "emu": frozenset({"base", "wire", "link", "io", "guest"}),
-    "py": frozenset({"base", "cc", "sched", "transport", "sim", "emu", "guest"}),
+    "py": frozenset({"base", "capture", "cc", "sched", "transport", "sim", "emu", "guest"}),
 }
 
 # Lowest first: a package may import those in lines before its own, never one of its own line or below it.
 PYTHON: tuple[frozenset[str], ...] = (
     frozenset({"_native", "programs"}),
-    frozenset({"owncc", "columns"}),
+    frozenset({"owncc", "columns", "pcap"}),
     frozenset({"study", "planner", "linux", "kernelcc", "sockets"}),
     frozenset({"emu", "doctor"}),
     frozenset({"engines"}),

@@ -24,6 +24,12 @@ def simulate(scenario: str) -> tuple[str, Columns, Columns, dict[str, bytes]]:
     Raises CallerError with one sentence where the scenario is at fault, MachineError where the simulator is.
     """
 
+def analyse_captures(files: Sequence[str]) -> str:
+    """What captures say, as JSON (crates/capture/src/report.rs). Releases the interpreter while it reads.
+
+    Raises CallerError if a file cannot be opened.
+    """
+
 def check(scenario: str, simulated: bool) -> tuple[list[str], str] | None:
     """What is wrong with a scenario (JSON): the field at fault, from the scenario's root, and a sentence; None: nothing.
 

@@ -1,5 +1,6 @@
 //! The Python module `polypath._native`: converts types and errors, and decides nothing.
 
+mod captures;
 mod columns;
 #[cfg(target_os = "linux")]
 mod emulator;
@@ -136,6 +137,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(algorithms, module)?)?;
     module.add_function(wrap_pyfunction!(schedulers, module)?)?;
     module.add_function(wrap_pyfunction!(path_managers, module)?)?;
+    captures::add(module)?;
     columns::add(module)?;
     errors::add(module)?;
     module.add_function(wrap_pyfunction!(kernels, module)?)?;

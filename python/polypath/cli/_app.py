@@ -14,12 +14,13 @@ from polypath.engines import EngineError, SimEngine
 from polypath.kernelcc import KernelCcError
 from polypath.linux import KernelError
 from polypath.owncc import OwnCcError
+from polypath.pcap import PcapError
 from polypath.programs import ProgramError
 from polypath.sockets import SocketsError
 from polypath.study import StudyError
 from polypath.validate import validate
 
-from . import _bench, _cc, _compare, _doctor, _emu, _init, _linux, _list, _report, _run, _schema, _script, _show, _watch
+from . import _bench, _cc, _compare, _doctor, _emu, _init, _linux, _list, _pcap, _report, _run, _schema, _script, _show, _watch
 from ._console import complain, out
 
 USAGE_ERROR, FAILURE, INTERRUPTED = 2, 1, 130
@@ -43,6 +44,7 @@ app.command("init")(_init.init)
 app.command("validate")(validate)
 app.command("watch")(_watch.watch)
 app.command("doctor")(_doctor.doctor)
+app.command("pcap")(_pcap.pcap)
 app.command("bench")(_bench.bench)
 app.command("schema")(_schema.schema)
 app.command("script")(_script.script)
@@ -82,7 +84,7 @@ def main() -> None:
     """Runs the command line; the entry point of the package."""
     try:
         app()
-    except (StudyError, KernelError, KernelCcError, EmuError, SocketsError, OwnCcError, ProgramError) as error:
+    except (StudyError, KernelError, KernelCcError, EmuError, SocketsError, OwnCcError, PcapError, ProgramError) as error:
         complain(str(error))
         sys.exit(USAGE_ERROR)
     except EngineError as error:

@@ -1,0 +1,20 @@
+//! Captures of any program, read and explained: connections, subflows, and what held them back.
+//!
+//! [`analyse`] reads files side by side in the order of their time stamps, so that several places on a path may be given, each in a file of its own.
+//! Memory is bounded by the connections, not by the files. Files are bytes from a stranger: nothing here panics, and what is cut off or damaged
+//! ends a file early, with a sentence that says where.
+#![forbid(unsafe_code)]
+
+mod analysis;
+mod connection;
+mod diagnosis;
+mod frame;
+mod reader;
+mod report;
+mod spread;
+mod stream;
+
+pub use analysis::analyse;
+pub use reader::Broken;
+pub use report::{ConnectionReport, DataReport, DirectionReport, FileReport, Report, SubflowReport, TooBigReport};
+pub use spread::SpreadReport;

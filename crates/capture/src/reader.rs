@@ -1,0 +1,195 @@
+//! Packets out of a file: pcap of either byte order with micro- or nanoseconds, and pcapng with any number of sections and interfaces.
+
+use pcap_parser::pcapng::Block;
+use pcap_parser::traits::PcapReaderIterator;
+use pcap_parser::{PcapBlockOwned, PcapError, create_reader};
+use std::io::Read;
+
+/// A packet of a capture.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Captured {
+    pub(crate) link_type: i32,
+    /// Since the epoch of the file's clock.
+    pub(crate) time_ns: u64,
+    /// Bytes that it had on the wire.
+    pub(crate) len: u32,
+    /// Its first [`KEPT`] bytes, as far as the file has them.
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// Bytes of a packet that are looked at: all headers, of a packet in a packet too.
+const KEPT: usize = 512;
+
+/// Where a file could not be read on, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// From the file's beginning.
+    pub byte: u64,
+    pub sentence: String,
+}
+
+/// Bytes held of a file at a time. It grows to the longest block, but not above [`MOST`].
+const BUFFER: usize = 1 << 20;
+const MOST: usize = 1 << 26;
+
+/// An interface of a pcapng section.
+#[derive(Copy, Clone)]
+struct Interface {
+    link_type: i32,
+    /// Ticks a second.
+    resolution: u64,
+    /// Seconds.
+    offset: i64,
+    snaplen: u32,
+}
+
+/// What the packets of a file mean.
+#[derive(Default)]
+struct Context {
+    /// Of a pcap: its link type, and whether its times have nanoseconds.
+    pcap: Option<(i32, bool)>,
+    interfaces: Vec<Interface>,
+}
+
+/// A file that is read packet by packet.
+pub(crate) struct CaptureReader<'a> {
+    reader: Option<Box<dyn PcapReaderIterator + Send + 'a>>,
+    context: Context,
+    capacity: usize,
+    /// The packet that [`CaptureReader::advance`] has found.
+    pub(crate) packet: Captured,
+    /// Why there are no more, if the file does not simply end.
+    pub(crate) broken: Option<Broken>,
+}
+
+impl<'a> CaptureReader<'a> {
+    pub(crate) fn new<R: Read + Send + 'a>(source: R) -> Self {
+        let mut made = Self { reader: None, context: Context::default(), capacity: BUFFER, packet: Captured::default(), broken: None };
+        match create_reader(BUFFER, source) {
+            Ok(reader) => made.reader = Some(reader),
+            Err(PcapError::Eof) => made.end(0, "the file is empty"),
+            Err(PcapError::ReadError) => made.end(0, "the file cannot be read"),
+            Err(_) => made.end(0, "this is no capture: it is neither pcap nor pcapng"),
+        }
+        made
+    }
+
+    fn end(&mut self, byte: usize, sentence: &str) {
+        self.reader = None;
+        self.broken = Some(Broken { byte: byte as u64, sentence: sentence.to_owned() });
+    }
+
+    /// Goes to the next packet. False if there is none.
+    pub(crate) fn advance(&mut self) -> bool {
+        while let Some(reader) = &mut self.reader {
+            let (at, is_done) = (reader.consumed(), reader.reader_exhausted());
+            let wants_room = match reader.next() {
+                Ok((0, _)) => {
+                    self.end(at, "the file is damaged: a block has no length");
+                    return false;
+                }
+                Ok((offset, block)) => {
+                    let is_packet = self.context.take(&block, &mut self.packet);
+                    drop(block);
+                    reader.consume(offset);
+                    if is_packet {
+                        return true;
+                    }
+                    continue;
+                }
+                Err(PcapError::Eof) => {
+                    self.reader = None;
+                    return false;
+                }
+                Err(PcapError::Incomplete(_)) if !is_done => false,
+                Err(PcapError::BufferTooSmall) if !is_done => true,
+                Err(PcapError::UnexpectedEof | PcapError::Incomplete(_) | PcapError::BufferTooSmall) => {
+                    self.end(at, "the file is cut off in the middle of a packet");
+                    return false;
+                }
+                Err(PcapError::ReadError) => {
+                    self.end(at, "the file cannot be read");
+                    return false;
+                }
+                Err(_) => {
+                    self.end(at, "the file is damaged: there is no packet where one should begin");
+                    return false;
+                }
+            };
+            if wants_room {
+                self.capacity *= 2;
+                if self.capacity > MOST || !reader.grow(self.capacity) {
+                    self.end(at, "the file is damaged: a packet is longer than 64 MiB");
+                    return false;
+                }
+            }
+            if reader.refill().is_err() {
+                self.end(at, "the file cannot be read");
+                return false;
+            }
+        }
+        false
+    }
+}
+
+impl Context {
+    /// True if the block is a packet, which is then in `out`.
+    fn take(&mut self, block: &PcapBlockOwned<'_>, out: &mut Captured) -> bool {
+        match block {
+            PcapBlockOwned::LegacyHeader(header) => self.pcap = Some((header.network.0, header.is_nanosecond_precision())),
+            PcapBlockOwned::Legacy(packet) => {
+                let Some((link_type, nanoseconds)) = self.pcap else {
+                    return false;
+                };
+                let fraction = u64::from(packet.ts_usec) * if nanoseconds { 1 } else { 1000 };
+                let time_ns = u64::from(packet.ts_sec) * SECOND + fraction;
+                out.set(link_type, time_ns, packet.origlen, packet.data, packet.caplen);
+                return true;
+            }
+            PcapBlockOwned::NG(Block::SectionHeader(_)) => self.interfaces.clear(),
+            PcapBlockOwned::NG(Block::InterfaceDescription(interface)) => self.interfaces.push(Interface {
+                link_type: interface.linktype.0,
+                resolution: interface.ts_resolution().unwrap_or(1_000_000).max(1),
+                offset: interface.ts_offset(),
+                snaplen: interface.snaplen,
+            }),
+            PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => {
+                let Some(interface) = self.interfaces.get(packet.if_id as usize) else {
+                    return false;
+                };
+                let ticks = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
+                out.set(interface.link_type, interface.time_ns(ticks), packet.origlen, packet.data, packet.caplen);
+                return true;
+            }
+            PcapBlockOwned::NG(Block::SimplePacket(packet)) => {
+                // It is of the first interface and has no time.
+                let Some(interface) = self.interfaces.first() else {
+                    return false;
+                };
+                let caplen = if interface.snaplen == 0 { packet.origlen } else { packet.origlen.min(interface.snaplen) };
+                out.set(interface.link_type, 0, packet.origlen, packet.data, caplen);
+                return true;
+            }
+            PcapBlockOwned::NG(_) => {}
+        }
+        false
+    }
+}
+
+impl Captured {
+    fn set(&mut self, link_type: i32, time_ns: u64, len: u32, data: &[u8], caplen: u32) {
+        (self.link_type, self.time_ns, self.len) = (link_type, time_ns, len);
+        self.bytes.clear();
+        self.bytes.extend_from_slice(&data[..data.len().min(caplen as usize).min(KEPT)]);
+    }
+}
+
+const SECOND: u64 = 1_000_000_000;
+
+impl Interface {
+    fn time_ns(&self, ticks: u64) -> u64 {
+        let ns =
+            if self.resolution == SECOND { ticks } else { (u128::from(ticks) * u128::from(SECOND) / u128::from(self.resolution)) as u64 };
+        ns.wrapping_add_signed(self.offset.wrapping_mul(SECOND as i64))
+    }
+}

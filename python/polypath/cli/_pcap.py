@@ -1,0 +1,91 @@
+"""`polypath pcap`: what captures say of connections, and what held them back."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import pyarrow.parquet as pq
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from polypath.pcap import analyse, subflow_table
+
+from ._console import complain, out
+
+# Connections that the terminal shows, those with most bytes; --json and --parquet have all.
+_SHOWN = 20
+
+
+def pcap(
+    files: Annotated[list[Path], typer.Argument(help="Captures, pcap or pcapng; several places are read side by side.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Everything, for programs.")] = False,
+    parquet: Annotated[Path | None, typer.Option(help="Also write a row for each subflow and direction to this file.")] = None,
+) -> None:
+    """Explain captures of any program: connections, subflows, what they carried, what was lost, and what held them back.
+
+    TCP and MPTCP of both versions, also in GRE-in-UDP. Name captures of both ends, with clocks that agree, for one-way delays. A file that is cut off or damaged is told
+    of as far as it goes.
+    """
+    report = analyse(files)
+    if parquet is not None:
+        pq.write_table(subflow_table(report), parquet)
+    if as_json:
+        sys.stdout.write(json.dumps(report, indent=1) + "\n")
+    else:
+        _show(report)
+    for file in report["files"]:
+        if file["broken"]:
+            complain(f"{file['name']}: {file['broken']} (byte {file['broken_at_byte']}); {file['packets']} packets before that were read")
+
+
+def _bytes_of(connection: dict[str, Any]) -> int:
+    return sum(direction["bytes"] for subflow in connection["subflows"] for direction in subflow["directions"])
+
+
+def _show(report: dict[str, Any]) -> None:
+    connections = sorted(report["connections"], key=lambda connection: -_bytes_of(connection))
+    if not connections:
+        out.print("no TCP connection in these packets")
+    for connection in connections[:_SHOWN]:
+        _show_connection(connection)
+    if len(connections) > _SHOWN:
+        out.print(f"and {len(connections) - _SHOWN} smaller connections; --json has all")
+
+
+def _show_connection(connection: dict[str, Any]) -> None:
+    tunnel = ", in GRE-in-UDP" if connection["in_tunnel"] else ""
+    table = Table(title=f"{connection['kind']}{tunnel}", title_justify="left")
+    for name in ("subflow", "from"):
+        table.add_column(name)
+    for name in ("MB", "Mbit/s", "segments", "again", "reordered", "reinjected kB", "MSS", "longest", "RTT ms", "one way ms"):
+        table.add_column(name, justify="right")
+    for subflow in connection["subflows"]:
+        mark = (" (join" + (", backup)" if subflow["backup"] else ")")) if subflow["is_join"] else ""
+        for sender, sent in zip(("client", "server"), subflow["directions"], strict=True):
+            if sender == "server" and not sent["segments"]:
+                continue
+            cells = [
+                f"{sent['bytes'] / 1e6:.2f}",
+                f"{sent['goodput_bps'] / 1e6:.2f}",
+                str(sent["segments"]),
+                str(sent["retransmissions"]),
+                str(sent["reordered"]),
+                f"{sent['reinjected_bytes'] / 1e3:.1f}",
+                str(sent["mss_announced"] or "-"),
+                str(sent["mss_used"]),
+                _middle(sent["rtt"]),
+                _middle(sent["one_way_delay"]),
+            ]
+            table.add_row(f"{subflow['client']} > {subflow['server']}{mark}" if sender == "client" else "", sender, *cells)
+    out.print(table)
+    for sentence in connection["diagnosis"] or ["nothing stands out"]:
+        out.print(Text(f"- {sentence}"))
+    out.print()
+
+
+def _middle(spread: dict[str, Any] | None) -> str:
+    return "-" if spread is None else f"{spread['p50_ms']:.1f}"
