@@ -1,7 +1,6 @@
 //! A host with endpoints of `polypath-transport`: IP packets in and out, and the sockets of a program.
 //!
-//! The program reads at once whatever it can, which is what these endpoints model; `read` tells what came since the last `read`. What a
-//! host does and no endpoint (answering a packet for which there is no socket) is not there.
+//! The program reads at once whatever it can, which is what these endpoints model; `read` tells what came since the last `read`.
 
 use crate::endpoint::{Endpoint, Sent};
 use crate::numbers::{PORT, local_address, peer_address};
@@ -12,7 +11,7 @@ use polypath_sched::Scheduler;
 use polypath_transport::tcp::{self, Socket, State};
 use polypath_transport::{Connection, Settings, Stack, mptcp};
 use polypath_wire::mptcp::Announcement;
-use polypath_wire::{Envelope, Flags, Segment, Unreachable, icmpv4, ipv4};
+use polypath_wire::{Envelope, Flags, MpOptions, Segment, Unreachable, icmpv4, ipv4};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 
@@ -199,11 +198,15 @@ impl Host {
             return Ok(());
         }
         if !segment.flags.has(Flags::SYN) || segment.flags.has(Flags::ACK) {
-            return Ok(());
+            return self.refuse(&envelope, &segment, MpOptions::default());
         }
         if matches!(segment.mp.first(), Some(polypath_wire::mptcp::Repr::JoinSyn { .. })) {
-            self.join(local, peer, &segment);
-            return Ok(());
+            if self.join(local, peer, &segment) {
+                return Ok(());
+            }
+            // RFC 8684 section 3.2: no connection knows the token.
+            let reason = polypath_wire::mptcp::Repr::RST_MPTCP_ERROR;
+            return self.refuse(&envelope, &segment, polypath_wire::mptcp::Repr::TcpRst { flags: 0, reason }.into());
         }
         let listener = self.sockets.iter().find_map(|(fd, handle)| match handle {
             Handle::Listener { mptcp, settings } => Some((*fd, *mptcp, settings.clone())),
@@ -213,21 +216,33 @@ impl Host {
             let i = self.open(mptcp, &settings, false, (local, peer));
             self.connections[i].waits_at = Some(fd);
             self.connections[i].end.handle_segment(self.now, PathId(0), &segment);
+            return Ok(());
         }
+        self.refuse(&envelope, &segment, MpOptions::default())
+    }
+
+    /// A segment is for no connection: the host answers by a RST (RFC 9293 section 3.5.2).
+    fn refuse(&mut self, envelope: &Envelope, segment: &Segment, mp: MpOptions) -> Result<(), String> {
+        let Some(reset) = tcp::reset_for(segment) else { return Ok(()) };
+        self.ident = self.ident.wrapping_add(1);
+        let back = Envelope { source: envelope.destination, destination: envelope.source, ident: self.ident };
+        let bytes = Segment { mp, ..reset }.to_bytes(&back, &[]).map_err(|e| format!("our RST has no bytes: {e}"))?;
+        self.sent.push_back(Sent { at: self.now, bytes });
         Ok(())
     }
 
-    /// A SYN with MP_JOIN: every connection looks whether the token is its own.
-    fn join(&mut self, local: SocketAddrV4, peer: SocketAddrV4, segment: &Segment) {
+    /// A SYN with MP_JOIN: every connection looks whether the token is its own. False if it is nobody's.
+    fn join(&mut self, local: SocketAddrV4, peer: SocketAddrV4, segment: &Segment) -> bool {
         for connection in self.connections.iter_mut().filter(|connection| !connection.is_client) {
             let before = connection.end.subflow_count();
             let path = PathId(connection.paths.len() as u8);
             connection.end.handle_segment(self.now, path, segment);
             if connection.end.subflow_count() > before {
                 connection.paths.push((local, peer));
-                return;
+                return true;
             }
         }
+        false
     }
 
     fn inject_icmp(&mut self, packet: &ipv4::Packet<&[u8]>) -> Result<(), String> {

@@ -3,7 +3,7 @@
 use super::{Connection, INITIAL, Phase};
 use crate::receive_buffer::first_read_estimate;
 use crate::stack::MptcpVersion;
-use crate::tcp::State;
+use crate::tcp::{State, reset_for};
 use polypath_base::{DataSeq, Duration, Instant, PathId};
 use polypath_wire::mptcp::{Announcement, Keys, Repr};
 use polypath_wire::{Flags, MpOptions, Segment};
@@ -18,14 +18,19 @@ impl Connection {
     fn handle_option(&mut self, now: Instant, i: usize, segment: &Segment, option: &Repr) -> bool {
         match *option {
             Repr::Capable { keys, .. } => self.on_capable(now, i, segment, keys),
-            Repr::JoinSynAck { hmac, nonce, backup, .. } => return self.on_join_syn_ack(i, hmac, nonce, backup),
-            Repr::JoinAck { hmac } => return self.on_join_ack(i, &hmac),
+            Repr::JoinSynAck { hmac, nonce, backup, .. } => return self.on_join_syn_ack(i, segment, hmac, nonce, backup),
+            Repr::JoinAck { hmac } => return self.on_join_ack(i, segment, &hmac),
             Repr::AddAddr { announcement, address_id, address, port } => self.on_add_addr(now, i, announcement, address_id, address, port),
             Repr::RemoveAddr { address_ids } => address_ids.iter().for_each(|&id| self.on_remove_addr(now, id)),
             Repr::Prio { backup, .. } => self.subflows[i].backup = backup,
             Repr::FastClose { receiver_key } if receiver_key == self.local_key => {
+                // RFC 8684 section 3.5: a RST on each subflow.
+                let options = self.reset_options(Repr::RST_UNSPECIFIED);
                 for i in 0..self.subflows.len() {
-                    self.drop_subflow(i);
+                    if !self.subflows[i].closed {
+                        self.subflows[i].socket.reset(now, options);
+                        self.drop_subflow(i);
+                    }
                 }
                 return false;
             }
@@ -176,14 +181,15 @@ impl Connection {
     }
 
     #[cold]
-    fn on_join_syn_ack(&mut self, i: usize, hmac: u64, nonce: u32, backup: bool) -> bool {
+    fn on_join_syn_ack(&mut self, i: usize, segment: &Segment, hmac: u64, nonce: u32, backup: bool) -> bool {
         let version = self.version();
         let (local_key, remote_key) = (self.local_key, self.remote_key);
         let subflow = &mut self.subflows[i];
         if !subflow.joining || hmac != version.short_join_hmac(remote_key, local_key, nonce, subflow.local_nonce) {
-            // RFC 8684 section 3.2: a wrong code closes the subflow.
+            // RFC 8684 section 3.2: a wrong code closes the subflow by a RST.
             subflow.socket.note_rejected_option();
-            self.drop_subflow(i);
+            let reset = reset_for(segment).map(|reset| Segment { ack: segment.seq + 1, flags: Flags::RST.with(Flags::ACK), ..reset });
+            self.refuse_join(i, reset);
             return false;
         }
         subflow.remote_nonce = nonce;
@@ -193,7 +199,7 @@ impl Connection {
     }
 
     #[cold]
-    fn on_join_ack(&mut self, i: usize, hmac: &[u8; 20]) -> bool {
+    fn on_join_ack(&mut self, i: usize, segment: &Segment, hmac: &[u8; 20]) -> bool {
         let version = self.version();
         let subflow = &mut self.subflows[i];
         if i == INITIAL {
@@ -205,12 +211,26 @@ impl Connection {
             return true;
         }
         if *hmac != version.join_hmac(self.remote_key, self.local_key, subflow.remote_nonce, subflow.local_nonce) {
+            // RFC 8684 section 3.2.
             subflow.socket.note_rejected_option();
-            self.drop_subflow(i);
+            self.refuse_join(i, reset_for(segment));
             return false;
         }
         self.subflows[i].authenticated = true;
         true
+    }
+
+    /// A subflow's peer did not prove that it knows the keys.
+    #[cold]
+    fn refuse_join(&mut self, i: usize, reset: Option<Segment>) {
+        let options = self.reset_options(Repr::RST_MPTCP_ERROR);
+        self.subflows[i].socket.abort_with(reset.map(|reset| Segment { mp: options, ..reset }));
+        self.drop_subflow(i);
+    }
+
+    /// The option of a RST that says why (RFC 8684 section 3.6); version 0 has none.
+    fn reset_options(&self, reason: u8) -> MpOptions {
+        if self.version() == MptcpVersion::V1 { Repr::TcpRst { flags: 0, reason }.into() } else { MpOptions::default() }
     }
 
     /// The option with which this end tells keys.

@@ -294,10 +294,11 @@ impl Connection {
         self.push(now);
     }
 
+    /// A subflow is gone; a RST of its socket's may have yet to leave.
     #[cold]
     pub(super) fn drop_subflow(&mut self, i: usize) {
         self.subflows[i].closed = true;
-        self.touched |= 1 << i;
+        self.mark(i);
         self.subflows[i].socket.abort();
         self.due[i] = Instant::NEVER;
     }

@@ -42,6 +42,7 @@ impl Socket {
     pub(super) fn handle_in_time_wait(&mut self, now: Instant, segment: &Segment) {
         if now >= self.time_wait_ends {
             self.abort();
+            self.refuse_with_reset(segment);
             return;
         }
         let bare = segment.len == 0 && !segment.flags.has(Flags::FIN);

@@ -24,6 +24,7 @@ mod queue;
 mod rate;
 mod receiving;
 mod recovery;
+mod reset;
 mod ring;
 mod rtt;
 mod sack;
@@ -46,6 +47,7 @@ use queue::SendQueue;
 use rate::Delivery;
 use receiving::{Delivered, Receiver};
 use recovery::{LossState, Prr, Rack, Tlp, Undo};
+pub use reset::reset_for;
 use rtt::Rtt;
 use sending::{CwndValidation, Handshake, Nagle, Pacer, Persist};
 pub(crate) use timer::tick_after;
@@ -168,6 +170,8 @@ pub struct Socket {
     /// When a segment that could begin an endless exchange of ACKs was last answered.
     last_invalid: Option<Instant>,
     time_wait_ends: Instant,
+    /// A RST that has yet to leave; the state is not a synchronized one then.
+    reset: Option<Box<Segment>>,
     /// Subflows: an ACK came while the meta connection's writer waited, so the send buffer may grow once what may leave has left.
     space_check: bool,
 
@@ -260,6 +264,7 @@ impl Socket {
             writer_blocked: false,
             last_invalid: None,
             time_wait_ends: Instant::NEVER,
+            reset: None,
             space_check: false,
             established_at: None,
             counters: Counters::default(),
@@ -327,7 +332,7 @@ impl Socket {
         self.flow.now_ns = cx.now.as_nanos();
         self.invalidate_template();
         match self.state {
-            State::Closed => self.rejected.rejected_closed += 1,
+            State::Closed => self.handle_when_closed(segment),
             State::TimeWait => self.handle_in_time_wait(cx.now, segment),
             State::Listen => self.handle_syn(cx.now, segment),
             State::SynSent => self.handle_syn_ack(cx, segment),
@@ -354,9 +359,12 @@ impl Socket {
     #[cold]
     fn handle_syn_ack(&mut self, cx: Context<'_>, segment: &Segment) {
         // RFC 9293 section 3.10.7.3: whoever did not see our SYN can neither answer nor reset it.
-        if segment.flags.has(Flags::ACK) && segment.ack != self.iss + 1 && self.handshake.timeouts() == 0 {
-            // Something remembers an earlier connection; Linux asks again at once.
-            self.timers.arm_pending(Pending::Timeout, cx.now, self.settings.tick * 2);
+        if segment.flags.has(Flags::ACK) && segment.ack != self.iss + 1 {
+            // Something remembers an earlier connection: it gets a RST, and Linux asks again at once.
+            self.refuse_with_reset(segment);
+            if self.handshake.timeouts() == 0 {
+                self.timers.arm_pending(Pending::Timeout, cx.now, self.settings.tick * 2);
+            }
         }
         if !segment.flags.has(Flags::ACK) || segment.ack != self.iss + 1 {
             self.rejected.rejected_handshake += 1;
@@ -433,7 +441,8 @@ impl Socket {
         if self.state == State::SynReceived {
             if segment.ack != self.iss + 1 {
                 self.rejected.rejected_ack += 1;
-                return; // RFC 9293 section 3.10.7.4; it asks for a RST, which no endpoint here sends
+                self.refuse_with_reset(segment); // RFC 9293 section 3.10.7.4
+                return;
             }
             self.snd_wl1 = segment.seq;
             self.snd_wnd = u32::from(segment.window) << self.peer_wscale;

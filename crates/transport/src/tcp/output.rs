@@ -73,6 +73,14 @@ impl Socket {
 
     #[cold]
     fn poll_handshake(&mut self, now: Instant, segment: &mut Segment) -> bool {
+        if let Some(reset) = self.take_reset() {
+            *segment = reset;
+            self.invalidate_template();
+            return true;
+        }
+        if self.state == State::Closed {
+            return false;
+        }
         let due = self.handshake.is_due();
         if due && self.state.is_synchronized() {
             // RFC 9293 section 3.10.7.3; Linux lets no data wait for it or go before it.

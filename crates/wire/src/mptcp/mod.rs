@@ -222,6 +222,10 @@ impl Repr {
     /// HMAC-SHA1 in version 0, HMAC-SHA256 in version 1 (flag H of MP_CAPABLE).
     pub const HASH: u8 = 0x01;
 
+    /// Why a RST is sent (RFC 8684 section 3.6): no reason that the others name, and an error in the MPTCP options of the peer.
+    pub const RST_UNSPECIFIED: u8 = 0;
+    pub const RST_MPTCP_ERROR: u8 = 1;
+
     /// Reads an option. Reserved bits are ignored.
     pub fn parse<T: AsRef<[u8]>>(packet: &Packet<T>) -> Result<Self> {
         let (nibble, mut data) = (packet.nibble(), Reader(packet.data()));
