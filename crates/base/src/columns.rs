@@ -8,8 +8,11 @@ use crate::Duration;
 /// What a value counts. It decides how the engines hand the value on, and how a table of results shows it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Unit {
+    /// Payload, or of a link whole packets, in bytes.
     Bytes,
+    /// Segments of TCP.
     Segments,
+    /// Packets on a link, of whatever protocol.
     Packets,
     /// How often something happened.
     Times,
@@ -60,7 +63,9 @@ impl Unit {
 pub struct Column {
     /// The field's name.
     pub field: &'static str,
+    /// What its values count.
     pub unit: Unit,
+    /// What it says, in the words of the reference page.
     pub meaning: &'static str,
     /// Counters of Linux's /proc/net/netstat and snmp, with their groups, whose sum it is; none where Linux has no counter like it.
     pub linux: &'static [&'static str],
@@ -98,11 +103,14 @@ impl Countable for Duration {
     }
 }
 
-/// A column of a series.
+/// The values of a column of a series, in the width in which they are kept: it becomes the table's.
 #[derive(Copy, Clone, Debug)]
 pub enum Values<'a> {
+    /// Small numbers, such as a state.
     U8(&'a [u8]),
+    /// Counts and times that Linux has in 32 bits.
     U32(&'a [u32]),
+    /// Everything else.
     U64(&'a [u64]),
 }
 

@@ -14,6 +14,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    /// In a word, as results and exceptions name it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Caller => "caller",
@@ -35,6 +36,7 @@ pub struct Error {
 }
 
 impl Error {
+    /// One without subject and field, which [`Error::of`] and [`Error::at`] add.
     pub fn new(kind: ErrorKind, sentence: impl Into<String>) -> Self {
         Self { kind, field: Vec::new(), subject: String::new(), sentence: sentence.into() }
     }
@@ -73,6 +75,7 @@ impl Error {
         self
     }
 
+    /// Whose fault it is.
     pub const fn kind(&self) -> ErrorKind {
         self.kind
     }

@@ -2,6 +2,7 @@
 //!
 //! Nothing here reads a clock or a global generator; time and chance come in as arguments.
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod columns;
 mod error;

@@ -25,13 +25,16 @@ pub struct Segments(u32);
 macro_rules! amount {
     ($name:ident: $number:ident, $unit:literal) => {
         impl $name {
+            #[doc = concat!("No ", $unit, ".")]
             pub const ZERO: Self = Self(0);
 
+            #[doc = concat!("So many ", $unit, ".")]
             #[inline]
             pub const fn new(amount: $number) -> Self {
                 Self(amount)
             }
 
+            #[doc = concat!("How many ", $unit, ".")]
             #[inline]
             pub const fn get(self) -> $number {
                 self.0
@@ -89,6 +92,7 @@ impl Bytes {
     /// As many as there can be: what an application offers that never ends.
     pub const MAX: Self = Self(u64::MAX);
 
+    /// From arithmetic in 32 bits.
     #[inline]
     pub const fn from_u32(amount: u32) -> Self {
         Self(amount as u64)
@@ -111,11 +115,13 @@ impl Mul<Bytes> for Segments {
 }
 
 impl Rate {
+    /// So many bits per second.
     #[inline]
     pub const fn from_bits_per_sec(bits: u64) -> Self {
         Self(bits)
     }
 
+    /// Bits per second, exact.
     #[inline]
     pub const fn as_bits_per_sec(self) -> u64 {
         self.0

@@ -8,17 +8,20 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 pub struct Rng(Xoshiro256PlusPlus);
 
 impl Rng {
+    /// The stream of this name in a run with this seed.
     pub fn new(seed: u64, name: &str) -> Self {
         // FNV-1a over the name; seed_from_u64 spreads the sum over the whole state.
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
         Self(Xoshiro256PlusPlus::seed_from_u64(hash ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
     }
 
+    /// Uniform over all values.
     #[inline]
     pub fn next_u32(&mut self) -> u32 {
         self.0.next_u32()
     }
 
+    /// Uniform over all values.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         self.0.next_u64()
@@ -58,6 +61,7 @@ impl SmallRng {
         Self(if state == 0 { 1 } else { state })
     }
 
+    /// Uniform over all values but zero.
     #[inline]
     pub const fn next_u32(&mut self) -> u32 {
         self.0 ^= self.0 << 13;

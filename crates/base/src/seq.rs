@@ -11,6 +11,7 @@ macro_rules! sequence_number {
         pub struct $name($number);
 
         impl $name {
+            /// From the number as it stands in a header.
             #[inline]
             pub const fn new(number: $number) -> Self {
                 Self(number)

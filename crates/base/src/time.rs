@@ -20,11 +20,13 @@ impl Instant {
     /// Later than everything that happens: the value of a timer that is not armed.
     pub const NEVER: Self = Self(u64::MAX);
 
+    /// So many nanoseconds after the start of the run.
     #[inline]
     pub const fn from_nanos(ns: u64) -> Self {
         Self(ns)
     }
 
+    /// Nanoseconds since the start of the run; `u64::MAX` of [`Instant::NEVER`].
     #[inline]
     pub const fn as_nanos(self) -> u64 {
         self.0
@@ -36,6 +38,7 @@ impl Instant {
         self.0 / 1_000
     }
 
+    /// Seconds, for people and plots; rounded.
     #[inline]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 * 1e-9
@@ -49,28 +52,34 @@ impl Instant {
 }
 
 impl Duration {
+    /// No time.
     pub const ZERO: Self = Self(0);
 
+    /// The longest that there is lasts 584 years.
     #[inline]
     pub const fn from_nanos(ns: u64) -> Self {
         Self(ns)
     }
 
+    /// Below 2^64 ns, as the other two: there is no check.
     #[inline]
     pub const fn from_micros(us: u64) -> Self {
         Self(us * 1_000)
     }
 
+    /// See [`Duration::from_micros`].
     #[inline]
     pub const fn from_millis(ms: u64) -> Self {
         Self(ms * 1_000_000)
     }
 
+    /// See [`Duration::from_micros`].
     #[inline]
     pub const fn from_secs(s: u64) -> Self {
         Self(s * 1_000_000_000)
     }
 
+    /// Nanoseconds, exact.
     #[inline]
     pub const fn as_nanos(self) -> u64 {
         self.0
@@ -88,6 +97,7 @@ impl Duration {
         self.0 / 1_000_000
     }
 
+    /// Seconds, for people and plots.
     #[inline]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 * 1e-9

@@ -4,6 +4,7 @@
 //! tunnel can use the same ones. Each is a small struct with a [`Policy`]; [`Scheduler`] is the closed set of them, matched by an enum so
 //! that choosing a path costs no indirect call. A scheduler is asked again until it answers `None`.
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod backup;
 mod blest;
@@ -29,8 +30,9 @@ pub const BUFFER: Bytes = Bytes::new(65_535 - 320);
 pub struct PathView {
     /// Smoothed RTT in eighths of a microsecond; 0 before the first sample.
     pub srtt_us8: u32,
-    /// What the path may carry at a time and what is in flight on it, full packets: of TCP the congestion window.
+    /// What the path may carry at a time, full packets: of TCP the congestion window.
     pub capacity: Segments,
+    /// What is in flight on it, full packets.
     pub in_flight: Segments,
     /// Payload of a full packet: of TCP the MSS.
     pub mss: Bytes,
@@ -46,6 +48,7 @@ pub struct PathView {
     pub backup: bool,
     /// Its send buffer takes more.
     pub room: bool,
+    /// What only TCP knows; the default for a path without it.
     pub tcp: TcpExtras,
 }
 
@@ -257,7 +260,7 @@ macro_rules! schedulers {
         /// One of the known schedulers, with its state.
         #[derive(Clone, Debug)]
         pub enum Scheduler {
-            $($variant($policy),)+
+            $(#[doc = $about] $variant($policy),)+
         }
 
         impl Scheduler {
@@ -276,6 +279,7 @@ macro_rules! schedulers {
                 }
             }
 
+            /// Its name in [`Scheduler::NAMES`], without arguments.
             pub fn name(&self) -> &'static str {
                 match self {
                     $(Self::$variant(_) => $name,)+
