@@ -169,9 +169,9 @@ impl Pair<'_> {
         for _ in 0..HALVINGS {
             let sent = self.udp(to, rate)?;
             if sent.lost == 0 {
-                good = sent.sent_per_s.max(good)
+                good = sent.sent_per_s.max(good);
             } else {
-                bad = rate
+                bad = rate;
             }
             rate = f64::midpoint(good, bad);
         }

@@ -28,7 +28,7 @@ pub(crate) fn claim_processor() -> Option<UnixDatagram> {
     // SAFETY: a set of zeros is an empty one.
     let mut allowed: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: `allowed` outlives the call and has the size given.
-    if unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut allowed) } != 0 {
+    if unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut allowed) } != 0 {
         return None;
     }
     // SAFETY: no memory is passed.
@@ -46,7 +46,7 @@ pub(crate) fn claim_processor() -> Option<UnixDatagram> {
             unsafe {
                 let mut only: libc::cpu_set_t = std::mem::zeroed();
                 libc::CPU_SET(processor, &mut only);
-                libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &only);
+                libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const only);
             }
             return Some(claim);
         }
@@ -72,11 +72,11 @@ impl Signals {
         let (mut waited, mut before): (libc::sigset_t, libc::sigset_t) = unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
         // SAFETY: both sets outlive the calls; the signals exist.
         let done = unsafe {
-            libc::sigemptyset(&mut waited);
+            libc::sigemptyset(&raw mut waited);
             for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGUSR1, libc::SIGCHLD] {
-                libc::sigaddset(&mut waited, signal);
+                libc::sigaddset(&raw mut waited, signal);
             }
-            libc::sigprocmask(libc::SIG_BLOCK, &waited, &mut before)
+            libc::sigprocmask(libc::SIG_BLOCK, &raw const waited, &raw mut before)
         };
         if done < 0 { Err(failed("sigprocmask")) } else { Ok(Self { waited, before }) }
     }
@@ -85,7 +85,7 @@ impl Signals {
     pub(crate) fn wait(&self, at_most: Duration) -> Option<libc::c_int> {
         let time = libc::timespec { tv_sec: at_most.as_secs() as i64, tv_nsec: i64::from(at_most.subsec_nanos()) };
         // SAFETY: set and time outlive the call; details of the signal are not asked for.
-        let signal = unsafe { libc::sigtimedwait(&self.waited, std::ptr::null_mut(), &time) };
+        let signal = unsafe { libc::sigtimedwait(&raw const self.waited, std::ptr::null_mut(), &raw const time) };
         (signal > 0).then_some(signal)
     }
 }
@@ -108,7 +108,7 @@ pub(crate) fn prepare(command: &mut Command, signals: &Signals) {
         // SAFETY: only calls that a child between fork and exec may make; the set outlives them.
         unsafe {
             libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong);
-            libc::sigprocmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
+            libc::sigprocmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         }
         if parent() == keeper { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ESRCH)) }
@@ -128,7 +128,7 @@ pub(crate) fn kill_descendants() {
         // The dead have to be adopted before they can be waited for.
         let time = libc::timespec { tv_sec: 0, tv_nsec: i64::from(AGAIN.subsec_nanos()) };
         // SAFETY: `time` outlives the call.
-        unsafe { libc::nanosleep(&time, std::ptr::null_mut()) };
+        unsafe { libc::nanosleep(&raw const time, std::ptr::null_mut()) };
     }
 }
 

@@ -41,11 +41,11 @@ impl Server {
         }
         let stream = StreamSocket::new(&*socket)?;
         if let App::Requests { request_bytes, response_bytes, .. } = self.flow.app {
-            self.answer(&socket, stream, request_bytes, response_bytes)
+            self.answer(&socket, stream, request_bytes, response_bytes);
         } else if sleep_ns > 0 {
-            self.read_and_sleep(stream, sleep_ns)
+            self.read_and_sleep(stream, sleep_ns);
         } else {
-            self.read_on(&socket, stream)
+            self.read_on(&socket, stream);
         }
         Ok(())
     }

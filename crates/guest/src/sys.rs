@@ -60,7 +60,7 @@ pub fn socket(family: libc::c_int, kind: libc::c_int, protocol: libc::c_int) -> 
 pub fn monotonic() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` outlives the call; this clock always exists.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
@@ -68,13 +68,15 @@ pub fn monotonic() -> u64 {
 pub fn sleep_until(at: u64) {
     let time = libc::timespec { tv_sec: (at / 1_000_000_000) as i64, tv_nsec: (at % 1_000_000_000) as i64 };
     // SAFETY: `time` outlives the call, no remainder is asked for.
-    while unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &time, std::ptr::null_mut()) } == libc::EINTR {}
+    while unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &raw const time, std::ptr::null_mut()) } == libc::EINTR
+    {
+    }
 }
 
 pub fn sleep_for(ns: u64) {
     let time = libc::timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 };
     // SAFETY: `time` outlives the call, no remainder is asked for.
-    unsafe { libc::nanosleep(&time, std::ptr::null_mut()) };
+    unsafe { libc::nanosleep(&raw const time, std::ptr::null_mut()) };
 }
 
 /// How late the calling thread's sleeps may end; threads it starts later inherit it.
@@ -100,7 +102,7 @@ pub fn set_option_bytes(fd: &impl AsRawFd, level: libc::c_int, name: libc::c_int
 pub fn get_option(fd: &impl AsRawFd, level: libc::c_int, name: libc::c_int, into: &mut [u8]) -> Option<usize> {
     let mut length = into.len() as libc::socklen_t;
     // SAFETY: `into` has the length that `length` says, and both outlive the call.
-    let done = unsafe { libc::getsockopt(fd.as_raw_fd(), level, name, into.as_mut_ptr().cast(), &mut length) };
+    let done = unsafe { libc::getsockopt(fd.as_raw_fd(), level, name, into.as_mut_ptr().cast(), &raw mut length) };
     (done == 0).then_some(length as usize)
 }
 
@@ -327,7 +329,7 @@ pub fn kernel_release() -> String {
     // SAFETY: a structure of arrays of characters may be all zeros, and uname fills it.
     let mut names: libc::utsname = unsafe { std::mem::zeroed() };
     // SAFETY: `names` outlives the call.
-    unsafe { libc::uname(&mut names) };
+    unsafe { libc::uname(&raw mut names) };
     names.release.iter().take_while(|&&c| c != 0).map(|&c| c as u8 as char).collect()
 }
 

@@ -33,7 +33,9 @@ impl Clock {
     pub fn sleep_until(&self, at: Instant) {
         let time = timespec(self.origin_ns.saturating_add(at.as_nanos()));
         // SAFETY: `time` outlives the call, and no remainder is asked for.
-        while unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &time, std::ptr::null_mut()) } == libc::EINTR {}
+        while unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &raw const time, std::ptr::null_mut()) }
+            == libc::EINTR
+        {}
     }
 }
 
@@ -93,7 +95,7 @@ impl KernelTime {
 fn read(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` outlives the call; both clocks always exist.
-    unsafe { libc::clock_gettime(clock, &mut time) };
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 

@@ -111,7 +111,7 @@ impl Port {
         // SAFETY: `found` has the length given and both outlive the call.
         let done = unsafe {
             let (fd, place) = (self.receiving.as_raw_fd(), (&raw mut found).cast());
-            libc::getsockopt(fd, libc::SOL_PACKET, libc::PACKET_STATISTICS, place, &mut length)
+            libc::getsockopt(fd, libc::SOL_PACKET, libc::PACKET_STATISTICS, place, &raw mut length)
         };
         if done == 0 {
             // Reading them sets them to zero.

@@ -26,7 +26,7 @@ pub fn enter_urgent() {
     // SAFETY: `lowest` outlives the call; the calling thread's own settings only. 1 ns is the least slack: 0 means the default.
     unsafe {
         libc::prctl(libc::PR_SET_TIMERSLACK, 1);
-        libc::sched_setscheduler(0, libc::SCHED_RR, &lowest);
+        libc::sched_setscheduler(0, libc::SCHED_RR, &raw const lowest);
     }
 }
 
@@ -34,7 +34,7 @@ pub fn enter_urgent() {
 pub fn thread_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` outlives the call; this clock always exists.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     Duration::from_nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 

@@ -14,15 +14,15 @@ impl Signals {
         // SAFETY: a set of zeros is valid, and sigemptyset makes it empty; it outlives the calls.
         let set = unsafe {
             let mut set: libc::sigset_t = std::mem::zeroed();
-            libc::sigemptyset(&mut set);
+            libc::sigemptyset(&raw mut set);
             for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
-                libc::sigaddset(&mut set, signal);
+                libc::sigaddset(&raw mut set, signal);
             }
-            libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
+            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
             set
         };
         // SAFETY: the set outlives the call.
-        let fd = check(unsafe { libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) }, || "signalfd".into())?;
+        let fd = check(unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) }, || "signalfd".into())?;
         // SAFETY: the kernel has just returned this descriptor, and nobody else knows it.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }

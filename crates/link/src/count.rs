@@ -16,6 +16,7 @@ impl PacketCount {
     }
 
     /// What is left of this after `other`, which is part of it.
+    #[must_use]
     pub fn without(self, other: Self) -> Self {
         Self { packets: self.packets - other.packets, bytes: self.bytes - other.bytes }
     }

@@ -30,7 +30,7 @@ impl LinkCounters {
         };
         *counter += element.drops().packets;
         self.ecn_marks += element.marks();
-        self.max_queue_packets = self.max_queue_packets.max(element.queue().map_or(0, |queue| queue.longest()));
+        self.max_queue_packets = self.max_queue_packets.max(element.queue().map_or(0, super::link_element::SampledQueue::longest));
     }
 }
 

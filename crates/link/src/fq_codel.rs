@@ -391,7 +391,7 @@ mod tests {
         // Two greedy flows, one with packets half as long, and one that sends now and then.
         let mut packets: Vec<(u64, u32, u32)> = (0..4000).flat_map(|n| [(n * 500, 1, 1000), (n * 500, 2, 500)]).collect();
         packets.extend((0..40).map(|n| (50_000 * n + 17, 3, 200)));
-        packets.sort();
+        packets.sort_unstable();
         let mut queue = fq_codel(FqCodelConfig { target: Duration::from_secs(9), ..FqCodelConfig::default() }, 10_000);
         let (served, _) = drive(&mut queue, &packets, 2_000_000);
         let bytes =

@@ -67,7 +67,7 @@ impl Blest {
     /// What the fast subflow sends in `time`, eighths of a microsecond, times lambda.
     fn sends(&self, fast: &PathView, i: usize, time: u32) -> Bytes {
         let (least, largest) = self.srtt[i];
-        let mean = (u64::from(least) + u64::from(largest)) / 2;
+        let mean = u64::midpoint(u64::from(least), u64::from(largest));
         let rounds = u64::from(time).checked_div(mean).map_or(1, |whole| whole + 1);
         let packets = if fast.tcp.ssthresh == INFINITE {
             u64::from(fast.capacity.get()) * ((1 << rounds.min(u64::from(MOST_DOUBLINGS))) - 1)

@@ -196,7 +196,7 @@ fn pair(scenario: &Scenario, flow: &scenario::Flow, topology: &Topology, ends: &
     }
     let asked = flow.cc.as_deref().unwrap_or_default();
     let Some(algorithm) = polypath_cc::find(asked) else {
-        let known = polypath_cc::all().map(|algorithm| algorithm.name()).collect::<Vec<_>>().join(", ");
+        let known = polypath_cc::all().map(polypath_cc::Algorithm::name).collect::<Vec<_>>().join(", ");
         return Err(of_flow(flow, "cc", format!("there is no congestion control `{asked}`; there are {known}")));
     };
     let route = first_route(flow, topology, ends)?;

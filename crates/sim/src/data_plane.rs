@@ -269,7 +269,7 @@ impl DataPlane {
 
     /// An endpoint sends a datagram, as [`DataPlane::send`] a segment. Routers may split it.
     pub(crate) fn send_datagram(&mut self, now: Instant, to: u32, path: PathId, hop: u32, datagram: Datagram) {
-        let mut packet = Packet { hop, to, path, ..Packet::blank() };
+        let mut packet = Packet { path, hop, to, ..Packet::blank() };
         self.store.put_datagram(&mut packet, datagram);
         if !self.begin(now, packet) {
             self.store.forget(&packet);

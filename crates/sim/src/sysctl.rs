@@ -64,15 +64,15 @@ pub(crate) fn apply(node: &Node, settings: &mut Settings) -> Result<(), Refused>
             }
             "tcp_frto" => settings.frto = number(value, 0, 2).ok_or_else(|| wrong("0, 1 or 2"))? > 0,
             "tcp_reordering" => {
-                settings.reordering = number(value, 1, 300).map(Segments::new).ok_or_else(|| other("a number from 1 to 300"))?
+                settings.reordering = number(value, 1, 300).map(Segments::new).ok_or_else(|| other("a number from 1 to 300"))?;
             }
             "tcp_max_reordering" => {
-                settings.max_reordering = number(value, 1, 65_535).map(Segments::new).ok_or_else(|| other("a number from 1 to 65535"))?
+                settings.max_reordering = number(value, 1, 65_535).map(Segments::new).ok_or_else(|| other("a number from 1 to 65535"))?;
             }
             "tcp_mtu_probing" => settings.mtu_probing = number(value, 0, 2).ok_or_else(|| wrong("0, 1 or 2"))? as u8,
             "tcp_base_mss" => {
                 settings.base_mss =
-                    number(value, 48, 65_495).map(Bytes::from_u32).ok_or_else(|| wrong("a number of bytes from 48 to 65495"))?
+                    number(value, 48, 65_495).map(Bytes::from_u32).ok_or_else(|| wrong("a number of bytes from 48 to 65495"))?;
             }
             "checksum_enabled" | "mptcp_checksum" => settings.checksum = flag(value).ok_or_else(|| wrong("0 or 1"))?,
             "add_addr_timeout" => {
@@ -82,15 +82,15 @@ pub(crate) fn apply(node: &Node, settings: &mut Settings) -> Result<(), Refused>
             // Not sysctls, but properties of the kernel, the route or the program that a study may want to change.
             "initcwnd" => {
                 settings.initial_cwnd =
-                    number(value, 1, 1000).map(Segments::new).ok_or_else(|| wrong("a number of segments from 1 to 1000"))?
+                    number(value, 1, 1000).map(Segments::new).ok_or_else(|| wrong("a number of segments from 1 to 1000"))?;
             }
             "tso_bytes" => {
                 settings.tso_bytes =
-                    number(value, 0, 1 << 20).map(Bytes::from_u32).ok_or_else(|| wrong("a number of bytes up to 1048576"))?
+                    number(value, 0, 1 << 20).map(Bytes::from_u32).ok_or_else(|| wrong("a number of bytes up to 1048576"))?;
             }
             "tick_us" => {
                 settings.tick =
-                    Duration::from_micros(u64::from(number(value, 0, 100_000).ok_or_else(|| wrong("microseconds from 0 to 100000"))?))
+                    Duration::from_micros(u64::from(number(value, 0, 100_000).ok_or_else(|| wrong("microseconds from 0 to 100000"))?));
             }
             "rto_min_us" => {
                 settings.rto_min = Duration::from_micros(u64::from(
@@ -103,7 +103,7 @@ pub(crate) fn apply(node: &Node, settings: &mut Settings) -> Result<(), Refused>
             }
             "receive_low_water" => {
                 settings.receive_low_water =
-                    number(value, 1, i32::MAX as u32).map(Bytes::from_u32).ok_or_else(|| wrong("a number of bytes above zero"))?
+                    number(value, 1, i32::MAX as u32).map(Bytes::from_u32).ok_or_else(|| wrong("a number of bytes above zero"))?;
             }
             _ => {
                 let meant = nearest(name).map_or(String::new(), |known| format!(" did you mean `{known}`?"));

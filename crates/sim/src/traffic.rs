@@ -63,7 +63,7 @@ mod tests {
         let arrivals = [(0, 10), (1, 30), (4, 30), (3, 50), (6, 40)].map(|(number, ns)| arrival(number, ns));
         let all = datagrams(8, &arrivals, [0, 5]);
         assert_eq!((all.sent, all.received, all.reordered, all.loss), (8, 5, 1, Some(1.0 - 5.0 / 7.0)));
-        assert_eq!(all.jitter_ns, Some((20 + 20 + 10) as f64 / 4.0));
+        assert_eq!(all.jitter_ns, Some(f64::from(20 + 20 + 10) / 4.0));
         let late = datagrams(8, &arrivals, [2, 5]);
         assert_eq!((late.received, late.loss), (5, Some(1.0 - 3.0 / 5.0)));
         assert_eq!(late.delay.map(|delay| (delay.mean_ns, delay.p50_ns, delay.max_ns)), Some((40.0, 40, 50)));

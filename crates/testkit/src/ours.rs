@@ -363,9 +363,9 @@ impl Endpoint for Host {
     fn inject(&mut self, bytes: &[u8]) -> Result<(), String> {
         let packet = ipv4::Packet::new_checked(bytes).map_err(|e| format!("it is no IPv4 packet: {e}"))?;
         if packet.protocol() == icmpv4::PROTOCOL {
-            self.inject_icmp(&packet)?
+            self.inject_icmp(&packet)?;
         } else {
-            self.inject_tcp(bytes)?
+            self.inject_tcp(bytes)?;
         }
         self.transmit()
     }

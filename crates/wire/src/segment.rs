@@ -23,6 +23,7 @@ impl Flags {
         self.0 & other.0 == other.0
     }
 
+    #[must_use]
     #[inline]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)

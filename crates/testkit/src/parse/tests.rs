@@ -16,7 +16,7 @@ fn segment(line: &str) -> Segment {
 
 /// The message about a text that is no script.
 fn wrong(text: &str) -> String {
-    parse("a.pkt", text).map(|script| panic!("{script:?}")).unwrap_or_else(|fault| fault.to_string())
+    parse("a.pkt", text).map_or_else(|fault| fault.to_string(), |script| panic!("{script:?}"))
 }
 
 #[test]

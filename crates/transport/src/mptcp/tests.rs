@@ -460,7 +460,7 @@ fn a_data_fin_that_is_lost_is_sent_again() {
         net.ends[0].offer(net.now, Bytes::new(10_000));
         net.run(Duration::from_millis(200));
         for path in &mut net.wires {
-            path[0].lose = (path[0].count..path[0].count + 1).collect();
+            path[0].lose = (path[0].count..=path[0].count).collect();
         }
         net.ends[0].close(net.now);
         net.run(Duration::from_secs(10));

@@ -255,7 +255,7 @@ mod tests {
         let first = echoes.iter().position(|&echo| echo).expect("the mark is echoed");
         assert!(echoes[first..].iter().all(|&echo| echo), "{echoes:?}");
         assert!(acks.iter().all(|(_, ack)| ack.ecn == NOT_ECT));
-        assert_eq!((pair.ends[0].ca_state(), pair.ends[0].flow.ssthresh), (CaState::Cwr, (cwnd + 2) / 2));
+        assert_eq!((pair.ends[0].ca_state(), pair.ends[0].flow.ssthresh), (CaState::Cwr, cwnd / 2 + 1));
         // (Two segments had been acknowledged before.) The next new data says so, once, and the echo ends.
         for _ in 0..3 {
             pair.exchange(|_| false);

@@ -1,6 +1,7 @@
 //! The sender's congestion states: entering and leaving recovery, PRR, tail loss probes and timeouts. `undo` takes back what proves spurious.
 
 use super::ack::{AckFacts, AckState};
+use super::queue::Sent;
 use super::recovery::{Delivered, Tlp, TlpAck, TlpVerdict};
 use super::timer::{Pending, Timer};
 use super::{CaState, Context, Socket};
@@ -124,7 +125,7 @@ impl Socket {
     }
 
     fn try_to_open(&mut self, cx: Context<'_>, marked: bool) {
-        if self.queue.retrans_out() == 0 && !self.queue.head().is_some_and(|head| head.is_retransmitted()) {
+        if self.queue.retrans_out() == 0 && !self.queue.head().is_some_and(Sent::is_retransmitted) {
             self.undo.forget_retrans_stamp();
         }
         if marked {
@@ -226,7 +227,7 @@ impl Socket {
 
     fn mark_lost_at_timeout(&mut self, now: Instant) {
         // A first segment that is sacked means that the receiver reneged (RFC 2018 section 8).
-        if self.queue.head().is_some_and(|head| head.is_sacked()) {
+        if self.queue.head().is_some_and(Sent::is_sacked) {
             self.queue.forget_sacks();
         }
         for index in 0..self.queue.len() {
@@ -272,7 +273,7 @@ impl Socket {
         let rto = self.rtt.rto();
         match self.probe_timeout() {
             Some(probe) if !self.tlp.is_out() && self.loss.backoffs() == 0 => {
-                self.timers.arm_pending(Pending::LossProbe, now, probe.min(rto))
+                self.timers.arm_pending(Pending::LossProbe, now, probe.min(rto));
             }
             _ => self.timers.arm_pending(Pending::Timeout, now, rto),
         }

@@ -242,7 +242,7 @@ impl PathMtu {
             }
             return Next::Usual;
         }
-        let len = ((high + low) / 2).saturating_sub(room.headers);
+        let len = u32::midpoint(high, low).saturating_sub(room.headers);
         // Enough must follow it that its loss shows.
         let needed = len + (room.reordering + 1) * room.full;
         if room.unsent < needed || room.snd_wnd < needed {

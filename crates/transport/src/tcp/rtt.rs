@@ -82,7 +82,7 @@ impl Rtt {
             self.mdev_max_us = self.rttvar_us;
             self.round_end = snd_nxt;
         } else {
-            let error = us as i64 - i64::from(flow.srtt_us >> 3);
+            let error = i64::from(us) - i64::from(flow.srtt_us >> 3);
             flow.srtt_us = (i64::from(flow.srtt_us) + error).max(1) as u32;
             let mut deviation = error.abs() - i64::from(flow.mdev_us >> 2);
             if error < 0 && deviation > 0 {

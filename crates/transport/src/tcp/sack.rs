@@ -18,7 +18,7 @@ impl Socket {
     pub(super) fn apply_sacks(&mut self, now: Instant, segment: &Segment, ack: &mut AckState) {
         let blocks = segment.sack();
         let mut first = 0;
-        if self.is_dsack(blocks, segment.ack) {
+        if is_dsack(blocks, segment.ack) {
             first = 1;
             self.handle_dsack(blocks[0], ack);
         }
@@ -82,15 +82,6 @@ impl Socket {
         ack.facts.sacks_segments = true;
     }
 
-    /// RFC 2883 section 4: the first block reports a duplicate if it lies below the cumulative ACK or inside the second block.
-    fn is_dsack(&self, blocks: &[SackBlock], ack: Seq) -> bool {
-        match blocks {
-            [first, ..] if first.start.before(ack) => true,
-            [first, second, ..] => !first.end.after(second.end) && !first.start.before(second.start),
-            _ => false,
-        }
-    }
-
     fn handle_dsack(&mut self, block: SackBlock, ack: &mut AckState) {
         ack.facts.reports_duplicate = true;
         self.counters.dsacks_received += 1;
@@ -147,5 +138,14 @@ impl Socket {
     /// Whether RACK would, after a timeout, still wait for this segment.
     pub(super) fn rack_still_waits(&self, now: Instant, index: usize) -> bool {
         self.rack.still_waits(now, self.queue.at(index), self.reo_wnd())
+    }
+}
+
+/// RFC 2883 section 4: the first block reports a duplicate if it lies below the cumulative ACK or inside the second block.
+fn is_dsack(blocks: &[SackBlock], ack: Seq) -> bool {
+    match blocks {
+        [first, ..] if first.start.before(ack) => true,
+        [first, second, ..] => !first.end.after(second.end) && !first.start.before(second.start),
+        _ => false,
     }
 }

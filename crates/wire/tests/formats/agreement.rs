@@ -72,7 +72,7 @@ proptest! {
         prop_assert_eq!(flags.iter().rev().fold(0, |bits, &flag| bits << 1 | u8::from(flag)), repr.flags.0);
         // The bits that it has no name for are zero in its header.
         let header = theirs.to_header();
-        if repr.reserved & 14 == 0 {
+        if repr.reserved & 0b1110 == 0 {
             let sum = match addresses {
                 Addresses::V4 { source, destination } => header.calc_checksum_ipv4_raw(source.octets(), destination.octets(), &payload),
                 Addresses::V6 { source, destination } => header.calc_checksum_ipv6_raw(source.octets(), destination.octets(), &payload),
