@@ -22,6 +22,7 @@ from requirement import lacking
 
 from polypath import EngineError, Results, Study, StudyError, linux, run
 from polypath.engines import LinuxEngine, _machine
+from polypath.pcap import analyse
 from polypath.results import TABLES, execute, plan
 
 # Seconds that anything may take here before it counts as hanging; a machine takes one or two.
@@ -155,6 +156,20 @@ def test_captures_are_whole_and_equal(tmp_path: Path) -> None:
     # A capture that was deleted is made again, and nothing else runs.
     shutil.rmtree(folders[0] / "captures")
     assert len(plan(captured, engine=LinuxEngine(), out=tmp_path / "one").pending) == 1
+
+
+def test_what_is_captured_beside_the_kernel_has_the_kernel_s_own_counters(tmp_path: Path) -> None:
+    captured = study(seeds=[1], measure={"capture": ["c"]})
+    made = run(captured, engine="linux", out=tmp_path)
+    (connection,) = analyse(sorted(made.folder.glob("captures/*/*.pcapng")))["connections"]
+    assert connection["kind"] == "mptcp v1"
+    seen = {each["client"]: each["directions"][0] for each in connection["subflows"]}
+    counted = {row["source"]: row for row in made.subflows.to_dict("records")}
+    assert set(seen) == set(counted) and len(seen) == 2
+    for source, row in counted.items():
+        assert seen[source]["retransmissions"] == row["retransmissions"] > 0
+        # The kernel's counter is of the last sample.
+        assert row["bytes_acked"] <= seen[source]["acked_bytes"] < row["bytes_acked"] * 1.2
 
 
 def alone(**both: Any) -> Study:

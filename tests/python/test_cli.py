@@ -271,7 +271,7 @@ def test_the_schema_is_json(polypath, tmp_path):
     assert (tmp_path / "file.json").read_text() == polypath("schema")[1]
 
 
-@pytest.mark.parametrize("command", ["run", "report", "show", "list", "init", "validate", "bench", "schema", "watch", "doctor"])
+@pytest.mark.parametrize("command", ["run", "report", "show", "list", "init", "validate", "bench", "schema", "watch", "doctor", "pcap"])
 def test_every_command_has_help(polypath, command):
     code, out, _ = polypath(command, "--help")
     assert (code, "Usage" in out) == (0, True)

@@ -27,8 +27,8 @@ def pcap(
 ) -> None:
     """Explain captures of any program: connections, subflows, what they carried, what was lost, and what held them back.
 
-    TCP and MPTCP of both versions, also in GRE-in-UDP. Name captures of both ends, with clocks that agree, for one-way delays. A file that is cut off or damaged is told
-    of as far as it goes.
+    TCP and MPTCP of both versions, also in GRE-in-UDP. Name captures of both ends, with clocks that agree, for one-way delays. A file that
+    is cut off or damaged is told of as far as it goes.
     """
     report = analyse(files)
     if parquet is not None:

@@ -19,8 +19,8 @@ class PcapError(ValueError):
 def analyse(files: Iterable[str | Path]) -> dict[str, Any]:
     """What captures say, as crates/capture/src/report.rs describes it: files, connections, and a diagnosis of each in sentences.
 
-    Several files are read side by side in the order of their time stamps, so their clocks should agree. A file that is cut off or damaged is
-    told of as far as it goes; its entry in "files" says where it breaks.
+    Several files are read side by side in the order of their time stamps, so their clocks should agree. A file that is cut off or damaged
+    is told of as far as it goes; its entry in "files" says where it breaks.
 
     Raises PcapError if a file cannot be opened, or is no capture from its first byte on.
     """
@@ -62,4 +62,4 @@ def subflow_table(report: dict[str, Any]) -> pa.Table:
 
 
 def _spread(name: str, spread: dict[str, Any] | None) -> dict[str, float | None]:
-    return {f"{name}_{part}_ms": spread and spread[f"{part}_ms"] for part in ("min", "mean", "p50", "p95", "max")}
+    return {f"{name}_{part}_ms": None if spread is None else spread[f"{part}_ms"] for part in ("min", "mean", "p50", "p95", "max")}
