@@ -22,7 +22,10 @@ impl Connection {
             Repr::JoinAck { hmac } => return self.on_join_ack(i, segment, &hmac),
             Repr::AddAddr { announcement, address_id, address, port } => self.on_add_addr(now, i, announcement, address_id, address, port),
             Repr::RemoveAddr { address_ids } => address_ids.iter().for_each(|&id| self.on_remove_addr(now, id)),
-            Repr::Prio { backup, .. } => self.subflows[i].backup = backup,
+            Repr::Prio { backup, .. } => {
+                self.subflows[i].backup = backup;
+                self.burst = None; // The scheduler is asked again: tests/scripts/mptcp-prio.pkt.
+            }
             Repr::FastClose { receiver_key } if receiver_key == self.local_key => {
                 // RFC 8684 section 3.5: a RST on each subflow.
                 let options = self.reset_options(Repr::RST_UNSPECIFIED);

@@ -155,6 +155,8 @@ pub struct Connection {
     coupled: bool,
     /// The scheduler hands out bursts, and the stack takes them; nothing is ever reinjected there.
     schedules_bursts: bool,
+    /// The last subflow that got a burst, and what is left of it ([`crate::stack::Stack::burst_goes_on`]).
+    burst: Option<(usize, Bytes)>,
     siblings: cc::Siblings,
     random: Rng,
     local_key: u64,
@@ -199,6 +201,7 @@ impl Connection {
         let rx = Rx::new(settings.rmem[1].as_u32(), settings.rmem[2].as_u32(), stack.rcv_charge);
         Self {
             schedules_bursts: stack.schedules_bursts && scheduler.schedules_bursts(),
+            burst: None,
             coupled: algorithm.flags() & cc::flags::COUPLED != 0,
             algorithm,
             scheduler: scheduler.with(Quirks { ecf_overflows: stack.ecf_overflows, redundant_repeats: stack.redundant_repeats }),

@@ -196,11 +196,14 @@ impl Connection {
             return false;
         }
         self.refresh_view();
-        let queue = self.queue(now);
-        let Some(choice) = self.scheduler.pick(&self.view[..count], &queue) else { return false };
-        let i = choice.subflow;
+        let (i, mut burst) = if let Some(rest) = self.rest_of_burst() {
+            rest
+        } else {
+            let queue = self.queue(now);
+            let Some(choice) = self.scheduler.pick(&self.view[..count], &queue) else { return false };
+            (choice.subflow, choice.limit.bytes().unwrap_or(Bytes::ZERO))
+        };
         // The buffer of this stack is a fragment.
-        let mut burst = choice.limit.bytes().unwrap_or(Bytes::ZERO);
         let start = self.tx.pending;
         while self.tx.pending.before(self.tx.end) {
             let stop = self.tx.fragment_end(self.tx.pending).min(self.tx.window_end);
@@ -217,11 +220,20 @@ impl Connection {
                 break;
             }
         }
+        if self.settings.stack.burst_goes_on {
+            self.burst = Some((i, burst));
+        }
         let given = self.tx.pending.after(start);
         if given && self.tx.rtx_due == Instant::NEVER {
             self.arm_retransmission(now);
         }
         given
+    }
+
+    /// The subflow that has the last burst and what is left of it, where that goes on with the next data and the subflow may send.
+    #[inline]
+    fn rest_of_burst(&self) -> Option<(usize, Bytes)> {
+        self.burst.filter(|&(i, rest)| rest > Bytes::ZERO && self.view[i].usable && self.view[i].room)
     }
 
     /// What the scheduler allows, in whole segments as far as the peer's window goes.

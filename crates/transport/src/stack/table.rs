@@ -256,7 +256,7 @@ kernels! {
         /// How large the connection's send buffer is.
         meta_send_buffer: MetaSendBuffer {
             MPTCP_0_96_LINUX_5_4_188 = MetaSendBuffer::LargestSum, "its public sources, and measured: specs/notes/mptcp-two-paths";
-            LINUX_6_1_192 = MetaSendBuffer::Largest, "as before 6.7, \"mptcp: refactor sndbuf auto-tuning\"";
+            LINUX_6_1_192 = MetaSendBuffer::Largest, "measured, specs/notes/kernel-6.1; as before 6.7, \"mptcp: refactor sndbuf auto-tuning\"";
             LINUX_6_12_117 = MetaSendBuffer::Sum, "6.7, \"mptcp: refactor sndbuf auto-tuning\"";
         }
         /// What a subflow has waiting leaves before the connection gives it more, one buffer at a time; else the connection gives all it may first.
@@ -276,6 +276,12 @@ kernels! {
             MPTCP_0_96_LINUX_5_4_188 = false, "it has no such scheduler";
             LINUX_6_1_192 = true, "taken for 6.12's; not measured by itself";
             LINUX_6_12_117 = true, "measured, specs/notes/mptcp-two-paths";
+        }
+        /// A burst that is not used up goes on with the next data, on the same subflow while that has room; else the scheduler is asked again.
+        burst_goes_on: bool {
+            MPTCP_0_96_LINUX_5_4_188 = false, "it has no such scheduler";
+            LINUX_6_1_192 = true, "measured, tests/scripts/mptcp-burst.pkt";
+            LINUX_6_12_117 = false, "measured, tests/scripts/mptcp-burst.pkt";
         }
         /// Of two subflows with the same RTT the newer one is taken.
         newer_of_equals: bool {
