@@ -1,5 +1,6 @@
 //! The handshakes: MP_CAPABLE for the first subflow, MP_JOIN for the others, and the fall back to TCP.
 
+use super::sender::Fin;
 use super::{Connection, INITIAL, Phase};
 use crate::receive_buffer::first_read_estimate;
 use crate::stack::MptcpVersion;
@@ -166,6 +167,33 @@ impl Connection {
         self.subflows[INITIAL].socket.end_mptcp();
         self.tx.window_end = self.tx.una + self.subflows[INITIAL].socket.peer_window().get();
         self.write(now);
+    }
+
+    /// Data came without a mapping. On the only subflow that there ever was it is taken for an infinite mapping, and the connection goes on as plain
+    /// TCP; else the subflow is reset (RFC 8684 section 3.7; Linux: `allow_infinite_fallback`). True if the data is to be taken.
+    #[cold]
+    pub(super) fn take_unmapped(&mut self, now: Instant, i: usize) -> bool {
+        let only = self.subflows.len() == 1;
+        // What this end has sent must be where a subflow alone would have it.
+        if !only || self.tx.reinjected_bytes > 0 {
+            let options = self.reset_options(Repr::RST_MPTCP_ERROR);
+            let socket = &mut self.subflows[i].socket;
+            socket.delivered.clear();
+            socket.reset(now, options);
+            self.close_subflow(now, i);
+            return false;
+        }
+        self.phase = Phase::Fallback;
+        self.paths.stop_announcing();
+        let subflow = &mut self.subflows[INITIAL];
+        subflow.confirmed = true;
+        subflow.waiting_options = MpOptions::default();
+        subflow.socket.end_mptcp();
+        if self.tx.fin == Fin::Sent {
+            subflow.socket.close();
+        }
+        self.mark(INITIAL);
+        true
     }
 
     /// A path that is new to the server, with an MP_JOIN for this connection.

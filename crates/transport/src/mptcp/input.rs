@@ -13,6 +13,9 @@ impl Connection {
     /// Moves what a subflow has in order into the connection's order.
     #[inline]
     pub(super) fn take_delivered(&mut self, now: Instant, i: usize, segment: &Segment) {
+        if !segment.has_dss & segment.mp.is_empty() & (self.phase == Phase::Established) && !self.take_unmapped(now, i) {
+            return;
+        }
         let len = segment.len;
         let stack = self.settings.stack;
         let subflow = &mut self.subflows[i];
