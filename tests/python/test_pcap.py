@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from test_captures import PARTS, captured
 
-from polypath import cli
+from polypath import _native, cli
 from polypath.pcap import PcapError, analyse, subflow_table
 
 
@@ -56,6 +56,38 @@ def test_both_ends_give_one_way_delays(request, tmp_path):
         assert 7 < sent["one_way_delay"]["min_ms"] < sent["rtt"]["min_ms"] - 7
         assert sent["one_way_delay"]["count"] > 100
     assert connection["data"][0]["acked_bytes"] <= connection["data"][0]["sent_bytes"]
+
+
+def diagnosed(name, root, tmp_path):
+    """A scenario of the simulator, captured at its clients: the report of its first connection."""
+    lines = (root / "crates/sim/tests/known_bytes/scenarios.jsonl").read_text().splitlines()
+    scenario = next(entry["scenario"] for entry in map(json.loads, lines) if entry["name"] == name)
+    clients = {flow["client"] for flow in scenario["flows"]}
+    places = [(link[end]["node"], link["name"]) for link in scenario["links"] for end in "ab" if link[end]["node"] in clients]
+    scenario["captures"] = [{"node": node, "link": link, "snaplen": 128, "packets": 10**6} for node, link in places]
+    files = []
+    for file, data in _native.simulate(json.dumps(scenario))[3].items():
+        (tmp_path / file).write_bytes(data)
+        files.append(tmp_path / file)
+    return analyse(files)["connections"][0]
+
+
+@pytest.mark.parametrize(
+    ("name", "sentences"),
+    [
+        ("app-tcp-v1-transfer", []),
+        ("endpoints-v1", ["only one subflow carried data: the others are backups"]),
+        ("scheduler-v1-backup", ["only one subflow carried data: no MP_JOIN was sent"]),
+        ("small-buffers", ["limited by the receive window of the server for"]),
+        ("mtu-silent-0-tcp-v1", ["packets of 1500 bytes were sent again 4 times and never acknowledged, nor was any other with data"]),
+        ("mtu-icmp-0-tcp-v1", ["the path MTU is 1200 bytes behind 10.0.1.3, which said so"]),
+    ],
+)
+def test_a_diagnosis_names_what_held_a_connection_back(name, sentences, request, tmp_path):
+    connection = diagnosed(name, request.config.rootpath, tmp_path)
+    said = connection["diagnosis"]
+    assert all(any(sentence in each for each in said) for sentence in sentences), said
+    assert sentences or not said
 
 
 def test_the_command_prints_tables_json_and_parquet(request, tmp_path, monkeypatch, capsys):
