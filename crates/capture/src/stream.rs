@@ -170,10 +170,13 @@ impl Direction {
     fn on_again(&mut self, begin: u64, end: u64, len: u32, ip_len: u32) {
         self.retransmissions += 1;
         self.retransmitted_bytes += u64::from(len);
-        // Karn: what was sent twice gives no round-trip time.
+        // Karn: what was sent twice gives no round-trip time, and does not say which size passed; nor if it was sent again in other pieces.
         let from = self.pending.partition_point(|pending| pending.end <= begin);
-        for pending in self.pending.iter_mut().skip(from).take_while(|pending| pending.end <= end) {
+        for pending in self.pending.iter_mut().skip(from) {
             pending.again = true;
+            if pending.end >= end {
+                break;
+            }
         }
         if self.again.len() == AGAIN {
             self.again.pop_front();
@@ -221,7 +224,9 @@ impl Direction {
         }
         let mut newest = None;
         while let Some(pending) = self.pending.front().filter(|pending| pending.end <= ack) {
-            self.pmtu_seen = self.pmtu_seen.max(pending.ip_len);
+            if !pending.again {
+                self.pmtu_seen = self.pmtu_seen.max(pending.ip_len);
+            }
             newest = Some((pending.time, pending.again));
             self.pending.pop_front();
         }

@@ -141,6 +141,33 @@ fn two_places_tell_the_delay_between_them() {
 }
 
 #[test]
+fn what_was_sent_again_in_smaller_pieces_does_not_tell_that_the_first_size_passed() {
+    let mut file = vec![];
+    pcapng::section(&mut file, "test");
+    pcapng::interface(&mut file, LinkType::RawIp, 100, "a");
+    let plain = Segment { flags: Flags::ACK, window: 60_000, window_scale: 255, ack: Seq::new(900), ..Segment::default() };
+    let data = |seq, len| Segment { seq: Seq::new(seq), len, ..plain };
+    let answer = Segment { seq: Seq::new(900), ack: Seq::new(2001), ..plain };
+    for (ms, from_client, segment) in [
+        (1, true, data(1, 1000)),
+        (2, true, data(1001, 1000)),
+        (3, true, data(1, 600)),
+        (4, true, data(601, 400)),
+        (5, true, data(1001, 600)),
+        (6, true, data(1601, 400)),
+        (9, false, answer),
+        (10, true, data(2001, 600)),
+        (20, false, Segment { ack: Seq::new(2601), ..answer }),
+    ] {
+        let bytes = segment.to_bytes(&envelope(from_client), &vec![0; segment.len as usize]).unwrap();
+        pcapng::packet(&mut file, ms * MS, bytes.len() as u32, &bytes[..bytes.len().min(100)]);
+    }
+    let report = of_file(&file);
+    let sent = &report.connections[0].subflows[0].directions[0];
+    assert_eq!((sent.pmtu_seen, sent.retransmissions, sent.acked_bytes, sent.rtt.unwrap().count), (640, 4, 2600, 1));
+}
+
+#[test]
 fn a_file_that_is_cut_tells_what_it_has() {
     for file in [pcapng_file(), pcap_file(true, false)] {
         let report = of_file(&file[..file.len() - 5]);
