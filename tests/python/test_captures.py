@@ -70,7 +70,7 @@ def test_every_study_has_a_part_here(request):
 @pytest.mark.parametrize("name", PARTS)
 def test_tshark_finds_nothing_wrong_and_counts_what_we_count(name, request, tmp_path):
     outcome, files = captured(name, request.config.rootpath, tmp_path)
-    seen = defaultdict(lambda: [0, 0])
+    seen = defaultdict(lambda: [0, 0, 0])
     packets = 0
     for file in files:
         words = [word for field in FIELDS for word in ("-e", field)]
@@ -84,17 +84,20 @@ def test_tshark_finds_nothing_wrong_and_counts_what_we_count(name, request, tmp_
         for row in rows:
             stream, ends = row["tcp.stream"], clients[row["tcp.stream"]]
             if row["ip.src"] == ends[0]:
-                seen[ends][0] += int(row["tcp.len"]) > 0 and any(row[field] for field in ORDER)
+                carries_data = int(row["tcp.len"]) > 0
+                seen[ends][0] += carries_data and any(row[field] for field in ORDER)
+                seen[ends][2] += carries_data
             elif row["tcp.ack"]:
                 acked[stream] = max(acked[stream], int(row["tcp.ack"]) - 1)
         for stream, count in acked.items():
             seen[clients[stream]][1] += count
-    ours = defaultdict(lambda: [0, 0])
+    ours = defaultdict(lambda: [0, 0, 0])
     for flow in outcome["flows"]:
         for subflow in flow["subflows"]:
             sums = ours[subflow["source"], subflow["destination"]]
             sums[0] += subflow["retransmissions"]
             sums[1] += subflow["bytes_acked"]
+            sums[2] += subflow["data_segments_sent"]
     assert seen == ours
     assert packets > 1000
 

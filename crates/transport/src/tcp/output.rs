@@ -245,8 +245,9 @@ impl Socket {
         let mut sent = *self.queue.at(index);
         self.delivery.on_sent(now, &self.flow, false, &mut sent);
         self.queue.restamp(index, &sent);
-        self.pace(now, sent.len);
+        self.counters.data_segments_sent += 1;
         self.counters.retransmissions += 1;
+        self.pace(now, sent.len);
         self.undo.on_retransmitted(timestamp(now));
         if matches!(self.flow.ca_state, super::CaState::Cwr | super::CaState::Recovery) {
             self.prr.on_sent();
