@@ -75,8 +75,8 @@ pub fn unload(names: &[String], force: bool) -> Result<Vec<String>, Error> {
 #[derive(Debug)]
 pub struct Acquired {
     pub names: Vec<String>,
-    _links: Vec<(Link, Object)>,
-    _shared: Vec<OwnedFd>,
+    links: Vec<(Link, Object)>,
+    shared: Vec<OwnedFd>,
 }
 
 /// Sees to it that algorithms are registered until the value is dropped or the process ends, however it ends. What another process holds is
@@ -87,14 +87,14 @@ pub struct Acquired {
 )]
 pub fn acquire(algorithms: &[cc::Algorithm]) -> Result<Acquired, Error> {
     check_supported(algorithms, true)?;
-    let mut acquired = Acquired { names: Vec::new(), _links: Vec::new(), _shared: Vec::new() };
+    let mut acquired = Acquired { names: Vec::new(), links: Vec::new(), shared: Vec::new() };
     for algorithm in algorithms {
         let mut tries = 0;
         while !join(*algorithm, &mut acquired)? {
             // Other processes come and go meanwhile, and a registration goes in steps: what fails now may be possible at once.
             match check_no_builtin(&kernel_name(*algorithm)).and_then(|()| register(*algorithm, true)) {
                 Ok(link) => {
-                    acquired._links.push(link);
+                    acquired.links.push(link);
                     break;
                 }
                 Err(error) if tries == ACQUIRE_TRIES => return Err(error),
@@ -127,7 +127,7 @@ fn join(algorithm: cc::Algorithm, acquired: &mut Acquired) -> Result<bool, Error
         };
         return Err(Error::caller(format!("the {name} in this kernel is of another build than this program's: {way}")));
     }
-    acquired._shared.extend(link);
+    acquired.shared.extend(link);
     Ok(true)
 }
 

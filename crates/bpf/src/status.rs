@@ -233,7 +233,7 @@ fn read_dump(socket: &Socket, counts: &mut BTreeMap<String, u32>) -> io::Result<
             rest = rest.get((message.header.length as usize).next_multiple_of(4)..).unwrap_or_default();
             match message.payload {
                 NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(response)) => {
-                    for nla in response.nlas.iter() {
+                    for nla in &response.nlas {
                         if let Nla::Congestion(name) = nla {
                             *counts.entry(name.clone()).or_default() += 1;
                         }
