@@ -37,9 +37,7 @@ def said_on() -> Callable[[str], list[str]]:
             machine = linux.find(kernel)
             _machine.programs_are_there()
         except (linux.KernelError, EngineError) as error:
-            if kernel == REQUIRED:
-                lacking("linux", str(error))
-            pytest.skip(str(error))
+            lacking("linux" if kernel == REQUIRED else f"linux {kernel}", str(error))
         _, text = run_packets([script for name, script in CASES if name == kernel], kernel=kernel, machine=machine.file)
         return text.splitlines()
 

@@ -143,7 +143,7 @@ def test_source_files_stay_readable() -> None:
 
 
 def test_no_test_is_skipped_past_what_may_not_be_missing() -> None:
-    # Where POLYPATH_REQUIRE says that nothing may be missing, tests/kernel/requirement.py fails instead.
+    # Where POLYPATH_REQUIRE says that nothing may be missing, tests/requirement.py fails instead.
     skips = re.compile(r"\b(pytest\.skip|skipif|importorskip|skipTest|mark\.skip|xfail)\b")
     found = [
         f"{file.relative_to(ROOT)}:{number}"

@@ -49,7 +49,7 @@ def test_a_kernel_that_is_the_simulator_cannot_be_told_from_it(monkeypatch):
     def on_kernel(kernel):
         def simulator(scenario):
             seen.append(json.loads(scenario)["flows"][0]["start_ns"])
-            return _native.simulate(scenario)
+            return _native.simulate(scenario)[:3]
 
         return simulator
 

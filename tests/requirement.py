@@ -1,4 +1,4 @@
-"""What tests of a kernel do where the machine lacks something."""
+"""What tests do where the machine lacks something."""
 
 import os
 from typing import NoReturn
