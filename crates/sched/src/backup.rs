@@ -39,21 +39,8 @@ fn working(subflows: &[PathView]) -> Option<usize> {
 mod tests {
     use super::*;
     use crate::TcpExtras;
+    use crate::fixtures::{DATA, subflow};
     use polypath_base::{Bytes, DataSeq, Segments};
-
-    const DATA: DataQueueView = DataQueueView { end: DataSeq::new(1 << 20), window_end: DataSeq::new(1 << 20), ..DataQueueView::EMPTY };
-
-    fn subflow(srtt_ms: u32, in_flight: u32) -> PathView {
-        PathView {
-            srtt_us8: srtt_ms * 8000,
-            capacity: Segments::new(10),
-            in_flight: Segments::new(in_flight),
-            mss: Bytes::new(1000),
-            usable: true,
-            room: true,
-            ..PathView::default()
-        }
-    }
 
     #[test]
     fn the_first_subflow_works_alone_however_slow() {

@@ -113,19 +113,11 @@ impl Policy for Blest {
 mod tests {
     use super::*;
     use crate::TcpExtras;
+    use crate::fixtures;
     use polypath_base::DataSeq;
 
     fn subflow(srtt_ms: u32, in_flight: u32) -> PathView {
-        PathView {
-            srtt_us8: srtt_ms * 8000,
-            capacity: Segments::new(10),
-            in_flight: Segments::new(in_flight),
-            mss: Bytes::new(1000),
-            usable: true,
-            room: true,
-            tcp: TcpExtras { ssthresh: Segments::new(5), ..TcpExtras::default() },
-            ..PathView::default()
-        }
+        PathView { tcp: TcpExtras { ssthresh: Segments::new(5), ..TcpExtras::default() }, ..fixtures::subflow(srtt_ms, in_flight) }
     }
 
     fn window(bytes: u64) -> DataQueueView {

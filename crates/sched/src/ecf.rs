@@ -83,19 +83,8 @@ impl Ecf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use polypath_base::{DataSeq, Segments};
-
-    fn subflow(srtt_ms: u32, in_flight: u32) -> PathView {
-        PathView {
-            srtt_us8: srtt_ms * 8000,
-            capacity: Segments::new(10),
-            in_flight: Segments::new(in_flight),
-            mss: Bytes::new(1000),
-            usable: true,
-            room: true,
-            ..PathView::default()
-        }
-    }
+    use crate::fixtures::subflow;
+    use polypath_base::DataSeq;
 
     fn waiting(bytes: u64) -> DataQueueView {
         DataQueueView { end: DataSeq::new(bytes), window_end: DataSeq::new(1 << 30), ..DataQueueView::EMPTY }

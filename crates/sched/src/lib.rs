@@ -10,6 +10,8 @@ mod backup;
 mod blest;
 mod daps;
 mod ecf;
+#[cfg(test)]
+mod fixtures;
 mod linux_default;
 mod minrtt;
 mod redundant;

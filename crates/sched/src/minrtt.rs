@@ -64,21 +64,8 @@ mod tests {
     use super::*;
     use crate::Buffered;
     use crate::TcpExtras;
+    use crate::fixtures::{DATA, subflow};
     use polypath_base::{Bytes, DataSeq, Segments};
-
-    fn subflow(srtt_ms: u32, in_flight: u32) -> PathView {
-        PathView {
-            srtt_us8: srtt_ms * 8000,
-            capacity: Segments::new(10),
-            in_flight: Segments::new(in_flight),
-            mss: Bytes::new(1000),
-            usable: true,
-            room: true,
-            ..PathView::default()
-        }
-    }
-
-    const DATA: DataQueueView = DataQueueView { end: DataSeq::new(1 << 20), window_end: DataSeq::new(1 << 20), ..DataQueueView::EMPTY };
 
     #[test]
     fn the_fastest_subflow_with_room_wins() {

@@ -90,17 +90,11 @@ impl Policy for Redundant {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use polypath_base::Segments;
+    use crate::fixtures;
+    
 
     fn subflow(in_flight: u32) -> PathView {
-        PathView {
-            capacity: Segments::new(10),
-            in_flight: Segments::new(in_flight),
-            mss: Bytes::new(1000),
-            usable: true,
-            room: true,
-            ..PathView::default()
-        }
+        fixtures::subflow(0, in_flight)
     }
 
     #[test]

@@ -36,19 +36,11 @@ impl Policy for RoundRobin {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use polypath_base::{Bytes, DataSeq, Segments};
-
-    const DATA: DataQueueView = DataQueueView { end: DataSeq::new(1 << 20), window_end: DataSeq::new(1 << 20), ..DataQueueView::EMPTY };
+    use crate::fixtures::{self, DATA};
+    use polypath_base::Bytes;
 
     fn subflow(in_flight: u32) -> PathView {
-        PathView {
-            capacity: Segments::new(10),
-            in_flight: Segments::new(in_flight),
-            mss: Bytes::new(1000),
-            usable: true,
-            room: true,
-            ..PathView::default()
-        }
+        fixtures::subflow(0, in_flight)
     }
 
     #[test]

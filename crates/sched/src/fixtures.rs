@@ -1,0 +1,21 @@
+//! What the tests of several schedulers begin with.
+
+use crate::{DataQueueView, PathView};
+use polypath_base::{Bytes, DataSeq, Segments};
+
+/// A megabyte waits, and the window has room for it.
+pub(crate) const DATA: DataQueueView =
+    DataQueueView { end: DataSeq::new(1 << 20), window_end: DataSeq::new(1 << 20), ..DataQueueView::EMPTY };
+
+/// A subflow with a window of ten segments of 1000 bytes, of which some are in flight.
+pub(crate) fn subflow(srtt_ms: u32, in_flight: u32) -> PathView {
+    PathView {
+        srtt_us8: srtt_ms * 8000,
+        capacity: Segments::new(10),
+        in_flight: Segments::new(in_flight),
+        mss: Bytes::new(1000),
+        usable: true,
+        room: true,
+        ..PathView::default()
+    }
+}
