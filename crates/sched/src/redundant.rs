@@ -91,7 +91,6 @@ impl Policy for Redundant {
 mod tests {
     use super::*;
     use crate::fixtures;
-    
 
     fn subflow(in_flight: u32) -> PathView {
         fixtures::subflow(0, in_flight)

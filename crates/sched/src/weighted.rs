@@ -78,7 +78,6 @@ impl Policy for Weighted {
 mod tests {
     use super::*;
     use crate::fixtures::{self, DATA};
-    
 
     fn subflow(in_flight: u32) -> PathView {
         fixtures::subflow(0, in_flight)
