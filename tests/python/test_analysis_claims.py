@@ -11,7 +11,7 @@ GOODPUT = "goodput_receiver_mbps"
 
 
 def claim(check, **more):
-    base = {"id": "x", "sentence": "s", "source": None, "metric": GOODPUT, "where": {}}
+    base = {"id": "x", "sentence": "s", "source": None, "metric": GOODPUT, "where": {}, "table": "runs"}
     return SimpleNamespace(**(base | more), check=SimpleNamespace(**({"spread": None} | check)))
 
 
@@ -163,3 +163,19 @@ def test_selection_compares_as_text_so_numbers_and_words_meet(wanted):
     table = pd.DataFrame({"n": [1, 2]})
     assert list(select(table, {"n": wanted})["n"]) == [2]
     assert select(table, {"absent": 1}).empty
+
+
+def test_a_claim_about_subflows_reads_their_table():
+    rows = [
+        {"experiment": "v0", "cc": cc, "seed": 0, "flow": "c", "subflow": number, "segment_usual_bytes": size}
+        for cc, sizes in {"cubic": (8928, 1428), "lia": (8928, 8928)}.items()
+        for number, size in enumerate(sizes)
+    ]
+    asked = claim({"kind": "between", "low": 1428, "high": 1428}, metric="segment_usual_bytes", table="subflows", where={"subflow": 1})
+    evaluated = evidence({"cubic": [9.0], "lia": [9.0]}, subflows=pd.DataFrame(rows))
+    (got,) = evaluate([asked], evaluated)
+    assert got.verdict is Verdict.FAILS
+    assert got.why == "1 of 2 cells outside: lia 8928.000"
+    # The table of runs has no such column, and a claim about runs does not look elsewhere.
+    asked = claim({"kind": "between", "low": 1428, "high": 1428}, metric="segment_usual_bytes")
+    assert evaluate([asked], evaluated)[0].verdict is Verdict.NOT_MEASURED

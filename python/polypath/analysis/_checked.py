@@ -21,6 +21,7 @@ def check_claims(study: Study) -> None:
         known = _Known(study)
         for index, claim in enumerate(study.claims):
             known.claim(("claims", index), claim)
+        known.table = "runs"
         if study.published is not None:
             for column, metric in study.published.compare.items():
                 known.metric(("published", "compare", column), metric)
@@ -33,7 +34,9 @@ class _Known:
     """What the results of a study can have."""
 
     def __init__(self, study: Study) -> None:
-        self._metrics = [*columns("runs"), *FAIRNESS]
+        self._columns = {"runs": [*columns("runs"), *FAIRNESS], "subflows": columns("subflows")}
+        # The table that is asked for: a claim names it, and published numbers stand beside runs.
+        self.table = "runs"
         self._series = columns("series")
         self._values: dict[str, dict[str, None]] = {name: {} for name in ("experiment", "flow", *parameter_names(study))}
         for cell in cells(study):
@@ -45,6 +48,7 @@ class _Known:
 
     def claim(self, where: Where, claim: Any) -> None:
         check, place = claim.check, (*where, "check")
+        self.table = claim.table
         self.metric((*where, "metric"), claim.metric)
         self.selection((*where, "where"), claim.where)
         match check.kind:
@@ -66,10 +70,11 @@ class _Known:
                         self.column((*place, "by", index), column)
 
     def metric(self, where: Where, name: str) -> None:
-        if name not in self._metrics:
-            near = difflib.get_close_matches(name, self._metrics, n=1)
+        known = self._columns[self.table]
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
             hint = f'; did you mean "{near[0]}"?' if near else ";"
-            raise SetupError(where, f'there is no column "{name}" of the runs{hint} docs/reference/results.md has all of them')
+            raise SetupError(where, f'there is no column "{name}" of the {self.table}{hint} docs/reference/results.md has all of them')
 
     def selection(self, where: Where, selection: Mapping[str, Any]) -> None:
         for name, wanted in selection.items():
@@ -79,7 +84,7 @@ class _Known:
                 self.value((*where, name), name, value)
 
     def column(self, where: Where, name: str) -> None:
-        if name not in self._values and name not in (*_ALWAYS, *self._metrics):
+        if name not in self._values and name not in (*_ALWAYS, *self._columns[self.table]):
             raise SetupError(where, unknown("parameter or column", name, self._values))
 
     def value(self, where: Where, name: str, value: Any) -> None:

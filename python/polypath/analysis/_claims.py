@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import combinations, pairwise
 from typing import Any
@@ -47,12 +47,19 @@ class Evidence:
 
     runs: pd.DataFrame
     series: pd.DataFrame
+    subflows: pd.DataFrame = field(default_factory=pd.DataFrame)
     published: pd.DataFrame | None = None
     keys: Sequence[str] = ()
     published_where: Mapping[str, Any] = field(default_factory=dict)
     compare: Mapping[str, str] = field(default_factory=dict)
     parameters: Sequence[str] = ()
     """Columns that part the cells: experiment, flow and the parameters of the matrix."""
+
+    def of(self, claim: Any) -> Evidence:
+        """The evidence of a claim, with the table that it asks for in the place of the runs."""
+        if claim.table == "runs":
+            return self
+        return replace(self, runs=self.subflows, parameters=[*self.parameters, "subflow"])
 
 
 def select(table: pd.DataFrame, where: Mapping[str, Any]) -> pd.DataFrame:
@@ -80,7 +87,7 @@ def evaluate(claims: Sequence[Any], evidence: Evidence) -> list[ClaimResult]:
     }
     results = []
     for claim in claims:
-        verdict, why, rule, numbers = deciders[claim.check.kind](claim, evidence)
+        verdict, why, rule, numbers = deciders[claim.check.kind](claim, evidence.of(claim))
         results.append(
             ClaimResult(id=claim.id, sentence=claim.sentence, source=claim.source, verdict=verdict, why=why, rule=rule, numbers=numbers)
         )

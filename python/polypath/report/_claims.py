@@ -98,6 +98,7 @@ def _decide(claims: Sequence[Any], material: Material, platform: str | None) -> 
     evidence = Evidence(
         runs=select(material.runs, own),
         series=select(material.living, own),
+        subflows=select(material.subflows, own),
         published=material.published,
         keys=tuple(said.keys) if said else (),
         published_where=dict(said.where) if said else {},

@@ -15,6 +15,7 @@ from polypath.engines import ENGINES, Engine, EngineError, check, find, notes
 from polypath.linux import KernelError
 from polypath.study import Cell, Run, Scalar, Study, StudyError, cells, parameter_names, runs, unknown
 
+from ._captured import captured
 from ._captures import captures_are_there, keep_captures
 from ._manifest import claim_folder, engines_before, left_out_before, write_manifest
 from ._results import Results
@@ -245,6 +246,8 @@ def _finished(plan: Plan, store: Store, workers: int, failures: list[str]) -> It
             return None
         keep_captures(plan.folder, run, output.captures)
         store.put(run, output, replace=plan.again)
+        # Read at once, while other runs go on; the tables would have to do it one after the other.
+        captured(store, run)
         return run
 
     waiting = iter(plan.pending)

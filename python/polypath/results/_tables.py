@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from polypath.columns import columns_of, scaled
 from polypath.study import Run, Scalar
 
+from . import _captured
 from ._events import events
 from ._store import Store
 
@@ -49,8 +50,9 @@ def tables(store: Store, runs: Sequence[Run], parameters: Sequence[str]) -> dict
             rows["alone" if run.baseline.alone else "baselines"] += [{**row, **beside} for row in _of(run, who, alone[run.key])]
             continue
         record = store.record(run.key)
-        rows["runs"] += _of(run, who, _flows(record))
-        rows["subflows"] += _subflows(record, who)
+        own = _with_captured(_subflows(record, who), _captured.captured(store, run))
+        rows["subflows"] += own
+        rows["runs"] += _with_subflows(_of(run, who, _flows(record)), own)
         rows["links"] += _links(record, who)
         rows["counters"] += _counters(record, who)
         rows["events"] += [{**who, **row} for row in events(record["scenario"], record["outcome"])]
@@ -212,6 +214,25 @@ def _subflows(record: Mapping[str, Any], who: Row) -> list[Row]:
                 }
             )
     return rows
+
+
+def _with_captured(rows: list[Row], found: Sequence[Row]) -> list[Row]:
+    """Rows of subflows with what their captures say."""
+    if not found:
+        return rows
+    own = _captured.matched(rows, found)
+    return [{**row, **{name: figures.get(name) for name in _captured.COLUMNS}} for row, figures in zip(rows, own, strict=True)]
+
+
+def _with_subflows(rows: list[Row], subflows: Sequence[Row]) -> list[Row]:
+    """Rows of connections with what the captures say of their subflows; nothing where one that sent data was not captured."""
+    found = []
+    for row in rows:
+        own = [subflow for subflow in subflows if subflow["flow"] == row["flow"]]
+        known = [subflow for subflow in own if subflow.get("captured_segments") is not None]
+        whole = all(subflow in known or not subflow["data_segments_sent"] for subflow in own)
+        found.append({**row, **(_captured.of_connection(known) if whole else {})})
+    return found
 
 
 _KERNEL_SPANS = ("busy", "rwnd_limited", "sndbuf_limited")
@@ -382,6 +403,7 @@ _FLOW_COLUMNS: dict[str, pa.DataType] = {
     **_ORDER,
     **{f"{name}_ms": pa.float64() for name in _LATENESS},
     "trusted": pa.bool_(),
+    **_captured.FLOW_COLUMNS,
 }
 
 _COLUMNS: dict[str, dict[str, pa.DataType]] = {
@@ -402,6 +424,7 @@ _COLUMNS: dict[str, dict[str, pa.DataType]] = {
         "max_cwnd": pa.int64(),
         "mss": pa.int32(),
         "pmtu": pa.int32(),
+        **_captured.COLUMNS,
     },
     "links": {
         "link": pa.string(),

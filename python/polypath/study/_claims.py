@@ -119,7 +119,9 @@ class Claim(Model):
     sentence: str
     source: str | None = None
     metric: str = "goodput_receiver_mbps"
-    """Column of the runs table that the check reads."""
+    """Column that the check reads."""
+    table: Literal["runs", "subflows"] = "runs"
+    """Of which table: a row a connection, or a row a subflow. Of the latter `subflow`, counted from 0, may stand in `where`."""
     where: Where = Field(default_factory=dict)
     """Rows it reads; all if empty."""
     check: Check

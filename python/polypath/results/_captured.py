@@ -1,0 +1,122 @@
+"""What the captures of a run say of its subflows: sizes of segments, and ICMP. Found once by `polypath.pcap`, then kept with the run."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from polypath.pcap import PcapError, analyse
+from polypath.study import Run
+
+from ._captures import place
+from ._store import Store, replace_file
+
+# Raise it when a figure below is found in another way: what is kept is then found anew.
+FORMAT = 1
+_FILE = "captured.json"
+
+COLUMNS: dict[str, pa.DataType] = {
+    "captured_segments": pa.int64(),
+    "segment_usual_bytes": pa.int64(),
+    "segment_mean_bytes": pa.float64(),
+    "segment_max_bytes": pa.int64(),
+    "packet_max_acked_bytes": pa.int64(),
+    "icmp_too_big": pa.int64(),
+}
+"""Of each subflow, what its client sent; null where nothing was captured."""
+
+FLOW_COLUMNS: dict[str, pa.DataType] = {"captured_segments": pa.int64(), "segment_mean_bytes": pa.float64(), "icmp_too_big": pa.int64()}
+"""Of each connection, over its subflows."""
+
+Figures = dict[str, Any]
+
+
+def captured(store: Store, run: Run) -> list[Figures]:
+    """The subflows that the captures of a finished run show, with the addresses of both ends; none where nothing was captured."""
+    if not run.scenario.get("captures"):
+        return []
+    kept = store.folder / run.key / _FILE
+    if kept.is_file():
+        found: dict[str, Any] = json.loads(kept.read_bytes())
+        if found["format"] == FORMAT:
+            return list(found["subflows"])
+    files = sorted(place(store.folder.parent, run).glob("*.pcapng"))
+    if not files:
+        return []
+    subflows = _analysed(files)
+    replace_file(kept, json.dumps({"format": FORMAT, "subflows": subflows}).encode())
+    return subflows
+
+
+def _analysed(files: Sequence[Path]) -> list[Figures]:
+    try:
+        report = analyse(files)
+    except PcapError:
+        # A capture without a packet of TCP is none that says anything here.
+        return []
+    return [_figures(subflow) for connection in report["connections"] for subflow in connection["subflows"]]
+
+
+def _figures(subflow: Mapping[str, Any]) -> Figures:
+    sent = subflow["directions"][0]
+    sizes = {int(size): int(count) for size, count in sent["sizes"] if size}
+    segments = sum(sizes.values())
+    return {
+        "client": subflow["client"],
+        "server": subflow["server"],
+        "captured_segments": segments,
+        # Of several that are equally frequent, the largest.
+        "segment_usual_bytes": max(sizes, key=lambda size: (sizes[size], size)) if sizes else None,
+        "segment_mean_bytes": sum(size * count for size, count in sizes.items()) / segments if segments else None,
+        "segment_max_bytes": max(sizes, default=None),
+        "packet_max_acked_bytes": sent["pmtu_seen"] or None,
+        "icmp_too_big": sum(each["count"] for each in subflow["too_big"]),
+    }
+
+
+def matched(rows: Sequence[Mapping[str, Any]], subflows: Sequence[Figures]) -> list[Figures]:
+    """For each row of a run's table of subflows, its figures; no figures where it cannot be told which captured subflow it is.
+
+    Kernels name ports, and then a row has the subflow with its two ends. The simulator's rows have addresses alone. There the subflows of
+    one flow between the same two addresses stand in the order in which they began, and of several flows nobody knows which is which.
+    """
+    by_ends = {(each["client"], each["server"]): each for each in subflows}
+    between: dict[tuple[str, str], list[Figures]] = defaultdict(list)
+    for each in subflows:
+        between[_address(each["client"]), _address(each["server"])].append(each)
+    asking: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for index, row in enumerate(rows):
+        asking[_address(row["source"]), _address(row["destination"])].append(index)
+    found: list[Figures] = [{} for _ in rows]
+    for ends, own in asking.items():
+        theirs, one_flow = between[ends], len({rows[index]["flow"] for index in own}) == 1
+        for number, index in enumerate(own):
+            exact = by_ends.get((rows[index]["source"], rows[index]["destination"]))
+            if exact is not None:
+                found[index] = exact
+            elif one_flow and len(theirs) == len(own):
+                found[index] = theirs[number]
+    return found
+
+
+def _address(end: str) -> str:
+    """An end without its port."""
+    return end.rpartition(":")[0] if "." in end and ":" in end else end
+
+
+def of_connection(subflows: Sequence[Figures]) -> Figures:
+    """The figures of a connection: sums over its captured subflows, and the mean over all their segments."""
+    if not subflows:
+        return {}
+    segments = sum(each["captured_segments"] for each in subflows)
+    payload = sum(each["captured_segments"] * (each["segment_mean_bytes"] or 0) for each in subflows)
+    return {
+        "captured_segments": segments,
+        "segment_mean_bytes": payload / segments if segments else None,
+        "icmp_too_big": sum(each["icmp_too_big"] for each in subflows),
+    }
