@@ -20,9 +20,10 @@ CRATES: Mapping[str, frozenset[str]] = {
     "wire": frozenset({"base"}),
     "cc": frozenset({"base"}),
     "sched": frozenset({"base"}),
+    "pmtu": frozenset({"base"}),
     "link": frozenset({"base"}),
-    "transport": frozenset({"base", "wire", "cc", "sched"}),
-    "sim": frozenset({"base", "wire", "cc", "sched", "link", "transport"}),
+    "transport": frozenset({"base", "wire", "cc", "sched", "pmtu"}),
+    "sim": frozenset({"base", "wire", "cc", "sched", "pmtu", "link", "transport"}),
     "guest": frozenset({"base", "wire"}),
     "capture": frozenset({"base", "wire"}),
     "vectors": frozenset({"cc"}),
@@ -30,7 +31,7 @@ CRATES: Mapping[str, frozenset[str]] = {
     "io": frozenset({"base"}),
     "testkit": frozenset({"base", "wire", "cc", "sched", "transport", "sim", "guest"}),
     "emu": frozenset({"base", "wire", "link", "io", "guest"}),
-    "py": frozenset({"base", "capture", "cc", "sched", "transport", "sim", "emu", "guest"}),
+    "py": frozenset({"base", "capture", "cc", "sched", "pmtu", "transport", "sim", "emu", "guest"}),
 }
 
 # Lowest first: a package may import those in lines before its own, never one of its own line or below it.

@@ -2,6 +2,7 @@
 
 use crate::stack::{LINUX_6_12_117, Stack};
 use polypath_base::{Bytes, Duration, Segments};
+use polypath_pmtu::MtuSearch;
 
 /// Settings of one host's endpoints.
 #[derive(Clone, Debug)]
@@ -33,6 +34,8 @@ pub struct Settings {
     pub reordering: Segments,
     /// `tcp_max_reordering`: the most that is learned of it, by default 300.
     pub max_reordering: Segments,
+    /// How the path's MTU is searched, by default as Linux does.
+    pub mtu_search: MtuSearch,
     /// `tcp_mtu_probing`: 0 no search for the path's MTU, 1 once a black hole is suspected, 2 from the start. By default 0.
     pub mtu_probing: u8,
     /// `tcp_base_mss`: where the search begins, by default 1024, at least 48.
@@ -77,6 +80,7 @@ impl Default for Settings {
             frto: true,
             reordering: Segments::new(3),
             max_reordering: Segments::new(300),
+            mtu_search: MtuSearch::Linux,
             mtu_probing: 0,
             base_mss: Bytes::new(1024),
             tso_bytes: Bytes::new(65_536),

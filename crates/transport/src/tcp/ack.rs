@@ -196,7 +196,7 @@ impl Socket {
         }
         self.queue.trim_head(ack.number);
         if self.path_mtu.is_probe_out() {
-            self.on_mtu_probe_acked();
+            self.on_mtu_probe_acked(cx.now);
         }
         if acked > 0 {
             ack.facts.acks_segments = true;

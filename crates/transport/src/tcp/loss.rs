@@ -286,9 +286,9 @@ impl Socket {
         let mut index = 0;
         while index < self.queue.len() {
             let sent = *self.queue.at(index);
-            if sent.len > self.path_mtu.mss() && !sent.is_sacked() {
+            if sent.len > self.segment_len() && !sent.is_sacked() {
                 self.queue.mark_lost(index);
-                self.queue.split(index, self.path_mtu.mss());
+                self.queue.split(index, self.segment_len());
             }
             index += 1;
         }

@@ -2,7 +2,7 @@
 
 use super::timer::Timer;
 use super::{Socket, cc};
-use polypath_base::{Instant, Segments, Seq};
+use polypath_base::{Bytes, Instant, Segments, Seq};
 use polypath_wire::Segment;
 
 impl Socket {
@@ -150,7 +150,7 @@ impl Socket {
     /// The meta connection adds so many bytes of options to data segments from now on.
     #[cold]
     pub(crate) fn set_data_options(&mut self, bytes: u32) {
-        self.path_mtu.set_mptcp_options(bytes);
+        self.path_mtu.set_mptcp_options(Bytes::from_u32(bytes));
         self.invalidate_template();
         self.reserve_sack_options();
         self.update_mss();
@@ -158,7 +158,7 @@ impl Socket {
 
     /// The connection is plain TCP after all: no MPTCP options any more.
     pub(crate) fn end_mptcp(&mut self) {
-        self.path_mtu.set_mptcp_options(0);
+        self.path_mtu.set_mptcp_options(Bytes::ZERO);
         self.ack_option_bytes = 0;
         self.update_mss();
     }
@@ -172,13 +172,13 @@ impl Socket {
     pub(crate) fn is_of_first_burst(&self, segment: &Segment) -> bool {
         let offset = segment.seq.distance(self.iss + 1);
         let is_new = segment.seq + segment.len == self.snd_nxt();
-        offset == 0 || (segment.len > 0 && is_new && offset < self.burst.length * self.path_mtu.mss())
+        offset == 0 || (segment.len > 0 && is_new && offset < self.burst.length * self.segment_len())
     }
 
     /// Bytes of the burst that begins with the first byte of data.
     pub(crate) fn first_burst_bytes(&self) -> u32 {
         let written = self.snd_nxt().distance(self.iss + 1) + self.queue.unsent();
-        written.min(self.burst.length * self.path_mtu.mss())
+        written.min(self.burst.length * self.segment_len())
     }
 
     /// Where a segment of the peer lies in its sequence space: 1 is the first byte after the SYN.

@@ -41,6 +41,7 @@ pub use cc::CaState;
 use path_mtu::PathMtu;
 use polypath_base::{Bytes, DataSeq, Duration, Instant, Rate, Segments, Seq, SmallRng};
 use polypath_cc as cc;
+use polypath_pmtu::Sysctls;
 use polypath_wire::{Flags, Segment};
 pub use probe::Probe;
 use queue::SendQueue;
@@ -202,7 +203,7 @@ impl Socket {
     pub fn subflow(mut self, data_options: Bytes, ack_options: Bytes) -> Self {
         self.is_subflow = true;
         self.rx.become_subflow();
-        self.path_mtu.set_mptcp_options(data_options.as_u32());
+        self.path_mtu.set_mptcp_options(data_options);
         self.flow.compat = self.settings.stack.cc_subflow_compat();
         if self.settings.stack.subflow_keeps_buffers {
             self.queue.keep_buffers();
@@ -213,7 +214,7 @@ impl Socket {
 
     fn new(config: Config, state: State) -> Self {
         let Config { settings, algorithm, mtu, initial_seq } = config;
-        let mtu = mtu.as_u32();
+        let search = settings.mtu_search.search(Sysctls { mtu_probing: settings.mtu_probing, ..Sysctls::default() });
         let mut flow = cc::Flow::new(settings.initial_cwnd.get(), DEFAULT_MSS);
         flow.snd_una = initial_seq.get();
         flow.snd_nxt = initial_seq.get();
@@ -247,7 +248,7 @@ impl Socket {
             undo: Undo::default(),
             rack: Rack::default(),
             sack_cache: sack::SackCache::default(),
-            rx: Receiver::new(&settings, mtu),
+            rx: Receiver::new(&settings, mtu.as_u32()),
             handshake: Handshake::default(),
             burst: output::Burst::default(),
             template: segment_builder::Template::default(),
@@ -257,7 +258,7 @@ impl Socket {
             persist: Persist::default(),
             last_sent_at: Instant::ZERO,
             ecn,
-            path_mtu: PathMtu::new(mtu, settings.timestamps),
+            path_mtu: PathMtu::new(mtu, settings.timestamps, settings.base_mss, search),
             offered: 0,
             accepted: 0,
             sndbuf: settings.wmem[1].as_u32(),
@@ -423,7 +424,8 @@ impl Socket {
 
     fn learn_options(&mut self, segment: &Segment) {
         self.ts_ok &= segment.has_ts;
-        self.path_mtu.on_syn(if segment.mss == 0 { DEFAULT_MSS } else { u32::from(segment.mss) }, self.ts_ok);
+        let peer_mss = if segment.mss == 0 { DEFAULT_MSS } else { u32::from(segment.mss) };
+        self.path_mtu.on_syn(Bytes::from_u32(peer_mss), self.ts_ok);
         self.sync_mss();
         self.sack_ok &= segment.sack_permitted;
         if segment.window_scale == 255 || !self.settings.window_scaling {
@@ -457,7 +459,7 @@ impl Socket {
                 self.rejected.rejected_closed += 1;
             } else {
                 self.handle_data(cx.now, segment);
-                if self.rx.has_sacks() | (self.path_mtu.sack_options() != 0) {
+                if self.rx.has_sacks() | (self.path_mtu.sack_options() != Bytes::ZERO) {
                     self.reserve_sack_options();
                 }
             }
@@ -511,7 +513,13 @@ impl Socket {
     /// Payload of a full data segment.
     #[inline]
     pub fn mss(&self) -> Bytes {
-        Bytes::from_u32(self.path_mtu.mss())
+        self.path_mtu.mss()
+    }
+
+    /// As [`Socket::mss`], for arithmetic in 32 bits.
+    #[inline]
+    fn segment_len(&self) -> u32 {
+        self.path_mtu.mss().as_u32()
     }
 
     /// Accepted and not yet sent for the first time.

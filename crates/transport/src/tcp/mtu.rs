@@ -8,7 +8,7 @@
 use super::path_mtu::{LEAST_MSS, Next, Room};
 use super::segment_builder::{SACK_BLOCK_BYTES, SACK_BYTES};
 use super::{CaState, Socket, TIMESTAMP_BYTES, timestamp};
-use polypath_base::Instant;
+use polypath_base::{Bytes, Instant, Segments};
 use polypath_wire::Unreachable;
 
 /// Fewest segments of congestion window with which a probe is sent: its loss must show.
@@ -22,7 +22,7 @@ impl Socket {
     pub fn handle_unreachable(&mut self, now: Instant, message: &Unreachable) {
         // Only answers to what is in the network count (RFC 5927 section 4.1).
         let ours = !message.seq.before(self.snd_una()) && message.seq.before(self.snd_nxt());
-        if ours && self.path_mtu.on_ptb(message.mtu) {
+        if ours && self.path_mtu.on_ptb(Bytes::from_u32(message.mtu)) {
             self.flow.now_ns = now.as_nanos();
             self.invalidate_template();
             self.sync_mss();
@@ -32,23 +32,22 @@ impl Socket {
 
     /// The handshake is over: the search may begin.
     pub(super) fn start_probing(&mut self, now: Instant) {
-        let range = self.path_mtu.range(self.settings.base_mss.as_u32());
-        self.path_mtu.start(now, self.settings.mtu_probing > 1, range);
+        self.path_mtu.start(now);
     }
 
     /// What a full segment holds may have changed: algorithms and pacing count in it, with MPTCP's options where Linux does.
     pub(super) fn sync_mss(&mut self) {
         let less_options = self.is_subflow && self.settings.stack.subflow_mss_less_options;
-        let options = if less_options { self.path_mtu.mptcp_options() } else { 0 };
-        self.flow.mss = self.path_mtu.mss_with_options().saturating_sub(options).max(LEAST_MSS);
+        let options = if less_options { self.path_mtu.mptcp_options() } else { Bytes::ZERO };
+        self.flow.mss = self.path_mtu.mss_with_options().saturating_sub(options).max(LEAST_MSS).as_u32();
     }
 
     /// Data segments leave room for the SACK blocks that are to stand on them (Linux: `tcp_current_mss`).
     #[cold]
     pub(super) fn reserve_sack_options(&mut self) {
         let blocks = if self.sack_ok { self.rx.out_of_order().blocks() } else { 0 };
-        let fitting = blocks.min(u32::from(self.sack_room(self.path_mtu.mptcp_options())));
-        self.path_mtu.set_sack_options(if fitting == 0 { 0 } else { SACK_BYTES + fitting * SACK_BLOCK_BYTES });
+        let fitting = blocks.min(u32::from(self.sack_room(self.path_mtu.mptcp_options().as_u32())));
+        self.path_mtu.set_sack_options(Bytes::from_u32(if fitting == 0 { 0 } else { SACK_BYTES + fitting * SACK_BLOCK_BYTES }));
     }
 
     pub(super) fn update_mss(&mut self) {
@@ -68,37 +67,34 @@ impl Socket {
             return Next::Usual;
         }
         let room = Room {
-            headers: self.path_mtu.headers(),
-            full: self.path_mtu.full_data(),
-            reordering: self.flow.reordering,
-            unsent: self.queue.unsent(),
-            snd_wnd: self.snd_wnd,
-            window_room: self.window_room(),
-            in_flight,
-            cwnd: self.flow.cwnd,
+            reordering: Segments::new(self.flow.reordering),
+            unsent: self.unsent(),
+            snd_wnd: self.peer_window(),
+            window_room: Bytes::from_u32(self.window_room()),
+            in_flight: Segments::new(in_flight),
+            cwnd: self.cwnd(),
         };
-        let range = self.path_mtu.range(self.settings.base_mss.as_u32());
-        match self.path_mtu.next_probe(now, room, range) {
+        match self.path_mtu.next_probe(now, room) {
             // A probe lies within one mapping.
-            Next::Probe(len) if self.queue.next_new_len(len) < len => Next::Usual,
+            Next::Probe(len) if self.queue.next_new_len(len.as_u32()) < len.as_u32() => Next::Usual,
             next => next,
         }
     }
 
     /// A probe of `len` bytes leaves as the next segment. It stands for two packets.
-    pub(super) fn probe_leaves(&mut self, len: u32) {
+    pub(super) fn probe_leaves(&mut self, now: Instant, len: Bytes) {
         let seq = self.snd_nxt();
-        self.path_mtu.on_probe_sent(self.path_mtu.packet_of(len), seq, seq + len);
+        self.path_mtu.on_probe_sent(now, seq, seq + len.as_u32());
         self.flow.cwnd -= 1;
     }
 
     /// After an ACK: the probe arrived, so segments may be as large. The window keeps its bytes.
     #[cold]
-    pub(super) fn on_mtu_probe_acked(&mut self) {
-        let Some(size) = self.path_mtu.on_ack(self.snd_una()) else { return };
-        let packet = u64::from(self.path_mtu.packet_of(self.path_mtu.full_data()));
+    pub(super) fn on_mtu_probe_acked(&mut self, now: Instant) {
+        let Some(size) = self.path_mtu.on_ack(now, self.snd_una()) else { return };
+        let packet = self.path_mtu.packet_of(self.path_mtu.mss_with_options());
         self.undo.set_prior_ssthresh(self.current_ssthresh());
-        self.flow.cwnd = (u64::from(self.flow.cwnd) * packet / u64::from(size)).max(1) as u32;
+        self.flow.cwnd = (u64::from(self.flow.cwnd) * packet.get() / size.get()).max(1) as u32;
         self.flow.cwnd_cnt = 0;
         self.flow.ssthresh = self.current_ssthresh();
         self.update_mss();
@@ -107,7 +103,7 @@ impl Socket {
     /// Something is lost: is it the probe, and it alone? Then it says something of the path's MTU and nothing of congestion.
     #[cold]
     pub(super) fn mtu_probe_is_lost(&mut self, now: Instant) -> bool {
-        if self.flow.ca_state >= CaState::Cwr || !self.path_mtu.on_loss(self.snd_una()) {
+        if self.flow.ca_state >= CaState::Cwr || !self.path_mtu.on_loss(now, self.snd_una()) {
             return false;
         }
         self.flow.cwnd += 1;
@@ -119,10 +115,9 @@ impl Socket {
     #[cold]
     pub(super) fn suspect_black_hole(&mut self, now: Instant) {
         let stuck = self.undo.retrans_stamp().is_some_and(|since| timestamp(now).wrapping_sub(since) >= BLACK_HOLE_MS);
-        if self.settings.mtu_probing == 0 || self.loss.backoffs() == 0 || !stuck {
-            return;
+        if self.loss.backoffs() > 0 && stuck {
+            self.path_mtu.on_black_hole(now);
+            self.update_mss();
         }
-        self.path_mtu.on_black_hole(now, self.settings.base_mss.as_u32());
-        self.update_mss();
     }
 }

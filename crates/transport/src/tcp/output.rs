@@ -64,7 +64,7 @@ impl Socket {
         if due && !self.make_ce_change_ack(cx.now, segment) {
             self.make_ack(cx.now, segment);
         }
-        if self.path_mtu.sack_options() != 0 {
+        if self.path_mtu.sack_options() != Bytes::ZERO {
             // A duplicate is told of once.
             self.reserve_sack_options();
         }
@@ -233,7 +233,7 @@ impl Socket {
         if self.waits_for_pacing(now) {
             return false;
         }
-        self.queue.split(index, self.path_mtu.mss());
+        self.queue.split(index, self.segment_len());
         self.retransmit(now, index, segment);
         true
     }
@@ -273,14 +273,14 @@ impl Socket {
                 super::path_mtu::Next::Usual => {}
                 super::path_mtu::Next::Wait => return false,
                 super::path_mtu::Next::Probe(len) => {
-                    self.probe_leaves(len);
+                    self.probe_leaves(cx.now, len);
                     self.burst.length = 0;
-                    self.send_probe(cx, New { len, with_fin: false, in_flight }, segment);
+                    self.send_probe(cx, New { len: len.as_u32(), with_fin: false, in_flight }, segment);
                     return true;
                 }
             }
         }
-        let len = self.queue.next_new_len(self.path_mtu.mss());
+        let len = self.queue.next_new_len(self.segment_len());
         let with_fin = self.fin_ready() && len == self.queue.unsent();
         if len > self.window_room() {
             self.limit.set(cx.now, Limit::PeerWindow);
@@ -290,7 +290,7 @@ impl Socket {
             }
             return false;
         }
-        if len < self.path_mtu.mss() && !with_fin && self.waits_for_small_segment(len) {
+        if len < self.segment_len() && !with_fin && self.waits_for_small_segment(len) {
             return false;
         }
         if self.burst.remaining == 0 {
@@ -299,12 +299,12 @@ impl Socket {
             }
             let most = self.burst_segments(cx.siblings);
             let buffer = self.queue.next_buffer();
-            if self.settings.tso_bytes > Bytes::ZERO && buffer.0 > self.path_mtu.mss() && self.should_defer(cx.now, in_flight, most, buffer)
+            if self.settings.tso_bytes > Bytes::ZERO && buffer.0 > self.segment_len() && self.should_defer(cx.now, in_flight, most, buffer)
             {
                 return false;
             }
             // No burst spans two buffers.
-            self.burst.remaining = if self.queue.buffers() == 0 { most } else { most.min(buffer.0.div_ceil(self.path_mtu.mss())) };
+            self.burst.remaining = if self.queue.buffers() == 0 { most } else { most.min(buffer.0.div_ceil(self.segment_len())) };
             self.burst.length = 0;
         }
         self.burst.remaining -= 1;
@@ -329,7 +329,7 @@ impl Socket {
     #[inline(always)]
     fn send_new(&mut self, cx: Context<'_>, new: New, segment: &mut Segment) {
         let New { len, with_fin, in_flight } = new;
-        let full = self.path_mtu.mss();
+        let full = self.segment_len();
         let mut sent = self.queue.next_new(len);
         sent.at = cx.now;
         if with_fin {
@@ -407,7 +407,7 @@ impl Socket {
             }
         }
         let bytes = bytes.min(self.settings.tso_bytes.get()) as u32;
-        (bytes / self.path_mtu.mss()).max(self.cc.min_tso_segs(&mut self.flow, siblings)).max(1)
+        (bytes / self.segment_len()).max(self.cc.min_tso_segs(&mut self.flow, siblings)).max(1)
     }
 
     /// Whether to wait for the next ACK so that a larger burst can leave; remembers that the window was the limit. `waiting` bytes are to leave next,
@@ -459,7 +459,7 @@ impl Socket {
         {
             self.shrink_unused_window(now);
         }
-        if self.queue.unsent() < self.path_mtu.mss() {
+        if self.queue.unsent() < self.segment_len() {
             let limit = if packets_out == 0 {
                 Limit::Idle
             } else if self.writer_blocked {
@@ -513,7 +513,7 @@ impl Socket {
     #[cold]
     fn make_probe(&mut self, cx: Context<'_>, segment: &mut Segment) -> bool {
         self.counters.loss_probes += 1;
-        let len = self.queue.next_new_len(self.path_mtu.mss());
+        let len = self.queue.next_new_len(self.segment_len());
         let new_data = len > 0 && len <= self.window_room();
         let sent = new_data || self.queue.len() > 0;
         if new_data {
@@ -522,7 +522,7 @@ impl Socket {
             self.send_probe(cx, New { len, with_fin, in_flight }, segment);
         } else if sent {
             let last = self.queue.len() - 1;
-            self.queue.split(last, self.path_mtu.mss());
+            self.queue.split(last, self.segment_len());
             self.retransmit(cx.now, last, segment);
         }
         if sent {

@@ -57,7 +57,7 @@ impl Socket {
             in_flight: self.in_flight(),
             reordering: Segments::new(self.flow.reordering),
             mss: Bytes::from_u32(self.flow.mss),
-            pmtu: Bytes::from_u32(self.path_mtu.pmtu()),
+            pmtu: self.path_mtu.pmtu(),
             ca_state: self.flow.ca_state,
             pacing_rate: self.pacing_rate(),
             delivery_rate: Rate::from_bytes_per_sec(self.delivery.rate(self.flow.mss)),

@@ -156,7 +156,7 @@ impl Socket {
     #[inline]
     fn sack_room_beside_data(&self, sent: &Sent) -> u8 {
         let is_mapped = self.is_subflow & (sent.len > 0);
-        self.sack_room(if is_mapped { self.path_mtu.mptcp_options() } else { self.ack_option_bytes })
+        self.sack_room(if is_mapped { self.path_mtu.mptcp_options().as_u32() } else { self.ack_option_bytes })
     }
 
     /// SACK blocks that fit into the options beside timestamps and so many bytes of MPTCP's.

@@ -84,7 +84,8 @@ impl Socket {
 
     /// Two windows of segments with their overhead (more if the algorithm asks), up to `tcp_wmem`'s maximum.
     pub(crate) fn expand_sndbuf(&mut self) {
-        let per_segment = (self.path_mtu.peer_mss().max(self.flow.mss) + SEGMENT_OVERHEAD).next_power_of_two() + SEGMENT_DESCRIPTOR;
+        let per_segment =
+            (self.path_mtu.peer_mss().as_u32().max(self.flow.mss) + SEGMENT_OVERHEAD).next_power_of_two() + SEGMENT_DESCRIPTOR;
         let segments = self.flow.cwnd.max(self.settings.initial_cwnd.get()).max(self.flow.reordering + 1);
         let windows = self.cc.sndbuf_expand(&mut self.flow, None);
         let wanted = per_segment.saturating_mul(segments).saturating_mul(windows);
