@@ -7,6 +7,8 @@
 
 mod connection;
 mod counters;
+#[cfg(test)]
+mod harness;
 mod limit_clock;
 pub mod mptcp;
 mod receive_buffer;

@@ -1,105 +1,22 @@
-//! Two ends, virtual time, a wire with rate, delay, queue and loss for each path.
+//! Client and server over one path or several, in virtual time.
 
 mod bursts;
 mod bytes;
 
 use super::path_manager::{Endpoint, Endpoints, Ndiffports, PathManager};
 use super::{Config, Connection, Interface};
+use crate::harness::{CLIENT, Direction, Net, SERVER, Sent, change, down, lose, lose_at_random, lose_if, through_bytes};
 use crate::stack::{LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188, MptcpVersion, Stack};
 use crate::{Settings, Transmit};
 use polypath_base::{Bytes, DataSeq, Duration, Instant, PathId, Rng, Seq};
 use polypath_cc as cc;
 use polypath_sched::Scheduler;
+use polypath_wire::Segment;
 use polypath_wire::mptcp::{Announcement, Keys, Repr};
-use polypath_wire::{Envelope, Segment};
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 mod fallback;
 mod hostile;
-
-/// One direction of one path.
-#[derive(Clone, Debug)]
-struct Wire {
-    delay: Duration,
-    /// Nanoseconds a byte; 0 is infinitely fast.
-    ns_per_byte: u64,
-    queue: usize,
-    busy_until: Instant,
-    departures: std::collections::VecDeque<Instant>,
-    /// Segments to lose, counted from 0 over all of them.
-    lose: Vec<u64>,
-    /// Lost at random, in 2^-32.
-    loss: u64,
-    dead_from: Instant,
-    count: u64,
-    bytes: u64,
-}
-
-impl Wire {
-    fn new(delay_ms: u64, mbit: u64, queue: usize) -> Self {
-        Self {
-            delay: Duration::from_millis(delay_ms),
-            ns_per_byte: 8000_u64.checked_div(mbit).unwrap_or(0),
-            queue,
-            busy_until: Instant::ZERO,
-            departures: std::collections::VecDeque::new(),
-            lose: Vec::new(),
-            loss: 0,
-            dead_from: Instant::NEVER,
-            count: 0,
-            bytes: 0,
-        }
-    }
-
-    /// When a segment handed over at `now` arrives; `None` if it is lost.
-    fn pass(&mut self, now: Instant, segment: &Segment, chance: &mut Rng) -> Option<Instant> {
-        let number = self.count;
-        self.count += 1;
-        if self.lose.contains(&number) || now >= self.dead_from || (self.loss > 0 && chance.bernoulli(self.loss)) {
-            return None;
-        }
-        while self.departures.front().is_some_and(|&at| at <= now) {
-            self.departures.pop_front();
-        }
-        if self.departures.len() >= self.queue {
-            return None;
-        }
-        let bytes = u64::from(segment.ip_len() + 14);
-        self.bytes += u64::from(segment.len);
-        self.busy_until = self.busy_until.max(now) + Duration::from_nanos(bytes * self.ns_per_byte);
-        self.departures.push_back(self.busy_until);
-        Some(self.busy_until + self.delay)
-    }
-}
-
-/// Client and server with the paths between them.
-struct Net {
-    now: Instant,
-    ends: [Connection; 2],
-    /// By path, the way to the server and back.
-    wires: Vec<[Wire; 2]>,
-    flying: BTreeMap<(Instant, u64), (usize, PathId, Segment)>,
-    sequence: u64,
-    chance: Rng,
-    /// Every segment as (time, sending end, path, segment).
-    log: Vec<(Instant, usize, PathId, Segment)>,
-    keep_log: bool,
-    server_closes: bool,
-    /// Segments are written into this place, one after the other; none: each is handed out by value.
-    place: Option<Segment>,
-}
-
-/// The segment as a packet has it: what no byte carries is lost.
-fn through_bytes(transmit: &Transmit) -> Segment {
-    let port = 1000 + u16::from(transmit.path.0);
-    let envelope = Envelope { source: ([10, 1, 0, 0], port).into(), destination: ([10, 2, 0, 0], port).into(), ident: 0 };
-    let bytes = transmit
-        .segment
-        .to_bytes(&envelope, &vec![7; transmit.segment.len as usize])
-        .unwrap_or_else(|error| panic!("{error}: {:?}", transmit.segment));
-    Segment::from_bytes(&bytes).expect("what was written can be read").1
-}
 
 fn config(settings: &Settings, manager: PathManager, addresses: usize, name: &str) -> Config {
     let scheduler = if settings.stack.schedules_bursts { "default" } else { "minrtt" };
@@ -119,90 +36,22 @@ fn interfaces(name: &str, count: usize) -> Vec<Interface> {
     (0..count).map(|i| Interface { address: [10, end, 0, i as u8].into(), mtu: Bytes::new(1500) }).collect()
 }
 
-impl Net {
-    fn new(settings: &Settings, manager: PathManager, wires: Vec<[Wire; 2]>) -> Self {
-        let client = Connection::client(config(settings, manager, wires.len(), "client"));
-        let server = Connection::server(config(settings, PathManager::default(), 1, "server"));
-        Self::of(client, server, wires)
-    }
-
-    fn of(client: Connection, server: Connection, wires: Vec<[Wire; 2]>) -> Self {
-        Self {
-            now: Instant::ZERO,
-            ends: [client, server],
-            wires,
-            flying: BTreeMap::new(),
-            sequence: 0,
-            chance: Rng::new(7, "wire"),
-            log: Vec::new(),
-            keep_log: true,
-            server_closes: true,
-            place: Some(Segment::default()),
-        }
-    }
-
-    fn poll(&mut self, end: usize) -> Option<Transmit> {
-        match &mut self.place {
-            Some(place) => self.ends[end].poll_transmit_into(self.now, place).map(|path| Transmit { path, segment: *place }),
-            None => self.ends[end].poll_transmit(self.now),
-        }
-    }
-
-    fn drain(&mut self) {
-        for end in 0..2 {
-            while let Some(transmit) = self.poll(end) {
-                let transmit = Transmit { segment: through_bytes(&transmit), ..transmit };
-                if self.keep_log {
-                    self.log.push((self.now, end, transmit.path, transmit.segment));
-                }
-                let wire = &mut self.wires[usize::from(transmit.path.0)][end];
-                if let Some(at) = wire.pass(self.now, &transmit.segment, &mut self.chance) {
-                    self.sequence += 1;
-                    self.flying.insert((at, self.sequence), (1 - end, transmit.path, transmit.segment));
-                }
-            }
-        }
-    }
-
-    /// Runs until `end`, or until nothing is left to do.
-    fn run(&mut self, end: Duration) {
-        let end = Instant::ZERO + end;
-        loop {
-            self.drain();
-            let arrival = self.flying.keys().next().map_or(Instant::NEVER, |key| key.0);
-            let timer = self.ends[0].poll_timeout().min(self.ends[1].poll_timeout());
-            let next = arrival.min(timer);
-            if next > end {
-                self.now = end;
-                return;
-            }
-            self.now = next;
-            if arrival <= timer {
-                let (_, (to, path, segment)) = self.flying.pop_first().expect("an arrival");
-                self.ends[to].handle_segment(self.now, path, &segment);
-            } else {
-                for end in &mut self.ends {
-                    if end.poll_timeout() <= next {
-                        end.handle_timeout(next);
-                    }
-                }
-            }
-            if self.server_closes && self.ends[1].peer_finished() {
-                self.ends[1].close(self.now);
-            }
-        }
-    }
-
-    fn transfer(&mut self, bytes: u64, seconds: u64) {
-        self.ends[0].open(self.now);
-        self.ends[0].offer(self.now, Bytes::new(bytes));
-        self.ends[0].close(self.now);
-        self.run(Duration::from_secs(seconds));
-    }
+/// A client and a server of one address, with these paths between them.
+fn connect(settings: &Settings, manager: PathManager, paths: Vec<[Direction; 2]>) -> Net<Connection> {
+    let client = Connection::client(config(settings, manager, paths.len(), "client"));
+    let server = Connection::server(config(settings, PathManager::default(), 1, "server"));
+    join(client, server, paths)
 }
 
-fn two_paths(delay_ms: [u64; 2], mbit: u64) -> Vec<[Wire; 2]> {
-    delay_ms.iter().map(|&delay| [Wire::new(delay, mbit, 200), Wire::new(delay, 0, 10_000)]).collect()
+/// The server closes as soon as the client has.
+fn join(client: Connection, server: Connection, paths: Vec<[Direction; 2]>) -> Net<Connection> {
+    let mut net = Net::new(client, server, paths);
+    net.server_closes = true;
+    net
+}
+
+fn two_paths(delay_ms: [u64; 2], mbit: u64) -> Vec<[Direction; 2]> {
+    delay_ms.iter().map(|&delay| [Direction::new(delay, mbit, 200), Direction::new(delay, 0, 10_000)]).collect()
 }
 
 fn settings(stack: &'static Stack) -> Settings {
@@ -218,62 +67,66 @@ const BOTH: [&Stack; 2] = [&MPTCP_0_96_LINUX_5_4_188, &LINUX_6_12_117];
 
 #[test]
 fn the_handshake_has_linuxs_options_in_linuxs_order() {
-    let mut net = Net::new(&settings(&LINUX_6_12_117), PathManager::default(), two_paths([1, 1], 100));
+    let mut net = connect(&settings(&LINUX_6_12_117), PathManager::default(), two_paths([1, 1], 100));
     net.transfer(300_000, 5);
-    let options: Vec<_> = net.log.iter().filter(|l| l.2 == PathId(0)).take(3).map(|l| (l.1, l.3.mp.first(), l.3.options_len())).collect();
+    let options: Vec<_> =
+        net.log.iter().filter(|l| l.path == PathId(0)).take(3).map(|l| (l.end, l.segment.mp.first(), l.segment.options_len())).collect();
     assert!(matches!(options[0], (0, Some(Repr::Capable { keys: Keys::None, .. }), 24)), "{options:?}");
     assert!(matches!(options[1], (1, Some(Repr::Capable { keys: Keys::Sender(_), .. }), 32)));
     assert!(matches!(options[2], (0, Some(Repr::Capable { keys: Keys::Both { .. }, .. }), 32)));
-    let joins: Vec<_> = net.log.iter().filter(|l| l.2 == PathId(1)).take(4).map(|l| (l.1, l.3)).collect();
+    let joins: Vec<_> = net.log.iter().filter(|l| l.path == PathId(1)).take(4).map(|l| (l.end, l.segment)).collect();
     let option = |i: usize| joins[i].1.mp.first();
     assert!(joins[0].0 == 0 && matches!(option(0), Some(Repr::JoinSyn { .. })), "{joins:?}");
     assert!(joins[1].0 == 1 && matches!(option(1), Some(Repr::JoinSynAck { .. })));
     assert!(joins[2].0 == 0 && joins[2].1.len == 0 && matches!(option(2), Some(Repr::JoinAck { .. })));
     assert!(matches!(joins[3], (1, Segment { has_dss: true, len: 0, .. })), "the fourth ACK lets the client send");
-    assert_eq!(net.ends[1].received().get(), 300_000);
+    assert_eq!(net.server.received().get(), 300_000);
 }
 
 #[test]
 fn segments_have_the_lengths_that_the_stacks_send() {
     // Upstream's MSS, which windows and pacing count in, is TCP's; the out-of-tree one's leaves room for MPTCP's options.
     for (stack, full, ack_options, mss) in [(&MPTCP_0_96_LINUX_5_4_188, 1428, 20, 1428), (&LINUX_6_12_117, 1424, 24, 1448)] {
-        let mut net = Net::new(&settings(stack), PathManager::default(), two_paths([5, 5], 100));
+        let mut net = connect(&settings(stack), PathManager::default(), two_paths([5, 5], 100));
         net.transfer(1_000_000, 5);
-        let longest = net.log.iter().map(|l| l.3.len).max();
+        let longest = net.log.iter().map(|l| l.segment.len).max();
         assert_eq!(longest, Some(full), "{stack}");
-        assert_eq!(net.ends[0].subflows[0].socket.probe().mss.get(), mss, "{stack}");
-        assert!(net.log.iter().all(|l| l.3.ip_len() <= 1500), "{stack}");
-        let ack = net.log.iter().rfind(|l| l.1 == 1 && l.3.len == 0 && l.3.has_dss && !l.3.dss.data_fin && l.3.sack_len == 0);
-        assert_eq!(ack.map(|l| l.3.options_len()), Some(ack_options), "{stack}");
+        assert_eq!(net.client.subflows[0].socket.probe().mss.get(), mss, "{stack}");
+        assert!(net.log.iter().all(|l| l.segment.ip_len() <= 1500), "{stack}");
+        let ack = net
+            .log
+            .iter()
+            .rfind(|l| l.end == 1 && l.segment.len == 0 && l.segment.has_dss && !l.segment.dss.data_fin && l.segment.sack_len == 0);
+        assert_eq!(ack.map(|l| l.segment.options_len()), Some(ack_options), "{stack}");
     }
 }
 
 #[test]
 fn a_transfer_uses_both_paths_and_ends() {
     for stack in BOTH {
-        let mut net = Net::new(&settings(stack), PathManager::default(), two_paths([5, 5], 50));
+        let mut net = connect(&settings(stack), PathManager::default(), two_paths([5, 5], 50));
         net.transfer(10_000_000, 30);
-        assert_eq!(net.ends[1].received().get(), 10_000_000, "{stack}");
-        assert!(net.ends[1].peer_finished() && net.ends[0].peer_finished(), "{stack}");
-        assert!(net.ends[0].everything_acked());
-        let share = net.wires[0][0].bytes as f64 / (net.wires[0][0].bytes + net.wires[1][0].bytes) as f64;
+        assert_eq!(net.server.received().get(), 10_000_000, "{stack}");
+        assert!(net.server.peer_finished() && net.client.peer_finished(), "{stack}");
+        assert!(net.client.everything_acked());
+        let share = net.paths[0][0].payload as f64 / (net.paths[0][0].payload + net.paths[1][0].payload) as f64;
         assert!((0.48..0.57).contains(&share), "{stack}: {share}");
-        assert_eq!(net.ends[0].poll_timeout(), Instant::NEVER, "{stack}: nothing is left to do");
-        assert_eq!(net.ends[1].poll_timeout(), Instant::NEVER, "{stack}: nothing is left to do");
+        assert_eq!(net.client.poll_timeout(), Instant::NEVER, "{stack}: nothing is left to do");
+        assert_eq!(net.server.poll_timeout(), Instant::NEVER, "{stack}: nothing is left to do");
     }
 }
 
 #[test]
 fn two_paths_carry_the_sum_of_their_rates() {
     for stack in BOTH {
-        let mut net = Net::new(&settings(stack), PathManager::default(), two_paths([5, 5], 50));
+        let mut net = connect(&settings(stack), PathManager::default(), two_paths([5, 5], 50));
         net.keep_log = false;
-        net.ends[0].open(net.now);
-        net.ends[0].offer(net.now, Bytes::MAX);
-        net.run(Duration::from_secs(5));
-        let at_five = net.ends[1].received().get();
-        net.run(Duration::from_secs(15));
-        let mbit = (net.ends[1].received().get() - at_five) as f64 * 8e-7;
+        net.client.open(net.now);
+        net.client.offer(net.now, Bytes::MAX);
+        net.run_until(Instant::ZERO + Duration::from_secs(5));
+        let at_five = net.server.received().get();
+        net.run_until(Instant::ZERO + Duration::from_secs(15));
+        let mbit = (net.server.received().get() - at_five) as f64 * 8e-7;
         // 1428 or 1424 of 1514 bytes are payload: 94.3 or 94.1 of 100.
         assert!((93.5..94.4).contains(&mbit), "{stack}: {mbit} Mbit/s of 100");
     }
@@ -283,15 +136,15 @@ fn two_paths_carry_the_sum_of_their_rates() {
 fn data_completes_when_a_path_dies() {
     for stack in BOTH {
         for dying in 0..2 {
-            let mut wires = two_paths([5, 5], 20);
-            for wire in &mut wires[dying] {
-                wire.dead_from = Instant::ZERO + Duration::from_secs(1);
+            let mut paths = two_paths([5, 5], 20);
+            for direction in &mut paths[dying] {
+                direction.script(down(Instant::ZERO + Duration::from_secs(1), Instant::NEVER));
             }
-            let mut net = Net::new(&settings(stack), PathManager::default(), wires);
+            let mut net = connect(&settings(stack), PathManager::default(), paths);
             net.keep_log = false;
             net.transfer(10_000_000, 60);
-            assert_eq!(net.ends[1].received().get(), 10_000_000, "{stack} path {dying}");
-            assert!(net.ends[0].reinjected() > Bytes::ZERO);
+            assert_eq!(net.server.received().get(), 10_000_000, "{stack} path {dying}");
+            assert!(net.client.reinjected() > Bytes::ZERO);
         }
     }
 }
@@ -299,16 +152,16 @@ fn data_completes_when_a_path_dies() {
 #[test]
 fn nothing_is_lost_at_random_loss() {
     for stack in BOTH {
-        let mut wires = two_paths([5, 20], 20);
-        for path in &mut wires {
-            path[0].loss = Rng::probability_u32(0.02);
-            path[1].loss = Rng::probability_u32(0.01);
+        let mut paths = two_paths([5, 20], 20);
+        for path in &mut paths {
+            path[CLIENT].script(lose_at_random(0.02));
+            path[SERVER].script(lose_at_random(0.01));
         }
-        let mut net = Net::new(&settings(stack), PathManager::default(), wires);
+        let mut net = connect(&settings(stack), PathManager::default(), paths);
         net.keep_log = false;
         net.transfer(3_000_000, 120);
-        assert_eq!(net.ends[1].received().get(), 3_000_000, "{stack}");
-        assert!(net.ends[0].everything_acked(), "{stack}");
+        assert_eq!(net.server.received().get(), 3_000_000, "{stack}");
+        assert!(net.client.everything_acked(), "{stack}");
     }
 }
 
@@ -319,14 +172,14 @@ fn a_lost_handshake_segment_is_made_up_for() {
         for path in 0..2 {
             for direction in 0..2 {
                 for number in 0..12 {
-                    let mut wires = two_paths([5, 5], 20);
-                    wires[path][direction].lose = vec![number];
-                    let mut net = Net::new(&settings(stack), PathManager::default(), wires);
+                    let mut paths = two_paths([5, 5], 20);
+                    paths[path][direction].script(lose([number]));
+                    let mut net = connect(&settings(stack), PathManager::default(), paths);
                     net.keep_log = false;
                     net.transfer(500_000, 30);
-                    assert_eq!(net.ends[1].received().get(), 500_000, "{stack} path {path} direction {direction} number {number}");
-                    assert!(!net.ends[0].is_fallback());
-                    assert!(net.ends[0].everything_acked(), "{stack} path {path} direction {direction} number {number}");
+                    assert_eq!(net.server.received().get(), 500_000, "{stack} path {path} direction {direction} number {number}");
+                    assert!(!net.client.is_fallback());
+                    assert!(net.client.everything_acked(), "{stack} path {path} direction {direction} number {number}");
                 }
             }
         }
@@ -342,16 +195,16 @@ fn a_backup_subflow_carries_data_only_when_the_other_is_gone() {
                 Endpoint { address: 1, backup: true, remove_after: None },
             ]))
         };
-        let mut net = Net::new(&settings(stack), endpoints(None), two_paths([5, 5], 20));
+        let mut net = connect(&settings(stack), endpoints(None), two_paths([5, 5], 20));
         net.transfer(2_000_000, 20);
-        assert_eq!(net.ends[1].received().get(), 2_000_000);
-        assert_eq!(net.wires[1][0].bytes, 0, "{stack}: the backup has carried data");
+        assert_eq!(net.server.received().get(), 2_000_000);
+        assert_eq!(net.paths[1][0].payload, 0, "{stack}: the backup has carried data");
 
-        let mut net = Net::new(&settings(stack), endpoints(Some(Duration::from_millis(300))), two_paths([5, 5], 20));
+        let mut net = connect(&settings(stack), endpoints(Some(Duration::from_millis(300))), two_paths([5, 5], 20));
         net.transfer(2_000_000, 20);
-        assert_eq!(net.ends[1].received().get(), 2_000_000, "{stack}");
-        assert!(net.wires[1][0].bytes > 1_000_000, "{stack}: the backup had to take over");
-        assert!(net.log.iter().any(|l| matches!(l.3.mp.first(), Some(Repr::RemoveAddr { address_ids }) if *address_ids == [0])));
+        assert_eq!(net.server.received().get(), 2_000_000, "{stack}");
+        assert!(net.paths[1][0].payload > 1_000_000, "{stack}: the backup had to take over");
+        assert!(net.log.iter().any(|l| matches!(l.segment.mp.first(), Some(Repr::RemoveAddr { address_ids }) if *address_ids == [0])));
     }
 }
 
@@ -359,23 +212,23 @@ fn a_backup_subflow_carries_data_only_when_the_other_is_gone() {
 fn ndiffports_opens_that_many_subflows() {
     for stack in BOTH {
         let one = two_paths([5, 5], 20).remove(0);
-        let wires = vec![one.clone(), one.clone(), one.clone(), one];
-        let mut net = Net::new(&settings(stack), Ndiffports(4).into(), wires);
+        let paths = vec![one.clone(), one.clone(), one.clone(), one];
+        let mut net = connect(&settings(stack), Ndiffports(4).into(), paths);
         net.transfer(4_000_000, 20);
-        assert_eq!((net.ends[0].subflow_count(), net.ends[1].subflow_count()), (4, 4));
-        assert!(net.wires.iter().all(|w| w[0].bytes > 100_000), "every subflow carries data");
-        assert!((1..4).all(|p| net.ends[0].path(PathId(p)) == (0, 0)), "all over the first path");
+        assert_eq!((net.client.subflow_count(), net.server.subflow_count()), (4, 4));
+        assert!(net.paths.iter().all(|w| w[0].payload > 100_000), "every subflow carries data");
+        assert!((1..4).all(|p| net.client.path(PathId(p)) == (0, 0)), "all over the first path");
     }
 }
 
 #[test]
 fn a_connection_has_no_more_subflows_than_its_stack_allows() {
     for (stack, asked, most) in [(&MPTCP_0_96_LINUX_5_4_188, 32, 32), (&LINUX_6_12_117, 9, 9), (&LINUX_6_12_117, 12, 9)] {
-        let wires = vec![two_paths([5, 5], 20).remove(0); usize::from(asked)];
-        let mut net = Net::new(&settings(stack), Ndiffports(asked).into(), wires);
+        let paths = vec![two_paths([5, 5], 20).remove(0); usize::from(asked)];
+        let mut net = connect(&settings(stack), Ndiffports(asked).into(), paths);
         net.transfer(20_000_000, 20);
-        assert_eq!((net.ends[0].subflow_count(), net.ends[1].subflow_count()), (most, most), "{stack}");
-        assert!(net.wires[..most].iter().all(|w| w[0].bytes > 50_000), "every subflow carries data");
+        assert_eq!((net.client.subflow_count(), net.server.subflow_count()), (most, most), "{stack}");
+        assert!(net.paths[..most].iter().all(|w| w[0].payload > 50_000), "every subflow carries data");
     }
 }
 
@@ -385,10 +238,10 @@ fn fullmesh_reaches_the_announced_address_of_the_server() {
         let one = two_paths([5, 5], 20).remove(0);
         let client = Connection::client(config(&settings(stack), PathManager::default(), 2, "client"));
         let server = Connection::server(config(&settings(stack), PathManager::default(), 2, "server"));
-        let mut net = Net::of(client, server, vec![one.clone(), one.clone(), one.clone(), one]);
+        let mut net = join(client, server, vec![one.clone(), one.clone(), one.clone(), one]);
         net.transfer(4_000_000, 20);
-        assert_eq!(net.ends[1].received().get(), 4_000_000);
-        let mut pairs: Vec<_> = (0..4).map(|p| net.ends[0].path(PathId(p))).collect();
+        assert_eq!(net.server.received().get(), 4_000_000);
+        let mut pairs: Vec<_> = (0..4).map(|p| net.client.path(PathId(p))).collect();
         pairs.sort_unstable();
         assert_eq!(pairs, [(0, 0), (0, 1), (1, 0), (1, 1)], "{stack}");
         let announcements: Vec<_> = announcements(&net);
@@ -401,9 +254,11 @@ fn fullmesh_reaches_the_announced_address_of_the_server() {
 }
 
 /// Time, sending end, whether it is an echo, address and bytes of options of each ADD_ADDR.
-fn announcements(net: &Net) -> Vec<(Instant, usize, bool, IpAddr, u32)> {
-    let announced = |l: &(Instant, usize, PathId, Segment)| match l.3.mp.first()? {
-        Repr::AddAddr { announcement, address, .. } => Some((l.0, l.1, announcement == Announcement::Echo, address, l.3.options_len())),
+fn announcements(net: &Net<Connection>) -> Vec<(Instant, usize, bool, IpAddr, u32)> {
+    let announced = |l: &Sent| match l.segment.mp.first()? {
+        Repr::AddAddr { announcement, address, .. } => {
+            Some((l.at, l.end, announcement == Announcement::Echo, address, l.segment.options_len()))
+        }
         _ => None,
     };
     net.log.iter().filter_map(announced).collect()
@@ -415,25 +270,19 @@ fn an_announcement_without_an_echo_is_made_again_three_times() {
     let with_timeout = Settings { add_addr_timeout: Duration::from_secs(2), ..settings(&LINUX_6_12_117) };
     let client = Connection::client(config(&with_timeout, PathManager::default(), 1, "client"));
     let server = Connection::server(config(&with_timeout, PathManager::default(), 3, "server"));
-    let mut net = Net::of(client, server, vec![one; 3]);
-    net.ends[0].open(net.now);
-    net.ends[0].offer(net.now, Bytes::new(1000));
-    let mut spoilt = 0;
-    while net.now < Instant::ZERO + Duration::from_secs(15) {
-        net.drain();
-        // No echo of the first address arrives.
-        let before = net.flying.len();
-        net.flying.retain(|_, (to, _, segment)| *to == 0 || !matches!(segment.mp.first(), Some(Repr::AddAddr { address_id: 1, .. })));
-        spoilt += before - net.flying.len();
-        // Less than what a segment is on its way.
-        let next = net.now + Duration::from_millis(1);
-        net.run(next.since(Instant::ZERO));
+    let mut net = join(client, server, vec![one; 3]);
+    // No echo of the first address arrives.
+    for path in &mut net.paths {
+        path[CLIENT].script(lose_if(|crossing| matches!(crossing.segment.mp.first(), Some(Repr::AddAddr { address_id: 1, .. }))));
     }
-    let made: Vec<_> = announcements(&net).into_iter().filter(|a| a.1 == 1).map(|a| (a.0.as_micros() / 1_000_000, a.3)).collect();
+    net.open(Bytes::new(1000));
+    net.run_until(Instant::ZERO + Duration::from_secs(15));
+    let made: Vec<_> = announcements(&net).into_iter().filter(|a| a.1 == SERVER).map(|a| (a.0.as_micros() / 1_000_000, a.3)).collect();
     let [first, second] = [1, 2].map(|i| IpAddr::from([10, 2, 0, i]));
-    assert_eq!(made, [(0, first), (2, first), (4, first), (6, first), (8, second)], "{spoilt} echoes lost");
-    assert_eq!(spoilt, 4);
-    assert_eq!(net.ends[1].poll_timeout(), Instant::NEVER, "an echoed announcement is not made again");
+    assert_eq!(made, [(0, first), (2, first), (4, first), (6, first), (8, second)]);
+    let echoes = announcements(&net).into_iter().filter(|a| a.1 == CLIENT && a.3 == first).count();
+    assert_eq!(echoes, 4, "echoes that were lost");
+    assert_eq!(net.server.poll_timeout(), Instant::NEVER, "an echoed announcement is not made again");
 }
 
 #[test]
@@ -443,11 +292,11 @@ fn the_windows_right_edge_bounds_what_is_in_the_network() {
         let mut settings = settings(stack);
         settings.read_period = Duration::from_millis(100);
         settings.rmem = [4096, 131_072, 131_072].map(Bytes::new);
-        let mut net = Net::new(&settings, PathManager::default(), two_paths([5, 5], 50));
+        let mut net = connect(&settings, PathManager::default(), two_paths([5, 5], 50));
         net.transfer(2_000_000, 60);
-        assert_eq!(net.ends[1].received().get(), 2_000_000, "{stack}");
-        assert_eq!(net.ends[1].reordering().beyond_window, Bytes::ZERO, "{stack}");
-        let window = net.ends[0].limited(net.now).window;
+        assert_eq!(net.server.received().get(), 2_000_000, "{stack}");
+        assert_eq!(net.server.reordering().beyond_window, Bytes::ZERO, "{stack}");
+        let window = net.client.limited(net.now).window;
         assert!(window > Duration::from_millis(100), "{stack}: the window has held us up for {window:?}");
     }
 }
@@ -455,25 +304,26 @@ fn the_windows_right_edge_bounds_what_is_in_the_network() {
 #[test]
 fn a_data_fin_that_is_lost_is_sent_again() {
     for stack in BOTH {
-        let mut net = Net::new(&settings(stack), PathManager::default(), two_paths([5, 5], 20));
-        net.ends[0].open(net.now);
-        net.ends[0].offer(net.now, Bytes::new(10_000));
-        net.run(Duration::from_millis(200));
-        for path in &mut net.wires {
-            path[0].lose = (path[0].count..=path[0].count).collect();
+        let mut net = connect(&settings(stack), PathManager::default(), two_paths([5, 5], 20));
+        net.client.open(net.now);
+        net.client.offer(net.now, Bytes::new(10_000));
+        net.run_until(Instant::ZERO + Duration::from_millis(200));
+        for path in &mut net.paths {
+            let next = path[CLIENT].segments;
+            path[CLIENT].script(lose([next]));
         }
-        net.ends[0].close(net.now);
-        net.run(Duration::from_secs(10));
-        assert!(net.ends[0].everything_acked() && net.ends[1].peer_finished(), "{stack}");
+        net.client.close(net.now);
+        net.run_until(Instant::ZERO + Duration::from_secs(10));
+        assert!(net.client.everything_acked() && net.server.peer_finished(), "{stack}");
     }
 }
 
 #[test]
 fn the_same_seed_gives_the_same_segments() {
     let run = || {
-        let mut wires = two_paths([3, 12], 20);
-        wires[0][0].loss = Rng::probability_u32(0.03);
-        let mut net = Net::new(&settings(&LINUX_6_12_117), PathManager::default(), wires);
+        let mut paths = two_paths([3, 12], 20);
+        paths[0][CLIENT].script(lose_at_random(0.03));
+        let mut net = connect(&settings(&LINUX_6_12_117), PathManager::default(), paths);
         net.transfer(500_000, 30);
         net.log
     };
@@ -482,24 +332,16 @@ fn the_same_seed_gives_the_same_segments() {
 
 #[test]
 fn a_join_with_a_wrong_code_is_refused() {
-    let mut net = Net::new(&settings(&LINUX_6_12_117), PathManager::default(), two_paths([1, 1], 100));
-    net.ends[0].open(net.now);
-    net.ends[0].offer(net.now, Bytes::new(100_000));
-    // Spoil the server's answer to the join.
-    for _ in 0..10_000 {
-        net.drain();
-        for (_, _, segment) in net.flying.values_mut() {
-            if let Some(Repr::JoinSynAck { hmac, nonce, address_id, backup }) = segment.mp.first() {
-                segment.mp = Repr::JoinSynAck { hmac: hmac ^ 1, nonce, address_id, backup }.into();
-            }
+    let mut net = connect(&settings(&LINUX_6_12_117), PathManager::default(), two_paths([1, 1], 100));
+    net.paths[1][SERVER].script(change(|segment| {
+        if let Some(Repr::JoinSynAck { hmac, nonce, address_id, backup }) = segment.mp.first() {
+            segment.mp = Repr::JoinSynAck { hmac: hmac ^ 1, nonce, address_id, backup }.into();
         }
-        let Some((&(at, _), _)) = net.flying.iter().next() else { break };
-        net.now = at;
-        let (_, (to, path, segment)) = net.flying.pop_first().expect("an arrival");
-        net.ends[to].handle_segment(net.now, path, &segment);
-    }
-    assert_eq!(net.wires[1][0].bytes, 0, "no data on a subflow that was not authenticated");
-    assert_eq!(net.ends[1].received().get(), 100_000);
+    }));
+    net.open(Bytes::new(100_000));
+    net.run_for(Duration::from_secs(5));
+    assert_eq!(net.paths[1][0].payload, 0, "no data on a subflow that was not authenticated");
+    assert_eq!(net.server.received().get(), 100_000);
 }
 
 /// A connection of random kind over random paths.
@@ -556,15 +398,15 @@ mod property {
             let mut settings = settings(if c.v0 { &MPTCP_0_96_LINUX_5_4_188 } else { &LINUX_6_12_117 });
             settings.read_period = Duration::from_millis(c.read_ms);
             settings.rmem[2] = Bytes::from_u32(c.rmem);
-            let wires: Vec<_> = c.paths.iter().enumerate().map(|(k, &(delay, mbit, queue, loss, ack_loss))| {
-                let mut path = [Wire::new(delay, mbit, queue), Wire::new(delay, 0, 10_000)];
-                path[0].loss = Rng::probability_u32(f64::from(loss) / 100.0);
-                path[1].loss = Rng::probability_u32(f64::from(ack_loss) / 100.0);
+            let paths: Vec<_> = c.paths.iter().enumerate().map(|(k, &(delay, mbit, queue, loss, ack_loss))| {
+                let mut path = [Direction::new(delay, mbit, queue), Direction::new(delay, 0, 10_000)];
                 if let Some((dying, at)) = c.dying && dying % c.paths.len() == k {
                     // The first path may die only once the others had time to join.
                     let at = Instant::ZERO + Duration::from_millis(at + if k == 0 { 4000 } else { 0 });
-                    path.iter_mut().for_each(|wire| wire.dead_from = at);
+                    path.iter_mut().for_each(|direction| direction.script(down(at, Instant::NEVER)));
                 }
+                path[CLIENT].script(lose_at_random(f64::from(loss) / 100.0));
+                path[SERVER].script(lose_at_random(f64::from(ack_loss) / 100.0));
                 path
             }).collect();
             let manager = match c.removed_after_ms {
@@ -577,22 +419,22 @@ mod property {
                         .then(|| Duration::from_millis(ms)),
                 }).collect())),
             };
-            let mut client = config(&settings, manager, wires.len(), "client");
+            let mut client = config(&settings, manager, paths.len(), "client");
             client.scheduler = Scheduler::find(Scheduler::NAMES[c.scheduler].0).expect("known");
             client.random = Rng::new(c.seed, "client");
             let server = config(&settings, PathManager::default(), 1, "server");
-            let mut net = Net::of(Connection::client(client), Connection::server(server), wires);
-            net.chance = Rng::new(c.seed, "wire");
+            let mut net = join(Connection::client(client), Connection::server(server), paths);
+            net.rng = Rng::new(c.seed, "wire");
             net.keep_log = false;
             net.transfer(c.bytes, 900);
-            if net.ends[0].is_fallback() && c.dying.is_some_and(|(dying, _)| dying % c.paths.len() == 0) {
+            if net.client.is_fallback() && c.dying.is_some_and(|(dying, _)| dying % c.paths.len() == 0) {
                 // Three SYNs were lost, so the connection is plain TCP, which dies with its one path.
-                prop_assert!(net.ends[1].received().get() <= c.bytes);
+                prop_assert!(net.server.received().get() <= c.bytes);
                 return Ok(());
             }
-            prop_assert_eq!(net.ends[1].received().get(), c.bytes);
-            prop_assert!(net.ends[0].everything_acked(), "{:?}", net.ends[0].tx);
-            prop_assert_eq!(net.ends[1].reordering().beyond_window, Bytes::ZERO);
+            prop_assert_eq!(net.server.received().get(), c.bytes);
+            prop_assert!(net.client.everything_acked(), "{:?}", net.client.tx);
+            prop_assert_eq!(net.server.reordering().beyond_window, Bytes::ZERO);
         }
     }
 
@@ -605,18 +447,19 @@ mod property {
             v0 in any::<bool>(),
             mbit in 1_u64..300,
             delay_ms in 1_u64..40,
-            loss in prop_oneof![Just(0_u64), Just(1 << 24), Just(1 << 27)],
+            loss in prop_oneof![Just(0.0), Just(1.0 / 256.0), Just(1.0 / 32.0)],
             bytes in 1_u64..4_000_000,
         ) {
             let settings = Settings { stack: if v0 { &MPTCP_0_96_LINUX_5_4_188 } else { &LINUX_6_12_117 }, ..Settings::default() };
-            let logs = [None, Some(Segment::default())].map(|place| {
-                let wires = || [Wire { loss, ..Wire::new(delay_ms, mbit, 60) }, Wire { loss, ..Wire::new(delay_ms, mbit, 60) }];
-                let mut net = Net::new(&settings, PathManager::default(), vec![wires(), wires()]);
-                net.place = place;
-                net.ends[0].open(Instant::ZERO);
-                net.run(Duration::from_millis(500));
-                net.ends[0].offer(net.now, Bytes::new(bytes));
-                net.run(Duration::from_secs(3));
+            let logs = [false, true].map(|in_place| {
+                let direction = Direction::new(delay_ms, mbit, 60).scripted(lose_at_random(loss));
+                let path = [direction.clone(), direction];
+                let mut net = connect(&settings, PathManager::default(), vec![path.clone(), path]);
+                net.in_place = in_place;
+                net.client.open(Instant::ZERO);
+                net.run_until(Instant::ZERO + Duration::from_millis(500));
+                net.client.offer(net.now, Bytes::new(bytes));
+                net.run_until(Instant::ZERO + Duration::from_secs(3));
                 net.log
             });
             prop_assert!(!logs[0].is_empty());

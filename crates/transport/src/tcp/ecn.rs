@@ -161,157 +161,125 @@ mod tests {
     use super::super::Config;
     use super::*;
     use crate::Settings;
+    use crate::harness::{CLIENT, Crossing, Direction, Fate, Net, SERVER, change, lose_data};
     use polypath_base::{Bytes, Duration, Instant};
 
-    /// Two sockets on a wire of 10 ms each way, the first segments through the handshake already.
-    struct Pair {
-        now: Instant,
-        ends: [Socket; 2],
-        /// What the SYN and the SYN/ACK said, and all that came after.
-        sent: Vec<(usize, Segment)>,
+    /// Two sockets 10 ms apart, with the handshake behind them.
+    fn connect(ecn: [u8; 2], accurate: [bool; 2]) -> Net<Socket> {
+        let algorithm = cc::find("reno").expect("reno is always there");
+        let config = |ecn: u8| {
+            let settings = Settings { ecn, tso_bytes: Bytes::ZERO, ..Settings::default() };
+            Config { settings, algorithm, mtu: Bytes::new(1500), initial_seq: Seq::new(0) }
+        };
+        let mut ends = (Socket::client(config(ecn[0])), Socket::server(config(ecn[1])));
+        (ends.0.ecn.accurate, ends.1.ecn.accurate) = (accurate[0], accurate[1]);
+        let direction = Direction::new(10, 0, 1000);
+        let mut net = Net::new(ends.0, ends.1, vec![[direction.clone(), direction]]);
+        net.open(Bytes::ZERO);
+        net.run_for(Duration::from_millis(50));
+        net
     }
 
-    const DELAY: Duration = Duration::from_millis(10);
-
-    impl Pair {
-        fn new(settings: [u8; 2], accurate: [bool; 2]) -> Self {
-            let algorithm = cc::find("reno").expect("reno is always there");
-            let make = |ecn: u8| {
-                let settings = Settings { ecn, tso_bytes: Bytes::ZERO, ..Settings::default() };
-                Config { settings, algorithm, mtu: Bytes::new(1500), initial_seq: Seq::new(0) }
-            };
-            let mut ends = [Socket::client(make(settings[0])), Socket::server(make(settings[1]))];
-            for (end, accurate) in ends.iter_mut().zip(accurate) {
-                end.ecn.accurate = accurate;
+    /// Data that begins with one of these segments of 1448 bytes, counted from 0, arrives marked.
+    fn mark(numbers: &'static [u32]) -> impl Fn(&mut Crossing<'_>) -> Fate {
+        change(|segment| {
+            if segment.len > 0 && numbers.iter().any(|number| segment.seq == Seq::new(1 + number * 1448)) {
+                assert_eq!(segment.ecn, ECT_0, "only ECT packets are marked");
+                segment.ecn = CE;
             }
-            let mut pair = Self { now: Instant::ZERO, ends, sent: Vec::new() };
-            pair.ends[0].open(pair.now);
-            pair.exchange(|_| false);
-            pair.exchange(|_| false);
-            pair.exchange(|_| false);
-            pair
-        }
+        })
+    }
 
-        /// What both ends have to send crosses the wire; `mark` says of data whether it arrives marked.
-        fn exchange(&mut self, mark: impl Fn(&Segment) -> bool) {
-            let mut crossing = Vec::new();
-            for side in 0..2 {
-                while let Some(segment) = self.ends[side].poll_transmit(Context::at(self.now)) {
-                    crossing.push((side, segment));
-                }
-            }
-            self.now += DELAY;
-            for (side, mut segment) in crossing {
-                self.sent.push((side, segment));
-                if mark(&segment) {
-                    assert_eq!(segment.ecn, ECT_0, "only what is able is marked");
-                    segment.ecn = CE;
-                }
-                self.ends[1 - side].handle_segment(Context::at(self.now), &segment);
-                // Each ACK leaves before the next segment arrives.
-                while let Some(answer) = self.ends[1 - side].poll_transmit(Context::at(self.now)) {
-                    self.sent.push((1 - side, answer));
-                    self.ends[side].handle_segment(Context::at(self.now), &answer);
-                }
-            }
-        }
+    fn agreed(net: &Net<Socket>) -> [bool; 2] {
+        [net.client.flow.ecn_ok, net.server.flow.ecn_ok]
+    }
 
-        fn agreed(&self) -> [bool; 2] {
-            [self.ends[0].flow.ecn_ok, self.ends[1].flow.ecn_ok]
-        }
+    /// What an end has sent since `start`.
+    fn sent(net: &Net<Socket>, end: usize, start: Instant) -> Vec<Segment> {
+        net.log.iter().filter(|l| l.end == end && l.at >= start).map(|l| l.segment).collect()
     }
 
     #[test]
     fn it_is_used_where_the_client_asks_and_the_server_does_not_refuse() {
         let cases = [(0, 1, false), (2, 1, false), (2, 2, false), (1, 0, false), (1, 1, true), (1, 2, true)];
-        for (client, server, agreed) in cases {
-            let pair = Pair::new([client, server], [false; 2]);
-            assert_eq!(pair.agreed(), [agreed; 2], "tcp_ecn {client} at the client, {server} at the server");
-            let (syn, answer) = (pair.sent[0].1, pair.sent[1].1);
+        for (client, server, expected) in cases {
+            let net = connect([client, server], [false; 2]);
+            assert_eq!(agreed(&net), [expected; 2], "tcp_ecn {client} at the client, {server} at the server");
+            let (syn, answer) = (net.log[0].segment, net.log[1].segment);
             assert_eq!(syn.flags.has(Flags::ECE.with(Flags::CWR)), client == 1);
-            assert_eq!((answer.flags.has(Flags::ECE), answer.flags.has(Flags::CWR)), (agreed, false));
+            assert_eq!((answer.flags.has(Flags::ECE), answer.flags.has(Flags::CWR)), (expected, false));
             assert_eq!((syn.ecn, answer.ecn), (NOT_ECT, NOT_ECT));
         }
     }
 
     #[test]
     fn a_sender_that_needs_every_mark_is_agreed_with_by_its_like_alone() {
-        assert_eq!(Pair::new([2, 2], [true, true]).agreed(), [true; 2]);
-        assert_eq!(Pair::new([2, 2], [true, false]).agreed(), [false; 2]);
-        assert_eq!(Pair::new([2, 2], [true, true]).sent[0].1.ecn, ECT_0);
+        assert_eq!(agreed(&connect([2, 2], [true, true])), [true; 2]);
+        assert_eq!(agreed(&connect([2, 2], [true, false])), [false; 2]);
+        assert_eq!(connect([2, 2], [true, true]).log[0].segment.ecn, ECT_0);
     }
 
     #[test]
     fn a_mark_is_echoed_until_the_sender_has_reduced_its_window_once() {
-        let mut pair = Pair::new([1, 2], [false; 2]);
-        pair.ends[0].offer(pair.now, Bytes::new(200_000));
-        pair.sent.clear();
-        let cwnd = pair.ends[0].flow.cwnd;
-        // The third segment is marked.
-        pair.exchange(|segment| segment.len > 0 && segment.seq == Seq::new(1 + 2 * 1448));
-        let (data, acks): (Vec<_>, Vec<_>) = pair.sent.drain(..).partition(|(side, _)| *side == 0);
-        assert!(data.iter().all(|(_, segment)| segment.ecn == ECT_0 && !segment.flags.has(Flags::CWR)));
-        let echoes: Vec<bool> = acks.iter().map(|(_, ack)| ack.flags.has(Flags::ECE)).collect();
+        let mut net = connect([1, 2], [false; 2]);
+        net.paths[0][CLIENT].script(mark(&[2]));
+        let (start, cwnd) = (net.now, net.client.flow.cwnd);
+        net.client.offer(start, Bytes::new(200_000));
+        net.run_for(Duration::from_millis(19));
+        let (data, acks) = (sent(&net, CLIENT, start), sent(&net, SERVER, start));
+        assert!(data.len() == 10 && data.iter().all(|segment| segment.ecn == ECT_0 && !segment.flags.has(Flags::CWR)));
+        let echoes: Vec<bool> = acks.iter().map(|ack| ack.flags.has(Flags::ECE)).collect();
         let first = echoes.iter().position(|&echo| echo).expect("the mark is echoed");
-        assert!(echoes[first..].iter().all(|&echo| echo), "{echoes:?}");
-        assert!(acks.iter().all(|(_, ack)| ack.ecn == NOT_ECT));
-        assert_eq!((pair.ends[0].ca_state(), pair.ends[0].flow.ssthresh), (CaState::Cwr, cwnd / 2 + 1));
-        // (Two segments had been acknowledged before.) The next new data says so, once, and the echo ends.
-        for _ in 0..3 {
-            pair.exchange(|_| false);
-        }
-        let told = pair.sent.iter().filter(|(side, segment)| *side == 0 && segment.flags.has(Flags::CWR)).count();
-        let last = pair.sent.iter().rfind(|(side, _)| *side == 1).expect("there are ACKs");
-        assert_eq!((told, last.1.flags.has(Flags::ECE)), (1, false));
-        let counters = pair.ends[0].probe().counters;
+        assert!(first == 2 && echoes[first..].iter().all(|&echo| echo), "{echoes:?}");
+        assert!(acks.iter().all(|ack| ack.ecn == NOT_ECT));
+        net.run_for(Duration::from_millis(1));
+        // Two segments had been acknowledged before.
+        assert_eq!((net.client.ca_state(), net.client.flow.ssthresh), (CaState::Cwr, cwnd / 2 + 1));
+        // The next new data says so, once, and the echo ends.
+        net.run_for(Duration::from_millis(60));
+        let cwr = sent(&net, CLIENT, start).iter().filter(|segment| segment.flags.has(Flags::CWR)).count();
+        let last = sent(&net, SERVER, start).pop().expect("there are ACKs");
+        assert_eq!((cwr, last.flags.has(Flags::ECE)), (1, false));
+        let counters = net.client.probe().counters;
         assert_eq!((counters.retransmissions, counters.spurious_undos), (0, 0));
-        assert!(pair.ends[0].flow.delivered_ce > 0);
-        assert!(pair.ends[0].ca_state() == CaState::Open && pair.ends[0].flow.cwnd <= cwnd);
+        assert!(net.client.flow.delivered_ce > 0);
+        assert!(net.client.ca_state() == CaState::Open && net.client.flow.cwnd <= cwnd);
     }
 
     #[test]
     fn an_accurate_echo_follows_the_marks() {
-        let mut pair = Pair::new([2, 2], [true; 2]);
-        pair.ends[0].offer(pair.now, Bytes::new(1448 * 10));
-        pair.sent.clear();
-        pair.exchange(|segment| segment.len > 0 && [3, 4, 7].contains(&(segment.seq.get() / 1448)));
-        // By ACK number, in segments: whether it echoes. Segments 3, 4 and 7 (from 0) came marked.
-        let mut told: Vec<(u32, bool)> = Vec::new();
-        for (_, ack) in pair.sent.iter().filter(|(side, _)| *side == 1) {
-            assert_eq!(ack.ecn, ECT_0, "every packet of such a sender is able to be marked");
-            told.push((ack.ack.get() / 1448, ack.flags.has(Flags::ECE)));
+        let mut net = connect([2, 2], [true; 2]);
+        net.paths[0][CLIENT].script(mark(&[3, 4, 7]));
+        let start = net.now;
+        net.client.offer(start, Bytes::new(1448 * 10));
+        net.run_for(Duration::from_millis(20));
+        // By ACK number, in segments: whether it echoes.
+        let mut echoes: Vec<(u32, bool)> = Vec::new();
+        for ack in sent(&net, SERVER, start) {
+            assert_eq!(ack.ecn, ECT_0, "every packet of such a sender may be marked");
+            echoes.push((ack.ack.get() / 1448, ack.flags.has(Flags::ECE)));
         }
         let mut marks = [false; 10];
         let mut before = 0;
-        for &(number, echo) in &told {
+        for &(number, echo) in &echoes {
             marks[before as usize..number as usize].fill(echo);
             before = number;
         }
         let expected: Vec<bool> = (0..10).map(|number| [3, 4, 7].contains(&number)).collect();
-        assert_eq!(marks.to_vec(), expected, "{told:?}");
+        assert_eq!(marks.to_vec(), expected, "{echoes:?}");
     }
 
     #[test]
     fn retransmissions_and_window_reductions_after_losses() {
-        let mut pair = Pair::new([1, 1], [false; 2]);
-        pair.ends[0].offer(pair.now, Bytes::new(100_000));
-        pair.sent.clear();
-        // The first segment is lost: it never arrives.
-        let mut lost = false;
-        let now = pair.now;
-        while let Some(segment) = pair.ends[0].poll_transmit(Context::at(now)) {
-            if !std::mem::replace(&mut lost, true) {
-                continue;
-            }
-            pair.now = now + DELAY;
-            pair.ends[1].handle_segment(Context::at(pair.now), &segment);
-        }
-        for _ in 0..4 {
-            pair.exchange(|_| false);
-        }
-        let again = pair.sent.iter().find(|(side, segment)| *side == 0 && segment.seq == Seq::new(1)).expect("it is sent again");
-        assert_eq!(again.1.ecn, NOT_ECT, "RFC 3168 section 6.1.5");
-        let told = pair.sent.iter().filter(|(side, segment)| *side == 0 && segment.flags.has(Flags::CWR)).count();
-        assert_eq!(told, 1, "a reduction after a loss is told as well");
+        let mut net = connect([1, 1], [false; 2]);
+        net.paths[0][CLIENT].script(lose_data([0]));
+        let start = net.now;
+        net.client.offer(start, Bytes::new(100_000));
+        net.run_for(Duration::from_millis(80));
+        let data = sent(&net, CLIENT, start);
+        let copies: Vec<u8> = data.iter().filter(|segment| segment.seq == Seq::new(1)).map(|segment| segment.ecn).collect();
+        assert_eq!(copies, [ECT_0, NOT_ECT], "RFC 3168 section 6.1.5");
+        let cwr = data.iter().filter(|segment| segment.flags.has(Flags::CWR)).count();
+        assert_eq!(cwr, 1, "a reduction after a loss is told as well");
     }
 }

@@ -31,6 +31,8 @@ mod sack;
 mod segment_builder;
 mod send_buffer;
 mod sending;
+#[cfg(test)]
+mod tests;
 mod timer;
 mod undo;
 

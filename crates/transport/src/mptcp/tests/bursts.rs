@@ -4,14 +4,14 @@ use super::*;
 
 /// Share of samples, one every 10 ms, in which one segment less than the window was in flight.
 fn held_back(stack: &'static Stack) -> f64 {
-    let wires = vec![[Wire::new(20, 20, 67), Wire::new(20, 0, 10_000)]];
-    let mut net = Net::new(&settings(stack), PathManager::default(), wires);
-    net.ends[0].open(net.now);
-    net.ends[0].offer(net.now, Bytes::MAX);
+    let paths = vec![[Direction::new(20, 20, 67), Direction::new(20, 0, 10_000)]];
+    let mut net = connect(&settings(stack), PathManager::default(), paths);
+    net.client.open(net.now);
+    net.client.offer(net.now, Bytes::MAX);
     let mut samples = [0_u32; 2];
     for tick in 500..3000 {
-        net.run(Duration::from_millis(tick * 10));
-        let probe = net.ends[0].subflow(0);
+        net.run_until(Instant::ZERO + Duration::from_millis(tick * 10));
+        let probe = net.client.subflow(0);
         if probe.ca_state == cc::CaState::Open {
             samples[usize::from(probe.in_flight < probe.cwnd)] += 1;
         }
@@ -35,12 +35,12 @@ fn an_odd_segment_is_held_back_for_a_burst() {
 fn the_out_of_tree_stack_never_probes_for_a_larger_mtu() {
     let size = |stack| {
         let settings = Settings { mtu_probing: 2, ..settings(stack) };
-        let mut net = Net::new(&settings, PathManager::default(), vec![[Wire::new(5, 20, 100), Wire::new(5, 0, 10_000)]]);
-        net.ends[0].open(net.now);
-        net.ends[0].offer(net.now, Bytes::MAX);
+        let mut net = connect(&settings, PathManager::default(), vec![[Direction::new(5, 20, 100), Direction::new(5, 0, 10_000)]]);
+        net.client.open(net.now);
+        net.client.offer(net.now, Bytes::MAX);
         net.keep_log = true;
-        net.run(Duration::from_secs(3));
-        net.log.iter().filter(|(_, end, ..)| *end == 0).map(|(.., segment)| segment.len).max()
+        net.run_until(Instant::ZERO + Duration::from_secs(3));
+        net.log.iter().filter(|l| l.end == CLIENT).map(|l| l.segment.len).max()
     };
     assert_eq!(size(&MPTCP_0_96_LINUX_5_4_188), Some(1004));
     assert!(size(&LINUX_6_12_117) > Some(1400));

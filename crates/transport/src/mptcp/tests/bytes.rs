@@ -96,7 +96,7 @@ proptest! {
     fn no_packet_of_a_peer_panics_or_wraps(v0 in any::<bool>(), end in 0..2_usize, all in prop::collection::vec(mutated(), 1..40)) {
         let packets = packets();
         let mut net = hostile::established(if v0 { &MPTCP_0_96_LINUX_5_4_188 } else { &LINUX_6_12_117 });
-        let end = &mut net.ends[end];
+        let end = if end == CLIENT { &mut net.client } else { &mut net.server };
         let mut now = net.now;
         for mutated in &all {
             let Some(segment) = mutated.segment(&packets) else { continue };
@@ -160,7 +160,7 @@ fn every_segment_of_the_corpus_is_read() {
 fn sack_blocks_give_way_to_a_mapping() {
     for stack in [&MPTCP_0_96_LINUX_5_4_188, &LINUX_6_12_117] {
         let mut net = hostile::established(stack);
-        let end = &mut net.ends[0];
+        let end = &mut net.client;
         let socket = &end.subflows[0].socket;
         let ahead = Segment {
             seq: socket.receives_next() + 5000,
@@ -190,13 +190,13 @@ fn sack_blocks_give_way_to_a_mapping() {
 fn with_checksums_the_keys_stand_on_the_first_segment_alone() {
     for (checksum, expected) in [(false, 2), (true, 1)] {
         let settings = Settings { checksum, ..settings(&LINUX_6_12_117) };
-        let mut net = Net::new(&settings, PathManager::default(), two_paths([5; 2], 20));
+        let mut net = connect(&settings, PathManager::default(), two_paths([5; 2], 20));
         net.transfer(200_000, 10);
-        let data = net.log.iter().filter(|l| l.1 == 0 && l.2 == PathId(0) && l.3.len > 0);
-        let first: Vec<&Segment> = data.map(|l| &l.3).take(10).collect();
+        let data = net.log.iter().filter(|l| l.end == 0 && l.path == PathId(0) && l.segment.len > 0);
+        let first: Vec<&Segment> = data.map(|l| &l.segment).take(10).collect();
         let keys = first.iter().filter(|segment| matches!(segment.mp.first(), Some(Repr::Capable { .. }))).count();
         assert_eq!((first.len(), keys), (10, expected));
         assert!(first.iter().all(|segment| segment.has_dss && segment.dss.checksum == checksum), "each byte is mapped");
-        assert_eq!(net.ends[1].received().get(), 200_000);
+        assert_eq!(net.server.received().get(), 200_000);
     }
 }

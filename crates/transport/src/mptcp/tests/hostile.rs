@@ -110,13 +110,13 @@ impl Forged {
 }
 
 /// Both ends of a connection over two paths that has data under way.
-pub(super) fn established(stack: &'static Stack) -> Net {
-    let mut net = Net::new(&settings(stack), PathManager::default(), two_paths([5, 5], 10));
+pub(super) fn established(stack: &'static Stack) -> Net<Connection> {
+    let mut net = connect(&settings(stack), PathManager::default(), two_paths([5, 5], 10));
     net.keep_log = false;
-    net.ends[0].open(net.now);
-    net.ends[0].offer(net.now, Bytes::MAX);
-    net.ends[1].offer(net.now, Bytes::new(100_000));
-    net.run(Duration::from_millis(80));
+    net.client.open(net.now);
+    net.client.offer(net.now, Bytes::MAX);
+    net.server.offer(net.now, Bytes::new(100_000));
+    net.run_until(Instant::ZERO + Duration::from_millis(80));
     net
 }
 
@@ -126,7 +126,7 @@ proptest! {
     #[test]
     fn no_option_of_a_peer_panics_or_wraps(v0 in any::<bool>(), end in 0..2_usize, segments in prop::collection::vec(forged(), 1..40)) {
         let mut net = established(if v0 { &MPTCP_0_96_LINUX_5_4_188 } else { &LINUX_6_12_117 });
-        let end = &mut net.ends[end];
+        let end = if end == CLIENT { &mut net.client } else { &mut net.server };
         let mut now = net.now;
         for forged in &segments {
             now += Duration::from_millis(3);
@@ -156,15 +156,15 @@ fn tests_see_an_overflow() {
 fn addresses_from_32_on_are_told_apart() {
     let mut net = established(&LINUX_6_12_117);
     for address_id in [31, 32, 63, 64, 255] {
-        let (seq, ack) = (net.ends[0].subflows[0].socket.receives_next(), net.ends[0].subflows[0].socket.snd_nxt());
-        let (client, address) = (&net.ends[0], IpAddr::from([10, 3, 0, address_id]));
+        let (seq, ack) = (net.client.subflows[0].socket.receives_next(), net.client.subflows[0].socket.snd_nxt());
+        let (client, address) = (&net.client, IpAddr::from([10, 3, 0, address_id]));
         let hmac = client.version().address_hmac(client.remote_key, client.local_key, address_id, address, 0);
         let announcement = Announcement::Authenticated { hmac };
         let mp = Repr::AddAddr { announcement, address_id, address, port: None }.into();
         let segment = Segment { seq, ack, flags: Flags::ACK, has_ts: true, mp, ..Segment::default() };
-        let before = net.ends[0].subflow_count();
-        net.ends[0].handle_segment(net.now, PathId(0), &segment);
-        let count = net.ends[0].subflow_count();
+        let before = net.client.subflow_count();
+        net.client.handle_segment(net.now, PathId(0), &segment);
+        let count = net.client.subflow_count();
         assert!(count > before || count == 9, "{address_id}: {before} subflows, then {count}");
     }
 }
@@ -172,7 +172,7 @@ fn addresses_from_32_on_are_told_apart() {
 #[test]
 fn a_data_fin_without_length_ends_nothing() {
     let mut net = established(&LINUX_6_12_117);
-    let end = &mut net.ends[1];
+    let end = &mut net.server;
     let (seq, ack) = (end.subflows[0].socket.receives_next(), end.subflows[0].socket.snd_nxt());
     for dsn in [DataSeq::default(), end.rx.next()] {
         let dss = Dss { data_fin: true, dsn, map_len: 0, ..Dss::default() };
@@ -198,31 +198,29 @@ fn data_is_put_in_order_across_the_end_of_the_number_space() {
 #[test]
 fn subflows_that_are_gone_make_room_for_others() {
     // Twelve addresses: nine subflows at a time.
-    let mut net = Net::new(&settings(&LINUX_6_12_117), PathManager::default(), two_paths([5; 2], 10));
-    let mut wires = net.wires.clone();
-    wires.extend(two_paths([5; 2], 10).into_iter().cycle().take(14));
+    let paths = vec![two_paths([5; 2], 10).remove(0); 16];
     let client = Connection::client(config(&settings(&LINUX_6_12_117), PathManager::default(), 12, "client"));
     let server = Connection::server(config(&settings(&LINUX_6_12_117), PathManager::default(), 1, "server"));
-    net = Net::of(client, server, wires);
-    net.ends[0].open(net.now);
-    net.ends[0].offer(net.now, Bytes::MAX);
-    net.run(Duration::from_secs(1));
-    assert_eq!(net.ends[0].subflow_count(), 9);
+    let mut net = join(client, server, paths);
+    net.client.open(net.now);
+    net.client.offer(net.now, Bytes::MAX);
+    net.run_until(Instant::ZERO + Duration::from_secs(1));
+    assert_eq!(net.client.subflow_count(), 9);
     for (gone, count) in [(3, 10), (4, 11), (5, 12)] {
         let now = net.now;
-        net.ends[0].close_subflow(now, gone);
-        net.ends[1].close_subflow(now, gone);
-        net.run(now.since(Instant::ZERO) + Duration::from_secs(1));
-        assert_eq!(net.ends[0].subflow_count(), count, "the next address gets its turn");
+        net.client.close_subflow(now, gone);
+        net.server.close_subflow(now, gone);
+        net.run_for(Duration::from_secs(1));
+        assert_eq!(net.client.subflow_count(), count, "the next address gets its turn");
         let usable = |end: &Connection| end.subflows.iter().filter(|s| s.is_usable()).count();
-        assert_eq!([usable(&net.ends[0]), usable(&net.ends[1])], [9, 9]);
+        assert_eq!([usable(&net.client), usable(&net.server)], [9, 9]);
     }
 }
 
 #[test]
 fn options_that_prove_nothing_are_counted() {
     let mut net = established(&LINUX_6_12_117);
-    let server = &mut net.ends[1];
+    let server = &mut net.server;
     let count = |end: &Connection| end.subflow(0).rejected.rejected_mptcp;
     let join = Repr::JoinSyn { token: server.local_token ^ 1, nonce: 1, address_id: 7, backup: false }.into();
     server.handle_segment(net.now, PathId(9), &Segment { flags: Flags::SYN, mp: join, ..Segment::default() });
@@ -244,7 +242,7 @@ fn options_that_prove_nothing_are_counted() {
 fn an_address_that_the_peer_did_not_announce_is_not_joined() {
     for right in [false, true] {
         let mut net = established(&LINUX_6_12_117);
-        let client = &mut net.ends[0];
+        let client = &mut net.client;
         let (seq, ack) = (client.subflows[0].socket.receives_next(), client.subflows[0].socket.snd_nxt());
         let address = IpAddr::from([10, 2, 0, 9]);
         // RFC 8684 section 3.4.1: the code covers the port, 0 if there is none.
@@ -259,7 +257,7 @@ fn an_address_that_the_peer_did_not_announce_is_not_joined() {
 #[test]
 fn a_port_that_is_announced_is_in_the_code_and_in_nothing_else() {
     let mut net = established(&LINUX_6_12_117);
-    let client = &mut net.ends[0];
+    let client = &mut net.client;
     let address = IpAddr::from([10, 2, 0, 9]);
     let hmac = |client: &Connection, port| client.version().address_hmac(client.remote_key, client.local_key, 9, address, port);
     for (code_of, opens) in [(0, false), (8080, true)] {
@@ -275,7 +273,7 @@ fn a_port_that_is_announced_is_in_the_code_and_in_nothing_else() {
 #[test]
 fn an_mp_fail_changes_nothing() {
     let mut net = established(&LINUX_6_12_117);
-    let (now, server) = (net.now, &mut net.ends[1]);
+    let (now, server) = (net.now, &mut net.server);
     while server.poll_transmit(now).is_some() {}
     let (seq, ack) = (server.subflows[0].socket.receives_next(), server.subflows[0].socket.snd_nxt());
     let mp = Repr::Fail { dsn: server.rx.next().get() }.into();
@@ -289,19 +287,18 @@ fn a_peers_wish_for_checksums_is_not_met_and_not_enforced() {
     let settings = settings(&LINUX_6_12_117);
     let client = Connection::client(config(&settings, PathManager::default(), 2, "client"));
     let server = Connection::server(config(&Settings { checksum: true, ..settings }, PathManager::default(), 1, "server"));
-    let mut net = Net::of(client, server, two_paths([5; 2], 20));
+    let mut net = join(client, server, two_paths([5; 2], 20));
     net.transfer(200_000, 10);
-    assert_eq!((net.ends[1].received().get(), net.ends[0].subflow_count()), (200_000, 2));
-    let asked =
-        |l: &(Instant, usize, PathId, Segment)| matches!(l.3.mp.first(), Some(Repr::Capable { flags, .. }) if flags & Repr::CHECKSUM != 0);
-    assert_eq!([0, 1].map(|end| net.log.iter().any(|l| l.1 == end && asked(l))), [false, true]);
-    assert!(net.log.iter().filter(|l| l.1 == 0 && l.3.len > 0).all(|l| !l.3.dss.checksum));
+    assert_eq!((net.server.received().get(), net.client.subflow_count()), (200_000, 2));
+    let asked = |l: &Sent| matches!(l.segment.mp.first(), Some(Repr::Capable { flags, .. }) if flags & Repr::CHECKSUM != 0);
+    assert_eq!([0, 1].map(|end| net.log.iter().any(|l| l.end == end && asked(l))), [false, true]);
+    assert!(net.log.iter().filter(|l| l.end == 0 && l.segment.len > 0).all(|l| !l.segment.dss.checksum));
 }
 
 #[test]
 fn a_join_with_an_unknown_token_is_not_answered() {
     let mut net = established(&LINUX_6_12_117);
-    let (now, server) = (net.now, &mut net.ends[1]);
+    let (now, server) = (net.now, &mut net.server);
     while server.poll_transmit(now).is_some() {}
     let mp = Repr::JoinSyn { token: server.local_token ^ 1, nonce: 1, address_id: 7, backup: false }.into();
     server.handle_segment(now, PathId(9), &Segment { flags: Flags::SYN, mp, ..Segment::default() });
@@ -312,7 +309,7 @@ fn a_join_with_an_unknown_token_is_not_answered() {
 #[test]
 fn a_fast_close_with_the_right_key_resets_every_subflow() {
     let mut net = established(&LINUX_6_12_117);
-    let (now, server) = (net.now, &mut net.ends[1]);
+    let (now, server) = (net.now, &mut net.server);
     while server.poll_transmit(now).is_some() {}
     let (seq, ack) = (server.subflows[0].socket.receives_next(), server.subflows[0].socket.snd_nxt());
     let mp = Repr::FastClose { receiver_key: server.local_key }.into();

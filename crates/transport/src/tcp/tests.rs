@@ -1,121 +1,26 @@
-//! Two TCP endpoints in virtual time over a wire with a rate, a queue, a delay and chosen losses.
+//! Two TCP endpoints over a link of 100 Mbit/s and 10 ms with a queue, in virtual time.
 
+use super::{CaState, Config, Context, Socket, State};
+use crate::Settings;
+use crate::harness::{self, CLIENT, Direction, SERVER, down, hold_back, lose, lose_data};
+use crate::stack::{LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188};
 use polypath_base::{Bytes, Duration, Instant, Seq};
-use polypath_transport::Settings;
-use polypath_transport::stack::{LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188};
-use polypath_transport::tcp::{CaState, Config, Context, Socket, State};
 use polypath_wire::{Flags, SackBlock, Segment};
-use std::collections::VecDeque;
 
-/// Client -> (rate, queue, delay, chosen losses) -> server, and back by delay alone.
-struct Net {
-    now: Instant,
-    client: Socket,
-    server: Socket,
-    forward: VecDeque<(Instant, Segment)>,
-    backward: VecDeque<(Instant, Segment)>,
-    frame_time: Duration,
-    queue: usize,
-    departures: VecDeque<Instant>,
-    delay: Duration,
-    /// Numbers of data segments (from 1) that are lost on their way.
-    lose: Vec<u64>,
-    /// Data segments that are held back by this much.
-    hold: Vec<(u64, Duration)>,
-    data_sent: u64,
-    queue_drops: u64,
-    lose_acks: bool,
-    /// Longer data segments, by the length of their packets, are lost without a word.
-    passes: u32,
+type Net = harness::Net<Socket>;
+
+/// Client -> (100 Mbit/s, 167 packets, 10 ms) -> server, and back by delay alone.
+fn connect(cc: &str, settings: Settings) -> Net {
+    with_mtu(cc, settings, 1500)
 }
 
-impl Net {
-    fn new(cc: &str, settings: Settings) -> Self {
-        Self::with_mtu(cc, settings, 1500)
-    }
-
-    fn with_mtu(cc: &str, settings: Settings, mtu: u32) -> Self {
-        let algorithm = polypath_cc::find(cc).expect("the algorithm exists");
-        let config = || Config { settings: settings.clone(), algorithm, mtu: Bytes::from_u32(mtu), initial_seq: Seq::new(0) };
-        Self {
-            now: Instant::ZERO,
-            client: Socket::client(config()),
-            server: Socket::server(config()),
-            forward: VecDeque::new(),
-            backward: VecDeque::new(),
-            frame_time: Duration::from_nanos(121_120),
-            queue: 167,
-            departures: VecDeque::new(),
-            delay: Duration::from_millis(10),
-            lose: vec![],
-            hold: vec![],
-            data_sent: 0,
-            queue_drops: 0,
-            lose_acks: false,
-            passes: u32::MAX,
-        }
-    }
-
-    fn pump(&mut self) {
-        while let Some(segment) = self.client.poll_transmit(Context::at(self.now)) {
-            let mut held = Duration::ZERO;
-            if segment.len > 0 {
-                self.data_sent += 1;
-                if self.lose.contains(&self.data_sent) || segment.len + 52 > self.passes {
-                    continue;
-                }
-                held = self.hold.iter().find(|h| h.0 == self.data_sent).map_or(held, |h| h.1);
-            }
-            while self.departures.front().is_some_and(|&at| at <= self.now) {
-                self.departures.pop_front();
-            }
-            if self.departures.len() >= self.queue {
-                self.queue_drops += 1;
-                continue;
-            }
-            let departure = self.departures.back().map_or(self.now, |&at| at.max(self.now)) + self.frame_time;
-            self.departures.push_back(departure);
-            let arrival = departure + self.delay + held;
-            let at = self.forward.partition_point(|(t, _)| *t <= arrival);
-            self.forward.insert(at, (arrival, segment));
-        }
-        while let Some(segment) = self.server.poll_transmit(Context::at(self.now)) {
-            if !self.lose_acks {
-                self.backward.push_back((self.now + self.delay, segment));
-            }
-        }
-    }
-
-    /// Runs until `end`.
-    fn run(&mut self, end: Instant) {
-        self.pump();
-        loop {
-            let arrivals = [self.forward.front(), self.backward.front()];
-            let next = arrivals.into_iter().flatten().map(|p| p.0).min().unwrap_or(Instant::NEVER);
-            let next = next.min(self.client.poll_timeout()).min(self.server.poll_timeout());
-            if next > end {
-                self.now = end;
-                return;
-            }
-            self.now = self.now.max(next);
-            if self.forward.front().is_some_and(|p| p.0 <= self.now) {
-                let (_, segment) = self.forward.pop_front().expect("just seen");
-                self.server.handle_segment(Context::at(self.now), &segment);
-            } else if self.backward.front().is_some_and(|p| p.0 <= self.now) {
-                let (_, segment) = self.backward.pop_front().expect("just seen");
-                self.client.handle_segment(Context::at(self.now), &segment);
-            } else {
-                self.client.handle_timeout(Context::at(self.now));
-                self.server.handle_timeout(Context::at(self.now));
-            }
-            self.pump();
-        }
-    }
-
-    fn open(&mut self, bytes: u64) {
-        self.client.open(self.now);
-        self.client.offer(self.now, Bytes::new(bytes));
-    }
+fn with_mtu(cc: &str, settings: Settings, mtu: u32) -> Net {
+    let algorithm = polypath_cc::find(cc).expect("the algorithm exists");
+    let config = || Config { settings: settings.clone(), algorithm, mtu: Bytes::from_u32(mtu), initial_seq: Seq::new(0) };
+    let path = [Direction::new(10, 100, 167), Direction::new(10, 0, 10_000)];
+    let mut net = Net::new(Socket::client(config()), Socket::server(config()), vec![path]);
+    net.keep_log = false;
+    net
 }
 
 fn secs(s: f64) -> Instant {
@@ -124,21 +29,21 @@ fn secs(s: f64) -> Instant {
 
 #[test]
 fn the_handshake_takes_one_round_trip() {
-    let mut net = Net::new("reno", Settings::default());
-    net.open(0);
-    net.run(secs(0.1));
+    let mut net = connect("reno", Settings::default());
+    net.open(Bytes::new(0));
+    net.run_until(secs(0.1));
     assert_eq!((net.client.state(), net.server.state()), (State::Established, State::Established));
-    assert_eq!(net.client.established_at(), Some(Instant::from_nanos(20_000_000 + 121_120)));
+    assert_eq!(net.client.established_at(), Some(Instant::from_nanos(20_000_000 + (60 + 14) * 80)), "a SYN of 60 bytes");
     assert_eq!(net.client.mss().get(), 1448);
 }
 
 #[test]
 fn a_transfer_arrives_whole_and_closes() {
-    let mut net = Net::new("reno", Settings::default());
-    net.queue = 1000;
-    net.open(1_000_000);
+    let mut net = connect("reno", Settings::default());
+    net.paths[0][CLIENT].queue = 1000;
+    net.open(Bytes::new(1_000_000));
     net.client.close();
-    net.run(secs(5.0));
+    net.run_until(secs(5.0));
     assert_eq!(net.server.received().get(), 1_000_000);
     assert!(net.server.peer_finished());
     assert_eq!(net.client.state(), State::FinWait2);
@@ -148,7 +53,7 @@ fn a_transfer_arrives_whole_and_closes() {
 #[test]
 fn a_bulk_flow_fills_the_link() {
     for cc in ["reno", "cubic"] {
-        let mut net = Net::new(
+        let mut net = connect(
             cc,
             Settings {
                 rmem: [4096, 131_072, 16 << 20].map(Bytes::new),
@@ -156,10 +61,10 @@ fn a_bulk_flow_fills_the_link() {
                 ..Settings::default()
             },
         );
-        net.open(u64::MAX);
-        net.run(secs(5.0));
+        net.open(Bytes::new(u64::MAX));
+        net.run_until(secs(5.0));
         let before = net.server.received().get();
-        net.run(secs(30.0));
+        net.run_until(secs(30.0));
         let mbps = (net.server.received().get() - before) as f64 * 8e-6 / 25.0;
         let probe = net.client.probe();
         assert!(mbps > 95.0, "{cc}: {mbps}");
@@ -169,11 +74,11 @@ fn a_bulk_flow_fills_the_link() {
 
 #[test]
 fn one_lost_segment_is_repaired_by_sack_without_a_timeout() {
-    let mut net = Net::new("reno", Settings::default());
-    net.lose = vec![30];
-    net.open(300_000);
+    let mut net = connect("reno", Settings::default());
+    net.paths[0][CLIENT].script(lose_data([29]));
+    net.open(Bytes::new(300_000));
     net.client.close();
-    net.run(secs(3.0));
+    net.run_until(secs(3.0));
     let counters = net.client.probe().counters;
     assert_eq!(net.server.received().get(), 300_000);
     assert_eq!((counters.retransmissions, counters.timeouts, counters.fast_recoveries), (1, 0, 1));
@@ -181,10 +86,10 @@ fn one_lost_segment_is_repaired_by_sack_without_a_timeout() {
 
 #[test]
 fn a_lost_tail_is_found_by_a_probe() {
-    let mut net = Net::new("reno", Settings::default());
-    net.lose = vec![21];
-    net.open(21 * 1448);
-    net.run(secs(3.0));
+    let mut net = connect("reno", Settings::default());
+    net.paths[0][CLIENT].script(lose_data([20]));
+    net.open(Bytes::new(21 * 1448));
+    net.run_until(secs(3.0));
     let counters = net.client.probe().counters;
     assert_eq!(net.server.received().get(), 21 * 1448);
     assert_eq!((counters.timeouts, counters.loss_probes), (0, 1));
@@ -192,10 +97,10 @@ fn a_lost_tail_is_found_by_a_probe() {
 
 #[test]
 fn a_lost_flight_needs_a_timeout() {
-    let mut net = Net::new("reno", Settings { tail_loss_probe: false, ..Settings::default() });
-    net.lose = (21..=40).collect();
-    net.open(40 * 1448);
-    net.run(secs(5.0));
+    let mut net = connect("reno", Settings { tail_loss_probe: false, ..Settings::default() });
+    net.paths[0][CLIENT].script(lose_data(20..40));
+    net.open(Bytes::new(40 * 1448));
+    net.run_until(secs(5.0));
     let counters = net.client.probe().counters;
     assert_eq!(net.server.received().get(), 40 * 1448);
     assert_eq!(counters.timeouts, 1);
@@ -204,10 +109,10 @@ fn a_lost_flight_needs_a_timeout() {
 
 #[test]
 fn reordering_is_undone_and_remembered() {
-    let mut net = Net::new("reno", Settings::default());
-    net.hold = vec![(60, Duration::from_millis(8))];
-    net.open(u64::MAX);
-    net.run(secs(1.0));
+    let mut net = connect("reno", Settings::default());
+    net.paths[0][CLIENT].script(hold_back([(59, Duration::from_millis(8))]));
+    net.open(Bytes::new(u64::MAX));
+    net.run_until(secs(1.0));
     let probe = net.client.probe();
     assert_eq!(probe.reordering.get(), 11, "{probe:?}");
     // The segment is sent again before it comes; the DSACK for that takes the reduction back, once. What slow start loses later is no reordering.
@@ -216,21 +121,19 @@ fn reordering_is_undone_and_remembered() {
 
 #[test]
 fn a_lost_syn_is_sent_again_after_a_second() {
-    let mut net = Net::new("reno", Settings::default());
-    net.lose_acks = true;
-    net.open(0);
-    net.run(secs(0.5));
-    net.lose_acks = false;
-    net.run(secs(3.0));
+    let mut net = connect("reno", Settings::default());
+    net.paths[0][SERVER].script(lose([0]));
+    net.open(Bytes::new(0));
+    net.run_until(secs(3.0));
     let at = net.client.established_at().expect("established").as_secs_f64();
     assert!((1.0..1.1).contains(&at), "{at}");
 }
 
 #[test]
 fn a_small_receive_window_limits_and_is_said_to() {
-    let mut net = Net::new("reno", Settings { rmem: [4096, 32_768, 32_768].map(Bytes::new), ..Settings::default() });
-    net.open(u64::MAX);
-    net.run(secs(3.0));
+    let mut net = connect("reno", Settings { rmem: [4096, 32_768, 32_768].map(Bytes::new), ..Settings::default() });
+    net.open(Bytes::new(u64::MAX));
+    net.run_until(secs(3.0));
     let probe = net.client.probe();
     assert!(probe.counters.rwnd_limited > Duration::from_millis(2000), "{probe:?}");
     // A window of 17 kB, what 32 KiB of memory hold, a round trip of 20 ms.
@@ -240,9 +143,9 @@ fn a_small_receive_window_limits_and_is_said_to() {
 
 #[test]
 fn an_application_that_rests_is_the_limit() {
-    let mut net = Net::new("reno", Settings::default());
-    net.open(100_000);
-    net.run(secs(2.0));
+    let mut net = connect("reno", Settings::default());
+    net.open(Bytes::new(100_000));
+    net.run_until(secs(2.0));
     let held = net.client.limited(net.now);
     assert_eq!(held.window, Duration::ZERO);
     // 100 kB take four round trips of 20 ms after the handshake.
@@ -251,17 +154,14 @@ fn an_application_that_rests_is_the_limit() {
 
 #[test]
 fn a_paced_flow_keeps_to_its_rate_and_to_a_short_queue() {
-    let mut net = Net::new("bbr", Settings::default());
-    net.open(u64::MAX);
+    let mut net = connect("bbr", Settings::default());
+    net.open(Bytes::new(u64::MAX));
     // Startup fills the queue; after two seconds only probing does, by a quarter of the BDP of 167 segments.
-    net.run(secs(2.0));
+    net.run_until(secs(2.0));
     let mut longest = 0;
     for step in 1..=400 {
-        net.run(secs(2.0 + f64::from(step) * 0.005));
-        while net.departures.front().is_some_and(|&at| at <= net.now) {
-            net.departures.pop_front();
-        }
-        longest = longest.max(net.departures.len());
+        net.run_until(secs(2.0 + f64::from(step) * 0.005));
+        longest = longest.max(net.paths[0][CLIENT].queued(net.now));
     }
     assert!((42..75).contains(&longest), "{longest}");
     assert!(net.client.cwnd().get() > 300, "the window is two BDPs and not what limits: {}", net.client.cwnd().get());
@@ -271,16 +171,17 @@ fn a_paced_flow_keeps_to_its_rate_and_to_a_short_queue() {
 
 #[test]
 fn paced_retransmissions_do_not_burst() {
-    let mut net = Net::new("bbr", Settings::default());
-    net.open(u64::MAX);
-    net.run(secs(3.0));
+    let mut net = connect("bbr", Settings::default());
+    net.open(Bytes::new(u64::MAX));
+    net.run_until(secs(3.0));
     let before = net.client.probe().counters.retransmissions;
-    net.lose = (net.data_sent + 1..=net.data_sent + 40).collect();
+    let sent = net.paths[0][CLIENT].data_segments;
+    net.paths[0][CLIENT].script(lose_data(sent..sent + 40));
     let mut most = 0;
     for step in 1..=500 {
-        let sent = net.data_sent;
-        net.run(secs(3.0 + f64::from(step) * 0.001));
-        most = most.max(net.data_sent - sent);
+        let sent = net.paths[0][CLIENT].data_segments;
+        net.run_until(secs(3.0 + f64::from(step) * 0.001));
+        most = most.max(net.paths[0][CLIENT].data_segments - sent);
     }
     // A burst is a millisecond's worth: 7 segments, 9 while the link is probed. Two fall into one millisecond here and there.
     assert!((14..=18).contains(&most), "{most}");
@@ -290,13 +191,13 @@ fn paced_retransmissions_do_not_burst() {
 #[test]
 fn what_an_application_at_a_rate_delivers_says_nothing_of_the_path() {
     // A hundred kilobytes every 50 ms, a sixth of the link: the samples are the application's, and the pacing rate must not fall to them.
-    let mut net = Net::new("bbr", Settings::default());
-    net.open(3_000_000);
-    net.run(secs(1.0));
+    let mut net = connect("bbr", Settings::default());
+    net.open(Bytes::new(3_000_000));
+    net.run_until(secs(1.0));
     let filled = net.client.pacing_rate().as_bytes_per_sec();
     for step in 0..60 {
         net.client.offer(net.now, Bytes::new(100_000));
-        net.run(secs(1.0 + 0.05 * f64::from(step + 1)));
+        net.run_until(secs(1.0 + 0.05 * f64::from(step + 1)));
     }
     assert!(net.client.pacing_rate().as_bytes_per_sec() > filled / 2, "{} of {filled}", net.client.pacing_rate().as_bytes_per_sec());
     assert!(filled > 5_000_000, "{filled}");
@@ -304,12 +205,12 @@ fn what_an_application_at_a_rate_delivers_says_nothing_of_the_path() {
 
 #[test]
 fn a_too_long_segment_is_cut_after_icmp() {
-    let mut net = Net::new("reno", Settings::default());
-    net.lose = (1..=10).collect();
-    net.open(100_000);
-    net.run(secs(0.03));
+    let mut net = connect("reno", Settings::default());
+    net.paths[0][CLIENT].script(lose_data(0..10));
+    net.open(Bytes::new(100_000));
+    net.run_until(secs(0.03));
     net.client.handle_unreachable(net.now, &polypath_wire::Unreachable { seq: Seq::new(1), mtu: 1000 });
-    net.run(secs(3.0));
+    net.run_until(secs(3.0));
     assert_eq!(net.client.mss().get(), 948);
     assert_eq!(net.server.received().get(), 100_000);
     assert_eq!(net.client.probe().counters.timeouts, 0);
@@ -317,10 +218,10 @@ fn a_too_long_segment_is_cut_after_icmp() {
 
 /// A bulk transfer of 20 s with an MTU of 9000 at the ends through a path that drops packets of more than `passes` bytes without a word.
 fn black_hole(mtu_probing: u8, passes: u32) -> Net {
-    let mut net = Net::with_mtu("reno", Settings { mtu_probing, ..Settings::default() }, 9000);
-    net.passes = passes;
-    net.open(u64::MAX);
-    net.run(secs(20.0));
+    let mut net = with_mtu("reno", Settings { mtu_probing, ..Settings::default() }, 9000);
+    net.paths[0][CLIENT].script(harness::black_hole(passes));
+    net.open(Bytes::new(u64::MAX));
+    net.run_until(secs(20.0));
     net
 }
 
@@ -337,19 +238,19 @@ fn a_search_from_the_start_finds_what_the_path_passes_and_costs_no_timeout() {
 
 #[test]
 fn a_silent_black_hole_is_found_after_three_seconds() {
-    let mut net = Net::with_mtu("reno", Settings { mtu_probing: 1, ..Settings::default() }, 9000);
-    net.passes = 1500;
-    net.open(u64::MAX);
-    net.run(secs(3.0));
+    let mut net = with_mtu("reno", Settings { mtu_probing: 1, ..Settings::default() }, 9000);
+    net.paths[0][CLIENT].script(harness::black_hole(1500));
+    net.open(Bytes::new(u64::MAX));
+    net.run_until(secs(3.0));
     assert_eq!((net.server.received().get(), net.client.mss().get()), (0, 8948));
-    net.run(secs(20.0));
+    net.run_until(secs(20.0));
     assert!(net.server.received().get() > 100_000_000, "{} bytes", net.server.received().get());
     assert!((1441..=1448).contains(&net.client.mss().get()), "{}", net.client.mss().get());
 }
 
 /// How long one segment that ends a write waits for its ACK once quick ACKs are used up; the reader waits for this many bytes.
 fn ack_of_a_lone_segment(receive_low_water: u64) -> Duration {
-    let mut net = Net::new(
+    let mut net = connect(
         "reno",
         Settings {
             rmem: [4096, 131_072, 131_072].map(Bytes::new),
@@ -357,14 +258,14 @@ fn ack_of_a_lone_segment(receive_low_water: u64) -> Duration {
             ..Settings::default()
         },
     );
-    net.open(0);
-    net.run(secs(0.1));
+    net.open(Bytes::new(0));
+    net.run_until(secs(0.1));
     let mut until_acked = |bytes| {
         net.client.offer(net.now, Bytes::new(bytes));
         let start = net.now;
         loop {
             let next = net.now + Duration::from_millis(1);
-            net.run(next);
+            net.run_until(next);
             if net.client.everything_acked() && net.client.established_at().is_some() {
                 return net.now.since(start);
             }
@@ -383,18 +284,18 @@ fn a_reader_that_empties_the_buffer_acknowledges_a_pushed_segment_at_once() {
 
 #[test]
 fn in_a_conversation_the_answer_carries_the_ack() {
-    let mut net = Net::new("reno", Settings::default());
-    net.open(1000);
-    net.run(secs(0.1));
+    let mut net = connect("reno", Settings::default());
+    net.open(Bytes::new(1000));
+    net.run_until(secs(0.1));
     let mut acks = 0;
     for _ in 0..20 {
         net.client.offer(net.now, Bytes::new(1000));
         let next = net.now + Duration::from_millis(11);
-        net.run(next);
-        acks += usize::from(!net.backward.is_empty());
+        net.run_until(next);
+        acks += net.under_way_to(CLIENT);
         net.server.offer(net.now, Bytes::new(1000));
         let next = net.now + Duration::from_millis(11);
-        net.run(next);
+        net.run_until(next);
     }
     // At first nobody knows that answers follow.
     assert_eq!(acks, 1, "lone ACKs of 20 requests");
@@ -408,12 +309,12 @@ fn without_a_search_nothing_passes_a_silent_black_hole() {
 
 #[test]
 fn the_ack_of_an_earlier_copy_does_not_condemn_what_was_sent_before_the_later_one() {
-    let mut net = Net::new("reno", Settings { tail_loss_probe: false, ..Settings::default() });
-    net.open(0);
-    net.run(secs(0.1));
-    net.lose_acks = true;
+    let mut net = connect("reno", Settings { tail_loss_probe: false, ..Settings::default() });
+    net.open(Bytes::new(0));
+    net.run_until(secs(0.1));
+    net.paths[0][SERVER].script(down(net.now, Instant::NEVER));
     net.client.offer(net.now, Bytes::new(10 * 1448));
-    net.run(secs(0.2));
+    net.run_until(secs(0.2));
     let answer = |net: &mut Net, acked: u32, sacked: &[(u32, u32)], echo: u32| {
         let mut ack =
             Segment { seq: net.server.snd_nxt(), ack: Seq::new(1 + acked * 1448), flags: Flags::ACK, window: 1000, ..Segment::default() };
@@ -422,26 +323,26 @@ fn the_ack_of_an_earlier_copy_does_not_condemn_what_was_sent_before_the_later_on
             ack.push_sack(SackBlock { start: Seq::new(1 + start * 1448), end: Seq::new(1 + end * 1448) });
         }
         net.client.handle_segment(Context::at(net.now), &ack);
-        net.pump();
+        net.drain();
         net.client.probe().counters.retransmissions
     };
     assert_eq!(answer(&mut net, 0, &[(1, 5)], 100), 1, "the first segment goes again at 200 ms");
-    net.run(secs(0.21));
+    net.run_until(secs(0.21));
     net.client.offer(net.now, Bytes::new(10 * 1448));
     assert_eq!(answer(&mut net, 0, &[(1, 7)], 100), 1);
     assert!(net.client.snd_nxt().after(Seq::new(1 + 10 * 1448)), "new data at 210 ms");
-    net.run(secs(0.23));
+    net.run_until(secs(0.23));
     assert_eq!(answer(&mut net, 0, &[(8, 10), (1, 7)], 100), 2, "the eighth at 230 ms");
-    net.run(secs(0.255));
+    net.run_until(secs(0.255));
     // The copy of 200 ms filled the last hole, so the eighth segment's first copy had come, though no ACK told.
     assert_eq!(answer(&mut net, 9, &[(9, 10)], 200), 2, "the data of 210 ms is on its way");
 }
 
 #[test]
 fn after_a_hole_that_lasted_every_segment_is_acknowledged() {
-    let mut net = Net::new("reno", Settings::default());
-    net.open(0);
-    net.run(secs(0.1));
+    let mut net = connect("reno", Settings::default());
+    net.open(Bytes::new(0));
+    net.run_until(secs(0.1));
     let next = net.client.snd_nxt();
     let mut arrive = |number: u32, ms: u64| {
         let (seq, now) = (next + number * 1000, net.now + Duration::from_millis(ms));
@@ -464,9 +365,9 @@ fn after_a_hole_that_lasted_every_segment_is_acknowledged() {
 #[test]
 fn a_compressed_ack_leaves_after_a_millisecond_and_the_timers_slack() {
     for (stack, micros) in [(&MPTCP_0_96_LINUX_5_4_188, 1000), (&LINUX_6_12_117, 1100)] {
-        let mut net = Net::new("reno", Settings { stack, rmem: [4096, 131_072, 131_072].map(Bytes::new), ..Settings::default() });
-        net.open(0);
-        net.run(secs(0.1));
+        let mut net = connect("reno", Settings { stack, rmem: [4096, 131_072, 131_072].map(Bytes::new), ..Settings::default() });
+        net.open(Bytes::new(0));
+        net.run_until(secs(0.1));
         // The quick ACKs of the start are used up, and the window has its full size.
         for number in (0..60).chain(61..65) {
             let (seq, ack) = (net.client.snd_nxt() + number * 1000, net.server.snd_nxt());
@@ -483,9 +384,9 @@ fn a_compressed_ack_leaves_after_a_millisecond_and_the_timers_slack() {
 #[test]
 fn what_still_waits_when_the_first_buffer_is_copied_does_not_count_as_read() {
     let grows = |segments: u32| {
-        let mut net = Net::new("reno", Settings { receive_low_water: Bytes::from_u32(segments * 1448), ..Settings::default() });
-        net.open(0);
-        net.run(secs(0.1));
+        let mut net = connect("reno", Settings { receive_low_water: Bytes::from_u32(segments * 1448), ..Settings::default() });
+        net.open(Bytes::new(0));
+        net.run_until(secs(0.1));
         let mut window = 0;
         for number in 0..segments + 6 {
             let (seq, now) = (net.client.snd_nxt() + number * 1448, net.now + Duration::from_millis(u64::from(number) * 5));
@@ -506,19 +407,19 @@ fn what_still_waits_when_the_first_buffer_is_copied_does_not_count_as_read() {
 
 #[test]
 fn without_sack_duplicate_acks_find_the_loss() {
-    let mut net = Net::new("reno", Settings { sack: false, ..Settings::default() });
-    net.lose = vec![30];
-    net.open(300_000);
-    net.run(secs(5.0));
+    let mut net = connect("reno", Settings { sack: false, ..Settings::default() });
+    net.paths[0][CLIENT].script(lose_data([29]));
+    net.open(Bytes::new(300_000));
+    net.run_until(secs(5.0));
     assert_eq!(net.server.received().get(), 300_000);
     assert_eq!(net.client.probe().counters.timeouts, 0);
 }
 
 #[test]
 fn a_reset_ends_the_connection() {
-    let mut net = Net::new("reno", Settings::default());
-    net.open(10_000);
-    net.run(secs(0.2));
+    let mut net = connect("reno", Settings::default());
+    net.open(Bytes::new(10_000));
+    net.run_until(secs(0.2));
     let seq = net.server.snd_nxt();
     net.client.handle_segment(Context::at(net.now), &Segment { seq, flags: Flags::RST, ..Segment::default() });
     assert_eq!(net.client.state(), State::Closed);
@@ -530,8 +431,8 @@ proptest::proptest! {
     /// Whatever is lost or held back, every byte arrives once, the connection ends in order, and the sender's books balance.
     #[test]
     fn every_byte_arrives_whatever_is_lost(
-        lose in proptest::collection::btree_set(1u64..400, 0..60),
-        hold in proptest::collection::btree_map(1u64..400, 1u64..80, 0..20),
+        lost in proptest::collection::btree_set(1u64..400, 0..60),
+        held in proptest::collection::btree_map(1u64..400, 1u64..80, 0..20),
         bytes in 1u64..600_000,
         cc in proptest::sample::select(vec!["reno", "cubic"]),
         queue in 5usize..200,
@@ -541,13 +442,13 @@ proptest::proptest! {
         mtu_probing in 0u8..3,
     ) {
         let stack = if v0 { &MPTCP_0_96_LINUX_5_4_188 } else { &LINUX_6_12_117 };
-        let mut net = Net::new(cc, Settings { sack, timestamps, stack, mtu_probing, ..Settings::default() });
-        net.queue = queue;
-        net.lose = lose.into_iter().collect();
-        net.hold = hold.into_iter().map(|(n, ms)| (n, Duration::from_millis(ms))).collect();
-        net.open(bytes);
+        let mut net = connect(cc, Settings { stack, sack, timestamps, mtu_probing, ..Settings::default() });
+        net.paths[0][CLIENT].queue = queue;
+        net.paths[0][CLIENT].script(lose_data(lost));
+        net.paths[0][CLIENT].script(hold_back(held.into_iter().map(|(n, ms)| (n, Duration::from_millis(ms)))));
+        net.open(Bytes::new(bytes));
         net.client.close();
-        net.run(secs(2000.0));
+        net.run_until(secs(2000.0));
         proptest::prop_assert_eq!(net.server.received().get(), bytes);
         proptest::prop_assert!(net.server.peer_finished());
         proptest::prop_assert_eq!(net.client.in_flight().get(), 0);
