@@ -80,6 +80,7 @@ def check_crates(edges: Iterable[tuple[str, str]]) -> list[str]:
 PATH = re.compile(r"\b(crate|super(?:::super)*)::((?:\w+::)*)(\w+|\{[^;]*?\})", re.S)
 REEXPORT = re.compile(r"^pub(?:\([^)]*\))? use (\w+(?:::\w+)*)::(\w+|\{[^}]*\});", re.M)
 TESTS = re.compile(r"#\[cfg\(test\)\]\s*(?:pub(?:\([^)]*\))?\s+)?mod \w+ \{.*", re.S)
+TEST_FILE = re.compile(r"#\[cfg\(test\)\]\s*(?:pub(?:\([^)]*\))?\s+)?mod (\w+);")
 COMMENT = re.compile(r"//[^\n]*")
 
 
@@ -93,9 +94,12 @@ def module_edges(source: Path) -> set[tuple[str, str]]:
         for inside, names in REEXPORT.findall(text)
         for name in re.findall(r"\w+", names)
     }
+    tests = {"::".join(filter(None, (module, name))) for module, text in texts.items() for name in TEST_FILE.findall(text)}
     edges = set()
     for module, text in texts.items():
         here = module.split("::") if module else []
+        if any("::".join(here[: i + 1]) in tests for i in range(len(here))):
+            continue
         for root, middle, last in PATH.findall(text):
             start = [] if root == "crate" else here[: max(0, len(here) - root.count("super"))]
             names = re.findall(r"(?:^|[{,])\s*((?:\w+::)*\w+)", last) if last.startswith("{") else [last]

@@ -56,7 +56,8 @@ def test_modules_of_a_crate_that_use_one_another_fail(tmp_path: Path) -> None:
         "lib.rs": "mod a;\nmod b;\nmod c;\nmod d;\npub use b::Late;\n",
         "a.rs": "use crate::{Late, d::Deep};\n",  # by a re-export: a -> b
         "b.rs": "// use crate::a::Early;\npub fn f() { crate::c::g() }\n",  # b -> c
-        "c.rs": "#[cfg(test)]\nmod tests {\n    use crate::a::Early;\n}\n",  # tests may look up
+        "c.rs": "#[cfg(test)]\nmod harness;\n#[cfg(test)]\nmod tests {\n    use crate::a::Early;\n}\n",  # tests may look up
+        "c/harness.rs": "use crate::a::Early;\n",  # a file of tests, too
         "d/mod.rs": "mod inside;\npub struct Deep;\n",
         "d/inside.rs": "use super::Deep;\nuse crate::b;\n",  # a child may use its parent; d -> b
     }
