@@ -1,7 +1,7 @@
 //! A connection: of MPTCP the data stream that its subflows carry.
 
 use crate::report::DataReport;
-use crate::stream::WindowWatch;
+use crate::window::WindowWatch;
 use polypath_base::DataSeq;
 use polypath_wire::mptcp::{Mapping, Number};
 use std::collections::BTreeMap;

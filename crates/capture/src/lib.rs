@@ -8,11 +8,13 @@
 mod analysis;
 mod connection;
 mod diagnosis;
+mod direction;
 mod frame;
 mod reader;
 mod report;
 mod spread;
 mod stream;
+mod window;
 
 pub use analysis::analyse;
 pub use reader::Broken;

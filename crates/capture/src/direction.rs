@@ -1,0 +1,217 @@
+//! What one end of a stream sends, and what becomes of it: sizes, retransmissions, reordering, delays.
+
+use crate::frame::Segment;
+use crate::report::DirectionReport;
+use crate::spread::Spread;
+use crate::window::WindowWatch;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Segments on their way of which the times are known, at most; older ones are forgotten.
+const PENDING: usize = 16_384;
+/// Sequence numbers of what was sent again, at most.
+const AGAIN: usize = 4096;
+/// Ranges that a capture has not seen, at most.
+const HOLES: usize = 256;
+/// Sizes that are counted one by one, at most; more are rounded to 64 bytes.
+const SIZES: usize = 256;
+/// A segment that comes so soon behind a later one was not sent again, where there is no round-trip time to compare with (as tshark has it).
+const SOON_NS: u64 = 3_000_000;
+
+#[derive(Clone, Debug)]
+struct Pending {
+    end: u64,
+    time: u64,
+    ip_len: u32,
+    again: bool,
+    seen_far: bool,
+}
+
+/// What one end sends.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Direction {
+    /// The file in which its packets are seen first.
+    pub(crate) near: Option<usize>,
+    /// Sequence number of the SYN, or the one before the first byte seen.
+    pub(crate) isn: Option<u32>,
+    pub(crate) mss: Option<u16>,
+    pub(crate) scale: Option<u8>,
+    pub(crate) watch: WindowWatch,
+    pub(crate) segments: u64,
+    bytes: u64,
+    pub(crate) retransmissions: u64,
+    retransmitted_bytes: u64,
+    pub(crate) reordered: u64,
+    pub(crate) reinjected_bytes: u64,
+    pub(crate) longest: u32,
+    pub(crate) pmtu_seen: u32,
+    sizes: BTreeMap<u32, u64>,
+    pub(crate) super_frames: u64,
+    ce_marks: u64,
+    pub(crate) rtt: Spread,
+    delay: Spread,
+    pub(crate) window: Option<(u64, u64)>,
+    pending: VecDeque<Pending>,
+    again: VecDeque<u64>,
+    holes: Vec<(u64, u64)>,
+    advanced_at: u64,
+    far_next: u64,
+    /// Segments sent again that are longer than any that was acknowledged, and the longest of them.
+    pub(crate) too_long_again: u64,
+    pub(crate) too_long: u32,
+    pub(crate) fin: bool,
+}
+
+impl Direction {
+    /// Bytes since the SYN of a sequence number, near the ones that are sent now.
+    fn unwrapped(&mut self, seq: u32) -> u64 {
+        let isn = *self.isn.get_or_insert_with(|| seq.wrapping_sub(1));
+        let (relative, near) = (seq.wrapping_sub(isn), self.watch.sent);
+        // What would stand before the SYN counts as that.
+        near.checked_add_signed(i64::from(relative.wrapping_sub(near as u32) as i32)).unwrap_or(0)
+    }
+
+    pub(crate) fn largest_segment(&self) -> u32 {
+        self.sizes.keys().next_back().copied().unwrap_or(536)
+    }
+
+    /// A segment with payload, at the file nearest to this end. `peer_mss` is what the other end announced.
+    pub(crate) fn on_data(&mut self, now: u64, segment: &Segment<'_>, ip_len: u32, peer_mss: Option<u16>, near_rtt: bool) {
+        let begin = self.unwrapped(segment.seq);
+        let end = begin + u64::from(segment.len);
+        self.segments += 1;
+        let size = if self.sizes.len() < SIZES || self.sizes.contains_key(&segment.len) { segment.len } else { segment.len & !63 };
+        *self.sizes.entry(size).or_default() += 1;
+        self.longest = self.longest.max(ip_len);
+        self.super_frames += u64::from(peer_mss.is_some_and(|mss| segment.len > u32::from(mss)));
+        self.ce_marks += u64::from(segment.ecn_ce);
+        let next = self.watch.sent.max(1);
+        if end > next {
+            if begin > next && self.segments > 1 && self.holes.len() < HOLES {
+                self.holes.push((next, begin));
+            }
+            self.bytes += end - begin.max(next);
+            self.advanced_at = now;
+            if self.pending.len() == PENDING {
+                self.pending.pop_front();
+            }
+            self.pending.push_back(Pending { end, time: now, ip_len, again: begin < next, seen_far: false });
+        } else if self.fills_hole(begin, end)
+            && !near_rtt
+            && now.saturating_sub(self.advanced_at) < self.rtt.min().unwrap_or(SOON_NS).max(SOON_NS)
+        {
+            self.reordered += 1;
+            self.bytes += u64::from(segment.len);
+        } else {
+            self.on_again(begin, end, segment.len, ip_len);
+        }
+        let mss = self.mss_for_window();
+        self.watch.on_data(now, end, mss);
+    }
+
+    fn mss_for_window(&self) -> u32 {
+        self.largest_segment().min(65_535)
+    }
+
+    fn on_again(&mut self, begin: u64, end: u64, len: u32, ip_len: u32) {
+        self.retransmissions += 1;
+        self.retransmitted_bytes += u64::from(len);
+        // Karn: what was sent twice gives no round-trip time, and does not say which size passed; nor if it was sent again in other pieces.
+        let from = self.pending.partition_point(|pending| pending.end <= begin);
+        for pending in self.pending.iter_mut().skip(from) {
+            pending.again = true;
+            if pending.end >= end {
+                break;
+            }
+        }
+        if self.again.len() == AGAIN {
+            self.again.pop_front();
+        }
+        self.again.push_back(begin);
+        if ip_len > self.pmtu_seen && end > self.watch.acked {
+            self.too_long_again += 1;
+            self.too_long = self.too_long.max(ip_len);
+        }
+    }
+
+    /// Takes a range out of those that were not seen.
+    fn fills_hole(&mut self, begin: u64, end: u64) -> bool {
+        let Some(at) = self.holes.iter().position(|hole| hole.0 <= begin && end <= hole.1) else {
+            return false;
+        };
+        let (low, high) = self.holes.swap_remove(at);
+        self.holes.extend([(low, begin), (end, high)].into_iter().filter(|hole| hole.0 < hole.1));
+        true
+    }
+
+    /// The same at another file: one-way delay, and the order in which segments come.
+    pub(crate) fn on_far_data(&mut self, now: u64, segment: &Segment<'_>) {
+        let begin = self.unwrapped(segment.seq);
+        let end = begin + u64::from(segment.len);
+        let at = self.pending.partition_point(|pending| pending.end < end);
+        if let Some(pending) = self.pending.get_mut(at).filter(|pending| pending.end == end && !pending.seen_far && !pending.again) {
+            pending.seen_far = true;
+            self.delay.add(now.saturating_sub(pending.time));
+        }
+        if end <= self.far_next && !self.again.contains(&begin) {
+            self.reordered += 1;
+        }
+        self.far_next = self.far_next.max(end);
+    }
+
+    /// An acknowledgement of what this end sent, at the file nearest to it.
+    pub(crate) fn on_ack(&mut self, now: u64, ack: u32, window: u64) {
+        let Some(isn) = self.isn else { return };
+        let (relative, near) = (ack.wrapping_sub(isn), self.watch.sent);
+        let ack = near.checked_add_signed(i64::from(relative.wrapping_sub(near as u32) as i32)).unwrap_or(0);
+        // Beyond what was sent only the FIN is, or what the capture has not seen.
+        if ack > near.saturating_add(1 << 30) {
+            return;
+        }
+        let mut newest = None;
+        while let Some(pending) = self.pending.front().filter(|pending| pending.end <= ack) {
+            if !pending.again {
+                self.pmtu_seen = self.pmtu_seen.max(pending.ip_len);
+            }
+            newest = Some((pending.time, pending.again));
+            self.pending.pop_front();
+        }
+        if let Some((time, false)) = newest {
+            self.rtt.add(now.saturating_sub(time));
+        }
+        let mss = self.mss_for_window();
+        self.watch.on_ack(now, ack, window, mss);
+    }
+
+    pub(crate) fn report(&self, files: &[String], acked: u64) -> DirectionReport {
+        let mut sizes: Vec<(u32, u64)> = self.sizes.iter().map(|(&size, &count)| (size, count)).collect();
+        sizes.sort_by_key(|&(size, count)| (std::cmp::Reverse(count), size));
+        DirectionReport {
+            file: self.near.and_then(|near| files.get(near)).cloned(),
+            segments: self.segments,
+            bytes: self.bytes,
+            acked_bytes: acked,
+            retransmissions: self.retransmissions,
+            retransmitted_bytes: self.retransmitted_bytes,
+            reordered: self.reordered,
+            reinjected_bytes: self.reinjected_bytes,
+            goodput_bps: self.watch.goodput(acked),
+            mss_announced: self.mss,
+            mss_used: self.sizes.keys().next_back().copied().unwrap_or(0),
+            pmtu_seen: self.pmtu_seen,
+            sizes,
+            super_frames: self.super_frames,
+            ce_marks: self.ce_marks,
+            rtt: self.rtt.report(),
+            one_way_delay: self.delay.report(),
+            window_min: self.window.map(|window| window.0),
+            window_max: self.window.map(|window| window.1),
+            window_limited_share: self.watch.share(),
+        }
+    }
+
+    pub(crate) fn acked_bytes(&self) -> u64 {
+        // The SYN has a number of its own, and so has the FIN.
+        let acked = self.watch.acked.saturating_sub(1);
+        acked.saturating_sub(u64::from(self.fin && acked > self.bytes))
+    }
+}

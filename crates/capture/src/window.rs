@@ -1,0 +1,55 @@
+//! When the receive window had no room.
+
+/// Time in which the window had no room for a segment, of a stream of bytes that is counted in 64 bits.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WindowWatch {
+    /// Next byte to be sent, next byte to be acknowledged, first byte beyond the window.
+    pub(crate) sent: u64,
+    pub(crate) acked: u64,
+    pub(crate) edge: u64,
+    since: Option<u64>,
+    limited: u64,
+    first: Option<u64>,
+    last: u64,
+}
+
+impl WindowWatch {
+    pub(crate) fn on_data(&mut self, now: u64, end: u64, mss: u32) {
+        self.sent = self.sent.max(end);
+        self.first.get_or_insert(now);
+        self.last = now;
+        self.look(now, mss);
+    }
+
+    pub(crate) fn on_ack(&mut self, now: u64, ack: u64, window: u64, mss: u32) {
+        self.acked = self.acked.max(ack);
+        self.edge = self.edge.max(ack.saturating_add(window));
+        self.look(now, mss);
+    }
+
+    fn look(&mut self, now: u64, mss: u32) {
+        let is_limited = self.edge > 0 && self.sent > self.acked && self.sent.saturating_add(u64::from(mss)) > self.edge;
+        match (is_limited, self.since) {
+            (true, None) => self.since = Some(now),
+            (false, Some(since)) => {
+                self.limited = self.limited.saturating_add(now.saturating_sub(since));
+                self.since = None;
+            }
+            _ => {}
+        }
+    }
+
+    /// From the first to the last packet with data, ns.
+    pub(crate) fn lasted(&self) -> u64 {
+        self.last.saturating_sub(self.first.unwrap_or(self.last))
+    }
+
+    pub(crate) fn share(&self) -> f64 {
+        let open = self.since.map_or(0, |since| self.last.saturating_sub(since));
+        if self.lasted() == 0 { 0.0 } else { (self.limited.saturating_add(open) as f64 / self.lasted() as f64).min(1.0) }
+    }
+
+    pub(crate) fn goodput(&self, bytes: u64) -> f64 {
+        if self.lasted() == 0 { 0.0 } else { bytes as f64 * 8e9 / self.lasted() as f64 }
+    }
+}
