@@ -2,10 +2,11 @@
 
 use crate::connection::Connection;
 use crate::diagnosis;
-use crate::frame::{Dissected, Frame, Segment, TcpOption, TooBig, dissect};
+use crate::frame::{Dissected, Frame, Icmp, Segment, TcpOption, dissect};
+use crate::icmp::{Event, Message};
 use crate::reader::CaptureReader;
-use crate::report::{ConnectionReport, DataReport, FileReport, Report};
-use crate::stream::{self, Stream};
+use crate::report::{ConnectionReport, DataReport, FileReport, IcmpCount, Report};
+use crate::stream::Stream;
 use polypath_wire::Flags;
 use polypath_wire::mptcp::{FirstData, Keys, Mapping, Number, Repr, Version};
 use std::collections::BTreeMap;
@@ -14,8 +15,8 @@ use std::net::IpAddr;
 
 type End = (IpAddr, u16);
 
-/// Answers that differ are told apart, at most so many a stream.
-const ROUTERS: usize = 64;
+/// Errors that differ are told apart, at most so many a stream.
+const ERRORS: usize = 64;
 
 /// Reads captures, each with the name that it has in the report, and says what they tell.
 pub fn analyse<R: Read + Send>(files: Vec<(String, R)>) -> Report {
@@ -27,7 +28,7 @@ pub fn analyse<R: Read + Send>(files: Vec<(String, R)>) -> Report {
     }
     let mut counts = vec![[0_u64; 2]; readers.len()];
     let mut waiting: Vec<bool> = readers.iter_mut().map(CaptureReader::advance).collect();
-    let mut analysis = Analysis::default();
+    let mut analysis = Analysis { icmp: vec![BTreeMap::new(); readers.len()], ..Analysis::default() };
     // Of equal times the file that was named first.
     while let Some(file) = (0..readers.len()).filter(|&file| waiting[file]).min_by_key(|&file| readers[file].packet.time_ns) {
         let packet = &readers[file].packet;
@@ -36,22 +37,32 @@ pub fn analyse<R: Read + Send>(files: Vec<(String, R)>) -> Report {
             Some(found) => analysis.take(packet.time_ns, file, &found),
             None => counts[file][1] += 1,
         }
+        analysis.start.get_or_insert(packet.time_ns);
         waiting[file] = readers[file].advance();
     }
-    let files = (names.iter().zip(readers).zip(counts))
-        .map(|((name, reader), [packets, unread])| FileReport {
+    let files = (names.iter().zip(readers).zip(counts).zip(&analysis.icmp))
+        .map(|(((name, reader), [packets, unread]), icmp)| FileReport {
             name: name.clone(),
             packets,
             unread,
             broken_at_byte: reader.broken.as_ref().map(|broken| broken.byte),
             broken: reader.broken.map(|broken| broken.sentence),
+            icmp: icmp.iter().map(|(message, &count)| counted(*message, count)).collect(),
         })
         .collect();
-    Report { files, connections: analysis.finish(&names) }
+    Report { start_ns: analysis.start, files, connections: analysis.finish(&names) }
+}
+
+fn counted(message: Message, count: u64) -> IcmpCount {
+    IcmpCount { protocol: message.protocol(), kind: message.kind, code: message.code, name: message.name(), count }
 }
 
 #[derive(Debug, Default)]
 struct Analysis {
+    /// When the first packet was seen.
+    start: Option<u64>,
+    /// Of each file.
+    icmp: Vec<BTreeMap<Message, u64>>,
     streams: Vec<Stream>,
     /// The smaller end first.
     by_ends: BTreeMap<[End; 2], usize>,
@@ -64,8 +75,8 @@ impl Analysis {
     fn take(&mut self, now: u64, file: usize, found: &Dissected<'_>) {
         match &found.frame {
             Frame::Tcp(segment) => self.take_segment(now, file, segment, found),
-            Frame::TooBig(message) => self.take_too_big(message),
-            Frame::Icmp | Frame::Udp | Frame::Other => {}
+            Frame::Icmp(message) => self.take_icmp(now, file, message),
+            Frame::Udp | Frame::Other => {}
         }
     }
 
@@ -163,8 +174,8 @@ impl Analysis {
         // Where in the mapping the segment stands is known if the mapping is not longer than it.
         let bytes = segment.len.min(u32::from(mapping.len).max(1));
         let mss = stream.directions[side].largest_segment();
-        let again = self.connections[stream.connection].data[side].on_mapping(now, mapping, bytes, number, mss);
-        stream.directions[side].reinjected_bytes += again;
+        let (dsn, again) = self.connections[stream.connection].data[side].on_mapping(now, mapping, bytes, number, mss);
+        stream.directions[side].on_mapping(now, dsn, again);
     }
 
     /// A token of a connection's key. If joins were seen before the key, they belong here.
@@ -193,30 +204,32 @@ impl Analysis {
         }
     }
 
-    fn take_too_big(&mut self, message: &TooBig) {
-        let (from, to) = (message.source, message.destination);
+    fn take_icmp(&mut self, now: u64, file: usize, found: &Icmp) {
+        *self.icmp[file].entry(found.message).or_default() += 1;
+        let Some([from, to]) = found.about else { return };
         let key = if from <= to { [from, to] } else { [to, from] };
-        let Some(&number) = self.by_ends.get(&key) else {
-            return;
-        };
-        let known = &mut self.streams[number].too_big;
-        let same = known.iter_mut().find(|known| known.router == message.router && known.mtu == message.mtu);
-        if let Some(same) = same {
-            same.count += 1;
-        } else if known.len() < ROUTERS {
-            known.push(stream::TooBig { router: message.router, mtu: message.mtu, count: 1, longer_after: 0 });
+        let Some(&number) = self.by_ends.get(&key) else { return };
+        let stream = &mut self.streams[number];
+        let side = usize::from(from != stream.ends[0]);
+        let is_same =
+            |known: &&mut Event| (known.from, known.message, known.mtu, known.side) == (found.from, found.message, found.mtu, side);
+        if let Some(same) = stream.icmp.iter_mut().find(is_same) {
+            same.count += u64::from(same.file == file);
+        } else if stream.icmp.len() < ERRORS {
+            let (from, message, mtu) = (found.from, found.message, found.mtu);
+            stream.icmp.push(Event { from, message, mtu, side, file, first: now, count: 1, longer_after: 0, longest_after: 0 });
         }
     }
 
     fn finish(self, files: &[String]) -> Vec<ConnectionReport> {
-        let Self { streams, connections, .. } = self;
+        let (streams, connections, start) = (self.streams, self.connections, self.start.unwrap_or(0));
         let alive = connections.iter().filter(|connection| !connection.streams.is_empty());
         alive
             .map(|connection| {
                 let own: Vec<&Stream> = connection.streams.iter().map(|&stream| &streams[stream]).collect();
                 let is_mptcp = connection.version.is_some() || own.iter().any(|stream| stream.is_join);
                 let data: [DataReport; 2] =
-                    std::array::from_fn(|side| if is_mptcp { connection.data[side].report() } else { plain(own[0], side) });
+                    std::array::from_fn(|side| if is_mptcp { connection.data[side].report(start) } else { plain(own[0], side, start) });
                 ConnectionReport {
                     kind: match (is_mptcp, connection.version) {
                         (false, _) => "tcp",
@@ -227,7 +240,7 @@ impl Analysis {
                     diagnosis: diagnosis::sentences(connection, &own, &data, is_mptcp),
                     data,
                     in_tunnel: own.iter().any(|stream| stream.in_tunnel),
-                    subflows: own.iter().map(|stream| stream.report(files)).collect(),
+                    subflows: own.iter().map(|stream| stream.report(files, start)).collect(),
                 }
             })
             .collect()
@@ -235,7 +248,7 @@ impl Analysis {
 }
 
 /// The byte stream of a TCP connection.
-fn plain(stream: &Stream, side: usize) -> DataReport {
+fn plain(stream: &Stream, side: usize, start: u64) -> DataReport {
     let direction = &stream.directions[side];
     let acked = direction.acked_bytes();
     DataReport {
@@ -244,5 +257,6 @@ fn plain(stream: &Stream, side: usize) -> DataReport {
         reinjected_bytes: 0,
         goodput_bps: direction.watch.goodput(acked),
         window_limited_share: direction.watch.share(),
+        series: direction.watch.series.report(start, 1),
     }
 }

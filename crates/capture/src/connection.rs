@@ -20,12 +20,13 @@ pub(crate) struct Data {
 }
 
 impl Data {
-    /// A mapping of so many bytes that a subflow carries. Returns the bytes that another one has carried before.
-    pub(crate) fn on_mapping(&mut self, now: u64, mapping: &Mapping, bytes: u32, subflow: usize, mss: u32) -> u64 {
+    /// A mapping of so many bytes that a subflow carries. Returns how far into the stream it reaches, and the bytes that another one has carried
+    /// before.
+    pub(crate) fn on_mapping(&mut self, now: u64, mapping: &Mapping, bytes: u32, subflow: usize, mss: u32) -> (u64, u64) {
         let begin = self.expand(mapping.dsn);
         // Offloads join segments, and one mapping may stand for several segments (RFC 8684 section 3.3.1).
         let end = begin.saturating_add(u64::from(bytes));
-        self.first.get_or_insert(begin);
+        let first = *self.first.get_or_insert(begin);
         let mut again = 0;
         let before = self.mappings.range(..begin).next_back().map(|(&begin, &value)| (begin, value));
         let overlapping = before.into_iter().chain(self.mappings.range(begin..end).map(|(&begin, &value)| (begin, value)));
@@ -41,8 +42,10 @@ impl Data {
             }
         }
         self.reinjected_bytes += again;
+        self.watch.series.at(now).new_bytes += u64::from(bytes) - again.min(u64::from(bytes));
+        self.watch.series.at(now).reinjected_bytes += again;
         self.watch.on_data(now, end, mss);
-        again
+        (end.saturating_sub(first), again)
     }
 
     pub(crate) fn on_ack(&mut self, now: u64, ack: Number, window: u64, mss: u32) {
@@ -56,7 +59,8 @@ impl Data {
         number.expand(DataSeq::new(self.watch.sent.max(self.first.unwrap_or(0)))).get()
     }
 
-    pub(crate) fn report(&self) -> DataReport {
+    /// `start` is when the first packet of all files was seen.
+    pub(crate) fn report(&self, start: u64) -> DataReport {
         let first = self.first.unwrap_or(0);
         let (sent, acked) = (self.watch.sent.saturating_sub(first), self.watch.acked.saturating_sub(first));
         // A DATA_FIN has a number of its own.
@@ -67,6 +71,7 @@ impl Data {
             reinjected_bytes: self.reinjected_bytes,
             goodput_bps: self.watch.goodput(acked),
             window_limited_share: self.watch.share(),
+            series: self.watch.series.report(start, first),
         }
     }
 }

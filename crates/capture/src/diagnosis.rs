@@ -78,23 +78,29 @@ fn handshake(stream: &Stream, said: &mut Vec<String>) {
 }
 
 fn path_mtu(stream: &Stream, said: &mut Vec<String>) {
-    let heeded = |mtu: u32| stream.directions.iter().map(|direction| direction.longest).max().is_some_and(|longest| longest <= mtu);
-    for message in &stream.too_big {
-        let (mtu, router) = (message.mtu, message.router);
-        if message.longer_after > STUCK && !heeded(mtu) {
-            let longest = stream.directions.iter().map(|direction| direction.longest).max().unwrap_or(0);
-            said.push(format!(
-                "{}: {router} answers that {mtu} bytes are the most, and {} longer packets (up to {longest} bytes) followed: black hole behind it",
+    for event in &stream.icmp {
+        let router = event.from;
+        said.push(match event.mtu {
+            Some(mtu) if event.longer_after > STUCK => format!(
+                "{}: {router} answers that {mtu} bytes are the most, and {} longer packets (up to {} bytes) followed: black hole behind it",
                 name(stream),
-                message.longer_after
-            ));
-        } else {
-            said.push(format!("{}: the path MTU is {mtu} bytes behind {router}, which said so", name(stream)));
-        }
+                event.longer_after,
+                event.longest_after
+            ),
+            Some(mtu) => format!("{}: the path MTU is {mtu} bytes behind {router}, which said so", name(stream)),
+            None => format!(
+                "{}: {router} answered the {} {} time{} with \"{}\"",
+                name(stream),
+                ["client", "server"][event.side],
+                event.count,
+                if event.count == 1 { "" } else { "s" },
+                event.message.name()
+            ),
+        });
     }
     for direction in &stream.directions {
         if direction.too_long_again >= STUCK
-            && stream.too_big.is_empty()
+            && stream.icmp.iter().all(|event| event.mtu.is_none())
             && direction.too_long > direction.pmtu_seen + 8
             && direction.too_long > 576
         {

@@ -41,7 +41,7 @@ pub(crate) struct Direction {
     pub(crate) retransmissions: u64,
     retransmitted_bytes: u64,
     pub(crate) reordered: u64,
-    pub(crate) reinjected_bytes: u64,
+    reinjected_bytes: u64,
     pub(crate) longest: u32,
     pub(crate) pmtu_seen: u32,
     sizes: BTreeMap<u32, u64>,
@@ -89,7 +89,9 @@ impl Direction {
             if begin > next && self.segments > 1 && self.holes.len() < HOLES {
                 self.holes.push((next, begin));
             }
-            self.bytes += end - begin.max(next);
+            let new = end - begin.max(next);
+            self.bytes += new;
+            self.watch.series.at(now).new_bytes += new;
             self.advanced_at = now;
             if self.pending.len() == PENDING {
                 self.pending.pop_front();
@@ -101,7 +103,9 @@ impl Direction {
         {
             self.reordered += 1;
             self.bytes += u64::from(segment.len);
+            self.watch.series.at(now).new_bytes += u64::from(segment.len);
         } else {
+            self.watch.series.at(now).retransmitted_bytes += u64::from(segment.len);
             self.on_again(begin, end, segment.len, ip_len);
         }
         let mss = self.mss_for_window();
@@ -176,13 +180,27 @@ impl Direction {
             self.pending.pop_front();
         }
         if let Some((time, false)) = newest {
-            self.rtt.add(now.saturating_sub(time));
+            let rtt = now.saturating_sub(time);
+            self.rtt.add(rtt);
+            let bin = self.watch.series.at(now);
+            (bin.rtt_ns, bin.rtts) = (bin.rtt_ns.saturating_add(rtt), bin.rtts + 1);
         }
         let mss = self.mss_for_window();
         self.watch.on_ack(now, ack, window, mss);
     }
 
-    pub(crate) fn report(&self, files: &[String], acked: u64) -> DirectionReport {
+    /// Data up to this place in the connection's stream are carried; so many bytes of them another subflow had carried before.
+    pub(crate) fn on_mapping(&mut self, now: u64, dsn: u64, again: u64) {
+        self.reinjected_bytes += again;
+        let bin = self.watch.series.at(now);
+        bin.reinjected_bytes += again;
+        let reached = if again > 0 { &mut bin.reinjected_dsn } else { &mut bin.dsn };
+        *reached = (*reached).max(Some(dsn));
+    }
+
+    /// `first` is when the first packet of all files was seen.
+    pub(crate) fn report(&self, files: &[String], first: u64) -> DirectionReport {
+        let acked = self.acked_bytes();
         let mut sizes: Vec<(u32, u64)> = self.sizes.iter().map(|(&size, &count)| (size, count)).collect();
         sizes.sort_by_key(|&(size, count)| (std::cmp::Reverse(count), size));
         DirectionReport {
@@ -206,6 +224,7 @@ impl Direction {
             window_min: self.window.map(|window| window.0),
             window_max: self.window.map(|window| window.1),
             window_limited_share: self.watch.share(),
+            series: self.watch.series.report(first, 1),
         }
     }
 

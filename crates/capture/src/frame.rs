@@ -3,6 +3,7 @@
 //! A capture may keep only the beginning of a packet. So lengths come from headers, and every field is looked for before it is read: `None` is
 //! a packet that ends too early or is something else. Nothing here can panic.
 
+use crate::icmp::Message;
 use polypath_wire::{Flags, mptcp};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -19,9 +20,7 @@ const DEPTH: u32 = 4;
 #[derive(Copy, Clone, Debug)]
 pub(crate) enum Frame<'a> {
     Tcp(Segment<'a>),
-    TooBig(TooBig),
-    /// Another ICMP error or message.
-    Icmp,
+    Icmp(Icmp),
     Udp,
     Other,
 }
@@ -49,13 +48,15 @@ pub(crate) struct Segment<'a> {
     options: &'a [u8],
 }
 
-/// ICMP "fragmentation needed" or "packet too big" about a segment.
+/// A message of ICMP, or of ICMPv6.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct TooBig {
-    pub(crate) router: IpAddr,
-    pub(crate) mtu: u32,
-    pub(crate) source: (IpAddr, u16),
-    pub(crate) destination: (IpAddr, u16),
+pub(crate) struct Icmp {
+    pub(crate) from: IpAddr,
+    pub(crate) message: Message,
+    /// Of "fragmentation needed" and "packet too big", where it is told: older routers say 0 (RFC 1191 section 3).
+    pub(crate) mtu: Option<u32>,
+    /// Source and destination of the segment that an error is about.
+    pub(crate) about: Option<[(IpAddr, u16); 2]>,
 }
 
 /// An option of a segment that somebody asks for.
@@ -136,7 +137,7 @@ fn ip(bytes: &[u8], depth: u32) -> Option<Dissected<'_>> {
             }
             found(Frame::Udp)
         }
-        ICMP | ICMPV6 => found(too_big(protocol, source, body).map_or(Frame::Icmp, Frame::TooBig)),
+        ICMP | ICMPV6 => found(Frame::Icmp(icmp(protocol, source, body)?)),
         _ => found(Frame::Other),
     }
 }
@@ -168,28 +169,33 @@ fn tcp(source: IpAddr, destination: IpAddr, bytes: &[u8], len: u32, ecn_ce: bool
     })
 }
 
-/// RFC 1191 section 4, RFC 4443 section 3.2.
-fn too_big(protocol: u8, router: IpAddr, bytes: &[u8]) -> Option<TooBig> {
-    let (kind, code) = (*bytes.first()?, *bytes.get(1)?);
-    let mtu = match (protocol, kind, code) {
-        (ICMP, 3, 4) => u32::from(u16_at(bytes, 6)?),
-        (ICMPV6, 2, _) => u32_at(bytes, 4)?,
-        _ => return None,
+fn icmp(protocol: u8, from: IpAddr, bytes: &[u8]) -> Option<Icmp> {
+    let message = Message { is_v6: protocol == ICMPV6, kind: *bytes.first()?, code: *bytes.get(1)? };
+    let mtu = match (message.is_v6, message.kind, message.code) {
+        // RFC 1191 section 4, RFC 4443 section 3.2.
+        (false, 3, 4) => u16_at(bytes, 6).map(u32::from),
+        (true, 2, _) => u32_at(bytes, 4),
+        _ => None,
     };
-    let quoted = bytes.get(8..)?;
-    let (source, destination, protocol, header) = match quoted.first()? >> 4 {
+    let about = if message.is_error() { bytes.get(8..).and_then(quoted) } else { None };
+    Some(Icmp { from, message, mtu: mtu.filter(|&mtu| mtu > 0), about })
+}
+
+/// Source and destination of the TCP segment whose beginning an error carries (RFC 792, RFC 4443 section 3).
+fn quoted(bytes: &[u8]) -> Option<[(IpAddr, u16); 2]> {
+    let (source, destination, protocol, header) = match bytes.first()? >> 4 {
         4 => {
-            let address = |at| Some(IpAddr::V4(Ipv4Addr::from(u32_at(quoted, at)?)));
-            (address(12)?, address(16)?, *quoted.get(9)?, usize::from(quoted[0] & 15) * 4)
+            let address = |at| Some(IpAddr::V4(Ipv4Addr::from(u32_at(bytes, at)?)));
+            (address(12)?, address(16)?, *bytes.get(9)?, usize::from(bytes[0] & 15) * 4)
         }
         6 => {
-            let address = |at: usize| Some(IpAddr::V6(Ipv6Addr::from(<[u8; 16]>::try_from(quoted.get(at..at + 16)?).ok()?)));
-            (address(8)?, address(24)?, *quoted.get(6)?, 40)
+            let address = |at: usize| Some(IpAddr::V6(Ipv6Addr::from(<[u8; 16]>::try_from(bytes.get(at..at + 16)?).ok()?)));
+            (address(8)?, address(24)?, *bytes.get(6)?, 40)
         }
         _ => return None,
     };
-    let ports = quoted.get(header..).filter(|_| protocol == TCP)?;
-    Some(TooBig { router, mtu, source: (source, u16_at(ports, 0)?), destination: (destination, u16_at(ports, 2)?) })
+    let ports = bytes.get(header..).filter(|_| protocol == TCP)?;
+    Some([(source, u16_at(ports, 0)?), (destination, u16_at(ports, 2)?)])
 }
 
 impl<'a> Segment<'a> {

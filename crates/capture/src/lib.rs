@@ -10,13 +10,16 @@ mod connection;
 mod diagnosis;
 mod direction;
 mod frame;
+mod icmp;
 mod reader;
 mod report;
+mod series;
 mod spread;
 mod stream;
 mod window;
 
 pub use analysis::analyse;
 pub use reader::Broken;
-pub use report::{ConnectionReport, DataReport, DirectionReport, FileReport, Report, SubflowReport, TooBigReport};
+pub use report::{ConnectionReport, DataReport, DirectionReport, FileReport, IcmpCount, IcmpReport, Report, SubflowReport};
+pub use series::SeriesReport;
 pub use spread::SpreadReport;

@@ -29,7 +29,7 @@ pub struct Broken {
 }
 
 /// Bytes held of a file at a time. It grows to the longest block, but not above [`MOST`].
-const BUFFER: usize = 1 << 20;
+const BUFFER: usize = 1 << 18;
 const MOST: usize = 1 << 26;
 
 /// An interface of a pcapng section.

@@ -1,10 +1,13 @@
 //! What an analysis says, as plain values.
 
+use crate::series::SeriesReport;
 use crate::spread::SpreadReport;
 use serde::Serialize;
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
+    /// When the first packet was seen, by the clock of its file, ns since that clock's epoch; none: there are no packets.
+    pub start_ns: Option<u64>,
     pub files: Vec<FileReport>,
     pub connections: Vec<ConnectionReport>,
 }
@@ -18,6 +21,19 @@ pub struct FileReport {
     /// Where and why the file ends early.
     pub broken_at_byte: Option<u64>,
     pub broken: Option<String>,
+    /// ICMP and ICMPv6 messages of every type.
+    pub icmp: Vec<IcmpCount>,
+}
+
+/// How often a message was seen in a file.
+#[derive(Clone, Debug, Serialize)]
+pub struct IcmpCount {
+    /// `ICMP` or `ICMPv6`, with the message's numbers there.
+    pub protocol: &'static str,
+    pub kind: u8,
+    pub code: u8,
+    pub name: &'static str,
+    pub count: u64,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -44,6 +60,7 @@ pub struct DataReport {
     pub goodput_bps: f64,
     /// Share of that time in which the receive window had no room for a segment.
     pub window_limited_share: f64,
+    pub series: SeriesReport,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -58,16 +75,28 @@ pub struct SubflowReport {
     pub reset: bool,
     /// From the client and from the server.
     pub directions: [DirectionReport; 2],
-    pub too_big: Vec<TooBigReport>,
+    /// Errors about this subflow's packets, each told apart by who sent it, what it says and to whom; at most 64.
+    pub icmp: Vec<IcmpReport>,
 }
 
+/// An ICMP or ICMPv6 error, counted in the file that showed it first.
 #[derive(Clone, Debug, Serialize)]
-pub struct TooBigReport {
-    pub router: String,
-    pub mtu: u32,
+pub struct IcmpReport {
+    /// Who sent it, and whose packet it is about: `client` or `server`.
+    pub from: String,
+    pub about: &'static str,
+    pub protocol: &'static str,
+    pub kind: u8,
+    pub code: u8,
+    pub name: &'static str,
+    /// Longest packet that passes, of "fragmentation needed" and "packet too big", where the sender names it.
+    pub mtu: Option<u32>,
     pub count: u64,
-    /// Segments longer than that, sent after the first of these messages.
+    /// Since the first packet of all files, s.
+    pub first_s: f64,
+    /// Packets longer than that MTU which were sent after the first of these messages, and the longest of them.
     pub longer_after: u64,
+    pub longest_after: u32,
 }
 
 /// What one end of a subflow sent.
@@ -102,4 +131,5 @@ pub struct DirectionReport {
     pub window_min: Option<u64>,
     pub window_max: Option<u64>,
     pub window_limited_share: f64,
+    pub series: SeriesReport,
 }

@@ -2,17 +2,10 @@
 
 use crate::direction::Direction;
 use crate::frame::{Segment, TcpOption};
-use crate::report::TooBigReport;
+use crate::icmp::Event;
+use crate::report::IcmpReport;
 use polypath_wire::Flags;
 use std::net::IpAddr;
-
-#[derive(Clone, Debug)]
-pub(crate) struct TooBig {
-    pub(crate) router: IpAddr,
-    pub(crate) mtu: u32,
-    pub(crate) count: u64,
-    pub(crate) longer_after: u64,
-}
 
 /// A TCP connection or a subflow.
 #[derive(Clone, Debug)]
@@ -31,7 +24,8 @@ pub(crate) struct Stream {
     /// An MP_CAPABLE stood in the SYN, and in the answer.
     pub(crate) capable: [bool; 2],
     syn_at: [Option<u64>; 3],
-    pub(crate) too_big: Vec<TooBig>,
+    /// Errors about its packets.
+    pub(crate) icmp: Vec<Event>,
 }
 
 impl Stream {
@@ -49,7 +43,7 @@ impl Stream {
             in_tunnel: false,
             capable: [false; 2],
             syn_at: [None; 3],
-            too_big: Vec::new(),
+            icmp: Vec::new(),
         }
     }
 
@@ -93,8 +87,9 @@ impl Stream {
         }
         if segment.len > 0 && !is_syn {
             if is_near {
-                for too_big in self.too_big.iter_mut().filter(|too_big| ip_len > too_big.mtu) {
-                    too_big.longer_after += 1;
+                for event in self.icmp.iter_mut().filter(|event| event.side == side && event.mtu.is_some_and(|mtu| ip_len > mtu)) {
+                    event.longer_after += 1;
+                    event.longest_after = event.longest_after.max(ip_len);
                 }
                 direction.on_data(now, segment, ip_len, peer_mss, near_rtt);
             } else {
@@ -131,7 +126,8 @@ impl Stream {
         self.established |= segment.len > 0 && !segment.flags.has(Flags::SYN);
     }
 
-    pub(crate) fn report(&self, files: &[String]) -> crate::SubflowReport {
+    /// `start` is when the first packet of all files was seen.
+    pub(crate) fn report(&self, files: &[String], start: u64) -> crate::SubflowReport {
         let name = |(address, port): (IpAddr, u16)| std::net::SocketAddr::new(address, port).to_string();
         crate::SubflowReport {
             client: name(self.ends[0]),
@@ -140,15 +136,24 @@ impl Stream {
             backup: self.backup,
             established: self.established,
             reset: self.reset,
-            directions: std::array::from_fn(|side| self.directions[side].report(files, self.directions[side].acked_bytes())),
-            too_big: (self.too_big.iter())
-                .map(|TooBig { router, mtu, count, longer_after }| TooBigReport {
-                    router: router.to_string(),
-                    mtu: *mtu,
-                    count: *count,
-                    longer_after: *longer_after,
-                })
-                .collect(),
+            directions: std::array::from_fn(|side| self.directions[side].report(files, start)),
+            icmp: self.icmp.iter().map(|event| reported(event, start)).collect(),
         }
+    }
+}
+
+fn reported(event: &Event, start: u64) -> IcmpReport {
+    IcmpReport {
+        from: event.from.to_string(),
+        about: ["client", "server"][event.side],
+        protocol: event.message.protocol(),
+        kind: event.message.kind,
+        code: event.message.code,
+        name: event.message.name(),
+        mtu: event.mtu,
+        count: event.count,
+        first_s: event.first.saturating_sub(start) as f64 / 1e9,
+        longer_after: event.longer_after,
+        longest_after: event.longest_after,
     }
 }

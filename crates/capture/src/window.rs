@@ -1,4 +1,6 @@
-//! When the receive window had no room.
+//! When the receive window had no room, and how a stream went on.
+
+use crate::series::Series;
 
 /// Time in which the window had no room for a segment, of a stream of bytes that is counted in 64 bits.
 #[derive(Clone, Debug, Default)]
@@ -11,6 +13,7 @@ pub(crate) struct WindowWatch {
     limited: u64,
     first: Option<u64>,
     last: u64,
+    pub(crate) series: Series,
 }
 
 impl WindowWatch {
@@ -19,12 +22,18 @@ impl WindowWatch {
         self.first.get_or_insert(now);
         self.last = now;
         self.look(now, mss);
+        let (sent, in_flight) = (self.sent, self.sent.saturating_sub(self.acked));
+        let bin = self.series.at(now);
+        (bin.sent, bin.in_flight) = (sent, bin.in_flight.max(in_flight));
     }
 
     pub(crate) fn on_ack(&mut self, now: u64, ack: u64, window: u64, mss: u32) {
         self.acked = self.acked.max(ack);
         self.edge = self.edge.max(ack.saturating_add(window));
         self.look(now, mss);
+        let acked = self.acked;
+        let bin = self.series.at(now);
+        (bin.acked, bin.window) = (acked, Some(bin.window.map_or(window, |least| least.min(window))));
     }
 
     fn look(&mut self, now: u64, mss: u32) {
