@@ -1,6 +1,7 @@
 # make demo   sets everything up and answers the first study: a table, then the path of a report to open
 # make test   everything that CI runs
 # make check  a quick subset of it, for while you work
+# make fuzz   fuzzes captures and packets for a minute, or SECONDS=n; an input that fails is kept and tried by every test run
 # make bench  the simulator's speed
 # make pgo    builds the native module anew, with a profile of its own runs: the same bytes, faster
 # make figures renews what Markdown files quote from runs: a quarter of an hour
@@ -33,10 +34,10 @@ NATIVE_GONE := $(if $(and $(wildcard python/polypath/_native*.so),$(wildcard pyt
 REQUIRE := $(if $(filter true,$(CI)),linux$(if $(filter 0,$(shell id -u)),$(COMMA)host))
 export POLYPATH_REQUIRE ?= $(REQUIRE)
 
-.PHONY: help setup setup-all demo test check bench pgo figures clean rust python linux kernel layers lint FORCE
+.PHONY: help setup setup-all demo test check fuzz bench pgo figures clean rust python linux kernel layers lint FORCE
 
 help:
-	@sed -n '1,7s/^# //p' Makefile
+	@sed -n '1,8s/^# //p' Makefile
 
 $(STAMPS)/venv: $(if $(MOVED),FORCE)
 	@tools/system-packages
@@ -96,6 +97,9 @@ check: setup layers
 	$(LISTED) cargo test --quiet --workspace --lib
 	$(PYTHON) -m ruff check --quiet python tests tools
 	$(PYTHON) -m pytest -m 'not slow' tests/python
+
+fuzz: setup-all
+	$(LISTED) tools/fuzz $(SECONDS)
 
 bench: setup
 	$(VENV)/bin/polypath bench

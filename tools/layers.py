@@ -26,6 +26,7 @@ CRATES: Mapping[str, frozenset[str]] = {
     "sim": frozenset({"base", "wire", "cc", "sched", "pmtu", "link", "transport"}),
     "guest": frozenset({"base", "wire"}),
     "capture": frozenset({"base", "wire"}),
+    "fuzz": frozenset({"wire", "capture"}),
     "vectors": frozenset({"cc"}),
     "bpf": frozenset({"base", "cc", "vectors"}),
     "io": frozenset({"base"}),

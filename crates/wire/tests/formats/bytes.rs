@@ -2,86 +2,10 @@
 //!
 //! `corpus/*.hex` hold inputs that are always tried, one a line: captured packets, and those on which a test once failed.
 
+use crate::harmless::*;
 use crate::headers::*;
-use polypath_wire::checksum::Addresses;
-use polypath_wire::{gre, icmpv4, icmpv6, ipv4, ipv6, mptcp, tcp, udp};
+use polypath_wire::mptcp;
 use proptest::prelude::*;
-use std::net::Ipv4Addr;
-
-const ADDRESSES: Addresses = Addresses::V4 { source: Ipv4Addr::new(10, 0, 0, 1), destination: Ipv4Addr::new(10, 0, 0, 2) };
-
-/// Reads bytes as a packet of the format, with its checksum put right (or else random bytes would get no further) or as it is, and writes
-/// and reads again what was found.
-macro_rules! harmless {
-    ($name:ident, $format:ident, $repair:expr, [$($addresses:expr)?]) => {
-        fn $name(bytes: &[u8]) {
-            let mut repaired = bytes.to_vec();
-            if let Ok(mut packet) = $format::Packet::new_checked(&mut repaired[..]) {
-                let repair: fn(&mut $format::Packet<&mut [u8]>) = $repair;
-                repair(&mut packet);
-            }
-            for bytes in [bytes, &repaired] {
-                let Ok(packet) = $format::Packet::new_checked(bytes) else { continue };
-                let Ok(repr) = $format::Repr::parse(&packet $(, $addresses)?) else { continue };
-                let mut again = [&vec![0; repr.header_len()], packet.payload()].concat();
-                assert_eq!(again.len(), repr.buffer_len());
-                repr.emit(&mut again $(, $addresses)?).expect("what was read can be written");
-                let packet = $format::Packet::new_checked(&again).expect("what was written is well-formed");
-                let parsed = $format::Repr::parse(&packet $(, $addresses)?).expect("what was written can be read");
-                assert_eq!(parsed, without_what_is_not_written(repr));
-            }
-        }
-    };
-}
-
-/// A header's own count of what was wrong with it is not written.
-trait Clean {
-    fn clean(self) -> Self;
-}
-
-macro_rules! clean {
-    ($($format:ident),*) => { $(impl Clean for $format::Repr { fn clean(self) -> Self { self } })* };
-}
-clean!(ipv4, ipv6, udp, gre, icmpv4, icmpv6);
-
-impl Clean for tcp::Repr {
-    fn clean(self) -> Self {
-        Self { malformed: 0, ..self }
-    }
-}
-
-fn without_what_is_not_written<T: Clean>(repr: T) -> T {
-    repr.clean()
-}
-
-harmless!(try_ipv4, ipv4, |packet| packet.fill_checksum(), []);
-harmless!(try_ipv6, ipv6, |_| (), []);
-harmless!(try_udp, udp, |packet| packet.fill_checksum(&ADDRESSES), [&ADDRESSES]);
-harmless!(try_gre, gre, |packet| packet.fill_checksum(), []);
-harmless!(try_icmpv4, icmpv4, |packet| packet.fill_checksum(), []);
-harmless!(try_icmpv6, icmpv6, |packet| packet.fill_checksum(&ADDRESSES), [&ADDRESSES]);
-harmless!(try_tcp, tcp, |packet| packet.fill_checksum(&ADDRESSES), [&ADDRESSES]);
-
-fn try_mptcp(bytes: &[u8]) {
-    let Ok(repr) = mptcp::Packet::new_checked(bytes).and_then(|packet| mptcp::Repr::parse(&packet)) else { return };
-    let mut again = vec![0; repr.buffer_len()];
-    repr.emit(&mut again).expect("what was read can be written");
-    assert_eq!(again.len(), usize::from(bytes[1]), "the same form");
-    assert_eq!(mptcp::Packet::new_checked(&again).and_then(|packet| mptcp::Repr::parse(&packet)), Ok(repr));
-}
-
-fn try_operations(bytes: &[u8]) {
-    if let Ok(packet) = ipv6::Packet::new_checked(bytes) {
-        let _upper = packet.upper_layer();
-    }
-    for mtu in [0, 27, 28, 576, 1500] {
-        for part in ipv4::fragment(bytes, mtu).into_iter().flatten() {
-            assert!(part.len() <= mtu && ipv4::Packet::new_checked(&part).is_ok_and(|part| part.verify_checksum()));
-        }
-        let answer = icmpv4::fragmentation_needed(bytes, [10, 0, 0, 9].into(), mtu as u32);
-        assert!(answer.is_none_or(|answer| ipv4::Packet::new_checked(&answer).is_ok()));
-    }
-}
 
 /// The inputs of `corpus/NAME.hex`.
 pub(crate) fn corpus(name: &str) -> Vec<Vec<u8>> {
@@ -92,9 +16,6 @@ pub(crate) fn corpus(name: &str) -> Vec<Vec<u8>> {
     lines.map(|line| (0..line.len()).step_by(2).map(|at| byte(line, at)).collect()).collect()
 }
 
-/// One trial a format.
-const TRIALS: [fn(&[u8]); 9] = [try_ipv4, try_ipv6, try_udp, try_gre, try_icmpv4, try_icmpv6, try_tcp, try_mptcp, try_operations];
-
 #[test]
 fn the_corpus_does_no_harm() {
     let inputs = [corpus("linux"), corpus("failed")].concat();
@@ -102,7 +23,7 @@ fn the_corpus_does_no_harm() {
     for bytes in inputs {
         // An input for one format is one for all of them, with its first header and without.
         for start in [0, 20, 40, 52] {
-            TRIALS.iter().for_each(|trial| trial(bytes.get(start..).unwrap_or_default()));
+            try_all(bytes.get(start..).unwrap_or_default());
         }
     }
 }
@@ -133,7 +54,7 @@ proptest! {
 
     #[test]
     fn random_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        TRIALS.iter().for_each(|trial| trial(&bytes));
+        try_all(&bytes);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod agreement;
 mod bytes;
+mod harmless;
 mod headers;
 mod linux;
 mod round_trip;

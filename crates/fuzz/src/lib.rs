@@ -1,0 +1,116 @@
+//! What fuzzers try: each target is a function of bytes that panics if a promise is broken.
+//!
+//! `make fuzz` runs the targets under libFuzzer, guided by coverage. `corpus/TARGET/` holds the inputs that it begins with: small captures, what
+//! reached new code in earlier runs, and each input that once failed. The plain test run tries all of them again, without libFuzzer.
+#![forbid(unsafe_code)]
+
+#[path = "../../wire/tests/formats/harmless.rs"]
+mod harmless;
+
+use polypath_capture::{ConnectionReport, DirectionReport, Report, SpreadReport, analyse};
+use polypath_wire::pcapng::{self, LinkType};
+use polypath_wire::{ipv4, ipv6, tcp};
+
+/// A capture file of any content: read alone, and beside a part of itself as if that were a second place.
+pub fn captures(bytes: &[u8]) {
+    let report = analyse(vec![("whole".to_owned(), bytes)]);
+    check(&report);
+    // The smallest block with a packet, of the three formats of blocks, has 16 bytes.
+    assert!(report.files[0].packets <= bytes.len() as u64 / 16, "more packets than there is room for");
+    let part = &bytes[..bytes.len() - bytes.len() / 4];
+    let beside = analyse(vec![("part".to_owned(), part), ("whole".to_owned(), bytes)]);
+    check(&beside);
+    assert!(beside.files[0].packets <= report.files[0].packets, "a part has packets that the whole has not");
+    assert_eq!(beside.files[1].packets, report.files[0].packets, "what stands beside a file changes what is in it");
+}
+
+/// Packets, each behind three bytes: milliseconds since the one before, and its length (big-endian). Each is read by every format of
+/// `wire`, and all of them are a capture. What `wire` reads of TCP, the capture must read.
+pub fn packets(bytes: &[u8]) {
+    let (mut file, mut rest, mut now, mut count, mut segments) = (vec![], bytes, 0, 0_u64, 0_u64);
+    pcapng::section(&mut file, "fuzz");
+    pcapng::interface(&mut file, LinkType::RawIp, 0, "x");
+    while let Some((&[step, high, low], behind)) = rest.split_first_chunk() {
+        let (packet, behind) = behind.split_at(behind.len().min(usize::from(u16::from_be_bytes([high, low]))));
+        for start in [0, 20, 40, 52] {
+            harmless::try_all(packet.get(start..).unwrap_or_default());
+        }
+        let packet = repaired(packet);
+        segments += u64::from(is_segment(&packet));
+        count += 1;
+        now += u64::from(step) * 1_000_000;
+        pcapng::packet(&mut file, now, packet.len() as u32, &packet);
+        rest = behind;
+    }
+    let report = analyse(vec![("packets".to_owned(), &file[..])]);
+    check(&report);
+    let read = &report.files[0];
+    assert_eq!((read.packets, &read.broken), (count, &None), "our own file is whole");
+    assert!(read.unread + segments <= count, "the capture cannot read a segment that wire reads: {report:?}");
+}
+
+/// With the checksums of IPv4 and TCP put right, or else hardly any changed packet would get further.
+fn repaired(packet: &[u8]) -> Vec<u8> {
+    let mut packet = packet.to_vec();
+    if let Ok(mut outer) = ipv4::Packet::new_checked(&mut packet[..]) {
+        outer.fill_checksum();
+        let (addresses, header, end) = (outer.addresses(), outer.header_len(), outer.total_len());
+        if let Ok(mut segment) = tcp::Packet::new_checked(&mut packet[header..end]) {
+            segment.fill_checksum(&addresses);
+        }
+    }
+    packet
+}
+
+/// Whether `wire` reads this as a whole TCP segment in an IP packet that is no fragment.
+fn is_segment(packet: &[u8]) -> bool {
+    const TCP: u8 = 6;
+    let (addresses, payload) = if let Ok(outer) = ipv4::Packet::new_checked(packet) {
+        if ipv4::Repr::parse(&outer).is_err() || outer.protocol() != TCP || outer.more_fragments() || outer.fragment_offset() != 0 {
+            return false;
+        }
+        (outer.addresses(), outer.payload().to_vec())
+    } else if let Ok(outer) = ipv6::Packet::new_checked(packet) {
+        if ipv6::Repr::parse(&outer).is_err() || outer.next_header() != TCP {
+            return false;
+        }
+        (outer.addresses(), outer.payload().to_vec())
+    } else {
+        return false;
+    };
+    tcp::Packet::new_checked(&payload[..]).is_ok_and(|segment| tcp::Repr::parse(&segment, &addresses).is_ok())
+}
+
+/// What every report holds, whatever the bytes were.
+fn check(report: &Report) {
+    for file in &report.files {
+        assert!(file.unread <= file.packets, "{file:?}");
+        assert_eq!(file.broken.is_some(), file.broken_at_byte.is_some(), "{file:?}");
+    }
+    let packets: u64 = report.files.iter().map(|file| file.packets).sum();
+    let subflows = report.connections.iter().map(|connection| connection.subflows.len() as u64).sum::<u64>();
+    assert!(subflows <= packets, "{subflows} subflows of {packets} packets");
+    report.connections.iter().for_each(check_connection);
+}
+
+fn check_connection(connection: &ConnectionReport) {
+    assert!(!connection.subflows.is_empty() && connection.diagnosis.iter().all(|sentence| !sentence.is_empty()));
+    for data in &connection.data {
+        assert!(data.goodput_bps.is_finite() && (0.0..=1.0).contains(&data.window_limited_share), "{data:?}");
+    }
+    connection.subflows.iter().flat_map(|subflow| &subflow.directions).for_each(check_direction);
+}
+
+fn check_direction(direction: &DirectionReport) {
+    let counted: u64 = direction.sizes.iter().map(|&(_, count)| count).sum();
+    assert_eq!(counted, direction.segments, "the histogram holds every segment: {direction:?}");
+    assert!(direction.retransmissions <= direction.segments, "{direction:?}");
+    assert!(direction.goodput_bps.is_finite() && (0.0..=1.0).contains(&direction.window_limited_share), "{direction:?}");
+    assert!(direction.window_min <= direction.window_max, "{direction:?}");
+    for spread in [direction.rtt, direction.one_way_delay].into_iter().flatten() {
+        let SpreadReport { count, min_ms, mean_ms, p50_ms, p95_ms, max_ms } = spread;
+        assert!(count > 0 && min_ms <= p50_ms && p50_ms <= p95_ms && p95_ms <= max_ms, "{spread:?}");
+        // A mean of equal values may differ from them by rounding.
+        assert!(min_ms * 0.999 <= mean_ms && mean_ms * 0.999 <= max_ms, "{spread:?}");
+    }
+}
