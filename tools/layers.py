@@ -24,6 +24,7 @@ CRATES: Mapping[str, frozenset[str]] = {
     "link": frozenset({"base"}),
     "transport": frozenset({"base", "wire", "cc", "sched", "pmtu"}),
     "sim": frozenset({"base", "wire", "cc", "sched", "pmtu", "link", "transport"}),
+    "tunnel": frozenset({"base"}),
     "guest": frozenset({"base", "wire"}),
     "capture": frozenset({"base", "wire"}),
     "fuzz": frozenset({"wire", "capture"}),

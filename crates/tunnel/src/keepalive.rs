@@ -1,0 +1,180 @@
+//! Which paths are alive: both ends send a keepalive on every path now and then, and a path on which nothing has come for long is down.
+
+use polypath_base::{Duration, Instant, PathId};
+use std::collections::VecDeque;
+
+/// How often keepalives are sent, and how long silence may last.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct KeepaliveConfig {
+    /// Time between two keepalives on a path; above zero. By default 5 s, as the files of MPT's authors have it.
+    pub interval: Duration,
+    /// A path on which no keepalive has come for so long is down; not less than `interval`. By default 11 s, as there.
+    pub dead_time: Duration,
+    /// Data count as signs of life too. MPT counts keepalives alone.
+    pub data_count: bool,
+}
+
+impl Default for KeepaliveConfig {
+    fn default() -> Self {
+        Self { interval: Duration::from_secs(5), dead_time: Duration::from_secs(11), data_count: true }
+    }
+}
+
+/// A path has come up or gone down.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Which path.
+    pub path: PathId,
+    /// It is up now.
+    pub up: bool,
+}
+
+/// Sends keepalives and watches those of the peer.
+///
+/// All paths are up at the start, so that the first packets need not wait for the peer's first keepalive; a dead one goes down after
+/// the dead time.
+#[derive(Clone, Debug)]
+pub struct Keepalive {
+    config: KeepaliveConfig,
+    paths: Vec<Path>,
+    /// When the next keepalives are due; all paths send at one time.
+    due: Instant,
+    /// Paths that have one to send now.
+    to_send: VecDeque<PathId>,
+    changes: VecDeque<Change>,
+}
+
+#[derive(Copy, Clone, Debug)]
+struct Path {
+    heard: Instant,
+    up: bool,
+}
+
+impl Keepalive {
+    /// Of so many paths, from `now` on; none if the configuration makes no sense (see [`KeepaliveConfig`]).
+    pub fn new(now: Instant, paths: usize, config: KeepaliveConfig) -> Option<Self> {
+        if config.interval == Duration::ZERO || config.dead_time < config.interval {
+            return None;
+        }
+        let paths = vec![Path { heard: now, up: true }; paths];
+        Some(Self { config, paths, due: now, to_send: VecDeque::new(), changes: VecDeque::new() })
+    }
+
+    /// A keepalive of the peer has come on a path; a path that does not exist is ignored.
+    pub fn handle_keepalive(&mut self, now: Instant, path: PathId) {
+        let Some(state) = self.paths.get_mut(usize::from(path.0)) else { return };
+        state.heard = state.heard.max(now);
+        if !state.up {
+            state.up = true;
+            self.changes.push_back(Change { path, up: true });
+        }
+    }
+
+    /// Data have come on a path.
+    pub fn handle_data(&mut self, now: Instant, path: PathId) {
+        if self.config.data_count {
+            self.handle_keepalive(now, path);
+        }
+    }
+
+    /// Notes what is due at `now`.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if now >= self.due {
+            // After a pause, one is enough.
+            self.due = now + self.config.interval;
+            self.to_send = (0..self.paths.len()).map(|path| PathId(path as u8)).collect();
+        }
+        for (number, path) in self.paths.iter_mut().enumerate() {
+            if path.up && now.since(path.heard) >= self.config.dead_time {
+                path.up = false;
+                self.changes.push_back(Change { path: PathId(number as u8), up: false });
+            }
+        }
+    }
+
+    /// A path on which a keepalive is to be sent now.
+    pub fn poll_keepalive(&mut self) -> Option<PathId> {
+        self.to_send.pop_front()
+    }
+
+    /// A path that has come up or gone down.
+    pub fn poll_change(&mut self) -> Option<Change> {
+        self.changes.pop_front()
+    }
+
+    /// When [`Keepalive::handle_timeout`] has something to do.
+    pub fn poll_timeout(&self) -> Instant {
+        let dead = self.paths.iter().filter(|path| path.up).map(|path| path.heard + self.config.dead_time).min();
+        dead.map_or(self.due, |dead| dead.min(self.due))
+    }
+
+    /// By path: whether it is up.
+    pub fn up(&self) -> impl Iterator<Item = bool> {
+        self.paths.iter().map(|path| path.up)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONFIG: KeepaliveConfig =
+        KeepaliveConfig { interval: Duration::from_secs(5), dead_time: Duration::from_secs(11), data_count: false };
+
+    fn at(s: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(s)
+    }
+
+    fn sent(keepalive: &mut Keepalive) -> Vec<u8> {
+        std::iter::from_fn(|| keepalive.poll_keepalive()).map(|path| path.0).collect()
+    }
+
+    fn changes(keepalive: &mut Keepalive) -> Vec<(u8, bool)> {
+        std::iter::from_fn(|| keepalive.poll_change()).map(|change| (change.path.0, change.up)).collect()
+    }
+
+    #[test]
+    fn keepalives_leave_on_every_path_at_every_interval() {
+        let mut keepalive = Keepalive::new(at(0), 2, CONFIG).unwrap();
+        assert_eq!(keepalive.poll_timeout(), at(0));
+        keepalive.handle_timeout(at(0));
+        assert_eq!((sent(&mut keepalive), keepalive.poll_timeout()), (vec![0, 1], at(5)));
+        keepalive.handle_timeout(at(4));
+        assert_eq!(sent(&mut keepalive), [0; 0]);
+        keepalive.handle_timeout(at(9));
+        assert_eq!((sent(&mut keepalive), keepalive.poll_timeout()), (vec![0, 1], at(11)), "the dead time comes first");
+    }
+
+    #[test]
+    fn a_silent_path_goes_down_and_one_keepalive_brings_it_up() {
+        let mut keepalive = Keepalive::new(at(0), 2, CONFIG).unwrap();
+        keepalive.handle_keepalive(at(6), PathId(1));
+        keepalive.handle_timeout(at(10));
+        assert_eq!(changes(&mut keepalive), []);
+        keepalive.handle_timeout(at(11));
+        assert_eq!(changes(&mut keepalive), [(0, false)]);
+        assert_eq!(keepalive.up().collect::<Vec<_>>(), [false, true]);
+        keepalive.handle_keepalive(at(12), PathId(0));
+        keepalive.handle_timeout(at(13));
+        assert_eq!(changes(&mut keepalive), [(0, true)]);
+        keepalive.handle_keepalive(at(13), PathId(9));
+        assert_eq!(changes(&mut keepalive), [], "there is no such path");
+    }
+
+    #[test]
+    fn data_are_signs_of_life_where_they_count() {
+        for (data_count, up) in [(false, false), (true, true)] {
+            let mut keepalive = Keepalive::new(at(0), 1, KeepaliveConfig { data_count, ..CONFIG }).unwrap();
+            keepalive.handle_data(at(10), PathId(0));
+            keepalive.handle_timeout(at(11));
+            assert_eq!(keepalive.up().collect::<Vec<_>>(), [up]);
+        }
+    }
+
+    #[test]
+    fn senseless_times_are_refused() {
+        let refused = |config| Keepalive::new(at(0), 1, config).is_none();
+        assert!(refused(KeepaliveConfig { interval: Duration::ZERO, ..CONFIG }));
+        assert!(refused(KeepaliveConfig { dead_time: Duration::from_secs(4), ..CONFIG }));
+    }
+}

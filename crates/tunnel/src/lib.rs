@@ -1,0 +1,16 @@
+//! A multipath GRE-in-UDP tunnel without sockets: which path a packet takes, which number it gets, and in what order the far end gives
+//! packets on.
+//!
+//! Nothing here knows what a packet is: the simulator passes its packets through, the daemon buffers of bytes. Time comes in as an argument.
+//! A part is asked with `handle_*` and answers through `poll_*`: after any `handle_*`, ask every `poll_*` until it returns `None`, then ask
+//! for its next timeout.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod distribution;
+mod keepalive;
+mod reorder;
+
+pub use distribution::{Distribution, FlowHash, WeightedTurns};
+pub use keepalive::{Change, Keepalive, KeepaliveConfig};
+pub use reorder::{Arrival, Reorder, ReorderConfig, ReorderCounters, Rule};

@@ -1,0 +1,82 @@
+//! Packets of faster paths are held for as long as the slowest one is behind. Numbers tell how far that is, and decide nothing else.
+
+use super::lag::Lags;
+use super::{Arrival, ReorderCounters, Rule};
+use polypath_base::{Duration, Instant, Seq};
+use std::collections::{BTreeMap, VecDeque};
+
+#[derive(Debug)]
+pub struct Equalised<P> {
+    lags: Lags,
+    cap: Duration,
+    capacity: usize,
+    /// By the time at which they are given on, then by arrival.
+    held: BTreeMap<(Instant, u64), (Instant, P)>,
+    arrived: u64,
+    ready: VecDeque<P>,
+    /// The greatest number of late, in 64 bits.
+    newest: u64,
+    counters: ReorderCounters,
+}
+
+impl<P> Equalised<P> {
+    pub(super) fn new(cap: Duration, capacity: u32, paths: usize) -> Self {
+        Self {
+            lags: Lags::new(paths),
+            cap,
+            capacity: capacity as usize,
+            held: BTreeMap::new(),
+            arrived: 0,
+            ready: VecDeque::new(),
+            newest: 1 << 32,
+            counters: ReorderCounters::default(),
+        }
+    }
+
+    fn extend(&mut self, seq: Seq) -> u64 {
+        let ahead = seq.get().wrapping_sub(self.newest as u32).cast_signed();
+        let number = self.newest.saturating_add_signed(i64::from(ahead));
+        self.newest = self.newest.max(number);
+        number
+    }
+
+    fn deliver_first(&mut self, now: Instant) {
+        let Some((_, (came, packet))) = self.held.pop_first() else { return };
+        self.counters.hold_time += now.since(came);
+        self.counters.delivered += 1;
+        self.ready.push_back(packet);
+    }
+}
+
+impl<P> Rule<P> for Equalised<P> {
+    fn handle_packet(&mut self, now: Instant, arrival: Arrival<P>) {
+        let number = self.extend(arrival.seq);
+        self.lags.on_arrival(now, arrival.path, number);
+        let hold = self.lags.lead(arrival.path).min(self.cap);
+        self.counters.held += u64::from(hold > Duration::ZERO);
+        self.held.insert((now + hold, self.arrived), (now, arrival.packet));
+        self.arrived += 1;
+        if self.held.len() > self.capacity {
+            self.deliver_first(now);
+        }
+        self.handle_timeout(now);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        while self.held.first_key_value().is_some_and(|(&(due, _), _)| due <= now) {
+            self.deliver_first(now);
+        }
+    }
+
+    fn poll_deliver(&mut self) -> Option<P> {
+        self.ready.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Instant {
+        self.held.first_key_value().map_or(Instant::NEVER, |(&(due, _), _)| due)
+    }
+
+    fn counters(&self) -> ReorderCounters {
+        self.counters
+    }
+}
