@@ -123,8 +123,9 @@ mod tests {
         let mut uneven = WeightedTurns::new(&[3, 1]).unwrap();
         assert_eq!(turns(&mut uneven, &[true, true], 8), [0, 1, 0, 0, 0, 1, 0, 0]);
         let mut three = WeightedTurns::new(&[5, 2, 1]).unwrap();
-        let round = turns(&mut three, &[true; 3], 8);
-        assert_eq!([0, 1, 2].map(|path| round.iter().filter(|&&turn| turn == path).count()), [5, 2, 1]);
+        let mut round = turns(&mut three, &[true; 3], 8);
+        round.sort_unstable();
+        assert_eq!(round, [0, 0, 0, 0, 0, 1, 1, 2]);
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl<P> Buffer<P> {
 
     /// A packet's number in 64 bits: of all with these low bits the one nearest to what is expected.
     pub(super) fn extend(&self, seq: Seq) -> u64 {
-        let ahead = seq.get().wrapping_sub(self.expected as u32).cast_signed();
+        let ahead = seq.get().wrapping_sub(self.expected as u32) as i32;
         self.expected.saturating_add_signed(i64::from(ahead))
     }
 

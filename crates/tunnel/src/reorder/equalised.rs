@@ -34,7 +34,7 @@ impl<P> Equalised<P> {
     }
 
     fn extend(&mut self, seq: Seq) -> u64 {
-        let ahead = seq.get().wrapping_sub(self.newest as u32).cast_signed();
+        let ahead = seq.get().wrapping_sub(self.newest as u32) as i32;
         let number = self.newest.saturating_add_signed(i64::from(ahead));
         self.newest = self.newest.max(number);
         number
