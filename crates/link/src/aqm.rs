@@ -21,8 +21,9 @@ pub enum AqmConfig {
 #[derive(Copy, Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RedConfig {
-    /// Below this average nothing is dropped; above the other everything; bytes.
+    /// At a smaller average nothing is dropped; bytes.
     pub min_bytes: u64,
+    /// At a larger average everything is dropped; bytes.
     pub max_bytes: u64,
     /// Probability at `max_bytes`.
     pub probability: f64,
@@ -73,6 +74,7 @@ pub struct FqCodelConfig {
     /// As in [`CodelConfig`].
     #[serde(rename = "target_ns")]
     pub target: Duration,
+    /// As in [`CodelConfig`].
     #[serde(rename = "interval_ns")]
     pub interval: Duration,
     /// Flows are told apart by so many queues; 1: plain CoDel.
@@ -114,9 +116,10 @@ pub struct PieConfig {
     /// Between two updates of the probability (T_UPDATE).
     #[serde(rename = "update_ns")]
     pub update: Duration,
-    /// Weights, per second, of how far the delay is off and of how it has changed.
+    /// Weight of how far the delay is off the target, per second.
     #[serde(skip, default = "default_alpha")]
     pub alpha: f64,
+    /// Weight of how the delay has changed since the update before, per second.
     #[serde(skip, default = "default_beta")]
     pub beta: f64,
     /// A burst as long as this passes untouched (MAX_BURST).

@@ -76,6 +76,7 @@ impl ElementChain {
         }
     }
 
+    /// The elements with their places in the chain, from 0, in the order in which packets pass them.
     pub fn elements_mut(&mut self) -> impl Iterator<Item = (usize, &mut Element)> {
         self.steps.iter_mut().map(|step| (step.number, &mut step.element))
     }

@@ -3,12 +3,14 @@
 /// Packets and their bytes.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct PacketCount {
+    /// How many.
     pub packets: u64,
     /// Of IP packets, without framing.
     pub bytes: u64,
 }
 
 impl PacketCount {
+    /// One more packet, of `len` bytes without framing.
     #[inline]
     pub fn add(&mut self, len: u32) {
         self.packets += 1;

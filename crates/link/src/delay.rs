@@ -8,6 +8,7 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DelayConfig {
+    /// From the beginning until the first of `changes`.
     #[serde(rename = "delay_ns")]
     pub delay: Duration,
     /// Uniform in plus or minus this much. A jitter above the delay is cut at zero: nothing leaves before it came.
@@ -34,6 +35,10 @@ pub struct Delay {
 }
 
 impl Delay {
+    /// `rng` draws the jitter.
+    ///
+    /// # Errors
+    /// The changes are not in ascending order of time.
     pub fn new(config: DelayConfig, rng: Rng) -> Result<Self, Error> {
         let changes = Schedule::of(&config.changes)?;
         let DelayConfig { delay, jitter, reorder, .. } = config;

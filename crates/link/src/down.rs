@@ -25,6 +25,8 @@ pub struct Down {
 }
 
 impl Down {
+    /// # Errors
+    /// An outage ends before it begins, or the list is not in ascending order or overlaps.
     pub fn new(config: DownConfig) -> Result<Self, Error> {
         let spans: Vec<(Instant, Instant)> = config.spans.into_iter().map(|[from, to]| (from, to)).collect();
         if let Some(span) = spans.iter().find(|span| span.0 >= span.1) {

@@ -12,7 +12,10 @@ macro_rules! elements {
         /// Any element.
         #[derive(Clone, Debug)]
         pub enum Element {
-            $($variant($element),)+
+            $(
+                #[doc = concat!("See [`", stringify!($variant), "`](", stringify!($element), ").")]
+                $variant($element),
+            )+
         }
 
         /// Calls the element that it is.

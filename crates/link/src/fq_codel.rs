@@ -17,7 +17,9 @@ use std::collections::VecDeque;
 pub struct Dequeued {
     /// The caller's number of it.
     pub slot: u32,
+    /// When its last bit has left.
     pub leaves: Instant,
+    /// With Congestion Experienced (RFC 3168).
     pub marked: bool,
 }
 

@@ -8,6 +8,7 @@
 //! The one rule: an element sees packets in the order of their arrival. Every element but a reordering [`Delay`] keeps that
 //! order; behind a reordering one the caller sorts what leaves before handing it on (see [`LinkElement::keeps_order`]).
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod aqm;
 mod chain;

@@ -61,8 +61,11 @@ pub trait LinkElement {
 pub enum DropCategory {
     /// No room in a queue, or active queue management.
     Queue,
+    /// Lost at random or by number, attempts of a link layer given up included.
     Loss,
+    /// Longer than the MTU.
     Mtu,
+    /// During an outage.
     Down,
 }
 
@@ -81,6 +84,7 @@ pub trait SampledQueue {
 /// A queue at one instant.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueSample {
+    /// Waiting or in transmission.
     pub packets: u32,
     /// Framing included.
     pub bytes: u64,

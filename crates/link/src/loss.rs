@@ -10,18 +10,29 @@ use serde::Deserialize;
 pub enum LossConfig {
     /// Each packet with `probability`, independently of the others.
     Bernoulli {
+        /// From 0 to 1, from the beginning until the first of `changes`.
         probability: f64,
         /// Later probabilities, by time; ascending.
         #[serde(default)]
         changes: Vec<Change<f64>>,
     },
-    /// A chain of two states, stepped once a packet: the probabilities of leaving good and bad, and of losing in each. A packet is lost by
-    /// the state that it finds, then the chain steps (as Linux's netem does; E. N. Gilbert 1960, E. O. Elliott 1963). It starts in the
+    /// A chain of two states, stepped once a packet. A packet is lost by the state that it finds, then the chain steps (as Linux's netem does; E. N. Gilbert 1960, E. O. Elliott 1963). It starts in the
     /// good state.
-    GilbertElliott { good_to_bad: f64, bad_to_good: f64, loss_good: f64, loss_bad: f64 },
-    /// The packets with these numbers, counted from 1 in this direction; with `data_only` only packets with payload are counted.
+    GilbertElliott {
+        /// That a step leaves the good state; this and the others from 0 to 1.
+        good_to_bad: f64,
+        /// That a step leaves the bad state.
+        bad_to_good: f64,
+        /// That the good state loses a packet.
+        loss_good: f64,
+        /// That the bad state loses a packet.
+        loss_bad: f64,
+    },
+    /// Chosen packets.
     Packets {
+        /// Counted from 1 in this direction, in any order.
         numbers: Vec<u64>,
+        /// Only packets with payload are counted.
         #[serde(default)]
         data_only: bool,
     },
@@ -50,6 +61,10 @@ enum Model {
 }
 
 impl Loss {
+    /// `rng` decides which packets are lost.
+    ///
+    /// # Errors
+    /// A probability is not within 0 and 1, a number is 0, or the changes are not in ascending order of time.
     pub fn new(config: LossConfig, rng: Rng) -> Result<Self, Error> {
         let model = match config {
             LossConfig::Bernoulli { probability, changes } => {

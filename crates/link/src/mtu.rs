@@ -23,6 +23,7 @@ pub enum Oversize {
 pub struct MtuConfig {
     /// Of the IP packet; at least [`Mtu::MIN`].
     pub bytes: u32,
+    /// For packets that are longer.
     pub oversize: Oversize,
 }
 
@@ -45,6 +46,8 @@ impl Mtu {
     /// The smallest MTU of IPv4 (RFC 791 section 3.2: every module must forward 68 bytes).
     pub const MIN: u32 = 68;
 
+    /// # Errors
+    /// The MTU is below [`Mtu::MIN`].
     pub fn new(config: MtuConfig) -> Result<Self, Error> {
         let MtuConfig { bytes, oversize } = config;
         if bytes < Self::MIN {

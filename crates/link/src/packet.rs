@@ -26,13 +26,16 @@ pub enum Verdict {
     Mark(Instant),
     /// It is kept: only later it turns out when it leaves. Only of an element that is alone in its chain ([`LinkElement::holds`](crate::LinkElement::holds)).
     Held,
+    /// It is gone, and nobody is told.
     Drop(DropCause),
     /// Dropped; its sender shall hear that at most `mtu` bytes pass (RFC 1191 section 4).
     TooBig {
+        /// Of the IP packet, bytes.
         mtu: u32,
     },
     /// To be split into packets of at most `mtu` bytes, which then pass one by one.
     Fragment {
+        /// Of the IP packet, bytes.
         mtu: u32,
     },
 }
@@ -40,10 +43,14 @@ pub enum Verdict {
 /// Why a packet was dropped.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum DropCause {
+    /// The queue had no room.
     QueueFull,
     /// By active queue management, before the queue was full.
     AqmDrop,
+    /// By [`Loss`](crate::Loss), or [`Retry`](crate::Retry) gave up.
     Loss,
+    /// Too long for an MTU that is not told of.
     Mtu,
+    /// During an outage.
     Down,
 }

@@ -11,6 +11,7 @@ use serde::Deserialize;
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QueueLimit {
+    /// Of any length.
     Packets(u64),
     /// Framing bytes count.
     Bytes(u64),
@@ -23,6 +24,7 @@ pub struct RateConfig {
     /// Bits per second; a rate of zero is refused.
     #[serde(rename = "bits_per_s")]
     pub rate: Rate,
+    /// What more comes is dropped.
     pub queue: QueueLimit,
     /// Bytes added to each IP packet when it is timed and counted; default: Ethernet's 14, as netem counts.
     #[serde(rename = "framing_bytes", default = "default_framing")]
@@ -127,6 +129,8 @@ impl Sampler {
 }
 
 impl RateQueue {
+    /// # Errors
+    /// A rate is zero, the queue has no room, or the changes are not in ascending order of time.
     pub fn new(config: RateConfig) -> Result<Self, Error> {
         let changes = config.schedule()?;
         let RateConfig { rate, queue: limit, framing, hold, .. } = config;

@@ -40,6 +40,10 @@ pub struct Retry {
 }
 
 impl Retry {
+    /// `rng` decides which attempts fail.
+    ///
+    /// # Errors
+    /// The probability is not within 0 and 1, or there is no attempt.
     pub fn new(config: RetryConfig, rng: Rng) -> Result<Self, Error> {
         let RetryConfig { probability, delay, attempts } = config;
         if !(0.0..=1.0).contains(&probability) {

@@ -18,11 +18,13 @@ impl<T: Copy> Ring<T> {
         Self { places: vec![blank; 4].into(), head: 0, tail: 0, len: 0 }
     }
 
+    /// Entries in it.
     #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
+    /// It has no entry.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0

@@ -11,6 +11,7 @@ pub struct Change<T> {
     /// From when it holds.
     #[serde(rename = "at_ns")]
     pub at: Instant,
+    /// In the parameter's unit.
     pub to: T,
 }
 

@@ -13,11 +13,16 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinkSpec {
+    /// No two links of a scenario have the same; random streams are made from it.
     pub name: String,
+    /// One of its interfaces.
     pub a: InterfaceSpec,
+    /// The other one.
     pub b: InterfaceSpec,
+    /// What packets from `a` to `b` pass.
     #[serde(default)]
     pub a_to_b: Vec<ElementSpec>,
+    /// What packets from `b` to `a` pass.
     #[serde(default)]
     pub b_to_a: Vec<ElementSpec>,
 }
@@ -26,9 +31,11 @@ pub struct LinkSpec {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InterfaceSpec {
+    /// The node's name.
     pub node: String,
+    /// IPv4, as 10.1.0.2; no two interfaces have the same.
     pub address: String,
-    /// MTU of this interface: bounds what the node itself sends and the MSS it announces; a router answers longer packets by ICMP.
+    /// MTU of this interface, bytes, by default 1500: bounds what the node itself sends and the MSS it announces; a router answers longer packets by ICMP.
     #[serde(default = "default_mtu")]
     pub mtu: u32,
 }
@@ -43,7 +50,9 @@ fn default_mtu() -> u32 {
 pub enum ElementSpec {
     /// A transmitter behind a queue, drop-tail or managed.
     Rate(RateConfig),
+    /// Every packet leaves later, by the same time or nearly.
     Delay(DelayConfig),
+    /// Packets are lost at random, or chosen ones are.
     Loss(LossConfig),
     /// A transmitter of which every chance to send was recorded; after the last one they begin anew.
     Trace(TraceConfig),

@@ -9,6 +9,7 @@ use polypath_base::Instant;
 /// The elements of one stage.
 #[derive(Debug, Default)]
 pub struct StageElements {
+    /// In the order in which packets pass them.
     pub elements: Vec<Element>,
     /// Which end of the direction sends ICMP about a packet that the stage's first element refuses; none: it never answers.
     pub icmp_origin: Option<IcmpOrigin>,
@@ -72,10 +73,12 @@ impl<P: InFlight> PipeStage<P> {
         Self { chain, in_flight: Ring::new(blank), blank, last: Instant::ZERO, entered: PacketCount::default(), backlog }
     }
 
+    /// Its elements.
     pub fn chain(&self) -> &ElementChain {
         &self.chain
     }
 
+    /// As [`Self::chain`].
     pub fn chain_mut(&mut self) -> &mut ElementChain {
         &mut self.chain
     }
@@ -143,6 +146,7 @@ impl<P: InFlight> PipeStage<P> {
         self.in_flight.len() + self.backlog.as_ref().map_or(0, |backlog| backlog.packets.len() - backlog.free.len())
     }
 
+    /// No packet waits for its transmitter.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

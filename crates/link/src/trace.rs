@@ -15,6 +15,7 @@ pub struct TraceConfig {
     pub chances: Vec<Duration>,
     /// That leave at each chance; mahimahi's is 1504.
     pub bytes: u32,
+    /// What more comes is dropped.
     pub queue: QueueLimit,
     /// Bytes added to each IP packet when it is counted.
     #[serde(rename = "framing_bytes")]
@@ -42,6 +43,8 @@ pub struct Trace {
 }
 
 impl Trace {
+    /// # Errors
+    /// The queue has no room; there is no chance, or they do not ascend; the trace takes no time, or nothing may leave.
     pub fn new(config: TraceConfig) -> Result<Self, Error> {
         let TraceConfig { chances, bytes, queue, framing } = config;
         // The queue has the room and the framing; its rate is never used.
