@@ -26,7 +26,11 @@ impl Data {
         let begin = self.expand(mapping.dsn);
         // Offloads join segments, and one mapping may stand for several segments (RFC 8684 section 3.3.1).
         let end = begin.saturating_add(u64::from(bytes));
-        let first = *self.first.get_or_insert(begin);
+        let first = *self.first.get_or_insert_with(|| {
+            // All before it counts as acknowledged.
+            self.watch.acked = begin;
+            begin
+        });
         let mut again = 0;
         let before = self.mappings.range(..begin).next_back().map(|(&begin, &value)| (begin, value));
         let overlapping = before.into_iter().chain(self.mappings.range(begin..end).map(|(&begin, &value)| (begin, value)));

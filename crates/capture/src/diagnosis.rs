@@ -118,7 +118,7 @@ fn path_mtu(stream: &Stream, said: &mut Vec<String>) {
         }
         if direction.super_frames > 0 {
             said.push(format!(
-                "{}: {} packets are longer than the receiver's MSS allows: the host joined segments (TSO, GRO), so sizes here are not those on the link",
+                "{}: {} packets are longer than the receiver's MSS allows: the host joined segments (TSO, GRO), and they are counted as those they must have been",
                 name(stream),
                 direction.super_frames
             ));

@@ -26,6 +26,30 @@ struct Pending {
     seen_far: bool,
 }
 
+/// A packet of the capture as the segments that it was on the link.
+///
+/// A packet longer than the receiver's MSS was joined by the host (TSO, GRO). Its segments are as long as the MSS lets them be with the options
+/// that each carries (RFC 6691 section 2), the last one is what is left: so Linux counts them too (`tcp_skb_pcount`). What a smaller path MTU
+/// allows cannot be seen.
+struct Joined {
+    count: u64,
+    size: u32,
+    /// Payload of the last segment, if it is shorter.
+    rest: u32,
+}
+
+impl Joined {
+    fn of(segment: &Segment<'_>, peer_mss: Option<u16>) -> Self {
+        match peer_mss.map(u32::from) {
+            Some(mss) if segment.len > mss => {
+                let size = mss.saturating_sub(segment.options_len).max(1);
+                Self { count: u64::from(segment.len.div_ceil(size)), size, rest: segment.len % size }
+            }
+            _ => Self { count: 1, size: segment.len, rest: 0 },
+        }
+    }
+}
+
 /// What one end sends.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Direction {
@@ -42,6 +66,8 @@ pub(crate) struct Direction {
     retransmitted_bytes: u64,
     pub(crate) reordered: u64,
     reinjected_bytes: u64,
+    /// How far in the connection's data what it carried first reached.
+    reached: u64,
     pub(crate) longest: u32,
     pub(crate) pmtu_seen: u32,
     sizes: BTreeMap<u32, u64>,
@@ -78,15 +104,21 @@ impl Direction {
     pub(crate) fn on_data(&mut self, now: u64, segment: &Segment<'_>, ip_len: u32, peer_mss: Option<u16>, near_rtt: bool) {
         let begin = self.unwrapped(segment.seq);
         let end = begin + u64::from(segment.len);
-        self.segments += 1;
-        let size = if self.sizes.len() < SIZES || self.sizes.contains_key(&segment.len) { segment.len } else { segment.len & !63 };
-        *self.sizes.entry(size).or_default() += 1;
+        let joined = Joined::of(segment, peer_mss);
+        // From here on the packet is the longest that was on the link.
+        let ip_len = ip_len.saturating_sub(segment.len - joined.size);
+        let first = self.segments == 0;
+        self.segments += joined.count;
+        self.super_frames += u64::from(joined.count > 1);
+        self.count_size(joined.size, joined.count - u64::from(joined.rest > 0));
+        if joined.rest > 0 {
+            self.count_size(joined.rest, 1);
+        }
         self.longest = self.longest.max(ip_len);
-        self.super_frames += u64::from(peer_mss.is_some_and(|mss| segment.len > u32::from(mss)));
         self.ce_marks += u64::from(segment.ecn_ce);
         let next = self.watch.sent.max(1);
         if end > next {
-            if begin > next && self.segments > 1 && self.holes.len() < HOLES {
+            if begin > next && !first && self.holes.len() < HOLES {
                 self.holes.push((next, begin));
             }
             let new = end - begin.max(next);
@@ -101,24 +133,30 @@ impl Direction {
             && !near_rtt
             && now.saturating_sub(self.advanced_at) < self.rtt.min().unwrap_or(SOON_NS).max(SOON_NS)
         {
-            self.reordered += 1;
+            self.reordered += joined.count;
             self.bytes += u64::from(segment.len);
             self.watch.series.at(now).new_bytes += u64::from(segment.len);
         } else {
             self.watch.series.at(now).retransmitted_bytes += u64::from(segment.len);
-            self.on_again(begin, end, segment.len, ip_len);
+            self.on_again(begin, end, joined.count, ip_len);
         }
         let mss = self.mss_for_window();
         self.watch.on_data(now, end, mss);
+    }
+
+    fn count_size(&mut self, len: u32, count: u64) {
+        let size = if self.sizes.len() < SIZES || self.sizes.contains_key(&len) { len } else { len & !63 };
+        *self.sizes.entry(size).or_default() += count;
     }
 
     fn mss_for_window(&self) -> u32 {
         self.largest_segment().min(65_535)
     }
 
-    fn on_again(&mut self, begin: u64, end: u64, len: u32, ip_len: u32) {
-        self.retransmissions += 1;
-        self.retransmitted_bytes += u64::from(len);
+    /// Segments that were sent before.
+    fn on_again(&mut self, begin: u64, end: u64, count: u64, ip_len: u32) {
+        self.retransmissions += count;
+        self.retransmitted_bytes += end - begin;
         // Karn: what was sent twice gives no round-trip time, and does not say which size passed; nor if it was sent again in other pieces.
         let from = self.pending.partition_point(|pending| pending.end <= begin);
         for pending in self.pending.iter_mut().skip(from) {
@@ -194,8 +232,11 @@ impl Direction {
         self.reinjected_bytes += again;
         let bin = self.watch.series.at(now);
         bin.reinjected_bytes += again;
-        let reached = if again > 0 { &mut bin.reinjected_dsn } else { &mut bin.dsn };
-        *reached = (*reached).max(Some(dsn));
+        if again > 0 {
+            bin.reinjected_dsn = bin.reinjected_dsn.max(Some(dsn));
+        } else if dsn > self.reached {
+            (self.reached, bin.dsn) = (dsn, Some(dsn));
+        }
     }
 
     /// `first` is when the first packet of all files was seen.

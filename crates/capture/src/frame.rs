@@ -45,6 +45,8 @@ pub(crate) struct Segment<'a> {
     /// Bytes of payload.
     pub(crate) len: u32,
     pub(crate) ecn_ce: bool,
+    /// Bytes of options, also of those that the capture has cut off.
+    pub(crate) options_len: u32,
     options: &'a [u8],
 }
 
@@ -165,6 +167,7 @@ fn tcp(source: IpAddr, destination: IpAddr, bytes: &[u8], len: u32, ecn_ce: bool
         window: u16_at(bytes, 14)?,
         len: len.checked_sub(header as u32)?,
         ecn_ce,
+        options_len: (header as u32).checked_sub(20)?,
         options,
     })
 }

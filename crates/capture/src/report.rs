@@ -104,6 +104,7 @@ pub struct IcmpReport {
 pub struct DirectionReport {
     /// The file from which this is told: that in which this end's first packet was seen first.
     pub file: Option<String>,
+    /// Segments with payload; a super-frame counts as the segments that it was on the link.
     pub segments: u64,
     /// Payload, each byte once.
     pub bytes: u64,

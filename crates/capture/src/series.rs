@@ -24,7 +24,8 @@ pub(crate) struct Bin {
     pub(crate) in_flight: u64,
     /// The smallest window that the other end offered.
     pub(crate) window: Option<u64>,
-    /// The end of the data furthest in the connection's stream, of those sent first and those that another subflow had carried before.
+    /// The end of the data furthest in the connection's stream, where a subflow got further than before, and of those that another subflow had
+    /// carried before.
     pub(crate) dsn: Option<u64>,
     pub(crate) reinjected_dsn: Option<u64>,
     pub(crate) rtt_ns: u64,
@@ -145,7 +146,8 @@ pub struct SeriesReport {
     pub in_flight_bytes: Vec<u64>,
     /// The smallest window that the other end offered in it.
     pub window_bytes: Vec<Option<u64>>,
-    /// Of a subflow: how far into the connection's data what it carried reached, and of this what another subflow had carried before.
+    /// Of a subflow: how far in the connection's data what it carried reached, where that is further than before, and how far the data reached that
+    /// another subflow had carried before.
     pub dsn: Vec<Option<u64>>,
     pub reinjected_dsn: Vec<Option<u64>>,
     /// Mean of the round-trip times measured in it.

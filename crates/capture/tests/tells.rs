@@ -1,0 +1,267 @@
+//! What a report tells of packets that somebody wrote down, item by item.
+
+use polypath_base::{DataSeq, Seq};
+use polypath_capture::{ConnectionReport, Report, analyse};
+use polypath_wire::mptcp::{Keys, Repr, Version};
+use polypath_wire::pcapng::{self, LinkType};
+use polypath_wire::{Dss, Envelope, Flags, Segment, icmpv4, icmpv6};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+const MS: u64 = 1_000_000;
+const CLIENT_KEY: u64 = 7;
+const SERVER_KEY: u64 = 8;
+
+/// A capture at the client: packets with their times, of IPv4 or IPv6.
+struct Capture {
+    file: Vec<u8>,
+    v6: bool,
+}
+
+impl Capture {
+    fn new(v6: bool) -> Self {
+        let mut file = vec![];
+        pcapng::section(&mut file, "test");
+        pcapng::interface(&mut file, LinkType::RawIp, 128, "a");
+        Self { file, v6 }
+    }
+
+    fn end(&self, host: u8, port: u16) -> SocketAddr {
+        let address = if self.v6 {
+            IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, u16::from(host)))
+        } else {
+            IpAddr::V4(Ipv4Addr::new(10, 0, 0, host))
+        };
+        SocketAddr::new(address, port)
+    }
+
+    /// A packet between the client's address `host` and the server, 99.
+    fn bytes(&self, host: u8, from_client: bool, segment: &Segment) -> Vec<u8> {
+        let (client, server) = (self.end(host, 4000), self.end(99, 80));
+        let (source, destination) = if from_client { (client, server) } else { (server, client) };
+        segment.to_bytes(&Envelope { source, destination, ident: 0 }, &vec![0; segment.len as usize]).expect("it has room")
+    }
+
+    fn add(&mut self, ms: u64, host: u8, from_client: bool, segment: &Segment) {
+        let bytes = self.bytes(host, from_client, segment);
+        self.raw(ms, &bytes);
+    }
+
+    fn raw(&mut self, ms: u64, bytes: &[u8]) {
+        pcapng::packet(&mut self.file, ms * MS, bytes.len() as u32, &bytes[..bytes.len().min(128)]);
+    }
+
+    /// SYN, answer and ACK, a round-trip time of 20 ms, each with an option of MPTCP. Numbers begin at 100 and 900.
+    fn handshake(&mut self, ms: u64, host: u8, options: [Option<Repr>; 3]) {
+        let [first, second, third] = options.map(|option| option.map(Into::into).unwrap_or_default());
+        let syn = Segment { flags: Flags::SYN, seq: Seq::new(100), mss: 1460, window_scale: 2, window: 10_000, ..Segment::default() };
+        let answer = Segment { flags: Flags::SYN.with(Flags::ACK), seq: Seq::new(900), ack: Seq::new(101), mp: second, ..syn };
+        self.add(ms, host, true, &Segment { mp: first, ..syn });
+        self.add(ms + 20, host, false, &answer);
+        self.add(ms + 20, host, true, &Segment { mp: third, ..plain(0, 0) });
+    }
+
+    fn report(&self) -> Report {
+        analyse(vec![("a".to_owned(), &self.file[..])])
+    }
+
+    fn connection(&self) -> ConnectionReport {
+        let mut report = self.report();
+        assert_eq!((report.connections.len(), report.files[0].unread), (1, 0), "{report:?}");
+        report.connections.remove(0)
+    }
+}
+
+/// A segment of the client that begins so far in its stream.
+fn plain(offset: u32, len: u32) -> Segment {
+    Segment {
+        flags: Flags::ACK,
+        seq: Seq::new(101 + offset),
+        ack: Seq::new(901),
+        window: 10_000,
+        window_scale: 255,
+        df: true,
+        len,
+        ..Segment::default()
+    }
+}
+
+/// The server's acknowledgement up to there, with a window of 4 times this.
+fn answer(offset: u32, window: u16) -> Segment {
+    Segment { seq: Seq::new(901), ack: Seq::new(101 + offset), window, ..plain(0, 0) }
+}
+
+fn with_data(segment: Segment, version: Version, dsn: u64) -> Segment {
+    let first = version.token_and_idsn(CLIENT_KEY).1.get() + 1;
+    let dss = Dss { dsn: DataSeq::new(first + dsn), dsn64: true, ssn: 1, map_len: segment.len as u16, ..Dss::default() };
+    Segment { has_dss: true, dss, ..segment }
+}
+
+fn capable(version: Version) -> [Option<Repr>; 3] {
+    let number = u8::from(version == Version::V1);
+    let option = |keys| Some(Repr::Capable { version: number, flags: Repr::HASH, keys });
+    let both = Keys::Both { sender: CLIENT_KEY, receiver: SERVER_KEY, data: None };
+    // Only version 1 leaves the key out of the SYN (RFC 8684 section 3.1).
+    let first = if version == Version::V0 { Keys::Sender(CLIENT_KEY) } else { Keys::None };
+    [option(first), option(Keys::Sender(SERVER_KEY)), option(both)]
+}
+
+fn join(version: Version, backup: bool) -> [Option<Repr>; 3] {
+    let token = version.token_and_idsn(SERVER_KEY).0;
+    [
+        Some(Repr::JoinSyn { backup, address_id: 1, token, nonce: 5 }),
+        Some(Repr::JoinSynAck { backup: false, address_id: 0, hmac: 6, nonce: 7 }),
+        Some(Repr::JoinAck { hmac: [9; 20] }),
+    ]
+}
+
+#[test]
+fn subflows_of_both_versions_are_joined_by_their_tokens() {
+    for (version, kind) in [(Version::V0, "mptcp v0"), (Version::V1, "mptcp v1")] {
+        let mut capture = Capture::new(version == Version::V1);
+        capture.handshake(0, 1, capable(version));
+        capture.handshake(30, 2, join(version, true));
+        // A join of another connection is none of this one's.
+        let mut stranger = join(version, false);
+        stranger[0] = Some(Repr::JoinSyn { backup: false, address_id: 1, token: 1234, nonce: 5 });
+        capture.handshake(40, 3, stranger);
+        let report = capture.report();
+        let found: Vec<_> = report.connections.iter().map(|each| (each.kind, each.subflows.len())).collect();
+        assert_eq!(found, [(kind, 2), ("mptcp", 1)]);
+        let [first, second] = &report.connections[0].subflows[..] else { panic!("{report:?}") };
+        assert_eq!((first.is_join, second.is_join, second.backup, second.established), (false, true, true, true));
+        assert!(report.connections[1].diagnosis[0].contains("only joins are"), "{report:?}");
+    }
+}
+
+#[test]
+fn data_sent_again_on_another_subflow_are_told_over_time() {
+    let mut capture = Capture::new(false);
+    capture.handshake(0, 1, capable(Version::V1));
+    capture.handshake(100, 2, join(Version::V1, false));
+    for number in 0..40 {
+        let (offset, host) = (number * 1000, if number < 20 { 1 } else { 2 });
+        let own = if number < 20 { offset } else { offset - 20_000 };
+        capture.add(200 + u64::from(number), host, true, &with_data(plain(own, 1000), Version::V1, u64::from(offset)));
+    }
+    // The first subflow's last five thousand bytes again, on the second.
+    for number in 0..5 {
+        capture.add(300, 2, true, &with_data(plain(20_000 + number * 1000, 1000), Version::V1, u64::from(15_000 + number * 1000)));
+    }
+    let connection = capture.connection();
+    assert_eq!((connection.data[0].sent_bytes, connection.data[0].reinjected_bytes), (40_000, 5000));
+    let [first, second] = [0, 1].map(|number| &connection.subflows[number].directions[0]);
+    assert_eq!((first.reinjected_bytes, second.reinjected_bytes, second.retransmissions), (0, 5000, 0));
+    let (of_first, of_second) = (&first.series, &second.series);
+    // The bin at 200 ms holds the first mapping; times count from the first SYN.
+    let at = |series: &polypath_capture::SeriesReport, ms: u64| {
+        series.time_s.iter().position(|&time| (time * 1e3 - ms as f64).abs() < 0.5).unwrap()
+    };
+    assert_eq!((of_first.dsn[at(of_first, 200)], of_first.dsn[at(of_first, 219)]), (Some(1000), Some(20_000)));
+    assert_eq!((of_second.dsn[at(of_second, 239)], of_second.reinjected_dsn[at(of_second, 300)]), (Some(40_000), Some(20_000)));
+    assert!(of_first.reinjected_dsn.iter().all(Option::is_none));
+    // What stands before the first mapping is not under way.
+    assert_eq!(connection.data[0].series.in_flight_bytes.iter().max(), Some(&40_000));
+    assert!(
+        connection.diagnosis.iter().any(|each| each == "12 % of the data of the client were sent again on another subflow"),
+        "{connection:?}"
+    );
+}
+
+/// Segments of 1460 bytes that nobody answers; a router's answer after the third, and three more as long or shorter.
+fn with_answer(v6: bool, after: u32) -> ConnectionReport {
+    let mut capture = Capture::new(v6);
+    capture.handshake(0, 1, [None; 3]);
+    for number in 0..3 {
+        capture.add(50, 1, true, &plain(number * 1440, 1440));
+    }
+    let refused = capture.bytes(1, true, &plain(0, 1440));
+    let message = if v6 {
+        icmpv6::packet_too_big(&refused, "fd00::aa".parse().unwrap(), 1300).unwrap()
+    } else {
+        icmpv4::fragmentation_needed(&refused, [10, 0, 0, 170].into(), 1300).unwrap()
+    };
+    capture.raw(60, &message);
+    for number in 0..6 {
+        capture.add(70 + number, 1, true, &plain(number as u32 * after, after));
+    }
+    capture.raw(80, &message);
+    capture.connection()
+}
+
+#[test]
+fn a_router_that_answers_is_heeded_or_there_is_a_black_hole_behind_it() {
+    for (v6, router, protocol, kind, headers) in [(false, "10.0.0.170", "ICMP", 3, 40), (true, "fd00::aa", "ICMPv6", 2, 60)] {
+        let heeded = with_answer(v6, 1200);
+        let [event] = &heeded.subflows[0].icmp[..] else { panic!("{heeded:?}") };
+        assert_eq!((&event.from[..], event.protocol, event.kind, event.mtu, event.about), (router, protocol, kind, Some(1300), "client"));
+        assert_eq!((event.count, event.longer_after, (event.first_s * 1e3).round()), (2, 0, 60.0));
+        assert!(heeded.diagnosis.iter().any(|each| each.contains("the path MTU is 1300 bytes behind")), "{:?}", heeded.diagnosis);
+        let ignored = with_answer(v6, 1440);
+        let sentence = format!(
+            "{router} answers that 1300 bytes are the most, and 6 longer packets (up to {} bytes) followed: black hole",
+            1440 + headers
+        );
+        assert!(ignored.diagnosis.iter().any(|each| each.contains(&sentence)), "{:?}", ignored.diagnosis);
+    }
+}
+
+#[test]
+fn other_messages_are_counted_by_type_and_errors_belong_to_their_subflow() {
+    let mut capture = Capture::new(false);
+    capture.handshake(0, 1, [None; 3]);
+    let refused = capture.bytes(1, true, &plain(0, 100));
+    let mut unreachable = icmpv4::fragmentation_needed(&refused, [10, 0, 0, 9].into(), 0).unwrap();
+    // Code 1: host unreachable. An echo request has type 8.
+    unreachable[21] = 1;
+    let mut echo = unreachable.clone();
+    (echo[20], echo[21]) = (8, 0);
+    capture.raw(30, &unreachable);
+    capture.raw(31, &unreachable);
+    capture.raw(32, &echo);
+    let report = capture.report();
+    let counted: Vec<_> = report.files[0].icmp.iter().map(|each| (each.name, each.count)).collect();
+    assert_eq!(counted, [("host unreachable", 2), ("echo request", 1)]);
+    let connection = &report.connections[0];
+    assert_eq!(connection.subflows[0].icmp.len(), 1);
+    assert!(connection.diagnosis[0].ends_with("10.0.0.9 answered the client 2 times with \"host unreachable\""), "{connection:?}");
+}
+
+#[test]
+fn segments_that_a_host_joined_are_counted_by_their_lengths() {
+    let mut capture = Capture::new(false);
+    capture.handshake(0, 1, [None; 3]);
+    // Timestamps take 12 bytes of each segment: 1448 are left of 1460.
+    let timed = |offset, len| Segment { has_ts: true, ts_val: 1, ts_ecr: 1, ..plain(offset, len) };
+    capture.add(30, 1, true, &timed(0, 14_480));
+    capture.add(31, 1, true, &timed(14_480, 3000));
+    capture.add(32, 1, true, &timed(0, 2896));
+    let connection = capture.connection();
+    let sent = &connection.subflows[0].directions[0];
+    assert_eq!((sent.segments, sent.super_frames, sent.retransmissions, sent.bytes, sent.retransmitted_bytes), (15, 3, 2, 17_480, 2896));
+    assert_eq!((sent.mss_announced, sent.mss_used, &sent.sizes[..]), (Some(1460), 1448, &[(1448, 14), (104, 1)][..]));
+    assert!(connection.diagnosis[0].contains("3 packets are longer than the receiver's MSS allows"), "{connection:?}");
+}
+
+#[test]
+fn the_share_of_the_time_with_a_full_window_is_told() {
+    let mut capture = Capture::new(false);
+    capture.handshake(0, 1, [None; 3]);
+    // The window holds four segments: it is full from the fourth to the answer, 83 of each 100 ms.
+    for round in 0..10 {
+        for number in 0..4 {
+            capture.add(100 + round * 100 + number, 1, true, &plain((round * 4 + number) as u32 * 1460, 1460));
+        }
+        capture.add(100 + round * 100 + 86, 1, false, &answer((round * 4 + 4) as u32 * 1460, 4 * 1460 / 4));
+    }
+    let connection = capture.connection();
+    let sent = &connection.subflows[0].directions[0];
+    assert!((connection.data[0].window_limited_share - 0.83).abs() < 0.02, "{}", connection.data[0].window_limited_share);
+    assert!(
+        connection.diagnosis.iter().any(|each| each.starts_with("limited by the receive window of the server for 8")),
+        "{connection:?}"
+    );
+    // In flight and window over time: the one reaches the other.
+    assert_eq!(connection.data[0].series.in_flight_bytes.iter().max(), Some(&(4 * 1460)));
+    assert_eq!(connection.data[0].series.window_bytes.iter().flatten().min(), Some(&(4 * 1460)));
+    assert_eq!((sent.rtt.unwrap().count, sent.series.rtt_ms.iter().flatten().count()), (10, 10));
+}
