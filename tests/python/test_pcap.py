@@ -1,15 +1,18 @@
 """`polypath pcap`: what it says of captures of the simulator agrees with the run's own counters; mistakes end in one sentence."""
 
 import json
+import re
 import sys
 from collections import defaultdict
+from html.parser import HTMLParser
 
 import pyarrow.parquet as pq
 import pytest
 from test_captures import PARTS, captured
 
 from polypath import _native, cli
-from polypath.pcap import PcapError, analyse, subflow_table
+from polypath.pcap import PcapError, analyse, series_table, subflow_table
+from polypath.report import capture_page
 
 
 def polypath(monkeypatch, *words):
@@ -102,6 +105,89 @@ def test_the_command_prints_tables_json_and_parquet(request, tmp_path, monkeypat
     assert table.num_rows == 2 * sum(len(connection["subflows"]) for connection in report["connections"])
 
 
+def test_series_add_up_to_the_totals(request, tmp_path):
+    _, files = captured("nitk", request.config.rootpath, tmp_path)
+    report = analyse(files)
+    table = series_table(report).to_pandas()
+    (connection,) = report["connections"]
+    whole = table[table["subflow"].isna() & (table["sender"] == "client")]
+    assert whole["sent_bytes"].iloc[-1] == connection["data"][0]["sent_bytes"]
+    assert whole["acked_bytes"].iloc[-1] == connection["data"][0]["acked_bytes"]
+    reached = 0
+    for place, subflow in enumerate(connection["subflows"]):
+        sent = subflow["directions"][0]
+        own = table[(table["subflow"] == place) & (table["sender"] == "client")]
+        for name, total in (("new_bytes", "bytes"), ("retransmitted_bytes",) * 2, ("reinjected_bytes",) * 2):
+            assert own[name].sum() == sent[total]
+        assert own["acked_bytes"].iloc[-1] == sent["acked_bytes"]
+        assert own["rtt_ms"].min() >= sent["rtt"]["min_ms"]
+        assert own["time_s"].is_monotonic_increasing
+        assert own["dsn"].dropna().gt(0).all()
+        reached = max(reached, own["dsn"].max(), own["reinjected_dsn"].max())
+    assert reached == connection["data"][0]["sent_bytes"]
+
+
+class Page(HTMLParser):
+    """Open tags, ids and addresses of a page."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.ids, self.links = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        if tag not in ("meta", "br", "link", "img", "input", "hr"):
+            self.open.append(tag)
+        self.ids += [value for name, value in attributes if name == "id"]
+        self.links += [value for name, value in attributes if name in ("href", "src", "xlink:href")]
+
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+        self.handle_endtag(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_the_page_stands_alone_and_begins_with_the_diagnosis(request, tmp_path, monkeypatch):
+    _, files = captured("poster", request.config.rootpath, tmp_path)
+    assert polypath(monkeypatch, "pcap", "--html", tmp_path / "page.html", "--series", tmp_path / "series.parquet", *files) == 0
+    report = analyse(files)
+    assert pq.read_table(tmp_path / "series.parquet") == series_table(report)
+    text = (tmp_path / "page.html").read_text()
+    page = Page(text)
+    assert not page.open
+    assert len(page.ids) == len(set(page.ids))
+    assert all(link.startswith("#") and link[1:] in page.ids for link in page.links), "nothing is fetched"
+    assert not re.search(r"@import|url\((?!#)", text)
+    diagnosis = [sentence for connection in report["connections"] for sentence in connection["diagnosis"]]
+    assert text.index("What stands out") < text.index("<table")
+    assert all(sentence.replace("'", "&#39;") in text for sentence in diagnosis)
+    made = capture_page(report)
+    (direction, *_) = made.connections[0].directions
+    assert [figure.title for figure in direction.figures] == [
+        "Goodput of each subflow",
+        "Progress of the data, by subflow",
+        "Round-trip time",
+        "Receive window",
+        "Segment sizes",
+    ]
+    # Every bar of the histogram names a size that was measured.
+    (most, _), *_ = report["connections"][0]["subflows"][0]["directions"][0]["sizes"]
+    assert f">{most}<" in direction.figures[-1].svg
+
+
+def test_a_page_of_nothing_and_of_icmp_errors(request, tmp_path, monkeypatch):
+    (tmp_path / "empty.pcap").write_bytes(bytes.fromhex("d4c3b2a1020004000000000000000000ffff000065000000"))
+    assert polypath(monkeypatch, "pcap", "--html", tmp_path / "page.html", tmp_path / "empty.pcap") == 0
+    assert "There is no TCP connection in these packets." in (tmp_path / "page.html").read_text()
+    connection = diagnosed("mtu-icmp-0-tcp-v1", request.config.rootpath, tmp_path)
+    report = {"start_ns": 0, "files": [{"name": "a", "packets": 1, "unread": 0, "broken": None, "icmp": []}], "connections": [connection]}
+    (view,) = capture_page(report).connections
+    assert [cell.text for cell in view.icmp.rows[0]][1:4] == ["ICMP fragmentation needed", "10.0.1.3", "client"]
+    assert "fragmentation needed: 1200 bytes" in view.directions[0].figures[1].svg
+
+
 def test_what_is_missing_or_no_capture_is_one_sentence(tmp_path, monkeypatch, capsys, request):
     (tmp_path / "notes.txt").write_text("no packets here\n")
     for words, sentence in [
@@ -113,6 +199,12 @@ def test_what_is_missing_or_no_capture_is_one_sentence(tmp_path, monkeypatch, ca
         assert sentence in capsys.readouterr().err
     with pytest.raises(PcapError, match="no capture"):
         analyse([tmp_path / "notes.txt"])
+    for option in ("--html", "--parquet", "--series"):
+        _, (file, *_) = captured("nitk", request.config.rootpath, tmp_path)
+        assert polypath(monkeypatch, "pcap", option, tmp_path / "none" / "out", file) == 2
+        assert "the result cannot be written" in capsys.readouterr().err
+        assert polypath(monkeypatch, "pcap", option, file, file) == 2
+        assert "is one of the captures, and would be lost" in capsys.readouterr().err
     _, (file, *_) = captured("nitk", request.config.rootpath, tmp_path)
     file.write_bytes(file.read_bytes()[:-10])
     assert polypath(monkeypatch, "pcap", file) == 0

@@ -12,7 +12,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from polypath.pcap import analyse, subflow_table
+from polypath.pcap import PcapError, analyse, series_table, subflow_table
+from polypath.report import write_captures
 
 from ._console import complain, out
 
@@ -23,16 +24,32 @@ _SHOWN = 20
 def pcap(
     files: Annotated[list[Path], typer.Argument(help="Captures, pcap or pcapng; several places are read side by side.")],
     as_json: Annotated[bool, typer.Option("--json", help="Everything, for programs.")] = False,
+    html: Annotated[
+        Path | None, typer.Option(help="Also write a page with figures over time to this file; it opens without a network.")
+    ] = None,
     parquet: Annotated[Path | None, typer.Option(help="Also write a row for each subflow and direction to this file.")] = None,
+    series: Annotated[
+        Path | None, typer.Option(help="Also write what happened over time to this file (parquet): bytes, data sequence, RTT, window.")
+    ] = None,
 ) -> None:
     """Explain captures of any program: connections, subflows, what they carried, what was lost, and what held them back.
 
     TCP and MPTCP of both versions, also in GRE-in-UDP. Name captures of both ends, with clocks that agree, for one-way delays. A file that
     is cut off or damaged is told of as far as it goes.
     """
+    for target in (html, parquet, series):
+        if target is not None and any(target.exists() and file.exists() and target.samefile(file) for file in files):
+            raise PcapError(f"{target} is one of the captures, and would be lost")
     report = analyse(files)
-    if parquet is not None:
-        pq.write_table(subflow_table(report), parquet)
+    try:
+        if parquet is not None:
+            pq.write_table(subflow_table(report), parquet)
+        if series is not None:
+            pq.write_table(series_table(report), series)
+        if html is not None:
+            write_captures(report, html)
+    except OSError as error:
+        raise PcapError(f"the result cannot be written: {error}") from error
     if as_json:
         sys.stdout.write(json.dumps(report, indent=1) + "\n")
     else:

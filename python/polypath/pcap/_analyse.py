@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,56 @@ def subflow_table(report: dict[str, Any]) -> pa.Table:
                     }
                 )
     return pa.Table.from_pylist(rows)
+
+
+_SERIES = pa.schema(
+    [
+        ("connection", pa.int64()),
+        ("subflow", pa.int64()),
+        ("sender", pa.string()),
+        ("bin_s", pa.float64()),
+        ("time_s", pa.float64()),
+        *[
+            (name, pa.uint64())
+            for name in (
+                "new_bytes",
+                "retransmitted_bytes",
+                "reinjected_bytes",
+                "sent_bytes",
+                "acked_bytes",
+                "in_flight_bytes",
+                "window_bytes",
+                "dsn",
+                "reinjected_dsn",
+            )
+        ],
+        ("rtt_ms", pa.float64()),
+    ]
+)
+
+
+def series_table(report: Mapping[str, Any]) -> pa.Table:
+    """A row for each span of time in which something happened, of each subflow and direction.
+
+    Rows without a subflow are of a connection's data. The columns are those of crates/capture/src/series.rs: times in seconds since the
+    first packet, bytes, and milliseconds.
+    """
+    columns: dict[str, list[Any]] = {name: [] for name in _SERIES.names}
+    for number, connection in enumerate(report["connections"]):
+        parts = [
+            *((None, side, data["series"]) for side, data in enumerate(connection["data"])),
+            *(
+                (place, side, sent["series"])
+                for place, each in enumerate(connection["subflows"])
+                for side, sent in enumerate(each["directions"])
+            ),
+        ]
+        for place, side, series in parts:
+            count = len(series["time_s"])
+            fixed = {"connection": number, "subflow": place, "sender": ("client", "server")[side], "bin_s": series["bin_s"]}
+            for name, values in columns.items():
+                values += [fixed[name]] * count if name in fixed else series[name]
+    return pa.table(columns, schema=_SERIES)
 
 
 def _spread(name: str, spread: dict[str, Any] | None) -> dict[str, float | None]:

@@ -1,5 +1,6 @@
 """Figures from tables and scenarios: Altair and one drawing of our own. Takes tables, gives text; never touches the disk."""
 
+from ._captures import progress, size_histogram
 from ._charts import Marks, goodput_bars, over_time
 from ._deviations import deviations
 from ._export import Figure, inline
@@ -7,4 +8,17 @@ from ._fairness import harm_matrix, share_dots
 from ._theme import INK
 from ._topology import topology
 
-__all__ = ["INK", "Figure", "Marks", "deviations", "goodput_bars", "harm_matrix", "inline", "over_time", "share_dots", "topology"]
+__all__ = [
+    "INK",
+    "Figure",
+    "Marks",
+    "deviations",
+    "goodput_bars",
+    "harm_matrix",
+    "inline",
+    "over_time",
+    "progress",
+    "share_dots",
+    "size_histogram",
+    "topology",
+]

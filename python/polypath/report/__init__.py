@@ -5,6 +5,7 @@ from ._compare import comparison, limits_of, names_of, sentences, title_of, valu
 from ._material import Material, published_rows, varied, with_limits
 from ._open import material, write_report
 from ._page import Page, page
+from ._pcap import capture_page, write_captures
 from ._timing import MARK, warnings
 from ._write import FIGURES, PAGE, render, write
 
@@ -15,6 +16,7 @@ __all__ = [
     "ClaimView",
     "Material",
     "Page",
+    "capture_page",
     "claim_results",
     "claims_of",
     "comparison",
@@ -33,5 +35,6 @@ __all__ = [
     "warnings",
     "with_limits",
     "write",
+    "write_captures",
     "write_report",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import jinja2
 from markupsafe import Markup
@@ -20,6 +21,11 @@ FIGURES = "figures"
 
 def render(made: Page) -> str:
     """The page as HTML."""
+    return rendered("page.html.j2", page=made)
+
+
+def rendered(template: str, **values: Any) -> str:
+    """A template of this folder as HTML, with the style of all pages."""
     files = resources.files("polypath.report")
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(lambda name: (files / name).read_text(encoding="utf-8")),
@@ -30,7 +36,7 @@ def render(made: Page) -> str:
     )
     environment.filters["drawing"] = _drawing
     style = Markup((files / "style.css").read_text(encoding="utf-8"))
-    return environment.get_template("page.html.j2").render(page=made, style=style)
+    return environment.get_template(template).render(style=style, **values)
 
 
 def write(material: Material, folder: Path) -> Path:
@@ -38,10 +44,10 @@ def write(material: Material, folder: Path) -> Path:
     made = page(material)
     (folder / FIGURES).mkdir(parents=True, exist_ok=True)
     for figure in made.figures:
-        _replace(folder / FIGURES / f"{figure.name}.svg", figure.svg.encode())
-        _replace(folder / FIGURES / f"{figure.name}.png", figure.png())
+        replace(folder / FIGURES / f"{figure.name}.svg", figure.svg.encode())
+        replace(folder / FIGURES / f"{figure.name}.png", figure.png())
     target = folder / PAGE
-    _replace(target, render(made).encode())
+    replace(target, render(made).encode())
     return target
 
 
@@ -50,7 +56,7 @@ def _drawing(figure: Figure) -> Markup:
     return Markup(inline(figure.svg, figure.name))
 
 
-def _replace(path: Path, content: bytes) -> None:
+def replace(path: Path, content: bytes) -> None:
     """Whole or not at all: a reader never sees half a page."""
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     fresh.write_bytes(content)

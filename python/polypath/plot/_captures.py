@@ -1,0 +1,93 @@
+"""Figures of captures: how far each subflow got in the data, and how long its segments were."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import altair as alt
+import pandas as pd
+
+from ._export import Figure, figure, quick
+from ._theme import INK, PALETTE, PAPER, QUIET
+
+MOST_SIZES = 24
+"""Sizes that have a bar of their own; more are put together in spans of equal width."""
+
+
+@quick
+def progress(name: str, title: str, caption: str, series: pd.DataFrame, lines: Sequence[str], events: pd.DataFrame) -> Figure:
+    """A line a subflow: how far in the connection's data what it carried reached.
+
+    `series`: line (the subflow), time_s, reached_mb and again_mb (of data that another subflow had carried before; missing where there
+    were none). `events`: time_s, words; a rule each.
+    """
+    colours = [PALETTE[index % len(PALETTE)] for index in range(len(lines))]
+    colour = alt.Color(
+        "line:N", title=None, sort=list(lines), scale=alt.Scale(domain=list(lines), range=colours), legend=alt.Legend(columns=2)
+    )
+    top = float(max(series["reached_mb"].max(), series["again_mb"].max() if series["again_mb"].notna().any() else 0.0))
+    time = alt.X(
+        "time_s:Q",
+        title="time, s",
+        scale=alt.Scale(domain=[0, float(series["time_s"].max()) or 1.0], nice=False),
+        axis=alt.Axis(tickCount=6),
+    )
+    y = alt.Scale(domain=[0, 1.04 * top or 1.0], nice=False)
+    reached = series[series["reached_mb"].notna()]
+    layers: list[alt.Chart] = []
+    if not events.empty:
+        rules = alt.Chart(events)
+        layers.append(rules.mark_rule(color=QUIET, strokeDash=[4, 3]).encode(x=time))
+        layers.append(
+            rules.mark_text(align="left", baseline="top", dx=3, dy=2, fontSize=10, color=QUIET).encode(
+                x=time, y=alt.value(0), text="words:N"
+            )
+        )
+    axis = alt.Y("reached_mb:Q", title="data, MB", scale=y, axis=alt.Axis(tickCount=5))
+    layers.append(alt.Chart(reached).mark_line(strokeWidth=1.8, clip=True, strokeJoin="round").encode(x=time, y=axis, color=colour))
+    again = series[series["again_mb"].notna()]
+    if not again.empty:
+        marks = alt.Chart(again).mark_point(shape="diamond", filled=True, size=30, opacity=1, stroke=INK, strokeWidth=0.5)
+        layers.append(marks.encode(x=time, y=alt.Y("again_mb:Q", title="data, MB", scale=y), color=colour))
+    return figure(name, title, caption, alt.layer(*layers).properties(width=820, height=280))
+
+
+@quick
+def size_histogram(name: str, title: str, caption: str, sizes: pd.DataFrame, lines: Sequence[str]) -> Figure:
+    """A row a subflow with a bar a size of segments.
+
+    `sizes`: line (the subflow), bytes (payload of a segment), segments (how many).
+    """
+    order = sorted(sizes["bytes"].unique())
+    if len(order) > MOST_SIZES:
+        width = _round_up(int(max(order)) / MOST_SIZES)
+        low = sizes["bytes"] // width * width
+        sizes = sizes.assign(low=low, size=[f"{edge}-{edge + width - 1}" for edge in low])
+    else:
+        sizes = sizes.assign(low=sizes["bytes"], size=[str(size) for size in sizes["bytes"]])
+    drawn = sizes.groupby(["line", "low", "size"], as_index=False, sort=True)["segments"].sum()
+    drawn["share"] = drawn["segments"] / drawn.groupby("line")["segments"].transform("sum")
+    drawn["text"] = [f"{share:.0%}" if share >= 0.01 else "<1%" for share in drawn["share"]]
+    names = [str(size) for _, size in sorted(set(zip(drawn["low"], drawn["size"], strict=True)))]
+    charts = []
+    for index, line in enumerate(lines):
+        own = drawn[drawn["line"] == line]
+        if own.empty:
+            continue
+        x = alt.X("size:N", sort=names, scale=alt.Scale(domain=names), title=None, axis=alt.Axis(labelAngle=-45 if len(names) > 10 else 0))
+        y = alt.Y("share:Q", title="segments", scale=alt.Scale(domain=[0, 1.12]), axis=alt.Axis(format=".0%", values=[0, 0.5, 1]))
+        bars = alt.Chart(own).mark_bar(color=PALETTE[index % len(PALETTE)], opacity=0.85, width={"band": 0.7}).encode(x=x, y=y)
+        texts = alt.Chart(own).mark_text(dy=-6, fontSize=10, color=INK, stroke=PAPER, strokeWidth=0).encode(x=x, y=y, text="text:N")
+        picture = alt.layer(bars, texts).properties(width=min(800, max(160, 64 * len(names))), height=100)
+        charts.append(picture.properties(title=alt.TitleParams(line, fontSize=12, offset=6, frame="group")))
+    return figure(name, title, caption, alt.vconcat(*charts, spacing=14))
+
+
+def _round_up(width: float) -> int:
+    """The next of 1, 2, 5, 10, 20, 50, ..."""
+    step = 1
+    while True:
+        for factor in (1, 2, 5):
+            if factor * step >= width:
+                return factor * step
+        step *= 10

@@ -1,0 +1,393 @@
+"""The page of captures: what `polypath.pcap.analyse` found, as sentences, tables and figures."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from polypath.pcap import series_table
+from polypath.plot import Figure, over_time, progress, size_histogram
+
+from ._page import Fact
+from ._tables import Cell, Column, Table
+from ._words import number, percent, several
+from ._write import rendered, replace
+
+DRAWN = 8
+"""Connections that have figures, those with most bytes; the table has all that fit on a page."""
+LISTED = 200
+LONGEST_NAME = 34
+"""Characters of a subflow's name beside which three others have room in a legend."""
+LITTLE = 20_000
+"""Payload of a direction below which its figures would show nothing, bytes."""
+SENDERS = ("client", "server")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DirectionView:
+    title: str
+    figures: Sequence[Figure]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConnectionView:
+    name: str
+    title: str
+    words: str
+    diagnosis: Sequence[str]
+    subflows: Table
+    icmp: Table | None
+    directions: Sequence[DirectionView]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CapturePage:
+    title: str
+    kicker: str
+    facts: Sequence[Fact]
+    connections: Sequence[ConnectionView]
+    overview: Table
+    files: Table
+    messages: Table | None
+    """ICMP of every type; None where there was none."""
+    repeat: str
+
+
+def write_captures(report: Mapping[str, Any], target: Path) -> None:
+    """Writes one self-contained HTML page of a report of `polypath.pcap.analyse`."""
+    replace(target, rendered("pcap.html.j2", page=capture_page(report)).encode())
+
+
+def capture_page(report: Mapping[str, Any]) -> CapturePage:
+    """Everything that the template shows."""
+    ordered = sorted(enumerate(report["connections"]), key=lambda each: (-_bytes(each[1]), each[0]))
+    series = series_table(report).to_pandas()
+    files = [Path(file["name"]).name for file in report["files"]]
+    return CapturePage(
+        title="What the captures say",
+        kicker=several(files),
+        facts=_facts(report),
+        connections=[_connection(number, connection, series) for number, connection in ordered[:DRAWN]],
+        overview=_overview(ordered),
+        files=_files(report),
+        messages=_messages(report),
+        repeat=" ".join(["polypath pcap --html OUT.html", *(file["name"] for file in report["files"])]),
+    )
+
+
+def _bytes(connection: Mapping[str, Any]) -> int:
+    return sum(direction["bytes"] for subflow in connection["subflows"] for direction in subflow["directions"])
+
+
+def _title(connection: Mapping[str, Any]) -> str:
+    first = connection["subflows"][0]
+    tunnel = " in GRE-in-UDP" if connection["in_tunnel"] else ""
+    return f"{_kind(connection['kind'])}{tunnel}: {first['client']} → {first['server']}"
+
+
+def _kind(kind: str) -> str:
+    return kind.upper().replace(" V", " v")
+
+
+def _facts(report: Mapping[str, Any]) -> list[Fact]:
+    connections = report["connections"]
+    directions = [direction for each in connections for subflow in each["subflows"] for direction in subflow["directions"]]
+    segments = sum(direction["segments"] for direction in directions)
+    again = sum(direction["retransmissions"] for direction in directions)
+    goodput = max((data["goodput_bps"] for each in connections for data in each["data"]), default=0.0)
+    multipath = sum(each["kind"] != "tcp" for each in connections)
+    return [
+        Fact(value=str(len(connections)), words=f"connection{_s(len(connections))}, {multipath} of them Multipath TCP"),
+        Fact(value=str(sum(len(each["subflows"]) for each in connections)), words="subflows: the TCP connections on the wire"),
+        Fact(value=f"{number(goodput / 1e6)}", words="Mbit/s, the highest goodput of a connection"),
+        Fact(value=percent(again / segments) if segments else "–", words="of the segments with data were sent again"),
+    ]
+
+
+def _s(count: int) -> str:
+    return "" if count == 1 else "s"
+
+
+def _overview(ordered: Sequence[tuple[int, Mapping[str, Any]]]) -> Table:
+    columns = [
+        Column(title="Connection", numeric=False),
+        Column(title="Kind", numeric=False),
+        Column(title="Subflows"),
+        Column(title="From the client", unit="MB", help="Payload, each byte once"),
+        Column(title="From the server", unit="MB", help="Payload, each byte once"),
+        Column(
+            title="Goodput",
+            unit="Mbit/s",
+            help="Of the end that sent more: bytes acknowledged, from the first to the last packet with data",
+        ),
+        Column(title="What stands out", numeric=False),
+    ]
+    rows = []
+    for _, each in ordered[:LISTED]:
+        first = each["subflows"][0]
+        sent = [data["acked_bytes"] for data in each["data"]]
+        main = each["data"][0 if sent[0] >= sent[1] else 1]
+        rows.append(
+            [
+                Cell(text=f"{first['client']} → {first['server']}", css="words"),
+                Cell(text=_kind(each["kind"]), css="name"),
+                Cell(text=str(len(each["subflows"]))),
+                Cell(text=number(sent[0] / 1e6)),
+                Cell(text=number(sent[1] / 1e6)),
+                Cell(text=number(main["goodput_bps"] / 1e6), css="strong"),
+                Cell(text=each["diagnosis"][0] if each["diagnosis"] else "nothing", css="words"),
+            ]
+        )
+    note = f"The {LISTED} of {len(ordered)} connections that carried most." if len(ordered) > LISTED else ""
+    return Table(columns=columns, rows=rows, note=note)
+
+
+def _files(report: Mapping[str, Any]) -> Table:
+    columns = [
+        Column(title="File", numeric=False),
+        Column(title="Packets"),
+        Column(title="Not understood", help="Packets that are no IP, or that end before their headers do"),
+        Column(title="Where it breaks", numeric=False),
+    ]
+    rows = [
+        [
+            Cell(text=str(file["name"]), css="name"),
+            Cell(text=str(file["packets"])),
+            Cell(text=str(file["unread"])),
+            Cell(text=f"{file['broken']} (byte {file['broken_at_byte']})" if file["broken"] else "whole", css="words"),
+        ]
+        for file in report["files"]
+    ]
+    return Table(columns=columns, rows=rows)
+
+
+def _messages(report: Mapping[str, Any]) -> Table | None:
+    rows = [
+        [
+            Cell(text=Path(file["name"]).name, css="name"),
+            Cell(text=f"{each['protocol']} {each['name']}", css="words"),
+            Cell(text=f"{each['kind']}/{each['code']}"),
+            Cell(text=str(each["count"])),
+        ]
+        for file in report["files"]
+        for each in file["icmp"]
+    ]
+    columns = [
+        Column(title="File", numeric=False),
+        Column(title="Message", numeric=False),
+        Column(title="Type/code"),
+        Column(title="Packets"),
+    ]
+    return Table(columns=columns, rows=rows) if rows else None
+
+
+def _connection(number_of: int, connection: Mapping[str, Any], series: pd.DataFrame) -> ConnectionView:
+    names = line_names(connection)
+    own = series[series["connection"] == number_of]
+    directions = []
+    for side, sender in enumerate(SENDERS):
+        sent = sum(subflow["directions"][side]["bytes"] for subflow in connection["subflows"])
+        if sent >= LITTLE:
+            made = _figures(f"connection-{number_of}-{sender}", connection, side, names, own[own["sender"] == sender])
+            directions.append(DirectionView(title=f"What the {sender} sent", figures=made))
+    return ConnectionView(
+        name=f"connection-{number_of}",
+        title=_title(connection),
+        words=_words(connection),
+        diagnosis=connection["diagnosis"] or ["Nothing stands out."],
+        subflows=_subflows(connection),
+        icmp=_errors(connection, names),
+        directions=directions,
+    )
+
+
+def line_names(connection: Mapping[str, Any]) -> list[str]:
+    """A subflow's name in legends: its number, and its addresses where they are short; the table has the ports."""
+    marks = [" (join, backup)" if each["backup"] else " (join)" if each["is_join"] else "" for each in connection["subflows"]]
+    bare = [tuple(each[end].rpartition(":")[0] for end in SENDERS) for each in connection["subflows"]]
+    names = [f"{place + 1}: {client} → {server}{mark}" for place, ((client, server), mark) in enumerate(zip(bare, marks, strict=True))]
+    if max(len(name) for name in names) > LONGEST_NAME:
+        names = [f"subflow {place + 1}{mark}" for place, mark in enumerate(marks)]
+    return names
+
+
+def _words(connection: Mapping[str, Any]) -> str:
+    parts = []
+    for sender, data in zip(SENDERS, connection["data"], strict=True):
+        if data["sent_bytes"] > 0:
+            again = (
+                f", {percent(data['reinjected_bytes'] / data['sent_bytes'])} of it on a second subflow too"
+                if data["reinjected_bytes"]
+                else ""
+            )
+            parts.append(f"the {sender} sent {number(data['sent_bytes'] / 1e6)} MB at {number(data['goodput_bps'] / 1e6)} Mbit/s{again}")
+    said = "; ".join(parts) or "no data"
+    return said[0].upper() + said[1:] + "."
+
+
+def _subflows(connection: Mapping[str, Any]) -> Table:
+    columns = [
+        Column(title="Subflow", numeric=False),
+        Column(title="From", numeric=False),
+        Column(title="Data", unit="MB", help="Payload, each byte once"),
+        Column(title="Goodput", unit="Mbit/s", help="Bytes acknowledged, from the first to the last packet with data"),
+        Column(title="Segments", help="Packets with data, those sent again included"),
+        Column(title="Sent again", help="Segments that this subflow had sent before: after a loss, or when it seemed one"),
+        Column(title="Reordered", help="Segments overtaken by later ones"),
+        Column(title="Reinjected", unit="kB", help="Data that another subflow had carried before"),
+        Column(title="MSS said", unit="bytes", help="Largest segment that this end announced that it takes"),
+        Column(title="Longest segment", unit="bytes", help="Payload of the longest segment that this end sent"),
+        Column(title="Path MTU", unit="bytes", help="Longest packet with data that was acknowledged, with its headers"),
+        Column(title="RTT", unit="ms", help="Round-trip time, median"),
+        Column(title="One way", unit="ms", help="Median; known with captures of both ends"),
+        Column(title="Window full", help="Share of the time in which the receive window had no room for a segment"),
+    ]
+    rows = []
+    for place, subflow in enumerate(connection["subflows"]):
+        mark = " (join, backup)" if subflow["backup"] else " (join)" if subflow["is_join"] else ""
+        for sender, sent in zip(SENDERS, subflow["directions"], strict=True):
+            if sender == "server" and not sent["segments"]:
+                continue
+            name = f"{place + 1}: {subflow['client']} → {subflow['server']}{mark}" if sender == "client" else ""
+            rows.append(
+                [
+                    Cell(text=name, css="ends"),
+                    Cell(text=sender),
+                    Cell(text=number(sent["bytes"] / 1e6)),
+                    Cell(text=number(sent["goodput_bps"] / 1e6), css="strong"),
+                    Cell(text=str(sent["segments"])),
+                    Cell(text=str(sent["retransmissions"])),
+                    Cell(text=str(sent["reordered"])),
+                    Cell(text=number(sent["reinjected_bytes"] / 1e3, 1)),
+                    Cell(text=str(sent["mss_announced"] or "–")),
+                    Cell(text=str(sent["mss_used"] or "–")),
+                    Cell(text=str(sent["pmtu_seen"] or "–")),
+                    Cell(text=_median(sent["rtt"])),
+                    Cell(text=_median(sent["one_way_delay"])),
+                    Cell(text=percent(sent["window_limited_share"], 0)),
+                ]
+            )
+    # A column that says nothing of any subflow takes room from those that do.
+    said = [at for at in range(len(columns)) if at < 5 or any(row[at].text not in ("–", "0", "0.0", "0 %") for row in rows)]
+    return Table(columns=[columns[at] for at in said], rows=[[row[at] for at in said] for row in rows])
+
+
+def _median(spread: Mapping[str, Any] | None) -> str:
+    return "–" if spread is None else number(spread["p50_ms"], 1)
+
+
+def _errors(connection: Mapping[str, Any], names: Sequence[str]) -> Table | None:
+    columns = [
+        Column(title="Subflow", numeric=False),
+        Column(title="Error", numeric=False),
+        Column(title="From", numeric=False),
+        Column(title="About packets of the", numeric=False),
+        Column(title="First", unit="s", help="Since the first packet of the captures"),
+        Column(title="Packets"),
+        Column(title="MTU told", unit="bytes"),
+        Column(title="Longer ones after", help="Packets longer than that MTU which were sent after the first of these messages"),
+    ]
+    rows = [
+        [
+            Cell(text=name, css="words"),
+            Cell(text=f"{each['protocol']} {each['name']}", css="name"),
+            Cell(text=each["from"], css="words"),
+            Cell(text=each["about"]),
+            Cell(text=number(each["first_s"], 3)),
+            Cell(text=str(each["count"])),
+            Cell(text=str(each["mtu"] or "–")),
+            Cell(text=str(each["longer_after"]) if each["mtu"] else "–"),
+        ]
+        for name, subflow in zip(names, connection["subflows"], strict=True)
+        for each in subflow["icmp"]
+    ]
+    return Table(columns=columns, rows=rows) if rows else None
+
+
+def _figures(prefix: str, connection: Mapping[str, Any], side: int, names: Sequence[str], rows: pd.DataFrame) -> list[Figure]:
+    sender, receiver = SENDERS[side], SENDERS[1 - side]
+    subflows = rows[rows["subflow"].notna()].assign(label="")
+    subflows["line"] = [names[int(number)] for number in subflows["subflow"]]
+    whole = rows[rows["subflow"].isna()]
+    carried = [name for name, subflow in zip(names, connection["subflows"], strict=True) if subflow["directions"][side]["segments"]]
+    made = [_goodput(prefix, subflows, names), _progress(prefix, connection, subflows, names, side)]
+    rtt = subflows[subflows["rtt_ms"].notna()]
+    if len(rtt):
+        caption = "From a segment that was sent once to the acknowledgement that covers it; means of short spans of time."
+        made.append(over_time(f"{prefix}-rtt", "Round-trip time", caption, rtt, "rtt_ms", "RTT, ms", lines=names))
+    made.append(_window(prefix, whole, receiver))
+    sizes = pd.DataFrame(
+        [
+            {"line": name, "bytes": size, "segments": count}
+            for name, subflow in zip(names, connection["subflows"], strict=True)
+            for size, count in subflow["directions"][side]["sizes"]
+        ]
+    )
+    caption = (
+        f"Payload of the segments that the {sender} sent, bytes, and which share of the subflow's segments had it. Most are as long as the "
+        "path lets them be, if enough data waits."
+    )
+    made.append(size_histogram(f"{prefix}-sizes", "Segment sizes", caption, sizes, names if carried else []))
+    return made
+
+
+def _goodput(prefix: str, subflows: pd.DataFrame, names: Sequence[str]) -> Figure:
+    """Acknowledged bytes over bins of equal length, so that lines of different bins can be compared."""
+    until = float((subflows["time_s"] + subflows["bin_s"]).max())
+    step = max(until / 100, float(subflows["bin_s"].max()))
+    count = max(1, math.ceil(until / step))
+    parts = []
+    for line, own in subflows.groupby("line", sort=False):
+        # How much was acknowledged until the end of each span; between bins nothing was.
+        ends = [(index + 1) * step for index in range(count)]
+        place = (own["time_s"] + own["bin_s"] / 2).searchsorted(ends)
+        acked = [0, *[int(own["acked_bytes"].iloc[at - 1]) if at else 0 for at in place]]
+        rate = [(after - before) * 8 / step / 1e6 for before, after in itertools.pairwise(acked)]
+        parts.append(pd.DataFrame({"label": "", "line": line, "time_s": [end - step / 2 for end in ends], "mbps": rate}))
+    caption = f"Bytes acknowledged, means over {step * 1e3:.3g} ms."
+    return over_time(f"{prefix}-goodput", "Goodput of each subflow", caption, pd.concat(parts), "mbps", "Mbit/s", lines=names)
+
+
+def _progress(prefix: str, connection: Mapping[str, Any], subflows: pd.DataFrame, names: Sequence[str], side: int) -> Figure:
+    is_multipath = connection["kind"] != "tcp"
+    reached = subflows["dsn"] if is_multipath else subflows["sent_bytes"].astype(float)
+    drawn = subflows[["line", "time_s"]].assign(reached_mb=reached / 1e6, again_mb=subflows["reinjected_dsn"].astype(float) / 1e6)
+    events = pd.DataFrame(
+        [
+            {"time_s": each["first_s"], "words": f"{each['name']}" + (f": {each['mtu']} bytes" if each["mtu"] else "")}
+            for subflow in connection["subflows"]
+            for each in subflow["icmp"]
+            if each["about"] == SENDERS[side]
+        ],
+        columns=["time_s", "words"],
+    )
+    caption = (
+        "Where in the connection's data (its data sequence numbers, counted from 0) stands what each subflow carries. A flat line carries "
+        "nothing new; one that lies below another carries data that the receiver has to wait for. A diamond is a reinjection: data that "
+        "another subflow had carried before."
+        if is_multipath
+        else "How many bytes of the stream were sent. Where the line lies flat, nothing new was sent."
+    )
+    if not events.empty:
+        caption += " A dashed line is an ICMP error that reached the sender."
+    title = "Progress of the data, by subflow" if is_multipath else "Progress of the data"
+    return progress(f"{prefix}-progress", title, caption, drawn, names, events)
+
+
+def _window(prefix: str, whole: pd.DataFrame, receiver: str) -> Figure:
+    parts = [
+        whole.assign(line="sent and not yet acknowledged", kb=whole["in_flight_bytes"] / 1e3),
+        whole.assign(line="window that the receiver offers", kb=whole["window_bytes"].astype(float) / 1e3),
+    ]
+    caption = (
+        f"The {receiver} offers a window of so many bytes; no more may be under way. Where the lower line touches the upper one, the "
+        "receiver, not the network, holds the connection back."
+    )
+    drawn = pd.concat(parts).assign(label="")
+    return over_time(f"{prefix}-window", "Receive window", caption, drawn, "kb", "kB", lines=[str(part["line"].iloc[0]) for part in parts])
