@@ -38,11 +38,9 @@ def progress(name: str, title: str, caption: str, series: pd.DataFrame, lines: S
     if not events.empty:
         rules = alt.Chart(events)
         layers.append(rules.mark_rule(color=QUIET, strokeDash=[4, 3]).encode(x=time))
-        layers.append(
-            rules.mark_text(align="left", baseline="top", dx=3, dy=2, fontSize=10, color=QUIET).encode(
-                x=time, y=alt.value(0), text="words:N"
-            )
-        )
+        named = alt.Chart(_apart(events, 0.15 * float(series["time_s"].max())))
+        text = named.mark_text(align="left", baseline="top", dx=3, dy=2, fontSize=10, color=QUIET)
+        layers.append(text.encode(x=time, y=alt.value(0), text="words:N"))
     axis = alt.Y("reached_mb:Q", title="data, MB", scale=y, axis=alt.Axis(tickCount=5))
     layers.append(alt.Chart(reached).mark_line(strokeWidth=1.8, clip=True, strokeJoin="round").encode(x=time, y=axis, color=colour))
     again = series[series["again_mb"].notna()]
@@ -81,6 +79,19 @@ def size_histogram(name: str, title: str, caption: str, sizes: pd.DataFrame, lin
         picture = alt.layer(bars, texts).properties(width=min(800, max(160, 64 * len(names))), height=100)
         charts.append(picture.properties(title=alt.TitleParams(line, fontSize=12, offset=6, frame="group")))
     return figure(name, title, caption, alt.vconcat(*charts, spacing=14))
+
+
+def _apart(events: pd.DataFrame, least: float) -> pd.DataFrame:
+    """The events whose words have room: the first of each span, with how many more are in it."""
+    kept: list[dict[str, float | str | int]] = []
+    for time, words in sorted(zip(events["time_s"], events["words"], strict=True)):
+        if kept and time - float(kept[-1]["time_s"]) < least:
+            kept[-1]["more"] = int(kept[-1]["more"]) + 1
+        else:
+            kept.append({"time_s": time, "words": words, "more": 0})
+    for each in kept:
+        each["words"] = f"{each['words']}, and {each['more']} more" if each["more"] else each["words"]
+    return pd.DataFrame(kept)
 
 
 def _round_up(width: float) -> int:

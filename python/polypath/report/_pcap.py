@@ -295,7 +295,7 @@ def _errors(connection: Mapping[str, Any], names: Sequence[str]) -> Table | None
     ]
     rows = [
         [
-            Cell(text=name, css="words"),
+            Cell(text=name, css="ends"),
             Cell(text=f"{each['protocol']} {each['name']}", css="name"),
             Cell(text=each["from"], css="words"),
             Cell(text=each["about"]),
