@@ -179,3 +179,27 @@ def test_a_claim_about_subflows_reads_their_table():
     # The table of runs has no such column, and a claim about runs does not look elsewhere.
     asked = claim({"kind": "between", "low": 1428, "high": 1428}, metric="segment_usual_bytes")
     assert evaluate([asked], evaluated)[0].verdict is Verdict.NOT_MEASURED
+
+
+def test_published_numbers_of_subflows_stand_beside_subflows():
+    runs = pd.DataFrame([{"experiment": "mixed", GOODPUT: 90.0}])
+    subflows = pd.DataFrame([{"experiment": "mixed", "subflow": number, "size": size} for number, size in enumerate((8900.0, 1400.0))])
+    said = [
+        {"experiment": "mixed", "subflow": None, "mbps": 100.0, "bytes": None},
+        {"experiment": "mixed", "subflow": 0, "mbps": None, "bytes": 8928.0},
+        {"experiment": "mixed", "subflow": 1, "mbps": None, "bytes": 1428.0},
+    ]
+    both = Evidence(
+        runs=runs,
+        series=pd.DataFrame(),
+        subflows=subflows,
+        published=pd.DataFrame(said),
+        keys=("experiment", "subflow"),
+        compare={"mbps": GOODPUT, "bytes": "size"},
+        parameters=["experiment"],
+    )
+    check = {"kind": "within", "of": 0.05, "published": "bytes"}
+    (got,) = evaluate([claim(check, metric="size", table="subflows")], both)
+    assert (got.verdict, list(got.numbers["measured"])) == (Verdict.HOLDS, [8900.0, 1400.0])
+    (got,) = evaluate([claim({**check, "published": "mbps"})], both)
+    assert (got.verdict, list(got.numbers["measured"])) == (Verdict.FAILS, [90.0])

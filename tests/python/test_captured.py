@@ -1,6 +1,7 @@
 """Sizes of segments from captures: columns of the tables, whatever the engine, and nothing where it cannot be told whose they are."""
 
 import json
+import shutil
 
 import pytest
 from study_data import changed
@@ -31,9 +32,17 @@ measure: { series: null, capture: [CAPTURED] }
 """
 
 
-def ran(tmp_path, captured="c", engine="sim"):
+def planned(tmp_path, captured):
     (tmp_path / "study.yaml").write_text(STUDY.replace("CAPTURED", captured))
-    return execute(plan(Study.load(tmp_path), engine=find(engine), out=tmp_path / "out"))
+    return plan(Study.load(tmp_path), engine=find("sim"), out=tmp_path / "out")
+
+
+def ran(tmp_path, captured="c"):
+    return execute(planned(tmp_path, captured))
+
+
+def pending(tmp_path, captured):
+    return planned(tmp_path, captured).pending
 
 
 def test_each_subflow_has_the_sizes_of_its_capture(tmp_path):
@@ -64,6 +73,23 @@ def test_they_are_found_once_and_again_when_the_way_to_find_them_changes(tmp_pat
     assert list(ran(tmp_path).subflows["segment_usual_bytes"]) == [1, 1424]
     kept.write_text(json.dumps({**said, "format": 0}))
     assert list(ran(tmp_path).subflows["segment_usual_bytes"]) == [8924, 1424]
+
+
+def test_captures_that_are_not_kept_leave_their_figures(tmp_path):
+    whole = ran(tmp_path).subflows
+    results = ran(tmp_path, captured="{ node: c, keep: false }")
+    # It is the same run, and what is there already stays.
+    assert len(list(results.folder.glob("captures/*/*.pcapng"))) == 2
+    for place in results.folder.glob("captures/*"):
+        shutil.rmtree(place)
+    (kept,) = results.folder.glob("runs/*/captured.json")
+    kept.unlink()
+    again = ran(tmp_path, captured="{ node: c, keep: false }")
+    assert not list(again.folder.glob("captures/*"))
+    assert again.subflows.equals(whole)
+    # Nothing is missing, unless somebody wants the files after all.
+    assert not pending(tmp_path, "{ node: c, keep: false }")
+    assert pending(tmp_path, "c")
 
 
 def test_a_connection_of_which_a_path_was_not_captured_has_no_sizes_as_a_whole(tmp_path):

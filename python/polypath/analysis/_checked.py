@@ -10,6 +10,7 @@ from polypath.results import columns
 from polypath.study import SetupError, Study, Where, cells, copies, located, parameter_names, unknown
 
 from ._fairness import COLUMNS as FAIRNESS
+from ._published import SUBFLOW
 
 # Columns of every table.
 _ALWAYS = ("key", "study", "engine", "kernel", "seed")
@@ -23,7 +24,10 @@ def check_claims(study: Study) -> None:
             known.claim(("claims", index), claim)
         known.table = "runs"
         if study.published is not None:
+            of_subflows = columns("subflows") if SUBFLOW in study.published.keys else []
             for column, metric in study.published.compare.items():
+                if metric in of_subflows:
+                    continue
                 known.metric(("published", "compare", column), metric)
             known.selection(("published", "where"), study.published.where)
     except SetupError as error:

@@ -10,18 +10,25 @@ import pandas as pd
 
 from ._statistics import half_width
 
+SUBFLOW = "subflow"
+"""The key of published numbers that are about one subflow."""
+
 
 def beside(
     measured: pd.DataFrame, published: pd.DataFrame, keys: Sequence[str], compare: Mapping[str, str], spread: str | None = None
 ) -> pd.DataFrame:
     """A row a published value: the keys, `column`, `metric`, `published`, `measured` with `ci` and `n`, and the relative `deviation`.
 
-    `measured` is the table of runs already narrowed to the cells meant; `compare` maps a column of `published` to a metric; `spread` names
-    a column that is taken over. A published cell that nothing measured keeps its row with `measured` missing.
+    `measured` is the table of runs, or of subflows, already narrowed to the cells meant. `compare` maps a column of `published` to a
+    metric; `spread` names a column that is taken over. A published cell that nothing measured keeps its row with `measured` missing.
+    Published numbers of one subflow are not beside runs, whose table has no column `subflow`.
     """
-    texts = {key: _texts(measured[key]) for key in keys}
+    of_runs = SUBFLOW not in measured
+    texts = {key: _texts(measured[key]) for key in keys if not (of_runs and key == SUBFLOW)}
     rows = []
     for (_, line), *own in zip(published.iterrows(), *(_texts(published[key]) for key in keys), strict=True):
+        if of_runs and SUBFLOW in keys and own[list(keys).index(SUBFLOW)]:
+            continue
         match = measured
         for key, wanted in zip(keys, own, strict=True):
             # An empty field says nothing of its column.

@@ -93,19 +93,11 @@ def _alone(experiment: str, by: Sequence[str], baselines: pd.DataFrame) -> Calla
 
 
 def _published(made: Material) -> Table:
-    from polypath.analysis import PLATFORM, beside, platforms_in_order
-    from polypath.report import published_rows
+    from polypath.analysis import PLATFORM
+    from polypath.report import published_beside
 
     said = made.study.published
-    assert made.published is not None, "the caller has looked"
-    meant = published_rows(made)
-    platforms = platforms_in_order(meant[PLATFORM])
-    rows = pd.concat(
-        [
-            beside(meant[meant[PLATFORM] == platform], made.published, said.keys, said.compare).assign(**{PLATFORM: platform})
-            for platform in platforms or [""]
-        ]
-    )
+    rows = published_beside(made)
     # What is the same in every line goes into the title.
     parts = {"column": "published as", "metric": "compared with", PLATFORM: "on"}
     shown = [part for part in parts if rows[part].nunique() > 1]

@@ -2,7 +2,7 @@
 
 from ._claims import ClaimView, claim_results, claims_of, other_views
 from ._compare import comparison, limits_of, names_of, sentences, title_of, value, verdict_of
-from ._material import Material, published_rows, varied, with_limits
+from ._material import Material, published_beside, published_rows, varied, with_limits
 from ._open import material, write_report
 from ._page import Page, page
 from ._pcap import capture_page, write_captures
@@ -25,6 +25,7 @@ __all__ = [
     "names_of",
     "other_views",
     "page",
+    "published_beside",
     "published_rows",
     "render",
     "sentences",

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from polypath.analysis import PLATFORM, flow_bounds, limits, queue_shares, select
+from polypath.analysis import PLATFORM, beside, flow_bounds, limits, platforms_in_order, queue_shares, select
 
 GOODPUT = "goodput_receiver_mbps"
 
@@ -112,3 +112,21 @@ def published_rows(material: Material) -> pd.DataFrame:
     """The runs that the published numbers are compared with."""
     where = getattr(material.study.published, "where", {}) if material.study.published else {}
     return select(material.runs, where)
+
+
+def published_beside(material: Material) -> pd.DataFrame:
+    """The published numbers beside what was measured on each platform (column `platform`): those about subflows beside subflows."""
+    said, table = material.study.published, material.published
+    assert said is not None and table is not None, "the caller has looked"
+    compare = {column: metric for column, metric in said.compare.items() if column in table}
+    runs, subflows = published_rows(material), select(material.subflows, said.where)
+    ours = {column: metric for column, metric in compare.items() if metric not in material.runs and metric in subflows}
+    theirs = {column: metric for column, metric in compare.items() if column not in ours}
+    return pd.concat(
+        [
+            beside(part[part[PLATFORM] == platform], table, list(said.keys), own).assign(**{PLATFORM: platform})
+            for platform in platforms_in_order(runs[PLATFORM]) or [""]
+            for part, own in ((runs, theirs), (subflows, ours))
+            if own
+        ]
+    )

@@ -9,9 +9,9 @@ from typing import Any
 
 import pandas as pd
 
-from polypath.analysis import PLATFORM, ClaimResult, beside, gains, limits_of_cells, platforms_in_order, single_paths, summarise
+from polypath.analysis import PLATFORM, ClaimResult, gains, limits_of_cells, single_paths, summarise
 
-from ._material import GOODPUT, Material, label, published_rows
+from ._material import GOODPUT, Material, label, published_beside
 from ._words import count, mean_ci, number, percent
 
 
@@ -216,17 +216,8 @@ def published(material: Material) -> Table | None:
     said = material.study.published
     if said is None or material.published is None:
         return None
-    known = [column for column in said.compare if column in material.published]
-    compare = {column: said.compare[column] for column in known}
-    meant = published_rows(material)
-    platforms = platforms_in_order(meant[PLATFORM])
-    table = pd.concat(
-        [
-            beside(meant[meant[PLATFORM] == platform], material.published, list(said.keys), compare).assign(**{PLATFORM: platform})
-            for platform in platforms or [""]
-        ]
-    )
-    several = len(platforms) > 1
+    table = published_beside(material)
+    several = table[PLATFORM].nunique() > 1
     columns = [
         Column(title="Cell", numeric=False),
         *[Column(title="On", numeric=False)] * several,

@@ -40,17 +40,31 @@ def captured(store: Store, run: Run) -> list[Figures]:
     """The subflows that the captures of a finished run show, with the addresses of both ends; none where nothing was captured."""
     if not run.scenario.get("captures"):
         return []
-    kept = store.folder / run.key / _FILE
-    if kept.is_file():
-        found: dict[str, Any] = json.loads(kept.read_bytes())
-        if found["format"] == FORMAT:
-            return list(found["subflows"])
+    known = _known(store, run)
+    if known is not None:
+        return known
     files = sorted(place(store.folder.parent, run).glob("*.pcapng"))
     if not files:
         return []
     subflows = _analysed(files)
-    replace_file(kept, json.dumps({"format": FORMAT, "subflows": subflows}).encode())
+    replace_file(store.folder / run.key / _FILE, json.dumps({"format": FORMAT, "subflows": subflows}).encode())
     return subflows
+
+
+def captures_are_there(store: Store, run: Run) -> bool:
+    """Whether a finished run that captures has its files, or what they said if they were not to be kept; or captures nothing."""
+    if not run.scenario.get("captures") or place(store.folder.parent, run).is_dir():
+        return True
+    return not run.keeps_captures and _known(store, run) is not None
+
+
+def _known(store: Store, run: Run) -> list[Figures] | None:
+    """What was found before, in the same way."""
+    kept = store.folder / run.key / _FILE
+    if not kept.is_file():
+        return None
+    found: dict[str, Any] = json.loads(kept.read_bytes())
+    return list(found["subflows"]) if found["format"] == FORMAT else None
 
 
 def _analysed(files: Sequence[Path]) -> list[Figures]:

@@ -23,11 +23,6 @@ def place(folder: Path, run: Run) -> Path:
     return folder / FOLDER / f"{words}-{run.key[:_KEY]}"
 
 
-def captures_are_there(folder: Path, run: Run) -> bool:
-    """Whether a run that captures has its files, or captures nothing."""
-    return not run.scenario.get("captures") or place(folder, run).is_dir()
-
-
 def keep_captures(folder: Path, run: Run, captures: Mapping[str, BinaryIO]) -> None:
     """Writes them, in place of any from before."""
     if not captures:
@@ -41,3 +36,8 @@ def keep_captures(folder: Path, run: Run, captures: Mapping[str, BinaryIO]) -> N
             shutil.copyfileobj(source, stream)
     shutil.rmtree(kept, ignore_errors=True)
     aside.rename(kept)
+
+
+def drop_captures(folder: Path, run: Run) -> None:
+    """Removes the captures of a run that is not to keep them."""
+    shutil.rmtree(place(folder, run), ignore_errors=True)

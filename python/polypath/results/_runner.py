@@ -15,8 +15,8 @@ from polypath.engines import ENGINES, Engine, EngineError, check, find, notes
 from polypath.linux import KernelError
 from polypath.study import Cell, Run, Scalar, Study, StudyError, cells, parameter_names, runs, unknown
 
-from ._captured import captured
-from ._captures import captures_are_there, keep_captures
+from ._captured import captured, captures_are_there
+from ._captures import drop_captures, keep_captures
 from ._manifest import claim_folder, engines_before, left_out_before, write_manifest
 from ._results import Results
 from ._store import Store, replace_table
@@ -93,7 +93,7 @@ def plan(
     missing = {
         run.key: run
         for run in selected
-        if run.key not in store or not captures_are_there(folder, run) or (again and store.untrusted(run.key))
+        if run.key not in store or not captures_are_there(store, run) or (again and store.untrusted(run.key))
     }
     return Plan(
         study=study,
@@ -248,6 +248,8 @@ def _finished(plan: Plan, store: Store, workers: int, failures: list[str]) -> It
         store.put(run, output, replace=plan.again)
         # Read at once, while other runs go on; the tables would have to do it one after the other.
         captured(store, run)
+        if not run.keeps_captures:
+            drop_captures(plan.folder, run)
         return run
 
     waiting = iter(plan.pending)

@@ -133,8 +133,8 @@ class Published(Model):
     file: str
     source: str | None = None
     keys: tuple[str, ...] = Field(min_length=1)
-    """Columns of the CSV that are parameters of the matrix, `experiment` or `flow`. A field left empty says nothing of its column."""
+    """Columns of the CSV: parameters of the matrix, `experiment`, `flow` or `subflow`. A field left empty says nothing of its column."""
     where: Where = Field(default_factory=dict)
     """Cells that the numbers are compared with; all if empty."""
     compare: Mapping[str, str]
-    """Column of the CSV -> column of the runs table."""
+    """Column of the CSV -> column of the runs table; with the key `subflow`, of the table of subflows too."""

@@ -50,6 +50,8 @@ class Run:
     kernel: str | None = None
     # Of the sources of a person's own congestion controls that it uses, by name.
     own: Mapping[str, str] = field(default_factory=dict, repr=False)
+    # Whether its captures stay as files once the tables have what they say.
+    keeps_captures: bool = field(default=True, repr=False)
 
     @cached_property
     def key(self) -> str:
@@ -117,6 +119,7 @@ def _runs_of(
             baseline=baseline,
             kernel=chosen,
             own={name: own[name] for name in sorted({bare_of_ours(flow.cc) for flow in setup.flows.values()} & own.keys())},
+            keeps_captures=any(each.keep for each in setup.measure.capture),
         )
 
     yield run(cell.setup, None)

@@ -122,6 +122,8 @@ class Capture(Model):
     """Bytes kept of each packet; the default holds all headers with their options."""
     packets: int = Field(default=1_000_000, ge=1)
     """Packets kept of each link; a file says how many came after them."""
+    keep: bool = True
+    """With false at each capture, no file stays: what they say of segments and packets is in the tables."""
 
     @model_validator(mode="before")
     @classmethod
