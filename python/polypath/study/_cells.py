@@ -101,8 +101,8 @@ def check_study(study: Study) -> None:
         raise SetupError(("short", "only"), "no cell has these values, so the short form would run nothing")
     if study.published is not None:
         for index, key in enumerate(study.published.keys):
-            if key not in (*parameters, "experiment", "flow"):
-                raise SetupError(("published", "keys", index), unknown("parameter", key, [*parameters, "experiment", "flow"]))
+            if key not in [*parameters, "experiment", "flow", "subflow"]:
+                raise SetupError(("published", "keys", index), unknown("parameter", key, [*parameters, "experiment", "flow", "subflow"]))
     for cell in cells(study):
         check_setup(cell)
     _every_parameter_is_used(study)
