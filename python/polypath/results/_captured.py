@@ -89,8 +89,14 @@ def _figures(subflow: Mapping[str, Any]) -> Figures:
         "segment_mean_bytes": sum(size * count for size, count in sizes.items()) / segments if segments else None,
         "segment_max_bytes": max(sizes, default=None),
         "packet_max_acked_bytes": sent["pmtu_seen"] or None,
-        "icmp_too_big": sum(each["count"] for each in subflow["too_big"]),
+        "icmp_too_big": sum(each["count"] for each in subflow["icmp"] if each["about"] == "client" and _too_big(each)),
     }
+
+
+def _too_big(message: Mapping[str, Any]) -> bool:
+    """Whether an ICMP error says that a packet was too long: RFC 792 page 4, RFC 4443 section 3.2."""
+    said: tuple[str, int, int] = (message["protocol"], message["kind"], message["code"])
+    return said == ("ICMP", 3, 4) or said[:2] == ("ICMPv6", 2)
 
 
 def matched(rows: Sequence[Mapping[str, Any]], subflows: Sequence[Figures]) -> list[Figures]:
