@@ -21,12 +21,7 @@ PROVENANCE = re.compile(r"# .+ \| recorded \d{4}-\d\d-\d\d, (?:Linux \d+\.\d+|co
 
 def simulated(study: str | Path, *, only: Mapping[str, Iterable[str]] | None = None) -> Results:
     """The results of a study (its folder, from the project's root) on the simulator; what is missing runs first."""
-    loaded = polypath.load(ROOT / study)
-    if loaded.measure.capture:
-        # The simulator writes no captures.
-        measure = {name: getattr(loaded.measure, name) for name in ("window", "series")}
-        loaded = loaded.replace(measure=measure)
-    return polypath.run(loaded, out=RESULTS, only=only)
+    return polypath.run(ROOT / study, out=RESULTS, only=only)
 
 
 def on_linux(study: str | Path, kernel: str, *, only: Mapping[str, Iterable[str]] | None = None) -> Results:

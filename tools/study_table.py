@@ -1,9 +1,10 @@
 """A table of a study's results in the simulator, as Markdown; what is missing runs first.
 
-    study_table.py STUDY EXPERIMENT[,...] rows=COLUMN[,COLUMN] [columns=COLUMN] [join=COLUMN] METRIC[:DIGITS]... [COLUMN=VALUE[,...]...]
+    study_table.py STUDY EXPERIMENT[,...] rows=COLUMN[,COLUMN] [columns=COLUMN] [join=COLUMN] [table=subflows]
+                   METRIC[:DIGITS]... [COLUMN=VALUE[,...]...]
 
 Means over all that is not named: repetitions, and flows of one kind. `join` puts the values of one column into a cell, with commas.
-Columns are those of runs.parquet (docs/reference/results.md).
+Columns are those of runs.parquet, or of subflows.parquet (docs/reference/results.md).
 """
 
 from __future__ import annotations
@@ -14,7 +15,13 @@ from collections.abc import Sequence
 import pandas as pd
 from figure_tables import simulated, table
 
-NAMES = {"goodput_receiver_mbps": "Mbit/s", "total_receiver_mbps": "Mbit/s of all", "srtt_ms": "RTT, ms", "completion_s": "s"}
+NAMES = {
+    "goodput_receiver_mbps": "Mbit/s",
+    "total_receiver_mbps": "Mbit/s of all",
+    "srtt_ms": "RTT, ms",
+    "completion_s": "s",
+    "segment_usual_bytes": "bytes",
+}
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -24,7 +31,7 @@ def main(arguments: Sequence[str]) -> None:
     metrics = [(name, int(digits or 1)) for name, _, digits in (part.partition(":") for part in rest if "=" not in part)]
     rows, columns = options.pop("rows").split(","), [name for name in (options.pop("columns", None), options.pop("join", None)) if name]
     joined = "join=" in " ".join(rest)
-    runs = simulated(study, only={"experiment": experiments.split(",")}).runs
+    runs = simulated(study, only={"experiment": experiments.split(",")}).to_pandas(options.pop("table", "runs"))
     runs = runs[(runs["engine"] == "sim") & runs["experiment"].isin(experiments.split(","))]
     for name, values in options.items():
         runs = runs[runs[name].astype(str).isin(values.split(","))]

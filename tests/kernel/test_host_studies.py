@@ -21,13 +21,14 @@ STUDIES = Path(__file__).resolve().parents[2] / "studies"
 PARTS: dict[str, dict[str, list[str]]] = {
     "linux-6.8": {"experiment": ["shared"], "cc": ["cubic"]},
     "linux-reference": {"experiment": ["c", "e-tcp-probing"]},
+    "mtu": {"experiment": ["mixed"]},
     "nitk": {"experiment": ["v1"]},
     "poster": {"experiment": ["beside-udp"], "cc": ["lia"]},
     "simult-flows": {"experiment": ["balanced-delays"], "cc": ["lia"]},
 }
 WITHIN = 0.35
 # Runs at once: twice as many where a run's links carry some 10 Mbit/s together.
-AT_ONCE = {"linux-6.8": 2, "linux-reference": 4, "nitk": 4, "poster": 2, "simult-flows": 3}
+AT_ONCE = {"linux-6.8": 2, "linux-reference": 4, "mtu": 1, "nitk": 4, "poster": 2, "simult-flows": 3}
 
 
 def test_each_study_has_a_part_here() -> None:

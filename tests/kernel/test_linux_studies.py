@@ -45,6 +45,19 @@ YES, NO = Verdict.HOLDS, Verdict.FAILS
             # A single start of 8 s: vegas has 0.56 of its share on Linux and 0.32 here.
             {"linux68-vegas-yields": (YES, NO), "linux68-lp-broken": YES, "linux68-lp-broken-cubic": YES},
         ),
+        # Sizes of segments are those of captures on both. The short form of a black hole is too short for what it costs.
+        (
+            "mtu",
+            {"experiment": ["tcp-mixed", "mixed", "known"], "profile": ["v1"], "oversize": ["icmp"], "probing": ["0"]},
+            {
+                "mtu-tcp-pmtud-v1": YES,
+                "mtu-tcp-at-once-v1": YES,
+                "mtu-narrow-idle-v1": NO,
+                "mtu-wish-mss-wide": YES,
+                "mtu-wish-mss-narrow": YES,
+                "mtu-wish-updates": YES,
+            },
+        ),
     ],
 )
 def test_a_part_of_a_study_has_these_verdicts_on_both(

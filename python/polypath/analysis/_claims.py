@@ -206,7 +206,8 @@ def _between(claim: Any, evidence: Evidence) -> Decision:
         return Verdict.NOT_MEASURED, "no such cells were run", rule, cells
     outside = cells[~cells[claim.metric].between(low, high)]
     if len(outside):
-        names = _telling(cells, evidence.parameters)
+        # A single cell is told from the others of the table.
+        names = _telling(cells if len(cells) > 1 else evidence.runs, evidence.parameters)
         named = [f"{_in_words(row, names)} {row[claim.metric]:.3f}" for _, row in outside.iterrows()]
         return Verdict.FAILS, f"{len(outside)} of {_cells(len(cells))} outside: {_some(named)}", rule, cells
     return Verdict.HOLDS, f"{_cells(len(cells))}, {cells[claim.metric].min():.3f} to {cells[claim.metric].max():.3f}", rule, cells
