@@ -20,6 +20,7 @@ pub mod icmpv6;
 mod inline;
 pub mod ipv4;
 pub mod ipv6;
+pub mod mpt;
 pub mod mptcp;
 pub mod pcapng;
 mod segment;

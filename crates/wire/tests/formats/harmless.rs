@@ -1,7 +1,7 @@
 //! No bytes do harm to a format, whatever a peer sends: what can be read can be written and read again. `polypath_fuzz` tries the same.
 
 use polypath_wire::checksum::Addresses;
-use polypath_wire::{gre, icmpv4, icmpv6, ipv4, ipv6, mptcp, tcp, udp};
+use polypath_wire::{gre, icmpv4, icmpv6, ipv4, ipv6, mpt, mptcp, tcp, udp};
 use std::net::Ipv4Addr;
 
 pub(crate) const ADDRESSES: Addresses = Addresses::V4 { source: Ipv4Addr::new(10, 0, 0, 1), destination: Ipv4Addr::new(10, 0, 0, 2) };
@@ -66,6 +66,13 @@ pub(crate) fn try_mptcp(bytes: &[u8]) {
     assert_eq!(mptcp::Packet::new_checked(&again).and_then(|packet| mptcp::Repr::parse(&packet)), Ok(repr));
 }
 
+pub(crate) fn try_mpt(bytes: &[u8]) {
+    let Ok(repr) = mpt::Packet::new_checked(bytes).and_then(|packet| mpt::Repr::parse(&packet)) else { return };
+    let mut again = vec![0; repr.buffer_len()];
+    repr.emit(&mut again).expect("what was read can be written");
+    assert_eq!(mpt::Packet::new_checked(&again).and_then(|packet| mpt::Repr::parse(&packet)), Ok(repr));
+}
+
 pub(crate) fn try_operations(bytes: &[u8]) {
     if let Ok(packet) = ipv6::Packet::new_checked(bytes) {
         let _upper = packet.upper_layer();
@@ -80,7 +87,7 @@ pub(crate) fn try_operations(bytes: &[u8]) {
 }
 
 /// One trial a format.
-const TRIALS: [fn(&[u8]); 9] = [try_ipv4, try_ipv6, try_udp, try_gre, try_icmpv4, try_icmpv6, try_tcp, try_mptcp, try_operations];
+const TRIALS: [fn(&[u8]); 10] = [try_ipv4, try_ipv6, try_udp, try_gre, try_mpt, try_icmpv4, try_icmpv6, try_tcp, try_mptcp, try_operations];
 
 /// Reads bytes as each format.
 pub(crate) fn try_all(bytes: &[u8]) {

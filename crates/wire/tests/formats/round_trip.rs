@@ -2,7 +2,7 @@
 
 use crate::headers::*;
 use polypath_wire::checksum::Addresses;
-use polypath_wire::{Error, gre, icmpv4, icmpv6, ipv4, ipv6, mptcp, tcp, udp};
+use polypath_wire::{Error, gre, icmpv4, icmpv6, ipv4, ipv6, mpt, mptcp, tcp, udp};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
@@ -72,6 +72,19 @@ proptest! {
         let mut bytes = vec![0xee; repr.buffer_len()];
         no_error(repr.emit(&mut bytes))?;
         prop_assert_eq!(no_error(mptcp::Packet::new_checked(&bytes).and_then(|packet| mptcp::Repr::parse(&packet)))?, repr);
+    }
+
+    #[test]
+    fn mpt_keepalives(addresses in addresses()) {
+        let (source, destination) = match addresses {
+            Addresses::V4 { source, destination } => (source.into(), destination.into()),
+            Addresses::V6 { source, destination } => (source.into(), destination.into()),
+        };
+        let repr = mpt::Repr { source, destination };
+        let mut bytes = vec![0xee; repr.buffer_len()];
+        no_error(repr.emit(&mut bytes))?;
+        prop_assert_eq!(no_error(mpt::Packet::new_checked(&bytes).and_then(|packet| mpt::Repr::parse(&packet)))?, repr);
+        prop_assert!(mpt::is_message(&bytes));
     }
 
     #[test]
