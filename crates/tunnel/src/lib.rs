@@ -8,9 +8,11 @@
 #![warn(missing_docs)]
 
 mod distribution;
+mod endpoint;
 mod keepalive;
 mod reorder;
 
 pub use distribution::{Distribution, FlowHash, WeightedTurns};
+pub use endpoint::{Endpoint, EndpointConfig, Message, PathCounters, Spreading};
 pub use keepalive::{Change, Keepalive, KeepaliveConfig};
 pub use reorder::{Arrival, Reorder, ReorderConfig, ReorderCounters, Rule};

@@ -1,0 +1,336 @@
+//! One end of a tunnel: what comes from the host leaves on a path with a number, and what comes from the network is put in order for the host.
+
+use crate::distribution::{Distribution, FlowHash, WeightedTurns};
+use crate::keepalive::{Keepalive, KeepaliveConfig};
+use crate::reorder::{Arrival, Reorder, ReorderConfig, ReorderCounters, Rule};
+use polypath_base::{Bytes, Instant, PathId, Seq, counters};
+use std::collections::VecDeque;
+
+/// How packets are spread over the paths.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Spreading {
+    /// Packet by packet, by weight, as MPT.
+    Turns,
+    /// Flow by flow, by weight.
+    Flows,
+}
+
+/// A tunnel as both ends must know it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndpointConfig {
+    /// By path its weight, 1 to 1000.
+    pub weights: Vec<u32>,
+    /// See [`Spreading`].
+    pub spreading: Spreading,
+    /// What the receiver does about the order. Packets carry numbers unless it is [`ReorderConfig::Off`].
+    pub reorder: ReorderConfig,
+    /// See [`KeepaliveConfig`].
+    pub keepalive: KeepaliveConfig,
+}
+
+/// What travels between the ends, but for the headers around it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Message<P> {
+    /// A packet of the host, with its number if packets carry one (RFC 2890).
+    Data {
+        /// The number.
+        seq: Option<Seq>,
+        /// The packet.
+        packet: P,
+    },
+    /// A sign of life.
+    Keepalive,
+}
+
+counters! {
+    /// What passed a path of the tunnel.
+    pub struct PathCounters {
+        packets_sent: Packets, "packets of the host sent on the path";
+        bytes_sent: Bytes, "their bytes, without the tunnel's headers";
+        packets_received: Packets, "packets of the host that came on the path";
+        bytes_received: Bytes, "their bytes, without the tunnel's headers";
+        keepalives_sent: Packets, "keepalives sent";
+        keepalives_received: Packets, "keepalives that came";
+        went_down: Times, "times that the path went down for want of signs of life";
+    }
+}
+
+/// One end of a tunnel, of packets of type `P`.
+///
+/// After any `handle_*`, ask [`Endpoint::poll_transmit`] and [`Endpoint::poll_deliver`] until they return `None`, then
+/// [`Endpoint::poll_timeout`].
+#[derive(Debug)]
+pub struct Endpoint<P> {
+    spreader: Spreader,
+    /// The number of the next packet; none: packets carry no numbers.
+    next: Option<Seq>,
+    reorder: Reorder<P>,
+    keepalive: Keepalive,
+    up: Vec<bool>,
+    paths: Vec<PathCounters>,
+    to_send: VecDeque<(PathId, Message<P>)>,
+    /// Packets that no path could take.
+    unsent: u64,
+    /// Packets with a number where there should be none, or without.
+    malformed: u64,
+}
+
+#[derive(Debug)]
+enum Spreader {
+    Turns(WeightedTurns),
+    Flows(FlowHash),
+}
+
+impl<P> Endpoint<P> {
+    /// From `now` on; none if the configuration makes no sense (see the types of its fields).
+    pub fn new(now: Instant, config: &EndpointConfig) -> Option<Self> {
+        let paths = config.weights.len();
+        Some(Self {
+            spreader: match config.spreading {
+                Spreading::Turns => Spreader::Turns(WeightedTurns::new(&config.weights)?),
+                Spreading::Flows => Spreader::Flows(FlowHash::new(&config.weights)?),
+            },
+            next: (config.reorder != ReorderConfig::Off).then_some(Seq::new(0)),
+            reorder: Reorder::new(config.reorder, paths)?,
+            keepalive: Keepalive::new(now, paths, config.keepalive)?,
+            up: vec![true; paths],
+            paths: vec![PathCounters::default(); paths],
+            to_send: VecDeque::new(),
+            unsent: 0,
+            malformed: 0,
+        })
+    }
+
+    /// A packet of the host is to go through the tunnel; `flow_hash`: equal for packets of one flow.
+    pub fn handle_inner(&mut self, flow_hash: u32, len: Bytes, packet: P) {
+        let path = match &mut self.spreader {
+            Spreader::Turns(turns) => turns.pick(flow_hash, &self.up),
+            Spreader::Flows(flows) => flows.pick(flow_hash, &self.up),
+        };
+        let Some(path) = path else {
+            self.unsent += 1;
+            return;
+        };
+        let seq = self.next;
+        self.next = seq.map(|seq| seq + 1);
+        let counters = &mut self.paths[usize::from(path.0)];
+        counters.packets_sent += 1;
+        counters.bytes_sent += len.get();
+        self.to_send.push_back((path, Message::Data { seq, packet }));
+    }
+
+    /// A message of the peer has come on a path. On a path that does not exist it is ignored: who knows the addresses has found the path.
+    pub fn handle_outer(&mut self, now: Instant, path: PathId, len: Bytes, message: Message<P>) {
+        let Some(counters) = self.paths.get_mut(usize::from(path.0)) else { return };
+        match message {
+            Message::Keepalive => {
+                counters.keepalives_received += 1;
+                self.keepalive.handle_keepalive(now, path);
+            }
+            Message::Data { seq, packet } => {
+                counters.packets_received += 1;
+                counters.bytes_received += len.get();
+                self.keepalive.handle_data(now, path);
+                match (seq, self.next) {
+                    (Some(seq), Some(_)) => self.reorder.handle_packet(now, Arrival { path, seq, packet }),
+                    (None, None) => self.reorder.handle_packet(now, Arrival { path, seq: Seq::new(0), packet }),
+                    _ => self.malformed += 1,
+                }
+            }
+        }
+        self.apply_changes(now);
+    }
+
+    /// Does what is due at `now`.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.keepalive.handle_timeout(now);
+        while let Some(path) = self.keepalive.poll_keepalive() {
+            self.paths[usize::from(path.0)].keepalives_sent += 1;
+            self.to_send.push_back((path, Message::Keepalive));
+        }
+        self.apply_changes(now);
+        if self.reorder.poll_timeout() <= now {
+            self.reorder.handle_timeout(now);
+        }
+    }
+
+    fn apply_changes(&mut self, now: Instant) {
+        while let Some(change) = self.keepalive.poll_change() {
+            self.up[usize::from(change.path.0)] = change.up;
+            self.paths[usize::from(change.path.0)].went_down += u64::from(!change.up);
+            self.reorder.handle_path(now, change.path, change.up);
+        }
+    }
+
+    /// The next message for the peer, and its path.
+    pub fn poll_transmit(&mut self) -> Option<(PathId, Message<P>)> {
+        self.to_send.pop_front()
+    }
+
+    /// The next packet for the host.
+    pub fn poll_deliver(&mut self) -> Option<P> {
+        self.reorder.poll_deliver()
+    }
+
+    /// When [`Endpoint::handle_timeout`] has something to do.
+    pub fn poll_timeout(&self) -> Instant {
+        self.keepalive.poll_timeout().min(self.reorder.poll_timeout())
+    }
+
+    /// By path: whether it is up, and what passed it.
+    pub fn paths(&self) -> impl Iterator<Item = (bool, PathCounters)> {
+        self.up.iter().copied().zip(self.paths.iter().copied())
+    }
+
+    /// What the reorder rule did.
+    pub fn reorder_counters(&self) -> ReorderCounters {
+        self.reorder.counters()
+    }
+
+    /// Packets of the host that were dropped because all paths were down.
+    pub fn unsent_packets(&self) -> u64 {
+        self.unsent
+    }
+
+    /// Packets that were dropped because they had a number where both ends agreed on none, or none where they agreed on one.
+    pub fn malformed_packets(&self) -> u64 {
+        self.malformed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use polypath_base::Duration;
+
+    const LEN: Bytes = Bytes::new(1000);
+
+    fn config(reorder: ReorderConfig) -> EndpointConfig {
+        let keepalive = KeepaliveConfig { interval: Duration::from_secs(5), dead_time: Duration::from_secs(11), data_count: false };
+        EndpointConfig { weights: vec![10, 10], spreading: Spreading::Turns, reorder, keepalive }
+    }
+
+    const PROGRESS: ReorderConfig = ReorderConfig::Progress { max_delay: Duration::from_millis(300), capacity: 1000 };
+    const MPT: ReorderConfig = ReorderConfig::Mpt { window: 1600, max_delay: Duration::from_millis(300) };
+
+    fn ms(n: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(n)
+    }
+
+    /// Two ends, joined by paths that take so many milliseconds; none: what is sent on the path is lost.
+    struct Net {
+        ends: [Endpoint<u32>; 2],
+        delays: [Option<u64>; 2],
+        /// In flight: arrival, order of sending, receiver, path, message.
+        flying: std::collections::BTreeMap<(Instant, u64), (usize, PathId, Message<u32>)>,
+        sent: u64,
+        delivered: [Vec<(u32, Instant)>; 2],
+    }
+
+    impl Net {
+        fn new(config: &EndpointConfig, delays: [u64; 2]) -> Self {
+            let end = || Endpoint::new(ms(0), config).expect("a sound configuration");
+            Self {
+                ends: [end(), end()],
+                delays: delays.map(Some),
+                flying: std::collections::BTreeMap::new(),
+                sent: 0,
+                delivered: [vec![], vec![]],
+            }
+        }
+
+        fn drain(&mut self, now: Instant) {
+            for number in 0..2 {
+                while let Some((path, message)) = self.ends[number].poll_transmit() {
+                    let Some(delay) = self.delays[usize::from(path.0)] else { continue };
+                    self.flying.insert((now + Duration::from_millis(delay), self.sent), (1 - number, path, message));
+                    self.sent += 1;
+                }
+                while let Some(packet) = self.ends[number].poll_deliver() {
+                    self.delivered[number].push((packet, now));
+                }
+            }
+        }
+
+        /// Lets time pass.
+        fn run(&mut self, until: Instant) {
+            loop {
+                let timeout = self.ends[0].poll_timeout().min(self.ends[1].poll_timeout());
+                let arrival = self.flying.first_key_value().map_or(Instant::NEVER, |(&(at, _), _)| at);
+                let now = timeout.min(arrival);
+                if now > until {
+                    return;
+                }
+                if arrival <= timeout {
+                    let (_, (to, path, message)) = self.flying.pop_first().expect("something is in flight");
+                    self.ends[to].handle_outer(now, path, LEN, message);
+                } else {
+                    for end in self.ends.iter_mut().filter(|end| end.poll_timeout() <= now) {
+                        end.handle_timeout(now);
+                    }
+                }
+                self.drain(now);
+            }
+        }
+
+        /// End 0 sends packets `numbers`, one a millisecond from `from` on.
+        fn send(&mut self, from: u64, numbers: std::ops::Range<u32>) {
+            for (at, number) in (from..).zip(numbers) {
+                self.run(ms(at));
+                self.ends[0].handle_inner(0, LEN, number);
+                self.drain(ms(at));
+            }
+        }
+    }
+
+    #[test]
+    fn packets_come_out_in_order_over_unequal_paths() {
+        for reorder in [PROGRESS, MPT] {
+            let mut net = Net::new(&config(reorder), [1, 41]);
+            net.send(0, 0..500);
+            net.run(ms(1000));
+            assert!(net.delivered[1].iter().map(|&(packet, _)| packet).eq(0..500), "{reorder:?}");
+            let sent: Vec<_> = net.ends[0].paths().map(|(up, path)| (up, path.packets_sent, path.bytes_sent)).collect();
+            assert_eq!(sent, [(true, 250, 250_000); 2]);
+            assert_eq!(net.ends[1].reorder_counters().delivered, 500);
+        }
+    }
+
+    #[test]
+    fn without_reordering_packets_carry_no_numbers() {
+        let mut end = Endpoint::new(ms(0), &config(ReorderConfig::Off)).unwrap();
+        end.handle_inner(0, LEN, 7);
+        assert_eq!(end.poll_transmit(), Some((PathId(0), Message::Data { seq: None, packet: 7 })));
+        end.handle_outer(ms(1), PathId(1), LEN, Message::Data { seq: Some(Seq::new(3)), packet: 8 });
+        assert_eq!((end.poll_deliver(), end.malformed_packets()), (None, 1), "the peer counts, and we do not");
+        end.handle_outer(ms(1), PathId(1), LEN, Message::Data { seq: None, packet: 9 });
+        assert_eq!(end.poll_deliver(), Some(9));
+    }
+
+    #[test]
+    fn a_dead_path_is_left_after_the_dead_time_and_used_again_when_it_speaks() {
+        let mut net = Net::new(&config(PROGRESS), [1, 1]);
+        net.run(ms(10_000));
+        net.delays[1] = None;
+        // The last keepalive came at 5.001 s, that of 10 s just before the cut at 10.001 s was in flight already.
+        net.run(ms(21_000));
+        assert_eq!(net.ends[0].paths().map(|(up, _)| up).collect::<Vec<_>>(), [true, true]);
+        net.run(ms(21_001));
+        assert_eq!(net.ends[0].paths().map(|(up, _)| up).collect::<Vec<_>>(), [true, false]);
+        net.send(21_100, 0..100);
+        net.run(ms(21_300));
+        assert!(net.delivered[1].iter().map(|&(packet, _)| packet).eq(0..100), "all on the other path");
+        net.delays[1] = Some(1);
+        net.run(ms(26_000));
+        assert!(net.ends[0].paths().all(|(up, _)| up), "the peer's next keepalive came");
+        assert_eq!(net.ends[0].paths().map(|(_, path)| path.went_down).collect::<Vec<_>>(), [0, 1]);
+    }
+
+    #[test]
+    fn with_all_paths_down_packets_are_dropped_and_counted() {
+        let mut end = Endpoint::new(ms(0), &config(PROGRESS)).unwrap();
+        end.handle_timeout(ms(11_000));
+        end.handle_inner(0, LEN, 1);
+        assert_eq!(end.unsent_packets(), 1);
+    }
+}
