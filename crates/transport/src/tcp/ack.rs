@@ -68,7 +68,7 @@ type Found<'a> = (&'a mut Option<Instant>, &'a mut Instant, &'a mut Option<Seq>)
 impl Socket {
     pub(super) fn handle_ack(&mut self, cx: Context<'_>, segment: &Segment) {
         let prior_una = self.snd_una();
-        if segment.ack == prior_una && self.queue.packets_out() == 0 {
+        if segment.ack == prior_una && self.scoreboard.packets_out() == 0 {
             // Nothing is in the network, as always at a receiver: the ACK can only tell of a window.
             self.update_peer_window(segment);
             return;
@@ -88,7 +88,7 @@ impl Socket {
         }
         let prior_delivered = self.flow.delivered;
         let prior_lost = self.flow.lost;
-        let had_packets = self.queue.packets_out() > 0;
+        let had_packets = self.scoreboard.packets_out() > 0;
         let mut ack = self.begin_ack(segment, prior_una);
 
         if self.update_peer_window(segment) {
@@ -104,8 +104,8 @@ impl Socket {
             ack.is_duplicate = true;
             self.loss.on_duplicate_ack();
         }
-        let prior_fack = self.queue.highest_sacked();
-        if self.sack_ok && (segment.sack_len > 0 || self.queue.sacked_out() > 0) {
+        let prior_fack = self.scoreboard.highest_sacked();
+        if self.sack_ok && (segment.sack_len > 0 || self.scoreboard.sacked_out() > 0) {
             self.apply_sacks(cx.now, segment, &mut ack);
         }
         if had_packets {
@@ -126,7 +126,7 @@ impl Socket {
             self.fastretrans_alert(cx, &mut ack);
         }
         if ack.facts.acks_segments | ack.facts.sacks_segments
-            && (self.timers.pending() != Some(Pending::Reordering) || self.queue.packets_out() == 0)
+            && (self.timers.pending() != Some(Pending::Reordering) || self.scoreboard.packets_out() == 0)
         {
             self.rearm(cx.now);
         }
@@ -149,7 +149,7 @@ impl Socket {
             prior_una,
             ts_ecr: (self.ts_ok && segment.has_ts).then(|| self.echoed(segment)),
             is_duplicate: false,
-            rate: RateSample::new(self.queue.in_flight()),
+            rate: RateSample::new(self.scoreboard.in_flight()),
             reordered_from: None,
             first_sacked_at: None,
             last_sacked_at: None,
@@ -178,9 +178,9 @@ impl Socket {
         let mut acked = 0;
         let mut retransmitted = false;
         let mut low_hole: Option<Seq> = None;
-        let any_sacked = self.queue.sacked_out() > 0;
+        let any_sacked = self.scoreboard.sacked_out() > 0;
         // Nearly always each segment was sent once, nothing of it was marked since, and so the last of them decides.
-        if let Some((first, last, [count, bursts])) = self.queue.plain_acked(ack.number) {
+        if let Some((first, last, [count, bursts])) = self.scoreboard.plain_acked(ack.number) {
             (first_at, last_at, low_hole) = (Some(first.at), last.at, Some(first.seq));
             acked = count;
             self.flow.delivered = self.flow.delivered.wrapping_add(count);
@@ -189,12 +189,12 @@ impl Socket {
             self.rack.advance(cx.now, last, self.flow.min_rtt_us);
             self.delivery.on_delivered(last, &mut ack.rate);
             let end = last.seq + last.len;
-            self.queue.pop_plain([count, bursts], end);
+            self.scoreboard.pop_plain([count, bursts], end);
         }
-        if self.queue.head_if_acked(ack.number).is_some() {
+        if self.scoreboard.head_if_acked(ack.number).is_some() {
             (acked, retransmitted) = self.clean_scoreboarded(cx.now, acked, (&mut first_at, &mut last_at, &mut low_hole), ack);
         }
-        self.queue.trim_head(ack.number);
+        self.scoreboard.trim_head(ack.number);
         if self.path_mtu.is_probe_out() {
             self.on_mtu_probe_acked(cx.now);
         }
@@ -249,7 +249,7 @@ impl Socket {
     fn clean_scoreboarded(&mut self, now: Instant, mut acked: u32, found: Found<'_>, ack: &mut AckState) -> (u32, bool) {
         let (first_at, last_at, low_hole) = found;
         let mut retransmitted = false;
-        while let Some(sent) = self.queue.head_if_acked(ack.number) {
+        while let Some(sent) = self.scoreboard.head_if_acked(ack.number) {
             acked += 1;
             if sent.is_retransmitted() {
                 if sent.is_retrans() {
@@ -274,7 +274,7 @@ impl Socket {
                 }
                 self.delivery.on_delivered(sent, &mut ack.rate);
             }
-            self.queue.pop_head();
+            self.scoreboard.pop_head();
         }
         (acked, retransmitted)
     }
@@ -282,8 +282,8 @@ impl Socket {
     /// What algorithms read and the transport computes.
     #[inline]
     pub(super) fn refresh_flow(&mut self) {
-        self.flow.in_flight = self.queue.in_flight();
-        self.flow.packets_out = self.queue.packets_out();
+        self.flow.in_flight = self.scoreboard.in_flight();
+        self.flow.packets_out = self.scoreboard.packets_out();
         self.flow.cwnd_limited = self.is_cwnd_limited();
         self.flow.next_send_ns = self.pacer.next().as_nanos();
         if self.cc.flags() & cc::flags::DRAWS != 0 {
@@ -321,7 +321,7 @@ impl Socket {
             return;
         }
         let percent = if self.flow.cwnd < self.flow.ssthresh / 2 { 200 } else { 120 };
-        let window = u64::from(self.flow.cwnd.max(self.queue.packets_out()));
+        let window = u64::from(self.flow.cwnd.max(self.scoreboard.packets_out()));
         // mss * window stays below 2^46 and the factor below 2^24, so the product holds in 64 bits.
         let rate = u64::from(self.flow.mss) * window * (80_000 * percent) / u64::from(self.flow.srtt_us);
         self.flow.pacing_rate = rate.min(self.flow.max_pacing_rate);

@@ -1,8 +1,8 @@
 //! The sender's congestion states: entering and leaving recovery, PRR, tail loss probes and timeouts. `undo` takes back what proves spurious.
 
 use super::ack::{AckFacts, AckState};
-use super::queue::Sent;
 use super::recovery::{Delivered, Tlp, TlpAck, TlpVerdict};
+use super::scoreboard::Sent;
 use super::timer::{Pending, Timer};
 use super::{CaState, Context, Socket};
 use polypath_base::{Duration, Instant};
@@ -21,8 +21,8 @@ impl Socket {
     /// Decides on a dubious ACK: what Linux calls the fast-retransmit alert. Returns nothing; `loss.retransmit` says what to send.
     #[inline(never)]
     pub(super) fn fastretrans_alert(&mut self, cx: Context<'_>, ack: &mut AckState) {
-        if self.queue.packets_out() == 0 {
-            self.queue.forget_sacks();
+        if self.scoreboard.packets_out() == 0 {
+            self.scoreboard.forget_sacks();
         }
         let marked = ack.facts.echoes_ce;
         if marked {
@@ -92,9 +92,9 @@ impl Socket {
             self.newreno_losses(ack);
             return;
         }
-        let before_marking = self.queue.retrans_out();
+        let before_marking = self.scoreboard.retrans_out();
         self.rack_detect(now);
-        if before_marking > self.queue.retrans_out() {
+        if before_marking > self.scoreboard.retrans_out() {
             ack.facts.proves_retransmission_lost = true;
         }
     }
@@ -102,21 +102,21 @@ impl Socket {
     /// Without SACK (RFC 6582): three duplicate ACKs, or a partial ACK in recovery, say that the first segment is lost.
     fn newreno_losses(&mut self, ack: &AckState) {
         let partial = self.flow.ca_state >= CaState::Recovery && ack.facts.advances_una;
-        if self.queue.len() > 0
+        if self.scoreboard.len() > 0
             && (partial || self.loss.duplicate_acks() >= self.flow.reordering)
-            && !self.queue.at(0).is_retrans()
-            && self.queue.mark_lost(0)
+            && !self.scoreboard.at(0).is_retrans()
+            && self.scoreboard.mark_lost(0)
         {
             self.flow.lost = self.flow.lost.wrapping_add(1);
         }
     }
 
     fn time_to_recover(&self) -> bool {
-        self.queue.lost_out() > 0
+        self.scoreboard.lost_out() > 0
     }
 
     pub(super) fn try_keep_open(&mut self, cx: Context<'_>) {
-        let left_out = self.queue.sacked_out() + self.queue.lost_out() > 0;
+        let left_out = self.scoreboard.sacked_out() + self.scoreboard.lost_out() > 0;
         let state = if left_out || self.undo.retrans_stamp().is_some() { CaState::Disorder } else { CaState::Open };
         if self.flow.ca_state != state {
             self.set_ca_state(cx, state);
@@ -125,7 +125,7 @@ impl Socket {
     }
 
     fn try_to_open(&mut self, cx: Context<'_>, marked: bool) {
-        if self.queue.retrans_out() == 0 && !self.queue.head().is_some_and(Sent::is_retransmitted) {
+        if self.scoreboard.retrans_out() == 0 && !self.scoreboard.head().is_some_and(Sent::is_retransmitted) {
             self.undo.forget_retrans_stamp();
         }
         if marked {
@@ -183,7 +183,7 @@ impl Socket {
             acks_retransmission: facts.acks_retransmission,
             proves_retransmission_lost: facts.proves_retransmission_lost,
         };
-        let (in_flight, bound) = (self.queue.in_flight(), self.settings.stack.prr_bound);
+        let (in_flight, bound) = (self.scoreboard.in_flight(), self.settings.stack.prr_bound);
         if let Some(cwnd) = self.prr.cwnd(by, in_flight, self.flow.ssthresh, self.flow.prior_cwnd, bound) {
             self.flow.cwnd = cwnd;
         }
@@ -213,9 +213,9 @@ impl Socket {
             self.loss.on_loss(self.flow.bytes_acked);
             self.watch_for_undo();
         }
-        self.flow.cwnd = self.queue.in_flight() + 1;
+        self.flow.cwnd = self.scoreboard.in_flight() + 1;
         self.flow.cwnd_cnt = 0;
-        if self.flow.ca_state <= CaState::Disorder && self.queue.sacked_out() >= self.settings.reordering.get() {
+        if self.flow.ca_state <= CaState::Disorder && self.scoreboard.sacked_out() >= self.settings.reordering.get() {
             self.flow.reordering = self.flow.reordering.min(self.settings.reordering.get());
         }
         self.set_ca_state(cx, CaState::Loss);
@@ -227,14 +227,14 @@ impl Socket {
 
     fn mark_lost_at_timeout(&mut self, now: Instant) {
         // A first segment that is sacked means that the receiver reneged (RFC 2018 section 8).
-        if self.queue.head().is_some_and(Sent::is_sacked) {
-            self.queue.forget_sacks();
+        if self.scoreboard.head().is_some_and(Sent::is_sacked) {
+            self.scoreboard.forget_sacks();
         }
-        for index in 0..self.queue.len() {
+        for index in 0..self.scoreboard.len() {
             if index > 0 && self.sack_ok && self.rack_still_waits(now, index) {
                 continue;
             }
-            if self.queue.mark_lost(index) {
+            if self.scoreboard.mark_lost(index) {
                 self.flow.lost = self.flow.lost.wrapping_add(1);
             }
         }
@@ -257,14 +257,14 @@ impl Socket {
     pub(super) fn probe_timeout(&self) -> Option<Duration> {
         let may = self.settings.tail_loss_probe
             && self.sack_ok
-            && self.queue.packets_out() > 0
+            && self.scoreboard.packets_out() > 0
             && matches!(self.flow.ca_state, CaState::Open | CaState::Cwr);
-        may.then(|| Tlp::timeout(self.flow.srtt_us, self.queue.packets_out(), self.settings.rto_min, self.timers.floor()))
+        may.then(|| Tlp::timeout(self.flow.srtt_us, self.scoreboard.packets_out(), self.settings.rto_min, self.timers.floor()))
     }
 
     /// (Re)arms the one retransmission timer after an ACK or a transmission.
     pub(super) fn rearm(&mut self, now: Instant) {
-        if self.queue.packets_out() == 0 {
+        if self.scoreboard.packets_out() == 0 {
             if self.timers.pending() != Some(Pending::WindowProbe) {
                 self.timers.disarm(Timer::Retransmission);
             }
@@ -284,15 +284,15 @@ impl Socket {
     #[cold]
     pub(super) fn retransmit_oversized(&mut self, now: Instant) {
         let mut index = 0;
-        while index < self.queue.len() {
-            let sent = *self.queue.at(index);
+        while index < self.scoreboard.len() {
+            let sent = *self.scoreboard.at(index);
             if sent.len > self.segment_len() && !sent.is_sacked() {
-                self.queue.mark_lost(index);
-                self.queue.split(index, self.segment_len());
+                self.scoreboard.mark_lost(index);
+                self.scoreboard.split(index, self.segment_len());
             }
             index += 1;
         }
-        if self.queue.lost_out() > 0 {
+        if self.scoreboard.lost_out() > 0 {
             if self.flow.ca_state != CaState::Loss {
                 self.loss.set_high_seq(self.snd_nxt());
                 self.flow.ssthresh = self.current_ssthresh();

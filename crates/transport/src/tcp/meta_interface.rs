@@ -61,7 +61,7 @@ impl Socket {
     /// The congestion window has room, and there is not even a segment to send: Nagle's rule keeps less than one.
     #[inline]
     pub(crate) fn is_starved(&self) -> bool {
-        self.queue.unsent() < self.flow.mss && self.queue.in_flight() < self.flow.cwnd
+        self.queue.unsent() < self.flow.mss && self.scoreboard.in_flight() < self.flow.cwnd
     }
 
     /// The meta connection knows of a larger window than this subflow's last segment told.

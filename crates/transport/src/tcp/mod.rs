@@ -28,6 +28,7 @@ mod reset;
 mod ring;
 mod rtt;
 mod sack;
+mod scoreboard;
 mod segment_builder;
 mod send_buffer;
 mod sending;
@@ -52,6 +53,7 @@ use receiving::{Delivered, Receiver};
 use recovery::{LossState, Prr, Rack, Tlp, Undo};
 pub use reset::reset_for;
 use rtt::Rtt;
+use scoreboard::Scoreboard;
 use sending::{CwndValidation, Handshake, Nagle, Pacer, Persist};
 pub(crate) use timer::tick_after;
 use timer::{Pending, Timer, Timers};
@@ -128,6 +130,7 @@ pub struct Socket {
 
     // Sequence space of what is sent; `flow.snd_una` and `flow.snd_nxt` are its edges.
     queue: SendQueue,
+    scoreboard: Scoreboard,
     snd_wnd: u32,
     snd_wl1: Seq,
     peer_wscale: u8,
@@ -231,6 +234,7 @@ impl Socket {
             flow,
             cc,
             queue: SendQueue::new(initial_seq),
+            scoreboard: Scoreboard::new(initial_seq),
             snd_wnd: 0,
             snd_wl1: Seq::default(),
             peer_wscale: 0,
@@ -319,7 +323,7 @@ impl Socket {
 
     /// Subflow mode: `len` of data from `dsn` on, at most 2^32 - 1 bytes, is the next to send.
     pub fn push_mapping(&mut self, now: Instant, dsn: DataSeq, len: Bytes) {
-        if self.queue.packets_out() == 0 && self.queue.unsent() == 0 {
+        if self.scoreboard.packets_out() == 0 && self.queue.unsent() == 0 {
             self.idle_restart(now);
         }
         self.queue.push_mapping(dsn, len.as_u32());
@@ -396,6 +400,7 @@ impl Socket {
     fn acknowledge_syn(&mut self, now: Instant, segment: &Segment) {
         self.flow.snd_una = (self.iss + 1).get();
         self.queue.start(self.snd_una());
+        self.scoreboard.start(self.snd_una());
         self.flow.delivered = self.flow.delivered.wrapping_add(1); // the SYN counts
         let by_timestamp = || if self.ts_ok && segment.has_ts { ack::rtt_by_echo(now, self.echoed(segment)) } else { None };
         if let Some(rtt) = self.handshake.rtt(now).or_else(by_timestamp) {
@@ -488,12 +493,12 @@ impl Socket {
     /// Segments in the network (RFC 6675's pipe, as Linux counts it).
     #[inline]
     pub fn in_flight(&self) -> Segments {
-        Segments::new(self.queue.in_flight())
+        Segments::new(self.scoreboard.in_flight())
     }
 
     /// Segments sent and not cumulatively acknowledged.
     pub fn packets_out(&self) -> Segments {
-        Segments::new(self.queue.packets_out())
+        Segments::new(self.scoreboard.packets_out())
     }
 
     /// Congestion window.
@@ -602,7 +607,7 @@ impl Socket {
 
     /// Everything offered has been acknowledged.
     pub fn everything_acked(&self) -> bool {
-        self.offered == 0 && self.queue.unsent() == 0 && self.queue.packets_out() == 0
+        self.offered == 0 && self.queue.unsent() == 0 && self.scoreboard.packets_out() == 0
     }
 
     /// Asks for an ACK at the next `poll_transmit`.
@@ -612,7 +617,7 @@ impl Socket {
 
     /// Data sequence numbers sent on this subflow and not yet acknowledged by the peer's TCP, as (dsn, length) in order.
     pub fn unacked_mappings(&self) -> impl Iterator<Item = (DataSeq, Bytes)> + '_ {
-        self.queue.mappings().map(|(dsn, len)| (dsn, Bytes::from_u32(len)))
+        self.scoreboard.mappings().chain(self.queue.mappings()).map(|(dsn, len)| (dsn, Bytes::from_u32(len)))
     }
 
     /// The peer's echo of our timestamp, as the time at which we sent it.

@@ -160,7 +160,7 @@ impl Socket {
         match self.timers.last_pending() {
             Pending::Timeout => self.handle_rto(cx),
             Pending::LossProbe => {
-                if self.queue.packets_out() == 0 || !self.tlp.on_timeout() {
+                if self.scoreboard.packets_out() == 0 || !self.tlp.on_timeout() {
                     self.rearm(cx.now);
                 }
             }
@@ -185,7 +185,7 @@ impl Socket {
             self.counters.timeouts += 1;
             return;
         }
-        if self.queue.packets_out() == 0 {
+        if self.scoreboard.packets_out() == 0 {
             return;
         }
         self.counters.timeouts += 1;
@@ -197,9 +197,9 @@ impl Socket {
     }
 
     fn handle_reordering_timeout(&mut self, cx: Context<'_>) {
-        let in_flight = self.queue.in_flight();
+        let in_flight = self.scoreboard.in_flight();
         self.rack_mark(cx.now);
-        if self.queue.in_flight() != in_flight {
+        if self.scoreboard.in_flight() != in_flight {
             if self.flow.ca_state < super::CaState::Recovery {
                 self.enter_recovery_by_timer(cx);
             }
@@ -223,17 +223,17 @@ impl Socket {
 
     #[inline(never)]
     fn next_retransmission(&mut self, now: Instant, segment: &mut Segment) -> bool {
-        if self.flow.cwnd <= self.queue.in_flight() {
+        if self.flow.cwnd <= self.scoreboard.in_flight() {
             return false;
         }
-        let Some(index) = self.queue.next_lost() else {
+        let Some(index) = self.scoreboard.next_lost() else {
             self.loss.set_retransmits(false);
             return false;
         };
         if self.waits_for_pacing(now) {
             return false;
         }
-        self.queue.split(index, self.segment_len());
+        self.scoreboard.split(index, self.segment_len());
         self.retransmit(now, index, segment);
         true
     }
@@ -241,10 +241,10 @@ impl Socket {
     #[inline(never)]
     fn retransmit(&mut self, now: Instant, index: usize, segment: &mut Segment) {
         self.path_mtu.forget_probe();
-        self.queue.mark_retransmitted(index, now);
-        let mut sent = *self.queue.at(index);
+        self.scoreboard.mark_retransmitted(index, now);
+        let mut sent = *self.scoreboard.at(index);
         self.delivery.on_sent(now, &self.flow, false, &mut sent);
-        self.queue.restamp(index, &sent);
+        self.scoreboard.restamp(index, &sent);
         self.counters.data_segments_sent += 1;
         self.counters.retransmissions += 1;
         self.pace(now, sent.len);
@@ -263,7 +263,7 @@ impl Socket {
 
     #[inline]
     fn next_new_segment(&mut self, cx: Context<'_>, segment: &mut Segment) -> bool {
-        let in_flight = self.queue.in_flight();
+        let in_flight = self.scoreboard.in_flight();
         if self.flow.cwnd <= in_flight {
             self.limit.set(cx.now, Limit::CongestionWindow);
             return false;
@@ -284,7 +284,7 @@ impl Socket {
         let with_fin = self.fin_ready() && len == self.queue.unsent();
         if len > self.window_room() {
             self.limit.set(cx.now, Limit::PeerWindow);
-            if self.queue.packets_out() == 0 && self.timers.pending().is_none() {
+            if self.scoreboard.packets_out() == 0 && self.timers.pending().is_none() {
                 self.persist.begin();
                 self.timers.arm_pending(Pending::WindowProbe, cx.now, self.persist.interval(self.rtt.rto()));
             }
@@ -315,7 +315,7 @@ impl Socket {
     /// Nagle's rule (RFC 1122 section 4.2.3.4) in Minshall's form, for the last `len` bytes that there are.
     fn waits_for_small_segment(&self, len: u32) -> bool {
         (!self.is_subflow || (self.settings.stack.subflow_nagle && len == self.queue.unsent()))
-            && self.queue.packets_out() > 0
+            && self.scoreboard.packets_out() > 0
             && self.nagle.holds_back(self.snd_una())
     }
 
@@ -337,13 +337,13 @@ impl Socket {
             self.fin_sent = true;
             self.state = if self.state == State::CloseWait { State::LastAck } else { State::FinWait1 };
         }
-        let nothing_out = self.queue.packets_out() == 0;
+        let nothing_out = self.scoreboard.packets_out() == 0;
         if in_flight == 0 {
             self.cc.cwnd_event(&mut self.flow, cx.siblings, cc::Event::TxStart);
         }
         self.delivery.on_sent(cx.now, &self.flow, nothing_out, &mut sent);
         sent.set_gso_first(self.burst.length == 0);
-        self.queue.sent(sent);
+        self.scoreboard.sent(sent);
         self.flow.snd_nxt = sent.end().get();
         if sent.len < full {
             self.nagle.on_small_sent(sent.end());
@@ -365,10 +365,10 @@ impl Socket {
             self.template.is_valid = true;
         }
         // Linux marks the end of the data, and of each burst of more than one segment.
-        let ends = self.burst.remaining == 0 || sent.len < full || self.queue.in_flight() >= self.flow.cwnd;
+        let ends = self.burst.remaining == 0 || sent.len < full || self.scoreboard.in_flight() >= self.flow.cwnd;
         if sent.len > 0 && (self.queue.unsent() == 0 || (ends && self.burst.length > 1)) {
             segment.flags = segment.flags.with(Flags::PSH);
-            self.queue.push_last();
+            self.scoreboard.push_last();
         }
     }
 
@@ -426,7 +426,7 @@ impl Socket {
         if limit >= most.saturating_mul(mss) || limit >= chunk || (!last && limit >= waiting) {
             return false;
         }
-        let Some(head) = self.queue.head() else { return false };
+        let Some(head) = self.scoreboard.head() else { return false };
         let srtt = Duration::from_nanos(u64::from(self.flow.srtt_us) * 125);
         let half = srtt / 2;
         let threshold = self.settings.stack.tso_defer_within.map_or(half, |within| half.min(within));
@@ -435,7 +435,7 @@ impl Socket {
         }
         if window_room < send_room {
             if window_room <= waiting {
-                self.cwnd_validation.on_deferral(self.snd_nxt(), self.queue.packets_out(), &mut self.flow.max_packets_out);
+                self.cwnd_validation.on_deferral(self.snd_nxt(), self.scoreboard.packets_out(), &mut self.flow.max_packets_out);
                 self.limit.set(now, Limit::CongestionWindow);
                 return true;
             }
@@ -449,8 +449,8 @@ impl Socket {
 
     /// After a burst: was the window or the application the limit? (RFC 7661; Linux's congestion window validation.)
     fn validate_window(&mut self, now: Instant) {
-        let packets_out = self.queue.packets_out();
-        let limited = self.queue.in_flight() >= self.flow.cwnd;
+        let packets_out = self.scoreboard.packets_out();
+        let limited = self.scoreboard.in_flight() >= self.flow.cwnd;
         let flight = Flight { snd_una: self.snd_una(), snd_nxt: self.snd_nxt(), packets_out, fills_window: limited };
         self.cwnd_validation.on_burst(flight, self.settings.stack.keeps_cwnd_limited, &mut self.flow.max_packets_out);
         if self.cwnd_validation.note_use(now, self.is_cwnd_limited(), packets_out, self.rtt.rto())
@@ -495,7 +495,7 @@ impl Socket {
         let idle = now.since(self.last_sent_at);
         if !self.settings.slow_start_after_idle
             || self.state != State::Established
-            || self.queue.packets_out() > 0
+            || self.scoreboard.packets_out() > 0
             || self.cc.has_cong_control()
             || self.counters.data_segments_sent == 0
             || idle <= rto
@@ -515,14 +515,14 @@ impl Socket {
         self.counters.loss_probes += 1;
         let len = self.queue.next_new_len(self.segment_len());
         let new_data = len > 0 && len <= self.window_room();
-        let sent = new_data || self.queue.len() > 0;
+        let sent = new_data || self.scoreboard.len() > 0;
         if new_data {
             let with_fin = self.fin_ready() && len == self.queue.unsent();
-            let in_flight = self.queue.in_flight();
+            let in_flight = self.scoreboard.in_flight();
             self.send_probe(cx, New { len, with_fin, in_flight }, segment);
         } else if sent {
-            let last = self.queue.len() - 1;
-            self.queue.split(last, self.segment_len());
+            let last = self.scoreboard.len() - 1;
+            self.scoreboard.split(last, self.segment_len());
             self.retransmit(cx.now, last, segment);
         }
         if sent {

@@ -1,6 +1,6 @@
 //! Delivery-rate estimation (draft-cheng-iccrg-delivery-rate-estimation), in Linux's form.
 
-use super::queue::Sent;
+use super::scoreboard::Sent;
 use polypath_base::{Instant, Seq};
 use polypath_cc as cc;
 

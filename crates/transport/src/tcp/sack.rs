@@ -2,8 +2,8 @@
 
 use super::Socket;
 use super::ack::AckState;
-use super::queue::Sent;
 use super::recovery::ReoWnd;
+use super::scoreboard::Sent;
 use super::timer::Pending;
 use polypath_base::{Duration, Instant, Seq};
 use polypath_wire::{SackBlock, Segment};
@@ -27,7 +27,8 @@ impl Socket {
         let ascending = &mut ascending[first..blocks.len()];
         ascending.sort_unstable_by_key(|block| block.start.distance(self.snd_una()));
         for &block in &*ascending {
-            if self.sack_cache.0.contains(&block) && !self.queue.highest_sacked().before(block.end) && self.queue.sacked_out() > 0 {
+            if self.sack_cache.0.contains(&block) && !self.scoreboard.highest_sacked().before(block.end) && self.scoreboard.sacked_out() > 0
+            {
                 // Seen before and unchanged; only segments retransmitted or added since could differ, and those were not in it.
                 continue;
             }
@@ -47,9 +48,9 @@ impl Socket {
     }
 
     fn apply_block(&mut self, now: Instant, block: SackBlock, ack: &mut AckState) {
-        let mut index = self.queue.index_of(block.start);
-        while index < self.queue.len() {
-            let sent = *self.queue.at(index);
+        let mut index = self.scoreboard.index_of(block.start);
+        while index < self.scoreboard.len() {
+            let sent = *self.scoreboard.at(index);
             if !sent.seq.before(block.end) {
                 break;
             }
@@ -64,7 +65,7 @@ impl Socket {
     fn sack_one(&mut self, now: Instant, index: usize, sent: &Sent, ack: &mut AckState) {
         if !sent.is_retrans() {
             // A hole below what was selectively acknowledged before, never retransmitted: reordering, not loss.
-            if !sent.is_retransmitted() && sent.seq.before(self.queue.highest_sacked()) && self.queue.sacked_out() > 0 {
+            if !sent.is_retransmitted() && sent.seq.before(self.scoreboard.highest_sacked()) && self.scoreboard.sacked_out() > 0 {
                 ack.reordered_from = Some(ack.reordered_from.map_or(sent.seq, |low| sent.seq.min(low)));
             }
             if !sent.is_retransmitted() {
@@ -77,7 +78,7 @@ impl Socket {
         }
         self.rack.advance(now, sent, self.flow.min_rtt_us);
         self.delivery.on_delivered(sent, &mut ack.rate);
-        self.queue.mark_sacked(index);
+        self.scoreboard.mark_sacked(index);
         self.flow.delivered = self.flow.delivered.wrapping_add(1);
         ack.facts.sacks_segments = true;
     }
@@ -97,7 +98,7 @@ impl Socket {
     #[inline(never)]
     pub(super) fn note_reordering(&mut self, from: Option<Seq>, timestamp: bool) {
         let Some(low) = from else { return };
-        let fack = self.queue.highest_sacked();
+        let fack = self.scoreboard.highest_sacked();
         if !low.before(fack) && !timestamp {
             return;
         }
@@ -114,7 +115,7 @@ impl Socket {
         self.rack.reo_wnd(ReoWnd {
             min_rtt_us: self.flow.min_rtt_us,
             srtt: self.flow.srtt_us,
-            loss_is_evident: self.flow.ca_state >= super::CaState::Recovery || self.queue.sacked_out() >= self.flow.reordering,
+            loss_is_evident: self.flow.ca_state >= super::CaState::Recovery || self.scoreboard.sacked_out() >= self.flow.reordering,
         })
     }
 
@@ -132,12 +133,12 @@ impl Socket {
     /// Marks losses; returns the longest time until another segment would be lost.
     pub(super) fn rack_mark(&mut self, now: Instant) -> Duration {
         let reo_wnd = self.reo_wnd();
-        self.rack.mark_lost(now, reo_wnd, &mut self.queue, &mut self.flow.lost)
+        self.rack.mark_lost(now, reo_wnd, &mut self.scoreboard, &mut self.flow.lost)
     }
 
     /// Whether RACK would, after a timeout, still wait for this segment.
     pub(super) fn rack_still_waits(&self, now: Instant, index: usize) -> bool {
-        self.rack.still_waits(now, self.queue.at(index), self.reo_wnd())
+        self.rack.still_waits(now, self.scoreboard.at(index), self.reo_wnd())
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a segment of an endpoint looks like: SYN, data, ACK. Of a burst only the first segment is written whole.
 
-use super::queue::Sent;
+use super::scoreboard::Sent;
 use super::timer::Timer;
 use super::{Socket, State, timestamp};
 use polypath_base::{Instant, Seq};

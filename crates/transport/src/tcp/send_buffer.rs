@@ -16,14 +16,14 @@ impl Socket {
     /// the path (draft-cheng-iccrg-delivery-rate-estimation-00 section 3.4). As in Linux this is asked at the start of a write alone, and
     /// never of a subflow, which the connection writes to.
     pub(super) fn note_app_limited(&mut self) {
-        let queue = &self.queue;
+        let board = &self.scoreboard;
         if !self.is_subflow
             && self.offered > 0
-            && queue.unsent() < self.flow.mss
-            && queue.in_flight() < self.flow.cwnd
-            && queue.lost_out() <= queue.retrans_out()
+            && self.queue.unsent() < self.flow.mss
+            && board.in_flight() < self.flow.cwnd
+            && board.lost_out() <= board.retrans_out()
         {
-            self.flow.app_limited = self.flow.delivered.wrapping_add(queue.in_flight()).max(1);
+            self.flow.app_limited = self.flow.delivered.wrapping_add(board.in_flight()).max(1);
         }
     }
 
@@ -51,7 +51,7 @@ impl Socket {
         if !self.writer_blocked {
             return;
         }
-        if self.queue.in_flight() < self.flow.cwnd {
+        if self.scoreboard.in_flight() < self.flow.cwnd {
             self.expand_sndbuf();
         }
         let queued = self.queued_memory();
@@ -64,11 +64,11 @@ impl Socket {
     /// bursts of two segments, as a slow pace makes them, cost a third more than their bytes; what waits is in buffers of 64 KiB.
     #[inline]
     pub(super) fn queued_memory(&self) -> u32 {
-        let bytes = self.queue.queued_bytes();
+        let bytes = self.queue.write_seq().distance(self.scoreboard.una());
         if self.is_subflow && !self.settings.stack.subflow_counts_memory {
             return bytes;
         }
-        bytes + self.queue.bursts_out() * BURST_OVERHEAD + self.queue.unsent() / (65_536 / BURST_OVERHEAD)
+        bytes + self.scoreboard.bursts_out() * BURST_OVERHEAD + self.queue.unsent() / (65_536 / BURST_OVERHEAD)
     }
 
     /// Subflows: after an ACK, and after what it let out has left, the buffer grows unless the window is full.
@@ -76,7 +76,7 @@ impl Socket {
     pub(super) fn check_space(&mut self) {
         if self.space_check {
             self.space_check = false;
-            if self.queue.in_flight() < self.flow.cwnd {
+            if self.scoreboard.in_flight() < self.flow.cwnd {
                 self.expand_sndbuf();
             }
         }

@@ -18,7 +18,7 @@ enum Frto {
 impl Socket {
     /// A reduction begins: from here on evidence against it is collected.
     pub(super) fn watch_for_undo(&mut self) {
-        self.undo.watch(self.snd_una(), self.queue.retrans_out());
+        self.undo.watch(self.snd_una(), self.scoreboard.retrans_out());
     }
 
     fn is_spurious(&self, ack: &AckState) -> bool {
@@ -40,7 +40,7 @@ impl Socket {
 
     /// Nothing is known to be lost any more, and the reduction is taken back.
     fn take_back_losses(&mut self, cx: Context<'_>) {
-        self.queue.unmark_all_lost();
+        self.scoreboard.unmark_all_lost();
         self.take_back_reduction(cx);
     }
 
@@ -63,7 +63,7 @@ impl Socket {
     pub(super) fn undo_during_recovery(&mut self, cx: Context<'_>, ack: &AckState) -> bool {
         if ack.facts.advances_una && self.undo.shown_by_timestamp(ack.ts_ecr) {
             self.note_reordering(Some(ack.prior_una), true);
-            if self.queue.retrans_out() > 0 {
+            if self.scoreboard.retrans_out() > 0 {
                 return true;
             }
             self.take_back_losses(cx);

@@ -1,6 +1,6 @@
 //! RACK (RFC 8985 section 6; Linux: `tcp_recovery.c`): a segment is lost if one that was sent well after it has been delivered.
 
-use crate::tcp::queue::{SendQueue, Sent};
+use crate::tcp::scoreboard::{Scoreboard, Sent};
 use polypath_base::{Duration, Instant, Seq};
 
 /// Recoveries for which a widened reordering window is kept (RFC 8985 section 6.2 step 4).
@@ -125,13 +125,13 @@ impl Rack {
 
     /// RFC 8985 section 6.2 step 5: marks what is lost, and counts it in `lost`; returns the longest time until another segment would be.
     #[inline(never)]
-    pub(in crate::tcp) fn mark_lost(&self, now: Instant, reo_wnd: Duration, queue: &mut SendQueue, lost: &mut u32) -> Duration {
+    pub(in crate::tcp) fn mark_lost(&self, now: Instant, reo_wnd: Duration, board: &mut Scoreboard, lost: &mut u32) -> Duration {
         let allowed = self.rtt + reo_wnd;
         let mut wait = Duration::ZERO;
-        let mut judge = |queue: &mut SendQueue, lost: &mut u32, index: usize| {
-            let age = now.since(queue.at(index).at);
+        let mut judge = |board: &mut Scoreboard, lost: &mut u32, index: usize| {
+            let age = now.since(board.at(index).at);
             if age >= allowed {
-                if queue.mark_lost(index) {
+                if board.mark_lost(index) {
                     *lost = lost.wrapping_add(1);
                 }
                 true
@@ -141,37 +141,37 @@ impl Rack {
             }
         };
         // Originals, oldest first: sequence order is sending order.
-        let start = queue.rack_start();
+        let start = board.rack_start();
         let (mut index, mut done) = (start, start);
         let mut contiguous = true;
-        while index < queue.len() {
-            let sent = *queue.at(index);
+        while index < board.len() {
+            let sent = *board.at(index);
             let open = !sent.is_sacked() && !sent.is_lost() && !sent.is_retransmitted();
             if open {
                 if !sent_after(self.at, self.end_seq, sent.at, sent.end()) {
                     break;
                 }
-                contiguous &= judge(queue, lost, index);
+                contiguous &= judge(board, lost, index);
             }
             index += 1;
             if contiguous {
                 done = index;
             }
         }
-        queue.set_rack_hint(done);
+        board.set_rack_hint(done);
         // Retransmissions, in the order in which they left; an entry is stale if its segment was delivered, lost or sent again.
         let mut keep = 0;
-        while let Some(entry) = queue.retransmission(keep) {
+        while let Some(entry) = board.retransmission(keep) {
             let Some(index) = entry else {
-                queue.settle_retransmission(keep);
+                board.settle_retransmission(keep);
                 continue;
             };
-            let sent = *queue.at(index);
+            let sent = *board.at(index);
             if !sent_after(self.at, self.end_seq, sent.at, sent.end()) {
                 break;
             }
-            if judge(queue, lost, index) {
-                queue.settle_retransmission(keep);
+            if judge(board, lost, index) {
+                board.settle_retransmission(keep);
             } else {
                 keep += 1;
             }
@@ -191,36 +191,34 @@ mod tests {
     const NO_LOSS: ReoWnd = ReoWnd { min_rtt_us: 40_000, srtt: 8 * 50_000, loss_is_evident: false };
 
     /// Segments of 100 bytes from sequence number 1 on, sent a millisecond apart.
-    fn queue(segments: u64) -> SendQueue {
-        let mut queue = SendQueue::new(Seq::default());
-        queue.start(Seq::new(1));
-        queue.accept(segments as u32 * 100);
+    fn board(segments: u64) -> Scoreboard {
+        let mut board = Scoreboard::new(Seq::default());
+        board.start(Seq::new(1));
         for ms in 0..segments {
-            let segment = queue.next_new(100);
-            queue.sent(Sent { at: at(ms), ..segment });
+            board.sent(Sent { seq: Seq::new(1 + 100 * ms as u32), len: 100, at: at(ms), ..Sent::default() });
         }
-        queue
+        board
     }
 
     /// A selective acknowledgement of a segment comes.
-    fn deliver(rack: &mut Rack, queue: &mut SendQueue, now: Instant, index: usize) {
-        let sent = queue.mark_sacked(index);
+    fn deliver(rack: &mut Rack, board: &mut Scoreboard, now: Instant, index: usize) {
+        let sent = board.mark_sacked(index);
         rack.advance(now, &sent, NO_LOSS.min_rtt_us);
     }
 
     #[test]
     fn what_left_before_a_delivered_segment_is_lost_once_the_window_has_passed() {
-        let (mut rack, mut queue, mut lost) = (Rack::default(), queue(5), 0);
-        deliver(&mut rack, &mut queue, at(43), 3);
+        let (mut rack, mut board, mut lost) = (Rack::default(), board(5), 0);
+        deliver(&mut rack, &mut board, at(43), 3);
         assert!(rack.take_advanced() && !rack.take_advanced());
         let wnd = rack.reo_wnd(NO_LOSS);
         assert_eq!(wnd, Duration::from_millis(10), "a quarter of the least RTT");
         // Sent at 0, 1 and 2 ms; lost after the RTT of 40 ms and the window.
-        assert_eq!(rack.mark_lost(at(43), wnd, &mut queue, &mut lost), Duration::from_millis(9));
-        assert_eq!((lost, queue.lost_out()), (0, 0));
-        assert_eq!(rack.mark_lost(at(51), wnd, &mut queue, &mut lost), Duration::from_millis(1));
-        assert_eq!((lost, queue.lost_out()), (2, 2));
-        assert!(!queue.at(4).is_lost(), "it left later");
+        assert_eq!(rack.mark_lost(at(43), wnd, &mut board, &mut lost), Duration::from_millis(9));
+        assert_eq!((lost, board.lost_out()), (0, 0));
+        assert_eq!(rack.mark_lost(at(51), wnd, &mut board, &mut lost), Duration::from_millis(1));
+        assert_eq!((lost, board.lost_out()), (2, 2));
+        assert!(!board.at(4).is_lost(), "it left later");
     }
 
     #[test]
@@ -247,15 +245,15 @@ mod tests {
 
     #[test]
     fn a_retransmission_is_lost_as_an_original_is() {
-        let (mut rack, mut queue, mut lost) = (Rack::default(), queue(4), 0);
-        queue.mark_lost(0);
-        queue.mark_retransmitted(0, at(60));
-        deliver(&mut rack, &mut queue, at(41), 1);
-        rack.mark_lost(at(200), Duration::ZERO, &mut queue, &mut lost);
-        assert_eq!((lost, queue.retrans_out()), (0, 1), "what was delivered left before it");
-        let again = *queue.mark_retransmitted(2, at(61));
+        let (mut rack, mut board, mut lost) = (Rack::default(), board(4), 0);
+        board.mark_lost(0);
+        board.mark_retransmitted(0, at(60));
+        deliver(&mut rack, &mut board, at(41), 1);
+        rack.mark_lost(at(200), Duration::ZERO, &mut board, &mut lost);
+        assert_eq!((lost, board.retrans_out()), (0, 1), "what was delivered left before it");
+        let again = *board.mark_retransmitted(2, at(61));
         rack.advance(at(101), &again, NO_LOSS.min_rtt_us);
-        rack.mark_lost(at(200), Duration::ZERO, &mut queue, &mut lost);
-        assert!(queue.at(0).is_lost() && !queue.at(0).is_retrans());
+        rack.mark_lost(at(200), Duration::ZERO, &mut board, &mut lost);
+        assert!(board.at(0).is_lost() && !board.at(0).is_retrans());
     }
 }

@@ -1,76 +1,52 @@
 //! A few cases by hand, and any order of what can happen against a model.
 
 use super::*;
+use crate::tcp::queue::SendQueue;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
-fn queue(segments: u32) -> SendQueue {
-    let mut queue = SendQueue::new(Seq::default());
-    queue.start(Seq::new(1));
-    queue.accept(segments * 100);
-    for _ in 0..segments {
-        let segment = queue.next_new(queue.next_new_len(100));
-        queue.sent(segment);
+/// So many segments of 100 bytes from sequence number 1 on.
+fn board(segments: u32) -> Scoreboard {
+    let mut board = Scoreboard::new(Seq::default());
+    board.start(Seq::new(1));
+    for number in 0..segments {
+        board.sent(Sent { seq: Seq::new(1 + number * 100), len: 100, ..Sent::default() });
     }
-    queue
+    board
 }
 
 #[test]
 fn counts_what_is_in_the_network() {
-    let mut queue = queue(5);
-    queue.mark_sacked(2);
-    assert!(queue.mark_lost(0));
-    assert!(!queue.mark_lost(0));
-    assert_eq!(queue.in_flight(), 3);
-    queue.mark_retransmitted(0, Instant::ZERO);
-    assert_eq!(queue.in_flight(), 4);
-    assert!(queue.head_if_acked(Seq::new(100)).is_none());
-    assert!(queue.head_if_acked(Seq::new(101)).is_some());
-    queue.pop_head();
-    assert_eq!((queue.in_flight(), queue.lost_out(), queue.retrans_out()), (3, 0, 0));
+    let mut board = board(5);
+    board.mark_sacked(2);
+    assert!(board.mark_lost(0));
+    assert!(!board.mark_lost(0));
+    assert_eq!(board.in_flight(), 3);
+    board.mark_retransmitted(0, Instant::ZERO);
+    assert_eq!(board.in_flight(), 4);
+    assert!(board.head_if_acked(Seq::new(100)).is_none());
+    assert!(board.head_if_acked(Seq::new(101)).is_some());
+    board.pop_head();
+    assert_eq!((board.in_flight(), board.lost_out(), board.retrans_out()), (3, 0, 0));
 }
 
 #[test]
 fn finds_segments_by_sequence_number() {
-    let queue = queue(5);
+    let board = board(5);
     assert_eq!(
-        (queue.index_of(Seq::new(1)), queue.index_of(Seq::new(100)), queue.index_of(Seq::new(101)), queue.index_of(Seq::new(999))),
+        (board.index_of(Seq::new(1)), board.index_of(Seq::new(100)), board.index_of(Seq::new(101)), board.index_of(Seq::new(999))),
         (0, 0, 1, 5)
     );
 }
 
 #[test]
 fn a_split_keeps_the_counts() {
-    let mut queue = queue(2);
-    queue.mark_lost(0);
-    queue.split(0, 30);
-    assert_eq!((queue.packets_out(), queue.lost_out()), (5, 4));
-    assert_eq!(queue.at(3).end(), Seq::new(101));
-    assert_eq!(queue.at(4).seq, Seq::new(101));
-}
-
-#[test]
-fn a_segment_never_crosses_a_mapping() {
-    let mut queue = SendQueue::new(Seq::default());
-    queue.start(Seq::new(1));
-    queue.push_mapping(DataSeq::new(1000), 150);
-    queue.push_mapping(DataSeq::new(1150), 30); // contiguous: one mapping
-    queue.push_mapping(DataSeq::new(5000), 100);
-    let lengths: Vec<_> = (0..4).map(|_| queue.next_new(queue.next_new_len(100))).map(|s| (s.dsn.get(), s.len)).collect();
-    assert_eq!(lengths, [(1000, 100), (1100, 80), (5000, 100), (0, 0)]);
-}
-
-#[test]
-fn a_segment_never_crosses_a_buffer() {
-    let mut queue = SendQueue::new(Seq::default());
-    queue.keep_buffers();
-    queue.start(Seq::new(1));
-    queue.push_mapping(DataSeq::new(1000), 150);
-    queue.push_mapping(DataSeq::new(1150), 30);
-    assert_eq!((queue.next_buffer(), queue.buffers()), ((150, false), 2));
-    let lengths: Vec<_> = (0..4).map(|_| queue.next_new(queue.next_new_len(100))).map(|s| (s.dsn.get(), s.len)).collect();
-    assert_eq!(lengths, [(1000, 100), (1100, 50), (1150, 30), (0, 0)]);
-    assert_eq!((queue.next_buffer(), queue.buffers()), ((0, true), 0));
+    let mut board = board(2);
+    board.mark_lost(0);
+    board.split(0, 30);
+    assert_eq!((board.packets_out(), board.lost_out()), (5, 4));
+    assert_eq!(board.at(3).end(), Seq::new(101));
+    assert_eq!(board.at(4).seq, Seq::new(101));
 }
 
 /// What a segment of the model is: too simple to be wrong, since everything is counted anew each time.
@@ -91,7 +67,7 @@ impl Model {
     }
 }
 
-/// A thing that happens to a queue; numbers choose segments and lengths, reduced to what there is.
+/// A thing that happens to them; numbers choose segments and lengths, reduced to what there is.
 #[derive(Copy, Clone, Debug)]
 enum Step {
     /// So many bytes are accepted, contiguous in the data or after a gap.
@@ -123,9 +99,10 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A queue, the model of what it has sent, and what waits as (data sequence number, length).
+/// A queue and a scoreboard, the model of what was sent, and what waits as (data sequence number, length).
 struct Pair {
     queue: SendQueue,
+    board: Scoreboard,
     sent: Vec<Model>,
     waiting: Vec<(u64, u32)>,
     next_dsn: u64,
@@ -143,7 +120,9 @@ impl Pair {
         if keeps_buffers {
             queue.keep_buffers();
         }
-        Self { queue, sent: Vec::new(), waiting: Vec::new(), next_dsn: 1000, una: seq, next_seq: seq, now: Instant::ZERO }
+        let mut board = Scoreboard::new(seq);
+        board.start(seq);
+        Self { queue, board, sent: Vec::new(), waiting: Vec::new(), next_dsn: 1000, una: seq, next_seq: seq, now: Instant::ZERO }
     }
 
     fn take(&mut self, step: Step) -> Result<(), TestCaseError> {
@@ -158,7 +137,7 @@ impl Pair {
             Step::Send(gso_first) => self.send(gso_first)?,
             Step::Sack(index) => {
                 if let Some(index) = self.one(index, |m| !m.sacked) {
-                    let was = self.queue.mark_sacked(index);
+                    let was = self.board.mark_sacked(index);
                     prop_assert_eq!((was.is_lost(), was.is_retrans()), (self.sent[index].lost, self.sent[index].retrans));
                     self.sent[index] = Model { sacked: true, lost: false, retrans: false, ..self.sent[index] };
                 }
@@ -167,7 +146,7 @@ impl Pair {
                 if let Some(index) = self.one(index, |_| true) {
                     let m = &mut self.sent[index];
                     let is_news = !m.sacked && (!m.lost || m.retrans);
-                    prop_assert_eq!(self.queue.mark_lost(index), is_news);
+                    prop_assert_eq!(self.board.mark_lost(index), is_news);
                     if is_news {
                         (m.lost, m.retrans) = (true, false);
                     }
@@ -175,15 +154,15 @@ impl Pair {
             }
             Step::Retransmit => {
                 let first = self.sent.iter().position(|m| m.lost && !m.retrans);
-                prop_assert_eq!(self.queue.next_lost(), first, "the hint hides nothing");
+                prop_assert_eq!(self.board.next_lost(), first, "the hint hides nothing");
                 if let Some(index) = first {
-                    self.queue.mark_retransmitted(index, self.now);
+                    self.board.mark_retransmitted(index, self.now);
                     self.sent[index].retrans = true;
                 }
             }
             Step::Split(index, mss) => {
                 if let Some(index) = self.one(index, |_| true) {
-                    self.queue.split(index, mss);
+                    self.board.split(index, mss);
                     let whole = self.sent.remove(index);
                     let pieces = (0..whole.len).step_by(mss as usize).map(|at| Model {
                         seq: whole.seq + at,
@@ -197,11 +176,11 @@ impl Pair {
             }
             Step::Ack(index, into) => self.ack(index, into)?,
             Step::FalseAlarm => {
-                self.queue.unmark_all_lost();
+                self.board.unmark_all_lost();
                 self.sent.iter_mut().for_each(|m| m.lost = false);
             }
             Step::ForgetSacks => {
-                self.queue.forget_sacks();
+                self.board.forget_sacks();
                 self.sent.iter_mut().for_each(|m| m.sacked = false);
             }
         }
@@ -228,7 +207,7 @@ impl Pair {
         prop_assert_eq!((segment.seq, segment.len, segment.dsn.get()), (self.next_seq, len, dsn));
         segment.set_gso_first(gso_first);
         segment.at = self.now;
-        self.queue.sent(segment);
+        self.board.sent(segment);
         self.sent.push(Model { seq: segment.seq, len, dsn: segment.dsn, sacked: false, lost: false, retrans: false, gso_first });
         self.next_seq = segment.end();
         let mut left = len;
@@ -247,20 +226,20 @@ impl Pair {
     fn ack(&mut self, index: usize, into: u32) -> Result<(), TestCaseError> {
         let Some(index) = self.one(index, |_| true) else { return Ok(()) };
         let ack = self.sent[index].seq + into.min(self.sent[index].len);
-        if let Some((first, last, counts)) = self.queue.plain_acked(ack) {
+        if let Some((first, last, counts)) = self.board.plain_acked(ack) {
             prop_assert_eq!(first.seq, self.sent[0].seq);
             let (end, count) = (last.end(), counts[0] as usize);
             prop_assert_eq!(end, self.sent[count - 1].end());
-            self.queue.pop_plain(counts, end);
+            self.board.pop_plain(counts, end);
             self.sent.drain(..count);
             self.una = end;
         }
-        while self.queue.head_if_acked(ack).is_some() {
+        while self.board.head_if_acked(ack).is_some() {
             self.una = self.sent.remove(0).end();
-            self.queue.pop_head();
+            self.board.pop_head();
         }
         prop_assert!(self.sent.first().is_none_or(|m| m.end().after(ack)));
-        self.queue.trim_head(ack);
+        self.board.trim_head(ack);
         if let Some(first) = self.sent.first_mut().filter(|m| ack.after(m.seq)) {
             let by = ack.distance(first.seq);
             (first.seq, first.len, first.dsn) = (ack, first.len - by, first.dsn + u64::from(by));
@@ -270,26 +249,26 @@ impl Pair {
     }
 
     fn check(&self) -> Result<(), TestCaseError> {
-        let (queue, sent) = (&self.queue, &self.sent);
+        let (queue, board, sent) = (&self.queue, &self.board, &self.sent);
         let count = |is: fn(&Model) -> bool| sent.iter().filter(|m| is(m)).count() as u32;
         let (sacked, lost, retrans) = (count(|m| m.sacked), count(|m| m.lost), count(|m| m.retrans));
-        prop_assert_eq!((queue.packets_out(), queue.sacked_out(), queue.lost_out()), (sent.len() as u32, sacked, lost));
-        prop_assert_eq!((queue.retrans_out(), queue.in_flight()), (retrans, sent.len() as u32 + retrans - sacked - lost));
-        prop_assert_eq!(queue.bursts_out(), count(|m| m.gso_first));
+        prop_assert_eq!((board.packets_out(), board.sacked_out(), board.lost_out()), (sent.len() as u32, sacked, lost));
+        prop_assert_eq!((board.retrans_out(), board.in_flight()), (retrans, sent.len() as u32 + retrans - sacked - lost));
+        prop_assert_eq!(board.bursts_out(), count(|m| m.gso_first));
         let waiting = self.waiting.iter().map(|(_, len)| len).sum::<u32>();
-        prop_assert_eq!((queue.unsent(), queue.queued_bytes()), (waiting, self.next_seq.distance(self.una) + waiting));
+        prop_assert_eq!((queue.unsent(), queue.write_seq().distance(board.una())), (waiting, self.next_seq.distance(self.una) + waiting));
         for (index, m) in sent.iter().enumerate() {
-            let is = queue.at(index);
+            let is = board.at(index);
             prop_assert_eq!((is.seq, is.len, is.dsn), (m.seq, m.len, m.dsn));
             prop_assert_eq!((is.is_sacked(), is.is_lost(), is.is_retrans()), (m.sacked, m.lost, m.retrans));
-            prop_assert_eq!((queue.index_of(m.seq), queue.index_of(m.end() - 1)), (index, index));
+            prop_assert_eq!((board.index_of(m.seq), board.index_of(m.end() - 1)), (index, index));
         }
-        prop_assert_eq!(queue.index_of(self.next_seq), sent.len());
+        prop_assert_eq!(board.index_of(self.next_seq), sent.len());
         // Every byte that is not acknowledged stands in the mappings once, in order.
         let bytes =
             |ranges: &mut dyn Iterator<Item = (u64, u32)>| ranges.flat_map(|(dsn, len)| dsn..dsn + u64::from(len)).collect::<Vec<_>>();
         let expected = bytes(&mut sent.iter().map(|m| (m.dsn.get(), m.len)).chain(self.waiting.iter().copied()));
-        prop_assert_eq!(bytes(&mut queue.mappings().map(|(dsn, len)| (dsn.get(), len))), expected);
+        prop_assert_eq!(bytes(&mut board.mappings().chain(queue.mappings()).map(|(dsn, len)| (dsn.get(), len))), expected);
         Ok(())
     }
 }

@@ -1,0 +1,441 @@
+//! The scoreboard: segments that were sent and are not cumulatively acknowledged, and which of them are sacked, lost or sent again (RFC 6675
+//! section 4; Linux: the retransmit queue). What waits for its first transmission is the send queue's.
+//!
+//! Segments keep their place in sequence order in a ring; the counters `sacked`, `lost` and `retrans` make the
+//! number in the network cheap, and nothing is searched unless something is missing.
+
+use super::ring::Ring;
+use polypath_base::{DataSeq, Instant, Seq};
+use std::collections::VecDeque;
+
+/// A segment in the network.
+#[derive(Copy, Clone, Debug, Default)]
+pub(super) struct Sent {
+    pub(super) seq: Seq,
+    pub(super) len: u32,
+    /// `flow.delivered` when it was sent.
+    pub(super) delivered: u32,
+    pub(super) flags: u8,
+    /// Time of its last transmission.
+    pub(super) at: Instant,
+    pub(super) first_tx: Instant,
+    pub(super) delivered_at: Instant,
+    /// Data sequence number of its first byte; subflows only.
+    pub(super) dsn: DataSeq,
+}
+
+const SACKED: u8 = 1;
+const LOST: u8 = 2;
+/// A retransmission of it is in the network.
+const RETRANS: u8 = 4;
+/// It was ever retransmitted (Karn: no RTT from it).
+const EVER: u8 = 8;
+const FIN: u8 = 16;
+const APP_LIMITED: u8 = 32;
+/// It is the first of its burst, which Linux keeps as one buffer.
+const GSO_FIRST: u8 = 64;
+/// It had PSH, and has it again when it goes again.
+const PUSHED: u8 = 128;
+
+impl Sent {
+    /// One past its last sequence number; a FIN counts one.
+    #[inline]
+    pub(super) fn end(&self) -> Seq {
+        self.seq + self.len + u32::from(self.flags & FIN != 0)
+    }
+
+    #[inline]
+    pub(super) fn is_sacked(&self) -> bool {
+        self.flags & SACKED != 0
+    }
+
+    #[inline]
+    pub(super) fn is_lost(&self) -> bool {
+        self.flags & LOST != 0
+    }
+
+    #[inline]
+    pub(super) fn is_retrans(&self) -> bool {
+        self.flags & RETRANS != 0
+    }
+
+    #[inline]
+    pub(super) fn is_retransmitted(&self) -> bool {
+        self.flags & EVER != 0
+    }
+
+    /// It was sent once, and is neither sacked nor lost.
+    #[inline]
+    fn is_plain(&self) -> bool {
+        self.flags & (SACKED | LOST | RETRANS | EVER) == 0
+    }
+
+    #[inline]
+    pub(super) fn is_fin(&self) -> bool {
+        self.flags & FIN != 0
+    }
+
+    #[inline]
+    pub(super) fn is_app_limited(&self) -> bool {
+        self.flags & APP_LIMITED != 0
+    }
+
+    #[inline]
+    pub(super) fn set_app_limited(&mut self, yes: bool) {
+        self.flags = self.flags & !APP_LIMITED | if yes { APP_LIMITED } else { 0 };
+    }
+
+    #[inline]
+    pub(super) fn is_pushed(&self) -> bool {
+        self.flags & PUSHED != 0
+    }
+
+    pub(super) fn set_fin(&mut self) {
+        self.flags |= FIN;
+    }
+
+    #[inline]
+    pub(super) fn set_gso_first(&mut self, yes: bool) {
+        self.flags |= if yes { GSO_FIRST } else { 0 };
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Scoreboard {
+    sent: Ring<Sent>,
+    sacked: u32,
+    lost: u32,
+    retrans: u32,
+    /// Bursts of which something is in the network.
+    bursts: u32,
+    una: Seq,
+    /// End of the highest segment that was selectively acknowledged.
+    highest_sacked: Seq,
+    /// All lost segments that still wait for retransmission lie at or after this sequence number.
+    retransmit_hint: Seq,
+    /// All segments before this one are sacked, lost or retransmitted: RACK need not look at them.
+    rack_hint: Seq,
+    /// Retransmissions in the order in which they left, by sequence number; stale entries are dropped when met.
+    retransmitted: VecDeque<(Seq, Instant)>,
+}
+
+impl Scoreboard {
+    pub(super) fn new(seq: Seq) -> Self {
+        Self {
+            sent: Ring::default(),
+            sacked: 0,
+            lost: 0,
+            retrans: 0,
+            bursts: 0,
+            una: seq,
+            highest_sacked: seq,
+            retransmit_hint: seq,
+            rack_hint: seq,
+            retransmitted: VecDeque::new(),
+        }
+    }
+
+    /// The handshake is over: data begins at `seq`.
+    pub(super) fn start(&mut self, seq: Seq) {
+        self.una = seq;
+        (self.highest_sacked, self.retransmit_hint, self.rack_hint) = (seq, seq, seq);
+    }
+
+    /// The first byte of data that is not cumulatively acknowledged.
+    #[inline]
+    pub(super) fn una(&self) -> Seq {
+        self.una
+    }
+
+    /// One past the last sequence number that was sent.
+    fn end(&self) -> Seq {
+        self.sent.len().checked_sub(1).map_or(self.una, |last| self.sent[last].end())
+    }
+
+    /// Bursts of which something is not cumulatively acknowledged.
+    #[inline]
+    pub(super) fn bursts_out(&self) -> u32 {
+        self.bursts
+    }
+
+    #[inline]
+    pub(super) fn packets_out(&self) -> u32 {
+        self.sent.len() as u32
+    }
+
+    #[inline]
+    pub(super) fn in_flight(&self) -> u32 {
+        self.packets_out() + self.retrans - self.sacked - self.lost
+    }
+
+    #[inline]
+    pub(super) fn sacked_out(&self) -> u32 {
+        self.sacked
+    }
+
+    #[inline]
+    pub(super) fn lost_out(&self) -> u32 {
+        self.lost
+    }
+
+    #[inline]
+    pub(super) fn retrans_out(&self) -> u32 {
+        self.retrans
+    }
+
+    #[inline]
+    pub(super) fn highest_sacked(&self) -> Seq {
+        self.highest_sacked
+    }
+
+    #[inline]
+    pub(super) fn head(&self) -> Option<&Sent> {
+        self.sent.front()
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.sent.len()
+    }
+
+    #[inline]
+    pub(super) fn at(&self, index: usize) -> &Sent {
+        &self.sent[index]
+    }
+
+    #[inline]
+    pub(super) fn sent(&mut self, segment: Sent) {
+        self.bursts += u32::from(segment.flags & GSO_FIRST != 0);
+        self.sent.push(segment);
+    }
+
+    /// The segment that was sent last, which is there, has PSH.
+    #[inline]
+    pub(super) fn push_last(&mut self) {
+        let last = self.sent.len() - 1;
+        self.sent[last].flags |= PUSHED;
+    }
+
+    /// The first segment if `ack` covers it whole; it stays until [`Self::pop_head`].
+    #[inline]
+    pub(super) fn head_if_acked(&self, ack: Seq) -> Option<&Sent> {
+        self.sent.front().filter(|first| !first.end().after(ack))
+    }
+
+    /// The segments at the head that `ack` covers whole, sent once and never marked: the first, the last, their number, and how many bursts
+    /// begin with one of them.
+    #[inline]
+    pub(super) fn plain_acked(&self, ack: Seq) -> Option<(&Sent, &Sent, [u32; 2])> {
+        let first = self.sent.front().filter(|first| first.is_plain() && !first.end().after(ack))?;
+        let (mut last, mut count) = (first, 1);
+        let mut bursts = u32::from(first.flags & GSO_FIRST != 0);
+        while let Some(next) = self.sent.get(count).filter(|next| next.is_plain() && !next.end().after(ack)) {
+            debug_assert!(next.at >= last.at && next.end().after(last.end()), "segments sent once leave in order");
+            last = next;
+            count += 1;
+            bursts += u32::from(next.flags & GSO_FIRST != 0);
+        }
+        Some((first, last, [count as u32, bursts]))
+    }
+
+    /// Removes what [`Self::plain_acked`] has found, up to the end of its last segment (a FIN not counted).
+    #[inline]
+    pub(super) fn pop_plain(&mut self, [count, bursts]: [u32; 2], end: Seq) {
+        self.una = end;
+        self.bursts -= bursts;
+        self.sent.pop(count as usize);
+    }
+
+    /// Removes the first segment.
+    #[inline]
+    pub(super) fn pop_head(&mut self) {
+        let Some(first) = self.sent.front() else { return };
+        let flags = first.flags;
+        self.una = first.seq + first.len;
+        self.sent.pop(1);
+        self.bursts -= u32::from(flags & GSO_FIRST != 0);
+        self.uncount(flags);
+    }
+
+    /// Part of the first segment is acknowledged: trims it.
+    pub(super) fn trim_head(&mut self, ack: Seq) {
+        if let Some(first) = self.sent.front_mut()
+            && ack.after(first.seq)
+        {
+            let by = ack.distance(first.seq).min(first.len);
+            first.seq += by;
+            first.len -= by;
+            first.dsn += u64::from(by);
+            self.una = first.seq;
+        }
+    }
+
+    #[inline]
+    fn uncount(&mut self, flags: u8) {
+        if flags & (SACKED | LOST | RETRANS) != 0 {
+            self.sacked -= u32::from(flags & SACKED != 0);
+            self.lost -= u32::from(flags & LOST != 0);
+            self.retrans -= u32::from(flags & RETRANS != 0);
+        }
+    }
+
+    /// Index of the first segment whose end lies after `seq`.
+    pub(super) fn index_of(&self, seq: Seq) -> usize {
+        let Some(first) = self.sent.front() else { return 0 };
+        if !seq.after(first.seq) {
+            return 0;
+        }
+        // Segments are nearly all of one length, so this guess is mostly right.
+        let mut index = (seq.distance(first.seq) / first.len.max(1)).min(self.sent.len() as u32 - 1) as usize;
+        while index > 0 && self.sent[index].seq.after(seq) {
+            index -= 1;
+        }
+        while index < self.sent.len() && !self.sent[index].end().after(seq) {
+            index += 1;
+        }
+        index
+    }
+
+    /// Marks a segment as selectively acknowledged; returns it as it was before.
+    pub(super) fn mark_sacked(&mut self, index: usize) -> Sent {
+        let was = self.sent[index];
+        self.uncount(was.flags & (LOST | RETRANS));
+        let segment = &mut self.sent[index];
+        segment.flags = segment.flags & !(LOST | RETRANS) | SACKED;
+        self.sacked += 1;
+        if segment.end().after(self.highest_sacked) {
+            self.highest_sacked = segment.end();
+        }
+        was
+    }
+
+    /// Marks a segment as lost, its retransmission too; false if it already was (and not retransmitted since).
+    pub(super) fn mark_lost(&mut self, index: usize) -> bool {
+        let segment = &mut self.sent[index];
+        if segment.is_sacked() || (segment.is_lost() && !segment.is_retrans()) {
+            return false;
+        }
+        if segment.is_retrans() {
+            segment.flags &= !RETRANS;
+            self.retrans -= 1;
+        }
+        if !segment.is_lost() {
+            segment.flags |= LOST;
+            self.lost += 1;
+        }
+        if segment.seq.before(self.retransmit_hint) || self.lost == 1 {
+            self.retransmit_hint = segment.seq;
+        }
+        true
+    }
+
+    /// A false alarm: no segment counts as lost any more.
+    pub(super) fn unmark_all_lost(&mut self) {
+        for segment in self.sent.iter_mut() {
+            segment.flags &= !LOST;
+        }
+        self.lost = 0;
+        self.rack_hint = self.una;
+    }
+
+    /// The receiver forgot what it had acknowledged selectively (RFC 2018 section 8).
+    pub(super) fn forget_sacks(&mut self) {
+        for segment in self.sent.iter_mut() {
+            segment.flags &= !SACKED;
+        }
+        self.sacked = 0;
+        self.highest_sacked = self.una;
+        self.rack_hint = self.una;
+    }
+
+    /// First lost segment that waits for retransmission.
+    pub(super) fn next_lost(&mut self) -> Option<usize> {
+        if self.lost == 0 {
+            return None;
+        }
+        let mut index = self.index_of(self.retransmit_hint);
+        while index < self.sent.len() {
+            let segment = &self.sent[index];
+            if segment.is_lost() && !segment.is_retrans() {
+                self.retransmit_hint = segment.seq;
+                return Some(index);
+            }
+            index += 1;
+        }
+        self.retransmit_hint = self.end();
+        None
+    }
+
+    /// The segment leaves again at `now`; returns it as sent.
+    pub(super) fn mark_retransmitted(&mut self, index: usize, now: Instant) -> &mut Sent {
+        let segment = &mut self.sent[index];
+        if !segment.is_retrans() {
+            segment.flags |= RETRANS;
+            self.retrans += 1;
+        }
+        segment.flags |= EVER;
+        segment.at = now;
+        self.retransmitted.push_back((segment.seq, now));
+        segment
+    }
+
+    /// Takes over the delivery-rate stamps of a retransmission.
+    pub(super) fn restamp(&mut self, index: usize, stamped: &Sent) {
+        self.sent[index] = *stamped;
+    }
+
+    /// Cuts a segment that is longer than `mss`, so that each piece fits. Pieces inherit its marks.
+    pub(super) fn split(&mut self, index: usize, mss: u32) {
+        let whole = self.sent[index];
+        if whole.len <= mss {
+            return;
+        }
+        let mut head = whole;
+        head.len = mss;
+        head.flags &= !(FIN | PUSHED);
+        let mut rest = whole;
+        rest.seq = whole.seq + mss;
+        rest.len = whole.len - mss;
+        rest.flags &= !GSO_FIRST;
+        rest.dsn = whole.dsn + u64::from(mss);
+        self.sent[index] = head;
+        self.sent.insert(index + 1, rest);
+        self.sacked += u32::from(whole.is_sacked());
+        self.lost += u32::from(whole.is_lost());
+        self.retrans += u32::from(whole.is_retrans());
+        self.split(index + 1, mss);
+    }
+
+    /// Original transmissions that RACK has not judged yet: index of the first.
+    pub(super) fn rack_start(&self) -> usize {
+        self.index_of(self.rack_hint)
+    }
+
+    pub(super) fn set_rack_hint(&mut self, index: usize) {
+        self.rack_hint = self.sent.get(index).map_or_else(|| self.end(), |segment| segment.seq);
+    }
+
+    /// The `nth` retransmission in the order in which they left, those settled excepted: index of its segment, or none if the segment was
+    /// delivered, lost or sent again since.
+    pub(super) fn retransmission(&self, nth: usize) -> Option<Option<usize>> {
+        let &(seq, at) = self.retransmitted.get(nth)?;
+        let index = self.index_of(seq);
+        let is_current = |sent: &Sent| {
+            sent.seq == seq && sent.at == at && sent.is_retransmitted() && !sent.is_sacked() && (!sent.is_lost() || sent.is_retrans())
+        };
+        Some(self.sent.get(index).filter(|sent| is_current(sent)).map(|_| index))
+    }
+
+    /// Nothing more is to be learnt from the `nth` retransmission.
+    pub(super) fn settle_retransmission(&mut self, nth: usize) {
+        self.retransmitted.remove(nth);
+    }
+
+    /// Subflows: data sequence ranges in the network, in order.
+    pub(super) fn mappings(&self) -> impl Iterator<Item = (DataSeq, u32)> + '_ {
+        self.sent.iter().filter(|s| s.len > 0).map(|s| (s.dsn, s.len))
+    }
+}
+
+#[cfg(test)]
+mod tests;
