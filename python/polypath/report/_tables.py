@@ -112,6 +112,12 @@ def results(rows: pd.DataFrame, table: pd.DataFrame, names: Sequence[str], mater
     return Table(columns=columns, rows=body)
 
 
+_SIZES = {
+    "segment_usual_bytes": ("Segment", "Most frequent payload of the captured segments, bytes"),
+    "packet_max_acked_bytes": ("Longest acked", "Longest packet that was acknowledged, with its IP header, bytes"),
+}
+
+
 def paths(rows: pd.DataFrame, names: Sequence[str], subflows: pd.DataFrame) -> Table:
     """Each subflow of each cell: its share of the work, and the figures of its path."""
     own = subflows[subflows["key"].isin(rows["key"])]
@@ -126,7 +132,9 @@ def paths(rows: pd.DataFrame, names: Sequence[str], subflows: pd.DataFrame) -> T
         "cwnd_limited_s",
         "busy_s",
     ]
-    table = summarise(own, [*names, "flow", "subflow", "source", "destination"], metrics)
+    # Only where something was captured.
+    sizes = [name for name in ("segment_usual_bytes", "packet_max_acked_bytes") if name in own and bool(own[name].notna().any())]
+    table = summarise(own, [*names, "flow", "subflow", "source", "destination"], [*metrics, *sizes])
     flows = own["flow"].nunique()
     columns = [
         Column(title="Cell", numeric=False),
@@ -139,6 +147,7 @@ def paths(rows: pd.DataFrame, names: Sequence[str], subflows: pd.DataFrame) -> T
         Column(title="Retrans.", help="Segments sent again"),
         Column(title="Timeouts"),
         Column(title="cwnd full", help="Share of its busy time in which data waited and the congestion window was full"),
+        *[Column(title=_SIZES[name][0], unit="bytes", help=_SIZES[name][1]) for name in sizes],
     ]
     body, last = [], None
     for _, row in table.iterrows():
@@ -156,6 +165,7 @@ def paths(rows: pd.DataFrame, names: Sequence[str], subflows: pd.DataFrame) -> T
                 Cell(text=count(row["retransmissions"])),
                 Cell(text=count(row["timeouts"])),
                 Cell(text=percent(float(row["cwnd_limited_s"]) / busy, 0) if busy > 0 else "–"),
+                *[Cell(text=count(row[name])) for name in sizes],
             ]
         )
         last = name
