@@ -226,7 +226,7 @@ kernels! {
         /// Subflows keep Nagle's rule: the short end of a burst waits until the short end before it is acknowledged.
         subflow_nagle: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "taken from the measured series, specs/notes/out-of-tree-sending";
-            LINUX_6_1_192 = true, "taken for 6.12's; not measured by itself";
+            LINUX_6_1_192 = true, "measured, tests/scripts/mptcp-nagle.pkt";
             LINUX_6_12_117 = true, "measured, specs/notes/buffer-memory";
         }
         /// A subflow's MSS is less MPTCP's options; else they take their room when a segment is cut.
@@ -274,7 +274,7 @@ kernels! {
         /// The scheduler `default` gives bursts of up to 64 KiB (`mptcp_subflow_get_send`); else it is asked segment by segment, as others are.
         schedules_bursts: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "it has no such scheduler";
-            LINUX_6_1_192 = true, "taken for 6.12's; not measured by itself";
+            LINUX_6_1_192 = true, "measured, tests/scripts/mptcp-burst.pkt";
             LINUX_6_12_117 = true, "measured, specs/notes/mptcp-two-paths";
         }
         /// A burst that is not used up goes on with the next data, on the same subflow while that has room; else the scheduler is asked again.
