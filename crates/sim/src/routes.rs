@@ -269,6 +269,20 @@ impl Routes {
         last.map_or(0, |last| self.topology.mtu(last.reversed()))
     }
 
+    /// The entry of the routing table that a path's packets use at the endpoint's host: the link that they leave by and the address at their end.
+    #[cold]
+    pub(crate) fn entry(&self, endpoint: u32, path: PathId) -> Option<RouteEntry> {
+        let Some(&Resolution::At { addresses, .. }) = self.first[endpoint as usize].get(usize::from(path.0)) else { return None };
+        let leaves = *self.route(endpoint, addresses)?.first()?;
+        let [_, destination] = self.addresses(endpoint, addresses);
+        Some(RouteEntry { leaves, destination })
+    }
+
+    /// How many paths of an endpoint are known.
+    pub(crate) fn path_count(&self, endpoint: u32) -> u8 {
+        self.first[endpoint as usize].len() as u8
+    }
+
     /// The paths of an endpoint.
     pub(crate) fn paths_of(&self, endpoint: u32) -> PathsOf<'_> {
         PathsOf { routes: self, endpoint }
@@ -322,6 +336,13 @@ impl Routes {
         let address = self.topology.addresses(self.topology.source(direction)).iter().find(leaving)?;
         Some(self.topology.ip_address(address))
     }
+}
+
+/// See [`Routes::entry`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RouteEntry {
+    leaves: Direction,
+    destination: String,
 }
 
 /// The paths of an endpoint, for whoever reports on them.

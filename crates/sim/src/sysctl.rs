@@ -3,6 +3,7 @@
 use crate::scenario::Node;
 use polypath_base::{Bytes, Duration, Error, Segments};
 use polypath_transport::Settings;
+use polypath_transport::stack::MptcpVersion;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -74,10 +75,43 @@ pub(crate) fn apply(node: &Node, settings: &mut Settings) -> Result<(), Refused>
                 settings.base_mss =
                     number(value, 48, 65_495).map(Bytes::from_u32).ok_or_else(|| wrong("a number of bytes from 48 to 65495"))?;
             }
+            "tcp_min_snd_mss" => {
+                settings.min_snd_mss =
+                    number(value, 48, 65_535).map(Bytes::from_u32).ok_or_else(|| wrong("a number of bytes from 48 to 65535"))?;
+            }
+            "tcp_mtu_probe_floor" => {
+                settings.mtu_probe_floor =
+                    number(value, 48, 65_495).map(Bytes::from_u32).ok_or_else(|| wrong("a number of bytes from 48 to 65495"))?;
+            }
+            "tcp_probe_interval" => {
+                settings.probe_interval =
+                    Duration::from_secs(u64::from(number(value, 0, 1 << 20).ok_or_else(|| wrong("seconds from 0 to 1048576"))?));
+            }
+            "tcp_probe_threshold" => {
+                settings.probe_threshold =
+                    number(value, 1, 65_535).map(Bytes::from_u32).ok_or_else(|| wrong("a number of bytes from 1 to 65535"))?;
+            }
+            "route.mtu_expires" => {
+                settings.route_mtu_expires =
+                    Duration::from_secs(u64::from(number(value, 1, 1 << 20).ok_or_else(|| wrong("seconds from 1 to 1048576"))?));
+            }
+            "route.min_pmtu" => {
+                settings.route_min_pmtu =
+                    number(value, 68, 65_535).map(Bytes::from_u32).ok_or_else(|| wrong("a number of bytes from 68 to 65535"))?;
+            }
             "checksum_enabled" | "mptcp_checksum" => settings.checksum = flag(value).ok_or_else(|| wrong("0 or 1"))?,
             "add_addr_timeout" => {
                 settings.add_addr_timeout =
                     Duration::from_secs(u64::from(number(value, 0, 1 << 20).ok_or_else(|| wrong("seconds from 0 to 1048576"))?));
+            }
+            "subflow_mtu_probing" => {
+                settings.subflow_mtu_probing = flag(value).ok_or_else(|| wrong("0 or 1"))?;
+                if settings.stack.mptcp_version != MptcpVersion::V0 {
+                    return Err(error(format!(
+                        "`{name}` is a change to out-of-tree MPTCP (kernel 5.4-mptcp); others always probe subflows"
+                    ))
+                    .into());
+                }
             }
             // Not sysctls, but properties of the kernel, the route or the program that a study may want to change.
             "initcwnd" => {
@@ -116,7 +150,7 @@ pub(crate) fn apply(node: &Node, settings: &mut Settings) -> Result<(), Refused>
     Ok(())
 }
 
-const KNOWN: [&str; 23] = [
+const KNOWN: [&str; 30] = [
     "net.ipv4.tcp_rmem",
     "net.ipv4.tcp_wmem",
     "net.ipv4.tcp_sack",
@@ -132,6 +166,13 @@ const KNOWN: [&str; 23] = [
     "net.ipv4.tcp_max_reordering",
     "net.ipv4.tcp_mtu_probing",
     "net.ipv4.tcp_base_mss",
+    "net.ipv4.tcp_min_snd_mss",
+    "net.ipv4.tcp_mtu_probe_floor",
+    "net.ipv4.tcp_probe_interval",
+    "net.ipv4.tcp_probe_threshold",
+    "net.ipv4.route.mtu_expires",
+    "net.ipv4.route.min_pmtu",
+    "subflow_mtu_probing",
     "net.mptcp.checksum_enabled",
     "net.mptcp.add_addr_timeout",
     "initcwnd",
@@ -193,6 +234,7 @@ fn triple(value: &Value) -> Option<[Bytes; 3]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use polypath_transport::stack::MPTCP_0_96_LINUX_5_4_188;
     use std::collections::BTreeMap;
 
     fn node(name: &str, value: Value) -> Node {
@@ -220,6 +262,38 @@ mod tests {
         assert!(error.error.to_string().contains("0 or 1") && !error.simulator_only, "{}", error.error);
         let error = apply(&node("initcwmd", Value::from(10)), &mut Settings::default()).unwrap_err();
         assert!(error.error.to_string().contains("did you mean `initcwnd`?") && !error.simulator_only, "{}", error.error);
+    }
+
+    #[test]
+    fn probing_of_subflows_is_a_setting_of_out_of_tree_mptcp_alone() {
+        let probing = node("subflow_mtu_probing", Value::from(1));
+        let error = apply(&probing, &mut Settings::default()).unwrap_err();
+        assert!(error.error.to_string().contains("out-of-tree MPTCP") && !error.simulator_only, "{}", error.error);
+        assert_eq!(error.error.field(), ["nodes", "c", "subflow_mtu_probing"]);
+        let mut settings = Settings { stack: &MPTCP_0_96_LINUX_5_4_188, ..Settings::default() };
+        apply(&probing, &mut settings).unwrap();
+        assert!(settings.subflow_mtu_probing);
+    }
+
+    #[test]
+    fn sizes_and_times_of_path_mtus_have_bounds() {
+        let refused = |name: &str, value: u64| {
+            let error = apply(&node(name, Value::from(value)), &mut Settings::default()).err().map(|refused| refused.error.to_string());
+            error.is_some_and(|error| error.contains("must be"))
+        };
+        let short = |name: &str| format!("net.ipv4.{name}");
+        for (name, least) in [
+            ("tcp_min_snd_mss", 48),
+            ("tcp_mtu_probe_floor", 48),
+            ("tcp_probe_threshold", 1),
+            ("route.min_pmtu", 68),
+            ("route.mtu_expires", 1),
+        ] {
+            assert!(refused(&short(name), least - 1) && !refused(&short(name), least), "{name}");
+        }
+        let mut settings = Settings::default();
+        apply(&node("net.ipv4.tcp_probe_interval", Value::from(30)), &mut settings).unwrap();
+        assert_eq!(settings.probe_interval, Duration::from_secs(30));
     }
 
     #[test]

@@ -9,8 +9,9 @@ use crate::flow::{AppWait, Flow, SAMPLE};
 use crate::network::Network;
 use crate::outcome::{CaptureFile, Outcome, SubflowSeries};
 use crate::queue::{EventQueue, Source};
-use crate::routes::Routes;
+use crate::routes::{RouteEntry, Routes};
 use polypath_base::{Bytes, Duration, Instant, PathId};
+use polypath_transport::tcp::RouteMtu;
 use polypath_transport::{Connection, End, udp};
 use polypath_wire::Segment;
 
@@ -30,6 +31,8 @@ pub(crate) struct World {
     unfinished: usize,
     series_interval: Option<Duration>,
     series: SubflowSeries,
+    /// What hosts have learnt of their routes' MTUs.
+    route_mtus: Vec<(RouteEntry, RouteMtu)>,
     /// The segment that an endpoint is given or has just written.
     segment: Segment,
     events: u64,
@@ -92,6 +95,7 @@ impl World {
             flows,
             series_interval: series,
             series: SubflowSeries::default(),
+            route_mtus: Vec::new(),
             segment: Segment::default(),
             events: 0,
             delivered: 0,
@@ -138,6 +142,9 @@ impl World {
                 receive_datagram(end, now, arrival.what, ends, data_plane)
             }
         };
+        if let Arrived::TooBig(_) = arrival.what {
+            return self.learn_route_mtu(now, arrival, after.unrouted);
+        }
         if after.unrouted.is_some() || endpoint.app_wait != AppWait::Nothing {
             return self.flush_unrouted(now, to, after.unrouted);
         }
@@ -149,6 +156,39 @@ impl World {
         if let Some(due) = after.due {
             endpoint.timer = due;
             self.data_plane.queue.set(Source(self.sources.timers + to), due.max(now));
+        }
+    }
+
+    /// A message about a route has come: what the host makes of it holds for all its connections that use this route (Linux: `update_or_create_fnhe`).
+    #[cold]
+    fn learn_route_mtu(&mut self, now: Instant, arrival: Arrival, unrouted: Option<PathId>) {
+        let routes = &self.data_plane.routes;
+        let learnt = self.endpoints[arrival.to as usize].connection.route_mtu(arrival.path);
+        let known = |entry: &RouteEntry| self.route_mtus.iter().position(|(known, _)| known == entry);
+        if let Some((entry, learnt)) = routes.entry(arrival.to, arrival.path).zip(learnt)
+            && known(&entry).is_none_or(|at| self.route_mtus[at].1 != learnt)
+        {
+            for (number, endpoint) in (0..).zip(&mut self.endpoints) {
+                for path in (0..routes.path_count(number)).map(PathId) {
+                    if (number, path) != (arrival.to, arrival.path) && routes.entry(number, path).as_ref() == Some(&entry) {
+                        endpoint.connection.set_route_mtu(now, path, learnt);
+                    }
+                }
+            }
+            match known(&entry) {
+                Some(at) => self.route_mtus[at].1 = learnt,
+                None => self.route_mtus.push((entry, learnt)),
+            }
+        }
+        self.flush_unrouted(now, arrival.to, unrouted);
+    }
+
+    /// A connection uses a route for the first time of which its host has learnt before.
+    #[cold]
+    fn inherit_route_mtu(&mut self, now: Instant, number: u32, path: PathId) {
+        let Some(entry) = self.data_plane.routes.entry(number, path) else { return };
+        if let Some(&(_, learnt)) = self.route_mtus.iter().find(|(known, _)| *known == entry) {
+            self.endpoints[number as usize].connection.set_route_mtu(now, path, learnt);
         }
     }
 
@@ -221,6 +261,12 @@ impl World {
                 self.endpoints[peer as usize]
                     .connection
                     .set_mtu(peer_path, Bytes::from_u32(self.data_plane.routes.mtu_of_peer(number, addresses)));
+            }
+            if !self.route_mtus.is_empty() {
+                self.inherit_route_mtu(now, number, path);
+                if let Some(peer_path) = self.data_plane.routes.peer_path(number, path) {
+                    self.inherit_route_mtu(now, peer, peer_path);
+                }
             }
             match datagram {
                 Some(datagram) => self.data_plane.send_datagram(now, peer, path, hop, datagram),

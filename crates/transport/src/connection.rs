@@ -1,7 +1,7 @@
 //! What a simulator or a host sees of an end of a connection, whichever transport it is.
 
 use crate::mptcp;
-use crate::tcp::{Context, Held, Probe, Socket};
+use crate::tcp::{Context, Held, Probe, RouteMtu, Socket};
 use crate::{ReorderStats, Transmit, udp};
 use polypath_base::{Bytes, Instant, PathId};
 use polypath_wire::{Segment, Unreachable};
@@ -244,6 +244,16 @@ impl Connection {
     /// sure. Valid from the path's first segment on.
     pub fn path(&self, path: PathId) -> (usize, usize) {
         either!(self, _t => (0, 0), m => m.path(path), _u => (0, 0))
+    }
+
+    /// What the host has learnt of the route of a path, if anything.
+    pub fn route_mtu(&self, path: PathId) -> Option<RouteMtu> {
+        either!(self, t => t.route_mtu(), m => m.route_mtu(path), _u => None)
+    }
+
+    /// The host has learnt something of the route of a path by another connection.
+    pub fn set_route_mtu(&mut self, now: Instant, path: PathId, learnt: RouteMtu) {
+        either!(self, t => t.set_route_mtu(now, learnt), m => m.set_route_mtu(now, path, learnt), _u => ());
     }
 
     /// The MTU of the interface from which a path leaves this end, told before the path's first segment. Plain TCP has it

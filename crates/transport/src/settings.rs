@@ -2,7 +2,7 @@
 
 use crate::stack::{LINUX_6_12_117, Stack};
 use polypath_base::{Bytes, Duration, Segments};
-use polypath_pmtu::MtuSearch;
+use polypath_pmtu::{MtuSearch, Sysctls};
 
 /// Settings of one host's endpoints.
 #[derive(Clone, Debug)]
@@ -40,6 +40,21 @@ pub struct Settings {
     pub mtu_probing: u8,
     /// `tcp_base_mss`: where the search begins, by default 1024, at least 48.
     pub base_mss: Bytes,
+    /// Subflows of out-of-tree MPTCP (version 0) search for the path's MTU too, if `mtu_probing` says so: the change to the kernel of
+    /// Manoratne 2025, section 11. By default they do not; upstream's always do.
+    pub subflow_mtu_probing: bool,
+    /// `tcp_min_snd_mss`: a segment holds no less, options included, whatever peer and path allow. By default and at least 48.
+    pub min_snd_mss: Bytes,
+    /// `tcp_mtu_probe_floor`: a suspected black hole lowers the search no further, by default 48.
+    pub mtu_probe_floor: Bytes,
+    /// `tcp_probe_interval`: a search that has ended begins anew after this, by default 600 s; zero: with the next data.
+    pub probe_interval: Duration,
+    /// `tcp_probe_threshold`: a range narrower than this is not searched, by default 8.
+    pub probe_threshold: Bytes,
+    /// `route.mtu_expires`: how long a host keeps what it has learnt of a path's MTU, by default 600 s.
+    pub route_mtu_expires: Duration,
+    /// `route.min_pmtu`: a message that tells of less lowers a path's MTU to this, by default 552, at least 68.
+    pub route_min_pmtu: Bytes,
     /// Largest burst that leaves as one piece, by default 64 KiB; zero: segment by segment.
     pub tso_bytes: Bytes,
     /// Bounds of the delayed-ACK timer, by default 40 and 200 ms (Linux: `TCP_DELACK_MIN`, `TCP_DELACK_MAX`).
@@ -83,6 +98,13 @@ impl Default for Settings {
             mtu_search: MtuSearch::Linux,
             mtu_probing: 0,
             base_mss: Bytes::new(1024),
+            subflow_mtu_probing: false,
+            min_snd_mss: Bytes::new(48),
+            mtu_probe_floor: Bytes::new(48),
+            probe_interval: Duration::from_secs(600),
+            probe_threshold: Bytes::new(8),
+            route_mtu_expires: Duration::from_secs(600),
+            route_min_pmtu: Bytes::new(552),
             tso_bytes: Bytes::new(65_536),
             delack_min: Duration::from_millis(40),
             delack_max: Duration::from_millis(200),
@@ -93,6 +115,18 @@ impl Default for Settings {
             read_period: Duration::ZERO,
             checksum: false,
             add_addr_timeout: Duration::from_secs(120),
+        }
+    }
+}
+
+impl Settings {
+    /// What searches for the path's MTU are told.
+    pub(crate) fn mtu_sysctls(&self) -> Sysctls {
+        Sysctls {
+            mtu_probing: self.mtu_probing,
+            probe_threshold: self.probe_threshold,
+            probe_interval: self.probe_interval,
+            probe_floor: self.mtu_probe_floor,
         }
     }
 }

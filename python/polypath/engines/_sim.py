@@ -48,9 +48,6 @@ class SimEngine(Engine):
                 continue
             if whose == THEIRS or (not whose and bare not in own and bare in LINUX_ONLY):
                 return "congestion controls that only a Linux kernel has, which --engine linux runs"
-        settings = {name for node in cell.setup.topology.nodes.values() for name in node.sysctl}
-        if unknown := sorted(settings & NOT_MODELLED):
-            return f"{', '.join(unknown)}, which only a Linux kernel has (--engine linux)"
         return None
 
     def check(self, cell: Cell, kernel: str | None = None) -> None:
@@ -72,9 +69,6 @@ class SimEngine(Engine):
 # Congestion controls of Linux kernels, 5.4 to 6.12.
 LINUX_ONLY = {"bbr", "bic", "cdg", "dctcp", "highspeed", "htcp", "hybla", "illinois", "lp", "nv", "scalable"}
 LINUX_ONLY |= {"vegas", "veno", "westwood", "yeah"}
-
-# Settings that make sense on a kernel and are not modelled; any other that is not known is a mistake.
-NOT_MODELLED = {"net.ipv4.tcp_mtu_probe_floor", "net.ipv4.tcp_probe_threshold", "net.ipv4.tcp_probe_interval"}
 
 
 def _without_owner(cell: Cell) -> Cell:

@@ -27,7 +27,7 @@ SLACK_US = 20
 # Settings that are the simulator's own: of the reading program, which the flow gets, and those that nothing here stands for.
 LOW_WATER, READ_PERIOD = "receive_low_water", "read_period_us"
 READER = (LOW_WATER, READ_PERIOD)
-SIMULATED = ("initcwnd", "tso_bytes", "tick_us", "rto_min_us")
+SIMULATED = ("initcwnd", "tso_bytes", "tick_us", "rto_min_us", "subflow_mtu_probing")
 
 ALIASES = {"checksum_enabled": "net.mptcp.checksum_enabled", "mptcp_checksum": "net.mptcp.checksum_enabled"}
 

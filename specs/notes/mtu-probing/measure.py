@@ -1,7 +1,7 @@
 """Asks the linux engine for the cells of tests/data/reference/mtu, one file a kernel: `python measure.py 6.12 linux-6.12.csv`.
 
-The set-ups are those that `polypath validate` reads from the names of the runs. The size of a segment is what stands in the packets that leave
-the client, retransmissions included: a kernel counts probes too that it refuses itself (README.md).
+The set-ups are those that `polypath validate` reads from the names of the runs. The size of a segment is what stands in the packets that
+leave the client, retransmissions included: a kernel counts probes too that it refuses itself (README.md).
 """
 
 import csv

@@ -104,7 +104,12 @@ impl Connection {
             } else if self.settings.stack.adds_subflow_buffers {
                 self.rx.add_buffer(self.settings.rmem[1].as_u32(), threshold);
             }
-            self.sync_sndbuf();
+            if i == INITIAL && self.is_client && self.settings.stack.first_write_in_first_buffer {
+                self.first_write_leaves = true;
+                self.subflows[i].sndbuf = self.subflows[i].socket.sndbuf();
+            } else {
+                self.sync_sndbuf();
+            }
         }
         if i == INITIAL && self.phase == Phase::Negotiating {
             self.established_at = Some(now);

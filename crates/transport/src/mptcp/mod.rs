@@ -9,6 +9,7 @@
 //! Both ends number a path alike. The client creates paths and says which addresses they join ([`Connection::path`]); the
 //! server learns of one by its first segment.
 
+mod connection_mss;
 mod handshake;
 mod input;
 mod keys;
@@ -173,6 +174,8 @@ pub struct Connection {
     last_event: Instant,
     /// A subflow's send buffer has grown while the writer waits.
     sndbuf_grew: bool,
+    /// The first write is on its way, and the connection has yet to take over its subflow's send buffer.
+    first_write_leaves: bool,
     /// The last data came with 64-bit sequence numbers: this end answers in kind, as Linux does (`use_64bit_ack`).
     acks_wide: bool,
 }
@@ -228,6 +231,7 @@ impl Connection {
             established_at: None,
             last_event: Instant::ZERO,
             sndbuf_grew: false,
+            first_write_leaves: false,
             acks_wide: false,
             settings,
         }
@@ -407,6 +411,11 @@ impl Connection {
     /// A subflow's send buffer has grown: the writer may go on. True if a subflow has something to send now.
     #[inline]
     fn resume_writer(&mut self, now: Instant) -> bool {
+        if self.first_write_leaves && self.tx.accepted > 0 {
+            self.first_write_leaves = false;
+            self.sndbuf_grew = true;
+            self.sync_sndbuf();
+        }
         if self.sndbuf_grew {
             self.sndbuf_grew = false;
             self.push(now);

@@ -3,6 +3,7 @@
 use super::path_manager::{AddressSet, NewSubflow, PathManager, Policy, SubflowAddresses, View};
 use super::{Connection, INITIAL, Interface, Phase};
 use crate::stack::MptcpVersion;
+use crate::tcp::RouteMtu;
 use polypath_base::{Bytes, Duration, Instant, PathId};
 use polypath_sched::MAX_SUBFLOWS;
 use polypath_wire::Inline;
@@ -108,6 +109,19 @@ impl Connection {
             self.arm_path_timer();
         } else {
             self.announce_next(now, INITIAL);
+        }
+    }
+
+    /// What the host has learnt of the route of a path, if anything.
+    pub fn route_mtu(&self, path: PathId) -> Option<RouteMtu> {
+        self.subflows[self.paths.subflow(path)?].socket.route_mtu()
+    }
+
+    /// The host has learnt something of the route of a path by another connection.
+    pub fn set_route_mtu(&mut self, now: Instant, path: PathId, learnt: RouteMtu) {
+        if let Some(i) = self.paths.subflow(path) {
+            self.subflows[i].socket.set_route_mtu(now, learnt);
+            self.mark(i);
         }
     }
 

@@ -6,13 +6,14 @@
 //! out, and, when the peer's window or the send buffer holds it up, sends the oldest segment again on a fast subflow and
 //! halves the window of the slow one. Each of these is a property of [`crate::stack::Stack`].
 
+use super::connection_mss::{Candidate, connection_mss};
 use super::sender::{Fin, Piece};
 use super::{Connection, INITIAL, Phase};
 use crate::limit_clock::Limit as SenderLimit;
 use crate::stack::{MetaRetransmission, MetaSendBuffer};
 use crate::tcp::{CaState, State, tick_after};
 use polypath_base::{Bytes, DataSeq, Duration, Instant, Segments};
-use polypath_sched::{Choice, DataQueueView, Limit, Scheduler};
+use polypath_sched::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, Scheduler};
 
 /// Rounds of the retransmission timer without a sign of life after which a subflow is stale (`mptcp.stale_loss_cnt`).
 const STALE_ROUNDS: u8 = 4;
@@ -261,7 +262,9 @@ impl Connection {
         }
         debug_assert!(choice.from == queue.next, "new data goes out in order");
         let limit = choice.limit.bytes().unwrap_or(Bytes::MAX);
-        let len = self.tx.cut(self.tx.pending, window.get(), limit.get(), mss.get());
+        let by_all = self.settings.stack.buffers_by_connection_mss && self.tx.begins_buffer(self.tx.pending);
+        let buffer_mss = if by_all { self.connection_mss().unwrap_or(mss) } else { mss };
+        let len = self.tx.cut(self.tx.pending, window.get(), limit.get(), mss.get(), buffer_mss.get());
         self.scheduler.on_scheduled(choice, Bytes::from_u32(len));
         self.tx.pieces.push_back(Piece { dsn: self.tx.pending, len, tried: 1 << choice.subflow });
         self.enqueue_on_subflow(now, choice.subflow, self.tx.pending, len);
@@ -271,6 +274,22 @@ impl Connection {
             self.arm_retransmission(now);
         }
         true
+    }
+
+    /// The size of segments that the connection as a whole counts in (Linux of the out-of-tree stack: `mptcp_current_mss`).
+    fn connection_mss(&self) -> Option<Bytes> {
+        let candidates = self.view[..self.subflows.len()].iter().filter(|view| view.usable).map(|view| Candidate {
+            mss: view.mss,
+            window: view.capacity.max(view.in_flight),
+            srtt_us8: view.srtt_us8,
+        });
+        let mut found = [Candidate::default(); MAX_SUBFLOWS];
+        let mut count = 0;
+        for (place, candidate) in found.iter_mut().zip(candidates) {
+            *place = candidate;
+            count += 1;
+        }
+        connection_mss(&found[..count])
     }
 
     #[inline]

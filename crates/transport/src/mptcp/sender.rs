@@ -194,13 +194,13 @@ impl Tx {
     /// Out-of-tree stack: how much of the data from `next` on is given to a subflow at once, where the peer's window has room for `window` bytes,
     /// a segment at least, and the scheduler allows `limit`.
     ///
-    /// A buffer of the kernel holds as many whole segments as fit into 64 KiB with their headers; what is left of it goes before the next is begun,
+    /// A buffer of the kernel holds as many whole segments, of the connection's size `buffer_mss`, as fit into 64 KiB with their headers; what is left of it goes before the next is begun,
     /// an odd segment at its end on its own. What the window leaves beyond whole segments goes too, unless the last short piece is still
     /// on its way (Minshall's form of Nagle's rule).
     #[inline]
-    pub(super) fn cut(&mut self, next: DataSeq, window: u64, limit: u64, mss: u64) -> u32 {
-        if !self.buffer_end.after(next) {
-            self.buffer_end = next + BUFFER.get() / mss * mss;
+    pub(super) fn cut(&mut self, next: DataSeq, window: u64, limit: u64, mss: u64, buffer_mss: u64) -> u32 {
+        if self.begins_buffer(next) {
+            self.buffer_end = next + BUFFER.get() / buffer_mss * buffer_mss;
         }
         let left = self.buffer_end.distance(next).min(self.end.distance(next));
         let mut len = left.min(window).min(limit.max(mss));
@@ -215,6 +215,12 @@ impl Tx {
             self.buffer_end = self.end;
         }
         len as u32
+    }
+
+    /// Out-of-tree stack: the data from `next` on begins a buffer.
+    #[inline]
+    pub(super) fn begins_buffer(&self, next: DataSeq) -> bool {
+        !self.buffer_end.after(next)
     }
 
     /// In fallback the subflow's acknowledgement is the connection's; its FIN counts as the DATA_FIN.
@@ -318,7 +324,7 @@ mod tests {
         // Buffers of 45 segments of 1428 bytes: pairs, and an odd segment at the end.
         let mut at = 1000;
         let pieces: Vec<_> = std::iter::from_fn(|| {
-            let len = tx.cut(DataSeq::new(at), 1 << 20, 2 * 1428, 1428);
+            let len = tx.cut(DataSeq::new(at), 1 << 20, 2 * 1428, 1428, 1428);
             at += u64::from(len);
             (len > 0).then_some(len)
         })
@@ -332,8 +338,8 @@ mod tests {
         let mut tx = tx();
         tx.offered = 90_000;
         tx.fill();
-        assert_eq!(tx.cut(DataSeq::new(1000), 3000, 1 << 20, 1428), 3000);
+        assert_eq!(tx.cut(DataSeq::new(1000), 3000, 1 << 20, 1428, 1428), 3000);
         tx.small_end = DataSeq::new(1100);
-        assert_eq!(tx.cut(DataSeq::new(4000), 3000, 1 << 20, 1428), 2856, "a short piece is on its way");
+        assert_eq!(tx.cut(DataSeq::new(4000), 3000, 1 << 20, 1428, 1428), 2856, "a short piece is on its way");
     }
 }

@@ -34,6 +34,12 @@ kernels! {
             LINUX_6_1_192 = true, "5.18, \"tcp: adjust TSO packet sizes based on min_rtt\"";
             LINUX_6_12_117 = true, "5.18, \"tcp: adjust TSO packet sizes based on min_rtt\"";
         }
+        /// A buffer that is shorter than the window allows takes data of the next one before it leaves (`tcp_grow_skb`).
+        grows_buffers: bool {
+            MPTCP_0_96_LINUX_5_4_188 = false, "came with 6.10, \"tcp: try to send bigger TSO packets\"";
+            LINUX_6_1_192 = false, "came with 6.10, \"tcp: try to send bigger TSO packets\"; specs/notes/mtu-probing";
+            LINUX_6_12_117 = true, "6.10, \"tcp: try to send bigger TSO packets\"; specs/notes/mtu-probing";
+        }
         /// A burst waits for the next ACK only if that is due within this time; without one, within half a round trip.
         tso_defer_within: Option<Duration> {
             MPTCP_0_96_LINUX_5_4_188 = None, "measured, specs/notes/out-of-tree-sending";
@@ -258,6 +264,20 @@ kernels! {
             MPTCP_0_96_LINUX_5_4_188 = MetaSendBuffer::LargestSum, "its public sources, and measured: specs/notes/mptcp-two-paths";
             LINUX_6_1_192 = MetaSendBuffer::Largest, "measured, specs/notes/kernel-6.1; as before 6.7, \"mptcp: refactor sndbuf auto-tuning\"";
             LINUX_6_12_117 = MetaSendBuffer::Sum, "6.7, \"mptcp: refactor sndbuf auto-tuning\"";
+        }
+        /// A client's first write finds the send buffer that every socket begins with (the second value of `tcp_wmem`): what fits leaves before the
+        /// connection takes over its subflow's larger one. Else it has that from the start.
+        first_write_in_first_buffer: bool {
+            MPTCP_0_96_LINUX_5_4_188 = false, "not measured";
+            LINUX_6_1_192 = true, "measured, specs/notes/mtu-probing";
+            LINUX_6_12_117 = true, "measured, specs/notes/mtu-probing";
+        }
+        /// A buffer of the connection holds whole segments of one size, which all subflows' rates together decide (`mptcp_current_mss`); else of the size of
+        /// the subflow that gets it first.
+        buffers_by_connection_mss: bool {
+            MPTCP_0_96_LINUX_5_4_188 = true, "Manoratne 2025, section 10.6, and its public sources";
+            LINUX_6_1_192 = false, "a choice: it has no scheduler that asks";
+            LINUX_6_12_117 = false, "a choice: it has no scheduler that asks";
         }
         /// What a subflow has waiting leaves before the connection gives it more, one buffer at a time; else the connection gives all it may first.
         gives_after_sending: bool {

@@ -42,9 +42,9 @@ pub use crate::limit_clock::{Held, Limit};
 use crate::{Counters, Rejections, Settings};
 pub use cc::CaState;
 use path_mtu::PathMtu;
+pub use path_mtu::RouteMtu;
 use polypath_base::{Bytes, DataSeq, Duration, Instant, Rate, Segments, Seq, SmallRng};
 use polypath_cc as cc;
-use polypath_pmtu::Sysctls;
 use polypath_wire::{Flags, Segment};
 pub use probe::Probe;
 use queue::SendQueue;
@@ -167,6 +167,8 @@ pub struct Socket {
     last_sent_at: Instant,
     ecn: ecn::Ecn,
     path_mtu: PathMtu,
+    /// End of the data that a probe which the host itself refused was to hold.
+    refused_probe_end: Seq,
 
     // Application side of sending: bytes offered and not yet accepted, and accepted so far.
     offered: u64,
@@ -219,7 +221,7 @@ impl Socket {
 
     fn new(config: Config, state: State) -> Self {
         let Config { settings, algorithm, mtu, initial_seq } = config;
-        let search = settings.mtu_search.search(Sysctls { mtu_probing: settings.mtu_probing, ..Sysctls::default() });
+        let search = settings.mtu_search.search(settings.mtu_sysctls());
         let mut flow = cc::Flow::new(settings.initial_cwnd.get(), DEFAULT_MSS);
         flow.snd_una = initial_seq.get();
         flow.snd_nxt = initial_seq.get();
@@ -264,7 +266,8 @@ impl Socket {
             persist: Persist::default(),
             last_sent_at: Instant::ZERO,
             ecn,
-            path_mtu: PathMtu::new(mtu, settings.timestamps, settings.base_mss, search),
+            path_mtu: PathMtu::new(mtu, settings.timestamps, settings.base_mss, search).with_least_mss(settings.min_snd_mss),
+            refused_probe_end: initial_seq,
             offered: 0,
             accepted: 0,
             sndbuf: settings.wmem[1].as_u32(),

@@ -5,7 +5,7 @@
 //! the range is sent now and then. If it is acknowledged, the lower end rises; if it alone is lost, the upper end falls, and the
 //! window stays as it is.
 
-use super::path_mtu::{LEAST_MSS, Next, Room};
+use super::path_mtu::{LEAST_MSS, Next, Room, RouteMtu};
 use super::segment_builder::{SACK_BLOCK_BYTES, SACK_BYTES};
 use super::{CaState, Socket, TIMESTAMP_BYTES, timestamp};
 use polypath_base::{Bytes, Instant, Segments};
@@ -22,12 +22,46 @@ impl Socket {
     pub fn handle_unreachable(&mut self, now: Instant, message: &Unreachable) {
         // Only answers to what is in the network count (RFC 5927 section 4.1).
         let ours = !message.seq.before(self.snd_una()) && message.seq.before(self.snd_nxt());
-        if ours && self.path_mtu.on_ptb(Bytes::from_u32(message.mtu)) {
-            self.flow.now_ns = now.as_nanos();
-            self.invalidate_template();
-            self.sync_mss();
+        if !ours {
+            return;
+        }
+        let (known, settings) = (self.path_mtu.pmtu(), &self.settings);
+        let told = Bytes::from_u32(message.mtu);
+        let Some(learnt) = RouteMtu::from_message(now, told, known, settings.route_min_pmtu, settings.route_mtu_expires) else { return };
+        if learnt.mtu == known && !learnt.is_locked && self.path_mtu.expires() > now + settings.route_mtu_expires / 2 {
+            return; // Linux renews what is known only when half of its time is over.
+        }
+        if self.path_mtu.on_route_mtu(learnt) {
+            self.resize(now);
             self.retransmit_oversized(now);
         }
+    }
+
+    /// What the host has learnt of this route, by this connection or by another one.
+    pub fn route_mtu(&self) -> Option<RouteMtu> {
+        self.path_mtu.route_mtu()
+    }
+
+    /// The host has learnt something of this route from another connection's packets. What is in the network stays as it is: if it is too long, a
+    /// message for this connection will say so.
+    pub fn set_route_mtu(&mut self, now: Instant, learnt: RouteMtu) {
+        if learnt.expires > now && self.path_mtu.on_route_mtu(learnt) {
+            self.resize(now);
+        }
+    }
+
+    /// What links told of the route's MTU has expired (Linux asks in `tcp_current_mss`): segments grow again, and if they are still too long, the
+    /// next message says so.
+    #[cold]
+    pub(super) fn forget_route_mtu(&mut self, now: Instant) {
+        self.path_mtu.on_expired();
+        self.resize(now);
+    }
+
+    fn resize(&mut self, now: Instant) {
+        self.flow.now_ns = now.as_nanos();
+        self.invalidate_template();
+        self.sync_mss();
     }
 
     /// The handshake is over: the search may begin.
@@ -77,8 +111,29 @@ impl Socket {
         match self.path_mtu.next_probe(now, room) {
             // A probe lies within one mapping.
             Next::Probe(len) if self.queue.next_new_len(len.as_u32()) < len.as_u32() => Next::Usual,
+            Next::Probe(len) if self.path_mtu.refuses(len) => {
+                self.refuse_probe(len.as_u32());
+                Next::Usual
+            }
             next => next,
         }
+    }
+
+    /// The search leaves MPTCP's options out of account, so a probe may be longer than the route allows: the host's own IP layer refuses it
+    /// (`EMSGSIZE`), which tells the search nothing, and it is tried again with the next burst. Its data has been joined in one buffer by then, which is
+    /// cut as usual (specs/notes/mtu-probing).
+    #[cold]
+    fn refuse_probe(&mut self, len: u32) {
+        self.counters.data_segments_sent += 1;
+        if !self.settings.stack.grows_buffers {
+            self.refused_probe_end = self.snd_nxt() + len;
+        }
+    }
+
+    /// Of `len` bytes of new data what lies in the buffer that a refused probe left.
+    #[cold]
+    pub(super) fn within_refused_probe(&self, len: u32) -> u32 {
+        if self.refused_probe_end.after(self.snd_nxt()) { len.min(self.refused_probe_end.distance(self.snd_nxt())) } else { len }
     }
 
     /// A probe of `len` bytes leaves as the next segment. It stands for two packets.

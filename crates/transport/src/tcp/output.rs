@@ -268,7 +268,11 @@ impl Socket {
             self.limit.set(cx.now, Limit::CongestionWindow);
             return false;
         }
-        if self.path_mtu.is_searching() && self.burst.remaining == 0 && (!self.is_subflow || self.settings.stack.subflow_probes_mtu) {
+        if self.burst.remaining == 0 && cx.now >= self.path_mtu.expires() {
+            self.forget_route_mtu(cx.now);
+        }
+        let searches = self.path_mtu.is_searching();
+        if searches && self.burst.remaining == 0 && self.may_probe_mtu() {
             match self.next_probe(cx.now, in_flight) {
                 super::path_mtu::Next::Usual => {}
                 super::path_mtu::Next::Wait => return false,
@@ -280,7 +284,10 @@ impl Socket {
                 }
             }
         }
-        let len = self.queue.next_new_len(self.segment_len());
+        let mut len = self.queue.next_new_len(self.segment_len());
+        if searches {
+            len = self.within_refused_probe(len);
+        }
         let with_fin = self.fin_ready() && len == self.queue.unsent();
         if len > self.window_room() {
             self.limit.set(cx.now, Limit::PeerWindow);
@@ -310,6 +317,11 @@ impl Socket {
         self.burst.remaining -= 1;
         self.send_new(cx, New { len, with_fin, in_flight }, segment);
         true
+    }
+
+    /// Subflows of the out-of-tree stack search for no MTU, unless a setting lets them.
+    fn may_probe_mtu(&self) -> bool {
+        !self.is_subflow || self.settings.stack.subflow_probes_mtu || self.settings.subflow_mtu_probing
     }
 
     /// Nagle's rule (RFC 1122 section 4.2.3.4) in Minshall's form, for the last `len` bytes that there are.

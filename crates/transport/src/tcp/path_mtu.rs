@@ -3,7 +3,7 @@
 //! `tcp_sync_mss`, `tcp_current_mss`.
 
 use super::{DEFAULT_MSS, TIMESTAMP_BYTES};
-use polypath_base::{Bytes, Instant, Segments, Seq};
+use polypath_base::{Bytes, Duration, Instant, Segments, Seq};
 use polypath_pmtu::{Bounds, LEAST_MTU, Policy, Search};
 use polypath_wire::Segment;
 
@@ -15,6 +15,14 @@ const HEADERS: u32 = Segment::IPV4_HEADER + Segment::TCP_HEADER;
 pub(super) struct PathMtu {
     /// What the interface, and the links as far as they have told, let pass.
     pmtu: u32,
+    /// What the interface lets pass.
+    interface_mtu: u32,
+    /// Until when `pmtu` holds, where links told of it ([`Instant::NEVER`]: they have not), and whether packets may be split on the way because they
+    /// told of less than the host believes (Linux: `fnhe_expires`, `fnhe_mtu_locked`).
+    expires: Instant,
+    is_locked: bool,
+    /// Least data in a segment, MPTCP's options included.
+    least_mss: u32,
     /// Longest segment that the peer takes, its options included.
     peer_mss: u32,
     timestamps: bool,
@@ -39,6 +47,26 @@ struct Probe {
     size: Bytes,
     seq: Seq,
     end: Seq,
+}
+
+/// What a host has learnt of a route's MTU (Linux: `fib_nh_exception`).
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct RouteMtu {
+    pub mtu: Bytes,
+    /// When the host forgets it.
+    pub expires: Instant,
+    /// A link told of less than the host believes: packets may be split on the way.
+    pub is_locked: bool,
+}
+
+impl RouteMtu {
+    /// What a host makes of a message that says that packets of `told` bytes pass, where packets of `known` bytes were sent: no less than
+    /// `least` (`route.min_pmtu`), or what was known if that is less; then packets may be split on the way. None: it tells of no less than known.
+    pub fn from_message(now: Instant, told: Bytes, known: Bytes, least: Bytes, lasts: Duration) -> Option<Self> {
+        let is_locked = told < least;
+        let mtu = if is_locked { least.min(known) } else { told };
+        (mtu <= known).then(|| Self { mtu, expires: now + lasts, is_locked })
+    }
 }
 
 /// What a probe needs room in: bytes, and segments where it says so.
@@ -72,6 +100,10 @@ impl PathMtu {
     pub(super) fn new(mtu: Bytes, timestamps: bool, base_mss: Bytes, search: Search) -> Self {
         Self {
             pmtu: mtu.as_u32(),
+            interface_mtu: mtu.as_u32(),
+            expires: Instant::NEVER,
+            is_locked: false,
+            least_mss: LEAST_MSS.as_u32(),
             peer_mss: DEFAULT_MSS,
             timestamps,
             mptcp_options: 0,
@@ -126,6 +158,41 @@ impl PathMtu {
         less
     }
 
+    /// No segment holds less than this (`tcp_min_snd_mss`).
+    pub(super) fn with_least_mss(self, least: Bytes) -> Self {
+        Self { least_mss: least.as_u32(), ..self }
+    }
+
+    /// What a host has learnt of the route begins to hold; true if that changes the size of packets. RFC 1191 section 6.3 lets it expire.
+    pub(super) fn on_route_mtu(&mut self, learnt: RouteMtu) -> bool {
+        (self.expires, self.is_locked) = (learnt.expires, learnt.is_locked);
+        self.on_ptb(learnt.mtu)
+    }
+
+    /// What the host has learnt of the route, if anything.
+    pub(super) fn route_mtu(&self) -> Option<RouteMtu> {
+        let learnt = RouteMtu { mtu: self.pmtu(), expires: self.expires, is_locked: self.is_locked };
+        (self.expires != Instant::NEVER).then_some(learnt)
+    }
+
+    /// What links told has expired: the interface's MTU counts again, until they tell once more.
+    #[cold]
+    pub(super) fn on_expired(&mut self) {
+        (self.pmtu, self.expires, self.is_locked) = (self.interface_mtu, Instant::NEVER, false);
+        self.update();
+    }
+
+    #[inline]
+    pub(super) fn expires(&self) -> Instant {
+        self.expires
+    }
+
+    /// Packets may not be split on the way (RFC 1191 section 3).
+    #[inline]
+    pub(super) fn dont_fragment(&self) -> bool {
+        !self.is_locked
+    }
+
     /// Data in a full segment beside the options of the moment (Linux: `tcp_current_mss`).
     #[inline]
     pub(super) fn mss(&self) -> Bytes {
@@ -162,7 +229,7 @@ impl PathMtu {
     pub(super) fn update(&mut self) {
         let packet = self.pmtu.min(self.peer_mss + HEADERS).min(self.search.largest().as_u32());
         let data = packet.saturating_sub(self.headers());
-        let least = LEAST_MSS.as_u32();
+        let least = self.least_mss;
         self.payload = data.saturating_sub(self.mptcp_options + self.sack_options).max(least);
         self.payload_and_options = data.max(least);
     }
@@ -221,6 +288,18 @@ impl PathMtu {
             return if room.in_flight == Segments::ZERO { Next::Usual } else { Next::Wait };
         }
         Next::Probe(len)
+    }
+
+    /// A probe with so much data would be longer with MPTCP's options than the route allows. Linux's search never hears of that; any other takes it
+    /// for a limit.
+    pub(super) fn refuses(&mut self, len: Bytes) -> bool {
+        let allowed = self.pmtu().saturating_sub(self.mptcp_options());
+        let refused = self.packet_of(len) > allowed;
+        if refused && !matches!(self.search, Search::Linux(_)) {
+            self.search.on_limit(allowed);
+            self.update();
+        }
+        refused
     }
 
     /// A probe leaves, with the data from `seq` to `end`.
@@ -322,6 +401,47 @@ mod tests {
             mtu.mss().get()
         });
         assert_eq!(sizes, [1024, 512, 256, 128, 64, 48, 48, 48, 48]);
+    }
+
+    #[test]
+    fn a_probe_that_is_too_long_with_mptcps_options_is_refused() {
+        let mut mtu = jumbo(2);
+        assert!(!mtu.refuses(Bytes::new(8948)), "plain TCP fills the packet");
+        mtu.set_mptcp_options(Bytes::new(24));
+        assert_eq!((mtu.refuses(Bytes::new(8924)), mtu.refuses(Bytes::new(8925))), (false, true), "8925 + 24 + 52 bytes are 9001");
+    }
+
+    #[test]
+    fn what_links_told_of_the_route_expires() {
+        let (mut mtu, lasts) = (jumbo(0), Duration::from_secs(600));
+        let told = |mtu: u64| RouteMtu::from_message(Instant::ZERO, Bytes::new(mtu), Bytes::new(9000), Bytes::new(552), lasts);
+        let learnt = told(1500).unwrap();
+        assert!(mtu.on_route_mtu(learnt) && mtu.dont_fragment());
+        assert_eq!((mtu.mss(), mtu.expires(), mtu.route_mtu()), (Bytes::new(1448), Instant::ZERO + lasts, Some(learnt)));
+        mtu.on_expired();
+        assert_eq!((mtu.mss(), mtu.expires(), mtu.route_mtu()), (Bytes::new(8948), Instant::NEVER, None));
+    }
+
+    #[test]
+    fn less_than_the_host_believes_lets_packets_be_split() {
+        let told = |mtu: u64, known: u64| {
+            let learnt = RouteMtu::from_message(Instant::ZERO, Bytes::new(mtu), Bytes::new(known), Bytes::new(552), Duration::from_secs(1));
+            learnt.map(|learnt| (learnt.mtu.get(), learnt.is_locked))
+        };
+        // Linux 6.12 sends 500 bytes a segment without DF where a link of 400 answers (specs/notes/mtu-probing).
+        assert_eq!((told(400, 9000), told(552, 9000)), (Some((552, true)), Some((552, false))));
+        assert_eq!((told(400, 500), told(0, 1500)), (Some((500, true)), Some((552, true))));
+        assert_eq!((told(1500, 1500), told(1501, 1500)), (Some((1500, false)), None), "no message lets a route grow");
+        let mut mtu = jumbo(0);
+        let learnt = RouteMtu { mtu: Bytes::new(552), expires: Instant::NEVER, is_locked: true };
+        assert!(mtu.on_route_mtu(learnt) && !mtu.dont_fragment());
+    }
+
+    #[test]
+    fn no_segment_holds_less_than_the_setting_says() {
+        let mut mtu = jumbo(0).with_least_mss(Bytes::new(600));
+        mtu.on_ptb(Bytes::new(552));
+        assert_eq!(mtu.mss_with_options(), Bytes::new(600), "tcp_min_snd_mss");
     }
 
     #[test]

@@ -127,7 +127,7 @@ impl Socket {
             flags: self.ack_flags(),
             ecn: self.plain_codepoint(),
             window: self.rx.window_field(),
-            df: true,
+            df: self.path_mtu.dont_fragment(),
             has_ts: self.ts_ok,
             ts_val: timestamp(now).wrapping_add(self.ts_start),
             ts_ecr: self.rx.ts_recent(),

@@ -1,0 +1,60 @@
+"""Mean sizes of segments in captures at the client, against Linux's in the tables that have them: within 5 %, or held as different."""
+
+import csv
+import importlib.util
+import io
+import json
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from polypath import _native
+from polypath.validate._ids import parse
+
+ROOT = Path(__file__).parents[2]
+TABLES = ROOT / "tests" / "data" / "reference" / "mtu"
+NEAR = 0.05
+# By kernel: runs, and which of their subflows, whose sizes differ (docs/limitations.md says why).
+DIFFER: dict[str, set[tuple[str, int]]] = {
+    "6.12": set(),
+    "6.1": {
+        *((f"e_mptcp_{paths}_probe2", i) for paths in ("9000+9000", "1500+1500") for i in (1, 2)),
+        *((f"e_mptcp_{paths}_probe2_icmpok", i) for paths in ("1500first", "9000+1500") for i in (1, 2)),
+        ("e_mptcp_1500first_probe2_icmpdrop", 2),
+        ("e_mptcp_9000+1500_probe2_icmpdrop", 1),
+    },
+}
+
+
+def measurement() -> ModuleType:
+    """The script that asked the kernels."""
+    spec = importlib.util.spec_from_file_location("measure", ROOT / "specs" / "notes" / "mtu-probing" / "measure.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def sizes(measure: ModuleType, name: str, kernel: str) -> list[float | None]:
+    outcome, _series, _links, captures = _native.simulate(json.dumps(measure.captured(parse(name), kernel)))
+    found = []
+    for subflow in json.loads(outcome)["flows"][0]["subflows"]:
+        means = [measure.mean_segment(io.BytesIO(data), subflow["source"]) for data in captures.values()]
+        found.append(next((mean for mean in means if mean is not None), None))
+    return found
+
+
+@pytest.mark.parametrize("kernel", sorted(DIFFER))
+def test_segments_are_as_long_as_linux_sends_them(kernel):
+    measure, differ = measurement(), set()
+    with (TABLES / f"linux-{kernel}.csv").open(newline="", encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    for row in rows:
+        wanted = [float(row[f"sf{i}_avg_seg"]) for i in (1, 2) if row[f"sf{i}_avg_seg"]]
+        found = sizes(measure, row["id"], kernel)
+        assert len(found) == len(wanted), row["id"]
+        for i, (ours, linux) in enumerate(zip(found, wanted, strict=True), 1):
+            if ours is None or abs(ours - linux) > NEAR * linux:
+                differ.add((row["id"], i))
+    assert differ == DIFFER[kernel]
