@@ -229,6 +229,7 @@ def test_show_tells_of_a_study_and_of_results(polypath, tmp_path):
         ("schedulers", "roundrobin"),
         ("schedulers", "Ferlin"),
         ("path-managers", "ndiffports"),
+        ("mtu-searches", "quic-go"),
         ("elements", "Gilbert-Elliott"),
         ("engines", "virtual time"),
         ("kernels", "Linux 6.1.192"),

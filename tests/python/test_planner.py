@@ -272,6 +272,10 @@ REFUSED = {
         {"nodes": {"c": {"sysctl": {"initcwnd": 4}}, "r": {"router": True}, "s": None}},
         ("nodes", "c", "initcwnd"),
     ),
+    "a search for a path's MTU": (
+        {"nodes": {"c": {"mtu_search": "parallel"}, "r": {"router": True}, "s": None}},
+        ("nodes", "c", "mtu_search"),
+    ),
     "IPv6": (
         {"links": {"last": {"ends": [{"node": "r", "address": "fd00::1"}, {"node": "s", "address": "fd00::2"}], "both": {"delay": "1ms"}}}},
         ("links", "last", "a"),

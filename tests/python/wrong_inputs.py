@@ -104,6 +104,14 @@ WRONG: dict[str, tuple[Changes, str]] = {
         (("{router: true}", '{router: true, kernel: "6.1"}'),),
         "5: topology.nodes.r.kernel: `r` only forwards, so its `kernel` changes nothing: take it out",
     ),
+    "an unknown search for a path's MTU": (
+        (("    a:\n", "    a: {mtu_search: quin}\n"),),
+        '4: topology.nodes.a.mtu_search: there is no search for a path\'s MTU "quin"; did you mean "quinn"?',
+    ),
+    "a search for a path's MTU by a router": (
+        (("{router: true}", "{router: true, mtu_search: quinn}"),),
+        "5: topology.nodes.r.mtu_search: `r` only forwards, so its `mtu_search` changes nothing: take it out",
+    ),
     "a kernel of a host without TCP": (
         (("    b:\n", '    b:\n    idle: {kernel: "6.1"}\n'),),
         "7: topology.nodes.idle.kernel: no TCP flow begins or ends at `idle`, so its `kernel` changes nothing: take it out",

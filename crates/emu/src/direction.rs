@@ -289,7 +289,7 @@ mod tests {
     }
 
     fn mtu(bytes: u32, oversize: Oversize) -> Element {
-        build(ElementSpec::Mtu(MtuConfig { bytes, oversize }))
+        build(ElementSpec::Mtu(MtuConfig { bytes, oversize, says: None }))
     }
 
     fn store() -> FramePool {

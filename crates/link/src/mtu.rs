@@ -25,12 +25,15 @@ pub struct MtuConfig {
     pub bytes: u32,
     /// For packets that are longer.
     pub oversize: Oversize,
+    /// MTU that the ICMP message names, if not the right one.
+    #[serde(default)]
+    pub says: Option<u32>,
 }
 
 impl Default for MtuConfig {
     /// Ethernet's 1500 bytes.
     fn default() -> Self {
-        Self { bytes: 1500, oversize: Oversize::default() }
+        Self { bytes: 1500, oversize: Oversize::default(), says: None }
     }
 }
 
@@ -39,6 +42,8 @@ impl Default for MtuConfig {
 pub struct Mtu {
     bytes: u32,
     oversize: Oversize,
+    /// What the ICMP message names.
+    says: u32,
     drops: PacketCount,
 }
 
@@ -49,11 +54,11 @@ impl Mtu {
     /// # Errors
     /// The MTU is below [`Mtu::MIN`].
     pub fn new(config: MtuConfig) -> Result<Self, Error> {
-        let MtuConfig { bytes, oversize } = config;
+        let MtuConfig { bytes, oversize, says } = config;
         if bytes < Self::MIN {
             return Err(Error::caller(format!("an MTU of {bytes} bytes is below IPv4's smallest, {} bytes", Self::MIN)));
         }
-        Ok(Self { bytes, oversize, drops: PacketCount::default() })
+        Ok(Self { bytes, oversize, says: says.unwrap_or(bytes), drops: PacketCount::default() })
     }
 
     #[cold]
@@ -62,7 +67,7 @@ impl Mtu {
             Oversize::Fragment if !packet.df => return Verdict::Fragment { mtu: self.bytes },
             _ => self.drops.add(packet.len),
         }
-        if self.answers() { Verdict::TooBig { mtu: self.bytes } } else { Verdict::Drop(DropCause::Mtu) }
+        if self.answers() { Verdict::TooBig { mtu: self.says } } else { Verdict::Drop(DropCause::Mtu) }
     }
 }
 
@@ -95,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_packet_as_long_as_the_mtu_passes() {
-        let mut mtu = Mtu::new(MtuConfig { bytes: 1500, oversize: Oversize::Silent }).unwrap();
+        let mut mtu = Mtu::new(MtuConfig { bytes: 1500, oversize: Oversize::Silent, says: None }).unwrap();
         assert_eq!(mtu.transit(Instant::ZERO, of(1500, true)), Verdict::Pass(Instant::ZERO));
         assert_eq!(mtu.transit(Instant::ZERO, of(1501, true)), Verdict::Drop(DropCause::Mtu));
         assert_eq!(mtu.drops().packets, 1);
@@ -103,14 +108,21 @@ mod tests {
 
     #[test]
     fn only_a_packet_without_df_is_split() {
-        let mut mtu = Mtu::new(MtuConfig { bytes: 1400, oversize: Oversize::Fragment }).unwrap();
+        let mut mtu = Mtu::new(MtuConfig { bytes: 1400, oversize: Oversize::Fragment, says: None }).unwrap();
         assert_eq!(mtu.transit(Instant::ZERO, of(1500, true)), Verdict::TooBig { mtu: 1400 });
         assert_eq!(mtu.transit(Instant::ZERO, of(1500, false)), Verdict::Fragment { mtu: 1400 });
         assert_eq!(mtu.drops().packets, 1);
     }
 
     #[test]
+    fn the_message_may_name_another_mtu() {
+        let mut mtu = Mtu::new(MtuConfig { bytes: 1500, oversize: Oversize::Icmp, says: Some(600) }).unwrap();
+        assert_eq!(mtu.transit(Instant::ZERO, of(1501, true)), Verdict::TooBig { mtu: 600 });
+        assert_eq!(mtu.transit(Instant::ZERO, of(1500, true)), Verdict::Pass(Instant::ZERO));
+    }
+
+    #[test]
     fn an_mtu_below_ipv4s_smallest_is_refused() {
-        assert!(Mtu::new(MtuConfig { bytes: 67, oversize: Oversize::Silent }).is_err());
+        assert!(Mtu::new(MtuConfig { bytes: 67, oversize: Oversize::Silent, says: None }).is_err());
     }
 }

@@ -7,9 +7,19 @@
 #![warn(missing_docs)]
 
 mod linux;
+mod msquic_linear;
+mod parallel;
+mod quic_go;
+mod quinn;
+mod table;
 
 pub use linux::Linux;
+pub use msquic_linear::MsquicLinear;
+pub use parallel::Parallel;
 use polypath_base::{Bytes, Duration, Instant};
+pub use quic_go::QuicGo;
+pub use quinn::Quinn;
+pub use table::Table;
 
 /// Every link passes packets of so many bytes (RFC 791), whatever a message says.
 pub const LEAST_MTU: Bytes = Bytes::new(68);
@@ -23,6 +33,26 @@ pub struct Bounds {
     pub ceiling: Bytes,
     /// What a packet holds beside data.
     pub headers: Bytes,
+}
+
+/// What a search is told when it may probe.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// Of a search that begins now.
+    pub bounds: Bounds,
+    /// Smoothed RTT; zero while unknown.
+    pub srtt: Duration,
+}
+
+/// Packets that are no probes and were found lost at one time.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct LossBurst {
+    /// The shortest and the longest of them.
+    pub shortest: Bytes,
+    /// See `shortest`.
+    pub longest: Bytes,
+    /// Nothing told of the loss but a timeout.
+    pub by_timeout: bool,
 }
 
 /// What a host's settings say of searches; the names are those of Linux's sysctls.
@@ -55,9 +85,9 @@ pub trait Policy {
     /// A probe may be wanted: nobody asks [`Policy::next_probe`] otherwise.
     fn may_probe(&self) -> bool;
 
-    /// The size of the packet to probe next, before data are sent; none: nothing is to be probed now. `bounds` hold for a search that begins
-    /// anew. The answer obliges to nothing: it is asked again, until [`Policy::on_probe_sent`].
-    fn next_probe(&mut self, now: Instant, bounds: Bounds) -> Option<Bytes>;
+    /// The size of the packet to probe next, before data are sent; none: nothing is to be probed now. The bounds hold for a search that
+    /// begins anew. The answer obliges to nothing: it is asked again, until [`Policy::on_probe_sent`].
+    fn next_probe(&mut self, now: Instant, path: Path) -> Option<Bytes>;
 
     /// A probe of that size leaves.
     fn on_probe_sent(&mut self, _now: Instant, _size: Bytes) {}
@@ -74,8 +104,24 @@ pub trait Policy {
     /// Packets of more than `mtu` bytes do not pass, says the interface, the route or a message that was believed (RFC 1191).
     fn on_limit(&mut self, mtu: Bytes);
 
-    /// Nothing has got through for long: a black hole is suspected (RFC 8899 section 4.3).
-    fn on_black_hole(&mut self, now: Instant, bounds: Bounds);
+    /// It works as Linux's TCP: a message is believed, any retransmission makes the probe worthless, and a probe is lost if it alone is. With any
+    /// other policy the sender tells of each probe as soon as the scoreboard has it, several may be in the network, and a message is no more
+    /// than a hint ([`Policy::on_hint`]).
+    fn is_linux(&self) -> bool {
+        false
+    }
+
+    /// A message says that packets of more than `mtu` bytes do not pass. It may be forged, or wrong (RFC 8899 section 4.6.1).
+    fn on_hint(&mut self, _mtu: Bytes) {}
+
+    /// Packets arrived that were no probes, the longest of this size.
+    fn on_data_acked(&mut self, _longest: Bytes) {}
+
+    /// Packets that were no probes are lost.
+    fn on_data_lost(&mut self, _now: Instant, _burst: LossBurst) {}
+
+    /// Nothing has got through for long: a black hole is suspected (RFC 8899 section 4.3) by Linux's rule.
+    fn on_black_hole(&mut self, _now: Instant, _bounds: Bounds) {}
 }
 
 /// Declares [`MtuSearch`] and [`Search`]: a line has a policy's type, its name and what it does.
@@ -141,9 +187,9 @@ macro_rules! searches {
                 }
             }
 
-            fn next_probe(&mut self, now: Instant, bounds: Bounds) -> Option<Bytes> {
+            fn next_probe(&mut self, now: Instant, path: Path) -> Option<Bytes> {
                 match self {
-                    $(Self::$policy(policy) => policy.next_probe(now, bounds),)+
+                    $(Self::$policy(policy) => policy.next_probe(now, path),)+
                 }
             }
 
@@ -182,6 +228,31 @@ macro_rules! searches {
                     $(Self::$policy(policy) => policy.on_black_hole(now, bounds),)+
                 }
             }
+
+            #[inline]
+            fn is_linux(&self) -> bool {
+                match self {
+                    $(Self::$policy(policy) => policy.is_linux(),)+
+                }
+            }
+
+            fn on_hint(&mut self, mtu: Bytes) {
+                match self {
+                    $(Self::$policy(policy) => policy.on_hint(mtu),)+
+                }
+            }
+
+            fn on_data_acked(&mut self, longest: Bytes) {
+                match self {
+                    $(Self::$policy(policy) => policy.on_data_acked(longest),)+
+                }
+            }
+
+            fn on_data_lost(&mut self, now: Instant, burst: LossBurst) {
+                match self {
+                    $(Self::$policy(policy) => policy.on_data_lost(now, burst),)+
+                }
+            }
         }
     };
 }
@@ -189,11 +260,83 @@ macro_rules! searches {
 // Sorted by name.
 searches! {
     Linux: "linux", "Halves the range between `tcp_base_mss` and the interface's MTU, if `tcp_mtu_probing` says so.";
+    MsquicLinear: "msquic-linear", "Goes up by 80 bytes, over 1500, until three probes of one size are lost; as msquic.";
+    Parallel: "parallel", "Tries likely sizes first, several at once; a size fails only when three probes near it are lost.";
+    QuicGo: "quic-go", "Halves the range, a probe in five round trips; three losses lower its upper end; as quic-go.";
+    Quinn: "quinn", "Halves the range, each size up to three times; four suspicious bursts of losses begin anew at 1200; as quinn.";
+    Table: "table", "Goes up a table of usual sizes until three packets of one are lost; as neqo.";
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// A path that passes packets of up to `passes` bytes, with a policy that started there.
+    #[derive(Debug)]
+    pub(crate) struct Net<P> {
+        pub(crate) policy: P,
+        pub(crate) passes: u64,
+        pub(crate) now: Instant,
+        /// Every size that was probed.
+        pub(crate) probed: Vec<u64>,
+    }
+
+    pub(crate) const RTT: Duration = Duration::from_millis(20);
+
+    pub(crate) fn path(ceiling: u64) -> Path {
+        let [base, ceiling, headers] = [1076, ceiling, 52].map(Bytes::new);
+        Path { bounds: Bounds { base, ceiling, headers }, srtt: RTT }
+    }
+
+    impl<P: Policy> Net<P> {
+        /// The interface has an MTU of `ceiling`.
+        pub(crate) fn new(mut policy: P, ceiling: u64, passes: u64) -> Self {
+            policy.on_start(Instant::ZERO, path(ceiling).bounds);
+            Self { policy, passes, now: Instant::ZERO, probed: Vec::new() }
+        }
+
+        /// A round trip: probes leave as long as the policy wants more, and those that `loses` does not name arrive unless they are too long.
+        /// How many there were.
+        pub(crate) fn round(&mut self, ceiling: u64, mut loses: impl FnMut(u64) -> bool) -> usize {
+            let mut sent = Vec::new();
+            while self.policy.may_probe()
+                && let Some(size) = self.policy.next_probe(self.now, path(ceiling))
+            {
+                assert!(size.get() <= ceiling && size > self.policy.largest(), "{size:?}");
+                self.policy.on_probe_sent(self.now, size);
+                sent.push(size);
+                assert!(sent.len() < 10, "{sent:?}");
+            }
+            self.now += RTT;
+            for size in &sent {
+                self.probed.push(size.get());
+                if size.get() <= self.passes && !loses(size.get()) {
+                    self.policy.on_probe_acked(self.now, *size);
+                } else {
+                    self.policy.on_probe_lost(self.now, *size);
+                }
+            }
+            sent.len()
+        }
+
+        /// Rounds until nothing was probed for ten; how many until the last probe.
+        pub(crate) fn search(&mut self, ceiling: u64, mut loses: impl FnMut(u64) -> bool) -> usize {
+            let (mut rounds, mut last, mut idle) = (0, 0, 0);
+            while idle < 10 {
+                rounds += 1;
+                idle += 1;
+                if self.round(ceiling, &mut loses) > 0 {
+                    (last, idle) = (rounds, 0);
+                }
+                assert!(rounds < 1000, "no end");
+            }
+            last
+        }
+
+        pub(crate) fn found(&self) -> u64 {
+            self.policy.largest().get()
+        }
+    }
 
     #[test]
     fn each_has_a_name_and_is_found_by_it() {

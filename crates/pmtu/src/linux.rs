@@ -4,7 +4,7 @@
 //! Data go in packets of the lower end of the range, and a packet of the middle of the range is sent now and then. If it arrives, the lower end
 //! rises; if it alone is lost, the upper end falls. One probe is in the network at a time.
 
-use super::{Bounds, Policy, Sysctls};
+use super::{Bounds, Path, Policy, Sysctls};
 use polypath_base::{Bytes, Instant};
 
 /// State of the search of one connection (Linux: `icsk_mtup`).
@@ -44,7 +44,7 @@ impl Policy for Linux {
         self.enabled && !self.is_probe_out
     }
 
-    fn next_probe(&mut self, now: Instant, bounds: Bounds) -> Option<Bytes> {
+    fn next_probe(&mut self, now: Instant, Path { bounds, .. }: Path) -> Option<Bytes> {
         if self.high < self.low + self.sysctls.probe_threshold {
             if now.since(self.since) >= self.sysctls.probe_interval {
                 (self.low, self.high, self.since) = (bounds.base, bounds.ceiling, now);
@@ -68,6 +68,11 @@ impl Policy for Linux {
 
     fn on_probe_forgotten(&mut self, _size: Bytes) {
         self.is_probe_out = false;
+    }
+
+    #[inline]
+    fn is_linux(&self) -> bool {
+        true
     }
 
     fn on_limit(&mut self, mtu: Bytes) {
@@ -96,6 +101,7 @@ mod tests {
     use polypath_base::Duration;
 
     const BOUNDS: Bounds = Bounds { base: Bytes::new(1076), ceiling: Bytes::new(9000), headers: Bytes::new(52) };
+    const PATH: Path = Path { bounds: BOUNDS, srtt: Duration::ZERO };
 
     fn started(mtu_probing: u8, bounds: Bounds) -> Linux {
         let mut linux = Linux::new(Sysctls { mtu_probing, ..Sysctls::default() });
@@ -106,7 +112,7 @@ mod tests {
     /// Searches a path that passes packets of up to `passes` bytes; the sizes that were tried, and what was found.
     fn search(passes: u64) -> (Vec<u64>, u64) {
         let (mut linux, mut tried) = (started(2, BOUNDS), Vec::new());
-        while let Some(size) = linux.next_probe(Instant::ZERO, BOUNDS) {
+        while let Some(size) = linux.next_probe(Instant::ZERO, PATH) {
             tried.push(size.get());
             linux.on_probe_sent(Instant::ZERO, size);
             assert!(!linux.may_probe(), "one at a time");
@@ -154,9 +160,9 @@ mod tests {
     fn a_finished_search_begins_anew_after_ten_minutes() {
         let mut linux = started(2, Bounds { base: Bytes::new(8995), ..BOUNDS });
         let at = |s| Instant::ZERO + Duration::from_secs(s);
-        assert_eq!((linux.next_probe(at(599), BOUNDS), linux.low), (None, Bytes::new(8995)));
-        assert_eq!((linux.next_probe(at(600), BOUNDS), linux.low), (None, BOUNDS.base));
-        assert_eq!(linux.next_probe(at(600), BOUNDS), Some(Bytes::new(5038)));
+        assert_eq!((linux.next_probe(at(599), PATH), linux.low), (None, Bytes::new(8995)));
+        assert_eq!((linux.next_probe(at(600), PATH), linux.low), (None, BOUNDS.base));
+        assert_eq!(linux.next_probe(at(600), PATH), Some(Bytes::new(5038)));
     }
 
     #[test]
@@ -164,6 +170,6 @@ mod tests {
         let mut linux = started(2, BOUNDS);
         linux.on_limit(Bytes::new(1500));
         linux.on_limit(Bytes::new(4000));
-        assert_eq!(linux.next_probe(Instant::ZERO, BOUNDS), Some(Bytes::new(1288)));
+        assert_eq!(linux.next_probe(Instant::ZERO, PATH), Some(Bytes::new(1288)));
     }
 }

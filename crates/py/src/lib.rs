@@ -69,6 +69,12 @@ fn schedulers() -> Vec<(&'static str, &'static str)> {
     polypath_sched::Scheduler::NAMES.to_vec()
 }
 
+/// Names of the searches for a path's MTU, sorted, and what each does.
+#[pyfunction]
+fn mtu_searches() -> Vec<(&'static str, &'static str)> {
+    polypath_pmtu::MtuSearch::NAMES.to_vec()
+}
+
 /// Names of the path managers, sorted, and what each does.
 #[pyfunction]
 fn path_managers() -> Vec<(&'static str, &'static str)> {
@@ -136,6 +142,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(check, module)?)?;
     module.add_function(wrap_pyfunction!(algorithms, module)?)?;
     module.add_function(wrap_pyfunction!(schedulers, module)?)?;
+    module.add_function(wrap_pyfunction!(mtu_searches, module)?)?;
     module.add_function(wrap_pyfunction!(path_managers, module)?)?;
     captures::add(module)?;
     columns::add(module)?;

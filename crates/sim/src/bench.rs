@@ -52,7 +52,7 @@ pub fn turn_queue(sources: u32, events: u64) -> u64 {
 
 /// `paths` disjoint paths of `hops` links each between one client and one server, shared by `flows` connections.
 fn parallel(paths: u32, hops: u32, bits_per_s: u64, flows: u32, transport: Transport, seconds: u64) -> Scenario {
-    let node = |name: String, router| Node { name, router, addresses: vec![], kernel: None, sysctl: BTreeMap::new() };
+    let node = |name: String, router| Node { name, router, addresses: vec![], kernel: None, mtu_search: None, sysctl: BTreeMap::new() };
     let mut nodes = vec![node("client".into(), false), node("server".into(), false)];
     let mut links = Vec::new();
     // A queue of one bandwidth-delay product: 2 x 10 ms.

@@ -224,7 +224,7 @@ fn elements(scenario: &Scenario, topology: &Topology, direction: Direction) -> R
     let longest = topology.directions().filter(|&other| !topology.is_router(topology.source(other))).map(|other| topology.mtu(other)).max();
     if topology.is_router(topology.source(direction)) && longest.is_some_and(|longest| longest > topology.mtu(direction)) {
         // RFC 1812 section 4.2.2.7: a router splits a packet that is too long, or answers if DF is set.
-        let config = MtuConfig { bytes: topology.mtu(direction), oversize: Oversize::Fragment };
+        let config = MtuConfig { bytes: topology.mtu(direction), oversize: Oversize::Fragment, says: None };
         elements.push(Element::Mtu(Mtu::new(config).expect("an interface's MTU has been checked")));
     }
     elements.extend(scenario.links[direction.index() / 2].elements(scenario.seed, direction.index() % 2 == 0)?);

@@ -48,6 +48,9 @@ pub struct Node {
     /// The kernel of this host, by a name of `transport::stack`; `None` is the one that the profiles of its flows stand for.
     #[serde(default)]
     pub kernel: Option<String>,
+    /// How its endpoints search for a path's MTU, by a name of `polypath_pmtu::MtuSearch`; `None` is Linux's way.
+    #[serde(default)]
+    pub mtu_search: Option<String>,
     /// Settings of the endpoints on this host by their Linux names ("net.ipv4.tcp_rmem": [4096, 131072, 16777216]); see `transport::Settings`.
     #[serde(default)]
     pub sysctl: BTreeMap<String, serde_json::Value>,

@@ -2,6 +2,7 @@
 
 use crate::scenario::Node;
 use polypath_base::{Bytes, Duration, Error, Segments};
+use polypath_pmtu::MtuSearch;
 use polypath_transport::Settings;
 use polypath_transport::stack::MptcpVersion;
 use serde_json::Value;
@@ -12,7 +13,8 @@ use std::collections::BTreeMap;
 /// # Errors
 /// If one of them is not modelled, or has a value that is not.
 pub fn settings(sysctl: &BTreeMap<String, Value>) -> Result<Settings, Error> {
-    let node = Node { name: "host".to_owned(), router: false, addresses: Vec::new(), kernel: None, sysctl: sysctl.clone() };
+    let node =
+        Node { name: "host".to_owned(), router: false, addresses: Vec::new(), kernel: None, mtu_search: None, sysctl: sysctl.clone() };
     let mut settings = Settings::default();
     apply(&node, &mut settings)?;
     Ok(settings)
@@ -40,6 +42,14 @@ impl From<Refused> for Error {
 
 /// Applies a node's settings on top of the defaults.
 pub(crate) fn apply(node: &Node, settings: &mut Settings) -> Result<(), Refused> {
+    if let Some(asked) = &node.mtu_search {
+        settings.mtu_search = MtuSearch::find(asked).ok_or_else(|| {
+            let known = MtuSearch::NAMES.map(|(name, _)| name).join(", ");
+            Error::caller(format!("there is no search for the path's MTU `{asked}`; there are {known}"))
+                .of(format!("node `{}`", node.name))
+                .at(&["nodes", &node.name, "mtu_search"])
+        })?;
+    }
     for (name, value) in &node.sysctl {
         let short = name.strip_prefix("net.ipv4.").or_else(|| name.strip_prefix("net.mptcp.")).unwrap_or(name);
         let error = |sentence: String| Error::caller(sentence).of(format!("node `{}`", node.name)).at(&["nodes", &node.name, name]);
@@ -238,7 +248,14 @@ mod tests {
     use std::collections::BTreeMap;
 
     fn node(name: &str, value: Value) -> Node {
-        Node { name: "c".into(), router: false, addresses: vec![], kernel: None, sysctl: BTreeMap::from([(name.to_owned(), value)]) }
+        Node {
+            name: "c".into(),
+            router: false,
+            addresses: vec![],
+            kernel: None,
+            mtu_search: None,
+            sysctl: BTreeMap::from([(name.to_owned(), value)]),
+        }
     }
 
     #[test]

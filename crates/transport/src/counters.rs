@@ -14,6 +14,10 @@ counters! {
             "reductions of the window taken back, because what was sent again had not been lost";
         dsacks_received: Segments ["TcpExtTCPDSACKRecv"], "duplicates of which the peer told (RFC 2883)";
         fast_recoveries: Times ["TcpExtTCPSackRecovery", "TcpExtTCPRenoRecovery"], "fast recoveries begun";
+        mtu_probes_arrived: Segments ["TcpExtTCPMTUPSuccess"], "probes of the path's MTU that arrived";
+        mtu_probes_lost: Segments ["TcpExtTCPMTUPFail"], "probes of the path's MTU that were lost";
+        mtu_probe_bytes: Bytes, "payload of all probes of the path's MTU";
+        mss_changed: Time, "from when the connection was established until its MSS last changed";
         busy: Time, "time with data in the network or waiting";
         rwnd_limited: Time, "of that, limited by the peer's receive window";
         sndbuf_limited: Time, "of that, limited by the send buffer; a subflow of MPTCP has none, and this is the time in which the connection gave it nothing";

@@ -24,7 +24,10 @@ from ._work import CcPath, use_own
 
 def list_(
     what: Annotated[
-        str, typer.Argument(help="cc, schedulers, path-managers, elements, aqm, engines, kernels, studies or templates; default: all.")
+        str,
+        typer.Argument(
+            help="cc, schedulers, path-managers, mtu-searches, elements, aqm, engines, kernels, studies or templates; default: all."
+        ),
     ] = "all",
     cc_path: CcPath = None,
 ) -> None:
@@ -61,6 +64,13 @@ def _schedulers() -> Table:
 
 def _path_managers() -> Table:
     return _models("path-managers", "path manager", *model.PATH_MANAGERS)
+
+
+def _mtu_searches() -> Table:
+    table = _table("mtu-searches", "search for a path's MTU", "what it does")
+    for name, about in _native.mtu_searches():
+        table.add_row(name, about)
+    return table
 
 
 def _elements() -> Table:
@@ -142,6 +152,7 @@ _LISTS: dict[str, Callable[[], Table]] = {
     "cc": _cc,
     "schedulers": _schedulers,
     "path-managers": _path_managers,
+    "mtu-searches": _mtu_searches,
     "elements": _elements,
     "aqm": _aqm,
     "engines": _engines,

@@ -49,6 +49,8 @@ def _namespace(node: Mapping[str, Any], cc: str | None, limits: Mapping[str, int
     for address in node["addresses"]:
         if ipaddress.ip_address(address).version != 4:
             raise PlanError(("nodes", node["name"], "addresses"), f"addresses of IPv6 are not yet set up on a kernel{SIMULATOR}")
+    if node.get("mtu_search", "linux") != "linux":
+        raise PlanError(("nodes", node["name"], "mtu_search"), f"a kernel searches for a path's MTU in its own way, `linux`{SIMULATOR}")
     sysctl = dict(QUIET)
     # What an earlier connection learned would decide how a later one begins.
     sysctl["net.ipv4.tcp_no_metrics_save"] = "1"

@@ -39,6 +39,7 @@ def check(study: Study, *, network_only: bool = False) -> None:
 def check_cell(cell: Cell, *, simulated: bool = False, flows: bool = True) -> None:
     """Raises `SetupError` for what no engine can carry out; with `simulated`, also for what only the simulator has no model of."""
     bare = _bare(cell.setup)
+    _check_mtu_searches(cell)
     if flows:
         _check_schedulers(cell)
     else:
@@ -81,6 +82,16 @@ def _check_schedulers(cell: Cell) -> None:
             raise cell.error(("flows", name, "scheduler"), unknown("scheduler", bare, names))
         if weights and flow.transport == "mptcp":
             _check_weights(cell, name, weights[0].count(":") + 1)
+
+
+def _check_mtu_searches(cell: Cell) -> None:
+    for name, node in cell.setup.topology.nodes.items():
+        asked = node.mtu_search
+        if asked is None or is_placeholder(asked):
+            continue
+        names = dict(_native.mtu_searches())
+        if asked not in names:
+            raise cell.error(("topology", "nodes", name, "mtu_search"), unknown("search for a path's MTU", asked, names))
 
 
 def _check_weights(cell: Cell, name: str, weights: int) -> None:

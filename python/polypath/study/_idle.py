@@ -64,7 +64,8 @@ def _check_nodes(cells: Sequence[Cell]) -> None:
     # By name: experiments with topologies of their own often have the same hosts.
     transports: dict[str, set[str]] = {}
     settings: dict[tuple[str, str], Cell] = {}
-    kernels: dict[str, Cell] = {}
+    # Fields of hosts that only TCP heeds.
+    fields: dict[tuple[str, str], Cell] = {}
     for cell in cells:
         for flow in cell.setup.flows.values():
             for node in (flow.client, flow.server):
@@ -72,12 +73,13 @@ def _check_nodes(cells: Sequence[Cell]) -> None:
         for name, host in cell.setup.topology.nodes.items():
             for setting in host.sysctl:
                 settings.setdefault((name, setting), cell)
-            if host.kernel is not None:
-                kernels.setdefault(name, cell)
-    for name, cell in kernels.items():
+            for field in ("kernel", "mtu_search"):
+                if getattr(host, field) is not None:
+                    fields.setdefault((name, field), cell)
+    for (name, field), cell in fields.items():
         if not transports.get(name, set()) & {"mptcp", "tcp"}:
             there = _idle_host(cell, name, "TCP")
-            raise cell.error(("topology", "nodes", name, "kernel"), f"{there}, so its `kernel` changes nothing: take it out")
+            raise cell.error(("topology", "nodes", name, field), f"{there}, so its `{field}` changes nothing: take it out")
     for (name, setting), cell in settings.items():
         found = transports.get(name, set())
         if not setting.startswith(_OF_ENDPOINTS) and setting.startswith("net."):

@@ -21,7 +21,7 @@ def field_of(setup: Setup, place: Sequence[str | int]) -> Where:
             return _of_link(setup, str(rest[0]), rest[1:])
         case "nodes":
             name, *field = rest
-            return ("topology", "nodes", name, *(field if field in (["addresses"], ["kernel"]) else ("sysctl", *field)))
+            return ("topology", "nodes", name, *(field if field in (["addresses"], ["kernel"], ["mtu_search"]) else ("sysctl", *field)))
         case "flows":
             name, *field = rest
             flow = next(each for each in setup.flows if str(name) == each or str(name).startswith(f"{each}-"))

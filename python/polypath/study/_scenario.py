@@ -32,7 +32,14 @@ def scenario(setup: Setup, seed: int, *, kernel: str | None = None, links: list[
         "duration_ns": int(setup.duration) + TAIL_NS,
         "series_interval_ns": None if setup.measure.series is None else int(setup.measure.series),
         "nodes": [
-            {"name": name, "router": node.router, "addresses": list(node.addresses), "sysctl": _plain_settings(node.sysctl)}
+            {
+                "name": name,
+                "router": node.router,
+                "addresses": list(node.addresses),
+                "sysctl": _plain_settings(node.sysctl),
+                # Only where it is named: other runs are the same runs they were before there was a choice.
+                **({} if node.mtu_search is None else {"mtu_search": node.mtu_search}),
+            }
             for name, node in setup.topology.nodes.items()
         ],
         "links": links_of(setup, seed) if links is None else links,

@@ -34,6 +34,8 @@ class Node(Model):
     """Addresses that belong to no link and that every path reaches."""
     kernel: KernelName | None = None
     """Which Linux kernel this host has, in quotes: "6.1"; default: the study's. Hosts may differ on the engine `sim` alone."""
+    mtu_search: str | None = None
+    """How this host's TCP searches for a path's MTU: see `polypath list mtu-searches`; default: `linux`. On the engine `sim` alone."""
     sysctl: Mapping[str, Scalar | tuple[int, ...]] = Field(default_factory=dict)
     """Settings of the endpoints on this host by their Linux names, such as `net.ipv4.tcp_rmem: [4096, 131072, 16777216]`."""
 

@@ -174,6 +174,9 @@ impl Socket {
 
     /// Removes what is acknowledged cumulatively; takes RTT samples.
     fn clean_queue(&mut self, cx: Context<'_>, prior_fack: Seq, ack: &mut AckState) {
+        if self.path_mtu.reads_scoreboard() {
+            self.tell_search_of_acked(ack.number);
+        }
         let (mut first_at, mut last_at): (Option<Instant>, Instant) = (None, Instant::ZERO);
         let mut acked = 0;
         let mut retransmitted = false;
@@ -195,7 +198,9 @@ impl Socket {
             (acked, retransmitted) = self.clean_scoreboarded(cx.now, acked, (&mut first_at, &mut last_at, &mut low_hole), ack);
         }
         self.scoreboard.trim_head(ack.number);
-        if self.path_mtu.is_probe_out() {
+        if self.path_mtu.reads_scoreboard() {
+            self.settle_arrived_probes(cx.now);
+        } else if self.path_mtu.is_probe_out() {
             self.on_mtu_probe_acked(cx.now);
         }
         if acked > 0 {

@@ -76,6 +76,10 @@ impl Socket {
                 self.identify_losses(cx.now, ack);
                 if !self.time_to_recover() {
                     self.try_to_open(cx, marked);
+                    // What a lost probe carried.
+                    if self.scoreboard.lost_out() > 0 {
+                        self.loss.set_retransmits(true);
+                    }
                     return;
                 }
                 if self.path_mtu.is_probe_out() && self.mtu_probe_is_lost(cx.now) {
@@ -90,12 +94,18 @@ impl Socket {
     fn identify_losses(&mut self, now: Instant, ack: &mut AckState) {
         if !self.sack_ok {
             self.newreno_losses(ack);
+            if self.path_mtu.reads_scoreboard() && self.scoreboard.lost_out() > 0 {
+                self.settle_lost_probes(now);
+            }
             return;
         }
         let before_marking = self.scoreboard.retrans_out();
         self.rack_detect(now);
         if before_marking > self.scoreboard.retrans_out() {
             ack.facts.proves_retransmission_lost = true;
+        }
+        if self.path_mtu.reads_scoreboard() && self.scoreboard.lost_out() > 0 {
+            self.settle_lost_probes(now);
         }
     }
 
@@ -111,8 +121,9 @@ impl Socket {
         }
     }
 
-    fn time_to_recover(&self) -> bool {
-        self.scoreboard.lost_out() > 0
+    pub(super) fn time_to_recover(&self) -> bool {
+        let lost = self.scoreboard.lost_out();
+        lost > 0 && (self.path_mtu.lost_probes().is_empty() || lost > self.lost_in_probes())
     }
 
     pub(super) fn try_keep_open(&mut self, cx: Context<'_>) {

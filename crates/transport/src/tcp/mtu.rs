@@ -8,7 +8,8 @@
 use super::path_mtu::{LEAST_MSS, Next, Room, RouteMtu};
 use super::segment_builder::{SACK_BLOCK_BYTES, SACK_BYTES};
 use super::{CaState, Socket, TIMESTAMP_BYTES, timestamp};
-use polypath_base::{Bytes, Instant, Segments};
+use polypath_base::{Bytes, Instant, Segments, Seq};
+use polypath_cc::SSTHRESH_INFINITE;
 use polypath_wire::Unreachable;
 
 /// Fewest segments of congestion window with which a probe is sent: its loss must show.
@@ -73,7 +74,13 @@ impl Socket {
     pub(super) fn sync_mss(&mut self) {
         let less_options = self.is_subflow && self.settings.stack.subflow_mss_less_options;
         let options = if less_options { self.path_mtu.mptcp_options() } else { Bytes::ZERO };
-        self.flow.mss = self.path_mtu.mss_with_options().saturating_sub(options).max(LEAST_MSS).as_u32();
+        let mss = self.path_mtu.mss_with_options().saturating_sub(options).max(LEAST_MSS).as_u32();
+        if mss != self.flow.mss
+            && let Some(since) = self.established_at
+        {
+            self.counters.mss_changed = Instant::from_nanos(self.flow.now_ns).since(since);
+        }
+        self.flow.mss = mss;
     }
 
     /// Data segments leave room for the SACK blocks that are to stand on them (Linux: `tcp_current_mss`).
@@ -97,7 +104,8 @@ impl Socket {
     /// Before new data: is it time for a probe?
     #[cold]
     pub(super) fn next_probe(&mut self, now: Instant, in_flight: u32) -> Next {
-        if self.flow.ca_state != CaState::Open || self.flow.cwnd < LEAST_WINDOW || self.rx.has_sacks() {
+        let searches_as_linux = !self.path_mtu.reads_scoreboard();
+        if searches_as_linux && (self.flow.ca_state != CaState::Open || self.flow.cwnd < LEAST_WINDOW || self.rx.has_sacks()) {
             return Next::Usual;
         }
         let room = Room {
@@ -108,9 +116,9 @@ impl Socket {
             in_flight: Segments::new(in_flight),
             cwnd: self.cwnd(),
         };
-        match self.path_mtu.next_probe(now, room) {
+        match self.path_mtu.next_probe(now, self.srtt(), room) {
             // A probe lies within one mapping.
-            Next::Probe(len) if self.queue.next_new_len(len.as_u32()) < len.as_u32() => Next::Usual,
+            Next::Probe(len) if self.probe_fits(searches_as_linux, len.as_u32()) < len.as_u32() => Next::Usual,
             Next::Probe(len) if self.path_mtu.refuses(len) => {
                 self.refuse_probe(len.as_u32());
                 Next::Usual
@@ -138,15 +146,139 @@ impl Socket {
 
     /// A probe of `len` bytes leaves as the next segment. It stands for two packets.
     pub(super) fn probe_leaves(&mut self, now: Instant, len: Bytes) {
+        self.counters.mtu_probe_bytes += len.get();
         let seq = self.snd_nxt();
         self.path_mtu.on_probe_sent(now, seq, seq + len.as_u32());
-        self.flow.cwnd -= 1;
+        if !self.path_mtu.reads_scoreboard() {
+            self.flow.cwnd -= 1;
+        }
+    }
+
+    /// How much of `len` bytes lies within one mapping, and as Linux has it within one buffer.
+    fn probe_fits(&self, within_buffer: bool, len: u32) -> u32 {
+        if within_buffer { self.queue.next_new_len(len) } else { self.queue.next_mapped_len(len) }
+    }
+
+    /// The window keeps its bytes when packets of `was` bytes become what they are now.
+    fn keep_window_bytes(&mut self, was: Bytes) {
+        let is = self.path_mtu.usual_packet();
+        let scaled = |segments: u32| (u64::from(segments) * was.get() / is.get()).clamp(2, u64::from(u32::MAX)) as u32;
+        self.flow.cwnd = scaled(self.flow.cwnd);
+        self.flow.cwnd_cnt = 0;
+        if self.flow.ssthresh < SSTHRESH_INFINITE {
+            self.flow.ssthresh = scaled(self.flow.ssthresh);
+        }
+    }
+
+    /// The sizes of packets follow the search. If they grow, the window keeps its bytes; if they shrink, it is a loss that decides.
+    #[cold]
+    fn follow_search(&mut self) {
+        let was = self.path_mtu.usual_packet();
+        self.update_mss();
+        if self.path_mtu.usual_packet() > was {
+            self.keep_window_bytes(was);
+        }
+    }
+
+    /// An ACK up to `ack` has come, and what it acknowledges is still in the queue: the search hears what arrived of data.
+    #[cold]
+    pub(super) fn tell_search_of_acked(&mut self, ack: Seq) {
+        let mut longest = 0;
+        for index in 0..self.scoreboard.len() {
+            let sent = self.scoreboard.at(index);
+            if sent.end().after(ack) {
+                break;
+            }
+            longest = longest.max(sent.len);
+        }
+        if longest > 0 {
+            self.path_mtu.on_data_acked(Bytes::from_u32(longest));
+        }
+    }
+
+    /// The scoreboard is up to date with the ACK: the search hears which probes arrived.
+    #[cold]
+    pub(super) fn settle_arrived_probes(&mut self, now: Instant) {
+        let (snd_una, scoreboard) = (self.snd_una(), &self.scoreboard);
+        let is_sacked = |seq: Seq| scoreboard.find(seq).is_some_and(|index| scoreboard.at(index).is_sacked());
+        let arrived = self.path_mtu.settle_arrived(now, snd_una, is_sacked).get();
+        if arrived > 0 {
+            self.counters.mtu_probes_arrived += u64::from(arrived);
+            self.follow_search();
+        }
+    }
+
+    /// Losses were looked for: the search hears which probes are lost and what else is. What a probe carried goes again in usual segments, and its loss is
+    /// no sign of congestion (RFC 8899 section 3).
+    #[cold]
+    pub(super) fn settle_lost_probes(&mut self, now: Instant) {
+        loop {
+            let scoreboard = &self.scoreboard;
+            let is_lost = |seq: Seq| scoreboard.find(seq).is_some_and(|index| scoreboard.at(index).is_lost());
+            let Some(seq) = self.path_mtu.settle_lost(now, is_lost) else { break };
+            self.counters.mtu_probes_lost += 1;
+            let index = self.scoreboard.index_of(seq);
+            self.scoreboard.split(index, self.segment_len());
+            self.flow.lost = self.flow.lost.wrapping_sub(1);
+        }
+        let from = self.path_mtu.reported_lost();
+        let (mut lengths, mut end, mut sacked) = ([u32::MAX, 0], from, 0);
+        for index in self.scoreboard.index_of(from)..self.scoreboard.len() {
+            let sent = self.scoreboard.at(index);
+            if sent.is_lost() && !sent.is_retransmitted() && !sent.seq.before(from) && !self.is_of_lost_probe(sent.seq) {
+                lengths = [lengths[0].min(sent.len), lengths[1].max(sent.len)];
+                end = sent.end();
+            } else if sent.is_sacked() && end != from {
+                sacked = sacked.max(sent.len);
+            }
+        }
+        if end != from {
+            self.path_mtu.on_data_lost(now, lengths.map(Bytes::from_u32), end, false);
+            // What left later and arrived says that its size passes.
+            if sacked > 0 {
+                self.path_mtu.on_data_acked(Bytes::from_u32(sacked));
+            }
+            self.follow_search();
+        }
+    }
+
+    fn is_of_lost_probe(&self, seq: Seq) -> bool {
+        self.path_mtu.lost_probes().iter().any(|&(from, to)| !seq.before(from) && seq.before(to))
+    }
+
+    /// Segments that are lost because they were in a probe, and not a second time.
+    #[cold]
+    pub(super) fn lost_in_probes(&self) -> u32 {
+        let mut count = 0;
+        for &(from, to) in self.path_mtu.lost_probes() {
+            for index in self.scoreboard.index_of(from)..self.scoreboard.len() {
+                let sent = self.scoreboard.at(index);
+                if !sent.seq.before(to) {
+                    break;
+                }
+                count += u32::from(sent.is_lost() && (sent.is_retrans() || !sent.is_retransmitted()));
+            }
+        }
+        count
+    }
+
+    /// A retransmission timeout: the search hears of it. True if it has packets shortened, because it takes their size for the reason.
+    #[cold]
+    pub(super) fn tell_search_of_timeout(&mut self, now: Instant) -> bool {
+        self.path_mtu.on_timeout();
+        let Some(head) = self.scoreboard.head().copied() else { return false };
+        let was = self.path_mtu.usual_packet();
+        let len = Bytes::from_u32(head.len.min(self.segment_len()));
+        self.path_mtu.on_data_lost(now, [len; 2], self.snd_nxt(), true);
+        self.follow_search();
+        self.path_mtu.usual_packet() < was
     }
 
     /// After an ACK: the probe arrived, so segments may be as large. The window keeps its bytes.
     #[cold]
     pub(super) fn on_mtu_probe_acked(&mut self, now: Instant) {
         let Some(size) = self.path_mtu.on_ack(now, self.snd_una()) else { return };
+        self.counters.mtu_probes_arrived += 1;
         let packet = self.path_mtu.packet_of(self.path_mtu.mss_with_options());
         self.undo.set_prior_ssthresh(self.current_ssthresh());
         self.flow.cwnd = (u64::from(self.flow.cwnd) * packet.get() / size.get()).max(1) as u32;
@@ -161,6 +293,7 @@ impl Socket {
         if self.flow.ca_state >= CaState::Cwr || !self.path_mtu.on_loss(now, self.snd_una()) {
             return false;
         }
+        self.counters.mtu_probes_lost += 1;
         self.flow.cwnd += 1;
         self.retransmit_oversized(now);
         true

@@ -189,8 +189,18 @@ impl Socket {
             return;
         }
         self.counters.timeouts += 1;
-        self.suspect_black_hole(cx.now);
+        let ssthresh = self.flow.ssthresh;
+        let shorter = if self.path_mtu.reads_scoreboard() {
+            self.tell_search_of_timeout(cx.now)
+        } else {
+            self.suspect_black_hole(cx.now);
+            false
+        };
         self.enter_loss(cx);
+        if shorter {
+            // What was lost was too long: slow start begins anew, and ends where it would have.
+            self.flow.ssthresh = ssthresh;
+        }
         self.loss.on_timeout();
         self.rtt.back_off();
         self.timers.arm_pending(Pending::Timeout, cx.now, self.rtt.rto());
@@ -200,7 +210,10 @@ impl Socket {
         let in_flight = self.scoreboard.in_flight();
         self.rack_mark(cx.now);
         if self.scoreboard.in_flight() != in_flight {
-            if self.flow.ca_state < super::CaState::Recovery {
+            if self.path_mtu.reads_scoreboard() {
+                self.settle_lost_probes(cx.now);
+            }
+            if self.flow.ca_state < super::CaState::Recovery && self.time_to_recover() {
                 self.enter_recovery_by_timer(cx);
             }
             self.loss.set_retransmits(true);
@@ -240,7 +253,8 @@ impl Socket {
 
     #[inline(never)]
     fn retransmit(&mut self, now: Instant, index: usize, segment: &mut Segment) {
-        self.path_mtu.forget_probe();
+        let again = self.scoreboard.at(index);
+        self.path_mtu.forget_probe(again.seq, again.end());
         self.scoreboard.mark_retransmitted(index, now);
         let mut sent = *self.scoreboard.at(index);
         self.delivery.on_sent(now, &self.flow, false, &mut sent);
@@ -319,9 +333,10 @@ impl Socket {
         true
     }
 
-    /// Subflows of the out-of-tree stack search for no MTU, unless a setting lets them.
+    /// Subflows of the out-of-tree stack search for no MTU as Linux does, unless a setting lets them.
     fn may_probe_mtu(&self) -> bool {
-        !self.is_subflow || self.settings.stack.subflow_probes_mtu || self.settings.subflow_mtu_probing
+        let searches = self.settings.stack.subflow_probes_mtu || self.settings.subflow_mtu_probing || self.path_mtu.reads_scoreboard();
+        !self.is_subflow || searches
     }
 
     /// Nagle's rule (RFC 1122 section 4.2.3.4) in Minshall's form, for the last `len` bytes that there are.

@@ -4,7 +4,7 @@
 
 use super::{DEFAULT_MSS, TIMESTAMP_BYTES};
 use polypath_base::{Bytes, Duration, Instant, Segments, Seq};
-use polypath_pmtu::{Bounds, LEAST_MTU, Policy, Search};
+use polypath_pmtu::{Bounds, LEAST_MTU, LossBurst, Path, Policy, Search};
 use polypath_wire::Segment;
 
 /// Smallest MSS (`tcp_mtu_probe_floor`, `tcp_min_snd_mss`).
@@ -36,8 +36,12 @@ pub(super) struct PathMtu {
     /// Data, MPTCP's options included, of the packet with which a search begins (`tcp_base_mss`).
     base_mss: u32,
     search: Search,
-    /// The probe in the network.
-    probe: Option<Probe>,
+    /// The probes in the network; of Linux's search one at most.
+    probes: Vec<Probe>,
+    /// What probes carried that are lost, from and to, until it is acknowledged: such losses say nothing of congestion (RFC 8899 section 3).
+    lost_probes: Vec<(Seq, Seq)>,
+    /// What was found lost up to here is known to the search.
+    reported_lost: Seq,
 }
 
 /// A segment in the network that is larger than the MSS.
@@ -112,7 +116,9 @@ impl PathMtu {
             payload_and_options: DEFAULT_MSS,
             base_mss: base_mss.as_u32(),
             search,
-            probe: None,
+            probes: Vec::new(),
+            lost_probes: Vec::new(),
+            reported_lost: Seq::default(),
         }
     }
 
@@ -148,6 +154,10 @@ impl PathMtu {
 
     /// A link says that it passes packets of `mtu` bytes (RFC 1191); true if that is less than was known.
     pub(super) fn on_ptb(&mut self, mtu: Bytes) -> bool {
+        if !self.search.is_linux() {
+            self.search.on_hint(mtu);
+            return false;
+        }
         let less = mtu < self.pmtu();
         if less {
             let mtu = mtu.max(LEAST_MTU);
@@ -165,7 +175,9 @@ impl PathMtu {
 
     /// What a host has learnt of the route begins to hold; true if that changes the size of packets. RFC 1191 section 6.3 lets it expire.
     pub(super) fn on_route_mtu(&mut self, learnt: RouteMtu) -> bool {
-        (self.expires, self.is_locked) = (learnt.expires, learnt.is_locked);
+        if self.search.is_linux() {
+            (self.expires, self.is_locked) = (learnt.expires, learnt.is_locked);
+        }
         self.on_ptb(learnt.mtu)
     }
 
@@ -260,20 +272,37 @@ impl PathMtu {
 
     #[inline]
     pub(super) fn is_probe_out(&self) -> bool {
-        self.probe.is_some()
+        !self.probes.is_empty()
     }
 
-    /// Something was sent again: whether the probe arrived will not show.
+    /// What lies from `seq` to `end` was sent again: whether a probe with it arrived will not show. Linux takes no chances with any other.
     #[inline]
-    pub(super) fn forget_probe(&mut self) {
-        if let Some(probe) = self.probe.take() {
-            self.search.on_probe_forgotten(probe.size);
+    pub(super) fn forget_probe(&mut self, seq: Seq, end: Seq) {
+        if !self.probes.is_empty() {
+            self.forget_probes(|probe| seq.before(probe.end) && end.after(probe.seq));
         }
     }
 
+    #[cold]
+    fn forget_probes(&mut self, is_unclear: impl Fn(&Probe) -> bool) {
+        let is_linux = self.search.is_linux();
+        let search = &mut self.search;
+        self.probes.retain(|probe| {
+            let unclear = is_linux || is_unclear(probe);
+            if unclear {
+                search.on_probe_forgotten(probe.size);
+            }
+            !unclear
+        });
+    }
+
     /// Before new data: is it time for a probe (Linux: `tcp_mtu_probe`)?
-    pub(super) fn next_probe(&mut self, now: Instant, room: Room) -> Next {
-        let Some(size) = self.search.next_probe(now, self.bounds()) else { return Next::Usual };
+    pub(super) fn next_probe(&mut self, now: Instant, srtt: Duration, room: Room) -> Next {
+        let path = Path { bounds: self.bounds(), srtt };
+        let Some(size) = self.search.next_probe(now, path) else { return Next::Usual };
+        if !self.search.is_linux() {
+            return self.probe_of(size, room);
+        }
         let len = size.saturating_sub(Bytes::from_u32(self.headers()));
         // Enough must follow it that its loss shows.
         let needed = len + (room.reordering + Segments::new(1)) * self.mss_with_options();
@@ -302,27 +331,107 @@ impl PathMtu {
         refused
     }
 
+    /// The probe of this size, MPTCP's options counted, if there is room for it and for a segment behind it, which shows whether it is lost. It counts
+    /// as two segments, as Linux's. Nothing waits for room.
+    fn probe_of(&self, size: Bytes, room: Room) -> Next {
+        let len = size.saturating_sub(Bytes::from_u32(self.headers() + self.mptcp_options + self.sack_options));
+        let needed = len + self.mss();
+        let fits = room.unsent >= needed && room.window_room >= needed && room.in_flight + Segments::new(2) <= room.cwnd;
+        if fits && len > self.mss() { Next::Probe(len) } else { Next::Usual }
+    }
+
     /// A probe leaves, with the data from `seq` to `end`.
     pub(super) fn on_probe_sent(&mut self, now: Instant, seq: Seq, end: Seq) {
-        let size = self.packet_of(Bytes::from_u32(end.distance(seq)));
-        self.probe = Some(Probe { size, seq, end });
+        let options = if self.search.is_linux() { 0 } else { self.mptcp_options + self.sack_options };
+        let size = self.packet_of(Bytes::from_u32(end.distance(seq) + options));
+        self.probes.push(Probe { size, seq, end });
         self.search.on_probe_sent(now, size);
     }
 
     /// An ACK came: if it acknowledges the probe, packets of that size pass, and usual ones may have it.
     pub(super) fn on_ack(&mut self, now: Instant, snd_una: Seq) -> Option<Bytes> {
-        let probe = self.probe.filter(|probe| !probe.end.after(snd_una))?;
-        self.probe = None;
+        let probe = *self.probes.first().filter(|probe| !probe.end.after(snd_una))?;
+        self.probes.clear();
         self.search.on_probe_acked(now, probe.size);
         Some(probe.size)
     }
 
     /// Something is lost: true if it is the probe, and it alone. That says something of the path's MTU and nothing of congestion.
     pub(super) fn on_loss(&mut self, now: Instant, snd_una: Seq) -> bool {
-        let Some(probe) = self.probe.filter(|probe| probe.seq == snd_una) else { return false };
-        self.probe = None;
+        let Some(&probe) = self.probes.first().filter(|probe| self.search.is_linux() && probe.seq == snd_una) else { return false };
+        self.probes.clear();
         self.search.on_probe_lost(now, probe.size);
         true
+    }
+
+    // Searches other than Linux's.
+
+    /// The search is told what the scoreboard says of probes and data.
+    #[inline]
+    pub(super) fn reads_scoreboard(&self) -> bool {
+        !self.search.is_linux()
+    }
+
+    /// Tells the search of probes of which `arrived` says so, by where they begin; how many there were.
+    pub(super) fn settle_arrived(&mut self, now: Instant, snd_una: Seq, arrived: impl Fn(Seq) -> bool) -> Segments {
+        self.lost_probes.retain(|(_, end)| end.after(snd_una));
+        let (search, before) = (&mut self.search, self.probes.len());
+        self.probes.retain(|probe| {
+            let settled = !probe.end.after(snd_una) || arrived(probe.seq);
+            if settled {
+                search.on_probe_acked(now, probe.size);
+            }
+            !settled
+        });
+        Segments::new((before - self.probes.len()) as u32)
+    }
+
+    /// Tells the search of a probe that `is_lost`, by where it begins, and returns where.
+    pub(super) fn settle_lost(&mut self, now: Instant, is_lost: impl Fn(Seq) -> bool) -> Option<Seq> {
+        let place = self.probes.iter().position(|probe| is_lost(probe.seq))?;
+        let probe = self.probes.remove(place);
+        self.search.on_probe_lost(now, probe.size);
+        self.lost_probes.push((probe.seq, probe.end));
+        Some(probe.seq)
+    }
+
+    /// What lost probes carried, from and to, as far as it is not acknowledged.
+    #[inline]
+    pub(super) fn lost_probes(&self) -> &[(Seq, Seq)] {
+        &self.lost_probes
+    }
+
+    /// After a timeout what is lost is lost: probes tell nothing more.
+    pub(super) fn on_timeout(&mut self) {
+        self.forget_probes(|_| true);
+        self.lost_probes.clear();
+    }
+
+    /// Data arrived, in packets of up to `mss` and the headers.
+    pub(super) fn on_data_acked(&mut self, longest: Bytes) {
+        self.search.on_data_acked(self.data_packet(longest));
+    }
+
+    /// Data are lost, the shortest and the longest segment of these lengths, the last ending at `end`.
+    pub(super) fn on_data_lost(&mut self, now: Instant, [shortest, longest]: [Bytes; 2], end: Seq, by_timeout: bool) {
+        self.reported_lost = end;
+        let burst = LossBurst { shortest: self.data_packet(shortest), longest: self.data_packet(longest), by_timeout };
+        self.search.on_data_lost(now, burst);
+    }
+
+    /// Up to here losses of data are known to the search.
+    pub(super) fn reported_lost(&self) -> Seq {
+        self.reported_lost
+    }
+
+    /// A packet with this much data and the options of the moment; a full segment is a full packet.
+    fn data_packet(&self, data: Bytes) -> Bytes {
+        self.packet_of(data + Bytes::from_u32(self.mptcp_options + self.sack_options))
+    }
+
+    /// The packet in which data go.
+    pub(super) fn usual_packet(&self) -> Bytes {
+        self.packet_of(self.mss_with_options())
     }
 }
 
@@ -357,7 +466,7 @@ mod tests {
 
     #[test]
     fn a_probe_waits_for_the_window_and_needs_data_behind_it() {
-        let next = |room| jumbo(2).next_probe(Instant::ZERO, room);
+        let next = |room| jumbo(2).next_probe(Instant::ZERO, Duration::ZERO, room);
         let probe = Bytes::new(5038 - 52);
         assert_eq!(next(ROOM), Next::Probe(probe));
         let less = probe + Bytes::new(4 * 1024 - 1);
@@ -378,7 +487,7 @@ mod tests {
         assert_eq!(mtu.mss_with_options(), Bytes::new(2000));
         mtu.on_probe_sent(Instant::ZERO, Seq::new(2100), Seq::new(2100 + 4948));
         assert!(mtu.on_loss(Instant::ZERO, Seq::new(2100)) && mtu.is_searching());
-        assert_eq!(mtu.next_probe(Instant::ZERO, ROOM), Next::Probe(Bytes::new(3525 - 52)));
+        assert_eq!(mtu.next_probe(Instant::ZERO, Duration::ZERO, ROOM), Next::Probe(Bytes::new(3525 - 52)));
     }
 
     #[test]
@@ -386,7 +495,7 @@ mod tests {
         let mut mtu = jumbo(2);
         mtu.on_probe_sent(Instant::ZERO, Seq::new(100), Seq::new(5000));
         assert_eq!((mtu.on_ack(Instant::ZERO, Seq::new(4999)), mtu.on_loss(Instant::ZERO, Seq::new(50))), (None, false));
-        mtu.forget_probe();
+        mtu.forget_probe(Seq::new(1), Seq::new(2));
         assert_eq!(mtu.on_ack(Instant::ZERO, Seq::new(6000)), None);
         assert!(mtu.is_searching() && !mtu.is_probe_out());
     }

@@ -138,6 +138,12 @@ impl SendQueue {
         if self.mapping.len == 0 { len } else { len.min(self.mapping.len) }
     }
 
+    /// As [`Self::next_new_len`], across buffers.
+    pub(super) fn next_mapped_len(&self, most: u32) -> u32 {
+        let len = self.unsent().min(most);
+        if self.mapping.len == 0 { len } else { len.min(self.mapping.len) }
+    }
+
     /// Subflows: data sequence ranges that wait, in order.
     pub(super) fn mappings(&self) -> impl Iterator<Item = (DataSeq, u32)> + '_ {
         std::iter::once(&self.mapping).chain(&self.mappings).filter(|m| m.len > 0).map(|m| (m.dsn, m.len))

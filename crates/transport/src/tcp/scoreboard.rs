@@ -296,6 +296,12 @@ impl Scoreboard {
         index
     }
 
+    /// Index of the segment that begins at `seq`.
+    pub(super) fn find(&self, seq: Seq) -> Option<usize> {
+        let index = self.index_of(seq);
+        self.sent.get(index).filter(|sent| sent.seq == seq).map(|_| index)
+    }
+
     /// Marks a segment as selectively acknowledged; returns it as it was before.
     pub(super) fn mark_sacked(&mut self, index: usize) -> Sent {
         let was = self.sent[index];
