@@ -54,6 +54,13 @@ pub(crate) fn apply(node: &Node, settings: &mut Settings) -> Result<(), Refused>
         let short = name.strip_prefix("net.ipv4.").or_else(|| name.strip_prefix("net.mptcp.")).unwrap_or(name);
         let error = |sentence: String| Error::caller(sentence).of(format!("node `{}`", node.name)).at(&["nodes", &node.name, name]);
         let wrong = |allowed: &str| error(format!("`{name}` is {value}; it must be {allowed}"));
+        let bytes = |low, high| {
+            number(value, low, high).map(Bytes::from_u32).ok_or_else(|| wrong(&format!("a number of bytes from {low} to {high}")))
+        };
+        let seconds = |low, high| match number(value, low, high) {
+            Some(seconds) => Ok(Duration::from_secs(u64::from(seconds))),
+            None => Err(wrong(&format!("seconds from {low} to {high}"))),
+        };
         // Linux takes the value.
         let other = |modelled: &str| Refused { error: error(format!("`{name}` is {value}; modelled is {modelled}")), simulator_only: true };
         match short {
@@ -81,39 +88,15 @@ pub(crate) fn apply(node: &Node, settings: &mut Settings) -> Result<(), Refused>
                 settings.max_reordering = number(value, 1, 65_535).map(Segments::new).ok_or_else(|| other("a number from 1 to 65535"))?;
             }
             "tcp_mtu_probing" => settings.mtu_probing = number(value, 0, 2).ok_or_else(|| wrong("0, 1 or 2"))? as u8,
-            "tcp_base_mss" => {
-                settings.base_mss =
-                    number(value, 48, 65_495).map(Bytes::from_u32).ok_or_else(|| wrong("a number of bytes from 48 to 65495"))?;
-            }
-            "tcp_min_snd_mss" => {
-                settings.min_snd_mss =
-                    number(value, 48, 65_535).map(Bytes::from_u32).ok_or_else(|| wrong("a number of bytes from 48 to 65535"))?;
-            }
-            "tcp_mtu_probe_floor" => {
-                settings.mtu_probe_floor =
-                    number(value, 48, 65_495).map(Bytes::from_u32).ok_or_else(|| wrong("a number of bytes from 48 to 65495"))?;
-            }
-            "tcp_probe_interval" => {
-                settings.probe_interval =
-                    Duration::from_secs(u64::from(number(value, 0, 1 << 20).ok_or_else(|| wrong("seconds from 0 to 1048576"))?));
-            }
-            "tcp_probe_threshold" => {
-                settings.probe_threshold =
-                    number(value, 1, 65_535).map(Bytes::from_u32).ok_or_else(|| wrong("a number of bytes from 1 to 65535"))?;
-            }
-            "route.mtu_expires" => {
-                settings.route_mtu_expires =
-                    Duration::from_secs(u64::from(number(value, 1, 1 << 20).ok_or_else(|| wrong("seconds from 1 to 1048576"))?));
-            }
-            "route.min_pmtu" => {
-                settings.route_min_pmtu =
-                    number(value, 68, 65_535).map(Bytes::from_u32).ok_or_else(|| wrong("a number of bytes from 68 to 65535"))?;
-            }
+            "tcp_base_mss" => settings.base_mss = bytes(48, 65_495)?,
+            "tcp_min_snd_mss" => settings.min_snd_mss = bytes(48, 65_535)?,
+            "tcp_mtu_probe_floor" => settings.mtu_probe_floor = bytes(48, 65_495)?,
+            "tcp_probe_interval" => settings.probe_interval = seconds(0, 1 << 20)?,
+            "tcp_probe_threshold" => settings.probe_threshold = bytes(1, 65_535)?,
+            "route.mtu_expires" => settings.route_mtu_expires = seconds(1, 1 << 20)?,
+            "route.min_pmtu" => settings.route_min_pmtu = bytes(68, 65_535)?,
             "checksum_enabled" | "mptcp_checksum" => settings.checksum = flag(value).ok_or_else(|| wrong("0 or 1"))?,
-            "add_addr_timeout" => {
-                settings.add_addr_timeout =
-                    Duration::from_secs(u64::from(number(value, 0, 1 << 20).ok_or_else(|| wrong("seconds from 0 to 1048576"))?));
-            }
+            "add_addr_timeout" => settings.add_addr_timeout = seconds(0, 1 << 20)?,
             "subflow_mtu_probing" => {
                 settings.subflow_mtu_probing = flag(value).ok_or_else(|| wrong("0 or 1"))?;
                 if settings.stack.mptcp_version != MptcpVersion::V0 {
