@@ -7,6 +7,7 @@ import pytest
 
 from polypath import run
 from polypath.engines import SimEngine, check
+from polypath.engines._naming import other_search
 from polypath.study import Study, cells, runs
 
 WAYS = [(oversize, probing) for oversize in ("icmp", "silent") for probing in (0, 1, 2)]
@@ -43,6 +44,13 @@ def test_both_stacks_meet_every_way_of_icmp_and_probing(study):
         assert {cell.setup.flows["m"].transport for cell in own} == {"tcp" if experiment == "tcp-mixed" else "mptcp"}
     bases = {c.parameters["base"] for c in cells(study) if c.experiment == "base-mss"}
     assert bases == {512, 576, 1024, 1400}
+
+
+def test_engines_that_run_a_kernel_leave_out_other_searches_than_linuxs(study):
+    searched = {cell.parameters["search"]: other_search(cell) for cell in cells(study)}
+    assert searched["linux"] is None
+    assert searched["parallel"] == "the search parallel for a path's MTU, which the simulator alone has"
+    assert [name for name, reason in searched.items() if reason is None] == ["linux"]
 
 
 def test_the_hosts_have_9000_and_one_path_has_1500_in_its_middle(study):

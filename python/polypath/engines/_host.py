@@ -21,7 +21,7 @@ from polypath.study import Cell, scenario, split_cc
 from . import _iperf3, _machine, _measure
 from ._base import Algorithm, Engine, EngineError, Output, unknown_cc
 from ._fingerprint import fingerprint, sources
-from ._naming import check_one_kernel, names, own_names, where
+from ._naming import check_one_kernel, names, other_search, own_names, where
 from ._sim import LINUX_ONLY, SimEngine
 
 # Raise it when figures are derived from a run in another way.
@@ -87,7 +87,7 @@ class HostEngine(Engine):
             if flow.cc not in known and flow.cc in self._known:
                 lacks = f"congestion control {flow.cc}, which this machine's kernel ({self.only_kernel}) does not have"
                 return lacks + self._why_not(flow.cc)
-        return None
+        return other_search(cell)
 
     def check(self, cell: Cell, kernel: str | None = None) -> None:
         emu.require_root()

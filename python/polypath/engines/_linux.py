@@ -14,7 +14,7 @@ from polypath.study import Cell, scenario, split_cc
 from . import _machine, _measure
 from ._base import Algorithm, Engine, EngineError, Output, unknown_cc
 from ._fingerprint import fingerprint, sources
-from ._naming import check_one_kernel, names, own_names, own_of, where
+from ._naming import check_one_kernel, names, other_search, own_names, own_of, where
 from ._sim import SimEngine
 
 # Raise it when figures are derived from a run in another way.
@@ -72,7 +72,7 @@ class LinuxEngine(Engine):
                 return f"profile {flow.profile}, which needs a kernel with upstream MPTCP, and {name} has the out-of-tree one"
             if flow.cc not in names(self._algorithms(name)) and flow.cc in self._known:
                 return f"congestion control {flow.cc}, which kernel {name} does not have"
-        return None
+        return other_search(cell)
 
     def check(self, cell: Cell, kernel: str | None = None) -> None:
         name = kernel or cell.setup.kernel

@@ -33,6 +33,14 @@ def where(cell: Cell, place: planner.Place) -> tuple[str | int, ...]:
     return field_of(cell.setup, place)
 
 
+def other_search(cell: Cell) -> str | None:
+    """Why no kernel can run a cell, if one of its hosts searches for a path's MTU otherwise than Linux; in words for `Engine.left_out`."""
+    for node in cell.setup.topology.nodes.values():
+        if node.mtu_search not in (None, "linux"):
+            return f"the search {node.mtu_search} for a path's MTU, which the simulator alone has"
+    return None
+
+
 def check_one_kernel(cell: Cell, kernel: str) -> None:
     """Raises `SetupError` if a host asks for another kernel than the one that runs all of them."""
     for name, node in cell.setup.topology.nodes.items():
