@@ -160,7 +160,7 @@ MISTAKES = {
     ),
     "published numbers of an unknown parameter": (
         (("seeds: 2", "seeds: 2\npublished: {file: p.csv, keys: [ccc], compare: {}}"),),
-        '21: published.keys[0]: there is no parameter "ccc"; did you mean "cc"? there are cc, rate, experiment, flow',
+        '21: published.keys[0]: there is no parameter "ccc"; did you mean "cc"? there are cc, rate, experiment, flow, subflow',
     ),
     "published numbers that are not there": (
         (("seeds: 2", "seeds: 2\npublished: {file: p.csv, keys: [cc], compare: {}}"),),

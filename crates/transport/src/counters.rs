@@ -16,6 +16,7 @@ counters! {
         fast_recoveries: Times ["TcpExtTCPSackRecovery", "TcpExtTCPRenoRecovery"], "fast recoveries begun";
         mtu_probes_arrived: Segments ["TcpExtTCPMTUPSuccess"], "probes of the path's MTU that arrived";
         mtu_probes_lost: Segments ["TcpExtTCPMTUPFail"], "probes of the path's MTU that were lost";
+        mtu_probes_refused: Segments, "probes that MPTCP's options made longer than the route allows, refused by the host itself (EMSGSIZE); among data_segments_sent, as in Linux's data_segs_out";
         mtu_probe_bytes: Bytes, "payload of all probes of the path's MTU";
         mss_changed: Time, "from when the connection was established until its MSS last changed";
         busy: Time, "time with data in the network or waiting";

@@ -133,6 +133,7 @@ impl Socket {
     #[cold]
     fn refuse_probe(&mut self, len: u32) {
         self.counters.data_segments_sent += 1;
+        self.counters.mtu_probes_refused += 1;
         if !self.settings.stack.grows_buffers {
             self.refused_probe_end = self.snd_nxt() + len;
         }
