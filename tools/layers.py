@@ -38,7 +38,8 @@ CRATES: Mapping[str, frozenset[str]] = {
 
 # Lowest first: a package may import those in lines before its own, never one of its own line or below it.
 PYTHON: tuple[frozenset[str], ...] = (
-    frozenset({"_native", "programs"}),
+    frozenset({"_native", "errors"}),
+    frozenset({"programs"}),
     frozenset({"owncc", "columns", "pcap"}),
     frozenset({"study", "planner", "linux", "kernelcc", "sockets"}),
     frozenset({"emu", "doctor"}),

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from polypath import linux
-from polypath.cli._app import app
+from polypath.cli._app import build
 from polypath.linux import KernelError, _build, _commands, _config, _edits, _features, _link, _source
 from polypath.linux._recipe import Recipe
 
@@ -311,11 +311,11 @@ def test_missing_packages_are_named_in_one_sentence(monkeypatch: pytest.MonkeyPa
 
 def test_the_command_line_lists_and_removes(cache: Path) -> None:
     runner = CliRunner()
-    assert "polypath linux build 6.12" in runner.invoke(app, ["linux", "list"]).stdout
+    assert "polypath linux build 6.12" in runner.invoke(build(["linux"]), ["linux", "list"]).stdout
     put(cache, "6.12", "6.12.117")
-    assert "6.12.117" in runner.invoke(app, ["linux", "list"]).stdout
-    assert runner.invoke(app, ["linux", "remove", "6.12"]).exit_code == 0
-    assert isinstance(runner.invoke(app, ["linux", "remove", "6.12"]).exception, KernelError)
+    assert "6.12.117" in runner.invoke(build(["linux"]), ["linux", "list"]).stdout
+    assert runner.invoke(build(["linux"]), ["linux", "remove", "6.12"]).exit_code == 0
+    assert isinstance(runner.invoke(build(["linux"]), ["linux", "remove", "6.12"]).exception, KernelError)
 
 
 def test_old_executables_go_and_recent_ones_stay(cache: Path) -> None:

@@ -5,52 +5,81 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from collections.abc import Iterable, Sequence
+from importlib import import_module
 from typing import Annotated, NoReturn
 
 import typer
 
-from polypath.emu import EmuError
-from polypath.engines import EngineError, SimEngine
-from polypath.kernelcc import KernelCcError
-from polypath.linux import KernelError
-from polypath.owncc import OwnCcError
-from polypath.pcap import PcapError
-from polypath.programs import ProgramError
-from polypath.sockets import SocketsError
-from polypath.study import StudyError
-from polypath.validate import validate
+from polypath.errors import PolypathError
 
-from . import _bench, _cc, _compare, _doctor, _emu, _init, _linux, _list, _pcap, _report, _run, _schema, _script, _show, _watch
 from ._console import complain, out
 
-USAGE_ERROR, FAILURE, INTERRUPTED = 2, 1, 130
+FAILURE, USAGE_ERROR, INTERRUPTED = 1, 2, 130
 
-app = typer.Typer(
-    name="polypath",
-    help="A laboratory for multipath transport: describe paths, flows and a question in one file, and get tables and plots that can be "
-    "trusted and repeated.\n\nBegin with [bold]polypath init mine --template two-paths[/bold], then [bold]polypath run mine[/bold].",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+# The module of each command and what it is called there, in the order of `polypath --help`. A module is loaded when its command is asked
+# for: the libraries of tables and figures take a second, `--version` and most mistakes a fraction of it.
+COMMANDS = {
+    "run": ("._run", "run"),
+    "compare": ("._compare", "compare"),
+    "report": ("._report", "report"),
+    "show": ("._show", "show"),
+    "list": ("._list", "list_"),
+    "init": ("._init", "init"),
+    "validate": ("polypath.validate", "validate"),
+    "watch": ("._watch", "watch"),
+    "doctor": ("._doctor", "doctor"),
+    "pcap": ("._pcap", "pcap"),
+    "bench": ("._bench", "bench"),
+    "schema": ("._schema", "schema"),
+    "script": ("._script", "script"),
+    "linux": ("._linux", "app"),
+    "cc": ("._cc", "app"),
+    "emu": ("._emu", "app"),
+}
 
-app.command("run")(_run.run)
-app.command("compare")(_compare.compare)
-app.command("report")(_report.report)
-app.command("show")(_show.show)
-app.command("list")(_list.list_)
-app.command("init")(_init.init)
-app.command("validate")(validate)
-app.command("watch")(_watch.watch)
-app.command("doctor")(_doctor.doctor)
-app.command("pcap")(_pcap.pcap)
-app.command("bench")(_bench.bench)
-app.command("schema")(_schema.schema)
-app.command("script")(_script.script)
-app.add_typer(_linux.app, name="linux")
-app.add_typer(_cc.app, name="cc")
-app.add_typer(_emu.app, name="emu")
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from polypath import _native
+
+        out.print(_native.version(), highlight=False)
+        raise typer.Exit
+
+
+def _root(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")] = False,
+) -> None:
+    pass
+
+
+def build(names: Iterable[str] = COMMANDS) -> typer.Typer:
+    """The command line with the sub-commands of these names."""
+    app = typer.Typer(
+        name="polypath",
+        help="A laboratory for multipath transport: describe paths, flows and a question in one file, and get tables and plots that can be "
+        "trusted and repeated.\n\nBegin with [bold]polypath init mine --template two-paths[/bold], then [bold]polypath run mine[/bold].",
+        no_args_is_help=True,
+        rich_markup_mode="rich",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        callback=_root,
+    )
+    for name in names:
+        module, found = COMMANDS[name]
+        command = getattr(import_module(module, __package__), found)
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name)
+        else:
+            app.command(name)(command)
+    return app
+
+
+def _asked_for(words: Sequence[str]) -> Iterable[str]:
+    """The sub-commands that are needed for what a person typed: all of them, unless it begins with one."""
+    completes = any(name.startswith("_") and name.endswith("_COMPLETE") for name in os.environ)
+    first = words[0] if words and not completes else ""
+    return [] if first == "--version" else [first] if first in COMMANDS else COMMANDS
 
 
 # What a file or folder that a person named can be to blame for; anything else the system refuses is no mistake of theirs.
@@ -67,29 +96,13 @@ PLACES = {
 FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        out.print(SimEngine().version, highlight=False)
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")] = False,
-) -> None:
-    pass
-
-
 def main() -> None:
     """Runs the command line; the entry point of the package."""
     try:
-        app()
-    except (StudyError, KernelError, KernelCcError, EmuError, SocketsError, OwnCcError, PcapError, ProgramError) as error:
+        build(_asked_for(sys.argv[1:]))()
+    except PolypathError as error:
         complain(str(error))
-        sys.exit(USAGE_ERROR)
-    except EngineError as error:
-        complain(str(error))
-        sys.exit(FAILURE)
+        sys.exit(error.exit_status)
     except BrokenPipeError:
         # Whoever read our output (`| head`) has seen enough; what is still buffered has nowhere to go.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import pandas as pd
 import typer
 from rich import box
 from rich.table import Table
@@ -25,6 +24,8 @@ from ._summary import claims
 from ._work import CcPath, Only, Short, Workers, carry_out, choices, in_form, use_own
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from polypath.analysis import Comparison, Distance
     from polypath.report import Material
 
@@ -143,6 +144,8 @@ def _print(study: Study, made: Comparison) -> None:
 
 
 def _table(title: str, rows: pd.DataFrame, made: Comparison) -> Table:
+    import pandas as pd
+
     from polypath.analysis import PLATFORM
     from polypath.report import limits_of, names_of, value, verdict_of
 
@@ -201,6 +204,8 @@ def _known(value: Any) -> bool:
 
 def _json(study: Study, made: Comparison) -> dict[str, Any]:
     """Everything that the tables show, unrounded; what is not known is null."""
+    import pandas as pd
+
     from polypath.analysis import PLATFORM, in_words
 
     rows = []

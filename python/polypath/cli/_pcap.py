@@ -7,13 +7,11 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-import pyarrow.parquet as pq
 import typer
 from rich.table import Table
 from rich.text import Text
 
 from polypath.pcap import PcapError, analyse, series_table, subflow_table
-from polypath.report import write_captures
 
 from ._console import complain, out
 
@@ -42,11 +40,14 @@ def pcap(
             raise PcapError(f"{target} is one of the captures, and would be lost")
     report = analyse(files)
     try:
-        if parquet is not None:
-            pq.write_table(subflow_table(report), parquet)
-        if series is not None:
-            pq.write_table(series_table(report), series)
+        for file, table in ((parquet, subflow_table), (series, series_table)):
+            if file is not None:
+                import pyarrow.parquet as pq
+
+                pq.write_table(table(report), file)
         if html is not None:
+            from polypath.report import write_captures
+
             write_captures(report, html)
     except OSError as error:
         raise PcapError(f"the result cannot be written: {error}") from error

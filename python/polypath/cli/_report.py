@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from polypath.results import DEFAULT_OUT, Results
+from polypath.results import DEFAULT_OUT
 
 from ._console import out
 
 if TYPE_CHECKING:
     from polypath.report import Material
+    from polypath.results import Results
 
 
 def report(
@@ -24,6 +25,8 @@ def report(
 
 def open_results(argument: str) -> Results:
     """The results that an argument means: a folder of results, or the name of one in ./results, which is the study's."""
+    from polypath.results import Results
+
     by_name = DEFAULT_OUT / argument
     return Results.open(by_name if not (Path(argument) / "runs.parquet").is_file() and by_name.is_dir() else argument)
 

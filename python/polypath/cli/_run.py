@@ -5,19 +5,20 @@ from __future__ import annotations
 import itertools
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
-from polypath.engines import find
-from polypath.results import DEFAULT_OUT, Plan, plan
+from polypath.results import DEFAULT_OUT
 from polypath.study import StudyError
 
 from . import _report, _studies
 from ._console import err, out
-from ._summary import summary
 from ._work import Again, CcPath, Only, Short, Workers, carry_out, choices, in_form, use_own
+
+if TYPE_CHECKING:
+    from polypath.results import Plan
 
 
 def run(
@@ -48,10 +49,14 @@ def run(
         raise StudyError(
             "--kernel names a kernel of the engines linux and sim, and host runs this machine's; leave it out, or take another engine"
         )
-    plans = [
-        plan(study, engine=find(engine), out=out_folder, only=chosen, kernel=kernel, again=again)
-        for study in in_form(_studies.load_all(studies), short=short)
-    ]
+    loaded = in_form(_studies.load_all(studies), short=short)
+    # The libraries of tables take longer to load than a mistake in a study takes to find.
+    from polypath.engines import find
+    from polypath.results import plan
+
+    from ._summary import summary
+
+    plans = [plan(study, engine=find(engine), out=out_folder, only=chosen, kernel=kernel, again=again) for study in loaded]
     for each in plans:
         for line in (*each.left_out, *each.notes):
             (out if dry_run else err).print(f"{each.study.name}: {line}", soft_wrap=True)

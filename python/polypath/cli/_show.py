@@ -14,7 +14,6 @@ from polypath.study import Study, addresses, cells, chain, node_addresses, same_
 from . import _studies
 from ._console import out
 from ._report import open_results
-from ._summary import summary
 
 
 def show(
@@ -23,14 +22,20 @@ def show(
     """Show a study (its links, flows and cells) or the table of finished results."""
     path = Path(what)
     if (path / "runs.parquet").is_file():
-        out.print(summary(open_results(what)))
+        _tell(what)
         return
     study = _studies.load(what)
     _show_study(study)
     if same := same_for_all_seeds(study):
         out.print(f"On the engines sim and linux {same}.", soft_wrap=True)
     if (DEFAULT_OUT / study.name / "runs.parquet").is_file():
-        out.print(summary(open_results(study.name)))
+        _tell(study.name)
+
+
+def _tell(results: str) -> None:
+    from ._summary import summary
+
+    out.print(summary(open_results(results)))
 
 
 def _show_study(study: Study) -> None:

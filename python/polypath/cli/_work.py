@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from polypath import owncc
-from polypath.results import Plan, Results, execute
 from polypath.study import Study, StudyError
 
 from ._console import err
+
+if TYPE_CHECKING:
+    from polypath.results import Plan, Results
 
 Workers = Annotated[int | None, typer.Option(min=1, help="Runs at once; default: one a core. It changes no byte of the results.")]
 Only = Annotated[
@@ -54,6 +55,10 @@ def in_form(studies: Sequence[Study], *, short: bool) -> list[Study]:
 
 def carry_out(work: Plan, workers: int | None) -> Results:
     """Runs what is missing, shows how far it is, and writes the tables."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    from polypath.results import execute
+
     kept = work.distinct - len(work.pending)
     kernels = list(dict.fromkeys(run.kernel for run in work.runs if run.kernel))
     on = " ".join([work.engine.name, ", ".join(kernels)]).strip()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import sys
 
+from polypath.errors import PolypathError
 
-class EmuError(RuntimeError):
+
+class EmuError(PolypathError, RuntimeError):
     """The text is one sentence that says who must do what."""
 
 

@@ -1,27 +1,6 @@
 """Engines: what can run a scenario. Each is one small class; nothing here knows tables or files."""
 
-from ._base import Algorithm, Engine, EngineError, Output
-from ._fake import FakeEngine
-from ._host import HostEngine
-from ._linux import LinuxEngine
-from ._packets import run_packets
-from ._registry import ENGINES, check, find, notes
-from ._script import run_script
-from ._sim import SimEngine
+import lazy_loader
 
-__all__ = [
-    "ENGINES",
-    "Algorithm",
-    "Engine",
-    "EngineError",
-    "FakeEngine",
-    "HostEngine",
-    "LinuxEngine",
-    "Output",
-    "SimEngine",
-    "check",
-    "find",
-    "notes",
-    "run_packets",
-    "run_script",
-]
+# What stands in __init__.pyi is loaded when it is asked for.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -12,10 +12,6 @@ import pyarrow as pa
 from polypath.study import Cell, SetupError, unknown
 
 
-class EngineError(RuntimeError):
-    """An engine failed at a run that should have worked; its text is one sentence."""
-
-
 class Algorithm(NamedTuple):
     """A congestion control by name."""
 

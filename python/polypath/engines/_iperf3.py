@@ -12,7 +12,7 @@ from typing import Any
 from polypath import programs as outside
 from polypath.planner import PlanError
 
-from ._base import EngineError
+from ._errors import EngineError
 
 NAME = "iperf3"
 # The client's ports of the connections that carry data; the first flow has this one.

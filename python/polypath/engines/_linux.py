@@ -12,7 +12,8 @@ from polypath import linux, owncc, planner
 from polypath.study import Cell, scenario, split_cc
 
 from . import _machine, _measure
-from ._base import Algorithm, Engine, EngineError, Output, unknown_cc
+from ._base import Algorithm, Engine, Output, unknown_cc
+from ._errors import EngineError
 from ._fingerprint import fingerprint, sources
 from ._naming import check_one_kernel, names, other_search, own_names, own_of, where
 from ._sim import SimEngine

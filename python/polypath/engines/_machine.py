@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ._base import EngineError
+from ._errors import EngineError
 
 PREFIX = "polypath-machine"
 PROGRAMS = Path(__file__).parent / "bin"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from . import _machine
-from ._base import EngineError
+from ._errors import EngineError
 from ._script import run_script
 
 PLAYER = _machine.PROGRAMS / "polypath-script"

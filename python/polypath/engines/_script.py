@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from . import _machine
-from ._base import EngineError
+from ._errors import EngineError
 
 
 def run_script(script: Path, *, kernel: Path, seed: int, out: Path | None, timeout_s: float) -> tuple[int, str]:

@@ -14,7 +14,8 @@ import pyarrow as pa
 from polypath import _native
 from polypath.study import OURS, THEIRS, Cell, check_cell, split_cc
 
-from ._base import Algorithm, Engine, EngineError, Output
+from ._base import Algorithm, Engine, Output
+from ._errors import EngineError
 
 
 class SimEngine(Engine):

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from polypath import owncc, programs
+from polypath.errors import PolypathError
 
 from ._status import Status
 
@@ -18,7 +19,7 @@ PREFIX = "pp_"
 _DIFFERENT = 1
 
 
-class KernelCcError(RuntimeError):
+class KernelCcError(PolypathError, RuntimeError):
     """The kernel or the machine lacks something, or somebody else uses it; the text is one sentence that says who must do what."""
 
 

@@ -10,9 +10,10 @@ from typing import Any
 import pyarrow as pa
 
 from polypath import _native
+from polypath.errors import PolypathError
 
 
-class PcapError(ValueError):
+class PcapError(PolypathError, ValueError):
     """A capture cannot be read at all; its text is one sentence."""
 
 

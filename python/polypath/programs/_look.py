@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
+from polypath.errors import PolypathError
+
 from ._list import THINGS, Thing
 
 # Not on the PATH of ordinary users.
@@ -17,7 +19,7 @@ _PROGRAMS = {thing.name: thing for thing in THINGS if thing.kind == "program"}
 _RUST = "Rust 1.85 or later from https://rustup.rs"
 
 
-class ProgramError(RuntimeError):
+class ProgramError(PolypathError, RuntimeError):
     """A program is not there; the text is one sentence that says what to install."""
 
 

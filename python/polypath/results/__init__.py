@@ -1,8 +1,6 @@
 """Results: the store of finished runs, the runner that fills it, and the tables made from it."""
 
-from ._results import TABLES, Results
-from ._runner import DEFAULT_OUT, Plan, assemble, execute, plan, run
-from ._store import Store
-from ._tables import columns
+import lazy_loader
 
-__all__ = ["DEFAULT_OUT", "TABLES", "Plan", "Results", "Store", "assemble", "columns", "execute", "plan", "run"]
+# What stands in __init__.pyi is loaded when it is asked for.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

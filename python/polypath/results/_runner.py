@@ -17,12 +17,11 @@ from polypath.study import Cell, Run, Scalar, Study, StudyError, cells, paramete
 
 from ._captured import captured, captures_are_there
 from ._captures import drop_captures, keep_captures
+from ._folder import DEFAULT_OUT
 from ._manifest import claim_folder, engines_before, left_out_before, write_manifest
 from ._results import Results
 from ._store import Store, replace_table
 from ._tables import tables
-
-DEFAULT_OUT = Path("results")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -42,6 +42,8 @@ from ._short import Short
 from ._study import FEWEST_STARTS, NETWORK_ONLY, Baselines, Capture, Experiment, Measure, Study
 from ._topology import End, Link, Node, Topology, addresses, node_addresses
 
+load = Study.load
+
 __all__ = [
     "DEFAULT_KERNEL",
     "FEWEST_STARTS",
@@ -124,6 +126,7 @@ __all__ = [
     "drawing_algorithms",
     "field_of",
     "json_schema",
+    "load",
     "load_setup",
     "located",
     "node_addresses",

@@ -5,11 +5,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from polypath.errors import PolypathError
+
 Where = tuple[str | int, ...]
 """The way to a field: keys and list indices."""
 
 
-class StudyError(ValueError):
+class StudyError(PolypathError, ValueError):
     """A mistake in a study; its text is one sentence."""
 
 

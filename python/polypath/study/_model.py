@@ -14,7 +14,7 @@ from ._placeholder import PLACEHOLDER_PATTERN, Placeholder, is_placeholder
 class Model(BaseModel):
     """A frozen part of a study; its repr rebuilds it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     def __repr_args__(self) -> Iterator[tuple[str, Any]]:
         # What has its default value goes without saying.
@@ -32,7 +32,7 @@ class Model(BaseModel):
 class Undecided(Model):
     """One whose kind a parameter decides: its other fields are checked in each cell, where the kind is known."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(defer_build=True, extra="allow")
 
     kind: Annotated[str, Field(pattern=f"^({PLACEHOLDER_PATTERN})$")]
 

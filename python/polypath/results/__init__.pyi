@@ -1,0 +1,7 @@
+from ._folder import DEFAULT_OUT
+from ._results import TABLES, Results
+from ._runner import Plan, assemble, execute, plan, run
+from ._store import Store
+from ._tables import columns
+
+__all__ = ["DEFAULT_OUT", "TABLES", "Plan", "Results", "Store", "assemble", "columns", "execute", "plan", "run"]

@@ -1,0 +1,40 @@
+"""A command loads what it needs: the libraries of tables and figures take a second, which `--version` and a mistake need not wait for."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = {"altair", "networkx", "numpy", "pandas", "polars", "pyarrow", "scipy", "vl_convert"}
+CALL = """
+import json, sys
+from polypath.cli import main
+try:
+    main()
+except SystemExit as end:
+    print(json.dumps([end.code, sorted(sys.modules)]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "pydantic"),
+    [(["--version"], 0, False), (["run", "no-study"], 2, True), (["run", "study.yaml"], 2, True), (["show", "study.yaml"], 2, True)],
+)
+def test_what_needs_no_table_loads_none(words, status, pydantic, tmp_path):
+    (tmp_path / "study.yaml").write_text("name: mine\nflows: 3\n")
+    done = subprocess.run([sys.executable, "-c", CALL, *words], capture_output=True, text=True, cwd=tmp_path, check=True)
+    code, modules = json.loads(done.stdout.splitlines()[-1])
+    assert code == status
+    assert ("pydantic" in modules) == pydantic
+    assert HEAVY.intersection(modules) == set()
+
+
+def test_the_help_lists_every_command_of_the_table():
+    from polypath.cli._app import COMMANDS
+
+    done = subprocess.run(
+        [sys.executable, "-c", "from polypath.cli import main; main()", "--help"], capture_output=True, text=True, check=True
+    )
+    shown = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("│ ") and line[2] != " "]
+    assert [name for name in shown if name in COMMANDS] == list(COMMANDS)
