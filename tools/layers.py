@@ -23,7 +23,7 @@ CRATES: Mapping[str, frozenset[str]] = {
     "pmtu": frozenset({"base"}),
     "link": frozenset({"base"}),
     "transport": frozenset({"base", "wire", "cc", "sched", "pmtu"}),
-    "sim": frozenset({"base", "wire", "cc", "sched", "pmtu", "link", "transport"}),
+    "sim": frozenset({"base", "wire", "cc", "sched", "pmtu", "link", "transport", "tunnel"}),
     "tunnel": frozenset({"base"}),
     "guest": frozenset({"base", "wire"}),
     "capture": frozenset({"base", "wire"}),

@@ -99,5 +99,14 @@ fn parallel(paths: u32, hops: u32, bits_per_s: u64, flows: u32, transport: Trans
         routes: vec![],
         window_ns: [0, duration_ns],
     });
-    Scenario { seed: 1, duration_ns, series_interval_ns: None, nodes, links, flows: flows.collect(), captures: Vec::new() }
+    Scenario {
+        seed: 1,
+        duration_ns,
+        series_interval_ns: None,
+        nodes,
+        links,
+        tunnels: Vec::new(),
+        flows: flows.collect(),
+        captures: Vec::new(),
+    }
 }

@@ -7,6 +7,7 @@ use crate::routes::{Fixed, FlowAddresses, Routes};
 use crate::scenario::{self, App, Scenario, Transport};
 use crate::sysctl;
 use crate::topology::{Direction, NodeId, Topology};
+use crate::tunnels;
 use crate::world::World;
 use polypath_base::{Bytes, Duration, Error, Instant, Rng, Seq};
 use polypath_sched::Scheduler;
@@ -25,8 +26,9 @@ pub(crate) fn world(scenario: &Scenario) -> Result<World, Error> {
         let sentence = "`series_interval_ns` is zero: give an interval, or leave it out to keep no series";
         return Err(Error::caller(sentence).at(&["series_interval_ns"]));
     }
-    let topology = Topology::new(scenario)?;
-    let mut network = Network::new(scenario, &topology)?;
+    let mut topology = Topology::new(scenario)?;
+    let planned = tunnels::plan(scenario, &mut topology)?;
+    let mut network = Network::new(scenario, &topology, &tunnels::watched(scenario, &planned))?;
     let series = scenario.series_interval_ns.map(Duration::from_nanos);
     if let Some(interval) = series {
         network.sample_every(interval);
@@ -57,7 +59,10 @@ pub(crate) fn world(scenario: &Scenario) -> Result<World, Error> {
     let captures = Captures::new(scenario.captures.iter().zip(&taps).map(|(capture, (_, name))| (capture, name.clone())));
     let mut routes = Routes::new(topology, ends);
     routes.set_taps(taps.into_iter().map(|(direction, _)| direction).collect());
-    let mut world = World::new(network, routes, connections, flows, &starts, series);
+    routes.set_tunnel_keys(scenario.tunnels.iter().map(|tunnel| tunnel.key).collect());
+    let nodes = tunnels::nodes(scenario, planned, &network, &mut routes);
+    let mut world = World::new(network, routes, connections, nodes, flows, &starts, series);
+    world.tunnel_names = scenario.tunnels.iter().map(|tunnel| tunnel.name.clone()).collect();
     world.data_plane.captures = captures;
     Ok(world)
 }

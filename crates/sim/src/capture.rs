@@ -7,14 +7,14 @@
 use crate::fragments;
 use crate::network::Network;
 use crate::outcome::CaptureFile;
-use crate::packet::{Body, Packet, PacketStore};
+use crate::packet::{Body, Encapsulated, Packet, PacketStore, TunnelHeader};
 use crate::routes::Routes;
 use crate::scenario;
-use polypath_base::{Instant, PathId};
+use polypath_base::{Instant, PathId, Seq};
 use polypath_transport::udp::Datagram;
 use polypath_wire::checksum::Addresses;
 use polypath_wire::pcapng::{self, LinkType};
-use polypath_wire::{Envelope, Error, Flags, Segment, icmpv4, icmpv6, ipv4, ipv6, udp};
+use polypath_wire::{Envelope, Error, Flags, Segment, gre, icmpv4, icmpv6, ipv4, ipv6, mpt, udp};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -116,8 +116,21 @@ impl Captures {
                 };
                 answer.ok_or(Error::Malformed("icmp"))
             }
-            // No scenario has a tunnel.
-            Body::Encapsulated => Err(Error::Malformed("packet in a packet")),
+            Body::Encapsulated => {
+                let envelope = self.envelope(routes, routes.peer_of(packet.to), packet.path)?;
+                let Encapsulated { inner, header } = *store.inside(packet);
+                let inside = if header.keepalive {
+                    let [source, destination] = routes.device_addresses(packet.to).ok_or(Error::Malformed("addresses"))?;
+                    let keepalive = mpt::Repr { source, destination };
+                    let mut bytes = vec![0; keepalive.buffer_len()];
+                    keepalive.emit(&mut bytes)?;
+                    bytes
+                } else {
+                    self.bytes(&inner, store, routes, network)?
+                };
+                let key = if header.keepalive { None } else { routes.tunnel_key(packet.to) };
+                part(tunnel_bytes(&envelope, &header, key, &inside)?, packet)
+            }
         }
     }
 
@@ -160,7 +173,29 @@ fn part(whole: Vec<u8>, packet: &Packet) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
+/// A packet of a tunnel: IP, UDP, GRE, and what is inside. DF is set, as MPT's sockets do.
+fn tunnel_bytes(envelope: &Envelope, header: &TunnelHeader, key: Option<u32>, inside: &[u8]) -> Result<Vec<u8>, Error> {
+    let protocol = if inside.first().is_some_and(|first| first >> 4 == 6) { gre::IPV6 } else { gre::IPV4 };
+    let sequence = header.seq.map(Seq::get);
+    let gre = gre::Repr { protocol, key, sequence, payload_len: inside.len(), ..gre::Repr::default() };
+    let mut payload = vec![0; gre.header_len()];
+    payload.extend_from_slice(inside);
+    gre.emit(&mut payload)?;
+    // The kernel counts the identification on by socket; the tunnel's number serves as well.
+    let ident = sequence.unwrap_or(0) as u16;
+    udp_bytes(&Envelope { ident, ..*envelope }, &payload, 0, true)
+}
+
 fn datagram_bytes(envelope: &Envelope, datagram: &Datagram, packet: &Packet) -> Result<Vec<u8>, Error> {
+    let mut payload = vec![0; datagram.len as usize];
+    let (number, sent_at) = (u64::from(datagram.number).to_le_bytes(), datagram.sent_at.as_nanos().to_le_bytes());
+    for (place, byte) in payload.iter_mut().zip(number.into_iter().chain(sent_at)) {
+        *place = byte;
+    }
+    udp_bytes(envelope, &payload, packet.ecn, packet.df)
+}
+
+fn udp_bytes(envelope: &Envelope, payload: &[u8], ecn: u8, dont_fragment: bool) -> Result<Vec<u8>, Error> {
     let (addresses, ip_header) = match (envelope.source.ip(), envelope.destination.ip()) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => (Addresses::V4 { source, destination }, ipv4::HEADER),
         (IpAddr::V6(source), IpAddr::V6(destination)) => (Addresses::V6 { source, destination }, ipv6::HEADER),
@@ -170,18 +205,15 @@ fn datagram_bytes(envelope: &Envelope, datagram: &Datagram, packet: &Packet) -> 
         source_port: envelope.source.port(),
         destination_port: envelope.destination.port(),
         checksum: true,
-        payload_len: datagram.len as usize,
+        payload_len: payload.len(),
     };
-    let mut bytes = vec![0; ip_header + header.buffer_len()];
-    let (number, sent_at) = (u64::from(datagram.number).to_le_bytes(), datagram.sent_at.as_nanos().to_le_bytes());
-    for (place, byte) in bytes[ip_header + udp::HEADER..].iter_mut().zip(number.into_iter().chain(sent_at)) {
-        *place = byte;
-    }
+    let mut bytes = vec![0; ip_header + udp::HEADER];
+    bytes.extend_from_slice(payload);
     header.emit(&mut bytes[ip_header..], &addresses)?;
-    let (protocol, payload_len, ecn) = (udp::PROTOCOL, header.buffer_len(), packet.ecn);
+    let (protocol, payload_len) = (udp::PROTOCOL, header.buffer_len());
     match addresses {
         Addresses::V4 { source, destination } => {
-            let (ident, dont_fragment) = (envelope.ident, packet.df);
+            let ident = envelope.ident;
             ipv4::Repr { source, destination, protocol, ecn, ident, dont_fragment, payload_len, ..ipv4::Repr::default() }
                 .emit(&mut bytes)?;
         }

@@ -5,6 +5,7 @@ use crate::routes::FlowAddresses;
 use crate::scenario::{App, Flow, Scenario, Transport};
 use crate::sysctl;
 use crate::topology::Topology;
+use crate::tunnels::{self, Planned};
 use polypath_base::Error;
 use polypath_link::ElementSpec;
 use polypath_transport::Settings;
@@ -27,15 +28,16 @@ pub fn check(scenario: &Scenario, simulated: bool) -> Result<(), Error> {
         node.sysctl.clear();
     }
     build::world(&scenario)?;
-    let topology = Topology::new(&scenario)?;
+    let mut topology = Topology::new(&scenario)?;
+    let planned = tunnels::plan(&scenario, &mut topology)?;
     for flow in &scenario.flows {
-        check_rates(&scenario, flow, &topology, &build::between(&scenario, flow, &topology)?)?;
+        check_rates(&scenario, flow, &topology, &build::between(&scenario, flow, &topology)?, &planned)?;
     }
     Ok(())
 }
 
 /// On a path without any rate a sender is held by nothing but its buffers, and its goodput is a figure of those.
-fn check_rates(scenario: &Scenario, flow: &Flow, topology: &Topology, ends: &FlowAddresses) -> Result<(), Error> {
+fn check_rates(scenario: &Scenario, flow: &Flow, topology: &Topology, ends: &FlowAddresses, planned: &[Planned]) -> Result<(), Error> {
     let greedy = matches!(flow.app, App::Bulk { .. } | App::OnOff { bits_per_s: None, .. });
     if !greedy || flow.transport == Transport::Udp {
         return Ok(());
@@ -43,6 +45,7 @@ fn check_rates(scenario: &Scenario, flow: &Flow, topology: &Topology, ends: &Flo
     for at_client in 0..ends.addresses[0].len() {
         for at_server in 0..ends.addresses[1].len() {
             let Some(route) = ends.route(topology, at_client, at_server) else { continue };
+            let route = tunnels::unfolded(route, planned, topology);
             let sides = || {
                 route.iter().map(|direction| {
                     let link = &scenario.links[direction.index() / 2];

@@ -4,7 +4,8 @@ use crate::capture::Captures;
 use crate::fragments::{self, Fragments};
 use crate::network::Network;
 use crate::nodes::Node;
-use crate::packet::{Body, CE, Packet, PacketStore, flow_number};
+use crate::outcome::TunnelEndOutcome;
+use crate::packet::{Body, CE, Packet, PacketStore, Released, flow_number};
 use crate::queue::{EventQueue, Source};
 use crate::routes::{Next, Routes};
 use polypath_base::{Instant, PathId};
@@ -25,6 +26,8 @@ pub(crate) struct DataPlane {
     pub(crate) store: PacketStore,
     /// Those behind the endpoints, by number.
     nodes: Vec<Box<dyn Node>>,
+    /// By node: it is in the middle of [`DataPlane::poll_node`].
+    polled: Vec<bool>,
     /// ICMP "fragmentation needed" from the sender's own first hop: the endpoint learns of it without a packet.
     pub(crate) local_ptb: Option<Unreachable>,
     /// The datagram that has arrived last. Not in [`Arrived`], so that the arrival of a segment stays a few registers.
@@ -65,6 +68,7 @@ impl DataPlane {
             routes,
             fragments: Fragments::default(),
             store: PacketStore::new(),
+            polled: vec![false; nodes.len()],
             nodes,
             local_ptb: None,
             datagram: Datagram::default(),
@@ -106,7 +110,7 @@ impl DataPlane {
     #[inline(never)]
     fn arrive(&mut self, now: Instant, node: u32, path: PathId, packet: &Packet, segment: &mut Segment) -> Option<Arrival> {
         if let Some(tap) = Routes::tap(node) {
-            self.captures.record(now, tap, packet, &self.store, &self.routes, &self.network);
+            self.pass_tap(now, tap, packet);
             let packet = Packet { hop: packet.hop + 1, ..*packet };
             return match self.routes.next(packet.hop) {
                 Next::Pipe(next) => {
@@ -117,13 +121,7 @@ impl DataPlane {
             };
         }
         if node >= self.routes.endpoints() {
-            // Nodes behind the endpoints get parts as they come.
-            self.nodes[(node - self.routes.endpoints()) as usize].handle_packet(
-                now,
-                Packet { hop: packet.hop + 1, ..*packet },
-                &mut self.store,
-            );
-            self.poll_node(now, node);
+            self.visit(now, node, &Packet { hop: packet.hop + 1, ..*packet });
             return None;
         }
         let whole = packet.fragment == 0 || { self.fragments.arrive(now, fragments::id(packet.fragment), packet.ip_len - IP_HEADER) };
@@ -145,15 +143,80 @@ impl DataPlane {
         Some(Arrival { to: node, path, what })
     }
 
+    /// A packet passes a tap: it is written down, or its sender learns that it has left.
+    fn pass_tap(&mut self, now: Instant, tap: usize, packet: &Packet) {
+        if !Routes::is_release(tap) {
+            return self.captures.record(now, tap, packet, &self.store, &self.routes, &self.network);
+        }
+        if packet.body == Body::Encapsulated {
+            let released = self.store.discharge(packet);
+            if released.charge > 0 {
+                self.release(now, released);
+            }
+        }
+    }
+
+    /// A tunnel's packet is out of its sender's socket buffer.
+    fn release(&mut self, now: Instant, released: Released) {
+        if let Some(index) = released.from.checked_sub(self.routes.endpoints()) {
+            self.nodes[index as usize].handle_released(now, released, &mut self.store);
+            self.poll_node(now, released.from);
+        }
+    }
+
+    /// A packet is forgotten; where it was a tunnel's, its sender learns of it.
+    fn drop_packet(&mut self, now: Instant, packet: &Packet) {
+        self.store.forget(packet);
+        if packet.body == Body::Encapsulated {
+            self.release_dropped(now);
+        }
+    }
+
+    #[cold]
+    fn release_dropped(&mut self, now: Instant) {
+        while let Some(dropped) = self.store.poll_dropped() {
+            self.release(now, dropped);
+        }
+    }
+
+    /// A packet comes to a node that is no endpoint; its `hop` is the place behind the node. Nodes get parts as they come, and answer what is
+    /// too long for them, or split it, as routers do (RFC 1812 section 4.2.2.7).
+    fn visit(&mut self, now: Instant, number: u32, packet: &Packet) {
+        let index = (number - self.routes.endpoints()) as usize;
+        let mtu = self.nodes[index].mtu();
+        if packet.ip_len <= mtu || packet.to == number {
+            self.nodes[index].handle_packet(now, *packet, &mut self.store);
+        } else if packet.meta().df {
+            self.answer(now, packet, mtu);
+            self.drop_packet(now, packet);
+        } else {
+            for part in self.parts(now, packet, mtu) {
+                self.nodes[index].handle_packet(now, part, &mut self.store);
+            }
+            self.drop_packet(now, packet);
+        }
+        self.poll_node(now, number);
+    }
+
+    /// What the nodes that are no endpoints have to say at the end of a run.
+    pub(crate) fn node_outcomes(&self, now: Instant) -> Vec<TunnelEndOutcome> {
+        self.nodes.iter().filter_map(|node| node.outcome(now)).collect()
+    }
+
     /// Sends what a node that is no endpoint has to send, and notes its timeout. To be called when that is due.
     pub(crate) fn poll_node(&mut self, now: Instant, number: u32) {
         let index = (number - self.routes.endpoints()) as usize;
+        if std::mem::replace(&mut self.polled[index], true) {
+            // What it sends is being sent: the loop below goes on with what has come to it meanwhile.
+            return;
+        }
         while let Some(packet) = self.nodes[index].poll_transmit(now, &mut self.store) {
-            // Between nodes there is a pipe, if only an empty one.
+            // Between a node and an endpoint there is a pipe, if only an empty one.
             if !self.begin(now, packet) {
-                self.store.forget(&packet);
+                self.drop_packet(now, &packet);
             }
         }
+        self.polled[index] = false;
         let source = Source(self.network.pipes.len() as u32 + number);
         self.queue.set(source, self.nodes[index].poll_timeout());
     }
@@ -184,13 +247,13 @@ impl DataPlane {
             *pipe.place(leaves).0 = packet;
             due = leaves;
         }
-        self.forget_dropped(number);
+        self.forget_dropped(now, number);
         self.queue.set(Source(number), due);
     }
 
-    fn forget_dropped(&mut self, number: u32) {
+    fn forget_dropped(&mut self, now: Instant, number: u32) {
         while let Some(dropped) = self.network.pipes[number as usize].take_dropped() {
-            self.store.forget(&dropped);
+            self.drop_packet(now, &dropped);
         }
     }
 
@@ -203,9 +266,15 @@ impl DataPlane {
                     return true;
                 }
                 Next::Node(node, _) => {
-                    let Some(tap) = Routes::tap(node) else { return false };
-                    self.captures.record(now, tap, &packet, &self.store, &self.routes, &self.network);
                     packet.hop += 1;
+                    if let Some(tap) = Routes::tap(node) {
+                        self.pass_tap(now, tap, &packet);
+                    } else if node >= self.routes.endpoints() {
+                        self.visit(now, node, &packet);
+                        return true;
+                    } else {
+                        return false;
+                    }
                 }
             }
         }
@@ -315,17 +384,17 @@ impl DataPlane {
                 if pipe.hold(now, meta, packet) {
                     self.serve(now, number);
                 } else {
-                    self.forget_dropped(number);
+                    self.forget_dropped(now, number);
                 }
             }
-            Verdict::Drop(_) => self.store.forget(&packet),
+            Verdict::Drop(_) => self.drop_packet(now, &packet),
             Verdict::TooBig { mtu } => {
                 self.answer(now, &packet, mtu);
-                self.store.forget(&packet);
+                self.drop_packet(now, &packet);
             }
             Verdict::Fragment { mtu } => {
                 self.split(now, number, &packet, mtu);
-                self.store.forget(&packet);
+                self.drop_packet(now, &packet);
             }
         }
     }
@@ -354,6 +423,15 @@ impl DataPlane {
     #[cold]
     fn split(&mut self, now: Instant, pipe: u32, packet: &Packet, mtu: u32) {
         self.network.pipes[pipe as usize].withdraw(packet.ip_len);
+        for part in self.parts(now, packet, mtu) {
+            self.forward(now, pipe, &Packet { hop: part.hop - 1, ..part });
+        }
+    }
+
+    /// The parts of a packet that is longer than an MTU.
+    #[cold]
+    fn parts(&mut self, now: Instant, packet: &Packet, mtu: u32) -> Vec<Packet> {
+        let mut parts = Vec::new();
         let mut left = packet.ip_len - IP_HEADER;
         let id = if packet.fragment == 0 { self.fragments.begin(now, left) } else { fragments::id(packet.fragment) };
         let mut offset = fragments::offset(packet.fragment);
@@ -363,11 +441,12 @@ impl DataPlane {
             let bytes = left.min(most);
             left -= bytes;
             let mut part = *packet;
-            (part.ip_len, part.fragment, part.hop) = (bytes + IP_HEADER, fragments::part(id, offset), packet.hop - 1);
+            (part.ip_len, part.fragment) = (bytes + IP_HEADER, fragments::part(id, offset));
             offset += bytes;
             part.handle = self.store.copy(packet);
-            self.forward(now, pipe, &part);
+            parts.push(part);
         }
+        parts
     }
 }
 
@@ -394,7 +473,7 @@ mod tests {
         }))
         .unwrap();
         let topology = Topology::new(&scenario).unwrap();
-        let network = Network::new(&scenario, &topology).unwrap();
+        let network = Network::new(&scenario, &topology, &[]).unwrap();
         let routes = Routes::new(topology, vec![FlowAddresses { nodes: [0, 2], addresses: [vec![0], vec![0]], fixed: vec![] }]);
         DataPlane::new(EventQueue::new(network.pipes.len(), 4), network, routes, vec![])
     }
@@ -448,7 +527,7 @@ mod tests {
         }))
         .unwrap();
         let topology = Topology::new(&scenario).unwrap();
-        let network = Network::new(&scenario, &topology).unwrap();
+        let network = Network::new(&scenario, &topology, &[]).unwrap();
         assert_eq!(network.pipes.len(), 6, "two a link");
         let mut routes = Routes::new(topology, vec![FlowAddresses { nodes: [0, 3], addresses: [vec![0], vec![0]], fixed: vec![] }]);
         // Endpoints are nodes 0 and 1; the tunnel's ends are 2 and 3.

@@ -28,6 +28,8 @@ mod through_bytes;
 mod through_bytes_test;
 mod topology;
 mod traffic;
+mod tunnel;
+mod tunnels;
 mod world;
 
 pub use check::check;

@@ -22,6 +22,8 @@ pub(crate) struct Network {
     entries: Vec<Option<Vec<u32>>>,
     /// By pipe: an MTU that answers stands at its head, for this direction.
     answering: Vec<Option<Answering>>,
+    /// By direction: the number among its pipes of the one behind which packets have left the interface; only where somebody asks.
+    released_behind: Vec<Option<usize>>,
     link_names: Vec<String>,
 }
 
@@ -46,12 +48,22 @@ impl Stage {
 }
 
 impl Network {
-    pub(crate) fn new(scenario: &Scenario, topology: &Topology) -> Result<Self, Error> {
+    /// In the directions `watched` it can be told when packets have left the interface: they begin with an interface of a tunnel's end.
+    pub(crate) fn new(scenario: &Scenario, topology: &Topology, watched: &[Direction]) -> Result<Self, Error> {
         let mut stages = Vec::new();
         for direction in topology.directions() {
             stages.push(stages_of(elements(scenario, topology, direction)?, direction));
         }
         let mut icmp_origins: Vec<bool> = icmp_origins(topology, &stages);
+        let mut released_behind = vec![None; stages.len()];
+        for direction in topology.directions().filter(|&direction| topology.tunnel(direction).is_some()) {
+            // No pipe passes the end of a tunnel by.
+            icmp_origins[topology.source(direction)] = true;
+        }
+        for &direction in watched {
+            released_behind[direction.index()] = Some(cut_behind_rate(&mut stages[direction.index()], direction));
+            icmp_origins[topology.target(direction)] = true;
+        }
         for capture in &scenario.captures {
             // At a router where packets are captured no pipe passes it by either.
             if let Some((direction, _)) = topology.tap(capture) {
@@ -69,6 +81,7 @@ impl Network {
             spans: Vec::new(),
             entries: vec![None; stages.len()],
             answering: Vec::new(),
+            released_behind,
             link_names: scenario.links.iter().map(|link| link.name.clone()).collect(),
         };
         for head in topology.directions().filter(|direction| !fused[direction.index()]) {
@@ -103,6 +116,11 @@ impl Network {
     pub(crate) fn icmp_return_hops(&self, route: &[Direction]) -> Vec<usize> {
         let back_route: Vec<Direction> = route.iter().rev().map(|direction| direction.reversed()).collect();
         self.pipes_of(route).into_iter().map(|pipe| self.icmp_return_hop(route, &back_route, pipe)).collect()
+    }
+
+    /// How many pipes a packet passes until it has left the interface that a direction begins with; none: nobody asks.
+    pub(crate) fn pipes_to_leave(&self, direction: Direction) -> Option<usize> {
+        self.released_behind[direction.index()]
     }
 
     /// The direction that a pipe begins with.
@@ -144,6 +162,10 @@ impl Network {
             let mut passed = pipe.entered();
             let (mut elements, mut number) = (pipe.chain().elements().peekable(), 0);
             for &(direction, count) in spans {
+                if direction.index() >= outcomes.len() {
+                    // A tunnel, which has counters of its own.
+                    continue;
+                }
                 number += count;
                 while let Some((_, element)) = elements.next_if(|(at, _)| *at < number) {
                     passed = passed.without(element.drops());
@@ -208,6 +230,20 @@ fn next_of(topology: &Topology, icmp_origins: &[bool], direction: Direction) -> 
     }
 }
 
+/// Cuts behind the first element with a rate, which is the interface's transmitter. Returns how many stages end with it; without a rate a
+/// packet leaves at once, and the first stage is the interface.
+fn cut_behind_rate(stages: &mut Vec<Stage>, direction: Direction) -> usize {
+    let transmits = |element: &Element| matches!(element, Element::Rate(_) | Element::Trace(_)) || element.queue().is_some();
+    let found = stages.iter().enumerate().find_map(|(at, stage)| Some((at, stage.elements().position(transmits)?)));
+    let Some((at, place)) = found else { return 1 };
+    // Not fused yet: each stage has one span.
+    let behind = stages[at].spans[0].1.split_off(place + 1);
+    if !behind.is_empty() {
+        stages.insert(at + 1, Stage { spans: vec![(direction, behind)], answering: None });
+    }
+    at + 1
+}
+
 /// A direction's elements in stages.
 fn stages_of(elements: Vec<Element>, direction: Direction) -> Vec<Stage> {
     let stages = cut_into_stages(elements).into_iter().map(|stage| Stage {
@@ -217,11 +253,21 @@ fn stages_of(elements: Vec<Element>, direction: Direction) -> Vec<Stage> {
     stages.collect()
 }
 
+/// A direction begins at a node that sends packets of its own: a host, or the end of a tunnel.
+fn sends_its_own(scenario: &Scenario, topology: &Topology, direction: Direction) -> bool {
+    let node = topology.source(direction);
+    let name = topology.node_name(node);
+    !topology.is_router(node) || scenario.tunnels.iter().any(|tunnel| name == tunnel.a.node || name == tunnel.b.node)
+}
+
 /// The elements of a direction: its interface's MTU where it can matter, then those of the scenario.
 fn elements(scenario: &Scenario, topology: &Topology, direction: Direction) -> Result<Vec<Element>, Error> {
     let mut elements = Vec::new();
+    if topology.tunnel(direction).is_some() {
+        return Ok(elements);
+    }
     // A host sends no packet longer than its interface's MTU.
-    let longest = topology.directions().filter(|&other| !topology.is_router(topology.source(other))).map(|other| topology.mtu(other)).max();
+    let longest = topology.directions().filter(|&other| sends_its_own(scenario, topology, other)).map(|other| topology.mtu(other)).max();
     if topology.is_router(topology.source(direction)) && longest.is_some_and(|longest| longest > topology.mtu(direction)) {
         // RFC 1812 section 4.2.2.7: a router splits a packet that is too long, or answers if DF is set.
         let config = MtuConfig { bytes: topology.mtu(direction), oversize: Oversize::Fragment, says: None };

@@ -3,7 +3,8 @@
 //! The ends of connections are nodes too, but the world drives them itself, compiled for each transport. A router that only forwards is no
 //! node here: it costs nothing, because the pipes on both sides of it are joined.
 
-use crate::packet::{Packet, PacketStore};
+use crate::outcome::TunnelEndOutcome;
+use crate::packet::{Packet, PacketStore, Released};
 use polypath_base::Instant;
 use std::fmt::Debug;
 
@@ -12,6 +13,19 @@ use std::fmt::Debug;
 pub(crate) trait Node: Debug {
     /// A packet has arrived, and is the node's from now on. Its `hop` is the place in the list of hops behind this node.
     fn handle_packet(&mut self, now: Instant, packet: Packet, store: &mut PacketStore);
+
+    /// Bytes of the longest packet that it takes from a host; what is longer is answered or split before it.
+    fn mtu(&self) -> u32 {
+        u32::MAX
+    }
+
+    /// A packet of its own is out of its socket buffer.
+    fn handle_released(&mut self, _now: Instant, _released: Released, _store: &mut PacketStore) {}
+
+    /// What there is to say at the end of a run, of the end of a tunnel.
+    fn outcome(&self, _now: Instant) -> Option<TunnelEndOutcome> {
+        None
+    }
 
     /// The next packet that leaves; its `hop` is the place at which it goes on.
     fn poll_transmit(&mut self, now: Instant, store: &mut PacketStore) -> Option<Packet>;
@@ -63,7 +77,8 @@ pub(crate) mod tests {
                 self.due = Instant::NEVER;
             }
             let mut outer = Packet { hop: self.tunnel, to: self.far_end, ..Packet::blank() };
-            store.encapsulate(&mut outer, inner?, Self::HEADER);
+            let number = store.hold(inner?);
+            store.encapsulate(&mut outer, number, Self::HEADER, 20);
             Some(outer)
         }
 
@@ -78,7 +93,7 @@ pub(crate) mod tests {
 
     impl Node for Decapsulator {
         fn handle_packet(&mut self, _now: Instant, packet: Packet, store: &mut PacketStore) {
-            self.0.push_back(store.decapsulate(&packet));
+            self.0.push_back(store.take(packet.handle));
         }
 
         fn poll_transmit(&mut self, _now: Instant, _store: &mut PacketStore) -> Option<Packet> {

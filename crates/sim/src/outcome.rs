@@ -1,14 +1,18 @@
 //! What a run gives back: metrics and series as plain columns. Rates in bits per second, times in nanoseconds.
 
-use polypath_base::{Column, series};
+use polypath_base::{Column, counters, series};
 pub use polypath_link::LinkCounters;
 use polypath_transport::{Counters, Rejections, ReorderStats};
+use polypath_tunnel::ReorderCounters;
 use serde::{Serialize, Serializer};
+use std::fmt;
 
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Default, Serialize)]
 pub struct Outcome {
     pub flows: Vec<FlowOutcome>,
     pub links: Vec<LinkOutcome>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tunnels: Vec<TunnelOutcome>,
     pub events: u64,
     /// Data segments that reached their receiver.
     pub delivered_packets: u64,
@@ -17,6 +21,20 @@ pub struct Outcome {
     pub subflow_series: SubflowSeries,
     #[serde(skip)]
     pub link_series: LinkSeries,
+}
+
+impl fmt::Debug for Outcome {
+    /// Without the tunnels where there are none: the digests of known scenarios are made from this text.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { flows, links, tunnels, events, delivered_packets, simulated_ns, subflow_series, link_series } = self;
+        let mut text = f.debug_struct("Outcome");
+        text.field("flows", flows).field("links", links);
+        if !tunnels.is_empty() {
+            text.field("tunnels", tunnels);
+        }
+        text.field("events", events).field("delivered_packets", delivered_packets).field("simulated_ns", simulated_ns);
+        text.field("subflow_series", subflow_series).field("link_series", link_series).finish()
+    }
 }
 
 /// The packets of a place where a scenario captures.
@@ -28,8 +46,8 @@ pub struct CaptureFile {
     pub bytes: Vec<u8>,
 }
 
-impl std::fmt::Debug for CaptureFile {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for CaptureFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({} bytes)", self.name, self.bytes.len())
     }
 }
@@ -178,6 +196,95 @@ pub struct LinkOutcome {
     pub a_to_b: bool,
     #[serde(flatten)]
     pub counters: LinkCounters,
+}
+
+counters! {
+    /// One direction of a tunnel: the device of its sender, and how many packets waited at its receiver.
+    pub struct TunnelCounters {
+        queue_drops: Packets, "packets dropped because the queue of the tunnel device was full";
+        max_queue_packets: Packets, "longest that the queue of the tunnel device ever was";
+        blocked: Time, "time in which the sender waited for room in the socket buffer of a path";
+        unsent_packets: Packets, "packets dropped because all paths were down";
+        mtu: Bytes, "longest packet that the tunnel device takes, at the end of the run";
+        max_held_packets: Packets, "most packets that ever waited at the receiver for an earlier one";
+    }
+}
+
+counters! {
+    /// One direction of a path of a tunnel: what its sender sent, and what came of it.
+    pub struct TunnelPathCounters {
+        packets_sent: Packets, "packets sent in the tunnel";
+        bytes_sent: Bytes, "their bytes, without the tunnel's headers";
+        packets_received: Packets, "packets that came out at the other end";
+        bytes_received: Bytes, "their bytes, without the tunnel's headers";
+        packets_lost: Packets, "packets that were dropped on the path";
+        packets_late: Packets, "packets that came when a later one had been given on";
+        keepalives_sent: Packets, "keepalives sent";
+        keepalives_received: Packets, "keepalives that came";
+        went_down: Times, "times that the sender found the path down";
+    }
+}
+
+/// One direction of a tunnel.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct TunnelOutcome {
+    pub name: String,
+    /// True for the direction from `a` to `b`.
+    pub a_to_b: bool,
+    #[serde(flatten, serialize_with = "tunnel_counters")]
+    pub counters: TunnelCounters,
+    /// Of the receiver.
+    #[serde(flatten, serialize_with = "reorder_counters")]
+    pub reorder: ReorderCounters,
+    pub paths: Vec<TunnelPathOutcome>,
+}
+
+/// One direction of a path of a tunnel.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct TunnelPathOutcome {
+    pub source: String,
+    pub destination: String,
+    #[serde(flatten, serialize_with = "tunnel_path_counters")]
+    pub counters: TunnelPathCounters,
+}
+
+/// What one end of a tunnel has counted.
+#[derive(Clone, Debug)]
+pub(crate) struct TunnelEndOutcome {
+    pub(crate) counters: TunnelCounters,
+    pub(crate) reorder: ReorderCounters,
+    pub(crate) paths: Vec<TunnelPathCounters>,
+}
+
+impl TunnelOutcome {
+    /// From what both ends have counted; `paths` are source and destination of each path.
+    pub(crate) fn new(name: &str, a_to_b: bool, sender: &TunnelEndOutcome, receiver: &TunnelEndOutcome, paths: Vec<[String; 2]>) -> Self {
+        let ends = sender.paths.iter().zip(&receiver.paths);
+        let paths = ends.zip(paths).map(|((sent, came), [source, destination])| {
+            let counters = TunnelPathCounters {
+                packets_received: came.packets_received,
+                bytes_received: came.bytes_received,
+                packets_late: came.packets_late,
+                keepalives_received: came.keepalives_received,
+                ..*sent
+            };
+            TunnelPathOutcome { source, destination, counters }
+        });
+        let counters = TunnelCounters { max_held_packets: receiver.counters.max_held_packets, ..sender.counters };
+        Self { name: name.to_owned(), a_to_b, counters, reorder: receiver.reorder, paths: paths.collect() }
+    }
+}
+
+fn tunnel_counters<S: Serializer>(counters: &TunnelCounters, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(TunnelCounters::COLUMNS.iter().map(Column::raw).zip(counters.values()))
+}
+
+fn tunnel_path_counters<S: Serializer>(counters: &TunnelPathCounters, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(TunnelPathCounters::COLUMNS.iter().map(Column::raw).zip(counters.values()))
+}
+
+fn reorder_counters<S: Serializer>(counters: &ReorderCounters, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(ReorderCounters::COLUMNS.iter().map(Column::raw).zip(counters.values()))
 }
 
 series! {

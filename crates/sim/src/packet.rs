@@ -87,8 +87,40 @@ pub(crate) enum Body {
     /// ICMP "fragmentation needed" about the segment or datagram whose fields these are; `mtu` in bytes. It was sent at the place `from` of
     /// the list of hops.
     Icmp { mtu: u16, from: u32 },
-    /// Another packet, which the store has.
+    /// A tunnel's packet, with another packet inside or a sign of life: see [`Encapsulated`].
     Encapsulated,
+}
+
+/// What is in a packet of a tunnel.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Encapsulated {
+    pub(crate) inner: Packet,
+    pub(crate) header: TunnelHeader,
+}
+
+/// What the headers between the two packets say, and who sent it.
+#[derive(Copy, Clone, Debug, Default)]
+pub(crate) struct TunnelHeader {
+    /// Its number (RFC 2890); none: it carries none.
+    pub(crate) seq: Option<Seq>,
+    /// There is no packet inside.
+    pub(crate) keepalive: bool,
+    /// The node that sent it.
+    pub(crate) from: u32,
+    /// Bytes of the sender's socket buffer that it takes; 0: none any more, or nobody counts.
+    pub(crate) charge: u32,
+}
+
+/// A packet of a tunnel is out of its sender's socket buffer.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Released {
+    /// The node that sent it, and its number of the path.
+    pub(crate) from: u32,
+    pub(crate) path: PathId,
+    /// Bytes of the socket buffer.
+    pub(crate) charge: u32,
+    /// It was dropped, and was no keepalive.
+    pub(crate) lost: bool,
 }
 
 impl Packet {
@@ -168,14 +200,16 @@ impl<T: Copy> Slab<T> {
 pub(crate) struct PacketStore {
     cold: Slab<ColdFields>,
     datagrams: Slab<Datagram>,
-    encapsulated: Slab<Packet>,
+    encapsulated: Slab<Encapsulated>,
+    /// Packets of tunnels that were dropped, of which their senders have not heard yet.
+    dropped: Vec<Released>,
 }
 
 impl PacketStore {
     pub(crate) const NONE: u32 = u32::MAX;
 
     pub(crate) const fn new() -> Self {
-        Self { cold: Slab::new(), datagrams: Slab::new(), encapsulated: Slab::new() }
+        Self { cold: Slab::new(), datagrams: Slab::new(), encapsulated: Slab::new(), dropped: Vec::new() }
     }
 
     /// Keeps what a packet does not hold of a segment.
@@ -206,17 +240,49 @@ impl PacketStore {
         self.datagrams.held[packet.handle as usize]
     }
 
-    /// Puts a packet into another, which grows to its length and a header of so many bytes.
-    #[cfg_attr(not(test), expect(dead_code, reason = "no scenario has a tunnel yet; a test of the data plane has"))]
-    pub(crate) fn encapsulate(&mut self, outer: &mut Packet, inner: Packet, header: u32) {
-        (outer.body, outer.len, outer.ip_len) = (Body::Encapsulated, inner.ip_len, inner.ip_len + header);
-        outer.handle = self.encapsulated.add(inner);
+    /// Keeps a packet that a tunnel has taken; it goes into one of the tunnel's by its number.
+    pub(crate) fn hold(&mut self, inner: Packet) -> u32 {
+        self.encapsulated.add(Encapsulated { inner, header: TunnelHeader::default() })
     }
 
-    /// Takes the packet out of one whose body is another, which is then gone.
-    pub(crate) fn decapsulate(&mut self, outer: &Packet) -> Packet {
-        self.encapsulated.free.push(outer.handle);
-        self.encapsulated.held[outer.handle as usize]
+    /// A packet that is held, or in one of a tunnel's.
+    pub(crate) fn held(&mut self, number: u32) -> &mut Encapsulated {
+        &mut self.encapsulated.held[number as usize]
+    }
+
+    /// What is in a packet of a tunnel.
+    pub(crate) fn inside(&self, outer: &Packet) -> &Encapsulated {
+        &self.encapsulated.held[outer.handle as usize]
+    }
+
+    /// Makes a packet the carrier of one that is held, behind headers of so many bytes of which `ip_header` are IP's.
+    pub(crate) fn encapsulate(&mut self, outer: &mut Packet, number: u32, headers: u32, ip_header: u32) {
+        outer.ip_len = self.held(number).inner.ip_len + headers;
+        (outer.body, outer.len, outer.handle) = (Body::Encapsulated, outer.ip_len - ip_header - Segment::UDP_HEADER, number);
+    }
+
+    /// Takes out a packet that is held: the number is free.
+    pub(crate) fn take(&mut self, number: u32) -> Packet {
+        self.encapsulated.free.push(number);
+        self.encapsulated.held[number as usize].inner
+    }
+
+    /// Forgets a packet that is held.
+    pub(crate) fn forget_held(&mut self, number: u32) {
+        let inner = self.take(number);
+        self.forget(&inner);
+    }
+
+    /// What a packet of a tunnel takes of its sender's socket buffer, from now on nothing.
+    pub(crate) fn discharge(&mut self, outer: &Packet) -> Released {
+        let header = &mut self.encapsulated.held[outer.handle as usize].header;
+        let charge = std::mem::take(&mut header.charge);
+        Released { from: header.from, path: outer.path, charge, lost: false }
+    }
+
+    /// A packet of a tunnel that was dropped, of which its sender has not heard yet.
+    pub(crate) fn poll_dropped(&mut self) -> Option<Released> {
+        self.dropped.pop()
     }
 
     /// The same for a further part of a packet that is split.
@@ -227,9 +293,11 @@ impl PacketStore {
             Body::Tcp | Body::Icmp { .. } => self.cold.add(self.cold.held[number as usize]),
             Body::Datagram => self.datagrams.add(self.datagrams.held[number as usize]),
             Body::Encapsulated => {
-                let mut inner = self.encapsulated.held[number as usize];
-                inner.handle = self.copy(&inner);
-                self.encapsulated.add(inner)
+                let mut copied = self.encapsulated.held[number as usize];
+                copied.inner.handle = self.copy(&copied.inner);
+                // The first part alone stands for the packet in its sender's socket buffer.
+                copied.header.charge = 0;
+                self.encapsulated.add(copied)
             }
         }
     }
@@ -255,8 +323,10 @@ impl PacketStore {
             Body::Tcp | Body::Icmp { .. } => self.cold.free.push(packet.handle),
             Body::Datagram => self.datagrams.free.push(packet.handle),
             Body::Encapsulated => {
-                let inner = self.decapsulate(packet);
-                self.forget(&inner);
+                let released = self.discharge(packet);
+                let lost = !self.held(packet.handle).header.keepalive;
+                self.dropped.push(Released { lost, ..released });
+                self.forget_held(packet.handle);
             }
         }
     }
@@ -264,7 +334,7 @@ impl PacketStore {
     /// How many numbers are in use.
     #[cfg(test)]
     pub(crate) fn in_use(&self) -> usize {
-        let Self { cold, datagrams, encapsulated } = self;
+        let Self { cold, datagrams, encapsulated, .. } = self;
         cold.held.len() - cold.free.len() + datagrams.held.len() - datagrams.free.len() + encapsulated.held.len() - encapsulated.free.len()
     }
 }
@@ -327,12 +397,15 @@ mod tests {
         let mut store = PacketStore::new();
         let (mut inner, mut outer) = (Packet::blank(), Packet::blank());
         store.put_datagram(&mut inner, Datagram { number: 7, sent_at: Instant::ZERO, len: 100 });
-        store.encapsulate(&mut outer, inner, 44);
-        assert_eq!((outer.ip_len, store.in_use()), (128 + 44, 2));
+        let number = store.hold(inner);
+        store.held(number).header = TunnelHeader { from: 9, charge: 768, ..TunnelHeader::default() };
+        store.encapsulate(&mut outer, number, 44, 20);
+        assert_eq!((outer.ip_len, outer.len, store.in_use()), (128 + 44, 128 + 44 - 28, 2));
         let part = Packet { handle: store.copy(&outer), ..outer };
         assert_eq!(store.in_use(), 4);
         store.forget(&outer);
-        let found = store.decapsulate(&part);
+        assert_eq!(store.poll_dropped(), Some(Released { from: 9, path: PathId(0), charge: 768, lost: true }));
+        let found = store.take(part.handle);
         assert_eq!((store.datagram(&found).number, store.in_use()), (7, 1));
         store.forget(&found);
         assert_eq!(store.in_use(), 0);

@@ -23,6 +23,10 @@ pub(crate) struct Routes {
     flows: Vec<FlowAddresses>,
     /// By tap: the direction by which its node sends to its link.
     taps: Vec<Direction>,
+    /// Of each tunnel, its ends `a` and `b` in turn: what its packets on each path carry.
+    tunnels: Vec<Vec<Envelope>>,
+    /// By tunnel.
+    tunnel_keys: Vec<Option<u32>>,
 }
 
 /// Between what the paths of a flow run.
@@ -76,6 +80,8 @@ struct Hop {
     back: u32,
     /// Of a node that is the end of a connection: its number of the path.
     path: PathId,
+    /// A node where the route does not end: packets go through it.
+    passes: bool,
 }
 
 /// What a packet enters next.
@@ -93,13 +99,29 @@ impl Hop {
     const NODE: u32 = 1 << 31;
     /// Taps are nodes with numbers from here on.
     const TAP: u32 = 1 << 30;
+    /// The tap behind which a tunnel's packets have left the interface of their sender.
+    const RELEASE: u32 = Self::TAP | (1 << 29);
 }
 
 impl Routes {
     pub(crate) fn new(topology: Topology, flows: Vec<FlowAddresses>) -> Self {
         let sockets = Sockets::new(flows.iter().map(|flow| flow.nodes));
         let (first, fast_table) = (vec![Vec::new(); sockets.count()], vec![[NOT_FAST; FAST_PATHS]; sockets.count()]);
-        Self { topology, hops: Vec::new(), first, fast_table, sockets, flows, taps: Vec::new() }
+        Self {
+            topology,
+            hops: Vec::new(),
+            first,
+            fast_table,
+            sockets,
+            flows,
+            taps: Vec::new(),
+            tunnels: Vec::new(),
+            tunnel_keys: Vec::new(),
+        }
+    }
+
+    pub(crate) fn set_tunnel_keys(&mut self, keys: Vec<Option<u32>>) {
+        self.tunnel_keys = keys;
     }
 
     /// Puts taps on routes that are resolved from now on: each where packets enter this direction, and where those of its reverse arrive.
@@ -111,6 +133,12 @@ impl Routes {
     #[inline]
     pub(crate) fn tap(node: u32) -> Option<usize> {
         node.checked_sub(Hop::TAP).map(|tap| tap as usize)
+    }
+
+    /// Packets of tunnels that come by have left the interface of their sender, which wants to know.
+    #[inline]
+    pub(crate) fn is_release(tap: usize) -> bool {
+        tap == (Hop::RELEASE - Hop::TAP) as usize
     }
 
     /// How many ends of connections there are. Their numbers as nodes come first.
@@ -138,7 +166,8 @@ impl Routes {
     /// The endpoint at which an answer to the packet that was refused at this place arrives.
     pub(crate) fn sender_of(&self, hop: u32) -> u32 {
         let from = self.back(hop) as usize;
-        let is_end = |hop: &&Hop| (Hop::NODE..Hop::NODE + Hop::TAP).contains(&hop.next);
+        // A tunnel's end on the way is followed by a pipe of its route; the end of a route by another route, or by nothing.
+        let is_end = |hop: &&Hop| (Hop::NODE..Hop::NODE + Hop::TAP).contains(&hop.next) && !hop.passes;
         let end = self.hops[from..].iter().find(is_end).expect("every route ends at a node");
         end.next - Hop::NODE
     }
@@ -183,15 +212,61 @@ impl Routes {
             return None;
         };
         let peer_path = PathId(self.first[peer as usize].len() as u8);
-        let (there, home) = (self.visits(network, &route, peer), self.visits(network, &reversed(&route), endpoint));
-        let begin = self.hops.len() as u32;
-        let begin_home = begin + there.next.len() as u32;
-        self.append(&there, peer_path, &home, begin_home);
-        self.append(&home, path, &there, begin);
+        let [begin, begin_home] = self.append_both(network, &route, [endpoint, peer], [path, peer_path]);
         self.enter(endpoint, path, Resolution::At { hop: begin, peer_path, addresses });
         let addresses = (addresses.1, addresses.0);
         self.enter(peer, peer_path, Resolution::At { hop: begin_home, peer_path: path, addresses });
         Some(begin)
+    }
+
+    /// Appends a route between two nodes and the same route back, each with its numbers of the path. Returns where both begin.
+    fn append_both(&mut self, network: &Network, route: &[Direction], nodes: [u32; 2], paths: [PathId; 2]) -> [u32; 2] {
+        let (there, home) = (self.visits(network, route, nodes[1]), self.visits(network, &reversed(route), nodes[0]));
+        let begin = self.hops.len() as u32;
+        let begin_home = begin + there.next.len() as u32;
+        self.append(&there, paths[1], &home, begin_home);
+        self.append(&home, paths[0], &there, begin);
+        [begin, begin_home]
+    }
+
+    /// The nodes that are the ends `a` and `b` of a tunnel: they come behind those of connections.
+    pub(crate) fn tunnel_ends(&self, tunnel: usize) -> [u32; 2] {
+        [0, 1].map(|side| self.endpoints() + (2 * tunnel + side) as u32)
+    }
+
+    /// RFC 2890's key in the packets to an end of a tunnel.
+    pub(crate) fn tunnel_key(&self, to: u32) -> Option<u32> {
+        self.tunnel_keys.get((to.checked_sub(self.endpoints())? / 2) as usize).copied().flatten()
+    }
+
+    /// Addresses of the devices of the sender and of the receiver of the packets to an end of a tunnel.
+    pub(crate) fn device_addresses(&self, to: u32) -> Option<[std::net::IpAddr; 2]> {
+        let end = to.checked_sub(self.endpoints())? as usize;
+        let there = self.topology.tunnel_direction(end / 2);
+        // The end `b` gets what goes there.
+        let along = if end % 2 == 1 { there } else { there.reversed() };
+        let device = |direction: Direction| {
+            let of_node = self.topology.addresses(self.topology.source(direction));
+            of_node.iter().find(|address| address.leaves == Some(direction)).map(|address| self.topology.ip_address(address))
+        };
+        Some([device(along)?, device(along.reversed())?])
+    }
+
+    /// Source and destination of each path of a tunnel, from its end `a` (0) or `b` (1).
+    pub(crate) fn tunnel_addresses(&self, tunnel: usize, side: usize) -> Vec<[String; 2]> {
+        let envelopes = self.tunnels.get(2 * tunnel + side).into_iter().flatten();
+        envelopes.map(|envelope| [envelope.source, envelope.destination].map(|socket| socket.ip().to_string())).collect()
+    }
+
+    /// Appends a path of a tunnel, over links from `a` to `b`, and back; `envelope` is of packets from `a`. Returns where its routes begin
+    /// at both ends. Tunnels come in turn, and so do their paths.
+    pub(crate) fn add_tunnel_path(&mut self, network: &Network, tunnel: usize, route: &[Direction], envelope: Envelope) -> [u32; 2] {
+        self.tunnels.resize(self.tunnels.len().max(2 * tunnel + 2), Vec::new());
+        let path = PathId(self.tunnels[2 * tunnel].len() as u8);
+        let Envelope { source, destination, ident } = envelope;
+        self.tunnels[2 * tunnel].push(envelope);
+        self.tunnels[2 * tunnel + 1].push(Envelope { source: destination, destination: source, ident });
+        self.append_both(network, route, self.tunnel_ends(tunnel), [path; 2])
     }
 
     /// What the packets of a route meet: the pipes of its directions, taps where they are wanted, and a node.
@@ -204,13 +279,23 @@ impl Routes {
                 visits.back.push(0);
             }
         };
-        for &direction in route {
+        for (place, &direction) in route.iter().enumerate() {
             let begin = visits.next.len();
             with_taps(&mut visits, direction);
+            if let Some((tunnel, side)) = self.topology.tunnel(direction) {
+                // What the tunnel's end does not take is answered from there.
+                visits.next.push(Hop::NODE + self.tunnel_ends(tunnel)[side]);
+                visits.back.push(network.pipes_of(&reversed(&route[place..])).len());
+            }
+            let leaves = network.pipes_to_leave(direction).filter(|_| place == 0);
             for (position, (pipe, back)) in network.pipes_of(&[direction]).into_iter().zip(&mut back).enumerate() {
                 visits.begins.push(if position == 0 { begin } else { visits.next.len() });
                 visits.next.push(pipe);
                 visits.back.push(back);
+                if leaves == Some(position + 1) {
+                    visits.next.push(Hop::NODE + Hop::RELEASE);
+                    visits.back.push(0);
+                }
             }
             with_taps(&mut visits, direction.reversed());
         }
@@ -243,13 +328,13 @@ impl Routes {
         }
     }
 
-    /// Appends a route of a tunnel or of a test: pipes and nodes in order. Nothing on it is answered.
+    /// Appends a route of a test: pipes and nodes in order. Nothing on it is answered.
     #[cfg(test)]
     pub(crate) fn add(&mut self, visits: &[Next]) -> u32 {
         let begin = self.hops.len() as u32;
         self.hops.extend(visits.iter().map(|&visit| match visit {
-            Next::Pipe(pipe) => Hop { next: pipe, back: begin, path: PathId(0) },
-            Next::Node(node, path) => Hop { next: Hop::NODE + node, back: begin, path },
+            Next::Pipe(pipe) => Hop { next: pipe, back: begin, path: PathId(0), passes: false },
+            Next::Node(node, path) => Hop { next: Hop::NODE + node, back: begin, path, passes: false },
         }));
         begin
     }
@@ -299,12 +384,21 @@ impl Routes {
 
     /// `back` are the visits of the route back, which begins at `begin_back`.
     fn append(&mut self, visits: &Visits, path: PathId, back: &Visits, begin_back: u32) {
-        let hops = visits.next.iter().zip(&visits.back);
-        self.hops.extend(hops.map(|(&next, &pipe)| Hop { next, back: begin_back + back.begins[pipe] as u32, path }));
+        let last = visits.next.len() - 1;
+        let hops = visits.next.iter().zip(&visits.back).enumerate();
+        self.hops.extend(hops.map(|(place, (&next, &pipe))| Hop {
+            next,
+            back: begin_back + back.begins[pipe] as u32,
+            path,
+            passes: next >= Hop::NODE && place < last,
+        }));
     }
 
     /// The endpoint that has what this one sends.
     pub(crate) fn peer_of(&self, endpoint: u32) -> u32 {
+        if let Some(end) = endpoint.checked_sub(self.endpoints()) {
+            return self.endpoints() + (end ^ 1);
+        }
         let (flow, side) = self.sockets.flow_of(endpoint);
         self.sockets.of_flow(flow)[1 - side]
     }
@@ -313,6 +407,9 @@ impl Routes {
     ///
     /// Paths between one pair of addresses differ in the client's port, as those of `ndiffports` do.
     pub(crate) fn envelope(&self, endpoint: u32, path: PathId) -> Option<Envelope> {
+        if let Some(end) = endpoint.checked_sub(self.endpoints()) {
+            return self.tunnels.get(end as usize)?.get(usize::from(path.0)).copied();
+        }
         let known = self.first[endpoint as usize].get(usize::from(path.0));
         let Some(&Resolution::At { peer_path, addresses, .. }) = known else { return None };
         let (flow, side) = self.sockets.flow_of(endpoint);

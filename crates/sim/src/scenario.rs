@@ -17,10 +17,115 @@ pub struct Scenario {
     pub series_interval_ns: Option<u64>,
     pub nodes: Vec<Node>,
     pub links: Vec<LinkSpec>,
+    /// Tunnels over these links.
+    #[serde(default)]
+    pub tunnels: Vec<Tunnel>,
     pub flows: Vec<Flow>,
     /// Places whose packets are written down.
     #[serde(default)]
     pub captures: Vec<Capture>,
+}
+
+/// A multipath GRE-in-UDP tunnel between two nodes. It joins them as a link does, by a device at each end.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tunnel {
+    /// No link and no other tunnel has it.
+    pub name: String,
+    pub a: TunnelEnd,
+    pub b: TunnelEnd,
+    pub paths: Vec<TunnelPath>,
+    /// MTU of the devices, bytes; `None`: what the narrowest interface on the paths leaves.
+    #[serde(default)]
+    pub mtu: Option<u32>,
+    #[serde(default)]
+    pub distribution: Distribution,
+    pub reorder: Reorder,
+    #[serde(default = "default_keepalive_ns")]
+    pub keepalive_ns: u64,
+    /// A path on which the peer's keepalives have not come for so long is down.
+    #[serde(default = "default_dead_time_ns")]
+    pub dead_time_ns: u64,
+    /// Data are signs of life too.
+    #[serde(default)]
+    pub data_count: bool,
+    /// RFC 2890's key.
+    #[serde(default)]
+    pub key: Option<u32>,
+    /// Port at both ends of all paths, of UDP.
+    #[serde(default = "default_port")]
+    pub port: u16,
+    /// Packets that wait in the device of each end at most.
+    #[serde(default = "default_queue_packets")]
+    pub queue_packets: u32,
+    /// Bytes of the socket buffer of each path, which holds packets until they have left the end's own interface; `None`: no end ever waits.
+    #[serde(default)]
+    pub send_buffer_bytes: Option<u32>,
+    /// Packets that each end has sent before the run: they decide the number and the turn of the first.
+    #[serde(default)]
+    pub packets_before: u32,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TunnelEnd {
+    pub node: String,
+    /// Of the device.
+    pub address: String,
+}
+
+/// A path of a tunnel runs between an address of each end's node.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TunnelPath {
+    pub a: String,
+    pub b: String,
+    #[serde(default = "default_weight")]
+    pub weight: u32,
+}
+
+/// Which path a packet takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Distribution {
+    /// Packet by packet, by weight.
+    #[default]
+    Turns,
+    /// Flow by flow, by weight.
+    Flows,
+}
+
+/// See `polypath_tunnel::ReorderConfig`.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Reorder {
+    Off,
+    Mpt { window: u32, max_delay_ns: u64 },
+    Fixed { timeout_ns: u64, capacity: u32 },
+    Adaptive { offset_ns: u64, cap_ns: u64, capacity: u32 },
+    Equalised { cap_ns: u64, capacity: u32 },
+    Progress { max_delay_ns: u64, capacity: u32 },
+}
+
+const fn default_keepalive_ns() -> u64 {
+    5_000_000_000
+}
+
+const fn default_dead_time_ns() -> u64 {
+    11_000_000_000
+}
+
+const fn default_port() -> u16 {
+    polypath_wire::mpt::UDP_PORT
+}
+
+/// Linux's for a TUN device (`TUN_READQ_SIZE`).
+const fn default_queue_packets() -> u32 {
+    500
+}
+
+const fn default_weight() -> u32 {
+    1
 }
 
 /// Packets that a node sends to a link and gets from it.

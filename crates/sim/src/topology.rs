@@ -1,7 +1,8 @@
 //! The graph of a scenario, checked, and the route from one address to another.
 
-use crate::scenario::{Capture, Route, Scenario};
+use crate::scenario::{Capture, Route, Scenario, Tunnel};
 use polypath_base::Error;
+use polypath_link::{InterfaceSpec, LinkSpec};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
@@ -36,7 +37,10 @@ pub(crate) struct Topology {
     nodes: Vec<NodeInfo>,
     /// By direction: the node where it begins, and the MTU of the interface there.
     begins: Vec<(NodeId, u32)>,
+    /// Of the links, then of the tunnels.
     link_names: Vec<String>,
+    /// How many of these are links.
+    links: usize,
     owners: BTreeMap<String, NodeId>,
 }
 
@@ -48,9 +52,16 @@ struct NodeInfo {
     addresses: Vec<Address>,
 }
 
+/// A tunnel as the link that it is to its nodes. Its MTU is not known yet.
+fn tunnel_device(tunnel: &Tunnel) -> LinkSpec {
+    let [a, b] = [&tunnel.a, &tunnel.b].map(|end| InterfaceSpec { node: end.node.clone(), address: end.address.clone(), mtu: 1500 });
+    LinkSpec { name: tunnel.name.clone(), a, b, a_to_b: Vec::new(), b_to_a: Vec::new() }
+}
+
 impl Topology {
     pub(crate) fn new(scenario: &Scenario) -> Result<Self, Error> {
-        let mut topology = Self { nodes: Vec::new(), begins: Vec::new(), link_names: Vec::new(), owners: BTreeMap::new() };
+        let mut topology =
+            Self { nodes: Vec::new(), begins: Vec::new(), link_names: Vec::new(), links: scenario.links.len(), owners: BTreeMap::new() };
         for node in &scenario.nodes {
             if topology.nodes.iter().any(|other| other.name == node.name) {
                 return Err(Error::caller(format!("two nodes are named `{}`: rename one", node.name)));
@@ -64,9 +75,19 @@ impl Topology {
         for link in &scenario.links {
             topology.join(link)?;
         }
+        for tunnel in &scenario.tunnels {
+            topology.join(&tunnel_device(tunnel))?;
+        }
+        let links = topology.links;
         for node in &mut topology.nodes {
             // An address of the node as a whole is reached over any interface: its packets must fit the narrowest.
-            let narrowest = node.leaving.iter().map(|direction| topology.begins[direction.index()].1).min().unwrap_or(0);
+            let narrowest = node
+                .leaving
+                .iter()
+                .filter(|direction| direction.index() < 2 * links)
+                .map(|direction| topology.begins[direction.index()].1)
+                .min()
+                .unwrap_or(0);
             for address in node.addresses.iter_mut().filter(|address| address.leaves.is_none()) {
                 address.mtu = narrowest;
             }
@@ -74,19 +95,20 @@ impl Topology {
         Ok(topology)
     }
 
-    fn join(&mut self, link: &polypath_link::LinkSpec) -> Result<(), Error> {
+    fn join(&mut self, link: &LinkSpec) -> Result<(), Error> {
+        let what = if self.link_names.len() < self.links { "link" } else { "tunnel" };
         if self.link_names.contains(&link.name) {
             return Err(Error::caller(format!("two links are named `{}`: rename one", link.name)));
         }
         self.link_names.push(link.name.clone());
         if link.a.node == link.b.node {
-            return Err(Error::caller(format!("link `{}` joins node `{}` to itself: name two nodes", link.name, link.a.node)));
+            return Err(Error::caller(format!("{what} `{}` joins node `{}` to itself: name two nodes", link.name, link.a.node)));
         }
         for (end, side) in [(&link.a, "a"), (&link.b, "b")] {
             let Some(node) = self.nodes.iter().position(|node| node.name == end.node) else {
                 let known = self.nodes.iter().map(|node| node.name.as_str()).collect::<Vec<_>>().join(", ");
                 return Err(Error::caller(format!(
-                    "link `{}` leads to node `{}`, which does not exist; the nodes are {known}",
+                    "{what} `{}` leads to node `{}`, which does not exist; the nodes are {known}",
                     link.name, end.node
                 )));
             };
@@ -175,6 +197,29 @@ impl Topology {
         self.begins[direction.index()].1
     }
 
+    /// How many tunnels a direction of one comes after, and whether it is that from `b` to `a`; none: it is a link's.
+    pub(crate) fn tunnel(&self, direction: Direction) -> Option<(usize, usize)> {
+        let past = direction.index().checked_sub(2 * self.links)?;
+        Some((past / 2, past % 2))
+    }
+
+    /// The direction of a tunnel from `a` to `b`.
+    pub(crate) fn tunnel_direction(&self, tunnel: usize) -> Direction {
+        Direction((2 * (self.links + tunnel)) as u32)
+    }
+
+    /// The MTU of a tunnel's devices, which follows from routes that are found when all links are there.
+    pub(crate) fn set_tunnel_mtu(&mut self, tunnel: usize, mtu: u32) {
+        let there = self.tunnel_direction(tunnel);
+        for direction in [there, there.reversed()] {
+            self.begins[direction.index()].1 = mtu;
+            let node = self.source(direction);
+            for address in self.nodes[node].addresses.iter_mut().filter(|address| address.leaves == Some(direction)) {
+                address.mtu = mtu;
+            }
+        }
+    }
+
     /// How many nodes there are.
     pub(crate) fn nodes(&self) -> usize {
         self.nodes.len()
@@ -197,12 +242,22 @@ impl Topology {
     /// link, if the source belongs to one, and arrives by the destination's, if it does; of equally short ones, by the links
     /// listed first. None if there is no such route.
     pub(crate) fn route(&self, from: (NodeId, usize), to: (NodeId, usize)) -> Option<Vec<Direction>> {
+        self.route_over(from, to, self.begins.len())
+    }
+
+    /// The same over links alone: what a tunnel sends goes through no tunnel.
+    pub(crate) fn route_outside(&self, from: (NodeId, usize), to: (NodeId, usize)) -> Option<Vec<Direction>> {
+        self.route_over(from, to, 2 * self.links)
+    }
+
+    /// Over the first so many directions.
+    fn route_over(&self, from: (NodeId, usize), to: (NodeId, usize), directions: usize) -> Option<Vec<Direction>> {
         let (source, target) = (&self.nodes[from.0].addresses[from.1], &self.nodes[to.0].addresses[to.1]);
         let arrives = target.leaves.map(Direction::reversed);
         let mut came: Vec<Option<Direction>> = vec![None; self.nodes.len()];
         let mut ahead: VecDeque<NodeId> = VecDeque::from([from.0]);
         while let Some(node) = ahead.pop_front() {
-            for &direction in &self.nodes[node].leaving {
+            for &direction in self.nodes[node].leaving.iter().filter(|direction| direction.index() < directions) {
                 let next = self.target(direction);
                 if node == from.0 && source.leaves.is_some_and(|only| only != direction) {
                     continue;

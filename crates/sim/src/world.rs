@@ -7,9 +7,11 @@ use crate::data_plane::{Arrival, Arrived, DataPlane};
 use crate::delays::Delays;
 use crate::flow::{AppWait, Flow, SAMPLE};
 use crate::network::Network;
+use crate::nodes::Node;
 use crate::outcome::{CaptureFile, Outcome, SubflowSeries};
 use crate::queue::{EventQueue, Source};
 use crate::routes::{RouteEntry, Routes};
+use crate::tunnels;
 use polypath_base::{Bytes, Duration, Instant, PathId};
 use polypath_transport::tcp::RouteMtu;
 use polypath_transport::{Connection, End, udp};
@@ -19,6 +21,7 @@ use polypath_wire::Segment;
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) data_plane: DataPlane,
+    pub(crate) tunnel_names: Vec<String>,
     sources: Sources,
     /// The nodes that the world drives itself, by number.
     endpoints: Vec<Endpoint>,
@@ -68,25 +71,30 @@ impl World {
         network: Network,
         routes: Routes,
         connections: Vec<Connection>,
+        nodes: Vec<Box<dyn Node>>,
         flows: Vec<Flow>,
         starts: &[Instant],
         series: Option<Duration>,
     ) -> Self {
         let timers = network.pipes.len() as u32;
-        let (nodes, count) = (connections.len() as u32, flows.len() as u32);
-        let apps = timers + nodes;
+        let (endpoints_end, count) = (timers + connections.len() as u32, flows.len() as u32);
+        let apps = endpoints_end + nodes.len() as u32;
         let ends: Vec<[u32; 2]> = routes.ends().collect();
         let sources = Sources { timers, apps, edges: apps + count, samples: apps + 2 * count, series: apps + 2 * count + 1 };
         let mut queue = EventQueue::new(timers as usize, (sources.series + 1 - timers) as usize);
         for (flow, &start) in starts.iter().enumerate() {
             queue.set(Source(apps + flow as u32), start);
         }
+        for (source, node) in (endpoints_end..).zip(&nodes) {
+            queue.set(Source(source), node.poll_timeout());
+        }
         queue.set(Source(sources.samples), Instant::ZERO);
         if series.is_some() {
             queue.set(Source(sources.series), Instant::ZERO);
         }
         Self {
-            data_plane: DataPlane::new(queue, network, routes, Vec::new()),
+            data_plane: DataPlane::new(queue, network, routes, nodes),
+            tunnel_names: Vec::new(),
             sources,
             endpoints: endpoints(connections, &ends),
             ends,
@@ -390,6 +398,7 @@ impl World {
         Outcome {
             flows,
             links: self.data_plane.network.outcomes(),
+            tunnels: tunnels::outcomes(&self.data_plane.node_outcomes(end), &self.tunnel_names, &self.data_plane.routes),
             events: self.events,
             delivered_packets: self.delivered,
             simulated_ns: end.as_nanos(),

@@ -101,6 +101,19 @@ impl<P> Endpoint<P> {
         })
     }
 
+    /// Both ends have sent so many packets before this run: the next one has this number and the turn behind theirs. To be called before
+    /// anything else.
+    pub fn begin_after(&mut self, packets: u32) {
+        if let Spreader::Turns(turns) = &mut self.spreader {
+            for _ in 0..packets {
+                turns.pick(0, &self.up);
+            }
+        }
+        let first = Seq::new(packets);
+        self.next = self.next.map(|_| first);
+        self.reorder.begin_at(first);
+    }
+
     /// A packet of the host is to go through the tunnel; `flow_hash`: equal for packets of one flow.
     pub fn handle_inner(&mut self, flow_hash: u32, len: Bytes, packet: P) {
         let path = match &mut self.spreader {
@@ -324,6 +337,19 @@ mod tests {
         net.run(ms(26_000));
         assert!(net.ends[0].paths().all(|(up, _)| up), "the peer's next keepalive came");
         assert_eq!(net.ends[0].paths().map(|(_, path)| path.went_down).collect::<Vec<_>>(), [0, 1]);
+    }
+
+    #[test]
+    fn ends_that_have_sent_before_go_on_behind_it() {
+        for reorder in [MPT, PROGRESS] {
+            let mut ends = [(); 2].map(|()| Endpoint::new(ms(0), &config(reorder)).unwrap());
+            ends.iter_mut().for_each(|end| end.begin_after(3));
+            ends[0].handle_inner(0, LEN, 7_u32);
+            let (path, message) = ends[0].poll_transmit().unwrap();
+            assert_eq!((path, message), (PathId(1), Message::Data { seq: Some(Seq::new(3)), packet: 7 }));
+            ends[1].handle_outer(ms(1), path, LEN, message);
+            assert_eq!(ends[1].poll_deliver(), Some(7), "nothing is waited for");
+        }
     }
 
     #[test]

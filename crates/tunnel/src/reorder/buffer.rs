@@ -67,6 +67,11 @@ impl<P> Buffer<P> {
         self.expected.saturating_add_signed(i64::from(ahead))
     }
 
+    /// The first number that will come.
+    pub(super) fn expect(&mut self, first: Seq) {
+        self.expected = self.extend(first);
+    }
+
     /// Takes a packet in, and makes ready what is now in order. True if the peer turns out to count anew, so that what was learnt of the old
     /// numbers means nothing.
     pub(super) fn insert(&mut self, now: Instant, number: u64, packet: P) -> bool {

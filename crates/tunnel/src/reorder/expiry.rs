@@ -3,7 +3,7 @@
 use super::buffer::Buffer;
 use super::lag::Lags;
 use super::{Arrival, ReorderCounters, Rule};
-use polypath_base::{Duration, Instant};
+use polypath_base::{Duration, Instant, Seq};
 
 #[derive(Copy, Clone, Debug)]
 pub(super) enum Wait {
@@ -41,6 +41,10 @@ impl<P> Rule<P> for Expiry<P> {
             self.lags.restart();
         }
         self.buffer.release_older(now, self.wait());
+    }
+
+    fn begin_at(&mut self, first: Seq) {
+        self.buffer.expect(first);
     }
 
     fn handle_timeout(&mut self, now: Instant) {

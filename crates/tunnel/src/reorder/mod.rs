@@ -54,6 +54,9 @@ pub trait Rule<P> {
     /// Does what is due at `now`.
     fn handle_timeout(&mut self, now: Instant);
 
+    /// The peer's first packet has this number. To be called before anything else; by default it is 0.
+    fn begin_at(&mut self, _first: Seq) {}
+
     /// A path has come up or gone down. All are up at first.
     fn handle_path(&mut self, _now: Instant, _path: PathId, _up: bool) {}
 
@@ -170,6 +173,10 @@ impl<P> Rule<P> for Reorder<P> {
 
     fn handle_timeout(&mut self, now: Instant) {
         each!(self, rule => rule.handle_timeout(now));
+    }
+
+    fn begin_at(&mut self, first: Seq) {
+        each!(self, rule => rule.begin_at(first));
     }
 
     fn handle_path(&mut self, now: Instant, path: PathId, up: bool) {

@@ -15,7 +15,7 @@
 //! Numbers are compared as they are: MPT does not expect them to wrap.
 
 use super::{Arrival, ReorderCounters, Rule};
-use polypath_base::{Duration, Instant, PathId};
+use polypath_base::{Duration, Instant, PathId, Seq};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Rule 2 takes numbers up to this for those of a peer that has started anew.
@@ -152,6 +152,10 @@ impl<P> Rule<P> for Mpt<P> {
         self.deliver(arrival.packet);
         self.expected = number + 1;
         self.release_through(now, number);
+    }
+
+    fn begin_at(&mut self, first: Seq) {
+        self.expected = u64::from(first.get());
     }
 
     fn handle_timeout(&mut self, now: Instant) {

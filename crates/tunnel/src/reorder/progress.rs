@@ -7,7 +7,7 @@
 use super::buffer::{Buffer, Why};
 use super::lag::Lags;
 use super::{Arrival, ReorderCounters, Rule};
-use polypath_base::{Duration, Instant, PathId};
+use polypath_base::{Duration, Instant, PathId, Seq};
 
 /// So many of a path's greatest numbers are kept; a packet moves by less on any path that is waited for.
 const GREATEST: usize = 16;
@@ -93,6 +93,10 @@ impl<P> Rule<P> for Progress<P> {
             }
         }
         self.handle_timeout(now);
+    }
+
+    fn begin_at(&mut self, first: Seq) {
+        self.buffer.expect(first);
     }
 
     fn handle_timeout(&mut self, now: Instant) {

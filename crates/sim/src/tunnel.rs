@@ -1,0 +1,281 @@
+//! The end of a tunnel: a node that puts the packets of its host into packets of its own, and puts in order what comes out of the others'.
+//!
+//! The rules are those of `polypath_tunnel`, which a daemon has too. Here are what surrounds them on a Linux host: the queue of the tunnel
+//! device, which drops at its tail, and a thread that sends one packet after the other and sleeps while a path's socket buffer is full.
+
+use crate::nodes::Node;
+use crate::outcome::{TunnelCounters, TunnelEndOutcome, TunnelPathCounters};
+use crate::packet::{Body, Packet, PacketStore, Released, TunnelHeader};
+use polypath_base::{Bytes, Duration, Instant, PathId};
+use polypath_tunnel::{Endpoint, Message, ReorderCounters};
+use std::collections::VecDeque;
+
+/// What the end of a tunnel is made of, beside its rules.
+#[derive(Debug)]
+pub(crate) struct Config {
+    /// Its number as a node, and that of the other end.
+    pub(crate) number: u32,
+    pub(crate) peer: u32,
+    pub(crate) paths: Vec<PathConfig>,
+    /// Bytes of the longest packet that the device takes, as long as no path turns out to be narrower.
+    pub(crate) mtu: u32,
+    /// Packets that wait in the device at most; Linux's `tx_queue_len` of a TUN device is 500 (`TUN_READQ_SIZE`).
+    pub(crate) queue: usize,
+    /// Bytes of a path's socket buffer (`SO_SNDBUF`); none: the thread never waits.
+    pub(crate) send_buffer: Option<u32>,
+}
+
+/// A path, seen from one end.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct PathConfig {
+    /// Where the route to the other end begins.
+    pub(crate) hop: u32,
+    /// Bytes of the outer IP header.
+    pub(crate) ip_header: u32,
+    /// Bytes of all headers before the inner packet.
+    pub(crate) headers: u32,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct TunnelEnd {
+    config: Config,
+    /// Packets are numbers of the store.
+    endpoint: Endpoint<u32>,
+    paths: Vec<Path>,
+    /// Packets of the host that the thread has not read.
+    device: VecDeque<u32>,
+    /// What the thread is about to send, and cannot.
+    blocked: Option<(Instant, PathId, Message<u32>)>,
+    to_send: VecDeque<Packet>,
+    counters: TunnelCounters,
+    /// What the reorder rule did, when it was last asked, and how many packets it was given.
+    reorder: ReorderCounters,
+    given: u64,
+}
+
+#[derive(Copy, Clone, Debug, Default)]
+struct Path {
+    /// Bytes of the socket buffer that are in use.
+    charged: u32,
+    lost: u64,
+    late: u64,
+}
+
+impl TunnelEnd {
+    pub(crate) fn new(config: Config, endpoint: Endpoint<u32>) -> Self {
+        let paths = vec![Path::default(); config.paths.len()];
+        Self {
+            config,
+            endpoint,
+            paths,
+            device: VecDeque::new(),
+            blocked: None,
+            to_send: VecDeque::new(),
+            counters: TunnelCounters::default(),
+            reorder: ReorderCounters::default(),
+            given: 0,
+        }
+    }
+
+    /// A packet of the host comes to the device.
+    fn handle_inner(&mut self, now: Instant, packet: Packet, store: &mut PacketStore) {
+        if self.device.len() >= self.config.queue {
+            // Linux: `tun_net_xmit` drops what its ring has no room for, and the sender of the packet does not hear of it.
+            self.counters.queue_drops += 1;
+            store.forget(&packet);
+            return;
+        }
+        self.device.push_back(store.hold(packet));
+        self.counters.max_queue_packets = self.counters.max_queue_packets.max(self.device.len() as u64);
+        self.read_device(now, store);
+    }
+
+    /// The thread reads packets and sends each, until there are no more or a socket buffer is full.
+    fn read_device(&mut self, now: Instant, store: &mut PacketStore) {
+        while self.blocked.is_none() {
+            let Some(number) = self.device.pop_front() else { break };
+            let inner = store.held(number).inner;
+            let flow = crate::packet::flow_number(inner.to, inner.path);
+            self.endpoint.handle_inner(flow, Bytes::from_u32(inner.ip_len), number);
+            match self.endpoint.poll_transmit() {
+                Some((path, message)) => self.send_or_wait(now, path, message, store),
+                // All paths are down.
+                None => store.forget_held(number),
+            }
+        }
+    }
+
+    fn send_or_wait(&mut self, now: Instant, path: PathId, message: Message<u32>, store: &mut PacketStore) {
+        // Linux: `sock_alloc_send_pskb` waits unless `sk_wmem_alloc` is below `sk_sndbuf`; one packet may go beyond.
+        let full = self.config.send_buffer.is_some_and(|limit| self.paths[usize::from(path.0)].charged >= limit);
+        if full {
+            self.blocked = Some((now, path, message));
+        } else {
+            self.send(path, message, store);
+        }
+    }
+
+    fn send(&mut self, path: PathId, message: Message<u32>, store: &mut PacketStore) {
+        let PathConfig { hop, ip_header, headers } = self.config.paths[usize::from(path.0)];
+        let mut header = TunnelHeader { from: self.config.number, ..TunnelHeader::default() };
+        let (number, headers) = match message {
+            Message::Data { seq, packet } => {
+                header.seq = seq;
+                (packet, headers)
+            }
+            Message::Keepalive => {
+                header.keepalive = true;
+                // Never a number of its own, so four bytes of GRE.
+                (store.hold(Packet { ip_len: KEEPALIVE, ..Packet::blank() }), ip_header + 8 + 4)
+            }
+        };
+        let mut outer = Packet { hop, to: self.config.peer, path, df: true, ..Packet::blank() };
+        store.encapsulate(&mut outer, number, headers, ip_header);
+        if self.config.send_buffer.is_some() {
+            header.charge = truesize(outer.ip_len);
+            self.paths[usize::from(path.0)].charged += header.charge;
+        }
+        store.held(number).header = header;
+        self.to_send.push_back(outer);
+    }
+
+    /// A packet of the other end has come.
+    fn handle_outer(&mut self, now: Instant, outer: &Packet, store: &mut PacketStore) {
+        let (path, number) = (outer.path, outer.handle);
+        let inside = store.held(number);
+        let len = Bytes::from_u32(inside.inner.ip_len);
+        if inside.header.keepalive {
+            store.forget_held(number);
+            self.endpoint.handle_outer(now, path, len, Message::Keepalive);
+            return;
+        }
+        let seq = inside.header.seq;
+        let before = (self.reorder, self.endpoint.malformed_packets());
+        self.endpoint.handle_outer(now, path, len, Message::Data { seq, packet: number });
+        let after = self.endpoint.reorder_counters();
+        // A rule drops what has just come or nothing.
+        if dropped(&after) + self.endpoint.malformed_packets() > dropped(&before.0) + before.1 {
+            store.forget_held(number);
+        }
+        let late = |counters: &ReorderCounters| counters.late_dropped + counters.late_delivered;
+        self.paths[usize::from(path.0)].late += u64::from(late(&after) > late(&before.0));
+        self.given += 1;
+        self.reorder = after;
+        let waiting = self.given - after.delivered - dropped(&after) - self.endpoint.malformed_packets();
+        self.counters.max_held_packets = self.counters.max_held_packets.max(waiting);
+    }
+
+    /// ICMP "fragmentation needed" about one of its own packets: the device takes shorter ones from now on.
+    fn handle_too_big(&mut self, packet: &Packet, mtu: u16) {
+        if let Some(path) = self.config.paths.get(usize::from(packet.path.0)) {
+            self.config.mtu = self.config.mtu.min(u32::from(mtu).saturating_sub(path.headers)).max(LEAST_MTU);
+        }
+    }
+}
+
+impl Node for TunnelEnd {
+    fn handle_packet(&mut self, now: Instant, packet: Packet, store: &mut PacketStore) {
+        if packet.to != self.config.number {
+            return self.handle_inner(now, packet, store);
+        }
+        match packet.body {
+            Body::Encapsulated => self.handle_outer(now, &packet, store),
+            Body::Icmp { mtu, .. } => self.handle_too_big(&packet, mtu),
+            // Nothing else is sent to the end of a tunnel.
+            Body::Tcp | Body::Datagram => store.forget(&packet),
+        }
+    }
+
+    fn mtu(&self) -> u32 {
+        self.config.mtu
+    }
+
+    fn handle_released(&mut self, now: Instant, released: Released, store: &mut PacketStore) {
+        let Some(path) = self.paths.get_mut(usize::from(released.path.0)) else { return };
+        path.charged = path.charged.saturating_sub(released.charge);
+        path.lost += u64::from(released.lost);
+        let Some((since, waits_for, message)) = self.blocked else { return };
+        // Linux: `sock_writeable` wakes a writer once less than half of the buffer is in use.
+        let limit = self.config.send_buffer.unwrap_or(u32::MAX);
+        if self.paths[usize::from(waits_for.0)].charged < limit / 2 {
+            self.counters.blocked += now.since(since);
+            self.blocked = None;
+            self.send(waits_for, message, store);
+            self.read_device(now, store);
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Instant, store: &mut PacketStore) -> Option<Packet> {
+        if self.endpoint.poll_timeout() <= now {
+            self.endpoint.handle_timeout(now);
+            self.reorder = self.endpoint.reorder_counters();
+            // The thread that sends keepalives does not wait behind data.
+            while let Some((path, message)) = self.endpoint.poll_transmit() {
+                self.send(path, message, store);
+            }
+        }
+        if let Some(number) = self.endpoint.poll_deliver() {
+            return Some(store.take(number));
+        }
+        self.to_send.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Instant {
+        self.endpoint.poll_timeout()
+    }
+
+    fn outcome(&self, now: Instant) -> Option<TunnelEndOutcome> {
+        let mut counters = self.counters;
+        counters.unsent_packets = self.endpoint.unsent_packets();
+        counters.mtu = u64::from(self.config.mtu);
+        counters.blocked += self.blocked.map_or(Duration::ZERO, |(since, ..)| now.since(since));
+        let paths = self.endpoint.paths().zip(&self.paths).map(|((_, passed), own)| TunnelPathCounters {
+            packets_sent: passed.packets_sent,
+            bytes_sent: passed.bytes_sent,
+            packets_received: passed.packets_received,
+            bytes_received: passed.bytes_received,
+            packets_lost: own.lost,
+            packets_late: own.late,
+            keepalives_sent: passed.keepalives_sent,
+            keepalives_received: passed.keepalives_received,
+            went_down: passed.went_down,
+        });
+        Some(TunnelEndOutcome { counters, reorder: self.endpoint.reorder_counters(), paths: paths.collect() })
+    }
+}
+
+/// Packets that the rule did not give on and will not.
+fn dropped(counters: &ReorderCounters) -> u64 {
+    counters.late_dropped + counters.duplicates
+}
+
+/// Bytes of MPT's keepalive behind the GRE header.
+pub(crate) const KEEPALIVE: u32 = 40;
+/// IPv4's least MTU (RFC 791 section 3.2): no message makes the device narrower.
+const LEAST_MTU: u32 = 68;
+
+/// Bytes that Linux charges a socket for a packet to be sent (`skb->truesize`): the buffer in the size in which memory is given out, and the
+/// description of the packet. 2304 for all from 1218 to 1500 bytes, so that 92 and one more fit into the default buffer of 212992.
+fn truesize(ip_len: u32) -> u32 {
+    /// `struct sk_buff` and `struct skb_shared_info`, in whole cache lines.
+    const DESCRIPTION: u32 = 256;
+    const SHARED_INFO: u32 = 320;
+    /// Room for the Ethernet header, and 15 bytes with which `__ip_append_data` asks for it.
+    const LINK_HEADER: u32 = 16 + 15;
+    let buffer = (ip_len + LINK_HEADER).next_multiple_of(64) + SHARED_INFO;
+    buffer.next_power_of_two() + DESCRIPTION
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_packet_is_charged_as_linux_charges_it() {
+        assert_eq!([1500, 1218].map(truesize), [2304; 2]);
+        // An acknowledgement of 52 bytes in the tunnel.
+        assert_eq!(truesize(88), 768);
+        assert_eq!(212_992_u32.div_ceil(truesize(1500)), 93);
+    }
+}

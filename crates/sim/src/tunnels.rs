@@ -1,0 +1,228 @@
+//! From the tunnels of a scenario to the nodes that are their ends: addresses and routes of their paths, their MTUs, and everything checked.
+
+use crate::network::Network;
+use crate::nodes::Node;
+use crate::outcome::{TunnelEndOutcome, TunnelOutcome};
+use crate::routes::Routes;
+use crate::scenario::{Distribution, Reorder, Scenario, Tunnel};
+use crate::topology::{Address, Direction, NodeId, Topology};
+use crate::tunnel::{Config, PathConfig, TunnelEnd};
+use polypath_base::{Duration, Error, Instant};
+use polypath_tunnel::{Endpoint, EndpointConfig, KeepaliveConfig, ReorderConfig, Spreading};
+use polypath_wire::{Envelope, gre, ipv4, ipv6, udp};
+use std::net::SocketAddr;
+
+/// A tunnel whose paths have been found.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    rules: EndpointConfig,
+    paths: Vec<PlannedPath>,
+    mtu: u32,
+}
+
+#[derive(Debug)]
+struct PlannedPath {
+    /// From `a` to `b`.
+    route: Vec<Direction>,
+    envelope: Envelope,
+    ip_header: u32,
+    /// Bytes of all headers before the inner packet.
+    headers: u32,
+}
+
+/// A mistake in a field of a tunnel.
+fn of_tunnel(tunnel: &Tunnel, field: &str, sentence: impl Into<String>) -> Error {
+    Error::caller(sentence).of(format!("tunnel `{}`", tunnel.name)).at(&["tunnels", &tunnel.name, field])
+}
+
+/// Finds the paths of all tunnels, and gives their devices an MTU.
+pub(crate) fn plan(scenario: &Scenario, topology: &mut Topology) -> Result<Vec<Planned>, Error> {
+    let mut planned = Vec::new();
+    for (number, tunnel) in scenario.tunnels.iter().enumerate() {
+        let rules = rules(tunnel)?;
+        // Packets carry numbers unless they are given on as they come.
+        let numbered = rules.reorder != ReorderConfig::Off;
+        let mut paths = Vec::new();
+        for at in 0..tunnel.paths.len() {
+            paths.push(path(tunnel, at, number, numbered, topology)?);
+        }
+        let mtu = mtu(tunnel, &paths, topology)?;
+        topology.set_tunnel_mtu(number, mtu);
+        planned.push(Planned { rules, paths, mtu });
+    }
+    Ok(planned)
+}
+
+/// What the rules of both ends are made of.
+fn rules(tunnel: &Tunnel) -> Result<EndpointConfig, Error> {
+    let ns = Duration::from_nanos;
+    let reorder = match tunnel.reorder {
+        Reorder::Off => ReorderConfig::Off,
+        Reorder::Mpt { window, max_delay_ns } => ReorderConfig::Mpt { window, max_delay: ns(max_delay_ns) },
+        Reorder::Fixed { timeout_ns, capacity } => ReorderConfig::Fixed { timeout: ns(timeout_ns), capacity },
+        Reorder::Adaptive { offset_ns, cap_ns, capacity } => ReorderConfig::Adaptive { offset: ns(offset_ns), cap: ns(cap_ns), capacity },
+        Reorder::Equalised { cap_ns, capacity } => ReorderConfig::Equalised { cap: ns(cap_ns), capacity },
+        Reorder::Progress { max_delay_ns, capacity } => ReorderConfig::Progress { max_delay: ns(max_delay_ns), capacity },
+    };
+    let spreading = match tunnel.distribution {
+        Distribution::Turns => Spreading::Turns,
+        Distribution::Flows => Spreading::Flows,
+    };
+    let keepalive =
+        KeepaliveConfig { interval: ns(tunnel.keepalive_ns), dead_time: ns(tunnel.dead_time_ns), data_count: tunnel.data_count };
+    let weights: Vec<u32> = tunnel.paths.iter().map(|path| path.weight).collect();
+    if weights.is_empty() || weights.len() > 256 {
+        return Err(of_tunnel(tunnel, "paths", format!("it has {} paths; a tunnel has 1 to 256", weights.len())));
+    }
+    if let Some(wrong) = weights.iter().find(|weight| !(1..=1000).contains(*weight)) {
+        return Err(of_tunnel(tunnel, "paths", format!("a path has the weight {wrong}; weights are 1 to 1000")));
+    }
+    if keepalive.interval == Duration::ZERO || keepalive.dead_time < keepalive.interval {
+        let sentence =
+            "keepalives come at an interval above zero, and the dead time is not shorter than that: give it two or three intervals";
+        return Err(of_tunnel(tunnel, "dead_time", sentence));
+    }
+    if tunnel.queue_packets == 0 {
+        return Err(of_tunnel(tunnel, "queue", "a device that holds no packet lets none through: give it 1 at least; Linux's holds 500"));
+    }
+    if tunnel.send_buffer_bytes == Some(0) {
+        return Err(of_tunnel(tunnel, "send_buffer", "a socket buffer of no bytes never takes a packet; Linux's default is 212992 bytes"));
+    }
+    let config = EndpointConfig { weights, spreading, reorder, keepalive };
+    if Endpoint::<u32>::new(Instant::ZERO, &config).is_none() {
+        return Err(of_tunnel(tunnel, "reorder", "a reorder rule holds 1 to 1048576 packets"));
+    }
+    Ok(config)
+}
+
+/// The path with this number: between its addresses, over links alone.
+fn path(tunnel: &Tunnel, at: usize, number: usize, numbered: bool, topology: &Topology) -> Result<PlannedPath, Error> {
+    let given = &tunnel.paths[at];
+    let there = topology.tunnel_direction(number);
+    let ends = [(topology.source(there), &given.a), (topology.target(there), &given.b)];
+    let wrong = |sentence: String| Err(of_tunnel(tunnel, "paths", sentence));
+    let mut found: Vec<(NodeId, usize)> = Vec::new();
+    for (node, text) in ends {
+        let own = topology.addresses(node);
+        let of_links = |address: &&Address| address.leaves.is_none_or(|leaves| topology.tunnel(leaves).is_none());
+        match own.iter().position(|address| address.text == *text && of_links(&address)) {
+            Some(address) => found.push((node, address)),
+            None => {
+                let known = own.iter().filter(of_links).map(|address| address.text.as_str()).collect::<Vec<_>>().join(", ");
+                let name = topology.node_name(node);
+                return wrong(format!("path {} begins at {text}, which is no address of `{name}`; it has {known}", at + 1));
+            }
+        }
+    }
+    let (a, b) = (found[0], found[1]);
+    let Some(route) = topology.route_outside(a, b) else {
+        return wrong(format!("no route leads from {} to {} over links: name addresses that routers join", given.a, given.b));
+    };
+    let [source, destination] = [a, b].map(|(node, address)| topology.ip_address(&topology.addresses(node)[address]));
+    if source.is_ipv4() != destination.is_ipv4() {
+        return wrong(format!("path {} leads from {source} to {destination}: both are IPv4 or both IPv6", at + 1));
+    }
+    let ip_header = if source.is_ipv4() { ipv4::HEADER } else { ipv6::HEADER };
+    let header = gre::Repr { key: tunnel.key, sequence: numbered.then_some(0), ..gre::Repr::default() };
+    let envelope =
+        Envelope { source: SocketAddr::new(source, tunnel.port), destination: SocketAddr::new(destination, tunnel.port), ident: 0 };
+    Ok(PlannedPath { route, envelope, ip_header: ip_header as u32, headers: (ip_header + udp::HEADER + header.header_len()) as u32 })
+}
+
+/// The MTU of a tunnel's devices: what is given, or what the narrowest interface on the paths leaves.
+fn mtu(tunnel: &Tunnel, paths: &[PlannedPath], topology: &Topology) -> Result<u32, Error> {
+    let narrowest = |route: &[Direction]| {
+        let both = route.iter().flat_map(|&direction| [direction, direction.reversed()]);
+        both.map(|direction| topology.mtu(direction)).min().unwrap_or(0)
+    };
+    let room = paths.iter().map(|path| narrowest(&path.route).saturating_sub(path.headers)).min().unwrap_or(0);
+    let mtu = tunnel.mtu.unwrap_or(room);
+    if mtu < polypath_link::Mtu::MIN {
+        let sentence = format!("its devices would have an MTU of {mtu} bytes; IPv4 needs at least {}", polypath_link::Mtu::MIN);
+        return Err(of_tunnel(tunnel, "mtu", sentence));
+    }
+    for path in paths {
+        // What a host sends fits its own interface: UDP with DF is refused otherwise (EMSGSIZE).
+        let first = [path.route.first().copied(), path.route.last().map(|last| last.reversed())];
+        let own = first.into_iter().flatten().map(|direction| topology.mtu(direction)).min().unwrap_or(0);
+        if mtu + path.headers > own {
+            let sentence = format!(
+                "its devices have an MTU of {mtu} bytes, and {} of headers make more than the {own} of an interface: {} is the most",
+                path.headers,
+                own.saturating_sub(path.headers)
+            );
+            return Err(of_tunnel(tunnel, "mtu", sentence));
+        }
+    }
+    Ok(mtu)
+}
+
+/// A route in whose place of each tunnel stand the links of its first path.
+pub(crate) fn unfolded(route: Vec<Direction>, planned: &[Planned], topology: &Topology) -> Vec<Direction> {
+    let mut links = Vec::new();
+    for direction in route {
+        match topology.tunnel(direction) {
+            None => links.push(direction),
+            Some((tunnel, side)) => {
+                let there = planned[tunnel].paths[0].route.iter();
+                links.extend(there.map(|&direction| if side == 0 { direction } else { direction.reversed() }));
+            }
+        }
+    }
+    links
+}
+
+/// The directions in which the ends of tunnels have to know when a packet has left their interface.
+pub(crate) fn watched(scenario: &Scenario, planned: &[Planned]) -> Vec<Direction> {
+    let mut watched = Vec::new();
+    for (_, planned) in scenario.tunnels.iter().zip(planned).filter(|(tunnel, _)| tunnel.send_buffer_bytes.is_some()) {
+        for path in &planned.paths {
+            watched.extend(path.route.first().copied());
+            watched.extend(path.route.last().map(|last| last.reversed()));
+        }
+    }
+    watched.sort_unstable();
+    watched.dedup();
+    watched
+}
+
+/// The ends of all tunnels, in the order of their numbers as nodes.
+pub(crate) fn nodes(scenario: &Scenario, planned: Vec<Planned>, network: &Network, routes: &mut Routes) -> Vec<Box<dyn Node>> {
+    let mut nodes: Vec<Box<dyn Node>> = Vec::new();
+    for (number, (tunnel, planned)) in scenario.tunnels.iter().zip(planned).enumerate() {
+        let ends = routes.tunnel_ends(number);
+        let mut paths = [Vec::new(), Vec::new()];
+        for path in &planned.paths {
+            let hops = routes.add_tunnel_path(network, number, &path.route, path.envelope);
+            for (paths, hop) in paths.iter_mut().zip(hops) {
+                paths.push(PathConfig { hop, ip_header: path.ip_header, headers: path.headers });
+            }
+        }
+        for (side, paths) in paths.into_iter().enumerate() {
+            let mut endpoint = Endpoint::new(Instant::ZERO, &planned.rules).expect("the rules have been checked");
+            endpoint.begin_after(tunnel.packets_before);
+            let config = Config {
+                number: ends[side],
+                peer: ends[1 - side],
+                paths,
+                mtu: planned.mtu,
+                queue: tunnel.queue_packets as usize,
+                send_buffer: tunnel.send_buffer_bytes,
+            };
+            nodes.push(Box::new(TunnelEnd::new(config, endpoint)));
+        }
+    }
+    nodes
+}
+
+/// Both directions of all tunnels, from what their ends have counted.
+pub(crate) fn outcomes(ends: &[TunnelEndOutcome], names: &[String], routes: &Routes) -> Vec<TunnelOutcome> {
+    let mut outcomes = Vec::new();
+    for (number, (name, ends)) in names.iter().zip(ends.chunks_exact(2)).enumerate() {
+        for side in [0, 1] {
+            let paths = routes.tunnel_addresses(number, side);
+            outcomes.push(TunnelOutcome::new(name, side == 0, &ends[side], &ends[1 - side], paths));
+        }
+    }
+    outcomes
+}
