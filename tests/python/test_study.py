@@ -50,7 +50,7 @@ def test_a_study_in_a_file_and_in_python_are_equal(study):
 
 
 def test_its_repr_rebuilds_it(study):
-    assert eval(repr(study), vars(polypath)) == study
+    assert eval(repr(study), {name: getattr(polypath, name) for name in polypath.__all__}) == study
 
 
 def test_written_as_yaml_it_reads_the_same(tmp_path, study):

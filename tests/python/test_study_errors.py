@@ -49,10 +49,13 @@ MISTAKES = {
         "9: topology.links.first: the link has neither rate nor delay; give `both:` or `forward:` and `backward:` "
         "(in the cell cc=lia, rate=20mbit)",
     ),
-    "an unknown field": ((("queue: 100packets", "que: 100packets"),), "9: topology.links.first.both.que: there is no field `que` here"),
+    "an unknown field": (
+        (("queue: 100packets", "que: 100packets"),),
+        "9: topology.links.first.both.que: there is no field `que` here; did you mean `queue`?",
+    ),
     "a queue management that a parameter gives": (
         (("queue: 100packets", 'queue: 100packets, aqm: "${q}"'), ("cc: [lia, olia]", "cc: [lia, olia]\n  q: [codel, blue]")),
-        '9: topology.links.first.both.aqm: there is no queue management "blue"; allowed are codel, fq_codel, pie, none and red '
+        '9: topology.links.first.both.aqm: there is no queue management "blue"; there are codel, fq_codel, pie, none, red '
         "(with its `min` and `max`) (in the cell cc=lia, q=blue, rate=20mbit)",
     ),
     "a misspelled field": (
@@ -172,9 +175,37 @@ MISTAKES = {
         (("    server:\n", "    server: [1]\n"),),
         "7: topology.nodes.server: [1] stands where fields with names are expected",
     ),
+    "a field that no other is like": (
+        (("    server:\n", "    server: {colour: red}\n"),),
+        "7: topology.nodes.server.colour: there is no field `colour` here; there are addresses, kernel, mtu_search, router, sysctl",
+    ),
+    "a misspelled field of a node": (
+        (("    server:\n", "    server: {sisctl: {}}\n"),),
+        "7: topology.nodes.server.sisctl: there is no field `sisctl` here; did you mean `sysctl`?",
+    ),
+    "a matrix of millions": (
+        (("cc: [lia, olia]", f"cc: [lia, olia]\n  x: {list(range(100_000))}"),),
+        "17: matrix: 400000 combinations of values are too many for one experiment; the most is 100000",
+    ),
+    "a placeholder without quotes in braces": (
+        (('cc: "${cc}"', "cc: ${cc}"),),
+        "15: this is no YAML: expected ',' or '}', but got '{'; inside braces a placeholder stands in quotes, like \"${cc}\"",
+    ),
+    "half a repetition": (
+        (("seeds: 2", "seeds: 2.5"),),
+        "20: seeds: 2.5 is no number of repetitions: write a whole number, or a list of seeds like [1, 2, 3]",
+    ),
+    "a kind alone": (
+        (('cc: "${cc}"', 'cc: "${cc}", app: transfer'),),
+        '15: flows.bulk.app: "transfer" is a kind, which has fields: write it as `{kind: transfer}`, with them',
+    ),
+    "red alone": (
+        (("queue: 100packets", "queue: 100packets, aqm: red"),),
+        "9: topology.links.first.both.aqm: red needs two averages of the queue: write `aqm: {kind: red, min: 30KB, max: 90KB}`",
+    ),
     "a name that is none": (
         (("name: small", "name: small/er"),),
-        '1: name: "small/er" is no name; use letters, digits, ".", "_" and "-", beginning with a letter or digit',
+        '1: name: "small/er" is no name; use letters from a to z, digits, ".", "_" and "-", beginning with a letter or digit',
     ),
 }
 

@@ -44,7 +44,7 @@ def choices(only: Sequence[str] | None) -> dict[str, list[str]]:
         name, equals, values = text.partition("=")
         if not equals or not name or not values:
             raise StudyError(f'--only {text} says nothing; write a parameter and its values, like "cc=lia" or "cc=lia,olia"')
-        chosen.setdefault(name, []).extend(values.split(","))
+        chosen.setdefault(name.strip(), []).extend(value.strip() for value in values.split(","))
     return chosen
 
 

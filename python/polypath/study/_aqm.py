@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
+from ._errors import unknown
 from ._model import UNDECIDED, Model, Undecided, kind_of
 from ._placeholder import is_placeholder
 from ._quantity import Packets, Share, Size, Time
@@ -68,8 +69,10 @@ class Pie(Model):
 def _named_aqm(value: Any) -> Any:
     if isinstance(value, str) and value in SHORT:
         return {"kind": value}
+    if value == "red":
+        raise ValueError("red needs two averages of the queue: write `aqm: {kind: red, min: 30KB, max: 90KB}`")
     if isinstance(value, str):
-        raise ValueError(f'there is no queue management "{value}"; allowed are {", ".join(SHORT)}, none and red (with its `min` and `max`)')
+        raise ValueError(unknown("queue management", value, [*SHORT, "none", "red (with its `min` and `max`)"]))
     return value
 
 

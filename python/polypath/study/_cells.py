@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from pydantic import Field, ValidationError
 
 from ._elements import Down, RateLimit, chain
 from ._errors import SetupError, Where, unknown
+from ._fields import no_such_field
 from ._flows import Bulk, Constant, Endpoints, Flow, Ndiffports, OnOff, Requests
 from ._kernel import KernelName
 from ._model import UNDECIDED, Model, Name
@@ -34,6 +36,10 @@ class Setup(Model):
 
 # What an experiment may replace, and placeholders may stand in.
 PARTS = tuple(Setup.model_fields)
+
+
+# Some minutes of loading and, with a run of a second each, days of running; more of them is a mistake.
+MOST_COMBINATIONS = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +134,10 @@ def _cells_of(study: Study, name: str, experiment: Experiment) -> Iterator[Cell]
         for parameter in excluded:
             if parameter not in matrix:
                 raise SetupError(("experiments", name, "exclude", index, parameter), unknown("parameter in this matrix", parameter, matrix))
+    combinations = math.prod(len(values) for values in matrix.values())
+    if combinations > MOST_COMBINATIONS:
+        sentence = f"{combinations} combinations of values are too many for one experiment; the most is {MOST_COMBINATIONS}"
+        raise SetupError(("experiments", name, "matrix") if study.experiments else ("matrix",), sentence)
     for values in itertools.product(*matrix.values()):
         varied = dict(zip(matrix, values, strict=True))
         if any(all(varied[parameter] == value for parameter, value in excluded.items()) for excluded in experiment.exclude):
@@ -144,7 +154,7 @@ def _cells_of(study: Study, name: str, experiment: Experiment) -> Iterator[Cell]
         try:
             setup = Setup.model_validate(tree)
         except ValidationError as error:
-            where, sentence = first_problem(error, tree)
+            where, sentence = first_problem(error, tree, Setup)
             raise SetupError(placed(where, origin), in_cell(sentence, varied)) from None
         seeds = study.seeds if experiment.seeds is None else experiment.seeds
         if study.shortened:
@@ -173,8 +183,8 @@ def plain(value: Any) -> Any:
     return value
 
 
-def first_problem(error: ValidationError, tree: Any) -> tuple[Where, str]:
-    """The first mistake that pydantic found, as a field of the tree and a sentence."""
+def first_problem(error: ValidationError, tree: Any, root: type[Model]) -> tuple[Where, str]:
+    """The first mistake that pydantic found in a value of the type `root`, as a field of the tree and a sentence."""
     problem, *others = error.errors()
     if problem["type"] == "missing":
         # A field that was misspelled is missing, too; what stands there says more.
@@ -195,10 +205,12 @@ def first_problem(error: ValidationError, tree: Any) -> tuple[Where, str]:
             sentence = f"the field `{last}` is missing"
         case "too_short":
             sentence = f"too few values: at least {problem['ctx']['min_length']} expected"
+        case "string_type" if isinstance(problem["input"], list | tuple) and any(other["type"].startswith("int_") for other in others):
+            sentence = f"{problem['input']!r} stands where one value or a list of whole numbers is expected; sizes are bytes without a unit"
         case "string_type":
             sentence = f"{problem['input']!r} stands where a text is expected; put it in quotes if it is one"
         case "extra_forbidden":
-            sentence = f"there is no field `{last}` here"
+            sentence = no_such_field(root, problem["loc"])
         case "value_error":
             sentence = str(inner)
         case "literal_error":
@@ -207,6 +219,8 @@ def first_problem(error: ValidationError, tree: Any) -> tuple[Where, str]:
             ctx = problem["ctx"]
             kinds = [kind for kind in ctx["expected_tags"].replace("'", "").split(", ") if kind != UNDECIDED]
             sentence = f'there is no kind "{ctx["tag"]}"; there are {", ".join(kinds)}'
+        case "union_tag_not_found" if isinstance(problem["input"], str):
+            sentence = f'"{problem["input"]}" is a kind, which has fields: write it as `{{kind: {problem["input"]}}}`, with them'
         case "union_tag_not_found":
             sentence = "the field `kind` is missing"
         case "model_type" | "model_attributes_type" | "mapping_type" | "dict_type":

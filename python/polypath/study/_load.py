@@ -83,7 +83,7 @@ def _study(source: StudyFile, tree: dict[str, Any], *, network_only: bool = Fals
     try:
         return Study.model_validate(tree, context={NETWORK_ONLY: network_only})
     except ValidationError as error:
-        raise source.error(*first_problem(error, tree)) from None
+        raise source.error(*first_problem(error, tree, Study)) from None
     finally:
         FOLDER.reset(token)
 

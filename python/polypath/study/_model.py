@@ -48,7 +48,7 @@ def kind_of(value: Any) -> Any:
 
 def _checked_name(value: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", value):
-        raise ValueError(f'"{value}" is no name; use letters, digits, ".", "_" and "-", beginning with a letter or digit')
+        raise ValueError(f'"{value}" is no name; use letters from a to z, digits, ".", "_" and "-", beginning with a letter or digit')
     return value
 
 

@@ -30,6 +30,8 @@ class _Quantity(int):
     units: ClassVar[dict[str, int]]
     # Units used to write a value, largest first.
     written: ClassVar[tuple[str, ...]]
+    # Units that a mistake names, smallest first.
+    spoken: ClassVar[tuple[str, ...]]
 
     def __new__(cls, value: str | Self) -> Self:
         if isinstance(value, cls):
@@ -55,7 +57,7 @@ class _Quantity(int):
             raise ValueError(f'the bare number {value} has no unit; write {cls.what} like "{cls.example}"')
         size = cls.units.get(unit)
         if size is None:
-            raise ValueError(f'"{value}": {cls.what} has no unit "{unit}"; allowed are {", ".join(cls.written[::-1])}')
+            raise ValueError(f'"{value}": {cls.what} has no unit "{unit}"; allowed are {", ".join(cls.spoken)}')
         exact = Decimal(match["number"]) * size
         if exact != exact.to_integral_value():
             raise ValueError(f'"{value}" is finer than one {cls.written[-1]}')
@@ -104,6 +106,7 @@ class Rate(_Quantity):
         for ending in ("", "/s")
     }
     written = ("gbit", "mbit", "kbit", "bit")
+    spoken = written[::-1]
 
 
 class Time(_Quantity):
@@ -113,6 +116,7 @@ class Time(_Quantity):
     example = "25ms"
     units: ClassVar = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
     written = ("s", "ms", "us", "ns")
+    spoken = ("ns", "us", "ms", "s", "min", "h")
 
     @property
     def seconds(self) -> float:
@@ -120,12 +124,16 @@ class Time(_Quantity):
 
 
 class Size(_Quantity):
-    """Bytes. KB, MB and GB are powers of 1000; KiB, MiB and GiB of 1024."""
+    """Bytes. KB, MB, GB and TB are powers of 1000; KiB, MiB, GiB and TiB of 1024."""
 
     what = "size"
     example = "64KiB"
-    units: ClassVar = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
-    written = ("GB", "GiB", "MB", "MiB", "KB", "KiB", "B")
+    units: ClassVar = {
+        **{"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12},
+        **{"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40},
+    }
+    written = ("TB", "TiB", "GB", "GiB", "MB", "MiB", "KB", "KiB", "B")
+    spoken = written[::-1]
 
 
 class Packets(_Quantity):
@@ -135,6 +143,7 @@ class Packets(_Quantity):
     example = "100packets"
     units: ClassVar = {"packets": 1, "packet": 1}
     written = ("packets",)
+    spoken = written
 
 
 class Share(float):

@@ -81,7 +81,7 @@ FEWEST_STARTS = 8
 
 def _parameter_name(value: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
-        raise ValueError(f'"{value}" is no name of a parameter; use letters, digits and "_", beginning with a letter')
+        raise ValueError(f'"{value}" is no name of a parameter; use letters from a to z, digits and "_", beginning with a letter')
     if value in RESERVED:
         raise ValueError(f'"{value}" is a column of the results; give the parameter another name')
     return value
@@ -99,6 +99,8 @@ def _seeds(value: Any) -> Any:
         if value < 1:
             raise ValueError("at least one repetition is needed")
         return tuple(range(1, value + 1))
+    if isinstance(value, float | str) and not is_placeholder(value):
+        raise ValueError(f"{value} is no number of repetitions: write a whole number, or a list of seeds like [1, 2, 3]")
     if isinstance(value, list | tuple) and len(set(map(str, value))) != len(value):
         raise ValueError("a seed stands here twice, and would give the same run again")
     return value

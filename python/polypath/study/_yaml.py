@@ -33,13 +33,19 @@ def parse(text: str, file: str) -> Document:
         node = yaml.compose(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise StudyError(f"{file}:{line}: this is no YAML: {error.problem or error.context}") from None
+        hint = '; inside braces a placeholder stands in quotes, like "${cc}"' if _has_bare_placeholder(text, line) else ""
+        raise StudyError(f"{file}:{line}: this is no YAML: {error.problem or error.context}{hint}") from None
     except yaml.YAMLError as error:
         raise StudyError(f"{file}: this is no YAML: {error}") from None
     lines: dict[Where, int] = {}
     loader = _Loader("")
     value = None if node is None else _build(loader, node, (), lines, file)
     return Document(value, lines)
+
+
+def _has_bare_placeholder(text: str, line: int) -> bool:
+    """Whether `${` stands without quotes in a line with braces around it."""
+    return re.search(r"""\{[^'"]*[^'"$]\$\{""", text.splitlines()[line - 1]) is not None
 
 
 def _build(loader: _Loader, node: yaml.Node, where: Where, lines: dict[Where, int], file: str) -> Any:

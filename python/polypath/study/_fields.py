@@ -1,0 +1,50 @@
+"""Which fields a place in a study may have, for whoever misspelled one."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any, get_args, get_origin
+
+from ._model import Model
+
+# So many names are listed where none is near.
+_LISTED = 16
+
+
+def no_such_field(root: type[Model], place: tuple[str | int, ...]) -> str:
+    """One sentence about a field that is not there: the nearest one that could stand at this place of pydantic's, or all of them."""
+    name = str(place[-1])
+    known = sorted({field for model in _models_at(root, place[:-1]) for field in model.model_fields})
+    if near := difflib.get_close_matches(name, known, n=1):
+        return f"there is no field `{name}` here; did you mean `{near[0]}`?"
+    if 0 < len(known) <= _LISTED:
+        return f"there is no field `{name}` here; there are {', '.join(known)}"
+    return f"there is no field `{name}` here"
+
+
+def _models_at(root: type[Model], place: Iterable[str | int]) -> list[type[Model]]:
+    """The models that may stand at a place; a part that is no field of theirs is a name, an index or the kind in a union."""
+    models = [root]
+    is_name = False
+    for part in place:
+        annotations = [] if is_name else [model.model_fields[part].annotation for model in models if part in model.model_fields]
+        is_name = False
+        if annotations:
+            models = list(dict.fromkeys(model for annotation in annotations for model in _inside(annotation)))
+            is_name = any(_is_mapping(annotation) for annotation in annotations)
+        elif kinds := [model for model in models if "kind" in model.model_fields and model.model_fields["kind"].default == part]:
+            models = kinds
+    return models
+
+
+def _inside(annotation: Any) -> Iterable[type[Model]]:
+    if isinstance(annotation, type) and issubclass(annotation, Model):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _inside(part)
+
+
+def _is_mapping(annotation: Any) -> bool:
+    origin = get_origin(annotation)
+    return (isinstance(origin, type) and issubclass(origin, Mapping)) or any(_is_mapping(part) for part in get_args(annotation))
