@@ -1,7 +1,7 @@
 //! Series as columns of little-endian bytes with their NumPy types, and the table of what is counted.
 
 use polypath_base::{Column, Values};
-use polypath_sim::outcome::{LinkCounters, LinkSeries, SubflowSeries};
+use polypath_sim::outcome::{LinkCounters, LinkSeries, REORDER_COLUMNS, SubflowSeries, TunnelCounters, TunnelPathCounters};
 use polypath_transport::{Counters, Rejections};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -26,10 +26,13 @@ type Row = (&'static str, String, String, &'static str, f64, &'static [&'static 
 /// Every counter and every column of a series that the engines hand on, in the tables' order.
 #[pyfunction]
 fn columns() -> Vec<Row> {
-    let tables: [(_, &[Column]); 5] = [
+    let tables: [(_, &[Column]); 8] = [
         ("counters", Counters::COLUMNS),
         ("rejections", Rejections::COLUMNS),
         ("links", LinkCounters::COLUMNS),
+        ("tunnels", TunnelCounters::COLUMNS),
+        ("tunnels", REORDER_COLUMNS),
+        ("tunnel_paths", TunnelPathCounters::COLUMNS),
         ("series", SubflowSeries::COLUMNS),
         ("link_series", LinkSeries::COLUMNS),
     ];

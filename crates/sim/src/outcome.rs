@@ -225,6 +225,9 @@ counters! {
     }
 }
 
+/// What a reorder rule counts, as columns.
+pub const REORDER_COLUMNS: &[Column] = ReorderCounters::COLUMNS;
+
 /// One direction of a tunnel.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct TunnelOutcome {

@@ -66,6 +66,10 @@ def _path_managers() -> Table:
     return _models("path-managers", "path manager", *model.PATH_MANAGERS)
 
 
+def _reorder_rules() -> Table:
+    return _models("reorder-rules", "reorder rule of a tunnel", *model.REORDER_RULES)
+
+
 def _mtu_searches() -> Table:
     table = _table("mtu-searches", "search for a path's MTU", "what it does")
     for name, about in _native.mtu_searches():
@@ -153,6 +157,7 @@ _LISTS: dict[str, Callable[[], Table]] = {
     "schedulers": _schedulers,
     "path-managers": _path_managers,
     "mtu-searches": _mtu_searches,
+    "reorder-rules": _reorder_rules,
     "elements": _elements,
     "aqm": _aqm,
     "engines": _engines,

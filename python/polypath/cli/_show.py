@@ -48,6 +48,13 @@ def _show_study(study: Study) -> None:
         both = [side if side is not None else link.both for side in (link.forward, link.backward)]
         links.add_row(name, *ends, *(("" if side is None else ", ".join(_words(element) for element in chain(side))) for side in both))
     out.print(links)
+    if first.topology.tunnels:
+        tunnels = Table("tunnel", "from", "to", "paths", "reorder", title="tunnels (of the first cell)", title_justify="left")
+        for name, tunnel in first.topology.tunnels.items():
+            ends = [f"{end.node} {end.address}" for end in tunnel.ends]
+            ways = ", ".join(f"{path.ends[0]} - {path.ends[1]} ({path.weight})" for path in tunnel.paths)
+            tunnels.add_row(name, *ends, ways, _words(tunnel.reorder))
+        out.print(tunnels)
     flows = Table("flow", "from", "to", "transport", "cc", "profile", "app", title="flows (of the first cell)", title_justify="left")
     for name, flow in first.flows.items():
         client, server = (f"{node} {', '.join(node_addresses(first.topology, node))}" for node in (flow.client, flow.server))

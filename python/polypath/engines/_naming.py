@@ -34,7 +34,9 @@ def where(cell: Cell, place: planner.Place) -> tuple[str | int, ...]:
 
 
 def other_search(cell: Cell) -> str | None:
-    """Why no kernel can run a cell, if one of its hosts searches for a path's MTU otherwise than Linux; in words for `Engine.left_out`."""
+    """Why no kernel can run a cell: it has a tunnel, or a host searches for a path's MTU otherwise than Linux; for `Engine.left_out`."""
+    if cell.setup.topology.tunnels:
+        return "tunnels, which the simulator alone has so far"
     for node in cell.setup.topology.nodes.values():
         if node.mtu_search not in (None, "linux"):
             return f"the search {node.mtu_search} for a path's MTU, which the simulator alone has"

@@ -19,7 +19,20 @@ from ._store import Store
 if TYPE_CHECKING:
     import polars as pl
 
-TABLES = ("runs", "baselines", "alone", "subflows", "links", "progress", "counters", "events", "series", "link_series")
+TABLES = (
+    "runs",
+    "baselines",
+    "alone",
+    "subflows",
+    "links",
+    "tunnels",
+    "tunnel_paths",
+    "progress",
+    "counters",
+    "events",
+    "series",
+    "link_series",
+)
 
 
 class Results:
@@ -85,6 +98,16 @@ class Results:
     def links(self) -> pd.DataFrame:
         """A row a run and direction of a link."""
         return self.to_pandas("links")
+
+    @cached_property
+    def tunnels(self) -> pd.DataFrame:
+        """A row a run and direction of a tunnel; of results from before there were tunnels none."""
+        return self.to_pandas("tunnels") if (self.folder / "tunnels.parquet").is_file() else pd.DataFrame()
+
+    @cached_property
+    def tunnel_paths(self) -> pd.DataFrame:
+        """A row a run, direction of a tunnel and path of it."""
+        return self.to_pandas("tunnel_paths") if (self.folder / "tunnel_paths.parquet").is_file() else pd.DataFrame()
 
     @cached_property
     def progress(self) -> pd.DataFrame:

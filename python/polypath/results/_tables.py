@@ -27,7 +27,7 @@ Row = dict[str, Any]
 
 def tables(store: Store, runs: Sequence[Run], parameters: Sequence[str]) -> dict[str, pa.Table]:
     """All tables of the runs that are finished."""
-    names = ("runs", "baselines", "alone", "subflows", "links", "counters", "events")
+    names = ("runs", "baselines", "alone", "subflows", "links", "tunnels", "tunnel_paths", "counters", "events")
     rows: dict[str, list[Row]] = {name: [] for name in names}
     parts: dict[str, list[tuple[Row, pa.Table]]] = {"series": [], "link_series": [], "progress": []}
     types = _types(runs, parameters)
@@ -54,6 +54,8 @@ def tables(store: Store, runs: Sequence[Run], parameters: Sequence[str]) -> dict
         rows["subflows"] += own
         rows["runs"] += _with_subflows(_of(run, who, _flows(record)), own)
         rows["links"] += _links(record, who)
+        rows["tunnels"] += _tunnels(record, who)
+        rows["tunnel_paths"] += _tunnel_paths(record, who)
         rows["counters"] += _counters(record, who)
         rows["events"] += [{**who, **row} for row in events(record["scenario"], record["outcome"])]
         for name, build in (("series", _subflow_series), ("link_series", _link_series)):
@@ -186,6 +188,7 @@ _PARTS = ("mean", "p50", "p95", "p99", "max")
 # What is declared in crates/transport/src/counters.rs and crates/sim/src/outcome.rs.
 _COUNTERS = columns_of("counters", "rejections")
 _SERIES, _LINK_SERIES = columns_of("series"), columns_of("link_series")
+_TUNNELS, _TUNNEL_PATHS = columns_of("tunnels"), columns_of("tunnel_paths")
 # Times of several subflows overlap, and bytes acknowledged are beside the connection's own.
 _SUMS = tuple(column for column in _COUNTERS if column.is_count and column.name != "bytes_acked")
 
@@ -240,6 +243,29 @@ _KERNEL_SPANS = ("busy", "rwnd_limited", "sndbuf_limited")
 
 def _links(record: Mapping[str, Any], who: Row) -> list[Row]:
     return [{**who, "link": link["name"], **_with_drops(link)} for link in record["outcome"]["links"]]
+
+
+def _tunnels(record: Mapping[str, Any], who: Row) -> list[Row]:
+    return [
+        {**who, "tunnel": each["name"], "a_to_b": each["a_to_b"], **{column.name: column.scaled(each[column.raw]) for column in _TUNNELS}}
+        for each in record["outcome"].get("tunnels", ())
+    ]
+
+
+def _tunnel_paths(record: Mapping[str, Any], who: Row) -> list[Row]:
+    return [
+        {
+            **who,
+            "tunnel": each["name"],
+            "a_to_b": each["a_to_b"],
+            "path": number,
+            "source": path["source"],
+            "destination": path["destination"],
+            **{column.name: column.scaled(path[column.raw]) for column in _TUNNEL_PATHS},
+        }
+        for each in record["outcome"].get("tunnels", ())
+        for number, path in enumerate(each["paths"], start=1)
+    ]
 
 
 def _with_drops(link: Mapping[str, Any]) -> Row:
@@ -432,6 +458,18 @@ _COLUMNS: dict[str, dict[str, pa.DataType]] = {
         **{column.name: column.type for column in columns_of("links")},
         **dict.fromkeys(("drops", "missed"), pa.int64()),
         **{f"{name}_ms": pa.float64() for name in _LATENESS},
+    },
+    "tunnels": {
+        "tunnel": pa.string(),
+        "a_to_b": pa.bool_(),
+        **{column.name: column.type for column in _TUNNELS},
+    },
+    "tunnel_paths": {
+        "tunnel": pa.string(),
+        "a_to_b": pa.bool_(),
+        "path": pa.int64(),
+        **dict.fromkeys(("source", "destination"), pa.string()),
+        **{column.name: column.type for column in _TUNNEL_PATHS},
     },
     "counters": {"node": pa.string(), "counter": pa.string(), "count": pa.int64()},
     "events": {

@@ -40,7 +40,8 @@ from ._scenario import copies, scenario, start_offset
 from ._schema import json_schema
 from ._short import Short
 from ._study import FEWEST_STARTS, NETWORK_ONLY, Baselines, Capture, Experiment, Measure, Study
-from ._topology import End, Link, Node, Topology, addresses, node_addresses
+from ._topology import End, Link, Node, Topology, addresses, joined, node_addresses
+from ._tunnels import REORDER_RULES, Tunnel, TunnelEnd, TunnelPath
 
 load = Study.load
 
@@ -52,6 +53,7 @@ __all__ = [
     "NETWORK_ONLY",
     "OURS",
     "PATH_MANAGERS",
+    "REORDER_RULES",
     "THEIRS",
     "Above",
     "Baselines",
@@ -113,6 +115,9 @@ __all__ = [
     "Topology",
     "Trace",
     "Transfer",
+    "Tunnel",
+    "TunnelEnd",
+    "TunnelPath",
     "Varies",
     "Where",
     "Wireless",
@@ -125,6 +130,7 @@ __all__ = [
     "copies",
     "drawing_algorithms",
     "field_of",
+    "joined",
     "json_schema",
     "load",
     "load_setup",

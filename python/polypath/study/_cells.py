@@ -21,7 +21,7 @@ from ._placeholder import Scalar, names_in, substitute
 from ._quantity import Time
 from ._short import keeps, shortened
 from ._study import Experiment, Measure, Study
-from ._topology import Topology, addresses, node_addresses
+from ._topology import Topology, addresses, joined, node_addresses
 
 
 class Setup(Model):
@@ -119,6 +119,7 @@ def check_setup(cell: Cell) -> None:
     if cell.setup.duration == 0:
         raise cell.error(("duration",), "a run that lasts no time measures nothing")
     _check_links(cell)
+    _check_tunnels(cell)
     _check_addresses(cell)
     for name, flow in cell.setup.flows.items():
         _check_flow(cell, name, flow)
@@ -286,6 +287,19 @@ def _check_links(cell: Cell) -> None:
                 _check_element(cell, ("topology", "links", name, side), index, element)
 
 
+def _check_tunnels(cell: Cell) -> None:
+    topology = cell.setup.topology
+    for name, tunnel in topology.tunnels.items():
+        where: Where = ("topology", "tunnels", name)
+        if name in topology.links:
+            raise cell.error(where, f'a link is called "{name}", too: give the tunnel another name')
+        for index, end in enumerate(tunnel.ends):
+            if end.node not in topology.nodes:
+                raise cell.error((*where, "ends", index), f"the tunnel leads to nowhere: {unknown('node', end.node, topology.nodes)}")
+        if tunnel.ends[0].node == tunnel.ends[1].node:
+            raise cell.error((*where, "ends"), f'both ends are at "{tunnel.ends[0].node}"; a tunnel joins two nodes')
+
+
 def _check_element(cell: Cell, where: Where, index: int, element: Any) -> None:
     times: list[int] = []
     if isinstance(element, Down):
@@ -307,6 +321,12 @@ def _check_addresses(cell: Cell) -> None:
             if address in owner:
                 raise cell.error(where, f"the address {address} belongs to {'.'.join(map(str, owner[address][1:]))} already")
             owner[address] = where
+    for name, tunnel in topology.tunnels.items():
+        for index, end in enumerate(tunnel.ends):
+            where = ("topology", "tunnels", name, "ends", index)
+            if end.address in owner:
+                raise cell.error(where, f"the address {end.address} belongs to {'.'.join(map(str, owner[end.address][1:]))} already")
+            owner[end.address] = where
     for name, node in topology.nodes.items():
         for address in node.addresses:
             where = ("topology", "nodes", name, "addresses")
@@ -335,8 +355,8 @@ def _check_flow(cell: Cell, name: str, flow: Flow) -> None:
         _check_owner(cell, (*where, "routes", index, "source"), route.source, flow.client)
         _check_owner(cell, (*where, "routes", index, "destination"), route.destination, flow.server)
         for position, link in enumerate(route.via):
-            if link not in setup.topology.links:
-                raise cell.error((*where, "routes", index, "via", position), unknown("link", link, setup.topology.links))
+            if link not in (known := joined(setup.topology)):
+                raise cell.error((*where, "routes", index, "via", position), unknown("link", link, known))
     if isinstance(flow.path_manager, Endpoints):
         for index, endpoint in enumerate(flow.path_manager.addresses):
             _check_owner(cell, (*where, "path_manager", "addresses", index, "address"), endpoint.address, flow.client)
@@ -420,10 +440,11 @@ def _check_captures(cell: Cell) -> None:
         where = ("measure", "capture", index)
         if capture.node not in topology.nodes:
             raise cell.error(where, unknown("node", capture.node, topology.nodes))
-        if capture.link is not None and capture.link not in topology.links:
-            raise cell.error(where, unknown("link", capture.link, topology.links))
+        pairs = joined(topology)
+        if capture.link is not None and capture.link not in pairs:
+            raise cell.error(where, unknown("link", capture.link, pairs))
         for link in capture.links(topology):
-            ends = [end.node for end in topology.links[link].ends]
+            ends = pairs[link]
             if capture.node not in ends:
                 raise cell.error(where, f'the link "{link}" does not end at "{capture.node}"; it joins {" and ".join(ends)}')
             if (capture.node, link) in seen:
@@ -436,8 +457,7 @@ def _reached(topology: Topology, start: str) -> set[str]:
     reached, ahead = {start}, [start]
     while ahead:
         node = ahead.pop()
-        for link in topology.links.values():
-            ends = [end.node for end in link.ends]
+        for ends in joined(topology).values():
             for other in ends if node in ends else ():
                 if other not in reached:
                     reached.add(other)

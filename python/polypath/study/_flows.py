@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
+from ._address import Address
 from ._elements import LinkRate
 from ._model import UNDECIDED, Model, Undecided, kind_of
 from ._quantity import Size, Time
-from ._topology import Address
 
 
 class Bulk(Model):
@@ -151,7 +151,7 @@ class Route(Model):
     source: Address
     destination: Address
     via: tuple[str, ...] = Field(min_length=1)
-    """Names of the links from the client to the server, in order."""
+    """Names of the links and tunnels from the client to the server, in order."""
 
 
 class Flow(Model):

@@ -26,6 +26,8 @@ def field_of(setup: Setup, place: Sequence[str | int]) -> Where:
             name, *field = rest
             flow = next(each for each in setup.flows if str(name) == each or str(name).startswith(f"{each}-"))
             return ("flows", flow, *(int(part) if str(part).isdigit() else part for part in field))
+        case "tunnels":
+            return ("topology", "tunnels", *map(str, rest))
         case "series_interval_ns":
             return ("measure", "series")
     return tuple(place)

@@ -14,6 +14,7 @@ from ._kernel import DEFAULT_KERNEL, MODELLED, OURS, split_cc
 from ._model import Undecided
 from ._quantity import Packets
 from ._topology import Link, addresses
+from ._tunnels import tunnel_scenario
 from ._wireless import elements as wireless
 
 # The connection is made a little after the flow's start, and its window is counted from then: the run lasts this much longer.
@@ -54,6 +55,9 @@ def scenario(setup: Setup, seed: int, *, kernel: str | None = None, links: list[
             node |= _simulated_kernel(setup, node["name"])
     else:
         plain["kernel"] = kernel
+    # As with captures.
+    if setup.topology.tunnels:
+        plain["tunnels"] = [tunnel_scenario(name, tunnel) for name, tunnel in setup.topology.tunnels.items()]
     # Only where there are some: a run without captures is the same run it was before they were thought of.
     if setup.measure.capture:
         plain["captures"] = [

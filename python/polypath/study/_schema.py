@@ -9,6 +9,7 @@ from ._aqm import SHORT
 from ._flows import PATH_MANAGERS, kinds_alone
 from ._placeholder import PLACEHOLDER_PATTERN
 from ._study import Study
+from ._tunnels import REORDER_RULES
 
 
 def json_schema() -> str:
@@ -44,6 +45,10 @@ def _short_forms(owner: str | None, name: str, field: dict[str, Any]) -> dict[st
             return {**kept, "type": "array", "items": end, "minItems": 2, "maxItems": 2}
         case "Topology", "nodes":
             return {**field, "additionalProperties": {"anyOf": [{"$ref": "#/$defs/Node"}, {"type": "null"}]}}
+        case "Tunnel", "reorder":
+            kept = _pop(field, "title", "description", "default")
+            names = [rule.model_fields["kind"].default for rule in REORDER_RULES]
+            return {**kept, "anyOf": [{"enum": [*names, False]}, field]}
         case "Flow", "path_manager":
             kept = _pop(field, "title", "description", "default")
             return {**kept, "anyOf": [{"enum": kinds_alone(PATH_MANAGERS)}, field]}

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
+from ._address import Address
 from ._elements import Element, Shape
 from ._kernel import KernelName
 from ._model import Model, Name
 from ._placeholder import Scalar
 from ._quantity import Size
-
-
-def _checked_address(value: str) -> str:
-    # Papers and `ip address add` write "10.0.0.1/24"; routes follow the links, so the length of the prefix is not needed.
-    try:
-        return str(ipaddress.ip_interface(value).ip)
-    except ValueError:
-        raise ValueError(f'"{value}" is no IP address; write one like "10.0.0.1"') from None
-
-
-Address = Annotated[str, AfterValidator(_checked_address)]
+from ._tunnels import Tunnel
 
 
 class Node(Model):
@@ -85,6 +75,8 @@ class Link(Model):
 class Topology(Model):
     nodes: Mapping[Name, Node]
     links: Mapping[Name, Link]
+    tunnels: Mapping[Name, Tunnel] = Field(default_factory=dict)
+    """Multipath GRE-in-UDP tunnels over these links. On the engine `sim` alone."""
 
     @model_validator(mode="before")
     @classmethod
@@ -105,12 +97,19 @@ def addresses(topology: Topology) -> dict[str, tuple[str, str]]:
     return found
 
 
+def joined(topology: Topology) -> dict[str, tuple[str, str]]:
+    """The two nodes that each link joins, and each tunnel."""
+    links = {name: (link.ends[0].node, link.ends[1].node) for name, link in topology.links.items()}
+    return links | {name: (tunnel.ends[0].node, tunnel.ends[1].node) for name, tunnel in topology.tunnels.items()}
+
+
 def node_addresses(topology: Topology, node: str) -> list[str]:
-    """Addresses of a node in the order of its links, then those that belong to no link."""
+    """Addresses of a node in the order of its links, then of its tunnels, then those that belong to neither."""
     linked = [
         address
         for name, pair in addresses(topology).items()
         for end, address in zip(topology.links[name].ends, pair, strict=True)
         if end.node == node
     ]
-    return [*linked, *topology.nodes[node].addresses]
+    devices = [end.address for tunnel in topology.tunnels.values() for end in tunnel.ends if end.node == node]
+    return [*linked, *devices, *topology.nodes[node].addresses]

@@ -1,0 +1,178 @@
+"""Multipath GRE-in-UDP tunnels over the links of a topology."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+
+from ._address import Address
+from ._model import UNDECIDED, Model, Undecided, kind_of
+from ._quantity import Packets, Size, Time
+
+
+class Off(Model):
+    """Packets are given on as they come, and carry no numbers."""
+
+    kind: Literal["off"] = "off"
+
+
+class Mpt(Model):
+    """As MPT does it: what comes behind the expected number is dropped, and one lost packet holds the rest for the whole delay."""
+
+    kind: Literal["mpt"] = "mpt"
+    window: int = Field(default=1600, ge=1, le=2**20)
+    """MPT's `reorder_window`, packets."""
+    max_delay: Time = Time("300ms")
+    """MPT's `max_buffdelay_msec`."""
+
+
+class Fixed(Model):
+    """A packet waits for so long at most."""
+
+    kind: Literal["fixed"] = "fixed"
+    timeout: Time = Time("15ms")
+    capacity: int = Field(default=4096, ge=1, le=2**20)
+    """Packets that may wait."""
+
+
+class Adaptive(Model):
+    """A packet waits for as long as the slowest path is behind the fastest, as measured."""
+
+    kind: Literal["adaptive"] = "adaptive"
+    offset: Time = Time("5ms")
+    """Added to what is measured."""
+    cap: Time = Time("100ms")
+    """The longest wait."""
+    capacity: int = Field(default=4096, ge=1, le=2**20)
+
+
+class Equalised(Model):
+    """Packets of faster paths are held for as long as the slowest path is behind, whatever their numbers."""
+
+    kind: Literal["equalised"] = "equalised"
+    cap: Time = Time("100ms")
+    """The longest that a packet is held."""
+    capacity: int = Field(default=4096, ge=1, le=2**20)
+
+
+class Progress(Model):
+    """A missing packet is lost once every path has delivered a later one; what comes late is given on."""
+
+    kind: Literal["progress"] = "progress"
+    max_delay: Time = Time("300ms")
+    """The longest wait."""
+    capacity: int = Field(default=4096, ge=1, le=2**20)
+
+
+REORDER_RULES: tuple[type[Model], ...] = (Off, Mpt, Fixed, Adaptive, Equalised, Progress)
+"""What `reorder` may be."""
+
+
+def _rule(value: Any) -> Any:
+    names = [kind.model_fields["kind"].default for kind in REORDER_RULES]
+    if value is False:
+        # YAML reads a bare `off` as false.
+        return {"kind": "off"}
+    if isinstance(value, str) and value in names:
+        return {"kind": value}
+    if isinstance(value, str):
+        raise ValueError(f'there is no reorder rule "{value}"; there are {", ".join(names)}')
+    return value
+
+
+Reorder = Annotated[
+    Annotated[Off, Tag("off")]
+    | Annotated[Mpt, Tag("mpt")]
+    | Annotated[Fixed, Tag("fixed")]
+    | Annotated[Adaptive, Tag("adaptive")]
+    | Annotated[Equalised, Tag("equalised")]
+    | Annotated[Progress, Tag("progress")]
+    | Annotated[Undecided, Tag(UNDECIDED)],
+    Discriminator(kind_of),
+    BeforeValidator(_rule),
+]
+
+
+class TunnelEnd(Model):
+    """The device of a tunnel at a node."""
+
+    node: str
+    address: Address
+
+
+class TunnelPath(Model):
+    """A path of a tunnel, over links alone."""
+
+    ends: tuple[Address, Address]
+    """An address of the first end's node, and one of the second's."""
+    weight: int = Field(default=1, ge=1, le=1000)
+    """Its share of packets, or of flows."""
+
+
+class Tunnel(Model):
+    """A multipath GRE-in-UDP tunnel (RFC 8086, RFC 2890). It joins two nodes as a link does, by a device at each."""
+
+    ends: tuple[TunnelEnd, TunnelEnd]
+    paths: tuple[TunnelPath, ...] = Field(min_length=1, max_length=256)
+    reorder: Reorder = Progress()
+    distribution: Literal["turns", "flows"] = "turns"
+    """`turns`: packet by packet, by weight; `flows`: each flow on one path."""
+    mtu: Size | None = None
+    """MTU of the devices; default: what the narrowest interface on the paths leaves."""
+    keepalive: Time = Time("5s")
+    """Time between two keepalives on a path."""
+    dead_time: Time = Time("11s")
+    """A path on which none has come for so long is down."""
+    data_count: bool = False
+    """Data are signs of life, too."""
+    key: int | None = Field(default=None, ge=0, lt=2**32)
+    """RFC 2890's key; default: packets carry none."""
+    port: int = Field(default=23456, ge=1, le=65535)
+    """UDP port at both ends."""
+    queue: Packets = Packets("500packets")
+    """Packets that wait in a device at most; it drops at its tail."""
+    send_buffer: Size | None = None
+    """Socket buffer of each path, which a packet leaves when the end's own interface has sent it. While it is full, the tunnel waits, and
+    the device's queue fills. Linux's default is 212992B; without it the tunnel never waits."""
+    packets_before: int = Field(default=0, ge=0, le=1_000_000)
+    """Packets that each end has sent before the run; they decide number and path of the first."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_two_ends(cls, value: Any) -> Any:
+        if isinstance(value, Mapping) and isinstance(value.get("ends"), list | tuple) and len(value["ends"]) != 2:
+            raise ValueError(f"a tunnel joins two nodes, and `ends` names {len(value['ends'])}")
+        return value
+
+
+def tunnel_scenario(name: str, tunnel: Tunnel) -> dict[str, Any]:
+    """A tunnel as plain data (crates/sim/src/scenario.rs)."""
+    a, b = ({"node": end.node, "address": end.address} for end in tunnel.ends)
+    return {
+        "name": name,
+        "a": a,
+        "b": b,
+        "paths": [{"a": path.ends[0], "b": path.ends[1], "weight": path.weight} for path in tunnel.paths],
+        "mtu": None if tunnel.mtu is None else int(tunnel.mtu),
+        "distribution": tunnel.distribution,
+        "reorder": _reorder(tunnel.reorder),
+        "keepalive_ns": int(tunnel.keepalive),
+        "dead_time_ns": int(tunnel.dead_time),
+        "data_count": tunnel.data_count,
+        "key": tunnel.key,
+        "port": tunnel.port,
+        "queue_packets": int(tunnel.queue),
+        "send_buffer_bytes": None if tunnel.send_buffer is None else int(tunnel.send_buffer),
+        "packets_before": tunnel.packets_before,
+    }
+
+
+def _reorder(rule: Any) -> dict[str, Any]:
+    """Its times with the ending `_ns`."""
+    fields = {name: getattr(rule, name) for name in type(rule).model_fields}
+    return {
+        f"{name}_ns" if isinstance(value, Time) else name: int(value) if isinstance(value, Time) else value
+        for name, value in fields.items()
+    }

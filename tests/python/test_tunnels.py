@@ -1,0 +1,84 @@
+"""Tunnels in study files: what they become, what is refused and where, what runs leave in the tables."""
+
+import pytest
+import yaml
+from polypath.engines._naming import other_search
+from polypath.results import run as run_study
+from polypath.study import SetupError, Study, cells, scenario
+
+TEXT = """
+name: bond
+question: does it fill both paths?
+topology:
+  nodes: {a: null, b: null, r1: {router: true}, r2: {router: true}}
+  links:
+    a-r1: {ends: [{node: a, address: 10.1.0.1}, {node: r1, address: 10.1.0.2}], both: {rate: 10mbit, delay: 5ms}}
+    r1-b: {ends: [{node: r1, address: 10.1.1.1}, {node: b, address: 10.1.1.2}], both: {delay: 1ms}}
+    a-r2: {ends: [{node: a, address: 10.2.0.1}, {node: r2, address: 10.2.0.2}], both: {rate: 10mbit, delay: 25ms}}
+    r2-b: {ends: [{node: r2, address: 10.2.1.1}, {node: b, address: 10.2.1.2}], both: {delay: 1ms}}
+  tunnels:
+    bond:
+      ends: [{node: a, address: 10.9.0.1}, {node: b, address: 10.9.0.2}]
+      paths: [{ends: [10.1.0.1, 10.1.1.2], weight: 2}, {ends: [10.2.0.1, 10.2.1.2]}]
+      reorder: off
+flows:
+  f: {client: a, server: b, client_address: 10.9.0.1, server_address: 10.9.0.2, transport: tcp, app: {kind: bulk}}
+duration: 2s
+baselines: null
+seeds: 1
+"""
+
+
+def made(**changes):
+    fields = yaml.safe_load(TEXT)
+    fields["topology"]["tunnels"]["bond"] |= changes
+    return Study(**fields)
+
+
+@pytest.mark.parametrize(
+    ("rule", "plain"),
+    [
+        (False, {"kind": "off"}),
+        ("mpt", {"kind": "mpt", "window": 1600, "max_delay_ns": 300_000_000}),
+        ({"kind": "adaptive", "cap": "50ms"}, {"kind": "adaptive", "offset_ns": 5_000_000, "cap_ns": 50_000_000, "capacity": 4096}),
+        ("progress", {"kind": "progress", "max_delay_ns": 300_000_000, "capacity": 4096}),
+    ],
+)
+def test_a_rule_is_a_name_or_a_name_with_its_figures(rule, plain):
+    given = scenario(cells(made(reorder=rule))[0].setup, 1)["tunnels"][0]
+    assert given["reorder"] == plain
+    assert [path["weight"] for path in given["paths"]] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "where", "words"),
+    [
+        ({"reorder": "mtp"}, ("tunnels", "bond", "reorder"), 'no reorder rule "mtp"'),
+        ({"mtu": "1500B"}, ("tunnels", "bond", "mtu"), "1464 is the most|1468 is the most"),
+        ({"paths": [{"ends": ["10.7.0.1", "10.1.1.2"]}]}, ("tunnels", "bond", "paths"), "no address of `a`"),
+        ({"ends": [{"node": "x", "address": "10.9.0.1"}, {"node": "b", "address": "10.9.0.2"}]}, ("tunnels", "bond", "ends", 0), 'no node "x"'),
+        ({"ends": [{"node": "a", "address": "10.1.0.1"}, {"node": "b", "address": "10.9.0.2"}]}, ("tunnels", "bond", "ends", 0), "belongs to"),
+        ({"dead_time": "1s"}, ("tunnels", "bond", "dead_time"), "not shorter"),
+        ({"weight": 3}, ("tunnels", "bond", "weight"), "no field `weight`"),
+    ],
+)
+def test_mistakes_are_told_at_their_field(changes, where, words):
+    with pytest.raises(SetupError, match=words) as refused:
+        made(**changes)
+    assert refused.value.where[1:] == where
+
+
+def test_engines_that_run_a_kernel_leave_it_out():
+    assert other_search(cells(made())[0]) == "tunnels, which the simulator alone has so far"
+
+
+def test_a_run_fills_the_tables(tmp_path):
+    results = run_study(made(send_buffer="212992B", reorder="mpt"), tmp_path)
+    assert results.runs["goodput_receiver_mbps"].iloc[0] > 5
+    there = results.tunnels[results.tunnels["a_to_b"]].iloc[0]
+    assert (there["tunnel"], there["mtu"]) == ("bond", 1464)
+    assert there["delivered"] > 500
+    assert there["hold_time_s"] > 0
+    paths = results.tunnel_paths[results.tunnel_paths["a_to_b"]].set_index("path")
+    assert paths["packets_sent"].loc[1] == pytest.approx(2 * paths["packets_sent"].loc[2], abs=3)
+    assert list(paths["source"]) == ["10.1.0.1", "10.2.0.1"]
