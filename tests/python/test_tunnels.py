@@ -2,8 +2,8 @@
 
 import pytest
 import yaml
+from polypath import run
 from polypath.engines._naming import other_search
-from polypath.results import run as run_study
 from polypath.study import SetupError, Study, cells, scenario
 
 TEXT = """
@@ -73,7 +73,7 @@ def test_engines_that_run_a_kernel_leave_it_out():
 
 
 def test_a_run_fills_the_tables(tmp_path):
-    results = run_study(made(send_buffer="212992B", reorder="mpt"), tmp_path)
+    results = run(made(send_buffer="212992B", reorder="mpt"), out=tmp_path)
     assert results.runs["goodput_receiver_mbps"].iloc[0] > 5
     there = results.tunnels[results.tunnels["a_to_b"]].iloc[0]
     assert (there["tunnel"], there["mtu"]) == ("bond", 1464)

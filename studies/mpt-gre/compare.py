@@ -1,0 +1,97 @@
+"""Sets the simulator beside real MPT over Linux 6.1 (tests/data/reference/mpt-gre): python studies/mpt-gre/compare.py [PATTERN..] [--count]
+
+A row of summary.csv is one run; the same set-up is simulated, with losses from five seeds. A cell agrees when the simulator's goodput is
+within 10 % of the kernel's, as `polypath validate` judges a kernel that ran once.
+"""
+
+import argparse
+import csv
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from fnmatch import fnmatchcase
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from polypath import _native
+from polypath.study import Study, cells, scenario
+
+HERE = Path(__file__).parent
+REFERENCE = HERE.parent.parent / "tests/data/reference/mpt-gre/summary.csv"
+TOLERANCE = 0.10
+SEEDS = 5
+MS = 1_000_000
+# The kernel's runs began three pings or four after the tunnel.
+FIRST_PATH = "_synp1"
+
+
+def reference() -> list[dict[str, str]]:
+    """The rows of the kernel's runs."""
+    with REFERENCE.open() as file:
+        return list(csv.DictReader(file))
+
+
+def scenarios(row: dict[str, str], study: Study) -> Iterator[dict[str, Any]]:
+    """What the simulator runs for a row."""
+    lossy = float(row["loss_pct"] or 0) > 0
+    like = next(cell for cell in cells(study) if cell.experiment == f"{row['mode']}-{'loss' if lossy else 'delay'}")
+    for seed in range(1, SEEDS + 1 if lossy else 2):
+        plain = scenario(like.setup, seed)
+        duration = int(float(row["dur_s"]) * 1e9)
+        flow, tunnel = plain["flows"][0], plain["tunnels"][0]
+        plain["duration_ns"] = duration + 2_000_000_000
+        flow |= {"cc": row["cc"], "app": {"kind": "bulk", "duration_ns": duration}, "window_ns": [0, duration]}
+        window = int(row["reorder_window"])
+        tunnel["reorder"] = {"kind": "mpt", "window": window, "max_delay_ns": 300 * MS} if window else {"kind": "off"}
+        tunnel["packets_before"] = 4 if row["id"].endswith(FIRST_PATH) else 3
+        for link in plain["links"]:
+            for element in (*link["a_to_b"], *link["b_to_a"]):
+                # The study's other delays are a quarter of a millisecond.
+                if element["kind"] == "delay" and link["name"] == ("r1-b" if row["mode"] == "nic" else "a-r1") and element["delay_ns"] != MS // 4:
+                    element["delay_ns"] = int(row["delay_ms"]) * MS
+                if element["kind"] == "loss":
+                    element["probability"] = float(row["loss_pct"] or 0) / 100
+                if element["kind"] == "rate" and row["mode"] == "router":
+                    element["queue"] = {"packets": int(row["queue_pkts"])}
+        yield plain
+
+
+def simulated(plain: dict[str, Any]) -> dict[str, Any]:
+    """The outcome of a scenario."""
+    outcome: dict[str, Any] = json.loads(_native.simulate(json.dumps(plain))[0])
+    return outcome
+
+
+def judged(patterns: list[str]) -> Iterator[tuple[dict[str, str], float, float, bool]]:
+    """Row, the kernel's goodput, the simulator's, and whether they agree."""
+    study = Study.load(HERE)
+    rows = [row for row in reference() if not patterns or any(fnmatchcase(row["id"], pattern) for pattern in patterns)]
+    with ThreadPoolExecutor(2) as pool:
+        work = [[pool.submit(simulated, plain) for plain in scenarios(row, study)] for row in rows]
+        for row, futures in zip(rows, work, strict=True):
+            ours = fmean(future.result()["flows"][0]["goodput_receiver_bps"] / 1e6 for future in futures)
+            kernel = float(row["goodput_mbps"])
+            yield row, kernel, ours, abs(ours - kernel) <= TOLERANCE * kernel
+
+
+def main() -> None:
+    """Prints the table, or how many cells of each set-up agree."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("patterns", nargs="*", help="names of runs, such as nic_rw1600_*")
+    parser.add_argument("--count", action="store_true")
+    given = parser.parse_args()
+    found = list(judged(given.patterns))
+    if given.count:
+        print("| set-up | agree | of |\n| --- | ---: | ---: |")
+        for mode in ("nic", "router"):
+            own = [agrees for row, _, _, agrees in found if row["mode"] == mode]
+            print(f"| {mode} | {sum(own)} | {len(own)} |")
+        return
+    print("| run | kernel, Mbit/s | simulator, Mbit/s | |\n| --- | ---: | ---: | --- |")
+    for row, kernel, ours, agrees in found:
+        print(f"| `{row['id']}` | {kernel:.2f} | {ours:.2f} | {'' if agrees else 'differs'} |")
+
+
+if __name__ == "__main__":
+    main()
