@@ -48,7 +48,11 @@ def scenarios(row: dict[str, str], study: Study) -> Iterator[dict[str, Any]]:
         for link in plain["links"]:
             for element in (*link["a_to_b"], *link["b_to_a"]):
                 # The study's other delays are a quarter of a millisecond.
-                if element["kind"] == "delay" and link["name"] == ("r1-b" if row["mode"] == "nic" else "a-r1") and element["delay_ns"] != MS // 4:
+                if (
+                    element["kind"] == "delay"
+                    and link["name"] == ("r1-b" if row["mode"] == "nic" else "a-r1")
+                    and element["delay_ns"] != MS // 4
+                ):
                     element["delay_ns"] = int(row["delay_ms"]) * MS
                 if element["kind"] == "loss":
                     element["probability"] = float(row["loss_pct"] or 0) / 100
