@@ -21,12 +21,16 @@ pub use quic_go::QuicGo;
 pub use quinn::Quinn;
 pub use table::Table;
 
-/// Every link passes packets of so many bytes (RFC 791), whatever a message says.
+/// Every link passes IPv4's packets of so many bytes (RFC 791), whatever a message says.
 pub const LEAST_MTU: Bytes = Bytes::new(68);
+/// The same of IPv6 (RFC 8200 section 5).
+pub const LEAST_MTU_IPV6: Bytes = Bytes::new(1280);
 
 /// Between what sizes of packets a search takes place.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Bounds {
+    /// No path passes less: [`LEAST_MTU`], or [`LEAST_MTU_IPV6`], below which nobody's estimate may fall (RFC 8201 section 4).
+    pub floor: Bytes,
     /// Where it begins: what nearly every path passes (RFC 8899 section 5.1.2: `BASE_PLPMTU`). For TCP the packet with `tcp_base_mss`.
     pub base: Bytes,
     /// What the interface, the route and the peer allow (RFC 8899: `MAX_PLPMTU`).
@@ -42,6 +46,8 @@ pub struct Path {
     pub bounds: Bounds,
     /// Smoothed RTT; zero while unknown.
     pub srtt: Duration,
+    /// Data that the peer has acknowledged: a search may keep its cost in proportion.
+    pub arrived: Bytes,
 }
 
 /// Packets that are no probes and were found lost at one time.
@@ -285,7 +291,7 @@ pub(crate) mod tests {
 
     pub(crate) fn path(ceiling: u64) -> Path {
         let [base, ceiling, headers] = [1076, ceiling, 52].map(Bytes::new);
-        Path { bounds: Bounds { base, ceiling, headers }, srtt: RTT }
+        Path { bounds: Bounds { floor: LEAST_MTU, base, ceiling, headers }, srtt: RTT, arrived: Bytes::new(u64::MAX) }
     }
 
     impl<P: Policy> Net<P> {

@@ -98,10 +98,11 @@ impl Policy for Linux {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::LEAST_MTU;
     use polypath_base::Duration;
 
-    const BOUNDS: Bounds = Bounds { base: Bytes::new(1076), ceiling: Bytes::new(9000), headers: Bytes::new(52) };
-    const PATH: Path = Path { bounds: BOUNDS, srtt: Duration::ZERO };
+    const BOUNDS: Bounds = Bounds { floor: LEAST_MTU, base: Bytes::new(1076), ceiling: Bytes::new(9000), headers: Bytes::new(52) };
+    const PATH: Path = Path { bounds: BOUNDS, srtt: Duration::ZERO, arrived: Bytes::ZERO };
 
     fn started(mtu_probing: u8, bounds: Bounds) -> Linux {
         let mut linux = Linux::new(Sysctls { mtu_probing, ..Sysctls::default() });

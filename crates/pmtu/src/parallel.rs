@@ -12,15 +12,17 @@
 //! Which probes are lost is seen in what the peer acknowledges of later data, not by a timer. A timeout of data says something only when nothing of
 //! their size has arrived for long: at once for a size that never passed, at the second one in a row for a size that did.
 //!
+//! Probes take at most a hundredth of the bytes that the path carries in six seconds, so a slow path is searched more slowly.
+//!
 //! An ICMP message is a hint of what to probe next (RFC 8899 section 4.6.1). What passes stays in use whatever it says, and what lies above it is
-//! probed all the same, so a forged one costs a few probes.
+//! probed all the same, so a forged one costs a few probes. A size that never passed gives way to what a message says, but for less than 576 bytes.
 
 use super::{Bounds, LEAST_MTU, LossBurst, Path, Policy, Sysctls};
 use polypath_base::{Bytes, Duration, Instant};
 
 /// What data begin with: IPv6's least MTU (RFC 8200 section 5), and that of the narrowest common tunnels.
 const BASE: u64 = 1280;
-/// What to fall back to when a size that never passed gets nothing through, in this order.
+/// What to fall back to when nothing gets through, in this order after [`BASE`], but never below the least MTU of the IP version.
 const SMALLER: [u64; 4] = [576, 296, 128, LEAST_MTU.get()];
 /// Ethernet's, probed first.
 const ETHERNET: u64 = 1500;
@@ -32,6 +34,11 @@ const AT_ONCE: usize = 3;
 const MAX_PROBES: usize = 3;
 /// A search that has ended begins anew after this (RFC 8899 section 5.1.1: `PMTU_RAISE_TIMER`).
 const RAISE_AFTER: Duration = Duration::from_secs(600);
+/// In probes goes at most a hundredth of what a path carries in this time at the rate that it has had so far, or later of what it has carried.
+const SHARE: u64 = 100;
+const HORIZON: Duration = Duration::from_secs(6);
+/// So much always may: a probe of Ethernet's size and one of a jumbo frame.
+const ALLOWANCE: u64 = ETHERNET + 9000;
 /// Timeouts in a row after which a size that did pass is given up.
 const TIMEOUTS: u8 = 2;
 /// The same for bursts of losses that later packets revealed.
@@ -43,6 +50,8 @@ pub struct Parallel {
     /// Data go in packets of this size; it passes if `proven`.
     low: u64,
     proven: bool,
+    /// Every path of this IP version passes so much.
+    floor: u64,
     ceiling: u64,
     /// The smallest sizes that were lost, ascending; the first `lost_count` count.
     lost: [u64; MAX_PROBES],
@@ -52,7 +61,12 @@ pub struct Parallel {
     out_count: usize,
     /// What a message said.
     hint: Option<u64>,
+    started: Instant,
+    /// In all probes, bytes.
+    spent: u64,
     timeouts: u8,
+    /// The shortest packet that timed out since one of its size arrived.
+    timed_out: u64,
     bursts: u8,
     /// The search is over until then.
     complete_until: Option<Instant>,
@@ -64,13 +78,17 @@ impl Parallel {
         Self {
             low: u64::MAX,
             proven: false,
+            floor: LEAST_MTU.get(),
             ceiling: 0,
             lost: [0; MAX_PROBES],
             lost_count: 0,
             out: [0; AT_ONCE],
             out_count: 0,
             hint: None,
+            started: Instant::ZERO,
+            spent: 0,
             timeouts: 0,
+            timed_out: u64::MAX,
             bursts: 0,
             complete_until: None,
         }
@@ -163,19 +181,34 @@ impl Parallel {
         }
     }
 
-    /// Nothing of the size in use gets through: a smaller one is used, and what was in use is searched for anew.
-    fn fall_back(&mut self) {
-        let size = if self.low > BASE { BASE } else { SMALLER.into_iter().find(|&size| size < self.low).unwrap_or(self.low) };
+    /// Nothing gets through: a smaller size is used. What was in use is searched for anew; if packets of it are among the lost (`is_lost`), it may
+    /// be too large.
+    fn fall_back(&mut self, is_lost: bool) {
+        let size = [BASE].into_iter().chain(SMALLER).find(|&size| size < self.low).unwrap_or(self.low).max(self.floor).min(self.low);
         let was = std::mem::replace(&mut self.low, size);
-        (self.proven, self.timeouts, self.bursts, self.complete_until) = (false, 0, 0, None);
-        self.note_lost(was);
+        (self.proven, self.bursts, self.complete_until) = (false, 0, None);
+        self.forget_timeouts();
+        if is_lost {
+            self.note_lost(was);
+        }
+    }
+
+    fn forget_timeouts(&mut self) {
+        (self.timeouts, self.timed_out) = (0, u64::MAX);
+    }
+
+    /// Whether a probe of this size is worth its bytes.
+    fn affords(&self, now: Instant, size: u64, path: Path) -> bool {
+        let elapsed = now.since(self.started).max(path.srtt).as_nanos().max(1);
+        let carries = u128::from(path.arrived.get()) * u128::from(HORIZON.as_nanos().max(elapsed)) / u128::from(elapsed);
+        u128::from(self.spent + size) <= (carries / u128::from(SHARE)).max(u128::from(ALLOWANCE))
     }
 }
 
 impl Policy for Parallel {
-    fn on_start(&mut self, _now: Instant, bounds: Bounds) {
+    fn on_start(&mut self, now: Instant, bounds: Bounds) {
         let ceiling = bounds.ceiling.get();
-        *self = Self { low: BASE.min(ceiling), ceiling, ..Self::new(Sysctls::default()) };
+        *self = Self { low: BASE.min(ceiling), floor: bounds.floor.get(), ceiling, started: now, ..Self::new(Sysctls::default()) };
     }
 
     fn largest(&self) -> Bytes {
@@ -206,10 +239,11 @@ impl Policy for Parallel {
         let wanted = |size: u64| candidates.iter().filter(|&&other| other == Some(size)).count();
         let is_out = |size: u64| self.out().iter().filter(|&&out| out == size).count();
         let mut sizes = candidates.iter().flatten().copied();
-        sizes.find(|&size| is_out(size) < wanted(size)).map(Bytes::new)
+        sizes.find(|&size| is_out(size) < wanted(size) && self.affords(now, size, path)).map(Bytes::new)
     }
 
     fn on_probe_sent(&mut self, _now: Instant, size: Bytes) {
+        self.spent += size.get();
         if self.out_count < AT_ONCE {
             self.out[self.out_count] = size.get();
             self.out_count += 1;
@@ -219,7 +253,8 @@ impl Policy for Parallel {
     fn on_probe_acked(&mut self, _now: Instant, size: Bytes) {
         self.take_out(size.get());
         if size.get() > self.low {
-            (self.low, self.proven, self.timeouts, self.bursts) = (size.get(), true, 0, 0);
+            (self.low, self.proven, self.bursts) = (size.get(), true, 0);
+            self.forget_timeouts();
             self.forget_passed();
         }
     }
@@ -234,33 +269,42 @@ impl Policy for Parallel {
     }
 
     fn on_limit(&mut self, mtu: Bytes) {
-        (self.ceiling, self.low) = (self.ceiling.min(mtu.get()), self.low.min(mtu.get()));
+        let mtu = mtu.get().max(self.floor);
+        (self.ceiling, self.low) = (self.ceiling.min(mtu), self.low.min(mtu));
     }
 
     fn on_hint(&mut self, mtu: Bytes) {
+        let mtu = mtu.get();
         // RFC 8899 section 4.6.1: only what lies between what passes and what does not can be true.
-        if mtu.get() > self.low && mtu.get() < self.limit() {
-            self.hint = Some(mtu.get());
+        if mtu > self.low && mtu < self.limit() {
+            self.hint = Some(mtu);
+        } else if mtu < self.low && !self.proven {
+            // What is in use never passed, so it may be true too; if it is not, what arrives next shows that.
+            self.low = mtu.max(SMALLER[0]).max(self.floor).min(self.low);
+            self.hint = Some(self.low);
         }
     }
 
     fn on_data_acked(&mut self, longest: Bytes) {
+        if longest.get() >= self.timed_out {
+            self.forget_timeouts();
+        }
         if longest.get() >= self.low {
-            (self.proven, self.timeouts, self.bursts) = (true, 0, 0);
+            (self.proven, self.bursts) = (true, 0);
+            self.forget_timeouts();
         }
     }
 
     fn on_data_lost(&mut self, _now: Instant, burst: LossBurst) {
-        if burst.longest.get() < self.low {
-            return;
-        }
+        let longest = burst.longest.get();
         if burst.by_timeout {
-            self.timeouts += 1;
-        } else {
+            // A shorter packet may be too long too: the path may pass even less.
+            (self.timeouts, self.timed_out) = (self.timeouts + 1, self.timed_out.min(longest));
+        } else if longest >= self.low {
             self.bursts += 1;
         }
         if self.timeouts >= if self.proven { TIMEOUTS } else { 1 } || self.bursts >= BURSTS {
-            self.fall_back();
+            self.fall_back(longest >= self.low);
         }
     }
 }
@@ -373,6 +417,23 @@ mod tests {
         told.round(9000, |_| false);
         told.policy.on_hint(Bytes::new(1372));
         assert_eq!((told.search(9000, |_| false), told.found()), (2, 1372));
+    }
+
+    #[test]
+    fn a_message_is_believed_of_a_size_that_never_passed() {
+        let after = |says| {
+            let mut net = Net::new(Parallel::new(Sysctls::default()), 9000, 640);
+            net.policy.on_hint(Bytes::new(says));
+            net.found()
+        };
+        assert_eq!((after(640), after(68), after(1300)), (640, SMALLER[0], BASE));
+        let mut net = net(9000, 9000);
+        net.policy.on_hint(Bytes::new(640));
+        assert_eq!(net.found(), BASE, "1280 bytes have passed");
+        let mut forged = Net::new(Parallel::new(Sysctls::default()), 9000, 9000);
+        forged.policy.on_hint(Bytes::new(68));
+        forged.policy.on_data_acked(Bytes::new(SMALLER[0]));
+        assert!(forged.search(9000, |_| false) <= 3 && forged.found() == 9000, "{:?}", forged.probed);
     }
 
     #[test]

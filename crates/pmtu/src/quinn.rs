@@ -36,6 +36,16 @@ enum Phase {
     Complete(Instant),
 }
 
+impl Phase {
+    /// The range, if a probe of this size is out. One from before a black hole says nothing any more.
+    fn awaits(&mut self, size: Bytes) -> Option<&mut Range> {
+        match self {
+            Self::Searching(range) if range.is_probe_out && range.last == size.get() => Some(range),
+            _ => None,
+        }
+    }
+}
+
 #[derive(Copy, Clone, Debug)]
 struct Range {
     low: u64,
@@ -115,7 +125,7 @@ impl Policy for Quinn {
 
     fn on_probe_acked(&mut self, _now: Instant, size: Bytes) {
         self.suspicious_bursts = 0;
-        if let Phase::Searching(range) = &mut self.phase {
+        if let Some(range) = self.phase.awaits(size) {
             self.current = size;
             (range.is_probe_out, range.lost) = (false, 0);
             range.next = range.advance(true);
@@ -123,8 +133,7 @@ impl Policy for Quinn {
     }
 
     fn on_probe_lost(&mut self, _now: Instant, size: Bytes) {
-        // A black hole may have ended the search.
-        if let Phase::Searching(range) = &mut self.phase {
+        if let Some(range) = self.phase.awaits(size) {
             range.is_probe_out = false;
             range.lost += 1;
             range.next = Some(size.get());
@@ -135,8 +144,8 @@ impl Policy for Quinn {
         }
     }
 
-    fn on_probe_forgotten(&mut self, _size: Bytes) {
-        if let Phase::Searching(range) = &mut self.phase {
+    fn on_probe_forgotten(&mut self, size: Bytes) {
+        if let Some(range) = self.phase.awaits(size) {
             range.is_probe_out = false;
         }
     }

@@ -76,7 +76,7 @@ impl Case {
                "a_to_b": there, "b_to_a": [delay]})
     }
 
-    fn run(&self, seed: u64, search: Option<&str>) -> Result {
+    fn scenario(&self, seed: u64, search: Option<&str>) -> Scenario {
         let mut links: Vec<Value> = (0..self.mtus.len()).map(|number| self.link(number, search)).collect();
         links.push(json!({"name": "lan", "a": {"node": "r", "address": "10.9.0.2", "mtu": INTERFACE},
                           "b": {"node": "s", "address": "10.9.0.1", "mtu": INTERFACE}, "a_to_b": [], "b_to_a": []}));
@@ -84,15 +84,18 @@ impl Case {
         if let Some(search) = search {
             client["mtu_search"] = search.into();
         }
-        let scenario: Scenario = serde_json::from_value(json!({
+        serde_json::from_value(json!({
             "seed": seed, "duration_ns": 12_000 * MS,
             "nodes": [client, {"name": "r", "router": true}, {"name": "s"}],
             "links": links,
             "flows": [{"name": "f", "transport": self.transport, "cc": "cubic", "client": "c", "server": "s",
                        "app": {"kind": "bulk", "duration_ns": 11_000 * MS}, "window_ns": WINDOW_NS}]
         }))
-        .expect("a scenario");
-        let flow = run(&scenario).expect("a valid scenario").flows.remove(0);
+        .expect("a scenario")
+    }
+
+    fn run(&self, seed: u64, search: Option<&str>) -> Result {
+        let flow = run(&self.scenario(seed, search)).expect("a valid scenario").flows.remove(0);
         let probes: u64 = flow.subflows.iter().map(|subflow| subflow.counters.mtu_probe_bytes).sum();
         let sent: u64 = flow.subflows.iter().map(|subflow| subflow.counters.bytes_acked).sum();
         Result { goodput: flow.goodput_receiver_bps / 1e6, probes: probes as f64 / sent.max(1) as f64 }

@@ -266,7 +266,9 @@ impl Socket {
             persist: Persist::default(),
             last_sent_at: Instant::ZERO,
             ecn,
-            path_mtu: PathMtu::new(mtu, settings.timestamps, settings.base_mss, search).with_least_mss(settings.min_snd_mss),
+            path_mtu: PathMtu::new(mtu, settings.timestamps, settings.base_mss, search)
+                .with_least_mss(settings.min_snd_mss)
+                .with_options_counted(settings.stack.search_counts_options),
             refused_probe_end: initial_seq,
             offered: 0,
             accepted: 0,

@@ -6,6 +6,7 @@
 //! window stays as it is.
 
 use super::path_mtu::{LEAST_MSS, Next, Room, RouteMtu};
+use super::scoreboard::Sent;
 use super::segment_builder::{SACK_BLOCK_BYTES, SACK_BYTES};
 use super::{CaState, Socket, TIMESTAMP_BYTES, timestamp};
 use polypath_base::{Bytes, Instant, Segments, Seq};
@@ -115,6 +116,7 @@ impl Socket {
             window_room: Bytes::from_u32(self.window_room()),
             in_flight: Segments::new(in_flight),
             cwnd: self.cwnd(),
+            arrived: Bytes::new(self.flow.bytes_acked),
         };
         match self.path_mtu.next_probe(now, self.srtt(), room) {
             // A probe lies within one mapping.
@@ -243,13 +245,25 @@ impl Socket {
         }
     }
 
-    fn is_of_lost_probe(&self, seq: Seq) -> bool {
+    /// It lies in what a lost probe carried, whose repair is no part of an episode of losses: no duplicate of it will be reported.
+    #[inline]
+    pub(super) fn is_of_lost_probe(&self, seq: Seq) -> bool {
         self.path_mtu.lost_probes().iter().any(|&(from, to)| !seq.before(from) && seq.before(to))
     }
 
     /// Segments that are lost because they were in a probe, and not a second time.
     #[cold]
     pub(super) fn lost_in_probes(&self) -> u32 {
+        self.count_in_probes(|sent| sent.is_lost() && (sent.is_retrans() || !sent.is_retransmitted()))
+    }
+
+    /// Retransmissions in the network of what lost probes carried.
+    #[cold]
+    pub(super) fn retransmitted_of_probes(&self) -> u32 {
+        self.count_in_probes(Sent::is_retrans)
+    }
+
+    fn count_in_probes(&self, counts: impl Fn(&Sent) -> bool) -> u32 {
         let mut count = 0;
         for &(from, to) in self.path_mtu.lost_probes() {
             for index in self.scoreboard.index_of(from)..self.scoreboard.len() {
@@ -257,7 +271,7 @@ impl Socket {
                 if !sent.seq.before(to) {
                     break;
                 }
-                count += u32::from(sent.is_lost() && (sent.is_retrans() || !sent.is_retransmitted()));
+                count += u32::from(counts(sent));
             }
         }
         count

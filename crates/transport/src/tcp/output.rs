@@ -198,8 +198,9 @@ impl Socket {
         };
         self.enter_loss(cx);
         if shorter {
-            // What was lost was too long: slow start begins anew, and ends where it would have.
-            self.flow.ssthresh = ssthresh;
+            // What was lost was too long: slow start begins anew, and ends where it would have. If nothing as long ever arrived, that holds of all
+            // losses before too, whatever they were taken for.
+            self.flow.ssthresh = if self.path_mtu.has_passed() { ssthresh } else { cc::SSTHRESH_INFINITE };
         }
         self.loss.on_timeout();
         self.rtt.back_off();
@@ -262,7 +263,9 @@ impl Socket {
         self.counters.data_segments_sent += 1;
         self.counters.retransmissions += 1;
         self.pace(now, sent.len);
-        self.undo.on_retransmitted(timestamp(now));
+        if !self.is_of_lost_probe(sent.seq) {
+            self.undo.on_retransmitted(timestamp(now));
+        }
         if matches!(self.flow.ca_state, super::CaState::Cwr | super::CaState::Recovery) {
             self.prr.on_sent();
         }

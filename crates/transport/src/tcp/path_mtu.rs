@@ -35,6 +35,8 @@ pub(super) struct PathMtu {
     payload_and_options: u32,
     /// Data, MPTCP's options included, of the packet with which a search begins (`tcp_base_mss`).
     base_mss: u32,
+    /// The search counts MPTCP's options among the headers.
+    search_counts_options: bool,
     search: Search,
     /// The probes in the network; of Linux's search one at most.
     probes: Vec<Probe>,
@@ -42,6 +44,8 @@ pub(super) struct PathMtu {
     lost_probes: Vec<(Seq, Seq)>,
     /// What was found lost up to here is known to the search.
     reported_lost: Seq,
+    /// A full packet, or a probe, has arrived.
+    has_passed: bool,
 }
 
 /// A segment in the network that is larger than the MSS.
@@ -86,6 +90,8 @@ pub(super) struct Room {
     /// Segments in the network, and the window.
     pub(super) in_flight: Segments,
     pub(super) cwnd: Segments,
+    /// Data that the peer has acknowledged.
+    pub(super) arrived: Bytes,
 }
 
 /// What is to be sent next.
@@ -115,10 +121,12 @@ impl PathMtu {
             payload: DEFAULT_MSS,
             payload_and_options: DEFAULT_MSS,
             base_mss: base_mss.as_u32(),
+            search_counts_options: false,
             search,
             probes: Vec::new(),
             lost_probes: Vec::new(),
             reported_lost: Seq::default(),
+            has_passed: false,
         }
     }
 
@@ -171,6 +179,11 @@ impl PathMtu {
     /// No segment holds less than this (`tcp_min_snd_mss`).
     pub(super) fn with_least_mss(self, least: Bytes) -> Self {
         Self { least_mss: least.as_u32(), ..self }
+    }
+
+    /// The search counts MPTCP's options among the headers, so that a packet of `base_mss` holds as much data.
+    pub(super) fn with_options_counted(self, search_counts_options: bool) -> Self {
+        Self { search_counts_options, ..self }
     }
 
     /// What a host has learnt of the route begins to hold; true if that changes the size of packets. RFC 1191 section 6.3 lets it expire.
@@ -248,10 +261,10 @@ impl PathMtu {
 
     /// Where a search begins: between `tcp_base_mss` and what the peer takes.
     fn bounds(&self) -> Bounds {
-        let headers = self.headers();
+        let headers = self.headers() + if self.search_counts_options { self.mptcp_options } else { 0 };
         let ceiling = (self.peer_mss + HEADERS).min(self.pmtu);
         let [base, ceiling, headers] = [self.base_mss + headers, ceiling, headers].map(Bytes::from_u32);
-        Bounds { base, ceiling, headers }
+        Bounds { floor: LEAST_MTU, base, ceiling, headers }
     }
 
     /// The connection begins.
@@ -298,7 +311,7 @@ impl PathMtu {
 
     /// Before new data: is it time for a probe (Linux: `tcp_mtu_probe`)?
     pub(super) fn next_probe(&mut self, now: Instant, srtt: Duration, room: Room) -> Next {
-        let path = Path { bounds: self.bounds(), srtt };
+        let path = Path { bounds: self.bounds(), srtt, arrived: room.arrived };
         let Some(size) = self.search.next_probe(now, path) else { return Next::Usual };
         if !self.search.is_linux() {
             return self.probe_of(size, room);
@@ -383,7 +396,9 @@ impl PathMtu {
             }
             !settled
         });
-        Segments::new((before - self.probes.len()) as u32)
+        let arrived = before - self.probes.len();
+        self.has_passed |= arrived > 0;
+        Segments::new(arrived as u32)
     }
 
     /// Tells the search of a probe that `is_lost`, by where it begins, and returns where.
@@ -409,7 +424,14 @@ impl PathMtu {
 
     /// Data arrived, in packets of up to `mss` and the headers.
     pub(super) fn on_data_acked(&mut self, longest: Bytes) {
-        self.search.on_data_acked(self.data_packet(longest));
+        let longest = self.data_packet(longest);
+        self.has_passed |= longest >= self.usual_packet();
+        self.search.on_data_acked(longest);
+    }
+
+    /// A full packet, or a probe, has arrived at some time: a loss may be a sign of congestion.
+    pub(super) fn has_passed(&self) -> bool {
+        self.has_passed
     }
 
     /// Data are lost, the shortest and the longest segment of these lengths, the last ending at `end`.
@@ -448,6 +470,7 @@ mod tests {
         window_room: MEGABYTE,
         in_flight: Segments::new(5),
         cwnd: Segments::new(20),
+        arrived: Bytes::ZERO,
     };
 
     fn of_interface(mtu: u64, mtu_probing: u8) -> PathMtu {
@@ -518,6 +541,19 @@ mod tests {
         assert!(!mtu.refuses(Bytes::new(8948)), "plain TCP fills the packet");
         mtu.set_mptcp_options(Bytes::new(24));
         assert_eq!((mtu.refuses(Bytes::new(8924)), mtu.refuses(Bytes::new(8925))), (false, true), "8925 + 24 + 52 bytes are 9001");
+    }
+
+    #[test]
+    fn the_base_mss_holds_mptcps_options_or_does_not() {
+        let sizes = [false, true].map(|counted| {
+            let mut mtu = of_interface(9000, 2).with_options_counted(counted);
+            mtu.set_mptcp_options(Bytes::new(20));
+            mtu.on_syn(Bytes::new(8960), true);
+            mtu.start(Instant::ZERO);
+            mtu.update();
+            [mtu.mss(), mtu.mss_with_options()].map(Bytes::get)
+        });
+        assert_eq!(sizes, [[1004, 1024], [1024, 1044]]);
     }
 
     #[test]

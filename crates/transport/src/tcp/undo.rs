@@ -18,7 +18,7 @@ enum Frto {
 impl Socket {
     /// A reduction begins: from here on evidence against it is collected.
     pub(super) fn watch_for_undo(&mut self) {
-        self.undo.watch(self.snd_una(), self.scoreboard.retrans_out());
+        self.undo.watch(self.snd_una(), self.scoreboard.retrans_out() - self.retransmitted_of_probes());
     }
 
     fn is_spurious(&self, ack: &AckState) -> bool {
