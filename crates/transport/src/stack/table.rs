@@ -272,6 +272,12 @@ kernels! {
             LINUX_6_1_192 = true, "measured, specs/notes/mtu-probing";
             LINUX_6_12_117 = true, "measured, specs/notes/mtu-probing";
         }
+        /// The search for the path's MTU counts MPTCP's options among the headers, so `tcp_base_mss` is all data; else the options take their room of it.
+        search_counts_options: bool {
+            MPTCP_0_96_LINUX_5_4_188 = true, "measured: segments of 1024 bytes of data at the default, specs/notes/mtu-probing";
+            LINUX_6_1_192 = false, "taken for 6.12's; not measured by itself";
+            LINUX_6_12_117 = false, "measured, specs/notes/mtu-probing";
+        }
         /// A buffer of the connection holds whole segments of one size, which all subflows' rates together decide (`mptcp_current_mss`); else of the size of
         /// the subflow that gets it first.
         buffers_by_connection_mss: bool {

@@ -163,8 +163,10 @@ impl PathMtu {
     /// A link says that it passes packets of `mtu` bytes (RFC 1191); true if that is less than was known.
     pub(super) fn on_ptb(&mut self, mtu: Bytes) -> bool {
         if !self.search.is_linux() {
+            let was = self.search.largest();
             self.search.on_hint(mtu);
-            return false;
+            self.update();
+            return self.search.largest() < was;
         }
         let less = mtu < self.pmtu();
         if less {
