@@ -14,6 +14,7 @@ mod ecf;
 mod fixtures;
 mod linux_default;
 mod minrtt;
+mod payload;
 mod redundant;
 mod roundrobin;
 mod sttf;
@@ -363,6 +364,7 @@ schedulers! {
     LinuxDefault(linux_default::LinuxDefault): "default", "shortest time to drain what is queued, in bursts: upstream Linux";
     Ecf(ecf::Ecf): "ecf", "lowest RTT, but waits for it where that completes earlier (Lim et al. 2017); v0 as in Linux 5.4, which miscalculates";
     MinRtt(minrtt::MinRtt): "minrtt", "lowest RTT with room in its window: the default of out-of-tree MPTCP";
+    Payload(payload::Payload): "payload", "earliest arrival, by the segments that each path needs for the same bytes";
     Redundant(redundant::Redundant): "redundant", "everything on every subflow; profile v0 as in Linux 5.4, which repeats itself";
     RoundRobin(roundrobin::RoundRobin): "roundrobin", "a segment each in turn, where windows have room";
     Sttf(sttf::Sttf): "sttf", "shortest transfer time of the next segment, queues included (Hurtig et al. 2019)";
