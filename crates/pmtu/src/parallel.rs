@@ -12,7 +12,7 @@
 //! Which probes are lost is seen in what the peer acknowledges of later data, not by a timer. A timeout of data says something only when nothing of
 //! their size has arrived for long: at once for a size that never passed, at the second one in a row for a size that did.
 //!
-//! Probes take at most a hundredth of the bytes that the path carries in six seconds, so a slow path is searched more slowly.
+//! Probes take at most a hundredth of the bytes that the path carries in three to ten seconds, so a slow path is searched more slowly.
 //!
 //! An ICMP message is a hint of what to probe next (RFC 8899 section 4.6.1). What passes stays in use whatever it says, and what lies above it is
 //! probed all the same, so a forged one costs a few probes. A size that never passed gives way to what a message says, but for less than 576 bytes.
@@ -34,9 +34,10 @@ const AT_ONCE: usize = 3;
 const MAX_PROBES: usize = 3;
 /// A search that has ended begins anew after this (RFC 8899 section 5.1.1: `PMTU_RAISE_TIMER`).
 const RAISE_AFTER: Duration = Duration::from_secs(600);
-/// In probes goes at most a hundredth of what a path carries in this time at the rate that it has had so far, or later of what it has carried.
+/// In probes goes at most a hundredth of what a path carries, at the rate that it has had so far, in this time: the shorter one at first, when slow
+/// start may promise too much, twice the time that has passed more later, and at most the longer one. After that a hundredth of what it has carried.
 const SHARE: u64 = 100;
-const HORIZON: Duration = Duration::from_secs(6);
+const HORIZON: [Duration; 2] = [Duration::from_secs(3), Duration::from_secs(10)];
 /// So much always may: a probe of Ethernet's size and one of a jumbo frame.
 const ALLOWANCE: u64 = ETHERNET + 9000;
 /// Timeouts in a row after which a size that did pass is given up.
@@ -200,7 +201,8 @@ impl Parallel {
     /// Whether a probe of this size is worth its bytes.
     fn affords(&self, now: Instant, size: u64, path: Path) -> bool {
         let elapsed = now.since(self.started).max(path.srtt).as_nanos().max(1);
-        let carries = u128::from(path.arrived.get()) * u128::from(HORIZON.as_nanos().max(elapsed)) / u128::from(elapsed);
+        let horizon = (HORIZON[0].as_nanos() + 2 * elapsed).min(HORIZON[1].as_nanos()).max(elapsed);
+        let carries = u128::from(path.arrived.get()) * u128::from(horizon) / u128::from(elapsed);
         u128::from(self.spent + size) <= (carries / u128::from(SHARE)).max(u128::from(ALLOWANCE))
     }
 }

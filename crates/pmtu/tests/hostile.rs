@@ -9,9 +9,8 @@ use proptest::prelude::*;
 const RTT: Duration = Duration::from_millis(20);
 /// RFC 8899 section 5.1.1: `PMTU_RAISE_TIMER`. After it a search forgets what was lost.
 const RAISE_AFTER: Duration = Duration::from_secs(600);
-/// What probes may take, whatever the path carries; and the time over which a hundredth of what it carries is theirs.
+/// What probes may take, whatever the path carries.
 const ALLOWANCE: u64 = 1500 + 9000;
-const HORIZON: Duration = Duration::from_secs(6);
 const MOST_OUT: usize = 3;
 
 /// Something that happens to a search; sizes are anything, indices are taken modulo what there is.
@@ -65,11 +64,12 @@ struct Sender<P> {
     arrived: u64,
 }
 
-/// What probes may take after so long, when so much arrived.
+/// What probes may take when so much arrived in so long: a hundredth of what that is in three seconds, and in twice the time that has passed more, up
+/// to ten.
 fn budget(elapsed: Duration, arrived: u64) -> u64 {
     let seconds = elapsed.max(RTT).as_secs_f64();
-    let carries = arrived as f64 * (HORIZON.as_secs_f64() / seconds).max(1.0);
-    ALLOWANCE.max((carries / 100.0).ceil() as u64)
+    let horizon = (3.0 + 2.0 * seconds).min(10.0).max(seconds);
+    ALLOWANCE.max((arrived as f64 * horizon / seconds / 100.0).ceil() as u64)
 }
 
 impl<P: Policy> Sender<P> {

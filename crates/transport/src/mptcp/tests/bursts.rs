@@ -42,6 +42,6 @@ fn the_out_of_tree_stack_never_probes_for_a_larger_mtu() {
         net.run_until(Instant::ZERO + Duration::from_secs(3));
         net.log.iter().filter(|l| l.end == CLIENT).map(|l| l.segment.len).max()
     };
-    assert_eq!(size(&MPTCP_0_96_LINUX_5_4_188), Some(1004));
+    assert_eq!(size(&MPTCP_0_96_LINUX_5_4_188), Some(1024));
     assert!(size(&LINUX_6_12_117) > Some(1400));
 }
