@@ -127,6 +127,13 @@ impl Subflow {
         self.confirmed & !self.closed & !self.potentially_failed & !self.stale & self.socket.state().can_send()
     }
 
+    /// Its retransmission timer counts for that of the connection.
+    #[inline]
+    fn times_retransmission(&self) -> bool {
+        // As above.
+        self.is_usable() & (self.stale_rounds == 0)
+    }
+
     #[inline]
     fn as_sibling(&self) -> cc::Sibling {
         self.socket.sibling(self.is_usable())
@@ -158,6 +165,9 @@ pub struct Connection {
     schedules_bursts: bool,
     /// The last subflow that got a burst, and what is left of it ([`crate::stack::Stack::burst_goes_on`]).
     burst: Option<(usize, Bytes)>,
+    /// Bit mask of the subflows that were given data since, and sent it before the scheduler was last asked: their timers count for
+    /// [`sender::Tx::rtx_interval`].
+    sends_first: u32,
     siblings: cc::Siblings,
     random: Rng,
     local_key: u64,
@@ -205,6 +215,7 @@ impl Connection {
         Self {
             schedules_bursts: stack.schedules_bursts && scheduler.schedules_bursts(),
             burst: None,
+            sends_first: 0,
             coupled: algorithm.flags() & cc::flags::COUPLED != 0,
             algorithm,
             scheduler: scheduler.with(Quirks { ecf_overflows: stack.ecf_overflows, redundant_repeats: stack.redundant_repeats }),
@@ -386,6 +397,9 @@ impl Connection {
     pub fn poll_transmit_into(&mut self, now: Instant, segment: &mut Segment) -> Option<PathId> {
         loop {
             if self.ready == 0 && !self.resume_writer(now) {
+                if self.sends_first != 0 {
+                    self.count_timers_of_first(now);
+                }
                 return None;
             }
             let i = self.ready.trailing_zeros() as usize;

@@ -70,6 +70,10 @@ impl Connection {
         if !self.tx.una.before(self.tx.sent_end()) && self.tx.next == self.tx.end {
             self.tx.rtx_due = Instant::NEVER;
         } else {
+            if self.schedules_bursts && self.tx.pending.before(self.tx.end) && self.tx.window_end.after(self.tx.pending) {
+                // Linux asks the scheduler before it lets go of what was acknowledged.
+                self.note_rtx_interval(now);
+            }
             self.arm_retransmission(now);
         }
         if self.tx.fin == Fin::Acked {
@@ -102,7 +106,11 @@ impl Connection {
             self.refill();
         }
         if self.schedules_bursts {
-            while self.tx.pending.before(self.tx.end) && self.schedule_burst(now) {}
+            let (mut last, mut left) = (None, 0);
+            while self.tx.pending.before(self.tx.end) && self.schedule_burst(now, &mut last, &mut left) {}
+            if last.is_some() && self.tx.rtx_due == Instant::NEVER && self.sends_first == 0 {
+                self.arm_retransmission(now);
+            }
         } else if self.settings.stack.gives_after_sending {
             // Each buffer leaves as far as it may before the next is given.
             if (self.tx.pending.before(self.tx.end) || !self.tx.reinject.is_empty()) && self.schedule(now) {
@@ -179,6 +187,9 @@ impl Connection {
         let count = self.subflows.len();
         let queue = self.queue(now);
         self.refresh_view();
+        if self.settings.stack.meta_retransmission == MetaRetransmission::LastTimer {
+            self.note_rtx_interval(now);
+        }
         if self.settings.stack.reinjects_pieces
             && let Some(&piece) = self.tx.reinject.front()
         {
@@ -189,14 +200,19 @@ impl Connection {
     }
 
     /// As [`Connection::schedule`] for a scheduler that hands out bursts: a burst, fragment by fragment, until the burst or the subflow's buffer is used up.
+    ///
+    /// `last` is the subflow that got data just before, `left` a bit mask of those that got data before that one: what they have, Linux sends
+    /// before it goes on.
     #[inline(always)]
-    fn schedule_burst(&mut self, now: Instant) -> bool {
+    fn schedule_burst(&mut self, now: Instant, last: &mut Option<usize>, left: &mut u32) -> bool {
         let count = self.subflows.len();
         if !self.tx.window_end.after(self.tx.pending) && self.scheduler.has_met(&self.view[..count], self.touched) {
             // The peer's window is full, so no subflow may send.
             return false;
         }
         self.refresh_view();
+        self.note_rtx_interval(now);
+        self.sends_first = *left;
         let (i, mut burst) = if let Some(rest) = self.rest_of_burst() {
             rest
         } else {
@@ -204,6 +220,9 @@ impl Connection {
             let Some(choice) = self.scheduler.pick(&self.view[..count], &queue) else { return false };
             (choice.subflow, choice.limit.bytes().unwrap_or(Bytes::ZERO))
         };
+        if let Some(last) = last.replace(i).filter(|&last| last != i) {
+            *left |= 1 << last;
+        }
         // The buffer of this stack is a fragment.
         let start = self.tx.pending;
         while self.tx.pending.before(self.tx.end) {
@@ -220,15 +239,14 @@ impl Connection {
             if burst == Bytes::ZERO || socket.wmem_queued() >= socket.sndbuf() {
                 break;
             }
+            if self.settings.stack.rtx_interval_by_fragment {
+                self.sends_first = *left;
+            }
         }
         if self.settings.stack.burst_goes_on {
             self.burst = Some((i, burst));
         }
-        let given = self.tx.pending.after(start);
-        if given && self.tx.rtx_due == Instant::NEVER {
-            self.arm_retransmission(now);
-        }
-        given
+        self.tx.pending.after(start)
     }
 
     /// The subflow that has the last burst and what is left of it, where that goes on with the next data and the subflow may send.
@@ -420,21 +438,39 @@ impl Connection {
 
     // The connection's own retransmission timer.
 
-    /// The subflows that are not suspected decide when it is due.
+    /// (Re)starts it. Out-of-tree, the subflows that are not suspected decide how long it waits; upstream they did so when the scheduler was asked.
     pub(super) fn arm_retransmission(&mut self, now: Instant) {
-        let mut wait = Duration::ZERO;
-        for subflow in self.subflows.iter().filter(|s| s.confirmed && !s.closed && s.socket.state().can_send()) {
-            let waits = match self.settings.stack.meta_retransmission {
-                _ if subflow.potentially_failed || subflow.stale || subflow.stale_rounds != 0 => continue,
-                MetaRetransmission::TwiceLongestTimeout => subflow.socket.retransmission_timeout() * 2,
-                MetaRetransmission::LastTimer => subflow.socket.rtx_due().map_or(Duration::ZERO, |due| due.since(now)),
-            };
-            wait = wait.max(waits);
-        }
-        if wait == Duration::ZERO {
-            wait = self.settings.rto_min;
-        }
+        let wait = match self.settings.stack.meta_retransmission {
+            MetaRetransmission::TwiceLongestTimeout => {
+                let timeouts = self.subflows.iter().filter(|s| s.times_retransmission()).map(|s| s.socket.retransmission_timeout() * 2);
+                timeouts.fold(Duration::ZERO, Duration::max)
+            }
+            MetaRetransmission::LastTimer => self.tx.rtx_interval,
+        };
+        let wait = if wait == Duration::ZERO { self.settings.rto_min } else { wait };
         self.tx.rtx_due = tick_after(now + wait * (1 << self.tx.rtx_backoff.min(MOST_DOUBLINGS)), self.settings.tick);
+    }
+
+    /// What is left of the subflows' timers now is how long the connection's own waits whenever it starts until this is asked again
+    /// (Linux: `mptcp_set_timeout`).
+    #[inline]
+    fn note_rtx_interval(&mut self, now: Instant) {
+        let dues = self.subflows.iter().filter(|s| s.times_retransmission()).filter_map(|s| s.socket.rtx_due());
+        self.tx.rtx_interval = dues.fold(Duration::ZERO, |most, due| most.max(due.since(now)));
+        self.sends_first = 0;
+    }
+
+    /// The subflows that send before the scheduler is asked have sent by now: their timers count as well.
+    #[cold]
+    pub(super) fn count_timers_of_first(&mut self, now: Instant) {
+        let first = std::mem::take(&mut self.sends_first);
+        for (_, subflow) in self.subflows.iter().enumerate().filter(|(i, s)| first >> i & 1 == 1 && s.times_retransmission()) {
+            let wait = subflow.socket.rtx_due().map_or(Duration::ZERO, |due| due.since(now));
+            self.tx.rtx_interval = self.tx.rtx_interval.max(wait);
+        }
+        if self.tx.rtx_due == Instant::NEVER && self.tx.una.before(self.tx.next) {
+            self.arm_retransmission(now);
+        }
     }
 
     #[cold]
@@ -444,6 +480,7 @@ impl Connection {
             // Only the DATA_FIN is missing: every ACK carries it.
             self.tx.fin_repetitions += 1;
             self.tx.rtx_backoff = self.tx.fin_repetitions - u32::from(self.settings.stack.data_fin_doubles_late);
+            self.tx.rtx_interval = self.settings.rto_min;
             self.request_acks();
         } else if self.tx.una.before(self.tx.next) && self.phase == Phase::Established {
             if self.settings.stack.reinjects_pieces {

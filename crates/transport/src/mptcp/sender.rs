@@ -5,7 +5,7 @@
 //! stack the pieces in which it was handed to subflows.
 
 use crate::limit_clock::{Limit, LimitClock};
-use polypath_base::{DataSeq, Instant};
+use polypath_base::{DataSeq, Duration, Instant};
 use polypath_sched::BUFFER;
 use std::collections::VecDeque;
 
@@ -68,6 +68,8 @@ pub(super) struct Tx {
     pub(super) reinject: VecDeque<Piece>,
     pub(super) pieces: VecDeque<Piece>,
     pub(super) rtx_due: Instant,
+    /// How long the retransmission timer waits when it starts; zero: the least retransmission timeout. Upstream stack only.
+    pub(super) rtx_interval: Duration,
     pub(super) rtx_backoff: u32,
     /// How often the DATA_FIN alone went again.
     pub(super) fin_repetitions: u32,
@@ -96,6 +98,7 @@ impl Tx {
             reinject: VecDeque::new(),
             pieces: VecDeque::new(),
             rtx_due: Instant::NEVER,
+            rtx_interval: Duration::ZERO,
             rtx_backoff: 0,
             fin_repetitions: 0,
             reinjected_bytes: 0,

@@ -393,11 +393,18 @@ kernels! {
             LINUX_6_1_192 = true, "measured, tests/scripts/mptcp-close-first.pkt";
             LINUX_6_12_117 = true, "measured, tests/scripts/mptcp-close-first.pkt";
         }
-        /// When the connection's own retransmission timer fires.
+        /// How long the connection's own retransmission timer waits.
         meta_retransmission: MetaRetransmission {
             MPTCP_0_96_LINUX_5_4_188 = MetaRetransmission::TwiceLongestTimeout, "its public sources";
-            LINUX_6_1_192 = MetaRetransmission::LastTimer, "measured, tests/scripts/mptcp-reinjection.pkt";
-            LINUX_6_12_117 = MetaRetransmission::LastTimer, "measured, specs/notes/mptcp-two-paths";
+            LINUX_6_1_192 = MetaRetransmission::LastTimer, "measured, tests/scripts/mptcp-retransmission-interval.pkt";
+            LINUX_6_12_117 = MetaRetransmission::LastTimer, "measured, tests/scripts/mptcp-retransmission-interval.pkt";
+        }
+        /// That wait is taken anew after each fragment that a burst gives, with the timers of subflows that were given data before; else only when the
+        /// scheduler is asked.
+        rtx_interval_by_fragment: bool {
+            MPTCP_0_96_LINUX_5_4_188 = false, "it has no such scheduler";
+            LINUX_6_1_192 = false, "measured, tests/scripts/mptcp-retransmission-burst.pkt";
+            LINUX_6_12_117 = true, "measured, tests/scripts/mptcp-retransmission-burst.pkt";
         }
     }
 }

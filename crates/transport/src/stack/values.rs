@@ -51,12 +51,12 @@ pub enum MetaSendBuffer {
     Sum,
 }
 
-/// When the connection's own retransmission timer fires.
+/// How long the connection's own retransmission timer waits.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum MetaRetransmission {
     /// After twice the longest retransmission timeout of a subflow.
     TwiceLongestTimeout,
-    /// With the last of the subflows' retransmission timers.
+    /// What was left of the subflows' retransmission timers, the longest of them, when the scheduler was last asked; the least timeout if none ran.
     LastTimer,
 }
 
@@ -165,7 +165,7 @@ impl Words for MetaRetransmission {
     fn words(&self) -> String {
         match self {
             Self::TwiceLongestTimeout => "after twice the longest timeout of a subflow",
-            Self::LastTimer => "with the last of the subflows' retransmission timers",
+            Self::LastTimer => "what was left of the subflows' timers, at most, when the scheduler was last asked",
         }
         .into()
     }
