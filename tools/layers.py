@@ -33,6 +33,7 @@ CRATES: Mapping[str, frozenset[str]] = {
     "io": frozenset({"base"}),
     "testkit": frozenset({"base", "wire", "cc", "sched", "transport", "sim", "guest"}),
     "emu": frozenset({"base", "wire", "link", "io", "guest"}),
+    "tunneld": frozenset({"base", "wire", "tunnel", "io"}),
     "py": frozenset({"base", "capture", "cc", "sched", "pmtu", "transport", "sim", "emu", "guest"}),
 }
 

@@ -4,20 +4,30 @@
 //! before it got here. Errors are sentences that name the call and its object; who calls adds what it was for.
 
 mod clock;
+mod datagrams;
+mod device;
 mod namespace;
 mod port;
+mod privileges;
 mod process;
 mod signals;
 mod traffic;
+mod tun;
 mod wait;
+mod waiter;
 
 pub use clock::{Clock, KernelTime};
+pub use datagrams::{Datagrams, MOST_SEGMENTS, Received, Slots};
+pub use device::{Prefix, configure};
 pub use namespace::Namespace;
 pub use port::{Frame, HEAD, Port, PortStats};
+pub use privileges::keep_net_admin_only;
 pub use process::{bind_to_parent, enter_urgent, name_thread, processors, thread_time};
-pub use signals::Signals;
+pub use signals::{Signal, Signals};
 pub use traffic::{Arrival, UdpReceiver, UdpSender};
+pub use tun::{Offload, Tun, VIRTIO_HEAD};
 pub use wait::wait;
+pub use waiter::Waiter;
 
 use polypath_base::Error;
 use std::fmt;

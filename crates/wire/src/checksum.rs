@@ -2,6 +2,9 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+/// Bytes that are added together, in lanes of 32 bits: as many as vector registers of most processors hold.
+const BLOCK: usize = 32;
+
 /// A one's complement sum that is still being added up.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Sum(u64);
@@ -10,10 +13,21 @@ impl Sum {
     /// Adds bytes as big-endian words. An odd last byte is the high byte of a word, so only the last piece may be odd.
     #[must_use]
     pub fn bytes(self, bytes: &[u8]) -> Self {
-        let pairs = bytes.chunks_exact(2);
+        // The sum of words does not depend on their byte order until it is read (RFC 1071 section 2 (B)), so that whole blocks are added
+        // as the processor has them. A number of 32 bits is two words, and adds less than 2^32: 2^32 of them would be needed to overflow.
+        let blocks = bytes.chunks_exact(BLOCK);
+        let rest = blocks.remainder();
+        let mut lanes = [0_u64; BLOCK / 4];
+        for block in blocks {
+            for (lane, four) in lanes.iter_mut().zip(block.chunks_exact(4)) {
+                *lane += u64::from(u32::from_ne_bytes([four[0], four[1], four[2], four[3]]));
+            }
+        }
+        let native = Self(lanes.iter().map(|lane| (lane & 0xffff_ffff) + (lane >> 32)).sum()).folded();
+        let pairs = rest.chunks_exact(2);
         let last = pairs.remainder().first().map_or(0, |&byte| u64::from(byte) << 8);
-        // A word adds less than 2^16: 2^48 words would be needed to overflow.
-        Self(self.0 + pairs.map(|pair| u64::from(u16::from_be_bytes([pair[0], pair[1]]))).sum::<u64>() + last)
+        let words = pairs.map(|pair| u64::from(u16::from_be_bytes([pair[0], pair[1]]))).sum::<u64>();
+        Self(self.0 + u64::from(u16::from_be_bytes(native.to_ne_bytes())) + words + last)
     }
 
     /// Adds a number of 32 bits.
@@ -82,6 +96,16 @@ mod tests {
     fn the_example_of_rfc_1071_section_3() {
         let sum = Sum::default().bytes(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]);
         assert_eq!((sum.folded(), sum.checksum()), (0xddf2, 0x220d));
+    }
+
+    #[test]
+    fn whole_blocks_count_as_their_words_do() {
+        for length in 0..200 {
+            let bytes: Vec<u8> = (0..length).map(|i| (i * 37 + 255) as u8).collect();
+            let words = bytes.chunks(2).map(|word| u64::from(word[0]) << 8 | u64::from(*word.get(1).unwrap_or(&0))).sum();
+            assert_eq!(Sum::default().bytes(&bytes).folded(), Sum(words).folded(), "{length}");
+        }
+        assert_eq!(Sum::default().bytes(&[0xff; 4096]).checksum(), 0);
     }
 
     #[test]

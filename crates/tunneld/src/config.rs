@@ -1,0 +1,467 @@
+//! The tunnel's file: TOML, read once into values that make sense.
+//!
+//! Every mistake is one sentence that names the file, the line and the field.
+
+use crate::encapsulation::{Encapsulation, Framing};
+use polypath_base::{Duration, Error};
+use polypath_io::Prefix;
+use polypath_tunnel::{EndpointConfig, KeepaliveConfig, ReorderConfig, Spreading};
+use polypath_wire::{gre, mpt};
+use serde::Deserialize;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use toml::Spanned;
+
+/// What a path of 1500 bytes carries, less the headers in front, is the tunnel's MTU if the file names none.
+const ETHERNET_MTU: u32 = 1500;
+const UDP_HEADER: u32 = 8;
+/// Every IPv4 network carries as much (RFC 791 section 3.2), every one of IPv6 more (RFC 8200 section 5).
+const LEAST_MTU: u32 = 576;
+const MOST_MTU: u32 = 65_000;
+const MOST_PATHS: usize = 64;
+/// Nothing is sent before, and nobody is down after so long: a tunnel without keepalives.
+const NEVER: Duration = Duration::from_secs(100 * 365 * 86_400);
+
+/// A tunnel as the daemon carries it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Its name, for `status` and `down`.
+    pub name: String,
+    /// The TUN device.
+    pub device: String,
+    /// Of the device.
+    pub addresses: Vec<Prefix>,
+    /// The other end's address in the tunnel, and ours of the same IP version.
+    pub peer: (IpAddr, IpAddr),
+    /// Of the device, bytes.
+    pub mtu: u32,
+    /// Networks that are behind the other end.
+    pub routes: Vec<Prefix>,
+    /// The kernel may leave cutting and checksums to the daemon.
+    pub offload: bool,
+    /// The form of datagrams.
+    pub encapsulation: Encapsulation,
+    /// Keepalives are sent.
+    pub keepalives: bool,
+    /// Distribution, reorder rule, dead time.
+    pub endpoint: EndpointConfig,
+    /// In their order.
+    pub paths: Vec<PathConfig>,
+}
+
+/// A path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathConfig {
+    pub name: String,
+    pub local: SocketAddr,
+    pub remote: SocketAddr,
+    /// The only device that carries it, if one is named.
+    pub device: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    name: Option<Spanned<String>>,
+    tunnel: Tunnel,
+    #[serde(default)]
+    reorder: Reorder,
+    #[serde(default)]
+    keepalive: Keepalive,
+    path: Spanned<Vec<PathFile>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Tunnel {
+    device: Spanned<String>,
+    addresses: Spanned<Vec<Spanned<String>>>,
+    peer: Spanned<IpAddr>,
+    mtu: Option<Spanned<u32>>,
+    #[serde(default)]
+    routes: Vec<Spanned<String>>,
+    #[serde(default)]
+    encapsulation: Framing,
+    key: Option<Spanned<u32>>,
+    #[serde(default)]
+    distribution: Distribution,
+    #[serde(default = "yes")]
+    offload: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PathFile {
+    name: Option<Spanned<String>>,
+    local: Spanned<IpAddr>,
+    remote: Spanned<IpAddr>,
+    port: Option<Spanned<u16>>,
+    remote_port: Option<Spanned<u16>>,
+    device: Option<Spanned<String>>,
+    weight: Option<Spanned<u32>>,
+}
+
+#[derive(Copy, Clone, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Distribution {
+    #[default]
+    Turns,
+    Flows,
+}
+
+#[derive(Copy, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum RuleName {
+    Off,
+    Mpt,
+    Fixed,
+    Adaptive,
+    Equalised,
+    #[default]
+    Progress,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reorder {
+    #[serde(default)]
+    rule: RuleName,
+    packets: Option<Spanned<u32>>,
+    max_delay: Option<Spanned<String>>,
+    offset: Option<Spanned<String>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Keepalive {
+    enabled: Option<bool>,
+    interval: Option<Spanned<String>>,
+    dead_time: Option<Spanned<String>>,
+    data_count: Option<bool>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Reads a tunnel's file. `file` is its name for errors, and its stem is the tunnel's name if the text has none.
+pub fn parse(file: &Path, text: &str) -> Result<Config, Error> {
+    let reader = Reader { file, text };
+    let parsed: File = toml::from_str(text).map_err(|error| reader.unreadable(&error))?;
+    reader.config(parsed)
+}
+
+struct Reader<'a> {
+    file: &'a Path,
+    text: &'a str,
+}
+
+impl Reader<'_> {
+    fn line(&self, at: usize) -> usize {
+        self.text.char_indices().take_while(|&(place, _)| place < at).filter(|&(_, c)| c == '\n').count() + 1
+    }
+
+    fn sentence(&self, at: usize, field: &str, what: &str) -> Error {
+        let colon = if field.is_empty() { "" } else { ": " };
+        Error::caller(format!("{}, line {}: {field}{colon}{what}", self.file.display(), self.line(at)))
+    }
+
+    /// What the reader of TOML found, in one line, with the name that stands before the value.
+    fn unreadable(&self, error: &toml::de::Error) -> Error {
+        let at = error.span().map_or(0, |span| span.start);
+        let what = error.message().replace('\n', " ");
+        let line = self.text.lines().nth(self.line(at) - 1).unwrap_or_default();
+        let field = match line.split_once('=') {
+            Some((name, _)) if !what.contains("field") => name.trim(),
+            _ => "",
+        };
+        self.sentence(at, field, &what)
+    }
+
+    fn fail<T, V>(&self, value: &Spanned<V>, field: &str, what: &str) -> Result<T, Error> {
+        Err(self.sentence(value.span().start, field, what))
+    }
+
+    fn config(&self, file: File) -> Result<Config, Error> {
+        let tunnel = &file.tunnel;
+        let name = match &file.name {
+            Some(name) if !is_name(name.get_ref()) => return self.fail(name, "name", NAME),
+            Some(name) => name.get_ref().clone(),
+            None => self.file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+        };
+        if !is_name(&name) {
+            return Err(self.sentence(0, "name", "the file's own name will not do: add a line such as name = \"site-a\""));
+        }
+        let device = tunnel.device.get_ref();
+        if !is_name(device) || device.len() > 15 {
+            return self.fail(&tunnel.device, "tunnel.device", "a device has a name of 1 to 15 letters, digits, '-', '_' and '.'");
+        }
+        let addresses = self.prefixes(tunnel.addresses.get_ref(), "tunnel.addresses", true)?;
+        let peer = *tunnel.peer.get_ref();
+        let Some(own) = addresses.iter().map(|prefix| prefix.address).find(|own| own.is_ipv4() == peer.is_ipv4()) else {
+            return self.fail(&tunnel.peer, "tunnel.peer", "tunnel.addresses has no address of the peer's IP version: add one");
+        };
+        if own == peer {
+            return self.fail(&tunnel.peer, "tunnel.peer", "that is this end's own address: write the other end's");
+        }
+        if let (Framing::Mpt, Some(key)) = (tunnel.encapsulation, &tunnel.key) {
+            return self.fail(key, "tunnel.key", "MPT has no keys: write encapsulation = \"rfc8086\", or leave the key out");
+        }
+        let (paths, weights) = self.paths(tunnel.encapsulation, &file.path)?;
+        let reorder = self.reorder(&file.reorder)?;
+        let encapsulation = Encapsulation {
+            framing: tunnel.encapsulation,
+            key: tunnel.key.as_ref().map(|key| *key.get_ref()),
+            numbered: reorder != ReorderConfig::Off,
+        };
+        let mtu = self.mtu(tunnel, encapsulation, &paths)?;
+        let keepalives = file.keepalive.enabled.unwrap_or(true);
+        let spreading = match tunnel.distribution {
+            Distribution::Turns => Spreading::Turns,
+            Distribution::Flows => Spreading::Flows,
+        };
+        Ok(Config {
+            name,
+            device: device.clone(),
+            peer: (peer, own),
+            mtu,
+            routes: self.prefixes(&tunnel.routes, "tunnel.routes", false)?,
+            offload: tunnel.offload,
+            encapsulation,
+            keepalives,
+            endpoint: EndpointConfig { weights, spreading, reorder, keepalive: self.keepalive(&file.keepalive, keepalives)? },
+            paths,
+            addresses,
+        })
+    }
+
+    fn paths(&self, framing: Framing, given: &Spanned<Vec<PathFile>>) -> Result<(Vec<PathConfig>, Vec<u32>), Error> {
+        if given.get_ref().is_empty() || given.get_ref().len() > MOST_PATHS {
+            return self.fail(given, "path", &format!("a tunnel has 1 to {MOST_PATHS} paths: write [[path]] for each"));
+        }
+        let default = match framing {
+            Framing::Mpt => mpt::UDP_PORT,
+            Framing::Rfc8086 => gre::UDP_PORT,
+        };
+        let (mut paths, mut weights) = (Vec::new(), Vec::new());
+        for (number, path) in given.get_ref().iter().enumerate() {
+            let at = |field: &str| format!("path[{number}].{field}");
+            let (local, remote) = (*path.local.get_ref(), *path.remote.get_ref());
+            if local.is_ipv4() != remote.is_ipv4() {
+                return self.fail(&path.remote, &at("remote"), "it is of another IP version than local");
+            }
+            if local.is_unspecified() || remote.is_unspecified() {
+                return self.fail(&path.local, &at("local"), "a path joins two addresses: write this end's own, and the other end's");
+            }
+            if let Some(port) = [&path.port, &path.remote_port].into_iter().flatten().find(|port| *port.get_ref() == 0) {
+                return self.fail(port, &at("port"), "0 is no port");
+            }
+            let port = path.port.as_ref().map_or(default, |port| *port.get_ref());
+            let remote_port = path.remote_port.as_ref().map_or(port, |port| *port.get_ref());
+            let weight = path.weight.as_ref().map_or(1, |weight| *weight.get_ref());
+            if let (0 | 1001.., Some(given)) = (weight, &path.weight) {
+                return self.fail(given, &at("weight"), "a weight is a whole number of 1 to 1000");
+            }
+            let name = path.name.as_ref().map_or_else(|| format!("path{number}"), |name| name.get_ref().clone());
+            if let (false, Some(given)) = (is_name(&name), &path.name) {
+                return self.fail(given, &at("name"), NAME);
+            }
+            if paths.iter().any(|other: &PathConfig| other.name == name || other.local == SocketAddr::new(local, port)) {
+                return self.fail(&path.local, &at("local"), "another path has this name, or this address and port: each needs its own");
+            }
+            let device = path.device.as_ref().map(|device| device.get_ref().clone());
+            paths.push(PathConfig { name, local: SocketAddr::new(local, port), remote: SocketAddr::new(remote, remote_port), device });
+            weights.push(weight);
+        }
+        Ok((paths, weights))
+    }
+
+    fn mtu(&self, tunnel: &Tunnel, encapsulation: Encapsulation, paths: &[PathConfig]) -> Result<u32, Error> {
+        let Some(given) = &tunnel.mtu else {
+            let outer = if paths.iter().any(|path| path.local.is_ipv6()) { 40 } else { 20 };
+            return Ok(ETHERNET_MTU - outer - UDP_HEADER - encapsulation.header_len() as u32);
+        };
+        let mtu = *given.get_ref();
+        if !(LEAST_MTU..=MOST_MTU).contains(&mtu) {
+            return self.fail(given, "tunnel.mtu", &format!("a tunnel's MTU is {LEAST_MTU} to {MOST_MTU} bytes"));
+        }
+        Ok(mtu)
+    }
+
+    fn reorder(&self, given: &Reorder) -> Result<ReorderConfig, Error> {
+        let capacity = given.packets.as_ref().map_or(4096, |packets| *packets.get_ref());
+        if let (0 | 1_048_577.., Some(packets)) = (capacity, &given.packets) {
+            return self.fail(packets, "reorder.packets", "a reorder buffer holds 1 to 1048576 packets");
+        }
+        if let (true, Some(offset)) = (given.rule != RuleName::Adaptive, &given.offset) {
+            return self.fail(offset, "reorder.offset", "only the rule adaptive has an offset");
+        }
+        let delay = |default: u64| self.time(given.max_delay.as_ref(), "reorder.max_delay", Duration::from_millis(default));
+        Ok(match given.rule {
+            RuleName::Off => ReorderConfig::Off,
+            RuleName::Mpt => ReorderConfig::Mpt { window: capacity, max_delay: delay(100)? },
+            RuleName::Fixed => ReorderConfig::Fixed { timeout: delay(15)?, capacity },
+            RuleName::Adaptive => {
+                let offset = self.time(given.offset.as_ref(), "reorder.offset", Duration::from_millis(5))?;
+                ReorderConfig::Adaptive { offset, cap: delay(100)?, capacity }
+            }
+            RuleName::Equalised => ReorderConfig::Equalised { cap: delay(100)?, capacity },
+            RuleName::Progress => ReorderConfig::Progress { max_delay: delay(300)?, capacity },
+        })
+    }
+
+    fn keepalive(&self, given: &Keepalive, enabled: bool) -> Result<KeepaliveConfig, Error> {
+        if !enabled {
+            return Ok(KeepaliveConfig { interval: NEVER, dead_time: NEVER, data_count: true });
+        }
+        let default = KeepaliveConfig::default();
+        let interval = self.time(given.interval.as_ref(), "keepalive.interval", default.interval)?;
+        let dead_time = self.time(given.dead_time.as_ref(), "keepalive.dead_time", default.dead_time)?;
+        match (&given.dead_time, &given.interval) {
+            (Some(at), _) | (None, Some(at)) if dead_time < interval || interval == Duration::ZERO => {
+                self.fail(at, "keepalive.dead_time", "a dead time is not shorter than the interval, and an interval is above zero")
+            }
+            _ => Ok(KeepaliveConfig { interval, dead_time, data_count: given.data_count.unwrap_or(default.data_count) }),
+        }
+    }
+
+    fn time(&self, given: Option<&Spanned<String>>, field: &str, default: Duration) -> Result<Duration, Error> {
+        let Some(given) = given else { return Ok(default) };
+        match duration(given.get_ref()) {
+            Some(time) => Ok(time),
+            None => {
+                self.fail(given, field, &format!("{:?} is no time: write one up to a day such as \"300ms\" or \"5s\"", given.get_ref()))
+            }
+        }
+    }
+
+    fn prefixes(&self, given: &[Spanned<String>], field: &str, of_host: bool) -> Result<Vec<Prefix>, Error> {
+        let read = |text: &Spanned<String>| match prefix(text.get_ref()) {
+            Some(prefix) if of_host || network(&prefix) == prefix.address => Ok(prefix),
+            Some(prefix) => self.fail(
+                text,
+                field,
+                &format!("{} has bits behind its prefix: write {}/{}", text.get_ref(), network(&prefix), prefix.length),
+            ),
+            None => self.fail(
+                text,
+                field,
+                &format!("{:?} is no address with a prefix such as \"10.0.0.1/24\" or \"fd00::1/64\"", text.get_ref()),
+            ),
+        };
+        given.iter().map(read).collect()
+    }
+}
+
+const NAME: &str = "a name has 1 to 64 letters, digits, '-', '_' and '.', and does not begin with '.' or '-'";
+
+/// Whether a text can be the name of a tunnel, a path or a device.
+pub fn is_name(text: &str) -> bool {
+    let sound = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    (1..=64).contains(&text.len()) && text.bytes().all(sound) && !text.starts_with(['.', '-'])
+}
+
+fn duration(text: &str) -> Option<Duration> {
+    let units = [("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000), ("min", 60_000_000_000)];
+    let digits = text.find(|c: char| !c.is_ascii_digit())?;
+    let (_, unit) = units.into_iter().find(|(name, _)| *name == &text[digits..])?;
+    let ns = text[..digits].parse::<u64>().ok()?.checked_mul(unit)?;
+    (ns <= 86_400_000_000_000).then(|| Duration::from_nanos(ns))
+}
+
+fn prefix(text: &str) -> Option<Prefix> {
+    let (address, length) = text.split_once('/')?;
+    let (address, length): (IpAddr, u8) = (address.parse().ok()?, length.parse().ok()?);
+    (length <= if address.is_ipv4() { 32 } else { 128 }).then_some(Prefix { address, length })
+}
+
+fn network(prefix: &Prefix) -> IpAddr {
+    match prefix.address {
+        IpAddr::V4(address) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(prefix.length)).unwrap_or(0);
+            IpAddr::V4((u32::from(address) & mask).into())
+        }
+        IpAddr::V6(address) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(prefix.length)).unwrap_or(0);
+            IpAddr::V6((u128::from(address) & mask).into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SITE: &str = r#"
+[tunnel]
+device = "tun0"
+addresses = ["10.0.0.1/24", "fd00::1/64"]
+peer = "10.0.0.2"
+routes = ["192.168.20.0/24"]
+
+[[path]]
+name = "fibre"
+local = "192.0.2.1"
+remote = "198.51.100.1"
+weight = 3
+
+[[path]]
+local = "2001:db8::1"
+remote = "2001:db8::2"
+"#;
+
+    fn read(text: &str) -> Result<Config, Error> {
+        parse(Path::new("site-a.toml"), text)
+    }
+
+    #[test]
+    fn a_short_file_means_what_mpt_would_do_with_our_rule() {
+        let config = read(SITE).unwrap();
+        assert_eq!((config.name.as_str(), config.device.as_str(), config.mtu), ("site-a", "tun0", 1500 - 40 - 8 - 8));
+        assert_eq!(config.peer, ("10.0.0.2".parse().unwrap(), "10.0.0.1".parse().unwrap()));
+        assert_eq!(config.endpoint.weights, [3, 1]);
+        assert_eq!(config.endpoint.reorder, ReorderConfig::Progress { max_delay: Duration::from_millis(300), capacity: 4096 });
+        assert_eq!(config.endpoint.keepalive, KeepaliveConfig::default());
+        assert_eq!(config.paths[0].local, "192.0.2.1:23456".parse().unwrap());
+        assert_eq!(config.paths[1].remote, "[2001:db8::2]:23456".parse().unwrap());
+        assert_eq!(config.paths[1].name, "path1");
+        assert_eq!(config.encapsulation, Encapsulation { framing: Framing::Mpt, key: None, numbered: true });
+    }
+
+    #[test]
+    fn every_mistake_is_a_sentence_with_file_line_and_field() {
+        let cases = [
+            ("device = \"tun0\"", "device = \"a/b\"", "line 3: tunnel.device: a device has"),
+            ("device = \"tun0\"", "devise = \"tun0\"", "line 3: unknown field `devise`"),
+            ("device = \"tun0\"", "device = 7", "line 3: device: invalid type"),
+            ("device = \"tun0\"", "device = \"tun0\"\nkey = 7", "line 4: tunnel.key: MPT has no keys"),
+            ("device = \"tun0\"", "device = \"tun0\"\nmtu = 100", "line 4: tunnel.mtu: a tunnel's MTU"),
+            ("10.0.0.1/24", "10.0.0.1", "line 4: tunnel.addresses: \"10.0.0.1\" is no address"),
+            ("10.0.0.2", "10.0.0.1", "line 5: tunnel.peer: that is this end's"),
+            ("192.168.20.0/24", "192.168.20.1/24", "line 6: tunnel.routes: 192.168.20.1/24 has bits behind"),
+            ("weight = 3", "weight = 0", "line 12: path[0].weight: a weight"),
+            ("weight = 3", "weight = -1", "line 12: weight: invalid value"),
+            ("weight = 3", "port = 0", "line 12: path[0].port: 0 is no port"),
+            ("2001:db8::2", "192.0.2.7", "line 16: path[1].remote: it is of another"),
+            ("[[path]]\nlocal", "[keepalive]\ndead_time = \"1 s\"\n\n[[path]]\nlocal", "line 15: keepalive.dead_time: \"1 s\" is no time"),
+            ("[[path]]\nlocal", "[keepalive]\ndead_time = \"1s\"\n\n[[path]]\nlocal", "line 15: keepalive.dead_time: a dead time"),
+            ("[[path]]\nlocal", "[reorder]\npackets = 0\n\n[[path]]\nlocal", "line 15: reorder.packets: a reorder buffer"),
+            ("[[path]]\nlocal", "[reorder]\nrule = \"none\"\n\n[[path]]\nlocal", "line 15: rule: unknown variant `none`"),
+        ];
+        for (from, to, sentence) in cases {
+            assert!(SITE.contains(from), "{from}");
+            let error = read(&SITE.replacen(from, to, 1)).expect_err(to).to_string();
+            assert!(error.starts_with(&format!("site-a.toml, {sentence}")), "{to}: {error}");
+            assert!(!error.contains('\n'), "{error}");
+        }
+        assert!(read("").unwrap_err().to_string().contains("missing field"));
+    }
+
+    #[test]
+    fn a_key_and_rfc_8086_take_their_place_and_port() {
+        let text = SITE.replace("device = \"tun0\"", "device = \"tun0\"\nencapsulation = \"rfc8086\"\nkey = 7");
+        let config =
+            read(&text.replace("[[path]]\nlocal", "[reorder]\nrule = \"off\"\n[keepalive]\nenabled = false\n[[path]]\nlocal")).unwrap();
+        assert_eq!((config.paths[0].local.port(), config.encapsulation.header_len(), config.keepalives), (4754, 8, false));
+    }
+}

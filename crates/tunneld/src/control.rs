@@ -1,0 +1,99 @@
+//! The socket over which `status` and `down` reach a daemon: one word in, an answer out.
+
+use polypath_base::{Duration, Error};
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+/// Where the sockets of all tunnels are.
+pub const PLACE: &str = "/run/polypath";
+const PREFIX: &str = "tunnel-";
+const SUFFIX: &str = ".sock";
+/// A daemon that does not answer for so long hangs.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
+/// After the word `down` it may have to wait for full sockets.
+pub const END: Duration = Duration::from_secs(10);
+/// The longest word.
+const WORD: usize = 16;
+
+/// The socket of the tunnel of this name.
+pub fn path(name: &str) -> PathBuf {
+    Path::new(PLACE).join(format!("{PREFIX}{name}{SUFFIX}"))
+}
+
+/// The names of tunnels that have a socket.
+pub fn names() -> Vec<String> {
+    let files = fs::read_dir(PLACE).into_iter().flatten().flatten();
+    let mut names: Vec<String> = files
+        .filter_map(|file| Some(file.file_name().to_str()?.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.to_owned()))
+        .filter(|name| UnixStream::connect(path(name)).is_ok())
+        .collect();
+    names.sort();
+    names
+}
+
+/// Listens for a tunnel of this name; what a killed daemon left is replaced.
+pub fn listen(name: &str) -> Result<UnixListener, Error> {
+    let place = path(name);
+    if UnixStream::connect(&place).is_ok() {
+        return Err(Error::caller(format!("the tunnel {name} is up already: take it down first (polypath-tunnel down {name})")));
+    }
+    let failed = |e: std::io::Error| Error::machine(format!("making {}: {e}", place.display()));
+    fs::create_dir_all(PLACE).map_err(failed)?;
+    match fs::remove_file(&place) {
+        Err(e) if e.kind() != ErrorKind::NotFound => return Err(failed(e)),
+        _ => {}
+    }
+    let listener = UnixListener::bind(&place).map_err(failed)?;
+    fs::set_permissions(&place, fs::Permissions::from_mode(0o600)).map_err(failed)?;
+    listener.set_nonblocking(true).map_err(failed)?;
+    Ok(listener)
+}
+
+/// Takes one request and answers it with what `reply` makes of its word. Who asks and does not speak is not waited for.
+pub fn answer(listener: &UnixListener, mut reply: impl FnMut(&str) -> String) {
+    while let Ok((mut stream, _)) = listener.accept() {
+        let short = Some(std::time::Duration::from_millis(200));
+        if stream.set_nonblocking(false).is_err() || stream.set_read_timeout(short).is_err() || stream.set_write_timeout(short).is_err() {
+            continue;
+        }
+        let mut word = [0_u8; WORD];
+        let Ok(length) = stream.read(&mut word) else { continue };
+        let said = reply(std::str::from_utf8(&word[..length]).unwrap_or_default().trim());
+        // Who has gone gets no answer.
+        let _ = stream.write_all(said.as_bytes());
+    }
+}
+
+/// Asks the daemon of a tunnel; its answer.
+pub fn ask(name: &str, word: &str) -> Result<String, Error> {
+    let gone = |_| Error::caller(format!("no tunnel {name} is up: {}", known()));
+    let mut stream = UnixStream::connect(path(name)).map_err(gone)?;
+    let mut said = String::new();
+    let mut talk = || {
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.write_all(word.as_bytes())?;
+        stream.read_to_string(&mut said)
+    };
+    talk().map_err(|e| Error::machine(format!("the daemon of the tunnel {name} does not answer: {e}")))?;
+    Ok(said)
+}
+
+fn known() -> String {
+    match names() {
+        names if names.is_empty() => "none is".to_owned(),
+        names => format!("those that are: {}", names.join(", ")),
+    }
+}
+
+/// The only tunnel that is up, for who named none.
+pub fn only() -> Result<String, Error> {
+    let mut names = names();
+    match (names.len(), names.pop()) {
+        (1, Some(name)) => Ok(name),
+        (0, _) => Err(Error::caller("no tunnel is up")),
+        _ => Err(Error::caller(format!("several tunnels are up, name one: {}", self::names().join(", ")))),
+    }
+}

@@ -1,0 +1,109 @@
+//! What the threads share: the tunnel's state behind one lock, taken once for many packets, and the sockets.
+
+use crate::config::Config;
+use crate::encapsulation::Refused;
+use polypath_base::{Error, counters};
+use polypath_io::{Clock, Datagrams, Failed, Offload, Tun};
+use polypath_tunnel::Endpoint;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What waits in a socket while a thread is kept from the processor: 7 MB, as fast tunnels have it.
+const SOCKET_ROOM: usize = 7 << 20;
+/// Source ports over which flows are spread (RFC 8086 section 3.2.1): a socket each.
+const ENTROPY_PORTS: usize = 16;
+
+/// A packet on its way through the tunnel's state.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Packet {
+    /// The number of one that is to be sent, in the list of the sending thread.
+    Outgoing(u32),
+    /// One that has come.
+    Incoming(Vec<u8>),
+}
+
+counters! {
+    /// What the daemon did with packets, besides carrying them.
+    pub(crate) struct DaemonCounters {
+        tun_reads: Times, "packets of the host's stack that were read, large ones counted once";
+        tun_writes: Times, "packets that were handed to the host's stack, large ones counted once";
+        unreadable: Packets, "packets of the host's stack that made no sense";
+        not_taken: Packets, "packets that the host's stack did not take";
+        too_big: Packets, "packets that were longer than a path's MTU allows";
+        unsendable: Packets, "packets that a path's socket did not take: no route, the device is down, or full for a tenth of a second";
+        offload_fallbacks: Times, "times that an offload failed and was given up";
+    }
+}
+
+/// The state behind the lock.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) endpoint: Endpoint<Packet>,
+    pub(crate) refused: Refused,
+    pub(crate) counters: DaemonCounters,
+}
+
+/// A path's sockets.
+#[derive(Debug)]
+pub(crate) struct PathSockets {
+    /// At the path's own port; reads, and sends what has no flow.
+    pub(crate) main: Datagrams,
+    /// At other ports, for RFC 8086's entropy; otherwise empty.
+    pub(crate) entropy: Vec<Datagrams>,
+    /// The kernel cuts what is sent.
+    pub(crate) segments: AtomicBool,
+}
+
+/// A tunnel that is up.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) config: Config,
+    pub(crate) clock: Clock,
+    pub(crate) tun: Tun,
+    pub(crate) paths: Vec<PathSockets>,
+    state: Mutex<State>,
+}
+
+impl Core {
+    /// Opens the sockets of a tunnel whose device is there. What the machine lacks is told to `log`.
+    pub(crate) fn open(config: Config, tun: Tun, log: &dyn Fn(&str)) -> Result<Self, Error> {
+        let clock = Clock::start();
+        let endpoint = Endpoint::new(clock.now(), &config.endpoint)
+            .ok_or_else(|| Error::caller("the tunnel's weights, reorder rule or keepalives make no sense together"))?;
+        let paths = config.paths.iter().map(|path| sockets(&config, path, log)).collect::<Result<_, Failed>>()?;
+        if config.offload && tun.offload() != Offload::TcpAndUdp {
+            let what = if tun.offload() == Offload::None { "large packets" } else { "large packets of UDP (Linux 6.2 has it)" };
+            log(&format!("{}: this kernel's TUN devices take no {what}; the tunnel works, more slowly", tun.name()));
+        }
+        let state = State { endpoint, refused: Refused::default(), counters: DaemonCounters::default() };
+        Ok(Self { config, clock, tun, paths, state: Mutex::new(state) })
+    }
+
+    /// The state, for as long as it takes to pass some packets through it.
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        // A thread that panicked has ended the daemon.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn sockets(config: &Config, path: &crate::config::PathConfig, log: &dyn Fn(&str)) -> Result<PathSockets, Failed> {
+    let mut main = Datagrams::bind(path.local, path.device.as_deref(), SOCKET_ROOM)?;
+    if config.offload && !main.merge() {
+        log(&format!("path {}: this kernel does not merge datagrams (UDP_GRO); the tunnel works, more slowly", path.name));
+    }
+    let ports = if config.encapsulation.framing == crate::encapsulation::Framing::Rfc8086 { ENTROPY_PORTS } else { 0 };
+    let any_port = std::net::SocketAddr::new(path.local.ip(), 0);
+    let entropy = (0..ports).map(|_| Datagrams::bind(any_port, path.device.as_deref(), SOCKET_ROOM)).collect::<Result<_, _>>()?;
+    Ok(PathSockets { main, entropy, segments: AtomicBool::new(config.offload) })
+}
+
+impl PathSockets {
+    /// The socket for a flow.
+    pub(crate) fn of(&self, flow_hash: u32) -> &Datagrams {
+        if self.entropy.is_empty() { &self.main } else { &self.entropy[flow_hash as usize % self.entropy.len()] }
+    }
+
+    pub(crate) fn segments(&self) -> bool {
+        self.segments.load(Ordering::Relaxed)
+    }
+}

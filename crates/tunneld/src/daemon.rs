@@ -1,0 +1,160 @@
+//! A daemon's life: make the device and the sockets, carry packets, end; SIGHUP has it read its file again.
+
+use crate::config::{self, Config};
+use crate::core::Core;
+use crate::{control, incoming, outgoing, status};
+use polypath_base::{Duration, Error};
+use polypath_io::{Offload, Signal, Signals, Tun, Waiter, configure, keep_net_admin_only, name_thread};
+use std::cell::Cell;
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+
+/// Packets that wait in the TUN device while the sending thread is kept from the processor.
+const DEVICE_QUEUE: u32 = 1000;
+
+/// Why a tunnel stopped.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Stopped {
+    Down,
+    Reload,
+}
+
+/// Reads a tunnel's file.
+pub fn read(file: &Path) -> Result<Config, Error> {
+    let text = std::fs::read_to_string(file).map_err(|e| Error::caller(format!("{}: {e}", file.display())))?;
+    config::parse(file, &text)
+}
+
+/// Carries the tunnel of a file until SIGTERM, SIGINT or `down`. `ready` is called once it is up. To be called where no other threads run,
+/// which would get the signals.
+pub fn run(file: &Path, log: &(dyn Fn(&str) + Sync), ready: impl FnOnce(&Config)) -> Result<(), Error> {
+    let mut config = read(file)?;
+    let signals = Signals::hold()?;
+    let listener = control::listen(&config.name)?;
+    let name = config.name.clone();
+    let outcome = (|| {
+        let mut tun = device(&config)?;
+        let mut ready = Some(ready);
+        loop {
+            let core = Core::open(config.clone(), tun, log)?;
+            if let Some(ready) = ready.take() {
+                // The device and the sockets are there; a file that is read again may need CAP_NET_ADMIN for others.
+                keep_net_admin_only()?;
+                ready(&config);
+            }
+            match carry(&core, &signals, &listener, log)? {
+                Stopped::Down => return Ok(()),
+                Stopped::Reload => {}
+            }
+            tun = core.tun;
+            match reloaded(file, &config) {
+                Ok(new) => {
+                    tun = renewed(tun, &config, &new)?;
+                    config = new;
+                    log("the file is read again; counters begin anew");
+                }
+                Err(error) => log(&format!("the old settings stay: {error}")),
+            }
+        }
+    })();
+    // Whether it is there still makes no difference at the end.
+    let _ = std::fs::remove_file(control::path(&name));
+    outcome
+}
+
+fn device(config: &Config) -> Result<Tun, Error> {
+    let tun = Tun::open(&config.device, if config.offload { Offload::TcpAndUdp } else { Offload::None })?;
+    configure(&config.device, config.mtu, DEVICE_QUEUE, &config.addresses, &config.routes)?;
+    Ok(tun)
+}
+
+/// The file as it is now, if a tunnel that is up can take it.
+fn reloaded(file: &Path, old: &Config) -> Result<Config, Error> {
+    let new = read(file)?;
+    if new.name != old.name {
+        return Err(Error::caller(format!("{}: the tunnel's name has changed: take it down, then up", file.display())));
+    }
+    Ok(new)
+}
+
+/// The device as the new settings want it: the same one if nothing that it has is taken away.
+fn renewed(tun: Tun, old: &Config, new: &Config) -> Result<Tun, Error> {
+    let same = old.device == new.device && old.offload == new.offload && old.addresses == new.addresses && old.routes == new.routes;
+    if !same {
+        // A new one may have the old one's name.
+        drop(tun);
+        return device(new);
+    }
+    configure(&new.device, new.mtu, DEVICE_QUEUE, &new.addresses, &new.routes)?;
+    Ok(tun)
+}
+
+/// Carries packets until somebody says otherwise. A thread that fails ends the tunnel, with its reason.
+fn carry(core: &Core, signals: &Signals, listener: &UnixListener, log: &(dyn Fn(&str) + Sync)) -> Result<Stopped, Error> {
+    // One byte, never read: all threads see it.
+    let (stop, mut stopper) = UnixStream::pair().map_err(|e| Error::machine(format!("making a pair of sockets: {e}")))?;
+    // A thread that ends by itself says so here.
+    let (ended, ending) = UnixStream::pair().map_err(|e| Error::machine(format!("making a pair of sockets: {e}")))?;
+    std::thread::scope(|scope| {
+        let (stop, ending) = (&stop, &ending);
+        let outgoing = scope.spawn(move || {
+            name_thread("tunnel-out");
+            let _told = Told(ending);
+            outgoing::run(core, stop.as_fd(), log)
+        });
+        let incoming = scope.spawn(move || {
+            name_thread("tunnel-in");
+            let _told = Told(ending);
+            incoming::run(core, stop.as_fd())
+        });
+        let stopped = supervise(core, signals, listener, &ended);
+        // The other end of the pair is open: there is room for one byte.
+        let _ = stopper.write_all(b"x");
+        for thread in [outgoing, incoming] {
+            match thread.join() {
+                Ok(result) => result?,
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        Ok(stopped)
+    })
+}
+
+/// Says that its thread has ended, however it ended.
+struct Told<'a>(&'a UnixStream);
+
+impl Drop for Told<'_> {
+    fn drop(&mut self) {
+        // Nobody listens any more when all has ended.
+        let _ = { self.0 }.write_all(b"x");
+    }
+}
+
+fn supervise(core: &Core, signals: &Signals, listener: &UnixListener, ended: &UnixStream) -> Stopped {
+    let mut waiter = Waiter::new([signals.as_fd(), listener.as_fd(), ended.as_fd()]);
+    loop {
+        waiter.wait(Some(Duration::from_secs(1)));
+        if waiter.ready(2) {
+            return Stopped::Down;
+        }
+        match signals.take() {
+            Some(Signal::End) => return Stopped::Down,
+            Some(Signal::Hangup) => return Stopped::Reload,
+            None => {}
+        }
+        let down = Cell::new(false);
+        control::answer(listener, |word| match word {
+            "status" => status::status(core).to_string(),
+            "down" => {
+                down.set(true);
+                String::new()
+            }
+            other => format!("no such word: {other}"),
+        });
+        if down.get() {
+            return Stopped::Down;
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! What stands between UDP and the packets of the host: a GRE header, as MPT or as RFC 8086 has it.
+//!
+//! Whatever has come from the network is read here and nowhere else. Nothing of it can panic, and what is not the peer's is refused with
+//! the reason. Datagrams are neither encrypted nor authenticated: encryption will take the datagram where [`Encapsulation::parse`] begins,
+//! and give the plain one.
+
+use polypath_base::{Seq, counters};
+use polypath_wire::{Error, gre, mpt};
+use serde::Deserialize;
+use std::net::IpAddr;
+use std::ops::Range;
+
+/// Whose form a datagram has.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Framing {
+    /// MPT's: port 23456 at both ends.
+    #[default]
+    Mpt,
+    /// RFC 8086's: port 4754, entropy in the source port.
+    Rfc8086,
+}
+
+/// The form of a tunnel's datagrams.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Encapsulation {
+    pub framing: Framing,
+    /// RFC 2890.
+    pub key: Option<u32>,
+    /// Packets carry sequence numbers (RFC 2890).
+    pub numbered: bool,
+}
+
+/// What a datagram of the peer holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// A packet: where it stands in the datagram.
+    Packet {
+        seq: Option<Seq>,
+        at: Range<usize>,
+    },
+    Keepalive,
+}
+
+counters! {
+    /// Datagrams that were dropped, by reason.
+    pub struct Refused {
+        unknown_address: Packets, "datagrams that came from an address that is not the path's";
+        wrong_key: Packets, "datagrams with another key than the tunnel's, with none, or with one where the tunnel has none";
+        wrong_checksum: Packets, "datagrams whose GRE checksum is wrong";
+        malformed: Packets, "datagrams that are no GRE, no IP packet or no keepalive";
+        too_long: Packets, "datagrams whose packet is longer than the tunnel's MTU";
+    }
+}
+
+/// Why a datagram is dropped.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    UnknownAddress,
+    WrongKey,
+    WrongChecksum,
+    Malformed,
+    TooLong,
+}
+
+impl Refused {
+    pub fn count(&mut self, refusal: Refusal) {
+        *match refusal {
+            Refusal::UnknownAddress => &mut self.unknown_address,
+            Refusal::WrongKey => &mut self.wrong_key,
+            Refusal::WrongChecksum => &mut self.wrong_checksum,
+            Refusal::Malformed => &mut self.malformed,
+            Refusal::TooLong => &mut self.too_long,
+        } += 1;
+    }
+}
+
+impl Encapsulation {
+    /// Bytes in front of each packet.
+    pub fn header_len(&self) -> usize {
+        self.header(0, self.numbered.then_some(0)).header_len()
+    }
+
+    fn header(&self, protocol: u16, sequence: Option<u32>) -> gre::Repr {
+        gre::Repr { protocol, checksum: false, key: self.key, sequence, payload_len: 0 }
+    }
+
+    /// Writes the header of a packet that begins with the byte `first`, into [`Encapsulation::header_len`] bytes.
+    pub fn emit(&self, seq: Option<Seq>, first: u8, into: &mut [u8]) {
+        let protocol = if first >> 4 == 6 { gre::IPV6 } else { gre::IPV4 };
+        // The buffer has the header's length: `seq` is there if packets are numbered.
+        let written = self.header(protocol, seq.map(Seq::get)).emit(into);
+        debug_assert!(written.is_ok(), "the header has its place");
+    }
+
+    /// A keepalive, from and to these addresses of one IP version in the tunnel. It never has a number.
+    pub fn keepalive(&self, source: IpAddr, destination: IpAddr) -> Vec<u8> {
+        let message = mpt::Repr { source, destination };
+        let protocol = if source.is_ipv6() { gre::IPV6 } else { gre::IPV4 };
+        let header = gre::Repr { payload_len: message.buffer_len(), ..self.header(protocol, None) };
+        let mut bytes = vec![0; header.buffer_len()];
+        let written = message.emit(&mut bytes[header.header_len()..]).and_then(|()| header.emit(&mut bytes));
+        debug_assert!(written.is_ok(), "both are of one IP version, and the buffer has their length");
+        bytes
+    }
+
+    /// Reads a datagram; packets of more than `mtu` bytes are refused.
+    pub fn parse(&self, datagram: &[u8], mtu: usize) -> Result<Content, Refusal> {
+        let packet = gre::Packet::new_checked(datagram).map_err(|_| Refusal::Malformed)?;
+        match gre::Repr::parse(&packet) {
+            Ok(header) if header.key != self.key => return Err(Refusal::WrongKey),
+            Ok(header) if !matches!(header.protocol, gre::IPV4 | gre::IPV6) => return Err(Refusal::Malformed),
+            Ok(_) => {}
+            Err(Error::Checksum(_)) => return Err(Refusal::WrongChecksum),
+            Err(_) => return Err(Refusal::Malformed),
+        }
+        let payload = packet.payload();
+        if mpt::is_message(payload) {
+            let message = mpt::Packet::new_checked(payload).and_then(|message| mpt::Repr::parse(&message));
+            return message.map(|_| Content::Keepalive).map_err(|_| Refusal::Malformed);
+        }
+        // The shortest header of the version that the packet has. The protocol field follows the tunnel's version in MPT, not the packet's.
+        let least = match payload.first().map(|first| first >> 4) {
+            Some(4) => 20,
+            Some(6) => 40,
+            _ => return Err(Refusal::Malformed),
+        };
+        if payload.len() < least {
+            return Err(Refusal::Malformed);
+        }
+        if payload.len() > mtu {
+            return Err(Refusal::TooLong);
+        }
+        Ok(Content::Packet { seq: packet.sequence().map(Seq::new), at: packet.header_len()..datagram.len() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MPT: Encapsulation = Encapsulation { framing: Framing::Mpt, key: None, numbered: true };
+    const KEYED: Encapsulation = Encapsulation { framing: Framing::Rfc8086, key: Some(7), numbered: false };
+
+    fn datagram(form: &Encapsulation, seq: Option<Seq>, packet: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![0; form.header_len()];
+        form.emit(seq, packet[0], &mut bytes);
+        bytes.extend(packet);
+        bytes
+    }
+
+    #[test]
+    fn data_are_mpts_to_the_byte() {
+        let packet = [0x45; 20];
+        let bytes = datagram(&MPT, Some(Seq::new(0x0102_0304)), &packet);
+        assert_eq!(bytes[..8], [0x10, 0, 8, 0, 1, 2, 3, 4]);
+        assert_eq!(MPT.parse(&bytes, 1464), Ok(Content::Packet { seq: Some(Seq::new(0x0102_0304)), at: 8..28 }));
+        assert_eq!(datagram(&Encapsulation { numbered: false, ..MPT }, None, &packet)[..4], [0, 0, 8, 0]);
+        assert_eq!(datagram(&KEYED, None, &[0x60; 40])[..8], [0x20, 0, 0x86, 0xdd, 0, 0, 0, 7]);
+    }
+
+    #[test]
+    fn keepalives_are_mpts_44_bytes() {
+        let bytes = MPT.keepalive("10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap());
+        assert_eq!((bytes.len(), &bytes[..10]), (44, &[0, 0, 8, 0, 0xa1, 0, 0, 0, 0, 4][..]));
+        assert_eq!(MPT.parse(&bytes, 1464), Ok(Content::Keepalive));
+        assert_eq!(MPT.parse(&bytes[..43], 1464), Err(Refusal::Malformed));
+    }
+
+    #[test]
+    fn what_is_not_the_peers_is_refused_with_the_reason() {
+        let packet = [0x45; 20];
+        let plain = datagram(&MPT, Some(Seq::new(1)), &packet);
+        assert_eq!(KEYED.parse(&plain, 1464), Err(Refusal::WrongKey));
+        let other = Encapsulation { key: Some(8), ..KEYED };
+        assert_eq!(KEYED.parse(&datagram(&other, None, &packet), 1464), Err(Refusal::WrongKey));
+        assert_eq!(MPT.parse(&plain, 19), Err(Refusal::TooLong));
+        assert_eq!(MPT.parse(&plain[..27], 1464), Err(Refusal::Malformed), "no whole IP header");
+        assert_eq!(MPT.parse(&[0; 28], 1464), Err(Refusal::Malformed), "no EtherType of IP");
+        assert_eq!(MPT.parse(&[0x90, 0, 8, 0, 1, 1, 0, 0, 0, 0, 0, 1, 0x45, 0], 1464), Err(Refusal::WrongChecksum));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..100), form in 0..3_u8, numbered: bool) {
+            let form = [MPT, KEYED, Encapsulation { key: None, ..KEYED }][usize::from(form)];
+            let form = Encapsulation { numbered, ..form };
+            if let Ok(Content::Packet { at, .. }) = form.parse(&bytes, 1464) {
+                prop_assert!(at.len() >= 20 && at.end == bytes.len());
+            }
+        }
+    }
+}

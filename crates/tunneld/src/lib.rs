@@ -1,0 +1,17 @@
+//! The tunnel daemon: packets between a TUN device and UDP sockets, one for each path.
+//!
+//! What a tunnel does is in the crate `tunnel`, which knows no sockets; what talks to the system is in `io`. Here the two meet: a file is
+//! read ([`config`]), a device and sockets are made, one thread carries packets out and one carries them in, and the third answers
+//! `polypath-tunnel status`. What the network sends is read in [`encapsulation`] alone.
+#![forbid(unsafe_code)]
+
+pub mod config;
+pub mod control;
+mod core;
+pub mod daemon;
+pub mod encapsulation;
+pub mod import;
+mod incoming;
+mod outgoing;
+pub mod status;
+pub mod superpacket;

@@ -1,0 +1,221 @@
+//! The thread that carries the host's packets to the paths.
+
+use crate::core::{Core, DaemonCounters, Packet};
+use crate::superpacket::{Part, flow_hash, split};
+use polypath_base::{Bytes, Duration};
+use polypath_io::{Failed, MOST_SEGMENTS, VIRTIO_HEAD, Waiter};
+use polypath_tunnel::{Message, Spreading};
+use std::io::{self, IoSlice};
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::Ordering;
+
+/// Packets of the stack that are read before they are sent.
+const READS: usize = 32;
+const READ: usize = VIRTIO_HEAD + 65_536;
+/// With so many packets it is time to send.
+const ENOUGH: usize = 128;
+/// Bytes of one merged send: the longest UDP payload is 65,507.
+const MOST_BYTES: usize = 65_000;
+/// A message that is too long (Linux: EMSGSIZE), and what the kernel answers where it cannot cut (EIO, EINVAL).
+const TOO_LONG: i32 = 90;
+const CANNOT_CUT: [i32; 2] = [5, 22];
+
+/// A packet that was cut out of one of the stack's.
+#[derive(Debug)]
+struct Outgoing {
+    read: usize,
+    part: Part,
+    hash: u32,
+}
+
+impl Outgoing {
+    fn len(&self) -> usize {
+        self.part.head.len() + self.part.body.len()
+    }
+}
+
+/// Everything between a read and a send; kept, so that nothing is allocated for a packet.
+#[derive(Debug)]
+struct Batch {
+    reads: Vec<Vec<u8>>,
+    heads: Vec<u8>,
+    parts: Vec<Part>,
+    packets: Vec<Outgoing>,
+    /// By path, the numbers of its packets in `packets`.
+    by_path: Vec<Vec<u32>>,
+    /// What is to be added to the shared counters.
+    counters: DaemonCounters,
+}
+
+/// Carries packets until `stop` has something to read.
+pub(crate) fn run(core: &Core, stop: BorrowedFd<'_>, log: &dyn Fn(&str)) -> Result<(), Failed> {
+    let mut batch = Batch {
+        reads: vec![vec![0; READ]; READS],
+        heads: Vec::new(),
+        parts: Vec::new(),
+        packets: Vec::new(),
+        by_path: vec![Vec::new(); core.paths.len()],
+        counters: DaemonCounters::default(),
+    };
+    let mut waiter = Waiter::new([stop, std::os::fd::AsFd::as_fd(&core.tun)]);
+    loop {
+        waiter.wait(Some(Duration::from_secs(1)));
+        if waiter.ready(0) {
+            return Ok(());
+        }
+        // While there is more to read, nothing is waited for; but the end must be noticed.
+        for _ in 0..64 {
+            if !waiter.ready(1) || !batch.fill(core)? {
+                break;
+            }
+            batch.number(core);
+            batch.send(core, log);
+        }
+    }
+}
+
+impl Batch {
+    /// Reads packets of the stack and cuts them; whether there were any.
+    fn fill(&mut self, core: &Core) -> Result<bool, Failed> {
+        let hashed = core.config.endpoint.spreading == Spreading::Flows || core.paths.iter().any(|path| !path.entropy.is_empty());
+        let room = core.config.encapsulation.header_len();
+        self.heads.clear();
+        self.packets.clear();
+        let mut some = false;
+        for read in 0..READS {
+            let buffer = &mut self.reads[read];
+            let Some(length) = core.tun.read(buffer)? else { break };
+            some = true;
+            self.counters.tun_reads += 1;
+            self.parts.clear();
+            if split(&mut buffer[..length], room, &mut self.heads, &mut self.parts).is_err() {
+                self.counters.unreadable += 1;
+                continue;
+            }
+            let hash = if hashed { flow_hash(&buffer[VIRTIO_HEAD..length]) } else { 0 };
+            self.packets.extend(self.parts.drain(..).map(|part| Outgoing { read, part, hash }));
+            if self.packets.len() >= ENOUGH {
+                break;
+            }
+        }
+        Ok(some)
+    }
+
+    /// Gives each packet its path and its header.
+    fn number(&mut self, core: &Core) {
+        self.by_path.iter_mut().for_each(Vec::clear);
+        let form = core.config.encapsulation;
+        let room = form.header_len();
+        let mut state = core.state();
+        state.counters += std::mem::take(&mut self.counters);
+        for (number, packet) in self.packets.iter().enumerate() {
+            state.endpoint.handle_inner(packet.hash, Bytes::new((packet.len() - room) as u64), Packet::Outgoing(number as u32));
+        }
+        while let Some((path, message)) = state.endpoint.poll_transmit() {
+            // Keepalives are queued and sent under one lock by the other thread.
+            let Message::Data { seq, packet: Packet::Outgoing(number) } = message else { continue };
+            let packet = &self.packets[number as usize];
+            let first = self.heads.get(packet.part.head.start + room).filter(|_| packet.part.head.len() > room);
+            let first = *first.unwrap_or(&self.reads[packet.read][packet.part.body.start]);
+            form.emit(seq, first, &mut self.heads[packet.part.head.start..packet.part.head.start + room]);
+            self.by_path[usize::from(path.0)].push(number);
+        }
+    }
+
+    /// Sends them, each path's in their order.
+    fn send(&mut self, core: &Core, log: &dyn Fn(&str)) {
+        let by_path = std::mem::take(&mut self.by_path);
+        for (path, numbers) in by_path.iter().enumerate() {
+            let mut rest = &numbers[..];
+            while !rest.is_empty() {
+                let count = self.run_length(rest);
+                let (now, later) = rest.split_at(count);
+                self.send_run(core, path, now, log);
+                rest = later;
+            }
+        }
+        self.by_path = by_path;
+    }
+
+    /// How many of the first packets may go out as one: of one flow's socket and one length, but for the last, which may be shorter.
+    fn run_length(&self, numbers: &[u32]) -> usize {
+        let packet = |number: u32| &self.packets[number as usize];
+        let first = packet(numbers[0]);
+        let mut total = first.len();
+        let mut count = 1;
+        for &number in &numbers[1..] {
+            let next = packet(number);
+            let previous = packet(numbers[count - 1]);
+            total += next.len();
+            if count == MOST_SEGMENTS
+                || total > MOST_BYTES
+                || next.hash != first.hash
+                || next.len() > first.len()
+                || previous.len() < first.len()
+            {
+                break;
+            }
+            count += 1;
+        }
+        count
+    }
+
+    fn send_run(&mut self, core: &Core, path: usize, numbers: &[u32], log: &dyn Fn(&str)) {
+        let mut pieces = [IoSlice::new(&[]); 2 * MOST_SEGMENTS];
+        for (two, &number) in pieces.chunks_exact_mut(2).zip(numbers) {
+            let packet = &self.packets[number as usize];
+            two[0] = IoSlice::new(&self.heads[packet.part.head.clone()]);
+            two[1] = IoSlice::new(&self.reads[packet.read][packet.part.body.clone()]);
+        }
+        let pieces = &pieces[..2 * numbers.len()];
+        let first = &self.packets[numbers[0] as usize];
+        let (sockets, remote) = (&core.paths[path], core.config.paths[path].remote);
+        let socket = sockets.of(first.hash);
+        let mut cannot_cut = false;
+        if numbers.len() > 1 && sockets.segments() {
+            match socket.send_merged(remote, pieces, first.len() as u16) {
+                Ok(()) => return,
+                Err(error) => {
+                    cannot_cut = error.raw_os_error().is_some_and(|code| CANNOT_CUT.contains(&code));
+                    if !cannot_cut && error.raw_os_error() != Some(TOO_LONG) {
+                        self.counters.unsendable += numbers.len() as u64;
+                        return;
+                    }
+                }
+            }
+        }
+        let refused = send_each(&mut self.counters, socket, remote, pieces);
+        if cannot_cut && !refused {
+            sockets.segments.store(false, Ordering::Relaxed);
+            self.counters.offload_fallbacks += 1;
+            let name = &core.config.paths[path].name;
+            log(&format!("path {name}: the kernel does not cut what is sent on it (UDP_SEGMENT); packets go out one by one"));
+        }
+    }
+}
+
+/// Sends datagrams of two pieces each; whether one was too long.
+fn send_each(
+    counters: &mut DaemonCounters,
+    socket: &polypath_io::Datagrams,
+    remote: std::net::SocketAddr,
+    mut pieces: &[IoSlice<'_>],
+) -> bool {
+    let mut refused = false;
+    while !pieces.is_empty() {
+        let (sent, result) = socket.send_each(remote, pieces, 2);
+        pieces = &pieces[2 * sent..];
+        let Err(error) = result else { break };
+        if error.raw_os_error() == Some(TOO_LONG) {
+            counters.too_big += 1;
+            refused = true;
+        } else {
+            counters.unsendable += 1;
+        }
+        // A full socket has been waited for: the rest would wait as long.
+        let skipped = if error.kind() == io::ErrorKind::WouldBlock { pieces.len() } else { 2 };
+        counters.unsendable += (skipped / 2) as u64 - 1;
+        pieces = &pieces[skipped.min(pieces.len())..];
+    }
+    refused
+}
