@@ -113,4 +113,4 @@ figures: setup
 	@$(PYTHON) tools/figures.py
 
 clean:
-	rm -rf $(VENV) target build results python/polypath/_native*.so python/polypath/engines/bin
+	rm -rf $(VENV) target build results python/polypath/_native*.so python/polypath/engines/bin python/polypath/tunnel/bin

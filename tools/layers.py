@@ -41,7 +41,7 @@ CRATES: Mapping[str, frozenset[str]] = {
 PYTHON: tuple[frozenset[str], ...] = (
     frozenset({"_native", "errors"}),
     frozenset({"programs"}),
-    frozenset({"owncc", "columns", "pcap"}),
+    frozenset({"owncc", "columns", "pcap", "tunnel"}),
     frozenset({"study", "planner", "linux", "kernelcc", "sockets"}),
     frozenset({"emu", "doctor"}),
     frozenset({"engines"}),

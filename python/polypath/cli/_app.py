@@ -36,6 +36,7 @@ COMMANDS = {
     "linux": ("._linux", "app"),
     "cc": ("._cc", "app"),
     "emu": ("._emu", "app"),
+    "tunnel": ("._tunnel", "app"),
 }
 
 
