@@ -192,8 +192,7 @@ def test_a_killed_daemon_that_comes_back_keeps_connections(tunnel: Tunnel) -> No
     carried(client, server, 1_000_000)
     os.kill(tunnel.status(1)["pid"], 9)
     until(lambda: "ppt0" not in command("ip", "-n", NAMES[1], "link").stdout, "the device goes")
-    # The kernel closes what a killed process held one by one.
-    until(lambda: command(str(PROGRAM), "status", "ppt-2", check=False).returncode, "its socket goes")
+    # Its socket may live on for a moment; the new daemon waits for it.
     tunnel.start(1)
     carried(client, server, 1_000_000)
     carried(server, client, 1_000_000)

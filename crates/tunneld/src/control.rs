@@ -13,6 +13,9 @@ const PREFIX: &str = "tunnel-";
 const SUFFIX: &str = ".sock";
 /// A daemon that does not answer for so long hangs.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
+/// The kernel may take two seconds to close what a killed daemon held.
+const TRIES: u32 = 100;
+const BETWEEN_TRIES: std::time::Duration = std::time::Duration::from_millis(20);
 /// After the word `down` it may have to wait for full sockets.
 pub const END: Duration = Duration::from_secs(10);
 /// The longest word.
@@ -34,10 +37,26 @@ pub fn names() -> Vec<String> {
     names
 }
 
+/// Whether no daemon has this name. One that was killed a moment ago still has its socket, which takes connections until the kernel has closed
+/// all that the process held, and answers none: it is waited for.
+fn is_free(name: &str) -> bool {
+    for _ in 0..TRIES {
+        let Ok(mut stream) = UnixStream::connect(path(name)) else { return true };
+        let mut said = [0];
+        let answer =
+            stream.set_read_timeout(Some(PATIENCE)).and_then(|()| stream.write_all(b"status")).and_then(|()| stream.read(&mut said));
+        if matches!(answer, Ok(1)) {
+            return false;
+        }
+        std::thread::sleep(BETWEEN_TRIES);
+    }
+    false
+}
+
 /// Listens for a tunnel of this name; what a killed daemon left is replaced.
 pub fn listen(name: &str) -> Result<UnixListener, Error> {
     let place = path(name);
-    if UnixStream::connect(&place).is_ok() {
+    if !is_free(name) {
         return Err(Error::caller(format!("the tunnel {name} is up already: take it down first (polypath-tunnel down {name})")));
     }
     let failed = |e: std::io::Error| Error::machine(format!("making {}: {e}", place.display()));
