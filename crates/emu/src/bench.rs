@@ -28,16 +28,19 @@ const HALVINGS: u32 = 6;
 pub struct BenchSpec {
     /// Links, of which one is not emulated.
     pub spec: Spec,
-    /// Namespaces between which traffic flows.
+    /// The namespace of the plan that sends.
     pub client: String,
+    /// The namespace of the plan that receives.
     pub server: String,
-    /// Addresses of the server by a cable without an emulator, by an emulated link that does nothing, and by one that delays.
+    /// Address of the server behind a cable without an emulator.
     pub plain: Ipv4Addr,
+    /// Address of the server behind an emulated link that does nothing.
     pub through: Ipv4Addr,
+    /// Address of the server behind an emulated link that delays packets by `delay_ns`.
     pub delayed: Ipv4Addr,
-    /// What that link delays packets by.
+    /// What that link delays packets by, ns.
     pub delay_ns: u64,
-    /// Each measurement lasts so long.
+    /// Each measurement lasts so long, ns.
     pub each_ns: u64,
 }
 

@@ -10,6 +10,7 @@
 //! The emulator touches nothing but the namespaces that it makes itself.
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod bench;
 mod direction;

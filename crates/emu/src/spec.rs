@@ -5,6 +5,7 @@ use polypath_link::LinkSpec;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
+/// A network whose links the emulator carries. Names and indices are checked when it is built, not when it is read.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
@@ -14,6 +15,7 @@ pub struct Spec {
     pub plan: Plan,
     /// The namespace that no node owns, where the emulator has its ports.
     pub wire: String,
+    /// Which links of the scenario are carried, and where they end. The others are plain cables of the plan.
     pub links: Vec<Emulated>,
     /// Which of the plan's namespaces get a name that `ip netns` knows; the others end with the emulator.
     #[serde(default)]

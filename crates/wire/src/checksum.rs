@@ -62,8 +62,20 @@ pub fn checksum(bytes: &[u8]) -> u16 {
 /// Source and destination of a packet, as far as the checksums of TCP, UDP and ICMPv6 cover them.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Addresses {
-    V4 { source: Ipv4Addr, destination: Ipv4Addr },
-    V6 { source: Ipv6Addr, destination: Ipv6Addr },
+    /// Of an IPv4 packet (RFC 9293 section 3.1).
+    V4 {
+        /// Address of the sender.
+        source: Ipv4Addr,
+        /// Address of the receiver.
+        destination: Ipv4Addr,
+    },
+    /// Of an IPv6 packet (RFC 8200 section 8.1).
+    V6 {
+        /// Address of the sender.
+        source: Ipv6Addr,
+        /// Address of the receiver; the final one, if the packet has a routing header.
+        destination: Ipv6Addr,
+    },
 }
 
 impl Addresses {

@@ -13,8 +13,9 @@ use std::net::{IpAddr, SocketAddr};
 /// What stands around a segment in its packet.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Envelope {
-    /// Both of one family, which decides the packet's.
+    /// Address and port of the sender. The family decides the packet's IP version.
     pub source: SocketAddr,
+    /// Address and port of the receiver, of the same family: [`Segment::to_bytes`] refuses two.
     pub destination: SocketAddr,
     /// The IPv4 header's identification. IPv6 has none.
     pub ident: u16,

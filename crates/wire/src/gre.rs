@@ -11,8 +11,9 @@ pub const PROTOCOL: u8 = 47;
 pub const UDP_PORT: u16 = 4754;
 /// Bytes of a header without optional fields.
 pub const HEADER: usize = 4;
-/// The payload is an IPv4 or an IPv6 packet (EtherTypes).
+/// EtherType of a payload that is an IPv4 packet (RFC 2784 section 3).
 pub const IPV4: u16 = 0x0800;
+/// EtherType of a payload that is an IPv6 packet (RFC 7676 section 3).
 pub const IPV6: u16 = 0x86dd;
 
 const CHECKSUM: u16 = 0x8000;
@@ -62,10 +63,12 @@ impl<T: AsRef<[u8]>> Packet<T> {
         (self.flags() & flag != 0).then(|| u32::from_be_bytes(four))
     }
 
+    /// Bytes of the header: 4, and 4 more for each of checksum, key and sequence number (RFC 2890 section 2).
     pub fn header_len(&self) -> usize {
         HEADER + self.optional(CHECKSUM | KEY | SEQUENCE)
     }
 
+    /// Flag C: the header has a checksum over itself and the payload (RFC 2784 section 2.2).
     pub fn has_checksum(&self) -> bool {
         self.flags() & CHECKSUM != 0
     }
@@ -75,14 +78,17 @@ impl<T: AsRef<[u8]>> Packet<T> {
         u16::from_be_bytes([self.buffer.as_ref()[2], self.buffer.as_ref()[3]])
     }
 
+    /// The number that tells a tunnel's flows apart; none if flag K is clear (RFC 2890 section 2.1).
     pub fn key(&self) -> Option<u32> {
         self.field(KEY, CHECKSUM)
     }
 
+    /// The packet's number, counted from 0 modulo 2^32 within its key; none if flag S is clear (RFC 2890 section 2.2).
     pub fn sequence(&self) -> Option<u32> {
         self.field(SEQUENCE, CHECKSUM | KEY)
     }
 
+    /// All bytes behind the header. GRE has no length field, so nothing else may stand behind them.
     pub fn payload(&self) -> &[u8] {
         &self.buffer.as_ref()[self.header_len()..]
     }
@@ -112,7 +118,9 @@ pub struct Repr {
     pub protocol: u16,
     /// The packet has a checksum over header and payload.
     pub checksum: bool,
+    /// The flow in the tunnel (RFC 2890 section 2.1); none leaves the field out.
     pub key: Option<u32>,
+    /// The packet's number modulo 2^32 (RFC 2890 section 2.2); none leaves the field out.
     pub sequence: Option<u32>,
     /// Bytes behind the header.
     pub payload_len: usize,
@@ -133,6 +141,7 @@ impl Repr {
         })
     }
 
+    /// Bytes of the header, 4 to 16; the payload begins there.
     pub fn header_len(&self) -> usize {
         HEADER + 4 * (usize::from(self.checksum) + usize::from(self.key.is_some()) + usize::from(self.sequence.is_some()))
     }

@@ -36,10 +36,12 @@ impl<T: AsRef<[u8]>> Packet<T> {
         Ok(Self { buffer })
     }
 
+    /// The type, byte 0 of the header (RFC 792); [`Message::is_error`] tells the errors among them.
     pub fn kind(&self) -> u8 {
         self.buffer.as_ref()[0]
     }
 
+    /// Byte 1 of the header; its meaning depends on the type.
     pub fn code(&self) -> u8 {
         self.buffer.as_ref()[1]
     }
@@ -55,12 +57,14 @@ impl<T: AsRef<[u8]>> Packet<T> {
         &self.buffer.as_ref()[HEADER..]
     }
 
+    /// Whether the checksum is right (RFC 792). It covers the whole buffer, so nothing may stand behind the message.
     pub fn verify_checksum(&self) -> bool {
         checksum(self.buffer.as_ref()) == 0
     }
 }
 
 impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
+    /// Computes the checksum over the whole buffer and writes it into bytes 2 and 3.
     pub fn fill_checksum(&mut self) {
         let bytes = self.buffer.as_mut();
         bytes[2..4].fill(0);
@@ -72,32 +76,49 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
 /// What a message says; its payload (echoed data, or the quoted packet) follows the header.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Message {
+    /// Type 8, code 0 (RFC 792, Echo or Echo Reply Message).
     EchoRequest {
+        /// Tells the requests of one sender or program from those of another; the reply repeats it.
         ident: u16,
+        /// Sequence number of the request; the reply repeats it.
         number: u16,
     },
+    /// Type 0, code 0: it repeats fields and payload of the request (RFC 1122 section 3.2.2.6).
     EchoReply {
+        /// As in the request.
         ident: u16,
+        /// As in the request.
         number: u16,
     },
-    /// Of any code but the next one.
+    /// Type 3, of any code but 4.
     Unreachable {
+        /// Why: 0 to 5 in RFC 792, 6 to 12 in RFC 1122 section 3.2.2.1, 13 to 15 in RFC 1812 section 5.2.7.1.
         code: u8,
     },
-    /// Code 4; the MTU of the next hop in bytes, 0 from a router older than RFC 1191.
+    /// Type 3, code 4 (RFC 1191 section 4).
     FragmentationNeeded {
+        /// Bytes of the longest IP packet, header included, that the next hop takes; 0 from a router older than RFC 1191.
         mtu: u16,
     },
+    /// Type 11 (RFC 792, Time Exceeded Message).
     TimeExceeded {
+        /// 0: the time to live ran out on the path; 1: fragments were missing for too long.
         code: u8,
     },
+    /// Type 12 (RFC 792, Parameter Problem Message).
     ParameterProblem {
+        /// 0: `pointer` names the place; 1: a required option is missing (RFC 1122 section 3.2.2.5).
         code: u8,
+        /// Offset in bytes, from the quoted IP header's first byte, of what is wrong.
         pointer: u8,
     },
+    /// Any other type, and an echo whose code is not 0.
     Other {
+        /// The type, byte 0 of the header.
         kind: u8,
+        /// Byte 1 of the header.
         code: u8,
+        /// Bytes 4 to 7 of the header, as on the wire.
         rest: [u8; 4],
     },
 }
@@ -112,6 +133,7 @@ impl Message {
 /// An ICMP header.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Repr {
+    /// Type, code and the header's second 32-bit word.
     pub message: Message,
     /// Bytes behind the header.
     pub payload_len: usize,
@@ -137,6 +159,7 @@ impl Repr {
         Ok(Self { message, payload_len: packet.payload().len() })
     }
 
+    /// Bytes of the header, always [`HEADER`]; the payload begins there.
     pub fn header_len(&self) -> usize {
         HEADER
     }

@@ -34,10 +34,12 @@ impl<T: AsRef<[u8]>> Packet<T> {
         Ok(Self { buffer })
     }
 
+    /// The type, byte 0 of the header: errors are below 128 (RFC 4443 section 2.1).
     pub fn kind(&self) -> u8 {
         self.buffer.as_ref()[0]
     }
 
+    /// Byte 1 of the header; its meaning depends on the type.
     pub fn code(&self) -> u8 {
         self.buffer.as_ref()[1]
     }
@@ -53,6 +55,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
         &self.buffer.as_ref()[HEADER..]
     }
 
+    /// Whether the checksum is right (RFC 4443 section 2.3). It covers the pseudo header and the whole buffer.
     pub fn verify_checksum(&self, addresses: &Addresses) -> bool {
         let bytes = self.buffer.as_ref();
         addresses.pseudo_header(PROTOCOL, bytes.len()).bytes(bytes).checksum() == 0
@@ -60,6 +63,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
 }
 
 impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
+    /// Computes the checksum over the pseudo header and the whole buffer, and writes it into bytes 2 and 3.
     pub fn fill_checksum(&mut self, addresses: &Addresses) {
         let bytes = self.buffer.as_mut();
         bytes[2..4].fill(0);
@@ -71,31 +75,50 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
 /// What a message says; its payload (echoed data, or the quoted packet) follows the header.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Message {
+    /// Type 128, code 0 (RFC 4443 section 4.1).
     EchoRequest {
+        /// Tells the requests of one sender or program from those of another; the reply repeats it.
         ident: u16,
+        /// Sequence number of the request; the reply repeats it.
         number: u16,
     },
+    /// Type 129, code 0: it repeats fields and payload of the request (RFC 4443 section 4.2).
     EchoReply {
+        /// As in the request.
         ident: u16,
+        /// As in the request.
         number: u16,
     },
+    /// Type 1, of any code (RFC 4443 section 3.1).
     Unreachable {
+        /// Why: 0 no route, 1 prohibited, 2 beyond the scope of the source, 3 no such address, 4 no such port, 5 source policy,
+        /// 6 rejected route.
         code: u8,
     },
-    /// The MTU of the next hop, bytes (RFC 4443 section 3.2).
+    /// Type 2 (RFC 4443 section 3.2).
     PacketTooBig {
+        /// Bytes of the longest IP packet, header included, that the next hop takes.
         mtu: u32,
     },
+    /// Type 3 (RFC 4443 section 3.3).
     TimeExceeded {
+        /// 0: the hop limit ran out on the path; 1: fragments were missing for too long.
         code: u8,
     },
+    /// Type 4 (RFC 4443 section 3.4).
     ParameterProblem {
+        /// 0: a wrong header field; 1: an unknown next header; 2: an unknown IPv6 option.
         code: u8,
+        /// Offset in bytes, from the quoted IP header's first byte, of what is wrong; it may lie behind what is quoted.
         pointer: u32,
     },
+    /// Any other type, and an echo whose code is not 0.
     Other {
+        /// The type, byte 0 of the header.
         kind: u8,
+        /// Byte 1 of the header.
         code: u8,
+        /// Bytes 4 to 7 of the header, as on the wire.
         rest: [u8; 4],
     },
 }
@@ -103,6 +126,7 @@ pub enum Message {
 /// An ICMPv6 header.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Repr {
+    /// Type, code and the header's second 32-bit word.
     pub message: Message,
     /// Bytes behind the header.
     pub payload_len: usize,
@@ -129,6 +153,7 @@ impl Repr {
         Ok(Self { message, payload_len: packet.payload().len() })
     }
 
+    /// Bytes of the header, always [`HEADER`]; the payload begins there.
     pub fn header_len(&self) -> usize {
         HEADER
     }

@@ -72,19 +72,23 @@ impl<T: AsRef<[u8]>> Packet<T> {
         &self.bytes()[..self.total_len()]
     }
 
+    /// The header with its options, 20 to 60 bytes: what the checksum covers.
     pub fn header(&self) -> &[u8] {
         &self.bytes()[..self.header_len()]
     }
 
+    /// Options as on the wire, padding included: 0 to 40 bytes, a multiple of four.
     pub fn options(&self) -> &[u8] {
         &self.bytes()[HEADER..self.header_len()]
     }
 
+    /// Bytes from the end of the header to the total length; in a fragment, its part of the whole payload.
     #[inline]
     pub fn payload(&self) -> &[u8] {
         &self.bytes()[self.header_len()..self.total_len()]
     }
 
+    /// Differentiated services codepoint, 0 to 63 (RFC 2474 section 3): the upper six bits of byte 1.
     pub fn dscp(&self) -> u8 {
         self.bytes()[1] >> 2
     }
@@ -95,15 +99,19 @@ impl<T: AsRef<[u8]>> Packet<T> {
         self.bytes()[1] & 3
     }
 
+    /// Identification, which the fragments of a packet share (RFC 791 section 3.2). It means nothing where none are
+    /// allowed (RFC 6864 section 4.1).
     pub fn ident(&self) -> u16 {
         self.word(4)
     }
 
+    /// Flag DF: no router may split the packet. One whose next link is too narrow drops it and says so (RFC 1191 section 4).
     #[inline]
     pub fn dont_fragment(&self) -> bool {
         self.word(6) & DONT_FRAGMENT != 0
     }
 
+    /// Flag MF: another fragment belongs behind this one. Clear in the last fragment and in a whole packet (RFC 791 section 3.1).
     #[inline]
     pub fn more_fragments(&self) -> bool {
         self.word(6) & MORE_FRAGMENTS != 0
@@ -115,29 +123,35 @@ impl<T: AsRef<[u8]>> Packet<T> {
         self.word(6) & OFFSET
     }
 
+    /// Time to live in hops: each router takes one off and drops what is left with 0 (RFC 1812 section 5.3.1).
     pub fn ttl(&self) -> u8 {
         self.bytes()[8]
     }
 
+    /// Protocol number of the payload, as in [`crate::tcp::PROTOCOL`] (IANA's registry of protocol numbers).
     #[inline]
     pub fn protocol(&self) -> u8 {
         self.bytes()[9]
     }
 
+    /// Address of the sender, bytes 12 to 15.
     pub fn source(&self) -> Ipv4Addr {
         let b = self.bytes();
         Ipv4Addr::new(b[12], b[13], b[14], b[15])
     }
 
+    /// Address of the receiver, bytes 16 to 19; with a source route that is not used up, of its next router (RFC 791 section 3.1).
     pub fn destination(&self) -> Ipv4Addr {
         let b = self.bytes();
         Ipv4Addr::new(b[16], b[17], b[18], b[19])
     }
 
+    /// Both addresses, for the checksum of TCP or UDP in the payload.
     pub fn addresses(&self) -> Addresses {
         Addresses::V4 { source: self.source(), destination: self.destination() }
     }
 
+    /// Whether the header's checksum is right (RFC 791 section 3.1). It does not cover the payload.
     pub fn verify_checksum(&self) -> bool {
         checksum(self.header()) == 0
     }
@@ -151,6 +165,7 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
         self.fill_checksum();
     }
 
+    /// Computes the checksum over the header and writes it into bytes 10 and 11.
     pub fn fill_checksum(&mut self) {
         let header = self.header_len();
         let header = &mut self.buffer.as_mut()[..header];
@@ -163,17 +178,25 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
 /// An IPv4 header.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Repr {
+    /// Address of the sender.
     pub source: Ipv4Addr,
+    /// Address of the receiver.
     pub destination: Ipv4Addr,
+    /// Protocol number of the payload (IANA's registry of protocol numbers).
     pub protocol: u8,
+    /// Differentiated services codepoint, 0 to 63 (RFC 2474 section 3).
     pub dscp: u8,
     /// ECN codepoint: 0 Not-ECT, 1 ECT(1), 2 ECT(0), 3 CE.
     pub ecn: u8,
+    /// Identification, which fragments of one packet share (RFC 791 section 3.2).
     pub ident: u16,
+    /// Flag DF: no router may split the packet.
     pub dont_fragment: bool,
+    /// Flag MF: another fragment belongs behind this one.
     pub more_fragments: bool,
     /// In units of eight bytes, below 8192.
     pub fragment_offset: u16,
+    /// Time to live in hops.
     pub ttl: u8,
     /// As on the wire, padding included: a multiple of four bytes.
     pub options: Inline<MAX_OPTIONS>,
@@ -203,6 +226,7 @@ impl Repr {
         })
     }
 
+    /// Bytes of the header, options included: 20 to 60. The payload begins there.
     pub fn header_len(&self) -> usize {
         HEADER + self.options.len()
     }

@@ -48,6 +48,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
         Ipv6Addr::from(octets)
     }
 
+    /// Bytes behind the fixed header, extension headers included. 0 in a jumbogram (RFC 2675), which this does not know.
     #[inline]
     pub fn payload_len(&self) -> usize {
         usize::from(u16::from_be_bytes([self.bytes()[4], self.bytes()[5]]))
@@ -64,11 +65,13 @@ impl<T: AsRef<[u8]>> Packet<T> {
         &self.bytes()[..self.total_len()]
     }
 
+    /// Extension headers and upper layer; [`Packet::upper_layer`] has the latter alone.
     #[inline]
     pub fn payload(&self) -> &[u8] {
         &self.bytes()[HEADER..self.total_len()]
     }
 
+    /// Differentiated services codepoint, 0 to 63 (RFC 2474 section 3): the upper six bits of the traffic class.
     pub fn dscp(&self) -> u8 {
         self.traffic_class() >> 2
     }
@@ -84,6 +87,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
         self.bytes()[0] << 4 | self.bytes()[1] >> 4
     }
 
+    /// The sender's label of the packet's flow, 20 bits; 0 is none (RFC 6437 section 2).
     pub fn flow_label(&self) -> u32 {
         u32::from_be_bytes([0, self.bytes()[1] & 15, self.bytes()[2], self.bytes()[3]])
     }
@@ -94,18 +98,23 @@ impl<T: AsRef<[u8]>> Packet<T> {
         self.bytes()[6]
     }
 
+    /// Hops that the packet may still go: each router takes one off and drops what is left with 0 (RFC 8200 section 3).
     pub fn hop_limit(&self) -> u8 {
         self.bytes()[7]
     }
 
+    /// Address of the sender, bytes 8 to 23.
     pub fn source(&self) -> Ipv6Addr {
         self.address(8)
     }
 
+    /// Address of the receiver, bytes 24 to 39; with a routing header that is not used up, of its next router (RFC 8200 section 4.4).
     pub fn destination(&self) -> Ipv6Addr {
         self.address(24)
     }
 
+    /// Both addresses, for the checksum of the upper layer. Under a routing header that is not used up it covers another destination,
+    /// the final one (RFC 8200 section 8.1), which this does not look up.
     pub fn addresses(&self) -> Addresses {
         Addresses::V6 { source: self.source(), destination: self.destination() }
     }
@@ -141,20 +150,26 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
 /// An IPv6 header.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Repr {
+    /// Address of the sender.
     pub source: Ipv6Addr,
+    /// Address of the receiver.
     pub destination: Ipv6Addr,
+    /// What stands behind the fixed header: an extension header or the upper layer (IANA's registry of protocol numbers).
     pub next_header: u8,
+    /// Differentiated services codepoint, 0 to 63 (RFC 2474 section 3).
     pub dscp: u8,
     /// ECN codepoint: 0 Not-ECT, 1 ECT(1), 2 ECT(0), 3 CE.
     pub ecn: u8,
     /// Of 20 bits.
     pub flow_label: u32,
+    /// Hops that the packet may go at most.
     pub hop_limit: u8,
     /// Bytes behind the header, extension headers included.
     pub payload_len: usize,
 }
 
 impl Repr {
+    /// Reads the fixed header. It never fails, as this header has no checksum; the `Result` is what its siblings return.
     pub fn parse<T: AsRef<[u8]>>(packet: &Packet<T>) -> Result<Self> {
         Ok(Self {
             source: packet.source(),
@@ -168,6 +183,7 @@ impl Repr {
         })
     }
 
+    /// Bytes of the fixed header, always [`HEADER`]; the payload begins there.
     pub fn header_len(&self) -> usize {
         HEADER
     }

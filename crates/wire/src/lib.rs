@@ -6,10 +6,14 @@
 //! a payload that lies in the buffer already, since most checksums cover it. Addresses come in as [`checksum::Addresses`] where a checksum
 //! covers them.
 //!
+//! Numbers of more than one byte are big-endian on the wire (RFC 791 appendix B); getters and `Repr` have them as plain numbers. Lengths
+//! are in bytes where no other unit is named. [`pcapng`] alone is little-endian.
+//!
 //! What travels in the simulator is a [`Segment`]: it carries every field that the wire form has (TCP with SACK, timestamps and window
 //! scale; every MPTCP option whole) except what the path knows anyway (addresses and ports) and the payload bytes themselves, of which
 //! only the length is kept. It is copied, never allocated.
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 pub mod checksum;
 mod codec;

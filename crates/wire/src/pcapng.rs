@@ -6,6 +6,7 @@
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum LinkType {
+    /// A header of 14 bytes (addresses and EtherType), without preamble and frame check sequence.
     Ethernet = 1,
     /// An IPv4 or IPv6 header.
     RawIp = 101,

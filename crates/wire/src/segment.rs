@@ -9,20 +9,30 @@ use polypath_base::{DataSeq, Seq};
 pub struct Flags(pub u8);
 
 impl Flags {
+    /// The sender has no more data; takes one sequence number behind the payload.
     pub const FIN: Self = Self(1);
+    /// Opens a connection; takes one sequence number before the payload.
     pub const SYN: Self = Self(2);
+    /// Ends the connection at once.
     pub const RST: Self = Self(4);
+    /// The receiver shall give its data to the application now (RFC 9293 section 3.9.1.2).
     pub const PSH: Self = Self(8);
+    /// The acknowledgement field counts.
     pub const ACK: Self = Self(16);
+    /// The urgent pointer counts.
     pub const URG: Self = Self(32);
+    /// ECN-Echo: a packet came with a CE mark; in a handshake, the sender can do ECN (RFC 3168 section 6.1.1).
     pub const ECE: Self = Self(64);
+    /// Congestion window reduced: the sender has answered ECE; on a SYN with ECE, it offers ECN (RFC 3168 section 6.1.1).
     pub const CWR: Self = Self(128);
 
+    /// Whether every flag of `other` is set; true if `other` has none.
     #[inline]
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
+    /// The flags of both.
     #[must_use]
     #[inline]
     pub const fn with(self, other: Self) -> Self {
@@ -40,18 +50,26 @@ impl std::fmt::Debug for Flags {
 /// One selective acknowledgement: sequence numbers `start..end` (RFC 2018).
 #[derive(Copy, Clone, Default, Debug, PartialEq, Eq)]
 pub struct SackBlock {
+    /// First sequence number of the block.
     pub start: Seq,
+    /// The one behind the last.
     pub end: Seq,
 }
 
 /// Up to four SACK blocks; a DSACK (RFC 2883) stands first.
 #[derive(Copy, Clone, Default, Debug, PartialEq, Eq)]
 pub struct Sack {
+    /// The first `len` count, in the order in which they stand in the option.
     pub blocks: [SackBlock; 4],
+    /// 0 to 4.
     pub len: u8,
 }
 
 impl Sack {
+    /// The blocks that count.
+    ///
+    /// # Panics
+    /// If `len` is more than 4.
     #[inline]
     pub fn as_slice(&self) -> &[SackBlock] {
         &self.blocks[..usize::from(self.len)]
@@ -80,11 +98,15 @@ pub struct Dss {
     pub ssn: u32,
     /// Length of the mapping in bytes, the DATA_FIN's place included.
     pub map_len: u16,
+    /// Flag A: `data_ack` counts.
     pub has_ack: bool,
+    /// Flag F: the data end with this mapping, whose last number is the DATA_FIN's (RFC 8684 section 3.3.3).
     pub data_fin: bool,
-    /// Which fields are eight bytes long on the wire.
+    /// Flag a: `data_ack` has eight bytes on the wire instead of four.
     pub ack64: bool,
+    /// Flag m: `dsn` has eight bytes on the wire instead of four.
     pub dsn64: bool,
+    /// The mapping has a checksum (RFC 8684 section 3.3.1).
     pub checksum: bool,
     /// The mapping has no end: all that follows is mapped, in a fallback (RFC 8684 section 3.7). Then `map_len` is 0.
     pub infinite: bool,
@@ -106,6 +128,7 @@ impl MpOptions {
     /// Most bytes, without padding.
     pub const MAX_LEN: usize = 31;
 
+    /// There are none, as in nearly all segments.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -124,6 +147,7 @@ impl MpOptions {
         self.packets().filter_map(|packet| mptcp::Repr::parse(&packet).ok())
     }
 
+    /// The option that was pushed first; none if there are none.
     pub fn first(&self) -> Option<mptcp::Repr> {
         self.iter().next()
     }
@@ -175,30 +199,41 @@ impl std::fmt::Debug for MpOptions {
 #[derive(Copy, Clone, Default, Debug, PartialEq)]
 #[repr(C)]
 pub struct Segment {
+    /// Counts if `has_dss`.
     pub dss: Dss,
+    /// Sequence number of what comes first in the segment of SYN, payload and FIN (RFC 9293 section 3.1).
     pub seq: Seq,
+    /// Next sequence number that the sender expects; counts if `flags` have ACK.
     pub ack: Seq,
     /// Payload bytes.
     pub len: u32,
-    /// RFC 7323 timestamps, in milliseconds; absent if `has_ts` is false.
+    /// TSval: the sender's clock, of which a unit is a millisecond here; it and `ts_ecr` count if `has_ts` (RFC 7323 section 3.2).
     pub ts_val: u32,
+    /// TSecr: a TSval of the peer, in the peer's units (RFC 7323 section 4.3).
     pub ts_ecr: u32,
     /// Window field as on the wire: unscaled.
     pub window: u16,
+    /// Of the TCP header (RFC 9293 section 3.1).
     pub flags: Flags,
     /// ECN codepoint of the IP header: 0 Not-ECT, 1 ECT(1), 2 ECT(0), 3 CE.
     pub ecn: u8,
     /// Don't Fragment.
     pub df: bool,
+    /// There is a timestamps option.
     pub has_ts: bool,
+    /// There is a DSS option, or an MP_CAPABLE that carries its mapping.
     pub has_dss: bool,
     /// SACK blocks: the first so many of `sack_blocks`. What stands behind them means nothing.
     pub sack_len: u8,
-    /// Only on a SYN: maximum segment size (0: absent), window scale (255: absent), SACK permitted.
+    /// Only on a SYN: maximum segment size in bytes (RFC 9293 section 3.7.1); 0: absent.
     pub mss: u16,
+    /// Only on a SYN: how many bits later windows are shifted by (RFC 7323 section 2.2); 255: absent.
     pub window_scale: u8,
+    /// Only on a SYN: the sender takes SACK options (RFC 2018 section 2).
     pub sack_permitted: bool,
+    /// [`Segment::sack`] has those that count.
     pub sack_blocks: [SackBlock; 4],
+    /// MPTCP options but the DSS.
     pub mp: MpOptions,
 }
 
@@ -207,14 +242,18 @@ pub struct Segment {
 pub struct EthernetFraming;
 
 impl EthernetFraming {
+    /// 14 bytes, as Linux's netem counts: two addresses and an EtherType.
     pub const NETEM: u32 = 14;
     /// 14 header, 4 FCS, 8 preamble, 12 gap: what a physical link spends.
     pub const PHYSICAL: u32 = 38;
 }
 
 impl Segment {
+    /// Bytes of an IPv4 header without options (RFC 791 section 3.1).
     pub const IPV4_HEADER: u32 = 20;
+    /// Bytes of a TCP header without options (RFC 9293 section 3.1).
     pub const TCP_HEADER: u32 = 20;
+    /// Bytes of a UDP header (RFC 768).
     pub const UDP_HEADER: u32 = 8;
 
     /// The SACK blocks; a DSACK (RFC 2883) stands first.
@@ -223,6 +262,7 @@ impl Segment {
         &self.sack_blocks[..usize::from(self.sack_len)]
     }
 
+    /// Replaces all SACK blocks.
     #[inline]
     pub fn set_sack(&mut self, sack: &Sack) {
         (self.sack_blocks, self.sack_len) = (sack.blocks, sack.len);

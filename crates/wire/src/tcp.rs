@@ -63,18 +63,22 @@ impl<T: AsRef<[u8]>> Packet<T> {
         u32::from(self.short(at)) << 16 | u32::from(self.short(at + 2))
     }
 
+    /// Port of the sender, bytes 0 and 1.
     pub fn source_port(&self) -> u16 {
         self.short(0)
     }
 
+    /// Port of the receiver, bytes 2 and 3.
     pub fn destination_port(&self) -> u16 {
         self.short(2)
     }
 
+    /// Sequence number of the first payload byte; with SYN, of the SYN, which comes before it.
     pub fn seq(&self) -> Seq {
         Seq::new(self.word(4))
     }
 
+    /// Next sequence number that the sender expects. It counts only with flag ACK.
     pub fn ack(&self) -> Seq {
         Seq::new(self.word(8))
     }
@@ -90,14 +94,17 @@ impl<T: AsRef<[u8]>> Packet<T> {
         self.bytes()[12] & 15
     }
 
+    /// The eight flags of byte 13, CWR and ECE of RFC 3168 included.
     pub fn flags(&self) -> Flags {
         Flags(self.bytes()[13])
     }
 
+    /// Window as on the wire; times 2^(window scale) it is bytes, but on a SYN it is never scaled (RFC 7323 section 2.2).
     pub fn window(&self) -> u16 {
         self.short(14)
     }
 
+    /// Urgent pointer: bytes from `seq` on (RFC 9293 section 3.8.5). It counts only with flag URG.
     pub fn urgent(&self) -> u16 {
         self.short(18)
     }
@@ -107,17 +114,20 @@ impl<T: AsRef<[u8]>> Packet<T> {
         &self.bytes()[HEADER..self.header_len()]
     }
 
+    /// All bytes behind the header. TCP has no length field, so the view must end where the IP payload does.
     #[inline]
     pub fn payload(&self) -> &[u8] {
         &self.bytes()[self.header_len()..]
     }
 
+    /// Whether the checksum is right (RFC 9293 section 3.1). It covers the pseudo header and the whole buffer.
     pub fn verify_checksum(&self, addresses: &Addresses) -> bool {
         addresses.pseudo_header(PROTOCOL, self.bytes().len()).bytes(self.bytes()).checksum() == 0
     }
 }
 
 impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
+    /// Computes the checksum over the pseudo header and the whole buffer, and writes it into bytes 16 and 17.
     pub fn fill_checksum(&mut self, addresses: &Addresses) {
         let bytes = self.buffer.as_mut();
         bytes[16..18].fill(0);
@@ -129,7 +139,9 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
 /// TSval and TSecr (RFC 7323 section 3).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timestamps {
+    /// TSval: the sender's clock, in units of its choice (Linux: milliseconds by default), from any origin; it wraps.
     pub value: u32,
+    /// TSecr: a TSval of the peer. It counts only with flag ACK.
     pub echo: u32,
 }
 
@@ -146,6 +158,7 @@ impl MptcpOptions {
         free.map(|place| *place = Some(option)).is_some()
     }
 
+    /// The options in the order in which they were pushed.
     pub fn iter(&self) -> impl Iterator<Item = &mptcp::Repr> {
         self.options.iter().flatten()
     }
@@ -154,22 +167,34 @@ impl MptcpOptions {
 /// A TCP header with its options.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repr {
+    /// Port of the sender.
     pub source_port: u16,
+    /// Port of the receiver.
     pub destination_port: u16,
+    /// Sequence number of the first payload byte; with SYN, of the SYN.
     pub seq: Seq,
+    /// Next sequence number that the sender expects, if `flags` have ACK.
     pub ack: Seq,
+    /// The eight flags, CWR and ECE of RFC 3168 included.
     pub flags: Flags,
     /// The four bits between data offset and flags.
     pub reserved: u8,
     /// As on the wire: unscaled.
     pub window: u16,
+    /// Urgent pointer, bytes from `seq` on, if `flags` have URG (RFC 9293 section 3.8.5).
     pub urgent: u16,
+    /// Maximum segment size that the sender takes, bytes of payload and options (RFC 9293 section 3.7.1). Only a SYN should have it;
+    /// `parse` takes this and the next two from any segment.
     pub mss: Option<u16>,
     /// As it came; RFC 7323 section 2.3 has the receiver use 14 for more.
     pub window_scale: Option<u8>,
+    /// The sender takes SACK options (RFC 2018 section 2).
     pub sack_permitted: bool,
+    /// Timestamps option (RFC 7323 section 3.2).
     pub timestamps: Option<Timestamps>,
+    /// SACK option (RFC 2018 section 3): at most four blocks; none leaves the option out.
     pub sack: Sack,
+    /// MPTCP options, the DSS among them, in their order: at most [`MAX_MPTCP`] (RFC 8684).
     pub mptcp: MptcpOptions,
     /// Options of other kinds, each with its kind and length, in their order.
     pub unknown: Inline<MAX_OPTIONS>,
@@ -279,6 +304,7 @@ impl Repr {
         n + if self.sack.len > 0 { 2 + 8 * usize::from(self.sack.len) } else { 0 }
     }
 
+    /// Bytes of the header, options and padding included: a multiple of four. `emit` refuses more than 60.
     pub fn header_len(&self) -> usize {
         HEADER + self.options_len()
     }

@@ -38,10 +38,12 @@ impl<T: AsRef<[u8]>> Packet<T> {
         u16::from_be_bytes([self.buffer.as_ref()[at], self.buffer.as_ref()[at + 1]])
     }
 
+    /// Port of the sender, bytes 0 and 1; 0 if it wants no reply (RFC 768).
     pub fn source_port(&self) -> u16 {
         self.word(0)
     }
 
+    /// Port of the receiver, bytes 2 and 3.
     pub fn destination_port(&self) -> u16 {
         self.word(2)
     }
@@ -57,10 +59,12 @@ impl<T: AsRef<[u8]>> Packet<T> {
         self.len() == HEADER
     }
 
+    /// The checksum field as on the wire; 0 if the sender made none.
     pub fn checksum(&self) -> u16 {
         self.word(6)
     }
 
+    /// Bytes behind the header, up to the datagram's length: what stands behind it is not among them.
     #[inline]
     pub fn payload(&self) -> &[u8] {
         &self.buffer.as_ref()[HEADER..self.len()]
@@ -76,6 +80,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
 }
 
 impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
+    /// Computes the checksum over pseudo header and datagram, and writes it into bytes 6 and 7.
     pub fn fill_checksum(&mut self, addresses: &Addresses) {
         let length = self.len();
         let bytes = &mut self.buffer.as_mut()[..length];
@@ -92,7 +97,9 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
 /// A UDP header.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repr {
+    /// Port of the sender; 0 if it wants no reply (RFC 768).
     pub source_port: u16,
+    /// Port of the receiver.
     pub destination_port: u16,
     /// The datagram has a checksum.
     pub checksum: bool,
@@ -116,6 +123,7 @@ impl Repr {
         })
     }
 
+    /// Bytes of the header, always [`HEADER`]; the payload begins there.
     pub fn header_len(&self) -> usize {
         HEADER
     }

@@ -58,6 +58,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
         usize::from(self.buffer.as_ref()[1])
     }
 
+    /// Which option it is (IANA's registry of MPTCP option subtypes): 0 is MP_CAPABLE, 8 MP_TCPRST, more is [`Repr::Unknown`].
     pub fn subtype(&self) -> u8 {
         self.buffer.as_ref()[2] >> 4
     }
@@ -78,6 +79,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
 pub enum Number {
     /// The lower half.
     Short(u32),
+    /// All 64 bits.
     Long(u64),
 }
 
@@ -116,6 +118,7 @@ pub struct Mapping {
     pub ssn: u32,
     /// Bytes, the DATA_FIN's place included; 0 maps all that follows, in a fallback (RFC 8684 section 3.7).
     pub len: u16,
+    /// Over pseudo header and mapped data ([`dss_checksum`]), if the connection uses checksums; none leaves the field out.
     pub checksum: Option<u16>,
 }
 
@@ -123,7 +126,10 @@ pub struct Mapping {
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Announcement {
     /// Version 1: the low 64 bits of an HMAC over the address (RFC 8684 section 3.4.1).
-    Authenticated { hmac: u64 },
+    Authenticated {
+        /// Made by [`Version::address_hmac`].
+        hmac: u64,
+    },
     /// Version 1: the peer has the announcement.
     Echo,
     /// Version 0 has neither (RFC 6824 section 3.4.1).
@@ -133,7 +139,9 @@ pub enum Announcement {
 /// The length that MP_CAPABLE maps when it carries the first data (RFC 8684 section 3.1).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct FirstData {
+    /// Bytes of data that are mapped, from the first byte behind the SYN on.
     pub len: u16,
+    /// As in [`Mapping::checksum`].
     pub checksum: Option<u16>,
 }
 
@@ -142,10 +150,15 @@ pub struct FirstData {
 pub enum Keys {
     /// Version 1's SYN.
     None,
+    /// The sender's own, on version 1's SYN/ACK and on SYN and SYN/ACK of version 0.
     Sender(u64),
+    /// On the client's third ACK, and in version 1 on its first data.
     Both {
+        /// Key of who sends the option.
         sender: u64,
+        /// Key of who receives it.
         receiver: u64,
+        /// Version 1: the segment carries data, and the option has its length; none on a bare ACK.
         data: Option<FirstData>,
     },
 }
@@ -153,65 +166,99 @@ pub enum Keys {
 /// One MPTCP option.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Repr {
+    /// MP_CAPABLE: opens a connection (RFC 8684 section 3.1).
     Capable {
+        /// 0 is RFC 6824, 1 is RFC 8684; `parse` takes any up to 15.
         version: u8,
         /// Flags A to H: 0x80 asks for DSS checksums, 0x20 forbids joins to this address, 0x01 chooses HMAC-SHA1 (version 0) or
         /// HMAC-SHA256 (version 1).
         flags: u8,
+        /// Which ones depends on version and segment.
         keys: Keys,
     },
+    /// MP_JOIN on a SYN: opens a further subflow (RFC 8684 section 3.2).
     JoinSyn {
+        /// Flag B: the peer may send here only if no other subflow works (RFC 8684 section 3.3.8).
         backup: bool,
+        /// Identifies the source address of this SYN, whatever a middlebox makes of it.
         address_id: u8,
+        /// The connection, by the receiver's key ([`Version::token_and_idsn`]).
         token: u32,
+        /// Random number of who opens the subflow, part of what both HMACs cover.
         nonce: u32,
     },
-    /// The leftmost 64 bits of the HMAC.
+    /// MP_JOIN on a SYN/ACK, with the leftmost 64 bits of the HMAC (RFC 8684 section 3.2).
     JoinSynAck {
+        /// Flag B, as in [`Repr::JoinSyn`].
         backup: bool,
+        /// Identifies the address from which the SYN/ACK comes.
         address_id: u8,
+        /// Made by [`Version::short_join_hmac`].
         hmac: u64,
+        /// Random number of who accepts the subflow, part of what both HMACs cover.
         nonce: u32,
     },
-    /// The leftmost 160 bits of the HMAC.
+    /// MP_JOIN on the third ACK, with the leftmost 160 bits of the HMAC (RFC 8684 section 3.2).
     JoinAck {
+        /// Made by [`Version::join_hmac`].
         hmac: [u8; 20],
     },
+    /// DSS: data acknowledgement, mapping, end of the data (RFC 8684 section 3.3).
     Dss {
+        /// Next data sequence number that the sender of the option expects (RFC 8684 section 3.3.2).
         ack: Option<Number>,
+        /// Where the payload belongs in the data (RFC 8684 section 3.3.1).
         mapping: Option<Mapping>,
+        /// Flag F: the data end with this mapping, whose last number is the DATA_FIN's (RFC 8684 section 3.3.3).
         data_fin: bool,
     },
+    /// ADD_ADDR: the sender has another address (RFC 8684 section 3.4.1).
     AddAddr {
+        /// With an HMAC, as an echo, or in version 0's form.
         announcement: Announcement,
+        /// The sender's number for the address, by which REMOVE_ADDR and MP_PRIO name it.
         address_id: u8,
+        /// To which the receiver may open a subflow.
         address: IpAddr,
+        /// TCP port; none stands for the port of the subflow on which the option came.
         port: Option<u16>,
     },
-    /// At least one.
+    /// REMOVE_ADDR (RFC 8684 section 3.4.2), of at least one address.
     RemoveAddr {
+        /// Of the addresses that the sender has no more; at most 37 have room.
         address_ids: Inline<37>,
     },
-    /// The address is told in version 0 only.
+    /// MP_PRIO (RFC 8684 section 3.3.8). The address is told in version 0 only (RFC 6824 section 3.3.8).
     Prio {
+        /// Flag B: from now on the peer may send here only if no other subflow works; false takes that back.
         backup: bool,
+        /// Whose subflows change; none means the subflow on which the option came.
         address_id: Option<u8>,
     },
+    /// MP_FAIL: a DSS checksum did not match (RFC 8684 section 3.7).
     Fail {
+        /// Data sequence number, 64 bits, at which the mapping with that checksum begins.
         dsn: u64,
     },
+    /// MP_FASTCLOSE: the sender gives the whole connection up (RFC 8684 section 3.5).
     FastClose {
+        /// Key of who receives the option, which proves that its peer sent it.
         receiver_key: u64,
     },
-    /// Flags U, V, W, T: 1 is T, the condition is transient (RFC 8684 section 3.6).
+    /// MP_TCPRST: why the segment resets its subflow (RFC 8684 section 3.6).
     TcpRst {
+        /// U, V, W, T, the four bits behind the subtype: 1 is T, the condition is transient.
         flags: u8,
+        /// 0 to 6 in RFC 8684 section 3.6.
         reason: u8,
     },
     /// A subtype that RFC 8684 does not define.
     Unknown {
+        /// 9 to 15 from `parse`, which has a variant for each that is less.
         subtype: u8,
+        /// The four bits behind the subtype.
         nibble: u8,
+        /// What stands behind them, as on the wire.
         data: Inline<37>,
     },
 }
@@ -222,8 +269,9 @@ impl Repr {
     /// HMAC-SHA1 in version 0, HMAC-SHA256 in version 1 (flag H of MP_CAPABLE).
     pub const HASH: u8 = 0x01;
 
-    /// Why a RST is sent (RFC 8684 section 3.6): no reason that the others name, and an error in the MPTCP options of the peer.
+    /// Why a RST is sent: for no reason that the others name (RFC 8684 section 3.6).
     pub const RST_UNSPECIFIED: u8 = 0;
+    /// An error in the MPTCP options of the peer (RFC 8684 section 3.6).
     pub const RST_MPTCP_ERROR: u8 = 1;
 
     /// Reads an option. Reserved bits are ignored.
