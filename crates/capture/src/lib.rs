@@ -4,6 +4,7 @@
 //! Memory is bounded by the connections, not by the files. Files are bytes from a stranger: nothing here panics, and what is cut off or damaged
 //! ends a file early, with a sentence that says where.
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod analysis;
 mod connection;

@@ -25,6 +25,7 @@ const KEPT: usize = 512;
 pub struct Broken {
     /// From the file's beginning.
     pub byte: u64,
+    /// Why, in English, lower case and without a full stop.
     pub sentence: String,
 }
 

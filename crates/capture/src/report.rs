@@ -4,74 +4,95 @@ use crate::series::SeriesReport;
 use crate::spread::SpreadReport;
 use serde::Serialize;
 
+/// What [`analyse`](crate::analyse) returns; its names are the keys of `polypath pcap --json`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// When the first packet was seen, by the clock of its file, ns since that clock's epoch; none: there are no packets.
     pub start_ns: Option<u64>,
+    /// In the order in which they were given.
     pub files: Vec<FileReport>,
+    /// In the order in which their initial subflows were seen; joins are assigned by token (RFC 8684 section 3.2).
     pub connections: Vec<ConnectionReport>,
 }
 
+/// One capture file: what it holds, and where it breaks.
 #[derive(Clone, Debug, Serialize)]
 pub struct FileReport {
+    /// As the caller of [`analyse`](crate::analyse) named it.
     pub name: String,
+    /// Packets read, those of `unread` among them.
     pub packets: u64,
     /// Packets that are no IP, or end before their headers do.
     pub unread: u64,
-    /// Where and why the file ends early.
+    /// Where the file ends early, bytes from its beginning; none: it is whole.
     pub broken_at_byte: Option<u64>,
+    /// Why it ends early ([`Broken::sentence`](crate::Broken::sentence)); none: it is whole.
     pub broken: Option<String>,
-    /// ICMP and ICMPv6 messages of every type.
+    /// ICMP and ICMPv6 messages of every type, in the order of their numbers.
     pub icmp: Vec<IcmpCount>,
 }
 
 /// How often a message was seen in a file.
 #[derive(Clone, Debug, Serialize)]
 pub struct IcmpCount {
-    /// `ICMP` or `ICMPv6`, with the message's numbers there.
+    /// `ICMP` (RFC 792) or `ICMPv6` (RFC 4443); `kind` and `code` are its numbers.
     pub protocol: &'static str,
+    /// Type of the message, in IANA's registry of that protocol.
     pub kind: u8,
+    /// Code within that type, in the same registry.
     pub code: u8,
+    /// Lower case, after IANA's "ICMP Parameters" and "ICMPv6 Parameters"; `other`: not known here.
     pub name: &'static str,
+    /// Messages with these numbers in the file, whatever they are about.
     pub count: u64,
 }
 
+/// A connection of TCP, or of MPTCP with all its subflows.
 #[derive(Clone, Debug, Serialize)]
 pub struct ConnectionReport {
-    /// `tcp`, `mptcp v0` or `mptcp v1`.
+    /// `tcp`, `mptcp v0`, `mptcp v1`, or `mptcp` where no MP_CAPABLE was seen to tell the version.
     pub kind: &'static str,
+    /// Of plain TCP one, which is the connection.
     pub subflows: Vec<SubflowReport>,
-    /// MPTCP's data from the client and from the server.
+    /// From the client and from the server.
     pub data: [DataReport; 2],
-    /// In GRE-in-UDP.
+    /// Some of its packets came in GRE-in-UDP (RFC 8086).
     pub in_tunnel: bool,
+    /// What held it back, in English sentences without a full stop; empty: the packets show nothing.
     pub diagnosis: Vec<String>,
 }
 
 /// The data stream of a connection in one direction; of plain TCP, the byte stream.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct DataReport {
-    /// Bytes from the first data sequence number to the last that was sent, and to the last acknowledged.
+    /// Bytes from the first data sequence number to the last that was sent.
     pub sent_bytes: u64,
+    /// Bytes from the first data sequence number to the last that was acknowledged.
     pub acked_bytes: u64,
-    /// Bytes sent on a subflow that had been sent on another.
+    /// Bytes sent on a subflow that had been sent on another; 0 of plain TCP.
     pub reinjected_bytes: u64,
-    /// Bytes acknowledged over the time from the first to the last packet with data.
+    /// Bits per second: what was acknowledged, over the time from the first to the last packet with data; 0 if that time is 0.
     pub goodput_bps: f64,
-    /// Share of that time in which the receive window had no room for a segment.
+    /// Share of that time, 0 to 1, in which the receive window had no room for a segment.
     pub window_limited_share: f64,
+    /// The same over time, in bytes from the first data sequence number.
     pub series: SeriesReport,
 }
 
+/// A TCP connection, or one subflow of MPTCP: what has two addresses and two ports.
 #[derive(Clone, Debug, Serialize)]
 pub struct SubflowReport {
-    /// Client's address and port, then server's; whoever sent the SYN, or the first packet, is the client.
+    /// Address and port, `192.0.2.1:80` or `[2001:db8::1]:80`, of who sent the SYN, or without one the first packet seen.
     pub client: String,
+    /// Address and port of the other end.
     pub server: String,
+    /// Its SYN had an MP_JOIN (RFC 8684 section 3.2).
     pub is_join: bool,
+    /// That MP_JOIN had the B flag: to be used only if no other subflow can be (RFC 8684 section 3.2).
     pub backup: bool,
-    /// From the SYN to the handshake's end, at the client.
+    /// The client's ACK of the SYN/ACK was seen, or payload of either end.
     pub established: bool,
+    /// Either end sent a RST.
     pub reset: bool,
     /// From the client and from the server.
     pub directions: [DirectionReport; 2],
@@ -82,20 +103,27 @@ pub struct SubflowReport {
 /// An ICMP or ICMPv6 error, counted in the file that showed it first.
 #[derive(Clone, Debug, Serialize)]
 pub struct IcmpReport {
-    /// Who sent it, and whose packet it is about: `client` or `server`.
+    /// IP address of who sent it.
     pub from: String,
+    /// Whose packet it quotes, `client` or `server`.
     pub about: &'static str,
+    /// As [`IcmpCount::protocol`].
     pub protocol: &'static str,
+    /// As [`IcmpCount::kind`].
     pub kind: u8,
+    /// As [`IcmpCount::code`].
     pub code: u8,
+    /// As [`IcmpCount::name`].
     pub name: &'static str,
-    /// Longest packet that passes, of "fragmentation needed" and "packet too big", where the sender names it.
+    /// Longest packet that passes, bytes, of "fragmentation needed" and "packet too big", where the sender names it.
     pub mtu: Option<u32>,
+    /// How often the file that showed it first shows it.
     pub count: u64,
     /// Since the first packet of all files, s.
     pub first_s: f64,
-    /// Packets longer than that MTU which were sent after the first of these messages, and the longest of them.
+    /// Packets that have payload and are longer than that MTU, sent after the first of these messages.
     pub longer_after: u64,
+    /// The longest of them, bytes; 0: there were none.
     pub longest_after: u32,
 }
 
@@ -106,17 +134,23 @@ pub struct DirectionReport {
     pub file: Option<String>,
     /// Segments with payload; a super-frame counts as the segments that it was on the link.
     pub segments: u64,
-    /// Payload, each byte once.
+    /// Payload, each byte once (by sequence number).
     pub bytes: u64,
+    /// Payload that the other end acknowledged, bytes (Linux: `tcpi_bytes_acked`).
     pub acked_bytes: u64,
+    /// Segments sent again, counted as in `segments` (Linux: `tcpi_total_retrans`).
     pub retransmissions: u64,
+    /// Payload of the retransmissions, bytes (Linux: `tcpi_bytes_retrans`).
     pub retransmitted_bytes: u64,
     /// Segments that came behind a later one and were sent once.
     pub reordered: u64,
+    /// Bytes that it carried after another subflow had, by data sequence number; 0 of plain TCP.
     pub reinjected_bytes: u64,
+    /// Bits per second: `acked_bytes` over the time from the first to the last packet with payload; 0 if that time is 0.
     pub goodput_bps: f64,
-    /// MSS that this end announced; longest payload that it sent.
+    /// MSS option of its SYN or SYN/ACK, bytes (RFC 9293 section 3.7.1); none: it was not seen.
     pub mss_announced: Option<u16>,
+    /// Longest payload of its segments, bytes; 0: it sent none.
     pub mss_used: u32,
     /// Longest packet with data that was acknowledged, bytes.
     pub pmtu_seen: u32,
@@ -124,13 +158,18 @@ pub struct DirectionReport {
     pub sizes: Vec<(u32, u64)>,
     /// Packets longer than the receiver's MSS allows: the host joined segments before the capture saw them.
     pub super_frames: u64,
+    /// Packets with payload that had CE in `file` (RFC 3168 section 5).
     pub ce_marks: u64,
+    /// From a segment sent once to the ACK that covers it, delayed ACKs included; none: nothing to measure.
     pub rtt: Option<SpreadReport>,
-    /// From the file nearest to this end to another one.
+    /// From `file` to another file, of segments sent once; none: no other file saw them.
     pub one_way_delay: Option<SpreadReport>,
-    /// Smallest and largest window that this end offered, bytes.
+    /// Smallest receive window that this end offered, bytes, scaled (RFC 7323 section 2.2); SYNs and RSTs do not count.
     pub window_min: Option<u64>,
+    /// The largest, as `window_min`.
     pub window_max: Option<u64>,
+    /// Share, 0 to 1, of the time of `goodput_bps` in which the other end's receive window had no room for a segment.
     pub window_limited_share: f64,
+    /// The same over time, in bytes from this end's first.
     pub series: SeriesReport,
 }

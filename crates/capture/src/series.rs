@@ -135,22 +135,25 @@ pub struct SeriesReport {
     pub bin_s: f64,
     /// When it begins, since the first packet of all files, s.
     pub time_s: Vec<f64>,
-    /// Payload sent in it for the first time, again on the same subflow, and after another subflow had carried it.
+    /// Payload sent in it for the first time, bytes.
     pub new_bytes: Vec<u64>,
+    /// Payload sent in it that the same subflow had sent before, bytes; of MPTCP's data 0.
     pub retransmitted_bytes: Vec<u64>,
+    /// Payload sent in it that another subflow had carried before, bytes.
     pub reinjected_bytes: Vec<u64>,
-    /// Bytes of the stream that were sent and acknowledged up to its end.
+    /// Bytes of the stream that were sent up to its end.
     pub sent_bytes: Vec<u64>,
+    /// Bytes of the stream that were acknowledged up to its end.
     pub acked_bytes: Vec<u64>,
-    /// The most that was sent and not yet acknowledged in it.
+    /// The most that was sent and not yet acknowledged in it, bytes.
     pub in_flight_bytes: Vec<u64>,
-    /// The smallest window that the other end offered in it.
+    /// The smallest window that the other end offered in it, bytes; none: no ACK came.
     pub window_bytes: Vec<Option<u64>>,
-    /// Of a subflow: how far in the connection's data what it carried reached, where that is further than before, and how far the data reached that
-    /// another subflow had carried before.
+    /// Of a subflow: how far in the connection's data what it carried reached, bytes from the first, where that is further than before.
     pub dsn: Vec<Option<u64>>,
+    /// Of a subflow: how far the data reached that another subflow had carried before, as `dsn`.
     pub reinjected_dsn: Vec<Option<u64>>,
-    /// Mean of the round-trip times measured in it.
+    /// Mean of the round-trip times measured in it, ms; none: none was.
     pub rtt_ms: Vec<Option<f64>>,
 }
 

@@ -15,14 +15,20 @@ pub(crate) struct Spread {
     max: u64,
 }
 
-/// Times in milliseconds.
+/// How measured times are spread, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SpreadReport {
+    /// Times measured, at least 1.
     pub count: u64,
+    /// The shortest, exact.
     pub min_ms: f64,
+    /// Arithmetic mean, exact.
     pub mean_ms: f64,
+    /// Median, at most one part in 16 too low.
     pub p50_ms: f64,
+    /// 95th percentile, at most one part in 16 too low.
     pub p95_ms: f64,
+    /// The longest, exact.
     pub max_ms: f64,
 }
 

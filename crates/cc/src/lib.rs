@@ -6,6 +6,7 @@
 //!
 //! The C side is trusted to keep that contract; everything a caller can pass is safe: views are bounded by construction and a missing
 //! hook does what pp_cc.h says.
+#![warn(missing_docs)]
 
 #[expect(dead_code, reason = "LAYOUTS is read by build.rs, which includes this module too")]
 mod mirror;
@@ -26,6 +27,7 @@ pub mod flags {
     pub const COUPLED: u32 = 1;
     /// Sets the pacing rate itself.
     pub const PACES: u32 = 2;
+    /// Negotiates ECN whatever `tcp_ecn` says, and sends every packet as ECT (Linux: `TCP_CONG_NEEDS_ECN`).
     pub const NEEDS_ECN: u32 = 4;
     /// Replaces the transport's window rules by `cong_control`.
     pub const SEES_SAMPLES: u32 = 8;
@@ -61,6 +63,7 @@ impl Family {
     /// In the order of `enum pp_family`.
     const ALL: [Self; 4] = [Self::Loss, Self::Delay, Self::Hybrid, Self::Model];
 
+    /// The word for it in lower case, as `polypath list cc` shows it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Loss => "loss",
@@ -74,6 +77,7 @@ impl Family {
 /// What people want to know of an algorithm; what does not apply is empty.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct AlgorithmInfo {
+    /// As the C file says in `PP_CC_ABOUT`.
     pub family: Family,
     /// Papers and standards, in one line.
     pub source: &'static str,
@@ -107,6 +111,7 @@ pub fn find(name: &str) -> Option<Algorithm> {
 }
 
 impl Algorithm {
+    /// At most 16 bytes, the name that [`find`] takes (Linux: `tcp_congestion_ops.name`).
     pub fn name(self) -> &'static str {
         text(&self.0.name)
     }
@@ -167,11 +172,13 @@ pub struct Controller {
 }
 
 impl Controller {
+    /// The one whose [`Algorithm::start`] made this controller.
     #[inline]
     pub const fn algorithm(&self) -> Algorithm {
         Algorithm(self.ops)
     }
 
+    /// Its algorithm's [`Algorithm::name`].
     pub fn name(&self) -> &'static str {
         self.algorithm().name()
     }
@@ -182,6 +189,7 @@ impl Controller {
         self.ops.flags
     }
 
+    /// Whether its hooks want the [`Siblings`] ([`flags::COUPLED`]); otherwise `None` will do.
     #[inline]
     pub const fn is_coupled(&self) -> bool {
         self.ops.flags & flags::COUPLED != 0
@@ -266,6 +274,7 @@ impl Controller {
         set_state(state: CaState => u32::from(state as u8))
     }
     hook! {
+        /// Tells of `event` (Linux: `tcp_ca_event`); [`Event::TxStart`] comes just before the segment leaves.
         cwnd_event(event: Event => event as u32)
     }
     hook! {
@@ -273,6 +282,7 @@ impl Controller {
         in_ack_event(flags: u32 => flags)
     }
     hook! {
+        /// An ACK newly acknowledged or sacked segments; rely on `rtt_us`, `pkts_acked` and `prior_delivered` of `sample` alone.
         pkts_acked(sample: &Sample => ptr::from_ref(sample))
     }
     hook_with_result! {
@@ -280,6 +290,7 @@ impl Controller {
         undo_cwnd or (|flow: &Flow| flow.cwnd.max(flow.prior_cwnd))
     }
     hook! {
+        /// An ACK was taken in: replaces the transport's window rules. `ack` is its number, `ack_flags` has bits of [`ack_flags`].
         cong_control(ack: u32 => ack, ack_flags: u32 => ack_flags, sample: &Sample => ptr::from_ref(sample))
     }
     hook_with_result! {

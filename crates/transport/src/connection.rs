@@ -12,16 +12,20 @@ use polypath_wire::{Segment, Unreachable};
 /// [`Connection::poll_timeout`] for the time of the next [`Connection::handle_timeout`].
 #[derive(Debug)]
 pub enum Connection {
+    /// Plain TCP (RFC 9293), on path 0.
     Tcp(Box<Socket>),
+    /// Multipath TCP (RFC 8684, or version 0 of RFC 6824), on several paths.
     Mptcp(Box<mptcp::Connection>),
+    /// UDP datagrams; segments, ICMP and timeouts do nothing to it.
     Udp(Box<udp::Socket>),
 }
 
 /// What is done for every segment, at an end of TCP or MPTCP: a loop that goes through it is compiled for each, so that the transport is
 /// looked up once a packet and not once a call.
 pub trait End {
-    /// See [`Connection::handle_segment`]; and so on.
+    /// As [`Connection::handle_segment`].
     fn handle_segment(&mut self, now: Instant, path: PathId, segment: &Segment);
+    /// As [`Connection::handle_unreachable`].
     fn handle_unreachable(&mut self, now: Instant, path: PathId, message: &Unreachable);
     /// As [`Connection::poll_transmit`], but writes the segment, if there is one, into the caller's place for it, which the caller leaves
     /// as it is until there is none: of a burst only the first segment is written whole.
@@ -30,7 +34,9 @@ pub trait End {
     fn may_transmit(&self) -> bool;
     /// As [`Connection::poll_timeout`], but only where that is before `limit`, and then at less cost.
     fn poll_timeout_before(&mut self, limit: Instant) -> Option<Instant>;
+    /// As [`Connection::accepted`], bytes.
     fn accepted(&self) -> Bytes;
+    /// As [`Connection::received`], bytes.
     fn received(&self) -> Bytes;
 }
 
@@ -142,15 +148,18 @@ impl Connection {
 
     // Inputs. A socket of datagrams takes them itself: `udp::Socket::handle_datagram`.
 
+    /// Takes a segment that came on `path`; of MPTCP, one on an unknown path only if it joins (RFC 8684 section 3.2).
     #[inline]
     pub fn handle_segment(&mut self, now: Instant, path: PathId, segment: &Segment) {
         either!(self, t => t.handle_segment(Context::at(now), segment), m => m.handle_segment(now, path, segment), _u => ());
     }
 
+    /// Takes ICMP "fragmentation needed" (RFC 1191 section 4), if it quotes what is in the network (RFC 5927 section 4.1).
     pub fn handle_unreachable(&mut self, now: Instant, path: PathId, message: &Unreachable) {
         either!(self, t => t.handle_unreachable(now, message), m => m.handle_unreachable(now, path, message), _u => ());
     }
 
+    /// Does what is due at `now`; calling early is harmless.
     #[inline]
     pub fn handle_timeout(&mut self, now: Instant) {
         either!(self, t => t.handle_timeout(Context::at(now)), m => m.handle_timeout(now), _u => ());
@@ -158,6 +167,7 @@ impl Connection {
 
     // Outputs. A socket of datagrams has its own: `udp::Socket::poll_transmit`.
 
+    /// The next segment to send at `now`, and its path; `None`: there is none, until the next input or verb.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
         match self {
             Self::Tcp(t) => t.poll_transmit(Context::at(now)).map(|segment| Transmit { path: PathId(0), segment }),
@@ -171,6 +181,7 @@ impl Connection {
         either!(self, _t => true, m => m.may_transmit(), u => u.may_transmit())
     }
 
+    /// When [`Connection::handle_timeout`] is due; [`Instant::NEVER`]: no timer is armed.
     pub fn poll_timeout(&self) -> Instant {
         either!(self, t => t.poll_timeout(), m => m.poll_timeout(), _u => Instant::NEVER)
     }
@@ -187,6 +198,7 @@ impl Connection {
         either!(self, t => t.received(), m => m.received(), u => u.received())
     }
 
+    /// When this end's handshake was complete (of UDP: opened, or the first datagram came); `None` before.
     pub fn established_at(&self) -> Option<Instant> {
         either!(self, t => t.established_at(), m => m.established_at(), u => u.established_at())
     }
@@ -221,6 +233,7 @@ impl Connection {
         either!(self, t => t.disorder(now), m => m.disorder(now), _u => ReorderStats::default())
     }
 
+    /// Subflows that there have been, closed ones included; 1 of plain TCP, 0 of UDP.
     pub fn subflow_count(&self) -> usize {
         either!(self, _t => 1, m => m.subflow_count(), _u => 0)
     }

@@ -4,6 +4,7 @@
 //! input or verb, call `poll_transmit` until it returns `None`, then `poll_timeout` for the time of the next
 //! `handle_timeout`.
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod connection;
 mod counters;
@@ -30,6 +31,8 @@ use polypath_wire::Segment;
 /// A segment to send, and the path to send it on.
 #[derive(Copy, Clone, Debug)]
 pub struct Transmit {
+    /// Of a subflow its own; `PathId(0)` of plain TCP.
     pub path: PathId,
+    /// Header, options and the length of the payload, which has no bytes here.
     pub segment: Segment,
 }

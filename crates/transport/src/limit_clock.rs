@@ -13,7 +13,9 @@ pub enum Limit {
     Application,
     /// The congestion window, or the pacing rate; of an MPTCP connection those of its subflows.
     CongestionWindow,
+    /// The peer's receive window (Linux: `TCP_CHRONO_RWND_LIMITED`).
     PeerWindow,
+    /// The send buffer, which is full of what is in the network (Linux: `TCP_CHRONO_SNDBUF_LIMITED`).
     SendBuffer,
 }
 

@@ -7,14 +7,17 @@ use polypath_base::{Bytes, Duration, Instant};
 /// Counters of the loss of order at a receiver. Of an MPTCP connection: between its subflows.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReorderStats {
-    /// Pieces that came ahead of their turn, and what they brought.
+    /// Pieces that came ahead of their turn, duplicates among them.
     pub pieces: u64,
+    /// New data that they brought.
     pub bytes: Bytes,
-    /// Most by which a piece came ahead of the next one expected, and the sum over pieces, in bytes.
+    /// Most by which a piece came ahead of the next byte expected (Linux: `rcv_nxt`).
     pub most_ahead: Bytes,
+    /// Sum over all pieces of how far each came ahead, bytes.
     pub sum_ahead: u128,
-    /// What waits now, and the most that ever did.
+    /// What waits now in the out-of-order queue (Linux: `out_of_order_queue`).
     pub waiting: Bytes,
+    /// The most that ever waited there.
     pub most_waiting: Bytes,
     /// Time in which something waited: head-of-line blocking.
     pub blocked: Duration,

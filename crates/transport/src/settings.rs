@@ -16,11 +16,15 @@ pub struct Settings {
     pub wmem: [Bytes; 3],
     /// `tcp_ecn`: 0 never, 1 asks for it and agrees to it, 2 agrees if asked, which is the default.
     pub ecn: u8,
+    /// `tcp_sack`: selective acknowledgements, if the peer has them too (RFC 2018). By default on.
     pub sack: bool,
+    /// `tcp_dsack`: tells of duplicates in the first SACK block (RFC 2883 section 4); needs `sack`. By default on.
     pub dsack: bool,
+    /// `tcp_timestamps`: timestamps, if the peer has them too (RFC 7323 section 3). By default on.
     pub timestamps: bool,
     /// Timestamps count from time zero, not from a value of each connection's own as with `tcp_timestamps` = 1.
     pub timestamps_from_zero: bool,
+    /// `tcp_window_scaling`: if the peer has it too (RFC 7323 section 2). By default on.
     pub window_scaling: bool,
     /// Initial congestion window (RFC 6928), by default 10, at least 1.
     pub initial_cwnd: Segments,
@@ -57,12 +61,13 @@ pub struct Settings {
     pub route_min_pmtu: Bytes,
     /// Largest burst that leaves as one piece, by default 64 KiB; zero: segment by segment.
     pub tso_bytes: Bytes,
-    /// Bounds of the delayed-ACK timer, by default 40 and 200 ms (Linux: `TCP_DELACK_MIN`, `TCP_DELACK_MAX`).
+    /// Lower bound of the delayed-ACK timer, by default 40 ms (Linux: `TCP_DELACK_MIN`).
     pub delack_min: Duration,
+    /// Upper bound of it, by default 200 ms (Linux: `TCP_DELACK_MAX`; RFC 1122 section 4.2.3.2 wants less than 500 ms).
     pub delack_max: Duration,
-    /// Bounds of the retransmission timeout, by default 200 ms and 120 s (Linux: `TCP_RTO_MIN`, `TCP_RTO_MAX`). RFC 6298 section 2.4 has 1 s as the
-    /// least.
+    /// Lower bound of the retransmission timeout, by default 200 ms (Linux: `TCP_RTO_MIN`). RFC 6298 section 2.4 has 1 s.
     pub rto_min: Duration,
+    /// Upper bound of it, backoff included, by default 120 s (Linux: `TCP_RTO_MAX`). RFC 6298 section 2.5 wants at least 60 s.
     pub rto_max: Duration,
     /// Tick of the kernel's timers (HZ=250: 4 ms); timers fire at its multiples. Zero: exactly when due.
     pub tick: Duration,

@@ -10,6 +10,7 @@ use polypath_wire::Segment;
 pub struct Datagram {
     /// Counted from 0 by the sender.
     pub number: u32,
+    /// By the sender's clock, ns.
     pub sent_at: Instant,
     /// Bytes of payload.
     pub len: u32,
@@ -60,6 +61,7 @@ impl Socket {
         self.offered += (amount.get() / u64::from(self.payload)) as u32;
     }
 
+    /// Notes that a datagram arrived at `now`; the first one establishes an end that waits.
     pub fn handle_datagram(&mut self, now: Instant, datagram: Datagram) {
         self.established_at.get_or_insert(now);
         self.received += u64::from(datagram.len);
@@ -76,6 +78,7 @@ impl Socket {
         Some(datagram)
     }
 
+    /// False if [`Socket::poll_transmit`] would find nothing to send.
     #[inline]
     pub fn may_transmit(&self) -> bool {
         self.sent < self.offered

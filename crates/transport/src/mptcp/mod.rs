@@ -53,9 +53,13 @@ const USUAL_SUBFLOWS: usize = 2;
 /// What a connection is told at its making.
 #[derive(Clone, Debug)]
 pub struct Config {
+    /// Of the connection and of all its subflows.
     pub settings: Settings,
+    /// Congestion control of each subflow (Linux: `tcp_congestion_control`).
     pub algorithm: cc::Algorithm,
+    /// Chooses the subflow on which data goes out next (Linux: `mptcp_subflow_get_send`).
     pub scheduler: Scheduler,
+    /// Decides which subflows a client opens; a server never asks it.
     pub path_manager: PathManager,
     /// Own addresses; a path names them by their numbers in this list. A client's subflows leave from them; address 0 is the one of
     /// the first path. A server that has more than one announces the others (ADD_ADDR) with their numbers as address identifiers, and
@@ -68,7 +72,9 @@ pub struct Config {
 /// An own address of a connection, and the interface that has it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
+    /// IP address; a server announces it by ADD_ADDR (RFC 8684 section 3.4.1).
     pub address: IpAddr,
+    /// Longest packet that leaves by it, bytes with the IP header.
     pub mtu: Bytes,
 }
 
@@ -501,6 +507,7 @@ impl Connection {
         Bytes::new(self.rx.read_bytes())
     }
 
+    /// When the initial subflow's handshake was complete at this end; `None` before.
     pub fn established_at(&self) -> Option<Instant> {
         self.established_at
     }
@@ -541,6 +548,7 @@ impl Connection {
         self.rx.disorder(now)
     }
 
+    /// Subflows that there have been, closed ones included: the indices of [`Connection::subflow`] are below it.
     pub fn subflow_count(&self) -> usize {
         self.subflows.len()
     }

@@ -88,7 +88,9 @@ pub(super) use kernels;
 pub struct Row {
     /// Under which heading it stands.
     pub section: &'static str,
+    /// The field of [`Stack`](super::Stack).
     pub name: &'static str,
+    /// The doc comment of that field, as Markdown.
     pub meaning: &'static str,
     /// Its value in each kernel, in words.
     pub values: Vec<String>,

@@ -9,6 +9,7 @@ use polypath_base::Duration;
 pub enum TimerFloor {
     /// So many ticks of the kernel's clock.
     Ticks(u64),
+    /// This long, whatever the clock's tick.
     Time(Duration),
 }
 

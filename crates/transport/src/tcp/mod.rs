@@ -66,16 +66,27 @@ const TIMESTAMP_BYTES: u32 = 12;
 /// Connection states (RFC 9293 section 3.3.2).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum State {
+    /// Not opened yet, or over: ended by both ends, reset or aborted (Linux: `TCP_CLOSE`).
     Closed,
+    /// A server that waits for a SYN (Linux: `TCP_LISTEN`).
     Listen,
+    /// A client that waits for the answer to its SYN (Linux: `TCP_SYN_SENT`).
     SynSent,
+    /// A SYN came and was answered; the ACK of the answer is due (Linux: `TCP_SYN_RECV`).
     SynReceived,
+    /// The handshake is complete; neither end has sent its FIN (Linux: `TCP_ESTABLISHED`).
     Established,
+    /// Own FIN sent and not acknowledged (Linux: `TCP_FIN_WAIT1`).
     FinWait1,
+    /// Own FIN acknowledged; the peer's has not come (Linux: `TCP_FIN_WAIT2`).
     FinWait2,
+    /// The peer's FIN came first; own data may still be sent (Linux: `TCP_CLOSE_WAIT`).
     CloseWait,
+    /// Both FINs sent at the same time; own FIN is not acknowledged (Linux: `TCP_CLOSING`).
     Closing,
+    /// Own FIN sent after the peer's, and not acknowledged (Linux: `TCP_LAST_ACK`).
     LastAck,
+    /// Both FINs acknowledged; for 60 s a late segment is still answered (Linux: `TCP_TIMEWAIT_LEN`).
     TimeWait,
 }
 
@@ -94,6 +105,7 @@ impl State {
 /// What every input and output is told: the time, and what the connection's other subflows do.
 #[derive(Copy, Clone, Debug)]
 pub struct Context<'a> {
+    /// Time of the call, ns.
     pub now: Instant,
     /// For coupled algorithms; `None` for plain TCP and for algorithms that do not look at it.
     pub siblings: Option<&'a cc::Siblings>,
@@ -110,7 +122,9 @@ impl Context<'_> {
 /// What an endpoint is told at its making.
 #[derive(Clone, Debug)]
 pub struct Config {
+    /// Sysctls of the host, and the kernel that it models.
     pub settings: Settings,
+    /// Congestion control (Linux: `tcp_congestion_control`).
     pub algorithm: cc::Algorithm,
     /// MTU of the interface the endpoint sends from.
     pub mtu: Bytes,
@@ -483,14 +497,17 @@ impl Socket {
 
     // Getters.
 
+    /// Where it is in RFC 9293 section 3.3.2 (Linux: `sk_state`).
     pub fn state(&self) -> State {
         self.state
     }
 
+    /// Congestion state of the sender (Linux: `icsk_ca_state`).
     pub fn ca_state(&self) -> CaState {
         self.flow.ca_state
     }
 
+    /// Whether its algorithm wants [`Context::siblings`].
     pub fn is_coupled(&self) -> bool {
         self.cc.is_coupled()
     }
@@ -549,11 +566,13 @@ impl Socket {
         Bytes::from_u32(self.sndbuf)
     }
 
+    /// First unacknowledged sequence number (RFC 9293 section 3.3.1).
     #[inline]
     pub fn snd_una(&self) -> Seq {
         Seq::new(self.flow.snd_una)
     }
 
+    /// Next sequence number to send for the first time (RFC 9293 section 3.3.1).
     #[inline]
     pub fn snd_nxt(&self) -> Seq {
         Seq::new(self.flow.snd_nxt)
@@ -564,6 +583,7 @@ impl Socket {
         Bytes::from_u32(self.snd_wnd)
     }
 
+    /// By how many bits the windows that the peer announces are shifted, 0 to 14 (RFC 7323 section 2.3; Linux: `snd_wscale`).
     pub fn window_scale_of_peer(&self) -> u8 {
         self.peer_wscale
     }
@@ -573,6 +593,7 @@ impl Socket {
         self.rx.window_scale()
     }
 
+    /// The timeout to arm now, backed off (RFC 6298 section 5.5; Linux: `icsk_rto`).
     pub fn retransmission_timeout(&self) -> Duration {
         self.rtt.rto()
     }
@@ -582,6 +603,7 @@ impl Socket {
         self.loss.backoffs()
     }
 
+    /// When data or FIN was last sent, retransmissions included; [`Instant::ZERO`] before (Linux: `lsndtime`).
     pub fn last_send(&self) -> Instant {
         self.last_sent_at
     }
@@ -601,6 +623,7 @@ impl Socket {
         self.rx.reordering(now)
     }
 
+    /// When the handshake was complete at this end; `None` before.
     pub fn established_at(&self) -> Option<Instant> {
         self.established_at
     }

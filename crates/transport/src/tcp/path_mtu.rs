@@ -60,6 +60,7 @@ struct Probe {
 /// What a host has learnt of a route's MTU (Linux: `fib_nh_exception`).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct RouteMtu {
+    /// Longest packet that passes, bytes with the IP header (Linux: `fnhe_pmtu`).
     pub mtu: Bytes,
     /// When the host forgets it.
     pub expires: Instant,

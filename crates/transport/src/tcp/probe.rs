@@ -8,29 +8,39 @@ use polypath_base::{Bytes, Duration, Instant, Rate, Segments};
 /// A snapshot of one endpoint; the columns of the series.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Probe {
+    /// What the sender counted; times run up to the last input or timeout.
     pub counters: Counters,
+    /// Segments that it took no notice of, or not of all they said.
     pub rejected: Rejections,
     /// Payload that arrived, each byte once, in order or not.
     pub bytes_received: Bytes,
+    /// When the handshake was complete; `None` before.
     pub established_at: Option<Instant>,
+    /// Congestion window (Linux: `snd_cwnd`).
     pub cwnd: Segments,
     /// Slow-start threshold; 2^31 - 1 as long as it is infinite, as Linux has it.
     pub ssthresh: Segments,
-    /// Smoothed RTT and its mean deviation; zero before the first sample. Times are whole microseconds, as in Linux.
+    /// Smoothed RTT, whole microseconds; zero before the first sample (Linux: `srtt_us >> 3`).
     pub srtt: Duration,
+    /// Mean deviation of the RTT, whole microseconds; zero before the first sample (Linux: `mdev_us >> 2`).
     pub rttvar: Duration,
     /// Smallest RTT of the last five minutes; 2^32 - 1 us before the first sample.
     pub min_rtt: Duration,
     /// Retransmission timeout.
     pub rto: Duration,
+    /// In the network: sent, less sacked and lost, plus retransmitted (Linux: `tcp_packets_in_flight`).
     pub in_flight: Segments,
     /// By how many segments packets may be late before they count as lost.
     pub reordering: Segments,
     /// Payload of a full segment.
     pub mss: Bytes,
+    /// The interface's MTU, or less where a link told so: bytes of a packet with the IP header (Linux: `icsk_pmtu_cookie`).
     pub pmtu: Bytes,
+    /// Congestion state of the sender (Linux: `icsk_ca_state`).
     pub ca_state: CaState,
+    /// At which data may leave; zero while unknown (Linux: `sk_pacing_rate`).
     pub pacing_rate: Rate,
+    /// Of the last sample that was not app-limited, or was faster than the one before; zero without any (Linux: `tcpi_delivery_rate`).
     pub delivery_rate: Rate,
 }
 

@@ -27,7 +27,9 @@ pub struct View<'a> {
 /// Between which addresses a subflow leads.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct SubflowAddresses {
+    /// Id of the client's address; 0 is the one of the first path.
     pub local: u8,
+    /// Id of the server's address (RFC 8684 section 3.4.1); 0 is the one of the first path.
     pub remote: u8,
     /// The server took its address back: should it announce it again, a subflow to there is a new one.
     pub withdrawn: bool,
@@ -36,7 +38,9 @@ pub struct SubflowAddresses {
 /// A subflow to open.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct NewSubflow {
+    /// Id of the client's address from which the SYN leaves.
     pub local: u8,
+    /// Id of the server's address to which the SYN goes.
     pub remote: u8,
     /// To be used only when no other can be (RFC 8684 section 3.3.8).
     pub backup: bool,
@@ -63,7 +67,7 @@ macro_rules! path_managers {
         /// One of the known path managers.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum PathManager {
-            $($policy($policy),)+
+            $(#[doc = $about] $policy($policy),)+
         }
 
         impl PathManager {
@@ -131,14 +135,17 @@ impl AddressSet {
         set
     }
 
+    /// Whether `id` is in.
     pub fn has(&self, id: u8) -> bool {
         self.0[usize::from(id >> 6)] >> (id & 63) & 1 == 1
     }
 
+    /// Adds `id`; one that is in stays in.
     pub fn insert(&mut self, id: u8) {
         self.0[usize::from(id >> 6)] |= 1 << (id & 63);
     }
 
+    /// Takes `id` out; one that is not in changes nothing.
     pub fn remove(&mut self, id: u8) {
         self.0[usize::from(id >> 6)] &= !(1 << (id & 63));
     }
