@@ -177,7 +177,8 @@ def test_without_root_one_sentence_says_what_is_needed() -> None:
     if os.geteuid() != 0:
         lacking("host", "only root can become another user")
     # The package is imported before the user changes, who may not be allowed to read it.
-    other = f"import os; from polypath.cli._app import main; os.setgid({NOBODY}); os.setuid({NOBODY}); main()"
+    loaded = "from polypath import *; from polypath.analysis import *; from polypath.engines import *; from polypath.results import *"
+    other = f"import os; {loaded}; from polypath.cli._app import build, main; build(); os.setgid({NOBODY}); os.setuid({NOBODY}); main()"
     with tempfile.TemporaryDirectory(prefix="polypath-other-user-") as text:
         study = Path(text) / "study.yaml"
         study.write_text(STUDY.replace("cc: pp", "cc: cubic").replace("DURATION", "1s"))

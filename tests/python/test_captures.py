@@ -47,19 +47,22 @@ PARTS = {
     "linux-reference": {"experiment": "d-loss"},
     # Without ICMP: what it quotes is cut, and tshark calls the checksum of a cut segment wrong.
     "mtu": {"experiment": "mixed", "profile": "v1", "oversize": "silent", "probing": "2"},
+    "mpt-gre": {"experiment": "nic-loss", "cc": "reno", "loss": "1%"},
 }
+# The device of the tunnel, where the flow's packets are themselves.
+INSIDE = {"mpt-gre": {"link": "mpt"}}
 
 
 def cell_of(study, wanted):
     return next(c for c in cells(study) if all(str({**c.parameters, "experiment": c.experiment}[k]) == v for k, v in wanted.items()))
 
 
-def captured(name, root, tmp_path, end="client"):
-    """Two seconds of a cell, and the captures of its flows' clients or servers: outcome, files."""
+def captured(name, root, tmp_path, end="client", at=None):
+    """Two seconds of a cell, and the captures of its flows' clients or servers (`at` a link of theirs): outcome, files."""
     study = Study.load(root / "studies" / name)
     setup = cell_of(study, PARTS[name]).setup
     nodes = sorted({getattr(flow, end) for flow in setup.flows.values()})
-    capture = [{"node": node, "snaplen": "65535B"} for node in nodes]
+    capture = [{"node": node, "snaplen": "65535B", **(at or {})} for node in nodes]
     measure = type(setup.measure).model_validate({"series": None, "capture": capture})
     outcome, _, _, files = _native.simulate(json.dumps(scenario(setup.model_copy(update={"duration": Time("2s"), "measure": measure}), 1)))
     for file, data in files.items():
@@ -73,7 +76,7 @@ def test_every_study_has_a_part_here(request):
 
 @pytest.mark.parametrize("name", PARTS)
 def test_tshark_finds_nothing_wrong_and_counts_what_we_count(name, request, tmp_path):
-    outcome, files = captured(name, request.config.rootpath, tmp_path)
+    outcome, files = captured(name, request.config.rootpath, tmp_path, at=INSIDE.get(name))
     seen = defaultdict(lambda: [0, 0, 0])
     packets = 0
     for file in files:
@@ -112,6 +115,25 @@ def test_tshark_follows_the_connection_over_its_subflows(request, tmp_path):
     rows = tshark(file, "-T", "fields", "-e", "mptcp.stream", "-e", "tcp.stream")
     assert {tuple(row) for row in rows} == {("0", str(number)) for number in range(len(outcome["flows"][0]["subflows"]))}
     assert len({stream for _, stream in rows}) == 2
+
+
+def test_tshark_finds_the_packets_of_a_tunnel_in_gre_in_udp(request, tmp_path):
+    outcome, inside = captured("mpt-gre", request.config.rootpath, tmp_path, at={"link": "mpt"})
+    sent = len(tshark(inside[0], "-Y", "ip.src == 10.9.0.1"))
+    (tmp_path / "outside").mkdir()
+    fields = ["-d", "udp.port==23456,gre", "-T", "fields", "-e", "_ws.malformed", "-e", "ip.src", "-e", "gre.sequence_number"]
+    rows = []
+    for link in ("a-r1", "a-r2"):
+        _, (file,) = captured("mpt-gre", request.config.rootpath, tmp_path / "outside", at={"link": link})
+        rows += tshark(file, *fields)
+        file.unlink()
+    assert not [row for row in rows if row[0]]
+    # Of outer and inner header; a keepalive is none of these.
+    numbers = sorted(int(row[2]) for row in rows if row[1].endswith(",10.9.0.1"))
+    assert sent > 1000
+    assert len(numbers) == len(set(numbers))
+    # What waits in the device's queue at the end has been seen there, and not outside.
+    assert sent - 1500 <= len(numbers) <= sent
 
 
 def with_capture(places):

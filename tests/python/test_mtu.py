@@ -7,7 +7,7 @@ import pytest
 
 from polypath import run
 from polypath.engines import SimEngine, check
-from polypath.engines._naming import other_search
+from polypath.engines._naming import simulator_only
 from polypath.study import Study, cells, runs
 
 WAYS = [(oversize, probing) for oversize in ("icmp", "silent") for probing in (0, 1, 2)]
@@ -46,8 +46,11 @@ def test_both_stacks_meet_every_way_of_icmp_and_probing(study):
     assert bases == {512, 576, 1024, 1400}
 
 
-def test_engines_that_run_a_kernel_leave_out_other_searches_than_linuxs(study):
-    searched = {cell.parameters["search"]: other_search(cell) for cell in cells(study)}
+def test_engines_that_run_a_kernel_leave_out_other_searches_and_schedulers(study):
+    sized = {cell.varied["scheduler"]: simulator_only(cell) for cell in cells(study) if cell.experiment.startswith("sized")}
+    assert sized["default"] is None
+    assert sized["payload"] == "the scheduler payload, which upstream's MPTCP does not have, only its default"
+    searched = {cell.parameters["search"]: simulator_only(cell) for cell in cells(study) if not cell.experiment.startswith("sized")}
     assert searched["linux"] is None
     assert searched["parallel"] == "the search parallel for a path's MTU, which the simulator alone has"
     assert [name for name, reason in searched.items() if reason is None] == ["linux"]

@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from polypath import run
-from polypath.engines._naming import other_search
+from polypath.engines._naming import simulator_only
 from polypath.study import Study, StudyError, cells, scenario
 
 TEXT = """
@@ -70,7 +70,7 @@ def test_mistakes_are_told_at_their_line_and_field(tmp_path, old, new, words):
 
 
 def test_engines_that_run_a_kernel_leave_it_out():
-    assert other_search(cells(made())[0]) == "tunnels, which the simulator alone has so far"
+    assert simulator_only(cells(made())[0]) == "tunnels, which the simulator alone has so far"
 
 
 def test_a_run_fills_the_tables(tmp_path):

@@ -22,7 +22,7 @@ from . import _iperf3, _machine, _measure
 from ._base import Algorithm, Engine, Output, unknown_cc
 from ._errors import EngineError
 from ._fingerprint import fingerprint, sources
-from ._naming import check_one_kernel, names, other_search, own_names, where
+from ._naming import check_one_kernel, names, own_names, simulator_only, where
 from ._sim import LINUX_ONLY, SimEngine
 
 # Raise it when figures are derived from a run in another way.
@@ -88,7 +88,7 @@ class HostEngine(Engine):
             if flow.cc not in known and flow.cc in self._known:
                 lacks = f"congestion control {flow.cc}, which this machine's kernel ({self.only_kernel}) does not have"
                 return lacks + self._why_not(flow.cc)
-        return other_search(cell)
+        return simulator_only(cell)
 
     def check(self, cell: Cell, kernel: str | None = None) -> None:
         emu.require_root()

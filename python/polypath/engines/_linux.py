@@ -15,7 +15,7 @@ from . import _machine, _measure
 from ._base import Algorithm, Engine, Output, unknown_cc
 from ._errors import EngineError
 from ._fingerprint import fingerprint, sources
-from ._naming import check_one_kernel, names, other_search, own_names, own_of, where
+from ._naming import check_one_kernel, names, own_names, own_of, simulator_only, where
 from ._sim import SimEngine
 
 # Raise it when figures are derived from a run in another way.
@@ -73,7 +73,7 @@ class LinuxEngine(Engine):
                 return f"profile {flow.profile}, which needs a kernel with upstream MPTCP, and {name} has the out-of-tree one"
             if flow.cc not in names(self._algorithms(name)) and flow.cc in self._known:
                 return f"congestion control {flow.cc}, which kernel {name} does not have"
-        return other_search(cell)
+        return simulator_only(cell)
 
     def check(self, cell: Cell, kernel: str | None = None) -> None:
         name = kernel or cell.setup.kernel

@@ -33,13 +33,16 @@ def where(cell: Cell, place: planner.Place) -> tuple[str | int, ...]:
     return field_of(cell.setup, place)
 
 
-def other_search(cell: Cell) -> str | None:
-    """Why no kernel can run a cell: it has a tunnel, or a host searches for a path's MTU otherwise than Linux; for `Engine.left_out`."""
+def simulator_only(cell: Cell) -> str | None:
+    """Why no kernel can run a cell: it has a tunnel, a search for a path's MTU or a scheduler that Linux has not; for `Engine.left_out`."""
     if cell.setup.topology.tunnels:
         return "tunnels, which the simulator alone has so far"
     for node in cell.setup.topology.nodes.values():
         if node.mtu_search not in (None, "linux"):
             return f"the search {node.mtu_search} for a path's MTU, which the simulator alone has"
+    for flow in cell.setup.flows.values():
+        if flow.transport == "mptcp" and flow.profile == "v1" and flow.scheduler not in (None, "default"):
+            return f"the scheduler {flow.scheduler}, which upstream's MPTCP does not have, only its default"
     return None
 
 
