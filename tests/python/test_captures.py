@@ -118,7 +118,7 @@ def test_tshark_follows_the_connection_over_its_subflows(request, tmp_path):
 
 
 def test_tshark_finds_the_packets_of_a_tunnel_in_gre_in_udp(request, tmp_path):
-    outcome, inside = captured("mpt-gre", request.config.rootpath, tmp_path, at={"link": "mpt"})
+    _, inside = captured("mpt-gre", request.config.rootpath, tmp_path, at={"link": "mpt"})
     sent = len(tshark(inside[0], "-Y", "ip.src == 10.9.0.1"))
     (tmp_path / "outside").mkdir()
     fields = ["-d", "udp.port==23456,gre", "-T", "fields", "-e", "_ws.malformed", "-e", "ip.src", "-e", "gre.sequence_number"]
