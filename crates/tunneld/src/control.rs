@@ -39,6 +39,7 @@ pub fn names() -> Vec<String> {
 
 /// Whether no daemon has this name. One that was killed a moment ago still has its socket, which takes connections until the kernel has closed
 /// all that the process held, and answers none: it is waited for.
+#[expect(clippy::disallowed_methods, reason = "the start of a daemon, before anything runs: there is nothing else to do meanwhile")]
 fn is_free(name: &str) -> bool {
     for _ in 0..TRIES {
         let Ok(mut stream) = UnixStream::connect(path(name)) else { return true };
