@@ -404,7 +404,7 @@ kernels! {
         rtx_interval_by_fragment: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "it has no such scheduler";
             LINUX_6_1_192 = false, "measured, tests/scripts/mptcp-retransmission-burst.pkt";
-            LINUX_6_12_117 = true, "measured, tests/scripts/mptcp-retransmission-burst.pkt";
+            LINUX_6_12_117 = true, "measured by the script mptcp-retransmission-burst (its line that decides has another PSH in the model, so the check of sources cannot use it)";
         }
     }
 }
