@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import pyarrow.parquet as pq
 import pytest
-from test_captures import PARTS, captured
+from test_captures import INSIDE, PARTS, captured
 
 from polypath import _native, cli
 from polypath.pcap import PcapError, analyse, series_table, subflow_table
@@ -32,7 +32,7 @@ def by_addresses(subflows, numbers):
 
 @pytest.mark.parametrize("name", PARTS)
 def test_its_figures_are_the_counters_of_the_run(name, request, tmp_path):
-    outcome, files = captured(name, request.config.rootpath, tmp_path)
+    outcome, files = captured(name, request.config.rootpath, tmp_path, at=INSIDE.get(name))
     report = analyse(files)
     assert not any(file["broken"] or file["unread"] for file in report["files"])
     numbers = ("retransmissions", "bytes_acked")
