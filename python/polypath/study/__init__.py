@@ -31,7 +31,7 @@ from ._elements import (
 from ._errors import SetupError, StudyError, Where, unknown
 from ._flows import PATH_MANAGERS, Bulk, Constant, Endpoint, Endpoints, Flow, Fullmesh, Ndiffports, OnOff, Requests, Route, Transfer
 from ._kernel import DEFAULT_KERNEL, MODELLED, OURS, THEIRS, bare_of_ours, split_cc
-from ._load import FILE_NAME, load_setup, located
+from ._load import FILE_NAME, load, load_setup, located
 from ._placeholder import Scalar
 from ._places import field_of
 from ._quantity import Packets, Rate, Share, Size, Time
@@ -42,8 +42,6 @@ from ._short import Short
 from ._study import FEWEST_STARTS, NETWORK_ONLY, Baselines, Capture, Experiment, Measure, Study
 from ._topology import End, Link, Node, Topology, addresses, joined, node_addresses
 from ._tunnels import REORDER_RULES, Tunnel, TunnelEnd, TunnelPath
-
-load = Study.load
 
 __all__ = [
     "DEFAULT_KERNEL",
