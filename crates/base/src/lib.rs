@@ -18,4 +18,4 @@ pub use path::PathId;
 pub use rate::{Bytes, Rate, Segments};
 pub use rng::{Rng, SmallRng};
 pub use seq::{DataSeq, Seq};
-pub use time::{Duration, Instant};
+pub use time::{Duration, Instant, SmoothedRtt};

@@ -4,7 +4,7 @@ use crate::Duration;
 use serde::Deserialize;
 use std::fmt;
 use std::iter::Sum;
-use std::ops::{Add, AddAssign, Mul, Sub};
+use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 
 /// A rate in bits per second. Zero means "nothing passes" and is refused where a link is built.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -13,7 +13,8 @@ use std::ops::{Add, AddAssign, Mul, Sub};
 pub struct Rate(u64);
 
 /// An amount of data in bytes.
-#[derive(Copy, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Copy, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(transparent)]
 #[repr(transparent)]
 pub struct Bytes(u64);
 
@@ -71,6 +72,13 @@ macro_rules! amount {
             }
         }
 
+        impl SubAssign for $name {
+            #[inline]
+            fn sub_assign(&mut self, other: Self) {
+                self.0 -= other.0;
+            }
+        }
+
         impl Sum for $name {
             fn sum<I: Iterator<Item = Self>>(iter: I) -> Self {
                 iter.fold(Self::ZERO, Add::add)
@@ -102,6 +110,15 @@ impl Bytes {
     #[inline]
     pub const fn as_u32(self) -> u32 {
         if self.0 > u32::MAX as u64 { u32::MAX } else { self.0 as u32 }
+    }
+}
+
+impl Div for Bytes {
+    type Output = u64;
+    /// How many times `other`, which is not zero, fits in whole.
+    #[inline]
+    fn div(self, other: Self) -> u64 {
+        self.0 / other.0
     }
 }
 
@@ -139,11 +156,11 @@ impl Rate {
         self.0 / 8
     }
 
-    /// How long `bytes` take at this rate, rounded down to the nanosecond as Linux's netem does. Exact up to 2^64 ns.
+    /// How long `amount` takes at this rate, rounded down to the nanosecond as Linux's netem does. Exact up to 2^64 ns.
     #[inline]
-    pub const fn time_for(self, bytes: u64) -> Duration {
+    pub const fn time_for(self, amount: Bytes) -> Duration {
         // bytes * 8e9 stays below 2^64 for up to 2.3 GB, far above any packet.
-        Duration::from_nanos(bytes * 8_000_000_000 / self.0)
+        Duration::from_nanos(amount.0 * 8_000_000_000 / self.0)
     }
 }
 
@@ -169,6 +186,6 @@ mod tests {
 
     #[test]
     fn a_full_frame_at_100_mbit() {
-        assert_eq!(Rate::from_bits_per_sec(100_000_000).time_for(1514), Duration::from_nanos(121_120));
+        assert_eq!(Rate::from_bits_per_sec(100_000_000).time_for(Bytes::new(1514)), Duration::from_nanos(121_120));
     }
 }

@@ -104,6 +104,48 @@ impl Duration {
     }
 }
 
+/// A smoothed round-trip time in eighths of a microsecond, the unit of Linux's `srtt_us`. Zero: there was no sample yet.
+///
+/// Schedulers compare and divide these as Linux does; as a [`Duration`] an eighth of a microsecond is exactly 125 ns.
+#[derive(Copy, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct SmoothedRtt(u32);
+
+impl SmoothedRtt {
+    /// Before the first sample.
+    pub const ZERO: Self = Self(0);
+
+    /// From Linux's `srtt_us`.
+    #[inline]
+    pub const fn from_eighths(eighths_us: u32) -> Self {
+        Self(eighths_us)
+    }
+
+    /// Below 2^32 / 8000 ms, some 9 minutes: there is no check.
+    #[inline]
+    pub const fn from_millis(ms: u32) -> Self {
+        Self(ms * 8000)
+    }
+
+    /// Linux's `srtt_us`: eighths of a microsecond.
+    #[inline]
+    pub const fn as_eighths(self) -> u32 {
+        self.0
+    }
+
+    /// Whole microseconds, rounded down.
+    #[inline]
+    pub const fn as_micros(self) -> u32 {
+        self.0 >> 3
+    }
+
+    /// Exact.
+    #[inline]
+    pub const fn as_duration(self) -> Duration {
+        Duration(self.0 as u64 * 125)
+    }
+}
+
 impl Add<Duration> for Instant {
     type Output = Self;
     /// Saturates, so that `NEVER` plus anything stays `NEVER`.
@@ -170,6 +212,12 @@ impl fmt::Debug for Instant {
 impl fmt::Debug for Duration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{:06}ms", self.0 / 1_000_000, self.0 % 1_000_000)
+    }
+}
+
+impl fmt::Debug for SmoothedRtt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_duration().fmt(f)
     }
 }
 

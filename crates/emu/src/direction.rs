@@ -6,7 +6,7 @@
 
 use crate::frame_pool::{FramePool, FrameSlot};
 use crate::ip;
-use polypath_base::{Duration, Instant};
+use polypath_base::{Bytes, Duration, Instant};
 use polypath_link::{Element, ElementChain, IcmpOrigin, InFlight, LinkCounters, LinkElement, PacketMeta, PipeStage, QueueSample, Verdict};
 use polypath_link::{add_samples, cut_into_stages};
 
@@ -44,7 +44,7 @@ pub(crate) struct FrameInFlight {
 pub(crate) struct Oversized {
     /// When.
     pub(crate) at: Instant,
-    pub(crate) mtu: u32,
+    pub(crate) mtu: Bytes,
     /// The stage before which it stands.
     pub(crate) stage: usize,
     pub(crate) frame: Vec<u8>,
@@ -181,8 +181,8 @@ impl LinkDirection {
 }
 
 impl FrameInFlight {
-    /// Of the IP packet, bytes.
-    pub(crate) fn ip_len(&self) -> u32 {
+    /// Of the IP packet.
+    pub(crate) fn ip_len(&self) -> Bytes {
         self.meta.len
     }
 }
@@ -281,15 +281,15 @@ mod tests {
     /// 8 Mbit/s: a microsecond a byte.
     fn transmitter(packets: u64, aqm: Option<AqmConfig>) -> Element {
         let (rate, queue) = (Rate::from_bits_per_sec(8_000_000), QueueLimit::Packets(packets));
-        build(ElementSpec::Rate(RateConfig { rate, queue, framing: 0, aqm, ..RateConfig::default() }))
+        build(ElementSpec::Rate(RateConfig { rate, queue, framing: Bytes::ZERO, aqm, ..RateConfig::default() }))
     }
 
     fn rate(packets: u64) -> Element {
         transmitter(packets, None)
     }
 
-    fn mtu(bytes: u32, oversize: Oversize) -> Element {
-        build(ElementSpec::Mtu(MtuConfig { bytes, oversize, says: None }))
+    fn mtu(bytes: u64, oversize: Oversize) -> Element {
+        build(ElementSpec::Mtu(MtuConfig { bytes: Bytes::new(bytes), oversize, says: None }))
     }
 
     fn store() -> FramePool {
@@ -297,12 +297,12 @@ mod tests {
     }
 
     /// When what is in the direction leaves it, by length, if somebody looks at these times.
-    fn leaving(direction: &mut LinkDirection, store: &mut FramePool, looks: &[u64]) -> Vec<(u64, u32)> {
+    fn leaving(direction: &mut LinkDirection, store: &mut FramePool, looks: &[u64]) -> Vec<(u64, u64)> {
         let mut seen = Vec::new();
         for &look in looks {
             direction.advance(at(look), store, |oversized| panic!("{oversized:?}"));
             while let Some(held) = direction.due(at(look)) {
-                seen.push((held.leaves.as_micros(), held.meta.len));
+                seen.push((held.leaves.as_micros(), held.meta.len.get()));
                 store.release(held.slot);
             }
         }
@@ -336,7 +336,7 @@ mod tests {
         direction.advance(at(1504), &mut store, |oversized| seen.push(oversized));
         assert!(seen.is_empty());
         direction.advance(at(9999), &mut store, |oversized| seen.push(oversized));
-        assert_eq!(seen, [Oversized { at: at(1505), mtu: 1000, stage: 1, frame: long, action: OversizeAction::AnswerFromEnd }]);
+        assert_eq!(seen, [Oversized { at: at(1505), mtu: Bytes::new(1000), stage: 1, frame: long, action: OversizeAction::AnswerFromEnd }]);
         assert_eq!((direction.counters().mtu_drops, store.kept()), (1, 0));
     }
 
@@ -362,7 +362,7 @@ mod tests {
     /// A queue of FQ-CoDel or, with one flow, CoDel.
     fn fq_codel(flows: u32, target_us: u64, limit: u64) -> Element {
         let (target, interval) = (Duration::from_micros(target_us), Duration::from_micros(10 * target_us));
-        transmitter(limit, Some(AqmConfig::FqCodel(FqCodelConfig { target, interval, flows, quantum: 1000, ecn: true })))
+        transmitter(limit, Some(AqmConfig::FqCodel(FqCodelConfig { target, interval, flows, quantum: Bytes::new(1000), ecn: true })))
     }
 
     #[test]
@@ -423,7 +423,7 @@ mod tests {
             assert_eq!(direction.enter(at(50), &frame(17, 100, true), &mut store), None);
         }
         leaving(&mut direction, &mut store, &[300]);
-        let seen: Vec<_> = direction.samples(at(300)).iter().map(|sample| (sample.packets, sample.bytes)).collect();
+        let seen: Vec<_> = direction.samples(at(300)).iter().map(|sample| (sample.packets, sample.bytes.get())).collect();
         // The first leaves the first queue at 150 and comes to the second at 160.
         assert_eq!(seen, [(0, 0), (3, 300), (3, 300), (2, 200)]);
         assert_eq!(LinkDirection::new(vec![delay(1, 0)]).samples(at(300)), []);

@@ -3,6 +3,7 @@
 //!
 //! Frames begin with [`HEAD`] bytes of struct virtio_net_hdr, then Ethernet. Nothing here panics on any bytes.
 
+use polypath_base::Bytes;
 use polypath_io::HEAD;
 use polypath_link::PacketMeta;
 use polypath_wire::checksum::checksum;
@@ -25,7 +26,7 @@ pub(crate) fn meta(frame: &[u8]) -> PacketMeta {
         let first = v4.fragment_offset() == 0;
         let whole = first && !v4.more_fragments();
         return PacketMeta {
-            len: v4.total_len() as u32,
+            len: Bytes::new(v4.total_len() as u64),
             payload: !first || has_payload(v4.protocol(), v4.payload()),
             df: v4.dont_fragment(),
             ect: v4.ecn() != 0,
@@ -33,7 +34,7 @@ pub(crate) fn meta(frame: &[u8]) -> PacketMeta {
         };
     }
     let packet = frame.get(IP..).unwrap_or_default();
-    let other = PacketMeta { len: packet.len() as u32, payload: true, df: true, ..PacketMeta::default() };
+    let other = PacketMeta { len: Bytes::new(packet.len() as u64), payload: true, df: true, ..PacketMeta::default() };
     let Some(v6) = ipv6_packet(frame) else { return other };
     let (protocol, addresses) = (v6.next_header(), &v6.packet()[8..ipv6::HEADER]);
     let flow = mix([addresses, ports(protocol, v6.payload()), &[protocol]]);
@@ -60,14 +61,14 @@ pub(crate) fn mark(frame: &mut [u8]) {
 ///
 /// To IPv6 an interface without an IPv6 address answers in the name of the packet's destination, which lies behind it: senders look at the
 /// quoted packet, not at who answers.
-pub(crate) fn too_big(refused: &[u8], from: Option<IpAddr>, mtu: u32) -> Option<Vec<u8>> {
+pub(crate) fn too_big(refused: &[u8], from: Option<IpAddr>, mtu: Bytes) -> Option<Vec<u8>> {
     // To many at once, on the layer below.
     if refused.get(HEAD).is_none_or(|first| first & 1 != 0) {
         return None;
     }
     let (kind, answer) = if let Some(v4) = ipv4_packet(refused) {
         let Some(IpAddr::V4(from)) = from else { return None };
-        (IPV4, icmpv4::fragmentation_needed(v4.packet(), from, mtu)?)
+        (IPV4, icmpv4::fragmentation_needed(v4.packet(), from, mtu.as_u32())?)
     } else {
         let v6 = ipv6_packet(refused)?;
         let from = match from {
@@ -75,7 +76,7 @@ pub(crate) fn too_big(refused: &[u8], from: Option<IpAddr>, mtu: u32) -> Option<
             _ if v6.destination().is_multicast() => return None,
             _ => v6.destination(),
         };
-        (IPV6, icmpv6::packet_too_big(v6.packet(), from, mtu)?)
+        (IPV6, icmpv6::packet_too_big(v6.packet(), from, mtu.as_u32())?)
     };
     // Back to the station that it came from.
     let (destination, source) = (&refused[HEAD..HEAD + 6], &refused[HEAD + 6..HEAD + 12]);
@@ -83,10 +84,10 @@ pub(crate) fn too_big(refused: &[u8], from: Option<IpAddr>, mtu: u32) -> Option<
 }
 
 /// The frames of the fragments of at most `mtu` bytes; none if it is no IPv4 packet or the MTU leaves no room for eight bytes.
-pub(crate) fn fragment(frame: &[u8], mtu: u32) -> Option<Vec<Vec<u8>>> {
+pub(crate) fn fragment(frame: &[u8], mtu: Bytes) -> Option<Vec<Vec<u8>>> {
     let mut whole = frame.to_vec();
     complete_checksum(&mut whole);
-    let parts = ipv4::fragment(ipv4_packet(&whole)?.packet(), mtu as usize)?;
+    let parts = ipv4::fragment(ipv4_packet(&whole)?.packet(), mtu.get() as usize)?;
     Some(parts.into_iter().map(|part| [&whole[..IP], &part].concat()).collect())
 }
 
@@ -175,9 +176,9 @@ pub(crate) mod tests {
     #[test]
     fn a_segment_without_payload_is_known_as_such() {
         let seen = |protocol, total, df| PacketMeta { flow: 0, ..meta(&frame(protocol, total, df)) };
-        assert_eq!(seen(tcp::PROTOCOL, 40, true), PacketMeta { len: 40, payload: false, df: true, ..PacketMeta::default() });
-        assert_eq!(seen(tcp::PROTOCOL, 41, false), PacketMeta { len: 41, payload: true, df: false, ..PacketMeta::default() });
-        assert_eq!(seen(17, 28, false), PacketMeta { len: 28, payload: true, df: false, ..PacketMeta::default() });
+        assert_eq!(seen(tcp::PROTOCOL, 40, true), PacketMeta { len: Bytes::new(40), payload: false, df: true, ..PacketMeta::default() });
+        assert_eq!(seen(tcp::PROTOCOL, 41, false), PacketMeta { len: Bytes::new(41), payload: true, df: false, ..PacketMeta::default() });
+        assert_eq!(seen(17, 28, false), PacketMeta { len: Bytes::new(28), payload: true, df: false, ..PacketMeta::default() });
     }
 
     #[test]
@@ -212,15 +213,15 @@ pub(crate) mod tests {
     fn padding_behind_a_packet_does_not_count() {
         let mut padded = frame(tcp::PROTOCOL, 40, true);
         padded.extend([0; 6]);
-        assert_eq!(meta(&padded).len, 40);
+        assert_eq!(meta(&padded).len, Bytes::new(40));
     }
 
     #[test]
     fn other_frames_count_with_all_their_bytes() {
         let mut arp = frame(17, 28, false);
         arp[IP - 1] = 0x06;
-        assert_eq!(meta(&arp), PacketMeta { len: 28, payload: true, df: true, ..PacketMeta::default() });
-        assert_eq!(meta(&[0; 5]).len, 0);
+        assert_eq!(meta(&arp), PacketMeta { len: Bytes::new(28), payload: true, df: true, ..PacketMeta::default() });
+        assert_eq!(meta(&[0; 5]).len, Bytes::ZERO);
     }
 
     #[test]
@@ -244,15 +245,15 @@ pub(crate) mod tests {
     fn an_answer_goes_back_to_the_station_that_sent_the_packet() {
         let refused = frame(tcp::PROTOCOL, 1500, true);
         let here = Some(IpAddr::from([10, 0, 0, 2]));
-        let answer = too_big(&refused, here, 1400).unwrap();
+        let answer = too_big(&refused, here, Bytes::new(1400)).unwrap();
         assert_eq!(answer[HEAD..HEAD + 6], refused[HEAD + 6..HEAD + 12]);
         assert_eq!(answer[HEAD + 6..HEAD + 12], refused[HEAD..HEAD + 6]);
         let v4 = ipv4_packet(&answer).unwrap();
         assert_eq!((v4.protocol(), v4.destination()), (icmpv4::PROTOCOL, [10, 0, 0, 1].into()));
         let mut broadcast = frame(17, 1500, true);
         broadcast[HEAD] = 0xff;
-        assert!(too_big(&broadcast, here, 1400).is_none());
-        assert!(too_big(&refused, None, 1400).is_none(), "no address to answer from");
+        assert!(too_big(&broadcast, here, Bytes::new(1400)).is_none());
+        assert!(too_big(&refused, None, Bytes::new(1400)).is_none(), "no address to answer from");
     }
 
     /// A frame with an IPv6 packet of this total length.
@@ -273,7 +274,7 @@ pub(crate) mod tests {
         for (from, answers) in
             [(Some(other), other), (None, "fd01::2".parse().unwrap()), (Some([10; 4].into()), "fd01::2".parse().unwrap())]
         {
-            let answer = too_big(&refused, from, 1400).unwrap();
+            let answer = too_big(&refused, from, Bytes::new(1400)).unwrap();
             assert_eq!((&answer[HEAD..HEAD + 6], &answer[HEAD + 6..HEAD + 12]), (&refused[HEAD + 6..HEAD + 12], &refused[HEAD..HEAD + 6]));
             let v6 = ipv6_packet(&answer).unwrap();
             assert_eq!((IpAddr::from(v6.source()), v6.destination()), (answers, "fd01::1".parse().unwrap()));
@@ -287,10 +288,10 @@ pub(crate) mod tests {
     #[test]
     fn fragments_keep_the_frames_head() {
         let whole = frame(17, 1500, false);
-        let parts = fragment(&whole, 1000).unwrap();
+        let parts = fragment(&whole, Bytes::new(1000)).unwrap();
         assert_eq!(parts.iter().map(|part| part.len() - IP).collect::<Vec<_>>(), [996, 524]);
         assert!(parts.iter().all(|part| part[..IP] == whole[..IP]));
-        assert!(fragment(&[1; 8], 1000).is_none());
+        assert!(fragment(&[1; 8], Bytes::new(1000)).is_none());
     }
 
     proptest! {
@@ -306,10 +307,10 @@ pub(crate) mod tests {
                 bytes[IP] = 0x40 | bytes[IP] & 15;
                 bytes[IP + 2] = 0;
             }
-            prop_assert!(meta(&bytes).len as usize <= bytes.len());
-            let answer = too_big(&bytes, Some([10, 0, 0, 2].into()), mtu);
+            prop_assert!(meta(&bytes).len.get() as usize <= bytes.len());
+            let answer = too_big(&bytes, Some([10, 0, 0, 2].into()), Bytes::from_u32(mtu));
             prop_assert!(answer.is_none_or(|answer| ipv4_packet(&answer).is_some() || ipv6_packet(&answer).is_some()));
-            for part in fragment(&bytes, mtu).into_iter().flatten() {
+            for part in fragment(&bytes, Bytes::from_u32(mtu)).into_iter().flatten() {
                 prop_assert!(part.len() - IP <= mtu as usize);
             }
             mark(&mut bytes);

@@ -159,7 +159,7 @@ impl Link {
     pub(crate) fn series(&mut self, now: Instant) -> [Series; 2] {
         [0, 1].map(|side| {
             let samples = self.directions[side].direction.samples(now);
-            let samples = samples.iter().map(|sample| (sample.packets, sample.bytes, sample.drops)).collect();
+            let samples = samples.iter().map(|sample| (sample.packets, sample.bytes.get(), sample.drops)).collect();
             Series { link: self.name.clone(), a_to_b: side == 0, samples }
         })
     }
@@ -172,7 +172,7 @@ impl Link {
             let mut status = DirectionStatus {
                 link: self.name.clone(),
                 a_to_b: side == 0,
-                counters: LinkCounters { packets: passed.packets, bytes: passed.bytes, ..direction.counters() },
+                counters: LinkCounters { packets: passed.packets, bytes: passed.bytes.get(), ..direction.counters() },
                 missed,
                 refused,
                 cut: *cut,

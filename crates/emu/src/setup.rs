@@ -55,7 +55,7 @@ pub(crate) fn links(spec: &Spec, places: &Places) -> Result<Vec<Link>, Error> {
                 spec.scenario.links.len()
             )));
         };
-        let mtu = link.a.mtu.max(link.b.mtu) as usize;
+        let mtu = link.a.mtu.max(link.b.mtu).get() as usize;
         let ports = wire.inside(|| Ok([Port::open(&emulated.a, mtu, RING)?, Port::open(&emulated.b, mtu, RING)?]))?;
         let addresses = [&link.a, &link.b].map(|end| end.address.parse().ok());
         let lines =

@@ -1,7 +1,7 @@
 //! Cost of a packet's way through the elements of a link.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use polypath_base::{Duration, Instant, Rate, Rng};
+use polypath_base::{Bytes, Duration, Instant, Rate, Rng};
 use polypath_link::{
     AqmConfig, DelayConfig, Element, ElementChain, ElementSpec, LossConfig, PacketMeta, PieConfig, QueueLimit, RateConfig,
 };
@@ -21,7 +21,14 @@ fn rate() -> Element {
 }
 
 fn red() -> Element {
-    let config = RedConfig { min_bytes: 15_000, max_bytes: 60_000, probability: 0.1, weight_log: 7, mean_packet_bytes: 1000, ecn: false };
+    let config = RedConfig {
+        min: Bytes::new(15_000),
+        max: Bytes::new(60_000),
+        probability: 0.1,
+        weight_log: 7,
+        mean_packet: Bytes::new(1000),
+        ecn: false,
+    };
     transmitter(Some(AqmConfig::Red(config)))
 }
 
@@ -32,7 +39,7 @@ fn pie() -> Element {
 /// Eight chances a millisecond, a little less than the rate of the others.
 fn trace() -> Element {
     let chances = (0..8000).map(|number| Duration::from_millis(1 + number / 8)).collect();
-    build(ElementSpec::Trace(TraceConfig { chances, bytes: 1504, queue: QueueLimit::Packets(100), framing: 14 }))
+    build(ElementSpec::Trace(TraceConfig { chances, bytes: Bytes::new(1504), queue: QueueLimit::Packets(100), framing: Bytes::new(14) }))
 }
 
 fn retry() -> Element {
@@ -51,7 +58,7 @@ fn loss() -> Element {
 /// A thousand packets, ten every 1.3 ms: slightly more than the rate lets through.
 fn packets(chain: &mut ElementChain, now: &mut Instant) {
     for number in 0..1000 {
-        let packet = PacketMeta { len: 1500, payload: true, df: true, ..PacketMeta::default() };
+        let packet = PacketMeta { len: Bytes::new(1500), payload: true, df: true, ..PacketMeta::default() };
         std::hint::black_box(chain.transit(*now, packet));
         if number % 10 == 9 {
             *now += Duration::from_micros(1200);

@@ -1,6 +1,6 @@
 //! Active queue management: which kinds there are, and their parameters.
 
-use polypath_base::Duration;
+use polypath_base::{Bytes, Duration};
 use serde::Deserialize;
 
 /// What keeps the queue of a transmitter short.
@@ -21,16 +21,19 @@ pub enum AqmConfig {
 #[derive(Copy, Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RedConfig {
-    /// At a smaller average nothing is dropped; bytes.
-    pub min_bytes: u64,
-    /// At a larger average everything is dropped; bytes.
-    pub max_bytes: u64,
-    /// Probability at `max_bytes`.
+    /// At a smaller average nothing is dropped.
+    #[serde(rename = "min_bytes")]
+    pub min: Bytes,
+    /// At a larger average everything is dropped.
+    #[serde(rename = "max_bytes")]
+    pub max: Bytes,
+    /// Probability at `max`.
     pub probability: f64,
     /// The average moves by 1 / 2^`weight_log` of what it is off with each packet: larger ones see bursts later.
     pub weight_log: u32,
-    /// So many bytes are thought to pass in idle time one after the other.
-    pub mean_packet_bytes: u32,
+    /// Packets of this length are thought to pass in idle time one after the other.
+    #[serde(rename = "mean_packet_bytes")]
+    pub mean_packet: Bytes,
     /// Mark ECN-capable packets (ECT) instead of dropping them.
     pub ecn: bool,
 }
@@ -38,7 +41,14 @@ pub struct RedConfig {
 impl Default for RedConfig {
     /// Linux's `tc-red(8)` suggestions for a queue of some 50 full packets.
     fn default() -> Self {
-        Self { min_bytes: 15_000, max_bytes: 45_000, probability: 0.02, weight_log: 9, mean_packet_bytes: 1000, ecn: false }
+        Self {
+            min: Bytes::new(15_000),
+            max: Bytes::new(45_000),
+            probability: 0.02,
+            weight_log: 9,
+            mean_packet: Bytes::new(1000),
+            ecn: false,
+        }
     }
 }
 
@@ -79,9 +89,9 @@ pub struct FqCodelConfig {
     pub interval: Duration,
     /// Flows are told apart by so many queues; 1: plain CoDel.
     pub flows: u32,
-    /// Bytes that a flow may send before it is the next one's turn.
+    /// What a flow may send before it is the next one's turn; below 2^31 bytes.
     #[serde(rename = "quantum_bytes")]
-    pub quantum: u32,
+    pub quantum: Bytes,
     /// Mark ECN-capable packets (ECT) instead of dropping them.
     pub ecn: bool,
 }
@@ -90,7 +100,7 @@ impl Default for FqCodelConfig {
     /// Linux's: 1024 flows, a quantum of a full Ethernet frame.
     fn default() -> Self {
         let CodelConfig { target, interval, ecn } = CodelConfig::DEFAULT;
-        Self { target, interval, flows: 1024, quantum: 1514, ecn }
+        Self { target, interval, flows: 1024, quantum: Bytes::new(1514), ecn }
     }
 }
 
@@ -98,7 +108,7 @@ impl FqCodelConfig {
     /// CoDel: one queue, whose turn it always is.
     pub fn one_flow(codel: CodelConfig) -> Self {
         let CodelConfig { target, interval, ecn } = codel;
-        Self { target, interval, flows: 1, quantum: u32::MAX >> 1, ecn }
+        Self { target, interval, flows: 1, quantum: Bytes::from_u32(u32::MAX >> 1), ecn }
     }
 
     pub(crate) fn codel(&self) -> CodelConfig {

@@ -86,7 +86,7 @@ impl ElementChain {
 mod tests {
     use super::*;
     use crate::{Delay, DelayConfig, QueueLimit, RateConfig, RateQueue};
-    use polypath_base::{Rate, Rng};
+    use polypath_base::{Bytes, Rate, Rng};
 
     #[test]
     fn a_constant_delay_adds_to_its_place() {
@@ -96,10 +96,10 @@ mod tests {
             Element::Delay(Delay::new(config, Rng::new(1, "d")).unwrap())
         };
         let (rate, queue) = (Rate::from_bits_per_sec(8_000), QueueLimit::Packets(1));
-        let config = RateConfig { rate, queue, framing: 0, ..RateConfig::default() };
+        let config = RateConfig { rate, queue, framing: Bytes::ZERO, ..RateConfig::default() };
         let rate = || Element::Rate(RateQueue::new(config.clone()).unwrap());
         let mut chain = ElementChain::new(vec![delay(1), delay(2), rate(), delay(4), rate(), delay(8)]);
-        let verdict = chain.transit(Instant::ZERO, PacketMeta { len: 100, payload: true, df: true, ..PacketMeta::default() });
+        let verdict = chain.transit(Instant::ZERO, PacketMeta { len: Bytes::new(100), payload: true, df: true, ..PacketMeta::default() });
         assert_eq!(verdict, Verdict::Pass(Instant::ZERO + ms(1 + 2 + 100 + 4 + 100 + 8)));
         assert_eq!(chain.elements().map(|(number, _)| number).collect::<Vec<_>>(), [2, 4]);
     }

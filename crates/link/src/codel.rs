@@ -1,7 +1,7 @@
 //! CoDel (RFC 8289): the state of one queue, and what it does to the packet at the head.
 
 use crate::CodelConfig;
-use polypath_base::{Duration, Instant};
+use polypath_base::{Bytes, Duration, Instant};
 
 /// What one queue remembers (section 5.3).
 #[derive(Clone, Debug, Default)]
@@ -21,11 +21,11 @@ pub(crate) trait Queue {
     /// Drops what was taken last.
     fn drop_taken(&mut self);
     /// Bytes that wait behind what was taken.
-    fn waiting(&self) -> u64;
+    fn waiting(&self) -> Bytes;
 }
 
 /// A queue with less than a full packet is not congested (section 5.5).
-const FULL_PACKET: u64 = 1514;
+const FULL_PACKET: Bytes = Bytes::new(1514);
 
 impl Codel {
     /// Takes the next packet to transmit out of the queue, dropping others before it; says whether there is one and whether it is marked
@@ -130,8 +130,8 @@ mod tests {
             self.dropped += 1;
         }
 
-        fn waiting(&self) -> u64 {
-            self.waiting.len() as u64 * 1500
+        fn waiting(&self) -> Bytes {
+            Bytes::new(self.waiting.len() as u64 * 1500)
         }
     }
 

@@ -1,20 +1,22 @@
 //! What an element counts.
 
+use polypath_base::Bytes;
+
 /// Packets and their bytes.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct PacketCount {
     /// How many.
     pub packets: u64,
     /// Of IP packets, without framing.
-    pub bytes: u64,
+    pub bytes: Bytes,
 }
 
 impl PacketCount {
-    /// One more packet, of `len` bytes without framing.
+    /// One more packet, of length `len` without framing.
     #[inline]
-    pub fn add(&mut self, len: u32) {
+    pub fn add(&mut self, len: Bytes) {
         self.packets += 1;
-        self.bytes += u64::from(len);
+        self.bytes += len;
     }
 
     /// What is left of this after `other`, which is part of it.

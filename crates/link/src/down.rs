@@ -74,8 +74,9 @@ impl LinkElement for Down {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use polypath_base::Bytes;
 
-    const PACKET: PacketMeta = PacketMeta { len: 1500, payload: true, df: true, ect: false, flow: 0 };
+    const PACKET: PacketMeta = PacketMeta { len: Bytes::new(1500), payload: true, df: true, ect: false, flow: 0 };
 
     fn at(ns: u64) -> Instant {
         Instant::from_nanos(ns)

@@ -9,7 +9,7 @@ use crate::{
     CodelConfig, DropCategory, Error, FqCodelConfig, LinkElement, PacketCount, PacketMeta, QueueLimit, QueueSample, RateConfig,
     SampledQueue, Schedule, Verdict,
 };
-use polypath_base::{Duration, Instant, Rate, Rng};
+use polypath_base::{Bytes, Duration, Instant, Rate, Rng};
 use std::collections::VecDeque;
 
 /// A packet that is being transmitted from now on.
@@ -31,16 +31,16 @@ pub struct FqCodel {
     /// Room in packets, all flows together.
     limit: u32,
     rate: Rate,
-    framing: u32,
+    framing: Bytes,
     changes: Schedule<Rate>,
     queues: Vec<Flow>,
     /// Queues that have just begun to wait, and those whose turn comes again (RFC 8290 section 4.2).
     new: VecDeque<u32>,
     old: VecDeque<u32>,
     /// Length with framing of what is being transmitted, until when.
-    serving: Option<(u32, Instant)>,
+    serving: Option<(Bytes, Instant)>,
     packets: u32,
-    bytes: u64,
+    bytes: Bytes,
     dropped: Vec<u32>,
     drops: PacketCount,
     marks: u64,
@@ -53,7 +53,7 @@ pub struct FqCodel {
 #[derive(Clone, Debug, Default)]
 struct Flow {
     waiting: VecDeque<Item>,
-    bytes: u64,
+    bytes: Bytes,
     deficit: i64,
     listed: bool,
     codel: Codel,
@@ -63,8 +63,8 @@ struct Flow {
 struct Item {
     slot: u32,
     /// Of the IP packet, and with framing.
-    ip_len: u32,
-    len: u32,
+    ip_len: Bytes,
+    len: Bytes,
     ect: bool,
     since: Instant,
 }
@@ -80,8 +80,8 @@ impl FqCodel {
         let QueueLimit::Packets(limit) = queue else {
             return Err(Error::caller("CoDel counts its queue in packets: give it a limit in packets"));
         };
-        if limit == 0 || config.flows == 0 || config.quantum == 0 {
-            return Err(Error::caller("a managed queue has room for a packet, a flow and a quantum of at least a byte"));
+        if limit == 0 || config.flows == 0 || !(1..1 << 31).contains(&config.quantum.get()) {
+            return Err(Error::caller("a managed queue has room for a packet, a flow and a quantum of at least a byte and less than 2^31"));
         }
         let FqCodelConfig { flows, .. } = config;
         Ok(Self {
@@ -96,7 +96,7 @@ impl FqCodel {
             old: VecDeque::new(),
             serving: None,
             packets: 0,
-            bytes: 0,
+            bytes: Bytes::ZERO,
             dropped: Vec::new(),
             drops: PacketCount::default(),
             marks: 0,
@@ -119,14 +119,14 @@ impl FqCodel {
         let number = self.queue_of(packet.flow);
         let item = Item { slot, ip_len: packet.len, len: packet.len + self.framing, ect: packet.ect, since: at };
         let flow = &mut self.queues[number as usize];
-        flow.bytes += u64::from(item.len);
+        flow.bytes += item.len;
         flow.waiting.push_back(item);
         if !flow.listed {
-            (flow.listed, flow.deficit) = (true, i64::from(self.config.quantum));
+            (flow.listed, flow.deficit) = (true, self.config.quantum.get() as i64);
             self.new.push_back(number);
         }
         self.packets += 1;
-        self.bytes += u64::from(item.len);
+        self.bytes += item.len;
         if self.packets > self.limit {
             self.drop_from_longest();
         }
@@ -137,14 +137,14 @@ impl FqCodel {
     pub fn dequeue(&mut self, at: Instant) -> Option<Dequeued> {
         self.sample_until(at);
         if let Some((len, _)) = self.serving.take() {
-            (self.packets, self.bytes) = (self.packets - 1, self.bytes - u64::from(len));
+            (self.packets, self.bytes) = (self.packets - 1, self.bytes - len);
         }
         let (item, marked) = self.choose(at)?;
         if let Some(rate) = self.changes.advance(at) {
             self.rate = rate;
         }
         self.marks += u64::from(marked);
-        let leaves = at + self.rate.time_for(u64::from(item.len));
+        let leaves = at + self.rate.time_for(item.len);
         self.serving = Some((item.len, leaves));
         Some(Dequeued { slot: item.slot, leaves, marked })
     }
@@ -167,19 +167,19 @@ impl FqCodel {
             let number = *list.front()?;
             let flow = &mut self.queues[number as usize];
             if flow.deficit <= 0 {
-                flow.deficit += i64::from(self.config.quantum);
+                flow.deficit += self.config.quantum.get() as i64;
                 list.pop_front();
                 self.old.push_back(number);
                 continue;
             }
-            let mut head = Head { flow, taken: None, dropped: &mut self.dropped, drops: &mut self.drops, lost: (0, 0) };
+            let mut head = Head { flow, taken: None, dropped: &mut self.dropped, drops: &mut self.drops, lost: (0, Bytes::ZERO) };
             let marked = flow_codel(&mut head, at, &self.codel);
             let (taken, lost) = (head.taken, head.lost);
             (self.packets, self.bytes) = (self.packets - lost.0, self.bytes - lost.1);
             let flow = &mut self.queues[number as usize];
             match (taken, marked) {
                 (Some(item), Some(marked)) => {
-                    flow.deficit -= i64::from(item.len);
+                    flow.deficit -= item.len.get() as i64;
                     return Some((item, marked));
                 }
                 _ => {
@@ -199,15 +199,15 @@ impl FqCodel {
     fn drop_from_longest(&mut self) {
         let longest = (0..self.queues.len()).max_by_key(|&number| (self.queues[number].bytes, usize::MAX - number));
         let Some(flow) = longest.map(|number| &mut self.queues[number]) else { return };
-        let enough = flow.bytes / 2;
-        let mut gone = 0;
+        let enough = Bytes::new(flow.bytes.get() / 2);
+        let mut gone = Bytes::ZERO;
         for _ in 0..BATCH {
             let Some(item) = flow.waiting.pop_front() else { break };
-            flow.bytes -= u64::from(item.len);
-            gone += u64::from(item.len);
+            flow.bytes -= item.len;
+            gone += item.len;
             self.drops.add(item.ip_len);
             self.dropped.push(item.slot);
-            (self.packets, self.bytes) = (self.packets - 1, self.bytes - u64::from(item.len));
+            (self.packets, self.bytes) = (self.packets - 1, self.bytes - item.len);
             if gone >= enough {
                 break;
             }
@@ -284,14 +284,14 @@ struct Head<'a> {
     dropped: &'a mut Vec<u32>,
     drops: &'a mut PacketCount,
     /// Packets and bytes dropped here.
-    lost: (u32, u64),
+    lost: (u32, Bytes),
 }
 
 impl Queue for Head<'_> {
     fn take(&mut self) -> Option<(Instant, bool)> {
         self.taken = self.flow.waiting.pop_front();
         self.taken.map(|item| {
-            self.flow.bytes -= u64::from(item.len);
+            self.flow.bytes -= item.len;
             (item.since, item.ect)
         })
     }
@@ -300,11 +300,11 @@ impl Queue for Head<'_> {
         if let Some(item) = self.taken.take() {
             self.dropped.push(item.slot);
             self.drops.add(item.ip_len);
-            self.lost = (self.lost.0 + 1, self.lost.1 + u64::from(item.len));
+            self.lost = (self.lost.0 + 1, self.lost.1 + item.len);
         }
     }
 
-    fn waiting(&self) -> u64 {
+    fn waiting(&self) -> Bytes {
         self.flow.bytes
     }
 }
@@ -324,7 +324,7 @@ mod tests {
     /// 8 Mbit/s: a microsecond a byte.
     fn fq_codel(config: FqCodelConfig, limit: u64) -> FqCodel {
         let rate = Rate::from_bits_per_sec(8_000_000);
-        let transmitter = RateConfig { rate, queue: QueueLimit::Packets(limit), framing: 0, ..RateConfig::default() };
+        let transmitter = RateConfig { rate, queue: QueueLimit::Packets(limit), framing: Bytes::ZERO, ..RateConfig::default() };
         FqCodel::new(transmitter, config, Rng::new(1, "fq_codel")).unwrap()
     }
 
@@ -337,7 +337,7 @@ mod tests {
     }
 
     fn of(flow: u32, len: u32) -> PacketMeta {
-        PacketMeta { len, payload: true, df: true, flow, ..PacketMeta::default() }
+        PacketMeta { len: Bytes::from_u32(len), payload: true, df: true, flow, ..PacketMeta::default() }
     }
 
     /// Feeds packets (us, flow, length), ascending; who was served when, and what was dropped, by number of the packet.

@@ -2,7 +2,7 @@
 
 use crate::count::PacketCount;
 use crate::packet::{PacketMeta, Verdict};
-use polypath_base::{Duration, Instant};
+use polypath_base::{Bytes, Duration, Instant};
 
 /// One element of a link. Only [`LinkElement::transit`] must be written; an element that drops packets, reorders them or
 /// has a queue says so in the methods below it.
@@ -87,7 +87,7 @@ pub struct QueueSample {
     /// Waiting or in transmission.
     pub packets: u32,
     /// Framing included.
-    pub bytes: u64,
+    pub bytes: Bytes,
     /// Packets refused since the start.
     pub drops: u64,
 }

@@ -141,9 +141,10 @@ fn checked(name: &str, probability: f64) -> Result<u64, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use polypath_base::Bytes;
 
-    const DATA: PacketMeta = PacketMeta { len: 1500, payload: true, df: true, ect: false, flow: 0 };
-    const ACK: PacketMeta = PacketMeta { len: 52, payload: false, df: true, ect: false, flow: 0 };
+    const DATA: PacketMeta = PacketMeta { len: Bytes::new(1500), payload: true, df: true, ect: false, flow: 0 };
+    const ACK: PacketMeta = PacketMeta { len: Bytes::new(52), payload: false, df: true, ect: false, flow: 0 };
 
     fn rng() -> Rng {
         Rng::new(3, "loss")

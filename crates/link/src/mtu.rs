@@ -1,7 +1,7 @@
 //! The longest packet that passes.
 
 use crate::{DropCategory, DropCause, Error, LinkElement, PacketCount, PacketMeta, Verdict};
-use polypath_base::Instant;
+use polypath_base::{Bytes, Instant};
 use serde::Deserialize;
 
 /// What happens to a packet that is too long.
@@ -22,41 +22,41 @@ pub enum Oversize {
 #[serde(deny_unknown_fields)]
 pub struct MtuConfig {
     /// Of the IP packet; at least [`Mtu::MIN`].
-    pub bytes: u32,
+    pub bytes: Bytes,
     /// For packets that are longer.
     pub oversize: Oversize,
     /// MTU that the ICMP message names, if not the right one.
     #[serde(default)]
-    pub says: Option<u32>,
+    pub says: Option<Bytes>,
 }
 
 impl Default for MtuConfig {
     /// Ethernet's 1500 bytes.
     fn default() -> Self {
-        Self { bytes: 1500, oversize: Oversize::default(), says: None }
+        Self { bytes: Bytes::new(1500), oversize: Oversize::default(), says: None }
     }
 }
 
-/// Packets longer than this many bytes do not pass.
+/// Packets longer than this do not pass.
 #[derive(Clone, Debug)]
 pub struct Mtu {
-    bytes: u32,
+    bytes: Bytes,
     oversize: Oversize,
     /// What the ICMP message names.
-    says: u32,
+    says: Bytes,
     drops: PacketCount,
 }
 
 impl Mtu {
     /// The smallest MTU of IPv4 (RFC 791 section 3.2: every module must forward 68 bytes).
-    pub const MIN: u32 = 68;
+    pub const MIN: Bytes = Bytes::new(68);
 
     /// # Errors
     /// The MTU is below [`Mtu::MIN`].
     pub fn new(config: MtuConfig) -> Result<Self, Error> {
         let MtuConfig { bytes, oversize, says } = config;
         if bytes < Self::MIN {
-            return Err(Error::caller(format!("an MTU of {bytes} bytes is below IPv4's smallest, {} bytes", Self::MIN)));
+            return Err(Error::caller(format!("an MTU of {bytes:?} is below IPv4's smallest, {:?}", Self::MIN)));
         }
         Ok(Self { bytes, oversize, says: says.unwrap_or(bytes), drops: PacketCount::default() })
     }
@@ -94,13 +94,13 @@ impl LinkElement for Mtu {
 mod tests {
     use super::*;
 
-    fn of(bytes: u32, df: bool) -> PacketMeta {
-        PacketMeta { len: bytes, payload: true, df, ..PacketMeta::default() }
+    fn of(bytes: u64, df: bool) -> PacketMeta {
+        PacketMeta { len: Bytes::new(bytes), payload: true, df, ..PacketMeta::default() }
     }
 
     #[test]
     fn a_packet_as_long_as_the_mtu_passes() {
-        let mut mtu = Mtu::new(MtuConfig { bytes: 1500, oversize: Oversize::Silent, says: None }).unwrap();
+        let mut mtu = Mtu::new(MtuConfig { bytes: Bytes::new(1500), oversize: Oversize::Silent, says: None }).unwrap();
         assert_eq!(mtu.transit(Instant::ZERO, of(1500, true)), Verdict::Pass(Instant::ZERO));
         assert_eq!(mtu.transit(Instant::ZERO, of(1501, true)), Verdict::Drop(DropCause::Mtu));
         assert_eq!(mtu.drops().packets, 1);
@@ -108,21 +108,21 @@ mod tests {
 
     #[test]
     fn only_a_packet_without_df_is_split() {
-        let mut mtu = Mtu::new(MtuConfig { bytes: 1400, oversize: Oversize::Fragment, says: None }).unwrap();
-        assert_eq!(mtu.transit(Instant::ZERO, of(1500, true)), Verdict::TooBig { mtu: 1400 });
-        assert_eq!(mtu.transit(Instant::ZERO, of(1500, false)), Verdict::Fragment { mtu: 1400 });
+        let mut mtu = Mtu::new(MtuConfig { bytes: Bytes::new(1400), oversize: Oversize::Fragment, says: None }).unwrap();
+        assert_eq!(mtu.transit(Instant::ZERO, of(1500, true)), Verdict::TooBig { mtu: Bytes::new(1400) });
+        assert_eq!(mtu.transit(Instant::ZERO, of(1500, false)), Verdict::Fragment { mtu: Bytes::new(1400) });
         assert_eq!(mtu.drops().packets, 1);
     }
 
     #[test]
     fn the_message_may_name_another_mtu() {
-        let mut mtu = Mtu::new(MtuConfig { bytes: 1500, oversize: Oversize::Icmp, says: Some(600) }).unwrap();
-        assert_eq!(mtu.transit(Instant::ZERO, of(1501, true)), Verdict::TooBig { mtu: 600 });
+        let mut mtu = Mtu::new(MtuConfig { bytes: Bytes::new(1500), oversize: Oversize::Icmp, says: Some(Bytes::new(600)) }).unwrap();
+        assert_eq!(mtu.transit(Instant::ZERO, of(1501, true)), Verdict::TooBig { mtu: Bytes::new(600) });
         assert_eq!(mtu.transit(Instant::ZERO, of(1500, true)), Verdict::Pass(Instant::ZERO));
     }
 
     #[test]
     fn an_mtu_below_ipv4s_smallest_is_refused() {
-        assert!(Mtu::new(MtuConfig { bytes: 67, oversize: Oversize::Silent, says: None }).is_err());
+        assert!(Mtu::new(MtuConfig { bytes: Bytes::new(67), oversize: Oversize::Silent, says: None }).is_err());
     }
 }

@@ -1,12 +1,12 @@
 //! What a link element sees of a packet, and what becomes of it.
 
-use polypath_base::Instant;
+use polypath_base::{Bytes, Instant};
 
 /// What an element sees of a packet.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct PacketMeta {
-    /// Length of the IP packet, bytes.
-    pub len: u32,
+    /// Length of the IP packet.
+    pub len: Bytes,
     /// Whether it carries payload: a pure acknowledgement does not.
     pub payload: bool,
     /// Don't Fragment.
@@ -30,13 +30,13 @@ pub enum Verdict {
     Drop(DropCause),
     /// Dropped; its sender shall hear that at most `mtu` bytes pass (RFC 1191 section 4).
     TooBig {
-        /// Of the IP packet, bytes.
-        mtu: u32,
+        /// Of the IP packet.
+        mtu: Bytes,
     },
     /// To be split into packets of at most `mtu` bytes, which then pass one by one.
     Fragment {
-        /// Of the IP packet, bytes.
-        mtu: u32,
+        /// Of the IP packet.
+        mtu: Bytes,
     },
 }
 

@@ -1,7 +1,7 @@
 //! PIE (RFC 8033): the probability of dropping follows the queueing delay, as a controller with two terms.
 
 use crate::{DropCategory, Error, LinkElement, PacketCount, PacketMeta, PieConfig, RateConfig, RateQueue, SampledQueue, Verdict};
-use polypath_base::{Duration, Instant, Rng};
+use polypath_base::{Bytes, Duration, Instant, Rng};
 
 /// A transmitter behind a queue that is managed by PIE.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub struct Pie {
 }
 
 /// Two packets of this length in the queue are none (section 4.1).
-const FULL_PACKET: u64 = 1514;
+const FULL_PACKET: Bytes = Bytes::new(1514);
 /// Above this probability marks give way to drops (section 5.1).
 const MOST_MARKED: f64 = 0.1;
 
@@ -46,7 +46,7 @@ impl Pie {
             return false;
         }
         let half = Duration::from_nanos(self.config.target.as_nanos() / 2);
-        if (self.old_delay < half && self.probability < 0.2) || self.queue.bytes() <= 2 * FULL_PACKET {
+        if (self.old_delay < half && self.probability < 0.2) || self.queue.bytes() <= FULL_PACKET + FULL_PACKET {
             return false;
         }
         if self.probability == 0.0 {
@@ -137,12 +137,12 @@ mod tests {
 
     /// 8 Mbit/s: a microsecond a byte.
     fn pie(config: PieConfig) -> Pie {
-        let transmitter = RateConfig { rate: Rate::from_bits_per_sec(8_000_000), framing: 0, ..RateConfig::default() };
+        let transmitter = RateConfig { rate: Rate::from_bits_per_sec(8_000_000), framing: Bytes::ZERO, ..RateConfig::default() };
         Pie::new(transmitter, config, Rng::new(1, "pie")).unwrap()
     }
 
     fn packet(ect: bool) -> PacketMeta {
-        PacketMeta { len: 1000, payload: true, df: true, ect, ..PacketMeta::default() }
+        PacketMeta { len: Bytes::new(1000), payload: true, df: true, ect, ..PacketMeta::default() }
     }
 
     /// A packet every `gap`; the queueing delay of each that passed, and how many were hit.

@@ -4,7 +4,7 @@ use crate::{
     AqmConfig, Change, DropCategory, DropCause, Error, LinkElement, PacketCount, PacketMeta, QueueSample, Ring, SampledQueue, Schedule,
     Verdict,
 };
-use polypath_base::{Duration, Instant, Rate};
+use polypath_base::{Bytes, Duration, Instant, Rate};
 use serde::Deserialize;
 
 /// Room of a queue, the packet in transmission included (as netem's `limit`).
@@ -14,7 +14,7 @@ pub enum QueueLimit {
     /// Of any length.
     Packets(u64),
     /// Framing bytes count.
-    Bytes(u64),
+    Bytes(Bytes),
 }
 
 /// Parameters of [`RateQueue`].
@@ -28,7 +28,7 @@ pub struct RateConfig {
     pub queue: QueueLimit,
     /// Bytes added to each IP packet when it is timed and counted; default: Ethernet's 14, as netem counts.
     #[serde(rename = "framing_bytes", default = "default_framing")]
-    pub framing: u32,
+    pub framing: Bytes,
     /// Time that each packet spends in the queue at least, its place taken: what one netem with both `delay` and `rate` does.
     #[serde(rename = "hold_ns", default)]
     pub hold: Duration,
@@ -40,8 +40,11 @@ pub struct RateConfig {
     pub aqm: Option<AqmConfig>,
 }
 
-fn default_framing() -> u32 {
-    14
+/// With it the length of a packet stays far below what a rate can be asked about.
+const MOST_FRAMING: Bytes = Bytes::new(65_535);
+
+fn default_framing() -> Bytes {
+    Bytes::new(14)
 }
 
 impl Default for RateConfig {
@@ -53,8 +56,11 @@ impl Default for RateConfig {
 }
 
 impl RateConfig {
-    /// The later rates, checked.
+    /// The later rates; all that is said of the transmitter is checked.
     pub(crate) fn schedule(&self) -> Result<Schedule<Rate>, Error> {
+        if self.framing > MOST_FRAMING {
+            return Err(Error::caller(format!("framing adds {:?} to each packet; at most {MOST_FRAMING:?} can be added", self.framing)));
+        }
         if self.rate == Rate::default() || self.changes.iter().any(|change| change.to == Rate::default()) {
             return Err(Error::caller("a rate of zero lets nothing pass: use an outage for that"));
         }
@@ -68,17 +74,17 @@ impl RateConfig {
 pub struct RateQueue {
     rate: Rate,
     /// Bytes added to each IP packet when it is timed and counted.
-    framing: u32,
+    framing: Bytes,
     /// Time that each packet spends in the queue at least before it may be transmitted; counted by the limit.
     hold: Duration,
     limit: QueueLimit,
     /// When everything accepted so far has left.
     free: Instant,
     /// The last length and its time: most packets are as long as the one before.
-    known: (u32, Duration),
+    known: (Bytes, Duration),
     /// Packets that have not left at the time of the last arrival.
     waiting: Ring<Waiting>,
-    bytes: u64,
+    bytes: Bytes,
     /// Later rates, taken as the transmitter reaches them.
     changes: Schedule<Rate>,
     drops: PacketCount,
@@ -89,7 +95,7 @@ pub struct RateQueue {
 #[derive(Copy, Clone, Debug)]
 struct Waiting {
     leaves: Instant,
-    len: u32,
+    len: Bytes,
 }
 
 /// Samples at multiples of an interval are written down as time passes them, so that they are right although the packets of
@@ -134,7 +140,7 @@ impl RateQueue {
     pub fn new(config: RateConfig) -> Result<Self, Error> {
         let changes = config.schedule()?;
         let RateConfig { rate, queue: limit, framing, hold, .. } = config;
-        if matches!(limit, QueueLimit::Packets(0) | QueueLimit::Bytes(0)) {
+        if matches!(limit, QueueLimit::Packets(0) | QueueLimit::Bytes(Bytes::ZERO)) {
             return Err(Error::caller("a queue without room lets nothing pass: the packet in transmission counts, so 1 is the least"));
         }
         Ok(Self {
@@ -143,9 +149,9 @@ impl RateQueue {
             hold,
             limit,
             free: Instant::ZERO,
-            known: (0, Duration::ZERO),
-            waiting: Ring::new(Waiting { leaves: Instant::ZERO, len: 0 }),
-            bytes: 0,
+            known: (Bytes::ZERO, Duration::ZERO),
+            waiting: Ring::new(Waiting { leaves: Instant::ZERO, len: Bytes::ZERO }),
+            bytes: Bytes::ZERO,
             changes,
             drops: PacketCount::default(),
             longest: 0,
@@ -167,21 +173,21 @@ impl RateQueue {
         }
         let start = (at + self.hold).max(self.free);
         if len != self.known.0 {
-            self.known = (len, self.rate.time_for(u64::from(len)));
+            self.known = (len, self.rate.time_for(len));
         }
         let mut leaves = start + self.known.1;
         if leaves > self.changes.next_at() {
             leaves = self.across_changes(start, len);
         }
         self.free = leaves;
-        self.bytes += u64::from(len);
+        self.bytes += len;
         *self.waiting.push() = Waiting { leaves, len };
         self.longest = self.longest.max(self.waiting.len() as u64);
         Some(leaves)
     }
 
     /// Room for a packet that arrives at `at`, for whoever knows when it leaves ([`RateQueue::append`]): its length with framing, or none.
-    pub(crate) fn admit(&mut self, at: Instant, packet: PacketMeta) -> Option<u32> {
+    pub(crate) fn admit(&mut self, at: Instant, packet: PacketMeta) -> Option<Bytes> {
         self.pass_time(at);
         let len = packet.len + self.framing;
         if !self.has_room(len) {
@@ -191,12 +197,12 @@ impl RateQueue {
         Some(len)
     }
 
-    /// Whether a packet of so many bytes, framing included, finds room.
+    /// Whether a packet of this length, framing included, finds room.
     #[inline]
-    fn has_room(&self, len: u32) -> bool {
+    fn has_room(&self, len: Bytes) -> bool {
         match self.limit {
             QueueLimit::Packets(n) => (self.waiting.len() as u64) < n,
-            QueueLimit::Bytes(n) => self.bytes + u64::from(len) <= n,
+            QueueLimit::Bytes(n) => self.bytes + len <= n,
         }
     }
 
@@ -217,7 +223,7 @@ impl RateQueue {
     pub(crate) fn append(&mut self, leaves: Instant, packet: PacketMeta) {
         let len = packet.len + self.framing;
         self.free = leaves;
-        self.bytes += u64::from(len);
+        self.bytes += len;
         *self.waiting.push() = Waiting { leaves, len };
         self.longest = self.longest.max(self.waiting.len() as u64);
     }
@@ -230,8 +236,8 @@ impl RateQueue {
         self.drain(at);
     }
 
-    /// Bytes that had not left when time was last passed, framing included.
-    pub(crate) fn bytes(&self) -> u64 {
+    /// What had not left when time was last passed, framing included.
+    pub(crate) fn bytes(&self) -> Bytes {
         self.bytes
     }
 
@@ -245,9 +251,9 @@ impl RateQueue {
         self.free.since(at)
     }
 
-    /// How long an IP packet of so many bytes takes at the present rate.
-    pub(crate) fn time_for(&self, len: u32) -> Duration {
-        self.rate.time_for(u64::from(len + self.framing))
+    /// How long an IP packet of this length takes at the present rate.
+    pub(crate) fn time_for(&self, len: Bytes) -> Duration {
+        self.rate.time_for(len + self.framing)
     }
 
     /// Forgets what has left by `at`.
@@ -257,7 +263,7 @@ impl RateQueue {
             if first.leaves > at {
                 break;
             }
-            self.bytes -= u64::from(first.len);
+            self.bytes -= first.len;
             self.waiting.pop();
         }
     }
@@ -271,16 +277,16 @@ impl RateQueue {
         }
     }
 
-    /// When a packet of `len` bytes has left whose transmission begins at `start`, the rate changing meanwhile or before.
+    /// When a packet of length `len` has left whose transmission begins at `start`, the rate changing meanwhile or before.
     #[cold]
-    fn across_changes(&mut self, start: Instant, len: u32) -> Instant {
+    fn across_changes(&mut self, start: Instant, len: Bytes) -> Instant {
         // In units of bit ns / s. 2^32 bytes * 8e9 and 2^64 bit/s * 2^64 ns both fit in 128 bits.
-        let mut left = u128::from(len) * 8_000_000_000;
+        let mut left = u128::from(len.get()) * 8_000_000_000;
         let mut at = start;
         loop {
             if let Some(rate) = self.changes.advance(at) {
                 self.rate = rate;
-                self.known = (0, Duration::ZERO);
+                self.known = (Bytes::ZERO, Duration::ZERO);
             }
             let rate = u128::from(self.rate.as_bits_per_sec());
             let next = self.changes.next_at();
@@ -347,7 +353,7 @@ mod tests {
     }
 
     fn of(len: u32) -> PacketMeta {
-        PacketMeta { len, payload: true, df: true, ..PacketMeta::default() }
+        PacketMeta { len: Bytes::from_u32(len), payload: true, df: true, ..PacketMeta::default() }
     }
 
     /// 8 Mbit/s without framing: a byte takes 1 us.
@@ -357,7 +363,7 @@ mod tests {
     }
 
     fn config(limit: QueueLimit) -> RateConfig {
-        RateConfig { rate: rate(8_000_000), queue: limit, framing: 0, ..RateConfig::default() }
+        RateConfig { rate: rate(8_000_000), queue: limit, framing: Bytes::ZERO, ..RateConfig::default() }
     }
 
     #[test]
@@ -370,7 +376,7 @@ mod tests {
 
     #[test]
     fn framing_counts_on_the_wire_and_in_the_queue() {
-        let mut queue = RateQueue::new(RateConfig { framing: 14, ..config(QueueLimit::Bytes(228)) }).unwrap();
+        let mut queue = RateQueue::new(RateConfig { framing: Bytes::new(14), ..config(QueueLimit::Bytes(Bytes::new(228))) }).unwrap();
         assert_eq!(queue.transit(us(0), of(100)), Verdict::Pass(us(114)));
         assert_eq!(queue.transit(us(0), of(100)), Verdict::Pass(us(228)));
         assert_eq!(queue.transit(us(113), of(1)), Verdict::Drop(DropCause::QueueFull));
@@ -421,7 +427,7 @@ mod tests {
         for at in [50, 60, 70, 250] {
             queue.transit(us(at), of(100));
         }
-        let rows: Vec<_> = queue.samples(us(400)).iter().map(|row| (row.packets, row.bytes, row.drops)).collect();
+        let rows: Vec<_> = queue.samples(us(400)).iter().map(|row| (row.packets, row.bytes.get(), row.drops)).collect();
         // 50..150 and 150..250 are in transmission, the one of 70 was refused, 250..350 follows.
         assert_eq!(rows, [(0, 0, 0), (2, 200, 1), (1, 100, 1), (1, 100, 1), (0, 0, 1)]);
     }

@@ -1,7 +1,7 @@
 //! Random early detection (S. Floyd and V. Jacobson 1993): the longer the queue is on average, the likelier a packet is dropped or marked.
 
 use crate::{DropCategory, Error, LinkElement, PacketCount, PacketMeta, RateConfig, RateQueue, RedConfig, SampledQueue, Verdict};
-use polypath_base::{Duration, Instant, Rng};
+use polypath_base::{Bytes, Duration, Instant, Rng};
 
 /// A transmitter behind a queue that is managed by RED.
 #[derive(Clone, Debug)]
@@ -22,24 +22,24 @@ impl Red {
     /// `transmitter` is what sends the packets that pass.
     pub fn new(transmitter: RateConfig, config: RedConfig, rng: Rng) -> Result<Self, Error> {
         let queue = RateQueue::new(transmitter)?;
-        if config.min_bytes >= config.max_bytes {
+        if config.min >= config.max {
             return Err(Error::caller("RED needs a `min` below its `max`"));
         }
         if !(config.probability > 0.0 && config.probability <= 1.0) {
             return Err(Error::caller(format!("RED's probability is {}; it lies above 0 and at most at 1", config.probability)));
         }
-        if !(1..=31).contains(&config.weight_log) || config.mean_packet_bytes == 0 {
-            return Err(Error::caller("RED's weight_log lies between 1 and 31, and its mean packet has at least a byte"));
+        if !(1..=31).contains(&config.weight_log) || !(1..=65_535).contains(&config.mean_packet.get()) {
+            return Err(Error::caller("RED's weight_log lies between 1 and 31, and its mean packet has 1 to 65535 bytes"));
         }
         Ok(Self { queue, config, average: 0, count: -1, drawn: 0.0, marks: 0, rng })
     }
 
     /// Of packets between two that are hit, each is as likely to be the next: the probability grows with their number.
-    fn should_drop(&mut self, average: u64) -> bool {
-        let RedConfig { min_bytes, max_bytes, probability, .. } = self.config;
+    fn should_drop(&mut self, average: Bytes) -> bool {
+        let RedConfig { min, max, probability, .. } = self.config;
         self.count += 1;
         if self.count > 0 {
-            let share = (average - min_bytes) as f64 / (max_bytes - min_bytes) as f64;
+            let share = (average - min).get() as f64 / (max - min).get() as f64;
             if share * probability * self.count as f64 >= self.drawn {
                 (self.count, self.drawn) = (0, self.draw());
                 return true;
@@ -56,7 +56,7 @@ impl Red {
 
     /// While the queue is empty the average falls as if small packets passed.
     fn decay_idle_average(&mut self, idle: Duration) {
-        let one = self.queue.time_for(self.config.mean_packet_bytes).as_nanos().max(1);
+        let one = self.queue.time_for(self.config.mean_packet).as_nanos().max(1);
         let mut packets = idle.as_nanos() / one;
         // (1 - 2^-weight_log)^packets by squaring, of 2^32: products of two stay below 2^64.
         let (mut factor, mut power) = (1_u64 << 32, (1_u64 << 32) - (1 << (32 - self.config.weight_log)));
@@ -77,13 +77,13 @@ impl LinkElement for Red {
         if let Some(since) = self.queue.idle_since(at) {
             self.decay_idle_average(at.since(since));
         }
-        self.average = self.average + self.queue.bytes() - (self.average >> self.config.weight_log);
-        let hit = match self.average >> self.config.weight_log {
-            average if average < self.config.min_bytes => {
+        self.average = self.average + self.queue.bytes().get() - (self.average >> self.config.weight_log);
+        let hit = match Bytes::new(self.average >> self.config.weight_log) {
+            average if average < self.config.min => {
                 self.count = -1;
                 false
             }
-            average if average >= self.config.max_bytes => {
+            average if average >= self.config.max => {
                 self.count = -1;
                 true
             }
@@ -121,18 +121,24 @@ mod tests {
     use crate::{DropCause, QueueLimit};
     use polypath_base::Rate;
 
-    const CONFIG: RedConfig =
-        RedConfig { min_bytes: 10_000, max_bytes: 30_000, probability: 0.1, weight_log: 5, mean_packet_bytes: 1000, ecn: true };
+    const CONFIG: RedConfig = RedConfig {
+        min: Bytes::new(10_000),
+        max: Bytes::new(30_000),
+        probability: 0.1,
+        weight_log: 5,
+        mean_packet: Bytes::new(1000),
+        ecn: true,
+    };
 
     /// 8 Mbit/s: a microsecond a byte.
     fn red(config: RedConfig) -> Red {
         let rate = Rate::from_bits_per_sec(8_000_000);
-        let transmitter = RateConfig { rate, queue: QueueLimit::Bytes(200_000), framing: 0, ..RateConfig::default() };
+        let transmitter = RateConfig { rate, queue: QueueLimit::Bytes(Bytes::new(200_000)), framing: Bytes::ZERO, ..RateConfig::default() };
         Red::new(transmitter, config, Rng::new(1, "red")).unwrap()
     }
 
     fn packet(ect: bool) -> PacketMeta {
-        PacketMeta { len: 1000, payload: true, df: true, ect, ..PacketMeta::default() }
+        PacketMeta { len: Bytes::new(1000), payload: true, df: true, ect, ..PacketMeta::default() }
     }
 
     /// Packets that keep the queue at about `level`; how many of them were hit.
@@ -140,7 +146,7 @@ mod tests {
         let (mut at, mut hits) = (Instant::ZERO + Duration::from_secs(1), 0);
         for _ in 0..packets {
             red.queue.pass_time(at);
-            while red.queue.bytes() < level {
+            while red.queue.bytes().get() < level {
                 hits += u64::from(!matches!(red.transit(at, packet(ect)), Verdict::Pass(_)));
             }
             at += Duration::from_micros(1000);
@@ -181,9 +187,11 @@ mod tests {
     #[test]
     fn impossible_parameters_are_refused() {
         let transmitter = || RateConfig { rate: Rate::from_bits_per_sec(8_000_000), ..RateConfig::default() };
-        for wrong in
-            [RedConfig { min_bytes: 30_000, ..CONFIG }, RedConfig { probability: 0.0, ..CONFIG }, RedConfig { weight_log: 0, ..CONFIG }]
-        {
+        for wrong in [
+            RedConfig { min: Bytes::new(30_000), ..CONFIG },
+            RedConfig { probability: 0.0, ..CONFIG },
+            RedConfig { weight_log: 0, ..CONFIG },
+        ] {
             assert!(Red::new(transmitter(), wrong, Rng::new(1, "red")).is_err());
         }
     }

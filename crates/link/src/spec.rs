@@ -6,7 +6,7 @@ use crate::{
     AqmConfig, Delay, DelayConfig, Down, DownConfig, Element, Error, FqCodel, FqCodelConfig, Loss, LossConfig, Mtu, MtuConfig, Pie,
 };
 use crate::{RateConfig, RateQueue, Red, Retry, RetryConfig, Trace, TraceConfig};
-use polypath_base::Rng;
+use polypath_base::{Bytes, Rng};
 use serde::Deserialize;
 
 /// A link joins two nodes; each direction is a chain of elements, passed in order.
@@ -35,13 +35,13 @@ pub struct InterfaceSpec {
     pub node: String,
     /// IPv4, as 10.1.0.2; no two interfaces have the same.
     pub address: String,
-    /// MTU of this interface, bytes, by default 1500: bounds what the node itself sends and the MSS it announces; a router answers longer packets by ICMP.
+    /// MTU of this interface, by default 1500 bytes: bounds what the node itself sends and the MSS it announces; a router answers longer packets by ICMP.
     #[serde(default = "default_mtu")]
-    pub mtu: u32,
+    pub mtu: Bytes,
 }
 
-fn default_mtu() -> u32 {
-    1500
+fn default_mtu() -> Bytes {
+    Bytes::new(1500)
 }
 
 /// An element and its parameters.

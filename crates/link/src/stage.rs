@@ -4,7 +4,7 @@
 //! into several stages where packets may overtake, before an element that answers, and around a queue that decides later what it sends.
 
 use crate::{Element, ElementChain, FqCodel, LinkElement, PacketCount, PacketMeta, Ring, Verdict};
-use polypath_base::Instant;
+use polypath_base::{Bytes, Instant};
 
 /// The elements of one stage.
 #[derive(Debug, Default)]
@@ -91,8 +91,8 @@ impl<P: InFlight> PipeStage<P> {
     }
 
     /// A packet that entered is split and enters again in parts.
-    pub fn withdraw(&mut self, len: u32) {
-        self.entered = self.entered.without(PacketCount { packets: 1, bytes: u64::from(len) });
+    pub fn withdraw(&mut self, len: Bytes) {
+        self.entered = self.entered.without(PacketCount { packets: 1, bytes: len });
     }
 
     /// What has entered, whether it passed or not.

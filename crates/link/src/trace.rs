@@ -3,7 +3,7 @@
 use crate::{
     DropCategory, DropCause, Error, LinkElement, PacketCount, PacketMeta, QueueLimit, RateConfig, RateQueue, SampledQueue, Verdict,
 };
-use polypath_base::{Duration, Instant, Rate};
+use polypath_base::{Bytes, Duration, Instant, Rate};
 use serde::{Deserialize, Deserializer};
 
 /// Parameters of [`Trace`].
@@ -14,12 +14,12 @@ pub struct TraceConfig {
     #[serde(rename = "chances_ms", deserialize_with = "milliseconds")]
     pub chances: Vec<Duration>,
     /// That leave at each chance; mahimahi's is 1504.
-    pub bytes: u32,
+    pub bytes: Bytes,
     /// What more comes is dropped.
     pub queue: QueueLimit,
     /// Bytes added to each IP packet when it is counted.
     #[serde(rename = "framing_bytes")]
-    pub framing: u32,
+    pub framing: Bytes,
 }
 
 fn milliseconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Duration>, D::Error> {
@@ -33,13 +33,13 @@ pub struct Trace {
     /// Ascending, since the trace's start.
     chances: Vec<Duration>,
     period: Duration,
-    /// Bytes that leave at each.
-    bytes: u32,
+    /// What leaves at each.
+    bytes: Bytes,
     /// The chance that is next or partly used: which of the trace, and when the trace began that it belongs to.
     next: usize,
     lap: Instant,
-    /// Bytes of that chance which are left for packets that had arrived by then.
-    left: u32,
+    /// What of that chance is left for packets that had arrived by then.
+    left: Bytes,
 }
 
 impl Trace {
@@ -53,7 +53,7 @@ impl Trace {
         if !chances.is_sorted() {
             return Err(Error::caller("the times of a trace must ascend"));
         }
-        if period == Duration::ZERO || bytes == 0 {
+        if period == Duration::ZERO || bytes == Bytes::ZERO {
             return Err(Error::caller("a trace lasts some time, and something may leave at each of its chances"));
         }
         Ok(Self { queue, chances, period, bytes, next: 0, lap: Instant::ZERO, left: bytes })
@@ -97,7 +97,7 @@ impl LinkElement for Trace {
         }
         self.left -= len;
         let leaves = self.time();
-        if self.left == 0 {
+        if self.left == Bytes::ZERO {
             self.advance();
         }
         self.queue.append(leaves, packet);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     fn config(chances: Vec<Duration>, limit: u64) -> TraceConfig {
-        TraceConfig { chances, bytes: 1504, queue: QueueLimit::Packets(limit), framing: 4 }
+        TraceConfig { chances, bytes: Bytes::new(1504), queue: QueueLimit::Packets(limit), framing: Bytes::new(4) }
     }
 
     fn ms(ms: u64) -> Instant {
@@ -138,7 +138,7 @@ mod tests {
     }
 
     fn of(len: u32) -> PacketMeta {
-        PacketMeta { len, payload: true, df: true, ..PacketMeta::default() }
+        PacketMeta { len: Bytes::from_u32(len), payload: true, df: true, ..PacketMeta::default() }
     }
 
     fn leave(trace: &mut Trace, packets: &[(u64, u32)]) -> Vec<Option<u64>> {

@@ -1,6 +1,6 @@
 //! Elements against models that are too simple to be wrong.
 
-use polypath_base::{Duration, Instant, Rate, Rng};
+use polypath_base::{Bytes, Duration, Instant, Rate, Rng};
 use polypath_link::{
     Change, Delay, DelayConfig, Element, ElementChain, LinkElement, PacketMeta, QueueLimit, RateConfig, RateQueue, SampledQueue, Verdict,
 };
@@ -53,10 +53,10 @@ proptest! {
 
         let changes = changes.iter().map(|&(at, rate)| Change { at: Instant::from_nanos(at), to: Rate::from_bits_per_sec(rate) }).collect();
         let (rate, limit) = (Rate::from_bits_per_sec(first), QueueLimit::Packets(limit as u64));
-        let mut queue = RateQueue::new(RateConfig { rate, queue: limit, framing: 0, changes, ..RateConfig::default() }).unwrap();
+        let mut queue = RateQueue::new(RateConfig { rate, queue: limit, framing: Bytes::ZERO, changes, ..RateConfig::default() }).unwrap();
         queue.sample_every(Duration::from_nanos(100));
         for (&(at, len), &expected) in packets.iter().zip(&left) {
-            let leaves = match queue.transit(Instant::from_nanos(at), PacketMeta { len, payload: true, df: true, ..PacketMeta::default() }) {
+            let leaves = match queue.transit(Instant::from_nanos(at), PacketMeta { len: Bytes::from_u32(len), payload: true, df: true, ..PacketMeta::default() }) {
                 Verdict::Pass(leaves) => Some(leaves.as_nanos()),
                 _ => None,
             };
@@ -77,14 +77,14 @@ proptest! {
         let jittered = |name| Delay::new(config.clone(), Rng::new(seed, name)).unwrap();
         let rate = |bits, queue| RateQueue::new(RateConfig { rate: Rate::from_bits_per_sec(bits), queue, ..RateConfig::default() }).unwrap();
         let mut chain = ElementChain::new(vec![
-            Element::Rate(rate(1_000_000_000, QueueLimit::Bytes(20_000))),
+            Element::Rate(rate(1_000_000_000, QueueLimit::Bytes(Bytes::new(20_000)))),
             Element::Delay(jittered("first")),
             Element::Rate(rate(900_000_000, QueueLimit::Packets(10))),
             Element::Delay(jittered("second")),
         ]);
         let mut last = Instant::ZERO;
         for (at, len) in packets {
-            if let Verdict::Pass(leaves) = chain.transit(Instant::from_nanos(at), PacketMeta { len, payload: true, df: true, ..PacketMeta::default() }) {
+            if let Verdict::Pass(leaves) = chain.transit(Instant::from_nanos(at), PacketMeta { len: Bytes::from_u32(len), payload: true, df: true, ..PacketMeta::default() }) {
                 prop_assert!(leaves >= last && leaves >= Instant::from_nanos(at));
                 last = leaves;
             }

@@ -16,7 +16,7 @@
 
 use crate::minrtt::{self, MinRtt};
 use crate::{BUFFER, Choice, DataQueueView, MAX_SUBFLOWS, PathView, Policy};
-use polypath_base::{Bytes, Duration, Instant, Segments};
+use polypath_base::{Bytes, Duration, Instant, Segments, SmoothedRtt};
 
 /// Thousandths: first, least and largest lambda, and its steps.
 const LAMBDA: u32 = 1200;
@@ -36,19 +36,19 @@ pub struct Blest {
     /// A retransmission for want of window since the last change of lambda.
     blocked: bool,
     changed_at: Instant,
-    /// Least and largest smoothed RTT of each subflow, eighths of a microsecond; 0 before the first.
-    srtt: [(u32, u32); MAX_SUBFLOWS],
+    /// Least and largest smoothed RTT of each subflow; zero before the first.
+    srtt: [(SmoothedRtt, SmoothedRtt); MAX_SUBFLOWS],
 }
 
 impl Default for Blest {
     fn default() -> Self {
-        Self { lambda: LAMBDA, blocked: false, changed_at: Instant::ZERO, srtt: [(0, 0); MAX_SUBFLOWS] }
+        Self { lambda: LAMBDA, blocked: false, changed_at: Instant::ZERO, srtt: [(SmoothedRtt::ZERO, SmoothedRtt::ZERO); MAX_SUBFLOWS] }
     }
 }
 
 impl Blest {
-    fn adapt(&mut self, now: Instant, srtt_us8: u32) {
-        if now.since(self.changed_at) < Duration::from_micros(u64::from(srtt_us8 >> 3)) {
+    fn adapt(&mut self, now: Instant, srtt: SmoothedRtt) {
+        if now.since(self.changed_at) < Duration::from_micros(u64::from(srtt.as_micros())) {
             return;
         }
         self.lambda = if self.blocked { self.lambda + UP } else { self.lambda - DOWN }.clamp(LEAST, LARGEST);
@@ -58,15 +58,15 @@ impl Blest {
 
     /// How long a segment given to a slow subflow now takes to be acknowledged, eighths of a microsecond.
     fn linger(&self, slow: &PathView, i: usize) -> u32 {
-        let (least, largest) = self.srtt[i];
+        let (least, largest) = (self.srtt[i].0.as_eighths(), self.srtt[i].1.as_eighths());
         let (in_flight, capacity) = (u64::from(slow.in_flight.get()) + 1, u64::from(slow.capacity.get()));
         let estimate = if in_flight >= capacity { largest } else { least + (u64::from(largest - least) * in_flight / capacity) as u32 };
-        estimate.max(slow.srtt_us8)
+        estimate.max(slow.srtt.as_eighths())
     }
 
     /// What the fast subflow sends in `time`, eighths of a microsecond, times lambda.
     fn sends(&self, fast: &PathView, i: usize, time: u32) -> Bytes {
-        let (least, largest) = self.srtt[i];
+        let (least, largest) = (self.srtt[i].0.as_eighths(), self.srtt[i].1.as_eighths());
         let mean = u64::midpoint(u64::from(least), u64::from(largest));
         let rounds = u64::from(time).checked_div(mean).map_or(1, |whole| whole + 1);
         let packets = if fast.tcp.ssthresh == INFINITE {
@@ -84,9 +84,9 @@ impl Policy for Blest {
     #[inline]
     fn pick(&mut self, subflows: &[PathView], queue: &DataQueueView) -> Option<Choice> {
         for (s, (least, largest)) in subflows.iter().zip(&mut self.srtt) {
-            if s.usable && s.srtt_us8 > 0 {
-                *least = if *least == 0 { s.srtt_us8 } else { s.srtt_us8.min(*least) };
-                *largest = s.srtt_us8.max(*largest);
+            if s.usable && s.srtt > SmoothedRtt::ZERO {
+                *least = if *least == SmoothedRtt::ZERO { s.srtt } else { s.srtt.min(*least) };
+                *largest = s.srtt.max(*largest);
             }
         }
         let choice = MinRtt.pick(subflows, queue)?;

@@ -34,17 +34,17 @@ impl Policy for Daps {
         }
         let any_active = subflows.iter().any(|s| s.usable && !s.backup);
         let taken = |s: &PathView| s.usable && !s.tcp.in_loss && s.backup != any_active;
-        let slowest = subflows.iter().filter(|s| taken(s)).map(|s| s.srtt_us8).max()?;
+        let slowest = subflows.iter().filter(|s| taken(s)).map(|s| s.srtt).max()?;
         for (i, s) in subflows.iter().enumerate().filter(|(_, s)| taken(s)) {
             if self.left[i] == Bytes::ZERO {
                 self.left[i] = s.capacity.max(Segments::new(1)) * s.mss;
                 // A subflow that was away does not make up for it.
-                self.arrival[i] = self.arrival[i].max(self.clock) + u64::from(s.srtt_us8);
+                self.arrival[i] = self.arrival[i].max(self.clock) + u64::from(s.srtt.as_eighths());
             }
         }
         let (subflow, s) = subflows.iter().enumerate().filter(|(_, s)| taken(s)).min_by_key(|&(i, _)| self.arrival[i])?;
         // As many windows as the slowest subflow's round trip holds may wait here.
-        let windows = (u64::from(slowest).checked_div(u64::from(s.srtt_us8))).unwrap_or(1);
+        let windows = u64::from(slowest.as_eighths().checked_div(s.srtt.as_eighths()).unwrap_or(1));
         let most = windows * (s.capacity * s.mss).get();
         let waits = s.unsent.saturating_sub(s.window_space()).get();
         (s.room && waits < most).then_some(Choice { subflow, from: queue.next, limit: Limit::Bytes(self.left[subflow]) })
@@ -62,13 +62,13 @@ impl Policy for Daps {
 mod tests {
     use super::*;
     use crate::TcpExtras;
-    use polypath_base::DataSeq;
+    use polypath_base::{DataSeq, SmoothedRtt};
 
     const DATA: DataQueueView = DataQueueView { end: DataSeq::new(1 << 20), window_end: DataSeq::new(1 << 20), ..DataQueueView::EMPTY };
 
     fn subflow(srtt_ms: u32, cwnd: u32) -> PathView {
         let s = PathView {
-            srtt_us8: srtt_ms * 8000,
+            srtt: SmoothedRtt::from_millis(srtt_ms),
             capacity: Segments::new(cwnd),
             mss: Bytes::new(1000),
             usable: true,

@@ -62,8 +62,8 @@ impl Ecf {
     fn waits(&mut self, fast: &PathView, slow: &PathView, waiting: Bytes) -> bool {
         let fit = if self.overflows { narrow } else { |product| product };
         let window = |s: &PathView| u128::from((s.capacity * s.mss).get());
-        let rtt = |s: &PathView| u128::from(s.srtt_us8 >> 3);
-        let spread = u128::from(fast.tcp.rttvar_us.max(slow.tcp.rttvar_us) >> 1);
+        let rtt = |s: &PathView| u128::from(s.srtt.as_micros());
+        let spread = u128::from(fast.tcp.rttvar.max(slow.tcp.rttvar).as_micros() >> 1);
         let (window_f, window_s) = (window(fast), window(slow));
         let waiting = u128::from(waiting.get());
         let (on_fast, on_slow) = (waiting.max(window_f), waiting.max(window_s));

@@ -1,7 +1,7 @@
 //! What the tests of several schedulers begin with.
 
 use crate::{DataQueueView, PathView};
-use polypath_base::{Bytes, DataSeq, Segments};
+use polypath_base::{Bytes, DataSeq, Segments, SmoothedRtt};
 
 /// A megabyte waits, and the window has room for it.
 pub(crate) const DATA: DataQueueView =
@@ -10,7 +10,7 @@ pub(crate) const DATA: DataQueueView =
 /// A subflow with a window of ten segments of 1000 bytes, of which some are in flight.
 pub(crate) fn subflow(srtt_ms: u32, in_flight: u32) -> PathView {
     PathView {
-        srtt_us8: srtt_ms * 8000,
+        srtt: SmoothedRtt::from_millis(srtt_ms),
         capacity: Segments::new(10),
         in_flight: Segments::new(in_flight),
         mss: Bytes::new(1000),

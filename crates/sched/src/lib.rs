@@ -20,7 +20,7 @@ mod roundrobin;
 mod sttf;
 mod weighted;
 
-use polypath_base::{Bytes, DataSeq, Instant, Rate, Segments};
+use polypath_base::{Bytes, DataSeq, Duration, Instant, Rate, Segments, SmoothedRtt};
 
 /// Most subflows a connection has: masks of them have 32 bits, here as in out-of-tree MPTCP.
 pub const MAX_SUBFLOWS: usize = 32;
@@ -31,8 +31,8 @@ pub const BUFFER: Bytes = Bytes::new(65_535 - 320);
 /// What a scheduler sees of one path: a subflow of MPTCP, or a path of a tunnel.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct PathView {
-    /// Smoothed RTT in eighths of a microsecond; 0 before the first sample.
-    pub srtt_us8: u32,
+    /// Smoothed RTT; zero before the first sample.
+    pub srtt: SmoothedRtt,
     /// What the path may carry at a time, full packets: of TCP the congestion window.
     pub capacity: Segments,
     /// What is in flight on it, full packets.
@@ -58,8 +58,8 @@ pub struct PathView {
 /// What only TCP knows of a path. The default is what a path without TCP says: it is never in the Loss state, and no longer in slow start.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct TcpExtras {
-    /// Variation of the RTT in microseconds, never less than the least retransmission timeout (Linux: `rttvar_us`).
-    pub rttvar_us: u32,
+    /// Variation of the RTT in whole microseconds, never less than the least retransmission timeout (Linux: `rttvar_us`).
+    pub rttvar: Duration,
     /// Slow-start threshold.
     pub ssthresh: Segments,
     /// Where the room in the window is counted in buffers: those that wait. Elsewhere it is counted in bytes.
@@ -408,8 +408,8 @@ mod tests {
 
     #[test]
     fn paths_without_tcp_are_scheduled_too() {
-        let path = |srtt_us8, in_flight| PathView {
-            srtt_us8,
+        let path = |srtt_ms, in_flight| PathView {
+            srtt: SmoothedRtt::from_millis(srtt_ms),
             capacity: Segments::new(10),
             in_flight: Segments::new(in_flight),
             mss: Bytes::new(1400),
@@ -420,7 +420,7 @@ mod tests {
         };
         let queue = DataQueueView { end: DataSeq::new(1400), window_end: DataSeq::new(1 << 40), ..DataQueueView::EMPTY };
         for (name, _) in Scheduler::NAMES {
-            let choice = Scheduler::find(name).expect("it is in the list").pick(&[path(80_000, 9), path(400_000, 10)], &queue);
+            let choice = Scheduler::find(name).expect("it is in the list").pick(&[path(10, 9), path(50, 10)], &queue);
             assert!(choice.is_some_and(|choice| choice.subflow == 0 && choice.limit != Limit::Bytes(Bytes::ZERO)), "{name}: {choice:?}");
         }
         let full = [path(80_000, 10), path(400_000, 0)];

@@ -25,7 +25,7 @@ impl Policy for MinRtt {
 /// dead, and nobody waits for it.
 pub(crate) fn fastest(subflows: &[PathView], backup: bool) -> Option<usize> {
     let among = subflows.iter().enumerate().filter(|(_, s)| s.usable && !s.tcp.in_loss && s.backup == backup);
-    among.min_by_key(|(_, s)| s.srtt_us8).map(|(i, _)| i)
+    among.min_by_key(|(_, s)| s.srtt).map(|(i, _)| i)
 }
 
 /// The fastest subflow that takes data, preferring those not in the bit mask `tried` and then those that are not backup.
@@ -39,8 +39,8 @@ pub(crate) fn best(subflows: &[PathView], tried: u32) -> Option<usize> {
             }
             let slot = if tried >> i & 1 == 0 { &mut fresh } else { &mut used };
             if s.takes_data() {
-                if slot.is_none_or(|(srtt, _)| s.srtt_us8 < srtt || (s.tcp.wins_ties && s.srtt_us8 == srtt)) {
-                    *slot = Some((s.srtt_us8, i));
+                if slot.is_none_or(|(srtt, _)| s.srtt < srtt || (s.tcp.wins_ties && s.srtt == srtt)) {
+                    *slot = Some((s.srtt, i));
                 }
             } else if tried >> i & 1 == 0 {
                 fresh_but_busy = true;

@@ -50,7 +50,7 @@ fn arrival(s: &PathView, bytes: Bytes) -> u128 {
     let window = u128::from(s.capacity.get().max(1));
     let space = u64::from(s.capacity.saturating_sub(s.in_flight).get());
     let beyond = u128::from(segments(s, s.unsent + bytes).saturating_sub(space));
-    u128::from(s.srtt_us8) * (window + 2 * beyond) / window
+    u128::from(s.srtt.as_eighths()) * (window + 2 * beyond) / window
 }
 
 #[cfg(test)]

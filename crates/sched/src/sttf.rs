@@ -47,21 +47,21 @@ fn transfer_time(s: &PathView) -> u64 {
         left = left.saturating_sub(window);
         rounds += 1;
     }
-    (2 * rounds + 1) * u64::from(s.srtt_us8)
+    (2 * rounds + 1) * u64::from(s.srtt.as_eighths())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::TcpExtras;
-    use polypath_base::{Bytes, DataSeq};
+    use polypath_base::{Bytes, DataSeq, SmoothedRtt};
 
     const DATA: DataQueueView = DataQueueView { end: DataSeq::new(1 << 20), window_end: DataSeq::new(1 << 20), ..DataQueueView::EMPTY };
 
     fn subflow(srtt_ms: u32, in_flight: u32, unsent: u64) -> PathView {
         let (in_flight, unsent) = (Segments::new(in_flight), Bytes::new(unsent));
         let s = PathView {
-            srtt_us8: srtt_ms * 8000,
+            srtt: SmoothedRtt::from_millis(srtt_ms),
             capacity: Segments::new(10),
             mss: Bytes::new(1000),
             usable: true,
@@ -72,7 +72,7 @@ mod tests {
     }
 
     fn half_round_trips(s: PathView) -> u64 {
-        transfer_time(&s) / u64::from(s.srtt_us8)
+        transfer_time(&s) / u64::from(s.srtt.as_eighths())
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::queue::{EventQueue, Source};
 use crate::scenario::{App, Flow, Mptcp, Node, Scenario, Transport};
-use polypath_base::{Duration, Instant, Rate};
+use polypath_base::{Bytes, Duration, Instant, Rate};
 use polypath_link::{DelayConfig, ElementSpec, InterfaceSpec, LinkSpec, QueueLimit, RateConfig};
 use std::collections::BTreeMap;
 
@@ -71,7 +71,7 @@ fn parallel(paths: u32, hops: u32, bits_per_s: u64, flows: u32, transport: Trans
         };
         nodes.extend((1..hops).map(|hop| node(at(hop), true)));
         links.extend((0..hops).map(|hop| {
-            let end = |node, host| InterfaceSpec { node, address: format!("10.{path}.{hop}.{host}"), mtu: 1500 };
+            let end = |node, host| InterfaceSpec { node, address: format!("10.{path}.{hop}.{host}"), mtu: Bytes::new(1500) };
             LinkSpec {
                 name: format!("link-{path}-{hop}"),
                 a: end(at(hop), 1),
@@ -88,7 +88,7 @@ fn parallel(paths: u32, hops: u32, bits_per_s: u64, flows: u32, transport: Trans
         name: format!("flow-{number}"),
         transport,
         cc: Some(if transport == Transport::Mptcp { "lia".into() } else { "cubic".into() }),
-        datagram_bytes: 1400,
+        datagram: Bytes::new(1400),
         client: "client".into(),
         server: "server".into(),
         client_address: None,

@@ -207,7 +207,7 @@ fn pair(scenario: &Scenario, flow: &scenario::Flow, topology: &Topology, ends: &
     let route = first_route(flow, topology, ends)?;
     // Where an end meets the first path.
     let interfaces = [route.first().copied(), route.last().map(|last| last.reversed())]
-        .map(|direction| direction.map_or(0, |direction| topology.mtu(direction)));
+        .map(|direction| direction.map_or(Bytes::ZERO, |direction| topology.mtu(direction)));
     let stacks = stacks(scenario, flow)?;
     let mut made = Vec::with_capacity(2);
     for (end, interface) in interfaces.into_iter().enumerate() {
@@ -218,16 +218,15 @@ fn pair(scenario: &Scenario, flow: &scenario::Flow, topology: &Topology, ends: &
         let mut random = Rng::new(scenario.seed, &format!("flow {} at {name}", flow.name));
         made.push(match flow.transport {
             Transport::Tcp => {
-                let config = tcp::Config { settings, algorithm, mtu: Bytes::from_u32(interface), initial_seq: Seq::new(random.next_u32()) };
+                let config = tcp::Config { settings, algorithm, mtu: interface, initial_seq: Seq::new(random.next_u32()) };
                 Connection::Tcp(Box::new(if end == 0 { Socket::client(config) } else { Socket::server(config) }))
             }
             Transport::Udp => return datagrams(flow, topology, ends),
             Transport::Mptcp => {
                 let addresses = (0..ends.addresses[end].len()).filter_map(|number| ends.address(topology, end, number));
-                let mut interfaces: Vec<Interface> = addresses
-                    .map(|address| Interface { address: topology.ip_address(address), mtu: Bytes::from_u32(address.mtu) })
-                    .collect();
-                interfaces[0].mtu = Bytes::from_u32(interface);
+                let mut interfaces: Vec<Interface> =
+                    addresses.map(|address| Interface { address: topology.ip_address(address), mtu: address.mtu }).collect();
+                interfaces[0].mtu = interface;
                 let (scheduler, path_manager) =
                     (scheduler(flow, stacks[end])?, path_manager(flow, topology, ends.nodes[0], &ends.addresses[0]));
                 let config = mptcp::Config { settings, algorithm, scheduler, path_manager, interfaces, random };
@@ -263,19 +262,22 @@ fn mend(topology: &Topology, ends: &FlowAddresses) -> String {
 /// The two ends of a flow of datagrams.
 fn datagrams(flow: &scenario::Flow, topology: &Topology, ends: &FlowAddresses) -> Result<[Connection; 2], Error> {
     let route = first_route(flow, topology, ends)?;
-    let most = route.first().map_or(0, |&direction| topology.mtu(direction)).saturating_sub(Segment::IPV4_HEADER + Segment::UDP_HEADER);
-    if !(LEAST_DATAGRAM..=most).contains(&flow.datagram_bytes) {
+    let most = route.first().map_or(Bytes::ZERO, |&direction| topology.mtu(direction));
+    let most = most.saturating_sub(Bytes::from_u32(Segment::IPV4_HEADER + Segment::UDP_HEADER));
+    if !(LEAST_DATAGRAM..=most).contains(&flow.datagram) {
         let sentence = format!(
-            "a datagram of {} bytes; on its first link it has {LEAST_DATAGRAM} (a number and a time) to {most}",
-            flow.datagram_bytes
+            "a datagram of {} bytes; on its first link it has {} (a number and a time) to {}",
+            flow.datagram.get(),
+            LEAST_DATAGRAM.get(),
+            most.get()
         );
         return Err(of_flow(flow, "datagram", sentence));
     }
-    Ok([(); 2].map(|()| Connection::Udp(Box::new(udp::Socket::new(flow.datagram_bytes)))))
+    Ok([(); 2].map(|()| Connection::Udp(Box::new(udp::Socket::new(flow.datagram)))))
 }
 
-/// Number and time stand in each datagram, bytes.
-const LEAST_DATAGRAM: u32 = 16;
+/// Number and time stand in each datagram.
+const LEAST_DATAGRAM: Bytes = Bytes::new(16);
 
 fn scheduler(flow: &scenario::Flow, stack: &Stack) -> Result<Scheduler, Error> {
     let name = flow.mptcp.scheduler.as_deref().unwrap_or(stack.default_scheduler);

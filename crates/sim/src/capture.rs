@@ -10,7 +10,7 @@ use crate::outcome::CaptureFile;
 use crate::packet::{Body, Encapsulated, Packet, PacketStore, TunnelHeader};
 use crate::routes::Routes;
 use crate::scenario;
-use polypath_base::{Instant, PathId, Seq};
+use polypath_base::{Bytes, Instant, PathId, Seq};
 use polypath_transport::udp::Datagram;
 use polypath_wire::checksum::Addresses;
 use polypath_wire::pcapng::{self, LinkType};
@@ -105,7 +105,7 @@ impl Captures {
                 packet.unpack(store, &mut segment);
                 // No segment is without flags.
                 let quoted = if packet.flags == Flags::default() {
-                    datagram_bytes(&envelope, &Datagram { len: packet.len, ..Datagram::default() }, packet)?
+                    datagram_bytes(&envelope, &Datagram { len: Bytes::from_u32(packet.len), ..Datagram::default() }, packet)?
                 } else {
                     segment.to_bytes(&envelope, zeros(&mut self.zeros, segment.len))?
                 };
@@ -187,7 +187,7 @@ fn tunnel_bytes(envelope: &Envelope, header: &TunnelHeader, key: Option<u32>, in
 }
 
 fn datagram_bytes(envelope: &Envelope, datagram: &Datagram, packet: &Packet) -> Result<Vec<u8>, Error> {
-    let mut payload = vec![0; datagram.len as usize];
+    let mut payload = vec![0; datagram.len.get() as usize];
     let (number, sent_at) = (u64::from(datagram.number).to_le_bytes(), datagram.sent_at.as_nanos().to_le_bytes());
     for (place, byte) in payload.iter_mut().zip(number.into_iter().chain(sent_at)) {
         *place = byte;

@@ -8,7 +8,7 @@ use crate::outcome::TunnelEndOutcome;
 use crate::packet::{Body, CE, Packet, PacketStore, Released, flow_number};
 use crate::queue::{EventQueue, Source};
 use crate::routes::{Next, Routes};
-use polypath_base::{Instant, PathId};
+use polypath_base::{Bytes, Instant, PathId};
 use polypath_link::{PacketMeta, Verdict};
 use polypath_transport::udp::Datagram;
 use polypath_wire::{Segment, Unreachable};
@@ -293,7 +293,13 @@ impl DataPlane {
         #[cfg(test)]
         let segment = &crate::through_bytes::carried(self.through_bytes.as_deref(), to, path, segment);
         let ip_len = segment.ip_len();
-        let meta = PacketMeta { len: ip_len, payload: segment.len > 0, df: segment.df, ect: segment.ecn != 0, flow: flow_number(to, path) };
+        let meta = PacketMeta {
+            len: Bytes::from_u32(ip_len),
+            payload: segment.len > 0,
+            df: segment.df,
+            ect: segment.ecn != 0,
+            flow: flow_number(to, path),
+        };
         let pipe = &mut self.network.pipes[at as usize];
         let verdict = pipe.transit(now, meta);
         let Verdict::Pass(leaves) = verdict else {
@@ -389,11 +395,11 @@ impl DataPlane {
             }
             Verdict::Drop(_) => self.drop_packet(now, &packet),
             Verdict::TooBig { mtu } => {
-                self.answer(now, &packet, mtu);
+                self.answer(now, &packet, mtu.as_u32());
                 self.drop_packet(now, &packet);
             }
             Verdict::Fragment { mtu } => {
-                self.split(now, number, &packet, mtu);
+                self.split(now, number, &packet, mtu.as_u32());
                 self.drop_packet(now, &packet);
             }
         }
@@ -422,7 +428,7 @@ impl DataPlane {
     /// Splits a packet before an MTU (RFC 791 section 3.2); the parts then pass one after the other.
     #[cold]
     fn split(&mut self, now: Instant, pipe: u32, packet: &Packet, mtu: u32) {
-        self.network.pipes[pipe as usize].withdraw(packet.ip_len);
+        self.network.pipes[pipe as usize].withdraw(Bytes::from_u32(packet.ip_len));
         for part in self.parts(now, packet, mtu) {
             self.forward(now, pipe, &Packet { hop: part.hop - 1, ..part });
         }
@@ -537,7 +543,7 @@ mod tests {
         let entrance = Encapsulator::new(Duration::from_millis(10), tunnel, 3);
         let nodes: Vec<Box<dyn Node>> = vec![Box::new(entrance), Box::new(Decapsulator::default())];
         let mut data_plane = DataPlane::new(EventQueue::new(network.pipes.len(), 4), network, routes, nodes);
-        let datagram = |number| Datagram { number, sent_at: Instant::ZERO, len: 172 };
+        let datagram = |number| Datagram { number, sent_at: Instant::ZERO, len: Bytes::new(172) };
         let segment = Segment { len: 460, seq: Seq::new(7), window_scale: 255, ..Segment::default() };
         data_plane.send(Instant::ZERO, 1, path, hop, &segment);
         data_plane.send_datagram(Instant::ZERO, 1, path, hop, datagram(8));
@@ -553,7 +559,7 @@ mod tests {
                 Some((to, Arrived::Segment)) => seen.push((now.as_micros(), to, out.seq, out.len)),
                 Some((to, Arrived::Datagram)) => {
                     let one = data_plane.datagram;
-                    seen.push((now.as_micros(), to, Seq::new(one.number), one.len));
+                    seen.push((now.as_micros(), to, Seq::new(one.number), one.len.as_u32()));
                 }
                 other => panic!("{other:?}"),
             }

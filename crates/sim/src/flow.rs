@@ -83,7 +83,7 @@ impl Flow {
         Self {
             name: flow.name.clone(),
             app: flow.app,
-            datagram: (flow.transport == Transport::Udp).then_some(u64::from(flow.datagram_bytes)),
+            datagram: (flow.transport == Transport::Udp).then_some(flow.datagram.get()),
             window: flow.window_ns.map(Duration::from_nanos),
             began: None,
             accepted_at: None,

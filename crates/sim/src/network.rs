@@ -172,7 +172,7 @@ impl Network {
                     outcomes[direction.index()].counters.add_element(element);
                 }
                 let counters = &mut outcomes[direction.index()].counters;
-                (counters.packets, counters.bytes) = (passed.packets, passed.bytes);
+                (counters.packets, counters.bytes) = (passed.packets, passed.bytes.get());
             }
         }
         outcomes
@@ -199,7 +199,7 @@ impl Network {
             for (direction, samples) in &columns {
                 let QueueSample { packets, bytes, drops } = samples[row];
                 let time_ns = interval.as_nanos() * row as u64;
-                series.push(LinkRow { time_ns, link: direction.0, queue_packets: packets, queue_bytes: bytes, drops });
+                series.push(LinkRow { time_ns, link: direction.0, queue_packets: packets, queue_bytes: bytes.get(), drops });
             }
         }
         series

@@ -1,6 +1,6 @@
 //! Packets on their way.
 
-use polypath_base::{Instant, PathId, Seq};
+use polypath_base::{Bytes, Instant, PathId, Seq};
 use polypath_link::{InFlight, PacketMeta};
 use polypath_transport::udp::Datagram;
 use polypath_wire::{Dss, Flags, MpOptions, SackBlock, Segment};
@@ -142,7 +142,13 @@ impl Packet {
     pub(crate) fn meta(&self) -> PacketMeta {
         let icmp = matches!(self.body, Body::Icmp { .. });
         let flow = flow_number(self.to, self.path);
-        PacketMeta { len: self.ip_len, payload: self.len > 0 && !icmp, df: self.df || icmp, ect: self.ecn != 0 && !icmp, flow }
+        PacketMeta {
+            len: Bytes::from_u32(self.ip_len),
+            payload: self.len > 0 && !icmp,
+            df: self.df || icmp,
+            ect: self.ecn != 0 && !icmp,
+            flow,
+        }
     }
 }
 
@@ -231,7 +237,7 @@ impl PacketStore {
 
     /// Makes a packet the carrier of a datagram.
     pub(crate) fn put_datagram(&mut self, packet: &mut Packet, datagram: Datagram) {
-        (packet.body, packet.len, packet.ip_len) = (Body::Datagram, datagram.len, datagram.ip_len());
+        (packet.body, packet.len, packet.ip_len) = (Body::Datagram, datagram.len.as_u32(), datagram.ip_len().as_u32());
         packet.handle = self.datagrams.add(datagram);
     }
 
@@ -396,7 +402,7 @@ mod tests {
     fn a_packet_in_a_packet_is_forgotten_with_it() {
         let mut store = PacketStore::new();
         let (mut inner, mut outer) = (Packet::blank(), Packet::blank());
-        store.put_datagram(&mut inner, Datagram { number: 7, sent_at: Instant::ZERO, len: 100 });
+        store.put_datagram(&mut inner, Datagram { number: 7, sent_at: Instant::ZERO, len: Bytes::new(100) });
         let number = store.hold(inner);
         store.held(number).header = TunnelHeader { from: 9, charge: 768, ..TunnelHeader::default() };
         store.encapsulate(&mut outer, number, 44, 20);

@@ -7,7 +7,7 @@
 use crate::network::Network;
 use crate::sockets::Sockets;
 use crate::topology::{Address, Direction, NodeId, Topology};
-use polypath_base::PathId;
+use polypath_base::{Bytes, PathId};
 use polypath_wire::Envelope;
 use std::net::SocketAddr;
 
@@ -348,10 +348,10 @@ impl Routes {
         Some(if from_client { route } else { reversed(&route) })
     }
 
-    /// MTU of the interface from which an endpoint's peer answers, bytes.
-    pub(crate) fn mtu_of_peer(&self, endpoint: u32, numbers: (usize, usize)) -> u32 {
+    /// MTU of the interface from which an endpoint's peer answers.
+    pub(crate) fn mtu_of_peer(&self, endpoint: u32, numbers: (usize, usize)) -> Bytes {
         let last = self.route(endpoint, numbers).and_then(|route| route.last().copied());
-        last.map_or(0, |last| self.topology.mtu(last.reversed()))
+        last.map_or(Bytes::ZERO, |last| self.topology.mtu(last.reversed()))
     }
 
     /// The entry of the routing table that a path's packets use at the endpoint's host: the link that they leave by and the address at their end.

@@ -2,6 +2,7 @@
 //!
 //! Links and their elements are described where they are built, in `polypath_link`. Times are nanoseconds, rates bits per second, sizes bytes. Unknown fields are refused.
 
+use polypath_base::Bytes;
 use polypath_link::LinkSpec;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -35,9 +36,9 @@ pub struct Tunnel {
     pub a: TunnelEnd,
     pub b: TunnelEnd,
     pub paths: Vec<TunnelPath>,
-    /// MTU of the devices, bytes; `None`: what the narrowest interface on the paths leaves.
+    /// MTU of the devices; `None`: what the narrowest interface on the paths leaves.
     #[serde(default)]
-    pub mtu: Option<u32>,
+    pub mtu: Option<Bytes>,
     #[serde(default)]
     pub distribution: Distribution,
     pub reorder: Reorder,
@@ -180,9 +181,9 @@ pub struct Flow {
     #[serde(default)]
     pub start_ns: u64,
     pub app: App,
-    /// Payload of each datagram, bytes.
-    #[serde(default = "default_datagram")]
-    pub datagram_bytes: u32,
+    /// Payload of each datagram.
+    #[serde(rename = "datagram_bytes", default = "default_datagram")]
+    pub datagram: Bytes,
     #[serde(default)]
     pub mptcp: Mptcp,
     /// Paths fixed by hand; others take the shortest path that leaves by the source address's link.
@@ -201,8 +202,8 @@ pub enum Transport {
     Udp,
 }
 
-fn default_datagram() -> u32 {
-    1400
+fn default_datagram() -> Bytes {
+    Bytes::new(1400)
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]

@@ -1,8 +1,8 @@
 //! The graph of a scenario, checked, and the route from one address to another.
 
 use crate::scenario::{Capture, Route, Scenario, Tunnel};
-use polypath_base::Error;
-use polypath_link::{InterfaceSpec, LinkSpec};
+use polypath_base::{Bytes, Error};
+use polypath_link::{InterfaceSpec, LinkSpec, Mtu};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
@@ -29,14 +29,14 @@ pub(crate) struct Address {
     pub(crate) text: String,
     /// The direction that leaves by the interface with this address; none: it belongs to the node as a whole.
     pub(crate) leaves: Option<Direction>,
-    pub(crate) mtu: u32,
+    pub(crate) mtu: Bytes,
 }
 
 #[derive(Debug)]
 pub(crate) struct Topology {
     nodes: Vec<NodeInfo>,
     /// By direction: the node where it begins, and the MTU of the interface there.
-    begins: Vec<(NodeId, u32)>,
+    begins: Vec<(NodeId, Bytes)>,
     /// Of the links, then of the tunnels.
     link_names: Vec<String>,
     /// How many of these are links.
@@ -54,7 +54,8 @@ struct NodeInfo {
 
 /// A tunnel as the link that it is to its nodes. Its MTU is not known yet.
 fn tunnel_device(tunnel: &Tunnel) -> LinkSpec {
-    let [a, b] = [&tunnel.a, &tunnel.b].map(|end| InterfaceSpec { node: end.node.clone(), address: end.address.clone(), mtu: 1500 });
+    let [a, b] =
+        [&tunnel.a, &tunnel.b].map(|end| InterfaceSpec { node: end.node.clone(), address: end.address.clone(), mtu: Bytes::new(1500) });
     LinkSpec { name: tunnel.name.clone(), a, b, a_to_b: Vec::new(), b_to_a: Vec::new() }
 }
 
@@ -69,7 +70,7 @@ impl Topology {
             topology.nodes.push(NodeInfo { name: node.name.clone(), router: node.router, leaving: Vec::new(), addresses: Vec::new() });
             let id = topology.nodes.len() - 1;
             for text in &node.addresses {
-                topology.own(id, Address { text: text.clone(), leaves: None, mtu: 0 })?;
+                topology.own(id, Address { text: text.clone(), leaves: None, mtu: Bytes::ZERO })?;
             }
         }
         for link in &scenario.links {
@@ -87,7 +88,7 @@ impl Topology {
                 .filter(|direction| direction.index() < 2 * links)
                 .map(|direction| topology.begins[direction.index()].1)
                 .min()
-                .unwrap_or(0);
+                .unwrap_or(Bytes::ZERO);
             for address in node.addresses.iter_mut().filter(|address| address.leaves.is_none()) {
                 address.mtu = narrowest;
             }
@@ -112,8 +113,8 @@ impl Topology {
                     link.name, end.node
                 )));
             };
-            if end.mtu < polypath_link::Mtu::MIN {
-                let sentence = format!("an MTU of {} bytes at `{}`; IPv4 needs at least {}", end.mtu, end.node, polypath_link::Mtu::MIN);
+            if end.mtu < Mtu::MIN {
+                let sentence = format!("an MTU of {} bytes at `{}`; IPv4 needs at least {}", end.mtu.get(), end.node, Mtu::MIN.get());
                 return Err(Error::caller(sentence).of(format!("link `{}`", link.name)).at(&["links", &link.name, side, "mtu"]));
             }
             let direction = Direction(self.begins.len() as u32);
@@ -192,8 +193,8 @@ impl Topology {
         Some((found, format!("{}-{}", capture.node, capture.link)))
     }
 
-    /// MTU of the interface by which a direction leaves its first node, bytes.
-    pub(crate) fn mtu(&self, direction: Direction) -> u32 {
+    /// MTU of the interface by which a direction leaves its first node.
+    pub(crate) fn mtu(&self, direction: Direction) -> Bytes {
         self.begins[direction.index()].1
     }
 
@@ -209,7 +210,7 @@ impl Topology {
     }
 
     /// The MTU of a tunnel's devices, which follows from routes that are found when all links are there.
-    pub(crate) fn set_tunnel_mtu(&mut self, tunnel: usize, mtu: u32) {
+    pub(crate) fn set_tunnel_mtu(&mut self, tunnel: usize, mtu: Bytes) {
         let there = self.tunnel_direction(tunnel);
         for direction in [there, there.reversed()] {
             self.begins[direction.index()].1 = mtu;

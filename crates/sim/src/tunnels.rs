@@ -7,7 +7,8 @@ use crate::routes::Routes;
 use crate::scenario::{Distribution, Reorder, Scenario, Tunnel};
 use crate::topology::{Address, Direction, NodeId, Topology};
 use crate::tunnel::{Config, PathConfig, TunnelEnd};
-use polypath_base::{Duration, Error, Instant};
+use polypath_base::{Bytes, Duration, Error, Instant};
+use polypath_link::Mtu;
 use polypath_tunnel::{Endpoint, EndpointConfig, KeepaliveConfig, ReorderConfig, Spreading};
 use polypath_wire::{Envelope, gre, ipv4, ipv6, udp};
 use std::net::SocketAddr;
@@ -17,7 +18,7 @@ use std::net::SocketAddr;
 pub(crate) struct Planned {
     rules: EndpointConfig,
     paths: Vec<PlannedPath>,
-    mtu: u32,
+    mtu: Bytes,
 }
 
 #[derive(Debug)]
@@ -130,26 +131,29 @@ fn path(tunnel: &Tunnel, at: usize, number: usize, numbered: bool, topology: &To
 }
 
 /// The MTU of a tunnel's devices: what is given, or what the narrowest interface on the paths leaves.
-fn mtu(tunnel: &Tunnel, paths: &[PlannedPath], topology: &Topology) -> Result<u32, Error> {
+fn mtu(tunnel: &Tunnel, paths: &[PlannedPath], topology: &Topology) -> Result<Bytes, Error> {
     let narrowest = |route: &[Direction]| {
         let both = route.iter().flat_map(|&direction| [direction, direction.reversed()]);
-        both.map(|direction| topology.mtu(direction)).min().unwrap_or(0)
+        both.map(|direction| topology.mtu(direction)).min().unwrap_or(Bytes::ZERO)
     };
-    let room = paths.iter().map(|path| narrowest(&path.route).saturating_sub(path.headers)).min().unwrap_or(0);
+    let room = paths.iter().map(|path| narrowest(&path.route).saturating_sub(Bytes::from_u32(path.headers))).min().unwrap_or(Bytes::ZERO);
     let mtu = tunnel.mtu.unwrap_or(room);
-    if mtu < polypath_link::Mtu::MIN {
-        let sentence = format!("its devices would have an MTU of {mtu} bytes; IPv4 needs at least {}", polypath_link::Mtu::MIN);
+    if mtu < Mtu::MIN {
+        let sentence = format!("its devices would have an MTU of {} bytes; IPv4 needs at least {}", mtu.get(), Mtu::MIN.get());
         return Err(of_tunnel(tunnel, "mtu", sentence));
     }
     for path in paths {
         // What a host sends fits its own interface: UDP with DF is refused otherwise (EMSGSIZE).
         let first = [path.route.first().copied(), path.route.last().map(|last| last.reversed())];
-        let own = first.into_iter().flatten().map(|direction| topology.mtu(direction)).min().unwrap_or(0);
-        if mtu + path.headers > own {
+        let own = first.into_iter().flatten().map(|direction| topology.mtu(direction)).min().unwrap_or(Bytes::ZERO);
+        let headers = Bytes::from_u32(path.headers);
+        if mtu + headers > own {
             let sentence = format!(
-                "its devices have an MTU of {mtu} bytes, and {} of headers make more than the {own} of an interface: {} is the most",
+                "its devices have an MTU of {} bytes, and {} of headers make more than the {} of an interface: {} is the most",
+                mtu.get(),
                 path.headers,
-                own.saturating_sub(path.headers)
+                own.get(),
+                own.saturating_sub(headers).get()
             );
             return Err(of_tunnel(tunnel, "mtu", sentence));
         }
@@ -205,7 +209,7 @@ pub(crate) fn nodes(scenario: &Scenario, planned: Vec<Planned>, network: &Networ
                 number: ends[side],
                 peer: ends[1 - side],
                 paths,
-                mtu: planned.mtu,
+                mtu: planned.mtu.as_u32(),
                 queue: tunnel.queue_packets as usize,
                 send_buffer: tunnel.send_buffer_bytes,
             };

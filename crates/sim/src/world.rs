@@ -146,7 +146,7 @@ impl World {
             Connection::Mptcp(end) => receive(&mut **end, now, arrival, ends, timer, data_plane, segment),
             Connection::Tcp(end) => receive(&mut **end, now, arrival, ends, timer, data_plane, segment),
             Connection::Udp(end) => {
-                self.delivered += u64::from(matches!(arrival.what, Arrived::Datagram) && data_plane.datagram.len > 0);
+                self.delivered += u64::from(matches!(arrival.what, Arrived::Datagram) && data_plane.datagram.len > Bytes::ZERO);
                 receive_datagram(end, now, arrival.what, ends, data_plane)
             }
         };
@@ -266,9 +266,7 @@ impl World {
         if let Some(hop) = self.data_plane.routes.resolve(&self.data_plane.network, number, path, addresses) {
             // The peer answers from the interface where the route ends.
             if let Some(peer_path) = self.data_plane.routes.peer_path(number, path) {
-                self.endpoints[peer as usize]
-                    .connection
-                    .set_mtu(peer_path, Bytes::from_u32(self.data_plane.routes.mtu_of_peer(number, addresses)));
+                self.endpoints[peer as usize].connection.set_mtu(peer_path, self.data_plane.routes.mtu_of_peer(number, addresses));
             }
             if !self.route_mtus.is_empty() {
                 self.inherit_route_mtu(now, number, path);

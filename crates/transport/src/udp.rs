@@ -10,16 +10,16 @@ use polypath_wire::Segment;
 pub struct Datagram {
     /// Counted from 0 by the sender.
     pub number: u32,
-    /// By the sender's clock, ns.
+    /// By the sender's clock.
     pub sent_at: Instant,
-    /// Bytes of payload.
-    pub len: u32,
+    /// Of the payload.
+    pub len: Bytes,
 }
 
 impl Datagram {
-    /// Length of the IPv4 packet in bytes.
-    pub fn ip_len(&self) -> u32 {
-        Segment::IPV4_HEADER + Segment::UDP_HEADER + self.len
+    /// Length of the IPv4 packet.
+    pub fn ip_len(&self) -> Bytes {
+        Bytes::from_u32(Segment::IPV4_HEADER + Segment::UDP_HEADER) + self.len
     }
 }
 
@@ -35,20 +35,20 @@ pub struct Arrival {
 /// One end of a flow of datagrams.
 #[derive(Debug)]
 pub struct Socket {
-    /// Bytes of a datagram's payload.
-    payload: u32,
+    /// Of a datagram.
+    payload: Bytes,
     /// Datagrams that the application has given, and of these what has left.
     offered: u32,
     sent: u32,
     established_at: Option<Instant>,
     arrivals: Vec<Arrival>,
-    received: u64,
+    received: Bytes,
 }
 
 impl Socket {
-    /// The end that sends ([`Socket::open`]), or the one that waits for the first datagram.
-    pub fn new(payload: u32) -> Self {
-        Self { payload, offered: 0, sent: 0, established_at: None, arrivals: Vec::new(), received: 0 }
+    /// The end that sends ([`Socket::open`]), or the one that waits for the first datagram; each carries `payload`, not zero.
+    pub fn new(payload: Bytes) -> Self {
+        Self { payload, offered: 0, sent: 0, established_at: None, arrivals: Vec::new(), received: Bytes::ZERO }
     }
 
     /// May send from now on: there is no handshake.
@@ -58,13 +58,13 @@ impl Socket {
 
     /// The application has so much more to send, in whole datagrams.
     pub fn offer(&mut self, amount: Bytes) {
-        self.offered += (amount.get() / u64::from(self.payload)) as u32;
+        self.offered += (amount / self.payload) as u32;
     }
 
     /// Notes that a datagram arrived at `now`; the first one establishes an end that waits.
     pub fn handle_datagram(&mut self, now: Instant, datagram: Datagram) {
         self.established_at.get_or_insert(now);
-        self.received += u64::from(datagram.len);
+        self.received += datagram.len;
         self.arrivals.push(Arrival { number: datagram.number, transit: now.since(datagram.sent_at) });
     }
 
@@ -98,12 +98,12 @@ impl Socket {
 
     /// Bytes of payload that the application gave.
     pub fn accepted(&self) -> Bytes {
-        Bytes::new(u64::from(self.offered) * u64::from(self.payload))
+        Bytes::new(u64::from(self.offered) * self.payload.get())
     }
 
     /// Bytes of payload that have arrived.
     pub fn received(&self) -> Bytes {
-        Bytes::new(self.received)
+        self.received
     }
 
     /// When it was opened, or heard of the peer for the first time.
@@ -122,12 +122,12 @@ mod tests {
 
     #[test]
     fn datagrams_carry_their_number_and_time() {
-        let (mut client, mut server) = (Socket::new(100), Socket::new(100));
+        let (mut client, mut server) = (Socket::new(Bytes::new(100)), Socket::new(Bytes::new(100)));
         client.open(at(5));
         client.offer(Bytes::new(399));
         let now = at(5_000_000);
         while let Some(datagram) = client.poll_transmit(now) {
-            assert_eq!((datagram.ip_len(), datagram.sent_at), (128, now));
+            assert_eq!((datagram.ip_len().get(), datagram.sent_at), (128, now));
             if datagram.number != 1 {
                 server.handle_datagram(now + Duration::from_micros(u64::from(datagram.number) + 7), datagram);
             }

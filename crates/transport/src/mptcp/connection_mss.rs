@@ -2,7 +2,7 @@
 //!
 //! Source: Manoratne 2025, section 10.6: each subflow's size is a candidate, and the one with which all of them together would be fastest is taken.
 
-use polypath_base::{Bytes, Segments};
+use polypath_base::{Bytes, Segments, SmoothedRtt};
 
 /// A subflow that can send.
 #[derive(Copy, Clone, Debug, Default)]
@@ -10,8 +10,7 @@ pub(super) struct Candidate {
     pub(super) mss: Bytes,
     /// The larger of its window and what is in the network.
     pub(super) window: Segments,
-    /// Smoothed round trip, eighths of a microsecond.
-    pub(super) srtt_us8: u32,
+    pub(super) srtt: SmoothedRtt,
 }
 
 impl Candidate {
@@ -21,7 +20,7 @@ impl Candidate {
     fn rate(self, mss: Bytes) -> u128 {
         let own = self.mss.get().max(1);
         let sent = mss.get().div_ceil(own) * own;
-        let srtt_us = u128::from(self.srtt_us8.max(8) / 8);
+        let srtt_us = u128::from(self.srtt.as_micros().max(1));
         u128::from(mss.get()).pow(2) * 8_000_000 * u128::from(self.window.get()) / (srtt_us * u128::from(sent.max(1)))
     }
 }
@@ -38,7 +37,7 @@ mod tests {
     use super::*;
 
     fn subflow(mss: u64) -> Candidate {
-        Candidate { mss: Bytes::new(mss), window: Segments::new(20), srtt_us8: 50_000 * 8 }
+        Candidate { mss: Bytes::new(mss), window: Segments::new(20), srtt: SmoothedRtt::from_millis(50) }
     }
 
     #[test]
@@ -59,8 +58,8 @@ mod tests {
 
     #[test]
     fn even_a_slow_subflow_decides_by_its_larger_segments() {
-        let slow = Candidate { window: Segments::new(1), srtt_us8: 8_000_000, ..subflow(1500) };
-        let fast = Candidate { srtt_us8: 8000, ..subflow(1000) };
+        let slow = Candidate { window: Segments::new(1), srtt: SmoothedRtt::from_millis(1000), ..subflow(1500) };
+        let fast = Candidate { srtt: SmoothedRtt::from_millis(1), ..subflow(1000) };
         let kbit = |mss: u64| [slow, fast].map(|subflow| subflow.rate(Bytes::new(mss)) / 1000);
         // The formula counts the window in segments of the candidate's size, so the fast subflow seems to gain by sending two for each 1500 bytes.
         assert_eq!((kbit(1500), kbit(1000)), ([12, 180_000], [5, 160_000]));

@@ -130,7 +130,7 @@ impl Connection {
         let confirmed = if self.is_client { seen } else { subflow.authenticated };
         if subflow.joining && !confirmed {
             // The third ACK may be lost, and only the fourth tells: it goes again after two round trips.
-            let wait = Duration::from_micros(u64::from(subflow.socket.srtt_us8() / 4).max(1000));
+            let wait = Duration::from_micros(u64::from(subflow.socket.smoothed_rtt().as_eighths() / 4).max(1000));
             self.join_retry = self.join_retry.min(now + wait);
         }
         if i == INITIAL && self.is_client && !confirmed && !segment.flags.has(Flags::SYN) && segment.mp.is_empty() {

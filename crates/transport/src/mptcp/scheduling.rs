@@ -19,8 +19,6 @@ use polypath_sched::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, Scheduler};
 const STALE_ROUNDS: u8 = 4;
 /// The wait for a retransmission is doubled so often at most.
 const MOST_DOUBLINGS: u32 = 8;
-/// Smoothed round trips are in eighths of a microsecond: nanoseconds in one.
-const NS_PER_SRTT_UNIT: u64 = 125;
 
 impl Connection {
     /// The application may hand over more: fills the send buffer, then the subflows.
@@ -158,8 +156,8 @@ impl Connection {
             view.room = view.queued < socket.sndbuf();
             view.pacing_rate = socket.pacing_rate();
             if all {
-                view.srtt_us8 = socket.srtt_us8();
-                view.tcp.rttvar_us = socket.rttvar_us();
+                view.srtt = socket.smoothed_rtt();
+                view.tcp.rttvar = socket.rttvar();
                 view.tcp.ssthresh = socket.ssthresh();
                 view.capacity = socket.cwnd();
                 view.in_flight = socket.in_flight();
@@ -299,7 +297,7 @@ impl Connection {
         let candidates = self.view[..self.subflows.len()].iter().filter(|view| view.usable).map(|view| Candidate {
             mss: view.mss,
             window: view.capacity.max(view.in_flight),
-            srtt_us8: view.srtt_us8,
+            srtt: view.srtt,
         });
         let mut found = [Candidate::default(); MAX_SUBFLOWS];
         let mut count = 0;
@@ -364,13 +362,13 @@ impl Connection {
         let carriers = |i: &usize| *i != fast && head.tried >> *i & 1 == 1;
         let view = self.view;
         let count = self.subflows.len();
-        let srtt = |i: usize| view[i].srtt_us8;
+        let srtt = |i: usize| view[i].srtt.as_duration();
         let room = self.tx.queued() < self.tx.sndbuf;
-        let since = self.tx.penalised_at[fast].map(|at| now.since(at).as_nanos() / NS_PER_SRTT_UNIT);
+        let since = self.tx.penalised_at[fast].map(|at| now.since(at));
         if by_window || !room {
             self.scheduler.on_blocked();
         }
-        if (by_window || !room) && since.is_none_or(|eighths| eighths >= u64::from(srtt(fast))) {
+        if (by_window || !room) && since.is_none_or(|since| since >= srtt(fast)) {
             for i in (0..count).filter(carriers) {
                 if srtt(fast) < srtt(i) && self.subflows[i].socket.ca_state() == CaState::Open {
                     self.subflows[i].socket.penalise();
@@ -389,7 +387,7 @@ impl Connection {
                 worth = true;
                 break;
             }
-            worth = 4 * u64::from(srtt(fast)) < u64::from(srtt(i));
+            worth = srtt(fast) * 4 < srtt(i);
             if !worth {
                 break;
             }

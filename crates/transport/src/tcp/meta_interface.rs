@@ -2,20 +2,20 @@
 
 use super::timer::Timer;
 use super::{Socket, cc};
-use polypath_base::{Bytes, Instant, Segments, Seq};
+use polypath_base::{Bytes, Duration, Instant, Segments, Seq, SmoothedRtt};
 use polypath_wire::Segment;
 
 impl Socket {
-    /// Smoothed RTT in eighths of a microsecond; 0 before the first sample.
+    /// Smoothed RTT; zero before the first sample.
     #[inline]
-    pub(crate) fn srtt_us8(&self) -> u32 {
-        self.flow.srtt_us
+    pub(crate) fn smoothed_rtt(&self) -> SmoothedRtt {
+        SmoothedRtt::from_eighths(self.flow.srtt_us)
     }
 
-    /// Variation of the RTT, microseconds, at least the least retransmission timeout.
+    /// Variation of the RTT, at least the least retransmission timeout.
     #[inline]
-    pub(crate) fn rttvar_us(&self) -> u32 {
-        self.rtt.variation_us()
+    pub(crate) fn rttvar(&self) -> Duration {
+        self.rtt.variation()
     }
 
     /// Slow-start threshold.

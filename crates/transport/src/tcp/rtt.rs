@@ -50,10 +50,10 @@ impl Rtt {
         if self.backoff == 0 { self.rto } else { (self.rto * (1 << self.backoff.min(MOST_DOUBLINGS))).min(self.rto_max) }
     }
 
-    /// The variation that the timeout uses, microseconds times 4.
+    /// The variation that the timeout uses: four times the mean deviation.
     #[inline]
-    pub(super) fn variation_us(&self) -> u32 {
-        self.rttvar_us
+    pub(super) fn variation(&self) -> Duration {
+        Duration::from_micros(u64::from(self.rttvar_us))
     }
 
     /// RFC 6298 section 5.5.

@@ -30,7 +30,7 @@ impl Pacer {
             self.next = now;
         }
         if rate > Rate::default() && count >= UNPACED_SEGMENTS {
-            let whole = rate.time_for(len.get());
+            let whole = rate.time_for(len);
             let made_good = (whole / 2).min(self.late);
             self.late = self.late - made_good;
             self.next += whole - made_good;
