@@ -132,6 +132,9 @@ impl Mul<Bytes> for Segments {
 }
 
 impl Rate {
+    /// Nothing passes.
+    pub const ZERO: Self = Self(0);
+
     /// So many bits per second.
     #[inline]
     pub const fn from_bits_per_sec(bits: u64) -> Self {

@@ -36,12 +36,14 @@ pub struct BenchSpec {
     pub plain: Ipv4Addr,
     /// Address of the server behind an emulated link that does nothing.
     pub through: Ipv4Addr,
-    /// Address of the server behind an emulated link that delays packets by `delay_ns`.
+    /// Address of the server behind an emulated link that delays packets by `delay`.
     pub delayed: Ipv4Addr,
-    /// What that link delays packets by, ns.
-    pub delay_ns: u64,
-    /// Each measurement lasts so long, ns.
-    pub each_ns: u64,
+    /// What that link delays packets by.
+    #[serde(rename = "delay_ns")]
+    pub delay: Duration,
+    /// How long each measurement lasts.
+    #[serde(rename = "each_ns")]
+    pub each: Duration,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
@@ -91,7 +93,7 @@ pub fn bench(bench: &BenchSpec) -> Result<String, Error> {
     let places = Places::build(&bench.spec)?;
     let workers = Workers::start(&bench.spec, links(&bench.spec, &places)?)?;
     let (client, server) = (places.get(&bench.client)?, places.get(&bench.server)?);
-    let pair = Pair { client, server, clock: workers.clock, each: Duration::from_nanos(bench.each_ns) };
+    let pair = Pair { client, server, clock: workers.clock, each: bench.each };
     let mut figures = Figures { delay: pair.delay(bench)?, ..Figures::default() };
     figures.plain.tcp_bits_per_s = pair.tcp(bench.plain)?;
     figures.through.tcp_bits_per_s = pair.tcp(bench.through)?;
@@ -231,7 +233,7 @@ impl Pair<'_> {
                 while let Some(arrival) = receiver.next()? {
                     time.refresh(self.clock.now());
                     let sent = arrival.head.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-                    let due = Instant::from_nanos(sent + bench.delay_ns);
+                    let due = Instant::from_nanos(sent) + bench.delay;
                     let came = time.instant(arrival.real_ns);
                     late.add(came.since(due));
                     early = early.max(due.since(came));
@@ -248,7 +250,7 @@ impl Pair<'_> {
             let timer = timer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             let (late, early) = reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             Ok(DelayFigures {
-                asked: bench.delay_ns as f64 / 1e3,
+                asked: bench.delay.as_nanos() as f64 / 1e3,
                 packets: late.total(),
                 late_median: micros(late.quantile(0.5)),
                 late_p99: micros(late.quantile(0.99)),

@@ -34,8 +34,12 @@ fn carried(spec: &Spec, signals: &Signals) -> Result<(), Error> {
         places.get(namespace)?.name(name)?;
     }
     let workers = Workers::start(spec, links)?;
-    let mut status =
-        Status { pid: std::process::id(), origin_ns: workers.clock.origin_ns(), late_limit_ns: spec.late_limit_ns, ..Status::default() };
+    let mut status = Status {
+        pid: std::process::id(),
+        origin_ns: workers.clock.origin_ns(),
+        late_limit_ns: spec.late_limit.as_nanos(),
+        ..Status::default()
+    };
     let mut write = |directions: Vec<DirectionStatus>, (at_ns, cpu_ns): (u64, u64), ended: bool| {
         (status.at_ns, status.cpu_ns, status.ended) = (at_ns, cpu_ns, ended);
         status.untrusted = directions.iter().any(|direction| direction.untrusted);

@@ -86,7 +86,7 @@ impl Workers {
             links.iter_mut().for_each(|link| link.sample_every(interval));
         }
         let count = spec.threads.unwrap_or(processors() / 2).clamp(1, links.len().max(1));
-        let late_limit = Duration::from_nanos(spec.late_limit_ns);
+        let late_limit = spec.late_limit;
         let mut shares: Vec<Vec<Link>> = (0..count).map(|_| Vec::new()).collect();
         for (number, link) in links.into_iter().enumerate() {
             shares[number % count].push(link);

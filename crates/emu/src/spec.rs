@@ -1,5 +1,6 @@
 //! What the emulator is to do, as plain data; made by Python (`polypath.emu`). Unknown fields are refused.
 
+use polypath_base::Duration;
 use polypath_guest::plan::Plan;
 use polypath_link::LinkSpec;
 use serde::Deserialize;
@@ -23,8 +24,9 @@ pub struct Spec {
     /// File that says how the emulator fares; written anew several times a second. Its first appearance says that all is set up.
     #[serde(default)]
     pub status: Option<String>,
-    /// A direction whose packets are later than this at the 99th percentile is not to be trusted, ns.
-    pub late_limit_ns: u64,
+    /// A direction whose packets are later than this at the 99th percentile is not to be trusted.
+    #[serde(rename = "late_limit_ns")]
+    pub late_limit: Duration,
     /// How many threads carry the links; default: half the processors, at most one a link.
     #[serde(default)]
     pub threads: Option<usize>,

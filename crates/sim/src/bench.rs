@@ -81,9 +81,9 @@ fn parallel(paths: u32, hops: u32, bits_per_s: u64, flows: u32, transport: Trans
             }
         }));
     }
-    let duration_ns = seconds * 1_000_000_000;
+    let duration = Duration::from_secs(seconds);
     // All have begun when a tenth of the run is over.
-    let apart_ns = 1_000_000.min(duration_ns / 10 / u64::from(flows));
+    let apart = Duration::from_millis(1).min(duration / 10 / u64::from(flows));
     let flows = (0..flows).map(|number| Flow {
         name: format!("flow-{number}"),
         transport,
@@ -93,20 +93,11 @@ fn parallel(paths: u32, hops: u32, bits_per_s: u64, flows: u32, transport: Trans
         server: "server".into(),
         client_address: None,
         server_address: None,
-        start_ns: u64::from(number) * apart_ns,
-        app: App::Bulk { duration_ns },
+        start: Instant::ZERO + apart * u64::from(number),
+        app: App::Bulk { duration },
         mptcp: Mptcp::default(),
         routes: vec![],
-        window_ns: [0, duration_ns],
+        window: [Duration::ZERO, duration],
     });
-    Scenario {
-        seed: 1,
-        duration_ns,
-        series_interval_ns: None,
-        nodes,
-        links,
-        tunnels: Vec::new(),
-        flows: flows.collect(),
-        captures: Vec::new(),
-    }
+    Scenario { seed: 1, duration, series_interval: None, nodes, links, tunnels: Vec::new(), flows: flows.collect(), captures: Vec::new() }
 }

@@ -9,7 +9,7 @@ use crate::sysctl;
 use crate::topology::{Direction, NodeId, Topology};
 use crate::tunnels;
 use crate::world::World;
-use polypath_base::{Bytes, Duration, Error, Instant, Rng, Seq};
+use polypath_base::{Bytes, Duration, Error, Instant, Rate, Rng, Seq};
 use polypath_sched::Scheduler;
 use polypath_transport::mptcp::path_manager::{Endpoint, Endpoints, Fullmesh, Ndiffports, PathManager, Policy};
 use polypath_transport::mptcp::{self, Interface};
@@ -19,18 +19,17 @@ use polypath_transport::{Connection, Settings, udp};
 use polypath_wire::Segment;
 
 pub(crate) fn world(scenario: &Scenario) -> Result<World, Error> {
-    if scenario.duration_ns == 0 {
+    if scenario.duration == Duration::ZERO {
         return Err(Error::caller("the run lasts no time: `duration_ns` must be above zero"));
     }
-    if scenario.series_interval_ns == Some(0) {
+    if scenario.series_interval == Some(Duration::ZERO) {
         let sentence = "`series_interval_ns` is zero: give an interval, or leave it out to keep no series";
         return Err(Error::caller(sentence).at(&["series_interval_ns"]));
     }
     let mut topology = Topology::new(scenario)?;
     let planned = tunnels::plan(scenario, &mut topology)?;
     let mut network = Network::new(scenario, &topology, &tunnels::watched(scenario, &planned))?;
-    let series = scenario.series_interval_ns.map(Duration::from_nanos);
-    if let Some(interval) = series {
+    if let Some(interval) = scenario.series_interval {
         network.sample_every(interval);
     }
     let mut ends = Vec::new();
@@ -44,7 +43,7 @@ pub(crate) fn world(scenario: &Scenario) -> Result<World, Error> {
         connections.extend(pair(scenario, flow, &topology, &end)?);
         ends.push(end);
     }
-    let starts: Vec<Instant> = scenario.flows.iter().map(|flow| Instant::from_nanos(flow.start_ns)).collect();
+    let starts: Vec<Instant> = scenario.flows.iter().map(|flow| flow.start).collect();
     let flows = scenario.flows.iter().map(Flow::new).collect();
     let mut taps = Vec::new();
     for (number, capture) in scenario.captures.iter().enumerate() {
@@ -61,7 +60,7 @@ pub(crate) fn world(scenario: &Scenario) -> Result<World, Error> {
     routes.set_taps(taps.into_iter().map(|(direction, _)| direction).collect());
     routes.set_tunnel_keys(scenario.tunnels.iter().map(|tunnel| tunnel.key).collect());
     let nodes = tunnels::nodes(scenario, planned, &network, &mut routes);
-    let mut world = World::new(network, routes, connections, nodes, flows, &starts, series);
+    let mut world = World::new(network, routes, connections, nodes, flows, &starts, scenario.series_interval);
     world.tunnel_names = scenario.tunnels.iter().map(|tunnel| tunnel.name.clone()).collect();
     world.data_plane.captures = captures;
     Ok(world)
@@ -75,18 +74,18 @@ fn of_flow(flow: &scenario::Flow, field: &str, sentence: impl Into<String>) -> E
 /// What can be wrong with a flow by itself.
 fn check(flow: &scenario::Flow) -> Result<(), Error> {
     let wrong = |sentence: &str| Err(of_flow(flow, "app", sentence));
-    if flow.window_ns[0] >= flow.window_ns[1] {
+    if flow.window[0] >= flow.window[1] {
         return Err(of_flow(flow, "window", "its window ends before it begins: `window_ns` is [from, to]"));
     }
     match flow.app {
-        App::Bulk { duration_ns: 0 } => wrong("a bulk transfer of no duration sends nothing"),
-        App::Transfer { bytes: 0 } => wrong("a transfer of no bytes is complete before it begins"),
-        App::OnOff { on_ns: 0, .. } => wrong("an on/off application that is never on sends nothing"),
-        App::OnOff { bits_per_s: Some(0), .. } => wrong("an on/off application at a rate of zero sends nothing"),
-        App::Requests { request_bytes, response_bytes, .. } if request_bytes.min(response_bytes) == 0 => {
+        App::Bulk { duration: Duration::ZERO } => wrong("a bulk transfer of no duration sends nothing"),
+        App::Transfer { bytes: Bytes::ZERO } => wrong("a transfer of no bytes is complete before it begins"),
+        App::OnOff { on: Duration::ZERO, .. } => wrong("an on/off application that is never on sends nothing"),
+        App::OnOff { rate: Some(Rate::ZERO), .. } => wrong("an on/off application at a rate of zero sends nothing"),
+        App::Requests { request, response, .. } if request.min(response) == Bytes::ZERO => {
             wrong("requests and responses have at least a byte")
         }
-        App::OnOff { bits_per_s: Some(_), .. } if flow.transport == Transport::Udp => Ok(()),
+        App::OnOff { rate: Some(_), .. } if flow.transport == Transport::Udp => Ok(()),
         _ if flow.transport == Transport::Udp => wrong("datagrams are sent by an application at a rate: give it one, or take tcp"),
         _ => Ok(()),
     }
@@ -296,8 +295,7 @@ fn path_manager(flow: &scenario::Flow, topology: &Topology, client: NodeId, at_c
             let endpoints = addresses.iter().filter_map(|endpoint| {
                 let named = |number: &usize| topology.addresses(client)[*number].text == endpoint.address;
                 let address = at_client.iter().position(named)? as u8;
-                let remove_after = endpoint.remove_at_ns.map(Duration::from_nanos);
-                Some(Endpoint { address, backup: endpoint.backup, remove_after })
+                Some(Endpoint { address, backup: endpoint.backup, remove_after: endpoint.remove_at })
             });
             Endpoints(endpoints.collect()).into()
         }

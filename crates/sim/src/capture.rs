@@ -29,7 +29,7 @@ pub(crate) struct Captures {
 
 struct Tap {
     name: String,
-    snaplen: u32,
+    snaplen: Bytes,
     most: u64,
     seen: u64,
     /// Packets of which there are no bytes: those in packets, and what the formats have no room for.
@@ -49,7 +49,7 @@ impl Captures {
         let taps = captures.map(|(capture, name)| {
             let mut file = Vec::new();
             pcapng::section(&mut file, concat!("polypath ", env!("CARGO_PKG_VERSION")));
-            pcapng::interface(&mut file, LinkType::RawIp, capture.snaplen, &name);
+            pcapng::interface(&mut file, LinkType::RawIp, capture.snaplen.as_u32(), &name);
             Tap { name, snaplen: capture.snaplen, most: capture.packets, seen: 0, unwritten: 0, file }
         });
         Self { taps: taps.collect(), envelopes: BTreeMap::new(), zeros: Vec::new() }
@@ -67,7 +67,7 @@ impl Captures {
         let tap = &mut self.taps[tap];
         match bytes {
             Ok(bytes) => {
-                let kept = bytes.len().min(tap.snaplen as usize);
+                let kept = bytes.len().min(tap.snaplen.get() as usize);
                 pcapng::packet(&mut tap.file, now.as_nanos(), bytes.len() as u32, &bytes[..kept]);
             }
             Err(_) => tap.unwritten += 1,

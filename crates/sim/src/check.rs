@@ -38,7 +38,7 @@ pub fn check(scenario: &Scenario, simulated: bool) -> Result<(), Error> {
 
 /// On a path without any rate a sender is held by nothing but its buffers, and its goodput is a figure of those.
 fn check_rates(scenario: &Scenario, flow: &Flow, topology: &Topology, ends: &FlowAddresses, planned: &[Planned]) -> Result<(), Error> {
-    let greedy = matches!(flow.app, App::Bulk { .. } | App::OnOff { bits_per_s: None, .. });
+    let greedy = matches!(flow.app, App::Bulk { .. } | App::OnOff { rate: None, .. });
     if !greedy || flow.transport == Transport::Udp {
         return Ok(());
     }

@@ -6,7 +6,7 @@ use crate::probe::{at_server, micros};
 use crate::routes::PathsOf;
 use crate::scenario::{self, App, Transport};
 use crate::traffic;
-use polypath_base::{Bytes, Duration, Instant};
+use polypath_base::{Bytes, Duration, Instant, Rate};
 use polypath_transport::tcp::Probe;
 use polypath_transport::{Connection, ReorderStats};
 
@@ -36,7 +36,7 @@ pub(crate) struct Flow {
     name: String,
     app: App,
     /// Payload of each datagram, if it sends datagrams, bytes.
-    datagram: Option<u64>,
+    datagram: Option<Bytes>,
     window: [Duration; 2],
     /// When the client's connection was established and the application began.
     began: Option<Instant>,
@@ -83,8 +83,8 @@ impl Flow {
         Self {
             name: flow.name.clone(),
             app: flow.app,
-            datagram: (flow.transport == Transport::Udp).then_some(flow.datagram.get()),
-            window: flow.window_ns.map(Duration::from_nanos),
+            datagram: (flow.transport == Transport::Udp).then_some(flow.datagram),
+            window: flow.window,
             began: None,
             accepted_at: None,
             completed: None,
@@ -125,13 +125,13 @@ impl Flow {
                 (AppWait::Nothing, Instant::NEVER)
             }
             App::Transfer { .. } => (AppWait::Nothing, Instant::NEVER),
-            App::Requests { request_bytes, response_bytes, .. } => {
+            App::Requests { request, response, .. } => {
                 self.asked_at = now;
-                client.offer(now, Bytes::new(request_bytes));
-                (AppWait::Response((self.answered.len() as u64 + 1) * response_bytes), Instant::NEVER)
+                client.offer(now, request);
+                (AppWait::Response((self.answered.len() as u64 + 1) * response.get()), Instant::NEVER)
             }
-            App::OnOff { on_ns, off_ns, duration_ns, bits_per_s } => {
-                let end = began + Duration::from_nanos(duration_ns);
+            App::OnOff { on, off, duration, rate } => {
+                let end = began + duration;
                 if now >= end {
                     client.stop(now);
                     client.close(now);
@@ -139,23 +139,23 @@ impl Flow {
                 }
                 if now >= self.phase_ends {
                     self.bursting = !self.bursting;
-                    self.phase_ends = now + Duration::from_nanos(if self.bursting { on_ns } else { off_ns });
-                    match (self.bursting, bits_per_s) {
+                    self.phase_ends = now + if self.bursting { on } else { off };
+                    match (self.bursting, rate) {
                         (true, None) => client.offer(now, Bytes::MAX),
                         (true, Some(_)) => {}
                         (false, _) => client.stop(now),
                     }
                 }
                 let mut next = self.phase_ends.min(end);
-                if let (true, Some(bits)) = (self.bursting, bits_per_s) {
+                if let (true, Some(rate)) = (self.bursting, rate) {
                     // The bytes of the time until the next write: rates are kept exactly over each burst.
-                    let into = |at: Instant| Duration::from_nanos(on_ns) - self.phase_ends.since(at);
+                    let into = |at: Instant| on - self.phase_ends.since(at);
                     if let Some(payload) = self.datagram {
-                        client.offer(now, Bytes::new(payload));
-                        let following = datagram_after(into(now), payload, bits);
+                        client.offer(now, payload);
+                        let following = datagram_after(into(now), payload, rate);
                         return (AppWait::Nothing, next.min(now + (following - into(now))));
                     }
-                    let sent = |at: Instant| (u128::from(bits) * u128::from(into(at).as_nanos()) / 8_000_000_000) as u64;
+                    let sent = |at: Instant| (u128::from(rate.as_bits_per_sec()) * u128::from(into(at).as_nanos()) / 8_000_000_000) as u64;
                     let until = (now + WRITE).min(next);
                     client.offer(now, Bytes::new(sent(until) - sent(now)));
                     next = until;
@@ -169,13 +169,13 @@ impl Flow {
     pub(crate) fn begin(&mut self, now: Instant, client: &mut Connection) -> (AppWait, Instant) {
         self.began = Some(now);
         match self.app {
-            App::Bulk { duration_ns } => {
+            App::Bulk { duration } => {
                 client.offer(now, Bytes::MAX);
-                (AppWait::Nothing, now + Duration::from_nanos(duration_ns))
+                (AppWait::Nothing, now + duration)
             }
             App::Transfer { bytes } => {
-                client.offer(now, Bytes::new(bytes));
-                (AppWait::Accepted(bytes), Instant::NEVER)
+                client.offer(now, bytes);
+                (AppWait::Accepted(bytes.get()), Instant::NEVER)
             }
             App::Requests { .. } => self.step(now, client),
             App::OnOff { .. } => {
@@ -189,8 +189,8 @@ impl Flow {
     pub(crate) fn accept(&mut self, now: Instant) -> (AppWait, Instant) {
         self.accepted_at = Some(now);
         let app_wait = match self.app {
-            App::Transfer { bytes } => AppWait::Received(bytes),
-            App::Requests { request_bytes, .. } => AppWait::Request(request_bytes),
+            App::Transfer { bytes } => AppWait::Received(bytes.get()),
+            App::Requests { request, .. } => AppWait::Request(request.get()),
             App::Bulk { .. } | App::OnOff { .. } => AppWait::Nothing,
         };
         (app_wait, now + self.window[0])
@@ -203,17 +203,17 @@ impl Flow {
 
     /// The server has read a request, the last of `asked` bytes. Returns what to app_wait it for.
     pub(crate) fn serve(&mut self, now: Instant, asked: u64, server: &mut Connection) -> AppWait {
-        let App::Requests { request_bytes, response_bytes, .. } = self.app else { return AppWait::Nothing };
-        server.offer(now, Bytes::new(response_bytes));
-        AppWait::Request(asked + request_bytes)
+        let App::Requests { request, response, .. } = self.app else { return AppWait::Nothing };
+        server.offer(now, response);
+        AppWait::Request(asked + request.get())
     }
 
     /// The client has read a response. Returns when it asks again.
     pub(crate) fn answer(&mut self, now: Instant, client: &mut Connection) -> Instant {
         self.answered.push((self.asked_at, now));
-        let App::Requests { pause_ns, duration_ns, .. } = self.app else { return Instant::NEVER };
-        let again = now + Duration::from_nanos(pause_ns);
-        if self.began.is_none_or(|began| again >= began + Duration::from_nanos(duration_ns)) {
+        let App::Requests { pause, duration, .. } = self.app else { return Instant::NEVER };
+        let again = now + pause;
+        if self.began.is_none_or(|began| again >= began + duration) {
             client.close(now);
             return Instant::NEVER;
         }
@@ -370,9 +370,9 @@ impl Flow {
 }
 
 /// When the datagram is due that follows the one sent so far into a burst at this rate: the n-th leaves n datagrams' time into it.
-fn datagram_after(into: Duration, payload: u64, bits_per_s: u64) -> Duration {
-    let bit_ns = u128::from(payload) * 8_000_000_000;
-    let (into, rate) = (u128::from(into.as_nanos()), u128::from(bits_per_s));
+fn datagram_after(into: Duration, payload: Bytes, rate: Rate) -> Duration {
+    let bit_ns = u128::from(payload.get()) * 8_000_000_000;
+    let (into, rate) = (u128::from(into.as_nanos()), u128::from(rate.as_bits_per_sec()));
     // Times are rounded down, so the one sent now may have been due up to a nanosecond later.
     let sent = ((into + 1) * rate - 1) / bit_ns;
     Duration::from_nanos(((sent + 1) * bit_ns / rate) as u64)

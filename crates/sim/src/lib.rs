@@ -48,5 +48,5 @@ pub fn run(scenario: &Scenario) -> Result<Outcome, Error> {
 
 /// Simulates a scenario; with the packets of each of its captures, in their order.
 pub fn run_captured(scenario: &Scenario) -> Result<(Outcome, Vec<CaptureFile>), Error> {
-    Ok(build::world(scenario)?.run(Instant::from_nanos(scenario.duration_ns)))
+    Ok(build::world(scenario)?.run(Instant::ZERO + scenario.duration))
 }

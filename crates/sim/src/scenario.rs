@@ -2,7 +2,7 @@
 //!
 //! Links and their elements are described where they are built, in `polypath_link`. Times are nanoseconds, rates bits per second, sizes bytes. Unknown fields are refused.
 
-use polypath_base::Bytes;
+use polypath_base::{Bytes, Duration, Instant, Rate};
 use polypath_link::LinkSpec;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -12,10 +12,11 @@ use std::collections::BTreeMap;
 pub struct Scenario {
     pub seed: u64,
     /// Simulated time at which the run stops at the latest.
-    pub duration_ns: u64,
+    #[serde(rename = "duration_ns")]
+    pub duration: Duration,
     /// Interval of the series; `None` keeps no series. Means of the metrics are taken from samples every 100 ms in any case.
-    #[serde(default)]
-    pub series_interval_ns: Option<u64>,
+    #[serde(rename = "series_interval_ns", default)]
+    pub series_interval: Option<Duration>,
     pub nodes: Vec<Node>,
     pub links: Vec<LinkSpec>,
     /// Tunnels over these links.
@@ -42,11 +43,11 @@ pub struct Tunnel {
     #[serde(default)]
     pub distribution: Distribution,
     pub reorder: Reorder,
-    #[serde(default = "default_keepalive_ns")]
-    pub keepalive_ns: u64,
+    #[serde(rename = "keepalive_ns", default = "default_keepalive")]
+    pub keepalive: Duration,
     /// A path on which the peer's keepalives have not come for so long is down.
-    #[serde(default = "default_dead_time_ns")]
-    pub dead_time_ns: u64,
+    #[serde(rename = "dead_time_ns", default = "default_dead_time")]
+    pub dead_time: Duration,
     /// Data are signs of life too.
     #[serde(default)]
     pub data_count: bool,
@@ -59,9 +60,9 @@ pub struct Tunnel {
     /// Packets that wait in the device of each end at most.
     #[serde(default = "default_queue_packets")]
     pub queue_packets: u32,
-    /// Bytes of the socket buffer of each path, which holds packets until they have left the end's own interface; `None`: no end ever waits.
-    #[serde(default)]
-    pub send_buffer_bytes: Option<u32>,
+    /// The socket buffer of each path, which holds packets until they have left the end's own interface; `None`: no end ever waits.
+    #[serde(rename = "send_buffer_bytes", default)]
+    pub send_buffer: Option<Bytes>,
     /// Packets that each end has sent before the run: they decide the number and the turn of the first.
     #[serde(default)]
     pub packets_before: u32,
@@ -101,19 +102,41 @@ pub enum Distribution {
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Reorder {
     Off,
-    Mpt { window: u32, max_delay_ns: u64 },
-    Fixed { timeout_ns: u64, capacity: u32 },
-    Adaptive { offset_ns: u64, cap_ns: u64, capacity: u32 },
-    Equalised { cap_ns: u64, capacity: u32 },
-    Progress { max_delay_ns: u64, capacity: u32 },
+    Mpt {
+        window: u32,
+        #[serde(rename = "max_delay_ns")]
+        max_delay: Duration,
+    },
+    Fixed {
+        #[serde(rename = "timeout_ns")]
+        timeout: Duration,
+        capacity: u32,
+    },
+    Adaptive {
+        #[serde(rename = "offset_ns")]
+        offset: Duration,
+        #[serde(rename = "cap_ns")]
+        cap: Duration,
+        capacity: u32,
+    },
+    Equalised {
+        #[serde(rename = "cap_ns")]
+        cap: Duration,
+        capacity: u32,
+    },
+    Progress {
+        #[serde(rename = "max_delay_ns")]
+        max_delay: Duration,
+        capacity: u32,
+    },
 }
 
-const fn default_keepalive_ns() -> u64 {
-    5_000_000_000
+const fn default_keepalive() -> Duration {
+    Duration::from_secs(5)
 }
 
-const fn default_dead_time_ns() -> u64 {
-    11_000_000_000
+const fn default_dead_time() -> Duration {
+    Duration::from_secs(11)
 }
 
 const fn default_port() -> u16 {
@@ -135,8 +158,8 @@ const fn default_weight() -> u32 {
 pub struct Capture {
     pub node: String,
     pub link: String,
-    /// Bytes kept of each packet.
-    pub snaplen: u32,
+    /// What is kept of each packet.
+    pub snaplen: Bytes,
     /// Packets kept; later ones are only counted.
     pub packets: u64,
 }
@@ -178,8 +201,8 @@ pub struct Flow {
     pub client_address: Option<String>,
     #[serde(default)]
     pub server_address: Option<String>,
-    #[serde(default)]
-    pub start_ns: u64,
+    #[serde(rename = "start_ns", default)]
+    pub start: Instant,
     pub app: App,
     /// Payload of each datagram.
     #[serde(rename = "datagram_bytes", default = "default_datagram")]
@@ -190,7 +213,8 @@ pub struct Flow {
     #[serde(default)]
     pub routes: Vec<Route>,
     /// Window of the goodput and of the means, in time since the connection was established at the server.
-    pub window_ns: [u64; 2],
+    #[serde(rename = "window_ns")]
+    pub window: [Duration; 2],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -210,19 +234,34 @@ fn default_datagram() -> Bytes {
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum App {
     /// Sends as fast as the socket accepts, for a time.
-    Bulk { duration_ns: u64 },
-    /// Sends this many bytes, then closes; the completion time is when the server has read everything.
-    Transfer { bytes: u64 },
-    /// Sends at `bits_per_s` (or as fast as the socket accepts) for `on_ns`, rests for `off_ns`, and so on.
+    Bulk {
+        #[serde(rename = "duration_ns")]
+        duration: Duration,
+    },
+    /// Sends this much, then closes; the completion time is when the server has read everything.
+    Transfer { bytes: Bytes },
+    /// Sends at `rate` (or as fast as the socket accepts) for the time `on`, rests for the time `off`, and so on.
     OnOff {
-        on_ns: u64,
-        off_ns: u64,
-        duration_ns: u64,
-        #[serde(default)]
-        bits_per_s: Option<u64>,
+        #[serde(rename = "on_ns")]
+        on: Duration,
+        #[serde(rename = "off_ns")]
+        off: Duration,
+        #[serde(rename = "duration_ns")]
+        duration: Duration,
+        #[serde(rename = "bits_per_s", default)]
+        rate: Option<Rate>,
     },
     /// Sends a request, waits for the whole response, pauses, and so on for a time.
-    Requests { request_bytes: u64, response_bytes: u64, pause_ns: u64, duration_ns: u64 },
+    Requests {
+        #[serde(rename = "request_bytes")]
+        request: Bytes,
+        #[serde(rename = "response_bytes")]
+        response: Bytes,
+        #[serde(rename = "pause_ns")]
+        pause: Duration,
+        #[serde(rename = "duration_ns")]
+        duration: Duration,
+    },
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -267,8 +306,8 @@ pub struct Endpoint {
     #[serde(default)]
     pub backup: bool,
     /// Time since the connection was established at which the address goes away (REMOVE_ADDR).
-    #[serde(default)]
-    pub remove_at_ns: Option<u64>,
+    #[serde(rename = "remove_at_ns", default)]
+    pub remove_at: Option<Duration>,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -56,21 +56,19 @@ pub(crate) fn plan(scenario: &Scenario, topology: &mut Topology) -> Result<Vec<P
 
 /// What the rules of both ends are made of.
 fn rules(tunnel: &Tunnel) -> Result<EndpointConfig, Error> {
-    let ns = Duration::from_nanos;
     let reorder = match tunnel.reorder {
         Reorder::Off => ReorderConfig::Off,
-        Reorder::Mpt { window, max_delay_ns } => ReorderConfig::Mpt { window, max_delay: ns(max_delay_ns) },
-        Reorder::Fixed { timeout_ns, capacity } => ReorderConfig::Fixed { timeout: ns(timeout_ns), capacity },
-        Reorder::Adaptive { offset_ns, cap_ns, capacity } => ReorderConfig::Adaptive { offset: ns(offset_ns), cap: ns(cap_ns), capacity },
-        Reorder::Equalised { cap_ns, capacity } => ReorderConfig::Equalised { cap: ns(cap_ns), capacity },
-        Reorder::Progress { max_delay_ns, capacity } => ReorderConfig::Progress { max_delay: ns(max_delay_ns), capacity },
+        Reorder::Mpt { window, max_delay } => ReorderConfig::Mpt { window, max_delay },
+        Reorder::Fixed { timeout, capacity } => ReorderConfig::Fixed { timeout, capacity },
+        Reorder::Adaptive { offset, cap, capacity } => ReorderConfig::Adaptive { offset, cap, capacity },
+        Reorder::Equalised { cap, capacity } => ReorderConfig::Equalised { cap, capacity },
+        Reorder::Progress { max_delay, capacity } => ReorderConfig::Progress { max_delay, capacity },
     };
     let spreading = match tunnel.distribution {
         Distribution::Turns => Spreading::Turns,
         Distribution::Flows => Spreading::Flows,
     };
-    let keepalive =
-        KeepaliveConfig { interval: ns(tunnel.keepalive_ns), dead_time: ns(tunnel.dead_time_ns), data_count: tunnel.data_count };
+    let keepalive = KeepaliveConfig { interval: tunnel.keepalive, dead_time: tunnel.dead_time, data_count: tunnel.data_count };
     let weights: Vec<u32> = tunnel.paths.iter().map(|path| path.weight).collect();
     if weights.is_empty() || weights.len() > 256 {
         return Err(of_tunnel(tunnel, "paths", format!("it has {} paths; a tunnel has 1 to 256", weights.len())));
@@ -86,7 +84,7 @@ fn rules(tunnel: &Tunnel) -> Result<EndpointConfig, Error> {
     if tunnel.queue_packets == 0 {
         return Err(of_tunnel(tunnel, "queue", "a device that holds no packet lets none through: give it 1 at least; Linux's holds 500"));
     }
-    if tunnel.send_buffer_bytes == Some(0) {
+    if tunnel.send_buffer == Some(Bytes::ZERO) {
         return Err(of_tunnel(tunnel, "send_buffer", "a socket buffer of no bytes never takes a packet; Linux's default is 212992 bytes"));
     }
     let config = EndpointConfig { weights, spreading, reorder, keepalive };
@@ -179,7 +177,7 @@ pub(crate) fn unfolded(route: Vec<Direction>, planned: &[Planned], topology: &To
 /// The directions in which the ends of tunnels have to know when a packet has left their interface.
 pub(crate) fn watched(scenario: &Scenario, planned: &[Planned]) -> Vec<Direction> {
     let mut watched = Vec::new();
-    for (_, planned) in scenario.tunnels.iter().zip(planned).filter(|(tunnel, _)| tunnel.send_buffer_bytes.is_some()) {
+    for (_, planned) in scenario.tunnels.iter().zip(planned).filter(|(tunnel, _)| tunnel.send_buffer.is_some()) {
         for path in &planned.paths {
             watched.extend(path.route.first().copied());
             watched.extend(path.route.last().map(|last| last.reversed()));
@@ -211,7 +209,7 @@ pub(crate) fn nodes(scenario: &Scenario, planned: Vec<Planned>, network: &Networ
                 paths,
                 mtu: planned.mtu.as_u32(),
                 queue: tunnel.queue_packets as usize,
-                send_buffer: tunnel.send_buffer_bytes,
+                send_buffer: tunnel.send_buffer.map(Bytes::as_u32),
             };
             nodes.push(Box::new(TunnelEnd::new(config, endpoint)));
         }
