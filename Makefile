@@ -72,6 +72,7 @@ lint: setup
 	[ ! -x $(LOADER) ] || $(LISTED) cargo clippy --quiet -p polypath-bpf --features load --all-targets -- -D warnings
 	$(LISTED) tools/wasm-check
 	$(PYTHON) tools/clauses.py
+	$(PYTHON) tools/units.py
 	$(PYTHON) -m ruff check --quiet python tests tools
 	$(PYTHON) -m mypy --no-error-summary python/polypath tools
 

@@ -14,6 +14,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import clauses  # noqa: E402
 import layers  # noqa: E402
+import units  # noqa: E402
 
 
 def test_the_tree_has_no_upward_edge() -> None:
@@ -89,6 +90,45 @@ def test_every_departure_from_a_standard_names_its_mark_and_its_test(tmp_path: P
         "specs/exceptions/tcp.toml, entry 3: an exception has the fields clause, code, departure, reason, test, words, "
         "and none of them is empty.",
     ]
+
+
+def test_a_public_number_without_a_type_or_a_reason_fails(tmp_path: Path) -> None:
+    assert units.check(ROOT)[0] == []
+    code = tmp_path / "crates/link/src/lib.rs"
+    code.parent.mkdir(parents=True)
+    code.write_text("""
+        #[cfg(test)] mod harness; // pub fn in_a_comment(n: u32) {}
+        pub struct A<T> { pub len: Option<u32>, pub(crate) own: u32, private: u32, pub kept: Vec<Bytes>, pub text: &'static str }
+        pub struct B(pub u64, u64); struct C { x: [u8; 1 << 3] }
+        impl<T: Into<u64>> A<T> {
+            #[inline] pub const fn get(&self, mut index: usize, rate: Rate) -> impl Iterator<Item = (u32, f64)> { let x: u32 = 1 << 3; }
+            fn private(n: u64) {} pub(super) fn inside(n: u64) {}
+        }
+        impl Add<u32> for B { fn add(self, n: u32) -> u32 {} }
+        /// `pub fn quoted(n: u64)`
+        pub enum E { Unit, #[doc(hidden)] One(u32), Two { at: Instant, /** "{" */ bits: u16 } }
+        pub trait T { fn asked(&self, n: i64); }
+        pub const MOST: usize = 3; const OWN: usize = 3; pub type Alias = f64;
+        #[cfg(test)] mod tests { pub fn of_tests(n: u32) {} }
+    """)
+    (code.parent / "harness.rs").write_text("pub fn of_tests(n: u32) {}")
+    assert [(place, text) for _, place, _, text in units.naked(tmp_path, "link")] == [
+        ("link::A::len", "Option < u32 >"),
+        ("link::B::0", "u64"),
+        ("link::A::get(index)", "mut index : usize"),
+        ("link::A::get()", "-> impl Iterator < Item = ( u32 , f64 ) >"),
+        ("link::E::One::0", "u32"),
+        ("link::E::Two::bits", "bits : u16"),
+        ("link::T::asked(n)", "n : i64"),
+        ("link::MOST", ": usize"),
+        ("link::Alias", "= f64"),
+    ]
+    faults, given = units.check(tmp_path)
+    assert faults[0] == (
+        "crates/link/src/lib.rs:3: link::A::len has a naked number, `Option < u32 >`: "
+        "give it a type of base, or a reason in tools/units.py."
+    )
+    assert (given, faults[9][:45]) == ([], "tools/units.py: nothing needs the reason of b")
 
 
 def test_ci_runs_make_test_and_nothing_else() -> None:
