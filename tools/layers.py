@@ -27,7 +27,7 @@ CRATES: Mapping[str, frozenset[str]] = {
     "tunnel": frozenset({"base"}),
     "guest": frozenset({"base", "wire"}),
     "capture": frozenset({"base", "wire"}),
-    "fuzz": frozenset({"wire", "capture"}),
+    "fuzz": frozenset({"wire", "capture", "tunneld"}),
     "vectors": frozenset({"cc"}),
     "bpf": frozenset({"base", "cc", "vectors"}),
     "io": frozenset({"base"}),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import threading
@@ -62,6 +63,14 @@ class Tunnel:
         file = self.folder / f"ppt-{own}.toml"
         file.write_text(text)
         return file
+
+    def encrypt(self, *, keys: tuple[str, str] = ("a", "b"), strange: bool = False) -> None:
+        """Files of both ends, with keys; strange: end 0 does not know the key of end 1."""
+        public = [command(str(PROGRAM), "keygen", str(self.folder / f"{key}.key")).stdout.strip() for key in keys]
+        other = command(str(PROGRAM), "keygen", str(self.folder / "c.key")).stdout.strip()
+        for end in (0, 1):
+            peer = other if strange and end == 0 else public[1 - end]
+            self.write(end, more=f'[encryption]\nprivate_key = "{keys[end]}.key"\npeer_public_key = "{peer}"')
 
     def start(self, end: int) -> None:
         at(end, str(PROGRAM), "up", str(self.folder / f"ppt-{end + 1}.toml"))
@@ -217,6 +226,104 @@ def test_what_is_not_the_peers_is_counted_and_harms_nothing(tunnel: Tunnel) -> N
     assert refused["wrong_key"] >= 1
     assert refused["malformed"] > 50
     assert pings(0, "10.99.0.2") >= 19
+
+
+def overheard(device: str, want: Callable[[bytes], bool], count: int) -> list[bytes]:
+    """UDP datagrams that pass a device at end 1, whole packets from the IP header on."""
+    listener = inside(1, lambda: socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x0800)))
+    listener.bind((device, 0x0800))
+    listener.settimeout(PATIENCE)
+    found: list[bytes] = []
+    with listener:
+        while len(found) < count:
+            packet = listener.recv(1 << 16)
+            if packet[9] == socket.IPPROTO_UDP and packet[12:16] == socket.inet_aton("192.168.1.1") and want(packet[28:]):
+                found.append(packet[28:])
+    return found
+
+
+def test_an_encrypted_tunnel_carries_traffic_that_nobody_reads(tunnel: Tunnel) -> None:
+    tunnel.encrypt()
+    tunnel.start(0)
+    tunnel.start(1)
+    assert tunnel.status(0)["mtu"] == 1464 - 32
+    secret = b"nobody but the other end reads this"
+    until(lambda: tunnel.status(0)["encryption"]["session_age_s"] is not None, "both ends agree on a session")
+    client, server = connected()
+    heard: list[bytes] = []
+    listening = threading.Thread(target=lambda: heard.extend(overheard("v1", lambda data: len(data) > 500, 20)))
+    listening.start()
+    until(listening.is_alive, "it listens")
+    sender = threading.Thread(target=client.sendall, args=(secret * 200_000,))
+    sender.start()
+    length = 0
+    while length < len(secret) * 200_000:
+        length += len(server.recv(1 << 16))
+    sender.join()
+    listening.join()
+    assert all(data[0] == 0x44 and secret not in data for data in heard)
+    carried(server, client, 5_000_000)
+    sent = [path["packets_sent"] for path in tunnel.status(0)["paths"]]
+    assert min(sent) > 0.4 * sum(sent)
+    assert tunnel.status(0)["refused"]["not_authentic"] == 0
+
+
+def test_replays_and_strangers_are_refused(tunnel: Tunnel) -> None:
+    tunnel.encrypt()
+    tunnel.start(0)
+    tunnel.start(1)
+    assert pings(0, "10.99.0.2") >= 19
+    before = tunnel.status(1)["refused"]
+    heard: list[bytes] = []
+    listening = threading.Thread(target=lambda: heard.extend(overheard("v1", lambda data: data[0] == 0x44, 5)))
+    listening.start()
+    pings(0, "10.99.0.2")
+    listening.join()
+    # From the peer's own address, and from another one, to which the tunnel must not turn.
+    command("ip", "-n", NAMES[0], "addr", "add", "192.168.1.77/24", "dev", "v1")
+    for address in ("192.168.1.1", "192.168.1.77"):
+        sender = inside(0, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        sender.bind((address, 0))
+        for data in heard:
+            sender.sendto(data, ("192.168.1.2", 23456))
+            sender.sendto(data[:-1] + bytes([data[-1] ^ 1]), ("192.168.1.2", 23456))
+            sender.sendto(b"\x10\0\x08\0\0\0\0\x01" + b"\x45" * 20, ("192.168.1.2", 23456))
+        sender.close()
+    until(lambda: tunnel.status(1)["refused"]["replayed"] >= before["replayed"] + 10, "replays are counted")
+    until(lambda: tunnel.status(1)["refused"]["malformed"] >= before["malformed"] + 10, "what is not encrypted is refused")
+    assert tunnel.status(1)["paths"][0]["remote"] == "192.168.1.1:23456"
+    assert pings(0, "10.99.0.2") >= 19
+
+
+def test_a_wrong_key_carries_nothing(tunnel: Tunnel) -> None:
+    tunnel.encrypt(strange=True)
+    tunnel.start(0)
+    tunnel.start(1)
+    assert pings(0, "10.99.0.2", count=3) == 0
+    until(lambda: tunnel.status(0)["refused"]["not_authentic"] >= 1, "the other end's handshakes are refused")
+    assert tunnel.status(0)["encryption"]["session_age_s"] is None
+    assert tunnel.status(0)["daemon"]["no_session"] >= 1
+
+
+def test_an_encrypted_peer_may_change_its_address_and_start_again(tunnel: Tunnel) -> None:
+    tunnel.encrypt()
+    tunnel.start(0)
+    tunnel.start(1)
+    client, server = connected()
+    carried(client, server, 1_000_000)
+    # End 0 moves on path 1: its file has another address and port, that of end 1 the old ones.
+    command("ip", "-n", NAMES[0], "addr", "add", "192.168.1.9/24", "dev", "v1")
+    file = tunnel.folder / "ppt-1.toml"
+    file.write_text(file.read_text().replace('local = "192.168.1.1"', 'local = "192.168.1.9"\nport = 4000\nremote_port = 23456'))
+    os.kill(tunnel.status(0)["pid"], signal.SIGHUP)
+    until(lambda: tunnel.status(1)["paths"][0]["remote"] == "192.168.1.9:4000", "the other end follows")
+    carried(client, server, 1_000_000)
+    carried(server, client, 1_000_000)
+    os.kill(tunnel.status(1)["pid"], signal.SIGKILL)
+    until(lambda: "ppt0" not in command("ip", "-n", NAMES[1], "link").stdout, "the device goes")
+    tunnel.start(1)
+    carried(client, server, 1_000_000)
+    carried(server, client, 1_000_000)
 
 
 def test_the_mtu_is_kept_and_what_a_path_cannot_take_is_counted(tunnel: Tunnel) -> None:

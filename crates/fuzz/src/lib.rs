@@ -8,6 +8,8 @@
 mod harmless;
 
 use polypath_capture::{ConnectionReport, DirectionReport, Report, SpreadReport, analyse};
+use polypath_tunneld::encapsulation::{Content, Encapsulation, Framing};
+use polypath_tunneld::superpacket::{flow_hash, group, merged_head, split};
 use polypath_wire::pcapng::{self, LinkType};
 use polypath_wire::{ipv4, ipv6, tcp};
 
@@ -47,6 +49,54 @@ pub fn packets(bytes: &[u8]) {
     let read = &report.files[0];
     assert_eq!((read.packets, &read.broken), (count, &None), "our own file is whole");
     assert!(read.unread + segments <= count, "the capture cannot read a segment that wire reads: {report:?}");
+}
+
+/// Datagrams that a tunnel's other end sends, each behind its length (big-endian): what is in them is put together for the host's stack. The
+/// first byte says what form the tunnel has, and whether lengths and checksums of packets are put right, as a real sender has them.
+pub fn tunnel(bytes: &[u8]) {
+    let Some((&form, mut rest)) = bytes.split_first() else { return };
+    let framing = if form & 1 == 0 { Framing::Mpt } else { Framing::Rfc8086 };
+    let form_of_datagrams = Encapsulation { framing, key: (form & 2 != 0).then_some(7), numbered: form & 4 != 0 };
+    let mut packets = vec![];
+    while let Some((&[high, low], behind)) = rest.split_first_chunk() {
+        let (datagram, behind) = behind.split_at(behind.len().min(usize::from(u16::from_be_bytes([high, low]))));
+        rest = behind;
+        if let Ok(Content::Packet { at, .. }) = form_of_datagrams.parse(datagram, 1464) {
+            assert!((20..=1464).contains(&at.len()) && at.end == datagram.len(), "{at:?}");
+            let packet = &datagram[at];
+            packets.push(if form & 8 != 0 { repaired(&with_length(packet)) } else { packet.to_vec() });
+        }
+    }
+    let mut groups = vec![];
+    group(&packets, form & 16 != 0, &mut groups);
+    let mut next = 0;
+    for group in &groups {
+        assert!(group.first == next && group.count > 0, "every packet is in one group, in order: {groups:?}");
+        next += group.count;
+        let members = &packets[group.first..next];
+        flow_hash(&members[0]);
+        let mut whole = vec![];
+        merged_head(&packets, group, &mut whole);
+        let from = if group.count == 1 { 0 } else { group.head };
+        members.iter().for_each(|packet| whole.extend_from_slice(&packet[from..]));
+        let (mut heads, mut parts) = (vec![], vec![]);
+        let cut = split(&mut whole, 0, &mut heads, &mut parts);
+        assert!(cut.is_ok() && parts.len() == group.count, "what is put together can be cut again: {group:?}");
+        for (part, packet) in parts.iter().zip(members) {
+            let again = [&heads[part.head.clone()], &whole[part.body.clone()]].concat();
+            // Identification, which IPv4 may number anew, and checksums over it differ.
+            assert!(again.len() == packet.len() && again[from..] == packet[from..], "{again:?} was {packet:?}");
+        }
+    }
+    assert_eq!(next, packets.len());
+}
+
+/// With the length in the IP header that the packet has.
+fn with_length(packet: &[u8]) -> Vec<u8> {
+    let mut packet = packet.to_vec();
+    let (at, length) = if packet[0] >> 4 == 4 { (2, packet.len()) } else { (4, packet.len() - 40) };
+    packet[at..at + 2].copy_from_slice(&(length as u16).to_be_bytes());
+    packet
 }
 
 /// With the checksums of IPv4 and TCP put right, or else hardly any changed packet would get further.

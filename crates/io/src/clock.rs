@@ -91,6 +91,11 @@ impl KernelTime {
     }
 }
 
+/// The time of day: nanoseconds since 1970. Somebody may set it.
+pub fn time_of_day_ns() -> u64 {
+    read(libc::CLOCK_REALTIME)
+}
+
 #[inline]
 fn read(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -16,7 +16,7 @@ mod tun;
 mod wait;
 mod waiter;
 
-pub use clock::{Clock, KernelTime};
+pub use clock::{Clock, KernelTime, time_of_day_ns};
 pub use datagrams::{Datagrams, MOST_SEGMENTS, Received, Slots};
 pub use device::{Prefix, configure};
 pub use namespace::Namespace;

@@ -3,12 +3,14 @@
 //! Every mistake is one sentence that names the file, the line and the field.
 
 use crate::encapsulation::{Encapsulation, Framing};
+use crate::encryption::{Key, Keys, OVERHEAD};
 use polypath_base::{Duration, Error};
 use polypath_io::Prefix;
 use polypath_tunnel::{EndpointConfig, KeepaliveConfig, ReorderConfig, Spreading};
 use polypath_wire::{gre, mpt};
 use serde::Deserialize;
 use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use toml::Spanned;
 
@@ -41,6 +43,8 @@ pub struct Config {
     pub offload: bool,
     /// The form of datagrams.
     pub encapsulation: Encapsulation,
+    /// What datagrams are encrypted with; none: they are not.
+    pub encryption: Option<Keys>,
     /// Keepalives are sent.
     pub keepalives: bool,
     /// Distribution, reorder rule, dead time.
@@ -68,6 +72,7 @@ struct File {
     reorder: Reorder,
     #[serde(default)]
     keepalive: Keepalive,
+    encryption: Option<Encryption>,
     path: Spanned<Vec<PathFile>>,
 }
 
@@ -138,6 +143,15 @@ struct Keepalive {
     interval: Option<Spanned<String>>,
     dead_time: Option<Spanned<String>>,
     data_count: Option<bool>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Encryption {
+    /// Files, beside this one if they have no folder.
+    private_key: Spanned<String>,
+    preshared_key: Option<Spanned<String>>,
+    peer_public_key: Spanned<String>,
 }
 
 fn yes() -> bool {
@@ -214,7 +228,12 @@ impl Reader<'_> {
             key: tunnel.key.as_ref().map(|key| *key.get_ref()),
             numbered: reorder != ReorderConfig::Off,
         };
-        let mtu = self.mtu(tunnel, encapsulation, &paths)?;
+        let encryption = file.encryption.as_ref().map(|given| self.encryption(given)).transpose()?;
+        if let (true, Some(key)) = (encryption.is_some(), &tunnel.key) {
+            return self.fail(key, "tunnel.key", "with [encryption] a key of GRE would tell nothing: leave it out");
+        }
+        let headers = encapsulation.header_len() + if encryption.is_some() { OVERHEAD } else { 0 };
+        let mtu = self.mtu(tunnel, headers as u32, &paths)?;
         let keepalives = file.keepalive.enabled.unwrap_or(true);
         let spreading = match tunnel.distribution {
             Distribution::Turns => Spreading::Turns,
@@ -228,6 +247,7 @@ impl Reader<'_> {
             routes: self.prefixes(&tunnel.routes, "tunnel.routes", false)?,
             offload: tunnel.offload,
             encapsulation,
+            encryption,
             keepalives,
             endpoint: EndpointConfig { weights, spreading, reorder, keepalive: self.keepalive(&file.keepalive, keepalives)? },
             paths,
@@ -276,16 +296,45 @@ impl Reader<'_> {
         Ok((paths, weights))
     }
 
-    fn mtu(&self, tunnel: &Tunnel, encapsulation: Encapsulation, paths: &[PathConfig]) -> Result<u32, Error> {
+    fn mtu(&self, tunnel: &Tunnel, headers: u32, paths: &[PathConfig]) -> Result<u32, Error> {
         let Some(given) = &tunnel.mtu else {
             let outer = if paths.iter().any(|path| path.local.is_ipv6()) { 40 } else { 20 };
-            return Ok(ETHERNET_MTU - outer - UDP_HEADER - encapsulation.header_len() as u32);
+            return Ok(ETHERNET_MTU - outer - UDP_HEADER - headers);
         };
         let mtu = *given.get_ref();
         if !(LEAST_MTU..=MOST_MTU).contains(&mtu) {
             return self.fail(given, "tunnel.mtu", &format!("a tunnel's MTU is {LEAST_MTU} to {MOST_MTU} bytes"));
         }
         Ok(mtu)
+    }
+
+    fn encryption(&self, given: &Encryption) -> Result<Keys, Error> {
+        let private = self.key_file(&given.private_key, "encryption.private_key")?;
+        let Some(peer) = Key::parse(given.peer_public_key.get_ref()) else {
+            let what = "it is no public key: write what `polypath tunnel keygen` says at the other end, 44 characters";
+            return self.fail(&given.peer_public_key, "encryption.peer_public_key", what);
+        };
+        if peer == private.public() {
+            let what = "that is this end's own public key: write the other end's";
+            return self.fail(&given.peer_public_key, "encryption.peer_public_key", what);
+        }
+        let preshared = given.preshared_key.as_ref().map(|file| self.key_file(file, "encryption.preshared_key")).transpose()?;
+        Ok(Keys { private, peer, preshared: preshared.unwrap_or(Keys::NO_PRESHARED) })
+    }
+
+    /// Reads a secret from a file that nobody else may read.
+    fn key_file(&self, given: &Spanned<String>, field: &str) -> Result<Key, Error> {
+        let file = self.file.parent().unwrap_or(Path::new("")).join(given.get_ref());
+        let shown = file.display();
+        let read = std::fs::metadata(&file).and_then(|about| Ok((about.permissions().mode(), std::fs::read_to_string(&file)?)));
+        match read {
+            Err(error) => self.fail(given, field, &format!("{shown}: {error}; `polypath tunnel keygen {shown}` makes one")),
+            Ok((mode, _)) if mode & 0o077 != 0 => self.fail(given, field, &format!("others may read {shown}: chmod 600 {shown}")),
+            Ok((_, text)) => match Key::parse(&text) {
+                Some(key) => Ok(key),
+                None => self.fail(given, field, &format!("{shown} holds no key; `polypath tunnel keygen` makes one")),
+            },
+        }
     }
 
     fn reorder(&self, given: &Reorder) -> Result<ReorderConfig, Error> {
@@ -455,6 +504,36 @@ remote = "2001:db8::2"
             assert!(!error.contains('\n'), "{error}");
         }
         assert!(read("").unwrap_err().to_string().contains("missing field"));
+    }
+
+    #[test]
+    fn encryption_takes_keys_from_files_that_are_secret() {
+        let folder = std::env::temp_dir().join(format!("polypath-keys-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (own, other) = (Key::generate().unwrap(), Key::generate().unwrap());
+        let file = folder.join("site-a.toml");
+        let with = |peer: &str| {
+            let section = format!("[encryption]\nprivate_key = \"a.key\"\npeer_public_key = \"{peer}\"\n\n[[path]]\nname");
+            parse(&file, &SITE.replacen("[[path]]\nname", &section, 1))
+        };
+        let fails = |peer: &str, sentence: &str| {
+            let error = with(peer).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("{}, {sentence}", file.display())) && !error.contains('\n'), "{error}");
+        };
+        let key = folder.join("a.key");
+        fails("x", "line 9: encryption.private_key: ");
+        std::fs::write(&key, own.text()).unwrap();
+        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
+        fails("x", &format!("line 9: encryption.private_key: others may read {}", key.display()));
+        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
+        fails("x", "line 10: encryption.peer_public_key: it is no public key");
+        fails(&own.public().text(), "line 10: encryption.peer_public_key: that is this end's own");
+        let config = with(&other.public().text()).unwrap();
+        assert_eq!(config.encryption, Some(Keys { private: own, peer: other.public(), preshared: Keys::NO_PRESHARED }));
+        assert_eq!(config.mtu, 1500 - 40 - 8 - 8 - 32);
+        std::fs::write(&key, "no key").unwrap();
+        fails("x", "line 9: encryption.private_key: ");
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

@@ -2,11 +2,13 @@
 
 use crate::config::Config;
 use crate::encapsulation::Refused;
+use crate::encryption::{EncryptionCounters, Session};
 use polypath_base::{Error, counters};
 use polypath_io::{Clock, Datagrams, Failed, Offload, Tun};
 use polypath_tunnel::Endpoint;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What waits in a socket while a thread is kept from the processor: 7 MB, as fast tunnels have it.
 const SOCKET_ROOM: usize = 7 << 20;
@@ -31,6 +33,7 @@ counters! {
         not_taken: Packets, "packets that the host's stack did not take";
         too_big: Packets, "packets that were longer than a path's MTU allows";
         unsendable: Packets, "packets that a path's socket did not take: no route, the device is down, or full for a tenth of a second";
+        no_session: Packets, "packets that were dropped because the other end had not answered yet what to encrypt with";
         offload_fallbacks: Times, "times that an offload failed and was given up";
     }
 }
@@ -41,6 +44,11 @@ pub(crate) struct State {
     pub(crate) endpoint: Endpoint<Packet>,
     pub(crate) refused: Refused,
     pub(crate) counters: DaemonCounters,
+    /// By path where the other end is: as the file says, or, with encryption, where it was heard last.
+    pub(crate) remotes: Vec<SocketAddr>,
+    /// What to encrypt with; none without encryption, and until the other end has answered.
+    pub(crate) session: Option<Arc<Session>>,
+    pub(crate) encryption: EncryptionCounters,
 }
 
 /// A path's sockets.
@@ -75,7 +83,14 @@ impl Core {
             let what = if tun.offload() == Offload::None { "large packets" } else { "large packets of UDP (Linux 6.2 has it)" };
             log(&format!("{}: this kernel's TUN devices take no {what}; the tunnel works, more slowly", tun.name()));
         }
-        let state = State { endpoint, refused: Refused::default(), counters: DaemonCounters::default() };
+        let state = State {
+            endpoint,
+            refused: Refused::default(),
+            counters: DaemonCounters::default(),
+            remotes: config.paths.iter().map(|path| path.remote).collect(),
+            session: None,
+            encryption: EncryptionCounters::default(),
+        };
         Ok(Self { config, clock, tun, paths, state: Mutex::new(state) })
     }
 
@@ -91,8 +106,10 @@ fn sockets(config: &Config, path: &crate::config::PathConfig, log: &dyn Fn(&str)
     if config.offload && !main.merge() {
         log(&format!("path {}: this kernel does not merge datagrams (UDP_GRO); the tunnel works, more slowly", path.name));
     }
-    let ports = if config.encapsulation.framing == crate::encapsulation::Framing::Rfc8086 { ENTROPY_PORTS } else { 0 };
-    let any_port = std::net::SocketAddr::new(path.local.ip(), 0);
+    // What is encrypted has one port at each end: the other end answers to where it came from.
+    let spread = config.encapsulation.framing == crate::encapsulation::Framing::Rfc8086 && config.encryption.is_none();
+    let ports = if spread { ENTROPY_PORTS } else { 0 };
+    let any_port = SocketAddr::new(path.local.ip(), 0);
     let entropy = (0..ports).map(|_| Datagrams::bind(any_port, path.device.as_deref(), SOCKET_ROOM)).collect::<Result<_, _>>()?;
     Ok(PathSockets { main, entropy, segments: AtomicBool::new(config.offload) })
 }

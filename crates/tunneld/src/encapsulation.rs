@@ -50,6 +50,10 @@ counters! {
         wrong_checksum: Packets, "datagrams whose GRE checksum is wrong";
         malformed: Packets, "datagrams that are no GRE, no IP packet or no keepalive";
         too_long: Packets, "datagrams whose packet is longer than the tunnel's MTU";
+        not_authentic: Packets, "datagrams that were not encrypted with the other end's keys, or changed on their path";
+        replayed: Packets, "encrypted datagrams that had come before, or came too late to tell";
+        no_session: Packets, "encrypted datagrams of a session that this end does not know: the other end learns of it by a new one";
+        busy: Packets, "handshakes beyond what is looked at in a second";
     }
 }
 
@@ -61,6 +65,10 @@ pub enum Refusal {
     WrongChecksum,
     Malformed,
     TooLong,
+    NotAuthentic,
+    Replayed,
+    NoSession,
+    Busy,
 }
 
 impl Refused {
@@ -71,6 +79,10 @@ impl Refused {
             Refusal::WrongChecksum => &mut self.wrong_checksum,
             Refusal::Malformed => &mut self.malformed,
             Refusal::TooLong => &mut self.too_long,
+            Refusal::NotAuthentic => &mut self.not_authentic,
+            Refusal::Replayed => &mut self.replayed,
+            Refusal::NoSession => &mut self.no_session,
+            Refusal::Busy => &mut self.busy,
         } += 1;
     }
 }

@@ -2,9 +2,10 @@
 
 use crate::core::{Core, Packet};
 use crate::encapsulation::{Content, Refusal, Refused};
+use crate::encryption::{Opened, Peer, To};
 use crate::superpacket::{Group, group, merged_head};
-use polypath_base::{Bytes, Duration, PathId};
-use polypath_io::{Failed, Offload, Received, Slots, VIRTIO_HEAD, Waiter};
+use polypath_base::{Bytes, Duration, Instant, PathId};
+use polypath_io::{Failed, Offload, Received, Slots, VIRTIO_HEAD, Waiter, time_of_day_ns};
 use polypath_tunnel::Message;
 use std::io::IoSlice;
 use std::net::{IpAddr, SocketAddr};
@@ -20,6 +21,14 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 /// Everything between a read and a write; kept, so that nothing is allocated for a packet.
 #[derive(Debug, Default)]
 struct Batch {
+    /// With encryption, the other end.
+    peer: Option<Peer>,
+    /// By path where the other end is.
+    remotes: Vec<SocketAddr>,
+    /// The sending thread must learn of a new session, or of a new address.
+    renewed: bool,
+    /// A decrypted datagram.
+    plain: Vec<u8>,
     slots: Slots,
     /// Packets that have come, with their paths and lengths.
     came: Vec<(PathId, usize, Message<Packet>)>,
@@ -38,10 +47,14 @@ struct Batch {
 
 /// Carries packets until `stop` has something to read.
 pub(crate) fn run(core: &Core, stop: BorrowedFd<'_>) -> Result<(), Failed> {
-    let mut batch = Batch::default();
+    let mut batch = Batch {
+        peer: core.config.encryption.map(|keys| Peer::new(keys, core.paths.len())),
+        remotes: core.config.paths.iter().map(|path| path.remote).collect(),
+        ..Batch::default()
+    };
     let mut waiter = Waiter::new([stop].into_iter().chain(core.paths.iter().map(|path| path.main.as_fd())));
     loop {
-        let due = core.state().endpoint.poll_timeout();
+        let due = core.state().endpoint.poll_timeout().min(batch.peer.as_ref().map_or(Instant::NEVER, Peer::poll_timeout));
         waiter.wait(Some(due.since(core.clock.now()).min(LONGEST_WAIT)));
         if waiter.ready(0) {
             return Ok(());
@@ -57,6 +70,7 @@ pub(crate) fn run(core: &Core, stop: BorrowedFd<'_>) -> Result<(), Failed> {
                     more |= batch.receive(core, path)?;
                 }
             }
+            batch.keep_session(core);
             batch.pass(core);
             batch.send_keepalives(core);
             batch.write(core);
@@ -82,24 +96,77 @@ impl Batch {
     }
 
     fn take(&mut self, core: &Core, path: usize, received: Received<'_>) {
-        let known = address(received.from) == core.config.paths[path].remote.ip();
         for datagram in received.bytes.chunks(received.segment) {
-            let content =
-                if known { core.config.encapsulation.parse(datagram, core.config.mtu as usize) } else { Err(Refusal::UnknownAddress) };
-            let message = match content {
-                Err(refusal) => {
-                    self.refused.count(refusal);
-                    continue;
+            match self.read(core, path, received.from, datagram) {
+                Ok(Some(message)) => self.came.push((PathId(path as u8), datagram.len(), message)),
+                Ok(None) => {}
+                Err(refusal) => self.refused.count(refusal),
+            }
+        }
+    }
+
+    /// What a datagram of a path holds for the tunnel; none: it was for the encryption alone.
+    fn read(&mut self, core: &Core, path: usize, from: SocketAddr, datagram: &[u8]) -> Result<Option<Message<Packet>>, Refusal> {
+        let known = address(from) == self.remotes[path].ip();
+        let mut plain = datagram;
+        if let Some(peer) = &mut self.peer {
+            match peer.handle(core.clock.now(), PathId(path as u8), (from, known), datagram, &mut self.plain)? {
+                Opened::Handshake { renewed } => {
+                    self.renewed |= renewed;
+                    return Ok(None);
                 }
-                Ok(Content::Keepalive) => Message::Keepalive,
-                Ok(Content::Packet { seq, at }) => {
-                    let mut buffer = self.free.pop().unwrap_or_default();
-                    buffer.clear();
-                    buffer.extend_from_slice(&datagram[at]);
-                    Message::Data { seq, packet: Packet::Incoming(buffer) }
+                Opened::Data { newest, renewed } => {
+                    self.renewed |= renewed;
+                    if newest && self.remotes[path] != from {
+                        self.remotes[path] = from;
+                        self.renewed = true;
+                    }
                 }
-            };
-            self.came.push((PathId(path as u8), datagram.len(), message));
+            }
+            plain = &self.plain;
+        } else if !known {
+            return Err(Refusal::UnknownAddress);
+        }
+        Ok(Some(match core.config.encapsulation.parse(plain, core.config.mtu as usize)? {
+            Content::Keepalive => Message::Keepalive,
+            Content::Packet { seq, at } => {
+                let mut buffer = self.free.pop().unwrap_or_default();
+                buffer.clear();
+                buffer.extend_from_slice(&plain[at]);
+                Message::Data { seq, packet: Packet::Incoming(buffer) }
+            }
+        }))
+    }
+
+    /// Does what encryption has to do, and tells the sending thread what it must know.
+    fn keep_session(&mut self, core: &Core) {
+        let Some(peer) = &mut self.peer else { return };
+        let now = core.clock.now();
+        if peer.poll_timeout() <= now {
+            let before = peer.session().is_some();
+            peer.handle_timeout(now, time_of_day_ns());
+            self.renewed |= before != peer.session().is_some();
+        }
+        // One that does not go out is followed by another one.
+        while let Some((to, message)) = peer.poll_transmit() {
+            match to {
+                To::All => {
+                    for (sockets, &remote) in core.paths.iter().zip(&self.remotes) {
+                        let _ = sockets.main.send_now(remote, &message);
+                    }
+                }
+                To::Back(path, address) => {
+                    let _ = core.paths[usize::from(path.0)].main.send_now(address, &message);
+                }
+            }
+        }
+        if std::mem::take(&mut self.renewed) {
+            let mut state = core.state();
+            state.session = peer.session().cloned();
+            state.remotes.clone_from(&self.remotes);
+            state.encryption = peer.counters();
+            // The other end learns from it that the session is in use, and where we are.
+            self.keepalives.extend((0..core.paths.len()).map(|path| PathId(path as u8)));
         }
     }
 
@@ -119,7 +186,9 @@ impl Batch {
             while let Some((path, message)) = state.endpoint.poll_transmit() {
                 // The other thread queues and takes its packets under one lock, so these are keepalives.
                 debug_assert!(matches!(message, Message::Keepalive));
-                self.keepalives.push(path);
+                if core.config.keepalives {
+                    self.keepalives.push(path);
+                }
             }
         }
         while let Some(packet) = state.endpoint.poll_deliver() {
@@ -131,10 +200,20 @@ impl Batch {
 
     fn send_keepalives(&mut self, core: &Core) {
         let (peer, own) = core.config.peer;
-        for path in self.keepalives.drain(..).filter(|_| core.config.keepalives) {
-            let bytes = core.config.encapsulation.keepalive(own, peer);
+        let plain = core.config.encapsulation.keepalive(own, peer);
+        let mut sealed = Vec::new();
+        for path in self.keepalives.drain(..) {
+            let bytes = match self.peer.as_ref().map(Peer::session) {
+                None => &plain,
+                Some(None) => continue,
+                Some(Some(session)) => {
+                    sealed.clear();
+                    session.seal(path, &plain, &mut sealed);
+                    &sealed
+                }
+            };
             // One that does not go out is a sign of life less; the next one tries again.
-            let _ = core.paths[usize::from(path.0)].main.send_now(core.config.paths[usize::from(path.0)].remote, &bytes);
+            let _ = core.paths[usize::from(path.0)].main.send_now(self.remotes[usize::from(path.0)], bytes);
         }
     }
 

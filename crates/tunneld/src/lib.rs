@@ -10,6 +10,7 @@ pub mod control;
 mod core;
 pub mod daemon;
 pub mod encapsulation;
+pub mod encryption;
 pub mod import;
 mod incoming;
 mod outgoing;

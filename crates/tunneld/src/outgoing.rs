@@ -1,12 +1,15 @@
 //! The thread that carries the host's packets to the paths.
 
 use crate::core::{Core, DaemonCounters, Packet};
+use crate::encryption::{OVERHEAD, Session};
 use crate::superpacket::{Part, flow_hash, split};
-use polypath_base::{Bytes, Duration};
+use polypath_base::{Bytes, Duration, PathId};
 use polypath_io::{Failed, MOST_SEGMENTS, VIRTIO_HEAD, Waiter};
 use polypath_tunnel::{Message, Spreading};
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Packets of the stack that are read before they are sent.
@@ -43,6 +46,13 @@ struct Batch {
     packets: Vec<Outgoing>,
     /// By path, the numbers of its packets in `packets`.
     by_path: Vec<Vec<u32>>,
+    /// By path where the other end is.
+    remotes: Vec<SocketAddr>,
+    /// What to encrypt with; none without encryption.
+    session: Option<Arc<Session>>,
+    /// A packet with its header, and a run of them encrypted.
+    plain: Vec<u8>,
+    sealed: Vec<u8>,
     /// What is to be added to the shared counters.
     counters: DaemonCounters,
 }
@@ -55,6 +65,10 @@ pub(crate) fn run(core: &Core, stop: BorrowedFd<'_>, log: &dyn Fn(&str)) -> Resu
         parts: Vec::new(),
         packets: Vec::new(),
         by_path: vec![Vec::new(); core.paths.len()],
+        remotes: Vec::new(),
+        session: None,
+        plain: Vec::new(),
+        sealed: Vec::new(),
         counters: DaemonCounters::default(),
     };
     let mut waiter = Waiter::new([stop, std::os::fd::AsFd::as_fd(&core.tun)]);
@@ -108,6 +122,12 @@ impl Batch {
         let room = form.header_len();
         let mut state = core.state();
         state.counters += std::mem::take(&mut self.counters);
+        self.remotes.clone_from(&state.remotes);
+        self.session.clone_from(&state.session);
+        if core.config.encryption.is_some() && self.session.is_none() {
+            state.counters.no_session += self.packets.len() as u64;
+            return;
+        }
         for (number, packet) in self.packets.iter().enumerate() {
             state.endpoint.handle_inner(packet.hash, Bytes::new((packet.len() - room) as u64), Packet::Outgoing(number as u32));
         }
@@ -139,14 +159,15 @@ impl Batch {
 
     /// How many of the first packets may go out as one: of one flow's socket and one length, but for the last, which may be shorter.
     fn run_length(&self, numbers: &[u32]) -> usize {
+        let overhead = if self.session.is_some() { OVERHEAD } else { 0 };
         let packet = |number: u32| &self.packets[number as usize];
         let first = packet(numbers[0]);
-        let mut total = first.len();
+        let mut total = first.len() + overhead;
         let mut count = 1;
         for &number in &numbers[1..] {
             let next = packet(number);
             let previous = packet(numbers[count - 1]);
-            total += next.len();
+            total += next.len() + overhead;
             if count == MOST_SEGMENTS
                 || total > MOST_BYTES
                 || next.hash != first.hash
@@ -161,50 +182,83 @@ impl Batch {
     }
 
     fn send_run(&mut self, core: &Core, path: usize, numbers: &[u32], log: &dyn Fn(&str)) {
+        let first = &self.packets[numbers[0] as usize];
+        let (hash, mut segment) = (first.hash, first.len());
+        if let Some(session) = &self.session {
+            self.sealed.clear();
+            for &number in numbers {
+                let packet = &self.packets[number as usize];
+                self.plain.clear();
+                self.plain.extend_from_slice(&self.heads[packet.part.head.clone()]);
+                self.plain.extend_from_slice(&self.reads[packet.read][packet.part.body.clone()]);
+                let sealed = session.seal(PathId(path as u8), &self.plain, &mut self.sealed);
+                debug_assert!(sealed, "the longest MTU leaves room, and the session knows the path");
+            }
+            segment += OVERHEAD;
+            let (mut pieces, mut count) = ([IoSlice::new(&[]); MOST_SEGMENTS], 0);
+            for (piece, datagram) in pieces.iter_mut().zip(self.sealed.chunks(segment)) {
+                *piece = IoSlice::new(datagram);
+                count += 1;
+            }
+            send_pieces(&mut self.counters, core, (path, self.remotes[path]), hash, (&pieces[..count], 1, segment), log);
+            return;
+        }
         let mut pieces = [IoSlice::new(&[]); 2 * MOST_SEGMENTS];
         for (two, &number) in pieces.chunks_exact_mut(2).zip(numbers) {
             let packet = &self.packets[number as usize];
             two[0] = IoSlice::new(&self.heads[packet.part.head.clone()]);
             two[1] = IoSlice::new(&self.reads[packet.read][packet.part.body.clone()]);
         }
-        let pieces = &pieces[..2 * numbers.len()];
-        let first = &self.packets[numbers[0] as usize];
-        let (sockets, remote) = (&core.paths[path], core.config.paths[path].remote);
-        let socket = sockets.of(first.hash);
-        let mut cannot_cut = false;
-        if numbers.len() > 1 && sockets.segments() {
-            match socket.send_merged(remote, pieces, first.len() as u16) {
-                Ok(()) => return,
-                Err(error) => {
-                    cannot_cut = error.raw_os_error().is_some_and(|code| CANNOT_CUT.contains(&code));
-                    if !cannot_cut && error.raw_os_error() != Some(TOO_LONG) {
-                        self.counters.unsendable += numbers.len() as u64;
-                        return;
-                    }
-                }
-            }
-        }
-        let refused = send_each(&mut self.counters, socket, remote, pieces);
-        if cannot_cut && !refused {
-            sockets.segments.store(false, Ordering::Relaxed);
-            self.counters.offload_fallbacks += 1;
-            let name = &core.config.paths[path].name;
-            log(&format!("path {name}: the kernel does not cut what is sent on it (UDP_SEGMENT); packets go out one by one"));
-        }
+        let pieces = (&pieces[..2 * numbers.len()], 2, segment);
+        send_pieces(&mut self.counters, core, (path, self.remotes[path]), hash, pieces, log);
     }
 }
 
-/// Sends datagrams of two pieces each; whether one was too long.
+/// Sends datagrams of so many pieces and bytes each, the last of them perhaps shorter, in one call if the kernel cuts it.
+fn send_pieces(
+    counters: &mut DaemonCounters,
+    core: &Core,
+    (path, remote): (usize, SocketAddr),
+    hash: u32,
+    (pieces, per, segment): (&[IoSlice<'_>], usize, usize),
+    log: &dyn Fn(&str),
+) {
+    let sockets = &core.paths[path];
+    let socket = sockets.of(hash);
+    let mut cannot_cut = false;
+    if pieces.len() > per && sockets.segments() {
+        match socket.send_merged(remote, pieces, segment as u16) {
+            Ok(()) => return,
+            Err(error) => {
+                cannot_cut = error.raw_os_error().is_some_and(|code| CANNOT_CUT.contains(&code));
+                if !cannot_cut && error.raw_os_error() != Some(TOO_LONG) {
+                    counters.unsendable += (pieces.len() / per) as u64;
+                    return;
+                }
+            }
+        }
+    }
+    let refused = send_each(counters, socket, remote, pieces, per);
+    if cannot_cut && !refused {
+        sockets.segments.store(false, Ordering::Relaxed);
+        counters.offload_fallbacks += 1;
+        let name = &core.config.paths[path].name;
+        log(&format!("path {name}: the kernel does not cut what is sent on it (UDP_SEGMENT); packets go out one by one"));
+    }
+}
+
+/// Sends datagrams of so many pieces each; whether one was too long.
 fn send_each(
     counters: &mut DaemonCounters,
     socket: &polypath_io::Datagrams,
-    remote: std::net::SocketAddr,
+    remote: SocketAddr,
     mut pieces: &[IoSlice<'_>],
+    per: usize,
 ) -> bool {
     let mut refused = false;
     while !pieces.is_empty() {
-        let (sent, result) = socket.send_each(remote, pieces, 2);
-        pieces = &pieces[2 * sent..];
+        let (sent, result) = socket.send_each(remote, pieces, per);
+        pieces = &pieces[per * sent..];
         let Err(error) = result else { break };
         if error.raw_os_error() == Some(TOO_LONG) {
             counters.too_big += 1;
@@ -213,8 +267,8 @@ fn send_each(
             counters.unsendable += 1;
         }
         // A full socket has been waited for: the rest would wait as long.
-        let skipped = if error.kind() == io::ErrorKind::WouldBlock { pieces.len() } else { 2 };
-        counters.unsendable += (skipped / 2) as u64 - 1;
+        let skipped = if error.kind() == io::ErrorKind::WouldBlock { pieces.len() } else { per };
+        counters.unsendable += (skipped / per) as u64 - 1;
         pieces = &pieces[skipped.min(pieces.len())..];
     }
     refused

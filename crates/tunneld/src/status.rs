@@ -14,30 +14,38 @@ fn counted(columns: &[Column], values: impl Iterator<Item = u64>) -> Map<String,
 pub(crate) fn status(core: &Core) -> Value {
     use crate::core::DaemonCounters;
     use crate::encapsulation::Refused;
+    use crate::encryption::EncryptionCounters;
     use polypath_tunnel::{PathCounters, ReorderCounters};
     let config = &core.config;
     let state = core.state();
     let paths: Vec<Value> = state
         .endpoint
         .paths()
-        .zip(config.paths.iter().zip(&core.paths))
-        .map(|((up, counters), (path, sockets))| {
+        .zip(config.paths.iter().zip(&core.paths).zip(&state.remotes))
+        .map(|((up, counters), ((path, sockets), remote))| {
             let mut row = Map::new();
             row.insert("name".into(), json!(path.name));
             row.insert("up".into(), json!(up));
             row.insert("local".into(), json!(path.local.to_string()));
-            row.insert("remote".into(), json!(path.remote.to_string()));
+            row.insert("remote".into(), json!(remote.to_string()));
             row.insert("udp_segment".into(), json!(sockets.segments()));
             row.extend(counted(PathCounters::COLUMNS, counters.values()));
             Value::Object(row)
         })
         .collect();
+    let now = core.clock.now();
+    let encryption = config.encryption.map(|_| {
+        let mut found = counted(EncryptionCounters::COLUMNS, state.encryption.values());
+        found.insert("session_age_s".into(), json!(state.session.as_ref().map(|session| session.age(now).as_secs_f64())));
+        found
+    });
     json!({
         "name": config.name,
         "device": core.tun.name(),
         "mtu": config.mtu,
         "pid": std::process::id(),
-        "uptime_s": core.clock.now().as_secs_f64(),
+        "uptime_s": now.as_secs_f64(),
+        "encryption": encryption,
         "tun_offload": format!("{:?}", core.tun.offload()),
         "paths": paths,
         "reorder": counted(ReorderCounters::COLUMNS, state.endpoint.reorder_counters().values()),
@@ -52,11 +60,18 @@ pub(crate) fn status(core: &Core) -> Value {
 pub fn table(status: &Value) -> String {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let mut lines = vec![format!(
-        "{} on {}, MTU {}, up for {:.0} s",
+        "{} on {}, MTU {}, up for {:.0} s, {}",
         text(&status["name"]),
         text(&status["device"]),
         status["mtu"],
-        status["uptime_s"].as_f64().unwrap_or_default()
+        status["uptime_s"].as_f64().unwrap_or_default(),
+        match &status["encryption"] {
+            Value::Null => "not encrypted".to_owned(),
+            found => found["session_age_s"].as_f64().map_or_else(
+                || "encrypted, and the other end has not answered".to_owned(),
+                |age| format!("encrypted, with a session of {age:.0} s")
+            ),
+        }
     )];
     let heads = ["path", "state", "local", "remote", "sent", "received", "keepalives", "times down"];
     let mut rows = vec![heads.map(str::to_owned)];

@@ -9,7 +9,7 @@ import typer
 
 from polypath import tunnel as _tunnel
 
-app = typer.Typer(help="A tunnel over several paths, for any traffic. Needs root. It is not encrypted.", no_args_is_help=True)
+app = typer.Typer(help="A tunnel over several paths, for any traffic. Needs root. It is encrypted if its file says so.", no_args_is_help=True)
 
 
 def _start(*words: str) -> NoReturn:
@@ -42,3 +42,15 @@ def status(
 def import_(folder: Annotated[str, typer.Argument(help="MPT's folder with interface.conf and connections/.")]) -> None:
     """Print our file for each connection of MPT's files."""
     _start("import", folder)
+
+
+@app.command("keygen")
+def keygen(file: Annotated[str, typer.Argument(metavar="FILE.key", help="Where the private key goes. What is there is kept.")]) -> None:
+    """Write a new private key to a file, and print its public key, which goes into the other end's file."""
+    _start("keygen", file)
+
+
+@app.command("pubkey")
+def pubkey(file: Annotated[str, typer.Argument(metavar="FILE.key", help="A private key's file.")]) -> None:
+    """Print the public key of a private key."""
+    _start("pubkey", file)

@@ -2,8 +2,10 @@
 
 use polypath_base::{Duration, Error, ErrorKind};
 use polypath_io::Clock;
+use polypath_tunneld::encryption::Key;
 use polypath_tunneld::{control, daemon, import, status};
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
@@ -16,8 +18,10 @@ polypath-tunnel carries a tunnel of GRE in UDP over several paths.
   polypath-tunnel status [NAME] [--json]
   polypath-tunnel check FILE.toml     only read the file
   polypath-tunnel import FOLDER       print our file for each of MPT's (interface.conf, connections/*.conf)
+  polypath-tunnel keygen FILE         write a new private key to FILE, and print its public key, which goes into the other end's file
+  polypath-tunnel pubkey FILE         print the public key of the private key in FILE
 
-A tunnel is neither encrypted nor authenticated: whoever is on a path reads it, and may write into it.
+Without [encryption] in its file a tunnel is neither encrypted nor authenticated: whoever is on a path reads it, and may write into it.
 ";
 
 /// The caller's mistake, and everything else.
@@ -56,6 +60,8 @@ fn command(words: &[&str]) -> Result<(), Error> {
         ["status", name] => show(&named(name)?, false),
         ["status", name, "--json"] | ["status", "--json", name] => show(&named(name)?, true),
         ["import", folder] => say(&import::folder(Path::new(folder))?),
+        ["keygen", file] => keygen(Path::new(file)),
+        ["pubkey", file] => pubkey(Path::new(file)),
         _ => Err(Error::caller(format!("{:?} is no command; `polypath-tunnel --help` lists them", words.join(" ")))),
     }
 }
@@ -63,6 +69,21 @@ fn command(words: &[&str]) -> Result<(), Error> {
 fn say(text: &str) -> Result<(), Error> {
     let mut out = std::io::stdout();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|e| Error::machine(format!("writing: {e}")))
+}
+
+/// Writes a new private key, over none that is there.
+fn keygen(file: &Path) -> Result<(), Error> {
+    let key = Key::generate().ok_or_else(|| Error::machine("the kernel gave no random numbers"))?;
+    let made = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
+    made.and_then(|mut made| made.write_all(format!("{}\n", key.text()).as_bytes()))
+        .map_err(|e| Error::caller(format!("{}: {e}", file.display())))?;
+    say(&format!("{}\n", key.public().text()))
+}
+
+fn pubkey(file: &Path) -> Result<(), Error> {
+    let text = std::fs::read_to_string(file).map_err(|e| Error::caller(format!("{}: {e}", file.display())))?;
+    let key = Key::parse(&text).ok_or_else(|| Error::caller(format!("{}: it holds no key", file.display())))?;
+    say(&format!("{}\n", key.public().text()))
 }
 
 /// A tunnel's name, or that in its file.
