@@ -9,7 +9,7 @@ import typer
 
 from polypath import tunnel as _tunnel
 
-app = typer.Typer(help="A tunnel over several paths, for any traffic. Needs root. It is encrypted if its file says so.", no_args_is_help=True)
+app = typer.Typer(help="A tunnel over several paths, for any traffic, encrypted if its file says so. Needs root.", no_args_is_help=True)
 
 
 def _start(*words: str) -> NoReturn:

@@ -39,6 +39,7 @@ impl Key {
     }
 
     /// The public key of a private one.
+    #[must_use]
     pub fn public(&self) -> Self {
         let mut public = [0; 32];
         if let Some(mut curve) = DefaultResolver.resolve_dh(&DHChoice::Curve25519) {
