@@ -12,7 +12,7 @@ use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 #[repr(transparent)]
 pub struct Rate(u64);
 
-/// An amount of data in bytes.
+/// An amount of data in bytes. Sums and differences do not saturate: one that 64 bits do not hold is a fault of who asks for it.
 #[derive(Copy, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(transparent)]
 #[repr(transparent)]
