@@ -2,12 +2,15 @@
 
 import json
 import re
+import shutil
+import subprocess
 import sys
 from collections import defaultdict
 from html.parser import HTMLParser
 
 import pyarrow.parquet as pq
 import pytest
+from requirement import lacking
 from test_captures import INSIDE, PARTS, captured
 
 from polypath import _native, cli
@@ -59,6 +62,25 @@ def test_both_ends_give_one_way_delays(request, tmp_path):
         assert 7 < sent["one_way_delay"]["min_ms"] < sent["rtt"]["min_ms"] - 7
         assert sent["one_way_delay"]["count"] > 100
     assert connection["data"][0]["acked_bytes"] <= connection["data"][0]["sent_bytes"]
+
+
+def test_the_paths_of_a_tunnel_show_the_connection_inside(request, tmp_path):
+    if shutil.which("mergecap") is None:
+        # It comes with tshark: whoever may run the host engine, root, may install it, and make does.
+        lacking("host", "mergecap is not installed")
+    files = []
+    for link in ("a-r1", "a-r2"):
+        (tmp_path / link).mkdir()
+        outcome, found = captured("mpt-gre", request.config.rootpath, tmp_path / link, at={"link": link})
+        files += found
+    merged = tmp_path / "both.pcapng"
+    subprocess.run(["mergecap", "-w", merged, *files], check=True)
+    (connection,) = analyse([merged])["connections"]
+    (subflow,) = connection["subflows"]
+    (counted,) = outcome["flows"][0]["subflows"]
+    assert connection["in_tunnel"]
+    assert [subflow[end].rpartition(":")[0] for end in ("client", "server")] == [counted["source"], counted["destination"]]
+    assert subflow["directions"][0]["acked_bytes"] == counted["bytes_acked"] > 1_000_000
 
 
 def diagnosed(name, root, tmp_path):

@@ -4,15 +4,15 @@
 //! a packet that ends too early or is something else. Nothing here can panic.
 
 use crate::icmp::Message;
-use polypath_wire::{Flags, mptcp};
+use polypath_wire::{Flags, gre, mpt, mptcp};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
-/// Of GRE-in-UDP (RFC 8086 section 8.1).
-const GRE_PORT: u16 = 4754;
+/// Where GRE-in-UDP goes to: RFC 8086's port and MPT's.
+const GRE_PORTS: [u16; 2] = [gre::UDP_PORT, mpt::UDP_PORT];
 /// Packets in packets are looked into so deep.
 const DEPTH: u32 = 4;
 
@@ -132,20 +132,31 @@ fn ip(bytes: &[u8], depth: u32) -> Option<Dissected<'_>> {
     match protocol {
         TCP => found(Frame::Tcp(tcp(source, destination, body, body_len, ce)?)),
         UDP => {
-            if u16_at(body, 2)? == GRE_PORT && depth < DEPTH {
-                if let Some(inner) = gre(body.get(8..)?).and_then(|packet| ip(packet, depth + 1)) {
-                    return Some(inner);
-                }
-            }
-            found(Frame::Udp)
+            let inner = if depth < DEPTH { gre_in_udp(body).and_then(|packet| ip(packet, depth + 1)) } else { None };
+            inner.or_else(|| found(Frame::Udp))
         }
         ICMP | ICMPV6 => found(Frame::Icmp(icmp(protocol, source, body)?)),
         _ => found(Frame::Other),
     }
 }
 
+/// What a datagram carries behind a GRE header. At a port that is not known for it a packet must end exactly where the datagram does.
+fn gre_in_udp(datagram: &[u8]) -> Option<&[u8]> {
+    let packet = behind_gre(datagram.get(8..)?)?;
+    if GRE_PORTS.contains(&u16_at(datagram, 2)?) {
+        return Some(packet);
+    }
+    let headers = datagram.len() - packet.len();
+    let packet_len = match packet.first()? >> 4 {
+        4 => usize::from(u16_at(packet, 2)?),
+        6 => usize::from(u16_at(packet, 4)?) + 40,
+        _ => return None,
+    };
+    (headers + packet_len == usize::from(u16_at(datagram, 4)?)).then_some(packet)
+}
+
 /// The packet behind a GRE header (RFC 2784, RFC 2890).
-fn gre(bytes: &[u8]) -> Option<&[u8]> {
+fn behind_gre(bytes: &[u8]) -> Option<&[u8]> {
     let flags = u16_at(bytes, 0)?;
     // Version 0, and no reserved bit of those that RFC 2784 section 2.3 has a receiver refuse.
     if flags & 0x4fff != 0 || !matches!(u16_at(bytes, 2)?, 0x0800 | 0x86dd) {
@@ -238,7 +249,7 @@ impl<'a> Segment<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use polypath_wire::{Envelope, Segment as Wire, gre, ipv4, udp};
+    use polypath_wire::{Envelope, Segment as Wire, ipv4, udp};
     use std::net::SocketAddr;
 
     fn packet() -> Vec<u8> {
@@ -280,21 +291,42 @@ mod tests {
         assert!((0..40).all(|cut| dissect(101, &packet[..cut]).is_none()));
     }
 
-    #[test]
-    fn a_packet_in_a_tunnel_is_found() {
-        let inner = packet();
-        let header = gre::Repr { protocol: 0x0800, key: Some(7), sequence: Some(9), checksum: false, payload_len: inner.len() };
+    /// `inner` behind GRE and UDP to this port, with `more` bytes behind it in the datagram.
+    fn tunnelled(inner: &[u8], port: u16, more: usize) -> Vec<u8> {
+        let header = gre::Repr { protocol: gre::IPV4, key: Some(7), sequence: Some(9), checksum: false, payload_len: inner.len() };
         let mut bytes = vec![0; 28 + header.header_len()];
-        bytes.extend_from_slice(&inner);
+        bytes.extend_from_slice(inner);
+        bytes.resize(bytes.len() + more, 0);
         header.emit(&mut bytes[28..]).unwrap();
         let addresses = (Ipv4Addr::new(1, 1, 1, 1), Ipv4Addr::new(2, 2, 2, 2));
-        let outer = udp::Repr { source_port: 9, destination_port: GRE_PORT, checksum: false, payload_len: bytes.len() - 28 };
+        let outer = udp::Repr { source_port: 9, destination_port: port, checksum: false, payload_len: bytes.len() - 28 };
         let v4 = polypath_wire::checksum::Addresses::V4 { source: addresses.0, destination: addresses.1 };
         outer.emit(&mut bytes[20..], &v4).unwrap();
         let payload_len = bytes.len() - 20;
         ipv4::Repr { source: addresses.0, destination: addresses.1, protocol: UDP, payload_len, ..ipv4::Repr::default() }
             .emit(&mut bytes)
             .unwrap();
-        is_the_segment(dissect(101, &bytes), true);
+        bytes
+    }
+
+    #[test]
+    fn a_packet_in_a_tunnel_is_found() {
+        let packet = packet();
+        for port in [4754, 23456, 40000] {
+            is_the_segment(dissect(101, &tunnelled(&packet, port, 0)), true);
+            // The headers are there, the rest is cut off.
+            let cut = tunnelled(&packet, port, 0).len() - 100;
+            is_the_segment(dissect(101, &tunnelled(&packet, port, 0)[..cut]), true);
+        }
+    }
+
+    #[test]
+    fn what_only_looks_like_a_tunnel_is_a_datagram() {
+        let packet = packet();
+        // Several packets that wait to be cut apart (UDP GSO), and a payload that happens to begin like GRE.
+        is_the_segment(dissect(101, &tunnelled(&packet, 4754, 1)), true);
+        let bytes = tunnelled(&packet, 40000, 1);
+        let chance = dissect(101, &bytes);
+        assert!(matches!(chance, Some(Dissected { frame: Frame::Udp, in_tunnel: false, .. })), "{chance:?}");
     }
 }
