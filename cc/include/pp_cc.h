@@ -101,7 +101,7 @@ struct pp_sample {
 	__s32 delivered;	/* segments delivered over the interval; negative = no valid sample */
 	__s32 losses;		/* segments marked lost by this ACK */
 	__u32 acked_sacked;	/* segments newly acknowledged or sacked by this ACK */
-	__u32 pkts_acked;	/* segments newly acknowledged cumulatively or sacked, for pkts_acked */
+	__u32 pkts_acked;	/* for the hook pkts_acked alone: segments newly acknowledged cumulatively, sacked before or not; 0 if some were only sacked */
 	__u32 prior_in_flight;	/* segments in flight before this ACK */
 	__u32 last_end_seq;	/* end sequence number of the most recently sent segment delivered */
 	__u8  is_app_limited;

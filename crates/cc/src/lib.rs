@@ -282,7 +282,8 @@ impl Controller {
         in_ack_event(flags: u32 => flags)
     }
     hook! {
-        /// An ACK newly acknowledged or sacked segments; rely on `rtt_us`, `pkts_acked` and `prior_delivered` of `sample` alone.
+        /// An ACK newly acknowledged or sacked segments; rely on `rtt_us`, `pkts_acked` (which counts the cumulatively acknowledged alone) and `prior_delivered` of
+        /// `sample` alone.
         pkts_acked(sample: &Sample => ptr::from_ref(sample))
     }
     hook_with_result! {

@@ -211,7 +211,8 @@ mirror! {
         pub losses: i32,
         /// Segments that this ACK acknowledged or sacked for the first time (Linux: `acked_sacked`).
         pub acked_sacked: u32,
-        /// Segments that this ACK acknowledged cumulatively, for the hook `pkts_acked` (Linux: `ack_sample.pkts_acked`).
+        /// Segments that this ACK acknowledged cumulatively, sacked before or not, for the hook `pkts_acked` alone (Linux: `ack_sample.pkts_acked`,
+        /// which its `tcp_clean_rtx_queue` counts).
         pub pkts_acked: u32,
         /// [`Flow::in_flight`] before this ACK, segments (Linux: `prior_in_flight`).
         pub prior_in_flight: u32,

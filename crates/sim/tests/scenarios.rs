@@ -140,6 +140,40 @@ fn a_sender_hears_of_a_narrow_link_and_shortens_its_packets() {
     }
 }
 
+/// Packets too long for the link behind the router, and the segment size of each flow, where flows of one client begin at these times.
+fn too_long(starts_ms: &[u64]) -> (u64, Vec<u32>) {
+    let mut value = path(json!({}));
+    for (link, end) in [(0, "a"), (0, "b"), (1, "b")] {
+        value["links"][link][end]["mtu"] = json!(9000);
+    }
+    value["links"][1]["a"]["mtu"] = json!(1500);
+    let flow = value["flows"][0].clone();
+    let flows = starts_ms.iter().enumerate().map(|(number, start)| {
+        let mut flow = flow.clone();
+        (flow["name"], flow["start_ns"]) = (json!(format!("f{number}")), json!(start * 1_000_000));
+        flow["app"]["duration_ns"] = json!(2_000_000_000_u64);
+        flow["window_ns"] = json!([3_500_000_000_u64, 5_000_000_000_u64]);
+        flow
+    });
+    value["flows"] = flows.collect();
+    let outcome = outcome(value);
+    let sizes = outcome.flows.iter().map(|flow| flow.subflows[0].mss).collect();
+    (outcome.links[2].counters.mtu_drops, sizes)
+}
+
+/// Linux keeps what ICMP told in the route's cache (specs/notes/mtu-probing), which all connections to that address read.
+#[test]
+fn a_host_remembers_the_mtu_of_a_route_for_its_next_connection() {
+    let (alone, sizes) = too_long(&[0]);
+    assert!(alone > 0);
+    assert_eq!(sizes, [1448]);
+    assert_eq!(too_long(&[0, 3000]), (alone, vec![1448, 1448]), "the second one never sends a packet that is too long");
+    // Two that begin together have both sent their first windows when the first message comes.
+    let (together, sizes) = too_long(&[0, 0]);
+    assert_eq!(sizes, [1448, 1448]);
+    assert!((alone + 1..=2 * alone).contains(&together), "{together} of two, {alone} of one");
+}
+
 #[test]
 fn a_silent_narrow_link_is_a_black_hole() {
     let outcome = narrow(Some("silent"));

@@ -149,6 +149,39 @@ fn data_completes_when_a_path_dies() {
     }
 }
 
+/// What a dead path of jumbo frames leaves behind goes by a path of Ethernet's size, in segments that fit there.
+#[test]
+fn what_goes_again_is_cut_to_the_size_of_its_new_subflow() {
+    for stack in BOTH {
+        let with_mtus = |addresses: usize, name: &str| {
+            let mut config = config(&settings(stack), PathManager::default(), addresses, name);
+            for (interface, mtu) in config.interfaces.iter_mut().zip([9000, 1500]) {
+                interface.mtu = Bytes::new(mtu);
+            }
+            config
+        };
+        let mut paths = two_paths([5, 5], 20);
+        for direction in &mut paths[0] {
+            direction.script(down(Instant::ZERO + Duration::from_secs(1), Instant::NEVER));
+        }
+        let mut net = join(Connection::client(with_mtus(2, "client")), Connection::server(with_mtus(1, "server")), paths);
+        net.transfer(10_000_000, 60);
+        assert_eq!(net.server.received().get(), 10_000_000, "{stack}");
+        assert!(net.client.reinjected() > Bytes::ZERO, "{stack}");
+
+        let carried =
+            |path: u8| net.log.iter().filter(move |l| l.end == CLIENT && l.path == PathId(path) && l.segment.len > 0).map(|l| &l.segment);
+        let longest = |path: u8| carried(path).map(|segment| segment.len).max();
+        let [wide, narrow] = if stack.mptcp_version == MptcpVersion::V0 { [8928, 1428] } else { [8924, 1424] };
+        assert_eq!((longest(0), longest(1)), (Some(wide), Some(narrow)), "{stack}");
+        // Mappings of data that the first path has carried in jumbo frames before.
+        let mapped = |path: u8| carried(path).map(|segment| &segment.dss).filter(|dss| dss.map_len > 0);
+        let before: Vec<_> = mapped(0).map(|dss| dss.dsn.get()..dss.dsn.get() + u64::from(dss.map_len)).collect();
+        let again = mapped(1).filter(|dss| before.iter().any(|range| range.contains(&dss.dsn.get()))).count();
+        assert!(again > 10, "{stack}: {again} mappings went again");
+    }
+}
+
 #[test]
 fn nothing_is_lost_at_random_loss() {
     for stack in BOTH {
