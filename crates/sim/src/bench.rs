@@ -94,6 +94,7 @@ fn parallel(paths: u32, hops: u32, bits_per_s: u64, flows: u32, transport: Trans
         client_address: None,
         server_address: None,
         start: Instant::ZERO + apart * u64::from(number),
+        direction: crate::scenario::DataDirection::Upload,
         app: App::Bulk { duration },
         mptcp: Mptcp::default(),
         routes: vec![],

@@ -4,7 +4,7 @@ use crate::capture::Captures;
 use crate::flow::Flow;
 use crate::network::Network;
 use crate::routes::{Fixed, FlowAddresses, Routes};
-use crate::scenario::{self, App, Scenario, Transport};
+use crate::scenario::{self, App, DataDirection, Scenario, Transport};
 use crate::sysctl;
 use crate::topology::{Direction, NodeId, Topology};
 use crate::tunnels;
@@ -77,6 +77,9 @@ fn check(flow: &scenario::Flow) -> Result<(), Error> {
     if flow.window[0] >= flow.window[1] {
         return Err(of_flow(flow, "window", "its window ends before it begins: `window_ns` is [from, to]"));
     }
+    if flow.direction == DataDirection::Download {
+        check_download(flow)?;
+    }
     match flow.app {
         App::Bulk { duration: Duration::ZERO } => wrong("a bulk transfer of no duration sends nothing"),
         App::Transfer { bytes: Bytes::ZERO } => wrong("a transfer of no bytes is complete before it begins"),
@@ -89,6 +92,20 @@ fn check(flow: &scenario::Flow) -> Result<(), Error> {
         _ if flow.transport == Transport::Udp => wrong("datagrams are sent by an application at a rate: give it one, or take tcp"),
         _ => Ok(()),
     }
+}
+
+/// A download needs a connection, which the client opens, and an application that sends one way.
+fn check_download(flow: &scenario::Flow) -> Result<(), Error> {
+    if flow.transport == Transport::Udp {
+        let sentence =
+            "datagrams need no connection, so the sender is the client: leave `direction` out and let `client` and `server` change places";
+        return Err(of_flow(flow, "direction", sentence));
+    }
+    if let App::Requests { .. } = flow.app {
+        let sentence = "requests go both ways, and their responses come from the server: leave `direction` out";
+        return Err(of_flow(flow, "direction", sentence));
+    }
+    Ok(())
 }
 
 /// The hosts of a flow, which of their addresses its connection uses, and its fixed routes.

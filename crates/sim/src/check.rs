@@ -2,7 +2,7 @@
 
 use crate::build;
 use crate::routes::FlowAddresses;
-use crate::scenario::{App, Flow, Scenario, Transport};
+use crate::scenario::{App, DataDirection, Flow, Scenario, Transport};
 use crate::sysctl;
 use crate::topology::Topology;
 use crate::tunnels::{self, Planned};
@@ -45,7 +45,10 @@ fn check_rates(scenario: &Scenario, flow: &Flow, topology: &Topology, ends: &Flo
     for at_client in 0..ends.addresses[0].len() {
         for at_server in 0..ends.addresses[1].len() {
             let Some(route) = ends.route(topology, at_client, at_server) else { continue };
-            let route = tunnels::unfolded(route, planned, topology);
+            let mut route = tunnels::unfolded(route, planned, topology);
+            if flow.direction == DataDirection::Download {
+                route = route.iter().rev().map(|direction| direction.reversed()).collect();
+            }
             let sides = || {
                 route.iter().map(|direction| {
                     let link = &scenario.links[direction.index() / 2];
@@ -57,10 +60,12 @@ fn check_rates(scenario: &Scenario, flow: &Flow, topology: &Topology, ends: &Flo
             }
             let links: Vec<&str> = sides().map(|(link, _)| link.name.as_str()).collect();
             let Some((first, (side, _))) = sides().next() else { continue };
+            let (from, to) =
+                if flow.direction == DataDirection::Upload { (&flow.client, &flow.server) } else { (&flow.server, &flow.client) };
             let sentence = format!(
                 "no link from `{}` to `{}` ({}) has a rate, so `{}` would send as fast as its buffers allow: give one of them a `rate`",
-                flow.client,
-                flow.server,
+                from,
+                to,
                 links.join(", "),
                 flow.name
             );

@@ -2,9 +2,9 @@
 
 use crate::delays::Delays;
 use crate::outcome::{DisorderOutcome, FlowOutcome, Spread, SubflowOutcome};
-use crate::probe::{at_server, micros};
+use crate::probe::{at_receiver, micros};
 use crate::routes::PathsOf;
-use crate::scenario::{self, App, Transport};
+use crate::scenario::{self, App, DataDirection, Transport};
 use crate::traffic;
 use polypath_base::{Bytes, Duration, Instant, Rate};
 use polypath_transport::tcp::Probe;
@@ -35,10 +35,11 @@ pub(crate) enum AppWait {
 pub(crate) struct Flow {
     name: String,
     app: App,
+    direction: DataDirection,
     /// Payload of each datagram, if it sends datagrams, bytes.
     datagram: Option<Bytes>,
     window: [Duration; 2],
-    /// When the client's connection was established and the application began.
+    /// When the sender's connection was established and the application began.
     began: Option<Instant>,
     /// When the server accepted the connection.
     accepted_at: Option<Instant>,
@@ -83,6 +84,7 @@ impl Flow {
         Self {
             name: flow.name.clone(),
             app: flow.app,
+            direction: flow.direction,
             datagram: (flow.transport == Transport::Udp).then_some(flow.datagram),
             window: flow.window,
             began: None,
@@ -111,39 +113,50 @@ impl Flow {
         self.before.is_some() && self.after.is_none()
     }
 
-    /// The application's next step: opens the connection, begins, pauses or ends a burst. Returns what to app_wait the client for
-    /// and when the next step is due.
-    pub(crate) fn step(&mut self, now: Instant, client: &mut Connection) -> (AppWait, Instant) {
+    /// Whether the client's end is the one that sends; of requests it is the one that asks.
+    pub(crate) fn client_sends(&self) -> bool {
+        self.direction == DataDirection::Upload
+    }
+
+    /// Whether [`Flow::step`] is the client's to make: it opens the connection, whoever sends on it.
+    pub(crate) fn client_acts(&self) -> bool {
+        self.began.is_none() || self.client_sends()
+    }
+
+    /// The application's next step: opens the connection (`end` is the client's), or begins, pauses or ends a burst (the sender's).
+    /// Returns what that end's application waits for and when the next step is due.
+    pub(crate) fn step(&mut self, now: Instant, end: &mut Connection) -> (AppWait, Instant) {
         let Some(began) = self.began else {
-            client.open(now);
+            end.open(now);
             return (AppWait::Established, Instant::NEVER);
         };
+        let sender = end;
         match self.app {
             App::Bulk { .. } => {
-                client.stop(now);
-                client.close(now);
+                sender.stop(now);
+                sender.close(now);
                 (AppWait::Nothing, Instant::NEVER)
             }
             App::Transfer { .. } => (AppWait::Nothing, Instant::NEVER),
             App::Requests { request, response, .. } => {
                 self.asked_at = now;
-                client.offer(now, request);
+                sender.offer(now, request);
                 (AppWait::Response((self.answered.len() as u64 + 1) * response.get()), Instant::NEVER)
             }
             App::OnOff { on, off, duration, rate } => {
                 let end = began + duration;
                 if now >= end {
-                    client.stop(now);
-                    client.close(now);
+                    sender.stop(now);
+                    sender.close(now);
                     return (AppWait::Nothing, Instant::NEVER);
                 }
                 if now >= self.phase_ends {
                     self.bursting = !self.bursting;
                     self.phase_ends = now + if self.bursting { on } else { off };
                     match (self.bursting, rate) {
-                        (true, None) => client.offer(now, Bytes::MAX),
+                        (true, None) => sender.offer(now, Bytes::MAX),
                         (true, Some(_)) => {}
-                        (false, _) => client.stop(now),
+                        (false, _) => sender.stop(now),
                     }
                 }
                 let mut next = self.phase_ends.min(end);
@@ -151,13 +164,13 @@ impl Flow {
                     // The bytes of the time until the next write: rates are kept exactly over each burst.
                     let into = |at: Instant| on - self.phase_ends.since(at);
                     if let Some(payload) = self.datagram {
-                        client.offer(now, payload);
+                        sender.offer(now, payload);
                         let following = datagram_after(into(now), payload, rate);
                         return (AppWait::Nothing, next.min(now + (following - into(now))));
                     }
                     let sent = |at: Instant| (u128::from(rate.as_bits_per_sec()) * u128::from(into(at).as_nanos()) / 8_000_000_000) as u64;
                     let until = (now + WRITE).min(next);
-                    client.offer(now, Bytes::new(sent(until) - sent(now)));
+                    sender.offer(now, Bytes::new(sent(until) - sent(now)));
                     next = until;
                 }
                 (AppWait::Nothing, next)
@@ -165,38 +178,42 @@ impl Flow {
         }
     }
 
-    /// The client is established: the application begins. Returns what to app_wait for and when the next step is due.
-    pub(crate) fn begin(&mut self, now: Instant, client: &mut Connection) -> (AppWait, Instant) {
+    /// The sender is established: the application begins. Returns what it waits for and when its next step is due.
+    pub(crate) fn begin(&mut self, now: Instant, sender: &mut Connection) -> (AppWait, Instant) {
         self.began = Some(now);
         match self.app {
             App::Bulk { duration } => {
-                client.offer(now, Bytes::MAX);
+                sender.offer(now, Bytes::MAX);
                 (AppWait::Nothing, now + duration)
             }
             App::Transfer { bytes } => {
-                client.offer(now, bytes);
+                sender.offer(now, bytes);
                 (AppWait::Accepted(bytes.get()), Instant::NEVER)
             }
-            App::Requests { .. } => self.step(now, client),
+            App::Requests { .. } => self.step(now, sender),
             App::OnOff { .. } => {
                 self.phase_ends = now;
-                self.step(now, client)
+                self.step(now, sender)
             }
         }
     }
 
-    /// The server has accepted. Returns what to app_wait the server for and when the window begins.
-    pub(crate) fn accept(&mut self, now: Instant) -> (AppWait, Instant) {
+    /// The server has accepted. Returns when the window begins.
+    pub(crate) fn accept(&mut self, now: Instant) -> Instant {
         self.accepted_at = Some(now);
-        let app_wait = match self.app {
+        now + self.window[0]
+    }
+
+    /// The receiver is established. Returns what its application waits for.
+    pub(crate) fn listen(&self) -> AppWait {
+        match self.app {
             App::Transfer { bytes } => AppWait::Received(bytes.get()),
             App::Requests { request, .. } => AppWait::Request(request.get()),
             App::Bulk { .. } | App::OnOff { .. } => AppWait::Nothing,
-        };
-        (app_wait, now + self.window[0])
+        }
     }
 
-    /// The server has read everything.
+    /// The receiver has read everything.
     pub(crate) fn complete(&mut self, now: Instant) {
         self.completed = Some(now);
     }
@@ -221,10 +238,10 @@ impl Flow {
     }
 
     /// An edge of the window. Returns when the next one is due.
-    pub(crate) fn edge(&mut self, now: Instant, client: &Connection, server: &Connection) -> Instant {
+    pub(crate) fn edge(&mut self, now: Instant, sender: &Connection, receiver: &Connection) -> Instant {
         let accepted_at = self.accepted_at.expect("the window begins once the server has accepted");
         if self.before.is_none() {
-            let mut mark = Mark::new(now, client, server);
+            let mut mark = Mark::new(now, sender, receiver);
             if self.window[0] == Duration::ZERO {
                 // What the socket took while the handshake went on counts as well.
                 mark.accepted = 0;
@@ -234,24 +251,24 @@ impl Flow {
             self.before = Some(mark);
             return accepted_at + self.window[1];
         }
-        self.after = Some(Mark::new(now, client, server));
+        self.after = Some(Mark::new(now, sender, receiver));
         Instant::NEVER
     }
 
     /// A sample at a multiple of 100 ms.
-    pub(crate) fn sample(&mut self, now: Instant, client: &Connection, server: &Connection) {
-        self.received_100ms.push(server.received().get());
-        self.accepted_100ms.push(client.accepted().get());
-        self.out_of_order_100ms.push(server.disorder(now).waiting.get());
+    pub(crate) fn sample(&mut self, now: Instant, sender: &Connection, receiver: &Connection) {
+        self.received_100ms.push(receiver.received().get());
+        self.accepted_100ms.push(sender.accepted().get());
+        self.out_of_order_100ms.push(receiver.disorder(now).waiting.get());
         if self.before.is_none() || self.after.is_some() {
             return;
         }
-        let subflows = client.subflow_count();
+        let subflows = sender.subflow_count();
         if self.means.len() < subflows {
             self.means.resize(subflows, Mean::default());
         }
         for (index, mean) in self.means.iter_mut().enumerate().take(subflows) {
-            let probe = client.subflow(index);
+            let probe = sender.subflow(index);
             if probe.established_at.is_some_and(|at| at <= now) {
                 mean.samples += 1;
                 mean.srtt_us += probe.srtt.as_micros();
@@ -265,13 +282,13 @@ impl Flow {
     pub(crate) fn outcome(
         &mut self,
         end: Instant,
-        client: &Connection,
-        server: &Connection,
+        sender: &Connection,
+        receiver: &Connection,
         byte_delay: Option<Spread>,
         paths: PathsOf<'_>,
     ) -> FlowOutcome {
         if self.before.is_some() && self.after.is_none() {
-            self.after = Some(Mark::new(end, client, server));
+            self.after = Some(Mark::new(end, sender, receiver));
         }
         let (before, after) = (self.before.take().unwrap_or_default(), self.after.take().unwrap_or_default());
         let seconds = after.at.since(before.at).as_secs_f64();
@@ -279,36 +296,40 @@ impl Flow {
         let rate = |bytes: u64| if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 };
         let goodput = rate(after.received - before.received);
         let since_accept = |at: Instant| self.accepted_at.map(|accepted| at.since(accepted).as_nanos());
-        let held = client.limited(end);
+        let held = sender.limited(end);
         FlowOutcome {
             name: self.name.clone(),
             established_ns: self.accepted_at.map(Instant::as_nanos),
             goodput_receiver_bps: goodput,
             goodput_sender_bps: rate(after.accepted.saturating_sub(before.accepted)),
-            bytes_received: server.received().get(),
-            bytes_accepted: client.accepted().get(),
+            bytes_received: receiver.received().get(),
+            bytes_accepted: sender.accepted().get(),
             completion_ns: self.completed.and_then(since_accept),
             transient_ns: self.transient([before.at, after.at], goodput).and_then(since_accept),
-            fallback: client.is_fallback(),
-            reinjected_bytes: client.reinjected().get(),
-            datagrams: client
+            fallback: sender.is_fallback(),
+            reinjected_bytes: sender.reinjected().get(),
+            datagrams: sender
                 .as_udp()
-                .zip(server.as_udp())
+                .zip(receiver.as_udp())
                 .map(|(sender, receiver)| traffic::datagrams(sender.sent(), receiver.arrivals(), [before.arrivals, after.arrivals])),
             responses: matches!(self.app, App::Requests { .. }).then(|| {
-                // The first request leaves while the server's acceptance is still on its way.
+                // The first request leaves while the receiver's acceptance is still on its way.
                 let from = if self.window[0] == Duration::ZERO { Instant::ZERO } else { before.at };
                 traffic::responses(&self.answered, [from, after.at])
             }),
             byte_delay,
             disorder: self.datagram.is_none().then(|| {
-                DisorderOutcome::new([&before.disorder, &after.disorder, &server.disorder(end)], after.received - before.received, seconds)
+                DisorderOutcome::new(
+                    [&before.disorder, &after.disorder, &receiver.disorder(end)],
+                    after.received - before.received,
+                    seconds,
+                )
             }),
             rwnd_limited_ns: held.window.as_nanos(),
             sndbuf_limited_ns: held.buffer.as_nanos(),
             app_limited_ns: held.application.as_nanos(),
-            subflows: (0..client.subflow_count())
-                .map(|index| self.subflow(index, &before, &after, seconds, [client, server], paths))
+            subflows: (0..sender.subflow_count())
+                .map(|index| self.subflow(index, &before, &after, seconds, [sender, receiver], paths))
                 .collect(),
             received_100ms: std::mem::take(&mut self.received_100ms),
             accepted_100ms: std::mem::take(&mut self.accepted_100ms),
@@ -322,14 +343,14 @@ impl Flow {
         before: &Mark,
         after: &Mark,
         seconds: f64,
-        [client, server]: [&Connection; 2],
+        [sender, receiver]: [&Connection; 2],
         paths: PathsOf<'_>,
     ) -> SubflowOutcome {
-        let Probe { counters, mut rejected, established_at, min_rtt, mss, pmtu, .. } = client.subflow(index);
-        if let Some(there) = at_server(client, index, server, paths) {
+        let Probe { counters, mut rejected, established_at, min_rtt, mss, pmtu, .. } = sender.subflow(index);
+        if let Some(there) = at_receiver(sender, index, receiver, paths) {
             rejected += there.rejected;
         }
-        let [source, destination] = paths.addresses(client.path(client.path_of(index)));
+        let [source, destination] = paths.addresses(sender.path(sender.path_of(index)));
         let acked = |mark: &Mark| mark.acked.get(index).copied().unwrap_or(0);
         let mean = self.means.get(index).copied().unwrap_or_default();
         let of = |sum: u64| if mean.samples > 0 { sum as f64 / mean.samples as f64 } else { 0.0 };
@@ -379,9 +400,16 @@ fn datagram_after(into: Duration, payload: Bytes, rate: Rate) -> Duration {
 }
 
 impl Mark {
-    fn new(at: Instant, client: &Connection, server: &Connection) -> Self {
-        let acked = (0..client.subflow_count()).map(|index| client.subflow(index).counters.bytes_acked).collect();
-        let arrivals = server.as_udp().map_or(0, |socket| socket.arrivals().len());
-        Self { at, received: server.received().get(), accepted: client.accepted().get(), arrivals, acked, disorder: server.disorder(at) }
+    fn new(at: Instant, sender: &Connection, receiver: &Connection) -> Self {
+        let acked = (0..sender.subflow_count()).map(|index| sender.subflow(index).counters.bytes_acked).collect();
+        let arrivals = receiver.as_udp().map_or(0, |socket| socket.arrivals().len());
+        Self {
+            at,
+            received: receiver.received().get(),
+            accepted: sender.accepted().get(),
+            arrivals,
+            acked,
+            disorder: receiver.disorder(at),
+        }
     }
 }

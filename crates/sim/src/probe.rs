@@ -11,21 +11,21 @@ pub(crate) fn micros(time: Duration) -> u32 {
     time.as_micros() as u32
 }
 
-/// The server's end of a subflow of the client, if it has one. It may have met the paths in another order.
-pub(crate) fn at_server(client: &Connection, index: usize, server: &Connection, paths: PathsOf<'_>) -> Option<Probe> {
-    let path = paths.peer_path(client.path_of(index))?;
-    (0..server.subflow_count()).find(|&i| server.path_of(i) == path).map(|i| server.subflow(i))
+/// The receiver's end of a subflow of the sender, if it has one. It may have met the paths in another order.
+pub(crate) fn at_receiver(sender: &Connection, index: usize, receiver: &Connection, paths: PathsOf<'_>) -> Option<Probe> {
+    let path = paths.peer_path(sender.path_of(index))?;
+    (0..receiver.subflow_count()).find(|&i| receiver.path_of(i) == path).map(|i| receiver.subflow(i))
 }
 
 impl SubflowSeries {
     /// Appends the rows of one flow: the sender's state, and the bytes that its peer received.
-    pub(crate) fn sample(&mut self, now: Instant, flow: u32, client: &Connection, server: &Connection, paths: PathsOf<'_>) {
-        for index in 0..client.subflow_count() {
-            let probe = client.subflow(index);
+    pub(crate) fn sample(&mut self, now: Instant, flow: u32, sender: &Connection, receiver: &Connection, paths: PathsOf<'_>) {
+        for index in 0..sender.subflow_count() {
+            let probe = sender.subflow(index);
             if probe.established_at.is_none() {
                 continue;
             }
-            let bytes_received = at_server(client, index, server, paths).map_or(Bytes::ZERO, |there| there.bytes_received).get();
+            let bytes_received = at_receiver(sender, index, receiver, paths).map_or(Bytes::ZERO, |there| there.bytes_received).get();
             self.push(SubflowRow {
                 time_ns: now.as_nanos(),
                 flow,

@@ -193,7 +193,7 @@ pub struct Flow {
     /// Congestion control of the sender, by name; none for datagrams.
     #[serde(default)]
     pub cc: Option<String>,
-    /// The client opens the connection and sends.
+    /// The client opens the connection.
     pub client: String,
     pub server: String,
     /// Source and destination of the first subflow; default: the node's first address.
@@ -203,6 +203,9 @@ pub struct Flow {
     pub server_address: Option<String>,
     #[serde(rename = "start_ns", default)]
     pub start: Instant,
+    /// Which end the application sends from.
+    #[serde(default)]
+    pub direction: DataDirection,
     pub app: App,
     /// Payload of each datagram.
     #[serde(rename = "datagram_bytes", default = "default_datagram")]
@@ -215,6 +218,17 @@ pub struct Flow {
     /// Window of the goodput and of the means, in time since the connection was established at the server.
     #[serde(rename = "window_ns")]
     pub window: [Duration; 2],
+}
+
+/// Who sends the application's data. The client opens the connection either way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DataDirection {
+    /// The client; of requests both, and the client asks.
+    #[default]
+    Upload,
+    /// The server, as soon as it has accepted the connection.
+    Download,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

@@ -25,7 +25,7 @@ pub(crate) struct World {
     sources: Sources,
     /// The nodes that the world drives itself, by number.
     endpoints: Vec<Endpoint>,
-    /// By flow: its client and its server.
+    /// By flow: its sender and its receiver.
     ends: Vec<[u32; 2]>,
     flows: Vec<Flow>,
     /// By flow: how long its bytes take.
@@ -48,10 +48,11 @@ struct Endpoint {
     flow: u32,
     peer: u32,
     is_client: bool,
+    is_sender: bool,
     /// When its entry in the event queue is due: at its next timeout or earlier.
     timer: Instant,
     app_wait: AppWait,
-    /// Bytes that a client's socket has accepted, or a server's application read, at the last report to the flow.
+    /// Bytes that a sender's socket has accepted, or a receiver's application read, at the last report to the flow.
     reported_bytes: u64,
 }
 
@@ -79,7 +80,10 @@ impl World {
         let timers = network.pipes.len() as u32;
         let (endpoints_end, count) = (timers + connections.len() as u32, flows.len() as u32);
         let apps = endpoints_end + nodes.len() as u32;
-        let ends: Vec<[u32; 2]> = routes.ends().collect();
+        let sides: Vec<[u32; 2]> = routes.ends().collect();
+        let ends =
+            sides.iter().zip(&flows).map(|(&[client, server], flow)| if flow.client_sends() { [client, server] } else { [server, client] });
+        let ends: Vec<[u32; 2]> = ends.collect();
         let sources = Sources { timers, apps, edges: apps + count, samples: apps + 2 * count, series: apps + 2 * count + 1 };
         let mut queue = EventQueue::new(timers as usize, (sources.series + 1 - timers) as usize);
         for (flow, &start) in starts.iter().enumerate() {
@@ -96,7 +100,7 @@ impl World {
             data_plane: DataPlane::new(queue, network, routes, nodes),
             tunnel_names: Vec::new(),
             sources,
-            endpoints: endpoints(connections, &ends),
+            endpoints: endpoints(connections, &sides, &flows),
             ends,
             unfinished: flows.len(),
             delays: flows.iter().map(Flow::delays).collect(),
@@ -140,7 +144,7 @@ impl World {
         }
         let to = arrival.to;
         let endpoint = &mut self.endpoints[to as usize];
-        let ends = Ends { number: to, peer: endpoint.peer, is_client: endpoint.is_client };
+        let ends = Ends { number: to, peer: endpoint.peer, is_sender: endpoint.is_sender };
         let (data_plane, segment, timer) = (&mut self.data_plane, &mut self.segment, endpoint.timer);
         let after = match &mut endpoint.connection {
             Connection::Mptcp(end) => receive(&mut **end, now, arrival, ends, timer, data_plane, segment),
@@ -159,7 +163,7 @@ impl World {
         if after.done != endpoint.reported_bytes {
             endpoint.reported_bytes = after.done;
             let delays = &mut self.delays[endpoint.flow as usize];
-            if endpoint.is_client { delays.on_accepted(now, after.done) } else { delays.on_read(now, after.done) }
+            if endpoint.is_sender { delays.on_accepted(now, after.done) } else { delays.on_read(now, after.done) }
         }
         if let Some(due) = after.due {
             endpoint.timer = due;
@@ -225,14 +229,14 @@ impl World {
         }
         let endpoint = &mut self.endpoints[number as usize];
         let (done, due) = match &mut endpoint.connection {
-            Connection::Mptcp(end) => state(&mut **end, endpoint.is_client, endpoint.timer),
-            Connection::Tcp(end) => state(&mut **end, endpoint.is_client, endpoint.timer),
-            Connection::Udp(end) => (bytes_done(end, endpoint.is_client), None),
+            Connection::Mptcp(end) => state(&mut **end, endpoint.is_sender, endpoint.timer),
+            Connection::Tcp(end) => state(&mut **end, endpoint.is_sender, endpoint.timer),
+            Connection::Udp(end) => (bytes_done(end, endpoint.is_sender), None),
         };
         if done != endpoint.reported_bytes {
             endpoint.reported_bytes = done;
             let delays = &mut self.delays[endpoint.flow as usize];
-            if endpoint.is_client { delays.on_accepted(now, done) } else { delays.on_read(now, done) }
+            if endpoint.is_sender { delays.on_accepted(now, done) } else { delays.on_read(now, done) }
         }
         // A later timeout waits until the entry in the queue is due: most timeouts are moved many times and never come.
         if let Some(due) = due {
@@ -244,7 +248,7 @@ impl World {
     #[inline(never)]
     fn flush(&mut self, now: Instant, number: u32) {
         let endpoint = &mut self.endpoints[number as usize];
-        let ends = Ends { number, peer: endpoint.peer, is_client: endpoint.is_client };
+        let ends = Ends { number, peer: endpoint.peer, is_sender: endpoint.is_sender };
         let (data_plane, segment) = (&mut self.data_plane, &mut self.segment);
         let unrouted = match &mut endpoint.connection {
             Connection::Mptcp(end) => send_all::<_, false>(&mut **end, now, ends, data_plane, segment),
@@ -294,28 +298,29 @@ impl World {
             if node < self.endpoints.len() as u32 { self.time_out(now, node) } else { self.data_plane.poll_node(now, node) }
         } else if source.0 < edges {
             let flow = (source.0 - apps) as usize;
-            let client = self.ends[flow][0];
-            let endpoint = &mut self.endpoints[client as usize];
+            let [sender, receiver] = self.ends[flow];
+            let acting = if self.flows[flow].client_acts() && !self.flows[flow].client_sends() { receiver } else { sender };
+            let endpoint = &mut self.endpoints[acting as usize];
             let (app_wait, next) = self.flows[flow].step(now, &mut endpoint.connection);
             endpoint.app_wait = app_wait;
             self.data_plane.queue.set(source, next);
-            self.settle(now, client);
+            self.settle(now, acting);
         } else if source.0 < samples {
             let flow = (source.0 - edges) as usize;
-            let [client, server] = self.ends[flow].map(|end| &self.endpoints[end as usize].connection);
-            let next = self.flows[flow].edge(now, client, server);
+            let [sender, receiver] = self.ends[flow].map(|end| &self.endpoints[end as usize].connection);
+            let next = self.flows[flow].edge(now, sender, receiver);
             self.delays[flow].set_counting(self.flows[flow].is_in_window());
             self.data_plane.queue.set(source, next);
         } else if source.0 == samples {
             for (flow, ends) in self.flows.iter_mut().zip(&self.ends) {
-                let [client, server] = ends.map(|end| &self.endpoints[end as usize].connection);
-                flow.sample(now, client, server);
+                let [sender, receiver] = ends.map(|end| &self.endpoints[end as usize].connection);
+                flow.sample(now, sender, receiver);
             }
             self.data_plane.queue.set(source, now + SAMPLE);
         } else {
             for (flow, ends) in self.ends.iter().enumerate() {
-                let [client, server] = ends.map(|end| &self.endpoints[end as usize].connection);
-                self.series.sample(now, flow as u32, client, server, self.data_plane.routes.paths_of(ends[0]));
+                let [sender, receiver] = ends.map(|end| &self.endpoints[end as usize].connection);
+                self.series.sample(now, flow as u32, sender, receiver, self.data_plane.routes.paths_of(ends[0]));
             }
             self.data_plane.queue.set(source, self.series_interval.map_or(Instant::NEVER, |interval| now + interval));
         }
@@ -346,16 +351,17 @@ impl World {
         let connection = &mut endpoint.connection;
         match endpoint.app_wait {
             AppWait::Established if connection.established_at().is_some() => {
-                let (apps, edges) = (self.sources.apps, self.sources.edges);
-                let (app_wait, source, next) = if is_client {
-                    let (app_wait, next) = self.flows[flow as usize].begin(now, connection);
-                    (app_wait, Source(apps + flow), next)
+                let (measured, queue) = (&mut self.flows[flow as usize], &mut self.data_plane.queue);
+                if !is_client {
+                    queue.set(Source(self.sources.edges + flow), measured.accept(now));
+                }
+                if endpoint.is_sender {
+                    let (app_wait, next) = measured.begin(now, connection);
+                    endpoint.app_wait = app_wait;
+                    queue.set(Source(self.sources.apps + flow), next);
                 } else {
-                    let (app_wait, next) = self.flows[flow as usize].accept(now);
-                    (app_wait, Source(edges + flow), next)
-                };
-                endpoint.app_wait = app_wait;
-                self.data_plane.queue.set(source, next);
+                    endpoint.app_wait = measured.listen();
+                }
             }
             AppWait::Accepted(bytes) if connection.accepted().get() >= bytes => {
                 endpoint.app_wait = AppWait::Nothing;
@@ -389,8 +395,8 @@ impl World {
         let routes = &self.data_plane.routes;
         let flows = (self.flows.iter_mut().zip(&self.delays).zip(&self.ends))
             .map(|((measured, delays), ends)| {
-                let [client, server] = ends.map(|end| &self.endpoints[end as usize].connection);
-                measured.outcome(end, client, server, delays.spread(), routes.paths_of(ends[0]))
+                let [sender, receiver] = ends.map(|end| &self.endpoints[end as usize].connection);
+                measured.outcome(end, sender, receiver, delays.spread(), routes.paths_of(ends[0]))
             })
             .collect();
         Outcome {
@@ -406,12 +412,13 @@ impl World {
     }
 }
 
-fn endpoints(connections: Vec<Connection>, ends: &[[u32; 2]]) -> Vec<Endpoint> {
-    let places = ends.iter().enumerate().flat_map(|(flow, &[client, server])| [(flow, server, true), (flow, client, false)]);
+fn endpoints(connections: Vec<Connection>, sides: &[[u32; 2]], flows: &[Flow]) -> Vec<Endpoint> {
+    let places = sides.iter().enumerate().flat_map(|(flow, &[client, server])| [(flow, server, true), (flow, client, false)]);
     let made = connections.into_iter().zip(places).map(|(connection, (flow, peer, is_client))| {
         // A client is watched once its application has opened the connection.
         let app_wait = if is_client { AppWait::Nothing } else { AppWait::Established };
-        Endpoint { connection, flow: flow as u32, peer, is_client, timer: Instant::NEVER, app_wait, reported_bytes: 0 }
+        let is_sender = is_client == flows[flow].client_sends();
+        Endpoint { connection, flow: flow as u32, peer, is_client, is_sender, timer: Instant::NEVER, app_wait, reported_bytes: 0 }
     });
     made.collect()
 }
@@ -421,14 +428,14 @@ fn endpoints(connections: Vec<Connection>, ends: &[[u32; 2]]) -> Vec<Endpoint> {
 struct Ends {
     number: u32,
     peer: u32,
-    is_client: bool,
+    is_sender: bool,
 }
 
 /// State of an endpoint after it has handled a packet and sent its answers.
 struct After {
     /// The segment just written goes to this path, which has no route yet. The endpoint has not finished sending: `done` and `due` are not set.
     unrouted: Option<PathId>,
-    /// Bytes that a client's socket has accepted, or a server's application read.
+    /// Bytes that a sender's socket has accepted, or a receiver's application read.
     done: u64,
     /// Its next timeout, if that is before the one noted.
     due: Option<Instant>,
@@ -451,7 +458,7 @@ fn receive<E: End>(
         Arrived::TooBig(message) => end.handle_unreachable(now, arrival.path, &message),
     }
     let unrouted = if end.may_transmit() { send_all::<_, true>(end, now, ends, data_plane, segment) } else { None };
-    let (done, due) = if unrouted.is_some() { (0, None) } else { state(end, ends.is_client, timer) };
+    let (done, due) = if unrouted.is_some() { (0, None) } else { state(end, ends.is_sender, timer) };
     After { unrouted, done, due }
 }
 
@@ -462,7 +469,7 @@ fn receive_datagram(end: &mut udp::Socket, now: Instant, what: Arrived, ends: En
         end.handle_datagram(now, data_plane.datagram);
     }
     let unrouted = send_datagrams(end, now, ends, data_plane);
-    After { unrouted, done: if unrouted.is_some() { 0 } else { bytes_done(end, ends.is_client) }, due: None }
+    After { unrouted, done: if unrouted.is_some() { 0 } else { bytes_done(end, ends.is_sender) }, due: None }
 }
 
 /// Sends what an endpoint has to send. It stops at a segment without a known route, and returns its path. `IN_LINE`: here nearly all
@@ -504,11 +511,11 @@ fn send_datagrams(end: &mut udp::Socket, now: Instant, ends: Ends, data_plane: &
 
 /// See [`After`].
 #[inline(always)]
-fn state<E: End>(end: &mut E, is_client: bool, timer: Instant) -> (u64, Option<Instant>) {
-    let done = if is_client { end.accepted().get() } else { end.received().get() };
+fn state<E: End>(end: &mut E, is_sender: bool, timer: Instant) -> (u64, Option<Instant>) {
+    let done = if is_sender { end.accepted().get() } else { end.received().get() };
     (done, end.poll_timeout_before(timer))
 }
 
-fn bytes_done(end: &udp::Socket, is_client: bool) -> u64 {
-    if is_client { end.accepted().get() } else { end.received().get() }
+fn bytes_done(end: &udp::Socket, is_sender: bool) -> u64 {
+    if is_sender { end.accepted().get() } else { end.received().get() }
 }

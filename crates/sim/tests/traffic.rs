@@ -117,3 +117,69 @@ fn a_trace_lets_a_packet_pass_at_each_chance_and_a_retry_delays_what_fails() {
     let delay = found.delay.expect("some arrive");
     assert_eq!((delay.p50_ns, delay.max_ns), (0, 10_000_000));
 }
+
+/// Two links, 2 Mbit/s there and 8 Mbit/s back on each, and a flow of the client.
+fn asymmetric(transport: &str, more: &Value) -> Value {
+    let side = |bits_per_s: u64| json!([{"kind": "rate", "bits_per_s": bits_per_s, "queue": {"packets": 50}, "framing_bytes": 0}, {"kind": "delay", "delay_ns": 10_000_000}]);
+    let mut flow = json!({
+        "name": "f", "transport": transport, "cc": "cubic", "client": "c", "server": "s",
+        "app": {"kind": "bulk", "duration_ns": 15_000_000_000_u64}, "window_ns": [4_000_000_000_u64, 15_000_000_000_u64]
+    });
+    flow.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let link = |n: u32| {
+        json!({"name": format!("l{n}"), "a": {"node": "c", "address": format!("10.{n}.0.1")}, "b": {"node": "s", "address": format!("10.{n}.0.2")},
+               "a_to_b": side(2_000_000), "b_to_a": side(8_000_000)})
+    };
+    json!({
+        "seed": 1, "duration_ns": 16_000_000_000_u64, "nodes": [{"name": "c"}, {"name": "s"}], "links": [link(1), link(2)], "flows": [flow]
+    })
+}
+
+#[test]
+fn a_download_comes_from_the_server_at_the_rate_of_the_way_back() {
+    // Of the 1500 bytes of a packet: IP 20, TCP 32, DSS 24.
+    for (transport, links, payload) in [("tcp", 1.0, 1448.0), ("mptcp", 2.0, 1424.0)] {
+        let up = outcome(&asymmetric(transport, &json!({})));
+        let down = outcome(&asymmetric(transport, &json!({"direction": "download"})));
+        for (outcome, rate) in [(&up, 2e6), (&down, 8e6)] {
+            let flow = &outcome.flows[0];
+            let share = flow.goodput_receiver_bps / (links * rate * payload / 1500.0);
+            // Acknowledgements of what goes the other way are all that shares a link.
+            assert!((0.97..=1.001).contains(&share), "{transport} at {rate}: {share}");
+            assert_eq!(flow.subflows.iter().filter(|subflow| subflow.established_ns.is_some()).count() as f64, links, "{transport}");
+            assert!(flow.byte_delay.is_some() && flow.bytes_received > 0 && flow.bytes_accepted >= flow.bytes_received);
+        }
+        // The sender's counters and addresses are the server's, whoever opened the connection.
+        let [first, back] = [&up, &down].map(|outcome| &outcome.flows[0].subflows[0]);
+        assert_eq!((&first.source, &first.destination), (&back.destination, &back.source), "{transport}");
+        assert!(back.counters.bytes_acked > 3 * first.counters.bytes_acked, "{transport}");
+    }
+}
+
+#[test]
+fn a_transfer_down_is_complete_when_the_client_has_read_it() {
+    for transport in ["tcp", "mptcp"] {
+        let app = json!({"kind": "transfer", "bytes": 1_000_000});
+        let down = outcome(&asymmetric(transport, &json!({"direction": "download", "app": app})));
+        let flow = &down.flows[0];
+        assert_eq!((flow.bytes_received, flow.bytes_accepted), (1_000_000, 1_000_000), "{transport}");
+        // At the full rate from the beginning, and at a quarter of one link's at the least.
+        let seconds = flow.completion_ns.expect("it is complete") as f64 / 1e9;
+        let fastest = 8e6 / 8e6 / if transport == "mptcp" { 2.0 } else { 1.0 };
+        assert!((fastest..4.0).contains(&seconds), "{transport}: {seconds}");
+    }
+}
+
+#[test]
+fn what_has_no_download_says_so() {
+    let sentence = |more: &Value| {
+        let scenario: Scenario = serde_json::from_value(asymmetric("tcp", more)).unwrap();
+        run(&scenario).expect_err("refused").to_string()
+    };
+    let requests = json!({"kind": "requests", "request_bytes": 100, "response_bytes": 100, "pause_ns": 0, "duration_ns": 1_000_000_000});
+    assert!(sentence(&json!({"direction": "download", "app": requests})).contains("their responses come from the server"));
+    let rate = json!({"kind": "on_off", "on_ns": 1_000_000_000, "off_ns": 0, "duration_ns": 1_000_000_000, "bits_per_s": 1_000_000});
+    assert!(
+        sentence(&json!({"direction": "download", "transport": "udp", "app": rate})).contains("let `client` and `server` change places")
+    );
+}

@@ -113,6 +113,11 @@ class Flows:
     def _add(self, flow: Mapping[str, Any], port: int, cc: str, reader: Mapping[str, Any]) -> None:
         graph, mptcp = self._graph, flow["transport"] == "mptcp"
         client, server = flow["client"], flow["server"]
+        if flow.get("direction") == "download":
+            sentence = (
+                "downloads are the simulator's alone: take --engine sim, or let `client` and `server` change places (then the server "
+            )
+            raise PlanError(("flows", flow["name"], "direction"), sentence + "opens the connection)")
         source = flow["client_address"] or graph.first_address(client)
         destination = flow["server_address"] or graph.first_address(server)
         for role, node in (("client", client), ("server", server)):

@@ -155,11 +155,16 @@ class Route(Model):
 
 
 class Flow(Model):
-    """One connection or stream of datagrams, or `count` of them, from a client that sends to a server that reads."""
+    """One connection or stream of datagrams, or `count` of them: a client opens it, and `direction` says who sends."""
 
     client: str
+    """The node that opens the connection."""
     server: str
+    """The node that accepts it."""
     transport: Literal["mptcp", "tcp", "udp"] = "mptcp"
+    direction: Literal["upload", "download", "both"] = "upload"
+    """Who sends: upload: the client; download: the server, as with iperf3 -R; both: a flow each way at once, name-up and name-down. Of
+    requests the client asks and the server answers, so they have none."""
     cc: str = "cubic"
     """Congestion control of the sender; `polypath list cc` shows what there is. Datagrams (udp) have none."""
     count: int = Field(default=1, ge=1)

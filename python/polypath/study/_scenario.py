@@ -44,7 +44,7 @@ def scenario(setup: Setup, seed: int, *, kernel: str | None = None, links: list[
             for name, node in setup.topology.nodes.items()
         ],
         "links": links_of(setup, seed) if links is None else links,
-        "flows": [_flow(copy, flow, setup, seed) for name, flow in setup.flows.items() for copy in copies(name, flow)],
+        "flows": [_flow(copy, flow, setup, seed) for name, each in setup.flows.items() for copy, flow in copied(name, each)],
     }
     if kernel is None:
         # Without a kernel there are only our own algorithms, and their names need not say so.
@@ -93,7 +93,16 @@ def links_of(setup: Setup, seed: int, *, until_ns: int | None = None) -> list[di
 
 def copies(name: str, flow: Flow) -> list[str]:
     """The names of a flow's connections."""
-    return [name] if flow.count == 1 else [f"{name}-{number}" for number in range(1, flow.count + 1)]
+    return [copy for copy, _ in copied(name, flow)]
+
+
+def copied(name: str, flow: Flow) -> list[tuple[str, Flow]]:
+    """A flow's connections: their names, and the flow with the direction that each has."""
+    names = [name] if flow.count == 1 else [f"{name}-{number}" for number in range(1, flow.count + 1)]
+    if flow.direction != "both":
+        return [(each, flow) for each in names]
+    ways = {"up": flow.model_copy(update={"direction": "upload"}), "down": flow.model_copy(update={"direction": "download"})}
+    return [(f"{each}-{way}", one) for each in names for way, one in ways.items()]
 
 
 def _plain_settings(sysctl: Mapping[str, Any]) -> dict[str, Any]:
@@ -189,20 +198,30 @@ def _flow(name: str, flow: Flow, setup: Setup, seed: int) -> dict[str, Any]:
     window = flow.window if flow.window is not None else setup.measure.window
     # Only where there are datagrams: other runs are the same runs they were before there were any.
     datagrams = flow.transport == "udp"
+    ends = [(flow.client, flow.client_address), (flow.server, flow.server_address)]
+    routes = [{"from": route.source, "to": route.destination, "via": list(route.via)} for route in flow.routes]
+    down = flow.direction == "download"
+    if datagrams and down:
+        # Nobody opens anything: whoever sends is the client.
+        ends.reverse()
+        routes = [{"from": route["to"], "to": route["from"], "via": route["via"][::-1]} for route in routes]
+    (client, client_address), (server, server_address) = ends
     return {
         "name": name,
         "transport": flow.transport,
         "cc": None if datagrams else bare + whose,
-        "client": flow.client,
-        "server": flow.server,
-        "client_address": flow.client_address,
-        "server_address": flow.server_address,
+        "client": client,
+        "server": server,
+        "client_address": client_address,
+        "server_address": server_address,
+        # As with datagrams.
+        **({"direction": "download"} if down and not datagrams else {}),
         "start_ns": start,
         "app": app,
         **({"datagram_bytes": int(flow.datagram)} if datagrams else {}),
         **({"program": flow.program} if flow.program != "polypath" else {}),
         "mptcp": {"profile": flow.profile, "scheduler": flow.scheduler, "path_manager": _path_manager(flow)},
-        "routes": [{"from": route.source, "to": route.destination, "via": list(route.via)} for route in flow.routes],
+        "routes": routes,
         "window_ns": [0, window_end] if window is None else [int(window[0]), int(window[1])],
     }
 

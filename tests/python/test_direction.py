@@ -1,0 +1,88 @@
+"""`direction`: who sends, whoever opened the connection."""
+
+from pathlib import Path
+
+import pytest
+from wrong_inputs import BASE, SHAPE, changed
+
+from polypath import Results, Study, StudyError, run
+from polypath.analysis import path_bounds
+from polypath.engines import HostEngine, LinuxEngine
+from polypath.results import plan
+from polypath.study import cells, scenario
+
+# 10 Mbit/s to the server and 40 Mbit/s to the client.
+LINE = "both: {rate: 10mbit, queue: 50packets, delay: 5ms}"
+ASYMMETRIC = "forward: {rate: 10mbit, queue: 50packets, delay: 5ms}, backward: {rate: 40mbit, queue: 150packets, delay: 5ms}"
+
+
+def study(folder: Path, *changes: tuple[str, str]) -> Study:
+    file = folder / "study.yaml"
+    file.write_text(changed(((LINE, ASYMMETRIC), *changes)))
+    return Study.load(file)
+
+
+def of(flow: str) -> tuple[str, str]:
+    return ("transport: tcp", f"transport: tcp, {flow}")
+
+
+def test_a_download_is_as_fast_as_the_way_to_the_client(tmp_path):
+    upload = run(study(tmp_path), out=tmp_path / "up").summary()
+    download = run(study(tmp_path, of("direction: download")), out=tmp_path / "down").summary()
+    for found, rate in ((upload, 10.0), (download, 40.0)):
+        assert found["possible_mbps"].unique() == pytest.approx([rate * 1448 / 1514])
+        assert found["of_possible"].between(0.85, 1.001).all(), found["of_possible"]
+
+
+def test_both_is_a_flow_each_way_at_once(tmp_path):
+    results = run(study(tmp_path, of("direction: both")), out=tmp_path)
+    assert sorted(results.runs["flow"].unique()) == ["f-down", "f-up"]
+    assert results.runs["group"].unique() == ["f"]
+    means = results.runs.groupby("flow")["goodput_receiver_mbps"].mean()
+    # Each way is full but for the acknowledgements of the other.
+    assert means["f-up"] > 6.0 and means["f-down"] > 25.0
+
+
+def test_the_data_go_along_the_path_that_the_bound_is_of(tmp_path):
+    made = study(tmp_path, of("direction: download"))
+    bound = path_bounds(scenario(cells(made)[0].setup, 1)).iloc[0]
+    assert (bound["source"], bound["destination"], bound["bottleneck"]) == ("10.0.2.2", "10.0.1.1", "b → r (l2)")
+    row = run(made, out=tmp_path).subflows.iloc[0]
+    assert (row["source"], row["destination"]) == ("10.0.2.2", "10.0.1.1")
+
+
+def test_datagrams_are_sent_by_the_server_on_every_engine(tmp_path):
+    udp = ('transport: tcp, cc: "${cc}"', "transport: udp, direction: download, app: {kind: constant, rate: 1mbit}")
+    made = study(tmp_path, udp, ("matrix: {cc: [cubic, reno]}\n", ""))
+    flow = scenario(cells(made)[0].setup, 1)["flows"][0]
+    assert (flow["client"], flow["server"], "direction" in flow) == ("b", "a", False)
+    runs = Results.open(run(made, out=tmp_path).folder).runs
+    assert runs["datagram_loss"].tolist() == [0.0]
+
+
+def test_an_upload_is_the_run_that_it_was(tmp_path):
+    assert "direction" not in scenario(cells(study(tmp_path, of("direction: upload")))[0].setup, 1)["flows"][0]
+    keys = [{each.key for each in plan(made, out=tmp_path).runs} for made in (study(tmp_path), study(tmp_path, of("direction: upload")))]
+    assert keys[0] == keys[1]
+
+
+@pytest.mark.parametrize("direction", ["download", "both"])
+def test_requests_have_no_direction(tmp_path, direction):
+    with pytest.raises(StudyError, match=r"11: flows.f.direction: requests go both ways, and their responses come from the server: leave"):
+        study(tmp_path, of(f"direction: {direction}, app: {{kind: requests}}"))
+
+
+def test_a_way_back_without_a_rate_is_told_of_a_download(tmp_path):
+    with pytest.raises(StudyError, match=r"no link from `b` to `a` \(l2, l1\) has a rate"):
+        study(tmp_path, of("direction: download"), ("backward: {rate: 40mbit, queue: 150packets, delay: 5ms}", "backward: {delay: 5ms}"))
+    assert SHAPE in BASE
+
+
+@pytest.mark.parametrize("engine", [LinuxEngine, HostEngine])
+def test_engines_with_a_kernel_say_that_they_have_no_downloads(tmp_path, polypath, monkeypatch, engine):
+    file = tmp_path / "study.yaml"
+    study(tmp_path, of("direction: download"), ("{cc: [cubic, reno]}", "{cc: [cubic]}"))
+    monkeypatch.setattr(engine, "left_out", lambda *_: None)
+    code, out, err = polypath("run", file, "--dry-run", "--engine", engine.name)
+    assert (code, out) == (2, "")
+    assert "11: flows.f.direction: downloads are the simulator's alone: take --engine sim, or let `client` and `server` change places" in err
