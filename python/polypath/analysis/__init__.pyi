@@ -1,29 +1,48 @@
+from ._answers import (
+    APPLICATIONS,
+    HEADS,
+    POSSIBLE,
+    Application,
+    Metric,
+    answers,
+    applications_in,
+    possible,
+    with_limits,
+)
 from ._baselines import gains, single_paths
 from ._bounds import flow_bounds, max_goodput, path_bounds
-from ._checked import check_claims
 from ._claims import ClaimResult, Evidence, Verdict, evaluate, select
 from ._compare import PLATFORM, Comparison, area_between, compare, platform_names, platforms_in_order
 from ._distribution import Distance, Standing, discoveries, distance, in_words
-from ._fairness import fair_shares, with_fairness
+from ._fairness import FAIRNESS, fair_shares, with_fairness
 from ._limits import limits, limits_of_cells, queue_shares
 from ._network import Hop, Path, hops, paths
-from ._published import beside
+from ._paths import path_figures, small_buffers
+from ._published import SUBFLOW, beside
 from ._series import rates
 from ._statistics import groups, half_width, jain, summarise, transient
 
 __all__ = [
+    "APPLICATIONS",
+    "FAIRNESS",
+    "HEADS",
     "PLATFORM",
+    "POSSIBLE",
+    "SUBFLOW",
+    "Application",
     "ClaimResult",
     "Comparison",
     "Distance",
     "Evidence",
     "Hop",
+    "Metric",
     "Path",
     "Standing",
     "Verdict",
+    "answers",
+    "applications_in",
     "area_between",
     "beside",
-    "check_claims",
     "compare",
     "discoveries",
     "distance",
@@ -40,14 +59,18 @@ __all__ = [
     "limits_of_cells",
     "max_goodput",
     "path_bounds",
+    "path_figures",
     "paths",
     "platform_names",
     "platforms_in_order",
+    "possible",
     "queue_shares",
     "rates",
     "select",
     "single_paths",
+    "small_buffers",
     "summarise",
     "transient",
     "with_fairness",
+    "with_limits",
 ]

@@ -20,7 +20,7 @@ from ._network import Scenario, paths
 GOODPUT = "goodput_receiver_mbps"
 LATENCY = "srtt_ms"
 COMPLETION = "completion_s"
-COLUMNS = ("fair_mbps", "of_fair", "over_others", "best_single_mbps", "gain", "harm_goodput", "harm_latency", "harm_completion")
+FAIRNESS = ("fair_mbps", "of_fair", "over_others", "best_single_mbps", "gain", "harm_goodput", "harm_latency", "harm_completion")
 # Of the dual values, which sum to one: smaller ones are the solver's rounding.
 _BINDING = 1e-7
 
@@ -74,7 +74,7 @@ def _water_filling(owner: Sequence[int], limits: Sequence[Capacity], asking: set
 def with_fairness(
     runs: pd.DataFrame, alone: pd.DataFrame, baselines: pd.DataFrame, scenarios: Mapping[str, Scenario], by: Sequence[str]
 ) -> pd.DataFrame:
-    """The runs with the columns `COLUMNS`, each of a run by itself; not a number where there is nothing to compare with.
+    """The runs with the columns `FAIRNESS`, each of a run by itself; not a number where there is nothing to compare with.
 
     `by` are the columns that tell cells and repetitions apart, the seed among them.
     """

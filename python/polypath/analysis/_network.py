@@ -43,7 +43,7 @@ class Hop:
 
 @dataclass(frozen=True, kw_only=True)
 class Path:
-    """What one subflow takes from the client to the server."""
+    """What the data of one subflow takes: from the client to the server, of a download from the server to the client."""
 
     flow: str
     source: str
@@ -79,7 +79,10 @@ def addresses(scenario: Scenario, node: str) -> list[str]:
 
 
 def paths(scenario: Scenario, flow: Mapping[str, Any]) -> list[Path]:
-    """The paths that the subflows of `flow` take, without duplicates; in the order in which an endpoint opens them."""
+    """The paths that the data of `flow`'s subflows take, without duplicates; in the order in which an endpoint opens them.
+
+    Two addresses that no route joins have no path, and the simulator opens no subflow between them.
+    """
     clients = addresses(scenario, flow["client"])
     servers = addresses(scenario, flow["server"])
     first = (flow.get("client_address") or clients[0], flow.get("server_address") or servers[0])
@@ -93,9 +96,26 @@ def paths(scenario: Scenario, flow: Mapping[str, Any]) -> list[Path]:
     found = []
     for source, destination in dict.fromkeys(pairs):
         route = _route(scenario, flow, source, destination)
-        if route:
+        if route and is_download(flow):
+            found.append(_path(scenario, flow, destination, source, _reversed(scenario, route)))
+        elif route:
             found.append(_path(scenario, flow, source, destination, route))
     return found
+
+
+def is_download(flow: Mapping[str, Any]) -> bool:
+    """Whether the server sends; the client opens the connection either way."""
+    return bool(flow.get("direction") == "download")
+
+
+def opposite(scenario: Scenario, flow: Mapping[str, Any], path: Path) -> Path:
+    """The same path the other way, on which what answers the data of `path` comes."""
+    return _path(scenario, flow, path.destination, path.source, _reversed(scenario, path.hops))
+
+
+def _reversed(scenario: Scenario, route: Sequence[Hop]) -> tuple[Hop, ...]:
+    directed = {(hop.link, hop.a_to_b): hop for hop in hops(scenario)}
+    return tuple(directed[hop.link, not hop.a_to_b] for hop in reversed(route))
 
 
 def _path(scenario: Scenario, flow: Mapping[str, Any], source: str, destination: str, route: tuple[Hop, ...]) -> Path:
@@ -124,7 +144,9 @@ def _timestamps(scenario: Scenario, node: str) -> bool:
 
 
 def _route(scenario: Scenario, flow: Mapping[str, Any], source: str, destination: str) -> tuple[Hop, ...]:
-    """The fixed route if the flow names one, else the fewest links that leave by the link owning `source`; ties go to the earlier link."""
+    """The fixed route if the flow names one, else the fewest links over routers that leave by the link owning `source` and arrive by the
+    one owning `destination`; ties go to the earlier link. It is the simulator's rule (`Topology::route` in crates/sim).
+    """
     directed = list(hops(scenario))
     for fixed in flow.get("routes", ()):
         if (fixed["from"], fixed["to"]) == (source, destination):
@@ -132,17 +154,17 @@ def _route(scenario: Scenario, flow: Mapping[str, Any], source: str, destination
     routers = {node["name"] for node in scenario["nodes"] if node.get("router")}
     owning = _link_of(scenario, flow["client"], source)
     target = _owner(scenario, destination)
+    arriving = None if target is None else _link_of(scenario, target, destination)
     reached: dict[str, tuple[Hop, ...]] = {flow["client"]: ()}
     waiting = deque([flow["client"]])
     while waiting:
         node = waiting.popleft()
-        if node == target:
-            return reached[node]
-        if node != flow["client"] and node not in routers:
-            continue
         for hop in directed:
-            leaves_by_source = node != flow["client"] or owning is None or hop.link == owning
-            if hop.sender == node and hop.receiver not in reached and leaves_by_source:
+            if hop.sender != node or (node == flow["client"] and owning is not None and hop.link != owning):
+                continue
+            if hop.receiver == target and arriving in (None, hop.link):
+                return (*reached[node], hop)
+            if hop.receiver != target and hop.receiver in routers and hop.receiver not in reached:
                 reached[hop.receiver] = (*reached[node], hop)
                 waiting.append(hop.receiver)
     return ()

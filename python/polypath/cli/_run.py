@@ -15,7 +15,7 @@ from polypath.study import StudyError
 
 from . import _report, _studies
 from ._console import err, out
-from ._work import Again, CcPath, Only, Short, Workers, carry_out, choices, in_form, use_own
+from ._work import Again, CcPath, Columns, Only, Short, Workers, carry_out, choices, in_form, names_in, use_own
 
 if TYPE_CHECKING:
     from polypath.results import Plan
@@ -37,6 +37,7 @@ def run(
     again: Again = False,
     cc_path: CcPath = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and run nothing.")] = False,
+    columns: Columns = None,
     report: Annotated[bool, typer.Option(help="Write the report with its figures.")] = True,
 ) -> None:
     """Run a study: every cell of its matrix with every seed, then tables, figures and a report.
@@ -54,7 +55,7 @@ def run(
     from polypath.engines import find
     from polypath.results import plan
 
-    from ._summary import summary
+    from ._summary import known_columns, summary
 
     plans = [plan(study, engine=find(engine), out=out_folder, only=chosen, kernel=kernel, again=again) for study in loaded]
     for each in plans:
@@ -67,7 +68,7 @@ def run(
         results = carry_out(each, workers)
         laps.append(time.monotonic())
         made = _report.material_of(results)
-        out.print(summary(results, made))
+        out.print(summary(results, made, known_columns(results, names_in(columns))))
         laps.append(time.monotonic())
         if report:
             out.print(f"report: {_report.write(results, made)}", soft_wrap=True)

@@ -2,40 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from polypath.results import DEFAULT_OUT
-from polypath.study import Study, addresses, cells, chain, node_addresses, same_for_all_seeds
+from polypath.study import Study, addresses, cells, chain, node_addresses, same_for_all_seeds, scenario
 
 from . import _studies
 from ._console import out
 from ._report import open_results
+from ._work import Columns, names_in
 
 
 def show(
     what: Annotated[str, typer.Argument(metavar="STUDY|RESULTS", help="A study, or a folder of results such as results/nitk.")],
+    columns: Columns = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            help="Only the cells of the results, in order of this: delay, goodput, response or any column of the runs, the best first."
+        ),
+    ] = None,
 ) -> None:
-    """Show a study (its links, flows and cells) or the table of finished results."""
+    """Show a study (its links, paths, flows and cells) or the table of finished results."""
     path = Path(what)
     if (path / "runs.parquet").is_file():
-        _tell(what)
+        _tell(what, columns, metric)
+        return
+    if metric is not None:
+        _tell(_studies.load(what).name, columns, metric)
         return
     study = _studies.load(what)
     _show_study(study)
     if same := same_for_all_seeds(study):
         out.print(f"On the engines sim and linux {same}.", soft_wrap=True)
     if (DEFAULT_OUT / study.name / "runs.parquet").is_file():
-        _tell(study.name)
+        _tell(study.name, columns)
 
 
-def _tell(results: str) -> None:
-    from ._summary import summary
+def _tell(argument: str, columns: str | None, metric: str | None = None) -> None:
+    from ._summary import known_columns, ranking, summary
 
-    out.print(summary(open_results(results)))
+    results = open_results(argument)
+    if metric is not None:
+        out.print(ranking(results, metric))
+        return
+    out.print(summary(results, columns=known_columns(results, names_in(columns))))
 
 
 def _show_study(study: Study) -> None:
@@ -55,9 +72,11 @@ def _show_study(study: Study) -> None:
             ways = ", ".join(f"{path.ends[0]} - {path.ends[1]} ({path.weight})" for path in tunnel.paths)
             tunnels.add_row(name, *ends, ways, _words(tunnel.reorder))
         out.print(tunnels)
+    _show_paths(scenario(first, 1))
     flows = Table("flow", "from", "to", "transport", "cc", "profile", "app", title="flows (of the first cell)", title_justify="left")
     for name, flow in first.flows.items():
         client, server = (f"{node} {', '.join(node_addresses(first.topology, node))}" for node in (flow.client, flow.server))
+        server += {"upload": "", "download": " (sends)", "both": " (both send)"}.get(flow.direction, "")
         times = f"{name} x {flow.count}" if flow.count > 1 else name
         flows.add_row(
             times, client, server, flow.transport, *(("", "") if flow.transport == "udp" else (flow.cc, flow.profile)), _words(flow.app)
@@ -69,6 +88,23 @@ def _show_study(study: Study) -> None:
         axes = "; ".join(f"{parameter}: {', '.join(map(str, values))}" for parameter, values in experiment.matrix.items())
         matrix.add_row(experiment.title or name, axes, str(len(own)), ", ".join(map(str, own[0].seeds)) if own else "")
     out.print(matrix)
+
+
+def _show_paths(plain: Mapping[str, Any]) -> None:
+    """What each path is like before anything runs; those that no route leads along are none."""
+    from polypath.analysis import path_figures, small_buffers
+
+    table = Table("flow", "path", "links", title="paths (of the first cell, the way the data go)", title_justify="left")
+    for head in ("round trip\nms", "at most\nMbit/s", "under way\nkB", "full queue\nms"):
+        table.add_column(head, justify="right")
+    table.add_column("bottleneck")
+    for row in path_figures(plain).to_dict("records"):
+        known = [f"{row['rtt_ms']:.1f}", f"{row['bound_mbps']:.2f}", f"{row['bdp_bytes'] / 1e3:.0f}", f"{row['queue_ms']:.0f}"]
+        texts = ["" if each in ("inf", "nan") else each for each in known]
+        table.add_row(row["flow"], f"{row['source']} → {row['destination']}", row["hops"], *texts, row["bottleneck"] or "no rate")
+    out.print(table)
+    for sentence in small_buffers(plain):
+        out.print(f"[yellow]{escape(sentence)}[/yellow]", soft_wrap=True)
 
 
 def _words(element: object) -> str:

@@ -14,7 +14,7 @@ def load(argument: str) -> Study:
     """The study that an argument means."""
     study = Study.load(path(argument))
     # Knows the columns of all tables, and with them the libraries of tables: loaded once the file itself has no mistake.
-    from polypath.analysis import check_claims
+    from polypath.results import check_claims
 
     check_claims(study)
     return study

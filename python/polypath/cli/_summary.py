@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -14,65 +15,193 @@ from rich.table import Table
 from rich.text import Text
 
 from polypath.results import Results
+from polypath.study import StudyError
 
 from ._console import out
 
 if TYPE_CHECKING:
+    from polypath.analysis import Application, Metric
     from polypath.report import Material
 
-_RECEIVER = "goodput_receiver_mbps"
 # Columns that a narrow terminal can do without: width in characters from which they are shown.
 _ROOMY = 120
+# What a roomy one shows of those that send as fast as they can.
+_MORE = (("goodput_sender_mbps", "sender\nMbit/s", 2), ("retransmissions", "retrans-\nmissions", 0), ("srtt_ms", "srtt\nms", 1))
 
 
-def summary(results: Results, made: Material | None = None) -> RenderableType:
-    """A table for each experiment, then published numbers and claims where the study has them. `made`: their material where it is there."""
+def summary(results: Results, made: Material | None = None, columns: Sequence[str] = ()) -> RenderableType:
+    """A table for each experiment and kind of application, then published numbers and claims where the study has them.
+
+    `made`: their material where it is there; `columns`: those of the runs to show in place of the application's own.
+    """
     from polypath.report import material, warnings, with_limits  # The drawing library takes longer to load than most commands take to run.
 
     if results.runs.empty:
         return Text(f"{results.folder} holds no finished run")
     made = made or material(results)
     runs = with_limits(made)
-    parts: list[RenderableType] = [_experiment(str(name), rows, made) for name, rows in runs.groupby("experiment", sort=False)]
+    parts: list[RenderableType] = []
+    for name, rows in runs.groupby("experiment", sort=False):
+        parts += _chosen(str(name), rows, made, columns) if columns else _experiment(str(name), rows, made)
     parts += [Text(sentence, style="yellow") for sentence in warnings(runs, made.parameters)]
-    if made.published is not None:
+    if made.published is not None and not columns:
         parts.append(_published(made))
-    if made.study.claims:
+    if made.study.claims and not columns:
         parts.append(claims(made))
     return Group(*parts)
 
 
-def _experiment(name: str, rows: pd.DataFrame, made: Material) -> Table:
-    from polypath.analysis import groups, limits_of_cells, summarise
-    from polypath.report import MARK, varied
+def known_columns(results: Results, names: Sequence[str]) -> list[str]:
+    """The columns of the runs that a person means; a word of the tables' heads will do."""
+    from polypath.analysis import HEADS
 
-    by = varied(made, rows)
-    if rows["flow"].nunique() > 1 or not by:
-        by = [*by, "flow"]
-    roomy, transfers = out.width >= _ROOMY, bool(rows["completion_s"].notna().any())
-    cells = summarise(rows, by, [_RECEIVER, "goodput_sender_mbps", "share", "retransmissions", "srtt_ms", "completion_s"])
-    cells = cells.merge(limits_of_cells(rows, by), on=by, how="left")
-    table = _table(made.study.all_experiments[name].title or name, by)
-    heads = ["runs", "receiver\nMbit/s", *["sender\nMbit/s"] * roomy, "of\npossible", "TCP alone\nMbit/s"]
-    heads += [*["retrans-\nmissions", "srtt\nms"] * roomy, *["completion\ns"] * transfers]
-    for head in heads:
-        table.add_column(head, justify="right")
-    table.add_column("limited by")
-    late = rows["trusted"].eq(False).to_numpy(dtype=bool) if "trusted" in rows else np.zeros(len(rows), dtype=bool)
-    alone = _alone(name, by, made.baselines)
-    # `summarise` has a row a group, in their order.
-    for (_, row), (values, where) in zip(cells.iterrows(), groups(rows, by), strict=True):
-        runs_here = f"{row['n']} {MARK}" if late[where].any() else str(row["n"])
-        texts = [runs_here, _figure(row, _RECEIVER, 2, spread=True), *[_figure(row, "goodput_sender_mbps", 2)] * roomy]
-        texts += [_percent(row["share"]), alone(values, rows["group"].iloc[where])]
-        texts += [*[_figure(row, "retransmissions", 0), _figure(row, "srtt_ms", 1)] * roomy]
-        texts += [*[_figure(row, "completion_s", 3, spread=True)] * transfers, str(row["limited_by"])]
-        table.add_row(*(str(row[column]) for column in by), *texts)
+    return [_known(results, HEADS.get(name.lower().replace("_", " "), name)) for name in names]
+
+
+def _known(results: Results, name: str) -> str:
+    from polypath.analysis import FAIRNESS, HEADS, POSSIBLE
+    from polypath.results import columns
+
+    there = [*columns("runs"), *FAIRNESS, *POSSIBLE]
+    if name not in there:
+        near = difflib.get_close_matches(name, [*there, *HEADS], n=1)
+        hint = f'; did you mean "{near[0]}"?' if near else ";"
+        raise StudyError(f'there is no column "{name}" of the runs{hint} docs/reference/results.md has all of them')
+    if not pd.api.types.is_numeric_dtype(results.runs.get(name, pd.Series(dtype=float))):
+        raise StudyError(f'the column "{name}" holds no numbers, so it has no mean; choose another')
+    return name
+
+
+def ranking(results: Results, asked: str) -> RenderableType:
+    """For each experiment and kind of application its cells by one metric, the best first, and how far each is from the best.
+
+    `asked` is a column of the runs, or a word of the tables' heads: of "delay" each application has its own.
+    """
+    from polypath.analysis import HEADS
+    from polypath.report import material, with_limits
+
+    word = asked.lower().replace("_", " ")
+    column = None if word in HEADS else _known(results, asked)
+    made = material(results)
+    parts: list[RenderableType] = []
+    for (name, application), rows in with_limits(made).groupby(["experiment", "application"], sort=False):
+        declared = _declared(str(application), word if column is None else column)
+        metric = column or (declared.column if declared else "")
+        rows = rows[rows[metric].notna()] if metric else rows.iloc[:0]
+        if len(rows):
+            parts.append(_ranked(made.study.all_experiments[str(name)].title or str(name), str(application), rows, metric, declared, made))
+    return Group(*parts) if parts else Text(f"no run has a value of {asked}")
+
+
+def _ranked(title: str, application: str, rows: pd.DataFrame, metric: str, declared: Metric | None, made: Material) -> Table:
+    from polypath.analysis import summarise
+
+    by = _by(made, rows)
+    lower = declared is not None and declared.better == "lower"
+    cells = summarise(rows, by, [metric]).sort_values(metric, ascending=lower, kind="stable")
+    table = _table(f"{title}, {application}: {'least' if lower else 'most'} first", by)
+    head = metric if declared is None else f"{declared.head}\n{declared.unit}"
+    for column in ("runs", head, "of the\nfirst"):
+        table.add_column(column, justify="right")
+    scale, digits = (1.0, 2) if declared is None else (declared.scale, declared.digits)
+    first = float(cells[metric].iloc[0])
+    for _, row in cells.iterrows():
+        ratio = f"{100 * row[metric] / first:.1f} %" if first else ""
+        table.add_row(*(str(row[column]) for column in by), str(row["n"]), _figure(row, metric, digits, spread=True, scale=scale), ratio)
     return table
 
 
-def _alone(experiment: str, by: Sequence[str], baselines: pd.DataFrame) -> Callable[[Sequence[Any], Iterable[str]], str]:
-    """For a cell (its values of `by`) and the flows in it: plain TCP's mean on each path that they have, in the order of the paths."""
+def _declared(application: str, asked: str) -> Metric | None:
+    """The application's metric of this column or head; of several with one word the one that its cells are compared by."""
+    from polypath.analysis import APPLICATIONS
+
+    own = next(each for each in APPLICATIONS if each.name == application)
+    ordered = sorted(own.metrics, key=lambda metric: metric.column != own.compared_by)
+    return next((metric for metric in ordered if asked in (metric.column, metric.head, metric.head.split()[0])), None)
+
+
+def _by(made: Material, rows: pd.DataFrame) -> list[str]:
+    """What tells the cells of these rows apart."""
+    from polypath.report import varied
+
+    by = varied(made, rows)
+    return [*by, "flow"] if rows["flow"].nunique() > 1 or not by else by
+
+
+def _experiment(name: str, rows: pd.DataFrame, made: Material) -> list[Table]:
+    """A table for each kind of application."""
+    from polypath.analysis import applications_in
+
+    kinds = applications_in(rows)
+    title = made.study.all_experiments[name].title or name
+    several = rows["flow"].nunique() > 1
+    tables = []
+    for kind in kinds:
+        own = rows[rows["application"] == kind.name]
+        by = _by(made, own)
+        # A flow is named wherever there are several, though not of one kind.
+        by = [*by, "flow"] if several and "flow" not in by else by
+        tables.append(_application(f"{title}: {kind.name}" if len(kinds) > 1 else title, own, by, kind, made))
+    return tables
+
+
+def _application(title: str, rows: pd.DataFrame, by: list[str], kind: Application, made: Material) -> Table:
+    from polypath.analysis import answers, groups
+    from polypath.report import MARK
+
+    roomy = out.width >= _ROOMY
+    more = [each for each in _MORE if roomy and kind.name == "bulk"]
+    cells = answers(rows, by, kind, [column for column, _, _ in more])
+    # What an engine does not tell (a kernel: the delay of bytes) takes no room.
+    metrics = [metric for metric in kind.metrics if cells[metric.column].notna().any()] or list(kind.metrics)
+    main = kind.main if kind.main in metrics else metrics[0]
+    experiment = str(rows["experiment"].iloc[0])
+    alone = _alone(experiment, by, made.baselines, main)
+    single = [alone(values, rows["group"].iloc[where]) if kind.name == "bulk" or roomy else "" for values, where in groups(rows, by)]
+    table = _table(title, by)
+    table.add_column("runs", justify="right")
+    for metric in metrics:
+        table.add_column(f"{metric.head}\n{metric.unit}", justify="right")
+        if metric.best and metric.better == "lower":
+            table.add_column(f"at best\n{metric.unit}", justify="right")
+    for head in [*(head for _, head, _ in more), "of\npossible", *[f"TCP alone\n{_brief(main)}"] * any(single)]:
+        table.add_column(head, justify="right")
+    table.add_column("limited by")
+    late = rows["trusted"].eq(False).to_numpy(dtype=bool) if "trusted" in rows else np.zeros(len(rows), dtype=bool)
+    # `answers` has a row a group, in their order.
+    for (_, row), (_, where), beside in zip(cells.iterrows(), groups(rows, by), single, strict=True):
+        texts = [f"{row['n']} {MARK}" if late[where].any() else str(row["n"])]
+        for metric in metrics:
+            texts.append(_figure(row, metric.column, metric.digits, spread=True, scale=metric.scale))
+            if metric.best and metric.better == "lower":
+                texts.append(_figure(row, metric.best, metric.digits, scale=metric.scale))
+        texts += [*(_figure(row, column, digits) for column, _, digits in more), _percent(row["of_possible"]), *[beside] * any(single)]
+        table.add_row(*(str(row[column]) for column in by), *texts, str(row["limited_by"]))
+    return table
+
+
+def _brief(metric: Metric) -> str:
+    """A metric's unit, and which percentile it is."""
+    percentile = metric.head.split()[-1]
+    return f"{percentile} {metric.unit}" if percentile[1:].isdigit() else metric.unit
+
+
+def _chosen(name: str, rows: pd.DataFrame, made: Material, columns: Sequence[str]) -> list[Table]:
+    """The cells with the columns that were asked for."""
+    from polypath.analysis import summarise
+
+    by = _by(made, rows)
+    cells = summarise(rows, by, columns)
+    table = _table(made.study.all_experiments[name].title or name, by)
+    for head in ("runs", *columns):
+        table.add_column(head, justify="right", overflow="fold")
+    for _, row in cells.iterrows():
+        table.add_row(*(str(row[column]) for column in by), str(row["n"]), *(_figure(row, column, 3, spread=True) for column in columns))
+    return [table]
+
+
+def _alone(experiment: str, by: Sequence[str], baselines: pd.DataFrame, metric: Metric) -> Callable[[Sequence[Any], Iterable[str]], str]:
+    """For a cell (its values of `by`) and the flows in it: plain TCP's mean on each path that they have."""
     from polypath.analysis import groups
 
     own = baselines[baselines["experiment"] == experiment]
@@ -80,14 +209,17 @@ def _alone(experiment: str, by: Sequence[str], baselines: pd.DataFrame) -> Calla
     shared = [name for name, there in zip(by, known, strict=True) if there]
     places = dict(groups(own, ["baseline_of", *shared]))
     ways = list(zip(own["client_address"], own["server_address"], strict=True))
-    goodputs = own[_RECEIVER].tolist()
+    figures = (own[metric.column] * metric.scale).tolist() if metric.column in own else [math.nan] * len(own)
 
     def alone(values: Sequence[Any], flows: Iterable[str]) -> str:
         cell = [value for value, there in zip(values, known, strict=True) if there]
         found: dict[tuple[str, str], list[float]] = {}
         for place in sorted(place for flow in dict.fromkeys(flows) for place in places.get((flow, *cell), ())):
-            found.setdefault(ways[place], []).append(goodputs[place])
-        return " / ".join(f"{sum(each) / len(each):.2f}" for each in found.values())
+            found.setdefault(ways[place], []).append(figures[place])
+        # Nothing where plain TCP was not measured, or does not know of it.
+        means = [sum(each) / len(each) for each in found.values()]
+        told = not all(math.isnan(mean) for mean in means)
+        return " / ".join("-" if math.isnan(mean) else f"{mean:.{metric.digits}f}" for mean in means) if told else ""
 
     return alone
 
@@ -149,11 +281,13 @@ def _table(title: str, words: Sequence[str]) -> Table:
     return table
 
 
-def _figure(row: pd.Series[Any], metric: str, digits: int, *, spread: bool = False) -> str:
+def _figure(row: pd.Series[Any], metric: str, digits: int, *, spread: bool = False, scale: float = 1.0) -> str:
     if _missing(row[metric]):
         return ""
-    interval = row[f"{metric}_ci"] if spread else None
-    return f"{row[metric]:.{digits}f}" + (f" ± {interval:.{digits}f}" if interval and not _missing(interval) else "")
+    interval = scale * row[f"{metric}_ci"] if spread else None
+    # An interval that rounds to nothing says nothing.
+    told = interval is not None and not _missing(interval) and interval >= 0.5 * 10**-digits
+    return f"{scale * row[metric]:.{digits}f}" + (f" ± {interval:.{digits}f}" if told else "")
 
 
 def _percent(share: float) -> str:

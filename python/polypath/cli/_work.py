@@ -32,6 +32,17 @@ Short = Annotated[
 ]
 
 
+Columns = Annotated[
+    str | None,
+    typer.Option(help="Columns of the runs to show in place of the applications' own, such as goodput_sender_mbps,srtt_ms."),
+]
+
+
+def names_in(text: str | None) -> list[str]:
+    """The names in a list with commas."""
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+
 def use_own(cc_path: Path | None) -> list[str]:
     """Compiles the algorithms of `--cc-path`; studies may name them from then on."""
     return [] if cc_path is None else [own.name for own in owncc.use(cc_path)]

@@ -165,7 +165,8 @@ def _beside(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def _top(cells: pd.DataFrame) -> float:
-    values = [cells["goodput"].max(), *(cells[key].replace(math.inf, math.nan).max() for key in BESIDE if key in cells)]
+    whiskers = cells["goodput"] + (cells["ci"].fillna(0.0) if "ci" in cells else 0.0)
+    values = [whiskers.max(), *(cells[key].replace(math.inf, math.nan).max() for key in BESIDE if key in cells)]
     known = [float(value) for value in values if pd.notna(value)]
     return 1.06 * max(known, default=1.0) or 1.0
 

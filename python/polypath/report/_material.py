@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,7 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from polypath.analysis import PLATFORM, beside, flow_bounds, limits, platforms_in_order, queue_shares, select
+from polypath.analysis import PLATFORM, beside, platforms_in_order, select
+from polypath.analysis import with_limits as limited
 
 GOODPUT = "goodput_receiver_mbps"
 
@@ -38,26 +38,7 @@ class Material:
     @cached_property
     def limited(self) -> pd.DataFrame:
         """See `with_limits`; found once, since of many runs it takes seconds."""
-        bounds = pd.concat([flow_bounds(scenario).assign(key=key) for key, scenario in self.scenarios.items()])
-        runs = self.runs.merge(bounds, on=["key", "flow"], how="left")
-        # A run goes on a little after its applications have ended; that they have nothing to send then limits nothing.
-        until = runs["key"].map({key: int(scenario["duration_ns"]) / 1e9 for key, scenario in self.scenarios.items()})
-        tail = (until - runs["established_s"] - runs["lifetime_s"]).clip(lower=0.0).fillna(0.0)
-        runs["app_limited_s"] = (runs["app_limited_s"] - tail).clip(lower=0.0)
-        runs["queue_share"] = self._queue_shares(runs)
-        found = limits(runs, self.subflows)
-        return runs.merge(found.drop(columns=["losses", "timeouts"]), on=["key", "flow"], how="left")
-
-    def _queue_shares(self, runs: pd.DataFrame) -> pd.Series[float]:
-        """Of each row: the share of its life in which packets waited at its bottlenecks; NaN where that is not known."""
-        queues = {} if self.link_series.empty else dict(list(self.link_series.groupby("key", sort=False)))
-        shares: dict[tuple[Any, Any], float] = {}
-        for key, own in runs.groupby("key", sort=False):
-            if key in queues and key in self.scenarios:
-                found = queue_shares(self.scenarios[str(key)], own, queues[key])
-                shares |= {(key, flow): share for flow, share in found.items()}
-        rows = zip(runs["key"], runs["flow"], strict=True)
-        return pd.Series([shares.get(row, math.nan) for row in rows], index=runs.index, dtype=float)
+        return limited(self.runs, self.subflows, self.scenarios, self.link_series)
 
     @cached_property
     def ends(self) -> pd.Series[float]:

@@ -9,10 +9,11 @@ from typing import Any
 
 import pandas as pd
 
-from polypath.analysis import PLATFORM, Verdict, path_bounds, platforms_in_order
+from polypath.analysis import PLATFORM, Verdict, applications_in, path_bounds, platforms_in_order
 from polypath.plot import Figure
 
-from . import _events, _fairness, _figures, _tables
+from . import _answers, _events, _fairness, _figures, _tables
+from ._answers import AnswerView
 from ._claims import ClaimView, claims_of, verdicts
 from ._compare import ComparisonView, view
 from ._fairness import FairnessView
@@ -29,8 +30,11 @@ ALIKE = 0.005
 class ExperimentView:
     name: str
     title: str
-    headline: str
-    bars: Figure
+    headlines: Sequence[str]
+    answers: Sequence[AnswerView]
+    """What applications got that goodput does not tell."""
+    bars: Figure | None
+    """None where every application has figures of its own."""
     results: Table
     paths: Table
     order: Table | None
@@ -42,7 +46,8 @@ class ExperimentView:
 
     @property
     def figures(self) -> list[Figure]:
-        return [self.bars, *(self.fairness.figures if self.fairness else ()), *self.over_time]
+        own = [self.bars, *(each.bars for each in self.answers)]
+        return [*(figure for figure in own if figure is not None), *(self.fairness.figures if self.fairness else ()), *self.over_time]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +109,10 @@ def page(material: Material) -> Page:
         source=study.source or "",
         engine=several(platforms),
         facts=_facts(runs, claims, platforms),
-        headlines=[*(f"Beware: {sentence}." for sentence in warnings(runs, material.parameters)), *(view.headline for view in views)],
+        headlines=[
+            *(f"Beware: {sentence}." for sentence in warnings(runs, material.parameters)),
+            *(line for view in views for line in view.headlines),
+        ],
         topology=_figures.drawing(material),
         bounds=_bounds(first),
         setup=_setup(first, material),
@@ -128,11 +136,15 @@ def _experiment(name: str, rows: pd.DataFrame, material: Material) -> Experiment
     said = material.study.all_experiments[name]
     table = _tables.cells(rows, names)
     title = said.title or ("Results" if len(material.study.all_experiments) == 1 else name)
+    answers = _answers.views(name, title, rows, names)
+    bulk = rows["application"].eq(_answers.BULK)
+    greedy = table[table["flow"].isin(rows["flow"][bulk])]
     return ExperimentView(
         name=name,
         title=title,
-        headline=_headline(title, rows, table),
-        bars=_figures.bars(name, rows, table, names, material),
+        headlines=[*[_headline(title, rows, greedy)] * bool(bulk.any()), *(each.headline for each in answers)],
+        answers=answers,
+        bars=_figures.bars(name, rows, greedy, names, material) if bulk.any() else None,
         results=_tables.results(rows, table, names, material),
         paths=_tables.paths(rows, names, material.subflows),
         order=_tables.order(rows, names),
@@ -158,7 +170,12 @@ def _headline(title: str, rows: pd.DataFrame, table: pd.DataFrame) -> str:
     ends = f"from {number(low[GOODPUT])} ({low['label']}) to {number(high[GOODPUT])} Mbit/s ({high['label']})"
     many = " together" if rows["flow"].nunique() > 1 else ""
     shares = f"{percent(table['share_all'].min())} to {percent(table['share_all'].max())} of what the links allow{many}"
-    return f"{title}: {ends}, {shares}; the {len(table)} cells lie within {percent(spread)} of each other."
+    times = (
+        f"the best is {number(high[GOODPUT] / low[GOODPUT], 1 if spread > 0.5 else 2)} times the worst"
+        if low[GOODPUT]
+        else "the worst got nothing"
+    )
+    return f"{title}: {ends}, {shares}; {times}."
 
 
 def _facts(runs: pd.DataFrame, claims: Sequence[ClaimView], platforms: Sequence[str]) -> list[Fact]:
@@ -173,8 +190,20 @@ def _facts(runs: pd.DataFrame, claims: Sequence[ClaimView], platforms: Sequence[
         if len(platforms) > 1:
             alike = sum(claim.agreed for claim in claims)
             facts.append(Fact(value=f"{alike} of {len(claims)}", words="claims have the same verdict wherever they were measured"))
-    facts.append(Fact(value=number(runs[GOODPUT].max()), words="Mbit/s, the highest goodput of a run"))
-    finite = runs[runs["share_all"].notna()].drop_duplicates("key")
+    several_kinds = runs["application"].nunique() > 1
+    for kind in applications_in(runs):
+        main = kind.main
+        if runs.loc[runs["application"] == kind.name, main.column].notna().any():
+            own = main.scale * runs.loc[runs["application"] == kind.name, main.column]
+            best = own.max() if main.better == "higher" else own.min()
+            what = "highest" if main.better == "higher" else "lowest"
+            facts.append(
+                Fact(
+                    value=number(best, main.digits),
+                    words=f"{main.unit}, the {what} {main.head} of a run" + several_kinds * f" ({kind.name})",
+                )
+            )
+    finite = runs[runs["share_all"].notna() & (runs["application"] == _answers.BULK)].drop_duplicates("key")
     if len(finite):
         facts.append(Fact(value=percent(finite["share_all"].median()), words="of what the links allow, median of the runs"))
     facts.append(Fact(value=str(runs["key"].nunique()), words=f"runs, {runs['seed'].nunique()} seed{'s' * (runs['seed'].nunique() > 1)}"))
@@ -208,7 +237,9 @@ def _setup(scenario: Mapping[str, Any], material: Material) -> list[tuple[str, s
     found = []
     for flow in scenario["flows"]:
         start, end = (edge / 1e9 for edge in flow["window_ns"])
-        words = [f"{flow['transport'].upper()} from {flow['client']} to {flow['server']}", _application(flow["app"])]
+        ends = (flow["client"], flow["server"]) if flow.get("direction") != "download" else (flow["server"], flow["client"])
+        opened = "" if flow.get("direction") != "download" else f", opened by {flow['client']}"
+        words = [f"{flow['transport'].upper()} from {ends[0]} to {ends[1]}{opened}", _application(flow["app"])]
         if flow["transport"] == "mptcp":
             words.append(f"path manager {flow['mptcp']['path_manager']['kind']}")
             if flow["mptcp"].get("scheduler"):

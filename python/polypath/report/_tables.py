@@ -121,6 +121,9 @@ _SIZES = {
 def paths(rows: pd.DataFrame, names: Sequence[str], subflows: pd.DataFrame) -> Table:
     """Each subflow of each cell: its share of the work, and the figures of its path."""
     own = subflows[subflows["key"].isin(rows["key"])]
+    # Fullmesh asks for a subflow between every two addresses; those that no route joins never come up, and say nothing.
+    never = own[own["established_s"].isna()]
+    own = own[own["established_s"].notna()]
     metrics = [
         "acked_mbps",
         "mean_srtt_ms",
@@ -169,8 +172,21 @@ def paths(rows: pd.DataFrame, names: Sequence[str], subflows: pd.DataFrame) -> T
             ]
         )
         last = name
-    return Table(columns=columns, rows=body)
+    return Table(columns=columns, rows=body, note=_never_up(never))
 
+
+def _never_up(never: pd.DataFrame) -> str:
+    """A sentence about subflows that were asked for and never established."""
+    pairs = list(dict.fromkeys(zip(never["source"], never["destination"], strict=True)))
+    if not pairs:
+        return ""
+    named = ", ".join(f"{source} → {destination}" for source, destination in pairs[:_NAMED])
+    more = f" and {len(pairs) - _NAMED} more" if len(pairs) > _NAMED else ""
+    return f"Never established and left out: {named}{more}."
+
+
+# So many pairs of addresses are named.
+_NAMED = 6
 
 ORDER = [
     "byte_delay_p50_ms",

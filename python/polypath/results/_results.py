@@ -147,6 +147,25 @@ class Results:
             return self._study
         return Study.load(self.folder / STUDY_COPY) if (self.folder / STUDY_COPY).is_file() else None
 
+    def summary(self) -> pd.DataFrame:
+        """What `polypath run` prints: a row a cell and flow with the metrics of the flow's application, means over the repetitions.
+
+        Columns: experiment, application, engine and kernel, the study's parameters, flow, n (runs); for each metric of an application
+        (docs/concepts/metrics.md has them with units) its mean and half the width of its 95 % interval as `<metric>_ci`, null where the
+        application has none such; what nothing can better: possible_mbps, least_delay_ms, least_response_ms, least_completion_s;
+        of_possible from 0 to 1, limited_by and why.
+        """
+        from polypath.analysis import answers, applications_in, with_limits
+        from polypath.study import parameter_names
+
+        if self.runs.empty:
+            return pd.DataFrame()
+        scenarios = {str(key): self.scenario(key) for key in dict.fromkeys(self.runs["key"])}
+        runs = with_limits(self.runs, self.subflows, scenarios, self.link_series)
+        parameters = [] if self.study is None else [name for name in parameter_names(self.study) if name not in self.study.repeat_over]
+        by = list(dict.fromkeys(["experiment", "application", "engine", "kernel", *parameters, "flow"]))
+        return pd.concat([answers(runs, by, kind) for kind in applications_in(runs)], ignore_index=True)
+
     def scenario(self, key: str) -> dict[str, Any]:
         """What the run of this key simulated: plain data with every default written out."""
         scenario: dict[str, Any] = Store(self.folder / "runs").record(key)["scenario"]

@@ -57,7 +57,7 @@ class Plan:
 def plan(
     study: Study,
     *,
-    engine: Engine,
+    engine: Engine | str = "sim",
     out: str | Path = DEFAULT_OUT,
     only: Mapping[str, Iterable[str]] | None = None,
     kernel: str | None = None,
@@ -65,9 +65,10 @@ def plan(
 ) -> Plan:
     """Which runs a study needs, and which of them are missing. Touches nothing.
 
-    `kernel` stands in for the study's own on engines that run or model kernels. With `again`, runs that are not to be trusted are
+    `engine` is one, or the name of one (`polypath list engines`). `kernel` stands in for the study's own on engines that run or model kernels. With `again`, runs that are not to be trusted are
     missing too.
     """
+    engine = find(engine) if isinstance(engine, str) else engine
     if kernel is not None and study.varies_kernel:
         raise StudyError(f"the parameters of {study.name} decide its kernel; choose among them with --only instead of --kernel")
     if again and not engine.real_time:

@@ -6,11 +6,10 @@ import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from polypath.results import columns
+from polypath.analysis import FAIRNESS, HEADS, SUBFLOW
 from polypath.study import SetupError, Study, Where, cells, copies, located, parameter_names, unknown
 
-from ._fairness import COLUMNS as FAIRNESS
-from ._published import SUBFLOW
+from ._tables import columns
 
 # Columns of every table.
 _ALWAYS = ("key", "study", "engine", "kernel", "seed")
@@ -76,7 +75,8 @@ class _Known:
     def metric(self, where: Where, name: str) -> None:
         known = self._columns[self.table]
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
+            meant = HEADS.get(name.lower().replace("_", " "))
+            near = [meant] if meant in known else difflib.get_close_matches(name, known, n=1)
             hint = f'; did you mean "{near[0]}"?' if near else ";"
             raise SetupError(where, f'there is no column "{name}" of the {self.table}{hint} docs/reference/results.md has all of them')
 

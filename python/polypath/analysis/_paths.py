@@ -1,0 +1,118 @@
+"""What each path is like before anything runs: its round-trip time, what it holds, and whether buffers hold as much."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from ._bounds import UNLIMITED, capacities, max_goodput, window
+from ._network import Hop, Path, Scenario, opposite, paths
+
+BUFFER_OVERHEAD = 2
+"""Buffers hold twice what is under way: about half of Linux's receive buffer is window, and what is sent waits for its acknowledgement."""
+_DEFAULT_MOST = {"net.ipv4.tcp_rmem": 6_291_456, "net.ipv4.tcp_wmem": 4_194_304}
+"""Linux's, on a host with memory enough."""
+
+
+def path_figures(scenario: Scenario) -> pd.DataFrame:
+    """A row a path that a route leads along, in the direction of the data.
+
+    Columns: flow, source, destination, hops (links in order), bottleneck, rtt_ms (of an empty network: delays without jitter),
+    bound_mbps (goodput that it could carry alone; infinite without a rate), bdp_bytes (that times the round-trip time), queue_ms (what the
+    bottleneck's full queue delays).
+    """
+    rows = []
+    for flow in scenario["flows"]:
+        span = window(scenario, flow)
+        for path in paths(scenario, flow):
+            back = opposite(scenario, flow, path)
+            rtt_ns = _delay_ns(path) + _delay_ns(back)
+            goodput = max_goodput([path], span)
+            hop, queue_s = _bottleneck(path, span)
+            rows.append(
+                {
+                    "flow": flow["name"],
+                    "source": path.source,
+                    "destination": path.destination,
+                    "hops": ", ".join(hop.link for hop in path.hops),
+                    "bottleneck": "" if hop is None else hop.name,
+                    "rtt_ms": rtt_ns / 1e6,
+                    "bound_mbps": goodput / 1e6,
+                    "bdp_bytes": goodput * rtt_ns / 8e9 if math.isfinite(goodput) else math.nan,
+                    "queue_ms": 1e3 * queue_s,
+                }
+            )
+    columns = ["flow", "source", "destination", "hops", "bottleneck", "rtt_ms", "bound_mbps", "bdp_bytes", "queue_ms"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def small_buffers(scenario: Scenario) -> list[str]:
+    """A sentence for each host whose largest buffer is below what a flow's paths need together (RFC 8684 section 3.3.1)."""
+    found: dict[str, None] = {}
+    for flow in scenario["flows"]:
+        if flow["transport"] == "udp" or flow["app"].get("bits_per_s"):
+            continue
+        span, taken = window(scenario, flow), paths(scenario, flow)
+        rate = max_goodput(taken, span)
+        if not taken or not math.isfinite(rate):
+            continue
+        rtt_ns = max(_delay_ns(path) + _delay_ns(opposite(scenario, flow, path)) for path in taken)
+        needed = BUFFER_OVERHEAD * rate * rtt_ns / 8e9
+        down = flow.get("direction") == "download" or flow["app"]["kind"] == "requests"
+        sender, reader = (flow["server"], flow["client"]) if down else (flow["client"], flow["server"])
+        for node, name, what in ((reader, "net.ipv4.tcp_rmem", "receive"), (sender, "net.ipv4.tcp_wmem", "send")):
+            most = _largest(scenario, node, name)
+            if most < needed:
+                sentence = (
+                    f"the {what} buffer of `{node}` ends at {_size(most)}, and the paths of `{flow['name']}` need {_size(needed)} "
+                    f"({rate / 1e6:.4g} Mbit/s over {rtt_ns / 1e6:g} ms, twice what is under way): raise `{name}`"
+                )
+                found[sentence] = None
+    return list(found)
+
+
+def _largest(scenario: Scenario, node: str, name: str) -> float:
+    settings: Mapping[str, Any] = next(entry.get("sysctl", {}) for entry in scenario["nodes"] if entry["name"] == node)
+    given = settings.get(name)
+    if given is None:
+        return _DEFAULT_MOST[name]
+    parts: Sequence[Any] = given.split() if isinstance(given, str) else given
+    return float(parts[-1])
+
+
+def _delay_ns(path: Path) -> int:
+    return sum(int(element["delay_ns"]) for hop in path.hops for element in hop.elements if element["kind"] == "delay")
+
+
+def _bottleneck(path: Path, span: tuple[int, int]) -> tuple[Hop | None, float]:
+    """The hop that carries the least, and how many seconds its full queue takes; not a number without a rate."""
+    limits, _ = capacities([path], span)
+    if not limits:
+        return None, math.nan
+    found: tuple[float, Hop | None, float] = (UNLIMITED, None, math.nan)
+    for hop in path.hops:
+        own = [element for element in hop.elements if element["kind"] in ("rate", "trace")]
+        for element, (rate, uses) in zip(own, capacities([_only(path, hop)], span)[0], strict=True):
+            carried = rate / uses[0]
+            if carried < found[0]:
+                found = (carried, hop, _queue_bits(element, hop) / rate if rate > 0 else math.nan)
+    return found[1], found[2]
+
+
+def _only(path: Path, hop: Hop) -> Path:
+    return replace(path, hops=(hop,))
+
+
+def _queue_bits(element: Mapping[str, Any], hop: Hop) -> float:
+    """Of a queue full of the largest packets, whose they may be."""
+    queue = element["queue"]
+    size = queue["bytes"] if "bytes" in queue else queue["packets"] * (hop.sender_mtu + int(element.get("framing_bytes", 14)))
+    return 8.0 * float(size)
+
+
+def _size(count: float) -> str:
+    return f"{count / 2**20:.1f} MiB" if count >= 2**20 else f"{count / 2**10:.0f} KiB"
