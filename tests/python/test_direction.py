@@ -86,3 +86,38 @@ def test_engines_with_a_kernel_say_that_they_have_no_downloads(tmp_path, polypat
     code, out, err = polypath("run", file, "--dry-run", "--engine", engine.name)
     assert (code, out) == (2, "")
     assert "11: flows.f.direction: downloads are the simulator's alone: take --engine sim, or let `client` and `server` change places" in err
+
+
+THIRD = """\
+name: third
+topology:
+  nodes: {client: , rival: , r1: {router: true}, r2: {router: true}, server: }
+  links:
+    own1: {ends: [client, r1], both: {delay: 5ms}}
+    path1: {ends: [r1, server], both: {rate: 20mbit, delay: 5ms}}
+    own2: {ends: [client, r2], both: {delay: 5ms}}
+    path2: {ends: [r2, server], both: {rate: 10mbit, delay: 5ms}}
+    theirs: {ends: [rival, r2], both: {delay: 5ms}}
+flows:
+  m: {client: client, server: server}
+  tcp: {client: rival, server: server, transport: tcp}
+duration: 2s
+"""
+
+
+def test_a_rival_on_the_second_path_needs_no_address(tmp_path):
+    (tmp_path / "study.yaml").write_text(THIRD)
+    made = Study.load(tmp_path)
+    plain = {flow["name"]: flow["server_address"] for flow in scenario(cells(made)[0].setup, 1)["flows"]}
+    assert plain == {"m": None, "tcp": "10.0.4.2"}, "only where the first one cannot be reached"
+    runs = run(made, out=tmp_path / "out").runs.set_index("flow")
+    assert runs.loc["tcp", "goodput_receiver_mbps"] > 1.0
+
+
+def test_a_baseline_goes_to_an_address_that_its_path_reaches(tmp_path):
+    text = THIRD.replace("  tcp: {client: rival, server: server, transport: tcp}\n", "")
+    more = "    own3: {ends: [client, r2], both: {delay: 9ms}}\n    theirs"
+    (tmp_path / "study.yaml").write_text(text.replace("    theirs", more))
+    found = run(Study.load(tmp_path), out=tmp_path / "out").baselines
+    pairs = list(zip(found["client_address"], found["server_address"], strict=True))
+    assert pairs == [("10.0.1.1", "10.0.2.2"), ("10.0.3.1", "10.0.4.2"), ("10.0.5.1", "10.0.4.2")]

@@ -144,8 +144,8 @@ fn a_download_comes_from_the_server_at_the_rate_of_the_way_back() {
         for (outcome, rate) in [(&up, 2e6), (&down, 8e6)] {
             let flow = &outcome.flows[0];
             let share = flow.goodput_receiver_bps / (links * rate * payload / 1500.0);
-            // Acknowledgements of what goes the other way are all that shares a link.
-            assert!((0.97..=1.001).contains(&share), "{transport} at {rate}: {share}");
+            // Beyond all of it by what waits for a retransmission when the window begins: at most a queue of 50 packets, 600 kbit of 22 Mbit.
+            assert!((0.97..=1.03).contains(&share), "{transport} at {rate}: {share}");
             assert_eq!(flow.subflows.iter().filter(|subflow| subflow.established_ns.is_some()).count() as f64, links, "{transport}");
             assert!(flow.byte_delay.is_some() && flow.bytes_received > 0 && flow.bytes_accepted >= flow.bytes_received);
         }

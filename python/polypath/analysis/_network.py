@@ -85,7 +85,10 @@ def paths(scenario: Scenario, flow: Mapping[str, Any]) -> list[Path]:
     """
     clients = addresses(scenario, flow["client"])
     servers = addresses(scenario, flow["server"])
-    first = (flow.get("client_address") or clients[0], flow.get("server_address") or servers[0])
+    here = flow.get("client_address") or clients[0]
+    # Studies give the server's first address to which a route leads.
+    there = (address for address in servers if _route(scenario, flow, here, address))
+    first = (here, flow.get("server_address") or next(there, servers[0]))
     pairs = [first]
     if flow.get("transport") == "mptcp":
         manager = flow.get("mptcp", {}).get("path_manager") or {"kind": "fullmesh"}

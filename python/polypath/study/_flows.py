@@ -172,7 +172,7 @@ class Flow(Model):
     client_address: Address | None = None
     """Source of the first subflow; default: the client's first address."""
     server_address: Address | None = None
-    """Destination of the first subflow; default: the server's first address."""
+    """Destination of the first subflow; default: the server's first address to which a route leads."""
     start: Time = Time("0ns")
     start_spread: Time = Time("0ns")
     """Start up to this much later, drawn from the seed for each flow, so that repetitions differ."""

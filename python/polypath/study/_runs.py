@@ -13,6 +13,7 @@ from ._cells import Cell, Setup, cells
 from ._flows import Endpoints, Flow, Ndiffports, Route
 from ._kernel import bare_of_ours
 from ._placeholder import Scalar
+from ._reach import leads
 from ._scenario import copies, links_of, scenario
 from ._study import Study
 from ._topology import node_addresses
@@ -155,7 +156,9 @@ def paths(setup: Setup, name: str, flow: Flow) -> list[Baseline]:
     found = []
     for index, source in enumerate(sources):
         pair = theirs[index] if len(theirs) == len(sources) else theirs[0]
-        destination = by_route.get(source) or flow.server_address or pair
+        # Of the server's addresses the first that this path reaches, where it is not that one.
+        reached = [each for each in (pair, *theirs) if leads(setup.topology, flow.client, source, flow.server, each)]
+        destination = by_route.get(source) or flow.server_address or next(iter(reached), pair)
         found.append(Baseline(of=name, client_address=source, server_address=destination))
     return found
 

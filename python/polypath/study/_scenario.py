@@ -13,6 +13,7 @@ from ._flows import Bulk, Constant, Endpoints, Flow, Ndiffports, OnOff, Requests
 from ._kernel import DEFAULT_KERNEL, MODELLED, OURS, split_cc
 from ._model import Undecided
 from ._quantity import Packets
+from ._reach import reachable_server
 from ._topology import Link, addresses
 from ._tunnels import tunnel_scenario
 from ._wireless import elements as wireless
@@ -198,7 +199,8 @@ def _flow(name: str, flow: Flow, setup: Setup, seed: int) -> dict[str, Any]:
     window = flow.window if flow.window is not None else setup.measure.window
     # Only where there are datagrams: other runs are the same runs they were before there were any.
     datagrams = flow.transport == "udp"
-    ends = [(flow.client, flow.client_address), (flow.server, flow.server_address)]
+    # Only where the first one cannot be reached: other runs are the same runs they were before somebody looked.
+    ends = [(flow.client, flow.client_address), (flow.server, flow.server_address or reachable_server(setup.topology, flow))]
     routes = [{"from": route.source, "to": route.destination, "via": list(route.via)} for route in flow.routes]
     down = flow.direction == "download"
     if datagrams and down:

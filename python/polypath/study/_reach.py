@@ -1,0 +1,44 @@
+"""Which of a server's addresses a route leads to, by the simulator's rule: over routers, leaving by the link that owns the source and arriving
+by the one that owns the destination."""
+
+from __future__ import annotations
+
+from ._flows import Flow
+from ._topology import Topology, addresses, joined, node_addresses
+
+
+def leads(topology: Topology, client: str, source: str, server: str, destination: str) -> bool:
+    """Whether a route leads from an address of one node to an address of another."""
+    edges, owners = joined(topology), _owners(topology)
+    leaves, arrives = owners.get(source), owners.get(destination)
+    reached, ahead = {client}, [client]
+    while ahead:
+        node = ahead.pop()
+        for name, ends in edges.items():
+            if node not in ends or (node == client and leaves not in (None, name)):
+                continue
+            other = ends[1] if ends[0] == node else ends[0]
+            if other == server and arrives in (None, name):
+                return True
+            if other not in (client, server) and other not in reached and topology.nodes[other].router:
+                reached.add(other)
+                ahead.append(other)
+    return False
+
+
+def reachable_server(topology: Topology, flow: Flow) -> str | None:
+    """The address at which a flow reaches its server where that is not the server's first one; nothing where the first one will do, where
+    none will, and where the flow says it itself."""
+    if flow.server_address is not None or flow.routes:
+        return None
+    source = flow.client_address or node_addresses(topology, flow.client)[0]
+    first, *others = node_addresses(topology, flow.server)
+    if leads(topology, flow.client, source, flow.server, first):
+        return None
+    return next((each for each in others if leads(topology, flow.client, source, flow.server, each)), None)
+
+
+def _owners(topology: Topology) -> dict[str, str]:
+    """The link or tunnel of each address that belongs to one."""
+    links = {address: name for name, pair in addresses(topology).items() for address in pair}
+    return links | {str(end.address): name for name, tunnel in topology.tunnels.items() for end in tunnel.ends}
