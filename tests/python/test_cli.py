@@ -8,7 +8,11 @@ import sys
 import pytest
 from study_data import STUDY, changed
 
+from polypath import Results
+from polypath.analysis import Verdict
+from polypath.cli._init import templates
 from polypath.engines import ENGINES, FakeEngine
+from polypath.report import claim_results, material
 
 
 @pytest.fixture(autouse=True)
@@ -284,9 +288,14 @@ def test_the_installed_command_works():
     assert "+" in done.stdout
 
 
-@pytest.mark.parametrize("template", ["two-paths", "shared-bottleneck", "wifi-lte", "mptcp-vs-tcp"])
-def test_a_template_becomes_a_study_that_runs_at_once(polypath, tmp_path, template):
+@pytest.mark.parametrize("template", list(templates()))
+def test_a_template_runs_at_once_and_shows_what_it_teaches(polypath, tmp_path, template):
+    text = templates()[template]
+    # Its first line says it, and claims decide it.
+    assert "It teaches that " in text.splitlines()[0]
     assert polypath("init", "mine", "--template", template)[0] == 0
     code, out, err = polypath("run", "mine", "--no-report")
     assert code == 0, err
     assert "limited by" in out
+    found = claim_results(material(Results.open("results/mine")))
+    assert found and all(claim.verdict is Verdict.HOLDS for claim in found), found

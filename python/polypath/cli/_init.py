@@ -19,7 +19,7 @@ _MODELINE = f"# yaml-language-server: $schema={_SCHEMA}\n"
 
 def init(
     name: Annotated[str, typer.Argument(help="Name of the study; its folder is made here.")],
-    template: Annotated[str, typer.Option(help="two-paths, shared-bottleneck, wifi-lte or mptcp-vs-tcp.")] = "two-paths",
+    template: Annotated[str, typer.Option(help="What it begins with; `polypath list templates` shows what each teaches.")] = "two-paths",
 ) -> None:
     """Write a commented study that runs at once, to change to your needs."""
     there = templates()

@@ -65,7 +65,9 @@ def plan(
 ) -> Plan:
     """Which runs a study needs, and which of them are missing. Touches nothing.
 
-    `engine` is one, or the name of one (`polypath list engines`). `kernel` stands in for the study's own on engines that run or model kernels. With `again`, runs that are not to be trusted are
+    `engine` is one, or the name of one (`polypath list engines`).
+
+    `kernel` stands in for the study's own on engines that run or model kernels. With `again`, runs that are not to be trusted are
     missing too.
     """
     engine = find(engine) if isinstance(engine, str) else engine

@@ -1,5 +1,7 @@
-"""Which of a server's addresses a route leads to, by the simulator's rule: over routers, leaving by the link that owns the source and arriving
-by the one that owns the destination."""
+"""Which of a server's addresses a route leads to.
+
+The simulator's rule: over routers, leaving by the link that owns the source and arriving by the one that owns the destination.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,10 @@ def leads(topology: Topology, client: str, source: str, server: str, destination
 
 
 def reachable_server(topology: Topology, flow: Flow) -> str | None:
-    """The address at which a flow reaches its server where that is not the server's first one; nothing where the first one will do, where
-    none will, and where the flow says it itself."""
+    """The address at which a flow reaches its server, where that is not the server's first one.
+
+    Nothing where the first one will do, where none will, and where the flow says it itself.
+    """
     if flow.server_address is not None or flow.routes:
         return None
     source = flow.client_address or node_addresses(topology, flow.client)[0]
