@@ -227,7 +227,7 @@ WRONG: dict[str, tuple[Changes, str]] = {
     "an address that cannot be reached": (
         (
             ("flows:", "    l3: {ends: [a, b], both: {rate: 1mbit}}\nflows:"),
-            ("transport: tcp", "transport: tcp, client_address: 10.0.3.1"),
+            ("transport: tcp", "transport: tcp, client_address: 10.0.3.1, server_address: 10.0.2.2"),
         ),
         "12: flows.f.server: no route leads from 10.0.3.1 at `a` to 10.0.2.2 at `b`: give the flow `server_address: 10.0.3.2`",
     ),
