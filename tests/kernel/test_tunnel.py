@@ -336,6 +336,22 @@ def test_the_mtu_is_kept_and_what_a_path_cannot_take_is_counted(tunnel: Tunnel) 
     until(lambda: tunnel.status(0)["daemon"]["too_big"] >= 1, "what does not fit is counted")
 
 
+def test_the_bench_measures_each_row_and_leaves_nothing_behind(tunnel: Tunnel) -> None:
+    from polypath.tunnel import _bench
+
+    before = command("ip", "netns").stdout
+    rows = _bench.bench(seconds=0.1, repeat=1)
+    assert command("ip", "netns").stdout == before
+    assert list(rows) == ["bare cable", "tunnel", "tunnel, encrypted", "wireguard-go, one path"]
+    for name, row in rows.items():
+        if "missing" in row:
+            assert name == "wireguard-go, one path"
+            continue
+        assert row["tcp_bits_per_s"] > 1e6
+        assert row["sent_per_s"] >= row["received_per_s"] > 10
+        assert (row["cpu_s_per_gb"] > 0) == (name != "bare cable")
+
+
 def test_a_mistake_in_the_file_is_a_sentence_and_exit_code_2(tunnel: Tunnel) -> None:
     file = tunnel.write(0, tunnel="mtu = 1")
     done = at(0, str(PROGRAM), "up", str(file), check=False)

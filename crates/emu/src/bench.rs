@@ -6,21 +6,15 @@ use crate::spec::Spec;
 use crate::status::DirectionStatus;
 use polypath_base::Error;
 use polypath_base::{Duration, Instant};
-use polypath_io::{Clock, Failed, KernelTime, Namespace, UdpReceiver, UdpSender, bind_to_parent, enter_urgent};
+use polypath_io::{Between, Failed, KernelTime, TAIL, UdpReceiver, UdpSender, bind_to_parent, enter_urgent};
 use serde::{Deserialize, Serialize};
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::net::{Ipv4Addr, SocketAddr};
 
 const PORT: u16 = 5001;
 /// Payload of a UDP datagram that fills 1500 bytes.
 const FULL: usize = 1472;
 /// Between two packets whose delay is measured, and two ends of the bare timer.
 const PERIOD: Duration = Duration::from_millis(1);
-/// How long a receiver waits for what is still under way.
-const TAIL: std::time::Duration = std::time::Duration::from_millis(200);
-/// Steps of the search for the highest rate without loss.
-const HALVINGS: u32 = 6;
 
 /// What to measure, as plain data.
 #[derive(Clone, Debug, Deserialize)]
@@ -93,175 +87,73 @@ pub fn bench(bench: &BenchSpec) -> Result<String, Error> {
     let places = Places::build(&bench.spec)?;
     let workers = Workers::start(&bench.spec, links(&bench.spec, &places)?)?;
     let (client, server) = (places.get(&bench.client)?, places.get(&bench.server)?);
-    let pair = Pair { client, server, clock: workers.clock, each: bench.each };
-    let mut figures = Figures { delay: pair.delay(bench)?, ..Figures::default() };
-    figures.plain.tcp_bits_per_s = pair.tcp(bench.plain)?;
-    figures.through.tcp_bits_per_s = pair.tcp(bench.through)?;
+    let pair = Between { client, server, clock: workers.clock, each: bench.each };
+    let mut figures = Figures { delay: delay(&pair, bench)?, ..Figures::default() };
+    figures.plain.tcp_bits_per_s = pair.tcp((bench.plain, PORT).into())?;
+    figures.through.tcp_bits_per_s = pair.tcp((bench.through, PORT).into())?;
     for (capacity, address) in [(&mut figures.plain, bench.plain), (&mut figures.through, bench.through)] {
         let spent = workers.cpu_ns();
-        let whole = pair.udp(address, f64::INFINITY)?;
+        let at = SocketAddr::from((address, PORT));
+        let whole = pair.udp(at, FULL, f64::INFINITY)?;
         figures.cpu_ns_per_packet = (workers.cpu_ns() - spent) as f64 / (whole.received_per_s * pair.each.as_secs_f64());
         (capacity.sent_per_s, capacity.received_per_s) = (whole.sent_per_s, whole.received_per_s);
-        capacity.lossless_per_s = pair.lossless(address, whole.received_per_s)?;
+        capacity.lossless_per_s = pair.lossless(at, FULL, whole.received_per_s)?;
     }
     figures.directions = workers.stop();
     serde_json::to_string(&figures).map_err(|e| Error::machine(format!("the figures cannot be written: {e}")))
 }
 
-struct Pair<'a> {
-    client: &'a Namespace,
-    server: &'a Namespace,
-    clock: Clock,
-    each: Duration,
-}
-
-/// What came of sending at some rate.
-#[derive(Copy, Clone, Debug)]
-struct Sent {
-    sent_per_s: f64,
-    received_per_s: f64,
-    lost: u64,
-}
-
-impl Pair<'_> {
-    /// Sends datagrams at a rate, packets/s.
-    fn udp(&self, to: Ipv4Addr, rate: f64) -> Result<Sent, Error> {
-        let at = SocketAddr::from((to, PORT));
-        let receiver = self.server.inside(|| UdpReceiver::new(at, TAIL))?;
-        let mut sender = self.client.inside(|| UdpSender::new(at, FULL))?;
-        let (done, received, last) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
-        let begin = self.clock.now();
-        std::thread::scope(|scope| {
-            let reader = scope.spawn(|| -> Result<(), Failed> {
-                loop {
-                    match receiver.count()? {
-                        0 if done.load(Ordering::Relaxed) => return Ok(()),
-                        0 => {}
-                        count => {
-                            received.fetch_add(count as u64, Ordering::Relaxed);
-                            last.store(self.clock.now().as_nanos(), Ordering::Relaxed);
-                        }
-                    }
-                }
-            });
-            let mut sent = 0_u64;
-            let outcome = loop {
-                let spent = self.clock.now().since(begin);
-                if spent >= self.each {
-                    break Ok(spent);
-                }
-                // What is due by now; a rate without end is always due.
-                let due = (rate * spent.as_secs_f64()).min(sent as f64 + 1e6) as u64;
-                match sender.send_many(due.saturating_sub(sent) as usize) {
-                    _ if due <= sent => std::hint::spin_loop(),
-                    Ok(count) => sent += count as u64,
-                    Err(failed) => break Err(failed),
-                }
-            };
-            done.store(true, Ordering::Relaxed);
-            reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            let spent = outcome?.as_secs_f64();
-            let received = received.load(Ordering::Relaxed);
-            let received_in = Instant::from_nanos(last.load(Ordering::Relaxed)).since(begin).as_secs_f64().max(spent);
-            let lost = sent.saturating_sub(received);
-            Ok(Sent { sent_per_s: sent as f64 / spent, received_per_s: received as f64 / received_in, lost })
-        })
-    }
-
-    /// The highest rate at which nothing is lost, up to some rate.
-    fn lossless(&self, to: Ipv4Addr, most: f64) -> Result<f64, Error> {
-        let (mut good, mut bad, mut rate) = (0.0, most, most);
-        for _ in 0..HALVINGS {
-            let sent = self.udp(to, rate)?;
-            if sent.lost == 0 {
-                good = sent.sent_per_s.max(good);
-            } else {
-                bad = rate;
-            }
-            rate = f64::midpoint(good, bad);
-        }
-        Ok(good)
-    }
-
-    /// Goodput of one TCP connection, bits/s.
-    fn tcp(&self, to: Ipv4Addr) -> Result<f64, Error> {
-        let at = SocketAddr::from((to, PORT));
-        let failed = |what: &'static str| move |e| Failed::new(format!("{what} the measured connection"), e);
-        let listener = self.server.inside(|| TcpListener::bind(at).map_err(failed("listening for")))?;
-        let mut client = self.client.inside(|| TcpStream::connect(at).map_err(failed("opening")))?;
-        let (mut server, _) = listener.accept().map_err(failed("accepting"))?;
-        std::thread::scope(|scope| {
-            let reader = scope.spawn(|| {
-                let (mut buffer, mut bytes, begin) = (vec![0; 1 << 20], 0, self.clock.now());
-                loop {
-                    match server.read(&mut buffer).map_err(failed("reading"))? {
-                        0 => return Ok::<_, Failed>((bytes, self.clock.now().since(begin))),
-                        count => bytes += count as u64,
-                    }
-                }
-            });
-            let (chunk, begin) = (vec![0; 256 << 10], self.clock.now());
-            while self.clock.now().since(begin) < self.each {
-                client.write_all(&chunk).map_err(failed("writing to"))?;
-            }
-            client.shutdown(Shutdown::Write).map_err(failed("ending"))?;
-            let (bytes, spent) = reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            Ok(bytes as f64 * 8.0 / spent.as_secs_f64())
-        })
-    }
-
-    /// One-way delays by the kernel's time stamps at the far end, and a bare timer beside them.
-    fn delay(&self, bench: &BenchSpec) -> Result<DelayFigures, Error> {
-        let at = SocketAddr::from((bench.delayed, PORT));
-        let receiver = self.server.inside(|| UdpReceiver::new(at, TAIL))?;
-        let sender = self.client.inside(|| UdpSender::new(at, 64))?;
-        let count = self.each.as_nanos() / PERIOD.as_nanos();
-        std::thread::scope(|scope| {
-            let timer = scope.spawn(|| {
-                enter_urgent();
-                let (mut late, begin) = (Lateness::default(), self.clock.now());
-                for number in 1..=count {
-                    // Half a period beside the packets, so that the two do not wake each other.
-                    let due = begin + PERIOD * number + Duration::from_micros(500);
-                    self.clock.sleep_until(due);
-                    late.add(self.clock.now().since(due));
-                }
-                late
-            });
-            let reader = scope.spawn(|| {
-                let (mut late, mut early, mut time) = (Lateness::default(), Duration::ZERO, KernelTime::new(self.clock));
-                while let Some(arrival) = receiver.next()? {
-                    time.refresh(self.clock.now());
-                    let sent = arrival.head.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-                    let due = Instant::from_nanos(sent) + bench.delay;
-                    let came = time.instant(arrival.real_ns);
-                    late.add(came.since(due));
-                    early = early.max(due.since(came));
-                }
-                Ok::<_, Failed>((late, early))
-            });
-            let begin = self.clock.now();
+/// One-way delays by the kernel's time stamps at the far end, and a bare timer beside them.
+fn delay(pair: &Between<'_>, bench: &BenchSpec) -> Result<DelayFigures, Error> {
+    let at = SocketAddr::from((bench.delayed, PORT));
+    let receiver = pair.server.inside(|| UdpReceiver::new(at, TAIL))?;
+    let sender = pair.client.inside(|| UdpSender::new(at, 64))?;
+    let count = pair.each.as_nanos() / PERIOD.as_nanos();
+    std::thread::scope(|scope| {
+        let timer = scope.spawn(|| {
+            enter_urgent();
+            let (mut late, begin) = (Lateness::default(), pair.clock.now());
             for number in 1..=count {
-                self.clock.sleep_until(begin + PERIOD * number);
-                let mut head = [0; 16];
-                head[..8].copy_from_slice(&self.clock.now().as_nanos().to_le_bytes());
-                sender.send(&head)?;
+                // Half a period beside the packets, so that the two do not wake each other.
+                let due = begin + PERIOD * number + Duration::from_micros(500);
+                pair.clock.sleep_until(due);
+                late.add(pair.clock.now().since(due));
             }
-            let timer = timer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            let (late, early) = reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            Ok(DelayFigures {
-                asked: bench.delay.as_nanos() as f64 / 1e3,
-                packets: late.total(),
-                late_median: micros(late.quantile(0.5)),
-                late_p99: micros(late.quantile(0.99)),
-                late_max: micros(late.most()),
-                early_max: micros(early),
-                timer_late_median: micros(timer.quantile(0.5)),
-                timer_late_p99: micros(timer.quantile(0.99)),
-                timer_late_max: micros(timer.most()),
-            })
+            late
+        });
+        let reader = scope.spawn(|| {
+            let (mut late, mut early, mut time) = (Lateness::default(), Duration::ZERO, KernelTime::new(pair.clock));
+            while let Some(arrival) = receiver.next()? {
+                time.refresh(pair.clock.now());
+                let sent = arrival.head.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+                let due = Instant::from_nanos(sent) + bench.delay;
+                let came = time.instant(arrival.real_ns);
+                late.add(came.since(due));
+                early = early.max(due.since(came));
+            }
+            Ok::<_, Failed>((late, early))
+        });
+        let begin = pair.clock.now();
+        for number in 1..=count {
+            pair.clock.sleep_until(begin + PERIOD * number);
+            let mut head = [0; 16];
+            head[..8].copy_from_slice(&pair.clock.now().as_nanos().to_le_bytes());
+            sender.send(&head)?;
+        }
+        let timer = timer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let (late, early) = reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        Ok(DelayFigures {
+            asked: bench.delay.as_nanos() as f64 / 1e3,
+            packets: late.total(),
+            late_median: micros(late.quantile(0.5)),
+            late_p99: micros(late.quantile(0.99)),
+            late_max: micros(late.most()),
+            early_max: micros(early),
+            timer_late_median: micros(timer.quantile(0.5)),
+            timer_late_p99: micros(timer.quantile(0.99)),
+            timer_late_max: micros(timer.most()),
         })
-    }
+    })
 }
 
 fn micros(span: Duration) -> f64 {

@@ -3,6 +3,7 @@
 //! Safe functions over system calls. Nothing here decides anything: what is read is handed up as it came, and what is sent was due
 //! before it got here. Errors are sentences that name the call and its object; who calls adds what it was for.
 
+mod between;
 mod clock;
 mod datagrams;
 mod device;
@@ -16,6 +17,7 @@ mod tun;
 mod wait;
 mod waiter;
 
+pub use between::{Between, Sent, TAIL};
 pub use clock::{Clock, KernelTime, time_of_day_ns};
 pub use datagrams::{Datagrams, MOST_SEGMENTS, Received, Slots};
 pub use device::{Prefix, configure};

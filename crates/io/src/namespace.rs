@@ -20,6 +20,12 @@ impl Namespace {
         file.as_fd().try_clone_to_owned().map(Self).map_err(|e| Failed::new("holding a namespace open", e))
     }
 
+    /// The one that `ip netns` knows by this name.
+    pub fn named(name: &str) -> Result<Self, Failed> {
+        let place = place(name);
+        File::open(&place).map(|file| Self(file.into())).map_err(|e| Failed::new(format!("the network namespace {name}"), e))
+    }
+
     /// Does something in the namespace, on a thread of its own: the calling thread stays where it is. Sockets opened there belong to the
     /// namespace for ever.
     pub fn inside<T: Send>(&self, work: impl FnOnce() -> Result<T, Failed> + Send) -> Result<T, Failed> {

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 from typing import Annotated, NoReturn
 
 import typer
+from rich.table import Column, Table
 
 from polypath import tunnel as _tunnel
+
+from ._console import out
 
 app = typer.Typer(help="A tunnel over several paths, for any traffic, encrypted if its file says so. Needs root.", no_args_is_help=True)
 
@@ -54,3 +59,28 @@ def keygen(file: Annotated[str, typer.Argument(metavar="FILE.key", help="Where t
 def pubkey(file: Annotated[str, typer.Argument(metavar="FILE.key", help="A private key's file.")]) -> None:
     """Print the public key of a private key."""
     _start("pubkey", file)
+
+
+@app.command("bench")
+def bench(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Length of each of the measurements, eight to a row and repetition.")] = 1.0,
+    repeat: Annotated[int, typer.Option(min=1, help="Repetitions; the medians count.")] = 3,
+) -> None:
+    """Measure what the tunnel carries over two cables of this machine, beside a bare cable and, if it is installed, wireguard-go."""
+    from polypath.tunnel import _bench
+
+    rows = _bench.bench(seconds, repeat)
+    if as_json:
+        sys.stdout.write(json.dumps(rows, indent=1) + "\n")
+        return
+    heads = ("TCP Gbit/s", "UDP packets/s, nothing lost", "sent as fast as can be", "of which received", "processor s/GB")
+    table = Table("between two namespaces", *(Column(head, justify="right") for head in heads))
+    for name, row in rows.items():
+        if "missing" in row:
+            table.add_row(name, row["missing"])
+            continue
+        counts = (f"{row[key]:,.0f}" for key in ("lossless_per_s", "sent_per_s", "received_per_s"))
+        table.add_row(name, f"{row['tcp_bits_per_s'] / 1e9:.2f}", *counts, f"{row['cpu_s_per_gb']:.2f}")
+    out.print(table)
+    out.print("UDP packets have 1400 bytes. TCP is one connection. Medians; the rows of a repetition are measured one after the other.")

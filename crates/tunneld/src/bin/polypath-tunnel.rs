@@ -1,10 +1,11 @@
 //! `polypath-tunnel`: a multipath tunnel of GRE in UDP, for routers and hosts that need nothing else of Polypath.
 
 use polypath_base::{Duration, Error, ErrorKind};
-use polypath_io::Clock;
+use polypath_io::{Between, Clock, Namespace};
 use polypath_tunneld::encryption::Key;
 use polypath_tunneld::{control, daemon, import, status};
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -20,6 +21,9 @@ polypath-tunnel carries a tunnel of GRE in UDP over several paths.
   polypath-tunnel import FOLDER       print our file for each of MPT's (interface.conf, connections/*.conf)
   polypath-tunnel keygen FILE         write a new private key to FILE, and print its public key, which goes into the other end's file
   polypath-tunnel pubkey FILE         print the public key of the private key in FILE
+  polypath-tunnel measure CLIENT SERVER ADDRESS BYTES SECONDS
+                                      what the network between two namespaces carries to an address of the second, as JSON: one TCP
+                                      connection, and UDP datagrams of so many bytes
 
 Without [encryption] in its file a tunnel is neither encrypted nor authenticated: whoever is on a path reads it, and may write into it.
 ";
@@ -60,6 +64,7 @@ fn command(words: &[&str]) -> Result<(), Error> {
         ["status", name] => show(&named(name)?, false),
         ["status", name, "--json"] | ["status", "--json", name] => show(&named(name)?, true),
         ["import", folder] => say(&import::folder(Path::new(folder))?),
+        ["measure", client, server, address, bytes, seconds] => measure([client, server], address, bytes, seconds),
         ["keygen", file] => keygen(Path::new(file)),
         ["pubkey", file] => pubkey(Path::new(file)),
         _ => Err(Error::caller(format!("{:?} is no command; `polypath-tunnel --help` lists them", words.join(" ")))),
@@ -69,6 +74,32 @@ fn command(words: &[&str]) -> Result<(), Error> {
 fn say(text: &str) -> Result<(), Error> {
     let mut out = std::io::stdout();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|e| Error::machine(format!("writing: {e}")))
+}
+
+/// The port of the measured connection.
+const MEASURED: u16 = 5001;
+
+/// Prints TCP's goodput in bit/s, and packets a second: sent and received as fast as can be, and the highest rate without loss.
+fn measure(names: [&str; 2], address: &str, bytes: &str, seconds: &str) -> Result<(), Error> {
+    let wrong = |what: &str| Error::caller(format!("measure: {what}"));
+    let ip: IpAddr = address.parse().map_err(|_| wrong(&format!("{address} is no IP address")))?;
+    // The sender writes 16 bytes of its own.
+    let bytes = bytes.parse().ok().filter(|bytes| (16..=65_507).contains(bytes)).ok_or_else(|| wrong("BYTES is 16 to 65507"))?;
+    let seconds: f64 = seconds.parse().ok().filter(|s| (0.1..=3600.0).contains(s)).ok_or_else(|| wrong("SECONDS is 0.1 to 3600"))?;
+    let [client, server] = [Namespace::named(names[0])?, Namespace::named(names[1])?];
+    let each = Duration::from_nanos((seconds * 1e9) as u64);
+    let between = Between { client: &client, server: &server, clock: Clock::start(), each };
+    let at = SocketAddr::new(ip, MEASURED);
+    let tcp = between.tcp(at)?;
+    let whole = between.udp(at, bytes, f64::INFINITY)?;
+    let lossless = between.lossless(at, bytes, whole.received_per_s)?;
+    let found = serde_json::json!({
+        "tcp_bits_per_s": tcp,
+        "sent_per_s": whole.sent_per_s,
+        "received_per_s": whole.received_per_s,
+        "lossless_per_s": lossless,
+    });
+    say(&format!("{found}\n"))
 }
 
 /// Writes a new private key, over none that is there.
