@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,9 @@ class _Pair:
     def inside(self, end: int, *words: str) -> str:
         return _said("ip", "netns", "exec", self.names[end], *words)
 
+    def has(self, end: int, device: str) -> bool:
+        return device in self.at(end, "link")
+
     def bytes_at_server(self) -> int:
         links = json.loads(self.at(1, "-j", "-s", "link"))
         return sum(link["stats64"]["rx"]["bytes"] for link in links if link["ifname"] in {f"p{path}" for path in _PATHS})
@@ -149,7 +153,7 @@ class _Pair:
             stack.callback(started.wait)
             stack.callback(started.terminate)
             processes.append(started.pid)
-            _until(lambda name=name, device=device: device in _said("ip", "-n", name, "link"), f"wireguard-go does not make {device}")
+            _until(partial(self.has, end, device), f"wireguard-go does not make {device}")
             peer = _said("wg", "pubkey", given=keys[1 - end]).strip()
             remote = f"{_OUTER.format(path=1, end=2 - end)}:51820"
             own = ["listen-port", "51820", "private-key", str(key)]
