@@ -1,6 +1,7 @@
 """Every mistake in a study file ends in one sentence with file, line, field and what is allowed."""
 
 import pytest
+import yaml
 from study_data import STUDY, changed
 
 from polypath import Study, StudyError
@@ -235,3 +236,55 @@ def test_a_file_without_fields_is_no_study(tmp_path, text):
 def test_a_mistake_in_python_is_one_sentence_too():
     with pytest.raises(ValueError, match="has no unit"):
         Study(name="x", topology={"nodes": {}, "links": {}}, flows={}, duration=20)
+
+
+SEVERAL = """\
+name: several
+topology:
+  nodes: {a: , r: {router: true}, b: }
+  links:
+    l1: {ends: [a, r], both: {dellay: 5ms}}
+    l2: {ends: [r, b], both: {rate: 10mbps, queue: 50}}
+flows:
+  f: {clent: a, server: b, transport: tpc}
+  g: {client: a, server: b, app: {kind: bulkk}}
+durration: 2s
+seeds: 2.5
+"""
+
+
+def test_all_mistakes_are_told_at_once_each_with_its_line(tmp_path):
+    file = tmp_path / "study.yaml"
+    file.write_text(SEVERAL)
+    with pytest.raises(StudyError) as error:
+        Study.load(file)
+    told = [line.removeprefix(f"{file}:") for line in str(error.value).splitlines()]
+    expected = [
+        "5: topology.links.l1.both.dellay: there is no field `dellay` here; did you mean `delay`?",
+        '6: topology.links.l2.both.rate: "10mbps": rate has no unit "mbps"; allowed are',
+        "6: topology.links.l2.both.queue: 50 is no queue length",
+        "8: flows.f.clent: there is no field `clent` here; did you mean `client`?",
+        "8: flows.f.transport: 'tpc' is not allowed here; allowed are 'mptcp', 'tcp', 'udp'",
+        '9: flows.g.app: there is no kind "bulkk"; there are bulk,',
+        "10: durration: there is no field `durration` here; did you mean `duration`?",
+        "11: seeds: 2.5 is no number of repetitions",
+    ]
+    assert len(told) == len(expected)
+    assert all(line.startswith(start) for line, start in zip(told, expected, strict=True)), told
+
+
+def test_what_does_not_fit_together_is_told_at_once_as_well(tmp_path):
+    file = tmp_path / "study.yaml"
+    text = SEVERAL.split("flows:")[0].replace("dellay", "delay").replace("10mbps, queue: 50", "10mbit")
+    flows = "flows:\n  f: {client: a, server: x}\n  g: {client: a, server: a}\n  h: {client: a, server: b, start: 9s}\nduration: 2s\n"
+    file.write_text(text + flows)
+    with pytest.raises(StudyError) as error:
+        Study.load(file)
+    assert [line.removeprefix(f"{file}:").split(": ")[1] for line in str(error.value).splitlines()] == [
+        "flows.f.server",
+        "flows.g.server",
+        "flows.h.start",
+    ]
+    # In Python the first is told.
+    with pytest.raises(ValueError, match='there is no node "x"'):
+        Study.model_validate(yaml.safe_load(file.read_text()))

@@ -5,14 +5,15 @@ from __future__ import annotations
 import difflib
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pydantic import Field, ValidationError
 
 from ._elements import Down, RateLimit, chain
-from ._errors import SetupError, Where, unknown
+from ._errors import SetupError, Where, gathered, raise_all, unknown
 from ._fields import no_such_field
 from ._flows import Bulk, Constant, Endpoints, Flow, Ndiffports, OnOff, Requests
 from ._kernel import KernelName
@@ -118,12 +119,12 @@ def check_setup(cell: Cell) -> None:
     """Names, addresses and times that must fit together."""
     if cell.setup.duration == 0:
         raise cell.error(("duration",), "a run that lasts no time measures nothing")
-    _check_links(cell)
+    # What follows needs links that lead somewhere, and addresses that belong to one.
+    gathered(partial(_check_link, cell, name) for name in cell.setup.topology.links)
     _check_tunnels(cell)
     _check_addresses(cell)
-    for name, flow in cell.setup.flows.items():
-        _check_flow(cell, name, flow)
-    _check_captures(cell)
+    flows = (partial(_check_flow, cell, name, flow) for name, flow in cell.setup.flows.items())
+    gathered([*flows, partial(_check_captures, cell)])
 
 
 def _cells_of(study: Study, name: str, experiment: Experiment) -> Iterator[Cell]:
@@ -155,8 +156,9 @@ def _cells_of(study: Study, name: str, experiment: Experiment) -> Iterator[Cell]
         try:
             setup = Setup.model_validate(tree)
         except ValidationError as error:
-            where, sentence = first_problem(error, tree, Setup)
-            raise SetupError(placed(where, origin), in_cell(sentence, varied)) from None
+            wrong = (SetupError(placed(where, origin), in_cell(sentence, varied)) for where, sentence in problems(error, tree, Setup))
+            raise_all(list(wrong))
+            raise AssertionError("pydantic found something") from error
         seeds = study.seeds if experiment.seeds is None else experiment.seeds
         if study.shortened:
             setup, seeds = Setup.model_validate(shortened(plain(setup), study.short)), seeds[: study.short.seeds]
@@ -184,19 +186,41 @@ def plain(value: Any) -> Any:
     return value
 
 
-def first_problem(error: ValidationError, tree: Any, root: type[Model]) -> tuple[Where, str]:
-    """The first mistake that pydantic found in a value of the type `root`, as a field of the tree and a sentence."""
-    problem, *others = error.errors()
+def problems(error: ValidationError, tree: Any, root: type[Model]) -> list[tuple[Where, str]]:
+    """The mistakes that pydantic found in a value of the type `root`, as fields of the tree with a sentence each.
+
+    Of one place the first is told: the others say why its other forms do not fit either.
+    """
+    found: list[tuple[Where, str]] = []
+    every = error.errors()
+    for number in range(len(every)):
+        for where, sentence in _told(every[number:], tree, root):
+            # A field that is missing has no place of its own in the tree.
+            apart = not any(where[: len(known)] == known or known[: len(where)] == where for known, _ in found)
+            if apart or (every[number]["type"] == "missing" and (where, sentence) not in found and _another(every, number)):
+                found.append((where, sentence))
+    return found
+
+
+def _another(every: Sequence[Any], number: int) -> bool:
+    """Whether this field is missing of a model of which other fields are missing too, and nothing else is wrong there."""
+    inside = every[number]["loc"][:-1]
+    return all(other["type"] == "missing" for other in every if other["loc"][: len(inside)] == inside)
+
+
+def _told(every: Sequence[Any], tree: Any, root: type[Model]) -> list[tuple[Where, str]]:
+    """The first of these mistakes; several where checks of Polypath found them."""
+    problem, *others = every
     if problem["type"] == "missing":
         # A field that was misspelled is missing, too; what stands there says more.
         spare = [other for other in others if other["type"] == "extra_forbidden" and other["loc"][:-1] == problem["loc"][:-1]]
         if spare and (near := difflib.get_close_matches(str(problem["loc"][-1]), [str(other["loc"][-1]) for other in spare], n=1)):
             meant = problem["loc"][-1]
             problem = next(other for other in spare if str(other["loc"][-1]) == near[0])
-            return _place(problem["loc"], tree), f"there is no field `{near[0]}` here; did you mean `{meant}`?"
+            return [(_place(problem["loc"], tree), f"there is no field `{near[0]}` here; did you mean `{meant}`?")]
     inner = problem.get("ctx", {}).get("error")
     if isinstance(inner, SetupError):
-        return inner.where, inner.sentence
+        return [(each.where, each.sentence) for each in (inner, *inner.others)]
     where = _place(problem["loc"], tree)
     last = problem["loc"][-1] if problem["loc"] else ""
     match problem["type"]:
@@ -231,7 +255,7 @@ def first_problem(error: ValidationError, tree: Any, root: type[Model]) -> tuple
         case _:
             message = problem["msg"]
             sentence = f"{problem['input']!r}: {message[:1].lower()}{message[1:]}"
-    return where, sentence
+    return [(where, sentence)]
 
 
 def _place(way: Iterable[str | int], tree: Any) -> Where:
@@ -268,23 +292,21 @@ def _every_parameter_is_used(study: Study) -> None:
                 raise SetupError(where, sentence)
 
 
-def _check_links(cell: Cell) -> None:
+def _check_link(cell: Cell, name: str) -> None:
     topology = cell.setup.topology
-    for name, link in topology.links.items():
-        for index, end in enumerate(link.ends):
-            if end.node not in topology.nodes:
-                where = ("topology", "links", name, "ends", index)
-                raise cell.error(where, f"the link leads to nowhere: {unknown('node', end.node, topology.nodes)}")
-        if link.ends[0].node == link.ends[1].node:
-            raise cell.error(("topology", "links", name, "ends"), f'both ends are at "{link.ends[0].node}"; a link joins two nodes')
-        if link.both is None and link.forward is None and link.backward is None:
-            raise cell.error(("topology", "links", name), "the link has neither rate nor delay; give `both:` or `forward:` and `backward:`")
-        for side in ("both", "forward", "backward"):
-            direction = getattr(link, side)
-            if direction is None:
-                continue
-            for index, element in enumerate(chain(direction)):
-                _check_element(cell, ("topology", "links", name, side), index, element)
+    link = topology.links[name]
+    for index, end in enumerate(link.ends):
+        if end.node not in topology.nodes:
+            where = ("topology", "links", name, "ends", index)
+            raise cell.error(where, f"the link leads to nowhere: {unknown('node', end.node, topology.nodes)}")
+    if link.ends[0].node == link.ends[1].node:
+        raise cell.error(("topology", "links", name, "ends"), f'both ends are at "{link.ends[0].node}"; a link joins two nodes')
+    if link.both is None and link.forward is None and link.backward is None:
+        raise cell.error(("topology", "links", name), "the link has neither rate nor delay; give `both:` or `forward:` and `backward:`")
+    for side in ("both", "forward", "backward"):
+        direction = getattr(link, side)
+        for index, element in enumerate(() if direction is None else chain(direction)):
+            _check_element(cell, ("topology", "links", name, side), index, element)
 
 
 def _check_tunnels(cell: Cell) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from polypath.errors import PolypathError
 
@@ -22,6 +22,28 @@ class SetupError(StudyError):
         super().__init__(f"{dotted(where)}: {sentence}" if where else sentence)
         self.where = where
         self.sentence = sentence
+        # What else is wrong, where several things were looked at.
+        self.others: tuple[SetupError, ...] = ()
+
+
+def raise_all(found: Sequence[SetupError]) -> None:
+    """Raises the first of these mistakes, with the others behind it; none of none."""
+    if not found:
+        return
+    first, *others = {(error.where, error.sentence): error for each in found for error in (each, *each.others)}.values()
+    first.others = tuple(others)
+    raise first
+
+
+def gathered(checks: Iterable[Callable[[], object]]) -> None:
+    """Makes each of these checks, whatever the others find, and raises all mistakes as one."""
+    found = []
+    for check in checks:
+        try:
+            check()
+        except SetupError as error:
+            found.append(error)
+    raise_all(found)
 
 
 def dotted(where: Where) -> str:

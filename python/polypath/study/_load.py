@@ -1,4 +1,4 @@
-"""From a study file to a `Study`; every mistake comes back as one sentence with file, line and field."""
+"""From a study file to a `Study`; each mistake comes back as one sentence with file, line and field, a line each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from ._cells import Setup, cells, first_problem, plain
+from ._cells import Setup, cells, plain, problems
 from ._errors import SetupError, StudyError, Where, dotted
 from ._study import NETWORK_ONLY, Study
 from ._traces import FOLDER
@@ -83,9 +83,18 @@ def _study(source: StudyFile, tree: dict[str, Any], *, network_only: bool = Fals
     try:
         return Study.model_validate(tree, context={NETWORK_ONLY: network_only})
     except ValidationError as error:
-        raise source.error(*first_problem(error, tree, Study)) from None
+        wrong = [source.error(where, sentence) for where, sentence in problems(error, tree, Study)]
+        raise StudyError("\n".join(map(str, wrong[:_MOST_TOLD])) + _more(len(wrong) - _MOST_TOLD)) from None
     finally:
         FOLDER.reset(token)
+
+
+# So many mistakes are told at once.
+_MOST_TOLD = 20
+
+
+def _more(count: int) -> str:
+    return f"\n{count} more mistakes are not told" if count > 0 else ""
 
 
 def dump(study: Study) -> str:
