@@ -55,7 +55,7 @@ kernels! {
         /// How fast proportional rate reduction lets segments out once fewer than `ssthresh` are in flight (RFC 6937 section 3).
         prr_bound: PrrBound {
             MPTCP_0_96_LINUX_5_4_188 = PrrBound::ByRetransmissions, "as before 5.15, \"tcp: more accurately check DSACKs to grow RACK reordering window\" and its series";
-            LINUX_6_1_192 = PrrBound::ByProgress, "taken for 6.12's; not measured by itself";
+            LINUX_6_1_192 = PrrBound::ByProgress, "its public sources: tcp_cwnd_reduction is as in 6.12";
             LINUX_6_12_117 = PrrBound::ByProgress, "measured, specs/notes/tcp-one-flow";
         }
         /// HyStart's clock has whole milliseconds, and its RTTs have eighths of one; else both have microseconds.
@@ -88,7 +88,7 @@ kernels! {
         /// What data that waits in the receive buffer takes of it.
         rcv_charge: ReceiveCharge {
             MPTCP_0_96_LINUX_5_4_188 = ReceiveCharge::Twice, "taken for as much as the rule for the window allows for; not measured";
-            LINUX_6_1_192 = ReceiveCharge::Merged, "taken for 6.12's; not measured";
+            LINUX_6_1_192 = ReceiveCharge::Merged, "its public sources: tcp_try_coalesce and mptcp_try_coalesce are as in 6.12";
             LINUX_6_12_117 = ReceiveCharge::Merged, "measured, specs/notes/buffer-memory";
         }
         /// One segment of the first buffer is never announced (`tcp_init_buffer_space`).
@@ -124,7 +124,7 @@ kernels! {
         /// Segments beyond a hole tell of the peer's segment size too (`tcp_measure_rcv_mss`).
         rcv_mss_beyond_hole: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "taken from the measured series, specs/notes/out-of-tree-start";
-            LINUX_6_1_192 = true, "taken for 6.12's; not measured";
+            LINUX_6_1_192 = false, "its public sources: tcp_data_queue_ofo does not call tcp_measure_rcv_mss";
             LINUX_6_12_117 = true, "measured, specs/notes/buffer-memory";
         }
     }
@@ -193,25 +193,25 @@ kernels! {
         /// All subflows announce the window up to one threshold (`rcv_ssthresh`), the connection's; else each has its own.
         shared_rcv_ssthresh: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "its public sources; specs/notes/out-of-tree-start";
-            LINUX_6_1_192 = false, "taken for 6.12's; not measured by itself";
+            LINUX_6_1_192 = false, "its public sources: mptcp_set_rwin and rwin_update are as in 6.12";
             LINUX_6_12_117 = false, "measured, specs/notes/buffer-memory";
         }
         /// Each new subflow adds its first buffer and window to the connection's.
         adds_subflow_buffers: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "its public sources; specs/notes/out-of-tree-start";
-            LINUX_6_1_192 = false, "taken for 6.12's; not measured by itself";
+            LINUX_6_1_192 = false, "its public sources: mptcp_sock_graft and mptcp_rcv_space_init add none";
             LINUX_6_12_117 = false, "measured, specs/notes/buffer-memory";
         }
         /// The connection, which knows the reader, decides on the ACK for two full segments; else each subflow does.
         meta_acks: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "taken from the measured series, specs/notes/out-of-tree-start";
-            LINUX_6_1_192 = true, "taken for 6.12's; not measured by itself";
+            LINUX_6_1_192 = true, "its public sources: mptcp_cleanup_rbuf and tcp_data_snd_check are as in 6.12";
             LINUX_6_12_117 = true, "measured, specs/notes/mptcp-two-paths, \"ACKs wait for the reader\"";
         }
         /// After reading, a subflow tells of a larger window only if its own is twice what is left of it; else all subflows do once the connection's is.
         window_update_by_subflow: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "taken from the measured series, specs/notes/out-of-tree-start";
-            LINUX_6_1_192 = true, "taken for 6.12's; not measured by itself";
+            LINUX_6_1_192 = true, "its public sources: mptcp_subflow_cleanup_rbuf is as in 6.12";
             LINUX_6_12_117 = true, "measured, specs/notes/buffer-memory";
         }
     }
@@ -220,13 +220,13 @@ kernels! {
         /// Subflows obey the window that their own segments announced too, not the connection's alone.
         subflow_obeys_window: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "taken from the measured series, specs/notes/out-of-tree-sending";
-            LINUX_6_1_192 = true, "taken for 6.12's; not measured by itself";
+            LINUX_6_1_192 = true, "its public sources: tcp_snd_wnd_test is as in 6.12";
             LINUX_6_12_117 = true, "measured, specs/notes/mptcp-two-paths";
         }
         /// Subflows search for the path's MTU (`tcp_mtu_probing`).
         subflow_probes_mtu: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "its public sources, and measured: specs/notes/mtu-probing";
-            LINUX_6_1_192 = true, "taken for 6.12's; not measured by itself";
+            LINUX_6_1_192 = true, "its public sources: tcp_mtu_probe asks for what 6.12 asks for";
             LINUX_6_12_117 = true, "measured, specs/notes/mtu-probing";
         }
         /// Subflows keep Nagle's rule: the short end of a burst waits until the short end before it is acknowledged.
@@ -238,25 +238,25 @@ kernels! {
         /// A subflow's MSS is less MPTCP's options; else they take their room when a segment is cut.
         subflow_mss_less_options: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "its public sources, and measured: specs/notes/mtu-probing";
-            LINUX_6_1_192 = false, "taken for 6.12's; not measured by itself";
+            LINUX_6_1_192 = false, "its public sources: tcp_current_mss counts them as in 6.12";
             LINUX_6_12_117 = false, "measured, specs/notes/mtu-probing";
         }
         /// What the connection hands to a subflow stays in the buffers in which it comes: no segment and no burst spans two, and the room in a window is counted in them.
         subflow_keeps_buffers: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "its public sources, and measured: specs/notes/out-of-tree-sending";
-            LINUX_6_1_192 = false, "taken for 6.12's; not measured by itself";
-            LINUX_6_12_117 = false, "measured, specs/notes/mptcp-two-paths";
+            LINUX_6_1_192 = false, "a choice: it keeps them, as the script mptcp-buffers shows; what that does to the tables is in specs/notes/kernel-6.1";
+            LINUX_6_12_117 = false, "a choice: it keeps them, as the script mptcp-buffers shows; specs/notes/mptcp-two-paths was simulated without";
         }
         /// A subflow's send buffer counts the memory of the bursts in the network; else bytes alone.
         subflow_counts_memory: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "taken from the measured series, specs/notes/out-of-tree-sending";
-            LINUX_6_1_192 = true, "taken for 6.12's; not measured by itself";
+            LINUX_6_1_192 = true, "its public sources: mptcp_subflow_get_send asks sk_stream_memory_free as in 6.12";
             LINUX_6_12_117 = true, "measured, specs/notes/buffer-memory";
         }
         /// A subflow's send buffer grows after what an ACK let out has left; else before.
         subflow_grows_after_sending: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "taken from the measured series, specs/notes/out-of-tree-sending";
-            LINUX_6_1_192 = true, "taken for 6.12's; not measured by itself";
+            LINUX_6_1_192 = true, "its public sources: tcp_data_snd_check and tcp_check_space are as in 6.12";
             LINUX_6_12_117 = true, "measured, specs/notes/buffer-memory";
         }
         /// How large the connection's send buffer is.
@@ -275,7 +275,7 @@ kernels! {
         /// The search for the path's MTU counts MPTCP's options among the headers, so `tcp_base_mss` is all data; else the options take their room of it.
         search_counts_options: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "measured: segments of 1024 bytes of data at the default, specs/notes/mtu-probing";
-            LINUX_6_1_192 = false, "taken for 6.12's; not measured by itself";
+            LINUX_6_1_192 = false, "its public sources: tcp_mtup_init and tcp_mtu_to_mss are as in 6.12";
             LINUX_6_12_117 = false, "measured, specs/notes/mtu-probing";
         }
         /// A buffer of the connection holds whole segments of one size, which all subflows' rates together decide (`mptcp_current_mss`); else of the size of
@@ -288,7 +288,7 @@ kernels! {
         /// What a subflow has waiting leaves before the connection gives it more, one buffer at a time; else the connection gives all it may first.
         gives_after_sending: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "its public sources, and measured: specs/notes/out-of-tree-sending";
-            LINUX_6_1_192 = false, "taken for 6.12's; not measured by itself";
+            LINUX_6_1_192 = false, "its public sources: __mptcp_push_pending lets a subflow send when it turns to another";
             LINUX_6_12_117 = false, "measured, specs/notes/mptcp-two-paths";
         }
         /// The scheduler of a connection for which none is asked.
@@ -372,13 +372,13 @@ kernels! {
         /// While the send buffer holds up the writer, the oldest data goes again on a fast subflow, and the slow one that has it is penalised.
         relieves_send_buffer: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "Raiciu et al. 2012, section 4.2, and its public sources; specs/notes/mptcp-v0-schedulers";
-            LINUX_6_1_192 = false, "taken for 6.12's; not measured by itself";
+            LINUX_6_1_192 = false, "its public sources: nothing in net/mptcp reduces a congestion window";
             LINUX_6_12_117 = false, "measured, specs/notes/mptcp-two-paths";
         }
         /// A subflow's retransmission timeout sends all that it has again on the others, and it gets nothing until it is heard of.
         reinjects_on_timeout: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "its public sources";
-            LINUX_6_1_192 = false, "taken for 6.12's; not measured by itself";
+            LINUX_6_1_192 = false, "its public sources: tcp_retransmit_timer tells MPTCP nothing";
             LINUX_6_12_117 = false, "measured, specs/notes/mptcp-two-paths";
         }
         /// What goes again is what one subflow had, piece by piece; else everything from the oldest unacknowledged byte on, or one fragment where a timer asks for it.
