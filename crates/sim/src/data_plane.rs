@@ -9,7 +9,7 @@ use crate::packet::{Body, CE, Packet, PacketStore, Released, flow_number};
 use crate::queue::{EventQueue, Source};
 use crate::routes::{Next, Routes};
 use polypath_base::{Bytes, Instant, PathId};
-use polypath_link::{PacketMeta, Verdict};
+use polypath_link::{PacketMeta, PipeStage, Verdict};
 use polypath_transport::udp::Datagram;
 use polypath_wire::{Segment, Unreachable};
 
@@ -46,6 +46,9 @@ pub(crate) struct Arrival {
     pub(crate) to: u32,
     pub(crate) path: PathId,
     pub(crate) what: Arrived,
+    /// Another packet for the same endpoint arrives behind it at the same instant: the host's applications run after that (Linux: packets are
+    /// handled in a softirq).
+    pub(crate) more: bool,
 }
 
 #[derive(Copy, Clone, Debug)]
@@ -98,10 +101,12 @@ impl DataPlane {
                 if packet.body == Body::Tcp && packet.fragment == 0 && node < self.routes.endpoints() {
                     packet.unpack(&self.store, segment);
                     self.store.forget_segment(packet.handle);
-                    return Some(Arrival { to: node, path, what: Arrived::Segment });
+                    let more = next == now && is_followed(pipe, node);
+                    return Some(Arrival { to: node, path, what: Arrived::Segment, more });
                 }
                 let packet = *packet;
-                self.arrive(now, node, path, &packet, segment)
+                let more = next == now && is_followed(pipe, packet.to);
+                self.arrive(now, node, path, &packet, segment).map(|arrival| Arrival { more, ..arrival })
             }
         }
     }
@@ -140,7 +145,7 @@ impl DataPlane {
             Body::Encapsulated => Arrived::Part,
         };
         self.store.forget(packet);
-        Some(Arrival { to: node, path, what })
+        Some(Arrival { to: node, path, what, more: false })
     }
 
     /// A packet passes a tap: it is written down, or its sender learns that it has left.
@@ -454,6 +459,12 @@ impl DataPlane {
         }
         parts
     }
+}
+
+/// The first packet of a pipe is a whole segment for this endpoint.
+#[cold]
+fn is_followed(pipe: &PipeStage<Packet>, endpoint: u32) -> bool {
+    pipe.first().is_some_and(|packet| packet.to == endpoint && packet.body == Body::Tcp && packet.fragment == 0)
 }
 
 #[cfg(test)]

@@ -453,6 +453,7 @@ fn receive<E: End>(
     segment: &mut Segment,
 ) -> After {
     match arrival.what {
+        Arrived::Segment if arrival.more => end.handle_segment_before_another(now, arrival.path, segment),
         Arrived::Segment => end.handle_segment(now, arrival.path, segment),
         Arrived::Datagram | Arrived::Part => {}
         Arrived::TooBig(message) => end.handle_unreachable(now, arrival.path, &message),

@@ -25,6 +25,8 @@ pub enum Connection {
 pub trait End {
     /// As [`Connection::handle_segment`].
     fn handle_segment(&mut self, now: Instant, path: PathId, segment: &Segment);
+    /// The same, where the host has another segment for this end already, and its application runs after that one.
+    fn handle_segment_before_another(&mut self, now: Instant, path: PathId, segment: &Segment);
     /// As [`Connection::handle_unreachable`].
     fn handle_unreachable(&mut self, now: Instant, path: PathId, message: &Unreachable);
     /// As [`Connection::poll_transmit`], but writes the segment, if there is one, into the caller's place for it, which the caller leaves
@@ -44,6 +46,10 @@ impl End for Socket {
     #[inline]
     fn handle_segment(&mut self, now: Instant, _path: PathId, segment: &Segment) {
         self.handle_segment(Context::at(now), segment);
+    }
+
+    fn handle_segment_before_another(&mut self, now: Instant, _path: PathId, segment: &Segment) {
+        self.handle_segment_before_another(Context::at(now), segment);
     }
 
     fn handle_unreachable(&mut self, now: Instant, _path: PathId, message: &Unreachable) {
@@ -79,6 +85,11 @@ impl End for Socket {
 impl End for mptcp::Connection {
     #[inline]
     fn handle_segment(&mut self, now: Instant, path: PathId, segment: &Segment) {
+        self.handle_segment(now, path, segment);
+    }
+
+    // Of MPTCP's reader nothing was measured: it reads after each segment.
+    fn handle_segment_before_another(&mut self, now: Instant, path: PathId, segment: &Segment) {
         self.handle_segment(now, path, segment);
     }
 

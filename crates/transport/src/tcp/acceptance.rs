@@ -74,6 +74,7 @@ impl Socket {
             self.rx.duplicate(segment, self.sack_ok && self.settings.dsack);
             self.reserve_sack_options();
         }
+        self.let_reader_read(now);
     }
 
     #[cold]

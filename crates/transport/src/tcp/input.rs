@@ -1,8 +1,8 @@
 //! Data that arrives: the receiver takes it, and the socket arms the timers of its ACKs.
 
-use super::Socket;
 use super::receiving::{AckTime, Payload, compressed_delay};
 use super::timer::Timer;
+use super::{Context, Socket};
 use polypath_base::Instant;
 use polypath_wire::{Flags, Segment};
 
@@ -23,15 +23,31 @@ impl Socket {
                 // The compressed ACK that leaves tells of what was before. This segment waits for another: Linux takes it for answered.
                 self.rx.acks_mut().ack_now();
             }
+            self.let_reader_read(now);
             return;
         }
         self.rx.take(now, payload, &mut self.delivered);
         self.measure_rtt(now, segment);
         self.rx.on_arrival(now, self.rtt.rto());
         self.schedule_ack(now, segment, false);
+        self.let_reader_read(now);
+    }
+
+    /// The application reads what waits for it, unless the host handles packets still.
+    #[inline]
+    pub(super) fn let_reader_read(&mut self, now: Instant) {
         if self.rx.is_readable() {
             self.rx.read(now);
         }
+    }
+
+    /// As [`Socket::handle_segment`], where the host has another segment for this socket already: the application runs after that one (Linux: a
+    /// softirq handles all packets that have come before a process runs).
+    #[cold]
+    pub fn handle_segment_before_another(&mut self, cx: Context<'_>, segment: &Segment) {
+        self.rx.hold_reader(true);
+        self.handle_segment(cx, segment);
+        self.rx.hold_reader(false);
     }
 
     /// The receiver's own estimate of the round trip, from echoed timestamps.

@@ -483,6 +483,34 @@ fn without_sack_duplicate_acks_find_the_loss() {
 }
 
 #[test]
+fn the_application_reads_once_all_segments_that_came_at_once_are_handled() {
+    // A small buffer has its full window soon: then no segment makes it grow, and none is acknowledged for that.
+    let mut net = connect("reno", Settings { rmem: [4096, 131_072, 131_072].map(Bytes::new), ..Settings::default() });
+    net.open(Bytes::new(1_000_000));
+    // No longer than it takes: after a pause segments are acknowledged one by one.
+    net.run_until(secs(0.4));
+    let at_rest = net.server.received().get();
+    assert_eq!(at_rest, 1_000_000);
+    let (cx, len) = (Context::at(net.now), 1448);
+    let ack = net.server.snd_nxt();
+    let segment = |seq, flags| Segment { seq, len, flags, ack, window: 512, ..Segment::default() };
+    let (seq, pushes) = (net.client.snd_nxt(), Flags::ACK.with(Flags::PSH));
+    let [last_of_burst, next, alone] = [segment(seq, pushes), segment(seq + len, Flags::ACK), segment(seq + 2 * len, pushes)];
+    net.server.handle_segment_before_another(cx, &last_of_burst);
+    assert!(net.server.poll_transmit(cx).is_none(), "the reader would acknowledge it, and has not run");
+    assert_eq!(net.server.received().get(), at_rest);
+    net.server.handle_segment(cx, &next);
+    assert_eq!(net.server.poll_transmit(cx).map(|ack| ack.ack), Some(seq + 2 * len));
+    assert_eq!(net.server.received().get(), at_rest + 2 * u64::from(len));
+    net.server.handle_segment(cx, &alone);
+    assert_eq!(net.server.poll_transmit(cx).map(|ack| ack.ack), Some(seq + 3 * len), "the reader acknowledges it");
+    // A duplicate behind data that waits for the reader lets it read too.
+    net.server.handle_segment_before_another(cx, &segment(seq + 3 * len, Flags::ACK));
+    net.server.handle_segment(cx, &alone);
+    assert_eq!(net.server.received().get(), at_rest + 4 * u64::from(len));
+}
+
+#[test]
 fn a_reset_ends_the_connection() {
     let mut net = connect("reno", Settings::default());
     net.open(Bytes::new(10_000));

@@ -49,6 +49,8 @@ pub(super) struct Receiver {
     acks: AckPolicy,
     buffer: ReceiveBuffer,
     low_water: u32,
+    /// The application does not run now.
+    reader_held: bool,
     unread: u32,
     read: u64,
     received: u64,
@@ -74,6 +76,7 @@ impl Receiver {
             acks: AckPolicy::new(settings),
             buffer: ReceiveBuffer::new(settings, mtu),
             low_water: settings.receive_low_water.as_u32().max(1),
+            reader_held: false,
             unread: 0,
             read: 0,
             received: 0,
@@ -300,7 +303,12 @@ impl Receiver {
     /// The application of a plain TCP connection would read now.
     #[inline]
     pub(super) fn is_readable(&self) -> bool {
-        !self.is_subflow && (self.unread >= self.low_water || self.finished)
+        !self.is_subflow & !self.reader_held && (self.unread >= self.low_water || self.finished)
+    }
+
+    /// The application does not run until this is called with false.
+    pub(super) fn hold_reader(&mut self, held: bool) {
+        self.reader_held = held;
     }
 
     /// The application reads everything that waits.
@@ -309,7 +317,8 @@ impl Receiver {
         self.buffer.on_read(now, unread, self.read);
         self.read += u64::from(unread);
         // A reader that empties the buffer acknowledges what ended a burst or was short, unless an answer will.
-        if self.acks.reader_sends_it() && self.out_of_order.is_empty() {
+        // More than a full segment is acknowledged too where the window stood still meanwhile (Linux: `tcp_cleanup_rbuf`).
+        if (self.acks.reader_sends_it() && self.out_of_order.is_empty()) || self.full_frames_wait() {
             self.acks.ack_now();
             return;
         }
@@ -353,10 +362,16 @@ impl Receiver {
         self.acks.schedule(Arrived {
             out_of_order,
             hole: !self.out_of_order.is_empty(),
-            full_frames: !left_to_meta && self.next.distance(self.acked) > self.buffer.segment_size(),
+            full_frames: !left_to_meta && self.next.distance(self.acked) > self.buffer.segment_size() && self.window_moves_right(),
             next: self.next,
             sack_ok,
         })
+    }
+
+    /// Two full segments are acknowledged at once if that moves the window (Linux: `__tcp_ack_snd_check`). It does unless the application leaves data.
+    #[inline]
+    fn window_moves_right(&self) -> bool {
+        !self.reader_held || self.select_window() >= self.window
     }
 
     // The window.
