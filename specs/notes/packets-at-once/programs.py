@@ -1,6 +1,10 @@
-"""A bulk TCP through a tunnel: programs.py read | programs.py write CC SECONDS; programs.py acks FILE says how a capture at the reader is acknowledged."""
+"""A bulk TCP through a tunnel: programs.py read | programs.py write CC SECONDS
+
+`programs.py acks FILE` says how the reader of a capture acknowledges.
+"""
 
 import contextlib
+import itertools
 import re
 import socket
 import subprocess
@@ -20,7 +24,7 @@ def read() -> None:
         total += len(data)
         while time.monotonic() >= begun + len(marks):
             marks.append(total)
-    print("Mbit/s by second:", *(f"{(after - before) * 8e-6:.2f}" for before, after in zip(marks, marks[1:], strict=False)))
+    print("Mbit/s by second:", *(f"{(after - before) * 8e-6:.2f}" for before, after in itertools.pairwise(marks)))
 
 
 def write(cc: str, seconds: float) -> None:
