@@ -41,7 +41,7 @@ from ._schema import json_schema
 from ._short import Short
 from ._study import FEWEST_STARTS, NETWORK_ONLY, Baselines, Capture, Experiment, Measure, Study
 from ._topology import End, Link, Node, Topology, addresses, joined, node_addresses
-from ._tunnels import REORDER_RULES, Tunnel, TunnelEnd, TunnelPath
+from ._tunnels import REORDER_RULES, Adaptive, Equalised, Fixed, Mpt, Off, Progress, Tunnel, TunnelEnd, TunnelPath
 
 __all__ = [
     "DEFAULT_KERNEL",
@@ -54,6 +54,7 @@ __all__ = [
     "REORDER_RULES",
     "THEIRS",
     "Above",
+    "Adaptive",
     "Baselines",
     "Below",
     "Between",
@@ -73,20 +74,25 @@ __all__ = [
     "End",
     "Endpoint",
     "Endpoints",
+    "Equalised",
     "Experiment",
+    "Fixed",
     "Flow",
     "FqCodel",
     "Fullmesh",
     "Link",
     "Loss",
     "Measure",
+    "Mpt",
     "Mtu",
     "Ndiffports",
     "Node",
+    "Off",
     "OnOff",
     "Order",
     "Packets",
     "Pie",
+    "Progress",
     "Published",
     "Rate",
     "RateChange",

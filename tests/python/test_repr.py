@@ -1,0 +1,34 @@
+"""A study's repr rebuilds it, with nothing but what `from polypath import *` gives."""
+
+import pytest
+
+import polypath
+from polypath import Study, study
+from polypath.cli._init import templates
+from polypath.study._model import Model
+
+NAMES = {name: getattr(polypath, name) for name in polypath.__all__}
+STUDIES = ["linux-6.8", "linux-reference", "mpt-gre", "mtu", "nitk", "poster", "simult-flows"]
+
+
+def test_these_are_the_studies_of_the_project(request):
+    assert sorted(folder.name for folder in (request.config.rootpath / "studies").iterdir() if folder.is_dir()) == STUDIES
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_study_of_the_project_is_rebuilt_from_its_repr(request, name):
+    made = Study.load(request.config.rootpath / "studies" / name)
+    assert eval(repr(made), dict(NAMES)) == made
+
+
+@pytest.mark.parametrize("name", templates())
+def test_a_template_is_rebuilt_from_its_repr(tmp_path, name):
+    (tmp_path / "study.yaml").write_text(templates()[name].replace("NAME", name))
+    made = Study.load(tmp_path)
+    assert eval(repr(made), dict(NAMES)) == made
+
+
+def test_every_model_that_may_stand_in_a_study_is_exported():
+    models = {name for name in study.__all__ if isinstance(found := getattr(study, name), type) and issubclass(found, Model)}
+    # A cell's set-up is made from a study, and never stands in one.
+    assert models - {"Setup"} <= set(polypath.__all__), models - set(polypath.__all__)
