@@ -128,7 +128,7 @@ def mistakes(tmp_path):
     write(tmp_path / "unweighted", changed(('cc: "${cc}"}', 'cc: "${cc}", scheduler: "blest 3:1"}')))
     write(tmp_path / "baseline", changed(("seeds: 2", "seeds: 2\nbaselines:\n  cc: quick")))
     write(tmp_path / "zero", changed(("rate: 50mbit", "rate: 0mbit")))
-    write(tmp_path / "nolink", changed(("[client, middle], both: {rate", "[client, midle], both: {rate")))
+    write(tmp_path / "nolink", changed(("first: {ends: [client, middle]", "first: {ends: [client, midle]")))
 
 
 @pytest.mark.usefixtures("mistakes")
@@ -299,3 +299,17 @@ def test_a_template_runs_at_once_and_shows_what_it_teaches(polypath, tmp_path, t
     assert "limited by" in out
     found = claim_results(material(Results.open("results/mine")))
     assert found and all(claim.verdict is Verdict.HOLDS for claim in found), found
+
+
+def test_what_doctor_says_to_run_works_where_it_is_pasted():
+    from polypath.cli._doctor import _inside
+
+    assert _inside(None, "sysctl -w net.mptcp.enabled=1") == "sysctl -w net.mptcp.enabled=1"
+    assert _inside("pp-phone", "ip mptcp limits set subflow 8") == "ip netns exec pp-phone ip mptcp limits set subflow 8"
+    assert _inside("/run/netns/a b", "sysctl -w x=1") == "nsenter --net='/run/netns/a b' sysctl -w x=1"
+    # What concerns the machine runs where it is.
+    assert _inside("pp-phone", "apt-get install mptcpize") == "apt-get install mptcpize"
+
+
+def test_doctor_takes_addresses(polypath):
+    assert polypath("doctor", "--to", "foo") == (2, "", "polypath: --to: foo is no IP address; write the other host's, such as 10.0.0.2\n")

@@ -224,6 +224,10 @@ WRONG: dict[str, tuple[Changes, str]] = {
         (("server: b", "server: r"),),
         "11: flows.f.server: the server is `r`, which is a router: only hosts send and receive",
     ),
+    "a placeholder without its end": (
+        (('cc: "${cc}"', 'cc: "${cc"'), ("matrix: {cc: [cubic, reno]}\n", "")),
+        '11: flows.f.cc: "${cc" begins a placeholder that does not end: write it as "${name}", with both braces',
+    ),
     "an address that cannot be reached": (
         (
             ("flows:", "    l3: {ends: [a, b], both: {rate: 1mbit}}\nflows:"),

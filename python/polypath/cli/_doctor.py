@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from enum import StrEnum
+from ipaddress import ip_address
 from typing import Annotated
 
 import typer
@@ -48,7 +50,9 @@ def doctor(
         rates_bps=tuple(_quantity("--rate", each, Rate) for each in rate or ()),
         rtts_ns=tuple(_quantity("--rtt", each, Time) for each in rtt or ()),
     )
-    found = findings(collect(netns, to or ()), question)
+    for address in to or ():
+        _check_address(address)
+    found = [replace(each, run=tuple(_inside(netns, line) for line in each.run)) for each in findings(collect(netns, to or ()), question)]
     if as_json:
         sys.stdout.write(json.dumps({"namespace": netns, "findings": [asdict(finding) for finding in found]}, indent=1) + "\n")
     else:
@@ -65,6 +69,21 @@ def _show(found: list[Finding]) -> None:
             out.print(Text(f"         {command}", style="cyan"), soft_wrap=True)
     if not any(finding.severity == "wrong" for finding in found):
         out.print("nothing is wrong" + (", doubts and notes apart" if found else ""))
+
+
+def _inside(netns: str | None, command: str) -> str:
+    """A command as it works where it is pasted: what sets a network namespace has to run in it."""
+    if netns is None or not command.startswith(("ip ", "sysctl ")):
+        return command
+    enter = f"nsenter --net={shlex.quote(netns)}" if "/" in netns else f"ip netns exec {shlex.quote(netns)}"
+    return f"{enter} {command}"
+
+
+def _check_address(text: str) -> None:
+    try:
+        ip_address(text)
+    except ValueError:
+        raise SocketsError(f"--to: {text} is no IP address; write the other host's, such as 10.0.0.2") from None
 
 
 def _quantity(option: str, text: str, kind: type[Rate] | type[Time]) -> int:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidatorFunctionWrapHandler, field_validator
 
-from ._placeholder import PLACEHOLDER_PATTERN, Placeholder, is_placeholder
+from ._placeholder import PLACEHOLDER_PATTERN, UNCLOSED, Placeholder, is_placeholder
 
 
 class Model(BaseModel):
@@ -26,6 +26,8 @@ class Model(BaseModel):
     @field_validator("*", mode="wrap")
     @classmethod
     def _leave_placeholders(cls, value: Any, check: ValidatorFunctionWrapHandler) -> Any:
+        if isinstance(value, str) and UNCLOSED.search(value):
+            raise ValueError(f'"{value}" begins a placeholder that does not end: write it as "${{name}}", with both braces')
         return Placeholder(value) if is_placeholder(value) else check(value)
 
 

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeGuard
 
 PLACEHOLDER = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+# One that nobody ended.
+UNCLOSED = re.compile(r"\$\{[^}]*$")
 # For JSON Schema: any text with a placeholder in it.
 PLACEHOLDER_PATTERN = r"\$\{[A-Za-z_][A-Za-z0-9_]*\}"
 
