@@ -215,11 +215,12 @@ impl Connection {
         let Config { settings, algorithm, scheduler, path_manager, interfaces, mut random } = config;
         let stack = settings.stack;
         let (local_key, local_token, local_idsn) = draw_key(stack.mptcp_version, &mut random);
-        let mut tx = Tx::new(settings.wmem[1].get());
+        let schedules_bursts = stack.schedules_bursts && scheduler.schedules_bursts();
+        let mut tx = Tx::new(settings.wmem[1].get(), stack.write_begins_fragment && schedules_bursts);
         tx.start(local_idsn + 1);
         let rx = Rx::new(settings.rmem[1].as_u32(), settings.rmem[2].as_u32(), stack.rcv_charge);
         Self {
-            schedules_bursts: stack.schedules_bursts && scheduler.schedules_bursts(),
+            schedules_bursts,
             burst: None,
             sends_first: 0,
             coupled: algorithm.flags() & cc::flags::COUPLED != 0,

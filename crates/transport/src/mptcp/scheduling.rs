@@ -105,7 +105,13 @@ impl Connection {
         }
         if self.schedules_bursts {
             let (mut last, mut left) = (None, 0);
-            while self.tx.pending.before(self.tx.end) && self.schedule_burst(now, &mut last, &mut left) {}
+            loop {
+                while self.tx.pending.before(self.tx.end) && self.schedule_burst(now, &mut last, &mut left) {}
+                if !self.tx.between_writes {
+                    break;
+                }
+                self.refill();
+            }
             if last.is_some() && self.tx.rtx_due == Instant::NEVER && self.sends_first == 0 {
                 self.arm_retransmission(now);
             }

@@ -10,7 +10,26 @@ use polypath_sched::BUFFER;
 use std::collections::VecDeque;
 
 /// Bytes of data in one fragment of the upstream stack's send queue: a 32 KiB page fragment less its header.
-const FRAGMENT: u64 = 32_768 - 40;
+const FRAGMENT: u64 = PAGE - HEADER;
+/// What the kernel takes at once for data that is written, bytes.
+const PAGE: u64 = 32_768;
+/// What precedes the data of a fragment, bytes.
+const HEADER: u64 = 40;
+/// A fragment is begun only where so much of a page is left, bytes (Linux: `mptcp_page_frag_refill`).
+const LEAST: u64 = 32 + HEADER;
+/// What the applications of the linux engine hand over with one call, bytes.
+const WRITE: u64 = 256 << 10;
+
+/// The fragments of the upstream stack's send queue, where [`crate::stack::Stack::write_begins_fragment`].
+#[derive(Debug)]
+struct Fragments {
+    /// Where each ends that is not acknowledged.
+    ends: VecDeque<DataSeq>,
+    /// Bytes in use of the page that data goes to.
+    used: u64,
+    /// What is left of the call that hands data over, bytes.
+    write: u64,
+}
 
 /// A piece as it was handed to subflows (out-of-tree stack only).
 #[derive(Copy, Clone, Debug)]
@@ -77,10 +96,13 @@ pub(super) struct Tx {
     /// Last time the window of a slow subflow was halved for filling the buffer, by fast subflow.
     pub(super) penalised_at: [Option<Instant>; polypath_sched::MAX_SUBFLOWS],
     pub(super) limit: LimitClock,
+    fragments: Option<Fragments>,
+    /// A call has handed over all that it had; the application makes the next one once subflows were given that.
+    pub(super) between_writes: bool,
 }
 
 impl Tx {
-    pub(super) fn new(sndbuf: u64) -> Self {
+    pub(super) fn new(sndbuf: u64, write_begins_fragment: bool) -> Self {
         Self {
             first: DataSeq::default(),
             una: DataSeq::default(),
@@ -104,12 +126,17 @@ impl Tx {
             reinjected_bytes: 0,
             penalised_at: [None; polypath_sched::MAX_SUBFLOWS],
             limit: LimitClock::new(Limit::CongestionWindow),
+            fragments: write_begins_fragment.then(|| Fragments { ends: VecDeque::new(), used: PAGE, write: WRITE }),
+            between_writes: false,
         }
     }
 
     /// Our key is known: data begins at `dsn`. What was accepted before keeps its length.
     pub(super) fn start(&mut self, dsn: DataSeq) {
         let accepted = self.end.distance(self.first);
+        for end in self.fragments.iter_mut().flat_map(|f| &mut f.ends) {
+            *end = dsn + end.distance(self.first);
+        }
         (self.first, self.una, self.next, self.pending, self.window_end) = (dsn, dsn, dsn, dsn, dsn);
         (self.buffer_end, self.small_end) = (dsn, dsn);
         self.end = dsn + accepted;
@@ -143,10 +170,14 @@ impl Tx {
     /// that waits is woken only when a third of the buffer is free.
     pub(super) fn fill(&mut self) {
         if self.offered == 0 {
-            self.blocked = false;
+            (self.blocked, self.between_writes) = (false, false);
             return;
         }
-        if self.blocked && self.sndbuf.saturating_sub(self.queued()) < self.queued() >> 1 {
+        if self.blocked && !self.between_writes && self.sndbuf.saturating_sub(self.queued()) < self.queued() >> 1 {
+            return;
+        }
+        if self.fragments.is_some() {
+            self.fill_fragments();
             return;
         }
         while self.offered > 0 && self.queued() < self.sndbuf {
@@ -160,8 +191,55 @@ impl Tx {
         self.blocked = self.offered > 0;
     }
 
+    /// As [`Tx::fill`], where fragments begin with writes: data joins the last one while that waits and its page has room, also when no memory is left.
+    fn fill_fragments(&mut self) {
+        self.between_writes = false;
+        let waits = self.pending.before(self.end);
+        let mut joins = waits;
+        while self.offered > 0 {
+            let room = self.queued() < self.sndbuf;
+            let all_acknowledged = self.una == self.end;
+            let Some(fragments) = &mut self.fragments else { return };
+            if !joins || fragments.used == PAGE || fragments.ends.is_empty() {
+                if !room {
+                    self.blocked = true;
+                    return;
+                }
+                if all_acknowledged || fragments.used + LEAST > PAGE {
+                    fragments.used = 0;
+                }
+                fragments.used = fragments.used.next_multiple_of(8) + HEADER;
+                fragments.ends.push_back(self.end);
+                joins = true;
+            }
+            let bytes = (PAGE - fragments.used).min(self.offered).min(fragments.write);
+            fragments.used += bytes;
+            fragments.write -= bytes;
+            self.end += bytes;
+            self.accepted += bytes;
+            if let Some(end) = fragments.ends.back_mut() {
+                *end = self.end;
+            }
+            if self.offered != u64::MAX {
+                self.offered -= bytes;
+            }
+            if fragments.write == 0 || self.offered == 0 {
+                fragments.write = WRITE;
+                self.between_writes = self.offered > 0;
+                break;
+            }
+        }
+        if self.offered == 0 {
+            self.blocked = false;
+        }
+    }
+
     /// End of the fragment that holds `dsn`: what one retransmission of the upstream stack covers.
     pub(super) fn fragment_end(&self, dsn: DataSeq) -> DataSeq {
+        if let Some(fragments) = &self.fragments {
+            let at = fragments.ends.partition_point(|end| !end.after(dsn));
+            return fragments.ends.get(at).copied().unwrap_or(self.end);
+        }
         (self.first + (dsn.distance(self.first) / FRAGMENT + 1) * FRAGMENT).min(self.end)
     }
 
@@ -180,6 +258,11 @@ impl Tx {
             self.fin = Fin::Acked;
         }
         self.una = ack;
+        if let Some(fragments) = &mut self.fragments {
+            while fragments.ends.front().is_some_and(|end| !end.after(ack)) {
+                fragments.ends.pop_front();
+            }
+        }
         self.pending = self.pending.max(ack.min(self.end));
         while let Some(first) = self.pieces.front()
             && !first.end().after(ack)
@@ -267,7 +350,7 @@ mod tests {
     use super::*;
 
     fn tx() -> Tx {
-        let mut tx = Tx::new(100_000);
+        let mut tx = Tx::new(100_000, false);
         tx.start(DataSeq::new(1000));
         tx
     }
@@ -334,6 +417,31 @@ mod tests {
         .collect();
         assert_eq!((pieces[..22].iter().all(|&len| len == 2856), pieces[22], pieces[23]), (true, 1428, 2856));
         assert_eq!((pieces.iter().sum::<u32>(), pieces.last()), (90_000, Some(&36)), "the end of the data is short");
+    }
+
+    #[test]
+    fn a_write_that_finds_nothing_waiting_begins_a_fragment() {
+        let mut tx = Tx::new(1_000_000, true);
+        tx.start(DataSeq::new(1000));
+        let write = |tx: &mut Tx, bytes: u64| {
+            tx.offered += bytes;
+            tx.fill();
+        };
+        write(&mut tx, 100);
+        write(&mut tx, 50);
+        assert_eq!(tx.fragment_end(tx.una), DataSeq::new(1150), "the first waited, so the second joined it");
+        tx.pending = tx.end;
+        tx.next = tx.end;
+        write(&mut tx, 40_000);
+        // What is left of the page behind two fragments' heads, the second at a multiple of eight.
+        let second = PAGE - (HEADER + 150).next_multiple_of(8) - HEADER;
+        let ends = [1150, 1150 + second, 41_150].map(DataSeq::new);
+        assert_eq!([1000, 1150, 1150 + second].map(|at| tx.fragment_end(DataSeq::new(at))), ends);
+        tx.pending = tx.end;
+        tx.next = tx.end;
+        assert!(tx.acknowledge(tx.end, 65_535));
+        write(&mut tx, 40_000);
+        assert_eq!(tx.fragment_end(tx.una), DataSeq::new(41_150) + FRAGMENT, "all is acknowledged: the head of a page");
     }
 
     #[test]

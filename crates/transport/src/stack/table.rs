@@ -309,6 +309,12 @@ kernels! {
             LINUX_6_1_192 = true, "measured, tests/scripts/mptcp-burst.pkt";
             LINUX_6_12_117 = false, "measured, tests/scripts/mptcp-burst.pkt";
         }
+        /// A write that finds nothing waiting begins a fragment of the connection's, in what is left of a page of 32 KiB; else fragments fill whole pages.
+        write_begins_fragment: bool {
+            MPTCP_0_96_LINUX_5_4_188 = false, "it has no such fragments";
+            LINUX_6_1_192 = true, "measured, tests/scripts/mptcp-fragments.pkt";
+            LINUX_6_12_117 = false, "a choice: it does the same; what that does to networks drawn for it is in specs/notes/kernel-6.1";
+        }
         /// Of two subflows with the same RTT the newer one is taken.
         newer_of_equals: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "its public sources; specs/notes/out-of-tree-sending";
