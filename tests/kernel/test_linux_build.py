@@ -24,7 +24,6 @@ from polypath.linux._commands import locked
 from polypath.linux._kernel import places
 from polypath.linux._recipe import Recipe
 
-
 WINDOW = 7
 FIXED = f"""/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* A window of {WINDOW} segments, whatever happens: tells whether cong_control reaches an algorithm. */
