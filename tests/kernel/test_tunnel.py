@@ -302,6 +302,7 @@ def test_a_wrong_key_carries_nothing(tunnel: Tunnel) -> None:
     assert pings(0, "10.99.0.2", count=3) == 0
     until(lambda: tunnel.status(0)["refused"]["not_authentic"] >= 1, "the other end's handshakes are refused")
     assert tunnel.status(0)["encryption"]["session_age_s"] is None
+    assert tunnel.status(0)["encryption"]["initiations_sent"] >= 1
     assert tunnel.status(0)["daemon"]["no_session"] >= 1
 
 

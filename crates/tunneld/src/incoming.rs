@@ -164,7 +164,6 @@ impl Batch {
             let mut state = core.state();
             state.session = peer.session().cloned();
             state.remotes.clone_from(&self.remotes);
-            state.encryption = peer.counters();
             // The other end learns from it that the session is in use, and where we are.
             self.keepalives.extend((0..core.paths.len()).map(|path| PathId(path as u8)));
         }
@@ -176,6 +175,9 @@ impl Batch {
         let mut state = core.state();
         let now = core.clock.now();
         state.refused += std::mem::take(&mut self.refused);
+        if let Some(peer) = &self.peer {
+            state.encryption = peer.counters();
+        }
         state.counters.tun_writes += std::mem::take(&mut self.written);
         state.counters.not_taken += std::mem::take(&mut self.not_taken);
         for (path, length, message) in self.came.drain(..) {
