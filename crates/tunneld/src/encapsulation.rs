@@ -1,8 +1,7 @@
 //! What stands between UDP and the packets of the host: a GRE header, as MPT or as RFC 8086 has it.
 //!
 //! Whatever has come from the network is read here and nowhere else. Nothing of it can panic, and what is not the peer's is refused with
-//! the reason. Datagrams are neither encrypted nor authenticated: encryption will take the datagram where [`Encapsulation::parse`] begins,
-//! and give the plain one.
+//! the reason. What stands here is the plain datagram: [`crate::encryption`] has decrypted it before, if the tunnel is encrypted.
 
 use polypath_base::{Seq, counters};
 use polypath_wire::{Error, gre, mpt};
