@@ -283,10 +283,11 @@ impl Connection {
             return self.scheduler.retransmits_head_of_line() && self.retransmit_head(now, choice.subflow, true);
         }
         debug_assert!(choice.from == queue.next, "new data goes out in order");
-        let limit = choice.limit.bytes().unwrap_or(Bytes::MAX);
-        let by_all = self.settings.stack.buffers_by_connection_mss && self.tx.begins_buffer(self.tx.pending);
-        let buffer_mss = if by_all { self.connection_mss().unwrap_or(mss) } else { mss };
-        let len = self.tx.cut(self.tx.pending, window.get(), limit.get(), mss.get(), buffer_mss.get());
+        if self.tx.begins_buffer(self.tx.pending) {
+            self.tx.buffer_mss = if self.settings.stack.buffers_by_connection_mss { self.connection_mss().unwrap_or(mss) } else { mss };
+        }
+        let limit = choice.limit.bytes().map_or(Bytes::MAX, |most| self.allowed(most, mss));
+        let len = self.tx.cut(self.tx.pending, window.get(), limit.get(), mss.get());
         self.scheduler.on_scheduled(choice, Bytes::from_u32(len));
         self.tx.pieces.push_back(Piece { dsn: self.tx.pending, len, tried: 1 << choice.subflow });
         self.enqueue_on_subflow(now, choice.subflow, self.tx.pending, len);
@@ -296,6 +297,18 @@ impl Connection {
             self.arm_retransmission(now);
         }
         true
+    }
+
+    /// What the scheduler allows of the buffer that is being given, where a subflow with segments of `mss` may be given `most`.
+    ///
+    /// Out-of-tree MPTCP has one size of segments for the connection, and a subflow whose own are shorter cuts what it is given (Manoratne 2025, section 10.5.1:
+    /// "all subflows will attempt to transmit data segments sized according to this selected MSS"). So it is given as many of those.
+    #[inline]
+    fn allowed(&self, most: Bytes, mss: Bytes) -> Bytes {
+        if self.tx.buffer_mss == mss || !self.settings.stack.buffers_by_connection_mss {
+            return most;
+        }
+        Bytes::new((most / mss).max(1).saturating_mul(self.tx.buffer_mss.get()))
     }
 
     /// The size of segments that the connection as a whole counts in (Linux of the out-of-tree stack: `mptcp_current_mss`).

@@ -5,7 +5,7 @@
 //! stack the pieces in which it was handed to subflows.
 
 use crate::limit_clock::{Limit, LimitClock};
-use polypath_base::{DataSeq, Duration, Instant};
+use polypath_base::{Bytes, DataSeq, Duration, Instant};
 use polypath_sched::BUFFER;
 use std::collections::VecDeque;
 
@@ -72,6 +72,8 @@ pub(super) struct Tx {
     pub(super) end: DataSeq,
     /// Out-of-tree stack: end of the buffer from which was given last.
     pub(super) buffer_end: DataSeq,
+    /// Size of the segments of which that buffer holds as many as fit.
+    pub(super) buffer_mss: Bytes,
     /// Out-of-tree stack: end of the last piece shorter than a segment.
     pub(super) small_end: DataSeq,
     /// Right edge of the peer's window.
@@ -110,6 +112,7 @@ impl Tx {
             pending: DataSeq::default(),
             end: DataSeq::default(),
             buffer_end: DataSeq::default(),
+            buffer_mss: Bytes::ZERO,
             small_end: DataSeq::default(),
             window_end: DataSeq::default(),
             fin: Fin::No,
@@ -280,13 +283,13 @@ impl Tx {
     /// Out-of-tree stack: how much of the data from `next` on is given to a subflow at once, where the peer's window has room for `window` bytes,
     /// a segment at least, and the scheduler allows `limit`.
     ///
-    /// A buffer of the kernel holds as many whole segments, of the connection's size `buffer_mss`, as fit into 64 KiB with their headers; what is left of it goes before the next is begun,
-    /// an odd segment at its end on its own. What the window leaves beyond whole segments goes too, unless the last short piece is still
+    /// A buffer of the kernel holds as many whole segments of `buffer_mss` as fit into 64 KiB with their headers; what is left of it goes before the next
+    /// is begun, an odd segment at its end on its own. What the window leaves beyond whole segments goes too, unless the last short piece is still
     /// on its way (Minshall's form of Nagle's rule).
     #[inline]
-    pub(super) fn cut(&mut self, next: DataSeq, window: u64, limit: u64, mss: u64, buffer_mss: u64) -> u32 {
+    pub(super) fn cut(&mut self, next: DataSeq, window: u64, limit: u64, mss: u64) -> u32 {
         if self.begins_buffer(next) {
-            self.buffer_end = next + BUFFER.get() / buffer_mss * buffer_mss;
+            self.buffer_end = next + BUFFER / self.buffer_mss * self.buffer_mss.get();
         }
         let left = self.buffer_end.distance(next).min(self.end.distance(next));
         let mut len = left.min(window).min(limit.max(mss));
@@ -352,6 +355,7 @@ mod tests {
     fn tx() -> Tx {
         let mut tx = Tx::new(100_000, false);
         tx.start(DataSeq::new(1000));
+        tx.buffer_mss = Bytes::new(1428);
         tx
     }
 
@@ -410,7 +414,7 @@ mod tests {
         // Buffers of 45 segments of 1428 bytes: pairs, and an odd segment at the end.
         let mut at = 1000;
         let pieces: Vec<_> = std::iter::from_fn(|| {
-            let len = tx.cut(DataSeq::new(at), 1 << 20, 2 * 1428, 1428, 1428);
+            let len = tx.cut(DataSeq::new(at), 1 << 20, 2 * 1428, 1428);
             at += u64::from(len);
             (len > 0).then_some(len)
         })
@@ -449,8 +453,8 @@ mod tests {
         let mut tx = tx();
         tx.offered = 90_000;
         tx.fill();
-        assert_eq!(tx.cut(DataSeq::new(1000), 3000, 1 << 20, 1428, 1428), 3000);
+        assert_eq!(tx.cut(DataSeq::new(1000), 3000, 1 << 20, 1428), 3000);
         tx.small_end = DataSeq::new(1100);
-        assert_eq!(tx.cut(DataSeq::new(4000), 3000, 1 << 20, 1428, 1428), 2856, "a short piece is on its way");
+        assert_eq!(tx.cut(DataSeq::new(4000), 3000, 1 << 20, 1428), 2856, "a short piece is on its way");
     }
 }

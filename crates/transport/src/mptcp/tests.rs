@@ -153,18 +153,11 @@ fn data_completes_when_a_path_dies() {
 #[test]
 fn what_goes_again_is_cut_to_the_size_of_its_new_subflow() {
     for stack in BOTH {
-        let with_mtus = |addresses: usize, name: &str| {
-            let mut config = config(&settings(stack), PathManager::default(), addresses, name);
-            for (interface, mtu) in config.interfaces.iter_mut().zip([9000, 1500]) {
-                interface.mtu = Bytes::new(mtu);
-            }
-            config
-        };
         let mut paths = two_paths([5, 5], 20);
         for direction in &mut paths[0] {
             direction.script(down(Instant::ZERO + Duration::from_secs(1), Instant::NEVER));
         }
-        let mut net = join(Connection::client(with_mtus(2, "client")), Connection::server(with_mtus(1, "server")), paths);
+        let mut net = join(Connection::client(with_mtus(stack, 2, "client")), Connection::server(with_mtus(stack, 1, "server")), paths);
         net.transfer(10_000_000, 60);
         assert_eq!(net.server.received().get(), 10_000_000, "{stack}");
         assert!(net.client.reinjected() > Bytes::ZERO, "{stack}");
@@ -180,6 +173,31 @@ fn what_goes_again_is_cut_to_the_size_of_its_new_subflow() {
         let again = mapped(1).filter(|dss| before.iter().any(|range| range.contains(&dss.dsn.get()))).count();
         assert!(again > 10, "{stack}: {again} mappings went again");
     }
+}
+
+/// Interfaces of 9000 and 1500 bytes.
+fn with_mtus(stack: &'static Stack, addresses: usize, name: &str) -> Config {
+    let mut config = config(&settings(stack), PathManager::default(), addresses, name);
+    for (interface, mtu) in config.interfaces.iter_mut().zip([9000, 1500]) {
+        interface.mtu = Bytes::new(mtu);
+    }
+    config
+}
+
+#[test]
+fn out_of_tree_subflows_are_given_segments_of_the_connections_size() {
+    let stack = &MPTCP_0_96_LINUX_5_4_188;
+    let mut net =
+        join(Connection::client(with_mtus(stack, 2, "client")), Connection::server(with_mtus(stack, 1, "server")), two_paths([5, 5], 20));
+    net.transfer(10_000_000, 60);
+    let lengths =
+        |path: u8| net.log.iter().filter(move |l| l.end == CLIENT && l.path == PathId(path) && l.segment.len > 0).map(|l| l.segment.len);
+    let short = |path: u8, full: u32| (lengths(path).filter(|&len| len < full).count(), lengths(path).count());
+    let ((wide, of_wide), (narrow, of_narrow)) = (short(0, 8928), short(1, 1428));
+    assert!(of_wide > 300 && of_narrow > 2000, "both carry data: {of_wide}, {of_narrow}");
+    assert!(wide * 50 < of_wide, "whatever the narrow one was given, whole segments are left: {wide} of {of_wide}");
+    // 8928 bytes take six segments of 1428 and a short one.
+    assert!(narrow * 50 > of_narrow && narrow * 6 < of_narrow, "pieces of several such segments end short: {narrow} of {of_narrow}");
 }
 
 #[test]

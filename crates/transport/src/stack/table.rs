@@ -278,10 +278,10 @@ kernels! {
             LINUX_6_1_192 = false, "its public sources: tcp_mtup_init and tcp_mtu_to_mss are as in 6.12";
             LINUX_6_12_117 = false, "measured, specs/notes/mtu-probing";
         }
-        /// A buffer of the connection holds whole segments of one size, which all subflows' rates together decide (`mptcp_current_mss`); else of the size of
-        /// the subflow that gets it first.
+        /// A buffer of the connection holds whole segments of one size, which all subflows' rates together decide (`mptcp_current_mss`), and a subflow is
+        /// given so many of these as it may send of its own; else all is counted in segments of the subflow that gets it.
         buffers_by_connection_mss: bool {
-            MPTCP_0_96_LINUX_5_4_188 = true, "Manoratne 2025, section 10.6, and its public sources";
+            MPTCP_0_96_LINUX_5_4_188 = true, "Manoratne 2025, section 10.5, and measured: specs/notes/mtu-probing";
             LINUX_6_1_192 = false, "a choice: it has no scheduler that asks";
             LINUX_6_12_117 = false, "a choice: it has no scheduler that asks";
         }
