@@ -24,7 +24,7 @@ def simulate(scenario: str) -> tuple[str, Columns, Columns, dict[str, bytes]]:
     Raises CallerError with one sentence where the scenario is at fault, MachineError where the simulator is.
     """
 
-def analyse_captures(files: Sequence[str]) -> str:
+def analyse_captures(files: Sequence[str], one_end: bool) -> str:
     """What captures say, as JSON (crates/capture/src/report.rs). Releases the interpreter while it reads.
 
     Raises CallerError if a file cannot be opened.

@@ -20,6 +20,16 @@ const ERRORS: usize = 64;
 
 /// Reads captures, each with the name that it has in the report, and says what they tell.
 pub fn analyse<R: Read + Send>(files: Vec<(String, R)>) -> Report {
+    analyse_places(files, false)
+}
+
+/// As [`analyse`], of files that were made at one end, on the paths of a tunnel or of one host: what one file shows of a stream and what another one does
+/// belongs together, in the order of time. They are named together in the report.
+pub fn analyse_one_end<R: Read + Send>(files: Vec<(String, R)>) -> Report {
+    analyse_places(files, true)
+}
+
+fn analyse_places<R: Read + Send>(files: Vec<(String, R)>, is_one_place: bool) -> Report {
     let mut names = Vec::new();
     let mut readers = Vec::new();
     for (name, source) in files {
@@ -34,7 +44,7 @@ pub fn analyse<R: Read + Send>(files: Vec<(String, R)>) -> Report {
         let packet = &readers[file].packet;
         counts[file][0] += 1;
         match dissect(packet.link_type, &packet.bytes) {
-            Some(found) => analysis.take(packet.time_ns, file, &found),
+            Some(found) => analysis.take(packet.time_ns, file, if is_one_place { 0 } else { file }, &found),
             None => counts[file][1] += 1,
         }
         analysis.start.get_or_insert(packet.time_ns);
@@ -50,7 +60,8 @@ pub fn analyse<R: Read + Send>(files: Vec<(String, R)>) -> Report {
             icmp: icmp.iter().map(|(message, &count)| counted(*message, count)).collect(),
         })
         .collect();
-    Report { start_ns: analysis.start, files, connections: analysis.finish(&names) }
+    let places = if is_one_place { vec![names.join(", ")] } else { names };
+    Report { start_ns: analysis.start, files, connections: analysis.finish(&places) }
 }
 
 fn counted(message: Message, count: u64) -> IcmpCount {
@@ -72,10 +83,14 @@ struct Analysis {
 }
 
 impl Analysis {
-    fn take(&mut self, now: u64, file: usize, found: &Dissected<'_>) {
+    /// A packet of a file, made at a place.
+    fn take(&mut self, now: u64, file: usize, place: usize, found: &Dissected<'_>) {
         match &found.frame {
-            Frame::Tcp(segment) => self.take_segment(now, file, segment, found),
-            Frame::Icmp(message) => self.take_icmp(now, file, message),
+            Frame::Tcp(segment) => self.take_segment(now, place, segment, found),
+            Frame::Icmp(message) => {
+                *self.icmp[file].entry(message.message).or_default() += 1;
+                self.take_icmp(now, place, message);
+            }
             Frame::Udp | Frame::Other => {}
         }
     }
@@ -205,7 +220,6 @@ impl Analysis {
     }
 
     fn take_icmp(&mut self, now: u64, file: usize, found: &Icmp) {
-        *self.icmp[file].entry(found.message).or_default() += 1;
         let Some([from, to]) = found.about else { return };
         let key = if from <= to { [from, to] } else { [to, from] };
         let Some(&number) = self.by_ends.get(&key) else { return };

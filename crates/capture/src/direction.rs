@@ -11,7 +11,7 @@ const PENDING: usize = 16_384;
 /// Sequence numbers of what was sent again, at most.
 const AGAIN: usize = 4096;
 /// Ranges that a capture has not seen, at most.
-const HOLES: usize = 256;
+const HOLES: usize = 1024;
 /// Sizes that are counted one by one, at most; more are rounded to 64 bytes.
 const SIZES: usize = 256;
 /// A segment that comes so soon behind a later one was not sent again, where there is no round-trip time to compare with (as tshark has it).

@@ -19,7 +19,7 @@ mod spread;
 mod stream;
 mod window;
 
-pub use analysis::analyse;
+pub use analysis::{analyse, analyse_one_end};
 pub use reader::Broken;
 pub use report::{ConnectionReport, DataReport, DirectionReport, FileReport, IcmpCount, IcmpReport, Report, SubflowReport};
 pub use series::SeriesReport;

@@ -91,7 +91,8 @@ impl Stream {
                     event.longer_after += 1;
                     event.longest_after = event.longest_after.max(ip_len);
                 }
-                direction.on_data(now, segment, ip_len, peer_mss, near_rtt);
+                // A tunnel spreads packets over paths with queues of their own, so that they pass even its own end in another order.
+                direction.on_data(now, segment, ip_len, peer_mss, near_rtt && !self.in_tunnel);
             } else {
                 direction.on_far_data(now, segment);
             }

@@ -1,7 +1,7 @@
 //! What a report tells of packets that somebody wrote down, item by item.
 
 use polypath_base::{DataSeq, Seq};
-use polypath_capture::{ConnectionReport, Report, analyse};
+use polypath_capture::{ConnectionReport, Report, analyse, analyse_one_end};
 use polypath_wire::mptcp::{Keys, Repr, Version};
 use polypath_wire::pcapng::{self, LinkType};
 use polypath_wire::{Dss, Envelope, Flags, Segment, icmpv4, icmpv6};
@@ -264,4 +264,32 @@ fn the_share_of_the_time_with_a_full_window_is_told() {
     assert_eq!(connection.data[0].series.in_flight_bytes.iter().max(), Some(&(4 * 1460)));
     assert_eq!(connection.data[0].series.window_bytes.iter().flatten().min(), Some(&(4 * 1460)));
     assert_eq!((sent.rtt.unwrap().count, sent.series.rtt_ms.iter().flatten().count()), (10, 10));
+}
+
+#[test]
+fn files_of_one_end_are_read_as_one() {
+    let [mut whole, mut first, mut second] = [false; 3].map(Capture::new);
+    for capture in [&mut whole, &mut first] {
+        capture.handshake(0, 1, [None, None, None]);
+    }
+    for number in 0..10 {
+        let (at, data) = (100 + u64::from(number), plain(1000 * number, 1000));
+        whole.add(at, 1, true, &data);
+        let path = if number % 2 == 0 { &mut first } else { &mut second };
+        path.add(at, 1, true, &data);
+    }
+    for capture in [&mut whole, &mut first] {
+        capture.add(130, 1, false, &answer(10_000, 10_000));
+    }
+    let both = || vec![("a".to_owned(), &first.file[..]), ("b".to_owned(), &second.file[..])];
+    let sent = |report: &Report| {
+        let direction = &report.connections[0].subflows[0].directions[0];
+        (direction.bytes, direction.acked_bytes, direction.retransmissions, direction.reordered, direction.one_way_delay.is_some())
+    };
+    let together = analyse_one_end(both());
+    assert_eq!(sent(&whole.report()), (10_000, 10_000, 0, 0, false));
+    assert_eq!(sent(&together), sent(&whole.report()));
+    assert_eq!(together.connections[0].subflows[0].directions[0].file.as_deref(), Some("a, b"));
+    assert_eq!(together.files.iter().map(|file| file.packets).collect::<Vec<_>>(), [9, 5], "each file is told of");
+    assert_eq!(sent(&analyse(both())).0, 5000, "of two places, the first has half of it");
 }

@@ -6,15 +6,16 @@ use polypath_base::Error;
 use pyo3::prelude::*;
 use std::fs::File;
 
-/// What the captures in these files say (JSON text), read side by side.
+/// What the captures in these files say (JSON text), read side by side; or together, if they were made at one end.
 #[pyfunction]
-fn analyse_captures(py: Python<'_>, files: Vec<String>) -> PyResult<String> {
+fn analyse_captures(py: Python<'_>, files: Vec<String>, one_end: bool) -> PyResult<String> {
     let mut opened = Vec::with_capacity(files.len());
     for name in files {
         let file = File::open(&name).map_err(|e| raised(Error::caller(format!("{name}: {e}"))))?;
         opened.push((name, file));
     }
-    let report = py.detach(|| guarded(|| polypath_capture::analyse(opened)))?;
+    let analyse = if one_end { polypath_capture::analyse_one_end } else { polypath_capture::analyse };
+    let report = py.detach(|| guarded(|| analyse(opened)))?;
     serde_json::to_string(&report).map_err(|e| raised(Error::machine(format!("the report cannot be written: {e}"))))
 }
 

@@ -21,6 +21,9 @@ _SHOWN = 20
 
 def pcap(
     files: Annotated[list[Path], typer.Argument(help="Captures, pcap or pcapng; several places are read side by side.")],
+    one_end: Annotated[
+        bool, typer.Option("--one-end", help="All files were captured at one end, such as those of a tunnel's paths: read them as one.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Everything, for programs.")] = False,
     html: Annotated[
         Path | None, typer.Option(help="Also write a page with figures over time to this file; it opens without a network.")
@@ -38,7 +41,7 @@ def pcap(
     for target in (html, parquet, series):
         if target is not None and any(target.exists() and file.exists() and target.samefile(file) for file in files):
             raise PcapError(f"{target} is one of the captures, and would be lost")
-    report = analyse(files)
+    report = analyse(files, one_end=one_end)
     try:
         for file, table in ((parquet, subflow_table), (series, series_table)):
             if file is not None:

@@ -17,11 +17,12 @@ class PcapError(PolypathError, ValueError):
     """A capture cannot be read at all; its text is one sentence."""
 
 
-def analyse(files: Iterable[str | Path]) -> dict[str, Any]:
+def analyse(files: Iterable[str | Path], *, one_end: bool = False) -> dict[str, Any]:
     """What captures say, as crates/capture/src/report.rs describes it: files, connections, and a diagnosis of each in sentences.
 
-    Several files are read side by side in the order of their time stamps, so their clocks should agree. A file that is cut off or damaged
-    is told of as far as it goes; its entry in "files" says where it breaks.
+    Several files are read side by side in the order of their time stamps, so their clocks should agree. With `one_end` they were all made
+    at one end, such as those of a tunnel's paths, and a connection may be spread over them. A file that is cut off or damaged is told of
+    as far as it goes; its entry in "files" says where it breaks.
 
     Raises PcapError if a file cannot be opened, or is no capture from its first byte on.
     """
@@ -29,7 +30,7 @@ def analyse(files: Iterable[str | Path]) -> dict[str, Any]:
     if len(set(names)) != len(names):
         raise PcapError("a file is named twice, and each of its packets would be seen twice")
     try:
-        report: dict[str, Any] = json.loads(_native.analyse_captures(names))
+        report: dict[str, Any] = json.loads(_native.analyse_captures(names, one_end))
     except _native.CallerError as error:
         raise PcapError(str(error)) from error
     for file in report["files"]:
