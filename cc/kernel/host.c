@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include <elf.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <sys/utsname.h>
+#include <sys/wait.h>
 
 /* Random numbers: a stream (splitmix64) of the seed in UML_SEED; without one the seed is 0. */
 ssize_t __wrap_getrandom(void *buffer, size_t length, unsigned int flags)
@@ -90,6 +92,12 @@ static struct {
 	unsigned char state[REGISTERS_BYTES];
 } known[KNOWN];
 
+/* The process that was resumed last, and how; the kernel lets one run at a time and waits for it. */
+static struct {
+	pid_t pid;	/* 0: none */
+	int request;
+} resumed;
+
 long __real_ptrace(int request, pid_t pid, void *address, void *data);
 
 /* How many bytes this processor has, as the host says for a stopped process. */
@@ -161,10 +169,57 @@ long __wrap_ptrace(int request, pid_t pid, void *address, void *data)
 	case PTRACE_SETREGS:
 	case PTRACE_GETSIGINFO:
 		return __real_ptrace(request, pid, address, data);
+	case PTRACE_CONT:
+	case PTRACE_SYSCALL:
+	case PTRACE_SINGLESTEP:
+	case PTRACE_SYSEMU:
+	case PTRACE_SYSEMU_SINGLESTEP:
+		resumed.pid = pid;
+		resumed.request = request;
+		/* fall through */
 	default:
 		/* It goes on, or is a new process under an old number. */
 		if (known[pid % KNOWN].pid == pid)
 			known[pid % KNOWN].pid = 0;
 		return __real_ptrace(request, pid, address, data);
 	}
+}
+
+/*
+ * Stopped and continued from outside (Ctrl-Z, a debugger, kill -STOP), a machine goes on as if nothing had been. The kernel is told of these
+ * signals before its process gets them, and knows no answer but to die: they end here, and the process goes on as it was last asked to.
+ * Only where a new process stops itself does the kernel wait for such a signal.
+ */
+pid_t __real_waitpid(pid_t pid, int *status, int options);
+
+static int job_control(int signal)
+{
+	return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU || signal == SIGCONT;
+}
+
+static int stopped_itself(pid_t pid)
+{
+	siginfo_t info;
+
+	return __real_ptrace(PTRACE_GETSIGINFO, pid, NULL, &info) == 0 && info.si_signo == SIGSTOP && info.si_pid == pid;
+}
+
+pid_t __wrap_waitpid(pid_t pid, int *status, int options)
+{
+	int found = 0;
+	pid_t who;
+
+	for (;;) {
+		who = __real_waitpid(pid, &found, options);
+		if (who <= 0 || !WIFSTOPPED(found) || !job_control(WSTOPSIG(found)) || stopped_itself(who))
+			break;
+		/* It fails for a new process that is not traced yet; that one goes on by itself once it is continued. */
+		__real_ptrace(who == resumed.pid ? resumed.request : PTRACE_CONT, who, NULL, NULL);
+	}
+	/* Its number may be given to another. */
+	if (who > 0 && !WIFSTOPPED(found) && who == resumed.pid)
+		resumed.pid = 0;
+	if (status)
+		*status = found;
+	return who;
 }

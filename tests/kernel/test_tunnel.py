@@ -6,12 +6,14 @@ Times are those of a machine that may be busy: what must happen is waited for, l
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -25,6 +27,7 @@ from requirement import lacking
 from polypath import emu
 
 PROGRAM = Path(emu.__file__).parents[1] / "tunnel" / "bin" / "polypath-tunnel"
+GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "bond-two-uplinks.md"
 NAMES = ("ppt-a", "ppt-b")
 # Seconds after which something that has not happened will not happen.
 PATIENCE = 30
@@ -179,6 +182,41 @@ def test_ipv6_outside(tunnel: Tunnel) -> None:
     assert pings(1, "fd99::1") >= 19
     client, server = connected()
     carried(client, server, 5_000_000)
+
+
+def numbered(streams: int, packets: int) -> list[list[int]]:
+    """Numbers that arrive at end 1 of as many streams of datagrams, sent by turns from end 0 in bursts of one to sixteen."""
+    receivers = [inside(1, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) for _ in range(streams)]
+    senders = [inside(0, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) for _ in range(streams)]
+    for number, receiver in enumerate(receivers):
+        receiver.bind(("10.99.0.2", PORT + number))
+        receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 23)
+        receiver.settimeout(1)
+    for first in range(0, packets, 16):
+        for number, sender in enumerate(senders):
+            for each in range(first, min(first + 1 + (first // 16 + number) % 16, packets)):
+                sender.sendto(each.to_bytes(4, "big") + bytes(each % 1200), ("10.99.0.2", PORT + number))
+        time.sleep(0.001)
+    found: list[list[int]] = []
+    for receiver in receivers:
+        got: list[int] = []
+        with contextlib.suppress(TimeoutError):
+            while True:
+                got.append(int.from_bytes(receiver.recv(2048)[:4], "big"))
+        found.append(got)
+    for end in [*senders, *receivers]:
+        end.close()
+    return found
+
+
+@pytest.mark.parametrize("more", ['[reorder]\nrule = "off"', '[reorder]\nrule = "progress"'])
+def test_packets_of_one_flow_stay_in_order_and_flows_share_the_paths(tunnel: Tunnel, more: str) -> None:
+    tunnel.both(tunnel='distribution = "flows"', more=more)
+    for got in numbered(16, 800):
+        assert got == sorted(got)
+        assert len(got) > 100
+    # Sixteen flows on one of two paths, by chance: once in 32768.
+    assert min(path["packets_sent"] for path in tunnel.status(0)["paths"]) > 100
 
 
 def test_a_dead_path_is_left_and_a_flapping_one_used_again(tunnel: Tunnel) -> None:
@@ -351,6 +389,53 @@ def test_the_bench_measures_each_row_and_leaves_nothing_behind(tunnel: Tunnel) -
         assert row["tcp_bits_per_s"] > 1e6
         assert row["sent_per_s"] >= row["received_per_s"] > 10
         assert (row["cpu_s_per_gb"] > 0) == (name != "bare cable")
+
+
+def test_the_guides_ten_commands_bond_two_uplinks(tunnel: Tunnel, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Each address of the guide is the only one of a device, and the other machine is behind it.
+    uplinks = {1: ("192.0.2.1", "198.51.100.1"), 2: ("203.0.113.1", "198.51.100.2")}
+    for path, ends in uplinks.items():
+        for end, (own, other) in enumerate((ends, ends[::-1])):
+            command("ip", "-n", NAMES[end], "addr", "add", f"{own}/32", "dev", f"v{path}")
+            command("ip", "-n", NAMES[end], "route", "add", other, "dev", f"v{path}", "src", own)
+    first, encrypted = re.findall(r"```toml\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+    (commands,) = (block for block in re.findall(r"```sh\n(.*?)```", GUIDE.read_text(), re.DOTALL) if "keygen" in block)
+    assert len(commands.splitlines()) == 5, "five on each machine"
+
+    def of(end: int, text: str) -> str:
+        """What the guide says of the first machine, for one of them."""
+        pairs = [*uplinks.values(), ("10.0.0.1", "10.0.0.2"), ("site-a", "site-b"), ("192.168.20.", "192.168.10.")]
+        swaps = dict(pair for one, other in pairs for pair in ((one, other), (other, one))) if end else {}
+        return re.sub("|".join(map(re.escape, swaps)), lambda found: swaps[found[0]], text) if swaps else text
+
+    monkeypatch.chdir(tunnel.folder)
+    main = [sys.executable, "-c", "from polypath.cli import main; main()"]
+    public: dict[int, str] = {}
+    said = {}
+    for line in commands.splitlines():
+        for end in (0, 1):
+            words = of(end, line).split()
+            if words[0] == "nano":
+                text = of(end, first) + encrypted.replace("site-a", f"site-{'ab'[end]}")
+                Path(words[1]).write_text(text.replace("the line that keygen printed on the second machine", public[1 - end]))
+                continue
+            words = [*main, *words[1:]] if words[0] == "polypath" else words
+            # Both machines are one here, so a status has to name its tunnel.
+            done = at(end, *words, *([f"site-{'ab'[end]}"] if words[-1] == "status" else []), check=False)
+            assert done.returncode == 0, (line, done.stdout, done.stderr)
+            said[end, line] = done.stdout
+            if "keygen" in line:
+                public[end] = done.stdout.splitlines()[0]
+    try:
+        for end in (0, 1):
+            if end:
+                assert "3 received" in said[end, "ping -c 3 10.0.0.2"]
+            table = said[end, "polypath tunnel status"]
+            assert f"site-{'ab'[end]} on tun0, MTU 1432" in table and "encrypted, with a session" in table
+            assert re.search(r"fibre +up +", table) and re.search(r"lte +up +", table)
+    finally:
+        for end in (0, 1):
+            at(end, *main, "tunnel", "down", f"site-{'ab'[end]}", check=False)
 
 
 def test_a_mistake_in_the_file_is_a_sentence_and_exit_code_2(tunnel: Tunnel) -> None:

@@ -1,5 +1,6 @@
 """The plan of a run on a kernel: where elements stand, which ways packets take, what MPTCP is given, what is refused."""
 
+import tomllib
 from types import SimpleNamespace
 
 import pytest
@@ -297,7 +298,7 @@ def test_two_ways_between_the_same_addresses_are_refused():
     links = {"up": {"ends": ["r", "x"], "both": {"delay": "1ms"}}, "down": {"ends": ["x", "s"], "both": {"delay": "1ms"}}}
     route = {"source": "10.0.1.1", "destination": "10.0.2.2", "via": ["first", "up", "down"]}
     flows = {"a": BASE["flows"]["f"], "b": {**BASE["flows"]["f"], "routes": [route]}}
-    with pytest.raises(PlanError, match="the flows a and b take different ways at r"):
+    with pytest.raises(PlanError, match="the flow a and the flow b take different ways at r"):
         planned(nodes={**BASE["topology"]["nodes"], **nodes}, links=links, flows=flows)
 
 
@@ -334,3 +335,121 @@ def test_out_of_tree_mptcp_is_told_by_options_of_its_sockets():
         two_paths(profile="v0", path_manager={"kind": "endpoints", "addresses": [{"address": "10.0.3.1"}]})
     with pytest.raises(PlanError, match="ndiffports with two subflows"):
         two_paths(profile="v0", path_manager={"kind": "ndiffports", "subflows": 3})
+
+
+BOND = {
+    "ends": [{"node": "c", "address": "10.9.0.1"}, {"node": "s", "address": "10.9.0.2"}],
+    "paths": [{"ends": ["10.1.0.1", "10.1.1.2"], "weight": 3}, {"ends": ["10.2.0.1", "10.2.1.2"]}],
+}
+
+
+def bonded(*, first=None, flow=None, **tunnel):
+    """The plan of a tunnel over two routers; `first`: the direction of the first link that leaves the client."""
+
+    def link(a, b, net, forward):
+        ends = [{"node": a, "address": f"10.{net}.1"}, {"node": b, "address": f"10.{net}.2"}]
+        return {"ends": ends, "forward": forward, "backward": [{"kind": "delay", "delay": "1ms"}]}
+
+    rate = {"kind": "rate", "rate": "10mbit", "framing": "38B", "queue": "50packets"}
+    links = {
+        "c-r1": link("c", "r1", "1.0", first or [rate]),
+        "r1-s": link("r1", "s", "1.1", [rate]),
+        "c-r2": link("c", "r2", "2.0", [rate]),
+        "r2-s": link("r2", "s", "2.1", [{"kind": "delay", "delay": "1ms"}]),
+    }
+    nodes = {"c": None, "s": None, "r1": {"router": True}, "r2": {"router": True}}
+    addresses = {"client_address": "10.9.0.1", "server_address": "10.9.0.2"}
+    flows = {"f": {"client": "c", "server": "s", "transport": "tcp", **addresses, **(flow or {})}}
+    every = {**BASE, "topology": {"nodes": nodes, "links": links, "tunnels": {"bond": {**BOND, **tunnel}}}, "flows": flows}
+    (run,) = runs(Study.model_validate(every), engine="linux", version=lambda kernel: kernel)
+    return run.scenario
+
+
+def planned_bond(**more):
+    return SimpleNamespace(**build(bonded(**more), KERNEL).plan)
+
+
+def file_of(plan, end):
+    return tomllib.loads(plan.tunnels[0]["ends"][end]["file"])
+
+
+def test_a_tunnel_is_a_daemon_at_each_end_with_routes_over_its_device():
+    plan = planned_bond(reorder={"kind": "adaptive", "offset": "7ms"}, packets_before=3, queue="700packets", distribution="flows")
+    assert [(end["namespace"], end["device"]) for end in plan.tunnels[0]["ends"]] == [("c", "t0"), ("s", "t0")]
+    here, there = file_of(plan, 0), file_of(plan, 1)
+    assert (here["tunnel"]["addresses"], here["tunnel"]["peer"], there["tunnel"]["peer"]) == (["10.9.0.1/32"], "10.9.0.2", "10.9.0.1")
+    assert (here["tunnel"]["mtu"], here["tunnel"]["queue"], here["tunnel"]["packets_before"]) == (1464, 700, 3)
+    assert (here["tunnel"]["offload"], here["tunnel"]["distribution"], "send_buffer" in here["tunnel"]) == (False, "flows", False)
+    assert here["reorder"] == {"rule": "adaptive", "packets": 4096, "max_delay": "100000us", "offset": "7000us"}
+    assert here["keepalive"] == {"interval": "5000000us", "dead_time": "11000000us", "data_count": False}
+    assert here["path"][0] == {"local": "10.1.0.1", "remote": "10.1.1.2", "port": 23456, "weight": 3}
+    assert (there["path"][0]["local"], there["path"][0]["remote"]) == ("10.1.1.2", "10.1.0.1")
+    over = [(route["namespace"], route["to"]) for route in plan.routes if route["device"] == "t0"]
+    assert sorted(over) == [("c", "10.9.0.2"), ("s", "10.9.0.1")]
+    assert all(("via" in route) == (route["device"] != "t0") for route in plan.routes)
+    outside = {(route["namespace"], route["to"], route["via"]) for route in plan.routes if "via" in route}
+    assert outside == {
+        ("c", "10.1.1.2", "10.1.0.2"),
+        ("r1", "10.1.1.2", "10.1.1.2"),
+        ("s", "10.1.0.1", "10.1.1.1"),
+        ("r1", "10.1.0.1", "10.1.0.1"),
+        ("c", "10.2.1.2", "10.2.0.2"),
+        ("r2", "10.2.1.2", "10.2.1.2"),
+        ("s", "10.2.0.1", "10.2.1.1"),
+        ("r2", "10.2.0.1", "10.2.0.1"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("tunnel", "mtu", "framing"),
+    [
+        ({"reorder": "off"}, 1468, None),
+        ({"key": 7}, 1460, "rfc8086"),
+        ({"key": 7, "reorder": "off"}, 1464, "rfc8086"),
+        ({"mtu": "1300B"}, 1300, None),
+    ],
+)
+def test_a_tunnels_mtu_is_what_the_headers_leave(tunnel, mtu, framing):
+    found = file_of(planned_bond(**tunnel), 0)["tunnel"]
+    assert (found["mtu"], found.get("encapsulation"), found.get("key")) == (mtu, framing, tunnel.get("key"))
+
+
+def test_a_socket_buffer_has_the_interfaces_rate_in_a_token_bucket_at_the_host():
+    plan = planned_bond(send_buffer="212992B")
+    assert file_of(plan, 0)["tunnel"]["send_buffer"] == 212_992
+    shapers = {(each["namespace"], each["device"]): each["shaper"] for each in plan.disciplines if "shaper" in each}
+    assert list(shapers) == [("c", "l0"), ("c", "l2")]
+    bucket = {"rate": 10_000_000, "overhead": 24, "burst": 1514, "aqm": {"kind": "fifo", "limit": 50}}
+    assert list(shapers.values()) == [bucket, bucket]
+    # Without one, netem carries it out as ever.
+    assert not [each for each in planned_bond().disciplines if "shaper" in each]
+
+
+RATE = {"kind": "rate", "rate": "10mbit", "framing": "38B", "queue": "50packets"}
+
+
+@pytest.mark.parametrize(
+    ("tunnel", "place", "sentence"),
+    [
+        ({"distribution": "earliest"}, "distribution", "by turns or flows; the engine sim"),
+        ({"queue": "2000000packets"}, "queue", "the tunnel daemon's device holds 1 to 1000000 packets; the engine sim"),
+        ({"keepalive": "10ns"}, "keepalive", "times are whole microseconds"),
+        ({"mtu": "500B"}, "mtu", "an MTU of 576 to 65000 bytes, and this is 500"),
+        ({"send_buffer": "1000B"}, "send_buffer", "a socket's buffer has 4608 to"),
+        (
+            {"send_buffer": "9999B", "first": [{**RATE, "hold": "1ms"}]},
+            "send_buffer",
+            "its socket waits for c-r1 only if that begins with a rate",
+        ),
+        ({"send_buffer": "9999B", "first": [{"kind": "loss", "share": "1%"}, RATE]}, "send_buffer", "its socket waits for c-r1 only if"),
+    ],
+)
+def test_what_the_daemon_does_not_do_is_refused(tunnel, place, sentence):
+    with pytest.raises(PlanError, match=sentence) as error:
+        planned_bond(**tunnel)
+    assert error.value.place == ("tunnels", "bond", place)
+
+
+def test_where_interfaces_take_everything_at_once_a_socket_buffer_is_refused():
+    with pytest.raises(PlanError, match="the engines sim and linux have it"):
+        build(bonded(send_buffer="212992B"), KERNEL, send_buffers=False)

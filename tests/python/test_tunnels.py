@@ -4,6 +4,7 @@ import pytest
 import yaml
 
 from polypath import run
+from polypath.engines import HostEngine
 from polypath.engines._naming import simulator_only
 from polypath.study import Study, StudyError, cells, scenario
 
@@ -55,6 +56,12 @@ def test_a_rule_is_a_name_or_a_name_with_its_figures(rule, plain):
     ("old", "new", "words"),
     [
         ("reorder: off", "reorder: mtp", r'14: topology\.tunnels\.bond\.reorder: there is no reorder rule "mtp"'),
+        (
+            "reorder: off",
+            "distribution: earliest\n      reorder: mpt",
+            r"14: topology\.tunnels\.bond\.distribution: .*which MPT does not send",
+        ),
+        ("reorder: off", "distribution: flows\n      batch: 8", r"15: topology\.tunnels\.bond\.batch: .*has turns"),
         ("reorder: off", "mtu: 1500B", r"14: topology\.tunnels\.bond\.mtu: .*1464 is the most"),
         ("reorder: off", "dead_time: 1s", r"14: topology\.tunnels\.bond\.dead_time: .*not shorter"),
         ("reorder: off", "weight: 3", r"14: topology\.tunnels\.bond\.weight: there is no field `weight`"),
@@ -69,8 +76,25 @@ def test_mistakes_are_told_at_their_line_and_field(tmp_path, old, new, words):
         Study.load(tmp_path)
 
 
-def test_engines_that_run_a_kernel_leave_it_out():
-    assert simulator_only(cells(made())[0]) == "tunnels, which the simulator alone has so far"
+def test_the_host_leaves_out_a_socket_buffer_and_nothing_else():
+    plain, buffered = (cells(made(**tunnel))[0] for tunnel in ({}, {"send_buffer": "212992B"}))
+    assert simulator_only(plain) is None
+    assert "socket buffer of a tunnel" in (HostEngine().left_out(buffered) or "")
+    assert "socket buffer of a tunnel" not in (HostEngine().left_out(plain) or "")
+
+
+def test_kernels_leave_out_what_the_daemon_has_not():
+    found = simulator_only(cells(made(distribution="earliest", reorder="progress"))[0])
+    assert found == "the distribution earliest of a tunnel, which the simulator alone has so far"
+    assert simulator_only(cells(made(batch=8))[0]) is None
+
+
+def test_the_earliest_path_needs_neither_weights_nor_turns(tmp_path):
+    results = run(made(distribution="earliest", reorder="progress"), out=tmp_path)
+    assert results.runs["goodput_receiver_mbps"].iloc[0] > 15
+    there = results.tunnels[results.tunnels["a_to_b"]].iloc[0]
+    # The second path is 20 ms behind; what is held waits for much less.
+    assert there["hold_time_s"] < 0.002 * there["delivered"]
 
 
 def test_a_run_fills_the_tables(tmp_path):

@@ -34,7 +34,8 @@ impl Tap {
         let (name, snaplen, most) = (capture.file.clone(), capture.snaplen, capture.packets);
         let mut waiting = Vec::new();
         pcapng::section(&mut waiting, concat!("polypath ", env!("CARGO_PKG_VERSION")));
-        pcapng::interface(&mut waiting, LinkType::Ethernet, snaplen, name.trim_end_matches(".pcapng"));
+        let link_type = if network.is_tunnel(&capture.namespace, &capture.device)? { LinkType::RawIp } else { LinkType::Ethernet };
+        pcapng::interface(&mut waiting, link_type, snaplen, name.trim_end_matches(".pcapng"));
         Ok(Self { name, ring, file, waiting, snaplen, most, seen: 0, time_ns: 0 })
     }
 

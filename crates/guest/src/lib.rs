@@ -19,6 +19,7 @@ mod mptcp;
 mod netem;
 mod netlink;
 mod network;
+mod observe;
 mod offload;
 pub mod plan;
 mod progress;
@@ -31,6 +32,7 @@ mod server;
 mod shaper;
 mod stream;
 pub mod sys;
+mod tunnels;
 
 pub use network::Network;
 pub use run::{run, run_in};

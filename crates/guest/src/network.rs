@@ -7,8 +7,10 @@ use crate::address::{family, ip, mac, octets};
 use crate::mptcp::{self, PathManager};
 use crate::netlink::{CREATE, EXCL, Message, Netlink, REPLACE};
 use crate::offload::Offload;
-use crate::plan::{Cable, Change, Plan, Port};
+use crate::plan::{Cable, Change, Plan, Port, Route, Tunnel};
+use crate::records::TunnelResult;
 use crate::sys::{self, Error, Outcome};
+use crate::tunnels::Daemon;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
@@ -55,12 +57,14 @@ pub struct Network {
     pub(crate) places: Vec<Place>,
     numbers: BTreeMap<String, usize>,
     devices: BTreeMap<(usize, String), u32>,
+    /// Those of the plan's tunnels, two a tunnel.
+    daemons: Vec<Daemon>,
 }
 
 impl Network {
     /// Builds it. The calling thread is in one of the new namespaces afterwards: call it on a thread of its own.
     pub fn build(plan: &Plan) -> Outcome<Self> {
-        let mut network = Self { places: Vec::new(), numbers: BTreeMap::new(), devices: BTreeMap::new() };
+        let mut network = Self { places: Vec::new(), numbers: BTreeMap::new(), devices: BTreeMap::new(), daemons: Vec::new() };
         network.create_namespaces(plan)?;
         let mut offload = None;
         for cable in &plan.cables {
@@ -79,11 +83,17 @@ impl Network {
             offload.switch_off(&port.device)?;
         }
         network.raise(plan)?;
-        network.connect(plan)?;
+        let mut tables = BTreeMap::new();
+        network.neighbours(plan)?;
+        network.routes(plan.routes.iter().filter(|route| route.via.is_some()), &mut tables)?;
         network.queue(plan)?;
         network.redirect(plan)?;
-        for place in &mut network.places {
-            place.route.flush().map_err(|e| e.of(format!("namespace {}", place.name)))?;
+        network.flush()?;
+        if !plan.tunnels.is_empty() {
+            // Their paths are there, and routes over them need their devices.
+            network.start_tunnels(plan)?;
+            network.routes(plan.routes.iter().filter(|route| route.via.is_none()), &mut tables)?;
+            network.flush()?;
         }
         network.endpoints(plan)?;
         Ok(network)
@@ -114,6 +124,40 @@ impl Network {
         }
         let found = self.devices.get(&(number, device.to_owned()));
         found.copied().ok_or_else(|| Error::caller(format!("the plan names a device {device:?} of {namespace} that it does not have")))
+    }
+
+    /// What came of the tunnels, in the order of the plan. The calling thread is in one of the namespaces afterwards.
+    pub(crate) fn tunnels(&mut self, plan: &Plan) -> Outcome<Vec<TunnelResult>> {
+        let (places, mut daemons) = (&self.places, self.daemons.iter_mut());
+        let one = |tunnel: &Tunnel| {
+            let ends = daemons.by_ref().take(tunnel.ends.len());
+            let ends = ends.map(|daemon| daemon.result(&tunnel.name, &places[daemon.place()].file)).collect::<Outcome<_>>()?;
+            Ok(TunnelResult { name: tunnel.name.clone(), ends })
+        };
+        plan.tunnels.iter().map(one).collect()
+    }
+
+    /// Starts the daemons of the tunnels, each tunnel's in the order of its ends.
+    fn start_tunnels(&mut self, plan: &Plan) -> Outcome<()> {
+        for tunnel in &plan.tunnels {
+            for end in &tunnel.ends {
+                let number = self.number(&end.namespace)?;
+                let daemon = Daemon::start(&tunnel.program, end, number, &self.places[number].file);
+                self.daemons.push(daemon.map_err(|e| e.of(format!("tunnel {} at {}", tunnel.name, end.namespace)))?);
+                self.devices.insert((number, end.device.clone()), sys::device_number(&end.device)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a device is one end of a tunnel, which carries IP packets without a header of Ethernet.
+    pub(crate) fn is_tunnel(&self, namespace: &str, device: &str) -> Outcome<bool> {
+        let number = self.number(namespace)?;
+        Ok(self.daemons.iter().any(|daemon| daemon.is_at(number, device)))
+    }
+
+    fn flush(&mut self) -> Outcome<()> {
+        self.places.iter_mut().try_for_each(|place| place.route.flush().map_err(|e| e.of(format!("namespace {}", place.name))))
     }
 
     /// Gives a device's discipline other parameters; what waits in it stays.
@@ -207,8 +251,7 @@ impl Network {
         Ok(())
     }
 
-    /// Neighbours, routes and rules.
-    fn connect(&mut self, plan: &Plan) -> Outcome<()> {
+    fn neighbours(&mut self, plan: &Plan) -> Outcome<()> {
         for neighbour in &plan.neighbours {
             const NUD_PERMANENT: u16 = 0x80;
             const NDA_DST: u16 = 1;
@@ -223,10 +266,14 @@ impl Network {
             let message = message.put(NDA_DST, &octets(address)).put(NDA_LLADDR, &mac(&neighbour.mac)?);
             self.place(&neighbour.namespace)?.route.queue(message, format!("neighbour {address}"));
         }
-        let mut tables = BTreeMap::new();
-        for route in &plan.routes {
+        Ok(())
+    }
+
+    /// Routes and rules; `tables` has the tables of those of one source.
+    fn routes<'a>(&mut self, routes: impl Iterator<Item = &'a Route>, tables: &mut BTreeMap<(String, String), u32>) -> Outcome<()> {
+        for route in routes {
             let index = self.device(&route.namespace, &route.device)?;
-            let (to, via) = (ip(&route.to)?, ip(&route.via)?);
+            let (to, via) = (ip(&route.to)?, route.via.as_deref().map(ip).transpose()?);
             let mut table = MAIN_TABLE;
             if let Some(source) = &route.source {
                 let next = FIRST_TABLE + tables.len() as u32;
@@ -236,7 +283,7 @@ impl Network {
                 }
             }
             let message = new_route(to, via, index, table, route.metric);
-            self.place(&route.namespace)?.route.queue(message, format!("route to {to} via {via}"));
+            self.place(&route.namespace)?.route.queue(message, format!("route to {to} through {}", route.device));
         }
         Ok(())
     }
@@ -360,11 +407,16 @@ const RTN_UNICAST: u8 = 1;
 /// Who made the route: an administrator.
 const RTPROT_BOOT: u8 = 3;
 
-fn new_route(to: IpAddr, via: IpAddr, index: u32, table: u32, metric: Option<u32>) -> Message {
+fn new_route(to: IpAddr, via: Option<IpAddr>, index: u32, table: u32, metric: Option<u32>) -> Message {
     // struct rtmsg: family, lengths of destination and source, TOS, table (an attribute says), protocol, scope, type, flags.
     let length = if to.is_ipv4() { 32 } else { 128 };
-    let head = [family(to), length, 0, 0, 0, RTPROT_BOOT, 0, RTN_UNICAST, 0, 0, 0, 0];
-    let message = Message::new(RTM_NEWROUTE, CREATE | EXCL, &head).put(RTA_DST, &octets(to)).put(RTA_GATEWAY, &octets(via));
+    let scope = if via.is_none() { libc::RT_SCOPE_LINK } else { libc::RT_SCOPE_UNIVERSE };
+    let head = [family(to), length, 0, 0, 0, RTPROT_BOOT, scope, RTN_UNICAST, 0, 0, 0, 0];
+    let message = Message::new(RTM_NEWROUTE, CREATE | EXCL, &head).put(RTA_DST, &octets(to));
+    let message = match via {
+        Some(via) => message.put(RTA_GATEWAY, &octets(via)),
+        None => message,
+    };
     let message = message.put_u32(RTA_OIF, index).put_u32(RTA_TABLE, table);
     match metric {
         Some(metric) => message.put_u32(RTA_PRIORITY, metric),

@@ -20,6 +20,8 @@ pub struct Plan {
     #[serde(default)]
     pub redirects: Vec<Redirect>,
     #[serde(default)]
+    pub tunnels: Vec<Tunnel>,
+    #[serde(default)]
     pub neighbours: Vec<Neighbour>,
     #[serde(default)]
     pub routes: Vec<Route>,
@@ -93,6 +95,27 @@ pub struct Redirect {
     pub to: String,
 }
 
+/// A multipath tunnel: `polypath-tunnel` at both ends.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tunnel {
+    /// As the daemons' files have it.
+    pub name: String,
+    /// The daemon's program.
+    pub program: String,
+    pub ends: [TunnelEnd; 2],
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TunnelEnd {
+    pub namespace: String,
+    /// The TUN device that the daemon makes.
+    pub device: String,
+    /// The daemon's file, as TOML.
+    pub file: String,
+}
+
 /// A permanent entry, so that no run asks for addresses.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -103,14 +126,15 @@ pub struct Neighbour {
     pub mac: String,
 }
 
-/// To one address through a neighbour. With `source`, only for packets from this address: the guest gives each (namespace, source) a table
+/// To one address through a neighbour, or through a device that has none, such as a tunnel's. With `source`, only for packets from this address: the guest gives each (namespace, source) a table
 /// of its own and a rule `from SOURCE`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Route {
     pub namespace: String,
     pub to: String,
-    pub via: String,
+    #[serde(default)]
+    pub via: Option<String>,
     pub device: String,
     #[serde(default)]
     pub source: Option<String>,
@@ -238,6 +262,10 @@ pub struct Shaper {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Aqm {
+    /// A plain queue: what does not fit is dropped at its tail.
+    Fifo {
+        limit: u32,
+    },
     Codel {
         limit: u32,
         target_ns: u64,

@@ -37,6 +37,8 @@ pub struct RunResult {
     /// By namespace: counters of /proc/net/netstat and /proc/net/snmp that are not 0, as "TcpExtTCPTimeouts".
     pub counters: BTreeMap<String, BTreeMap<String, i64>>,
     pub disciplines: Vec<DisciplineResult>,
+    /// In the order of the plan.
+    pub tunnels: Vec<TunnelResult>,
     /// Frames that a capture missed, by file; all 0 in a run that can be relied on.
     pub capture_losses: BTreeMap<String, u64>,
 }
@@ -88,6 +90,21 @@ pub struct SubflowResult {
     pub flags: u32,
     /// Its last tcp_info, hexadecimal: a subflow that is closed keeps its counters.
     pub tcp_info: String,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct TunnelResult {
+    pub name: String,
+    /// In the order of the plan.
+    pub ends: Vec<TunnelEndResult>,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct TunnelEndResult {
+    /// What `polypath-tunnel status --json` says of this end.
+    pub status: serde_json::Value,
+    /// Packets that the kernel dropped because the device's queue was full.
+    pub queue_drops: u64,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]

@@ -126,6 +126,7 @@ fn carry_out(
     }
     queues.look(&mut network, ended, true)?;
     result.disciplines = queues.finish()?;
+    result.tunnels = network.tunnels(plan)?;
     result.capture_losses = taps.into_iter().map(Tap::finish).collect::<Outcome<_>>()?;
     result.counters = counters(&network)?;
     let wrong = lock(&failure).take().or_else(|| sockets.wrong_congestion_control());

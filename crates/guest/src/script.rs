@@ -1,6 +1,7 @@
 //! Runs a person's script as root in a fresh machine: the host's files read-only, /tmp and /run of the machine's own, results in `$OUT`.
 
 use crate::netlink::Netlink;
+use crate::observe::Observer;
 use crate::sys::{self, Error, Outcome};
 use std::fs::File;
 use std::os::unix::fs::chroot;
@@ -32,6 +33,9 @@ pub fn run_script() -> Outcome<ExitStatus> {
     crate::network::raise_loopback(&mut Netlink::open(libc::NETLINK_ROUTE)?)?;
     let log = File::create(Path::new(FOLDER).join("log")).map_err(|e| Error::machine(format!("log: {e}")))?;
     let other = log.try_clone().map_err(|e| Error::machine(format!("log: {e}")))?;
+    // "idle": a run that could be watched, and is not; "all": it is.
+    let watched = std::fs::read_to_string(Path::new(FOLDER).join("observe")).ok();
+    let observer = watched.map(|how| Observer::start((how.trim() == "all").then(|| Path::new(FOLDER).join("results"))));
     let status = Command::new("/bin/sh")
         .arg(format!("{FOLDER}/script"))
         .env_clear()
@@ -44,6 +48,7 @@ pub fn run_script() -> Outcome<ExitStatus> {
         .stderr(other)
         .status()
         .map_err(|e| Error::machine(format!("/bin/sh: {e}")))?;
+    observer.map_or(Ok(()), Observer::finish)?;
     let code = status.code().unwrap_or_else(|| 128 + std::os::unix::process::ExitStatusExt::signal(&status).unwrap_or(0));
     std::fs::write(Path::new(FOLDER).join("results/status"), format!("{code}\n"))
         .map_err(|e| Error::machine(format!("results/status: {e}")))?;

@@ -35,6 +35,8 @@ impl Aqm {
     pub(crate) fn put(&self, message: Message) -> Message {
         let us = |ns: u64| (ns / 1000) as u32;
         match *self {
+            // struct tc_fifo_qopt: limit.
+            Self::Fifo { limit } => message.put_text(TCA_KIND, "pfifo").put(TCA_OPTIONS, &limit.to_ne_bytes()),
             Self::Codel { limit, target_ns, interval_ns, ecn } => message.put_text(TCA_KIND, "codel").nest(TCA_OPTIONS, &[], |m| {
                 m.put_u32(1, us(target_ns)).put_u32(2, limit).put_u32(3, us(interval_ns)).put_u32(4, u32::from(ecn))
             }),

@@ -324,6 +324,16 @@ pub fn die_with_thread(command: &mut Command) {
     unsafe { command.pre_exec(work) };
 }
 
+/// Number of a device of the calling thread's namespace.
+pub fn device_number(name: &str) -> Outcome<u32> {
+    let text = std::ffi::CString::new(name).map_err(|_| Error::caller(format!("{name:?} is no name of a device")))?;
+    // SAFETY: the name ends in zero and outlives the call.
+    match unsafe { libc::if_nametoindex(text.as_ptr()) } {
+        0 => Err(failed("if_nametoindex")),
+        number => Ok(number),
+    }
+}
+
 /// `uname -r`.
 pub fn kernel_release() -> String {
     // SAFETY: a structure of arrays of characters may be all zeros, and uname fills it.

@@ -17,6 +17,31 @@ const UDP_GRO: libc::c_int = 104;
 /// Longer a full socket does not hold up the others.
 const SEND_WAIT: std::time::Duration = std::time::Duration::from_millis(100);
 
+/// A socket's buffers, bytes as `getsockopt` says them and as the kernel counts packets (`skb->truesize`).
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Rooms {
+    pub send: u32,
+    pub receive: u32,
+}
+
+/// What to do while a socket is full.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Full {
+    /// Wait, a tenth of a second at most.
+    Wait,
+    /// Say so, as `WouldBlock`.
+    Tell,
+}
+
+impl Full {
+    fn flags(self) -> libc::c_int {
+        match self {
+            Self::Wait => libc::MSG_NOSIGNAL,
+            Self::Tell => libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT,
+        }
+    }
+}
+
 /// A socket at one address.
 #[derive(Debug)]
 pub struct Datagrams {
@@ -60,8 +85,8 @@ impl Slots {
 
 impl Datagrams {
     /// Binds a socket in the calling thread's namespace, to a device if one is named. What it sends is never fragmented: what is too long is an error
-    /// of `send`. The kernel keeps `room` bytes for each direction where it may.
-    pub fn bind(at: SocketAddr, device: Option<&str>, room: usize) -> Result<Self, Failed> {
+    /// of `send`. The kernel keeps as many bytes for each direction as it may.
+    pub fn bind(at: SocketAddr, device: Option<&str>, rooms: Rooms) -> Result<Self, Failed> {
         let socket = UdpSocket::bind(at).map_err(|e| Failed::new(format!("opening a UDP socket at {at}"), e))?;
         let what = |name: &str| format!("{name} of the UDP socket at {at}");
         if let Some(device) = device {
@@ -72,8 +97,10 @@ impl Datagrams {
             SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER),
         };
         set_number(&socket, level, option, libc::IP_PMTUDISC_DO, || what("path MTU discovery"))?;
-        for (forced, polite) in [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)] {
-            let room = room as libc::c_int;
+        let directions = [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, rooms.receive), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, rooms.send)];
+        for (forced, polite, room) in directions {
+            // The kernel doubles what it is told (socket(7)).
+            let room = (room / 2) as libc::c_int;
             set_number(&socket, libc::SOL_SOCKET, forced, room, || what("buffer"))
                 .or_else(|_| set_number(&socket, libc::SOL_SOCKET, polite, room, || what("buffer")))?;
         }
@@ -92,9 +119,8 @@ impl Datagrams {
         self.socket.local_addr().map_err(|e| Failed::new("asking for a socket's address", e))
     }
 
-    /// Sends datagrams of `segment` bytes each, the last perhaps shorter, as one: at most [`MOST_SEGMENTS`] and 65,000 bytes. Waits for a
-    /// tenth of a second while the socket is full.
-    pub fn send_merged(&self, to: SocketAddr, pieces: &[IoSlice<'_>], segment: u16) -> io::Result<()> {
+    /// Sends datagrams of `segment` bytes each, the last perhaps shorter, as one: at most [`MOST_SEGMENTS`] and 65,000 bytes.
+    pub fn send_merged(&self, to: SocketAddr, pieces: &[IoSlice<'_>], segment: u16, full: Full) -> io::Result<()> {
         let to = Address::from(to);
         let mut control = [0_u64; 4];
         let mut header = message(&to, pieces);
@@ -109,12 +135,12 @@ impl Datagrams {
             std::ptr::write_unaligned(libc::CMSG_DATA(first).cast(), segment);
         }
         // SAFETY: the header and all that it points to live until the call returns; the kernel only reads.
-        let sent = unsafe { libc::sendmsg(self.socket.as_raw_fd(), &raw const header, libc::MSG_NOSIGNAL) };
+        let sent = unsafe { libc::sendmsg(self.socket.as_raw_fd(), &raw const header, full.flags()) };
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
     /// Sends datagrams of `per` pieces each; how many went out before one failed, and why that did.
-    pub fn send_each(&self, to: SocketAddr, pieces: &[IoSlice<'_>], per: usize) -> (usize, io::Result<()>) {
+    pub fn send_each(&self, to: SocketAddr, pieces: &[IoSlice<'_>], per: usize, full: Full) -> (usize, io::Result<()>) {
         let to = Address::from(to);
         let mut done = 0;
         for part in pieces.chunks(per * BATCH) {
@@ -126,14 +152,14 @@ impl Datagrams {
                 count += 1;
             }
             // SAFETY: headers and all that they point to live until the call returns; `count` of them are filled.
-            let sent = unsafe { libc::sendmmsg(self.socket.as_raw_fd(), headers.as_mut_ptr(), count, libc::MSG_NOSIGNAL as _) };
+            let sent = unsafe { libc::sendmmsg(self.socket.as_raw_fd(), headers.as_mut_ptr(), count, full.flags() as _) };
             if sent < 0 {
                 return (done, Err(io::Error::last_os_error()));
             }
             done += sent as usize;
             if (sent as u32) < count {
                 // The next of them says why.
-                let (more, result) = self.send_each(to.given, &pieces[done * per..], per);
+                let (more, result) = self.send_each(to.given, &pieces[done * per..], per, full);
                 return (done + more, result);
             }
         }
@@ -145,7 +171,7 @@ impl Datagrams {
         let (to, pieces) = (Address::from(to), [IoSlice::new(bytes)]);
         let header = message(&to, &pieces);
         // SAFETY: the header and all that it points to live until the call returns; the kernel only reads.
-        let sent = unsafe { libc::sendmsg(self.socket.as_raw_fd(), &raw const header, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT) };
+        let sent = unsafe { libc::sendmsg(self.socket.as_raw_fd(), &raw const header, Full::Tell.flags()) };
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
@@ -292,18 +318,20 @@ fn set(socket: &UdpSocket, level: libc::c_int, option: libc::c_int, value: &[u8]
 mod tests {
     use super::*;
 
+    const ROOMS: Rooms = Rooms { send: 2 << 20, receive: 2 << 20 };
+
     #[test]
     fn merged_datagrams_come_out_as_they_went_in() {
         for at in ["127.0.0.1:0", "[::1]:0"] {
-            let mut receiver = Datagrams::bind(at.parse().unwrap(), None, 1 << 20).unwrap();
+            let mut receiver = Datagrams::bind(at.parse().unwrap(), None, ROOMS).unwrap();
             receiver.merge();
-            let sender = Datagrams::bind(at.parse().unwrap(), None, 1 << 20).unwrap();
+            let sender = Datagrams::bind(at.parse().unwrap(), None, ROOMS).unwrap();
             let bytes: Vec<u8> = (0..250).collect();
             let to = receiver.local().unwrap();
-            sender.send_merged(to, &[IoSlice::new(&bytes[..150]), IoSlice::new(&bytes[150..])], 100).unwrap();
+            sender.send_merged(to, &[IoSlice::new(&bytes[..150]), IoSlice::new(&bytes[150..])], 100, Full::Wait).unwrap();
             sender.send_now(to, b"x").unwrap();
             let each: Vec<_> = bytes.chunks(50).map(IoSlice::new).collect();
-            assert!(matches!(sender.send_each(to, &each[..4], 2), (2, Ok(()))));
+            assert!(matches!(sender.send_each(to, &each[..4], 2, Full::Tell), (2, Ok(()))));
             let (mut slots, mut found) = (Slots::default(), vec![]);
             // On the loopback device what was sent has arrived.
             loop {
@@ -322,7 +350,7 @@ mod tests {
 
     #[test]
     fn what_is_too_long_is_refused() {
-        let receiver = Datagrams::bind("127.0.0.1:0".parse().unwrap(), None, 1 << 20).unwrap();
+        let receiver = Datagrams::bind("127.0.0.1:0".parse().unwrap(), None, ROOMS).unwrap();
         let refused = receiver.send_now(receiver.local().unwrap(), &vec![0; 65_520]).unwrap_err();
         assert_eq!(refused.raw_os_error(), Some(libc::EMSGSIZE));
     }

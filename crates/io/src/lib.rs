@@ -19,7 +19,7 @@ mod waiter;
 
 pub use between::{Between, Sent, TAIL};
 pub use clock::{Clock, KernelTime, time_of_day_ns};
-pub use datagrams::{Datagrams, MOST_SEGMENTS, Received, Slots};
+pub use datagrams::{Datagrams, Full, MOST_SEGMENTS, Received, Rooms, Slots};
 pub use device::{Prefix, configure};
 pub use namespace::Namespace;
 pub use port::{Frame, HEAD, Port, PortStats};

@@ -119,7 +119,12 @@ impl Captures {
             Body::Encapsulated => {
                 let envelope = self.envelope(routes, routes.peer_of(packet.to), packet.path)?;
                 let Encapsulated { inner, header } = *store.inside(packet);
-                let inside = if header.keepalive {
+                let inside = if inner.body == Body::Report {
+                    let report = store.report(&inner);
+                    let mut bytes = vec![0; report.buffer_len()];
+                    report.emit(&mut bytes)?;
+                    bytes
+                } else if header.keepalive {
                     let [source, destination] = routes.device_addresses(packet.to).ok_or(Error::Malformed("addresses"))?;
                     let keepalive = mpt::Repr { source, destination };
                     let mut bytes = vec![0; keepalive.buffer_len()];
@@ -131,6 +136,8 @@ impl Captures {
                 let key = if header.keepalive { None } else { routes.tunnel_key(packet.to) };
                 part(tunnel_bytes(&envelope, &header, key, &inside)?, packet)
             }
+            // Only ever inside of a tunnel's packet.
+            Body::Report => Err(Error::Malformed("report")),
         }
     }
 

@@ -142,7 +142,7 @@ impl DataPlane {
             }
             Body::Icmp { mtu, .. } => Arrived::TooBig(Unreachable { seq: packet.seq, mtu: u32::from(mtu) }),
             // An endpoint has no use for a packet in a packet.
-            Body::Encapsulated => Arrived::Part,
+            Body::Encapsulated | Body::Report => Arrived::Part,
         };
         self.store.forget(packet);
         Some(Arrival { to: node, path, what, more: false })
@@ -164,8 +164,10 @@ impl DataPlane {
     /// A tunnel's packet is out of its sender's socket buffer.
     fn release(&mut self, now: Instant, released: Released) {
         if let Some(index) = released.from.checked_sub(self.routes.endpoints()) {
-            self.nodes[index as usize].handle_released(now, released, &mut self.store);
-            self.poll_node(now, released.from);
+            let node = &mut self.nodes[index as usize];
+            if node.handle_released(now, released, &mut self.store) || node.poll_timeout() <= now {
+                self.poll_node(now, released.from);
+            }
         }
     }
 

@@ -19,8 +19,10 @@ pub(crate) trait Node: Debug {
         u32::MAX
     }
 
-    /// A packet of its own is out of its socket buffer.
-    fn handle_released(&mut self, _now: Instant, _released: Released, _store: &mut PacketStore) {}
+    /// A packet of its own is out of its socket buffer. True if it may have something to send now.
+    fn handle_released(&mut self, _now: Instant, _released: Released, _store: &mut PacketStore) -> bool {
+        false
+    }
 
     /// What there is to say at the end of a run, of the end of a tunnel.
     fn outcome(&self, _now: Instant) -> Option<TunnelEndOutcome> {

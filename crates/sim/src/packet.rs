@@ -3,6 +3,7 @@
 use polypath_base::{Bytes, Instant, PathId, Seq};
 use polypath_link::{InFlight, PacketMeta};
 use polypath_transport::udp::Datagram;
+use polypath_tunnel::Report;
 use polypath_wire::{Dss, Flags, MpOptions, SackBlock, Segment};
 
 /// Declares [`Packet`]: its own fields, and those of a segment that nearly all segments have, in the order in which they stand there, so
@@ -89,6 +90,8 @@ pub(crate) enum Body {
     Icmp { mtu: u16, from: u32 },
     /// A tunnel's packet, with another packet inside or a sign of life: see [`Encapsulated`].
     Encapsulated,
+    /// Inside of one of a tunnel's packets: what its sender reports of the path, which the store has.
+    Report,
 }
 
 /// What is in a packet of a tunnel.
@@ -207,6 +210,7 @@ pub(crate) struct PacketStore {
     cold: Slab<ColdFields>,
     datagrams: Slab<Datagram>,
     encapsulated: Slab<Encapsulated>,
+    reports: Slab<Report>,
     /// Packets of tunnels that were dropped, of which their senders have not heard yet.
     dropped: Vec<Released>,
 }
@@ -215,7 +219,7 @@ impl PacketStore {
     pub(crate) const NONE: u32 = u32::MAX;
 
     pub(crate) const fn new() -> Self {
-        Self { cold: Slab::new(), datagrams: Slab::new(), encapsulated: Slab::new(), dropped: Vec::new() }
+        Self { cold: Slab::new(), datagrams: Slab::new(), encapsulated: Slab::new(), reports: Slab::new(), dropped: Vec::new() }
     }
 
     /// Keeps what a packet does not hold of a segment.
@@ -249,6 +253,17 @@ impl PacketStore {
     /// Keeps a packet that a tunnel has taken; it goes into one of the tunnel's by its number.
     pub(crate) fn hold(&mut self, inner: Packet) -> u32 {
         self.encapsulated.add(Encapsulated { inner, header: TunnelHeader::default() })
+    }
+
+    /// Keeps what an end of a tunnel reports; it goes into one of its packets.
+    pub(crate) fn hold_report(&mut self, report: Report) -> u32 {
+        let handle = self.reports.add(report);
+        self.hold(Packet { ip_len: polypath_wire::report::LEN as u32, body: Body::Report, handle, ..Packet::blank() })
+    }
+
+    /// The report in a packet whose body is one.
+    pub(crate) fn report(&self, packet: &Packet) -> Report {
+        self.reports.held[packet.handle as usize]
     }
 
     /// A packet that is held, or in one of a tunnel's.
@@ -298,6 +313,7 @@ impl PacketStore {
             _ if number == Self::NONE => number,
             Body::Tcp | Body::Icmp { .. } => self.cold.add(self.cold.held[number as usize]),
             Body::Datagram => self.datagrams.add(self.datagrams.held[number as usize]),
+            Body::Report => self.reports.add(self.reports.held[number as usize]),
             Body::Encapsulated => {
                 let mut copied = self.encapsulated.held[number as usize];
                 copied.inner.handle = self.copy(&copied.inner);
@@ -328,6 +344,7 @@ impl PacketStore {
         match packet.body {
             Body::Tcp | Body::Icmp { .. } => self.cold.free.push(packet.handle),
             Body::Datagram => self.datagrams.free.push(packet.handle),
+            Body::Report => self.reports.free.push(packet.handle),
             Body::Encapsulated => {
                 let released = self.discharge(packet);
                 let lost = !self.held(packet.handle).header.keepalive;

@@ -42,6 +42,9 @@ pub struct Tunnel {
     pub mtu: Option<Bytes>,
     #[serde(default)]
     pub distribution: Distribution,
+    /// Packets that take each turn.
+    #[serde(default = "default_batch")]
+    pub batch: u32,
     pub reorder: Reorder,
     #[serde(rename = "keepalive_ns", default = "default_keepalive")]
     pub keepalive: Duration,
@@ -95,6 +98,8 @@ pub enum Distribution {
     Turns,
     /// Flow by flow, by weight.
     Flows,
+    /// Packet by packet, on the path on which it arrives first, and no path gets more than it carries.
+    Earliest,
 }
 
 /// See `polypath_tunnel::ReorderConfig`.
@@ -149,6 +154,10 @@ const fn default_queue_packets() -> u32 {
 }
 
 const fn default_weight() -> u32 {
+    1
+}
+
+fn default_batch() -> u32 {
     1
 }
 

@@ -47,6 +47,8 @@ pub(crate) struct TunnelEnd {
     device: VecDeque<u32>,
     /// What the thread is about to send, and cannot.
     blocked: Option<(Instant, PathId, Message<u32>)>,
+    /// What it is to send behind that.
+    behind: VecDeque<(PathId, Message<u32>)>,
     to_send: VecDeque<Packet>,
     counters: TunnelCounters,
     /// What the reorder rule did, when it was last asked, and how many packets it was given.
@@ -71,6 +73,7 @@ impl TunnelEnd {
             paths,
             device: VecDeque::new(),
             blocked: None,
+            behind: VecDeque::new(),
             to_send: VecDeque::new(),
             counters: TunnelCounters::default(),
             reorder: ReorderCounters::default(),
@@ -91,17 +94,33 @@ impl TunnelEnd {
         self.read_device(now, store);
     }
 
-    /// The thread reads packets and sends each, until there are no more or a socket buffer is full.
+    /// The thread reads packets and sends each, until there are no more, a socket buffer is full, or all paths have enough to do.
     fn read_device(&mut self, now: Instant, store: &mut PacketStore) {
-        while self.blocked.is_none() {
+        loop {
+            self.send_polled(now, store);
+            if self.blocked.is_some() || self.device.is_empty() || self.endpoint.is_full(now) {
+                break;
+            }
             let Some(number) = self.device.pop_front() else { break };
             let inner = store.held(number).inner;
             let flow = crate::packet::flow_number(inner.to, inner.path);
-            self.endpoint.handle_inner(flow, Bytes::from_u32(inner.ip_len), number);
-            match self.endpoint.poll_transmit() {
-                Some((path, message)) => self.send_or_wait(now, path, message, store),
-                // All paths are down.
-                None => store.forget_held(number),
+            if !self.endpoint.handle_inner(now, flow, Bytes::from_u32(inner.ip_len), number) {
+                store.forget_held(number);
+            }
+        }
+    }
+
+    /// Sends what the rules have to send. The thread that sends signs of life does not wait behind data.
+    fn send_polled(&mut self, now: Instant, store: &mut PacketStore) {
+        while self.blocked.is_none() {
+            let Some((path, message)) = self.behind.pop_front() else { break };
+            self.send_or_wait(now, path, message, store);
+        }
+        while let Some((path, message)) = self.endpoint.poll_transmit() {
+            match message {
+                Message::Keepalive | Message::Report(_) => self.send(path, message, store),
+                Message::Data { .. } if self.blocked.is_some() => self.behind.push_back((path, message)),
+                Message::Data { .. } => self.send_or_wait(now, path, message, store),
             }
         }
     }
@@ -129,6 +148,10 @@ impl TunnelEnd {
                 // Never a number of its own, so four bytes of GRE.
                 (store.hold(Packet { ip_len: KEEPALIVE, ..Packet::blank() }), ip_header + 8 + 4)
             }
+            Message::Report(report) => {
+                header.keepalive = true;
+                (store.hold_report(report), ip_header + 8 + 4)
+            }
         };
         let mut outer = Packet { hop, to: self.config.peer, path, df: true, ..Packet::blank() };
         store.encapsulate(&mut outer, number, headers, ip_header);
@@ -146,13 +169,18 @@ impl TunnelEnd {
         let inside = store.held(number);
         let len = Bytes::from_u32(inside.inner.ip_len);
         if inside.header.keepalive {
+            let inner = inside.inner;
+            let message = if inner.body == Body::Report { Message::Report(store.report(&inner)) } else { Message::Keepalive };
             store.forget_held(number);
-            self.endpoint.handle_outer(now, path, len, Message::Keepalive);
+            self.endpoint.handle_outer(now, path, len, message);
+            // What it tells may make room.
+            self.read_device(now, store);
             return;
         }
         let seq = inside.header.seq;
         let before = (self.reorder, self.endpoint.malformed_packets());
         self.endpoint.handle_outer(now, path, len, Message::Data { seq, packet: number });
+        self.send_polled(now, store);
         let after = self.endpoint.reorder_counters();
         // A rule drops what has just come or nothing.
         if dropped(&after) + self.endpoint.malformed_packets() > dropped(&before.0) + before.1 {
@@ -183,7 +211,7 @@ impl Node for TunnelEnd {
             Body::Encapsulated => self.handle_outer(now, &packet, store),
             Body::Icmp { mtu, .. } => self.handle_too_big(&packet, mtu),
             // Nothing else is sent to the end of a tunnel.
-            Body::Tcp | Body::Datagram => store.forget(&packet),
+            Body::Tcp | Body::Datagram | Body::Report => store.forget(&packet),
         }
     }
 
@@ -191,29 +219,28 @@ impl Node for TunnelEnd {
         self.config.mtu
     }
 
-    fn handle_released(&mut self, now: Instant, released: Released, store: &mut PacketStore) {
-        let Some(path) = self.paths.get_mut(usize::from(released.path.0)) else { return };
+    fn handle_released(&mut self, now: Instant, released: Released, store: &mut PacketStore) -> bool {
+        let Some(path) = self.paths.get_mut(usize::from(released.path.0)) else { return false };
         path.charged = path.charged.saturating_sub(released.charge);
         path.lost += u64::from(released.lost);
-        let Some((since, waits_for, message)) = self.blocked else { return };
+        let Some((since, waits_for, message)) = self.blocked else { return false };
         // Linux: `sock_writeable` wakes a writer once less than half of the buffer is in use.
         let limit = self.config.send_buffer.unwrap_or(u32::MAX);
-        if self.paths[usize::from(waits_for.0)].charged < limit / 2 {
-            self.counters.blocked += now.since(since);
-            self.blocked = None;
-            self.send(waits_for, message, store);
-            self.read_device(now, store);
+        if self.paths[usize::from(waits_for.0)].charged >= limit / 2 {
+            return false;
         }
+        self.counters.blocked += now.since(since);
+        self.blocked = None;
+        self.send(waits_for, message, store);
+        self.read_device(now, store);
+        true
     }
 
     fn poll_transmit(&mut self, now: Instant, store: &mut PacketStore) -> Option<Packet> {
         if self.endpoint.poll_timeout() <= now {
             self.endpoint.handle_timeout(now);
             self.reorder = self.endpoint.reorder_counters();
-            // The thread that sends keepalives does not wait behind data.
-            while let Some((path, message)) = self.endpoint.poll_transmit() {
-                self.send(path, message, store);
-            }
+            self.read_device(now, store);
         }
         if let Some(number) = self.endpoint.poll_deliver() {
             return Some(store.take(number));

@@ -9,7 +9,7 @@ use crate::topology::{Address, Direction, NodeId, Topology};
 use crate::tunnel::{Config, PathConfig, TunnelEnd};
 use polypath_base::{Bytes, Duration, Error, Instant};
 use polypath_link::Mtu;
-use polypath_tunnel::{Endpoint, EndpointConfig, KeepaliveConfig, ReorderConfig, Spreading};
+use polypath_tunnel::{Endpoint, EndpointConfig, KeepaliveConfig, MOST_BATCH, ReorderConfig, Spreading};
 use polypath_wire::{Envelope, gre, ipv4, ipv6, udp};
 use std::net::SocketAddr;
 
@@ -65,9 +65,21 @@ fn rules(tunnel: &Tunnel) -> Result<EndpointConfig, Error> {
         Reorder::Progress { max_delay, capacity } => ReorderConfig::Progress { max_delay, capacity },
     };
     let spreading = match tunnel.distribution {
-        Distribution::Turns => Spreading::Turns,
+        Distribution::Turns => Spreading::Turns { batch: tunnel.batch },
         Distribution::Flows => Spreading::Flows,
+        Distribution::Earliest => Spreading::Earliest,
     };
+    if !(1..=MOST_BATCH).contains(&tunnel.batch) {
+        return Err(of_tunnel(tunnel, "batch", format!("{} packets a turn: a turn has 1 to {MOST_BATCH}", tunnel.batch)));
+    }
+    if tunnel.batch != 1 && tunnel.distribution != Distribution::Turns {
+        return Err(of_tunnel(tunnel, "batch", "only `distribution: turns` has turns: leave `batch` out"));
+    }
+    if spreading == Spreading::Earliest && matches!(reorder, ReorderConfig::Off | ReorderConfig::Mpt { .. }) {
+        let sentence = "`earliest` needs numbered packets and the other end's reports of them, which MPT does not send: take another reorder \
+                        rule, `progress` for example, or `distribution: turns`";
+        return Err(of_tunnel(tunnel, "distribution", sentence));
+    }
     let keepalive = KeepaliveConfig { interval: tunnel.keepalive, dead_time: tunnel.dead_time, data_count: tunnel.data_count };
     let weights: Vec<u32> = tunnel.paths.iter().map(|path| path.weight).collect();
     if weights.is_empty() || weights.len() > 256 {

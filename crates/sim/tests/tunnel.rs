@@ -2,7 +2,7 @@
 
 use polypath_sim::outcome::TunnelOutcome;
 use polypath_sim::{CaptureFile, Outcome, Scenario, run_captured};
-use polypath_wire::{Segment, gre, ipv4, mpt, udp};
+use polypath_wire::{Segment, gre, ipv4, mpt, report, udp};
 use serde_json::{Value, json};
 
 const SECOND: u64 = 1_000_000_000;
@@ -188,6 +188,50 @@ fn a_path_that_is_down_is_left_after_the_dead_time() {
     assert!(dead.packets_lost > 0 && (8.0..9.5).contains(&goodput_mbps(&outcome)), "{dead:?} {}", goodput_mbps(&outcome));
 }
 
+/// As [`two_paths`] with a device of 1500 packets, so that it can hold what a slow path makes wait.
+fn earliest(lag: u64) -> Value {
+    let mut scenario = two_paths(false, lag);
+    scenario["tunnels"][0]["reorder"] = json!({"kind": "progress", "max_delay_ns": 300_000_000, "capacity": 4096});
+    scenario["tunnels"][0]["queue_packets"] = 1500.into();
+    scenario
+}
+
+#[test]
+fn the_earliest_path_keeps_the_order_over_unequal_delays() {
+    let turns = earliest(50);
+    let mut earliest = turns.clone();
+    earliest["tunnels"][0]["distribution"] = "earliest".into();
+    let ((turns, _), (earliest, _)) = (ran(&turns), ran(&earliest));
+    let held = |outcome: &Outcome| there(outcome).reorder.hold_time.as_secs_f64();
+    assert!(held(&earliest) < held(&turns) / 10.0, "{} {}", held(&earliest), held(&turns));
+    assert!(goodput_mbps(&earliest) > goodput_mbps(&turns), "{} {}", goodput_mbps(&earliest), goodput_mbps(&turns));
+    // What is too much waits at the sender, and the queues of the routers stay short.
+    for link in [1, 3] {
+        let counters = &earliest.links[2 * link].counters;
+        assert!(counters.queue_drops == 0 && counters.max_queue_packets < 60, "{counters:?}");
+    }
+}
+
+#[test]
+fn a_connection_that_fits_the_fast_path_stays_there() {
+    let mut scenario = earliest(50);
+    scenario["tunnels"][0]["distribution"] = "earliest".into();
+    scenario["flows"][0]["cc"] = "vegas".into();
+    let (outcome, captures) = ran(&{
+        scenario["captures"] = json!([{"node": "a", "link": "a-r1", "snaplen": 2000, "packets": 200}]);
+        scenario
+    });
+    let [slow, fast] = [0, 1].map(|path| there(&outcome).paths[path].counters.packets_sent);
+    assert!(slow * 10 < fast && goodput_mbps(&outcome) > 8.0, "{slow} {fast} {}", goodput_mbps(&outcome));
+    // Reports are GRE in UDP like keepalives, and whole.
+    let reports = packets(&captures[0].bytes).into_iter().filter(|bytes| {
+        let datagram = udp::Packet::new_checked(&bytes[20..]).unwrap();
+        let header = gre::Packet::new_checked(datagram.payload()).unwrap();
+        report::Packet::new_checked(header.payload()).is_ok()
+    });
+    assert!(reports.count() > 20, "the idle path is measured");
+}
+
 #[test]
 fn captures_show_gre_in_udp_with_whole_packets_inside() {
     for (key, sixth) in [(None, false), (Some(7), true)] {
@@ -245,6 +289,16 @@ fn a_tunnel_that_makes_no_sense_is_refused_with_its_field() {
     begins(changed("/tunnels/0/paths", json!([])), "tunnels.t.paths: it has 0 paths");
     begins(changed("/tunnels/0/a/node", "x".into()), ": tunnel `t` leads to node `x`, which does not exist");
     begins(changed("/tunnels/0/reorder/window", 0.into()), "tunnels.t.reorder: ");
+    let set = |field: &str, value: Value| {
+        let mut scenario = two_paths(false, 0);
+        scenario["tunnels"][0][field] = value;
+        refused(&scenario)
+    };
+    begins(set("distribution", "earliest".into()), "tunnels.t.distribution: `earliest` needs numbered packets and the other end's reports");
+    begins(set("batch", 0.into()), "tunnels.t.batch: 0 packets a turn");
+    let mut flows = two_paths(false, 0);
+    (flows["tunnels"][0]["distribution"], flows["tunnels"][0]["batch"]) = ("flows".into(), 8.into());
+    begins(refused(&flows), "tunnels.t.batch: only `distribution: turns` has turns");
     let mut wide = two_paths(false, 0);
     wide["tunnels"][0]["mtu"] = 1500.into();
     begins(

@@ -12,16 +12,29 @@ pub trait Distribution {
 ///
 /// A round is smooth weighted round robin: each turn goes to the path whose count of packets divided by its weight is least, the first one
 /// of several, until all paths are level. Weights of 3 and 1 make the round 0, 1, 0, 0.
+///
+/// With a batch, that many packets take each turn: fewer of them overtake one another, and a path gets longer bursts.
 #[derive(Clone, Debug)]
 pub struct WeightedTurns {
     round: Box<[PathId]>,
     next: usize,
+    batch: u32,
+    /// Packets that have taken this turn.
+    taken: u32,
 }
 
+/// The longest batch of [`WeightedTurns::new`].
+pub const MOST_BATCH: u32 = 1024;
+
 impl WeightedTurns {
-    /// By path a weight of at least 1; none if there are no weights, more than 256 of them, or one is 0 or above 1000.
-    pub fn new(weights: &[u32]) -> Option<Self> {
-        if weights.is_empty() || weights.len() > 256 || weights.iter().any(|weight| !(1..=1000).contains(weight)) {
+    /// By path a weight of at least 1, and packets a turn; none if there are no weights, more than 256 of them, or one is 0 or above 1000, or
+    /// if the batch is 0 or above [`MOST_BATCH`].
+    pub fn new(weights: &[u32], batch: u32) -> Option<Self> {
+        if !(1..=MOST_BATCH).contains(&batch)
+            || weights.is_empty()
+            || weights.len() > 256
+            || weights.iter().any(|weight| !(1..=1000).contains(weight))
+        {
             return None;
         }
         let common = weights.iter().copied().reduce(gcd)?;
@@ -40,7 +53,7 @@ impl WeightedTurns {
             counts[least] += 1;
             round.push(PathId(least as u8));
         }
-        Some(Self { round: round.into(), next: 0 })
+        Some(Self { round: round.into(), next: 0, batch, taken: 0 })
     }
 
     /// The turns of a round.
@@ -53,8 +66,13 @@ impl Distribution for WeightedTurns {
     fn pick(&mut self, _flow_hash: u32, up: &[bool]) -> Option<PathId> {
         for _ in 0..self.round.len() {
             let path = self.round[self.next];
-            self.next = (self.next + 1) % self.round.len();
-            if up.get(usize::from(path.0)).copied().unwrap_or(false) {
+            let live = up.get(usize::from(path.0)).copied().unwrap_or(false);
+            self.taken += 1;
+            if self.taken >= self.batch || !live {
+                self.next = (self.next + 1) % self.round.len();
+                self.taken = 0;
+            }
+            if live {
                 return Some(path);
             }
         }
@@ -72,7 +90,7 @@ pub struct FlowHash {
 impl FlowHash {
     /// By path a weight; as [`WeightedTurns::new`].
     pub fn new(weights: &[u32]) -> Option<Self> {
-        WeightedTurns::new(weights).map(|_| Self { weights: weights.into() })
+        WeightedTurns::new(weights, 1).map(|_| Self { weights: weights.into() })
     }
 }
 
@@ -113,16 +131,16 @@ mod tests {
     #[test]
     fn equal_weights_alternate_strictly() {
         // Seen in captures of MPT: even numbers on path 1, odd ones on path 2.
-        let mut even = WeightedTurns::new(&[10, 10]).unwrap();
+        let mut even = WeightedTurns::new(&[10, 10], 1).unwrap();
         assert_eq!(even.round().len(), 2);
         assert_eq!(turns(&mut even, &[true, true], 5), [0, 1, 0, 1, 0]);
     }
 
     #[test]
     fn turns_follow_the_weights_and_mix() {
-        let mut uneven = WeightedTurns::new(&[3, 1]).unwrap();
+        let mut uneven = WeightedTurns::new(&[3, 1], 1).unwrap();
         assert_eq!(turns(&mut uneven, &[true, true], 8), [0, 1, 0, 0, 0, 1, 0, 0]);
-        let mut three = WeightedTurns::new(&[5, 2, 1]).unwrap();
+        let mut three = WeightedTurns::new(&[5, 2, 1], 1).unwrap();
         let mut round = turns(&mut three, &[true; 3], 8);
         round.sort_unstable();
         assert_eq!(round, [0, 0, 0, 0, 0, 1, 1, 2]);
@@ -130,16 +148,27 @@ mod tests {
 
     #[test]
     fn turns_of_paths_that_are_down_are_passed_over() {
-        let mut uneven = WeightedTurns::new(&[3, 1]).unwrap();
+        let mut uneven = WeightedTurns::new(&[3, 1], 1).unwrap();
         assert_eq!(turns(&mut uneven, &[false, true], 3), [1, 1, 1]);
         assert_eq!(uneven.pick(0, &[false, false]), None);
         assert_eq!(uneven.pick(0, &[]), None);
     }
 
     #[test]
+    fn a_batch_takes_one_turn() {
+        let mut pairs = WeightedTurns::new(&[1, 1], 2).unwrap();
+        assert_eq!(turns(&mut pairs, &[true, true], 6), [0, 0, 1, 1, 0, 0]);
+        // A path that goes down in the middle of its turn leaves the rest to the next.
+        assert_eq!(turns(&mut pairs, &[true, true], 1), [1]);
+        assert_eq!(turns(&mut pairs, &[true, false], 3), [0, 0, 0]);
+        assert_eq!(turns(&mut pairs, &[true, true], 3), [0, 1, 1]);
+        assert!(WeightedTurns::new(&[1, 1], 0).is_none() && WeightedTurns::new(&[1, 1], MOST_BATCH + 1).is_none());
+    }
+
+    #[test]
     fn senseless_weights_are_refused() {
         for weights in [&[][..], &[0, 1], &[1001], &[1; 257]] {
-            assert!(WeightedTurns::new(weights).is_none() && FlowHash::new(weights).is_none(), "{weights:?}");
+            assert!(WeightedTurns::new(weights, 1).is_none() && FlowHash::new(weights).is_none(), "{weights:?}");
         }
     }
 

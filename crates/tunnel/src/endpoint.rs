@@ -1,6 +1,7 @@
 //! One end of a tunnel: what comes from the host leaves on a path with a number, and what comes from the network is put in order for the host.
 
 use crate::distribution::{Distribution, FlowHash, WeightedTurns};
+use crate::earliest::{Earliest, PathEstimate, Report};
 use crate::keepalive::{Keepalive, KeepaliveConfig};
 use crate::reorder::{Arrival, Reorder, ReorderConfig, ReorderCounters, Rule};
 use polypath_base::{Bytes, Instant, PathId, Seq, counters};
@@ -9,10 +10,16 @@ use std::collections::VecDeque;
 /// How packets are spread over the paths.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Spreading {
-    /// Packet by packet, by weight, as MPT.
-    Turns,
+    /// Packet by packet, by weight, as MPT, or so many packets a turn.
+    Turns {
+        /// Packets a turn, 1 to [`crate::MOST_BATCH`]; MPT has 1.
+        batch: u32,
+    },
     /// Flow by flow, by weight.
     Flows,
+    /// Each packet on the path on which it arrives first, and no path gets more than it carries: see [`Earliest`]. Packets need numbers, and both
+    /// ends send reports, which MPT does not know: [`ReorderConfig::Off`] and [`ReorderConfig::Mpt`] are refused beside it.
+    Earliest,
 }
 
 /// A tunnel as both ends must know it.
@@ -40,6 +47,8 @@ pub enum Message<P> {
     },
     /// A sign of life.
     Keepalive,
+    /// A sign of life that tells what has come on its path.
+    Report(Report),
 }
 
 counters! {
@@ -49,8 +58,8 @@ counters! {
         bytes_sent: Bytes, "their bytes, without the tunnel's headers";
         packets_received: Packets, "packets of the host that came on the path";
         bytes_received: Bytes, "their bytes, without the tunnel's headers";
-        keepalives_sent: Packets, "keepalives sent";
-        keepalives_received: Packets, "keepalives that came";
+        keepalives_sent: Packets, "keepalives sent, and reports";
+        keepalives_received: Packets, "keepalives that came, and reports";
         went_down: Times, "times that the path went down for want of signs of life";
     }
 }
@@ -69,6 +78,10 @@ pub struct Endpoint<P> {
     up: Vec<bool>,
     paths: Vec<PathCounters>,
     to_send: VecDeque<(PathId, Message<P>)>,
+    /// By path, packets that wait until it can carry them; none but with [`Spreading::Earliest`].
+    waiting: Vec<VecDeque<Waiting<P>>>,
+    /// Somebody has been told that there is no room, and waits.
+    full: bool,
     /// Packets that no path could take.
     unsent: u64,
     /// Packets with a number where there should be none, or without.
@@ -79,16 +92,29 @@ pub struct Endpoint<P> {
 enum Spreader {
     Turns(WeightedTurns),
     Flows(FlowHash),
+    Earliest(Box<Earliest>),
+}
+
+/// A packet that has its number and its path, and waits for its turn.
+#[derive(Debug)]
+struct Waiting<P> {
+    seq: Seq,
+    len: Bytes,
+    packet: P,
 }
 
 impl<P> Endpoint<P> {
     /// From `now` on; none if the configuration makes no sense (see the types of its fields).
     pub fn new(now: Instant, config: &EndpointConfig) -> Option<Self> {
         let paths = config.weights.len();
+        if config.spreading == Spreading::Earliest && matches!(config.reorder, ReorderConfig::Off | ReorderConfig::Mpt { .. }) {
+            return None;
+        }
         Some(Self {
             spreader: match config.spreading {
-                Spreading::Turns => Spreader::Turns(WeightedTurns::new(&config.weights)?),
+                Spreading::Turns { batch } => Spreader::Turns(WeightedTurns::new(&config.weights, batch)?),
                 Spreading::Flows => Spreader::Flows(FlowHash::new(&config.weights)?),
+                Spreading::Earliest => Spreader::Earliest(Box::new(Earliest::new(&config.weights)?)),
             },
             next: (config.reorder != ReorderConfig::Off).then_some(Seq::new(0)),
             reorder: Reorder::new(config.reorder, paths)?,
@@ -96,6 +122,8 @@ impl<P> Endpoint<P> {
             up: vec![true; paths],
             paths: vec![PathCounters::default(); paths],
             to_send: VecDeque::new(),
+            waiting: (0..paths).map(|_| VecDeque::new()).collect(),
+            full: false,
             unsent: 0,
             malformed: 0,
         })
@@ -104,9 +132,11 @@ impl<P> Endpoint<P> {
     /// Both ends have sent so many packets before this run: the next one has this number and the turn behind theirs. To be called before
     /// anything else.
     pub fn begin_after(&mut self, packets: u32) {
-        if let Spreader::Turns(turns) = &mut self.spreader {
-            for _ in 0..packets {
-                turns.pick(0, &self.up);
+        for _ in 0..packets {
+            match &mut self.spreader {
+                Spreader::Turns(turns) => _ = turns.pick(0, &self.up),
+                Spreader::Earliest(earliest) => earliest.skip_turn(),
+                Spreader::Flows(_) => break,
             }
         }
         let first = Seq::new(packets);
@@ -114,22 +144,81 @@ impl<P> Endpoint<P> {
         self.reorder.begin_at(first);
     }
 
-    /// A packet of the host is to go through the tunnel; `flow_hash`: equal for packets of one flow.
-    pub fn handle_inner(&mut self, flow_hash: u32, len: Bytes, packet: P) {
+    /// A packet of the host is to go through the tunnel; `flow_hash`: equal for packets of one flow. False if it is dropped, because all paths are
+    /// down. Ask [`Endpoint::is_full`] before.
+    pub fn handle_inner(&mut self, now: Instant, flow_hash: u32, len: Bytes, packet: P) -> bool {
         let path = match &mut self.spreader {
             Spreader::Turns(turns) => turns.pick(flow_hash, &self.up),
             Spreader::Flows(flows) => flows.pick(flow_hash, &self.up),
+            Spreader::Earliest(earliest) => earliest.pick(now, len, &self.up),
         };
         let Some(path) = path else {
             self.unsent += 1;
-            return;
+            return false;
         };
         let seq = self.next;
         self.next = seq.map(|seq| seq + 1);
+        if let (Spreader::Earliest(_), Some(seq)) = (&self.spreader, seq) {
+            self.waiting[usize::from(path.0)].push_back(Waiting { seq, len, packet });
+            self.release(now);
+            return true;
+        }
+        self.send(path, len, seq, packet);
+        true
+    }
+
+    fn send(&mut self, path: PathId, len: Bytes, seq: Option<Seq>, packet: P) {
         let counters = &mut self.paths[usize::from(path.0)];
         counters.packets_sent += 1;
         counters.bytes_sent += len.get();
         self.to_send.push_back((path, Message::Data { seq, packet }));
+    }
+
+    /// Nothing is gained by taking another packet of the host now: leave it in the device, until [`Endpoint::poll_timeout`]. Never but with
+    /// [`Spreading::Earliest`].
+    pub fn is_full(&mut self, now: Instant) -> bool {
+        if let Spreader::Earliest(earliest) = &self.spreader {
+            self.full = earliest.is_full(now, &self.up);
+        }
+        self.full
+    }
+
+    /// What is known of a path; none but with [`Spreading::Earliest`].
+    pub fn estimate(&self, now: Instant, path: PathId) -> Option<PathEstimate> {
+        match &self.spreader {
+            Spreader::Earliest(earliest) => earliest.estimate(now, path),
+            Spreader::Turns(_) | Spreader::Flows(_) => None,
+        }
+    }
+
+    /// Sends what has waited for its path, and the reports that are due.
+    fn release(&mut self, now: Instant) {
+        for number in 0..self.waiting.len() {
+            let path = PathId(number as u8);
+            loop {
+                let Spreader::Earliest(earliest) = &mut self.spreader else { return };
+                if earliest.due(path) > now {
+                    break;
+                }
+                let Some(Waiting { seq, len, packet }) = self.waiting[number].pop_front() else { break };
+                earliest.on_sent(now, path, seq, len);
+                self.send(path, len, Some(seq), packet);
+            }
+            if let (Spreader::Earliest(earliest), true) = (&self.spreader, self.up[number]) {
+                if earliest.report_due(path) <= now {
+                    self.sign_of_life(now, path);
+                }
+            }
+        }
+    }
+
+    fn sign_of_life(&mut self, now: Instant, path: PathId) {
+        self.paths[usize::from(path.0)].keepalives_sent += 1;
+        let message = match &mut self.spreader {
+            Spreader::Earliest(earliest) => Message::Report(earliest.report(now, path)),
+            Spreader::Turns(_) | Spreader::Flows(_) => Message::Keepalive,
+        };
+        self.to_send.push_back((path, message));
     }
 
     /// A message of the peer has come on a path. On a path that does not exist it is ignored: who knows the addresses has found the path.
@@ -140,10 +229,24 @@ impl<P> Endpoint<P> {
                 counters.keepalives_received += 1;
                 self.keepalive.handle_keepalive(now, path);
             }
+            Message::Report(report) => {
+                counters.keepalives_received += 1;
+                self.keepalive.handle_keepalive(now, path);
+                if let Spreader::Earliest(earliest) = &mut self.spreader {
+                    earliest.on_report(now, path, &report);
+                    self.release(now);
+                }
+            }
             Message::Data { seq, packet } => {
                 counters.packets_received += 1;
                 counters.bytes_received += len.get();
                 self.keepalive.handle_data(now, path);
+                if let (Spreader::Earliest(earliest), Some(seq)) = (&mut self.spreader, seq) {
+                    earliest.on_received(now, path, seq, len);
+                    if earliest.report_due(path) <= now {
+                        self.sign_of_life(now, path);
+                    }
+                }
                 match (seq, self.next) {
                     (Some(seq), Some(_)) => self.reorder.handle_packet(now, Arrival { path, seq, packet }),
                     (None, None) => self.reorder.handle_packet(now, Arrival { path, seq: Seq::new(0), packet }),
@@ -158,21 +261,40 @@ impl<P> Endpoint<P> {
     pub fn handle_timeout(&mut self, now: Instant) {
         self.keepalive.handle_timeout(now);
         while let Some(path) = self.keepalive.poll_keepalive() {
-            self.paths[usize::from(path.0)].keepalives_sent += 1;
-            self.to_send.push_back((path, Message::Keepalive));
+            self.sign_of_life(now, path);
         }
         self.apply_changes(now);
+        self.full = false;
+        self.release(now);
         if self.reorder.poll_timeout() <= now {
             self.reorder.handle_timeout(now);
         }
     }
 
+    #[inline]
     fn apply_changes(&mut self, now: Instant) {
         while let Some(change) = self.keepalive.poll_change() {
             self.up[usize::from(change.path.0)] = change.up;
             self.paths[usize::from(change.path.0)].went_down += u64::from(!change.up);
             self.reorder.handle_path(now, change.path, change.up);
+            if !change.up {
+                self.move_waiting(now, change.path);
+            }
         }
+    }
+
+    /// What waited for a path that has gone down takes other ones.
+    #[cold]
+    fn move_waiting(&mut self, now: Instant, path: PathId) {
+        let Spreader::Earliest(earliest) = &mut self.spreader else { return };
+        earliest.on_down(path);
+        for packet in std::mem::take(&mut self.waiting[usize::from(path.0)]) {
+            match earliest.pick(now, packet.len, &self.up) {
+                Some(other) => self.waiting[usize::from(other.0)].push_back(packet),
+                None => self.unsent += 1,
+            }
+        }
+        self.release(now);
     }
 
     /// The next message for the peer, and its path.
@@ -187,7 +309,13 @@ impl<P> Endpoint<P> {
 
     /// When [`Endpoint::handle_timeout`] has something to do.
     pub fn poll_timeout(&self) -> Instant {
-        self.keepalive.poll_timeout().min(self.reorder.poll_timeout())
+        let due = self.keepalive.poll_timeout().min(self.reorder.poll_timeout());
+        let Spreader::Earliest(earliest) = &self.spreader else { return due };
+        let live = (0..self.up.len()).filter(|&path| self.up[path]).map(|path| (PathId(path as u8), &self.waiting[path]));
+        live.fold(due, |due, (path, waiting)| {
+            let data = if waiting.is_empty() && !self.full { Instant::NEVER } else { earliest.due(path) };
+            due.min(data).min(earliest.report_due(path))
+        })
     }
 
     /// By path: whether it is up, and what passed it.
@@ -220,7 +348,7 @@ mod tests {
 
     fn config(reorder: ReorderConfig) -> EndpointConfig {
         let keepalive = KeepaliveConfig { interval: Duration::from_secs(5), dead_time: Duration::from_secs(11), data_count: false };
-        EndpointConfig { weights: vec![10, 10], spreading: Spreading::Turns, reorder, keepalive }
+        EndpointConfig { weights: vec![10, 10], spreading: Spreading::Turns { batch: 1 }, reorder, keepalive }
     }
 
     const PROGRESS: ReorderConfig = ReorderConfig::Progress { max_delay: Duration::from_millis(300), capacity: 1000 };
@@ -290,7 +418,7 @@ mod tests {
         fn send(&mut self, from: u64, numbers: std::ops::Range<u32>) {
             for (at, number) in (from..).zip(numbers) {
                 self.run(ms(at));
-                self.ends[0].handle_inner(0, LEN, number);
+                self.ends[0].handle_inner(ms(at), 0, LEN, number);
                 self.drain(ms(at));
             }
         }
@@ -312,7 +440,7 @@ mod tests {
     #[test]
     fn without_reordering_packets_carry_no_numbers() {
         let mut end = Endpoint::new(ms(0), &config(ReorderConfig::Off)).unwrap();
-        end.handle_inner(0, LEN, 7);
+        end.handle_inner(ms(0), 0, LEN, 7);
         assert_eq!(end.poll_transmit(), Some((PathId(0), Message::Data { seq: None, packet: 7 })));
         end.handle_outer(ms(1), PathId(1), LEN, Message::Data { seq: Some(Seq::new(3)), packet: 8 });
         assert_eq!((end.poll_deliver(), end.malformed_packets()), (None, 1), "the peer counts, and we do not");
@@ -344,7 +472,7 @@ mod tests {
         for reorder in [MPT, PROGRESS] {
             let mut ends = [(); 2].map(|()| Endpoint::new(ms(0), &config(reorder)).unwrap());
             ends.iter_mut().for_each(|end| end.begin_after(3));
-            ends[0].handle_inner(0, LEN, 7_u32);
+            ends[0].handle_inner(ms(0), 0, LEN, 7_u32);
             let (path, message) = ends[0].poll_transmit().unwrap();
             assert_eq!((path, message), (PathId(1), Message::Data { seq: Some(Seq::new(3)), packet: 7 }));
             ends[1].handle_outer(ms(1), path, LEN, message);
@@ -356,7 +484,7 @@ mod tests {
     fn with_all_paths_down_packets_are_dropped_and_counted() {
         let mut end = Endpoint::new(ms(0), &config(PROGRESS)).unwrap();
         end.handle_timeout(ms(11_000));
-        end.handle_inner(0, LEN, 1);
+        end.handle_inner(ms(0), 0, LEN, 1);
         assert_eq!(end.unsent_packets(), 1);
     }
 }

@@ -39,6 +39,8 @@ pub struct Keepalive {
     paths: Vec<Path>,
     /// When the next keepalives are due; all paths send at one time.
     due: Instant,
+    /// What [`Keepalive::poll_timeout`] answers: it is asked for each packet, and changes seldom.
+    timeout: Instant,
     /// Paths that have one to send now.
     to_send: VecDeque<PathId>,
     changes: VecDeque<Change>,
@@ -57,7 +59,7 @@ impl Keepalive {
             return None;
         }
         let paths = vec![Path { heard: now, up: true }; paths];
-        Some(Self { config, paths, due: now, to_send: VecDeque::new(), changes: VecDeque::new() })
+        Some(Self { config, paths, due: now, timeout: now, to_send: VecDeque::new(), changes: VecDeque::new() })
     }
 
     /// A keepalive of the peer has come on a path; a path that does not exist is ignored.
@@ -68,6 +70,7 @@ impl Keepalive {
             state.up = true;
             self.changes.push_back(Change { path, up: true });
         }
+        self.note_timeout();
     }
 
     /// Data have come on a path.
@@ -90,6 +93,12 @@ impl Keepalive {
                 self.changes.push_back(Change { path: PathId(number as u8), up: false });
             }
         }
+        self.note_timeout();
+    }
+
+    fn note_timeout(&mut self) {
+        let dead = self.paths.iter().filter(|path| path.up).map(|path| path.heard + self.config.dead_time).min();
+        self.timeout = dead.map_or(self.due, |dead| dead.min(self.due));
     }
 
     /// A path on which a keepalive is to be sent now.
@@ -104,8 +113,7 @@ impl Keepalive {
 
     /// When [`Keepalive::handle_timeout`] has something to do.
     pub fn poll_timeout(&self) -> Instant {
-        let dead = self.paths.iter().filter(|path| path.up).map(|path| path.heard + self.config.dead_time).min();
-        dead.map_or(self.due, |dead| dead.min(self.due))
+        self.timeout
     }
 
     /// By path: whether it is up.

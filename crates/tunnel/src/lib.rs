@@ -8,11 +8,13 @@
 #![warn(missing_docs)]
 
 mod distribution;
+mod earliest;
 mod endpoint;
 mod keepalive;
 mod reorder;
 
-pub use distribution::{Distribution, FlowHash, WeightedTurns};
+pub use distribution::{Distribution, FlowHash, MOST_BATCH, WeightedTurns};
+pub use earliest::{Earliest, PathEstimate, Report};
 pub use endpoint::{Endpoint, EndpointConfig, Message, PathCounters, Spreading};
 pub use keepalive::{Change, Keepalive, KeepaliveConfig};
 pub use reorder::{Arrival, Reorder, ReorderConfig, ReorderCounters, Rule};

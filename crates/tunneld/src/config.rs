@@ -6,7 +6,7 @@ use crate::encapsulation::{Encapsulation, Framing};
 use crate::encryption::{Key, Keys, OVERHEAD};
 use polypath_base::{Duration, Error};
 use polypath_io::Prefix;
-use polypath_tunnel::{EndpointConfig, KeepaliveConfig, ReorderConfig, Spreading};
+use polypath_tunnel::{EndpointConfig, KeepaliveConfig, MOST_BATCH, ReorderConfig, Spreading};
 use polypath_wire::{gre, mpt};
 use serde::Deserialize;
 use std::net::{IpAddr, SocketAddr};
@@ -21,6 +21,13 @@ const UDP_HEADER: u32 = 8;
 const LEAST_MTU: u32 = 576;
 const MOST_MTU: u32 = 65_000;
 const MOST_PATHS: usize = 64;
+/// Packets that wait in the device while the sending thread is kept from the processor.
+const DEVICE_QUEUE: u32 = 1000;
+const MOST_QUEUED: u32 = 1_000_000;
+/// What waits in a path's socket while a thread is kept from the processor: 14 MB, as fast tunnels have it.
+const SEND_BUFFER: u32 = 14 << 20;
+/// Linux's own limits (SOCK_MIN_SNDBUF, and what SO_SNDBUFFORCE may double).
+const SEND_BUFFERS: std::ops::RangeInclusive<u32> = 4608..=(1 << 30);
 /// Nothing is sent before, and nobody is down after so long: a tunnel without keepalives.
 const NEVER: Duration = Duration::from_secs(100 * 365 * 86_400);
 
@@ -37,6 +44,13 @@ pub struct Config {
     pub peer: (IpAddr, IpAddr),
     /// Of the device, bytes.
     pub mtu: u32,
+    /// Packets that wait in the device at most.
+    pub queue: u32,
+    /// The socket buffer of each path, bytes as the kernel counts them (`skb->truesize`): what waits there has not left the host's own
+    /// interface. While it is full, the sending thread waits.
+    pub send_buffer: u32,
+    /// Packets that both ends have sent before they came up: the number and the turn of the first.
+    pub packets_before: u32,
     /// Networks that are behind the other end.
     pub routes: Vec<Prefix>,
     /// The kernel may leave cutting and checksums to the daemon.
@@ -85,11 +99,16 @@ struct Tunnel {
     mtu: Option<Spanned<u32>>,
     #[serde(default)]
     routes: Vec<Spanned<String>>,
+    queue: Option<Spanned<u32>>,
+    send_buffer: Option<Spanned<u32>>,
+    #[serde(default)]
+    packets_before: u32,
     #[serde(default)]
     encapsulation: Framing,
     key: Option<Spanned<u32>>,
     #[serde(default)]
     distribution: Distribution,
+    batch: Option<Spanned<u32>>,
     #[serde(default = "yes")]
     offload: bool,
 }
@@ -236,7 +255,7 @@ impl Reader<'_> {
         let mtu = self.mtu(tunnel, headers as u32, &paths)?;
         let keepalives = file.keepalive.enabled.unwrap_or(true);
         let spreading = match tunnel.distribution {
-            Distribution::Turns => Spreading::Turns,
+            Distribution::Turns => Spreading::Turns { batch: self.within(tunnel.batch.as_ref(), "tunnel.batch", 1..=MOST_BATCH, 1)? },
             Distribution::Flows => Spreading::Flows,
         };
         Ok(Config {
@@ -244,6 +263,9 @@ impl Reader<'_> {
             device: device.clone(),
             peer: (peer, own),
             mtu,
+            queue: self.within(tunnel.queue.as_ref(), "tunnel.queue", 1..=MOST_QUEUED, DEVICE_QUEUE)?,
+            send_buffer: self.within(tunnel.send_buffer.as_ref(), "tunnel.send_buffer", SEND_BUFFERS, SEND_BUFFER)?,
+            packets_before: tunnel.packets_before,
             routes: self.prefixes(&tunnel.routes, "tunnel.routes", false)?,
             offload: tunnel.offload,
             encapsulation,
@@ -306,6 +328,16 @@ impl Reader<'_> {
             return self.fail(given, "tunnel.mtu", &format!("a tunnel's MTU is {LEAST_MTU} to {MOST_MTU} bytes"));
         }
         Ok(mtu)
+    }
+
+    /// A whole number of this range, or the default.
+    fn within(&self, given: Option<&Spanned<u32>>, field: &str, range: std::ops::RangeInclusive<u32>, default: u32) -> Result<u32, Error> {
+        match given {
+            Some(number) if !range.contains(number.get_ref()) => {
+                self.fail(number, field, &format!("write a whole number of {} to {}", range.start(), range.end()))
+            }
+            given => Ok(given.map_or(default, |number| *number.get_ref())),
+        }
     }
 
     fn encryption(&self, given: &Encryption) -> Result<Keys, Error> {
@@ -469,6 +501,7 @@ remote = "2001:db8::2"
         assert_eq!((config.name.as_str(), config.device.as_str(), config.mtu), ("site-a", "tun0", 1500 - 40 - 8 - 8));
         assert_eq!(config.peer, ("10.0.0.2".parse().unwrap(), "10.0.0.1".parse().unwrap()));
         assert_eq!(config.endpoint.weights, [3, 1]);
+        assert_eq!((config.queue, config.send_buffer, config.packets_before), (1000, 14 << 20, 0));
         assert_eq!(config.endpoint.reorder, ReorderConfig::Progress { max_delay: Duration::from_millis(300), capacity: 4096 });
         assert_eq!(config.endpoint.keepalive, KeepaliveConfig::default());
         assert_eq!(config.paths[0].local, "192.0.2.1:23456".parse().unwrap());
@@ -485,6 +518,9 @@ remote = "2001:db8::2"
             ("device = \"tun0\"", "device = 7", "line 3: device: invalid type"),
             ("device = \"tun0\"", "device = \"tun0\"\nkey = 7", "line 4: tunnel.key: MPT has no keys"),
             ("device = \"tun0\"", "device = \"tun0\"\nmtu = 100", "line 4: tunnel.mtu: a tunnel's MTU"),
+            ("device = \"tun0\"", "device = \"tun0\"\nbatch = 0", "line 4: tunnel.batch: write a whole number of 1 to 1024"),
+            ("device = \"tun0\"", "device = \"tun0\"\nqueue = 0", "line 4: tunnel.queue: write a whole number of 1 to"),
+            ("device = \"tun0\"", "device = \"tun0\"\nsend_buffer = 100", "line 4: tunnel.send_buffer: write a whole number of 4608 to"),
             ("10.0.0.1/24", "10.0.0.1", "line 4: tunnel.addresses: \"10.0.0.1\" is no address"),
             ("10.0.0.2", "10.0.0.1", "line 5: tunnel.peer: that is this end's"),
             ("192.168.20.0/24", "192.168.20.1/24", "line 6: tunnel.routes: 192.168.20.1/24 has bits behind"),

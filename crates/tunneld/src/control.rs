@@ -3,9 +3,19 @@
 use polypath_base::{Duration, Error};
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
+use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+
+/// From where a daemon can be asked.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// From the whole machine, by a file in [`PLACE`].
+    Machine,
+    /// From its network namespace alone, by a name that is no file: the tunnel of a run, which leaves nothing behind.
+    Namespace,
+}
 
 /// Where the sockets of all tunnels are.
 pub const PLACE: &str = "/run/polypath";
@@ -54,8 +64,24 @@ fn is_free(name: &str) -> bool {
     false
 }
 
-/// Listens for a tunnel of this name; what a killed daemon left is replaced.
-pub fn listen(name: &str) -> Result<UnixListener, Error> {
+/// Listens for a tunnel of this name.
+pub fn listen(name: &str, reach: Reach) -> Result<UnixListener, Error> {
+    let listener = match reach {
+        Reach::Machine => listen_by_file(name)?,
+        Reach::Namespace => listen_by_name(name)?,
+    };
+    listener.set_nonblocking(true).map_err(|e| Error::machine(format!("the socket of the tunnel {name}: {e}")))?;
+    Ok(listener)
+}
+
+/// At a name that is no file: "polypath-tunnel-NAME". Linux keeps such names for each network namespace.
+fn listen_by_name(name: &str) -> Result<UnixListener, Error> {
+    let bound = SocketAddr::from_abstract_name(format!("polypath-tunnel-{name}")).and_then(|at| UnixListener::bind_addr(&at));
+    bound.map_err(|e| Error::caller(format!("the tunnel {name} is up already in this network namespace: {e}")))
+}
+
+/// At a file; what a killed daemon left is replaced.
+fn listen_by_file(name: &str) -> Result<UnixListener, Error> {
     let place = path(name);
     if !is_free(name) {
         return Err(Error::caller(format!("the tunnel {name} is up already: take it down first (polypath-tunnel down {name})")));
@@ -68,7 +94,6 @@ pub fn listen(name: &str) -> Result<UnixListener, Error> {
     }
     let listener = UnixListener::bind(&place).map_err(failed)?;
     fs::set_permissions(&place, fs::Permissions::from_mode(0o600)).map_err(failed)?;
-    listener.set_nonblocking(true).map_err(failed)?;
     Ok(listener)
 }
 

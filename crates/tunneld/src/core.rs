@@ -4,14 +4,14 @@ use crate::config::Config;
 use crate::encapsulation::Refused;
 use crate::encryption::{EncryptionCounters, Session};
 use polypath_base::{Error, counters};
-use polypath_io::{Clock, Datagrams, Failed, Offload, Tun};
+use polypath_io::{Clock, Datagrams, Failed, Offload, Rooms, Tun};
 use polypath_tunnel::Endpoint;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What waits in a socket while a thread is kept from the processor: 7 MB, as fast tunnels have it.
-const SOCKET_ROOM: usize = 7 << 20;
+/// What has come and waits while the receiving thread is kept from the processor, bytes: as fast tunnels have it.
+const RECEIVE_BUFFER: u32 = 14 << 20;
 /// Source ports over which flows are spread (RFC 8086 section 3.2.1): a socket each.
 const ENTROPY_PORTS: usize = 16;
 
@@ -35,6 +35,7 @@ counters! {
         unsendable: Packets, "packets that a path's socket did not take: no route, the device is down, or full for a tenth of a second";
         no_session: Packets, "packets that were dropped because the other end had not answered yet what to encrypt with";
         offload_fallbacks: Times, "times that an offload failed and was given up";
+        blocked: Time, "time in which the sending thread waited for room in a path's socket buffer";
     }
 }
 
@@ -76,8 +77,9 @@ impl Core {
     /// Opens the sockets of a tunnel whose device is there. What the machine lacks is told to `log`.
     pub(crate) fn open(config: Config, tun: Tun, log: &dyn Fn(&str)) -> Result<Self, Error> {
         let clock = Clock::start();
-        let endpoint = Endpoint::new(clock.now(), &config.endpoint)
+        let mut endpoint = Endpoint::new(clock.now(), &config.endpoint)
             .ok_or_else(|| Error::caller("the tunnel's weights, reorder rule or keepalives make no sense together"))?;
+        endpoint.begin_after(config.packets_before);
         let paths = config.paths.iter().map(|path| sockets(&config, path, log)).collect::<Result<_, Failed>>()?;
         if config.offload && tun.offload() != Offload::TcpAndUdp {
             let what = if tun.offload() == Offload::None { "large packets" } else { "large packets of UDP (Linux 6.2 has it)" };
@@ -102,7 +104,8 @@ impl Core {
 }
 
 fn sockets(config: &Config, path: &crate::config::PathConfig, log: &dyn Fn(&str)) -> Result<PathSockets, Failed> {
-    let mut main = Datagrams::bind(path.local, path.device.as_deref(), SOCKET_ROOM)?;
+    let rooms = Rooms { send: config.send_buffer, receive: RECEIVE_BUFFER };
+    let mut main = Datagrams::bind(path.local, path.device.as_deref(), rooms)?;
     if config.offload && !main.merge() {
         log(&format!("path {}: this kernel does not merge datagrams (UDP_GRO); the tunnel works, more slowly", path.name));
     }
@@ -110,7 +113,7 @@ fn sockets(config: &Config, path: &crate::config::PathConfig, log: &dyn Fn(&str)
     let spread = config.encapsulation.framing == crate::encapsulation::Framing::Rfc8086 && config.encryption.is_none();
     let ports = if spread { ENTROPY_PORTS } else { 0 };
     let any_port = SocketAddr::new(path.local.ip(), 0);
-    let entropy = (0..ports).map(|_| Datagrams::bind(any_port, path.device.as_deref(), SOCKET_ROOM)).collect::<Result<_, _>>()?;
+    let entropy = (0..ports).map(|_| Datagrams::bind(any_port, path.device.as_deref(), rooms)).collect::<Result<_, _>>()?;
     Ok(PathSockets { main, entropy, segments: AtomicBool::new(config.offload) })
 }
 

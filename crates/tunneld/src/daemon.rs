@@ -11,9 +11,6 @@ use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
-/// Packets that wait in the TUN device while the sending thread is kept from the processor.
-const DEVICE_QUEUE: u32 = 1000;
-
 /// Why a tunnel stopped.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Stopped {
@@ -29,10 +26,10 @@ pub fn read(file: &Path) -> Result<Config, Error> {
 
 /// Carries the tunnel of a file until SIGTERM, SIGINT or `down`. `ready` is called once it is up. To be called where no other threads run,
 /// which would get the signals.
-pub fn run(file: &Path, log: &(dyn Fn(&str) + Sync), ready: impl FnOnce(&Config)) -> Result<(), Error> {
+pub fn run(file: &Path, reach: control::Reach, log: &(dyn Fn(&str) + Sync), ready: impl FnOnce(&Config)) -> Result<(), Error> {
     let mut config = read(file)?;
     let signals = Signals::hold()?;
-    let listener = control::listen(&config.name)?;
+    let listener = control::listen(&config.name, reach)?;
     let name = config.name.clone();
     let outcome = (|| {
         let mut tun = device(&config)?;
@@ -59,14 +56,16 @@ pub fn run(file: &Path, log: &(dyn Fn(&str) + Sync), ready: impl FnOnce(&Config)
             }
         }
     })();
-    // Whether it is there still makes no difference at the end.
-    let _ = std::fs::remove_file(control::path(&name));
+    if reach == control::Reach::Machine {
+        // Whether it is there still makes no difference at the end.
+        let _ = std::fs::remove_file(control::path(&name));
+    }
     outcome
 }
 
 fn device(config: &Config) -> Result<Tun, Error> {
     let tun = Tun::open(&config.device, if config.offload { Offload::TcpAndUdp } else { Offload::None })?;
-    configure(&config.device, config.mtu, DEVICE_QUEUE, &config.addresses, &config.routes)?;
+    configure(&config.device, config.mtu, config.queue, &config.addresses, &config.routes)?;
     Ok(tun)
 }
 
@@ -87,7 +86,7 @@ fn renewed(tun: Tun, old: &Config, new: &Config) -> Result<Tun, Error> {
         drop(tun);
         return device(new);
     }
-    configure(&new.device, new.mtu, DEVICE_QUEUE, &new.addresses, &new.routes)?;
+    configure(&new.device, new.mtu, new.queue, &new.addresses, &new.routes)?;
     Ok(tun)
 }
 

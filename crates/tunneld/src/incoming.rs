@@ -30,7 +30,7 @@ struct Batch {
     /// A decrypted datagram.
     plain: Vec<u8>,
     slots: Slots,
-    /// Packets that have come, with their paths and lengths.
+    /// Packets that have come, with their paths, and their lengths without the tunnel's headers.
     came: Vec<(PathId, usize, Message<Packet>)>,
     refused: Refused,
     /// Paths that are to get a keepalive.
@@ -98,7 +98,13 @@ impl Batch {
     fn take(&mut self, core: &Core, path: usize, received: Received<'_>) {
         for datagram in received.bytes.chunks(received.segment) {
             match self.read(core, path, received.from, datagram) {
-                Ok(Some(message)) => self.came.push((PathId(path as u8), datagram.len(), message)),
+                Ok(Some(message)) => {
+                    let length = match &message {
+                        Message::Data { packet: Packet::Incoming(bytes), .. } => bytes.len(),
+                        _ => 0,
+                    };
+                    self.came.push((PathId(path as u8), length, message));
+                }
                 Ok(None) => {}
                 Err(refusal) => self.refused.count(refusal),
             }
@@ -171,7 +177,6 @@ impl Batch {
 
     /// Passes what has come through the tunnel's state, and does what is due.
     fn pass(&mut self, core: &Core) {
-        let header = core.config.encapsulation.header_len();
         let mut state = core.state();
         let now = core.clock.now();
         state.refused += std::mem::take(&mut self.refused);
@@ -181,7 +186,7 @@ impl Batch {
         state.counters.tun_writes += std::mem::take(&mut self.written);
         state.counters.not_taken += std::mem::take(&mut self.not_taken);
         for (path, length, message) in self.came.drain(..) {
-            state.endpoint.handle_outer(now, path, Bytes::new(length.saturating_sub(header) as u64), message);
+            state.endpoint.handle_outer(now, path, Bytes::new(length as u64), message);
         }
         if state.endpoint.poll_timeout() <= now {
             state.endpoint.handle_timeout(now);

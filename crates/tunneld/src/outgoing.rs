@@ -4,7 +4,7 @@ use crate::core::{Core, DaemonCounters, Packet};
 use crate::encryption::{OVERHEAD, Session};
 use crate::superpacket::{Part, flow_hash, split};
 use polypath_base::{Bytes, Duration, PathId};
-use polypath_io::{Failed, MOST_SEGMENTS, VIRTIO_HEAD, Waiter};
+use polypath_io::{Failed, Full, MOST_SEGMENTS, VIRTIO_HEAD, Waiter};
 use polypath_tunnel::{Message, Spreading};
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -79,27 +79,29 @@ pub(crate) fn run(core: &Core, stop: BorrowedFd<'_>, log: &dyn Fn(&str)) -> Resu
         }
         // While there is more to read, nothing is waited for; but the end must be noticed.
         for _ in 0..64 {
-            if !waiter.ready(1) || !batch.fill(core)? {
+            if !waiter.ready(1) {
                 break;
             }
+            let more = batch.fill(core)?;
             batch.number(core);
             batch.send(core, log);
+            if !more {
+                break;
+            }
         }
     }
 }
 
 impl Batch {
-    /// Reads packets of the stack and cuts them; whether there were any.
+    /// Reads packets of the stack and cuts them; whether there may be more.
     fn fill(&mut self, core: &Core) -> Result<bool, Failed> {
         let hashed = core.config.endpoint.spreading == Spreading::Flows || core.paths.iter().any(|path| !path.entropy.is_empty());
         let room = core.config.encapsulation.header_len();
         self.heads.clear();
         self.packets.clear();
-        let mut some = false;
         for read in 0..READS {
             let buffer = &mut self.reads[read];
-            let Some(length) = core.tun.read(buffer)? else { break };
-            some = true;
+            let Some(length) = core.tun.read(buffer)? else { return Ok(false) };
             self.counters.tun_reads += 1;
             self.parts.clear();
             if split(&mut buffer[..length], room, &mut self.heads, &mut self.parts).is_err() {
@@ -112,7 +114,7 @@ impl Batch {
                 break;
             }
         }
-        Ok(some)
+        Ok(true)
     }
 
     /// Gives each packet its path and its header.
@@ -128,8 +130,9 @@ impl Batch {
             state.counters.no_session += self.packets.len() as u64;
             return;
         }
+        let now = core.clock.now();
         for (number, packet) in self.packets.iter().enumerate() {
-            state.endpoint.handle_inner(packet.hash, Bytes::new((packet.len() - room) as u64), Packet::Outgoing(number as u32));
+            state.endpoint.handle_inner(now, packet.hash, Bytes::new((packet.len() - room) as u64), Packet::Outgoing(number as u32));
         }
         while let Some((path, message)) = state.endpoint.poll_transmit() {
             // Keepalives are queued and sent under one lock by the other thread.
@@ -227,7 +230,13 @@ fn send_pieces(
     let socket = sockets.of(hash);
     let mut cannot_cut = false;
     if pieces.len() > per && sockets.segments() {
-        match socket.send_merged(remote, pieces, segment as u16) {
+        let mut sent = socket.send_merged(remote, pieces, segment as u16, Full::Tell);
+        if sent.as_ref().is_err_and(is_full) {
+            let since = core.clock.now();
+            sent = socket.send_merged(remote, pieces, segment as u16, Full::Wait);
+            counters.blocked += core.clock.now().since(since);
+        }
+        match sent {
             Ok(()) => return,
             Err(error) => {
                 cannot_cut = error.raw_os_error().is_some_and(|code| CANNOT_CUT.contains(&code));
@@ -238,7 +247,7 @@ fn send_pieces(
             }
         }
     }
-    let refused = send_each(counters, socket, remote, pieces, per);
+    let refused = send_each(counters, core, socket, remote, (pieces, per));
     if cannot_cut && !refused {
         sockets.segments.store(false, Ordering::Relaxed);
         counters.offload_fallbacks += 1;
@@ -247,17 +256,31 @@ fn send_pieces(
     }
 }
 
+fn is_full(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::WouldBlock
+}
+
 /// Sends datagrams of so many pieces each; whether one was too long.
 fn send_each(
     counters: &mut DaemonCounters,
+    core: &Core,
     socket: &polypath_io::Datagrams,
     remote: SocketAddr,
-    mut pieces: &[IoSlice<'_>],
-    per: usize,
+    (mut pieces, per): (&[IoSlice<'_>], usize),
 ) -> bool {
     let mut refused = false;
     while !pieces.is_empty() {
-        let (sent, result) = socket.send_each(remote, pieces, per);
+        let (sent, result) = socket.send_each(remote, pieces, per, Full::Tell);
+        pieces = &pieces[per * sent..];
+        let (sent, result) = match result {
+            Err(error) if is_full(&error) => {
+                let since = core.clock.now();
+                let again = socket.send_each(remote, pieces, per, Full::Wait);
+                counters.blocked += core.clock.now().since(since);
+                again
+            }
+            result => (0, result),
+        };
         pieces = &pieces[per * sent..];
         let Err(error) = result else { break };
         if error.raw_os_error() == Some(TOO_LONG) {
@@ -267,7 +290,7 @@ fn send_each(
             counters.unsendable += 1;
         }
         // A full socket has been waited for: the rest would wait as long.
-        let skipped = if error.kind() == io::ErrorKind::WouldBlock { pieces.len() } else { per };
+        let skipped = if is_full(&error) { pieces.len() } else { per };
         counters.unsendable += (skipped / per) as u64 - 1;
         pieces = &pieces[skipped.min(pieces.len())..];
     }

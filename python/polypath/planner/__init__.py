@@ -3,11 +3,13 @@
 from ._errors import Place, PlanError
 from ._network import Held
 from ._plan import FORMAT, PREFIX, Planned, algorithm, build, sample_ns
+from ._tunnels import PROGRAM
 from ._ways import Graph, Hop, routes, steps
 
 __all__ = [
     "FORMAT",
     "PREFIX",
+    "PROGRAM",
     "Graph",
     "Held",
     "Hop",

@@ -135,7 +135,7 @@ class Flows:
             for there in destinations:
                 way = by_hand.get((here, there)) or graph.way(client, here, server, there)
                 if way is not None:
-                    self.steps += steps(way, graph, here, there, flow["name"])
+                    self.steps += steps(way, graph, here, there, ("flows", flow["name"], "routes"))
                 elif (here, there) == (source, destination):
                     sentence = f"no route leads from {here} at {client} to {there} at {server}: join them by links over routers"
                     raise PlanError(("flows", flow["name"], "server"), sentence)

@@ -13,6 +13,7 @@ from typing import Any
 
 from ._errors import Place, PlanError
 from ._stages import VLAN, Direction, Stage, direction
+from ._tunnels import device, waiting
 from ._ways import Graph, Hop, Scenario
 
 # No node can be called so: names begin with a letter or a digit.
@@ -69,13 +70,16 @@ def network(scenario: Scenario, graph: Graph) -> Network:
     """All links."""
     made = Network()
     captured = {(capture["node"], capture["link"]) for capture in scenario.get("captures", ())}
-    for number in range(len(graph.links)):
-        _join(made, graph, number, captured)
+    held_up = waiting(graph)
+    for number in range(graph.cables):
+        _join(made, graph, number, captured, held_up)
+    for number in range(len(graph.tunnels)):
+        made.devices |= {Hop(graph.cables + number, a_to_b): device(number) for a_to_b in (True, False)}
     made.changes.sort(key=lambda change: change["at_ns"])
     return made
 
 
-def _join(made: Network, graph: Graph, number: int, captured: set[tuple[str, str]]) -> None:
+def _join(made: Network, graph: Graph, number: int, captured: set[tuple[str, str]], held_up: Mapping[Hop, Place]) -> None:
     link = graph.links[number]
     hops = (Hop(number, True), Hop(number, False))
     there, back = (
@@ -84,6 +88,7 @@ def _join(made: Network, graph: Graph, number: int, captured: set[tuple[str, str
             place=("links", link["name"], side),
             from_router=graph.begins(hop) in graph.routers,
             captured=(graph.begins(hop), link["name"]) in captured,
+            bucket=(graph.end(hop)["mtu"], held_up[hop]) if hop in held_up else None,
         )
         for side, hop in zip(("a_to_b", "b_to_a"), hops, strict=True)
     )

@@ -10,6 +10,7 @@ from typing import Any
 from ._errors import PlanError
 from ._hosts import Flows, namespaces
 from ._network import Held, network
+from ._tunnels import tunnels
 from ._ways import Graph, Scenario, routes
 
 # As in crates/guest/src/plan.rs.
@@ -31,15 +32,19 @@ class Planned:
     held: tuple[Held, ...]
 
 
-def build(scenario: Scenario, algorithms: Collection[str], *, out_of_tree: bool = False, defaults: bool = True) -> Planned:
+def build(
+    scenario: Scenario, algorithms: Collection[str], *, out_of_tree: bool = False, defaults: bool = True, send_buffers: bool = True
+) -> Planned:
     """The plan of a scenario on a kernel that has these congestion controls, and upstream or out-of-tree MPTCP.
 
     With `defaults`, a client's congestion control is the default of its namespace; without, its sockets ask for it: beyond the first
-    namespace a kernel takes as a default only what any user may choose.
+    namespace a kernel takes as a default only what any user may choose. With `send_buffers`, a link's rate stands where it holds up who
+    sends; without, tunnels with a socket buffer cannot be carried out.
 
     Raises `PlanError` for what cannot be carried out.
     """
     graph = Graph(scenario)
+    joined = tunnels(graph, send_buffers=send_buffers)
     net = network(scenario, graph)
     flows = Flows(scenario, graph, net, lambda flow, name: algorithm(flow, name, algorithms), out_of_tree=out_of_tree)
     plan = {
@@ -49,8 +54,9 @@ def build(scenario: Scenario, algorithms: Collection[str], *, out_of_tree: bool 
         "namespaces": namespaces(scenario, flows.ccs if defaults else {}, flows.limits, wire=net.has_wire),
         "cables": net.cables,
         "redirects": net.redirects,
+        "tunnels": joined.plan,
         "neighbours": net.neighbours,
-        "routes": routes(flows.steps, graph, net.devices),
+        "routes": routes([*flows.steps, *joined.steps], graph, net.devices),
         "disciplines": net.disciplines,
         "endpoints": flows.endpoints,
         "changes": [change for change in net.changes if change["at_ns"] < scenario["duration_ns"]],

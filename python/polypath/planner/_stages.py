@@ -51,6 +51,9 @@ class Stage:
     retry: Element | None = None
     # All times are later by this much: packets come here after a delay that stood behind.
     shift_ns: int = 0
+    # The rate is a token bucket that lets an IP packet of so many bytes pass: what waits in it stays in its sender's socket buffer, which
+    # netem takes it out of (`skb_orphan_partial`).
+    bucket: int | None = None
 
     @property
     def is_pure_delay(self) -> bool:
@@ -69,8 +72,8 @@ class Stage:
 
     @property
     def is_managed(self) -> bool:
-        """Whether it is no netem, but a token bucket with a managed queue."""
-        return self.rate is not None and bool(self.rate.get("aqm"))
+        """Whether it is no netem, but a token bucket with a queue of its own."""
+        return self.rate is not None and (bool(self.rate.get("aqm")) or self.bucket is not None)
 
     def discipline(self) -> dict[str, Any]:
         """As it is at the start of the run."""
@@ -98,16 +101,18 @@ class Stage:
 
     def _shaper(self, time: int) -> dict[str, Any]:
         rate = self.rate or {}
-        aqm, framing = rate["aqm"], rate["framing_bytes"]
+        aqm, framing = rate.get("aqm"), rate["framing_bytes"]
         bits = _value(rate, "bits_per_s", time)
         (limit,) = rate["queue"].values()
-        if aqm["kind"] == "red":
+        if aqm is None:
+            plain = {"kind": "fifo", "limit": limit}
+        elif aqm["kind"] == "red":
             packet_ns = (aqm["mean_packet_bytes"] + framing) * 8_000_000_000 // bits
             same = {name: aqm[name] for name in ("probability", "weight_log", "ecn")}
             plain = {"kind": "red", "limit": limit, "min": aqm["min_bytes"], "max": aqm["max_bytes"], "packet_ns": packet_ns, **same}
         else:
             plain = {"limit": limit, **{"quantum" if name == "quantum_bytes" else name: value for name, value in aqm.items()}}
-        return {"rate": bits, "overhead": framing - ETHERNET, "burst": LONGEST + ETHERNET, "aqm": plain}
+        return {"rate": bits, "overhead": framing - ETHERNET, "burst": (self.bucket or LONGEST) + ETHERNET, "aqm": plain}
 
     def _at(self, time: int) -> Netem:
         netem: Netem = {"limit": ENDLESS, "loss": self._loss(time)}
@@ -148,8 +153,10 @@ class Direction:
     mtu: int | None = None
 
 
-def direction(elements: Sequence[Element], *, place: Place, from_router: bool, captured: bool) -> Direction:
-    """Where the elements of a direction go.
+def direction(
+    elements: Sequence[Element], *, place: Place, from_router: bool, captured: bool, bucket: tuple[int, Place] | None = None
+) -> Direction:
+    """Where the elements of a direction go. `bucket`: its rate has to hold up who sends, by a token bucket; with the MTU and who wants it.
 
     The sender's own device sees aggregates of segments, and what it drops is no loss to TCP: at a host only a pure delay may stand
     there, and at a device that is captured not even that, or the capture would show packets after it.
@@ -169,7 +176,9 @@ def direction(elements: Sequence[Element], *, place: Place, from_router: bool, c
             stages.append(alone)
         else:
             stages[-1] = grown
-    if from_router and stages and stages[0].silent_mtu is None:
+    if bucket is not None and any(stage.rate is not None for stage in stages):
+        found.egress = _bucket(stages.pop(0), place, *bucket)
+    elif from_router and stages and stages[0].silent_mtu is None:
         found.egress = stages.pop(0)
     elif not from_router and not captured and stages:
         # A delay that is the same for every packet may as well come before the rest: all leave the link at the same times.
@@ -180,6 +189,17 @@ def direction(elements: Sequence[Element], *, place: Place, from_router: bool, c
             stages = [replace(stage, shift_ns=stage.shift_ns + (delay if number < index else 0)) for number, stage in enumerate(stages)]
     found.inside = stages
     return found
+
+
+def _bucket(stage: Stage, link: Place, mtu: int, place: Place) -> Stage:
+    """The first stage as a token bucket, if it is one rate with a plain queue."""
+    rate = stage.rate
+    if rate is None or rate.get("aqm") or rate["hold_ns"] or stage != Stage(rate=rate) or rate["framing_bytes"] < ETHERNET:
+        sentence = (
+            f"its socket waits for {link[1]} only if that begins with a rate, with a queue in packets, and {ETHERNET} bytes of framing"
+        )
+        raise PlanError(place, f"{sentence} or more, without `aqm` and `hold`{SIMULATOR}")
+    return replace(stage, bucket=mtu)
 
 
 def _with(stage: Stage, element: Element) -> Stage | None:

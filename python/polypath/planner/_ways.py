@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ._errors import PlanError
+from ._errors import Place, PlanError
 
 Scenario = Mapping[str, Any]
 
@@ -24,10 +24,13 @@ class Hop:
 
 
 class Graph:
-    """Nodes, links and who owns which address."""
+    """Nodes, links and who owns which address. A tunnel joins two nodes as a link does; its number is behind those of the links."""
 
     def __init__(self, scenario: Scenario) -> None:
-        self.links: Sequence[Mapping[str, Any]] = scenario["links"]
+        self.tunnels: Sequence[Mapping[str, Any]] = scenario.get("tunnels", ())
+        self.links: Sequence[Mapping[str, Any]] = [*scenario["links"], *self.tunnels]
+        # How many of them are links.
+        self.cables = len(scenario["links"])
         self.routers = {node["name"] for node in scenario["nodes"] if node["router"]}
         # By node: addresses in the simulator's order (those of the node as a whole first), each with the hop that leaves by it.
         self.addresses: dict[str, dict[str, Hop | None]] = {node["name"]: dict.fromkeys(node["addresses"]) for node in scenario["nodes"]}
@@ -59,7 +62,7 @@ class Graph:
     def on_links(self, node: str) -> list[str]:
         return [address for address, hop in self.addresses[node].items() if hop is not None]
 
-    def way(self, client: str, source: str, server: str, destination: str) -> list[Hop] | None:
+    def way(self, client: str, source: str, server: str, destination: str, *, over_tunnels: bool = True) -> list[Hop] | None:
         """The shortest over routers that leaves by the source's link, if it has one, and arrives by the destination's."""
         only, last = self.addresses[client][source], self.addresses[server][destination]
         came: dict[str, Hop] = {}
@@ -68,6 +71,8 @@ class Graph:
             node = ahead.popleft()
             for hop in self.leaving[node]:
                 following = self.ends(hop)
+                if hop.link >= self.cables and not over_tunnels:
+                    continue
                 if node == client and only is not None and hop != only:
                     continue
                 if following == server and (last is None or hop == last.reversed()):
@@ -111,14 +116,21 @@ class Step:
     source: str
     destination: str
     hop: Hop
-    flow: str
+    # Whose: of a flow, or of a tunnel.
+    place: Place
 
 
-def steps(way: Sequence[Hop], graph: Graph, source: str, destination: str, flow: str) -> list[Step]:
+def steps(way: Sequence[Hop], graph: Graph, source: str, destination: str, place: Place) -> list[Step]:
     """What each node on the way has to know, there and back."""
-    there = [Step(graph.begins(hop), source, destination, hop, flow) for hop in way]
-    back = [Step(graph.ends(hop), destination, source, hop.reversed(), flow) for hop in way]
+    there = [Step(graph.begins(hop), source, destination, hop, place) for hop in way]
+    back = [Step(graph.ends(hop), destination, source, hop.reversed(), place) for hop in way]
     return there + back[::-1]
+
+
+def _named(step: Step) -> str:
+    """Whose step it is, in words."""
+    kind, name, *_ = step.place
+    return f"{str(kind).removesuffix('s')} {name}"
 
 
 def routes(found: Sequence[Step], graph: Graph, device: Mapping[Hop, str]) -> list[dict[str, Any]]:
@@ -131,8 +143,8 @@ def routes(found: Sequence[Step], graph: Graph, device: Mapping[Hop, str]) -> li
         known = by_target.setdefault((step.node, step.destination), {}).setdefault(step.source, step)
         if known.hop != step.hop:
             raise PlanError(
-                ("flows", step.flow, "routes"),
-                f"the flows {known.flow} and {step.flow} take different ways at {step.node} from {step.source} to {step.destination}, "
+                step.place,
+                f"the {_named(known)} and the {_named(step)} take different ways at {step.node} from {step.source} to {step.destination}, "
                 "and a kernel knows a way by its addresses; give one of them an address of its own",
             )
     made = []
@@ -140,6 +152,8 @@ def routes(found: Sequence[Step], graph: Graph, device: Mapping[Hop, str]) -> li
         parted = len({step.hop for step in ways.values()}) > 1
         for source in [None, *ways] if parted else [None]:
             hop = ways[source].hop if source else next(iter(ways.values())).hop
-            route = {"namespace": node, "to": destination, "via": graph.address(hop.reversed()), "device": device[hop]}
+            route = {"namespace": node, "to": destination, "device": device[hop]}
+            if hop.link < graph.cables:
+                route["via"] = graph.address(hop.reversed())
             made.append({**route, "source": source} if source else route)
     return made

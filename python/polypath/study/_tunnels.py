@@ -95,6 +95,14 @@ Reorder = Annotated[
 ]
 
 
+DISTRIBUTIONS: dict[str, str] = {
+    "turns": "packet by packet, by weight, as MPT; `batch` packets a turn",
+    "flows": "all packets of a flow on one path, by weight",
+    "earliest": "each packet on the path on which it arrives first, as far as the path carries it, by reports of the other end",
+}
+"""What `distribution` may be, and what it does."""
+
+
 class TunnelEnd(Model):
     """The device of a tunnel at a node."""
 
@@ -117,8 +125,10 @@ class Tunnel(Model):
     ends: tuple[TunnelEnd, TunnelEnd]
     paths: tuple[TunnelPath, ...] = Field(min_length=1, max_length=256)
     reorder: Reorder = Progress()
-    distribution: Literal["turns", "flows"] = "turns"
-    """`turns`: packet by packet, by weight; `flows`: each flow on one path."""
+    distribution: Literal["turns", "flows", "earliest"] = "turns"
+    """Which path a packet takes: see `DISTRIBUTIONS`."""
+    batch: int = Field(default=1, ge=1, le=1024)
+    """Packets that take each turn."""
     mtu: Size | None = None
     """MTU of the devices; default: what the narrowest interface on the paths leaves."""
     keepalive: Time = Time("5s")
@@ -157,6 +167,7 @@ def tunnel_scenario(name: str, tunnel: Tunnel) -> dict[str, Any]:
         "paths": [{"a": path.ends[0], "b": path.ends[1], "weight": path.weight} for path in tunnel.paths],
         "mtu": None if tunnel.mtu is None else int(tunnel.mtu),
         "distribution": tunnel.distribution,
+        "batch": tunnel.batch,
         "reorder": _reorder(tunnel.reorder),
         "keepalive_ns": int(tunnel.keepalive),
         "dead_time_ns": int(tunnel.dead_time),

@@ -60,6 +60,10 @@ fn work() -> Outcome<()> {
     }
     let text = std::fs::read(folder.join("plan.json")).map_err(|e| Error::machine(format!("plan.json: {e}")))?;
     let plan: Plan = serde_json::from_slice(&text).map_err(|e| Error::machine(format!("plan.json: {e}")))?;
+    if !plan.tunnels.is_empty() {
+        // With it comes /dev/net/tun.
+        sys::mount("devtmpfs", "/dev", "devtmpfs", 0, "")?;
+    }
     write_result(&polypath_guest::run(&plan, &folder.join("results")))
 }
 

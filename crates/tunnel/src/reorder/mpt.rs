@@ -16,7 +16,7 @@
 
 use super::{Arrival, ReorderCounters, Rule};
 use polypath_base::{Duration, Instant, PathId, Seq};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// Rule 2 takes numbers up to this for those of a peer that has started anew.
 const FIRST_NUMBERS: u64 = 50;
@@ -30,12 +30,54 @@ pub struct Mpt<P> {
     window: u32,
     max_delay: Duration,
     expected: u64,
-    held: BTreeMap<u64, Held<P>>,
+    table: Table<P>,
     /// Arrivals of packets that were held; those below `expected` have left.
     arrivals: VecDeque<(Instant, u64)>,
+    /// What [`Rule::poll_timeout`] answers: it is asked for each packet.
+    timeout: Instant,
     rings: Vec<Ring>,
     ready: VecDeque<P>,
     counters: ReorderCounters,
+}
+
+/// Held packets by number: all are less than the window apart, so each has a place of its own in a ring.
+#[derive(Debug)]
+struct Table<P> {
+    /// A power of two of places, not less than the window; none as long as nothing has been held.
+    places: Vec<Option<Held<P>>>,
+    held: u32,
+}
+
+impl<P> Table<P> {
+    const fn new() -> Self {
+        Self { places: Vec::new(), held: 0 }
+    }
+
+    fn place(&self, number: u64) -> usize {
+        number as usize & self.places.len().wrapping_sub(1)
+    }
+
+    /// The packet with a number from the expected one on and within the window.
+    fn get(&self, number: u64) -> Option<&Held<P>> {
+        self.places.get(self.place(number))?.as_ref()
+    }
+
+    fn insert(&mut self, number: u64, window: u32, held: Held<P>) {
+        if self.places.is_empty() {
+            self.places.resize_with(window.next_power_of_two() as usize, || None);
+        }
+        let place = self.place(number);
+        debug_assert!(self.places[place].is_none(), "each number within the window has a place of its own");
+        self.places[place] = Some(held);
+        self.held += 1;
+    }
+
+    fn take(&mut self, number: u64) -> Option<Held<P>> {
+        let place = self.place(number);
+        let held = self.places.get_mut(place)?.take()?;
+        self.held -= 1;
+        Some(held)
+    }
 }
 
 #[derive(Debug)]
@@ -60,8 +102,9 @@ impl<P> Mpt<P> {
             window,
             max_delay: if max_delay == Duration::ZERO { DEFAULT_DELAY } else { max_delay },
             expected: 0,
-            held: BTreeMap::new(),
+            table: Table::new(),
             arrivals: VecDeque::new(),
+            timeout: Instant::NEVER,
             rings: Vec::new(),
             ready: VecDeque::new(),
             counters: ReorderCounters::default(),
@@ -79,23 +122,26 @@ impl<P> Mpt<P> {
         let slot = ring.next;
         let occupant = std::mem::replace(&mut ring.numbers[slot as usize], number);
         ring.next = (slot + 1) % self.window;
-        let in_use = self.held.get(&occupant).is_some_and(|held| held.ring == (path, slot));
+        let in_use = self.in_window(occupant) && self.table.get(occupant).is_some_and(|held| held.ring == (path, slot));
         (slot, in_use)
     }
 
-    /// Gives on what is held up to a number, over the gaps, and the run behind it.
+    fn in_window(&self, number: u64) -> bool {
+        (self.expected..self.expected + u64::from(self.window)).contains(&number)
+    }
+
+    /// Gives on what is held up to a number, over the gaps, and the run behind it. Returns how many numbers were skipped.
     fn release_through(&mut self, now: Instant, number: u64) -> u64 {
-        let mut given_up = 0;
-        while let Some(entry) = self.held.first_entry() {
-            let first = *entry.key();
-            if first > number && first != self.expected {
-                break;
+        let (mut next, mut given_up) = (self.expected, 0);
+        // Every held number is within the window, so the loop ends there at the latest.
+        while self.table.held > 0 && (next <= number || next == self.expected) {
+            if let Some(held) = self.table.take(next) {
+                given_up += next - self.expected;
+                self.counters.hold_time += now.since(held.since);
+                self.deliver(held.packet);
+                self.expected = next + 1;
             }
-            let held = entry.remove();
-            given_up += first - self.expected;
-            self.counters.hold_time += now.since(held.since);
-            self.deliver(held.packet);
-            self.expected = first + 1;
+            next += 1;
         }
         self.forget_left();
         given_up
@@ -111,9 +157,21 @@ impl<P> Mpt<P> {
     }
 
     fn forget_left(&mut self) {
+        let before = self.arrivals.len();
         while self.arrivals.front().is_some_and(|&(_, number)| number < self.expected) {
             self.arrivals.pop_front();
         }
+        if self.arrivals.len() != before {
+            self.note_timeout();
+        }
+    }
+
+    fn note_timeout(&mut self) {
+        // The first look at which the packet that came first has been held for longer.
+        self.timeout = self.arrivals.front().map_or(Instant::NEVER, |&(since, _)| {
+            let ticks = (since + self.max_delay).as_nanos() / TICK.as_nanos() + 1;
+            Instant::from_nanos(ticks.saturating_mul(TICK.as_nanos()))
+        });
     }
 }
 
@@ -133,20 +191,25 @@ impl<P> Rule<P> for Mpt<P> {
             self.release_all(now);
             self.expected = number;
             self.arrivals.clear();
+            self.note_timeout();
             self.counters.restarts += 1;
         } else if number >= self.expected + u64::from(self.window) {
             self.release_all(now);
             self.counters.given_up_for_room += number - self.expected;
             self.expected = number;
         }
-        if self.held.contains_key(&number) {
+        if self.table.get(number).is_some() {
             self.counters.duplicates += 1;
             return;
         }
         if number != self.expected {
             self.arrivals.push_back((now, number));
+            if self.arrivals.len() == 1 {
+                self.note_timeout();
+            }
             self.counters.held += 1;
-            self.held.insert(number, Held { since: now, ring: (arrival.path, slot), packet: arrival.packet });
+            let held = Held { since: now, ring: (arrival.path, slot), packet: arrival.packet };
+            self.table.insert(number, self.window, held);
             return;
         }
         self.deliver(arrival.packet);
@@ -170,10 +233,7 @@ impl<P> Rule<P> for Mpt<P> {
     }
 
     fn poll_timeout(&self) -> Instant {
-        let Some(&(since, _)) = self.arrivals.front() else { return Instant::NEVER };
-        // The first look at which the packet has been held for longer.
-        let ticks = (since + self.max_delay).as_nanos() / TICK.as_nanos() + 1;
-        Instant::from_nanos(ticks.saturating_mul(TICK.as_nanos()))
+        self.timeout
     }
 
     fn counters(&self) -> ReorderCounters {

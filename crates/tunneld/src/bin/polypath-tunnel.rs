@@ -2,8 +2,9 @@
 
 use polypath_base::{Duration, Error, ErrorKind};
 use polypath_io::{Between, Clock, Namespace};
+use polypath_tunneld::control::{self, Reach};
 use polypath_tunneld::encryption::Key;
-use polypath_tunneld::{control, daemon, import, status};
+use polypath_tunneld::{daemon, import, status};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::OpenOptionsExt;
@@ -15,6 +16,9 @@ polypath-tunnel carries a tunnel of GRE in UDP over several paths.
 
   polypath-tunnel up FILE.toml        bring a tunnel up, in the background
   polypath-tunnel run FILE.toml       the same in the foreground, until SIGTERM; SIGHUP reads the file again
+  polypath-tunnel run FILE.toml --private
+                                      `status` and `down` do not reach it: who started it asks it at the abstract socket
+                                      polypath-tunnel-NAME of its network namespace
   polypath-tunnel down [NAME]         take it down
   polypath-tunnel status [NAME] [--json]
   polypath-tunnel check FILE.toml     only read the file
@@ -48,13 +52,8 @@ fn main() -> ExitCode {
 fn command(words: &[&str]) -> Result<(), Error> {
     match words {
         [] | ["-h" | "--help"] => say(USAGE),
-        ["run", file] => {
-            let log = |line: &str| eprintln!("polypath-tunnel: {line}");
-            daemon::run(Path::new(file), &log, |config| {
-                // Who started it may have gone.
-                let _ = say(&format!("{UP}{}: {} with {} paths\n", config.name, config.device, config.paths.len()));
-            })
-        }
+        ["run", file] => run(file, Reach::Machine),
+        ["run", file, "--private"] => run(file, Reach::Namespace),
         ["up", file] => up(Path::new(file)),
         ["check", file] => daemon::read(Path::new(file)).map(drop),
         ["down"] => down(&control::only()?),
@@ -69,6 +68,14 @@ fn command(words: &[&str]) -> Result<(), Error> {
         ["pubkey", file] => pubkey(Path::new(file)),
         _ => Err(Error::caller(format!("{:?} is no command; `polypath-tunnel --help` lists them", words.join(" ")))),
     }
+}
+
+fn run(file: &str, reach: Reach) -> Result<(), Error> {
+    let log = |line: &str| eprintln!("polypath-tunnel: {line}");
+    daemon::run(Path::new(file), reach, &log, |config| {
+        // Who started it may have gone.
+        let _ = say(&format!("{UP}{}: {} with {} paths\n", config.name, config.device, config.paths.len()));
+    })
 }
 
 fn say(text: &str) -> Result<(), Error> {

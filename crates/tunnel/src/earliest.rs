@@ -1,0 +1,431 @@
+//! Packets take the path on which they arrive first, and no path gets more than it carries.
+//!
+//! Of each path the sender keeps a model of one queue: how fast it is served, how long its packets take beside, and what waits in it. A packet
+//! goes to the path on which it would arrive first, behind everything that waits there already; so packets arrive in the order in which they
+//! were taken, as far as the model is right. What a path cannot carry yet waits here and not in the network, and the device is read no further
+//! than until the last path is worth waiting for.
+//!
+//! The model is kept right by the other end's reports ([`Report`]), of which each end sends one for so many packets or so much time.
+//! - **Delay.** The difference of the clocks at both ends of a packet's journey, the least of the last 5 to 10 s. The clocks need not agree: only
+//!   differences between paths count.
+//! - **Capacity.** What arrived between two reports by the time in which it did, while packets waited in the path's queue at the beginning and
+//!   at the end of it; the greatest of the last 1 to 2 s. While nothing waits, what arrives is only a lower bound.
+//! - **Queue.** What the last packet took longer than the least: the model is moved by what it had predicted wrongly for that packet.
+
+use crate::distribution::{Distribution, WeightedTurns};
+use polypath_base::{Bytes, Duration, Instant, PathId, Rate, Seq};
+pub use polypath_wire::report::Repr as Report;
+use std::collections::VecDeque;
+
+/// What waits in a path's own queue: CoDel's target, which costs no throughput and little time (RFC 8289 section 4.4).
+const QUEUE: Duration = Duration::from_millis(5);
+/// A packet that took so much longer than the least waited for others.
+const STANDING: Duration = Duration::from_millis(1);
+/// The least delay and the greatest rate are those of this period and the one before it.
+const DELAY_PERIOD: Duration = Duration::from_secs(5);
+const RATE_PERIOD: Duration = Duration::from_secs(1);
+/// A report is sent for so many packets, but not sooner than the one time after the last, and not later than the other.
+const REPORT_PACKETS: u32 = 32;
+const REPORT_SOONEST: Duration = Duration::from_millis(1);
+const REPORT_LATEST: Duration = Duration::from_millis(10);
+/// At the end of each period of delays nothing is to wait in the network for the one time, so that the least delay is seen; it begins with a
+/// pause of the other, because what the model does not know of waits there still.
+const DRAIN: Duration = Duration::from_millis(500);
+const PAUSE: Duration = Duration::from_millis(10);
+/// So often a path on which nothing comes is measured by reports alone, while the tunnel is in use.
+const PROBE: Duration = Duration::from_millis(100);
+/// Sent packets that are remembered until they are reported.
+const REMEMBERED: usize = 1 << 14;
+/// As long as a path was never full, so many packets and as many again as were reported may be unreported, as in slow start.
+const FIRST: u64 = 64;
+/// Bytes of a full packet.
+const FULL: u64 = 1500;
+/// A packet of which no report has told for so long is taken for lost.
+const LOST: Duration = Duration::from_secs(1);
+/// Bytes of the headers around each packet: IPv4, UDP, GRE with a number.
+const HEADERS: u64 = 36;
+/// The model never believes in more.
+const LONGEST_QUEUE: Duration = Duration::from_secs(1);
+/// The slowest path that is worth a number; less is taken for this.
+const SLOWEST: u64 = 1000;
+
+/// What is known of a path.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct PathEstimate {
+    /// What it carries, headers of the tunnel included; none as long as it was never full.
+    pub capacity: Option<Rate>,
+    /// How much longer its packets take than those of the fastest path, without queues; none as long as nothing was reported.
+    pub behind: Option<Duration>,
+    /// How long a packet waits that is sent now, here and in the network.
+    pub queue: Duration,
+    /// Packets that were lost on it.
+    pub lost: u64,
+}
+
+/// A packet that was sent, and what the model said of it.
+#[derive(Copy, Clone, Debug)]
+struct Sent {
+    seq: Seq,
+    at: Instant,
+    /// Packets sent on the path, this one included.
+    count: u32,
+    /// Nanoseconds that it was to spend in the path's queue.
+    predicted: i64,
+    /// What the model had been moved by until then, nanoseconds.
+    moved: i64,
+}
+
+/// The extreme value of a period and of the one before it.
+#[derive(Copy, Clone, Debug)]
+struct Extreme<T> {
+    values: [Option<T>; 2],
+    began: Instant,
+}
+
+impl<T: Copy> Extreme<T> {
+    const fn new() -> Self {
+        Self { values: [None; 2], began: Instant::ZERO }
+    }
+
+    fn add(&mut self, now: Instant, period: Duration, value: T, better: impl Fn(T, T) -> T) {
+        if now.since(self.began) >= period {
+            // What is older than two periods is forgotten only for something newer.
+            self.values = [None, self.values[0].or(self.values[1])];
+            if now.since(self.began) >= period * 2 {
+                self.values[1] = None;
+            }
+            self.began = now;
+        }
+        self.values[0] = Some(self.values[0].map_or(value, |known| better(known, value)));
+    }
+
+    fn get(&self, better: impl Fn(T, T) -> T) -> Option<T> {
+        match self.values {
+            [Some(a), Some(b)] => Some(better(a, b)),
+            [a, b] => a.or(b),
+        }
+    }
+
+    fn restart(&mut self, now: Instant, value: T) {
+        *self = Self { values: [Some(value), None], began: now };
+    }
+}
+
+/// What the last report said of the last packet.
+#[derive(Copy, Clone, Debug)]
+struct Sample {
+    arrived_us: u32,
+    bytes: u32,
+    standing: bool,
+}
+
+/// The other end's view of a path, which it is told in reports.
+#[derive(Copy, Clone, Debug, Default)]
+struct Receiver {
+    packets: u32,
+    bytes: u32,
+    latest: Option<(u32, u32)>,
+    echo: Option<(u32, u32)>,
+    /// Packets since the last report.
+    unreported: u32,
+}
+
+#[derive(Debug)]
+struct Path {
+    weight: u32,
+    /// Bytes a second.
+    rate: Extreme<u64>,
+    /// Microseconds by two clocks, against the first that was seen on any path.
+    delay: Extreme<i64>,
+    /// The model's queue is empty then.
+    free_at: Instant,
+    /// Bytes that wait here for their turn.
+    waiting: u64,
+    sent: VecDeque<Sent>,
+    /// Packets that may be unreported as long as its capacity is unknown.
+    allowed: u64,
+    count: u32,
+    moved: i64,
+    sample: Option<Sample>,
+    lost: u64,
+    /// Packets that were sent, and of which packets the last report told.
+    reported: (u32, u32),
+    reported_at: Instant,
+    /// When a report was sent while nothing else was on the path.
+    clean_us: Option<u32>,
+    receiver: Receiver,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Earliest {
+    paths: Vec<Path>,
+    /// The path of packets as long as nothing is known of some path.
+    turns: WeightedTurns,
+    /// Difference of the clocks, with the delay, that delays are counted against.
+    origin: Option<u32>,
+    used_at: Option<Instant>,
+}
+
+impl Earliest {
+    /// By path a weight, as [`WeightedTurns::new`]: until a path's capacity is known, it is taken for that of another by the weights.
+    pub fn new(weights: &[u32]) -> Option<Self> {
+        let path = |&weight: &u32| Path {
+            weight,
+            rate: Extreme::new(),
+            delay: Extreme::new(),
+            free_at: Instant::ZERO,
+            waiting: 0,
+            sent: VecDeque::new(),
+            allowed: FIRST,
+            count: 0,
+            moved: 0,
+            sample: None,
+            lost: 0,
+            reported: (0, 0),
+            reported_at: Instant::ZERO,
+            clean_us: None,
+            receiver: Receiver::default(),
+        };
+        Some(Self { paths: weights.iter().map(path).collect(), turns: WeightedTurns::new(weights, 1)?, origin: None, used_at: None })
+    }
+
+    /// A packet was sent before this run.
+    pub fn skip_turn(&mut self) {
+        let up = vec![true; self.paths.len()];
+        self.turns.pick(0, &up);
+    }
+
+    /// The path of the next packet; none if all are down.
+    pub fn pick(&mut self, now: Instant, len: Bytes, up: &[bool]) -> Option<PathId> {
+        self.used_at = Some(now);
+        let known = |path: usize| self.paths[path].base().is_some();
+        let path = if live(up).all(known) {
+            let slowest = self.slowest(up);
+            let first = |path: usize| (self.is_path_full(now, path, slowest), self.paths[path].arrival(now, len, self.rate(path)));
+            live(up).min_by_key(|&path| first(path)).map(|path| PathId(path as u8))?
+        } else {
+            self.turns.pick(0, up)?
+        };
+        self.paths[usize::from(path.0)].waiting += len.get() + HEADERS;
+        Some(path)
+    }
+
+    /// When the first packet that waits for this path may be sent; never: after the next report.
+    pub fn due(&self, path: PathId) -> Instant {
+        let path = &self.paths[usize::from(path.0)];
+        if path.is_unmeasured() && path.sent.len() as u64 >= path.allowed {
+            return Instant::NEVER;
+        }
+        let drain = path.delay.began + DELAY_PERIOD;
+        if (path.free_at + DRAIN) >= drain && path.free_at < drain {
+            let resumes = drain + PAUSE;
+            return path.free_at.max(Instant::from_nanos(resumes.as_nanos().saturating_sub(DRAIN.as_nanos())));
+        }
+        Instant::from_nanos(path.free_at.as_nanos().saturating_sub(QUEUE.as_nanos()))
+    }
+
+    /// A packet of this path is sent now.
+    pub fn on_sent(&mut self, now: Instant, path: PathId, seq: Seq, len: Bytes) {
+        let rate = self.rate(usize::from(path.0));
+        let path = &mut self.paths[usize::from(path.0)];
+        let bytes = len.get() + HEADERS;
+        path.waiting = path.waiting.saturating_sub(bytes);
+        path.free_at = path.free_at.max(now) + service(bytes, rate);
+        path.count = path.count.wrapping_add(1);
+        if path.sent.len() == REMEMBERED {
+            path.sent.pop_front();
+        }
+        let predicted = path.free_at.since(now).as_nanos() as i64;
+        path.sent.push_back(Sent { seq, at: now, count: path.count, predicted, moved: path.moved });
+    }
+
+    /// A path has gone down: what was to be sent on it does not wait any more.
+    pub fn on_down(&mut self, path: PathId) {
+        if let Some(path) = self.paths.get_mut(usize::from(path.0)) {
+            path.waiting = 0;
+            path.sent.clear();
+            path.sample = None;
+        }
+    }
+
+    /// Every path has so much to do that another packet would not arrive sooner for being taken now.
+    pub fn is_full(&self, now: Instant, up: &[bool]) -> bool {
+        let slowest = self.slowest(up);
+        live(up).next().is_some() && live(up).all(|path| self.is_path_full(now, path, slowest))
+    }
+
+    /// The greatest delay of a path that is up, without queues.
+    fn slowest(&self, up: &[bool]) -> i64 {
+        live(up).filter_map(|path| self.paths[path].base()).max().unwrap_or(0)
+    }
+
+    /// A path has as much to do as there is time until the slowest one is worth waiting for, or has not reported what it got.
+    fn is_path_full(&self, now: Instant, path: usize, slowest: i64) -> bool {
+        let own = &self.paths[path];
+        if own.is_unmeasured() && own.sent.len() as u64 + own.waiting / FULL >= own.allowed {
+            return true;
+        }
+        let head_start = own.base().map_or(0, |base| slowest - base);
+        own.wait(now, self.rate(path)) > QUEUE + Duration::from_micros(head_start as u64)
+    }
+
+    /// What a path carries, bytes a second: as measured, or else by the weights from one that was.
+    fn rate(&self, path: usize) -> Option<u64> {
+        let own = &self.paths[path];
+        own.rate.get(u64::max).or_else(|| {
+            let known = self.paths.iter().filter_map(|other| Some((other.rate.get(u64::max)?, other.weight)));
+            known.map(|(rate, weight)| (rate * u64::from(own.weight) / u64::from(weight)).max(SLOWEST)).min()
+        })
+    }
+
+    /// What is known of a path.
+    pub fn estimate(&self, now: Instant, path: PathId) -> Option<PathEstimate> {
+        let own = self.paths.get(usize::from(path.0))?;
+        let fastest = self.paths.iter().filter_map(Path::base).min();
+        Some(PathEstimate {
+            capacity: own.rate.get(u64::max).map(Rate::from_bytes_per_sec),
+            behind: own.base().zip(fastest).map(|(own, fastest)| Duration::from_micros((own - fastest) as u64)),
+            queue: own.wait(now, self.rate(usize::from(path.0))),
+            lost: own.lost,
+        })
+    }
+
+    // What the other end is told.
+
+    /// A packet of the other end has come.
+    pub fn on_received(&mut self, now: Instant, path: PathId, seq: Seq, len: Bytes) {
+        self.used_at = Some(now);
+        let receiver = &mut self.paths[usize::from(path.0)].receiver;
+        receiver.packets = receiver.packets.wrapping_add(1);
+        receiver.bytes = receiver.bytes.wrapping_add((len.get() + HEADERS) as u32);
+        receiver.latest = Some((seq.get(), micros(now)));
+        receiver.unreported += 1;
+    }
+
+    /// When the next report is due on a path; never: [`Instant::NEVER`].
+    pub fn report_due(&self, path: PathId) -> Instant {
+        let path = &self.paths[usize::from(path.0)];
+        let wait = match path.receiver.unreported {
+            0 if self.used_at.is_some_and(|used| used >= path.reported_at) => PROBE,
+            0 => return Instant::NEVER,
+            REPORT_PACKETS.. => REPORT_SOONEST,
+            _ => REPORT_LATEST,
+        };
+        path.reported_at + wait
+    }
+
+    /// The report that is sent on a path now.
+    pub fn report(&mut self, now: Instant, path: PathId) -> Report {
+        let path = &mut self.paths[usize::from(path.0)];
+        let (receiver, sent_us) = (&mut path.receiver, micros(now));
+        receiver.unreported = 0;
+        path.reported_at = now;
+        if path.free_at <= now && path.waiting == 0 && path.sent.is_empty() {
+            path.clean_us = Some(sent_us);
+        }
+        Report { sent_us, echo: receiver.echo, latest: receiver.latest, packets: receiver.packets, bytes: receiver.bytes }
+    }
+
+    /// A report of the other end has come.
+    pub fn on_report(&mut self, now: Instant, number: PathId, report: &Report) {
+        let Some(path) = self.paths.get_mut(usize::from(number.0)) else { return };
+        path.receiver.echo = Some((report.sent_us, micros(now)));
+        // Who has heard nothing of the path yet is answered soon.
+        path.receiver.unreported += u32::from(report.echo.is_none());
+        let mut delay = |sent_us: u32, arrived_us: u32| {
+            let between = arrived_us.wrapping_sub(sent_us);
+            i64::from(between.wrapping_sub(*self.origin.get_or_insert(between)) as i32)
+        };
+        if let Some((sent_us, arrived_us)) = report.echo {
+            let delay = delay(sent_us, arrived_us);
+            if path.clean_us == Some(sent_us) {
+                // Nothing was in its way: that is how long the path takes now, even if it took less before.
+                path.delay.restart(now, delay);
+            } else {
+                path.delay.add(now, DELAY_PERIOD, delay, i64::min);
+            }
+        }
+        while path.sent.front().is_some_and(|sent| now.since(sent.at) >= LOST) {
+            path.sent.pop_front();
+        }
+        let Some((seq, arrived_us)) = report.latest else { return };
+        let Some(sent) = path.acknowledge(Seq::new(seq)) else { return };
+        let delay = delay(micros(sent.at), arrived_us);
+        path.delay.add(now, DELAY_PERIOD, delay, i64::min);
+        path.on_delivered(now, &sent, delay, arrived_us, report);
+    }
+}
+
+impl Path {
+    /// It was never full.
+    fn is_unmeasured(&self) -> bool {
+        self.rate.get(u64::max).is_none()
+    }
+
+    fn base(&self) -> Option<i64> {
+        self.delay.get(i64::min)
+    }
+
+    /// How long a packet that is taken now waits before it is served.
+    fn wait(&self, now: Instant, rate: Option<u64>) -> Duration {
+        self.free_at.since(now) + service(self.waiting, rate)
+    }
+
+    /// When a packet that is taken now arrives, microseconds against an instant that is the same for all paths.
+    fn arrival(&self, now: Instant, len: Bytes, rate: Option<u64>) -> i64 {
+        let wait = self.wait(now, rate) + service(len.get() + HEADERS, rate);
+        self.base().unwrap_or(0) + wait.as_micros() as i64
+    }
+
+    /// The packet of which a report tells; those before it have come, or are lost.
+    fn acknowledge(&mut self, seq: Seq) -> Option<Sent> {
+        let place = self.sent.iter().position(|sent| sent.seq == seq)?;
+        let sent = self.sent[place];
+        self.sent.drain(..=place);
+        self.allowed += place as u64 + 1;
+        Some(sent)
+    }
+
+    fn on_delivered(&mut self, now: Instant, sent: &Sent, delay: i64, arrived_us: u32, report: &Report) {
+        let queue_us = (delay - self.base().unwrap_or(delay)).max(0);
+        let standing = queue_us >= STANDING.as_micros() as i64;
+        if let Some(last) = self.sample {
+            let (bytes, time) = (report.bytes.wrapping_sub(last.bytes), arrived_us.wrapping_sub(last.arrived_us));
+            if bytes as i32 > 0 && time as i32 > 0 {
+                let rate = (u64::from(bytes) * 1_000_000 / u64::from(time)).max(SLOWEST);
+                let full = last.standing && standing;
+                if full || self.rate.get(u64::max).is_some_and(|known| rate > known) {
+                    self.rate.add(now, RATE_PERIOD, rate, u64::max);
+                }
+            }
+        }
+        self.sample = Some(Sample { arrived_us, bytes: report.bytes, standing });
+        // What was sent up to this packet and did not come, beyond what was missing before.
+        let (count, came) = (sent.count.wrapping_sub(self.reported.0), report.packets.wrapping_sub(self.reported.1));
+        self.lost += u64::from(count.saturating_sub(came));
+        self.reported = (sent.count, report.packets);
+        self.correct(now, sent, queue_us * 1000);
+    }
+
+    /// Moves the model by what it predicted wrongly, beyond what it has been moved by since.
+    fn correct(&mut self, now: Instant, sent: &Sent, queue: i64) {
+        let wrong = queue - sent.predicted - (self.moved - sent.moved);
+        let before = self.free_at.max(now).as_nanos();
+        let after = before.saturating_add_signed(wrong).clamp(now.as_nanos(), (now + LONGEST_QUEUE).as_nanos());
+        self.moved += after as i64 - before as i64;
+        self.free_at = Instant::from_nanos(after);
+    }
+}
+
+fn live(up: &[bool]) -> impl Iterator<Item = usize> + '_ {
+    up.iter().enumerate().filter(|&(_, &up)| up).map(|(path, _)| path)
+}
+
+fn service(bytes: u64, rate: Option<u64>) -> Duration {
+    rate.map_or(Duration::ZERO, |rate| Rate::from_bytes_per_sec(rate).time_for(Bytes::new(bytes)))
+}
+
+fn micros(now: Instant) -> u32 {
+    now.as_micros() as u32
+}
