@@ -228,7 +228,7 @@ def test_a_killed_builds_folder_goes_with_the_next_build_and_a_living_ones_stays
 def without_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     """Building as it is, but for the tools that take minutes."""
 
-    def harvest(tree: Path, done: Path, name: str, release: str, made_of: str) -> Recipe:
+    def harvest(tree: Path, done: Path, name: str, release: str, variant: str, made_of: str) -> Recipe:
         put(done.parent / "made", name, release, made_of).rename(done / "x")
         for file in (done / "x").iterdir():
             file.rename(done / file.name)
@@ -303,7 +303,7 @@ def test_a_missing_program_is_named_with_its_package(tmp_path: Path, monkeypatch
 
 
 def test_missing_packages_are_named_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polypath.linux._tools.missing", lambda: ["flex", "bison"])
+    monkeypatch.setattr("polypath.linux._tools.missing", lambda *_: ["flex", "bison"])
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(KernelError, match="Debian packages flex bison: install them"):
         linux.build("6.12")

@@ -9,11 +9,14 @@ from rich.table import Table
 
 from polypath import linux
 
-from . import _linux_exec
+from . import _linux_exec, _linux_qualify, _linux_replay, _linux_selftests
 from ._console import err, out
 
 app = typer.Typer(help="Kernels for the linux engine: build, list, remove, and run scripts on them.", no_args_is_help=True)
 app.command("exec")(_linux_exec.exec_)
+app.command("qualify")(_linux_qualify.qualify)
+app.command("replay")(_linux_replay.replay)
+app.command("selftests")(_linux_selftests.selftests_)
 
 
 @app.command("build")
@@ -22,6 +25,10 @@ def build(
         str,
         typer.Argument(help="6.12, 6.1 or another release that Debian has, or a folder or tarball with a kernel's sources from 5.4 on."),
     ] = "6.12",
+    variant: Annotated[
+        str,
+        typer.Option(help="Another configuration, a kernel of its own: `selftests` has what the kernel's network selftests ask for."),
+    ] = "",
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Compilers at once; default: one a core.")] = None,
 ) -> None:
     """Build a kernel; some minutes, once. Needs no privileges if gcc, make, flex, bison and bc are there."""
@@ -34,7 +41,7 @@ def build(
             else:
                 err.print(text, highlight=False)
 
-        kernel = linux.build(what, jobs=jobs, say=say)
+        kernel = linux.build(what, variant=variant, jobs=jobs, say=say)
     out.print(
         f"ready: kernel {kernel.name} (Linux {kernel.release}); use it with --engine linux, or kernel: {_quoted(kernel.name)} in a study"
     )
@@ -49,10 +56,10 @@ def list_() -> None:
     if not kernels:
         out.print("there are no kernels yet; build one with: polypath linux build 6.12")
         return
-    table = Table("kernel", "release", "MPTCP", "built by", "folder", title="kernels", title_justify="left")
+    table = Table("kernel", "release", "MPTCP", "variant", "built by", "folder", title="kernels", title_justify="left")
     for kernel in kernels:
         by = "this polypath" if kernel.current else "an earlier one: build it again"
-        table.add_row(kernel.name, kernel.release, kernel.mptcp or "none", by, str(kernel.file.parent))
+        table.add_row(kernel.name, kernel.release, kernel.mptcp or "none", kernel.variant or "plain", by, str(kernel.file.parent))
     out.print(table)
 
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from . import _config, _edits, _features, _source, _tools
+from . import _config, _edits, _features, _kallsyms, _source, _tools
 from ._commands import locked, run
 from ._errors import KernelError
 from ._kernel import Kernel, find, folder, places, settings_hash
@@ -32,34 +32,37 @@ _NEUTRAL = {
 _MAKE = ("make", "ARCH=um", "SUBARCH=x86_64")
 # Whose compile command an algorithm gets.
 _MODEL = "net/ipv4/tcp_cubic"
-# Calls of the C library that host.c answers.
-_WRAPPED = ("getrandom", "uname", "fopen", "fopen64", "ptrace")
 
 
-def build(what: str = "6.12", *, jobs: int | None = None, say: Callable[[str], None] = lambda _: None) -> Kernel:
-    """Builds the kernel that `what` names: a release that Debian has, a folder or a tarball. Does nothing if it is there already."""
+def build(what: str = "6.12", *, variant: str = "", jobs: int | None = None, say: Callable[[str], None] = lambda _: None) -> Kernel:
+    """Builds the kernel that `what` names: a release that Debian has, a folder or a tarball. Does nothing if it is there already.
+
+    A `variant` is another configuration of the same sources; it is part of the kernel's name: "6.12-selftests".
+    """
+    if variant and variant not in _config.VARIANTS:
+        raise KernelError(f'there is no variant "{variant}" of a kernel; there is {", ".join(_config.VARIANTS)}')
     if os.uname().machine != "x86_64":
         raise KernelError(f"the linux engine's kernels run on x86-64 processors; this is {os.uname().machine}")
     _tools.require(say)
     root = folder()
     root.mkdir(parents=True, exist_ok=True)
     source = _source.resolve(what, root / "sources", say)
-    made_of = _made_of(source)
+    made_of = _made_of(source, variant)
     with locked(root / f".lock-{made_of[:12]}", "", lambda _: say("another process builds this kernel; waiting for it")):
         there = [recipe for recipe in (Recipe.load(place) for place in places()) if recipe.made_of == made_of]
         if there:
             say(f"kernel {there[0].name} is there already")
         else:
-            there = [_build(source, made_of, jobs or os.cpu_count() or 1, say)]
+            there = [_build(source, variant, made_of, jobs or os.cpu_count() or 1, say)]
         return find(there[0].name)
 
 
-def _made_of(source: _source.Source) -> str:
+def _made_of(source: _source.Source, variant: str) -> str:
     """Hash of what a build depends on, the compiler apart."""
-    return hashlib.sha256(f"{source.name}\0{source.identity}\0{settings_hash()}\0{_NEUTRAL!r}".encode()).hexdigest()
+    return hashlib.sha256(f"{source.name}\0{source.identity}\0{settings_hash(variant)}\0{_NEUTRAL!r}".encode()).hexdigest()
 
 
-def _build(source: _source.Source, made_of: str, jobs: int, say: Callable[[str], None]) -> Recipe:
+def _build(source: _source.Source, variant: str, made_of: str, jobs: int, say: Callable[[str], None]) -> Recipe:
     root = folder()
     with contextlib.ExitStack() as stack:
         # Between making a folder and locking it nobody else may clean up.
@@ -76,14 +79,14 @@ def _build(source: _source.Source, made_of: str, jobs: int, say: Callable[[str],
             _source.unpack(source, tree)
             release = _source.release(tree)
             name = source.name or release + ("-mptcp" if _features.is_v0(tree) else "")
+            name += f"-{variant}" if variant else ""
             _edits.apply(tree, release)
             say(f"building Linux {release}")
-            for name_ in _configure(tree, release):
-                say(
-                    f"Linux {release} comes without {name_.removeprefix('CONFIG_')}: it did not accept that line of {_config.FRAGMENT.name}"
-                )
+            for name_ in _configure(tree, release, variant):
+                where = _config.files(variant)[-1].name
+                say(f"Linux {release} comes without {name_.removeprefix('CONFIG_')}: it did not accept that line of {where}")
             _compile(tree, release, jobs, say)
-            recipe = _harvest(tree, done, name, release, made_of)
+            recipe = _harvest(tree, done, name, release, variant, made_of)
             link(recipe)
             place = root / f"{name}-{made_of[:12]}"
             shutil.rmtree(place, ignore_errors=True)
@@ -109,12 +112,12 @@ def _clean(root: Path) -> None:
             continue
 
 
-def _configure(tree: Path, release: str) -> list[str]:
+def _configure(tree: Path, release: str, variant: str) -> list[str]:
     """What this release did not accept of our configuration."""
-    (tree / "polypath.config").write_text(_config.fragment(), encoding="utf-8")
+    (tree / "polypath.config").write_text(_config.fragment(variant), encoding="utf-8")
     environment = {**_NEUTRAL, "KCONFIG_ALLCONFIG": "polypath.config"}
     run(*_MAKE, "allnoconfig", cwd=tree, what=f"configuring Linux {release}", env=environment)
-    return _config.check((tree / ".config").read_text(encoding="utf-8"), _config.known(tree), release)
+    return _config.check((tree / ".config").read_text(encoding="utf-8"), _config.known(tree), release, variant)
 
 
 def _compile(tree: Path, release: str, jobs: int, say: Callable[[str], None]) -> None:
@@ -130,7 +133,7 @@ def _compile(tree: Path, release: str, jobs: int, say: Callable[[str], None]) ->
     run(*_MAKE, f"-j{jobs}", "linux", cwd=tree, what=f"building Linux {release}", env=_NEUTRAL, on_line=on_line)
 
 
-def _harvest(tree: Path, done: Path, name: str, release: str, made_of: str) -> Recipe:
+def _harvest(tree: Path, done: Path, name: str, release: str, variant: str, made_of: str) -> Recipe:
     """Takes out of a built tree what links need: the kernel as one object, the linker's script, the commands, the headers."""
     config = (tree / ".config").read_text(encoding="utf-8")
     shutil.copy(tree / ".config", done / "config")
@@ -147,18 +150,19 @@ def _harvest(tree: Path, done: Path, name: str, release: str, made_of: str) -> R
     ask = "--eval=polypath-flags: ; @echo FLAGS $(CFLAGS_vmlinux)"
     said = run(*_MAKE, "-s", ask, "polypath-flags", cwd=tree, what="asking for the linker's flags")
     (flags,) = {line for line in said.splitlines() if line.startswith("FLAGS ")}
-    wraps = [f"-Wl,--wrap,{call}" for call in _WRAPPED]
     recipe = Recipe(
         name=name,
         release=release,
         mptcp=stack,
         made_of=made_of,
-        settings=settings_hash(),
+        settings=settings_hash(variant),
+        variant=variant,
+        kallsyms=_kallsyms.harvest(tree, done, config),
         algorithms=tuple(_features.algorithms(tree)),
         compile=(*compile_, "-c"),
         compile_host=("gcc", "-O2", "-std=gnu11", "-Wall", "-fno-pie", "-fno-stack-protector", "-c"),
         link=(
-            *("gcc", *flags.split()[1:], *wraps, "-Wl,--script=vmlinux.lds", "-o", "{output}"),
+            *("gcc", *flags.split()[1:], "-Wl,--script=vmlinux.lds", "-o", "{output}"),
             *("-Wl,--whole-archive", *objects, "{objects}", "-Wl,--no-whole-archive", "-lutil", "-lrt", "-lpthread"),
         ),
         place=done,

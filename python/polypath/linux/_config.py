@@ -1,4 +1,4 @@
-"""The configuration of our kernels: kernel.config, put on top of "everything off", and the check that it took effect."""
+"""The configuration of our kernels: kernel.config on top of "everything off", a variant's file on top, and whether they took effect."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import NamedTuple
 from ._errors import KernelError
 
 FRAGMENT = Path(__file__).with_name("kernel.config")
+# Configurations beside the plain one, by name; each adds its file.
+VARIANTS = {"selftests": Path(__file__).with_name("selftests.config")}
 # Ticks a second; TCP's timers count in them, and this is what distributions run with.
 HZ = 250
 
@@ -22,10 +24,16 @@ class Option(NamedTuple):
     needed: bool
 
 
-def options(text: str | None = None) -> list[Option]:
-    """The lines of kernel.config."""
+def files(variant: str = "") -> list[Path]:
+    """The files that a variant's configuration is made of; "" is the plain one."""
+    return [FRAGMENT, VARIANTS[variant]] if variant else [FRAGMENT]
+
+
+def options(text: str | None = None, variant: str = "") -> list[Option]:
+    """The lines of kernel.config and of the variant's file."""
     found = []
-    for line in (FRAGMENT.read_text(encoding="utf-8") if text is None else text).splitlines():
+    text = "".join(file.read_text(encoding="utf-8") for file in files(variant)) if text is None else text
+    for line in text.splitlines():
         setting, _, comment = line.partition(" #")
         if setting.startswith("CONFIG_"):
             name, _, value = setting.strip().partition("=")
@@ -33,9 +41,9 @@ def options(text: str | None = None) -> list[Option]:
     return found
 
 
-def fragment() -> str:
+def fragment(variant: str = "") -> str:
     """What KCONFIG_ALLCONFIG is given."""
-    return "".join(f"{option.name}={option.value}\n" for option in options())
+    return "".join(f"{option.name}={option.value}\n" for option in options(variant=variant))
 
 
 def known(tree: Path) -> set[str]:
@@ -44,14 +52,15 @@ def known(tree: Path) -> set[str]:
     return {f"CONFIG_{name}" for file in tree.rglob("Kconfig*") for name in entry.findall(file.read_text(errors="replace"))}
 
 
-def check(config: str, known_names: set[str], release: str) -> list[str]:
+def check(config: str, known_names: set[str], release: str, variant: str = "") -> list[str]:
     """What this release has and did not accept though we ask for it, where the engine can do without. `config` is the text of .config.
 
     Raises `KernelError` if something needed did not take effect.
     """
     values = dict(line.split("=", 1) for line in config.splitlines() if line.startswith("CONFIG_"))
-    absent = [o.name for o in options() if o.needed and o.name not in known_names]
-    refused = [o for o in options() if o.name in known_names and values.get(o.name, "n") != o.value]
+    wanted = options(variant=variant)
+    absent = [o.name for o in wanted if o.needed and o.name not in known_names]
+    refused = [o for o in wanted if o.name in known_names and values.get(o.name, "n") != o.value]
     fatal = [o.name for o in refused if o.needed]
     if values.get("CONFIG_HZ") != str(HZ):
         fatal.append(f"CONFIG_HZ={HZ}")

@@ -41,13 +41,15 @@ class Kernel:
     algorithms: tuple[str, ...]
     # "v1": upstream MPTCP; "v0": the out-of-tree stack; "": none.
     mptcp: str
+    # Which configuration it has: "" the plain one, or a name such as "selftests".
+    variant: str = ""
     # Whether it was built as this version of polypath would build it.
     current: bool = True
 
 
-def settings_hash() -> str:
-    """Hash of the configuration and of the edits that kernels are built with."""
-    return hashlib.sha256(f"{_config.fragment()}\0{_edits.EDITS!r}".encode()).hexdigest()
+def settings_hash(variant: str = "") -> str:
+    """Hash of the configuration and of the edits that kernels of this variant are built with."""
+    return hashlib.sha256(f"{_config.fragment(variant)}\0{_edits.EDITS!r}".encode()).hexdigest()
 
 
 def folder() -> Path:
@@ -120,5 +122,6 @@ def _kernel(recipe: Recipe, own: Sequence[owncc.Own] = ()) -> Kernel:
         key=about["key"],
         algorithms=tuple(sorted({*recipe.algorithms, *about["algorithms"]})),
         mptcp=recipe.mptcp,
-        current=recipe.settings == settings_hash(),
+        current=recipe.variant in ("", *_config.VARIANTS) and recipe.settings == settings_hash(recipe.variant),
+        variant=recipe.variant,
     )

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from polypath import owncc
 
+from . import _kallsyms
 from ._commands import locked, run
 from ._errors import KernelError
 from ._recipe import TREE, Recipe
@@ -19,6 +20,8 @@ from ._recipe import TREE, Recipe
 # Executables of earlier states of cc/ go after a day, the newest apart: a run that began with one goes on.
 _KEPT = 3
 KEPT_SECONDS = 24 * 3600
+# Calls of the C library that host.c answers.
+_WRAPS = tuple(f"-Wl,--wrap,{call}" for call in ("getrandom", "uname", "fopen", "fopen64", "ptrace", "waitpid"))
 
 
 def sources() -> Path:
@@ -83,11 +86,16 @@ def _link(recipe: Recipe, cc: Path, own: Sequence[owncc.Own], output: Path) -> N
                 cwd=recipe.place / TREE, what=f"compiling the congestion control {file.stem} for Linux {recipe.release}",
             )  # fmt: skip
             objects.append(made)
-        made = work / "linux"
-        command: list[str | Path] = []
-        for word in recipe.link:
-            command += objects if word == "{objects}" else [made if word == "{output}" else word]
-        run(*command, cwd=recipe.place, what=f"linking Linux {recipe.release}")
+
+        def with_(further: list[Path]) -> Path:
+            made = work / "linux"
+            command: list[str | Path] = []
+            for word in recipe.link:
+                command += [*objects, *further] if word == "{objects}" else [made if word == "{output}" else word]
+            run(*command, *_WRAPS, cwd=recipe.place, what=f"linking Linux {recipe.release}")
+            return made
+
+        made = _kallsyms.settle(recipe.kallsyms, recipe.place, work, with_, recipe.release) if recipe.kallsyms else with_([])
         run("strip", made, cwd=recipe.place, what=f"linking Linux {recipe.release}")
         about = {"key": hashlib.sha256(made.read_bytes()).hexdigest(), "algorithms": [f"pp_{file.stem}" for file in files]}
         made.rename(output)

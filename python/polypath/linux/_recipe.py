@@ -29,6 +29,10 @@ class Recipe:
     compile_host: tuple[str, ...]
     # Links, in the folder; objects replace "{objects}" and the executable "{output}".
     link: tuple[str, ...]
+    # Which configuration: "" is the plain one.
+    variant: str = ""
+    # What makes the table of the functions' names, with its options; nothing where the kernel has none.
+    kallsyms: tuple[str, ...] = ()
     # Hash of the configuration and the edits alone.
     settings: str = ""
     # Where it lies; known by who loads it.

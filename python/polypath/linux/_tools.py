@@ -1,4 +1,4 @@
-"""Sees to it that the machine has what building a kernel takes."""
+"""Sees to it that the machine has what building a kernel takes, and what its tests use."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ from polypath import programs
 from ._commands import apt_get, install
 from ._errors import KernelError
 
+# What needs them, for the sentence about what is missing.
+_WHO = {"linux": "building a kernel needs", "selftests": "the kernel's selftests need"}
 
-def missing() -> list[str]:
+
+def missing(use: str = "linux") -> list[str]:
     """The Debian packages that are not there."""
-    return programs.packages(programs.missing("linux"))
+    return programs.packages(programs.missing(use))
 
 
-def require(say: Callable[[str], None]) -> None:
-    """Sees to it that all is there; as root missing packages are installed."""
-    packages = missing()
+def require(say: Callable[[str], None], use: str = "linux") -> None:
+    """Sees to it that all is there that the list names for a use; as root missing packages are installed."""
+    packages = missing(use)
     if not packages:
         return
     names = " ".join(packages)
@@ -26,6 +29,6 @@ def require(say: Callable[[str], None]) -> None:
         say(f"installing the Debian packages {names}")
         apt_get("update", what=f"installing {names}", say=say)
         install(*packages, what=f"installing {names}", say=say)
-        packages = missing()
+        packages = missing(use)
     if packages:
-        raise KernelError(f"building a kernel needs the Debian packages {' '.join(packages)}: install them (apt-get install) and try again")
+        raise KernelError(f"{_WHO[use]} the Debian packages {' '.join(packages)}: install them (apt-get install) and try again")

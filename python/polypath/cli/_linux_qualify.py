@@ -1,0 +1,94 @@
+"""`polypath linux qualify`."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from polypath import linux
+from polypath.engines import CONDITIONS, LinuxEngine, Replay, conditions, replay
+from polypath.study import DEFAULT_KERNEL, Study, runs
+
+from ._console import err, out
+
+# MPTCP over two paths with random loss, jitter and a capture of every packet: what differs by a nanosecond differs in it.
+_LINKS = {
+    "wifi": {"ends": ["client", "router"], "both": {"rate": "20mbit", "queue": "50packets", "delay": "5ms", "loss": "0.5%"}},
+    "lte": {"ends": ["client", "router"], "both": {"rate": "10mbit", "queue": "50packets", "delay": "20ms", "jitter": "4ms"}},
+    "last": {"ends": ["router", "server"], "both": {"delay": "1ms"}},
+}
+_NODES = {"client": None, "router": {"router": True}, "server": None}
+_FLOW = {"client": "client", "server": "server", "transport": "mptcp", "cc": "lia", "start_spread": "4ms"}
+_SECONDS, _SHORT_SECONDS = 5, 1
+_REPLAYS, _SHORT_REPLAYS = 100, 12
+
+
+def qualify(
+    kernel: Annotated[str, typer.Option(help="Which kernel; `polypath linux list` shows those there are.")] = DEFAULT_KERNEL,
+    replays: Annotated[int | None, typer.Option(min=2, help=f"How many replays; default: {_REPLAYS}.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the run.")] = 1,
+    short: Annotated[bool, typer.Option("--short", help=f"{_SHORT_REPLAYS} replays of a run of {_SHORT_SECONDS} s.")] = False,
+) -> None:
+    """Prove here that runs on a kernel are exact: the same run again and again while all around it is otherwise, and one hash.
+
+    Plain, with all cores busy, stopped and continued at random moments, in another folder, on each core, and as another user (root only).
+    Exit status 1 if one replay differs.
+    """
+    found = linux.find(kernel)
+    wanted = replays or (_SHORT_REPLAYS if short else _REPLAYS)
+    scenarios = [_scenario(found.name, each, _SHORT_SECONDS if short else _SECONDS) for each in (seed, seed + 1)]
+    names = conditions()
+    done: list[Replay] = []
+    began = time.monotonic()
+    with err.status("", spinner="line") as status:
+        for number in range(wanted):
+            condition = names[number % len(names)]
+            if err.is_terminal:
+                status.update(f"replay {number + 1} of {wanted}: {condition}")
+            done.append(replay(scenarios[0], condition, kernel=found.file, number=number))
+        other = replay(scenarios[1], "plain", kernel=found.file)
+    raise typer.Exit(_tell(found, done, other, seed, time.monotonic() - began))
+
+
+def _tell(kernel: linux.Kernel, done: list[Replay], other: Replay, seed: int, seconds: float) -> int:
+    """Prints what was proved; the exit status."""
+    table = Table("otherwise", "replays", "stops", "hashes", title=f"Linux {kernel.release}, seed {seed}", title_justify="left")
+    for name in dict.fromkeys(each.condition for each in done):
+        own = [each for each in done if each.condition == name]
+        stops = sum(each.stops for each in own)
+        short = ", ".join(sorted({each.digest[:12] for each in own}))
+        table.add_row(CONDITIONS[name], str(len(own)), str(stops) if name == "stopped" else "", short)
+    out.print(table)
+    hashes = {each.digest for each in done}
+    if other.digest in hashes:
+        out.print(f"NOT PROVED: seed {seed + 1} gives the hash of seed {seed}, so that equal hashes say nothing")
+        return 1
+    if len(hashes) > 1:
+        out.print(f"NOT EXACT: {len(done)} replays gave {len(hashes)} hashes")
+        return 1
+    (digest,) = hashes
+    out.print(
+        f"exact: {len(done)} replays, every packet, counter and sample the same (hash {digest[:12]}); seed {seed + 1} gives another "
+        f"({other.digest[:12]}); {seconds:.0f} s",
+        soft_wrap=True,
+    )
+    return 0
+
+
+def _scenario(kernel: str, seed: int, seconds: int) -> dict[str, object]:
+    study = Study.model_validate(
+        {
+            "name": "qualify",
+            "topology": {"nodes": _NODES, "links": _LINKS},
+            "flows": {"f": _FLOW},
+            "duration": f"{seconds}s",
+            "seeds": [seed],
+            "baselines": None,
+            "measure": {"capture": ["client", "server"]},
+        }
+    )
+    (run,) = runs(study, engine="linux", version=LinuxEngine().versions(), kernel=kernel)
+    return dict(run.scenario)

@@ -1,0 +1,128 @@
+"""`polypath linux selftests`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from polypath import linux, selftests
+from polypath.study import DEFAULT_KERNEL
+
+from ._console import err, out
+
+VARIANT = "selftests"
+Kernel = Annotated[
+    str,
+    typer.Option(help="Whose tests and which kernel: 6.12, 6.1, or a folder or tarball with sources. Built first if need be."),
+]
+Out = Annotated[Path, typer.Option("--out", help="Folder of the results; finished runs in it are not run again.")]
+DEFAULT_OUT = Path("results/selftests")
+
+
+def selftests_(
+    tests: Annotated[
+        list[str] | None,
+        typer.Argument(help="Such as mptcp/simult_flows, a folder such as mptcp, or a pattern such as 'net/fib_*'. Default: mptcp."),
+    ] = None,
+    kernel: Kernel = DEFAULT_KERNEL,
+    seeds: Annotated[str, typer.Option(help="Seeds, such as 13, 3,5 or 1..100.")] = "1",
+    workers: Annotated[int | None, typer.Option(min=1, help="Machines at once; default: one a core. It changes no result.")] = None,
+    out_folder: Out = DEFAULT_OUT,
+    show_all: Annotated[bool, typer.Option("--all", help="Show the subtests that always pass, too.")] = False,
+    list_only: Annotated[bool, typer.Option("--list", help="List the tests and run nothing.")] = False,
+) -> None:
+    """Run the kernel's own network tests in virtual time, over seeds: what fails now and then is a seed with which it always fails.
+
+    A machine for each test and seed, on all cores. Exit status 1 if something failed. The folder gets table.csv, results.tap and junit.xml;
+    `polypath linux replay TEST --seed N` shows one run closely.
+    """
+    wanted = selftests.seeds_of(seeds)
+    with err.status("", spinner="line") as status:
+
+        def say(text: str) -> None:
+            if err.is_terminal:
+                status.update(text)
+            else:
+                err.print(text, highlight=False)
+
+        found = tests_of(tests or ["mptcp"], kernel, say)
+        if list_only:
+            status.stop()
+            for test in found:
+                out.print(test.name)
+            return
+        machine = kernel_of(kernel, say)
+    for sentence in selftests.missing_of(found):
+        err.print(f"polypath: {sentence}", markup=False, soft_wrap=True)
+    runner = selftests.Runner(machine, out_folder / "runs")
+    todo = selftests.jobs(found, wanted)
+    kept = sum(runner.kept(job) is not None for job in todo)
+    err.print(f"{len(todo)} runs of {len(found)} tests on Linux {machine.release}" + (f", {kept} of them finished before" if kept else ""))
+    records, failed = _carry_out(runner, todo, len(todo) - kept, workers or os.cpu_count() or 1)
+    rows = selftests.rows(records)
+    _write(out_folder, records, rows)
+    out.print(_table(rows, show_all=show_all))
+    passing = sum(row.always_passes for row in rows)
+    out.print(f"{len(rows)} subtests, {passing} of them pass with every seed; tables and TAP in {out_folder}", soft_wrap=True)
+    for job, why in failed:
+        err.print(f"polypath: {job.test.name} with seed {job.seed} has no result: {why}", markup=False, soft_wrap=True)
+    if failed or any(row.seeds["fail"] for row in rows):
+        raise typer.Exit(1)
+
+
+def tests_of(wanted: Sequence[str], kernel: str, say: Callable[[str], None]) -> list[selftests.Test]:
+    """The tests of these names of a kernel's sources."""
+    return selftests.find(linux.selftests(_sources(kernel), say) / linux.TESTS, wanted, say)
+
+
+def kernel_of(kernel: str, say: Callable[[str], None]) -> linux.Kernel:
+    """The kernel of the variant for selftests, built if it is not there, and the programs that the tests use."""
+    linux.require(say, selftests.USE)
+    return linux.build(_sources(kernel), variant=VARIANT, say=say)
+
+
+def _sources(kernel: str) -> str:
+    # What `polypath linux list` calls it works too.
+    return kernel.removesuffix(f"-{VARIANT}")
+
+
+def _carry_out(
+    runner: selftests.Runner, todo: Sequence[selftests.Job], left: int, workers: int
+) -> tuple[list[selftests.Record], list[tuple[selftests.Job, str]]]:
+    columns = (SpinnerColumn(), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
+        task = bar.add_task("", total=left)
+
+        def done(job: selftests.Job, _record: selftests.Record | None, _why: str) -> None:
+            bar.update(task, advance=1, description=f"{job.test.name} seed {job.seed}")
+
+        return runner.run_all(todo, workers=workers, done=done)
+
+
+def _write(folder: Path, records: Sequence[selftests.Record], rows: Sequence[selftests.Row]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = {"table.csv": selftests.as_csv(rows), "results.tap": selftests.as_tap(records), "junit.xml": selftests.as_junit(records)}
+    for name, text in texts.items():
+        aside = folder / f".{name}"
+        aside.write_text(text, encoding="utf-8")
+        aside.replace(folder / name)
+
+
+def _table(rows: Sequence[selftests.Row], *, show_all: bool) -> Table:
+    table = Table(*selftests.HEADS, title="selftests", title_justify="left")
+    for test in dict.fromkeys(row.test for row in rows):
+        own = [row for row in rows if row.test == test]
+        shown = own if show_all else [row for row in own if not row.always_passes]
+        for row in shown:
+            table.add_row(*row.cells())
+        if len(shown) < len(own):
+            runs = str(max(row.runs for row in own))
+            rest = f"{len(own) - len(shown)} {'others' if shown else 'subtests'}"
+            table.add_row(test, rest, runs, runs, *[""] * (len(selftests.HEADS) - 4))
+    return table

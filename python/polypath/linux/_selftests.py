@@ -1,0 +1,74 @@
+"""A kernel's own network tests, unpacked from its sources: tools/testing/selftests/net, the headers their programs want, no more."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from . import _source
+from ._commands import locked, run
+from ._errors import KernelError
+from ._kernel import folder
+
+TESTS = "tools/testing/selftests"
+# Raise it when other files are unpacked, or changed otherwise.
+_FORMAT = 2
+# What of the sources is unpacked, as folders and files below their root.
+_WANTED = (f"{TESTS}/net", f"{TESTS}/lib", f"{TESTS}/kselftest", f"{TESTS}/*.h", f"{TESTS}/*.sh", "include/uapi")
+# The headers as programs see them: the same replacements that `make headers` makes of what only the kernel's compiler knows.
+_KERNEL_ONLY = (
+    (re.compile(r"\b(__user|__force|__iomem|__attribute_const__)\b[ \t]?"), ""),
+    (re.compile(r"^#include <linux/compiler(_types)?\.h>$", re.MULTILINE), ""),
+    (re.compile(r"(?<!\w)__packed(?!\w)"), "__attribute__((packed))"),
+    (re.compile(r"(?<![\w-])(inline|asm|volatile)(?=[\s(])"), r"__\1__"),
+    (re.compile(r"(#ifndef|#define|#endif\s*/\*)\s*_UAPI"), r"\1 "),
+)
+
+
+def selftests(what: str, say: Callable[[str], None] = lambda _: None) -> Path:
+    """The folder with the network tests of the kernel that `what` names (as `build` takes it), unpacked once for each state of its sources.
+
+    In it are tools/testing/selftests and include/uapi, the latter as programs may include it.
+    """
+    root = folder()
+    root.mkdir(parents=True, exist_ok=True)
+    source = _source.resolve(what, root / "sources", say)
+    place = root / f"selftests-{source.identity[:12]}-{_FORMAT}"
+    with locked(root / f".lock-{place.name}", "", lambda _: say("another process unpacks these tests; waiting for it")):
+        if not place.is_dir():
+            say("unpacking the kernel's selftests")
+            work = Path(tempfile.mkdtemp(prefix=".tests-", dir=root))
+            try:
+                _unpack(source.path, work)
+                work.rename(place)
+            finally:
+                shutil.rmtree(work, ignore_errors=True)
+    return place
+
+
+def _unpack(path: Path, into: Path) -> None:
+    if path.is_file():
+        wanted = [f"*/{each}" for each in _WANTED]
+        run(
+            "tar", "-C", into, "--strip-components=1", "--wildcards", "--no-wildcards-match-slash", "-xf", path, *wanted,
+            cwd=into, what=f"unpacking the selftests of {path}",
+        )  # fmt: skip
+    else:
+        for each in _WANTED:
+            for found in path.glob(each):
+                to = into / found.relative_to(path)
+                to.parent.mkdir(parents=True, exist_ok=True)
+                if found.is_dir():
+                    shutil.copytree(found, to, symlinks=True)
+                else:
+                    shutil.copy(found, to)
+    if not (into / TESTS / "net").is_dir():
+        raise KernelError(f"{path} holds no {TESTS}/net: the tests come with the whole sources of a kernel")
+    for header in (into / "include" / "uapi").rglob("*.h"):
+        text = header.read_text(encoding="utf-8", errors="surrogateescape")
+        for pattern, replacement in _KERNEL_ONLY:
+            text = pattern.sub(replacement, text)
+        header.write_text(text, encoding="utf-8", errors="surrogateescape")

@@ -1,0 +1,188 @@
+"""Runs tests, a machine for each test and seed, and keeps what is finished: a file a run, named by its key, put into place in one step."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import dataclasses
+import hashlib
+import json
+import os
+import shlex
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from polypath import linux, programs
+from polypath.engines import EngineError, run_script
+
+from ._errors import SelftestError
+from ._suite import Suite, Test
+from ._tap import Subtest, parse
+
+# Raise it when the same machine would answer otherwise: another script around the tests, another way to read them.
+FORMAT = 1
+USE = "selftests"
+ARCHIVE = "tests.tar"
+# A machine that hangs is killed: a test that waits in a loop that never sleeps stands still in virtual time.
+PATIENCE_S = 1800.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """One test with one seed."""
+
+    test: Test
+    seed: int
+    # What the test is called with.
+    arguments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Record:
+    """A finished run."""
+
+    test: str
+    seed: int
+    status: int
+    subtests: tuple[Subtest, ...]
+    # All that the test printed.
+    log: str
+
+    def json(self) -> dict[str, Any]:
+        """As it is kept."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Record:
+        """What was kept."""
+        return cls(**{**record, "subtests": tuple(Subtest(**each) for each in record["subtests"])})
+
+
+def tools_hash() -> str:
+    """Hash of the programs of this machine that the tests use. Raises `SelftestError` if one is missing."""
+    lacking = programs.packages(programs.missing(USE))
+    if lacking:
+        raise SelftestError(f"the selftests use programs of the Debian packages {' '.join(lacking)}: install them (apt-get install)")
+    digest = hashlib.sha256()
+    for thing in programs.THINGS:
+        if USE in thing.uses:
+            with Path(programs.need(thing.name)).resolve().open("rb") as file:
+                digest.update(thing.name.encode() + hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
+
+
+class Runner:
+    """Runs jobs on one kernel and keeps their records below `folder`."""
+
+    def __init__(self, kernel: linux.Kernel, folder: Path) -> None:
+        self.kernel = kernel
+        self.folder = folder
+        self._tools = tools_hash()
+
+    def key(self, job: Job) -> str:
+        """What a run's outcome depends on, as a name for it."""
+        parts = (FORMAT, self.kernel.key, job.test.suite.key, self._tools, job.test.name, job.seed, *job.arguments)
+        return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()[:32]
+
+    def kept(self, job: Job) -> Record | None:
+        """The record of a finished run."""
+        file = self.folder / f"{self.key(job)}.json"
+        return Record.of(json.loads(file.read_bytes())) if file.is_file() else None
+
+    def run(self, job: Job) -> Record:
+        """Runs a job in a machine of its own and keeps the record."""
+        status, log = run_job(job, kernel=self.kernel.file)
+        record = Record(job.test.name, job.seed, status, tuple(parse(log, job.test.name, status)), log)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        file = self.folder / f"{self.key(job)}.json"
+        aside = file.with_name(f".{file.name}-{os.getpid()}-{threading.get_ident()}")
+        aside.write_text(json.dumps(record.json()), encoding="utf-8")
+        aside.replace(file)
+        return record
+
+    def run_all(
+        self, jobs: Sequence[Job], *, workers: int, done: Callable[[Job, Record | None, str], None]
+    ) -> tuple[list[Record], list[tuple[Job, str]]]:
+        """Runs what is not there yet; records in the order of the jobs, and the jobs without one with the reason.
+
+        `done` is told of each finished job, with the reason if it has no record.
+        """
+        records = {job: self.kept(job) for job in jobs}
+        failed: dict[Job, str] = {}
+        with concurrent.futures.ThreadPoolExecutor(max_workers=workers) as pool:
+            futures = {pool.submit(self.run, job): job for job in jobs if records[job] is None}
+            try:
+                for future in concurrent.futures.as_completed(futures):
+                    job = futures[future]
+                    try:
+                        records[job] = future.result()
+                    except EngineError as error:
+                        failed[job] = str(error)
+                    done(job, records[job], failed.get(job, ""))
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+        return [record for record in records.values() if record], list(failed.items())
+
+
+def run_job(job: Job, *, kernel: Path, out: Path | None = None, timeout_s: float = PATIENCE_S) -> tuple[int, str]:
+    """The exit status of a test and all that it printed. With `out` the machine writes down there what happens; that changes no run."""
+    with tempfile.TemporaryDirectory() as name:
+        script = Path(name) / "script"
+        script.write_text(_script(job), encoding="utf-8")
+        return run_script(
+            script,
+            kernel=kernel,
+            seed=job.seed,
+            out=out,
+            timeout_s=timeout_s,
+            files={ARCHIVE: job.test.suite.archive},
+            observe="all" if out else "idle",
+        )
+
+
+def _script(job: Job) -> str:
+    """What the machine does: the test where the kernel's own runner would start it, in a file system of its own."""
+    words = shlex.join([f"./{job.test.file}", *job.arguments])
+    return "\n".join(
+        (
+            "mkdir /tmp/kselftest && cd /tmp/kselftest || exit 97",
+            f"tar -xf /run/polypath/{ARCHIVE} || exit 97",
+            # iptables puts its lock there, and ip its namespaces.
+            "mkdir -p /run/netns /run/lock",
+            # The tracing folder is where programs look for it; a kernel without one has none.
+            "mount -t tracefs none /sys/kernel/tracing 2>/dev/null",
+            "mount -t debugfs none /sys/kernel/debug 2>/dev/null",
+            f"cd {shlex.quote(job.test.suite.name)} || exit 97",
+            f"exec {words}",
+            "",
+        )
+    )
+
+
+def jobs(tests: Iterable[Test], seeds: Iterable[int]) -> list[Job]:
+    """Every test with every seed; seed by seed, so that an interrupted run has looked at all tests."""
+    listed = list(tests)
+    return [Job(test, seed) for seed in seeds for test in listed]
+
+
+def seeds_of(text: str) -> list[int]:
+    """The seeds that "1..100", "7" or "1..5,13" mean. Raises `SelftestError` if it means none."""
+    found: list[int] = []
+    for part in text.split(","):
+        first, dots, last = part.strip().partition("..")
+        if not first.isdigit() or (dots and not last.isdigit()):
+            raise SelftestError(f'"{text}" names no seeds; write one like 13, some like 3,5, or a range like 1..100')
+        found += range(int(first), int(last if dots else first) + 1)
+    if not found:
+        raise SelftestError(f'"{text}" names no seeds: the range ends before it begins')
+    return list(dict.fromkeys(found))
+
+
+def missing_of(tests: Iterable[Test]) -> list[str]:
+    """A sentence for each helper program of these tests that could not be compiled."""
+    suites: dict[str, Suite] = {test.suite.name: test.suite for test in tests}
+    return [f"{suite.name} lacks its program {name}: {why}" for suite in suites.values() for name, why in suite.missing.items()]

@@ -1,0 +1,183 @@
+"""The tests of a kernel's sources: which there are, which a person means, and the archive that a machine gets of a folder of them."""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import io
+import json
+import re
+import shlex
+import tarfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from polypath import programs
+from polypath.study import unknown
+
+from ._errors import SelftestError
+
+# Below tools/testing/selftests; a name without it is looked for there.
+NET = "net"
+# Variables of a folder's Makefile: tests, programs that are tests, programs and files that tests use.
+_VARIABLES = ("TEST_PROGS", "TEST_GEN_PROGS", "TEST_GEN_FILES", "TEST_FILES", "TEST_INCLUDES", "TEST_PROGS_EXTENDED")
+_HELPERS = ("TEST_GEN_PROGS", "TEST_GEN_FILES")
+_ASSIGNED = re.compile(r"^\s*(\w+)\s*(?::=|\+=|\?=|=)\s*(.*)$")
+_LIBRARIES = re.compile(r"^\$\(OUTPUT\)/(\S+?)\s*:\s*(?:LDLIBS|LDFLAGS)\s*\+?=\s*(.*)$")
+# Of a compiler's message.
+_LONGEST = 200
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A folder of tests, such as net/mptcp, ready to run."""
+
+    # "net/mptcp"
+    name: str
+    # The programs that are run, as files of the folder.
+    tests: tuple[str, ...]
+    # Helper programs that could not be compiled, and why.
+    missing: Mapping[str, str] = field(hash=False)
+    # The archive with all that the tests use, and its hash.
+    archive: Path
+    key: str
+
+
+@dataclass(frozen=True)
+class Test:
+    """One test of a suite."""
+
+    suite: Suite
+    file: str
+
+    @property
+    def name(self) -> str:
+        """As people call it: "mptcp/simult_flows", "net/fib_tests"."""
+        return short(f"{self.suite.name}/{self.file}")
+
+
+def short(path: str) -> str:
+    """The name of a test by its file below tools/testing/selftests."""
+    path = path.removesuffix(".sh")
+    return path.removeprefix(f"{NET}/") if path.count("/") > 1 else path
+
+
+def find(root: Path, wanted: Sequence[str], say: Callable[[str], None] = lambda _: None) -> list[Test]:
+    """The tests that these names mean: "mptcp/simult_flows", "mptcp" for a whole folder, patterns such as "net/fib_*".
+
+    `root` is the folder tools/testing/selftests. Their suites are made ready: programs compiled, archives written.
+    """
+    suites: dict[str, Suite] = {}
+    found: dict[tuple[str, str], Test] = {}
+    for word in wanted:
+        for folder, file in _meant(root, word):
+            if folder not in suites:
+                suites[folder] = _ready(root, folder, say)
+            found[folder, file] = Test(suites[folder], file)
+    return list(found.values())
+
+
+def _meant(root: Path, word: str) -> list[tuple[str, str]]:
+    bare = word.strip("/").removesuffix(".sh")
+    path = bare if bare == NET or bare.startswith(f"{NET}/") else f"{NET}/{bare}"
+    if (root / path / "Makefile").is_file():
+        return [(path, file) for file in tests_of(root / path)]
+    folder, _, name = path.rpartition("/")
+    if not (root / folder / "Makefile").is_file():
+        known = sorted(short(f"{made.parent.relative_to(root)}") for made in (root / NET).rglob("Makefile"))
+        raise SelftestError(unknown("folder of tests", word, known))
+    there = tests_of(root / folder)
+    matching = [(folder, file) for file in there if fnmatch.fnmatchcase(file.removesuffix(".sh"), name)]
+    if not matching:
+        raise SelftestError(unknown("test", word, [short(f"{folder}/{file}") for file in there]))
+    return matching
+
+
+def tests_of(folder: Path) -> list[str]:
+    """The tests of a folder, in its Makefile's order."""
+    variables = _makefile(folder)
+    scripts = [file for file in variables["TEST_PROGS"] if (folder / file).is_file()]
+    return list(dict.fromkeys([*scripts, *variables["TEST_GEN_PROGS"]]))
+
+
+def _makefile(folder: Path) -> dict[str, list[str]]:
+    """The words of the variables that we know; what a function of make would compute is left out."""
+    text = (folder / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
+    found: dict[str, list[str]] = {name: [] for name in _VARIABLES}
+    for line in text.splitlines():
+        match = _ASSIGNED.match(line)
+        if match and match[1] in found:
+            found[match[1]] += [word for word in match[2].split() if not re.search(r"[$()%]", word)]
+    return found
+
+
+def _ready(root: Path, name: str, say: Callable[[str], None]) -> Suite:
+    folder = root / name
+    archive = root / f"{name.replace('/', '-')}.tar"
+    about = archive.with_suffix(".json")
+    if not about.is_file():
+        missing = _compile(root, folder, say)
+        content = _archive(root, folder)
+        archive.write_bytes(content)
+        # Written last: what is there is whole.
+        about.write_text(json.dumps({"missing": missing, "key": hashlib.sha256(content).hexdigest()}), encoding="utf-8")
+    known = json.loads(about.read_text(encoding="utf-8"))
+    return Suite(name, tuple(tests_of(folder)), known["missing"], archive, known["key"])
+
+
+def _compile(root: Path, folder: Path, say: Callable[[str], None]) -> dict[str, str]:
+    """Compiles the folder's programs, statically; those that cannot be, with the compiler's first error."""
+    variables = _makefile(folder)
+    names = list(dict.fromkeys(name for kind in _HELPERS for name in variables[kind] if not name.endswith(".o")))
+    libraries: dict[str, list[str]] = {}
+    for line in (folder / "Makefile").read_text(encoding="utf-8").splitlines():
+        match = _LIBRARIES.match(line)
+        if match:
+            libraries.setdefault(match[1], []).extend(word for word in shlex.split(match[2]) if word.startswith("-l"))
+    sources = root.parents[2]
+    includes: list[str | Path] = ["-I", root, "-isystem", sources / "include/uapi"]
+    missing = {}
+    for count, name in enumerate(names, 1):
+        source = folder / f"{name}.c"
+        if not source.is_file():
+            missing[name] = f"{folder.name} has no {name}.c"
+            continue
+        say(f"compiling the programs of {folder.relative_to(root)}: {count} of {len(names)}")
+        words: list[str | Path] = [
+            "-O2",
+            "-s",
+            "-static",
+            "-w",
+            "-D_GNU_SOURCE=",
+            *includes,
+            "-o",
+            folder / name,
+            source,
+            *libraries.get(name, []),
+        ]
+        done = programs.run("gcc", *words, cwd=folder)
+        if done.returncode:
+            wrong = [line for line in done.stderr.splitlines() if "error" in line or "cannot find" in line]
+            first = (wrong or done.stderr.splitlines() or ["gcc failed"])[0]
+            missing[name] = first.replace(f"{folder}/", "").replace(f"{sources}/", "")[:_LONGEST]
+    return missing
+
+
+def _archive(root: Path, folder: Path) -> bytes:
+    """All that tests of a folder may open, in an order of its own and with no trace of who unpacked it when."""
+    wanted = {file for file in folder.iterdir() if file.suffix not in (".c", ".o", ".h")}
+    for above in folder.relative_to(root).parents:
+        wanted |= set((root / above).glob("*.sh"))
+    for place in (root / "kselftest", root / "lib", root / NET / "lib", root / NET / "forwarding"):
+        wanted |= {file for file in place.rglob("*") if file.suffix in (".sh", ".py", ".pl")} if place.is_dir() else set()
+    wanted |= {folder / file for file in _makefile(folder)["TEST_INCLUDES"]}
+    memory = io.BytesIO()
+    with tarfile.open(fileobj=memory, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for file in sorted({each.resolve() for each in wanted}):
+            if file.is_file():
+                entry = tarfile.TarInfo(str(file.relative_to(root.resolve())))
+                entry.size, entry.mode = file.stat().st_size, 0o755
+                with file.open("rb") as content:
+                    tar.addfile(entry, content)
+    return memory.getvalue()

@@ -1,0 +1,154 @@
+"""What many runs say together: a row a subtest, with its rate of failing, its milliseconds and the seeds that fail."""
+
+from __future__ import annotations
+
+import csv
+import io
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from xml.etree import ElementTree
+
+from ._run import Record
+from ._statistics import wilson
+from ._tap import EXIT, VERDICTS, Subtest, Verdict
+
+# Shown at most of the seeds of a row.
+_SEEDS = 12
+
+
+@dataclass
+class Row:
+    """A subtest over its seeds."""
+
+    test: str
+    subtest: str
+    seeds: dict[Verdict, list[int]] = field(default_factory=lambda: {verdict: [] for verdict in VERDICTS})
+    # Of the runs that passed or failed, in the order of the seeds.
+    ms: list[int] = field(default_factory=list)
+
+    @property
+    def runs(self) -> int:
+        """How often it was reached."""
+        return sum(map(len, self.seeds.values()))
+
+    @property
+    def failures(self) -> list[int]:
+        """The seeds with which it did not do what it tests, also where the test ignores that."""
+        return sorted(self.seeds["fail"] + self.seeds["ignored"])
+
+    @property
+    def rate(self) -> tuple[float, float, float] | None:
+        """The rate of failing among the runs that were not skipped, and the ends of its interval of 95 %."""
+        judged = self.runs - len(self.seeds["skip"])
+        return (len(self.failures) / judged, *wilson(len(self.failures), judged)) if judged else None
+
+    @property
+    def always_passes(self) -> bool:
+        """Whether there is nothing to say about it."""
+        return len(self.seeds["pass"]) == self.runs
+
+    def cells(self) -> tuple[str, ...]:
+        """What a table shows of it."""
+        counts = (str(len(self.seeds[verdict])) for verdict in VERDICTS)
+        rate = "" if self.rate is None else "{:.1f} % ({:.1f} to {:.1f})".format(*(100 * each for each in self.rate))
+        return (self.test, self.subtest, str(self.runs), *counts, rate, self._times(), seeds_text(self.failures))
+
+    def _times(self) -> str:
+        if not self.ms:
+            return ""
+        low, high = min(self.ms), max(self.ms)
+        return f"{low}" if low == high else f"{round(statistics.median(self.ms))} ({low} to {high})"
+
+
+HEADS = ("test", "subtest", "runs", *VERDICTS, "failing (95 %)", "ms", "seeds that fail")
+
+
+def rows(records: Iterable[Record]) -> list[Row]:
+    """A row for each subtest, in the order in which they were met. An exit status has one if it says what no subtest says."""
+    found: dict[tuple[str, str], Row] = {}
+    for record in sorted(records, key=lambda record: record.seed):
+        for each in told(record):
+            row = found.setdefault((record.test, each.name), Row(record.test, each.name))
+            row.seeds[each.verdict].append(record.seed)
+            if each.ms is not None and each.verdict != "skip":
+                row.ms.append(each.ms)
+    # A test that was cut short with some seeds leaves its last subtests for behind those of others.
+    tests = list(dict.fromkeys(row.test for row in found.values()))
+    return sorted(found.values(), key=lambda row: (tests.index(row.test), row.subtest == EXIT))
+
+
+def told(record: Record) -> list[Subtest]:
+    """The subtests that count: the exit status only where it is no mere summary of the others."""
+    own = [each for each in record.subtests if each.name != EXIT]
+    (status,) = [each for each in record.subtests if each.name == EXIT]
+    explained = status.verdict == "pass" or any(each.verdict == status.verdict for each in own)
+    return own if own and explained else [*own, status]
+
+
+def seeds_text(seeds: Sequence[int]) -> str:
+    """Some seeds, ranges shortened; the rest as a number."""
+    parts: list[str] = []
+    first = 0
+    while first < len(seeds):
+        last = first
+        while last + 1 < len(seeds) and seeds[last + 1] == seeds[last] + 1:
+            last += 1
+        parts += [str(seeds[first])] if last == first else [f"{seeds[first]}..{seeds[last]}"] if last > first + 1 else [
+            str(seeds[first]), str(seeds[last])
+        ]  # fmt: skip
+        first = last + 1
+    return ",".join(parts) if len(parts) <= _SEEDS else ",".join(parts[:_SEEDS]) + f" and {len(parts) - _SEEDS} more"
+
+
+def as_csv(found: Sequence[Row]) -> str:
+    """All rows, the milliseconds of each run with them."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(("test", "subtest", "runs", *VERDICTS, "failing", "failing_low", "failing_high", "failing_seeds", "ms"))
+    for row in found:
+        rate = ["", "", ""] if row.rate is None else [f"{each:.4f}" for each in row.rate]
+        counts = [len(row.seeds[verdict]) for verdict in VERDICTS]
+        table.writerow((row.test, row.subtest, row.runs, *counts, *rate, " ".join(map(str, row.failures)), " ".join(map(str, row.ms))))
+    return text.getvalue()
+
+
+def as_tap(records: Sequence[Record]) -> str:
+    """All results as one TAP document, version 13."""
+    points = [(record, each) for record in records for each in told(record)]
+    lines = ["TAP version 13", f"1..{len(points)}"]
+    for number, (record, each) in enumerate(points, 1):
+        word = {"pass": "ok", "skip": "ok", "ignored": "not ok", "fail": "not ok"}[each.verdict]
+        # A test point that fails and is marked so counts for nothing.
+        said = {"skip": ["SKIP"], "ignored": ["TODO the test ignores it"]}.get(each.verdict, [])
+        time = [f"time={each.ms}ms"] if each.ms is not None else []
+        name = f"{record.test} seed {record.seed}: {each.name}".replace("#", "no.")
+        lines.append(f"{word} {number} - {name}" + (f" # {' '.join([*said, *time])}" if said or time else ""))
+    return "\n".join(lines) + "\n"
+
+
+def as_junit(records: Sequence[Record]) -> str:
+    """All results as JUnit's XML: a suite a run, with what it printed where something failed."""
+    root = ElementTree.Element("testsuites")
+    for record in records:
+        cases = told(record)
+        counts = {verdict: sum(each.verdict == verdict for each in cases) for verdict in VERDICTS}
+        skipped = counts["skip"] + counts["ignored"]
+        about = {"tests": len(cases), "failures": counts["fail"], "skipped": skipped, "errors": 0}
+        name = {"name": f"{record.test} seed {record.seed}"}
+        suite = ElementTree.SubElement(root, "testsuite", name | {key: str(value) for key, value in about.items()})
+        for each in cases:
+            case = ElementTree.SubElement(suite, "testcase", {"classname": record.test, "name": each.name})
+            if each.ms is not None:
+                case.set("time", f"{each.ms / 1000:.3f}")
+            if each.verdict == "fail":
+                ElementTree.SubElement(case, "failure", {"message": f"failed with seed {record.seed}"})
+            elif each.verdict != "pass":
+                why = "the test ignores this failure" if each.verdict == "ignored" else "skipped"
+                ElementTree.SubElement(case, "skipped", {"message": why})
+        if counts["fail"]:
+            # What XML cannot hold is left out.
+            text = "".join(c for c in record.log if c in "\t\n" or c >= " ")
+            ElementTree.SubElement(suite, "system-out").text = text
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"

@@ -1,0 +1,46 @@
+"""Exactness, as `polypath linux qualify --short` proves it: the same bytes whatever happens around a machine."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+from polypath import linux
+from polypath.cli import _linux_qualify
+from polypath.cli._app import build
+from polypath.engines import conditions, replay
+
+
+def test_replays_under_all_conditions_are_equal(linux_kernel: linux.Kernel) -> None:
+    done = CliRunner().invoke(build(["linux"]), ["linux", "qualify", "--short"])
+    assert done.exit_code == 0, done.output
+    assert "exact: 12 replays" in done.output
+    assert "NOT" not in done.output
+
+
+def test_a_machine_that_is_stopped_and_continued_goes_on(linux_kernel: linux.Kernel) -> None:
+    scenario = _linux_qualify._scenario(linux_kernel.name, 3, 1)
+    plain = replay(scenario, "plain", kernel=linux_kernel.file)
+    stopped = [replay(scenario, "stopped", kernel=linux_kernel.file, number=number) for number in range(3)]
+    # A run that was never stopped would prove nothing.
+    assert sum(each.stops for each in stopped) > 3
+    assert {each.digest for each in stopped} == {plain.digest}
+
+
+def test_a_difference_is_told(linux_kernel: linux.Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Every second replay is of another seed.
+    calls = iter(range(100))
+    other = _linux_qualify._scenario(linux_kernel.name, 5, 1)
+
+    def wrong(scenario, condition, *, kernel, number=0):  # type: ignore[no-untyped-def]
+        return replay(other if next(calls) % 2 else scenario, "plain", kernel=kernel)
+
+    monkeypatch.setattr(_linux_qualify, "replay", wrong)
+    done = CliRunner().invoke(build(["linux"]), ["linux", "qualify", "--short", "--replays", "2"])
+    assert done.exit_code == 1
+    assert "NOT EXACT: 2 replays gave 2 hashes" in done.output
+
+
+def test_only_root_may_become_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    assert conditions() == ["plain", "busy", "stopped", "folder", "core"]

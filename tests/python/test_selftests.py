@@ -1,0 +1,353 @@
+"""The kernel's selftests without a kernel: what their output means, which are run, what is kept, what tables say."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shutil
+import subprocess
+import tarfile
+from xml.etree import ElementTree
+
+import pytest
+
+from polypath import EngineError, linux, selftests
+from polypath.linux import _config, _kallsyms, _selftests
+from polypath.selftests import _run
+from polypath.selftests._suite import short
+
+FLOWS = """\
+01 balanced bwidth                                              max 7906       [ OK ]
+02 unbalanced bwidth                                            max 11921      [IGNO] (flaky)
+
+TAP version 13
+1..5
+ok 1 - simult_flows: balanced bwidth # time=8152ms
+not ok 2 - simult_flows: balanced bwidth - reverse direction # time=8208ms
+ok 3 - simult_flows: unbalanced bwidth # IGNORE Flaky time=12120ms
+ok 4 - simult_flows: a check # SKIP time=1ms
+not ok 5 - simult_flows: a known gap # TODO
+"""
+
+
+def subtests(text, test="mptcp/simult_flows", status=0):
+    return [(each.name, each.verdict, each.ms) for each in selftests.parse(text, test, status)]
+
+
+def test_tap_is_read_with_its_directives_and_times():
+    assert subtests(FLOWS, status=1) == [
+        ("balanced bwidth", "pass", 8152),
+        ("balanced bwidth - reverse direction", "fail", 8208),
+        ("unbalanced bwidth", "ignored", 12120),
+        ("a check", "skip", 1),
+        ("a known gap", "ignored", None),
+        (selftests.EXIT, "fail", None),
+    ]
+
+
+def test_nested_ktap_of_programs_is_read():
+    text = "TAP version 13\n1..2\n# Starting\nok 1 global.one\n    ok 1 inner # SKIP none here\nnot ok 2 global.two\n# FAILED: 1 / 2\n"
+    assert [(name, verdict) for name, verdict, _ in subtests(text)[:3]] == [
+        ("global.one", "pass"),
+        ("inner", "skip"),
+        ("global.two", "fail"),
+    ]
+
+
+def test_tests_without_tap_are_read_by_their_lines():
+    text = "TEST: ping between      [ OK ]\n    02 other thing    [FAIL] why\nTEST: gone [SKIP]\nTEST: known  [XFAIL]\nnoise\n"
+    found = subtests(text, "net/fib_tests", 1)
+    assert [each[:2] for each in found] == [
+        ("ping between", "pass"), ("other thing", "fail"), ("gone", "skip"), ("known", "ignored"), (selftests.EXIT, "fail"),
+    ]  # fmt: skip
+
+
+def test_equal_names_are_told_apart():
+    assert [name for name, *_ in subtests("ok 1 - a\nok 2 - a\nnot ok 3 - a\n", "net/x")] == ["a", "a (2)", "a (3)", selftests.EXIT]
+
+
+@pytest.mark.parametrize(("status", "verdict"), [(0, "pass"), (4, "skip"), (2, "ignored"), (1, "fail"), (139, "fail")])
+def test_an_exit_status_means_what_the_kernels_runner_says(status, verdict):
+    assert subtests("", status=status) == [(selftests.EXIT, verdict, None)]
+
+
+KNOWN = [(0, 10, 0.0, 0.2775), (5, 10, 0.2366, 0.7634), (10, 10, 0.7225, 1.0), (1, 100, 0.0018, 0.0545)]
+
+
+@pytest.mark.parametrize(("failed", "runs", "low", "high"), KNOWN)
+def test_wilsons_interval_is_the_published_one(failed, runs, low, high):
+    assert selftests.wilson(failed, runs) == pytest.approx((low, high), abs=2e-4)
+
+
+def test_a_rate_of_nothing_is_anything_and_more_than_all_is_no_rate():
+    assert selftests.wilson(0, 0) == (0.0, 1.0)
+    with pytest.raises(ValueError, match="3 of 2 runs is no rate"):
+        selftests.wilson(3, 2)
+
+
+@pytest.mark.parametrize(("text", "seeds"), [("7", [7]), ("1..4", [1, 2, 3, 4]), ("3,5..6,3", [3, 5, 6])])
+def test_seeds_are_read(text, seeds):
+    assert selftests.seeds_of(text) == seeds
+
+
+@pytest.mark.parametrize("text", ["", "x", "1..", "5..3", "-1", "1..2..3"])
+def test_no_seeds_are_said_to_be_none(text):
+    with pytest.raises(selftests.SelftestError, match="names no seeds"):
+        selftests.seeds_of(text)
+
+
+def record(seed, text=FLOWS, status=0, test="mptcp/simult_flows"):
+    return selftests.Record(test, seed, status, tuple(selftests.parse(text, test, status)), text)
+
+
+def test_rows_count_each_verdict_and_name_the_seeds():
+    passes = FLOWS.replace("not ok 2", "ok 2").replace("# IGNORE Flaky time=12120ms", "# time=11900ms")
+    found = selftests.rows([record(2), record(1, passes), record(3, passes)])
+    rows = {row.subtest: row for row in found}
+    reverse, flaky = rows["balanced bwidth - reverse direction"], rows["unbalanced bwidth"]
+    assert reverse.seeds == {"pass": [1, 3], "fail": [2], "skip": [], "ignored": []}
+    assert (flaky.failures, flaky.seeds["ignored"], flaky.ms) == ([2], [2], [11900, 12120, 11900])
+    assert flaky.rate == pytest.approx((1 / 3, *selftests.wilson(1, 3)))
+    assert rows["a check"].rate is None
+    assert rows["balanced bwidth"].always_passes
+    assert selftests.EXIT not in rows
+    assert selftests.as_csv(found).splitlines()[1] == "mptcp/simult_flows,balanced bwidth,3,3,0,0,0,0.0000,0.0000,0.5615,,8152 8152 8152"
+
+
+def test_a_test_that_dies_without_a_failing_subtest_fails():
+    died = record(1, "ok 1 - a\n", 137, "net/x")
+    assert [(each.name, each.verdict) for each in selftests.told(died)] == [("a", "pass"), (selftests.EXIT, "fail")]
+    # The test's own summary of what a subtest says already.
+    assert [each.name for each in selftests.told(record(1, "not ok 1 - a\n", 1, "net/x"))] == ["a"]
+
+
+EVEN = "0,2,4,6,8,10,12,14,16,18,20,22 and 8 more"
+SHOWN = [([], ""), ([3], "3"), ([1, 2], "1,2"), ([1, 2, 3, 7], "1..3,7"), (list(range(0, 40, 2)), EVEN)]
+
+
+@pytest.mark.parametrize(("seeds", "text"), SHOWN)
+def test_seeds_are_shown_shortly(seeds, text):
+    assert selftests.seeds_text(seeds) == text
+
+
+def test_tap_and_junit_say_what_the_records_say():
+    records = [record(1, status=1), record(2, "ok 1 - simult_flows: a\n")]
+    tap = selftests.as_tap(records).splitlines()
+    assert tap[:2] == ["TAP version 13", "1..6"]
+    assert tap[3] == "not ok 2 - mptcp/simult_flows seed 1: balanced bwidth - reverse direction # time=8208ms"
+    assert tap[4] == "not ok 3 - mptcp/simult_flows seed 1: unbalanced bwidth # TODO the test ignores it time=12120ms"
+    assert tap[5] == "ok 4 - mptcp/simult_flows seed 1: a check # SKIP time=1ms"
+    # What we write, we read.
+    verdicts = [each.verdict for each in selftests.parse("\n".join(tap), "all", 0)][:-1]
+    assert verdicts == ["pass", "fail", "ignored", "skip", "ignored", "pass"]
+    root = ElementTree.fromstring(selftests.as_junit(records))
+    first, second = root.findall("testsuite")
+    assert {key: first.get(key) for key in ("tests", "failures", "skipped")} == {"tests": "5", "failures": "1", "skipped": "3"}
+    failing = [case.get("name") for case in first.findall("testcase") if case.find("failure") is not None]
+    assert failing == ["balanced bwidth - reverse direction"]
+    assert first.findtext("system-out") == FLOWS
+    assert second.find("system-out") is None
+
+
+# Which tests there are
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A small tools/testing/selftests, as it lies in a kernel's sources."""
+    root = tmp_path / "tools" / "testing" / "selftests"
+    (root / "net" / "mptcp").mkdir(parents=True)
+    (tmp_path / "include" / "uapi" / "linux").mkdir(parents=True)
+    (root / "net" / "lib.sh").write_text("# shared\n")
+    progs = "TEST_PROGS := fib_tests.sh \\\n\tpmtu.sh\nTEST_PROGS += gone.sh\n"
+    (root / "net" / "Makefile").write_text(progs + "TEST_GEN_PROGS = $(wildcard *.c)\n")
+    for name in ("fib_tests.sh", "pmtu.sh"):
+        (root / "net" / name).write_text("#!/bin/sh\n")
+    own = root / "net" / "mptcp"
+    (own / "Makefile").write_text("TEST_PROGS := a.sh b.sh\nTEST_GEN_FILES = helper broken absent\nTEST_FILES := settings\n")
+    for name in ("a.sh", "b.sh", "settings"):
+        (own / name).write_text("#!/bin/sh\n")
+    (own / "helper.c").write_text("int main(void) { return 0; }\n")
+    (own / "broken.c").write_text("#include <linux/nowhere.h>\nint main(void) { return 0; }\n")
+    return root
+
+
+def test_tests_are_found_by_name_folder_and_pattern(tree):
+    def names(*words):
+        return [test.name for test in selftests.find(tree, words)]
+
+    assert names("mptcp/a") == ["mptcp/a"]
+    assert names("net/mptcp/a.sh", "mptcp/a") == ["mptcp/a"]
+    assert names("mptcp") == ["mptcp/a", "mptcp/b"]
+    assert names("net") == ["net/fib_tests", "net/pmtu"]
+    assert names("net/fib_*") == ["net/fib_tests"]
+    with pytest.raises(selftests.SelftestError, match=r'^there is no test "mptcp/aa"; did you mean "mptcp/a"\?'):
+        names("mptcp/aa")
+    with pytest.raises(selftests.SelftestError, match=r'^there is no folder of tests "mptpc/a"'):
+        names("mptpc/a")
+
+
+def test_the_name_of_a_test_is_what_finds_it():
+    assert (short("net/mptcp/a.sh"), short("net/fib_tests.sh"), short("net/tls")) == ("mptcp/a", "net/fib_tests", "net/tls")
+
+
+def test_helpers_are_compiled_and_those_that_cannot_be_are_said(tree):
+    (test,) = selftests.find(tree, ["mptcp/a"])
+    assert set(test.suite.missing) == {"broken", "absent"}
+    assert "linux/nowhere.h" in test.suite.missing["broken"]
+    assert any(re.match("net/mptcp lacks its program broken: ", each) for each in _run.missing_of([test]))
+    with tarfile.open(test.suite.archive) as archive:
+        held = archive.getnames()
+    own = [f"net/mptcp/{name}" for name in ("Makefile", "a.sh", "b.sh", "helper", "settings")]
+    assert held == ["net/fib_tests.sh", "net/lib.sh", *own, "net/pmtu.sh"]
+
+
+def test_the_archive_does_not_tell_where_and_when_it_was_made(tree, tmp_path):
+    (test,) = selftests.find(tree, ["net/pmtu"])
+    other = tmp_path / "elsewhere" / "tools" / "testing" / "selftests"
+    shutil.copytree(tree, other)
+    for made in other.glob("net.*"):
+        made.unlink()
+    (again,) = selftests.find(other, ["net/pmtu"])
+    assert test.suite.key == again.suite.key
+
+
+def test_the_headers_are_as_programs_may_include_them(tmp_path):
+    source = tmp_path / "source"
+    (source / "tools/testing/selftests/net").mkdir(parents=True)
+    (source / "include/uapi/linux").mkdir(parents=True)
+    head = "#ifndef _UAPI_X_H\n#define _UAPI_X_H\n#include <linux/compiler.h>\n"
+    text = "struct x { void __user *p; } __packed;\nstatic inline int f(void);\n#endif /* _UAPI_X_H */\n"
+    (source / "include/uapi/linux/x.h").write_text(head + text)
+    into = tmp_path / "into"
+    into.mkdir()
+    _selftests._unpack(source, into)
+    assert (into / "include/uapi/linux/x.h").read_text() == (
+        "#ifndef _X_H\n#define _X_H\n\nstruct x { void *p; } __attribute__((packed));\nstatic __inline__ int f(void);\n#endif /* _X_H */\n"
+    )
+
+
+# Running and keeping
+
+
+@pytest.fixture
+def runner(tree, tmp_path, monkeypatch):
+    """A runner on a kernel that is not there; its machine is a function that counts."""
+    monkeypatch.setattr(_run, "tools_hash", lambda: "tools")
+    calls = []
+
+    def run_job(job, *, kernel):
+        calls.append((job.test.name, job.seed))
+        if job.seed == 9:
+            raise EngineError("the machine died")
+        return (1, "not ok 1 - x\n") if job.seed == 2 else (0, "ok 1 - x # time=5ms\n")
+
+    monkeypatch.setattr(_run, "run_job", run_job)
+    kernel = linux.Kernel(name="k", release="6.12.1", file=tmp_path / "k", key="key", algorithms=(), mptcp="v1")
+    found = selftests.Runner(kernel, tmp_path / "runs")
+    return found, calls
+
+
+def test_finished_runs_are_kept_and_not_run_again(runner, tree):
+    found, calls = runner
+    todo = selftests.jobs(selftests.find(tree, ["mptcp"]), [1, 2, 9])
+    assert [(job.test.name, job.seed) for job in todo][:3] == [("mptcp/a", 1), ("mptcp/b", 1), ("mptcp/a", 2)]
+    told = []
+    records, failed = found.run_all(todo, workers=2, done=lambda *words: told.append(words))
+    wanted = [("mptcp/a", 1, 0), ("mptcp/b", 1, 0), ("mptcp/a", 2, 1), ("mptcp/b", 2, 1)]
+    assert [(each.test, each.seed, each.status) for each in records] == wanted
+    assert [(job.seed, why) for job, why in failed] == [(9, "the machine died")] * 2
+    assert len(told) == len(calls) == 6
+    calls.clear()
+    again, _ = found.run_all(todo, workers=1, done=lambda *_: None)
+    assert again == records
+    # What had no result is tried again.
+    assert {seed for _, seed in calls} == {9}
+    assert not list(found.folder.glob(".*"))
+    assert {json.loads(file.read_text())["seed"] for file in found.folder.glob("*.json")} == {1, 2}
+
+
+def test_another_kernel_seed_or_suite_is_another_run(runner, tree, tmp_path):
+    found, _ = runner
+    a, b = selftests.jobs(selftests.find(tree, ["mptcp"]), [1])
+    other = selftests.Runner(linux.Kernel(name="k", release="6.12.1", file=tmp_path, key="other", algorithms=(), mptcp="v1"), tmp_path)
+    keys = {found.key(a), found.key(b), other.key(a), found.key(selftests.Job(a.test, 2)), found.key(selftests.Job(a.test, 1, ("-i",)))}
+    assert len(keys) == 5
+
+
+# The variant's configuration
+
+
+def test_the_plain_configuration_is_untouched_by_the_variants():
+    plain, more = _config.fragment(), _config.fragment("selftests")
+    assert more.startswith(plain)
+    assert "KALLSYMS" not in plain
+    assert "NETFILTER" not in plain
+    added = [option.name for option in _config.options(variant="selftests")][len(_config.options()) :]
+    assert len(added) == len(set(added)) > 100
+    assert not {option.name for option in _config.options()} & set(added)
+
+
+def test_an_unknown_variant_is_refused():
+    with pytest.raises(linux.KernelError, match=r'^there is no variant "selftest" of a kernel; there is selftests$'):
+        linux.build("6.12", variant="selftest")
+
+
+# The table of names
+
+
+def test_the_table_of_names_is_linked_in_until_nothing_moves(tmp_path):
+    program = tmp_path / "kallsyms"
+    # A table that is as long as the list of names, and says its addresses: linking it in moves what lies behind it.
+    program.write_text('#!/bin/sh\necho \'.data\'\nwhile read -r at kind name; do echo ".quad 0x$at # $name"; done <"$1"\n')
+    program.chmod(0o755)
+    source = tmp_path / "main.c"
+    source.write_text("int behind = 1;\nint main(void) { return behind - 1; }\n")
+    links = []
+
+    def link(further):
+        links.append(list(further))
+        output = tmp_path / "linked"
+        subprocess.run(["gcc", "-no-pie", "-o", output, *further, source], check=True)
+        return output
+
+    linked = _kallsyms.settle(("kallsyms",), tmp_path, tmp_path, link, "6.12")
+    assert 2 < len(links) <= 5
+    listed = subprocess.run(["nm", "-n", linked], capture_output=True, text=True, check=True).stdout
+    address = next(line.split()[0] for line in listed.splitlines() if line.endswith(" behind"))
+    # The table that is in the executable says where its names are in that executable.
+    assert f".quad 0x{address} # behind" in (tmp_path / "kallsyms.S").read_text()
+
+
+def test_a_kernel_without_a_table_has_no_program_for_it(tmp_path):
+    assert _kallsyms.harvest(tmp_path, tmp_path, "CONFIG_NET=y\n# CONFIG_KALLSYMS is not set\n") == ()
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts" / "kallsyms").write_text("")
+    (tmp_path / "scripts" / "kallsyms.c").write_text('{"all-symbols"}, {"absolute-percpu"}')
+    done = tmp_path / "done"
+    done.mkdir()
+    config = "CONFIG_KALLSYMS=y\nCONFIG_KALLSYMS_ALL=y\nCONFIG_KALLSYMS_BASE_RELATIVE=y\n"
+    assert _kallsyms.harvest(tmp_path, done, config) == ("kallsyms", "--all-symbols")
+    assert (done / "kallsyms").exists()
+
+
+# What an observed machine leaves
+
+
+def test_sockets_and_counters_of_a_replay_are_readable(tmp_path):
+    info = bytearray(232)
+    info[68:72], info[80:84], info[228:232] = (each.to_bytes(4, "little") for each in (25_000, 10, 65_535))
+    line = f"1500000000 10.0.1.1:40000 10.0.3.3:10001 1 64 7 cubic {info.hex()}\n"
+    joined = f"1510000000 [::ffff:10.0.2.1]:40001 [dead:beef::3]:10001 1 8 7  {info[:24].hex()}\n"
+    (tmp_path / "ns1-x.sockets").write_text(line + joined)
+    (tmp_path / "ns1-x.counters").write_text("Tcp: ActiveOpens RetransSegs\nTcp: 3 0\nMPTcpExt: MPJoinSynRx\nMPTcpExt: 2\n")
+    assert [file.name for file in selftests.readable(tmp_path)] == ["ns1-x.counters", "ns1-x.sockets.csv"]
+    assert (tmp_path / "ns1-x.counters").read_text() == "TcpActiveOpens 3\nMPTcpExtMPJoinSynRx 2\n"
+    rows = list(csv.DictReader((tmp_path / "ns1-x.sockets.csv").open()))
+    wanted = {"ms": "1500.000", "source": "10.0.1.1:40000", "state": "established", "subflow": "", "cc": "cubic", "rtt_us": "25000"}
+    assert wanted.items() <= rows[0].items()
+    assert (rows[0]["cwnd"], rows[0]["snd_wnd_bytes"]) == ("10", "65535")
+    # A shorter tcp_info, and addresses of IPv6.
+    assert (rows[1]["source"], rows[1]["destination"]) == ("10.0.2.1:40001", "[dead:beef::3]:10001")
+    assert (rows[1]["subflow"], rows[1]["cwnd"], rows[1]["rto_us"]) == ("join", "", "0")
