@@ -28,6 +28,16 @@ def run(
         Path, typer.Option("--out", help="Where the results go; each study gets a folder of its name in it.")
     ] = DEFAULT_OUT,
     workers: Workers = None,
+    on: Annotated[
+        str,
+        typer.Option(
+            help="Machines that run it: local, the workers of a Dask scheduler (dask://HOST:PORT), or jobs of Slurm (slurm:PROFILE.toml)."
+        ),
+    ] = "local",
+    handover: Annotated[
+        str | None,
+        typer.Option(help="With --on: a folder or an fsspec URL that all machines reach. What they finish lies there until it is taken."),
+    ] = None,
     only: Only = None,
     short: Short = False,
     kernel: Annotated[
@@ -54,9 +64,13 @@ def run(
     # The libraries of tables take longer to load than a mistake in a study takes to find.
     from polypath.engines import find
     from polypath.results import plan
+    from polypath.sweep import check_place, find_place
 
     from ._summary import known_columns, summary
 
+    place = find_place(on, handover=handover)
+    if place is not None:
+        check_place(find(engine))
     plans = [plan(study, engine=find(engine), out=out_folder, only=chosen, kernel=kernel, again=again) for study in loaded]
     for each in plans:
         for line in (*each.left_out, *each.notes):
@@ -65,7 +79,7 @@ def run(
             _tell(each)
             continue
         laps = [time.monotonic()]
-        results = carry_out(each, workers)
+        results = carry_out(each, workers, place)
         laps.append(time.monotonic())
         made = _report.material_of(results)
         out.print(summary(results, made, known_columns(results, names_in(columns))))

@@ -15,6 +15,8 @@ from ._console import err
 
 if TYPE_CHECKING:
     from polypath.results import Plan, Results
+    from polypath.study import Run
+    from polypath.sweep import Place, State
 
 Workers = Annotated[int | None, typer.Option(min=1, help="Runs at once; default: one a core. It changes no byte of the results.")]
 Only = Annotated[
@@ -64,7 +66,7 @@ def in_form(studies: Sequence[Study], *, short: bool) -> list[Study]:
     return [study.in_short() for study in studies] if short else list(studies)
 
 
-def carry_out(work: Plan, workers: int | None) -> Results:
+def carry_out(work: Plan, workers: int | None, on: Place | None = None) -> Results:
     """Runs what is missing, shows how far it is, and writes the tables."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -72,10 +74,18 @@ def carry_out(work: Plan, workers: int | None) -> Results:
 
     kept = work.distinct - len(work.pending)
     kernels = list(dict.fromkeys(run.kernel for run in work.runs if run.kernel))
-    on = " ".join([work.engine.name, ", ".join(kernels)]).strip()
-    head = f"{work.study.name}: {work.distinct} runs on {on}" + (f", {kept} of them finished before" if kept else "")
+    runs_on = " ".join([work.engine.name, ", ".join(kernels)]).strip()
+    head = f"{work.study.name}: {work.distinct} runs on {runs_on}" + (f", {kept} of them finished before" if kept else "")
     err.print(head)
     columns = (SpinnerColumn(), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
     with Progress(*columns, TextColumn("{task.description}"), console=err, transient=True, disable=not err.is_terminal) as bar:
         task = bar.add_task("", total=len(work.pending))
-        return execute(work, workers=workers, progress=lambda run: bar.update(task, advance=1, description=run.label))
+
+        def tell(state: State) -> None:
+            at = f"{state.machines} machines, {state.threads} threads, {state.active} runs handed out"
+            bar.update(task, description=state.note or at)
+
+        def progress(run: Run) -> None:
+            bar.update(task, advance=1, description=run.label if on is None else None)
+
+        return execute(work, workers=workers, on=on, progress=progress, tell=tell)

@@ -1,8 +1,23 @@
 from ._checked import check_claims
 from ._folder import DEFAULT_OUT
+from ._progress import Progress, progress_of
 from ._results import TABLES, Results
 from ._runner import Plan, assemble, execute, plan, run
 from ._store import Store
 from ._tables import columns
 
-__all__ = ["DEFAULT_OUT", "TABLES", "Plan", "Results", "Store", "assemble", "check_claims", "columns", "execute", "plan", "run"]
+__all__ = [
+    "DEFAULT_OUT",
+    "TABLES",
+    "Plan",
+    "Progress",
+    "Results",
+    "Store",
+    "assemble",
+    "check_claims",
+    "columns",
+    "execute",
+    "plan",
+    "progress_of",
+    "run",
+]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from polypath.analysis import FAIRNESS, HEADS, SUBFLOW
-from polypath.study import SetupError, Study, Where, cells, copies, located, parameter_names, unknown
+from polypath.study import SetupError, Study, Where, cells, conclusion_places, copies, located, parameter_names, unknown
 
 from ._tables import columns
 
@@ -29,6 +29,17 @@ def check_claims(study: Study) -> None:
                     continue
                 known.metric(("published", "compare", column), metric)
             known.selection(("published", "where"), study.published.where)
+        ids = [claim.id for claim in study.claims]
+        for place in conclusion_places(study.conclusion or ""):
+            known.table = "runs"
+            if place.claim:
+                if place.claim not in ids:
+                    raise SetupError(("conclusion",), unknown("claim", place.claim, ids))
+                continue
+            known.metric(("conclusion",), place.metric)
+            for name, wanted in place.where.items():
+                known.column(("conclusion",), name)
+                known.value(("conclusion",), name, wanted)
     except SetupError as error:
         raise located(study, error) from None
 

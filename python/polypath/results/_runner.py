@@ -6,19 +6,25 @@ import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
+from io import BytesIO
 from pathlib import Path
+
+import pyarrow as pa
 
 from polypath import owncc
 from polypath.engines import ENGINES, Engine, EngineError, check, find, notes
 from polypath.linux import KernelError
 from polypath.study import Cell, Run, Scalar, Study, StudyError, cells, parameter_names, runs, unknown
+from polypath.sweep import LOCAL, Failed, Fault, Place, State, check_place, files_of, find_place
 
 from ._captured import captured, captures_are_there
 from ._captures import drop_captures, keep_captures
 from ._folder import DEFAULT_OUT
 from ._manifest import claim_folder, engines_before, left_out_before, write_manifest
+from ._progress import Told
 from ._results import Results
 from ._store import Store, replace_table
 from ._tables import tables
@@ -119,19 +125,37 @@ def _modelled_on(study: Study, kernel: str, modelled: Sequence[str]) -> Study:
     return study.replace(kernel=kernel, **({"experiments": experiments} if experiments else {}))
 
 
-def execute(plan: Plan, *, workers: int | None = None, progress: Callable[[Run], None] | None = None) -> Results:
+def execute(
+    plan: Plan,
+    *,
+    workers: int | None = None,
+    on: Place | None = None,
+    progress: Callable[[Run], None] | None = None,
+    tell: Callable[[State], None] = lambda state: None,
+) -> Results:
     """Runs what is pending and writes the tables of everything that is finished.
 
-    `progress` is called with each run as it ends, in the order in which they end. Where the engine fails at a run, the others go on;
-    `EngineError` names all that failed, after the tables of the others were written.
+    `on` are the machines that run them, by default this one; `tell` hears how they are. `progress` is called with each run as it ends,
+    in the order in which they end. Where the engine fails at a run, the others go on; `EngineError` names all that failed, after the
+    tables of the others were written.
     """
+    if on is not None:
+        check_place(plan.engine)
     claim_folder(plan.folder, plan.study)
     store = plan.store
     store.clean()
     failures: list[str] = []
-    for run in _finished(plan, store, workers or plan.engine.workers or os.cpu_count() or 1, failures):
-        if progress is not None:
-            progress(run)
+    threads = workers or plan.engine.workers or os.cpu_count() or 1
+    with Told(plan.folder, plan.study.name, plan.engine.name, len(plan.pending), threads) as told:
+
+        def heard(state: State) -> None:
+            told.machines(state)
+            tell(state)
+
+        for run in _finished(plan, store, threads, on, failures, heard):
+            told.ended(failures)
+            if progress is not None:
+                progress(run)
     assemble(plan.study, plan.engine, plan.folder, kernel=plan.kernel, left_out=plan.left_out, known=plan.runs if plan.whole else None)
     if failures:
         # In the order of the study, not in that in which they failed.
@@ -149,15 +173,17 @@ def run(
     only: Mapping[str, Iterable[str]] | None = None,
     workers: int | None = None,
     kernel: str | None = None,
+    on: str = LOCAL,
 ) -> Results:
     """Runs a study, or the study in a file, and gives its results; what was run before is not run again.
 
     `only={"cc": ["lia"]}` runs a part of the matrix; `workers` defaults to the number of cores and changes no byte of the results;
-    `kernel="6.1"` stands in for the study's own on the engines linux and sim.
+    `kernel="6.1"` stands in for the study's own on the engines linux and sim; `on="dask://HOST:PORT"` runs it on the workers of that
+    scheduler.
     """
     found = study if isinstance(study, Study) else Study.load(study)
     chosen = find(engine) if isinstance(engine, str) else engine
-    return execute(plan(found, engine=chosen, out=out, only=only, kernel=kernel), workers=workers)
+    return execute(plan(found, engine=chosen, out=out, only=only, kernel=kernel), workers=workers, on=find_place(on))
 
 
 def assemble(
@@ -235,23 +261,25 @@ def _value(cell: Cell, name: str) -> Scalar | None:
     return cell.experiment if name == "experiment" else cell.parameters.get(name)
 
 
-def _finished(plan: Plan, store: Store, workers: int, failures: list[str]) -> Iterator[Run]:
+def _finished(
+    plan: Plan, store: Store, workers: int, on: Place | None, failures: list[str], tell: Callable[[State], None]
+) -> Iterator[Run]:
+    return _here(plan, store, workers, failures) if on is None else _elsewhere(plan, store, on, failures, tell)
+
+
+def _here(plan: Plan, store: Store, workers: int, failures: list[str]) -> Iterator[Run]:
     """Runs in threads: an engine spends its time outside the interpreter."""
 
     def work(run: Run) -> Run | None:
         try:
             output = plan.engine.run(run.scenario)
         except ValueError as error:
-            raise StudyError(f"{plan.study.name}: {error} (in the run {run.label})") from error
+            raise _wrong(plan, run, error) from error
         except EngineError as error:
-            failures.append(f"{plan.study.name}: {error} (in the run {run.label})")
+            failures.append(_failure(plan, run, error))
             return None
         keep_captures(plan.folder, run, output.captures)
-        store.put(run, output, replace=plan.again)
-        # Read at once, while other runs go on; the tables would have to do it one after the other.
-        captured(store, run)
-        if not run.keeps_captures:
-            drop_captures(plan.folder, run)
+        _keep(plan, store, run, files_of(run.key, run.engine, run.version, run.scenario, output))
         return run
 
     waiting = iter(plan.pending)
@@ -274,3 +302,35 @@ def _finished(plan: Plan, store: Store, workers: int, failures: list[str]) -> It
         pool.shutdown(wait=False, cancel_futures=True)
         raise
     pool.shutdown()
+
+
+def _elsewhere(plan: Plan, store: Store, on: Place, failures: list[str], tell: Callable[[State], None]) -> Iterator[Run]:
+    """Runs on other machines; what comes back is kept here."""
+    by_key = {run.key: run for run in plan.pending}
+    with closing(on.carry_out(plan.engine, plan.pending, tell)) as ends:
+        for end in ends:
+            run = by_key[end.key]
+            if isinstance(end, Failed):
+                if end.fault is Fault.STUDY:
+                    raise _wrong(plan, run, end.sentence)
+                failures.append(_failure(plan, run, end.sentence))
+                continue
+            keep_captures(plan.folder, run, {name: BytesIO(content) for name, content in end.captures.items()})
+            _keep(plan, store, run, end.files)
+            yield run
+
+
+def _keep(plan: Plan, store: Store, run: Run, files: Mapping[str, bytes | pa.Buffer]) -> None:
+    store.put(run.key, files, replace=plan.again)
+    # Read at once, while other runs go on; the tables would have to do it one after the other.
+    captured(store, run)
+    if not run.keeps_captures:
+        drop_captures(plan.folder, run)
+
+
+def _wrong(plan: Plan, run: Run, error: object) -> StudyError:
+    return StudyError(f"{plan.study.name}: {error} (in the run {run.label})")
+
+
+def _failure(plan: Plan, run: Run, error: object) -> str:
+    return f"{plan.study.name}: {error} (in the run {run.label})"

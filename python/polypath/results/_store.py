@@ -17,8 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from polypath.engines import Output
-from polypath.study import Run
+from polypath.sweep import parquet
 
 _UNFINISHED = ".unfinished-"
 
@@ -32,32 +31,23 @@ class Store:
     def __contains__(self, key: str) -> bool:
         return (self.folder / key).is_dir()
 
-    def put(self, run: Run, output: Output, *, replace: bool = False) -> None:
-        """Keeps a finished run; with `replace`, in place of what is there."""
+    def put(self, key: str, files: Mapping[str, bytes | pa.Buffer], *, replace: bool = False) -> None:
+        """Keeps the files of a finished run; with `replace`, in place of what is there."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        aside = self.folder / f"{_UNFINISHED}{os.getpid()}-{threading.get_ident()}-{run.key}"
+        aside = self.folder / f"{_UNFINISHED}{os.getpid()}-{threading.get_ident()}-{key}"
         aside.mkdir()
-        record = {
-            "key": run.key,
-            "engine": run.engine,
-            "version": run.version,
-            "scenario": run.scenario,
-            "outcome": output.outcome,
-        }
-        _write(aside / "run.json", json.dumps(record).encode())
-        for name, table in (("subflows", output.subflow_series), ("links", output.link_series)):
-            if table.num_rows:
-                write_table(table, aside / f"{name}.parquet")
-        if replace and run.key in self:
+        for name, content in files.items():
+            _write(aside / name, content)
+        if replace and key in self:
             before = aside.with_name(f"{aside.name}-before")
-            (self.folder / run.key).rename(before)
+            (self.folder / key).rename(before)
             shutil.rmtree(before)
         try:
-            aside.rename(self.folder / run.key)
+            aside.rename(self.folder / key)
         except OSError:
             # Another process finished the same run first; equal keys have equal results.
             shutil.rmtree(aside)
-            if run.key not in self:
+            if key not in self:
                 raise
 
     def record(self, key: str) -> dict[str, Any]:
@@ -81,16 +71,13 @@ class Store:
             return
         for aside in sorted(self.folder.glob(f"{_UNFINISHED}*")):
             process = int(aside.name.removeprefix(_UNFINISHED).split("-")[0])
-            if process == os.getpid() or not _lives(process):
+            if process == os.getpid() or not lives(process):
                 shutil.rmtree(aside, ignore_errors=True)
 
 
 def write_table(table: pa.Table, file: Path, metadata: Mapping[str, str] | None = None) -> None:
     """Writes a table so that equal tables give equal bytes."""
-    table = table.replace_schema_metadata(dict(metadata) if metadata else None)
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd", compression_level=3, version="2.6", store_schema=False)
-    _write(file, sink.getvalue())
+    _write(file, parquet(table, metadata))
 
 
 def replace_file(file: Path, content: bytes) -> None:
@@ -129,7 +116,8 @@ def _write(file: Path, content: bytes | pa.Buffer) -> None:
         raise OSError(error.errno, error.strerror, str(file)) from None
 
 
-def _lives(process: int) -> bool:
+def lives(process: int) -> bool:
+    """Whether there is a process of this number on this machine."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

@@ -1,0 +1,17 @@
+from ._dask import DaskPlace
+from ._finished import Failed, Fault, Finished, files_of, parquet
+from ._place import LOCAL, Place, State, check_place, find_place
+
+__all__ = [
+    "LOCAL",
+    "DaskPlace",
+    "Failed",
+    "Fault",
+    "Finished",
+    "Place",
+    "State",
+    "check_place",
+    "files_of",
+    "find_place",
+    "parquet",
+]

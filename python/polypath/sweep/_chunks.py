@@ -1,0 +1,152 @@
+"""Chunks: the runs that a machine gets at once. Some seconds of work each, the long ones first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from polypath import owncc
+from polypath.study import Run
+
+# A chunk's work in seconds: long beside what handing it over costs (some milliseconds), short beside a coffee.
+CHUNK_S = 2.0
+# Of what is left, so that at the end no machine has a long chunk while the others are idle.
+_OF_REMAINING = 4
+# Weight of a new measurement beside what was known.
+_NEW = 0.2
+# In bits a second, of a network in which no link has a rate.
+_NO_LIMIT = 1e9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """One run, as a machine needs it."""
+
+    key: str
+    engine: str
+    version: str
+    # JSON of the scenario.
+    scenario: str = field(repr=False)
+    label: str
+    kernel: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Own:
+    """A person's own congestion control, to be compiled where it runs."""
+
+    name: str
+    hash: str
+    # Its file and the headers beside it, by name.
+    sources: Mapping[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chunk:
+    """What one machine does at once."""
+
+    tasks: Sequence[Task]
+    own: Sequence[Own] = ()
+    # Where finished runs are put down, if not handed back: an fsspec URL.
+    handover: str | None = None
+
+
+def task_of(run: Run) -> Task:
+    """The run as a machine needs it."""
+    return Task(
+        key=run.key,
+        engine=run.engine,
+        version=run.version,
+        scenario=json.dumps(run.scenario, separators=(",", ":")),
+        label=run.label,
+        kernel=run.kernel,
+    )
+
+
+def own_of(names: Iterable[str]) -> list[Own]:
+    """The sources of a person's own algorithms with these names."""
+    known = owncc.used()
+    return [_own(known[name]) for name in sorted(set(names) & known.keys())]
+
+
+def _own(own: owncc.Own) -> Own:
+    files = [own.file, *sorted(own.file.parent.glob("*.h"))]
+    return Own(name=own.name, hash=own.hash, sources={file.name: file.read_text(encoding="utf-8") for file in files})
+
+
+def weight(run: Run) -> float:
+    """How much work a run may be, beside other runs of its study: simulated time by the bits that its links carry in it."""
+    elements = [element for link in run.scenario["links"] for direction in ("a_to_b", "b_to_a") for element in link[direction]]
+    rates = sum(element["bits_per_s"] for element in elements if element["kind"] == "rate")
+    return float(run.scenario["duration_ns"]) * float(rates or _NO_LIMIT)
+
+
+class Costs:
+    """What runs cost, learnt while they finish: seconds for each unit of weight, and seconds a run."""
+
+    def __init__(self) -> None:
+        self._per_weight: float | None = None
+
+    def learn(self, weight: float, seconds: float) -> None:
+        """A run of this weight took this long."""
+        rate = seconds / weight
+        self._per_weight = rate if self._per_weight is None else (1 - _NEW) * self._per_weight + _NEW * rate
+
+    def expected(self, weight: float) -> float | None:
+        """Seconds for a run of this weight; None before anything was measured."""
+        return None if self._per_weight is None else self._per_weight * weight
+
+
+class Queue:
+    """Runs that wait for a machine, the heaviest first; hands them out in chunks."""
+
+    def __init__(self, runs: Iterable[Run], *, threads: int, chunk_s: float = CHUNK_S, first: int = 1) -> None:
+        weighed = [(weight(run), run) for run in runs]
+        # Sorting keeps the study's order among runs of equal weight.
+        weighed.sort(key=lambda pair: -pair[0])
+        # The next one stands at the end.
+        self._waiting = weighed[::-1]
+        self._weights = {run.key: of for of, run in weighed}
+        self._left = sum(self._weights.values())
+        self._threads = max(threads, 1)
+        self._chunk_s = chunk_s
+        # Runs in a chunk while nothing is known of their cost.
+        self._first = first
+        self.costs = Costs()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def machines(self, threads: int) -> None:
+        """Machines came or went: so many runs go on at once now."""
+        self._threads = max(threads, 1)
+
+    def weight(self, key: str) -> float:
+        return self._weights[key]
+
+    def back(self, runs: Iterable[Run]) -> None:
+        """Runs that must be handed out once more: the next ones."""
+        for run in runs:
+            self._waiting.append((self._weights[run.key], run))
+            self._left += self._weights[run.key]
+
+    def next(self) -> list[Run]:
+        """The next chunk; none when all are handed out."""
+        chunk: list[Run] = []
+        seconds = 0.0
+        most = self._most_s()
+        while self._waiting:
+            of, run = self._waiting[-1]
+            cost = self.costs.expected(of)
+            if chunk and (len(chunk) >= self._first if cost is None else seconds + cost > most):
+                break
+            self._waiting.pop()
+            self._left -= of
+            chunk.append(run)
+            seconds += cost or 0.0
+        return chunk
+
+    def _most_s(self) -> float:
+        left = self.costs.expected(self._left)
+        return self._chunk_s if left is None else min(self._chunk_s, left / (_OF_REMAINING * self._threads))

@@ -1,0 +1,265 @@
+"""Runs on the workers of a Dask scheduler."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import queue
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from polypath.engines import Engine
+from polypath.study import Run, StudyError
+
+from ._chunks import Chunk, own_of, task_of
+from ._finished import DIED, Failed, Fault, Finished
+from ._handover import Handover
+from ._ledger import Ledger
+from ._place import Place, State
+from ._worker import Described, describe, differs, work
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+# Chunks at a thread: one that it does, one that waits, so that it is never idle.
+_DEPTH = 2
+# For a first connection, and how long a scheduler may be away before the sweep gives up.
+_CONNECT_S = 10.0
+_PATIENCE_S = 600.0
+# For a machine to say what it has: at first it loads Polypath.
+_ANSWER_S = 60.0
+# How often machines are counted.
+_COUNT_S = 1.0
+# A chunk this many times over its time, and at least so many seconds, is done once more elsewhere.
+_OVERDUE = 10.0
+_OVERDUE_S = 60.0
+
+
+@dataclass(kw_only=True)
+class _Sent:
+    """A chunk on its way."""
+
+    future: Future
+    runs: Sequence[Run]
+    at: float
+    expected: float | None
+    # Whether it was sent once more since.
+    repeated: bool = False
+
+
+class DaskPlace(Place):
+    """The workers of a Dask scheduler; they may come and go."""
+
+    def __init__(
+        self, address: str, *, handover: str | None = None, patience_s: float = _PATIENCE_S, overdue_s: float = _OVERDUE_S
+    ) -> None:
+        try:
+            import distributed  # noqa: F401  # Said here, before anything else is looked at.
+        except ImportError:
+            raise StudyError("--on dask://... needs Dask: pip install 'polypath[dask]'") from None
+        self.name = f"dask://{address}"
+        self.address = address
+        self.handover = None if handover is None else Handover(handover)
+        self.patience_s = patience_s
+        self.overdue_s = overdue_s
+
+    def carry_out(self, engine: Engine, runs: Sequence[Run], tell: Callable[[State], None]) -> Generator[Finished | Failed]:
+        client = self._connected(_CONNECT_S)
+        if client is None:
+            raise StudyError(f"no Dask scheduler answers at {self.address}: start one there (dask scheduler), or name another after --on")
+        sweep = _Sweep(self, client, engine, runs, tell)
+        try:
+            sweep.check()
+            yield from sweep.results()
+        finally:
+            sweep.close()
+
+    def _connected(self, seconds: float) -> Client | None:
+        from distributed import Client
+
+        try:
+            return Client(f"tcp://{self.address}", timeout=seconds, set_as_default=False, name="polypath")
+        except (OSError, TimeoutError):
+            return None
+
+
+class _Sweep:
+    """One study's runs on one scheduler, from the client's side."""
+
+    def __init__(self, place: DaskPlace, client: Client, engine: Engine, runs: Sequence[Run], tell: Callable[[State], None]) -> None:
+        self._place = place
+        self._client = client
+        self._engine = engine
+        self._tell = tell
+        self._own = own_of(name for run in runs for name in run.own)
+        self._kernels = sorted({run.kernel for run in runs if run.kernel})
+        self._versions = {run.kernel or "": run.version for run in runs}
+        self._ledger = Ledger(runs, handover=place.handover)
+        # By a number: chunks on their way, and the numbers of those that ended.
+        self._sent: dict[int, _Sent] = {}
+        self._ended: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._numbers = itertools.count()
+        self._threads = 1
+        self._machines = 0
+        self._counted = -math.inf
+
+    def check(self) -> None:
+        """Raises `StudyError` naming the machine that differs."""
+        self._wait_for_machines()
+        for address, described in self._described().items():
+            if isinstance(described, BaseException):
+                raise StudyError(f"the worker {address} has no Polypath like this one ({described}): install the same version there")
+            if described.lacks:
+                raise StudyError(f"the machine {described.machine} ({address}): {described.lacks}")
+            for kernel, wanted in self._versions.items():
+                if described.versions[kernel] != wanted:
+                    raise StudyError(differs(f"{described.machine} ({address})", self._engine.name, described.versions[kernel], wanted))
+
+    def _described(self) -> dict[str, Described | BaseException]:
+        """What each machine says of itself. One that does not answer in time may hang: others are sent its chunks later."""
+        asked = {
+            address: self._client.submit(describe, self._engine.name, self._kernels, self._own, pure=False, workers=[address])
+            for address in self._workers()
+        }
+        until = time.monotonic() + _ANSWER_S
+        while time.monotonic() < until and not all(future.done() for future in asked.values()):
+            time.sleep(0.05)
+        answered = {address: future for address, future in asked.items() if future.done()}
+        if not answered:
+            raise StudyError(f"no worker of the Dask scheduler at {self._place.address} answers within {_ANSWER_S:.0f} s")
+        return {address: future.exception() or future.result() for address, future in answered.items()}
+
+    def results(self) -> Iterator[Finished | Failed]:
+        yield from self._ledger.taken(self._ledger.lying)
+        while self._ledger:
+            try:
+                self._count_machines()
+                self._hand_out()
+            except OSError:
+                # The scheduler does not answer; Dask notices by itself, but later.
+                self._connect_again()
+                continue
+            try:
+                number = self._ended.get(timeout=1.0)
+            except queue.Empty:
+                self._send_overdue_again()
+                continue
+            sent = self._sent.pop(number, None)
+            if sent is not None:
+                yield from self._taken(sent)
+
+    def close(self) -> None:
+        """Takes back what was handed out."""
+        with suppress(Exception):
+            self._client.cancel([sent.future for sent in self._sent.values()], force=True)
+        with suppress(Exception):
+            self._client.close(timeout=2)
+
+    def _wait_for_machines(self) -> None:
+        try:
+            self._client.wait_for_workers(1, timeout=_CONNECT_S)
+        except TimeoutError:
+            where = self._place.address
+            raise StudyError(f"the Dask scheduler at {where} has no workers: start some (dask worker {where})") from None
+
+    def _count_machines(self) -> None:
+        """Looks once a second who is there. Raises OSError where the scheduler does not answer."""
+        if self._client.status != "running":
+            raise OSError("the client lost its scheduler")
+        if time.monotonic() < self._counted + _COUNT_S:
+            return
+        self._counted = time.monotonic()
+        workers = self._workers()
+        self._machines = len(workers)
+        self._threads = max(sum(worker["nthreads"] for worker in workers.values()), 1)
+        self._ledger.queue.machines(self._threads)
+        self._state("" if workers else "the scheduler has no workers; waiting for some")
+
+    def _workers(self) -> Mapping[str, Any]:
+        workers: Mapping[str, Any] = self._client.scheduler_info(n_workers=-1)["workers"]
+        return workers
+
+    def _state(self, note: str) -> None:
+        active = sum(len(sent.runs) for sent in self._sent.values())
+        self._tell(State(machines=self._machines, threads=self._threads, active=active, note=note))
+
+    def _hand_out(self) -> None:
+        while len(self._sent) < _DEPTH * self._threads and (runs := self._ledger.queue.next()):
+            self._send(runs)
+
+    def _send(self, runs: Sequence[Run], *, away_from: Sequence[str] = ()) -> None:
+        number = next(self._numbers)
+        own = [each for each in self._own if any(each.name in run.own for run in runs)]
+        chunk = Chunk(
+            tasks=[task_of(run) for run in runs], own=own, handover=None if self._place.handover is None else self._place.handover.url
+        )
+        others = [address for address in self._workers() if address not in away_from] if away_from else None
+        expected = [self._ledger.queue.costs.expected(self._ledger.queue.weight(run.key)) for run in runs]
+        future = self._client.submit(work, chunk, pure=False, key=f"polypath-{id(self)}-{number}", workers=others)
+        known = None if None in expected else sum(each for each in expected if each is not None)
+        self._sent[number] = _Sent(future=future, runs=runs, at=time.monotonic(), expected=known)
+        future.add_done_callback(lambda _, number=number: self._ended.put(number))
+
+    def _taken(self, sent: _Sent) -> Iterator[Finished | Failed]:
+        """What a chunk gave; a run that finished elsewhere meanwhile is given once."""
+        try:
+            results = sent.future.result(timeout=_CONNECT_S)
+        except Exception as error:  # Whatever Dask says of a chunk that it could not do.
+            yield from self._lost(sent, error)
+            return
+        for each in results:
+            end = self._ledger.ended(each)
+            if end is not None:
+                yield end
+
+    def _lost(self, sent: _Sent, error: Exception) -> Iterator[Failed]:
+        """A chunk that came back without results: its workers died, or the scheduler went."""
+        runs = self._ledger.open(sent.runs)
+        if type(error).__name__ != "KilledWorker":
+            # The scheduler went, or took it back: nothing is known of the runs.
+            self._ledger.queue.back(reversed(runs))
+            return
+        if len(runs) > 1:
+            # One of them is to blame; alone, it shows.
+            for run in runs:
+                self._send([run])
+            return
+        for run in runs:
+            end = self._ledger.ended(Failed(key=run.key, fault=Fault.ENGINE, sentence=DIED))
+            if isinstance(end, Failed):
+                yield end
+
+    def _send_overdue_again(self) -> None:
+        """A machine that hangs, holds its chunks for ever: they are done once more elsewhere, and whoever is first counts."""
+        now = time.monotonic()
+        for sent in list(self._sent.values()):
+            most = max(self._place.overdue_s, _OVERDUE * _DEPTH * (sent.expected or 0.0))
+            if sent.repeated or now - sent.at < most:
+                continue
+            holders = [address for address, keys in self._client.processing().items() if sent.future.key in keys]
+            if len(holders) == self._machines:
+                continue
+            sent.repeated = True
+            self._send(self._ledger.open(sent.runs), away_from=holders)
+
+    def _connect_again(self) -> None:
+        """Waits for a scheduler that went, and hands out anew what it had."""
+        self.close()
+        lost = self._ledger.open(run for sent in self._sent.values() for run in sent.runs)
+        self._sent.clear()
+        self._ledger.queue.back(reversed(list({run.key: run for run in lost}.values())))
+        until = time.monotonic() + self._place.patience_s
+        while time.monotonic() < until:
+            self._state(f"the scheduler at {self._place.address} does not answer; trying again")
+            client = self._place._connected(5.0)
+            if client is not None:
+                self._client = client
+                self._wait_for_machines()
+                return
+        raise StudyError(
+            f"the Dask scheduler at {self._place.address} went and did not come back within {self._place.patience_s:.0f} s; "
+            "what is finished is kept: start it, and run this again"
+        )

@@ -1,0 +1,60 @@
+"""Where machines put finished runs down for the client to take: a folder that all see, or storage that fsspec reaches.
+
+What lies there survives the client: one that starts again takes what was finished meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from typing import Any
+
+from polypath.study import StudyError
+
+from ._finished import Finished, packed, unpacked
+
+_SUFFIX = ".run"
+
+
+class Handover:
+    """Finished runs at one URL, a file each, named by key."""
+
+    def __init__(self, url: str) -> None:
+        try:
+            import fsspec
+        except ImportError:
+            raise StudyError("--handover needs fsspec: pip install 'polypath[dask]'") from None
+        self.url = url
+        try:
+            self._files, self._folder = fsspec.core.url_to_fs(url)
+        except (ValueError, ImportError) as error:
+            raise StudyError(f"--handover {url}: {str(error).rstrip('.')}") from None
+
+    def put(self, run: Finished) -> None:
+        """Puts a run down; it is there whole or not at all."""
+        place = self._place(run.key)
+        aside = f"{place}.{socket.gethostname()}-{os.getpid()}-{threading.get_ident()}"
+        self._files.makedirs(self._folder, exist_ok=True)
+        self._files.pipe_file(aside, packed(run))
+        self._files.mv(aside, place)
+
+    def keys(self) -> set[str]:
+        """Runs that lie there."""
+        self._files.invalidate_cache()
+        if not self._files.isdir(self._folder):
+            return set()
+        names = (str(path).rpartition("/")[2] for path in self._files.ls(self._folder, detail=False))
+        return {name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)}
+
+    def take(self, key: str) -> Finished:
+        """The run of this key; it stays there until `drop`."""
+        content: Any = self._files.cat_file(self._place(key))
+        return unpacked(key, content)
+
+    def drop(self, key: str) -> None:
+        """Removes what was taken and kept."""
+        self._files.rm_file(self._place(key))
+
+    def _place(self, key: str) -> str:
+        return f"{self._folder}/{key}{_SUFFIX}"

@@ -1,0 +1,75 @@
+"""What a client keeps of a sweep: runs that have not ended, and how often each was tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from polypath.study import Run
+
+from ._chunks import CHUNK_S, Queue
+from ._finished import Failed, Fault, Finished
+from ._handover import Handover
+
+# Machines that may fail at a run before it counts as failed.
+TRIES = 3
+
+
+class Ledger:
+    """The runs of a sweep, from waiting to ended. Each ends once, however many machines did it."""
+
+    def __init__(
+        self, runs: Sequence[Run], *, handover: Handover | None, threads: int = 1, chunk_s: float = CHUNK_S, first: int = 1
+    ) -> None:
+        self.runs = {run.key: run for run in runs}
+        self.handover = handover
+        there = set() if handover is None else handover.keys() & self.runs.keys()
+        # Finished while no client was there to take them.
+        self.lying = [key for key in self.runs if key in there]
+        self._open = dict.fromkeys(self.runs)
+        self._tries: dict[str, int] = {}
+        self.queue = Queue([run for key, run in self.runs.items() if key not in there], threads=threads, chunk_s=chunk_s, first=first)
+
+    def __bool__(self) -> bool:
+        """Whether any run has not ended."""
+        return bool(self._open)
+
+    def open(self, runs: Iterable[Run]) -> list[Run]:
+        """Those of the runs that have not ended."""
+        return [run for run in runs if run.key in self._open]
+
+    def open_keys(self, keys: Iterable[str]) -> list[str]:
+        return [key for key in keys if key in self._open]
+
+    def taken(self, keys: Iterable[str]) -> Iterator[Finished]:
+        """Takes what lies at the handover, and ends these runs."""
+        for key in self.open_keys(keys):
+            assert self.handover is not None, "only a handover has something lying there"
+            found = self.handover.take(key)
+            self.handover.drop(key)
+            self._end(key)
+            yield found
+
+    def ended(self, end: Finished | Failed) -> Finished | Failed | None:
+        """The run has ended so; None where that does not count: another machine was first, or one more is to try it."""
+        if isinstance(end, Finished):
+            self.queue.costs.learn(self.queue.weight(end.key), end.seconds)
+        if end.key not in self._open:
+            return None
+        if isinstance(end, Finished):
+            if self.handover is not None and not end.files:
+                return next(self.taken([end.key]))
+        elif end.fault is Fault.MACHINE and self.another_try(end.key):
+            return None
+        self._end(end.key)
+        return end
+
+    def another_try(self, key: str) -> bool:
+        """Puts a run back to the front, unless it was tried often enough."""
+        self._tries[key] = self._tries.get(key, 1) + 1
+        if self._tries[key] > TRIES:
+            return False
+        self.queue.back([self.runs[key]])
+        return True
+
+    def _end(self, key: str) -> None:
+        del self._open[key]

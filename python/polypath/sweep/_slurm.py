@@ -1,0 +1,253 @@
+"""Runs as jobs of Slurm, submitted through submitit. What a job finishes lies in a folder that all nodes see."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import subprocess
+import time
+import tomllib
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from polypath.engines import Engine
+from polypath.study import Run, StudyError
+
+from ._chunks import Chunk, own_of, task_of
+from ._finished import DIED, Failed, Fault, Finished
+from ._handover import Handover
+from ._ledger import Ledger
+from ._place import Place, State
+from ._worker import Described, describe, differs, work
+
+# Of one processor's work in a job: long beside the seconds in which Slurm starts one.
+_JOB_S = 60.0
+_LOOK_S = 1.0
+# A job that Slurm does not list any more may still have a result on its way through a shared file system.
+_GRACE_S = 15.0
+# How long Slurm may not answer before the sweep gives up.
+_PATIENCE_S = 600.0
+
+
+class Profile(BaseModel):
+    """What jobs ask Slurm for."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    # That all nodes see: jobs' logs and, where nobody says otherwise, what they finish.
+    folder: Path
+    partition: str | None = None
+    account: str | None = None
+    minutes: int = Field(default=60, gt=0)
+    # Of one job: runs at once in it, and memory for all of them.
+    cpus: int = Field(default=1, gt=0)
+    memory_gb: float | None = Field(default=None, gt=0)
+    # Most jobs that wait or run.
+    jobs: int = Field(default=10, gt=0)
+    # Lines of shell before the job, such as "module load gcc"; and further options of sbatch, by name.
+    setup: tuple[str, ...] = ()
+    sbatch: Mapping[str, str | int | bool] = Field(default_factory=dict)
+
+
+def profile(file: str) -> Profile:
+    """The profile in a TOML file; raises `StudyError` with the file and the field."""
+    path = Path(file or "slurm.toml")
+    try:
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise StudyError(
+            f"--on slurm reads what to ask Slurm for from {path}, which cannot be read ({error.strerror}); "
+            "docs/guide/many-machines.md shows one; --on slurm:FILE names another"
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise StudyError(f"{path} is no TOML: {error}") from None
+    try:
+        found = Profile.model_validate(given)
+    except ValidationError as error:
+        (problem, *_) = error.errors()
+        where = ".".join(map(str, problem["loc"]))
+        allowed = f"; there are {', '.join(Profile.model_fields)}" if problem["type"] == "extra_forbidden" else ""
+        raise StudyError(f"{path}: `{where}`: {problem['msg'][:1].lower()}{problem['msg'][1:]}{allowed}") from None
+    return found.model_copy(update={"folder": found.folder.absolute()})
+
+
+@dataclass(kw_only=True)
+class _Job:
+    job: Any
+    runs: Sequence[Run] = field(repr=False)
+    # Since when Slurm does not list it.
+    gone: float | None = None
+
+
+class SlurmPlace(Place):
+    """The nodes of a Slurm cluster."""
+
+    def __init__(self, asked: Profile, *, handover: str | None = None) -> None:
+        try:
+            import submitit  # noqa: F401  # Said here, before anything else is looked at.
+        except ImportError:
+            raise StudyError("--on slurm needs submitit: pip install 'polypath[slurm]'") from None
+        self.name = "slurm"
+        self.profile = asked
+        self.handover = Handover(handover or str(asked.folder / "handover"))
+
+    def carry_out(self, engine: Engine, runs: Sequence[Run], tell: Callable[[State], None]) -> Generator[Finished | Failed]:
+        sweep = _Sweep(self, engine, runs, tell)
+        try:
+            sweep.check()
+            yield from sweep.results()
+        finally:
+            sweep.close()
+
+
+class _Sweep:
+    """One study's runs as jobs, from the client's side."""
+
+    def __init__(self, place: SlurmPlace, engine: Engine, runs: Sequence[Run], tell: Callable[[State], None]) -> None:
+        asked = place.profile
+        self._place, self._engine, self._tell = place, engine, tell
+        self._own = own_of(name for run in runs for name in run.own)
+        self._versions = {run.kernel or "": run.version for run in runs}
+        threads = asked.jobs * asked.cpus
+        self._ledger = Ledger(runs, handover=place.handover, threads=threads, chunk_s=_JOB_S * asked.cpus, first=asked.cpus)
+        self._executor = _executor(asked)
+        self._jobs: dict[str, _Job] = {}
+        self._answered = time.monotonic()
+
+    def check(self) -> None:
+        """Asks a first node what it has. Each job says so of its own node, too. Raises `StudyError` where it differs."""
+        job = self._submitted(describe, self._engine.name, sorted(filter(None, self._versions)), self._own)
+        self._jobs[job.job_id] = _Job(job=job, runs=())
+        while not _has_result(job):
+            self._look()
+            if job.job_id not in self._jobs:
+                raise StudyError(f"Slurm's first job ended without a result; its log is {job.paths.stderr}")
+            time.sleep(_LOOK_S)
+        del self._jobs[job.job_id]
+        described: Described = _result(job)
+        if described.lacks:
+            raise StudyError(f"the machine {described.machine}: {described.lacks}")
+        for kernel, wanted in self._versions.items():
+            if described.versions[kernel] != wanted:
+                raise StudyError(differs(described.machine, self._engine.name, described.versions[kernel], wanted))
+
+    def results(self) -> Iterator[Finished | Failed]:
+        while self._ledger:
+            while len(self._jobs) < self._place.profile.jobs and (runs := self._ledger.queue.next()):
+                self._send(runs)
+            yield from self._ledger.taken(sorted(self._place.handover.keys()))
+            for number in [number for number, each in self._jobs.items() if _has_result(each.job)]:
+                yield from self._taken(self._jobs.pop(number))
+            for lost in self._look():
+                yield from self._lost(lost)
+            if self._ledger:
+                time.sleep(_LOOK_S)
+
+    def close(self) -> None:
+        """Takes back jobs that have not ended."""
+        if self._jobs:
+            with suppress(OSError):
+                subprocess.run(["scancel", *self._jobs], check=False, capture_output=True)
+
+    def _send(self, runs: Sequence[Run]) -> None:
+        own = [each for each in self._own if any(each.name in run.own for run in runs)]
+        chunk = Chunk(tasks=[task_of(run) for run in runs], own=own, handover=self._place.handover.url)
+        job = self._submitted(work, chunk, self._place.profile.cpus)
+        self._jobs[job.job_id] = _Job(job=job, runs=runs)
+
+    def _submitted(self, function: Callable[..., object], *arguments: object) -> Any:
+        try:
+            return self._executor.submit(function, *arguments)
+        except (OSError, subprocess.CalledProcessError, RuntimeError) as error:
+            # submitit tells the command and where it was called from, and then what sbatch said.
+            said = [line.strip() for line in str(error).splitlines() if "error:" in line]
+            raise StudyError(f"Slurm takes no job: {said[-1] if said else error}; what is finished is kept") from None
+
+    def _taken(self, ended: _Job) -> Iterator[Finished | Failed]:
+        """What a job that ended gave; its runs lie at the handover."""
+        try:
+            results: list[Finished | Failed] = _result(ended.job)
+        except Exception as error:  # Whatever the job died of.
+            results = [Failed(key=run.key, fault=Fault.MACHINE, sentence=str(error)) for run in ended.runs]
+        for each in results:
+            end = self._ledger.ended(each)
+            if end is not None:
+                yield end
+        # The log stays.
+        for file in (ended.job.paths.result_pickle, ended.job.paths.submitted_pickle):
+            file.unlink(missing_ok=True)
+
+    def _look(self) -> list[_Job]:
+        """Asks Slurm which jobs there are; gives those that ended without a result."""
+        asked = ["squeue", "--noheader", "--format=%i %t", f"--user={getpass.getuser()}"]
+        try:
+            listed = subprocess.run(asked, check=True, capture_output=True, text=True).stdout.split()
+        except (OSError, subprocess.CalledProcessError):
+            self._silent()
+            return []
+        self._answered = time.monotonic()
+        states = dict(zip(listed[::2], listed[1::2], strict=True))
+        lost = []
+        for number, each in list(self._jobs.items()):
+            if number in states or _has_result(each.job):
+                each.gone = None
+            elif each.gone is None:
+                each.gone = time.monotonic()
+            elif time.monotonic() > each.gone + _GRACE_S:
+                lost.append(self._jobs.pop(number))
+        running = sum(states.get(number) == "R" for number in self._jobs)
+        waiting = "" if running or not self._jobs else f"{len(self._jobs)} jobs wait for Slurm to start them"
+        active = sum(len(each.runs) for each in self._jobs.values())
+        self._tell(State(machines=running, threads=running * self._place.profile.cpus, active=active, note=waiting))
+        return lost
+
+    def _silent(self) -> None:
+        if time.monotonic() > self._answered + _PATIENCE_S:
+            raise StudyError(f"Slurm has not answered for {_PATIENCE_S:.0f} s; what is finished is kept: run this again once it does")
+        self._tell(State(machines=0, threads=0, active=0, note="Slurm does not answer (squeue); trying again"))
+
+    def _lost(self, ended: _Job) -> Iterator[Failed]:
+        """A job that was killed. What it finished lies at the handover; of the others one may be to blame, which shows when it is alone."""
+        runs = self._ledger.open(ended.runs)
+        if len(runs) > 1:
+            for run in runs:
+                self._send([run])
+            return
+        for run in runs:
+            if not self._ledger.another_try(run.key):
+                end = self._ledger.ended(Failed(key=run.key, fault=Fault.ENGINE, sentence=f"{DIED} (log: {ended.job.paths.stderr})"))
+                if isinstance(end, Failed):
+                    yield end
+
+
+def _executor(asked: Profile) -> Any:
+    import submitit
+
+    try:
+        executor = submitit.SlurmExecutor(folder=asked.folder / "jobs")
+    except RuntimeError:
+        raise StudyError("--on slurm submits jobs, and this machine has no Slurm commands (srun): run it on a login node") from None
+    options: dict[str, Any] = {"time": asked.minutes, "cpus_per_task": asked.cpus, "job_name": "polypath", "setup": list(asked.setup)}
+    options |= {name: value for name in ("partition", "account") if (value := getattr(asked, name)) is not None}
+    if asked.memory_gb is not None:
+        options["mem"] = f"{round(asked.memory_gb * 1024)}M"
+    executor.update_parameters(**options, additional_parameters=dict(asked.sbatch), use_srun=False, stderr_to_stdout=False)
+    # Jobs import the same package as this process, wherever it was found.
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]))
+    return executor
+
+
+def _has_result(job: Any) -> bool:
+    return bool(job.paths.result_pickle.exists())
+
+
+def _result(job: Any) -> Any:
+    outcome, result = job._get_outcome_and_result()
+    if outcome == "error":
+        raise RuntimeError(str(result).strip().splitlines()[-1])
+    return result

@@ -1,0 +1,118 @@
+"""What happens on a machine: it says what it has, and does chunks. Everything here is called by name from elsewhere."""
+
+from __future__ import annotations
+
+import json
+import socket
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+
+from polypath import owncc
+from polypath.engines import Engine, EngineError, find
+from polypath.errors import PolypathError
+
+from ._chunks import Chunk, Own, Task
+from ._finished import Failed, Fault, Finished, files_of
+from ._handover import Handover
+
+
+@dataclass(frozen=True, kw_only=True)
+class Described:
+    """What a machine has of what a study needs."""
+
+    machine: str
+    # Version by kernel, "" for an engine that has none.
+    versions: dict[str, str]
+    # Why something is missing, in a sentence.
+    lacks: str = ""
+
+
+def describe(engine: str, kernels: Sequence[str], own: Sequence[Own]) -> Described:
+    """The engine's version on this machine with each of the kernels; compiles the algorithms `own`."""
+    machine = socket.gethostname()
+    try:
+        _compiled(tuple((each.name, each.hash, tuple(each.sources.items())) for each in own))
+        found = _engine(engine)
+        return Described(machine=machine, versions={kernel: _version(found, kernel) for kernel in kernels or ("",)})
+    except (PolypathError, OSError) as error:
+        return Described(machine=machine, versions={}, lacks=str(error))
+
+
+def work(chunk: Chunk, threads: int = 1) -> list[Finished | Failed]:
+    """Does all runs of a chunk, `threads` at once. A run that fails does not keep the others from running."""
+    _compiled(tuple((each.name, each.hash, tuple(each.sources.items())) for each in chunk.own))
+    handover = None if chunk.handover is None else Handover(chunk.handover)
+    done = partial(_done, handover=handover)
+    if threads == 1:
+        return [done(task) for task in chunk.tasks]
+    with ThreadPoolExecutor(max_workers=threads) as pool:
+        return list(pool.map(done, chunk.tasks))
+
+
+def _done(task: Task, handover: Handover | None) -> Finished | Failed:
+    machine = socket.gethostname()
+
+    def failed(fault: Fault, error: object) -> Failed:
+        return Failed(key=task.key, fault=fault, sentence=str(error), machine=machine)
+
+    try:
+        engine = _engine(task.engine)
+        have = _version(engine, task.kernel or "")
+        if have != task.version:
+            return failed(Fault.MACHINE, differs(machine, task.engine, have, task.version))
+        begun = time.perf_counter()
+        scenario = json.loads(task.scenario)
+        output = engine.run(scenario)
+        files = {name: bytes(content) for name, content in files_of(task.key, task.engine, task.version, scenario, output).items()}
+        with ExitStack() as stack:
+            captures = {name: stack.enter_context(stream).read() for name, stream in output.captures.items()}
+        run = Finished(key=task.key, files=files, captures=captures, seconds=time.perf_counter() - begun)
+        if handover is None:
+            return run
+        handover.put(run)
+        return Finished(key=run.key, files={}, seconds=run.seconds)
+    except EngineError as error:
+        return failed(Fault.ENGINE, error)
+    except ValueError as error:
+        return failed(Fault.STUDY, error)
+    except (OSError, MemoryError, PolypathError) as error:
+        # A full disk, no memory, a kernel that somebody removed: another machine may do it.
+        return failed(Fault.MACHINE, error)
+
+
+def differs(machine: str, engine: str, have: str, wanted: str) -> str:
+    """One sentence: which machine has another version than the study was planned with."""
+    return f"the machine {machine} has version {have} of the engine {engine}, here it is {wanted}: install the same Polypath there"
+
+
+@cache
+def _engine(name: str) -> Engine:
+    return find(name)
+
+
+def _version(engine: Engine, kernel: str) -> str:
+    version = engine.versions(kernel or None)
+    return version if isinstance(version, str) else version(kernel)
+
+
+@cache
+def _compiled(own: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...]) -> None:
+    """Makes a person's own algorithms known to this process; raises `OwnCcError` where one does not compile here."""
+    for name, digest, sources in own:
+        known = owncc.used().get(name)
+        if known is not None and known.hash == digest:
+            continue
+        # Kept for as long as the process lives: a kernel is linked from these files, too.
+        folder = Path(tempfile.mkdtemp(prefix="polypath-own-"))
+        for file, text in sources:
+            (folder / file).write_text(text, encoding="utf-8")
+        (made,) = owncc.use(folder)
+        if made.hash != digest:
+            sentence = f"{socket.gethostname()} has other headers of Polypath for {name}.c than this machine"
+            raise owncc.OwnCcError(f"{sentence}: install the same Polypath there")

@@ -1,0 +1,196 @@
+"""Runs as jobs of a real Slurm: munged, slurmctld and slurmd of this machine, with a configuration and folders of their own."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from requirement import lacking
+
+from polypath.results import execute, plan
+from polypath.study import Run, Study
+from polypath.sweep import Place, State, find_place
+
+NEEDED = ("munged", "slurmctld", "slurmd", "sbatch", "scancel", "sinfo", "squeue", "srun")
+STUDY = """
+name: slurm
+title: Short runs
+topology:
+  nodes: {a: {}, b: {}}
+  links:
+    one: {ends: [a, b], both: {rate: "${rate}", delay: 5ms, queue: 50packets}}
+    two: {ends: [a, b], both: {rate: 20mbit, delay: 15ms, queue: 50packets}}
+flows: {m: {client: a, server: b, transport: mptcp, cc: lia}}
+duration: 4s
+matrix: {rate: [5mbit, 50mbit]}
+seeds: 6
+"""
+CONFIGURATION = """
+ClusterName=polypath
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={ports[0]}
+SlurmdPort={ports[1]}
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+CredType=cred/munge
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+MpiDefault=none
+ReturnToService=2
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+MinJobAge=10
+SlurmdTimeout=10
+NodeName={host} NodeAddr=127.0.0.1 CPUs=2 State=UNKNOWN
+PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+"""
+
+
+class Cluster:
+    """A Slurm cluster of one node with two processors."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.configuration = folder / "slurm.conf"
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        for name in ("state", "spool"):
+            (folder / name).mkdir()
+        folder.chmod(0o700)
+        key = folder / "key"
+        key.write_bytes(secrets.token_bytes(1024))
+        key.chmod(0o400)
+        ports = [_free_port(), _free_port()]
+        self.configuration.write_text(CONFIGURATION.format(host=socket.gethostname().partition(".")[0], ports=ports, folder=folder))
+
+    def start(self) -> None:
+        files = {name: str(self.folder / f"munge.{name}") for name in ("socket", "pid", "log", "seed")}
+        own = [f"--socket={files['socket']}", f"--pid-file={files['pid']}", f"--log-file={files['log']}", f"--seed-file={files['seed']}"]
+        self.run("munged", "--foreground", "--force", f"--key-file={self.folder / 'key'}", *own)
+        self.controller()
+        self.run("slurmd", "-D", "-f", str(self.configuration))
+        until = time.monotonic() + 60
+        while "idle" not in (said := self.said("sinfo", "--noheader", "--format=%t")):
+            assert time.monotonic() < until, f"Slurm does not come up: {said} {self.logs()}"
+            time.sleep(0.2)
+
+    def controller(self) -> None:
+        self.run("slurmctld", "-D", "-f", str(self.configuration))
+
+    def run(self, program: str, *options: str) -> None:
+        log = (self.folder / f"{program}.out").open("ab")
+        self.processes[program] = subprocess.Popen([_found(program), *options], stdout=log, stderr=log, start_new_session=True)
+
+    def said(self, *command: str) -> str:
+        done = subprocess.run([_found(command[0]), *command[1:]], capture_output=True, text=True, check=False)
+        return done.stdout + done.stderr
+
+    def kill(self, program: str, number: int = signal.SIGKILL) -> None:
+        os.killpg(self.processes[program].pid, number)
+        self.processes.pop(program).wait()
+
+    def stop(self) -> None:
+        self.said("scancel", "--full", "--user=root")
+        for program in list(self.processes):
+            self.kill(program)
+
+    def logs(self) -> str:
+        return "\n".join(file.read_text(errors="replace")[-500:] for file in [*self.folder.glob("*.out"), *self.folder.glob("*.log")])
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+def _found(program: str) -> str:
+    return shutil.which(program) or shutil.which(program, path="/usr/sbin:/sbin") or program
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    missing = [program for program in NEEDED if not Path(_found(program)).is_file()]
+    if missing:
+        lacking("host", f"no {', '.join(missing)} on this machine (Debian packages slurmctld, slurmd, slurm-client, munge)")
+    if os.getuid() != 0:
+        lacking("host", "a cluster of one machine needs root")
+    made = Cluster(tmp_path_factory.mktemp("slurm"))
+    before = os.environ.get("SLURM_CONF")
+    os.environ["SLURM_CONF"] = str(made.configuration)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
+        os.environ.pop("SLURM_CONF")
+        if before is not None:
+            os.environ["SLURM_CONF"] = before
+
+
+def study() -> Study:
+    return Study.model_validate(yaml.safe_load(STUDY))
+
+
+def place(folder: Path, more: str = "") -> Place:
+    file = folder / "slurm.toml"
+    file.write_text(f'folder = "{folder / "shared"}"\npartition = "main"\njobs = 2\n{more}', encoding="utf-8")
+    (folder / "shared").mkdir(exist_ok=True)
+    found = find_place(f"slurm:{file}")
+    assert found is not None
+    return found
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
+
+
+def test_jobs_that_are_cancelled_and_a_controller_that_starts_anew_change_no_byte(cluster: Cluster, tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    execute(plan(study(), out=here))
+    ended: list[str] = []
+    seen: list[State] = []
+
+    def disturb(run: Run) -> None:
+        ended.append(run.key)
+        if len(ended) == 2:
+            cluster.said("scancel", "--full", "--user=root")
+        if len(ended) == 4:
+            # It writes down what it knows. What a controller forgets that is killed, is Slurm's affair.
+            cluster.kill("slurmctld", signal.SIGTERM)
+            cluster.controller()
+
+    execute(plan(study(), out=there), on=place(tmp_path), progress=disturb, tell=seen.append)
+    assert sorted(ended) == sorted({run.key for run in plan(study(), out=there).runs}), "each run counted once"
+    assert content(there) == content(here)
+    assert max(state.machines for state in seen) >= 1
+    assert list((tmp_path / "shared" / "handover").iterdir()) == []
+    assert cluster.said("squeue", "--noheader").split() == [], "no job is left behind"
+
+
+def test_a_job_that_slurm_refuses_is_one_sentence_and_what_is_finished_is_kept(cluster: Cluster, tmp_path: Path) -> None:
+    from polypath.study import StudyError
+
+    work = plan(study(), out=tmp_path / "there")
+    with pytest.raises(StudyError, match=r"Slurm takes no job: sbatch: error: .*[Pp]artition"):
+        execute(work, on=place(tmp_path, 'sbatch = { partition = "nowhere" }\n'))
+    assert plan(study(), out=tmp_path / "there").pending == work.pending

@@ -1,0 +1,490 @@
+"""Runs on other machines: the same bytes, whatever happens to scheduler, workers and client. The workers are processes of this machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import yaml
+
+from polypath import owncc
+from polypath.engines import EngineError, FakeEngine, HostEngine, Output, find
+from polypath.results import Progress, execute, plan, progress_of
+from polypath.results._progress import Told
+from polypath.study import Run, Study, StudyError
+from polypath.sweep import DaskPlace, Failed, Fault, Finished, State, _dask, check_place, files_of, find_place
+from polypath.sweep._chunks import Chunk, Costs, Queue, Task
+from polypath.sweep._finished import packed, unpacked
+from polypath.sweep._handover import Handover
+
+STUDY = """
+name: sweep
+title: Short runs
+topology:
+  nodes: {a: {}, b: {}}
+  links:
+    one: {ends: [a, b], both: {rate: "${rate}", delay: 5ms, queue: 50packets}}
+    two: {ends: [a, b], both: {rate: 20mbit, delay: 15ms, queue: 50packets}}
+flows: {m: {client: a, server: b, transport: mptcp, cc: "${cc}"}}
+duration: 2s
+matrix: {rate: [5mbit, 50mbit], cc: [lia, cubic]}
+seeds: 3
+"""
+
+
+def study(text: str = STUDY) -> Study:
+    return Study.model_validate(yaml.safe_load(text))
+
+
+# --- chunks
+
+
+def test_the_heaviest_runs_go_first_and_alone_until_their_cost_is_known() -> None:
+    runs = plan(study()).runs
+    queue = Queue(runs, threads=2)
+    first = queue.next()
+    assert [run.parameters["rate"] for run in first] == ["50mbit"]
+    assert len(first) == 1
+
+
+def test_a_chunk_has_so_many_runs_as_fill_its_time_and_the_last_ones_are_short() -> None:
+    runs = list(plan(study(STUDY.replace("seeds: 3", "seeds: 100"))).runs)
+    queue = Queue(runs, threads=2, chunk_s=2.0)
+    for run in queue.next():
+        queue.costs.learn(queue.weight(run.key), 0.13)
+    sizes = []
+    while chunk := queue.next():
+        sizes.append(len(chunk))
+    assert sum(sizes) == len(runs) - 1
+    assert sizes[0] == 15, "two seconds of runs of 0.13 s"
+    assert sizes[-1] == 1, "at the end no machine has much while the other is idle"
+
+
+def test_runs_that_come_back_are_the_next_ones() -> None:
+    runs = list(plan(study()).runs)
+    queue = Queue(runs, threads=1)
+    taken = queue.next()
+    queue.back(taken)
+    assert queue.next() == taken
+    assert len(queue) == len(runs) - 1
+
+
+def test_costs_follow_what_was_measured() -> None:
+    costs = Costs()
+    assert costs.expected(1.0) is None
+    for _ in range(50):
+        costs.learn(2.0, 1.0)
+    assert costs.expected(4.0) == pytest.approx(2.0)
+
+
+# --- packed runs
+
+
+def finished() -> Finished:
+    output = Output(outcome={"flows": []}, subflow_series=pa.table({"x": [1, 2]}), link_series=pa.table({}))
+    files = {name: bytes(content) for name, content in files_of("k", "sim", "1", {"seed": 1}, output).items()}
+    return Finished(key="k", files=files, captures={"h1.pcapng": b"packets"})
+
+
+def test_a_packed_run_comes_back_as_it_was() -> None:
+    run = finished()
+    back = unpacked("k", packed(run))
+    assert (dict(back.files), dict(back.captures)) == (dict(run.files), dict(run.captures))
+    assert set(back.files) == {"run.json", "subflows.parquet"}
+
+
+def test_a_packed_run_that_was_cut_is_refused_wherever_it_was_cut() -> None:
+    whole = packed(finished())
+    # Behind the record's content stand only zeros.
+    for length in range(0, whole.index(b'"outcome"'), 97):
+        with pytest.raises(ValueError, match="packed run"):
+            unpacked("k", whole[:length])
+
+
+def test_what_lies_at_the_handover_is_whole_or_not_there(tmp_path: Path) -> None:
+    place = Handover(f"file://{tmp_path}/there")
+    assert place.keys() == set()
+    place.put(finished())
+    assert place.keys() == {"k"}
+    assert place.take("k").captures == {"h1.pcapng": b"packets"}
+    place.drop("k")
+    assert place.keys() == set()
+    assert list((tmp_path / "there").iterdir()) == []
+
+
+# --- words
+
+
+@pytest.mark.parametrize(
+    ("on", "says"),
+    [
+        ("dask://nohost", "write dask://HOST:PORT"),
+        ("dask", "write dask://HOST:PORT"),
+        ("dask://host:x", "write dask://HOST:PORT"),
+        ("ray://host:1", 'no place to run on "ray://host:1"'),
+    ],
+)
+def test_a_place_that_is_none_is_one_sentence(on: str, says: str) -> None:
+    with pytest.raises(StudyError, match=says):
+        find_place(on)
+
+
+PROFILE = 'folder = "/shared"'
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (None, r"slurm\.toml, which cannot be read \(No such file or directory\); docs/guide/many-machines\.md shows one"),
+        ("folder = ", r"slurm\.toml is no TOML: Invalid value"),
+        ("", r"slurm\.toml: `folder`: field required"),
+        (f"{PROFILE}\ncores = 4", r"slurm\.toml: `cores`: extra inputs are not permitted; there are folder, partition"),
+        (f"{PROFILE}\njobs = 0", r"slurm\.toml: `jobs`: input should be greater than 0"),
+    ],
+)
+def test_a_profile_of_slurm_that_is_none_is_one_sentence(text: str | None, says: str, tmp_path: Path) -> None:
+    file = tmp_path / "slurm.toml"
+    if text is not None:
+        file.write_text(text, encoding="utf-8")
+    with pytest.raises(StudyError, match=says):
+        find_place(f"slurm:{file}")
+
+
+def test_a_machine_without_slurm_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "slurm.toml").write_text(f'folder = "{tmp_path}"', encoding="utf-8")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(StudyError, match=r"this machine has no Slurm commands \(srun\): run it on a login node"):
+        execute(plan(study(), out=tmp_path), on=find_place(f"slurm:{tmp_path / 'slurm.toml'}"))
+
+
+def test_local_is_this_machine_and_needs_no_handover() -> None:
+    assert find_place("local") is None
+    with pytest.raises(StudyError, match="give --on too"):
+        find_place("local", handover="/tmp")
+
+
+def test_the_host_engine_stays_on_its_machine() -> None:
+    with pytest.raises(StudyError, match="measures the machine it runs on"):
+        check_place(HostEngine())
+    check_place(FakeEngine())
+
+
+def test_no_scheduler_is_one_sentence_and_runs_nothing(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match=r"no Dask scheduler answers at 127\.0\.0\.1:1"):
+        execute(plan(study(), out=tmp_path), on=DaskPlace("127.0.0.1:1"))
+
+
+# --- how far it is
+
+
+def test_status_tells_how_far_a_study_is_and_nothing_of_it_stays(tmp_path: Path) -> None:
+    seen: list[Progress] = []
+
+    def look(run: Run) -> None:
+        if (found := progress_of(tmp_path / "sweep")) is not None:
+            seen.append(found)
+
+    work = plan(study(LONGER), out=tmp_path)
+    execute(work, workers=2, progress=look)
+    assert len(seen) == len(work.pending)
+    assert {(each.study, each.engine, each.runs, each.process) for each in seen} == {("sweep", "sim", len(work.pending), os.getpid())}
+    assert [each.finished for each in seen] == sorted(each.finished for each in seen)
+    assert seen[-1].finished > 0
+    assert seen[-1].left_s == pytest.approx((seen[-1].runs - seen[-1].finished) / seen[-1].per_second)
+    assert progress_of(tmp_path / "sweep") is None
+
+
+def test_status_of_a_client_that_was_killed_says_so(tmp_path: Path) -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    told = Told(tmp_path, "s", "sim", runs=10, threads=2)
+    told.progress = replace(told.progress, process=gone.pid)
+    told.__enter__()
+    found = progress_of(tmp_path)
+    assert found is not None
+    assert found.stopped
+    assert found.left_s is None
+
+
+# --- a cluster on this machine
+
+
+class Cluster:
+    """A Dask scheduler and workers, each a process."""
+
+    def __init__(self, folder: Path) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.folder = folder
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def start(self, name: str, *command: str, **environment: str) -> None:
+        log = (self.folder / f"{name}.log").open("ab")
+        self.processes[name] = subprocess.Popen(
+            [sys.executable, "-m", "distributed.cli.dask_scheduler" if name == "scheduler" else "distributed.cli.dask_worker", *command],
+            stdout=log,
+            stderr=log,
+            cwd=self.folder,
+            env={**os.environ, **environment},
+            start_new_session=True,
+        )
+
+    def scheduler(self) -> None:
+        self.start("scheduler", "--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard", "--dashboard-address", "127.0.0.1:0")
+
+    def worker(self, name: str, **environment: str) -> None:
+        local = str(self.folder / name)
+        what = ("--nthreads", "1", "--no-dashboard", "--local-directory", local, "--name", name, "--death-timeout", "60")
+        self.start(name, self.address, *what, **environment)
+
+    def signal(self, name: str, number: int) -> None:
+        os.killpg(self.processes[name].pid, number)
+
+    def kill(self, name: str) -> None:
+        self.signal(name, signal.SIGKILL)
+        self.processes.pop(name).wait()
+
+    def wait_for(self, workers: int) -> None:
+        from distributed import Client
+
+        for _ in range(100):
+            try:
+                with Client(f"tcp://{self.address}", timeout=5, set_as_default=False) as client:
+                    if workers:
+                        client.wait_for_workers(workers, timeout=60)
+                    return
+            except OSError:
+                time.sleep(0.2)
+        raise AssertionError("the scheduler does not answer")
+
+
+@contextmanager
+def cluster_in(folder: Path, workers: int = 2) -> Iterator[Cluster]:
+    cluster = Cluster(folder)
+    try:
+        cluster.scheduler()
+        for number in range(workers):
+            cluster.worker(f"worker{number}")
+        cluster.wait_for(workers)
+        yield cluster
+    finally:
+        for name in list(cluster.processes):
+            cluster.kill(name)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    with cluster_in(tmp_path) as made:
+        yield made
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """All files of a results folder."""
+    return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
+
+
+# Some seconds of work, so that there is time to disturb it.
+LONGER = STUDY.replace("duration: 2s", "duration: 20s").replace("seeds: 3", "seeds: 12")
+
+
+@pytest.mark.slow
+def test_the_results_are_the_same_bytes_as_on_one_machine(cluster: Cluster, tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    text = STUDY.replace("seeds: 3", "seeds: 3\nbaselines: {}\nmeasure: {series: 100ms, capture: [{node: a, link: one, packets: 50}]}")
+    execute(plan(study(text), out=here))
+    seen: list[State] = []
+    ended: list[Run] = []
+    execute(plan(study(text), out=there), on=DaskPlace(cluster.address), progress=ended.append, tell=seen.append)
+    assert content(there) == content(here)
+    assert {run.key for run in ended} == {run.key for run in plan(study(text), out=there).runs}
+    assert max(state.threads for state in seen) == 2
+    assert plan(study(text), out=there).pending == ()
+
+
+@pytest.mark.slow
+def test_workers_that_are_killed_and_a_scheduler_that_starts_anew_lose_nothing(cluster: Cluster, tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    execute(plan(study(LONGER), out=here))
+    ended: list[str] = []
+
+    def disturb(run: Run) -> None:
+        ended.append(run.key)
+        if len(ended) == 5:
+            cluster.kill("worker0")
+        if len(ended) == 10:
+            cluster.kill("scheduler")
+            cluster.kill("worker1")
+            cluster.scheduler()
+            cluster.worker("worker2")
+
+    execute(plan(study(LONGER), out=there), on=DaskPlace(cluster.address, patience_s=60.0), progress=disturb)
+    assert sorted(ended) == sorted({run.key for run in plan(study(LONGER), out=there).runs}), "each run counted once"
+    assert content(there) == content(here)
+
+
+@pytest.mark.slow
+def test_a_machine_that_hangs_is_left_behind(cluster: Cluster, tmp_path: Path) -> None:
+    ended: list[str] = []
+
+    def disturb(run: Run) -> None:
+        ended.append(run.key)
+        if len(ended) == 4:
+            cluster.signal("worker0", signal.SIGSTOP)
+
+    work = plan(study(LONGER), out=tmp_path / "there")
+    execute(work, on=DaskPlace(cluster.address, overdue_s=3.0), progress=disturb)
+    assert sorted(ended) == sorted(run.key for run in work.pending)
+
+
+@pytest.mark.slow
+def test_a_client_that_was_killed_takes_what_was_finished_meanwhile(cluster: Cluster, tmp_path: Path) -> None:
+    handover, out = tmp_path / "handover", tmp_path / "there"
+    file = tmp_path / "study.yaml"
+    file.write_text(LONGER, encoding="utf-8")
+    command = ["run", str(file), "--no-report", "--out", str(out), "--on", f"dask://{cluster.address}", "--handover", f"{handover}"]
+    client = subprocess.Popen([sys.executable, "-c", "from polypath.cli import main; main()", *command])
+    runs = out / "sweep" / "runs"
+    while len(list(runs.glob("[0-9a-f]*"))) < 5:
+        assert client.poll() is None, "the client ended by itself"
+        time.sleep(0.05)
+    client.kill()
+    client.wait()
+    # What was in flight ends by itself and lies at the handover.
+    time.sleep(3.0)
+    kept = {folder.name for folder in runs.glob("[0-9a-f]*")}
+    lying = {name.stem for name in handover.glob("*.run")} - kept
+    work = plan(study(LONGER), out=out)
+    assert {run.key for run in work.pending} == {run.key for run in work.runs} - kept
+    begun: list[str] = []
+    execute(work, on=DaskPlace(cluster.address, handover=str(handover)), progress=lambda run: begun.append(run.key))
+    assert set(begun[: len(lying)]) == lying, "what lay there came first, and did not run again"
+    assert sorted(begun) == sorted(run.key for run in work.pending)
+    assert list(handover.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_run_that_kills_its_machine_is_named_and_the_others_finish(cluster: Cluster, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    owncc.new("falls", str(own))
+    source = (own / "falls.c").read_text()
+    head, hook, rest = source.partition("cong_avoid")
+    assert hook, "the skeleton has the hook"
+    opened = rest.index("{") + 1
+    (own / "falls.c").write_text(f"{head}{hook}{rest[:opened]}\n\t*(volatile int *)0 = 1;\n{rest[opened:]}")
+    owncc.use(own)
+    work = plan(study(STUDY.replace("cc: [lia, cubic]", "cc: [lia, falls]").replace("seeds: 3", "seeds: 1")), out=tmp_path / "there")
+    with pytest.raises(EngineError, match=r"cc=falls") as told:
+        execute(work, on=DaskPlace(cluster.address))
+    assert "cc=lia" not in str(told.value)
+    left = plan(work.study, out=tmp_path / "there").pending
+    assert {run.parameters["cc"] for run in left} == {"falls"}
+
+
+@pytest.mark.slow
+def test_an_algorithm_of_ones_own_travels_with_the_study(cluster: Cluster, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    owncc.new("travels", str(own))
+    owncc.use(own)
+    text = STUDY.replace("cc: [lia, cubic]", "cc: [travels]")
+    execute(plan(study(text), out=tmp_path / "here"))
+    # Only the client knows the folder.
+    (own / "travels.c").rename(tmp_path / "gone.c")
+    (tmp_path / "gone.c").rename(own / "travels.c")
+    execute(plan(study(text), out=tmp_path / "there"), on=DaskPlace(cluster.address))
+    assert content(tmp_path / "there") == content(tmp_path / "here")
+
+
+@pytest.mark.slow
+def test_a_machine_with_another_version_is_named_before_anything_runs(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = find("sim")
+    monkeypatch.setattr(type(engine), "version", property(lambda self: "another"))
+    work = plan(study(), engine=engine, out=tmp_path / "there")
+    with pytest.raises(StudyError, match=r"the machine \S+ \(tcp://\S+\) has version \S+ of the engine sim, here it is another"):
+        execute(work, on=DaskPlace(cluster.address))
+    assert plan(study(), engine=engine, out=tmp_path / "there").pending == work.pending
+
+
+@pytest.mark.slow
+def test_a_scheduler_without_workers_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("polypath.sweep._dask._CONNECT_S", 2.0)
+    cluster = Cluster(tmp_path)
+    try:
+        cluster.scheduler()
+        cluster.wait_for(0)
+        with pytest.raises(StudyError, match="has no workers: start some"):
+            execute(plan(study(), out=tmp_path / "there"), on=DaskPlace(cluster.address))
+    finally:
+        cluster.kill("scheduler")
+
+
+# --- what machines say, without machines
+
+
+class FakeClient:
+    """A scheduler with one thread, which answers each chunk with what `answer` makes of it."""
+
+    status = "running"
+
+    def __init__(self, answer: Callable[[Task], Finished | Failed]) -> None:
+        self.answer = answer
+        self.chunks: list[Chunk] = []
+
+    def scheduler_info(self, n_workers: int) -> dict[str, dict[str, dict[str, int]]]:
+        return {"workers": {"tcp://one": {"nthreads": 1}}}
+
+    def submit(self, function: object, chunk: Chunk, **more: object) -> Future[list[Finished | Failed]]:
+        self.chunks.append(chunk)
+        future: Future[list[Finished | Failed]] = Future()
+        future.set_result([self.answer(task) for task in chunk.tasks])
+        return future
+
+    def cancel(self, futures: object, force: bool) -> None: ...
+    def close(self, timeout: float) -> None: ...
+
+
+def sweep_with(runs: Sequence[Run], client: FakeClient) -> list[Finished | Failed]:
+    sweep = _dask._Sweep(DaskPlace("nowhere:1"), client, find("sim"), runs, lambda state: None)
+    return list(sweep.results())
+
+
+def test_a_fault_of_a_machine_is_tried_elsewhere_and_one_of_every_machine_is_told() -> None:
+    tried: dict[str, int] = {}
+
+    def answer(task: Task) -> Finished | Failed:
+        tried[task.key] = tried.get(task.key, 0) + 1
+        full = Failed(key=task.key, fault=Fault.MACHINE, sentence="no space left on device", machine="one")
+        always = "rate=5mbit" in task.label
+        return full if always or tried[task.key] == 1 else Finished(key=task.key, files={}, seconds=0.1)
+
+    runs = [run for run in plan(study(STUDY.replace("seeds: 3", "seeds: 1"))).runs if run.baseline is None]
+    ends = sweep_with(runs, FakeClient(answer))
+    assert sorted(end.key for end in ends) == sorted(run.key for run in runs)
+    told = {end.key: end.sentence for end in ends if isinstance(end, Failed)}
+    assert told == {run.key: "no space left on device" for run in runs if run.parameters["rate"] == "5mbit"}
+    assert tried == {run.key: 3 if run.key in told else 2 for run in runs}
+
+
+def test_a_fault_of_the_study_or_the_engine_is_not_tried_again() -> None:
+    runs = plan(study()).runs[:4]
+    client = FakeClient(lambda task: Failed(key=task.key, fault=Fault.ENGINE, sentence="it fell"))
+    ends = sweep_with(runs, client)
+    assert sorted(end.key for end in ends) == sorted(run.key for run in runs)
+    assert sum(len(chunk.tasks) for chunk in client.chunks) == len(runs)
