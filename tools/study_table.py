@@ -1,7 +1,7 @@
-"""A table of a study's results in the simulator, as Markdown; what is missing runs first.
+"""A table of a study's results in the simulator, or with `kernel=` on that Linux kernel, as Markdown; what is missing runs first.
 
     study_table.py STUDY EXPERIMENT[,...] rows=COLUMN[,COLUMN] [columns=COLUMN] [join=COLUMN] [table=subflows]
-                   METRIC[:DIGITS]... [COLUMN=VALUE[,...]...]
+                   METRIC[:DIGITS]... [kernel=KERNEL] [COLUMN=VALUE[,...]...]
 
 Means over all that is not named: repetitions, and flows of one kind. `join` puts the values of one column into a cell, with commas.
 Columns are those of runs.parquet, or of subflows.parquet (docs/reference/results.md).
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 
 import pandas as pd
-from figure_tables import simulated, table
+from figure_tables import on_linux, simulated, table
 
 NAMES = {
     "goodput_receiver_mbps": "Mbit/s",
@@ -31,8 +31,11 @@ def main(arguments: Sequence[str]) -> None:
     metrics = [(name, int(digits or 1)) for name, _, digits in (part.partition(":") for part in rest if "=" not in part)]
     rows, columns = options.pop("rows").split(","), [name for name in (options.pop("columns", None), options.pop("join", None)) if name]
     joined = "join=" in " ".join(rest)
-    runs = simulated(study, only={"experiment": experiments.split(",")}).to_pandas(options.pop("table", "runs"))
-    runs = runs[(runs["engine"] == "sim") & runs["experiment"].isin(experiments.split(","))]
+    kernel, only = options.pop("kernel", None), {"experiment": experiments.split(",")}
+    results = simulated(study, only=only) if kernel is None else on_linux(study, kernel, only=only)
+    runs = results.to_pandas(options.pop("table", "runs"))
+    wanted = runs["engine"] == "sim" if kernel is None else (runs["engine"] == "linux") & (runs["kernel"] == kernel)
+    runs = runs[wanted & runs["experiment"].isin(only["experiment"])]
     for name, values in options.items():
         runs = runs[runs[name].astype(str).isin(values.split(","))]
     if runs.empty:

@@ -1,9 +1,11 @@
 """What several files of tests of a kernel use."""
 
+from pathlib import Path
+
 import pytest
 from requirement import lacking
 
-from polypath import EngineError, linux
+from polypath import EngineError, linux, tunnel
 from polypath.engines import _machine
 
 
@@ -16,3 +18,12 @@ def linux_kernel() -> linux.Kernel:
     except (linux.KernelError, EngineError) as error:
         lacking("linux", str(error))
     return found
+
+
+@pytest.fixture(scope="session")
+def tunnel_daemon() -> Path:
+    """The tunnel daemon's program, which the engines start."""
+    try:
+        return tunnel.program()
+    except tunnel.TunnelError as error:
+        lacking("linux", str(error))

@@ -1,7 +1,10 @@
 """Figures: what stands in them, that they render without a font of the system, and that the same table gives the same bytes."""
 
+import itertools
 import re
 import struct
+import zlib
+from html import unescape
 
 import pandas as pd
 import pytest
@@ -9,6 +12,7 @@ from analysis_data import flow, link, rate, three_nodes, two_paths
 
 from polypath.plot import _drawers, goodput_bars, harm_matrix, inline, over_time, topology
 from polypath.plot._drawers import DrawError, drawing
+from polypath.plot._letters import width_of
 
 
 def texts(svg):
@@ -38,7 +42,7 @@ def test_topology_names_nodes_links_addresses_and_what_links_do():
     assert {"h1", "h2", "h3", "client", "router", "server", "path1", "path2", "last"} <= set(words)
     assert "5 ms, 50 Mbit/s, queue 1000 packets" in words
     assert {"10.0.0.1", "192.168.0.2", "10.0.1.2"} <= set(words)
-    assert "path 2: 192.168.0.1 → 10.0.1.2" in words
+    assert "path2: 192.168.0.1 → 10.0.1.2" in words
 
 
 def test_a_path_has_its_colour_and_a_shared_link_is_dark():
@@ -57,26 +61,139 @@ def test_directions_that_differ_are_told_apart_and_mtus_named():
     assert "r → h1: no limits" in words
 
 
-def test_words_of_links_that_cross_do_not_overlap():
-    nodes = [{"name": name, "router": name in ("r1", "r2", "r3")} for name in ("h1", "h2", "r1", "r2", "r3", "s")]
-    links = [
-        link(f"{host}-{router}", (host, f"10.{host[1]}.{router[1]}.1"), (router, f"10.{host[1]}.{router[1]}.2"), [rate(50_000_000)])
-        for host in ("h1", "h2")
-        for router in ("r1", "r2")
-    ]
-    links += [link(f"{end}-r3", (end, f"10.7.{i}.1"), ("r3", f"10.7.{i}.2"), [rate(9_000_000)]) for i, end in enumerate(("r1", "r2", "s"))]
-    scenario = {**two_paths(), "nodes": nodes, "links": links, "flows": [flow("f", client="h1", server="s", transport="tcp")]}
-    boxes = []
-    pattern = r'<text class="ink halo" x="([-\d.]+)" y="([-\d.]+)" font-size="([\d.]+)" [^>]*text-anchor="(\w+)"[^>]*>([^<]+)'
-    for x, y, size, anchor, words in re.findall(pattern, topology(scenario).svg):
-        # Letters are about half as wide as they are high.
-        width = 0.5 * float(size) * len(words)
+def network(nodes, pairs, tunnels=()):
+    """A graph: names of nodes (routers begin with r), and the pairs of them that links join, each with a rate, a delay and a queue."""
+    links = []
+    for number, (a, b) in enumerate(pairs):
+        elements = [{"kind": "delay", "delay_ns": 5_000_000, "jitter_ns": 0}, rate(50_000_000 + number)]
+        links.append(link(f"{a}-{b}-{number}", (a, f"10.{number}.0.1"), (b, f"10.{number}.0.2"), elements))
+        if number % 3 == 0:
+            links[-1]["b_to_a"] = []
+    return {
+        **two_paths(),
+        "nodes": [{"name": name, "router": name.startswith("r")} for name in nodes],
+        "links": links,
+        "tunnels": [
+            {
+                "name": f"tunnel{n}",
+                "a": {"node": a, "address": f"10.9.{n}.1"},
+                "b": {"node": b, "address": f"10.9.{n}.2"},
+                "paths": [{}, {}],
+            }
+            for n, (a, b) in enumerate(tunnels)
+        ],
+        "flows": [flow("f", client=nodes[0], server=nodes[-1], transport="tcp")],
+    }
+
+
+def networks():
+    """Of 2 to 12 nodes: lines, parallel links, stars, rings, ladders, meshes."""
+    yield "2 nodes, 4 links", network(["a", "b"], [("a", "b")] * 4, [("a", "b")])
+    for size in (3, 5, 8, 12):
+        names = ["a", *(f"r{n}" for n in range(size - 2)), "z"]
+        yield f"line of {size}", network(names, list(itertools.pairwise(names)), [("a", "z")])
+        yield f"ring of {size}", network(names, list(zip(names, [*names[1:], names[0]], strict=True)))
+    for size in (4, 7, 12):
+        names = [f"a{n}" for n in range(size - 2)] + ["router", "z"]
+        yield f"star of {size}", network(names, [(name, "router") for name in names if name != "router"])
+    for rungs in (2, 3, 5):
+        names = ["a", *(f"r{side}{n}" for n in range(rungs) for side in "ul"), "z"]
+        pairs = [(f"ru{n}", f"rl{n}") for n in range(rungs)]
+        pairs += [(f"r{side}{n}", f"r{side}{n + 1}") for n in range(rungs - 1) for side in "ul"]
+        pairs += [("a", "ru0"), ("a", "rl0"), (f"ru{rungs - 1}", "z"), (f"rl{rungs - 1}", "z")]
+        yield f"ladder of {len(names)}", network(names, pairs, [("a", "z")])
+    for size in (4, 6, 12):
+        names = ["a", *(f"r{n}" for n in range(size - 2)), "z"]
+        pairs = [(one, other) for place, one in enumerate(names) for other in names[place + 1 :]]
+        yield f"mesh of {size}", network(names, pairs)
+    hosts, routers = ["h1", "h2"], ["r1", "r2"]
+    crossing = [(host, router) for host in hosts for router in routers] + [("r1", "r3"), ("r2", "r3"), ("r3", "s")]
+    yield "crossing", network([*hosts, *routers, "r3", "s"], crossing, [("h1", "s"), ("h2", "s")])
+    long = ["a-client-with-a-long-name", "router-of-the-first-floor", "z"]
+    yield "long names", network(long, [(long[0], long[1]), (long[1], long[2]), (long[0], long[2])])
+
+
+def drawn_boxes(svg):
+    """Every text with its extent, and every node."""
+    nodes = re.findall(r'class="node" x="([-\d.]+)" y="([-\d.]+)" width="([\d.]+)" height="([\d.]+)"', svg)
+    nodes = [(float(x), float(y), float(x) + float(width), float(y) + float(height)) for x, y, width, height in nodes]
+    texts = []
+    pattern = (
+        r'<text class="(?:ink|quiet) halo" x="([-\d.]+)" y="([-\d.]+)" font-size="([\d.]+)" font-weight="(\w+)" '
+        r'text-anchor="(\w+)"[^>]*>([^<]+)'
+    )
+    for x, y, size, weight, anchor, words in re.findall(pattern, svg):
+        width = width_of(unescape(words), float(size), bold=weight == "bold")
         left = float(x) - {"start": 0, "middle": width / 2, "end": width}[anchor]
-        boxes.append((left, float(y) - float(size), left + width, float(y), words))
-    assert len(boxes) >= 14
-    for index, (left, top, right, bottom, words) in enumerate(boxes):
-        for left2, top2, right2, bottom2, other in boxes[index + 1 :]:
-            assert right <= left2 or right2 <= left or bottom <= top2 or bottom2 <= top, (words, other)
+        texts.append((left, float(y) - 0.75 * float(size), left + width, float(y) + 0.22 * float(size), words))
+    return nodes, texts
+
+
+@pytest.mark.parametrize("scenario", [pytest.param(scenario, id=name) for name, scenario in networks()])
+def test_nothing_in_a_topology_lies_over_anything_else(scenario):
+    svg = topology(scenario).svg
+    nodes, texts = drawn_boxes(svg)
+    assert len(nodes) == len(scenario["nodes"])
+    left, top, width, height = map(float, re.search(r'viewBox="([-\d. ]+)"', svg)[1].split())
+    boxes = [*((*node, "a node") for node in nodes), *texts]
+    for index, one in enumerate(boxes):
+        assert left <= one[0] < one[2] <= left + width, (one, "is cut off")
+        assert top <= one[1] < one[3] <= top + height, (one, "is cut off")
+        for other in boxes[index + 1 :]:
+            apart = one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
+            assert apart, (one, other)
+    # What has no room beside its line stands below the drawing.
+    said = "".join(re.findall(r"<text[^>]*>([^<]+)</text>", svg))
+    for each in (*scenario["links"], *scenario["tunnels"]):
+        assert each["name"] in said
+
+
+@pytest.mark.parametrize("scenario", [pytest.param(scenario, id=name) for name, scenario in networks() if "mesh" not in name])
+def test_no_line_of_a_topology_goes_through_a_node(scenario):
+    svg = topology(scenario).svg
+    nodes, _ = drawn_boxes(svg)
+    curves = re.findall(r'<path d="M([-\d.]+),([-\d.]+) C([-\d.]+),([-\d.]+) ([-\d.]+),([-\d.]+) ([-\d.]+),([-\d.]+)"', svg)
+    assert len(curves) == len(scenario["links"]) + len(scenario["tunnels"])
+    for numbers in curves:
+        x1, y1, x2, y2, x3, y3, x4, y4 = map(float, numbers)
+        for t in (step / 50 for step in range(51)):
+            weights = ((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3)
+            x = sum(w * p for w, p in zip(weights, (x1, x2, x3, x4), strict=True))
+            y = sum(w * p for w, p in zip(weights, (y1, y2, y3, y4), strict=True))
+            assert not any(a + 1 < x < c - 1 and b + 1 < y < d - 1 for a, b, c, d in nodes), numbers
+
+
+@pytest.mark.parametrize(("text", "bold"), [("queue 1000 packets, 5 ms", False), ("WwMm → iIlj", True), ("10.0.255.1", False)])
+def test_the_width_of_a_text_is_what_the_renderer_draws(text, bold):
+    # A black text on white: its ink ends where its width says, up to the side bearings of the outer letters.
+    weight = "bold" if bold else "normal"
+    svg = (
+        '<svg xmlns="http://www.w3.org/2000/svg" width="600" height="40"><rect width="600" height="40" fill="#fff"/>'
+        f'<text x="10" y="28" font-size="20" font-weight="{weight}" font-family="Liberation Sans" fill="#000">{text}</text></svg>'
+    )
+    inked = ink_columns(drawing({"svg": svg, "scale": 1.0, "kinds": ["png"]}).result().png)
+    assert 10 + width_of(text, 20, bold=bold) * (0.86 if bold else 0.97) - 3 <= max(inked) <= 10 + width_of(text, 20, bold=bold) + 1
+
+
+def ink_columns(data):
+    """The columns of an RGBA picture that hold dark pixels."""
+    width, height = png_size(data)
+    chunks, at = b"", 8
+    while at < len(data):
+        (length,) = struct.unpack(">I", data[at : at + 4])
+        if data[at + 4 : at + 8] == b"IDAT":
+            chunks += data[at + 8 : at + 8 + length]
+        at += 12 + length
+    raw, row, found = zlib.decompress(chunks), bytearray(4 * width), set()
+    for y in range(height):
+        kind, line = raw[y * (4 * width + 1)], raw[y * (4 * width + 1) + 1 : (y + 1) * (4 * width + 1)]
+        before, row = row, bytearray(4 * width)
+        for i, value in enumerate(line):
+            a, b, c = row[i - 4] if i > 3 else 0, before[i], before[i - 4] if i > 3 else 0
+            nearest = min((abs(b - c), 0, a), (abs(a - c), 1, b), (abs(a + b - 2 * c), 2, c))[2]
+            row[i] = (value + (0, a, b, (a + b) // 2, nearest)[kind]) & 255
+        found |= {x for x in range(width) if row[4 * x] < 128}
+    return found
 
 
 def test_nodes_of_one_column_and_a_link_past_a_router_do_not_overlap():
@@ -144,7 +261,7 @@ def test_same_table_same_bytes_whatever_was_drawn_before(cells, series):
 
 
 def test_a_drawing_that_cannot_be_drawn_says_so_and_the_next_one_is_drawn(cells):
-    broken = drawing({"svg": "<svg", "scale": 1.0})
+    broken = drawing({"svg": "<svg", "scale": 1.0, "kinds": ["png"]})
     with pytest.raises(DrawError, match="cannot be drawn: the document"):
         broken.result()
     assert "<svg" in goodput_bars("bars", "t", "c", cells).svg
@@ -154,8 +271,12 @@ def test_a_process_that_draws_and_dies_is_one_sentence_and_another_takes_its_pla
     own = _drawers._Drawers(1)
     try:
         with pytest.raises(DrawError, match="ended"):
-            own.submit({"scale": 1.0}).result()
-        assert own.submit({"svg": '<svg xmlns="http://www.w3.org/2000/svg" width="4" height="4"/>', "scale": 1.0}).result().png
+            own.submit({"scale": 1.0, "kinds": ["png"]}).result()
+        assert (
+            own.submit({"svg": '<svg xmlns="http://www.w3.org/2000/svg" width="4" height="4"/>', "scale": 1.0, "kinds": ["png"]})
+            .result()
+            .png
+        )
     finally:
         own.close()
 

@@ -6,9 +6,12 @@ from html.parser import HTMLParser
 import pytest
 from report_data import PlausibleEngine
 
+from polypath.plot import _export
+from polypath.plot._drawers import drawing
 from polypath.report import FIGURES, claim_results, material, page, render, write_report
 from polypath.results import execute, plan
-from polypath.study import Study, StudyError
+from polypath.results._checked import check_claims
+from polypath.study import Study, StudyError, conclusion_places
 
 STUDY = "studies/nitk"
 
@@ -99,9 +102,12 @@ def test_the_table_has_goodput_bound_share_and_limit_of_each_cell(made):
     rows = {row[0].text: [cell.text for cell in row] for row in table.rows}
     assert list(rows) == ["lia", "olia", "balia", "wvegas", "cubic"]
     assert rows["cubic"][1:5] == ["9.43 ± 0.02", "9.81 ± 0.02", "9.43", "100.0 %"]
-    assert rows["cubic"][5] == "the links themselves"
-    assert rows["wvegas"][4] == "85.9 %"
-    assert "congestion window was full 90 % of the time (24 retransmissions)" in rows["wvegas"][5]
+    # A word in the cell, the sentence below.
+    assert rows["cubic"][5] == "links"
+    assert rows["wvegas"][4:6] == ["85.9 %", "congestion window"]
+    reasons = dict(table.reasons)
+    assert reasons["lia, olia, balia, cubic"] == "the links themselves"
+    assert "congestion window was full 90 % of the time (24 retransmissions)" in reasons["wvegas"]
 
 
 def test_delay_and_order_of_each_cell_are_shown_where_an_engine_told(made, html):
@@ -109,6 +115,82 @@ def test_delay_and_order_of_each_cell_are_shown_where_an_engine_told(made, html)
     assert [column.title for column in table.columns][:4] == ["Cell", "Delay p50", "p95", "p99"]
     assert [cell.text for cell in table.rows[0]][1:] == ["30.0", "71.5", "90.0", "25.0 %", "64", "2.5", "4.12", "3.25"]
     assert "Delay and order" in html
+
+
+def test_every_head_that_needs_words_has_them_without_a_mouse(html, made):
+    helped = [column for each in made.experiments for column in each.results.columns if column.help]
+    assert len(helped) >= 6
+    for column in helped:
+        assert f"<dt>{column.title}</dt><dd>{column.help}</dd>" in html
+
+
+def test_subflows_have_the_names_of_their_links(made):
+    rows = [[cell.text for cell in row] for row in made.experiments[0].paths.rows]
+    assert [row[1] for row in rows[:2]] == ["path1", "path2"]
+    assert rows[0][2] == "10.0.0.1 → 10.0.1.2"
+    cwnd = next(figure for figure in made.figures if figure.name == "time-cwnd-v0")
+    assert {"path1", "path2"} <= set(re.findall(r">([^<>]+)</text>", cwnd.svg))
+    assert "10.0.0.1" not in cwnd.svg
+
+
+def test_the_report_writes_its_own_sentences(made):
+    first = made.headlines[0]
+    assert "MPTCP v0, as in the paper: the best is cubic with 9.43 ± 0.02 Mbit/s, the worst wvegas with 8.10" in first
+    assert "The 95 % intervals of lia, olia and balia overlap with that of cubic." in first
+    assert "What limited: links (4 of 5); congestion window (wvegas)." in first
+
+
+def test_experiments_are_folded_and_the_contents_name_them(html):
+    assert html.count('<details class="experiment" open>') == 1
+    assert html.count('<details class="experiment">') == 2
+    contents = html[html.index('<nav class="toc"') : html.index("</nav>")]
+    for anchor in re.findall(r'href="#([^"]+)"', contents):
+        assert f'id="{anchor}"' in html
+
+
+def test_a_conclusion_stands_first_and_takes_its_figures_from_the_results(results, monkeypatch):
+    text = """
+        **CUBIC** reaches {{ goodput_receiver_mbps where cc=cubic, experiment=v0 }} Mbit/s, all {{ goodput_receiver_mbps where
+        experiment=v0 }}; the last is {{ name of lowest goodput_receiver_mbps where experiment=v0 }} with
+        {{ lowest goodput_receiver_mbps where experiment=v0 }}. wVegas being low {{ verdict nitk-wvegas-low }}. <b>not HTML</b>
+    """
+    monkeypatch.setattr(results, "study", results.study.replace(conclusion=text.replace("        ", "")))
+    html = render(page(material(results)))
+    assert "<strong>CUBIC</strong> reaches 9.43 ± 0.02 Mbit/s, all 8.10 to 9.43" in html
+    assert "the last is wvegas with\n8.10" in html
+    assert "wVegas being low holds. &lt;b&gt;not HTML&lt;/b&gt;" in html
+    assert html.index('id="conclusion"') < html.index('id="headline"') < html.index('id="claims"')
+
+
+@pytest.mark.parametrize("name", ["nitk", "poster", "linux-6.8", "mtu", "mpt-gre"])
+def test_every_study_after_a_paper_concludes_and_asks_for_what_its_results_have(request, name):
+    study = Study.load(request.config.rootpath / "studies" / name)
+    asked = conclusion_places(study.conclusion)
+    assert any(place.claim for place in asked)
+    check_claims(study)
+
+
+@pytest.mark.parametrize(
+    ("conclusion", "sentence"),
+    [
+        ("{{ goodput where cc=lia }}", 'there is no column "goodput" of the runs; did you mean "goodput_receiver_mbps"?'),
+        ("{{ goodput_receiver_mbps where cc=liar }}", 'no cell has this: there is no cc "liar"; did you mean "lia"?'),
+        ("{{ goodput_receiver_mbps where ccc=lia }}", 'there is no parameter or column "ccc"; did you mean "cc"?'),
+        ("{{ verdict nitk-tabel }}", 'there is no claim "nitk-tabel"; did you mean "nitk-table"?'),
+        ("{{ what is this }}", 'conclusion: "{{ what is this }}" asks for nothing that the results have'),
+        ("{{ jain where cc }}", '"cc" in "{{ jain where cc }}" is no condition'),
+    ],
+)
+def test_a_conclusion_that_asks_for_what_there_is_not_is_one_sentence(request, tmp_path, conclusion, sentence):
+    folder = request.config.rootpath / STUDY
+    file = tmp_path / "study.yaml"
+    whole = re.sub(r"(?m)^conclusion: \|\n(?:  .*\n|\n(?=  ))+", "", (folder / "study.yaml").read_text())
+    file.write_text(f'{whole}\nconclusion: "{conclusion}"\n')
+    (tmp_path / "published.csv").write_bytes((folder / "published.csv").read_bytes())
+    with pytest.raises(StudyError) as error:
+        check_claims(Study.load(file))
+    assert sentence in str(error.value)
+    assert "study.yaml:" in str(error.value)
 
 
 def test_published_values_stand_beside_measured_ones(made):
@@ -126,6 +208,30 @@ def test_figures_lie_beside_the_page_as_svg_and_png(results, tmp_path):
     pngs = {path.stem for path in (tmp_path / FIGURES).glob("*.png")}
     assert svgs == pngs
     assert {"topology", "goodput-v0", "time-cwnd-v0", "time-srtt-v1", "time-goodput-v0-16mib"} <= svgs
+
+
+def test_figures_are_drawn_once_and_again_where_they_were_changed(results, tmp_path, monkeypatch):
+    write_report(results, tmp_path)
+    before = {path.name: path.read_bytes() for path in (tmp_path / FIGURES).iterdir()}
+    page_before = (tmp_path / "report.html").read_bytes()
+    (tmp_path / FIGURES / "topology.png").write_bytes(b"scribbled over")
+    (tmp_path / FIGURES / "goodput-v0.svg").unlink()
+    drawn = []
+    monkeypatch.setattr(_export, "drawing", lambda request: drawn.append(request) or drawing(request))
+    write_report(results, tmp_path)
+    assert len(drawn) == 2
+    assert {path.name: path.read_bytes() for path in (tmp_path / FIGURES).iterdir()} == before
+    assert (tmp_path / "report.html").read_bytes() == page_before
+
+
+def test_figures_are_files_of_the_kinds_that_are_asked_for(results, tmp_path):
+    write_report(results, tmp_path, figures=("pdf",))
+    files = {path.name: path.read_bytes() for path in (tmp_path / FIGURES).iterdir() if not path.name.startswith(".")}
+    assert {"topology.pdf", "time-cwnd-v0.pdf"} <= set(files)
+    assert {name.rpartition(".")[2] for name in files} == {"pdf"}
+    assert all(data.startswith(b"%PDF-") and data.rstrip().endswith(b"%%EOF") for data in files.values())
+    # Letters stay letters, which can be searched and copied.
+    assert b"LiberationSans" in files["topology.pdf"]
 
 
 def test_two_reports_on_one_folder_are_the_same_bytes(results, html):

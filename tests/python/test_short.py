@@ -1,5 +1,7 @@
 """The short form of a study: what happens in a run happens sooner in proportion, what links do to packets does not change."""
 
+from pathlib import Path
+
 import pytest
 from study_data import changed
 
@@ -74,3 +76,9 @@ def test_a_short_form_of_nothing_is_refused(tmp_path, only, sentence):
     (tmp_path / "study.yaml").write_text(changed(("seeds: 2\n", f"seeds: 2\nshort: {{only: {only}}}\n")))
     with pytest.raises(StudyError, match=sentence):
         Study.load(tmp_path)
+
+
+def test_a_window_of_packets_is_no_time(tmp_path):
+    short = Study.load(Path(__file__).parents[2] / "studies" / "mpt-gre").in_short()
+    tunnels = [cell.setup.topology.tunnels["mpt"] for cell in cells(short)]
+    assert {tunnel.reorder.window for tunnel in tunnels if tunnel.reorder.kind == "mpt"} == {1600, 900}

@@ -88,7 +88,8 @@ MISTAKES = {
     ),
     "no way from client to server": (
         (("middle: {router: true}", "middle:"),),
-        '15: flows.bulk.server: no way leads from "client" to "server": join them by links over routers (in the cell cc=lia, rate=20mbit)',
+        '15: flows.bulk.server: no path leads from "client" to "server", because middle between them forwards nothing: '
+        "give it `router: true` (in the cell cc=lia, rate=20mbit)",
     ),
     "an address of somebody else": (
         (('cc: "${cc}"}', 'cc: "${cc}", client_address: 10.9.0.2}'),),
@@ -96,7 +97,8 @@ MISTAKES = {
     ),
     "an address twice": (
         (("address: 10.9.0.2/24", "address: 10.0.1.1"),),
-        "12: topology.links.last.ends[1]: the address 10.0.1.1 belongs to links.first.ends.0 already (in the cell cc=lia, rate=20mbit)",
+        "12: topology.links.last.ends[1]: the address 10.0.1.1 belongs to topology.links.first.ends[0] already "
+        "(in the cell cc=lia, rate=20mbit)",
     ),
     "no address at all": (
         (("10.9.0.2/24", "server-one"),),
@@ -118,7 +120,7 @@ MISTAKES = {
     ),
     "more subflows than masks have bits": (
         (('cc: "${cc}"}', 'cc: "${cc}", profile: v0, path_manager: {kind: ndiffports, subflows: 33}}'),),
-        "15: flows.bulk.path_manager.subflows: 33: input should be less than or equal to 32",
+        "15: flows.bulk.path_manager.subflows: 33 is too large; the most is 32",
     ),
     "an unknown application": (
         (('cc: "${cc}"}', 'cc: "${cc}", app: {kind: video}}'),),

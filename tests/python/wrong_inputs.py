@@ -239,6 +239,17 @@ WRONG: dict[str, tuple[Changes, str]] = {
         flow("transport: tcp, routes: [{source: 10.0.1.1, destination: 10.0.2.2, via: [l2]}]"),
         "11: flows.f.routes[0]: the route from 10.0.1.1 to 10.0.2.2 uses link `l2` at `a`, which it does not join",
     ),
+    # Runs that would take hours and gigabytes.
+    "a hundred thousand flows": (flow("transport: tcp, count: 100000"), "11: flows.f.count: 100000 is too large; the most is 10000"),
+    "no flow at all": (flow("transport: tcp, count: 0"), "11: flows.f.count: 0 is too small; the least is 1"),
+    "a sample a microsecond": (
+        (("seeds: 1", "seeds: 1\nmeasure: {series: 1us}"),),
+        "15: measure.series: every 1us of 2s makes 2,000,000 samples of every subflow and link; the most is 1,000,000",
+    ),
+    "a run of eleven years": (
+        (("duration: 2s", "duration: 100000h"),),
+        "12: duration: every 100ms of 360000000s makes 3,600,000,000 samples of every subflow and link; the most is 1,000,000",
+    ),
 }
 
 

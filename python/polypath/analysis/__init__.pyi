@@ -16,7 +16,7 @@ from ._compare import PLATFORM, Comparison, area_between, compare, platform_name
 from ._distribution import Distance, Standing, discoveries, distance, in_words
 from ._fairness import FAIRNESS, fair_shares, with_fairness
 from ._limits import limits, limits_of_cells, queue_shares
-from ._network import Hop, Path, hops, paths
+from ._network import Hop, Path, hops, path_names, paths
 from ._paths import path_figures, small_buffers
 from ._published import SUBFLOW, beside
 from ._series import rates
@@ -60,6 +60,7 @@ __all__ = [
     "max_goodput",
     "path_bounds",
     "path_figures",
+    "path_names",
     "paths",
     "platform_names",
     "platforms_in_order",

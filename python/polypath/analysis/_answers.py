@@ -247,8 +247,9 @@ def with_limits(
     runs: pd.DataFrame, subflows: pd.DataFrame, scenarios: Mapping[str, Scenario], link_series: pd.DataFrame | None = None
 ) -> pd.DataFrame:
     """The runs with what `flow_bounds`, `possible` and `limits` find of them. `scenarios` are by key; `link_series` tells of queues."""
-    bounds = pd.concat([flow_bounds(scenario).merge(possible(scenario), on="flow").assign(key=key) for key, scenario in scenarios.items()])
-    found = runs.merge(bounds, on=["key", "flow"], how="left")
+    bounds = pd.concat([flow_bounds(scenario).assign(key=key) for key, scenario in scenarios.items()])
+    best = pd.concat([possible(scenario).assign(key=key) for key, scenario in scenarios.items()])
+    found = runs.merge(bounds.merge(best, on=["key", "flow"]), on=["key", "flow"], how="left")
     # A run goes on a little after its applications have ended; that they have nothing to send then limits nothing.
     until = found["key"].map({key: int(scenario["duration_ns"]) / 1e9 for key, scenario in scenarios.items()})
     tail = (until - found["established_s"] - found["lifetime_s"]).clip(lower=0.0).fillna(0.0)

@@ -70,35 +70,40 @@ def queue_shares(scenario: Scenario, runs: pd.DataFrame, queues: pd.DataFrame) -
     """
     if queues.empty:
         return {}
-    places = {(hop.link, hop.a_to_b): hop for flow in scenario["flows"] for path in paths(scenario, flow) for hop in path.hops}
-    waits = pd.DataFrame(
-        {place: _waits(own.set_index("time_s"), places[place]) for place, own in queues.groupby(["link", "a_to_b"]) if place in places}
-    )
-    found = {}
-    stood = runs.dropna(subset=["established_s"]).drop_duplicates("flow")
-    begins = dict(zip(stood["flow"], stood["established_s"].astype(float), strict=True))
-    lives = dict(zip(stood["flow"], stood["lifetime_s"].astype(float), strict=True))
-    for flow in scenario["flows"]:
-        name = flow["name"]
-        if name not in begins:
+    ways = {flow["name"]: paths(scenario, flow) for flow in scenario["flows"]}
+    places = {(hop.link, hop.a_to_b): hop for found in ways.values() for path in found for hop in path.hops}
+    # Plain arrays: of a thousand short runs, frames would take longer than the runs.
+    columns = {name: queues[name].to_numpy() for name in ("time_s", "link", "a_to_b", "queue_packets", "queue_bytes")}
+    times = np.unique(columns["time_s"])
+    waits: dict[tuple[str, bool], npt.NDArray[np.bool_]] = {}
+    for (link, a_to_b), hop in places.items():
+        here = (columns["link"] == link) & (columns["a_to_b"] == a_to_b)
+        if here.any():
+            waits[link, a_to_b] = np.zeros(len(times), dtype=bool)
+            samples = np.searchsorted(times, columns["time_s"][here])
+            waits[link, a_to_b][samples] = _waits(columns["queue_packets"][here], columns["queue_bytes"][here], hop)
+    shares = {}
+    for name, begins, lives in zip(runs["flow"], runs["established_s"], runs["lifetime_s"], strict=True):
+        if pd.isna(begins) or name not in ways:
             continue
-        own = waits[(waits.index >= begins[name]) & (waits.index <= begins[name] + lives[name])]
-        seen = [[(hop.link, hop.a_to_b) for hop in path.hops if (hop.link, hop.a_to_b) in waits] for path in paths(scenario, flow)]
-        if seen and all(seen) and len(own):
-            found[name] = min(float(own[each].any(axis=1).mean()) for each in seen)
-    return found
+        alive = (times >= begins) & (times <= begins + lives)
+        seen = [[waits[hop.link, hop.a_to_b] for hop in path.hops if (hop.link, hop.a_to_b) in waits] for path in ways[name]]
+        if seen and all(seen) and alive.any():
+            shares[str(name)] = min(float(np.logical_or.reduce(each)[alive].mean()) for each in seen)
+    return shares
 
 
-def _waits(queue: pd.DataFrame, hop: Hop) -> pd.Series[bool]:
+def _waits(packets: npt.NDArray[Any], bytes_: npt.NDArray[Any], hop: Hop) -> npt.NDArray[np.bool_]:
     """At each sample: whether a packet waits behind the one that is sent. A rate with a `hold` keeps packets for so long in any case."""
     held = 0.0
     for element in hop.elements:
         if element["kind"] == "rate":
             fastest = max(float(element["bits_per_s"]), *(float(change["to"]) for change in element.get("changes", ())), 0.0)
             held += fastest * float(element.get("hold_ns") or 0) / 8e9
-    packets = queue["queue_packets"].astype(float)
-    beyond = (1.0 - held / queue["queue_bytes"].astype(float).where(queue["queue_bytes"] > 0)).clip(lower=0.0).fillna(0.0)
-    return packets * beyond >= WAITING
+    queued = bytes_.astype(float)
+    beyond = np.where(queued > 0, np.clip(1.0 - held / np.maximum(queued, 1.0), 0.0, None), 0.0)
+    waiting: npt.NDArray[np.bool_] = packets.astype(float) * beyond >= WAITING
+    return waiting
 
 
 def limits_of_cells(runs: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:

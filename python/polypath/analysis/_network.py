@@ -6,6 +6,7 @@ Reads the scenario as data (the dict that the engines get); never runs anything,
 from __future__ import annotations
 
 import ipaddress
+import math
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -104,6 +105,39 @@ def paths(scenario: Scenario, flow: Mapping[str, Any]) -> list[Path]:
         elif route:
             found.append(_path(scenario, flow, source, destination, route))
     return found
+
+
+def path_names(scenario: Scenario) -> dict[tuple[str, str], str]:
+    """What people call the path between two addresses, whichever comes first.
+
+    Of its links that no other path of its flow takes, it is the one with the lowest rate, or else the first; where there is none, all links
+    that some other path does not take. Two paths that would have the same name are told apart by their addresses.
+    """
+    found: dict[tuple[str, str], str] = {}
+    # A flow of several paths tells them apart.
+    for own in sorted((paths(scenario, flow) for flow in scenario["flows"]), key=len, reverse=True):
+        for place, path in enumerate(own):
+            if (path.destination, path.source) not in found:
+                found.setdefault(
+                    (path.source, path.destination), _told_apart(path, [each for index, each in enumerate(own) if index != place])
+                )
+    used: dict[str, int] = {}
+    for name in found.values():
+        used[name] = used.get(name, 0) + 1
+    named = {pair: name if used[name] == 1 else f"{name} ({pair[0]} → {pair[1]})" for pair, name in found.items()}
+    return {**{(there, here): name for (here, there), name in named.items()}, **named}
+
+
+def _told_apart(path: Path, others: Sequence[Path]) -> str:
+    taken = [{hop.link for hop in other.hops} for other in others]
+    alone = [hop for hop in path.hops if not any(hop.link in each for each in taken)]
+    if not alone:
+        return " + ".join([hop.link for hop in path.hops if not all(hop.link in each for each in taken)] or [hop.link for hop in path.hops])
+    return min(alone, key=_lowest_rate).link
+
+
+def _lowest_rate(hop: Hop) -> float:
+    return min((float(element["bits_per_s"]) for element in hop.elements if element["kind"] == "rate"), default=math.inf)
 
 
 def is_download(flow: Mapping[str, Any]) -> bool:

@@ -24,6 +24,7 @@ COMMANDS = {
     "compare": ("._compare", "compare"),
     "report": ("._report", "report"),
     "show": ("._show", "show"),
+    "status": ("._status", "status"),
     "list": ("._list", "list_"),
     "init": ("._init", "init"),
     "validate": ("polypath.validate", "validate"),
@@ -128,7 +129,8 @@ def main() -> None:
 
 
 def _interrupted() -> NoReturn:
-    kept = "; what is finished is kept, and the same command goes on from there" if sys.argv[1:2] in (["run"], ["compare"]) else ""
+    keeps = sys.argv[1:2] in (["run"], ["compare"]) or sys.argv[1:3] == ["linux", "selftests"]
+    kept = "; what is finished is kept, and the same command goes on from there" if keeps else ""
     complain(f"interrupted{kept}")
     # The runs in flight cannot be stopped, and nothing of them would be kept: leave without waiting.
     os._exit(INTERRUPTED)

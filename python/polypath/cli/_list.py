@@ -70,6 +70,13 @@ def _reorder_rules() -> Table:
     return _models("reorder-rules", "reorder rule of a tunnel", *model.REORDER_RULES)
 
 
+def _distributions() -> Table:
+    table = _table("distributions", "distribution of a tunnel", "what it does")
+    for name, about in model.DISTRIBUTIONS.items():
+        table.add_row(name, about)
+    return table
+
+
 def _mtu_searches() -> Table:
     table = _table("mtu-searches", "search for a path's MTU", "what it does")
     for name, about in _native.mtu_searches():
@@ -158,6 +165,7 @@ _LISTS: dict[str, Callable[[], Table]] = {
     "path-managers": _path_managers,
     "mtu-searches": _mtu_searches,
     "reorder-rules": _reorder_rules,
+    "distributions": _distributions,
     "elements": _elements,
     "aqm": _aqm,
     "engines": _engines,

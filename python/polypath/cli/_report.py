@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from polypath.results import DEFAULT_OUT
+from polypath.study import StudyError
 
 from ._console import out
 
@@ -16,11 +18,20 @@ if TYPE_CHECKING:
     from polypath.results import Results
 
 
+# Those of `polypath.plot`, which takes longer to load than a mistake should take to be told.
+FIGURE_KINDS = ("svg", "png", "pdf")
+
+
 def report(
     results: Annotated[str, typer.Argument(metavar="RESULTS", help="Folder of results, or the name of a study in ./results.")],
+    figures: Annotated[str, typer.Option(help="Kinds of file for the figures: svg, png, pdf, or several with commas.")] = "svg,png",
 ) -> None:
-    """Write the report of finished results again: one HTML file that opens offline, and every figure as SVG and PNG."""
-    out.print(f"report: {write(open_results(results))}", soft_wrap=True)
+    """Write the report of finished results again: one HTML file that opens offline, and every figure as a file, for slides and papers."""
+    kinds = [kind.strip() for kind in figures.split(",") if kind.strip()]
+    wrong = [kind for kind in kinds if kind not in FIGURE_KINDS]
+    if wrong or not kinds:
+        raise StudyError(f'figures cannot be "{figures}"; they are written as {", ".join(FIGURE_KINDS)}, or several like "svg,pdf"')
+    out.print(f"report: {write(open_results(results), figures=kinds)}", soft_wrap=True)
 
 
 def open_results(argument: str) -> Results:
@@ -31,11 +42,11 @@ def open_results(argument: str) -> Results:
     return Results.open(by_name if not (Path(argument) / "runs.parquet").is_file() and by_name.is_dir() else argument)
 
 
-def write(results: Results, made: Material | None = None) -> Path:
+def write(results: Results, made: Material | None = None, figures: Sequence[str] = ("svg", "png")) -> Path:
     """Writes the report into the folder of the results; `made` is their material where it is there already."""
     from polypath.report import write_report  # The drawing library takes longer to load than most commands take to run.
 
-    return write_report(results, made=made)
+    return write_report(results, made=made, figures=figures)
 
 
 def material_of(results: Results) -> Material | None:

@@ -29,7 +29,7 @@ def network(scenario: Scenario, *, cables: Collection[str] = ()) -> dict[str, An
 
     Links whose names are in `cables` are mere cables, without their elements.
     """
-    quiet = {**scenario, "flows": []}
+    quiet = {**scenario, "flows": [], "tunnels": []}
     bare = {**quiet, "links": [{**link, "a_to_b": [], "b_to_a": []} for link in scenario["links"]]}
     try:
         plan = planner.build(bare, ()).plan
@@ -81,5 +81,5 @@ def _routes(scenario: Scenario, plan: Plan) -> list[dict[str, Any]]:
         for source, destination in itertools.product(graph.addresses[here], graph.addresses[there]):
             way = graph.way(here, source, there, destination)
             if way is not None:
-                found += planner.steps(way, graph, source, destination, "")
+                found += planner.steps(way, graph, source, destination, ("flows", "", "routes"))
     return planner.routes(found, graph, devices)

@@ -4,11 +4,13 @@ from ._fake import FakeEngine
 from ._host import HostEngine
 from ._linux import LinuxEngine
 from ._packets import run_packets
+from ._qualify import CONDITIONS, Replay, conditions, replay
 from ._registry import ENGINES, check, find, notes
 from ._script import run_script
 from ._sim import SimEngine
 
 __all__ = [
+    "CONDITIONS",
     "ENGINES",
     "Algorithm",
     "Engine",
@@ -17,10 +19,13 @@ __all__ = [
     "HostEngine",
     "LinuxEngine",
     "Output",
+    "Replay",
     "SimEngine",
     "check",
+    "conditions",
     "find",
     "notes",
+    "replay",
     "run_packets",
     "run_script",
 ]

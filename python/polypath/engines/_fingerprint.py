@@ -24,5 +24,5 @@ def sources(*names: str) -> list[Path]:
     return [
         *sorted(Path(planner.__file__).parent.glob("*.py")),
         Path(sockets.__file__).parent / "_info.py",
-        *(here / f"{name}.py" for name in (*names, "_measure", "_naming", "_records", "_traffic")),
+        *(here / f"{name}.py" for name in (*names, "_measure", "_naming", "_records", "_traffic", "_tunnels")),
     ]

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from polypath import _native, emu, kernelcc, owncc, planner
+from polypath import _native, emu, kernelcc, owncc, planner, tunnel
 from polypath.columns import columns_of
 from polypath.study import Cell, scenario, split_cc
 
@@ -88,6 +88,8 @@ class HostEngine(Engine):
             if flow.cc not in known and flow.cc in self._known:
                 lacks = f"congestion control {flow.cc}, which this machine's kernel ({self.only_kernel}) does not have"
                 return lacks + self._why_not(flow.cc)
+        if any(tunnel.send_buffer is not None for tunnel in cell.setup.topology.tunnels.values()):
+            return "the socket buffer of a tunnel, which never fills where the emulator takes every packet at once"
         return simulator_only(cell)
 
     def check(self, cell: Cell, kernel: str | None = None) -> None:
@@ -124,7 +126,9 @@ class HostEngine(Engine):
     def _plan(self, scenario: Mapping[str, Any]) -> dict[str, Any]:
         # The emulator carries what stands on the links; to the kernel they are mere cables.
         bare = {**scenario, "links": [{**link, "a_to_b": [], "b_to_a": []} for link in scenario["links"]]}
-        plan = planner.build(bare, self._algorithms, out_of_tree=_OUT_OF_TREE.exists(), defaults=False).plan
+        plan = planner.build(bare, self._algorithms, out_of_tree=_OUT_OF_TREE.exists(), defaults=False, send_buffers=False).plan
+        for planned in plan["tunnels"]:
+            planned["program"] = str(tunnel.program())
         for number, (planned, flow) in enumerate(zip(plan["flows"], scenario["flows"], strict=True)):
             if flow.get("program") == _iperf3.NAME:
                 planned["programs"] = _iperf3.programs(number, planned, flow)
@@ -180,7 +184,9 @@ class HostEngine(Engine):
 def _own_hash() -> str:
     """Of what turns a scenario into a run and a run into figures; the emulator and the guest's code have a version of their own."""
     links = Path(emu.__file__).parent / "_network.py"
-    return fingerprint([links, *sources("_host", "_iperf3")])
+    # Without the tunnel daemon no cell with a tunnel runs.
+    daemon = [tunnel.PROGRAM] if tunnel.PROGRAM.is_file() else []
+    return fingerprint([links, *daemon, *sources("_host", "_iperf3")])
 
 
 def _ours(plan: Mapping[str, Any]) -> list[str]:

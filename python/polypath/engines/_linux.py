@@ -8,7 +8,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
-from polypath import linux, owncc, planner
+from polypath import linux, owncc, planner, tunnel
 from polypath.study import Cell, scenario, split_cc
 
 from . import _machine, _measure
@@ -86,9 +86,11 @@ class LinuxEngine(Engine):
         check_one_kernel(cell, name)
         made = scenario(cell.setup, cell.seeds[0], kernel=name)
         try:
-            self._plan(made)
+            planned = self._plan(made)
         except planner.PlanError as error:
             raise cell.error(where(cell, error.place), error.sentence) from None
+        if planned.plan["tunnels"]:
+            tunnel.program()
         # A person's own algorithm must compile for the kernel too, before anything runs.
         self._kernel(name, own_of(made))
 
@@ -147,4 +149,6 @@ def _output(scenario: Mapping[str, Any], planned: planner.Planned, where: Path) 
 def _own_hash() -> str:
     """Of everything but the kernel that can change a result: the guest, what starts it, the plan's maker, and what reads the records."""
     _machine.programs_are_there()
-    return fingerprint([_machine.GUEST, _machine.STARTER, *sources("_linux", "_machine")])
+    # Without the tunnel daemon no cell with a tunnel runs.
+    daemon = [tunnel.PROGRAM] if tunnel.PROGRAM.is_file() else []
+    return fingerprint([_machine.GUEST, _machine.STARTER, *daemon, *sources("_linux", "_machine")])

@@ -14,9 +14,12 @@ import shutil
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
+
+from polypath import tunnel as tunnels
 
 from ._errors import EngineError
 
@@ -57,23 +60,39 @@ def folder() -> Iterator[Path]:
 
 def run_plan(where: Path, plan: dict[str, Any], *, kernel: Path, seed: int) -> None:
     """Has a machine carry out a plan in a folder."""
+    programs = {tunnel["program"]: tunnels.program() for tunnel in plan["tunnels"]}
     (where / "plan.json").write_text(json.dumps(plan), encoding="ascii")
-    start(where, kernel=kernel, seed=seed, timeout_s=PATIENCE_S + PATIENCE_PER_S * plan["duration_ns"] / 1e9)
+    start(where, kernel=kernel, seed=seed, timeout_s=PATIENCE_S + PATIENCE_PER_S * plan["duration_ns"] / 1e9, programs=programs)
 
 
-def start(where: Path, *, kernel: Path, seed: int, timeout_s: float) -> None:
-    """Starts a machine in a folder and waits until it has powered off. Raises `EngineError` with its last words if it died."""
+def lay_out(where: Path, programs: Mapping[str, Path] = MappingProxyType({})) -> None:
+    """Puts what a machine needs into its folder; `programs` are further ones, by their places in it."""
     (where / "root").mkdir()
     for name in MOUNT_POINTS:
         (where / "root" / name).mkdir()
     shutil.copy(GUEST, where / "root" / "init")
+    for place, program in programs.items():
+        shutil.copy(program, where / "root" / place.removeprefix("/"))
     (where / "results").mkdir()
-    command = [STARTER, "--dir", where, "--kernel", kernel, "--seed", seed, "--memory", MEMORY, "--timeout", round(timeout_s)]
+
+
+def command(where: Path, *, kernel: Path, seed: int, timeout_s: float, starter: Path = STARTER) -> list[str]:
+    """What starts a machine in its folder."""
+    words = [starter, "--dir", where, "--kernel", kernel, "--seed", seed, "--memory", MEMORY, "--timeout", round(timeout_s)]
+    return list(map(str, words))
+
+
+def start(where: Path, *, kernel: Path, seed: int, timeout_s: float, programs: Mapping[str, Path] = MappingProxyType({})) -> None:
+    """Starts a machine in a folder and waits until it has powered off. Raises `EngineError` with its last words if it died.
+
+    `programs` are further ones, by their places in it.
+    """
+    lay_out(where, programs)
     with _lock:
         if _stopped.is_set():
             raise EngineError("the machine was not started, since the study was interrupted")
         process = subprocess.Popen(
-            list(map(str, command)),
+            command(where, kernel=kernel, seed=seed, timeout_s=timeout_s),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -87,7 +106,7 @@ def start(where: Path, *, kernel: Path, seed: int, timeout_s: float) -> None:
         with _lock:
             _running.discard(process)
     if process.returncode:
-        raise EngineError(_last_words(where, said))
+        raise EngineError(last_words(where, said))
 
 
 def stop() -> None:
@@ -133,7 +152,7 @@ def _born(process: int) -> str:
     return text.rpartition(")")[2].split()[19]
 
 
-def _last_words(where: Path, said: str) -> str:
+def last_words(where: Path, said: str) -> str:
     """How it died, with the end of its log."""
     log = where / "log"
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else []

@@ -16,7 +16,7 @@ from polypath.columns import columns_of
 from polypath.planner import Held
 from polypath.sockets import COUNTS_TIMEOUTS
 
-from . import _traffic
+from . import _traffic, _tunnels
 from ._records import DATAGRAM, QUEUE, SOCKET, Array, records, reinjected_bytes, tcp_info
 
 STEP_NS = 100_000_000
@@ -70,6 +70,8 @@ def outcome(given: Given) -> tuple[Json, pa.Table, pa.Table]:
         "simulated_ns": end,
         "counters": given.result["counters"],
     }
+    if given.scenario.get("tunnels"):
+        found["tunnels"] = _tunnels.tunnels(given.scenario, given.result)
     interval = given.scenario["series_interval_ns"]
     if given.link_series is not None:
         return found, _subflow_series(sockets, interval), given.link_series

@@ -34,12 +34,13 @@ def where(cell: Cell, place: planner.Place) -> tuple[str | int, ...]:
 
 
 def simulator_only(cell: Cell) -> str | None:
-    """Why no kernel can run a cell: it has a tunnel, a search for a path's MTU or a scheduler that Linux has not; for `Engine.left_out`."""
-    if cell.setup.topology.tunnels:
-        return "tunnels, which the simulator alone has so far"
+    """Why no kernel can run a cell, for `Engine.left_out`: it asks for what neither Linux nor the tunnel's daemon has."""
     for node in cell.setup.topology.nodes.values():
         if node.mtu_search not in (None, "linux"):
             return f"the search {node.mtu_search} for a path's MTU, which the simulator alone has"
+    for tunnel in cell.setup.topology.tunnels.values():
+        if tunnel.distribution == "earliest":
+            return "the distribution earliest of a tunnel, which the simulator alone has so far"
     for flow in cell.setup.flows.values():
         if flow.transport == "mptcp" and flow.profile == "v1" and flow.scheduler not in (None, "default"):
             return f"the scheduler {flow.scheduler}, which upstream's MPTCP does not have, only its default"

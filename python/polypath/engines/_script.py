@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from . import _machine
 from ._errors import EngineError
 
 
-def run_script(script: Path, *, kernel: Path, seed: int, out: Path | None, timeout_s: float) -> tuple[int, str]:
-    """Runs a shell script; returns its exit status and what it printed. Files that it left in `$OUT` are put into `out`."""
+def run_script(
+    script: Path,
+    *,
+    kernel: Path,
+    seed: int,
+    out: Path | None,
+    timeout_s: float,
+    files: Mapping[str, Path] | None = None,
+    observe: str = "",
+) -> tuple[int, str]:
+    """Runs a shell script; returns its exit status and what it printed. Files that it left in `$OUT` are put into `out`.
+
+    It finds copies of `files` by their names in /run/polypath. With `observe` "all" the packets, sockets and counters of every network
+    namespace are among what it left; such a run is equal to one with "idle".
+    """
     _machine.programs_are_there()
     _machine.clean_once()
     with _machine.folder() as where:
         shutil.copyfile(script, where / "script")
+        for name, file in (files or {}).items():
+            shutil.copyfile(file, where / name)
+        if observe:
+            (where / "observe").write_text(observe, encoding="ascii")
         _machine.start(where, kernel=kernel, seed=seed, timeout_s=timeout_s)
         status, log = where / "results" / "status", where / "log"
         said = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""

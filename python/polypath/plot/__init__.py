@@ -3,16 +3,20 @@
 from ._captures import progress, size_histogram
 from ._charts import Marks, goodput_bars, over_time
 from ._deviations import deviations
-from ._export import Figure, inline
+from ._drawers import Drawing
+from ._export import KINDS, Figure, drawn_as, inline
 from ._fairness import harm_matrix, share_dots
 from ._theme import INK
 from ._topology import topology
 
 __all__ = [
     "INK",
+    "KINDS",
+    "Drawing",
     "Figure",
     "Marks",
     "deviations",
+    "drawn_as",
     "goodput_bars",
     "harm_matrix",
     "inline",

@@ -5,20 +5,34 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import altair as alt
 import pandas as pd
 
 from ._export import Figure, figure, quick
-from ._theme import INK, MARK, PALETTE, PAPER, QUIET
+from ._theme import INK, MARK, PALETTE, QUIET
 
 MOST_NAMES = 6
 """Spans of a picture that are named; the names of more would hide each other."""
 MOST_POINTS = 400
 """Points a line: more than a printed column resolves; longer series are thinned by means over equal spans."""
+APART = 6.0
+"""Pictures whose highest values differ by more than this factor have no linear axis in common: the lowest could not be read."""
+AXES = {
+    "shared": "All panels have the same y-axis.",
+    "log": "All panels have the same logarithmic y-axis.",
+    "own": "Each panel has its own y-axis.",
+}
+WIDTH, VALUES = 740, 56
+"""Of bars, and of the figures to their right, in px."""
+NARROW = 0.9
+"""Values of which the smallest is at least this part of the largest are told apart by an axis that does not begin at zero."""
+UPRIGHT = "M0,-0.5L0,0.5"
+"""A vertical tick, in the chart and in its legend."""
 BESIDE = {
     "published": ("published", MARK, "diamond"),
-    "bound": ("what the links allow", INK, "stroke"),
+    "bound": ("what the links allow", INK, UPRIGHT),
     "single": ("plain TCP, best path alone", QUIET, "circle"),
 }
 
@@ -48,11 +62,20 @@ def goodput_bars(name: str, title: str, caption: str, cells: pd.DataFrame, axis:
     order = list(cells["label"])
     bars = cells.assign(text=[f"{value:.2f}" for value in cells["goodput"]])
     y = alt.Y("label:N", sort=order, title=None, axis=alt.Axis(labelFontSize=12, labelColor=INK, labelLimit=260))
-    top = _top(cells)
-    x = alt.X("goodput:Q", title=axis, scale=alt.Scale(domain=[0, top], nice=False), axis=alt.Axis(grid=True, tickCount=8))
-    layers: list[alt.Chart] = [alt.Chart(bars).mark_bar(height={"band": 0.62}, color=PALETTE[0], opacity=0.82).encode(x=x, y=y)]
+    low, top = _span(cells)
+    span = alt.Scale(domain=[low, top], nice=False, zero=False)
+    x = alt.X("goodput:Q", title=axis, scale=span, axis=alt.Axis(grid=True, tickCount=8))
+    if low > 0:
+        # The length of a bar that does not begin at zero says nothing.
+        shown = alt.Chart(bars).mark_point(filled=True, size=110, color=PALETTE[0], opacity=1)
+        caption = f"{caption} The axis does not begin at zero, since all values are close to one another."
+    else:
+        shown = alt.Chart(bars).mark_bar(height={"band": 0.62}, color=PALETTE[0], opacity=0.82)
+    layers: list[alt.Chart] = [shown.encode(x=x, y=y)]
     if "ci" in cells and bool((cells["ci"] > 0).any()):
-        known = bars[bars["ci"] > 0].assign(low=lambda each: each["goodput"] - each["ci"], high=lambda each: each["goodput"] + each["ci"])
+        known = bars[bars["ci"] > 0].assign(
+            low=lambda each: (each["goodput"] - each["ci"]).clip(lower=low), high=lambda each: each["goodput"] + each["ci"]
+        )
         layers.append(alt.Chart(known).mark_rule(color=INK, strokeWidth=1.4).encode(x=alt.X("low:Q"), x2="high:Q", y=y))
     marks = _beside(cells)
     present = [key for key in BESIDE if key in set(marks["key"])]
@@ -61,17 +84,17 @@ def goodput_bars(name: str, title: str, caption: str, cells: pd.DataFrame, axis:
         "what:N",
         title=None,
         scale=alt.Scale(domain=words, range=[BESIDE[key][1] for key in present]),
-        legend=alt.Legend(symbolSize=90, symbolStrokeWidth=2, labelLimit=400),
+        legend=alt.Legend(symbolSize=170, symbolStrokeWidth=2, labelLimit=400, columnPadding=26),
     )
     shape = alt.Shape("what:N", title=None, scale=alt.Scale(domain=words, range=[BESIDE[key][2] for key in present]))
     for key in present:
-        upright = BESIDE[key][2] == "stroke"
-        symbol = alt.Chart(marks[marks["key"] == key]).mark_point(
-            filled=not upright, size=420 if upright else 80, opacity=1, strokeWidth=2, angle=90 if upright else 0
-        )
+        upright = BESIDE[key][2] == UPRIGHT
+        symbol = alt.Chart(marks[marks["key"] == key]).mark_point(filled=not upright, size=420 if upright else 80, opacity=1, strokeWidth=2)
         layers.append(symbol.encode(x=alt.X("value:Q"), y=y, color=hue, shape=shape))
-    layers.append(alt.Chart(bars).mark_text(align="left", dx=6, color=PAPER, fontSize=11).encode(x=alt.datum(0), y=y, text="text:N"))
-    chart = alt.layer(*layers).properties(width=790, height=max(60, 30 * len(order)))
+    # Beside the plot, where no mark can lie over it.
+    words = alt.Chart(bars).mark_text(align="right", dx=VALUES - 4, fontSize=11, color=INK, clip=False)
+    layers.append(words.encode(x=alt.value(WIDTH), y=y, text="text:N"))
+    chart = alt.layer(*layers).properties(width=WIDTH, height=max(60, 30 * len(order)))
     return figure(name, title, caption, chart)
 
 
@@ -84,12 +107,15 @@ def over_time(
     value: str,
     axis: str,
     *,
-    shared: bool = False,
+    scale: Literal["auto", "shared", "log", "own"] = "auto",
     lines: Sequence[str] | None = None,
     colours: Sequence[str] | None = None,
     marks: Marks | None = None,
 ) -> Figure:
-    """Small pictures, one a cell, with a line a subflow; `shared` gives all of them one scale.
+    """Small pictures, one a cell, with a line a subflow.
+
+    Pictures have one y-axis: a linear one while their highest values lie within a factor `APART`, else a logarithmic one where all values
+    are above zero, else each its own. `scale` says otherwise; the caption says which it is.
 
     `series`: label (the cell), line (the subflow's name), time_s, and the column `value`. `lines` gives the lines' order in the legend,
     and `colours` one for each. `marks` lie behind the lines.
@@ -101,14 +127,24 @@ def over_time(
     many = len(cells) > 1
     columns = 2 if len(cells) in (2, 4) else 3
     width = 820 if not many else 420 if columns == 2 else 266
-    until, highest = float(thin["time_s"].max()), float(thin[value].max())
+    until = float(thin["time_s"].max())
+    tops = [float(thin.loc[thin["label"] == cell, value].max()) for cell in cells]
+    kind = _scale(tops, float(thin[value].min())) if scale == "auto" else scale
+    low = max(float(thin[value].min()), 0.0)
+    if many:
+        caption = f"{AXES[kind]} {caption}"
     charts = []
     for index, cell in enumerate(cells):
         own = thin[thin["label"] == cell]
-        top = highest if shared else float(own[value].max())
-        scale = alt.Scale(domain=[0, 1.04 * top if top > 0 else 1], nice=False)
-        last_row = index >= len(cells) - columns
-        ticks = alt.Axis(tickCount=4, format="~s") if top >= 10_000 else alt.Axis(tickCount=4)
+        top = tops[index] if kind == "own" else max(tops)
+        if kind == "log":
+            span = alt.Scale(type="log", domain=[0.9 * low, 1.2 * top], nice=False)
+        else:
+            span = alt.Scale(domain=[0, 1.04 * top if top > 0 else 1], nice=False)
+        last_row = index + columns >= len(cells)
+        ticks = alt.Axis(values=_decades(0.9 * low, 1.2 * top), format="~s") if kind == "log" else alt.Axis(tickCount=4)
+        if kind != "log" and top >= 10_000:
+            ticks = alt.Axis(tickCount=4, format="~s")
         time = alt.X(
             "time_s:Q",
             title="time, s" if last_row else None,
@@ -120,7 +156,7 @@ def over_time(
             .mark_line(strokeWidth=1.5, clip=True, strokeJoin="round")
             .encode(
                 x=time,
-                y=alt.Y(f"{value}:Q", title=axis if index % columns == 0 else None, scale=scale, axis=ticks),
+                y=alt.Y(f"{value}:Q", title=axis if index % columns == 0 else None, scale=span, axis=ticks),
                 color=colour,
             )
         )
@@ -130,6 +166,22 @@ def over_time(
         charts.append(picture.properties(title=alt.TitleParams(cell, fontSize=12, offset=6, frame="group")) if many else picture)
     chart = alt.concat(*charts, columns=columns, spacing=18) if many else charts[0]
     return figure(name, title, caption, chart)
+
+
+def _scale(tops: Sequence[float], lowest: float) -> Literal["shared", "log", "own"]:
+    """The y-axis of pictures with these highest values and the lowest of all."""
+    known = [top for top in tops if top > 0]
+    if len(known) < 2 or max(known) <= APART * min(known):
+        return "shared"
+    return "log" if lowest > 0 else "own"
+
+
+def _decades(low: float, high: float) -> list[float]:
+    """Ticks of a logarithmic axis: the powers of ten, with twice and five times them where those are few."""
+    powers = [10.0**power for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)]
+    inside = [power for power in powers if low <= power <= high]
+    factors = (1,) if len(inside) > 3 else (1, 3) if len(inside) > 2 else (1, 2, 5)
+    return [round(factor * power, 9) for power in powers for factor in factors if low <= factor * power <= high]
 
 
 def _behind(marks: Marks, cell: str, time: alt.X, until: float) -> list[alt.Chart]:
@@ -164,11 +216,17 @@ def _beside(cells: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["label", "key", "what", "value"])
 
 
-def _top(cells: pd.DataFrame) -> float:
-    whiskers = cells["goodput"] + (cells["ci"].fillna(0.0) if "ci" in cells else 0.0)
-    values = [whiskers.max(), *(cells[key].replace(math.inf, math.nan).max() for key in BESIDE if key in cells)]
-    known = [float(value) for value in values if pd.notna(value)]
-    return 1.06 * max(known, default=1.0) or 1.0
+def _span(cells: pd.DataFrame) -> tuple[float, float]:
+    """Of the axis: from zero, or from near the smallest value where all are close to one another; always with all intervals above it."""
+    half = cells["ci"].fillna(0.0) if "ci" in cells else 0.0
+    beside = [cells[key].replace(math.inf, math.nan) for key in BESIDE if key in cells]
+    highs = [(cells["goodput"] + half).max(), *(values.max() for values in beside)]
+    lows = [(cells["goodput"] - half).min(), *(values.min() for values in beside)]
+    top = max((float(value) for value in highs if pd.notna(value)), default=1.0)
+    low = min((float(value) for value in lows if pd.notna(value)), default=0.0)
+    if len(cells) > 1 and low >= NARROW * top > 0 and top > low:
+        return low - 0.06 * (top - low), top + 0.06 * (top - low)
+    return 0.0, 1.06 * top or 1.0
 
 
 def _thin(series: pd.DataFrame, value: str) -> pd.DataFrame:

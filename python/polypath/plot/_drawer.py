@@ -1,8 +1,8 @@
-"""A process that draws: charts and drawings in, SVG and PNG out, one after another until its input ends. Started by `_drawers`.
+"""A process that draws: charts and drawings in, SVG, PNG and PDF out, one after another until its input ends. Started by `_drawers`.
 
 It loads the renderer and nothing else: the renderer keeps the interpreter to itself while it works, so several need several processes.
-A request is a line of JSON with `chart` (Vega-Lite) or `svg`; an answer is a line of JSON with the lengths `svg` and `png` and the bytes
-behind it, or with `error`.
+A request is a line of JSON with `chart` (Vega-Lite) or `svg`, and with `kinds` of files beside the SVG; an answer is a line of JSON with
+the lengths of `svg` and of each kind, and the bytes behind it in that order, or with `error`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for line in sys.stdin.buffer:
         try:
-            svg, png = draw(json.loads(line))
-            answer = json.dumps({"svg": len(svg), "png": len(png)}).encode() + b"\n" + svg + png
+            files = draw(json.loads(line))
+            answer = json.dumps({kind: len(data) for kind, data in files.items()}).encode() + b"\n" + b"".join(files.values())
         except (RuntimeError, ValueError) as error:
             # Behind the first line stands where in the renderer that was.
             answer = json.dumps({"error": f"a figure cannot be drawn: {str(error).partition(chr(10))[0]}"}).encode() + b"\n"
@@ -30,10 +30,16 @@ def main() -> None:
         sys.stdout.buffer.flush()
 
 
-def draw(asked: dict[str, Any]) -> tuple[bytes, bytes]:
-    """The drawing as SVG and as PNG."""
+def draw(asked: dict[str, Any]) -> dict[str, bytes]:
+    """The drawing as SVG, and as the other kinds of file that are asked for."""
     svg = _renumbered(vlc.vegalite_to_svg(asked["chart"], vl_version=asked["version"])) if "chart" in asked else asked["svg"]
-    return svg.encode(), bytes(vlc.svg_to_png(svg, scale=asked["scale"]))
+    files = {"svg": svg.encode()}
+    if "png" in asked["kinds"]:
+        files["png"] = bytes(vlc.svg_to_png(svg, scale=asked["scale"]))
+    if "pdf" in asked["kinds"]:
+        # Of two fonts either may come first: the same drawing, and not always the same bytes.
+        files["pdf"] = bytes(vlc.svg_to_pdf(svg))
+    return files
 
 
 def _renumbered(svg: str) -> str:

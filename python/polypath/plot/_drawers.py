@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,15 @@ class DrawError(RuntimeError):
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing:
-    """A figure as text for the page and as bytes for slides."""
+    """A figure as text for the page and as files for slides and papers."""
 
     svg: str
-    png: bytes
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """Kind -> content, of the kinds beside the SVG that were asked for."""
+
+    @property
+    def png(self) -> bytes:
+        return self.files["png"]
 
 
 def drawing(request: Mapping[str, Any]) -> Future[Drawing]:
@@ -68,8 +73,8 @@ class _Drawers:
             answer = {}
         if "svg" not in answer:
             raise DrawError(answer.get("error") or f"the process that draws ended ({process.wait()}) before a figure was done")
-        svg = process.stdout.read(answer["svg"]).decode()
-        return Drawing(svg=svg, png=process.stdout.read(answer["png"]))
+        files = {kind: process.stdout.read(length) for kind, length in answer.items()}
+        return Drawing(svg=files.pop("svg").decode(), files=files)
 
     def _process(self) -> subprocess.Popen[bytes]:
         own: subprocess.Popen[bytes] | None = getattr(self._own, "process", None)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import wraps
+from importlib import metadata
 from typing import Any, ParamSpec, cast
 
 import altair as alt
@@ -19,6 +24,8 @@ from ._theme import config
 
 VEGALITE = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
 """The version that Altair writes; vl-convert carries several."""
+KINDS = ("svg", "png", "pdf")
+"""Kinds of file that a figure can be."""
 SCALE = 2.0
 """Pixels a point in a PNG: sharp on paper at the size of the page."""
 CHECKED = False
@@ -35,6 +42,8 @@ class Figure:
     title: str
     caption: str
     drawing: Future[Drawing] = field(repr=False, compare=False)
+    digest: str = field(default="", repr=False)
+    """Of what it shows: figures of one digest look alike."""
 
     @property
     def svg(self) -> str:
@@ -42,6 +51,10 @@ class Figure:
 
     def png(self) -> bytes:
         return self.drawing.result().png
+
+    def file(self, kind: str) -> bytes:
+        """The figure as a file of a kind of `KINDS`."""
+        return self.svg.encode() if kind == "svg" else self.drawing.result().files[kind]
 
 
 def quick(make: Callable[P, Figure]) -> Callable[P, Figure]:
@@ -89,7 +102,31 @@ def drawn(name: str, title: str, caption: str, svg: str) -> Figure:
 
 
 def _figure(name: str, title: str, caption: str, request: dict[str, Any]) -> Figure:
-    return Figure(name=name, title=title, caption=caption, drawing=drawing({**request, "scale": SCALE}))
+    kinds, kept = _wanted.get()
+    asked = {**request, "scale": SCALE, "kinds": [kind for kind in kinds if kind != "svg"]}
+    digest = hashlib.sha256(json.dumps([asked, metadata.version("vl-convert-python")], sort_keys=True).encode()).hexdigest()
+    known = None if kept is None else kept(name, digest)
+    drawn: Future[Drawing] = Future()
+    if known is None:
+        drawn = drawing(asked)
+    else:
+        drawn.set_result(known)
+    return Figure(name=name, title=title, caption=caption, drawing=drawn, digest=digest)
+
+
+Kept = Callable[[str, str], Drawing | None]
+"""A drawing of a name and a digest, where one is kept."""
+_wanted: ContextVar[tuple[Sequence[str], Kept | None]] = ContextVar("wanted", default=(("png",), None))
+
+
+@contextmanager
+def drawn_as(kinds: Sequence[str], kept: Kept | None = None) -> Iterator[None]:
+    """Figures that are made within are drawn as these kinds of file, unless they are `kept`."""
+    token = _wanted.set((tuple(kinds), kept))
+    try:
+        yield
+    finally:
+        _wanted.reset(token)
 
 
 def inline(svg: str, prefix: str) -> str:

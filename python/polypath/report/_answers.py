@@ -12,7 +12,7 @@ from polypath.analysis import Application, Metric, answers, applications_in
 from polypath.plot import Figure, goodput_bars
 
 from ._material import label
-from ._tables import Cell, Column, Table
+from ._tables import Cell, Column, Table, reasons
 from ._words import mean_ci, number, percent
 
 BULK = "bulk"
@@ -47,7 +47,7 @@ def _view(name: str, title: str, rows: pd.DataFrame, names: Sequence[str], kind:
     metrics = [metric for metric in kind.metrics if cells[metric.column].notna().any()]
     return AnswerView(
         title=_TITLES[kind.name],
-        headline=_headline(f"{title}, {_TITLES[kind.name].lower()}", cells, kind),
+        headline=_headline(f"{title}, {_TITLES[kind.name].lower()}" if title else _TITLES[kind.name], cells, kind),
         table=_table(cells, metrics),
         bars=_bars(name, cells, kind) if kind.main in metrics else None,
     )
@@ -75,7 +75,7 @@ def _table(cells: pd.DataFrame, metrics: Sequence[Metric]) -> Table:
         line.append(Cell(text=percent(share), meter=min(1.0, share) if math.isfinite(share) else None))
         line.append(Cell(text=str(row["limited_by"]), css="words"))
         body.append(line)
-    return Table(columns=columns, rows=body)
+    return Table(columns=columns, rows=body, reasons=reasons(cells) if "why" in cells else ())
 
 
 def _bars(name: str, cells: pd.DataFrame, kind: Application) -> Figure:

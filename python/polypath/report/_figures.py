@@ -85,8 +85,10 @@ def over_time_of(name: str, rows: pd.DataFrame, names: Sequence[str], material: 
     titles = {key: label(first_rows[key], names, 1) for key in chosen}
     ends = material.subflows[material.subflows["key"].isin(chosen)]
     flows = series["flow"].nunique()
+    named = material.paths_of(first)
     lines = {
-        (row["key"], row["flow"], row["subflow"]): (f"{row['flow']}: " if flows > 1 else "") + f"{row['source']} → {row['destination']}"
+        (row["key"], row["flow"], row["subflow"]): (f"{row['flow']}: " if flows > 1 else "")
+        + named.get((row["source"], row["destination"]), f"{row['source']} → {row['destination']}")
         for _, row in ends.iterrows()
     }
     order = {key: place for place, key in enumerate(chosen)}
@@ -103,7 +105,7 @@ def over_time_of(name: str, rows: pd.DataFrame, names: Sequence[str], material: 
     speed = rates(series, ["label", "line"], "bytes_received" if known else "bytes_acked").rename(columns={"mbps": "goodput"})
     counted = "Bytes that arrived, each once and in order or not," if known else "Acknowledged bytes"
     marks = _events.marks(name, titles, material)
-    own = f"Each panel has its own y-axis. {note}." + (f" {marks.words}" if marks else "")
+    own = f"{note}." + (f" {marks.words}" if marks else "")
     back = f" {marks.words} Triangles: a flow is back at nine tenths of its rate before." if marks else ""
     cwnd, srtt = f"time-cwnd-{name}", f"time-srtt-{name}"
     # The triangles stand for goodput, and only beside it.
@@ -116,7 +118,7 @@ def over_time_of(name: str, rows: pd.DataFrame, names: Sequence[str], material: 
             speed,
             "goodput",
             "Mbit/s",
-            shared=True,
+            scale="shared",
             marks=marks,
         ),
         over_time(cwnd, "Congestion window", own, series, "cwnd", "packets", marks=spans),

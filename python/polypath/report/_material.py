@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -9,10 +10,12 @@ from typing import Any
 
 import pandas as pd
 
-from polypath.analysis import PLATFORM, beside, platforms_in_order, select
+from polypath.analysis import PLATFORM, beside, path_names, platforms_in_order, select
 from polypath.analysis import with_limits as limited
 
 GOODPUT = "goodput_receiver_mbps"
+# What of a flow decides the paths of its data.
+_OF_PATHS = ("name", "client", "server", "client_address", "server_address", "transport", "direction", "routes", "mptcp")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +42,27 @@ class Material:
     def limited(self) -> pd.DataFrame:
         """See `with_limits`; found once, since of many runs it takes seconds."""
         return limited(self.runs, self.subflows, self.scenarios, self.link_series)
+
+    def paths_of(self, rows: pd.DataFrame) -> Mapping[tuple[str, str], str]:
+        """What people call the path between two addresses in these runs; where their networks differ, the first that has it names it."""
+        found: dict[tuple[str, str], str] = {}
+        for key in dict.fromkeys(rows["key"]):
+            found = {**self._named(str(key)), **found}
+        return found
+
+    def _named(self, key: str) -> Mapping[tuple[str, str], str]:
+        # Most runs have the network of another one.
+        scenario = self.scenarios[key]
+        links = [(link["name"], link["a"]["address"], link["b"]["address"]) for link in scenario["links"]]
+        flows = [[flow.get(name) for name in _OF_PATHS] for flow in scenario["flows"]]
+        network = json.dumps([scenario["nodes"], links, flows], sort_keys=True)
+        if network not in self._names:
+            self._names[network] = path_names(scenario)
+        return self._names[network]
+
+    @cached_property
+    def _names(self) -> dict[str, Mapping[tuple[str, str], str]]:
+        return {}
 
     @cached_property
     def ends(self) -> pd.Series[float]:

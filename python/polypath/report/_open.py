@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -50,12 +51,14 @@ def _named(table: pd.DataFrame) -> pd.DataFrame:
     return table if "engine" not in table else table.assign(**{PLATFORM: platform_names(table)})
 
 
-def write_report(results: Results, folder: Path | None = None, made: Material | None = None) -> Path:
-    """Writes report.html and figures/ into the results folder, or another one; gives the path of the page.
+def write_report(
+    results: Results, folder: Path | None = None, made: Material | None = None, figures: Sequence[str] = ("svg", "png")
+) -> Path:
+    """Writes report.html and figures/ (files of these kinds: svg, png, pdf) into the results folder, or another one; gives the page's path.
 
     `made` is the material of these results where the caller has it already.
     """
-    return write(made or material(results), results.folder if folder is None else folder)
+    return write(made or material(results), results.folder if folder is None else folder, figures)
 
 
 def _published(results: Results, study: Study) -> pd.DataFrame | None:

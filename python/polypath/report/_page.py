@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
+from markupsafe import Markup
 
 from polypath.analysis import PLATFORM, Verdict, applications_in, path_bounds, platforms_in_order
 from polypath.plot import Figure
@@ -16,14 +16,15 @@ from . import _answers, _events, _fairness, _figures, _tables
 from ._answers import AnswerView
 from ._claims import ClaimView, claims_of, verdicts
 from ._compare import ComparisonView, view
+from ._conclusion import conclusion
 from ._fairness import FairnessView
+from ._headlines import headlines
 from ._material import GOODPUT, Material, experiments, varied, with_limits
 from ._tables import Cell, Column, Table
 from ._timing import timing, warnings
 from ._words import number, percent, several
 
-ALIKE = 0.005
-"""Cells that differ by less are told in one figure."""
+RESULTS = "Results"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +66,8 @@ class Page:
     name: str
     question: str
     source: str
+    conclusion: Markup | None
+    """What the study says that its results show; None where it says nothing."""
     engine: str
     facts: Sequence[Fact]
     headlines: Sequence[str]
@@ -107,6 +110,7 @@ def page(material: Material) -> Page:
         name=study.name,
         question=(study.question or "").strip(),
         source=study.source or "",
+        conclusion=conclusion(material, claims),
         engine=several(platforms),
         facts=_facts(runs, claims, platforms),
         headlines=[
@@ -114,7 +118,7 @@ def page(material: Material) -> Page:
             *(line for view in views for line in view.headlines),
         ],
         topology=_figures.drawing(material),
-        bounds=_bounds(first),
+        bounds=_bounds(first, material.paths_of(runs.head(1))),
         setup=_setup(first, material),
         experiments=views,
         comparison=view(material),
@@ -123,7 +127,7 @@ def page(material: Material) -> Page:
         claims=claims,
         verdicts=verdicts(claims, platforms) if len(platforms) > 1 else None,
         timing=timing(material),
-        single=_tables.single(material),
+        single=_tables.single(material, material.paths_of(runs)),
         baseline_cc=several(sorted({str(cc) for cc in material.baselines.get("flow_cc", pd.Series(dtype=str)).dropna()})),
         seeds=_seeds(seeds, runs),
         versions=material.versions,
@@ -135,47 +139,26 @@ def _experiment(name: str, rows: pd.DataFrame, material: Material) -> Experiment
     names = varied(material, rows)
     said = material.study.all_experiments[name]
     table = _tables.cells(rows, names)
-    title = said.title or ("Results" if len(material.study.all_experiments) == 1 else name)
-    answers = _answers.views(name, title, rows, names)
+    title = said.title or (RESULTS if len(material.study.all_experiments) == 1 else name)
+    answers = _answers.views(name, "" if title == RESULTS else title, rows, names)
     bulk = rows["application"].eq(_answers.BULK)
     greedy = table[table["flow"].isin(rows["flow"][bulk])]
+    # A study with one experiment without a title needs no word for it.
+    lead = "" if title == RESULTS else title
+    own = [" ".join(headlines(lead, rows, greedy, names))] if bulk.any() else []
     return ExperimentView(
         name=name,
         title=title,
-        headlines=[*[_headline(title, rows, greedy)] * bool(bulk.any()), *(each.headline for each in answers)],
+        headlines=[*own, *(each.headline for each in answers)],
         answers=answers,
         bars=_figures.bars(name, rows, greedy, names, material) if bulk.any() else None,
         results=_tables.results(rows, table, names, material),
-        paths=_tables.paths(rows, names, material.subflows),
+        paths=_tables.paths(rows, names, material.subflows, material.paths_of(rows)),
         order=_tables.order(rows, names),
         outages=_events.table(name, names, material),
         over_time=_figures.over_time_of(name, rows, names, material),
         fairness=_fairness.view(name, rows, names),
     )
-
-
-def _headline(title: str, rows: pd.DataFrame, table: pd.DataFrame) -> str:
-    """One sentence of the cells: from where to where, and how close to what was possible."""
-    table = table[table[GOODPUT].notna()]
-    if table.empty:
-        return f"{title}: nothing was measured."
-    low, high = table.iloc[int(table[GOODPUT].argmin())], table.iloc[int(table[GOODPUT].argmax())]
-    if len(table) == 1:
-        return f"{title}: {number(high[GOODPUT])} Mbit/s, {percent(high['share'])} of what the links allow."
-    spread = (high[GOODPUT] - low[GOODPUT]) / high[GOODPUT] if high[GOODPUT] else math.nan
-    if spread < ALIKE:
-        reached = f"{percent(table['share_all'].min())} of what the links allow, or more"
-        mean = number(table[GOODPUT].mean())
-        return f"{title}: all {len(table)} cells reach {mean} Mbit/s, within {percent(spread, 2)} of each other; {reached}."
-    ends = f"from {number(low[GOODPUT])} ({low['label']}) to {number(high[GOODPUT])} Mbit/s ({high['label']})"
-    many = " together" if rows["flow"].nunique() > 1 else ""
-    shares = f"{percent(table['share_all'].min())} to {percent(table['share_all'].max())} of what the links allow{many}"
-    times = (
-        f"the best is {number(high[GOODPUT] / low[GOODPUT], 1 if spread > 0.5 else 2)} times the worst"
-        if low[GOODPUT]
-        else "the worst got nothing"
-    )
-    return f"{title}: {ends}, {shares}; {times}."
 
 
 def _facts(runs: pd.DataFrame, claims: Sequence[ClaimView], platforms: Sequence[str]) -> list[Fact]:
@@ -210,10 +193,11 @@ def _facts(runs: pd.DataFrame, claims: Sequence[ClaimView], platforms: Sequence[
     return facts
 
 
-def _bounds(scenario: Mapping[str, Any]) -> Table:
+def _bounds(scenario: Mapping[str, Any], named: Mapping[tuple[str, str], str]) -> Table:
     columns = [
         Column(title="Flow", numeric=False),
-        Column(title="Path", numeric=False),
+        Column(title="Path", help="The first link that no other path of the flow takes, as the study calls it", numeric=False),
+        Column(title="Addresses", numeric=False),
         Column(title="Links", numeric=False),
         Column(title="Bottleneck", numeric=False),
         Column(title="Payload of a full packet", unit="bytes", help="Bytes of payload in the largest IP packet that passes"),
@@ -222,7 +206,8 @@ def _bounds(scenario: Mapping[str, Any]) -> Table:
     rows = [
         [
             Cell(text=str(row["flow"]), css="name"),
-            Cell(text=f"{row['source']} → {row['destination']}", css="words"),
+            Cell(text=named.get((row["source"], row["destination"]), ""), css="name"),
+            Cell(text=f"{row['source']} → {row['destination']}", css="ends"),
             Cell(text=str(row["hops"]), css="words"),
             Cell(text=str(row["bottleneck"]) or "none", css="words"),
             Cell(text=f"{row['payload_bytes']} of {row['packet_bytes']}"),

@@ -36,7 +36,17 @@ class Table:
     columns: Sequence[Column]
     rows: Sequence[Sequence[Cell]]
     note: str = ""
+    reasons: Sequence[tuple[str, str]] = ()
+    """Cells, and a sentence about them that would be too long for the table."""
 
+    @property
+    def explained(self) -> list[Column]:
+        """The columns whose heads need words."""
+        return list({column.title: column for column in self.columns if column.help}.values())
+
+
+PathNames = Mapping[tuple[str, str], str]
+"""What people call the path between two addresses; see `analysis.path_names`."""
 
 METRICS = [
     GOODPUT,
@@ -74,7 +84,11 @@ def results(rows: pd.DataFrame, table: pd.DataFrame, names: Sequence[str], mater
         Column(title="Sender’s view", unit="Mbit/s", help="Mbit/s that the sending socket accepted over the window"),
         Column(title="Possible", unit="Mbit/s", help="The most that the links and the framing allow, Mbit/s"),
         Column(title="Reached", help="Goodput over what was possible"),
-        Column(title="Limited by", help="From the endpoints’ counters", numeric=False),
+        Column(
+            title="Limited by",
+            help="What held it below what was possible: the bottleneck’s queue or the endpoints’ counters tell",
+            numeric=False,
+        ),
         Column(title="Retrans.", help="Segments sent again, mean of the runs"),
         Column(title="Settles", unit="s", help="Seconds until a moving mean of 1 s stays within 10 % of the mean"),
     ]
@@ -96,7 +110,7 @@ def results(rows: pd.DataFrame, table: pd.DataFrame, names: Sequence[str], mater
             Cell(text=mean_ci(row["goodput_sender_mbps"], row["goodput_sender_mbps_ci"])),
             Cell(text=number(row["bound_mbps"])),
             Cell(text=percent(share), meter=min(1.0, share) if math.isfinite(share) else None),
-            Cell(text=str(row["why"]), css="words"),
+            Cell(text=str(row["limited_by"]), css="words"),
             Cell(text=count(row["retransmissions"])),
             Cell(text=number(row["transient_s"], 1) + (" s" if math.isfinite(float(row["transient_s"])) else "")),
         ]
@@ -109,7 +123,15 @@ def results(rows: pd.DataFrame, table: pd.DataFrame, names: Sequence[str], mater
         if transfers:
             line.append(Cell(text=mean_ci(row["completion_s"], row["completion_s_ci"])))
         body.append(line)
-    return Table(columns=columns, rows=body)
+    return Table(columns=columns, rows=body, reasons=reasons(table))
+
+
+def reasons(table: pd.DataFrame) -> list[tuple[str, str]]:
+    """What limited the cells (label, limited_by, why) in a sentence each; cells of one sentence stand together."""
+    found: dict[str, list[str]] = {}
+    for _, row in table.iterrows():
+        found.setdefault(str(row["why"]), []).append(str(row["label"]))
+    return [(", ".join(labels) if len(found) > 1 else "All", why) for why, labels in found.items()]
 
 
 _SIZES = {
@@ -118,7 +140,7 @@ _SIZES = {
 }
 
 
-def paths(rows: pd.DataFrame, names: Sequence[str], subflows: pd.DataFrame) -> Table:
+def paths(rows: pd.DataFrame, names: Sequence[str], subflows: pd.DataFrame, named: PathNames) -> Table:
     """Each subflow of each cell: its share of the work, and the figures of its path."""
     own = subflows[subflows["key"].isin(rows["key"])]
     # Fullmesh asks for a subflow between every two addresses; those that no route joins never come up, and say nothing.
@@ -141,7 +163,8 @@ def paths(rows: pd.DataFrame, names: Sequence[str], subflows: pd.DataFrame) -> T
     flows = own["flow"].nunique()
     columns = [
         Column(title="Cell", numeric=False),
-        Column(title="Subflow", numeric=False),
+        Column(title="Path", help="The first link that no other path of the flow takes, as the study calls it", numeric=False),
+        Column(title="Addresses", numeric=False),
         Column(title="Acked", unit="Mbit/s", help="Mbit/s acknowledged over the window"),
         Column(title="Mean RTT", unit="ms", help="Mean smoothed round-trip time, ms"),
         Column(title="Min RTT", unit="ms", help="Smallest round-trip time, ms"),
@@ -159,7 +182,8 @@ def paths(rows: pd.DataFrame, names: Sequence[str], subflows: pd.DataFrame) -> T
         body.append(
             [
                 Cell(text="" if name == last else name, css="name"),
-                Cell(text=f"{row['source']} → {row['destination']}", css="words"),
+                Cell(text=named.get((row["source"], row["destination"]), ""), css="name"),
+                Cell(text=f"{row['source']} → {row['destination']}", css="ends"),
                 Cell(text=number(row["acked_mbps"]), css="strong"),
                 Cell(text=number(row["mean_srtt_ms"], 1)),
                 Cell(text=number(row["min_rtt_ms"], 1)),
@@ -272,7 +296,7 @@ def published(material: Material) -> Table | None:
     return Table(columns=columns, rows=body)
 
 
-def single(material: Material) -> Table | None:
+def single(material: Material, named: PathNames) -> Table | None:
     """Plain TCP on each path alone; cells that give the same figures are one row."""
     if material.baselines.empty:
         return None
@@ -294,7 +318,7 @@ def single(material: Material) -> Table | None:
             [
                 Cell(text=str(experiment), css="name"),
                 Cell(text=", ".join(cells_of) if len(cells_of) <= 8 else f"{len(cells_of)} cells", css="words"),
-                Cell(text=f"{source} → {destination}", css="words"),
+                Cell(text=named.get((str(source), str(destination)), f"{source} → {destination}"), css="words"),
                 Cell(text=str(text), css="strong"),
             ]
         )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+from collections.abc import Callable, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -10,13 +13,15 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from polypath.plot import Figure, inline
+from polypath.plot import Drawing, Figure, drawn_as, inline
 
 from ._material import Material
 from ._page import Page, page
 
 PAGE = "report.html"
 FIGURES = "figures"
+DRAWN = ".drawn.json"
+"""Beside the figures: what each shows, as a hash, and the hashes of its files."""
 
 
 def render(made: Page) -> str:
@@ -39,16 +44,51 @@ def rendered(template: str, **values: Any) -> str:
     return environment.get_template(template).render(style=style, **values)
 
 
-def write(material: Material, folder: Path) -> Path:
-    """Writes the report and its figures into `folder`; gives the path of the page."""
-    made = page(material)
-    (folder / FIGURES).mkdir(parents=True, exist_ok=True)
+def write(material: Material, folder: Path, kinds: Sequence[str] = ("svg", "png")) -> Path:
+    """Writes the report and its figures (as files of these `kinds`) into `folder`; gives the path of the page.
+
+    What the figures of the folder show already is not drawn again.
+    """
+    figures = folder / FIGURES
+    with drawn_as(kinds, _kept(figures, kinds)):
+        made = page(material)
+    figures.mkdir(parents=True, exist_ok=True)
+    index = {}
     for figure in made.figures:
-        replace(folder / FIGURES / f"{figure.name}.svg", figure.svg.encode())
-        replace(folder / FIGURES / f"{figure.name}.png", figure.png())
+        files = {kind: figure.file(kind) for kind in ("svg", *(kind for kind in kinds if kind != "svg"))}
+        for kind in kinds:
+            replace(figures / f"{figure.name}.{kind}", files[kind])
+        index[figure.name] = {"shows": figure.digest, **{kind: _sha(files[kind]) for kind in kinds}}
+    replace(figures / DRAWN, json.dumps(index, indent=1).encode())
     target = folder / PAGE
     replace(target, render(made).encode())
     return target
+
+
+def _kept(folder: Path, kinds: Sequence[str]) -> Callable[[str, str], Drawing | None]:
+    """The figures of a folder that nobody has changed since they were drawn."""
+    try:
+        index = json.loads((folder / DRAWN).read_bytes())
+    except (OSError, ValueError):
+        index = {}
+
+    def known(name: str, digest: str) -> Drawing | None:
+        told = index.get(name, {})
+        if told.get("shows") != digest or "svg" not in told:
+            return None
+        try:
+            files = {kind: (folder / f"{name}.{kind}").read_bytes() for kind in {"svg", *kinds}}
+        except OSError:
+            return None
+        if any(told.get(kind) != _sha(data) for kind, data in files.items()):
+            return None
+        return Drawing(svg=files.pop("svg").decode(), files=files)
+
+    return known
+
+
+def _sha(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def _drawing(figure: Figure) -> Markup:

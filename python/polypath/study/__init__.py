@@ -8,6 +8,8 @@ from ._cells import Cell, Setup, cells, parameter_names
 from ._chance import drawing_algorithms, same_for_all_seeds
 from ._check import check_cell
 from ._claims import Above, Below, Between, Check, Claim, Decides, Order, Published, Varies, Within
+from ._conclusion import Place, filled
+from ._conclusion import places as conclusion_places
 from ._elements import (
     BurstLoss,
     Delay,
@@ -41,10 +43,11 @@ from ._schema import json_schema
 from ._short import Short
 from ._study import FEWEST_STARTS, NETWORK_ONLY, Baselines, Capture, Experiment, Measure, Study
 from ._topology import End, Link, Node, Topology, addresses, joined, node_addresses
-from ._tunnels import REORDER_RULES, Adaptive, Equalised, Fixed, Mpt, Off, Progress, Tunnel, TunnelEnd, TunnelPath
+from ._tunnels import DISTRIBUTIONS, REORDER_RULES, Adaptive, Equalised, Fixed, Mpt, Off, Progress, Tunnel, TunnelEnd, TunnelPath
 
 __all__ = [
     "DEFAULT_KERNEL",
+    "DISTRIBUTIONS",
     "FEWEST_STARTS",
     "FILE_NAME",
     "MODELLED",
@@ -92,6 +95,7 @@ __all__ = [
     "Order",
     "Packets",
     "Pie",
+    "Place",
     "Progress",
     "Published",
     "Rate",
@@ -131,9 +135,11 @@ __all__ = [
     "cells",
     "chain",
     "check_cell",
+    "conclusion_places",
     "copies",
     "drawing_algorithms",
     "field_of",
+    "filled",
     "joined",
     "json_schema",
     "load",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import itertools
 import math
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +14,7 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from ._elements import Down, RateLimit, chain
-from ._errors import SetupError, Where, gathered, raise_all, unknown
+from ._errors import SetupError, Where, dotted, gathered, raise_all, unknown
 from ._fields import no_such_field
 from ._flows import Bulk, Constant, Endpoints, Flow, Ndiffports, OnOff, Requests
 from ._kernel import KernelName
@@ -250,6 +251,10 @@ def _told(every: Sequence[Any], tree: Any, root: type[Model]) -> list[tuple[Wher
             sentence = "the field `kind` is missing"
         case "model_type" | "model_attributes_type" | "mapping_type" | "dict_type":
             sentence = f"{problem['input']!r} stands where fields with names are expected"
+        case "greater_than_equal":
+            sentence = f"{problem['input']} is too small; the least is {problem['ctx']['ge']}"
+        case "less_than_equal":
+            sentence = f"{problem['input']} is too large; the most is {problem['ctx']['le']}"
         case "tuple_type" | "list_type":
             sentence = f"{problem['input']!r} stands where a list is expected"
         case _:
@@ -341,19 +346,19 @@ def _check_addresses(cell: Cell) -> None:
         for index, address in enumerate(pair):
             where: Where = ("topology", "links", name, "ends", index)
             if address in owner:
-                raise cell.error(where, f"the address {address} belongs to {'.'.join(map(str, owner[address][1:]))} already")
+                raise cell.error(where, f"the address {address} belongs to {dotted(owner[address])} already")
             owner[address] = where
     for name, tunnel in topology.tunnels.items():
         for index, end in enumerate(tunnel.ends):
             where = ("topology", "tunnels", name, "ends", index)
             if end.address in owner:
-                raise cell.error(where, f"the address {end.address} belongs to {'.'.join(map(str, owner[end.address][1:]))} already")
+                raise cell.error(where, f"the address {end.address} belongs to {dotted(owner[end.address])} already")
             owner[end.address] = where
     for name, node in topology.nodes.items():
         for address in node.addresses:
             where = ("topology", "nodes", name, "addresses")
             if address in owner:
-                raise cell.error(where, f"the address {address} belongs to {'.'.join(map(str, owner[address][1:]))} already")
+                raise cell.error(where, f"the address {address} belongs to {dotted(owner[address])} already")
             owner[address] = where
 
 
@@ -372,7 +377,7 @@ def _check_flow(cell: Cell, name: str, flow: Flow) -> None:
     if flow.client == flow.server:
         raise cell.error((*where, "server"), f'client and server are the same node "{flow.client}"')
     if flow.server not in _reached(setup.topology, flow.client):
-        raise cell.error((*where, "server"), f'no way leads from "{flow.client}" to "{flow.server}": join them by links over routers')
+        raise cell.error((*where, "server"), _no_path(setup.topology, flow.client, flow.server))
     for index, route in enumerate(flow.routes):
         _check_owner(cell, (*where, "routes", index, "source"), route.source, flow.client)
         _check_owner(cell, (*where, "routes", index, "destination"), route.destination, flow.server)
@@ -474,17 +479,32 @@ def _check_captures(cell: Cell) -> None:
             seen.add((capture.node, link))
 
 
-def _reached(topology: Topology, start: str) -> set[str]:
-    """The nodes to which packets from `start` find a way; only routers pass them on."""
-    reached, ahead = {start}, [start]
+def _reached(topology: Topology, start: str, *, all_forward: bool = False) -> dict[str, str]:
+    """The nodes to which packets from `start` find a path, each with the one before it; only routers pass them on, or every node."""
+    before, ahead = {start: start}, deque([start])
     while ahead:
-        node = ahead.pop()
+        node = ahead.popleft()
         for ends in joined(topology).values():
             for other in ends if node in ends else ():
-                if other not in reached:
-                    reached.add(other)
-                    ahead += [other] if topology.nodes[other].router else []
-    return reached
+                if other not in before:
+                    before[other] = node
+                    if all_forward or topology.nodes[other].router:
+                        ahead.append(other)
+    return before
+
+
+def _no_path(topology: Topology, client: str, server: str) -> str:
+    """Why no packet gets from one node to another: there are no links, or nodes between them do not forward."""
+    sentence = f'no path leads from "{client}" to "{server}"'
+    before = _reached(topology, client, all_forward=True)
+    if server not in before:
+        return f"{sentence}: join them by links over routers"
+    between = [before[server]]
+    while between[-1] != client:
+        between.append(before[between[-1]])
+    hosts = [node for node in reversed(between[:-1]) if not topology.nodes[node].router]
+    forwards, them = ("forwards", "it") if len(hosts) == 1 else ("forward", "each")
+    return f"{sentence}, because {' and '.join(hosts)} between them {forwards} nothing: give {them} `router: true`"
 
 
 def _check_owner(cell: Cell, where: Where, address: str, node: str) -> None:

@@ -16,6 +16,8 @@ from ._wireless import RADIOS
 
 # Of a run: below it no figure means anything.
 SHORTEST_NS = 1_000_000
+# Of a series in a run; a table of more takes gigabytes.
+MOST_SAMPLES = 1_000_000
 
 
 def check_figures(cell: Cell) -> None:
@@ -23,6 +25,7 @@ def check_figures(cell: Cell) -> None:
     duration = cell.setup.duration
     if int(duration) < SHORTEST_NS:
         raise cell.error(("duration",), f"a run of {duration} is too short to measure anything; the shortest is 1ms")
+    _check_samples(cell)
     for name, link in cell.setup.topology.links.items():
         for side in ("both", "forward", "backward"):
             direction = getattr(link, side)
@@ -34,6 +37,16 @@ def check_figures(cell: Cell) -> None:
                     _check_element(cell, (*where, index), link, element, _longest(link, direction))
     for name, flow in cell.setup.flows.items():
         _check_flow(cell, ("flows", name), flow)
+
+
+def _check_samples(cell: Cell) -> None:
+    series, duration = cell.setup.measure.series, cell.setup.duration
+    if series and int(duration) > MOST_SAMPLES * int(series):
+        where: Where = ("measure", "series") if "series" in cell.setup.measure.model_fields_set else ("duration",)
+        samples = f"{int(duration) // int(series):,} samples of every subflow and link"
+        raise cell.error(
+            where, f"every {series} of {duration} makes {samples}; the most is {MOST_SAMPLES:,}: measure less often, or not (null)"
+        )
 
 
 def _check_shape(cell: Cell, where: Where, link: Link, shape: Shape) -> None:

@@ -154,6 +154,18 @@ class Route(Model):
     """Names of the links and tunnels from the client to the server, in order."""
 
 
+MOST_FLOWS = 10_000
+"""Copies of a flow; more take minutes to be set up alone."""
+
+
+def _count(value: Any) -> Any:
+    if type(value) is int and value < 1:
+        raise ValueError(f"{value} is too small; the least is 1")
+    if type(value) is int and value > MOST_FLOWS:
+        raise ValueError(f"{value} is too large; the most is {MOST_FLOWS}")
+    return value
+
+
 class Flow(Model):
     """One connection or stream of datagrams, or `count` of them: a client opens it, and `direction` says who sends."""
 
@@ -167,7 +179,7 @@ class Flow(Model):
     requests the client asks and the server answers, so they have none."""
     cc: str = "cubic"
     """Congestion control of the sender; `polypath list cc` shows what there is. Datagrams (udp) have none."""
-    count: int = Field(default=1, ge=1)
+    count: Annotated[int, Field(ge=1, le=MOST_FLOWS), BeforeValidator(_count)] = 1
     """So many equal flows, called name-1, name-2 and so on."""
     client_address: Address | None = None
     """Source of the first subflow; default: the client's first address."""

@@ -41,13 +41,15 @@ def shortened(tree: Mapping[str, Any], short: Short) -> Mapping[str, Any]:
 
 def _stretched(value: Any, factor: float, *, times: bool = False) -> Any:
     if isinstance(value, Mapping):
-        found = {key: _stretched(item, factor, times=key in _STRETCHED) for key, item in value.items()}
+        # What a tunnel does to a packet does not stretch either, and its reorder rule has a window of packets.
+        found = {key: item if key == "tunnels" else _stretched(item, factor, times=key in _STRETCHED) for key, item in value.items()}
         if value.get("kind") == "transfer":
             found["size"] = _scaled(Size(value["size"]), factor)
         return found
     if isinstance(value, list | tuple):
         return [_stretched(item, factor, times=times) for item in value]
-    return _scaled(Time(value), factor) if times and value is not None else value
+    # Other fields have these names, too: a tunnel's window counts packets.
+    return _scaled(value, factor) if times and isinstance(value, Time) else value
 
 
 def _scaled(value: Time | Size, factor: float) -> Time | Size:

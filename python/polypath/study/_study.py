@@ -11,10 +11,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, ValidationInfo, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from ._claims import Claim, Published
+from ._conclusion import places
 from ._errors import SetupError
 from ._flows import Flow
 from ._kernel import DEFAULT_KERNEL, KernelName
@@ -187,6 +188,9 @@ class Study(Model):
     question: str | None = None
     source: str | None = None
     """Where the set-up and the claims come from."""
+    conclusion: str | None = None
+    """What the results show, in Markdown; the report begins with it. `{{ goodput_receiver_mbps where cc=lia }}` stands for a value of the
+    results, `{{ verdict ID }}` for the verdict on a claim."""
     topology: Topology
     flows: Mapping[Name, Flow] = Field(min_length=1)
     duration: Time
@@ -216,6 +220,12 @@ class Study(Model):
     _file: Any = PrivateAttr(default=None)
     # Its cells once they were asked for: a study cannot change, and making them takes most of the time of reading it.
     _cells: Any = PrivateAttr(default=None)
+
+    @field_validator("conclusion", mode="after")
+    @classmethod
+    def _can_be_filled(cls, value: str | None) -> str | None:
+        places(value or "")
+        return value
 
     @model_validator(mode="after")
     def _every_cell_stands(self, info: ValidationInfo) -> Self:
@@ -259,8 +269,8 @@ class Study(Model):
         return self.replace(**(update or {}))
 
     def in_short(self) -> Study:
-        """The short form as a study of its own. It decides no claims: those are about runs of full length."""
-        return self.replace(name=f"{self.name}-short", shortened=True, claims=(), published=None)
+        """The short form as a study of its own. It decides no claims and concludes nothing: that is for runs of full length."""
+        return self.replace(name=f"{self.name}-short", shortened=True, conclusion=None, claims=(), published=None)
 
     def over_starts(self, starts: int, spread: Time) -> Study:
         """The same cells with so many starts each, as a study of its own, to be judged as distributions.
@@ -284,6 +294,7 @@ class Study(Model):
             # A short form would cut them down to its own number.
             short=self.short.model_copy(update={"seeds": max(starts, self.short.seeds)}),
             baselines=None,
+            conclusion=None,
             claims=(),
             published=None,
             **changes,

@@ -76,7 +76,7 @@ class Topology(Model):
     nodes: Mapping[Name, Node]
     links: Mapping[Name, Link]
     tunnels: Mapping[Name, Tunnel] = Field(default_factory=dict)
-    """Multipath GRE-in-UDP tunnels over these links. On the engine `sim` alone."""
+    """Multipath GRE-in-UDP tunnels over these links."""
 
     @model_validator(mode="before")
     @classmethod

@@ -35,8 +35,9 @@ def parse(text: str, file: str) -> Document:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         hint = '; inside braces a placeholder stands in quotes, like "${cc}"' if _has_bare_placeholder(text, line) else ""
         raise StudyError(f"{file}:{line}: this is no YAML: {error.problem or error.context}{hint}") from None
-    except yaml.YAMLError as error:
-        raise StudyError(f"{file}: this is no YAML: {error}") from None
+    except yaml.reader.ReaderError as error:
+        line = text[: error.position].count("\n") + 1
+        raise StudyError(f"{file}:{line}: this is no text: the character number {error.character:#x} may not stand in YAML") from None
     lines: dict[Where, int] = {}
     loader = _Loader("")
     value = None if node is None else _build(loader, node, (), lines, file)

@@ -1,0 +1,72 @@
+"""The study's own conclusion as HTML, with the values that it asks of the results in their places."""
+
+from __future__ import annotations
+
+import html
+import math
+
+import pandas as pd
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+
+from polypath.analysis import PLATFORM, platforms_in_order, select, summarise
+from polypath.study import Place, filled
+
+from ._claims import ClaimView
+from ._material import Material, label, varied, with_limits
+from ._words import MISSING, count, mean_ci, percent
+
+NOT_MEASURED = "not measured"
+_SHARES = ("share", "share_all", "of_fair", "gain", "harm_goodput", "harm_latency", "harm_completion")
+
+
+def conclusion(material: Material, claims: list[ClaimView]) -> Markup | None:
+    """None where the study has none. With several platforms its values are those of the last one, which decides claims, too."""
+    text = material.study.conclusion
+    if not text:
+        return None
+    runs = with_limits(material)
+    runs = select(runs, {PLATFORM: platforms_in_order(runs[PLATFORM])[-1]})
+    by_id = {claim.id: str(claim.decisions[0].verdict) for claim in claims}
+
+    def value(place: Place) -> str:
+        return by_id.get(place.claim, NOT_MEASURED) if place.claim else _value(place, runs, material)
+
+    # What the results give is text, not Markdown.
+    written = filled(text, lambda place: _escaped(value(place)))
+    markdown = MarkdownIt("commonmark", {"html": False, "typographer": False}).enable("table")
+    return Markup(markdown.render(written))
+
+
+def _value(place: Place, runs: pd.DataFrame, material: Material) -> str:
+    rows = select(runs, place.where)
+    if place.metric not in rows or rows[place.metric].notna().sum() == 0:
+        return NOT_MEASURED
+    names = [name for name in varied(material, rows) if name != PLATFORM and name not in place.where]
+    groups = ["experiment", *names, "flow"]
+    cells = summarise(rows, list(dict.fromkeys(groups)), [place.metric])
+    cells = cells[cells[place.metric].notna()].sort_values(place.metric, kind="stable")
+    low, high = cells.iloc[0], cells.iloc[-1]
+    if place.end:
+        chosen = high if place.end == "highest" else low
+        return label(dict(chosen), names, rows["flow"].nunique()) if place.name else _text(place.metric, chosen)
+    first, last = (_text(place.metric, row, interval=len(cells) == 1) for row in (low, high))
+    return first if first == last else f"{first} to {last}"
+
+
+def _text(metric: str, row: pd.Series, *, interval: bool = True) -> str:
+    mean, half = float(row[metric]), float(row[f"{metric}_ci"]) if interval else math.nan
+    if math.isnan(mean):
+        return MISSING
+    if metric in _SHARES or metric.endswith("_share"):
+        return percent(mean)
+    if metric.endswith(("_mbps", "_s")):
+        return mean_ci(mean, half)
+    if metric.endswith("_ms"):
+        return mean_ci(mean, half, 1)
+    return count(mean) if abs(mean) >= 10 else mean_ci(mean, half)
+
+
+def _escaped(text: str) -> str:
+    """Text that Markdown leaves as it is."""
+    return "".join(f"\\{letter}" if letter in r"\`*_[]<>#|" else letter for letter in html.unescape(text))

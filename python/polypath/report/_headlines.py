@@ -1,0 +1,116 @@
+"""The report's own sentences about an experiment: best and worst cell, ties with the best, what is best where, and what limited.
+
+Made from means and intervals alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pandas as pd
+
+from ._material import GOODPUT, label
+from ._words import mean_ci, number, percent, several
+
+ALIKE = 0.005
+"""Cells that differ by less are told in one figure."""
+MOST_NAMED = 6
+"""So many cells are named; of more their number is told."""
+COMPARED = ("cc", "scheduler")
+"""Parameters that studies compare; the others say under which conditions."""
+MOST_CONDITIONS = 24
+
+
+def headlines(title: str, rows: pd.DataFrame, table: pd.DataFrame, names: Sequence[str]) -> list[str]:
+    """Of the cells (`table` of `_tables.cells`) of one experiment, a sentence for each thing that there is to tell."""
+    table = table[table[GOODPUT].notna()]
+    if table.empty:
+        return [f"{title or 'Goodput'}: nothing was measured."]
+    first = _spread(rows, table)
+    found = [f"{title}: {first}" if title else first[:1].upper() + first[1:]]
+    if len(table) > 1 and not _alike(table):
+        found += [*_ties(table), *_where(rows, table, names)]
+    return [*found, *_limits(table)]
+
+
+def _alike(table: pd.DataFrame) -> bool:
+    high, low = table[GOODPUT].max(), table[GOODPUT].min()
+    return bool(high <= 0 or (high - low) / high < ALIKE)
+
+
+def _spread(rows: pd.DataFrame, table: pd.DataFrame) -> str:
+    """From the best to the worst, and how close that is to what was possible."""
+    low, high = table.iloc[int(table[GOODPUT].argmin())], table.iloc[int(table[GOODPUT].argmax())]
+    many = " together" if rows["flow"].nunique() > 1 else ""
+    if len(table) == 1:
+        return f"{_value(high)} Mbit/s, {percent(high['share'])} of what the links allow."
+    least, most = percent(table["share_all"].min()), percent(table["share_all"].max())
+    shares = f"{least}{f' to {most}' * (least != most)} of what the links allow{many}"
+    if _alike(table):
+        within = percent((high[GOODPUT] - low[GOODPUT]) / high[GOODPUT], 2) if high[GOODPUT] else "0 %"
+        return f"all {len(table)} cells reach {number(table[GOODPUT].mean())} Mbit/s, within {within} of each other, {shares}."
+    times = high[GOODPUT] / low[GOODPUT] if low[GOODPUT] else math.inf
+    apart = f"{number(times, 1 if times >= 2 else 2)} times as much" if math.isfinite(times) else "the worst got nothing"
+    return (
+        f"the best is {high['label']} with {_value(high)} Mbit/s, the worst {low['label']} with {_value(low)}: {apart}. That is {shares}."
+    )
+
+
+def _ties(table: pd.DataFrame) -> list[str]:
+    """Cells whose interval overlaps with that of the best."""
+    best = table.iloc[int(table[GOODPUT].argmax())]
+    alike = _not_apart(table, best)
+    if pd.isna(best[f"{GOODPUT}_ci"]):
+        return []
+    if not alike:
+        return [f"No other cell’s 95 % interval reaches that of {best['label']}."]
+    which = several(alike) if len(alike) <= MOST_NAMED else f"{len(alike)} other cells"
+    verb = "overlaps" if len(alike) == 1 else "overlap"
+    return [f"The 95 % interval{'s' * (len(alike) != 1)} of {which} {verb} with that of {best['label']}."]
+
+
+def _not_apart(table: pd.DataFrame, best: pd.Series) -> list[str]:
+    half, others = f"{GOODPUT}_ci", table[table["label"] != best["label"]]
+    reach = others[GOODPUT] + others[half].fillna(0.0) >= best[GOODPUT] - (0.0 if pd.isna(best[half]) else best[half])
+    return [str(name) for name in others.loc[reach, "label"]]
+
+
+def _where(rows: pd.DataFrame, table: pd.DataFrame, names: Sequence[str]) -> list[str]:
+    """Of a matrix over several parameters: which value of the one that is compared is best under which conditions."""
+    compared = next((name for name in COMPARED if name in names), None)
+    conditions = [name for name in names if name != compared]
+    if compared is None or not conditions or rows["flow"].nunique() > 1 or table[compared].nunique() < 2:
+        return []
+    winners: dict[str, list[str]] = {}
+    parts = list(table.groupby(conditions, sort=False, dropna=False))
+    if not 1 < len(parts) <= MOST_CONDITIONS:
+        return []
+    for _, own in parts:
+        best = own.iloc[int(own[GOODPUT].argmax())]
+        alike = own[own["label"].isin(_not_apart(own, best)) & (own[compared] != best[compared])]
+        close = list(dict.fromkeys(str(each) for each in alike[compared])) if pd.notna(best[f"{GOODPUT}_ci"]) else []
+        what = "nothing is clearly best" if len(close) > 2 else " or ".join(sorted([str(best[compared]), *close]))
+        winners.setdefault(what, []).append(label(dict(best), conditions, 1))
+    told = [f"{what} at {several(places)}" for what, places in winners.items()]
+    return (
+        [f"Best by {' and '.join(conditions)}: {'; '.join(told)}."]
+        if len(winners) > 1
+        else [f"At every {' and '.join(conditions)}: {next(iter(winners))}."]
+    )
+
+
+def _limits(table: pd.DataFrame) -> list[str]:
+    """What held how many cells."""
+    counts = table["limited_by"].astype(str).value_counts(sort=False)
+    if len(counts) == 1:
+        return [f"What limited {'it' if len(table) == 1 else 'all of them'}: {counts.index[0]}."]
+    told = []
+    for cause, many in counts.sort_values(ascending=False, kind="stable").items():
+        own = [str(name) for name in table.loc[table["limited_by"] == cause, "label"]]
+        told.append(f"{cause} ({several(own) if many <= 3 else f'{many} of {len(table)}'})")
+    return [f"What limited: {'; '.join(told)}."]
+
+
+def _value(row: pd.Series) -> str:
+    return mean_ci(row[GOODPUT], row[f"{GOODPUT}_ci"])

@@ -1,0 +1,61 @@
+"""A study's conclusion: Markdown, with places for what its results give.
+
+`{{ METRIC where cc=lia, experiment=v0 }}` is the mean of a column of the runs with its interval; over several cells, the lowest to the
+highest. `highest` or `lowest` before the metric takes one cell, and `name of` before that gives the cell's name for its value.
+`{{ verdict ID }}` says what became of a claim.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+PLACE = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
+_VALUE = re.compile(r"(?P<name>name\s+of\s+)?(?:(?P<end>highest|lowest)\s+)?(?P<metric>\w+)(?:\s+where\s+(?P<where>.+))?", re.DOTALL)
+_VERDICT = re.compile(r"verdict\s+(\S+)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """What a conclusion asks of the results."""
+
+    claim: str = ""
+    """The claim whose verdict is meant; else a metric is."""
+    metric: str = ""
+    where: Mapping[str, str] = field(default_factory=dict)
+    """Column -> the value that it has in the cells that are meant, as it is written in the study."""
+    end: str = ""
+    """`highest` or `lowest`: the one cell with the largest or smallest mean."""
+    name: bool = False
+    """Whether its name is meant and not its value."""
+
+
+def filled(text: str, value: Callable[[Place], str]) -> str:
+    """The text with `value` of each place; a place that cannot be read is a ValueError."""
+    return PLACE.sub(lambda found: value(_place(found[1])), text)
+
+
+def places(text: str) -> list[Place]:
+    """What the text asks of the results."""
+    return [_place(found[1]) for found in PLACE.finditer(text)]
+
+
+def _place(written: str) -> Place:
+    words = " ".join(written.split())
+    if verdict := _VERDICT.fullmatch(words):
+        return Place(claim=verdict[1])
+    value = _VALUE.fullmatch(words)
+    if value is None or (value["name"] and not value["end"]):
+        raise ValueError(
+            f'"{{{{ {words} }}}}" asks for nothing that the results have; write like "{{{{ goodput_receiver_mbps where cc=lia }}}}", '
+            '"{{ name of highest goodput_receiver_mbps }}" or "{{ verdict a-claim }}"'
+        )
+    where = {}
+    for part in (value["where"] or "").split(","):
+        column, equals, wanted = (each.strip() for each in part.partition("="))
+        if part.strip() and not (column and equals and wanted):
+            raise ValueError(f'"{part.strip()}" in "{{{{ {words} }}}}" is no condition; write like "cc=lia, experiment=v0"')
+        if column:
+            where[column] = wanted
+    return Place(metric=value["metric"], where=where, end=value["end"] or "", name=bool(value["name"]))
