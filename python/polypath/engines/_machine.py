@@ -76,9 +76,9 @@ def lay_out(where: Path, programs: Mapping[str, Path] = MappingProxyType({})) ->
     (where / "results").mkdir()
 
 
-def command(where: Path, *, kernel: Path, seed: int, timeout_s: float, starter: Path = STARTER) -> list[str]:
+def command(where: Path, *, kernel: Path, seed: int, timeout_s: float, starter: Path | None = None) -> list[str]:
     """What starts a machine in its folder."""
-    words = [starter, "--dir", where, "--kernel", kernel, "--seed", seed, "--memory", MEMORY, "--timeout", round(timeout_s)]
+    words = [starter or STARTER, "--dir", where, "--kernel", kernel, "--seed", seed, "--memory", MEMORY, "--timeout", round(timeout_s)]
     return list(map(str, words))
 
 
