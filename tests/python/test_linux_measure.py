@@ -134,7 +134,7 @@ def test_a_series_has_the_kernels_words_in_the_simulators_columns():
     (found,) = series.to_pylist()
     assert (found["in_flight"], found["lost"], found["pmtu"], found["ca_state"], found["delivery_rate"]) == (14, 5, 1400, 3, 77)
     assert (found["pacing_rate"], found["timeouts"]) == (None, None)
-    simulated = SimEngine().run(runs(study(), engine="sim", version="1")[0].scenario).subflow_series
+    simulated = SimEngine().run(next(runs(study(), engine="sim", version="1")).scenario).subflow_series
     assert set(simulated.column_names) <= set(series.column_names)
 
 
@@ -168,10 +168,10 @@ def test_the_simulator_leaves_out_what_only_a_kernel_has():
 
 
 def test_the_kernel_of_a_study_is_simulated_where_the_simulator_has_it():
-    keys = [runs(study(kernel=kernel), engine="sim", version="1")[0].key for kernel in ("6.1", "6.6", "6.12")]
-    assert keys[1] == keys[2] == runs(study(), engine="sim", version="1")[0].key
+    keys = [next(runs(study(kernel=kernel), engine="sim", version="1")).key for kernel in ("6.1", "6.6", "6.12")]
+    assert keys[1] == keys[2] == next(runs(study(), engine="sim", version="1")).key
     assert keys[0] != keys[2]
-    keys = [runs(study(kernel=kernel), engine="linux", version=lambda name: name)[0].key for kernel in ("6.1", "6.12")]
+    keys = [next(runs(study(kernel=kernel), engine="linux", version=lambda name: name)).key for kernel in ("6.1", "6.12")]
     assert keys[0] != keys[1]
     with pytest.raises(ValueError, match="write the kernel in quotes"):
         study(kernel=6.12)

@@ -15,7 +15,7 @@ def study(request):
 
 @pytest.fixture(scope="module")
 def scenario(study):
-    return runs(study, engine="none", version="0")[0].scenario
+    return next(runs(study, engine="none", version="0")).scenario
 
 
 def test_rates_and_delays_are_those_of_the_appendix(scenario):

@@ -124,7 +124,7 @@ def _studies_here() -> Table:
             continue
         twice = f' (called "{study.name}" as {names[study.name]} is: rename one)' if study.name in names else ""
         names.setdefault(study.name, folder)
-        table.add_row(folder, (study.title or study.name) + twice, str(len(model.cells(study))))
+        table.add_row(folder, (study.title or study.name) + twice, str(model.number_of_cells(study)))
     return table
 
 

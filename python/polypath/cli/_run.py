@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +12,7 @@ import typer
 from rich.table import Table
 
 from polypath.results import DEFAULT_OUT
-from polypath.study import StudyError
+from polypath.study import StudyError, number_of_cells
 
 from . import _report, _studies
 from ._console import err, out
@@ -93,11 +94,37 @@ def run(
 
 
 def _tell(work: Plan) -> None:
-    pending = {run.key for run in work.pending}
-    table = Table("run", "key", "state", title=f"{work.study.name} on {work.engine.name} {work.engine.version}", title_justify="left")
-    for run in work.runs:
-        table.add_row(run.label, run.key, "to run" if run.key in pending else "finished")
-    out.print(table)
+    if not work.large:
+        pending = {run.key for run in work.pending}
+        table = Table("run", "key", "state", title=f"{work.study.name} on {work.engine.name} {work.engine.version}", title_justify="left")
+        for run in work.runs:
+            table.add_row(run.label, run.key, "to run" if run.key in pending else "finished")
+        out.print(table)
+    about = "about " if work.large else ""
+    whole = f"{number_of_cells(work.study)} cells, " if work.large else f"{len(work.runs)} runs, "
     out.print(
-        f"{len(work.runs)} runs, {work.distinct} of them different, {len(pending)} to run; results go to {work.folder}", soft_wrap=True
+        f"{whole}{about}{work.distinct} {'runs that differ' if work.large else 'of them different'}, {about}{work.expected} to run; "
+        f"results go to {work.folder}",
+        soft_wrap=True,
     )
+    from polypath.results import cost
+
+    found = cost(work)
+    words = f"{_long(found.simulated_s)} of simulated time"
+    if work.engine.name == "sim":
+        cores = os.cpu_count() or 1
+        took = _long(found.packets / _PACKETS_PER_S / cores)
+        words += f", at most {found.packets:.2g} packets: {took} on {cores} cores at a million a second each"
+    words += "" if found.bytes is None else f"; results of {found.bytes / 1e6:.0f} MB, as those that are finished"
+    out.print(words, soft_wrap=True)
+
+
+# A round figure; `polypath bench` says what this machine does.
+_PACKETS_PER_S = 1e6
+
+
+def _long(seconds: float) -> str:
+    for size, unit in ((86400, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"

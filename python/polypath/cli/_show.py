@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from polypath.results import DEFAULT_OUT
-from polypath.study import Study, addresses, cells, chain, node_addresses, same_for_all_seeds, scenario
+from polypath.study import Study, addresses, cells, chain, node_addresses, number_of_cells, same_for_all_seeds, scenario
 
 from . import _studies
 from ._console import out
@@ -84,9 +84,10 @@ def _show_study(study: Study) -> None:
     out.print(flows)
     matrix = Table("experiment", "parameters", "cells", "seeds", title="cells", title_justify="left")
     for name, experiment in study.all_experiments.items():
-        own = [cell for cell in cells(study) if cell.experiment == name]
-        axes = "; ".join(f"{parameter}: {', '.join(map(str, values))}" for parameter, values in experiment.matrix.items())
-        matrix.add_row(experiment.title or name, axes, str(len(own)), ", ".join(map(str, own[0].seeds)) if own else "")
+        axes = [f"{parameter}: {', '.join(map(str, values))}" for parameter, values in experiment.matrix.items()]
+        axes += [f"{study.draw.number} draws of {', '.join(study.draw.parameters)}"] if study.draw else []
+        seeds = study.seeds if experiment.seeds is None else experiment.seeds
+        matrix.add_row(experiment.title or name, "; ".join(axes), str(number_of_cells(study, name)), ", ".join(map(str, seeds)))
     out.print(matrix)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -72,14 +73,16 @@ def carry_out(work: Plan, workers: int | None, on: Place | None = None) -> Resul
 
     from polypath.results import execute
 
-    kept = work.distinct - len(work.pending)
-    kernels = list(dict.fromkeys(run.kernel for run in work.runs if run.kernel))
+    kept = work.distinct - work.expected
+    some = itertools.islice(work.every(), 100) if work.large else work.runs
+    kernels = list(dict.fromkeys(run.kernel for run in some if run.kernel))
     runs_on = " ".join([work.engine.name, ", ".join(kernels)]).strip()
-    head = f"{work.study.name}: {work.distinct} runs on {runs_on}" + (f", {kept} of them finished before" if kept else "")
+    about = "about " if work.large else ""
+    head = f"{work.study.name}: {about}{work.distinct} runs on {runs_on}" + (f", {kept} of them finished before" if kept else "")
     err.print(head)
     columns = (SpinnerColumn(), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
     with Progress(*columns, TextColumn("{task.description}"), console=err, transient=True, disable=not err.is_terminal) as bar:
-        task = bar.add_task("", total=len(work.pending))
+        task = bar.add_task("", total=work.expected)
 
         def tell(state: State) -> None:
             at = f"{state.machines} machines, {state.threads} threads, {state.active} runs handed out"

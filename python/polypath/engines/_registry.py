@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from polypath.study import DEFAULT_KERNEL, Cell, SetupError, Study, StudyError, cells, located, same_for_all_seeds, unknown
+from polypath.study import DEFAULT_KERNEL, Cell, SetupError, Study, StudyError, located, same_for_all_seeds, specimens, unknown
 
 from ._base import Engine
 from ._host import HostEngine
@@ -24,10 +24,10 @@ def find(name: str) -> Engine:
 def check(engine: Engine, study: Study, kernel: str | None = None, chosen: Iterable[Cell] | None = None) -> list[str]:
     """Raises `StudyError` if a cell asks for what the engine does not have; returns a line for each kind of cells that is left out.
 
-    `kernel` stands in for the study's own, `chosen` for all cells.
+    `kernel` stands in for the study's own, `chosen` for the cells that are looked at: all, unless the study is large.
     """
     try:
-        return _check(engine, study, kernel, list(cells(study) if chosen is None else chosen))
+        return _check(engine, study, kernel, list(specimens(study) if chosen is None else chosen))
     except SetupError as error:
         raise located(study, error) from None
 
@@ -80,7 +80,7 @@ def notes(engine: Engine, study: Study) -> list[str]:
     found = []
     named = "kernel" in study.model_fields_set or any(each.kernel is not None for each in study.all_experiments.values())
     if named and (modelled := engine.modelled_kernels()):
-        if foreign := sorted({cell.setup.kernel for cell in cells(study)} - {*modelled}):
+        if foreign := sorted({cell.setup.kernel for cell in specimens(study)} - {*modelled}):
             have = ", ".join(modelled)
             found.append(f"{engine.name} has no kernel {', '.join(foreign)} (it has {have}); its hosts are those of {DEFAULT_KERNEL} there")
     elif named and not _takes_kernels(engine):

@@ -35,7 +35,7 @@ def comparison(material: Material, runs: Collection[str] | None = None) -> Compa
     chosen = chosen if runs is None else chosen[chosen["key"].isin(list(runs))]
     if chosen[PLATFORM].nunique() < 2:
         return None
-    over = list(material.study.repeat_over)
+    over = list(material.study.repeated)
     own = [name for name in material.parameters if name in material.runs and name not in over and name != "kernel"]
     spans = {
         (key, flow["name"]): (int(flow["window_ns"][0]) / 1e9, int(flow["window_ns"][1]) / 1e9)
@@ -223,7 +223,7 @@ def _curves(row: Any, title: str, made: Comparison, material: Material) -> pd.Da
     runs = material.runs
     for name in made.by:
         runs = runs[runs[name].isna()] if pd.isna(row[name]) else runs[runs[name] == row[name]]
-    over = [*material.study.repeat_over, "seed"]
+    over = [*material.study.repeated, "seed"]
     by_repetition = [own for _, own in runs.groupby(over, sort=False, dropna=False) if own[PLATFORM].nunique() > 1]
     if not by_repetition:
         return pd.DataFrame(columns=["label", "line", "time_s", "cwnd"])

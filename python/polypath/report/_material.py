@@ -82,7 +82,7 @@ def experiments(material: Material) -> dict[str, pd.DataFrame]:
 
 def varied(material: Material, rows: pd.DataFrame) -> list[str]:
     """The parameters that tell these cells apart; with one cell, the first parameter there is."""
-    over = material.study.repeat_over
+    over = material.study.repeated
     present = [name for name in material.parameters if name in rows and name not in over and bool(rows[name].notna().any())]
     if material.runs[PLATFORM].nunique() > 1:
         # A kernel that the matrix varies is part of the platform's name.

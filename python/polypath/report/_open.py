@@ -25,7 +25,7 @@ def material(results: Results) -> Material:
     if results.runs.empty:
         raise StudyError(f"{results.folder} holds no finished run of the study {study.name} yet; run it first")
     parameters = parameter_names(study)
-    scenarios = {key: results.scenario(key) for key in dict.fromkeys(results.runs["key"])}
+    scenarios = results.scenarios
     runs, baselines, alone = (_named(table) for table in (results.runs, results.baselines, results.alone))
     by = ["experiment", PLATFORM, "seed", *(name for name in parameters if name in runs)]
     return Material(

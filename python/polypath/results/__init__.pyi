@@ -1,4 +1,5 @@
 from ._checked import check_claims
+from ._cost import Cost, cost
 from ._folder import DEFAULT_OUT
 from ._progress import Progress, progress_of
 from ._results import TABLES, Results
@@ -9,6 +10,7 @@ from ._tables import columns
 __all__ = [
     "DEFAULT_OUT",
     "TABLES",
+    "Cost",
     "Plan",
     "Progress",
     "Results",
@@ -16,6 +18,7 @@ __all__ = [
     "assemble",
     "check_claims",
     "columns",
+    "cost",
     "execute",
     "plan",
     "progress_of",

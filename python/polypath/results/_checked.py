@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from polypath.analysis import FAIRNESS, HEADS, SUBFLOW
-from polypath.study import SetupError, Study, Where, cells, conclusion_places, copies, located, parameter_names, unknown
+from polypath.study import SetupError, Study, Where, conclusion_places, copies, located, parameter_names, specimens, unknown
 
 from ._tables import columns
 
@@ -53,12 +53,14 @@ class _Known:
         self.table = "runs"
         self._series = columns("series")
         self._values: dict[str, dict[str, None]] = {name: {} for name in ("experiment", "flow", *parameter_names(study))}
-        for cell in cells(study):
+        for cell in specimens(study):
             flows = [copy for name, flow in cell.setup.flows.items() for copy in copies(name, flow)]
             self._values["experiment"][cell.experiment] = None
             self._values["flow"] |= dict.fromkeys(flows)
             for name, value in cell.parameters.items():
                 self._values[name][str(value)] = None
+        # Any value of what is drawn may be among those that are not looked at.
+        self._drawn = study.draw.names if study.draw else ()
 
     def claim(self, where: Where, claim: Any) -> None:
         check, place = claim.check, (*where, "check")
@@ -104,7 +106,7 @@ class _Known:
 
     def value(self, where: Where, name: str, value: Any) -> None:
         there: Iterable[str] | None = self._values.get(name)
-        if there is not None and str(value) not in there:
+        if there is not None and name not in self._drawn and str(value) not in there:
             raise SetupError(where, f"no cell has this: {unknown(name, str(value), there)}")
 
 

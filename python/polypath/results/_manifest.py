@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,17 +35,36 @@ def claim_folder(folder: Path, study: Study) -> None:
     _copy_study(folder, study)
 
 
-def write_manifest(folder: Path, study: Study, finished: Sequence[Run], left_out: Sequence[str]) -> None:
+@dataclass
+class Contents:
+    """What the tables hold, counted while they are made."""
+
+    engines: dict[str, str] = field(default_factory=dict)
+    seeds: set[int] = field(default_factory=set)
+    cells: int = 0
+    baselines: int = 0
+    # Of each run that differs.
+    keys: set[bytes] = field(default_factory=set)
+
+    def add(self, finished: Iterable[Run]) -> None:
+        for run in finished:
+            self.engines[run.engine if run.kernel is None else f"{run.engine} {run.kernel}"] = run.version
+            self.seeds.add(run.seed)
+            self.keys.add(bytes.fromhex(run.key))
+            self.cells += run.baseline is None
+            self.baselines += run.baseline is not None
+
+
+def write_manifest(folder: Path, study: Study, contents: Contents, left_out: Sequence[str]) -> None:
     """Says what the tables hold, and what they cannot."""
-    engines = {run.engine if run.kernel is None else f"{run.engine} {run.kernel}": run.version for run in finished}
     manifest: dict[str, Any] = {
         "study": study.name,
         "title": study.title,
-        "engines": engines,
-        "runs": len({run.key for run in finished}),
-        "cells": sum(run.baseline is None for run in finished),
-        "baselines": sum(run.baseline is not None for run in finished),
-        "seeds": sorted({run.seed for run in finished}),
+        "engines": contents.engines,
+        "runs": len(contents.keys),
+        "cells": contents.cells,
+        "baselines": contents.baselines,
+        "seeds": sorted(contents.seeds),
         **({"left_out": list(left_out)} if left_out else {}),
     }
     replace_file(folder / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())

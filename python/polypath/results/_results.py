@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from polypath.study import Study, StudyError
+from polypath.study import MOST_KEPT, Study, StudyError
 
 from ._manifest import MANIFEST, STUDY_COPY
 from ._store import Store
@@ -160,9 +161,8 @@ class Results:
 
         if self.runs.empty:
             return pd.DataFrame()
-        scenarios = {str(key): self.scenario(key) for key in dict.fromkeys(self.runs["key"])}
-        runs = with_limits(self.runs, self.subflows, scenarios, self.link_series)
-        parameters = [] if self.study is None else [name for name in parameter_names(self.study) if name not in self.study.repeat_over]
+        runs = with_limits(self.runs, self.subflows, self.scenarios, self.link_series)
+        parameters = [] if self.study is None else [name for name in parameter_names(self.study) if name not in self.study.repeated]
         by = list(dict.fromkeys(["experiment", "application", "engine", "kernel", *parameters, "flow"]))
         return pd.concat([answers(runs, by, kind) for kind in applications_in(runs)], ignore_index=True)
 
@@ -171,5 +171,29 @@ class Results:
         scenario: dict[str, Any] = Store(self.folder / "runs").record(key)["scenario"]
         return scenario
 
+    @cached_property
+    def scenarios(self) -> Mapping[str, dict[str, Any]]:
+        """What each run in the table of runs simulated, by key; those of many runs are read anew each time they are asked for."""
+        keys = dict.fromkeys(map(str, self.runs["key"]))
+        return {key: self.scenario(key) for key in keys} if len(keys) <= MOST_KEPT else _Scenarios(self, keys)
+
     def __repr__(self) -> str:
         return f"Results({str(self.folder)!r})"
+
+
+class _Scenarios(Mapping[str, dict[str, Any]]):
+    """Scenarios of too many runs to keep."""
+
+    def __init__(self, results: Results, keys: Mapping[str, None]) -> None:
+        self._results, self._keys = results, keys
+
+    def __getitem__(self, key: str) -> dict[str, Any]:
+        if key not in self._keys:
+            raise KeyError(key)
+        return self._results.scenario(key)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)

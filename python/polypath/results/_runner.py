@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from io import BytesIO
 from pathlib import Path
 
@@ -17,17 +18,33 @@ import pyarrow as pa
 from polypath import owncc
 from polypath.engines import ENGINES, Engine, EngineError, check, find, notes
 from polypath.linux import KernelError
-from polypath.study import Cell, Run, Scalar, Study, StudyError, cells, parameter_names, runs, unknown
+from polypath.study import (
+    NUMBER_OF_DRAW,
+    Cell,
+    Run,
+    Scalar,
+    Study,
+    StudyError,
+    cells,
+    is_large,
+    parameter_names,
+    runs,
+    specimens,
+    unknown,
+)
 from polypath.sweep import LOCAL, Failed, Fault, Place, State, check_place, files_of, find_place
 
 from ._captured import captured, captures_are_there
 from ._captures import drop_captures, keep_captures
 from ._folder import DEFAULT_OUT
-from ._manifest import claim_folder, engines_before, left_out_before, write_manifest
+from ._manifest import Contents, claim_folder, engines_before, left_out_before, write_manifest
 from ._progress import Told
 from ._results import Results
-from ._store import Store, replace_table
-from ._tables import tables
+from ._store import Store, TableFiles
+from ._tables import tables, types_of
+
+# Runs that are handed to other machines at once; those of a large study are made meanwhile.
+_PART = 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +54,8 @@ class Plan:
     study: Study
     engine: Engine
     folder: Path
-    runs: tuple[Run, ...]
-    pending: tuple[Run, ...]
+    # Makes all runs in the order of the study.
+    every: Callable[[], Iterator[Run]] = field(repr=False)
     # The kernel that stands in for the study's own, if one does.
     kernel: str | None = None
     # Whether what is finished but not to be trusted runs once more.
@@ -47,17 +64,60 @@ class Plan:
     left_out: tuple[str, ...] = ()
     # What is no mistake and yet not what somebody may think, a sentence each.
     notes: tuple[str, ...] = ()
-    # Whether `runs` are all of the study on this engine and kernel.
+    # Whether these are all runs of the study on this engine and kernel.
     whole: bool = False
 
     @property
+    def large(self) -> bool:
+        """Whether the runs are so many that none of them is kept: they are made anew each time, and `expected` is an estimate."""
+        return is_large(self.study)
+
+    @cached_property
+    def runs(self) -> tuple[Run, ...]:
+        """All of them, kept."""
+        return tuple(self.every())
+
+    @cached_property
+    def pending(self) -> tuple[Run, ...]:
+        """Those that are to run, kept."""
+        return tuple(self.waiting())
+
+    def waiting(self) -> Iterator[Run]:
+        """Those that are to run, each once, made while one goes over them."""
+        store = self.store
+        seen: set[bytes] = set()
+        for run in self.every() if self.large else self.runs:
+            digest = bytes.fromhex(run.key)
+            if digest in seen:
+                continue
+            seen.add(digest)
+            if run.key not in store or not captures_are_there(store, run) or (self.again and store.untrusted(run.key)):
+                yield run
+
+    @cached_property
     def distinct(self) -> int:
-        """Runs that differ: cells may share a baseline."""
-        return len({run.key for run in self.runs})
+        """Runs that differ, since cells may share a baseline; of a large study as many as its first cells let expect."""
+        if not self.large:
+            return len({run.key for run in self.runs})
+        first = list(itertools.islice(self.every(), _ESTIMATE))
+        of_cells = sum(run.baseline is None for run in first)
+        seeds = len({run.seed for run in first})
+        return round(len({run.key for run in first}) / of_cells * seeds * len(cells(self.study)))
+
+    @property
+    def expected(self) -> int:
+        """How many are to run; of a large study an estimate."""
+        return max(self.distinct - len(self.store), 0) if self.large else len(self.pending)
 
     @property
     def store(self) -> Store:
         return Store(self.folder / "runs")
+
+
+# Runs whose tables are made at once.
+_TABLE_PART = 2_000
+# Runs of which the number of all is estimated.
+_ESTIMATE = 2_000
 
 
 def plan(
@@ -85,36 +145,33 @@ def plan(
     if kernel is not None and (modelled := engine.modelled_kernels()):
         study, kernel = _modelled_on(study, kernel, modelled), None
     kernel = engine.only_kernel or kernel
-    chosen = _chosen(study, only)
-    left_out = check(engine, study, kernel, chosen)
-    inside = set(map(id, chosen))
-    selected = runs(
+    is_chosen = _choice(study, only)
+    some = [cell for cell in specimens(study) if is_chosen(cell)]
+    left_out = check(engine, study, kernel, some)
+    every = partial(
+        runs,
         study,
         engine=engine.name,
         version=engine.versions(kernel),
         kernel=kernel,
         own=_own(),
-        leave_out=lambda cell: id(cell) not in inside or engine.left_out(cell, kernel),
+        leave_out=partial(_left_out, engine, kernel, is_chosen, checked=not is_large(study)),
     )
-    folder = Path(out) / study.name
-    store = Store(folder / "runs")
-    missing = {
-        run.key: run
-        for run in selected
-        if run.key not in store or not captures_are_there(store, run) or (again and store.untrusted(run.key))
-    }
-    return Plan(
+    planned = Plan(
         study=study,
         engine=engine,
-        folder=folder,
-        runs=tuple(selected),
-        pending=tuple(missing.values()),
+        folder=Path(out) / study.name,
+        every=every,
         kernel=kernel,
         again=again,
         left_out=tuple(left_out),
         notes=tuple(notes(engine, study)),
         whole=not only,
     )
+    if not planned.large:
+        # What cannot be run is said now.
+        _ = planned.pending
+    return planned
 
 
 def _modelled_on(study: Study, kernel: str, modelled: Sequence[str]) -> Study:
@@ -146,7 +203,7 @@ def execute(
     store.clean()
     failures: list[str] = []
     threads = workers or plan.engine.workers or os.cpu_count() or 1
-    with Told(plan.folder, plan.study.name, plan.engine.name, len(plan.pending), threads) as told:
+    with Told(plan.folder, plan.study.name, plan.engine.name, plan.expected, threads) as told:
 
         def heard(state: State) -> None:
             told.machines(state)
@@ -156,10 +213,11 @@ def execute(
             told.ended(failures)
             if progress is not None:
                 progress(run)
-    assemble(plan.study, plan.engine, plan.folder, kernel=plan.kernel, left_out=plan.left_out, known=plan.runs if plan.whole else None)
+    known = plan.runs if plan.whole and not plan.large else None
+    assemble(plan.study, plan.engine, plan.folder, kernel=plan.kernel, left_out=plan.left_out, known=known)
     if failures:
         # In the order of the study, not in that in which they failed.
-        order = {run.label: number for number, run in enumerate(plan.runs)}
+        order = {} if plan.large else {run.label: number for number, run in enumerate(plan.runs)}
         failures.sort(key=lambda failure: order.get(failure.rpartition(" (in the run ")[2].removesuffix(")"), 0))
         raise EngineError("\n".join(failures if len(failures) == 1 else [*failures, f"{len(failures)} runs failed; the others are kept"]))
     return Results.open(plan.folder, plan.study)
@@ -200,15 +258,36 @@ def assemble(
     `known` are all runs of the study on this engine and kernel, where the caller has them.
     """
     store = Store(folder / "runs")
-    # A run that several kernels share, or cells of several experiments, stands in the tables once for each cell.
-    found = _all_runs(study, engine, folder, kernel, known)
-    everything = list({(run.experiment, run.key, run.baseline, tuple(run.parameters.items())): run for run in found}.values())
-    made = tables(store, everything, parameter_names(study))
-    # The runs come last: where they are, everything is.
-    for name in sorted(made, key=lambda name: name == "runs"):
-        replace_table(made[name], folder / f"{name}.parquet")
+    types = types_of(study)
+    contents = Contents()
+    with TableFiles(folder) as files:
+        for part in _parts(_once(_all_runs(study, engine, folder, kernel, known))):
+            files.add(tables(store, part, types))
+            contents.add(run for run in part if run.key in store)
     others = [line for line in left_out_before(folder) if not line.startswith(f"left out on {engine.name}")]
-    write_manifest(folder, study, [run for run in everything if run.key in store], [*left_out, *others])
+    write_manifest(folder, study, contents, [*left_out, *others])
+
+
+def _once(found: Iterable[Run]) -> Iterator[Run]:
+    """A run that several kernels share, or cells of several experiments, stands in the tables once for each cell."""
+    seen: set[bytes] = set()
+    for run in found:
+        cell = repr((run.experiment, run.key, run.baseline, tuple(run.parameters.items())))
+        digest = hashlib.sha256(cell.encode()).digest()[:16]
+        if digest not in seen:
+            seen.add(digest)
+            yield run
+
+
+def _parts(found: Iterable[Run]) -> Iterator[list[Run]]:
+    """Runs in parts that fit into memory, a cell with its baselines in one; one part at least."""
+    part: list[Run] = []
+    for run in found:
+        if run.baseline is None and len(part) >= _TABLE_PART:
+            yield part
+            part = []
+        part.append(run)
+    yield part
 
 
 def _all_runs(study: Study, engine: Engine, folder: Path, kernel: str | None, known: Iterable[Run] | None) -> Iterator[Run]:
@@ -239,22 +318,43 @@ def _own() -> dict[str, str]:
     return {name: each.hash for name, each in owncc.used().items()}
 
 
-def _chosen(study: Study, only: Mapping[str, Iterable[str]] | None) -> list[Cell]:
+def _choice(study: Study, only: Mapping[str, Iterable[str]] | None) -> Callable[[Cell], bool]:
+    """Whether a cell is in the part of the study that was asked for. Raises `StudyError` if none is."""
     wanted = {name: list(values) for name, values in (only or {}).items()}
-    everything = cells(study)
+    some = specimens(study)
     known = {"experiment": None, **dict.fromkeys(parameter_names(study))}
+    drawn = study.draw.names if study.draw else ()
     for name, values in wanted.items():
         if name not in known:
             raise StudyError(f'the study {study.name} has no parameter "{name}" to choose by; it has {", ".join(known)}')
-        there = dict.fromkeys(str(_value(cell, name)) for cell in everything)
+        if name == NUMBER_OF_DRAW and study.draw:
+            for value in values:
+                if not value.isdigit() or not 1 <= int(value) <= study.draw.number:
+                    raise StudyError(f"no cell of {study.name} has {name}={value}; there are 1 to {study.draw.number}")
+            continue
+        if name in drawn:
+            raise StudyError(f'"{name}" is drawn; choose draws by their number, such as --only {NUMBER_OF_DRAW}=1')
+        there = dict.fromkeys(str(_value(cell, name)) for cell in some)
         for value in values:
             if value not in there:
                 raise StudyError(f"no cell of {study.name} has {name}={value}; there are {', '.join(there)}")
-    selected = [cell for cell in everything if all(str(_value(cell, name)) in values for name, values in wanted.items())]
-    if not selected:
+
+    def is_chosen(cell: Cell) -> bool:
+        return all(str(_value(cell, name)) in values for name, values in wanted.items())
+
+    if not any(map(is_chosen, some)) and not (wanted.keys() & {*drawn} and any(map(is_chosen, cells(study)))):
         chosen = " ".join(f"{name}={','.join(values)}" for name, values in wanted.items())
         raise StudyError(f"no cell of {study.name} has {chosen} at once")
-    return selected
+    return is_chosen
+
+
+def _left_out(engine: Engine, kernel: str | None, is_chosen: Callable[[Cell], bool], cell: Cell, *, checked: bool) -> bool:
+    """Whether a cell is not to run. Raises `SetupError` where the engine lacks what it asks for, if nobody has checked that before."""
+    if not is_chosen(cell) or engine.left_out(cell, kernel):
+        return True
+    if not checked:
+        engine.check(cell, kernel)
+    return False
 
 
 def _value(cell: Cell, name: str) -> Scalar | None:
@@ -282,7 +382,7 @@ def _here(plan: Plan, store: Store, workers: int, failures: list[str]) -> Iterat
         _keep(plan, store, run, files_of(run.key, run.engine, run.version, run.scenario, output))
         return run
 
-    waiting = iter(plan.pending)
+    waiting = plan.waiting() if plan.large else iter(plan.pending)
     pool = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="run")
     try:
         # No more are handed out than there are threads, so that an error ends the study soon.
@@ -306,18 +406,25 @@ def _here(plan: Plan, store: Store, workers: int, failures: list[str]) -> Iterat
 
 def _elsewhere(plan: Plan, store: Store, on: Place, failures: list[str], tell: Callable[[State], None]) -> Iterator[Run]:
     """Runs on other machines; what comes back is kept here."""
-    by_key = {run.key: run for run in plan.pending}
-    with closing(on.carry_out(plan.engine, plan.pending, tell)) as ends:
-        for end in ends:
-            run = by_key[end.key]
-            if isinstance(end, Failed):
-                if end.fault is Fault.STUDY:
-                    raise _wrong(plan, run, end.sentence)
-                failures.append(_failure(plan, run, end.sentence))
-                continue
-            keep_captures(plan.folder, run, {name: BytesIO(content) for name, content in end.captures.items()})
-            _keep(plan, store, run, end.files)
-            yield run
+    for part in _batched(plan.waiting() if plan.large else plan.pending, _PART):
+        by_key = {run.key: run for run in part}
+        with closing(on.carry_out(plan.engine, part, tell)) as ends:
+            for end in ends:
+                run = by_key[end.key]
+                if isinstance(end, Failed):
+                    if end.fault is Fault.STUDY:
+                        raise _wrong(plan, run, end.sentence)
+                    failures.append(_failure(plan, run, end.sentence))
+                    continue
+                keep_captures(plan.folder, run, {name: BytesIO(content) for name, content in end.captures.items()})
+                _keep(plan, store, run, end.files)
+                yield run
+
+
+def _batched(runs: Iterable[Run], number: int) -> Iterator[tuple[Run, ...]]:
+    waiting = iter(runs)
+    while part := tuple(itertools.islice(waiting, number)):
+        yield part
 
 
 def _keep(plan: Plan, store: Store, run: Run, files: Mapping[str, bytes | pa.Buffer]) -> None:

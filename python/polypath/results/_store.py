@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from polypath.sweep import parquet
+from polypath.sweep import parquet_writer
 
 _UNFINISHED = ".unfinished-"
 
@@ -30,6 +30,9 @@ class Store:
 
     def __contains__(self, key: str) -> bool:
         return (self.folder / key).is_dir()
+
+    def __len__(self) -> int:
+        return sum(not each.name.startswith(_UNFINISHED) for each in self.folder.iterdir()) if self.folder.is_dir() else 0
 
     def put(self, key: str, files: Mapping[str, bytes | pa.Buffer], *, replace: bool = False) -> None:
         """Keeps the files of a finished run; with `replace`, in place of what is there."""
@@ -75,21 +78,51 @@ class Store:
                 shutil.rmtree(aside, ignore_errors=True)
 
 
-def write_table(table: pa.Table, file: Path, metadata: Mapping[str, str] | None = None) -> None:
-    """Writes a table so that equal tables give equal bytes."""
-    _write(file, parquet(table, metadata))
-
-
 def replace_file(file: Path, content: bytes) -> None:
     """Puts a file in place of another in one step."""
     with _aside(file) as aside:
         _write(aside, content)
 
 
-def replace_table(table: pa.Table, file: Path) -> None:
-    """Puts a table in place of another in one step."""
-    with _aside(file) as aside:
-        write_table(table, aside)
+class TableFiles:
+    """The tables of a folder, written part by part and put in place of the old ones at the end, the runs last: where they are, all is.
+
+    Use it as a context: nothing is replaced if it ends with an error.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._open: dict[str, pq.ParquetWriter] = {}
+
+    def add(self, made: Mapping[str, pa.Table]) -> None:
+        """Another part of each table."""
+        for name, table in made.items():
+            with _naming(self._aside(name)):
+                if name not in self._open:
+                    self._open[name] = parquet_writer(self._aside(name), table.schema)
+                elif not table.num_rows:
+                    continue
+                self._open[name].write_table(table.replace_schema_metadata(None))
+
+    def __enter__(self) -> TableFiles:
+        return self
+
+    def __exit__(self, kind: object, *error: object) -> None:
+        names = sorted(self._open, key=lambda name: name == "runs")
+        try:
+            for name in names:
+                with _naming(self._aside(name)):
+                    self._open[name].close()
+            for name in names if kind is None else ():
+                with self._aside(name).open("rb") as stream:
+                    os.fsync(stream.fileno())
+                self._aside(name).replace(self._folder / f"{name}.parquet")
+        finally:
+            for name in names:
+                self._aside(name).unlink(missing_ok=True)
+
+    def _aside(self, name: str) -> Path:
+        return self._folder / f".{name}.parquet.{os.getpid()}"
 
 
 @contextmanager
@@ -105,14 +138,19 @@ def _aside(file: Path) -> Iterator[Path]:
 
 
 def _write(file: Path, content: bytes | pa.Buffer) -> None:
+    with _naming(file), file.open("wb") as stream:
+        stream.write(content)
+        stream.flush()
+        # Moving a folder into place says that its files are whole, after a power cut as well.
+        os.fsync(stream.fileno())
+
+
+@contextmanager
+def _naming(file: Path) -> Iterator[None]:
+    """Writing, unlike opening, names no file where it fails."""
     try:
-        with file.open("wb") as stream:
-            stream.write(content)
-            stream.flush()
-            # Moving a folder into place says that its files are whole, after a power cut as well.
-            os.fsync(stream.fileno())
+        yield
     except OSError as error:
-        # Writing, unlike opening, names no file.
         raise OSError(error.errno, error.strerror, str(file)) from None
 
 

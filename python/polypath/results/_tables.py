@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from polypath.columns import columns_of, scaled
-from polypath.study import Run, Scalar
+from polypath.study import NUMBER_OF_DRAW, Run, Scalar, Study, parameter_names
 
 from . import _captured
 from ._events import events
@@ -25,12 +25,12 @@ INFINITE_SSTHRESH = 0x7FFF_FFFF
 Row = dict[str, Any]
 
 
-def tables(store: Store, runs: Sequence[Run], parameters: Sequence[str]) -> dict[str, pa.Table]:
-    """All tables of the runs that are finished."""
+def tables(store: Store, runs: Iterable[Run], types: Mapping[str, pa.DataType]) -> dict[str, pa.Table]:
+    """All tables of the runs that are finished; `types` are the study's."""
+    parameters = list(types)[len(_WHO) :]
     names = ("runs", "baselines", "alone", "subflows", "links", "tunnels", "tunnel_paths", "counters", "events")
     rows: dict[str, list[Row]] = {name: [] for name in names}
     parts: dict[str, list[tuple[Row, pa.Table]]] = {"series": [], "link_series": [], "progress": []}
-    types = _types(runs, parameters)
     # Many cells share a baseline.
     alone: dict[str, list[Row]] = {}
     cell_is_there = False
@@ -380,9 +380,22 @@ def _lifetime(flow: Mapping[str, Any], given: Mapping[str, Any], outcome: Mappin
     return (left if done is None else min(left, done)) / 1e9
 
 
-def _types(runs: Sequence[Run], parameters: Sequence[str]) -> dict[str, pa.DataType]:
-    types = {name: pa.string() for name in ("key", "study", "experiment", "engine", "kernel")} | {"seed": pa.int64()}
-    return types | {name: _type([run.parameters.get(name) for run in runs]) for name in parameters}
+_WHO = {name: pa.string() for name in ("key", "study", "experiment", "engine", "kernel")} | {"seed": pa.int64()}
+
+
+def types_of(study: Study) -> dict[str, pa.DataType]:
+    """The columns that every table of a study begins with: the run, then the study's parameters."""
+    values: dict[str, list[Scalar]] = {name: [] for name in parameter_names(study)}
+    if study.draw is not None:
+        values[NUMBER_OF_DRAW].append(study.draw.number)
+        for name, drawn in study.draw.parameters.items():
+            values[name] += list(drawn.choice or [0.5])
+    for experiment in study.all_experiments.values():
+        for name, value in {**study.parameters, **experiment.parameters}.items():
+            values[name].append(value)
+        for name, axis in experiment.matrix.items():
+            values[name] += axis
+    return _WHO | {name: _type(of) for name, of in values.items()}
 
 
 def _type(values: Iterable[Scalar | None]) -> pa.DataType:

@@ -4,12 +4,13 @@ Knows no engine, no table and no disk but the study file itself.
 """
 
 from ._aqm import Codel, FqCodel, Pie, Red
-from ._cells import Cell, Setup, cells, parameter_names
+from ._cells import MOST_KEPT, Cell, Cells, Setup, cells, is_large, number_of_cells, parameter_names, specimens
 from ._chance import drawing_algorithms, same_for_all_seeds
 from ._check import check_cell
 from ._claims import Above, Below, Between, Check, Claim, Decides, Order, Published, Varies, Within
 from ._conclusion import Place, filled
 from ._conclusion import places as conclusion_places
+from ._draw import Draw, Drawn
 from ._elements import (
     BurstLoss,
     Delay,
@@ -34,6 +35,7 @@ from ._errors import SetupError, StudyError, Where, unknown
 from ._flows import PATH_MANAGERS, Bulk, Constant, Endpoint, Endpoints, Flow, Fullmesh, Ndiffports, OnOff, Requests, Route, Transfer
 from ._kernel import DEFAULT_KERNEL, MODELLED, OURS, THEIRS, bare_of_ours, split_cc
 from ._load import FILE_NAME, load, load_setup, located
+from ._parameters import NUMBER_OF_DRAW
 from ._placeholder import Scalar
 from ._places import field_of
 from ._quantity import Packets, Rate, Share, Size, Time
@@ -51,7 +53,9 @@ __all__ = [
     "FEWEST_STARTS",
     "FILE_NAME",
     "MODELLED",
+    "MOST_KEPT",
     "NETWORK_ONLY",
+    "NUMBER_OF_DRAW",
     "OURS",
     "PATH_MANAGERS",
     "REORDER_RULES",
@@ -65,6 +69,7 @@ __all__ = [
     "BurstLoss",
     "Capture",
     "Cell",
+    "Cells",
     "Check",
     "Claim",
     "Codel",
@@ -72,6 +77,8 @@ __all__ = [
     "Decides",
     "Delay",
     "Down",
+    "Draw",
+    "Drawn",
     "DropPackets",
     "Element",
     "End",
@@ -140,16 +147,19 @@ __all__ = [
     "drawing_algorithms",
     "field_of",
     "filled",
+    "is_large",
     "joined",
     "json_schema",
     "load",
     "load_setup",
     "located",
     "node_addresses",
+    "number_of_cells",
     "parameter_names",
     "runs",
     "same_for_all_seeds",
     "scenario",
+    "specimens",
     "split_cc",
     "start_offset",
     "unknown",

@@ -6,10 +6,10 @@ import difflib
 import itertools
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, overload
 
 from pydantic import Field, ValidationError
 
@@ -40,8 +40,12 @@ class Setup(Model):
 PARTS = tuple(Setup.model_fields)
 
 
-# Some minutes of loading and, with a run of a second each, days of running; more of them is a mistake.
+# With a run of a second each, days of running; more of them is a mistake.
 MOST_COMBINATIONS = 100_000
+# Some seconds of reading a study. More cells are made when they are asked for, and checked then.
+MOST_KEPT = 5_000
+# Of a study with more, so many combinations of each experiment are made and checked when it is read, and so many draws.
+_SPECIMENS, _SPECIMEN_DRAWS = 500, 50
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,27 +76,140 @@ def in_cell(sentence: str, varied: Mapping[str, Scalar]) -> str:
     return f"{sentence} (in the cell {cell})" if cell else sentence
 
 
-def cells(study: Study) -> tuple[Cell, ...]:
-    """All cells in the order of the study file: experiment by experiment, the last parameter fastest."""
+class Cells(Sequence[Cell]):
+    """The cells of a large study, each made and checked when it is asked for, and not kept."""
+
+    def __init__(self, study: Study, number: int, check: Callable[[Cell], object]) -> None:
+        self._study = study
+        self._number = number
+        self._check = check
+
+    def __len__(self) -> int:
+        return self._number
+
+    def __iter__(self) -> Iterator[Cell]:
+        for cell in _every_cell(self._study):
+            self._check(cell)
+            yield cell
+
+    @overload
+    def __getitem__(self, index: int) -> Cell: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Cell]: ...
+
+    def __getitem__(self, index: int | slice) -> Cell | Sequence[Cell]:
+        if isinstance(index, slice):
+            return tuple(itertools.islice(self, *index.indices(len(self))))
+        position = range(len(self))[index]
+        return next(itertools.islice(self, position, None))
+
+
+def cells(study: Study) -> Sequence[Cell]:
+    """All cells: experiment by experiment, draw by draw, the last parameter of the matrix fastest.
+
+    Those of a study with more than `MOST_KEPT` are made while one goes over them, which raises `SetupError` at one that cannot be run.
+    """
     if study._cells is None:
-        everything = study.all_experiments.items()
-        study._cells = tuple(cell for name, experiment in everything for cell in _cells_of(study, name, experiment))
-    found: tuple[Cell, ...] = study._cells
+        number = number_of_cells(study)
+        study._cells = tuple(_every_cell(study)) if number <= MOST_KEPT else Cells(study, number, _check_late)
+    found: Sequence[Cell] = study._cells
     return found
+
+
+def is_large(study: Study) -> bool:
+    """Whether the cells are too many to keep."""
+    return isinstance(cells(study), Cells)
+
+
+def specimens(study: Study) -> Sequence[Cell]:
+    """Cells in which every value of every matrix stands at least once: all, unless the study is large."""
+    found = cells(study)
+    if not isinstance(found, Cells):
+        return found
+    if study._specimens is None:
+        study._specimens = tuple(_some_cells(study))
+    some: Sequence[Cell] = study._specimens
+    return some
+
+
+def number_of_cells(study: Study, experiment: str | None = None) -> int:
+    """How many cells there are, in all or in one experiment, without making them."""
+    names = study.all_experiments if experiment is None else [experiment]
+    return len(_draws(study)) * sum(1 for name in names for _ in _combinations(study, name))
 
 
 def parameter_names(study: Study) -> list[str]:
     """All parameters in order of appearance: these are columns of the tables."""
-    names: dict[str, None] = dict.fromkeys(study.parameters)
+    names: dict[str, None] = dict.fromkeys([*study.parameters, *(study.draw.names if study.draw else ())])
     for experiment in study.all_experiments.values():
         names |= dict.fromkeys([*experiment.parameters, *experiment.matrix])
     return list(names)
+
+
+def _check_late(cell: Cell) -> None:
+    from ._check import check_cell  # It goes over cells.
+
+    check_setup(cell)
+    check_cell(cell)
+
+
+def _every_cell(study: Study) -> Iterator[Cell]:
+    for name in study.all_experiments:
+        maker = _Maker(study, name)
+        for number in _draws(study):
+            for varied in _combinations(study, name):
+                yield maker.cell(varied, number)
+
+
+def _some_cells(study: Study) -> Iterator[Cell]:
+    for name in study.all_experiments:
+        maker = _Maker(study, name)
+        draws = _draws(study)
+        combinations = list(_combinations(study, name))
+        some = combinations if len(combinations) <= _SPECIMENS else _with_every_value(combinations)
+        chosen = [(varied, draws[0]) for varied in some]
+        # The others turn through the draws, so that most are seen with several.
+        chosen += [(some[index % len(some)], number) for index, number in enumerate(draws[1:_SPECIMEN_DRAWS])]
+        yield from (maker.cell(varied, number) for varied, number in chosen)
+
+
+def _with_every_value(combinations: Iterable[dict[str, Scalar]]) -> list[dict[str, Scalar]]:
+    """Those that bring a value that none before had."""
+    seen: set[tuple[str, Scalar]] = set()
+    found = []
+    for varied in combinations:
+        if not seen.issuperset(varied.items()):
+            seen |= varied.items()
+            found.append(varied)
+    return found
+
+
+def _draws(study: Study) -> Sequence[int]:
+    """The numbers of the draws; 0 where nothing is drawn."""
+    if study.draw is None:
+        return (0,)
+    return range(1, 1 + (min(study.draw.number, study.short.draws) if study.shortened else study.draw.number))
+
+
+def _combinations(study: Study, name: str) -> Iterator[dict[str, Scalar]]:
+    """The values of an experiment's matrix, with what it excludes left out."""
+    experiment = study.all_experiments[name]
+    matrix = experiment.matrix
+    for values in itertools.product(*matrix.values()):
+        varied = dict(zip(matrix, values, strict=True))
+        if any(all(varied[parameter] == value for parameter, value in excluded.items()) for excluded in experiment.exclude):
+            continue
+        if study.shortened and not keeps(study.short, name, {**study.parameters, **experiment.parameters, **varied}):
+            continue
+        yield varied
 
 
 def check_study(study: Study) -> None:
     """Raises `SetupError` at the first thing that cannot be run."""
     if study.experiments and study.matrix:
         raise SetupError(("matrix",), "a study has either one `matrix` or `experiments` with a matrix each, not both")
+    _check_matrices(study)
     seen: set[str] = set()
     for index, claim in enumerate(study.claims):
         if claim.id in seen:
@@ -105,15 +222,33 @@ def check_study(study: Study) -> None:
     for name in study.short.only:
         if name not in (*parameters, "experiment"):
             raise SetupError(("short", "only", name), unknown("parameter", name, [*parameters, "experiment"]))
-    if study.short.only and not any(keeps(study.short, cell.experiment, cell.parameters) for cell in cells(study)):
+    if study.short.only and not any(keeps(study.short, cell.experiment, cell.parameters) for cell in specimens(study)):
         raise SetupError(("short", "only"), "no cell has these values, so the short form would run nothing")
     if study.published is not None:
         for index, key in enumerate(study.published.keys):
             if key not in [*parameters, "experiment", "flow", "subflow"]:
                 raise SetupError(("published", "keys", index), unknown("parameter", key, [*parameters, "experiment", "flow", "subflow"]))
-    for cell in cells(study):
+    for cell in specimens(study):
         check_setup(cell)
     _every_parameter_is_used(study)
+
+
+def _check_matrices(study: Study) -> None:
+    drawn = study.draw.parameters if study.draw else {}
+    for name, experiment in study.all_experiments.items():
+        within: Where = ("experiments", name) if study.experiments else ()
+        for index, excluded in enumerate(experiment.exclude):
+            for parameter in excluded:
+                if parameter not in experiment.matrix:
+                    where = (*within, "exclude", index, parameter)
+                    raise SetupError(where, unknown("parameter in this matrix", parameter, experiment.matrix))
+        combinations = math.prod(len(values) for values in experiment.matrix.values())
+        if combinations > MOST_COMBINATIONS:
+            sentence = f"{combinations} combinations of values are too many for one experiment; the most is {MOST_COMBINATIONS}"
+            raise SetupError((*within, "matrix"), sentence)
+        for parameter in drawn.keys() & {**study.parameters, **experiment.parameters, **experiment.matrix}.keys():
+            sentence = f'"{parameter}" has a value already; a parameter is drawn or given, not both'
+            raise SetupError(("draw", "parameters", parameter), sentence)
 
 
 def check_setup(cell: Cell) -> None:
@@ -128,42 +263,41 @@ def check_setup(cell: Cell) -> None:
     gathered([*flows, partial(_check_captures, cell)])
 
 
-def _cells_of(study: Study, name: str, experiment: Experiment) -> Iterator[Cell]:
-    origin: dict[str, Where] = {part: (part,) if getattr(experiment, part) is None else ("experiments", name, part) for part in PARTS}
-    raw = _raw(study, experiment)
-    used = set(names_in(raw))
-    matrix = experiment.matrix
-    for index, excluded in enumerate(experiment.exclude):
-        for parameter in excluded:
-            if parameter not in matrix:
-                raise SetupError(("experiments", name, "exclude", index, parameter), unknown("parameter in this matrix", parameter, matrix))
-    combinations = math.prod(len(values) for values in matrix.values())
-    if combinations > MOST_COMBINATIONS:
-        sentence = f"{combinations} combinations of values are too many for one experiment; the most is {MOST_COMBINATIONS}"
-        raise SetupError(("experiments", name, "matrix") if study.experiments else ("matrix",), sentence)
-    for values in itertools.product(*matrix.values()):
-        varied = dict(zip(matrix, values, strict=True))
-        if any(all(varied[parameter] == value for parameter, value in excluded.items()) for excluded in experiment.exclude):
-            continue
-        parameters = {**study.parameters, **experiment.parameters, **varied}
-        if study.shortened and not keeps(study.short, name, parameters):
-            continue
-        unset = sorted(used - set(parameters))
+class _Maker:
+    """Makes the cells of one experiment."""
+
+    def __init__(self, study: Study, name: str) -> None:
+        self._study, self._name = study, name
+        self._experiment = experiment = study.all_experiments[name]
+        self._origin: dict[str, Where] = {
+            part: (part,) if getattr(experiment, part) is None else ("experiments", name, part) for part in PARTS
+        }
+        self._raw = _raw(study, experiment)
+        self._used = set(names_in(self._raw))
+
+    def cell(self, varied: Mapping[str, Scalar], number: int) -> Cell:
+        """The cell of these values in the draw of this number. Raises `SetupError` if it cannot be."""
+        study, origin = self._study, self._origin
+        drawn = study.draw.values(number) if study.draw else {}
+        parameters = {**study.parameters, **drawn, **self._experiment.parameters, **varied}
+        unset = sorted(self._used - set(parameters))
         if unset:
-            where = _first_use(raw, unset[0])
-            sentence = f'the parameter "{unset[0]}" has no value in the experiment "{name}"; give it in `parameters` or `matrix`'
+            where = _first_use(self._raw, unset[0])
+            sentence = f'the parameter "{unset[0]}" has no value in the experiment "{self._name}"; give it in `parameters` or `matrix`'
             raise SetupError(placed(where, origin), sentence)
-        tree = substitute(raw, parameters)
+        tree = substitute(self._raw, parameters)
+        # What tells this cell from others of its experiment.
+        own = {**drawn, **varied}
         try:
             setup = Setup.model_validate(tree)
         except ValidationError as error:
-            wrong = (SetupError(placed(where, origin), in_cell(sentence, varied)) for where, sentence in problems(error, tree, Setup))
+            wrong = (SetupError(placed(where, origin), in_cell(sentence, own)) for where, sentence in problems(error, tree, Setup))
             raise_all(list(wrong))
             raise AssertionError("pydantic found something") from error
-        seeds = study.seeds if experiment.seeds is None else experiment.seeds
+        seeds = study.seeds if self._experiment.seeds is None else self._experiment.seeds
         if study.shortened:
             setup, seeds = Setup.model_validate(shortened(plain(setup), study.short)), seeds[: study.short.seeds]
-        yield Cell(experiment=name, parameters=parameters, varied=varied, setup=setup, seeds=seeds, origin=origin)
+        return Cell(experiment=self._name, parameters=parameters, varied=own, setup=setup, seeds=seeds, origin=origin)
 
 
 def _raw(study: Study, experiment: Experiment) -> dict[str, Any]:
@@ -288,13 +422,19 @@ def _first_use(tree: Any, parameter: str, where: Where = ()) -> Where:
 
 def _every_parameter_is_used(study: Study) -> None:
     """A matrix over a parameter that stands nowhere would run the same thing several times and call it a result."""
+    anywhere: set[str] = set()
     for name, experiment in study.all_experiments.items():
         used = set(names_in(_raw(study, experiment)))
+        anywhere |= used
         for parameter in experiment.matrix:
             if parameter not in used:
                 where = ("experiments", name, "matrix", parameter) if study.experiments else ("matrix", parameter)
                 sentence = f'the matrix varies "{parameter}", but "${{{parameter}}}" stands nowhere in the set-up'
                 raise SetupError(where, sentence)
+    for parameter in study.draw.parameters if study.draw else ():
+        if parameter not in anywhere:
+            sentence = f'"{parameter}" is drawn, but "${{{parameter}}}" stands nowhere in the set-up'
+            raise SetupError(("draw", "parameters", parameter), sentence)
 
 
 def _check_link(cell: Cell, name: str) -> None:

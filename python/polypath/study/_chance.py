@@ -7,7 +7,7 @@ from typing import Any
 from polypath import _native
 
 from ._aqm import FqCodel, Pie, Red
-from ._cells import Cell, cells
+from ._cells import Cell, specimens
 from ._elements import BurstLoss, Delay, Loss, RateLimit, Retry, Wireless, chain
 from ._kernel import split_cc
 from ._study import Study
@@ -25,7 +25,7 @@ def same_for_all_seeds(study: Study) -> str | None:
     """One sentence if a study repeats cells over seeds that can change nothing in them in virtual time; None if it does not."""
     drawing = drawing_algorithms()
     known = {name for name, *_ in _native.algorithms()}
-    every = cells(study)
+    every = specimens(study)
     repeated = [cell for cell in every if len(cell.seeds) > 1 and not _draws(cell, drawing, known)]
     if not repeated:
         return None

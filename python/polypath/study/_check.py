@@ -11,7 +11,7 @@ from typing import Any
 
 from polypath import _native
 
-from ._cells import Cell, Setup, cells, check_study, subflows_asked
+from ._cells import Cell, Setup, check_study, specimens, subflows_asked
 from ._errors import unknown
 from ._figures import check_figures
 from ._idle import check_idle
@@ -27,7 +27,7 @@ _ANY_CC = "reno"
 def check(study: Study, *, network_only: bool = False) -> None:
     """Raises `SetupError` at the first thing that cannot be run; with `network_only`, that cannot be built, whatever its flows."""
     check_study(study)
-    every = cells(study)
+    every = specimens(study)
     if not network_only:
         for cell in every:
             check_figures(cell)

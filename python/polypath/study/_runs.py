@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from ._cells import Cell, Setup, cells
+from ._errors import SetupError
 from ._flows import Endpoints, Flow, Ndiffports, Route
 from ._kernel import bare_of_ours
+from ._load import located
 from ._placeholder import Scalar
 from ._reach import leads
 from ._scenario import copies, links_of, scenario
@@ -83,19 +85,20 @@ def runs(
     kernel: str | None = None,
     own: Mapping[str, str] | None = None,
     leave_out: Callable[[Cell], object] = lambda cell: None,
-) -> list[Run]:
-    """All runs of a study in the order of its file, each cell's baselines behind it.
+) -> Iterator[Run]:
+    """All runs of a study in the order of its file, each cell's baselines behind it; each is made when it is asked for.
 
     An engine that runs kernels gives its version as a function of the kernel's name; `kernel` then stands in for the study's own.
-    `own` are hashes of a person's own congestion controls by name. Cells of which `leave_out` says why are left out.
+    `own` are hashes of a person's own congestion controls by name. Cells of which `leave_out` says why are left out. Raises `StudyError`
+    at a cell of a large study that cannot be run.
     """
-    return [
-        run
-        for cell in cells(study)
-        if not leave_out(cell)
-        for seed in cell.seeds
-        for run in _runs_of(study, cell, seed, engine, version, kernel, own or {})
-    ]
+    try:
+        for cell in cells(study):
+            if not leave_out(cell):
+                for seed in cell.seeds:
+                    yield from _runs_of(study, cell, seed, engine, version, kernel, own or {})
+    except SetupError as error:
+        raise located(study, error) from None
 
 
 def _runs_of(

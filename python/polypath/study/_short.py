@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import Field
+
 from ._model import Model
 from ._placeholder import Scalar
 from ._quantity import Size, Time
@@ -20,6 +22,8 @@ class Short(Model):
     """Longer runs are shortened to this, and what happens in them happens sooner in proportion; transfers are so much smaller."""
     seeds: int = 2
     """At most so many seeds."""
+    draws: int = Field(default=2, ge=1)
+    """At most so many draws, the first ones."""
     only: Mapping[str, tuple[Scalar, ...]] = {}
     """Parameter (or `experiment`) -> the values that the short form keeps; default: all."""
 

@@ -5,21 +5,22 @@ A `Study` is a frozen value. Building one checks every cell of every matrix, so 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, ValidationInfo, field_validator, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from ._claims import Claim, Published
 from ._conclusion import places
+from ._draw import Draw
 from ._errors import SetupError
 from ._flows import Flow
 from ._kernel import DEFAULT_KERNEL, KernelName
 from ._model import Model, Name
+from ._parameters import ParameterName
 from ._placeholder import Scalar, is_placeholder
 from ._quantity import Size, Time
 from ._short import Short
@@ -29,63 +30,8 @@ from ._traces import FOLDER
 # In the context of a validation: the study was made up around a topology, and nobody will run it.
 NETWORK_ONLY = "network_only"
 
-# Columns of the tables that a parameter would hide.
-RESERVED = frozenset(
-    [
-        "key",
-        "n",
-        "study",
-        "experiment",
-        "engine",
-        "seed",
-        "flow",
-        "group",
-        "subflow",
-        "link",
-        "time_s",
-        "source",
-        "destination",
-        "a_to_b",
-        "baseline_of",
-        "client_address",
-        "server_address",
-        "flow_transport",
-        "flow_cc",
-        "flow_profile",
-        "platform",
-        "jain",
-        "fair_mbps",
-        "of_fair",
-        "over_others",
-        "best_single_mbps",
-        "gain",
-        "harm_goodput",
-        "harm_latency",
-        "harm_completion",
-        "established_s",
-        "subflows",
-        "trusted",
-        # Of summaries and comparisons.
-        "runs",
-        "value",
-        "spread",
-        "metric",
-        "label",
-        "share",
-    ]
-)
-
-
 FEWEST_STARTS = 8
 """With fewer, tests of chance hardly ever speak, whatever differs."""
-
-
-def _parameter_name(value: str) -> str:
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
-        raise ValueError(f'"{value}" is no name of a parameter; use letters from a to z, digits and "_", beginning with a letter')
-    if value in RESERVED:
-        raise ValueError(f'"{value}" is a column of the results; give the parameter another name')
-    return value
 
 
 def _axis(value: Any) -> Any:
@@ -107,7 +53,6 @@ def _seeds(value: Any) -> Any:
     return value
 
 
-ParameterName = Annotated[str, AfterValidator(_parameter_name)]
 Axis = Annotated[tuple[Scalar, ...], Field(min_length=1), BeforeValidator(_axis)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 Seeds = Annotated[tuple[Seed, ...], Field(min_length=1), BeforeValidator(_seeds)]
@@ -201,6 +146,8 @@ class Study(Model):
     """Parameter -> its values, when there is one experiment; it is then called `main`."""
     experiments: Mapping[Name, Experiment] = Field(default_factory=dict)
     """Several matrices by name."""
+    draw: Draw | None = None
+    """Parameters whose values are drawn at random; each cell runs with every draw. Draws are repetitions, as those of `repeat_over`."""
     seeds: Seeds = (1,)
     """Seeds to repeat each cell with, or a number of repetitions."""
     repeat_over: tuple[ParameterName, ...] = ()
@@ -220,6 +167,7 @@ class Study(Model):
     _file: Any = PrivateAttr(default=None)
     # Its cells once they were asked for: a study cannot change, and making them takes most of the time of reading it.
     _cells: Any = PrivateAttr(default=None)
+    _specimens: Any = PrivateAttr(default=None)
 
     @field_validator("conclusion", mode="after")
     @classmethod
@@ -242,6 +190,11 @@ class Study(Model):
     def all_experiments(self) -> Mapping[str, Experiment]:
         """The named experiments, or the one that the study's own matrix makes."""
         return self.experiments or {"main": Experiment(matrix=self.matrix)}
+
+    @property
+    def repeated(self) -> tuple[str, ...]:
+        """Parameters whose values are repetitions of a cell."""
+        return (*self.repeat_over, *(self.draw.names if self.draw else ()))
 
     @property
     def varies_kernel(self) -> bool:

@@ -1,5 +1,6 @@
+from ._chunks import weight
 from ._dask import DaskPlace
-from ._finished import Failed, Fault, Finished, files_of, parquet
+from ._finished import Failed, Fault, Finished, files_of, parquet, parquet_writer
 from ._place import LOCAL, Place, State, check_place, find_place
 
 __all__ = [
@@ -14,4 +15,6 @@ __all__ = [
     "files_of",
     "find_place",
     "parquet",
+    "parquet_writer",
+    "weight",
 ]

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -63,12 +64,17 @@ def files_of(key: str, engine: str, version: str, scenario: Mapping[str, Any], o
     return files
 
 
-def parquet(table: pa.Table, metadata: Mapping[str, str] | None = None) -> pa.Buffer:
+def parquet(table: pa.Table) -> pa.Buffer:
     """A table as the bytes of a parquet file: equal tables give equal bytes."""
-    table = table.replace_schema_metadata(dict(metadata) if metadata else None)
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd", compression_level=3, version="2.6", store_schema=False)
+    with parquet_writer(sink, table.schema) as writer:
+        writer.write_table(table.replace_schema_metadata(None))
     return sink.getvalue()
+
+
+def parquet_writer(where: Path | pa.NativeFile, schema: pa.Schema) -> pq.ParquetWriter:
+    """Writes tables of this schema, one after the other, into one file."""
+    return pq.ParquetWriter(where, schema.remove_metadata(), compression="zstd", compression_level=3, version="2.6", store_schema=False)
 
 
 def packed(run: Finished) -> bytes:

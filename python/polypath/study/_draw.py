@@ -1,0 +1,104 @@
+"""Parameters that are drawn at random, so that a study is over a population of networks and not over one.
+
+A value depends on the study's seed of drawing, the number of the draw and the parameter's name alone: not on how many are drawn, on other
+parameters, or on a library's generator.
+"""
+
+from __future__ import annotations
+
+import bisect
+import hashlib
+import itertools
+import math
+from collections.abc import Mapping
+from statistics import NormalDist
+from typing import Annotated, Any, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from ._model import Model
+from ._parameters import NUMBER_OF_DRAW, ParameterName
+from ._placeholder import Scalar
+
+# The fields of which one says the distribution.
+_DISTRIBUTIONS = ("uniform", "loguniform", "lognormal", "choice")
+
+
+def _weighted(value: Any) -> Any:
+    return dict.fromkeys(value, 1.0) if isinstance(value, list | tuple) else value
+
+
+class Drawn(Model):
+    """The distribution of a parameter: one of `uniform`, `loguniform`, `lognormal`, `choice`."""
+
+    uniform: tuple[float, float] | None = None
+    """Least and greatest value."""
+    loguniform: tuple[float, float] | None = None
+    """Least and greatest value of one whose logarithm is uniform."""
+    lognormal: tuple[float, float] | None = None
+    """Median, and the factor that is one standard deviation of the logarithm: two thirds lie within this factor of the median."""
+    choice: Annotated[Mapping[Scalar, float], Field(min_length=1), BeforeValidator(_weighted)] | None = None
+    """Values with their weights, or a list of values that are equally likely."""
+    digits: int = Field(default=3, ge=1, le=15)
+    """Significant digits of a drawn number; nobody knows a link's rate to the bit."""
+
+    @model_validator(mode="after")
+    def _one_that_stands(self) -> Self:
+        given = [name for name in _DISTRIBUTIONS if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(f"give one of {', '.join(_DISTRIBUTIONS)}; there {'are ' + ' and '.join(given) if given else 'is none'}")
+        for name in ("uniform", "loguniform"):
+            span = getattr(self, name)
+            if span is not None and not span[0] < span[1]:
+                raise ValueError(f"`{name}: [{span[0]:g}, {span[1]:g}]` spans nothing; write the least value first, and then the greatest")
+        if self.loguniform is not None and self.loguniform[0] <= 0:
+            raise ValueError(f"`loguniform` begins at {self.loguniform[0]:g}; only what is greater than 0 has a logarithm")
+        if self.lognormal is not None and (self.lognormal[0] <= 0 or self.lognormal[1] < 1):
+            raise ValueError("`lognormal` takes a median greater than 0 and a factor of 1 or more")
+        if self.choice is not None and (min(self.choice.values()) < 0 or not sum(self.choice.values()) > 0):
+            raise ValueError("weights of a `choice` are 0 or more, and one of them is more")
+        return self
+
+    def value(self, chance: float) -> Scalar:
+        """The value that has this much of the distribution below it; `chance` is above 0 and below 1."""
+        if self.choice is not None:
+            possible = [value for value, weight in self.choice.items() if weight > 0]
+            sums = list(itertools.accumulate(weight for weight in self.choice.values() if weight > 0))
+            return possible[min(bisect.bisect_right(sums, chance * sums[-1]), len(possible) - 1)]
+        if self.uniform is not None:
+            least, greatest = self.uniform
+            return self._rounded(least + chance * (greatest - least))
+        if self.loguniform is not None:
+            least, greatest = self.loguniform
+            return self._rounded(least * (greatest / least) ** chance)
+        assert self.lognormal is not None, "one of them was given"
+        median, factor = self.lognormal
+        return self._rounded(median * factor ** NormalDist().inv_cdf(chance))
+
+    def _rounded(self, value: float) -> float:
+        return float(f"{value:.{self.digits}g}") if value else 0.0
+
+
+class Draw(Model):
+    """Parameters whose values are drawn: every cell of a matrix is run with each draw."""
+
+    number: int = Field(ge=1, le=1_000_000)
+    """How many draws; the first ones stay what they are when there are more."""
+    seed: int = Field(default=1, ge=0, lt=2**63)
+    parameters: Mapping[ParameterName, Drawn] = Field(min_length=1)
+    """Parameter -> its distribution."""
+
+    def values(self, number: int) -> dict[str, Scalar]:
+        """The parameters of one draw, and its number."""
+        return {NUMBER_OF_DRAW: number, **{name: drawn.value(_chance(self.seed, number, name)) for name, drawn in self.parameters.items()}}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What it gives to every cell, the number first."""
+        return (NUMBER_OF_DRAW, *self.parameters)
+
+
+def _chance(seed: int, number: int, name: str) -> float:
+    """Uniform between 0 and 1, neither of them; the same on every machine."""
+    digest = hashlib.sha256(f"{seed}/{number}/{name}".encode()).digest()
+    return math.ldexp((int.from_bytes(digest[:8]) >> 12) + 0.5, -52)

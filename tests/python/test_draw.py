@@ -1,0 +1,248 @@
+"""Parameters that are drawn, and studies with more cells than are kept."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from polypath import Draw, Drawn, Results, Study, StudyError
+from polypath.cli._app import build
+from polypath.engines import EngineError, FakeEngine
+from polypath.results import _runner as runner
+from polypath.results import cost, execute, plan
+from polypath.study import Cells, cells, is_large, number_of_cells, parameter_names, specimens
+from polypath.study import _cells as making
+
+STUDY = """
+name: drawn
+title: Any two paths
+topology:
+  nodes: {a: {}, b: {}}
+  links:
+    one: {ends: [a, b], both: {rate: "${rate}mbit", delay: "${delay}ms", queue: 50packets}}
+    two: {ends: [a, b], both: {rate: 20mbit, delay: 15ms, queue: 50packets}}
+flows: {m: {client: a, server: b, transport: mptcp, cc: "${cc}"}}
+duration: 2s
+measure: {series: null}
+draw:
+  number: 4
+  parameters:
+    rate: {loguniform: [1, 100]}
+    delay: {choice: {5: 3, 50: 1}}
+matrix: {cc: [lia, cubic]}
+"""
+
+
+def study(text: str = STUDY) -> Study:
+    return Study.model_validate(yaml.safe_load(text))
+
+
+def large(monkeypatch: pytest.MonkeyPatch, text: str = STUDY) -> Study:
+    """A study of which no cell is kept."""
+    monkeypatch.setattr(making, "MOST_KEPT", 3)
+    made = study(text)
+    assert is_large(made)
+    return made
+
+
+# --- values
+
+
+def test_every_cell_of_the_matrix_stands_with_every_draw() -> None:
+    made = study()
+    assert [(cell.parameters["draw"], cell.parameters["cc"]) for cell in cells(made)] == list(
+        itertools.product((1, 2, 3, 4), ("lia", "cubic"))
+    )
+    assert parameter_names(made) == ["draw", "rate", "delay", "cc"]
+    both = cells(made)[0].parameters, cells(made)[1].parameters
+    assert {both[0]["rate"], both[0]["delay"]} == {both[1]["rate"], both[1]["delay"]}, "all algorithms have the same networks"
+
+
+def test_a_draw_stays_what_it_is_whatever_else_is_drawn() -> None:
+    few = Draw(number=2, parameters={"x": Drawn(uniform=(0, 1))})
+    many = Draw(number=9, parameters={"y": Drawn(uniform=(0, 1)), "x": Drawn(uniform=(0, 1))})
+    assert few.values(2)["x"] == many.values(2)["x"]
+    assert few.values(1)["x"] != few.values(2)["x"]
+    assert Draw(number=2, seed=2, parameters=few.parameters).values(2)["x"] != few.values(2)["x"]
+    # SHA-256 of "1/2/x"; the same on any machine and with any library.
+    assert few.values(2) == {"draw": 2, "x": 0.841}
+
+
+@pytest.mark.parametrize(
+    ("drawn", "quantiles"),
+    [
+        (Drawn(uniform=(10, 20), digits=9), {0.25: 12.5, 0.5: 15, 0.9: 19}),
+        (Drawn(loguniform=(1, 10000), digits=9), {0.25: 10, 0.5: 100, 0.75: 1000}),
+        (Drawn(lognormal=(30, 2), digits=9), {0.15865525393145707: 15, 0.5: 30, 0.8413447460685429: 60}),
+    ],
+)
+def test_numbers_follow_their_distribution(drawn: Drawn, quantiles: dict[float, float]) -> None:
+    for chance, value in quantiles.items():
+        assert drawn.value(chance) == pytest.approx(value, rel=1e-6)
+    found = sorted(float(Draw(number=1, parameters={"x": drawn}).values(number)["x"]) for number in range(1, 4001))
+    for chance in (0.1, 0.5, 0.9):
+        # Of 4000 draws, this share lies below the quantile, within four standard deviations.
+        below = sum(value < drawn.value(chance) for value in found) / len(found)
+        assert abs(below - chance) < 4 * math.sqrt(chance * (1 - chance) / len(found))
+
+
+def test_choices_have_their_weights_and_types() -> None:
+    drawn = Drawn(choice={"dsl": 3, "lte": 1, "never": 0})
+    found = [Draw(number=1, parameters={"kind": drawn}).values(number)["kind"] for number in range(1, 4001)]
+    assert set(found) == {"dsl", "lte"}
+    assert statistics.mean(kind == "dsl" for kind in found) == pytest.approx(0.75, abs=0.03)
+    assert {Drawn(choice=[1, 2]).value(chance) for chance in (0.1, 0.9)} == {1, 2}
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ("rate: {}", r"give one of uniform, loguniform, lognormal, choice; there is none"),
+        ("rate: {uniform: [1, 2], choice: [1]}", r"there are uniform and choice"),
+        ("rate: {uniform: [2, 1]}", r"`uniform: \[2, 1\]` spans nothing"),
+        ("rate: {loguniform: [0, 1]}", r"begins at 0; only what is greater than 0 has a logarithm"),
+        ("rate: {choice: {1: -1}}", r"weights of a `choice` are 0 or more"),
+        ("draw: {uniform: [1, 2]}", r'"draw" is the number of a draw'),
+        ("cc: {choice: [lia]}", r'"cc" has a value already; a parameter is drawn or given, not both'),
+        ("idle: {uniform: [1, 2]}", r'"idle" is drawn, but "\$\{idle\}" stands nowhere in the set-up'),
+        ("rate: {uniform: [-2, -1]}", r"-1\.\d\dmbit.* \(in the cell draw=1, rate=-1\.\d\d, delay=5, cc=lia\)"),
+    ],
+)
+def test_what_cannot_be_drawn_is_told(change: str, sentence: str) -> None:
+    name = change.partition(":")[0]
+    old = "rate: {loguniform: [1, 100]}"
+    with pytest.raises(ValueError, match=sentence):
+        study(STUDY.replace(old, change if name == "rate" else f"{old}\n    {change}"))
+
+
+def test_draws_are_repetitions_in_summaries(tmp_path: Path) -> None:
+    results = execute(plan(study(), out=tmp_path))
+    assert set(results.runs["draw"]) == {1, 2, 3, 4}
+    summary = results.summary()
+    assert list(summary["cc"]) == ["lia", "cubic"]
+    assert list(summary["n"]) == [4, 4]
+    assert summary["goodput_receiver_mbps"].iloc[0] == pytest.approx(results.runs.query("cc == 'lia'")["goodput_receiver_mbps"].mean())
+
+
+def test_the_short_form_has_the_first_draws() -> None:
+    assert {cell.parameters["draw"] for cell in cells(study().in_short())} == {1, 2}
+    assert {cell.parameters["draw"] for cell in cells(study(STUDY + "short: {draws: 1}\n").in_short())} == {1}
+
+
+def test_one_chooses_draws_by_number() -> None:
+    made = study()
+    assert {run.parameters["draw"] for run in plan(made, only={"draw": ["2", "3"]}).runs} == {2, 3}
+    with pytest.raises(StudyError, match=r"no cell of drawn has draw=5; there are 1 to 4"):
+        plan(made, only={"draw": ["5"]})
+    with pytest.raises(StudyError, match=r'"rate" is drawn; choose draws by their number, such as --only draw=1'):
+        plan(made, only={"rate": ["5"]})
+
+
+# --- many cells
+
+
+def bytes_of(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir() if file.suffix in (".parquet", ".json")}
+
+
+def test_cells_that_are_not_kept_give_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = execute(plan(study(), out=tmp_path / "kept"))
+    made = large(monkeypatch)
+    work = plan(made, out=tmp_path / "made")
+    assert work.large
+    results = execute(work)
+    assert "pending" not in vars(work), "no list of runs was made"
+    assert "runs" not in vars(work)
+    assert bytes_of(results.folder) == bytes_of(kept.folder)
+    assert list(plan(made, out=tmp_path / "made").waiting()) == []
+
+
+def test_tables_in_parts_are_the_same_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = execute(plan(study(), out=tmp_path / "whole"))
+    monkeypatch.setattr(runner, "_TABLE_PART", 3)
+    parts = execute(plan(study(), out=tmp_path / "parts"))
+    assert pq.ParquetFile(parts.folder / "runs.parquet").num_row_groups > 2
+    for name in ("runs", "baselines", "subflows", "links", "progress", "series", "events"):
+        assert whole.table(name).equals(parts.table(name)), name
+    assert whole.manifest == parts.manifest
+
+
+def test_other_machines_get_runs_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from polypath.sweep import Finished, Place, files_of
+
+    class Here(Place):
+        name = "here"
+        parts: ClassVar[list[int]] = []
+
+        def carry_out(self, engine, runs, tell):  # type: ignore[no-untyped-def]
+            self.parts.append(len(runs))
+            for run in runs:
+                yield Finished(key=run.key, files=files_of(run.key, run.engine, run.version, run.scenario, engine.run(run.scenario)))
+
+    monkeypatch.setattr(runner, "_PART", 3)
+    work = plan(large(monkeypatch), out=tmp_path / "made")
+    results = execute(work, on=Here())
+    assert sum(Here.parts) == len({run.key for run in work.every()})
+    assert max(Here.parts) == 3
+    monkeypatch.undo()
+    assert bytes_of(results.folder) == bytes_of(execute(plan(study(), out=tmp_path / "kept")).folder)
+
+
+def test_a_study_of_two_million_cells_is_read_and_planned_at_once() -> None:
+    axis = {"cc": ["lia", "olia", "balia", "cubic", "reno"], "queue": [f"{n}packets" for n in range(20, 40)]}
+    tree = yaml.safe_load(STUDY.replace("50packets", '"${queue}"'))
+    made = Study.model_validate({**tree, "draw": {**tree["draw"], "number": 20_000}, "matrix": axis})
+    assert number_of_cells(made) == len(cells(made)) == 2_000_000
+    assert isinstance(cells(made), Cells)
+    assert len(specimens(made)) < 1000
+    assert {cell.parameters["queue"] for cell in specimens(made)} == set(axis["queue"])
+    work = plan(made, engine=FakeEngine())
+    first = list(itertools.islice(work.waiting(), 10))
+    assert [run.parameters["cc"] for run in first if run.baseline is None][:2] == ["lia", "lia"]
+    assert work.distinct == pytest.approx(2_000_000, rel=1.5)
+    assert work.expected == work.distinct
+    assert cost(work).simulated_s == pytest.approx(first[0].scenario["duration_ns"] / 1e9 * work.distinct)
+    assert cells(made)[1_999].parameters == cells(made)[1_999:2_000][0].parameters
+
+
+def test_a_cell_that_cannot_run_is_told_when_it_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(making, "_SPECIMEN_DRAWS", 2)
+    monkeypatch.setattr(runner, "_ESTIMATE", 3)
+    # The first rate below zero is that of draw 4.
+    drawn = STUDY.replace("rate: {loguniform: [1, 100]}", "rate: {uniform: [-50, 100]}").replace("number: 4", "number: 8\n  seed: 2")
+    made = large(monkeypatch, drawn)
+    work = plan(made, engine=FakeEngine(), out=tmp_path)
+    with pytest.raises(StudyError, match=r"draw=4, rate=-43\.9, "):
+        execute(work, workers=1)
+    assert len(work.store) > 0, "what is finished is kept"
+
+
+def test_failures_of_a_large_study_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Failing(FakeEngine):
+        def run(self, scenario):  # type: ignore[no-untyped-def]
+            if scenario["flows"][0]["cc"] == "cubic" and scenario["flows"][0]["transport"] == "mptcp":
+                raise EngineError("no luck")
+            return super().run(scenario)
+
+    with pytest.raises(EngineError, match=r"(?s)no luck .*4 runs failed; the others are kept"):
+        execute(plan(large(monkeypatch), engine=Failing(), out=tmp_path))
+    assert set(Results.open(tmp_path / "drawn", study()).runs["cc"]) == {"lia"}
+
+
+def test_dry_run_tells_the_cost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "study.yaml").write_text(STUDY.replace("number: 4", "number: 20000"), encoding="utf-8")
+    done = CliRunner().invoke(build(["run"]), ["run", str(tmp_path), "--dry-run", "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.output.split())
+    assert "40000 cells, about " in said
+    assert "of simulated time, at most" in said
+    assert np.count_nonzero([line.startswith("main") for line in done.output.splitlines()]) == 0
