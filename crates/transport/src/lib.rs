@@ -17,6 +17,7 @@ mod reorder_stats;
 mod settings;
 pub mod stack;
 pub mod tcp;
+mod timer_wheel;
 pub mod udp;
 
 pub use connection::{Connection, End};

@@ -11,7 +11,8 @@ use super::sender::{Fin, Piece};
 use super::{Connection, INITIAL, Phase};
 use crate::limit_clock::Limit as SenderLimit;
 use crate::stack::{MetaRetransmission, MetaSendBuffer};
-use crate::tcp::{CaState, State, tick_after};
+use crate::tcp::{CaState, State};
+use crate::timer_wheel::fires_at;
 use polypath_base::{Bytes, DataSeq, Duration, Instant, Segments};
 use polypath_sched::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, Scheduler};
 
@@ -465,7 +466,7 @@ impl Connection {
             MetaRetransmission::LastTimer => self.tx.rtx_interval,
         };
         let wait = if wait == Duration::ZERO { self.settings.rto_min } else { wait };
-        self.tx.rtx_due = tick_after(now + wait * (1 << self.tx.rtx_backoff.min(MOST_DOUBLINGS)), self.settings.tick);
+        self.tx.rtx_due = fires_at(now, now + wait * (1 << self.tx.rtx_backoff.min(MOST_DOUBLINGS)), self.settings.tick);
     }
 
     /// What is left of the subflows' timers now is how long the connection's own waits whenever it starts until this is asked again

@@ -55,7 +55,6 @@ pub use reset::reset_for;
 use rtt::Rtt;
 use scoreboard::Scoreboard;
 use sending::{CwndValidation, Handshake, Nagle, Pacer, Persist};
-pub(crate) use timer::tick_after;
 use timer::{Pending, Timer, Timers};
 
 /// Bytes of data in a segment to a peer that has not told how long it takes them (RFC 9293 section 3.7.1).

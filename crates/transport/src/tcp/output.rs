@@ -167,7 +167,7 @@ impl Socket {
             Pending::Reordering => self.handle_reordering_timeout(cx),
             Pending::WindowProbe => {
                 self.persist.on_timeout();
-                self.timers.arm_pending(Pending::WindowProbe, cx.now, self.persist.interval(self.rtt.rto()));
+                self.timers.arm_pending(Pending::WindowProbe, cx.now, self.persist.interval(self.rtt.rto_in_ticks()));
             }
         }
     }
@@ -310,7 +310,7 @@ impl Socket {
             self.limit.set(cx.now, Limit::PeerWindow);
             if self.scoreboard.packets_out() == 0 && self.timers.pending().is_none() {
                 self.persist.begin();
-                self.timers.arm_pending(Pending::WindowProbe, cx.now, self.persist.interval(self.rtt.rto()));
+                self.timers.arm_pending(Pending::WindowProbe, cx.now, self.persist.interval(self.rtt.rto_in_ticks()));
             }
             return false;
         }

@@ -21,6 +21,7 @@ pub(super) struct Rtt {
     rto_min: Duration,
     rto_max: Duration,
     rto: Duration,
+    tick: Duration,
     backoff: u32,
     /// Variance that the timeout uses, and the largest deviation of this round, microseconds times 4.
     rttvar_us: u32,
@@ -36,6 +37,7 @@ impl Rtt {
             rto_min: settings.rto_min,
             rto_max: settings.rto_max,
             rto: INITIAL_RTO,
+            tick: settings.tick,
             backoff: 0,
             rttvar_us: 0,
             mdev_max_us: 0,
@@ -47,7 +49,21 @@ impl Rtt {
     /// The timeout to arm now, backed off.
     #[inline]
     pub(super) fn rto(&self) -> Duration {
-        if self.backoff == 0 { self.rto } else { (self.rto * (1 << self.backoff.min(MOST_DOUBLINGS))).min(self.rto_max) }
+        if self.backoff == 0 { self.rto } else { (self.in_ticks(self.rto) * (1 << self.backoff.min(MOST_DOUBLINGS))).min(self.rto_max) }
+    }
+
+    /// The same for whoever multiplies it: Linux keeps whole ticks (`icsk_rto`), so what is doubled is the rounded time.
+    #[cold]
+    pub(super) fn rto_in_ticks(&self) -> Duration {
+        self.in_ticks(self.rto())
+    }
+
+    #[cold]
+    fn in_ticks(&self, time: Duration) -> Duration {
+        match self.tick.as_nanos() {
+            0 => time,
+            t => Duration::from_nanos(time.as_nanos().next_multiple_of(t)),
+        }
     }
 
     /// The variation that the timeout uses: four times the mean deviation.
@@ -109,6 +125,18 @@ impl Rtt {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whole_ticks_are_doubled() {
+        let mut rtt = Rtt::new(&Settings::default());
+        rtt.sample(Duration::from_millis(11), Seq::new(1), Seq::new(2), &mut cc::Flow::new(10, 1448));
+        assert_eq!([rtt.rto(), rtt.rto_in_ticks()].map(Duration::as_millis), [211, 212]);
+        rtt.back_off();
+        assert_eq!([rtt.rto(), rtt.rto_in_ticks()].map(Duration::as_millis), [424, 424]);
+        let mut exact = Rtt::new(&Settings { tick: Duration::ZERO, ..Settings::default() });
+        exact.back_off();
+        assert_eq!(exact.rto(), INITIAL_RTO * 2);
+    }
 
     #[test]
     fn no_sample_is_too_long() {

@@ -1,6 +1,7 @@
 //! The endpoint's timers: a table by [`Timer`], so that a further one is a variant, its clock, and an arm in `Socket::handle_timeout`.
 
 use crate::Settings;
+use crate::timer_wheel::{SetBy, fires_after};
 use polypath_base::{Duration, Instant};
 
 /// The timers, in the order in which those that come up together are served.
@@ -32,8 +33,8 @@ pub(super) enum Pending {
 /// On which clock a timer fires.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Clock {
-    /// The kernel's tick.
-    Tick,
+    /// The kernel's timer wheel.
+    Wheel,
     /// A high-resolution timer, exact.
     Exact,
 }
@@ -45,7 +46,7 @@ impl Timer {
     const fn clock(self) -> Clock {
         match self {
             Self::Pacing | Self::CompressedAck => Clock::Exact,
-            Self::DelayedAck | Self::Retransmission => Clock::Tick,
+            Self::DelayedAck | Self::Retransmission => Clock::Wheel,
         }
     }
 }
@@ -53,7 +54,7 @@ impl Timer {
 #[derive(Copy, Clone, Debug)]
 struct Entry {
     due: Instant,
-    /// When it was armed, while `due` has not been rounded to the tick yet: that is done when it first comes up. Else [`Instant::NEVER`].
+    /// When it was armed, while `due` has not been put on the wheel yet: that is done when it first comes up. Else [`Instant::NEVER`].
     armed: Instant,
 }
 
@@ -65,6 +66,8 @@ impl Entry {
 pub(super) struct Timers {
     table: [Entry; Timer::ALL.len()],
     pending: Pending,
+    /// When a timer of the wheel fired last: what is armed then is armed by it.
+    fired: Instant,
     tick: Duration,
     /// What a tail loss probe's and the reordering timer have on top of their time.
     floor: Duration,
@@ -75,6 +78,7 @@ impl Timers {
         Self {
             table: [Entry::OFF; Timer::ALL.len()],
             pending: Pending::Timeout,
+            fired: Instant::NEVER,
             tick: settings.tick,
             floor: settings.stack.timer_floor.on(settings.tick),
         }
@@ -89,7 +93,7 @@ impl Timers {
     /// (Re)arms a timer.
     #[inline]
     pub(super) fn arm(&mut self, timer: Timer, now: Instant, wait: Duration) {
-        let armed = if matches!(timer.clock(), Clock::Tick) { now } else { Instant::NEVER };
+        let armed = if matches!(timer.clock(), Clock::Wheel) { now } else { Instant::NEVER };
         self.table[timer as usize] = Entry { due: now + wait, armed };
     }
 
@@ -135,10 +139,14 @@ impl Timers {
             return false;
         }
         if entry.armed != Instant::NEVER {
-            *entry = Entry { due: on_tick(entry.armed, entry.due, self.tick), armed: Instant::NEVER };
+            let by = if entry.armed == self.fired { SetBy::Timer } else { SetBy::Event };
+            *entry = Entry { due: fires_after(entry.armed, entry.due.since(entry.armed), self.tick, by), armed: Instant::NEVER };
             if entry.due > now {
                 return false;
             }
+        }
+        if matches!(timer.clock(), Clock::Wheel) {
+            self.fired = now;
         }
         *entry = Entry::OFF;
         true
@@ -147,23 +155,6 @@ impl Timers {
     /// What the retransmission timer stands for, or stood for before it came up.
     pub(super) fn last_pending(&self) -> Pending {
         self.pending
-    }
-}
-
-/// A timer of the kernel's never fires early: its time is rounded up to ticks, counts from the last tick, and it fires at the tick after that
-/// (seen on 6.12: specs/notes/endpoint-answers).
-fn on_tick(armed: Instant, due: Instant, tick: Duration) -> Instant {
-    match tick.as_nanos() {
-        0 => due,
-        t => Instant::from_nanos((armed.as_nanos() / t + due.since(armed).as_nanos().div_ceil(t) + 1) * t),
-    }
-}
-
-/// The first tick after `due`, where a timer that was set to a time of its own fires, as the meta connection's.
-pub(crate) fn tick_after(due: Instant, tick: Duration) -> Instant {
-    match tick.as_nanos() {
-        0 => due,
-        t => Instant::from_nanos((due.as_nanos() / t + 1) * t),
     }
 }
 
@@ -181,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ticked_timer_fires_on_the_next_tick_and_only_once() {
+    fn a_timer_of_the_wheel_fires_on_its_step_and_only_once() {
         let mut timers = Timers::new(&Settings::default());
         timers.arm_pending(Pending::Timeout, ms(7), Duration::from_millis(201));
         assert_eq!(expire_pending(&mut timers, ms(207)), None);

@@ -1,0 +1,122 @@
+//! When a timer of the kernel's fires that is not a high-resolution one: Linux's timer wheel. Owned here is arithmetic on ticks alone; nothing waits here.
+//!
+//! A timer never fires early, and the further away it is, the coarser are the steps on which it may fire: steps of one tick below 63 ticks, of 8 from there, of 64 from 504, and so on, eightfold each time. Within its level it fires on
+//! the step after the one that it is due in (Linux: `calc_wheel_index`; seen on 6.12 and 6.1: specs/notes/endpoint-answers, specs/notes/mtu-probing).
+
+use polypath_base::{Duration, Instant};
+
+/// From how many ticks on a timer stands on the second level (Linux: `LVL_START(1)`).
+const SECOND_LEVEL: u64 = 63;
+/// How much coarser each level is, as a shift (Linux: `LVL_CLK_SHIFT`).
+const LEVEL_SHIFT: u32 = 3;
+/// The last level's shift, where the kernel has less than 1000 ticks a second (Linux: `LVL_DEPTH` is 9 with 250).
+const LAST_SHIFT: u32 = 8 * LEVEL_SHIFT;
+
+/// Who sets a timer.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SetBy {
+    /// Whatever happens between two ticks.
+    Event,
+    /// A timer that fires: the wheel has turned to the next tick by then, from which the levels count.
+    Timer,
+}
+
+/// When a timer fires that was set at `now` to a time from then: whole ticks, from the last one. Without ticks it is exact.
+pub(crate) fn fires_after(now: Instant, wait: Duration, tick: Duration, by: SetBy) -> Instant {
+    match tick.as_nanos() {
+        0 => now + wait,
+        t => Instant::from_nanos(fires(now.as_nanos() / t, wait.as_nanos().div_ceil(t), by) * t),
+    }
+}
+
+/// When a timer fires that was set at `now` to a moment of its own, as the meta connection's.
+pub(crate) fn fires_at(now: Instant, due: Instant, tick: Duration) -> Instant {
+    match tick.as_nanos() {
+        0 => due,
+        t => {
+            let clock = now.as_nanos() / t;
+            Instant::from_nanos(fires(clock, (due.as_nanos() / t).saturating_sub(clock), SetBy::Event) * t)
+        }
+    }
+}
+
+/// The tick at which a timer fires that was set at the tick `clock`, so many ticks ahead.
+fn fires(clock: u64, ticks: u64, by: SetBy) -> u64 {
+    let ahead = ticks.saturating_sub(u64::from(by == SetBy::Timer));
+    let (mut shift, mut start) = (0, SECOND_LEVEL);
+    while ahead >= start && shift < LAST_SHIFT {
+        shift += LEVEL_SHIFT;
+        start <<= LEVEL_SHIFT;
+    }
+    (((clock + ticks) >> shift) + 1) << shift
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICK: Duration = Duration::from_millis(4);
+
+    #[test]
+    fn steps_are_eight_times_as_long_from_each_level_on() {
+        let found = [0, 1, 62, 63, 64, 71, 72, 503, 504, 511, 512, 4031, 4032].map(|ticks| fires(0, ticks, SetBy::Event));
+        assert_eq!(found, [1, 2, 63, 64, 72, 72, 80, 504, 512, 512, 576, 4032, 4096]);
+    }
+
+    #[test]
+    fn steps_are_those_of_the_clock_and_not_of_the_timer() {
+        assert_eq!([0, 1, 6, 7, 8].map(|clock| fires(clock, 63, SetBy::Event)), [64, 72, 72, 72, 72]);
+        assert_eq!([0, 1, 7].map(|clock| fires(clock, 62, SetBy::Event)), [63, 64, 70]);
+        assert_eq!([0, 7, 8, 9].map(|clock| fires(clock, 504, SetBy::Event)), [512, 512, 576, 576]);
+    }
+
+    #[test]
+    fn what_a_timer_sets_comes_to_a_level_one_tick_later() {
+        assert_eq!([62, 63, 64, 504, 505].map(|ticks| fires(0, ticks, SetBy::Timer)), [63, 64, 72, 512, 512]);
+        assert_eq!([63, 504].map(|ticks| fires(1, ticks, SetBy::Timer)), [65, 512]);
+        assert_eq!([63, 504].map(|ticks| fires(1, ticks, SetBy::Event)), [72, 512]);
+        assert_eq!([SetBy::Timer, SetBy::Event].map(|by| fires(8, 504, by)), [520, 576]);
+        assert_eq!(fires(8, 0, SetBy::Timer), 9);
+    }
+
+    #[test]
+    fn it_is_never_early_and_late_by_one_step_at_most() {
+        for (ticks, step) in [(62, 1), (63, 8), (503, 8), (504, 64), (4031, 64), (4032, 512), (32_255, 512), (32_256, 4096)] {
+            for clock in 0..2 * step {
+                let late = fires(clock, ticks, SetBy::Event) - (clock + ticks);
+                assert!((1..=step).contains(&late), "{ticks} ticks from {clock}: {late}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_timeout_that_is_doubled_comes_when_linux_sends_it() {
+        // On 6.12: after 54, 111, 216, 432, 904 and 1728 ticks, the first time 53 ticks (specs/notes/mtu-probing).
+        let mut at = 11;
+        let waits = [53, 106, 212, 424, 848, 1696].map(|ticks| {
+            let before = at;
+            at = fires(at, ticks, SetBy::Timer);
+            at - before
+        });
+        assert_eq!(waits, [54, 111, 216, 432, 904, 1728]);
+    }
+
+    #[test]
+    fn a_time_counts_in_whole_ticks_from_the_last_one_and_a_moment_is_itself() {
+        let ms = |n: u64| Instant::from_nanos(n * 1_000_000);
+        assert_eq!(fires_after(ms(7), Duration::from_millis(201), TICK, SetBy::Event), ms(212), "51 ticks after that of 4 ms, and one");
+        assert_eq!(
+            fires_after(ms(7), Duration::from_millis(249), TICK, SetBy::Event),
+            ms(288),
+            "63 ticks after that of 4 ms, and the next step"
+        );
+        assert_eq!((fires_at(ms(7), ms(209), TICK), fires_at(ms(7), ms(256), TICK)), (ms(212), ms(288)));
+        assert_eq!(fires_at(ms(9), ms(3), TICK), ms(12), "too late");
+    }
+
+    #[test]
+    fn without_a_tick_it_is_exact() {
+        let (now, wait) = (Instant::from_nanos(7), Duration::from_nanos(3));
+        assert_eq!([fires_after(now, wait, Duration::ZERO, SetBy::Event), fires_at(now, now + wait, Duration::ZERO)], [now + wait; 2]);
+    }
+}
