@@ -90,6 +90,29 @@ def test_the_daemon_counts_what_the_simulator_counts(tunnel: dict[str, Any], tmp
     assert min(came) > 400
 
 
+def test_what_fits_the_earliest_path_stays_there(tmp_path: Path) -> None:
+    """8 of 10 Mbit/s take the shorter path, on both engines the same packets, as soon as keepalives have told which one that is."""
+    flow = {"transport": "udp", "datagram": "1000B", "start": "1s", "app": {"kind": "constant", "rate": "8mbit"}}
+    there, here = both(study(distribution="earliest", flow=flow, duration="3s", keepalive="200ms", dead_time="1s"), tmp_path)
+    for results in (there, here):
+        assert counted(results, "tunnel_paths")["packets_sent"] == [2000, 0, 0, 0]
+    # Reports keep time with the daemons' start, a second before the run's.
+    signs = [counted(results, "tunnel_paths")["keepalives_sent"] for results in (there, here)]
+    assert all(0 < one <= other <= 1.5 * one + 20 for one, other in zip(*signs, strict=True)), signs
+
+
+def test_what_does_not_fit_takes_both_paths_in_order(tmp_path: Path) -> None:
+    flow = {"transport": "udp", "datagram": "1400B", "app": {"kind": "constant", "rate": "30mbit"}}
+    there, here = both(study(distribution="earliest", flow=flow, duration="4s", queue="50packets"), tmp_path)
+    for results in (there, here):
+        assert results.links["drops"].sum() == 0
+        assert results.tunnels["delivered"].iloc[0] > 5500
+    goodput = [results.runs["goodput_receiver_mbps"].iloc[0] for results in (there, here)]
+    assert goodput[1] == pytest.approx(goodput[0], rel=0.03) and goodput[1] > 16
+    counts = [counted(results, "tunnel_paths")["packets_sent"][:2] for results in (there, here)]
+    assert counts[1] == pytest.approx(counts[0], rel=0.05)
+
+
 def test_equal_runs_are_equal_to_the_byte(tmp_path: Path) -> None:
     made = study(flow={"transport": "tcp", "app": {"kind": "transfer", "size": "500kB"}})
     folders = [run(made, engine="linux", out=tmp_path / name).folder for name in ("one", "two")]

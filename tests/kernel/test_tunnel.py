@@ -25,6 +25,7 @@ import pytest
 from requirement import lacking
 
 from polypath import emu
+from polypath.study import load_setup
 
 PROGRAM = Path(emu.__file__).parents[1] / "tunnel" / "bin" / "polypath-tunnel"
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "bond-two-uplinks.md"
@@ -67,13 +68,13 @@ class Tunnel:
         file.write_text(text)
         return file
 
-    def encrypt(self, *, keys: tuple[str, str] = ("a", "b"), strange: bool = False) -> None:
+    def encrypt(self, *, keys: tuple[str, str] = ("a", "b"), strange: bool = False, tunnel: str = "") -> None:
         """Files of both ends, with keys; strange: end 0 does not know the key of end 1."""
         public = [command(str(PROGRAM), "keygen", str(self.folder / f"{key}.key")).stdout.strip() for key in keys]
         other = command(str(PROGRAM), "keygen", str(self.folder / "c.key")).stdout.strip()
         for end in (0, 1):
             peer = other if strange and end == 0 else public[1 - end]
-            self.write(end, more=f'[encryption]\nprivate_key = "{keys[end]}.key"\npeer_public_key = "{peer}"')
+            self.write(end, tunnel=tunnel, more=f'[encryption]\nprivate_key = "{keys[end]}.key"\npeer_public_key = "{peer}"')
 
     def start(self, end: int) -> None:
         at(end, str(PROGRAM), "up", str(self.folder / f"ppt-{end + 1}.toml"))
@@ -171,7 +172,7 @@ def test_traffic_uses_both_paths_and_stays_whole(tunnel: Tunnel, settings: dict[
     assert pings(0, "fd99::2") >= 19
     client, server = connected()
     carried(client, server, 20_000_000)
-    sent = [path["packets_sent"] for path in tunnel.status(0)["paths"]]
+    sent = sent_packets(tunnel, 0)
     assert min(sent) > 0.4 * sum(sent)
     assert (tunnel.status(0)["tun_offload"] == "None") == ("offload" in settings.get("tunnel", ""))
 
@@ -207,6 +208,107 @@ def numbered(streams: int, packets: int) -> list[list[int]]:
     for end in [*senders, *receivers]:
         end.close()
     return found
+
+
+@pytest.fixture
+def unequal(tunnel: Tunnel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tunnel]:
+    """The same ends with paths of 10 Mbit/s and 40 ms, and of 30 Mbit/s and 1 ms."""
+    if Path("/run/polypath/emu.json").exists():
+        lacking("host", "an emulated network is up here already: take it down (polypath emu down)")
+    links = ""
+    for path, (rate, delay) in enumerate((("10mbit", "40ms"), ("30mbit", "1ms")), 1):
+        ends = ", ".join(f"{{node: {node}, address: 192.168.{path}.{end}}}" for end, node in enumerate("ab", 1))
+        links += f"    p{path}: {{ends: [{ends}], both: {{rate: {rate}, queue: 1000packets, delay: {delay}}}}}\n"
+    file = tmp_path / "topology.yaml"
+    file.write_text(f"topology:\n  nodes: {{a: , b: }}\n  links:\n{links}")
+    # Late packets are late for the tunnel, too: nothing here is exact.
+    emu.up(str(file), load_setup(file))
+    monkeypatch.setitem(globals(), "NAMES", ("pp-a", "pp-b"))
+    for end in (0, 1):
+        # The network has no IPv6, and the tunnel has addresses of it.
+        at(end, "sysctl", "-q", "net.ipv6.conf.all.disable_ipv6=0", "net.ipv6.conf.default.disable_ipv6=0")
+    try:
+        yield tunnel
+    finally:
+        for end in (0, 1):
+            command(str(PROGRAM), "down", f"ppt-{end + 1}", check=False)
+        emu.down()
+
+
+def sent_packets(tunnel: Tunnel, end: int) -> list[int]:
+    return [path["packets_sent"] for path in tunnel.status(end)["paths"]]
+
+
+def datagrams(rate: int, packets: int) -> None:
+    """So many datagrams of 1200 bytes from end 0 to end 1, so many a second."""
+    with inside(0, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as sender:
+        begin = time.monotonic()
+        for number in range(packets):
+            time.sleep(max(0.0, begin + number / rate - time.monotonic()))
+            sender.sendto(bytes(1200), ("10.99.0.2", PORT))
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+def test_the_earliest_path_is_learnt_and_what_fits_it_stays_there(unequal: Tunnel, encrypted: bool) -> None:
+    tunnel = unequal
+    earliest = 'distribution = "earliest"'
+    if encrypted:
+        tunnel.encrypt(tunnel=earliest)
+        tunnel.start(0)
+        tunnel.start(1)
+    else:
+        tunnel.both(tunnel=earliest)
+    assert pings(0, "10.99.0.2") >= 19
+    # 5 Mbit/s fit the fast path with room to spare, however busy the machine is.
+    before = sent_packets(tunnel, 0)
+    datagrams(500, 1000)
+    sent = [now - then for now, then in zip(sent_packets(tunnel, 0), before, strict=True)]
+    assert sum(sent) >= 1000 and sent[0] < 0.2 * sent[1], sent
+    # 80 Mbit/s are more than both carry: how much each does is found out, and what is too much waits in the device.
+    sender = threading.Thread(target=datagrams, args=(8000, 32_000))
+    sender.start()
+    found: dict[str, Any] = {}
+
+    def is_learnt() -> bool:
+        nonlocal found
+        found = tunnel.status(0)
+        slow, fast = (path["estimate"] for path in found["paths"])
+        both = slow["capacity_bits_per_s"] and fast["capacity_bits_per_s"]
+        return bool(both) and 6e6 < slow["capacity_bits_per_s"] < 15e6 and 20e6 < fast["capacity_bits_per_s"] < 45e6
+
+    try:
+        until(is_learnt, "capacities are found out")
+    finally:
+        sender.join()
+    assert found["reported"] is True
+    slow, fast = (path["estimate"] for path in found["paths"])
+    assert 0.02 < slow["behind_s"] < 0.08 and fast["behind_s"] == 0, found
+    assert min(sent_packets(tunnel, 0)) > 500
+    client, server = connected()
+    carried(client, server, 2_000_000)
+    table = command(str(PROGRAM), "status", "ppt-1").stdout
+    assert "capacity" in table and "Mbit/s" in table
+
+
+def test_an_end_that_sends_no_reports_is_served_by_turns(tunnel: Tunnel) -> None:
+    tunnel.write(0, tunnel='distribution = "earliest"')
+    tunnel.write(1)
+    tunnel.start(0)
+    tunnel.start(1)
+    client, server = connected()
+    carried(client, server, 5_000_000)
+    carried(server, client, 1_000_000)
+    until(lambda: tunnel.status(0)["reported"] is False, "it is noticed")
+    assert "packets take turns by weight" in command(str(PROGRAM), "status", "ppt-1").stdout
+    before = sent_packets(tunnel, 0)
+    carried(client, server, 20_000_000)
+    sent = [now - then for now, then in zip(sent_packets(tunnel, 0), before, strict=True)]
+    assert min(sent) > 0.4 * sum(sent)
+    # It learns to.
+    tunnel.write(1, tunnel='distribution = "earliest"')
+    os.kill(tunnel.status(1)["pid"], signal.SIGHUP)
+    until(lambda: tunnel.status(0)["reported"] is True, "reports come")
+    carried(client, server, 1_000_000)
 
 
 @pytest.mark.parametrize("more", ['[reorder]\nrule = "off"', '[reorder]\nrule = "progress"'])
@@ -301,7 +403,7 @@ def test_an_encrypted_tunnel_carries_traffic_that_nobody_reads(tunnel: Tunnel) -
     listening.join()
     assert all(data[0] == 0x44 and secret not in data for data in heard)
     carried(server, client, 5_000_000)
-    sent = [path["packets_sent"] for path in tunnel.status(0)["paths"]]
+    sent = sent_packets(tunnel, 0)
     assert min(sent) > 0.4 * sum(sent)
     assert tunnel.status(0)["refused"]["not_authentic"] == 0
 

@@ -431,7 +431,6 @@ RATE = {"kind": "rate", "rate": "10mbit", "framing": "38B", "queue": "50packets"
 @pytest.mark.parametrize(
     ("tunnel", "place", "sentence"),
     [
-        ({"distribution": "earliest"}, "distribution", "by turns or flows; the engine sim"),
         ({"queue": "2000000packets"}, "queue", "the tunnel daemon's device holds 1 to 1000000 packets; the engine sim"),
         ({"keepalive": "10ns"}, "keepalive", "times are whole microseconds"),
         ({"mtu": "500B"}, "mtu", "an MTU of 576 to 65000 bytes, and this is 500"),

@@ -83,10 +83,9 @@ def test_the_host_leaves_out_a_socket_buffer_and_nothing_else():
     assert "socket buffer of a tunnel" not in (HostEngine().left_out(plain) or "")
 
 
-def test_kernels_leave_out_what_the_daemon_has_not():
-    found = simulator_only(cells(made(distribution="earliest", reorder="progress"))[0])
-    assert found == "the distribution earliest of a tunnel, which the simulator alone has so far"
-    assert simulator_only(cells(made(batch=8))[0]) is None
+@pytest.mark.parametrize("tunnel", [{"batch": 8}, {"distribution": "flows"}, {"distribution": "earliest", "reorder": "progress"}])
+def test_kernels_have_every_distribution(tunnel):
+    assert simulator_only(cells(made(**tunnel))[0]) is None
 
 
 def test_the_earliest_path_needs_neither_weights_nor_turns(tmp_path):

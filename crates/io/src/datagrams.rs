@@ -48,6 +48,8 @@ pub struct Datagrams {
     socket: UdpSocket,
     /// The kernel merges what comes in.
     merges: bool,
+    /// It says when that came.
+    stamps: bool,
 }
 
 /// Datagrams that have come from one address, one behind the other.
@@ -57,13 +59,15 @@ pub struct Received<'a> {
     pub bytes: &'a [u8],
     /// Bytes of each of them; the last may be shorter.
     pub segment: usize,
+    /// When the kernel got the first of them, ns of CLOCK_REALTIME; none unless it was asked to say so.
+    pub real_ns: Option<u64>,
 }
 
 /// Room for what comes in, for many calls.
 #[derive(Debug)]
 pub struct Slots {
     bytes: Vec<u8>,
-    filled: Vec<(SocketAddr, usize, usize)>,
+    filled: Vec<(SocketAddr, usize, usize, Option<u64>)>,
 }
 
 impl Default for Slots {
@@ -75,10 +79,11 @@ impl Default for Slots {
 impl Slots {
     /// What the last call has brought.
     pub fn iter(&self) -> impl Iterator<Item = Received<'_>> {
-        self.filled.iter().zip(self.bytes.chunks_exact(SLOT)).map(|(&(from, length, segment), slot)| Received {
+        self.filled.iter().zip(self.bytes.chunks_exact(SLOT)).map(|(&(from, length, segment, real_ns), slot)| Received {
             from,
             bytes: &slot[..length],
             segment,
+            real_ns,
         })
     }
 }
@@ -105,13 +110,19 @@ impl Datagrams {
                 .or_else(|_| set_number(&socket, libc::SOL_SOCKET, polite, room, || what("buffer")))?;
         }
         socket.set_write_timeout(Some(SEND_WAIT)).map_err(|e| Failed::new(what("setting the longest wait"), e))?;
-        Ok(Self { socket, merges: false })
+        Ok(Self { socket, merges: false, stamps: false })
     }
 
     /// Asks the kernel to merge datagrams of one sender and length (Linux 5.0 and later); whether it does.
     pub fn merge(&mut self) -> bool {
         self.merges = set_number(&self.socket, libc::IPPROTO_UDP, UDP_GRO, 1, String::new).is_ok();
         self.merges
+    }
+
+    /// Asks the kernel to say when each datagram came; whether it does.
+    pub fn stamp(&mut self) -> bool {
+        self.stamps = set_number(&self.socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1, String::new).is_ok();
+        self.stamps
     }
 
     /// Where it is bound.
@@ -205,10 +216,10 @@ impl Datagrams {
         }
         for (header, name) in headers.iter().zip(&names).take(got as usize) {
             let length = (header.msg_len as usize).min(SLOT);
-            let segment = if self.merges { merged(&header.msg_hdr) } else { None };
+            let (segment, real_ns) = if self.merges || self.stamps { told(&header.msg_hdr) } else { (None, None) };
             // A sender that is neither IPv4 nor IPv6 does not exist; its place must be filled all the same.
             let from = from_kernel(name).unwrap_or_else(|| SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0));
-            slots.filled.push((from, length, segment.unwrap_or(length).max(1)));
+            slots.filled.push((from, length, segment.unwrap_or(length).max(1), real_ns));
         }
         Ok(got as usize == SLOTS)
     }
@@ -232,21 +243,29 @@ fn message(to: &Address, pieces: &[IoSlice<'_>]) -> libc::msghdr {
     header
 }
 
-/// The length of each datagram that was merged into this one.
-fn merged(header: &libc::msghdr) -> Option<usize> {
+/// The length of each datagram that was merged into this one, and when it came.
+fn told(header: &libc::msghdr) -> (Option<usize>, Option<u64>) {
+    let (mut segment, mut real_ns) = (None, None);
     // SAFETY: the kernel has filled the control data and their length; they lie where the header points and are aligned for a header, and
-    // one of this type holds an int, perhaps not aligned.
+    // those of these types hold an int and a timespec, perhaps not aligned.
     unsafe {
         let mut message = libc::CMSG_FIRSTHDR(std::ptr::from_ref(header));
         while !message.is_null() {
-            if (*message).cmsg_level == libc::IPPROTO_UDP && (*message).cmsg_type == UDP_GRO {
-                let size: libc::c_int = std::ptr::read_unaligned(libc::CMSG_DATA(message).cast());
-                return usize::try_from(size).ok();
+            match ((*message).cmsg_level, (*message).cmsg_type) {
+                (libc::IPPROTO_UDP, UDP_GRO) => {
+                    let size: libc::c_int = std::ptr::read_unaligned(libc::CMSG_DATA(message).cast());
+                    segment = usize::try_from(size).ok();
+                }
+                (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
+                    let time: libc::timespec = std::ptr::read_unaligned(libc::CMSG_DATA(message).cast());
+                    real_ns = Some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64);
+                }
+                _ => {}
             }
             message = libc::CMSG_NXTHDR(std::ptr::from_ref(header), message);
         }
     }
-    None
+    (segment, real_ns)
 }
 
 /// An address as the kernel has it.
@@ -324,7 +343,7 @@ mod tests {
     fn merged_datagrams_come_out_as_they_went_in() {
         for at in ["127.0.0.1:0", "[::1]:0"] {
             let mut receiver = Datagrams::bind(at.parse().unwrap(), None, ROOMS).unwrap();
-            receiver.merge();
+            assert!(receiver.merge() && receiver.stamp());
             let sender = Datagrams::bind(at.parse().unwrap(), None, ROOMS).unwrap();
             let bytes: Vec<u8> = (0..250).collect();
             let to = receiver.local().unwrap();
@@ -336,7 +355,7 @@ mod tests {
             // On the loopback device what was sent has arrived.
             loop {
                 let more = receiver.receive(&mut slots).unwrap();
-                assert!(slots.iter().all(|received| received.from == sender.local().unwrap()));
+                assert!(slots.iter().all(|received| received.from == sender.local().unwrap() && received.real_ns.is_some()));
                 found.extend(
                     slots.iter().flat_map(|received| received.bytes.chunks(received.segment).map(<[u8]>::to_vec).collect::<Vec<_>>()),
                 );

@@ -16,6 +16,7 @@ mod traffic;
 mod tun;
 mod wait;
 mod waiter;
+mod wake;
 
 pub use between::{Between, Sent, TAIL};
 pub use clock::{Clock, KernelTime, time_of_day_ns};
@@ -30,6 +31,7 @@ pub use traffic::{Arrival, UdpReceiver, UdpSender};
 pub use tun::{Offload, Tun, VIRTIO_HEAD};
 pub use wait::wait;
 pub use waiter::Waiter;
+pub use wake::Wake;
 
 use polypath_base::Error;
 use std::fmt;

@@ -11,6 +11,10 @@
 //! - **Capacity.** What arrived between two reports by the time in which it did, while packets waited in the path's queue at the beginning and
 //!   at the end of it; the greatest of the last 1 to 2 s. While nothing waits, what arrives is only a lower bound.
 //! - **Queue.** What the last packet took longer than the least: the model is moved by what it had predicted wrongly for that packet.
+//!
+//! An end that sends no reports (MPT, or an older version of ours) leaves the model nothing to go by. After [`PATIENCE`] without one, packets are
+//! sent at once and take turns by weight; a report has the model back. As long as no report has come, keepalives go out beside ours, so that such an
+//! end knows that the path is alive.
 
 use crate::distribution::{Distribution, WeightedTurns};
 use polypath_base::{Bytes, Duration, Instant, PathId, Rate, Seq};
@@ -36,6 +40,11 @@ const PAUSE: Duration = Duration::from_millis(10);
 const PROBE: Duration = Duration::from_millis(100);
 /// Sent packets that are remembered until they are reported.
 const REMEMBERED: usize = 1 << 14;
+/// So long after a packet without any report the other end is taken for one that sends none: twice [`LOST`].
+const PATIENCE: Duration = Duration::from_secs(2);
+/// An end that has sent none for so many of ours gets one so often, in case that it learns to.
+const UNANSWERED: u32 = 256;
+const SELDOM: Duration = Duration::from_secs(1);
 /// As long as a path was never full, so many packets and as many again as were reported may be unreported, as in slow start.
 const FIRST: u64 = 64;
 /// Bytes of a full packet.
@@ -165,6 +174,12 @@ pub struct Earliest {
     /// Difference of the clocks, with the delay, that delays are counted against.
     origin: Option<u32>,
     used_at: Option<Instant>,
+    /// A report has come.
+    answered: bool,
+    /// Reports that were sent since the last one came.
+    unanswered: u32,
+    /// When the first packet was sent after the last report.
+    unreported_since: Option<Instant>,
 }
 
 impl Earliest {
@@ -187,7 +202,8 @@ impl Earliest {
             clean_us: None,
             receiver: Receiver::default(),
         };
-        Some(Self { paths: weights.iter().map(path).collect(), turns: WeightedTurns::new(weights, 1)?, origin: None, used_at: None })
+        let (paths, turns) = (weights.iter().map(path).collect(), WeightedTurns::new(weights, 1)?);
+        Some(Self { paths, turns, origin: None, used_at: None, answered: false, unanswered: 0, unreported_since: None })
     }
 
     /// A packet was sent before this run.
@@ -196,11 +212,21 @@ impl Earliest {
         self.turns.pick(0, &up);
     }
 
+    /// The other end sends no reports, so nothing is known: packets take turns by weight, and none waits.
+    pub fn is_blind(&self, now: Instant) -> bool {
+        self.unreported_since.is_some_and(|since| now.since(since) >= PATIENCE)
+    }
+
+    /// A report has come since the other end was last taken for one that sends none.
+    pub const fn is_answered(&self) -> bool {
+        self.answered
+    }
+
     /// The path of the next packet; none if all are down.
     pub fn pick(&mut self, now: Instant, len: Bytes, up: &[bool]) -> Option<PathId> {
         self.used_at = Some(now);
         let known = |path: usize| self.paths[path].base().is_some();
-        let path = if live(up).all(known) {
+        let path = if live(up).all(known) && !self.is_blind(now) {
             let slowest = self.slowest(up);
             let first = |path: usize| (self.is_path_full(now, path, slowest), self.paths[path].arrival(now, len, self.rate(path)));
             live(up).min_by_key(|&path| first(path)).map(|path| PathId(path as u8))?
@@ -213,24 +239,26 @@ impl Earliest {
 
     /// When the first packet that waits for this path may be sent; never: after the next report.
     pub fn due(&self, path: PathId) -> Instant {
-        let path = &self.paths[usize::from(path.0)];
-        if path.is_unmeasured() && path.sent.len() as u64 >= path.allowed {
-            return Instant::NEVER;
-        }
-        let drain = path.delay.began + DELAY_PERIOD;
-        if (path.free_at + DRAIN) >= drain && path.free_at < drain {
-            let resumes = drain + PAUSE;
-            return path.free_at.max(Instant::from_nanos(resumes.as_nanos().saturating_sub(DRAIN.as_nanos())));
-        }
-        Instant::from_nanos(path.free_at.as_nanos().saturating_sub(QUEUE.as_nanos()))
+        // Without reports nothing waits longer than it takes to find that out.
+        let blind = self.unreported_since.map_or(Instant::NEVER, |since| since + PATIENCE);
+        self.paths[usize::from(path.0)].due().min(blind)
     }
 
     /// A packet of this path is sent now.
     pub fn on_sent(&mut self, now: Instant, path: PathId, seq: Seq, len: Bytes) {
         let rate = self.rate(usize::from(path.0));
+        self.unreported_since.get_or_insert(now);
+        let blind = self.is_blind(now);
+        self.answered &= !blind;
         let path = &mut self.paths[usize::from(path.0)];
         let bytes = len.get() + HEADERS;
         path.waiting = path.waiting.saturating_sub(bytes);
+        if blind {
+            path.sent.clear();
+            path.allowed = FIRST;
+            path.count = path.count.wrapping_add(1);
+            return;
+        }
         path.free_at = path.free_at.max(now) + service(bytes, rate);
         path.count = path.count.wrapping_add(1);
         if path.sent.len() == REMEMBERED {
@@ -252,7 +280,7 @@ impl Earliest {
     /// Every path has so much to do that another packet would not arrive sooner for being taken now.
     pub fn is_full(&self, now: Instant, up: &[bool]) -> bool {
         let slowest = self.slowest(up);
-        live(up).next().is_some() && live(up).all(|path| self.is_path_full(now, path, slowest))
+        !self.is_blind(now) && live(up).next().is_some() && live(up).all(|path| self.is_path_full(now, path, slowest))
     }
 
     /// The greatest delay of a path that is up, without queues.
@@ -293,22 +321,24 @@ impl Earliest {
 
     // What the other end is told.
 
-    /// A packet of the other end has come.
-    pub fn on_received(&mut self, now: Instant, path: PathId, seq: Seq, len: Bytes) {
+    /// A packet of the other end has come at `arrived`, not later than now.
+    pub fn on_received(&mut self, now: Instant, arrived: Instant, path: PathId, seq: Seq, len: Bytes) {
         self.used_at = Some(now);
         let receiver = &mut self.paths[usize::from(path.0)].receiver;
         receiver.packets = receiver.packets.wrapping_add(1);
         receiver.bytes = receiver.bytes.wrapping_add((len.get() + HEADERS) as u32);
-        receiver.latest = Some((seq.get(), micros(now)));
+        receiver.latest = Some((seq.get(), micros(arrived)));
         receiver.unreported += 1;
     }
 
     /// When the next report is due on a path; never: [`Instant::NEVER`].
     pub fn report_due(&self, path: PathId) -> Instant {
         let path = &self.paths[usize::from(path.0)];
+        let used = self.used_at.is_some_and(|used| used >= path.reported_at);
         let wait = match path.receiver.unreported {
-            0 if self.used_at.is_some_and(|used| used >= path.reported_at) => PROBE,
-            0 => return Instant::NEVER,
+            0 if !used => return Instant::NEVER,
+            _ if self.unanswered >= UNANSWERED => SELDOM,
+            0 => PROBE,
             REPORT_PACKETS.. => REPORT_SOONEST,
             _ => REPORT_LATEST,
         };
@@ -317,6 +347,7 @@ impl Earliest {
 
     /// The report that is sent on a path now.
     pub fn report(&mut self, now: Instant, path: PathId) -> Report {
+        self.unanswered = self.unanswered.saturating_add(1);
         let path = &mut self.paths[usize::from(path.0)];
         let (receiver, sent_us) = (&mut path.receiver, micros(now));
         receiver.unreported = 0;
@@ -327,10 +358,11 @@ impl Earliest {
         Report { sent_us, echo: receiver.echo, latest: receiver.latest, packets: receiver.packets, bytes: receiver.bytes }
     }
 
-    /// A report of the other end has come.
-    pub fn on_report(&mut self, now: Instant, number: PathId, report: &Report) {
+    /// A report of the other end has come, as above.
+    pub fn on_report(&mut self, now: Instant, arrived: Instant, number: PathId, report: &Report) {
         let Some(path) = self.paths.get_mut(usize::from(number.0)) else { return };
-        path.receiver.echo = Some((report.sent_us, micros(now)));
+        (self.answered, self.unanswered, self.unreported_since) = (true, 0, None);
+        path.receiver.echo = Some((report.sent_us, micros(arrived)));
         // Who has heard nothing of the path yet is answered soon.
         path.receiver.unreported += u32::from(report.echo.is_none());
         let mut delay = |sent_us: u32, arrived_us: u32| {
@@ -365,6 +397,19 @@ impl Path {
 
     fn base(&self) -> Option<i64> {
         self.delay.get(i64::min)
+    }
+
+    /// When the first packet that waits for it may be sent, as the model has it.
+    fn due(&self) -> Instant {
+        if self.is_unmeasured() && self.sent.len() as u64 >= self.allowed {
+            return Instant::NEVER;
+        }
+        let drain = self.delay.began + DELAY_PERIOD;
+        if (self.free_at + DRAIN) >= drain && self.free_at < drain {
+            let resumes = drain + PAUSE;
+            return self.free_at.max(Instant::from_nanos(resumes.as_nanos().saturating_sub(DRAIN.as_nanos())));
+        }
+        Instant::from_nanos(self.free_at.as_nanos().saturating_sub(QUEUE.as_nanos()))
     }
 
     /// How long a packet that is taken now waits before it is served.

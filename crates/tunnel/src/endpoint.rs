@@ -183,6 +183,15 @@ impl<P> Endpoint<P> {
         self.full
     }
 
+    /// Whether the other end sends the reports that [`Spreading::Earliest`] needs; without them packets take turns by weight. None with another
+    /// distribution.
+    pub fn is_reported(&self) -> Option<bool> {
+        match &self.spreader {
+            Spreader::Earliest(earliest) => Some(earliest.is_answered()),
+            Spreader::Turns(_) | Spreader::Flows(_) => None,
+        }
+    }
+
     /// What is known of a path; none but with [`Spreading::Earliest`].
     pub fn estimate(&self, now: Instant, path: PathId) -> Option<PathEstimate> {
         match &self.spreader {
@@ -206,23 +215,36 @@ impl<P> Endpoint<P> {
             }
             if let (Spreader::Earliest(earliest), true) = (&self.spreader, self.up[number]) {
                 if earliest.report_due(path) <= now {
-                    self.sign_of_life(now, path);
+                    self.send_report(now, path);
                 }
             }
         }
     }
 
+    /// A report, where both ends need them; a keepalive to an end that has sent none yet, because it may know keepalives alone.
     fn sign_of_life(&mut self, now: Instant, path: PathId) {
+        let answered = matches!(&self.spreader, Spreader::Earliest(earliest) if earliest.is_answered());
+        // First, so that nothing is in the way of the report.
+        self.send_report(now, path);
+        if !answered {
+            self.paths[usize::from(path.0)].keepalives_sent += 1;
+            self.to_send.push_back((path, Message::Keepalive));
+        }
+    }
+
+    fn send_report(&mut self, now: Instant, path: PathId) {
+        let Spreader::Earliest(earliest) = &mut self.spreader else { return };
         self.paths[usize::from(path.0)].keepalives_sent += 1;
-        let message = match &mut self.spreader {
-            Spreader::Earliest(earliest) => Message::Report(earliest.report(now, path)),
-            Spreader::Turns(_) | Spreader::Flows(_) => Message::Keepalive,
-        };
-        self.to_send.push_back((path, message));
+        self.to_send.push_back((path, Message::Report(earliest.report(now, path))));
     }
 
     /// A message of the peer has come on a path. On a path that does not exist it is ignored: who knows the addresses has found the path.
     pub fn handle_outer(&mut self, now: Instant, path: PathId, len: Bytes, message: Message<P>) {
+        self.handle_arrived(now, now, path, len, message);
+    }
+
+    /// The same of a message that came at `arrived`, a moment ago, and has been read now.
+    pub fn handle_arrived(&mut self, now: Instant, arrived: Instant, path: PathId, len: Bytes, message: Message<P>) {
         let Some(counters) = self.paths.get_mut(usize::from(path.0)) else { return };
         match message {
             Message::Keepalive => {
@@ -233,7 +255,7 @@ impl<P> Endpoint<P> {
                 counters.keepalives_received += 1;
                 self.keepalive.handle_keepalive(now, path);
                 if let Spreader::Earliest(earliest) = &mut self.spreader {
-                    earliest.on_report(now, path, &report);
+                    earliest.on_report(now, arrived, path, &report);
                     self.release(now);
                 }
             }
@@ -242,9 +264,9 @@ impl<P> Endpoint<P> {
                 counters.bytes_received += len.get();
                 self.keepalive.handle_data(now, path);
                 if let (Spreader::Earliest(earliest), Some(seq)) = (&mut self.spreader, seq) {
-                    earliest.on_received(now, path, seq, len);
+                    earliest.on_received(now, arrived, path, seq, len);
                     if earliest.report_due(path) <= now {
-                        self.sign_of_life(now, path);
+                        self.send_report(now, path);
                     }
                 }
                 match (seq, self.next) {
@@ -309,13 +331,25 @@ impl<P> Endpoint<P> {
 
     /// When [`Endpoint::handle_timeout`] has something to do.
     pub fn poll_timeout(&self) -> Instant {
+        self.poll_send_timeout().min(self.poll_receive_timeout())
+    }
+
+    /// The part of [`Endpoint::poll_timeout`] that whoever sends packets waits for: when one that waits for its path may go.
+    pub fn poll_send_timeout(&self) -> Instant {
+        let Spreader::Earliest(earliest) = &self.spreader else { return Instant::NEVER };
+        let waits = |&path: &PathId| self.full || !self.waiting[usize::from(path.0)].is_empty();
+        self.live().filter(waits).map(|path| earliest.due(path)).min().unwrap_or(Instant::NEVER)
+    }
+
+    /// The other part, for whoever receives: signs of life, and packets that have waited long enough for earlier ones.
+    pub fn poll_receive_timeout(&self) -> Instant {
         let due = self.keepalive.poll_timeout().min(self.reorder.poll_timeout());
         let Spreader::Earliest(earliest) = &self.spreader else { return due };
-        let live = (0..self.up.len()).filter(|&path| self.up[path]).map(|path| (PathId(path as u8), &self.waiting[path]));
-        live.fold(due, |due, (path, waiting)| {
-            let data = if waiting.is_empty() && !self.full { Instant::NEVER } else { earliest.due(path) };
-            due.min(data).min(earliest.report_due(path))
-        })
+        self.live().map(|path| earliest.report_due(path)).fold(due, Instant::min)
+    }
+
+    fn live(&self) -> impl Iterator<Item = PathId> {
+        self.up.iter().enumerate().filter(|&(_, &up)| up).map(|(path, _)| PathId(path as u8))
     }
 
     /// By path: whether it is up, and what passed it.

@@ -50,19 +50,32 @@ struct Net {
     paths: [Vec<Path>; 2],
     flying: BTreeMap<(Instant, u64), (usize, PathId, Message<u32>)>,
     sent: u64,
+    /// End 1 does not know reports.
+    older: bool,
     /// Numbers as they came, before they were put in order, and when.
     came: Vec<(u32, Instant)>,
     delivered: Vec<u32>,
 }
 
+fn config(paths: usize) -> EndpointConfig {
+    EndpointConfig {
+        weights: vec![1; paths],
+        spreading: Spreading::Earliest,
+        reorder: ReorderConfig::Progress { max_delay: ms(300), capacity: 4096 },
+        keepalive: KeepaliveConfig::default(),
+    }
+}
+
+/// An end that sends no reports, and takes keepalives alone for signs of life, as MPT does.
+fn older(now: Instant) -> Endpoint<u32> {
+    let keepalive = KeepaliveConfig { data_count: false, ..KeepaliveConfig::default() };
+    let config = EndpointConfig { spreading: Spreading::Turns { batch: 1 }, keepalive, ..config(2) };
+    Endpoint::new(now, &config).expect("a sound configuration")
+}
+
 impl Net {
     fn new(paths: &[Path]) -> Self {
-        let config = EndpointConfig {
-            weights: vec![1; paths.len()],
-            spreading: Spreading::Earliest,
-            reorder: ReorderConfig::Progress { max_delay: ms(300), capacity: 4096 },
-            keepalive: KeepaliveConfig::default(),
-        };
+        let config = config(paths.len());
         let end = || Endpoint::new(Instant::ZERO, &config).expect("a sound configuration");
         let back = paths.iter().map(|path| Path { rate: Rate::from_bits_per_sec(1_000_000_000), ..path.clone() }).collect();
         Self {
@@ -71,6 +84,7 @@ impl Net {
             paths: [paths.to_vec(), back],
             flying: BTreeMap::new(),
             sent: 0,
+            older: false,
             came: vec![],
             delivered: vec![],
         }
@@ -79,6 +93,10 @@ impl Net {
     fn drain(&mut self) {
         for from in 0..2 {
             while let Some((path, message)) = self.ends[from].poll_transmit() {
+                if self.older && from == 0 && matches!(message, Message::Report(_)) {
+                    // MPT and older versions take it for garbage.
+                    continue;
+                }
                 let len = if matches!(message, Message::Data { .. }) { LEN.get() + HEADERS } else { 64 };
                 if let Some(at) = self.paths[from][usize::from(path.0)].transit(self.now, len) {
                     self.flying.insert((at, self.sent), (1 - from, path, message));
@@ -226,6 +244,26 @@ fn what_waits_for_a_path_that_dies_takes_the_other() {
     net.run(SECOND, None);
     let carried = net.carried();
     assert!(carried[1] > 6_000_000, "of 6.25 MB: {carried:?}");
+}
+
+#[test]
+fn an_end_that_sends_no_reports_gets_packets_by_turns_and_keepalives() {
+    let mut net = Net::new(&[Path::new(100, ms(1)), Path::new(100, ms(51))]);
+    (net.ends[1], net.older) = (older(Instant::ZERO), true);
+    net.run(SECOND * 3, Some(1000));
+    assert_eq!(net.ends[0].is_reported(), Some(false));
+    net.carried();
+    net.run(SECOND * 20, Some(1000));
+    let carried = net.carried();
+    assert!(carried[0].abs_diff(carried[1]) < 100_000 && carried[0] > 14_900_000, "all 30 MB, by turns: {carried:?}");
+    assert!(net.ends[1].paths().all(|(up, _)| up), "keepalives came");
+    // It is started anew as one that sends them.
+    (net.ends[1], net.older) = (Endpoint::new(net.now, &config(2)).unwrap(), false);
+    net.run(SECOND * 6, Some(1000));
+    net.carried();
+    net.run(SECOND, Some(1000));
+    let carried = net.carried();
+    assert!(net.ends[0].is_reported() == Some(true) && carried[1] < 100_000, "12 Mbit/s fit the fast path: {carried:?}");
 }
 
 #[test]

@@ -107,7 +107,7 @@ struct Tunnel {
     encapsulation: Framing,
     key: Option<Spanned<u32>>,
     #[serde(default)]
-    distribution: Distribution,
+    distribution: Option<Spanned<Distribution>>,
     batch: Option<Spanned<u32>>,
     #[serde(default = "yes")]
     offload: bool,
@@ -125,12 +125,12 @@ struct PathFile {
     weight: Option<Spanned<u32>>,
 }
 
-#[derive(Copy, Clone, Default, Deserialize)]
+#[derive(Copy, Clone, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Distribution {
-    #[default]
     Turns,
     Flows,
+    Earliest,
 }
 
 #[derive(Copy, Clone, Default, PartialEq, Deserialize)]
@@ -254,10 +254,7 @@ impl Reader<'_> {
         let headers = encapsulation.header_len() + if encryption.is_some() { OVERHEAD } else { 0 };
         let mtu = self.mtu(tunnel, headers as u32, &paths)?;
         let keepalives = file.keepalive.enabled.unwrap_or(true);
-        let spreading = match tunnel.distribution {
-            Distribution::Turns => Spreading::Turns { batch: self.within(tunnel.batch.as_ref(), "tunnel.batch", 1..=MOST_BATCH, 1)? },
-            Distribution::Flows => Spreading::Flows,
-        };
+        let spreading = self.spreading(tunnel, reorder)?;
         Ok(Config {
             name,
             device: device.clone(),
@@ -316,6 +313,23 @@ impl Reader<'_> {
             weights.push(weight);
         }
         Ok((paths, weights))
+    }
+
+    fn spreading(&self, tunnel: &Tunnel, reorder: ReorderConfig) -> Result<Spreading, Error> {
+        let batch = self.within(tunnel.batch.as_ref(), "tunnel.batch", 1..=MOST_BATCH, 1)?;
+        match &tunnel.distribution {
+            None => Ok(Spreading::Turns { batch }),
+            Some(given) => match given.get_ref() {
+                Distribution::Turns => Ok(Spreading::Turns { batch }),
+                Distribution::Flows => Ok(Spreading::Flows),
+                Distribution::Earliest if matches!(reorder, ReorderConfig::Off | ReorderConfig::Mpt { .. }) => {
+                    let what = "earliest needs numbered packets and the other end's reports of them, which MPT does not send: take another \
+                                reorder.rule, progress for example, or distribution = \"turns\"";
+                    self.fail(given, "tunnel.distribution", what)
+                }
+                Distribution::Earliest => Ok(Spreading::Earliest),
+            },
+        }
     }
 
     fn mtu(&self, tunnel: &Tunnel, headers: u32, paths: &[PathConfig]) -> Result<u32, Error> {
@@ -518,6 +532,12 @@ remote = "2001:db8::2"
             ("device = \"tun0\"", "device = 7", "line 3: device: invalid type"),
             ("device = \"tun0\"", "device = \"tun0\"\nkey = 7", "line 4: tunnel.key: MPT has no keys"),
             ("device = \"tun0\"", "device = \"tun0\"\nmtu = 100", "line 4: tunnel.mtu: a tunnel's MTU"),
+            (
+                "routes = [\"192.168.20.0/24\"]",
+                "distribution = \"earliest\"\n[reorder]\nrule = \"off\"",
+                "line 6: tunnel.distribution: earliest needs numbered packets",
+            ),
+            ("device = \"tun0\"", "device = \"tun0\"\ndistribution = \"first\"", "line 4: distribution: unknown variant `first`"),
             ("device = \"tun0\"", "device = \"tun0\"\nbatch = 0", "line 4: tunnel.batch: write a whole number of 1 to 1024"),
             ("device = \"tun0\"", "device = \"tun0\"\nqueue = 0", "line 4: tunnel.queue: write a whole number of 1 to"),
             ("device = \"tun0\"", "device = \"tun0\"\nsend_buffer = 100", "line 4: tunnel.send_buffer: write a whole number of 4608 to"),

@@ -3,9 +3,11 @@
 use crate::config::Config;
 use crate::encapsulation::Refused;
 use crate::encryption::{EncryptionCounters, Session};
-use polypath_base::{Error, counters};
-use polypath_io::{Clock, Datagrams, Failed, Offload, Rooms, Tun};
-use polypath_tunnel::Endpoint;
+use crate::signs::Sign;
+use polypath_base::{Error, Instant, PathId, Seq, counters};
+use polypath_io::{Clock, Datagrams, Failed, Offload, Rooms, Tun, Wake};
+use polypath_tunnel::{Endpoint, Message, Spreading};
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,8 +20,10 @@ const ENTROPY_PORTS: usize = 16;
 /// A packet on its way through the tunnel's state.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Packet {
-    /// The number of one that is to be sent, in the list of the sending thread.
+    /// The number of one that is to be sent, in the list of the sending thread: where none waits for its path.
     Outgoing(u32),
+    /// One that is to be sent, with room for its header, and the hash of its flow.
+    Held(Vec<u8>, u32),
     /// One that has come.
     Incoming(Vec<u8>),
 }
@@ -43,6 +47,10 @@ counters! {
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) endpoint: Endpoint<Packet>,
+    /// Packets that the endpoint has sent and the sending thread has not.
+    pub(crate) released: VecDeque<(PathId, Option<Seq>, Packet)>,
+    /// When the sending thread looks by itself at what waits for a path.
+    pub(crate) sender_due: Instant,
     pub(crate) refused: Refused,
     pub(crate) counters: DaemonCounters,
     /// By path where the other end is: as the file says, or, with encryption, where it was heard last.
@@ -71,6 +79,8 @@ pub(crate) struct Core {
     pub(crate) tun: Tun,
     pub(crate) paths: Vec<PathSockets>,
     state: Mutex<State>,
+    /// Wakes the sending thread.
+    pub(crate) wake: Wake,
 }
 
 impl Core {
@@ -87,13 +97,15 @@ impl Core {
         }
         let state = State {
             endpoint,
+            released: VecDeque::new(),
+            sender_due: Instant::NEVER,
             refused: Refused::default(),
             counters: DaemonCounters::default(),
             remotes: config.paths.iter().map(|path| path.remote).collect(),
             session: None,
             encryption: EncryptionCounters::default(),
         };
-        Ok(Self { config, clock, tun, paths, state: Mutex::new(state) })
+        Ok(Self { config, clock, tun, paths, state: Mutex::new(state), wake: Wake::new()? })
     }
 
     /// The state, for as long as it takes to pass some packets through it.
@@ -103,11 +115,31 @@ impl Core {
     }
 }
 
+impl State {
+    /// Takes what the endpoint sends: packets stay here for the sending thread, so that each path's keep their order, and signs of life are
+    /// whoever's asks.
+    pub(crate) fn poll_transmit(&mut self, signs: &mut Vec<(PathId, Sign)>) {
+        while let Some((path, message)) = self.endpoint.poll_transmit() {
+            match message {
+                Message::Data { seq, packet } => self.released.push_back((path, seq, packet)),
+                Message::Keepalive => signs.push((path, Sign::Keepalive)),
+                Message::Report(report) => signs.push((path, Sign::Report(report))),
+            }
+        }
+    }
+}
+
 fn sockets(config: &Config, path: &crate::config::PathConfig, log: &dyn Fn(&str)) -> Result<PathSockets, Failed> {
     let rooms = Rooms { send: config.send_buffer, receive: RECEIVE_BUFFER };
     let mut main = Datagrams::bind(path.local, path.device.as_deref(), rooms)?;
     if config.offload && !main.merge() {
         log(&format!("path {}: this kernel does not merge datagrams (UDP_GRO); the tunnel works, more slowly", path.name));
+    }
+    if config.endpoint.spreading == Spreading::Earliest && !main.stamp() {
+        log(&format!(
+            "path {}: this kernel does not say when datagrams come (SO_TIMESTAMPNS); what is learnt of the path is less exact",
+            path.name
+        ));
     }
     // What is encrypted has one port at each end: the other end answers to where it came from.
     let spread = config.encapsulation.framing == crate::encapsulation::Framing::Rfc8086 && config.encryption.is_none();

@@ -4,7 +4,8 @@
 //! the reason. What stands here is the plain datagram: [`crate::encryption`] has decrypted it before, if the tunnel is encrypted.
 
 use polypath_base::{Seq, counters};
-use polypath_wire::{Error, gre, mpt};
+use polypath_tunnel::Report;
+use polypath_wire::{Error, gre, mpt, report};
 use serde::Deserialize;
 use std::net::IpAddr;
 use std::ops::Range;
@@ -39,6 +40,7 @@ pub enum Content {
         at: Range<usize>,
     },
     Keepalive,
+    Report(Report),
 }
 
 counters! {
@@ -47,7 +49,7 @@ counters! {
         unknown_address: Packets, "datagrams that came from an address that is not the path's";
         wrong_key: Packets, "datagrams with another key than the tunnel's, with none, or with one where the tunnel has none";
         wrong_checksum: Packets, "datagrams whose GRE checksum is wrong";
-        malformed: Packets, "datagrams that are no GRE, no IP packet or no keepalive";
+        malformed: Packets, "datagrams that are no GRE, no IP packet or no keepalive or report";
         too_long: Packets, "datagrams whose packet is longer than the tunnel's MTU";
         not_authentic: Packets, "datagrams that were not encrypted with the other end's keys, or changed on their path";
         replayed: Packets, "encrypted datagrams that had come before, or came too late to tell";
@@ -108,10 +110,19 @@ impl Encapsulation {
     pub fn keepalive(&self, source: IpAddr, destination: IpAddr) -> Vec<u8> {
         let message = mpt::Repr { source, destination };
         let protocol = if source.is_ipv6() { gre::IPV6 } else { gre::IPV4 };
-        let header = gre::Repr { payload_len: message.buffer_len(), ..self.header(protocol, None) };
+        self.unnumbered(protocol, message.buffer_len(), |into| message.emit(into))
+    }
+
+    /// A report. It never has a number.
+    pub fn report(&self, report: &Report) -> Vec<u8> {
+        self.unnumbered(gre::IPV4, report.buffer_len(), |into| report.emit(into))
+    }
+
+    fn unnumbered(&self, protocol: u16, length: usize, emit: impl FnOnce(&mut [u8]) -> Result<(), Error>) -> Vec<u8> {
+        let header = gre::Repr { payload_len: length, ..self.header(protocol, None) };
         let mut bytes = vec![0; header.buffer_len()];
-        let written = message.emit(&mut bytes[header.header_len()..]).and_then(|()| header.emit(&mut bytes));
-        debug_assert!(written.is_ok(), "both are of one IP version, and the buffer has their length");
+        let written = emit(&mut bytes[header.header_len()..]).and_then(|()| header.emit(&mut bytes));
+        debug_assert!(written.is_ok(), "addresses are of one IP version, and the buffer has the length");
         bytes
     }
 
@@ -126,6 +137,10 @@ impl Encapsulation {
             Err(_) => return Err(Refusal::Malformed),
         }
         let payload = packet.payload();
+        if report::is_report(payload) {
+            let report = report::Packet::new_checked(payload).map_err(|_| Refusal::Malformed)?;
+            return Ok(Content::Report(report::Repr::parse(&report)));
+        }
         if mpt::is_message(payload) {
             let message = mpt::Packet::new_checked(payload).and_then(|message| mpt::Repr::parse(&message));
             return message.map(|_| Content::Keepalive).map_err(|_| Refusal::Malformed);
@@ -177,6 +192,18 @@ mod tests {
         assert_eq!((bytes.len(), &bytes[..10]), (44, &[0, 0, 8, 0, 0xa1, 0, 0, 0, 0, 4][..]));
         assert_eq!(MPT.parse(&bytes, 1464), Ok(Content::Keepalive));
         assert_eq!(MPT.parse(&bytes[..43], 1464), Err(Refusal::Malformed));
+    }
+
+    #[test]
+    fn reports_come_out_as_they_went_in() {
+        let report = Report { sent_us: 1, echo: Some((2, 3)), latest: None, packets: 4, bytes: 5 };
+        for form in [MPT, KEYED] {
+            let bytes = form.report(&report);
+            assert_eq!(bytes.len(), if form == MPT { 36 } else { 40 });
+            assert_eq!(form.parse(&bytes, 1464), Ok(Content::Report(report)));
+            assert_eq!(form.parse(&bytes[..bytes.len() - 1], 1464), Err(Refusal::Malformed));
+        }
+        assert_eq!(KEYED.parse(&MPT.report(&report), 1464), Err(Refusal::WrongKey));
     }
 
     #[test]

@@ -3,9 +3,10 @@
 use crate::core::{Core, Packet};
 use crate::encapsulation::{Content, Refusal, Refused};
 use crate::encryption::{Opened, Peer, To};
+use crate::signs::{self, Sign};
 use crate::superpacket::{Group, group, merged_head};
 use polypath_base::{Bytes, Duration, Instant, PathId};
-use polypath_io::{Failed, Offload, Received, Slots, VIRTIO_HEAD, Waiter, time_of_day_ns};
+use polypath_io::{Failed, KernelTime, Offload, Received, Slots, VIRTIO_HEAD, Waiter, time_of_day_ns};
 use polypath_tunnel::Message;
 use std::io::IoSlice;
 use std::net::{IpAddr, SocketAddr};
@@ -19,7 +20,7 @@ const MOST_PIECES: usize = 65;
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// Everything between a read and a write; kept, so that nothing is allocated for a packet.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Batch {
     /// With encryption, the other end.
     peer: Option<Peer>,
@@ -30,11 +31,12 @@ struct Batch {
     /// A decrypted datagram.
     plain: Vec<u8>,
     slots: Slots,
-    /// Packets that have come, with their paths, and their lengths without the tunnel's headers.
-    came: Vec<(PathId, usize, Message<Packet>)>,
+    /// What has come, with its path, when the kernel got it if it says so, and its length without the tunnel's headers.
+    came: Vec<(PathId, Option<Instant>, usize, Message<Packet>)>,
+    time: KernelTime,
     refused: Refused,
-    /// Paths that are to get a keepalive.
-    keepalives: Vec<PathId>,
+    /// Signs of life to be sent.
+    signs: Vec<(PathId, Sign)>,
     /// Packets for the host, in order.
     ready: Vec<Vec<u8>>,
     groups: Vec<Group>,
@@ -50,11 +52,23 @@ pub(crate) fn run(core: &Core, stop: BorrowedFd<'_>) -> Result<(), Failed> {
     let mut batch = Batch {
         peer: core.config.encryption.map(|keys| Peer::new(keys, core.paths.len())),
         remotes: core.config.paths.iter().map(|path| path.remote).collect(),
-        ..Batch::default()
+        renewed: false,
+        plain: Vec::new(),
+        slots: Slots::default(),
+        came: Vec::new(),
+        time: KernelTime::new(core.clock),
+        refused: Refused::default(),
+        signs: Vec::new(),
+        ready: Vec::new(),
+        groups: Vec::new(),
+        head: Vec::new(),
+        free: Vec::new(),
+        written: 0,
+        not_taken: 0,
     };
     let mut waiter = Waiter::new([stop].into_iter().chain(core.paths.iter().map(|path| path.main.as_fd())));
     loop {
-        let due = core.state().endpoint.poll_timeout().min(batch.peer.as_ref().map_or(Instant::NEVER, Peer::poll_timeout));
+        let due = core.state().endpoint.poll_receive_timeout().min(batch.peer.as_ref().map_or(Instant::NEVER, Peer::poll_timeout));
         waiter.wait(Some(due.since(core.clock.now()).min(LONGEST_WAIT)));
         if waiter.ready(0) {
             return Ok(());
@@ -72,7 +86,8 @@ pub(crate) fn run(core: &Core, stop: BorrowedFd<'_>) -> Result<(), Failed> {
             }
             batch.keep_session(core);
             batch.pass(core);
-            batch.send_keepalives(core);
+            let session = batch.peer.as_ref().and_then(Peer::session);
+            signs::send(core, session, &batch.remotes, &mut batch.signs);
             batch.write(core);
         }
     }
@@ -87,6 +102,7 @@ impl Batch {
     /// Reads what has come on a path; whether there may be more.
     fn receive(&mut self, core: &Core, path: usize) -> Result<bool, Failed> {
         let more = core.paths[path].main.receive(&mut self.slots)?;
+        self.time.refresh(core.clock.now());
         let slots = std::mem::take(&mut self.slots);
         for received in slots.iter() {
             self.take(core, path, received);
@@ -96,6 +112,7 @@ impl Batch {
     }
 
     fn take(&mut self, core: &Core, path: usize, received: Received<'_>) {
+        let arrived = received.real_ns.map(|real_ns| self.time.instant(real_ns));
         for datagram in received.bytes.chunks(received.segment) {
             match self.read(core, path, received.from, datagram) {
                 Ok(Some(message)) => {
@@ -103,7 +120,7 @@ impl Batch {
                         Message::Data { packet: Packet::Incoming(bytes), .. } => bytes.len(),
                         _ => 0,
                     };
-                    self.came.push((PathId(path as u8), length, message));
+                    self.came.push((PathId(path as u8), arrived, length, message));
                 }
                 Ok(None) => {}
                 Err(refusal) => self.refused.count(refusal),
@@ -135,6 +152,7 @@ impl Batch {
         }
         Ok(Some(match core.config.encapsulation.parse(plain, core.config.mtu as usize)? {
             Content::Keepalive => Message::Keepalive,
+            Content::Report(report) => Message::Report(report),
             Content::Packet { seq, at } => {
                 let mut buffer = self.free.pop().unwrap_or_default();
                 buffer.clear();
@@ -171,7 +189,7 @@ impl Batch {
             state.session = peer.session().cloned();
             state.remotes.clone_from(&self.remotes);
             // The other end learns from it that the session is in use, and where we are.
-            self.keepalives.extend((0..core.paths.len()).map(|path| PathId(path as u8)));
+            self.signs.extend((0..core.paths.len()).map(|path| (PathId(path as u8), Sign::Keepalive)));
         }
     }
 
@@ -185,42 +203,21 @@ impl Batch {
         }
         state.counters.tun_writes += std::mem::take(&mut self.written);
         state.counters.not_taken += std::mem::take(&mut self.not_taken);
-        for (path, length, message) in self.came.drain(..) {
-            state.endpoint.handle_outer(now, path, Bytes::new(length as u64), message);
+        for (path, arrived, length, message) in self.came.drain(..) {
+            let arrived = arrived.map_or(now, |arrived| arrived.min(now));
+            state.endpoint.handle_arrived(now, arrived, path, Bytes::new(length as u64), message);
         }
-        if state.endpoint.poll_timeout() <= now {
+        if state.endpoint.poll_receive_timeout() <= now {
             state.endpoint.handle_timeout(now);
-            while let Some((path, message)) = state.endpoint.poll_transmit() {
-                // The other thread queues and takes its packets under one lock, so these are keepalives.
-                debug_assert!(matches!(message, Message::Keepalive));
-                if core.config.keepalives {
-                    self.keepalives.push(path);
-                }
-            }
+        }
+        state.poll_transmit(&mut self.signs);
+        if !state.released.is_empty() || state.endpoint.poll_send_timeout() < state.sender_due {
+            core.wake.wake();
         }
         while let Some(packet) = state.endpoint.poll_deliver() {
             if let Packet::Incoming(bytes) = packet {
                 self.ready.push(bytes);
             }
-        }
-    }
-
-    fn send_keepalives(&mut self, core: &Core) {
-        let (peer, own) = core.config.peer;
-        let plain = core.config.encapsulation.keepalive(own, peer);
-        let mut sealed = Vec::new();
-        for path in self.keepalives.drain(..) {
-            let bytes = match self.peer.as_ref().map(Peer::session) {
-                None => &plain,
-                Some(None) => continue,
-                Some(Some(session)) => {
-                    sealed.clear();
-                    session.seal(path, &plain, &mut sealed);
-                    &sealed
-                }
-            };
-            // One that does not go out is a sign of life less; the next one tries again.
-            let _ = core.paths[usize::from(path.0)].main.send_now(self.remotes[usize::from(path.0)], bytes);
         }
     }
 

@@ -14,5 +14,6 @@ pub mod encryption;
 pub mod import;
 mod incoming;
 mod outgoing;
+mod signs;
 pub mod status;
 pub mod superpacket;

@@ -1,20 +1,24 @@
 //! The thread that carries the host's packets to the paths.
 
 use crate::core::{Core, DaemonCounters, Packet};
+use crate::encapsulation::Encapsulation;
 use crate::encryption::{OVERHEAD, Session};
+use crate::signs::{self, Sign};
 use crate::superpacket::{Part, flow_hash, split};
-use polypath_base::{Bytes, Duration, PathId};
+use polypath_base::{Bytes, Duration, Instant, PathId, Seq};
 use polypath_io::{Failed, Full, MOST_SEGMENTS, VIRTIO_HEAD, Waiter};
-use polypath_tunnel::{Message, Spreading};
+use polypath_tunnel::Spreading;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Packets of the stack that are read before they are sent.
 const READS: usize = 32;
 const READ: usize = VIRTIO_HEAD + 65_536;
+/// What is looked at even if nothing is due.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
 /// With so many packets it is time to send.
 const ENOUGH: usize = 128;
 /// Bytes of one merged send: the longest UDP payload is 65,507.
@@ -23,17 +27,33 @@ const MOST_BYTES: usize = 65_000;
 const TOO_LONG: i32 = 90;
 const CANNOT_CUT: [i32; 2] = [5, 22];
 
-/// A packet that was cut out of one of the stack's.
+/// What waits for its path is looked at so often at most, and not for each packet: a fraction of what waits in the network meanwhile.
+const PACE: Duration = Duration::from_micros(250);
+/// Buffers that are kept for later packets.
+const KEPT: usize = 1024;
+
+/// A packet to be sent.
 #[derive(Debug)]
 struct Outgoing {
-    read: usize,
-    part: Part,
+    bytes: Place,
     hash: u32,
+}
+
+/// Where its bytes are, with room for its header.
+#[derive(Debug)]
+enum Place {
+    /// It was cut out of one of the stack's.
+    Read(usize, Part),
+    /// It has waited for its path.
+    Own(Vec<u8>),
 }
 
 impl Outgoing {
     fn len(&self) -> usize {
-        self.part.head.len() + self.part.body.len()
+        match &self.bytes {
+            Place::Read(_, part) => part.head.len() + part.body.len(),
+            Place::Own(bytes) => bytes.len(),
+        }
     }
 }
 
@@ -44,8 +64,19 @@ struct Batch {
     heads: Vec<u8>,
     parts: Vec<Part>,
     packets: Vec<Outgoing>,
+    /// How many of `packets` have their paths.
+    numbered: usize,
     /// By path, the numbers of its packets in `packets`.
     by_path: Vec<Vec<u32>>,
+    /// Packets may wait for their paths, and then need bytes of their own.
+    held: bool,
+    /// The paths have enough to do: the device is not read.
+    full: bool,
+    /// When a packet that waits for its path may go.
+    due: Instant,
+    signs: Vec<(PathId, Sign)>,
+    /// Buffers for later packets.
+    free: Vec<Vec<u8>>,
     /// By path where the other end is.
     remotes: Vec<SocketAddr>,
     /// What to encrypt with; none without encryption.
@@ -64,26 +95,33 @@ pub(crate) fn run(core: &Core, stop: BorrowedFd<'_>, log: &dyn Fn(&str)) -> Resu
         heads: Vec::new(),
         parts: Vec::new(),
         packets: Vec::new(),
+        numbered: 0,
         by_path: vec![Vec::new(); core.paths.len()],
+        held: core.config.endpoint.spreading == Spreading::Earliest,
+        full: false,
+        due: Instant::NEVER,
+        signs: Vec::new(),
+        free: Vec::new(),
         remotes: Vec::new(),
         session: None,
         plain: Vec::new(),
         sealed: Vec::new(),
         counters: DaemonCounters::default(),
     };
-    let mut waiter = Waiter::new([stop, std::os::fd::AsFd::as_fd(&core.tun)]);
+    let mut waiter = Waiter::new([stop, core.wake.as_fd(), core.tun.as_fd()]);
     loop {
-        waiter.wait(Some(Duration::from_secs(1)));
+        let pause = if batch.due == Instant::NEVER { LONGEST_WAIT } else { batch.due.since(core.clock.now()).max(PACE) };
+        waiter.wait_for_first(if batch.full { 2 } else { 3 }, Some(pause.min(LONGEST_WAIT)));
         if waiter.ready(0) {
             return Ok(());
         }
+        if waiter.ready(1) {
+            core.wake.clear();
+        }
+        let mut more = waiter.ready(2);
         // While there is more to read, nothing is waited for; but the end must be noticed.
         for _ in 0..64 {
-            if !waiter.ready(1) {
-                break;
-            }
-            let more = batch.fill(core)?;
-            batch.number(core);
+            more = batch.take(core, more)?;
             batch.send(core, log);
             if !more {
                 break;
@@ -93,13 +131,33 @@ pub(crate) fn run(core: &Core, stop: BorrowedFd<'_>, log: &dyn Fn(&str)) -> Resu
 }
 
 impl Batch {
+    /// Reads packets of the stack and gives them their paths; whether there may be more that the paths have room for.
+    fn take(&mut self, core: &Core, readable: bool) -> Result<bool, Failed> {
+        if !self.held {
+            let more = readable && self.fill(core, READS)?;
+            self.number(core);
+            return Ok(more);
+        }
+        // Each packet of the stack takes room, so it is asked for before each.
+        self.number(core);
+        for _ in 0..READS {
+            if !readable || self.full || self.packets.len() >= ENOUGH {
+                break;
+            }
+            if !self.fill(core, 1)? {
+                return Ok(false);
+            }
+            self.number(core);
+        }
+        Ok(readable && !self.full)
+    }
+
     /// Reads packets of the stack and cuts them; whether there may be more.
-    fn fill(&mut self, core: &Core) -> Result<bool, Failed> {
+    fn fill(&mut self, core: &Core, most: usize) -> Result<bool, Failed> {
         let hashed = core.config.endpoint.spreading == Spreading::Flows || core.paths.iter().any(|path| !path.entropy.is_empty());
         let room = core.config.encapsulation.header_len();
         self.heads.clear();
-        self.packets.clear();
-        for read in 0..READS {
+        for read in 0..most {
             let buffer = &mut self.reads[read];
             let Some(length) = core.tun.read(buffer)? else { return Ok(false) };
             self.counters.tun_reads += 1;
@@ -109,7 +167,7 @@ impl Batch {
                 continue;
             }
             let hash = if hashed { flow_hash(&buffer[VIRTIO_HEAD..length]) } else { 0 };
-            self.packets.extend(self.parts.drain(..).map(|part| Outgoing { read, part, hash }));
+            self.packets.extend(self.parts.drain(..).map(|part| Outgoing { bytes: Place::Read(read, part), hash }));
             if self.packets.len() >= ENOUGH {
                 break;
             }
@@ -117,9 +175,8 @@ impl Batch {
         Ok(true)
     }
 
-    /// Gives each packet its path and its header.
+    /// Gives each packet its path, and those that may go their headers.
     fn number(&mut self, core: &Core) {
-        self.by_path.iter_mut().for_each(Vec::clear);
         let form = core.config.encapsulation;
         let room = form.header_len();
         let mut state = core.state();
@@ -127,28 +184,78 @@ impl Batch {
         self.remotes.clone_from(&state.remotes);
         self.session.clone_from(&state.session);
         if core.config.encryption.is_some() && self.session.is_none() {
-            state.counters.no_session += self.packets.len() as u64;
+            state.counters.no_session += (self.packets.len() - self.numbered) as u64;
+            self.packets.truncate(self.numbered);
             return;
         }
         let now = core.clock.now();
-        for (number, packet) in self.packets.iter().enumerate() {
-            state.endpoint.handle_inner(now, packet.hash, Bytes::new((packet.len() - room) as u64), Packet::Outgoing(number as u32));
+        if state.endpoint.poll_send_timeout() <= now {
+            state.endpoint.handle_timeout(now);
         }
-        while let Some((path, message)) = state.endpoint.poll_transmit() {
-            // Keepalives are queued and sent under one lock by the other thread.
-            let Message::Data { seq, packet: Packet::Outgoing(number) } = message else { continue };
-            let packet = &self.packets[number as usize];
-            let first = self.heads.get(packet.part.head.start + room).filter(|_| packet.part.head.len() > room);
-            let first = *first.unwrap_or(&self.reads[packet.read][packet.part.body.start]);
-            form.emit(seq, first, &mut self.heads[packet.part.head.start..packet.part.head.start + room]);
+        for number in self.numbered..self.packets.len() {
+            let packet = &self.packets[number];
+            let (hash, length) = (packet.hash, Bytes::new((packet.len() - room) as u64));
+            let own = if self.held { Packet::Held(self.copied(number), hash) } else { Packet::Outgoing(number as u32) };
+            state.endpoint.handle_inner(now, hash, length, own);
+        }
+        if self.held {
+            self.packets.truncate(self.numbered);
+        }
+        state.poll_transmit(&mut self.signs);
+        for (path, seq, packet) in state.released.drain(..) {
+            let number = match packet {
+                Packet::Outgoing(number) => number,
+                Packet::Held(bytes, hash) => {
+                    self.packets.push(Outgoing { bytes: Place::Own(bytes), hash });
+                    self.packets.len() as u32 - 1
+                }
+                Packet::Incoming(_) => continue,
+            };
+            self.emit(number, form, seq);
             self.by_path[usize::from(path.0)].push(number);
+        }
+        self.numbered = self.packets.len();
+        self.full = state.endpoint.is_full(now);
+        self.due = state.endpoint.poll_send_timeout();
+        state.sender_due = self.due;
+    }
+
+    /// A packet's bytes, with room for its header.
+    fn copied(&mut self, number: usize) -> Vec<u8> {
+        let mut bytes = self.free.pop().unwrap_or_default();
+        bytes.clear();
+        self.pieces(number as u32).into_iter().for_each(|piece| bytes.extend_from_slice(piece));
+        bytes
+    }
+
+    fn emit(&mut self, number: u32, form: Encapsulation, seq: Option<Seq>) {
+        let room = form.header_len();
+        match &mut self.packets[number as usize].bytes {
+            Place::Own(bytes) => {
+                let (header, packet) = bytes.split_at_mut(room);
+                form.emit(seq, packet[0], header);
+            }
+            Place::Read(read, part) => {
+                let first = self.heads.get(part.head.start + room).filter(|_| part.head.len() > room);
+                let first = *first.unwrap_or(&self.reads[*read][part.body.start]);
+                form.emit(seq, first, &mut self.heads[part.head.start..part.head.start + room]);
+            }
+        }
+    }
+
+    /// The bytes of a packet, with its header.
+    fn pieces(&self, number: u32) -> [&[u8]; 2] {
+        match &self.packets[number as usize].bytes {
+            Place::Read(read, part) => [&self.heads[part.head.clone()], &self.reads[*read][part.body.clone()]],
+            Place::Own(bytes) => [bytes, &[]],
         }
     }
 
     /// Sends them, each path's in their order.
     fn send(&mut self, core: &Core, log: &dyn Fn(&str)) {
-        let by_path = std::mem::take(&mut self.by_path);
-        for (path, numbers) in by_path.iter().enumerate() {
+        signs::send(core, self.session.as_ref(), &self.remotes, &mut self.signs);
+        let mut by_path = std::mem::take(&mut self.by_path);
+        for (path, numbers) in by_path.iter_mut().enumerate() {
             let mut rest = &numbers[..];
             while !rest.is_empty() {
                 let count = self.run_length(rest);
@@ -156,8 +263,15 @@ impl Batch {
                 self.send_run(core, path, now, log);
                 rest = later;
             }
+            numbers.clear();
         }
         self.by_path = by_path;
+        self.numbered = 0;
+        for packet in self.packets.drain(..) {
+            if let (Place::Own(bytes), true) = (packet.bytes, self.free.len() < KEPT) {
+                self.free.push(bytes);
+            }
+        }
     }
 
     /// How many of the first packets may go out as one: of one flow's socket and one length, but for the last, which may be shorter.
@@ -190,10 +304,10 @@ impl Batch {
         if let Some(session) = &self.session {
             self.sealed.clear();
             for &number in numbers {
-                let packet = &self.packets[number as usize];
-                self.plain.clear();
-                self.plain.extend_from_slice(&self.heads[packet.part.head.clone()]);
-                self.plain.extend_from_slice(&self.reads[packet.read][packet.part.body.clone()]);
+                let mut plain = std::mem::take(&mut self.plain);
+                plain.clear();
+                self.pieces(number).into_iter().for_each(|piece| plain.extend_from_slice(piece));
+                self.plain = plain;
                 let sealed = session.seal(PathId(path as u8), &self.plain, &mut self.sealed);
                 debug_assert!(sealed, "the longest MTU leaves room, and the session knows the path");
             }
@@ -206,14 +320,14 @@ impl Batch {
             send_pieces(&mut self.counters, core, (path, self.remotes[path]), hash, (&pieces[..count], 1, segment), log);
             return;
         }
+        let mut counters = std::mem::take(&mut self.counters);
         let mut pieces = [IoSlice::new(&[]); 2 * MOST_SEGMENTS];
         for (two, &number) in pieces.chunks_exact_mut(2).zip(numbers) {
-            let packet = &self.packets[number as usize];
-            two[0] = IoSlice::new(&self.heads[packet.part.head.clone()]);
-            two[1] = IoSlice::new(&self.reads[packet.read][packet.part.body.clone()]);
+            two.copy_from_slice(&self.pieces(number).map(IoSlice::new));
         }
         let pieces = (&pieces[..2 * numbers.len()], 2, segment);
-        send_pieces(&mut self.counters, core, (path, self.remotes[path]), hash, pieces, log);
+        send_pieces(&mut counters, core, (path, self.remotes[path]), hash, pieces, log);
+        self.counters = counters;
     }
 }
 

@@ -1,13 +1,26 @@
 //! What a tunnel says of itself: a value that is JSON, and a table for people.
 
 use crate::core::Core;
-use polypath_base::{Column, Unit};
+use polypath_base::{Column, PathId, Unit};
+use polypath_tunnel::PathEstimate;
 use serde_json::{Map, Value, json};
 
 /// Counters by their names: times as NAME_s, seconds.
 fn counted(columns: &[Column], values: impl Iterator<Item = u64>) -> Map<String, Value> {
     let value = |column: &Column, value: u64| if column.unit == Unit::Time { json!(value as f64 / 1e9) } else { json!(value) };
     columns.iter().zip(values).map(|(column, number)| (column.name(), value(column, number))).collect()
+}
+
+/// What the distribution earliest has learnt of a path; null with another one.
+fn estimated(estimate: Option<PathEstimate>) -> Value {
+    estimate.map_or(Value::Null, |found| {
+        json!({
+            "capacity_bits_per_s": found.capacity.map(|rate| rate.as_bits_per_sec()),
+            "behind_s": found.behind.map(|behind| behind.as_secs_f64()),
+            "queue_s": found.queue.as_secs_f64(),
+            "packets_lost": found.lost,
+        })
+    })
 }
 
 /// The state of the tunnel now.
@@ -18,22 +31,24 @@ pub(crate) fn status(core: &Core) -> Value {
     use polypath_tunnel::{PathCounters, ReorderCounters};
     let config = &core.config;
     let state = core.state();
+    let now = core.clock.now();
     let paths: Vec<Value> = state
         .endpoint
         .paths()
         .zip(config.paths.iter().zip(&core.paths).zip(&state.remotes))
-        .map(|((up, counters), ((path, sockets), remote))| {
+        .enumerate()
+        .map(|(number, ((up, counters), ((path, sockets), remote)))| {
             let mut row = Map::new();
             row.insert("name".into(), json!(path.name));
             row.insert("up".into(), json!(up));
             row.insert("local".into(), json!(path.local.to_string()));
             row.insert("remote".into(), json!(remote.to_string()));
             row.insert("udp_segment".into(), json!(sockets.segments()));
+            row.insert("estimate".into(), estimated(state.endpoint.estimate(now, PathId(number as u8))));
             row.extend(counted(PathCounters::COLUMNS, counters.values()));
             Value::Object(row)
         })
         .collect();
-    let now = core.clock.now();
     let encryption = config.encryption.map(|_| {
         let mut found = counted(EncryptionCounters::COLUMNS, state.encryption.values());
         found.insert("session_age_s".into(), json!(state.session.as_ref().map(|session| session.age(now).as_secs_f64())));
@@ -47,6 +62,7 @@ pub(crate) fn status(core: &Core) -> Value {
         "uptime_s": now.as_secs_f64(),
         "encryption": encryption,
         "tun_offload": format!("{:?}", core.tun.offload()),
+        "reported": state.endpoint.is_reported(),
         "paths": paths,
         "reorder": counted(ReorderCounters::COLUMNS, state.endpoint.reorder_counters().values()),
         "refused": counted(Refused::COLUMNS, state.refused.values()),
@@ -73,10 +89,14 @@ pub fn table(status: &Value) -> String {
             ),
         }
     )];
-    let heads = ["path", "state", "local", "remote", "sent", "received", "keepalives", "times down"];
-    let mut rows = vec![heads.map(str::to_owned)];
+    let estimated = !status["reported"].is_null();
+    let mut heads = vec!["path", "state", "local", "remote", "sent", "received", "keepalives", "times down"];
+    if estimated {
+        heads.extend(["capacity", "behind", "queue", "lost"]);
+    }
+    let mut rows: Vec<Vec<String>> = vec![heads.iter().map(|&head| head.to_owned()).collect()];
     for path in status["paths"].as_array().into_iter().flatten() {
-        rows.push([
+        let mut row = vec![
             text(&path["name"]),
             if path["up"] == true { "up" } else { "down" }.to_owned(),
             text(&path["local"]),
@@ -85,12 +105,24 @@ pub fn table(status: &Value) -> String {
             text(&path["packets_received"]),
             text(&path["keepalives_received"]),
             text(&path["went_down"]),
-        ]);
+        ];
+        if estimated {
+            let found = &path["estimate"];
+            let scaled =
+                |value: &Value, by: f64, unit: &str| value.as_f64().map_or_else(|| "?".to_owned(), |n| format!("{:.1} {unit}", n * by));
+            row.push(scaled(&found["capacity_bits_per_s"], 1e-6, "Mbit/s"));
+            row.extend(["behind_s", "queue_s"].map(|name| scaled(&found[name], 1e3, "ms")));
+            row.push(text(&found["packets_lost"]));
+        }
+        rows.push(row);
     }
     let widths: Vec<usize> = (0..heads.len()).map(|i| rows.iter().map(|row| row[i].len()).max().unwrap_or(0)).collect();
     for row in rows {
         let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:width$}")).collect();
         lines.push(cells.join("  ").trim_end().to_owned());
+    }
+    if status["reported"] == false {
+        lines.push("the other end sends no reports, which the distribution earliest needs: packets take turns by weight".to_owned());
     }
     for (part, words) in [("reorder", "reordering"), ("refused", "dropped, from the network"), ("daemon", "daemon")] {
         let found: Vec<String> = status[part]

@@ -34,13 +34,10 @@ def where(cell: Cell, place: planner.Place) -> tuple[str | int, ...]:
 
 
 def simulator_only(cell: Cell) -> str | None:
-    """Why no kernel can run a cell, for `Engine.left_out`: it asks for what neither Linux nor the tunnel's daemon has."""
+    """Why no kernel can run a cell, for `Engine.left_out`: it asks for what Linux does not have."""
     for node in cell.setup.topology.nodes.values():
         if node.mtu_search not in (None, "linux"):
             return f"the search {node.mtu_search} for a path's MTU, which the simulator alone has"
-    for tunnel in cell.setup.topology.tunnels.values():
-        if tunnel.distribution == "earliest":
-            return "the distribution earliest of a tunnel, which the simulator alone has so far"
     for flow in cell.setup.flows.values():
         if flow.transport == "mptcp" and flow.profile == "v1" and flow.scheduler not in (None, "default"):
             return f"the scheduler {flow.scheduler}, which upstream's MPTCP does not have, only its default"

@@ -16,7 +16,6 @@ from ._ways import Graph, Hop, Step, steps
 PROGRAM = "/polypath-tunnel"
 # What the daemon takes (crates/tunneld/src/config.rs).
 LEAST_MTU, MOST_MTU, MOST_PATHS, MOST_QUEUED, LONGEST_NS = 576, 65_000, 64, 1_000_000, 86_400_000_000_000
-DISTRIBUTIONS = ("turns", "flows")
 SEND_BUFFERS = range(4608, 2**30 + 1)
 # Headers in front of a packet: IPv4 and UDP; GRE, and a word each for its key and its number (RFC 2890 section 2).
 OUTER, GRE, WORD = 28, 4, 4
@@ -74,8 +73,6 @@ def _check(tunnel: Mapping[str, Any], *, send_buffers: bool) -> None:
     addresses = [tunnel["a"]["address"], tunnel["b"]["address"], *(path[end] for path in tunnel["paths"] for end in ("a", "b"))]
     if any(ipaddress.ip_address(address).version != 4 for address in addresses):
         refuse("ends", f"addresses of IPv6 are not yet set up on a kernel{SIMULATOR}")
-    if tunnel["distribution"] not in DISTRIBUTIONS:
-        refuse("distribution", f"the tunnel daemon distributes packets by {' or '.join(DISTRIBUTIONS)}{SIMULATOR}")
     if len(tunnel["paths"]) > MOST_PATHS:
         refuse("paths", f"the tunnel daemon has {MOST_PATHS} paths at most{SIMULATOR}")
     if not 1 <= tunnel["queue_packets"] <= MOST_QUEUED:
