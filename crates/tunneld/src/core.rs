@@ -3,10 +3,9 @@
 use crate::config::Config;
 use crate::encapsulation::Refused;
 use crate::encryption::{EncryptionCounters, Session};
-use crate::signs::Sign;
 use polypath_base::{Error, Instant, PathId, Seq, counters};
 use polypath_io::{Clock, Datagrams, Failed, Offload, Rooms, Tun, Wake};
-use polypath_tunnel::{Endpoint, Message, Spreading};
+use polypath_tunnel::{Endpoint, Message, Report, Spreading};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,6 +25,13 @@ pub(crate) enum Packet {
     Held(Vec<u8>, u32),
     /// One that has come.
     Incoming(Vec<u8>),
+}
+
+/// A sign of life that is to be sent.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Sign {
+    Keepalive,
+    Report(Report),
 }
 
 counters! {

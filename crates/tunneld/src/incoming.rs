@@ -1,9 +1,9 @@
 //! The thread that puts what comes on the paths in order for the host, and keeps the tunnel's time.
 
-use crate::core::{Core, Packet};
+use crate::core::{Core, Packet, Sign};
 use crate::encapsulation::{Content, Refusal, Refused};
 use crate::encryption::{Opened, Peer, To};
-use crate::signs::{self, Sign};
+use crate::signs;
 use crate::superpacket::{Group, group, merged_head};
 use polypath_base::{Bytes, Duration, Instant, PathId};
 use polypath_io::{Failed, KernelTime, Offload, Received, Slots, VIRTIO_HEAD, Waiter, time_of_day_ns};

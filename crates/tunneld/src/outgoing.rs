@@ -1,9 +1,9 @@
 //! The thread that carries the host's packets to the paths.
 
-use crate::core::{Core, DaemonCounters, Packet};
+use crate::core::{Core, DaemonCounters, Packet, Sign};
 use crate::encapsulation::Encapsulation;
 use crate::encryption::{OVERHEAD, Session};
-use crate::signs::{self, Sign};
+use crate::signs;
 use crate::superpacket::{Part, flow_hash, split};
 use polypath_base::{Bytes, Duration, Instant, PathId, Seq};
 use polypath_io::{Failed, Full, MOST_SEGMENTS, VIRTIO_HEAD, Waiter};

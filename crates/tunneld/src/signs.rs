@@ -1,17 +1,10 @@
 //! Signs of life: keepalives and reports, which either thread sends when the tunnel's state asks for them.
 
-use crate::core::Core;
+use crate::core::{Core, Sign};
 use crate::encryption::Session;
 use polypath_base::PathId;
-use polypath_tunnel::Report;
 use std::net::SocketAddr;
 use std::sync::Arc;
-
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Sign {
-    Keepalive,
-    Report(Report),
-}
 
 /// Sends signs of life on their paths, encrypted where the tunnel is; those before the first session are dropped.
 pub(crate) fn send(core: &Core, session: Option<&Arc<Session>>, remotes: &[SocketAddr], signs: &mut Vec<(PathId, Sign)>) {

@@ -1,7 +1,7 @@
 //! What a tunnel says of itself: a value that is JSON, and a table for people.
 
 use crate::core::Core;
-use polypath_base::{Column, PathId, Unit};
+use polypath_base::{Column, Duration, PathId, Rate, Unit};
 use polypath_tunnel::PathEstimate;
 use serde_json::{Map, Value, json};
 
@@ -15,8 +15,8 @@ fn counted(columns: &[Column], values: impl Iterator<Item = u64>) -> Map<String,
 fn estimated(estimate: Option<PathEstimate>) -> Value {
     estimate.map_or(Value::Null, |found| {
         json!({
-            "capacity_bits_per_s": found.capacity.map(|rate| rate.as_bits_per_sec()),
-            "behind_s": found.behind.map(|behind| behind.as_secs_f64()),
+            "capacity_bits_per_s": found.capacity.map(Rate::as_bits_per_sec),
+            "behind_s": found.behind.map(Duration::as_secs_f64),
             "queue_s": found.queue.as_secs_f64(),
             "packets_lost": found.lost,
         })
