@@ -141,8 +141,10 @@ def test_the_short_form_has_the_first_draws() -> None:
 def test_one_chooses_draws_by_number() -> None:
     made = study()
     assert {run.parameters["draw"] for run in plan(made, only={"draw": ["2", "3"]}).runs} == {2, 3}
-    with pytest.raises(StudyError, match=r"no cell of drawn has draw=5; there are 1 to 4"):
-        plan(made, only={"draw": ["5"]})
+    assert {run.parameters["draw"] for run in plan(made, only={"draw": ["2..4"], "cc": ["lia"]}).runs} == {2, 3, 4}
+    for wrong in ("5", "2..5", "0", "3..2", "x"):
+        with pytest.raises(StudyError, match=rf"no cell of drawn has draw={wrong}; there are 1 to 4, and 1\.\.9 stands for nine of them"):
+            plan(made, only={"draw": [wrong]})
     with pytest.raises(StudyError, match=r'"rate" is drawn; choose draws by their number, such as --only draw=1'):
         plan(made, only={"rate": ["5"]})
 
@@ -174,6 +176,23 @@ def test_tables_in_parts_are_the_same_tables(tmp_path: Path, monkeypatch: pytest
     for name in ("runs", "baselines", "subflows", "links", "progress", "series", "events"):
         assert whole.table(name).equals(parts.table(name)), name
     assert whole.manifest == parts.manifest
+
+
+def test_some_draws_of_a_large_study_are_planned_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = large(monkeypatch)
+    work = plan(made, out=tmp_path, only={"draw": ["2"]})
+    assert not work.large, "its few cells are kept"
+    assert {run.parameters["draw"] for run in work.pending} == {2}
+    assert set(execute(work).runs["draw"]) == {2}
+    results = execute(plan(made, out=tmp_path, only={"draw": ["4"]}))
+    assert set(results.runs["draw"]) == {2, 4}, "tables keep what was run before"
+    assert results.manifest["draws"] == ["2", "4"]
+    assert set(execute(plan(made, out=tmp_path, only={"draw": ["3"], "cc": ["lia"]})).runs["draw"]) == {2, 3, 4}
+    results = execute(plan(made, out=tmp_path))
+    assert set(results.runs["draw"]) == {1, 2, 3, 4}
+    assert "draws" not in results.manifest
+    again = execute(plan(made, out=tmp_path, only={"draw": ["1"]}))
+    assert set(again.runs["draw"]) == {1, 2, 3, 4}
 
 
 def test_other_machines_get_runs_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

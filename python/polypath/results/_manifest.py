@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from polypath.study import Run, Study, StudyError
+from polypath.study import Run, Study, StudyError, numbers_in, spans_of
 
 from ._store import replace_file
 
@@ -55,8 +55,8 @@ class Contents:
             self.baselines += run.baseline is not None
 
 
-def write_manifest(folder: Path, study: Study, contents: Contents, left_out: Sequence[str]) -> None:
-    """Says what the tables hold, and what they cannot."""
+def write_manifest(folder: Path, study: Study, contents: Contents, left_out: Sequence[str], draws: Collection[int] | None = None) -> None:
+    """Says what the tables hold, and what they cannot; `draws` where they may have others than all."""
     manifest: dict[str, Any] = {
         "study": study.name,
         "title": study.title,
@@ -65,6 +65,7 @@ def write_manifest(folder: Path, study: Study, contents: Contents, left_out: Seq
         "cells": contents.cells,
         "baselines": contents.baselines,
         "seeds": sorted(contents.seeds),
+        **({"draws": spans_of(draws)} if draws is not None else {}),
         **({"left_out": list(left_out)} if left_out else {}),
     }
     replace_file(folder / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
@@ -73,6 +74,14 @@ def write_manifest(folder: Path, study: Study, contents: Contents, left_out: Seq
 def engines_before(folder: Path) -> set[str]:
     """Names of the engines whose runs the tables held until now."""
     return {name.partition(" ")[0] for name in _before(folder).get("engines", {})}
+
+
+def draws_before(folder: Path) -> set[int] | None:
+    """Draws of a large study whose runs the tables held until now; None where they held all."""
+    before = _before(folder)
+    if before.get("runs") and "draws" not in before:
+        return None
+    return {number for span in before.get("draws", []) for number in numbers_in(span)}
 
 
 def left_out_before(folder: Path) -> list[str]:

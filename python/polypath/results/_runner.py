@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -19,6 +19,7 @@ from polypath import owncc
 from polypath.engines import ENGINES, Engine, EngineError, check, find, notes
 from polypath.linux import KernelError
 from polypath.study import (
+    MOST_KEPT,
     NUMBER_OF_DRAW,
     Cell,
     Run,
@@ -27,6 +28,7 @@ from polypath.study import (
     StudyError,
     cells,
     is_large,
+    numbers_in,
     parameter_names,
     runs,
     specimens,
@@ -37,7 +39,7 @@ from polypath.sweep import LOCAL, Failed, Fault, Place, State, check_place, file
 from ._captured import captured, captures_are_there
 from ._captures import drop_captures, keep_captures
 from ._folder import DEFAULT_OUT
-from ._manifest import Contents, claim_folder, engines_before, left_out_before, write_manifest
+from ._manifest import Contents, claim_folder, draws_before, engines_before, left_out_before, write_manifest
 from ._progress import Told
 from ._results import Results
 from ._store import Store, TableFiles
@@ -66,11 +68,15 @@ class Plan:
     notes: tuple[str, ...] = ()
     # Whether these are all runs of the study on this engine and kernel.
     whole: bool = False
+    # The draws that were chosen; None for all.
+    draws: frozenset[int] | None = None
+    # How many cells were chosen; of a large study an estimate.
+    cells: int
 
     @property
     def large(self) -> bool:
         """Whether the runs are so many that none of them is kept: they are made anew each time, and `expected` is an estimate."""
-        return is_large(self.study)
+        return is_large(self.study) and (self.draws is None or self.cells > MOST_KEPT)
 
     @cached_property
     def runs(self) -> tuple[Run, ...]:
@@ -102,7 +108,7 @@ class Plan:
         first = list(itertools.islice(self.every(), _ESTIMATE))
         of_cells = sum(run.baseline is None for run in first)
         seeds = len({run.seed for run in first})
-        return round(len({run.key for run in first}) / of_cells * seeds * len(cells(self.study)))
+        return round(len({run.key for run in first}) / of_cells * seeds * self.cells)
 
     @property
     def expected(self) -> int:
@@ -145,9 +151,11 @@ def plan(
     if kernel is not None and (modelled := engine.modelled_kernels()):
         study, kernel = _modelled_on(study, kernel, modelled), None
     kernel = engine.only_kernel or kernel
-    is_chosen = _choice(study, only)
+    draws, others = _draws(study, only or {})
+    is_chosen = _choice(study, others)
     some = [cell for cell in specimens(study) if is_chosen(cell)]
     left_out = check(engine, study, kernel, some)
+    share = 1.0 if draws is None or study.draw is None else len(draws) / study.draw.number
     every = partial(
         runs,
         study,
@@ -156,6 +164,7 @@ def plan(
         kernel=kernel,
         own=_own(),
         leave_out=partial(_left_out, engine, kernel, is_chosen, checked=not is_large(study)),
+        draws=draws,
     )
     planned = Plan(
         study=study,
@@ -167,6 +176,8 @@ def plan(
         left_out=tuple(left_out),
         notes=tuple(notes(engine, study)),
         whole=not only,
+        draws=draws,
+        cells=round(len(cells(study)) * share * len(some) / len(specimens(study))),
     )
     if not planned.large:
         # What cannot be run is said now.
@@ -214,7 +225,7 @@ def execute(
             if progress is not None:
                 progress(run)
     known = plan.runs if plan.whole and not plan.large else None
-    assemble(plan.study, plan.engine, plan.folder, kernel=plan.kernel, left_out=plan.left_out, known=known)
+    assemble(plan.study, plan.engine, plan.folder, kernel=plan.kernel, left_out=plan.left_out, known=known, draws=plan.draws)
     if failures:
         # In the order of the study, not in that in which they failed.
         order = {} if plan.large else {run.label: number for number, run in enumerate(plan.runs)}
@@ -252,20 +263,25 @@ def assemble(
     kernel: str | None = None,
     left_out: Iterable[str] = (),
     known: Iterable[Run] | None = None,
+    draws: Collection[int] | None = None,
 ) -> None:
     """Writes the tables of all finished runs: those of this engine first, then those of any other that this study was run on.
 
-    `known` are all runs of the study on this engine and kernel, where the caller has them.
+    `known` are all runs of the study on this engine and kernel, where the caller has them; `draws` those of a large study that were run
+    now, if not all: the tables have them and those that they had before.
     """
+    if draws is not None:
+        before = draws_before(folder)
+        draws = {*draws, *before} if is_large(study) and before is not None else None
     store = Store(folder / "runs")
     types = types_of(study)
     contents = Contents()
     with TableFiles(folder) as files:
-        for part in _parts(_once(_all_runs(study, engine, folder, kernel, known))):
+        for part in _parts(_once(_all_runs(study, engine, folder, kernel, known, draws))):
             files.add(tables(store, part, types))
             contents.add(run for run in part if run.key in store)
     others = [line for line in left_out_before(folder) if not line.startswith(f"left out on {engine.name}")]
-    write_manifest(folder, study, contents, [*left_out, *others])
+    write_manifest(folder, study, contents, [*left_out, *others], draws)
 
 
 def _once(found: Iterable[Run]) -> Iterator[Run]:
@@ -290,24 +306,27 @@ def _parts(found: Iterable[Run]) -> Iterator[list[Run]]:
     yield part
 
 
-def _all_runs(study: Study, engine: Engine, folder: Path, kernel: str | None, known: Iterable[Run] | None) -> Iterator[Run]:
+def _all_runs(
+    study: Study, engine: Engine, folder: Path, kernel: str | None, known: Iterable[Run] | None, draws: Collection[int] | None
+) -> Iterator[Run]:
     before = engines_before(folder)
     kernels = [kernel, *engine.kernels()] if kernel else engine.kernels()
     if known is not None and kernels[0] == kernel:
         yield from known
         kernels = [other for other in kernels[1:] if other != kernel]
-    yield from _runs_on(study, engine, kernels)
+    yield from _runs_on(study, engine, kernels, draws)
     for name, other in ENGINES.items():
         # An engine that this study never ran on may be one that is not there.
         if name != engine.name and name in before:
-            yield from _runs_on(study, other(), other().kernels())
+            yield from _runs_on(study, other(), other().kernels(), draws)
 
 
-def _runs_on(study: Study, engine: Engine, kernels: Iterable[str | None]) -> Iterator[Run]:
+def _runs_on(study: Study, engine: Engine, kernels: Iterable[str | None], draws: Collection[int] | None) -> Iterator[Run]:
     for kernel in [None] if study.varies_kernel and not engine.only_kernel else dict.fromkeys(kernels):
         leave_out = partial(engine.left_out, kernel=kernel)
         try:
-            yield from runs(study, engine=engine.name, version=engine.versions(kernel), kernel=kernel, own=_own(), leave_out=leave_out)
+            version = engine.versions(kernel)
+            yield from runs(study, engine=engine.name, version=version, kernel=kernel, own=_own(), leave_out=leave_out, draws=draws)
         except KernelError:
             # A kernel that was removed since: what it ran cannot be told from what an older build of it ran.
             continue
@@ -318,20 +337,34 @@ def _own() -> dict[str, str]:
     return {name: each.hash for name, each in owncc.used().items()}
 
 
-def _choice(study: Study, only: Mapping[str, Iterable[str]] | None) -> Callable[[Cell], bool]:
-    """Whether a cell is in the part of the study that was asked for. Raises `StudyError` if none is."""
-    wanted = {name: list(values) for name, values in (only or {}).items()}
+def _draws(study: Study, only: Mapping[str, Iterable[str]]) -> tuple[frozenset[int] | None, Mapping[str, Iterable[str]]]:
+    """The draws that were asked for, None for all; and what else was asked for."""
+    if study.draw is None or NUMBER_OF_DRAW not in only:
+        return None, only
+    found: set[int] = set()
+    for text in only[NUMBER_OF_DRAW]:
+        try:
+            numbers = numbers_in(text)
+        except ValueError:
+            numbers = range(0)
+        if not numbers or numbers[-1] > study.draw.number:
+            sentence = (
+                f"no cell of {study.name} has {NUMBER_OF_DRAW}={text}; there are 1 to {study.draw.number}, and 1..9 stands for nine of them"
+            )
+            raise StudyError(sentence)
+        found.update(numbers)
+    return frozenset(found), {name: values for name, values in only.items() if name != NUMBER_OF_DRAW}
+
+
+def _choice(study: Study, only: Mapping[str, Iterable[str]]) -> Callable[[Cell], bool]:
+    """Whether a cell is in the part of the study that was asked for, whatever its draw. Raises `StudyError` if none is."""
+    wanted = {name: list(values) for name, values in only.items()}
     some = specimens(study)
     known = {"experiment": None, **dict.fromkeys(parameter_names(study))}
     drawn = study.draw.names if study.draw else ()
     for name, values in wanted.items():
         if name not in known:
             raise StudyError(f'the study {study.name} has no parameter "{name}" to choose by; it has {", ".join(known)}')
-        if name == NUMBER_OF_DRAW and study.draw:
-            for value in values:
-                if not value.isdigit() or not 1 <= int(value) <= study.draw.number:
-                    raise StudyError(f"no cell of {study.name} has {name}={value}; there are 1 to {study.draw.number}")
-            continue
         if name in drawn:
             raise StudyError(f'"{name}" is drawn; choose draws by their number, such as --only {NUMBER_OF_DRAW}=1')
         there = dict.fromkeys(str(_value(cell, name)) for cell in some)
@@ -342,7 +375,7 @@ def _choice(study: Study, only: Mapping[str, Iterable[str]] | None) -> Callable[
     def is_chosen(cell: Cell) -> bool:
         return all(str(_value(cell, name)) in values for name, values in wanted.items())
 
-    if not any(map(is_chosen, some)) and not (wanted.keys() & {*drawn} and any(map(is_chosen, cells(study)))):
+    if not any(map(is_chosen, some)):
         chosen = " ".join(f"{name}={','.join(values)}" for name, values in wanted.items())
         raise StudyError(f"no cell of {study.name} has {chosen} at once")
     return is_chosen

@@ -4,13 +4,13 @@ Knows no engine, no table and no disk but the study file itself.
 """
 
 from ._aqm import Codel, FqCodel, Pie, Red
-from ._cells import MOST_KEPT, Cell, Cells, Setup, cells, is_large, number_of_cells, parameter_names, specimens
+from ._cells import MOST_KEPT, Cell, Cells, Setup, cells, cells_of_draws, is_large, number_of_cells, parameter_names, specimens
 from ._chance import drawing_algorithms, same_for_all_seeds
 from ._check import check_cell
 from ._claims import Above, Below, Between, Check, Claim, Decides, Order, Published, Varies, Within
 from ._conclusion import Place, filled
 from ._conclusion import places as conclusion_places
-from ._draw import Draw, Drawn
+from ._draw import Draw, Drawn, numbers_in, spans_of
 from ._elements import (
     BurstLoss,
     Delay,
@@ -140,6 +140,7 @@ __all__ = [
     "addresses",
     "bare_of_ours",
     "cells",
+    "cells_of_draws",
     "chain",
     "check_cell",
     "conclusion_places",
@@ -155,10 +156,12 @@ __all__ = [
     "located",
     "node_addresses",
     "number_of_cells",
+    "numbers_in",
     "parameter_names",
     "runs",
     "same_for_all_seeds",
     "scenario",
+    "spans_of",
     "specimens",
     "split_cc",
     "start_offset",

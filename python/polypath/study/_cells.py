@@ -6,7 +6,7 @@ import difflib
 import itertools
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, overload
@@ -19,6 +19,7 @@ from ._fields import no_such_field
 from ._flows import Bulk, Constant, Endpoints, Flow, Ndiffports, OnOff, Requests
 from ._kernel import KernelName
 from ._model import UNDECIDED, Model, Name
+from ._parameters import NUMBER_OF_DRAW
 from ._placeholder import Scalar, names_in, substitute
 from ._quantity import Time
 from ._short import keeps, shortened
@@ -117,6 +118,17 @@ def cells(study: Study) -> Sequence[Cell]:
     return found
 
 
+def cells_of_draws(study: Study, numbers: Collection[int]) -> Iterator[Cell]:
+    """The cells of some draws, in the order of `cells`; of a large study no others are made."""
+    found = cells(study)
+    if not isinstance(found, Cells):
+        yield from (cell for cell in found if cell.parameters[NUMBER_OF_DRAW] in numbers)
+        return
+    for cell in _every_cell(study, numbers):
+        _check_late(cell)
+        yield cell
+
+
 def is_large(study: Study) -> bool:
     """Whether the cells are too many to keep."""
     return isinstance(cells(study), Cells)
@@ -154,10 +166,12 @@ def _check_late(cell: Cell) -> None:
     check_cell(cell)
 
 
-def _every_cell(study: Study) -> Iterator[Cell]:
+def _every_cell(study: Study, chosen: Collection[int] | None = None) -> Iterator[Cell]:
     for name in study.all_experiments:
         maker = _Maker(study, name)
         for number in _draws(study):
+            if chosen is not None and number not in chosen:
+                continue
             for varied in _combinations(study, name):
                 yield maker.cell(varied, number)
 

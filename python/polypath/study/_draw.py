@@ -10,7 +10,7 @@ import bisect
 import hashlib
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from statistics import NormalDist
 from typing import Annotated, Any, Self
 
@@ -96,6 +96,26 @@ class Draw(Model):
     def names(self) -> tuple[str, ...]:
         """What it gives to every cell, the number first."""
         return (NUMBER_OF_DRAW, *self.parameters)
+
+
+def numbers_in(text: str) -> range:
+    """Draws by their numbers: "7", or "1..100" for all from the first to the last. Raises ValueError for anything else."""
+    first, dots, last = text.partition("..")
+    found = range(int(first), int(last if dots else first) + 1)
+    if not found or found[0] < 1:
+        raise ValueError(f"{text} names no draws")
+    return found
+
+
+def spans_of(numbers: Iterable[int]) -> list[str]:
+    """Numbers of draws as `numbers_in` reads them."""
+    spans: list[list[int]] = []
+    for number in sorted(numbers):
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    return [str(first) if first == last else f"{first}..{last}" for first, last in spans]
 
 
 def _chance(seed: int, number: int, name: str) -> float:

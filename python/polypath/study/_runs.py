@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from ._cells import Cell, Setup, cells
+from ._cells import Cell, Setup, cells, cells_of_draws
 from ._errors import SetupError
 from ._flows import Endpoints, Flow, Ndiffports, Route
 from ._kernel import bare_of_ours
@@ -85,15 +85,17 @@ def runs(
     kernel: str | None = None,
     own: Mapping[str, str] | None = None,
     leave_out: Callable[[Cell], object] = lambda cell: None,
+    draws: Collection[int] | None = None,
 ) -> Iterator[Run]:
     """All runs of a study in the order of its file, each cell's baselines behind it; each is made when it is asked for.
 
     An engine that runs kernels gives its version as a function of the kernel's name; `kernel` then stands in for the study's own.
-    `own` are hashes of a person's own congestion controls by name. Cells of which `leave_out` says why are left out. Raises `StudyError`
+    `own` are hashes of a person's own congestion controls by name. Cells of which `leave_out` says why are left out, and
+    draws that are not in `draws`. Raises `StudyError`
     at a cell of a large study that cannot be run.
     """
     try:
-        for cell in cells(study):
+        for cell in cells(study) if draws is None else cells_of_draws(study, draws):
             if not leave_out(cell):
                 for seed in cell.seeds:
                     yield from _runs_of(study, cell, seed, engine, version, kernel, own or {})
