@@ -19,6 +19,7 @@ STUDIES = Path(__file__).resolve().parents[2] / "studies"
 # What is run of each, and how far each row may be from the simulator's: seconds of slow start on a machine that has more to do. Where TCP
 # connections compete, who wins in some seconds is chance (16 to 20 of 38 Mbit/s in three runs), so that is of them together.
 PARTS: dict[str, dict[str, list[str]]] = {
+    "atlas": {"experiment": ["bulk"], "cc": ["cubic"], "draw": ["1"]},
     "linux-6.8": {"experiment": ["shared"], "cc": ["cubic"]},
     "linux-reference": {"experiment": ["c", "e-tcp-probing"]},
     # The losses, the same ones here and there, decide: each holds the tunnel for 300 ms.
@@ -30,7 +31,7 @@ PARTS: dict[str, dict[str, list[str]]] = {
 }
 WITHIN = 0.35
 # Runs at once: twice as many where a run's links carry some 10 Mbit/s together.
-AT_ONCE = {"linux-6.8": 2, "linux-reference": 4, "mpt-gre": 1, "mtu": 1, "nitk": 4, "poster": 2, "simult-flows": 3}
+AT_ONCE = {"atlas": 2, "linux-6.8": 2, "linux-reference": 4, "mpt-gre": 1, "mtu": 1, "nitk": 4, "poster": 2, "simult-flows": 3}
 
 
 def test_each_study_has_a_part_here() -> None:

@@ -47,6 +47,7 @@ PARTS = {
     "linux-reference": {"experiment": "d-loss"},
     # Without ICMP: what it quotes is cut, and tshark calls the checksum of a cut segment wrong.
     "mtu": {"experiment": "mixed", "profile": "v1", "oversize": "silent", "probing": "2"},
+    "atlas": {"experiment": "bulk", "cc": "lia", "draw": "2"},
     "mpt-gre": {"experiment": "nic-loss", "cc": "reno", "loss": "1%"},
 }
 # The device of the tunnel, where the flow's packets are themselves.

@@ -133,6 +133,15 @@ def test_draws_are_repetitions_in_summaries(tmp_path: Path) -> None:
     assert summary["goodput_receiver_mbps"].iloc[0] == pytest.approx(results.runs.query("cc == 'lia'")["goodput_receiver_mbps"].mean())
 
 
+def test_claims_take_draws_as_repetitions(tmp_path: Path) -> None:
+    from polypath.report import claim_results, material
+
+    claim = "claims: [{id: some, sentence: Some., metric: goodput_receiver_mbps, where: {cc: lia}, check: {kind: between, low: 5}}]\n"
+    results = execute(plan(study(STUDY + claim), out=tmp_path))
+    (verdict,) = claim_results(material(results))
+    assert verdict.why.startswith("1 cell, "), "the mean over four networks"
+
+
 def test_the_short_form_has_the_first_draws() -> None:
     assert {cell.parameters["draw"] for cell in cells(study().in_short())} == {1, 2}
     assert {cell.parameters["draw"] for cell in cells(study(STUDY + "short: {draws: 1}\n").in_short())} == {1}

@@ -95,6 +95,8 @@ def other_views(material: Material, platform: str | None = None) -> list[tuple[s
 def _decide(claims: Sequence[Any], material: Material, platform: str | None) -> list[ClaimResult]:
     said = material.study.published
     own = {} if platform is None else {PLATFORM: platform}
+    # Values of what is repeated are repetitions of one cell.
+    parameters = [name for name in material.parameters if name in material.runs and name not in material.study.repeated]
     evidence = Evidence(
         runs=select(material.runs, own),
         series=select(material.living, own),
@@ -103,7 +105,7 @@ def _decide(claims: Sequence[Any], material: Material, platform: str | None) -> 
         keys=tuple(said.keys) if said else (),
         published_where=dict(said.where) if said else {},
         compare=dict(said.compare) if said else {},
-        parameters=["experiment", *(name for name in material.parameters if name in material.runs), "flow"],
+        parameters=["experiment", *parameters, "flow"],
     )
     return evaluate(list(claims), evidence)
 
