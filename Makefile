@@ -4,6 +4,7 @@
 # make fuzz   fuzzes captures and packets for a minute, or SECONDS=n; an input that fails is kept and tried by every test run
 # make bench  the simulator's speed
 # make pgo    builds the native module anew, with a profile of its own runs: the same bytes, faster
+# make playground builds the web page with the simulator in it, which `polypath play` serves
 # make figures renews what Markdown files quote from runs: a quarter of an hour
 # Nothing is installed outside this folder, except missing Debian packages when run as root.
 
@@ -30,14 +31,14 @@ MOVED := $(shell [ "$$(cat $(STAMPS)/venv 2>/dev/null)" = "$(CURDIR)" ] && $(PYT
 LOADER := python/polypath/kernelcc/bin/polypath-cc
 NATIVE_GONE := $(if $(and $(wildcard python/polypath/_native*.so),$(wildcard python/polypath/engines/bin/polypath-script)),,gone)
 
-# What may not be missing: in CI a test that the machine cannot run fails instead of being skipped. The host engine needs root, the linux engine does not.
-REQUIRE := $(if $(filter true,$(CI)),linux$(if $(filter 0,$(shell id -u)),$(COMMA)host))
+# What may not be missing: in CI a test that the machine cannot run fails instead of being skipped. The host engine needs root, the linux engine and the playground (web) do not.
+REQUIRE := $(if $(filter true,$(CI)),linux$(COMMA)web$(if $(filter 0,$(shell id -u)),$(COMMA)host))
 export POLYPATH_REQUIRE ?= $(REQUIRE)
 
-.PHONY: help setup setup-all demo test check fuzz bench pgo figures clean rust python linux kernel layers lint FORCE
+.PHONY: help setup setup-all demo test check fuzz bench pgo figures playground web clean rust python linux kernel layers lint FORCE
 
 help:
-	@sed -n '1,8s/^# //p' Makefile
+	@sed -n '1,9s/^# //p' Makefile
 
 $(STAMPS)/venv: $(if $(MOVED),FORCE)
 	@tools/system-packages
@@ -62,7 +63,7 @@ demo: setup
 	$(VENV)/bin/polypath run studies/nitk
 
 # The fast failures come first.
-test: setup-all lint layers linux
+test: setup-all lint layers linux web
 	@$(LISTED) tools/all-tests
 	@echo "make test: everything passed"
 
@@ -70,7 +71,6 @@ lint: setup
 	$(LISTED) cargo fmt --all --check
 	$(LISTED) cargo clippy --quiet --workspace --all-targets -- -D warnings
 	[ ! -x $(LOADER) ] || $(LISTED) cargo clippy --quiet -p polypath-bpf --features load --all-targets -- -D warnings
-	$(LISTED) tools/wasm-check
 	$(PYTHON) tools/clauses.py
 	$(PYTHON) tools/units.py
 	$(PYTHON) -m ruff check --quiet python tests tools
@@ -90,6 +90,13 @@ python: setup
 # The linux engine's kernel, once for each user: some three minutes on two cores, at once when it is there.
 linux: setup-all
 	$(LISTED) $(VENV)/bin/polypath linux build 6.12 $(if $(findstring linux,$(POLYPATH_REQUIRE)),,|| echo "make: no kernel for the linux engine; its tests are skipped")
+
+playground: setup
+	@tools/playground
+
+# As tests want it: a minute or two, at once when nothing has changed.
+web: setup-all
+	@tools/playground $(if $(findstring web,$(POLYPATH_REQUIRE)),,|| echo "make: no playground; its tests are skipped")
 
 kernel: linux
 	$(PYTHON) -m pytest -rs tests/kernel
@@ -114,4 +121,4 @@ figures: setup
 	@$(PYTHON) tools/figures.py
 
 clean:
-	rm -rf $(VENV) target build results python/polypath/_native*.so python/polypath/engines/bin python/polypath/tunnel/bin
+	rm -rf $(VENV) target build results python/polypath/_native*.so python/polypath/engines/bin python/polypath/tunnel/bin python/polypath/play/site

@@ -7,7 +7,10 @@ import pytest
 
 
 def lacking(engine: str, reason: str) -> NoReturn:
-    """Skips with the reason, or fails where POLYPATH_REQUIRE says that nothing may be missing for this engine ("linux", "host")."""
+    """Skips with the reason, or fails where POLYPATH_REQUIRE says that nothing may be missing for this engine.
+
+    "linux", "host", or "web" for the playground.
+    """
     if engine in os.environ.get("POLYPATH_REQUIRE", "").split(","):
         pytest.fail(reason)
     pytest.skip(reason)

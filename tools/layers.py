@@ -34,6 +34,7 @@ CRATES: Mapping[str, frozenset[str]] = {
     "testkit": frozenset({"base", "wire", "cc", "sched", "transport", "sim", "guest"}),
     "emu": frozenset({"base", "wire", "link", "io", "guest"}),
     "tunneld": frozenset({"base", "wire", "tunnel", "io"}),
+    "web": frozenset({"base", "cc", "sched", "sim"}),
     "py": frozenset({"base", "capture", "cc", "sched", "pmtu", "transport", "sim", "emu", "guest"}),
 }
 
@@ -43,7 +44,7 @@ PYTHON: tuple[frozenset[str], ...] = (
     frozenset({"programs"}),
     frozenset({"owncc", "columns", "pcap", "tunnel"}),
     frozenset({"study", "planner", "linux", "kernelcc", "sockets"}),
-    frozenset({"emu", "doctor"}),
+    frozenset({"emu", "doctor", "play"}),
     frozenset({"engines", "analysis"}),
     frozenset({"sweep"}),
     frozenset({"results", "selftests"}),

@@ -13,7 +13,7 @@ from polypath import programs
 from polypath.doctor import Facts, Question, findings
 
 ROOT = Path(__file__).resolve().parents[2]
-USES = {"base", "build", "linux", "cc", "iperf3", "tests", "fresh", "selftests"}
+USES = {"base", "build", "linux", "cc", "iperf3", "tests", "fresh", "selftests", "web"}
 BUSY = "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 4711 (apt-get)"
 
 

@@ -35,6 +35,8 @@ struct Tap {
     /// Packets of which there are no bytes: those in packets, and what the formats have no room for.
     unwritten: u64,
     file: Vec<u8>,
+    /// Bytes of the file before its first packet.
+    head: usize,
 }
 
 impl std::fmt::Debug for Tap {
@@ -50,7 +52,7 @@ impl Captures {
             let mut file = Vec::new();
             pcapng::section(&mut file, concat!("polypath ", env!("CARGO_PKG_VERSION")));
             pcapng::interface(&mut file, LinkType::RawIp, capture.snaplen.as_u32(), &name);
-            Tap { name, snaplen: capture.snaplen, most: capture.packets, seen: 0, unwritten: 0, file }
+            Tap { name, snaplen: capture.snaplen, most: capture.packets, seen: 0, unwritten: 0, head: file.len(), file }
         });
         Self { taps: taps.collect(), envelopes: BTreeMap::new(), zeros: Vec::new() }
     }
@@ -71,6 +73,14 @@ impl Captures {
                 pcapng::packet(&mut tap.file, now.as_nanos(), bytes.len() as u32, &bytes[..kept]);
             }
             Err(_) => tap.unwritten += 1,
+        }
+    }
+
+    /// Forgets all packets; their numbers count from here.
+    pub(crate) fn discard(&mut self) {
+        for Tap { seen, unwritten, file, head, .. } in &mut self.taps {
+            (*seen, *unwritten) = (0, 0);
+            file.truncate(*head);
         }
     }
 

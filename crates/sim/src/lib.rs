@@ -10,6 +10,7 @@ mod capture;
 mod check;
 mod data_plane;
 mod delays;
+mod digest;
 mod flow;
 mod fragments;
 mod network;
@@ -19,6 +20,7 @@ mod packet;
 mod probe;
 pub mod queue;
 mod routes;
+mod run;
 pub mod scenario;
 mod sockets;
 mod sysctl;
@@ -33,13 +35,13 @@ mod tunnels;
 mod world;
 
 pub use check::check;
+pub use digest::Digest;
 pub use outcome::{CaptureFile, Outcome};
 pub use polypath_base::{Error, ErrorKind};
 pub use polypath_transport::stack::STACKS as KERNELS;
+pub use run::Run;
 pub use scenario::Scenario;
 pub use sysctl::settings;
-
-use polypath_base::Instant;
 
 /// Simulates a scenario.
 pub fn run(scenario: &Scenario) -> Result<Outcome, Error> {
@@ -48,5 +50,7 @@ pub fn run(scenario: &Scenario) -> Result<Outcome, Error> {
 
 /// Simulates a scenario; with the packets of each of its captures, in their order.
 pub fn run_captured(scenario: &Scenario) -> Result<(Outcome, Vec<CaptureFile>), Error> {
-    Ok(build::world(scenario)?.run(Instant::ZERO + scenario.duration))
+    let mut run = Run::new(scenario)?;
+    run.advance(scenario.duration);
+    Ok(run.finish())
 }

@@ -38,6 +38,8 @@ pub(crate) struct World {
     route_mtus: Vec<(RouteEntry, RouteMtu)>,
     /// The segment that an endpoint is given or has just written.
     segment: Segment,
+    /// Everything due by then has happened.
+    now: Instant,
     events: u64,
     delivered: u64,
 }
@@ -109,14 +111,15 @@ impl World {
             series: SubflowSeries::default(),
             route_mtus: Vec::new(),
             segment: Segment::default(),
+            now: Instant::ZERO,
             events: 0,
             delivered: 0,
         }
     }
 
     /// Runs until `end`, or until every flow is complete.
-    pub(crate) fn run(mut self, end: Instant) -> (Outcome, Vec<CaptureFile>) {
-        let mut now = Instant::ZERO;
+    pub(crate) fn advance(&mut self, end: Instant) {
+        let mut now = self.now;
         while self.unfinished > 0 {
             let Some((at, source)) = self.data_plane.queue.first().filter(|event| event.0 <= end) else {
                 now = end;
@@ -131,11 +134,21 @@ impl World {
                 self.act(now, source);
             }
         }
-        let captures = std::mem::take(&mut self.data_plane.captures).finish(now);
+        self.now = now;
+    }
+
+    /// Whether every flow is complete.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.unfinished == 0
+    }
+
+    pub(crate) fn into_outcome(mut self) -> (Outcome, Vec<CaptureFile>) {
+        let captures = std::mem::take(&mut self.data_plane.captures).finish(self.now);
+        let now = self.now;
         (self.finish(now), captures)
     }
 
-    /// The first packet of a pipe has reached its end. A function of its own: in line in the loop of [`World::run`] it lacks registers.
+    /// The first packet of a pipe has reached its end. A function of its own: in line in the loop of [`World::advance`] it lacks registers.
     #[inline(never)]
     fn leave(&mut self, now: Instant, number: u32) {
         let Some(arrival) = self.data_plane.dequeue(now, number, &mut self.segment) else { return };

@@ -28,6 +28,7 @@ COMMANDS = {
     "list": ("._list", "list_"),
     "init": ("._init", "init"),
     "validate": ("polypath.validate", "validate"),
+    "play": ("._play", "play"),
     "watch": ("._watch", "watch"),
     "doctor": ("._doctor", "doctor"),
     "pcap": ("._pcap", "pcap"),

@@ -46,6 +46,7 @@ from ._short import Short
 from ._study import FEWEST_STARTS, NETWORK_ONLY, Baselines, Capture, Experiment, Measure, Study
 from ._topology import End, Link, Node, Topology, addresses, joined, node_addresses
 from ._tunnels import DISTRIBUTIONS, REORDER_RULES, Adaptive, Equalised, Fixed, Mpt, Off, Progress, Tunnel, TunnelEnd, TunnelPath
+from ._wireless import RADIOS
 
 __all__ = [
     "DEFAULT_KERNEL",
@@ -58,6 +59,7 @@ __all__ = [
     "NUMBER_OF_DRAW",
     "OURS",
     "PATH_MANAGERS",
+    "RADIOS",
     "REORDER_RULES",
     "THEIRS",
     "Above",

@@ -1,0 +1,57 @@
+"""Serves the page on this machine, to this machine alone."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from ._errors import PlayError
+
+# Written by `make playground`.
+SITE = Path(__file__).parent / "site"
+HOST = "127.0.0.1"
+
+
+def serve(port: int, *, site: Path = SITE, ready: Callable[[str], None]) -> None:
+    """Serves until it is interrupted; `ready` hears the address. With port 0 the system chooses one."""
+    if not (site / "polypath.wasm").is_file():
+        raise PlayError("the playground is not built: run `make playground` in Polypath's folder")
+    try:
+        server = ThreadingHTTPServer((HOST, port), partial(_Handler, directory=str(site)))
+    except OSError as error:
+        if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+            raise
+        why = "is taken by another program" if error.errno == errno.EADDRINUSE else "is for root alone"
+        raise PlayError(f"port {port} {why}: name another one, like `polypath play --port {port + 1 if port < 65535 else 8016}`") from error
+    with server:
+        ready(f"http://{HOST}:{server.server_port}/")
+        server.serve_forever()
+
+
+# Whatever the machine's own table says: a browser runs no module of another type.
+_TYPES = {
+    ".css": "text/css",
+    ".html": "text/html",
+    ".js": "text/javascript",
+    ".json": "application/json",
+    ".mjs": "text/javascript",
+    ".wasm": "application/wasm",
+}
+
+
+class _Handler(SimpleHTTPRequestHandler):
+    def guess_type(self, path: str | os.PathLike[str]) -> str:
+        return _TYPES.get(Path(path).suffix, "application/octet-stream")
+
+    def end_headers(self) -> None:
+        # Whoever builds it anew sees the new one.
+        self.send_header("Cache-Control", "no-cache")
+        super().end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass

@@ -1,0 +1,362 @@
+"""The playground: the page in Chromium, and what it makes against what Python makes of the same study."""
+
+import json
+import re
+import shutil
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import yaml
+from requirement import lacking
+
+from polypath import _native, programs
+from polypath.play import SITE, PlayError, declared, serve
+from polypath.results import Results
+from polypath.study import Study, cells, scenario
+
+ROOT = Path(__file__).resolve().parents[2]
+KNOWN = ROOT / "crates/sim/tests/known_bytes"
+BUILT = (SITE / "polypath.wasm").is_file()
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """The playground, served."""
+    if not BUILT:
+        lacking("web", "the playground is not built: make playground")
+    found, is_up = [], threading.Event()
+
+    def ready(address: str) -> None:
+        found.append(address)
+        is_up.set()
+
+    threading.Thread(target=serve, args=(0,), kwargs={"ready": ready}, daemon=True).start()
+    assert is_up.wait(10)
+    yield found[0]
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """A browser that reaches nothing but this machine."""
+    if programs.find("chromium") is None:
+        lacking("web", programs.lacks("chromium"))
+    if find_spec("playwright") is None:
+        lacking("web", "the Python package playwright is not installed")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        # Debian's program starts through a script that uses other programs; the sandbox refuses root.
+        binary = Path("/usr/lib/chromium/chromium")
+        path = str(binary) if binary.is_file() else programs.need("chromium")
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(chromium, address):
+    """The page, loaded, its first run drawn. Its mistakes, and whatever it asks of another machine, fail the test."""
+    context = chromium.new_context(viewport={"width": 1400, "height": 1000}, accept_downloads=True)
+    page, mistakes = context.new_page(), []
+    page.on("pageerror", lambda error: mistakes.append(str(error)))
+    page.on("console", lambda message: mistakes.append(message.text) if message.type == "error" else None)
+    page.on("request", lambda request: None if request.url.startswith((address, "blob:", "data:")) else mistakes.append(request.url))
+    page.goto(address)
+    page.wait_for_selector("#side-a[data-digest]")
+    yield page
+    context.close()
+    assert mistakes == []
+
+
+def digest(page, side="a"):
+    return page.get_attribute(f"#side-{side}", "data-digest")
+
+
+def goodput(page, side="a"):
+    return float(page.get_attribute(f"#side-{side}", "data-goodput"))
+
+
+def wait_for_another(page, old, side="a"):
+    page.wait_for_function("([side, old]) => document.querySelector(`#side-${side}`).dataset.digest !== old", arg=[side, old])
+
+
+MODULES = """
+    const load = (name) => import(new URL(name, location.href));
+    const [{ Engine }, { studyOf, studyText }, { scenarioOf }, { settingsOf }, { DEFAULTS, FIELDS }, { PRESETS }] = await Promise.all(
+        ["engine.js", "study.js", "scenario.js", "open.js", "fields.js", "presets.js"].map(load));
+    const declared = await (await fetch("declared.json")).json();
+"""
+
+
+def test_fifty_scenarios_and_more_have_the_digests_of_the_native_build(page):
+    lines = [json.loads(line) for line in (KNOWN / "scenarios.jsonl").read_text().splitlines()]
+    known = dict(line.split("\t") for line in (KNOWN / "digests.tsv").read_text().splitlines())
+    found = page.evaluate(
+        f"""async (lines) => {{
+            {MODULES}
+            const engine = await Engine.load(await (await fetch("polypath.wasm")).arrayBuffer());
+            return lines.map(({{ name, scenario }}) => {{
+                engine.begin(scenario);
+                engine.advance(scenario.duration_ns);
+                return [name, engine.finish().digest];
+            }});
+        }}""",
+        lines,
+    )
+    assert len(found) >= 50
+    assert dict(found) == known
+
+
+# What each setting can be, a few at a time: every choice, and numbers away from their defaults.
+SETTINGS = [
+    {},
+    {"layout": "shared-bottleneck", "rival": "tcp", "direction": "upload", "cc": "olia", "rival_cc": "reno", "bottleneck.aqm": "fq_codel"},
+    {"rival": "call", "path1.aqm": "codel", "path2.aqm": "pie", "path1.back": 10, "path2.jitter": 5.5, "kernel": "6.1"},
+    {"path1.radio": "wifi6", "path1.cut_at": 4, "path1.cut_for": 2.5, "path1.loss": 0.07, "path2.radio": "5g", "seed": 3, "duration": 7},
+    {"transport": "tcp", "app": "transfer", "size": 2500, "path1.loss": 1.25, "path1.delay": 0.3, "path1.rate": 0.7, "duration": 20},
+    {"app": "requests", "size": 50, "kernel": "5.4-mptcp", "scheduler": "redundant", "cc": "balia", "path1.cut_at": 1, "path1.cut_for": 1},
+    {"app": "on_off", "direction": "upload", "scheduler": "ecf", "rival": "call", "path2.queue": 7, "layout": "shared-bottleneck"},
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=lambda settings: " ".join(map(str, settings.values())) or "defaults")
+def test_python_makes_the_same_scenario_of_the_study_that_is_saved(page, settings):
+    text, made, opened, expected = page.evaluate(
+        f"""async (given) => {{
+            {MODULES}
+            const settings = {{ ...DEFAULTS, ...given }};
+            const text = studyText(settings);
+            return [text, scenarioOf(studyOf(settings), declared), settingsOf(text), settings];
+        }}""",
+        settings,
+    )
+    study = Study.model_validate(yaml.safe_load(text))
+    (cell,) = cells(study)
+    python = scenario(cell.setup, cell.seeds[0])
+    assert json.loads(json.dumps(python)) == made
+    # What the page saves it opens again; what a set-up does not use is not in the file.
+    unused = {key for key in expected if opened["settings"][key] != expected[key]}
+    if settings.get("layout") != "shared-bottleneck":
+        unused -= {key for key in unused if key.startswith("bottleneck.")}
+    assert unused <= {"size", "direction", "rival_cc", "path1.aqm", "path2.aqm", "scheduler"}, unused
+    assert opened["notes"] == []
+
+
+def test_a_dragged_slider_changes_the_charts_and_the_address(page):
+    before, old = digest(page), goodput(page)
+    slider = page.locator('input[data-field="path1.rate"]')
+    box = slider.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    for step in range(5):
+        page.mouse.move(box["x"] + box["width"] * (0.5 - 0.08 * step), box["y"] + box["height"] / 2)
+    page.mouse.up()
+    wait_for_another(page, before)
+    page.wait_for_function("() => location.hash.includes('path1.rate=')")
+    rate = float(page.input_value('input[name="path1.rate"]'))
+    assert rate < 25
+    page.wait_for_function("(most) => Number(document.querySelector('#side-a').dataset.goodput) < most", arg=(rate + 20) * 1e6)
+    assert goodput(page) < old
+    assert page.locator("figure.chart canvas").count() == 5
+    assert re.search(r"path 1 \d", page.get_attribute("figure.goodput", "aria-label"))
+
+
+def test_it_works_by_keyboard(page):
+    before = digest(page)
+    page.focus('input[data-field="path1.rate"]')
+    page.keyboard.press("ArrowLeft")
+    assert page.input_value('input[name="path1.rate"]') == "49"
+    wait_for_another(page, before)
+    page.focus("#play")
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => Number(document.querySelector('#moment').value) > 2.2")
+    page.keyboard.press("Enter")
+    assert page.text_content("#play") == "Play"
+
+
+def test_a_wrong_number_is_said_and_changes_nothing(page):
+    before = digest(page)
+    page.fill('input[name="path1.rate"]', "5000")
+    assert "from 0.1 to 1000" in page.evaluate("() => document.querySelector('input[name=\"path1.rate\"]').validationMessage")
+    page.wait_for_timeout(300)
+    assert digest(page) == before
+
+
+def test_two_settings_stand_side_by_side_and_the_address_brings_them_back(page, address):
+    page.check("#compare")
+    page.wait_for_selector("#side-b[data-digest]")
+    assert digest(page, "b") == digest(page)
+    page.select_option('select[name="cc"]', "lia")
+    wait_for_another(page, digest(page), "b")
+    page.wait_for_function("() => location.hash.includes('b.cc=lia') && location.hash.includes('compare=1')")
+    both, link = (digest(page), digest(page, "b")), page.evaluate("() => location.href")
+    other = page.context.new_page()
+    other.goto(link)
+    other.wait_for_selector("#side-a[data-digest]")
+    other.wait_for_selector("#side-b[data-digest]")
+    assert (digest(other), digest(other, "b")) == both
+
+
+def test_a_word_of_the_address_that_means_nothing_is_said(page, address):
+    page.goto(f"{address}#cc=cubik&path1.rat=5")
+    page.wait_for_function("() => document.querySelector('#said').textContent.includes('path1.rat, which is no setting')")
+    assert 'cc cannot be "cubik"; there are' in page.text_content("#said")
+
+
+def test_the_packets_of_a_moment_are_shown(page):
+    page.click("#packets > summary")
+    page.wait_for_function("() => document.querySelectorAll('#packets tbody tr').length > 50")
+    summary = page.text_content("#packets .summary")
+    first, second = re.findall(r"path (\d): (\d+) packets, (\d+) with data", summary)
+    # 100 ms of 50 and of 20 Mbit/s in packets of 1514 bytes, and those on their way at the edges.
+    assert (first[0], second[0]) == ("1", "2")
+    assert 400 < int(first[2]) < 750
+    assert 150 < int(second[2]) < 350
+    with page.expect_download() as saved:
+        page.click("#pcap")
+    assert saved.value.path().read_bytes()[:4] == b"\x0a\x0d\x0d\x0a"
+
+
+def test_a_saved_study_gives_the_same_figures_with_polypath_run(page, polypath, tmp_path):
+    page.select_option("#preset", "home-line")
+    page.wait_for_function("() => document.querySelectorAll('#side-a .figures thead th').length === 4")
+    wanted = page.evaluate(
+        f"""async () => {{
+            {MODULES}
+            const engine = await Engine.load(await (await fetch("polypath.wasm")).arrayBuffer());
+            const settings = {{ ...DEFAULTS, ...PRESETS.find(({{ name }}) => name === "home-line").settings }};
+            engine.begin(scenarioOf(studyOf(settings), declared));
+            engine.advance(Infinity);
+            return Object.fromEntries(engine.finish().outcome.flows.map((flow) => [flow.name, flow.goodput_receiver_bps]));
+        }}"""
+    )
+    assert goodput(page) == wanted["connection"]
+    with page.expect_download() as saved:
+        page.click("#save")
+    assert saved.value.suggested_filename == "study.yaml"
+    shutil.copy(saved.value.path(), tmp_path / "study.yaml")
+    code, _, err = polypath("run", tmp_path / "study.yaml", "--out", tmp_path / "out", "--no-report")
+    assert code == 0, err
+    runs = Results.open(tmp_path / "out" / "playground").runs
+    assert dict(zip(runs["flow"], runs["goodput_receiver_mbps"] * 1e6, strict=True)) == pytest.approx(wanted, rel=1e-12)
+
+
+def opened(page, text):
+    page.set_input_files("#file", {"name": "study.yaml", "mimeType": "text/yaml", "buffer": text.encode()})
+    page.wait_for_function("() => document.querySelector('#said').textContent")
+    return page.text_content("#said")
+
+
+def test_the_template_of_two_paths_is_opened(page):
+    text = (ROOT / "python/polypath/templates/two-paths.yaml").read_text().replace("NAME", "mine", 1)
+    said = opened(page, text)
+    assert said.startswith("study.yaml is open.")
+    assert "the first values are taken: cc cubic" in said
+    assert (page.input_value('input[name="path2.delay"]'), page.input_value('input[name="duration"]')) == ("25", "20")
+
+
+REFUSED = [
+    ("a: [", "this is no study file"),
+    ("topology: {}", "it has no topology and flows"),
+    ("sysctl", "topology.nodes.client.sysctl: the playground has no such setting"),
+    ("tunnels", "topology.tunnels: the playground has no such setting"),
+    ("experiments", "experiments: the playground has no such setting"),
+    ("third", "topology.links: the playground has two paths, and `client` has 3 links"),
+    ("cc", 'flows.connection.cc: cc cannot be "cubik"; there are balia,'),
+    ("rate", 'topology.links.path1.rate: "50" is no rate'),
+]
+
+
+@pytest.mark.parametrize(("what", "sentence"), REFUSED, ids=lambda value: value[:12])
+def test_a_study_that_the_page_has_no_setting_for_is_refused_in_a_sentence(page, what, sentence):
+    study = yaml.safe_load(page.evaluate(f"async () => {{ {MODULES} return studyText(DEFAULTS); }}"))
+    match what:
+        case "sysctl":
+            study["topology"]["nodes"]["client"]["sysctl"] = {"net.ipv4.tcp_sack": 0}
+        case "tunnels":
+            study["topology"]["tunnels"] = {"t": {}}
+        case "experiments":
+            study["experiments"] = {"one": {}}
+        case "third":
+            study["topology"]["links"]["third"] = {"ends": ["client", "server"], "both": {"rate": "1mbit"}}
+        case "cc":
+            study["flows"]["connection"]["cc"] = "cubik"
+        case "rate":
+            study["topology"]["links"]["path1"]["forward"]["rate"] = study["topology"]["links"]["path1"]["backward"]["rate"] = "50"
+        case _:
+            study = None
+    before = digest(page)
+    said = opened(page, what if study is None else yaml.safe_dump(study))
+    assert said.startswith("study.yaml cannot be opened here.")
+    assert sentence in said
+    assert digest(page) == before
+
+
+def test_on_a_phone_nothing_is_wider_than_the_screen(chromium, address):
+    context = chromium.new_context(viewport={"width": 360, "height": 740}, color_scheme="dark")
+    page = context.new_page()
+    page.goto(f"{address}#compare=1&b.cc=lia&rival=tcp")
+    page.wait_for_selector("#side-b[data-digest]")
+    assert page.evaluate("() => document.documentElement.scrollWidth") == 360
+    slider = page.locator('input[data-field="path1.rate"]')
+    assert slider.is_visible()
+    # Every control has a name that a screen reader says.
+    named = "(all) => all.every((each) => each.labels?.length || each.ariaLabel || each.textContent)"
+    assert page.eval_on_selector_all("input:not([type=file]), select, button", named)
+    context.close()
+
+
+def test_the_lists_are_those_of_polypath_list(page):
+    for field, native in (("cc", [row[0] for row in _native.algorithms()]), ("kernel", [name for name, _ in _native.kernels()])):
+        assert page.eval_on_selector_all(f'select[name="{field}"] option', "(all) => all.map((each) => each.value)") == native
+    offered = page.eval_on_selector_all('select[name="scheduler"] option', "(all) => all.map((each) => each.value)")
+    assert offered == ["", *[name for name, _ in _native.schedulers()]]
+
+
+def test_the_site_is_small_enough(address, tmp_path):
+    packed = shutil.make_archive(str(tmp_path / "site"), "gztar", SITE)
+    assert Path(packed).stat().st_size < 1_500_000
+
+
+def test_what_the_page_takes_from_python_is_what_is_built(address):
+    assert json.loads((SITE / "declared.json").read_text()) == json.loads(json.dumps(declared()))
+
+
+def test_a_port_that_is_taken_is_named(polypath, tmp_path, monkeypatch):
+    (tmp_path / "polypath.wasm").touch()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(PlayError, match=rf"^port {port} is taken by another program: name another one, like"):
+            serve(port, site=tmp_path, ready=print)
+
+
+def test_without_the_site_the_command_says_what_to_do(tmp_path):
+    with pytest.raises(PlayError, match=r"^the playground is not built: run `make playground` in Polypath's folder$"):
+        serve(0, site=tmp_path, ready=print)
+
+
+def test_the_command_is_listed(polypath):
+    code, out, _ = polypath("play", "--help")
+    assert code == 0
+    assert "--port" in out
+
+
+def test_what_the_build_lacks_is_said_in_one_sentence(tmp_path):
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("bash", "dirname", "awk", "sort", "sh"):
+        (folder / name).symlink_to(shutil.which(name))
+    done = subprocess.run([ROOT / "tools/playground"], env={"PATH": str(folder)}, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(
+        r"polypath: the playground is not built, since this machine lacks the Debian packages .*lld.*: "
+        r"install them and run make playground again\.\n",
+        done.stderr,
+    )

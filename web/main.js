@@ -1,0 +1,182 @@
+// The page: two set-ups at most, the form for one of them, the moment, and the address that says it all.
+
+import { fromHash, toHash } from "./address.js";
+import { Charts } from "./charts.js";
+import { Controls } from "./controls.js";
+import { declare, DEFAULTS } from "./fields.js";
+import { LINES } from "./names.js";
+import { Moment, save } from "./moment.js";
+import { settingsOf } from "./open.js";
+import { PRESETS } from "./presets.js";
+import { Side } from "./side.js";
+import { Simulator } from "./simulator.js";
+import { studyText } from "./study.js";
+
+const $ = (selector) => document.querySelector(selector);
+
+function say(sentence) {
+  $("#said").textContent = sentence;
+  $("#said").hidden = !sentence;
+}
+
+async function begin() {
+  const [declared, catalogue] = await Promise.all([
+    fetch("declared.json").then((response) => response.json()),
+    new Simulator().catalogue(),
+  ]);
+  declare(catalogue);
+  new Page(declared);
+}
+
+class Page {
+  #sides = {};
+  #active = "a";
+  #controls;
+  #moment;
+  #declared;
+  #written = 0;
+
+  constructor(declared) {
+    this.#declared = declared;
+    this.#moment = new Moment((value) => this.#showMoment(value));
+    this.#controls = new Controls($("#controls"), (settings) => this.#change(settings));
+    this.#buttons();
+    legend();
+    this.#load();
+    window.addEventListener("hashchange", () => this.#load());
+    document.body.dataset.ready = "yes";
+  }
+
+  #buttons() {
+    const presets = $("#preset");
+    presets.append(...PRESETS.map(({ name, label }) => new Option(label, name)));
+    presets.onchange = () => {
+      const preset = PRESETS.find(({ name }) => name === presets.value);
+      if (preset) this.#take({ ...DEFAULTS, ...preset.settings });
+      presets.value = "";
+    };
+    $("#compare").onchange = () => this.#compare($("#compare").checked ? { ...this.#sides.a.settings } : null);
+    for (const name of ["a", "b"]) $(`#edit-${name}`).onchange = () => this.#edit(name);
+    $("#save").onclick = () => save("study.yaml", studyText(this.#sides[this.#active].settings), "text/yaml");
+    $("#open").onclick = () => $("#file").click();
+    $("#file").onchange = async () => {
+      const [file] = $("#file").files;
+      if (file) this.#open(file.name, await file.text());
+      $("#file").value = "";
+    };
+    $("#reset").onclick = () => this.#take({ ...DEFAULTS });
+  }
+
+  #open(name, text) {
+    try {
+      const { settings, notes } = settingsOf(text);
+      this.#take(settings);
+      say(notes.length ? `${name} is open. ${notes.join(". ")}.` : `${name} is open.`);
+    } catch (error) {
+      say(`${name} cannot be opened here. ${error.message}.`);
+    }
+  }
+
+  #load() {
+    const { state, faults } = fromHash(location.hash);
+    say(faults.map((fault) => `${fault[0].toUpperCase()}${fault.slice(1)}.`).join(" "));
+    this.#put("a", state.a);
+    this.#compare(state.b, state.b ? this.#active : "a");
+    this.#moment.setDuration(this.#longest());
+    this.#moment.set(state.moment);
+  }
+
+  // A set-up gets settings, and its place on the page if it has none.
+  #put(name, settings) {
+    this.#sides[name] ??= new Side(place(name), this.#declared, {
+      onResult: () => this.#show(),
+      onMoment: (value) => this.#moment.set(value),
+    });
+    this.#sides[name].update(settings);
+  }
+
+  #compare(settings, active = "b") {
+    $("#compare").checked = settings !== null;
+    $("#edit").hidden = settings === null;
+    $("#results").classList.toggle("two", settings !== null);
+    if (settings) this.#put("b", settings);
+    else if (this.#sides.b) {
+      this.#sides.b.stop();
+      $("#side-b").remove();
+      delete this.#sides.b;
+    }
+    this.#edit(settings ? active : "a");
+    this.#write();
+    this.#show();
+  }
+
+  #edit(name) {
+    this.#active = name;
+    $(`#edit-${name}`).checked = true;
+    this.#controls.show(this.#sides[name].settings);
+    this.#moment.of(this.#sides[name]);
+    for (const each of document.querySelectorAll(".side")) each.classList.toggle("active", each.id === `side-${name}` && Boolean(this.#sides.b));
+  }
+
+  #take(settings) {
+    say("");
+    this.#controls.show(settings);
+    this.#change(settings);
+  }
+
+  #change(settings) {
+    this.#put(this.#active, settings);
+    this.#moment.setDuration(this.#longest());
+    this.#write();
+  }
+
+  #longest() {
+    return Math.max(...Object.values(this.#sides).map(({ settings }) => settings.duration));
+  }
+
+  // Both set-ups have the same scales, so that they can be compared.
+  #show() {
+    const sides = Object.values(this.#sides).filter(({ data }) => data);
+    const tops = sides.map(({ data }) => Charts.tops(data));
+    const highest = Object.fromEntries(Object.keys(tops[0] ?? {}).map((name) => [name, Math.max(...tops.map((top) => top[name]))]));
+    for (const side of sides) side.charts.show(side.data, highest);
+    const drawn = new Set(sides.flatMap(({ data }) => Object.values(data.tables).flatMap((table) => Object.keys(table))));
+    for (const item of $("#legend").children) item.hidden = !drawn.has(item.dataset.line);
+    this.#moment.of(this.#sides[this.#active]);
+    this.#showMoment(this.#moment.value);
+  }
+
+  #showMoment(value) {
+    for (const side of Object.values(this.#sides)) side.showMoment(value);
+    if (!this.#moment.isPlaying) this.#write();
+  }
+
+  #write() {
+    clearTimeout(this.#written);
+    this.#written = setTimeout(() => {
+      const hash = toHash({ a: this.#sides.a.settings, b: this.#sides.b?.settings ?? null, moment: this.#moment.value });
+      history.replaceState(null, "", hash || location.pathname);
+    }, 200);
+  }
+}
+
+function place(name) {
+  const made = $("#side").content.firstElementChild.cloneNode(true);
+  made.id = `side-${name}`;
+  made.querySelector("h2").textContent = name.toUpperCase();
+  made.setAttribute("aria-label", `Results of set-up ${name.toUpperCase()}`);
+  $("#results").append(made);
+  return made;
+}
+
+function legend() {
+  for (const [name, { label, dash }] of Object.entries(LINES)) {
+    const item = document.createElement("li");
+    item.dataset.line = name;
+    item.innerHTML = `<svg width="34" height="10" aria-hidden="true"><line class="${name}" x1="0" y1="5" x2="34" y2="5" stroke-width="2.5" stroke-dasharray="${dash?.join(" ") ?? ""}"/></svg>`;
+    item.append(label);
+    $("#legend").append(item);
+  }
+}
+
+begin().catch((error) => say(`The playground cannot start: ${error.message}. Load the page again; if that does not help, build it anew with make playground.`));

@@ -1,0 +1,95 @@
+// From what the simulator gives back to what the page shows: lines over time, and a table of figures.
+
+import { clientPaths } from "./paths.js";
+
+const GOODPUT_OVER_S = 0.2;
+
+// Whose line a subflow of a flow is.
+function linesOf(scenario, outcome) {
+  const paths = clientPaths(scenario);
+  const name = ({ source, destination }) => `path${paths.get(source) ?? paths.get(destination)}`;
+  return outcome.flows.map((flow) => flow.subflows.map((subflow) => (flow.name === "rival" ? "rival" : name(subflow))));
+}
+
+// Tables of a chart: { times, lines: { name: values } }; every name has a value for every time, or null.
+export function chartsOf(scenario, { outcome, subflow_series: rows, link_series: queues }) {
+  const until = scenario.flows[0].window_ns[1] / 1e9;
+  const times = [...new Set(rows.time_ns.concat(queues.time_ns))].map((ns) => ns / 1e9).filter((at) => at <= until).sort((a, b) => a - b);
+  const place = new Map(times.map((at, index) => [at, index]));
+  const lines = linesOf(scenario, outcome);
+  const empty = () => new Array(times.length).fill(null);
+  const put = (table, name, at, value) => {
+    const index = place.get(at);
+    if (index === undefined) return;
+    table[name] ??= empty();
+    table[name][index] = (table[name][index] ?? 0) + value;
+  };
+  const [window, rtt, bytes, queue] = [{}, {}, {}, {}];
+  rows.time_ns.forEach((ns, row) => {
+    const [at, name] = [ns / 1e9, lines[rows.flow[row]]?.[rows.subflow[row]]];
+    if (name === undefined) return;
+    put(window, name, at, rows.cwnd[row]);
+    if (rows.srtt_us[row] > 0) put(rtt, name, at, rows.srtt_us[row] / 1000);
+    put(bytes, name, at, rows.bytes_received[row]);
+  });
+  const download = dataGoesDown(scenario);
+  queues.time_ns.forEach((ns, row) => {
+    const { name, a_to_b } = outcome.links[queues.link[row]] ?? {};
+    if (/^(path\d|bottleneck)$/.test(name) && a_to_b !== download) put(queue, name, ns / 1e9, queues.queue_packets[row]);
+  });
+  const goodput = {};
+  for (const [name, values] of Object.entries(bytes)) goodput[name] = rates(times, values);
+  // Datagrams have no row in the series of the subflows.
+  const call = outcome.flows.find((flow) => flow.name === "rival" && flow.datagrams);
+  if (call) goodput.rival = rates(times, times.map((at) => between(call.received_100ms, at * 10)));
+  const share = {};
+  times.forEach((_, index) => {
+    const total = Object.values(goodput).reduce((sum, values) => sum + (values[index] ?? 0), 0);
+    for (const [name, values] of Object.entries(goodput)) (share[name] ??= empty())[index] = total > 0 ? (100 * (values[index] ?? 0)) / total : null;
+  });
+  const own = Object.keys(goodput).filter((name) => name !== "rival");
+  if (own.length > 1) goodput.connection = times.map((_, index) => own.reduce((sum, name) => sum + (goodput[name][index] ?? 0), 0));
+  return { times, tables: { goodput, share, window, rtt, queue } };
+}
+
+const dataGoesDown = (scenario) => {
+  const flow = scenario.flows.find(({ name }) => name === "connection");
+  return flow.direction === "download" || flow.app.kind === "requests";
+};
+
+// Mbit/s, over a short span before each time.
+function rates(times, bytes) {
+  return times.map((at, index) => {
+    let from = index;
+    while (from > 0 && at - times[from] < GOODPUT_OVER_S - 1e-9) from -= 1;
+    return index === from ? 0 : (Math.max(0, (bytes[index] ?? 0) - (bytes[from] ?? 0)) * 8) / 1e6 / (at - times[from]);
+  });
+}
+
+function between(values, at) {
+  const index = Math.min(Math.floor(at), values.length - 1);
+  const next = values[Math.min(index + 1, values.length - 1)] ?? 0;
+  return (values[index] ?? 0) + (next - (values[index] ?? 0)) * (at - index);
+}
+
+const ms = (ns) => (ns === null || ns === undefined ? null : ns / 1e6);
+
+// Rows { label, unit, values }: of the connection, and of the rival where there is one. Named as `polypath run` names them.
+export function figuresOf({ outcome }) {
+  const flows = ["connection", "rival"].map((name) => outcome.flows.find((flow) => flow.name === name)).filter(Boolean);
+  const total = flows.reduce((sum, flow) => sum + flow.goodput_receiver_bps, 0);
+  const sum = (flow, name) => flow.subflows.reduce((all, subflow) => all + (subflow[name] ?? 0), 0);
+  const row = (key, label, unit, get) => ({ key, label, unit, values: Object.fromEntries(flows.map((flow) => [flow.name, get(flow) ?? null])) });
+  return [
+    row("goodput_receiver_mbps", "Goodput", "Mbit/s", (flow) => flow.goodput_receiver_bps / 1e6),
+    ...(flows.length > 1 ? [row("share", "Share of both", "%", (flow) => (total > 0 ? (100 * flow.goodput_receiver_bps) / total : null))] : []),
+    row("completion_s", "Completion", "s", (flow) => flow.completion_ns && flow.completion_ns / 1e9),
+    row("responses", "Answers", "", (flow) => flow.responses?.count),
+    row("response_p50_ms", "Answer, median", "ms", (flow) => ms(flow.responses?.time?.p50_ns)),
+    row("response_p95_ms", "Answer, 95th percentile", "ms", (flow) => ms(flow.responses?.time?.p95_ns)),
+    row("delay_p50_ms", "Delay, median", "ms", (flow) => ms((flow.datagrams?.delay ?? flow.byte_delay)?.p50_ns)),
+    row("delay_p95_ms", "Delay, 95th percentile", "ms", (flow) => ms((flow.datagrams?.delay ?? flow.byte_delay)?.p95_ns)),
+    row("loss", "Datagrams lost", "%", (flow) => flow.datagrams && flow.datagrams.loss !== null ? 100 * flow.datagrams.loss : null),
+    row("retransmissions", "Sent again", "segments", (flow) => (flow.datagrams ? null : sum(flow, "retransmissions"))),
+  ].filter(({ values }) => Object.values(values).some((value) => value !== null));
+}

@@ -1,0 +1,108 @@
+// One set-up: its settings, its run, its charts and its figures.
+
+import { Charts } from "./charts.js";
+import { figure, LINES } from "./names.js";
+import { chartsOf, figuresOf } from "./results.js";
+import { scenarioOf } from "./scenario.js";
+import { Simulator } from "./simulator.js";
+import { studyOf } from "./study.js";
+
+// While a person drags, a run that is nearly done is still drawn; a longer one is abandoned for the newest settings.
+const PATIENCE_MS = 400;
+
+export class Side {
+  settings;
+  result = null;
+  scenario = null;
+  data = null;
+  #place;
+  #declared;
+  #simulator = new Simulator();
+  #begun = null;
+  #waiting = 0;
+  #onResult;
+
+  // `place` is a copy of the page's template for a set-up; `onResult` hears that there is something new to show.
+  constructor(place, declared, { onResult, onMoment }) {
+    this.#place = place;
+    this.#declared = declared;
+    this.#onResult = onResult;
+    this.charts = new Charts(place.querySelector(".charts"), onMoment);
+  }
+
+  // Runs the settings as soon as there is time for it.
+  update(settings) {
+    this.settings = settings;
+    clearTimeout(this.#waiting);
+    const running = this.#begun === null ? Infinity : performance.now() - this.#begun;
+    this.#waiting = setTimeout(() => this.#run(), running < PATIENCE_MS ? PATIENCE_MS - running : 20);
+  }
+
+  stop() {
+    clearTimeout(this.#waiting);
+  }
+
+  showMoment(moment) {
+    this.charts.setMoment(moment);
+    if (!this.data) return;
+    const { times, tables } = this.data;
+    let index = times.findIndex((at) => at > moment + 1e-9) - 1;
+    if (index < 0) index = times.length - 1;
+    const names = Object.keys(LINES).filter((name) => Object.values(tables).some((table) => table[name]));
+    const columns = ["goodput", "share", "window", "rtt", "queue"];
+    fill(this.#place.querySelector(".moment tbody"), names.map((name) => [LINES[name].label, ...columns.map((chart) => (tables[chart][name] ? figure(tables[chart][name][index]) : ""))]), names);
+  }
+
+  async #run() {
+    const begun = performance.now();
+    this.#begun = begun;
+    const [bar, error] = [this.#place.querySelector("progress"), this.#place.querySelector(".error")];
+    const scenario = scenarioOf(studyOf(this.settings), this.#declared);
+    try {
+      const answer = await this.#simulator.run(scenario, (share) => {
+        bar.hidden = performance.now() - begun < 200;
+        bar.value = share;
+      });
+      if (!answer) return;
+      error.hidden = true;
+      Object.assign(this, { scenario, result: answer.result, data: chartsOf(scenario, answer.result) });
+      this.#tell(answer);
+      this.#onResult(this);
+    } catch (failure) {
+      error.hidden = false;
+      error.textContent = failure.message;
+    }
+    if (this.#begun === begun) this.#begun = null;
+    bar.hidden = true;
+  }
+
+  #tell({ result, took }) {
+    const rows = figuresOf(result);
+    const flows = Object.keys(rows[0].values);
+    this.#place.querySelector(".figures thead").replaceChildren(cells(["", ...flows.map((name) => LINES[name].label), "unit"], "th"));
+    fill(this.#place.querySelector(".figures tbody"), rows.map(({ label, unit, values }) => [label, ...flows.map((name) => figure(values[name])), unit]));
+    const packets = result.outcome.delivered_packets;
+    const about = this.#place.querySelector(".about");
+    about.textContent = `${packets.toLocaleString("en")} packets in ${Math.round(took)} ms; fingerprint ${result.digest}`;
+    Object.assign(this.#place.dataset, { digest: result.digest, took: took.toFixed(1), goodput: result.outcome.flows.find(({ name }) => name === "connection").goodput_receiver_bps });
+  }
+}
+
+function cells(texts, tag) {
+  const row = document.createElement("tr");
+  row.append(...texts.map((text, index) => {
+    const cell = document.createElement(index === 0 ? "th" : tag);
+    if (index === 0) cell.scope = "row";
+    cell.textContent = text;
+    return cell;
+  }));
+  return row;
+}
+
+function fill(body, rows, classes = []) {
+  body.replaceChildren(...rows.map((texts, index) => {
+    const row = cells(texts, "td");
+    if (classes[index]) row.className = classes[index];
+    return row;
+  }));
+}

@@ -1,0 +1,116 @@
+// From settings to a study: the same document that study.yaml holds, so that `polypath run` and this page run the same thing.
+
+import { dump } from "./vendor/js-yaml/js-yaml.esm.min.mjs";
+
+const rate = (mbit) => `${mbit}mbit`;
+const ms = (value) => `${value}ms`;
+
+function direction(settings, group, isData) {
+  const get = (name) => settings[`${group}.${name}`];
+  const queue = `${get("queue")}packets`;
+  const speed = rate(isData ? get("rate") : get("back"));
+  const loss = isData && get("loss") > 0 ? `${get("loss")}%` : null;
+  const [from, span] = [get("cut_at"), get("cut_for")];
+  const end = Number((from + span).toFixed(2));
+  if ((get("radio") ?? "none") !== "none") {
+    // The wireless element stands first: what the seed draws depends on its place.
+    return [
+      { kind: "wireless", radio: get("radio"), peak: speed, queue, delay: ms(get("delay")), jitter: ms(get("jitter")) },
+      ...(span > 0 ? [{ kind: "down", spans: [[`${from}s`, `${end}s`]] }] : []),
+      ...(loss ? [{ kind: "loss", share: loss }] : []),
+    ];
+  }
+  return {
+    rate: speed,
+    queue,
+    ...(isData && get("aqm") !== "none" ? { aqm: get("aqm") } : {}),
+    delay: ms(get("delay")),
+    ...(get("jitter") > 0 ? { jitter: ms(get("jitter")) } : {}),
+    ...(loss ? { loss } : {}),
+    ...(span > 0 ? { changes: [{ at: `${from}s`, up: false }, { at: `${end}s`, up: true }] } : {}),
+  };
+}
+
+// `forward` is from the first end, the client's, to the second.
+function link(settings, group, ends) {
+  const download = settings.app === "requests" || settings.direction === "download";
+  return { ends, forward: direction(settings, group, !download), backward: direction(settings, group, download) };
+}
+
+// A link on which nothing waits: a study gives each link something.
+const PLAIN = { delay: "0ms" };
+
+function topology(settings) {
+  const hasRival = settings.rival !== "none";
+  const rival = hasRival ? { rival: {} } : {};
+  if (settings.layout === "shared-bottleneck") {
+    return {
+      nodes: { client: {}, ...rival, router: { router: true }, server: {} },
+      links: {
+        path1: link(settings, "path1", ["client", "router"]),
+        path2: link(settings, "path2", ["client", "router"]),
+        bottleneck: link(settings, "bottleneck", ["router", "server"]),
+        ...(hasRival ? { rival: { ends: ["rival", "router"], both: PLAIN } } : {}),
+      },
+    };
+  }
+  return {
+    nodes: { client: {}, ...rival, router1: { router: true }, router2: { router: true }, server: {} },
+    links: {
+      access1: { ends: ["client", "router1"], both: PLAIN },
+      path1: link(settings, "path1", ["router1", "server"]),
+      access2: { ends: ["client", "router2"], both: PLAIN },
+      path2: link(settings, "path2", ["router2", "server"]),
+      ...(hasRival ? { rival: { ends: ["rival", "router1"], both: PLAIN } } : {}),
+    },
+  };
+}
+
+function app(settings) {
+  switch (settings.app) {
+    case "transfer": return { kind: "transfer", size: `${settings.size}KB` };
+    case "requests": return { kind: "requests", response: `${settings.size}KB`, pause: "100ms" };
+    case "on_off": return { kind: "on_off", on: "1s", off: "1s" };
+    default: return null;
+  }
+}
+
+function flows(settings) {
+  const [kind, mptcp] = [app(settings), settings.transport === "mptcp"];
+  const profile = settings.kernel === "5.4-mptcp" ? { profile: "v0" } : {};
+  const download = settings.direction === "download" && settings.app !== "requests";
+  const found = {
+    connection: {
+      client: "client", server: "server", transport: settings.transport, ...profile,
+      ...(download ? { direction: "download" } : {}),
+      cc: settings.cc,
+      ...(mptcp && settings.scheduler ? { scheduler: settings.scheduler } : {}),
+      ...(kind ? { app: kind } : {}),
+    },
+  };
+  // The rival sends in the direction of the connection's data.
+  const same = settings.app === "requests" || download ? { direction: "download" } : {};
+  if (settings.rival === "tcp") {
+    found.rival = { client: "rival", server: "server", transport: "tcp", ...profile, ...same, cc: settings.rival_cc };
+  } else if (settings.rival === "call") {
+    found.rival = { client: "rival", server: "server", transport: "udp", ...same, datagram: "1200B", app: { kind: "constant", rate: "1mbit" } };
+  }
+  return found;
+}
+
+export function studyOf(settings) {
+  return {
+    name: "playground",
+    title: "From the playground",
+    topology: topology(settings),
+    flows: flows(settings),
+    duration: `${settings.duration}s`,
+    kernel: settings.kernel,
+    seeds: [settings.seed],
+    measure: { series: "50ms" },
+  };
+}
+
+export function studyText(settings) {
+  return "# Saved by the playground; `polypath run` gives the same figures.\n" + dump(studyOf(settings), { lineWidth: -1, noRefs: true, flowLevel: 3 });
+}
