@@ -48,7 +48,7 @@ PYTHON: tuple[frozenset[str], ...] = (
     frozenset({"engines", "analysis"}),
     frozenset({"sweep"}),
     frozenset({"results", "selftests"}),
-    frozenset({"plot"}),
+    frozenset({"plot", "advise"}),
     frozenset({"report", "validate"}),
     frozenset({"cli"}),
 )

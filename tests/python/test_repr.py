@@ -12,7 +12,7 @@ STUDIES = ["atlas", "linux-6.8", "linux-reference", "mpt-gre", "mtu", "nitk", "p
 
 
 def test_these_are_the_studies_of_the_project(request):
-    assert sorted(folder.name for folder in (request.config.rootpath / "studies").iterdir() if folder.is_dir()) == STUDIES
+    assert sorted(file.parent.name for file in (request.config.rootpath / "studies").glob("*/study.yaml")) == STUDIES
 
 
 @pytest.mark.parametrize("name", STUDIES)

@@ -24,6 +24,7 @@ COMMANDS = {
     "compare": ("._compare", "compare"),
     "report": ("._report", "report"),
     "show": ("._show", "show"),
+    "advise": ("._advise", "advise"),
     "status": ("._status", "status"),
     "list": ("._list", "list_"),
     "init": ("._init", "init"),

@@ -23,7 +23,7 @@ from ._parameters import NUMBER_OF_DRAW
 from ._placeholder import Scalar, names_in, substitute
 from ._quantity import Time
 from ._short import keeps, shortened
-from ._study import Experiment, Measure, Study
+from ._study import SEED, Experiment, Measure, Study
 from ._topology import Topology, addresses, joined, node_addresses
 
 
@@ -294,12 +294,13 @@ class _Maker:
         study, origin = self._study, self._origin
         drawn = study.draw.values(number) if study.draw else {}
         parameters = {**study.parameters, **drawn, **self._experiment.parameters, **varied}
-        unset = sorted(self._used - set(parameters))
+        brought = _brought(study, parameters)
+        unset = sorted(self._used - set(parameters) - set(brought))
         if unset:
             where = _first_use(self._raw, unset[0])
             sentence = f'the parameter "{unset[0]}" has no value in the experiment "{self._name}"; give it in `parameters` or `matrix`'
             raise SetupError(placed(where, origin), sentence)
-        tree = substitute(self._raw, parameters)
+        tree = substitute(self._raw, {**brought, **parameters})
         # What tells this cell from others of its experiment.
         own = {**drawn, **varied}
         try:
@@ -309,9 +310,26 @@ class _Maker:
             raise_all(list(wrong))
             raise AssertionError("pydantic found something") from error
         seeds = study.seeds if self._experiment.seeds is None else self._experiment.seeds
+        seeds = (int(brought[SEED]),) if SEED in brought else seeds
         if study.shortened:
             setup, seeds = Setup.model_validate(shortened(plain(setup), study.short)), seeds[: study.short.seeds]
         return Cell(experiment=self._name, parameters=parameters, varied=own, setup=setup, seeds=seeds, origin=origin)
+
+
+def _brought(study: Study, parameters: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """What the values of these parameters bring with them."""
+    found: dict[str, Scalar] = {}
+    for name, bundles in study.bundles.items():
+        if name not in parameters:
+            continue
+        value = str(parameters[name])
+        if value not in bundles:
+            raise SetupError(("bundles", name), unknown(f"bundle of {name}", value, bundles))
+        for other, own in bundles[value].items():
+            if other in parameters or other in found:
+                raise SetupError(("bundles", name, value, other), f'"{other}" has a value already: give it in one place')
+            found[other] = own
+    return found
 
 
 def _raw(study: Study, experiment: Experiment) -> dict[str, Any]:
@@ -441,7 +459,7 @@ def _every_parameter_is_used(study: Study) -> None:
         used = set(names_in(_raw(study, experiment)))
         anywhere |= used
         for parameter in experiment.matrix:
-            if parameter not in used:
+            if parameter not in used and not any((used | {SEED}) & set(brought) for brought in study.bundles.get(parameter, {}).values()):
                 where = ("experiments", name, "matrix", parameter) if study.experiments else ("matrix", parameter)
                 sentence = f'the matrix varies "{parameter}", but "${{{parameter}}}" stands nowhere in the set-up'
                 raise SetupError(where, sentence)

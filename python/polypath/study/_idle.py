@@ -122,10 +122,10 @@ def _named(cell: Cell, other: Cell) -> str:
 
 
 def _effective(cell: Cell) -> str:
-    """What counts of a cell's set-up."""
+    """What counts of a cell: its set-up and its seeds."""
     tree: dict[str, Any] = plain(cell.setup)
     flows: Mapping[str, dict[str, Any]] = tree["flows"]
     for name, flow in cell.setup.flows.items():
         for field in idle_fields(flow):
             del flows[name][field]
-    return json.dumps(tree, default=str, sort_keys=True)
+    return json.dumps([tree, cell.seeds], default=str, sort_keys=True)

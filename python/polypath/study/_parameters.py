@@ -57,7 +57,8 @@ RESERVED = frozenset(
 )
 
 
-def _parameter_name(value: str) -> str:
+def parameter_name(value: str) -> str:
+    """The name, if a parameter may have it."""
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
         raise ValueError(f'"{value}" is no name of a parameter; use letters from a to z, digits and "_", beginning with a letter')
     if value in RESERVED:
@@ -67,4 +68,4 @@ def _parameter_name(value: str) -> str:
     return value
 
 
-ParameterName = Annotated[str, AfterValidator(_parameter_name)]
+ParameterName = Annotated[str, AfterValidator(parameter_name)]

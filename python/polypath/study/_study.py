@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from ._claims import Claim, Published
@@ -20,7 +20,7 @@ from ._errors import SetupError
 from ._flows import Flow
 from ._kernel import DEFAULT_KERNEL, KernelName
 from ._model import Model, Name
-from ._parameters import ParameterName
+from ._parameters import ParameterName, parameter_name
 from ._placeholder import Scalar, is_placeholder
 from ._quantity import Size, Time
 from ._short import Short
@@ -58,6 +58,19 @@ Seed = Annotated[int, Field(ge=0, lt=2**63)]
 Seeds = Annotated[tuple[Seed, ...], Field(min_length=1), BeforeValidator(_seeds)]
 Matrix = Mapping[ParameterName, Axis]
 Parameters = Mapping[ParameterName, Scalar]
+SEED = "seed"
+"""What a bundle may bring beside values of parameters: the seed of the cells that have it."""
+
+
+def _brought(value: Any) -> Any:
+    if isinstance(value, Mapping) and SEED in value and (type(value[SEED]) is not int or not 0 <= value[SEED] < 2**63):
+        raise ValueError(f"a seed is a whole number from 0 on, and no {value[SEED]!r}")
+    return value
+
+
+BroughtName = Annotated[str, AfterValidator(lambda value: value if value == SEED else parameter_name(value))]
+Bundle = Annotated[Mapping[BroughtName, Scalar], BeforeValidator(_brought)]
+Bundles = Mapping[ParameterName, Mapping[str, Bundle]]
 
 
 class Capture(Model):
@@ -142,6 +155,9 @@ class Study(Model):
     """How long applications run, from the start of a run."""
     parameters: Parameters = Field(default_factory=dict)
     """Values of parameters that no matrix varies."""
+    bundles: Bundles = Field(default_factory=dict)
+    """Parameter -> each of its values -> what it brings with it: values of further parameters, which belong together, and `seed` in place
+    of `seeds`."""
     matrix: Matrix = Field(default_factory=dict)
     """Parameter -> its values, when there is one experiment; it is then called `main`."""
     experiments: Mapping[Name, Experiment] = Field(default_factory=dict)

@@ -1,0 +1,149 @@
+"""The commands that set what is advised, as they are typed; what is not known of the machine is a variable at the top."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from polypath.study import Rate
+
+from ._paths import Path
+from ._settings import ALL, STOCK_CC, Setting
+from ._study import Question, shaped_to
+from ._uses import use
+
+Place = Literal["host", "server"]
+_BUILT_IN = ("cubic", "reno")
+# Linux's own first two figures of the buffers, bytes.
+_RMEM, _WMEM = "4096 131072", "4096 16384"
+_SUBFLOWS = 8
+_TABLES = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    where: Place
+    line: str
+    why: str
+
+
+def commands(question: Question, setting: Setting) -> list[Command]:
+    """What is to be run as root, at the host with the paths and at the server, in this order."""
+    numbered = [(place, path) for place, path in enumerate(question.paths, start=1) if setting.paths in (ALL, path.name)]
+    several = setting.paths == ALL
+    found = [*_congestion_control(question, setting)]
+    if setting.scheduler != "default":
+        line = f"sysctl -w net.mptcp.scheduler={setting.scheduler}"
+        found += [Command(where=where, line=line, why="the scheduler, of the side that sends") for where in _senders(question)]
+    if several:
+        found += _mptcp(numbered)
+    elif len(question.paths) > 1:
+        place, path = numbered[0]
+        line = f"ip route replace default {_via(path, place)}dev {_device(path, place)}"
+        found.append(Command(where="host", line=line, why=f"all packets leave by {path.name}"))
+    if setting.buffer is not None:
+        for where in ("host", "server"):
+            for name, figures in (("rmem", _RMEM), ("wmem", _WMEM)):
+                line = f'sysctl -w net.ipv4.tcp_{name}="{figures} {setting.buffer}"'
+                found.append(Command(where=where, line=line, why="buffers that hold what is under way"))
+    if setting.shaped:
+        found += [each for place, path in numbered for each in _shaper(path, place)]
+    return sorted(found, key=lambda each: each.where)
+
+
+def variables(question: Question, setting: Setting) -> list[tuple[str, str]]:
+    """Name and meaning of what the commands leave open."""
+    text = "\n".join(each.line for each in commands(question, setting))
+    found = []
+    for place, path in enumerate(question.paths, start=1):
+        for name, meaning in (("DEV", "network device"), ("ADDRESS", "address of this host"), ("GATEWAY", "next hop")):
+            if f"${name}{place}" in text:
+                found.append((f"{name}{place}", f"{meaning} of {path.name}"))
+    return found
+
+
+def script(question: Question, setting: Setting, where: Place) -> str:
+    """The commands of one side as a shell script; nothing where there are none."""
+    own = [each for each in commands(question, setting) if each.where == where]
+    if not own:
+        return ""
+    lines = ["#!/bin/sh", f"# {setting.name}: what to run as root on the {where}. Written by polypath advise.", "set -e"]
+    text = "\n".join(each.line for each in own)
+    lines += [f': "${{{name}:?{meaning}}}"' for name, meaning in variables(question, setting) if f"${name}" in text]
+    why = ""
+    for each in own:
+        lines += [f"# {each.why}"] * (each.why != why) + [each.line]
+        why = each.why
+    return "\n".join([*lines, ""])
+
+
+def _senders(question: Question) -> Sequence[Place]:
+    """Who sends on connections; a call's datagrams ask no congestion control."""
+    own = {use(name).sender for name in question.weights} - {"both"}
+    return [where for where in ("host", "server") if where in own]
+
+
+def _congestion_control(question: Question, setting: Setting) -> Iterator[Command]:
+    for where in _senders(question):
+        kernel = setting.cc if setting.cc in STOCK_CC else f"pp_{setting.cc}"
+        why = "the congestion control, of the side that sends"
+        if setting.cc not in STOCK_CC:
+            yield Command(where=where, line=f"polypath cc load {setting.cc}", why=why)
+        elif setting.cc not in _BUILT_IN:
+            # Where it is built in there is no module, and nothing to do.
+            yield Command(where=where, line=f"modprobe -q tcp_{setting.cc} || true", why=why)
+        yield Command(where=where, line=f"sysctl -w net.ipv4.tcp_congestion_control={kernel}", why=why)
+
+
+def _mptcp(paths: Sequence[tuple[int, Path]]) -> Iterator[Command]:
+    for where in ("host", "server"):
+        why = "MPTCP with a subflow on each path; programs ask for it themselves, or by mptcpize run PROGRAM"
+        yield Command(where=where, line="sysctl -w net.mptcp.enabled=1", why=why)
+        yield Command(where=where, line=f"ip mptcp limits set subflow {_SUBFLOWS} add_addr_accepted {_SUBFLOWS}", why=why)
+    for place, path in paths:
+        address, device, table = _address(path, place), _device(path, place), _TABLES + place
+        why = f"an endpoint on {path.name}, and a route of its own for what leaves from there"
+        yield Command(where="host", line=f"ip mptcp endpoint add {address} dev {device} subflow", why=why)
+        yield Command(where="host", line=f"ip rule add from {address} table {table}", why=why)
+        yield Command(where="host", line=f"ip route replace default {_via(path, place)}dev {device} table {table}", why=why)
+
+
+def _shaper(path: Path, place: int) -> Iterator[Command]:
+    """A token bucket with fq_codel in it, for what leaves, and by a device of its own for what arrives."""
+    rates, device = shaped_to(path), _device(path, place)
+    mirror = f"pp-ifb{place}"
+    why = f"a queue of the host's own in front of {path.name}, a little slower than the path, so that none forms where nobody rules it"
+    lines = [
+        *_bucket(device, rates["up"]),
+        f"ip link add {mirror} type ifb",
+        f"ip link set {mirror} up",
+        f"tc qdisc replace dev {device} ingress",
+        f"tc filter replace dev {device} ingress protocol all prio 1 u32 match u32 0 0 action mirred egress redirect dev {mirror}",
+        *_bucket(mirror, rates["down"]),
+    ]
+    for line in lines:
+        yield Command(where="host", line=line, why=why)
+
+
+def _bucket(device: str, rate: Rate) -> Iterator[str]:
+    # A bucket holds at least what comes in 4 ms, the longest tick of kernels, and three packets.
+    burst = max(3 * 1514, int(rate) // 8 // 250)
+    yield f"tc qdisc replace dev {device} root handle 1: tbf rate {rate} burst {burst} latency 50ms"
+    yield f"tc qdisc replace dev {device} parent 1:1 handle 10: fq_codel"
+
+
+def _device(path: Path, place: int) -> str:
+    return shlex.quote(path.device) if path.device else f'"$DEV{place}"'
+
+
+def _address(path: Path, place: int) -> str:
+    return path.address or f'"$ADDRESS{place}"'
+
+
+def _via(path: Path, place: int) -> str:
+    """The next hop; a device that is described without one may have none, as that of a mobile network."""
+    if path.gateway:
+        return f"via {path.gateway} "
+    return "" if path.device and path.address else f'via "$GATEWAY{place}" '

@@ -1,0 +1,94 @@
+"""The finalists in networks that the search has not seen, and beside neighbours: an ordinary study, kept so that anybody can repeat it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from polypath.results import Results, Store, execute, plan
+from polypath.study import Run, Study
+
+from ._harm import Goodputs, Harm, goodputs, harm
+from ._score import Figures
+from ._settings import Setting
+from ._study import ALONE, BESIDE, COMPARED, NETWORK, SETTING, Question, study, with_neighbours
+from ._uses import use, value
+
+RESULTS = "results"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Final:
+    """What came of it."""
+
+    study: Study
+    results: Results = field(repr=False)
+    figures: Mapping[str, Sequence[Figures]]
+    """By setting, those of each network in order."""
+    harm: Mapping[str, Harm]
+    """By setting."""
+    yardstick: Sequence[float]
+    """The harm that one TCP connection of the host, cubic and over that path alone, does on each path."""
+    runs: int
+
+
+def yardsticks(question: Question) -> list[Setting]:
+    return [Setting(paths=path.name, cc="cubic") for path in question.paths]
+
+
+def final_study(
+    question: Question, settings: Sequence[Setting], networks: Sequence[int], neighbours: int, words: Mapping[str, str]
+) -> Study:
+    """The study of the finalists, with its title and question in words."""
+    measures = yardsticks(question)
+    everyone = list(dict.fromkeys([*settings, *measures]))
+    beside = with_neighbours(question, everyone, networks[:neighbours])
+    names = [f"n{network}" for network in networks]
+    compared = {"title": "The settings", "matrix": {SETTING: [each.name for each in settings], NETWORK: names}}
+    return study(question, everyone, networks, {**words, "matrix": {}, "experiments": {COMPARED: compared, **beside}})
+
+
+def run_final(
+    question: Question,
+    settings: Sequence[Setting],
+    networks: Sequence[int],
+    made: Study,
+    folder: Path,
+    *,
+    workers: int | None = None,
+    progress: Callable[[Run], None] | None = None,
+) -> Final:
+    """Runs it on the simulator; what was run before is kept."""
+    work = plan(made, out=folder / RESULTS)
+    results = execute(work, workers=workers, progress=progress)
+    found = outcomes(work.runs, Store(work.folder / "runs"))
+    seconds = question.seconds[1]
+    alone = [goodputs(outcome) for (experiment, _, _), outcome in found.items() if experiment == ALONE]
+
+    def beside(name: str) -> list[Goodputs]:
+        return [goodputs(outcome) for (experiment, setting, _), outcome in found.items() if (experiment, setting) == (BESIDE, name)]
+
+    return Final(
+        study=made,
+        results=results,
+        figures={each.name: figures(question, found, each, networks, seconds) for each in settings},
+        harm={each.name: harm(beside(each.name), alone) for each in settings},
+        yardstick=[harm(beside(each.name), alone).by_path[place] for place, each in enumerate(yardsticks(question))],
+        runs=work.distinct,
+    )
+
+
+Outcomes = Mapping[tuple[str, str, str], Mapping[str, Any]]
+"""By experiment, setting and network."""
+
+
+def outcomes(done: Sequence[Run], store: Store) -> Outcomes:
+    return {(run.experiment, str(run.parameters[SETTING]), str(run.parameters[NETWORK])): store.record(run.key)["outcome"] for run in done}
+
+
+def figures(question: Question, found: Outcomes, setting: Setting, networks: Sequence[int], seconds: float) -> list[Figures]:
+    return [
+        {name: value(use(name), found[COMPARED, setting.name, f"n{network}"], seconds) for name in question.weights} for network in networks
+    ]

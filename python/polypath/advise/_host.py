@@ -1,0 +1,121 @@
+"""What this host tells of its paths: devices, addresses, next hops, round-trip times of live connections. No host knows the rates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path as File
+
+from polypath.doctor import Device, Facts
+from polypath.sockets import Subflow
+
+from ._errors import AdviceError
+from ._paths import Path, Span
+from ._words import path_in_words
+
+
+@dataclass(frozen=True, kw_only=True)
+class Uplink:
+    """A device that leads to the world, and what is known of the path behind it."""
+
+    device: str
+    address: str
+    gateway: str | None
+    link_bps: float | None
+    """Of the device itself, which the path cannot exceed."""
+    rtt: Span | None
+    """Of the connections that are alive."""
+
+    def asked(self) -> str:
+        """The `--path` that a person completes."""
+        rtt = "RTT" if self.rtt is None else f"{self.rtt.low / 1e6:.4g}..{self.rtt.high / 1e6:.4g}ms"
+        return f'--path "DOWN/UPmbit {rtt} dev {self.device}"'
+
+
+def uplinks(facts: Facts, sockets: Sequence[Subflow], speed: dict[str, int]) -> list[Uplink]:
+    """The devices with an address of IPv4 and a next hop, or all with an address where none has one."""
+    own = [device for device in facts.outward if _address(device) is not None]
+    leading = [device for device in own if any("." in gateway for gateway in device.gateways)] or own
+    found = []
+    for device in leading:
+        address = _address(device)
+        assert address is not None
+        times = [each.min_rtt_ms for each in sockets if each.source == address and each.min_rtt_ms is not None]
+        found.append(
+            Uplink(
+                device=device.name,
+                address=address,
+                gateway=next((gateway for gateway in device.gateways if "." in gateway), None),
+                link_bps=speed[device.name] * 1e6 if speed.get(device.name, -1) > 0 else None,
+                rtt=Span(low=min(times) * 1e6, high=max(times) * 1e6) if times else None,
+            )
+        )
+    return found
+
+
+def device_speeds(names: Sequence[str], root: File = File("/sys/class/net")) -> dict[str, int]:
+    """Mbit/s as the devices tell; nothing of those that do not."""
+    found = {}
+    for name in names:
+        try:
+            found[name] = int((root / name / "speed").read_text())
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def completed(links: Sequence[Uplink], described: Sequence[str]) -> tuple[list[Path], list[str]]:
+    """The paths that `--path` describes, each with what the host knows of its device, and notes.
+
+    Raises `AdviceError` where something is missing that only a person knows; the sentence asks for it.
+    """
+    if not links:
+        raise AdviceError("--from-host: no device here has an address and leads anywhere; bring one up, or describe paths with --path")
+    by_device = {link.device: link for link in links}
+    told: dict[str, tuple[int, str]] = {}
+    for number, text in enumerate(described, start=1):
+        words = text.split()
+        place = words.index("dev") + 1 if "dev" in words else len(words)
+        if place >= len(words):
+            raise AdviceError(f'--from-host: --path "{text}" names no device; write "dev" and one of {", ".join(by_device)}')
+        if words[place] not in by_device:
+            raise AdviceError(
+                f'--from-host: --path "{text}": no device "{words[place]}" leads anywhere here; there are {", ".join(by_device)}'
+            )
+        told[words[place]] = (number, text)
+    if missing := [link for link in links if link.device not in told]:
+        every = " ".join(link.asked() for link in missing)
+        only = "" if not described else ", or leave --from-host out to advise on the others alone"
+        known = "; ".join(_known(link) for link in missing)
+        raise AdviceError(f"--from-host knows {known}; no host knows the rates of its paths: add {every}{only}")
+    paths, notes = [], []
+    for link in links:
+        place, text = told[link.device]
+        path = path_in_words(_with_rtt(text, link), place)
+        if link.link_bps is not None and max(path.down.high, path.up.high) > link.link_bps:
+            raise AdviceError(f'--path "{text}" is faster than {link.device} itself, whose link has {link.link_bps / 1e6:.0f} Mbit/s')
+        paths.append(replace(path, address=path.address or link.address, gateway=path.gateway or link.gateway))
+        if link.rtt is not None:
+            notes.append(
+                f"{link.device}: round-trip times of live connections are {link.rtt.low / 1e6:.4g} to {link.rtt.high / 1e6:.4g} ms"
+            )
+    return paths, notes
+
+
+def _with_rtt(text: str, link: Uplink) -> str:
+    """The words with the measured round-trip time, where they have none."""
+    if link.rtt is None or any(word[:1].isdigit() and word.endswith(("ms", "us", "ns")) for word in text.split()):
+        return text
+    return f"{text} rtt {link.rtt.low / 1e6:.4f}..{link.rtt.high / 1e6:.4f}ms"
+
+
+def _known(link: Uplink) -> str:
+    parts = [f"{link.device} ({link.address}"]
+    parts += [f"next hop {link.gateway}"] if link.gateway else []
+    parts += [f"link {link.link_bps / 1e6:.0f} Mbit/s"] if link.link_bps else []
+    parts += [f"round-trip time {link.rtt.low / 1e6:.4g} to {link.rtt.high / 1e6:.4g} ms"] if link.rtt else ["no live connection"]
+    return ", ".join(parts) + ")"
+
+
+def _address(device: Device) -> str | None:
+    return next((each.address for each in device.addresses if each.version == 4), None)

@@ -1,0 +1,74 @@
+"""Networks drawn from what is known of the paths: what is uncertain differs from one to the next, by number alone."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from polypath.study import Packets, Rate, Share, Time
+
+from ._paths import Path, Span
+
+# A packet of full size with Ethernet's header, which a queue of packets is counted in.
+_PACKET_BITS = 1514 * 8
+_FEWEST_PACKETS = 4
+_FEWEST_STEPS = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """A path as it is in one network."""
+
+    down: Rate
+    up: Rate
+    delay: Time
+    """One way."""
+    jitter: Time
+    """One way."""
+    loss: Share
+    down_queue: Packets
+    up_queue: Packets
+
+
+def drawn(paths: Sequence[Path], number: int) -> tuple[Line, ...]:
+    """The network of this number: the same on every machine, and whatever other networks are drawn.
+
+    Figures are uniform between their ends; a queue, of which people know the order of magnitude, is so in its logarithm. A path's two
+    rates have one place between their ends, since what slows a line down does so in both directions.
+    """
+    return tuple(_line(path, number, place) for place, path in enumerate(paths))
+
+
+def _line(path: Path, number: int, place: int) -> Line:
+    def at(what: str, span: Span) -> float:
+        return span.low if span.exact else span.at(_uniform(number, place, what))
+
+    logarithm = Span(low=math.log(path.queue.low), high=math.log(path.queue.high))
+    wait_s = math.exp(at("queue", logarithm)) / 1e9
+    down, up = (Rate.base(_rounded(at("rate", span), 1000)) for span in (path.down, path.up))
+    rtt = at("rtt", path.rtt)
+    return Line(
+        down=down,
+        up=up,
+        delay=Time.base(_rounded(rtt / 2, _FEWEST_STEPS)),
+        jitter=Time.base(_rounded(min(at("jitter", path.jitter), rtt) / 2, _FEWEST_STEPS)),
+        loss=Share(f"{100 * at('loss', path.loss):.4f}%"),
+        down_queue=_packets(down, wait_s),
+        up_queue=_packets(up, wait_s),
+    )
+
+
+def _packets(rate: Rate, wait_s: float) -> Packets:
+    return Packets.base(max(_FEWEST_PACKETS, round(int(rate) * wait_s / _PACKET_BITS)))
+
+
+def _rounded(value: float, step: int) -> int:
+    return int(value // step) * step
+
+
+def _uniform(number: int, place: int, what: str) -> float:
+    """At least 0 and below 1, from a hash: no generator of a library has to stay as it is."""
+    digest = hashlib.sha256(f"{number} {place} {what}".encode()).digest()
+    return int.from_bytes(digest[:6], "big") / 2**48

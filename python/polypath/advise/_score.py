@@ -1,0 +1,43 @@
+"""How good a setting is for several uses at once, and how two settings compare in the same networks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from scipy.special import stdtrit
+
+from ._uses import use
+
+Figures = Mapping[str, float]
+"""By use, the figure of one run."""
+
+
+def score(figures: Figures, weights: Mapping[str, float]) -> float:
+    """Logarithm of the weighted geometric mean of the figures, those inverted that are better when lower.
+
+    Differences of two scores are what counts: dividing all figures by those of some reference changes none of them.
+    """
+    return sum(weight * math.log(figures[name]) * (1 if use(name).better == "higher" else -1) for name, weight in weights.items())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ratio:
+    """A setting's figure over another's: the geometric mean over networks with its 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def ratio(own: Sequence[float], other: Sequence[float]) -> Ratio:
+    """Of two settings' scores in the same networks, pair by pair, with Student's interval."""
+    differences = [a - b for a, b in zip(own, other, strict=True)]
+    count = len(differences)
+    mean = sum(differences) / count
+    if count < 2:
+        return Ratio(mean=math.exp(mean), low=0.0, high=math.inf)
+    spread = math.sqrt(sum((each - mean) ** 2 for each in differences) / (count - 1))
+    half = float(stdtrit(count - 1, 0.975)) * spread / math.sqrt(count)
+    return Ratio(mean=math.exp(mean), low=math.exp(mean - half), high=math.exp(mean + half))

@@ -1,0 +1,102 @@
+"""What can be set: the candidates, what each asks of a kernel, and how far each is from what Linux does by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ._paths import Path
+
+Needs = Literal["stock", "ours", "other"]
+NEEDS: Mapping[Needs, str] = {
+    "stock": "any kernel with MPTCP",
+    "ours": "congestion control loaded by polypath cc",
+    "other": "a kernel that has this scheduler",
+}
+
+STOCK_CC = ("cubic", "reno", "bbr", "vegas")
+"""Every distribution's kernel has them, as modules at the least."""
+OUR_CC = ("bbr3",)
+OUR_COUPLED_CC = ("lia", "olia", "balia", "wvegas")
+"""Alone on a path each is as Reno, or Vegas, is."""
+SCHEDULERS = ("default", "blest")
+FEW_CC = ("cubic", "bbr", "bbr3", "lia")
+"""One of each kind, for paths on which runs cost much."""
+DEFAULT_RMEM, DEFAULT_WMEM = 6291456, 4194304
+"""Largest buffers of Linux where nobody set others, bytes."""
+SHAPED = 0.95
+"""Share of the path's least rate that the host's own queue lets through, so that it forms here and not at the bottleneck."""
+ALL = "all"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """One candidate."""
+
+    paths: str
+    """`all`, with MPTCP, or the name of the one path that plain TCP takes."""
+    cc: str
+    scheduler: str = "default"
+    shaped: bool = False
+    """With fq_codel in front of each path."""
+    buffer: int | None = None
+    """Largest send and receive buffer, bytes; None: Linux's own."""
+
+    @property
+    def name(self) -> str:
+        parts = [self.paths, self.cc, *[self.scheduler] * (self.scheduler != "default"), *["fq_codel"] * self.shaped]
+        return "-".join([*parts, *["buffers"] * (self.buffer is not None)])
+
+    @property
+    def needs(self) -> Needs:
+        if self.scheduler != "default":
+            return "other"
+        return "stock" if self.cc in STOCK_CC else "ours"
+
+    @property
+    def changes(self) -> int:
+        """How much differs from what Linux does by itself; what needs more than a setting counts more."""
+        weight = {"stock": 0, "ours": 2, "other": 10}[self.needs]
+        return weight + (self.cc != "cubic") + (self.paths != ALL) + 2 * self.shaped + (self.buffer is not None)
+
+    @property
+    def queue(self) -> str:
+        return "fq_codel, shaped" if self.shaped else "as it is"
+
+    @property
+    def buffers(self) -> str:
+        return "as they are" if self.buffer is None else f"{self.buffer >> 20} MiB"
+
+
+def linux_default(paths: Sequence[Path]) -> Setting:
+    """What Linux does where nobody sets more than the paths' endpoints."""
+    return Setting(paths=ALL if len(paths) > 1 else paths[0].name, cc="cubic")
+
+
+def candidates(paths: Sequence[Path], *, few: bool = False) -> list[Setting]:
+    """All settings that are tried, the default of Linux first; with `few` one congestion control of each kind, upstream's scheduler."""
+    buffers = (None,) if (needed := _needed(paths)) is None else (None, needed)
+    found = []
+    for buffer in buffers:
+        for shaped in (False, True):
+            if len(paths) > 1:
+                found += [
+                    Setting(paths=ALL, cc=cc, scheduler=scheduler, shaped=shaped, buffer=buffer)
+                    for cc in (*STOCK_CC, *OUR_CC, *OUR_COUPLED_CC)
+                    for scheduler in SCHEDULERS
+                ]
+            found += [Setting(paths=path.name, cc=cc, shaped=shaped, buffer=buffer) for path in paths for cc in (*STOCK_CC, *OUR_CC)]
+    first = linux_default(paths)
+    kept = [each for each in found if not few or (each.cc in FEW_CC and each.scheduler == "default")]
+    return [first, *(each for each in kept if each != first)]
+
+
+def _needed(paths: Sequence[Path]) -> int | None:
+    """Twice what all paths carry over the longest round trip, queue included, where Linux's buffers do not hold it; a power of two."""
+    rate = sum(max(path.down.high, path.up.high) for path in paths)
+    longest_s = max(path.rtt.high + path.queue.high for path in paths) / 1e9
+    needed = 2 * rate * longest_s / 8
+    if needed <= DEFAULT_WMEM:
+        return None
+    return 1 << max(int(needed) - 1, 1).bit_length()

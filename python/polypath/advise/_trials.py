@@ -1,0 +1,55 @@
+"""Runs settings in networks on the simulator and keeps their figures."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from polypath.engines import find
+from polypath.study import Run, runs
+
+from ._score import Figures, score
+from ._settings import Setting
+from ._study import NETWORK, SETTING, Question, study
+from ._uses import use, value
+
+# Cells of one study, which are built before they run: few enough that progress can be told.
+_AT_ONCE = 64
+
+
+class Trials:
+    """The figures of every pair of setting and network that was asked for; none is run twice."""
+
+    def __init__(self, question: Question, *, workers: int | None = None, progress: Callable[[int], None] = lambda runs: None) -> None:
+        self.question = question
+        self.runs = 0
+        self._engine = find("sim")
+        self._workers = workers or os.cpu_count() or 1
+        self._progress = progress
+        self._figures: dict[tuple[str, int], Figures] = {}
+
+    def run(self, settings: Sequence[Setting], networks: Sequence[int]) -> None:
+        """Runs what of these is missing."""
+        missing = {network: [each for each in settings if (each.name, network) not in self._figures] for network in networks}
+        with ThreadPoolExecutor(max_workers=self._workers, thread_name_prefix="advise") as pool:
+            for network, own in missing.items():
+                for start in range(0, len(own), _AT_ONCE):
+                    some = study(self.question, own[start : start + _AT_ONCE], [network])
+                    made = list(runs(some, engine="sim", version=self._engine.version))
+                    for run, figures in zip(made, pool.map(self._one, made), strict=True):
+                        self._figures[str(run.parameters[SETTING]), int(str(run.parameters[NETWORK])[1:])] = figures
+                    self.runs += len(made)
+                    self._progress(len(made))
+
+    def scores(self, setting: Setting, networks: Sequence[int]) -> list[float]:
+        """The setting's scores in these networks, all of which were run."""
+        return [score(self._figures[setting.name, network], self.question.weights) for network in networks]
+
+    def figures(self, setting: Setting, networks: Sequence[int]) -> Iterator[Figures]:
+        for network in networks:
+            yield self._figures[setting.name, network]
+
+    def _one(self, run: Run) -> Figures:
+        outcome = self._engine.run(run.scenario).outcome
+        return {name: value(use(name), outcome, self.question.seconds[1]) for name in self.question.weights}

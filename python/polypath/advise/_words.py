@@ -1,0 +1,160 @@
+"""A path in words: "50/10mbit 20ms jitter 5ms loss 0.1%"; ranges say how uncertain a figure is."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from ipaddress import IPv4Address
+
+from polypath.study import Rate, Share, Time
+
+from ._errors import AdviceError
+from ._paths import MIN_RATE, Path, Span
+
+EXAMPLE = "50/10mbit 20ms jitter 5ms loss 0.1%"
+_WORDS = ("rtt", "jitter", "loss", "queue", "dev", "address", "via", "name")
+_NUMBER = r"\d+(?:\.\d+)?"
+_FIGURE = re.compile(
+    rf"^(?P<low>{_NUMBER})(?P<low_unit>[a-zA-Zµ%]*)(?:\.\.(?P<high>{_NUMBER})(?P<high_unit>[a-zA-Zµ%]*))?"
+    rf"(?:(?:±|\+-|\+/-)(?P<spread>{_NUMBER})(?P<spread_unit>[a-zA-Zµ%]*))?$"
+)
+_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,31}$")
+_LONGEST = 10 * 10**9
+_FASTEST = 10 * 10**9
+
+
+def path_in_words(text: str, number: int) -> Path:
+    """The path that `--path TEXT` describes, the `number`th of them from 1 on.
+
+    Raises `AdviceError` with one sentence that names the word at fault.
+    """
+    words = text.split()
+    if len(words) < 1:
+        raise AdviceError(f'--path: "" describes nothing; write rates down and up and the round-trip time, like "{EXAMPLE}"')
+    found: dict[str, str] = {}
+    waiting = list(words)
+    while waiting:
+        word = waiting.pop(0)
+        key = word.lower()
+        if key in _WORDS:
+            if not waiting or waiting[0].lower() in _WORDS:
+                raise _wrong(text, f'nothing stands behind "{word}"')
+            value = waiting.pop(0)
+        elif "/" in word and "±" not in word.split("/")[0] and word[:1].isdigit():
+            key, value = "rates", word
+        elif word[:1].isdigit():
+            # A number without a unit behind the rates is meant as the time.
+            key, value = ("rtt" if _is_time(word) or ("rates" in found and word.isdigit()) else "rates"), word
+        else:
+            near = difflib.get_close_matches(key, _WORDS, n=1)
+            hint = f'did you mean "{near[0]}"?' if near else "the words are"
+            rest = "" if near else f" {', '.join(_WORDS)}"
+            raise _wrong(text, f'"{word}" is no word of a path; {hint}{rest}')
+        if key in found:
+            raise _wrong(text, f'"{value}" is a second {_SPOKEN.get(key, key)}; the first is "{found[key]}"')
+        found[key] = value
+    if "rates" not in found:
+        raise _wrong(text, f'its rate is missing; write rates down and up and the round-trip time, like "{EXAMPLE}"')
+    if "rtt" not in found:
+        raise _wrong(text, f'its round-trip time is missing; write it as ping shows it, like "{EXAMPLE}"')
+    down, up = _rates(text, found["rates"])
+    rtt = _span(text, found["rtt"], Time)
+    if not 0 < rtt.low <= rtt.high <= _LONGEST:
+        raise _wrong(text, f'"{found["rtt"]}" is no round-trip time between 1ns and 10s')
+    jitter = _span(text, found.get("jitter", "0ms"), Time)
+    if jitter.high > rtt.low:
+        raise _wrong(text, f"a jitter of {found['jitter']} is more than the round-trip time, of which it is a part: at most {found['rtt']}")
+    loss = _span(text, found.get("loss", "0%"), Share)
+    if loss.high > 0.5:
+        raise _wrong(text, f'nothing useful comes through a path that loses "{found["loss"]}"; the most is 50%')
+    unknown_queue = Span(low=50e6, high=200e6)
+    queue = _span(text, found["queue"], Time) if "queue" in found else unknown_queue
+    if not 1e6 <= queue.low <= queue.high <= _LONGEST:
+        raise _wrong(text, f'"{found["queue"]}" is no length of a queue between 1ms and 10s')
+    for word in ("address", "via"):
+        _check_address(text, found.get(word))
+    name = found.get("name") or found.get("dev") or f"path{number}"
+    if not _NAME.match(name):
+        raise _wrong(text, f'"{name}" is no name; use letters, digits, "_", "-" and "."')
+    return Path(
+        name=name,
+        down=down,
+        up=up,
+        rtt=rtt,
+        jitter=jitter,
+        loss=loss,
+        queue=queue,
+        device=found.get("dev"),
+        address=found.get("address"),
+        gateway=found.get("via"),
+    )
+
+
+_SPOKEN = {"rtt": "round-trip time", "rates": "pair of rates"}
+
+
+def _wrong(text: str, what: str) -> AdviceError:
+    return AdviceError(f'--path "{text}": {what}')
+
+
+def _is_time(word: str) -> bool:
+    units = re.findall(r"[a-zA-Zµ]+", word)
+    return bool(units) and units[-1] in Time.units
+
+
+def _rates(text: str, written: str) -> tuple[Span, Span]:
+    """Down and up; one rate stands for both, and a unit or spread at the end for all before it."""
+    parts = written.split("/")
+    # "50mbit/s" is a unit, no second rate.
+    if parts[-1] == "s":
+        parts = parts[:-1]
+    if len(parts) > 2:
+        raise _wrong(text, f'"{written}" is no pair of rates; write down/up, like "50/10mbit"')
+    tail = re.search(r"[a-zA-Z]+(?P<spread>(?:±|\+-).*)?$", parts[-1])
+    unit = re.search(r"[a-zA-Z]+", parts[-1])
+    ends = unit.group(0) if unit else ""
+    spread = (tail.group("spread") or "") if tail else ""
+    whole = [part if re.search(r"[a-zA-Z]", part) else f"{part}{ends}{spread}" for part in parts]
+    spans = [_span(text, part, Rate) for part in whole]
+    for part, span in zip(whole, spans, strict=True):
+        if not MIN_RATE <= span.low <= span.high <= _FASTEST:
+            raise _wrong(text, f'the rate "{part}" is not between 100kbit and 10gbit')
+    return spans[0], spans[-1]
+
+
+def _span(text: str, written: str, kind: type[Rate] | type[Time] | type[Share]) -> Span:
+    """A figure, "30..50mbit", "40mbit±20%" or "20ms±5ms"."""
+    match = _FIGURE.match(written)
+    if match is None:
+        example = {Rate: "50mbit, 30..50mbit or 40mbit±20%", Time: "20ms, 15..30ms or 20ms±20%", Share: "0.1% or 0..1%"}[kind]
+        raise _wrong(text, f'"{written}" is no figure; write one like {example}')
+    last = match["spread_unit"] or ""
+    low_unit = match["low_unit"] or match["high_unit"] or (last if last != "%" or kind is Share else "")
+    low = _value(text, f"{match['low']}{low_unit}", kind)
+    high = low if match["high"] is None else _value(text, f"{match['high']}{match['high_unit'] or low_unit}", kind)
+    if high < low:
+        raise _wrong(text, f'"{written}" goes down: write the smaller figure first')
+    if match["spread"] is not None:
+        unit = match["spread_unit"] or low_unit
+        share = unit == "%" and kind is not Share
+        by = float(match["spread"]) / 100 if share else _value(text, f"{match['spread']}{unit}", kind)
+        low, high = (low * (1 - by), high * (1 + by)) if share else (low - by, high + by)
+        if low < 0 or (low <= 0 and kind is not Share):
+            raise _wrong(text, f'"{written}" reaches down to nothing: give a smaller spread')
+    return Span(low=low, high=high)
+
+
+def _value(text: str, written: str, kind: type[Rate] | type[Time] | type[Share]) -> float:
+    try:
+        return float(kind(written))
+    except ValueError as error:
+        raise _wrong(text, str(error)) from None
+
+
+def _check_address(text: str, address: str | None) -> None:
+    if address is None:
+        return
+    try:
+        IPv4Address(address)
+    except ValueError:
+        raise _wrong(text, f'"{address}" is no address of IPv4, like 192.0.2.2') from None

@@ -1,0 +1,460 @@
+"""The advisor: what people say of their paths, what is drawn and searched, and that the answer can be repeated and typed in."""
+
+import itertools
+import json
+import math
+import os
+import runpy
+import shutil
+import subprocess
+from dataclasses import replace
+
+import pytest
+import yaml
+from requirement import lacking
+
+from polypath import Study, plan, run
+from polypath.advise import (
+    AdviceError,
+    Path,
+    Question,
+    Setting,
+    Span,
+    advise,
+    candidates,
+    commands,
+    completed,
+    linux_default,
+    path_in_words,
+    paths_in,
+    paths_of_file,
+    ratio,
+    script,
+    uplinks,
+    weighted,
+)
+from polypath.advise._budget import budget
+from polypath.advise._harm import harm
+from polypath.advise._networks import drawn
+from polypath.advise._ranking import ranking
+from polypath.advise._score import score
+from polypath.advise._search import schedule
+from polypath.doctor import Address, Device, Facts
+from polypath.pcap import analyse
+
+# Slow links, so that a run costs little.
+WORDS = ("6/2mbit 20ms", "3/1mbit 60ms jitter 10ms loss 0..0.2%")
+PATHS = tuple(path_in_words(text, number) for number, text in enumerate(WORDS, start=1))
+
+
+def span(low, high=None):
+    return Span(low=low, high=low if high is None else high)
+
+
+def asked(uses="download", paths=PATHS):
+    return Question(paths=paths, weights=weighted(uses))
+
+
+def test_a_path_in_words():
+    path = path_in_words("50/10mbit 20ms jitter 5ms loss 0.1% queue 80ms dev wlan0 address 10.0.0.2 via 10.0.0.1", 1)
+    assert (path.down, path.up, path.rtt) == (span(50e6), span(10e6), span(20e6))
+    assert (path.jitter, path.loss, path.queue) == (span(5e6), span(0.001), span(80e6))
+    assert (path.name, path.device, path.address, path.gateway) == ("wlan0", "wlan0", "10.0.0.2", "10.0.0.1")
+
+
+SPANS = {
+    "30..50mbit 20ms": ((30e6, 50e6), (30e6, 50e6)),
+    "30..50/8..10mbit 20ms": ((30e6, 50e6), (8e6, 10e6)),
+    "40mbit±25% 20ms": ((30e6, 50e6), (30e6, 50e6)),
+    "40/10mbit±10% 20ms": ((36e6, 44e6), (9e6, 11e6)),
+    "1gbit/50mbit 20ms": ((1e9, 1e9), (50e6, 50e6)),
+    "40+-5mbit 20ms": ((35e6, 45e6), (35e6, 45e6)),
+    "50mbit/s 20ms": ((50e6, 50e6), (50e6, 50e6)),
+    "800..900kbit rtt 20ms": ((800e3, 900e3), (800e3, 900e3)),
+}
+
+
+@pytest.mark.parametrize("text", SPANS)
+def test_ranges_say_how_uncertain_a_rate_is(text):
+    path = path_in_words(text, 1)
+    found = ((path.down.low, path.down.high), (path.up.low, path.up.high))
+    assert found == (pytest.approx(SPANS[text][0]), pytest.approx(SPANS[text][1]))
+
+
+def test_a_path_is_told_in_words_that_say_the_same():
+    for text in (*WORDS, "30..50/8..10mbit 20ms±20% queue 30..90ms", "1gbit 3ms loss 1.5% dev eth0 address 10.0.0.2 via 10.0.0.1"):
+        path = path_in_words(text, 1)
+        again = path_in_words(path.told(), 1)
+        assert again.down.high == pytest.approx(path.down.high) and again.rtt.low == pytest.approx(path.rtt.low)
+        assert again.loss.high == pytest.approx(path.loss.high) and again.queue == path.queue and again.device == path.device
+
+
+WRONG = {
+    "": "describes nothing",
+    "fifty mbit": '"fifty" is no word of a path; the words are rtt, jitter, loss',
+    "50/10mbit": "its round-trip time is missing",
+    "20ms": "its rate is missing",
+    "50/10 20ms": "the bare number 50 has no unit",
+    "50/10mbit 20": "the bare number 20 has no unit",
+    "50/10mbit 20ms jiter 5ms": 'did you mean "jitter"?',
+    "50/10mbit 20ms jitter 50ms": "a jitter of 50ms is more than the round-trip time",
+    "50/10mbit 20ms loss 5": "write per cent",
+    "50/10mbit 20ms loss 60%": "the most is 50%",
+    "50/10mbit 20ms loss": 'nothing stands behind "loss"',
+    "50/10mbit 20ms loss jitter 1ms": 'nothing stands behind "loss"',
+    "50..30mbit 20ms": "write the smaller figure first",
+    "50mbit±120% 20ms": "reaches down to nothing",
+    "0mbit 20ms": "not between 100kbit and 10gbit",
+    "50/10/5mbit 20ms": "no pair of rates",
+    "50mbps 20ms": 'no unit "mbps"',
+    "50/10mbit 20ms 30ms": "a second round-trip time",
+    "50mbit 20ms queue 20s": "no length of a queue",
+    "50mbit 0ms": "no round-trip time between",
+    "50mbit 20ms address 300.1.1.1": "no address of IPv4",
+    "50mbit 20ms address ::1": "no address of IPv4",
+    "50mbit 20ms name a/b": "is no name",
+    "50mbit 1..2..3ms": "is no figure",
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_a_path_that_says_nothing_sensible_is_one_sentence(text):
+    with pytest.raises(AdviceError) as error:
+        path_in_words(text, 1)
+    assert WRONG[text] in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_uses_have_weights():
+    assert weighted("download=2, call=1,web") == {"download": 0.5, "call": 0.25, "web": 0.25}
+    for text, sentence in {
+        "donwload": 'did you mean "download"?',
+        "download,download": "stands there twice",
+        "download=0": "write a number above 0",
+        "call=much": "write a number above 0",
+        "download=nan": "write a number above 0",
+        "": "names no use",
+        "download,,call": "names no use",
+    }.items():
+        with pytest.raises(AdviceError, match="--for") as error:
+            weighted(text)
+        assert sentence in str(error.value)
+
+
+def test_networks_lie_within_what_is_known_and_depend_on_their_number_alone():
+    path = path_in_words("30..50/8..10mbit 15..30ms jitter 5ms loss 0..1% queue 20..80ms", 1)
+    networks = [drawn((path,), number)[0] for number in range(1, 200)]
+    assert all(30e6 <= each.down <= 50e6 and 8e6 <= each.up <= 10e6 and 7.49e6 <= each.delay <= 15e6 for each in networks)
+    assert all(0 <= each.loss <= 0.01 and 0.019 < int(each.down_queue) * 12112 / int(each.down) < 0.081 for each in networks)
+    assert len({each.down for each in networks}) > 190
+    # A line that is slow one way is slow the other way.
+    assert all((each.down - 30e6) / 20e6 == pytest.approx((each.up - 8e6) / 2e6, abs=0.01) for each in networks)
+    assert drawn((path, PATHS[0]), 7)[0] == drawn((path,), 7)[0]
+    assert str(drawn(PATHS, 1)[1].loss) == "0.0044%"
+
+
+def test_the_score_is_a_weighted_geometric_mean_and_needs_no_reference():
+    weights = {"download": 0.5, "call": 0.5}
+    one, other = {"download": 40.0, "call": 20.0}, {"download": 10.0, "call": 10.0}
+    # Four times the goodput and twice the delay: sqrt(4 / 2).
+    assert math.exp(score(one, weights) - score(other, weights)) == pytest.approx(math.sqrt(2))
+    scaled = [{"download": each["download"] / 7, "call": each["call"] / 3} for each in (one, other)]
+    assert score(scaled[0], weights) - score(scaled[1], weights) == pytest.approx(score(one, weights) - score(other, weights))
+
+
+def test_ratios_are_taken_network_by_network():
+    found = ratio([1.0, 2.0, 3.0], [0.9, 1.9, 2.9])
+    assert found.mean == pytest.approx(math.exp(0.1)) and found.low == pytest.approx(found.high)
+    wide = ratio([1.0, 3.0], [1.2, 2.7])
+    assert wide.low < 1 < wide.high
+    assert ratio([1.0], [2.0]).high == math.inf
+
+
+def test_of_equals_the_one_that_changes_least_is_the_advice_and_ties_are_told():
+    default, bbr = Setting(paths="all", cc="cubic"), Setting(paths="all", cc="bbr")
+    lia, blest = Setting(paths="all", cc="lia"), Setting(paths="all", cc="bbr", scheduler="blest")
+    rows = {default: (5, 5, 5), bbr: (9.95, 10.1, 9.9), lia: (10.2, 9.8, 10.05), blest: (12, 12.1, 11.9)}
+    figures = {each.name: [{"download": float(value)} for value in values] for each, values in rows.items()}
+    no_harm = harm([{1: 1.0}], [{1: 1.0}])
+    found = ranking(list(rows), default, figures, {"download": 1.0}, {each.name: no_harm for each in rows})
+    assert found.best.setting == blest
+    # What needs another kernel is not advised; lia ties with bbr and asks for more.
+    assert found.advice.setting == bbr and found.stock.setting == bbr
+    assert not found.advice.ties and found.default.of_best.high < 1
+
+
+def test_harm_is_what_a_neighbour_loses():
+    found = harm([{1: 5.0, 2: 8.0}, {1: 3.0, 2: 8.0}], [{1: 10.0, 2: 8.0}, {1: 10.0, 2: 8.0}])
+    assert found.by_path == pytest.approx((0.6, 0.0)) and found.worst == pytest.approx(0.6)
+
+
+def test_the_candidates_begin_with_linux_and_differ():
+    settings = candidates(PATHS)
+    assert settings[0] == linux_default(PATHS) == Setting(paths="all", cc="cubic")
+    assert len({each.name for each in settings}) == len(settings) == 56
+    assert {each.needs for each in settings} == {"stock", "ours", "other"}
+    # Buffers are a question only where Linux's own are too small.
+    far = candidates((path_in_words("500mbit 100ms", 1),))
+    assert {each.buffer for each in far} == {None, 64 << 20}
+    assert {each.paths for each in candidates(PATHS[:1])} == {"path1"}
+
+
+def test_a_search_keeps_within_its_budget_and_one_that_is_too_small_says_what_is_needed():
+    question, count = asked(), len(candidates(PATHS))
+    for text in ("300runs", "700runs", "2min", "1h"):
+        allowed = budget(text, question)
+        assert schedule(allowed, count, question).runs <= allowed.runs
+    rounds = schedule(budget("2min", question), count, question).rounds
+    assert rounds[0][0] == count and all(later[0] < earlier[0] and later[1] >= earlier[1] for earlier, later in itertools.pairwise(rounds))
+    with pytest.raises(AdviceError, match=r"a budget of 1s allows \d+ runs, .* give at least --budget (\d+)s") as error:
+        schedule(budget("1s", question), count, question)
+    least = str(error.value).rpartition(" ")[2]
+    assert schedule(budget(least, question), count, question).final == 4
+    for text, sentence in {"soon": '"soon" is no time', "10": "the bare number 10 has no unit", "0runs": "allows 0 runs"}.items():
+        with pytest.raises(AdviceError, match=sentence):
+            schedule(budget(text, question), count, question)
+
+
+@pytest.fixture(scope="module")
+def answered(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("advice")
+    return advise(PATHS, "download=2,call=1", folder=folder, budget_text="320runs", on_linux=False)
+
+
+def test_the_answer_is_better_than_linux_by_itself_and_says_what_it_rests_on(answered):
+    found = answered.ranking
+    assert found.default.setting == linux_default(PATHS)
+    assert found.advice.of_default.low > 1.05
+    assert found.places[0].of_best.mean == 1 and all(place.of_best.mean <= 1 for place in found.places)
+    assert all(0 <= place.harm.worst < 1 for place in found.places)
+    assert answered.settings == 56 and answered.runs <= 320
+    assert answered.confirmation.sentence.startswith("not confirmed on Linux")
+    assert any("lp, nv" in line for line in answered.untried)
+
+
+def test_the_folder_repeats_the_answer(answered, tmp_path):
+    study = Study.load(answered.folder)
+    # The same runs: nothing of the study is left to do where the answer's are.
+    work = plan(study, out=answered.folder / "results")
+    assert work.distinct > 20 and not work.pending
+    answer = json.loads((answered.folder / "answer.json").read_text())
+    again = run(study, out=tmp_path, only={"experiment": ["settings"], "setting": [answer["advice"]]}).runs
+    place = next(each for each in answer["ranking"] if each["setting"] == answer["advice"])
+    goodputs = again[again["flow"] == "download"]["goodput_receiver_mbps"]
+    assert goodputs.mean() == pytest.approx(place["figures"]["download"]["value"])
+    assert answer["advice"] in study.conclusion
+    assert (answered.folder / "server.sh").read_text() == script(answered.question, answered.ranking.advice.setting, "server")
+
+
+def test_the_same_question_has_the_same_answer_with_any_number_of_workers(tmp_path):
+    answers = []
+    for workers in (1, 3):
+        advise(PATHS[1:], "call,web", folder=tmp_path / str(workers), budget_text="130runs", on_linux=False, workers=workers)
+        answers.append((tmp_path / str(workers) / "answer.json").read_bytes())
+    assert answers[0] == answers[1]
+
+
+def test_another_question_may_have_the_same_folder(tmp_path):
+    for uses in ("upload", "web"):
+        found = advise(PATHS[:1], uses, folder=tmp_path, budget_text="130runs", on_linux=False)
+        assert list(json.loads((tmp_path / "answer.json").read_text())["for"]) == [uses]
+        assert {place.setting.paths for place in found.ranking.places} == {"path1"}
+
+
+SHAPED = Setting(paths="all", cc="lia", shaped=True, buffer=16 << 20)
+PLACES = (
+    path_in_words("50/10mbit 20ms dev pp-adv-a address 10.201.1.2 via 10.201.1.1", 1),
+    path_in_words("30..40/10mbit 60ms dev pp-adv-b address 10.201.2.2 via 10.201.2.1", 2),
+)
+
+
+def test_commands_name_what_is_known_and_ask_for_the_rest():
+    known = [each.line for each in commands(asked("download", PLACES), SHAPED) if each.where == "host"]
+    assert "ip mptcp endpoint add 10.201.1.2 dev pp-adv-a subflow" in known
+    assert "tc qdisc replace dev pp-ifb2 root handle 1: tbf rate 28500kbit burst 14250 latency 50ms" in known
+    assert not any("$" in line or "congestion" in line for line in known)
+    server = script(asked("download", PLACES), SHAPED, "server")
+    assert "polypath cc load lia\nsysctl -w net.ipv4.tcp_congestion_control=pp_lia\n" in server
+    assert 'net.ipv4.tcp_rmem="4096 131072 16777216"' in server
+    unknown = script(asked(), SHAPED, "host")
+    assert ': "${DEV1:?network device of path1}"' in unknown and 'dev "$DEV1"' in unknown
+    # Who sends decides where the congestion control is set.
+    upload = [each.where for each in commands(asked("upload"), Setting(paths="all", cc="bbr")) if "congestion" in each.line]
+    assert upload == ["host"]
+    assert commands(asked("call", PATHS[:1]), Setting(paths="path1", cc="cubic")) == []
+
+
+# What a kernel says that was built without a part.
+ABSENT = ("kind is unknown", "classifier not found", "No such file or directory", "must match existing qdisc", "Operation not supported")
+
+
+@pytest.mark.parametrize(
+    "setting", [replace(SHAPED, cc="bbr"), Setting(paths="pp-adv-b", cc="reno", shaped=True)], ids=lambda each: each.name
+)
+def test_the_commands_are_accepted_by_the_real_tools(setting, tmp_path):
+    if os.geteuid() or not all(map(shutil.which, ("ip", "tc", "sysctl", "unshare"))):
+        lacking("host", "a network namespace needs root, ip, tc and sysctl")
+    lines = [each.line for each in commands(asked("download,upload", PLACES), setting)]
+    ready = ["ip link set lo up"]
+    for number, path in enumerate(PLACES, start=1):
+        ready += [f"ip link add {path.device} type veth peer name peer{number}", f"ip addr add {path.address}/24 dev {path.device}"]
+        ready += [f"ip link set {path.device} up", f"ip link set peer{number} up"]
+    told = [f'{{ {line}; }} 2>err || {{ echo "{number}: $(cat err)"; }}' for number, line in enumerate(lines)]
+    text = "\n".join(["set -e", *ready, "set +e", *told, "true"])
+    done = subprocess.run(["unshare", "--net", "sh", "-c", text], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    refused = [line for line in done.stdout.splitlines() if line.split(":")[0].isdigit()]
+    wrong = [line for line in refused if not any(reason in line for reason in ABSENT)]
+    assert not wrong, (wrong, lines)
+    # Whatever the kernel was built without, it has MPTCP, addresses and routes.
+    assert not any(lines[int(line.split(":")[0])].startswith(("ip mptcp", "ip route", "ip rule", "ip link")) for line in refused)
+
+
+def device(name, address, *gateways):
+    return Device(name=name, up=True, mtu=1500, addresses=(Address(address=address, prefix=24),), gateways=gateways)
+
+
+HOST = Facts(release="6.12.1", mptcp="works", devices=(device("wlan0", "10.0.1.2", "10.0.1.1"), device("wwan0", "10.0.2.2", "10.0.2.1")))
+
+
+def test_a_host_knows_its_devices_and_asks_for_rates():
+    links = uplinks(HOST, [], {"wlan0": 100, "wwan0": -1})
+    assert [(link.device, link.address, link.gateway, link.link_bps) for link in links] == [
+        ("wlan0", "10.0.1.2", "10.0.1.1", 100e6),
+        ("wwan0", "10.0.2.2", "10.0.2.1", None),
+    ]
+    with pytest.raises(AdviceError, match='no host knows the rates of its paths: add --path "DOWN/UPmbit RTT dev wlan0"'):
+        completed(links, [])
+    words = ["50/10mbit 20ms dev wlan0", "30/10mbit 60ms dev wwan0"]
+    paths, _ = completed(links, words)
+    assert [(path.name, path.address, path.gateway) for path in paths] == [
+        ("wlan0", "10.0.1.2", "10.0.1.1"),
+        ("wwan0", "10.0.2.2", "10.0.2.1"),
+    ]
+    for given, sentence in {
+        ("50/10mbit 20ms",): 'names no device; write "dev" and one of wlan0, wwan0',
+        ("50/10mbit 20ms dev eth7",): 'no device "eth7" leads anywhere here',
+        ("50/10mbit 20ms dev wlan0",): 'add --path "DOWN/UPmbit RTT dev wwan0"',
+        ("500mbit 20ms dev wlan0", words[1]): "faster than wlan0 itself",
+    }.items():
+        with pytest.raises(AdviceError, match=r"from-host|faster") as error:
+            completed(links, given)
+        assert sentence in str(error.value)
+    measured = [replace(links[0], rtt=span(12e6, 25e6)), links[1]]
+    assert completed(measured, ["50/10mbit dev wlan0", words[1]])[0][0].rtt == span(12e6, 25e6)
+    with pytest.raises(AdviceError, match="no device here has an address"):
+        completed([], [])
+
+
+CAPTURED = """
+name: transfer
+topology:
+  nodes: {phone: , router: {router: true}, server: }
+  links:
+    wifi: {ends: [phone, router], both: {rate: 12mbit, queue: 60packets, delay: 10ms}}
+    lte: {ends: [phone, router], both: {rate: 6mbit, queue: 60packets, delay: 30ms}}
+    uplink: {ends: [router, server], both: {delay: 0ms}}
+flows: {up: {client: phone, server: server, cc: cubic}}
+duration: 6s
+baselines: null
+measure: {capture: [phone]}
+"""
+
+
+def test_a_capture_tells_of_its_paths(tmp_path):
+    results = run(Study.model_validate(yaml.safe_load(CAPTURED)), out=tmp_path)
+    paths, notes = paths_in(analyse(sorted(results.folder.glob("captures/*/*.pcapng"))))
+    # The rate on the links lies between what was seen and a quarter more; round trips are those of the empty path.
+    for path, rate, rtt in zip(paths, (12e6, 6e6), (20e6, 60e6), strict=True):
+        assert path.up.low < rate < path.up.high
+        assert rtt < path.rtt.low < 1.2 * rtt
+        assert path.down.low < path.down.high == path.up.high
+    assert any("what was carried" in note for note in notes)
+    with pytest.raises(AdviceError, match="no connection of TCP or MPTCP carried data"):
+        paths_in({"connections": []})
+
+
+def test_a_file_has_paths_in_words_or_figures_or_is_a_study(tmp_path):
+    file = tmp_path / "paths.yaml"
+    file.write_text("paths:\n  dsl: 50/10mbit 20ms\n  lte: {down: 30mbit, up: 10mbit, rtt: 60ms, loss: 0.1%}\n")
+    (dsl, lte), _ = paths_of_file(str(file))
+    assert (dsl.name, dsl.up, lte.name, lte.down, lte.loss) == ("dsl", span(10e6), "lte", span(30e6), span(0.001))
+    study = tmp_path / "study.yaml"
+    study.write_text(CAPTURED.replace("rate: 6mbit, queue: 60packets, delay: 30ms", "rate: 6mbit, queue: 60packets, delay: 30ms, loss: 1%"))
+    (wifi, slow), notes = paths_of_file(str(tmp_path))
+    assert (wifi.name, wifi.down, wifi.rtt, slow.name, slow.up, slow.rtt) == ("wifi", span(12e6), span(20e6), "lte", span(6e6), span(60e6))
+    assert slow.loss.high == pytest.approx(0.01) and wifi.queue.low == pytest.approx(60.56e6)
+    assert notes == ["transfer: the paths of the flow up; changes over time are left out"]
+
+
+FILES = {
+    "paths: {a: 50mbit}": 'a: "50mbit": its round-trip time is missing',
+    "paths: {a: {down: 5mbit}}": "a: `rtt` is missing",
+    "paths: {a: {down: 5mbit, rtt: 5ms, jiter: 1ms}}": 'did you mean "jitter"?',
+    "paths: {a: 5}": "5 is no path",
+    "paths: {}": "names no paths",
+    "paths: {a: 50mbit 20ms}\nfor: call": "there is no field `for` here",
+    "links: 3": "names no paths",
+    "{": "is no YAML",
+}
+
+
+@pytest.mark.parametrize("text", FILES)
+def test_a_file_that_says_nothing_sensible_is_one_sentence(text, tmp_path):
+    file = tmp_path / "paths.yaml"
+    file.write_text(text)
+    with pytest.raises(AdviceError) as error:
+        paths_of_file(str(file))
+    assert FILES[text] in str(error.value) and "\n" not in str(error.value)
+
+
+COMMAND_LINES = {
+    (): "there is no path to advise on",
+    ("--path", "5mbit 20ms", "--file", "x"): "--file and --path both say what the paths are",
+    ("--path", "5mbit 20ms", "--for", "gaming"): 'there is no use "gaming"',
+    ("--path", "5mbit 20ms", "--for", "call"): "a call by itself asks for no setting",
+    ("--path", "5mbit 20ms", "--budget", "1runs"): "give at least --budget",
+    ("--path", "5mbit 20ms", "--path", "5mbit 20ms name path1"): 'two paths are called "path1"',
+    ("--path", "5mbit 20ms name uplink"): 'a path cannot be called "uplink"',
+    ("--from-capture", "nothere.pcap"): "nothere.pcap: No such file",
+    ("--file", "nothere.yaml"): "there is no such file",
+    tuple(word for number in range(9) for word in ("--path", f"5mbit 20ms name p{number}")): "9 paths are too many; the most is 8",
+}
+
+
+@pytest.mark.parametrize("words", COMMAND_LINES, ids=lambda words: COMMAND_LINES[words])
+def test_a_mistake_on_the_command_line_is_one_sentence(words, polypath, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = polypath("advise", *words)
+    assert (code, out) == (2, "") and COMMAND_LINES[words] in err
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_command_line_tells_and_writes_the_answer(polypath, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = polypath("advise", "--path", "6/2mbit 20ms", "--for", "call,web", "--budget", "130runs", "--no-linux", "--no-report")
+    assert code == 0
+    assert "Linux by itself" in out and "harm" in out and "not tried:" in out and "again: polypath run advice" in out
+    code, out, _ = polypath(
+        "advise", "--path", "6/2mbit 20ms", "--for", "call,web", "--budget", "130runs", "--no-linux", "--no-report", "--json"
+    )
+    assert json.loads(out) == json.loads((tmp_path / "advice" / "answer.json").read_text())
+
+
+def test_three_paths_that_are_known_exactly_differ_by_chance_alone(tmp_path):
+    paths = [path_in_words("2mbit 20ms queue 80ms", number) for number in (1, 2, 3)]
+    found = advise(paths, "web,call", folder=tmp_path, budget_text="350runs", on_linux=False)
+    assert len(found.ranking.places) >= 6 and "some of the paths, more than one and fewer than all" in found.untried
+
+
+def test_a_path_needs_no_name_of_its_own():
+    assert isinstance(path_in_words("5mbit 20ms", 3), Path) and path_in_words("5mbit 20ms", 3).name == "path3"
+
+
+@pytest.mark.slow
+def test_the_advice_is_near_the_best_of_an_exhaustive_search(pytestconfig):
+    """The first pair of studies/advice, which has twenty."""
+    truth = runpy.run_path(str(pytestconfig.rootpath / "studies" / "advice" / "truth.py"), run_name="truth")
+    judged = truth["judged"](0)
+    assert judged.near, (judged.found.ranking.advice.setting, judged.best, judged.of_best)
+    assert judged.of_default.high >= 1
