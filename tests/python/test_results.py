@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+import socket
 from pathlib import Path
 
 import pandas as pd
@@ -95,7 +96,7 @@ def test_killed_at_any_moment_it_goes_on_from_there(tmp_path, study):
 
 def test_what_a_killed_process_left_half_written_is_removed(tmp_path, study):
     # 2^22 is above the largest process number Linux gives.
-    left = tmp_path / "small" / "runs" / f".unfinished-{2**22 + 1}-1-abc"
+    left = tmp_path / "small" / "runs" / f".unfinished-{socket.gethostname()}:{2**22 + 1}:1:abc"
     left.mkdir(parents=True)
     (left / "run.json").write_text("{")
     run(study, tmp_path)

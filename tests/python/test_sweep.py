@@ -17,10 +17,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 import yaml
+from typer.testing import CliRunner
 
 from polypath import owncc
+from polypath.cli._app import build
 from polypath.engines import EngineError, FakeEngine, HostEngine, Output, find
-from polypath.results import Progress, execute, plan, progress_of
+from polypath.results import Progress, execute, execute_part, plan, progress_of
 from polypath.results._progress import Told
 from polypath.study import Run, Study, StudyError
 from polypath.sweep import DaskPlace, Failed, Fault, Finished, State, _dask, check_place, files_of, find_place
@@ -192,7 +194,7 @@ def test_status_tells_how_far_a_study_is_and_nothing_of_it_stays(tmp_path: Path)
     seen: list[Progress] = []
 
     def look(run: Run) -> None:
-        if (found := progress_of(tmp_path / "sweep")) is not None:
+        for found in progress_of(tmp_path / "sweep"):
             seen.append(found)
 
     work = plan(study(LONGER), out=tmp_path)
@@ -202,7 +204,7 @@ def test_status_tells_how_far_a_study_is_and_nothing_of_it_stays(tmp_path: Path)
     assert [each.finished for each in seen] == sorted(each.finished for each in seen)
     assert seen[-1].finished > 0
     assert seen[-1].left_s == pytest.approx((seen[-1].runs - seen[-1].finished) / seen[-1].per_second)
-    assert progress_of(tmp_path / "sweep") is None
+    assert progress_of(tmp_path / "sweep") == []
 
 
 def test_status_of_a_client_that_was_killed_says_so(tmp_path: Path) -> None:
@@ -211,7 +213,7 @@ def test_status_of_a_client_that_was_killed_says_so(tmp_path: Path) -> None:
     told = Told(tmp_path, "s", "sim", runs=10, threads=2)
     told.progress = replace(told.progress, process=gone.pid)
     told.__enter__()
-    found = progress_of(tmp_path)
+    (found,) = progress_of(tmp_path)
     assert found is not None
     assert found.stopped
     assert found.left_s is None
@@ -488,3 +490,66 @@ def test_a_fault_of_the_study_or_the_engine_is_not_tried_again() -> None:
     ends = sweep_with(runs, client)
     assert sorted(end.key for end in ends) == sorted(run.key for run in runs)
     assert sum(len(chunk.tasks) for chunk in client.chunks) == len(runs)
+
+
+# --- parts, for engines that have their own workflow
+
+
+def test_parts_by_several_processes_are_the_whole_study(tmp_path: Path) -> None:
+    whole = execute(plan(study(), out=tmp_path / "whole"))
+    keys: list[str] = []
+    for number in range(1, 4):
+        work = plan(study(), out=tmp_path / "parts", part=(number, 3))
+        assert 0 < len(work.pending) < len({run.key for run in work.runs})
+        assert work.distinct == len(work.pending)
+        keys += [run.key for run in work.pending]
+        execute_part(work)
+        assert plan(study(), out=tmp_path / "parts", part=(number, 3)).pending == ()
+        assert not (work.folder / "runs.parquet").exists(), "tables are made once, of all"
+    assert sorted(keys) == sorted({run.key for run in plan(study(), out=tmp_path / "whole").runs}), "each run in one part"
+    again = plan(study(), out=tmp_path / "parts")
+    assert again.pending == ()
+    results = execute(again)
+    for file in whole.folder.glob("*.parquet"):
+        assert file.read_bytes() == (results.folder / file.name).read_bytes(), file.name
+
+
+def test_what_other_hosts_write_is_left_alone(tmp_path: Path) -> None:
+    other = tmp_path / "sweep" / "runs" / ".unfinished-elsewhere:1:1:abc"
+    mine = other.with_name(f".unfinished-{socket.gethostname()}:{2**22 + 1}:1:abc")
+    for folder in (other, mine):
+        folder.mkdir(parents=True)
+    execute_part(plan(study(), out=tmp_path, engine=FakeEngine(), part=(1, 2)))
+    assert other.is_dir(), "nobody here knows whether its process lives"
+    assert not mine.exists()
+
+
+@pytest.mark.parametrize("part", ["0/3", "4/3", "3", "a/b", "1/0"])
+def test_a_part_that_there_is_not_is_told(part: str, tmp_path: Path) -> None:
+    (tmp_path / "study.yaml").write_text(STUDY, encoding="utf-8")
+    with pytest.raises(StudyError, match=rf"--part {part} names no part; write which one of how many, such as 3/20"):
+        CliRunner().invoke(build(["run"]), ["run", str(tmp_path), "--part", part], catch_exceptions=False)
+
+
+@pytest.mark.slow
+def test_snakemake_runs_a_study_in_parts(tmp_path: Path) -> None:
+    (tmp_path / "study").mkdir()
+    (tmp_path / "study" / "study.yaml").write_text(STUDY, encoding="utf-8")
+    place = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+
+    def run(*words: str) -> str:
+        done = subprocess.run(words, cwd=tmp_path, env=place, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    run("polypath", "sweep", "export", "study", "--snakemake", "--parts", "3")
+    run("snakemake", "--cores", "2")
+    there = tmp_path / "results" / "sweep"
+    assert (there / "report.html").is_file()
+    whole = execute(plan(Study.load(tmp_path / "study"), out=tmp_path / "whole"))
+    assert (there / "runs.parquet").read_bytes() == (whole.folder / "runs.parquet").read_bytes()
+    assert "Nothing to be done" in run("snakemake", "--cores", "2")
+    words = ["polypath", "sweep", "export", "study", "--snakemake"]
+    again = subprocess.run(words, cwd=tmp_path, env=place, capture_output=True, text=True, check=False)
+    assert again.returncode == 2
+    assert "Snakefile is there already; remove it, or name another with --file" in " ".join(again.stderr.split())

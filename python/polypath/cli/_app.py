@@ -40,6 +40,7 @@ COMMANDS = {
     "cc": ("._cc", "app"),
     "emu": ("._emu", "app"),
     "tunnel": ("._tunnel", "app"),
+    "sweep": ("._sweep", "app"),
 }
 
 

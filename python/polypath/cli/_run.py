@@ -16,7 +16,7 @@ from polypath.study import StudyError, number_of_cells
 
 from . import _report, _studies
 from ._console import err, out
-from ._work import Again, CcPath, Columns, Only, Short, Workers, carry_out, choices, in_form, names_in, use_own
+from ._work import Again, CcPath, Columns, Only, Short, Workers, carry_out, carry_out_part, choices, in_form, names_in, use_own
 
 if TYPE_CHECKING:
     from polypath.results import Plan
@@ -48,6 +48,14 @@ def run(
     again: Again = False,
     cc_path: CcPath = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and run nothing.")] = False,
+    part: Annotated[
+        str | None,
+        typer.Option(
+            metavar="K/N",
+            help="Only the K-th of N parts of the runs, and no tables: for an array of jobs that share the folder of results. The same "
+            "command without it makes the tables when all parts are done.",
+        ),
+    ] = None,
     columns: Columns = None,
     report: Annotated[bool, typer.Option(help="Write the report with its figures.")] = True,
 ) -> None:
@@ -72,12 +80,21 @@ def run(
     place = find_place(on, handover=handover)
     if place is not None:
         check_place(find(engine))
-    plans = [plan(study, engine=find(engine), out=out_folder, only=chosen, kernel=kernel, again=again) for study in loaded]
+    which = None if part is None else _part(part)
+    if which is not None and place is not None:
+        raise StudyError("--part is for jobs that share the work among themselves, and --on shares it out; leave one of them out")
+    plans = [plan(study, engine=find(engine), out=out_folder, only=chosen, kernel=kernel, again=again, part=which) for study in loaded]
     for each in plans:
         for line in (*each.left_out, *each.notes):
             (out if dry_run else err).print(f"{each.study.name}: {line}", soft_wrap=True)
         if dry_run:
             _tell(each)
+            continue
+        if which is not None:
+            carry_out_part(each, workers)
+            out.print(
+                f"{each.study.name}: part {part} is done; the same command without --part makes the tables when all are", soft_wrap=True
+            )
             continue
         laps = [time.monotonic()]
         results = carry_out(each, workers, place)
@@ -91,6 +108,14 @@ def run(
         out.print(f"tables: {results.folder}/runs.parquet and others", soft_wrap=True)
         spent = zip(("runs and tables", "verdicts", "report"), itertools.pairwise(laps), strict=False)
         err.print(f"{each.study.name}: {', '.join(f'{what} {end - begin:.1f} s' for what, (begin, end) in spent)}", soft_wrap=True)
+
+
+def _part(text: str) -> tuple[int, int]:
+    """Which of how many parts."""
+    number, slash, of = text.partition("/")
+    if not slash or not number.isdigit() or not of.isdigit() or not 1 <= int(number) <= int(of):
+        raise StudyError(f"--part {text} names no part; write which one of how many, such as 3/20")
+    return int(number), int(of)
 
 
 def _tell(work: Plan) -> None:

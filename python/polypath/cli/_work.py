@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -69,16 +70,32 @@ def in_form(studies: Sequence[Study], *, short: bool) -> list[Study]:
 
 def carry_out(work: Plan, workers: int | None, on: Place | None = None) -> Results:
     """Runs what is missing, shows how far it is, and writes the tables."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
     from polypath.results import execute
+
+    with _shown(work, on) as told:
+        return execute(work, workers=workers, on=on, **told)
+
+
+def carry_out_part(work: Plan, workers: int | None) -> None:
+    """Runs what is missing of one part, and shows how far it is."""
+    from polypath.results import execute_part
+
+    with _shown(work, None) as told:
+        execute_part(work, workers=workers, progress=told["progress"])
+
+
+@contextmanager
+def _shown(work: Plan, on: Place | None) -> Iterator[Any]:
+    """A bar; gives the functions that move it."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     kept = work.distinct - work.expected
     some = itertools.islice(work.every(), 100) if work.large else work.runs
     kernels = list(dict.fromkeys(run.kernel for run in some if run.kernel))
     runs_on = " ".join([work.engine.name, ", ".join(kernels)]).strip()
     about = "about " if work.large else ""
-    head = f"{work.study.name}: {about}{work.distinct} runs on {runs_on}" + (f", {kept} of them finished before" if kept else "")
+    part = f", part {work.part[0]} of {work.part[1]}" if work.part else ""
+    head = f"{work.study.name}{part}: {about}{work.distinct} runs on {runs_on}" + (f", {kept} of them finished before" if kept else "")
     err.print(head)
     columns = (SpinnerColumn(), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
     with Progress(*columns, TextColumn("{task.description}"), console=err, transient=True, disable=not err.is_terminal) as bar:
@@ -91,4 +108,4 @@ def carry_out(work: Plan, workers: int | None, on: Place | None = None) -> Resul
         def progress(run: Run) -> None:
             bar.update(task, advance=1, description=run.label if on is None else None)
 
-        return execute(work, workers=workers, on=on, progress=progress, tell=tell)
+        yield {"progress": progress, "tell": tell}

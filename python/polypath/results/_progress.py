@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -14,8 +15,9 @@ from polypath.sweep import State
 
 from ._store import lives, replace_file
 
-# Hidden, and gone once the tables are written: it names a machine and a time, and two results folders compare.
-FILE = ".progress.json"
+# Hidden, and gone once the runs have ended: they name a machine and a time, and two results folders compare. One each for parts that run at
+# the same time.
+_FILES = ".progress*.json"
 _EVERY_S = 1.0
 
 
@@ -59,9 +61,10 @@ class Progress:
 class Told:
     """Keeps the file up to date while runs end; use it as a context."""
 
-    def __init__(self, folder: Path, study: str, engine: str, runs: int, threads: int) -> None:
+    def __init__(self, folder: Path, study: str, engine: str, runs: int, threads: int, part: tuple[int, int] | None = None) -> None:
         now = time.time()
-        self._file = folder / FILE
+        self._file = folder / (".progress.json" if part is None else f".progress-{part[0]}-of-{part[1]}.json")
+        study += "" if part is None else f", part {part[0]} of {part[1]}"
         self._written = 0.0
         self._failed: Sequence[str] = ()
         self.progress = Progress(
@@ -94,9 +97,10 @@ class Told:
         replace_file(self._file, json.dumps(asdict(self.progress)).encode())
 
 
-def progress_of(folder: Path) -> Progress | None:
-    """How far the runs are whose results go to this folder; None if none run."""
-    try:
-        return Progress(**json.loads((folder / FILE).read_bytes()))
-    except (OSError, ValueError, TypeError):
-        return None
+def progress_of(folder: Path) -> list[Progress]:
+    """How far the runs are whose results go to this folder: none if nothing runs, several if several parts do."""
+    found = []
+    for file in sorted(folder.glob(_FILES)):
+        with contextlib.suppress(OSError, ValueError, TypeError):
+            found.append(Progress(**json.loads(file.read_bytes())))
+    return found

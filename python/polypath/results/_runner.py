@@ -72,6 +72,8 @@ class Plan:
     draws: frozenset[int] | None = None
     # How many cells were chosen; of a large study an estimate.
     cells: int
+    # Which of how many parts of the runs is to run; None for all of them.
+    part: tuple[int, int] | None = None
 
     @property
     def large(self) -> bool:
@@ -94,21 +96,25 @@ class Plan:
         seen: set[bytes] = set()
         for run in self.every() if self.large else self.runs:
             digest = bytes.fromhex(run.key)
-            if digest in seen:
+            if digest in seen or not self._is_mine(digest):
                 continue
             seen.add(digest)
             if run.key not in store or not captures_are_there(store, run) or (self.again and store.untrusted(run.key)):
                 yield run
 
+    def _is_mine(self, digest: bytes) -> bool:
+        """Whether a run is in this part: its key decides, so that parts are about equal whatever the study's order."""
+        return self.part is None or int.from_bytes(digest[:8]) % self.part[1] == self.part[0] - 1
+
     @cached_property
     def distinct(self) -> int:
-        """Runs that differ, since cells may share a baseline; of a large study as many as its first cells let expect."""
+        """Runs of this part that differ, since cells may share a baseline; of a large study as many as its first cells let expect."""
         if not self.large:
-            return len({run.key for run in self.runs})
+            return sum(self._is_mine(bytes.fromhex(key)) for key in {run.key for run in self.runs})
         first = list(itertools.islice(self.every(), _ESTIMATE))
         of_cells = sum(run.baseline is None for run in first)
         seeds = len({run.seed for run in first})
-        return round(len({run.key for run in first}) / of_cells * seeds * self.cells)
+        return round(len({run.key for run in first}) / of_cells * seeds * self.cells / (self.part[1] if self.part else 1))
 
     @property
     def expected(self) -> int:
@@ -134,13 +140,14 @@ def plan(
     only: Mapping[str, Iterable[str]] | None = None,
     kernel: str | None = None,
     again: bool = False,
+    part: tuple[int, int] | None = None,
 ) -> Plan:
     """Which runs a study needs, and which of them are missing. Touches nothing.
 
     `engine` is one, or the name of one (`polypath list engines`).
 
     `kernel` stands in for the study's own on engines that run or model kernels. With `again`, runs that are not to be trusted are
-    missing too.
+    missing too. `part` is the number of a part and how many there are, for `execute_part`.
     """
     engine = find(engine) if isinstance(engine, str) else engine
     if kernel is not None and study.varies_kernel:
@@ -177,6 +184,7 @@ def plan(
         notes=tuple(notes(engine, study)),
         whole=not only,
         draws=draws,
+        part=part,
         cells=round(len(cells(study)) * share * len(some) / len(specimens(study))),
     )
     if not planned.large:
@@ -207,6 +215,24 @@ def execute(
     in the order in which they end. Where the engine fails at a run, the others go on; `EngineError` names all that failed, after the
     tables of the others were written.
     """
+    failures = _carry_out(plan, workers, on, progress, tell)
+    known = plan.runs if plan.whole and not plan.large else None
+    assemble(plan.study, plan.engine, plan.folder, kernel=plan.kernel, left_out=plan.left_out, known=known, draws=plan.draws)
+    _raise(plan, failures)
+    return Results.open(plan.folder, plan.study)
+
+
+def execute_part(plan: Plan, *, workers: int | None = None, progress: Callable[[Run], None] | None = None) -> None:
+    """Runs what is pending of one part and writes no tables: other processes do the other parts in the same folder, and `execute` makes the
+    tables when all are done. Raises `EngineError` as `execute` does.
+    """
+    _raise(plan, _carry_out(plan, workers, None, progress, lambda state: None))
+
+
+def _carry_out(
+    plan: Plan, workers: int | None, on: Place | None, progress: Callable[[Run], None] | None, tell: Callable[[State], None]
+) -> list[str]:
+    """Runs what is pending; a sentence for each run at which the engine failed."""
     if on is not None:
         check_place(plan.engine)
     claim_folder(plan.folder, plan.study)
@@ -214,7 +240,7 @@ def execute(
     store.clean()
     failures: list[str] = []
     threads = workers or plan.engine.workers or os.cpu_count() or 1
-    with Told(plan.folder, plan.study.name, plan.engine.name, plan.expected, threads) as told:
+    with Told(plan.folder, plan.study.name, plan.engine.name, plan.expected, threads, plan.part) as told:
 
         def heard(state: State) -> None:
             told.machines(state)
@@ -224,14 +250,15 @@ def execute(
             told.ended(failures)
             if progress is not None:
                 progress(run)
-    known = plan.runs if plan.whole and not plan.large else None
-    assemble(plan.study, plan.engine, plan.folder, kernel=plan.kernel, left_out=plan.left_out, known=known, draws=plan.draws)
+    return failures
+
+
+def _raise(plan: Plan, failures: list[str]) -> None:
     if failures:
         # In the order of the study, not in that in which they failed.
         order = {} if plan.large else {run.label: number for number, run in enumerate(plan.runs)}
         failures.sort(key=lambda failure: order.get(failure.rpartition(" (in the run ")[2].removesuffix(")"), 0))
         raise EngineError("\n".join(failures if len(failures) == 1 else [*failures, f"{len(failures)} runs failed; the others are kept"]))
-    return Results.open(plan.folder, plan.study)
 
 
 def run(

@@ -5,9 +5,11 @@ So a folder that is there is whole, whatever killed the program, and a run that 
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import shutil
+import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -37,7 +39,7 @@ class Store:
     def put(self, key: str, files: Mapping[str, bytes | pa.Buffer], *, replace: bool = False) -> None:
         """Keeps the files of a finished run; with `replace`, in place of what is there."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        aside = self.folder / f"{_UNFINISHED}{os.getpid()}-{threading.get_ident()}-{key}"
+        aside = self.folder / f"{_UNFINISHED}{socket.gethostname()}:{os.getpid()}:{threading.get_ident()}:{key}"
         aside.mkdir()
         for name, content in files.items():
             _write(aside / name, content)
@@ -69,11 +71,14 @@ class Store:
         return pq.ParquetFile(file).read(use_threads=False) if file.is_file() else None
 
     def clean(self) -> None:
-        """Removes what runs left behind that were killed; those of processes that live are left alone."""
+        """Removes what runs of this host left behind that were killed; those of processes that live are left alone.
+
+        Of other hosts that share the folder nobody here knows.
+        """
         if not self.folder.is_dir():
             return
-        for aside in sorted(self.folder.glob(f"{_UNFINISHED}*")):
-            process = int(aside.name.removeprefix(_UNFINISHED).split("-")[0])
+        for aside in sorted(self.folder.glob(f"{_UNFINISHED}{glob.escape(socket.gethostname())}:*")):
+            process = int(aside.name.rsplit(":", 3)[1])
             if process == os.getpid() or not lives(process):
                 shutil.rmtree(aside, ignore_errors=True)
 

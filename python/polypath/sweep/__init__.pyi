@@ -2,6 +2,7 @@ from ._chunks import weight
 from ._dask import DaskPlace
 from ._finished import Failed, Fault, Finished, files_of, parquet, parquet_writer
 from ._place import LOCAL, Place, State, check_place, find_place
+from ._snakemake import snakefile
 
 __all__ = [
     "LOCAL",
@@ -16,5 +17,6 @@ __all__ = [
     "find_place",
     "parquet",
     "parquet_writer",
+    "snakefile",
     "weight",
 ]
