@@ -425,6 +425,7 @@ impl Endpoint for Host {
             "tcpi_reordering" => u64::from(probe.reordering.get()),
             "tcpi_total_retrans" => probe.counters.retransmissions,
             "tcpi_min_rtt" => probe.min_rtt.as_micros(),
+            "tcpi_delivered" => u64::from(probe.delivered.get()),
             _ => return None,
         })
     }

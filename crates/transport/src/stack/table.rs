@@ -58,6 +58,12 @@ kernels! {
             LINUX_6_1_192 = PrrBound::ByProgress, "its public sources: tcp_cwnd_reduction is as in 6.12";
             LINUX_6_12_117 = PrrBound::ByProgress, "measured, specs/notes/tcp-one-flow";
         }
+        /// A report of duplicates counts only as far as so much was sent again, and widens RACK's window only where reordering was seen (`tcp_dsack_seen`).
+        doubts_dsacks: bool {
+            MPTCP_0_96_LINUX_5_4_188 = false, "as before 5.15, \"tcp: more accurately check DSACKs to grow RACK reordering window\"";
+            LINUX_6_1_192 = true, "5.15, the same change";
+            LINUX_6_12_117 = true, "5.15, the same change";
+        }
         /// HyStart's clock has whole milliseconds, and its RTTs have eighths of one; else both have microseconds.
         hystart_ms: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "as before 5.6, \"tcp_cubic: switch bictcp_clock() to usec resolution\"; specs/notes/out-of-tree-sending";

@@ -1,7 +1,6 @@
 //! What an incoming ACK does to the sender.
 
 use super::rate::RateSample;
-use super::timer::Pending;
 use super::{CaState, Context, Socket};
 use polypath_base::{Duration, Instant, Seq};
 use polypath_cc as cc;
@@ -39,6 +38,8 @@ pub(super) struct AckFacts {
     pub(super) echoes_ce: bool,
     /// RACK found a retransmission lost.
     pub(super) proves_retransmission_lost: bool,
+    /// RACK waits for what may only be late.
+    pub(super) waits_for_reordered: bool,
 }
 
 impl AckFacts {
@@ -71,6 +72,14 @@ impl Socket {
         if segment.ack == prior_una && self.scoreboard.packets_out() == 0 {
             // Nothing is in the network, as always at a receiver: the ACK can only tell of a window.
             self.update_peer_window(segment);
+            if segment.sack_len > 0 && self.sack_ok {
+                // What was sent again and came twice may take a reduction back.
+                let mut ack = self.begin_ack(segment, prior_una);
+                self.apply_sacks(cx.now, segment, &mut ack);
+                if ack.facts.reports_duplicate {
+                    self.fastretrans_alert(cx, &mut ack);
+                }
+            }
             return;
         }
         if segment.ack.after(self.snd_nxt()) || segment.ack.before(prior_una) {
@@ -108,10 +117,8 @@ impl Socket {
         if self.sack_ok && (segment.sack_len > 0 || self.scoreboard.sacked_out() > 0) {
             self.apply_sacks(cx.now, segment, &mut ack);
         }
-        if had_packets {
-            self.clean_queue(cx, prior_fack, &mut ack);
-        }
-        self.rack.update_reo_wnd(prior_delivered, self.flow.delivered);
+        let restarts_timer = had_packets && self.clean_queue(cx, prior_fack, &mut ack);
+        self.rack.update_reo_wnd(ack.rate.sample.prior_delivered, self.flow.delivered);
         if self.flow.ecn_ok && segment.flags.has(Flags::ECE) {
             ack.facts.echoes_ce = true;
             ack.rate.sample.is_ece = true;
@@ -122,12 +129,12 @@ impl Socket {
         if self.tlp.is_out() {
             self.process_tlp_ack(cx, &ack);
         }
-        if !ack.facts.is_more_than_duplicate() || ack.facts.sacks_segments | ack.facts.echoes_ce || self.flow.ca_state != CaState::Open {
+        let facts = &ack.facts;
+        let tells_of_loss = facts.sacks_segments | facts.reports_duplicate | facts.echoes_ce;
+        if !facts.is_more_than_duplicate() || tells_of_loss || self.flow.ca_state != CaState::Open {
             self.fastretrans_alert(cx, &mut ack);
         }
-        if ack.facts.acks_segments | ack.facts.sacks_segments
-            && (self.timers.pending() != Some(Pending::Reordering) || self.scoreboard.packets_out() == 0)
-        {
+        if restarts_timer && !ack.facts.waits_for_reordered {
             self.rearm(cx.now);
         }
 
@@ -172,8 +179,8 @@ impl Socket {
         changed
     }
 
-    /// Removes what is acknowledged cumulatively; takes RTT samples.
-    fn clean_queue(&mut self, cx: Context<'_>, prior_fack: Seq, ack: &mut AckState) {
+    /// Removes what is acknowledged cumulatively; takes RTT samples. True if the retransmission timer begins anew.
+    fn clean_queue(&mut self, cx: Context<'_>, prior_fack: Seq, ack: &mut AckState) -> bool {
         if self.path_mtu.reads_scoreboard() {
             self.tell_search_of_acked(ack.number);
         }
@@ -216,20 +223,19 @@ impl Socket {
         let by_timestamp = || rtt_by_echo(cx.now, ack.ts_ecr.filter(|_| acked > 0)?);
         let rtt = acked_rtt.or(sacked_rtt);
         let stamped_rtt = if rtt.is_none() { by_timestamp() } else { None };
-        if let Some(rtt) = rtt.or(stamped_rtt) {
-            self.rtt.sample(rtt, self.snd_una(), self.snd_nxt(), &mut self.flow);
+        // The timeout goes by the first segment that this ACK covers, algorithms and the least RTT by the last one.
+        let last_at = ack.last_sacked_at.or(first_at.filter(|_| !retransmitted).map(|_| last_at));
+        let last_rtt = last_at.map(|at| cx.now.since(at)).or(stamped_rtt);
+        if let (Some(rtt), Some(last)) = (rtt.or(stamped_rtt), last_rtt) {
+            self.rtt.sample(rtt, last, self.snd_una(), self.snd_nxt(), &mut self.flow);
         }
         if acked > 0
             && let Some(low) = low_hole
             && low.before(prior_fack)
-            && !retransmitted
         {
             // A hole that was never retransmitted got filled: that is reordering.
             self.note_reordering(Some(low), false);
         }
-        // The algorithm's own sample is the RTT of the last segment that this ACK covers.
-        let last_at = ack.last_sacked_at.or(first_at.filter(|_| !retransmitted).map(|_| last_at));
-        let last_rtt = last_at.map(|at| cx.now.since(at)).or(stamped_rtt);
         let sample = &mut ack.rate.sample;
         sample.rtt_us = last_rtt.map_or(-1, |rtt| rtt.as_micros() as i64);
         // A lone short segment in a round trip: the receiver may have waited for a second one.
@@ -246,6 +252,9 @@ impl Socket {
             }
             self.cc.pkts_acked(&mut self.flow, cx.siblings, &ack.rate.sample);
         }
+        // A selective acknowledgement of what left after the first segment did tells nothing of that.
+        let since_head = || self.scoreboard.head().map(|head| cx.now.since(head.at));
+        acked > 0 || sacked_rtt.zip(since_head()).is_some_and(|(rtt, head)| rtt > head)
     }
 
     /// As [`Socket::clean_queue`] for segments of which some were retransmitted, lost or sacked. Returns how many were acknowledged, with the `acked` before

@@ -65,29 +65,36 @@ impl Socket {
                     self.loss.set_retransmits(!new_data && self.flow.ca_state == CaState::Loss);
                     return;
                 }
-                if self.time_to_recover() && self.flow.ca_state != CaState::Loss {
-                    self.enter_recovery(cx);
-                }
+                // The window is taken back, or retransmissions are lost.
+                self.open_or_recover(cx, ack);
+                return;
             }
             _ => {
-                if self.flow.ca_state <= CaState::Disorder {
-                    self.undo_by_dsacks(cx);
-                }
-                self.identify_losses(cx.now, ack);
-                if !self.time_to_recover() {
-                    self.try_to_open(cx, marked);
-                    // What a lost probe carried.
-                    if self.scoreboard.lost_out() > 0 {
-                        self.loss.set_retransmits(true);
-                    }
-                    return;
-                }
-                if self.path_mtu.is_probe_out() && self.mtu_probe_is_lost(cx.now) {
-                    return;
-                }
-                self.enter_recovery(cx);
+                self.open_or_recover(cx, ack);
+                return;
             }
         }
+        self.loss.set_retransmits(true);
+    }
+
+    /// Recovery begins if something is lost; else all may be well.
+    fn open_or_recover(&mut self, cx: Context<'_>, ack: &mut AckState) {
+        if self.flow.ca_state <= CaState::Disorder {
+            self.undo_by_dsacks(cx);
+        }
+        self.identify_losses(cx.now, ack);
+        if !self.time_to_recover() {
+            self.try_to_open(cx, ack.facts.echoes_ce);
+            // What a lost probe carried.
+            if self.scoreboard.lost_out() > 0 {
+                self.loss.set_retransmits(true);
+            }
+            return;
+        }
+        if self.path_mtu.is_probe_out() && self.mtu_probe_is_lost(cx.now) {
+            return;
+        }
+        self.enter_recovery(cx);
         self.loss.set_retransmits(true);
     }
 
@@ -100,7 +107,7 @@ impl Socket {
             return;
         }
         let before_marking = self.scoreboard.retrans_out();
-        self.rack_detect(now);
+        ack.facts.waits_for_reordered |= self.rack_detect(now);
         if before_marking > self.scoreboard.retrans_out() {
             ack.facts.proves_retransmission_lost = true;
         }
@@ -128,17 +135,15 @@ impl Socket {
 
     pub(super) fn try_keep_open(&mut self, cx: Context<'_>) {
         let left_out = self.scoreboard.sacked_out() + self.scoreboard.lost_out() > 0;
-        let state = if left_out || self.undo.retrans_stamp().is_some() { CaState::Disorder } else { CaState::Open };
+        let state = if left_out || self.scoreboard.any_retransmitted() { CaState::Disorder } else { CaState::Open };
         if self.flow.ca_state != state {
             self.set_ca_state(cx, state);
             self.loss.set_high_seq(self.snd_nxt());
         }
     }
 
-    fn try_to_open(&mut self, cx: Context<'_>, marked: bool) {
-        if self.scoreboard.retrans_out() == 0 && !self.scoreboard.head().is_some_and(Sent::is_retransmitted) {
-            self.undo.forget_retrans_stamp();
-        }
+    pub(super) fn try_to_open(&mut self, cx: Context<'_>, marked: bool) {
+        self.forget_retransmissions();
         if marked {
             self.enter_cwr(cx);
         }
@@ -148,6 +153,7 @@ impl Socket {
     }
 
     fn enter_recovery(&mut self, cx: Context<'_>) {
+        self.forget_retransmissions();
         self.undo.forget_threshold();
         self.watch_for_undo();
         if !matches!(self.flow.ca_state, CaState::Cwr | CaState::Recovery) {

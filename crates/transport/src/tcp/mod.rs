@@ -198,6 +198,8 @@ pub struct Socket {
 
     established_at: Option<Instant>,
     counters: Counters,
+    /// Segments of which the peer told that they came twice.
+    duplicates_told: u64,
     rejected: Rejections,
     limit: LimitClock,
     /// What a congestion control draws, seeded from the first sequence number.
@@ -293,6 +295,7 @@ impl Socket {
             space_check: false,
             established_at: None,
             counters: Counters::default(),
+            duplicates_told: 0,
             rejected: Rejections::default(),
             limit: LimitClock::new(Limit::Idle),
             random: SmallRng::new(initial_seq.get()),
@@ -422,7 +425,7 @@ impl Socket {
         self.flow.delivered = self.flow.delivered.wrapping_add(1); // the SYN counts
         let by_timestamp = || if self.ts_ok && segment.has_ts { ack::rtt_by_echo(now, self.echoed(segment)) } else { None };
         if let Some(rtt) = self.handshake.rtt(now).or_else(by_timestamp) {
-            self.rtt.sample(rtt, self.snd_una(), self.snd_nxt(), &mut self.flow);
+            self.rtt.sample(rtt, rtt, self.snd_una(), self.snd_nxt(), &mut self.flow);
         }
         self.timers.disarm(Timer::Retransmission);
     }

@@ -30,6 +30,8 @@ pub struct Probe {
     pub rto: Duration,
     /// In the network: sent, less sacked and lost, plus retransmitted (Linux: `tcp_packets_in_flight`).
     pub in_flight: Segments,
+    /// Segments that the peer has received, duplicates among them, and the SYN (Linux: `tcpi_delivered`).
+    pub delivered: Segments,
     /// By how many segments packets may be late before they count as lost.
     pub reordering: Segments,
     /// Payload of a full segment.
@@ -65,6 +67,7 @@ impl Socket {
             min_rtt: us(self.flow.min_rtt_us),
             rto: self.rtt.rto(),
             in_flight: self.in_flight(),
+            delivered: Segments::new(self.flow.delivered),
             reordering: Segments::new(self.flow.reordering),
             mss: Bytes::from_u32(self.flow.mss),
             pmtu: self.path_mtu.pmtu(),

@@ -82,12 +82,14 @@ impl Rtt {
         self.backoff = 0;
     }
 
-    /// One measurement (RFC 6298 section 2.3; the variance falls only once a round, and slowly, as in Linux).
-    pub(super) fn sample(&mut self, rtt: Duration, snd_una: Seq, snd_nxt: Seq, flow: &mut cc::Flow) {
-        let us = rtt.as_micros().clamp(1, MAX_SAMPLE_US) as u32;
+    /// One measurement (RFC 6298 section 2.3; the variance falls only once a round, and slowly, as in Linux). Of the segments that an ACK covers the first
+    /// has taken `rtt` and the last `last`, which counts for the least (Linux: `tcp_update_rtt_min`).
+    pub(super) fn sample(&mut self, rtt: Duration, last: Duration, snd_una: Seq, snd_nxt: Seq, flow: &mut cc::Flow) {
+        let in_us = |rtt: Duration| rtt.as_micros().clamp(1, MAX_SAMPLE_US) as u32;
+        let (us, last_us) = (in_us(rtt), in_us(last));
         let now = Instant::from_nanos(flow.now_ns);
-        if us <= flow.min_rtt_us || now.since(self.min_stamp) > MIN_RTT_WINDOW {
-            flow.min_rtt_us = us;
+        if last_us <= flow.min_rtt_us || now.since(self.min_stamp) > MIN_RTT_WINDOW {
+            flow.min_rtt_us = last_us;
             self.min_stamp = now;
         }
         let rto_min_us = self.rto_min.as_micros() as u32;
@@ -129,7 +131,7 @@ mod tests {
     #[test]
     fn whole_ticks_are_doubled() {
         let mut rtt = Rtt::new(&Settings::default());
-        rtt.sample(Duration::from_millis(11), Seq::new(1), Seq::new(2), &mut cc::Flow::new(10, 1448));
+        rtt.sample(Duration::from_millis(11), Duration::from_millis(11), Seq::new(1), Seq::new(2), &mut cc::Flow::new(10, 1448));
         assert_eq!([rtt.rto(), rtt.rto_in_ticks()].map(Duration::as_millis), [211, 212]);
         rtt.back_off();
         assert_eq!([rtt.rto(), rtt.rto_in_ticks()].map(Duration::as_millis), [424, 424]);
@@ -145,7 +147,8 @@ mod tests {
         for days in [30, 0, 30] {
             let mut rtt = Rtt::new(&settings);
             for _ in 0..50 {
-                rtt.sample(Duration::from_secs(days * 24 * 3600), Seq::new(1), Seq::new(2), &mut flow);
+                let taken = Duration::from_secs(days * 24 * 3600);
+                rtt.sample(taken, taken, Seq::new(1), Seq::new(2), &mut flow);
             }
             assert!(rtt.rto() <= settings.rto_max && (days == 0 || rtt.rto() == settings.rto_max), "{days} days");
         }

@@ -83,15 +83,49 @@ impl Socket {
         ack.facts.sacks_segments = true;
     }
 
+    /// RFC 2883 section 4: the peer got `block` twice.
     fn handle_dsack(&mut self, block: SackBlock, ack: &mut AckState) {
-        ack.facts.reports_duplicate = true;
         self.counters.dsacks_received += 1;
-        if self.tlp.is_end(block.end) {
-            ack.facts.reports_probe_duplicate = true;
-            return; // a probe that was not needed says nothing of reordering
+        if !block.start.before(block.end) {
+            return;
         }
-        self.rack.note_dsack();
-        self.undo.on_dsack(block, ack.prior_una, self.flow.mss);
+        let segments = block.end.distance(block.start).div_ceil(self.flow.mss.max(1));
+        let of_probe = segments == 1 && self.tlp.is_end(block.end);
+        ack.facts.reports_probe_duplicate = of_probe;
+        if self.settings.stack.doubts_dsacks {
+            self.duplicates_told += u64::from(segments);
+            if self.duplicates_told > self.counters.retransmissions {
+                return; // more than was ever sent again
+            }
+            // A probe that was not needed says nothing of reordering.
+            if self.rack.has_seen_reordering() && !of_probe {
+                self.rack.note_dsack();
+            }
+        } else {
+            self.rack.note_dsack();
+        }
+        ack.facts.reports_duplicate = true;
+        // What came twice has left the network, too.
+        self.flow.delivered = self.flow.delivered.wrapping_add(segments);
+        if !block.end.after(ack.prior_una) {
+            self.undo.on_dsack(block.end, segments);
+            return;
+        }
+        let mut index = self.scoreboard.index_of(block.start);
+        while index < self.scoreboard.len() {
+            let sent = *self.scoreboard.at(index);
+            if sent.end().after(block.end) {
+                break;
+            }
+            if !sent.seq.before(block.start) && sent.is_retransmitted() {
+                self.undo.on_dsack(sent.end(), 1);
+                if sent.is_sacked() {
+                    ack.reordered_from = Some(ack.reordered_from.map_or(sent.seq, |low| sent.seq.min(low)));
+                }
+                self.scoreboard.retransmission_arrived(index);
+            }
+            index += 1;
+        }
     }
 
     /// Adaptive reordering: remembers the largest distance seen, in segments.
@@ -119,15 +153,16 @@ impl Socket {
         })
     }
 
-    /// Marks what RACK deems lost at `now`; arms the reordering timer for what is still in doubt.
-    pub(super) fn rack_detect(&mut self, now: Instant) {
+    /// Marks what RACK deems lost at `now`; arms the reordering timer if something is still in doubt, and says so.
+    pub(super) fn rack_detect(&mut self, now: Instant) -> bool {
         if !self.rack.take_advanced() {
-            return;
+            return false;
         }
         let wait = self.rack_mark(now);
         if wait > Duration::ZERO {
             self.timers.arm_pending(Pending::Reordering, now, wait + self.timers.floor());
         }
+        wait > Duration::ZERO
     }
 
     /// Marks losses; returns the longest time until another segment would be lost.

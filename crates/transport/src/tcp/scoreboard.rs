@@ -305,14 +305,27 @@ impl Scoreboard {
     /// Marks a segment as selectively acknowledged; returns it as it was before.
     pub(super) fn mark_sacked(&mut self, index: usize) -> Sent {
         let was = self.sent[index];
-        self.uncount(was.flags & (LOST | RETRANS));
+        // A retransmission of what does not count as lost is taken to be in the network still.
+        let ends = if was.is_lost() { LOST | RETRANS } else { 0 };
+        self.uncount(was.flags & ends);
         let segment = &mut self.sent[index];
-        segment.flags = segment.flags & !(LOST | RETRANS) | SACKED;
+        segment.flags = segment.flags & !ends | SACKED;
         self.sacked += 1;
         if segment.end().after(self.highest_sacked) {
             self.highest_sacked = segment.end();
         }
         was
+    }
+
+    /// The retransmission of a segment has arrived.
+    pub(super) fn retransmission_arrived(&mut self, index: usize) {
+        self.uncount(self.sent[index].flags & RETRANS);
+        self.sent[index].flags &= !RETRANS;
+    }
+
+    /// Something was sent again that is in the network, or was the first that is not acknowledged (Linux: `tcp_any_retrans_done`).
+    pub(super) fn any_retransmitted(&self) -> bool {
+        self.retrans > 0 || self.head().is_some_and(Sent::is_retransmitted)
     }
 
     /// Marks a segment as lost, its retransmission too; false if it already was (and not retransmitted since).
@@ -335,13 +348,12 @@ impl Scoreboard {
         true
     }
 
-    /// A false alarm: no segment counts as lost any more.
+    /// A false alarm: no segment counts as lost any more. RACK does not judge them a second time (Linux: they have left `tsorted_sent_queue`).
     pub(super) fn unmark_all_lost(&mut self) {
         for segment in self.sent.iter_mut() {
             segment.flags &= !LOST;
         }
         self.lost = 0;
-        self.rack_hint = self.una;
     }
 
     /// The receiver forgot what it had acknowledged selectively (RFC 2018 section 8).

@@ -22,7 +22,12 @@ impl Socket {
     }
 
     fn is_spurious(&self, ack: &AckState) -> bool {
-        self.undo.shown_by_dsacks() || self.undo.shown_by_timestamp(ack.ts_ecr)
+        self.undo.shown_by_dsacks() || self.was_delayed(ack)
+    }
+
+    /// What was taken for lost came late (Linux: `tcp_packet_delayed`). Without SACK an ACK of everything may be one of a retransmission before.
+    fn was_delayed(&self, ack: &AckState) -> bool {
+        self.undo.shown_by_delay(ack.ts_ecr, self.sack_ok || self.snd_una().before(self.loss.high_seq()))
     }
 
     fn take_back_reduction(&mut self, cx: Context<'_>) {
@@ -61,18 +66,26 @@ impl Socket {
 
     /// True if an original proved to have arrived while retransmissions are still in the network: they are waited for, and nothing is marked lost.
     pub(super) fn undo_during_recovery(&mut self, cx: Context<'_>, ack: &AckState) -> bool {
-        if ack.facts.advances_una && self.undo.shown_by_timestamp(ack.ts_ecr) {
+        if ack.facts.advances_una && self.was_delayed(ack) {
             self.note_reordering(Some(ack.prior_una), true);
             if self.scoreboard.retrans_out() > 0 {
                 return true;
             }
+            self.forget_retransmissions();
             self.take_back_losses(cx);
             self.try_keep_open(cx);
         }
         if self.undo_by_dsacks(cx) {
-            self.try_keep_open(cx);
+            self.try_to_open(cx, ack.facts.echoes_ce);
         }
         false
+    }
+
+    /// The episode's first retransmission counts no longer, once nothing tells of any.
+    pub(super) fn forget_retransmissions(&mut self) {
+        if !self.scoreboard.any_retransmitted() {
+            self.undo.forget_retrans_stamp();
+        }
     }
 
     pub(super) fn undo_by_dsacks(&mut self, cx: Context<'_>) -> bool {
@@ -114,7 +127,7 @@ impl Socket {
         }
         if self.snd_nxt().after(self.loss.high_seq()) {
             // Step 3.a: new data was sent, and a duplicate ACK came for it.
-            self.loss.set_frto(!(ack.facts.sacks_segments || ack.is_duplicate));
+            self.loss.set_frto(!(ack.facts.sacks_segments || ack.is_duplicate && !ack.facts.reports_duplicate));
         } else if ack.facts.advances_una && !recovered {
             self.loss.set_high_seq(self.snd_nxt());
             if self.queue.unsent() > 0 && self.window_room() > 0 {

@@ -83,9 +83,15 @@ impl Rack {
         self.reo_wnd_persist = self.reo_wnd_persist.saturating_sub(1);
     }
 
-    /// RFC 8985 section 6.2 step 4: widen once a round that brought a DSACK.
+    /// RFC 8985 section 6.2 step 4: widens the window once a round trip that brought a DSACK. So much was delivered when the segment left that this ACK
+    /// acknowledges (`prior_delivered`, zero: none), and is now.
     pub(in crate::tcp) fn update_reo_wnd(&mut self, prior_delivered: u32, delivered: u32) {
-        if self.dsack_seen && prior_delivered.wrapping_sub(self.last_delivered) as i32 >= 0 {
+        if prior_delivered == 0 {
+            return;
+        }
+        // It left before the window was widened last.
+        self.dsack_seen &= prior_delivered.wrapping_sub(self.last_delivered) as i32 >= 0;
+        if self.dsack_seen {
             self.reo_wnd_steps = self.reo_wnd_steps.saturating_add(1);
             self.dsack_seen = false;
             self.last_delivered = delivered;
@@ -103,6 +109,10 @@ impl Rack {
     /// Something was delivered since this was last asked.
     pub(in crate::tcp) fn take_advanced(&mut self) -> bool {
         std::mem::take(&mut self.advanced)
+    }
+
+    pub(in crate::tcp) fn has_seen_reordering(&self) -> bool {
+        self.reordering_seen
     }
 
     pub(in crate::tcp) fn note_reordering(&mut self) {
@@ -233,7 +243,7 @@ mod tests {
     #[test]
     fn a_dsack_widens_the_window_up_to_the_smoothed_rtt_for_sixteen_recoveries() {
         let mut rack = Rack::default();
-        for round in 0..9 {
+        for round in 1..10 {
             rack.note_dsack();
             rack.update_reo_wnd(round * 10, (round + 1) * 10);
         }
@@ -241,6 +251,18 @@ mod tests {
         (0..REO_WND_PERSIST).for_each(|_| rack.recovery_ended());
         rack.update_reo_wnd(100, 110);
         assert_eq!(rack.reo_wnd(NO_LOSS), Duration::from_millis(10));
+    }
+
+    #[test]
+    fn dsacks_of_one_round_trip_widen_the_window_once() {
+        let mut rack = Rack::default();
+        for (prior, delivered) in [(10, 20), (11, 21), (19, 29), (0, 30)] {
+            rack.note_dsack();
+            rack.update_reo_wnd(prior, delivered);
+        }
+        assert_eq!(rack.reo_wnd(NO_LOSS), Duration::from_millis(20), "what these acknowledge left before delivery 20");
+        rack.update_reo_wnd(20, 31);
+        assert_eq!(rack.reo_wnd(NO_LOSS), Duration::from_millis(30), "the last one is of the next round trip");
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use crate::tcp::is_earlier;
 use polypath_base::Seq;
-use polypath_wire::SackBlock;
 
 #[derive(Debug, Default)]
 pub(in crate::tcp) struct Undo {
@@ -18,7 +17,7 @@ pub(in crate::tcp) struct Undo {
 
 impl Undo {
     /// A reduction begins: from here on evidence against it is collected. Of `retrans_out` retransmissions in the network duplicates may be reported
-    /// later; without any, only timestamps can undo.
+    /// later; without any, no DSACK can undo.
     pub(in crate::tcp) fn watch(&mut self, snd_una: Seq, retrans_out: u32) {
         self.marker = Some(snd_una);
         self.retrans = (retrans_out > 0).then_some(retrans_out);
@@ -68,22 +67,20 @@ impl Undo {
         self.retrans_stamp = None;
     }
 
-    /// A DSACK reports a duplicate of data sent since the reduction began, that was acknowledged before this ACK (`prior_una`).
-    pub(in crate::tcp) fn on_dsack(&mut self, block: SackBlock, prior_una: Seq, mss: u32) {
+    /// A DSACK reports that so many segments up to `end` came twice, sent since the reduction began.
+    pub(in crate::tcp) fn on_dsack(&mut self, end: Seq, segments: u32) {
         if let (Some(marker), Some(left)) = (self.marker, self.retrans)
-            && left > 0
-            && !block.end.after(prior_una)
-            && block.end.after(marker)
+            && end.after(marker)
         {
-            let segments = block.end.distance(block.start).div_ceil(mss.max(1));
-            self.retrans = Some(left.saturating_sub(segments.max(1)));
+            self.retrans = Some(left.saturating_sub(segments));
         }
     }
 
-    /// An ACK echoes a time from before the first retransmission: the original had arrived.
-    pub(in crate::tcp) fn shown_by_timestamp(&self, echo: Option<u32>) -> bool {
-        let echoes_original = self.retrans_stamp.zip(echo).is_some_and(|(stamp, echo)| is_earlier(echo, stamp));
-        self.is_watching() && echoes_original
+    /// What was missing has arrived, and it was no retransmission: the ACK echoes a time from before the first one (RFC 3522), or `nothing_again`, none
+    /// has left yet.
+    pub(in crate::tcp) fn shown_by_delay(&self, echo: Option<u32>, nothing_again: bool) -> bool {
+        let original = self.retrans_stamp.map_or(nothing_again, |stamp| echo.is_some_and(|echo| is_earlier(echo, stamp)));
+        self.is_watching() && original
     }
 
     /// Every retransmission was reported as a duplicate.
@@ -97,12 +94,6 @@ impl Undo {
 mod tests {
     use super::*;
 
-    const MSS: u32 = 1000;
-
-    fn block(start: u32, end: u32) -> SackBlock {
-        SackBlock { start: Seq::new(start), end: Seq::new(end) }
-    }
-
     fn watching() -> Undo {
         let mut undo = Undo::default();
         undo.watch(Seq::new(5000), 0);
@@ -114,9 +105,18 @@ mod tests {
         let mut undo = watching();
         undo.on_retransmitted(70);
         undo.on_retransmitted(90);
-        assert!(undo.shown_by_timestamp(Some(69)) && !undo.shown_by_timestamp(Some(70)) && !undo.shown_by_timestamp(None));
+        let shown = |undo: &Undo, echo| undo.shown_by_delay(echo, true);
+        assert!(shown(&undo, Some(69)) && !shown(&undo, Some(70)) && !shown(&undo, None));
         undo.end();
-        assert!(!undo.shown_by_timestamp(Some(69)), "nothing is to be undone");
+        assert!(!shown(&undo, Some(69)), "nothing is to be undone");
+    }
+
+    #[test]
+    fn what_arrives_before_anything_was_sent_again_was_late() {
+        let mut undo = watching();
+        assert!(undo.shown_by_delay(None, true) && !undo.shown_by_delay(None, false));
+        undo.on_retransmitted(70);
+        assert!(!undo.shown_by_delay(None, true));
     }
 
     #[test]
@@ -125,12 +125,11 @@ mod tests {
         assert!(!undo.shown_by_dsacks(), "nothing was sent again");
         undo.on_retransmitted(70);
         undo.on_retransmitted(71);
-        undo.on_dsack(block(5000, 6000), Seq::new(9000), MSS);
+        undo.on_dsack(Seq::new(6000), 1);
         assert!(!undo.shown_by_dsacks());
-        undo.on_dsack(block(4000, 5000), Seq::new(9000), MSS);
-        undo.on_dsack(block(9000, 9500), Seq::new(9000), MSS);
-        assert!(!undo.shown_by_dsacks(), "older than the reduction, and not acknowledged before");
-        undo.on_dsack(block(6000, 7000), Seq::new(9000), MSS);
+        undo.on_dsack(Seq::new(5000), 1);
+        assert!(!undo.shown_by_dsacks(), "older than the reduction");
+        undo.on_dsack(Seq::new(7000), 1);
         assert!(undo.shown_by_dsacks());
     }
 
@@ -138,7 +137,7 @@ mod tests {
     fn a_block_of_several_segments_counts_as_many() {
         let mut undo = Undo::default();
         undo.watch(Seq::new(5000), 3);
-        undo.on_dsack(block(5000, 8000), Seq::new(9000), MSS);
+        undo.on_dsack(Seq::new(8000), 3);
         assert!(undo.shown_by_dsacks());
     }
 }

@@ -139,7 +139,7 @@ impl Pair {
                 if let Some(index) = self.one(index, |m| !m.sacked) {
                     let was = self.board.mark_sacked(index);
                     prop_assert_eq!((was.is_lost(), was.is_retrans()), (self.sent[index].lost, self.sent[index].retrans));
-                    self.sent[index] = Model { sacked: true, lost: false, retrans: false, ..self.sent[index] };
+                    self.sent[index] = Model { sacked: true, lost: false, retrans: was.is_retrans() && !was.is_lost(), ..self.sent[index] };
                 }
             }
             Step::Lose(index) => {
