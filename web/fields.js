@@ -24,7 +24,7 @@ function path(group, radio, [rate, back, delay, jitter, loss, queue]) {
     number(key("loss"), "Loss", "%", loss, 0, 20, 0.01, { log: true, about: "of packets, at random, in the direction of the data" }),
     number(key("queue"), "Queue", "packets", queue, 2, 5000, 1, { log: true }),
     choice(key("aqm"), "Queue kept by", "none", AQM, { more: true, when: (s) => (s[key("radio")] ?? "none") === "none" }),
-    number(key("jitter"), "Jitter", "ms", jitter, 0, 100, 0.1, { log: true, more: true }),
+    number(key("jitter"), "Jitter", "ms", jitter, 0, 100, 0.1, { log: true, more: true, about: "around the delay, and at most as much" }),
     number(key("back"), "Rate back", "Mbit/s", back, 0.1, 1000, 0.1, { log: true, more: true, about: "against the direction of the data" }),
     number(key("cut_at"), "Cut from", "s", 0, 0, 60, 0.1, { more: true }),
     number(key("cut_for"), "Cut for", "s", 0, 0, 60, 0.1, { more: true, about: "0: the link is never cut" }),

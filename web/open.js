@@ -6,6 +6,8 @@ import { quantity } from "./quantity.js";
 
 const LEFT_OUT = ["name", "title", "question", "source", "measure", "claims", "conclusion", "baselines", "published", "short", "repeat_over"];
 
+const LONGEST_S = 60;
+
 class Refusal extends RangeError {
   constructor(field, why) {
     super(`${field}: ${why}`);
@@ -207,10 +209,11 @@ function figures(side, field) {
   only(side, ["rate", "queue", "aqm", "delay", "jitter", "loss", "changes"], field);
   const get = (name, what, base) => (side[name] === undefined ? 0 : read(what, side[name], `${field}.${name}`) / base);
   const cuts = side.changes ?? [];
-  if (cuts.length && (cuts.length !== 2 || cuts.some((change) => Object.keys(change).some((key) => !["at", "up"].includes(key))) || cuts[0].up !== false)) {
+  if (cuts.length && (cuts.length > 2 || cuts.some((change) => Object.keys(change).some((key) => !["at", "up"].includes(key))) || cuts[0].up !== false)) {
     throw new Refusal(`${field}.changes`, "in the playground a link can be cut once, and nothing else of it changes");
   }
-  const [from, until] = cuts.length ? cuts.map((change) => read("time", change.at, `${field}.changes`) / 1e9) : [0, 0];
+  // Without a second change it is cut until the end.
+  const [from = 0, until = cuts.length ? from + LONGEST_S : 0] = cuts.map((change) => read("time", change.at, `${field}.changes`) / 1e9);
   if (side.aqm && typeof side.aqm !== "string") throw new Refusal(`${field}.aqm`, "in the playground queue management has its usual figures: write its name alone");
   return {
     ...(side.rate === undefined ? {} : { rate: get("rate", "rate", 1e6), queue: side.queue === undefined ? 1000 : get("queue", "packets", 1), radio: "none", aqm: side.aqm ?? "none" }),

@@ -4,20 +4,23 @@ import { quantity } from "./quantity.js";
 
 // The connection is made a little after the flow's start, and its window is counted from then: the run lasts this much longer.
 const TAIL_NS = 2e9;
+// The end of a cut that is never mended.
+const FOREVER_NS = 2 ** 62;
 const DEFAULT_KERNEL = "6.12";
 
 // `declared` is what the build took from Python: queue management and radios with their figures (declared.json).
 export function scenarioOf(study, declared) {
   const duration = quantity("time", study.duration);
   const [seed] = study.seeds;
-  const old = Object.values(study.flows).some((flow) => flow.profile === "v0");
-  const kernel = study.kernel !== DEFAULT_KERNEL && !old ? { kernel: study.kernel } : {};
+  // A host that speaks out-of-tree MPTCP stands for a kernel itself.
+  const old = Object.values(study.flows).filter((flow) => flow.profile === "v0").flatMap(({ client, server }) => [client, server]);
+  const kernel = (name, node) => (node.router || old.includes(name) || study.kernel === DEFAULT_KERNEL ? {} : { kernel: study.kernel });
   return {
     seed,
     duration_ns: duration + TAIL_NS,
     series_interval_ns: quantity("time", study.measure.series),
     nodes: Object.entries(study.topology.nodes).map(([name, node]) => ({
-      name, router: node.router ?? false, addresses: [], sysctl: {}, ...(node.router ? {} : kernel),
+      name, router: node.router ?? false, addresses: [], sysctl: {}, ...kernel(name, node),
     })),
     links: Object.entries(study.topology.links).map(([name, link], index) => {
       const [a, b] = link.ends.map((node, end) => ({ node, address: `10.0.${index + 1}.${end + 1}`, mtu: 1500 }));
@@ -32,7 +35,7 @@ function chain(shape, name, seed, until, declared) {
   if (Array.isArray(shape)) return shape.flatMap((element, number) => elements(element, `${name} ${number}`, seed, until, declared));
   const cuts = (shape.changes ?? []).map((change) => quantity("time", change.at));
   return [
-    ...(cuts.length ? [{ kind: "down", spans_ns: [cuts] }] : []),
+    ...(cuts.length ? [{ kind: "down", spans_ns: [[cuts[0], cuts[1] ?? FOREVER_NS]] }] : []),
     ...(shape.loss ? [loss(shape.loss)] : []),
     ...(shape.rate ? [rate(quantity("rate", shape.rate), shape.queue, [], shape.aqm && { aqm: declared.aqm[shape.aqm] })] : []),
     delay(shape.delay, shape.jitter),

@@ -9,14 +9,16 @@ function direction(settings, group, isData) {
   const get = (name) => settings[`${group}.${name}`];
   const queue = `${get("queue")}packets`;
   const speed = rate(isData ? get("rate") : get("back"));
+  // More would let packets arrive before they are sent.
+  const jitter = Math.min(get("jitter"), get("delay"));
   const loss = isData && get("loss") > 0 ? `${get("loss")}%` : null;
-  const [from, span] = [get("cut_at"), get("cut_for")];
-  const end = Number((from + span).toFixed(2));
+  const [from, end] = [get("cut_at"), Number((get("cut_at") + get("cut_for")).toFixed(2))];
+  const isCut = end > from && from < settings.duration;
   if ((get("radio") ?? "none") !== "none") {
     // The wireless element stands first: what the seed draws depends on its place.
     return [
-      { kind: "wireless", radio: get("radio"), peak: speed, queue, delay: ms(get("delay")), jitter: ms(get("jitter")) },
-      ...(span > 0 ? [{ kind: "down", spans: [[`${from}s`, `${end}s`]] }] : []),
+      { kind: "wireless", radio: get("radio"), peak: speed, queue, delay: ms(get("delay")), jitter: ms(jitter) },
+      ...(isCut ? [{ kind: "down", spans: [[`${from}s`, `${end}s`]] }] : []),
       ...(loss ? [{ kind: "loss", share: loss }] : []),
     ];
   }
@@ -25,9 +27,10 @@ function direction(settings, group, isData) {
     queue,
     ...(isData && get("aqm") !== "none" ? { aqm: get("aqm") } : {}),
     delay: ms(get("delay")),
-    ...(get("jitter") > 0 ? { jitter: ms(get("jitter")) } : {}),
+    ...(jitter > 0 ? { jitter: ms(jitter) } : {}),
     ...(loss ? { loss } : {}),
-    ...(span > 0 ? { changes: [{ at: `${from}s`, up: false }, { at: `${end}s`, up: true }] } : {}),
+    // A study has no change behind its end.
+    ...(isCut ? { changes: [{ at: `${from}s`, up: false }, ...(end < settings.duration ? [{ at: `${end}s`, up: true }] : [])] } : {}),
   };
 }
 

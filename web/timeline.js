@@ -3,7 +3,7 @@
 import { colour } from "./names.js";
 
 const LANE = 120;
-const GAP = 26;
+const GAP = 36;
 const MOST_ROWS = 400;
 
 const LOOKS = {
