@@ -69,7 +69,7 @@ def counted(results: Results, table: str) -> dict[str, list[Any]]:
         {"reorder": {"kind": "mpt", "window": 4, "max_delay": "300ms"}},
         {"reorder": {"kind": "fixed", "timeout": "3ms"}},
         {"packets_before": 1, "paths": [{"ends": ["10.1.0.1", "10.1.1.2"], "weight": 3}, {"ends": ["10.2.0.1", "10.2.1.2"]}]},
-        {"key": 7, "keepalive": "200ms", "dead_time": "500ms", "batch": 4},
+        {"key": 7, "keepalive": "200ms", "dead_time": "500ms", "batch": 4, "clamp_mss": True},
     ],
     ids=["progress", "off", "mpt", "fixed", "weights", "key-and-batch"],
 )

@@ -140,10 +140,11 @@ def inside(end: int, work: Callable[[], socket.socket]) -> socket.socket:
     return sockets.inside(NAMES[end], work)
 
 
-def connected() -> tuple[socket.socket, socket.socket]:
+def connected(address: str = "10.99.0.2") -> tuple[socket.socket, socket.socket]:
     """A TCP connection through the tunnel: its ends at 0 and at 1."""
-    listener = inside(1, lambda: socket.create_server(("10.99.0.2", PORT)))
-    client = inside(0, lambda: socket.create_connection(("10.99.0.2", PORT), PATIENCE))
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    listener = inside(1, lambda: socket.create_server((address, PORT), family=family))
+    client = inside(0, lambda: socket.create_connection((address, PORT), PATIENCE))
     server, _ = listener.accept()
     listener.close()
     for end in (client, server):
@@ -475,6 +476,35 @@ def test_the_mtu_is_kept_and_what_a_path_cannot_take_is_counted(tunnel: Tunnel) 
         command("ip", "-n", NAMES[end], "link", "set", "v1", "mtu", "1400")
     pings(0, "10.99.0.2", "-M", "do", "-s", str(1464 - 28), count=4)
     until(lambda: tunnel.status(0)["daemon"]["too_big"] >= 1, "what does not fit is counted")
+
+
+@pytest.mark.parametrize("clamps", [False, True])
+def test_a_clamped_mss_carries_what_stands_still_without(tunnel: Tunnel, clamps: bool) -> None:
+    """Both hosts take the tunnel for wider than it is, and nobody tells them."""
+    tunnel.both(tunnel=f"clamp_mss = {str(clamps).lower()}")
+    for end in (0, 1):
+        at(end, "sysctl", "-q", "net.ipv4.tcp_mtu_probing=0")
+        command("ip", "-n", NAMES[end], "link", "set", "ppt0", "mtu", "1500")
+    assert pings(0, "10.99.0.2", count=3) == 3
+    for address, headers in (("10.99.0.2", 40), ("fd99::2", 60)):
+        client, server = connected(address)
+        if clamps:
+            assert client.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG) <= 1464 - headers
+            carried(client, server, 1_000_000)
+            carried(server, client, 1_000_000)
+        else:
+            client.setblocking(False)
+            client.send(bytes(50_000))
+            server.settimeout(2)
+            # The last segment may be short enough, but is not the first.
+            with pytest.raises(TimeoutError):
+                server.recv(1 << 16)
+            until(lambda: tunnel.status(0)["daemon"]["too_big"] > 0, "what does not fit is dropped")
+        client.close()
+        server.close()
+    # A SYN and its answer, of both IP versions: the end that sends it lowers what it announces.
+    clamped = [tunnel.status(end)["daemon"]["clamped"] for end in (0, 1)]
+    assert clamped == ([2, 2] if clamps else [0, 0])
 
 
 def test_the_bench_measures_each_row_and_leaves_nothing_behind(tunnel: Tunnel) -> None:

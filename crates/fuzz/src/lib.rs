@@ -9,6 +9,7 @@ mod harmless;
 
 use polypath_capture::{ConnectionReport, DirectionReport, Report, SpreadReport, analyse};
 use polypath_tunneld::encapsulation::{Content, Encapsulation, Framing};
+use polypath_tunneld::mss;
 use polypath_tunneld::superpacket::{flow_hash, group, merged_head, split};
 use polypath_wire::pcapng::{self, LinkType};
 use polypath_wire::{ipv4, ipv6, tcp};
@@ -61,9 +62,13 @@ pub fn tunnel(bytes: &[u8]) {
     while let Some((&[high, low], behind)) = rest.split_first_chunk() {
         let (datagram, behind) = behind.split_at(behind.len().min(usize::from(u16::from_be_bytes([high, low]))));
         rest = behind;
-        if let Ok(Content::Packet { at, .. }) = form_of_datagrams.parse(datagram, 1464) {
+        let content = form_of_datagrams.parse(datagram, 1464);
+        if let Ok(Content::Report(report)) = content {
+            assert_eq!(form_of_datagrams.parse(&form_of_datagrams.report(&report), 1464), Ok(Content::Report(report)));
+        } else if let Ok(Content::Packet { at, .. }) = content {
             assert!((20..=1464).contains(&at.len()) && at.end == datagram.len(), "{at:?}");
             let packet = &datagram[at];
+            mss::clamp(&mut packet.to_vec(), 1280);
             packets.push(if form & 8 != 0 { repaired(&with_length(packet)) } else { packet.to_vec() });
         }
     }

@@ -239,6 +239,14 @@ impl PacketStore {
         (segment.mss, segment.window_scale, segment.sack_permitted) = (mss, window_scale, sack_permitted);
     }
 
+    /// Lowers what a SYN announces of its sender's segments to `most` bytes.
+    pub(crate) fn clamp_mss(&mut self, packet: &Packet, most: u16) {
+        if packet.body == Body::Tcp && packet.flags.has(Flags::SYN) && packet.handle != Self::NONE {
+            let cold = &mut self.cold.held[packet.handle as usize];
+            cold.mss = cold.mss.min(most);
+        }
+    }
+
     /// Makes a packet the carrier of a datagram.
     pub(crate) fn put_datagram(&mut self, packet: &mut Packet, datagram: Datagram) {
         (packet.body, packet.len, packet.ip_len) = (Body::Datagram, datagram.len.as_u32(), datagram.ip_len().as_u32());

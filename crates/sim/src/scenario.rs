@@ -40,6 +40,9 @@ pub struct Tunnel {
     /// MTU of the devices; `None`: what the narrowest interface on the paths leaves.
     #[serde(default)]
     pub mtu: Option<Bytes>,
+    /// The MSS of SYNs that pass is lowered to what the MTU leaves.
+    #[serde(default)]
+    pub clamp_mss: bool,
     #[serde(default)]
     pub distribution: Distribution,
     /// Packets that take each turn.

@@ -7,7 +7,7 @@ use crate::nodes::Node;
 use crate::outcome::{TunnelCounters, TunnelEndOutcome, TunnelPathCounters};
 use crate::packet::{Body, Packet, PacketStore, Released, TunnelHeader};
 use polypath_base::{Bytes, Duration, Instant, PathId};
-use polypath_tunnel::{Endpoint, Message, ReorderCounters};
+use polypath_tunnel::{Endpoint, Message, ReorderCounters, clamped_mss};
 use std::collections::VecDeque;
 
 /// What the end of a tunnel is made of, beside its rules.
@@ -19,6 +19,8 @@ pub(crate) struct Config {
     pub(crate) paths: Vec<PathConfig>,
     /// Bytes of the longest packet that the device takes, as long as no path turns out to be narrower.
     pub(crate) mtu: u32,
+    /// The MSS of SYNs that pass is lowered to what the MTU leaves.
+    pub(crate) clamp_mss: bool,
     /// Packets that wait in the device at most; Linux's `tx_queue_len` of a TUN device is 500 (`TUN_READQ_SIZE`).
     pub(crate) queue: usize,
     /// Bytes of a path's socket buffer (`SO_SNDBUF`); none: the thread never waits.
@@ -88,6 +90,9 @@ impl TunnelEnd {
             self.counters.queue_drops += 1;
             store.forget(&packet);
             return;
+        }
+        if self.config.clamp_mss {
+            store.clamp_mss(&packet, clamped_mss(self.config.mtu, V6));
         }
         self.device.push_back(store.hold(packet));
         self.counters.max_queue_packets = self.counters.max_queue_packets.max(self.device.len() as u64);
@@ -178,6 +183,10 @@ impl TunnelEnd {
             return;
         }
         let seq = inside.header.seq;
+        if self.config.clamp_mss {
+            let inner = inside.inner;
+            store.clamp_mss(&inner, clamped_mss(self.config.mtu, V6));
+        }
         let before = (self.reorder, self.endpoint.malformed_packets());
         self.endpoint.handle_outer(now, path, len, Message::Data { seq, packet: number });
         self.send_polled(now, store);
@@ -271,6 +280,9 @@ impl Node for TunnelEnd {
         Some(TunnelEndOutcome { counters, reorder: self.endpoint.reorder_counters(), paths: paths.collect() })
     }
 }
+
+/// The packets of the simulator's hosts have the lengths that IPv4 gives them.
+const V6: bool = false;
 
 /// Packets that the rule did not give on and will not.
 fn dropped(counters: &ReorderCounters) -> u64 {

@@ -220,6 +220,7 @@ pub(crate) fn nodes(scenario: &Scenario, planned: Vec<Planned>, network: &Networ
                 peer: ends[1 - side],
                 paths,
                 mtu: planned.mtu.as_u32(),
+                clamp_mss: tunnel.clamp_mss,
                 queue: tunnel.queue_packets as usize,
                 send_buffer: tunnel.send_buffer.map(Bytes::as_u32),
             };

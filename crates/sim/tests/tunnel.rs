@@ -2,7 +2,7 @@
 
 use polypath_sim::outcome::TunnelOutcome;
 use polypath_sim::{CaptureFile, Outcome, Scenario, run_captured};
-use polypath_wire::{Segment, gre, ipv4, mpt, report, udp};
+use polypath_wire::{Segment, gre, ipv4, mpt, report, tcp, udp};
 use serde_json::{Value, json};
 
 const SECOND: u64 = 1_000_000_000;
@@ -186,6 +186,28 @@ fn a_path_that_is_down_is_left_after_the_dead_time() {
     let [dead, alive] = [0, 1].map(|path| there(&outcome).paths[path].counters);
     assert_eq!((dead.went_down, alive.went_down), (1, 0));
     assert!(dead.packets_lost > 0 && (8.0..9.5).contains(&goodput_mbps(&outcome)), "{dead:?} {}", goodput_mbps(&outcome));
+}
+
+#[test]
+fn a_clamped_syn_announces_what_the_tunnel_carries_and_no_more_than_before() {
+    // The client is behind `a`, on a link of 1500 bytes; the server's own device is the tunnel's.
+    for (mtu, clamp, expected) in [(1400, true, [1360; 2]), (1400, false, [1460, 1360]), (1464, true, [1424; 2])] {
+        let mut scenario = two_paths(false, 0);
+        scenario["nodes"][0]["router"] = true.into();
+        scenario["nodes"].as_array_mut().unwrap().push(json!({"name": "c"}));
+        let link = json!({"name": "c-a", "a": {"node": "c", "address": "10.3.0.1"}, "b": {"node": "a", "address": "10.3.0.2"}});
+        scenario["links"].as_array_mut().unwrap().push(link);
+        (scenario["flows"][0]["client"], scenario["flows"][0]["client_address"]) = ("c".into(), "10.3.0.1".into());
+        (scenario["tunnels"][0]["mtu"], scenario["tunnels"][0]["clamp_mss"]) = (mtu.into(), clamp.into());
+        scenario["captures"] = json!([{"node": "b", "link": "t", "snaplen": 2000, "packets": 10}]);
+        let (_, captures) = ran(&scenario);
+        let announced = packets(&captures[0].bytes).into_iter().filter_map(|bytes| {
+            let outer = ipv4::Packet::new_checked(&bytes[..]).unwrap();
+            let segment = tcp::Packet::new_checked(outer.payload()).unwrap();
+            tcp::Repr::parse(&segment, &outer.addresses()).unwrap().mss
+        });
+        assert_eq!(announced.collect::<Vec<_>>(), expected, "{mtu} {clamp}");
+    }
 }
 
 /// As [`two_paths`] with a device of 1500 packets, so that it can hold what a slow path makes wait.

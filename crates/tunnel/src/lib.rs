@@ -11,10 +11,12 @@ mod distribution;
 mod earliest;
 mod endpoint;
 mod keepalive;
+mod mss;
 mod reorder;
 
 pub use distribution::{Distribution, FlowHash, MOST_BATCH, WeightedTurns};
 pub use earliest::{Earliest, PathEstimate, Report};
 pub use endpoint::{Endpoint, EndpointConfig, Message, PathCounters, Spreading};
 pub use keepalive::{Change, Keepalive, KeepaliveConfig};
+pub use mss::clamped_mss;
 pub use reorder::{Arrival, Reorder, ReorderConfig, ReorderCounters, Rule};

@@ -44,6 +44,8 @@ pub struct Config {
     pub peer: (IpAddr, IpAddr),
     /// Of the device, bytes.
     pub mtu: u32,
+    /// The MSS of SYNs that pass is lowered to what the MTU leaves.
+    pub clamp_mss: bool,
     /// Packets that wait in the device at most.
     pub queue: u32,
     /// The socket buffer of each path, bytes as the kernel counts them (`skb->truesize`): what waits there has not left the host's own
@@ -97,6 +99,8 @@ struct Tunnel {
     addresses: Spanned<Vec<Spanned<String>>>,
     peer: Spanned<IpAddr>,
     mtu: Option<Spanned<u32>>,
+    #[serde(default)]
+    clamp_mss: bool,
     #[serde(default)]
     routes: Vec<Spanned<String>>,
     queue: Option<Spanned<u32>>,
@@ -260,6 +264,7 @@ impl Reader<'_> {
             device: device.clone(),
             peer: (peer, own),
             mtu,
+            clamp_mss: tunnel.clamp_mss,
             queue: self.within(tunnel.queue.as_ref(), "tunnel.queue", 1..=MOST_QUEUED, DEVICE_QUEUE)?,
             send_buffer: self.within(tunnel.send_buffer.as_ref(), "tunnel.send_buffer", SEND_BUFFERS, SEND_BUFFER)?,
             packets_before: tunnel.packets_before,
@@ -538,6 +543,7 @@ remote = "2001:db8::2"
                 "line 6: tunnel.distribution: earliest needs numbered packets",
             ),
             ("device = \"tun0\"", "device = \"tun0\"\ndistribution = \"first\"", "line 4: distribution: unknown variant `first`"),
+            ("device = \"tun0\"", "device = \"tun0\"\nclamp_mss = 1400", "line 4: clamp_mss: invalid type"),
             ("device = \"tun0\"", "device = \"tun0\"\nbatch = 0", "line 4: tunnel.batch: write a whole number of 1 to 1024"),
             ("device = \"tun0\"", "device = \"tun0\"\nqueue = 0", "line 4: tunnel.queue: write a whole number of 1 to"),
             ("device = \"tun0\"", "device = \"tun0\"\nsend_buffer = 100", "line 4: tunnel.send_buffer: write a whole number of 4608 to"),

@@ -41,6 +41,7 @@ counters! {
         tun_writes: Times, "packets that were handed to the host's stack, large ones counted once";
         unreadable: Packets, "packets of the host's stack that made no sense";
         not_taken: Packets, "packets that the host's stack did not take";
+        clamped: Packets, "SYNs whose MSS was lowered to what the tunnel carries";
         too_big: Packets, "packets that were longer than a path's MTU allows";
         unsendable: Packets, "packets that a path's socket did not take: no route, the device is down, or full for a tenth of a second";
         no_session: Packets, "packets that were dropped because the other end had not answered yet what to encrypt with";

@@ -3,6 +3,7 @@
 use crate::core::{Core, Packet, Sign};
 use crate::encapsulation::{Content, Refusal, Refused};
 use crate::encryption::{Opened, Peer, To};
+use crate::mss;
 use crate::signs;
 use crate::superpacket::{Group, group, merged_head};
 use polypath_base::{Bytes, Duration, Instant, PathId};
@@ -45,6 +46,7 @@ struct Batch {
     free: Vec<Vec<u8>>,
     written: u64,
     not_taken: u64,
+    clamped: u64,
 }
 
 /// Carries packets until `stop` has something to read.
@@ -65,6 +67,7 @@ pub(crate) fn run(core: &Core, stop: BorrowedFd<'_>) -> Result<(), Failed> {
         free: Vec::new(),
         written: 0,
         not_taken: 0,
+        clamped: 0,
     };
     let mut waiter = Waiter::new([stop].into_iter().chain(core.paths.iter().map(|path| path.main.as_fd())));
     loop {
@@ -157,6 +160,9 @@ impl Batch {
                 let mut buffer = self.free.pop().unwrap_or_default();
                 buffer.clear();
                 buffer.extend_from_slice(&plain[at]);
+                if core.config.clamp_mss && mss::clamp(&mut buffer, core.config.mtu) {
+                    self.clamped += 1;
+                }
                 Message::Data { seq, packet: Packet::Incoming(buffer) }
             }
         }))
@@ -203,6 +209,7 @@ impl Batch {
         }
         state.counters.tun_writes += std::mem::take(&mut self.written);
         state.counters.not_taken += std::mem::take(&mut self.not_taken);
+        state.counters.clamped += std::mem::take(&mut self.clamped);
         for (path, arrived, length, message) in self.came.drain(..) {
             let arrived = arrived.map_or(now, |arrived| arrived.min(now));
             state.endpoint.handle_arrived(now, arrived, path, Bytes::new(length as u64), message);

@@ -13,6 +13,7 @@ pub mod encapsulation;
 pub mod encryption;
 pub mod import;
 mod incoming;
+pub mod mss;
 mod outgoing;
 mod signs;
 pub mod status;

@@ -3,6 +3,7 @@
 use crate::core::{Core, DaemonCounters, Packet, Sign};
 use crate::encapsulation::Encapsulation;
 use crate::encryption::{OVERHEAD, Session};
+use crate::mss;
 use crate::signs;
 use crate::superpacket::{Part, flow_hash, split};
 use polypath_base::{Bytes, Duration, Instant, PathId, Seq};
@@ -165,6 +166,12 @@ impl Batch {
             if split(&mut buffer[..length], room, &mut self.heads, &mut self.parts).is_err() {
                 self.counters.unreadable += 1;
                 continue;
+            }
+            // What the stack left to be cut is no SYN.
+            if let ([part], true) = (&self.parts[..], core.config.clamp_mss) {
+                if part.head.len() == room && mss::clamp(&mut buffer[part.body.clone()], core.config.mtu) {
+                    self.counters.clamped += 1;
+                }
             }
             let hash = if hashed { flow_hash(&buffer[VIRTIO_HEAD..length]) } else { 0 };
             self.packets.extend(self.parts.drain(..).map(|part| Outgoing { bytes: Place::Read(read, part), hash }));

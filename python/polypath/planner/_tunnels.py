@@ -124,6 +124,7 @@ def _file(tunnel: Mapping[str, Any], number: int, own: str, other: str, mtu: int
         "addresses": [f"{tunnel[own]['address']}/32"],
         "peer": tunnel[other]["address"],
         "mtu": mtu,
+        "clamp_mss": tunnel["clamp_mss"],
         "offload": False,
         "queue": tunnel["queue_packets"],
         "packets_before": tunnel["packets_before"],

@@ -131,6 +131,8 @@ class Tunnel(Model):
     """Packets that take each turn."""
     mtu: Size | None = None
     """MTU of the devices; default: what the narrowest interface on the paths leaves."""
+    clamp_mss: bool = False
+    """The MSS of SYNs that pass is lowered to what the MTU leaves."""
     keepalive: Time = Time("5s")
     """Time between two keepalives on a path."""
     dead_time: Time = Time("11s")
@@ -166,6 +168,7 @@ def tunnel_scenario(name: str, tunnel: Tunnel) -> dict[str, Any]:
         "b": b,
         "paths": [{"a": path.ends[0], "b": path.ends[1], "weight": path.weight} for path in tunnel.paths],
         "mtu": None if tunnel.mtu is None else int(tunnel.mtu),
+        "clamp_mss": tunnel.clamp_mss,
         "distribution": tunnel.distribution,
         "batch": tunnel.batch,
         "reorder": _reorder(tunnel.reorder),
