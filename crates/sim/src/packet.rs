@@ -240,10 +240,10 @@ impl PacketStore {
     }
 
     /// Lowers what a SYN announces of its sender's segments to `most` bytes.
-    pub(crate) fn clamp_mss(&mut self, packet: &Packet, most: u16) {
+    pub(crate) fn clamp_mss(&mut self, packet: &Packet, most: Bytes) {
         if packet.body == Body::Tcp && packet.flags.has(Flags::SYN) && packet.handle != Self::NONE {
             let cold = &mut self.cold.held[packet.handle as usize];
-            cold.mss = cold.mss.min(most);
+            cold.mss = cold.mss.min(most.as_u32() as u16);
         }
     }
 

@@ -92,7 +92,7 @@ impl TunnelEnd {
             return;
         }
         if self.config.clamp_mss {
-            store.clamp_mss(&packet, clamped_mss(self.config.mtu, V6));
+            store.clamp_mss(&packet, clamped_mss(Bytes::from_u32(self.config.mtu), V6));
         }
         self.device.push_back(store.hold(packet));
         self.counters.max_queue_packets = self.counters.max_queue_packets.max(self.device.len() as u64);
@@ -185,7 +185,7 @@ impl TunnelEnd {
         let seq = inside.header.seq;
         if self.config.clamp_mss {
             let inner = inside.inner;
-            store.clamp_mss(&inner, clamped_mss(self.config.mtu, V6));
+            store.clamp_mss(&inner, clamped_mss(Bytes::from_u32(self.config.mtu), V6));
         }
         let before = (self.reorder, self.endpoint.malformed_packets());
         self.endpoint.handle_outer(now, path, len, Message::Data { seq, packet: number });

@@ -3,6 +3,7 @@
 //! Ends that do not learn of the tunnel's MTU, because ICMP is lost on its way or nobody sends any, would send what the tunnel drops.
 //! Everything here works on bytes; nothing that a packet holds can panic.
 
+use polypath_base::Bytes;
 use polypath_tunnel::clamped_mss;
 
 const TCP: u8 = 6;
@@ -25,7 +26,7 @@ pub fn clamp(packet: &mut [u8], mtu: u32) -> bool {
         return false;
     }
     let Some(at) = option(segment) else { return false };
-    let most = clamped_mss(mtu, v6);
+    let most = most(mtu, v6);
     let announced = u16::from_be_bytes([segment[at], segment[at + 1]]);
     if announced <= most {
         return false;
@@ -38,6 +39,11 @@ pub fn clamp(packet: &mut [u8], mtu: u32) -> bool {
     let old = u16::from_be_bytes([segment[CHECKSUM], segment[CHECKSUM + 1]]);
     segment[CHECKSUM..CHECKSUM + 2].copy_from_slice(&mended(old, before, after).to_be_bytes());
     true
+}
+
+/// What may be announced.
+fn most(mtu: u32, v6: bool) -> u16 {
+    clamped_mss(Bytes::from_u32(mtu), v6).get() as u16
 }
 
 /// RFC 1624 section 3, equation 3: HC' = ~(~HC + ~m + m').
@@ -203,7 +209,7 @@ mod tests {
             let options = [&before.concat()[..], &[MSS, 4, (announced >> 8) as u8, announced as u8]].concat();
             let original = syn(v6, &options);
             let mut packet = original.clone();
-            let most = clamped_mss(mtu, v6);
+            let most = most(mtu, v6);
             prop_assert_eq!(clamp(&mut packet, mtu), announced > most);
             let (before, after) = (read(&original), read(&packet));
             prop_assert_eq!(after.mss, Some(announced.min(most)));
