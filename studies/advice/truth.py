@@ -4,8 +4,8 @@
     python studies/advice/truth.py --pair 8 --budget 2min
                                                     one pair, or several, with another budget
 
-The advisor searches within 900 runs by default. The truth is every setting in twelve networks that the advisor saw neither in its search nor
-in its comparison. Nothing of it is drawn from a clock or a generator: the same table comes out on every machine.
+The advisor searches within 900 runs by default. The truth is every setting in twelve networks that the advisor saw neither in its search
+nor in its comparison. Nothing of it is drawn from a clock or a generator: the same table comes out on every machine.
 """
 
 from __future__ import annotations
