@@ -40,6 +40,7 @@ from polypath.advise._ranking import ranking
 from polypath.advise._score import score
 from polypath.advise._search import schedule
 from polypath.doctor import Address, Device, Facts
+from polypath.engines import find
 from polypath.pcap import analyse
 
 # Slow links, so that a run costs little.
@@ -197,6 +198,14 @@ def test_the_candidates_begin_with_linux_and_differ():
     far = candidates((path_in_words("500mbit 100ms", 1),))
     assert {each.buffer for each in far} == {None, 64 << 20}
     assert {each.paths for each in candidates(PATHS[:1])} == {"path1"}
+
+
+def test_what_is_to_be_loaded_can_be(polypath):
+    ours = {each.cc for each in candidates(PATHS) if each.needs == "ours"}
+    assert ours <= {algorithm.name for algorithm in find("sim").algorithms()}
+    # The words of the command, without the root that it asks for.
+    assert polypath("cc", "load", "--help")[0] == 0
+    assert all(f"polypath cc load {cc}" in script(asked(), Setting(paths="all", cc=cc), "server") for cc in ours)
 
 
 def test_a_search_keeps_within_its_budget_and_one_that_is_too_small_says_what_is_needed():
