@@ -378,7 +378,8 @@ def test_a_capture_tells_of_its_paths(tmp_path):
         assert path.up.low < rate < path.up.high
         assert rtt < path.rtt.low < 1.2 * rtt
         assert path.down.low < path.down.high == path.up.high
-    assert any("what was carried" in note for note in notes)
+    assert [path.address for path in paths] == ["10.0.1.1", "10.0.2.1"]
+    assert any("what was carried" in note for note in notes) and any("the server sent nothing to speak of" in note for note in notes)
     with pytest.raises(AdviceError, match="no connection of TCP or MPTCP carried data"):
         paths_in({"connections": []})
 

@@ -54,9 +54,8 @@ def _path(subflow: Mapping[str, Any], number: int, notes: list[str]) -> Path:
     if subflow["directions"][other]["bytes"] < _FEWEST_BYTES:
         # Nobody tried it: between a tenth and as much, as access lines are.
         sides[other] = Span(low=max(sides[main].low / 10, MIN_RATE), high=sides[main].high)
-        notes.append(
-            f"{name}: nothing to speak of went to the {_SIDES[other]}, so that its rate is taken as a tenth of the other's to as much"
-        )
+        sender = _SIDES[other]
+        notes.append(f"{name}: the {sender} sent nothing to speak of, so that its rate is taken as a tenth of the other's to as much")
     least = times["min_ms"] * 1e6
     wait = max(times["p95_ms"] * 1e6 - least, 5e6)
     again = subflow["directions"][main]
@@ -70,7 +69,14 @@ def _path(subflow: Mapping[str, Any], number: int, notes: list[str]) -> Path:
         rtt=Span(low=least, high=least),
         loss=Span(low=0.0, high=round(lost, 5)),
         queue=Span(low=wait, high=2 * wait),
+        address=_address(subflow["client"]),
     )
+
+
+def _address(end: str) -> str | None:
+    """Of IPv4, without its port."""
+    address = end.rpartition(":")[0]
+    return address if address.count(".") == 3 and ":" not in address else None
 
 
 def _side(direction: Mapping[str, Any]) -> Span:

@@ -137,7 +137,7 @@ def _tell(found: Advice) -> None:
     out.print(f"for: {wanted}\n", soft_wrap=True)
     out.print(_table(found))
     out.print(f"{found.settings} settings were tried in {found.runs} runs; these were compared in {found.networks} further networks.")
-    measure = ", ".join(f"{100 * harm:.0f} % on {path.name}" for harm, path in zip(found.yardstick, question.paths, strict=True))
+    measure = ", ".join(f"{round(100 * harm)} % on {path.name}" for harm, path in zip(found.yardstick, question.paths, strict=True))
     out.print(
         f"harm: what a TCP connection on a path loses beside them, at worst; one TCP connection of the host in their place: {measure}"
     )
@@ -201,7 +201,7 @@ def _table(found: Advice) -> Table:
             setting.buffers,
             *(f"{place.figures[name]:.1f}" for name in found.question.weights),
             share,
-            f"{100 * place.harm.worst:.0f} %",
+            f"{round(100 * place.harm.worst)} %",
             {"stock": "stock kernel", "ours": "polypath cc", "other": "other kernel"}[setting.needs],
             ", ".join(words),
             style="bold" if place is ranked.advice else None,
