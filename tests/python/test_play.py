@@ -21,6 +21,8 @@ from polypath.study import Study, cells, scenario
 
 ROOT = Path(__file__).resolve().parents[2]
 KNOWN = ROOT / "crates/sim/tests/known_bytes"
+# A machine that is busy with other tests.
+PATIENCE_MS = 120_000
 BUILT = (SITE / "polypath.wasm").is_file()
 
 
@@ -36,7 +38,7 @@ def address() -> Iterator[str]:
         is_up.set()
 
     threading.Thread(target=serve, args=(0,), kwargs={"ready": ready}, daemon=True).start()
-    assert is_up.wait(10)
+    assert is_up.wait(60)
     yield found[0]
 
 
@@ -62,6 +64,7 @@ def chromium():
 def page(chromium, address):
     """The page, loaded, its first run drawn. Its mistakes, and whatever it asks of another machine, fail the test."""
     context = chromium.new_context(viewport={"width": 1400, "height": 1000}, accept_downloads=True)
+    context.set_default_timeout(PATIENCE_MS)
     page, mistakes = context.new_page(), []
     page.on("pageerror", lambda error: mistakes.append(str(error)))
     page.on("console", lambda message: mistakes.append(message.text) if message.type == "error" else None)
@@ -320,6 +323,7 @@ def test_a_study_that_the_page_has_no_setting_for_is_refused_in_a_sentence(page,
 
 def test_on_a_phone_nothing_is_wider_than_the_screen(chromium, address):
     context = chromium.new_context(viewport={"width": 360, "height": 740}, color_scheme="dark")
+    context.set_default_timeout(PATIENCE_MS)
     page = context.new_page()
     page.goto(f"{address}#compare=1&b.cc=lia&rival=tcp")
     page.wait_for_selector("#side-b[data-digest]")
