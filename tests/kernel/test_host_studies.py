@@ -27,11 +27,22 @@ PARTS: dict[str, dict[str, list[str]]] = {
     "mtu": {"experiment": ["mixed"]},
     "nitk": {"experiment": ["v1"]},
     "poster": {"experiment": ["beside-udp"], "cc": ["lia"]},
+    "reorder": {"experiment": ["loss-05"], "cc": ["cubic"], "rule": ["progress"]},
     "simult-flows": {"experiment": ["balanced-delays"], "cc": ["lia"]},
 }
 WITHIN = 0.35
 # Runs at once: twice as many where a run's links carry some 10 Mbit/s together.
-AT_ONCE = {"atlas": 2, "linux-6.8": 2, "linux-reference": 4, "mpt-gre": 1, "mtu": 1, "nitk": 4, "poster": 2, "simult-flows": 3}
+AT_ONCE = {
+    "atlas": 2,
+    "linux-6.8": 2,
+    "linux-reference": 4,
+    "mpt-gre": 1,
+    "mtu": 1,
+    "nitk": 4,
+    "poster": 2,
+    "reorder": 1,
+    "simult-flows": 3,
+}
 
 
 def test_each_study_has_a_part_here() -> None:

@@ -49,9 +49,10 @@ PARTS = {
     "mtu": {"experiment": "mixed", "profile": "v1", "oversize": "silent", "probing": "2"},
     "atlas": {"experiment": "bulk", "cc": "lia", "draw": "2"},
     "mpt-gre": {"experiment": "nic-loss", "cc": "reno", "loss": "1%"},
+    "reorder": {"experiment": "loss-05", "cc": "cubic", "rule": "progress"},
 }
 # The device of the tunnel, where the flow's packets are themselves.
-INSIDE = {"mpt-gre": {"link": "mpt"}}
+INSIDE = {"mpt-gre": {"link": "mpt"}, "reorder": {"link": "bond"}}
 
 
 def cell_of(study, wanted):
