@@ -197,7 +197,8 @@ def _first_line(old: str, new: str) -> str:
 def printed(command: str, cost_s: float) -> tuple[str | None, str]:
     """What a command prints, or None and why there is nothing."""
     paths = [str(ROOT / ".venv" / "bin"), str(ROOT / "tools"), os.environ.get("PATH", "")]
-    environment = {**os.environ, "PATH": os.pathsep.join(paths), "PYTHONPATH": str(ROOT / "tools"), "COLUMNS": "200", "NO_COLOR": "1"}
+    own = os.pathsep.join([str(ROOT / "tools"), str(ROOT / "python")])  # this tree's package, whichever one the environment has installed
+    environment = {**os.environ, "PATH": os.pathsep.join(paths), "PYTHONPATH": own, "COLUMNS": "200", "NO_COLOR": "1"}
     try:
         done = subprocess.run(
             ["bash", "-c", command],

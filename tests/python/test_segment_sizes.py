@@ -2,15 +2,10 @@
 
 import csv
 import importlib.util
-import io
-import json
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-
-from polypath import _native
-from polypath.validate._ids import parse
 
 ROOT = Path(__file__).parents[2]
 TABLES = ROOT / "tests" / "data" / "reference" / "mtu"
@@ -36,15 +31,6 @@ def measurement() -> ModuleType:
     return module
 
 
-def sizes(measure: ModuleType, name: str, kernel: str) -> list[float | None]:
-    outcome, _series, _links, captures = _native.simulate(json.dumps(measure.captured(parse(name), kernel)))
-    found = []
-    for subflow in json.loads(outcome)["flows"][0]["subflows"]:
-        means = [measure.mean_segment(io.BytesIO(data), subflow["source"]) for data in captures.values()]
-        found.append(next((mean for mean in means if mean is not None), None))
-    return found
-
-
 @pytest.mark.parametrize("kernel", sorted(DIFFER))
 def test_segments_are_as_long_as_linux_sends_them(kernel):
     measure, differ = measurement(), set()
@@ -52,7 +38,7 @@ def test_segments_are_as_long_as_linux_sends_them(kernel):
         rows = list(csv.DictReader(stream))
     for row in rows:
         wanted = [float(row[f"sf{i}_avg_seg"]) for i in (1, 2) if row[f"sf{i}_avg_seg"]]
-        found = sizes(measure, row["id"], kernel)
+        found = measure.simulated(row["id"], kernel)
         assert len(found) == len(wanted), row["id"]
         for i, (ours, linux) in enumerate(zip(found, wanted, strict=True), 1):
             if ours is None or abs(ours - linux) > NEAR * linux:

@@ -6,12 +6,14 @@ leave the client, retransmissions included: a kernel counts probes too that it r
 
 import csv
 import io
+import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from polypath import _native
 from polypath.engines import find
 from polypath.validate._ids import Setup, parse
 from polypath.validate._scenario import build, for_kernel
@@ -29,12 +31,22 @@ SNAPLEN = 128
 PACKETS = 400_000
 
 
-def captured(setup: Setup, kernel: str) -> dict[str, Any]:
+def captured(setup: Setup, kernel: str | None) -> dict[str, Any]:
     """The scenario of a set-up, with captures at the client."""
-    plan = build(replace(setup, kernel=kernel))
+    plan = build(replace(setup, kernel=kernel) if kernel else setup)
     links = [link["name"] for link in plan["links"] if link["a"]["node"] == "c"]
     plan["captures"] = [{"node": "c", "link": name, "snaplen": SNAPLEN, "packets": PACKETS} for name in links]
     return plan
+
+
+def simulated(name: str, kernel: str | None) -> list[float | None]:
+    """Mean size of the segments of each subflow in the simulator's captures of a run, as this kernel or as the run's name says."""
+    outcome, _series, _links, captures = _native.simulate(json.dumps(captured(parse(name), kernel)))
+    found = []
+    for subflow in json.loads(outcome)["flows"][0]["subflows"]:
+        means = [mean_segment(io.BytesIO(data), subflow["source"]) for data in captures.values()]
+        found.append(next((mean for mean in means if mean is not None), None))
+    return found
 
 
 def mean_segment(capture: io.BytesIO, source: str) -> float | None:
