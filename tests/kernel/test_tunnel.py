@@ -369,14 +369,17 @@ def test_what_is_not_the_peers_is_counted_and_harms_nothing(tunnel: Tunnel) -> N
     assert pings(0, "10.99.0.2") >= 19
 
 
-def overheard(device: str, want: Callable[[bytes], bool], count: int) -> list[bytes]:
+def overheard(device: str, want: Callable[[bytes], bool], count: int, listens: threading.Event) -> list[bytes]:
     """UDP datagrams that pass a device at end 1, whole packets from the IP header on."""
+    limit = time.monotonic() + PATIENCE
     listener = inside(1, lambda: socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x0800)))
     listener.bind((device, 0x0800))
     listener.settimeout(PATIENCE)
+    listens.set()
     found: list[bytes] = []
     with listener:
-        while len(found) < count:
+        # Keepalives come for ever.
+        while len(found) < count and time.monotonic() < limit:
             packet = listener.recv(1 << 16)
             if packet[9] == socket.IPPROTO_UDP and packet[12:16] == socket.inet_aton("192.168.1.1") and want(packet[28:]):
                 found.append(packet[28:])
@@ -392,9 +395,10 @@ def test_an_encrypted_tunnel_carries_traffic_that_nobody_reads(tunnel: Tunnel) -
     until(lambda: tunnel.status(0)["encryption"]["session_age_s"] is not None, "both ends agree on a session")
     client, server = connected()
     heard: list[bytes] = []
-    listening = threading.Thread(target=lambda: heard.extend(overheard("v1", lambda data: len(data) > 500, 20)))
+    listens = threading.Event()
+    listening = threading.Thread(target=lambda: heard.extend(overheard("v1", lambda data: len(data) > 500, 20, listens)))
     listening.start()
-    until(listening.is_alive, "it listens")
+    assert listens.wait(PATIENCE), "it listens"
     sender = threading.Thread(target=client.sendall, args=(secret * 200_000,))
     sender.start()
     length = 0
@@ -402,7 +406,7 @@ def test_an_encrypted_tunnel_carries_traffic_that_nobody_reads(tunnel: Tunnel) -
         length += len(server.recv(1 << 16))
     sender.join()
     listening.join()
-    assert all(data[0] == 0x44 and secret not in data for data in heard)
+    assert len(heard) == 20 and all(data[0] == 0x44 and secret not in data for data in heard)
     carried(server, client, 5_000_000)
     sent = sent_packets(tunnel, 0)
     assert min(sent) > 0.4 * sum(sent)
@@ -416,8 +420,10 @@ def test_replays_and_strangers_are_refused(tunnel: Tunnel) -> None:
     assert pings(0, "10.99.0.2") >= 19
     before = tunnel.status(1)["refused"]
     heard: list[bytes] = []
-    listening = threading.Thread(target=lambda: heard.extend(overheard("v1", lambda data: data[0] == 0x44, 5)))
+    listens = threading.Event()
+    listening = threading.Thread(target=lambda: heard.extend(overheard("v1", lambda data: data[0] == 0x44, 5, listens)))
     listening.start()
+    assert listens.wait(PATIENCE), "it listens"
     pings(0, "10.99.0.2")
     listening.join()
     # From the peer's own address, and from another one, to which the tunnel must not turn.
