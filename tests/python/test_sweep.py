@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 from polypath import owncc
 from polypath.cli._app import build
 from polypath.engines import EngineError, FakeEngine, HostEngine, Output, find
-from polypath.results import Progress, execute, execute_part, plan, progress_of
+from polypath.results import Progress, _progress, execute, execute_part, plan, progress_of
 from polypath.results._progress import Told
 from polypath.study import Run, Study, StudyError
 from polypath.sweep import DaskPlace, Failed, Fault, Finished, State, _dask, check_place, files_of, find_place
@@ -190,7 +190,9 @@ def test_no_scheduler_is_one_sentence_and_runs_nothing(tmp_path: Path) -> None:
 # --- how far it is
 
 
-def test_status_tells_how_far_a_study_is_and_nothing_of_it_stays(tmp_path: Path) -> None:
+def test_status_tells_how_far_a_study_is_and_nothing_of_it_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Told at each run, since all of them may end within a second.
+    monkeypatch.setattr(_progress, "_EVERY_S", 0.0)
     seen: list[Progress] = []
 
     def look(run: Run) -> None:
