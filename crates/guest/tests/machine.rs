@@ -33,7 +33,9 @@ fn kernel() -> Option<PathBuf> {
     }
     let cache = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")))?;
     let folders = fs::read_dir(cache.join("polypath/linux")).ok()?.flatten().map(|entry| entry.path());
-    let of_612 = folders.filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("6.12-")));
+    // A variant has its name between version and hash.
+    let plain = |name: &str| name.strip_prefix("6.12-").is_some_and(|rest| !rest.contains('-'));
+    let of_612 = folders.filter(|path| path.file_name().is_some_and(|name| plain(&name.to_string_lossy())));
     let files = of_612.filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten().map(|entry| entry.path());
     let kernels = files.filter(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
