@@ -21,7 +21,7 @@ def study(**flow: Any) -> Study:
     base = {"client": "c", "server": "s", "program": "${program}", "app": {"kind": "bulk", "duration": "3s"}}
     topology = {"nodes": {"c": None, "s": None}, "links": links}
     matrix = {"program": ["polypath", "iperf3"]}
-    more = {"matrix": matrix, "duration": "3s", "seeds": 2, "baselines": None}
+    more = {"matrix": matrix, "duration": "3s", "seeds": 4, "baselines": None}
     return Study.model_validate({"name": "programs", "topology": topology, "flows": {"f": {**base, **flow}}, **more})
 
 
