@@ -158,6 +158,11 @@ def test_one_chooses_draws_by_number() -> None:
         plan(made, only={"rate": ["5"]})
 
 
+def test_the_short_form_says_which_draws_it_has() -> None:
+    with pytest.raises(StudyError, match=r"no cell of drawn-short has draw=3; there are 1 to 2"):
+        plan(study().in_short(), only={"draw": ["3"]})
+
+
 # --- many cells
 
 

@@ -27,6 +27,7 @@ from polypath.study import (
     Study,
     StudyError,
     cells,
+    draw_numbers,
     is_large,
     numbers_in,
     parameter_names,
@@ -88,10 +89,13 @@ class Plan:
     @cached_property
     def pending(self) -> tuple[Run, ...]:
         """Those that are to run, kept."""
-        return tuple(self.waiting())
+        return tuple(self._missing())
 
     def waiting(self) -> Iterator[Run]:
-        """Those that are to run, each once, made while one goes over them."""
+        """Those that are to run, each once; of a large study made while one goes over them."""
+        return self._missing() if self.large else iter(self.pending)
+
+    def _missing(self) -> Iterator[Run]:
         store = self.store
         seen: set[bytes] = set()
         for run in self.every() if self.large else self.runs:
@@ -162,7 +166,7 @@ def plan(
     is_chosen = _choice(study, others)
     some = [cell for cell in specimens(study) if is_chosen(cell)]
     left_out = check(engine, study, kernel, some)
-    share = 1.0 if draws is None or study.draw is None else len(draws) / study.draw.number
+    share = 1.0 if draws is None else len(draws) / len(draw_numbers(study))
     every = partial(
         runs,
         study,
@@ -369,15 +373,14 @@ def _draws(study: Study, only: Mapping[str, Iterable[str]]) -> tuple[frozenset[i
     if study.draw is None or NUMBER_OF_DRAW not in only:
         return None, only
     found: set[int] = set()
+    last = draw_numbers(study)[-1]
     for text in only[NUMBER_OF_DRAW]:
         try:
             numbers = numbers_in(text)
         except ValueError:
             numbers = range(0)
-        if not numbers or numbers[-1] > study.draw.number:
-            sentence = (
-                f"no cell of {study.name} has {NUMBER_OF_DRAW}={text}; there are 1 to {study.draw.number}, and 1..9 stands for nine of them"
-            )
+        if not numbers or numbers[-1] > last:
+            sentence = f"no cell of {study.name} has {NUMBER_OF_DRAW}={text}; there are 1 to {last}, and 1..9 stands for nine of them"
             raise StudyError(sentence)
         found.update(numbers)
     return frozenset(found), {name: values for name, values in only.items() if name != NUMBER_OF_DRAW}
@@ -442,7 +445,7 @@ def _here(plan: Plan, store: Store, workers: int, failures: list[str]) -> Iterat
         _keep(plan, store, run, files_of(run.key, run.engine, run.version, run.scenario, output))
         return run
 
-    waiting = plan.waiting() if plan.large else iter(plan.pending)
+    waiting = plan.waiting()
     pool = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="run")
     try:
         # No more are handed out than there are threads, so that an error ends the study soon.
@@ -466,7 +469,7 @@ def _here(plan: Plan, store: Store, workers: int, failures: list[str]) -> Iterat
 
 def _elsewhere(plan: Plan, store: Store, on: Place, failures: list[str], tell: Callable[[State], None]) -> Iterator[Run]:
     """Runs on other machines; what comes back is kept here."""
-    for part in _batched(plan.waiting() if plan.large else plan.pending, _PART):
+    for part in _batched(plan.waiting(), _PART):
         by_key = {run.key: run for run in part}
         with closing(on.carry_out(plan.engine, part, tell)) as ends:
             for end in ends:

@@ -4,7 +4,19 @@ Knows no engine, no table and no disk but the study file itself.
 """
 
 from ._aqm import Codel, FqCodel, Pie, Red
-from ._cells import MOST_KEPT, Cell, Cells, Setup, cells, cells_of_draws, is_large, number_of_cells, parameter_names, specimens
+from ._cells import (
+    MOST_KEPT,
+    Cell,
+    Cells,
+    Setup,
+    cells,
+    cells_of_draws,
+    draw_numbers,
+    is_large,
+    number_of_cells,
+    parameter_names,
+    specimens,
+)
 from ._chance import drawing_algorithms, same_for_all_seeds
 from ._check import check_cell
 from ._claims import Above, Below, Between, Check, Claim, Decides, Order, Published, Varies, Within
@@ -147,6 +159,7 @@ __all__ = [
     "check_cell",
     "conclusion_places",
     "copies",
+    "draw_numbers",
     "drawing_algorithms",
     "field_of",
     "filled",

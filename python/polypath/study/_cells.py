@@ -148,7 +148,7 @@ def specimens(study: Study) -> Sequence[Cell]:
 def number_of_cells(study: Study, experiment: str | None = None) -> int:
     """How many cells there are, in all or in one experiment, without making them."""
     names = study.all_experiments if experiment is None else [experiment]
-    return len(_draws(study)) * sum(1 for name in names for _ in _combinations(study, name))
+    return len(draw_numbers(study)) * sum(1 for name in names for _ in _combinations(study, name))
 
 
 def parameter_names(study: Study) -> list[str]:
@@ -169,7 +169,7 @@ def _check_late(cell: Cell) -> None:
 def _every_cell(study: Study, chosen: Collection[int] | None = None) -> Iterator[Cell]:
     for name in study.all_experiments:
         maker = _Maker(study, name)
-        for number in _draws(study):
+        for number in draw_numbers(study):
             if chosen is not None and number not in chosen:
                 continue
             for varied in _combinations(study, name):
@@ -179,7 +179,7 @@ def _every_cell(study: Study, chosen: Collection[int] | None = None) -> Iterator
 def _some_cells(study: Study) -> Iterator[Cell]:
     for name in study.all_experiments:
         maker = _Maker(study, name)
-        draws = _draws(study)
+        draws = draw_numbers(study)
         combinations = list(_combinations(study, name))
         some = combinations if len(combinations) <= _SPECIMENS else _with_every_value(combinations)
         chosen = [(varied, draws[0]) for varied in some]
@@ -199,8 +199,8 @@ def _with_every_value(combinations: Iterable[dict[str, Scalar]]) -> list[dict[st
     return found
 
 
-def _draws(study: Study) -> Sequence[int]:
-    """The numbers of the draws; 0 where nothing is drawn."""
+def draw_numbers(study: Study) -> Sequence[int]:
+    """The numbers of the draws, of a short form its own; 0 where nothing is drawn."""
     if study.draw is None:
         return (0,)
     return range(1, 1 + (min(study.draw.number, study.short.draws) if study.shortened else study.draw.number))
