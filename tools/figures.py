@@ -17,7 +17,7 @@ be had here in minutes (another kernel, real time, hours) is recorded instead:
     <!-- figures: COMMAND | recorded 2026-05-17, Linux 6.12.117 -->
 
 Such a block says when and on what, and is never renewed. Both may stand within a line. Commands run in the project's root with
-.venv/bin and tools first in PATH; several blocks with the same command run it once.
+.venv/bin, this Python's own folder and tools first in PATH; several blocks with the same command run it once.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ def _first_line(old: str, new: str) -> str:
 
 def printed(command: str, cost_s: float) -> tuple[str | None, str]:
     """What a command prints, or None and why there is nothing."""
-    paths = [str(ROOT / ".venv" / "bin"), str(ROOT / "tools"), os.environ.get("PATH", "")]
+    paths = [str(ROOT / ".venv" / "bin"), str(Path(sys.executable).parent), str(ROOT / "tools"), os.environ.get("PATH", "")]
     own = os.pathsep.join([str(ROOT / "tools"), str(ROOT / "python")])  # this tree's package, whichever one the environment has installed
     environment = {**os.environ, "PATH": os.pathsep.join(paths), "PYTHONPATH": own, "COLUMNS": "200", "NO_COLOR": "1"}
     try:
