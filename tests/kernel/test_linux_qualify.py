@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from polypath import linux
 from polypath.cli import _linux_qualify
 from polypath.cli._app import build
-from polypath.engines import Replay, conditions, replay
+from polypath.engines import Replay, conditions, proof, replay
 
 
 def test_replays_under_all_conditions_are_equal(linux_kernel: linux.Kernel) -> None:
@@ -19,12 +19,12 @@ def test_replays_under_all_conditions_are_equal(linux_kernel: linux.Kernel) -> N
 
 
 def test_a_machine_that_is_stopped_and_continued_goes_on(linux_kernel: linux.Kernel) -> None:
-    scenario = _linux_qualify._scenario(linux_kernel.name, 3, 1)
-    plain = replay(scenario, "plain", kernel=linux_kernel.file)
+    scenario = proof(linux_kernel, 3, 1)
+    plain = replay(scenario, "plain", kernel=linux_kernel)
     stopped: list[Replay] = []
     # A run that was never stopped would prove nothing, and beside other work a stop comes late.
     while sum(each.stops for each in stopped) <= 3 and len(stopped) < 100:
-        stopped.append(replay(scenario, "stopped", kernel=linux_kernel.file, number=len(stopped)))
+        stopped.append(replay(scenario, "stopped", kernel=linux_kernel, number=len(stopped)))
     assert sum(each.stops for each in stopped) > 3
     assert {each.digest for each in stopped} == {plain.digest}
 
@@ -32,7 +32,7 @@ def test_a_machine_that_is_stopped_and_continued_goes_on(linux_kernel: linux.Ker
 def test_a_difference_is_told(linux_kernel: linux.Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
     # Every second replay is of another seed.
     calls = iter(range(100))
-    other = _linux_qualify._scenario(linux_kernel.name, 5, 1)
+    other = proof(linux_kernel, 5, 1)
 
     def wrong(scenario, condition, *, kernel, number=0):  # type: ignore[no-untyped-def]
         return replay(other if next(calls) % 2 else scenario, "plain", kernel=kernel)

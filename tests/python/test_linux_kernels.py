@@ -105,6 +105,10 @@ def silent(_: str) -> None:
     pass
 
 
+def works(_: linux.Kernel) -> None:
+    pass
+
+
 def test_a_folder_is_copied_without_what_was_built_in_it(tmp_path: Path) -> None:
     folder = tree(tmp_path / "mine")
     (folder / ".config").write_text("CONFIG_X=y\n")
@@ -113,7 +117,6 @@ def test_a_folder_is_copied_without_what_was_built_in_it(tmp_path: Path) -> None
         (folder / "kernel" / name).write_text("")
     source = _source.resolve(str(folder), tmp_path, silent)
     copy = tmp_path / "copy"
-    copy.mkdir()
     _source.unpack(source, copy)
     assert sorted(path.name for path in (copy / "kernel").iterdir()) == ["fork.c"]
     assert not (copy / ".config").exists()
@@ -134,7 +137,6 @@ def test_a_tarball_is_unpacked_without_its_first_folder(tmp_path: Path) -> None:
     tarball = shutil.make_archive(str(tmp_path / "linux"), "gztar", tmp_path / "in")
     # make_archive puts "./" in front, as kernel.org's tarballs do not.
     copy = tmp_path / "copy"
-    copy.mkdir()
     _commands.run("tar", "-C", tmp_path / "in", "-czf", tarball, "linux-6.12.7", cwd=tmp_path, what="packing")
     _source.unpack(_source.resolve(tarball, tmp_path, silent), copy)
     assert (copy / "arch/um/Kconfig").exists()
@@ -213,15 +215,17 @@ def test_what_is_half_made_is_no_kernel(cache: Path) -> None:
     assert linux.installed() == []
 
 
-def test_a_killed_builds_folder_goes_with_the_next_build_and_a_living_ones_stays(cache: Path) -> None:
-    for name in (".building-dead", ".building-alive"):
+def test_what_nobody_compiles_in_any_more_goes_with_the_next_build(cache: Path) -> None:
+    for name in (".building-dead", ".building-alive", ".objects-old", ".objects-recent", ".objects-wanted"):
         (cache / name / "source").mkdir(parents=True)
         (cache / name / "lock").touch()
+        if name in (".objects-old", ".objects-wanted"):
+            os.utime(cache / name / "lock", (time.time() - 8 * 24 * 3600,) * 2)
     with _commands.locked(cache / ".building-alive" / "lock", ""):
-        _build._clean(cache)
-        assert [path.name for path in cache.iterdir()] == [".building-alive"]
-    _build._clean(cache)
-    assert not list(cache.iterdir())
+        _build._clean(cache, cache / ".objects-wanted")
+        assert sorted(path.name for path in cache.iterdir()) == [".building-alive", ".objects-recent", ".objects-wanted"]
+    _build._clean(cache, cache / ".objects-wanted")
+    assert sorted(path.name for path in cache.iterdir()) == [".objects-recent", ".objects-wanted"]
 
 
 @pytest.fixture
@@ -243,31 +247,101 @@ def without_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_folder_is_built_once_and_again_when_it_changed(cache: Path, tmp_path: Path, without_compiler: None) -> None:
     folder = tree(tmp_path / "mine")
     said: list[str] = []
-    first = linux.build(str(folder), say=said.append)
+    first = linux.build(str(folder), prove=works, say=said.append)
     assert (first.name, first.release) == ("6.12.7", "6.12.7")
     assert any("comes without TCP_CONG_BBR" in line for line in said)
-    assert linux.build(str(folder), say=said.append) == first
+    assert linux.build(str(folder), prove=works, say=said.append) == first
     assert said[-1] == "kernel 6.12.7 is there already"
     (folder / "net.c").write_text("int x;\n")
-    second = linux.build(str(folder), say=said.append)
+    second = linux.build(str(folder), prove=works, say=said.append)
     assert linux.find("6.12.7").file == second.file != first.file
     # A study may still be running on it.
     assert first.file.exists()
-    assert not list(cache.glob(".building-*"))
+
+
+def objects(cache: Path) -> list[Path]:
+    return sorted(cache.glob(".objects-*"))
 
 
 @pytest.mark.parametrize("error", [KernelError("no"), KeyboardInterrupt()])
-def test_what_goes_wrong_leaves_nothing(
-    cache: Path, tmp_path: Path, without_compiler: None, monkeypatch: pytest.MonkeyPatch, error: BaseException
+@pytest.mark.parametrize("step", ["compile", "prove"])
+def test_what_goes_wrong_leaves_no_kernel_but_what_was_compiled(
+    cache: Path, tmp_path: Path, without_compiler: None, monkeypatch: pytest.MonkeyPatch, error: BaseException, step: str
 ) -> None:
+    compiled: list[bool] = []
+
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(_build, "_compile", fail)
-    with pytest.raises(type(error)):
-        linux.build(str(tree(tmp_path / "mine")))
+    def compile_(tree: Path, *_: object) -> None:
+        compiled.append((tree / "net.o").exists())
+        (tree / "net.o").touch()
+        if step == "compile":
+            fail()
+
+    monkeypatch.setattr(_build, "_compile", compile_)
+    folder = tree(tmp_path / "mine")
+    for _ in range(2):
+        with pytest.raises(type(error)):
+            linux.build(str(folder), prove=fail)
+    assert compiled == [False, True]
     assert linux.installed() == []
-    assert not list(cache.glob(".building-*"))
+    assert len(objects(cache)) == 1
+    assert not (objects(cache)[0] / "done").exists()
+
+
+def test_a_tarball_that_was_built_leaves_nothing_else(cache: Path, tmp_path: Path, without_compiler: None) -> None:
+    tree(tmp_path / "in" / "linux-6.12.7")
+    _commands.run("tar", "-C", tmp_path / "in", "-czf", tmp_path / "linux.tar.gz", "linux-6.12.7", cwd=tmp_path, what="packing")
+    linux.build(str(tmp_path / "linux.tar.gz"), prove=works)
+    assert objects(cache) == []
+
+
+def test_a_kernel_is_proved_before_it_is_there(cache: Path, tmp_path: Path, without_compiler: None) -> None:
+    proved: list[linux.Kernel] = []
+
+    def prove(kernel: linux.Kernel) -> None:
+        assert linux.installed() == []
+        proved.append(kernel)
+
+    built = linux.build(str(tree(tmp_path / "mine")), name="mine", prove=prove)
+    assert [kernel.name for kernel in proved] == [built.name] == ["mine"]
+    assert linux.build(str(tmp_path / "mine"), name="mine", prove=prove) == built
+    assert len(proved) == 1
+
+
+@pytest.mark.parametrize("name", ["6.12", "a/b", "-x", " "])
+def test_what_is_no_name_of_a_kernel_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(KernelError, match="a kernel cannot be called"):
+        linux.build(str(tree(tmp_path / "mine")), name=name, prove=works)
+
+
+def test_a_second_copy_of_a_folder_writes_what_changed(tmp_path: Path) -> None:
+    folder, copy = tree(tmp_path / "mine"), tmp_path / "copy"
+    for name in ("same.c", "touched.c", "changed.c", "gone.c"):
+        (folder / name).write_text("int x;\n")
+    (folder / "link.h").symlink_to("same.c")
+
+    def unpack() -> None:
+        _source.unpack(_source.resolve(str(folder), tmp_path, silent), copy)
+
+    unpack()
+    (copy / "same.o").write_text("")
+    old = {file.name: file.stat().st_mtime_ns for file in copy.glob("*.c")}
+    (folder / "changed.c").write_text("int y;\n")
+    (folder / "new.c").write_text("int z;\n")
+    (folder / "gone.c").unlink()
+    # A checkout back writes the same contents at another time, and one of an old commit brings old times with it.
+    os.utime(folder / "touched.c")
+    os.utime(folder / "changed.c", (1, 1))
+    unpack()
+    assert sorted(file.name for file in copy.iterdir() if file.is_file()) == [
+        "Makefile", "changed.c", "link.h", "new.c", "same.c", "same.o", "touched.c"
+    ]  # fmt: skip
+    assert (copy / "changed.c").read_text() == "int y;\n"
+    assert (copy / "changed.c").stat().st_mtime_ns > old["changed.c"]
+    assert all((copy / name).stat().st_mtime_ns == old[name] for name in ("same.c", "touched.c"))
+    assert (copy / "link.h").is_symlink()
 
 
 def test_an_interrupted_command_ends(tmp_path: Path) -> None:
@@ -306,7 +380,7 @@ def test_missing_packages_are_named_in_one_sentence(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("polypath.linux._tools.missing", lambda *_: ["flex", "bison"])
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(KernelError, match="Debian packages flex bison: install them"):
-        linux.build("6.12")
+        linux.build("6.12", prove=works)
 
 
 def test_the_command_line_lists_and_removes(cache: Path) -> None:

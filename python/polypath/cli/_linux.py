@@ -8,6 +8,7 @@ import typer
 from rich.table import Table
 
 from polypath import linux
+from polypath.engines import prove
 
 from . import _linux_exec, _linux_qualify, _linux_replay, _linux_selftests
 from ._console import err, out
@@ -29,9 +30,14 @@ def build(
         str,
         typer.Option(help="Another configuration, a kernel of its own: `selftests` has what the kernel's network selftests ask for."),
     ] = "",
+    name: Annotated[str, typer.Option(help="What it is called; default: its release.")] = "",
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Compilers at once; default: one a core.")] = None,
 ) -> None:
-    """Build a kernel; some minutes, once. Needs no privileges if gcc, make, flex, bison and bc are there."""
+    """Build a kernel; some minutes, once. Needs no privileges if gcc, make, flex, bison and bc are there.
+
+    Before it counts as built it is started: equal runs must be equal, another seed must give another run, and data must arrive. What was
+    compiled is kept after a failure, and for a folder of sources: a second build compiles what changed.
+    """
     with err.status("", spinner="line") as status:
 
         def say(text: str) -> None:
@@ -41,7 +47,7 @@ def build(
             else:
                 err.print(text, highlight=False)
 
-        kernel = linux.build(what, variant=variant, jobs=jobs, say=say)
+        kernel = linux.build(what, prove=prove, name=name, variant=variant, jobs=jobs, say=say)
     out.print(
         f"ready: kernel {kernel.name} (Linux {kernel.release}); use it with --engine linux, or kernel: {_quoted(kernel.name)} in a study"
     )

@@ -9,19 +9,11 @@ import typer
 from rich.table import Table
 
 from polypath import linux
-from polypath.engines import CONDITIONS, LinuxEngine, Replay, conditions, replay
-from polypath.study import DEFAULT_KERNEL, Study, runs
+from polypath.engines import CONDITIONS, Replay, conditions, proof, replay
+from polypath.study import DEFAULT_KERNEL
 
 from ._console import err, out
 
-# MPTCP over two paths with random loss, jitter and a capture of every packet: what differs by a nanosecond differs in it.
-_LINKS = {
-    "wifi": {"ends": ["client", "router"], "both": {"rate": "20mbit", "queue": "50packets", "delay": "5ms", "loss": "0.5%"}},
-    "lte": {"ends": ["client", "router"], "both": {"rate": "10mbit", "queue": "50packets", "delay": "20ms", "jitter": "4ms"}},
-    "last": {"ends": ["router", "server"], "both": {"delay": "1ms"}},
-}
-_NODES = {"client": None, "router": {"router": True}, "server": None}
-_FLOW = {"client": "client", "server": "server", "transport": "mptcp", "cc": "lia", "start_spread": "4ms"}
 _SECONDS, _SHORT_SECONDS = 5, 1
 _REPLAYS, _SHORT_REPLAYS = 100, 12
 
@@ -39,7 +31,7 @@ def qualify(
     """
     found = linux.find(kernel)
     wanted = replays or (_SHORT_REPLAYS if short else _REPLAYS)
-    scenarios = [_scenario(found.name, each, _SHORT_SECONDS if short else _SECONDS) for each in (seed, seed + 1)]
+    scenarios = [proof(found, each, _SHORT_SECONDS if short else _SECONDS) for each in (seed, seed + 1)]
     names = conditions()
     done: list[Replay] = []
     began = time.monotonic()
@@ -48,8 +40,8 @@ def qualify(
             condition = names[number % len(names)]
             if err.is_terminal:
                 status.update(f"replay {number + 1} of {wanted}: {condition}")
-            done.append(replay(scenarios[0], condition, kernel=found.file, number=number))
-        other = replay(scenarios[1], "plain", kernel=found.file)
+            done.append(replay(scenarios[0], condition, kernel=found, number=number))
+        other = replay(scenarios[1], "plain", kernel=found)
     raise typer.Exit(_tell(found, done, other, seed, time.monotonic() - began))
 
 
@@ -76,19 +68,3 @@ def _tell(kernel: linux.Kernel, done: list[Replay], other: Replay, seed: int, se
         soft_wrap=True,
     )
     return 0
-
-
-def _scenario(kernel: str, seed: int, seconds: int) -> dict[str, object]:
-    study = Study.model_validate(
-        {
-            "name": "qualify",
-            "topology": {"nodes": _NODES, "links": _LINKS},
-            "flows": {"f": _FLOW},
-            "duration": f"{seconds}s",
-            "seeds": [seed],
-            "baselines": None,
-            "measure": {"capture": ["client", "server"]},
-        }
-    )
-    (run,) = runs(study, engine="linux", version=LinuxEngine().versions(), kernel=kernel)
-    return dict(run.scenario)

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 
 from polypath import linux, selftests
+from polypath.engines import prove
 from polypath.study import DEFAULT_KERNEL
 
 from ._console import err, out
@@ -84,7 +85,7 @@ def tests_of(wanted: Sequence[str], kernel: str, say: Callable[[str], None]) -> 
 def kernel_of(kernel: str, say: Callable[[str], None]) -> linux.Kernel:
     """The kernel of the variant for selftests, built if it is not there, and the programs that the tests use."""
     linux.require(say, selftests.USE)
-    return linux.build(_sources(kernel), variant=VARIANT, say=say)
+    return linux.build(_sources(kernel), prove=prove, variant=VARIANT, say=say)
 
 
 def _sources(kernel: str) -> str:

@@ -4,6 +4,7 @@ from ._fake import FakeEngine
 from ._host import HostEngine
 from ._linux import LinuxEngine
 from ._packets import run_packets
+from ._prove import proof, prove
 from ._qualify import CONDITIONS, Replay, conditions, replay
 from ._registry import ENGINES, check, find, notes
 from ._script import run_script
@@ -25,6 +26,8 @@ __all__ = [
     "conditions",
     "find",
     "notes",
+    "proof",
+    "prove",
     "replay",
     "run_packets",
     "run_script",

@@ -102,15 +102,13 @@ class LinuxEngine(Engine):
         _machine.clean_once()
         with _machine.folder() as where:
             _machine.run_plan(where, planned.plan, kernel=kernel.file, seed=scenario["seed"])
-            return _output(scenario, planned, where)
+            return output(scenario, planned, where)
 
     def _plan(self, scenario: Mapping[str, Any]) -> planner.Planned:
-        kernel = self._kernel(scenario["kernel"])
-        return planner.build(scenario, self._algorithms(scenario["kernel"]), out_of_tree=kernel.mptcp == OUT_OF_TREE)
+        return plan_of(scenario, self._kernel(scenario["kernel"]))
 
     def _algorithms(self, kernel: str) -> tuple[str, ...]:
-        """The kernel's names for what it has, and for what can be linked into it."""
-        return (*self._kernel(kernel).algorithms, *own_names())
+        return _algorithms(self._kernel(kernel))
 
     def _kernel(self, name: str, own: tuple[owncc.Own, ...] = ()) -> linux.Kernel:
         """With a person's own algorithms linked in, if a run uses any: it is the same kernel for all others."""
@@ -125,7 +123,18 @@ class LinuxEngine(Engine):
         return ours.union(*(names(kernel.algorithms) for kernel in linux.installed()))
 
 
-def _output(scenario: Mapping[str, Any], planned: planner.Planned, where: Path) -> Output:
+def plan_of(scenario: Mapping[str, Any], kernel: linux.Kernel) -> planner.Planned:
+    """What a machine with this kernel is told for a scenario."""
+    return planner.build(scenario, _algorithms(kernel), out_of_tree=kernel.mptcp == OUT_OF_TREE)
+
+
+def _algorithms(kernel: linux.Kernel) -> tuple[str, ...]:
+    """The kernel's names for what it has, and for what can be linked into it."""
+    return (*kernel.algorithms, *own_names())
+
+
+def output(scenario: Mapping[str, Any], planned: planner.Planned, where: Path) -> Output:
+    """What a machine left in its folder. Raises `EngineError` if it says that it failed."""
     results = where / "results"
     try:
         result = json.loads((results / "result.json").read_bytes())

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from polypath import programs
+from polypath import linux, programs
 
 from . import _machine
 from ._errors import EngineError
-from ._linux import LinuxEngine
+from ._linux import output, plan_of
 
 # What is otherwise, by name.
 CONDITIONS = {
@@ -47,6 +47,8 @@ class Replay:
     condition: str
     # Of all files that the machine wrote.
     digest: str
+    # What it says of its flows and links.
+    outcome: Mapping[str, Any]
     # How often its processes were stopped.
     stops: int = 0
 
@@ -56,22 +58,22 @@ def conditions() -> list[str]:
     return [name for name in CONDITIONS if name != "user" or os.geteuid() == 0]
 
 
-def replay(scenario: Mapping[str, Any], condition: str, *, kernel: Path, number: int = 0) -> Replay:
+def replay(scenario: Mapping[str, Any], condition: str, *, kernel: linux.Kernel, number: int = 0, timeout_s: float = _PATIENCE_S) -> Replay:
     """Runs a scenario in a machine under a condition; `number` chooses the core and the moments of the stops."""
-    planned = LinuxEngine()._plan(scenario)
+    planned = plan_of(scenario, kernel)
     with contextlib.ExitStack() as stack:
         where = stack.enter_context(_folder(condition))
         (where / "plan.json").write_text(json.dumps(planned.plan), encoding="ascii")
         _machine.lay_out(where)
         if condition == "busy":
             stack.enter_context(_busy())
-        words, starter = [], _machine.STARTER
+        words, starter, file = [], _machine.STARTER, kernel.file
         if condition == "user":
-            starter, kernel = (Path(shutil.copy(file, where)) for file in (starter, kernel))
+            starter, file = (Path(shutil.copy(each, where)) for each in (starter, file))
             words = [programs.need("setpriv"), f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups"]
             for each in (where, *where.rglob("*")):
                 os.chown(each, _NOBODY, _NOBODY)
-        words += _machine.command(where, kernel=kernel, seed=scenario["seed"], timeout_s=_PATIENCE_S, starter=starter)
+        words += _machine.command(where, kernel=file, seed=scenario["seed"], timeout_s=timeout_s, starter=starter)
         process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         if condition == "core":
             cores = sorted(os.sched_getaffinity(0))
@@ -80,7 +82,7 @@ def replay(scenario: Mapping[str, Any], condition: str, *, kernel: Path, number:
             _, said = process.communicate()
         if process.returncode:
             raise EngineError(_machine.last_words(where, said))
-        return Replay(condition, _digest(where / "results"), stops[0])
+        return Replay(condition, _digest(where / "results"), output(scenario, planned, where).outcome, stops[0])
 
 
 @contextlib.contextmanager

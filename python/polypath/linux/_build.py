@@ -1,4 +1,7 @@
-"""Builds a kernel: sources, configuration and edits go in; a folder with everything that a link needs comes out, whole or not at all."""
+"""Builds a kernel: sources, configuration and edits go in; a folder with everything that a link needs comes out, whole or not at all.
+
+What was compiled is kept after a failure, and where the sources are a folder: the next build compiles what changed.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,9 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import re
 import shlex
 import shutil
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +19,7 @@ from pathlib import Path
 from . import _config, _edits, _features, _kallsyms, _source, _tools
 from ._commands import locked, run
 from ._errors import KernelError
-from ._kernel import Kernel, find, folder, places, settings_hash
+from ._kernel import Kernel, find, folder, of_recipe, places, settings_hash
 from ._link import KEPT_SECONDS, algorithms, link, sources
 from ._recipe import FILE, TREE, Recipe
 
@@ -30,30 +33,45 @@ _NEUTRAL = {
     "TZ": "UTC",
 }
 _MAKE = ("make", "ARCH=um", "SUBARCH=x86_64")
+# What a build compiles in, below folder(): one for each folder of sources and variant, and for each failed build of a tarball.
+_OBJECTS = ".objects-"
+_OBJECTS_KEPT_SECONDS = 7 * 24 * 3600
 # Whose compile command an algorithm gets.
 _MODEL = "net/ipv4/tcp_cubic"
 
 
-def build(what: str = "6.12", *, variant: str = "", jobs: int | None = None, say: Callable[[str], None] = lambda _: None) -> Kernel:
+def build(
+    what: str = "6.12",
+    *,
+    prove: Callable[[Kernel], object],
+    name: str = "",
+    variant: str = "",
+    jobs: int | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Kernel:
     """Builds the kernel that `what` names: a release that Debian has, a folder or a tarball. Does nothing if it is there already.
 
-    A `variant` is another configuration of the same sources; it is part of the kernel's name: "6.12-selftests".
+    `prove` boots what was built and raises `KernelError` if it is no good; only then it counts as built. Its `name` is otherwise the
+    release. A `variant` is another configuration of the same sources; it is part of the kernel's name: "6.12-selftests".
     """
     if variant and variant not in _config.VARIANTS:
         raise KernelError(f'there is no variant "{variant}" of a kernel; there is {", ".join(_config.VARIANTS)}')
+    if name and (not re.fullmatch(r"[A-Za-z0-9][\w.+-]*", name) or re.fullmatch(r"\d+\.\d+", name)):
+        raise KernelError(f'a kernel cannot be called "{name}": choose letters, digits and hyphens, and no release such as 6.12')
     if os.uname().machine != "x86_64":
         raise KernelError(f"the linux engine's kernels run on x86-64 processors; this is {os.uname().machine}")
     _tools.require(say)
     root = folder()
     root.mkdir(parents=True, exist_ok=True)
     source = _source.resolve(what, root / "sources", say)
+    source = source._replace(name=name or source.name)
     made_of = _made_of(source, variant)
     with locked(root / f".lock-{made_of[:12]}", "", lambda _: say("another process builds this kernel; waiting for it")):
         there = [recipe for recipe in (Recipe.load(place) for place in places()) if recipe.made_of == made_of]
         if there:
             say(f"kernel {there[0].name} is there already")
         else:
-            there = [_build(source, variant, made_of, jobs or os.cpu_count() or 1, say)]
+            there = [_build(source, variant, made_of, jobs or os.cpu_count() or 1, prove, say)]
         return find(there[0].name)
 
 
@@ -62,50 +80,61 @@ def _made_of(source: _source.Source, variant: str) -> str:
     return hashlib.sha256(f"{source.name}\0{source.identity}\0{settings_hash(variant)}\0{_NEUTRAL!r}".encode()).hexdigest()
 
 
-def _build(source: _source.Source, variant: str, made_of: str, jobs: int, say: Callable[[str], None]) -> Recipe:
+def _build(
+    source: _source.Source, variant: str, made_of: str, jobs: int, prove: Callable[[Kernel], object], say: Callable[[str], None]
+) -> Recipe:
     root = folder()
+    which = str(source.path) if source.path.is_dir() else source.identity
+    work = root / (_OBJECTS + hashlib.sha256(f"{which}\0{variant}".encode()).hexdigest()[:12])
     with contextlib.ExitStack() as stack:
         # Between making a folder and locking it nobody else may clean up.
         with locked(root / ".lock", ""):
-            _clean(root)
-            work = Path(tempfile.mkdtemp(prefix=".building-", dir=root))
-            # Tells others' _clean that this folder is in use.
-            stack.enter_context(locked(work / "lock", ""))
-        try:
-            tree, done = work / "source", work / "done"
-            tree.mkdir()
-            done.mkdir()
-            say("unpacking the sources")
-            _source.unpack(source, tree)
-            release = _source.release(tree)
-            name = source.name or release + ("-mptcp" if _features.is_v0(tree) else "")
-            name += f"-{variant}" if variant else ""
-            _edits.apply(tree, release)
-            say(f"building Linux {release}")
-            for name_ in _configure(tree, release, variant):
-                where = _config.files(variant)[-1].name
-                say(f"Linux {release} comes without {name_.removeprefix('CONFIG_')}: it did not accept that line of {where}")
-            _compile(tree, release, jobs, say)
-            recipe = _harvest(tree, done, name, release, variant, made_of)
-            link(recipe)
-            place = root / f"{name}-{made_of[:12]}"
-            shutil.rmtree(place, ignore_errors=True)
-            older = [other for other in places() if Recipe.load(other).name == name]
-            done.rename(place)
-            for other in older:
-                # A study that began with it goes on.
-                if time.time() - (other / FILE).stat().st_mtime > KEPT_SECONDS:
-                    shutil.rmtree(other, ignore_errors=True)
-            return Recipe.load(place)
-        finally:
+            _clean(root, work)
+            work.mkdir(exist_ok=True)
+        # Tells others' _clean that this folder is in use.
+        stack.enter_context(locked(work / "lock", "", lambda _: say("another process builds in these sources; waiting for it")))
+        os.utime(work / "lock")
+        tree, done = work / "source", work / "done"
+        shutil.rmtree(done, ignore_errors=True)
+        stack.callback(shutil.rmtree, done, ignore_errors=True)
+        done.mkdir()
+        say("unpacking the sources" if not tree.exists() else "taking over what changed in the sources")
+        _source.unpack(source, tree)
+        release = _source.release(tree)
+        name = source.name or release + ("-mptcp" if _features.is_v0(tree) else "")
+        name += f"-{variant}" if variant else ""
+        _edits.apply(tree, release)
+        say(f"building Linux {release}")
+        for name_ in _configure(tree, release, variant):
+            where = _config.files(variant)[-1].name
+            say(f"Linux {release} comes without {name_.removeprefix('CONFIG_')}: it did not accept that line of {where}")
+        _compile(tree, release, jobs, say)
+        recipe = _harvest(tree, done, name, release, variant, made_of)
+        link(recipe)
+        say(f"starting Linux {release}, to see that it works and repeats itself")
+        prove(of_recipe(recipe))
+        place = root / f"{name}-{made_of[:12]}"
+        shutil.rmtree(place, ignore_errors=True)
+        older = [other for other in places() if Recipe.load(other).name == name]
+        done.rename(place)
+        for other in older:
+            # A study that began with it goes on.
+            if time.time() - (other / FILE).stat().st_mtime > KEPT_SECONDS:
+                shutil.rmtree(other, ignore_errors=True)
+        if not source.path.is_dir():
+            # A tarball does not change, so nothing is compiled a second time.
             shutil.rmtree(work, ignore_errors=True)
+        return Recipe.load(place)
 
 
-def _clean(root: Path) -> None:
-    """Removes what killed builds left."""
-    for left in root.glob(".building-*"):
+def _clean(root: Path, but: Path) -> None:
+    """Removes what nobody has compiled in for a week, and what killed builds of earlier versions left; `but` stays."""
+    for left in [*root.glob(".building-*"), *root.glob(f"{_OBJECTS}*")]:
         try:
-            with (left / "lock").open("w") as handle:
+            age = time.time() - (left / "lock").stat().st_mtime
+            if left == but or (left.name.startswith(_OBJECTS) and age < _OBJECTS_KEPT_SECONDS):
+                continue
+            with (left / "lock").open("a") as handle:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(left, ignore_errors=True)
         except (BlockingIOError, FileNotFoundError):

@@ -66,12 +66,12 @@ def find(name: str, own: Sequence[owncc.Own] = ()) -> Kernel:
     recipes = _recipes()
     if name not in recipes:
         raise KernelError(_missing(name, recipes))
-    return _kernel(recipes[name], own)
+    return of_recipe(recipes[name], own)
 
 
 def installed() -> list[Kernel]:
     """All kernels that were built, in the order of their releases."""
-    return [_kernel(recipe) for recipe in _recipes().values()]
+    return [of_recipe(recipe) for recipe in _recipes().values()]
 
 
 def remove(name: str) -> None:
@@ -112,7 +112,8 @@ def _recipes() -> dict[str, Recipe]:
     return dict(sorted(found.items(), key=lambda item: ([int(n) for n in re.findall(r"\d+", item[1].release)], item[0])))
 
 
-def _kernel(recipe: Recipe, own: Sequence[owncc.Own] = ()) -> Kernel:
+def of_recipe(recipe: Recipe, own: Sequence[owncc.Own] = ()) -> Kernel:
+    """The kernel that lies where this recipe lies, linked if need be."""
     file = link(recipe, own)
     about = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
     return Kernel(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
+import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -63,16 +65,56 @@ def resolve(what: str, sources_cache: Path, say: Callable[[str], None]) -> Sourc
 
 
 def unpack(source: Source, tree: Path) -> None:
-    """Copies the sources into the empty folder `tree`."""
+    """Puts the sources into the folder `tree`. Where they were put before, files whose contents are the same keep their time."""
     excluded = [f"--exclude={pattern}" for pattern in _UNUSED]
-    if source.path.is_file():
-        run("tar", "-C", tree, "--strip-components=1", *excluded, "-xf", source.path, cwd=tree, what=f"unpacking {source.path}")
-    else:
-        excluded += [f"--exclude={pattern}" for pattern in _BUILT]
-        pipe = 'from=$1; to=$2; shift 2; tar -C "$from" "$@" -cf - . | tar -C "$to" -xf -'
-        run("sh", "-c", pipe, "sh", source.path, tree, *excluded, cwd=tree, what=f"copying {source.path}")
+    known = tree.with_suffix(".json")
+    before = json.loads(known.read_text(encoding="utf-8")) if known.exists() else {}
+    if before.get("identity") != source.identity:
+        known.unlink(missing_ok=True)
+        files: dict[str, list[int]] = {}
+        if source.path.is_dir():
+            excluded += [f"--exclude={pattern}" for pattern in _BUILT]
+            files = _files(source.path, excluded)
+        if files and before.get("files"):
+            _update(source.path, tree, before["files"], files)
+        else:
+            shutil.rmtree(tree, ignore_errors=True)
+            tree.mkdir()
+            _copy(source.path, tree, excluded)
+        # Written last: an interrupted copy begins anew.
+        known.write_text(json.dumps({"identity": source.identity, "files": files}), encoding="utf-8")
     if not (tree / "arch" / "um" / "Kconfig").exists():
         raise KernelError(f"{source.path} does not hold the sources of a Linux kernel: it has no arch/um")
+
+
+def _copy(path: Path, tree: Path, excluded: list[str]) -> None:
+    if path.is_file():
+        run("tar", "-C", tree, "--strip-components=1", *excluded, "-xf", path, cwd=tree, what=f"unpacking {path}")
+    else:
+        pipe = 'from=$1; to=$2; shift 2; tar -C "$from" "$@" -cf - . | tar -C "$to" -xf -'
+        run("sh", "-c", pipe, "sh", path, tree, *excluded, cwd=tree, what=f"copying {path}")
+
+
+def _files(path: Path, excluded: list[str]) -> dict[str, list[int]]:
+    """Size and time of each file that is copied. tar chooses them, and reads none where nothing is written."""
+    listed = run("tar", "-C", path, "--quoting-style=literal", *excluded, "-cvf", "/dev/null", ".", cwd=path, what=f"listing {path}")
+    names = [name for name in listed.splitlines() if not name.endswith("/")]
+    return {name: [(status := (path / name).lstat()).st_size, status.st_mtime_ns] for name in names}
+
+
+def _update(path: Path, tree: Path, before: Mapping[str, list[int]], now: Mapping[str, list[int]]) -> None:
+    """Writes what changed, so that make compiles no more than that."""
+    for name in before.keys() - now.keys():
+        (tree / name).unlink(missing_ok=True)
+    for name, status in now.items():
+        if before.get(name) == status:
+            continue
+        theirs, ours = path / name, tree / name
+        ours.parent.mkdir(parents=True, exist_ok=True)
+        # A checkout back to what was there before changes times alone.
+        if theirs.is_symlink() or not ours.is_file() or ours.is_symlink() or theirs.read_bytes() != ours.read_bytes():
+            ours.unlink(missing_ok=True)
+            shutil.copy(theirs, ours, follow_symlinks=False)
 
 
 def release(tree: Path) -> str:

@@ -1,0 +1,71 @@
+"""What a kernel that was just built is asked, with stand-ins for machines that answer wrong."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from polypath import linux
+from polypath.engines import EngineError, Replay, _machine, _prove, prove
+
+
+def kernel(mptcp: str = "v1", file: Path = Path("linux")) -> linux.Kernel:
+    return linux.Kernel(name="mine", release="6.12.7", file=file, key="k", algorithms=("reno", "pp_lia"), mptcp=mptcp)
+
+
+def flow(received: int = 1000, subflows: int = 2, *, fallback: bool = False) -> dict[str, Any]:
+    return {"bytes_received": received, "fallback": fallback, "subflows": [{"bytes_acked": received}] * subflows}
+
+
+GOOD = [("a", flow()), ("a", flow()), ("b", flow())]
+
+
+def answers(monkeypatch: pytest.MonkeyPatch, runs: list[tuple[str, dict[str, Any]]]) -> None:
+    told = itertools.cycle(runs)
+
+    def replay(*_: object, **__: object) -> Replay:
+        digest, found = next(told)
+        return Replay("plain", digest, {"flows": [found]})
+
+    monkeypatch.setattr(_prove, "replay", replay)
+
+
+def test_a_good_kernel_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers(monkeypatch, GOOD)
+    prove(kernel())
+
+
+def test_a_kernel_without_mptcp_needs_one_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers(monkeypatch, [("a", flow(subflows=1)), ("a", flow(subflows=1)), ("b", flow(subflows=1))])
+    prove(kernel(""))
+
+
+@pytest.mark.parametrize(
+    ("runs", "why"),
+    [
+        ([("a", flow()), ("c", flow()), ("b", flow())], "two equal runs differ"),
+        ([("a", flow())] * 3, "another seed changes nothing"),
+        ([("a", flow(0)), *GOOD[1:]], "a connection carried no data"),
+        ([("a", flow(fallback=True)), *GOOD[1:]], "an MPTCP connection fell back to TCP"),
+        ([("a", flow(subflows=1)), *GOOD[1:]], "a connection used 1 of 2 paths"),
+    ],
+)
+def test_what_does_not_hold_is_named(monkeypatch: pytest.MonkeyPatch, runs: list[tuple[str, dict[str, Any]]], why: str) -> None:
+    answers(monkeypatch, runs)
+    with pytest.raises(linux.KernelError, match=rf"^Linux 6\.12\.7 was compiled .* there is no kernel mine: {why}; change"):
+        prove(kernel())
+
+
+def test_a_machine_that_hangs_is_noticed_and_told(tmp_path: Path) -> None:
+    try:
+        _machine.programs_are_there()
+    except EngineError as error:
+        pytest.skip(str(error))
+    hangs = tmp_path / "linux"
+    hangs.write_text("#!/bin/sh\nexec sleep 1000\n")
+    hangs.chmod(0o755)
+    with pytest.raises(linux.KernelError, match="mine: the machine did not end within 1 s and was killed: it said nothing; change"):
+        prove(kernel(file=hangs), timeout_s=1)
