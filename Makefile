@@ -5,6 +5,7 @@
 # make bench  the simulator's speed
 # make pgo    builds the native module anew, with a profile of its own runs: the same bytes, faster
 # make playground builds the web page with the simulator in it, which `polypath play` serves
+# make wheel  packs all of it into dist/, to be installed elsewhere
 # make figures renews what Markdown files quote from runs: a quarter of an hour
 # Nothing is installed outside this folder, except missing Debian packages when run as root.
 
@@ -35,10 +36,10 @@ NATIVE_GONE := $(if $(and $(wildcard python/polypath/_native*.so),$(wildcard pyt
 REQUIRE := $(if $(filter true,$(CI)),linux$(COMMA)web$(if $(filter 0,$(shell id -u)),$(COMMA)host))
 export POLYPATH_REQUIRE ?= $(REQUIRE)
 
-.PHONY: help setup setup-all demo test check fuzz bench pgo figures playground web clean rust python linux kernel layers lint FORCE
+.PHONY: help setup setup-all demo test check fuzz bench pgo figures playground web wheel clean rust python linux kernel layers lint FORCE
 
 help:
-	@sed -n '1,9s/^# //p' Makefile
+	@sed -n '1,10s/^# //p' Makefile
 
 $(STAMPS)/venv: $(if $(MOVED),FORCE)
 	@tools/system-packages
@@ -98,6 +99,9 @@ playground: setup
 web: setup-all
 	@tools/playground $(if $(findstring web,$(POLYPATH_REQUIRE)),,|| echo "make: no playground; its tests are skipped")
 
+wheel: setup-all playground
+	@tools/wheel
+
 kernel: linux
 	$(PYTHON) -m pytest -rs tests/kernel
 
@@ -121,4 +125,4 @@ figures: setup
 	@$(PYTHON) tools/figures.py
 
 clean:
-	rm -rf $(VENV) target build results python/polypath/_native*.so python/polypath/engines/bin python/polypath/tunnel/bin python/polypath/play/site
+	rm -rf $(VENV) target build results python/polypath/_native*.so python/polypath/engines/bin python/polypath/tunnel/bin python/polypath/play/site dist

@@ -13,15 +13,17 @@ LONGEST = 12
 
 
 def sources() -> Path:
-    """The folder cc/ of the project, with the headers and what makes an algorithm part of a kernel."""
+    """The folder cc/, with the headers and what makes an algorithm part of a kernel: the project's, or the wheel's copy of it."""
+    package = Path(__file__).resolve().parents[1]
     named = os.environ.get("POLYPATH_CC")
-    place = Path(named) if named else Path(__file__).resolve().parents[3] / "cc"
-    if not (place / "kernel" / "glue.c").exists():
-        raise OwnCcError(
-            f"the sources of the congestion controls are not at {place}: run polypath from a clone of its repository, "
-            "or name the folder cc of one in POLYPATH_CC"
-        )
-    return place
+    places = [Path(named)] if named else [package.parents[1] / "cc", package / "cc"]
+    for place in places:
+        if (place / "kernel" / "glue.c").exists():
+            return place
+    raise OwnCcError(
+        f"the sources of the congestion controls are not at {places[-1]}: install Polypath's wheel, run it from a clone of its repository, "
+        "or name the folder cc of one in POLYPATH_CC"
+    )
 
 
 def cache() -> Path:

@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from polypath.errors import PolypathError
 from polypath.study import MOST_KEPT, Study, StudyError
 
 from ._manifest import MANIFEST, STUDY_COPY
@@ -67,7 +68,10 @@ class Results:
 
     def to_polars(self, name: str = "runs") -> pl.DataFrame:
         """A table as a polars frame."""
-        import polars as pl  # It takes a while to load, and most sessions use pandas alone.
+        try:
+            import polars as pl  # It takes a while to load, and most sessions use pandas alone.
+        except ModuleNotFoundError:
+            raise PolypathError("polars frames need the package polars: pip install 'polypath[polars]'") from None
 
         frame = pl.from_arrow(self.table(name))
         assert isinstance(frame, pl.DataFrame), "a table becomes a frame"
