@@ -14,7 +14,7 @@ from polypath.pcap import PcapError, analyse
 from polypath.study import Run
 
 from ._captures import place
-from ._store import Store, replace_file
+from ._store import Store
 
 # Raise it when a figure below is found in another way: what is kept is then found anew.
 FORMAT = 1
@@ -47,7 +47,7 @@ def captured(store: Store, run: Run) -> list[Figures]:
     if not files:
         return []
     subflows = _analysed(files)
-    replace_file(store.folder / run.key / _FILE, json.dumps({"format": FORMAT, "subflows": subflows}).encode())
+    store.add(run.key, _FILE, json.dumps({"format": FORMAT, "subflows": subflows}).encode())
     return subflows
 
 
@@ -60,10 +60,10 @@ def captures_are_there(store: Store, run: Run) -> bool:
 
 def _known(store: Store, run: Run) -> list[Figures] | None:
     """What was found before, in the same way."""
-    kept = store.folder / run.key / _FILE
-    if not kept.is_file():
+    kept = store.read(run.key, _FILE)
+    if kept is None:
         return None
-    found: dict[str, Any] = json.loads(kept.read_bytes())
+    found: dict[str, Any] = json.loads(kept)
     return list(found["subflows"]) if found["format"] == FORMAT else None
 
 

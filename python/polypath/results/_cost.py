@@ -9,8 +9,8 @@ from polypath.sweep import weight
 
 from ._runner import Plan
 
-# Runs that are looked at, and folders of finished ones.
-_RUNS, _FOLDERS = 2_000, 50
+# Runs that are looked at.
+_RUNS = 2_000
 # A full packet.
 _BITS_A_PACKET = 12_000
 
@@ -30,10 +30,9 @@ def cost(plan: Plan) -> Cost:
     """What is still to run; of many runs it is scaled from the first ones."""
     some = list(itertools.islice(plan.waiting(), _RUNS))
     scale = plan.expected / len(some) if some else 0.0
-    folders = list(itertools.islice(plan.store.folder.glob("[0-9a-f]*"), _FOLDERS)) if plan.store.folder.is_dir() else []
-    sizes = [sum(file.stat().st_size for file in folder.iterdir()) for folder in folders]
+    each = plan.store.mean_bytes()
     return Cost(
         simulated_s=scale * sum(run.scenario["duration_ns"] for run in some) / 1e9,
         packets=scale * sum(map(weight, some)) / 1e9 / _BITS_A_PACKET,
-        bytes=plan.expected * sum(sizes) / len(sizes) if sizes else None,
+        bytes=None if each is None else plan.expected * each,
     )

@@ -172,8 +172,12 @@ class Results:
 
     def scenario(self, key: str) -> dict[str, Any]:
         """What the run of this key simulated: plain data with every default written out."""
-        scenario: dict[str, Any] = Store(self.folder / "runs").record(key)["scenario"]
+        scenario: dict[str, Any] = self._store.record(key)["scenario"]
         return scenario
+
+    @cached_property
+    def _store(self) -> Store:
+        return Store(self.folder / "runs")
 
     @cached_property
     def scenarios(self) -> Mapping[str, dict[str, Any]]:

@@ -28,6 +28,7 @@ from polypath.study import (
     StudyError,
     cells,
     draw_numbers,
+    has_many_runs,
     is_large,
     numbers_in,
     parameter_names,
@@ -91,6 +92,10 @@ class Plan:
         """Those that are to run, kept."""
         return tuple(self._missing())
 
+    def look_again(self) -> None:
+        """The store has other runs than when `pending` was made."""
+        self.__dict__.pop("pending", None)
+
     def waiting(self) -> Iterator[Run]:
         """Those that are to run, each once; of a large study made while one goes over them."""
         return self._missing() if self.large else iter(self.pending)
@@ -125,9 +130,14 @@ class Plan:
         """How many are to run; of a large study an estimate."""
         return max(self.distinct - len(self.store), 0) if self.large else len(self.pending)
 
-    @property
+    @cached_property
     def store(self) -> Store:
         return Store(self.folder / "runs")
+
+    @cached_property
+    def packs(self) -> bool:
+        """Whether finished runs go into packs."""
+        return has_many_runs(self.study)
 
 
 # Runs whose tables are made at once.
@@ -241,10 +251,11 @@ def _carry_out(
         check_place(plan.engine)
     claim_folder(plan.folder, plan.study)
     store = plan.store
-    store.clean()
+    if store.clean():
+        plan.look_again()
     failures: list[str] = []
     threads = workers or plan.engine.workers or os.cpu_count() or 1
-    with Told(plan.folder, plan.study.name, plan.engine.name, plan.expected, threads, plan.part) as told:
+    with closing(store), Told(plan.folder, plan.study.name, plan.engine.name, plan.expected, threads, plan.part) as told:
 
         def heard(state: State) -> None:
             told.machines(state)
@@ -491,7 +502,8 @@ def _batched(runs: Iterable[Run], number: int) -> Iterator[tuple[Run, ...]]:
 
 
 def _keep(plan: Plan, store: Store, run: Run, files: Mapping[str, bytes | pa.Buffer]) -> None:
-    store.put(run.key, files, replace=plan.again)
+    # A run with captures has a folder of them anyway.
+    store.put(run.key, files, replace=plan.again, packed=plan.packs and not run.scenario.get("captures"))
     # Read at once, while other runs go on; the tables would have to do it one after the other.
     captured(store, run)
     if not run.keeps_captures:

@@ -1,15 +1,16 @@
-"""The store of finished runs: a folder a run, named by the run's key, written aside and moved into place in one step.
+"""The store of finished runs: a folder a run, named by the run's key, written aside and moved into place in one step; or packs of many.
 
-So a folder that is there is whole, whatever killed the program, and a run that is there never runs again.
+So what is there is whole, whatever killed the program, and a run that is there never runs again.
 """
 
 from __future__ import annotations
 
+import errno
 import glob
+import itertools
 import json
 import os
 import shutil
-import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,29 +22,39 @@ import pyarrow.parquet as pq
 
 from polypath.sweep import parquet_writer
 
-_UNFINISHED = ".unfinished-"
+from ._packs import ASIDE, RECORD, Packs, finish_killed, is_pack, prefix
+
+# Folders whose sizes are looked at for a mean.
+_FOLDERS = 50
 
 
 class Store:
-    """Finished runs below one folder."""
+    """Finished runs below one folder. A run has a folder, or is in a pack; a folder counts before a pack."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._packs = Packs(folder)
 
     def __contains__(self, key: str) -> bool:
-        return (self.folder / key).is_dir()
+        return key in self._packs or (self.folder / key).is_dir()
 
     def __len__(self) -> int:
-        return sum(not each.name.startswith(_UNFINISHED) for each in self.folder.iterdir()) if self.folder.is_dir() else 0
+        return len(self._packs) + sum(1 for _ in self._folders())
 
-    def put(self, key: str, files: Mapping[str, bytes | pa.Buffer], *, replace: bool = False) -> None:
-        """Keeps the files of a finished run; with `replace`, in place of what is there."""
+    def put(self, key: str, files: Mapping[str, bytes | pa.Buffer], *, replace: bool = False, packed: bool = False) -> None:
+        """Keeps the files of a finished run in a folder, or `packed`; with `replace`, a folder in place of what is there.
+
+        What is packed no other process sees before `close`.
+        """
+        if packed and not replace:
+            self._packs.put(key, files)
+            return
         self.folder.mkdir(parents=True, exist_ok=True)
-        aside = self.folder / f"{_UNFINISHED}{socket.gethostname()}:{os.getpid()}:{threading.get_ident()}:{key}"
+        aside = self.folder / f"{prefix()}{os.getpid()}:{threading.get_ident()}:{key}"
         aside.mkdir()
         for name, content in files.items():
             _write(aside / name, content)
-        if replace and key in self:
+        if replace and (self.folder / key).is_dir():
             before = aside.with_name(f"{aside.name}-before")
             (self.folder / key).rename(before)
             shutil.rmtree(before)
@@ -52,12 +63,19 @@ class Store:
         except OSError:
             # Another process finished the same run first; equal keys have equal results.
             shutil.rmtree(aside)
-            if key not in self:
+            if not (self.folder / key).is_dir():
                 raise
+
+    def close(self) -> None:
+        """What was packed is there for other processes, too."""
+        self._packs.close()
 
     def record(self, key: str) -> dict[str, Any]:
         """Engine, version, scenario and outcome of a finished run."""
-        record: dict[str, Any] = json.loads((self.folder / key / "run.json").read_bytes())
+        content = self.read(key, RECORD)
+        if content is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self.folder / key / RECORD))
+        record: dict[str, Any] = json.loads(content)
         return record
 
     def untrusted(self, key: str) -> bool:
@@ -66,21 +84,51 @@ class Store:
 
     def series(self, key: str, name: str) -> pa.Table | None:
         """The series `subflows` or `links` of a finished run; None if it has none."""
-        file = self.folder / key / f"{name}.parquet"
+        content = self.read(key, f"{name}.parquet")
         # Of a thousand small files, looking at each as a data set would take most of the time.
-        return pq.ParquetFile(file).read(use_threads=False) if file.is_file() else None
+        return None if content is None else pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
 
-    def clean(self) -> None:
-        """Removes what runs of this host left behind that were killed; those of processes that live are left alone.
+    def read(self, key: str, name: str) -> bytes | None:
+        """A file of a finished run; None if it has no such file."""
+        try:
+            return (self.folder / key / name).read_bytes()
+        except FileNotFoundError:
+            return self._packs.read(key, name)
 
-        Of other hosts that share the folder nobody here knows.
+    def add(self, key: str, name: str, content: bytes) -> None:
+        """Adds a file to a finished run that has a folder."""
+        replace_file(self.folder / key / name, content)
+
+    def mean_bytes(self) -> float | None:
+        """What a finished run takes on the disk; None before there is one."""
+        if len(self._packs):
+            return self._packs.size() / len(self._packs)
+        sizes = [sum(file.stat().st_size for file in folder.iterdir()) for folder in itertools.islice(self._folders(), _FOLDERS)]
+        return sum(sizes) / len(sizes) if sizes else None
+
+    def clean(self) -> bool:
+        """Removes the unfinished runs of processes of this host that were killed, and makes their packs whole; those of processes that live
+        are left alone.
+
+        Of other hosts that share the folder nobody here knows. Says whether runs came to light.
         """
         if not self.folder.is_dir():
-            return
-        for aside in sorted(self.folder.glob(f"{_UNFINISHED}{glob.escape(socket.gethostname())}:*")):
+            return False
+        found = False
+        for aside in sorted(self.folder.glob(f"{glob.escape(prefix())}*")):
             process = int(aside.name.rsplit(":", 3)[1])
-            if process == os.getpid() or not lives(process):
+            if process != os.getpid() and lives(process):
+                continue
+            if aside.is_dir():
                 shutil.rmtree(aside, ignore_errors=True)
+            elif aside.name.endswith(ASIDE):
+                found |= finish_killed(aside)
+        self._packs.forget()
+        return found
+
+    def _folders(self) -> Iterator[Path]:
+        if self.folder.is_dir():
+            yield from (each for each in self.folder.iterdir() if not each.name.startswith(".") and not is_pack(each.name))
 
 
 def replace_file(file: Path, content: bytes) -> None:

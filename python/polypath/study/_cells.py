@@ -134,6 +134,11 @@ def is_large(study: Study) -> bool:
     return isinstance(cells(study), Cells)
 
 
+def has_many_runs(study: Study) -> bool:
+    """Whether its cells with their seeds are more than `MOST_KEPT`."""
+    return is_large(study) or sum(len(cell.seeds) for cell in cells(study)) > MOST_KEPT
+
+
 def specimens(study: Study) -> Sequence[Cell]:
     """Cells in which every value of every matrix stands at least once: all, unless the study is large."""
     found = cells(study)

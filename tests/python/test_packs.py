@@ -1,0 +1,256 @@
+"""Packs of finished runs: studies of many runs keep them so, and lose nothing by it."""
+
+from __future__ import annotations
+
+import errno
+import multiprocessing
+import os
+import resource
+import signal
+import socket
+import sqlite3
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from polypath.engines import FakeEngine
+from polypath.results import Results, execute, execute_part, plan
+from polypath.results._packs import Packs
+from polypath.results._store import Store
+from polypath.study import MOST_KEPT, Study, StudyError
+
+STUDY = """
+name: many
+topology:
+  nodes: {a: , b: }
+  links: {x: {ends: [a, b], both: {rate: 1mbit}}}
+flows: {f: {client: a, server: b, transport: tcp, cc: "${cc}"}}
+duration: 2s
+measure: {series: 1s}
+matrix: {cc: [lia, reno]}
+seeds: 3
+"""
+RUNS = 6
+
+
+def study(text: str = STUDY) -> Study:
+    return Study.model_validate(yaml.safe_load(text))
+
+
+@pytest.fixture
+def packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six runs are many."""
+    monkeypatch.setattr("polypath.study._cells.MOST_KEPT", RUNS - 1)
+
+
+def key(number: int) -> str:
+    return f"{number:032x}"
+
+
+def counting(seen: list[str]) -> Callable[[Mapping[str, Any]], None]:
+    return lambda scenario: seen.append(scenario["flows"][0]["cc"])
+
+
+def run(folder: Path, seen: list[str]) -> Results:
+    return execute(plan(study(), engine=FakeEngine(before=counting(seen)), out=folder))
+
+
+def packs(folder: Path) -> list[str]:
+    return sorted(file.name for file in (folder / "many" / "runs").iterdir())
+
+
+def tables(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in sorted((folder / "many").glob("*.parquet"))}
+
+
+def test_the_number_of_runs_decides_between_folders_and_packs() -> None:
+    # A study of few cells may have many seeds.
+    few, many = STUDY.replace("seeds: 3", f"seeds: {MOST_KEPT // 2}"), STUDY.replace("seeds: 3", f"seeds: {MOST_KEPT // 2 + 1}")
+    assert [plan(study(text), engine=FakeEngine()).packs for text in (few, many)] == [False, True]
+
+
+def test_a_study_of_many_runs_keeps_them_in_one_file_and_its_tables_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(tmp_path / "folders", [])
+    monkeypatch.setattr("polypath.study._cells.MOST_KEPT", RUNS - 1)
+    results = run(tmp_path / "packs", [])
+    (pack,) = packs(tmp_path / "packs")
+    assert pack.startswith("pack-")
+    assert tables(tmp_path / "packs") == tables(tmp_path / "folders")
+    folders = Results.open(tmp_path / "folders" / "many")
+    assert len(results.series)
+    assert dict(results.scenarios) == dict(folders.scenarios)
+    # The same files, byte for byte.
+    for folder in (tmp_path / "folders" / "many" / "runs").iterdir():
+        for file in folder.iterdir():
+            assert Store(tmp_path / "packs" / "many" / "runs").read(folder.name, file.name) == file.read_bytes()
+
+
+@pytest.mark.usefixtures("packed")
+def test_what_is_packed_never_runs_again(tmp_path: Path) -> None:
+    seen: list[str] = []
+    run(tmp_path, seen)
+    assert len(seen) == RUNS
+    run(tmp_path, seen)
+    assert len(seen) == RUNS
+    assert len(packs(tmp_path)) == 1
+
+
+def test_runs_in_folders_count_when_the_study_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = study(STUDY.replace("seeds: 3", "seeds: 2"))
+    execute(plan(small, engine=FakeEngine(), out=tmp_path))
+    monkeypatch.setattr("polypath.study._cells.MOST_KEPT", RUNS - 1)
+    seen: list[str] = []
+    results = run(tmp_path, seen)
+    assert len(seen) == 2
+    assert len(results.runs) == RUNS
+    assert len(packs(tmp_path)) == 4 + 1
+
+
+def die_in_the_fifth_run(folder: Path) -> None:
+    """In another process that is killed, as by kill -9, when its fifth run begins."""
+    from polypath.study import _cells
+
+    _cells.MOST_KEPT = RUNS - 1
+    seen: list[str] = []
+
+    def before(scenario: Mapping[str, Any]) -> None:
+        seen.append("begun")
+        if len(seen) == 5:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    execute(plan(study(), engine=FakeEngine(before=before), out=folder), workers=1)
+
+
+@pytest.mark.usefixtures("packed")
+def test_a_process_that_is_killed_loses_only_what_it_was_doing(tmp_path: Path) -> None:
+    process = multiprocessing.get_context("spawn").Process(target=die_in_the_fifth_run, args=(tmp_path,))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    assert all(name.startswith(".unfinished-") for name in packs(tmp_path))
+    seen: list[str] = []
+    run(tmp_path, seen)
+    assert len(seen) == RUNS - 4
+    # Its pack has become whole, and nothing else is left of it.
+    assert [name.partition("-")[0] for name in packs(tmp_path)] == ["pack", "pack"]
+    run(tmp_path / "undisturbed", [])
+    assert tables(tmp_path) == tables(tmp_path / "undisturbed")
+
+
+@pytest.mark.usefixtures("packed")
+def test_a_process_killed_before_its_first_run_leaves_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "many" / "runs"
+    folder.mkdir(parents=True)
+    # 2^22 is above the largest process number Linux gives.
+    (folder / f".unfinished-{socket.gethostname()}:{2**22 + 1}:0:pack").touch()
+    run(tmp_path, [])
+    assert len(packs(tmp_path)) == 1
+
+
+@pytest.mark.usefixtures("packed")
+def test_the_pack_that_another_process_writes_is_left_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "many" / "runs"
+    folder.mkdir(parents=True)
+    for host, process in (("elsewhere", 1), (socket.gethostname(), os.getppid())):
+        (folder / f".unfinished-{host}:{process}:0:pack").write_bytes(b"in the middle")
+    run(tmp_path, [])
+    assert len(packs(tmp_path)) == 3
+
+
+@pytest.mark.usefixtures("packed")
+def test_processes_that_share_a_folder_find_each_others_runs(tmp_path: Path) -> None:
+    seen: list[str] = []
+    for part in ((1, 2), (2, 2)):
+        execute_part(plan(study(), engine=FakeEngine(before=counting(seen)), out=tmp_path, part=part))
+    results = run(tmp_path, seen)
+    assert len(seen) == RUNS
+    assert len(results.runs) == RUNS
+
+
+@pytest.mark.usefixtures("packed")
+def test_an_untrusted_run_that_is_repeated_replaces_the_packed_one(tmp_path: Path) -> None:
+    results = run(tmp_path, [])
+    folder = results.folder / "runs"
+    chosen = str(results.runs["key"].iloc[0])
+    Store(folder).put(chosen, {"run.json": b"{}"}, replace=True, packed=True)
+    store = Store(folder)
+    assert store.record(chosen) == {}
+    assert len(packs(tmp_path)) == 2
+
+
+@pytest.mark.usefixtures("packed")
+def test_a_pack_that_was_cut_is_named_and_its_runs_run_again_without_it(tmp_path: Path) -> None:
+    run(tmp_path, [])
+    pack = tmp_path / "many" / "runs" / packs(tmp_path)[0]
+    os.truncate(pack, 40_000)
+    with pytest.raises(StudyError, match=rf"{pack.name} is no whole pack of runs \(.+\): remove it, and run the study again"):
+        run(tmp_path, [])
+    pack.unlink()
+    seen: list[str] = []
+    run(tmp_path, seen)
+    assert len(seen) == RUNS
+
+
+def test_a_disk_that_is_full_is_an_error_that_names_the_pack(tmp_path: Path) -> None:
+    made = Packs(tmp_path)
+    made.put(key(1), {"run.json": b"first"})
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, before[1]))
+        with pytest.raises(OSError, match=r":pack") as told:
+            made.put(key(2), {"run.json": os.urandom(400_000)})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert told.value.errno in (errno.ENOSPC, errno.EIO)
+    # What was there before stays, and the next one is kept.
+    assert (made.read(key(1), "run.json"), made.read(key(2), "run.json")) == (b"first", None)
+    made.put(key(3), {"run.json": b"third"})
+    made.close()
+    assert Packs(tmp_path).read(key(3), "run.json") == b"third"
+
+
+def test_sqlite_itself_unpacks_a_pack(tmp_path: Path) -> None:
+    made = Packs(tmp_path)
+    made.put(key(1), {"run.json": b"text " * 100, "links.parquet": b"\x00\x01"})
+    made.close()
+    (pack,) = tmp_path.iterdir()
+    rows = sqlite3.connect(pack).execute("SELECT name, sz, length(data) FROM sqlar ORDER BY name").fetchall()
+    assert rows[0] == (f"{key(1)}/links.parquet", 2, 2), "what does not become shorter stands as it is"
+    assert rows[1][:2] == (f"{key(1)}/run.json", 500)
+    assert rows[1][2] < 100
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    operations=st.lists(
+        st.one_of(
+            st.tuples(st.just("put"), st.integers(0, 5), st.binary(max_size=3000)),
+            st.tuples(st.sampled_from(["close", "open"]), st.just(0), st.just(b"")),
+        ),
+        max_size=30,
+    )
+)
+def test_packs_hold_what_a_dictionary_holds(operations: list[tuple[str, int, bytes]], tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("packs")
+    made = Packs(folder)
+    known: dict[str, bytes] = {}
+    for verb, number, content in operations:
+        match verb:
+            case "put" if key(number) not in known:
+                made.put(key(number), {"run.json": content})
+                known[key(number)] = content
+            case "close":
+                made.close()
+            case "open":
+                made.close()
+                made = Packs(folder)
+    assert len(made) == len(known)
+    assert {each: made.read(each, "run.json") for each in map(key, range(6)) if each in made} == known
+    made.close()
