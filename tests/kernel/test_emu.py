@@ -432,3 +432,52 @@ def host_network() -> tuple[str, ...]:
     """Interfaces, addresses and routes of this machine."""
     devices = sorted(path.name for path in Path("/sys/class/net").iterdir())
     return (*devices, *(Path(f"/proc/net/{name}").read_text() for name in ("route", "fib_trie")))
+
+
+IPPROTO_MPTCP = 262
+WAYS = {
+    "over a router": "{phone: , router: {router: true}, server: }",
+    "straight to the server": "{phone: , server: }",
+}
+
+
+@pytest.mark.parametrize("nodes", WAYS.values(), ids=WAYS.keys())
+def test_a_connection_uses_all_paths_where_the_network_was_built_for_mptcp(host: None, tmp_path: Path, nodes: str) -> None:
+    far = "router" if "router" in nodes else "server"
+    file = tmp_path / "topology.yaml"
+    file.write_text(
+        f"topology:\n  nodes: {nodes}\n  links:\n"
+        f"    wifi: {{ends: [phone, {far}], both: {{rate: 20mbit, queue: 100packets, delay: 5ms}}}}\n"
+        f"    lte: {{ends: [phone, {far}], both: {{rate: 10mbit, queue: 100packets, delay: 10ms}}}}\n"
+        + ("    wan: {ends: [router, server], both: {delay: 2ms}}\n" if far == "router" else "")
+    )
+    lab = emu.up(str(file), load_setup(file), mptcp=True)
+    try:
+        assert set(lab.mptcp) == {"phone", "server"}
+        address = lab.addresses["server"][0][0]
+        try:
+            listening, sending = (
+                inside(f"pp-{node}", lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP))
+                for node in ("server", "phone")
+            )
+        except OSError as error:
+            lacking("host", f"this kernel has no MPTCP: {error}")
+        with listening, sending:
+            listening.bind((address, PORT))
+            listening.listen()
+            sending.settimeout(PATIENCE)
+            sending.connect((address, PORT))
+            received, _ = listening.accept()
+            with received:
+                received.settimeout(PATIENCE)
+                reader = threading.Thread(target=lambda: [None for _ in iter(lambda: received.recv(1 << 16), b"")])
+                reader.start()
+                for _ in range(80):
+                    sending.sendall(bytes(100_000))
+                sending.shutdown(socket.SHUT_WR)
+                reader.join(PATIENCE)
+        carried = {row["link"]: row["bytes"] for row in emu.status().status["directions"] if row["a_to_b"]}
+        assert carried["wifi"] > 2_000_000
+        assert carried["lte"] > 1_000_000
+    finally:
+        emu.down()

@@ -87,3 +87,20 @@ def test_addresses_of_ipv6_are_refused(tmp_path):
     text = f"topology:\n  nodes: {{a: , b: }}\n  links:\n    l: {{ends: {ends}, both: {{delay: 1ms}}}}\n"
     with pytest.raises(emu.EmuError, match="IPv6"):
         network(tmp_path, text)
+
+
+def test_mptcp_needs_to_know_who_opens_connections(tmp_path, monkeypatch):
+    monkeypatch.setattr(emu._lab, "require_root", lambda: None)
+    file = tmp_path / "topology.yaml"
+    nodes, links = (
+        "{a: , r: {router: true}, b: , c: }",
+        "{one: {ends: [a, r], both: DELAY}, two: {ends: [r, b], both: DELAY}, three: {ends: [r, c], both: DELAY}}",
+    )
+    links = links.replace("DELAY", "{delay: 1ms}")
+    file.write_text(f"topology:\n  nodes: {nodes}\n  links: {links}\n")
+    with pytest.raises(emu.EmuError, match="does not know who opens connections to whom: give the file `flows:`"):
+        emu.up(str(file), load_setup(file), mptcp=True)
+    flows = "{f: {client: a, server: b, transport: udp, app: {kind: constant, rate: 1mbit}}}"
+    file.write_text(f"name: s\nduration: 1s\ntopology:\n  nodes: {nodes}\n  links: {links}\nflows: {flows}\n")
+    with pytest.raises(emu.EmuError, match="no connection to serve: the file's flows are all datagrams"):
+        emu.up(str(file), load_setup(file), mptcp=True)

@@ -1,5 +1,8 @@
 """A study's repr rebuilds it, with nothing but what `from polypath import *` gives."""
 
+import copy
+import pickle
+
 import pytest
 
 import polypath
@@ -32,3 +35,43 @@ def test_every_model_that_may_stand_in_a_study_is_exported():
     models = {name for name in study.__all__ if isinstance(found := getattr(study, name), type) and issubclass(found, Model)}
     # A cell's set-up is made from a study, and never stands in one.
     assert models - {"Setup"} <= set(polypath.__all__), models - set(polypath.__all__)
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_study_of_the_project_is_read_back_from_json_pickle_and_a_copy(request, name):
+    made = Study.load(request.config.rootpath / "studies" / name)
+    assert Study.model_validate_json(made.model_dump_json()) == made
+    assert pickle.loads(pickle.dumps(made)) == made
+    assert copy.deepcopy(made) == made
+
+
+def test_no_mapping_in_a_study_can_be_changed(request):
+    def mappings(value):
+        if isinstance(value, Model):
+            for field in type(value).model_fields:
+                yield from mappings(getattr(value, field))
+        elif isinstance(value, dict):
+            yield value
+            for each in value.values():
+                yield from mappings(each)
+        elif isinstance(value, tuple):
+            for each in value:
+                yield from mappings(each)
+
+    for name in STUDIES:
+        made = Study.load(request.config.rootpath / "studies" / name)
+        before = repr(made)
+        found = list(mappings(made))
+        assert len(found) > 5
+        for each in found:
+            for change in (
+                lambda each=each: each.__setitem__("x", 1),
+                lambda each=each: each.update(x=1),
+                lambda each=each: each.clear(),
+                lambda each=each: each.popitem(),
+                lambda each=each: each.setdefault("x", 1),
+                lambda each=each: each.__ior__({"x": 1}),
+            ):
+                with pytest.raises(TypeError, match="a study is frozen, and so is what is in it"):
+                    change()
+        assert repr(made) == before

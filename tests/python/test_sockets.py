@@ -181,3 +181,9 @@ def test_mistakes_are_one_sentence(polypath, arguments, sentence):
     assert (code, out) == (2, "")
     assert err.startswith(f"polypath: {sentence}")
     assert err.count("\n") == 1
+
+
+def test_what_watch_says_of_an_empty_namespace_names_the_namespace(monkeypatch):
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    assert str(_watch._picture(History(), "pp phone", tcp=False)).endswith("polypath doctor --netns 'pp phone' what is lacking")
+    assert str(_watch._picture(History(), None, tcp=False)).endswith("polypath doctor what is lacking")

@@ -28,17 +28,23 @@ def up(
     late_limit: Annotated[
         str, typer.Option(help="A link whose packets are later than this at the 99th percentile is not to be trusted.")
     ] = "1ms",
+    mptcp: Annotated[
+        bool,
+        typer.Option("--mptcp", help="Give the flows' clients and servers endpoints and limits, so that MPTCP uses all paths."),
+    ] = False,
 ) -> None:
     """Build the network and start its emulator; then `polypath emu exec NODE -- PROGRAM` runs programs in it."""
     emu.require_root()
     limit = _time(late_limit)
     path = _studies.path(file)
-    lab = emu.up(str(path), load_setup(path), seed=seed, late_limit_ns=limit)
+    lab = emu.up(str(path), load_setup(path), seed=seed, late_limit_ns=limit, mptcp=mptcp)
     table = Table("node", "address", "device", "link", title=f"up: {path}", title_justify="left")
     for node, rows in lab.addresses.items():
         for number, (address, device, link) in enumerate(rows):
             table.add_row("" if number else node, address, device, link)
     out.print(table)
+    for node, words in lab.mptcp.items():
+        out.print(f"MPTCP at {node}: {words}", soft_wrap=True)
     first = next(iter(lab.addresses))
     out.print(f"enter a node: polypath emu exec {first} -- bash; how it fares: polypath emu status; the end: polypath emu down")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -52,11 +53,11 @@ def watch(
             _look(sockets, history, tcp=tcp)
             time.sleep(step)
             seen = _look(sockets, history, tcp=tcp)
-            _print_lines(seen) if as_json else out.print(_picture(history, tcp=tcp))
+            _print_lines(seen) if as_json else out.print(_picture(history, netns, tcp=tcp))
         elif as_json:
             _stream(sockets, history, step, end, tcp=tcp)
         else:
-            _show(sockets, history, step, end, tcp=tcp)
+            _show(sockets, history, netns, step, end, tcp=tcp)
     except KeyboardInterrupt:
         return
 
@@ -75,7 +76,7 @@ def _stream(sockets: Sockets, history: History, step: float, end: float, *, tcp:
         time.sleep(max(due - time.monotonic(), 0))
 
 
-def _show(sockets: Sockets, history: History, step: float, end: float, *, tcp: bool) -> None:
+def _show(sockets: Sockets, history: History, netns: str | None, step: float, end: float, *, tcp: bool) -> None:
     due, drawn = time.monotonic(), 0.0
     with Live(console=out, screen=out.is_terminal, auto_refresh=False) as live:
         while True:
@@ -83,7 +84,7 @@ def _show(sockets: Sockets, history: History, step: float, end: float, *, tcp: b
             due += step
             if time.monotonic() - drawn >= _REDRAW_S or due > end:
                 drawn = time.monotonic()
-                live.update(_picture(history, tcp=tcp), refresh=True)
+                live.update(_picture(history, netns, tcp=tcp), refresh=True)
             if due > end:
                 return
             time.sleep(max(due - time.monotonic(), 0))
@@ -111,12 +112,15 @@ def _print_lines(entries: Iterable[Entry]) -> None:
     sys.stdout.flush()
 
 
-def _picture(history: History, *, tcp: bool) -> RenderableType:
+def _picture(history: History, netns: str | None, *, tcp: bool) -> RenderableType:
     connections = history.connections()
     if not connections and os.geteuid() and not tcp:
         return Text("without root the kernel does not say which sockets are subflows: use sudo, or --tcp for all connections")
+    if not connections and tcp:
+        return Text("no TCP connection now")
     if not connections:
-        return Text("no TCP connection now" if tcp else "no MPTCP connection now; --tcp shows plain TCP, polypath doctor what is lacking")
+        doctor = "polypath doctor" + (f" --netns {shlex.quote(netns)}" if netns else "")
+        return Text(f"no MPTCP connection now; --tcp shows plain TCP, {doctor} what is lacking")
     return Group(table(connections, out.width), _closed(history, connections))
 
 

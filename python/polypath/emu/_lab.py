@@ -11,12 +11,12 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from polypath import _native, programs
-from polypath.study import Setup, scenario, unknown
+from polypath.study import Flow, Fullmesh, Setup, scenario, unknown
 
 from . import _process
 from ._errors import EmuError, require_root
@@ -34,11 +34,12 @@ _SETUP, _END = 60.0, 5.0
 
 @dataclass(frozen=True, kw_only=True)
 class Lab:
-    """What is up: a file's network. Namespaces by node, and each node's addresses with device and link."""
+    """What is up: a file's network. Namespaces by node, each node's addresses with device and link, and its endpoints of MPTCP in words."""
 
     file: str
     namespaces: dict[str, str]
     addresses: dict[str, list[tuple[str, str, str]]]
+    mptcp: dict[str, str] = field(default_factory=dict)
     pid: int | None = None
     started: int | None = None
 
@@ -55,14 +56,17 @@ class Report:
     status: dict[str, Any]
 
 
-def up(file: str, setup: Setup, *, seed: int = 1, late_limit_ns: int = LATE_LIMIT_NS) -> Lab:
-    """Builds the network and starts its emulator; raises `EmuError` if there is one already."""
+def up(file: str, setup: Setup, *, seed: int = 1, late_limit_ns: int = LATE_LIMIT_NS, mptcp: bool = False) -> Lab:
+    """Builds the network and starts its emulator; raises `EmuError` if there is one already.
+
+    With `mptcp` the clients and servers of the set-up's flows get endpoints and limits, so that MPTCP uses all paths between them.
+    """
     require_root()
-    made = scenario(setup, seed)
-    specification = {**network(made), "late_limit_ns": late_limit_ns, "status": str(_STATUS)}
+    made = scenario(_over_mptcp(setup) if mptcp else setup, seed)
+    specification = {**network(made, mptcp=mptcp), "late_limit_ns": late_limit_ns, "status": str(_STATUS)}
     # The wire keeps no name: it ends with the emulator.
     names = {node["name"]: PREFIX + node["name"] for node in made["nodes"]}
-    lab = Lab(file=file, namespaces=names, addresses=_addresses(specification["plan"], made))
+    lab = Lab(file=file, namespaces=names, addresses=_addresses(specification["plan"], made), mptcp=_endpoints(specification["plan"]))
     with _locked():
         _refuse_a_second()
         for name in names.values():
@@ -163,6 +167,37 @@ def _addresses(plan: dict[str, Any], made: dict[str, Any]) -> dict[str, list[tup
             if "address" in port:
                 link = made["links"][int(port["device"][1:])]["name"]
                 found[port["namespace"]].append((port["address"][0], port["device"], link))
+    return found
+
+
+def _over_mptcp(setup: Setup) -> Setup:
+    """The connections of a set-up, all of them MPTCP between all addresses or as their path managers say."""
+    routers = {name for name, node in setup.topology.nodes.items() if node.router}
+    flows: dict[str, Flow] = {}
+    for flow in setup.flows.values():
+        if flow.transport == "udp":
+            continue
+        if routers & {flow.client, flow.server}:
+            raise EmuError("--mptcp does not know who opens connections to whom: give the file `flows:` with a client and a server")
+        manager = flow.path_manager if flow.transport == "mptcp" else Fullmesh()
+        # One flow for each pair: kernels have endpoints for a host, not for a connection.
+        update = {"transport": "mptcp", "path_manager": manager, "scheduler": None, "cc": "reno"}
+        flows.setdefault(f"from {flow.client} to {flow.server}", flow.model_copy(update=update))
+    if not flows:
+        raise EmuError("--mptcp has no connection to serve: the file's flows are all datagrams")
+    return setup.model_copy(update={"flows": flows})
+
+
+def _endpoints(plan: dict[str, Any]) -> dict[str, str]:
+    """By node: what `ip mptcp` has there, in words."""
+    found = {}
+    for namespace in plan["namespaces"]:
+        if "limits" in namespace:
+            own = [each for each in plan["endpoints"] if each["namespace"] == namespace["name"]]
+            words = [f"{each['address']} ({'announced' if each.get('signal') else 'opens subflows'})" for each in own]
+            further = namespace["limits"]["subflows"]
+            words.append(f"a connection has {further} more subflow{'s' if further != 1 else ''} at most")
+            found[namespace["name"]] = ", ".join(words)
     return found
 
 

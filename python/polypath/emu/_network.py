@@ -24,18 +24,21 @@ _ANY_MTU = 65_535
 _SILENT = (("net.ipv6.conf.all.disable_ipv6", "1"), ("net.ipv6.conf.default.disable_ipv6", "1"))
 
 
-def network(scenario: Scenario, *, cables: Collection[str] = ()) -> dict[str, Any]:
+def network(scenario: Scenario, *, cables: Collection[str] = (), mptcp: bool = False) -> dict[str, Any]:
     """The network of a scenario without its flows: every address reaches every other one that a way leads to.
 
-    Links whose names are in `cables` are mere cables, without their elements.
+    Links whose names are in `cables` are mere cables, without their elements. With `mptcp` the hosts have the endpoints and limits that
+    the scenario's flows of MPTCP ask for.
     """
     quiet = {**scenario, "flows": [], "tunnels": []}
     bare = {**quiet, "links": [{**link, "a_to_b": [], "b_to_a": []} for link in scenario["links"]]}
+    flows = scenario["flows"] if mptcp else []
     try:
-        plan = planner.build(bare, ()).plan
+        # Which congestion control a program takes is its own affair.
+        plan = planner.build({**bare, "flows": flows}, {flow["cc"] for flow in flows}, defaults=False).plan
     except planner.PlanError as error:
         raise EmuError(str(error)) from None
-    return carried({**plan, "routes": _routes(bare, plan)}, quiet, cables=cables)
+    return carried({**plan, "flows": [], "routes": _routes(bare, plan)}, quiet, cables=cables)
 
 
 def carried(plan: Plan, scenario: Scenario, *, cables: Collection[str] = (), late_limit_ns: int = LATE_LIMIT_NS) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from ._model import Model, Name, kind_of
+from ._model import FrozenDict, Model, Name, kind_of
 from ._placeholder import Scalar
 from ._quantity import Share
 
@@ -122,7 +122,7 @@ class Claim(Model):
     """Column that the check reads."""
     table: Literal["runs", "subflows"] = "runs"
     """Of which table: a row a connection, or a row a subflow. Of the latter `subflow`, counted from 0, may stand in `where`."""
-    where: Where = Field(default_factory=dict)
+    where: Where = Field(default_factory=FrozenDict)
     """Rows it reads; all if empty."""
     check: Check
 
@@ -134,7 +134,7 @@ class Published(Model):
     source: str | None = None
     keys: tuple[str, ...] = Field(min_length=1)
     """Columns of the CSV: parameters of the matrix, `experiment`, `flow` or `subflow`. A field left empty says nothing of its column."""
-    where: Where = Field(default_factory=dict)
+    where: Where = Field(default_factory=FrozenDict)
     """Cells that the numbers are compared with; all if empty."""
     compare: Mapping[str, str]
     """Column of the CSV -> column of the runs table; with the key `subflow`, of the table of subflows too."""

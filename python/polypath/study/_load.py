@@ -49,17 +49,23 @@ def load_setup(path: str | Path) -> Setup:
     source = _read(path)
     tree = source.document.value
     if "flows" not in tree:
-        # A study has a flow; this one leads over the first link, and nobody will run it. What is wrong with the topology is told first.
-        client, server = _ends_of_first_link(source)
+        # A study has a flow; this one joins the two hosts, or leads over the first link where there are more. What is wrong with the
+        # topology is told first.
+        client, server = _ends(source)
         tree = {"name": "topology", "duration": "1s", **tree, "flows": {"none": {"client": client, "server": server}}}
     return cells(_study(source, tree, network_only=True))[0].setup
 
 
-def _ends_of_first_link(source: StudyFile) -> list[str]:
+def _ends(source: StudyFile) -> list[str]:
     topology = source.document.value.get("topology")
     links = topology.get("links") if isinstance(topology, dict) else None
     if not isinstance(links, dict) or not links:
         raise source.error(("topology",), "there is nothing to build: the file needs a `topology:` with `nodes:` and `links:`")
+    nodes = topology.get("nodes")
+    known = nodes if isinstance(nodes, dict) else {}
+    hosts = [name for name, node in known.items() if not (isinstance(node, dict) and node.get("router"))]
+    if len(hosts) == 2:
+        return [*map(str, hosts)]
     first = next(iter(links.values()))
     ends = first.get("ends") if isinstance(first, dict) else None
     names = [end.get("node") if isinstance(end, dict) else end for end in ends] if isinstance(ends, list) else []
@@ -99,7 +105,12 @@ def _more(count: int) -> str:
 
 def dump(study: Study) -> str:
     """The study as YAML; reading it gives an equal study."""
-    return yaml.safe_dump(_written(plain(study)), sort_keys=False, allow_unicode=True, width=140)
+    return yaml.safe_dump(written(study), sort_keys=False, allow_unicode=True, width=140)
+
+
+def written(study: Study) -> Any:
+    """The study as plain values, with what was set and as people write it."""
+    return _written(plain(study))
 
 
 def _written(value: Any) -> Any:

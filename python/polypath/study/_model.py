@@ -4,11 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidatorFunctionWrapHandler, field_validator
 
 from ._placeholder import PLACEHOLDER_PATTERN, UNCLOSED, Placeholder, is_placeholder
+
+
+class FrozenDict(dict[Any, Any]):
+    """A dictionary that stays as it was made; its repr is a dictionary's, and it may be a key where its values may."""
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("a study is frozen, and so is what is in it: make another one with `replace`")
+
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
+
+    def __reduce__(self) -> tuple[type[FrozenDict], tuple[dict[Any, Any]]]:
+        return FrozenDict, (dict(self),)
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
 
 
 class Model(BaseModel):
@@ -28,7 +43,16 @@ class Model(BaseModel):
     def _leave_placeholders(cls, value: Any, check: ValidatorFunctionWrapHandler) -> Any:
         if isinstance(value, str) and UNCLOSED.search(value):
             raise ValueError(f'"{value}" begins a placeholder that does not end: write it as "${{name}}", with both braces')
-        return Placeholder(value) if is_placeholder(value) else check(value)
+        if is_placeholder(value):
+            return Placeholder(value)
+        return _frozen(check(value))
+
+
+def _frozen(value: Any) -> Any:
+    """A value that was checked, with all its mappings frozen; models are already."""
+    if isinstance(value, dict):
+        return FrozenDict({key: _frozen(each) for key, each in value.items()})
+    return tuple(map(_frozen, value)) if type(value) is tuple else value
 
 
 class Undecided(Model):

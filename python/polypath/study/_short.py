@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from ._model import Model
+from ._model import FrozenDict, Model
 from ._placeholder import Scalar
 from ._quantity import Size, Time
 
@@ -24,7 +24,7 @@ class Short(Model):
     """At most so many seeds."""
     draws: int = Field(default=2, ge=1)
     """At most so many draws, the first ones."""
-    only: Mapping[str, tuple[Scalar, ...]] = {}
+    only: Mapping[str, tuple[Scalar, ...]] = Field(default_factory=FrozenDict)
     """Parameter (or `experiment`) -> the values that the short form keeps; default: all."""
 
 

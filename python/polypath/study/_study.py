@@ -5,6 +5,7 @@ A `Study` is a frozen value. Building one checks every cell of every matrix, so 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +20,7 @@ from ._draw import Draw
 from ._errors import SetupError
 from ._flows import Flow
 from ._kernel import DEFAULT_KERNEL, KernelName
-from ._model import Model, Name
+from ._model import FrozenDict, Model, Name
 from ._parameters import ParameterName, parameter_name
 from ._placeholder import Scalar, is_placeholder
 from ._quantity import Size, Time
@@ -124,9 +125,9 @@ class Experiment(Model):
     """One matrix of a study, with what it changes in the study's set-up."""
 
     title: str | None = None
-    parameters: Parameters = Field(default_factory=dict)
+    parameters: Parameters = Field(default_factory=FrozenDict)
     """Values that hold in this experiment; they replace the study's."""
-    matrix: Matrix = Field(default_factory=dict)
+    matrix: Matrix = Field(default_factory=FrozenDict)
     """Parameter -> its values; every combination is a cell."""
     exclude: tuple[Parameters, ...] = ()
     """Combinations that are left out; a missing parameter means any of its values."""
@@ -153,14 +154,14 @@ class Study(Model):
     flows: Mapping[Name, Flow] = Field(min_length=1)
     duration: Time
     """How long applications run, from the start of a run."""
-    parameters: Parameters = Field(default_factory=dict)
+    parameters: Parameters = Field(default_factory=FrozenDict)
     """Values of parameters that no matrix varies."""
-    bundles: Bundles = Field(default_factory=dict)
+    bundles: Bundles = Field(default_factory=FrozenDict)
     """Parameter -> each of its values -> what it brings with it: values of further parameters, which belong together, and `seed` in place
     of `seeds`."""
-    matrix: Matrix = Field(default_factory=dict)
+    matrix: Matrix = Field(default_factory=FrozenDict)
     """Parameter -> its values, when there is one experiment; it is then called `main`."""
-    experiments: Mapping[Name, Experiment] = Field(default_factory=dict)
+    experiments: Mapping[Name, Experiment] = Field(default_factory=FrozenDict)
     """Several matrices by name."""
     draw: Draw | None = None
     """Parameters whose values are drawn at random; each cell runs with every draw. Draws are repetitions, as those of `repeat_over`."""
@@ -274,6 +275,13 @@ class Study(Model):
         from ._load import dump
 
         return dump(self)
+
+    def model_dump_json(self, *, indent: int | None = None, **how: Any) -> str:
+        """The study as JSON, which `Study.model_validate_json` reads back."""
+        from ._load import written
+
+        # Pydantic's own would write what was not set, too, and quantities as numbers where a placeholder might stand.
+        return super().model_dump_json(indent=indent, **how) if how else json.dumps(written(self), indent=indent, ensure_ascii=False)
 
     @classmethod
     def load(cls, path: str | Path) -> Study:

@@ -10,7 +10,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from ._address import Address
 from ._elements import Element, Shape
 from ._kernel import KernelName
-from ._model import Model, Name
+from ._model import FrozenDict, Model, Name
 from ._placeholder import Scalar
 from ._quantity import Size
 from ._tunnels import Tunnel
@@ -26,7 +26,7 @@ class Node(Model):
     """Which Linux kernel this host has, in quotes: "6.1"; default: the study's. Hosts may differ on the engine `sim` alone."""
     mtu_search: str | None = None
     """How this host's TCP searches for a path's MTU: see `polypath list mtu-searches`; default: `linux`. On the engine `sim` alone."""
-    sysctl: Mapping[str, Scalar | tuple[int, ...]] = Field(default_factory=dict)
+    sysctl: Mapping[str, Scalar | tuple[int, ...]] = Field(default_factory=FrozenDict)
     """Settings of the endpoints on this host by their Linux names, such as `net.ipv4.tcp_rmem: [4096, 131072, 16777216]`."""
 
 
@@ -75,7 +75,7 @@ class Link(Model):
 class Topology(Model):
     nodes: Mapping[Name, Node]
     links: Mapping[Name, Link]
-    tunnels: Mapping[Name, Tunnel] = Field(default_factory=dict)
+    tunnels: Mapping[Name, Tunnel] = Field(default_factory=FrozenDict)
     """Multipath GRE-in-UDP tunnels over these links."""
 
     @model_validator(mode="before")
