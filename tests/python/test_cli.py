@@ -313,3 +313,12 @@ def test_what_doctor_says_to_run_works_where_it_is_pasted():
 
 def test_doctor_takes_addresses(polypath):
     assert polypath("doctor", "--to", "foo") == (2, "", "polypath: --to: foo is no IP address; write the other host's, such as 10.0.0.2\n")
+
+
+def test_a_study_file_beside_is_found_by_its_name(polypath, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert polypath("init", "mine")[0] == 0
+    (tmp_path / "mine" / "study.yaml").rename(tmp_path / "apart.yaml")
+    code, out, err = polypath("show", "apart")
+    assert (code, err) == (0, "")
+    assert "Two disjoint paths" in out

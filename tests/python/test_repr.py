@@ -75,3 +75,22 @@ def test_no_mapping_in_a_study_can_be_changed(request):
                 with pytest.raises(TypeError, match="a study is frozen, and so is what is in it"):
                     change()
         assert repr(made) == before
+
+
+MISTAKES = {
+    "a bare number": (
+        lambda: polypath.Link(ends=("a", "b"), both={"delay": 5}),
+        "both.delay: the bare number 5 has no unit; write time like",
+    ),
+    "a field that there is not": (lambda: polypath.Node(rooter=True), "rooter: there is no field `rooter` here; did you mean `router`?"),
+    "a field that is missing": (lambda: polypath.Flow(client="a"), "the field `server` is missing"),
+}
+
+
+@pytest.mark.parametrize("made, sentence", MISTAKES.values(), ids=MISTAKES.keys())
+def test_a_mistake_in_python_is_one_sentence(made, sentence):
+    with pytest.raises(polypath.StudyError) as error:
+        made()
+    assert sentence in str(error.value)
+    assert "\n" not in str(error.value)
+    assert "pydantic" not in str(error.value)

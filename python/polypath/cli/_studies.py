@@ -43,6 +43,8 @@ def path(argument: str) -> Path:
         return given
     if (FOLDER / argument / FILE_NAME).is_file():
         return FOLDER / argument
+    if (beside := Path(f"{argument}.yaml")).is_file():
+        return beside
     names = [file.parent.name for file in files()]
     near = difflib.get_close_matches(argument, names, n=1)
     hint = f'; did you mean "{near[0]}"?' if near else "; `polypath list studies` shows those there are"

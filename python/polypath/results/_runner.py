@@ -151,7 +151,7 @@ def plan(
     *,
     engine: Engine | str = "sim",
     out: str | Path = DEFAULT_OUT,
-    only: Mapping[str, Iterable[str]] | None = None,
+    only: Mapping[str, str | Iterable[str]] | None = None,
     kernel: str | None = None,
     again: bool = False,
     part: tuple[int, int] | None = None,
@@ -172,7 +172,9 @@ def plan(
     if kernel is not None and (modelled := engine.modelled_kernels()):
         study, kernel = _modelled_on(study, kernel, modelled), None
     kernel = engine.only_kernel or kernel
-    draws, others = _draws(study, only or {})
+    # A single value is a text, whose letters nobody means.
+    chosen = {name: [values] if isinstance(values, str) else list(values) for name, values in (only or {}).items()}
+    draws, others = _draws(study, chosen)
     is_chosen = _choice(study, others)
     some = [cell for cell in specimens(study) if is_chosen(cell)]
     left_out = check(engine, study, kernel, some)
@@ -281,14 +283,15 @@ def run(
     *,
     engine: Engine | str = "sim",
     out: str | Path = DEFAULT_OUT,
-    only: Mapping[str, Iterable[str]] | None = None,
+    only: Mapping[str, str | Iterable[str]] | None = None,
     workers: int | None = None,
     kernel: str | None = None,
     on: str = LOCAL,
 ) -> Results:
     """Runs a study, or the study in a file, and gives its results; what was run before is not run again.
 
-    `only={"cc": ["lia"]}` runs a part of the matrix; `workers` defaults to the number of cores and changes no byte of the results;
+    `only={"cc": "lia"}` or `{"cc": ["lia", "olia"]}` runs a part of the matrix; `workers` defaults to the number of cores
+    and changes no byte of the results;
     `kernel="6.1"` stands in for the study's own on the engines linux and sim; `on="dask://HOST:PORT"` runs it on the workers of that
     scheduler.
     """

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, cast
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidatorFunctionWrapHandler, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidatorFunctionWrapHandler, field_validator
+from pydantic._internal._model_construction import ModelMetaclass
 
+from ._errors import SetupError, StudyError
 from ._placeholder import PLACEHOLDER_PATTERN, UNCLOSED, Placeholder, is_placeholder
 
 
@@ -26,7 +28,21 @@ class FrozenDict(dict[Any, Any]):
         return hash(frozenset(self.items()))
 
 
-class Model(BaseModel):
+class _OneSentence(ModelMetaclass):
+    """Who builds a model in Python hears of a mistake as who writes a file does: a sentence for each, with its field."""
+
+    def __call__(self, *values: Any, **named: Any) -> Any:
+        try:
+            return super().__call__(*values, **named)
+        except ValidationError as error:
+            # It needs models.
+            from ._cells import problems
+
+            wrong = [SetupError(where, sentence) for where, sentence in problems(error, named, cast("type[Model]", self))]
+            raise StudyError("\n".join(map(str, wrong))) from None
+
+
+class Model(BaseModel, metaclass=_OneSentence):
     """A frozen part of a study; its repr rebuilds it."""
 
     model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid", use_attribute_docstrings=True)

@@ -112,6 +112,13 @@ class Measure(Model):
     capture: tuple[Capture, ...] = ()
     """Where to write a pcapng of the packets."""
 
+    @field_validator("series", mode="after")
+    @classmethod
+    def _has_length(cls, value: Time | None) -> Time | None:
+        if value == 0:
+            raise ValueError("samples that are no time apart have no end: give an interval like 100ms, or null for no series")
+        return value
+
 
 class Baselines(Model):
     """Plain TCP alone on each path of each MPTCP flow, run beside every cell."""

@@ -33,6 +33,8 @@ def parse(text: str, file: str) -> Document:
         node = yaml.compose(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
+        if "'\\t'" in (error.problem or ""):
+            raise StudyError(f"{file}:{line}: a tab stands here: YAML is indented with spaces") from None
         hint = '; inside braces a placeholder stands in quotes, like "${cc}"' if _has_bare_placeholder(text, line) else ""
         raise StudyError(f"{file}:{line}: this is no YAML: {error.problem or error.context}{hint}") from None
     except yaml.reader.ReaderError as error:
