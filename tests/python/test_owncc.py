@@ -94,6 +94,14 @@ MISTAKES = {
     "another name": (('.name = "tst_d"', '.name = "other"'), r'tst_d\.c: \.name in its ops table is "other": write "tst_d"'),
     "no reaction to loss": (("\t.ssthresh = tst_d_ssthresh,\n", ""), r"tst_d\.c: its ops table lacks the hook ssthresh"),
     "no growth": (("\t.cong_avoid = tst_d_cong_avoid,\n", ""), r"tst_d\.c: its ops table lacks the hook cong_avoid"),
+    "a variable that outlives a call": (
+        ("\ts->losses++;", "\tstatic int calls;\n\ts->losses += ++calls;"),
+        r"tst_d\.c:32: the variable calls outlives a call, and all flows would share it: keep it in the state",
+    ),
+    "a variable of the file": (
+        ("PP_STATE_FITS", "/* Has calls. */\n__u32 calls[2] = {1, 2};\nPP_STATE_FITS"),
+        r"tst_d\.c:26: the variable calls outlives a call",
+    ),
     "an unknown family": (("PP_FAMILY_LOSS", "7"), r"tst_d\.c: \.family is 7"),
 }
 
@@ -104,6 +112,13 @@ def test_a_mistake_is_named_with_its_place(tmp_path, change, sentence):
     with pytest.raises(OwnCcError, match=sentence):
         owncc.use(tmp_path)
     assert "tst_d" not in owncc.used()
+
+
+def test_a_table_that_never_changes_is_no_variable(tmp_path):
+    table = 'static const char *const words[] = {"one", "two"};\nstatic const __u32 parts[] = {5, 6};\nPP_STATE_FITS'
+    used = "\ts->losses += words[s->losses & 1][0] + parts[s->losses & 1];"
+    changed(owncc.new("tst_k", tmp_path), ("PP_STATE_FITS", table), ("\ts->losses++;", used))
+    assert [own.name for own in owncc.use(tmp_path)] == ["tst_k"]
 
 
 def test_the_command_line_begins_one_runs_it_and_shows_the_compilers_words(polypath, tmp_path, monkeypatch):

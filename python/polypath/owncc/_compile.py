@@ -82,11 +82,13 @@ def object_for(own: Own) -> Path:
     if made.is_file():
         return made
     with tempfile.TemporaryDirectory(dir=made.parent, prefix=".compiling-") as folder:
-        abi_file, work = Path(folder) / _ABI, Path(folder) / "object.so"
+        abi_file, part, work = Path(folder) / _ABI, Path(folder) / "object.o", Path(folder) / "object.so"
         abi_file.write_text('#include "pp_cc.h"\n' + _native.abi_source(), encoding="ascii")
         include = ["-I", str(sources() / "include"), "-I", str(own.file.parent)]
-        what = ["-shared", "-fPIC", "-O2", "-std=gnu11", "-Wall", "-Wextra", *_strict(), *include, "-o", str(work)]
-        _run([_compiler(), *what, str(own.file), str(abi_file)], own)
+        how = ["-fPIC", "-O2", "-std=gnu11", "-Wall", "-Wextra", *_strict(), *include]
+        _run([_compiler(), *how, "-c", "-o", str(part), str(own.file)], own)
+        _check_variables(own, part)
+        _run([_compiler(), *how, "-shared", "-o", str(work), str(part), str(abi_file)], own)
         _check_calls(own, work)
         work.replace(made)
     return made
@@ -129,6 +131,34 @@ def complaint(own: Own, said: str, how: str = "") -> str:
     return f"{line}: it does not {compile_}: {first['what']}{more}\n{words}"
 
 
+# Sections of what a program may write; tables with addresses in them are only written when they are loaded.
+_WRITABLE = re.compile(r"\*COM\*|\.(?!data\.rel\.ro)t?(data|bss)\b.*")
+
+
+def _check_variables(own: Own, part: Path) -> None:
+    """All flows share a variable outside of the state, and all runs of a process: outcomes would depend on their order."""
+    if programs.find("objdump") is None:
+        return
+    done = programs.run("objdump", "-t", part)
+    for words in map(str.split, done.stdout.splitlines()):
+        # Address, flags, section, size, name; only an object (O) is a variable.
+        if len(words) >= 5 and words[-4].endswith("O") and _WRITABLE.fullmatch(words[-3]):
+            # A number behind its name is the compiler's, for one inside of a function.
+            name = words[-1].partition(".")[0]
+            keep = "keep it in the state, to which c->priv points, or make it const"
+            raise OwnCcError(f"{own.file}{_line(own, name)}: the variable {name} outlives a call, and all flows would share it: {keep}")
+
+
+def _line(own: Own, name: str) -> str:
+    """Where a name is declared in the file, or else stands first."""
+    lines = own.file.read_text(encoding="utf-8", errors="replace").splitlines()
+    for place in (rf"\s*[A-Za-z_][\w\s*]*[\s*]{re.escape(name)}\s*[=;,[]", rf".*\b{re.escape(name)}\b"):
+        for number, text in enumerate(lines, 1):
+            if re.match(place, text):
+                return f":{number}"
+    return ""
+
+
 def _check_calls(own: Own, work: Path) -> None:
     """A kernel has no C library: what a file calls must be its own."""
     if programs.find("nm") is None:
@@ -136,6 +166,5 @@ def _check_calls(own: Own, work: Path) -> None:
     done = programs.run("nm", "-D", "--undefined-only", work)
     wanted = [words[1].partition("@")[0] for words in map(str.split, done.stdout.splitlines()) if words[0] == "U"]
     for name in sorted({*wanted} - _ALWAYS_THERE - {"__stack_chk_fail"}):
-        lines = own.file.read_text(encoding="utf-8", errors="replace").splitlines()
-        line = next((f":{number}" for number, text in enumerate(lines, 1) if re.search(rf"\b{re.escape(name)}\b", text)), "")
+        line = _line(own, name)
         raise OwnCcError(f"{own.file}{line}: it uses {name}, which no kernel has; an algorithm has pp_math.h and what it defines itself")
