@@ -1,0 +1,133 @@
+"""Builds the documentation as a site: python tools/site.py [FOLDER]; into build/site, unless a folder is named.
+
+It lays the pages out as they lie in the project, adds those that are generated, and has Sphinx make them, with every warning a mistake: a
+link that leads nowhere, a page in no table of contents. The site opens from the disk and asks no network: search, fonts and scripts are in it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import site_pages
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+FIRST = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "STYLE.md")
+# A link of Markdown to a file, and what it is called there.
+_LINK = re.compile(r"\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
+_CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.S)
+_GUIDE = ("first-study", "playground", "study-file", "advise", "python", "compare", "own-algorithm")
+
+
+def build(out: Path) -> Path:
+    """Builds the site there, and gives its first page."""
+    with tempfile.TemporaryDirectory(prefix="polypath-site.") as folder:
+        source = Path(folder) / "source"
+        lay_out(source)
+        generate(source, Path(folder))
+        contents(source)
+        command = [sys.executable, "-m", "sphinx", "-b", "html", "-c", DOCS, "-W", "--keep-going", "-q", "-j", "auto", "-E", source, out]
+        # Signatures are read from the sources that stand beside this file.
+        search = os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")])
+        done = subprocess.run(command, env=os.environ | {"PYTHONPATH": search}, capture_output=True, text=True, check=False)
+        if done.returncode:
+            said = done.stderr.replace(str(source), "") or done.stdout
+            sys.exit(f"{said}\npolypath: the site was not built; mend what stands above.")
+    shutil.rmtree(out / ".doctrees", ignore_errors=True)
+    return out / "index.html"
+
+
+def lay_out(source: Path) -> None:
+    """Copies the pages and whatever they link to."""
+    waiting = [*(ROOT / name for name in FIRST), *sorted(DOCS.rglob("*.md")), *sorted(ROOT.glob("studies/*/README.md"))]
+    seen = set(waiting)
+    while waiting:
+        page = waiting.pop()
+        text = page.read_text(encoding="utf-8")
+        parts = _CODE.split(text)
+        for index in range(0, len(parts), 2):
+            parts[index] = _LINK.sub(lambda link: _followed(page, link, seen, waiting), parts[index])
+        to = source / page.relative_to(ROOT)
+        to.parent.mkdir(parents=True, exist_ok=True)
+        to.write_text("".join(parts), encoding="utf-8")
+    for file in seen:
+        if file.suffix != ".md":
+            to = source / file.relative_to(ROOT)
+            to.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, to)
+
+
+def _followed(page: Path, link: re.Match[str], seen: set[Path], waiting: list[Path]) -> str:
+    """The link as the site has it. A folder's is to its README; one without is a name alone."""
+    text, target, anchor = link[1], link[2], link[3] or ""
+    if "://" in target or target.startswith("mailto:"):
+        return link[0]
+    found = (page.parent / target).resolve()
+    if found.is_dir():
+        if not (found / "README.md").is_file():
+            return text
+        target, found = f"{target.rstrip('/')}/README.md", found / "README.md"
+    if not found.exists():
+        # Sphinx says so.
+        return link[0]
+    if found not in seen:
+        seen.add(found)
+        if found.suffix == ".md":
+            waiting.append(found)
+    return f"[{text}]({target}{anchor})"
+
+
+def generate(source: Path, scratch: Path) -> None:
+    """Writes the generated pages."""
+    reference = source / "docs" / "reference"
+    (reference / "commands.md").write_text(site_pages.commands(scratch), encoding="utf-8")
+    (reference / "study-fields.md").write_text(site_pages.study_fields(), encoding="utf-8")
+    (reference / "python").mkdir()
+    for name, text in site_pages.python_pages().items():
+        (reference / "python" / name).write_text(text, encoding="utf-8")
+
+
+def contents(source: Path) -> None:
+    """Writes the first page, which is the README with the table of contents of all pages."""
+    there = {str(page.relative_to(source)) for page in source.rglob("*.md")}
+    guide = [f"docs/guide/{name}.md" for name in _GUIDE]
+    groups = {
+        "Start": ["docs/README.md", *guide[:2], "docs/reference/glossary.md", "docs/limitations.md"],
+        "Recipes": ["docs/recipes/README.md"],
+        "Guide": [*guide[2:], *sorted(name for name in there if name.startswith("docs/guide/") and name not in guide)],
+        "Concepts": sorted(name for name in there if name.startswith("docs/concepts/")),
+        "Reference": [
+            *(f"docs/reference/{name}.md" for name in ("commands", "study-fields", "results", "python/index", "kernels")),
+        ],
+        "Project": ["CHANGELOG.md", "docs/decisions.md", "studies.md", "notes.md", "CONTRIBUTING.md", "STYLE.md"],
+    }
+    listed = {
+        "docs/recipes/README.md": sorted(name for name in there if name.startswith("docs/recipes/") and not name.endswith("README.md")),
+        "docs/decisions.md": sorted(name for name in there if name.startswith("docs/decisions/")),
+        "studies.md": sorted(name for name in there if name.startswith("studies/")),
+    }
+    titles = {"docs/decisions.md": "Decisions", "studies.md": "Studies", "notes.md": "Notes"}
+    named = {name for names in [*groups.values(), *listed.values()] for name in names} | {"README.md"}
+    listed["notes.md"] = sorted(name for name in there - named if not name.startswith("docs/"))
+    for page, names in listed.items():
+        inside = "\n".join(f"/{name}" for name in names)
+        tree = f"\n```{{toctree}}\n:maxdepth: 1\n\n{inside}\n```\n"
+        file = source / page
+        file.write_text((f"# {titles[page]}\n" if page in titles else file.read_text(encoding="utf-8")) + tree, encoding="utf-8")
+    trees = "".join(
+        f"\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{chr(10).join(names)}\n```\n" for caption, names in groups.items()
+    )
+    # The first page has the README's place, so its links hold.
+    (source / "index.md").write_text((source / "README.md").read_text(encoding="utf-8") + trees, encoding="utf-8")
+    (source / "README.md").write_text("---\norphan: true\n---\n\n# README\n\nIt is [the first page](index.md).\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    to = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build" / "site"
+    print(f"The site is built: {build(to.resolve())}")
