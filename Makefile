@@ -6,6 +6,7 @@
 # make pgo    builds the native module anew, with a profile of its own runs: the same bytes, faster
 # make playground builds the web page with the simulator in it, which `polypath play` serves
 # make wheel  packs all of it into dist/, to be installed elsewhere
+# make docs   the documentation as a site in build/site, with search; it opens without a network
 # make figures renews what Markdown files quote from runs: a quarter of an hour
 # Nothing is installed outside this folder, except missing Debian packages when run as root.
 
@@ -36,10 +37,10 @@ NATIVE_GONE := $(if $(and $(wildcard python/polypath/_native*.so),$(wildcard pyt
 REQUIRE := $(if $(filter true,$(CI)),linux$(COMMA)web$(if $(filter 0,$(shell id -u)),$(COMMA)host))
 export POLYPATH_REQUIRE ?= $(REQUIRE)
 
-.PHONY: help setup setup-all demo test check fuzz bench pgo figures playground web wheel clean rust python linux kernel layers lint FORCE
+.PHONY: help setup setup-all demo test check fuzz bench pgo figures playground web wheel docs clean rust python linux kernel layers lint FORCE
 
 help:
-	@sed -n '1,10s/^# //p' Makefile
+	@sed -n '1,11s/^# //p' Makefile
 
 $(STAMPS)/venv: $(if $(MOVED),FORCE)
 	@tools/system-packages
@@ -119,6 +120,9 @@ bench: setup
 # Until something that the native module is made of changes: then setup builds it without a profile, as always.
 pgo: setup
 	@tools/pgo
+
+docs: setup
+	@$(PYTHON) tools/site.py
 
 # Says what changed; what was recorded on other kernels or machines stays.
 figures: setup

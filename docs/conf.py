@@ -15,6 +15,8 @@ language = "en"
 html_title = "Polypath"
 html_theme = "furo"
 html_copy_source = False
+# Summaries would have to be fetched, which no browser allows of files.
+html_show_search_summary = False
 html_show_sphinx = False
 html_last_updated_fmt = None
 html_theme_options = {"navigation_with_keys": True}

@@ -1,7 +1,7 @@
 """Builds the documentation as a site: python tools/site.py [FOLDER]; into build/site, unless a folder is named.
 
-It lays the pages out as they lie in the project, adds those that are generated, and has Sphinx make them, with every warning a mistake: a
-link that leads nowhere, a page in no table of contents. The site opens from the disk and asks no network: search, fonts and scripts are in it.
+It lays the pages out as they lie in the project, adds those that are generated, and has Sphinx make them. A warning is a mistake: a link
+that leads nowhere, a page in no table of contents. The site opens from the disk and asks no network: search, fonts and scripts are in it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import site_pages
@@ -32,7 +33,8 @@ def build(out: Path) -> Path:
         lay_out(source)
         generate(source, Path(folder))
         contents(source)
-        command = [sys.executable, "-m", "sphinx", "-b", "html", "-c", DOCS, "-W", "--keep-going", "-q", "-j", "auto", "-E", source, out]
+        options = ["-b", "html", "-W", "--keep-going", "-q", "-E", "-j", "auto"]
+        command = [sys.executable, "-m", "sphinx", *options, "-c", str(DOCS), str(source), str(out)]
         # Signatures are read from the sources that stand beside this file.
         search = os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")])
         done = subprocess.run(command, env=os.environ | {"PYTHONPATH": search}, capture_output=True, text=True, check=False)
@@ -52,7 +54,7 @@ def lay_out(source: Path) -> None:
         text = page.read_text(encoding="utf-8")
         parts = _CODE.split(text)
         for index in range(0, len(parts), 2):
-            parts[index] = _LINK.sub(lambda link: _followed(page, link, seen, waiting), parts[index])
+            parts[index] = _LINK.sub(partial(_followed, page, seen, waiting), parts[index])
         to = source / page.relative_to(ROOT)
         to.parent.mkdir(parents=True, exist_ok=True)
         to.write_text("".join(parts), encoding="utf-8")
@@ -63,7 +65,7 @@ def lay_out(source: Path) -> None:
             shutil.copy(file, to)
 
 
-def _followed(page: Path, link: re.Match[str], seen: set[Path], waiting: list[Path]) -> str:
+def _followed(page: Path, seen: set[Path], waiting: list[Path], link: re.Match[str]) -> str:
     """The link as the site has it. A folder's is to its README; one without is a name alone."""
     text, target, anchor = link[1], link[2], link[3] or ""
     if "://" in target or target.startswith("mailto:"):

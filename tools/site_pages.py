@@ -55,8 +55,8 @@ def study_fields() -> str:
     kinds = {name: kind for name, kind in sorted(schema["$defs"].items()) if name != "Undecided"}
     kinds = {"Study": schema, **kinds}
     pages = [
-        "# Fields of a study file\n\nGenerated from the schema that checks study files; [the study file](../guide/study-file.md) explains how they "
-        "belong together. `${parameter}` may stand for any value. Begin with [Study](#study). A field without a default must be given.\n"
+        "# Fields of a study file\n\nGenerated from the schema that checks study files; [the study file](../guide/study-file.md) explains "
+        "how they belong together. `${parameter}` may stand for any value. Begin with [Study](#study).\n"
     ]
     for name, kind in kinds.items():
         pages.append(f"## {name}\n\n{kind.get('description', '')}\n")
@@ -114,9 +114,10 @@ def python_pages() -> dict[str, str]:
     rows = [f"| [{package}]({package}.md) | {about} |" for package, about in PACKAGES.items()]
     inside = "\n".join(f"{package}.md" for package in PACKAGES)
     pages["index.md"] = (
-        "# Python\n\nThe public names, from their docstrings; [studies in Python](../../guide/python.md) shows them at work. Tables are pandas frames, and "
-        "[results](../results.md) has the unit and meaning of each column. Times are seconds, round-trip times milliseconds, rates Mbit/s, sizes "
-        "bytes, unless a name says otherwise. What a person can mend raises `PolypathError` with one sentence.\n\n"
+        "# Python\n\nThe public names, from their docstrings; [studies in Python](../../guide/python.md) shows them at work. Tables are "
+        "pandas frames, and [results](../results.md) has the unit and meaning of each column. Times are seconds, round-trip times "
+        "milliseconds, rates Mbit/s, sizes bytes, unless a name says otherwise. What a person can mend raises `PolypathError` with one "
+        "sentence.\n\n"
         f"| package | for |\n|---|---|\n{chr(10).join(rows)}\n\n```{{toctree}}\n:hidden:\n\n{inside}\n```\n"
     )
     return pages
@@ -126,7 +127,8 @@ def _package(package: str, about: str) -> str:
     module = importlib.import_module(package)
     parts = [f"# {package}\n\n{about}.\n"]
     constants = []
-    for name in module.__all__:
+    # What one does, then what one does it with.
+    for name in sorted(module.__all__, key=lambda name: not inspect.isroutine(getattr(module, name))):
         found = getattr(module, name)
         if package != "polypath" and getattr(importlib.import_module("polypath"), name, None) is found:
             continue  # It stands on the first page.

@@ -200,8 +200,19 @@ def test_words_that_yaml_1_1_takes_for_booleans_are_words(tmp_path):
 
 
 def test_the_published_schema_is_up_to_date(pytestconfig):
-    file = pytestconfig.rootpath / "docs/reference/study.schema.json"
-    assert file.read_text() == json_schema(), "write it again: polypath schema docs/reference/study.schema.json"
+    file = pytestconfig.rootpath / "python/polypath/study/study.schema.json"
+    assert file.read_text() == json_schema(), "write it again: polypath schema python/polypath/study/study.schema.json"
+
+
+def test_editors_are_offered_algorithms_and_schedulers_and_take_others():
+    import jsonschema
+
+    flow = json.loads(json_schema())["$defs"]["Flow"]["properties"]
+    assert {"cubic", "lia", "bbr"} <= set(flow["cc"]["anyOf"][0]["enum"])
+    assert {"default", "minrtt", "redundant"} <= set(flow["scheduler"]["anyOf"][0]["enum"])
+    for name in ("lia", "one_of_mine", "${cc}"):
+        jsonschema.validate(name, flow["cc"])
+    jsonschema.validate("weighted 3:1", flow["scheduler"])
 
 
 def test_the_schema_takes_every_study_there_is(pytestconfig):

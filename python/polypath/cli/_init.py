@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from polypath.study import FILE_NAME, Study, StudyError, json_schema, unknown
+from polypath.study import FILE_NAME, SCHEMA_FILE, Study, StudyError, unknown
 
 from ._console import out
 
-_SCHEMA = ".study.schema.json"
-# Editors with a YAML language server complete and check the file by the schema that its first line names.
-_MODELINE = f"# yaml-language-server: $schema={_SCHEMA}\n"
+# Editors with a YAML language server complete and check the file by the schema that its first line names: the installed one, which is as
+# new as the program.
+_MODELINE = f"# yaml-language-server: $schema={SCHEMA_FILE.as_uri()}\n"
 
 
 def init(
@@ -42,7 +42,6 @@ def init(
         if made:
             folder.rmdir()
         raise
-    (folder / _SCHEMA).write_text(json_schema(), encoding="utf-8")
     out.print(f"wrote {file}; run it with: polypath run {name}", soft_wrap=True)
 
 

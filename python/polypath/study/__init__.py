@@ -54,7 +54,7 @@ from ._places import field_of
 from ._quantity import Packets, Rate, Share, Size, Time
 from ._runs import Run, runs
 from ._scenario import copies, scenario, start_offset
-from ._schema import json_schema
+from ._schema import SCHEMA_FILE, json_schema
 from ._short import Short
 from ._study import FEWEST_STARTS, NETWORK_ONLY, Baselines, Capture, Experiment, Measure, Study
 from ._topology import End, Link, Node, Topology, addresses, joined, node_addresses
@@ -74,6 +74,7 @@ __all__ = [
     "PATH_MANAGERS",
     "RADIOS",
     "REORDER_RULES",
+    "SCHEMA_FILE",
     "THEIRS",
     "Above",
     "Adaptive",

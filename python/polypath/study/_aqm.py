@@ -36,7 +36,9 @@ class Codel(Model):
 
     kind: Literal["codel"] = "codel"
     target: Time = Time("5ms")
+    """The delay that the queue may keep."""
     interval: Time = Time("100ms")
+    """How long it may be above that."""
     ecn: bool = False
     """Mark packets that are able (ECN) instead of dropping them."""
 
@@ -46,7 +48,9 @@ class FqCodel(Model):
 
     kind: Literal["fq_codel"] = "fq_codel"
     target: Time = Time("5ms")
+    """The delay that the queue of a flow may keep."""
     interval: Time = Time("100ms")
+    """How long it may be above that."""
     flows: int = Field(default=1024, ge=1, le=65536)
     """So many queues, to which flows are assigned by a hash."""
     quantum: Size = Size("1514B")
@@ -60,6 +64,7 @@ class Pie(Model):
 
     kind: Literal["pie"] = "pie"
     target: Time = Time("15ms")
+    """The delay that the queue may keep."""
     update: Time = Time("15ms")
     """Between two calculations of the probability."""
     ecn: bool = False

@@ -35,9 +35,11 @@ class Above(Model):
 
     kind: Literal["above"] = "above"
     left: Where
+    """The cells that are to have more: parameters with their values."""
     right: Where | tuple[Where, ...] | float
     """Cells, several selections (then the claim must hold against each), or a number."""
     factor: float = 1.0
+    """So many times the right side."""
     apart: Share = Share("0%")
     """By how much of the right side the left one must be above it."""
 
@@ -47,9 +49,13 @@ class Below(Model):
 
     kind: Literal["below"] = "below"
     left: Where
+    """The cells that are to have less: parameters with their values."""
     right: Where | tuple[Where, ...] | float
+    """Cells, several selections (then the claim must hold against each), or a number."""
     factor: float = 1.0
+    """So many times the right side."""
     apart: Share = Share("0%")
+    """By how much of the right side the left one must be below it."""
 
 
 class Within(Model):
@@ -57,6 +63,7 @@ class Within(Model):
 
     kind: Literal["within"] = "within"
     of: Share
+    """How far from the published value a mean may lie."""
     published: str
     """Column of the published table."""
     spread: str | None = None
@@ -68,7 +75,9 @@ class Between(Model):
 
     kind: Literal["between"] = "between"
     low: float | None = None
+    """The least mean."""
     high: float | None = None
+    """The largest mean."""
 
     @model_validator(mode="after")
     def _has_a_bound(self) -> Between:
@@ -86,6 +95,7 @@ class Varies(Model):
     by: tuple[str, ...]
     """Columns that part the groups."""
     more_than: Share
+    """What standard deviation over mean must exceed."""
 
 
 class Decides(Model):
@@ -116,8 +126,11 @@ class Claim(Model):
     """A sentence and the check that decides it."""
 
     id: Name
+    """Its name in tables and the report."""
     sentence: str
+    """What is claimed, in words."""
     source: str | None = None
+    """Where it is claimed."""
     metric: str = "goodput_receiver_mbps"
     """Column that the check reads."""
     table: Literal["runs", "subflows"] = "runs"
@@ -125,13 +138,16 @@ class Claim(Model):
     where: Where = Field(default_factory=FrozenDict)
     """Rows it reads; all if empty."""
     check: Check
+    """What decides it."""
 
 
 class Published(Model):
     """A table of published numbers: a CSV file beside the study file."""
 
     file: str
+    """A CSV file beside the study."""
     source: str | None = None
+    """Where the numbers come from."""
     keys: tuple[str, ...] = Field(min_length=1)
     """Columns of the CSV: parameters of the matrix, `experiment`, `flow` or `subflow`. A field left empty says nothing of its column."""
     where: Where = Field(default_factory=FrozenDict)

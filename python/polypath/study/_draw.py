@@ -85,6 +85,7 @@ class Draw(Model):
     number: int = Field(ge=1, le=1_000_000)
     """How many draws; the first ones stay what they are when there are more."""
     seed: int = Field(default=1, ge=0, lt=2**63)
+    """From which the draws are made."""
     parameters: Mapping[ParameterName, Drawn] = Field(min_length=1)
     """Parameter -> its distribution."""
 

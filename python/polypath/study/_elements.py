@@ -46,18 +46,30 @@ QueueLimit = Annotated[Queue, BeforeValidator(_queue)]
 
 
 class RateChange(Model):
+    """Another rate from a time on."""
+
     at: Time
+    """Since the start of the run."""
     to: LinkRate
+    """The rate from then on."""
 
 
 class TimeChange(Model):
+    """Another delay from a time on."""
+
     at: Time
+    """Since the start of the run."""
     to: Time
+    """The delay from then on."""
 
 
 class ShareChange(Model):
+    """Another share from a time on."""
+
     at: Time
+    """Since the start of the run."""
     to: Share
+    """The share from then on."""
 
 
 class RateLimit(Model):
@@ -65,6 +77,7 @@ class RateLimit(Model):
 
     kind: Literal["rate"] = "rate"
     rate: LinkRate
+    """At which packets leave, headers and framing counted."""
     queue: QueueLimit = Packets("1000packets")
     """Room for packets or bytes, the packet in transmission included; the default is netem's."""
     framing: Size = Size("14B")
@@ -74,6 +87,7 @@ class RateLimit(Model):
     aqm: Aqm = None
     """What keeps the queue short: codel, fq_codel, pie or red; default: a full queue refuses packets."""
     changes: tuple[RateChange, ...] = ()
+    """Other rates from a time on."""
 
     @model_validator(mode="after")
     def _queue_fits_its_management(self) -> RateLimit:
@@ -86,11 +100,13 @@ class Delay(Model):
 
     kind: Literal["delay"] = "delay"
     delay: Time
+    """From one end to the other."""
     jitter: Time = Time("0ns")
     """Uniform in plus or minus this much."""
     reorder: bool = False
     """Whether jitter may reorder packets, as netem's does."""
     changes: tuple[TimeChange, ...] = ()
+    """Other delays from a time on."""
 
 
 class Loss(Model):
@@ -98,7 +114,9 @@ class Loss(Model):
 
     kind: Literal["loss"] = "loss"
     share: Share
+    """Of the packets that are lost, each by itself."""
     changes: tuple[ShareChange, ...] = ()
+    """Other shares from a time on."""
 
 
 class BurstLoss(Model):
@@ -106,9 +124,13 @@ class BurstLoss(Model):
 
     kind: Literal["burst_loss"] = "burst_loss"
     good_to_bad: Share
+    """The chance, at each packet, of going from the good state to the bad one."""
     bad_to_good: Share
+    """The chance, at each packet, of going back."""
     loss_good: Share = Share("0%")
+    """Of the packets that are lost in the good state."""
     loss_bad: Share = Share("100%")
+    """Of the packets that are lost in the bad state."""
 
 
 class DropPackets(Model):
@@ -116,6 +138,7 @@ class DropPackets(Model):
 
     kind: Literal["drop_packets"] = "drop_packets"
     numbers: tuple[int, ...] = Field(min_length=1)
+    """Of the packets that are dropped, counted from 1."""
     data_only: bool = False
     """Count only packets with payload."""
 
@@ -125,6 +148,7 @@ class Mtu(Model):
 
     kind: Literal["mtu"] = "mtu"
     size: Size
+    """The longest packet that passes."""
     oversize: Literal["icmp", "silent", "fragment"] = "icmp"
     """What becomes of them: dropped and the sender told, dropped in silence, or split where the packet allows it."""
 
@@ -134,6 +158,7 @@ class Down(Model):
 
     kind: Literal["down"] = "down"
     spans: tuple[tuple[Time, Time], ...] = Field(min_length=1)
+    """When nothing passes: pairs of times since the start of the run."""
 
 
 class Retry(Model):
@@ -155,6 +180,7 @@ class Trace(Model):
     file: str
     """In the study's folder."""
     queue: QueueLimit = Packets("1000packets")
+    """What may wait for a chance; the rest is dropped."""
     framing: Size = Size("4B")
     """Counted on top of each IP packet; mahimahi's is four bytes."""
     _chances: tuple[int, ...] = PrivateAttr(default=())
@@ -177,9 +203,13 @@ class Table(Model):
     file: str
     """In the study's folder; each cell has its unit: `1.5s,12mbit,30ms,0.1%`."""
     queue: QueueLimit = Packets("1000packets")
+    """What may wait for the link; the rest is dropped."""
     framing: Size = Size("14B")
+    """Bytes of the link layer around each packet."""
     aqm: Aqm = None
+    """What keeps the queue short: codel, fq_codel, pie or red."""
     jitter: Time = Time("0ns")
+    """Uniform in plus or minus this much."""
     _chain: tuple[RateLimit | Delay | Loss, ...] = PrivateAttr(default=())
 
     @model_validator(mode="after")
@@ -210,9 +240,11 @@ class Wireless(Model):
 
     kind: Literal["wireless"] = "wireless"
     radio: Literal["wifi6", "5g"]
+    """Wi-Fi 6 or 5G; it decides the defaults of what follows."""
     peak: LinkRate
     """Rate in the best state, after all overhead of the radio."""
     queue: QueueLimit = Packets("1000packets")
+    """What may wait for the radio; the rest is dropped."""
     lowest_state: int | None = Field(default=None, ge=0)
     """Of the radio's table, from 0; default: 4 of 11 (wifi6), 6 of 14 (5g)."""
     dwell: Time | None = None
@@ -268,9 +300,13 @@ class ShapeChange(Model):
     """New figures from a time on; what is not given stays as it was."""
 
     at: Time
+    """Since the start of the run."""
     rate: LinkRate | None = None
+    """The rate from then on."""
     delay: Time | None = None
+    """The delay from then on."""
     loss: Share | None = None
+    """The share of lost packets from then on."""
     up: bool | None = None
     """False cuts the link, true joins it again."""
 
@@ -285,16 +321,25 @@ class Shape(Model):
     """The usual chain in one line: mtu, loss, rate with its queue, delay; only what is given is built."""
 
     rate: LinkRate | None = None
+    """At which packets leave, headers and framing counted; default: at once."""
     queue: QueueLimit = Packets("1000packets")
+    """What may wait for the link; the rest is dropped."""
     framing: Size = Size("14B")
+    """Bytes of the link layer around each packet."""
     aqm: Aqm = None
     """What keeps the queue short: codel, fq_codel, pie or red."""
     delay: Time | None = None
+    """From one end to the other; default: none."""
     jitter: Time = Time("0ns")
+    """Of the delay, uniform in plus or minus this much."""
     reorder: bool = False
+    """Whether jitter may reorder packets, as netem's does."""
     loss: Share | None = None
+    """Of the packets that are lost, each by itself; default: none."""
     mtu: Size | None = None
+    """The longest packet that passes; default: that of the link."""
     changes: tuple[ShapeChange, ...] = ()
+    """Other figures from a time on."""
 
     @model_validator(mode="after")
     def _changes_have_a_start(self) -> Shape:

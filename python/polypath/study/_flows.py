@@ -26,6 +26,7 @@ class Transfer(Model):
 
     kind: Literal["transfer"] = "transfer"
     size: Size
+    """What is sent in all."""
 
 
 class OnOff(Model):
@@ -33,7 +34,9 @@ class OnOff(Model):
 
     kind: Literal["on_off"] = "on_off"
     on: Time
+    """How long it sends."""
     off: Time
+    """How long it rests."""
     duration: Time | None = None
     """Default: until the end of the run."""
     rate: LinkRate | None = None
@@ -55,7 +58,9 @@ class Requests(Model):
 
     kind: Literal["requests"] = "requests"
     request: Size = Size("200B")
+    """Size of a request."""
     response: Size = Size("10KB")
+    """Size of a response."""
     pause: Time = Time("0ns")
     """Between a response and the next request."""
     duration: Time | None = None
@@ -88,7 +93,10 @@ class Ndiffports(Model):
 
 
 class Endpoint(Model):
+    """An address of the client's, and how it is used."""
+
     address: Address
+    """An address of the client's."""
     backup: bool = False
     """Used only when no other subflow works."""
     remove_at: Time | None = None
@@ -100,6 +108,7 @@ class Endpoints(Model):
 
     kind: Literal["endpoints"] = "endpoints"
     addresses: tuple[Endpoint, ...] = Field(min_length=1)
+    """The client's addresses, the first of which opens the connection."""
 
 
 PATH_MANAGERS: tuple[type[Model], ...] = (Fullmesh, Ndiffports, Endpoints)
@@ -149,7 +158,9 @@ class Route(Model):
     """A path fixed by hand."""
 
     source: Address
+    """Address of the sender of these packets."""
     destination: Address
+    """Address of their receiver."""
     via: tuple[str, ...] = Field(min_length=1)
     """Names of the links and tunnels from the client to the server, in order."""
 
@@ -174,6 +185,7 @@ class Flow(Model):
     server: str
     """The node that accepts it."""
     transport: Literal["mptcp", "tcp", "udp"] = "mptcp"
+    """What carries it: Multipath TCP, plain TCP or UDP."""
     direction: Literal["upload", "download", "both"] = "upload"
     """Who sends: upload: the client; download: the server, as with iperf3 -R; both: a flow each way at once, name-up and name-down. Of
     requests the client asks and the server answers, so they have none."""
@@ -186,9 +198,11 @@ class Flow(Model):
     server_address: Address | None = None
     """Destination of the first subflow; default: the server's first address to which a route leads."""
     start: Time = Time("0ns")
+    """Since the start of the run."""
     start_spread: Time = Time("0ns")
     """Start up to this much later, drawn from the seed for each flow, so that repetitions differ."""
     app: App = Bulk()
+    """What it sends, and when."""
     datagram: Size = Size("1400B")
     """Payload of each datagram; transport udp only."""
     program: Literal["polypath", "iperf3"] = "polypath"
@@ -198,6 +212,7 @@ class Flow(Model):
     scheduler: Annotated[str, AfterValidator(_scheduler)] | None = None
     """Default: the profile's own; `polypath list schedulers` shows what there is. `weighted 3:1` has weights of the subflows."""
     path_manager: PathManager = Fullmesh()
+    """Which subflows an MPTCP connection opens."""
     routes: tuple[Route, ...] = ()
     """Default: the shortest path that leaves by the link of the source address."""
     window: tuple[Time, Time] | None = None

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
+
+from polypath import _native
 
 from ._aqm import SHORT
 from ._flows import PATH_MANAGERS, kinds_alone
 from ._placeholder import PLACEHOLDER_PATTERN
 from ._study import Study
 from ._tunnels import REORDER_RULES
+
+SCHEMA_FILE = Path(__file__).with_name("study.schema.json")
+"""The schema as it is installed; a test compares it with `json_schema`."""
 
 
 def json_schema() -> str:
@@ -36,6 +42,12 @@ def _pop(field: dict[str, Any], *keys: str) -> dict[str, Any]:
     return {key: field.pop(key) for key in keys if key in field}
 
 
+def _suggesting(field: dict[str, Any], names: list[str]) -> dict[str, Any]:
+    """A text of which editors offer these; another one is allowed too, such as an algorithm of one's own."""
+    kept = _pop(field, "title", "description", "default")
+    return {**kept, "anyOf": [{"enum": sorted(names)}, *field.pop("anyOf", [field])]}
+
+
 def _short_forms(owner: str | None, name: str, field: dict[str, Any]) -> dict[str, Any]:
     """What validators accept besides the full form, which pydantic cannot know."""
     match owner, name:
@@ -49,6 +61,12 @@ def _short_forms(owner: str | None, name: str, field: dict[str, Any]) -> dict[st
             kept = _pop(field, "title", "description", "default")
             names = [rule.model_fields["kind"].default for rule in REORDER_RULES]
             return {**kept, "anyOf": [{"enum": [*names, False]}, field]}
+        case ("Flow" | "Baselines"), "cc":
+            return _suggesting(field, [name for name, *_ in _native.algorithms()])
+        case "Flow", "scheduler":
+            return _suggesting(field, [name for name, _ in _native.schedulers()])
+        case "Node", "mtu_search":
+            return _suggesting(field, [name for name, _ in _native.mtu_searches()])
         case "Flow", "path_manager":
             kept = _pop(field, "title", "description", "default")
             return {**kept, "anyOf": [{"enum": kinds_alone(PATH_MANAGERS)}, field]}

@@ -78,6 +78,7 @@ class Capture(Model):
     """Packets that a node sends to a link and gets from it, written to a pcapng; in a list, "client:wifi" is enough, or "client"."""
 
     node: str
+    """Where packets are captured."""
     link: str | None = None
     """By default each link of the node, a file each."""
     snaplen: Size = Size("128B")
@@ -105,6 +106,8 @@ class Capture(Model):
 
 
 class Measure(Model):
+    """What is measured, and when."""
+
     window: tuple[Time, Time] | None = None
     """Span of the goodput and of the means since a connection was established; default: all of its application's time."""
     series: Time | None = Time("100ms")
@@ -124,6 +127,7 @@ class Baselines(Model):
     """Plain TCP alone on each path of each MPTCP flow, run beside every cell."""
 
     cc: str = "cubic"
+    """Congestion control of the plain TCP."""
     alone: bool = False
     """Also each flow of a cell with several by itself, as it is: what the harm that the others do to it is counted from."""
 
@@ -132,6 +136,7 @@ class Experiment(Model):
     """One matrix of a study, with what it changes in the study's set-up."""
 
     title: str | None = None
+    """What the report calls it."""
     parameters: Parameters = Field(default_factory=FrozenDict)
     """Values that hold in this experiment; they replace the study's."""
     matrix: Matrix = Field(default_factory=FrozenDict)
@@ -139,26 +144,37 @@ class Experiment(Model):
     exclude: tuple[Parameters, ...] = ()
     """Combinations that are left out; a missing parameter means any of its values."""
     topology: Topology | None = None
+    """In place of the study's."""
     flows: Mapping[Name, Flow] | None = None
+    """In place of the study's."""
     duration: Time | None = None
+    """In place of the study's."""
     measure: Measure | None = None
+    """In place of the study's."""
     kernel: KernelName | None = None
+    """In place of the study's."""
     seeds: Seeds | None = None
+    """In place of the study's."""
 
 
 class Study(Model):
     """A question, the set-up that answers it, and what its paper says."""
 
     name: Name
+    """Small letters, digits and dashes; its results go to a folder of this name."""
     title: str | None = None
+    """What the report calls it."""
     question: str | None = None
+    """What it is to answer; the report begins with it."""
     source: str | None = None
     """Where the set-up and the claims come from."""
     conclusion: str | None = None
     """What the results show, in Markdown; the report begins with it. `{{ goodput_receiver_mbps where cc=lia }}` stands for a value of the
     results, `{{ verdict ID }}` for the verdict on a claim."""
     topology: Topology
+    """Nodes, and the links between them."""
     flows: Mapping[Name, Flow] = Field(min_length=1)
+    """Who sends what to whom, by name."""
     duration: Time
     """How long applications run, from the start of a run."""
     parameters: Parameters = Field(default_factory=FrozenDict)
@@ -177,11 +193,15 @@ class Study(Model):
     repeat_over: tuple[ParameterName, ...] = ()
     """Parameters whose values are repetitions of a cell as seeds are, such as a later start: tables show means over them."""
     measure: Measure = Measure()
+    """What is measured, besides what always is."""
     kernel: KernelName = DEFAULT_KERNEL
     """Which Linux the engine `linux` runs, and the simulator's hosts are: in quotes, "6.12"; see `polypath list kernels`."""
     baselines: Baselines | None = Baselines()
+    """What runs beside the cells for comparison; null: nothing."""
     published: Published | None = None
+    """Numbers to stand beside the measured ones."""
     claims: tuple[Claim, ...] = ()
+    """What the study sets out to decide."""
     short: Short = Short()
     """Its short form, for engines in real time and for tests."""
     shortened: bool = False

@@ -20,6 +20,7 @@ class Node(Model):
     """A host, or a router that forwards."""
 
     router: bool = False
+    """Whether it forwards packets of others."""
     addresses: tuple[Address, ...] = ()
     """Addresses that belong to no link and that every path reaches."""
     kernel: KernelName | None = None
@@ -34,6 +35,7 @@ class End(Model):
     """Where a link meets a node."""
 
     node: str
+    """The node at this end."""
     address: Address | None = None
     """Default: 10.x.y.1 at the first end and 10.x.y.2 at the second, counted through by link."""
     mtu: Size | None = None
@@ -54,6 +56,7 @@ class Link(Model):
     ends: tuple[End, End]
     """The two nodes, by name or with an address."""
     mtu: Size = Size("1500B")
+    """The longest packet that its interfaces send."""
     both: Direction | None = None
     """Both directions alike."""
     forward: Direction | None = None
@@ -73,8 +76,12 @@ class Link(Model):
 
 
 class Topology(Model):
+    """Nodes, and the links and tunnels between them."""
+
     nodes: Mapping[Name, Node]
+    """Hosts and routers by name."""
     links: Mapping[Name, Link]
+    """Links by name."""
     tunnels: Mapping[Name, Tunnel] = Field(default_factory=FrozenDict)
     """Multipath GRE-in-UDP tunnels over these links."""
 

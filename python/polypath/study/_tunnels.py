@@ -33,6 +33,7 @@ class Fixed(Model):
 
     kind: Literal["fixed"] = "fixed"
     timeout: Time = Time("15ms")
+    """The longest wait."""
     capacity: int = Field(default=4096, ge=1, le=2**20)
     """Packets that may wait."""
 
@@ -46,6 +47,7 @@ class Adaptive(Model):
     cap: Time = Time("100ms")
     """The longest wait."""
     capacity: int = Field(default=4096, ge=1, le=2**20)
+    """So many packets may wait."""
 
 
 class Equalised(Model):
@@ -55,6 +57,7 @@ class Equalised(Model):
     cap: Time = Time("100ms")
     """The longest that a packet is held."""
     capacity: int = Field(default=4096, ge=1, le=2**20)
+    """So many packets may wait."""
 
 
 class Progress(Model):
@@ -64,6 +67,7 @@ class Progress(Model):
     max_delay: Time = Time("300ms")
     """The longest wait."""
     capacity: int = Field(default=4096, ge=1, le=2**20)
+    """So many packets may wait."""
 
 
 REORDER_RULES: tuple[type[Model], ...] = (Off, Mpt, Fixed, Adaptive, Equalised, Progress)
@@ -107,7 +111,9 @@ class TunnelEnd(Model):
     """The device of a tunnel at a node."""
 
     node: str
+    """The node at this end."""
     address: Address
+    """Its address inside the tunnel."""
 
 
 class TunnelPath(Model):
@@ -123,8 +129,11 @@ class Tunnel(Model):
     """A multipath GRE-in-UDP tunnel (RFC 8086, RFC 2890). It joins two nodes as a link does, by a device at each."""
 
     ends: tuple[TunnelEnd, TunnelEnd]
+    """Its two ends, the first one's packets going forward."""
     paths: tuple[TunnelPath, ...] = Field(min_length=1, max_length=256)
+    """What its packets travel over."""
     reorder: Reorder = Progress()
+    """How packets of several paths are put in order again."""
     distribution: Literal["turns", "flows", "earliest"] = "turns"
     """Which path a packet takes: see `DISTRIBUTIONS`."""
     batch: int = Field(default=1, ge=1, le=1024)

@@ -1,0 +1,105 @@
+"""The documentation as a site: nothing is missing, nothing leads nowhere, and nothing is asked of a network."""
+
+import re
+import subprocess
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from requirement import lacking
+
+from polypath import programs
+from polypath.cli._app import COMMANDS
+from polypath.study import Study
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import site_pages  # noqa: E402
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    for package in ("sphinx", "myst_parser", "furo"):
+        if find_spec(package) is None:
+            lacking("web", f"the Python package {package} is not installed")
+    out = tmp_path_factory.mktemp("site")
+    # Sphinx calls every link that leads nowhere, and every page that no contents list, a mistake.
+    done = subprocess.run([sys.executable, ROOT / "tools/site.py", out], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return out
+
+
+def text(site: Path, page: str) -> str:
+    return (site / f"{page}.html").read_text(encoding="utf-8")
+
+
+def test_every_page_is_there(site: Path) -> None:
+    pages = [*ROOT.glob("docs/**/*.md"), *ROOT.glob("studies/*/README.md"), ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
+    assert [page for page in pages if not (site / page.relative_to(ROOT)).with_suffix(".html").is_file()] == []
+    listed = text(site, "docs/README")
+    for page in ROOT.glob("docs/guide/*.md"):
+        assert f'href="guide/{page.stem}.html"' in listed, page
+
+
+def test_the_reference_has_every_command_field_and_name(site: Path) -> None:
+    commands = text(site, "docs/reference/commands")
+    assert [name for name in COMMANDS if f'id="polypath-{name}"' not in commands] == []
+    fields = text(site, "docs/reference/study-fields")
+    kinds = [name for name in Study.model_json_schema()["$defs"] if name != "Undecided"]
+    assert [name for name in kinds if f'id="{name.lower()}"' not in fields] == []
+    for package in site_pages.PACKAGES:
+        page = text(site, f"docs/reference/python/{package}")
+        module = import_module(package)
+        first = import_module("polypath")
+        names = [name for name in module.__all__ if package == "polypath" or getattr(first, name, None) is not getattr(module, name)]
+        assert [name for name in names if f'id="{package}.{name}"' not in page and name not in page] == []
+
+
+def test_every_field_of_a_study_is_described() -> None:
+    schema = Study.model_json_schema()
+    generic = re.compile(r'A [\w ]+, like "[^"]*"\.')
+    bare = [
+        f"{kind}.{name}"
+        for kind, found in {"Study": schema, **schema["$defs"]}.items()
+        for name, field in found.get("properties", {}).items()
+        if name != "kind" and (not field.get("description") or generic.fullmatch(field["description"]))
+    ]
+    assert bare == []
+    assert [kind for kind, found in schema["$defs"].items() if not found.get("description")] == []
+
+
+def test_it_names_no_other_machine(site: Path) -> None:
+    fetched = re.compile(r"""(?:src|data-src)="(?:https?:)?//|<link[^>]+href="(?:https?:)?//|(?:url\(|@import\s)["']?(?:https?:)?//""")
+    files = [file for file in site.rglob("*") if file.suffix in (".html", ".css")]
+    assert [str(file) for file in files if fetched.search(file.read_text(encoding="utf-8"))] == []
+
+
+def test_it_opens_and_searches_from_the_disk(site: Path) -> None:
+    if programs.find("chromium") is None or find_spec("playwright") is None:
+        lacking("web", "chromium or the Python package playwright is missing")
+    from playwright.sync_api import sync_playwright
+
+    binary = Path("/usr/lib/chromium/chromium")
+    with sync_playwright() as playwright:
+        path = str(binary) if binary.is_file() else programs.need("chromium")
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        for width in (1400, 390):
+            page = browser.new_context(viewport={"width": width, "height": 800}).new_page()
+            page.set_default_timeout(120_000)
+            mistakes: list[str] = []
+            page.on("pageerror", lambda error, kept=mistakes: kept.append(str(error)))
+            page.on("console", lambda said, kept=mistakes: kept.append(said.text) if said.type == "error" else None)
+            page.on("request", lambda asked, kept=mistakes: None if asked.url.startswith(("file:", "data:")) else kept.append(asked.url))
+            for name in ("index", "docs/recipes/buffers", *(f"docs/reference/{each}" for each in ("study-fields", "commands", "kernels"))):
+                page.goto((site / f"{name}.html").as_uri())
+                assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+            page.goto(f"{(site / 'search.html').as_uri()}?q=reinjection")
+            page.wait_for_selector("#search-results li")
+            assert page.locator("#search-results a[href*='glossary']").count() > 0
+            assert mistakes == []
+        browser.close()
