@@ -7,7 +7,7 @@ from study_data import STUDY, changed
 
 import polypath
 from polypath import Experiment, Flow, Link, Node, Study, Topology, _native
-from polypath.study import PATH_MANAGERS, Time, cells, json_schema, runs
+from polypath.study import PATH_MANAGERS, StudyError, Time, cells, json_schema, runs
 
 
 @pytest.fixture
@@ -241,3 +241,21 @@ def test_the_schema_refuses_a_bare_number():
 def test_a_study_has_the_path_managers_of_the_simulator():
     ours = {kind.model_fields["kind"].default: (kind.__doc__ or "").splitlines()[0] for kind in PATH_MANAGERS}
     assert ours == dict(_native.path_managers())
+
+
+def test_a_parameter_may_stand_in_a_list_of_a_setting(tmp_path):
+    (tmp_path / "study.yaml").write_text(
+        "name: lists\n"
+        "topology:\n"
+        '  nodes: {a: , b: {sysctl: {net.ipv4.tcp_rmem: [4096, 131072, "${most}"]}}}\n'
+        "  links: {l: {ends: [a, b], both: {rate: 10mbit, delay: 5ms}}}\n"
+        "flows: {f: {client: a, server: b}}\n"
+        "matrix: {most: [600000, 8000000]}\n"
+        "duration: 2s\n"
+    )
+    study = Study.load(tmp_path)
+    settings = [cell.setup.topology.nodes["b"].sysctl["net.ipv4.tcp_rmem"] for cell in cells(study)]
+    assert settings == [(4096, 131072, 600000), (4096, 131072, 8000000)]
+    (tmp_path / "study.yaml").write_text((tmp_path / "study.yaml").read_text().replace("[600000, 8000000]", "[6MB, 8000000]"))
+    with pytest.raises(StudyError, match="one value or a list of whole numbers is expected; sizes are bytes without a unit"):
+        Study.load(tmp_path)

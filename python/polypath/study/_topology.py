@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag, ValidatorFunctionWrapHandler, WithJsonSchema, WrapValidator, model_validator
 
 from ._address import Address
 from ._elements import Element, Shape
 from ._kernel import KernelName
 from ._model import FrozenDict, Model, Name
-from ._placeholder import Scalar
+from ._placeholder import PLACEHOLDER_PATTERN, Placeholder, Scalar, is_placeholder
 from ._quantity import Size
 from ._tunnels import Tunnel
+
+
+def _leave_placeholder(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
+    return Placeholder(value) if is_placeholder(value) else check(value)
+
+
+# A number in a list, where a parameter may stand too.
+_Number = {"anyOf": [{"type": "integer"}, {"type": "string", "pattern": PLACEHOLDER_PATTERN}]}
+Number = Annotated[int, WrapValidator(_leave_placeholder), WithJsonSchema(_Number)]
 
 
 class Node(Model):
@@ -27,7 +36,7 @@ class Node(Model):
     """Which Linux kernel this host has, in quotes: "6.1"; default: the study's. Hosts may differ on the engine `sim` alone."""
     mtu_search: str | None = None
     """How this host's TCP searches for a path's MTU: see `polypath list mtu-searches`; default: `linux`. On the engine `sim` alone."""
-    sysctl: Mapping[str, Scalar | tuple[int, ...]] = Field(default_factory=FrozenDict)
+    sysctl: Mapping[str, Scalar | tuple[Number, ...]] = Field(default_factory=FrozenDict)
     """Settings of the endpoints on this host by their Linux names, such as `net.ipv4.tcp_rmem: [4096, 131072, 16777216]`."""
 
 
