@@ -50,6 +50,7 @@ PYTHON: tuple[frozenset[str], ...] = (
     frozenset({"results", "selftests"}),
     frozenset({"plot", "advise"}),
     frozenset({"report", "validate"}),
+    frozenset({"bisect"}),
     frozenset({"cli"}),
 )
 

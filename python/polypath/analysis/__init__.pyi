@@ -13,7 +13,7 @@ from ._baselines import gains, single_paths
 from ._bounds import flow_bounds, max_goodput, path_bounds
 from ._claims import ClaimResult, Evidence, Verdict, evaluate, select
 from ._compare import PLATFORM, Comparison, area_between, compare, platform_names, platforms_in_order
-from ._distribution import Distance, Standing, discoveries, distance, in_words
+from ._distribution import LEVEL, Distance, Standing, discoveries, distance, in_words, significant
 from ._fairness import FAIRNESS, fair_shares, with_fairness
 from ._limits import limits, limits_of_cells, queue_shares
 from ._network import Hop, Path, hops, path_names, paths
@@ -26,6 +26,7 @@ __all__ = [
     "APPLICATIONS",
     "FAIRNESS",
     "HEADS",
+    "LEVEL",
     "PLATFORM",
     "POSSIBLE",
     "SUBFLOW",
@@ -68,6 +69,7 @@ __all__ = [
     "queue_shares",
     "rates",
     "select",
+    "significant",
     "single_paths",
     "small_buffers",
     "summarise",

@@ -84,8 +84,9 @@ def compare(
     *,
     by: Sequence[str],
     repetitions: Sequence[str] = ("seed",),
+    referee: str | None = None,
 ) -> Comparison:
-    """Judges every platform of `runs` against the last one.
+    """Judges every platform of `runs` against the `referee`, by default the last one.
 
     `runs` is the runs table with what `limits` found; `by` names the columns that tell cells apart, `flow` last; `repetitions` those that
     tell the repetitions of a cell apart. `spans` has the window of each run's flow, (key, flow) -> seconds since the connection stood.
@@ -94,7 +95,7 @@ def compare(
     # A run that several cells of a varied kernel share stands once for each platform.
     runs = runs.drop_duplicates([PLATFORM, "key", *by, *repetitions])
     platforms = platforms_in_order(runs[PLATFORM])
-    referee = platforms[-1]
+    referee = referee or platforms[-1]
     ends = _ends(subflows)
     rows: list[dict[str, Any]] = []
     windows: list[dict[str, Any]] = []

@@ -111,10 +111,16 @@ def _paired(differences: Sequence[float]) -> float:
     return float(2 * stats.t.sf(abs(mean / error), len(differences) - 1))
 
 
-def discoveries(p_values: Sequence[float], level: float = LEVEL) -> int:
-    """How many of the tests speak when at most a share `level` of those that speak may do so by chance (Benjamini and Hochberg 1995)."""
+def significant(p_values: Sequence[float], level: float = LEVEL) -> list[bool]:
+    """Which of the tests speak when at most a share `level` of those that speak may do so by chance (Benjamini and Hochberg 1995)."""
     ordered = sorted(p_values)
-    return max((rank for rank, p in enumerate(ordered, 1) if p <= rank * level / len(ordered)), default=0)
+    bounds = [p for rank, p in enumerate(ordered, 1) if p <= rank * level / len(ordered)]
+    return [p <= max(bounds, default=-1.0) for p in p_values]
+
+
+def discoveries(p_values: Sequence[float], level: float = LEVEL) -> int:
+    """How many of the tests speak so."""
+    return sum(significant(p_values, level))
 
 
 def in_words(found: Sequence[Distance]) -> str:

@@ -10,10 +10,13 @@ from rich.table import Table
 from polypath import linux
 from polypath.engines import prove
 
-from . import _linux_exec, _linux_qualify, _linux_replay, _linux_selftests
+from . import _linux_ab, _linux_bisect, _linux_exec, _linux_qualify, _linux_replay, _linux_selftests
 from ._console import err, out
 
 app = typer.Typer(help="Kernels for the linux engine: build, list, remove, and run scripts on them.", no_args_is_help=True)
+app.command("ab")(_linux_ab.ab)
+app.command("bisect")(_linux_bisect.bisect)
+app.command("bisect-step", hidden=True)(_linux_bisect.bisect_step)
 app.command("exec")(_linux_exec.exec_)
 app.command("qualify")(_linux_qualify.qualify)
 app.command("replay")(_linux_replay.replay)

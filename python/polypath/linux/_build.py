@@ -33,7 +33,7 @@ _NEUTRAL = {
     "TZ": "UTC",
 }
 _MAKE = ("make", "ARCH=um", "SUBARCH=x86_64")
-# What a build compiles in, below folder(): one for each folder of sources and variant, and for each failed build of a tarball.
+# What a build compiles in, below folder(): for each repository (or folder) and variant, and a failed build of a tarball.
 _OBJECTS = ".objects-"
 _OBJECTS_KEPT_SECONDS = 7 * 24 * 3600
 # Whose compile command an algorithm gets.
@@ -84,7 +84,7 @@ def _build(
     source: _source.Source, variant: str, made_of: str, jobs: int, prove: Callable[[Kernel], object], say: Callable[[str], None]
 ) -> Recipe:
     root = folder()
-    which = str(source.path) if source.path.is_dir() else source.identity
+    which = str(_source.repository(source.path)) if source.path.is_dir() else source.identity
     work = root / (_OBJECTS + hashlib.sha256(f"{which}\0{variant}".encode()).hexdigest()[:12])
     with contextlib.ExitStack() as stack:
         # Between making a folder and locking it nobody else may clean up.

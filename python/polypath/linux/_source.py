@@ -117,6 +117,16 @@ def _update(path: Path, tree: Path, before: Mapping[str, list[int]], now: Mappin
             shutil.copy(theirs, ours, follow_symlinks=False)
 
 
+def repository(path: Path) -> Path:
+    """What the checkouts of one repository have in common; a folder that is no checkout is itself. See gitrepository-layout(5)."""
+    git = path / ".git"
+    if git.is_file():
+        own = path / git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
+        common = own / "commondir"
+        return (own / common.read_text(encoding="utf-8").strip()).resolve() if common.is_file() else own.resolve()
+    return git.resolve() if git.is_dir() else path.resolve()
+
+
 def release(tree: Path) -> str:
     """VERSION.PATCHLEVEL.SUBLEVEL with what follows, as the Makefile says."""
     head = (tree / "Makefile").read_text(errors="replace")[:2000]

@@ -49,14 +49,19 @@ def run(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     text: str | None = None,
+    show_errors: bool = False,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a program to its end, one of the list or by its path; what it said, in English, and its exit status. `text` is what it reads."""
+    """Runs a program to its end, one of the list or by its path; what it said, in English, and its exit status. `text` is what it reads.
+
+    With `show_errors` what it writes to stderr goes where ours does, as it comes.
+    """
     return subprocess.run(
         [program if isinstance(program, Path) else need(program), *map(str, arguments)],
         cwd=cwd,
         env={**os.environ, "LC_ALL": "C", **(env or {})},
         input=text or "",
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=None if show_errors else subprocess.PIPE,
         text=True,
         errors="replace",
         check=False,

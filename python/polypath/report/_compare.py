@@ -29,8 +29,11 @@ class ComparisonView:
     figures: Sequence[Figure]
 
 
-def comparison(material: Material, runs: Collection[str] | None = None) -> Comparison | None:
-    """Every platform of the results against the last one; None where there is only one. `runs` narrows it to the runs of these keys."""
+def comparison(material: Material, runs: Collection[str] | None = None, referee: str | None = None) -> Comparison | None:
+    """Every platform of the results against the referee, by default the last one; None where there is only one.
+
+    `runs` narrows it to the runs of these keys.
+    """
     chosen = with_limits(material)
     chosen = chosen if runs is None else chosen[chosen["key"].isin(list(runs))]
     if chosen[PLATFORM].nunique() < 2:
@@ -49,6 +52,7 @@ def comparison(material: Material, runs: Collection[str] | None = None) -> Compa
         spans,
         by=["experiment", *own, "flow"],
         repetitions=[*over, "seed"],
+        referee=referee,
     )
 
 

@@ -1,0 +1,109 @@
+"""What a run of one seed says of a kernel: selftests that fail, or a claim of a study that does not hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from polypath import linux, selftests
+from polypath.analysis import Verdict
+from polypath.engines import EngineError, find
+from polypath.report import claim_results, material
+from polypath.results import execute, plan
+from polypath.study import Study
+
+from ._errors import BisectError
+from ._judge import Trial
+
+_USAGE = 'what is asked of each commit comes behind --: "selftests TEST... [--subtest NAME]", or "run STUDY --check CLAIM"'
+Make = Callable[[linux.Kernel], Trial]
+
+
+def trial_of(command: Sequence[str], folder: Path, tests: Callable[[], Path], say: Callable[[str], None]) -> tuple[str, Make]:
+    """The variant of the kernels that a command needs, and what makes a trial of one. `tests` gives the sources' folder of selftests.
+
+    Raises `BisectError` if it is none, before anything runs. A run without a result, as of a machine that dies or hangs, has failed.
+    """
+    match list(command):
+        case ["selftests", *rest]:
+            names, subtest = _option(rest, "--subtest")
+            return "selftests", _selftests(selftests.find(tests(), names or ["mptcp"], say), subtest, folder)
+        case ["run", *rest]:
+            names, claim = _option(rest, "--check")
+            if len(names) != 1 or claim is None:
+                raise BisectError(_USAGE)
+            return "", _claim(Study.load(Path(names[0])), claim, folder)
+    raise BisectError(_USAGE)
+
+
+def _option(words: Sequence[str], name: str) -> tuple[list[str], str | None]:
+    """The words without an option, and its value."""
+    rest = list(words)
+    value = None
+    if name in rest:
+        at = rest.index(name)
+        if at + 1 == len(rest):
+            raise BisectError(f"{name} needs a value: {_USAGE}")
+        value = rest[at + 1]
+        del rest[at : at + 2]
+    strange = [word for word in rest if word.startswith("-")]
+    if strange:
+        raise BisectError(f"{strange[0]} is not known here: {_USAGE}")
+    return rest, value
+
+
+def _selftests(tests: Sequence[selftests.Test], subtest: str | None, folder: Path) -> Make:
+    def make(kernel: linux.Kernel) -> Trial:
+        runner = selftests.Runner(kernel, folder / "runs")
+
+        def failed(seed: int) -> bool:
+            for test in tests:
+                job = selftests.Job(test, seed)
+                try:
+                    record = runner.kept(job) or runner.run(job)
+                except EngineError:
+                    return True
+                if _fails(record, subtest):
+                    return True
+            return False
+
+        return failed
+
+    return make
+
+
+def _fails(record: selftests.Record, subtest: str | None) -> bool:
+    told = selftests.told(record)
+    if subtest is None:
+        return any(each.verdict == "fail" for each in told)
+    # Who names a subtest wants to know even where the test itself ignores it; one that is not reached has not passed.
+    own = [each for each in told if each.name == subtest]
+    return not own or any(each.verdict in ("fail", "ignored") for each in own)
+
+
+def _claim(study: Study, claim: str, folder: Path) -> Make:
+    chosen = [each for each in study.claims if each.id == claim]
+    if not chosen:
+        have = ", ".join(each.id for each in study.claims) or "none"
+        raise BisectError(f'the study {study.name} has no claim "{claim}" to check; it has {have}')
+
+    def make(kernel: linux.Kernel) -> Trial:
+        def failed(seed: int) -> bool:
+            experiments = {name: each.model_copy(update={"seeds": None}) for name, each in study.experiments.items()}
+            one = study.replace(
+                seeds=[seed], claims=tuple(chosen), conclusion=None, **({"experiments": experiments} if experiments else {})
+            )
+            # A folder of its own: a verdict is on all runs of a folder.
+            out = folder / "runs" / kernel.key[:16] / str(seed)
+            try:
+                results = execute(plan(one, engine=find("linux"), out=out, kernel=kernel.name), workers=1)
+            except EngineError:
+                return True
+            (result,) = claim_results(material(results))
+            if result.verdict is Verdict.NOT_MEASURED:
+                raise BisectError(f"the claim {claim} cannot be decided by one seed: {result.why}")
+            return result.verdict is Verdict.FAILS
+
+        return failed
+
+    return make

@@ -1,0 +1,201 @@
+"""`polypath linux bisect`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from polypath import linux, selftests
+from polypath.engines import prove
+
+from ._console import err, out
+
+DEFAULT_OUT = Path("results/bisect")
+# Beyond the seeds of both ends a commit may take so many times more.
+_MORE = 3
+# What the step's exit statuses mean to git; every other one stops the search instead of passing for a bad commit.
+_STATUSES = {"good": 40, "bad": 41, "skip": 42}
+_AS_GIT = '"$@"; case $? in 40) exit 0;; 41) exit 1;; 42) exit 125;; *) exit 255;; esac'
+_SELF = (sys.executable, "-c", "from polypath.cli import main; main()")
+
+Workers = Annotated[int | None, typer.Option(min=1, help="Machines at once; default: one a core. It changes no verdict.")]
+Jobs = Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Compilers at once; default: one a core.")]
+
+
+def bisect(
+    command: Annotated[
+        list[str],
+        typer.Argument(metavar="-- COMMAND", help="selftests TEST... [--subtest NAME], or run STUDY --check CLAIM."),
+    ],
+    tree: Annotated[Path, typer.Option(help="A git repository with the sources of Linux; its checkout stays as it is.")],
+    good: Annotated[str, typer.Option(help="A commit at which it was well.")],
+    bad: Annotated[str, typer.Option(help="A later commit at which it is not.")],
+    seeds: Annotated[str, typer.Option(help="Seeds with which both ends are run first, such as 1..10.")] = "1..10",
+    error: Annotated[float, typer.Option(min=0.0001, max=0.2, help="How probable a wrong answer of the whole search may be.")] = 0.05,
+    out_folder: Annotated[Path, typer.Option("--out", help="Its folder; the same command goes on with what is in it.")] = DEFAULT_OUT,
+    workers: Workers = None,
+    jobs: Jobs = None,
+) -> None:
+    """Find the commit that broke a test or a claim: git's own bisect, and seeds that decide on each commit with a stated error.
+
+    Both ends are run with all seeds first, and must differ. A commit between them takes only as many seeds as its verdict needs, and the
+    build compiles only what changed. The folder gets report.md.
+    """
+    from polypath.bisect import Asked, BisectError, Session, git, steps_of, told_apart
+
+    linux.require(_say)
+    wanted = tuple(selftests.seeds_of(seeds))
+    source = tree.resolve()
+    if not source.is_dir():
+        raise BisectError(f"there is no folder {tree}")
+    commits = {name: git(source, "rev-parse", "--verify", f"{name}^{{commit}}").strip() for name in (good, bad)}
+    between = _between(source, commits[good], commits[bad])
+    if not between:
+        raise BisectError(f"{bad} does not come after {good} in {tree}: exchange them, or choose commits of one line")
+    session = Session(out_folder)
+    session.begin(Asked(tree=str(source), good=commits[good], bad=commits[bad], command=_absolute(command), seeds=wanted, error=error))
+    ends = []
+    for name in (good, bad):
+        kept = session.kept(commits[name])
+        if kept is None:
+            session.checkout(commits[name])
+            kept = _judge_tree(session, workers, jobs, None)
+        ends.append((sum(kept["failed"].values()), len(kept["failed"])))
+    chance = told_apart(*ends)
+    if chance > error:
+        (few, runs), (many, of) = ends
+        raise BisectError(
+            f"the seeds do not tell the two ends apart: {few} of {runs} fail at {good}, {many} of {of} at {bad} (by chance with "
+            f"p = {chance:.2g}); give more --seeds with another --out, or other commits"
+        )
+    session.start()
+    options = [*(("--workers", str(workers)) if workers else ()), *(("--jobs", str(jobs)) if jobs else ())]
+    session.run("sh", "-c", _AS_GIT, "sh", *_SELF, "linux", "bisect-step", str(session.folder), *options)
+    found = session.culprit()
+    if found is None:
+        raise BisectError(f"git bisect ended without an answer; {session.folder}/commits has what was found")
+    text = _report(session, found.commits, ends, steps_of(len(between)))
+    (session.folder / "report.md").write_text(text, encoding="utf-8")
+    session.end()
+    out.print(text, markup=False, highlight=False, soft_wrap=True)
+    out.print(f"report: {session.folder}/report.md", soft_wrap=True)
+    if len(found.commits) > 1:
+        raise typer.Exit(1)
+
+
+def bisect_step(
+    folder: Annotated[Path, typer.Argument(help="The folder of a bisect.")], workers: Workers = None, jobs: Jobs = None
+) -> None:
+    """Judge what the tree of a bisect is checked out at; git calls it."""
+    from polypath.bisect import Sequential, Session, rate, steps_of
+
+    session = Session(folder)
+    asked, commit = session.asked(), session.commit()
+    kept = session.kept(commit)
+    if kept is None or "verdict" not in kept:
+        ends = [session.kept(each) for each in (asked.good, asked.bad)]
+        low, high = (rate(sum(end["failed"].values()), len(end["failed"])) for end in ends if end)
+        kept = _judge_tree(
+            session, workers, jobs, Sequential(low, high, asked.error / steps_of(len(_between(session.tree, asked.good, asked.bad))))
+        )
+    raise typer.Exit(_STATUSES[kept["verdict"] or "skip"])
+
+
+def _between(tree: Path, good: str, bad: str) -> list[str]:
+    """The commits that may be the first bad one."""
+    from polypath.bisect import git
+
+    return git(tree, "rev-list", "--ancestry-path", f"{good}..{bad}").split()
+
+
+def _judge_tree(session: Any, workers: int | None, jobs: int | None, test: Any) -> dict[str, Any]:
+    """Builds what the tree is at, runs it and writes down what became of it."""
+    from polypath.bisect import judge, trial_of
+
+    asked, commit = session.asked(), session.commit()
+    variant, make = trial_of(asked.command, session.folder, lambda: _tests(session), _say)
+    _say(f"{session.about(commit)}: building")
+    began = time.monotonic()
+    name = f"bisect-{commit[:12]}"
+    try:
+        kernel = linux.build(str(session.tree), prove=prove, name=name, variant=variant, jobs=jobs)
+    except linux.KernelError as error:
+        if test is None:
+            raise
+        found: dict[str, Any] = {"verdict": "skip", "why": str(error), "failed": {}, "build_s": time.monotonic() - began, "runs_s": 0}
+        _say(f"{session.about(commit)}: skipped, it cannot be built")
+    else:
+        built = time.monotonic()
+        first = (
+            asked.seeds if test is None else (*asked.seeds, *range(max(asked.seeds) + 1, max(asked.seeds) + 1 + _MORE * len(asked.seeds)))
+        )
+        judged = judge(make(kernel), first, test, workers=workers or os.cpu_count() or 1)
+        times = {"build_s": built - began, "runs_s": time.monotonic() - built}
+        found = {"failed": {str(seed): failed for seed, failed in judged.failed.items()}, **times}
+        if test is not None:
+            found["verdict"] = judged.verdict
+        _say(f"{session.about(commit)}: {judged.verdict or ('undecided' if test else 'an end')}, {_failing(found)}")
+        linux.remove(kernel.name)
+    session.keep(commit, found)
+    return found
+
+
+def _tests(session: Any) -> Path:
+    """The tests of the bad commit's sources, the same for every commit."""
+    file = session.folder / "tests"
+    if not file.exists():
+        at = session.commit()
+        session.checkout(session.asked().bad)
+        file.write_text(str(linux.selftests(str(session.tree), _say) / linux.TESTS), encoding="utf-8")
+        session.checkout(at)
+    return Path(file.read_text(encoding="utf-8"))
+
+
+def _absolute(command: list[str]) -> tuple[str, ...]:
+    """The study as a path that means the same in any folder."""
+    from . import _studies
+
+    return tuple(str(_studies.path(word).resolve()) if number == 1 and command[0] == "run" else word for number, word in enumerate(command))
+
+
+def _failing(found: dict[str, Any]) -> str:
+    runs = found["failed"]
+    return f"{sum(runs.values())} of {len(runs)} seeds fail, build {found['build_s']:.0f} s, runs {found['runs_s']:.0f} s"
+
+
+def _report(session: Any, culprits: tuple[str, ...], ends: list[tuple[int, int]], steps: int) -> str:
+    from polypath.bisect import git
+
+    asked = session.asked()
+    lines = ["# Bisect", "", f"`{' '.join(asked.command)}`", ""]
+    if len(culprits) == 1:
+        lines += [f"First bad commit: **{session.about(culprits[0])}**", ""]
+        lines += [f"    {line}".rstrip() for line in git(session.tree, "show", "--stat", "--format=fuller", culprits[0]).splitlines()]
+    else:
+        lines += ["One of these commits is the first bad one; the others could not be decided:", ""]
+        lines += [f"- {session.about(each)}" for each in culprits]
+    (few, runs), (many, of) = ends
+    lines += [
+        "",
+        f"Of the good end {few} of {runs} seeds fail, of the bad one {many} of {of}. Each verdict between them is Wald's sequential test "
+        f"with an error of {asked.error / steps:.2g}, so that the answer is wrong with a probability of at most {asked.error:.2g} if each "
+        "commit fails as often as one of the two ends.",
+        "",
+        "| commit | verdict | seeds that fail | of | build, s | runs, s |",
+        "|---|---|---|---|---|---|",
+    ]
+    for each in session.all_kept():
+        failing = [int(seed) for seed, failed in each["failed"].items() if failed]
+        verdict = each["verdict"] or "undecided" if "verdict" in each else "good end" if each["commit"] == asked.good else "bad end"
+        cells = (session.about(each["commit"]), verdict, selftests.seeds_text(failing) or "–", len(each["failed"]))
+        lines.append("| " + " | ".join(map(str, cells)) + f" | {each['build_s']:.0f} | {each['runs_s']:.0f} |")
+    return "\n".join(lines) + "\n"
+
+
+def _say(text: str) -> None:
+    err.print(text, highlight=False, markup=False, soft_wrap=True)
