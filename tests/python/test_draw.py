@@ -6,7 +6,6 @@ import itertools
 import math
 import statistics
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -17,8 +16,8 @@ from typer.testing import CliRunner
 from polypath import Draw, Drawn, Results, Study, StudyError
 from polypath.cli._app import build
 from polypath.engines import EngineError, FakeEngine
+from polypath.results import Plan, cost, execute, plan
 from polypath.results import _runner as runner
-from polypath.results import cost, execute, plan
 from polypath.study import Cells, cells, is_large, number_of_cells, parameter_names, specimens
 from polypath.study import _cells as making
 
@@ -209,23 +208,24 @@ def test_some_draws_of_a_large_study_are_planned_alone(tmp_path: Path, monkeypat
     assert set(again.runs["draw"]) == {1, 2, 3, 4}
 
 
-def test_other_machines_get_runs_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_machines_get_runs_that_are_made_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from polypath.sweep import Finished, Place, files_of
 
     class Here(Place):
         name = "here"
-        parts: ClassVar[list[int]] = []
 
         def carry_out(self, engine, runs, tell):  # type: ignore[no-untyped-def]
-            self.parts.append(len(runs))
             for run in runs:
                 yield Finished(key=run.key, files=files_of(run.key, run.engine, run.version, run.scenario, engine.run(run.scenario)))
 
-    monkeypatch.setattr(runner, "_PART", 3)
+    made: list[str] = []
+    every = Plan.waiting
+    monkeypatch.setattr(Plan, "waiting", lambda self: (made.append(run.key) or run for run in every(self)))  # type: ignore[func-returns-value]
+    ahead: list[int] = []
     work = plan(large(monkeypatch), out=tmp_path / "made")
-    results = execute(work, on=Here())
-    assert sum(Here.parts) == len({run.key for run in work.every()})
-    assert max(Here.parts) == 3
+    results = execute(work, on=Here(), progress=lambda run: ahead.append(len(made) - len(ahead)))
+    assert len(ahead) == len({run.key for run in work.every()})
+    assert max(ahead) <= 2
     monkeypatch.undo()
     assert bytes_of(results.folder) == bytes_of(execute(plan(study(), out=tmp_path / "kept")).folder)
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 import yaml
+from requirement import lacking
 from typer.testing import CliRunner
 
 from polypath import owncc
@@ -25,7 +26,7 @@ from polypath.engines import EngineError, FakeEngine, HostEngine, Output, find
 from polypath.results import Progress, _progress, execute, execute_part, plan, progress_of
 from polypath.results._progress import Told
 from polypath.study import Run, Study, StudyError
-from polypath.sweep import DaskPlace, Failed, Fault, Finished, State, _dask, check_place, files_of, find_place
+from polypath.sweep import DaskPlace, Failed, Fault, Finished, State, _chunks, _dask, check_place, files_of, find_place
 from polypath.sweep._chunks import Chunk, Costs, Queue, Task
 from polypath.sweep._finished import packed, unpacked
 from polypath.sweep._handover import Handover
@@ -492,6 +493,80 @@ def test_a_fault_of_the_study_or_the_engine_is_not_tried_again() -> None:
     ends = sweep_with(runs, client)
     assert sorted(end.key for end in ends) == sorted(run.key for run in runs)
     assert sum(len(chunk.tasks) for chunk in client.chunks) == len(runs)
+
+
+def test_runs_are_made_while_machines_work_and_each_is_done_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_chunks, "_AT_FIRST", 5)
+    monkeypatch.setattr(_chunks, "_AT_ONCE", 3)
+    monkeypatch.setattr(_chunks, "_WINDOW", 6)
+    runs = [run for run in plan(study(STUDY.replace("seeds: 3", "seeds: 20"))).runs if run.baseline is None]
+    made: list[str] = []
+    client = FakeClient(lambda task: Finished(key=task.key, files={}, seconds=0.5))
+    ends: list[str] = []
+    ahead: list[int] = []
+    for end in _dask._Sweep(DaskPlace("nowhere:1"), client, find("sim"), (made.append(run.key) or run for run in runs), print).results():
+        ends.append(end.key)
+        ahead.append(len(made) - len(ends))
+    assert sorted(ends) == sorted(run.key for run in runs)
+    # What waits, two chunks of at most four, and what comes at once.
+    assert max(ahead) <= 6 + 2 * 4 + 3
+
+
+def test_among_the_runs_that_wait_the_heaviest_is_next_whenever_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_chunks, "_AT_FIRST", 2)
+    monkeypatch.setattr(_chunks, "_AT_ONCE", 2)
+    runs = [run for run in plan(study()).runs if run.baseline is None]
+    runs.sort(key=lambda run: run.parameters["rate"] == "50mbit")
+    queue = Queue(runs, threads=1)
+    order = []
+    while chunk := queue.next():
+        order += [run.parameters["rate"] for run in chunk]
+    # Two light ones were done before a heavy one had come.
+    assert order == ["5mbit"] * 2 + ["50mbit"] * 6 + ["5mbit"] * 4
+
+
+# --- storage of objects
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A bucket of a server that answers as S3 does, on this machine; workers find it by the environment."""
+    try:
+        import s3fs
+        from moto.server import ThreadedMotoServer
+    except ImportError as error:
+        lacking("s3", f"no storage of objects to test with: {error}")
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "anything")
+    s3fs.S3FileSystem.clear_instance_cache()
+    s3fs.S3FileSystem().makedirs("bucket", exist_ok=True)
+    yield "s3://bucket/handover"
+    s3fs.S3FileSystem.clear_instance_cache()
+    server.stop()
+
+
+def test_runs_are_handed_over_through_s3(bucket: str) -> None:
+    handover = Handover(bucket)
+    assert handover.keys() == set()
+    handover.put(finished())
+    assert handover.keys() == {finished().key}
+    assert Handover(bucket).take(finished().key) == replace(finished(), seconds=0.0)
+    handover.drop(finished().key)
+    assert handover.keys() == set()
+
+
+@pytest.mark.slow
+def test_a_study_whose_runs_come_through_s3_has_the_same_bytes(bucket: str, tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    execute(plan(study(), out=here))
+    with cluster_in(tmp_path, workers=1) as cluster:
+        execute(plan(study(), out=there), on=DaskPlace(cluster.address, handover=bucket))
+    assert content(there) == content(here)
+    assert Handover(bucket).keys() == set()
 
 
 # --- parts, for engines that have their own workflow

@@ -206,6 +206,8 @@ def _log(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA locking_mode = EXCLUSIVE")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
+    # Pages of the log, some 4 MB, before they go into the file and the disk has them.
+    connection.execute("PRAGMA wal_autocheckpoint = 128")
 
 
 def _whole(folder: Path) -> list[Path]:

@@ -47,9 +47,6 @@ from ._results import Results
 from ._store import Store, TableFiles
 from ._tables import tables, types_of
 
-# Runs that are handed to other machines at once; those of a large study are made meanwhile.
-_PART = 20_000
-
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
@@ -483,25 +480,28 @@ def _here(plan: Plan, store: Store, workers: int, failures: list[str]) -> Iterat
 
 def _elsewhere(plan: Plan, store: Store, on: Place, failures: list[str], tell: Callable[[State], None]) -> Iterator[Run]:
     """Runs on other machines; what comes back is kept here."""
-    for part in _batched(plan.waiting(), _PART):
-        by_key = {run.key: run for run in part}
-        with closing(on.carry_out(plan.engine, part, tell)) as ends:
-            for end in ends:
-                run = by_key[end.key]
-                if isinstance(end, Failed):
-                    if end.fault is Fault.STUDY:
-                        raise _wrong(plan, run, end.sentence)
-                    failures.append(_failure(plan, run, end.sentence))
-                    continue
-                keep_captures(plan.folder, run, {name: BytesIO(content) for name, content in end.captures.items()})
-                _keep(plan, store, run, end.files)
-                yield run
+    away: dict[str, Run] = {}
 
+    def leaving() -> Iterator[Run]:
+        for run in plan.waiting():
+            away[run.key] = run
+            yield run
 
-def _batched(runs: Iterable[Run], number: int) -> Iterator[tuple[Run, ...]]:
-    waiting = iter(runs)
-    while part := tuple(itertools.islice(waiting, number)):
-        yield part
+    waiting = leaving()
+    first = next(waiting, None)
+    if first is None:
+        return
+    with closing(on.carry_out(plan.engine, itertools.chain([first], waiting), tell)) as ends:
+        for end in ends:
+            run = away.pop(end.key)
+            if isinstance(end, Failed):
+                if end.fault is Fault.STUDY:
+                    raise _wrong(plan, run, end.sentence)
+                failures.append(_failure(plan, run, end.sentence))
+                continue
+            keep_captures(plan.folder, run, {name: BytesIO(content) for name, content in end.captures.items()})
+            _keep(plan, store, run, end.files)
+            yield run
 
 
 def _keep(plan: Plan, store: Store, run: Run, files: Mapping[str, bytes | pa.Buffer]) -> None:

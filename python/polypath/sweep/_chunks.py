@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +17,8 @@ CHUNK_S = 2.0
 _OF_REMAINING = 4
 # Weight of a new measurement beside what was known.
 _NEW = 0.2
+# Runs that are made before the first is handed out, with each chunk, and most that wait: among those the heaviest go first.
+_AT_FIRST, _AT_ONCE, _WINDOW = 2_000, 200, 20_000
 # In bits a second, of a network in which no link has a rate.
 _NO_LIMIT = 1e9
 
@@ -99,54 +103,75 @@ class Costs:
 
 
 class Queue:
-    """Runs that wait for a machine, the heaviest first; hands them out in chunks."""
+    """Runs that wait for a machine, the heaviest first; hands them out in chunks. They may be made while it does."""
 
     def __init__(self, runs: Iterable[Run], *, threads: int, chunk_s: float = CHUNK_S, first: int = 1) -> None:
-        weighed = [(weight(run), run) for run in runs]
-        # Sorting keeps the study's order among runs of equal weight.
-        weighed.sort(key=lambda pair: -pair[0])
-        # The next one stands at the end.
-        self._waiting = weighed[::-1]
-        self._weights = {run.key: of for of, run in weighed}
-        self._left = sum(self._weights.values())
+        self._coming = iter(runs)
+        # Whether all have come.
+        self.complete = False
+        # Sorted, the next one at the end: the heaviest, and of those of equal weight the first of the study.
+        self._waiting: list[tuple[float, int, Run]] = []
+        # Those that come back go before all others.
+        self._back: list[Run] = []
+        self._weights: dict[str, float] = {}
+        self._numbers = itertools.count(0, -1)
+        self._left = 0.0
         self._threads = max(threads, 1)
         self._chunk_s = chunk_s
         # Runs in a chunk while nothing is known of their cost.
         self._first = first
         self.costs = Costs()
+        self._come(_AT_FIRST)
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._waiting) + len(self._back)
 
     def machines(self, threads: int) -> None:
         """Machines came or went: so many runs go on at once now."""
         self._threads = max(threads, 1)
 
     def weight(self, key: str) -> float:
+        """Of a run that was not forgotten."""
         return self._weights[key]
+
+    def forget(self, key: str) -> None:
+        """A run has ended."""
+        self._weights.pop(key, None)
 
     def back(self, runs: Iterable[Run]) -> None:
         """Runs that must be handed out once more: the next ones."""
         for run in runs:
-            self._waiting.append((self._weights[run.key], run))
+            self._back.append(run)
             self._left += self._weights[run.key]
 
     def next(self) -> list[Run]:
         """The next chunk; none when all are handed out."""
+        if len(self._waiting) < _WINDOW:
+            self._come(_AT_ONCE)
         chunk: list[Run] = []
         seconds = 0.0
         most = self._most_s()
-        while self._waiting:
-            of, run = self._waiting[-1]
+        while self._waiting or self._back:
+            run = self._back[-1] if self._back else self._waiting[-1][-1]
+            of = self._weights[run.key]
             cost = self.costs.expected(of)
             if chunk and (len(chunk) >= self._first if cost is None else seconds + cost > most):
                 break
-            self._waiting.pop()
+            (self._back or self._waiting).pop()
             self._left -= of
             chunk.append(run)
             seconds += cost or 0.0
         return chunk
 
+    def _come(self, number: int) -> None:
+        """Lets more runs come. Making one takes as long as some machines need to do a short one, so nobody waits for all of them."""
+        came = list(itertools.islice(self._coming, number))
+        self.complete = self.complete or len(came) < number
+        for run in came:
+            of = self._weights[run.key] = weight(run)
+            self._left += of
+            bisect.insort(self._waiting, (of, next(self._numbers), run))
+
     def _most_s(self) -> float:
-        left = self.costs.expected(self._left)
+        left = self.costs.expected(self._left) if self.complete else None
         return self._chunk_s if left is None else min(self._chunk_s, left / (_OF_REMAINING * self._threads))

@@ -6,7 +6,7 @@ import itertools
 import math
 import queue
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -66,7 +66,7 @@ class DaskPlace(Place):
         self.patience_s = patience_s
         self.overdue_s = overdue_s
 
-    def carry_out(self, engine: Engine, runs: Sequence[Run], tell: Callable[[State], None]) -> Generator[Finished | Failed]:
+    def carry_out(self, engine: Engine, runs: Iterable[Run], tell: Callable[[State], None]) -> Generator[Finished | Failed]:
         client = self._connected(_CONNECT_S)
         if client is None:
             raise StudyError(f"no Dask scheduler answers at {self.address}: start one there (dask scheduler), or name another after --on")
@@ -89,15 +89,17 @@ class DaskPlace(Place):
 class _Sweep:
     """One study's runs on one scheduler, from the client's side."""
 
-    def __init__(self, place: DaskPlace, client: Client, engine: Engine, runs: Sequence[Run], tell: Callable[[State], None]) -> None:
+    def __init__(self, place: DaskPlace, client: Client, engine: Engine, runs: Iterable[Run], tell: Callable[[State], None]) -> None:
         self._place = place
         self._client = client
         self._engine = engine
         self._tell = tell
-        self._own = own_of(name for run in runs for name in run.own)
-        self._kernels = sorted({run.kernel for run in runs if run.kernel})
-        self._versions = {run.kernel or "": run.version for run in runs}
         self._ledger = Ledger(runs, handover=place.handover)
+        # What the first runs ask for; each machine looks again at each run.
+        first = list(self._ledger.runs.values())
+        self._own = {each.name: each for each in own_of(name for run in first for name in run.own)}
+        self._kernels = sorted({run.kernel for run in first if run.kernel})
+        self._versions = {run.kernel or "": run.version for run in first}
         # By a number: chunks on their way, and the numbers of those that ended.
         self._sent: dict[int, _Sent] = {}
         self._ended: queue.SimpleQueue[int] = queue.SimpleQueue()
@@ -121,7 +123,9 @@ class _Sweep:
     def _described(self) -> dict[str, Described | BaseException]:
         """What each machine says of itself. One that does not answer in time may hang: others are sent its chunks later."""
         asked = {
-            address: self._client.submit(describe, self._engine.name, self._kernels, self._own, pure=False, workers=[address])
+            address: self._client.submit(
+                describe, self._engine.name, self._kernels, list(self._own.values()), pure=False, workers=[address]
+            )
             for address in self._workers()
         }
         until = time.monotonic() + _ANSWER_S
@@ -133,14 +137,17 @@ class _Sweep:
         return {address: future.exception() or future.result() for address, future in answered.items()}
 
     def results(self) -> Iterator[Finished | Failed]:
-        yield from self._ledger.taken(self._ledger.lying)
         while self._ledger:
+            yield from self._ledger.lying()
             try:
                 self._count_machines()
                 self._hand_out()
             except OSError:
                 # The scheduler does not answer; Dask notices by itself, but later.
                 self._connect_again()
+                continue
+            if not self._sent:
+                # All that came last lay at the handover.
                 continue
             try:
                 number = self._ended.get(timeout=1.0)
@@ -192,7 +199,9 @@ class _Sweep:
 
     def _send(self, runs: Sequence[Run], *, away_from: Sequence[str] = ()) -> None:
         number = next(self._numbers)
-        own = [each for each in self._own if any(each.name in run.own for run in runs)]
+        names = sorted({name for run in runs for name in run.own})
+        self._own |= {each.name: each for each in own_of(name for name in names if name not in self._own)}
+        own = [self._own[name] for name in names]
         chunk = Chunk(
             tasks=[task_of(run) for run in runs], own=own, handover=None if self._place.handover is None else self._place.handover.url
         )

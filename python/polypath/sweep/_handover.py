@@ -15,6 +15,8 @@ from polypath.study import StudyError
 from ._finished import Finished, packed, unpacked
 
 _SUFFIX = ".run"
+# Storage of objects, of S3, Google and Azure: an object is there whole or not at all, and to rename one is to copy it.
+_OBJECTS = {"s3", "gs", "abfs"}
 
 
 class Handover:
@@ -34,6 +36,9 @@ class Handover:
     def put(self, run: Finished) -> None:
         """Puts a run down; it is there whole or not at all."""
         place = self._place(run.key)
+        if _OBJECTS & {*([self._files.protocol] if isinstance(self._files.protocol, str) else self._files.protocol)}:
+            self._files.pipe_file(place, packed(run))
+            return
         aside = f"{place}.{socket.gethostname()}-{os.getpid()}-{threading.get_ident()}"
         self._files.makedirs(self._folder, exist_ok=True)
         self._files.pipe_file(aside, packed(run))

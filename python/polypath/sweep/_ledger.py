@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from polypath.study import Run
 
@@ -18,27 +18,40 @@ class Ledger:
     """The runs of a sweep, from waiting to ended. Each ends once, however many machines did it."""
 
     def __init__(
-        self, runs: Sequence[Run], *, handover: Handover | None, threads: int = 1, chunk_s: float = CHUNK_S, first: int = 1
+        self, runs: Iterable[Run], *, handover: Handover | None, threads: int = 1, chunk_s: float = CHUNK_S, first: int = 1
     ) -> None:
-        self.runs = {run.key: run for run in runs}
         self.handover = handover
-        there = set() if handover is None else handover.keys() & self.runs.keys()
-        # Finished while no client was there to take them.
-        self.lying = [key for key in self.runs if key in there]
-        self._open = dict.fromkeys(self.runs)
+        # Those that have come and not ended, by key.
+        self.runs: dict[str, Run] = {}
+        # Finished while no client was there to take them: all keys, and those of runs that have come.
+        self._there = set() if handover is None else handover.keys()
+        self._lying: list[str] = []
         self._tries: dict[str, int] = {}
-        self.queue = Queue([run for key, run in self.runs.items() if key not in there], threads=threads, chunk_s=chunk_s, first=first)
+        self.queue = Queue(self._coming(runs), threads=threads, chunk_s=chunk_s, first=first)
 
     def __bool__(self) -> bool:
         """Whether any run has not ended."""
-        return bool(self._open)
+        return bool(self.runs) or not self.queue.complete
+
+    def _coming(self, runs: Iterable[Run]) -> Iterator[Run]:
+        for run in runs:
+            self.runs[run.key] = run
+            if run.key in self._there:
+                self._lying.append(run.key)
+            else:
+                yield run
+
+    def lying(self) -> Iterator[Finished]:
+        """Takes what other clients left at the handover."""
+        keys, self._lying = self._lying, []
+        yield from self.taken(keys)
 
     def open(self, runs: Iterable[Run]) -> list[Run]:
         """Those of the runs that have not ended."""
-        return [run for run in runs if run.key in self._open]
+        return [run for run in runs if run.key in self.runs]
 
     def open_keys(self, keys: Iterable[str]) -> list[str]:
-        return [key for key in keys if key in self._open]
+        return [key for key in keys if key in self.runs]
 
     def taken(self, keys: Iterable[str]) -> Iterator[Finished]:
         """Takes what lies at the handover, and ends these runs."""
@@ -51,11 +64,10 @@ class Ledger:
 
     def ended(self, end: Finished | Failed) -> Finished | Failed | None:
         """The run has ended so; None where that does not count: another machine was first, or one more is to try it."""
-        if isinstance(end, Finished):
-            self.queue.costs.learn(self.queue.weight(end.key), end.seconds)
-        if end.key not in self._open:
+        if end.key not in self.runs:
             return None
         if isinstance(end, Finished):
+            self.queue.costs.learn(self.queue.weight(end.key), end.seconds)
             if self.handover is not None and not end.files:
                 return next(self.taken([end.key]))
         elif end.fault is Fault.MACHINE and self.another_try(end.key):
@@ -72,4 +84,5 @@ class Ledger:
         return True
 
     def _end(self, key: str) -> None:
-        del self._open[key]
+        del self.runs[key]
+        self.queue.forget(key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 
 from polypath.engines import Engine
@@ -33,9 +33,10 @@ class Place(ABC):
     name: str
 
     @abstractmethod
-    def carry_out(self, engine: Engine, runs: Sequence[Run], tell: Callable[[State], None]) -> Generator[Finished | Failed]:
+    def carry_out(self, engine: Engine, runs: Iterable[Run], tell: Callable[[State], None]) -> Generator[Finished | Failed]:
         """Each run once, in the order in which they end; closing the iterator takes back what was handed out.
 
+        `runs` are made while others run, and only as far as they are asked for.
         Raises `StudyError` where a machine lacks what the runs need, before any of them runs.
         """
 

@@ -7,7 +7,7 @@ import os
 import subprocess
 import time
 import tomllib
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -96,7 +96,7 @@ class SlurmPlace(Place):
         self.profile = asked
         self.handover = Handover(handover or str(asked.folder / "handover"))
 
-    def carry_out(self, engine: Engine, runs: Sequence[Run], tell: Callable[[State], None]) -> Generator[Finished | Failed]:
+    def carry_out(self, engine: Engine, runs: Iterable[Run], tell: Callable[[State], None]) -> Generator[Finished | Failed]:
         sweep = _Sweep(self, engine, runs, tell)
         try:
             sweep.check()
@@ -108,20 +108,22 @@ class SlurmPlace(Place):
 class _Sweep:
     """One study's runs as jobs, from the client's side."""
 
-    def __init__(self, place: SlurmPlace, engine: Engine, runs: Sequence[Run], tell: Callable[[State], None]) -> None:
+    def __init__(self, place: SlurmPlace, engine: Engine, runs: Iterable[Run], tell: Callable[[State], None]) -> None:
         asked = place.profile
         self._place, self._engine, self._tell = place, engine, tell
-        self._own = own_of(name for run in runs for name in run.own)
-        self._versions = {run.kernel or "": run.version for run in runs}
         threads = asked.jobs * asked.cpus
         self._ledger = Ledger(runs, handover=place.handover, threads=threads, chunk_s=_JOB_S * asked.cpus, first=asked.cpus)
+        # What the first runs ask for; each job looks again at each run.
+        first = list(self._ledger.runs.values())
+        self._own = {each.name: each for each in own_of(name for run in first for name in run.own)}
+        self._versions = {run.kernel or "": run.version for run in first}
         self._executor = _executor(asked)
         self._jobs: dict[str, _Job] = {}
         self._answered = time.monotonic()
 
     def check(self) -> None:
         """Asks a first node what it has. Each job says so of its own node, too. Raises `StudyError` where it differs."""
-        job = self._submitted(describe, self._engine.name, sorted(filter(None, self._versions)), self._own)
+        job = self._submitted(describe, self._engine.name, sorted(filter(None, self._versions)), list(self._own.values()))
         self._jobs[job.job_id] = _Job(job=job, runs=())
         while not _has_result(job):
             self._look()
@@ -155,7 +157,9 @@ class _Sweep:
                 subprocess.run(["scancel", *self._jobs], check=False, capture_output=True)
 
     def _send(self, runs: Sequence[Run]) -> None:
-        own = [each for each in self._own if any(each.name in run.own for run in runs)]
+        names = sorted({name for run in runs for name in run.own})
+        self._own |= {each.name: each for each in own_of(name for name in names if name not in self._own)}
+        own = [self._own[name] for name in names]
         chunk = Chunk(tasks=[task_of(run) for run in runs], own=own, handover=self._place.handover.url)
         job = self._submitted(work, chunk, self._place.profile.cpus)
         self._jobs[job.job_id] = _Job(job=job, runs=runs)
