@@ -239,10 +239,16 @@ class Cluster:
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
 
-    def start(self, name: str, *command: str, **environment: str) -> None:
+    def start(self, name: str, *command: str, inside: Sequence[str] = (), **environment: str) -> None:
         log = (self.folder / f"{name}.log").open("ab")
         self.processes[name] = subprocess.Popen(
-            [sys.executable, "-m", "distributed.cli.dask_scheduler" if name == "scheduler" else "distributed.cli.dask_worker", *command],
+            [
+                *inside,
+                sys.executable,
+                "-m",
+                "distributed.cli.dask_scheduler" if name == "scheduler" else "distributed.cli.dask_worker",
+                *command,
+            ],
             stdout=log,
             stderr=log,
             cwd=self.folder,
@@ -253,10 +259,10 @@ class Cluster:
     def scheduler(self) -> None:
         self.start("scheduler", "--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard", "--dashboard-address", "127.0.0.1:0")
 
-    def worker(self, name: str, **environment: str) -> None:
+    def worker(self, name: str, *, inside: Sequence[str] = (), **environment: str) -> None:
         local = str(self.folder / name)
         what = ("--nthreads", "1", "--no-dashboard", "--local-directory", local, "--name", name, "--death-timeout", "60")
-        self.start(name, self.address, *what, **environment)
+        self.start(name, self.address, *what, inside=inside, **environment)
 
     def signal(self, name: str, number: int) -> None:
         os.killpg(self.processes[name].pid, number)
@@ -455,10 +461,10 @@ class FakeClient:
     def scheduler_info(self, n_workers: int) -> dict[str, dict[str, dict[str, int]]]:
         return {"workers": {"tcp://one": {"nthreads": 1}}}
 
-    def submit(self, function: object, chunk: Chunk, **more: object) -> Future[list[Finished | Failed]]:
+    def submit(self, function: object, chunk: Chunk, **more: object) -> Future[tuple[str, list[Finished | Failed]]]:
         self.chunks.append(chunk)
-        future: Future[list[Finished | Failed]] = Future()
-        future.set_result([self.answer(task) for task in chunk.tasks])
+        future: Future[tuple[str, list[Finished | Failed]]] = Future()
+        future.set_result(("tcp://one", [self.answer(task) for task in chunk.tasks]))
         return future
 
     def cancel(self, futures: object, force: bool) -> None: ...
@@ -523,6 +529,25 @@ def test_among_the_runs_that_wait_the_heaviest_is_next_whenever_it_came(monkeypa
         order += [run.parameters["rate"] for run in chunk]
     # Two light ones were done before a heavy one had come.
     assert order == ["5mbit"] * 2 + ["50mbit"] * 6 + ["5mbit"] * 4
+
+
+@pytest.mark.slow
+def test_a_machine_whose_disk_is_full_leaves_its_runs_to_others(tmp_path: Path) -> None:
+    handover, here, there = tmp_path / "handover", tmp_path / "here", tmp_path / "there"
+    handover.mkdir()
+    inside = ["unshare", "--mount", "sh", "-c", f"mount -t tmpfs -o size=4k none {handover}", "sh"]
+    if subprocess.run(inside, capture_output=True, check=False).returncode:
+        lacking("host", "to give one worker a disk of its own takes root")
+    execute(plan(study(LONGER), out=here))
+    with cluster_in(tmp_path, workers=1) as cluster:
+        # For this worker the handover is a disk that holds 4 kB.
+        inside[4] += ' && exec "$@"'
+        cluster.worker("full", inside=inside)
+        cluster.wait_for(2)
+        work = plan(study(LONGER), out=there)
+        execute(work, on=DaskPlace(cluster.address, handover=str(handover)))
+    assert "full" in {file.name for file in tmp_path.iterdir()}
+    assert content(there) == content(here)
 
 
 # --- storage of objects

@@ -6,7 +6,8 @@ import itertools
 import math
 import queue
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from ._finished import DIED, Failed, Fault, Finished
 from ._handover import Handover
 from ._ledger import Ledger
 from ._place import Place, State
-from ._worker import Described, describe, differs, work
+from ._worker import Described, describe, differs, work_at
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -35,6 +36,8 @@ _ANSWER_S = 60.0
 _COUNT_S = 1.0
 # A chunk this many times over its time, and at least so many seconds, is done once more elsewhere.
 _OVERDUE = 10.0
+# A machine that fails at so many runs in a row gets no more while there are others: a full disk fails fast, and would get them all.
+_FAULTS = 3
 _OVERDUE_S = 60.0
 
 
@@ -104,6 +107,9 @@ class _Sweep:
         self._sent: dict[int, _Sent] = {}
         self._ended: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._numbers = itertools.count()
+        # By worker: runs in a row that failed by its fault. By run: workers that failed at it.
+        self._faults: Counter[str] = Counter()
+        self._failed_at: defaultdict[str, set[str]] = defaultdict(set)
         self._threads = 1
         self._machines = 0
         self._counted = -math.inf
@@ -197,7 +203,7 @@ class _Sweep:
         while len(self._sent) < _DEPTH * self._threads and (runs := self._ledger.queue.next()):
             self._send(runs)
 
-    def _send(self, runs: Sequence[Run], *, away_from: Sequence[str] = ()) -> None:
+    def _send(self, runs: Sequence[Run], *, away_from: Collection[str] = ()) -> None:
         number = next(self._numbers)
         names = sorted({name for run in runs for name in run.own})
         self._own |= {each.name: each for each in own_of(name for name in names if name not in self._own)}
@@ -205,9 +211,11 @@ class _Sweep:
         chunk = Chunk(
             tasks=[task_of(run) for run in runs], own=own, handover=None if self._place.handover is None else self._place.handover.url
         )
-        others = [address for address in self._workers() if address not in away_from] if away_from else None
+        away_from = {*away_from, *(address for address, faults in self._faults.items() if faults >= _FAULTS)}
+        # Where there are no others, these.
+        others = ([address for address in self._workers() if address not in away_from] or None) if away_from else None
         expected = [self._ledger.queue.costs.expected(self._ledger.queue.weight(run.key)) for run in runs]
-        future = self._client.submit(work, chunk, pure=False, key=f"polypath-{id(self)}-{number}", workers=others)
+        future = self._client.submit(work_at, chunk, pure=False, key=f"polypath-{id(self)}-{number}", workers=others)
         known = None if None in expected else sum(each for each in expected if each is not None)
         self._sent[number] = _Sent(future=future, runs=runs, at=time.monotonic(), expected=known)
         future.add_done_callback(lambda _, number=number: self._ended.put(number))
@@ -215,11 +223,17 @@ class _Sweep:
     def _taken(self, sent: _Sent) -> Iterator[Finished | Failed]:
         """What a chunk gave; a run that finished elsewhere meanwhile is given once."""
         try:
-            results = sent.future.result(timeout=_CONNECT_S)
+            address, results = sent.future.result(timeout=_CONNECT_S)
         except Exception as error:  # Whatever Dask says of a chunk that it could not do.
             yield from self._lost(sent, error)
             return
         for each in results:
+            faulty = isinstance(each, Failed) and each.fault is Fault.MACHINE
+            self._faults[address] = self._faults[address] + 1 if faulty else 0
+            if faulty and (run := self._ledger.another_try(each.key)):
+                self._failed_at[run.key].add(address)
+                self._send([run], away_from=self._failed_at[run.key])
+                continue
             end = self._ledger.ended(each)
             if end is not None:
                 yield end

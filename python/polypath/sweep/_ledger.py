@@ -70,18 +70,18 @@ class Ledger:
             self.queue.costs.learn(self.queue.weight(end.key), end.seconds)
             if self.handover is not None and not end.files:
                 return next(self.taken([end.key]))
-        elif end.fault is Fault.MACHINE and self.another_try(end.key):
+        elif end.fault is Fault.MACHINE and (run := self.another_try(end.key)):
+            self.queue.back([run])
             return None
         self._end(end.key)
         return end
 
-    def another_try(self, key: str) -> bool:
-        """Puts a run back to the front, unless it was tried often enough."""
+    def another_try(self, key: str) -> Run | None:
+        """The run, if it is to be tried once more; None if it has ended or was tried often enough."""
+        if self._tries.get(key, 1) >= TRIES or key not in self.runs:
+            return None
         self._tries[key] = self._tries.get(key, 1) + 1
-        if self._tries[key] > TRIES:
-            return False
-        self.queue.back([self.runs[key]])
-        return True
+        return self.runs[key]
 
     def _end(self, key: str) -> None:
         del self.runs[key]

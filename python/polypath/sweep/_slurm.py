@@ -223,10 +223,12 @@ class _Sweep:
                 self._send([run])
             return
         for run in runs:
-            if not self._ledger.another_try(run.key):
-                end = self._ledger.ended(Failed(key=run.key, fault=Fault.ENGINE, sentence=f"{DIED} (log: {ended.job.paths.stderr})"))
-                if isinstance(end, Failed):
-                    yield end
+            if again := self._ledger.another_try(run.key):
+                self._ledger.queue.back([again])
+                continue
+            end = self._ledger.ended(Failed(key=run.key, fault=Fault.ENGINE, sentence=f"{DIED} (log: {ended.job.paths.stderr})"))
+            if isinstance(end, Failed):
+                yield end
 
 
 def _executor(asked: Profile) -> Any:

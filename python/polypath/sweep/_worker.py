@@ -55,6 +55,13 @@ def work(chunk: Chunk, threads: int = 1) -> list[Finished | Failed]:
         return list(pool.map(done, chunk.tasks))
 
 
+def work_at(chunk: Chunk) -> tuple[str, list[Finished | Failed]]:
+    """Does a chunk on a worker of Dask's, and says on which."""
+    from distributed import get_worker
+
+    return get_worker().address, work(chunk)
+
+
 def _done(task: Task, handover: Handover | None) -> Finished | Failed:
     machine = socket.gethostname()
 

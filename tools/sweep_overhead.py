@@ -1,0 +1,190 @@
+"""What it costs to hand runs to a Dask scheduler's workers instead of threads of this process: a study both ways, beside each other.
+
+    python tools/sweep_overhead.py --runs 10000             # runs of 50 ms that only wait, so that a busy machine changes little
+    python tools/sweep_overhead.py --runs 2000 --work sim   # runs that compute for 50 ms: processor seconds of all processes
+    python tools/sweep_overhead.py --runs 10000 --delay 20  # as root: each worker in a network namespace of its own, so many ms away
+
+Workers and the scheduler are processes of this machine. Their start is not counted: it is the same for any number of runs. Time goes from
+the first run that is handed out to the last one that is kept, without tables.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, ClassVar
+
+import psutil  # type: ignore[import-untyped]  # Dask brings it.
+import yaml
+from pyroute2 import netns
+
+from polypath import emu
+from polypath.engines import ENGINES, Engine, FakeEngine, Output, find
+from polypath.results import Plan, execute_part, plan
+from polypath.results._runner import _carry_out
+from polypath.study import Study, cells
+from polypath.sweep import DaskPlace
+
+RUN_S = 0.05
+
+STUDY = """
+name: overhead
+topology:
+  nodes: {a: {}, b: {}}
+  links:
+    one: {ends: [a, b], both: {rate: "${rate}mbit", delay: 5ms, queue: 50packets}}
+    two: {ends: [a, b], both: {rate: 20mbit, delay: 15ms, queue: 50packets}}
+flows: {m: {client: a, server: b, transport: mptcp, cc: cubic}}
+measure: {series: null}
+"""
+
+
+class Waits(FakeEngine):
+    """An engine whose runs take their time and no processor."""
+
+    name: ClassVar[str] = "waits"
+
+    def run(self, scenario: Mapping[str, Any]) -> Output:
+        time.sleep(RUN_S)
+        return super().run(scenario)
+
+
+# A worker is told to load this file before anything else.
+ENGINES[Waits.name] = Waits
+
+
+def main() -> None:
+    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked.add_argument("--runs", type=int, default=10_000)
+    asked.add_argument("--workers", type=int, default=2)
+    asked.add_argument("--pairs", type=int, default=1)
+    asked.add_argument("--work", choices=[Waits.name, "sim"], default=Waits.name)
+    asked.add_argument("--delay", type=int, help="ms one way between the scheduler and each worker")
+    given = asked.parse_args()
+    with _network(given.workers, given.delay) if given.delay else nullcontext():
+        found = [_pair(given) for _ in range(given.pairs)]
+    print("| runs | workers | ms away | local s | Dask s | more | local processor s | Dask processor s | more |")
+    print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    here, there, used_here, used_there = (statistics.median(each[column] for each in found) for column in range(4))
+    wall, used = (f"{statistics.median(each[1 + at] / each[at] for each in found) - 1:+.1%}" for at in (0, 2))
+    row = [given.runs, given.workers, given.delay or 0, f"{here:.1f}", f"{there:.1f}", wall, f"{used_here:.1f}", f"{used_there:.1f}", used]
+    print(f"| {' | '.join(map(str, row))} |")
+
+
+@contextmanager
+def _network(workers: int, delay: int) -> Iterator[None]:
+    """The emulator's network: a scheduler, and workers each behind a link; this process goes to the scheduler's node."""
+    links = {f"l{n}": {"ends": ["scheduler", f"w{n}"], "both": {"rate": "10gbit", "delay": f"{delay}ms"}} for n in range(workers)}
+    nodes: dict[str, Any] = {"scheduler": {}, **{f"w{n}": {} for n in range(workers)}}
+    flows = {"unused": {"client": "w0", "server": "scheduler", "transport": "tcp"}}
+    study = {"name": "away", "topology": {"nodes": nodes, "links": links}, "flows": flows, "duration": "1s"}
+    emu.up("sweep_overhead.py", cells(Study.model_validate(study))[0].setup)
+    try:
+        netns.pushns(emu.status().lab.namespaces["scheduler"])
+        yield
+        netns.popns()
+    finally:
+        emu.down()
+
+
+def _pair(given: argparse.Namespace) -> tuple[float, float, float, float]:
+    study = _study(given.runs, find(given.work))
+    with tempfile.TemporaryDirectory() as place, ExitStack() as stack:
+        folder = Path(place)
+        here, used_here = _timed(lambda: execute_part(_planned(study, given.work, folder / "here"), workers=given.workers), [])
+        address, processes = stack.enter_context(_cluster(folder, given.workers, given.delay))
+        work = _planned(study, given.work, folder / "there")
+        there, used_there = _timed(lambda: _carry_out(work, None, DaskPlace(address), None, lambda state: None), processes)
+    return here, there, used_here, used_there
+
+
+def _planned(study: Study, engine: str, out: Path) -> Plan:
+    return plan(study, engine=engine, out=out)
+
+
+def _study(runs: int, engine: Engine) -> Study:
+    """A study of so many runs, each of which takes the time wanted."""
+
+    def of(milliseconds: int, number: int) -> Study:
+        draw = {"number": number, "parameters": {"rate": {"uniform": [19, 21], "digits": 6}}}
+        return Study.model_validate({**yaml.safe_load(STUDY), "duration": f"{milliseconds}ms", "draw": draw})
+
+    if isinstance(engine, Waits):
+        return of(1000, runs)
+    some = [run.scenario for run in plan(of(1000, 20), engine=engine).runs]
+    begun = time.process_time()
+    for scenario in some:
+        engine.run(scenario)
+    return of(round(1000 * RUN_S / ((time.process_time() - begun) / len(some))), runs)
+
+
+def _timed(work: Any, processes: Sequence[psutil.Process]) -> tuple[float, float]:
+    """Seconds, and processor seconds of this process and of others."""
+    everyone = [psutil.Process(), *processes]
+    begun, used = time.monotonic(), [each.cpu_times() for each in everyone]
+    work()
+    seconds = time.monotonic() - begun
+    after = [each.cpu_times() for each in everyone]
+    return seconds, sum(new.user + new.system - old.user - old.system for old, new in zip(used, after, strict=True))
+
+
+@contextmanager
+def _cluster(folder: Path, workers: int, delay: int | None) -> Iterator[tuple[str, list[psutil.Process]]]:
+    """A scheduler, and workers of one thread each."""
+    with socket.socket() as free, ExitStack() as stack:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        free.close()
+        started: list[subprocess.Popen[bytes]] = []
+
+        def start(program: str, *options: str, inside: Sequence[str] = ()) -> None:
+            log = stack.enter_context((folder / f"{program}.log").open("ab"))
+            command = [*inside, sys.executable, "-m", f"distributed.cli.dask_{program}", *options]
+            started.append(subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, env=dict(os.environ)))
+            stack.callback(started[-1].wait)
+            stack.callback(started[-1].terminate)
+
+        start("scheduler", "--host", "0.0.0.0", "--port", str(port), "--no-dashboard", "--dashboard-address", "127.0.0.1:0")
+        for number, (scheduler, inside) in enumerate(_hosts(workers, delay)):
+            named = (
+                "--nthreads",
+                "1",
+                "--no-nanny",
+                "--no-dashboard",
+                "--name",
+                str(number),
+                "--local-directory",
+                str(folder / str(number)),
+            )
+            start("worker", f"{scheduler}:{port}", *named, "--preload", str(Path(__file__).resolve()), inside=inside)
+        address = f"127.0.0.1:{port}"
+        _wait_for(address, workers)
+        yield address, [psutil.Process(each.pid) for each in started]
+
+
+def _wait_for(address: str, workers: int) -> None:
+    from distributed import Client
+
+    with Client(f"tcp://{address}", timeout=60, set_as_default=False) as client:
+        client.wait_for_workers(workers, timeout=120)
+
+
+def _hosts(workers: int, delay: int | None) -> list[tuple[str, Sequence[str]]]:
+    """For each worker: the scheduler's address there, and what a command on its host begins with."""
+    if not delay:
+        return [("127.0.0.1", ())] * workers
+    addresses = [address for address, _, _ in emu.status().lab.addresses["scheduler"]]
+    return [(addresses[number].partition("/")[0], emu.entrance(f"w{number}", [])) for number in range(workers)]
+
+
+if __name__ == "__main__":
+    main()
