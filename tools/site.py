@@ -99,6 +99,8 @@ def contents(source: Path) -> None:
     """Writes the first page, which is the README with the table of contents of all pages."""
     there = {str(page.relative_to(source)) for page in source.rglob("*.md")}
     guide = [f"docs/guide/{name}.md" for name in _GUIDE]
+    # A folder with a README is a page with its others below it.
+    sections = sorted(name for name in there if re.fullmatch(r"docs/[^/]+/README\.md", name))
     groups = {
         "Start": ["docs/README.md", *guide[:2], "docs/reference/glossary.md", "docs/limitations.md"],
         "Recipes": ["docs/recipes/README.md"],
@@ -107,10 +109,13 @@ def contents(source: Path) -> None:
         "Reference": [
             *(f"docs/reference/{name}.md" for name in ("commands", "study-fields", "results", "python/index", "kernels")),
         ],
-        "Project": ["CHANGELOG.md", "docs/decisions.md", "studies.md", "notes.md", "CONTRIBUTING.md", "STYLE.md"],
+        "Project": [
+            *("CHANGELOG.md", "studies.md", *(name for name in sections if name != "docs/recipes/README.md")),
+            *("docs/decisions.md", "notes.md", "CONTRIBUTING.md", "STYLE.md"),
+        ],
     }
     listed = {
-        "docs/recipes/README.md": sorted(name for name in there if name.startswith("docs/recipes/") and not name.endswith("README.md")),
+        **{page: sorted(name for name in there if Path(name).parent == Path(page).parent and name != page) for page in sections},
         "docs/decisions.md": sorted(name for name in there if name.startswith("docs/decisions/")),
         "studies.md": sorted(name for name in there if name.startswith("studies/")),
     }
