@@ -53,6 +53,7 @@ impl Socket {
                 self.identify_losses(cx.now, ack);
                 if self.flow.ca_state != CaState::Recovery {
                     if !self.time_to_recover() {
+                        self.retransmit_probes();
                         return;
                     }
                     self.enter_recovery(cx);
@@ -62,7 +63,9 @@ impl Socket {
                 let new_data = self.go_on_after_timeout(cx, ack);
                 self.identify_losses(cx.now, ack);
                 if !(self.flow.ca_state == CaState::Open || ack.facts.proves_retransmission_lost) {
-                    self.loss.set_retransmits(!new_data && self.flow.ca_state == CaState::Loss);
+                    let is_lost = self.flow.ca_state == CaState::Loss;
+                    self.loss.set_retransmits(!new_data && is_lost);
+                    self.loss.set_new_data_first(new_data && is_lost);
                     return;
                 }
                 // The window is taken back, or retransmissions are lost.
@@ -85,10 +88,7 @@ impl Socket {
         self.identify_losses(cx.now, ack);
         if !self.time_to_recover() {
             self.try_to_open(cx, ack.facts.echoes_ce);
-            // What a lost probe carried.
-            if self.scoreboard.lost_out() > 0 {
-                self.loss.set_retransmits(true);
-            }
+            self.retransmit_probes();
             return;
         }
         if self.path_mtu.is_probe_out() && self.mtu_probe_is_lost(cx.now) {
@@ -96,6 +96,13 @@ impl Socket {
         }
         self.enter_recovery(cx);
         self.loss.set_retransmits(true);
+    }
+
+    /// What lost probes carried goes again though nothing else is lost.
+    fn retransmit_probes(&mut self) {
+        if self.scoreboard.lost_out() > 0 {
+            self.loss.set_retransmits(true);
+        }
     }
 
     fn identify_losses(&mut self, now: Instant, ack: &mut AckState) {

@@ -33,6 +33,10 @@ impl Socket {
         if learnt.mtu == known && !learnt.is_locked && self.path_mtu.expires() > now + settings.route_mtu_expires / 2 {
             return; // Linux renews what is known only when half of its time is over.
         }
+        // RFC 8899 section 4.6.1: what a probe met says nothing of the packets in which data go. If they are too long, they are answered themselves.
+        if learnt.mtu < self.path_mtu.usual_packet() && self.path_mtu.is_probe(message.seq) {
+            return;
+        }
         if self.path_mtu.on_route_mtu(learnt) {
             self.resize(now);
             self.retransmit_oversized(now);

@@ -123,6 +123,9 @@ impl Socket {
         if (self.queue.unsent() > 0 || (self.fin_ready() && !self.fin_sent)) && self.next_new_segment(cx, segment) {
             return true;
         }
+        if self.loss.new_data_first() && self.retransmit_if_nothing_left(cx.now, segment) {
+            return true;
+        }
         // RFC 9293 section 3.8.6.1: data waits, and the window is closed to it.
         if self.persist.take() {
             self.make_window_probe(cx.now, segment);
@@ -252,6 +255,18 @@ impl Socket {
         true
     }
 
+    /// F-RTO's new data has left, as far as it may. If nothing could, what is lost goes again (Linux: `tcp_xmit_recovery`).
+    #[cold]
+    fn retransmit_if_nothing_left(&mut self, now: Instant, segment: &mut Segment) -> bool {
+        self.loss.set_new_data_first(false);
+        if self.snd_nxt().after(self.loss.high_seq()) {
+            return false;
+        }
+        self.loss.set_frto(false);
+        self.loss.set_retransmits(true);
+        self.next_retransmission(now, segment)
+    }
+
     #[inline(never)]
     fn retransmit(&mut self, now: Instant, index: usize, segment: &mut Segment) {
         let again = self.scoreboard.at(index);
@@ -263,8 +278,9 @@ impl Socket {
         self.counters.data_segments_sent += 1;
         self.counters.retransmissions += 1;
         self.pace(now, sent.len);
+        self.undo.stamp_retransmission(timestamp(now));
         if !self.is_of_lost_probe(sent.seq) {
-            self.undo.on_retransmitted(timestamp(now));
+            self.undo.on_retransmitted();
         }
         if matches!(self.flow.ca_state, super::CaState::Cwr | super::CaState::Recovery) {
             self.prr.on_sent();
@@ -347,6 +363,7 @@ impl Socket {
         (!self.is_subflow || (self.settings.stack.subflow_nagle && len == self.queue.unsent()))
             && self.scoreboard.packets_out() > 0
             && self.nagle.holds_back(self.snd_una())
+            && !self.loss.new_data_first()
     }
 
     /// New data that leaves to find something out.

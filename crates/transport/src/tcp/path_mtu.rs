@@ -388,6 +388,11 @@ impl PathMtu {
         !self.search.is_linux()
     }
 
+    /// What begins at `seq` is one of the probes in the network.
+    pub(super) fn is_probe(&self, seq: Seq) -> bool {
+        self.reads_scoreboard() && self.probes.iter().any(|probe| probe.seq == seq)
+    }
+
     /// Tells the search of probes of which `arrived` says so, by where they begin; how many there were.
     pub(super) fn settle_arrived(&mut self, now: Instant, snd_una: Seq, arrived: impl Fn(Seq) -> bool) -> Segments {
         self.lost_probes.retain(|(_, end)| end.after(snd_una));

@@ -348,12 +348,18 @@ impl Scoreboard {
         true
     }
 
-    /// A false alarm: no segment counts as lost any more. RACK does not judge them a second time (Linux: they have left `tsorted_sent_queue`).
-    pub(super) fn unmark_all_lost(&mut self) {
-        for segment in self.sent.iter_mut() {
-            segment.flags &= !LOST;
+    /// A false alarm: no segment counts as lost any more but those that lie in `lost`, from and to. RACK does not judge them a second time (Linux: they
+    /// have left `tsorted_sent_queue`).
+    pub(super) fn unmark_lost_but(&mut self, lost: &[(Seq, Seq)]) {
+        let mut left = 0;
+        for segment in self.sent.iter_mut().filter(|segment| segment.is_lost()) {
+            if lost.iter().any(|&(from, to)| !segment.seq.before(from) && segment.seq.before(to)) {
+                left += 1;
+            } else {
+                segment.flags &= !LOST;
+            }
         }
-        self.lost = 0;
+        self.lost = left;
     }
 
     /// The receiver forgot what it had acknowledged selectively (RFC 2018 section 8).

@@ -315,6 +315,22 @@ fn a_forged_message_takes_nothing_from_a_size_that_passes() {
     }
 }
 
+#[test]
+fn what_a_probe_met_says_nothing_of_the_packets_that_data_go_in() {
+    let mut net = with_mtu("reno", Settings { mtu_search: MtuSearch::Parallel, ..Settings::default() }, 9000);
+    net.open(Bytes::new(u64::MAX));
+    while net.client.snd_una() == net.client.snd_nxt() || net.client.established_at().is_none() {
+        let next = net.now + Duration::from_millis(1);
+        net.run_until(next);
+    }
+    // First a probe of 1500 bytes, then one of 9000, then data.
+    let first = net.client.snd_una();
+    for (seq, mss) in [(first, 1228), (first + 1448, 1228), (first + 1448 + 8948, 588)] {
+        net.client.handle_unreachable(net.now, &Unreachable { seq, mtu: 640 });
+        assert_eq!(net.client.mss().get(), mss);
+    }
+}
+
 /// How long one segment that ends a write waits for its ACK once quick ACKs are used up; the reader waits for this many bytes.
 fn ack_of_a_lone_segment(receive_low_water: u64) -> Duration {
     let mut net = connect(

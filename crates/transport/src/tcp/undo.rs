@@ -43,9 +43,9 @@ impl Socket {
         self.rack.look_again();
     }
 
-    /// Nothing is known to be lost any more, and the reduction is taken back.
+    /// Nothing is known to be lost any more but what lost probes carried, which the search has judged, and the reduction is taken back.
     fn take_back_losses(&mut self, cx: Context<'_>) {
-        self.scoreboard.unmark_all_lost();
+        self.scoreboard.unmark_lost_but(self.path_mtu.lost_probes());
         self.take_back_reduction(cx);
     }
 

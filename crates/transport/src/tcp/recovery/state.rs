@@ -9,6 +9,7 @@ pub(in crate::tcp) struct LossState {
     /// `snd_nxt` at the last change of state.
     high_seq: Seq,
     frto: bool,
+    new_data_first: bool,
     duplicate_acks: u32,
     backoffs: u32,
     retransmit: bool,
@@ -38,6 +39,16 @@ impl LossState {
 
     pub(in crate::tcp) fn set_frto(&mut self, goes_on: bool) {
         self.frto = goes_on;
+    }
+
+    /// F-RTO asks by new data, however little waits, before anything goes again (RFC 5682 section 3.1 step 2.b).
+    #[inline]
+    pub(in crate::tcp) fn new_data_first(&self) -> bool {
+        self.new_data_first
+    }
+
+    pub(in crate::tcp) fn set_new_data_first(&mut self, yes: bool) {
+        self.new_data_first = yes;
     }
 
     /// Duplicate ACKs in a row.

@@ -49,10 +49,14 @@ impl Undo {
         self.prior_ssthresh = 0;
     }
 
-    /// A segment is sent again at `stamp`, ms.
-    pub(in crate::tcp) fn on_retransmitted(&mut self, stamp: u32) {
-        self.retrans = Some(self.retrans.unwrap_or(0) + 1);
+    /// A segment is sent again at `stamp`, ms: what arrives later may be that.
+    pub(in crate::tcp) fn stamp_retransmission(&mut self, stamp: u32) {
         self.retrans_stamp.get_or_insert(stamp);
+    }
+
+    /// A segment is sent again of which a duplicate may be reported.
+    pub(in crate::tcp) fn on_retransmitted(&mut self) {
+        self.retrans = Some(self.retrans.unwrap_or(0) + 1);
     }
 
     /// When the first retransmission of this episode left, ms.
@@ -103,8 +107,10 @@ mod tests {
     #[test]
     fn an_echo_from_before_the_first_retransmission_shows_it() {
         let mut undo = watching();
-        undo.on_retransmitted(70);
-        undo.on_retransmitted(90);
+        undo.stamp_retransmission(70);
+        undo.on_retransmitted();
+        undo.stamp_retransmission(90);
+        undo.on_retransmitted();
         let shown = |undo: &Undo, echo| undo.shown_by_delay(echo, true);
         assert!(shown(&undo, Some(69)) && !shown(&undo, Some(70)) && !shown(&undo, None));
         undo.end();
@@ -115,7 +121,8 @@ mod tests {
     fn what_arrives_before_anything_was_sent_again_was_late() {
         let mut undo = watching();
         assert!(undo.shown_by_delay(None, true) && !undo.shown_by_delay(None, false));
-        undo.on_retransmitted(70);
+        undo.stamp_retransmission(70);
+        undo.on_retransmitted();
         assert!(!undo.shown_by_delay(None, true));
     }
 
@@ -123,8 +130,10 @@ mod tests {
     fn a_duplicate_for_each_retransmission_shows_it() {
         let mut undo = watching();
         assert!(!undo.shown_by_dsacks(), "nothing was sent again");
-        undo.on_retransmitted(70);
-        undo.on_retransmitted(71);
+        undo.stamp_retransmission(70);
+        undo.on_retransmitted();
+        undo.stamp_retransmission(71);
+        undo.on_retransmitted();
         undo.on_dsack(Seq::new(6000), 1);
         assert!(!undo.shown_by_dsacks());
         undo.on_dsack(Seq::new(5000), 1);

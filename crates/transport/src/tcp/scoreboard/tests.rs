@@ -176,8 +176,9 @@ impl Pair {
             }
             Step::Ack(index, into) => self.ack(index, into)?,
             Step::FalseAlarm => {
-                self.board.unmark_all_lost();
-                self.sent.iter_mut().for_each(|m| m.lost = false);
+                let in_probe = self.sent.get(1).map(|m| (m.seq, m.seq + m.len));
+                self.board.unmark_lost_but(in_probe.as_slice());
+                self.sent.iter_mut().enumerate().for_each(|(index, m)| m.lost &= index == 1);
             }
             Step::ForgetSacks => {
                 self.board.forget_sacks();
