@@ -2,7 +2,7 @@
 
 import pytest
 
-from polypath import Study, owncc, plan, run
+from polypath import Study, StudyError, owncc, plan, run
 from polypath.engines import find
 from polypath.owncc import OwnCcError
 
@@ -119,6 +119,44 @@ def test_a_table_that_never_changes_is_no_variable(tmp_path):
     used = "\ts->losses += words[s->losses & 1][0] + parts[s->losses & 1];"
     changed(owncc.new("tst_k", tmp_path), ("PP_STATE_FITS", table), ("\ts->losses++;", used))
     assert [own.name for own in owncc.use(tmp_path)] == ["tst_k"]
+
+
+GROWTH = "\t(void)ack;"
+FAULTS = {
+    "memory that is not there": ("tst_null", f"{GROWTH}\n\tif (f->cwnd > 20) *(volatile int *)0 = 1;", "crashed (signal 11)"),
+    "a division by zero": ("tst_zero", f"{GROWTH}\n\tif (f->cwnd > 20) acked /= (__u32)c->flow->ecn_ok;", "crashed (signal "),
+    "a loop without end": ("tst_loop", f"{GROWTH}\n\twhile (f->cwnd > 20) ;", "does not end: one call computed for 2 seconds"),
+}
+
+
+@pytest.mark.parametrize("name, line, sentence", FAULTS.values(), ids=FAULTS.keys())
+def test_what_crashes_or_hangs_is_named_and_takes_nothing_with_it(polypath, tmp_path, monkeypatch, name, line, sentence):
+    monkeypatch.chdir(tmp_path)
+    changed(owncc.new(name, tmp_path / "mine"), (GROWTH, line))
+    study(tmp_path, name)
+    assert polypath("run", ".", "--only", "cc=reno", "--no-report")[0] == 0
+    finished = {file.name for file in (tmp_path / "results" / "own" / "runs").iterdir()}
+    code, out, err = polypath("run", ".", "--cc-path", "mine", "--no-report")
+    assert (code, out) == (2, "")
+    (told,) = [text for text in err.splitlines() if text.startswith("polypath: ")]
+    assert told.startswith(f"polypath: own: {name}.c: its hook cong_avoid ")
+    assert sentence in told
+    assert told.endswith(f"(in the run main, cc={name}, seed 1)")
+    assert "Traceback" not in err
+    assert {file.name for file in (tmp_path / "results" / "own" / "runs").iterdir()} == finished
+    with pytest.raises(StudyError, match=rf"^own: {name}\.c: its hook cong_avoid "):
+        run(study(tmp_path, name), out=tmp_path / "results")
+    assert run(study(tmp_path, name), out=tmp_path / "results", only={"cc": ["reno"]}).runs["cc"].tolist() == ["reno"]
+
+
+def test_many_at_once_are_the_same_as_one_after_the_other(tmp_path):
+    owncc.new("tst_h", tmp_path)
+    owncc.use(tmp_path)
+    (tmp_path / "study.yaml").write_text(STUDY.replace("NAME", "tst_h") + "seeds: 6\n")
+    mine = Study.load(tmp_path)
+    together, alone = (run(mine, out=tmp_path / str(workers), workers=workers) for workers in (6, 1))
+    assert together.series.equals(alone.series)
+    assert together.runs.equals(alone.runs)
 
 
 def test_the_command_line_begins_one_runs_it_and_shows_the_compilers_words(polypath, tmp_path, monkeypatch):

@@ -131,7 +131,12 @@ impl Algorithm {
     /// Bits of [`flags`].
     #[inline]
     pub const fn flags(self) -> u32 {
-        self.0.flags
+        self.0.flags & !own::OWN
+    }
+
+    /// Whether it was added by [`own::add`], so that nobody vouches for it but whoever wrote it.
+    pub const fn is_own(self) -> bool {
+        self.0.flags & own::OWN != 0
     }
 
     /// Whether runs that differ in nothing but their random numbers differ by this algorithm: it draws, or sees what was drawn.
@@ -186,7 +191,7 @@ impl Controller {
     /// Bits of [`flags`].
     #[inline]
     pub const fn flags(&self) -> u32 {
-        self.ops.flags
+        self.algorithm().flags()
     }
 
     /// Whether its hooks want the [`Siblings`] ([`flags::COUPLED`]); otherwise `None` will do.
@@ -228,7 +233,7 @@ macro_rules! hook {
             if let Some(hook) = self.ops.$name {
                 let mut ctx = self.ctx(flow, siblings);
                 // SAFETY: the pointers in `ctx` are valid for the call, which keeps none of them; layouts are asserted by build.rs.
-                unsafe { hook(&raw mut ctx $(, $pass)*) }
+                own::call(self.ops, const { own::number(stringify!($name)) }, || unsafe { hook(&raw mut ctx $(, $pass)*) })
             }
         }
     };
@@ -244,7 +249,7 @@ macro_rules! hook_with_result {
                 Some(hook) => {
                     let mut ctx = self.ctx(flow, siblings);
                     // SAFETY: as in `hook!`.
-                    unsafe { hook(&raw mut ctx) }
+                    own::call(self.ops, const { own::number(stringify!($name)) }, || unsafe { hook(&raw mut ctx) })
                 }
                 None => $default(flow),
             }

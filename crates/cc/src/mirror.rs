@@ -283,6 +283,7 @@ pub(crate) type HookSample = Option<unsafe extern "C" fn(*mut Ctx, *const Sample
 pub(crate) type HookControl = Option<unsafe extern "C" fn(*mut Ctx, u32, u32, *const Sample)>;
 
 mirror! {
+    #[derive(Copy, Clone)]
     pub(crate) struct Ops as "pp_cc_ops" in OPS {
         pub(crate) name: [c_char; 16],
         pub(crate) flags: u32,

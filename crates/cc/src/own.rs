@@ -4,11 +4,14 @@
 
 #[cfg(not(target_family = "wasm"))]
 mod load;
+mod watch;
 
 use std::sync::{PoisonError, RwLock};
 
 #[cfg(not(target_family = "wasm"))]
 pub use load::{ABI_SOURCE, add};
+pub use watch::{Call, Watch, watch};
+pub(super) use watch::{OWN, call, number};
 
 use super::Algorithm;
 use super::mirror::{About, Ops};

@@ -1,24 +1,9 @@
-//! Series as columns of little-endian bytes with their NumPy types, and the table of what is counted.
+//! The table of what is counted.
 
-use polypath_base::{Column, Values};
+use polypath_base::Column;
 use polypath_sim::outcome::{LinkCounters, LinkSeries, REORDER_COLUMNS, SubflowSeries, TunnelCounters, TunnelPathCounters};
 use polypath_transport::{Counters, Rejections};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
-
-/// Name -> (NumPy type, bytes).
-pub(crate) fn series<'py, 'a>(py: Python<'py>, columns: impl Iterator<Item = (&'static str, Values<'a>)>) -> PyResult<Bound<'py, PyDict>> {
-    let found = PyDict::new(py);
-    for (name, values) in columns {
-        let (kind, bytes): (_, Vec<u8>) = match values {
-            Values::U8(values) => ("<u1", values.to_vec()),
-            Values::U32(values) => ("<u4", values.iter().flat_map(|value| value.to_le_bytes()).collect()),
-            Values::U64(values) => ("<u8", values.iter().flat_map(|value| value.to_le_bytes()).collect()),
-        };
-        found.set_item(name, (kind, PyBytes::new(py, &bytes)))?;
-    }
-    Ok(found)
-}
 
 /// Table, the engines' name, the column's name, its unit, how much of the engines' unit is one of the column's, Linux's counters, meaning.
 type Row = (&'static str, String, String, &'static str, f64, &'static [&'static str], &'static str);

@@ -1,7 +1,10 @@
 //! The Python module `polypath._native`: converts types and errors, and decides nothing.
 
+#[cfg(target_os = "linux")]
+mod apart;
 mod captures;
 mod columns;
+mod done;
 #[cfg(target_os = "linux")]
 mod emulator;
 mod errors;
@@ -12,10 +15,11 @@ mod sockets;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use done::{Done, Of};
 use errors::raised;
 use polypath_sim::{Error, Scenario};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::PyDict;
 
 /// Text of the outcome, series of the subflows and of the links, captures by file name.
 type Simulated<'py> = (String, Bound<'py, PyDict>, Bound<'py, PyDict>, Bound<'py, PyDict>);
@@ -25,14 +29,25 @@ type Simulated<'py> = (String, Bound<'py, PyDict>, Bound<'py, PyDict>, Bound<'py
 #[pyfunction]
 fn simulate<'py>(py: Python<'py>, scenario: &str) -> PyResult<Simulated<'py>> {
     let scenario: Scenario = serde_json::from_str(scenario).map_err(unreadable)?;
-    let (outcome, captures) = py.detach(|| guarded(|| polypath_sim::run_captured(&scenario)))?.map_err(raised)?;
-    let text = serde_json::to_string(&outcome).map_err(|e| raised(Error::machine(format!("the outcome cannot be written: {e}"))))?;
-    let files = PyDict::new(py);
-    for capture in &captures {
-        files.set_item(format!("{}.pcapng", capture.name), PyBytes::new(py, &capture.bytes))?;
-    }
-    let subflows = columns::series(py, outcome.subflow_series.columns())?;
-    Ok((text, subflows, columns::series(py, outcome.link_series.columns())?, files))
+    let done = py.detach(|| if has_own(&scenario) { apart(&scenario) } else { done(&scenario) }).map_err(raised)?;
+    Ok((done.outcome.clone(), done.series(py, Of::SubflowSeries)?, done.series(py, Of::LinkSeries)?, done.captures(py)?))
+}
+
+fn done(scenario: &Scenario) -> Result<Done, Error> {
+    checked(|| Done::of(scenario))?
+}
+
+/// Whether code of a person's own takes part.
+fn has_own(scenario: &Scenario) -> bool {
+    scenario.flows.iter().filter_map(|flow| polypath_cc::find(flow.cc.as_ref()?)).any(polypath_cc::Algorithm::is_own)
+}
+
+/// In a process of its own, where there is a way to make one.
+fn apart(scenario: &Scenario) -> Result<Done, Error> {
+    #[cfg(target_os = "linux")]
+    return done::decoded(&apart::apart(|| done::encoded(done(scenario)))?);
+    #[cfg(not(target_os = "linux"))]
+    return done(scenario);
 }
 
 /// What is wrong with a scenario (JSON text): the field at fault, from the scenario's root, and a sentence; none: nothing.
@@ -121,10 +136,14 @@ const fn version() -> &'static str {
     concat!(env!("CARGO_PKG_VERSION"), "+", env!("POLYPATH_SOURCES"))
 }
 
-/// A panic below is a bug of this program; it must reach Python as an ordinary exception that names it so.
 fn guarded<T>(work: impl FnOnce() -> T) -> PyResult<T> {
+    checked(work).map_err(raised)
+}
+
+/// A panic below is a bug of this program; it must reach Python as an ordinary exception that names it so.
+fn checked<T>(work: impl FnOnce() -> T) -> Result<T, Error> {
     catch_unwind(AssertUnwindSafe(work))
-        .map_err(|panic| raised(Error::machine(format!("the simulator failed, which is a bug in it: {}", message(panic.as_ref())))))
+        .map_err(|panic| Error::machine(format!("the simulator failed, which is a bug in it: {}", message(panic.as_ref()))))
 }
 
 fn unreadable(error: serde_json::Error) -> PyErr {

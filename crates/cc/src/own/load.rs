@@ -8,7 +8,7 @@ use polypath_base::Error;
 
 use super::super::mirror::{About, Ops, STATE_BYTES};
 use super::super::{Algorithm, Family, REGISTRY, flags, try_text};
-use super::{ADDED, Entry};
+use super::{ADDED, Entry, OWN};
 
 include!(concat!(env!("OUT_DIR"), "/abi.rs"));
 
@@ -46,6 +46,8 @@ pub unsafe fn add(object: &Path, name: &str) -> Result<Algorithm, Error> {
     };
     std::mem::forget(library);
     sensible(entry, name).map_err(refused)?;
+    let marked = Ops { flags: entry.0.flags | OWN, ..*entry.0 };
+    let entry = (&*Box::leak(Box::new(marked)), entry.1);
     let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
     added.retain(|(ops, _)| Algorithm(ops).name() != name);
     added.push(entry);

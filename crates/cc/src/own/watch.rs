@@ -1,0 +1,121 @@
+//! Which hook of an added algorithm runs: whoever runs one in a process of its own lets that process write here, and knows what crashed or hung.
+//!
+//! Only hooks of added algorithms are told, since only they are marked ([`OWN`]).
+
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+use super::super::mirror::Ops;
+
+/// A bit of an added algorithm's flags, beside those of [`crate::flags`], which its file cannot set.
+pub(crate) const OWN: u32 = 1 << 31;
+
+/// The hooks, in the order of the ops table.
+const HOOKS: [&str; 12] = [
+    "init",
+    "release",
+    "ssthresh",
+    "cong_avoid",
+    "set_state",
+    "cwnd_event",
+    "in_ack_event",
+    "pkts_acked",
+    "undo_cwnd",
+    "cong_control",
+    "sndbuf_expand",
+    "min_tso_segs",
+];
+
+/// What an added algorithm does now. All bits zero: nothing yet. It has no pointers, so that it may lie in memory that processes share.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Watch {
+    /// Beginnings and ends of calls: odd while a call runs.
+    changes: AtomicU64,
+    hook: AtomicU32,
+    /// The algorithm's name, as its ops table has it.
+    name: [AtomicU64; 2],
+}
+
+/// A call of a hook. No two are equal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    changes: u64,
+    /// The algorithm's name.
+    pub algorithm: String,
+    /// As in the ops table.
+    pub hook: &'static str,
+    /// Whether it has ended.
+    pub ended: bool,
+}
+
+impl Watch {
+    /// The last call that began; none: none did.
+    pub fn last(&self) -> Option<Call> {
+        let changes = self.changes.load(Ordering::Acquire);
+        let bytes: Vec<u8> =
+            self.name.iter().flat_map(|word| word.load(Ordering::Relaxed).to_ne_bytes()).take_while(|byte| *byte != 0).collect();
+        let hook = *HOOKS.get(self.hook.load(Ordering::Relaxed) as usize)?;
+        let call = Call { changes, algorithm: String::from_utf8_lossy(&bytes).into_owned(), hook, ended: changes % 2 == 0 };
+        (changes > 0).then_some(call)
+    }
+}
+
+static WATCH: AtomicPtr<Watch> = AtomicPtr::new(ptr::null_mut());
+
+/// From now on all calls of hooks of added algorithms in this process are told here. Meant for a process that runs one thing at a time.
+pub fn watch(by: &'static Watch) {
+    WATCH.store(ptr::from_ref(by).cast_mut(), Ordering::Release);
+}
+
+/// The place of a hook in [`HOOKS`].
+pub(crate) const fn number(hook: &str) -> u32 {
+    let mut number = 0;
+    while number < HOOKS.len() {
+        if same(HOOKS[number].as_bytes(), hook.as_bytes()) {
+            return number as u32;
+        }
+        number += 1;
+    }
+    panic!("HOOKS lists every hook")
+}
+
+const fn same(one: &[u8], other: &[u8]) -> bool {
+    let mut at = 0;
+    while at < one.len() && at < other.len() && one[at] == other[at] {
+        at += 1;
+    }
+    at == one.len() && at == other.len()
+}
+
+/// Calls a hook; what an added algorithm does is told.
+#[inline]
+pub(crate) fn call<T>(ops: &Ops, hook: u32, call: impl FnOnce() -> T) -> T {
+    if ops.flags & OWN == 0 {
+        return call();
+    }
+    began(ops, hook);
+    let result = call();
+    ended();
+    result
+}
+
+#[cold]
+fn began(ops: &Ops, hook: u32) {
+    // SAFETY: `watch` stored a reference that lives as long as the process, or nobody did.
+    let Some(watch) = (unsafe { WATCH.load(Ordering::Acquire).as_ref() }) else { return };
+    let bytes = ops.name.map(|char| char as u8);
+    for (word, bytes) in watch.name.iter().zip(bytes.chunks_exact(8)) {
+        word.store(u64::from_ne_bytes(bytes.try_into().expect("chunks of 8 bytes")), Ordering::Relaxed);
+    }
+    watch.hook.store(hook, Ordering::Relaxed);
+    watch.changes.fetch_add(1, Ordering::Release);
+}
+
+#[cold]
+fn ended() {
+    // SAFETY: as in `began`.
+    if let Some(watch) = unsafe { WATCH.load(Ordering::Acquire).as_ref() } {
+        watch.changes.fetch_add(1, Ordering::Release);
+    }
+}
