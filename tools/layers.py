@@ -24,7 +24,7 @@ CRATES: Mapping[str, frozenset[str]] = {
     "link": frozenset({"base"}),
     "transport": frozenset({"base", "wire", "cc", "sched", "pmtu"}),
     "sim": frozenset({"base", "wire", "cc", "sched", "pmtu", "link", "transport", "tunnel"}),
-    "tunnel": frozenset({"base", "wire"}),
+    "tunnel": frozenset({"base", "wire", "pmtu"}),
     "guest": frozenset({"base", "wire"}),
     "capture": frozenset({"base", "wire"}),
     "fuzz": frozenset({"wire", "capture", "tunneld"}),

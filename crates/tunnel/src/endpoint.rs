@@ -3,6 +3,7 @@
 use crate::distribution::{Distribution, FlowHash, WeightedTurns};
 use crate::earliest::{Earliest, PathEstimate, Report};
 use crate::keepalive::{Keepalive, KeepaliveConfig};
+use crate::path_mtu::{MtuConfig, PathMtus, Probe};
 use crate::reorder::{Arrival, Reorder, ReorderConfig, ReorderCounters, Rule};
 use polypath_base::{Bytes, Instant, PathId, Seq, counters};
 use std::collections::VecDeque;
@@ -33,6 +34,8 @@ pub struct EndpointConfig {
     pub reorder: ReorderConfig,
     /// See [`KeepaliveConfig`].
     pub keepalive: KeepaliveConfig,
+    /// How the tunnel's MTU is found; none: it is given. MPT does not answer probes: [`ReorderConfig::Mpt`] is refused beside it.
+    pub mtu: Option<MtuConfig>,
 }
 
 /// What travels between the ends, but for the headers around it.
@@ -49,6 +52,8 @@ pub enum Message<P> {
     Keepalive,
     /// A sign of life that tells what has come on its path.
     Report(Report),
+    /// A probe of the path's MTU, or the answer to one.
+    Probe(Probe),
 }
 
 counters! {
@@ -76,6 +81,10 @@ pub struct Endpoint<P> {
     reorder: Reorder<P>,
     keepalive: Keepalive,
     up: Vec<bool>,
+    /// The paths that packets may take: those that are up and carry the tunnel's least MTU; if none does, those that are up.
+    usable: Vec<bool>,
+    mtus: Option<PathMtus>,
+    least_mtu: Bytes,
     paths: Vec<PathCounters>,
     to_send: VecDeque<(PathId, Message<P>)>,
     /// By path, packets that wait until it can carry them; none but with [`Spreading::Earliest`].
@@ -110,6 +119,11 @@ impl<P> Endpoint<P> {
         if config.spreading == Spreading::Earliest && matches!(config.reorder, ReorderConfig::Off | ReorderConfig::Mpt { .. }) {
             return None;
         }
+        let mtus = match &config.mtu {
+            None => None,
+            Some(mtu) if mtu.paths.len() != paths || matches!(config.reorder, ReorderConfig::Mpt { .. }) => return None,
+            Some(mtu) => Some(PathMtus::new(now, mtu)?),
+        };
         Some(Self {
             spreader: match config.spreading {
                 Spreading::Turns { batch } => Spreader::Turns(WeightedTurns::new(&config.weights, batch)?),
@@ -120,6 +134,9 @@ impl<P> Endpoint<P> {
             reorder: Reorder::new(config.reorder, paths)?,
             keepalive: Keepalive::new(now, paths, config.keepalive)?,
             up: vec![true; paths],
+            usable: vec![true; paths],
+            mtus,
+            least_mtu: config.mtu.as_ref().map_or(Bytes::ZERO, |mtu| mtu.least),
             paths: vec![PathCounters::default(); paths],
             to_send: VecDeque::new(),
             waiting: (0..paths).map(|_| VecDeque::new()).collect(),
@@ -134,7 +151,7 @@ impl<P> Endpoint<P> {
     pub fn begin_after(&mut self, packets: u32) {
         for _ in 0..packets {
             match &mut self.spreader {
-                Spreader::Turns(turns) => _ = turns.pick(0, &self.up),
+                Spreader::Turns(turns) => _ = turns.pick(0, &self.usable),
                 Spreader::Earliest(earliest) => earliest.skip_turn(),
                 Spreader::Flows(_) => break,
             }
@@ -148,9 +165,9 @@ impl<P> Endpoint<P> {
     /// down. Ask [`Endpoint::is_full`] before.
     pub fn handle_inner(&mut self, now: Instant, flow_hash: u32, len: Bytes, packet: P) -> bool {
         let path = match &mut self.spreader {
-            Spreader::Turns(turns) => turns.pick(flow_hash, &self.up),
-            Spreader::Flows(flows) => flows.pick(flow_hash, &self.up),
-            Spreader::Earliest(earliest) => earliest.pick(now, len, &self.up),
+            Spreader::Turns(turns) => turns.pick(flow_hash, &self.usable),
+            Spreader::Flows(flows) => flows.pick(flow_hash, &self.usable),
+            Spreader::Earliest(earliest) => earliest.pick(now, len, &self.usable),
         };
         let Some(path) = path else {
             self.unsent += 1;
@@ -178,9 +195,40 @@ impl<P> Endpoint<P> {
     /// [`Spreading::Earliest`].
     pub fn is_full(&mut self, now: Instant) -> bool {
         if let Spreader::Earliest(earliest) = &self.spreader {
-            self.full = earliest.is_full(now, &self.up);
+            self.full = earliest.is_full(now, &self.usable);
         }
         self.full
+    }
+
+    /// The longest packet of the host that every path passes that packets may take; none unless it is searched for ([`EndpointConfig::mtu`]).
+    pub fn mtu(&self) -> Option<Bytes> {
+        let mtus = self.mtus.as_ref()?;
+        let usable = self.usable.iter().enumerate().filter(|&(_, &usable)| usable);
+        let carried = usable.map(|(path, _)| mtus.inner_mtu(PathId(path as u8))).min();
+        // While all paths are down it stays what the widest may carry.
+        let carried = carried.or_else(|| (0..self.up.len()).map(|path| mtus.inner_mtu(PathId(path as u8))).max())?;
+        Some(carried.max(self.least_mtu))
+    }
+
+    /// The longest packet that a path passes, with all headers, as far as it is known; none unless it is searched for. The second says whether
+    /// the other end answers probes on the path: otherwise it is a guess.
+    pub fn path_mtu(&self, path: PathId) -> Option<(Bytes, bool)> {
+        self.mtus.as_ref().map(|mtus| (mtus.mtu(path), mtus.is_answered(path)))
+    }
+
+    /// The kernel has refused to send the probe `id`, because it is longer than the path's own interface takes.
+    pub fn handle_refused_probe(&mut self, now: Instant, path: PathId, id: u32) {
+        if let Some(mtus) = &mut self.mtus {
+            mtus.handle_refused(now, path, id);
+            self.apply_mtus(now);
+        }
+    }
+
+    /// A router says that the path passes `mtu` bytes. It may be forged, so it is no more than a hint.
+    pub fn handle_mtu_hint(&mut self, path: PathId, mtu: Bytes) {
+        if let Some(mtus) = &mut self.mtus {
+            mtus.handle_hint(path, mtu);
+        }
     }
 
     /// Whether the other end sends the reports that [`Spreading::Earliest`] needs; without them packets take turns by weight. None with another
@@ -259,6 +307,16 @@ impl<P> Endpoint<P> {
                     self.release(now);
                 }
             }
+            Message::Probe(probe) => {
+                self.keepalive.handle_data(now, path);
+                if let Some(mtus) = &mut self.mtus {
+                    mtus.handle_probe(now, path, probe);
+                    self.apply_mtus(now);
+                } else if !probe.is_answer {
+                    // Who asks knows the answer's form, whatever this end does itself.
+                    self.to_send.push_back((path, Message::Probe(Probe { is_answer: true, ..probe })));
+                }
+            }
             Message::Data { seq, packet } => {
                 counters.packets_received += 1;
                 counters.bytes_received += len.get();
@@ -285,6 +343,12 @@ impl<P> Endpoint<P> {
         while let Some(path) = self.keepalive.poll_keepalive() {
             self.sign_of_life(now, path);
         }
+        if let Some(mtus) = &mut self.mtus {
+            if mtus.poll_timeout() <= now {
+                mtus.handle_timeout(now);
+                self.apply_mtus(now);
+            }
+        }
         self.apply_changes(now);
         self.full = false;
         self.release(now);
@@ -299,9 +363,33 @@ impl<P> Endpoint<P> {
             self.up[usize::from(change.path.0)] = change.up;
             self.paths[usize::from(change.path.0)].went_down += u64::from(!change.up);
             self.reorder.handle_path(now, change.path, change.up);
+            self.choose_usable(now);
             if !change.up {
                 self.move_waiting(now, change.path);
             }
+        }
+    }
+
+    /// Sends what the search has to send, and leaves paths that turn out to be too narrow.
+    fn apply_mtus(&mut self, now: Instant) {
+        while let Some((path, probe)) = self.mtus.as_mut().and_then(PathMtus::poll_transmit) {
+            self.to_send.push_back((path, Message::Probe(probe)));
+        }
+        self.choose_usable(now);
+    }
+
+    fn choose_usable(&mut self, now: Instant) {
+        let Some(mtus) = &self.mtus else { return self.usable.clone_from(&self.up) };
+        let is_wide = |path: usize| mtus.inner_mtu(PathId(path as u8)) >= self.least_mtu;
+        let wide: Vec<bool> = self.up.iter().enumerate().map(|(path, &up)| up && is_wide(path)).collect();
+        let usable = if wide.contains(&true) { wide } else { self.up.clone() };
+        if usable == self.usable {
+            return;
+        }
+        let left: Vec<usize> = (0..usable.len()).filter(|&path| self.usable[path] && !usable[path]).collect();
+        self.usable = usable;
+        for path in left {
+            self.move_waiting(now, PathId(path as u8));
         }
     }
 
@@ -311,7 +399,7 @@ impl<P> Endpoint<P> {
         let Spreader::Earliest(earliest) = &mut self.spreader else { return };
         earliest.on_down(path);
         for packet in std::mem::take(&mut self.waiting[usize::from(path.0)]) {
-            match earliest.pick(now, packet.len, &self.up) {
+            match earliest.pick(now, packet.len, &self.usable) {
                 Some(other) => self.waiting[usize::from(other.0)].push_back(packet),
                 None => self.unsent += 1,
             }
@@ -343,7 +431,8 @@ impl<P> Endpoint<P> {
 
     /// The other part, for whoever receives: signs of life, and packets that have waited long enough for earlier ones.
     pub fn poll_receive_timeout(&self) -> Instant {
-        let due = self.keepalive.poll_timeout().min(self.reorder.poll_timeout());
+        let mtus = self.mtus.as_ref().map_or(Instant::NEVER, PathMtus::poll_timeout);
+        let due = self.keepalive.poll_timeout().min(self.reorder.poll_timeout()).min(mtus);
         let Spreader::Earliest(earliest) = &self.spreader else { return due };
         self.live().map(|path| earliest.report_due(path)).fold(due, Instant::min)
     }
@@ -382,7 +471,7 @@ mod tests {
 
     fn config(reorder: ReorderConfig) -> EndpointConfig {
         let keepalive = KeepaliveConfig { interval: Duration::from_secs(5), dead_time: Duration::from_secs(11), data_count: false };
-        EndpointConfig { weights: vec![10, 10], spreading: Spreading::Turns { batch: 1 }, reorder, keepalive }
+        EndpointConfig { weights: vec![10, 10], spreading: Spreading::Turns { batch: 1 }, reorder, keepalive, mtu: None }
     }
 
     const PROGRESS: ReorderConfig = ReorderConfig::Progress { max_delay: Duration::from_millis(300), capacity: 1000 };

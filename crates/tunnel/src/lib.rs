@@ -12,6 +12,7 @@ mod earliest;
 mod endpoint;
 mod keepalive;
 mod mss;
+mod path_mtu;
 mod reorder;
 
 pub use distribution::{Distribution, FlowHash, MOST_BATCH, WeightedTurns};
@@ -19,4 +20,5 @@ pub use earliest::{Earliest, PathEstimate, Report};
 pub use endpoint::{Endpoint, EndpointConfig, Message, PathCounters, Spreading};
 pub use keepalive::{Change, Keepalive, KeepaliveConfig};
 pub use mss::clamped_mss;
+pub use path_mtu::{MtuConfig, PathBounds, PathMtus, Probe};
 pub use reorder::{Arrival, Reorder, ReorderConfig, ReorderCounters, Rule};

@@ -27,6 +27,7 @@ pub mod ipv6;
 pub mod mpt;
 pub mod mptcp;
 pub mod pcapng;
+pub mod probe;
 pub mod report;
 mod segment;
 pub mod tcp;
