@@ -77,7 +77,8 @@ class Tunnel:
             self.write(end, tunnel=tunnel, more=f'[encryption]\nprivate_key = "{keys[end]}.key"\npeer_public_key = "{peer}"')
 
     def start(self, end: int) -> None:
-        at(end, str(PROGRAM), "up", str(self.folder / f"ppt-{end + 1}.toml"))
+        done = at(end, str(PROGRAM), "up", str(self.folder / f"ppt-{end + 1}.toml"), check=False)
+        assert done.returncode == 0, done.stderr
         self.up.append(end)
 
     def both(self, **settings: Any) -> None:
@@ -482,6 +483,91 @@ def test_the_mtu_is_kept_and_what_a_path_cannot_take_is_counted(tunnel: Tunnel) 
         command("ip", "-n", NAMES[end], "link", "set", "v1", "mtu", "1400")
     pings(0, "10.99.0.2", "-M", "do", "-s", str(1464 - 28), count=4)
     until(lambda: tunnel.status(0)["daemon"]["too_big"] >= 1, "what does not fit is counted")
+
+
+ROUTER = "ppt-r"
+
+
+@pytest.fixture
+def routed(tunnel: Tunnel) -> Iterator[Tunnel]:
+    """The same ends with a router on path 2 whose links are narrower than those of the ends, and which does not say so."""
+    command("ip", "netns", "del", ROUTER, check=False)
+    command("ip", "netns", "add", ROUTER)
+    for end in (0, 1):
+        command("ip", "-n", NAMES[end], "link", "del", "v2", check=False)
+    for end in (0, 1):
+        command("ip", "link", "add", "v2", "netns", NAMES[end], "type", "veth", "peer", "name", f"r{end}", "netns", ROUTER)
+        command("ip", "-n", NAMES[end], "addr", "add", f"192.168.2.{end + 1}/32", "dev", "v2")
+        command("ip", "-n", NAMES[end], "link", "set", "v2", "up")
+        command("ip", "-n", NAMES[end], "route", "add", f"192.168.2.{2 - end}", "dev", "v2")
+        command("ip", "-n", ROUTER, "link", "set", f"r{end}", "up")
+        command("ip", "-n", ROUTER, "route", "add", f"192.168.2.{end + 1}", "dev", f"r{end}")
+        command("ip", "netns", "exec", ROUTER, "sysctl", "-q", f"net.ipv4.conf.r{end}.proxy_arp=1")
+    command("ip", "netns", "exec", ROUTER, "sysctl", "-q", "net.ipv4.ip_forward=1")
+    # What the router itself sends goes nowhere: no ICMP.
+    command("ip", "-n", ROUTER, "rule", "add", "pref", "10", "iif", "lo", "blackhole")
+    narrow(1450)
+    try:
+        yield tunnel
+    finally:
+        command("ip", "netns", "del", ROUTER, check=False)
+
+
+def narrow(mtu: int) -> None:
+    """The router's links carry no longer packets."""
+    for end in (0, 1):
+        command("ip", "-n", ROUTER, "link", "set", f"r{end}", "mtu", str(mtu))
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+def test_the_mtu_follows_the_narrowest_path_without_icmp(routed: Tunnel, encrypted: bool) -> None:
+    tunnel, headers = routed, 68 if encrypted else 36
+    search = 'mtu = "search"'
+    if encrypted:
+        tunnel.encrypt(tunnel=search)
+        tunnel.start(0)
+        tunnel.start(1)
+    else:
+        tunnel.both(tunnel=search)
+
+    def found(end: int) -> list[int]:
+        paths = tunnel.status(end)["paths"]
+        return [path["mtu"] for path in paths if path["mtu_answered"]]
+
+    def is_found(least: int, most: int) -> bool:
+        """Both ends know the router's MTU, and their devices follow."""
+        for end in (0, 1):
+            mtus = found(end)
+            if len(mtus) < 2 or mtus[0] != 1500 or not least <= mtus[1] <= most:
+                return False
+            link = json.loads(command("ip", "-n", NAMES[end], "-j", "link", "show", "ppt0").stdout)
+            if not link[0]["mtu"] == tunnel.status(end)["mtu"] == mtus[1] - headers:
+                return False
+        return True
+
+    until(lambda: is_found(1430, 1450), "the router's MTU is found")
+    mtu = tunnel.status(0)["mtu"]
+    assert pings(0, "10.99.0.2", "-M", "do", "-s", str(mtu - 28)) == 20
+    assert pings(0, "fd99::2") == 20
+    client, server = connected()
+    carried(client, server, 5_000_000)
+    assert min(sent_packets(tunnel, 0)) > 100
+    # The path becomes narrower, and nobody says so.
+    narrow(1400)
+    carried(client, server, 1_000_000)
+    until(lambda: is_found(1400, 1400), "it is noticed")
+    carried(client, server, 5_000_000)
+    carried(server, client, 5_000_000)
+    assert re.search(r"MTU\n(.*1500\n).*1400\n", command(str(PROGRAM), "status", "ppt-1").stdout)
+
+
+def test_an_end_that_does_not_answer_probes_leaves_the_mtu_as_it_is(tunnel: Tunnel) -> None:
+    tunnel.write(0, tunnel='mtu = "search"')
+    tunnel.start(0)
+    until(lambda: tunnel.status(0)["uptime_s"] > 2, "some probes are sent")
+    status = tunnel.status(0)
+    assert (status["mtu"], [path["mtu_answered"] for path in status["paths"]]) == (1464, [False, False])
+    assert "1500?" in command(str(PROGRAM), "status", "ppt-1").stdout
 
 
 @pytest.mark.parametrize("clamps", [False, True])

@@ -63,6 +63,8 @@ def test_a_rule_is_a_name_or_a_name_with_its_figures(rule, plain):
         ),
         ("reorder: off", "distribution: flows\n      batch: 8", r"15: topology\.tunnels\.bond\.batch: .*has turns"),
         ("reorder: off", "mtu: 1500B", r"14: topology\.tunnels\.bond\.mtu: .*1464 is the most"),
+        ("reorder: off", "mtu: find", r"14: topology\.tunnels\.bond\.mtu"),
+        ("reorder: off", "mtu: search\n      reorder: mpt", r"14: topology\.tunnels\.bond\.mtu: .*does not answer probes"),
         ("reorder: off", "dead_time: 1s", r"14: topology\.tunnels\.bond\.dead_time: .*not shorter"),
         ("reorder: off", "weight: 3", r"14: topology\.tunnels\.bond\.weight: there is no field `weight`"),
         ("[10.1.0.1, 10.1.1.2]", "[10.7.0.1, 10.1.1.2]", r"13: topology\.tunnels\.bond\.paths: .*no address of `a`"),
@@ -94,6 +96,25 @@ def test_the_earliest_path_needs_neither_weights_nor_turns(tmp_path):
     there = results.tunnels[results.tunnels["a_to_b"]].iloc[0]
     # The second path is 20 ms behind; what is held waits for much less.
     assert there["hold_time_s"] < 0.002 * there["delivered"]
+
+
+def narrowed(**changes):
+    """The second path passes 1400 bytes, and no router says so."""
+    study = made(mtu="search", reorder="progress", **changes).model_dump(mode="json", exclude_unset=True)
+    study["topology"]["links"]["r2-b"]["both"] = [{"kind": "mtu", "size": "1400B", "oversize": "silent"}, {"kind": "delay", "delay": "1ms"}]
+    return Study(**study)
+
+
+def test_the_mtu_of_each_path_is_found_and_the_device_follows(tmp_path):
+    results = run(narrowed(), out=tmp_path)
+    assert list(results.tunnel_paths["mtu"]) == [1500, 1400, 1500, 1400]
+    assert list(results.tunnels["mtu"]) == [1400 - 36, 1400 - 36]
+    # What was sent before the search knew is sent again: the connection goes on.
+    assert results.runs["goodput_receiver_mbps"].iloc[0] > 10
+
+
+def test_kernels_search_for_the_mtu_too():
+    assert simulator_only(cells(narrowed())[0]) is None
 
 
 def test_a_run_fills_the_tables(tmp_path):

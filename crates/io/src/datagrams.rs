@@ -119,6 +119,17 @@ impl Datagrams {
         self.merges
     }
 
+    /// What is sent keeps its length whatever routers said of the path: what is longer than the path's own interface takes alone is an error of
+    /// `send` (RFC 8899 section 4.6.1: such a message may be forged).
+    pub fn ignore_routers(&self) -> Result<(), Failed> {
+        let at = self.local()?;
+        let (level, option, value) = match at {
+            SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE),
+            SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE),
+        };
+        set_number(&self.socket, level, option, value, || format!("path MTU discovery of the UDP socket at {at}"))
+    }
+
     /// Asks the kernel to say when each datagram came; whether it does.
     pub fn stamp(&mut self) -> bool {
         self.stamps = set_number(&self.socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1, String::new).is_ok();

@@ -20,8 +20,7 @@ pub struct Prefix {
 /// Sets a device's MTU and the packets that its queue holds, brings it up, gives it addresses, and leads these networks through it.
 pub fn configure(device: &str, mtu: u32, queue: u32, addresses: &[Prefix], routes: &[Prefix]) -> Result<(), Failed> {
     let index = index(device)?;
-    let mut link = Request::new(libc::RTM_SETLINK, 0, &[&[0; 4][..], &index.to_ne_bytes(), &1_u32.to_ne_bytes(), &1_u32.to_ne_bytes()]);
-    link.put(libc::IFLA_MTU, &mtu.to_ne_bytes());
+    let mut link = change(index, libc::IFF_UP as u32, mtu);
     link.put(libc::IFLA_TXQLEN, &queue.to_ne_bytes());
     link.send(|| format!("setting the MTU of {device} to {mtu}"))?;
     for prefix in addresses {
@@ -41,6 +40,18 @@ pub fn configure(device: &str, mtu: u32, queue: u32, addresses: &[Prefix], route
         request.send(|| format!("leading {}/{} through {device}", prefix.address, prefix.length))?;
     }
     Ok(())
+}
+
+/// Gives a device another MTU.
+pub fn set_mtu(device: &str, mtu: u32) -> Result<(), Failed> {
+    change(index(device)?, 0, mtu).send(|| format!("setting the MTU of {device} to {mtu}"))
+}
+
+/// A change of a device's MTU, and of those `flags` that are to be set.
+fn change(index: u32, flags: u32, mtu: u32) -> Request {
+    let mut link = Request::new(libc::RTM_SETLINK, 0, &[&[0; 4][..], &index.to_ne_bytes(), &flags.to_ne_bytes(), &flags.to_ne_bytes()]);
+    link.put(libc::IFLA_MTU, &mtu.to_ne_bytes());
+    link
 }
 
 fn index(device: &str) -> Result<u32, Failed> {

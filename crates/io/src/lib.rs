@@ -21,7 +21,7 @@ mod wake;
 pub use between::{Between, Sent, TAIL};
 pub use clock::{Clock, KernelTime, time_of_day_ns};
 pub use datagrams::{Datagrams, Full, MOST_SEGMENTS, Received, Rooms, Slots};
-pub use device::{Prefix, configure};
+pub use device::{Prefix, configure, set_mtu};
 pub use namespace::Namespace;
 pub use port::{Frame, HEAD, Port, PortStats};
 pub use privileges::keep_net_admin_only;

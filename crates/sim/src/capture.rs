@@ -14,7 +14,7 @@ use polypath_base::{Bytes, Instant, PathId, Seq};
 use polypath_transport::udp::Datagram;
 use polypath_wire::checksum::Addresses;
 use polypath_wire::pcapng::{self, LinkType};
-use polypath_wire::{Envelope, Error, Flags, Segment, gre, icmpv4, icmpv6, ipv4, ipv6, mpt, udp};
+use polypath_wire::{Envelope, Error, Flags, Segment, gre, icmpv4, icmpv6, ipv4, ipv6, mpt, probe, udp};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -134,6 +134,10 @@ impl Captures {
                     let mut bytes = vec![0; report.buffer_len()];
                     report.emit(&mut bytes)?;
                     bytes
+                } else if let Body::Probe { is_answer, size, id } = inner.body {
+                    let mut bytes = vec![0; inner.ip_len as usize];
+                    probe::Repr { is_answer, size, id }.emit(&mut bytes)?;
+                    bytes
                 } else if header.keepalive {
                     let [source, destination] = routes.device_addresses(packet.to).ok_or(Error::Malformed("addresses"))?;
                     let keepalive = mpt::Repr { source, destination };
@@ -147,7 +151,7 @@ impl Captures {
                 part(tunnel_bytes(&envelope, &header, key, &inside)?, packet)
             }
             // Only ever inside of a tunnel's packet.
-            Body::Report => Err(Error::Malformed("report")),
+            Body::Report | Body::Probe { .. } => Err(Error::Malformed("report")),
         }
     }
 

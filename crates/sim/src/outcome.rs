@@ -222,6 +222,7 @@ counters! {
         keepalives_sent: Packets, "keepalives sent";
         keepalives_received: Packets, "keepalives that came";
         went_down: Times, "times that the sender found the path down";
+        mtu: Bytes, "longest packet that the path passes, with all headers, as found at the end of the run; 0: it was not searched for";
     }
 }
 

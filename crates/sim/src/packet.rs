@@ -3,7 +3,7 @@
 use polypath_base::{Bytes, Instant, PathId, Seq};
 use polypath_link::{InFlight, PacketMeta};
 use polypath_transport::udp::Datagram;
-use polypath_tunnel::Report;
+use polypath_tunnel::{Probe, Report};
 use polypath_wire::{Dss, Flags, MpOptions, SackBlock, Segment};
 
 /// Declares [`Packet`]: its own fields, and those of a segment that nearly all segments have, in the order in which they stand there, so
@@ -92,6 +92,8 @@ pub(crate) enum Body {
     Encapsulated,
     /// Inside of one of a tunnel's packets: what its sender reports of the path, which the store has.
     Report,
+    /// The same: a probe of the path's MTU, or the answer to one.
+    Probe { is_answer: bool, size: u16, id: u32 },
 }
 
 /// What is in a packet of a tunnel.
@@ -269,6 +271,13 @@ impl PacketStore {
         self.hold(Packet { ip_len: polypath_wire::report::LEN as u32, body: Body::Report, handle, ..Packet::blank() })
     }
 
+    /// Keeps a probe of so many bytes behind the GRE header, or as short as can be.
+    pub(crate) fn hold_probe(&mut self, probe: Probe, length: u32) -> u32 {
+        let Probe { is_answer, size, id } = probe;
+        let ip_len = length.max(polypath_wire::probe::LEN as u32);
+        self.hold(Packet { ip_len, body: Body::Probe { is_answer, size, id }, ..Packet::blank() })
+    }
+
     /// The report in a packet whose body is one.
     pub(crate) fn report(&self, packet: &Packet) -> Report {
         self.reports.held[packet.handle as usize]
@@ -322,6 +331,7 @@ impl PacketStore {
             Body::Tcp | Body::Icmp { .. } => self.cold.add(self.cold.held[number as usize]),
             Body::Datagram => self.datagrams.add(self.datagrams.held[number as usize]),
             Body::Report => self.reports.add(self.reports.held[number as usize]),
+            Body::Probe { .. } => number,
             Body::Encapsulated => {
                 let mut copied = self.encapsulated.held[number as usize];
                 copied.inner.handle = self.copy(&copied.inner);
@@ -353,6 +363,7 @@ impl PacketStore {
             Body::Tcp | Body::Icmp { .. } => self.cold.free.push(packet.handle),
             Body::Datagram => self.datagrams.free.push(packet.handle),
             Body::Report => self.reports.free.push(packet.handle),
+            Body::Probe { .. } => {}
             Body::Encapsulated => {
                 let released = self.discharge(packet);
                 let lost = !self.held(packet.handle).header.keepalive;

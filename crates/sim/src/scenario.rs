@@ -40,6 +40,9 @@ pub struct Tunnel {
     /// MTU of the devices; `None`: what the narrowest interface on the paths leaves.
     #[serde(default)]
     pub mtu: Option<Bytes>,
+    /// The MTU is searched for, path by path (RFC 8899); `mtu` is not given then.
+    #[serde(default)]
+    pub mtu_search: bool,
     /// The MSS of SYNs that pass is lowered to what the MTU leaves.
     #[serde(default)]
     pub clamp_mss: bool,

@@ -7,7 +7,7 @@ use crate::nodes::Node;
 use crate::outcome::{TunnelCounters, TunnelEndOutcome, TunnelPathCounters};
 use crate::packet::{Body, Packet, PacketStore, Released, TunnelHeader};
 use polypath_base::{Bytes, Duration, Instant, PathId};
-use polypath_tunnel::{Endpoint, Message, ReorderCounters, clamped_mss};
+use polypath_tunnel::{Endpoint, Message, Probe, ReorderCounters, clamped_mss};
 use std::collections::VecDeque;
 
 /// What the end of a tunnel is made of, beside its rules.
@@ -17,7 +17,7 @@ pub(crate) struct Config {
     pub(crate) number: u32,
     pub(crate) peer: u32,
     pub(crate) paths: Vec<PathConfig>,
-    /// Bytes of the longest packet that the device takes, as long as no path turns out to be narrower.
+    /// Bytes of the longest packet that the device takes, as long as nothing else turns out.
     pub(crate) mtu: u32,
     /// The MSS of SYNs that pass is lowered to what the MTU leaves.
     pub(crate) clamp_mss: bool,
@@ -123,10 +123,13 @@ impl TunnelEnd {
         }
         while let Some((path, message)) = self.endpoint.poll_transmit() {
             match message {
-                Message::Keepalive | Message::Report(_) => self.send(path, message, store),
+                Message::Keepalive | Message::Report(_) | Message::Probe(_) => self.send(path, message, store),
                 Message::Data { .. } if self.blocked.is_some() => self.behind.push_back((path, message)),
                 Message::Data { .. } => self.send_or_wait(now, path, message, store),
             }
+        }
+        if let Some(mtu) = self.endpoint.mtu() {
+            self.config.mtu = mtu.as_u32();
         }
     }
 
@@ -157,6 +160,11 @@ impl TunnelEnd {
                 header.keepalive = true;
                 (store.hold_report(report), ip_header + 8 + 4)
             }
+            Message::Probe(probe) => {
+                header.keepalive = true;
+                let size = if probe.is_answer { 0 } else { u32::from(probe.size) };
+                (store.hold_probe(probe, size.saturating_sub(ip_header + 8 + 4)), ip_header + 8 + 4)
+            }
         };
         let mut outer = Packet { hop, to: self.config.peer, path, df: true, ..Packet::blank() };
         store.encapsulate(&mut outer, number, headers, ip_header);
@@ -175,7 +183,11 @@ impl TunnelEnd {
         let len = Bytes::from_u32(inside.inner.ip_len);
         if inside.header.keepalive {
             let inner = inside.inner;
-            let message = if inner.body == Body::Report { Message::Report(store.report(&inner)) } else { Message::Keepalive };
+            let message = match inner.body {
+                Body::Report => Message::Report(store.report(&inner)),
+                Body::Probe { is_answer, size, id } => Message::Probe(Probe { is_answer, size, id }),
+                _ => Message::Keepalive,
+            };
             store.forget_held(number);
             self.endpoint.handle_outer(now, path, len, message);
             // What it tells may make room.
@@ -203,8 +215,11 @@ impl TunnelEnd {
         self.counters.max_held_packets = self.counters.max_held_packets.max(waiting);
     }
 
-    /// ICMP "fragmentation needed" about one of its own packets: the device takes shorter ones from now on.
+    /// ICMP "fragmentation needed" about one of its own packets: the device takes shorter ones from now on, or the search has a hint.
     fn handle_too_big(&mut self, packet: &Packet, mtu: u16) {
+        if self.endpoint.mtu().is_some() {
+            return self.endpoint.handle_mtu_hint(packet.path, Bytes::new(u64::from(mtu)));
+        }
         if let Some(path) = self.config.paths.get(usize::from(packet.path.0)) {
             self.config.mtu = self.config.mtu.min(u32::from(mtu).saturating_sub(path.headers)).max(LEAST_MTU);
         }
@@ -220,7 +235,7 @@ impl Node for TunnelEnd {
             Body::Encapsulated => self.handle_outer(now, &packet, store),
             Body::Icmp { mtu, .. } => self.handle_too_big(&packet, mtu),
             // Nothing else is sent to the end of a tunnel.
-            Body::Tcp | Body::Datagram | Body::Report => store.forget(&packet),
+            Body::Tcp | Body::Datagram | Body::Report | Body::Probe { .. } => store.forget(&packet),
         }
     }
 
@@ -266,7 +281,9 @@ impl Node for TunnelEnd {
         counters.unsent_packets = self.endpoint.unsent_packets();
         counters.mtu = u64::from(self.config.mtu);
         counters.blocked += self.blocked.map_or(Duration::ZERO, |(since, ..)| now.since(since));
-        let paths = self.endpoint.paths().zip(&self.paths).map(|((_, passed), own)| TunnelPathCounters {
+        let found = (0..self.paths.len()).map(|path| self.endpoint.path_mtu(PathId(path as u8)).map_or(0, |(mtu, _)| mtu.get()));
+        let paths = self.endpoint.paths().zip(&self.paths).zip(found).map(|(((_, passed), own), mtu)| TunnelPathCounters {
+            mtu,
             packets_sent: passed.packets_sent,
             bytes_sent: passed.bytes_sent,
             packets_received: passed.packets_received,

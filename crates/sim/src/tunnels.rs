@@ -9,7 +9,8 @@ use crate::topology::{Address, Direction, NodeId, Topology};
 use crate::tunnel::{Config, PathConfig, TunnelEnd};
 use polypath_base::{Bytes, Duration, Error, Instant};
 use polypath_link::Mtu;
-use polypath_tunnel::{Endpoint, EndpointConfig, KeepaliveConfig, MOST_BATCH, ReorderConfig, Spreading};
+use polypath_pmtu::{LEAST_MTU, LEAST_MTU_IPV6};
+use polypath_tunnel::{Endpoint, EndpointConfig, KeepaliveConfig, MOST_BATCH, MtuConfig, PathBounds, ReorderConfig, Spreading};
 use polypath_wire::{Envelope, gre, ipv4, ipv6, udp};
 use std::net::SocketAddr;
 
@@ -40,14 +41,18 @@ fn of_tunnel(tunnel: &Tunnel, field: &str, sentence: impl Into<String>) -> Error
 pub(crate) fn plan(scenario: &Scenario, topology: &mut Topology) -> Result<Vec<Planned>, Error> {
     let mut planned = Vec::new();
     for (number, tunnel) in scenario.tunnels.iter().enumerate() {
-        let rules = rules(tunnel)?;
+        let mut rules = rules(tunnel)?;
         // Packets carry numbers unless they are given on as they come.
         let numbered = rules.reorder != ReorderConfig::Off;
         let mut paths = Vec::new();
         for at in 0..tunnel.paths.len() {
             paths.push(path(tunnel, at, number, numbered, topology)?);
         }
-        let mtu = mtu(tunnel, &paths, topology)?;
+        let mut mtu = mtu(tunnel, &paths, topology)?;
+        if tunnel.mtu_search {
+            rules.mtu = Some(search(tunnel, &paths, topology)?);
+            mtu = mtu.min(first_mtu(tunnel, &rules)?);
+        }
         topology.set_tunnel_mtu(number, mtu);
         planned.push(Planned { rules, paths, mtu });
     }
@@ -99,7 +104,7 @@ fn rules(tunnel: &Tunnel) -> Result<EndpointConfig, Error> {
     if tunnel.send_buffer == Some(Bytes::ZERO) {
         return Err(of_tunnel(tunnel, "send_buffer", "a socket buffer of no bytes never takes a packet; Linux's default is 212992 bytes"));
     }
-    let config = EndpointConfig { weights, spreading, reorder, keepalive };
+    let config = EndpointConfig { weights, spreading, reorder, keepalive, mtu: None };
     if Endpoint::<u32>::new(Instant::ZERO, &config).is_none() {
         return Err(of_tunnel(tunnel, "reorder", "a reorder rule holds 1 to 1048576 packets"));
     }
@@ -154,8 +159,7 @@ fn mtu(tunnel: &Tunnel, paths: &[PlannedPath], topology: &Topology) -> Result<By
     }
     for path in paths {
         // What a host sends fits its own interface: UDP with DF is refused otherwise (EMSGSIZE).
-        let first = [path.route.first().copied(), path.route.last().map(|last| last.reversed())];
-        let own = first.into_iter().flatten().map(|direction| topology.mtu(direction)).min().unwrap_or(Bytes::ZERO);
+        let own = own_mtu(path, topology);
         let headers = Bytes::from_u32(path.headers);
         if mtu + headers > own {
             let sentence = format!(
@@ -169,6 +173,35 @@ fn mtu(tunnel: &Tunnel, paths: &[PlannedPath], topology: &Topology) -> Result<By
         }
     }
     Ok(mtu)
+}
+
+/// What the interfaces at both ends of a path take.
+fn own_mtu(path: &PlannedPath, topology: &Topology) -> Bytes {
+    let first = [path.route.first().copied(), path.route.last().map(|last| last.reversed())];
+    first.into_iter().flatten().map(|direction| topology.mtu(direction)).min().unwrap_or(Bytes::ZERO)
+}
+
+/// How the MTU of a tunnel is searched for.
+fn search(tunnel: &Tunnel, paths: &[PlannedPath], topology: &Topology) -> Result<MtuConfig, Error> {
+    if tunnel.mtu.is_some() {
+        return Err(of_tunnel(tunnel, "mtu", "it is given and searched for: take one of both"));
+    }
+    if matches!(tunnel.reorder, Reorder::Mpt { .. }) {
+        let sentence = "MPT, whose reorder rule the tunnel has, does not answer probes: give `mtu` as a number, or take another rule";
+        return Err(of_tunnel(tunnel, "mtu", sentence));
+    }
+    let bounds = |path: &PlannedPath| PathBounds {
+        headers: Bytes::from_u32(path.headers),
+        floor: if path.ip_header == ipv4::HEADER as u32 { LEAST_MTU } else { LEAST_MTU_IPV6 },
+        ceiling: own_mtu(path, topology),
+    };
+    Ok(MtuConfig { paths: paths.iter().map(bounds).collect(), least: Mtu::MIN })
+}
+
+/// What the devices take before the search has found anything.
+fn first_mtu(tunnel: &Tunnel, rules: &EndpointConfig) -> Result<Bytes, Error> {
+    let first = Endpoint::<u32>::new(Instant::ZERO, rules).and_then(|endpoint| endpoint.mtu());
+    first.ok_or_else(|| of_tunnel(tunnel, "mtu", "the interfaces of a path take less than 1280 bytes, and IPv6 needs as much: widen them"))
 }
 
 /// A route in whose place of each tunnel stand the links of its first path.

@@ -6,12 +6,18 @@ use std::collections::VecDeque;
 /// How often keepalives are sent, and how long silence may last.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct KeepaliveConfig {
-    /// Time between two keepalives on a path; above zero. By default 5 s, as the files of MPT's authors have it.
+    /// Time between two keepalives on a path; above zero. By default 5 s, as the files of MPT's authors have it. [`KeepaliveConfig::NEVER`]: none
+    /// is sent.
     pub interval: Duration,
     /// A path on which no keepalive has come for so long is down; not less than `interval`. By default 11 s, as there.
     pub dead_time: Duration,
     /// Data count as signs of life too. MPT counts keepalives alone.
     pub data_count: bool,
+}
+
+impl KeepaliveConfig {
+    /// Longer than any tunnel lives: as interval and dead time it makes a tunnel without keepalives.
+    pub const NEVER: Duration = Duration::from_secs(100 * 365 * 86_400);
 }
 
 impl Default for KeepaliveConfig {
@@ -59,7 +65,8 @@ impl Keepalive {
             return None;
         }
         let paths = vec![Path { heard: now, up: true }; paths];
-        Some(Self { config, paths, due: now, timeout: now, to_send: VecDeque::new(), changes: VecDeque::new() })
+        let due = if config.interval == KeepaliveConfig::NEVER { Instant::NEVER } else { now };
+        Some(Self { config, paths, due, timeout: due, to_send: VecDeque::new(), changes: VecDeque::new() })
     }
 
     /// A keepalive of the peer has come on a path; a path that does not exist is ignored.
@@ -167,6 +174,17 @@ mod tests {
         assert_eq!(changes(&mut keepalive), [(0, true)]);
         keepalive.handle_keepalive(at(13), PathId(9));
         assert_eq!(changes(&mut keepalive), [], "there is no such path");
+    }
+
+    #[test]
+    fn without_keepalives_none_is_sent_and_no_path_goes_down() {
+        let never = KeepaliveConfig { interval: KeepaliveConfig::NEVER, dead_time: KeepaliveConfig::NEVER, data_count: true };
+        let mut keepalive = Keepalive::new(at(0), 2, never).unwrap();
+        for second in [0, 1, 100_000] {
+            keepalive.handle_timeout(at(second));
+            keepalive.handle_data(at(second), PathId(0));
+        }
+        assert_eq!((sent(&mut keepalive), changes(&mut keepalive)), (vec![], vec![]));
     }
 
     #[test]

@@ -86,9 +86,10 @@ struct Sent {
 }
 
 impl PathMtus {
-    /// The first probes are due at `now`. None without paths, or if bounds are not sorted.
+    /// The first probes are due at `now`. None without paths, or if nothing fits between bounds.
     pub fn new(now: Instant, config: &MtuConfig) -> Option<Self> {
-        let sound = |path: &PathBounds| path.floor <= path.ceiling && path.headers < path.floor && path.ceiling.get() <= u64::from(u16::MAX);
+        let sound =
+            |path: &PathBounds| path.floor <= path.ceiling && path.headers < path.ceiling && path.ceiling.get() <= u64::from(u16::MAX);
         if config.paths.is_empty() || !config.paths.iter().all(sound) {
             return None;
         }
@@ -258,7 +259,8 @@ impl Searched {
             }
         }
         // Nothing was left to look for: the result holds.
-        self.settled |= passes && !searched && !lost_in_use && self.sent.range(begin..).any(|sent| sent.answered && sent.size > Bytes::ZERO);
+        self.settled |=
+            passes && !searched && !lost_in_use && self.sent.range(begin..).any(|sent| sent.answered && sent.size > Bytes::ZERO);
         let again = passes && (searched || lost_in_use || !self.settled);
         self.due = if again { now } else { now + CONFIRM };
     }

@@ -270,7 +270,13 @@ fn an_end_that_sends_no_reports_gets_packets_by_turns_and_keepalives() {
 #[test]
 fn ends_that_get_no_reports_refuse() {
     for reorder in [ReorderConfig::Off, ReorderConfig::Mpt { window: 1600, max_delay: ms(300) }] {
-        let config = EndpointConfig { weights: vec![1, 1], spreading: Spreading::Earliest, reorder, keepalive: KeepaliveConfig::default(), mtu: None };
+        let config = EndpointConfig {
+            weights: vec![1, 1],
+            spreading: Spreading::Earliest,
+            reorder,
+            keepalive: KeepaliveConfig::default(),
+            mtu: None,
+        };
         assert!(Endpoint::<u32>::new(Instant::ZERO, &config).is_none(), "{reorder:?}");
     }
 }

@@ -4,9 +4,9 @@
 
 use crate::encapsulation::{Encapsulation, Framing};
 use crate::encryption::{Key, Keys, OVERHEAD};
-use polypath_base::{Duration, Error};
+use polypath_base::{Bytes, Duration, Error};
 use polypath_io::Prefix;
-use polypath_tunnel::{EndpointConfig, KeepaliveConfig, MOST_BATCH, ReorderConfig, Spreading};
+use polypath_tunnel::{EndpointConfig, KeepaliveConfig, MOST_BATCH, MtuConfig, PathBounds, ReorderConfig, Spreading};
 use polypath_wire::{gre, mpt};
 use serde::Deserialize;
 use std::net::{IpAddr, SocketAddr};
@@ -20,6 +20,12 @@ const UDP_HEADER: u32 = 8;
 /// Every IPv4 network carries as much (RFC 791 section 3.2), every one of IPv6 more (RFC 8200 section 5).
 const LEAST_MTU: u32 = 576;
 const MOST_MTU: u32 = 65_000;
+/// The same of IPv6; a device with less has no IPv6 (RFC 8200 section 5).
+const LEAST_MTU_IPV6: u32 = 1280;
+/// RFC 791 section 3.2: what every path of IPv4 passes.
+const LEAST_PATH_MTU: u32 = 68;
+/// Ethernet's jumbo frames: nothing longer is searched for.
+const MOST_SEARCHED: u32 = 9000;
 const MOST_PATHS: usize = 64;
 /// Packets that wait in the device while the sending thread is kept from the processor.
 const DEVICE_QUEUE: u32 = 1000;
@@ -28,8 +34,6 @@ const MOST_QUEUED: u32 = 1_000_000;
 const SEND_BUFFER: u32 = 14 << 20;
 /// Linux's own limits (SOCK_MIN_SNDBUF, and what SO_SNDBUFFORCE may double).
 const SEND_BUFFERS: std::ops::RangeInclusive<u32> = 4608..=(1 << 30);
-/// Nothing is sent before, and nobody is down after so long: a tunnel without keepalives.
-const NEVER: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// A tunnel as the daemon carries it.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,7 +46,7 @@ pub struct Config {
     pub addresses: Vec<Prefix>,
     /// The other end's address in the tunnel, and ours of the same IP version.
     pub peer: (IpAddr, IpAddr),
-    /// Of the device, bytes.
+    /// Of the device, bytes; where it is searched for ([`EndpointConfig::mtu`]), of its first moment.
     pub mtu: u32,
     /// The MSS of SYNs that pass is lowered to what the MTU leaves.
     pub clamp_mss: bool,
@@ -61,12 +65,17 @@ pub struct Config {
     pub encapsulation: Encapsulation,
     /// What datagrams are encrypted with; none: they are not.
     pub encryption: Option<Keys>,
-    /// Keepalives are sent.
-    pub keepalives: bool,
     /// Distribution, reorder rule, dead time.
     pub endpoint: EndpointConfig,
     /// In their order.
     pub paths: Vec<PathConfig>,
+}
+
+impl Config {
+    /// Bytes of the longest packet that the other end may send: where MTUs are searched for its paths may be wider than ours.
+    pub fn longest_inside(&self) -> u32 {
+        if self.endpoint.mtu.is_some() { MOST_SEARCHED } else { self.mtu }
+    }
 }
 
 /// A path.
@@ -98,7 +107,7 @@ struct Tunnel {
     device: Spanned<String>,
     addresses: Spanned<Vec<Spanned<String>>>,
     peer: Spanned<IpAddr>,
-    mtu: Option<Spanned<u32>>,
+    mtu: Option<Spanned<toml::Value>>,
     #[serde(default)]
     clamp_mss: bool,
     #[serde(default)]
@@ -256,8 +265,9 @@ impl Reader<'_> {
             return self.fail(key, "tunnel.key", "with [encryption] a key of GRE would tell nothing: leave it out");
         }
         let headers = encapsulation.header_len() + if encryption.is_some() { OVERHEAD } else { 0 };
-        let mtu = self.mtu(tunnel, headers as u32, &paths)?;
-        let keepalives = file.keepalive.enabled.unwrap_or(true);
+        let inside_ipv6 = || addresses.iter().any(|prefix| prefix.address.is_ipv6());
+        let least = if inside_ipv6() { LEAST_MTU_IPV6 } else { LEAST_MTU };
+        let (mtu, search) = self.mtu(tunnel, (headers as u32, least), &paths, reorder)?;
         let spreading = self.spreading(tunnel, reorder)?;
         Ok(Config {
             name,
@@ -272,8 +282,7 @@ impl Reader<'_> {
             offload: tunnel.offload,
             encapsulation,
             encryption,
-            keepalives,
-            endpoint: EndpointConfig { weights, spreading, reorder, keepalive: self.keepalive(&file.keepalive, keepalives)? },
+            endpoint: EndpointConfig { weights, spreading, reorder, keepalive: self.keepalive(&file.keepalive)?, mtu: search },
             paths,
             addresses,
         })
@@ -337,16 +346,35 @@ impl Reader<'_> {
         }
     }
 
-    fn mtu(&self, tunnel: &Tunnel, headers: u32, paths: &[PathConfig]) -> Result<u32, Error> {
-        let Some(given) = &tunnel.mtu else {
-            let outer = if paths.iter().any(|path| path.local.is_ipv6()) { 40 } else { 20 };
-            return Ok(ETHERNET_MTU - outer - UDP_HEADER - headers);
-        };
-        let mtu = *given.get_ref();
-        if !(LEAST_MTU..=MOST_MTU).contains(&mtu) {
-            return self.fail(given, "tunnel.mtu", &format!("a tunnel's MTU is {LEAST_MTU} to {MOST_MTU} bytes"));
+    /// The device's MTU, and how it is searched for; `headers` stand behind UDP's.
+    fn mtu(
+        &self,
+        tunnel: &Tunnel,
+        (headers, least): (u32, u32),
+        paths: &[PathConfig],
+        reorder: ReorderConfig,
+    ) -> Result<(u32, Option<MtuConfig>), Error> {
+        let in_front = |path: &PathConfig| if path.local.is_ipv6() { 40 } else { 20 } + UDP_HEADER + headers;
+        let usual = ETHERNET_MTU - paths.iter().map(in_front).max().unwrap_or(0);
+        let Some(given) = &tunnel.mtu else { return Ok((usual, None)) };
+        match given.get_ref() {
+            toml::Value::Integer(mtu) if (i64::from(LEAST_MTU)..=i64::from(MOST_MTU)).contains(mtu) => Ok((*mtu as u32, None)),
+            toml::Value::String(word) if word == "search" => {
+                if matches!(reorder, ReorderConfig::Mpt { .. }) {
+                    let what =
+                        "MPT, whose rule this tunnel has, does not answer probes: write the MTU as a number, or another reorder.rule";
+                    return self.fail(given, "tunnel.mtu", what);
+                }
+                let bounds = |path: &PathConfig| PathBounds {
+                    headers: Bytes::from_u32(in_front(path)),
+                    floor: Bytes::from_u32(if path.local.is_ipv6() { LEAST_MTU_IPV6 } else { LEAST_PATH_MTU }),
+                    ceiling: Bytes::from_u32(MOST_SEARCHED),
+                };
+                let search = MtuConfig { paths: paths.iter().map(bounds).collect(), least: Bytes::from_u32(least) };
+                Ok((usual, Some(search)))
+            }
+            _ => self.fail(given, "tunnel.mtu", &format!("a tunnel's MTU is {LEAST_MTU} to {MOST_MTU} bytes, or \"search\"")),
         }
-        Ok(mtu)
     }
 
     /// A whole number of this range, or the default.
@@ -410,9 +438,9 @@ impl Reader<'_> {
         })
     }
 
-    fn keepalive(&self, given: &Keepalive, enabled: bool) -> Result<KeepaliveConfig, Error> {
-        if !enabled {
-            return Ok(KeepaliveConfig { interval: NEVER, dead_time: NEVER, data_count: true });
+    fn keepalive(&self, given: &Keepalive) -> Result<KeepaliveConfig, Error> {
+        if given.enabled == Some(false) {
+            return Ok(KeepaliveConfig { interval: KeepaliveConfig::NEVER, dead_time: KeepaliveConfig::NEVER, data_count: true });
         }
         let default = KeepaliveConfig::default();
         let interval = self.time(given.interval.as_ref(), "keepalive.interval", default.interval)?;
@@ -538,6 +566,16 @@ remote = "2001:db8::2"
             ("device = \"tun0\"", "device = \"tun0\"\nkey = 7", "line 4: tunnel.key: MPT has no keys"),
             ("device = \"tun0\"", "device = \"tun0\"\nmtu = 100", "line 4: tunnel.mtu: a tunnel's MTU"),
             (
+                "device = \"tun0\"",
+                "device = \"tun0\"\nmtu = \"find\"",
+                "line 4: tunnel.mtu: a tunnel's MTU is 576 to 65000 bytes, or \"search\"",
+            ),
+            (
+                "routes = [\"192.168.20.0/24\"]",
+                "mtu = \"search\"\n[reorder]\nrule = \"mpt\"",
+                "line 6: tunnel.mtu: MPT, whose rule this tunnel has, does not answer probes",
+            ),
+            (
                 "routes = [\"192.168.20.0/24\"]",
                 "distribution = \"earliest\"\n[reorder]\nrule = \"off\"",
                 "line 6: tunnel.distribution: earliest needs numbered packets",
@@ -566,6 +604,16 @@ remote = "2001:db8::2"
             assert!(!error.contains('\n'), "{error}");
         }
         assert!(read("").unwrap_err().to_string().contains("missing field"));
+    }
+
+    #[test]
+    fn an_mtu_that_is_searched_for_begins_as_without_and_leaves_ipv6_its_least() {
+        let config = read(&SITE.replacen("device = \"tun0\"", "device = \"tun0\"\nmtu = \"search\"", 1)).unwrap();
+        let search = config.endpoint.mtu.clone().expect("it is searched for");
+        let bounds = |headers, floor| PathBounds { headers: Bytes::new(headers), floor: Bytes::new(floor), ceiling: Bytes::new(9000) };
+        assert_eq!((search.paths, search.least), (vec![bounds(36, 68), bounds(56, 1280)], Bytes::new(1280)));
+        assert_eq!((config.mtu, config.longest_inside()), (1500 - 40 - 8 - 8, 9000));
+        assert_eq!(read(SITE).unwrap().longest_inside(), config.mtu);
     }
 
     #[test]
@@ -603,6 +651,9 @@ remote = "2001:db8::2"
         let text = SITE.replace("device = \"tun0\"", "device = \"tun0\"\nencapsulation = \"rfc8086\"\nkey = 7");
         let config =
             read(&text.replace("[[path]]\nlocal", "[reorder]\nrule = \"off\"\n[keepalive]\nenabled = false\n[[path]]\nlocal")).unwrap();
-        assert_eq!((config.paths[0].local.port(), config.encapsulation.header_len(), config.keepalives), (4754, 8, false));
+        assert_eq!(
+            (config.paths[0].local.port(), config.encapsulation.header_len(), config.endpoint.keepalive.interval),
+            (4754, 8, KeepaliveConfig::NEVER)
+        );
     }
 }

@@ -5,10 +5,10 @@ use crate::encapsulation::Refused;
 use crate::encryption::{EncryptionCounters, Session};
 use polypath_base::{Error, Instant, PathId, Seq, counters};
 use polypath_io::{Clock, Datagrams, Failed, Offload, Rooms, Tun, Wake};
-use polypath_tunnel::{Endpoint, Message, Report, Spreading};
+use polypath_tunnel::{Endpoint, Message, Probe, Report, Spreading};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What has come and waits while the receiving thread is kept from the processor, bytes: as fast tunnels have it.
@@ -32,6 +32,7 @@ pub(crate) enum Packet {
 pub(crate) enum Sign {
     Keepalive,
     Report(Report),
+    Probe(Probe),
 }
 
 counters! {
@@ -84,6 +85,8 @@ pub(crate) struct Core {
     pub(crate) config: Config,
     pub(crate) clock: Clock,
     pub(crate) tun: Tun,
+    /// Of the device, bytes; it changes where it is searched for.
+    mtu: AtomicU32,
     pub(crate) paths: Vec<PathSockets>,
     state: Mutex<State>,
     /// Wakes the sending thread.
@@ -112,7 +115,19 @@ impl Core {
             session: None,
             encryption: EncryptionCounters::default(),
         };
-        Ok(Self { config, clock, tun, paths, state: Mutex::new(state), wake: Wake::new()? })
+        let mtu = AtomicU32::new(config.mtu);
+        Ok(Self { config, clock, tun, mtu, paths, state: Mutex::new(state), wake: Wake::new()? })
+    }
+
+    /// The device's MTU.
+    pub(crate) fn mtu(&self) -> u32 {
+        self.mtu.load(Ordering::Relaxed)
+    }
+
+    /// Gives the device the MTU that the paths have turned out to carry.
+    pub(crate) fn set_mtu(&self, mtu: u32) -> Result<(), Failed> {
+        self.mtu.store(mtu, Ordering::Relaxed);
+        polypath_io::set_mtu(self.tun.name(), mtu)
     }
 
     /// The state, for as long as it takes to pass some packets through it.
@@ -131,6 +146,7 @@ impl State {
                 Message::Data { seq, packet } => self.released.push_back((path, seq, packet)),
                 Message::Keepalive => signs.push((path, Sign::Keepalive)),
                 Message::Report(report) => signs.push((path, Sign::Report(report))),
+                Message::Probe(probe) => signs.push((path, Sign::Probe(probe))),
             }
         }
     }
@@ -152,7 +168,10 @@ fn sockets(config: &Config, path: &crate::config::PathConfig, log: &dyn Fn(&str)
     let spread = config.encapsulation.framing == crate::encapsulation::Framing::Rfc8086 && config.encryption.is_none();
     let ports = if spread { ENTROPY_PORTS } else { 0 };
     let any_port = SocketAddr::new(path.local.ip(), 0);
-    let entropy = (0..ports).map(|_| Datagrams::bind(any_port, path.device.as_deref(), rooms)).collect::<Result<_, _>>()?;
+    let entropy: Vec<_> = (0..ports).map(|_| Datagrams::bind(any_port, path.device.as_deref(), rooms)).collect::<Result<_, _>>()?;
+    if config.endpoint.mtu.is_some() {
+        std::iter::once(&main).chain(&entropy).try_for_each(Datagrams::ignore_routers)?;
+    }
     Ok(PathSockets { main, entropy, segments: AtomicBool::new(config.offload) })
 }
 

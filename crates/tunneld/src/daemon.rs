@@ -106,7 +106,7 @@ fn carry(core: &Core, signals: &Signals, listener: &UnixListener, log: &(dyn Fn(
         let incoming = scope.spawn(move || {
             name_thread("tunnel-in");
             let _told = Told(ending);
-            incoming::run(core, stop.as_fd())
+            incoming::run(core, stop.as_fd(), log)
         });
         let stopped = supervise(core, signals, listener, &ended);
         // The other end of the pair is open: there is room for one byte.

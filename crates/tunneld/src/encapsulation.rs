@@ -4,8 +4,8 @@
 //! the reason. What stands here is the plain datagram: [`crate::encryption`] has decrypted it before, if the tunnel is encrypted.
 
 use polypath_base::{Seq, counters};
-use polypath_tunnel::Report;
-use polypath_wire::{Error, gre, mpt, report};
+use polypath_tunnel::{Probe, Report};
+use polypath_wire::{Error, gre, mpt, probe, report};
 use serde::Deserialize;
 use std::net::IpAddr;
 use std::ops::Range;
@@ -41,6 +41,7 @@ pub enum Content {
     },
     Keepalive,
     Report(Report),
+    Probe(Probe),
 }
 
 counters! {
@@ -49,7 +50,7 @@ counters! {
         unknown_address: Packets, "datagrams that came from an address that is not the path's";
         wrong_key: Packets, "datagrams with another key than the tunnel's, with none, or with one where the tunnel has none";
         wrong_checksum: Packets, "datagrams whose GRE checksum is wrong";
-        malformed: Packets, "datagrams that are no GRE, no IP packet or no keepalive or report";
+        malformed: Packets, "datagrams that are no GRE, no IP packet, no keepalive, report or probe";
         too_long: Packets, "datagrams whose packet is longer than the tunnel's MTU";
         not_authentic: Packets, "datagrams that were not encrypted with the other end's keys, or changed on their path";
         replayed: Packets, "encrypted datagrams that had come before, or came too late to tell";
@@ -118,6 +119,12 @@ impl Encapsulation {
         self.unnumbered(gre::IPV4, report.buffer_len(), |into| report.emit(into))
     }
 
+    /// A probe or the answer to one, in a datagram of `length` bytes, or as short as can be if that is longer. It never has a number.
+    pub fn probe(&self, probe: &Probe, length: usize) -> Vec<u8> {
+        let filled = length.saturating_sub(self.header(gre::IPV4, None).header_len());
+        self.unnumbered(gre::IPV4, filled.max(probe.buffer_len()), |into| probe.emit(into))
+    }
+
     fn unnumbered(&self, protocol: u16, length: usize, emit: impl FnOnce(&mut [u8]) -> Result<(), Error>) -> Vec<u8> {
         let header = gre::Repr { payload_len: length, ..self.header(protocol, None) };
         let mut bytes = vec![0; header.buffer_len()];
@@ -140,6 +147,10 @@ impl Encapsulation {
         if report::is_report(payload) {
             let report = report::Packet::new_checked(payload).map_err(|_| Refusal::Malformed)?;
             return Ok(Content::Report(report::Repr::parse(&report)));
+        }
+        if probe::is_probe(payload) {
+            let probe = probe::Packet::new_checked(payload).map_err(|_| Refusal::Malformed)?;
+            return Ok(Content::Probe(probe::Repr::parse(&probe)));
         }
         if mpt::is_message(payload) {
             let message = mpt::Packet::new_checked(payload).and_then(|message| mpt::Repr::parse(&message));
@@ -204,6 +215,18 @@ mod tests {
             assert_eq!(form.parse(&bytes[..bytes.len() - 1], 1464), Err(Refusal::Malformed));
         }
         assert_eq!(KEYED.parse(&MPT.report(&report), 1464), Err(Refusal::WrongKey));
+    }
+
+    #[test]
+    fn probes_have_the_length_that_is_asked_for() {
+        let probe = Probe { is_answer: false, size: 1500, id: 7 };
+        for form in [MPT, KEYED] {
+            let bytes = form.probe(&probe, 1472);
+            assert_eq!((bytes.len(), form.parse(&bytes, 1464)), (1472, Ok(Content::Probe(probe))));
+            let shortest = form.probe(&probe, 0);
+            assert_eq!(shortest.len(), if form == MPT { 12 } else { 16 });
+            assert_eq!(form.parse(&shortest[..shortest.len() - 1], 1464), Err(Refusal::Malformed));
+        }
     }
 
     #[test]

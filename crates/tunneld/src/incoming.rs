@@ -50,7 +50,7 @@ struct Batch {
 }
 
 /// Carries packets until `stop` has something to read.
-pub(crate) fn run(core: &Core, stop: BorrowedFd<'_>) -> Result<(), Failed> {
+pub(crate) fn run(core: &Core, stop: BorrowedFd<'_>, log: &dyn Fn(&str)) -> Result<(), Failed> {
     let mut batch = Batch {
         peer: core.config.encryption.map(|keys| Peer::new(keys, core.paths.len())),
         remotes: core.config.paths.iter().map(|path| path.remote).collect(),
@@ -88,7 +88,10 @@ pub(crate) fn run(core: &Core, stop: BorrowedFd<'_>) -> Result<(), Failed> {
                 }
             }
             batch.keep_session(core);
-            batch.pass(core);
+            if let Some(mtu) = batch.pass(core) {
+                core.set_mtu(mtu)?;
+                log(&format!("the paths carry packets of {mtu} bytes: the MTU of {} follows", core.tun.name()));
+            }
             let session = batch.peer.as_ref().and_then(Peer::session);
             signs::send(core, session, &batch.remotes, &mut batch.signs);
             batch.write(core);
@@ -153,14 +156,15 @@ impl Batch {
         } else if !known {
             return Err(Refusal::UnknownAddress);
         }
-        Ok(Some(match core.config.encapsulation.parse(plain, core.config.mtu as usize)? {
+        Ok(Some(match core.config.encapsulation.parse(plain, core.config.longest_inside() as usize)? {
             Content::Keepalive => Message::Keepalive,
             Content::Report(report) => Message::Report(report),
+            Content::Probe(probe) => Message::Probe(probe),
             Content::Packet { seq, at } => {
                 let mut buffer = self.free.pop().unwrap_or_default();
                 buffer.clear();
                 buffer.extend_from_slice(&plain[at]);
-                if core.config.clamp_mss && mss::clamp(&mut buffer, core.config.mtu) {
+                if core.config.clamp_mss && mss::clamp(&mut buffer, core.mtu()) {
                     self.clamped += 1;
                 }
                 Message::Data { seq, packet: Packet::Incoming(buffer) }
@@ -199,8 +203,8 @@ impl Batch {
         }
     }
 
-    /// Passes what has come through the tunnel's state, and does what is due.
-    fn pass(&mut self, core: &Core) {
+    /// Passes what has come through the tunnel's state, and does what is due. The device's MTU, if it is to change.
+    fn pass(&mut self, core: &Core) -> Option<u32> {
         let mut state = core.state();
         let now = core.clock.now();
         state.refused += std::mem::take(&mut self.refused);
@@ -226,6 +230,7 @@ impl Batch {
                 self.ready.push(bytes);
             }
         }
+        state.endpoint.mtu().map(Bytes::as_u32).filter(|&mtu| mtu != core.mtu())
     }
 
     /// Hands packets to the host's stack, as large ones where it takes them.

@@ -25,7 +25,7 @@ const ENOUGH: usize = 128;
 /// Bytes of one merged send: the longest UDP payload is 65,507.
 const MOST_BYTES: usize = 65_000;
 /// A message that is too long (Linux: EMSGSIZE), and what the kernel answers where it cannot cut (EIO, EINVAL).
-const TOO_LONG: i32 = 90;
+pub(crate) const TOO_LONG: i32 = 90;
 const CANNOT_CUT: [i32; 2] = [5, 22];
 
 /// What waits for its path is looked at so often at most, and not for each packet: a fraction of what waits in the network meanwhile.
@@ -169,7 +169,7 @@ impl Batch {
             }
             // What the stack left to be cut is no SYN.
             if let ([part], true) = (&self.parts[..], core.config.clamp_mss) {
-                if part.head.len() == room && mss::clamp(&mut buffer[part.body.clone()], core.config.mtu) {
+                if part.head.len() == room && mss::clamp(&mut buffer[part.body.clone()], core.mtu()) {
                     self.counters.clamped += 1;
                 }
             }

@@ -1,8 +1,10 @@
-//! Signs of life: keepalives and reports, which either thread sends when the tunnel's state asks for them.
+//! Signs of life: keepalives, reports and probes, which either thread sends when the tunnel's state asks for them.
 
 use crate::core::{Core, Sign};
-use crate::encryption::Session;
+use crate::encryption::{OVERHEAD, Session};
+use crate::outgoing::TOO_LONG;
 use polypath_base::PathId;
+use polypath_tunnel::Probe;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -10,11 +12,13 @@ use std::sync::Arc;
 pub(crate) fn send(core: &Core, session: Option<&Arc<Session>>, remotes: &[SocketAddr], signs: &mut Vec<(PathId, Sign)>) {
     let (config, (peer, own)) = (&core.config, core.config.peer);
     let mut sealed = Vec::new();
-    for (path, sign) in signs.drain(..) {
+    let mut next = 0;
+    while let Some(&(path, sign)) = signs.get(next) {
+        next += 1;
         let mut bytes = match sign {
-            Sign::Keepalive if !config.keepalives => continue,
             Sign::Keepalive => config.encapsulation.keepalive(own, peer),
             Sign::Report(report) => config.encapsulation.report(&report),
+            Sign::Probe(probe) => config.encapsulation.probe(&probe, probe_len(core, path, &probe)),
         };
         if config.encryption.is_some() {
             let Some(session) = session else { continue };
@@ -23,6 +27,28 @@ pub(crate) fn send(core: &Core, session: Option<&Arc<Session>>, remotes: &[Socke
             std::mem::swap(&mut bytes, &mut sealed);
         }
         // One that does not go out is a sign of life less; the next one tries again.
-        let _ = core.paths[usize::from(path.0)].main.send_now(remotes[usize::from(path.0)], &bytes);
+        let sent = core.paths[usize::from(path.0)].main.send_now(remotes[usize::from(path.0)], &bytes);
+        if let (Sign::Probe(Probe { id, is_answer: false, .. }), Err(error)) = (sign, sent) {
+            if error.raw_os_error() == Some(TOO_LONG) {
+                let mut state = core.state();
+                state.endpoint.handle_refused_probe(core.clock.now(), path, id);
+                // Shorter ones may be due at once.
+                state.poll_transmit(signs);
+                if !state.released.is_empty() {
+                    core.wake.wake();
+                }
+            }
+        }
     }
+    signs.clear();
+}
+
+/// Bytes of the plain datagram of a probe, whose size is that of the IP packet; of an answer: none to fill up.
+fn probe_len(core: &Core, path: PathId, probe: &Probe) -> usize {
+    if probe.is_answer {
+        return 0;
+    }
+    let ip = if core.config.paths[usize::from(path.0)].local.is_ipv6() { 40 } else { 20 };
+    let encrypted = if core.config.encryption.is_some() { OVERHEAD } else { 0 };
+    usize::from(probe.size).saturating_sub(ip + 8 + encrypted)
 }

@@ -43,6 +43,9 @@ pub(crate) fn status(core: &Core) -> Value {
             row.insert("up".into(), json!(up));
             row.insert("local".into(), json!(path.local.to_string()));
             row.insert("remote".into(), json!(remote.to_string()));
+            let found = state.endpoint.path_mtu(PathId(number as u8));
+            row.insert("mtu".into(), json!(found.map(|(mtu, _)| mtu.get())));
+            row.insert("mtu_answered".into(), json!(found.map(|(_, answered)| answered)));
             row.insert("udp_segment".into(), json!(sockets.segments()));
             row.insert("estimate".into(), estimated(state.endpoint.estimate(now, PathId(number as u8))));
             row.extend(counted(PathCounters::COLUMNS, counters.values()));
@@ -57,7 +60,8 @@ pub(crate) fn status(core: &Core) -> Value {
     json!({
         "name": config.name,
         "device": core.tun.name(),
-        "mtu": config.mtu,
+        "mtu": core.mtu(),
+        "mtu_searched": config.endpoint.mtu.is_some(),
         "pid": std::process::id(),
         "uptime_s": now.as_secs_f64(),
         "encryption": encryption,
@@ -94,6 +98,10 @@ pub fn table(status: &Value) -> String {
     if estimated {
         heads.extend(["capacity", "behind", "queue", "lost"]);
     }
+    let searched = status["mtu_searched"] == true;
+    if searched {
+        heads.push("MTU");
+    }
     let mut rows: Vec<Vec<String>> = vec![heads.iter().map(|&head| head.to_owned()).collect()];
     for path in status["paths"].as_array().into_iter().flatten() {
         let mut row = vec![
@@ -114,12 +122,19 @@ pub fn table(status: &Value) -> String {
             row.extend(["behind_s", "queue_s"].map(|name| scaled(&found[name], 1e3, "ms")));
             row.push(text(&found["packets_lost"]));
         }
+        if searched {
+            row.push(if path["mtu_answered"] == true { text(&path["mtu"]) } else { format!("{}?", path["mtu"]) });
+        }
         rows.push(row);
     }
     let widths: Vec<usize> = (0..heads.len()).map(|i| rows.iter().map(|row| row[i].len()).max().unwrap_or(0)).collect();
     for row in rows {
         let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:width$}")).collect();
         lines.push(cells.join("  ").trim_end().to_owned());
+    }
+    let unanswered = |path: &Value| path["mtu_answered"] == false && path["up"] == true;
+    if status["paths"].as_array().into_iter().flatten().any(unanswered) {
+        lines.push("the other end does not answer probes, so a path's MTU with ? is a guess: does it have this version?".to_owned());
     }
     if status["reported"] == false {
         lines.push("the other end sends no reports, which the distribution earliest needs: packets take turns by weight".to_owned());

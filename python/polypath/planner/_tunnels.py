@@ -123,7 +123,7 @@ def _file(tunnel: Mapping[str, Any], number: int, own: str, other: str, mtu: int
         "device": device(number),
         "addresses": [f"{tunnel[own]['address']}/32"],
         "peer": tunnel[other]["address"],
-        "mtu": mtu,
+        "mtu": "search" if tunnel.get("mtu_search") else mtu,
         "clamp_mss": tunnel["clamp_mss"],
         "offload": False,
         "queue": tunnel["queue_packets"],

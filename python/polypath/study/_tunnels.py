@@ -138,8 +138,9 @@ class Tunnel(Model):
     """Which path a packet takes: see `DISTRIBUTIONS`."""
     batch: int = Field(default=1, ge=1, le=1024)
     """Packets that take each turn."""
-    mtu: Size | None = None
-    """MTU of the devices; default: what the narrowest interface on the paths leaves."""
+    mtu: Size | Literal["search"] | None = None
+    """MTU of the devices; default: what the narrowest interface on the paths leaves. `search`: what the narrowest live path passes, found and
+    kept by probes (RFC 8899)."""
     clamp_mss: bool = False
     """The MSS of SYNs that pass is lowered to what the MTU leaves."""
     keepalive: Time = Time("5s")
@@ -176,7 +177,8 @@ def tunnel_scenario(name: str, tunnel: Tunnel) -> dict[str, Any]:
         "a": a,
         "b": b,
         "paths": [{"a": path.ends[0], "b": path.ends[1], "weight": path.weight} for path in tunnel.paths],
-        "mtu": None if tunnel.mtu is None else int(tunnel.mtu),
+        "mtu": None if tunnel.mtu in (None, "search") else int(tunnel.mtu),
+        **({"mtu_search": True} if tunnel.mtu == "search" else {}),
         "clamp_mss": tunnel.clamp_mss,
         "distribution": tunnel.distribution,
         "batch": tunnel.batch,
