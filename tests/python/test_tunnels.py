@@ -102,6 +102,7 @@ def narrowed(**changes):
     """The second path passes 1400 bytes, and no router says so."""
     study = made(mtu="search", reorder="progress", **changes).model_dump(mode="json", exclude_unset=True)
     study["topology"]["links"]["r2-b"]["both"] = [{"kind": "mtu", "size": "1400B", "oversize": "silent"}, {"kind": "delay", "delay": "1ms"}]
+    study["duration"] = "8s"
     return Study(**study)
 
 
@@ -110,7 +111,7 @@ def test_the_mtu_of_each_path_is_found_and_the_device_follows(tmp_path):
     assert list(results.tunnel_paths["mtu"]) == [1500, 1400, 1500, 1400]
     assert list(results.tunnels["mtu"]) == [1400 - 36, 1400 - 36]
     # What was sent before the search knew is sent again: the connection goes on.
-    assert results.runs["goodput_receiver_mbps"].iloc[0] > 10
+    assert results.runs["goodput_receiver_mbps"].iloc[0] > 5
 
 
 def test_kernels_search_for_the_mtu_too():
