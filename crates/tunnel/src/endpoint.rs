@@ -216,10 +216,10 @@ impl<P> Endpoint<P> {
         self.mtus.as_ref().map(|mtus| (mtus.mtu(path), mtus.is_answered(path)))
     }
 
-    /// The kernel has refused to send the probe `id`, because it is longer than the path's own interface takes.
-    pub fn handle_refused_probe(&mut self, now: Instant, path: PathId, id: u32) {
+    /// The kernel has refused to send a probe, because it is longer than the path's own interface takes.
+    pub fn handle_refused_probe(&mut self, now: Instant, path: PathId, probe: &Probe) {
         if let Some(mtus) = &mut self.mtus {
-            mtus.handle_refused(now, path, id);
+            mtus.handle_refused(now, path, probe);
             self.apply_mtus(now);
         }
     }

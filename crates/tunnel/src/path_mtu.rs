@@ -89,7 +89,7 @@ impl PathMtus {
     /// The first probes are due at `now`. None without paths, or if nothing fits between bounds.
     pub fn new(now: Instant, config: &MtuConfig) -> Option<Self> {
         let sound =
-            |path: &PathBounds| path.floor <= path.ceiling && path.headers < path.ceiling && path.ceiling.get() <= u64::from(u16::MAX);
+            |path: &PathBounds| path.floor <= path.ceiling && path.headers < path.ceiling && u16::try_from(path.ceiling.get()).is_ok();
         if config.paths.is_empty() || !config.paths.iter().all(sound) {
             return None;
         }
@@ -134,9 +134,9 @@ impl PathMtus {
     }
 
     /// The kernel has refused to send a probe: it is longer than the path's own interface takes.
-    pub fn handle_refused(&mut self, now: Instant, path: PathId, id: u32) {
+    pub fn handle_refused(&mut self, now: Instant, path: PathId, probe: &Probe) {
         let Some(searched) = self.paths.get_mut(usize::from(path.0)) else { return };
-        let Some(place) = searched.sent.iter().position(|sent| sent.id == id && sent.searches && !sent.answered) else { return };
+        let Some(place) = searched.sent.iter().position(|sent| sent.id == probe.id && sent.searches && !sent.answered) else { return };
         if place >= searched.sent.len() - searched.out {
             searched.out -= 1;
         }
@@ -218,9 +218,7 @@ impl Searched {
         *srtt = if *srtt == Duration::ZERO { rtt.max(Duration::from_micros(1)) } else { (*srtt * 7 + rtt) / 8 };
         self.answered = true;
         let largest = self.search.largest();
-        if size > largest {
-            self.search.on_probe_acked(now, size);
-        } else if self.sent[place].searches {
+        if size > largest || self.sent[place].searches {
             self.search.on_probe_acked(now, size);
         } else {
             self.search.on_data_acked(size);

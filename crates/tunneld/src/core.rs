@@ -16,6 +16,9 @@ const RECEIVE_BUFFER: u32 = 14 << 20;
 /// Source ports over which flows are spread (RFC 8086 section 3.2.1): a socket each.
 const ENTROPY_PORTS: usize = 16;
 
+/// A message that is too long (Linux: EMSGSIZE).
+pub(crate) const TOO_LONG: i32 = 90;
+
 /// A packet on its way through the tunnel's state.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Packet {

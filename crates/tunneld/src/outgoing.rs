@@ -1,6 +1,6 @@
 //! The thread that carries the host's packets to the paths.
 
-use crate::core::{Core, DaemonCounters, Packet, Sign};
+use crate::core::{Core, DaemonCounters, Packet, Sign, TOO_LONG};
 use crate::encapsulation::Encapsulation;
 use crate::encryption::{OVERHEAD, Session};
 use crate::mss;
@@ -24,8 +24,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 const ENOUGH: usize = 128;
 /// Bytes of one merged send: the longest UDP payload is 65,507.
 const MOST_BYTES: usize = 65_000;
-/// A message that is too long (Linux: EMSGSIZE), and what the kernel answers where it cannot cut (EIO, EINVAL).
-pub(crate) const TOO_LONG: i32 = 90;
+/// What the kernel answers where it cannot cut (EIO, EINVAL).
 const CANNOT_CUT: [i32; 2] = [5, 22];
 
 /// What waits for its path is looked at so often at most, and not for each packet: a fraction of what waits in the network meanwhile.

@@ -1,8 +1,7 @@
 //! Signs of life: keepalives, reports and probes, which either thread sends when the tunnel's state asks for them.
 
-use crate::core::{Core, Sign};
+use crate::core::{Core, Sign, TOO_LONG};
 use crate::encryption::{OVERHEAD, Session};
-use crate::outgoing::TOO_LONG;
 use polypath_base::PathId;
 use polypath_tunnel::Probe;
 use std::net::SocketAddr;
@@ -28,10 +27,10 @@ pub(crate) fn send(core: &Core, session: Option<&Arc<Session>>, remotes: &[Socke
         }
         // One that does not go out is a sign of life less; the next one tries again.
         let sent = core.paths[usize::from(path.0)].main.send_now(remotes[usize::from(path.0)], &bytes);
-        if let (Sign::Probe(Probe { id, is_answer: false, .. }), Err(error)) = (sign, sent) {
+        if let (Sign::Probe(probe @ Probe { is_answer: false, .. }), Err(error)) = (sign, sent) {
             if error.raw_os_error() == Some(TOO_LONG) {
                 let mut state = core.state();
-                state.endpoint.handle_refused_probe(core.clock.now(), path, id);
+                state.endpoint.handle_refused_probe(core.clock.now(), path, &probe);
                 // Shorter ones may be due at once.
                 state.poll_transmit(signs);
                 if !state.released.is_empty() {
