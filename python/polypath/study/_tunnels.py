@@ -139,8 +139,8 @@ class Tunnel(Model):
     batch: int = Field(default=1, ge=1, le=1024)
     """Packets that take each turn."""
     mtu: Size | Literal["search"] | None = None
-    """MTU of the devices; default: what the narrowest interface on the paths leaves. `search`: what the narrowest live path passes, found and
-    kept by probes (RFC 8899)."""
+    """MTU of the devices; default: what the narrowest interface on the paths leaves. `search`: what the narrowest live path passes,
+    found and kept by probes (RFC 8899)."""
     clamp_mss: bool = False
     """The MSS of SYNs that pass is lowered to what the MTU leaves."""
     keepalive: Time = Time("5s")
