@@ -152,6 +152,16 @@ def test_a_subflow_that_would_leave_by_another_device():
     assert "no way to 10.9.0.1" in nowhere.sentence
 
 
+def test_links_that_join_two_hosts_directly_have_one_address_each():
+    both = [Way(source=f"10.0.{a}.1", destination=f"10.0.{b}.2", device=d if a == b else None) for a, b, d in
+            ((1, 1, "wlan0"), (1, 2, None), (2, 2, "wwan0"), (2, 1, None))]  # fmt: skip
+    seen = findings(replace(WELL, ways=tuple(both)), CLIENT)
+    assert [(each.id, each.severity, each.run) for each in seen] == [("routing", "note", ())] * 2
+    assert "no way to 10.0.2.2, but there is one to 10.0.1.2" in seen[0].sentence
+    alone = only(replace(WELL, ways=(both[0], both[3])))
+    assert alone.severity == "wrong" and "from 10.0.2.1 (wwan0) there is no way to 10.0.1.2" in alone.sentence
+
+
 def test_an_address_that_nothing_uses_is_only_doubtful():
     facts = replace(flagged({"signal"}, {"signal"}), ways=(WAYS[0], replace(WAYS[1], device="wlan0")))
     assert found(facts, SERVER)["routing"].severity == "doubt"

@@ -218,6 +218,14 @@ def routing(facts: Facts, question: Question) -> Iterator[Finding]:
         holder = facts.holder(way.source)
         if holder is None or holder.loopback or not holder.up or way.device == holder.name or way.source in said:
             continue
+        own = [each.destination for each in facts.ways if each.source == way.source and each.device == holder.name]
+        if way.device is None and own:
+            sentence = (
+                f"from {way.source} ({holder.name}) there is no way to {way.destination}, but there is one to {' and '.join(own)}: "
+                f"its subflow needs that address, which the other host has to announce (an endpoint with the flag `signal` there)"
+            )
+            yield Finding(id="routing", severity="note", sentence=sentence)
+            continue
         said.add(way.source)
         commands = _policy_route(way.source, holder, table)
         table += 1
