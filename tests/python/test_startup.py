@@ -30,6 +30,19 @@ def test_what_needs_no_table_loads_none(words, status, pydantic, tmp_path):
     assert HEAVY.intersection(modules) == set()
 
 
+@pytest.mark.parametrize(("cc", "engine"), [("cubicc", "sim"), ("cubic", "simm")])
+def test_what_only_an_engine_knows_is_told_before_the_libraries_of_statistics_are_there(cc, engine, tmp_path):
+    links = {"l": {"ends": ["c", "s"], "both": {"rate": "10mbit"}}}
+    flow = {"client": "c", "server": "s", "transport": "tcp", "cc": cc}
+    study = {"name": "mine", "duration": "1s", "topology": {"nodes": {"c": None, "s": None}, "links": links}, "flows": {"f": flow}}
+    (tmp_path / "study.yaml").write_text(json.dumps(study))
+    words = ["run", "study.yaml", "--engine", engine]
+    done = subprocess.run([sys.executable, "-c", CALL, *words], capture_output=True, text=True, cwd=tmp_path, check=True)
+    code, modules = json.loads(done.stdout.splitlines()[-1])
+    assert code == 2 and ("cubicc" in done.stderr or "simm" in done.stderr)
+    assert {"altair", "pandas", "polars", "scipy", "vl_convert"}.intersection(modules) == set()
+
+
 def test_the_help_lists_every_command_of_the_table():
     from polypath.cli._app import COMMANDS
 

@@ -1,24 +1,16 @@
-from ._answers import (
-    APPLICATIONS,
-    HEADS,
-    POSSIBLE,
-    Application,
-    Metric,
-    answers,
-    applications_in,
-    possible,
-    with_limits,
-)
+from ._answers import answers, applications_in, possible, with_limits
+from ._applications import APPLICATIONS, HEADS, Application, Metric
 from ._baselines import gains, single_paths
 from ._bounds import flow_bounds, max_goodput, path_bounds
 from ._claims import ClaimResult, Evidence, Verdict, evaluate, select
 from ._compare import PLATFORM, Comparison, area_between, compare, platform_names, platforms_in_order
 from ._distribution import LEVEL, Distance, Standing, discoveries, distance, in_words, significant
-from ._fairness import FAIRNESS, fair_shares, with_fairness
+from ._fairness import fair_shares, with_fairness
 from ._limits import limits, limits_of_cells, queue_shares
+from ._names import FAIRNESS, POSSIBLE, SUBFLOW
 from ._network import Hop, Path, hops, path_names, paths
 from ._paths import path_figures, small_buffers
-from ._published import SUBFLOW, beside
+from ._published import beside
 from ._series import rates
 from ._statistics import groups, half_width, jain, summarise, transient
 

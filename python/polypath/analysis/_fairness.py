@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import linprog
 
 from ._bounds import UNLIMITED, Capacity, capacities, span, window
 from ._network import Scenario, paths
@@ -20,7 +19,6 @@ from ._network import Scenario, paths
 GOODPUT = "goodput_receiver_mbps"
 LATENCY = "srtt_ms"
 COMPLETION = "completion_s"
-FAIRNESS = ("fair_mbps", "of_fair", "over_others", "best_single_mbps", "gain", "harm_goodput", "harm_latency", "harm_completion")
 # Of the dual values, which sum to one: smaller ones are the solver's rounding.
 _BINDING = 1e-7
 
@@ -48,6 +46,8 @@ def _demand(app: Mapping[str, Any]) -> float:
 
 def _water_filling(owner: Sequence[int], limits: Sequence[Capacity], asking: set[int], demands: Mapping[int, float]) -> dict[int, float]:
     """Raises all shares together; those that cannot or need not rise further stay, and the others go on. Mbit/s."""
+    from scipy.optimize import linprog
+
     count = len(owner)
     rows = [[uses.get(index, 0.0) if owner[index] in asking else 0.0 for index in range(count)] + [0.0] for _, uses in limits]
     most = [rate / 1e6 for rate, _ in limits]

@@ -8,10 +8,8 @@ from typing import Any
 
 import pandas as pd
 
+from ._names import SUBFLOW
 from ._statistics import half_width
-
-SUBFLOW = "subflow"
-"""The key of published numbers that are about one subflow."""
 
 
 def beside(

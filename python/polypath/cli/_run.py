@@ -70,20 +70,22 @@ def run(
             "--kernel names a kernel of the engines linux and sim, and host runs this machine's; leave it out, or take another engine"
         )
     loaded = in_form(_studies.load_all(studies), short=short)
-    # The libraries of tables take longer to load than a mistake in a study takes to find.
+    # The libraries of tables take longer to load than a mistake takes to find.
     from polypath.engines import find
+
+    ran_by = find(engine)
     from polypath.results import plan
     from polypath.sweep import check_place, find_place
 
-    from ._summary import known_columns, summary
-
     place = find_place(on, handover=handover)
     if place is not None:
-        check_place(find(engine))
+        check_place(ran_by)
     which = None if part is None else _part(part)
     if which is not None and place is not None:
         raise StudyError("--part is for jobs that share the work among themselves, and --on shares it out; leave one of them out")
-    plans = [plan(study, engine=find(engine), out=out_folder, only=chosen, kernel=kernel, again=again, part=which) for study in loaded]
+    plans = [plan(study, engine=ran_by, out=out_folder, only=chosen, kernel=kernel, again=again, part=which) for study in loaded]
+    from ._summary import known_columns, summary
+
     for each in plans:
         for line in (*each.left_out, *each.notes):
             (out if dry_run else err).print(f"{each.study.name}: {line}", soft_wrap=True)

@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -19,6 +18,7 @@ from ._manifest import MANIFEST, STUDY_COPY
 from ._store import Store
 
 if TYPE_CHECKING:
+    import pandas as pd
     import polars as pl
 
 TABLES = (
@@ -92,7 +92,7 @@ class Results:
         """Each flow without the others of its cell, where the study asks for it: columns of `runs`, and which flow."""
         there = (self.folder / "alone.parquet").is_file()
         # Results from before there was such a table.
-        return self.to_pandas("alone") if there else pd.DataFrame()
+        return self.to_pandas("alone") if there else _nothing()
 
     @cached_property
     def subflows(self) -> pd.DataFrame:
@@ -107,12 +107,12 @@ class Results:
     @cached_property
     def tunnels(self) -> pd.DataFrame:
         """A row a run and direction of a tunnel; of results from before there were tunnels none."""
-        return self.to_pandas("tunnels") if (self.folder / "tunnels.parquet").is_file() else pd.DataFrame()
+        return self.to_pandas("tunnels") if (self.folder / "tunnels.parquet").is_file() else _nothing()
 
     @cached_property
     def tunnel_paths(self) -> pd.DataFrame:
         """A row a run, direction of a tunnel and path of it."""
-        return self.to_pandas("tunnel_paths") if (self.folder / "tunnel_paths.parquet").is_file() else pd.DataFrame()
+        return self.to_pandas("tunnel_paths") if (self.folder / "tunnel_paths.parquet").is_file() else _nothing()
 
     @cached_property
     def progress(self) -> pd.DataFrame:
@@ -160,11 +160,13 @@ class Results:
         application has none such; what nothing can better: possible_mbps, least_delay_ms, least_response_ms, least_completion_s;
         of_possible from 0 to 1, limited_by and why.
         """
+        import pandas as pd
+
         from polypath.analysis import answers, applications_in, with_limits
         from polypath.study import parameter_names
 
         if self.runs.empty:
-            return pd.DataFrame()
+            return _nothing()
         runs = with_limits(self.runs, self.subflows, self.scenarios, self.link_series)
         parameters = [] if self.study is None else [name for name in parameter_names(self.study) if name not in self.study.repeated]
         by = list(dict.fromkeys(["experiment", "application", "engine", "kernel", *parameters, "flow"]))
@@ -205,3 +207,9 @@ class _Scenarios(Mapping[str, dict[str, Any]]):
 
     def __len__(self) -> int:
         return len(self._keys)
+
+
+def _nothing() -> pd.DataFrame:
+    import pandas as pd  # It takes a while to load, and a mistake in a study needs none.
+
+    return pd.DataFrame()
