@@ -194,7 +194,10 @@ WRONG: dict[str, tuple[Changes, str]] = {
         "9: topology.links.l2.both.delay: a packet takes 2000s, and the run lasts 2s: nothing would arrive",
     ),
     # What the engines would say when they run it.
-    "series without an interval": ((("seeds: 1", "seeds: 1\nmeasure: {series: 0s}"),), "15: measure.series: `series_interval_ns` is zero"),
+    "series without an interval": (
+        (("seeds: 1", "seeds: 1\nmeasure: {series: 0s}"),),
+        "15: measure.series: samples that are no time apart have no end: give an interval like 100ms, or null for no series",
+    ),
     "an MTU of nothing": (
         (("ends: [r, b],", "ends: [r, b], mtu: 0B,"),),
         "9: topology.links.l2.mtu: an MTU of 0 bytes at `r`; IPv4 needs at least 68",
