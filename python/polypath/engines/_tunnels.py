@@ -43,7 +43,8 @@ def _counters(sender: Mapping[str, Any], reorder: Mapping[str, Any]) -> Json:
 
 def _path(sent: Mapping[str, Any], came: Mapping[str, Any]) -> Json:
     # A packet that is lost, or late, the daemon counts for all paths together or not at all.
-    return {column.raw: _raw(column, came if column.name in _RECEIVED else sent) for column in _PATHS}
+    own = {**sent, "mtu": sent["mtu"] or 0}  # The daemon says null where it does not search.
+    return {column.raw: _raw(column, came if column.name in _RECEIVED else own) for column in _PATHS}
 
 
 def _raw(column: Declared, counted: Mapping[str, Any]) -> int | None:
