@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 
 from polypath import owncc
 from polypath.cli._app import build
-from polypath.engines import EngineError, FakeEngine, HostEngine, Output, find
+from polypath.engines import FakeEngine, HostEngine, Output, find
 from polypath.results import Progress, _progress, execute, execute_part, plan, progress_of
 from polypath.results._progress import Told
 from polypath.study import Run, Study, StudyError
@@ -403,7 +403,7 @@ def test_own_c_that_crashes_takes_no_machine_with_it(cluster: Cluster, tmp_path:
     with pytest.raises(StudyError, match=r"falls\.c: its hook cong_avoid crashed .*cc=falls"):
         execute(work, on=DaskPlace(cluster.address))
     left = plan(work.study, out=tmp_path / "there").pending
-    assert {run.key for run in work.runs if run.parameters["cc"] == "falls"} <= {run.key for run in left}
+    assert "falls" in {run.parameters["cc"] for run in left}
     # The workers are there as before, and do the rest.
     rest = study(STUDY.replace("cc: [lia, cubic]", "cc: [lia]").replace("seeds: 3", "seeds: 1"))
     execute(plan(rest, out=tmp_path / "rest"), on=DaskPlace(cluster.address))
