@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 
 from polypath import owncc
 from polypath.cli._app import build
-from polypath.engines import FakeEngine, HostEngine, Output, find
+from polypath.engines import EngineError, FakeEngine, HostEngine, Output, find
 from polypath.results import Progress, _progress, execute, execute_part, plan, progress_of
 from polypath.results._progress import Told
 from polypath.study import Run, Study, StudyError
@@ -387,6 +387,42 @@ def test_a_client_that_was_killed_takes_what_was_finished_meanwhile(cluster: Clu
     assert set(begun[: len(lying)]) == lying, "what lay there came first, and did not run again"
     assert sorted(begun) == sorted(run.key for run in work.pending)
     assert list(handover.iterdir()) == []
+
+
+# What a worker loads before it works, more than once: it dies of every run with cubic, as one does whose memory a run exceeds, and
+# other runs at 5mbit meet a fault of the engine.
+DIES = """
+import os, signal
+from polypath.engines import SimEngine
+
+def run(self, scenario, plain=getattr(SimEngine, "plain", SimEngine.run)):
+    ccs = {flow["cc"] for flow in scenario["flows"]}
+    if "cubic" in ccs:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if "'bits_per_s': 5000000," in str(scenario["links"]):
+        raise RecursionError("a fault of the engine")
+    return plain(self, scenario)
+
+SimEngine.plain, SimEngine.run = run.__defaults__[0], run
+"""
+
+
+@pytest.mark.slow
+def test_runs_that_kill_their_machine_or_meet_a_fault_are_named_and_others_finish(tmp_path: Path) -> None:
+    (tmp_path / "dies.py").write_text(DIES)
+    work = plan(study(STUDY.replace("seeds: 3", "seeds: 1")), out=tmp_path / "there")
+    with cluster_in(tmp_path, workers=0) as cluster:
+        for number in range(2):
+            cluster.worker(f"worker{number}", DASK_DISTRIBUTED__WORKER__PRELOAD=str(tmp_path / "dies.py"))
+        cluster.wait_for(2)
+        with pytest.raises(EngineError) as told:
+            execute(work, on=DaskPlace(cluster.address))
+    lines = str(told.value).splitlines()
+    deadly = {run.key for run in work.runs if any(flow["cc"] == "cubic" for flow in run.scenario["flows"])}
+    faulty = {run.key for run in work.runs if "'bits_per_s': 5000000," in str(run.scenario["links"])} - deadly
+    assert len([line for line in lines if "every machine that began this run died" in line]) == len(deadly)
+    assert len([line for line in lines if "RecursionError: a fault of the engine" in line]) == len(faulty) > 0
+    assert {run.key for run in plan(work.study, out=tmp_path / "there").pending} == deadly | faulty < {run.key for run in work.runs}
 
 
 @pytest.mark.slow

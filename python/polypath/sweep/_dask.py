@@ -110,6 +110,9 @@ class _Sweep:
         # By worker: runs in a row that failed by its fault. By run: workers that failed at it.
         self._faults: Counter[str] = Counter()
         self._failed_at: defaultdict[str, set[str]] = defaultdict(set)
+        # Runs that machines died of, or that waited there beside such ones: each is done once more when nothing else is. Keys of those.
+        self._suspects: list[Run] = []
+        self._alone: set[str] = set()
         self._threads = 1
         self._machines = 0
         self._counted = -math.inf
@@ -153,7 +156,11 @@ class _Sweep:
                 self._connect_again()
                 continue
             if not self._sent:
-                # All that came last lay at the handover.
+                # All that came last lay at the handover, or is under suspicion.
+                if self._suspects:
+                    run = self._suspects.pop()
+                    self._alone.add(run.key)
+                    self._send([run])
                 continue
             try:
                 number = self._ended.get(timeout=1.0)
@@ -251,6 +258,9 @@ class _Sweep:
                 self._send([run])
             return
         for run in runs:
+            if run.key not in self._alone:
+                self._suspects.append(run)
+                continue
             end = self._ledger.ended(Failed(key=run.key, fault=Fault.ENGINE, sentence=DIED))
             if isinstance(end, Failed):
                 yield end

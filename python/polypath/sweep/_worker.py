@@ -91,6 +91,8 @@ def _done(task: Task, handover: Handover | None) -> Finished | Failed:
     except (OSError, MemoryError, PolypathError) as error:
         # A full disk, no memory, a kernel that somebody removed: another machine may do it.
         return failed(Fault.MACHINE, error)
+    except Exception as error:  # A fault of Polypath's own: told with the run, and the others go on.
+        return failed(Fault.ENGINE, f"{type(error).__name__}: {error}")
 
 
 def differs(machine: str, engine: str, have: str, wanted: str) -> str:
