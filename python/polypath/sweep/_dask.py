@@ -110,7 +110,8 @@ class _Sweep:
         # By worker: runs in a row that failed by its fault. By run: workers that failed at it.
         self._faults: Counter[str] = Counter()
         self._failed_at: defaultdict[str, set[str]] = defaultdict(set)
-        # Runs that machines died of, or that waited there beside such ones: each is done once more when nothing else is. Keys of those.
+        # Runs that machines died of, or that were there beside such ones, since Dask blames all: each is done once more, alone, when
+        # nothing else is left. And the keys of those that were alone.
         self._suspects: list[Run] = []
         self._alone: set[str] = set()
         self._threads = 1
@@ -251,11 +252,6 @@ class _Sweep:
         if type(error).__name__ != "KilledWorker":
             # The scheduler went, or took it back: nothing is known of the runs.
             self._ledger.queue.back(reversed(runs))
-            return
-        if len(runs) > 1:
-            # One of them is to blame; alone, it shows.
-            for run in runs:
-                self._send([run])
             return
         for run in runs:
             if run.key not in self._alone:
