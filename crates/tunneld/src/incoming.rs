@@ -184,10 +184,9 @@ impl Batch {
         // One that does not go out is followed by another one.
         while let Some((to, message)) = peer.poll_transmit() {
             match to {
-                To::All => {
-                    for (sockets, &remote) in core.paths.iter().zip(&self.remotes) {
-                        let _ = sockets.main.send_now(remote, &message);
-                    }
+                To::Path(path) => {
+                    let path = usize::from(path.0);
+                    let _ = core.paths[path].main.send_now(self.remotes[path], &message);
                 }
                 To::Back(path, address) => {
                     let _ = core.paths[usize::from(path.0)].main.send_now(address, &message);

@@ -76,13 +76,25 @@ pub(super) const STAMP: usize = 16;
 /// What shows that the sender of a message knows the public key of its receiver: the first 16 bytes of HMAC-BLAKE2s. It costs far less than
 /// the curve, so whoever does not know the key cannot keep the processor busy.
 pub(super) fn stamp(receiver: &Key, message: &[u8]) -> [u8; STAMP] {
+    mac(receiver.bytes(), message)
+}
+
+/// The first 16 bytes of HMAC-BLAKE2s.
+pub(super) fn mac(key: &[u8], message: &[u8]) -> [u8; STAMP] {
+    let mut short = [0; STAMP];
+    short.copy_from_slice(&hmac(key, message)[..STAMP]);
+    short
+}
+
+/// HMAC-BLAKE2s.
+pub(super) fn hmac(key: &[u8], message: &[u8]) -> [u8; 32] {
     let mut whole = [0; 64];
     if let Some(mut hash) = DefaultResolver.resolve_hash(&HashChoice::Blake2s) {
-        hash.hmac(receiver.bytes(), message, &mut whole);
+        hash.hmac(key, message, &mut whole);
     }
-    let mut stamp = [0; STAMP];
-    stamp.copy_from_slice(&whole[..STAMP]);
-    stamp
+    let mut found = [0; 32];
+    found.copy_from_slice(&whole[..32]);
+    found
 }
 
 #[cfg(test)]

@@ -6,10 +6,17 @@
 //!
 //! | datagram | bytes |
 //! |---|---|
-//! | initiation | 0x41 0 0 0, sender's name of the session (4), Noise's first message with the time of day as payload (104), stamp (16) |
+//! | initiation | 0x41 0 0 0, sender's name of the session (4), Noise's first message with the time of day as payload (104), stamp (16), proof (16) |
 //! | response | 0x42 0 0 0, sender's name (4), receiver's name (4), Noise's second message (48), stamp (16) |
+//! | cookie | 0x43 0 0 0, receiver's name (4), salt (16), cookie encrypted (16), tag (16) |
 //! | data | 0x44 0 0 0, receiver's name (4), path and number (8), the plain datagram encrypted, tag (16) |
 
+//!
+//! Whoever knows an end's public key can make initiations that cost it some tenths of a millisecond each. So it looks at twenty a second from the other
+//! end's address, and at twenty from elsewhere. Beyond that it answers with a cookie, which it computes from the sender's address and forgets. An initiation
+//! with a proof of that cookie comes from where it says, so it is looked at all the same, a few a second of each address ([`cookie`]).
+
+mod cookie;
 mod keys;
 mod session;
 mod window;
@@ -18,7 +25,8 @@ pub use keys::{Key, Keys};
 pub use session::{OVERHEAD, Session};
 
 use crate::encapsulation::Refusal;
-use keys::{STAMP, stamp};
+use cookie::{COOKIE, Jar, Made};
+use keys::{STAMP, mac, stamp};
 use polypath_base::{Duration, Instant, PathId, counters};
 use session::{DATA, HEADER, Held};
 use snow::{Builder, HandshakeState};
@@ -32,7 +40,9 @@ const PROLOGUE: &[u8] = b"polypath tunnel 1";
 const PRESHARED_AT: u8 = 2;
 const INITIATION: u8 = 0x41;
 const RESPONSE: u8 = 0x42;
-const INITIATION_LEN: usize = 8 + 104 + STAMP;
+const INITIATION_LEN: usize = STAMPED + STAMP;
+/// Without the proof.
+const STAMPED: usize = 8 + 104 + STAMP;
 const RESPONSE_LEN: usize = 12 + 48 + STAMP;
 
 /// A session is replaced by who began it after this time, by the other end if that has not happened somewhat later, and used by nobody
@@ -44,12 +54,18 @@ const ENDED: Duration = Duration::from_secs(180);
 const RETRY: Duration = Duration::from_secs(2);
 /// Handshakes that are looked at in a second: each costs some tenths of a millisecond. Whoever is where the other end was last has his own.
 const HANDSHAKES: u64 = 20;
+/// The same with a proof: of one address, and of all. Addresses share so many places.
+const EACH: u64 = 5;
+const ALL_PROVEN: u64 = 100;
+const ADDRESSES: usize = 256;
+/// Cookies in a second for addresses that are not the other end's: each costs some microseconds.
+const COOKIES: u64 = 1000;
 
 /// Where a message of a handshake goes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum To {
-    /// To the other end on all paths: the first that comes counts.
-    All,
+    /// To the other end on a path; the same goes out on all of them, and the first that comes counts.
+    Path(PathId),
     /// Back to where it came from.
     Back(PathId, SocketAddr),
 }
@@ -70,21 +86,28 @@ counters! {
         initiations_sent: Times, "handshakes that this end began";
         initiations_received: Times, "handshakes that the other end began";
         sessions: Times, "sessions that came into use";
+        cookies_sent: Times, "handshakes that were answered with a cookie, because there were too many";
+        cookies_received: Times, "cookies that came from the other end";
     }
 }
 
-/// How many handshakes may be looked at.
+/// How many handshakes may be looked at: so many a second.
 #[derive(Copy, Clone, Debug)]
 struct Budget {
+    most: u64,
     left: u64,
     since: Instant,
 }
 
 impl Budget {
+    const fn new(most: u64) -> Self {
+        Self { most, left: most, since: Instant::ZERO }
+    }
+
     fn take(&mut self, now: Instant) -> bool {
-        let more = now.since(self.since).as_nanos() / (1_000_000_000 / HANDSHAKES);
+        let more = now.since(self.since).as_nanos() / (1_000_000_000 / self.most);
         if more > 0 {
-            self.left = (self.left + more).min(HANDSHAKES);
+            self.left = (self.left + more).min(self.most);
             self.since = now;
         }
         let some = self.left > 0;
@@ -97,6 +120,8 @@ impl Budget {
 struct Pending {
     handshake: HandshakeState,
     local: u32,
+    /// Of its initiation.
+    stamp: [u8; STAMP],
 }
 
 /// The other end of a tunnel, as far as encryption goes.
@@ -117,9 +142,17 @@ pub struct Peer {
     may_begin: Instant,
     /// The greatest time in an initiation; one that is not greater is a replay.
     latest: u64,
+    /// Handshakes without a proof, from where the other end was last and from elsewhere.
     known: Budget,
     unknown: Budget,
-    name: u32,
+    /// Those with one: from where the other end was last, by address, and from all other addresses together.
+    known_proven: Budget,
+    proven: Vec<Budget>,
+    all_proven: Budget,
+    cookies: Budget,
+    made: Made,
+    jar: Jar,
+    name: u64,
     out: VecDeque<(To, Vec<u8>)>,
     counters: EncryptionCounters,
 }
@@ -133,9 +166,11 @@ impl std::fmt::Debug for Peer {
 impl Peer {
     /// A tunnel of so many paths. The first handshake is due at once.
     pub fn new(keys: Keys, paths: usize) -> Self {
-        let budget = Budget { left: HANDSHAKES, since: Instant::ZERO };
+        let budget = Budget::new(HANDSHAKES);
         let (public, out) = (keys.private.public(), VecDeque::new());
         Self {
+            made: Made::new(&keys.private),
+            jar: Jar::new(paths),
             keys,
             public,
             paths: paths.min(session::PATHS),
@@ -147,6 +182,10 @@ impl Peer {
             latest: 0,
             known: budget,
             unknown: budget,
+            known_proven: budget,
+            proven: vec![Budget::new(EACH); ADDRESSES],
+            all_proven: Budget::new(ALL_PROVEN),
+            cookies: Budget::new(COOKIES),
             name: 0,
             out,
             counters: EncryptionCounters::default(),
@@ -187,11 +226,11 @@ impl Peer {
         }
         if now >= self.wanted_at() && now >= self.may_begin {
             self.may_begin = now + RETRY;
-            self.begin(wall_ns);
+            self.begin(now, wall_ns);
         }
     }
 
-    fn begin(&mut self, wall_ns: u64) {
+    fn begin(&mut self, now: Instant, wall_ns: u64) {
         let local = self.new_name();
         let Ok(mut handshake) = self.builder().and_then(|builder| {
             builder.remote_public_key(self.keys.peer.bytes())?.psk(PRESHARED_AT, self.keys.preshared.bytes())?.build_initiator()
@@ -202,13 +241,23 @@ impl Peer {
         let mut message = vec![0; INITIATION_LEN];
         message[0] = INITIATION;
         message[4..8].copy_from_slice(&local.to_be_bytes());
-        if handshake.write_message(&wall_ns.to_be_bytes(), &mut message[8..INITIATION_LEN - STAMP]).is_err() {
+        if handshake.write_message(&wall_ns.to_be_bytes(), &mut message[8..STAMPED - STAMP]).is_err() {
             return;
         }
-        self.stamp(&mut message);
+        self.stamp(&mut message[..STAMPED]);
+        let mut stamp = [0; STAMP];
+        stamp.copy_from_slice(&message[STAMPED - STAMP..STAMPED]);
         self.counters.initiations_sent += 1;
-        self.pending = Some(Pending { handshake, local });
-        self.out.push_back((To::All, message));
+        self.pending = Some(Pending { handshake, local, stamp });
+        for path in (0..self.paths).map(|path| PathId(path as u8)) {
+            let mut message = message.clone();
+            // Each path has an address of its own, and so a cookie of its own.
+            if let Some(cookie) = self.jar.cookie(now, path) {
+                let proof = mac(cookie, &message[..STAMPED]);
+                message[STAMPED..].copy_from_slice(&proof);
+            }
+            self.out.push_back((To::Path(path), message));
+        }
     }
 
     fn builder(&self) -> Result<Builder<'_>, snow::Error> {
@@ -217,7 +266,9 @@ impl Peer {
 
     fn new_name(&mut self) -> u32 {
         self.name = self.name.wrapping_add(1);
-        self.name
+        // One that nobody can guess, so that a forged response is refused before it costs anything.
+        let name = mac(self.keys.private.bytes(), &[b"name", &self.name.to_be_bytes()[..]].concat());
+        u32::from_be_bytes([name[0], name[1], name[2], name[3]])
     }
 
     fn stamp(&self, message: &mut [u8]) {
@@ -237,28 +288,74 @@ impl Peer {
         match datagram.first() {
             Some(&DATA) if datagram.len() >= OVERHEAD => self.open(datagram, plain),
             Some(&INITIATION) if datagram.len() == INITIATION_LEN => {
-                self.check(now, known, datagram)?;
+                self.check_stamp(&datagram[..STAMPED])?;
+                if !self.affords(now, from, known, datagram) {
+                    self.send_cookie(now, (path, from), known, datagram);
+                    return Err(Refusal::Busy);
+                }
                 self.answer(now, (path, from), datagram)?;
                 Ok(Opened::Handshake { renewed: false })
             }
             Some(&RESPONSE) if datagram.len() == RESPONSE_LEN => {
-                self.check(now, known, datagram)?;
+                self.check_stamp(datagram)?;
+                let awaited = u32::from_be_bytes([datagram[8], datagram[9], datagram[10], datagram[11]]);
+                if self.pending.as_ref().is_none_or(|pending| pending.local != awaited) {
+                    return Err(Refusal::NoSession);
+                }
+                let budget = if known { &mut self.known_proven } else { &mut self.all_proven };
+                if !budget.take(now) {
+                    return Err(Refusal::Busy);
+                }
                 self.finish(now, datagram)?;
                 Ok(Opened::Handshake { renewed: true })
+            }
+            Some(&COOKIE) if datagram.len() == cookie::LEN => {
+                let pending = self.pending.as_ref().ok_or(Refusal::NoSession)?;
+                if datagram[4..8] != pending.local.to_be_bytes() {
+                    return Err(Refusal::NoSession);
+                }
+                if !self.jar.take(now, path, &self.keys.peer, &pending.stamp, datagram) {
+                    return Err(Refusal::NotAuthentic);
+                }
+                self.counters.cookies_received += 1;
+                Ok(Opened::Handshake { renewed: false })
             }
             _ => Err(Refusal::Malformed),
         }
     }
 
     /// What is cheap to find out about a message of a handshake.
-    fn check(&mut self, now: Instant, known: bool, message: &[u8]) -> Result<(), Refusal> {
+    fn check_stamp(&self, message: &[u8]) -> Result<(), Refusal> {
         let (body, given) = message.split_at(message.len() - STAMP);
         // Whoever does not know our public key learns nothing from how long this takes that he could not compute.
-        if stamp(&self.public, body) != given {
-            return Err(Refusal::NotAuthentic);
+        if stamp(&self.public, body) == given { Ok(()) } else { Err(Refusal::NotAuthentic) }
+    }
+
+    /// Whether an initiation may be looked at.
+    fn affords(&mut self, now: Instant, from: SocketAddr, known: bool, initiation: &[u8]) -> bool {
+        let (stamped, proof) = initiation.split_at(STAMPED);
+        let proven = proof != [0; STAMP] && self.made.cookies(now, from).iter().any(|cookie| mac(cookie, stamped) == proof);
+        match (proven, known) {
+            (true, true) => self.known_proven.take(now),
+            (true, false) => {
+                // An address has a place by a number that its owner cannot choose.
+                let place = usize::from(self.made.place(from)) % ADDRESSES;
+                self.proven[place].take(now) && self.all_proven.take(now)
+            }
+            (false, true) => self.known.take(now),
+            (false, false) => self.unknown.take(now),
         }
-        let budget = if known { &mut self.known } else { &mut self.unknown };
-        if budget.take(now) { Ok(()) } else { Err(Refusal::Busy) }
+    }
+
+    fn send_cookie(&mut self, now: Instant, (path, from): (PathId, SocketAddr), known: bool, initiation: &[u8]) {
+        // What is sent back to one address is never more than has come from it.
+        if !known && !self.cookies.take(now) {
+            return;
+        }
+        if let Some(message) = self.made.message(now, from, &self.public, initiation) {
+            self.counters.cookies_sent += 1;
+            self.out.push_back((To::Back(path, from), message));
+        }
     }
 
     fn answer(&mut self, now: Instant, (path, from): (PathId, SocketAddr), datagram: &[u8]) -> Result<(), Refusal> {
@@ -266,7 +363,7 @@ impl Peer {
         let mut handshake =
             self.builder().and_then(|builder| builder.psk(PRESHARED_AT, self.keys.preshared.bytes())?.build_responder()).map_err(bad)?;
         let mut time = [0; INITIATION_LEN];
-        let length = handshake.read_message(&datagram[8..INITIATION_LEN - STAMP], &mut time).map_err(bad)?;
+        let length = handshake.read_message(&datagram[8..STAMPED - STAMP], &mut time).map_err(bad)?;
         if handshake.get_remote_static() != Some(&self.keys.peer.bytes()[..]) {
             return Err(Refusal::NotAuthentic);
         }

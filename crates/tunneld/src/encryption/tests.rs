@@ -64,11 +64,10 @@ impl Net {
                     some = true;
                     self.sent.push((end, message.clone()));
                     // On all paths: the second copy must do no harm.
-                    for path in 0..if to == To::All { 2 } else { 1 } {
-                        if !lost {
-                            let result = self.take(1 - end, PathId(path), &message);
-                            assert!(path == 1 || result.is_ok(), "{result:?}");
-                        }
+                    if !lost {
+                        let (To::Path(path) | To::Back(path, _)) = to;
+                        let result = self.take(1 - end, path, &message);
+                        assert!(path == PathId(1) || result.is_ok(), "{result:?}");
                     }
                 }
             }
@@ -118,7 +117,7 @@ fn two_ends_that_start_at_once_understand_each_other() {
     for end in [A, B, A, B, B, A] {
         assert!(net.carries(end));
     }
-    assert!(net.sent.iter().all(|(_, message)| message.len() == if message[0] == INITIATION { 128 } else { 76 }));
+    assert!(net.sent.iter().all(|(_, message)| message.len() == if message[0] == INITIATION { 144 } else { 76 }));
 }
 
 #[test]
@@ -163,7 +162,7 @@ fn without_the_other_end_a_session_ends_and_initiations_go_on() {
         net.now += Duration::from_secs(1);
         net.settle(true);
     }
-    assert_eq!(net.sent.len() - before, 10, "one every two seconds from each");
+    assert_eq!(net.sent.len() - before, 20, "one every two seconds from each, on two paths");
     net.now += Duration::from_secs(2);
     net.settle(false);
     assert!(net.carries(A) && net.carries(B), "the path is back");
@@ -238,6 +237,108 @@ fn a_flood_of_handshakes_costs_no_more_than_twenty_a_second() {
     assert!(net.carries(A), "the other end is heard all the same");
 }
 
+/// What somebody sends who knows the public key of an end and nothing else: an initiation that costs as much as a real one.
+fn forged(receiver: &Key, number: u64) -> Vec<u8> {
+    let mut message = vec![0x5a; INITIATION_LEN];
+    message[0] = INITIATION;
+    message[1..4].fill(0);
+    // The ephemeral key differs each time.
+    message[8..16].copy_from_slice(&number.to_be_bytes());
+    message[STAMPED..].fill(0);
+    let stamped = stamp(receiver, &message[..STAMPED - STAMP]);
+    message[STAMPED - STAMP..STAMPED].copy_from_slice(&stamped);
+    message
+}
+
+#[test]
+fn a_flood_that_says_it_is_the_peer_does_not_keep_the_peer_out() {
+    let mut net = Net::new();
+    let receiver = net.keys[B].private.public();
+    let (mut looked_at, mut sent) = (0, 0_u64);
+    for step in 0..1000 {
+        net.now = Instant::ZERO + Duration::from_millis(10 * step);
+        // From the peer's own address, and from a thousand others.
+        for _ in 0..if step == 0 { 100 } else { 20 } {
+            sent += 1;
+            let from = if sent % 2 == 0 { at(A) } else { SocketAddr::from(([10, 7, (sent / 250) as u8, sent as u8], 5)) };
+            let now = net.now;
+            let result = net.ends[B].handle(now, PATH, (from, sent % 2 == 0), &forged(&receiver, sent), &mut vec![]);
+            looked_at += u32::from(result == Err(Refusal::NotAuthentic));
+            assert!(matches!(result, Err(Refusal::NotAuthentic | Refusal::Busy)), "{result:?}");
+            // Cookies for the forged ones go where they say they come from: to the peer, who did not ask.
+            while let Some((To::Back(path, to), message)) = net.ends[B].poll_transmit() {
+                assert!(message.len() < INITIATION_LEN);
+                if to == at(A) {
+                    let taken = net.take(A, path, &message);
+                    assert!(matches!(taken, Err(Refusal::NotAuthentic | Refusal::NoSession)), "{taken:?}");
+                }
+            }
+        }
+        // What both ends have to say, as far as B takes it.
+        for end in [A, B] {
+            if net.ends[end].poll_timeout() <= net.now {
+                let wall = net.wall();
+                net.ends[end].handle_timeout(net.now, wall);
+            }
+            while let Some((to, message)) = net.ends[end].poll_transmit() {
+                let (To::Path(path) | To::Back(path, _)) = to;
+                // B's own initiations are lost: A alone can begin.
+                if end == A || message[0] != INITIATION {
+                    let _ = net.take(1 - end, path, &message);
+                }
+            }
+        }
+    }
+    assert!(looked_at <= 2 * (11 * HANDSHAKES as u32), "{looked_at} of {sent}");
+    assert!(net.ends[A].counters().cookies_received >= 1, "it was told to prove where it is");
+    assert!(net.carries(A) && net.carries(B), "{:?}", net.ends[B].counters());
+}
+
+#[test]
+fn an_address_that_proves_itself_gets_five_a_second_and_all_of_them_a_hundred() {
+    let net = Net::new();
+    let (mut end, receiver) = (Peer::new(net.keys[B], 2), net.keys[B].private.public());
+    let mut number = 0;
+    // Cookies as B gives them to each, which whoever gets them can use.
+    let mut proven = |end: &mut Peer, now: Instant, from: SocketAddr| {
+        number += 1;
+        let mut message = forged(&receiver, number);
+        let proof = mac(&end.made.cookies(now, from)[0], &message[..STAMPED]);
+        message[STAMPED..].copy_from_slice(&proof);
+        end.handle(now, PATH, (from, false), &message, &mut vec![]) == Err(Refusal::NotAuthentic)
+    };
+    let now = secs(10);
+    let one = (0..1000).filter(|_| proven(&mut end, now, at(7))).count();
+    assert_eq!(one, EACH as usize);
+    let many = (0..4000_u32).filter(|n| proven(&mut end, now, SocketAddr::from(([10, (n >> 8) as u8, *n as u8, 1], 5)))).count();
+    assert_eq!(many + one, ALL_PROVEN as usize, "however many there are");
+    // A proof of another address, or an old one, is none.
+    let mut foreign = forged(&receiver, 0);
+    let proof = mac(&end.made.cookies(now, at(8))[0], &foreign[..STAMPED]);
+    foreign[STAMPED..].copy_from_slice(&proof);
+    assert!(!end.made.cookies(now, at(9)).iter().any(|cookie| mac(cookie, &foreign[..STAMPED]) == proof));
+    assert!(end.made.cookies(secs(130), at(8)).iter().any(|cookie| mac(cookie, &foreign[..STAMPED]) == proof));
+    assert!(!end.made.cookies(secs(400), at(8)).iter().any(|cookie| mac(cookie, &foreign[..STAMPED]) == proof));
+}
+
+#[test]
+fn a_response_that_nobody_awaits_costs_nothing() {
+    let mut net = Net::new();
+    net.settle(true);
+    let receiver = net.keys[B].private.public();
+    let mut response = vec![0; RESPONSE_LEN];
+    response[0] = RESPONSE;
+    let stamped = stamp(&receiver, &response[..RESPONSE_LEN - STAMP]);
+    response[RESPONSE_LEN - STAMP..].copy_from_slice(&stamped);
+    for _ in 0..1000 {
+        let result = net.ends[B].handle(secs(0), PATH, (at(A), true), &response, &mut vec![]);
+        assert_eq!(result, Err(Refusal::NoSession));
+    }
+    net.now = secs(2);
+    net.settle(false);
+    assert!(net.carries(A) && net.carries(B), "the real one is taken");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -250,8 +351,8 @@ proptest! {
         for message in messages.into_iter().chain([net.seal(A, b"hello")]) {
             let mut changed = message.clone();
             let place = at % changed.len();
-            // Bytes 1 to 3 say nothing.
-            if changed[0] != DATA || !(1..4).contains(&place) {
+            // Bytes 1 to 3 say nothing, nor does a proof that nobody asked for.
+            if (changed[0] != DATA || !(1..4).contains(&place)) && (changed[0] != INITIATION || place < STAMPED) {
                 changed[place] ^= 1 << bit;
                 prop_assert!(net.take(B, PATH, &changed).is_err(), "byte {place} of {:x}", message[0]);
             }
@@ -264,7 +365,7 @@ proptest! {
     fn any_bytes_are_read_without_a_panic(kind in 0..5_u8, mut bytes in proptest::collection::vec(any::<u8>(), 0..160)) {
         let mut net = Net::agreed();
         if let Some(first) = bytes.first_mut() {
-            *first = [INITIATION, RESPONSE, DATA, 0, *first][usize::from(kind)];
+            *first = [INITIATION, RESPONSE, DATA, COOKIE, *first][usize::from(kind)];
         }
         prop_assert!(net.take(A, PATH, &bytes).is_err());
         prop_assert!(net.carries(A) && net.carries(B));
