@@ -6,12 +6,16 @@ Times are those of a machine that may be busy: what must happen is waited for, l
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import hashlib
+import hmac
 import json
 import os
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -452,6 +456,78 @@ def test_a_wrong_key_carries_nothing(tunnel: Tunnel) -> None:
     assert tunnel.status(0)["encryption"]["session_age_s"] is None
     assert tunnel.status(0)["encryption"]["initiations_sent"] >= 1
     assert tunnel.status(0)["daemon"]["no_session"] >= 1
+
+
+def forged(public: str, number: int) -> bytes:
+    """What somebody can send who knows a machine's public key and nothing else: an initiation that costs as much as a real one."""
+    body = b"\x41\0\0\0" + struct.pack("!IQ", number, number) + b"\x5a" * 96
+    return body + hmac.new(base64.b64decode(public), body, hashlib.blake2s).digest()[:16] + bytes(16)
+
+
+@contextlib.contextmanager
+def flood(public: str, senders: list[str]) -> Iterator[None]:
+    """Some thousand forged initiations a second from these addresses of path 1 to end 0."""
+    udp = struct.Struct("!HHHH")
+    messages = [forged(public, number) for number in range(100)]
+    # Linux fills in the rest of the IP header; a checksum of 0 is none.
+    packets = [
+        struct.pack("!BBHHHBBH4s4s", 0x45, 0, 0, 0, 0, 64, 17, 0, socket.inet_aton(sender), socket.inet_aton("192.168.1.1"))
+        + udp.pack(23456, 23456, udp.size + len(message), 0)
+        + message
+        for message in messages
+        for sender in senders
+    ]
+    stop = threading.Event()
+
+    def send() -> None:
+        with inside(1, lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)) as out:
+            while not stop.wait(0.002):
+                for packet in packets[:10]:
+                    with contextlib.suppress(OSError):
+                        out.sendto(packet, ("192.168.1.1", 0))
+                packets.extend(packets[:10])
+                del packets[:10]
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_a_flood_of_handshakes_does_not_keep_the_other_end_out(tunnel: Tunnel) -> None:
+    tunnel.encrypt()
+    # End 0 looks for the other one where nobody is, so end 1 has to begin, from an address that end 0 does not know.
+    file = tunnel.folder / "ppt-1.toml"
+    file.write_text(re.sub(r'remote = "192.168.(.).2"', r'remote = "192.168.\1.200"', file.read_text()))
+    public = command(str(PROGRAM), "pubkey", str(tunnel.folder / "a.key")).stdout.strip()
+    tunnel.start(0)
+
+    def seen(name: str) -> int:
+        return int(tunnel.status(0)["encryption"][name])
+
+    with flood(public, [f"192.168.1.{number}" for number in range(10, 110)]):
+        until(lambda: tunnel.status(0)["refused"]["busy"] >= 100, "there are more than are looked at")
+        until(lambda: seen("cookies_sent") >= 100, "the others are answered with cookies")
+        tunnel.start(1)
+        until(lambda: seen("initiations_received") >= 1, "the other end's is looked at")
+        assert tunnel.status(1)["encryption"]["cookies_received"] >= 1
+        until(lambda: all(path["remote"].endswith(".2:23456") for path in tunnel.status(0)["paths"]), "it is found on both paths")
+        assert pings(0, "10.99.0.2") >= 19
+    # Now it says that it is the other end itself, which starts again.
+    client, server = connected()
+    with flood(public, ["192.168.1.2"]):
+        busy = tunnel.status(0)["refused"]["busy"]
+        until(lambda: tunnel.status(0)["refused"]["busy"] >= busy + 100, "its place is taken")
+        os.kill(tunnel.status(1)["pid"], signal.SIGKILL)
+        until(lambda: "ppt0" not in command("ip", "-n", NAMES[1], "link").stdout, "the device goes")
+        before = seen("initiations_received")
+        tunnel.start(1)
+        until(lambda: seen("initiations_received") > before, "it is let in")
+        carried(client, server, 1_000_000)
+        carried(server, client, 1_000_000)
 
 
 def test_an_encrypted_peer_may_change_its_address_and_start_again(tunnel: Tunnel) -> None:

@@ -10,7 +10,6 @@
 //! | response | 0x42 0 0 0, sender's name (4), receiver's name (4), Noise's second message (48), stamp (16) |
 //! | cookie | 0x43 0 0 0, receiver's name (4), salt (16), cookie encrypted (16), tag (16) |
 //! | data | 0x44 0 0 0, receiver's name (4), path and number (8), the plain datagram encrypted, tag (16) |
-
 //!
 //! Whoever knows an end's public key can make initiations that cost it some tenths of a millisecond each. So it looks at twenty a second from the other
 //! end's address, and at twenty from elsewhere. Beyond that it answers with a cookie, which it computes from the sender's address and forgets. An initiation
@@ -33,6 +32,7 @@ use snow::{Builder, HandshakeState};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use subtle::ConstantTimeEq;
 
 const NOISE: &str = "Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s";
 const PROLOGUE: &[u8] = b"polypath tunnel 1";
@@ -334,7 +334,9 @@ impl Peer {
     /// Whether an initiation may be looked at.
     fn affords(&mut self, now: Instant, from: SocketAddr, known: bool, initiation: &[u8]) -> bool {
         let (stamped, proof) = initiation.split_at(STAMPED);
-        let proven = proof != [0; STAMP] && self.made.cookies(now, from).iter().any(|cookie| mac(cookie, stamped) == proof);
+        // How long this takes says nothing of a cookie to who has none.
+        let proves = |cookie: &[u8; STAMP]| bool::from(mac(cookie, stamped).ct_eq(proof));
+        let proven = proof != [0; STAMP] && self.made.cookies(now, from).iter().any(proves);
         match (proven, known) {
             (true, true) => self.known_proven.take(now),
             (true, false) => {
