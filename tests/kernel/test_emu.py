@@ -126,8 +126,9 @@ def test_a_delay_is_never_shorter_and_not_much_longer(up: Up) -> None:
         assert sender.recv(2048) == data
         spans.append(time.monotonic() - begin)
     assert min(spans) >= 0.030
-    # Each packet wakes two programs and two links: ten milliseconds are for a machine that is busy with other things.
-    assert statistics.median(spans) < 0.040
+    # Each packet wakes two programs and two links, and each wake waits where the machine is busy with other things: the tenth that waited
+    # least is the emulator's.
+    assert statistics.quantiles(spans, n=10)[0] < 0.035
     row = reported(lambda row: row["packets"] == 100)
     assert row["bytes"] == 100 * 128
     assert (row["missed"], row["overflow"], row["refused"], row["cut"]) == (0, 0, 0, 0)
