@@ -5,6 +5,7 @@ Building the kernel of the variant takes longer than the plain one, so CI has no
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import pytest
@@ -54,24 +55,83 @@ for n in 1:one 2:two; do
     ip -n end${n%:*} link set ${n#*:} up
 done
 sleep 0.05
-# In the first second of a clock ping sends without a pause: all of it lies between two looks, and the end comes before the next one.
+# In the first second of a clock ping sends without a pause.
 ip netns exec end1 ping -c 5 -i 0.2 10.0.0.2
+ip netns exec end2 python3 -c "
+import socket, time
+s = socket.create_server(('10.0.0.2', 80)); c = s.accept(); time.sleep(0.3)" &
+sleep 0.1
+ip netns exec end1 python3 -c "
+import socket, time
+c = socket.create_connection(('10.0.0.2', 80)); c.send(bytes(50000)); time.sleep(0.2)"
+wait
+ip netns del end2
+date +%N
 """
+
+
+def watched(script: Path, kernel: linux.Kernel, out: Path, watch: selftests.Watch) -> tuple[tuple[int, str], selftests.Told]:
+    script.write_text(WATCHED)
+    said = run_script(script, kernel=kernel.file, seed=1, out=out, timeout_s=120, observe=watch.text())
+    return said, selftests.told_of(out)
 
 
 def test_a_watched_run_is_the_plain_one(linux_kernel: linux.Kernel, tmp_path: Path) -> None:
     script, out = tmp_path / "script", tmp_path / "out"
-    script.write_text(WATCHED)
-    plain = run_script(script, kernel=linux_kernel.file, seed=1, out=None, timeout_s=120, observe="idle")
-    watched = run_script(script, kernel=linux_kernel.file, seed=1, out=out, timeout_s=120, observe="all")
-    assert plain == watched
-    assert (plain[0], " 5 received" in plain[1]) == (0, True)
+    plain, told_plainly = watched(script, linux_kernel, tmp_path / "idle", selftests.IDLE)
+    said, told = watched(script, linux_kernel, out, selftests.Watch())
+    assert plain == said
+    assert (said[0], " 5 received" in said[1]) == (0, True)
+    assert told_plainly.packets == told.packets
+    assert told_plainly.marks == told.marks
+    # This kernel has no tracing.
+    assert set(told.refused) == {"tcp:*", "mptcp:*", "sock:*", "skb:kfree_skb", "printk:console", "dynamic debug"}
     names = [file.name for file in selftests.readable(out)]
     assert names == [f"end{n}.{kind}" for n in (1, 2) for kind in ("counters", "pcapng", "sockets.csv")]
+    # Also of a namespace that ends before the run does.
     assert "IcmpInEchos 5\n" in (out / "end2.counters").read_text()
+    packets = 0
     for end in (1, 2):
         (file,) = analyse([out / f"end{end}.pcapng"])["files"]
         assert file["packets"] >= 12, "five questions, their answers, and the search for the neighbour"
+        packets += file["packets"]
+    assert packets <= told.packets[0]
+    rows = list(csv.DictReader((out / "end1.sockets.csv").open()))
+    assert {row["destination"] for row in rows} == {"10.0.0.2:80"}
+    assert int(rows[-1]["bytes_acked"]) == 50_001
+
+
+def test_the_kernels_own_events_change_nothing(variant: linux.Kernel, tmp_path: Path) -> None:
+    script, out = tmp_path / "script", tmp_path / "out"
+    plain, told_plainly = watched(script, variant, tmp_path / "idle", selftests.IDLE)
+    said, told = watched(script, variant, out, selftests.Watch(dyndbg="file net/ipv4/* +p"))
+    assert plain == said
+    assert told_plainly.packets == told.packets
+    assert told.refused == ()
+    found = selftests.events(out)
+    assert found is not None
+    assert {"tcp_probe", "kfree_skb", "inet_sock_set_state"} <= found.counts.keys()
+    # Events have the times of the packets, where the kernel's own clock would have ticks of 4 ms.
+    times = [float(line.split(": ", 1)[0].split()[-1]) for line in (out / "events.txt").read_text().splitlines() if " tcp_probe: " in line]
+    assert any(round(time * 1e6) % 4000 for time in times)
+
+
+def test_the_clock_stands_while_a_person_types(linux_kernel: linux.Kernel, tmp_path: Path) -> None:
+    script, out, typed, shown = (tmp_path / name for name in ("script", "out", "typed", "shown"))
+    script.write_text("sleep 2\n")
+    typed.write_text("date +%s.%N\nif then\nx=5\nsleep 1; date +%s.%N\necho $x\n")
+    with typed.open() as source, shown.open("w") as target:
+        watch = selftests.Watch(shell_at=500_000_000)
+        person = (source.fileno(), target.fileno())
+        said = run_script(script, kernel=linux_kernel.file, seed=1, out=out, timeout_s=120, observe=watch.text(), shell=person)
+    assert said == (0, "")
+    assert selftests.told_of(out).shell
+    lines = shown.read_text().splitlines()
+    assert lines[0].startswith("0.5000")
+    first, second = (float(line.rpartition(" ")[2]) for line in lines if " # 17356896" in line)
+    assert 1.0 <= second - first < 1.001
+    assert any("yntax error" in line for line in lines)
+    assert lines[-2].endswith(" # 5") or lines[-1].startswith("5")
 
 
 SCRIPT = """

@@ -6,14 +6,18 @@ import csv
 import json
 import re
 import shutil
+import struct
 import subprocess
 import tarfile
 from xml.etree import ElementTree
 
 import pytest
+from typer.testing import CliRunner
 
 from polypath import EngineError, linux, selftests
+from polypath.cli._app import build
 from polypath.linux import _config, _kallsyms, _selftests
+from polypath.pcap import analyse
 from polypath.selftests import _run
 from polypath.selftests._suite import short
 
@@ -332,22 +336,115 @@ def test_a_kernel_without_a_table_has_no_program_for_it(tmp_path):
     assert (done / "kallsyms").exists()
 
 
-# What an observed machine leaves
+# What a watched machine leaves
 
 
-def test_sockets_and_counters_of_a_replay_are_readable(tmp_path):
+def written(folder, records, names="7 ns1-x\n"):
+    """The folder of a machine that wrote these records: time, what, content."""
+    folder.mkdir(exist_ok=True)
+    (folder / "namespaces").write_text(names)
+    raw = b"".join(struct.pack("=QII", at, what, len(body)) + body + bytes(-len(body) % 8) for at, what, body in records)
+    (folder / "observed").write_bytes(raw)
+    return folder
+
+
+def packet(namespace, name, data, length):
+    return struct.pack("=IIII16s", namespace, 3, length, len(data), name) + data
+
+
+def test_packets_sockets_and_counters_of_a_replay_are_readable(tmp_path):
     info = bytearray(232)
     info[68:72], info[80:84], info[228:232] = (each.to_bytes(4, "little") for each in (25_000, 10, 65_535))
-    line = f"1500000000 10.0.1.1:40000 10.0.3.3:10001 1 64 7 cubic {info.hex()}\n"
-    joined = f"1510000000 [::ffff:10.0.2.1]:40001 [dead:beef::3]:10001 1 8 7  {info[:24].hex()}\n"
-    (tmp_path / "ns1-x.sockets").write_text(line + joined)
-    (tmp_path / "ns1-x.counters").write_text("Tcp: ActiveOpens RetransSegs\nTcp: 3 0\nMPTcpExt: MPJoinSynRx\nMPTcpExt: 2\n")
-    assert [file.name for file in selftests.readable(tmp_path)] == ["ns1-x.counters", "ns1-x.sockets.csv"]
-    assert (tmp_path / "ns1-x.counters").read_text() == "TcpActiveOpens 3\nMPTcpExtMPJoinSynRx 2\n"
-    rows = list(csv.DictReader((tmp_path / "ns1-x.sockets.csv").open()))
+    ends = (bytes([10, 0, 1, 1]), bytes([10, 0, 3, 3]))
+    socket = struct.pack("=IHHHHII16s16s16s", 7, 2, 1, 40000, 10001, 7, 64, *ends, b"cubic") + info
+    six = (bytes(10) + b"\xff\xff\x0a\x00\x02\x01", bytes.fromhex("deadbeef000000000000000000000003"))
+    joined = struct.pack("=IHHHHII16s16s16s", 7, 10, 1, 40001, 10001, 7, 8, *six, b"") + info[:24]
+    counted = struct.pack("=I", 7) + b"Tcp: ActiveOpens RetransSegs\nTcp: 3 0\nMPTcpExt: MPJoinSynRx\nMPTcpExt: 2\n"
+    records = [
+        (1_500_000_000, 2, socket),
+        (1_505_000_000, 1, packet(7, b"eth1", b"\x02" * 20, 60)),
+        (1_510_000_000, 2, joined),
+        (1_600_000_000, 1, packet(7, b"eth2", b"\x02" * 21, 21)),
+        (1_700_000_000, 3, counted),
+    ]
+    folder = written(tmp_path / "run", records)
+    assert [file.name for file in selftests.readable(folder)] == ["ns1-x.counters", "ns1-x.pcapng", "ns1-x.sockets.csv"]
+    assert (folder / "ns1-x.counters").read_text() == "TcpActiveOpens 3\nMPTcpExtMPJoinSynRx 2\n"
+    rows = list(csv.DictReader((folder / "ns1-x.sockets.csv").open()))
     wanted = {"ms": "1500.000", "source": "10.0.1.1:40000", "state": "established", "subflow": "", "cc": "cubic", "rtt_us": "25000"}
     assert wanted.items() <= rows[0].items()
     assert (rows[0]["cwnd"], rows[0]["snd_wnd_bytes"]) == ("10", "65535")
     # A shorter tcp_info, and addresses of IPv6.
     assert (rows[1]["source"], rows[1]["destination"]) == ("10.0.2.1:40001", "[dead:beef::3]:10001")
     assert (rows[1]["subflow"], rows[1]["cwnd"], rows[1]["rto_us"]) == ("join", "", "0")
+    (file,) = analyse([folder / "ns1-x.pcapng"])["files"]
+    assert (file["packets"], file["broken"]) == (2, None)
+
+
+def test_a_window_keeps_what_lies_in_it_and_all_counters(tmp_path):
+    records = [(at, 1, packet(8, b"eth1", b"\x02" * 20, 20)) for at in (10, 20, 30)]
+    folder = written(tmp_path / "run", [*records, (40, 3, struct.pack("=I", 8) + b"Tcp: ActiveOpens\nTcp: 3\n")])
+    # A namespace that was gone before anybody saw its name.
+    assert [file.name for file in selftests.readable(folder, (20, 30))] == ["net-8.counters", "net-8.pcapng"]
+    (file,) = analyse([folder / "net-8.pcapng"])["files"]
+    assert file["packets"] == 1
+
+
+def test_a_machine_tells_when_its_log_grew_and_which_packets_there_were(tmp_path):
+    records = [(10, 4, struct.pack("=Q", 5)), (20, 5, b"mptcp"), (30, 6, struct.pack("=QQ", 2, 99))]
+    found = selftests.told_of(written(tmp_path / "run", records))
+    assert (found.marks, found.packets, found.refused, found.shell) == (((10, 5),), (2, 99), ("mptcp",), False)
+
+
+SUBTESTS = b"INFO: setup\n01 balanced   [ OK ]\n02 unbalanced   [ OK ]\n\nTAP version 13\n1..2\nok 1 - a\n"
+# When the log was so long: 10 ms, in nanoseconds, is how late a mark may be.
+MARKS = [(20_000_000, 12), (40_000_000, 20), (60_000_000, 35), (90_000_000, 60), (100_000_000, len(SUBTESTS))]
+
+
+@pytest.mark.parametrize(("subtest", "window"), [(1, (30_000_000, 70_000_000)), (2, (50_000_000, 110_000_000))])
+def test_the_time_of_a_subtest_is_known_by_its_log(subtest, window):
+    assert selftests.window_of(SUBTESTS, MARKS, subtest, "mptcp/x") == window
+
+
+def test_a_subtest_that_is_not_there_is_refused():
+    with pytest.raises(selftests.SelftestError, match=r"mptcp/x has no subtest 3; its log numbers 1 to 2"):
+        selftests.window_of(SUBTESTS, MARKS, 3, "mptcp/x")
+    with pytest.raises(selftests.SelftestError, match=r"mptcp/x does not number its subtests: leave --subtest out"):
+        selftests.window_of(b"ok 1 - a\n", MARKS, 1, "mptcp/x")
+
+
+TRACE = """\
+# tracer: nop
+#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION
+          <idle>-0       [000] ..s..     0.212000: kfree_skb: skbaddr=1 protocol=2048 location=tcp_v4_rcv+0x37/0x60 reason: NO_SOCKET
+   mptcp_connect-147     [000] d....     7.623243: console: MPTCP: msk=1 state=1 flags=10
+          <idle>-0       [000] ..s..     7.700000: kfree_skb: skbaddr=1 protocol=2048 location=tcp_v4_rcv+0x37/0x60 reason: NO_SOCKET
+"""
+
+
+def test_the_kernels_events_are_counted(tmp_path):
+    (tmp_path / "trace").write_text(TRACE)
+    (tmp_path / "trace.stats").write_text("entries: 3\noverrun: 4\ncommit overrun: 0\ndropped events: 1\n")
+    found = selftests.events(tmp_path)
+    assert (found.counts, found.drops, found.lost) == ({"kfree_skb": 2, "console": 1}, {"NO_SOCKET": 2}, 5)
+    assert [file.name for file in tmp_path.iterdir()] == ["events.txt"]
+    assert selftests.events(tmp_path) is None
+
+
+def test_what_is_not_written_down_is_not_asked_of_the_kernel():
+    assert selftests.IDLE.text() == "idle\n\n\n0 0\n\n"
+    watch = selftests.during(selftests.Watch(events="tcp:*", dyndbg="", shell_at=5), (1, 2))
+    assert watch.text() == "all\ntcp:*\n\n1 2\n5\n"
+
+
+WRONG = [
+    (["mptcp/x", "--seed", "1", "--plain", "--subtest", "2"], "--plain writes nothing down: leave --subtest out"),
+    (["mptcp/x", "--seed", "1", "--shell-at", "3"], "--shell-at: the bare number 3 has no unit"),
+]
+
+
+@pytest.mark.parametrize(("words", "sentence"), WRONG, ids=["plain", "instant"])
+def test_a_replay_that_cannot_be_is_refused_at_once(words, sentence):
+    done = CliRunner().invoke(build(["linux"]), ["linux", "replay", *words])
+    assert isinstance(done.exception, selftests.SelftestError)
+    assert str(done.exception).startswith(sentence)

@@ -1,182 +1,192 @@
-//! Watches a script from the side: the packets of every network namespace, its sockets and its counters, in the files of the run's folder.
+//! What a program must do beside a script that is watched. Packets, sockets and counters are written down by the kernel itself
+//! (`cc/kernel/observe.c`); here are the names of the network namespaces, and the shell that a person gets at a virtual instant.
 //!
-//! It must not change what it watches. So it starts no program and draws no random number, and a run that nobody watches has the same thread with the
-//! same sleeps: reading the clock costs virtual time, and a thread has a number.
+//! A run that nobody watches has the same thread with the same sleeps and the same calls: a thread has a number, and reading a clock costs virtual time.
 
-use crate::diag::{self, Seen};
-use crate::netlink::Netlink;
-use crate::ring::Ring;
 use crate::sys::{self, Error, Outcome};
-use polypath_wire::pcapng::{self, LinkType};
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
-use std::fmt::Write as _;
+use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{Read, Write};
+use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 /// Between two looks, ns.
 const PERIOD: u64 = 10_000_000;
-/// Bytes kept of a packet: the headers with all options.
-const SNAPLEN: u32 = 160;
-/// Counters are read at every so many looks.
-const COUNTERS_EVERY: u64 = 10;
 const NAMESPACES: &str = "/run/netns";
+/// Written to, the kernel writes down the counters of all namespaces.
+const FINISH: &str = "/proc/sys/polypath/observe";
+/// A person's lines, and what they see. While the kernel waits for a line the machine stands still.
+const PERSON: &str = "/proc/sys/polypath/shell";
+const TRACING: &str = "/sys/kernel/tracing";
+/// Ends what a command of the person printed.
+const MARK: u8 = 1;
+
+/// What is wanted, as the file `observe` of the run's folder says; the kernel reads the rest of it.
+#[derive(Debug, Default)]
+pub(crate) struct Wanted {
+    /// Everything is written down.
+    all: bool,
+    /// When the shell opens, ns since the machine's start.
+    shell_at: Option<u64>,
+}
+
+impl Wanted {
+    /// First line "all" or "idle", fifth line the shell's instant or nothing.
+    pub(crate) fn parse(text: &str) -> Self {
+        let mut lines = text.lines();
+        Self { all: lines.next() == Some("all"), shell_at: lines.nth(3).and_then(|at| at.trim().parse().ok()) }
+    }
+}
 
 /// A thread that looks every 10 ms until it is told to end.
 #[derive(Debug)]
 pub(crate) struct Observer {
+    results: PathBuf,
+    all: bool,
     ended: Arc<AtomicBool>,
     thread: JoinHandle<Outcome<()>>,
 }
 
 impl Observer {
-    /// Starts it; without a folder to write to it only sleeps.
-    pub(crate) fn start(into: Option<PathBuf>) -> Self {
-        let ended = Arc::new(AtomicBool::new(false));
+    pub(crate) fn start(wanted: Wanted, results: PathBuf) -> Self {
+        let (all, ended, folder) = (wanted.all, Arc::new(AtomicBool::new(false)), results.clone());
         let told = Arc::clone(&ended);
-        let thread = std::thread::spawn(move || watch(into.as_deref(), &told));
-        Self { ended, thread }
+        let thread = std::thread::spawn(move || watch(&wanted, &folder, &told));
+        Self { results, all, ended, thread }
     }
 
-    /// Ends it and waits for what it has to write.
+    /// Ends it, and has everything written down.
     pub(crate) fn finish(self) -> Outcome<()> {
         self.ended.store(true, Ordering::Relaxed);
-        self.thread.join().unwrap_or_else(|_| Err(Error::machine("the observer died")))
+        self.thread.join().unwrap_or_else(|_| Err(Error::machine("the observer died")))?;
+        std::fs::write(FINISH, "1").map_err(|e| Error::machine(format!("{FINISH}: {e}")))?;
+        if !self.all {
+            return Ok(());
+        }
+        // A kernel without tracing has no such file system, and a script may have mounted it already.
+        let _there = sys::mount("none", TRACING, "tracefs", 0, "");
+        for (from, to) in [("trace", "trace"), ("per_cpu/cpu0/stats", "trace.stats")] {
+            if let Ok(mut from) = File::open(Path::new(TRACING).join(from)) {
+                let copied = File::create(self.results.join(to)).and_then(|mut to| std::io::copy(&mut from, &mut to));
+                copied.map_err(|e| Error::machine(format!("{to}: {e}")))?;
+            }
+        }
+        Ok(())
     }
 }
 
-fn watch(into: Option<&Path>, ended: &AtomicBool) -> Outcome<()> {
-    let mut seen: BTreeMap<String, Namespace> = BTreeMap::new();
-    let home = File::open("/proc/thread-self/ns/net").map_err(|e| Error::machine(format!("the first namespace: {e}")))?;
-    let mut looks = 0;
+fn watch(wanted: &Wanted, results: &Path, ended: &AtomicBool) -> Outcome<()> {
+    let failed = |e: std::io::Error| Error::machine(format!("the names of the namespaces: {e}"));
+    let mut file = File::create(results.join("namespaces")).map_err(failed)?;
+    let mut known = BTreeSet::new();
+    let (mut changed, mut again) = (None, false);
+    let mut shell_at = wanted.shell_at;
     let mut at = sys::monotonic();
     while !ended.load(Ordering::Relaxed) {
-        if let Some(into) = into {
-            look(into, &mut seen, at, looks)?;
-            // A namespace does not end while a thread is in it.
-            sys::enter_network(&home)?;
+        let now = std::fs::metadata(NAMESPACES).map(|folder| (folder.mtime(), folder.mtime_nsec())).ok();
+        if now != changed || again {
+            let (named, whole) = namespaces();
+            // The folder's time counts in ticks of 4 ms: what is added after this look may have the same.
+            again = now != changed || !whole;
+            changed = now;
+            for (number, name) in named {
+                if known.insert((number, name.clone())) {
+                    writeln!(file, "{number} {name}").map_err(failed)?;
+                }
+            }
         }
-        looks += 1;
         at += PERIOD;
+        if let Some(open) = shell_at.filter(|&open| open < at) {
+            shell_at = None;
+            sys::sleep_until(open);
+            shell(results)?;
+        }
         sys::sleep_until(at);
-    }
-    for namespace in seen.into_values() {
-        namespace.finish()?;
-        sys::enter_network(&home)?;
     }
     Ok(())
 }
 
-/// Takes in what has come, opens namespaces that are new and lets go of those that are gone: an open one would not end.
-fn look(into: &Path, seen: &mut BTreeMap<String, Namespace>, at: u64, looks: u64) -> Outcome<()> {
-    let there: Vec<String> = std::fs::read_dir(NAMESPACES)
-        .map(|names| names.flatten().filter_map(|e| e.file_name().into_string().ok()).collect())
-        .unwrap_or_default();
-    let gone: Vec<String> = seen.keys().filter(|name| !there.contains(name)).cloned().collect();
-    for name in gone {
-        if let Some(namespace) = seen.remove(&name) {
-            // It lives for as long as we hold it, so what came since the last look is still there.
-            namespace.finish()?;
-        }
-    }
-    for name in there {
-        let Entry::Vacant(place) = seen.entry(name) else { continue };
-        // `ip netns add` makes the file before it is a namespace: then the next look finds it.
-        if let Ok(namespace) = Namespace::open(into, place.key()) {
-            place.insert(namespace);
-        }
-    }
-    seen.values_mut().try_for_each(|namespace| namespace.look(at, looks))
+/// Numbers and names, and whether that is all: `ip netns add` makes the file before it is a namespace.
+fn namespaces() -> (Vec<(u64, String)>, bool) {
+    let entries: Vec<_> = std::fs::read_dir(NAMESPACES).map(|entries| entries.flatten().collect()).unwrap_or_default();
+    let named = |entry: &std::fs::DirEntry| {
+        // The file's own number: nothing is mounted there yet.
+        let number = std::fs::metadata(entry.path()).ok()?.ino();
+        let name = entry.file_name().into_string().ok()?;
+        (number != entry.ino()).then_some((number, name))
+    };
+    let found: Vec<_> = entries.iter().filter_map(named).collect();
+    let whole = found.len() == entries.len();
+    (found, whole)
 }
 
-struct Namespace {
-    name: String,
-    handle: File,
-    ring: Ring,
-    sockets: Netlink,
-    packets: File,
-    samples: File,
-    counters: PathBuf,
-    waiting: Vec<u8>,
-    last: String,
-    count: u64,
-    time_ns: u64,
+/// A person's lines, one by one, in one shell.
+fn shell(results: &Path) -> Outcome<()> {
+    let failed = |e: std::io::Error| Error::machine(format!("the shell: {e}"));
+    std::fs::write(results.join("shell"), "").map_err(failed)?;
+    let mut shell = Command::new("/bin/sh")
+        .args(["-c", "exec /bin/sh 2>&1"])
+        .env_clear()
+        .envs(crate::script::ENVIRONMENT)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    loop {
+        let now = sys::monotonic();
+        say(format!("{}.{:06} s # ", now / 1_000_000_000, now % 1_000_000_000 / 1000).as_bytes()).map_err(failed)?;
+        let line = heard().map_err(failed)?;
+        if line.is_empty() || line.trim() == "exit" || !carry_out(&mut shell, line.trim_end()).map_err(failed)? {
+            break;
+        }
+    }
+    drop(shell.stdin.take());
+    shell.wait().map(drop).map_err(failed)
 }
 
-impl Namespace {
-    fn open(into: &Path, name: &str) -> Outcome<Self> {
-        let create =
-            |kind: &str| File::create(into.join(format!("{name}.{kind}"))).map_err(|e| Error::machine(format!("{name}.{kind}: {e}")));
-        let handle = File::open(Path::new(NAMESPACES).join(name)).map_err(|e| Error::machine(format!("{name}: {e}")))?;
-        sys::enter_network(&handle)?;
-        // Of all its devices.
-        let ring = Ring::open(0, SNAPLEN)?;
-        let sockets = Netlink::open(libc::NETLINK_SOCK_DIAG)?;
-        let mut waiting = Vec::new();
-        pcapng::section(&mut waiting, concat!("polypath ", env!("CARGO_PKG_VERSION")));
-        pcapng::interface(&mut waiting, LinkType::Ethernet, SNAPLEN, name);
-        let (packets, samples, counters) = (create("pcapng")?, create("sockets")?, into.join(format!("{name}.counters")));
-        let name = name.to_owned();
-        Ok(Self { name, handle, ring, sockets, packets, samples, counters, waiting, last: String::new(), count: 0, time_ns: 0 })
+/// False if the shell is gone.
+fn carry_out(shell: &mut Child, line: &str) -> std::io::Result<bool> {
+    let (Some(input), Some(output)) = (&mut shell.stdin, &mut shell.stdout) else { return Ok(false) };
+    // `command` keeps a mistake in the line from ending the shell.
+    let quoted = line.replace('\'', r"'\''");
+    if writeln!(input, "command eval '{quoted}'\nprintf '\\{MARK:03o}'").is_err() {
+        return Ok(false);
     }
-
-    fn look(&mut self, at: u64, looks: u64) -> Outcome<()> {
-        self.take_packets()?;
-        let mut lines = String::new();
-        for family in [libc::AF_INET, libc::AF_INET6] {
-            let _none = diag::sockets(&mut self.sockets, family as u8, |socket| line(&mut lines, at, &socket));
+    let mut bytes = [0; 4096];
+    loop {
+        let length = output.read(&mut bytes)?;
+        let printed = &bytes[..length];
+        let end = printed.iter().position(|&byte| byte == MARK);
+        say(&printed[..end.unwrap_or(length)])?;
+        if end.is_some() || length == 0 {
+            return Ok(end.is_some());
         }
-        self.samples.write_all(lines.as_bytes()).map_err(|e| Error::machine(format!("{}: {e}", self.name)))?;
-        if looks % COUNTERS_EVERY == 0 {
-            self.read_counters();
-        }
-        Ok(())
-    }
-
-    fn take_packets(&mut self) -> Outcome<()> {
-        let Self { ring, waiting, count, time_ns, .. } = self;
-        ring.empty(|seconds, nanoseconds, length, bytes| {
-            *count += 1;
-            *time_ns = u64::from(seconds) * 1_000_000_000 + u64::from(nanoseconds);
-            pcapng::packet(waiting, *time_ns, length, &bytes[..bytes.len().min(SNAPLEN as usize)]);
-        });
-        self.write()
-    }
-
-    fn read_counters(&mut self) {
-        if sys::enter_network(&self.handle).is_ok() {
-            let read = |file| std::fs::read_to_string(format!("/proc/thread-self/net/{file}")).unwrap_or_default();
-            self.last = read("snmp") + &read("netstat");
-        }
-    }
-
-    fn write(&mut self) -> Outcome<()> {
-        self.packets.write_all(&self.waiting).map_err(|e| Error::machine(format!("{}: {e}", self.name)))?;
-        self.waiting.clear();
-        Ok(())
-    }
-
-    fn finish(mut self) -> Outcome<()> {
-        // What has happened since the last look.
-        self.take_packets()?;
-        self.read_counters();
-        let losses = u64::from(self.ring.losses());
-        pcapng::statistics(&mut self.waiting, self.time_ns, self.count + losses, losses, None);
-        self.write()?;
-        std::fs::write(&self.counters, &self.last).map_err(|e| Error::machine(format!("{}: {e}", self.name)))
     }
 }
 
-/// Time, addresses, state, flags of MPTCP, token and tcp_info of a socket.
-fn line(lines: &mut String, at: u64, socket: &Seen) {
-    let token = socket.token.unwrap_or(0);
-    let _written = write!(lines, "{at} {} {} {} {} {token} {} ", socket.source, socket.destination, socket.state, socket.flags, socket.cc);
-    for byte in &socket.tcp_info {
-        let _written = write!(lines, "{byte:02x}");
+fn say(bytes: &[u8]) -> std::io::Result<()> {
+    if bytes.is_empty() { Ok(()) } else { std::fs::write(PERSON, bytes) }
+}
+
+fn heard() -> std::io::Result<String> {
+    let mut bytes = [0; 4096];
+    let length = File::open(PERSON)?.read(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes[..length]).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_says_what_is_wanted() {
+        let Wanted { all, shell_at } = Wanted::parse("all\ntcp:*\nmodule mptcp +p\n0 0\n3200000000\n");
+        assert_eq!((all, shell_at), (true, Some(3_200_000_000)));
+        let Wanted { all, shell_at } = Wanted::parse("idle");
+        assert_eq!((all, shell_at), (false, None));
     }
-    lines.push('\n');
 }

@@ -1,7 +1,7 @@
 //! Runs a person's script as root in a fresh machine: the host's files read-only, /tmp and /run of the machine's own, results in `$OUT`.
 
 use crate::netlink::Netlink;
-use crate::observe::Observer;
+use crate::observe::{Observer, Wanted};
 use crate::sys::{self, Error, Outcome};
 use std::fs::File;
 use std::os::unix::fs::chroot;
@@ -12,6 +12,12 @@ use std::process::{Command, ExitStatus, Stdio};
 const HOST: &str = "/run/host";
 /// Where the run's folder is for the script.
 const FOLDER: &str = "/run/polypath";
+pub(crate) const ENVIRONMENT: [(&str, &str); 4] = [
+    ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
+    ("HOME", "/tmp"),
+    ("LC_ALL", "C.UTF-8"),
+    ("OUT", "/run/polypath/results"),
+];
 
 /// Makes the host's files the root and runs `FOLDER/script`; what it prints goes to `FOLDER/log`, its exit status to `results/status`.
 pub fn run_script() -> Outcome<ExitStatus> {
@@ -33,16 +39,13 @@ pub fn run_script() -> Outcome<ExitStatus> {
     crate::network::raise_loopback(&mut Netlink::open(libc::NETLINK_ROUTE)?)?;
     let log = File::create(Path::new(FOLDER).join("log")).map_err(|e| Error::machine(format!("log: {e}")))?;
     let other = log.try_clone().map_err(|e| Error::machine(format!("log: {e}")))?;
-    // "idle": a run that could be watched, and is not; "all": it is.
-    let watched = std::fs::read_to_string(Path::new(FOLDER).join("observe")).ok();
-    let observer = watched.map(|how| Observer::start((how.trim() == "all").then(|| Path::new(FOLDER).join("results"))));
+    // A run that could be watched, and one that is.
+    let wanted = std::fs::read_to_string(Path::new(FOLDER).join("observe")).ok();
+    let observer = wanted.map(|wanted| Observer::start(Wanted::parse(&wanted), Path::new(FOLDER).join("results")));
     let status = Command::new("/bin/sh")
         .arg(format!("{FOLDER}/script"))
         .env_clear()
-        .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
-        .env("HOME", "/tmp")
-        .env("LC_ALL", "C.UTF-8")
-        .env("OUT", format!("{FOLDER}/results"))
+        .envs(ENVIRONMENT)
         .stdin(Stdio::null())
         .stdout(log)
         .stderr(other)

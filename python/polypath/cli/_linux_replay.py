@@ -2,52 +2,161 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from polypath import selftests
-from polypath.study import DEFAULT_KERNEL
+from polypath import linux, selftests
+from polypath.pcap import analyse
+from polypath.study import DEFAULT_KERNEL, Time
 
 from ._console import err, out
 from ._linux_selftests import DEFAULT_OUT, Kernel, Out, kernel_of, tests_of
+
+PAGE, LOG = "report.html", "log"
+# A person at the shell takes their time.
+_PATIENCE_AT_SHELL_S = 86400.0
 
 
 def replay(
     test: Annotated[str, typer.Argument(help="Such as mptcp/simult_flows.")],
     seed: Annotated[int, typer.Option(min=0, help="The seed of the run.")],
+    subtest: Annotated[
+        int | None, typer.Option(min=1, help="Keep what happened during this subtest alone, by its number in the log.")
+    ] = None,
+    events: Annotated[
+        str, typer.Option(help='The kernel\'s own events, as its trace_event= takes them, such as "tcp:*,skb:kfree_skb"; "" for none.')
+    ] = selftests.EVENTS,
+    dyndbg: Annotated[
+        str, typer.Option(help='What dynamic debug prints, such as "file net/ipv4/tcp_input.c +p"; "" for nothing.')
+    ] = selftests.DYNDBG,
+    shell_at: Annotated[
+        str | None, typer.Option(help="Open a shell in the machine at this instant, such as 3.2s; its clock stands while you type.")
+    ] = None,
+    plain: Annotated[bool, typer.Option("--plain", help="Run it unwatched and print its log.")] = False,
     kernel: Kernel = DEFAULT_KERNEL,
     out_folder: Out = DEFAULT_OUT,
     to: Annotated[Path | None, typer.Option(help="Where its folder goes; default: replays/TEST-SEED below --out.")] = None,
 ) -> None:
-    """Run one test with one seed again and write down all of it: packets, sockets every 10 ms and counters of each namespace, and its log.
+    """Run one test with one seed again and write down all of it: packets, sockets every 10 ms and counters of each namespace, the kernel's
+    own events, dynamic debug, and its log; with a page that shows them.
 
-    What is written down changes nothing; that the log is the one of the plain run is checked. Exit status 1 if it is another.
+    What is written down changes nothing: packets and log are compared with those of a run that nobody watches. Exit status 1 if they
+    differ.
     """
 
     def say(text: str) -> None:
         err.print(text, highlight=False)
 
+    if plain and (shell_at is not None or subtest is not None):
+        raise selftests.SelftestError(f"--plain writes nothing down: leave {'--shell-at' if shell_at is not None else '--subtest'} out")
+    instant = None if shell_at is None else _instant(shell_at)
+    folder = to or out_folder / "replays" / f"{test.strip('/').replace('/', '-')}-{seed}"
+    if not plain and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise selftests.SelftestError(f"{folder} is not empty: remove it, or name another folder with --to")
     found = tests_of([test], kernel, say)
     if len(found) != 1:
         raise selftests.SelftestError(f"a replay is of one test, and {test} means {len(found)}")
     machine = kernel_of(kernel, say)
-    runner = selftests.Runner(machine, out_folder / "runs")
     job = selftests.Job(found[0], seed)
-    plain = runner.kept(job) or runner.run(job)
-    folder = to or out_folder / "replays" / f"{found[0].name.replace('/', '-')}-{seed}"
-    if folder.exists() and any(folder.iterdir()):
-        raise selftests.SelftestError(f"{folder} is not empty: remove it, or name another folder with --to")
+    if plain:
+        sys.stdout.write(selftests.run_job(job, kernel=machine.file)[1])
+        return
+    watch = selftests.Watch(events=events, dyndbg=dyndbg, shell_at=instant)
     folder.mkdir(parents=True, exist_ok=True)
-    _, log = selftests.run_job(job, kernel=machine.file, out=folder)
-    (folder / "log").write_text(log, encoding="utf-8")
-    for file in selftests.readable(folder):
-        out.print(str(file), soft_wrap=True)
-    for each in selftests.told(plain):
+    if instant is not None:
+        _at_shell(job, machine, watch, folder)
+        return
+    same = _compared(job, machine, watch, subtest, folder)
+    if not same:
+        err.print("polypath: the watched run is another one than the plain run: do not trust its files for what happens there")
+        raise typer.Exit(1)
+
+
+def _instant(text: str) -> int:
+    try:
+        return int(Time(text))
+    except ValueError as error:
+        raise selftests.SelftestError(f"--shell-at: {error}") from None
+
+
+def _compared(job: selftests.Job, machine: linux.Kernel, watch: selftests.Watch, subtest: int | None, folder: Path) -> bool:
+    """Whether the run that is written down is the plain one; says what there is."""
+    with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(max_workers=2) as pool:
+        beside = Path(name)
+        nobody = pool.submit(selftests.run_job, job, kernel=machine.file, out=beside)
+        window = None
+        if subtest is not None:
+            log = nobody.result()[1]
+            window = selftests.window_of(log.encode(), selftests.told_of(beside).marks, subtest, job.test.name)
+            watch = selftests.during(watch, window)
+        status, log = selftests.run_job(job, kernel=machine.file, out=folder, watch=watch)
+        plain_log = nobody.result()[1]
+        plain, watched = selftests.told_of(beside), selftests.told_of(folder)
+    _show(job, folder, status, log, watch, watched, window)
+    if (plain_log, plain.packets) != (log, watched.packets):
+        return False
+    out.print(f"it is the plain run to the byte: what it printed, and its {watched.packets[0]} packets with their times", soft_wrap=True)
+    return True
+
+
+def _at_shell(job: selftests.Job, machine: linux.Kernel, watch: selftests.Watch, folder: Path) -> None:
+    """A run with a person's shell in it, which is theirs from that instant on."""
+    assert watch.shell_at is not None
+    try:
+        person = (os.dup(0), os.dup(1))
+    except OSError:
+        raise selftests.SelftestError("--shell-at needs a standard input and output: type commands, or pipe them in") from None
+    try:
+        status, log = selftests.run_job(job, kernel=machine.file, out=folder, watch=watch, shell=person, timeout_s=_PATIENCE_AT_SHELL_S)
+    finally:
+        for descriptor in person:
+            os.close(descriptor)
+    watched = selftests.told_of(folder)
+    _show(job, folder, status, log, watch, watched, None)
+    if not watched.shell:
+        last = watched.marks[-1][0] / 1e9 if watched.marks else 0.0
+        raise selftests.SelftestError(f"the test ended at {last:.2f} s, before the shell could open: give --shell-at an earlier instant")
+    out.print(f"from {watch.shell_at / 1e9:g} s on this run is yours: it is not compared with the plain one", soft_wrap=True)
+
+
+def _show(
+    job: selftests.Job,
+    folder: Path,
+    status: int,
+    log: str,
+    watch: selftests.Watch,
+    told: selftests.Told,
+    window: tuple[int, int] | None,
+) -> None:
+    (folder / LOG).write_text(log, encoding="utf-8")
+    happened = selftests.events(folder)
+    asked = selftests.Watch()
+    for what in told.refused:
+        # What was not asked for by name may be missing.
+        if (watch.events, watch.dyndbg) != (asked.events, asked.dyndbg):
+            err.print(f"polypath: this kernel has no {what}: nothing of it is in the files", markup=False, soft_wrap=True)
+    if happened and happened.lost:
+        err.print(
+            f"polypath: the first {happened.lost} kernel events found no room: narrow --events or --dyndbg, or name a --subtest",
+            soft_wrap=True,
+        )
+    files = selftests.readable(folder, window)
+    captures = [file for file in files if file.suffix == ".pcapng"]
+    if captures:
+        from polypath.report import write_captures
+
+        write_captures(analyse(captures), folder / PAGE, (happened.counts, happened.drops) if happened else None)
+        files.append(folder / PAGE)
+    for file in files:
+        out.print(str(file), soft_wrap=True, highlight=False)
+    for each in selftests.told(selftests.record(job, status, log)):
         if each.verdict in ("fail", "ignored"):
             out.print(f"{each.verdict}: {each.name}" + (f", {each.ms} ms" if each.ms is not None else ""), soft_wrap=True)
-    if log != plain.log:
-        err.print("polypath: what the observed run printed differs from the plain one: do not trust the files for what happened in it")
-        raise typer.Exit(1)
-    out.print("what it printed is what the plain run printed, to the byte")
+    if window:
+        out.print(f"kept is {window[0] / 1e9:.2f} s to {window[1] / 1e9:.2f} s of {told.marks[-1][0] / 1e9:.2f} s", soft_wrap=True)

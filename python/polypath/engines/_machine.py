@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -82,10 +82,18 @@ def command(where: Path, *, kernel: Path, seed: int, timeout_s: float, starter: 
     return list(map(str, words))
 
 
-def start(where: Path, *, kernel: Path, seed: int, timeout_s: float, programs: Mapping[str, Path] = MappingProxyType({})) -> None:
+def start(
+    where: Path,
+    *,
+    kernel: Path,
+    seed: int,
+    timeout_s: float,
+    programs: Mapping[str, Path] = MappingProxyType({}),
+    left_open: Sequence[int] = (),
+) -> None:
     """Starts a machine in a folder and waits until it has powered off. Raises `EngineError` with its last words if it died.
 
-    `programs` are further ones, by their places in it.
+    `programs` are further ones, by their places in it; `left_open` are descriptors that it gets.
     """
     lay_out(where, programs)
     with _lock:
@@ -98,6 +106,7 @@ def start(where: Path, *, kernel: Path, seed: int, timeout_s: float, programs: M
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
+            pass_fds=tuple(left_open),
         )
         _running.add(process)
     try:

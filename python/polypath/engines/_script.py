@@ -19,11 +19,12 @@ def run_script(
     timeout_s: float,
     files: Mapping[str, Path] | None = None,
     observe: str = "",
+    shell: tuple[int, int] | None = None,
 ) -> tuple[int, str]:
     """Runs a shell script; returns its exit status and what it printed. Files that it left in `$OUT` are put into `out`.
 
-    It finds copies of `files` by their names in /run/polypath. With `observe` "all" the packets, sockets and counters of every network
-    namespace are among what it left; such a run is equal to one with "idle".
+    It finds copies of `files` by their names in /run/polypath. `observe` says what the machine writes down of itself
+    (cc/kernel/observe.c); runs that differ in nothing else are equal. `shell` has the descriptors of a person's input and output.
     """
     _machine.programs_are_there()
     _machine.clean_once()
@@ -33,7 +34,9 @@ def run_script(
             shutil.copyfile(file, where / name)
         if observe:
             (where / "observe").write_text(observe, encoding="ascii")
-        _machine.start(where, kernel=kernel, seed=seed, timeout_s=timeout_s)
+        if shell:
+            (where / "shell").write_text(" ".join(map(str, shell)), encoding="ascii")
+        _machine.start(where, kernel=kernel, seed=seed, timeout_s=timeout_s, left_open=shell or ())
         status, log = where / "results" / "status", where / "log"
         said = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
         if not status.is_file():

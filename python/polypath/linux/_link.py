@@ -22,6 +22,12 @@ _KEPT = 3
 KEPT_SECONDS = 24 * 3600
 # Calls of the C library that host.c answers.
 _WRAPS = tuple(f"-Wl,--wrap,{call}" for call in ("getrandom", "uname", "fopen", "fopen64", "ptrace", "waitpid"))
+# Files of cc/kernel that are the host's side.
+_HOST = ("host", "record")
+_KERNEL = "vmlinux.o"
+# What of the kernel's own cc/kernel/observe.c calls or replaces though it is private to a file of the kernel.
+_PRIVATE = ("time_travel_time", "snmp_seq_show", "netstat_seq_show", "set_buf_size", "ddebug_exec_queries")
+_SEEN = (*(f"--globalize-symbol={name}" for name in _PRIVATE), "--weaken-symbol=trace_clock_local")
 
 
 def sources() -> Path:
@@ -71,9 +77,18 @@ def _complete(output: Path) -> bool:
 def _link(recipe: Recipe, cc: Path, own: Sequence[owncc.Own], output: Path) -> None:
     work = Path(tempfile.mkdtemp(prefix=".link-", dir=recipe.place))
     try:
-        host = work / "host.o"
-        run(*recipe.compile_host, "-o", host, cc / "kernel" / "host.c", cwd=recipe.place, what="compiling cc/kernel/host.c")
-        objects = [host]
+        objects = []
+        for name in _HOST:
+            objects.append(work / f"{name}.o")
+            source = cc / "kernel" / f"{name}.c"
+            run(*recipe.compile_host, "-o", objects[-1], source, cwd=recipe.place, what=f"compiling cc/kernel/{name}.c")
+        objects.append(work / "observe.o")
+        run(
+            *recipe.compile, f"-fmacro-prefix-map={cc}=cc", "-o", objects[-1], cc / "kernel" / "observe.c",
+            cwd=recipe.place / TREE, what=f"compiling cc/kernel/observe.c for Linux {recipe.release}",
+        )  # fmt: skip
+        # The recipe stays as it was built.
+        run("objcopy", *_SEEN, _KERNEL, work / _KERNEL, cwd=recipe.place, what=f"preparing Linux {recipe.release}")
         files = [*algorithms(cc), *(each.file.resolve() for each in own)]
         for file in files:
             made = work / f"pp_{file.stem}.o"
@@ -90,8 +105,9 @@ def _link(recipe: Recipe, cc: Path, own: Sequence[owncc.Own], output: Path) -> N
         def with_(further: list[Path]) -> Path:
             made = work / "linux"
             command: list[str | Path] = []
+            places: dict[str, list[str | Path]] = {"{objects}": [*objects, *further], "{output}": [made], _KERNEL: [work / _KERNEL]}
             for word in recipe.link:
-                command += [*objects, *further] if word == "{objects}" else [made if word == "{output}" else word]
+                command += places.get(word, [word])
             run(*command, *_WRAPS, cwd=recipe.place, what=f"linking Linux {recipe.release}")
             return made
 

@@ -56,15 +56,22 @@ class CapturePage:
     files: Table
     messages: Table | None
     """ICMP of every type; None where there was none."""
+    events: Table | None
+    """The kernel's own events, where a kernel has told them."""
+    drops: Table | None
     repeat: str
 
 
-def write_captures(report: Mapping[str, Any], target: Path) -> None:
-    """Writes one self-contained HTML page of a report of `polypath.pcap.analyse`."""
-    replace(target, rendered("pcap.html.j2", page=capture_page(report)).encode())
+KernelEvents = tuple[Mapping[str, int], Mapping[str, int]]
+"""How often each of the kernel's own events came, and for what reasons packets were dropped."""
 
 
-def capture_page(report: Mapping[str, Any]) -> CapturePage:
+def write_captures(report: Mapping[str, Any], target: Path, kernel: KernelEvents | None = None) -> None:
+    """Writes one self-contained HTML page of a report of `polypath.pcap.analyse`, and of what the kernel told beside it."""
+    replace(target, rendered("pcap.html.j2", page=capture_page(report, kernel)).encode())
+
+
+def capture_page(report: Mapping[str, Any], kernel: KernelEvents | None = None) -> CapturePage:
     """Everything that the template shows."""
     ordered = sorted(enumerate(report["connections"]), key=lambda each: (-_bytes(each[1]), each[0]))
     series = series_table(report).to_pandas()
@@ -77,8 +84,17 @@ def capture_page(report: Mapping[str, Any]) -> CapturePage:
         overview=_overview(ordered),
         files=_files(report),
         messages=_messages(report),
+        events=_counts(kernel and kernel[0], "Event"),
+        drops=_counts(kernel and kernel[1], "Reason"),
         repeat=" ".join(["polypath pcap --html OUT.html", *(file["name"] for file in report["files"])]),
     )
+
+
+def _counts(counts: Mapping[str, int] | None, head: str) -> Table | None:
+    if not counts:
+        return None
+    rows = [[Cell(text=name), Cell(text=f"{times}")] for name, times in counts.items()]
+    return Table(columns=[Column(title=head, numeric=False), Column(title="Times")], rows=rows)
 
 
 def _bytes(connection: Mapping[str, Any]) -> int:

@@ -3,20 +3,26 @@ now and then is a seed with which it always fails.
 """
 
 from ._errors import SelftestError
-from ._replay import counters, readable
-from ._run import FORMAT, PATIENCE_S, USE, Job, Record, Runner, jobs, missing_of, run_job, seeds_of, tools_hash
+from ._events import Events, events
+from ._observed import Told, counters, readable, told_of
+from ._run import FORMAT, PATIENCE_S, USE, Job, Record, Runner, jobs, missing_of, record, run_job, seeds_of, tools_hash
 from ._statistics import wilson
 from ._suite import Suite, Test, find, tests_of
 from ._table import HEADS, Row, as_csv, as_junit, as_tap, rows, seeds_text, told
 from ._tap import EXIT, VERDICTS, Subtest, Verdict, parse
+from ._watch import DYNDBG, EVENTS, IDLE, Watch, during, window_of
 
 __all__ = [
+    "DYNDBG",
+    "EVENTS",
     "EXIT",
     "FORMAT",
     "HEADS",
+    "IDLE",
     "PATIENCE_S",
     "USE",
     "VERDICTS",
+    "Events",
     "Job",
     "Record",
     "Row",
@@ -25,22 +31,29 @@ __all__ = [
     "Subtest",
     "Suite",
     "Test",
+    "Told",
     "Verdict",
+    "Watch",
     "as_csv",
     "as_junit",
     "as_tap",
     "counters",
+    "during",
+    "events",
     "find",
     "jobs",
     "missing_of",
     "parse",
     "readable",
+    "record",
     "rows",
     "run_job",
     "seeds_of",
     "seeds_text",
     "tests_of",
     "told",
+    "told_of",
     "tools_hash",
     "wilson",
+    "window_of",
 ]

@@ -21,6 +21,7 @@ from polypath.engines import EngineError, run_script
 from ._errors import SelftestError
 from ._suite import Suite, Test
 from ._tap import Subtest, parse
+from ._watch import IDLE, Watch
 
 # Raise it when the same machine would answer otherwise: another script around the tests, another way to read them.
 FORMAT = 1
@@ -61,6 +62,11 @@ class Record:
         return cls(**{**record, "subtests": tuple(Subtest(**each) for each in record["subtests"])})
 
 
+def record(job: Job, status: int, log: str) -> Record:
+    """What came of a run."""
+    return Record(job.test.name, job.seed, status, tuple(parse(log, job.test.name, status)), log)
+
+
 def tools_hash() -> str:
     """Hash of the programs of this machine that the tests use. Raises `SelftestError` if one is missing."""
     lacking = programs.packages(programs.missing(USE))
@@ -95,13 +101,13 @@ class Runner:
     def run(self, job: Job) -> Record:
         """Runs a job in a machine of its own and keeps the record."""
         status, log = run_job(job, kernel=self.kernel.file)
-        record = Record(job.test.name, job.seed, status, tuple(parse(log, job.test.name, status)), log)
+        kept = record(job, status, log)
         self.folder.mkdir(parents=True, exist_ok=True)
         file = self.folder / f"{self.key(job)}.json"
         aside = file.with_name(f".{file.name}-{os.getpid()}-{threading.get_ident()}")
-        aside.write_text(json.dumps(record.json()), encoding="utf-8")
+        aside.write_text(json.dumps(kept.json()), encoding="utf-8")
         aside.replace(file)
-        return record
+        return kept
 
     def run_all(
         self, jobs: Sequence[Job], *, workers: int, done: Callable[[Job, Record | None, str], None]
@@ -128,8 +134,19 @@ class Runner:
         return [record for record in records.values() if record], list(failed.items())
 
 
-def run_job(job: Job, *, kernel: Path, out: Path | None = None, timeout_s: float = PATIENCE_S) -> tuple[int, str]:
-    """The exit status of a test and all that it printed. With `out` the machine writes down there what happens; that changes no run."""
+def run_job(
+    job: Job,
+    *,
+    kernel: Path,
+    out: Path | None = None,
+    watch: Watch = IDLE,
+    shell: tuple[int, int] | None = None,
+    timeout_s: float = PATIENCE_S,
+) -> tuple[int, str]:
+    """The exit status of a test and all that it printed. The machine writes into `out` what `watch` says; that changes no run.
+
+    `shell` has the descriptors of a person's input and output, for a shell in the machine.
+    """
     with tempfile.TemporaryDirectory() as name:
         script = Path(name) / "script"
         script.write_text(_script(job), encoding="utf-8")
@@ -140,7 +157,8 @@ def run_job(job: Job, *, kernel: Path, out: Path | None = None, timeout_s: float
             out=out,
             timeout_s=timeout_s,
             files={ARCHIVE: job.test.suite.archive},
-            observe="all" if out else "idle",
+            observe=watch.text(),
+            shell=shell,
         )
 
 
