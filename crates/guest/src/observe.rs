@@ -25,6 +25,14 @@ const TRACING: &str = "/sys/kernel/tracing";
 /// Ends what a command of the person printed.
 const MARK: u8 = 1;
 
+/// Of a script, and of a person's shell beside it.
+pub(crate) const ENVIRONMENT: [(&str, &str); 4] = [
+    ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
+    ("HOME", "/tmp"),
+    ("LC_ALL", "C.UTF-8"),
+    ("OUT", "/run/polypath/results"),
+];
+
 /// What is wanted, as the file `observe` of the run's folder says; the kernel reads the rest of it.
 #[derive(Debug, Default)]
 pub(crate) struct Wanted {
@@ -131,7 +139,7 @@ fn shell(results: &Path) -> Outcome<()> {
     let mut shell = Command::new("/bin/sh")
         .args(["-c", "exec /bin/sh 2>&1"])
         .env_clear()
-        .envs(crate::script::ENVIRONMENT)
+        .envs(ENVIRONMENT)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()

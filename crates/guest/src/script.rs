@@ -1,7 +1,7 @@
 //! Runs a person's script as root in a fresh machine: the host's files read-only, /tmp and /run of the machine's own, results in `$OUT`.
 
 use crate::netlink::Netlink;
-use crate::observe::{Observer, Wanted};
+use crate::observe::{ENVIRONMENT, Observer, Wanted};
 use crate::sys::{self, Error, Outcome};
 use std::fs::File;
 use std::os::unix::fs::chroot;
@@ -12,12 +12,6 @@ use std::process::{Command, ExitStatus, Stdio};
 const HOST: &str = "/run/host";
 /// Where the run's folder is for the script.
 const FOLDER: &str = "/run/polypath";
-pub(crate) const ENVIRONMENT: [(&str, &str); 4] = [
-    ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
-    ("HOME", "/tmp"),
-    ("LC_ALL", "C.UTF-8"),
-    ("OUT", "/run/polypath/results"),
-];
 
 /// Makes the host's files the root and runs `FOLDER/script`; what it prints goes to `FOLDER/log`, its exit status to `results/status`.
 pub fn run_script() -> Outcome<ExitStatus> {
