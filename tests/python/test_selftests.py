@@ -192,6 +192,54 @@ def test_tests_are_found_by_name_folder_and_pattern(tree):
         names("mptpc/a")
 
 
+JOIN = """#!/bin/bash
+all_tests_sorted=(
+\tf@subflows_tests
+\t6@ipv6_tests
+)
+for subtests in "${all_tests_sorted[@]}"; do
+"""
+
+
+def test_a_test_with_parts_is_a_test_a_part(tree):
+    own = tree / "net" / "mptcp"
+    (own / "Makefile").write_text("TEST_PROGS := join.sh a.sh\n")
+    (own / "join.sh").write_text(JOIN)
+    found = selftests.find(tree, ["mptcp"])
+    assert [(test.name, test.command) for test in found] == [
+        ("mptcp/join:f", ("./join.sh", "-f")),
+        ("mptcp/join:6", ("./join.sh", "-6")),
+        ("mptcp/a", ("./a.sh",)),
+    ]
+    assert [test.name for test in selftests.find(tree, ["mptcp/join:6"])] == ["mptcp/join:6"]
+    with pytest.raises(selftests.SelftestError, match=r'^there is no test "mptcp/join:x"'):
+        selftests.find(tree, ["mptcp/join:x"])
+    with pytest.raises(selftests.SelftestError, match=r"^mptcp/a has no parts: leave :f out$"):
+        selftests.find(tree, ["mptcp/a:f"])
+    # The test's own name before its subtests is not the part's.
+    assert [name for name, *_ in subtests("ok 1 - join: one\n", "mptcp/join:f")] == ["one", selftests.EXIT]
+
+
+def test_scripts_of_packets_are_run_by_their_folders_runner(tree, tmp_path, monkeypatch):
+    own = tree / "net" / "packetdrill"
+    own.mkdir()
+    (own / "Makefile").write_text("TEST_INCLUDES := ksft_runner.sh\nTEST_PROGS := $(wildcard *.pkt)\n")
+    for name in ("ksft_runner.sh", "tcp_b.pkt", "tcp_a.pkt"):
+        (own / name).write_text("// a script\n")
+    found = selftests.find(tree, ["net/packetdrill"])
+    assert [(test.name, test.command) for test in found] == [
+        ("packetdrill/tcp_a", ("./ksft_runner.sh", "./tcp_a.pkt")),
+        ("packetdrill/tcp_b", ("./ksft_runner.sh", "./tcp_b.pkt")),
+    ]
+    assert [test.name for test in selftests.find(tree, ["packetdrill/tcp_b.pkt"])] == ["packetdrill/tcp_b"]
+    monkeypatch.setattr(_run, "_PATH", (tmp_path,))
+    assert _run.missing_of(found) == [
+        f"packets' scripts are skipped without the program packetdrill: Debian has no package, so build it and put it into {tmp_path}"
+    ]
+    (tmp_path / "packetdrill").write_text("")
+    assert _run.missing_of(found) == []
+
+
 def test_the_name_of_a_test_is_what_finds_it():
     assert (short("net/mptcp/a.sh"), short("net/fib_tests.sh"), short("net/tls")) == ("mptcp/a", "net/fib_tests", "net/tls")
 

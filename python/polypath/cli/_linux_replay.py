@@ -56,7 +56,7 @@ def replay(
     if plain and (shell_at is not None or subtest is not None):
         raise selftests.SelftestError(f"--plain writes nothing down: leave {'--shell-at' if shell_at is not None else '--subtest'} out")
     instant = None if shell_at is None else _instant(shell_at)
-    folder = to or out_folder / "replays" / f"{test.strip('/').replace('/', '-')}-{seed}"
+    folder = to or out_folder / "replays" / f"{test.strip('/').replace('/', '-').replace(':', '-')}-{seed}"
     if not plain and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise selftests.SelftestError(f"{folder} is not empty: remove it, or name another folder with --to")
     found = tests_of([test], kernel, say)

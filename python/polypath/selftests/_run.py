@@ -19,7 +19,7 @@ from polypath import linux, programs
 from polypath.engines import EngineError, run_script
 
 from ._errors import SelftestError
-from ._suite import Suite, Test
+from ._suite import PLAYER, SCRIPT, Suite, Test
 from ._tap import Subtest, parse
 from ._watch import IDLE, Watch
 
@@ -27,6 +27,8 @@ from ._watch import IDLE, Watch
 FORMAT = 1
 USE = "selftests"
 ARCHIVE = "tests.tar"
+# Where a machine's programs are looked for, first of all a person's own (crates/guest/src/observe.rs).
+_PATH = tuple(map(Path, ("/usr/local/bin", "/usr/local/sbin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")))
 # A machine that hangs is killed: a test that waits in a loop that never sleeps stands still in virtual time.
 PATIENCE_S = 1800.0
 
@@ -164,7 +166,7 @@ def run_job(
 
 def _script(job: Job) -> str:
     """What the machine does: the test where the kernel's own runner would start it, in a file system of its own."""
-    words = shlex.join([f"./{job.test.file}", *job.arguments])
+    words = shlex.join([*job.test.command, *job.arguments])
     return "\n".join(
         (
             "mkdir /tmp/kselftest && cd /tmp/kselftest || exit 97",
@@ -201,6 +203,12 @@ def seeds_of(text: str) -> list[int]:
 
 
 def missing_of(tests: Iterable[Test]) -> list[str]:
-    """A sentence for each helper program of these tests that could not be compiled."""
-    suites: dict[str, Suite] = {test.suite.name: test.suite for test in tests}
-    return [f"{suite.name} lacks its program {name}: {why}" for suite in suites.values() for name, why in suite.missing.items()]
+    """A sentence for each program that these tests use and that is not there: helpers that did not compile, and packetdrill."""
+    listed = list(tests)
+    suites: dict[str, Suite] = {test.suite.name: test.suite for test in listed}
+    said = [f"{suite.name} lacks its program {name}: {why}" for suite in suites.values() for name, why in suite.missing.items()]
+    if any(test.file.endswith(SCRIPT) for test in listed) and not any((folder / PLAYER).is_file() for folder in _PATH):
+        said.append(
+            f"packets' scripts are skipped without the program {PLAYER}: Debian has no package, so build it and put it into {_PATH[0]}"
+        )
+    return said

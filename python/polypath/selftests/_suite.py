@@ -22,9 +22,12 @@ from ._errors import SelftestError
 NET = "net"
 # Variables of a folder's Makefile: tests, programs that are tests, programs and files that tests use.
 _VARIABLES = ("TEST_PROGS", "TEST_GEN_PROGS", "TEST_GEN_FILES", "TEST_FILES", "TEST_INCLUDES", "TEST_PROGS_EXTENDED")
+# A packetdrill script: a test that the folder's RUNNER runs.
+SCRIPT, RUNNER, PLAYER = ".pkt", "ksft_runner.sh", "packetdrill"
 _HELPERS = ("TEST_GEN_PROGS", "TEST_GEN_FILES")
 _ASSIGNED = re.compile(r"^\s*(\w+)\s*(?::=|\+=|\?=|=)\s*(.*)$")
 _LIBRARIES = re.compile(r"^\$\(OUTPUT\)/(\S+?)\s*:\s*(?:LDLIBS|LDFLAGS)\s*\+?=\s*(.*)$")
+_PARTS = re.compile(r"^all_tests_sorted=\((.*?)^\)", re.MULTILINE | re.DOTALL)
 # Of a compiler's message.
 _LONGEST = 200
 
@@ -50,36 +53,68 @@ class Test:
 
     suite: Suite
     file: str
+    # Of a test that takes its parts as options: the option's letter.
+    part: str = ""
 
     @property
     def name(self) -> str:
-        """As people call it: "mptcp/simult_flows", "net/fib_tests"."""
-        return short(f"{self.suite.name}/{self.file}")
+        """As people call it: "mptcp/simult_flows", "net/fib_tests", "mptcp/mptcp_join:f"."""
+        return short(f"{self.suite.name}/{self.file}") + (f":{self.part}" if self.part else "")
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """What runs it, in its folder: as tools/testing/selftests/kselftest/runner.sh would, with its part."""
+        if self.file.endswith(SCRIPT):
+            return (f"./{RUNNER}", f"./{self.file}")
+        return (f"./{self.file}", *([f"-{self.part}"] if self.part else []))
 
 
 def short(path: str) -> str:
     """The name of a test by its file below tools/testing/selftests."""
-    path = path.removesuffix(".sh")
+    path = path.removesuffix(".sh").removesuffix(SCRIPT)
     return path.removeprefix(f"{NET}/") if path.count("/") > 1 else path
 
 
 def find(root: Path, wanted: Sequence[str], say: Callable[[str], None] = lambda _: None) -> list[Test]:
     """The tests that these names mean: "mptcp/simult_flows", "mptcp" for a whole folder, patterns such as "net/fib_*".
 
+    A test with parts is one test a part, so that they run beside each other; "mptcp/mptcp_join:f" is one of them.
+
     `root` is the folder tools/testing/selftests. Their suites are made ready: programs compiled, archives written.
     """
     suites: dict[str, Suite] = {}
-    found: dict[tuple[str, str], Test] = {}
+    found: dict[tuple[str, str, str], Test] = {}
     for word in wanted:
-        for folder, file in _meant(root, word):
+        name, _, part = word.partition(":")
+        for folder, file in _meant(root, name):
+            parts = _parts_meant(root / folder / file, part, word)
             if folder not in suites:
                 suites[folder] = _ready(root, folder, say)
-            found[folder, file] = Test(suites[folder], file)
+            found |= {(folder, file, each): Test(suites[folder], file, each) for each in parts}
     return list(found.values())
 
 
+def _parts_meant(file: Path, part: str, word: str) -> list[str]:
+    there = parts_of(file)
+    if not part:
+        return there or [""]
+    if part not in there:
+        whole = word.removesuffix(f":{part}")
+        raise SelftestError(
+            unknown("test", word, [f"{whole}:{each}" for each in there]) if there else f"{whole} has no parts: leave :{part} out"
+        )
+    return [part]
+
+
+def parts_of(file: Path) -> list[str]:
+    """The parts of a test that lists them with their options, as mptcp_join.sh does; none otherwise. Each needs nothing of the others."""
+    text = file.read_text(encoding="utf-8", errors="replace") if file.suffix == ".sh" else ""
+    listed = _PARTS.search(text)
+    return re.findall(r"^\s*(\w)@\w+$", listed[1], re.MULTILINE) if listed else []
+
+
 def _meant(root: Path, word: str) -> list[tuple[str, str]]:
-    bare = word.strip("/").removesuffix(".sh")
+    bare = word.strip("/").removesuffix(".sh").removesuffix(SCRIPT)
     path = bare if bare == NET or bare.startswith(f"{NET}/") else f"{NET}/{bare}"
     if (root / path / "Makefile").is_file():
         return [(path, file) for file in tests_of(root / path)]
@@ -88,7 +123,7 @@ def _meant(root: Path, word: str) -> list[tuple[str, str]]:
         known = sorted(short(f"{made.parent.relative_to(root)}") for made in (root / NET).rglob("Makefile"))
         raise SelftestError(unknown("folder of tests", word, known))
     there = tests_of(root / folder)
-    matching = [(folder, file) for file in there if fnmatch.fnmatchcase(file.removesuffix(".sh"), name)]
+    matching = [(folder, file) for file in there if fnmatch.fnmatchcase(file.removesuffix(".sh").removesuffix(SCRIPT), name)]
     if not matching:
         raise SelftestError(unknown("test", word, [short(f"{folder}/{file}") for file in there]))
     return matching
@@ -102,12 +137,14 @@ def tests_of(folder: Path) -> list[str]:
 
 
 def _makefile(folder: Path) -> dict[str, list[str]]:
-    """The words of the variables that we know; what a function of make would compute is left out."""
+    """The words of the variables that we know. Of what functions of make would compute, only packetdrill's scripts: $(wildcard *.pkt)."""
     text = (folder / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
     found: dict[str, list[str]] = {name: [] for name in _VARIABLES}
     for line in text.splitlines():
         match = _ASSIGNED.match(line)
         if match and match[1] in found:
+            if match[1] == "TEST_PROGS" and match[2].strip() == f"$(wildcard *{SCRIPT})":
+                found[match[1]] += sorted(file.name for file in folder.glob(f"*{SCRIPT}"))
             found[match[1]] += [word for word in match[2].split() if not re.search(r"[$()%]", word)]
     return found
 

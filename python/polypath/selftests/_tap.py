@@ -51,7 +51,8 @@ def parse(text: str, test: str, status: int) -> list[Subtest]:
 
 
 def _tap(lines: Iterable[str], test: str) -> Iterable[Subtest]:
-    own = test.rsplit("/", 1)[-1]
+    # The test's own name stands before its subtests' names; a part has it too.
+    own = test.rsplit("/", 1)[-1].partition(":")[0]
     for line in lines:
         match = _TAP.match(line)
         if not match:
