@@ -34,12 +34,12 @@ impl Connection {
             self.grow_rcv_ssthresh(i, len);
         }
         // Two full segments are acknowledged at once if nothing can be read yet or the window need not shrink for what waits to be read.
-        // Else the reader's coming sends the ACK.
+        // Else the reader's coming sends the ACK, where it waits for that.
         let subflow = &mut self.subflows[i];
         if stack.meta_acks && subflow.socket.full_frames_wait() {
             let socket = &subflow.socket;
             let window = || self.rx.window_for_space(socket.window_limits(), socket.received_segment_size(), socket.window_scale());
-            if self.rx.unread() == 0 || window() >= subflow.announced {
+            if !stack.meta_acks_wait_for_reader || self.rx.unread() == 0 || window() >= subflow.announced {
                 subflow.socket.request_ack();
             }
         }

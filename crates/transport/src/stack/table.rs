@@ -37,8 +37,8 @@ kernels! {
         /// A buffer that is shorter than the window allows takes data of the next one before it leaves (`tcp_grow_skb`).
         grows_buffers: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "came with 6.10, \"tcp: try to send bigger TSO packets\"";
-            LINUX_6_1_192 = false, "came with 6.10, \"tcp: try to send bigger TSO packets\"; specs/notes/mtu-probing";
-            LINUX_6_12_117 = true, "6.10, \"tcp: try to send bigger TSO packets\"; specs/notes/mtu-probing";
+            LINUX_6_1_192 = false, "came with 6.10, \"tcp: try to send bigger TSO packets\"; tests/scripts/mptcp-refused-probe.pkt";
+            LINUX_6_12_117 = true, "6.10, \"tcp: try to send bigger TSO packets\"; tests/scripts/mptcp-refused-probe.pkt";
         }
         /// A burst waits for the next ACK only if that is due within this time; without one, within half a round trip.
         tso_defer_within: Option<Duration> {
@@ -213,6 +213,12 @@ kernels! {
             MPTCP_0_96_LINUX_5_4_188 = false, "taken from the measured series, specs/notes/out-of-tree-start";
             LINUX_6_1_192 = true, "its public sources: mptcp_cleanup_rbuf and tcp_data_snd_check are as in 6.12";
             LINUX_6_12_117 = true, "measured, specs/notes/mptcp-two-paths, \"ACKs wait for the reader\"";
+        }
+        /// That ACK waits for the reader where the window would have to shrink for what it has not read yet.
+        meta_acks_wait_for_reader: bool {
+            MPTCP_0_96_LINUX_5_4_188 = false, "each subflow decides";
+            LINUX_6_1_192 = false, "measured, specs/notes/mtu-probing; before 6.7, \"mptcp: give rcvlowat some love\"";
+            LINUX_6_12_117 = true, "measured, specs/notes/mptcp-two-paths, \"ACKs wait for the reader\"; 6.7, \"mptcp: give rcvlowat some love\"";
         }
         /// After reading, a subflow tells of a larger window only if its own is twice what is left of it; else all subflows do once the connection's is.
         window_update_by_subflow: bool {

@@ -180,8 +180,7 @@ pub struct Socket {
     last_sent_at: Instant,
     ecn: ecn::Ecn,
     path_mtu: PathMtu,
-    /// End of the data that a probe which the host itself refused was to hold.
-    refused_probe_end: Seq,
+    refused_probe: mtu::RefusedProbe,
 
     // Application side of sending: bytes offered and not yet accepted, and accepted so far.
     offered: u64,
@@ -284,7 +283,7 @@ impl Socket {
             path_mtu: PathMtu::new(mtu, settings.timestamps, settings.base_mss, search)
                 .with_least_mss(settings.min_snd_mss)
                 .with_options_counted(settings.stack.search_counts_options),
-            refused_probe_end: initial_seq,
+            refused_probe: mtu::RefusedProbe::new(initial_seq),
             offered: 0,
             accepted: 0,
             sndbuf: settings.wmem[1].as_u32(),
@@ -347,7 +346,8 @@ impl Socket {
         if self.scoreboard.packets_out() == 0 && self.queue.unsent() == 0 {
             self.idle_restart(now);
         }
-        self.queue.push_mapping(dsn, len.as_u32());
+        let longest = if self.settings.stack.subflow_probes_mtu && self.path_mtu.searches_as_linux() { self.size_goal() } else { u32::MAX };
+        self.queue.push_mapping(dsn, len.as_u32(), longest);
         self.accepted += len.get();
         self.flow.write_seq = self.queue.write_seq().get();
     }

@@ -8,6 +8,7 @@
 use super::path_mtu::{LEAST_MSS, Next, Room, RouteMtu};
 use super::scoreboard::Sent;
 use super::segment_builder::{SACK_BLOCK_BYTES, SACK_BYTES};
+use super::send_buffer::memory_of_buffer;
 use super::{CaState, Socket, TIMESTAMP_BYTES, timestamp};
 use polypath_base::{Bytes, Instant, Segments, Seq};
 use polypath_cc::SSTHRESH_INFINITE;
@@ -18,6 +19,22 @@ const LEAST_WINDOW: u32 = 11;
 /// A timeout so long after the first retransmission, ms, is taken for a black hole: what three backed-off timeouts of 200 ms take
 /// (`tcp_retries1`).
 const BLACK_HOLE_MS: u32 = 3000;
+
+/// The data of the last probe that the host itself refused.
+#[derive(Debug)]
+pub(super) struct RefusedProbe {
+    /// Its end; behind it the data lie in buffers as before.
+    end: Seq,
+    /// The rest of it waits for the next probe.
+    is_tried_again: bool,
+}
+
+impl RefusedProbe {
+    /// None yet of a connection whose data begin at `seq`.
+    pub(super) fn new(seq: Seq) -> Self {
+        Self { end: seq, is_tried_again: false }
+    }
+}
 
 impl Socket {
     /// A link refused a segment of ours as too long.
@@ -141,14 +158,30 @@ impl Socket {
         self.counters.data_segments_sent += 1;
         self.counters.mtu_probes_refused += 1;
         if !self.settings.stack.grows_buffers {
-            self.refused_probe_end = self.snd_nxt() + len;
+            self.refused_probe.end = self.snd_nxt() + len;
         }
     }
 
-    /// Of `len` bytes of new data what lies in the buffer that a refused probe left.
+    /// What is left of the buffer of a refused probe, bytes.
     #[cold]
-    pub(super) fn within_refused_probe(&self, len: u32) -> u32 {
-        if self.refused_probe_end.after(self.snd_nxt()) { len.min(self.refused_probe_end.distance(self.snd_nxt())) } else { len }
+    pub(super) fn refused_probe_left(&self) -> u32 {
+        if self.refused_probe.end.after(self.snd_nxt()) { self.refused_probe.end.distance(self.snd_nxt()) } else { 0 }
+    }
+
+    /// A full segment of a refused probe leaves, and `left` bytes of it wait. If it takes more memory than may wait below TCP (`tcp_small_queue_check`),
+    /// they leave only when it has been taken from there: by then it is time for another probe, which takes them in.
+    #[cold]
+    pub(super) fn refused_probe_leaves(&mut self, full: u32, left: u32) {
+        let waits_below = memory_of_buffer(full + left);
+        let may_wait = (self.flow.pacing_rate >> 10).max(2 * u64::from(memory_of_buffer(left)));
+        self.refused_probe.is_tried_again = left > 0 && u64::from(waits_below) > may_wait && self.scoreboard.packets_out() > 1;
+    }
+
+    /// A burst begins, the first of what leaves together or not: is it time for a probe? Linux asks with the first alone.
+    #[inline]
+    pub(super) fn probe_is_due(&mut self, is_first: bool) -> bool {
+        let is_tried_again = std::mem::take(&mut self.refused_probe.is_tried_again);
+        (is_first || is_tried_again || self.path_mtu.reads_scoreboard()) && self.may_probe_mtu()
     }
 
     /// A probe of `len` bytes leaves as the next segment. It stands for two packets.

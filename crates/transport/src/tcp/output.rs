@@ -11,6 +11,8 @@ use polypath_wire::{Flags, Segment};
 const DEFER_WITHIN: Duration = Duration::from_millis(1);
 /// A burst may be deferred while less than this share of the window is free (`tcp_tso_win_divisor`).
 const DEFER_DIVISOR: u32 = 3;
+/// Bytes of the longest mapping, which leaves as one burst: 64 KiB less the headers (Linux: `MPTCP_MAX_GSO_SIZE`).
+const LONGEST_MAPPING: u32 = 65_536 - 321;
 
 /// The burst that is being sent.
 #[derive(Debug, Default)]
@@ -305,7 +307,7 @@ impl Socket {
             self.forget_route_mtu(cx.now);
         }
         let searches = self.path_mtu.is_searching();
-        if searches && self.burst.remaining == 0 && self.may_probe_mtu() {
+        if searches && self.burst.remaining == 0 && self.probe_is_due(!self.burst.open) {
             match self.next_probe(cx.now, in_flight) {
                 super::path_mtu::Next::Usual => {}
                 super::path_mtu::Next::Wait => return false,
@@ -318,8 +320,9 @@ impl Socket {
             }
         }
         let mut len = self.queue.next_new_len(self.segment_len());
-        if searches {
-            len = self.within_refused_probe(len);
+        let refused = if searches { self.refused_probe_left() } else { 0 };
+        if refused > 0 {
+            len = len.min(refused);
         }
         let with_fin = self.fin_ready() && len == self.queue.unsent();
         if len > self.window_room() {
@@ -337,23 +340,43 @@ impl Socket {
             if self.waits_for_pacing(cx.now) {
                 return false;
             }
-            let most = self.burst_segments(cx.siblings);
-            let buffer = self.queue.next_buffer();
-            if self.settings.tso_bytes > Bytes::ZERO && buffer.0 > self.segment_len() && self.should_defer(cx.now, in_flight, most, buffer)
-            {
+            if refused > 0 {
+                self.burst.remaining = 1;
+            } else if !self.begin_burst(cx, in_flight) {
                 return false;
             }
-            // No burst spans two buffers.
-            self.burst.remaining = if self.queue.buffers() == 0 { most } else { most.min(buffer.0.div_ceil(self.segment_len())) };
             self.burst.length = 0;
         }
         self.burst.remaining -= 1;
         self.send_new(cx, New { len, with_fin, in_flight }, segment);
+        if refused > len {
+            self.refused_probe_leaves(len, refused - len);
+        }
         true
     }
 
+    /// How many segments leave as one burst; false if it waits for the next ACK.
+    #[inline(always)]
+    fn begin_burst(&mut self, cx: Context<'_>, in_flight: u32) -> bool {
+        let most = self.burst_segments(cx.siblings);
+        let buffer = self.queue.next_buffer();
+        if self.settings.tso_bytes > Bytes::ZERO && buffer.0 > self.segment_len() && self.should_defer(cx.now, in_flight, most, buffer) {
+            return false;
+        }
+        // No burst spans two buffers.
+        self.burst.remaining = most.min(buffer.0.div_ceil(self.segment_len()));
+        true
+    }
+
+    /// The most that one mapping of new data holds: whole segments (Linux: `tcp_xmit_size_goal`).
+    #[cold]
+    pub(super) fn size_goal(&self) -> u32 {
+        let segment = self.segment_len();
+        (LONGEST_MAPPING / segment).max(1) * segment
+    }
+
     /// Subflows of the out-of-tree stack search for no MTU as Linux does, unless a setting lets them.
-    fn may_probe_mtu(&self) -> bool {
+    pub(super) fn may_probe_mtu(&self) -> bool {
         let searches = self.settings.stack.subflow_probes_mtu || self.settings.subflow_mtu_probing || self.path_mtu.reads_scoreboard();
         !self.is_subflow || searches
     }

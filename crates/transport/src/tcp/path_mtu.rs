@@ -280,6 +280,12 @@ impl PathMtu {
         self.search.on_black_hole(now, self.bounds());
     }
 
+    /// The search is Linux's, and on.
+    #[inline]
+    pub(super) fn searches_as_linux(&self) -> bool {
+        self.search.is_linux() && self.search.largest() < Bytes::MAX
+    }
+
     /// A probe may be sent.
     #[inline]
     pub(super) fn is_searching(&self) -> bool {

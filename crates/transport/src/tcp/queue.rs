@@ -23,6 +23,8 @@ pub(super) struct SendQueue {
     /// Buffers that wait, bytes still to send of each; kept only where `keeps_buffers`.
     buffers: VecDeque<u32>,
     keeps_buffers: bool,
+    /// A mapping has a greatest length, and is one buffer.
+    cuts_mappings: bool,
 }
 
 impl SendQueue {
@@ -34,6 +36,7 @@ impl SendQueue {
             mappings: VecDeque::new(),
             buffers: VecDeque::new(),
             keeps_buffers: false,
+            cuts_mappings: false,
         }
     }
 
@@ -60,6 +63,9 @@ impl SendQueue {
     /// The buffer that is sent next: bytes left of it, and whether none waits behind it. Without buffers all that waits is one.
     #[inline]
     pub(super) fn next_buffer(&self) -> (u32, bool) {
+        if self.cuts_mappings && self.mapping.len > 0 {
+            return (self.mapping.len, self.mappings.is_empty());
+        }
         self.buffers.front().map_or((self.unsent(), true), |&left| (left, self.buffers.len() == 1))
     }
 
@@ -84,20 +90,27 @@ impl SendQueue {
         }
     }
 
-    pub(super) fn push_mapping(&mut self, dsn: DataSeq, len: u32) {
+    /// Data goes into the last mapping if it continues it, as far as that does not become longer than `longest`.
+    pub(super) fn push_mapping(&mut self, mut dsn: DataSeq, mut len: u32, longest: u32) {
         self.accept(len);
+        self.cuts_mappings = longest < u32::MAX;
         if self.keeps_buffers {
             self.buffers.push_back(len);
         }
-        if self.mapping.len == 0 {
-            self.mapping = Mapping { dsn, len };
-            return;
-        }
         let last = self.mappings.back_mut().unwrap_or(&mut self.mapping);
-        if last.dsn + u64::from(last.len) == dsn {
-            last.len += len;
-        } else {
-            self.mappings.push_back(Mapping { dsn, len });
+        if last.len > 0 && last.dsn + u64::from(last.len) == dsn {
+            let fits = len.min(longest.saturating_sub(last.len));
+            last.len += fits;
+            (dsn, len) = (dsn + u64::from(fits), len - fits);
+        }
+        while len > 0 {
+            let mapping = Mapping { dsn, len: len.min(longest) };
+            if self.mapping.len == 0 {
+                self.mapping = mapping;
+            } else {
+                self.mappings.push_back(mapping);
+            }
+            (dsn, len) = (dsn + u64::from(mapping.len), len - mapping.len);
         }
     }
 
@@ -162,10 +175,26 @@ mod tests {
     fn a_segment_never_crosses_a_mapping() {
         let mut queue = SendQueue::new(Seq::default());
         queue.start(Seq::new(1));
-        queue.push_mapping(DataSeq::new(1000), 150);
-        queue.push_mapping(DataSeq::new(1150), 30); // contiguous: one mapping
-        queue.push_mapping(DataSeq::new(5000), 100);
+        queue.push_mapping(DataSeq::new(1000), 150, u32::MAX);
+        queue.push_mapping(DataSeq::new(1150), 30, u32::MAX); // contiguous: one mapping
+        queue.push_mapping(DataSeq::new(5000), 100, u32::MAX);
         assert_eq!(lengths(&mut queue), [(1000, 100), (1100, 80), (5000, 100), (0, 0)]);
+    }
+
+    #[test]
+    fn a_mapping_is_filled_up_to_its_greatest_length() {
+        let mut queue = SendQueue::new(Seq::default());
+        queue.start(Seq::new(1));
+        queue.push_mapping(DataSeq::new(1000), 150, 200);
+        queue.push_mapping(DataSeq::new(1150), 480, 200);
+        assert_eq!(
+            queue.mappings().map(|(dsn, len)| (dsn.get(), len)).collect::<Vec<_>>(),
+            [(1000, 200), (1200, 200), (1400, 200), (1600, 30)]
+        );
+        assert_eq!(queue.next_buffer(), (200, false));
+        assert_eq!(lengths(&mut queue), [(1000, 100), (1100, 100), (1200, 100), (1300, 100)]);
+        queue.push_mapping(DataSeq::new(1630), 50, u32::MAX);
+        assert_eq!((queue.next_mapped_len(500), queue.next_buffer()), (200, (280, true)));
     }
 
     #[test]
@@ -173,8 +202,8 @@ mod tests {
         let mut queue = SendQueue::new(Seq::default());
         queue.keep_buffers();
         queue.start(Seq::new(1));
-        queue.push_mapping(DataSeq::new(1000), 150);
-        queue.push_mapping(DataSeq::new(1150), 30);
+        queue.push_mapping(DataSeq::new(1000), 150, u32::MAX);
+        queue.push_mapping(DataSeq::new(1150), 30, u32::MAX);
         assert_eq!((queue.next_buffer(), queue.buffers()), ((150, false), 2));
         assert_eq!(lengths(&mut queue), [(1000, 100), (1100, 50), (1150, 30), (0, 0)]);
         assert_eq!((queue.next_buffer(), queue.buffers()), ((0, true), 0));

@@ -11,6 +11,12 @@ const SEGMENT_DESCRIPTOR: u32 = 256;
 /// What a buffer that is sent takes beside its data: head 384, shared info 320, descriptor 256.
 const BURST_OVERHEAD: u32 = 960;
 
+/// What `len` bytes in one piece of memory take.
+#[inline]
+pub(super) fn memory_of_buffer(len: u32) -> u32 {
+    (len + SEGMENT_OVERHEAD).next_power_of_two() + SEGMENT_DESCRIPTOR
+}
+
 impl Socket {
     /// The application begins to write: if nothing waits and the window would allow more, what is in the network tells of the application, not of
     /// the path (draft-cheng-iccrg-delivery-rate-estimation-00 section 3.4). As in Linux this is asked at the start of a write alone, and
@@ -84,8 +90,7 @@ impl Socket {
 
     /// Two windows of segments with their overhead (more if the algorithm asks), up to `tcp_wmem`'s maximum.
     pub(crate) fn expand_sndbuf(&mut self) {
-        let per_segment =
-            (self.path_mtu.peer_mss().as_u32().max(self.flow.mss) + SEGMENT_OVERHEAD).next_power_of_two() + SEGMENT_DESCRIPTOR;
+        let per_segment = memory_of_buffer(self.path_mtu.peer_mss().as_u32().max(self.flow.mss));
         let segments = self.flow.cwnd.max(self.settings.initial_cwnd.get()).max(self.flow.reordering + 1);
         let windows = self.cc.sndbuf_expand(&mut self.flow, None);
         let wanted = per_segment.saturating_mul(segments).saturating_mul(windows);

@@ -130,7 +130,7 @@ impl Pair {
         match step {
             Step::Accept(len, gap) => {
                 self.next_dsn += u64::from(gap) * 5000;
-                self.queue.push_mapping(DataSeq::new(self.next_dsn), len);
+                self.queue.push_mapping(DataSeq::new(self.next_dsn), len, u32::MAX);
                 self.waiting.push((self.next_dsn, len));
                 self.next_dsn += u64::from(len);
             }
