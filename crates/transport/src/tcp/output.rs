@@ -363,8 +363,8 @@ impl Socket {
         if self.settings.tso_bytes > Bytes::ZERO && buffer.0 > self.segment_len() && self.should_defer(cx.now, in_flight, most, buffer) {
             return false;
         }
-        // No burst spans two buffers.
-        self.burst.remaining = most.min(buffer.0.div_ceil(self.segment_len()));
+        // No burst spans two buffers; a FIN needs none.
+        self.burst.remaining = most.min(buffer.0.div_ceil(self.segment_len())).max(1);
         true
     }
 
