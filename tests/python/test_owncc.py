@@ -1,8 +1,13 @@
 """Congestion controls of a person's own: begun, compiled, run, part of the key; and what is said where that fails."""
 
+import os
+import signal
+import subprocess
+import sys
+
 import pytest
 
-from polypath import Study, StudyError, owncc, plan, run
+from polypath import Results, Study, StudyError, owncc, plan, run
 from polypath.engines import find
 from polypath.owncc import OwnCcError
 
@@ -134,8 +139,6 @@ def test_what_crashes_or_hangs_is_named_and_takes_nothing_with_it(polypath, tmp_
     monkeypatch.chdir(tmp_path)
     changed(owncc.new(name, tmp_path / "mine"), (GROWTH, line))
     study(tmp_path, name)
-    assert polypath("run", ".", "--only", "cc=reno", "--no-report")[0] == 0
-    finished = {file.name for file in (tmp_path / "results" / "own" / "runs").iterdir()}
     code, out, err = polypath("run", ".", "--cc-path", "mine", "--no-report")
     assert (code, out) == (2, "")
     (told,) = [text for text in err.splitlines() if text.startswith("polypath: ")]
@@ -143,10 +146,34 @@ def test_what_crashes_or_hangs_is_named_and_takes_nothing_with_it(polypath, tmp_
     assert sentence in told
     assert told.endswith(f"(in the run main, cc={name}, seed 1)")
     assert "Traceback" not in err
-    assert {file.name for file in (tmp_path / "results" / "own" / "runs").iterdir()} == finished
+    assert Results.open(tmp_path / "results" / "own").runs["cc"].tolist() == ["reno"]
     with pytest.raises(StudyError, match=rf"^own: {name}\.c: its hook cong_avoid "):
         run(study(tmp_path, name), out=tmp_path / "results")
-    assert run(study(tmp_path, name), out=tmp_path / "results", only={"cc": ["reno"]}).runs["cc"].tolist() == ["reno"]
+
+
+SENT = """
+import os, signal, sys
+from pathlib import Path
+from polypath import owncc
+name, digest, file = sys.argv[1:]
+assert owncc.use_sent(name, digest, {f"{name}.c": Path(file).read_text()}).hash == digest
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_another_machine_sent_is_kept_once_and_a_killed_process_leaves_nothing(tmp_path, monkeypatch):
+    cache, temporary = tmp_path / "cache" / "polypath" / "own", tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    (mine,) = owncc.use(owncc.new("tst_s", tmp_path / "mine").parent)
+    left = cache / ".compiling-of-one-that-was-killed"
+    left.mkdir()
+    os.utime(left, (0, 0))
+    command = [sys.executable, "-c", SENT, "tst_s", mine.hash, str(mine.file)]
+    workers = [subprocess.Popen(command) for _ in range(3)]
+    assert [worker.wait() for worker in workers] == [-signal.SIGKILL] * 3
+    assert list(temporary.iterdir()) == []
+    assert [folder.name for folder in cache.iterdir() if folder.is_dir()] == [f"tst_s-{mine.hash}"]
 
 
 def test_many_at_once_are_the_same_as_one_after_the_other(tmp_path):

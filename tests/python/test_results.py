@@ -103,23 +103,13 @@ def test_what_a_killed_process_left_half_written_is_removed(tmp_path, study):
     assert not left.exists()
 
 
-def test_an_error_in_one_run_names_it_and_keeps_the_others(tmp_path, study):
+@pytest.mark.parametrize(("kind", "told"), [(EngineError, EngineError), (ValueError, StudyError)])
+def test_a_run_that_fails_leaves_the_others(tmp_path, study, kind, told):
     def before(scenario):
         if scenario["flows"][0]["cc"] == "olia":
-            raise ValueError("no olia today")
+            raise kind("the machine died (signal 9): it said nothing")
 
-    with pytest.raises(StudyError, match=r"small: no olia today \(in the run main, cc=olia, rate=20mbit, seed 1\)"):
-        run(study, tmp_path, before=before, workers=1)
-    kept = plan(study, engine=FakeEngine(), out=tmp_path)
-    assert 0 < len(kept.pending) < kept.distinct
-
-
-def test_a_run_at_which_the_engine_fails_leaves_the_others(tmp_path, study):
-    def before(scenario):
-        if scenario["flows"][0]["cc"] == "olia":
-            raise EngineError("the machine died (signal 9): it said nothing")
-
-    with pytest.raises(EngineError) as error:
+    with pytest.raises(told) as error:
         run(study, tmp_path, before=before)
     lines = str(error.value).splitlines()
     assert lines[0] == "small: the machine died (signal 9): it said nothing (in the run main, cc=olia, rate=20mbit, seed 1)"

@@ -10,9 +10,9 @@ its executable, the engine host loads it as BPF. Every mistake is an `OwnCcError
 """
 
 from ._bpf import bpf_objects_for
-from ._compile import Own, object_for, use, used
+from ._compile import Own, object_for, use, use_sent, used
 from ._errors import OwnCcError
 from ._place import sources
 from ._skeleton import new
 
-__all__ = ["Own", "OwnCcError", "bpf_objects_for", "new", "object_for", "sources", "use", "used"]
+__all__ = ["Own", "OwnCcError", "bpf_objects_for", "new", "object_for", "sources", "use", "use_sent", "used"]

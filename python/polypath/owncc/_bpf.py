@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from pathlib import Path
 
 from polypath import programs
 
 from ._compile import Own, complaint
 from ._errors import OwnCcError
-from ._place import cache, sources
+from ._place import cache, sources, work_folder
 
 
 def bpf_objects_for(own: Own) -> tuple[Path, Path]:
@@ -18,14 +17,14 @@ def bpf_objects_for(own: Own) -> tuple[Path, Path]:
     loaded, driven = (cache() / f"{own.name}-{own.hash}-{_glue()}.{part}.o" for part in ("bpf", "drive"))
     if loaded.is_file() and driven.is_file():
         return loaded, driven
-    with tempfile.TemporaryDirectory(dir=loaded.parent, prefix=".compiling-") as folder:
+    with work_folder() as folder:
         done = programs.run("sh", sources() / "bpf" / "build.sh", folder, own.file.resolve())
         if done.returncode:
             if done.stderr.startswith("build.sh: "):
                 raise OwnCcError(f"{own.file} cannot become BPF: {done.stderr.strip().removeprefix('build.sh: ')}")
             raise OwnCcError(complaint(own, done.stderr, "as BPF"))
         for made, part in ((loaded, "bpf"), (driven, "drive")):
-            (Path(folder) / f"pp_{own.name}.{part}.o").replace(made)
+            (folder / f"pp_{own.name}.{part}.o").replace(made)
     return loaded, driven
 
 

@@ -7,14 +7,15 @@ import os
 import platform
 import re
 import shutil
-import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from polypath import _native, programs
 
 from ._errors import OwnCcError
-from ._place import cache, checked_name, sources
+from ._place import cache, checked_name, sources, work_folder
 
 # Lines of the compiler's words that a person is shown.
 _SHOWN = 12
@@ -64,6 +65,25 @@ def use(folder: str | Path) -> list[Own]:
     return found
 
 
+def use_sent(name: str, digest: str, files: Mapping[str, str]) -> Own:
+    """Makes an algorithm known whose files were sent by another machine; raises `OwnCcError`.
+
+    They stay beside their object, since a kernel is linked from them, too. Equal ones are there once, however many processes take them.
+    """
+    kept = cache() / f"{name}-{digest}"
+    if not kept.is_dir():
+        with work_folder() as folder:
+            whole = folder / "files"
+            whole.mkdir()
+            for file, text in files.items():
+                (whole / file).write_text(text, encoding="utf-8")
+            # Another process may have been first.
+            with suppress(OSError):
+                whole.rename(kept)
+    (own,) = use(kept)
+    return own
+
+
 def _own(file: Path) -> Own:
     checked_name(file.stem, str(file))
     digest = hashlib.sha256()
@@ -81,8 +101,8 @@ def object_for(own: Own) -> Path:
     made = cache() / f"{own.name}-{own.hash}-{abi}.so"
     if made.is_file():
         return made
-    with tempfile.TemporaryDirectory(dir=made.parent, prefix=".compiling-") as folder:
-        abi_file, part, work = Path(folder) / _ABI, Path(folder) / "object.o", Path(folder) / "object.so"
+    with work_folder() as folder:
+        abi_file, part, work = folder / _ABI, folder / "object.o", folder / "object.so"
         abi_file.write_text('#include "pp_cc.h"\n' + _native.abi_source(), encoding="ascii")
         include = ["-I", str(sources() / "include"), "-I", str(own.file.parent)]
         how = ["-fPIC", "-O2", "-std=gnu11", "-Wall", "-Wextra", *_strict(), *include]

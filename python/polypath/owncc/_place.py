@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ._errors import OwnCcError
 
 # The kernel's names have 15 letters, and three are "pp_".
 LONGEST = 12
+# No compiler takes so long.
+_LEFT_BEHIND_S = 3600
+_WORK = ".compiling-"
 
 
 def sources() -> Path:
@@ -31,6 +39,19 @@ def cache() -> Path:
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "polypath" / "own"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+@contextmanager
+def work_folder() -> Iterator[Path]:
+    """A folder beside the objects, for the length of the block. Those that killed processes left are removed, too."""
+    place = cache()
+    for left in place.glob(f"{_WORK}*"):
+        # Another process may remove it at the same time.
+        with suppress(OSError):
+            if left.stat().st_mtime < time.time() - _LEFT_BEHIND_S:
+                shutil.rmtree(left)
+    with tempfile.TemporaryDirectory(dir=place, prefix=_WORK) as folder:
+        yield Path(folder)
 
 
 def checked_name(name: str, what: str) -> str:

@@ -7,7 +7,7 @@ import json
 import os
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Sized
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -66,7 +66,6 @@ class Told:
         self._file = folder / (".progress.json" if part is None else f".progress-{part[0]}-of-{part[1]}.json")
         study += "" if part is None else f", part {part[0]} of {part[1]}"
         self._written = 0.0
-        self._failed: Sequence[str] = ()
         self.progress = Progress(
             study=study, engine=engine, runs=runs, begun=now, updated=now, host=socket.gethostname(), process=os.getpid(), threads=threads
         )
@@ -78,7 +77,7 @@ class Told:
     def __exit__(self, *error: object) -> None:
         self._file.unlink(missing_ok=True)
 
-    def ended(self, failures: Sequence[str]) -> None:
+    def ended(self, failures: Sized) -> None:
         """One more run has finished; `failures` are those that failed until now."""
         self.progress = replace(self.progress, finished=self.progress.finished + 1, failed=len(failures))
         self._soon()

@@ -47,6 +47,9 @@ from ._results import Results
 from ._store import Store, TableFiles
 from ._tables import tables, types_of
 
+# Failed runs that are named one by one.
+_TOLD = 20
+
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
@@ -225,8 +228,8 @@ def execute(
     """Runs what is pending and writes the tables of everything that is finished.
 
     `on` are the machines that run them, by default this one; `tell` hears how they are. `progress` is called with each run as it ends,
-    in the order in which they end. Where the engine fails at a run, the others go on; `EngineError` names all that failed, after the
-    tables of the others were written.
+    in the order in which they end. A run that fails does not keep the others from running; what is raised names all that failed, after
+    the tables of the others were written: `StudyError` where the study or an algorithm of one's own is at fault, else `EngineError`.
     """
     failures = _carry_out(plan, workers, on, progress, tell)
     known = plan.runs if plan.whole and not plan.large else None
@@ -237,22 +240,22 @@ def execute(
 
 def execute_part(plan: Plan, *, workers: int | None = None, progress: Callable[[Run], None] | None = None) -> None:
     """Runs what is pending of one part and writes no tables: other processes do the other parts in the same folder, and `execute` makes the
-    tables when all are done. Raises `EngineError` as `execute` does.
+    tables when all are done. Raises what `execute` raises.
     """
     _raise(plan, _carry_out(plan, workers, None, progress, lambda state: None))
 
 
 def _carry_out(
     plan: Plan, workers: int | None, on: Place | None, progress: Callable[[Run], None] | None, tell: Callable[[State], None]
-) -> list[str]:
-    """Runs what is pending; a sentence for each run at which the engine failed."""
+) -> list[_Failure]:
+    """Runs what is pending; those that failed."""
     if on is not None:
         check_place(plan.engine)
     claim_folder(plan.folder, plan.study)
     store = plan.store
     if store.clean():
         plan.look_again()
-    failures: list[str] = []
+    failures: list[_Failure] = []
     threads = workers or plan.engine.workers or os.cpu_count() or 1
     with closing(store), Told(plan.folder, plan.study.name, plan.engine.name, plan.expected, threads, plan.part) as told:
 
@@ -267,12 +270,28 @@ def _carry_out(
     return failures
 
 
-def _raise(plan: Plan, failures: list[str]) -> None:
-    if failures:
-        # In the order of the study, not in that in which they failed.
-        order = {} if plan.large else {run.label: number for number, run in enumerate(plan.runs)}
-        failures.sort(key=lambda failure: order.get(failure.rpartition(" (in the run ")[2].removesuffix(")"), 0))
-        raise EngineError("\n".join(failures if len(failures) == 1 else [*failures, f"{len(failures)} runs failed; the others are kept"]))
+@dataclass(frozen=True)
+class _Failure:
+    """A run that did not finish."""
+
+    run: Run
+    sentence: str
+    # Whether the study is at fault, or an algorithm of one's own, and not the engine.
+    of_study: bool
+
+
+def _raise(plan: Plan, failures: list[_Failure]) -> None:
+    if not failures:
+        return
+    # In the order of the study, not in that in which they failed.
+    order = {} if plan.large else {run.key: number for number, run in enumerate(plan.runs)}
+    failures.sort(key=lambda failure: order.get(failure.run.key, 0))
+    told = [f"{plan.study.name}: {failure.sentence} (in the run {failure.run.label})" for failure in failures[:_TOLD]]
+    if len(failures) > 1:
+        not_named = f", {len(failures) - _TOLD} of them not named here" if len(failures) > _TOLD else ""
+        told.append(f"{len(failures)} runs failed{not_named}; the others are kept")
+    kind = StudyError if any(failure.of_study for failure in failures) else EngineError
+    raise kind("\n".join(told))
 
 
 def run(
@@ -436,21 +455,19 @@ def _value(cell: Cell, name: str) -> Scalar | None:
 
 
 def _finished(
-    plan: Plan, store: Store, workers: int, on: Place | None, failures: list[str], tell: Callable[[State], None]
+    plan: Plan, store: Store, workers: int, on: Place | None, failures: list[_Failure], tell: Callable[[State], None]
 ) -> Iterator[Run]:
     return _here(plan, store, workers, failures) if on is None else _elsewhere(plan, store, on, failures, tell)
 
 
-def _here(plan: Plan, store: Store, workers: int, failures: list[str]) -> Iterator[Run]:
+def _here(plan: Plan, store: Store, workers: int, failures: list[_Failure]) -> Iterator[Run]:
     """Runs in threads: an engine spends its time outside the interpreter."""
 
     def work(run: Run) -> Run | None:
         try:
             output = plan.engine.run(run.scenario)
-        except ValueError as error:
-            raise _wrong(plan, run, error) from error
-        except EngineError as error:
-            failures.append(_failure(plan, run, error))
+        except (ValueError, EngineError) as error:
+            failures.append(_Failure(run, str(error), isinstance(error, ValueError)))
             return None
         keep_captures(plan.folder, run, output.captures)
         _keep(plan, store, run, files_of(run.key, run.engine, run.version, run.scenario, output))
@@ -478,7 +495,7 @@ def _here(plan: Plan, store: Store, workers: int, failures: list[str]) -> Iterat
     pool.shutdown()
 
 
-def _elsewhere(plan: Plan, store: Store, on: Place, failures: list[str], tell: Callable[[State], None]) -> Iterator[Run]:
+def _elsewhere(plan: Plan, store: Store, on: Place, failures: list[_Failure], tell: Callable[[State], None]) -> Iterator[Run]:
     """Runs on other machines; what comes back is kept here."""
     away: dict[str, Run] = {}
 
@@ -495,9 +512,7 @@ def _elsewhere(plan: Plan, store: Store, on: Place, failures: list[str], tell: C
         for end in ends:
             run = away.pop(end.key)
             if isinstance(end, Failed):
-                if end.fault is Fault.STUDY:
-                    raise _wrong(plan, run, end.sentence)
-                failures.append(_failure(plan, run, end.sentence))
+                failures.append(_Failure(run, end.sentence, end.fault is Fault.STUDY))
                 continue
             keep_captures(plan.folder, run, {name: BytesIO(content) for name, content in end.captures.items()})
             _keep(plan, store, run, end.files)
@@ -511,11 +526,3 @@ def _keep(plan: Plan, store: Store, run: Run, files: Mapping[str, bytes | pa.Buf
     captured(store, run)
     if not run.keeps_captures:
         drop_captures(plan.folder, run)
-
-
-def _wrong(plan: Plan, run: Run, error: object) -> StudyError:
-    return StudyError(f"{plan.study.name}: {error} (in the run {run.label})")
-
-
-def _failure(plan: Plan, run: Run, error: object) -> str:
-    return f"{plan.study.name}: {error} (in the run {run.label})"

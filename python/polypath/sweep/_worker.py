@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import socket
-import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache, partial
-from pathlib import Path
 
 from polypath import owncc
 from polypath.engines import Engine, EngineError, find
@@ -117,11 +115,7 @@ def _compiled(own: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...]) -> 
         known = owncc.used().get(name)
         if known is not None and known.hash == digest:
             continue
-        # Kept for as long as the process lives: a kernel is linked from these files, too.
-        folder = Path(tempfile.mkdtemp(prefix="polypath-own-"))
-        for file, text in sources:
-            (folder / file).write_text(text, encoding="utf-8")
-        (made,) = owncc.use(folder)
+        made = owncc.use_sent(name, digest, dict(sources))
         if made.hash != digest:
             sentence = f"{socket.gethostname()} has other headers of Polypath for {name}.c than this machine"
             raise owncc.OwnCcError(f"{sentence}: install the same Polypath there")
