@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from over_starts import agree
 
 from polypath import Study, run
 
@@ -21,24 +22,35 @@ KINDS: dict[str, Any] = {
 }
 
 
-def both(tmp_path: Path, kind: str, *, ecn: bool) -> dict[str, tuple[pd.DataFrame, pd.Series]]:
-    """By engine: the rows of a TCP and of a stream of datagrams that share a managed queue, and the row of its link."""
+# RED and PIE draw for each packet, and their drops differ by a tenth from seed to seed; the others differ by one in thirty.
+STARTS = {"red": 48, "pie": 16}
+
+
+def both(tmp_path: Path, kind: str, *, ecn: bool) -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
+    """By engine, over many starts: the runs of a TCP and of a stream of datagrams that share a managed queue, by flow, and its links."""
     queue = "1MB" if kind == "red" else "700packets"
     node = {"sysctl": {"net.ipv4.tcp_ecn": 1}} if ecn else None
     forward = {"rate": "10mbit", "queue": queue, "aqm": {**KINDS[kind], "ecn": ecn}, "delay": "10ms"}
     narrow = {"ends": ["r", "s"], "forward": forward, "backward": {"delay": "10ms"}}
     links = {"wide": {"ends": ["c", "r"], "both": {"delay": "1ms"}}, "narrow": narrow}
     topology = {"nodes": {"c": node, "r": {"router": True}, "s": node}, "links": links}
-    flows = {"bulk": {"client": "c", "server": "s", "transport": "tcp", "cc": "cubic"}, "voice": VOICE}
-    measure = {"window": ["3s", "15s"]}
+    flows = {"bulk": {"client": "c", "server": "s", "transport": "tcp", "cc": "cubic", "start_spread": "4ms"}, "voice": VOICE}
     study = Study.model_validate(
-        {"name": kind, "topology": topology, "flows": flows, "duration": "15s", "measure": measure, "baselines": None, "seeds": 1}
+        {
+            "name": kind,
+            "topology": topology,
+            "flows": flows,
+            "duration": "15s",
+            "measure": {"window": ["3s", "15s"]},
+            "baselines": None,
+            "seeds": STARTS.get(kind, 8),
+        }
     )
     found = {}
     for engine in ("sim", "linux"):
         results = run(study, engine=engine, out=tmp_path / engine)
         links_ = results.links
-        found[engine] = (results.runs.set_index("flow"), links_[(links_["link"] == "narrow") & links_["a_to_b"]].iloc[0])
+        found[engine] = (results.runs.set_index("flow"), links_[(links_["link"] == "narrow") & links_["a_to_b"]])
     return found
 
 
@@ -46,22 +58,23 @@ def both(tmp_path: Path, kind: str, *, ecn: bool) -> dict[str, tuple[pd.DataFram
 def test_goodput_and_delay_behind_a_managed_queue_are_the_kernels(tmp_path: Path, kind: str) -> None:
     found = both(tmp_path, kind, ecn=False)
     (sim, sim_link), (linux, linux_link) = found["sim"], found["linux"]
-    # Both engines are exact, so what may differ is what docs/limitations.md names: the kernel's queue is a packet (1.2 ms) ahead.
-    assert sim.loc["bulk", "goodput_receiver_mbps"] == pytest.approx(linux.loc["bulk", "goodput_receiver_mbps"], rel=0.02)
-    assert sim.loc["voice", "delay_mean_ms"] == pytest.approx(linux.loc["voice", "delay_mean_ms"], abs=1.2)
-    assert (sim_link["ecn_marks"], linux_link["ecn_marks"]) == (0, 0)
-    assert sim_link["queue_drops"] == pytest.approx(linux_link["queue_drops"], rel=0.15)
+    # What may differ is what docs/limitations.md names: the kernel's queue is a packet (1.2 ms) ahead.
+    assert agree(sim.loc["bulk", "goodput_receiver_mbps"], linux.loc["bulk", "goodput_receiver_mbps"], rel=0.02)
+    assert agree(sim.loc["voice", "delay_mean_ms"], linux.loc["voice", "delay_mean_ms"], within=1.2)
+    assert sim_link["ecn_marks"].eq(0).all() and linux_link["ecn_marks"].eq(0).all()
+    assert agree(sim_link["queue_drops"], linux_link["queue_drops"], rel=0.15)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_marks_take_the_place_of_losses_as_in_the_kernel(tmp_path: Path, kind: str) -> None:
     found = both(tmp_path, kind, ecn=True)
     (sim, sim_link), (linux, linux_link) = found["sim"], found["linux"]
-    assert sim.loc["bulk", "goodput_receiver_mbps"] == pytest.approx(linux.loc["bulk", "goodput_receiver_mbps"], rel=0.02)
-    assert sim.loc["voice", "delay_mean_ms"] == pytest.approx(linux.loc["voice", "delay_mean_ms"], abs=1.2)
-    assert linux_link["ecn_marks"] > 15
-    # RED's average ages while the link is idle here and not in a token bucket, so it marks some more.
-    assert sim_link["ecn_marks"] == pytest.approx(linux_link["ecn_marks"], rel=0.3 if kind == "red" else 0.15)
-    assert abs(sim_link["queue_drops"] - linux_link["queue_drops"]) <= 1
+    assert agree(sim.loc["bulk", "goodput_receiver_mbps"], linux.loc["bulk", "goodput_receiver_mbps"], rel=0.02)
+    assert agree(sim.loc["voice", "delay_mean_ms"], linux.loc["voice", "delay_mean_ms"], within=1.2)
+    assert linux_link["ecn_marks"].mean() > 15
+    # RED's average ages while the link is idle here and not in a token bucket, so it marks some more. A datagram that is chosen cannot be
+    # marked and is dropped: which packet a queue chooses is chance, how often it chooses is not.
+    chosen = [link["ecn_marks"] + link["queue_drops"] for link in (sim_link, linux_link)]
+    assert agree(*chosen, rel=0.3 if kind == "red" else 0.15)
     if kind != "pie":
-        assert sim.loc["bulk", "retransmissions"] == linux.loc["bulk", "retransmissions"] == 0
+        assert sim.loc["bulk", "retransmissions"].eq(0).all() and linux.loc["bulk", "retransmissions"].eq(0).all()
