@@ -98,3 +98,14 @@ export function checked(field, value) {
   }
   return Number((Math.round(given / field.step) * field.step).toFixed(2));
 }
+
+// In words, what of these settings differs from the others: "path 1: rate 20 Mbit/s". What does not count in either is left out.
+export function differences(settings, others) {
+  const counts = (field, each) => !field.when || field.when(each);
+  return FIELDS.filter((field) => settings[field.key] !== others[field.key] && (counts(field, settings) || counts(field, others))).map((field) => {
+    const value = settings[field.key];
+    const told = field.kind === "choice" ? (field.choices.find(({ name }) => name === value)?.label ?? value) : `${value} ${field.unit}`.trim();
+    const label = field.label[0].toLowerCase() + field.label.slice(1);
+    return `${field.group === "connection" ? "" : `${GROUPS.find(({ name }) => name === field.group).label.toLowerCase()}: `}${label} ${told}`;
+  });
+}

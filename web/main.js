@@ -3,7 +3,7 @@
 import { fromHash, toHash } from "./address.js";
 import { Charts } from "./charts.js";
 import { Controls } from "./controls.js";
-import { declare, DEFAULTS } from "./fields.js";
+import { declare, DEFAULTS, differences } from "./fields.js";
 import { LINES } from "./names.js";
 import { Moment, save } from "./moment.js";
 import { settingsOf } from "./open.js";
@@ -93,6 +93,13 @@ class Page {
       onMoment: (value) => this.#moment.set(value),
     });
     this.#sides[name].update(settings);
+    this.#head();
+  }
+
+  // Of two set-ups each is headed by what it has and the other one has not.
+  #head() {
+    const { a, b } = this.#sides;
+    for (const [side, other] of b ? [[a, b], [b, a]] : []) side.tellApart(differences(side.settings, other.settings));
   }
 
   #compare(settings, active = "b") {

@@ -42,6 +42,10 @@ export class Side {
     clearTimeout(this.#waiting);
   }
 
+  tellApart(differences) {
+    this.#place.querySelector(".apart").textContent = differences.length ? differences.join("; ") : "the same settings so far";
+  }
+
   showMoment(moment) {
     this.charts.setMoment(moment);
     if (!this.data) return;

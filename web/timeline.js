@@ -2,14 +2,15 @@
 
 import { colour } from "./names.js";
 
-const LANE = 120;
+// The lane is as high as its packets in flight need: so much between two of them, within limits.
+const [LOWEST, HIGHEST, BETWEEN] = [120, 440, 3];
 const GAP = 36;
 const MOST_ROWS = 400;
 
 const LOOKS = {
   data: { colour: (path) => `--path${path}`, width: 1.4 },
   datagram: { colour: (path) => `--path${path}`, width: 1.4 },
-  ack: { colour: () => "--quiet", width: 0.8 },
+  ack: { colour: () => "--ink", width: 0.6 },
   handshake: { colour: () => "--holds", width: 1.6 },
   end: { colour: () => "--holds", width: 1.6 },
 };
@@ -45,7 +46,9 @@ export class Timeline {
     const paths = [...new Set(packets.map(({ path }) => path))].sort();
     const ratio = window.devicePixelRatio || 1;
     const width = this.#canvas.parentElement.clientWidth;
-    const height = Math.max(1, paths.length) * (LANE + GAP) + 20;
+    const lanes = [];
+    for (const path of paths) lanes.push({ path, top: (lanes.at(-1)?.bottom ?? -20) + GAP, get bottom() { return this.top + this.height; }, height: laneOf(packets.filter((each) => each.path === path), from, span) });
+    const height = (lanes.at(-1)?.bottom ?? LOWEST) + GAP;
     Object.assign(this.#canvas, { width: width * ratio, height: height * ratio });
     Object.assign(this.#canvas.style, { width: `${width}px`, height: `${height}px` });
     const draw = this.#canvas.getContext("2d");
@@ -54,18 +57,28 @@ export class Timeline {
     const x = (at) => ((at - from) / span) * width;
     draw.fillStyle = colour("--quiet");
     for (const share of [0, 0.25, 0.5, 0.75]) draw.fillText(`${(from + share * span).toFixed(3)} s`, share * width + 2, height - 5);
-    paths.forEach((path, lane) => {
-      const top = lane * (LANE + GAP) + 16;
-      const bottom = top + LANE;
-      draw.strokeStyle = colour("--line");
+    const colours = new Map();
+    const paint = (name) => colours.get(name) ?? colours.set(name, colour(name)).get(name);
+    for (const { path, top, bottom } of lanes) {
+      draw.strokeStyle = paint("--line");
       draw.lineWidth = 1;
       for (const y of [top, bottom]) stroke(draw, 0, y, width, y);
-      draw.fillStyle = colour("--quiet");
+      draw.fillStyle = paint("--quiet");
       draw.fillText(`path ${path}: client`, 4, top - 4);
       draw.fillText("server", 4, bottom + 12);
-      for (const packet of packets) if (packet.path === path) line(draw, packet, x, packet.toServer ? [top, bottom] : [bottom, top]);
-    });
+      // What is rare lies above what is common.
+      const own = packets.filter((packet) => packet.path === path).sort((one, other) => rank(one) - rank(other));
+      for (const packet of own) line(draw, packet, x, packet.toServer ? [top, bottom] : [bottom, top], paint);
+    }
   }
+}
+
+const rank = ({ kind, again, arrived }) => (again || arrived === null ? 2 : Number(kind === "ack"));
+
+// How high a lane is: by the packets that are on their way at once, on average.
+function laneOf(packets, from, span) {
+  const busy = packets.reduce((sum, { sent, arrived }) => sum + Math.max(0, Math.min(arrived ?? sent, from + span) - Math.max(sent, from)), 0);
+  return Math.round(Math.min(HIGHEST, Math.max(LOWEST, (BETWEEN * busy) / span)));
 }
 
 function stroke(draw, x1, y1, x2, y2) {
@@ -75,9 +88,9 @@ function stroke(draw, x1, y1, x2, y2) {
   draw.stroke();
 }
 
-function line(draw, packet, x, [from, to]) {
+function line(draw, packet, x, [from, to], paint) {
   const look = LOOKS[packet.kind];
-  draw.strokeStyle = colour(packet.again || packet.arrived === null ? "--fails" : look.colour(packet.path));
+  draw.strokeStyle = paint(packet.again || packet.arrived === null ? "--fails" : look.colour(packet.path));
   draw.lineWidth = packet.again ? 2 : look.width;
   if (packet.arrived !== null) return stroke(draw, x(packet.sent), from, x(packet.arrived), to);
   // Lost, or still on its way when the run ended: half of the lane, and a cross.

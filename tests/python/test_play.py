@@ -216,8 +216,12 @@ def test_two_settings_stand_side_by_side_and_the_address_brings_them_back(page, 
     page.check("#compare")
     page.wait_for_selector("#side-b[data-digest]")
     assert digest(page, "b") == digest(page)
+    assert page.text_content("#side-b .apart") == "the same settings so far"
     page.select_option('select[name="cc"]', "lia")
     wait_for_another(page, digest(page), "b")
+    # Each is headed by what the other one has not.
+    heads = [page.text_content(f"#side-{side} .apart") for side in "ab"]
+    assert heads == ["congestion control cubic", "congestion control lia"]
     page.wait_for_function("() => location.hash.includes('b.cc=lia') && location.hash.includes('compare=1')")
     both, link = (digest(page), digest(page, "b")), page.evaluate("() => location.href")
     other = page.context.new_page()
@@ -242,6 +246,8 @@ def test_the_packets_of_a_moment_are_shown(page):
     assert (first[0], second[0]) == ("1", "2")
     assert 206 < int(first[2]) < 206 + 200
     assert 82 < int(second[2]) < 82 + 200
+    # More than a hundred are on their way at once on either path: each has some room of its own.
+    assert page.eval_on_selector("#packets canvas", "(canvas) => canvas.clientHeight") > 2 * 300
     with page.expect_download() as saved:
         page.click("#pcap")
     assert saved.value.path().read_bytes()[:4] == b"\x0a\x0d\x0d\x0a"
@@ -331,6 +337,9 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(chromium, address):
     assert page.evaluate("() => document.documentElement.scrollWidth") == 360
     slider = page.locator('input[data-field="path1.rate"]')
     assert slider.is_visible()
+    # What moves with the slider is in sight beside it.
+    chart, controls = (page.locator(which).first.bounding_box() for which in ("figure.goodput canvas", "aside"))
+    assert chart["y"] + chart["height"] / 2 < controls["y"]
     # Every control has a name that a screen reader says.
     named = "(all) => all.every((each) => each.labels?.length || each.ariaLabel || each.textContent)"
     assert page.eval_on_selector_all("input:not([type=file]), select, button", named)
