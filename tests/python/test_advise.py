@@ -38,7 +38,7 @@ from polypath.advise._harm import harm
 from polypath.advise._networks import drawn
 from polypath.advise._ranking import ranking
 from polypath.advise._score import score
-from polypath.advise._search import schedule
+from polypath.advise._search import FINALISTS, compared_in, needed, schedule, search
 from polypath.doctor import Address, Device, Facts
 from polypath.engines import find
 from polypath.pcap import analyse
@@ -222,6 +222,69 @@ def test_a_search_keeps_within_its_budget_and_one_that_is_too_small_says_what_is
     for text, sentence in {"soon": '"soon" is no time', "10": "the bare number 10 has no unit", "0runs": "allows 0 runs"}.items():
         with pytest.raises(AdviceError, match=sentence):
             schedule(budget(text, question), count, question)
+
+
+class Told:
+    """Trials whose scores are made up, and which count what they are asked to run."""
+
+    def __init__(self, question, value):
+        self.question, self._value, self.asked = question, value, set()
+
+    @property
+    def runs(self):
+        return len(self.asked)
+
+    def run(self, settings, networks):
+        self.asked |= {(each.name, network) for each in settings for network in networks}
+
+    def scores(self, setting, networks):
+        assert all((setting.name, network) in self.asked for network in networks)
+        return [self._value(setting, network) for network in networks]
+
+
+def test_a_setting_that_is_clearly_worse_gets_few_runs_and_the_best_is_found():
+    settings, question = candidates(PATHS), asked()
+    planned = schedule(budget("2min", question), len(settings), question)
+    best = Setting(paths="path2", cc="bbr", shaped=True)
+    # Far apart, all the same in each network but for a little.
+    value = {each.name: -0.1 * number for number, each in enumerate([best, *(each for each in settings if each != best)])}
+    clear = Told(question, lambda setting, network: value[setting.name] + 0.001 * (network % 3))
+    found = search(clear, settings, planned)
+    assert found[0] == best and linux_default(PATHS) in found
+    # The same networks for everybody; noise of each setting's own keeps more of them.
+    noisy = Told(question, lambda setting, network: math.sin(len(setting.name) * 7 + network * 31 + len(setting.cc)))
+    search(noisy, settings, planned)
+    assert clear.runs < noisy.runs <= planned.searching
+    # All of them in the first networks, and the seven that are kept anyway in all.
+    assert clear.runs <= len(settings) * planned.rounds[0][1] + 7 * planned.searched
+
+
+def test_what_is_only_shown_does_not_push_out_what_may_be_the_advice():
+    settings, question = candidates(PATHS), asked()
+    planned = schedule(budget("2min", question), len(settings), question)
+    trials = Told(question, lambda setting, network: (setting.needs == "other") + math.sin(len(setting.name) * 7 + network * 31))
+    found = search(trials, settings, planned)
+    assert found[0].needs == "other"
+    assert sum(each.needs != "other" for each in found) >= FINALISTS
+
+
+def test_close_settings_are_compared_in_more_networks_than_clear_ones():
+    apart, close = [0.5, 0.52, 0.48, 0.51], [0.01, -0.05, 0.04, -0.02]
+    assert needed(apart) < 1 < 20 < needed(close)
+    # A small difference is to be told, and one of nothing but chance is to be shown as small.
+    assert needed([0.0] * 4) == 0 and needed([0.02, 0.03, 0.01, 0.02]) < needed([0.0, 0.01, -0.01, 0.0]) * 2
+    question, (default, *others) = asked(), candidates(PATHS)
+    planned = schedule(budget("2min", question), 56, question)
+    counts = []
+    for spread in (0.0, 0.03):
+        trials = Told(question, lambda setting, network, spread=spread: spread * (-1) ** network if setting == default else 0.0)
+        trials.run([*others[:4], default], range(1, planned.searched + 1))
+        networks = compared_in(trials, [*others[:4], default], planned, 1000)
+        # None of them was seen by the search.
+        assert networks.start == planned.searched + 1
+        counts.append(len(networks))
+        assert len(compared_in(trials, [*others[:4], default], planned, 80)) <= 12
+    assert counts[0] == 8 and counts[1] >= 32
 
 
 @pytest.fixture(scope="module")
@@ -438,6 +501,13 @@ def test_a_mistake_on_the_command_line_is_one_sentence(words, polypath, tmp_path
     code, out, err = polypath("advise", *words)
     assert (code, out) == (2, "") and COMMAND_LINES[words] in err
     assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_be_written_is_said_before_the_search(polypath, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken").touch()
+    code, out, err = polypath("advise", "--path", "6/2mbit 20ms", "--out", "taken", "--no-linux")
+    assert (code, out) == (2, "") and "not a directory" in err and "searching" not in err
 
 
 def test_the_command_line_tells_and_writes_the_answer(polypath, tmp_path, monkeypatch):

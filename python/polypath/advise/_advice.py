@@ -12,14 +12,14 @@ from polypath.engines import find
 from polypath.results import Results, execute, plan
 from polypath.study import Study
 
-from ._budget import budget
+from ._budget import Budget, budget
 from ._commands import commands, script
 from ._confirm import Confirmation, confirm
 from ._errors import AdviceError
 from ._final import RESULTS, final_study, run_final
 from ._paths import Path, checked
 from ._ranking import Place, Ranking, ranking
-from ._search import NEIGHBOURS, Schedule, schedule, search
+from ._search import NEIGHBOURS, Schedule, compared_in, schedule, search
 from ._settings import NEEDS, Setting, candidates, linux_default
 from ._study import Question, check_names
 from ._trials import Trials
@@ -70,14 +70,17 @@ def advise(
     check_names(question.paths)
     if set(question.weights) == {"call"}:
         raise AdviceError('a call by itself asks for no setting: say what goes on beside it, like --for "call=2,download"')
-    settings, planned = _affordable(question, budget_text)
+    allowed = budget(budget_text, question)
+    settings, planned = _affordable(question, allowed)
     if len(settings) < (every := len(candidates(question.paths))):
         notes = [*notes, f"a budget of {budget_text} allows {len(settings)} of {every} settings: give more, and all are tried"]
+    # Before minutes are spent on what cannot be kept.
+    (File(folder) / RESULTS).mkdir(parents=True, exist_ok=True)
     trials = Trials(question, workers=workers, progress=progress)
     stage(f"searching among {len(settings)} settings", planned.searching)
     finalists = search(trials, settings, planned)
 
-    networks = list(planned.finalists)
+    networks = compared_in(trials, finalists, planned, allowed.runs - trials.runs)
     neighbours = min(NEIGHBOURS, len(networks))
     words = {"title": _title(question), "question": _asked(question)}
     made = final_study(question, finalists, networks, neighbours, words)
@@ -85,7 +88,7 @@ def advise(
     final = run_final(question, finalists, networks, made, File(folder), workers=workers, progress=lambda run: progress(1))
     ranked = ranking(finalists, linux_default(question.paths), final.figures, question.weights, final.harm)
 
-    made = made.replace(conclusion=_conclusion(question, ranked, planned))
+    made = made.replace(conclusion=_conclusion(question, ranked, len(networks)))
     confirmation = Confirmation(settings=(), sentence="not confirmed on Linux: nobody asked for it")
     if on_linux:
         stage("confirming on Linux", 0)
@@ -144,9 +147,8 @@ def as_json(advice: Advice) -> dict[str, Any]:
     }
 
 
-def _affordable(question: Question, budget_text: str) -> tuple[list[Setting], Schedule]:
+def _affordable(question: Question, allowed: Budget) -> tuple[list[Setting], Schedule]:
     """The settings that the budget allows to try, and how."""
-    allowed = budget(budget_text, question)
     settings = candidates(question.paths)
     try:
         return settings, schedule(allowed, len(settings), question)
@@ -174,7 +176,6 @@ def _place(question: Question, place: Place) -> dict[str, Any]:
 
 
 def _write(advice: Advice, made: Study) -> None:
-    advice.folder.mkdir(parents=True, exist_ok=True)
     (advice.folder / STUDY_FILE).write_text(made.to_yaml(), encoding="utf-8")
     (advice.folder / ANSWER_FILE).write_text(json.dumps(as_json(advice), indent=1) + "\n", encoding="utf-8")
     for where in ("host", "server"):
@@ -205,9 +206,9 @@ _COLUMNS = {
 }
 
 
-def _conclusion(question: Question, ranked: Ranking, planned: Schedule) -> str:
+def _conclusion(question: Question, ranked: Ranking, networks: int) -> str:
     """What the report begins with; its figures are those of the results, whenever they are made again."""
-    lines = [f"**{ranked.advice.setting.name}** is the advice, among settings compared in {planned.final} networks.", ""]
+    lines = [f"**{ranked.advice.setting.name}** is the advice, among settings compared in {networks} networks.", ""]
     for setting in dict.fromkeys(place.setting for place in (ranked.advice, ranked.stock, ranked.default)):
         told = []
         for name in question.weights:

@@ -24,14 +24,14 @@ def score(figures: Figures, weights: Mapping[str, float]) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Ratio:
-    """A setting's figure over another's: the geometric mean over networks with its 95 % interval."""
+    """A setting's figure over another's: the geometric mean over networks with its interval, of 95 % where nothing else is said."""
 
     mean: float
     low: float
     high: float
 
 
-def ratio(own: Sequence[float], other: Sequence[float]) -> Ratio:
+def ratio(own: Sequence[float], other: Sequence[float], confidence: float = 0.95) -> Ratio:
     """Of two settings' scores in the same networks, pair by pair, with Student's interval."""
     differences = [a - b for a, b in zip(own, other, strict=True)]
     count = len(differences)
@@ -39,5 +39,5 @@ def ratio(own: Sequence[float], other: Sequence[float]) -> Ratio:
     if count < 2:
         return Ratio(mean=math.exp(mean), low=0.0, high=math.inf)
     spread = math.sqrt(sum((each - mean) ** 2 for each in differences) / (count - 1))
-    half = float(stdtrit(count - 1, 0.975)) * spread / math.sqrt(count)
+    half = float(stdtrit(count - 1, (1 + confidence) / 2)) * spread / math.sqrt(count)
     return Ratio(mean=math.exp(mean), low=math.exp(mean - half), high=math.exp(mean + half))

@@ -1,29 +1,44 @@
-"""Successive halving: all settings in a few networks, the better half of them in more, until few are left (Karnin et al. 2013).
+"""Successive halving with racing: all settings in a few networks, the better half of them in more, until few are left (Karnin et al. 2013).
 
-Every setting of a round is run in the same networks, so that what differs between two of them is the setting. A model that proposes
-settings would save nothing here: there are a hundred, without an order among most, and a run takes less time than fitting the model.
+Every setting of a round is run in the same networks, so that what differs between two of them is the setting. Whose interval parts from
+the best's leaves at once (Maron and Moore 1994), and what the search saw of the finalists' spread says in how many further networks they
+have to be compared. A model that proposes settings would save nothing here: there are a hundred, without an order among most, and a run
+takes less time than fitting the model.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ._budget import Budget, written
 from ._errors import AdviceError
+from ._ranking import CLOSE
+from ._score import ratio
 from ._settings import NEEDS, Setting
 from ._study import Question
 from ._trials import Trials
 
 FINALISTS = 6
-"""At the least so many are left at the end, and of each kind of kernel some."""
+"""At the most so many that the advice may be are left at the end, and the best of each kind of kernel."""
 OF_EACH_KIND = 2
+MOST_FIRST = 4
+"""Networks of the first round at the most: half of the settings leave after it, and those are far behind."""
 MOST_NETWORKS = 16
-"""More in a round change no answer."""
+"""Of the search at the most. Close settings are told apart by the comparison."""
 NEIGHBOURS = 3
 """Networks in which the finalists run beside neighbours, and the neighbours alone and beside what they are measured by."""
+COMPARED = (4, 6, 8, 12, 16, 24, 32, 48)
+"""So many networks may a comparison have."""
+FEWEST_COMPARED = 8
+"""Where the budget allows it, however clear the search was."""
+SURE = 0.99
+"""Confidence with which a setting that leaves is worse than the best, beside being in the worse half."""
 # What stays beside the best: the default, and the best of two other kinds of kernel.
 _BESIDE = 1 + OF_EACH_KIND * (len(NEEDS) - 1)
+# Of Student's distribution for a dozen networks.
+_QUANTILE = 2.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,16 +47,12 @@ class Schedule:
 
     rounds: tuple[tuple[int, int], ...]
     final: int
+    """Networks of the comparison at the least: others than those of the search, so that nobody is there by luck."""
 
     @property
     def searched(self) -> int:
         """Networks of the search: those from 1 on."""
         return self.rounds[-1][1]
-
-    @property
-    def finalists(self) -> range:
-        """Networks of the comparison: none of them was seen in the search, so that nobody is there by luck."""
-        return range(self.searched + 1, self.searched + self.final + 1)
 
     @property
     def searching(self) -> int:
@@ -68,10 +79,10 @@ def schedule(budget: Budget, settings: int, question: Question) -> Schedule:
     if least.runs > budget.runs:
         sentence = f"a budget of {budget.written} allows {budget.runs} runs, and a look at all {settings} settings takes {least.runs}"
         raise AdviceError(f"{sentence}: give at least --budget {written(least.runs, question)}")
-    every = [_schedule(settings, networks, final) for networks in range(1, MOST_NETWORKS + 1) for final in (4, 6, 8, 12, 16, 24)]
-    # As many networks for the comparison as for the first round and more, for the answer's intervals come from it.
-    fair = [each for each in every if each.runs <= budget.runs and each.final <= 4 * each.rounds[0][1]]
-    return max(fair, key=lambda each: (each.rounds[0][1], each.final))
+    # Few settings have one round, so it may be a long one.
+    most = MOST_FIRST if settings > 2 * FINALISTS else MOST_NETWORKS
+    every = [_schedule(settings, networks, COMPARED[0] * min(networks, MOST_FIRST)) for networks in range(1, most + 1)]
+    return max((each for each in every if each.runs <= budget.runs), key=lambda each: each.searched)
 
 
 def _schedule(settings: int, first: int, final: int) -> Schedule:
@@ -92,15 +103,42 @@ def search(trials: Trials, settings: Sequence[Setting], plan: Schedule) -> list[
     return _best(trials, left, FINALISTS, range(1, plan.searched + 1), settings[0])
 
 
+def compared_in(trials: Trials, finalists: Sequence[Setting], plan: Schedule, runs: int) -> range:
+    """The networks of the comparison: as many as tell the finalists apart, or show that they are close, within so many `runs`.
+
+    The number comes from the search and the networks are others, so the intervals of the comparison are not bent by it.
+    """
+    networks = range(1, plan.searched + 1)
+    able = [each for each in finalists if each.needs != "other"]
+    first = trials.scores(able[0], networks)
+    wanted = max(needed([a - b for a, b in zip(trials.scores(each, networks), first, strict=True)]) for each in able)
+    # Beside neighbours, with the yardsticks; and the neighbours alone.
+    fixed = (len(finalists) + len(trials.question.paths) + 1) * NEIGHBOURS
+    affordable = [count for count in COMPARED if count * len(finalists) + fixed <= runs] or [plan.final]
+    enough = [count for count in affordable if count >= max(wanted, FEWEST_COMPARED)]
+    count = enough[0] if enough else affordable[-1]
+    return range(plan.searched + 1, plan.searched + count + 1)
+
+
+def needed(differences: Sequence[float]) -> float:
+    """Networks after which the interval of such differences is narrow: half of their mean where they are far, and else as wide as a tie."""
+    count = len(differences)
+    mean = sum(differences) / count
+    spread = math.sqrt(sum((each - mean) ** 2 for each in differences) / max(count - 1, 1))
+    return (_QUANTILE * spread / max(-math.log(CLOSE), abs(mean) / 2)) ** 2
+
+
 def _best(trials: Trials, settings: Sequence[Setting], count: int, networks: range, default: Setting) -> list[Setting]:
-    """The best so many, the best of each kind of kernel, and the default."""
-
-    def mean(setting: Setting) -> float:
-        scores = trials.scores(setting, networks)
-        return sum(scores) / len(scores)
-
+    """Of so many the share of each group that does not part from its best, the best of each kind of kernel, and the default."""
+    scores = {each: trials.scores(each, networks) for each in settings}
     # Stable: of equals the first one stays, which changes less.
-    ranked = sorted(settings, key=mean, reverse=True)
-    kinds = {kind: [each for each in ranked if each.needs == kind][:OF_EACH_KIND] for kind in NEEDS}
-    kept = {default, *ranked[:count], *(each for own in kinds.values() for each in own)}
+    ranked = sorted(settings, key=lambda each: sum(scores[each]), reverse=True)
+    able, others = ([each for each in ranked if (each.needs == "other") is it] for it in (False, True))
+    # What is only shown does not push out what may be the advice.
+    share = max(-(-count * len(able) // len(ranked)), FINALISTS)
+    kept = {default}
+    for own, most in ((able, share), (others, max(count - share, 0))):
+        kept |= {each for each in own[:most] if ratio(scores[each], scores[own[0]], SURE).high >= 1}
+    for kind in NEEDS:
+        kept |= set([each for each in ranked if each.needs == kind][:OF_EACH_KIND])
     return [each for each in ranked if each in kept]
