@@ -213,6 +213,10 @@ def test_a_search_keeps_within_its_budget_and_one_that_is_too_small_says_what_is
     for text in ("300runs", "700runs", "2min", "1h"):
         allowed = budget(text, question)
         assert schedule(allowed, count, question).runs <= allowed.runs
+    # A larger budget begins with more networks: half of the settings leave after the first round.
+    begins = [schedule(budget(text, question), count, question).rounds[0][1] for text in ("300runs", "600runs", "2min", "1h")]
+    assert begins == sorted(begins) and (begins[0], begins[-2:]) == (1, [4, 4]) and 1 < begins[1] < 4
+    assert schedule(budget("2min", question), 10, question).rounds == ((10, 16),)
     rounds = schedule(budget("2min", question), count, question).rounds
     assert rounds[0][0] == count and all(later[0] < earlier[0] and later[1] >= earlier[1] for earlier, later in itertools.pairwise(rounds))
     with pytest.raises(AdviceError, match=r"a budget of 1s allows \d+ runs, .* give at least --budget (\d+)s") as error:
@@ -414,6 +418,13 @@ def test_a_host_knows_its_devices_and_asks_for_rates():
         assert sentence in str(error.value)
     measured = [replace(links[0], rtt=span(12e6, 25e6)), links[1]]
     assert completed(measured, ["50/10mbit dev wlan0", words[1]])[0][0].rtt == span(12e6, 25e6)
+    # What was measured is not asked for, and a single figure is told as one.
+    with pytest.raises(AdviceError, match=r'round-trip time 12 to 25 ms.* add --path "DOWN/UPmbit dev wlan0"'):
+        completed(measured, words[1:])
+    one = completed([replace(links[0], rtt=span(12e6))], ["50/10mbit dev wlan0"])
+    assert one[1] == [
+        "wlan0: round-trip time of live connections: 12 ms"
+    ]
     with pytest.raises(AdviceError, match="no device here has an address"):
         completed([], [])
 

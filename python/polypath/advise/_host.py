@@ -27,9 +27,8 @@ class Uplink:
     """Of the connections that are alive."""
 
     def asked(self) -> str:
-        """The `--path` that a person completes."""
-        rtt = "RTT" if self.rtt is None else f"{self.rtt.low / 1e6:.4g}..{self.rtt.high / 1e6:.4g}ms"
-        return f'--path "DOWN/UPmbit {rtt} dev {self.device}"'
+        """The `--path` that a person completes; a measured round-trip time is taken by itself."""
+        return f'--path "DOWN/UPmbit {"RTT " if self.rtt is None else ""}dev {self.device}"'
 
 
 def uplinks(facts: Facts, sockets: Sequence[Subflow], speed: dict[str, int]) -> list[Uplink]:
@@ -96,9 +95,7 @@ def completed(links: Sequence[Uplink], described: Sequence[str]) -> tuple[list[P
             raise AdviceError(f'--path "{text}" is faster than {link.device} itself, whose link has {link.link_bps / 1e6:.0f} Mbit/s')
         paths.append(replace(path, address=path.address or link.address, gateway=path.gateway or link.gateway))
         if link.rtt is not None:
-            notes.append(
-                f"{link.device}: round-trip times of live connections are {link.rtt.low / 1e6:.4g} to {link.rtt.high / 1e6:.4g} ms"
-            )
+            notes.append(f"{link.device}: round-trip time of live connections: {_told(link.rtt)}")
     return paths, notes
 
 
@@ -109,11 +106,16 @@ def _with_rtt(text: str, link: Uplink) -> str:
     return f"{text} rtt {link.rtt.low / 1e6:.4f}..{link.rtt.high / 1e6:.4f}ms"
 
 
+def _told(rtt: Span) -> str:
+    low, high = (f"{figure / 1e6:.4g}" for figure in (rtt.low, rtt.high))
+    return f"{low} ms" if low == high else f"{low} to {high} ms"
+
+
 def _known(link: Uplink) -> str:
     parts = [f"{link.device} ({link.address}"]
     parts += [f"next hop {link.gateway}"] if link.gateway else []
     parts += [f"link {link.link_bps / 1e6:.0f} Mbit/s"] if link.link_bps else []
-    parts += [f"round-trip time {link.rtt.low / 1e6:.4g} to {link.rtt.high / 1e6:.4g} ms"] if link.rtt else ["no live connection"]
+    parts += [f"round-trip time {_told(link.rtt)}"] if link.rtt else ["no live connection"]
     return ", ".join(parts) + ")"
 
 

@@ -82,7 +82,7 @@ def schedule(budget: Budget, settings: int, question: Question) -> Schedule:
     # Few settings have one round, so it may be a long one.
     most = MOST_FIRST if settings > 2 * FINALISTS else MOST_NETWORKS
     every = [_schedule(settings, networks, COMPARED[0] * min(networks, MOST_FIRST)) for networks in range(1, most + 1)]
-    return max((each for each in every if each.runs <= budget.runs), key=lambda each: each.searched)
+    return max((each for each in every if each.runs <= budget.runs), key=lambda each: each.rounds[0][1])
 
 
 def _schedule(settings: int, first: int, final: int) -> Schedule:
