@@ -80,5 +80,5 @@ def test_a_short_form_of_nothing_is_refused(tmp_path, only, sentence):
 
 def test_a_window_of_packets_is_no_time(tmp_path):
     short = Study.load(Path(__file__).parents[2] / "studies" / "mpt-gre").in_short()
-    tunnels = [cell.setup.topology.tunnels["mpt"] for cell in cells(short)]
+    tunnels = [tunnel for cell in cells(short) for tunnel in cell.setup.topology.tunnels.values()]
     assert {tunnel.reorder.window for tunnel in tunnels if tunnel.reorder.kind == "mpt"} == {1600, 900}
