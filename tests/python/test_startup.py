@@ -6,7 +6,9 @@ import sys
 
 import pytest
 
-HEAVY = {"altair", "networkx", "numpy", "pandas", "polars", "pyarrow", "scipy", "vl_convert"}
+from polypath.study import json_schema
+
+HEAVY = {"altair", "networkx", "numpy", "pandas", "polars", "pyarrow", "rich", "scipy", "vl_convert"}
 CALL = """
 import json, sys
 from polypath.cli import main
@@ -31,7 +33,7 @@ def test_what_needs_no_table_loads_none(words, status, pydantic, tmp_path):
 
 
 @pytest.mark.parametrize(("cc", "engine"), [("cubicc", "sim"), ("cubic", "simm")])
-def test_what_only_an_engine_knows_is_told_before_the_libraries_of_statistics_are_there(cc, engine, tmp_path):
+def test_what_only_an_engine_knows_is_told_before_the_libraries_of_tables_are_there(cc, engine, tmp_path):
     links = {"l": {"ends": ["c", "s"], "both": {"rate": "10mbit"}}}
     flow = {"client": "c", "server": "s", "transport": "tcp", "cc": cc}
     study = {"name": "mine", "duration": "1s", "topology": {"nodes": {"c": None, "s": None}, "links": links}, "flows": {"f": flow}}
@@ -40,7 +42,15 @@ def test_what_only_an_engine_knows_is_told_before_the_libraries_of_statistics_ar
     done = subprocess.run([sys.executable, "-c", CALL, *words], capture_output=True, text=True, cwd=tmp_path, check=True)
     code, modules = json.loads(done.stdout.splitlines()[-1])
     assert code == 2 and ("cubicc" in done.stderr or "simm" in done.stderr)
-    assert {"altair", "pandas", "polars", "scipy", "vl_convert"}.intersection(modules) == set()
+    assert HEAVY.intersection(modules) == set()
+
+
+def test_what_lies_below_a_field_is_read_for_the_schema_alone():
+    call = "import inspect, sys; inspect.getsource = inspect.getsourcelines = None; from polypath.study import Study; print(Study.__name__)"
+    done = subprocess.run([sys.executable, "-c", call], capture_output=True, text=True, check=True)
+    assert done.stdout == "Study\n"
+    fields = json.loads(json_schema())["$defs"]["Flow"]["properties"]
+    assert fields["start"]["description"] == "Since the start of the run."
 
 
 def test_the_help_lists_every_command_of_the_table():

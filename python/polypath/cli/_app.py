@@ -13,7 +13,7 @@ import typer
 
 from polypath.errors import PolypathError
 
-from ._console import complain, out
+from ._console import complain
 
 FAILURE, USAGE_ERROR, INTERRUPTED = 1, 2, 130
 
@@ -48,7 +48,7 @@ def _version(wanted: bool) -> None:
     if wanted:
         from polypath import _native
 
-        out.print(_native.version(), highlight=False)
+        print(_native.version())
         raise typer.Exit
 
 

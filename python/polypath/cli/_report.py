@@ -11,7 +11,7 @@ import typer
 from polypath.results import DEFAULT_OUT
 from polypath.study import StudyError
 
-from ._console import out
+from . import _console
 
 if TYPE_CHECKING:
     from polypath.report import Material
@@ -31,7 +31,7 @@ def report(
     wrong = [kind for kind in kinds if kind not in FIGURE_KINDS]
     if wrong or not kinds:
         raise StudyError(f'figures cannot be "{figures}"; they are written as {", ".join(FIGURE_KINDS)}, or several like "svg,pdf"')
-    out.print(f"report: {write(open_results(results), figures=kinds)}", soft_wrap=True)
+    _console.out.print(f"report: {write(open_results(results), figures=kinds)}", soft_wrap=True)
 
 
 def open_results(argument: str) -> Results:

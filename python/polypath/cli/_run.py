@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from polypath.results import DEFAULT_OUT
 from polypath.study import StudyError, number_of_cells
 
-from . import _report, _studies
-from ._console import err, out
+from . import _console, _report, _studies
 from ._work import Again, CcPath, Columns, Only, Short, Workers, carry_out, carry_out_part, choices, in_form, names_in, use_own
 
 if TYPE_CHECKING:
@@ -69,11 +67,15 @@ def run(
         raise StudyError(
             "--kernel names a kernel of the engines linux and sim, and host runs this machine's; leave it out, or take another engine"
         )
-    loaded = in_form(_studies.load_all(studies), short=short)
+    loaded = in_form(_studies.read_all(studies), short=short)
     # The libraries of tables take longer to load than a mistake takes to find.
-    from polypath.engines import find
+    from polypath.engines import check, find
 
     ran_by = find(engine)
+    if not chosen and kernel is None:
+        for study in loaded:
+            check(ran_by, study, ran_by.only_kernel)
+    _studies.check(loaded)
     from polypath.results import plan
     from polypath.sweep import check_place, find_place
 
@@ -83,18 +85,18 @@ def run(
     which = None if part is None else _part(part)
     if which is not None and place is not None:
         raise StudyError("--part is for jobs that share the work among themselves, and --on shares it out; leave one of them out")
-    plans = [plan(study, engine=ran_by, out=out_folder, only=chosen, kernel=kernel, again=again, part=which) for study in loaded]
+    plans = [plan(each, engine=ran_by, out=out_folder, only=chosen, kernel=kernel, again=again, part=which) for each in loaded]
     from ._summary import known_columns, summary
 
     for each in plans:
         for line in (*each.left_out, *each.notes):
-            (out if dry_run else err).print(f"{each.study.name}: {line}", soft_wrap=True)
+            (_console.out if dry_run else _console.err).print(f"{each.study.name}: {line}", soft_wrap=True)
         if dry_run:
             _tell(each)
             continue
         if which is not None:
             carry_out_part(each, workers)
-            out.print(
+            _console.out.print(
                 f"{each.study.name}: part {part} is done; the same command without --part makes the tables when all are", soft_wrap=True
             )
             continue
@@ -102,14 +104,14 @@ def run(
         results = carry_out(each, workers, place)
         laps.append(time.monotonic())
         made = _report.material_of(results)
-        out.print(summary(results, made, known_columns(results, names_in(columns))))
+        _console.out.print(summary(results, made, known_columns(results, names_in(columns))))
         laps.append(time.monotonic())
         if report:
-            out.print(f"report: {_report.write(results, made)}", soft_wrap=True)
+            _console.out.print(f"report: {_report.write(results, made)}", soft_wrap=True)
             laps.append(time.monotonic())
-        out.print(f"tables: {results.folder}/runs.parquet and others", soft_wrap=True)
+        _console.out.print(f"tables: {results.folder}/runs.parquet and others", soft_wrap=True)
         spent = zip(("runs and tables", "verdicts", "report"), itertools.pairwise(laps), strict=False)
-        err.print(f"{each.study.name}: {', '.join(f'{what} {end - begin:.1f} s' for what, (begin, end) in spent)}", soft_wrap=True)
+        _console.err.print(f"{each.study.name}: {', '.join(f'{what} {end - begin:.1f} s' for what, (begin, end) in spent)}", soft_wrap=True)
 
 
 def _part(text: str) -> tuple[int, int]:
@@ -122,14 +124,16 @@ def _part(text: str) -> tuple[int, int]:
 
 def _tell(work: Plan) -> None:
     if not work.large:
+        from rich.table import Table
+
         pending = {run.key for run in work.pending}
         table = Table("run", "key", "state", title=f"{work.study.name} on {work.engine.name} {work.engine.version}", title_justify="left")
         for run in work.runs:
             table.add_row(run.label, run.key, "to run" if run.key in pending else "finished")
-        out.print(table)
+        _console.out.print(table)
     about = "about " if work.large else ""
     whole = f"{number_of_cells(work.study)} cells, " if work.large else f"{len(work.runs)} runs, "
-    out.print(
+    _console.out.print(
         f"{whole}{about}{work.distinct} {'runs that differ' if work.large else 'of them different'}, {about}{work.expected} to run; "
         f"results go to {work.folder}",
         soft_wrap=True,
@@ -143,7 +147,7 @@ def _tell(work: Plan) -> None:
         took = _long(found.packets / _PACKETS_PER_S / cores)
         words += f", at most {found.packets:.2g} packets: {took} on {cores} cores at a million a second each"
     words += "" if found.bytes is None else f"; results of {found.bytes / 1e6:.0f} MB, as those that are finished"
-    out.print(words, soft_wrap=True)
+    _console.out.print(words, soft_wrap=True)
 
 
 # A round figure; `polypath bench` says what this machine does.

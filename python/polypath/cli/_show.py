@@ -7,14 +7,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
 from polypath.results import DEFAULT_OUT
 from polypath.study import Study, addresses, cells, chain, node_addresses, number_of_cells, same_for_all_seeds, scenario
 
-from . import _studies
-from ._console import out
+from . import _console, _studies
 from ._report import open_results
 from ._work import Columns, names_in
 
@@ -40,7 +37,7 @@ def show(
     study = _studies.load(what)
     _show_study(study)
     if same := same_for_all_seeds(study):
-        out.print(f"On the engines sim and linux {same}.", soft_wrap=True)
+        _console.out.print(f"On the engines sim and linux {same}.", soft_wrap=True)
     if (DEFAULT_OUT / study.name / "runs.parquet").is_file():
         _tell(study.name, columns)
 
@@ -50,13 +47,15 @@ def _tell(argument: str, columns: str | None, metric: str | None = None) -> None
 
     results = open_results(argument)
     if metric is not None:
-        out.print(ranking(results, metric))
+        _console.out.print(ranking(results, metric))
         return
-    out.print(summary(results, columns=known_columns(results, names_in(columns))))
+    _console.out.print(summary(results, columns=known_columns(results, names_in(columns))))
 
 
 def _show_study(study: Study) -> None:
-    out.print(f"[bold]{study.title or study.name}[/bold]", study.question or "", soft_wrap=True)
+    from rich.table import Table
+
+    _console.out.print(f"[bold]{study.title or study.name}[/bold]", study.question or "", soft_wrap=True)
     first = cells(study)[0].setup
     pairs = addresses(first.topology)
     links = Table("link", "from", "to", "forward", "backward", title="links (of the first cell)", title_justify="left")
@@ -64,14 +63,14 @@ def _show_study(study: Study) -> None:
         ends = [f"{end.node} {address}" for end, address in zip(link.ends, pairs[name], strict=True)]
         both = [side if side is not None else link.both for side in (link.forward, link.backward)]
         links.add_row(name, *ends, *(("" if side is None else ", ".join(_words(element) for element in chain(side))) for side in both))
-    out.print(links)
+    _console.out.print(links)
     if first.topology.tunnels:
         tunnels = Table("tunnel", "from", "to", "paths", "reorder", title="tunnels (of the first cell)", title_justify="left")
         for name, tunnel in first.topology.tunnels.items():
             ends = [f"{end.node} {end.address}" for end in tunnel.ends]
             ways = ", ".join(f"{path.ends[0]} - {path.ends[1]} ({path.weight})" for path in tunnel.paths)
             tunnels.add_row(name, *ends, ways, _words(tunnel.reorder))
-        out.print(tunnels)
+        _console.out.print(tunnels)
     _show_paths(scenario(first, 1))
     flows = Table("flow", "from", "to", "transport", "cc", "profile", "app", title="flows (of the first cell)", title_justify="left")
     for name, flow in first.flows.items():
@@ -81,18 +80,21 @@ def _show_study(study: Study) -> None:
         flows.add_row(
             times, client, server, flow.transport, *(("", "") if flow.transport == "udp" else (flow.cc, flow.profile)), _words(flow.app)
         )
-    out.print(flows)
+    _console.out.print(flows)
     matrix = Table("experiment", "parameters", "cells", "seeds", title="cells", title_justify="left")
     for name, experiment in study.all_experiments.items():
         axes = [f"{parameter}: {', '.join(map(str, values))}" for parameter, values in experiment.matrix.items()]
         axes += [f"{study.draw.number} draws of {', '.join(study.draw.parameters)}"] if study.draw else []
         seeds = study.seeds if experiment.seeds is None else experiment.seeds
         matrix.add_row(experiment.title or name, "; ".join(axes), str(number_of_cells(study, name)), ", ".join(map(str, seeds)))
-    out.print(matrix)
+    _console.out.print(matrix)
 
 
 def _show_paths(plain: Mapping[str, Any]) -> None:
     """What each path is like before anything runs; those that no route leads along are none."""
+    from rich.markup import escape
+    from rich.table import Table
+
     from polypath.analysis import path_figures, small_buffers
 
     table = Table("flow", "path", "links", title="paths (of the first cell, the way the data go)", title_justify="left")
@@ -103,9 +105,9 @@ def _show_paths(plain: Mapping[str, Any]) -> None:
         known = [f"{row['rtt_ms']:.1f}", f"{row['bound_mbps']:.2f}", f"{row['bdp_bytes'] / 1e3:.0f}", f"{row['queue_ms']:.0f}"]
         texts = ["" if each in ("inf", "nan") else each for each in known]
         table.add_row(row["flow"], f"{row['source']} → {row['destination']}", row["hops"], *texts, row["bottleneck"] or "no rate")
-    out.print(table)
+    _console.out.print(table)
     for sentence in small_buffers(plain):
-        out.print(f"[yellow]{escape(sentence)}[/yellow]", soft_wrap=True)
+        _console.out.print(f"[yellow]{escape(sentence)}[/yellow]", soft_wrap=True)
 
 
 def _words(element: object) -> str:

@@ -12,17 +12,29 @@ FOLDER = Path("studies")
 
 def load(argument: str) -> Study:
     """The study that an argument means."""
-    study = Study.load(path(argument))
-    # Knows the columns of all tables, and with them the libraries of tables: loaded once the file itself has no mistake.
-    from polypath.results import check_claims
-
-    check_claims(study)
-    return study
+    return load_all([argument])[0]
 
 
 def load_all(arguments: list[str]) -> list[Study]:
-    """The studies that arguments mean; no two may share a name, since results are kept by name."""
-    studies = [load(argument) for argument in arguments]
+    """The studies that arguments mean, each of which can be decided; no two may share a name, since results are kept by name."""
+    studies = read_all(arguments)
+    check(studies)
+    return studies
+
+
+def check(studies: list[Study]) -> None:
+    """Raises `StudyError` if a claim of one could never be decided."""
+    for study in studies:
+        if study.claims or study.published is not None or study.conclusion is not None:
+            # Knows the columns of all tables, and with them the libraries of tables.
+            from polypath.results import check_claims
+
+            check_claims(study)
+
+
+def read_all(arguments: list[str]) -> list[Study]:
+    """The studies that arguments mean, their claims unchecked."""
+    studies = [Study.load(path(argument)) for argument in arguments]
     seen: dict[str, str] = {}
     for study, argument in zip(studies, arguments, strict=True):
         if study.name in seen:

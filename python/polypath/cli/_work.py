@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polypath import owncc
 from polypath.study import Study, StudyError
 
-from ._console import err
+from . import _console
 
 if TYPE_CHECKING:
     from polypath.results import Plan, Results
@@ -49,7 +48,11 @@ def names_in(text: str | None) -> list[str]:
 
 def use_own(cc_path: Path | None) -> list[str]:
     """Compiles the algorithms of `--cc-path`; studies may name them from then on."""
-    return [] if cc_path is None else [own.name for own in owncc.use(cc_path)]
+    if cc_path is None:
+        return []
+    from polypath import owncc
+
+    return [own.name for own in owncc.use(cc_path)]
 
 
 def choices(only: Sequence[str] | None) -> dict[str, list[str]]:
@@ -96,8 +99,9 @@ def _shown(work: Plan, on: Place | None) -> Iterator[Any]:
     about = "about " if work.large else ""
     part = f", part {work.part[0]} of {work.part[1]}" if work.part else ""
     head = f"{work.study.name}{part}: {about}{work.distinct} runs on {runs_on}" + (f", {kept} of them finished before" if kept else "")
-    err.print(head)
+    _console.err.print(head)
     columns = (SpinnerColumn(), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+    err = _console.err
     with Progress(*columns, TextColumn("{task.description}"), console=err, transient=True, disable=not err.is_terminal) as bar:
         task = bar.add_task("", total=work.expected)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, ClassVar, NamedTuple
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, NamedTuple
 
 from polypath.study import Cell, SetupError, unknown
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class Algorithm(NamedTuple):

@@ -2,16 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, MutableMapping
+from importlib import import_module
 
 from polypath.study import DEFAULT_KERNEL, Cell, SetupError, Study, StudyError, located, same_for_all_seeds, specimens, unknown
 
 from ._base import Engine
-from ._host import HostEngine
-from ._linux import LinuxEngine
-from ._sim import SimEngine
 
-ENGINES: dict[str, type[Engine]] = {each.name: each for each in (SimEngine, LinuxEngine, HostEngine)}
+
+class _Engines(MutableMapping[str, type[Engine]]):
+    """Engines by name. A class is loaded when it is asked for: the simulator needs nothing of what reaches kernels."""
+
+    def __init__(self, named: dict[str, str]) -> None:
+        self._found: dict[str, str | type[Engine]] = {**named}
+
+    def __getitem__(self, name: str) -> type[Engine]:
+        found = self._found[name]
+        if isinstance(found, str):
+            module, name_there = found.split(":")
+            loaded: type[Engine] = getattr(import_module(module, __package__), name_there)
+            return loaded
+        return found
+
+    def __setitem__(self, name: str, engine: type[Engine]) -> None:
+        self._found[name] = engine
+
+    def __delitem__(self, name: str) -> None:
+        del self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+
+ENGINES = _Engines({"sim": "._sim:SimEngine", "linux": "._linux:LinuxEngine", "host": "._host:HostEngine"})
 
 
 def find(name: str) -> Engine:

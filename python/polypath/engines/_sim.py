@@ -6,16 +6,16 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from io import BytesIO
-from typing import Any, ClassVar
-
-import numpy as np
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from polypath import _native
 from polypath.study import OURS, THEIRS, Cell, check_cell, split_cc
 
 from ._base import Algorithm, Engine, Output
 from ._errors import EngineError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class SimEngine(Engine):
@@ -79,4 +79,8 @@ def _without_owner(cell: Cell) -> Cell:
 
 
 def _table(columns: Mapping[str, tuple[str, bytes]]) -> pa.Table:
+    # They take longer to load than a mistake in a study takes to find.
+    import numpy as np
+    import pyarrow as pa
+
     return pa.table({name: np.frombuffer(values, dtype=numpy_type) for name, (numpy_type, values) in columns.items()})

@@ -1,7 +1,5 @@
 """Active queue management of a rate."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 

@@ -3,10 +3,8 @@
 Nothing here evaluates anything; `polypath.analysis` does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
@@ -80,7 +78,7 @@ class Between(Model):
     """The largest mean."""
 
     @model_validator(mode="after")
-    def _has_a_bound(self) -> Between:
+    def _has_a_bound(self) -> Self:
         if self.low is None and self.high is None:
             raise ValueError("give `low`, `high` or both")
         return self

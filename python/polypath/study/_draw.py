@@ -4,8 +4,6 @@ A value depends on the study's seed of drawing, the number of the draw and the p
 parameters, or on a library's generator.
 """
 
-from __future__ import annotations
-
 import bisect
 import hashlib
 import itertools

@@ -1,9 +1,7 @@
 """What a link does to packets: a chain of elements per direction, or one line of figures that stands for the usual chain."""
 
-from __future__ import annotations
-
 import itertools
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, PrivateAttr, Tag, model_validator
 
@@ -90,7 +88,7 @@ class RateLimit(Model):
     """Other rates from a time on."""
 
     @model_validator(mode="after")
-    def _queue_fits_its_management(self) -> RateLimit:
+    def _queue_fits_its_management(self) -> Self:
         check_aqm(self.aqm, self.queue, self.hold)
         return self
 
@@ -186,7 +184,7 @@ class Trace(Model):
     _chances: tuple[int, ...] = PrivateAttr(default=())
 
     @model_validator(mode="after")
-    def _is_there(self) -> Trace:
+    def _is_there(self) -> Self:
         if not is_placeholder(self.file):
             self._chances = _traces.chances(self.file)
         return self
@@ -213,7 +211,7 @@ class Table(Model):
     _chain: tuple[RateLimit | Delay | Loss, ...] = PrivateAttr(default=())
 
     @model_validator(mode="after")
-    def _is_there(self) -> Table:
+    def _is_there(self) -> Self:
         if is_placeholder(self.file):
             return self
         times, rates, delays, losses = zip(*_traces.table(self.file), strict=True)
@@ -265,7 +263,7 @@ class Wireless(Model):
     """Time for which a handover lets nothing pass."""
 
     @model_validator(mode="after")
-    def _states_there_are(self) -> Wireless:
+    def _states_there_are(self) -> Self:
         if not is_placeholder(self.radio):
             top = len(RADIOS[self.radio].states) - 1
             if isinstance(self.lowest_state, int) and self.lowest_state > top:
@@ -311,7 +309,7 @@ class ShapeChange(Model):
     """False cuts the link, true joins it again."""
 
     @model_validator(mode="after")
-    def _changes_something(self) -> ShapeChange:
+    def _changes_something(self) -> Self:
         if all(figure is None for figure in (self.rate, self.delay, self.loss, self.up)):
             raise ValueError("this change changes nothing: give it a new `rate`, `delay` or `loss`, or `up`")
         return self
@@ -342,7 +340,7 @@ class Shape(Model):
     """Other figures from a time on."""
 
     @model_validator(mode="after")
-    def _changes_have_a_start(self) -> Shape:
+    def _changes_have_a_start(self) -> Self:
         for figure in ("rate", "delay"):
             if getattr(self, figure) is None and any(getattr(change, figure) is not None for change in self.changes):
                 raise ValueError(f"`changes` give a {figure}, but the link has none to begin with; add `{figure}:` beside them")

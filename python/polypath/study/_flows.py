@@ -1,11 +1,9 @@
 """Flows: who sends what to whom, by which transport."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 from ._address import Address
 from ._elements import LinkRate
@@ -179,6 +177,9 @@ def _count(value: Any) -> Any:
 
 class Flow(Model):
     """One connection or stream of datagrams, or `count` of them: a client opens it, and `direction` says who sends."""
+
+    # `Study`, `Experiment` and `Setup` take it as it is, and each would build it anew.
+    model_config = ConfigDict(defer_build=False)
 
     client: str
     """The node that opens the connection."""

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
+import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, NoReturn, cast
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidatorFunctionWrapHandler, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    field_validator,
+)
 from pydantic._internal._model_construction import ModelMetaclass
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from ._errors import SetupError, StudyError
 from ._placeholder import PLACEHOLDER_PATTERN, UNCLOSED, Placeholder, is_placeholder
@@ -45,7 +59,7 @@ class _OneSentence(ModelMetaclass):
 class Model(BaseModel, metaclass=_OneSentence):
     """A frozen part of a study; its repr rebuilds it."""
 
-    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
 
     def __repr_args__(self) -> Iterator[tuple[str, Any]]:
         # What has its default value goes without saying.
@@ -62,6 +76,33 @@ class Model(BaseModel, metaclass=_OneSentence):
         if is_placeholder(value):
             return Placeholder(value)
         return _frozen(check(value))
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        found = handler(schema)
+        inner = handler.resolve_ref_schema(found)
+        for name, sentence in _sentences(cls).items():
+            if name in inner.get("properties", {}):
+                inner["properties"][name]["description"] = sentence
+        return found
+
+
+def _sentences(model: type[Model]) -> dict[str, str]:
+    """What the line below each field says of it.
+
+    Pydantic would read the source of all models whenever they are loaded, a quarter of the time that a command needs to begin.
+    """
+    found: dict[str, str] = {}
+    for each in reversed(model.__mro__):
+        if not issubclass(each, Model) or each is Model:
+            continue
+        (body,) = ast.parse(textwrap.dedent(inspect.getsource(each))).body
+        assert isinstance(body, ast.ClassDef)
+        for field, below in zip(body.body, body.body[1:], strict=False):
+            match field, below:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                    found[name] = inspect.cleandoc(text)
+    return found
 
 
 def _frozen(value: Any) -> Any:

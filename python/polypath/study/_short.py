@@ -1,7 +1,5 @@
 """The short form of a study: the same questions asked for seconds, for engines in real time and for tests."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -3,8 +3,6 @@
 A `Study` is a frozen value. Building one checks every cell of every matrix, so a study that exists can be run.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from functools import cached_property
@@ -250,7 +248,7 @@ class Study(Model):
         """Where the study file lies; None for a study built in Python."""
         return None if self._file is None else self._file.path.parent
 
-    def replace(self, **changes: Any) -> Study:
+    def replace(self, **changes: Any) -> "Study":
         """The study with some fields changed, checked as a new one is."""
         fields = {name: getattr(self, name) for name in type(self).model_fields if name in self.model_fields_set}
         token = FOLDER.set(self.folder)
@@ -261,15 +259,15 @@ class Study(Model):
         study._file = self._file
         return study
 
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Study:
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> "Study":
         # Pydantic's own would neither check the changes nor forget the cells of the old study.
         return self.replace(**(update or {}))
 
-    def in_short(self) -> Study:
+    def in_short(self) -> "Study":
         """The short form as a study of its own. It decides no claims and concludes nothing: that is for runs of full length."""
         return self.replace(name=f"{self.name}-short", shortened=True, conclusion=None, claims=(), published=None)
 
-    def over_starts(self, starts: int, spread: Time) -> Study:
+    def over_starts(self, starts: int, spread: Time) -> "Study":
         """The same cells with so many starts each, as a study of its own, to be judged as distributions.
 
         A start is a seed, and every flow begins within `spread`, or its own `start_spread`, at a moment drawn from seed and name: the same
@@ -311,7 +309,7 @@ class Study(Model):
         return super().model_dump_json(indent=indent, **how) if how else json.dumps(written(self), indent=indent, ensure_ascii=False)
 
     @classmethod
-    def load(cls, path: str | Path) -> Study:
+    def load(cls, path: str | Path) -> "Study":
         """Reads a study file, or the study.yaml in a folder."""
         from ._load import load
 

@@ -1,11 +1,9 @@
 """Nodes and the links that join them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import Discriminator, Field, Tag, ValidatorFunctionWrapHandler, WithJsonSchema, WrapValidator, model_validator
+from pydantic import ConfigDict, Discriminator, Field, Tag, ValidatorFunctionWrapHandler, WithJsonSchema, WrapValidator, model_validator
 
 from ._address import Address
 from ._elements import Element, Shape
@@ -86,6 +84,9 @@ class Link(Model):
 
 class Topology(Model):
     """Nodes, and the links and tunnels between them."""
+
+    # `Study`, `Experiment` and `Setup` take it as it is, and each would build it anew.
+    model_config = ConfigDict(defer_build=False)
 
     nodes: Mapping[Name, Node]
     """Hosts and routers by name."""

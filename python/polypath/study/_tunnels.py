@@ -1,7 +1,5 @@
 """Multipath GRE-in-UDP tunnels over the links of a topology."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
