@@ -75,6 +75,7 @@ lint: setup
 	[ ! -x $(LOADER) ] || $(LISTED) cargo clippy --quiet -p polypath-bpf --features load --all-targets -- -D warnings
 	$(PYTHON) tools/clauses.py
 	$(PYTHON) tools/units.py
+	$(PYTHON) tools/inputs.py --check
 	$(PYTHON) -m ruff check --quiet python tests tools
 	$(PYTHON) -m mypy --no-error-summary python/polypath tools
 

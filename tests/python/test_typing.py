@@ -1,4 +1,4 @@
-"""The examples of guide and recipes as a person's type checker sees them, with the installed package and no plugin."""
+"""Studies, and the examples of guide and recipes, as a person's type checker sees them, with the installed package and no plugin."""
 
 import json
 import re
@@ -25,8 +25,15 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if blocks:
             (folder / f"{page.stem.replace('-', '_')}.py").write_text("\n".join(blocks), encoding="utf-8")
     assert len(list(folder.iterdir())) >= 5
-    settings = {"include": ["."], "extraPaths": [str(ROOT / "python")], "typeCheckingMode": "standard"}
+    settings = {
+        "include": ["."],
+        "extraPaths": [str(ROOT / "python")],
+        "typeCheckingMode": "standard",
+        "enableTypeIgnoreComments": False,
+        "reportUnnecessaryTypeIgnoreComment": "error",
+    }
     (folder / "pyrightconfig.json").write_text(json.dumps(settings))
+    (folder / "studies.py").write_text((ROOT / "tests/typing/studies.py").read_text(encoding="utf-8"), encoding="utf-8")
     # One that must be found, so that a checker which looks at nothing fails.
     (folder / "wrong.py").write_text("import polypath\n\npolypath.run(3, workers='two')\n")
     return folder
@@ -50,3 +57,8 @@ def test_pyright_takes_the_examples(examples: Path) -> None:
     if find_spec("pyright") is None:
         lacking("web", "the Python package pyright is not installed")
     assert told(examples, "pyright", "--pythonpath", sys.executable) == []
+
+
+def test_what_checkers_read_is_what_the_models_take() -> None:
+    done = subprocess.run([sys.executable, "tools/inputs.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,7 +1,7 @@
 """Active queue management of a rate."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
@@ -28,6 +28,20 @@ class Red(Model):
     ecn: bool = False
     """Mark packets that are able (ECN) instead of dropping them."""
 
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(
+            self,
+            *,
+            kind: str = ...,
+            min: Size | str,
+            max: Size | str,
+            probability: Share | str = ...,
+            weight_log: int | str = ...,
+            mean_packet: Size | str = ...,
+            ecn: bool | str = ...,
+        ) -> None: ...
+
 
 class Codel(Model):
     """CoDel (RFC 8289): drops once the delay in the queue has stood above the target for an interval."""
@@ -39,6 +53,10 @@ class Codel(Model):
     """How long it may be above that."""
     ecn: bool = False
     """Mark packets that are able (ECN) instead of dropping them."""
+
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(self, *, kind: str = ..., target: Time | str = ..., interval: Time | str = ..., ecn: bool | str = ...) -> None: ...
 
 
 class FqCodel(Model):
@@ -56,6 +74,19 @@ class FqCodel(Model):
     ecn: bool = True
     """Mark packets that are able (ECN) instead of dropping them; on by default, as in Linux."""
 
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(
+            self,
+            *,
+            kind: str = ...,
+            target: Time | str = ...,
+            interval: Time | str = ...,
+            flows: int | str = ...,
+            quantum: Size | str = ...,
+            ecn: bool | str = ...,
+        ) -> None: ...
+
 
 class Pie(Model):
     """PIE (RFC 8033): the probability of dropping follows the delay in the queue."""
@@ -67,6 +98,10 @@ class Pie(Model):
     """Between two calculations of the probability."""
     ecn: bool = False
     """Mark packets that are able (ECN) while the probability is below a tenth."""
+
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(self, *, kind: str = ..., target: Time | str = ..., update: Time | str = ..., ecn: bool | str = ...) -> None: ...
 
 
 def _named_aqm(value: Any) -> Any:

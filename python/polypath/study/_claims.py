@@ -3,8 +3,8 @@
 Nothing here evaluates anything; `polypath.analysis` does.
 """
 
-from collections.abc import Mapping
-from typing import Annotated, Literal, Self
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
@@ -27,6 +27,10 @@ class Order(Model):
     apart: Share = Share("0%")
     """A neighbour counts as higher only if it is higher by more than this share of the lower one; a tie breaks the order."""
 
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(self, *, kind: str = ..., by: str, of: Sequence[Scalar | str] | str, apart: Share | str = ...) -> None: ...
+
 
 class Above(Model):
     """The mean of the left cells is above `factor` times that of the right ones."""
@@ -40,6 +44,18 @@ class Above(Model):
     """So many times the right side."""
     apart: Share = Share("0%")
     """By how much of the right side the left one must be above it."""
+
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(
+            self,
+            *,
+            kind: str = ...,
+            left: Mapping[str, Any] | str,
+            right: Sequence[Mapping[str, Any] | str] | float | Mapping[str, Any] | str,
+            factor: float | str = ...,
+            apart: Share | str = ...,
+        ) -> None: ...
 
 
 class Below(Model):
@@ -55,6 +71,18 @@ class Below(Model):
     apart: Share = Share("0%")
     """By how much of the right side the left one must be below it."""
 
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(
+            self,
+            *,
+            kind: str = ...,
+            left: Mapping[str, Any] | str,
+            right: Sequence[Mapping[str, Any] | str] | float | Mapping[str, Any] | str,
+            factor: float | str = ...,
+            apart: Share | str = ...,
+        ) -> None: ...
+
 
 class Within(Model):
     """Every cell's mean is this close to the published value."""
@@ -66,6 +94,10 @@ class Within(Model):
     """Column of the published table."""
     spread: str | None = None
     """Column of the published table with a distance that is allowed as well, in the metric's unit, such as that of its own repetitions."""
+
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(self, *, kind: str = ..., of: Share | str, published: str, spread: str | None = ...) -> None: ...
 
 
 class Between(Model):
@@ -83,6 +115,10 @@ class Between(Model):
             raise ValueError("give `low`, `high` or both")
         return self
 
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(self, *, kind: str = ..., low: float | str | None = ..., high: float | str | None = ...) -> None: ...
+
 
 class Varies(Model):
     """A column of the series varies over time: its coefficient of variation is above a bound in every group."""
@@ -95,6 +131,10 @@ class Varies(Model):
     more_than: Share
     """What standard deviation over mean must exceed."""
 
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(self, *, kind: str = ..., series: str, by: Sequence[str] | str, more_than: Share | str) -> None: ...
+
 
 class Decides(Model):
     """A parameter decides the metric: in every cell of the others its values are spread widely, and most pairs can be told apart."""
@@ -106,6 +146,10 @@ class Decides(Model):
     """The largest mean of a cell must be clearly above so many times the smallest."""
     pairs: Share = Share("50%")
     """At least this share of all pairs of values must differ by more than the confidence interval of their difference."""
+
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(self, *, kind: str = ..., by: str, factor: float | str = ..., pairs: Share | str = ...) -> None: ...
 
 
 Check = Annotated[
@@ -138,6 +182,20 @@ class Claim(Model):
     check: Check
     """What decides it."""
 
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(
+            self,
+            *,
+            id: str,
+            sentence: str,
+            source: str | None = ...,
+            metric: str = ...,
+            table: str = ...,
+            where: Mapping[str, Any] | str = ...,
+            check: Order | Above | Below | Within | Between | Varies | Decides | Mapping[str, Any] | str,
+        ) -> None: ...
+
 
 class Published(Model):
     """A table of published numbers: a CSV file beside the study file."""
@@ -152,3 +210,15 @@ class Published(Model):
     """Cells that the numbers are compared with; all if empty."""
     compare: Mapping[str, str]
     """Column of the CSV -> column of the runs table; with the key `subflow`, of the table of subflows too."""
+
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(
+            self,
+            *,
+            file: str,
+            source: str | None = ...,
+            keys: Sequence[str] | str,
+            where: Mapping[str, Any] | str = ...,
+            compare: Mapping[str, str] | str,
+        ) -> None: ...

@@ -8,9 +8,9 @@ import bisect
 import hashlib
 import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import NormalDist
-from typing import Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -76,6 +76,18 @@ class Drawn(Model):
     def _rounded(self, value: float) -> float:
         return float(f"{value:.{self.digits}g}") if value else 0.0
 
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(
+            self,
+            *,
+            uniform: Sequence[float | str] | str | None = ...,
+            loguniform: Sequence[float | str] | str | None = ...,
+            lognormal: Sequence[float | str] | str | None = ...,
+            choice: Mapping[str, float | str] | str | None = ...,
+            digits: int | str = ...,
+        ) -> None: ...
+
 
 class Draw(Model):
     """Parameters whose values are drawn: every cell of a matrix is run with each draw."""
@@ -95,6 +107,16 @@ class Draw(Model):
     def names(self) -> tuple[str, ...]:
         """What it gives to every cell, the number first."""
         return (NUMBER_OF_DRAW, *self.parameters)
+
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(
+            self,
+            *,
+            number: int | str,
+            seed: int | str = ...,
+            parameters: Mapping[str, Drawn | Mapping[str, Any] | str] | str,
+        ) -> None: ...
 
 
 def numbers_in(text: str) -> range:

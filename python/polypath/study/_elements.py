@@ -1,7 +1,8 @@
 """What a link does to packets: a chain of elements per direction, or one line of figures that stands for the usual chain."""
 
 import itertools
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, PrivateAttr, Tag, model_validator
 
@@ -51,6 +52,10 @@ class RateChange(Model):
     to: LinkRate
     """The rate from then on."""
 
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(self, *, at: Time | str, to: LinkRate | str) -> None: ...
+
 
 class TimeChange(Model):
     """Another delay from a time on."""
@@ -60,6 +65,10 @@ class TimeChange(Model):
     to: Time
     """The delay from then on."""
 
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(self, *, at: Time | str, to: Time | str) -> None: ...
+
 
 class ShareChange(Model):
     """Another share from a time on."""
@@ -68,6 +77,10 @@ class ShareChange(Model):
     """Since the start of the run."""
     to: Share
     """The share from then on."""
+
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(self, *, at: Time | str, to: Share | str) -> None: ...
 
 
 class RateLimit(Model):
@@ -92,6 +105,20 @@ class RateLimit(Model):
         check_aqm(self.aqm, self.queue, self.hold)
         return self
 
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(
+            self,
+            *,
+            kind: str = ...,
+            rate: LinkRate | str,
+            queue: Packets | Size | str = ...,
+            framing: Size | str = ...,
+            hold: Time | str = ...,
+            aqm: Aqm | Mapping[str, Any] | str = ...,
+            changes: Sequence[RateChange | Mapping[str, Any] | str] | str = ...,
+        ) -> None: ...
+
 
 class Delay(Model):
     """Every packet takes this long, give or take the jitter."""
@@ -106,6 +133,18 @@ class Delay(Model):
     changes: tuple[TimeChange, ...] = ()
     """Other delays from a time on."""
 
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(
+            self,
+            *,
+            kind: str = ...,
+            delay: Time | str,
+            jitter: Time | str = ...,
+            reorder: bool | str = ...,
+            changes: Sequence[TimeChange | Mapping[str, Any] | str] | str = ...,
+        ) -> None: ...
+
 
 class Loss(Model):
     """Each packet is lost with this probability, independently of the others."""
@@ -115,6 +154,16 @@ class Loss(Model):
     """Of the packets that are lost, each by itself."""
     changes: tuple[ShareChange, ...] = ()
     """Other shares from a time on."""
+
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(
+            self,
+            *,
+            kind: str = ...,
+            share: Share | str,
+            changes: Sequence[ShareChange | Mapping[str, Any] | str] | str = ...,
+        ) -> None: ...
 
 
 class BurstLoss(Model):
@@ -130,6 +179,18 @@ class BurstLoss(Model):
     loss_bad: Share = Share("100%")
     """Of the packets that are lost in the bad state."""
 
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(
+            self,
+            *,
+            kind: str = ...,
+            good_to_bad: Share | str,
+            bad_to_good: Share | str,
+            loss_good: Share | str = ...,
+            loss_bad: Share | str = ...,
+        ) -> None: ...
+
 
 class DropPackets(Model):
     """Exactly these packets are lost, counted from 1 in this direction."""
@@ -139,6 +200,10 @@ class DropPackets(Model):
     """Of the packets that are dropped, counted from 1."""
     data_only: bool = False
     """Count only packets with payload."""
+
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(self, *, kind: str = ..., numbers: Sequence[int | str] | str, data_only: bool | str = ...) -> None: ...
 
 
 class Mtu(Model):
@@ -150,6 +215,10 @@ class Mtu(Model):
     oversize: Literal["icmp", "silent", "fragment"] = "icmp"
     """What becomes of them: dropped and the sender told, dropped in silence, or split where the packet allows it."""
 
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(self, *, kind: str = ..., size: Size | str, oversize: str = ...) -> None: ...
+
 
 class Down(Model):
     """Nothing passes during these spans, each from a time up to another."""
@@ -157,6 +226,10 @@ class Down(Model):
     kind: Literal["down"] = "down"
     spans: tuple[tuple[Time, Time], ...] = Field(min_length=1)
     """When nothing passes: pairs of times since the start of the run."""
+
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(self, *, kind: str = ..., spans: Sequence[Sequence[Time | str] | str] | str) -> None: ...
 
 
 class Retry(Model):
@@ -169,6 +242,10 @@ class Retry(Model):
     """From one attempt to the next."""
     attempts: int = Field(default=4, ge=1)
     """At most; then the packet is lost."""
+
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(self, *, kind: str = ..., share: Share | str, delay: Time | str, attempts: int | str = ...) -> None: ...
 
 
 class Trace(Model):
@@ -192,6 +269,10 @@ class Trace(Model):
     @property
     def chances_ms(self) -> tuple[int, ...]:
         return self._chances
+
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(self, *, kind: str = ..., file: str, queue: Packets | Size | str = ..., framing: Size | str = ...) -> None: ...
 
 
 class Table(Model):
@@ -231,6 +312,19 @@ class Table(Model):
     @property
     def chain(self) -> tuple[RateLimit | Delay | Loss, ...]:
         return self._chain
+
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(
+            self,
+            *,
+            kind: str = ...,
+            file: str,
+            queue: Packets | Size | str = ...,
+            framing: Size | str = ...,
+            aqm: Aqm | Mapping[str, Any] | str = ...,
+            jitter: Time | str = ...,
+        ) -> None: ...
 
 
 class Wireless(Model):
@@ -276,6 +370,26 @@ class Wireless(Model):
     def queue_unit(self) -> str:
         return "packets" if isinstance(self.queue, Packets) else "bytes"
 
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(
+            self,
+            *,
+            kind: str = ...,
+            radio: str,
+            peak: LinkRate | str,
+            queue: Packets | Size | str = ...,
+            lowest_state: int | str | None = ...,
+            dwell: Time | str | None = ...,
+            delay: Time | str | None = ...,
+            jitter: Time | str | None = ...,
+            retries: Share | str | None = ...,
+            retry_delay: Time | str | None = ...,
+            attempts: int | str | None = ...,
+            handover_every: Time | str | None = ...,
+            handover_gap: Time | str = ...,
+        ) -> None: ...
+
 
 Element = Annotated[
     Annotated[RateLimit, Tag("rate")]
@@ -314,6 +428,18 @@ class ShapeChange(Model):
             raise ValueError("this change changes nothing: give it a new `rate`, `delay` or `loss`, or `up`")
         return self
 
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(
+            self,
+            *,
+            at: Time | str,
+            rate: LinkRate | str | None = ...,
+            delay: Time | str | None = ...,
+            loss: Share | str | None = ...,
+            up: bool | str | None = ...,
+        ) -> None: ...
+
 
 class Shape(Model):
     """The usual chain in one line: mtu, loss, rate with its queue, delay; only what is given is built."""
@@ -351,6 +477,23 @@ class Shape(Model):
         check_aqm(self.aqm, self.queue, Time("0ns"))
         _check_order(self.changes)
         return self
+
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(
+            self,
+            *,
+            rate: LinkRate | str | None = ...,
+            queue: Packets | Size | str = ...,
+            framing: Size | str = ...,
+            aqm: Aqm | Mapping[str, Any] | str = ...,
+            delay: Time | str | None = ...,
+            jitter: Time | str = ...,
+            reorder: bool | str = ...,
+            loss: Share | str | None = ...,
+            mtu: Size | str | None = ...,
+            changes: Sequence[ShapeChange | Mapping[str, Any] | str] | str = ...,
+        ) -> None: ...
 
 
 def _check_order(changes: tuple[ShapeChange, ...]) -> None:

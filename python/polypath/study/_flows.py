@@ -1,7 +1,8 @@
 """Flows: who sends what to whom, by which transport."""
 
 import re
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
@@ -18,6 +19,10 @@ class Bulk(Model):
     duration: Time | None = None
     """Default: until the end of the run."""
 
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(self, *, kind: str = ..., duration: Time | str | None = ...) -> None: ...
+
 
 class Transfer(Model):
     """Sends so much, then closes; the completion time is when the server has read everything."""
@@ -25,6 +30,10 @@ class Transfer(Model):
     kind: Literal["transfer"] = "transfer"
     size: Size
     """What is sent in all."""
+
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(self, *, kind: str = ..., size: Size | str) -> None: ...
 
 
 class OnOff(Model):
@@ -40,6 +49,18 @@ class OnOff(Model):
     rate: LinkRate | None = None
     """Default: as fast as the socket accepts."""
 
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(
+            self,
+            *,
+            kind: str = ...,
+            on: Time | str,
+            off: Time | str,
+            duration: Time | str | None = ...,
+            rate: LinkRate | str | None = ...,
+        ) -> None: ...
+
 
 class Constant(Model):
     """Sends at a constant rate, for a time; with transport udp a datagram at a time, evenly spaced."""
@@ -49,6 +70,10 @@ class Constant(Model):
     """Of the payload."""
     duration: Time | None = None
     """Default: until the end of the run."""
+
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(self, *, kind: str = ..., rate: LinkRate | str, duration: Time | str | None = ...) -> None: ...
 
 
 class Requests(Model):
@@ -63,6 +88,18 @@ class Requests(Model):
     """Between a response and the next request."""
     duration: Time | None = None
     """Default: until the end of the run."""
+
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(
+            self,
+            *,
+            kind: str = ...,
+            request: Size | str = ...,
+            response: Size | str = ...,
+            pause: Time | str = ...,
+            duration: Time | str | None = ...,
+        ) -> None: ...
 
 
 App = Annotated[
@@ -81,6 +118,10 @@ class Fullmesh(Model):
 
     kind: Literal["fullmesh"] = "fullmesh"
 
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(self, *, kind: str = ...) -> None: ...
+
 
 class Ndiffports(Model):
     """Several subflows over the first path, told apart by their source ports."""
@@ -88,6 +129,10 @@ class Ndiffports(Model):
     kind: Literal["ndiffports"] = "ndiffports"
     subflows: int = Field(default=2, ge=1, le=32)
     """In all. Linux (profile v1) has at most 9 in a connection, out-of-tree MPTCP (v0) 32."""
+
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(self, *, kind: str = ..., subflows: int | str = ...) -> None: ...
 
 
 class Endpoint(Model):
@@ -100,6 +145,10 @@ class Endpoint(Model):
     remove_at: Time | None = None
     """Time since the connection was established at which the address goes away."""
 
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(self, *, address: str, backup: bool | str = ..., remove_at: Time | str | None = ...) -> None: ...
+
 
 class Endpoints(Model):
     """A subflow from each of these client addresses to the server's first one."""
@@ -107,6 +156,10 @@ class Endpoints(Model):
     kind: Literal["endpoints"] = "endpoints"
     addresses: tuple[Endpoint, ...] = Field(min_length=1)
     """The client's addresses, the first of which opens the connection."""
+
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(self, *, kind: str = ..., addresses: Sequence[Endpoint | Mapping[str, Any] | str] | str) -> None: ...
 
 
 PATH_MANAGERS: tuple[type[Model], ...] = (Fullmesh, Ndiffports, Endpoints)
@@ -161,6 +214,10 @@ class Route(Model):
     """Address of their receiver."""
     via: tuple[str, ...] = Field(min_length=1)
     """Names of the links and tunnels from the client to the server, in order."""
+
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(self, *, source: str, destination: str, via: Sequence[str] | str) -> None: ...
 
 
 MOST_FLOWS = 10_000
@@ -218,3 +275,28 @@ class Flow(Model):
     """Default: the shortest path that leaves by the link of the source address."""
     window: tuple[Time, Time] | None = None
     """Span of the goodput since the connection was established; default: the study's `measure.window`."""
+
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(
+            self,
+            *,
+            client: str,
+            server: str,
+            transport: str = ...,
+            direction: str = ...,
+            cc: str = ...,
+            count: int | str = ...,
+            client_address: str | None = ...,
+            server_address: str | None = ...,
+            start: Time | str = ...,
+            start_spread: Time | str = ...,
+            app: Bulk | Transfer | OnOff | Constant | Requests | Mapping[str, Any] | str = ...,
+            datagram: Size | str = ...,
+            program: str = ...,
+            profile: str = ...,
+            scheduler: str | None = ...,
+            path_manager: Fullmesh | Ndiffports | Endpoints | Mapping[str, Any] | str = ...,
+            routes: Sequence[Route | Mapping[str, Any] | str] | str = ...,
+            window: Sequence[Time | str] | str | None = ...,
+        ) -> None: ...

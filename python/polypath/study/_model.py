@@ -7,7 +7,7 @@ import inspect
 import re
 import textwrap
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 from pydantic import (
     AfterValidator,
@@ -45,15 +45,18 @@ class FrozenDict(dict[Any, Any]):
 class _OneSentence(ModelMetaclass):
     """Who builds a model in Python hears of a mistake as who writes a file does: a sentence for each, with its field."""
 
-    def __call__(self, *values: Any, **named: Any) -> Any:
-        try:
-            return super().__call__(*values, **named)
-        except ValidationError as error:
-            # It needs models.
-            from ._cells import problems
+    # Checkers would take what it gives for what a model is.
+    if not TYPE_CHECKING:
 
-            wrong = [SetupError(where, sentence) for where, sentence in problems(error, named, cast("type[Model]", self))]
-            raise StudyError("\n".join(map(str, wrong))) from None
+        def __call__(self, *values: Any, **named: Any) -> Any:
+            try:
+                return super().__call__(*values, **named)
+            except ValidationError as error:
+                # It needs models.
+                from ._cells import problems
+
+                wrong = [SetupError(where, sentence) for where, sentence in problems(error, named, self)]
+                raise StudyError("\n".join(map(str, wrong))) from None
 
 
 class Model(BaseModel, metaclass=_OneSentence):

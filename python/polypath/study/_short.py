@@ -1,7 +1,7 @@
 """The short form of a study: the same questions asked for seconds, for engines in real time and for tests."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
@@ -24,6 +24,17 @@ class Short(Model):
     """At most so many draws, the first ones."""
     only: Mapping[str, tuple[Scalar, ...]] = Field(default_factory=FrozenDict)
     """Parameter (or `experiment`) -> the values that the short form keeps; default: all."""
+
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(
+            self,
+            *,
+            duration: Time | str = ...,
+            seeds: int | str = ...,
+            draws: int | str = ...,
+            only: Mapping[str, Sequence[Scalar | str] | str] | str = ...,
+        ) -> None: ...
 
 
 def keeps(short: Short, experiment: str, parameters: Mapping[str, Scalar]) -> bool:

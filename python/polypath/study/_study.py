@@ -4,10 +4,10 @@ A `Study` is a frozen value. Building one checks every cell of every matrix, so 
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
@@ -102,6 +102,18 @@ class Capture(Model):
             return [self.link]
         return [name for name, link in topology.links.items() if self.node in (end.node for end in link.ends)]
 
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(
+            self,
+            *,
+            node: str,
+            link: str | None = ...,
+            snaplen: Size | str = ...,
+            packets: int | str = ...,
+            keep: bool | str = ...,
+        ) -> None: ...
+
 
 class Measure(Model):
     """What is measured, and when."""
@@ -120,6 +132,16 @@ class Measure(Model):
             raise ValueError("samples that are no time apart have no end: give an interval like 100ms, or null for no series")
         return value
 
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(
+            self,
+            *,
+            window: Sequence[Time | str] | str | None = ...,
+            series: Time | str | None = ...,
+            capture: Sequence[Capture | Mapping[str, Any] | str] | str = ...,
+        ) -> None: ...
+
 
 class Baselines(Model):
     """Plain TCP alone on each path of each MPTCP flow, run beside every cell."""
@@ -128,6 +150,10 @@ class Baselines(Model):
     """Congestion control of the plain TCP."""
     alone: bool = False
     """Also each flow of a cell with several by itself, as it is: what the harm that the others do to it is counted from."""
+
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(self, *, cc: str = ..., alone: bool | str = ...) -> None: ...
 
 
 class Experiment(Model):
@@ -153,6 +179,23 @@ class Experiment(Model):
     """In place of the study's."""
     seeds: Seeds | None = None
     """In place of the study's."""
+
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(
+            self,
+            *,
+            title: str | None = ...,
+            parameters: Mapping[str, Scalar | str] | str = ...,
+            matrix: Mapping[str, Sequence[Scalar | str] | str] | str = ...,
+            exclude: Sequence[Mapping[str, Scalar | str] | str] | str = ...,
+            topology: Topology | Mapping[str, Any] | str | None = ...,
+            flows: Mapping[str, Flow | Mapping[str, Any] | str] | str | None = ...,
+            duration: Time | str | None = ...,
+            measure: Measure | Mapping[str, Any] | str | None = ...,
+            kernel: str | None = ...,
+            seeds: Sequence[int | str] | int | str | None = ...,
+        ) -> None: ...
 
 
 class Study(Model):
@@ -321,3 +364,32 @@ class Study(Model):
         return all(getattr(self, name) == getattr(other, name) for name in type(self).model_fields)
 
     __hash__ = None  # type: ignore[assignment]  # It holds mappings.
+
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(
+            self,
+            *,
+            name: str,
+            title: str | None = ...,
+            question: str | None = ...,
+            source: str | None = ...,
+            conclusion: str | None = ...,
+            topology: Topology | Mapping[str, Any] | str,
+            flows: Mapping[str, Flow | Mapping[str, Any] | str] | str,
+            duration: Time | str,
+            parameters: Mapping[str, Scalar | str] | str = ...,
+            bundles: Mapping[str, Mapping[str, Mapping[str, Scalar | str] | str] | str] | str = ...,
+            matrix: Mapping[str, Sequence[Scalar | str] | str] | str = ...,
+            experiments: Mapping[str, Experiment | Mapping[str, Any] | str] | str = ...,
+            draw: Draw | Mapping[str, Any] | str | None = ...,
+            seeds: Sequence[int | str] | int | str = ...,
+            repeat_over: Sequence[str] | str = ...,
+            measure: Measure | Mapping[str, Any] | str = ...,
+            kernel: str = ...,
+            baselines: Baselines | Mapping[str, Any] | str | None = ...,
+            published: Published | Mapping[str, Any] | str | None = ...,
+            claims: Sequence[Claim | Mapping[str, Any] | str] | str = ...,
+            short: Short | Mapping[str, Any] | str = ...,
+            shortened: bool | str = ...,
+        ) -> None: ...

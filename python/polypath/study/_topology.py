@@ -1,7 +1,7 @@
 """Nodes and the links that join them."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import ConfigDict, Discriminator, Field, Tag, ValidatorFunctionWrapHandler, WithJsonSchema, WrapValidator, model_validator
 
@@ -37,6 +37,18 @@ class Node(Model):
     sysctl: Mapping[str, Scalar | tuple[Number, ...]] = Field(default_factory=FrozenDict)
     """Settings of the endpoints on this host by their Linux names, such as `net.ipv4.tcp_rmem: [4096, 131072, 16777216]`."""
 
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(
+            self,
+            *,
+            router: bool | str = ...,
+            addresses: Sequence[str] | str = ...,
+            kernel: str | None = ...,
+            mtu_search: str | None = ...,
+            sysctl: Mapping[str, int | float | bool | Sequence[int | str] | str] | str = ...,
+        ) -> None: ...
+
 
 class End(Model):
     """Where a link meets a node."""
@@ -47,6 +59,10 @@ class End(Model):
     """Default: 10.x.y.1 at the first end and 10.x.y.2 at the second, counted through by link."""
     mtu: Size | None = None
     """MTU of this interface; default: the link's."""
+
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(self, *, node: str, address: str | None = ..., mtu: Size | str | None = ...) -> None: ...
 
 
 def _form(value: Any) -> str:
@@ -81,6 +97,18 @@ class Link(Model):
             return {**value, "ends": ends}
         return value
 
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(
+            self,
+            *,
+            ends: Sequence[End | Mapping[str, Any] | str] | str,
+            mtu: Size | str = ...,
+            both: Shape | Sequence[Element | Mapping[str, Any] | str] | Mapping[str, Any] | str | None = ...,
+            forward: Shape | Sequence[Element | Mapping[str, Any] | str] | Mapping[str, Any] | str | None = ...,
+            backward: Shape | Sequence[Element | Mapping[str, Any] | str] | Mapping[str, Any] | str | None = ...,
+        ) -> None: ...
+
 
 class Topology(Model):
     """Nodes, and the links and tunnels between them."""
@@ -102,6 +130,16 @@ class Topology(Model):
         if isinstance(value, Mapping) and isinstance(value.get("nodes"), Mapping):
             return {**value, "nodes": {name: {} if node is None else node for name, node in value["nodes"].items()}}
         return value
+
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(
+            self,
+            *,
+            nodes: Mapping[str, Node | Mapping[str, Any] | str | None] | str,
+            links: Mapping[str, Link | Mapping[str, Any] | str] | str,
+            tunnels: Mapping[str, Tunnel | Mapping[str, Any] | str] | str = ...,
+        ) -> None: ...
 
 
 def addresses(topology: Topology) -> dict[str, tuple[str, str]]:

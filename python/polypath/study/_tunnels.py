@@ -1,7 +1,7 @@
 """Multipath GRE-in-UDP tunnels over the links of a topology."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
@@ -15,6 +15,10 @@ class Off(Model):
 
     kind: Literal["off"] = "off"
 
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(self, *, kind: str = ...) -> None: ...
+
 
 class Mpt(Model):
     """As MPT does it: what comes behind the expected number is dropped, and one lost packet holds the rest for the whole delay."""
@@ -25,6 +29,10 @@ class Mpt(Model):
     max_delay: Time = Time("300ms")
     """MPT's `max_buffdelay_msec`."""
 
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(self, *, kind: str = ..., window: int | str = ..., max_delay: Time | str = ...) -> None: ...
+
 
 class Fixed(Model):
     """A packet waits for so long at most."""
@@ -34,6 +42,10 @@ class Fixed(Model):
     """The longest wait."""
     capacity: int = Field(default=4096, ge=1, le=2**20)
     """Packets that may wait."""
+
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(self, *, kind: str = ..., timeout: Time | str = ..., capacity: int | str = ...) -> None: ...
 
 
 class Adaptive(Model):
@@ -47,6 +59,10 @@ class Adaptive(Model):
     capacity: int = Field(default=4096, ge=1, le=2**20)
     """So many packets may wait."""
 
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(self, *, kind: str = ..., offset: Time | str = ..., cap: Time | str = ..., capacity: int | str = ...) -> None: ...
+
 
 class Equalised(Model):
     """Packets of faster paths are held for as long as the slowest path is behind, whatever their numbers."""
@@ -57,6 +73,10 @@ class Equalised(Model):
     capacity: int = Field(default=4096, ge=1, le=2**20)
     """So many packets may wait."""
 
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(self, *, kind: str = ..., cap: Time | str = ..., capacity: int | str = ...) -> None: ...
+
 
 class Progress(Model):
     """A missing packet is lost once every path has delivered a later one; what comes late is given on."""
@@ -66,6 +86,10 @@ class Progress(Model):
     """The longest wait."""
     capacity: int = Field(default=4096, ge=1, le=2**20)
     """So many packets may wait."""
+
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(self, *, kind: str = ..., max_delay: Time | str = ..., capacity: int | str = ...) -> None: ...
 
 
 REORDER_RULES: tuple[type[Model], ...] = (Off, Mpt, Fixed, Adaptive, Equalised, Progress)
@@ -113,6 +137,10 @@ class TunnelEnd(Model):
     address: Address
     """Its address inside the tunnel."""
 
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(self, *, node: str, address: str) -> None: ...
+
 
 class TunnelPath(Model):
     """A path of a tunnel, over links alone."""
@@ -121,6 +149,10 @@ class TunnelPath(Model):
     """An address of the first end's node, and one of the second's."""
     weight: int = Field(default=1, ge=1, le=1000)
     """Its share of packets, or of flows."""
+
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(self, *, ends: Sequence[str] | str, weight: int | str = ...) -> None: ...
 
 
 class Tunnel(Model):
@@ -165,6 +197,28 @@ class Tunnel(Model):
         if isinstance(value, Mapping) and isinstance(value.get("ends"), list | tuple) and len(value["ends"]) != 2:
             raise ValueError(f"a tunnel joins two nodes, and `ends` names {len(value['ends'])}")
         return value
+
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(
+            self,
+            *,
+            ends: Sequence[TunnelEnd | Mapping[str, Any] | str] | str,
+            paths: Sequence[TunnelPath | Mapping[str, Any] | str] | str,
+            reorder: Off | Mpt | Fixed | Adaptive | Equalised | Progress | bool | Mapping[str, Any] | str = ...,
+            distribution: str = ...,
+            batch: int | str = ...,
+            mtu: Size | str | None = ...,
+            clamp_mss: bool | str = ...,
+            keepalive: Time | str = ...,
+            dead_time: Time | str = ...,
+            data_count: bool | str = ...,
+            key: int | str | None = ...,
+            port: int | str = ...,
+            queue: Packets | str = ...,
+            send_buffer: Size | str | None = ...,
+            packets_before: int | str = ...,
+        ) -> None: ...
 
 
 def tunnel_scenario(name: str, tunnel: Tunnel) -> dict[str, Any]:
