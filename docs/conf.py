@@ -9,7 +9,7 @@ from sphinx.application import Sphinx
 project = "Polypath"
 author = "The authors of Polypath"
 copyright = author
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
 # What the person reads is English whatever the machine speaks.
 language = "en"
 html_title = "Polypath"

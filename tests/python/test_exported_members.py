@@ -2,12 +2,15 @@
 
 import ast
 import importlib
+import inspect
 import pkgutil
+import re
 from pathlib import Path
 
 import pytest
 
 import polypath
+from polypath import Results, Study, results
 
 PACKAGES = ["polypath", *(f"polypath.{module.name}" for module in pkgutil.iter_modules(polypath.__path__) if module.ispkg)]
 
@@ -26,3 +29,23 @@ def test_a_stub_lists_what_it_imports(stub):
     imported = [name.asname or name.name for each in statements if isinstance(each, ast.ImportFrom) for name in each.names]
     listed = next(ast.literal_eval(each.value) for each in statements if isinstance(each, ast.Assign))
     assert sorted(imported) == sorted(listed)
+
+
+CALLED = [polypath.load, polypath.plan, polypath.run, results.execute, results.execute_part]
+CALLED += [
+    Results.open,
+    Results.table,
+    Results.to_pandas,
+    Results.to_polars,
+    Results.scenario,
+    Study.load,
+    Study.replace,
+    Study.over_starts,
+]
+
+
+@pytest.mark.parametrize("call", CALLED, ids=lambda call: call.__qualname__)
+def test_a_docstring_names_all_that_a_call_takes(call):
+    said = inspect.getdoc(call)
+    given = re.search(r"^Args:\n((?:    .*\n?)+)", said, re.MULTILINE)[1]
+    assert re.findall(r"^    \**(\w+): ", given, re.MULTILINE) == [name for name in inspect.signature(call).parameters if name != "self"]

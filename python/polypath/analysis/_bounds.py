@@ -49,7 +49,11 @@ def path_bounds(scenario: Scenario) -> pd.DataFrame:
 
 
 def flow_bounds(scenario: Scenario) -> pd.DataFrame:
-    """A row a flow: the highest goodput with every other flow silent (`bound_mbps`), and of all flows together (`bound_all_mbps`)."""
+    """A row a flow: the highest goodput with every other flow silent (`bound_mbps`), and of all flows together (`bound_all_mbps`).
+
+    Each is the optimum of a linear programme, in Mbit/s: paths carry what they like, no transmitter more than its mean rate allows, headers
+    and framing counted (docs/concepts/bounds.md).
+    """
     taken = {flow["name"]: paths(scenario, flow) for flow in scenario["flows"]}
     windows = {flow["name"]: window(scenario, flow) for flow in scenario["flows"]}
     everything = max_goodput([path for each in taken.values() for path in each], span(list(windows.values())))

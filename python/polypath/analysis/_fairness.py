@@ -24,7 +24,11 @@ _BINDING = 1e-7
 
 
 def fair_shares(scenario: Scenario) -> pd.DataFrame:
-    """A row a flow of the scenario: `fair_mbps`, infinite where no link limits it."""
+    """A row a flow of the scenario: `fair_mbps`, its max-min fair share of goodput in Mbit/s, infinite where no link limits it.
+
+    The smallest share is as large as the links allow, then the second smallest, and so on (Bertsekas and Gallager, Data Networks, section
+    6.5.2), found by a linear programme a step; a flow counts once, however many subflows it has (RFC 6356, goal 2).
+    """
     taken = [paths(scenario, flow) for flow in scenario["flows"]]
     owner = [number for number, own in enumerate(taken) for _ in own]
     limits, limited = capacities([path for own in taken for path in own], span([window(scenario, flow) for flow in scenario["flows"]]))
@@ -75,6 +79,9 @@ def with_fairness(
     runs: pd.DataFrame, alone: pd.DataFrame, baselines: pd.DataFrame, scenarios: Mapping[str, Scenario], by: Sequence[str]
 ) -> pd.DataFrame:
     """The runs with the columns `FAIRNESS`, each of a run by itself; not a number where there is nothing to compare with.
+
+    docs/concepts/fairness.md has them: Jain's index is that of Jain, Chiu and Hawe 1984, harm that of Ware, Mukerjee, Seshan and Sherry
+    2019, the gain over TCP what RFC 6356 asks for (goal 1).
 
     `by` are the columns that tell cells and repetitions apart, the seed among them.
     """

@@ -46,14 +46,30 @@ class Results:
 
     @classmethod
     def open(cls, folder: str | Path, study: Study | None = None) -> Results:
-        """Opens a results folder. `study` is needed only for a study that has no file."""
+        """Opens a results folder.
+
+        Args:
+            folder: One that a run has written: it holds `runs.parquet` and the other tables.
+            study: What was run, where it was built in Python; that of a file lies in the folder.
+
+        Raises:
+            StudyError: There are no results in the folder.
+        """
         folder = Path(folder)
         if not (folder / "runs.parquet").is_file():
             raise StudyError(f"{folder} holds no results: there is no runs.parquet in it; `polypath run STUDY` makes them")
         return cls(folder, study)
 
     def table(self, name: str) -> pa.Table:
-        """A table as Arrow; names are in `polypath.results.TABLES`."""
+        """A table as Arrow.
+
+        Args:
+            name: One of `polypath.results.TABLES`; docs/reference/results.md has the columns of each, with units.
+
+        Raises:
+            ValueError: There is no table of this name.
+            StudyError: The folder lacks this table.
+        """
         if name not in TABLES:
             raise ValueError(f'there is no table "{name}"; there are {", ".join(TABLES)}')
         try:
@@ -62,12 +78,29 @@ class Results:
             raise StudyError(f"{self.folder} is no whole results folder: it lacks {name}.parquet; run the study again") from None
 
     def to_pandas(self, name: str = "runs") -> pd.DataFrame:
-        """A table as a pandas frame."""
+        """A table as a pandas frame.
+
+        Args:
+            name: One of `polypath.results.TABLES`.
+
+        Raises:
+            ValueError: There is no table of this name.
+            StudyError: The folder lacks this table.
+        """
         frame: pd.DataFrame = self.table(name).to_pandas()
         return frame
 
     def to_polars(self, name: str = "runs") -> pl.DataFrame:
-        """A table as a polars frame."""
+        """A table as a polars frame.
+
+        Args:
+            name: One of `polypath.results.TABLES`.
+
+        Raises:
+            PolypathError: The package polars is not installed.
+            ValueError: There is no table of this name.
+            StudyError: The folder lacks this table.
+        """
         try:
             import polars as pl  # It takes a while to load, and most sessions use pandas alone.
         except ModuleNotFoundError:
@@ -79,7 +112,12 @@ class Results:
 
     @cached_property
     def runs(self) -> pd.DataFrame:
-        """A row a run and flow."""
+        """A row a run and flow: goodput_receiver_mbps, retransmissions, byte_delay_p95_ms and so on.
+
+        First stand key, study, experiment, engine, kernel and seed, then the study's parameters. Times end in `_s` or `_ms`, rates in
+        `_mbps` (10^6 bit/s of payload), sizes in `_bytes`; what an engine does not know is missing. docs/reference/results.md names
+        the columns of every table.
+        """
         return self.to_pandas("runs")
 
     @cached_property
@@ -96,12 +134,12 @@ class Results:
 
     @cached_property
     def subflows(self) -> pd.DataFrame:
-        """A row a run and subflow."""
+        """A row a run and subflow: addresses, established_s, acked_mbps, mean_cwnd (segments), mean_srtt_ms, counters of TCP."""
         return self.to_pandas("subflows")
 
     @cached_property
     def links(self) -> pd.DataFrame:
-        """A row a run and direction of a link."""
+        """A row a run and direction of a link: packets and bytes that were sent, delivered and dropped, by cause."""
         return self.to_pandas("links")
 
     @cached_property
@@ -116,7 +154,7 @@ class Results:
 
     @cached_property
     def progress(self) -> pd.DataFrame:
-        """A row a run, flow and tenth of a second: bytes received and accepted so far."""
+        """A row a run, flow and tenth of a second (time_s): received_bytes, accepted_bytes and out_of_order_bytes so far."""
         return self.to_pandas("progress")
 
     @cached_property
@@ -126,17 +164,17 @@ class Results:
 
     @cached_property
     def events(self) -> pd.DataFrame:
-        """A row an outage or handover of a link and flow: stall time, and time to recover."""
+        """A row an outage or handover of a link and flow: how long the flow stood still, and how long it took to be back at its rate."""
         return self.to_pandas("events")
 
     @cached_property
     def series(self) -> pd.DataFrame:
-        """A row a run, subflow and sample: cwnd, srtt and so on."""
+        """A row a run, subflow and sample (time_s): cwnd (segments), srtt_ms, in_flight, pacing_mbps and so on."""
         return self.to_pandas("series")
 
     @cached_property
     def link_series(self) -> pd.DataFrame:
-        """A row a run, direction of a link and sample: its queue."""
+        """A row a run, direction of a link and sample (time_s): queue_packets, queue_bytes and drops so far."""
         return self.to_pandas("link_series")
 
     @cached_property
@@ -155,10 +193,11 @@ class Results:
     def summary(self) -> pd.DataFrame:
         """What `polypath run` prints: a row a cell and flow with the metrics of the flow's application, means over the repetitions.
 
-        Columns: experiment, application, engine and kernel, the study's parameters, flow, n (runs); for each metric of an application
-        (docs/concepts/metrics.md has them with units) its mean and half the width of its 95 % interval as `<metric>_ci`, null where the
-        application has none such; what nothing can better: possible_mbps, least_delay_ms, least_response_ms, least_completion_s;
-        of_possible from 0 to 1, limited_by and why.
+        Returns:
+            Columns: experiment, application, engine and kernel, the study's parameters, flow, n (runs); for each metric of an application
+            (docs/concepts/metrics.md has them with units) its mean and half the width of its 95 % interval as `<metric>_ci`, null where
+            the application has none such; what nothing can better: possible_mbps, least_delay_ms, least_response_ms, least_completion_s;
+            of_possible from 0 to 1, limited_by and why. No rows where nothing has run.
         """
         import pandas as pd
 
@@ -173,7 +212,11 @@ class Results:
         return pd.concat([answers(runs, by, kind) for kind in applications_in(runs)], ignore_index=True)
 
     def scenario(self, key: str) -> dict[str, Any]:
-        """What the run of this key simulated: plain data with every default written out."""
+        """What a run simulated: plain data with every default written out, times in ns, rates in bit/s, sizes in bytes.
+
+        Args:
+            key: The run's, from the column `key` of any table.
+        """
         scenario: dict[str, Any] = self._store.record(key)["scenario"]
         return scenario
 

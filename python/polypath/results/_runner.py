@@ -158,10 +158,20 @@ def plan(
 ) -> Plan:
     """Which runs a study needs, and which of them are missing. Touches nothing.
 
-    `engine` is one, or the name of one (`polypath list engines`).
+    Args:
+        study: What to run.
+        engine: An engine, or its name: `polypath list engines` shows them.
+        out: The folder that has, or will have, a folder of the study's name with its results.
+        only: Parameter -> the values to run, as `{"cc": "lia"}` or `{"cc": ["lia", "olia"]}`; `experiment` works too. None: all cells.
+        kernel: A kernel in place of the study's own, on engines that run or model kernels.
+        again: Whether runs of an engine in real time that came too late to be trusted count as missing.
+        part: The number of a part and how many there are, such as `(3, 20)`, for `execute_part`. None: all runs.
 
-    `kernel` stands in for the study's own on engines that run or model kernels. With `again`, runs that are not to be trusted are
-    missing too. `part` is the number of a part and how many there are, for `execute_part`.
+    Returns:
+        The plan: `runs`, those of them that are `pending`, what is `left_out` and why, and `notes`.
+
+    Raises:
+        StudyError: The study asks for something that the engine does not have, or no cell has the values of `only`.
     """
     engine = find(engine) if isinstance(engine, str) else engine
     if kernel is not None and study.varies_kernel:
@@ -227,9 +237,22 @@ def execute(
 ) -> Results:
     """Runs what is pending and writes the tables of everything that is finished.
 
-    `on` are the machines that run them, by default this one; `tell` hears how they are. `progress` is called with each run as it ends,
-    in the order in which they end. A run that fails does not keep the others from running; what is raised names all that failed, after
-    the tables of the others were written: `StudyError` where the study or an algorithm of one's own is at fault, else `EngineError`.
+    A run that fails does not keep the others from running.
+
+    Args:
+        plan: What to run, as `plan` made it.
+        workers: Runs at once; None: one a core, or what the engine can bear. It changes no byte of the results.
+        on: The machines that run them; None: this one.
+        progress: Called with each run as it ends, in the order in which they end.
+        tell: Called with how the machines are, when that changes.
+
+    Returns:
+        The results, with the runs that were finished before.
+
+    Raises:
+        StudyError: A run failed by the study's fault, or by that of an algorithm of one's own. All that failed are named, and the tables
+            of the others are written.
+        EngineError: The same where the engine is at fault.
     """
     failures = _carry_out(plan, workers, on, progress, tell)
     known = plan.runs if plan.whole and not plan.large else None
@@ -239,8 +262,18 @@ def execute(
 
 
 def execute_part(plan: Plan, *, workers: int | None = None, progress: Callable[[Run], None] | None = None) -> None:
-    """Runs what is pending of one part and writes no tables: other processes do the other parts in the same folder, and `execute` makes the
-    tables when all are done. Raises what `execute` raises.
+    """Runs what is pending of one part and writes no tables.
+
+    Other processes do the other parts in the same folder, and `execute` makes the tables when all are done.
+
+    Args:
+        plan: What to run; its `part` says which runs are its own.
+        workers: Runs at once; None: one a core, or what the engine can bear.
+        progress: Called with each run as it ends.
+
+    Raises:
+        StudyError: As `execute` raises it.
+        EngineError: As `execute` raises it.
     """
     _raise(plan, _carry_out(plan, workers, None, progress, lambda state: None))
 
@@ -306,10 +339,21 @@ def run(
 ) -> Results:
     """Runs a study, or the study in a file, and gives its results; what was run before is not run again.
 
-    `only={"cc": "lia"}` or `{"cc": ["lia", "olia"]}` runs a part of the matrix; `workers` defaults to the number of cores
-    and changes no byte of the results;
-    `kernel="6.1"` stands in for the study's own on the engines linux and sim; `on="dask://HOST:PORT"` runs it on the workers of that
-    scheduler.
+    Args:
+        study: A study, a study file, or a folder with a study.yaml in it.
+        engine: An engine, or its name: `polypath list engines` shows them.
+        out: The folder that has, or will have, a folder of the study's name with its results.
+        only: Parameter -> the values to run, as `{"cc": "lia"}` or `{"cc": ["lia", "olia"]}`; `experiment` works too. None: all cells.
+        workers: Runs at once; None: one a core, or what the engine can bear. It changes no byte of the results.
+        kernel: A kernel in place of the study's own, such as "6.1", on the engines linux and sim.
+        on: Where it runs: `local`, `dask://HOST:PORT` (the workers of that scheduler) or `slurm:PROFILE.toml`.
+
+    Returns:
+        The results, with the runs that were finished before.
+
+    Raises:
+        StudyError: The study is wrong, asks for something that the engine does not have, or a run failed by its fault.
+        EngineError: A run failed by the engine's fault. All that failed are named, and the tables of the others are written.
     """
     found = study if isinstance(study, Study) else Study.load(study)
     chosen = find(engine) if isinstance(engine, str) else engine

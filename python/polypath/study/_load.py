@@ -32,7 +32,17 @@ class StudyFile:
 
 
 def load(path: str | Path) -> Study:
-    """Reads a study file, or the study.yaml in a folder."""
+    """Reads a study file, or the study.yaml in a folder.
+
+    Args:
+        path: The file, whose name ends in .yaml, or the folder.
+
+    Returns:
+        The study, each cell of which can be run.
+
+    Raises:
+        StudyError: There is no such study, or it is wrong: a line for each mistake, with file, line and field.
+    """
     source = _read(path)
     study = _study(source, source.document.value)
     study._file = source

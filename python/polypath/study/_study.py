@@ -292,7 +292,14 @@ class Study(Model):
         return None if self._file is None else self._file.path.parent
 
     def replace(self, **changes: Any) -> "Study":
-        """The study with some fields changed, checked as a new one is."""
+        """The study with some fields changed, checked as a new one is.
+
+        Args:
+            **changes: Fields of a study, as `Study` takes them.
+
+        Raises:
+            StudyError: The changed study is wrong.
+        """
         fields = {name: getattr(self, name) for name in type(self).model_fields if name in self.model_fields_set}
         token = FOLDER.set(self.folder)
         try:
@@ -313,8 +320,11 @@ class Study(Model):
     def over_starts(self, starts: int, spread: Time) -> "Study":
         """The same cells with so many starts each, as a study of its own, to be judged as distributions.
 
-        A start is a seed, and every flow begins within `spread`, or its own `start_spread`, at a moment drawn from seed and name: the same
-        moment on every engine. It decides no claims, and has no baselines.
+        Every flow begins at a moment drawn from seed and name: the same moment on every engine. It decides no claims, and has no baselines.
+
+        Args:
+            starts: Repetitions of each cell; each has its seed.
+            spread: The span in which flows begin that have no `start_spread` of their own.
         """
 
         def spread_out(flows: Mapping[str, Flow]) -> dict[str, Flow]:
@@ -353,7 +363,14 @@ class Study(Model):
 
     @classmethod
     def load(cls, path: str | Path) -> "Study":
-        """Reads a study file, or the study.yaml in a folder."""
+        """Reads a study file, or the study.yaml in a folder, as `polypath.load` does.
+
+        Args:
+            path: The file or the folder.
+
+        Raises:
+            StudyError: There is no such study, or it is wrong.
+        """
         from ._load import load
 
         return load(path)
