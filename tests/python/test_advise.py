@@ -422,9 +422,7 @@ def test_a_host_knows_its_devices_and_asks_for_rates():
     with pytest.raises(AdviceError, match=r'round-trip time 12 to 25 ms.* add --path "DOWN/UPmbit dev wlan0"'):
         completed(measured, words[1:])
     one = completed([replace(links[0], rtt=span(12e6))], ["50/10mbit dev wlan0"])
-    assert one[1] == [
-        "wlan0: round-trip time of live connections: 12 ms"
-    ]
+    assert one[1] == ["wlan0: round-trip time of live connections: 12 ms"]
     with pytest.raises(AdviceError, match="no device here has an address"):
         completed([], [])
 
