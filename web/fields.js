@@ -44,10 +44,13 @@ export const FIELDS = [
   choice("app", "Application", "bulk", [
     { name: "bulk", label: "bulk data", about: "sends as fast as it can until the end" },
     { name: "transfer", label: "one file", about: "sends so much, then closes" },
-    { name: "requests", label: "web requests", about: "asks, waits for the whole answer, pauses 100 ms, and so on" },
+    { name: "requests", label: "web requests", about: "asks, waits for the whole answer, pauses, and so on" },
+    { name: "constant", label: "live video", about: "sends at one rate, and no faster" },
     { name: "on_off", label: "video in bursts", about: "sends for a second, rests for a second" },
   ]),
   number("size", "Size", "KB", 1000, 1, 1000000, 1, { log: true, when: (s) => s.app === "transfer" || s.app === "requests", about: "of the file, or of each answer" }),
+  number("pause", "Pause", "ms", 100, 0, 10000, 1, { log: true, when: (s) => s.app === "requests", about: "from an answer to the next question" }),
+  number("stream", "Rate", "Mbit/s", 2.5, 0.1, 100, 0.1, { log: true, when: (s) => s.app === "constant", about: "of the video" }),
   choice("direction", "Direction", "download", [
     { name: "download", about: "the server sends" },
     { name: "upload", about: "the client sends" },

@@ -4,7 +4,9 @@ import { load } from "./vendor/js-yaml/js-yaml.esm.min.mjs";
 import { checked, DEFAULTS, FIELDS } from "./fields.js";
 import { quantity } from "./quantity.js";
 
-const LEFT_OUT = ["name", "title", "question", "source", "measure", "claims", "conclusion", "baselines", "published", "short", "repeat_over"];
+const LEFT_OUT = ["name", "title", "question", "source", "measure", "claims", "conclusion", "baselines", "published", "short", "repeat_over", "exclude"];
+// What an experiment has instead of the study.
+const PARTS = ["topology", "flows", "duration", "kernel", "seeds"];
 
 const LONGEST_S = 60;
 
@@ -51,16 +53,24 @@ export function settingsOf(text) {
   return { settings, notes };
 }
 
-// Placeholders are the first values of the matrix.
-function filled(study, notes) {
-  const first = Object.fromEntries(Object.entries(study.matrix ?? {}).map(([name, values]) => [name, [].concat(values)[0]]));
-  const names = Object.keys(first);
-  if (names.length) notes.push(`matrix: the first values are taken: ${names.map((name) => `${name} ${first[name]}`).join(", ")}`);
+// The study's first cell: placeholders are its parameters, the first values of its matrix, and what bundles bring with these.
+function filled(given, notes) {
+  const [[name, experiment] = [], ...more] = Object.entries(given.experiments ?? {});
+  only(experiment, [...LEFT_OUT, ...PARTS, "parameters", "matrix"], `experiments.${name}`);
+  if (more.length) notes.push(`experiments: the first one is taken: ${name}`);
+  const study = { ...given, ...Object.fromEntries(PARTS.filter((part) => experiment?.[part] != null).map((part) => [part, experiment[part]])) };
+  const matrix = experiment ? experiment.matrix : study.matrix;
+  const varied = Object.fromEntries(Object.entries(matrix ?? {}).map(([name, values]) => [name, [].concat(values)[0]]));
+  const parameters = { ...study.parameters, ...experiment?.parameters, ...varied };
+  const brought = Object.entries(study.bundles ?? {}).map(([name, values]) => values[parameters[name]]);
+  const first = Object.assign({}, ...brought, parameters);
+  const names = Object.keys(varied);
+  if (names.length) notes.push(`matrix: the first values are taken: ${names.map((name) => `${name} ${varied[name]}`).join(", ")}`);
   const fill = (value, field) => {
     if (typeof value === "string") {
       const whole = /^\$\{(\w+)\}$/.exec(value);
       const get = (name) => {
-        if (!(name in first)) throw new Refusal(field, `"${value}" stands for a parameter that the matrix does not have`);
+        if (!(name in first)) throw new Refusal(field, `"${value}" stands for a parameter that has no value`);
         return first[name];
       };
       return whole ? get(whole[1]) : value.replace(/\$\{(\w+)\}/g, (_, name) => get(name));
@@ -69,7 +79,7 @@ function filled(study, notes) {
     if (value && typeof value === "object") return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, fill(each, field ? `${field}.${name}` : name)]));
     return value;
   };
-  const kept = Object.fromEntries(Object.entries(study).filter(([name]) => !LEFT_OUT.includes(name) && name !== "matrix"));
+  const kept = Object.fromEntries(Object.entries(study).filter(([name]) => ![...LEFT_OUT, "parameters", "matrix", "bundles", "experiments"].includes(name)));
   return fill(kept, "");
 }
 
@@ -86,7 +96,7 @@ function flows(given, set) {
   const all = Object.entries(given);
   const [name, main] = all.find(([, flow]) => (flow.transport ?? "mptcp") === "mptcp") ?? all[0];
   const field = (of) => `flows.${name}.${of}`;
-  only(main, ["client", "server", "transport", "profile", "direction", "cc", "scheduler", "app", "start", "start_spread", "path_manager"], `flows.${name}`);
+  only(main, ["client", "server", "transport", "profile", "direction", "cc", "scheduler", "app", "start", "start_spread", "path_manager", "client_address", "server_address"], `flows.${name}`);
   if ((main.path_manager?.kind ?? main.path_manager ?? "fullmesh") !== "fullmesh") throw new Refusal(field("path_manager"), "the playground has the full mesh alone");
   set("transport", main.transport ?? "mptcp", field("transport"));
   if (main.profile === "v0") set("kernel", "5.4-mptcp", field("profile"));
@@ -95,14 +105,15 @@ function flows(given, set) {
   set("direction", main.direction ?? "upload", field("direction"));
   const app = main.app ?? { kind: "bulk" };
   set("app", app.kind, field("app.kind"));
-  const fields = { bulk: ["kind"], transfer: ["kind", "size"], requests: ["kind", "response", "pause"], on_off: ["kind", "on", "off"] };
+  const fields = { bulk: ["kind"], transfer: ["kind", "size"], requests: ["kind", "response", "pause"], on_off: ["kind", "on", "off"], constant: ["kind", "rate"] };
   only(app, fields[app.kind], field("app"));
   const size = app.size ?? app.response ?? (app.kind === "requests" ? "10KB" : undefined);
   if (size !== undefined) set("size", read("size", size, field("app")) / 1000, field("app"));
-  for (const [key, must] of [["pause", "100ms"], ["on", "1s"], ["off", "1s"]]) {
+  if (app.kind === "requests") set("pause", app.pause === undefined ? 0 : read("time", app.pause, field("app.pause")) / 1e6, field("app.pause"));
+  if (app.kind === "constant") set("stream", read("rate", app.rate, field("app.rate")) / 1e6, field("app.rate"));
+  for (const [key, must] of [["on", "1s"], ["off", "1s"]]) {
     if (app[key] !== undefined && read("time", app[key], field(`app.${key}`)) !== quantity("time", must)) throw new Refusal(field(`app.${key}`), `in the playground it is ${must}`);
   }
-  if (app.kind === "requests" && app.pause === undefined) throw new Refusal(field("app.pause"), "in the playground it is 100ms");
   const others = all.filter(([other]) => other !== name);
   if (others.length > 1) throw new Refusal(`flows.${others[1][0]}`, "the playground has one connection and one rival");
   for (const [rival, flow] of others) {
@@ -122,22 +133,37 @@ function flows(given, set) {
 
 const nodeOf = (end) => (typeof end === "string" ? end : end.node);
 
+// The client's links, that of the flow's address first. Addresses are counted through where none are written.
+function clientLinks(found, main) {
+  const address = ({ link, place }) => {
+    const end = link.ends.findIndex((each) => nodeOf(each) === main.client);
+    return link.ends[end].address ?? `10.0.${place}.${end + 1}`;
+  };
+  const wanted = main.client_address;
+  if (wanted == null) return found;
+  const own = found.filter((each) => address(each).split("/")[0] === wanted);
+  if (!own.length) throw new Refusal("flows", `no link of \`${main.client}\` has the address ${wanted}`);
+  return [...own, ...found.filter((each) => !own.includes(each))];
+}
+
 // Follows each link of the client to the server.
 function links({ nodes, links: all, ...rest }, main, allFlows, set, notes) {
   only(rest, [], "topology");
   for (const [name, node] of Object.entries(nodes)) only(node, ["router"], `topology.nodes.${name}`);
-  const joined = Object.entries(all).map(([name, link]) => {
+  const joined = Object.entries(all).map(([name, link], index) => {
     only(link, ["ends", "both", "forward", "backward"], `topology.links.${name}`);
-    return { name, link, ends: link.ends.map(nodeOf) };
+    return { name, link, place: index + 1, ends: link.ends.map(nodeOf) };
   });
   const at = (node, but) => joined.filter((each) => each !== but && each.ends.includes(node));
   const far = ({ ends }, node) => ends[ends[0] === node ? 1 : 0];
-  const first = at(main.client);
-  if (first.length !== 2) throw new Refusal("topology.links", `the playground has two paths, and \`${main.client}\` has ${first.length} links`);
+  const first = clientLinks(at(main.client), main);
+  const isAlone = first.length === 1 && main.transport === "tcp";
+  if (isAlone) notes.push("path 2: the study has no second path, and TCP takes the first alone");
+  else if (first.length !== 2) throw new Refusal("topology.links", `the playground has two paths, and \`${main.client}\` has ${first.length} links`);
   const rivals = Object.values(allFlows).filter((flow) => flow.client !== main.client).map((flow) => flow.client);
   const onward = (link) => at(far(link, main.client), link).filter((each) => !rivals.includes(far(each, far(link, main.client))) && !each.ends.includes(main.client));
   const routers = first.map((link) => far(link, main.client));
-  const shared = routers[0] === routers[1];
+  const shared = routers[0] === routers[1] && routers[0] !== main.server;
   set("layout", shared ? "shared-bottleneck" : "two-paths", "topology.links");
   const used = new Set(first);
   const walk = (from, start) => {

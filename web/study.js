@@ -72,8 +72,9 @@ function topology(settings) {
 function app(settings) {
   switch (settings.app) {
     case "transfer": return { kind: "transfer", size: `${settings.size}KB` };
-    case "requests": return { kind: "requests", response: `${settings.size}KB`, pause: "100ms" };
+    case "requests": return { kind: "requests", response: `${settings.size}KB`, pause: ms(settings.pause) };
     case "on_off": return { kind: "on_off", on: "1s", off: "1s" };
+    case "constant": return { kind: "constant", rate: rate(settings.stream) };
     default: return null;
   }
 }

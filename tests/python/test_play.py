@@ -126,7 +126,9 @@ SETTINGS = [
     {"rival": "call", "path1.aqm": "codel", "path2.aqm": "pie", "path1.back": 10, "path2.jitter": 5.5, "kernel": "6.1"},
     {"path1.radio": "wifi6", "path1.cut_at": 4, "path1.cut_for": 2.5, "path1.loss": 0.07, "path2.radio": "5g", "seed": 3, "duration": 7},
     {"transport": "tcp", "app": "transfer", "size": 2500, "path1.loss": 1.25, "path1.delay": 0.3, "path1.rate": 0.7, "duration": 20},
-    {"app": "requests", "size": 50, "kernel": "5.4-mptcp", "scheduler": "redundant", "cc": "balia", "path1.cut_at": 1, "path1.cut_for": 1},
+    {"app": "requests", "size": 50, "pause": 0, "path1.cut_at": 1, "path1.cut_for": 1},
+    {"app": "requests", "kernel": "5.4-mptcp", "scheduler": "redundant", "cc": "balia", "path1.cut_at": 1, "path1.cut_for": 1},
+    {"app": "constant", "stream": 12.5, "direction": "upload", "transport": "tcp", "rival": "call"},
     {"app": "on_off", "direction": "upload", "scheduler": "ecf", "rival": "call", "path2.queue": 7, "layout": "shared-bottleneck"},
 ]
 
@@ -291,12 +293,41 @@ def test_the_template_of_two_paths_is_opened(page):
     assert (page.input_value('input[name="path2.delay"]'), page.input_value('input[name="duration"]')) == ("25", "20")
 
 
+TEMPLATES = {
+    "mptcp-vs-tcp": (
+        ("experiments: the first one is taken: mptcp", "matrix: the first values are taken: size 100KB"),
+        {"transport": "mptcp", "app": "transfer", "size": "100", "path1.rate": "50", "path2.delay": "30"},
+    ),
+    "video-call": (("matrix: the first values are taken: scheduler default",), {"app": "constant", "stream": "2.5", "path2.jitter": "10"}),
+    "web-page": (("path 2: the study has no second path",), {"app": "requests", "transport": "tcp", "size": "30", "pause": "200"}),
+}
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_templates_are_opened(page, name):
+    said = opened(page, (ROOT / f"python/polypath/templates/{name}.yaml").read_text().replace("NAME", "mine", 1))
+    notes, fields = TEMPLATES[name]
+    assert said.startswith("study.yaml is open.") and all(note in said for note in notes), said
+    assert {field: page.input_value(f'[name="{field}"]') for field in fields} == fields
+
+
+def test_the_path_of_a_connection_and_what_bundles_bring_are_taken(page):
+    study = yaml.safe_load((ROOT / "python/polypath/templates/mptcp-vs-tcp.yaml").read_text())
+    study["experiments"] = {"tcp-slow": study["experiments"]["tcp-slow"]}
+    study["experiments"]["tcp-slow"]["matrix"]["how"] = ["small", "large"]
+    study["bundles"] = {"how": {"small": {"cc": "reno"}, "large": {"cc": "lia"}}}
+    study["flows"]["file"]["cc"] = "${cc}"
+    assert opened(page, yaml.safe_dump(study)).startswith("study.yaml is open.")
+    values = [page.input_value(f'[name="{field}"]') for field in ("transport", "cc", "path1.rate", "path1.delay", "path2.rate")]
+    assert values == ["tcp", "reno", "20", "30", "50"]
+
+
 REFUSED = [
     ("a: [", "this is no study file"),
     ("topology: {}", "it has no topology and flows"),
     ("sysctl", "topology.nodes.client.sysctl: the playground has no such setting"),
     ("tunnels", "topology.tunnels: the playground has no such setting"),
-    ("experiments", "experiments: the playground has no such setting"),
+    ("parameter", 'flows.connection.cc: "${cc}" stands for a parameter that has no value'),
     ("third", "topology.links: the playground has two paths, and `client` has 3 links"),
     ("cc", 'flows.connection.cc: cc cannot be "cubik"; there are balia,'),
     ("rate", 'topology.links.path1.rate: "50" is no rate'),
@@ -311,8 +342,9 @@ def test_a_study_that_the_page_has_no_setting_for_is_refused_in_a_sentence(page,
             study["topology"]["nodes"]["client"]["sysctl"] = {"net.ipv4.tcp_sack": 0}
         case "tunnels":
             study["topology"]["tunnels"] = {"t": {}}
-        case "experiments":
-            study["experiments"] = {"one": {}}
+        case "parameter":
+            study["flows"]["connection"]["cc"] = "${cc}"
+            study["experiments"] = {"one": {"parameters": {"scheduler": "default"}}}
         case "third":
             study["topology"]["links"]["third"] = {"ends": ["client", "server"], "both": {"rate": "1mbit"}}
         case "cc":
