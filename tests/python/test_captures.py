@@ -1,6 +1,7 @@
 """What the simulator captures, judged by tshark: no packet is malformed, and its analysis agrees with our counters."""
 
 import json
+import runpy
 import shutil
 import subprocess
 from collections import defaultdict
@@ -9,7 +10,8 @@ import pytest
 from requirement import lacking
 from study_data import changed
 
-from polypath import Study, StudyError, _native
+from polypath import Study, StudyError, _native, advise
+from polypath.advise import _study as of_advice
 from polypath.engines import SimEngine, check
 from polypath.results import execute, plan
 from polypath.study import Time, cells, scenario
@@ -48,11 +50,24 @@ PARTS = {
     # Without ICMP: what it quotes is cut, and tshark calls the checksum of a cut segment wrong.
     "mtu": {"experiment": "mixed", "profile": "v1", "oversize": "silent", "probing": "2"},
     "atlas": {"experiment": "bulk", "cc": "lia", "draw": "2"},
+    # Its studies are made by the advisor, of the first pair of its truth.
+    "advice": {"setting": "all-lia"},
     "mpt-gre": {"experiment": "nic-loss", "cc": "reno", "loss": "1%"},
     "reorder": {"experiment": "loss-05", "cc": "cubic", "rule": "progress"},
 }
 # The device of the tunnel, where the flow's packets are themselves.
 INSIDE = {"mpt-gre": {"link": "mpt"}, "reorder": {"link": "bond"}}
+
+
+def study_of(name, root):
+    """The study of this name; of the advice one that the advisor makes, with uploads, so that the host sends."""
+    folder = root / "studies" / name
+    if (folder / "study.yaml").exists():
+        return Study.load(folder)
+    link = runpy.run_path(str(folder / "truth.py"))["link"]
+    paths = (link(0, 1), link(0, 2))
+    question = advise.Question(paths=paths, weights=advise.weighted("upload"))
+    return of_advice.study(question, [each for each in advise.candidates(paths) if each.name == "all-lia"], [1])
 
 
 def cell_of(study, wanted):
@@ -61,8 +76,7 @@ def cell_of(study, wanted):
 
 def captured(name, root, tmp_path, end="client", at=None):
     """Two seconds of a cell, and the captures of its flows' clients or servers (`at` a link of theirs): outcome, files."""
-    study = Study.load(root / "studies" / name)
-    setup = cell_of(study, PARTS[name]).setup
+    setup = cell_of(study_of(name, root), PARTS[name]).setup
     nodes = sorted({getattr(flow, end) for flow in setup.flows.values()})
     capture = [{"node": node, "snaplen": "65535B", **(at or {})} for node in nodes]
     measure = type(setup.measure).model_validate({"series": None, "capture": capture})
@@ -73,7 +87,7 @@ def captured(name, root, tmp_path, end="client", at=None):
 
 
 def test_every_study_has_a_part_here(request):
-    assert set(PARTS) == {file.parent.name for file in (request.config.rootpath / "studies").glob("*/study.yaml")}
+    assert set(PARTS) == {file.parent.name for file in (request.config.rootpath / "studies").glob("*/README.md")}
 
 
 @pytest.mark.parametrize("name", PARTS)
