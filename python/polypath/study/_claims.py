@@ -205,7 +205,7 @@ class Published(Model):
     source: str | None = None
     """Where the numbers come from."""
     keys: tuple[str, ...] = Field(min_length=1)
-    """Columns of the CSV: parameters of the matrix, `experiment`, `flow` or `subflow`. A field left empty says nothing of its column."""
+    """Columns of the CSV: parameters of the matrix, `experiment`, `flow` or `subflow`. A field left empty matches any value."""
     where: Where = Field(default_factory=FrozenDict)
     """Cells that the numbers are compared with; all if empty."""
     compare: Mapping[str, str]
