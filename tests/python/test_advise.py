@@ -386,6 +386,27 @@ def test_the_commands_are_accepted_by_the_real_tools(setting, tmp_path):
     assert not any(lines[int(line.split(":")[0])].startswith(("ip mptcp", "ip route", "ip rule", "ip link")) for line in refused)
 
 
+def test_the_script_may_be_run_again(tmp_path):
+    if os.geteuid() or not all(map(shutil.which, ("ip", "tc", "sysctl", "unshare"))):
+        lacking("host", "a network namespace needs root, ip, tc and sysctl")
+    whole = script(asked("download", PLACES), SHAPED, "host")
+    # What the machine's kernel may lack is left out.
+    own = [line for line in whole.splitlines() if not line.startswith(("tc ", "sysctl ", "modprobe "))]
+    (tmp_path / "host.sh").write_text("\n".join(own) + "\n")
+    ready = ["set -e", "ip link set lo up"]
+    for number, path in enumerate(PLACES, start=1):
+        ready += [f"ip link add {path.device} type veth peer name peer{number}", f"ip addr add {path.address}/24 dev {path.device}"]
+        ready += [f"ip link set {path.device} up", f"ip link set peer{number} up"]
+    text = "\n".join([*ready, "sh host.sh", "sh host.sh", "ip mptcp endpoint show", "ip rule show", "ip link show"])
+    done = subprocess.run(["unshare", "--net", "sh", "-c", text], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for path, table in zip(PLACES, (101, 102), strict=True):
+        assert sum("subflow" in line and path.address in line for line in done.stdout.splitlines()) == 1
+        assert done.stdout.count(f"from {path.address} lookup {table}") == 1
+    # Each command that would fail the second time has its question.
+    assert all(each.unless for each in commands(asked("download", PLACES), SHAPED) if " add " in each.line)
+
+
 def device(name, address, *gateways):
     return Device(name=name, up=True, mtu=1500, addresses=(Address(address=address, prefix=24),), gateways=gateways)
 

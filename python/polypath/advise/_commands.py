@@ -27,6 +27,8 @@ class Command:
     where: Place
     line: str
     why: str
+    unless: str = ""
+    """A command that tells whether this one was run already, for the script: it may be run again."""
 
 
 def commands(question: Question, setting: Setting) -> list[Command]:
@@ -74,7 +76,7 @@ def script(question: Question, setting: Setting, where: Place) -> str:
     lines += [f': "${{{name}:?{meaning}}}"' for name, meaning in variables(question, setting) if f"${name}" in text]
     why = ""
     for each in own:
-        lines += [f"# {each.why}"] * (each.why != why) + [each.line]
+        lines += [f"# {each.why}"] * (each.why != why) + [f"{each.unless} || {each.line}" if each.unless else each.line]
         why = each.why
     return "\n".join([*lines, ""])
 
@@ -105,8 +107,10 @@ def _mptcp(paths: Sequence[tuple[int, Path]]) -> Iterator[Command]:
     for place, path in paths:
         address, device, table = _address(path, place), _device(path, place), _TABLES + place
         why = f"an endpoint on {path.name}, and a route of its own for what leaves from there"
-        yield Command(where="host", line=f"ip mptcp endpoint add {address} dev {device} subflow", why=why)
-        yield Command(where="host", line=f"ip rule add from {address} table {table}", why=why)
+        there = f"ip mptcp endpoint show | grep -qwF {address}"
+        yield Command(where="host", line=f"ip mptcp endpoint add {address} dev {device} subflow", why=why, unless=there)
+        there = f"ip rule show from {address} | grep -qw {table}"
+        yield Command(where="host", line=f"ip rule add from {address} table {table}", why=why, unless=there)
         yield Command(where="host", line=f"ip route replace default {_via(path, place)}dev {device} table {table}", why=why)
 
 
@@ -124,7 +128,8 @@ def _shaper(path: Path, place: int) -> Iterator[Command]:
         *_bucket(mirror, rates["down"]),
     ]
     for line in lines:
-        yield Command(where="host", line=line, why=why)
+        there = f"ip link show {mirror} >/dev/null 2>&1" if line.startswith("ip link add") else ""
+        yield Command(where="host", line=line, why=why, unless=there)
 
 
 def _bucket(device: str, rate: Rate) -> Iterator[str]:
