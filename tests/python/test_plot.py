@@ -219,6 +219,12 @@ def test_bars_show_goodput_published_and_bound(cells):
     assert png_size(made.png())[0] > 800
 
 
+def test_names_beside_bars_have_room_in_a_wider_font(cells):
+    svg = goodput_bars("goodput", "Goodput", "", cells.assign(label=["fq_codel · call-down-the-line", *cells["label"][1:]])).svg
+    frame = float(re.search(r"translate\(([\d.]+),", svg)[1])
+    assert frame >= 1.2 * width_of("fq_codel · call-down-the-line", 12)
+
+
 def test_bars_without_anything_beside_them(cells):
     assert "published" not in texts(goodput_bars("bars", "t", "c", cells[["label", "goodput"]]).svg)
 

@@ -11,6 +11,7 @@ import altair as alt
 import pandas as pd
 
 from ._export import Figure, figure, quick
+from ._letters import room_of
 from ._theme import INK, MARK, PALETTE, QUIET
 
 MOST_NAMES = 6
@@ -61,7 +62,8 @@ def goodput_bars(name: str, title: str, caption: str, cells: pd.DataFrame, axis:
     """
     order = list(cells["label"])
     bars = cells.assign(text=[f"{value:.2f}" for value in cells["goodput"]])
-    y = alt.Y("label:N", sort=order, title=None, axis=alt.Axis(labelFontSize=12, labelColor=INK, labelLimit=260))
+    room = room_of(order, 12, 260)
+    y = alt.Y("label:N", sort=order, title=None, axis=alt.Axis(labelFontSize=12, labelColor=INK, labelLimit=260, minExtent=room))
     low, top = _span(cells)
     span = alt.Scale(domain=[low, top], nice=False, zero=False)
     x = alt.X("goodput:Q", title=axis, scale=span, axis=alt.Axis(grid=True, tickCount=8))

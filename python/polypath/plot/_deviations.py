@@ -8,6 +8,7 @@ import altair as alt
 import pandas as pd
 
 from ._export import Figure, figure, quick
+from ._letters import room_of
 from ._theme import GRID, INK
 
 SHOWN = 0.5
@@ -27,7 +28,8 @@ def deviations(name: str, title: str, caption: str, rows: pd.DataFrame, platform
         verdict=lambda each: ["agrees" if agrees else "differs" for agrees in each["agrees"]],
     )
     order = list(dict.fromkeys(drawn["label"]))
-    y = alt.Y("label:N", sort=order, title=None, axis=alt.Axis(labelFontSize=11, labelColor=INK, labelLimit=300, grid=True))
+    room = room_of(order, 11, 300)
+    y = alt.Y("label:N", sort=order, title=None, axis=alt.Axis(labelFontSize=11, labelColor=INK, labelLimit=300, minExtent=room, grid=True))
     scale = alt.Scale(domain=[-SHOWN, SHOWN], nice=False)
     axis = alt.Axis(format="+.0%", grid=True, tickCount=10)
     bands = drawn.drop_duplicates("label")[["label", "low", "high"]]

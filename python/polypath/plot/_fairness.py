@@ -6,6 +6,7 @@ import altair as alt
 import pandas as pd
 
 from ._export import Figure, figure, quick
+from ._letters import room_of
 from ._theme import INK, PALETTE, PAPER, QUIET
 
 
@@ -22,7 +23,8 @@ def share_dots(name: str, title: str, caption: str, cells: pd.DataFrame) -> Figu
         text=[f"{share:.2f}" for share in cells["share"]],
     )
     top = 1.08 * max(float(known["high"].max()), 1.0)
-    y = alt.Y("label:N", sort=order, title=None, axis=alt.Axis(labelFontSize=12, labelColor=INK, labelLimit=320, grid=True))
+    room = room_of(order, 12, 320)
+    y = alt.Y("label:N", sort=order, title=None, axis=alt.Axis(labelFontSize=12, labelColor=INK, labelLimit=320, minExtent=room, grid=True))
     x = alt.X("share:Q", title="goodput over the fair share", scale=alt.Scale(domain=[0, top], nice=False), axis=alt.Axis(tickCount=8))
     colours = [PALETTE[index % len(PALETTE)] for index in range(len(groups))]
     legend = alt.Legend() if len(groups) > 1 else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 # Advance widths of Liberation Sans (which are Arial's) in thousandths of the font's size, from the space to the tilde.
 _WIDTHS = (
     278, 278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333, 278, 278, 556, 556, 556, 556, 556, 556, 556, 556,
@@ -12,8 +14,17 @@ _WIDTHS = (
 _OTHERS = {"→": 1000, "±": 549, "µ": 576, "–": 556, "·": 333, "×": 584}
 # Any other letter; those of Chinese or an emoji are as wide as they are high.
 _LETTER, _SQUARE = 700, 1000
+_WIDER, _GAP = 1.2, 8
 BOLD = 1.09
 """Bold letters are at most so many times as wide."""
+
+
+def room_of(labels: Iterable[str], size: float, most: float) -> float:
+    """Room in px for the labels of an axis, `most` at most, with the gap to the axis.
+
+    Figures are measured in a font that a reader's browser may not have; DejaVu Sans, which many take in its place, is wider.
+    """
+    return min(max((_WIDER * width_of(label, size) for label in labels), default=0.0), most) + _GAP
 
 
 def width_of(text: str, size: float, *, bold: bool = False) -> float:

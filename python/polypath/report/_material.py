@@ -97,11 +97,15 @@ def with_limits(material: Material) -> pd.DataFrame:
 
 def label(row: Mapping[str, Any], names: Sequence[str], flows: int) -> str:
     """A cell in a word or two: its varied parameters, and the flow where there are several."""
-    # A value that begins with a letter speaks for itself; "0%" or 4 needs its name.
-    words = [str(row[name]) if len(names) == 1 or str(row[name])[:1].isalpha() else f"{name} {row[name]}" for name in names]
+    words = [str(row[name]) if _speaks_for_itself(str(row[name]), len(names)) else f"{name} {row[name]}" for name in names]
     if flows > 1 or not words:
         words.append(str(row["flow"]))
     return " · ".join(words)
+
+
+def _speaks_for_itself(value: str, names: int) -> bool:
+    """Whether a value tells what it is of: "0%" or 4 does beside no other parameter, "none" never does."""
+    return value.lower() not in ("none", "true", "false", "yes", "no", "on", "off") and (names == 1 or value[:1].isalpha())
 
 
 def living(material: Material, series: pd.DataFrame, keys: Iterable[str] | None = None) -> pd.DataFrame:
