@@ -80,6 +80,24 @@ def test_agreement_with_mpt_over_a_kernel_does_not_fall(root, compare):
         assert found[mode][1] == of
 
 
+def test_repeats_of_a_kernel_are_judged_from_their_own_starts(compare, tmp_path, capsys):
+    file = tmp_path / "linux-6.12.csv"
+    often = "nic_rw1600_q100_d50_vegas"
+    rows = [(often, 1.0), (often, 5.0), (often, 3.0), ("nic_rw0_q100_d100_cubic", 4.0)]
+    lines = [f"{name},{number},1,{mbps},0,1 2 3" for number, (name, mbps) in enumerate(rows)]
+    file.write_text("# how | recorded 2026-01-01, Linux 6.12\nid,shift_us,seed,goodput_mbps,retrans,seconds\n" + "\n".join(lines) + "\n")
+    kernel, known = compare.repeats(file)
+    assert (kernel, known) == ("6.12", {often: [1.0, 5.0, 3.0], "nic_rw0_q100_d100_cubic": [4.0]})
+    row = next(row for row in compare.reference() if row["id"] == often)
+    (plain, *_) = compare.scenarios(row, compare.Study.load(compare.HERE), 3, kernel)
+    assert {node["kernel"] for node in plain["nodes"] if "kernel" in node} == {"6.12"}
+    compare.show_repeats(file, [])
+    # One run says nothing of a spread.
+    printed = capsys.readouterr().out
+    assert printed.endswith("Of 1 cells with 3 runs or more 1 agree.\n")
+    assert [line.split(" | ")[-1] for line in printed.splitlines()[2:4]] == ["too few |", " |"]
+
+
 def test_a_packet_comes_behind_those_that_overtook_it(packets):
     # 3 takes the slow path: 4, 5 and 6 are there before it, and 7 comes in order.
     arrivals = [(0, 4), (1, 5), (2, 6), (9, 3), (10, 7)]
