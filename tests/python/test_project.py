@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from polypath import programs
+from polypath.study import load_setup
 
 ROOT = Path(__file__).parent.parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
@@ -167,6 +168,12 @@ def sources() -> list[Path]:
 
 def _is_tracked_text(path: Path) -> bool:
     return path.suffix in {".rs", ".py", ".c", ".h"} and path.is_file()
+
+
+def test_the_network_in_the_readme_can_be_built(tmp_path: Path) -> None:
+    (text,) = re.findall(r"^cat > lab.yaml <<'END'\n(.*?)^END$", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.M | re.S)
+    (tmp_path / "lab.yaml").write_text(text)
+    assert load_setup(tmp_path / "lab.yaml").topology.links.keys() == {"wifi", "lte"}
 
 
 def test_source_files_stay_readable() -> None:
