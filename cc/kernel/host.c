@@ -15,6 +15,7 @@
 #include <sys/ptrace.h>
 #include <sys/types.h>
 #include <sys/uio.h>
+#include <sys/user.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 
@@ -158,14 +159,37 @@ static long write_registers(pid_t pid, const struct iovec *from)
 	return __real_ptrace(PTRACE_SETREGSET, pid, (void *)NT_X86_XSTATE, &whole);
 }
 
+/* Who is told when a program has stopped, for a page fault or for a call of the kernel (vary.c); the kernel takes its registers then. */
+void (*pp_host_on_stop)(int fault, long call);
+
+/* The process that stopped last, and its signal. */
+static struct {
+	pid_t pid;	/* 0: it has been told of */
+	int signal;
+} stopped;
+
+static long take_registers(pid_t pid, void *address, void *data)
+{
+	long result = __real_ptrace(PTRACE_GETREGS, pid, address, data);
+	const struct user_regs_struct *registers = data;
+
+	if (result == 0 && pp_host_on_stop && pid == stopped.pid) {
+		stopped.pid = 0;
+		if (stopped.signal == SIGSEGV || stopped.signal == (SIGTRAP | 0x80))
+			pp_host_on_stop(stopped.signal == SIGSEGV, (long)registers->orig_rax);
+	}
+	return result;
+}
+
 long __wrap_ptrace(int request, pid_t pid, void *address, void *data)
 {
 	switch (request) {
+	case PTRACE_GETREGS:
+		return take_registers(pid, address, data);
 	case PTRACE_GETREGSET:
 		return (long)address == NT_X86_XSTATE ? read_registers(pid, data) : __real_ptrace(request, pid, address, data);
 	case PTRACE_SETREGSET:
 		return (long)address == NT_X86_XSTATE ? write_registers(pid, data) : __real_ptrace(request, pid, address, data);
-	case PTRACE_GETREGS:
 	case PTRACE_SETREGS:
 	case PTRACE_GETSIGINFO:
 		return __real_ptrace(request, pid, address, data);
@@ -219,6 +243,10 @@ pid_t __wrap_waitpid(pid_t pid, int *status, int options)
 	/* Its number may be given to another. */
 	if (who > 0 && !WIFSTOPPED(found) && who == resumed.pid)
 		resumed.pid = 0;
+	if (who > 0 && WIFSTOPPED(found)) {
+		stopped.pid = who;
+		stopped.signal = WSTOPSIG(found);
+	}
 	if (status)
 		*status = found;
 	return who;

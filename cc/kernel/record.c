@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The host's side of observe.c: what is wanted, the file that gets the records, and the person at the shell. Plain calls of the host, in none of which
- * virtual time goes by. Paths are those of the run's folder.
+ * The host's side of observe.c and vary.c: what is wanted, the files that get what happened, and the person at the shell. Plain calls of the host, in none
+ * of which virtual time goes by. Paths are those of the run's folder.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,18 +19,17 @@ static int records = -1;
 static unsigned char waiting[1 << 16];
 static size_t used;
 
-/* One of the modes, or 0: nothing is wanted. `lines` become those of the file. */
-int pp_host_observe(const char *lines[LINES])
+/* The lines of a small file, those that it lacks empty; 0 if it is not there or empty. `text` holds them. */
+static int read_lines(const char *name, char *text, size_t bytes, const char *lines[LINES])
 {
-	static char text[4096];
-	int file = open("observe", O_RDONLY | O_CLOEXEC);
+	int file = open(name, O_RDONLY | O_CLOEXEC);
 	ssize_t length;
 	char *at = text;
 	int i;
 
 	if (file < 0)
 		return 0;
-	length = read(file, text, sizeof(text) - 1);
+	length = read(file, text, bytes - 1);
 	close(file);
 	if (length <= 0)
 		return 0;
@@ -46,7 +45,25 @@ int pp_host_observe(const char *lines[LINES])
 			at += strlen(at);
 		}
 	}
+	return 1;
+}
+
+/* One of the modes, or 0: nothing is wanted. `lines` become those of the file. */
+int pp_host_observe(const char *lines[LINES])
+{
+	static char text[4096];
+
+	if (!read_lines("observe", text, sizeof(text), lines))
+		return 0;
 	return strcmp(lines[0], "all") ? PP_IDLE : PP_ALL;
+}
+
+/* Whether a variation is wanted; `lines` become those of the file. */
+int pp_host_vary(const char *lines[LINES])
+{
+	static char text[4096];
+
+	return read_lines("vary", text, sizeof(text), lines);
 }
 
 static void write_all(int file, const void *from, size_t bytes)
@@ -64,6 +81,15 @@ static void write_all(int file, const void *from, size_t bytes)
 		at += done;
 		bytes -= done;
 	}
+}
+
+void pp_host_varied(const char *text, unsigned long bytes)
+{
+	static int varied = -1;
+
+	if (varied < 0)
+		varied = open("results/varied", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	write_all(varied, text, bytes);
 }
 
 void pp_host_flush(void)

@@ -289,7 +289,7 @@ def runner(tree, tmp_path, monkeypatch):
     monkeypatch.setattr(_run, "tools_hash", lambda: "tools")
     calls = []
 
-    def run_job(job, *, kernel):
+    def run_job(job, *, kernel, out=None):
         calls.append((job.test.name, job.seed))
         if job.seed == 9:
             raise EngineError("the machine died")

@@ -16,7 +16,7 @@ from polypath.pcap import analyse
 from polypath.study import DEFAULT_KERNEL, Time
 
 from ._console import err, out
-from ._linux_selftests import DEFAULT_OUT, Kernel, Out, kernel_of, tests_of
+from ._linux_selftests import DEFAULT_OUT, Draw, Kernel, Out, Vary, kernel_of, tests_of, variation_of
 
 PAGE, LOG = "report.html", "log"
 # A person at the shell takes their time.
@@ -38,6 +38,8 @@ def replay(
     shell_at: Annotated[
         str | None, typer.Option(help="Open a shell in the machine at this instant, such as 3.2s; its clock stands while you type.")
     ] = None,
+    vary: Vary = None,
+    draw: Draw = None,
     plain: Annotated[bool, typer.Option("--plain", help="Run it unwatched and print its log.")] = False,
     kernel: Kernel = DEFAULT_KERNEL,
     out_folder: Out = DEFAULT_OUT,
@@ -55,6 +57,7 @@ def replay(
 
     if plain and (shell_at is not None or subtest is not None):
         raise selftests.SelftestError(f"--plain writes nothing down: leave {'--shell-at' if shell_at is not None else '--subtest'} out")
+    varied = variation_of(vary, draw)
     instant = None if shell_at is None else _instant(shell_at)
     folder = to or out_folder / "replays" / f"{test.strip('/').replace('/', '-').replace(':', '-')}-{seed}"
     if not plain and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -63,7 +66,7 @@ def replay(
     if len(found) != 1:
         raise selftests.SelftestError(f"a replay is of one test, and {test} means {len(found)}")
     machine = kernel_of(kernel, say)
-    job = selftests.Job(found[0], seed)
+    job = selftests.Job(found[0], seed, vary=varied)
     if plain:
         sys.stdout.write(selftests.run_job(job, kernel=machine.file)[1])
         return

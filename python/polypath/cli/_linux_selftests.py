@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 
 from polypath import linux, selftests
-from polypath.engines import prove
+from polypath.engines import MOST_NS, NONE, EngineError, Variation, in_units, prove, variation
 from polypath.study import DEFAULT_KERNEL
 
 from ._console import err, out
@@ -24,6 +24,17 @@ Kernel = Annotated[
 ]
 Out = Annotated[Path, typer.Option("--out", help="Folder of the results; finished runs in it are not run again.")]
 DEFAULT_OUT = Path("results/selftests")
+# Lines of what varied.
+_SHOWN = 8
+_SIZES = ", ".join(f"{name} {in_units(most)}" for name, most in MOST_NS.items())
+Vary = Annotated[
+    str | None,
+    typer.Option(
+        help="What chance does to a run: start (when each program begins), jitter (of netem), slow (what the kernel does costs time), with "
+        f"or without their sizes: start=2ms,slow. Default sizes: {_SIZES}."
+    ),
+]
+Draw = Annotated[int | None, typer.Option(min=0, help="With --vary: from which all that varies is drawn. Default: the run's seed.")]
 
 
 def selftests_(
@@ -36,6 +47,12 @@ def selftests_(
     workers: Annotated[int | None, typer.Option(min=1, help="Machines at once; default: one a core. It changes no result.")] = None,
     out_folder: Out = DEFAULT_OUT,
     show_all: Annotated[bool, typer.Option("--all", help="Show the subtests that always pass, too.")] = False,
+    vary: Vary = None,
+    draw: Draw = None,
+    hunt: Annotated[
+        bool, typer.Option("--hunt", help="Look for the smallest variation of each kind that turns a pass into a failure; see --vary.")
+    ] = False,
+    draws: Annotated[int | None, typer.Option(min=1, help="With --hunt: how many draws of each size are tried. Default: 4.")] = None,
     list_only: Annotated[bool, typer.Option("--list", help="List the tests and run nothing.")] = False,
 ) -> None:
     """Run the kernel's own network tests in virtual time, over seeds: what fails now and then is a seed with which it always fails.
@@ -44,6 +61,9 @@ def selftests_(
     `polypath linux replay TEST --seed N` shows one run closely.
     """
     wanted = selftests.seeds_of(seeds)
+    varied = variation_of(vary, draw, hunt=hunt)
+    if draws is not None and not hunt:
+        raise selftests.SelftestError("--draws says how many variations a hunt tries: add --hunt, or leave it out")
     with err.status("", spinner="line") as status:
 
         def say(text: str) -> None:
@@ -62,9 +82,16 @@ def selftests_(
     for sentence in selftests.missing_of(found):
         err.print(f"polypath: {sentence}", markup=False, soft_wrap=True)
     runner = selftests.Runner(machine, out_folder / "runs")
-    todo = selftests.jobs(found, wanted)
+    if hunt:
+        _hunt(runner, selftests.jobs(found, wanted), varied, draws or 4, workers or os.cpu_count() or 1, out_folder)
+        return
+    todo = selftests.jobs(found, wanted, varied)
     kept = sum(runner.kept(job) is not None for job in todo)
-    err.print(f"{len(todo)} runs of {len(found)} tests on Linux {machine.release}" + (f", {kept} of them finished before" if kept else ""))
+    err.print(
+        f"{len(todo)} runs of {len(found)} tests on Linux {machine.release}"
+        + (f", with {varied}" if varied else "")
+        + (f", {kept} of them finished before" if kept else "")
+    )
     records, failed = _carry_out(runner, todo, len(todo) - kept, workers or os.cpu_count() or 1)
     rows = selftests.rows(records)
     _write(out_folder, records, rows)
@@ -74,6 +101,47 @@ def selftests_(
     for job, why in failed:
         err.print(f"polypath: {job.test.name} with seed {job.seed} has no result: {why}", markup=False, soft_wrap=True)
     if failed or any(row.seeds["fail"] for row in rows):
+        raise typer.Exit(1)
+
+
+def variation_of(vary: str | None, draw: int | None, *, hunt: bool = False) -> Variation:
+    """What --vary and --draw mean; a hunt looks among all kinds where nobody names some. Raises `SelftestError` if they mean nothing."""
+    try:
+        varied = variation(vary or (",".join(MOST_NS) if hunt else ""), draw) if vary is not None or hunt else NONE
+    except EngineError as error:
+        raise selftests.SelftestError(f"--vary: {error}") from None
+    if draw is not None and (hunt or not varied):
+        raise selftests.SelftestError(
+            "--draw says which draw of a variation: " + ("a hunt tries several, leave it out" if hunt else "add --vary")
+        )
+    return varied
+
+
+def _hunt(runner: selftests.Runner, todo: Sequence[selftests.Job], varied: Variation, draws: int, workers: int, folder: Path) -> None:
+    """Hunts with each job and kind, and ends with what was found."""
+
+    def say(text: str) -> None:
+        err.print(text, highlight=False, markup=False, soft_wrap=True)
+
+    found = 0
+    for job in todo:
+        for kind in varied.kinds:
+            result = selftests.hunt(runner, job, kind, draws=draws, workers=workers, say=say)
+            of = f"{job.test.name} seed {job.seed}"
+            if isinstance(result, selftests.Nothing):
+                out.print(f"{of}: {result.kind}: {result.why} ({result.runs} runs)", markup=False, soft_wrap=True)
+                continue
+            found += 1
+            vary = result.job.vary
+            out.print(f'{of}: with {vary} "{result.subtest}" fails ({result.runs} runs)', markup=False, highlight=False, soft_wrap=True)
+            for line in result.what[:_SHOWN]:
+                out.print(f"    {line}", markup=False, highlight=False, soft_wrap=True)
+            if len(result.what) > _SHOWN:
+                out.print(f"    and {len(result.what) - _SHOWN} more")
+            again = f"polypath linux replay {job.test.name} --seed {job.seed} --vary {vary} --draw {vary.draw}"
+            out.print(f"    {again}", markup=False, highlight=False, soft_wrap=True)
+    out.print(f"{found} of {len(todo) * len(varied.kinds)} hunts found something; their runs are in {folder / 'runs'}", soft_wrap=True)
+    if found:
         raise typer.Exit(1)
 
 

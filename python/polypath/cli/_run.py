@@ -17,6 +17,7 @@ from . import _console, _report, _studies
 from ._work import Again, CcPath, Columns, Only, Short, Workers, carry_out, carry_out_part, choices, in_form, names_in, use_own
 
 if TYPE_CHECKING:
+    from polypath.engines import Engine
     from polypath.results import Plan
 
 
@@ -42,6 +43,13 @@ def run(
     kernel: Annotated[
         str | None,
         typer.Option(help="Linux kernel in place of the study's own; see `polypath linux list`, and for sim `polypath list kernels`."),
+    ] = None,
+    vary: Annotated[
+        str | None,
+        typer.Option(
+            help="On the engine linux: what chance does to a run: jitter (of the links), slow (what the kernel does costs time), with or "
+            "without their sizes: jitter=20us,slow."
+        ),
     ] = None,
     again: Again = False,
     cc_path: CcPath = None,
@@ -71,7 +79,7 @@ def run(
     # The libraries of tables take longer to load than a mistake takes to find.
     from polypath.engines import check, find
 
-    ran_by = find(engine)
+    ran_by = find(engine) if vary is None else _varied(engine, vary, on)
     if not chosen and kernel is None:
         for study in loaded:
             check(ran_by, study, ran_by.only_kernel)
@@ -112,6 +120,25 @@ def run(
         _console.out.print(f"tables: {results.folder}/runs.parquet and others", soft_wrap=True)
         spent = zip(("runs and tables", "verdicts", "report"), itertools.pairwise(laps), strict=False)
         _console.err.print(f"{each.study.name}: {', '.join(f'{what} {end - begin:.1f} s' for what, (begin, end) in spent)}", soft_wrap=True)
+
+
+def _varied(engine: str, vary: str, on: str) -> Engine:
+    """The engine with what --vary asks for."""
+    from polypath.engines import EngineError, LinuxEngine, variation
+
+    if engine != LinuxEngine.name:
+        raise StudyError(
+            f"--vary is for the engine linux, and {engine} has none of it: a study itself says start_spread of a flow and jitter of a link"
+        )
+    if on != "local":
+        raise StudyError("--vary runs on this machine alone: leave --on out")
+    try:
+        varied = variation(vary)
+    except EngineError as error:
+        raise StudyError(f"--vary: {error}") from None
+    if any(kind.name == "start" for kind in varied.kinds):
+        raise StudyError("--vary: a study's runs begin at the same moment of a tick; a flow's start_spread varies it, so leave start out")
+    return LinuxEngine(varied)
 
 
 def _part(text: str) -> tuple[int, int]:

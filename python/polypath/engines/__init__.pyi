@@ -9,26 +9,37 @@ from ._qualify import CONDITIONS, Replay, conditions, replay
 from ._registry import ENGINES, check, find, notes
 from ._script import run_script
 from ._sim import SimEngine
+from ._variation import ALL, MOST_NS, NONE, VARIED, Kind, Variation, draws_of, happened, in_units, variation
 
 __all__ = [
+    "ALL",
     "CONDITIONS",
     "ENGINES",
+    "MOST_NS",
+    "NONE",
+    "VARIED",
     "Algorithm",
     "Engine",
     "EngineError",
     "FakeEngine",
     "HostEngine",
+    "Kind",
     "LinuxEngine",
     "Output",
     "Replay",
     "SimEngine",
+    "Variation",
     "check",
     "conditions",
+    "draws_of",
     "find",
+    "happened",
+    "in_units",
     "notes",
     "proof",
     "prove",
     "replay",
     "run_packets",
     "run_script",
+    "variation",
 ]

@@ -17,6 +17,7 @@ from ._errors import EngineError
 from ._fingerprint import fingerprint, sources
 from ._naming import check_one_kernel, names, own_names, own_of, simulator_only, where
 from ._sim import SimEngine
+from ._variation import NONE, Variation
 
 # Raise it when figures are derived from a run in another way.
 FORMAT = 1
@@ -29,13 +30,14 @@ class LinuxEngine(Engine):
     name: ClassVar[str] = "linux"
     summary: ClassVar[str] = "a real Linux kernel in virtual time, byte-exact, no privileges (polypath linux build)"
 
-    def __init__(self) -> None:
+    def __init__(self, vary: Variation = NONE) -> None:
+        self.vary = vary
         # Looking for a kernel may link one, and every cell asks.
         self._found: dict[tuple[str, tuple[owncc.Own, ...]], linux.Kernel] = {}
 
     @property
     def version(self) -> str:
-        return f"{FORMAT}+{_own_hash()}"
+        return f"{FORMAT}+{_own_hash()}" + (f"~{self.vary.key}" if self.vary else "")
 
     def versions(self, kernel: str | None = None) -> str | Callable[[str], str]:
         return self.version_of
@@ -101,7 +103,8 @@ class LinuxEngine(Engine):
         kernel, planned = self._kernel(scenario["kernel"], own_of(scenario)), self._plan(scenario)
         _machine.clean_once()
         with _machine.folder() as where:
-            _machine.run_plan(where, planned.plan, kernel=kernel.file, seed=scenario["seed"])
+            vary = self.vary.text(scenario["seed"]) if self.vary else ""
+            _machine.run_plan(where, planned.plan, kernel=kernel.file, seed=scenario["seed"], vary=vary)
             return output(scenario, planned, where)
 
     def _plan(self, scenario: Mapping[str, Any]) -> planner.Planned:

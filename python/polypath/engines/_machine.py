@@ -58,11 +58,18 @@ def folder() -> Iterator[Path]:
         shutil.rmtree(made, ignore_errors=True)
 
 
-def run_plan(where: Path, plan: dict[str, Any], *, kernel: Path, seed: int) -> None:
-    """Has a machine carry out a plan in a folder."""
+def run_plan(where: Path, plan: dict[str, Any], *, kernel: Path, seed: int, vary: str = "") -> None:
+    """Has a machine carry out a plan in a folder. `vary` says what varies in it (cc/kernel/vary.c)."""
+    put_variation(where, vary)
     programs = {tunnel["program"]: tunnels.program() for tunnel in plan["tunnels"]}
     (where / "plan.json").write_text(json.dumps(plan), encoding="ascii")
     start(where, kernel=kernel, seed=seed, timeout_s=PATIENCE_S + PATIENCE_PER_S * plan["duration_ns"] / 1e9, programs=programs)
+
+
+def put_variation(where: Path, vary: str) -> None:
+    """Tells a machine of this folder what varies in its run; nothing without words."""
+    if vary:
+        (where / "vary").write_text(vary, encoding="ascii")
 
 
 def lay_out(where: Path, programs: Mapping[str, Path] = MappingProxyType({})) -> None:

@@ -19,12 +19,14 @@ def run_script(
     timeout_s: float,
     files: Mapping[str, Path] | None = None,
     observe: str = "",
+    vary: str = "",
     shell: tuple[int, int] | None = None,
 ) -> tuple[int, str]:
     """Runs a shell script; returns its exit status and what it printed. Files that it left in `$OUT` are put into `out`.
 
     It finds copies of `files` by their names in /run/polypath. `observe` says what the machine writes down of itself
-    (cc/kernel/observe.c); runs that differ in nothing else are equal. `shell` has the descriptors of a person's input and output.
+    (cc/kernel/observe.c); runs that differ in nothing else are equal. `vary` says what varies in it (cc/kernel/vary.c). `shell` has the
+    descriptors of a person's input and output.
     """
     _machine.programs_are_there()
     _machine.clean_once()
@@ -34,6 +36,7 @@ def run_script(
             shutil.copyfile(file, where / name)
         if observe:
             (where / "observe").write_text(observe, encoding="ascii")
+        _machine.put_variation(where, vary)
         if shell:
             (where / "shell").write_text(" ".join(map(str, shell)), encoding="ascii")
         _machine.start(where, kernel=kernel, seed=seed, timeout_s=timeout_s, left_open=shell or ())

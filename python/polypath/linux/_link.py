@@ -25,8 +25,18 @@ _WRAPS = tuple(f"-Wl,--wrap,{call}" for call in ("getrandom", "uname", "fopen", 
 # Files of cc/kernel that are the host's side.
 _HOST = ("host", "record")
 _KERNEL = "vmlinux.o"
-# What of the kernel's own cc/kernel/observe.c calls or replaces though it is private to a file of the kernel.
-_PRIVATE = ("time_travel_time", "snmp_seq_show", "netstat_seq_show", "set_buf_size", "ddebug_exec_queries")
+# Files of cc/kernel that are the kernel's side, beside the algorithms.
+_KERNEL_SIDE = ("observe", "vary")
+# What of the kernel's own they call or replace though it is private to a file of the kernel.
+_PRIVATE = (
+    "time_travel_time",
+    "snmp_seq_show",
+    "netstat_seq_show",
+    "set_buf_size",
+    "ddebug_exec_queries",
+    "time_travel_events",
+    "netem_qdisc_ops",
+)
 _SEEN = (*(f"--globalize-symbol={name}" for name in _PRIVATE), "--weaken-symbol=trace_clock_local")
 
 
@@ -82,11 +92,12 @@ def _link(recipe: Recipe, cc: Path, own: Sequence[owncc.Own], output: Path) -> N
             objects.append(work / f"{name}.o")
             source = cc / "kernel" / f"{name}.c"
             run(*recipe.compile_host, "-o", objects[-1], source, cwd=recipe.place, what=f"compiling cc/kernel/{name}.c")
-        objects.append(work / "observe.o")
-        run(
-            *recipe.compile, f"-fmacro-prefix-map={cc}=cc", "-o", objects[-1], cc / "kernel" / "observe.c",
-            cwd=recipe.place / TREE, what=f"compiling cc/kernel/observe.c for Linux {recipe.release}",
-        )  # fmt: skip
+        for name in _KERNEL_SIDE:
+            objects.append(work / f"{name}.o")
+            run(
+                *recipe.compile, f"-fmacro-prefix-map={cc}=cc", "-o", objects[-1], cc / "kernel" / f"{name}.c",
+                cwd=recipe.place / TREE, what=f"compiling cc/kernel/{name}.c for Linux {recipe.release}",
+            )  # fmt: skip
         # The recipe stays as it was built.
         run("objcopy", *_SEEN, _KERNEL, work / _KERNEL, cwd=recipe.place, what=f"preparing Linux {recipe.release}")
         files = [*algorithms(cc), *(each.file.resolve() for each in own)]

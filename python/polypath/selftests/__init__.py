@@ -4,6 +4,7 @@ now and then is a seed with which it always fails.
 
 from ._errors import SelftestError
 from ._events import Events, events
+from ._hunt import PARTS, Found, Nothing, hunt
 from ._observed import Told, counters, readable, told_of
 from ._run import FORMAT, PATIENCE_S, USE, Job, Record, Runner, jobs, missing_of, record, run_job, seeds_of, tools_hash
 from ._statistics import wilson
@@ -19,11 +20,14 @@ __all__ = [
     "FORMAT",
     "HEADS",
     "IDLE",
+    "PARTS",
     "PATIENCE_S",
     "USE",
     "VERDICTS",
     "Events",
+    "Found",
     "Job",
+    "Nothing",
     "Record",
     "Row",
     "Runner",
@@ -41,6 +45,7 @@ __all__ = [
     "during",
     "events",
     "find",
+    "hunt",
     "jobs",
     "missing_of",
     "parse",

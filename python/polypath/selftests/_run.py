@@ -11,12 +11,12 @@ import shlex
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from polypath import linux, programs
-from polypath.engines import EngineError, run_script
+from polypath.engines import NONE, EngineError, Variation, draws_of, run_script
 
 from ._errors import SelftestError
 from ._suite import PLAYER, SCRIPT, Suite, Test
@@ -41,6 +41,8 @@ class Job:
     seed: int
     # What the test is called with.
     arguments: tuple[str, ...] = ()
+    # What chance does to it.
+    vary: Variation = NONE
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,8 @@ class Record:
     subtests: tuple[Subtest, ...]
     # All that the test printed.
     log: str
+    # Of each kind of variation, how many draws there were.
+    draws: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     def json(self) -> dict[str, Any]:
         """As it is kept."""
@@ -64,9 +68,9 @@ class Record:
         return cls(**{**record, "subtests": tuple(Subtest(**each) for each in record["subtests"])})
 
 
-def record(job: Job, status: int, log: str) -> Record:
+def record(job: Job, status: int, log: str, draws: Mapping[str, int] | None = None) -> Record:
     """What came of a run."""
-    return Record(job.test.name, job.seed, status, tuple(parse(log, job.test.name, status)), log)
+    return Record(job.test.name, job.seed, status, tuple(parse(log, job.test.name, status)), log, draws or {})
 
 
 def tools_hash() -> str:
@@ -92,7 +96,16 @@ class Runner:
 
     def key(self, job: Job) -> str:
         """What a run's outcome depends on, as a name for it."""
-        parts = (FORMAT, self.kernel.key, job.test.suite.key, self._tools, job.test.name, job.seed, *job.arguments)
+        parts = (
+            FORMAT,
+            self.kernel.key,
+            job.test.suite.key,
+            self._tools,
+            job.test.name,
+            job.seed,
+            *job.arguments,
+            *([job.vary.key] if job.vary else []),
+        )
         return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()[:32]
 
     def kept(self, job: Job) -> Record | None:
@@ -102,8 +115,10 @@ class Runner:
 
     def run(self, job: Job) -> Record:
         """Runs a job in a machine of its own and keeps the record."""
-        status, log = run_job(job, kernel=self.kernel.file)
-        kept = record(job, status, log)
+        with tempfile.TemporaryDirectory() as name:
+            out = Path(name) if job.vary else None
+            status, log = run_job(job, kernel=self.kernel.file, out=out)
+            kept = record(job, status, log, draws_of(out) if out else None)
         self.folder.mkdir(parents=True, exist_ok=True)
         file = self.folder / f"{self.key(job)}.json"
         aside = file.with_name(f".{file.name}-{os.getpid()}-{threading.get_ident()}")
@@ -160,6 +175,7 @@ def run_job(
             timeout_s=timeout_s,
             files={ARCHIVE: job.test.suite.archive},
             observe=watch.text(),
+            vary=job.vary.text(job.seed) if job.vary else "",
             shell=shell,
         )
 
@@ -183,10 +199,10 @@ def _script(job: Job) -> str:
     )
 
 
-def jobs(tests: Iterable[Test], seeds: Iterable[int]) -> list[Job]:
+def jobs(tests: Iterable[Test], seeds: Iterable[int], vary: Variation = NONE) -> list[Job]:
     """Every test with every seed; seed by seed, so that an interrupted run has looked at all tests."""
     listed = list(tests)
-    return [Job(test, seed) for seed in seeds for test in listed]
+    return [Job(test, seed, vary=vary) for seed in seeds for test in listed]
 
 
 def seeds_of(text: str) -> list[int]:
