@@ -71,6 +71,13 @@ def test_a_summary_has_of_each_flow_what_its_application_asks_for(folder):
     assert found.loc[found["application"] == "bulk", "response_p95_ms"].isna().all()
 
 
+def test_a_notebook_shows_the_summary(folder):
+    results = Results.open(folder / "results/mixed")
+    shown = results._repr_html_()
+    assert shown.count("<tr") == len(results.summary()) + 1
+    assert "response_p95_ms" in shown and "NaN" not in shown
+
+
 def test_nothing_betters_what_was_possible(folder):
     runs = Results.open(folder / "results/mixed").summary()
     for application in APPLICATIONS:

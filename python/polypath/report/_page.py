@@ -249,14 +249,20 @@ def _setting(value: Any) -> str:
     return " ".join(str(each) for each in value) if isinstance(value, Sequence) and not isinstance(value, str) else str(value)
 
 
+def _seconds(app: Mapping[str, Any]) -> str:
+    """How long an application runs; a start that was drawn leaves a number with many digits."""
+    length = int(app["duration_ns"]) / 1e9
+    return f"{length:.3g}" if length < 1000 else f"{length:.0f}"
+
+
 def _application(app: Mapping[str, Any]) -> str:
     if app["kind"] == "bulk":
-        return f"sends as fast as it can for {int(app['duration_ns']) / 1e9:g} s"
+        return f"sends as fast as it can for {_seconds(app)} s"
     if app["kind"] == "transfer":
         return f"sends {int(app['bytes']) / 1e6:g} MB"
     if app["kind"] == "requests":
         sizes = f"{int(app['request_bytes'])} bytes, waits for {int(app['response_bytes'])}"
-        return f"asks with {sizes} and asks again {int(app['pause_ns']) / 1e6:g} ms later, for {int(app['duration_ns']) / 1e9:g} s"
+        return f"asks with {sizes} and asks again {int(app['pause_ns']) / 1e6:g} ms later, for {_seconds(app)} s"
     rate = f" at {int(app['bits_per_s']) / 1e6:g} Mbit/s" if app.get("bits_per_s") else ""
     if not app["off_ns"]:
         return f"sends{rate} for {int(app['on_ns']) / 1e9:g} s"

@@ -233,6 +233,10 @@ class Results:
     def __repr__(self) -> str:
         return f"Results({str(self.folder)!r})"
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the summary."""
+        return str(self.summary().to_html(index=False, float_format=lambda value: f"{value:.2f}", na_rep=""))
+
 
 class _Scenarios(Mapping[str, dict[str, Any]]):
     """Scenarios of too many runs to keep."""
