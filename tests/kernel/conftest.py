@@ -1,8 +1,10 @@
 """What several files of tests of a kernel use."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import tunnel_network
 from requirement import lacking
 
 from polypath import EngineError, linux, tunnel
@@ -27,3 +29,24 @@ def tunnel_daemon() -> Path:
         return tunnel.program()
     except tunnel.TunnelError as error:
         lacking("linux", str(error))
+
+
+@pytest.fixture(name="tunnel")
+def tunnel_ends(tmp_path: Path) -> Iterator[tunnel_network.Tunnel]:
+    """Two ends joined by two paths."""
+    with tunnel_network.two_ends(tmp_path) as ends:
+        yield ends
+
+
+@pytest.fixture(name="unequal")
+def tunnel_with_unequal_paths(tunnel: tunnel_network.Tunnel) -> Iterator[tunnel_network.Tunnel]:
+    """The same ends with a slow and a fast path."""
+    with tunnel_network.unequal_paths(tunnel) as ends:
+        yield ends
+
+
+@pytest.fixture(name="routed")
+def tunnel_with_a_router(tunnel: tunnel_network.Tunnel) -> Iterator[tunnel_network.Tunnel]:
+    """The same ends with a router on path 2."""
+    with tunnel_network.router_between(tunnel) as ends:
+        yield ends
