@@ -72,6 +72,12 @@ def test_what_a_release_does_not_know_is_ignored_unless_it_is_needed() -> None:
         _config.check(settled(), NAMES - {"CONFIG_UML_TIME_TRAVEL_SUPPORT"}, "4.19.1")
 
 
+@pytest.mark.parametrize(("release", "block"), [("5.4.188", True), ("5.14.21", True), ("5.15.1", False), ("6.12.117", False)])
+def test_a_release_that_mounts_nothing_without_block_devices_gets_them(release: str, block: bool) -> None:
+    assert ("CONFIG_BLOCK=y\n" in _config.fragment("", release)) == block
+    assert _config.fragment("", release).startswith(_config.fragment())
+
+
 def test_options_of_a_tree_are_found(tmp_path: Path) -> None:
     (tmp_path / "net").mkdir()
     (tmp_path / "net/Kconfig").write_text("menuconfig NET\n\tbool\nif NET\nconfig INET\n\tbool\n\t  a config of text\n")

@@ -327,8 +327,10 @@ def test_out_of_tree_mptcp_is_told_by_options_of_its_sockets():
     assert (plan.endpoints, plan.flows[0]["path_manager"], plan.flows[0]["scheduler"]) == ([], "fullmesh", "roundrobin")
     assert {route.get("source") for route in plan.routes if route["namespace"] == "c"} == {None, "10.0.1.1", "10.0.3.1"}
     assert two_paths(profile="v0", scheduler="blest").flows[0]["scheduler"] == "blest"
-    with pytest.raises(PlanError, match="out-of-tree MPTCP has the schedulers minrtt, default, blest, ecf, redundant, roundrobin"):
+    with pytest.raises(PlanError, match="out-of-tree MPTCP has the schedulers minrtt, blest, ecf, redundant, roundrobin"):
         two_paths(profile="v0", scheduler="sttf")
+    with pytest.raises(PlanError, match=r"; default is upstream's, and what an out-of-tree kernel calls so is minrtt$"):
+        two_paths(profile="v0", scheduler="default")
     plan = two_paths(profile="v0", path_manager="ndiffports")
     assert (plan.flows[0]["path_manager"], plan.flows[0]["scheduler"]) == ("ndiffports", "default")
     with pytest.raises(PlanError, match="no endpoints of their own"):

@@ -143,7 +143,7 @@ def _clean(root: Path, but: Path) -> None:
 
 def _configure(tree: Path, release: str, variant: str) -> list[str]:
     """What this release did not accept of our configuration."""
-    (tree / "polypath.config").write_text(_config.fragment(variant), encoding="utf-8")
+    (tree / "polypath.config").write_text(_config.fragment(variant, release), encoding="utf-8")
     environment = {**_NEUTRAL, "KCONFIG_ALLCONFIG": "polypath.config"}
     run(*_MAKE, "allnoconfig", cwd=tree, what=f"configuring Linux {release}", env=environment)
     return _config.check((tree / ".config").read_text(encoding="utf-8"), _config.known(tree), release, variant)

@@ -13,6 +13,8 @@ FRAGMENT = Path(__file__).with_name("kernel.config")
 VARIANTS = {"selftests": Path(__file__).with_name("selftests.config")}
 # Ticks a second; TCP's timers count in them, and this is what distributions run with.
 HZ = 250
+# Before it a kernel without block devices mounts no root file system at all, ours neither (init/do_mounts.c: mount_root).
+ROOT_WITHOUT_BLOCK = (5, 15)
 
 
 class Option(NamedTuple):
@@ -41,9 +43,14 @@ def options(text: str | None = None, variant: str = "") -> list[Option]:
     return found
 
 
-def fragment(variant: str = "") -> str:
-    """What KCONFIG_ALLCONFIG is given."""
-    return "".join(f"{option.name}={option.value}\n" for option in options(variant=variant))
+def fragment(variant: str = "", release: str = "") -> str:
+    """What KCONFIG_ALLCONFIG is given; `release` adds what an older one cannot do without."""
+    older = [Option("CONFIG_BLOCK", "y", needed=True)] if release and _numbers(release) < ROOT_WITHOUT_BLOCK else []
+    return "".join(f"{option.name}={option.value}\n" for option in [*options(variant=variant), *older])
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", release)[:2]))
 
 
 def known(tree: Path) -> set[str]:

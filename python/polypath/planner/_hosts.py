@@ -17,7 +17,7 @@ FIRST_JOIN_PORT = 6001
 # What the in-kernel path manager holds (MPTCP_PM_ADDR_MAX).
 MOST_ENDPOINTS = 8
 # Names of out-of-tree MPTCP for ours; its ndiffports opens two subflows unless the kernel was started otherwise.
-V0_SCHEDULERS = {"minrtt": "default", "default": "default"} | {name: name for name in ("blest", "ecf", "redundant", "roundrobin")}
+V0_SCHEDULERS = {"minrtt": "default"} | {name: name for name in ("blest", "ecf", "redundant", "roundrobin")}
 V0_NDIFFPORTS = {1: "default", 2: "ndiffports"}
 # The kernel's defaults where it has memory enough, written out so that a machine's memory decides nothing.
 RMEM, WMEM = "4096 131072 6291456", "4096 16384 4194304"
@@ -165,7 +165,11 @@ class Flows:
         scheduler = V0_SCHEDULERS.get(flow["mptcp"]["scheduler"] or "minrtt")
         if scheduler is None:
             known = ", ".join(V0_SCHEDULERS)
-            raise PlanError(("flows", flow["name"], "scheduler"), f"out-of-tree MPTCP has the schedulers {known}")
+            sentence = f"out-of-tree MPTCP has the schedulers {known}"
+            if flow["mptcp"]["scheduler"] == "default":
+                # Ours of that name is upstream's.
+                sentence += "; default is upstream's, and what an out-of-tree kernel calls so is minrtt"
+            raise PlanError(("flows", flow["name"], "scheduler"), sentence)
         sources, destinations = [source], [destination]
         if manager["kind"] == "fullmesh":
             named = "fullmesh"
