@@ -1,8 +1,8 @@
 """What it costs to hand runs to a Dask scheduler's workers instead of threads of this process: a study both ways, beside each other.
 
-    python tools/sweep_overhead.py --runs 10000             # runs of 50 ms that only wait, so that a busy machine changes little
-    python tools/sweep_overhead.py --runs 2000 --work sim   # runs that compute for 50 ms: processor seconds of all processes
-    python tools/sweep_overhead.py --runs 10000 --delay 20  # as root: each worker in a network namespace of its own, so many ms away
+    python tools/sweep_overhead.py --runs 10000             # runs that compute for 50 ms: processor seconds of all processes
+    python tools/sweep_overhead.py --work waits             # runs that only wait: on a busy machine the seconds of a clock
+    python tools/sweep_overhead.py --delay 20               # as root: each worker in a network namespace of its own, so many ms away
 
 Workers and the scheduler are processes of this machine. Their start is not counted: it is the same for any number of runs. Time goes from
 the first run that is handed out to the last one that is kept, without tables.
@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, ClassVar
@@ -29,7 +30,7 @@ from pyroute2 import netns
 
 from polypath import emu
 from polypath.engines import ENGINES, Engine, FakeEngine, Output, find
-from polypath.results import Plan, execute_part, plan
+from polypath.results import Plan, plan
 from polypath.results._runner import _carry_out
 from polypath.study import Study, cells
 from polypath.sweep import DaskPlace
@@ -58,26 +59,44 @@ class Waits(FakeEngine):
         return super().run(scenario)
 
 
+class Idle(FakeEngine):
+    """An engine whose runs end at once."""
+
+    name: ClassVar[str] = "idle"
+
+
 # A worker is told to load this file before anything else.
 ENGINES[Waits.name] = Waits
+ENGINES[Idle.name] = Idle
+# As docs/guide/many-machines.md starts scheduler and workers: Dask looks 100 times a second where each worker is, and 50 times how its
+# own processes are, for its dashboard.
+LEAN = {"DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False", "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "500ms"}
+SETTINGS: Mapping[str, Mapping[str, str]] = {"as it is": {}, "as the guide starts it": LEAN}
 
 
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("--runs", type=int, default=10_000)
     asked.add_argument("--workers", type=int, default=2)
-    asked.add_argument("--pairs", type=int, default=1)
-    asked.add_argument("--work", choices=[Waits.name, "sim"], default=Waits.name)
+    asked.add_argument("--slices", type=int, default=4, help="in so many sweeps, each here and there; connecting is counted in each")
+    asked.add_argument("--work", choices=[Waits.name, "sim"], default="sim")
     asked.add_argument("--delay", type=int, help="ms one way between the scheduler and each worker")
     given = asked.parse_args()
     with _network(given.workers, given.delay) if given.delay else nullcontext():
-        found = [_pair(given) for _ in range(given.pairs)]
-    print("| runs | workers | ms away | local s | Dask s | more | local processor s | Dask processor s | more |")
-    print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
-    here, there, used_here, used_there = (statistics.median(each[column] for each in found) for column in range(4))
-    wall, used = (f"{statistics.median(each[1 + at] / each[at] for each in found) - 1:+.1%}" for at in (0, 2))
-    row = [given.runs, given.workers, given.delay or 0, f"{here:.1f}", f"{there:.1f}", wall, f"{used_here:.1f}", f"{used_there:.1f}", used]
-    print(f"| {' | '.join(map(str, row))} |")
+        found = _slices(given)
+    heads = ["Dask", "runs", "workers", "ms away", "local s", "Dask s", "more"]
+    heads += ["processor ms a run: local", "Dask", "of it client", "scheduler", "more"]
+    print(f"| {' | '.join(heads)} |\n| --- |{' ---: |' * (len(heads) - 1)}")
+    runs = given.runs // given.slices * given.slices
+    here = found.pop("local")
+    for name, there in found.items():
+        # Of slices the middle one: what else happens on the machine, happens to some of them.
+        more = [statistics.median(each[at] / own[at] for each, own in zip(there, here, strict=True)) - 1 for at in (0, 1)]
+        spent = [1000 * sum(each[at] for each in there) / runs for at in (1, 2, 3)]
+        own = [sum(each[at] for each in here) for at in (0, 1)]
+        figures = [f"{own[0]:.1f}", f"{sum(each[0] for each in there):.1f}", f"{more[0]:+.1%}", f"{1000 * own[1] / runs:.1f}"]
+        row = [name, runs, given.workers, given.delay or 0, *figures, *(f"{each:.1f}" for each in spent), f"{more[1]:+.1%}"]
+        print(f"| {' | '.join(map(str, row))} |")
 
 
 @contextmanager
@@ -96,15 +115,31 @@ def _network(workers: int, delay: int) -> Iterator[None]:
         emu.down()
 
 
-def _pair(given: argparse.Namespace) -> tuple[float, float, float, float]:
-    study = _study(given.runs, find(given.work))
+# Seconds; processor seconds of all processes, of the client, and of the scheduler.
+_Spent = tuple[float, float, float, float]
+
+
+def _slices(given: argparse.Namespace) -> dict[str, list[_Spent]]:
+    """What each slice took, on this machine's threads and on each cluster; all do the same runs."""
+    study = _study(given.runs // given.slices, find(given.work))
+    found: dict[str, list[_Spent]] = {}
     with tempfile.TemporaryDirectory() as place, ExitStack() as stack:
         folder = Path(place)
-        here, used_here = _timed(lambda: execute_part(_planned(study, given.work, folder / "here"), workers=given.workers), [])
-        address, processes = stack.enter_context(_cluster(folder, given.workers, given.delay))
-        work = _planned(study, given.work, folder / "there")
-        there, used_there = _timed(lambda: _carry_out(work, None, DaskPlace(address), None, lambda state: None), processes)
-    return here, there, used_here, used_there
+        clusters = {
+            name: stack.enter_context(cluster(folder / name, given.workers, given.delay, environment))
+            for name, environment in SETTINGS.items()
+        }
+        ways = ["local", *clusters]
+        for number in range(given.slices):
+            for name in ways if number % 2 else reversed(ways):
+                work = _planned(study, given.work, folder / f"{name}{number}")
+                address, processes = clusters.get(name, ("", []))
+                on = DaskPlace(address) if address else None
+                spent = timed(lambda work=work, on=on: _carry_out(work, given.workers, on, None, lambda state: None), processes)  # type: ignore[misc]
+                found.setdefault(name, []).append(spent)
+                shutil.rmtree(work.folder.parent)
+            print(f"slice {number + 1} of {given.slices}", file=sys.stderr)
+    return {name: found[name] for name in ways}
 
 
 def _planned(study: Study, engine: str, out: Path) -> Plan:
@@ -127,19 +162,21 @@ def _study(runs: int, engine: Engine) -> Study:
     return of(round(1000 * RUN_S / ((time.process_time() - begun) / len(some))), runs)
 
 
-def _timed(work: Any, processes: Sequence[psutil.Process]) -> tuple[float, float]:
-    """Seconds, and processor seconds of this process and of others."""
+def timed(work: Callable[[], object], processes: Sequence[psutil.Process]) -> _Spent:
+    """Seconds, and processor seconds of this process and of others, the scheduler first."""
     everyone = [psutil.Process(), *processes]
     begun, used = time.monotonic(), [each.cpu_times() for each in everyone]
     work()
     seconds = time.monotonic() - begun
     after = [each.cpu_times() for each in everyone]
-    return seconds, sum(new.user + new.system - old.user - old.system for old, new in zip(used, after, strict=True))
+    spent = [new.user + new.system - old.user - old.system for old, new in zip(used, after, strict=True)]
+    return seconds, sum(spent), spent[0], spent[1] if processes else 0.0
 
 
 @contextmanager
-def _cluster(folder: Path, workers: int, delay: int | None) -> Iterator[tuple[str, list[psutil.Process]]]:
+def cluster(folder: Path, workers: int, delay: int | None, environment: Mapping[str, str]) -> Iterator[tuple[str, list[psutil.Process]]]:
     """A scheduler, and workers of one thread each."""
+    folder.mkdir()
     with socket.socket() as free, ExitStack() as stack:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -149,7 +186,7 @@ def _cluster(folder: Path, workers: int, delay: int | None) -> Iterator[tuple[st
         def start(program: str, *options: str, inside: Sequence[str] = ()) -> None:
             log = stack.enter_context((folder / f"{program}.log").open("ab"))
             command = [*inside, sys.executable, "-m", f"distributed.cli.dask_{program}", *options]
-            started.append(subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, env=dict(os.environ)))
+            started.append(subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, env={**os.environ, **environment}))
             stack.callback(started[-1].wait)
             stack.callback(started[-1].terminate)
 

@@ -7,7 +7,9 @@ import math
 import statistics
 from pathlib import Path
 
+import duckdb
 import numpy as np
+import polars
 import pyarrow.parquet as pq
 import pytest
 import yaml
@@ -189,6 +191,11 @@ def test_tables_in_parts_are_the_same_tables(tmp_path: Path, monkeypatch: pytest
     for name in ("runs", "baselines", "subflows", "links", "progress", "series", "events"):
         assert whole.table(name).equals(parts.table(name)), name
     assert whole.manifest == parts.manifest
+    # Other programs read the parts as one table.
+    file = f"{parts.folder}/runs.parquet"
+    mean = whole.runs["goodput_receiver_mbps"].mean()
+    assert duckdb.sql(f"select count(*), avg(goodput_receiver_mbps) from '{file}'").fetchall() == [(len(whole.runs), pytest.approx(mean))]
+    assert polars.scan_parquet(file).select(polars.col("goodput_receiver_mbps").mean()).collect().item() == pytest.approx(mean)
 
 
 def test_some_draws_of_a_large_study_are_planned_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,24 +10,26 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import pyarrow as pa
 import pytest
 import yaml
+from dask_cluster import Cluster, cluster_in
 from requirement import lacking
 from typer.testing import CliRunner
 
 from polypath import owncc
 from polypath.cli._app import build
-from polypath.engines import EngineError, FakeEngine, HostEngine, Output, find
+from polypath.engines import ENGINES, EngineError, FakeEngine, HostEngine, Output, find
+from polypath.linux import KernelError
 from polypath.results import Progress, _progress, execute, execute_part, plan, progress_of
 from polypath.results._progress import Told
 from polypath.study import Run, Study, StudyError
-from polypath.sweep import DaskPlace, Failed, Fault, Finished, State, _chunks, _dask, check_place, files_of, find_place
-from polypath.sweep._chunks import Chunk, Costs, Queue, Task
+from polypath.sweep import DaskPlace, Failed, Fault, Finished, State, _chunks, _dask, _worker, check_place, files_of, find_place
+from polypath.sweep._chunks import CHUNK_S, Chunk, Costs, Queue, Task, chunk_seconds, task_of
 from polypath.sweep._finished import packed, unpacked
 from polypath.sweep._handover import Handover
 
@@ -72,6 +74,27 @@ def test_a_chunk_has_so_many_runs_as_fill_its_time_and_the_last_ones_are_short()
     assert sum(sizes) == len(runs) - 1
     assert sizes[0] == 15, "two seconds of runs of 0.13 s"
     assert sizes[-1] == 1, "at the end no machine has much while the other is idle"
+
+
+def test_with_many_threads_a_chunk_is_longer_so_that_one_scheduler_is_enough() -> None:
+    assert chunk_seconds(2) == chunk_seconds(200) == CHUNK_S
+    assert chunk_seconds(10_000) == 10 * chunk_seconds(1_000) > CHUNK_S
+    queue = Queue(plan(study(STUDY.replace("seeds: 3", "seeds: 100"))).runs, threads=1)
+    for run in queue.next():
+        queue.costs.learn(queue.weight(run.key), 0.5)
+    assert len(queue.next()) == 4
+    queue.machines(1, 10.0)
+    assert len(queue.next()) == 20
+
+
+def test_a_chunk_may_have_more_runs_than_come_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_chunks, "_AT_FIRST", 1)
+    monkeypatch.setattr(_chunks, "_AT_ONCE", 3)
+    monkeypatch.setattr(_chunks, "_WINDOW", 0)
+    queue = Queue(plan(study(STUDY.replace("seeds: 3", "seeds: 50").replace("[5mbit, 50mbit]", "[5mbit]"))).runs, threads=1, chunk_s=2.0)
+    for run in queue.next():
+        queue.costs.learn(queue.weight(run.key), 0.13)
+    assert len(queue.next()) == 15
 
 
 def test_runs_that_come_back_are_the_next_ones() -> None:
@@ -225,80 +248,6 @@ def test_status_of_a_client_that_was_killed_says_so(tmp_path: Path) -> None:
 # --- a cluster on this machine
 
 
-class Cluster:
-    """A Dask scheduler and workers, each a process."""
-
-    def __init__(self, folder: Path) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.folder = folder
-        self.processes: dict[str, subprocess.Popen[bytes]] = {}
-
-    @property
-    def address(self) -> str:
-        return f"127.0.0.1:{self.port}"
-
-    def start(self, name: str, *command: str, inside: Sequence[str] = (), **environment: str) -> None:
-        log = (self.folder / f"{name}.log").open("ab")
-        self.processes[name] = subprocess.Popen(
-            [
-                *inside,
-                sys.executable,
-                "-m",
-                "distributed.cli.dask_scheduler" if name == "scheduler" else "distributed.cli.dask_worker",
-                *command,
-            ],
-            stdout=log,
-            stderr=log,
-            cwd=self.folder,
-            env={**os.environ, **environment},
-            start_new_session=True,
-        )
-
-    def scheduler(self) -> None:
-        self.start("scheduler", "--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard", "--dashboard-address", "127.0.0.1:0")
-
-    def worker(self, name: str, *, inside: Sequence[str] = (), **environment: str) -> None:
-        local = str(self.folder / name)
-        what = ("--nthreads", "1", "--no-dashboard", "--local-directory", local, "--name", name, "--death-timeout", "60")
-        self.start(name, self.address, *what, inside=inside, **environment)
-
-    def signal(self, name: str, number: int) -> None:
-        os.killpg(self.processes[name].pid, number)
-
-    def kill(self, name: str) -> None:
-        self.signal(name, signal.SIGKILL)
-        self.processes.pop(name).wait()
-
-    def wait_for(self, workers: int) -> None:
-        from distributed import Client
-
-        for _ in range(100):
-            try:
-                with Client(f"tcp://{self.address}", timeout=5, set_as_default=False) as client:
-                    if workers:
-                        client.wait_for_workers(workers, timeout=60)
-                    return
-            except OSError:
-                time.sleep(0.2)
-        raise AssertionError("the scheduler does not answer")
-
-
-@contextmanager
-def cluster_in(folder: Path, workers: int = 2) -> Iterator[Cluster]:
-    cluster = Cluster(folder)
-    try:
-        cluster.scheduler()
-        for number in range(workers):
-            cluster.worker(f"worker{number}")
-        cluster.wait_for(workers)
-        yield cluster
-    finally:
-        for name in list(cluster.processes):
-            cluster.kill(name)
-
-
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     with cluster_in(tmp_path) as made:
@@ -326,6 +275,21 @@ def test_the_results_are_the_same_bytes_as_on_one_machine(cluster: Cluster, tmp_
     assert {run.key for run in ended} == {run.key for run in plan(study(text), out=there).runs}
     assert max(state.threads for state in seen) == 2
     assert plan(study(text), out=there).pending == ()
+
+
+@pytest.mark.slow
+def test_parts_of_a_study_may_run_on_schedulers_of_their_own(tmp_path: Path) -> None:
+    file = tmp_path / "study.yaml"
+    file.write_text(STUDY, encoding="utf-8")
+    whole = execute(plan(Study.load(file), out=tmp_path / "whole"))
+    with cluster_in(tmp_path, workers=1) as made:
+        for number in (1, 2):
+            words = ["run", str(file), "--out", str(tmp_path / "parts"), "--on", f"dask://{made.address}", "--part", f"{number}/2"]
+            done = CliRunner().invoke(build(["run"]), words, catch_exceptions=False)
+            assert done.exit_code == 0, done.output
+    work = plan(Study.load(file), out=tmp_path / "parts")
+    assert work.pending == ()
+    assert content(execute(work).folder) == content(whole.folder)
 
 
 @pytest.mark.slow
@@ -480,6 +444,73 @@ def test_a_scheduler_without_workers_is_one_sentence(tmp_path: Path, monkeypatch
             execute(plan(study(), out=tmp_path / "there"), on=DaskPlace(cluster.address))
     finally:
         cluster.kill("scheduler")
+
+
+# --- kernels that a machine lacks
+
+
+class OfKernels(FakeEngine):
+    """An engine whose runs need a kernel, which may have to be built."""
+
+    name: ClassVar[str] = "ofkernels"
+    there: ClassVar[set[str]] = set()
+
+    def versions(self, kernel: str | None = None) -> str | Callable[[str], str]:
+        return self._with
+
+    def _with(self, kernel: str) -> str:
+        if kernel not in self.there:
+            raise KernelError(f'there is no kernel "{kernel}"; build it with: polypath linux build {kernel}')
+        return f"1 with {kernel}"
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Kernels that were built, in order; the first that is asked for cannot be."""
+    names: list[str] = []
+
+    def build(name: str, **_: object) -> None:
+        names.append(name)
+        if name == "9.9":
+            raise KernelError("Debian has no Linux 9.9")
+        OfKernels.there.add(name)
+
+    monkeypatch.setitem(ENGINES, OfKernels.name, OfKernels)
+    monkeypatch.setattr(OfKernels, "there", set())
+    monkeypatch.setattr(_worker.linux, "build", build)
+    _worker._engine.cache_clear()
+    return names
+
+
+def test_a_machine_without_the_kernel_says_so_and_builds_it_once_if_told(built: list[str]) -> None:
+    described = _worker.describe(OfKernels.name, ["6.12"], [])
+    assert described.lacks == 'there is no kernel "6.12"; build it with: polypath linux build 6.12'
+    assert built == []
+    assert _worker.describe(OfKernels.name, ["6.12"], [], build=True).versions == {"6.12": "1 with 6.12"}
+    assert _worker.describe(OfKernels.name, ["6.12"], [], build=True).versions == {"6.12": "1 with 6.12"}
+    assert built == ["6.12"]
+
+
+def test_a_kernel_that_cannot_be_built_is_what_a_machine_lacks(built: list[str]) -> None:
+    assert _worker.describe(OfKernels.name, ["9.9"], [], build=True).lacks == "Debian has no Linux 9.9"
+
+
+def test_a_machine_that_comes_later_builds_before_its_first_run(built: list[str]) -> None:
+    some = plan(study(), engine=FakeEngine()).runs[:3]
+    tasks = [replace(task_of(run), engine=OfKernels.name, kernel="6.1", version="1 with 6.1") for run in some]
+    without = _worker.work(Chunk(tasks=tasks))
+    assert [(end.fault, "no kernel" in end.sentence) for end in without if isinstance(end, Failed)] == [(Fault.MACHINE, True)] * 3
+    assert [type(end) for end in _worker.work(Chunk(tasks=tasks, build=True), threads=3)] == [Finished] * 3
+    assert set(built) == {"6.1"}
+
+
+def test_building_kernels_is_for_other_machines_and_the_linux_engine(tmp_path: Path) -> None:
+    (tmp_path / "study.yaml").write_text(STUDY, encoding="utf-8")
+    with pytest.raises(StudyError, match=r"--build-kernels is for other machines; give --on too"):
+        find_place("local", build_kernels=True)
+    with pytest.raises(StudyError, match=r"--build-kernels is for --engine linux, and sim runs no kernel of its own"):
+        words = ["run", str(tmp_path), "--on", "dask://127.0.0.1:1", "--build-kernels"]
+        CliRunner().invoke(build(["run"]), words, catch_exceptions=False)
 
 
 # --- what machines say, without machines

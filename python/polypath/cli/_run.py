@@ -38,6 +38,10 @@ def run(
         str | None,
         typer.Option(help="With --on: a folder or an fsspec URL that all machines reach. What they finish lies there until it is taken."),
     ] = None,
+    build_kernels: Annotated[
+        bool,
+        typer.Option("--build-kernels", help="With --on and --engine linux: machines that lack a kernel build it, once; some minutes."),
+    ] = False,
     only: Only = None,
     short: Short = False,
     kernel: Annotated[
@@ -87,12 +91,12 @@ def run(
     from polypath.results import plan
     from polypath.sweep import check_place, find_place
 
-    place = find_place(on, handover=handover)
+    if build_kernels and engine != "linux":
+        raise StudyError(f"--build-kernels is for --engine linux, and {engine} runs no kernel of its own; leave it out")
+    place = find_place(on, handover=handover, build_kernels=build_kernels)
     if place is not None:
         check_place(ran_by)
     which = None if part is None else _part(part)
-    if which is not None and place is not None:
-        raise StudyError("--part is for jobs that share the work among themselves, and --on shares it out; leave one of them out")
     plans = [plan(each, engine=ran_by, out=out_folder, only=chosen, kernel=kernel, again=again, part=which) for each in loaded]
     from ._summary import known_columns, summary
 
@@ -103,7 +107,7 @@ def run(
             _tell(each)
             continue
         if which is not None:
-            carry_out_part(each, workers)
+            carry_out_part(each, workers, place)
             _console.out.print(
                 f"{each.study.name}: part {part} is done; the same command without --part makes the tables when all are", soft_wrap=True
             )

@@ -79,12 +79,12 @@ def carry_out(work: Plan, workers: int | None, on: Place | None = None) -> Resul
         return execute(work, workers=workers, on=on, **told)
 
 
-def carry_out_part(work: Plan, workers: int | None) -> None:
+def carry_out_part(work: Plan, workers: int | None, on: Place | None = None) -> None:
     """Runs what is missing of one part, and shows how far it is."""
     from polypath.results import execute_part
 
-    with _shown(work, None) as told:
-        execute_part(work, workers=workers, progress=told["progress"])
+    with _shown(work, on) as told:
+        execute_part(work, workers=workers, on=on, **told)
 
 
 @contextmanager

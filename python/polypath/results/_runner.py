@@ -261,7 +261,14 @@ def execute(
     return Results.open(plan.folder, plan.study)
 
 
-def execute_part(plan: Plan, *, workers: int | None = None, progress: Callable[[Run], None] | None = None) -> None:
+def execute_part(
+    plan: Plan,
+    *,
+    workers: int | None = None,
+    on: Place | None = None,
+    progress: Callable[[Run], None] | None = None,
+    tell: Callable[[State], None] = lambda state: None,
+) -> None:
     """Runs what is pending of one part and writes no tables.
 
     Other processes do the other parts in the same folder, and `execute` makes the tables when all are done.
@@ -269,13 +276,15 @@ def execute_part(plan: Plan, *, workers: int | None = None, progress: Callable[[
     Args:
         plan: What to run; its `part` says which runs are its own.
         workers: Runs at once; None: one a core, or what the engine can bear.
+        on: The machines that run them; None: this one.
         progress: Called with each run as it ends.
+        tell: Called with how the machines are, when that changes.
 
     Raises:
         StudyError: As `execute` raises it.
         EngineError: As `execute` raises it.
     """
-    _raise(plan, _carry_out(plan, workers, None, progress, lambda state: None))
+    _raise(plan, _carry_out(plan, workers, on, progress, tell))
 
 
 def _carry_out(

@@ -13,6 +13,9 @@ from polypath.study import Run
 
 # A chunk's work in seconds: long beside what handing it over costs (some milliseconds), short beside a coffee.
 CHUNK_S = 2.0
+# With many threads a chunk is so much longer for each: one scheduler hands all of them on, one after the other. tools/sweep_scale.py
+# shows what that takes.
+_FOR_EACH_THREAD_S = 0.005
 # Of what is left, so that at the end no machine has a long chunk while the others are idle.
 _OF_REMAINING = 4
 # Weight of a new measurement beside what was known.
@@ -54,6 +57,8 @@ class Chunk:
     own: Sequence[Own] = ()
     # Where finished runs are put down, if not handed back: an fsspec URL.
     handover: str | None = None
+    # Whether a machine that lacks a kernel builds it.
+    build: bool = False
 
 
 def task_of(run: Run) -> Task:
@@ -84,6 +89,11 @@ def weight(run: Run) -> float:
     elements = [element for link in run.scenario["links"] for direction in ("a_to_b", "b_to_a") for element in link[direction]]
     rates = sum(element["bits_per_s"] for element in elements if element["kind"] == "rate")
     return float(run.scenario["duration_ns"]) * float(rates or _NO_LIMIT)
+
+
+def chunk_seconds(threads: int) -> float:
+    """A chunk's work in seconds where one scheduler hands chunks to so many threads."""
+    return max(CHUNK_S, _FOR_EACH_THREAD_S * threads)
 
 
 class Costs:
@@ -126,9 +136,10 @@ class Queue:
     def __len__(self) -> int:
         return len(self._waiting) + len(self._back)
 
-    def machines(self, threads: int) -> None:
-        """Machines came or went: so many runs go on at once now."""
+    def machines(self, threads: int, chunk_s: float) -> None:
+        """Machines came or went: so many runs go on at once now, and this is a chunk's work."""
         self._threads = max(threads, 1)
+        self._chunk_s = chunk_s
 
     def weight(self, key: str) -> float:
         """Of a run that was not forgotten."""
@@ -151,7 +162,11 @@ class Queue:
         chunk: list[Run] = []
         seconds = 0.0
         most = self._most_s()
-        while self._waiting or self._back:
+        while self._waiting or self._back or not self.complete:
+            if not self._waiting and not self._back:
+                # A chunk may have more runs than come at once.
+                self._come(_AT_ONCE)
+                continue
             run = self._back[-1] if self._back else self._waiting[-1][-1]
             of = self._weights[run.key]
             cost = self.costs.expected(of)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from polypath.engines import Engine
 from polypath.study import Run, StudyError
 
-from ._chunks import Chunk, own_of, task_of
+from ._chunks import Chunk, chunk_seconds, own_of, task_of
 from ._finished import DIED, Failed, Fault, Finished
 from ._handover import Handover
 from ._ledger import Ledger
@@ -26,12 +26,14 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 # Chunks at a thread: one that it does, one that waits, so that it is never idle.
-_DEPTH = 2
+DEPTH = 2
 # For a first connection, and how long a scheduler may be away before the sweep gives up.
 _CONNECT_S = 10.0
 _PATIENCE_S = 600.0
 # For a machine to say what it has: at first it loads Polypath.
 _ANSWER_S = 60.0
+# For a machine to build the kernels that it lacks.
+_BUILD_S = 3600.0
 # How often machines are counted.
 _COUNT_S = 1.0
 # A chunk this many times over its time, and at least so many seconds, is done once more elsewhere.
@@ -57,7 +59,14 @@ class DaskPlace(Place):
     """The workers of a Dask scheduler; they may come and go."""
 
     def __init__(
-        self, address: str, *, handover: str | None = None, patience_s: float = _PATIENCE_S, overdue_s: float = _OVERDUE_S
+        self,
+        address: str,
+        *,
+        handover: str | None = None,
+        patience_s: float = _PATIENCE_S,
+        overdue_s: float = _OVERDUE_S,
+        chunk_s: Callable[[int], float] = chunk_seconds,
+        build_kernels: bool = False,
     ) -> None:
         try:
             import distributed  # noqa: F401  # Said here, before anything else is looked at.
@@ -68,6 +77,9 @@ class DaskPlace(Place):
         self.handover = None if handover is None else Handover(handover)
         self.patience_s = patience_s
         self.overdue_s = overdue_s
+        # A chunk's work in seconds, by the number of threads.
+        self.chunk_s = chunk_s
+        self.build_kernels = build_kernels
 
     def carry_out(self, engine: Engine, runs: Iterable[Run], tell: Callable[[State], None]) -> Generator[Finished | Failed]:
         client = self._connected(_CONNECT_S)
@@ -121,7 +133,12 @@ class _Sweep:
     def check(self) -> None:
         """Raises `StudyError` naming the machine that differs."""
         self._wait_for_machines()
-        for address, described in self._described().items():
+        found = self._described(self._workers(), seconds=_ANSWER_S)
+        lacking = [address for address, each in found.items() if isinstance(each, Described) and each.lacks]
+        if lacking and self._place.build_kernels and self._kernels:
+            self._state(f"{len(lacking)} of {len(found)} workers build kernel {' and '.join(self._kernels)}")
+            found |= self._described(lacking, seconds=_BUILD_S, build=True)
+        for address, described in found.items():
             if isinstance(described, BaseException):
                 raise StudyError(f"the worker {address} has no Polypath like this one ({described}): install the same version there")
             if described.lacks:
@@ -130,20 +147,19 @@ class _Sweep:
                 if described.versions[kernel] != wanted:
                     raise StudyError(differs(f"{described.machine} ({address})", self._engine.name, described.versions[kernel], wanted))
 
-    def _described(self) -> dict[str, Described | BaseException]:
+    def _described(self, workers: Iterable[str], *, seconds: float, build: bool = False) -> dict[str, Described | BaseException]:
         """What each machine says of itself. One that does not answer in time may hang: others are sent its chunks later."""
+        own = list(self._own.values())
         asked = {
-            address: self._client.submit(
-                describe, self._engine.name, self._kernels, list(self._own.values()), pure=False, workers=[address]
-            )
-            for address in self._workers()
+            address: self._client.submit(describe, self._engine.name, self._kernels, own, build, pure=False, workers=[address])
+            for address in workers
         }
-        until = time.monotonic() + _ANSWER_S
+        until = time.monotonic() + seconds
         while time.monotonic() < until and not all(future.done() for future in asked.values()):
             time.sleep(0.05)
         answered = {address: future for address, future in asked.items() if future.done()}
         if not answered:
-            raise StudyError(f"no worker of the Dask scheduler at {self._place.address} answers within {_ANSWER_S:.0f} s")
+            raise StudyError(f"no worker of the Dask scheduler at {self._place.address} answers within {seconds:.0f} s")
         return {address: future.exception() or future.result() for address, future in answered.items()}
 
     def results(self) -> Iterator[Finished | Failed]:
@@ -196,7 +212,7 @@ class _Sweep:
         workers = self._workers()
         self._machines = len(workers)
         self._threads = max(sum(worker["nthreads"] for worker in workers.values()), 1)
-        self._ledger.queue.machines(self._threads)
+        self._ledger.queue.machines(self._threads, self._place.chunk_s(self._threads))
         self._state("" if workers else "the scheduler has no workers; waiting for some")
 
     def _workers(self) -> Mapping[str, Any]:
@@ -208,7 +224,7 @@ class _Sweep:
         self._tell(State(machines=self._machines, threads=self._threads, active=active, note=note))
 
     def _hand_out(self) -> None:
-        while len(self._sent) < _DEPTH * self._threads and (runs := self._ledger.queue.next()):
+        while len(self._sent) < DEPTH * self._threads and (runs := self._ledger.queue.next()):
             self._send(runs)
 
     def _send(self, runs: Sequence[Run], *, away_from: Collection[str] = ()) -> None:
@@ -216,9 +232,8 @@ class _Sweep:
         names = sorted({name for run in runs for name in run.own})
         self._own |= {each.name: each for each in own_of(name for name in names if name not in self._own)}
         own = [self._own[name] for name in names]
-        chunk = Chunk(
-            tasks=[task_of(run) for run in runs], own=own, handover=None if self._place.handover is None else self._place.handover.url
-        )
+        handover = None if self._place.handover is None else self._place.handover.url
+        chunk = Chunk(tasks=[task_of(run) for run in runs], own=own, handover=handover, build=self._place.build_kernels)
         away_from = {*away_from, *(address for address, faults in self._faults.items() if faults >= _FAULTS)}
         # Where there are no others, these.
         others = ([address for address in self._workers() if address not in away_from] or None) if away_from else None
@@ -265,7 +280,7 @@ class _Sweep:
         """A machine that hangs, holds its chunks for ever: they are done once more elsewhere, and whoever is first counts."""
         now = time.monotonic()
         for sent in list(self._sent.values()):
-            most = max(self._place.overdue_s, _OVERDUE * _DEPTH * (sent.expected or 0.0))
+            most = max(self._place.overdue_s, _OVERDUE * DEPTH * (sent.expected or 0.0))
             if sent.repeated or now - sent.at < most:
                 continue
             holders = [address for address, keys in self._client.processing().items() if sent.future.key in keys]

@@ -50,12 +50,14 @@ def check_place(engine: Engine) -> None:
         )
 
 
-def find_place(on: str, *, handover: str | None = None) -> Place | None:
-    """The place that a person names; None for this machine."""
+def find_place(on: str, *, handover: str | None = None, build_kernels: bool = False) -> Place | None:
+    """The place that a person names; None for this machine. With `build_kernels` machines build the kernels that they lack."""
     kind, colon, address = on.partition("://")
     if on == LOCAL:
         if handover is not None:
             raise StudyError("--handover is where other machines put what they finish; give --on too, or leave it out")
+        if build_kernels:
+            raise StudyError("--build-kernels is for other machines; give --on too, or build it here: polypath linux build NAME")
         return None
     if kind == "dask":
         host, _, port = address.rpartition(":")
@@ -63,10 +65,10 @@ def find_place(on: str, *, handover: str | None = None) -> Place | None:
             raise StudyError(f"--on {on} names no scheduler; write dask://HOST:PORT, such as dask://127.0.0.1:8786")
         from ._dask import DaskPlace
 
-        return DaskPlace(address, handover=handover)
+        return DaskPlace(address, handover=handover, build_kernels=build_kernels)
     kind, _, file = on.partition(":")
     if kind == "slurm":
         from ._slurm import SlurmPlace, profile
 
-        return SlurmPlace(profile(file), handover=handover)
+        return SlurmPlace(profile(file), handover=handover, build_kernels=build_kernels)
     raise StudyError(unknown("place to run on", on, [LOCAL, "dask://HOST:PORT", "slurm:PROFILE.toml"]))

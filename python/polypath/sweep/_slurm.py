@@ -87,13 +87,14 @@ class _Job:
 class SlurmPlace(Place):
     """The nodes of a Slurm cluster."""
 
-    def __init__(self, asked: Profile, *, handover: str | None = None) -> None:
+    def __init__(self, asked: Profile, *, handover: str | None = None, build_kernels: bool = False) -> None:
         try:
             import submitit  # noqa: F401  # Said here, before anything else is looked at.
         except ImportError:
             raise StudyError("--on slurm needs submitit: pip install 'polypath[slurm]'") from None
         self.name = "slurm"
         self.profile = asked
+        self.build_kernels = build_kernels
         self.handover = Handover(handover or str(asked.folder / "handover"))
 
     def carry_out(self, engine: Engine, runs: Iterable[Run], tell: Callable[[State], None]) -> Generator[Finished | Failed]:
@@ -123,7 +124,8 @@ class _Sweep:
 
     def check(self) -> None:
         """Asks a first node what it has. Each job says so of its own node, too. Raises `StudyError` where it differs."""
-        job = self._submitted(describe, self._engine.name, sorted(filter(None, self._versions)), list(self._own.values()))
+        kernels = sorted(filter(None, self._versions))
+        job = self._submitted(describe, self._engine.name, kernels, list(self._own.values()), self._place.build_kernels)
         self._jobs[job.job_id] = _Job(job=job, runs=())
         while not _has_result(job):
             self._look()
@@ -160,7 +162,8 @@ class _Sweep:
         names = sorted({name for run in runs for name in run.own})
         self._own |= {each.name: each for each in own_of(name for name in names if name not in self._own)}
         own = [self._own[name] for name in names]
-        chunk = Chunk(tasks=[task_of(run) for run in runs], own=own, handover=self._place.handover.url)
+        tasks = [task_of(run) for run in runs]
+        chunk = Chunk(tasks=tasks, own=own, handover=self._place.handover.url, build=self._place.build_kernels)
         job = self._submitted(work, chunk, self._place.profile.cpus)
         self._jobs[job.job_id] = _Job(job=job, runs=runs)
 

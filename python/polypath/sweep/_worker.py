@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import socket
+import sys
+import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,8 +13,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache, partial
 
-from polypath import owncc
-from polypath.engines import Engine, EngineError, find
+from polypath import linux, owncc
+from polypath.engines import Engine, EngineError, find, prove
 from polypath.errors import PolypathError
 
 from ._chunks import Chunk, Own, Task
@@ -31,13 +33,13 @@ class Described:
     lacks: str = ""
 
 
-def describe(engine: str, kernels: Sequence[str], own: Sequence[Own]) -> Described:
-    """The engine's version on this machine with each of the kernels; compiles the algorithms `own`."""
+def describe(engine: str, kernels: Sequence[str], own: Sequence[Own], build: bool = False) -> Described:
+    """The engine's version on this machine with each of the kernels; compiles the algorithms `own`, and with `build` kernels it lacks."""
     machine = socket.gethostname()
     try:
         _compiled(tuple((each.name, each.hash, tuple(each.sources.items())) for each in own))
         found = _engine(engine)
-        return Described(machine=machine, versions={kernel: _version(found, kernel) for kernel in kernels or ("",)})
+        return Described(machine=machine, versions={kernel: _version(found, kernel, build) for kernel in kernels or ("",)})
     except (PolypathError, OSError) as error:
         return Described(machine=machine, versions={}, lacks=str(error))
 
@@ -46,7 +48,7 @@ def work(chunk: Chunk, threads: int = 1) -> list[Finished | Failed]:
     """Does all runs of a chunk, `threads` at once. A run that fails does not keep the others from running."""
     _compiled(tuple((each.name, each.hash, tuple(each.sources.items())) for each in chunk.own))
     handover = None if chunk.handover is None else Handover(chunk.handover)
-    done = partial(_done, handover=handover)
+    done = partial(_done, handover=handover, build=chunk.build)
     if threads == 1:
         return [done(task) for task in chunk.tasks]
     with ThreadPoolExecutor(max_workers=threads) as pool:
@@ -60,7 +62,7 @@ def work_at(chunk: Chunk) -> tuple[str, list[Finished | Failed]]:
     return get_worker().address, work(chunk)
 
 
-def _done(task: Task, handover: Handover | None) -> Finished | Failed:
+def _done(task: Task, handover: Handover | None, build: bool) -> Finished | Failed:
     machine = socket.gethostname()
 
     def failed(fault: Fault, error: object) -> Failed:
@@ -68,7 +70,7 @@ def _done(task: Task, handover: Handover | None) -> Finished | Failed:
 
     try:
         engine = _engine(task.engine)
-        have = _version(engine, task.kernel or "")
+        have = _version(engine, task.kernel or "", build)
         if have != task.version:
             return failed(Fault.MACHINE, differs(machine, task.engine, have, task.version))
         begun = time.perf_counter()
@@ -103,9 +105,27 @@ def _engine(name: str) -> Engine:
     return find(name)
 
 
-def _version(engine: Engine, kernel: str) -> str:
+def _version(engine: Engine, kernel: str, build: bool) -> str:
+    """The engine's version with this kernel; with `build` a kernel that is not there is built first."""
     version = engine.versions(kernel or None)
-    return version if isinstance(version, str) else version(kernel)
+    if isinstance(version, str):
+        return version
+    try:
+        return version(kernel)
+    except linux.KernelError:
+        if not build:
+            raise
+    _build(kernel)
+    return version(kernel)
+
+
+# Of this process only one thread builds. Other processes of this user wait for it, too, and then take what it built.
+_building = threading.Lock()
+
+
+def _build(kernel: str) -> None:
+    with _building:
+        linux.build(kernel, prove=prove, say=lambda text: print(f"polypath: kernel {kernel}: {text}", file=sys.stderr, flush=True))
 
 
 @cache

@@ -1,0 +1,85 @@
+"""A Dask scheduler and workers, as processes of this machine."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+
+class Cluster:
+    """A Dask scheduler and workers, each a process."""
+
+    def __init__(self, folder: Path) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.folder = folder
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def start(self, name: str, *command: str, inside: Sequence[str] = (), **environment: str) -> None:
+        log = (self.folder / f"{name}.log").open("ab")
+        self.processes[name] = subprocess.Popen(
+            [
+                *inside,
+                sys.executable,
+                "-m",
+                "distributed.cli.dask_scheduler" if name == "scheduler" else "distributed.cli.dask_worker",
+                *command,
+            ],
+            stdout=log,
+            stderr=log,
+            cwd=self.folder,
+            env={**os.environ, **environment},
+            start_new_session=True,
+        )
+
+    def scheduler(self) -> None:
+        self.start("scheduler", "--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard", "--dashboard-address", "127.0.0.1:0")
+
+    def worker(self, name: str, *, inside: Sequence[str] = (), **environment: str) -> None:
+        local = str(self.folder / name)
+        what = ("--nthreads", "1", "--no-dashboard", "--local-directory", local, "--name", name, "--death-timeout", "60")
+        self.start(name, self.address, *what, inside=inside, **environment)
+
+    def signal(self, name: str, number: int) -> None:
+        os.killpg(self.processes[name].pid, number)
+
+    def kill(self, name: str) -> None:
+        self.signal(name, signal.SIGKILL)
+        self.processes.pop(name).wait()
+
+    def wait_for(self, workers: int) -> None:
+        from distributed import Client
+
+        for _ in range(100):
+            try:
+                with Client(f"tcp://{self.address}", timeout=5, set_as_default=False) as client:
+                    if workers:
+                        client.wait_for_workers(workers, timeout=60)
+                    return
+            except OSError:
+                time.sleep(0.2)
+        raise AssertionError("the scheduler does not answer")
+
+
+@contextmanager
+def cluster_in(folder: Path, workers: int = 2) -> Iterator[Cluster]:
+    cluster = Cluster(folder)
+    try:
+        cluster.scheduler()
+        for number in range(workers):
+            cluster.worker(f"worker{number}")
+        cluster.wait_for(workers)
+        yield cluster
+    finally:
+        for name in list(cluster.processes):
+            cluster.kill(name)
