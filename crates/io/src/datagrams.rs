@@ -77,6 +77,11 @@ impl Default for Slots {
 }
 
 impl Slots {
+    /// No room: what stands in the place of others for a moment.
+    pub fn empty() -> Self {
+        Self { bytes: Vec::new(), filled: Vec::new() }
+    }
+
     /// What the last call has brought.
     pub fn iter(&self) -> impl Iterator<Item = Received<'_>> {
         self.filled.iter().zip(self.bytes.chunks_exact(SLOT)).map(|(&(from, length, segment, real_ns), slot)| Received {

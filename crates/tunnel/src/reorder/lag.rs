@@ -46,13 +46,15 @@ impl Lags {
         if self.behind >= RESTART {
             self.restart();
         }
-        if self.frontier.back().is_none_or(|&(last, _)| number > last) {
+        let lag = if self.frontier.back().is_none_or(|&(last, _)| number > last) {
             self.frontier.push_back((number, now));
             if self.frontier.len() > REMEMBERED {
                 self.frontier.pop_front();
             }
-        }
-        let lag = now.since(self.expected_at(number).unwrap_or(now));
+            Duration::ZERO
+        } else {
+            now.since(self.expected_at(number).unwrap_or(now))
+        };
         if now.since(self.period_began) >= PERIOD {
             let idle = now.since(self.period_began) >= PERIOD * 2;
             self.largest = [None, if idle { None } else { self.largest[0] }];
