@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -165,6 +166,7 @@ def test_the_bench_measures_each_row_and_leaves_nothing_behind(tunnel: Tunnel) -
         assert row["tcp_bits_per_s"] > 1e6
         assert row["sent_per_s"] >= row["received_per_s"] > 10
         assert (row["cpu_s_per_gb"] > 0) == (name != "bare cable")
+        assert ("version" in row) == (name == "wireguard-go, one path")
 
 
 def test_the_guides_ten_commands_bond_two_uplinks(tunnel: Tunnel, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,3 +221,25 @@ def test_a_mistake_in_the_file_is_a_sentence_and_exit_code_2(tunnel: Tunnel) -> 
     done = at(0, str(PROGRAM), "up", str(file), check=False)
     assert done.returncode == 2
     assert re.fullmatch(r"polypath-tunnel: \S+, line 6: tunnel.mtu: .*\n", done.stderr), done.stderr
+
+
+def test_the_program_is_one_file_that_runs_where_nothing_else_is(tunnel: Tunnel) -> None:
+    place = tunnel.folder / "router"
+    place.mkdir()
+    (place / "polypath-tunnel").write_bytes(PROGRAM.read_bytes())
+    (place / "polypath-tunnel").chmod(0o755)
+    tunnel.write(0)
+    (place / "site.toml").write_text((tunnel.folder / "ppt-1.toml").read_text())
+
+    def there(*words: str) -> subprocess.CompletedProcess[str]:
+        """In a root of its own, without libraries, /proc and /dev."""
+        return subprocess.run(
+            ["/polypath-tunnel", *words], capture_output=True, text=True, preexec_fn=lambda: os.chroot(place), check=False
+        )
+
+    done = there("check", "/site.toml")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    # A tunnel needs the kernel's TUN devices, and says so.
+    done = there("run", "/site.toml")
+    assert done.returncode == 1
+    assert re.fullmatch(r"polypath-tunnel: .*/dev/net/tun.*\n", done.stderr), done.stderr

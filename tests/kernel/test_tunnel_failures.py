@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import signal
+import socket
+import threading
+from pathlib import Path
 
-from tunnel_network import Tunnel, carried, connected, ip, pings, until
+from tunnel_network import ROUTER, Tunnel, carried, connected, ip, narrow, pings, sent_packets, until
 
 
 def test_a_dead_path_is_left_and_a_flapping_one_used_again(tunnel: Tunnel) -> None:
@@ -53,3 +58,86 @@ def test_an_encrypted_peer_may_change_its_address_and_start_again(tunnel: Tunnel
     tunnel.start(1)
     carried(client, server, 1_000_000)
     carried(server, client, 1_000_000)
+
+
+def test_a_reload_takes_what_is_new_and_a_mistake_changes_nothing(tunnel: Tunnel) -> None:
+    tunnel.both()
+    client, server = connected()
+    carried(client, server, 1_000_000)
+    file = tunnel.folder / "ppt-1.toml"
+    written = file.read_text()
+
+    def said() -> list[str]:
+        return Path("/run/polypath/tunnel-ppt-1.log").read_text().splitlines()
+
+    def reloaded(text: str) -> None:
+        """The file says so, the daemon has read it, and its connection goes on."""
+        pid, lines = tunnel.status(0)["pid"], len(said())
+        file.write_text(text)
+        os.kill(pid, signal.SIGHUP)
+        until(lambda: len(said()) > lines, "it says what it made of it")
+        assert tunnel.status(0)["pid"] == pid
+        carried(client, server, 2_000_000)
+        carried(server, client, 2_000_000)
+
+    reloaded(written.replace("[[path]]", "[[path]]\nweight = 9", 1))
+    first, second = sent_packets(tunnel, 0)
+    assert first > 5 * second > 0
+    for mistake, told in (
+        (written.replace("[tunnel]", "[tunnel]\nmtu = 1"), "tunnel.mtu"),
+        (written.replace("[tunnel]", "[tunel]"), "tunel"),
+        (written.replace('name = "ppt-1"', 'name = "other"'), "the tunnel's name has changed: take it down, then up"),
+    ):
+        reloaded(mistake)
+        first, second = sent_packets(tunnel, 0)
+        assert first > 5 * second > 0, "the weights are the old ones"
+        assert said()[-1].startswith("polypath-tunnel: the old settings stay: ") and told in said()[-1]
+    reloaded(written)
+    assert min(sent_packets(tunnel, 0)) > 0.4 * sum(sent_packets(tunnel, 0))
+
+
+def test_a_path_that_dies_under_load_is_left_long_before_its_dead_time(routed: Tunnel) -> None:
+    tunnel = routed
+    narrow(1500)
+    for end in (0, 1):
+        # Nobody here waits for an hour: whatever happens is not the dead time's doing.
+        file = tunnel.write(end)
+        file.write_text(re.sub(r"interval = .*\ndead_time = .*", 'interval = "1s"\ndead_time = "60min"', file.read_text()))
+        tunnel.start(end)
+    client, server = connected()
+    stop = threading.Event()
+
+    def read() -> None:
+        with contextlib.suppress(OSError):
+            while server.recv(1 << 16):
+                pass
+
+    def write() -> None:
+        while not stop.is_set():
+            client.sendall(bytes(50_000))
+            stop.wait(0.005)
+
+    threads = [threading.Thread(target=each) for each in (read, write)]
+    for thread in threads:
+        thread.start()
+    try:
+        until(lambda: min(sent_packets(tunnel, 0)) > 1000, "both paths are used")
+        assert [tunnel.paths_up(end) for end in (0, 1)] == [[True, True]] * 2
+        # Nobody says that the path is dead: the router drops what comes, in both directions.
+        for end in (0, 1):
+            ip(ROUTER, "route", "replace", "blackhole", f"192.168.2.{end + 1}")
+        for end in (0, 1):
+            until(lambda end=end: tunnel.paths_up(end) == [True, False], "the path is left")
+        left = sent_packets(tunnel, 0)
+        until(lambda: sent_packets(tunnel, 0)[0] > left[0] + 5000, "the other one carries all")
+        assert sent_packets(tunnel, 0)[1] == left[1], "nothing more is lost"
+        for end in (0, 1):
+            ip(ROUTER, "route", "replace", f"192.168.2.{end + 1}", "dev", f"r{end}")
+        for end in (0, 1):
+            until(lambda end=end: tunnel.paths_up(end) == [True, True], "the path is found again")
+        until(lambda: sent_packets(tunnel, 0)[1] > left[1] + 100, "it is used again")
+    finally:
+        stop.set()
+        threads[1].join()
+        client.shutdown(socket.SHUT_RDWR)
+        threads[0].join()

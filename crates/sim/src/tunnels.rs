@@ -85,7 +85,9 @@ fn rules(tunnel: &Tunnel) -> Result<EndpointConfig, Error> {
                         rule, `progress` for example, or `distribution: turns`";
         return Err(of_tunnel(tunnel, "distribution", sentence));
     }
-    let keepalive = KeepaliveConfig { interval: tunnel.keepalive, dead_time: tunnel.dead_time, data_count: tunnel.data_count };
+    // A tunnel of a study leaves a path by its dead time alone, as MPT does and as the engines have the daemon do.
+    let (interval, dead_time, data_count) = (tunnel.keepalive, tunnel.dead_time, tunnel.data_count);
+    let keepalive = KeepaliveConfig { interval, dead_time, data_count, progress: false };
     let weights: Vec<u32> = tunnel.paths.iter().map(|path| path.weight).collect();
     if weights.is_empty() || weights.len() > 256 {
         return Err(of_tunnel(tunnel, "paths", format!("it has {} paths; a tunnel has 1 to 256", weights.len())));

@@ -303,6 +303,8 @@ impl<P> Endpoint<P> {
                 counters.keepalives_received += 1;
                 self.keepalive.handle_keepalive(now, path);
                 if let Spreader::Earliest(earliest) = &mut self.spreader {
+                    // They come on every path while the tunnel is used, whatever path packets take.
+                    self.keepalive.handle_progress(now, path);
                     earliest.on_report(now, arrived, path, &report);
                     self.release(now);
                 }
@@ -321,6 +323,10 @@ impl<P> Endpoint<P> {
                 counters.packets_received += 1;
                 counters.bytes_received += len.get();
                 self.keepalive.handle_data(now, path);
+                // Flows come and go, and each has one path: that one carries none says nothing.
+                if !matches!(self.spreader, Spreader::Flows(_)) {
+                    self.keepalive.handle_progress(now, path);
+                }
                 if let (Spreader::Earliest(earliest), Some(seq)) = (&mut self.spreader, seq) {
                     earliest.on_received(now, arrived, path, seq, len);
                     if earliest.report_due(path) <= now {
@@ -470,7 +476,8 @@ mod tests {
     const LEN: Bytes = Bytes::new(1000);
 
     fn config(reorder: ReorderConfig) -> EndpointConfig {
-        let keepalive = KeepaliveConfig { interval: Duration::from_secs(5), dead_time: Duration::from_secs(11), data_count: false };
+        let keepalive =
+            KeepaliveConfig { interval: Duration::from_secs(5), dead_time: Duration::from_secs(11), data_count: false, progress: false };
         EndpointConfig { weights: vec![10, 10], spreading: Spreading::Turns { batch: 1 }, reorder, keepalive, mtu: None }
     }
 
@@ -588,6 +595,52 @@ mod tests {
         net.run(ms(26_000));
         assert!(net.ends[0].paths().all(|(up, _)| up), "the peer's next keepalive came");
         assert_eq!(net.ends[0].paths().map(|(_, path)| path.went_down).collect::<Vec<_>>(), [0, 1]);
+    }
+
+    /// Both ends send a packet each millisecond from `from` to `to`.
+    fn talk(net: &mut Net, from: u64, to: u64) {
+        for at in from..to {
+            net.run(ms(at));
+            for end in &mut net.ends {
+                end.handle_inner(ms(at), 0, LEN, at as u32);
+            }
+            net.drain(ms(at));
+        }
+    }
+
+    #[test]
+    fn a_path_that_dies_under_load_is_left_as_soon_as_the_other_shows_it() {
+        let progress = KeepaliveConfig { progress: true, data_count: true, ..config(PROGRESS).keepalive };
+        for spreading in [Spreading::Turns { batch: 1 }, Spreading::Turns { batch: 64 }, Spreading::Earliest] {
+            let mut net = Net::new(&EndpointConfig { keepalive: progress, spreading, ..config(PROGRESS) }, [1, 20]);
+            talk(&mut net, 0, 2000);
+            let up = |net: &Net| net.ends.iter().map(|end| end.paths().map(|(up, _)| up).collect::<Vec<_>>()).collect::<Vec<_>>();
+            assert_eq!(up(&net), [[true, true]; 2], "{spreading:?}");
+            net.delays[1] = None;
+            talk(&mut net, 2000, 3500);
+            assert_eq!(up(&net), [[true, false]; 2], "{spreading:?}");
+            // What was in flight, and what was sent until it was known.
+            net.run(ms(3600));
+            let came: std::collections::BTreeSet<u32> = net.delivered[1].iter().map(|&(packet, _)| packet).collect();
+            let missing: Vec<u32> = (0..3500).filter(|packet| !came.contains(packet)).collect();
+            assert!(missing.iter().all(|packet| (1979..3200).contains(packet)), "{spreading:?}: {missing:?}");
+            net.delays[1] = Some(20);
+            talk(&mut net, 3600, 4500);
+            assert_eq!(up(&net), [[true, true]; 2], "{spreading:?}: it is found again before the next keepalive is due");
+        }
+    }
+
+    #[test]
+    fn a_path_that_is_used_as_ever_is_never_left() {
+        let progress = KeepaliveConfig { progress: true, data_count: true, ..config(PROGRESS).keepalive };
+        for (weights, batch) in [(vec![1, 1], 1), (vec![100, 1], 1), (vec![1, 30], 40), (vec![1, 1], 1024)] {
+            let settings = EndpointConfig { keepalive: progress, weights, spreading: Spreading::Turns { batch }, ..config(PROGRESS) };
+            let mut net = Net::new(&settings, [1, 150]);
+            talk(&mut net, 0, 20_000);
+            for end in &net.ends {
+                assert!(end.paths().all(|(_, path)| path.went_down == 0), "{settings:?}");
+            }
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Which paths are alive: both ends send a keepalive on every path now and then, and a path on which nothing has come for long is down.
 
+use crate::silence::Silence;
 use polypath_base::{Duration, Instant, PathId};
 use std::collections::VecDeque;
 
@@ -13,6 +14,10 @@ pub struct KeepaliveConfig {
     pub dead_time: Duration,
     /// Data count as signs of life too. MPT counts keepalives alone.
     pub data_count: bool,
+    /// A path on which nothing comes while much comes on others is down before the dead time, after a quarter of a second at the soonest. It is up
+    /// again with its next sign of life; until its dead time, keepalives are sent on it more often. MPT has nothing of the kind. Not without
+    /// keepalives.
+    pub progress: bool,
 }
 
 impl KeepaliveConfig {
@@ -22,7 +27,7 @@ impl KeepaliveConfig {
 
 impl Default for KeepaliveConfig {
     fn default() -> Self {
-        Self { interval: Duration::from_secs(5), dead_time: Duration::from_secs(11), data_count: true }
+        Self { interval: Duration::from_secs(5), dead_time: Duration::from_secs(11), data_count: true, progress: true }
     }
 }
 
@@ -45,6 +50,8 @@ pub struct Keepalive {
     paths: Vec<Path>,
     /// When the next keepalives are due; all paths send at one time.
     due: Instant,
+    /// When the next ones are due on paths that were left before their dead time; never: there are none.
+    sooner: Instant,
     /// What [`Keepalive::poll_timeout`] answers: it is asked for each packet, and changes seldom.
     timeout: Instant,
     /// Paths that have one to send now.
@@ -56,7 +63,11 @@ pub struct Keepalive {
 struct Path {
     heard: Instant,
     up: bool,
+    silence: Silence,
 }
+
+/// Time between two keepalives on a path that was left before its dead time.
+const SOONER: Duration = Duration::from_millis(250);
 
 impl Keepalive {
     /// Of so many paths, from `now` on; none if the configuration makes no sense (see [`KeepaliveConfig`]).
@@ -64,9 +75,9 @@ impl Keepalive {
         if config.interval == Duration::ZERO || config.dead_time < config.interval {
             return None;
         }
-        let paths = vec![Path { heard: now, up: true }; paths];
+        let paths = vec![Path { heard: now, up: true, silence: Silence::new(now) }; paths];
         let due = if config.interval == KeepaliveConfig::NEVER { Instant::NEVER } else { now };
-        Some(Self { config, paths, due, timeout: due, to_send: VecDeque::new(), changes: VecDeque::new() })
+        Some(Self { config, paths, due, sooner: Instant::NEVER, timeout: due, to_send: VecDeque::new(), changes: VecDeque::new() })
     }
 
     /// A keepalive of the peer has come on a path; a path that does not exist is ignored.
@@ -75,6 +86,7 @@ impl Keepalive {
         state.heard = state.heard.max(now);
         if !state.up {
             state.up = true;
+            state.silence.forgive();
             self.changes.push_back(Change { path, up: true });
         }
         self.note_timeout();
@@ -87,12 +99,41 @@ impl Keepalive {
         }
     }
 
+    /// The same, or whatever else comes on each path while it is used: by it the others are judged ([`KeepaliveConfig::progress`]).
+    pub fn handle_progress(&mut self, now: Instant, path: PathId) {
+        if !self.config.progress || self.config.interval == KeepaliveConfig::NEVER {
+            return;
+        }
+        let mut left = false;
+        for (number, other) in self.paths.iter_mut().enumerate() {
+            if number == usize::from(path.0) {
+                other.silence.on_own(now);
+            } else if other.up && other.silence.on_other(now) {
+                other.up = false;
+                left = true;
+                self.changes.push_back(Change { path: PathId(number as u8), up: false });
+            }
+        }
+        if left {
+            self.sooner = now;
+            self.note_timeout();
+        }
+    }
+
     /// Notes what is due at `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         if now >= self.due {
             // After a pause, one is enough.
             self.due = now + self.config.interval;
             self.to_send = (0..self.paths.len()).map(|path| PathId(path as u8)).collect();
+        }
+        if now >= self.sooner {
+            // Those whose dead time has passed are asked no more often than all.
+            let lately = |path: &Path| !path.up && now.since(path.heard) < self.config.dead_time;
+            let left = self.paths.iter().enumerate().filter(|(_, path)| lately(path)).map(|(number, _)| PathId(number as u8));
+            let left: Vec<_> = left.filter(|path| !self.to_send.contains(path)).collect();
+            self.sooner = if left.is_empty() { Instant::NEVER } else { now + SOONER.min(self.config.interval) };
+            self.to_send.extend(left);
         }
         for (number, path) in self.paths.iter_mut().enumerate() {
             if path.up && now.since(path.heard) >= self.config.dead_time {
@@ -105,7 +146,8 @@ impl Keepalive {
 
     fn note_timeout(&mut self) {
         let dead = self.paths.iter().filter(|path| path.up).map(|path| path.heard + self.config.dead_time).min();
-        self.timeout = dead.map_or(self.due, |dead| dead.min(self.due));
+        let due = self.due.min(self.sooner);
+        self.timeout = dead.map_or(due, |dead| dead.min(due));
     }
 
     /// A path on which a keepalive is to be sent now.
@@ -134,7 +176,7 @@ mod tests {
     use super::*;
 
     const CONFIG: KeepaliveConfig =
-        KeepaliveConfig { interval: Duration::from_secs(5), dead_time: Duration::from_secs(11), data_count: false };
+        KeepaliveConfig { interval: Duration::from_secs(5), dead_time: Duration::from_secs(11), data_count: false, progress: false };
 
     fn at(s: u64) -> Instant {
         Instant::ZERO + Duration::from_secs(s)
@@ -178,7 +220,7 @@ mod tests {
 
     #[test]
     fn without_keepalives_none_is_sent_and_no_path_goes_down() {
-        let never = KeepaliveConfig { interval: KeepaliveConfig::NEVER, dead_time: KeepaliveConfig::NEVER, data_count: true };
+        let never = KeepaliveConfig { interval: KeepaliveConfig::NEVER, dead_time: KeepaliveConfig::NEVER, ..KeepaliveConfig::default() };
         let mut keepalive = Keepalive::new(at(0), 2, never).unwrap();
         for second in [0, 1, 100_000] {
             keepalive.handle_timeout(at(second));
@@ -195,6 +237,31 @@ mod tests {
             keepalive.handle_timeout(at(11));
             assert_eq!(keepalive.up().collect::<Vec<_>>(), [up]);
         }
+    }
+
+    #[test]
+    fn a_path_that_others_outrun_is_down_at_once_and_asked_often() {
+        let ms = |n| Instant::ZERO + Duration::from_millis(n);
+        let mut keepalive = Keepalive::new(ms(0), 2, KeepaliveConfig { progress: true, data_count: true, ..CONFIG }).unwrap();
+        keepalive.handle_timeout(ms(0));
+        assert_eq!(sent(&mut keepalive), [0, 1]);
+        let arrive = |keepalive: &mut Keepalive, at: u64, path: u8| {
+            keepalive.handle_data(ms(at), PathId(path));
+            keepalive.handle_progress(ms(at), PathId(path));
+        };
+        (0..1000).for_each(|at| arrive(&mut keepalive, at, (at % 2) as u8));
+        assert_eq!(changes(&mut keepalive), []);
+        (1000..1300).for_each(|at| arrive(&mut keepalive, at, 0));
+        assert_eq!(changes(&mut keepalive), [(1, false)]);
+        for at in [1300, 1550, 1800] {
+            assert!(keepalive.poll_timeout() <= ms(at));
+            keepalive.handle_timeout(ms(at));
+            assert_eq!(sent(&mut keepalive), [1], "{at}");
+        }
+        arrive(&mut keepalive, 1900, 1);
+        assert_eq!(changes(&mut keepalive), [(1, true)]);
+        keepalive.handle_timeout(ms(2100));
+        assert_eq!((sent(&mut keepalive), keepalive.poll_timeout()), (vec![], ms(5000)), "all is as usual");
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod keepalive;
 mod mss;
 mod path_mtu;
 mod reorder;
+mod silence;
 
 pub use distribution::{Distribution, FlowHash, MOST_BATCH, WeightedTurns};
 pub use earliest::{Earliest, PathEstimate, Report};

@@ -175,6 +175,7 @@ struct Keepalive {
     interval: Option<Spanned<String>>,
     dead_time: Option<Spanned<String>>,
     data_count: Option<bool>,
+    progress: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -215,7 +216,14 @@ impl Reader<'_> {
     /// What the reader of TOML found, in one line, with the name that stands before the value.
     fn unreadable(&self, error: &toml::de::Error) -> Error {
         let at = error.span().map_or(0, |span| span.start);
-        let what = error.message().replace('\n', " ");
+        let what = match error.message() {
+            "invalid IP address syntax" => {
+                "that is no IP address: names are not looked up, and a port of its own is port or remote_port".into()
+            }
+            // Nothing else in the file is a list of tables.
+            "invalid type: map, expected a sequence" => "write [[path]], with two brackets, for each path".into(),
+            other => other.replace('\n', " "),
+        };
         let line = self.text.lines().nth(self.line(at) - 1).unwrap_or_default();
         let field = match line.split_once('=') {
             Some((name, _)) if !what.contains("field") => name.trim(),
@@ -311,6 +319,9 @@ impl Reader<'_> {
             }
             let port = path.port.as_ref().map_or(default, |port| *port.get_ref());
             let remote_port = path.remote_port.as_ref().map_or(port, |port| *port.get_ref());
+            if (local, port) == (remote, remote_port) {
+                return self.fail(&path.remote, &at("remote"), "that is this end's own address: write the other end's");
+            }
             let weight = path.weight.as_ref().map_or(1, |weight| *weight.get_ref());
             if let (0 | 1001.., Some(given)) = (weight, &path.weight) {
                 return self.fail(given, &at("weight"), "a weight is a whole number of 1 to 1000");
@@ -440,7 +451,8 @@ impl Reader<'_> {
 
     fn keepalive(&self, given: &Keepalive) -> Result<KeepaliveConfig, Error> {
         if given.enabled == Some(false) {
-            return Ok(KeepaliveConfig { interval: KeepaliveConfig::NEVER, dead_time: KeepaliveConfig::NEVER, data_count: true });
+            let never = KeepaliveConfig::NEVER;
+            return Ok(KeepaliveConfig { interval: never, dead_time: never, data_count: true, progress: false });
         }
         let default = KeepaliveConfig::default();
         let interval = self.time(given.interval.as_ref(), "keepalive.interval", default.interval)?;
@@ -449,7 +461,12 @@ impl Reader<'_> {
             (Some(at), _) | (None, Some(at)) if dead_time < interval || interval == Duration::ZERO => {
                 self.fail(at, "keepalive.dead_time", "a dead time is not shorter than the interval, and an interval is above zero")
             }
-            _ => Ok(KeepaliveConfig { interval, dead_time, data_count: given.data_count.unwrap_or(default.data_count) }),
+            _ => Ok(KeepaliveConfig {
+                interval,
+                dead_time,
+                data_count: given.data_count.unwrap_or(default.data_count),
+                progress: given.progress.unwrap_or(default.progress),
+            }),
         }
     }
 
@@ -592,6 +609,8 @@ remote = "2001:db8::2"
             ("weight = 3", "weight = -1", "line 12: weight: invalid value"),
             ("weight = 3", "port = 0", "line 12: path[0].port: 0 is no port"),
             ("2001:db8::2", "192.0.2.7", "line 16: path[1].remote: it is of another"),
+            ("2001:db8::2", "2001:db8::1", "line 16: path[1].remote: that is this end's own address"),
+            ("2001:db8::2", "[2001:db8::2]:4000", "line 16: remote: that is no IP address: names are not looked up, and a port"),
             ("[[path]]\nlocal", "[keepalive]\ndead_time = \"1 s\"\n\n[[path]]\nlocal", "line 15: keepalive.dead_time: \"1 s\" is no time"),
             ("[[path]]\nlocal", "[keepalive]\ndead_time = \"1s\"\n\n[[path]]\nlocal", "line 15: keepalive.dead_time: a dead time"),
             ("[[path]]\nlocal", "[reorder]\npackets = 0\n\n[[path]]\nlocal", "line 15: reorder.packets: a reorder buffer"),
@@ -603,6 +622,8 @@ remote = "2001:db8::2"
             assert!(error.starts_with(&format!("site-a.toml, {sentence}")), "{to}: {error}");
             assert!(!error.contains('\n'), "{error}");
         }
+        let single = SITE.split("[[path]]").take(2).collect::<Vec<_>>().join("[path]");
+        assert!(read(&single).unwrap_err().to_string().contains("write [[path]], with two brackets"));
         assert!(read("").unwrap_err().to_string().contains("missing field"));
     }
 

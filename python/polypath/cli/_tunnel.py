@@ -81,6 +81,7 @@ def bench(
             table.add_row(name, row["missing"])
             continue
         counts = (f"{row[key]:,.0f}" for key in ("lossless_per_s", "sent_per_s", "received_per_s"))
+        name += f" ({row['version']})" if "version" in row else ""
         table.add_row(name, f"{row['tcp_bits_per_s'] / 1e9:.2f}", *counts, f"{row['cpu_s_per_gb']:.2f}")
     out.print(table)
     out.print("UDP packets have 1400 bytes. TCP is one connection. Medians; the rows of a repetition are measured one after the other.")

@@ -140,6 +140,8 @@ def _file(tunnel: Mapping[str, Any], number: int, own: str, other: str, mtu: int
         "interval": _time(tunnel, "keepalive", tunnel["keepalive_ns"]),
         "dead_time": _time(tunnel, "dead_time", tunnel["dead_time_ns"]),
         "data_count": tunnel["data_count"],
+        # As in the simulator, by its dead time alone.
+        "progress": False,
     }
     parts = [("[tunnel]", fields), ("[reorder]", _reorder(tunnel)), ("[keepalive]", keepalive)]
     for path in tunnel["paths"]:

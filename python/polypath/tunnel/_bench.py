@@ -23,6 +23,7 @@ _INNER = "198.19.{number}.{end}"
 _PAYLOAD = 1400 - 28
 _PATHS = (1, 2)
 _PATIENCE_S = 10.0
+_WIREGUARD = "wireguard-go, one path"
 
 
 def bench(seconds: float = 1.0, repeat: int = 3) -> dict[str, Any]:
@@ -30,7 +31,8 @@ def bench(seconds: float = 1.0, repeat: int = 3) -> dict[str, Any]:
 
     Each row: `tcp_bits_per_s`, UDP packets of 1400 bytes a second (`sent_per_s`, `received_per_s`, the highest rate without loss
     `lossless_per_s`), and `cpu_s_per_gb`: seconds of a processor that the tunnel's programs at both ends took for a gigabyte of TCP and UDP
-    together. A row whose program is not installed has a sentence, `missing`. Raises TunnelError where the machine does not let it.
+    together. The row of wireguard-go has its `version`. A row whose program is not installed has a sentence, `missing`. Raises TunnelError
+    where the machine does not let it.
     """
     if os.geteuid():
         raise TunnelError("measuring makes network namespaces: run it as root")
@@ -42,14 +44,17 @@ def bench(seconds: float = 1.0, repeat: int = 3) -> dict[str, Any]:
     rows: dict[str, Any] = {}
     lacks = [name for name in ("wireguard-go", "wg") if not shutil.which(name)]
     if lacks:
-        rows["wireguard-go, one path"] = {"missing": f"{' and '.join(lacks)} not installed (Debian: wireguard-go wireguard-tools)"}
+        rows[_WIREGUARD] = {"missing": f"{' and '.join(lacks)} not installed (Debian: wireguard-go wireguard-tools)"}
     else:
-        kinds["wireguard-go, one path"] = lambda pair, stack: pair.wireguard(stack)
+        kinds[_WIREGUARD] = lambda pair, stack: pair.wireguard(stack)
     found: dict[str, list[dict[str, float]]] = {name: [] for name in kinds}
     for _ in range(repeat):
         for name, make in kinds.items():
             found[name].append(_measured(make, seconds))
-    return {name: {key: statistics.median(run[key] for run in runs) for key in runs[0]} for name, runs in found.items()} | rows
+    rows |= {name: {key: statistics.median(run[key] for run in runs) for key in runs[0]} for name, runs in found.items()}
+    if not lacks:
+        rows[_WIREGUARD]["version"] = _said("wireguard-go", "--version").split()[1]
+    return {name: rows[name] for name in (*found, *rows)}
 
 
 def _measured(make: Callable[[_Pair, ExitStack], tuple[str, list[int]]], seconds: float) -> dict[str, float]:

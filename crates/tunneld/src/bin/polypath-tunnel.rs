@@ -52,6 +52,10 @@ fn main() -> ExitCode {
 fn command(words: &[&str]) -> Result<(), Error> {
     match words {
         [] | ["-h" | "--help"] => say(USAGE),
+        // A tunnel's name begins with no dash.
+        ["status" | "down", more @ ..] if more.iter().any(|&word| word.starts_with('-') && word != "--json") => {
+            Err(Error::caller(format!("{:?} is no command; `polypath-tunnel --help` lists them", words.join(" "))))
+        }
         ["run", file] => run(file, Reach::Machine),
         ["run", file, "--private"] => run(file, Reach::Namespace),
         ["up", file] => up(Path::new(file)),
