@@ -80,8 +80,9 @@ FILE *__wrap_fopen(const char *path, const char *mode)
  * less when they are written. The machine's programs cannot use the rest (Linux gives AMX only to who asks, and User-Mode Linux does not pass that on), so
  * reading stops at 2696 bytes and writing fills up with zeros: every processor shows the kernel the same.
  *
- * The kernel writes them back at every system call of a program. What was read and not changed since need not be written: a process is known by its id
- * from the reading until it goes on.
+ * The kernel reads them twice at a page fault, and writes them back at every system call and fault of a program. What was read or written and not changed since
+ * is neither read nor written again. A process is known by its id until its program goes on (PTRACE_SYSEMU); what the kernel has it do meanwhile
+ * (PTRACE_CONT: system calls that map memory) is compiled without these registers.
  */
 #define REGISTERS_BYTES 2696
 #define REGISTERS_MOST (64 * 1024)
@@ -90,6 +91,7 @@ FILE *__wrap_fopen(const char *path, const char *mode)
 static struct {
 	pid_t pid;	/* 0: nothing is known */
 	size_t length;	/* bytes */
+	int read;	/* the host's answer; else what was written */
 	unsigned char state[REGISTERS_BYTES];
 } known[KNOWN];
 
@@ -132,11 +134,17 @@ static long read_registers(pid_t pid, struct iovec *to)
 
 	if (to->iov_len > REGISTERS_BYTES)
 		to->iov_len = REGISTERS_BYTES;
+	if (known[slot].pid == pid && known[slot].read && known[slot].length <= to->iov_len) {
+		to->iov_len = known[slot].length;
+		memcpy(to->iov_base, known[slot].state, to->iov_len);
+		return 0;
+	}
 	known[slot].pid = 0;
 	result = __real_ptrace(PTRACE_GETREGSET, pid, (void *)NT_X86_XSTATE, to);
 	if (result == 0) {
 		known[slot].pid = pid;
 		known[slot].length = to->iov_len;
+		known[slot].read = 1;
 		memcpy(known[slot].state, to->iov_base, to->iov_len);
 	}
 	return result;
@@ -149,6 +157,7 @@ static long write_registers(pid_t pid, const struct iovec *from)
 	size_t bytes = registers_bytes(pid);
 	size_t length = from->iov_len < REGISTERS_BYTES ? from->iov_len : REGISTERS_BYTES;
 	struct iovec whole = { all, bytes };
+	long result;
 
 	if (known[slot].pid == pid && known[slot].length <= length && same(known[slot].state, from->iov_base, known[slot].length))
 		return 0;
@@ -156,7 +165,14 @@ static long write_registers(pid_t pid, const struct iovec *from)
 	if (length > bytes)
 		length = bytes;
 	memcpy(all, from->iov_base, length);
-	return __real_ptrace(PTRACE_SETREGSET, pid, (void *)NT_X86_XSTATE, &whole);
+	result = __real_ptrace(PTRACE_SETREGSET, pid, (void *)NT_X86_XSTATE, &whole);
+	if (result == 0) {
+		known[slot].pid = pid;
+		known[slot].length = length;
+		known[slot].read = 0;
+		memcpy(known[slot].state, from->iov_base, length);
+	}
+	return result;
 }
 
 /* Who is told when a program has stopped, for a page fault or for a call of the kernel (vary.c); the kernel takes its registers then. */
@@ -168,16 +184,36 @@ static struct {
 	int signal;
 } stopped;
 
+/* fault.c */
+void pp_fault_registers(pid_t pid, const struct user_regs_struct *registers);
+void pp_fault_signal(pid_t pid, const siginfo_t *info);
+int pp_fault_told(pid_t pid);
+void pp_fault_handled(pid_t pid);
+
+/* The process that has stopped once more, as the kernel is to believe. */
+static pid_t told;
+
 static long take_registers(pid_t pid, void *address, void *data)
 {
 	long result = __real_ptrace(PTRACE_GETREGS, pid, address, data);
 	const struct user_regs_struct *registers = data;
 
+	if (result == 0)
+		pp_fault_registers(pid, registers);
 	if (result == 0 && pp_host_on_stop && pid == stopped.pid) {
 		stopped.pid = 0;
 		if (stopped.signal == SIGSEGV || stopped.signal == (SIGTRAP | 0x80))
 			pp_host_on_stop(stopped.signal == SIGSEGV, (long)registers->orig_rax);
 	}
+	return result;
+}
+
+static long take_signal(pid_t pid, void *address, void *data)
+{
+	long result = __real_ptrace(PTRACE_GETSIGINFO, pid, address, data);
+
+	if (result == 0)
+		pp_fault_signal(pid, data);
 	return result;
 }
 
@@ -190,10 +226,21 @@ long __wrap_ptrace(int request, pid_t pid, void *address, void *data)
 		return (long)address == NT_X86_XSTATE ? read_registers(pid, data) : __real_ptrace(request, pid, address, data);
 	case PTRACE_SETREGSET:
 		return (long)address == NT_X86_XSTATE ? write_registers(pid, data) : __real_ptrace(request, pid, address, data);
-	case PTRACE_SETREGS:
 	case PTRACE_GETSIGINFO:
+		return take_signal(pid, address, data);
+	case PTRACE_SETREGS:
 		return __real_ptrace(request, pid, address, data);
 	case PTRACE_CONT:
+		if ((long)data == SIGSEGV && pp_fault_told(pid)) {
+			told = pid;
+			return 0;
+		}
+		resumed.pid = pid;
+		resumed.request = request;
+		/* A handler has registers of its own. */
+		if (data && known[pid % KNOWN].pid == pid)
+			known[pid % KNOWN].pid = 0;
+		return __real_ptrace(request, pid, address, data);
 	case PTRACE_SYSCALL:
 	case PTRACE_SINGLESTEP:
 	case PTRACE_SYSEMU:
@@ -233,6 +280,12 @@ pid_t __wrap_waitpid(pid_t pid, int *status, int options)
 	int found = 0;
 	pid_t who;
 
+	if (told && told == pid) {
+		told = 0;
+		if (status)
+			*status = W_STOPCODE(SIGTRAP);
+		return pid;
+	}
 	for (;;) {
 		who = __real_waitpid(pid, &found, options);
 		if (who <= 0 || !WIFSTOPPED(found) || !job_control(WSTOPSIG(found)) || stopped_itself(who))
@@ -246,6 +299,8 @@ pid_t __wrap_waitpid(pid_t pid, int *status, int options)
 	if (who > 0 && WIFSTOPPED(found)) {
 		stopped.pid = who;
 		stopped.signal = WSTOPSIG(found);
+		if (stopped.signal == SIGTRAP)
+			pp_fault_handled(who);
 	}
 	if (status)
 		*status = found;

@@ -23,7 +23,7 @@ KEPT_SECONDS = 24 * 3600
 # Calls of the C library that host.c answers.
 _WRAPS = tuple(f"-Wl,--wrap,{call}" for call in ("getrandom", "uname", "fopen", "fopen64", "ptrace", "waitpid"))
 # Files of cc/kernel that are the host's side.
-_HOST = ("host", "record")
+_HOST = ("host", "fault", "record")
 _KERNEL = "vmlinux.o"
 # Files of cc/kernel that are the kernel's side, beside the algorithms.
 _KERNEL_SIDE = ("observe", "vary")
