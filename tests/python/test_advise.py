@@ -1,5 +1,6 @@
 """The advisor: what people say of their paths, what is drawn and searched, and that the answer can be repeated and typed in."""
 
+import io
 import itertools
 import json
 import math
@@ -12,6 +13,7 @@ from dataclasses import replace
 import pytest
 import yaml
 from requirement import lacking
+from rich.console import Console
 
 from polypath import Study, plan, run
 from polypath.advise import (
@@ -39,6 +41,7 @@ from polypath.advise._networks import drawn
 from polypath.advise._ranking import ranking
 from polypath.advise._score import score
 from polypath.advise._search import FINALISTS, compared_in, needed, schedule, search
+from polypath.cli import _advised
 from polypath.doctor import Address, Device, Facts
 from polypath.engines import find
 from polypath.pcap import analyse
@@ -61,6 +64,14 @@ def test_a_path_in_words():
     assert (path.down, path.up, path.rtt) == (span(50e6), span(10e6), span(20e6))
     assert (path.jitter, path.loss, path.queue) == (span(5e6), span(0.001), span(80e6))
     assert (path.name, path.device, path.address, path.gateway) == ("wlan0", "wlan0", "10.0.0.2", "10.0.0.1")
+
+
+def test_a_path_as_people_write_it():
+    written = path_in_words("DSL: 50/10 Mbit/s 20 ms jitter 5 ms loss 0.1 %", 1)
+    assert written == replace(path_in_words("50/10mbit 20ms jitter 5ms loss 0.1%", 1), name="DSL")
+    assert path_in_words("dsl: 30..50 Mbit/s 20ms", 1).down == span(30e6, 50e6)
+    with pytest.raises(AdviceError, match="a second name"):
+        path_in_words("dsl: 50mbit 20ms name lte", 1)
 
 
 SPANS = {
@@ -101,7 +112,8 @@ WRONG = {
     "50/10mbit 20ms jitter 50ms": "a jitter of 50ms is more than the round-trip time",
     "50/10mbit 20ms loss 5": "write per cent",
     "50/10mbit 20ms loss 60%": "the most is 50%",
-    "50/10mbit 20ms loss": 'nothing stands behind "loss"',
+    "50/10mbit 20ms loss": 'nothing stands behind "loss"; write one, like "loss 0.1%"',
+    "DSL 50/10mbit 20ms": 'a name stands first, as in "dsl: ',
     "50/10mbit 20ms loss jitter 1ms": 'nothing stands behind "loss"',
     "50..30mbit 20ms": "write the smaller figure first",
     "50mbit±120% 20ms": "reaches down to nothing",
@@ -303,6 +315,12 @@ def test_the_answer_is_better_than_linux_by_itself_and_says_what_it_rests_on(ans
     assert found.advice.of_default.low > 1.05
     assert found.places[0].of_best.mean == 1 and all(place.of_best.mean <= 1 for place in found.places)
     assert all(0 <= place.harm.worst < 1 for place in found.places)
+    # What comes first is the answer, and what became of the congestion controls that are not in the ranking.
+    assert answered.answer[0].startswith(("Take ", "Set ", "Leave ", "Put "))
+    assert any("beside a TCP connection of somebody else" in line for line in answered.answer) == found.advice.setting.shaped
+    compared = {place.setting.cc for place in found.places}
+    assert {each.setting.cc for each in answered.left} == {each.cc for each in candidates(PATHS) if each.needs != "other"} - compared
+    assert all(each.of_advice.mean < 1 for each in answered.left)
     assert answered.settings == 56 and answered.runs <= 320
     assert answered.confirmation.sentence.startswith("not confirmed on Linux")
     assert any("lp, nv" in line for line in answered.untried)
@@ -318,7 +336,7 @@ def test_the_folder_repeats_the_answer(answered, tmp_path):
     place = next(each for each in answer["ranking"] if each["setting"] == answer["advice"])
     goodputs = again[again["flow"] == "download"]["goodput_receiver_mbps"]
     assert goodputs.mean() == pytest.approx(place["figures"]["download"]["value"])
-    assert answer["advice"] in study.conclusion
+    assert answer["advice"] in study.conclusion and "polypath advise --path 'path1: 6mbit/2mbit" in study.conclusion
     assert (answered.folder / "server.sh").read_text() == script(answered.question, answered.ranking.advice.setting, "server")
 
 
@@ -403,6 +421,16 @@ def test_the_script_may_be_run_again(tmp_path):
     for path, table in zip(PLACES, (101, 102), strict=True):
         assert sum("subflow" in line and path.address in line for line in done.stdout.splitlines()) == 1
         assert done.stdout.count(f"from {path.address} lookup {table}") == 1
+    # What was taken back is as it was.
+    kept = "{ ip mptcp limits show; sysctl net.ipv4.tcp_rmem; }"
+    taken_back = [f"{kept} >before", "sh whole.sh 2>/dev/null", "sh whole.sh undo 2>/dev/null", f"{kept} >after", "cmp before after"]
+    shown = ["ip mptcp endpoint show", "ip rule show", "ip link show"]
+    text = "\n".join([*ready, "ip mptcp limits set subflows 1 add_addr_accepted 0", *taken_back, *shown])
+    (tmp_path / "whole.sh").write_text("\n".join(line for line in whole.splitlines() if not line.startswith("tc ")) + "\n")
+    done = subprocess.run(["unshare", "--net", "sh", "-c", text], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "subflow" not in done.stdout and "lookup 10" not in done.stdout and "pp-ifb" not in done.stdout
+    assert not list(tmp_path.glob("whole.sh.*"))
     # Each command that would fail the second time has its question.
     assert all(each.unless for each in commands(asked("download", PLACES), SHAPED) if " add " in each.line)
 
@@ -544,6 +572,7 @@ def test_the_command_line_tells_and_writes_the_answer(polypath, tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     code, out, _ = polypath("advise", "--path", "6/2mbit 20ms", "--for", "call,web", "--budget", "130runs", "--no-linux", "--no-report")
     assert code == 0
+    assert out.index("By the score") < out.index("needs polypath cc load") < out.index("not tried:")
     assert "Linux by itself" in out and "harm" in out and "not tried:" in out and "again: polypath run advice" in out
     code, out, _ = polypath(
         "advise", "--path", "6/2mbit 20ms", "--for", "call,web", "--budget", "130runs", "--no-linux", "--no-report", "--json"
@@ -559,6 +588,26 @@ def test_three_paths_that_are_known_exactly_differ_by_chance_alone(tmp_path):
 
 def test_a_path_needs_no_name_of_its_own():
     assert isinstance(path_in_words("5mbit 20ms", 3), Path) and path_in_words("5mbit 20ms", 3).name == "path3"
+
+
+def test_a_video_call_is_datagrams_that_the_first_path_has_to_carry(tmp_path):
+    with pytest.raises(AdviceError, match=r"takes 1\.6 Mbit/s both ways, and path2, the first path, may carry 1 one way"):
+        advise(PATHS[1:], "videocall,web", folder=tmp_path)
+    found = advise(PATHS[:1], "videocall,download", folder=tmp_path, budget_text="130runs", on_linux=False)
+    outcome = found.results.runs
+    calls = outcome[outcome["flow"].str.startswith("videocall-") & (outcome["experiment"] == "settings")]
+    assert set(calls["flow"]) == {"videocall-up", "videocall-down"} and calls["delay_p95_ms"].gt(10).all()
+
+
+def test_a_narrow_terminal_cuts_no_figure(answered, monkeypatch):
+    for width in (60, 100):
+        console = Console(width=width, record=True, file=io.StringIO())
+        monkeypatch.setattr(_advised, "out", console, raising=False)
+        _advised.tell(answered)
+        shown = console.export_text()
+        assert "…" not in shown
+        for place in answered.ranking.places:
+            assert place.setting.name in shown and f"{place.figures['download']:.1f}" in shown
 
 
 @pytest.mark.slow

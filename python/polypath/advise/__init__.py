@@ -9,6 +9,7 @@ It searches on the simulator, over networks drawn from what is known of the path
 """
 
 from ._advice import ANSWER_FILE, STUDY_FILE, Advice, advise, as_json
+from ._answer import Left
 from ._capture import paths_in
 from ._commands import Command, commands, script, variables
 from ._confirm import Confirmation, Confirmed
@@ -20,6 +21,7 @@ from ._ranking import Place, Ranking
 from ._score import Ratio, ratio
 from ._settings import NEEDS, Setting, candidates, linux_default
 from ._study import Question
+from ._told import by_use, left_early, share
 from ._trials import Trials
 from ._uses import USES, Use, use, weighted
 from ._words import path_in_words
@@ -34,6 +36,7 @@ __all__ = [
     "Command",
     "Confirmation",
     "Confirmed",
+    "Left",
     "Path",
     "Place",
     "Question",
@@ -46,16 +49,19 @@ __all__ = [
     "Use",
     "advise",
     "as_json",
+    "by_use",
     "candidates",
     "commands",
     "completed",
     "device_speeds",
+    "left_early",
     "linux_default",
     "path_in_words",
     "paths_in",
     "paths_of_file",
     "ratio",
     "script",
+    "share",
     "uplinks",
     "use",
     "variables",

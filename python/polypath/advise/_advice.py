@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path as File
 from typing import Any
@@ -12,6 +12,7 @@ from polypath.engines import find
 from polypath.results import Results, execute, plan
 from polypath.study import Study
 
+from ._answer import Left, answer, left
 from ._budget import Budget, budget
 from ._commands import commands, script
 from ._confirm import Confirmation, confirm
@@ -19,9 +20,11 @@ from ._errors import AdviceError
 from ._final import RESULTS, final_study, run_final
 from ._paths import Path, checked
 from ._ranking import Place, Ranking, ranking
+from ._score import Figures
 from ._search import NEIGHBOURS, Schedule, compared_in, schedule, search
-from ._settings import NEEDS, Setting, candidates, linux_default
-from ._study import Question, check_names
+from ._settings import Setting, candidates, linux_default
+from ._study import BESIDE, Question, check_names
+from ._told import Words, conclusion
 from ._trials import Trials
 from ._untried import untried
 from ._uses import use, weighted
@@ -34,7 +37,11 @@ class Advice:
     """The answer, and what it rests on."""
 
     question: Question
+    answer: Sequence[str]
+    """In sentences."""
     ranking: Ranking
+    left: Sequence[Left]
+    """Of congestion controls that were not compared."""
     yardstick: Sequence[float]
     """Harm that one plain TCP connection, cubic, does on each path."""
     confirmation: Confirmation
@@ -68,8 +75,7 @@ def advise(
     """
     question = Question(paths=checked(tuple(paths)), weights=weighted(uses))
     check_names(question.paths)
-    if set(question.weights) == {"call"}:
-        raise AdviceError('a call by itself asks for no setting: say what goes on beside it, like --for "call=2,download"')
+    _check_calls(question)
     allowed = budget(budget_text, question)
     settings, planned = _affordable(question, allowed)
     if len(settings) < (every := len(candidates(question.paths))):
@@ -88,7 +94,9 @@ def advise(
     final = run_final(question, finalists, networks, made, File(folder), workers=workers, progress=lambda run: progress(1))
     ranked = ranking(finalists, linux_default(question.paths), final.figures, question.weights, final.harm)
 
-    made = made.replace(conclusion=_conclusion(question, ranked, len(networks)))
+    others = left(question, settings, ranked, trials)
+    told = Words(question=question, ranked=ranked, beside=final.beside, left=others, uses=uses, budget=budget_text, networks=len(networks))
+    made = made.replace(conclusion=conclusion(told))
     confirmation = Confirmation(settings=(), sentence="not confirmed on Linux: nobody asked for it")
     if on_linux:
         stage("confirming on Linux", 0)
@@ -96,7 +104,9 @@ def advise(
         confirmation = confirm(question, order, networks, File(folder), workers=workers)
     advice = Advice(
         question=question,
+        answer=answer(question, ranked, final.beside, lambda each, name, where: _plain(ranked, final.beside, each, name, where)),
         ranking=ranked,
+        left=others,
         yardstick=final.yardstick,
         confirmation=confirmation,
         untried=untried(question, settings, [each.name for each in find("sim").algorithms()], find("sim").schedulers()),
@@ -118,10 +128,14 @@ def as_json(advice: Advice) -> dict[str, Any]:
     return {
         "paths": {path.name: path.told() for path in advice.question.paths},
         "for": dict(advice.question.weights),
+        "answer": list(advice.answer),
         "advice": found.advice.setting.name,
         "advice_stock": found.stock.setting.name,
         "linux_default": found.default.setting.name,
         "ranking": [_place(advice.question, place) for place in found.places],
+        "left_the_search": [
+            {"setting": each.setting.name, "of_advice": asdict(each.of_advice), "networks": each.networks} for each in advice.left
+        ],
         "harm_of_one_tcp": dict(zip((path.name for path in advice.question.paths), advice.yardstick, strict=True)),
         "commands": {
             name: [asdict(each) for each in commands(advice.question, place.setting)]
@@ -197,24 +211,21 @@ def _asked(question: Question) -> str:
     return f"Which congestion control, scheduler, queue and buffers are best for {wanted}?"
 
 
-_COLUMNS = {
-    "download": ("goodput_receiver_mbps", "download"),
-    "upload": ("goodput_receiver_mbps", "upload"),
-    "call": ("delay_p95_ms", "call-down"),
-    "stream": ("byte_delay_p95_ms", "stream"),
-    "web": ("response_p50_ms", "web"),
-}
+def _plain(ranked: Ranking, beside: Mapping[str, Figures], setting: Setting, name: str, experiment: str) -> str:
+    place = next(each for each in ranked.places if each.setting == setting)
+    figures = beside[setting.name] if experiment == BESIDE else place.figures
+    return f"{figures[name]:.1f}"
 
 
-def _conclusion(question: Question, ranked: Ranking, networks: int) -> str:
-    """What the report begins with; its figures are those of the results, whenever they are made again."""
-    lines = [f"**{ranked.advice.setting.name}** is the advice, among settings compared in {networks} networks.", ""]
-    for setting in dict.fromkeys(place.setting for place in (ranked.advice, ranked.stock, ranked.default)):
-        told = []
-        for name in question.weights:
-            column, flow = _COLUMNS[name]
-            value = f"{{{{ {column} where setting={setting.name}, flow={flow}, experiment=settings }}}}"
-            told.append(f"{name} {value} {use(name).unit} ({use(name).figure})")
-        who = "Linux by itself" if setting == ranked.default.setting else NEEDS[setting.needs]
-        lines.append(f"- {setting.name} ({who}): {', '.join(told)}.")
-    return "\n".join(lines)
+def _check_calls(question: Question) -> None:
+    """Raises `AdviceError` where calls are all there is, or one that the first path cannot carry."""
+    if all(name == "call" for name in question.weights):
+        raise AdviceError('a call by itself asks for no setting: say what goes on beside it, like --for "call=2,download"')
+    first = question.paths[0]
+    for name in question.weights:
+        least = min(first.up.low, first.down.low)
+        if least < use(name).least_bps:
+            raise AdviceError(
+                f"--for {name}: it takes {use(name).least_bps / 1e6:g} Mbit/s both ways, and {first.name}, the first path, may carry "
+                f"{least / 1e6:g} one way; put a faster path first, or take `call`"
+            )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ class Command:
     why: str
     unless: str = ""
     """A command that tells whether this one was run already, for the script: it may be run again."""
+    undo: str = ""
+    """What takes it back; settings of sysctl and limits are kept by the script."""
 
 
 def commands(question: Question, setting: Setting) -> list[Command]:
@@ -44,7 +47,8 @@ def commands(question: Question, setting: Setting) -> list[Command]:
     elif len(question.paths) > 1:
         place, path = numbered[0]
         line = f"ip route replace default {_via(path, place)}dev {_device(path, place)}"
-        found.append(Command(where="host", line=line, why=f"all packets leave by {path.name}"))
+        undo = line.replace("replace", "del", 1)
+        found.append(Command(where="host", line=line, why=f"all packets leave by {path.name}", undo=undo))
     if setting.buffer is not None:
         for where in ("host", "server"):
             for name, figures in (("rmem", _RMEM), ("wmem", _WMEM)):
@@ -67,18 +71,50 @@ def variables(question: Question, setting: Setting) -> list[tuple[str, str]]:
 
 
 def script(question: Question, setting: Setting, where: Place) -> str:
-    """The commands of one side as a shell script; nothing where there are none."""
+    """The commands of one side as a shell script, which takes them back with the word `undo`; nothing where there are none."""
     own = [each for each in commands(question, setting) if each.where == where]
     if not own:
         return ""
-    lines = ["#!/bin/sh", f"# {setting.name}: what to run as root on the {where}. Written by polypath advise.", "set -e"]
+    lines = ["#!/bin/sh", f"# {setting.name}: what to run as root on the {where}, and `sh {where}.sh undo` to take it back."]
+    lines += ["# Written by polypath advise.", "set -e"]
     text = "\n".join(each.line for each in own)
     lines += [f': "${{{name}:?{meaning}}}"' for name, meaning in variables(question, setting) if f"${name}" in text]
+    lines += _undo(own)
     why = ""
     for each in own:
         lines += [f"# {each.why}"] * (each.why != why) + [f"{each.unless} || {each.line}" if each.unless else each.line]
         why = each.why
     return "\n".join([*lines, ""])
+
+
+def _undo(own: Sequence[Command]) -> Iterator[str]:
+    """Keeps what was set before, once, and what takes everything back."""
+    settings = list(dict.fromkeys(found[1] for each in own if (found := _SYSCTL.match(each.line))))
+    limits = any(each.line.startswith("ip mptcp limits") for each in own)
+    route = any(each.line.startswith("ip route replace default") and " table " not in each.line for each in own)
+    yield 'before="$0.before"'
+    yield 'if [ "$1" = undo ]; then'
+    for line in dict.fromkeys(each.undo for each in reversed(own) if each.undo):
+        yield f"    {line} 2>/dev/null || true"
+    if settings:
+        yield '    [ ! -e "$before" ] || sysctl -q -p "$before"'
+    if limits:
+        yield '    [ ! -e "$before.limits" ] || ip mptcp limits set $(cat "$before.limits")'
+    if route:
+        yield '    [ ! -e "$before.route" ] || while read -r route; do ip route replace $route; done <"$before.route"'
+    yield '    rm -f "$before" "$before.limits" "$before.route"'
+    yield "    exit"
+    yield "fi"
+    if settings:
+        yield f'[ -e "$before" ] || sysctl {" ".join(settings)} >"$before" || {{ rm -f "$before"; exit 1; }}'
+    if limits:
+        yield '[ -e "$before.limits" ] || ip mptcp limits show >"$before.limits"'
+    if route:
+        yield '[ -e "$before.route" ] || ip route show default >"$before.route"'
+    yield """trap '[ $? = 0 ] || echo "$0 stopped at the command above; sh $0 undo takes back what was set" >&2' EXIT"""
+
+
+_SYSCTL = re.compile(r"sysctl -w ([a-z0-9_.]+)=")
 
 
 def _senders(question: Question) -> Sequence[Place]:
@@ -103,15 +139,23 @@ def _mptcp(paths: Sequence[tuple[int, Path]]) -> Iterator[Command]:
     for where in ("host", "server"):
         why = "MPTCP with a subflow on each path; programs ask for it themselves, or by mptcpize run PROGRAM"
         yield Command(where=where, line="sysctl -w net.mptcp.enabled=1", why=why)
-        yield Command(where=where, line=f"ip mptcp limits set subflow {_SUBFLOWS} add_addr_accepted {_SUBFLOWS}", why=why)
+        yield Command(where=where, line=f"ip mptcp limits set subflows {_SUBFLOWS} add_addr_accepted {_SUBFLOWS}", why=why)
     for place, path in paths:
         address, device, table = _address(path, place), _device(path, place), _TABLES + place
         why = f"an endpoint on {path.name}, and a route of its own for what leaves from there"
         there = f"ip mptcp endpoint show | grep -qwF {address}"
-        yield Command(where="host", line=f"ip mptcp endpoint add {address} dev {device} subflow", why=why, unless=there)
+        gone = f"ip mptcp endpoint delete id $(ip mptcp endpoint show | grep -wF {address} | sed 's/.* id \\([0-9]*\\).*/\\1/')"
+        yield Command(where="host", line=f"ip mptcp endpoint add {address} dev {device} subflow", why=why, unless=there, undo=gone)
         there = f"ip rule show from {address} | grep -qw {table}"
-        yield Command(where="host", line=f"ip rule add from {address} table {table}", why=why, unless=there)
-        yield Command(where="host", line=f"ip route replace default {_via(path, place)}dev {device} table {table}", why=why)
+        yield Command(
+            where="host",
+            line=f"ip rule add from {address} table {table}",
+            why=why,
+            unless=there,
+            undo=f"ip rule del from {address} table {table}",
+        )
+        line = f"ip route replace default {_via(path, place)}dev {device} table {table}"
+        yield Command(where="host", line=line, why=why, undo=f"ip route flush table {table}")
 
 
 def _shaper(path: Path, place: int) -> Iterator[Command]:
@@ -129,7 +173,16 @@ def _shaper(path: Path, place: int) -> Iterator[Command]:
     ]
     for line in lines:
         there = f"ip link show {mirror} >/dev/null 2>&1" if line.startswith("ip link add") else ""
-        yield Command(where="host", line=line, why=why, unless=there)
+        yield Command(where="host", line=line, why=why, unless=there, undo=_undone(line, device, mirror))
+
+
+def _undone(line: str, device: str, mirror: str) -> str:
+    """What is on the mirror is gone with it."""
+    if line.startswith("ip link add"):
+        return f"ip link del {mirror}"
+    if line.startswith("tc filter"):
+        return f"tc qdisc del dev {device} ingress"
+    return f"tc qdisc del dev {device} root" if line.startswith(f"tc qdisc replace dev {device} root") else ""
 
 
 def _bucket(device: str, rate: Rate) -> Iterator[str]:

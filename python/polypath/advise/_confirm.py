@@ -11,7 +11,7 @@ from polypath.errors import PolypathError
 from polypath.results import Store, execute, plan
 from polypath.study import DEFAULT_KERNEL
 
-from ._final import RESULTS, Outcomes, outcomes
+from ._final import RESULTS, Outcomes, means, outcomes
 from ._score import Figures, Ratio, ratio, score
 from ._settings import Setting
 from ._study import Question, study
@@ -68,8 +68,8 @@ def confirm(
     settings = tuple(
         Confirmed(
             setting=each,
-            simulated=_means(figures["sim"][each]),
-            measured=_means(figures["linux"][each]),
+            simulated=means(figures["sim"][each]),
+            measured=means(figures["linux"][each]),
             of_first=ratio(scores[each], scores[able[0]]),
         )
         for each in able
@@ -116,7 +116,3 @@ def _figures(question: Question, found: Outcomes, setting: Setting, networks: Se
         {name: value(use(name), found[_MAIN, setting.name, f"n{network}"], question.seconds[1]) for name in question.weights}
         for network in networks
     ]
-
-
-def _means(every: Sequence[Figures]) -> dict[str, float]:
-    return {name: sum(each[name] for each in every) / len(every) for name in every[0]}

@@ -29,6 +29,8 @@ class Final:
     """By setting, those of each network in order."""
     harm: Mapping[str, Harm]
     """By setting."""
+    beside: Mapping[str, Figures]
+    """By setting, means beside a TCP connection of somebody else on each path."""
     yardstick: Sequence[float]
     """The harm that one TCP connection of the host, cubic and over that path alone, does on each path."""
     runs: int
@@ -65,6 +67,7 @@ def run_final(
     results = execute(work, workers=workers, progress=progress)
     found = outcomes(work.runs, Store(work.folder / "runs"))
     seconds = question.seconds[1]
+    some = [network for network in networks if (BESIDE, settings[0].name, f"n{network}") in found]
     alone = [goodputs(outcome) for (experiment, _, _), outcome in found.items() if experiment == ALONE]
 
     def beside(name: str) -> list[Goodputs]:
@@ -75,6 +78,7 @@ def run_final(
         results=results,
         figures={each.name: figures(question, found, each, networks, seconds) for each in settings},
         harm={each.name: harm(beside(each.name), alone) for each in settings},
+        beside={each.name: means(figures(question, found, each, some, seconds, BESIDE)) for each in settings},
         yardstick=[harm(beside(each.name), alone).by_path[place] for place, each in enumerate(yardsticks(question))],
         runs=work.distinct,
     )
@@ -88,7 +92,14 @@ def outcomes(done: Sequence[Run], store: Store) -> Outcomes:
     return {(run.experiment, str(run.parameters[SETTING]), str(run.parameters[NETWORK])): store.record(run.key)["outcome"] for run in done}
 
 
-def figures(question: Question, found: Outcomes, setting: Setting, networks: Sequence[int], seconds: float) -> list[Figures]:
+def figures(
+    question: Question, found: Outcomes, setting: Setting, networks: Sequence[int], seconds: float, experiment: str = COMPARED
+) -> list[Figures]:
     return [
-        {name: value(use(name), found[COMPARED, setting.name, f"n{network}"], seconds) for name in question.weights} for network in networks
+        {name: value(use(name), found[experiment, setting.name, f"n{network}"], seconds) for name in question.weights}
+        for network in networks
     ]
+
+
+def means(every: Sequence[Figures]) -> Figures:
+    return {name: sum(each[name] for each in every) / len(every) for name in every[0]}

@@ -46,6 +46,10 @@ class Trials:
         """The setting's scores in these networks, all of which were run."""
         return [score(self._figures[setting.name, network], self.question.weights) for network in networks]
 
+    def networks(self, setting: Setting) -> list[int]:
+        """Those in which it ran."""
+        return sorted(network for name, network in self._figures if name == setting.name)
+
     def figures(self, setting: Setting, networks: Sequence[int]) -> Iterator[Figures]:
         for network in networks:
             yield self._figures[setting.name, network]

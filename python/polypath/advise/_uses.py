@@ -22,6 +22,12 @@ class Use:
     """Without what all flows of its transport share."""
     sender: Literal["host", "server", "both"]
     bulk: bool = False
+    least_bps: int = 0
+    """What it asks of the first path both ways, headers included; below that no setting makes it a call."""
+
+    @property
+    def datagrams(self) -> bool:
+        return self.flow.get("transport") == "udp"
 
 
 USES = (
@@ -48,7 +54,7 @@ USES = (
     ),
     Use(
         name="call",
-        what="datagrams of 160 bytes at 100 kbit/s both ways, over the first path",
+        what="a voice call: datagrams of 160 bytes at 100 kbit/s both ways, over the first path",
         figure="delay p95",
         unit="ms",
         better="lower",
@@ -61,6 +67,23 @@ USES = (
             "app": {"kind": "constant", "rate": "100kbit"},
         },
         sender="both",
+    ),
+    Use(
+        name="videocall",
+        what="datagrams of 1200 bytes at 1.5 Mbit/s both ways, over the first path",
+        figure="delay p95",
+        unit="ms",
+        better="lower",
+        flow={
+            "client": "host",
+            "server": "server",
+            "transport": "udp",
+            "direction": "both",
+            "datagram": "1200B",
+            "app": {"kind": "constant", "rate": "1500kbit"},
+        },
+        sender="both",
+        least_bps=1_600_000,
     ),
     Use(
         name="stream",
@@ -133,7 +156,7 @@ def value(use: Use, outcome: Mapping[str, Any], seconds: float) -> float:
 
 
 def _delay_ms(flow: Mapping[str, Any], name: str) -> float | None:
-    if name == "call":
+    if use(name).datagrams:
         spread, part = (flow.get("datagrams") or {}).get("delay"), "p95_ns"
     elif name == "web":
         spread, part = (flow.get("responses") or {}).get("time"), "p50_ns"

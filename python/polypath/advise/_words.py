@@ -28,17 +28,17 @@ def path_in_words(text: str, number: int) -> Path:
 
     Raises `AdviceError` with one sentence that names the word at fault.
     """
-    words = text.split()
+    title, words = _parts(text)
     if len(words) < 1:
         raise AdviceError(f'--path: "" describes nothing; write rates down and up and the round-trip time, like "{EXAMPLE}"')
-    found: dict[str, str] = {}
+    found = {"name": title} if title else {}
     waiting = list(words)
     while waiting:
         word = waiting.pop(0)
         key = word.lower()
         if key in _WORDS:
             if not waiting or waiting[0].lower() in _WORDS:
-                raise _wrong(text, f'nothing stands behind "{word}"')
+                raise _wrong(text, f'nothing stands behind "{word}"; write one, like "{word} {_EXAMPLES[key]}"')
             value = waiting.pop(0)
         elif "/" in word and "±" not in word.split("/")[0] and word[:1].isdigit():
             key, value = "rates", word
@@ -47,9 +47,10 @@ def path_in_words(text: str, number: int) -> Path:
             key, value = ("rtt" if _is_time(word) or ("rates" in found and word.isdigit()) else "rates"), word
         else:
             near = difflib.get_close_matches(key, _WORDS, n=1)
-            hint = f'did you mean "{near[0]}"?' if near else "the words are"
-            rest = "" if near else f" {', '.join(_WORDS)}"
-            raise _wrong(text, f'"{word}" is no word of a path; {hint}{rest}')
+            hint = (
+                f'did you mean "{near[0]}"?' if near else f'the words are {", ".join(_WORDS)}; a name stands first, as in "dsl: {EXAMPLE}"'
+            )
+            raise _wrong(text, f'"{word}" is no word of a path; {hint}')
         if key in found:
             raise _wrong(text, f'"{value}" is a second {_SPOKEN.get(key, key)}; the first is "{found[key]}"')
         found[key] = value
@@ -90,6 +91,27 @@ def path_in_words(text: str, number: int) -> Path:
     )
 
 
+def _parts(text: str) -> tuple[str, list[str]]:
+    """The name before a colon, and the words: "50/10 Mbit/s 20 ms" are two as "50/10mbit 20ms" are."""
+    title, colon, rest = text.partition(":")
+    # The colons of an address have no room behind them.
+    if not colon or not rest.startswith((" ", "\t")) or len(title.split()) != 1:
+        title, rest = "", text
+    return title.strip(), _UNIT_APART.sub(lambda unit: unit[1].lower(), rest).split()
+
+
+# What stands behind a number and a space, and is a unit.
+_UNIT_APART = re.compile(r"(?<=\d)\s+((?:[kmg]?bit)(?:/s)?|ns|[µu]s|ms|s|%)(?=$|[\s,])", re.IGNORECASE)
+_EXAMPLES = {
+    "rtt": "20ms",
+    "jitter": "5ms",
+    "loss": "0.1%",
+    "queue": "80ms",
+    "dev": "wlan0",
+    "address": "192.0.2.2",
+    "via": "192.0.2.1",
+    "name": "dsl",
+}
 _SPOKEN = {"rtt": "round-trip time", "rates": "pair of rates"}
 
 

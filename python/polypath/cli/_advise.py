@@ -11,9 +11,6 @@ import typer
 from ._console import err, out
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
-    from polypath.advise import Advice
     from polypath.advise import Path as Link
 
 
@@ -22,7 +19,7 @@ def advise(
         list[str] | None,
         typer.Option(
             metavar="TEXT",
-            help='A path in words: rates down/up, round-trip time, and what else is known, such as "50/10mbit 20ms jitter 5ms loss 0.1%"; '
+            help='A path in words: rates down/up, round-trip time, what else is known: "dsl: 50/10mbit 20ms jitter 5ms loss 0.1%"; '
             'ranges ("30..50mbit", "20ms±20%") say how uncertain a figure is. Once for each path, that of calls first.',
         ),
     ] = None,
@@ -32,7 +29,12 @@ def advise(
         list[Path] | None, typer.Option(metavar="FILE", help="A capture of a transfer over the paths; may be repeated.")
     ] = None,
     uses: Annotated[
-        str, typer.Option("--for", metavar="USES", help="What for: download, upload, call, stream, web, with weights: download=2,call=1.")
+        str,
+        typer.Option(
+            "--for",
+            metavar="USES",
+            help="What for: download, upload, call (voice), videocall, stream, web, with weights: download=2,call=1.",
+        ),
     ] = "download",
     budget: Annotated[
         str, typer.Option(metavar="TIME", help="How much to search: a time as two cores have it, or a number of runs such as 900runs.")
@@ -64,10 +66,12 @@ def advise(
 
         sys.stdout.write(json.dumps(plain(found), indent=1) + "\n")
         return
-    _tell(found)
+    from . import _advised
+
+    _advised.tell(found)
     if page is not None:
         out.print(f"report: {page}", soft_wrap=True)
-    out.print(f"again: polypath run {out_folder}", soft_wrap=True)
+    out.print(f"its runs again: polypath run {out_folder} --out {found.results.folder.parent}", soft_wrap=True)
 
 
 def _paths(words: list[str], file: str | None, from_host: bool, captures: list[Path]) -> tuple[list[Link], list[str]]:
@@ -123,87 +127,3 @@ class _Progress:
 
     def advance(self, runs: int) -> None:
         self._bar.advance(self._task, runs)
-
-
-def _tell(found: Advice) -> None:
-    from polypath.advise import NEEDS, commands, use, variables
-
-    question, ranked = found.question, found.ranking
-    for name, path in ((each.name, each) for each in question.paths):
-        out.print(f"{name}: {path.told()}", soft_wrap=True)
-    for note in found.notes:
-        out.print(f"  {note}", style="dim", soft_wrap=True)
-    wanted = ", ".join(f"{name} {100 * weight:.0f} % ({use(name).what})" for name, weight in question.weights.items())
-    out.print(f"for: {wanted}\n", soft_wrap=True)
-    out.print(_table(found))
-    out.print(f"{found.settings} settings were tried in {found.runs} runs; these were compared in {found.networks} further networks.")
-    measure = ", ".join(f"{round(100 * harm)} % on {path.name}" for harm, path in zip(found.yardstick, question.paths, strict=True))
-    out.print(
-        f"harm: what a TCP connection on a path loses beside them, at worst; one TCP connection of the host in their place: {measure}"
-    )
-    out.print(found.confirmation.sentence + "\n", soft_wrap=True)
-    for heading, place in (("advice", ranked.advice), ("a stock kernel", ranked.stock)):
-        if heading != "advice" and place is ranked.advice:
-            continue
-        gain = place.of_default
-        out.print(f"[bold]{heading}: {place.setting.name}[/bold], {_gain(gain.mean, gain.low, gain.high)} ({NEEDS[place.setting.needs]})")
-        if not (lines := commands(question, place.setting)):
-            out.print("  nothing to set")
-        for name, meaning in variables(question, place.setting):
-            out.print(f"  {name}=...   # {meaning}", style="dim", soft_wrap=True)
-        for where in ("host", "server"):
-            own = [each.line for each in lines if each.where == where]
-            if own:
-                out.print(f"  on the {where}, as root:")
-            for line in own:
-                out.print(f"    {line}", style="cyan", markup=False, soft_wrap=True)
-    if ranked.best.setting.needs == "other" and not ranked.advice.ties:
-        out.print(f"{ranked.best.setting.name} would be better, but asks for {NEEDS['other']}, which no upstream Linux has yet.")
-    out.print("\nnot tried:")
-    for line in found.untried:
-        out.print(f"  {line}", soft_wrap=True)
-
-
-def _gain(mean: float, low: float, high: float) -> str:
-    if low <= 1 <= high:
-        return "no different from what Linux does by itself"
-    return f"{mean:.2f} times as good as what Linux does by itself ({low:.2f} to {high:.2f})"
-
-
-def _table(found: Advice) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    from polypath.advise import use
-
-    ranked = found.ranking
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for head in ("paths", "congestion\ncontrol", "scheduler", "queue", "buffers"):
-        table.add_column(head, vertical="bottom")
-    for name in found.question.weights:
-        table.add_column(f"{name}\n{use(name).figure.split()[-1]}\n{use(name).unit}", justify="right", vertical="bottom")
-    for head in ("of the best", "harm"):
-        table.add_column(head, justify="right", vertical="bottom")
-    table.add_column("needs", vertical="bottom")
-    table.add_column("", vertical="bottom")
-    for place in ranked.places:
-        setting, beside = place.setting, place.of_best
-        words = [
-            word for word, it in (("advice", ranked.advice), ("stock", ranked.stock), ("Linux by itself", ranked.default)) if it is place
-        ]
-        words += ["ties"] * (place.ties and place is not ranked.best)
-        share = "1" if place is ranked.best else f"{beside.mean:.2f} ({beside.low:.2f}..{beside.high:.2f})"
-        table.add_row(
-            setting.paths,
-            setting.cc,
-            setting.scheduler if setting.paths == "all" else "",
-            setting.queue,
-            setting.buffers,
-            *(f"{place.figures[name]:.1f}" for name in found.question.weights),
-            share,
-            f"{round(100 * place.harm.worst)} %",
-            {"stock": "stock kernel", "ours": "polypath cc", "other": "other kernel"}[setting.needs],
-            ", ".join(words),
-            style="bold" if place is ranked.advice else None,
-        )
-    return table

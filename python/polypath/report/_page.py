@@ -115,7 +115,8 @@ def page(material: Material) -> Page:
         facts=_facts(runs, claims, platforms),
         headlines=[
             *(f"Beware: {sentence}." for sentence in warnings(runs, material.parameters)),
-            *(line for view in views for line in view.headlines),
+            # A study that concludes needs no sentences of ours about it; each experiment keeps its own.
+            *(line for view in views for line in view.headlines if not study.conclusion),
         ],
         topology=_figures.drawing(material),
         bounds=_bounds(first, material.paths_of(runs.head(1))),
