@@ -186,10 +186,14 @@ impl Analysis {
         }
         let stream = &mut self.streams[number];
         let side = stream.side(segment);
-        // Where in the mapping the segment stands is known if the mapping is not longer than it.
-        let bytes = segment.len.min(u32::from(mapping.len).max(1));
+        // A mapping may stand for several segments, each of which Linux repeats it on: they lie in it as they lie in the subflow (RFC 8684 section
+        // 3.3.1). If the SYN is not in the capture, that is not known, and they count from its beginning.
+        let len = u32::from(mapping.len);
+        let sent_before = stream.directions[side].isn.map_or(0, |isn| segment.seq.wrapping_sub(isn).wrapping_sub(mapping.ssn));
+        let from = if sent_before < len { sent_before } else { 0 };
+        let part = from..len.min(from.saturating_add(segment.len));
         let mss = stream.directions[side].largest_segment();
-        let (dsn, again) = self.connections[stream.connection].data[side].on_mapping(now, mapping, bytes, number, mss);
+        let (dsn, again) = self.connections[stream.connection].data[side].on_mapping(now, mapping, &part, number, mss);
         stream.directions[side].on_mapping(now, dsn, again);
     }
 

@@ -5,6 +5,7 @@ use crate::window::WindowWatch;
 use polypath_base::DataSeq;
 use polypath_wire::mptcp::{Mapping, Number};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Mappings that are remembered, at most: by them it is seen that data were sent before on another subflow.
 const MAPPINGS: usize = 65_536;
@@ -20,12 +21,11 @@ pub(crate) struct Data {
 }
 
 impl Data {
-    /// A mapping of so many bytes that a subflow carries. Returns how far into the stream it reaches, and the bytes that another one has carried
-    /// before.
-    pub(crate) fn on_mapping(&mut self, now: u64, mapping: &Mapping, bytes: u32, subflow: usize, mss: u32) -> (u64, u64) {
-        let begin = self.expand(mapping.dsn);
-        // Offloads join segments, and one mapping may stand for several segments (RFC 8684 section 3.3.1).
-        let end = begin.saturating_add(u64::from(bytes));
+    /// The part of a mapping that a segment of a subflow carries. Returns how far into the stream it reaches, and the bytes that another one has
+    /// carried before.
+    pub(crate) fn on_mapping(&mut self, now: u64, mapping: &Mapping, part: &Range<u32>, subflow: usize, mss: u32) -> (u64, u64) {
+        let start = self.expand(mapping.dsn);
+        let [begin, end] = [part.start, part.end].map(|at| start.saturating_add(u64::from(at)));
         let first = *self.first.get_or_insert_with(|| {
             // All before it counts as acknowledged.
             self.watch.acked = begin;
@@ -46,7 +46,7 @@ impl Data {
             }
         }
         self.reinjected_bytes += again;
-        self.watch.series.at(now).new_bytes += u64::from(bytes) - again.min(u64::from(bytes));
+        self.watch.series.at(now).new_bytes += (end - begin) - again.min(end - begin);
         self.watch.series.at(now).reinjected_bytes += again;
         self.watch.on_data(now, end, mss);
         (end.saturating_sub(first), again)

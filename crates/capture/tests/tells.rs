@@ -167,6 +167,25 @@ fn data_sent_again_on_another_subflow_are_told_over_time() {
     );
 }
 
+#[test]
+fn a_mapping_that_several_segments_repeat_counts_each_of_their_bytes_once() {
+    let mut capture = Capture::new(false);
+    capture.handshake(0, 1, capable(Version::V1));
+    capture.handshake(100, 2, join(Version::V1, false));
+    // As Linux sends: a whole buffer is one mapping. The last one carries again what the first subflow had.
+    for (ms, host, own, dsn, len) in [(200, 1, 0, 0, 3000), (201, 2, 0, 3000, 2500), (300, 2, 2500, 1000, 2000)] {
+        for at in (0..len).step_by(1000) {
+            let segment = with_data(plain(own + at, (len - at).min(1000)), Version::V1, dsn);
+            let dss = Dss { ssn: 1 + own, map_len: len as u16, ..segment.dss };
+            capture.add(ms, host, true, &Segment { dss, ..segment });
+        }
+    }
+    let connection = capture.connection();
+    assert_eq!((connection.data[0].sent_bytes, connection.data[0].reinjected_bytes), (5500, 2000));
+    assert_eq!(connection.data[0].series.in_flight_bytes.iter().max(), Some(&5500));
+    assert_eq!(connection.subflows[1].directions[0].reinjected_bytes, 2000);
+}
+
 /// Segments of 1460 bytes that nobody answers; a router's answer after the third, and three more as long or shorter.
 fn with_answer(v6: bool, after: u32) -> ConnectionReport {
     let mut capture = Capture::new(v6);

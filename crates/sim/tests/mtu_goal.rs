@@ -6,6 +6,10 @@
 //! window random, so such a case has six seeds, and fails if it lies below 97 % by more than three standard errors of both means; one case in a
 //! hundred may. There are three sets of 1000 cases: with the first in view the search was made, the other two confirm it.
 //! `cargo test` runs 40 cases of the first set; all of all: `cargo test --release -p polypath-sim --test mtu_goal -- --include-ignored --nocapture`.
+//!
+//! Two measures were added when the results of that rule were known, and do not change it. All cases of the first set have the same six seeds, so
+//! their mean is one of six numbers; the same cases are judged with seeds of their own. And without loss a single run decides, though two runs that
+//! differ by a packet may differ by a quarter; so cases are judged over neighbouring networks too, whose first path is up to a tenth shorter or longer.
 
 use std::ops::Range;
 
@@ -20,6 +24,11 @@ const PROBES: f64 = 0.01;
 const ERRORS: f64 = 3.0;
 const OUTLIERS: f64 = 0.01;
 const SEEDS_WITH_LOSS: u64 = 6;
+
+/// One way, of both paths.
+const DELAY_NS: u64 = 10 * MS;
+/// Networks that differ in the delay of their first path alone, from nine tenths to eleven of the usual one.
+const NEIGHBOURS: u64 = 21;
 
 /// The cases with which `parallel` was made. Every case has a number of its own, from which all of it is drawn, the seeds of its runs too.
 const KNOWN: Range<u64> = 0..1000;
@@ -47,6 +56,8 @@ struct Case {
     loss: f64,
     /// Of its first run; the next ones have the next seeds.
     first_seed: u64,
+    /// Of the first path, to the server.
+    first_delay_ns: u64,
     transport: &'static str,
 }
 
@@ -59,13 +70,14 @@ struct Result {
 
 impl Case {
     fn of(mtus: &[u64], icmp: Icmp) -> Self {
-        Self { mtus: mtus.to_vec(), icmp, loss: 0.0, first_seed: 1, transport: if mtus.len() == 1 { "tcp" } else { "mptcp" } }
+        let transport = if mtus.len() == 1 { "tcp" } else { "mptcp" };
+        Self { mtus: mtus.to_vec(), icmp, loss: 0.0, first_seed: 1, first_delay_ns: DELAY_NS, transport }
     }
 
     /// `search`: by which policy; none: the interfaces have the right MTU.
     fn link(&self, number: usize, search: Option<&str>) -> Value {
         let mtu = self.mtus[number];
-        let delay = json!({"kind": "delay", "delay_ns": 10 * MS});
+        let delay = |delay_ns: u64| json!({"kind": "delay", "delay_ns": delay_ns});
         let mut there = vec![];
         if search.is_some() {
             there.push(match self.icmp {
@@ -78,12 +90,12 @@ impl Case {
         if self.loss > 0.0 {
             there.push(json!({"kind": "loss", "model": "bernoulli", "probability": self.loss}));
         }
-        there.push(delay.clone());
+        there.push(delay(if number == 0 { self.first_delay_ns } else { DELAY_NS }));
         let interface = if search.is_some() { INTERFACE } else { mtu };
         json!({"name": format!("path{number}"),
                "a": {"node": "c", "address": format!("10.1.{number}.1"), "mtu": interface},
                "b": {"node": "r", "address": format!("10.1.{number}.2"), "mtu": INTERFACE},
-               "a_to_b": there, "b_to_a": [delay]})
+               "a_to_b": there, "b_to_a": [delay(DELAY_NS)]})
     }
 
     fn scenario(&self, seed: u64, search: Option<&str>) -> Scenario {
@@ -111,18 +123,16 @@ impl Case {
         Result { goodput: flow.goodput_receiver_bps / 1e6, probes: probes as f64 / sent.max(1) as f64 }
     }
 
-    /// The share of the right MTUs' goodput, its standard error, and the most that probes took.
+    /// By the rule: one run, or with loss one for each seed.
     fn judge(&self) -> Judgement {
         let seeds = if self.loss > 0.0 { SEEDS_WITH_LOSS } else { 1 };
-        let results: Vec<[Result; 2]> =
-            (self.first_seed..self.first_seed + seeds).map(|seed| [self.run(seed, Some("parallel")), self.run(seed, None)]).collect();
-        let [[ours, ours_error], [right, right_error]] = [0, 1].map(|which| mean(results.iter().map(|result| result[which].goodput)));
-        let share = ours / right;
-        Judgement {
-            share,
-            error: share * ((ours_error / ours).powi(2) + (right_error / right).powi(2)).sqrt(),
-            probes: results.iter().map(|result| result[0].probes).fold(0.0, f64::max),
-        }
+        Judgement::of((0..seeds).map(|number| Self { first_seed: self.first_seed + number, ..self.clone() }))
+    }
+
+    /// Over neighbouring networks.
+    fn judge_neighbours(&self) -> Judgement {
+        let delay = |number| DELAY_NS * 9 / 10 + DELAY_NS / 5 * number / (NEIGHBOURS - 1);
+        Judgement::of((0..NEIGHBOURS).map(|number| Self { first_delay_ns: delay(number), ..self.clone() }))
     }
 }
 
@@ -134,6 +144,19 @@ struct Judgement {
 }
 
 impl Judgement {
+    /// The share of the right MTUs' goodput over one run of each case, its standard error, and the most that probes took.
+    fn of(cases: impl Iterator<Item = Case>) -> Self {
+        let results: Vec<[Result; 2]> =
+            cases.map(|case| [Some("parallel"), None].map(|search| case.run(case.first_seed, search))).collect();
+        let [[ours, ours_error], [right, right_error]] = [0, 1].map(|which| mean(results.iter().map(|result| result[which].goodput)));
+        let share = ours / right;
+        Self {
+            share,
+            error: share * ((ours_error / ours).powi(2) + (right_error / right).powi(2)).sqrt(),
+            probes: results.iter().map(|result| result[0].probes).fold(0.0, f64::max),
+        }
+    }
+
     fn is_fast_enough(&self) -> bool {
         self.share + ERRORS * self.error >= GOODPUT
     }
@@ -181,14 +204,18 @@ fn random(number: u64) -> Case {
     Case { loss, first_seed, ..Case::of(&mtus, icmp) }
 }
 
-/// Judges random cases; the sentence says what failed.
-fn judge_random(cases: Range<u64>) {
-    let count = cases.end - cases.start;
+/// Judges random cases by the rule; the sentence says what failed.
+fn judge_random(numbers: Range<u64>) {
+    judge_all(numbers.map(|number| (number, random(number))), Case::judge);
+}
+
+fn judge_all(cases: impl Iterator<Item = (u64, Case)>, judge: impl Fn(&Case) -> Judgement) {
+    let mut count = 0;
     let (mut slow, mut slow_by_chance, mut dear, mut lossy) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut least = f64::MAX;
-    for number in cases {
-        let case = random(number);
-        let judgement = case.judge();
+    for (number, case) in cases {
+        count += 1;
+        let judgement = judge(&case);
         if case.loss > 0.0 {
             lossy.push(judgement.share);
         } else {
@@ -225,7 +252,7 @@ fn a_thousand_known_paths_carry_what_they_would_with_the_right_mtus() {
 }
 
 #[test]
-#[ignore = "minutes: 1000 cases, one of which fails (docs/concepts/path-mtu.md)"]
+#[ignore = "minutes: 1000 cases"]
 fn a_thousand_fresh_paths_carry_what_they_would_with_the_right_mtus() {
     judge_random(FRESH[0].clone());
 }
@@ -234,4 +261,28 @@ fn a_thousand_fresh_paths_carry_what_they_would_with_the_right_mtus() {
 #[ignore = "minutes: 1000 cases, one of which fails (docs/concepts/path-mtu.md)"]
 fn another_thousand_fresh_paths_carry_what_they_would_with_the_right_mtus() {
     judge_random(FRESH[1].clone());
+}
+
+#[test]
+#[ignore = "minutes: 484 cases of 12 runs"]
+fn known_paths_with_loss_and_seeds_of_their_own_carry_what_they_would_with_the_right_mtus() {
+    let with_loss = KNOWN.map(|number| (number, random(number))).filter(|(_, case)| case.loss > 0.0);
+    judge_all(with_loss.map(|(number, case)| (number, Case { first_seed: number * SEEDS_WITH_LOSS, ..case })), Case::judge);
+}
+
+/// Pairs without loss that a single run called too slow.
+#[test]
+fn paths_that_were_too_slow_once_are_not_over_neighbouring_networks() {
+    for mtus in [[634, 3001], [633, 2899], [1931, 640]] {
+        let judgement = Case::of(&mtus, Icmp::Delivered).judge_neighbours();
+        println!("{mtus:?}: {judgement:.4?}");
+        assert!(judgement.is_fast_enough(), "{mtus:?}: {judgement:?}");
+    }
+}
+
+#[test]
+#[ignore = "minutes: 500 cases of 42 runs"]
+fn fresh_paths_over_neighbouring_networks_carry_what_they_would_with_the_right_mtus() {
+    let without_loss = FRESH[0].clone().map(|number| (number, random(number))).filter(|(_, case)| case.loss == 0.0);
+    judge_all(without_loss, Case::judge_neighbours);
 }
