@@ -111,6 +111,8 @@ def test_watch_once_prints_a_table(net: Network, flow: Flow) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert "MPTCP" in done.stdout
     assert done.stdout.count("10.77.9.2:5301") == 2
+    assert "to1" in done.stdout
+    assert "to2" in done.stdout
 
 
 def test_the_doctor_finds_nothing_wrong_here(net: Network, flow: Flow) -> None:
@@ -127,9 +129,12 @@ def test_the_doctor_finds_a_missing_policy_route_and_its_cure_is_one(net: Networ
     assert found(net.client, "client", "10.77.9.2")["routing"][1] == "ip route add default via 10.77.2.254 dev to2 table 101"
     ip("ip", "-n", net.client, "route", "flush", "table", "2")
     try:
+        ip("ip", "-n", net.client, "neighbour", "flush", "dev", "to2")
         cure = found(net.client, "client", "10.77.9.2")["routing"]
         # Nothing in the namespace says by which router that device leads on.
         assert "GATEWAY" in cure[1]
+        ip("ip", "netns", "exec", net.client, "ping", "-c", "1", "-W", "2", "10.77.2.254")
+        assert found(net.client, "client", "10.77.9.2")["routing"][1] == "ip route add default via 10.77.2.254 dev to2 table 101"
         for command in cure:
             ip("ip", "netns", "exec", net.client, *command.replace("GATEWAY", "10.77.2.254").split())
         assert "routing" not in found(net.client, "client", "10.77.9.2")

@@ -227,10 +227,13 @@ def test_settings_of_the_out_of_tree_stack():
 def test_buffers_below_what_the_paths_hold():
     # 100 Mbit/s over 200 ms are 2.5 MB under way: 5 MB of buffer, which the receiver has and the sender has not.
     question = Question(role="client", rates_bps=(50_000_000, 50_000_000), rtts_ns=(20_000_000, 200_000_000))
-    finding = only(WELL, question)
+    finding, enough = findings(WELL, question)
     assert (finding.id, finding.severity, finding.run) == ("send-buffer", "doubt", ('sysctl -w net.ipv4.tcp_wmem="4096 16384 8388608"',))
-    assert "4.8 MiB" in finding.sentence
-    assert findings(WELL, replace(question, rtts_ns=(100_000_000,))) == []
+    assert "4.8 MiB on the host that sends: 2.4 MiB are under way" in finding.sentence
+    # Whoever asks is answered where all is well, too.
+    assert (enough.id, enough.severity, enough.run) == ("receive-buffer-enough", "note", ())
+    both = findings(WELL, replace(question, rtts_ns=(100_000_000,)))
+    assert [each.id for each in both] == ["receive-buffer-enough", "send-buffer-enough"]
 
 
 def live(**fields):
@@ -250,6 +253,40 @@ def test_live_subflows_say_what_held_them_back():
     facts = replace(WELL, subflows=(live(busy_s=10.0, rwnd_limited_s=4.0, sndbuf_limited_s=0.5),))
     assert "the receiver's window for 40% of the time" in only(facts).sentence
     assert findings(replace(WELL, subflows=(live(busy_s=0.5, rwnd_limited_s=0.5),)), CLIENT) == []
+
+
+def test_connections_that_did_not_ask_for_mptcp():
+    finding = only(replace(WELL, plain={"10.9.0.1": 2}))
+    assert (finding.id, finding.severity) == ("plain-tcp", "doubt")
+    assert finding.sentence.startswith("2 TCP connections to 10.9.0.1 do not use MPTCP")
+
+
+def test_which_paths_a_live_connection_uses():
+    first, second = live(bytes_acked=30_000_000), live(source="10.0.2.1", bytes_received=10_000_000, joined=True)
+    finding = only(replace(WELL, subflows=(first, second)))
+    assert (finding.id, finding.severity) == ("paths-used", "note")
+    assert "uses wlan0 (75%) and wwan0 (25%)" in finding.sentence
+    finding = only(replace(WELL, subflows=(first, replace(second, bytes_received=0))))
+    assert (finding.id, finding.severity) == ("one-path-used", "doubt")
+    assert finding.sentence.endswith("uses wlan0 alone, and not wwan0")
+    # A control connection has had no occasion.
+    assert findings(replace(WELL, subflows=(replace(first, bytes_acked=3000), second)), Question()) != []
+    assert findings(replace(WELL, subflows=(replace(first, bytes_acked=3000),)), CLIENT) == []
+
+
+@pytest.mark.parametrize(
+    ("more", "hop", "words"),
+    [
+        ({}, "10.0.2.254", "no subflow comes up there"),
+        ({"gateways": (), "met": ("10.0.2.9",)}, "10.0.2.9", "10.0.2.9, the only host met on that link"),
+        ({"gateways": ()}, "GATEWAY", "GATEWAY stands for the next hop on that link"),
+    ],
+)
+def test_the_next_hop_of_a_missing_route(more, hop, words):
+    ways = (WAYS[0], replace(WAYS[1], device=None))
+    finding = only(replace(WELL, ways=ways, devices=(LOOPBACK, WIFI, replace(LTE, **more))))
+    assert finding.run == ("ip rule add from 10.0.2.1 table 102", f"ip route add default via {hop} dev wwan0 table 102")
+    assert words in finding.sentence
 
 
 def test_paths_of_different_mtu():

@@ -100,9 +100,9 @@ def test_one_that_falls_back_stays_the_same():
     assert history.see(1.0, [subflow(7, acked=20, flags=0x42)]) == [entry]
 
 
-def printed(history, width):
+def printed(history, width, devices=None):
     console = Console(width=width, record=True, file=io.StringIO())
-    console.print(_watch.table(history.connections(), width))
+    console.print(_watch.table(history.connections(), width, devices))
     return console.export_text()
 
 
@@ -173,6 +173,7 @@ def test_sockets_of_this_host_are_seen():
         (("watch", "--once", "--netns", "nowhere"), 'there is no network namespace "nowhere"'),
         (("doctor", "--netns", "/proc/none"), 'there is no network namespace "/proc/none"'),
         (("doctor", "--rate", "5mbit"), "--rate and --rtt go together"),
+        (("doctor", "--rate", "5mbit", "--rtt", "5ms", "--rate", "9mbit"), "--rate is given 2 times and --rtt 1 times"),
         (("doctor", "--rate", "5", "--rtt", "5ms"), "--rate: the bare number 5 has no unit"),
     ],
 )
@@ -185,5 +186,29 @@ def test_mistakes_are_one_sentence(polypath, arguments, sentence):
 
 def test_what_watch_says_of_an_empty_namespace_names_the_namespace(monkeypatch):
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    assert str(_watch._picture(History(), "pp phone", tcp=False)).endswith("polypath doctor --netns 'pp phone' what is lacking")
-    assert str(_watch._picture(History(), None, tcp=False)).endswith("polypath doctor what is lacking")
+    assert str(_watch._picture(_watch.Kept(), "pp phone", tcp=False)).endswith("polypath doctor --netns 'pp phone' what is lacking")
+    assert str(_watch._picture(_watch.Kept(), None, tcp=False)).endswith("polypath doctor what is lacking")
+
+
+def test_watch_says_that_programs_did_not_ask_for_mptcp(monkeypatch):
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    kept = _watch.Kept()
+    kept.plain = 2
+    text = str(_watch._picture(kept, None, tcp=False))
+    assert "2 plain TCP connections are there" in text
+    assert "mptcpize run PROGRAM" in text
+
+
+def test_a_narrow_table_shows_the_device_and_what_carries_most_comes_first(monkeypatch):
+    history = _watch.Kept()
+    history.devices = {"10.0.1.1": "wifi0"}
+    for acked in (0, 1_000_000):
+        history.see(acked / 1e6, [subflow(5, token=0xDEF, acked=100), subflow(7, acked=acked)])
+    console = Console(width=80, record=True, file=io.StringIO())
+    monkeypatch.setattr(_watch, "out", console)
+    console.print(_watch._picture(history, None, tcp=False))
+    text = console.export_text()
+    assert text.index("00000abc") < text.index("00000def")
+    assert "wifi0 > 10.0.9.1" in text
+    assert "10.0.1.1" not in text
+    assert "wifi0 10.0.1.1:7 >" in " ".join(printed(history, 200, history.devices).split())

@@ -300,7 +300,13 @@ def _compare(
     clear = gap > apart * abs(b) and gap > noise
     wanted, other = (">", "<") if sign > 0 else ("<", ">")
     relation = wanted if clear else other if -gap > max(apart * abs(b), noise) else "≈"
-    scaled = right_name if factor == 1.0 or _is_text_number(right_name) else f"{factor:g} × {right_name} ="
+    if factor == 1.0:
+        scaled = right_name
+    elif _is_text_number(right_name):
+        # A value of a parameter, whose mean would be taken for the product; or a number, which is its own mean.
+        scaled = f"{right_name} {factor:g} × {_mean(right):.3f} ="
+    else:
+        scaled = f"{factor:g} × {right_name} ="
     return clear, f"{left_name} {a:.3f} {relation} {scaled} {b:.3f} ({_signed((a - b) / b if b else math.nan)})"
 
 

@@ -45,6 +45,8 @@ def doctor(
     """
     if bool(rate) != bool(rtt):
         raise SocketsError("--rate and --rtt go together: buffers must hold the paths' rates over the longest round-trip time")
+    if rate and rtt and len(rate) != len(rtt):
+        raise SocketsError(f"--rate is given {len(rate)} times and --rtt {len(rtt)} times: give both once for each path")
     question = Question(
         role=role.value if role else None,
         rates_bps=tuple(_quantity("--rate", each, Rate) for each in rate or ()),
@@ -67,6 +69,8 @@ def _show(found: list[Finding]) -> None:
         out.print(Text.assemble((f"{finding.severity:5}", _STYLES[finding.severity]), f"  {finding.sentence}"), soft_wrap=True)
         for command in finding.run:
             out.print(Text(f"         {command}", style="cyan"), soft_wrap=True)
+    if any(command.startswith("sysctl -w") for finding in found for command in finding.run):
+        out.print("what sysctl -w sets lasts until the next start: lines in a file of /etc/sysctl.d keep it", soft_wrap=True)
     if not any(finding.severity == "wrong" for finding in found):
         out.print("nothing is wrong" + (", doubts and notes apart" if found else ""))
 

@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
@@ -18,7 +18,7 @@ from rich.live import Live
 from rich.table import Column, Table
 from rich.text import Text
 
-from polypath.sockets import Entry, History, Sockets, SocketsError
+from polypath.sockets import Entry, History, Sockets, SocketsError, devices
 from polypath.study import Time
 
 from ._console import out
@@ -47,13 +47,13 @@ def watch(
     if step < _LEAST_S:
         raise SocketsError(f"--interval {interval} is too short: take 10ms or more")
     end = time.monotonic() + _seconds("--for", lasting) if lasting is not None else float("inf")
-    sockets, history = Sockets(netns), History()
+    sockets, history = Sockets(netns), Kept()
     try:
         if once:
             _look(sockets, history, tcp=tcp)
             time.sleep(step)
             seen = _look(sockets, history, tcp=tcp)
-            _print_lines(seen) if as_json else out.print(_picture(history, netns, tcp=tcp))
+            _print_lines(seen, history.devices) if as_json else out.print(_picture(history, netns, tcp=tcp))
         elif as_json:
             _stream(sockets, history, step, end, tcp=tcp)
         else:
@@ -62,21 +62,37 @@ def watch(
         return
 
 
-def _look(sockets: Sockets, history: History, *, tcp: bool) -> list[Entry]:
-    return history.see(time.monotonic(), [each for each in sockets.look() if tcp or each.token is not None])
+class Kept(History):
+    """What was seen, what was not shown, and the devices that addresses belong to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.plain = 0
+        """Live connections of plain TCP at the last look."""
+        self.devices: dict[str, str] = {}
 
 
-def _stream(sockets: Sockets, history: History, step: float, end: float, *, tcp: bool) -> None:
+def _look(sockets: Sockets, history: Kept, *, tcp: bool) -> list[Entry]:
+    live = sockets.look()
+    shown = [each for each in live if tcp or each.token is not None]
+    history.plain = sum(each.token is None for each in live)
+    if any(each.source not in history.devices for each in shown):
+        # An address that went since then stays unknown, and is not asked for again.
+        history.devices |= {each.source: "" for each in shown} | devices(sockets.netns)
+    return history.see(time.monotonic(), shown)
+
+
+def _stream(sockets: Sockets, history: Kept, step: float, end: float, *, tcp: bool) -> None:
     due = time.monotonic()
     while True:
-        _print_lines(_look(sockets, history, tcp=tcp))
+        _print_lines(_look(sockets, history, tcp=tcp), history.devices)
         due += step
         if due > end:
             return
         time.sleep(max(due - time.monotonic(), 0))
 
 
-def _show(sockets: Sockets, history: History, netns: str | None, step: float, end: float, *, tcp: bool) -> None:
+def _show(sockets: Sockets, history: Kept, netns: str | None, step: float, end: float, *, tcp: bool) -> None:
     due, drawn = time.monotonic(), 0.0
     with Live(console=out, screen=out.is_terminal, auto_refresh=False) as live:
         while True:
@@ -90,8 +106,8 @@ def _show(sockets: Sockets, history: History, netns: str | None, step: float, en
             time.sleep(max(due - time.monotonic(), 0))
 
 
-def line(entry: Entry, now: float) -> dict[str, Any]:
-    """What `--json` says of a subflow; `now` in seconds since 1970."""
+def line(entry: Entry, now: float, device: str | None = None) -> dict[str, Any]:
+    """What `--json` says of a subflow; `now` in seconds since 1970; `device` has its source address."""
     fields = asdict(entry.last)
     fields.pop("token")
     return {
@@ -99,20 +115,21 @@ def line(entry: Entry, now: float) -> dict[str, Any]:
         "event": "closed" if entry.closed else "sample",
         "token": None if entry.token is None else f"{entry.token:08x}",
         "subflow": entry.number,
+        "device": device or None,
         "sent_mbps": entry.sent_mbps,
         "received_mbps": entry.received_mbps,
         **fields,
     }
 
 
-def _print_lines(entries: Iterable[Entry]) -> None:
+def _print_lines(entries: Iterable[Entry], places: Mapping[str, str]) -> None:
     now = time.time()
     for entry in entries:
-        sys.stdout.write(json.dumps(line(entry, now)) + "\n")
+        sys.stdout.write(json.dumps(line(entry, now, places.get(entry.last.source))) + "\n")
     sys.stdout.flush()
 
 
-def _picture(history: History, netns: str | None, *, tcp: bool) -> RenderableType:
+def _picture(history: Kept, netns: str | None, *, tcp: bool) -> RenderableType:
     connections = history.connections()
     if not connections and os.geteuid() and not tcp:
         return Text("without root the kernel does not say which sockets are subflows: use sudo, or --tcp for all connections")
@@ -120,12 +137,24 @@ def _picture(history: History, netns: str | None, *, tcp: bool) -> RenderableTyp
         return Text("no TCP connection now")
     if not connections:
         doctor = "polypath doctor" + (f" --netns {shlex.quote(netns)}" if netns else "")
+        if history.plain:
+            those = (
+                "a plain TCP connection is there, whose program"
+                if history.plain == 1
+                else f"{history.plain} plain TCP connections are there, whose programs"
+            )
+            return Text(
+                f"no MPTCP connection now; {those} did not ask for MPTCP (mptcpize run PROGRAM makes it, at both ends); "
+                f"--tcp shows plain TCP, and {doctor} what else is lacking"
+            )
         return Text(f"no MPTCP connection now; --tcp shows plain TCP, {doctor} what is lacking")
-    return Group(table(connections, out.width), _closed(history, connections))
+    # What carries most stands first: a program's control connection is not looked for.
+    connections.sort(key=lambda entries: -sum(getattr(entry.last, what) for entry in entries for what in _BYTES))
+    return Group(table(connections, out.width, history.devices), _closed(history, connections))
 
 
-def table(connections: Sequence[Sequence[Entry]], width: int) -> Table:
-    """A line a subflow; an MPTCP connection begins with a line of its sums."""
+def table(connections: Sequence[Sequence[Entry]], width: int, places: Mapping[str, str] | None = None) -> Table:
+    """A line a subflow, with the device of its source address by `places`; an MPTCP connection begins with a line of its sums."""
     shape = _Shape(roomy=width >= _ROOMY, wide=width >= _WIDE)
     heads = ["cwnd", *["ssthresh"] * shape.roomy, "srtt\nms", "out\nMbit/s", "in\nMbit/s", "", "re-\nsent"]
     heads += [*["MSS", "PMTU"] * shape.roomy, "out\nMB", "in\nMB"]
@@ -138,7 +167,7 @@ def table(connections: Sequence[Sequence[Entry]], width: int) -> Table:
             cells += [str(sum(entry.last.retransmissions for entry in entries)), *["", ""] * shape.roomy]
             made.add_row(*cells, *(_megabytes(sum(getattr(entry.last, what) for entry in entries)) for what in _BYTES), style="bold")
         for entry in entries:
-            made.add_row(*_row(entry, shape), style="dim" if entry.closed else "")
+            made.add_row(*_row(entry, shape, (places or {}).get(entry.last.source, "")), style="dim" if entry.closed else "")
     return made
 
 
@@ -158,12 +187,14 @@ class _Shape:
         return 16 if self.wide else 8
 
 
-def _row(entry: Entry, shape: _Shape) -> list[str]:
+def _row(entry: Entry, shape: _Shape, device: str) -> list[str]:
     last = entry.last
     ports = (f":{last.source_port}", f":{last.destination_port}") if shape.wide else ("", "")
     state = "closed" if entry.closed else last.state
     name = f"  {entry.number}  " if entry.token is not None else "TCP  "
-    name += f"{last.source}{ports[0]} > {last.destination}{ports[1]}"
+    # Where there is little room, the device stands for the address.
+    source = last.source if shape.roomy or not device else device
+    name += f"{device} " * (shape.roomy and bool(device)) + f"{source}{ports[0]} > {last.destination}{ports[1]}"
     ssthresh, srtt = "" if last.ssthresh is None else str(last.ssthresh), "" if last.srtt_ms is None else f"{last.srtt_ms:.1f}"
     row = [" ".join([name, *["backup"] * last.backup, *[state] * (state != "established")]), *[last.cc] * shape.wide]
     row += [str(last.cwnd), *[ssthresh] * shape.roomy, srtt]

@@ -5,12 +5,12 @@ Each check has the name of its finding and gives none where all is well. Sentenc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from polypath.programs import packages
 
 from ._facts import PARTS, Device, Endpoint, Facts, Finding, Question, Severity
-from ._load import buffers, congestion_control, live_limits
+from ._load import buffers, congestion_control, live_limits, live_paths, plain_connections
 
 Check = Callable[[Facts, Question], Iterator[Finding]]
 # MPTCP_PM_ADDR_MAX of the kernel.
@@ -222,12 +222,20 @@ def routing(facts: Facts, question: Question) -> Iterator[Finding]:
         if way.device is None and own:
             sentence = (
                 f"from {way.source} ({holder.name}) there is no way to {way.destination}, but there is one to {' and '.join(own)}: "
-                f"its subflow needs that address, which the other host has to announce (an endpoint with the flag `signal` there)"
+                f"all is well if the other host announces that address (an endpoint with the flag `signal` there)"
             )
             yield Finding(id="routing", severity="note", sentence=sentence)
             continue
         said.add(way.source)
         commands = _policy_route(way.source, holder, table)
+        hop = _next_hop(way.source, holder.gateways)
+        met = _next_hop(way.source, holder.met)
+        if hop is None and met is not None:
+            where = f"; {met}, the only host met on that link, is taken for the next hop"
+        elif hop is None:
+            where = "; GATEWAY stands for the next hop on that link: its router, or the other host at a direct link"
+        else:
+            where = ""
         table += 1
         if way.device is None:
             sentence = f"from {way.source} ({holder.name}) there is no way to {way.destination}: no subflow comes up there"
@@ -236,6 +244,7 @@ def routing(facts: Facts, question: Question) -> Iterator[Finding]:
                 f"packets from {way.source} to {way.destination} leave by {way.device}, and {holder.name} has that address: "
                 "the subflow does not take its own path (nobody makes policy routes in a namespace)"
             )
+        sentence += where
         # Of an address that no endpoint names the first subflow may leave, and no other.
         used = any(each.address == way.source and each.flags & {"subflow", "fullmesh"} for each in facts.endpoints)
         yield Finding(id="routing", severity="wrong" if used else "doubt", sentence=sentence, run=commands)
@@ -357,8 +366,8 @@ def measuring(facts: Facts, question: Question) -> Iterator[Finding]:
     for device in facts.outward:
         if device.shaper is not None:
             sentence = (
-                f"{device.name} itself is shaped ({device.shaper}): a sender feels its own queue at once, as it feels none in a network; "
-                "shape on a router between"
+                f"{device.name} itself is shaped ({device.shaper}): that keeps delay low in use; a measurement is not one of a network, "
+                "because a sender feels its own queue at once; to emulate a network, shape on a router between"
             )
             yield Finding(id="shaped-here", severity="note", sentence=sentence)
 
@@ -403,12 +412,17 @@ def _anew(endpoint: Endpoint, flags: str, device: str | None = None) -> tuple[st
 
 def _policy_route(source: str, holder: Device, table: int) -> tuple[str, ...]:
     six = "-6 " if ":" in source else ""
-    hop = next((hop for hop in holder.gateways if (":" in hop) == (":" in source)), None)
-    via = f"via {hop} " if hop else "via GATEWAY "
-    return (f"ip {six}rule add from {source} table {table}", f"ip {six}route add default {via}dev {holder.name} table {table}")
+    hop = _next_hop(source, (*holder.gateways, *holder.met)) or "GATEWAY"
+    return (f"ip {six}rule add from {source} table {table}", f"ip {six}route add default via {hop} dev {holder.name} table {table}")
+
+
+def _next_hop(source: str, hops: Iterable[str]) -> str | None:
+    """The first of the address's own family."""
+    return next((hop for hop in hops if (":" in hop) == (":" in source)), None)
 
 
 CHECKS: tuple[Check, ...] = (
     path_manager, limits, endpoint_roles, no_endpoints, endpoint_addresses, shared_subnet, routing, reverse_path, blackhole, fallbacks,
-    old_settings, congestion_control, buffers, live_limits, checksums, tcp_options, sizes, measuring, features, software,
+    old_settings, congestion_control, buffers, live_limits, plain_connections, live_paths, checksums, tcp_options, sizes, measuring,
+    features, software,
 )  # fmt: skip

@@ -6,6 +6,7 @@ import errno
 import gzip
 import os
 import socket
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
@@ -59,7 +60,8 @@ def collect(netns: str | None = None, to: Sequence[str] = ()) -> Facts:
 def _collect(sockets: Sockets, to: Sequence[str]) -> Facts:
     from pyroute2 import IPRoute  # Of Linux alone, and slow to load.
 
-    subflows = tuple(each for each in sockets.look() if each.token is not None)
+    live = sockets.look()
+    subflows = tuple(each for each in live if each.token is not None)
     mptcp = ability()
     endpoints, limits = _path_manager(mptcp)
     with IPRoute() as route:
@@ -89,6 +91,7 @@ def _collect(sockets: Sockets, to: Sequence[str]) -> Facts:
         counters=_counters(),
         lines=tuple(_lines()),
         subflows=subflows,
+        plain=Counter(each.destination for each in live if each.token is None and each.destination in to),
         missing=tuple(programs.missing(*PARTS)),
     )
 
@@ -176,6 +179,7 @@ def _network(route: Any) -> _Network:
                 reaches.append((to, index, hop))
                 if hop:
                     gateways.setdefault(index, []).append(hop)
+    met = _neighbours(route, addresses, frozenset(gateways))
     for message in route.get_rules():
         tables.add(message.get_attr("FRA_TABLE") or message["table"])
     for message in route.get_qdiscs():
@@ -194,10 +198,26 @@ def _network(route: Any) -> _Network:
             loopback=bool(message["flags"] & _LOOPBACK),
             addresses=tuple(addresses.get(index, ())),
             gateways=tuple(dict.fromkeys(gateways.get(index, ()))),
+            met=met.get(index, ()),
             shaper=shapers.get(index),
         )
         devices.append(device)
     return _Network(devices=tuple(devices), names=names, tables=frozenset(tables), reaches=tuple(reaches))
+
+
+def _neighbours(route: Any, addresses: dict[int, list[Address]], routed: frozenset[int]) -> dict[int, tuple[str, ...]]:
+    """The only other host that each device without a router has met, of each family."""
+    met: dict[tuple[int, int], set[str]] = {}
+    for message in route.get_neighbours():
+        hop, index = message.get_attr("NDA_DST"), message["ifindex"]
+        subnets = [ip_network(own.subnet) for own in addresses.get(index, ())]
+        if hop and index not in routed and any(ip_address(hop) in subnet for subnet in subnets):
+            met.setdefault((index, ip_address(hop).version), set()).add(hop)
+    alone: dict[int, tuple[str, ...]] = {}
+    for (index, _), hops in met.items():
+        if len(hops) == 1:
+            alone[index] = (*alone.get(index, ()), *hops)
+    return alone
 
 
 def _hops(message: Any) -> Iterator[tuple[str | None, int]]:

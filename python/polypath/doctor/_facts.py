@@ -45,6 +45,8 @@ class Device:
     addresses: tuple[Address, ...] = ()
     gateways: tuple[str, ...] = ()
     """Next hops of its routes, of whatever table."""
+    met: tuple[str, ...] = ()
+    """Without such a next hop: the other host that it has met on its link, if it has met one alone, of each family."""
     shaper: str | None = None
     """Kind of its root queueing discipline, if that delays or limits packets."""
 
@@ -93,6 +95,8 @@ class Facts:
     """File and name of settings in /etc/sysctl.conf and /etc/sysctl.d."""
     subflows: tuple[Subflow, ...] = ()
     """Live subflows of MPTCP."""
+    plain: Mapping[str, int] = field(default_factory=dict)
+    """How many live connections to each address that was asked about are plain TCP."""
     missing: tuple[Thing, ...] = ()
     """Programs and files that parts of Polypath use, and that are not there."""
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+
+from polypath.sockets import Subflow
 
 from ._facts import Facts, Finding, Question
 
@@ -12,6 +15,8 @@ ALGORITHMS = frozenset({"lia", "olia", "balia", "wvegas"})
 _OVERHEAD = 2
 # A subflow held back for a larger part of its busy time is held back.
 _MUCH, _ENOUGH_S = 0.1, 1.0
+# Bytes from which a connection has had occasion to use all its paths: a control connection carries less.
+_TELLING = 1_000_000
 
 
 def congestion_control(facts: Facts, question: Question) -> Iterator[Finding]:
@@ -23,8 +28,9 @@ def congestion_control(facts: Facts, question: Question) -> Iterator[Finding]:
         yield Finding(
             id="uncoupled",
             severity="note",
-            sentence=f"{chosen} is not coupled: subflows that share a bottleneck together take more than one TCP flow's share",
-            run=("polypath cc load lia", "sysctl -w net.ipv4.tcp_congestion_control=pp_lia"),
+            sentence=f"{chosen} is not coupled, which is well on paths of their own; "
+            "subflows that share a bottleneck together take more than one TCP flow's share",
+            run=("# where they share one:", "polypath cc load lia", "sysctl -w net.ipv4.tcp_congestion_control=pp_lia"),
         )
     used = sorted({each.cc for each in facts.subflows if each.cc and each.cc != chosen})
     if used:
@@ -52,13 +58,22 @@ def buffers(facts: Facts, question: Question) -> Iterator[Finding]:
     paths = f"{rate / 1e6:g} Mbit/s over {rtt_ns / 1e6:g} ms, {source}"
     for name, what in (("tcp_rmem", "receive"), ("tcp_wmem", "send")):
         most = facts.largest(f"net.ipv4.{name}")
-        if most is None or most >= needed:
+        if most is None or (most >= needed and not question.rates_bps):
+            continue
+        if most >= needed:
+            yield Finding(
+                id=f"{what}-buffer-enough",
+                severity="note",
+                sentence=f"{what} buffers end at {_size(most)}, and the paths together ({paths}) need {_size(needed)}: enough",
+            )
             continue
         least = " ".join(facts.sysctls[f"net.ipv4.{name}"].split()[:2])
         yield Finding(
             id=f"{what}-buffer",
             severity="doubt",
-            sentence=f"{what} buffers end at {_size(most)}, and the paths together ({paths}) need {_size(needed)}, twice what is under way",
+            sentence=f"{what} buffers end at {_size(most)}, and the paths together ({paths}) need {_size(needed)} "
+            f"on the host that {what}s: {_size(product)} are under way, and as much again is for what the kernel keeps with each packet",
+            # The next power of two.
             run=(f'sysctl -w net.ipv4.{name}="{least} {2 ** (needed - 1).bit_length()}"',),
         )
 
@@ -75,6 +90,39 @@ def live_limits(facts: Facts, question: Question) -> Iterator[Finding]:
             if spent > _MUCH * each.busy_s:
                 sentence = f"{where} was held back by {what} for {spent / each.busy_s:.0%} of the time in which it had data: {mend}"
                 yield Finding(id="held-back", severity="doubt", sentence=sentence)
+
+
+def plain_connections(facts: Facts, question: Question) -> Iterator[Finding]:
+    for address, count in facts.plain.items():
+        those = "a TCP connection to {} does" if count == 1 else f"{count} TCP connections to {{}} do"
+        yield Finding(
+            id="plain-tcp",
+            severity="doubt",
+            sentence=f"{those.format(address)} not use MPTCP: its program has to ask for it (mptcpize run PROGRAM makes it), at both ends",
+        )
+
+
+def live_paths(facts: Facts, question: Question) -> Iterator[Finding]:
+    """Which devices the data of each live connection took."""
+    connections: dict[int | None, list[Subflow]] = {}
+    for each in facts.subflows:
+        connections.setdefault(each.token, []).append(each)
+    for token, subflows in connections.items():
+        taken: Counter[str] = Counter()
+        for each in subflows:
+            holder = facts.holder(each.source)
+            taken["no device" if holder is None else holder.name] += each.bytes_acked + each.bytes_received
+        total = taken.total()
+        if total < _TELLING or len(facts.outward) < 2:
+            continue
+        used = {name: count / total for name, count in taken.most_common() if count}
+        shares = " and ".join(f"{name} ({share:.0%})" for name, share in used.items())
+        which = f"the connection {token:08x}, {total / 1e6:.1f} MB so far,"
+        if len(used) > 1:
+            yield Finding(id="paths-used", severity="note", sentence=f"{which} uses {shares}")
+        else:
+            unused = " and ".join(device.name for device in facts.outward if device.name not in used)
+            yield Finding(id="one-path-used", severity="doubt", sentence=f"{which} uses {next(iter(used))} alone, and not {unused}")
 
 
 def _size(count: int) -> str:

@@ -7,7 +7,7 @@ counters of those that are gone.
 from ._errors import SocketsError
 from ._history import Entry, History, Key
 from ._info import COUNTS_TIMEOUTS, TCP_INFO, TCP_INFO_SIZE, tcp_info
-from ._look import Sockets, Subflow, inside, namespace_file
+from ._look import Sockets, Subflow, devices, inside, namespace_file
 
 __all__ = [
     "COUNTS_TIMEOUTS",
@@ -19,6 +19,7 @@ __all__ = [
     "Sockets",
     "SocketsError",
     "Subflow",
+    "devices",
     "inside",
     "namespace_file",
     "tcp_info",

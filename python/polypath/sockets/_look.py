@@ -127,6 +127,21 @@ def subflow(
     )
 
 
+def devices(netns: str | None = None) -> dict[str, str]:
+    """The addresses of a namespace, each with the name of its device."""
+    from pyroute2 import IPRoute  # Slow to load.
+
+    def ask() -> dict[str, str]:
+        with IPRoute() as route:
+            names = {message["index"]: str(message.get_attr("IFLA_IFNAME")) for message in route.get_links()}
+            addresses = [
+                (message.get_attr("IFA_LOCAL") or message.get_attr("IFA_ADDRESS"), message["index"]) for message in route.get_addr()
+            ]
+        return {str(address): names.get(index, "") for address, index in addresses}
+
+    return inside(netns, ask)
+
+
 def require_linux() -> None:
     """Namespaces and socket diagnostics are Linux's."""
     if not sys.platform.startswith("linux"):
