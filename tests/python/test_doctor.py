@@ -252,6 +252,10 @@ def test_live_subflows_of_a_connection_are_judged_together():
 def test_live_subflows_say_what_held_them_back():
     facts = replace(WELL, subflows=(live(busy_s=10.0, rwnd_limited_s=4.0, sndbuf_limited_s=0.5),))
     assert "the receiver's window for 40% of the time" in only(facts).sentence
+    waits = live(busy_s=10.0, sndbuf_limited_s=9.0)
+    assert "this host's send buffer for 90% of the time" in only(replace(WELL, subflows=(waits,))).sentence
+    # Beside a sibling that is what a subflow says that the connection gives nothing.
+    assert findings(replace(WELL, subflows=(waits, live(joined=True))), CLIENT) == []
     assert findings(replace(WELL, subflows=(live(busy_s=0.5, rwnd_limited_s=0.5),)), CLIENT) == []
 
 

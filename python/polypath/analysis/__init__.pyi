@@ -9,7 +9,7 @@ from ._fairness import fair_shares, with_fairness
 from ._limits import limits, limits_of_cells, queue_shares
 from ._names import FAIRNESS, POSSIBLE, SUBFLOW
 from ._network import Hop, Path, hops, path_names, paths
-from ._paths import path_figures, small_buffers
+from ._paths import path_figures, short_queues, small_buffers
 from ._published import beside
 from ._series import rates
 from ._statistics import groups, half_width, jain, summarise, transient
@@ -61,6 +61,7 @@ __all__ = [
     "queue_shares",
     "rates",
     "select",
+    "short_queues",
     "significant",
     "single_paths",
     "small_buffers",

@@ -14,6 +14,8 @@ from ._network import Hop, Path, Scenario, opposite, paths
 
 BUFFER_OVERHEAD = 2
 """Buffers hold twice what is under way: about half of Linux's receive buffer is window, and what is sent waits for its acknowledgement."""
+_LONG_MS = 40.0
+"""Round trips from which a short queue is worth a word: below, a window is large again after some round trips."""
 _DEFAULT_MOST = {"net.ipv4.tcp_rmem": 6_291_456, "net.ipv4.tcp_wmem": 4_194_304}
 """Linux's, on a host with memory enough."""
 
@@ -72,6 +74,22 @@ def small_buffers(scenario: Scenario) -> list[str]:
                     f"({rate / 1e6:.4g} Mbit/s over {rtt_ns / 1e6:g} ms, twice what is under way): raise `{name}`"
                 )
                 found[sentence] = None
+    return list(found)
+
+
+def short_queues(paths: pd.DataFrame) -> list[str]:
+    """A sentence for each bottleneck, of a table of `path_figures`, whose full queue takes less than a quarter of the round-trip time.
+
+    After a loss cubic goes on with 0.7 of its window (RFC 9438 section 4.6), so a path stays full if its queue holds 43 % of what is under
+    way (Appenzeller et al. 2004 for halving: all of it). Far below that, windows shrink before buffers matter.
+    """
+    found: dict[str, None] = {}
+    for row in paths.to_dict("records"):
+        if row["rtt_ms"] >= _LONG_MS and row["queue_ms"] < row["rtt_ms"] / 4:
+            found[
+                f"the queue of {row['bottleneck']} holds {row['queue_ms']:.2g} ms of packets, and a round trip takes {row['rtt_ms']:g} ms: "
+                "one connection may not fill it, because it loses packets before its window is large enough"
+            ] = None
     return list(found)
 
 

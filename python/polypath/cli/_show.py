@@ -95,18 +95,19 @@ def _show_paths(plain: Mapping[str, Any]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from polypath.analysis import path_figures, small_buffers
+    from polypath.analysis import path_figures, short_queues, small_buffers
 
     table = Table("flow", "path", "links", title="paths (of the first cell, the way the data go)", title_justify="left")
     for head in ("round trip\nms", "at most\nMbit/s", "under way\nkB", "full queue\nms"):
         table.add_column(head, justify="right")
     table.add_column("bottleneck")
-    for row in path_figures(plain).to_dict("records"):
+    figures = path_figures(plain)
+    for row in figures.to_dict("records"):
         known = [f"{row['rtt_ms']:.1f}", f"{row['bound_mbps']:.2f}", f"{row['bdp_bytes'] / 1e3:.0f}", f"{row['queue_ms']:.0f}"]
         texts = ["" if each in ("inf", "nan") else each for each in known]
         table.add_row(row["flow"], f"{row['source']} → {row['destination']}", row["hops"], *texts, row["bottleneck"] or "no rate")
     _console.out.print(table)
-    for sentence in small_buffers(plain):
+    for sentence in [*small_buffers(plain), *short_queues(figures)]:
         _console.out.print(f"[yellow]{escape(sentence)}[/yellow]", soft_wrap=True)
 
 

@@ -79,14 +79,16 @@ def buffers(facts: Facts, question: Question) -> Iterator[Finding]:
 
 
 def live_limits(facts: Facts, question: Question) -> Iterator[Finding]:
+    siblings = Counter(each.token for each in facts.subflows)
     for each in facts.subflows:
         if each.busy_s < _ENOUGH_S:
             continue
         where = f"the subflow {each.source}:{each.source_port} to {each.destination}:{each.destination_port}"
-        for spent, what, mend in (
-            (each.rwnd_limited_s, "the receiver's window", "raise net.ipv4.tcp_rmem there"),
-            (each.sndbuf_limited_s, "this host's send buffer", "raise net.ipv4.tcp_wmem here"),
-        ):
+        causes = [(each.rwnd_limited_s, "the receiver's window", "raise net.ipv4.tcp_rmem there")]
+        # Beside siblings Linux counts the send buffer, too, while the connection gives a subflow nothing because others carry its data.
+        if siblings[each.token] == 1:
+            causes.append((each.sndbuf_limited_s, "this host's send buffer", "raise net.ipv4.tcp_wmem here"))
+        for spent, what, mend in causes:
             if spent > _MUCH * each.busy_s:
                 sentence = f"{where} was held back by {what} for {spent / each.busy_s:.0%} of the time in which it had data: {mend}"
                 yield Finding(id="held-back", severity="doubt", sentence=sentence)
