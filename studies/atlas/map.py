@@ -1,8 +1,8 @@
-"""What the results of the atlas say, as Markdown tables and a figure.
+"""What the atlas says, as Markdown tables and figures.
 
-    polypath run studies/atlas                  # or a part of it: --only draw=1..2000
-    python studies/atlas/map.py results/atlas bulk      # or ratios, page, settings; all without one
-    python studies/atlas/map.py results/atlas --figure gain.png
+    python studies/atlas/map.py bulk                          # or ratios, page, settings, confirmed, losses, best; all without one
+    python studies/atlas/map.py --figures                     # bulk.png and spread.png, beside this file
+    python studies/atlas/map.py --take results/atlas          # atlas.parquet, which the others read, from results of the study
 
 Gains are beside TCP (cubic) alone on the better of the two links, in the same network.
 """
@@ -18,6 +18,8 @@ import pandas as pd
 
 from polypath import Results
 
+FILE = Path(__file__).with_name("atlas.parquet")
+DRAWN = ["home_rate", "home_delay", "home_queue", "mobile_rate", "mobile_delay", "mobile_jitter", "mobile_loss", "mobile_queue"]
 # The slower link's rate, and the slower round trip, beside the other link's.
 RATES = [0, 0.1, 0.25, 0.5, 1]
 DELAYS = [1, 1.5, 3, 1000]
@@ -25,17 +27,27 @@ DELAYS = [1, 1.5, 3, 1000]
 MORE = 1.1
 
 
-def rows(results: Results, experiment: str, metric: str) -> pd.DataFrame:
-    """A row a network and setting: `value`, and `alone`, the same of TCP on the better link; `gain` is above 1 where MPTCP is better."""
-    own = results.runs.query("experiment == @experiment and engine == 'sim'")
+def taken(results: Results) -> pd.DataFrame:
+    """A row a network, setting and engine: goodput or time to completion, and `alone`, the same of TCP on the better link."""
     # Lost connections and transfers that did not end have no figure.
-    alone = results.baselines.query("experiment == @experiment and engine == 'sim'")
-    best = alone.groupby("draw")[metric].agg("min" if metric == "completion_s" else "max")
-    found = own.assign(value=own[metric], alone=own["draw"].map(best))
-    found["gain"] = found["alone"] / found["value"] if metric == "completion_s" else found["value"] / found["alone"]
-    home, mobile = found["home_rate"].astype(float), found["mobile_rate"].astype(float)
+    measured = {"bulk": ("goodput_receiver_mbps", "max"), "page": ("completion_s", "min")}
+    parts = []
+    for experiment, (metric, better) in measured.items():
+        own = results.runs[results.runs["experiment"] == experiment]
+        alone = results.baselines[results.baselines["experiment"] == experiment]
+        best = alone.groupby(["engine", "draw"])[metric].agg(better).rename("alone").reset_index()
+        found = own.merge(best, on=["engine", "draw"], how="left").rename(columns={metric: "value"})
+        parts.append(found[["engine", "draw", "experiment", "cc", "scheduler", *DRAWN, "value", "alone"]])
+    return pd.concat(parts, ignore_index=True).astype(dict.fromkeys((*DRAWN, "value", "alone"), "float32"))
+
+
+def rows(atlas: pd.DataFrame, experiment: str, engine: str = "sim") -> pd.DataFrame:
+    """Those of an experiment; `gain` is above 1 where MPTCP is better. `rates` and `delays` are ratios of the two links."""
+    found = atlas[(atlas["experiment"] == experiment) & (atlas["engine"] == engine)].copy()
+    found["gain"] = found["alone"] / found["value"] if experiment == "page" else found["value"] / found["alone"]
+    home, mobile = found["home_rate"], found["mobile_rate"]
     found["rates"] = np.minimum(home, mobile) / np.maximum(home, mobile)
-    first, second = found["home_delay"].astype(float), found["mobile_delay"].astype(float)
+    first, second = found["home_delay"], found["mobile_delay"]
     found["delays"] = np.maximum(first, second) / np.minimum(first, second)
     return found
 
@@ -60,16 +72,16 @@ def shares(gain: pd.Series) -> list[str]:
 SPREAD = ["median gain", "tenth", "nine tenths", f"better by {100 * (MORE - 1):.0f} %", "worse by as much"]
 
 
-def bulk(results: Results) -> str:
+def bulk(atlas: pd.DataFrame) -> str:
     """By congestion control."""
-    found = rows(results, "bulk", "goodput_receiver_mbps")
+    found = rows(atlas, "bulk")
     body = [[f"`{cc}`", str(len(own)), f"{own['value'].mean():.1f}", *shares(own["gain"])] for cc, own in found.groupby("cc", sort=False)]
     return markdown(["congestion control", "networks", "mean Mbit/s", *SPREAD], body)
 
 
-def ratios(results: Results) -> str:
+def ratios(atlas: pd.DataFrame) -> str:
     """The gain of cubic by how equal the links are."""
-    found = rows(results, "bulk", "goodput_receiver_mbps").query("cc == 'cubic'")
+    found = rows(atlas, "bulk").query("cc == 'cubic'")
     body = []
     for low, high in itertools.pairwise(RATES):
         row = [f"{low:g} to {high:g}"]
@@ -81,9 +93,9 @@ def ratios(results: Results) -> str:
     return markdown(["rates, slower to faster", *(f"delays {span}" for span in spans)], body)
 
 
-def page(results: Results) -> str:
+def page(atlas: pd.DataFrame) -> str:
     """By scheduler."""
-    found = rows(results, "page", "completion_s")
+    found = rows(atlas, "page")
     body = [
         [f"`{name}`", str(len(own)), f"{own['value'].median():.3f}", *shares(own["gain"])]
         for name, own in found.groupby("scheduler", sort=False)
@@ -91,9 +103,9 @@ def page(results: Results) -> str:
     return markdown(["scheduler", "networks", "median s", *SPREAD], body)
 
 
-def settings(results: Results) -> str:
+def settings(atlas: pd.DataFrame) -> str:
     """Schedulers by how much longer a transfer takes than with the best one of each network, by how equal the links are."""
-    found = rows(results, "page", "completion_s")
+    found = rows(atlas, "page")
     times = found.pivot_table(index="draw", columns="scheduler", values="value")
     network = found.drop_duplicates("draw").set_index("draw")
     body = []
@@ -110,11 +122,62 @@ def settings(results: Results) -> str:
     return markdown(heads, body)
 
 
-def figure(results: Results, file: Path) -> None:
-    """The gain of each network over the ratio of rates, by the ratio of delays."""
+def confirmed(atlas: pd.DataFrame) -> str:
+    """Networks that ran on a Linux kernel too: goodput or time there beside the simulator's."""
+    body = []
+    for experiment, setting in (("bulk", "cc"), ("page", "scheduler")):
+        for name, own in _both(atlas, experiment, setting).groupby(level=1, sort=False):
+            more = 100 * (own["value"] / own["value_sim"] - 1)
+            row = [f"{more.quantile(share):+.1f} %" for share in (0.1, 0.5, 0.9)]
+            row += [f"{own['gain'].median():.2f}", f"{own['gain_sim'].median():.2f}"]
+            row += [f"{100 * (more.abs() < 10).mean():.0f} %", f"{100 * ((own['gain'] > 1) == (own['gain_sim'] > 1)).mean():.0f} %"]
+            body.append([f"{experiment}, `{name}`", str(len(own)), *row])
+    heads = ["setting", "networks", "Linux beside the simulator: tenth", "median", "nine tenths"]
+    heads += ["median gain on Linux", "in the simulator", "within a tenth", "same side of 1"]
+    return markdown(heads, body)
+
+
+def losses(atlas: pd.DataFrame) -> str:
+    """Of the coupled algorithms on a Linux kernel: goodput there beside the simulator's, by the mobile link's loss."""
+    both = _both(atlas, "bulk", "cc").query("cc in ['lia', 'olia', 'balia']")
+    more = 100 * (both["value"] / both["value_sim"] - 1)
+    body = [
+        [f"{loss:g} %", str(len(own)), f"{own.median():+.1f} %", f"{100 * (own.abs() < 10).mean():.0f} %"]
+        for loss, own in more.groupby(both["mobile_loss"])
+    ]
+    return markdown(["loss of the mobile link", "networks by algorithms", "median difference", "within a tenth"], body)
+
+
+def best(atlas: pd.DataFrame) -> str:
+    """Of the networks that ran on a Linux kernel too: how often each congestion control is the best one there and in the simulator."""
+    both = _both(atlas, "bulk", "cc")
+    linux, sim = (both[name].unstack() for name in ("value", "value_sim"))
+    first, expected = linux.idxmax(axis=1), sim.idxmax(axis=1)
+    # What the simulator's choice carries on Linux, of what the best one carries there.
+    carried = pd.Series([linux.at[draw, cc] / linux.at[draw, first[draw]] for draw, cc in expected.items()])
+    names = atlas.loc[atlas["experiment"] == "bulk", "cc"].unique()
+    body = [
+        [f"`{name}`", str((first == name).sum()), str((expected == name).sum()), str(((first == name) & (expected == name)).sum())]
+        for name in names
+    ]
+    body.append(["all", str(len(first)), str(len(expected)), str((first == expected).sum())])
+    table = markdown(["best congestion control", "on Linux", "in the simulator", "in both"], body)
+    shares = f"{100 * carried.mean():.1f} % of what the best one there carries; in a tenth of the networks"
+    return f"{table}\n\nThe simulator's best one carries on Linux {shares} {100 * carried.quantile(0.1):.1f} % or less."
+
+
+def _both(atlas: pd.DataFrame, experiment: str, setting: str) -> pd.DataFrame:
+    """Rows of the engine linux, by network and setting, with the simulator's beside them."""
+    here, there = (rows(atlas, experiment, engine).set_index(["draw", setting]) for engine in ("sim", "linux"))
+    return there.join(here[["value", "gain"]].add_suffix("_sim"), how="inner")
+
+
+def figures(atlas: pd.DataFrame, folder: Path) -> None:
+    """The gain of each network over the ratio of rates; and how gains are spread, by setting."""
     import altair as alt
 
-    found = rows(results, "bulk", "goodput_receiver_mbps").query("cc == 'cubic'")
+    # A page of twenty thousand points would be one spot.
+    found = rows(atlas, "bulk").query("cc == 'cubic' and draw <= 2000")
     found = found.assign(delay=pd.cut(found["delays"], DELAYS, right=False, labels=["below 1.5", "1.5 to 3", "3 or more"]).astype(str))
     chart = (
         alt.Chart(found[["rates", "gain", "delay"]])
@@ -122,29 +185,51 @@ def figure(results: Results, file: Path) -> None:
         .encode(
             x=alt.X("rates", title="rate of the slower link beside the faster one").scale(type="log", domain=[0.01, 1]),
             y=alt.Y("gain", title="goodput beside TCP on the better link").scale(zero=False),
-            color=alt.Color("delay", title="ratio of delays"),
+            color=alt.Color("delay", title="ratio of delays", sort=["below 1.5", "1.5 to 3", "3 or more"]),
         )
         .properties(width=560, height=320, title="Gain of MPTCP with cubic, a point a network")
     )
-    chart.save(file, scale_factor=1.5)
+    chart.save(folder / "bulk.png", scale_factor=1.5)
+    # Of each setting the gain that a share of all networks falls short of.
+    spread = []
+    for experiment, setting in (("bulk", "cc"), ("page", "scheduler")):
+        for name, own in rows(atlas, experiment).groupby(setting, sort=False):
+            shares = np.linspace(0.01, 0.99, 99)
+            gains = own["gain"].dropna().quantile(shares)
+            spread.append(pd.DataFrame({"experiment": experiment, "setting": name, "share": 100 * shares, "gain": gains.to_numpy()}))
+    panels = [
+        alt.Chart(pd.concat(spread).query("experiment == @experiment"))
+        .mark_line(clip=True)
+        .encode(
+            x=alt.X("gain", title="gain beside TCP on the better link").scale(domain=[0.4, 2.2]),
+            y=alt.Y("share", title="share of networks with less, %"),
+            color=alt.Color("setting", title=title, sort=None),
+        )
+        .properties(width=300, height=260, title=head)
+        for experiment, title, head in (("bulk", "congestion control", "Data without end"), ("page", "scheduler", "A transfer of 2 MB"))
+    ]
+    alt.hconcat(*panels).resolve_scale(color="independent").save(folder / "spread.png", scale_factor=1.5)
 
 
-TABLES = {"bulk": bulk, "ratios": ratios, "page": page, "settings": settings}
+TABLES = {"bulk": bulk, "ratios": ratios, "page": page, "settings": settings, "confirmed": confirmed, "losses": losses, "best": best}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("results", nargs="?", default="results/atlas")
     parser.add_argument("table", nargs="?", choices=TABLES)
-    parser.add_argument("--figure", type=Path)
+    parser.add_argument("--figures", action="store_true")
+    parser.add_argument("--take", metavar="RESULTS")
     given = parser.parse_args()
-    if given.table is None and given.results in TABLES:
-        given.results, given.table = "results/atlas", given.results
-    results = Results.open(given.results)
-    if given.figure is not None:
-        figure(results, given.figure)
-    for name in TABLES if given.table is None and given.figure is None else [given.table] if given.table else []:
-        print(TABLES[name](results))
+    if given.take is not None:
+        found = taken(Results.open(given.take)).sort_values(["engine", "draw", "experiment"], ascending=[False, True, True], kind="stable")
+        found.to_parquet(FILE, index=False, compression="zstd", compression_level=19)
+        print(f"{FILE.name}: {len(found)} rows of {found['draw'].nunique()} networks, {FILE.stat().st_size / 1e6:.1f} MB")
+        return
+    atlas = pd.read_parquet(FILE)
+    if given.figures:
+        figures(atlas, FILE.parent)
+        return
+    print("\n\n".join(TABLES[name](atlas) for name in ([given.table] if given.table else TABLES)))
 
 
 if __name__ == "__main__":
