@@ -1,7 +1,7 @@
 # make demo   sets everything up and answers the first study: a table, then the path of a report to open
 # make test   everything that CI runs
 # make check  a quick subset of it, for while you work
-# make fuzz   fuzzes captures and packets for a minute, or SECONDS=n; an input that fails is kept and tried by every test run
+# make fuzz   fuzzes captures, packets, tunnels and searches for MTUs for a minute, or SECONDS=n; an input that fails is kept and tried by every test run
 # make bench  the simulator's speed
 # make pgo    builds the native module anew, with a profile of its own runs: the same bytes, faster
 # make playground builds the web page with the simulator in it, which `polypath play` serves

@@ -6,13 +6,18 @@
 
 #[path = "../../wire/tests/formats/harmless.rs"]
 mod harmless;
+#[path = "../../pmtu/tests/hostile/sender.rs"]
+mod sender;
 
+use polypath_base::{Bytes, Duration};
 use polypath_capture::{ConnectionReport, DirectionReport, Report, SpreadReport, analyse};
+use polypath_pmtu::{Bounds, LEAST_MTU, LEAST_MTU_IPV6, MtuSearch, Policy, Sysctls};
 use polypath_tunneld::encapsulation::{Content, Encapsulation, Framing};
 use polypath_tunneld::mss;
 use polypath_tunneld::superpacket::{flow_hash, group, merged_head, split};
 use polypath_wire::pcapng::{self, LinkType};
 use polypath_wire::{ipv4, ipv6, tcp};
+use sender::{Event, MOST_OUT, Sender, budget};
 
 /// A capture file of any content: read alone, and beside a part of itself as if that were a second place.
 pub fn captures(bytes: &[u8]) {
@@ -50,6 +55,45 @@ pub fn packets(bytes: &[u8]) {
     let read = &report.files[0];
     assert_eq!((read.packets, &read.broken), (count, &None), "our own file is whole");
     assert!(read.unread + segments <= count, "the capture cannot read a segment that wire reads: {report:?}");
+}
+
+/// A search for a path's MTU, and events of five bytes each: what kind, and two sizes (big-endian). The first byte says which search and which
+/// IP version, the second `tcp_mtu_probing`, the next two the interface's MTU.
+pub fn path_mtu(bytes: &[u8]) {
+    let Some((&[which, probing, high, low], mut rest)) = bytes.split_first_chunk() else { return };
+    let floor = if which & 0x80 == 0 { LEAST_MTU } else { LEAST_MTU_IPV6 };
+    let ceiling = Bytes::new(u64::from(u16::from_be_bytes([high, low]))).max(floor);
+    let bounds = Bounds { floor, base: Bytes::new(1076), ceiling, headers: Bytes::new(52) };
+    let (name, _) = MtuSearch::NAMES[usize::from(which & 0x7f) % MtuSearch::NAMES.len()];
+    let search = MtuSearch::find(name).expect("it is in the list");
+    let mut sender = Sender::new(search.search(Sysctls { mtu_probing: probing % 3, ..Sysctls::default() }), bounds);
+    let mut spent = 0;
+    while let Some((&[kind, a, b, c, d], behind)) = rest.split_first_chunk() {
+        rest = behind;
+        let [one, other] = [[a, b], [c, d]].map(|pair| u64::from(u16::from_be_bytes(pair)));
+        let event = match kind % 9 {
+            0 => Event::Room,
+            1 => Event::Arrives(usize::from(a)),
+            2 => Event::IsLost(usize::from(a)),
+            3 => Event::IsForgotten(usize::from(a)),
+            4 => Event::Hint(one),
+            5 => Event::DataArrives(one),
+            6 => Event::DataLost([one, other], a & 1 != 0),
+            7 => Event::BlackHole,
+            _ => Event::Passes(Duration::from_millis(one << 16 | other)),
+        };
+        sender.suffer(event);
+        let size = sender.search.largest();
+        assert!(size == Bytes::MAX || size <= ceiling.max(bounds.base), "{name}, {event:?}: {size:?} of {bounds:?}");
+        if search == MtuSearch::Parallel {
+            assert!(size >= floor && size <= ceiling, "{event:?}: {size:?} of {bounds:?}");
+            assert!(sender.out.len() <= MOST_OUT);
+            if sender.spent > spent {
+                spent = sender.spent;
+                assert!(spent <= budget(sender.now.since(polypath_base::Instant::ZERO), sender.arrived), "{spent} bytes in probes");
+            }
+        }
+    }
 }
 
 /// Datagrams that a tunnel's other end sends, each behind its length (big-endian): what is in them is put together for the host's stack. The

@@ -5,8 +5,12 @@ use std::path::Path;
 
 type Target = fn(&[u8]);
 
-const TARGETS: [(&str, Target); 3] =
-    [("captures", polypath_fuzz::captures), ("packets", polypath_fuzz::packets), ("tunnel", polypath_fuzz::tunnel)];
+const TARGETS: [(&str, Target); 4] = [
+    ("captures", polypath_fuzz::captures),
+    ("packets", polypath_fuzz::packets),
+    ("path-mtu", polypath_fuzz::path_mtu),
+    ("tunnel", polypath_fuzz::tunnel),
+];
 
 /// The kept inputs of a target by name, in the order of their names.
 fn corpus(target: &str) -> Vec<(String, Vec<u8>)> {

@@ -1,31 +1,17 @@
-//! `parallel` against a network and a peer that do as they like: probes that arrive or are lost in any order, losses and timeouts of data of any
+//! Searches against a network and a peer that do as they like: probes that arrive or are lost in any order, losses and timeouts of data of any
 //! size, messages that lie. Whatever happens, the sizes stay within their bounds and the cost within its share; and once the network is quiet, the
 //! search finds what the path passes.
 
-use polypath_base::{Bytes, Duration, Instant};
-use polypath_pmtu::{Bounds, LEAST_MTU, LEAST_MTU_IPV6, LossBurst, MtuSearch, Parallel, Path, Policy, Sysctls};
-use proptest::prelude::*;
+#[path = "hostile/sender.rs"]
+mod sender;
 
-const RTT: Duration = Duration::from_millis(20);
+use polypath_base::{Bytes, Duration, Instant};
+use polypath_pmtu::{Bounds, LEAST_MTU, LEAST_MTU_IPV6, LossBurst, MtuSearch, Parallel, Policy, Sysctls};
+use proptest::prelude::*;
+use sender::{Event, MOST_OUT, RTT, Sender, budget};
+
 /// RFC 8899 section 5.1.1: `PMTU_RAISE_TIMER`. After it a search forgets what was lost.
 const RAISE_AFTER: Duration = Duration::from_secs(600);
-/// What probes may take, whatever the path carries.
-const ALLOWANCE: u64 = 1500 + 9000;
-const MOST_OUT: usize = 3;
-
-/// Something that happens to a search; sizes are anything, indices are taken modulo what there is.
-#[derive(Copy, Clone, Debug)]
-enum Event {
-    /// The sender has room for a probe.
-    Room,
-    Arrives(usize),
-    IsLost(usize),
-    IsForgotten(usize),
-    Hint(u64),
-    DataArrives(u64),
-    DataLost([u64; 2], bool),
-    Passes(Duration),
-}
 
 fn event() -> impl Strategy<Value = Event> {
     let size = 0_u64..70_000;
@@ -37,6 +23,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => size.clone().prop_map(Event::Hint),
         2 => size.clone().prop_map(Event::DataArrives),
         2 => ([size.clone(), size], any::<bool>()).prop_map(|(sizes, by_timeout)| Event::DataLost(sizes, by_timeout)),
+        1 => Just(Event::BlackHole),
         1 => (0_u64..700).prop_map(|seconds| Event::Passes(Duration::from_secs(seconds))),
     ]
 }
@@ -53,79 +40,7 @@ fn bounds() -> impl Strategy<Value = Bounds> {
     })
 }
 
-/// A sender with a search.
-struct Sender<P> {
-    search: P,
-    bounds: Bounds,
-    now: Instant,
-    out: Vec<Bytes>,
-    /// In probes, and of data.
-    spent: u64,
-    arrived: u64,
-}
-
-/// What probes may take when so much arrived in so long: a hundredth of what that is in three seconds, and in twice the time that has passed more, up
-/// to ten.
-fn budget(elapsed: Duration, arrived: u64) -> u64 {
-    let seconds = elapsed.max(RTT).as_secs_f64();
-    let horizon = (3.0 + 2.0 * seconds).min(10.0).max(seconds);
-    ALLOWANCE.max((arrived as f64 * horizon / seconds / 100.0).ceil() as u64)
-}
-
 impl<P: Policy> Sender<P> {
-    fn new(mut search: P, bounds: Bounds) -> Self {
-        search.on_start(Instant::ZERO, bounds);
-        Self { search, bounds, now: Instant::ZERO, out: Vec::new(), spent: 0, arrived: 0 }
-    }
-
-    /// A probe leaves, if the search wants one; how long it is.
-    fn probe(&mut self) -> Option<Bytes> {
-        let path = Path { bounds: self.bounds, srtt: RTT, arrived: Bytes::new(self.arrived) };
-        let size = if self.search.may_probe() { self.search.next_probe(self.now, path) } else { None }?;
-        assert!(size > self.search.largest() && size <= self.bounds.ceiling, "a probe of {size:?}");
-        self.search.on_probe_sent(self.now, size);
-        self.spent += size.get();
-        self.out.push(size);
-        Some(size)
-    }
-
-    /// One of the probes in the network, by any number.
-    fn take(&mut self, number: usize) -> Option<Bytes> {
-        (!self.out.is_empty()).then(|| self.out.remove(number % self.out.len()))
-    }
-
-    fn suffer(&mut self, event: Event) {
-        match event {
-            Event::Room => drop(self.probe()),
-            Event::Arrives(number) => {
-                if let Some(size) = self.take(number) {
-                    self.arrived += size.get();
-                    self.search.on_probe_acked(self.now, size);
-                }
-            }
-            Event::IsLost(number) => {
-                if let Some(size) = self.take(number) {
-                    self.search.on_probe_lost(self.now, size);
-                }
-            }
-            Event::IsForgotten(number) => {
-                if let Some(size) = self.take(number) {
-                    self.search.on_probe_forgotten(size);
-                }
-            }
-            Event::Hint(mtu) => self.search.on_hint(Bytes::new(mtu)),
-            Event::DataArrives(longest) => {
-                self.arrived += longest;
-                self.search.on_data_acked(Bytes::new(longest));
-            }
-            Event::DataLost([one, other], by_timeout) => {
-                let [shortest, longest] = [one.min(other), one.max(other)].map(Bytes::new);
-                self.search.on_data_lost(self.now, LossBurst { shortest, longest, by_timeout });
-            }
-            Event::Passes(time) => self.now += time,
-        }
-    }
-
     /// A round trip over a path that passes packets of up to `passes` bytes and loses no other: 10 MB of data, and probes.
     fn round(&mut self, passes: Bytes) {
         let size = self.search.largest();
