@@ -2,6 +2,7 @@
 
     python studies/atlas/map.py bulk                          # or ratios, page, settings, confirmed, losses, best; all without one
     python studies/atlas/map.py --figures                     # bulk.png and spread.png, beside this file
+    python studies/atlas/map.py --seeds SIM LINUX             # two folders of results with several seeds, one of each engine
     python studies/atlas/map.py --take results/atlas          # atlas.parquet, which the others read, from results of the study
 
 Gains are beside TCP (cubic) alone on the better of the two links, in the same network.
@@ -172,6 +173,44 @@ def _both(atlas: pd.DataFrame, experiment: str, setting: str) -> pd.DataFrame:
     return there.join(here[["value", "gain"]].add_suffix("_sim"), how="inner")
 
 
+def repeated(sim: Results, linux: Results) -> str:
+    """Of networks that ran with several seeds on both engines: Linux beside the simulator, by seed 1 alone and by the mean of all."""
+    runs = {
+        name: own.runs[own.runs["experiment"] == "bulk"].rename(columns={"goodput_receiver_mbps": "value"})
+        for name, own in (("sim", sim), ("linux", linux))
+    }
+    keys = ["cc", "mobile_loss", "draw"]
+    first = {name: own[own["seed"] == 1].set_index(keys)["value"] for name, own in runs.items()}
+    groups = {name: own.groupby(keys)["value"] for name, own in runs.items()}
+    mean = {name: own.mean() for name, own in groups.items()}
+    # Of the difference of two means (Welch); without chance in a network it is 0.
+    error = sum(own.var() / own.count() for own in groups.values()).pow(0.5)
+    found = pd.DataFrame(
+        {
+            "first": first["linux"] / first["sim"] - 1,
+            "mean": mean["linux"] / mean["sim"] - 1,
+            "clear": (mean["linux"] - mean["sim"]).abs() > 2 * error,
+        }
+    ).dropna()
+    found["near"] = found["mean"].abs() < 0.1
+    body = []
+    for (cc, loss), own in found.groupby(["cc", "mobile_loss"], sort=False):
+        lower, higher = ((own["clear"] & ~own["near"] & (sign * own["mean"] > 0)).sum() for sign in (-1, 1))
+        middle = [f"{100 * own[name].median():+.1f} %" for name in ("first", "mean")]
+        body.append([f"`{cc}`, {loss} %", str(len(own)), *middle, f"{own['near'].sum()}", str(lower), str(higher)])
+    seeds = runs["sim"]["seed"].nunique()
+    heads = [
+        "algorithm, loss",
+        "networks",
+        "median difference, seed 1",
+        f"of {seeds} seeds",
+        "within a tenth",
+        "clearly lower",
+        "clearly higher",
+    ]
+    return markdown(heads, body)
+
+
 def figures(atlas: pd.DataFrame, folder: Path) -> None:
     """The gain of each network over the ratio of rates; and how gains are spread, by setting."""
     import altair as alt
@@ -219,7 +258,11 @@ def main() -> None:
     parser.add_argument("table", nargs="?", choices=TABLES)
     parser.add_argument("--figures", action="store_true")
     parser.add_argument("--take", metavar="RESULTS")
+    parser.add_argument("--seeds", nargs=2, metavar=("SIM", "LINUX"))
     given = parser.parse_args()
+    if given.seeds is not None:
+        print(repeated(*(Results.open(folder) for folder in given.seeds)))
+        return
     if given.take is not None:
         found = taken(Results.open(given.take)).sort_values(["engine", "draw", "experiment"], ascending=[False, True, True], kind="stable")
         found.to_parquet(FILE, index=False, compression="zstd", compression_level=19)

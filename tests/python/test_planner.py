@@ -383,7 +383,7 @@ def test_a_tunnel_is_a_daemon_at_each_end_with_routes_over_its_device():
     assert (here["tunnel"]["mtu"], here["tunnel"]["queue"], here["tunnel"]["packets_before"]) == (1464, 700, 3)
     assert (here["tunnel"]["offload"], here["tunnel"]["distribution"], "send_buffer" in here["tunnel"]) == (False, "flows", False)
     assert here["reorder"] == {"rule": "adaptive", "packets": 4096, "max_delay": "100000us", "offset": "7000us"}
-    assert here["keepalive"] == {"interval": "5000000us", "dead_time": "11000000us", "data_count": False}
+    assert here["keepalive"] == {"interval": "5000000us", "dead_time": "11000000us", "data_count": False, "progress": False}
     assert here["path"][0] == {"local": "10.1.0.1", "remote": "10.1.1.2", "port": 23456, "weight": 3}
     assert (there["path"][0]["local"], there["path"][0]["remote"]) == ("10.1.1.2", "10.1.0.1")
     over = [(route["namespace"], route["to"]) for route in plan.routes if route["device"] == "t0"]
