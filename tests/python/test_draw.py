@@ -9,6 +9,7 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
+import pandas
 import polars
 import pyarrow.parquet as pq
 import pytest
@@ -20,6 +21,7 @@ from polypath.cli._app import build
 from polypath.engines import EngineError, FakeEngine
 from polypath.results import Plan, cost, execute, plan
 from polypath.results import _runner as runner
+from polypath.results import _store as store
 from polypath.study import Cells, cells, is_large, number_of_cells, parameter_names, specimens
 from polypath.study import _cells as making
 
@@ -196,6 +198,59 @@ def test_tables_in_parts_are_the_same_tables(tmp_path: Path, monkeypatch: pytest
     mean = whole.runs["goodput_receiver_mbps"].mean()
     assert duckdb.sql(f"select count(*), avg(goodput_receiver_mbps) from '{file}'").fetchall() == [(len(whole.runs), pytest.approx(mean))]
     assert polars.scan_parquet(file).select(polars.col("goodput_receiver_mbps").mean()).collect().item() == pytest.approx(mean)
+
+
+def test_a_table_of_many_rows_is_a_folder_that_is_read_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = execute(plan(study(), out=tmp_path / "whole"))
+    monkeypatch.setattr(runner, "_TABLE_PART", 3)
+    monkeypatch.setattr(store, "_MOST_ROWS", 4)
+    parts = execute(plan(study(), out=tmp_path / "parts"))
+    folder = parts.folder / "runs.parquet"
+    assert [file.name for file in sorted(folder.iterdir())] == ["part-00000.parquet", "part-00001.parquet"]
+    for name in ("runs", "baselines", "subflows", "links", "progress", "series", "events"):
+        assert whole.table(name).equals(parts.table(name)), name
+    # Other programs read the folder as one table.
+    mean = whole.runs["goodput_receiver_mbps"].mean()
+    counted = duckdb.sql(f"select count(*), avg(goodput_receiver_mbps) from '{folder}/*.parquet'").fetchall()
+    assert counted == [(len(whole.runs), pytest.approx(mean))]
+    assert polars.scan_parquet(folder).select(polars.col("goodput_receiver_mbps").mean()).collect().item() == pytest.approx(mean)
+    assert polars.read_parquet(folder).equals(whole.to_polars())
+    pandas.testing.assert_frame_equal(pandas.read_parquet(folder), whole.runs)
+    # What reads results reads such a folder.
+    pandas.testing.assert_frame_equal(Results.open(parts.folder, study()).summary(), whole.summary())
+    for command in (["show", str(parts.folder)], ["report", str(parts.folder), "--figures", "svg"]):
+        told = CliRunner().invoke(build(), command)
+        assert told.exit_code == 0, told.output
+    assert (parts.folder / "report.html").is_file()
+
+
+def test_a_folder_and_a_file_take_each_others_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "_TABLE_PART", 3)
+    before = bytes_of(execute(plan(study(), out=tmp_path)).folder)
+    runs = tmp_path / "drawn" / "runs.parquet"
+    monkeypatch.setattr(store, "_MOST_ROWS", 4)
+    execute(plan(study(), out=tmp_path))
+    assert runs.is_dir()
+    monkeypatch.setattr(store, "_MOST_ROWS", 1)
+    execute(plan(study(), out=tmp_path))
+    assert len(list(runs.iterdir())) == 8
+    monkeypatch.undo()
+    monkeypatch.setattr(runner, "_TABLE_PART", 3)
+    assert bytes_of(execute(plan(study(), out=tmp_path)).folder) == before
+    assert not [file.name for file in runs.parent.iterdir() if file.name.startswith(".runs")]
+
+
+def test_a_study_of_few_cells_and_many_seeds_keeps_no_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(making, "MOST_KEPT", 9)
+    made = study(f"{STUDY}\nseeds: 3\n")
+    assert not is_large(made)
+    work = plan(made, engine=FakeEngine(), out=tmp_path)
+    every = {run.key for run in work.every()}
+    assert (work.distinct, work.expected) == (len(every), len(every))
+    execute(work)
+    assert "pending" not in vars(work), "no list of runs was made"
+    assert "runs" not in vars(work)
+    assert not list(plan(made, engine=FakeEngine(), out=tmp_path).waiting())
 
 
 def test_some_draws_of_a_large_study_are_planned_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

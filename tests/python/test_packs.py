@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import errno
+import hashlib
+import importlib.util
 import multiprocessing
 import os
 import resource
 import signal
 import socket
 import sqlite3
+import tracemalloc
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,7 @@ from hypothesis import strategies as st
 
 from polypath.engines import FakeEngine
 from polypath.results import Results, execute, execute_part, plan
+from polypath.results._keys import KEY, Keys
 from polypath.results._packs import Packs
 from polypath.results._store import Store
 from polypath.study import MOST_KEPT, Study, StudyError
@@ -254,3 +258,53 @@ def test_packs_hold_what_a_dictionary_holds(operations: list[tuple[str, int, byt
     assert len(made) == len(known)
     assert {each: made.read(each, "run.json") for each in map(key, range(6)) if each in made} == known
     made.close()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    # Few different hashes, so that many meet at one place; the last are those that a table of zeros could mistake.
+    st.lists(
+        st.tuples(st.one_of(st.integers(0, 2**128 - 1), st.integers(0, 20), st.integers(0, 8).map(lambda n: n << 64)), st.integers(0, 9))
+    )
+)
+def test_keys_hold_what_a_dictionary_holds(added: list[tuple[int, int]]) -> None:
+    made, known = Keys(), dict[bytes, int]()
+    for number, value in added:
+        digest = number.to_bytes(KEY)
+        assert made.add(digest, value) is (digest not in known)
+        known[digest] = value
+    assert len(made) == len(known)
+    for number in (*range(30), *(number for number, _ in added)):
+        digest = number.to_bytes(KEY)
+        assert (made.get(digest), digest in made) == (known.get(digest), digest in known)
+
+
+def test_keys_stay_themselves_as_their_table_grows_and_take_40_bytes_at_most() -> None:
+    made, number = Keys(), 50_000
+    digests = [hashlib.sha256(str(each).encode()).digest()[:KEY] for each in range(2 * number)]
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    for each, digest in enumerate(digests[:number]):
+        made.add(digest, each)
+    taken = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert [made.get(digest) for digest in digests[:number]] == list(range(number))
+    assert not any(digest in made for digest in digests[number:])
+    assert taken < 40 * number
+
+
+def test_memory_hardly_grows_with_the_number_of_runs(tmp_path: Path) -> None:
+    spec = importlib.util.spec_from_file_location("sweep_memory", Path(__file__).resolve().parents[2] / "tools/sweep_memory.py")
+    assert spec is not None
+    assert spec.loader is not None
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    few, many = 6_000, 18_000
+    most = {}
+    for runs in (few, many):
+        (tmp_path / str(runs)).mkdir()
+        found = tool.measured(runs, tmp_path / str(runs))
+        most[runs] = (found["plan_bytes"], found["tables_bytes"])
+    # A run that is kept takes 9 kB, its rows more. Of 3 kB, two million would take 6 GB: a process's memory comes in pieces of megabytes.
+    for less, more in zip(most[few], most[many], strict=True):
+        assert more - less < 3_000 * (many - few), most

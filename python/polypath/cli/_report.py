@@ -39,7 +39,7 @@ def open_results(argument: str) -> Results:
     from polypath.results import Results
 
     by_name = DEFAULT_OUT / argument
-    return Results.open(by_name if not (Path(argument) / "runs.parquet").is_file() and by_name.is_dir() else argument)
+    return Results.open(by_name if not (Path(argument) / "runs.parquet").exists() and by_name.is_dir() else argument)
 
 
 def write(results: Results, made: Material | None = None, figures: Sequence[str] = ("svg", "png")) -> Path:

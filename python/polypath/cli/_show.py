@@ -28,7 +28,7 @@ def show(
 ) -> None:
     """Show a study (its links, paths, flows and cells) or the table of finished results."""
     path = Path(what)
-    if (path / "runs.parquet").is_file():
+    if (path / "runs.parquet").exists():
         _tell(what, columns, metric)
         return
     if metric is not None:
@@ -38,7 +38,7 @@ def show(
     _show_study(study)
     if same := same_for_all_seeds(study):
         _console.out.print(f"On the engines sim and linux {same}.", soft_wrap=True)
-    if (DEFAULT_OUT / study.name / "runs.parquet").is_file():
+    if (DEFAULT_OUT / study.name / "runs.parquet").exists():
         _tell(study.name, columns)
 
 

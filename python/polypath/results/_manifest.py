@@ -11,6 +11,7 @@ from typing import Any
 
 from polypath.study import Run, Study, StudyError, numbers_in, spans_of
 
+from ._keys import Keys
 from ._store import replace_file
 
 MANIFEST = "manifest.json"
@@ -44,7 +45,7 @@ class Contents:
     cells: int = 0
     baselines: int = 0
     # Of each run that differs.
-    keys: set[bytes] = field(default_factory=set)
+    keys: Keys = field(default_factory=Keys)
 
     def add(self, finished: Iterable[Run]) -> None:
         for run in finished:

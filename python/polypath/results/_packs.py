@@ -24,6 +24,8 @@ import pyarrow as pa
 
 from polypath.study import StudyError
 
+from ._keys import Keys
+
 RECORD = "run.json"
 # A pack that has so much is whole: some 20,000 runs without series.
 _MOST_BYTES = 64 << 20
@@ -51,12 +53,13 @@ class Packs:
         self._lock = threading.RLock()
         # The pack of each run, and the number of the one that is written.
         self._files: list[Path] = []
-        self._where: dict[bytes, int] | None = None
+        self._where: Keys | None = None
         self._own: _Writer | None = None
         self._open: OrderedDict[int, sqlite3.Connection] = OrderedDict()
 
     def __contains__(self, key: str) -> bool:
-        return bytes.fromhex(key) in self._index()
+        with self._lock:
+            return bytes.fromhex(key) in self._index()
 
     def __len__(self) -> int:
         return len(self._index())
@@ -76,7 +79,7 @@ class Packs:
                 # Its name follows when it is whole.
                 self._files.append(self._own.file)
             self._own.add(rows)
-            index[bytes.fromhex(key)] = len(self._files) - 1
+            index.add(bytes.fromhex(key), len(self._files) - 1)
             if self._own.size >= _MOST_BYTES:
                 self.close()
 
@@ -106,13 +109,15 @@ class Packs:
             self._where = None
             self._open.clear()
 
-    def _index(self) -> dict[bytes, int]:
+    def _index(self) -> Keys:
         with self._lock:
             if self._where is None:
                 self._files = _whole(self._folder)
-                self._where = {
-                    key: number for number in range(len(self._files)) for key in _keys(self._reader(number), self._files[number])
-                }
+                found = Keys()
+                for number, file in enumerate(self._files):
+                    for key in _keys(self._reader(number), file):
+                        found.add(key, number)
+                self._where = found
             return self._where
 
     def _reader(self, number: int) -> sqlite3.Connection:

@@ -15,7 +15,7 @@ from polypath.errors import PolypathError
 from polypath.study import MOST_KEPT, Study, StudyError
 
 from ._manifest import MANIFEST, STUDY_COPY
-from ._store import Store
+from ._store import Store, table_files
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,7 +56,7 @@ class Results:
             StudyError: There are no results in the folder.
         """
         folder = Path(folder)
-        if not (folder / "runs.parquet").is_file():
+        if not table_files(folder, "runs"):
             raise StudyError(f"{folder} holds no results: there is no runs.parquet in it; `polypath run STUDY` makes them")
         return cls(folder, study)
 
@@ -72,10 +72,10 @@ class Results:
         """
         if name not in TABLES:
             raise ValueError(f'there is no table "{name}"; there are {", ".join(TABLES)}')
-        try:
-            return pq.read_table(self.folder / f"{name}.parquet")
-        except FileNotFoundError:
-            raise StudyError(f"{self.folder} is no whole results folder: it lacks {name}.parquet; run the study again") from None
+        files = table_files(self.folder, name)
+        if not files:
+            raise StudyError(f"{self.folder} is no whole results folder: it lacks {name}.parquet; run the study again")
+        return pq.read_table(files, partitioning=None)
 
     def to_pandas(self, name: str = "runs") -> pd.DataFrame:
         """A table as a pandas frame.
@@ -128,9 +128,8 @@ class Results:
     @cached_property
     def alone(self) -> pd.DataFrame:
         """Each flow without the others of its cell, where the study asks for it: columns of `runs`, and which flow."""
-        there = (self.folder / "alone.parquet").is_file()
         # Results from before there was such a table.
-        return self.to_pandas("alone") if there else _nothing()
+        return self.to_pandas("alone") if table_files(self.folder, "alone") else _nothing()
 
     @cached_property
     def subflows(self) -> pd.DataFrame:
@@ -145,12 +144,12 @@ class Results:
     @cached_property
     def tunnels(self) -> pd.DataFrame:
         """A row a run and direction of a tunnel; of results from before there were tunnels none."""
-        return self.to_pandas("tunnels") if (self.folder / "tunnels.parquet").is_file() else _nothing()
+        return self.to_pandas("tunnels") if table_files(self.folder, "tunnels") else _nothing()
 
     @cached_property
     def tunnel_paths(self) -> pd.DataFrame:
         """A row a run, direction of a tunnel and path of it."""
-        return self.to_pandas("tunnel_paths") if (self.folder / "tunnel_paths.parquet").is_file() else _nothing()
+        return self.to_pandas("tunnel_paths") if table_files(self.folder, "tunnel_paths") else _nothing()
 
     @cached_property
     def progress(self) -> pd.DataFrame:

@@ -41,6 +41,7 @@ from polypath.sweep import LOCAL, Failed, Fault, Place, State, check_place, file
 from ._captured import captured, captures_are_there
 from ._captures import drop_captures, keep_captures
 from ._folder import DEFAULT_OUT
+from ._keys import KEY, Keys
 from ._manifest import Contents, claim_folder, draws_before, engines_before, left_out_before, write_manifest
 from ._progress import Told
 from ._results import Results
@@ -80,7 +81,7 @@ class Plan:
     @property
     def large(self) -> bool:
         """Whether the runs are so many that none of them is kept: they are made anew each time, and `expected` is an estimate."""
-        return is_large(self.study) and (self.draws is None or self.cells > MOST_KEPT)
+        return self.packs and (self.draws is None or self.cells > MOST_KEPT)
 
     @cached_property
     def runs(self) -> tuple[Run, ...]:
@@ -102,12 +103,11 @@ class Plan:
 
     def _missing(self) -> Iterator[Run]:
         store = self.store
-        seen: set[bytes] = set()
+        seen = Keys()
         for run in self.every() if self.large else self.runs:
             digest = bytes.fromhex(run.key)
-            if digest in seen or not self._is_mine(digest):
+            if not self._is_mine(digest) or not seen.add(digest):
                 continue
-            seen.add(digest)
             if run.key not in store or not captures_are_there(store, run) or (self.again and store.untrusted(run.key)):
                 yield run
 
@@ -122,7 +122,8 @@ class Plan:
             return sum(self._is_mine(bytes.fromhex(key)) for key in {run.key for run in self.runs})
         first = list(itertools.islice(self.every(), _ESTIMATE))
         of_cells = sum(run.baseline is None for run in first)
-        seeds = len({run.seed for run in first})
+        some = specimens(self.study)
+        seeds = sum(len(cell.seeds) for cell in some) / len(some)
         return round(len({run.key for run in first}) / of_cells * seeds * self.cells / (self.part[1] if self.part else 1))
 
     @property
@@ -400,12 +401,10 @@ def assemble(
 
 def _once(found: Iterable[Run]) -> Iterator[Run]:
     """A run that several kernels share, or cells of several experiments, stands in the tables once for each cell."""
-    seen: set[bytes] = set()
+    seen = Keys()
     for run in found:
         cell = repr((run.experiment, run.key, run.baseline, tuple(run.parameters.items())))
-        digest = hashlib.sha256(cell.encode()).digest()[:16]
-        if digest not in seen:
-            seen.add(digest)
+        if seen.add(hashlib.sha256(cell.encode()).digest()[:KEY]):
             yield run
 
 

@@ -26,6 +26,10 @@ from ._packs import ASIDE, RECORD, Packs, finish_killed, is_pack, prefix
 
 # Folders whose sizes are looked at for a mean.
 _FOLDERS = 50
+# Rows of a table's file; a table with more is a folder of several.
+_MOST_ROWS = 500_000
+# These files.
+_PARTS = "part-*.parquet"
 
 
 class Store:
@@ -145,37 +149,94 @@ class TableFiles:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._open: dict[str, pq.ParquetWriter] = {}
+        self._tables: dict[str, _Table] = {}
 
     def add(self, made: Mapping[str, pa.Table]) -> None:
         """Another part of each table."""
         for name, table in made.items():
-            with _naming(self._aside(name)):
-                if name not in self._open:
-                    self._open[name] = parquet_writer(self._aside(name), table.schema)
-                elif not table.num_rows:
-                    continue
-                self._open[name].write_table(table.replace_schema_metadata(None))
+            if name not in self._tables:
+                self._tables[name] = _Table(self._folder / f"{name}.parquet", table.schema)
+            elif not table.num_rows:
+                continue
+            self._tables[name].add(table)
 
     def __enter__(self) -> TableFiles:
         return self
 
     def __exit__(self, kind: object, *error: object) -> None:
-        names = sorted(self._open, key=lambda name: name == "runs")
+        every = [self._tables[name] for name in sorted(self._tables, key=lambda name: name == "runs")]
         try:
-            for name in names:
-                with _naming(self._aside(name)):
-                    self._open[name].close()
-            for name in names if kind is None else ():
-                with self._aside(name).open("rb") as stream:
-                    os.fsync(stream.fileno())
-                self._aside(name).replace(self._folder / f"{name}.parquet")
+            for table in every:
+                table.close()
+            for table in every if kind is None else ():
+                table.put_in_place()
         finally:
-            for name in names:
-                self._aside(name).unlink(missing_ok=True)
+            for table in every:
+                table.forget()
 
-    def _aside(self, name: str) -> Path:
-        return self._folder / f".{name}.parquet.{os.getpid()}"
+
+class _Table:
+    """One table: a file, or a folder of several where one would have too many rows."""
+
+    def __init__(self, file: Path, schema: pa.Schema) -> None:
+        self._file = file
+        self._schema = schema
+        self._aside = file.with_name(f".{file.name}.{os.getpid()}")
+        self._aside.mkdir(exist_ok=True)
+        self._parts: list[Path] = []
+        self._rows = 0
+        self._writer = self._next()
+
+    def add(self, table: pa.Table) -> None:
+        if self._rows >= _MOST_ROWS:
+            # What Parquet keeps of each row group until a file ends would be gigabytes in the end.
+            self.close()
+            self._writer = self._next()
+        with _naming(self._parts[-1]):
+            self._writer.write_table(table.replace_schema_metadata(None))
+        self._rows += table.num_rows
+
+    def close(self) -> None:
+        with _naming(self._parts[-1]):
+            self._writer.close()
+
+    def put_in_place(self) -> None:
+        for part in self._parts:
+            with part.open("rb") as stream:
+                os.fsync(stream.fileno())
+        before = self._aside.with_name(f"{self._aside.name}-before")
+        if self._file.is_dir() and any(not part.match(_PARTS) for part in self._file.iterdir()):
+            # Somebody else's.
+            raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), str(self._file))
+        if self._file.is_dir() or (len(self._parts) > 1 and self._file.exists()):
+            # A folder replaces nothing, and nothing replaces a folder.
+            self._file.rename(before)
+        (self._aside if len(self._parts) > 1 else self._parts[0]).replace(self._file)
+        _remove(before)
+
+    def forget(self) -> None:
+        _remove(self._aside)
+
+    def _next(self) -> pq.ParquetWriter:
+        self._parts.append(self._aside / f"part-{len(self._parts):05}.parquet")
+        self._rows = 0
+        with _naming(self._parts[-1]):
+            return parquet_writer(self._parts[-1], self._schema)
+
+
+def table_files(folder: Path, name: str) -> list[Path]:
+    """The files of a table in the order of its rows; none where there is no such table."""
+    file = folder / f"{name}.parquet"
+    if file.is_dir():
+        return sorted(file.glob(_PARTS))
+    return [file] if file.is_file() else []
+
+
+def _remove(what: Path) -> None:
+    if what.is_dir():
+        shutil.rmtree(what)
+    else:
+        what.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -515,7 +515,24 @@ def chain(direction: Shape | tuple[Element, ...]) -> tuple[Element, ...]:
     """The elements in the order in which a packet meets them."""
     if not isinstance(direction, Shape):
         return tuple(part for element in direction for part in (element.chain if isinstance(element, Table) else (element,)))
-    shape, changes = direction, direction.changes
+    # Checks and each run of a cell ask for the same, and both directions of a link may be one.
+    known = _latest.get(id(direction))
+    if known is not None:
+        return known[1]
+    if len(_latest) >= _MOST_LATEST:
+        _latest.clear()
+    made = _chain(direction)
+    _latest[id(direction)] = direction, made
+    return made
+
+
+# By identity: it holds each direction, so none of them takes the place of another one.
+_latest: dict[int, tuple[Shape, tuple[Element, ...]]] = {}
+_MOST_LATEST = 64
+
+
+def _chain(shape: Shape) -> tuple[Element, ...]:
+    changes = shape.changes
     elements: list[Element] = []
     if spans := _down_spans(changes):
         elements.append(Down(spans=spans))

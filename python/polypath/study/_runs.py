@@ -16,7 +16,7 @@ from ._kernel import bare_of_ours
 from ._load import located
 from ._placeholder import Scalar
 from ._reach import leads
-from ._scenario import copies, links_of, scenario
+from ._scenario import copies, links_of, scenario, seeds_make_links
 from ._study import Study
 from ._topology import node_addresses
 
@@ -97,20 +97,29 @@ def runs(
     try:
         for cell in cells(study) if draws is None else cells_of_draws(study, draws):
             if not leave_out(cell):
+                # Most cells have the same links with every seed.
+                same = None if seeds_make_links(cell.setup) else links_of(cell.setup, 0)
                 for seed in cell.seeds:
-                    yield from _runs_of(study, cell, seed, engine, version, kernel, own or {})
+                    yield from _runs_of(
+                        study, cell, links_of(cell.setup, seed) if same is None else same, seed, engine, version, kernel, own or {}
+                    )
     except SetupError as error:
         raise located(study, error) from None
 
 
 def _runs_of(
-    study: Study, cell: Cell, seed: int, engine: str, version: str | Callable[[str], str], kernel: str | None, own: Mapping[str, str]
+    study: Study,
+    cell: Cell,
+    links: list[dict[str, Any]],
+    seed: int,
+    engine: str,
+    version: str | Callable[[str], str],
+    kernel: str | None,
+    own: Mapping[str, str],
 ) -> Iterable[Run]:
     # A version that is no function of kernels belongs to an engine that has none.
     chosen = None if isinstance(version, str) else kernel or cell.setup.kernel
     fixed = version if isinstance(version, str) else version(kernel or cell.setup.kernel)
-
-    links = links_of(cell.setup, seed)
 
     def run(setup: Setup, baseline: Baseline | None) -> Run:
         return Run(

@@ -92,6 +92,17 @@ def links_of(setup: Setup, seed: int, *, until_ns: int | None = None) -> list[di
     return [_link(name, link, pairs[name], seed, until) for name, link in setup.topology.links.items()]
 
 
+def seeds_make_links(setup: Setup) -> bool:
+    """Whether the seed draws something of a link before the run."""
+    return any(
+        isinstance(element, Wireless)
+        for link in setup.topology.links.values()
+        for direction in (link.both, link.forward, link.backward)
+        if direction is not None
+        for element in chain(direction)
+    )
+
+
 def copies(name: str, flow: Flow) -> list[str]:
     """The names of a flow's connections."""
     return [copy for copy, _ in copied(name, flow)]
