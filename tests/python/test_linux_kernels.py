@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import threading
 import time
 from pathlib import Path
 
@@ -201,6 +202,19 @@ def test_without_a_kernel_the_command_that_builds_it_is_named() -> None:
     assert linux.installed() == []
 
 
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("6.13", "polypath linux build 6.13"),
+        ("6.12-selftests", "polypath linux build 6.12 --variant selftests"),
+        ("5.4.188-mptcp", "polypath linux build FOLDER, the folder with its sources"),
+    ],
+)
+def test_the_command_that_builds_a_missing_kernel_can_work(name: str, command: str) -> None:
+    with pytest.raises(KernelError, match=f"build it with: {command}$"):
+        linux.find(name)
+
+
 def test_kernels_are_found_by_name_in_the_order_of_releases(cache: Path) -> None:
     put(cache, "6.12", "6.12.117")
     place = put(cache, "6.1", "6.1.192")
@@ -248,6 +262,66 @@ def without_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_build, "_configure", lambda *_: ["CONFIG_TCP_CONG_BBR"])
     monkeypatch.setattr(_build, "_compile", lambda *_: None)
     monkeypatch.setattr(_build, "_harvest", harvest)
+
+
+def test_what_a_vendors_makefile_wants_is_copied_after_all(
+    cache: Path, tmp_path: Path, without_compiler: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tree(tmp_path / "mine")
+    driver = Path("drivers/clk/mediatek/clk.c")
+    (folder / driver).parent.mkdir(parents=True)
+    (folder / driver).write_text("")
+    seen = []
+
+    def compile_(place: Path, release: str, jobs: int, say: object) -> None:
+        seen.append((place / driver).exists())
+        if not seen[-1]:
+            raise KernelError(f"building Linux {release} failed:\nmake[3]: *** No rule to make target '{driver.with_suffix('.o')}'")
+
+    monkeypatch.setattr(_build, "_compile", compile_)
+    said: list[str] = []
+    linux.build(str(folder), prove=works, say=said.append)
+    assert seen == [False, True]
+    assert "it wants files that Polypath leaves out of its copy: copying everything" in said
+    # From then on, the folder has them at once.
+    (folder / "net.c").write_text("/* changed */")
+    linux.build(str(folder), prove=works)
+    assert seen == [False, True, True]
+
+
+def test_other_faults_of_a_compilation_are_told_at_once(
+    cache: Path, tmp_path: Path, without_compiler: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = []
+
+    def compile_(place: Path, *_: object) -> None:
+        tried.append(place)
+        raise KernelError("building Linux 6.12.7 failed:\nnet/a.c:1: error: expected ;")
+
+    monkeypatch.setattr(_build, "_compile", compile_)
+    with pytest.raises(KernelError, match="expected ;"):
+        linux.build(str(tree(tmp_path / "mine")), prove=works)
+    assert len(tried) == 1
+    assert not list(cache.glob(".lock-*"))
+
+
+def test_a_lock_that_was_removed_meanwhile_is_taken_anew(tmp_path: Path) -> None:
+    file = tmp_path / "lock"
+    seen, order = threading.Event(), []
+
+    def second() -> None:
+        with _commands.locked(file, "", lambda _: seen.set(), remove=True):
+            order.append("second")
+            assert file.exists()
+
+    with _commands.locked(file, "", remove=True):
+        thread = threading.Thread(target=second)
+        thread.start()
+        assert seen.wait(60)
+        order.append("first")
+    thread.join(60)
+    assert order == ["first", "second"]
+    assert not file.exists()
 
 
 def test_a_folder_is_built_once_and_again_when_it_changed(cache: Path, tmp_path: Path, without_compiler: None) -> None:

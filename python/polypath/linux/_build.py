@@ -66,7 +66,8 @@ def build(
     source = _source.resolve(what, root / "sources", say)
     source = source._replace(name=name or source.name)
     made_of = _made_of(source, variant)
-    with locked(root / f".lock-{made_of[:12]}", "", lambda _: say("another process builds this kernel; waiting for it")):
+    waiting = "another process builds this kernel; waiting for it"
+    with locked(root / f".lock-{made_of[:12]}", "", lambda _: say(waiting), remove=True):
         there = [recipe for recipe in (Recipe.load(place) for place in places()) if recipe.made_of == made_of]
         if there:
             say(f"kernel {there[0].name} is there already")
@@ -103,12 +104,14 @@ def _build(
         release = _source.release(tree)
         name = source.name or release + ("-mptcp" if _features.is_v0(tree) else "")
         name += f"-{variant}" if variant else ""
-        _edits.apply(tree, release)
-        say(f"building Linux {release}")
-        for name_ in _configure(tree, release, variant):
-            where = _config.files(variant)[-1].name
-            say(f"Linux {release} comes without {name_.removeprefix('CONFIG_')}: it did not accept that line of {where}")
-        _compile(tree, release, jobs, say)
+        try:
+            _make(tree, release, variant, jobs, say)
+        except KernelError as wrong:
+            if not _source.lacks_files(wrong):
+                raise
+            say("it wants files that Polypath leaves out of its copy: copying everything")
+            _source.unpack(source, tree, whole=True)
+            _make(tree, release, variant, jobs, say)
         recipe = _harvest(tree, done, name, release, variant, made_of)
         link(recipe)
         say(f"starting Linux {release}, to see that it works and repeats itself")
@@ -125,6 +128,15 @@ def _build(
             # A tarball does not change, so nothing is compiled a second time.
             shutil.rmtree(work, ignore_errors=True)
         return Recipe.load(place)
+
+
+def _make(tree: Path, release: str, variant: str, jobs: int, say: Callable[[str], None]) -> None:
+    _edits.apply(tree, release)
+    say(f"building Linux {release}")
+    for name in _configure(tree, release, variant):
+        where = _config.files(variant)[-1].name
+        say(f"Linux {release} comes without {name.removeprefix('CONFIG_')}: it did not accept that line of {where}")
+    _compile(tree, release, jobs, say)
 
 
 def _clean(root: Path, but: Path) -> None:

@@ -78,13 +78,30 @@ def install(*packages: str, what: str, say: Callable[[str], None]) -> None:
 
 
 @contextmanager
-def locked(file: Path, waiting: str, on_wait: Callable[[str], None] | None = None) -> Iterator[None]:
-    """Holds a lock on this file; it ends with the process, however that dies."""
-    with file.open("w") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if on_wait:
-                on_wait(waiting)
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
+def locked(file: Path, waiting: str, on_wait: Callable[[str], None] | None = None, *, remove: bool = False) -> Iterator[None]:
+    """Holds a lock on this file; it ends with the process, however that dies. With `remove` it goes then: ask so always or never."""
+    while True:
+        with file.open("w") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if on_wait:
+                    on_wait(waiting)
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            if remove and not _is(file, handle.fileno()):
+                # Whom we waited for has removed it: others may hold a new one.
+                continue
+            try:
+                yield
+            finally:
+                if remove:
+                    file.unlink(missing_ok=True)
+            return
+
+
+def _is(file: Path, descriptor: int) -> bool:
+    try:
+        there, held = file.stat(), os.fstat(descriptor)
+    except FileNotFoundError:
+        return False
+    return (there.st_dev, there.st_ino) == (held.st_dev, held.st_ino)

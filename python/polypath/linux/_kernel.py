@@ -90,7 +90,12 @@ def _missing(name: str, there: dict[str, Recipe]) -> str:
     near = difflib.get_close_matches(name, list(there), n=1)
     hint = f' (did you mean "{near[0]}"?)' if near else ""
     have = f"there are {', '.join(there)}" if there else "there are none yet"
-    return f'there is no kernel "{name}"{hint}; {have}; build it with: polypath linux build {name}'
+    release = re.fullmatch(rf"(\d+\.\d+)(?:-({'|'.join(_config.VARIANTS)}))?", name)
+    if release is None:
+        command = "polypath linux build FOLDER, the folder with its sources"
+    else:
+        command = f"polypath linux build {release[1]}" + (f" --variant {release[2]}" if release[2] else "")
+    return f'there is no kernel "{name}"{hint}; {have}; build it with: {command}'
 
 
 def places() -> list[Path]:

@@ -37,7 +37,7 @@ def selftests(what: str, say: Callable[[str], None] = lambda _: None) -> Path:
     root.mkdir(parents=True, exist_ok=True)
     source = _source.resolve(what, root / "sources", say)
     place = root / f"selftests-{source.identity[:12]}-{_FORMAT}"
-    with locked(root / f".lock-{place.name}", "", lambda _: say("another process unpacks these tests; waiting for it")):
+    with locked(root / f".lock-{place.name}", "", lambda _: say("another process unpacks these tests; waiting for it"), remove=True):
         if not place.is_dir():
             say("unpacking the kernel's selftests")
             work = Path(tempfile.mkdtemp(prefix=".tests-", dir=root))

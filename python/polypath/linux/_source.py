@@ -64,12 +64,22 @@ def resolve(what: str, sources_cache: Path, say: Callable[[str], None]) -> Sourc
     raise KernelError(f"{what} is neither a release such as 6.12 nor a folder or tarball with the sources of a kernel")
 
 
-def unpack(source: Source, tree: Path) -> None:
-    """Puts the sources into the folder `tree`. Where they were put before, files whose contents are the same keep their time."""
-    excluded = [f"--exclude={pattern}" for pattern in _UNUSED]
+def lacks_files(wrong: KernelError) -> bool:
+    """Whether a compilation may have failed for want of what `unpack` leaves out."""
+    return re.search(r"No rule to make target|No such file or directory", str(wrong)) is not None
+
+
+def unpack(source: Source, tree: Path, *, whole: bool = False) -> None:
+    """Puts the sources into the folder `tree`. Where they were put before, files whose contents are the same keep their time.
+
+    What no part of our kernels is made of is left out, unless they are wanted whole, or were once.
+    """
     known = tree.with_suffix(".json")
     before = json.loads(known.read_text(encoding="utf-8")) if known.exists() else {}
-    if before.get("identity") != source.identity:
+    more = whole and not before.get("whole")
+    whole = whole or bool(before.get("whole"))
+    excluded = [f"--exclude={pattern}" for pattern in (_UNUSED[:1] if whole else _UNUSED)]
+    if before.get("identity") != source.identity or more:
         known.unlink(missing_ok=True)
         files: dict[str, list[int]] = {}
         if source.path.is_dir():
@@ -82,7 +92,7 @@ def unpack(source: Source, tree: Path) -> None:
             tree.mkdir()
             _copy(source.path, tree, excluded)
         # Written last: an interrupted copy begins anew.
-        known.write_text(json.dumps({"identity": source.identity, "files": files}), encoding="utf-8")
+        known.write_text(json.dumps({"identity": source.identity, "files": files, "whole": whole}), encoding="utf-8")
     if not (tree / "arch" / "um" / "Kconfig").exists():
         raise KernelError(f"{source.path} does not hold the sources of a Linux kernel: it has no arch/um")
 
