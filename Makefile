@@ -33,8 +33,8 @@ MOVED := $(shell [ "$$(cat $(STAMPS)/venv 2>/dev/null)" = "$(CURDIR)" ] && $(PYT
 LOADER := python/polypath/kernelcc/bin/polypath-cc
 NATIVE_GONE := $(if $(and $(wildcard python/polypath/_native*.so),$(wildcard python/polypath/engines/bin/polypath-script)),,gone)
 
-# What may not be missing: in CI a test that the machine cannot run fails instead of being skipped. The host engine needs root, the linux engine, the playground (web) and storage of objects (s3) do not.
-REQUIRE := $(if $(filter true,$(CI)),linux$(COMMA)web$(COMMA)s3$(if $(filter 0,$(shell id -u)),$(COMMA)host))
+# What may not be missing: in CI a test that the machine cannot run fails instead of being skipped. The host engine and a Slurm cluster of one machine need root, the linux engine, the playground (web) and storage of objects (s3) do not.
+REQUIRE := $(if $(filter true,$(CI)),linux$(COMMA)web$(COMMA)s3$(if $(filter 0,$(shell id -u)),$(COMMA)host$(COMMA)slurm))
 export POLYPATH_REQUIRE ?= $(REQUIRE)
 
 .PHONY: help setup setup-all demo test check fuzz bench pgo figures playground web wheel docs clean rust python linux kernel layers lint FORCE

@@ -36,6 +36,10 @@ from polypath.study import Study, cells
 from polypath.sweep import DaskPlace
 
 RUN_S = 0.05
+# How near to it a run must come, in so many trials of so many runs.
+_NEAR = 0.05
+_TRIALS = 10
+_OF_TRIAL = 15
 
 STUDY = """
 name: overhead
@@ -155,11 +159,24 @@ def _study(runs: int, engine: Engine) -> Study:
 
     if isinstance(engine, Waits):
         return of(1000, runs)
-    some = [run.scenario for run in plan(of(1000, 20), engine=engine).runs]
-    begun = time.process_time()
-    for scenario in some:
+    milliseconds = 1000
+    # What a run costs is not in proportion to how long it simulates, and the first runs of a process cost more.
+    for _ in range(_TRIALS):
+        took = _median_s(engine, [run.scenario for run in plan(of(milliseconds, _OF_TRIAL), engine=engine).runs])
+        if abs(took / RUN_S - 1) < _NEAR:
+            return of(milliseconds, runs)
+        milliseconds = max(1, round(milliseconds * RUN_S / took))
+    raise SystemExit(f"no length of a run takes {1000 * RUN_S:.0f} ms of processor on this machine: the last one took {1000 * took:.1f} ms")
+
+
+def _median_s(engine: Engine, scenarios: Sequence[Mapping[str, Any]]) -> float:
+    """Processor seconds of a run."""
+    took = []
+    for scenario in scenarios:
+        begun = time.process_time()
         engine.run(scenario)
-    return of(round(1000 * RUN_S / ((time.process_time() - begun) / len(some))), runs)
+        took.append(time.process_time() - begun)
+    return statistics.median(took)
 
 
 def timed(work: Callable[[], object], processes: Sequence[psutil.Process]) -> _Spent:

@@ -1,6 +1,6 @@
 """What the atlas says, as Markdown tables and figures.
 
-    python studies/atlas/map.py bulk                          # or ratios, page, settings, confirmed, losses, best; all without one
+    python studies/atlas/map.py bulk                          # or claims, ratios, page, settings, confirmed, losses, best; all without one
     python studies/atlas/map.py --figures                     # bulk.png and spread.png, beside this file
     python studies/atlas/map.py --seeds SIM LINUX             # two folders of results with several seeds, one of each engine
     python studies/atlas/map.py --take results/atlas          # atlas.parquet, which the others read, from results of the study
@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from polypath import Results
+from polypath import Results, Study
+from polypath.analysis import Evidence, evaluate, half_width
 
 FILE = Path(__file__).with_name("atlas.parquet")
 DRAWN = ["home_rate", "home_delay", "home_queue", "mobile_rate", "mobile_delay", "mobile_jitter", "mobile_loss", "mobile_queue"]
@@ -244,7 +245,37 @@ def figures(atlas: pd.DataFrame, folder: Path) -> None:
     alt.hconcat(*panels).resolve_scale(color="independent").save(folder / "spread.png", scale_factor=1.5)
 
 
-TABLES = {"bulk": bulk, "ratios": ratios, "page": page, "settings": settings, "confirmed": confirmed, "losses": losses, "best": best}
+def claims(atlas: pd.DataFrame) -> str:
+    """The study's claims, decided as a report decides them: a draw is a repetition, and a difference counts beyond its 95 % interval."""
+    study = Study.load(FILE.parent)
+    parts = [
+        rows(atlas, "bulk").rename(columns={"value": "goodput_receiver_mbps"}),
+        rows(atlas, "page").rename(columns={"value": "completion_s"}),
+    ]
+    parameters = [name for name in ("cc", "scheduler") if name not in study.repeated]
+    evidence = Evidence(runs=pd.concat(parts), series=pd.DataFrame(), parameters=["experiment", *parameters])
+    body = []
+    for claim in evaluate(study.claims, evidence):
+        metric = next(each.metric for each in study.claims if each.id == claim.id)
+        if claim.id == "atlas-bulk-helps":
+            gain = rows(atlas, "bulk").query("cc == 'cubic'")["gain"].dropna()
+            between = f"{gain.mean():.3f} ± {half_width(list(gain)):.3f}"
+        else:
+            between = ", ".join(f"{own.iloc[0]} {own[metric]:.3f} ± {own['ci']:.3f}" for _, own in claim.numbers.iterrows())
+        body.append([f"`{claim.id}`", claim.verdict, claim.why, between])
+    return markdown(["claim", "verdict", "because", "means with 95 % intervals"], body)
+
+
+TABLES = {
+    "claims": claims,
+    "bulk": bulk,
+    "ratios": ratios,
+    "page": page,
+    "settings": settings,
+    "confirmed": confirmed,
+    "losses": losses,
+    "best": best,
+}
 
 
 def main() -> None:

@@ -9,9 +9,11 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
+import psutil  # type: ignore[import-untyped]  # Dask brings it.
 import pytest
 import yaml
 from requirement import lacking
@@ -38,18 +40,17 @@ CONFIGURATION = """
 ClusterName=polypath
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={ports[0]}
-SlurmdPort={ports[1]}
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
 AuthInfo=socket={folder}/munge.socket
 CredType=cred/munge
 StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool
+SlurmdSpoolDir={folder}/spool-%n
 SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.pid
+SlurmdPidFile={folder}/slurmd-%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/slurmd.log
+SlurmdLogFile={folder}/slurmd-%n.log
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/none
@@ -60,25 +61,26 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 MinJobAge=10
 SlurmdTimeout=10
-NodeName={host} NodeAddr=127.0.0.1 CPUs=2 State=UNKNOWN
+NodeName=second NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs=2 Weight=20 State=UNKNOWN
+NodeName=first NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs=2 Weight=10 State=UNKNOWN
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 
 
 class Cluster:
-    """A Slurm cluster of one node with two processors."""
+    """A Slurm cluster of two nodes with two processors each, on this machine; as long as it can, Slurm takes the node `first`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.configuration = folder / "slurm.conf"
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
-        for name in ("state", "spool"):
+        for name in ("state", "spool-first", "spool-second"):
             (folder / name).mkdir()
         folder.chmod(0o700)
         key = folder / "key"
         key.write_bytes(secrets.token_bytes(1024))
         key.chmod(0o400)
-        ports = [_free_port(), _free_port()]
+        ports = [_free_port() for _ in range(3)]
         self.configuration.write_text(CONFIGURATION.format(host=socket.gethostname().partition(".")[0], ports=ports, folder=folder))
 
     def start(self) -> None:
@@ -86,18 +88,39 @@ class Cluster:
         own = [f"--socket={files['socket']}", f"--pid-file={files['pid']}", f"--log-file={files['log']}", f"--seed-file={files['seed']}"]
         self.run("munged", "--foreground", "--force", f"--key-file={self.folder / 'key'}", *own)
         self.controller()
-        self.run("slurmd", "-D", "-f", str(self.configuration))
+        for node in ("first", "second"):
+            self.node(node)
+        self.wait_for_nodes()
+
+    def wait_for_nodes(self) -> None:
         until = time.monotonic() + 60
-        while "idle" not in (said := self.said("sinfo", "--noheader", "--format=%t")):
+        while (said := self.said("sinfo", "--noheader", "--Node", "--format=%t").split()) != ["idle", "idle"]:
             assert time.monotonic() < until, f"Slurm does not come up: {said} {self.logs()}"
             time.sleep(0.2)
+
+    def node(self, name: str, inside: Sequence[str] = ()) -> None:
+        self.run("slurmd", "-D", "-f", str(self.configuration), "-N", name, name=name, inside=inside)
+
+    def of_node(self, name: str) -> list[psutil.Process]:
+        """Slurm's daemon of a node, and all that it started."""
+        daemon = psutil.Process(self.processes[name].pid)
+        jobs = [each for each in psutil.process_iter() if self._is_of_job(each, name)]
+        return [daemon, *daemon.children(recursive=True), *jobs]
+
+    def _is_of_job(self, process: psutil.Process, node: str) -> bool:
+        with suppress(psutil.Error):
+            environment = process.environ()
+            ours = environment.get("SLURM_CONF") == str(self.configuration)
+            return ours and ("slurmstepd" in " ".join(process.cmdline()) or environment.get("SLURMD_NODENAME") == node)
+        return False
 
     def controller(self) -> None:
         self.run("slurmctld", "-D", "-f", str(self.configuration))
 
-    def run(self, program: str, *options: str) -> None:
-        log = (self.folder / f"{program}.out").open("ab")
-        self.processes[program] = subprocess.Popen([_found(program), *options], stdout=log, stderr=log, start_new_session=True)
+    def run(self, program: str, *options: str, name: str = "", inside: Sequence[str] = ()) -> None:
+        log = (self.folder / f"{name or program}.out").open("ab")
+        command = [*inside, _found(program), *options]
+        self.processes[name or program] = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
     def said(self, *command: str) -> str:
         done = subprocess.run([_found(command[0]), *command[1:]], capture_output=True, text=True, check=False)
@@ -131,9 +154,9 @@ def _found(program: str) -> str:
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     missing = [program for program in NEEDED if not Path(_found(program)).is_file()]
     if missing:
-        lacking("host", f"no {', '.join(missing)} on this machine (Debian packages slurmctld, slurmd, slurm-client, munge)")
+        lacking("slurm", f"no {', '.join(missing)} on this machine (Debian packages slurmctld, slurmd, slurm-client, munge)")
     if os.getuid() != 0:
-        lacking("host", "a cluster of one machine needs root")
+        lacking("slurm", "a cluster of one machine needs root")
     made = Cluster(tmp_path_factory.mktemp("slurm"))
     before = os.environ.get("SLURM_CONF")
     os.environ["SLURM_CONF"] = str(made.configuration)
@@ -198,3 +221,55 @@ def test_a_job_that_slurm_refuses_is_one_sentence_and_what_is_finished_is_kept(c
     with pytest.raises(StudyError, match=r"Slurm takes no job: sbatch: error: .*[Pp]artition"):
         execute(work, on=place(tmp_path, 'sbatch = { partition = "nowhere" }\n'))
     assert plan(study(), out=tmp_path / "there").pending == work.pending
+
+
+@pytest.mark.slow
+def test_a_node_that_hangs_is_left_to_slurm_and_its_runs_end_elsewhere(cluster: Cluster, tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    execute(plan(study(), out=here))
+    ended: list[str] = []
+    hanging: list[psutil.Process] = []
+
+    def disturb(run: Run) -> None:
+        ended.append(run.key)
+        if len(ended) == 1:
+            hanging.extend(cluster.of_node("first"))
+            for process in hanging:
+                process.suspend()
+
+    try:
+        execute(plan(study(), out=there), on=place(tmp_path), progress=disturb)
+        # A job of it was stopped, and not only its daemon.
+        assert len(hanging) > 1
+        assert "down" in cluster.said("sinfo", "--noheader", "--nodes=first", "--format=%t")
+    finally:
+        for process in hanging:
+            with suppress(psutil.Error):
+                process.resume()
+        cluster.said("scancel", "--full", "--user=root")
+        cluster.wait_for_nodes()
+    assert sorted(ended) == sorted({run.key for run in plan(study(), out=there).runs}), "each run counted once"
+    assert content(there) == content(here)
+
+
+def test_a_node_whose_disk_is_full_leaves_its_runs_to_others(cluster: Cluster, tmp_path: Path) -> None:
+    here, there, handover = tmp_path / "here", tmp_path / "there", tmp_path / "shared" / "handover"
+    execute(plan(study(), out=here))
+    handover.mkdir(parents=True)
+    # For this node the handover is a disk that holds 4 kB.
+    inside = ["unshare", "--mount", "sh", "-c", f'mount -t tmpfs -o size=4k none {handover} && exec "$@"', "sh"]
+    cluster.kill("first")
+    cluster.node("first", inside)
+    cluster.wait_for_nodes()
+    began = tmp_path / "nodes"
+    try:
+        execute(plan(study(), out=there), on=place(tmp_path, f'setup = ["echo $SLURMD_NODENAME >> {began}"]\n'))
+    finally:
+        cluster.kill("first")
+        cluster.node("first")
+        cluster.wait_for_nodes()
+    assert content(there) == content(here)
+    nodes = began.read_text().split()
+    assert {"first", "second"} == set(nodes)
+    # The first job describes its node; what failed at this one goes to the other.
+    assert nodes[-1] == "second"

@@ -7,7 +7,8 @@ import os
 import subprocess
 import time
 import tomllib
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +24,7 @@ from ._finished import DIED, Failed, Fault, Finished
 from ._handover import Handover
 from ._ledger import Ledger
 from ._place import Place, State
-from ._worker import Described, describe, differs, work
+from ._worker import Described, describe, differs, work_on
 
 # Of one processor's work in a job: long beside the seconds in which Slurm starts one.
 _JOB_S = 60.0
@@ -32,6 +33,8 @@ _LOOK_S = 1.0
 _GRACE_S = 15.0
 # How long Slurm may not answer before the sweep gives up.
 _PATIENCE_S = 600.0
+# A node that fails at so many runs in a row gets no more while there are others: a full disk fails fast, and would get them all.
+_FAULTS = 3
 
 
 class Profile(BaseModel):
@@ -120,6 +123,9 @@ class _Sweep:
         self._versions = {run.kernel or "": run.version for run in first}
         self._executor = _executor(asked)
         self._jobs: dict[str, _Job] = {}
+        # By node: runs in a row that failed by its fault. By run: nodes that failed at it.
+        self._faults: defaultdict[str, int] = defaultdict(int)
+        self._failed_at: defaultdict[str, set[str]] = defaultdict(set)
         self._answered = time.monotonic()
 
     def check(self) -> None:
@@ -158,14 +164,35 @@ class _Sweep:
             with suppress(OSError):
                 subprocess.run(["scancel", *self._jobs], check=False, capture_output=True)
 
-    def _send(self, runs: Sequence[Run]) -> None:
+    def _send(self, runs: Sequence[Run], *, away_from: Collection[str] = ()) -> None:
         names = sorted({name for run in runs for name in run.own})
         self._own |= {each.name: each for each in own_of(name for name in names if name not in self._own)}
         own = [self._own[name] for name in names]
         tasks = [task_of(run) for run in runs]
         chunk = Chunk(tasks=tasks, own=own, handover=self._place.handover.url, build=self._place.build_kernels)
-        job = self._submitted(work, chunk, self._place.profile.cpus)
+        away_from = {*away_from, *(node for node, faults in self._faults.items() if faults >= _FAULTS)}
+        # Where there are no others, these.
+        others = away_from and self._nodes() - away_from
+        self._executor.update_parameters(exclude=",".join(sorted(away_from)) if others else None)
+        job = self._submitted(work_on, chunk, self._place.profile.cpus)
         self._jobs[job.job_id] = _Job(job=job, runs=runs)
+
+    def _nodes(self) -> set[str]:
+        """The nodes that may get jobs; none where Slurm does not say."""
+        partition = self._place.profile.partition
+        asked = [
+            "sinfo",
+            "--noheader",
+            "--Node",
+            "--responding",
+            "--states=alloc,completing,idle,mixed",
+            "--format=%N",
+            *(["--partition", partition] if partition else []),
+        ]
+        try:
+            return set(subprocess.run(asked, check=True, capture_output=True, text=True).stdout.split())
+        except (OSError, subprocess.CalledProcessError):
+            return set()
 
     def _submitted(self, function: Callable[..., object], *arguments: object) -> Any:
         try:
@@ -178,13 +205,23 @@ class _Sweep:
     def _taken(self, ended: _Job) -> Iterator[Finished | Failed]:
         """What a job that ended gave; its runs lie at the handover."""
         try:
-            results: list[Finished | Failed] = _result(ended.job)
+            node, results = _result(ended.job)
         except Exception as error:  # Whatever the job died of.
-            results = [Failed(key=run.key, fault=Fault.MACHINE, sentence=str(error)) for run in ended.runs]
+            node, results = "", [Failed(key=run.key, fault=Fault.MACHINE, sentence=str(error)) for run in ended.runs]
+        again = []
         for each in results:
+            faulty = isinstance(each, Failed) and each.fault is Fault.MACHINE
+            if node:
+                self._faults[node] = self._faults[node] + 1 if faulty else 0
+            if faulty and node and (run := self._ledger.another_try(each.key)):
+                self._failed_at[run.key].add(node)
+                again.append(run)
+                continue
             end = self._ledger.ended(each)
             if end is not None:
                 yield end
+        if again:
+            self._send(again, away_from=set().union(*(self._failed_at[run.key] for run in again)))
         # The log stays.
         for file in (ended.job.paths.result_pickle, ended.job.paths.submitted_pickle):
             file.unlink(missing_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import sys
 import threading
@@ -62,8 +63,18 @@ def work_at(chunk: Chunk) -> tuple[str, list[Finished | Failed]]:
     return get_worker().address, work(chunk)
 
 
+def work_on(chunk: Chunk, threads: int) -> tuple[str, list[Finished | Failed]]:
+    """As `work`, with the node of Slurm that did it."""
+    return _machine(), work(chunk, threads)
+
+
+def _machine() -> str:
+    """The name of this machine; under Slurm that by which Slurm knows it."""
+    return os.environ.get("SLURMD_NODENAME") or socket.gethostname()
+
+
 def _done(task: Task, handover: Handover | None, build: bool) -> Finished | Failed:
-    machine = socket.gethostname()
+    machine = _machine()
 
     def failed(fault: Fault, error: object) -> Failed:
         return Failed(key=task.key, fault=fault, sentence=str(error), machine=machine)
