@@ -301,3 +301,22 @@ def plan_of_one(folder: Path) -> Any:
     engine = HostEngine()
     engine._try_network = lambda *_: ""  # type: ignore[method-assign]
     return plan(study(seeds=1), engine=engine, out=folder).runs[0].scenario
+
+
+@pytest.mark.parametrize(("transport", "least", "most"), [("tcp", 7.0, 9.6), ("mptcp", 10.0, 19.0)])
+def test_a_download_comes_from_the_server(transport: str, least: float, most: float, tmp_path: Path) -> None:
+    # The way from the client has a tenth of the rate, so nothing else could be as fast.
+    links = {**TWO_PATHS["links"]}
+    for name in ("one", "two"):
+        both = links[name]["both"]
+        links[name] = {"ends": ["c", "r"], "forward": {**both, "rate": "1mbit"}, "backward": both}
+    made = run(
+        study(topology={**TWO_PATHS, "links": links}, flows=flow(transport=transport, cc="lia", direction="download"), duration="3s"),
+        engine="host",
+        out=tmp_path,
+    )
+    assert least < made.runs["goodput_receiver_mbps"].mean() < most
+    ends = made.subflows["destination"].str.rpartition(":")[0]
+    assert set(ends) == ({"10.0.1.1", "10.0.2.1"} if transport == "mptcp" else {"10.0.1.1"})
+    assert (made.subflows["bytes_acked"] > 500_000).all()
+    assert made.runs["flow_cc"].unique() == ["lia"]

@@ -57,6 +57,18 @@ def test_both_programs_see_the_same_links(transport: str, cc: str, least: float,
     assert not made.series.query("program == 'iperf3'").empty
 
 
+@pytest.mark.parametrize("transport", ["tcp", "mptcp"])
+def test_iperf3_is_told_to_send_from_the_server(transport: str, tmp_path: Path) -> None:
+    # Two paths of 10 Mbit/s towards the client, and of one away from it.
+    links = {name: {"ends": ["c", "s"], "forward": {**LINK, "rate": "1mbit"}, "backward": LINK} for name in ("one", "two")}
+    given = study(transport=transport, cc="cubic", direction="download").model_dump()
+    made = run(Study.model_validate({**given, "topology": {"nodes": {"c": None, "s": None}, "links": links}}), engine="host", out=tmp_path)
+    goodput = by_program(made, "goodput_receiver_mbps")
+    assert min(goodput.values()) > (7.0 if transport == "tcp" else 10.0)
+    assert goodput["iperf3"] == pytest.approx(goodput["polypath"], rel=0.15)
+    assert set(made.subflows["source"].str.rpartition(":")[0]) <= {"10.0.1.2", "10.0.2.2"}
+
+
 def test_a_small_send_buffer_holds_the_program_that_asks_for_room(tmp_path: Path) -> None:
     """iperf3 does; a blocking program such as ours is let past (specs/notes/small-send-buffer)."""
     host = {"sysctl": {"net.ipv4.tcp_wmem": [4096, 16384, 100_000]}}

@@ -73,3 +73,71 @@ def test_requests_take_what_they_take_in_the_simulator(tmp_path: Path) -> None:
         assert sim.loc[flow, "responses"] == pytest.approx(62, abs=2)
         assert linux.loc[flow, "responses"] == pytest.approx(sim.loc[flow, "responses"], abs=1)
         assert linux.loc[flow, "response_p50_ms"] == pytest.approx(sim.loc[flow, "response_p50_ms"], rel=0.02)
+
+
+def test_responses_are_sent_with_the_algorithm_that_the_flow_asks_for(tmp_path: Path) -> None:
+    """Of what a server sends back on a path with random loss, bbr makes much more than reno; both hosts have the same default."""
+    app = {"kind": "requests", "request": "200B", "response": "500KB"}
+    flow = {"client": "c", "server": "s", "transport": "tcp", "app": app, "cc": "${cc}"}
+    link = {"forward": {"rate": "10mbit", "delay": "10ms"}, "backward": {"rate": "40mbit", "delay": "10ms", "loss": "1%"}}
+    topology = {"nodes": NODES, "links": {"wide": WIDE, "narrow": {"ends": ["r", "s"], **link}}}
+    asked = {"topology": topology, "flows": {"f": flow}, "matrix": {"cc": ["reno@linux", "bbr@linux"]}, "duration": "8s", "baselines": None}
+    runs = run(Study.model_validate({"name": "answers", **asked}), engine="linux", out=tmp_path).runs.set_index("cc")
+    assert runs.loc["bbr@linux", "responses"] > 2 * runs.loc["reno@linux", "responses"]
+
+
+# To the client four times as fast as from it, on both paths.
+ASYMMETRIC = {
+    "nodes": {"c": None, "r": {"router": True}, "s": None},
+    "links": {
+        "dsl": {
+            "ends": ["c", "r"],
+            "forward": {"rate": "5mbit", "queue": "40packets", "delay": "5ms"},
+            "backward": {"rate": "20mbit", "queue": "60packets", "delay": "5ms"},
+        },
+        "lte": {
+            "ends": ["c", "r"],
+            "forward": {"rate": "4mbit", "queue": "60packets", "delay": "20ms"},
+            "backward": {"rate": "16mbit", "queue": "100packets", "delay": "20ms"},
+        },
+        "last": {"ends": ["r", "s"], "both": {"delay": "1ms"}},
+    },
+}
+
+
+def downloading(**flow: Any) -> Study:
+    base = {"client": "c", "server": "s", "direction": "download", "cc": "${cc}"}
+    more = {"matrix": {"cc": ["reno", "lia"]}, "duration": "6s", "baselines": None}
+    return Study.model_validate({"name": "down", "topology": ASYMMETRIC, "flows": {"f": {**base, **flow}}, **more})
+
+
+@pytest.mark.parametrize(("transport", "possible", "to"), [("tcp", 20.0, ["10.0.1.1"]), ("mptcp", 36.0, ["10.0.1.1", "10.0.2.1"])])
+def test_a_download_fares_as_in_the_simulator(tmp_path: Path, transport: str, possible: float, to: list[str]) -> None:
+    sim, linux = (run(downloading(transport=transport), engine=engine, out=tmp_path / engine) for engine in ("sim", "linux"))
+    for results in (sim, linux):
+        assert (results.runs["goodput_receiver_mbps"] > 0.9 * possible * 1448 / 1514).all(), "at the rate towards the client"
+        assert set(results.subflows["destination"].str.partition(":")[0]) == set(to)
+    columns = ["acked_mbps", "mean_srtt_ms", "mean_cwnd", "min_rtt_ms"]
+    ours, theirs = (results.subflows.sort_values(["cc", "subflow"])[columns].to_numpy() for results in (sim, linux))
+    assert theirs == pytest.approx(ours, rel=0.03)
+
+
+@pytest.mark.parametrize(("direction", "seconds"), [("download", 1.268), ("upload", 5.019)])
+def test_a_transfer_is_counted_to_the_byte_and_takes_what_it_takes_in_the_simulator(tmp_path: Path, direction: str, seconds: float) -> None:
+    made = downloading(transport="tcp", direction=direction, app={"kind": "transfer", "size": "3MB"})
+    sim, linux = (run(made, engine=engine, out=tmp_path / engine) for engine in ("sim", "linux"))
+    assert linux.runs["bytes_received"].tolist() == [3_000_000] * 2
+    assert linux.runs["completion_s"].tolist() == pytest.approx(sim.runs["completion_s"].tolist(), abs=1e-4)
+    assert linux.runs["completion_s"].tolist() == pytest.approx([seconds] * 2, abs=1e-3)
+    # Whole segments: the SYN, which the kernel counts of whoever opened the connection, is not among them.
+    assert (linux.series["bytes_acked"] % 1448 == 0).all() and linux.series["bytes_acked"].max() > 2_000_000
+
+
+def test_both_directions_have_subflows_of_their_own(tmp_path: Path) -> None:
+    studies = [downloading(transport="mptcp", direction="both") for _ in range(2)]
+    first, second = (run(study, engine="linux", out=tmp_path / str(number)) for number, study in enumerate(studies))
+    up, down = (first.subflows[first.subflows["flow"] == flow] for flow in ("f-up", "f-down"))
+    assert set(up["source"].str.partition(":")[0]) == set(down["destination"].str.partition(":")[0]) == {"10.0.1.1", "10.0.2.1"}
+    assert (down["bytes_acked"] > 2 * up["bytes_acked"].to_numpy()).all()
+    assert first.runs["goodput_receiver_mbps"].tolist() == second.runs["goodput_receiver_mbps"].tolist()
+    pd.testing.assert_frame_equal(first.series, second.series)

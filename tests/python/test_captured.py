@@ -64,6 +64,17 @@ def test_each_subflow_has_the_sizes_of_its_capture(tmp_path):
     assert run["segment_mean_bytes"] == pytest.approx(payload / sum(sent))
 
 
+def test_of_a_download_it_is_what_the_server_sent(tmp_path):
+    text = STUDY.replace("CAPTURED", "c")
+    assert text.count("server: s") == 1, "the flow"
+    text = text.replace("backward: {", "backward: { rate: 20mbit, queue: 42packets,")
+    (tmp_path / "study.yaml").write_text(text.replace("server: s", "server: s, direction: download"))
+    subflows = execute(plan(Study.load(tmp_path), engine=find("sim"), out=tmp_path / "out")).subflows
+    assert (subflows["captured_segments"] > 100).all()
+    # Captured at the client, where nothing that was lost arrives.
+    assert (subflows["captured_segments"] <= subflows["data_segments_sent"]).all()
+
+
 def test_they_are_found_once_and_again_when_the_way_to_find_them_changes(tmp_path):
     results = ran(tmp_path)
     (kept,) = results.folder.glob("runs/*/captured.json")
@@ -109,8 +120,8 @@ def row(flow, source, destination="10.0.9.1"):
     return {"flow": flow, "source": source, "destination": destination}
 
 
-def seen(number, client, server="10.0.9.1:80"):
-    return {"client": client, "server": server, "captured_segments": number}
+def seen(number, source, destination="10.0.9.1:80"):
+    return {"source": source, "destination": destination, "captured_segments": number}
 
 
 def test_ports_say_which_subflow_it_is_and_without_them_the_order_of_one_flow():

@@ -7,7 +7,7 @@ from wrong_inputs import BASE, SHAPE, changed
 
 from polypath import Results, Study, StudyError, run
 from polypath.analysis import path_bounds
-from polypath.engines import HostEngine, LinuxEngine
+from polypath.planner import build
 from polypath.results import plan
 from polypath.study import cells, scenario
 
@@ -78,14 +78,28 @@ def test_a_way_back_without_a_rate_is_told_of_a_download(tmp_path):
     assert SHAPE in BASE
 
 
-@pytest.mark.parametrize("engine", [LinuxEngine, HostEngine])
-def test_engines_with_a_kernel_say_that_they_have_no_downloads(tmp_path, polypath, monkeypatch, engine):
-    file = tmp_path / "study.yaml"
-    study(tmp_path, of("direction: download"), ("{cc: [cubic, reno]}", "{cc: [cubic]}"))
-    monkeypatch.setattr(engine, "left_out", lambda *_: None)
-    code, out, err = polypath("run", file, "--dry-run", "--engine", engine.name)
-    assert (code, out) == (2, "")
-    assert "11: flows.f.direction: downloads are the simulator's alone: take --engine sim, or let `client` and `server`" in err
+def test_a_kernel_is_told_who_sends_and_at_which_end_the_algorithm_belongs(tmp_path):
+    made = study(tmp_path, of("direction: both"), ("{cc: [cubic, reno]}", "{cc: [reno]}"))
+    plan = build(scenario(cells(made)[0].setup, 1), {"reno", "cubic"}).plan
+    told = {flow["name"]: (flow["client"], flow["server"], flow.get("download", False)) for flow in plan["flows"]}
+    assert told == {"f-up": ("a", "b", False), "f-down": ("a", "b", True)}
+    chosen = {each["name"]: dict(each["sysctl"]).get("net.ipv4.tcp_congestion_control") for each in plan["namespaces"]}
+    assert (chosen["a"], chosen["r"], chosen["b"]) == ("reno", None, "reno")
+
+
+@pytest.mark.parametrize(("flow", "answers"), [("app: {kind: requests}", True), ("direction: upload", False)])
+def test_who_answers_requests_sends_with_the_flow_s_algorithm(tmp_path, flow, answers):
+    made = study(tmp_path, of(flow), ("{cc: [cubic, reno]}", "{cc: [reno]}"))
+    plan = build(scenario(cells(made)[0].setup, 1), {"reno"}).plan
+    server = next(each for each in plan["namespaces"] if each["name"] == "b")
+    assert ("net.ipv4.tcp_congestion_control" in dict(server["sysctl"])) == answers
+
+
+def test_how_a_download_is_read_is_the_client_s(tmp_path):
+    nodes = ("    a:\n", "    a: {sysctl: {receive_low_water: 3000}}\n")
+    made = study(tmp_path, of("direction: both"), ("{cc: [cubic, reno]}", "{cc: [reno]}"), nodes)
+    plan = build(scenario(cells(made)[0].setup, 1), {"reno"}).plan
+    assert {flow["name"]: flow["reading"] for flow in plan["flows"]} == {"f-up": {}, "f-down": {"low_water": 3000}}
 
 
 THIRD = """\

@@ -1,13 +1,14 @@
 //! The sockets of a TCP or MPTCP connection, and the threads of its two ends.
 
 use crate::address::ip;
-use crate::client::Client;
+use crate::client;
+use crate::flow_end::FlowEnd;
 use crate::mptcp;
 use crate::network::Network;
 use crate::plan::Flow;
 use crate::progress::{EndState, Progress, lock, spawn};
 use crate::sample::Sockets;
-use crate::server::Server;
+use crate::server;
 use crate::sys::{self, Error, Outcome};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
@@ -37,8 +38,8 @@ impl Connection {
         let anywhere = if server_address.is_ipv4() { IpAddr::V4(Ipv4Addr::UNSPECIFIED) } else { IpAddr::V6(Ipv6Addr::UNSPECIFIED) };
         let listens = if announces && flow.mptcp { anywhere } else { server_address };
         sys::bind(&listener, SocketAddr::new(listens, flow.port))?;
-        if flow.cc.ends_with("dctcp") {
-            // Its SYN is agreed to by its like alone, and its receiver tells each mark (RFC 8257 section 3.2).
+        // Of dctcp, the SYN is agreed to by its like alone, and the receiver tells each mark (RFC 8257 section 3.2).
+        if flow.cc.ends_with("dctcp") || flow.server_sends() && network.places[server_at].congestion_control != flow.cc {
             choose_congestion_control(&listener, &flow.cc)?;
         }
         sys::listen(&listener)?;
@@ -63,12 +64,11 @@ impl Connection {
         on_connect: impl FnOnce(u64) + Send + 'static,
     ) -> Outcome<()> {
         let server_address = SocketAddr::new(ip(&flow.server_address)?, flow.port);
-        let server = Server { flow: flow.clone(), listener: self.listener, progress: progress.clone(), chunk: chunk.clone(), origin };
-        let client = Client { flow, progress, sockets: sockets.clone(), chunk: chunk.clone(), origin };
-        let socket = self.client;
+        let end = FlowEnd { flow, progress, sockets: sockets.clone(), chunk: chunk.clone(), origin };
+        let (accepting, socket, listener) = (end.clone(), self.client, self.listener);
         spawn(move || {
-            let outcome = server.run();
-            let mut progress = lock(&server.progress);
+            let outcome = server::run(&accepting, &listener);
+            let mut progress = lock(&accepting.progress);
             progress.note_server();
             progress.server = EndState { socket: None, ended: true };
             if let Err(wrong) = outcome {
@@ -76,9 +76,10 @@ impl Connection {
             }
         })?;
         spawn(move || {
-            let outcome = client.run(Arc::new(socket), server_address, on_connect);
-            let mut progress = lock(&client.progress);
-            progress.client.ended = true;
+            let outcome = client::run(&end, Arc::new(socket), server_address, on_connect);
+            let mut progress = lock(&end.progress);
+            progress.note_client();
+            progress.client = EndState { socket: None, ended: true };
             if let Err(wrong) = outcome {
                 // Nobody will connect any more.
                 progress.server.ended = progress.result.accepted_ns.is_none() || progress.server.ended;

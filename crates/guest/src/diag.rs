@@ -46,6 +46,7 @@ impl Diagnostics {
 }
 
 pub(crate) const ESTABLISHED: u32 = 1;
+pub(crate) const SYN_RECEIVED: u32 = 3;
 /// MPTCP_SUBFLOW_FLAG_MCAP_REM: the peer agreed to MPTCP.
 pub(crate) const FLAG_CAPABLE: u32 = 1;
 /// MPTCP_SUBFLOW_FLAG_JOIN_REM and _LOC.

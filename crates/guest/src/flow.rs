@@ -36,13 +36,13 @@ impl PreparedFlow {
     /// `announces`: the server announces further addresses, on which it listens too.
     fn new(number: usize, flow: &Flow, network: &Network, announces: bool, results: &Path) -> Outcome<Self> {
         let named = |e: Error| e.of(format!("flow {}", flow.name));
-        // Only of a connection the kernel says how far its server has read.
+        // Only of a connection the kernel says how far its reader has read.
         let silent = !flow.mptcp
             && flow.programs.is_none()
             && flow.datagram_bytes == 0
             && flow.reading.sleep_ns == 0
             && !matches!(flow.app, App::Requests { .. });
-        let progress = Progress::new(number as u32, &flow.name, silent);
+        let progress = Progress::new(number as u32, flow, silent);
         let kind = if flow.datagram_bytes > 0 {
             datagrams::Sockets::open(flow, network).map(Kind::Datagrams)
         } else if let Some(programs) = &flow.programs {

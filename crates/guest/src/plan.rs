@@ -298,7 +298,8 @@ pub enum Aqm {
     },
 }
 
-/// One connection, or a stream of datagrams: the client opens it and sends, the server reads and throws away, or answers.
+/// One connection, or a stream of datagrams: the client opens it and sends, the server reads and throws away, or answers; of a download the
+/// client opens it and reads, and the server sends.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
@@ -307,7 +308,11 @@ pub struct Flow {
     /// Datagrams with so much payload instead of a connection, bytes; 0: a connection.
     #[serde(default)]
     pub datagram_bytes: u32,
-    /// Congestion control by its name in the kernel; set on the client's socket where it differs from the namespace's own. Datagrams have none.
+    /// The server sends, as soon as it has accepted, and the client reads: only of a connection whose data go one way.
+    #[serde(default)]
+    pub download: bool,
+    /// Congestion control by its name in the kernel; set on the socket of whoever sends where it differs from the namespace's own. Datagrams have
+    /// none.
     #[serde(default)]
     pub cc: String,
     pub client: String,
@@ -328,6 +333,18 @@ pub struct Flow {
     /// Programs in place of the guest's own two ends.
     #[serde(default)]
     pub programs: Option<Programs>,
+}
+
+impl Flow {
+    /// The namespace in which the sender's sockets are: of requests the client's.
+    pub(crate) fn sender(&self) -> &str {
+        if self.download { &self.server } else { &self.client }
+    }
+
+    /// Whether the server sends data at all.
+    pub(crate) fn server_sends(&self) -> bool {
+        self.download || matches!(self.app, App::Requests { .. })
+    }
 }
 
 /// The two ends of a flow as programs of the machine that the guest runs on; each is started in its namespace, and what it prints goes to
@@ -355,7 +372,7 @@ pub enum App {
     Requests { request_bytes: u64, response_bytes: u64, pause_ns: u64, duration_ns: u64 },
 }
 
-/// How the server reads.
+/// How the reader reads: the server, of a download the client.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reading {

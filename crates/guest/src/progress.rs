@@ -1,5 +1,6 @@
 //! What the threads of a flow and the run know about it, and what both kinds of flow share: locks, threads, the interval of polling.
 
+use crate::plan::Flow;
 use crate::records::{DATAGRAM_RECORD, FlowResult};
 use crate::sample::hexadecimal;
 use crate::sys::{self, Error, Outcome};
@@ -36,8 +37,10 @@ pub(crate) struct Progress {
     /// Number of the flow, and records of the datagrams that have arrived.
     number: u32,
     pub(crate) datagrams: Vec<u8>,
-    /// The run reads the server's counters for a reader that stays in the kernel.
+    /// The run reads the reader's counters, because it stays in the kernel.
     silent: bool,
+    /// The client reads.
+    download: bool,
 }
 
 /// One end of a flow.
@@ -72,9 +75,10 @@ impl ByteCount {
 }
 
 impl Progress {
-    /// `silent`: the run reads the server's counters, because its reader stays in the kernel.
-    pub(crate) fn new(number: u32, name: &str, silent: bool) -> Self {
-        Self { result: FlowResult { name: name.to_owned(), ..FlowResult::default() }, number, silent, ..Self::default() }
+    /// `silent`: the run reads the reader's counters, because it stays in the kernel.
+    pub(crate) fn new(number: u32, flow: &Flow, silent: bool) -> Self {
+        let result = FlowResult { name: flow.name.clone(), ..FlowResult::default() };
+        Self { result, number, silent, download: flow.download, ..Self::default() }
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -101,7 +105,8 @@ impl Progress {
 
     /// Notes what a silent reader has read by now.
     pub(crate) fn poll(&mut self, now_ns: u64) {
-        if let (true, Some(socket)) = (self.silent, &self.server.socket) {
+        let reader = if self.download { &self.client } else { &self.server };
+        if let (true, Some(socket)) = (self.silent, &reader.socket) {
             let received = bytes_received(socket);
             if let (Some(received), Some(waiting)) = (received, sys::waiting_bytes(socket)) {
                 let read = received.saturating_sub(waiting);

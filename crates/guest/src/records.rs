@@ -59,11 +59,11 @@ pub struct FlowResult {
     pub connected_ns: Option<u64>,
     /// Why it failed, in words ("connect: Connection refused").
     pub error: Option<String>,
-    /// (time since the run's start, bytes so far) after each write that the client's socket took, at most one a millisecond and the last.
+    /// (time since the run's start, bytes so far) after each write that the sender's socket took, at most one a millisecond and the last.
     pub written: Vec<(u64, u64)>,
-    /// The same for the server's reads.
+    /// The same for the reader's reads.
     pub read: Vec<(u64, u64)>,
-    /// When the server had read everything and saw the end.
+    /// When the reader had read everything and saw the end.
     pub finished_ns: Option<u64>,
     /// Datagrams that were sent; those that arrived stand in `datagrams.bin`.
     pub datagrams_sent: u64,

@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-/// The sockets of all flows, as their clients' namespaces see them.
+/// The sockets of all flows, as their senders' namespaces see them.
 #[derive(Debug)]
 pub(crate) struct Sockets {
     places: Vec<Watched>,
@@ -25,12 +25,22 @@ pub(crate) struct Sockets {
 struct Watched {
     diag: Netlink,
     families: BTreeSet<u8>,
-    /// Flow by its server's port, and the client's port where the flow has other connections too.
-    flows: BTreeMap<u16, (usize, Option<u16>)>,
+    /// By the server's port.
+    flows: BTreeMap<u16, OwnFlow>,
     /// Flow by the token of its connection, once it was seen: a subflow may go to any port.
     tokens: BTreeMap<u32, usize>,
     /// In order of appearance.
     known: Vec<Known>,
+}
+
+/// A flow that sends from a namespace.
+#[derive(Clone, Copy, Debug, Default)]
+struct OwnFlow {
+    number: usize,
+    /// The client's port where the flow has other connections too.
+    client_port: Option<u16>,
+    /// This namespace is the server's.
+    download: bool,
 }
 
 #[derive(Debug)]
@@ -45,7 +55,7 @@ impl Sockets {
     pub(crate) fn open(plan: &Plan, network: &Network, results: &Path) -> Outcome<Self> {
         let mut places: BTreeMap<usize, Watched> = BTreeMap::new();
         for (number, flow) in plan.flows.iter().enumerate() {
-            let at = network.number(&flow.client)?;
+            let at = network.number(flow.sender())?;
             if let std::collections::btree_map::Entry::Vacant(vacant) = places.entry(at) {
                 sys::enter_network(&network.places[at].file)?;
                 let diag = Netlink::open(libc::NETLINK_SOCK_DIAG)?;
@@ -59,7 +69,8 @@ impl Sockets {
             }
             if let Some(watched) = places.get_mut(&at) {
                 watched.families.insert(family(ip(&flow.client_address)?));
-                watched.flows.insert(flow.port, (number, flow.programs.as_ref().map(|programs| programs.client_port)));
+                let client_port = flow.programs.as_ref().map(|programs| programs.client_port);
+                watched.flows.insert(flow.port, OwnFlow { number, client_port, download: flow.download });
             }
         }
         let flows = plan.flows.iter().map(|flow| (flow.name.clone(), flow.cc.clone())).collect();
@@ -121,8 +132,11 @@ impl Watched {
     /// The sockets that belong to flows: those that go to a flow's port, and what has joined their connections.
     fn assign(&mut self, seen: Vec<Seen>) -> Vec<(usize, Seen)> {
         let by_port = |socket: &Seen| {
-            let (flow, client_port) = self.flows.get(&socket.destination.port())?;
-            client_port.is_none_or(|port| port == socket.source.port()).then_some(*flow)
+            let (here, there) = (socket.source.port(), socket.destination.port());
+            [(there, here, false), (here, there, true)].into_iter().find_map(|(server, client, download)| {
+                let flow = self.flows.get(&server).filter(|flow| flow.download == download)?;
+                flow.client_port.is_none_or(|port| port == client).then_some(flow.number)
+            })
         };
         for socket in &seen {
             if let (Some(flow), Some(token)) = (by_port(socket), socket.token) {
@@ -130,14 +144,20 @@ impl Watched {
             }
         }
         let flow_of = |socket: &Seen| socket.token.and_then(|token| self.tokens.get(&token).copied()).or_else(|| by_port(socket));
-        seen.into_iter().filter_map(|socket| flow_of(&socket).map(|flow| (flow, socket))).collect()
+        // What has not been accepted has neither counters nor a congestion control.
+        let accepted = |socket: &Seen| socket.state != diag::SYN_RECEIVED || !socket.tcp_info.is_empty();
+        seen.into_iter().filter(accepted).filter_map(|socket| flow_of(&socket).map(|flow| (flow, socket))).collect()
     }
 
     /// Updates what is known. Returns (index of the known socket, its state) for each, in the order of flow and subflow.
     fn place(&mut self, mut seen: Vec<(usize, Seen)>, now_ns: u64) -> Vec<(usize, u32)> {
         // The kernel lists sockets in the order of its hash table. Of subflows that appear together the initial one comes first, then those
-        // of smaller addresses.
-        seen.sort_by_key(|(flow, socket)| (*flow, socket.flags & diag::FLAG_JOIN != 0, socket.source));
+        // of smaller addresses of the client.
+        let downloads: BTreeSet<usize> = self.flows.values().filter(|flow| flow.download).map(|flow| flow.number).collect();
+        seen.sort_by_key(|(flow, socket)| {
+            let client = if downloads.contains(flow) { socket.destination } else { socket.source };
+            (*flow, socket.flags & diag::FLAG_JOIN != 0, client)
+        });
         let mut found = Vec::new();
         for (flow, socket) in seen {
             let same =
@@ -366,7 +386,7 @@ mod tests {
     #[test]
     fn what_joins_a_connection_belongs_to_its_flow_whatever_its_port() {
         let mut watched = watched();
-        watched.flows = BTreeMap::from([(5201, (0, None)), (5202, (1, None))]);
+        watched.flows = BTreeMap::from([(5201, OwnFlow::default()), (5202, OwnFlow { number: 1, ..OwnFlow::default() })]);
         let to = |port: u16, token: u32, flags: u32| {
             let destination = std::net::SocketAddr::from(([10, 9, 0, 1], port));
             Seen { destination, token: (token > 0).then_some(token), ..socket(port, flags, 1) }
@@ -376,13 +396,31 @@ mod tests {
         assert_eq!(found, [(1, 6001), (1, 5202), (0, 5201)]);
         // Its first subflow may end before the others.
         assert_eq!(watched.assign(vec![to(6001, 9, 0x8)]).len(), 1);
-        watched.flows = BTreeMap::from([(5203, (2, Some(7)))]);
+        watched.flows = BTreeMap::from([(5203, OwnFlow { number: 2, client_port: Some(7), ..OwnFlow::default() })]);
         let control = Seen { token: None, ..to(5203, 0, 0) };
         let data = Seen { source: std::net::SocketAddr::from(([10, 0, 0, 1], 7)), ..control.clone() };
         assert_eq!(
             watched.assign(vec![control, data]).iter().map(|(flow, seen)| (*flow, seen.source.port())).collect::<Vec<_>>(),
             [(2, 7)]
         );
+    }
+
+    #[test]
+    fn a_download_is_seen_at_the_server_where_its_port_is_the_near_one() {
+        let mut watched = watched();
+        watched.flows = BTreeMap::from([(5201, OwnFlow { number: 3, download: true, ..OwnFlow::default() })]);
+        let to = |port: u16, flags: u32, state: u32| {
+            let seen = socket(port, flags, state);
+            Seen { source: seen.destination, destination: seen.source, ..seen }
+        };
+        // The client's own sockets, in another namespace, look the other way round.
+        assert_eq!(watched.assign(vec![socket(9, 0, 1)]).len(), 0);
+        // One that is not accepted yet is no subflow.
+        let half_open = Seen { cc: String::new(), tcp_info: Vec::new(), ..to(4, 0x4, diag::SYN_RECEIVED) };
+        let seen = watched.assign(vec![to(9, 0x4, 1), half_open, to(7, 0x4, 1), to(8, 0x1, 1)]);
+        assert_eq!(watched.place(seen, 10).len(), 3);
+        let order: Vec<u16> = watched.known.iter().map(|known| known.last.destination.port()).collect();
+        assert_eq!(order, [8, 7, 9], "the initial subflow, then by the client's address");
     }
 
     #[test]

@@ -171,6 +171,22 @@ fn mptcp_uses_both_paths() {
 }
 
 #[test]
+fn a_download_comes_from_the_server_with_the_algorithm_asked_for() {
+    let Some(parts) = parts() else { return };
+    let mut down = plan(include_str!("plans/mptcp.json"));
+    down["flows"][0]["download"] = json!(true);
+    down["flows"][0]["cc"] = json!("reno");
+    down["flows"][0]["app"] = json!({"kind": "transfer", "bytes": 5_000_000});
+    let flow = &Run::planned(&parts, "download", &down).good()["flows"][0];
+    let last = |list: &str| flow[list].as_array().and_then(|points| points.last()?.get(1)?.as_u64());
+    assert_eq!((last("written"), last("read")), (Some(5_000_000), Some(5_000_000)));
+    assert!(flow["finished_ns"].is_u64() && flow["fallback"] == false, "{flow}");
+    let of = |name: &str| [0, 1].map(|number| flow["subflows"][number][name].as_str().unwrap_or_default().to_owned());
+    assert_eq!(of("cc"), ["reno", "reno"]);
+    assert!(of("destination")[0].starts_with("10.11.1.1:") && of("destination")[1].starts_with("10.12.1.1:"), "{flow}");
+}
+
+#[test]
 fn a_dumbbell_is_shared() {
     let Some(parts) = parts() else { return };
     let result = Run::planned(&parts, "dumbbell", &plan(include_str!("plans/dumbbell.json"))).good();

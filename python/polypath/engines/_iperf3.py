@@ -55,6 +55,7 @@ def programs(number: int, planned: Mapping[str, Any], flow: Mapping[str, Any]) -
     client += ["--cport", str(client_port), "--congestion", planned["cc"], "--interval", INTERVAL, "--json", *extra, *_amount(flow)]
     # With --one-off the server ends after a test; it listens on every address, since it may be announced at others.
     server = [*wrapper, NAME, "--server", "--one-off", "--port", port, "--interval", INTERVAL, "--json", *extra]
+    client += ["--reverse"] if planned.get("download") else []
     return {"client": client, "server": server, "client_port": client_port}
 
 
@@ -79,7 +80,8 @@ def read(number: int, flow: Mapping[str, Any], got: Json, results: Path) -> None
     if began is None:
         raise EngineError(f"flow {flow['name']}: iperf3 opened no connection that carried data")
     got["accepted_ns"] = got["connected_ns"] = began
-    got["read"], got["written"] = (_points(said, began) for said in (server, client))
+    reader, sender = (client, server) if flow.get("direction") == "download" else (server, client)
+    got["read"], got["written"] = (_points(said, began) for said in (reader, sender))
     if flow["app"]["kind"] == "transfer" and got["read"]:
         got["finished_ns"] = got["read"][-1][0]
 

@@ -59,7 +59,7 @@ def outcome(given: Given) -> tuple[Json, pa.Table, pa.Table]:
     """The outcome, and the series of subflows and of links."""
     end = given.result["ended_ns"]
     sockets = records(given.sockets, SOCKET)
-    sockets = sockets[~np.isin(sockets["state"], NOT_YET_OPEN)]
+    sockets = _without_syn(sockets[~np.isin(sockets["state"], NOT_YET_OPEN)], given.scenario)
     queues = records(given.queues, QUEUE)
     flows = [_flow(given, number, sockets[sockets["flow"] == number], end) for number in range(len(given.scenario["flows"]))]
     found: Json = {
@@ -115,7 +115,7 @@ def _flow(given: Given, number: int, sockets: Array, end: int) -> Json:
     flow, got = given.scenario["flows"][number], given.result["flows"][number]
     accepted, app = got["accepted_ns"], flow["app"]
     received = _Progress(accepted, got["read"], rests=True)
-    sent = _Progress(got["connected_ns"], got["written"], rests=app["kind"] == "on_off")
+    sent = _Progress(_began(flow, got), got["written"], rests=app["kind"] == "on_off")
     window = None if accepted is None else [min(accepted + edge, end) for edge in flow["window_ns"]]
     if window is not None and accepted + flow["window_ns"][0] > end:
         window = None
@@ -131,9 +131,9 @@ def _flow(given: Given, number: int, sockets: Array, end: int) -> Json:
     steps = received.every_step(end)
     done = received.reached(app["bytes"]) if app["kind"] == "transfer" else None
     only = _only_flow_of(given.scenario, flow)
-    counters = given.result["counters"].get(flow["client"], {}) if only else None
+    counters = given.result["counters"].get(_sender(flow), {}) if only else None
     subflows = [
-        _subflow(got, index, sockets[sockets["subflow"] == index], window, counters if len(got["subflows"]) == 1 else None)
+        _subflow(flow, got, index, sockets[sockets["subflow"] == index], window, counters if len(got["subflows"]) == 1 else None)
         for index in range(len(got["subflows"]))
     ]
     mptcp = flow["transport"] == "mptcp"
@@ -155,7 +155,7 @@ def _flow(given: Given, number: int, sockets: Array, end: int) -> Json:
         "completion_ns": None if done is None or accepted is None else done - accepted,
         "transient_ns": None if window is None or accepted is None else _transient(steps, window, goodput, accepted),
         "fallback": got["fallback"],
-        "reinjected_bytes": reinjected_bytes(got["client_mptcp_info"]) if mptcp else 0,
+        "reinjected_bytes": reinjected_bytes(got["server_mptcp_info" if _is_download(flow) else "client_mptcp_info"]) if mptcp else 0,
         "datagrams": datagrams,
         "responses": _traffic.responses(got["responses"], counted_window) if app["kind"] == "requests" else None,
         # The kernel does not say for how long the peer's window, or its own send buffer, held a whole MPTCP connection.
@@ -170,16 +170,38 @@ def _flow(given: Given, number: int, sockets: Array, end: int) -> Json:
     }
 
 
+def _is_download(flow: Mapping[str, Any]) -> bool:
+    return bool(flow.get("direction") == "download")
+
+
+def _sender(flow: Mapping[str, Any]) -> str:
+    """The host that sends, whose sockets are looked at; of requests the client."""
+    return str(flow["server" if _is_download(flow) else "client"])
+
+
+def _began(flow: Mapping[str, Any], got: Mapping[str, Any]) -> int | None:
+    """When the sender's end was connected."""
+    found: int | None = got["accepted_ns" if _is_download(flow) else "connected_ns"]
+    return found
+
+
 def _only_flow_of(scenario: Mapping[str, Any], flow: Mapping[str, Any]) -> bool:
-    """Whether the counters of the client's host are this flow's alone."""
-    return sum(flow["client"] in (other["client"], other["server"]) for other in scenario["flows"]) == 1
+    """Whether the counters of the sender's host are this flow's alone."""
+    return sum(_sender(flow) in (other["client"], other["server"]) for other in scenario["flows"]) == 1
 
 
 def _counted(counters: Mapping[str, int]) -> Json:
     return {column.raw: sum(counters.get(name, 0) for name in column.linux) for column in _COUNTERS if column.linux}
 
 
-def _subflow(got: Mapping[str, Any], index: int, sockets: Array, window: Sequence[int] | None, counters: Mapping[str, int] | None) -> Json:
+def _subflow(
+    flow: Mapping[str, Any],
+    got: Mapping[str, Any],
+    index: int,
+    sockets: Array,
+    window: Sequence[int] | None,
+    counters: Mapping[str, int] | None,
+) -> Json:
     subflow = got["subflows"][index]
     last, length = tcp_info(subflow["tcp_info"])
     seconds = (window[1] - window[0]) / 1e9 if window else 0.0
@@ -192,7 +214,7 @@ def _subflow(got: Mapping[str, Any], index: int, sockets: Array, window: Sequenc
             mean["mean_cwnd"] = float(np.mean(inside["cwnd"]))
             mean["max_cwnd"] = int(np.max(inside["cwnd"]))
         times = np.concatenate(([got["accepted_ns"] or 0], sockets["time_ns"].astype(np.int64)))
-        counts = np.concatenate(([0], _acked(sockets["bytes_acked"]).astype(np.int64)))
+        counts = np.concatenate(([0], sockets["bytes_acked"].astype(np.int64)))
         before, after = (float(np.interp(edge, times, counts)) for edge in window)
         acked = (after - before) * 8 / seconds
     counted = _counted(counters) if counters is not None else {}
@@ -200,12 +222,12 @@ def _subflow(got: Mapping[str, Any], index: int, sockets: Array, window: Sequenc
     return {
         "source": subflow["source"],
         "destination": subflow["destination"],
-        # A sample shows the others; of the first one it is known when connect() returned.
-        "established_ns": got["connected_ns"] if index == 0 else subflow["established_ns"],
+        # A sample shows the others; of the first one it is known when connect() or accept() returned.
+        "established_ns": _began(flow, got) if index == 0 else subflow["established_ns"],
         "cc": subflow["cc"],
         "acked_bps": acked,
         **{column.raw: counted.get(column.raw) for column in _COUNTERS},
-        "bytes_acked": int(_acked(np.array(last["bytes_acked"], np.int64))),
+        "bytes_acked": last["bytes_acked"] if _is_download(flow) else max(last["bytes_acked"] - 1, 0),
         "data_segments_sent": last["data_segs_out"],
         "retransmissions": last["total_retrans"],
         **({"timeouts": last["total_rto"]} if length >= COUNTS_TIMEOUTS else {}),
@@ -221,9 +243,12 @@ def _subflow(got: Mapping[str, Any], index: int, sockets: Array, window: Sequenc
     }
 
 
-def _acked(count: Array) -> Array:
-    """The kernel counts the SYN as a byte."""
-    return np.maximum(count.astype(np.int64) - 1, 0)
+def _without_syn(sockets: Array, scenario: Mapping[str, Any]) -> Array:
+    """With what is acknowledged of the data alone: of whoever opened the connection the kernel counts the SYN as a byte."""
+    uploads = [number for number, flow in enumerate(scenario["flows"]) if not _is_download(flow)]
+    counts_syn = np.isin(sockets["flow"], uploads) & (sockets["bytes_acked"] > 0)
+    sockets["bytes_acked"][counts_syn] -= 1
+    return sockets
 
 
 def _lifetime(app: Mapping[str, Any], accepted: int, done: int | None, end: int) -> int:
@@ -300,7 +325,7 @@ def _subflow_series(sockets: Array, interval: int | None) -> pa.Table:
         {
             **{name: np.ascontiguousarray(rows[name]) for name in same},
             "in_flight": np.maximum(in_flight, 0).astype(np.uint32),
-            "bytes_acked": _acked(rows["bytes_acked"]).astype(np.uint64),
+            "bytes_acked": np.ascontiguousarray(rows["bytes_acked"]),
             "bytes_received": _arrived(rows),
             "retransmissions": np.ascontiguousarray(rows["total_retrans"]),
             "timeouts": timeouts,
@@ -314,7 +339,7 @@ def _subflow_series(sockets: Array, interval: int | None) -> pa.Table:
 
 def _arrived(rows: Array) -> Array:
     """What the sender knows to have arrived: acknowledged, or told of by SACK in whole segments. It never becomes less."""
-    count: Array = _acked(rows["bytes_acked"]) + rows["sacked"].astype(np.int64) * rows["snd_mss"]
+    count: Array = rows["bytes_acked"].astype(np.int64) + rows["sacked"].astype(np.int64) * rows["snd_mss"]
     for flow, subflow in {(int(row["flow"]), int(row["subflow"])) for row in rows[["flow", "subflow"]]}:
         own = (rows["flow"] == flow) & (rows["subflow"] == subflow)
         count[own] = np.maximum.accumulate(count[own])

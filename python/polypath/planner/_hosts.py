@@ -103,7 +103,7 @@ class Flows:
                 flow,
                 FIRST_PORT + number,
                 "" if flow["transport"] == "udp" else algorithm(flow["name"], flow["cc"]),
-                settings[flow["server"]],
+                settings[_reads(flow)],
             )
 
     @property
@@ -113,11 +113,6 @@ class Flows:
     def _add(self, flow: Mapping[str, Any], port: int, cc: str, reader: Mapping[str, Any]) -> None:
         graph, mptcp = self._graph, flow["transport"] == "mptcp"
         client, server = flow["client"], flow["server"]
-        if flow.get("direction") == "download":
-            sentence = (
-                "downloads are the simulator's alone: take --engine sim, or let `client` and `server` change places (then the server "
-            )
-            raise PlanError(("flows", flow["name"], "direction"), sentence + "opens the connection)")
         source = flow["client_address"] or graph.first_address(client)
         destination = flow["server_address"] or graph.first_address(server)
         for role, node in (("client", client), ("server", server)):
@@ -139,8 +134,11 @@ class Flows:
                 elif (here, there) == (source, destination):
                     sentence = f"no route leads from {here} at {client} to {there} at {server}: join them by links over routers"
                     raise PlanError(("flows", flow["name"], "server"), sentence)
+        download = flow.get("direction") == "download"
         if cc:
             self.ccs.setdefault(client, cc)
+            if download or flow["app"]["kind"] == "requests":
+                self.ccs.setdefault(server, cc)
         self.flows.append(
             {
                 "name": flow["name"],
@@ -154,7 +152,8 @@ class Flows:
                 "port": port,
                 "start_ns": flow["start_ns"],
                 "app": flow["app"],
-                "reading": _reading(server, reader, mptcp=mptcp),
+                "reading": _reading(_reads(flow), reader, mptcp=mptcp),
+                **({"download": True} if download else {}),
                 **named,
             }
         )
@@ -254,12 +253,17 @@ def _fate(endpoint: Mapping[str, Any]) -> dict[str, Any]:
     return {"backup": endpoint["backup"], "remove_at_ns": endpoint["remove_at_ns"]}
 
 
-def _reading(server: str, settings: Mapping[str, Any], *, mptcp: bool) -> dict[str, int]:
-    """How the server's program reads; plain TCP waits for bytes, MPTCP sleeps between reads."""
+def _reads(flow: Mapping[str, Any]) -> str:
+    """The host at which the data of a flow are read."""
+    return str(flow["client" if flow.get("direction") == "download" else "server"])
+
+
+def _reading(host: str, settings: Mapping[str, Any], *, mptcp: bool) -> dict[str, int]:
+    """How the reading program of a host does it; plain TCP waits for bytes, MPTCP sleeps between reads."""
     reading: dict[str, int] = {}
     for name, wanted in ((LOW_WATER, not mptcp), (READ_PERIOD, mptcp)):
         if name in settings and not str(settings[name]).isdigit():
-            raise PlanError(("nodes", server, name), f"`{name}` is {settings[name]}; it must be a whole number")
+            raise PlanError(("nodes", host, name), f"`{name}` is {settings[name]}; it must be a whole number")
         if name in settings and wanted:
             number = int(settings[name])
             reading |= {"low_water": number} if name == LOW_WATER else {"sleep_ns": max(number - SLACK_US, 1) * 1000}

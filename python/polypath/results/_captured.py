@@ -17,7 +17,7 @@ from ._captures import place
 from ._store import Store
 
 # Raise it when a figure below is found in another way: what is kept is then found anew.
-FORMAT = 1
+FORMAT = 2
 _FILE = "captured.json"
 
 COLUMNS: dict[str, pa.DataType] = {
@@ -28,7 +28,7 @@ COLUMNS: dict[str, pa.DataType] = {
     "packet_max_acked_bytes": pa.int64(),
     "icmp_too_big": pa.int64(),
 }
-"""Of each subflow, what its client sent; null where nothing was captured."""
+"""Of each subflow, what its sender sent; null where nothing was captured."""
 
 FLOW_COLUMNS: dict[str, pa.DataType] = {"captured_segments": pa.int64(), "segment_mean_bytes": pa.float64(), "icmp_too_big": pa.int64()}
 """Of each connection, over its subflows."""
@@ -37,7 +37,7 @@ Figures = dict[str, Any]
 
 
 def captured(store: Store, run: Run) -> list[Figures]:
-    """The subflows that the captures of a finished run show, with the addresses of both ends; none where nothing was captured."""
+    """Both directions of the subflows that the captures of a finished run show, with the addresses; none where nothing was captured."""
     if not run.scenario.get("captures"):
         return []
     known = _known(store, run)
@@ -73,23 +73,24 @@ def _analysed(files: Sequence[Path]) -> list[Figures]:
     except PcapError:
         # A capture without a packet of TCP is none that says anything here.
         return []
-    return [_figures(subflow) for connection in report["connections"] for subflow in connection["subflows"]]
+    subflows = [subflow for connection in report["connections"] for subflow in connection["subflows"]]
+    ends = (("client", "server"), ("server", "client"))
+    return [_figures(subflow, *pair, sent) for subflow in subflows for pair, sent in zip(ends, subflow["directions"], strict=True)]
 
 
-def _figures(subflow: Mapping[str, Any]) -> Figures:
-    sent = subflow["directions"][0]
+def _figures(subflow: Mapping[str, Any], sender: str, receiver: str, sent: Mapping[str, Any]) -> Figures:
     sizes = {int(size): int(count) for size, count in sent["sizes"] if size}
     segments = sum(sizes.values())
     return {
-        "client": subflow["client"],
-        "server": subflow["server"],
+        "source": subflow[sender],
+        "destination": subflow[receiver],
         "captured_segments": segments,
         # Of several that are equally frequent, the largest.
         "segment_usual_bytes": max(sizes, key=lambda size: (sizes[size], size)) if sizes else None,
         "segment_mean_bytes": sum(size * count for size, count in sizes.items()) / segments if segments else None,
         "segment_max_bytes": max(sizes, default=None),
         "packet_max_acked_bytes": sent["pmtu_seen"] or None,
-        "icmp_too_big": sum(each["count"] for each in subflow["icmp"] if each["about"] == "client" and _too_big(each)),
+        "icmp_too_big": sum(each["count"] for each in subflow["icmp"] if each["about"] == sender and _too_big(each)),
     }
 
 
@@ -105,10 +106,10 @@ def matched(rows: Sequence[Mapping[str, Any]], subflows: Sequence[Figures]) -> l
     Kernels name ports, and then a row has the subflow with its two ends. The simulator's rows have addresses alone. There the subflows of
     one flow between the same two addresses stand in the order in which they began, and of several flows nobody knows which is which.
     """
-    by_ends = {(each["client"], each["server"]): each for each in subflows}
+    by_ends = {(each["source"], each["destination"]): each for each in subflows}
     between: dict[tuple[str, str], list[Figures]] = defaultdict(list)
     for each in subflows:
-        between[_address(each["client"]), _address(each["server"])].append(each)
+        between[_address(each["source"]), _address(each["destination"])].append(each)
     asking: dict[tuple[str, str], list[int]] = defaultdict(list)
     for index, row in enumerate(rows):
         asking[_address(row["source"]), _address(row["destination"])].append(index)
