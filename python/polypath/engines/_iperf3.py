@@ -53,8 +53,9 @@ def programs(number: int, planned: Mapping[str, Any], flow: Mapping[str, Any]) -
     client_port, port = FIRST_CLIENT_PORT + number, str(planned["port"])
     client = [*wrapper, NAME, "--client", planned["server_address"], "--port", port, "--bind", planned["client_address"]]
     client += ["--cport", str(client_port), "--congestion", planned["cc"], "--interval", INTERVAL, "--json", *extra, *_amount(flow)]
-    # With --one-off the server ends after a test; it listens on every address, since it may be announced at others.
-    server = [*wrapper, NAME, "--server", "--one-off", "--port", port, "--interval", INTERVAL, "--json", *extra]
+    # With --one-off the server ends after a test; it listens on every address, since it may be announced at others. Its sockets are looked
+    # for among those of IPv4.
+    server = [*wrapper, NAME, "--server", "--version4", "--one-off", "--port", port, "--interval", INTERVAL, "--json", *extra]
     client += ["--reverse"] if planned.get("download") else []
     return {"client": client, "server": server, "client_port": client_port}
 
