@@ -64,14 +64,7 @@ def main() -> None:
         step = {"make": make, "tables": tables}[given.step]
         print(json.dumps(step(given.runs[0], given.folder)))
         return
-    heads = [
-        "runs",
-        "rows of all tables",
-        "plan: ms of processor a run",
-        "tables: ms of processor a run",
-        "plan: most MB",
-        "then tables: most MB",
-    ]
+    heads = ["runs", "rows of all tables", "plan: ms a run", "tables: ms a run", "plan: most MB", "then tables: most MB"]
     print(f"| {' | '.join(heads)} |\n|{' ---: |' * len(heads)}")
     for runs in given.runs:
         with tempfile.TemporaryDirectory(dir=given.folder) as folder:
