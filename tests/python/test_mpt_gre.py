@@ -98,6 +98,16 @@ def test_repeats_of_a_kernel_are_judged_from_their_own_starts(compare, tmp_path,
     assert [line.split(" | ")[-1] for line in printed.splitlines()[2:4]] == ["too few |", " |"]
 
 
+def test_mpt_itself_is_one_of_the_repeats_on_its_own_kernel(compare, tmp_path, capsys):
+    file = tmp_path / "linux-6.1.csv"
+    often = "nic_rw1600_q100_d50_vegas"
+    file.write_text(f"id,shift_us,seed,goodput_mbps,retrans,seconds\n{often},0,1,1.0,0,1\n{often},1,1,2.0,0,1\n")
+    compare.show_repeats(file, [])
+    # MPT had 3.01.
+    shown = capsys.readouterr().out.splitlines()[2]
+    assert shown.startswith(f"| `{often}` | 3.01 | 3 | 2.00 | 1.00 to 3.01 |")
+
+
 def test_a_packet_comes_behind_those_that_overtook_it(packets):
     # 3 takes the slow path: 4, 5 and 6 are there before it, and 7 comes in order.
     arrivals = [(0, 4), (1, 5), (2, 6), (9, 3), (10, 7)]

@@ -8,6 +8,7 @@ import itertools
 import socket
 import struct
 import sys
+import threading
 import time
 
 SERVER = ("10.9.0.2", 5001)
@@ -42,22 +43,28 @@ def info(connection: socket.socket) -> dict[str, int]:
     return found
 
 
+def tell(connection: socket.socket, begun: float, ended: threading.Event) -> None:
+    """Prints TCP_INFO every half second."""
+    while not ended.wait(0.5):
+        told = info(connection)
+        print("info", f"{time.monotonic() - begun:.1f}", *(f"{name}={told[name]}" for name in SHOWN))
+
+
 def write(cc: str, seconds: float, shift_us: int) -> None:
-    """Writes for so long."""
+    """Writes for so long, as the reference's program does: each `send` blocks until it has taken all, and asks for room in no other way."""
     with socket.socket() as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cc.encode())
         time.sleep(shift_us / 1e6)
         connection.connect(SERVER)
-        connection.settimeout(0.1)
-        begun = time.monotonic()
-        due = 0.0
-        while (now := time.monotonic() - begun) < seconds:
-            if now >= due:
-                told = info(connection)
-                print("info", f"{now:.1f}", *(f"{name}={told[name]}" for name in SHOWN))
-                due += 0.5
-            with contextlib.suppress(TimeoutError):
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", 1, 0))
+        begun, ended = time.monotonic(), threading.Event()
+        teller = threading.Thread(target=tell, args=(connection, begun, ended))
+        teller.start()
+        while time.monotonic() - begun < seconds:
+            with contextlib.suppress(BlockingIOError):
                 connection.send(bytes(CHUNK))
+        ended.set()
+        teller.join()
         print(f"retransmissions {info(connection)['total_retrans']}")
 
 
