@@ -163,6 +163,30 @@ def test_no_line_of_a_topology_goes_through_a_node(scenario):
             assert not any(a + 1 < x < c - 1 and b + 1 < y < d - 1 for a, b, c, d in nodes), numbers
 
 
+@pytest.mark.parametrize("scenario", [pytest.param(scenario, id=name) for name, scenario in networks() if "mesh" not in name])
+def test_no_line_of_a_topology_goes_through_words(scenario):
+    svg = topology(scenario).svg
+    _, texts = drawn_boxes(svg)
+    curves = re.findall(r'<path d="M([-\d.]+),([-\d.]+) C([-\d.]+),([-\d.]+) ([-\d.]+),([-\d.]+) ([-\d.]+),([-\d.]+)"', svg)
+    assert len(texts) > len(curves)
+    for numbers in curves:
+        x1, y1, x2, y2, x3, y3, x4, y4 = map(float, numbers)
+        for t in (step / 200 for step in range(201)):
+            weights = ((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3)
+            x = sum(w * p for w, p in zip(weights, (x1, x2, x3, x4), strict=True))
+            y = sum(w * p for w, p in zip(weights, (y1, y2, y3, y4), strict=True))
+            assert not any(a < x < c and b < y < d for a, b, c, d, _ in texts), (x, y, texts)
+
+
+def test_a_link_says_who_keeps_its_queue_and_rounds_what_was_drawn_at_random():
+    scenario = two_paths()
+    element = next(each for each in scenario["links"][0]["a_to_b"] if each["kind"] == "rate")
+    element |= {"aqm": {"kind": "fq_codel"}, "bits_per_s": 9_721_860.0}
+    scenario["links"][0]["b_to_a"] = []
+    words = " ".join(texts(topology(scenario).svg))
+    assert "9.72 Mbit/s, fq_codel," in words and "queue 1000 packets" in words
+
+
 @pytest.mark.parametrize(("text", "bold"), [("queue 1000 packets, 5 ms", False), ("WwMm → iIlj", True), ("10.0.255.1", False)])
 def test_the_width_of_a_text_is_what_the_renderer_draws(text, bold):
     # A black text on white: its ink ends where its width says, up to the side bearings of the outer letters.
@@ -223,6 +247,20 @@ def test_names_beside_bars_have_room_in_a_wider_font(cells):
     svg = goodput_bars("goodput", "Goodput", "", cells.assign(label=["fq_codel · call-down-the-line", *cells["label"][1:]])).svg
     frame = float(re.search(r"translate\(([\d.]+),", svg)[1])
     assert frame >= 1.2 * width_of("fq_codel · call-down-the-line", 12)
+
+
+def test_like_values_are_dots_on_an_axis_near_them(cells):
+    near = goodput_bars("bars", "t", "c", cells.assign(goodput=[71.4, 69.3], ci=[0.9, 3.1], published=float("nan"), bound=84.0))
+    far = goodput_bars("bars", "t", "c", cells.assign(goodput=[71.4, 9.3], ci=[0.9, 3.1], published=float("nan"), bound=84.0))
+    assert "does not begin at zero" in near.caption and "does not" not in far.caption
+    ticks = [float(word) for word in texts(near.svg) if re.fullmatch(r"\d+", word)]
+    assert min(ticks) >= 60
+
+
+def test_bars_have_a_form_for_narrow_screens_with_the_same_words(cells):
+    made = goodput_bars("bars", "t", "c", cells)
+    assert float(re.search(r'width="(\d+)', made.narrow)[1]) <= 345
+    assert {"lia", "wvegas", "9.41", "8.20", "published"} <= set(texts(made.narrow))
 
 
 def test_bars_without_anything_beside_them(cells):
@@ -293,4 +331,4 @@ def test_inlined_figures_share_no_ids(series):
     assert all(name.startswith("one-") for name in ids)
     assert all(name.startswith("one-") for name in re.findall(r"url\(#([^)]+)\)", one))
     assert "<?xml" not in one
-    assert "max-width:100%" in one
+    assert "--own:" in one

@@ -161,7 +161,18 @@ def test_a_conclusion_stands_first_and_takes_its_figures_from_the_results(result
     assert "wVegas being low holds. &lt;b&gt;not HTML&lt;/b&gt;" in html
     # It stands in place of the report's own sentences; those of an experiment stay with it.
     assert html.index('id="conclusion"') < html.index('id="claims"') and 'id="headline"' not in html
-    assert 'href="#conclusion"' in html and "the best is cubic with 9.43" in html
+    assert 'href="#conclusion"' in html and "The best is cubic with 9.43" in html
+
+
+def test_a_study_says_which_figures_are_large(results, monkeypatch):
+    words = "Mbit/s with cubic; all: {{ goodput_receiver_mbps where experiment=v0 }}"
+    told = {words: "{{ goodput_receiver_mbps where cc=cubic, experiment=v0 }}"}
+    monkeypatch.setattr(results, "study", results.study.replace(highlights=told))
+    made = page(material(results))
+    assert (made.facts[0].value, made.facts[0].words) == ("9.43 ± 0.02", "Mbit/s with cubic; all: 8.10 to 9.43")
+    assert not any("the highest goodput" in fact.words for fact in made.facts)
+    html = render(made)
+    assert html.index('class="facts"') < html.index('id="conclusion"')
 
 
 @pytest.mark.parametrize("name", ["nitk", "poster", "linux-6.8", "mtu", "mpt-gre"])
@@ -248,6 +259,17 @@ def test_results_without_a_finished_run_are_one_clear_sentence(results, monkeypa
     monkeypatch.setattr(results, "runs", results.runs.iloc[0:0])
     with pytest.raises(StudyError, match="no finished run"):
         material(results)
+
+
+def test_applications_at_a_rate_are_no_rows_of_goodput_and_no_party_to_fairness(tmp_path, request):
+    study = Study.load(request.config.rootpath / "python/polypath/templates/home-line.yaml").replace(seeds=1, claims=())
+    first = page(material(execute(plan(study, out=tmp_path)))).experiments[0]
+    assert [row[0].text for row in first.results.rows] == ["aqm none · download", "fq_codel · download"]
+    assert "Jain" not in [column.title for column in first.results.columns]
+    assert first.fairness is None
+    # A call up is not compared with a call down.
+    calls = next(line for line in first.headlines if line.startswith("Datagrams"))
+    assert "of call-down from 10." in calls and "(fq_codel) to 2" in calls and "; of call-up 10." in calls, calls
 
 
 def test_a_study_with_one_cell_and_nothing_published(tmp_path, request):

@@ -24,7 +24,7 @@ from ._score import Figures
 from ._search import NEIGHBOURS, Schedule, compared_in, schedule, search
 from ._settings import Setting, candidates, linux_default
 from ._study import BESIDE, Question, check_names
-from ._told import Words, conclusion
+from ._told import ASKED, Words, command, conclusion, highlights
 from ._trials import Trials
 from ._untried import untried
 from ._uses import use, weighted
@@ -96,7 +96,8 @@ def advise(
 
     others = left(question, settings, ranked, trials)
     told = Words(question=question, ranked=ranked, beside=final.beside, left=others, uses=uses, budget=budget_text, networks=len(networks))
-    made = made.replace(conclusion=conclusion(told))
+    made = made.replace(conclusion=conclusion(told), highlights=highlights(told))
+    (File(folder) / STUDY_FILE).write_text(f"{ASKED}{command(told)}\n{made.to_yaml()}", encoding="utf-8")
     confirmation = Confirmation(settings=(), sentence="not confirmed on Linux: nobody asked for it")
     if on_linux:
         stage("confirming on Linux", 0)
@@ -115,10 +116,10 @@ def advise(
         networks=len(networks),
         notes=tuple(notes),
         folder=File(folder),
-        # Once more for its conclusion; all runs are there.
-        results=execute(plan(made, out=File(folder) / RESULTS), workers=workers),
+        # Once more for its conclusion, as everybody who has the file runs it; all runs are there.
+        results=execute(plan(Study.load(folder), out=File(folder) / RESULTS), workers=workers),
     )
-    _write(advice, made)
+    _write(advice)
     return advice
 
 
@@ -189,8 +190,7 @@ def _place(question: Question, place: Place) -> dict[str, Any]:
     }
 
 
-def _write(advice: Advice, made: Study) -> None:
-    (advice.folder / STUDY_FILE).write_text(made.to_yaml(), encoding="utf-8")
+def _write(advice: Advice) -> None:
     (advice.folder / ANSWER_FILE).write_text(json.dumps(as_json(advice), indent=1) + "\n", encoding="utf-8")
     for where in ("host", "server"):
         text = script(advice.question, advice.ranking.advice.setting, where)

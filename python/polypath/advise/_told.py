@@ -35,6 +35,22 @@ class Words:
     networks: int
 
 
+def highlights(words: Words) -> dict[str, str]:
+    """The advice's own figures, large: what it gives, beside Linux by itself, and what holds of it where others send, too."""
+    question, ranked = words.question, words.ranked
+    best, default = ranked.advice, ranked.default
+    found = {}
+    for name in question.weights:
+        own, theirs = (_asked(question, each.setting, name, COMPARED) for each in (best, default))
+        what = f"{name}, {use(name).figure}, with the advice"
+        found[what if best is default else f"{what}; Linux by itself: {theirs} {use(name).unit}"] = f"{own} {use(name).unit}"
+    if best is not default:
+        gain = best.of_default
+        found[f"times as good by the score as Linux by itself ({gain.low:.2f} to {gain.high:.2f})"] = f"{gain.mean:.2f}"
+    found["networks within what you said of your paths, on the simulator"] = str(words.networks)
+    return found
+
+
 def conclusion(words: Words) -> str:
     """In Markdown."""
     question, ranked = words.question, words.ranked
@@ -42,7 +58,8 @@ def conclusion(words: Words) -> str:
     def told(setting: Setting, name: str, experiment: str) -> str:
         return _asked(question, setting, name, experiment)
 
-    lines = [sentence for each in answer(question, ranked, words.beside, told) for sentence in (each, "")]
+    first, *others = answer(question, ranked, words.beside, told)
+    lines = [sentence for each in (f"**{first}**", *others) for sentence in (each, "")]
     heads = [
         "setting",
         *(f"{name}, {use(name).figure}, {use(name).unit}" for name in question.weights),
@@ -79,6 +96,10 @@ def left_early(left: Sequence[Left]) -> str:
     """What became of the other congestion controls."""
     told = ", ".join(f"{each.setting.cc} {each.of_advice.mean:.2f} ({each.networks})" for each in left)
     return f"Congestion controls that left the search, each in its best setting, score over the advice’s (networks): {told}"
+
+
+ASKED = "# Made by: "
+"""Before the command that a study comes from, in its file."""
 
 
 def command(words: Words) -> str:

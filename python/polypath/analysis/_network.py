@@ -110,7 +110,8 @@ def paths(scenario: Scenario, flow: Mapping[str, Any]) -> list[Path]:
 def path_names(scenario: Scenario) -> dict[tuple[str, str], str]:
     """What people call the path between two addresses, whichever comes first.
 
-    Of its links that no other path of its flow takes, it is the one with the lowest rate, or else the first; where there is none, all links
+    Of its links that no other path of its flow takes, it is the one with the lowest rate of those with a delay, or of all where none has
+    one; where there is none, all links
     that some other path does not take. Two paths that would have the same name are told apart by their addresses.
     """
     found: dict[tuple[str, str], str] = {}
@@ -133,7 +134,9 @@ def _told_apart(path: Path, others: Sequence[Path]) -> str:
     alone = [hop for hop in path.hops if not any(hop.link in each for each in taken)]
     if not alone:
         return " + ".join([hop.link for hop in path.hops if not all(hop.link in each for each in taken)] or [hop.link for hop in path.hops])
-    return min(alone, key=_lowest_rate).link
+    # A device in front of a line is not what people call the path by.
+    far = [hop for hop in alone if any(element["kind"] == "delay" and element["delay_ns"] for element in hop.elements)]
+    return min(far or alone, key=_lowest_rate).link
 
 
 def _lowest_rate(hop: Hop) -> float:

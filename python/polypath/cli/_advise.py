@@ -71,7 +71,7 @@ def advise(
     _advised.tell(found)
     if page is not None:
         out.print(f"report: {page}", soft_wrap=True)
-    out.print(f"its runs again: polypath run {out_folder} --out {found.results.folder.parent}", soft_wrap=True)
+    out.print(f"its runs again: polypath run {out_folder}", soft_wrap=True)
 
 
 def _paths(words: list[str], file: str | None, from_host: bool, captures: list[Path]) -> tuple[list[Link], list[str]]:

@@ -19,14 +19,20 @@ from ._work import Again, CcPath, Columns, Only, Short, Workers, carry_out, carr
 if TYPE_CHECKING:
     from polypath.engines import Engine
     from polypath.results import Plan
+    from polypath.study import Study
 
 
 def run(
     studies: Annotated[list[str], typer.Argument(metavar="STUDY...", help="Folder or file of a study, or the name of one in ./studies.")],
     engine: Annotated[str, typer.Option(help="What runs it; `polypath list engines` shows what there is.")] = "sim",
     out_folder: Annotated[
-        Path, typer.Option("--out", help="Where the results go; each study gets a folder of its name in it.")
-    ] = DEFAULT_OUT,
+        Path | None,
+        typer.Option(
+            "--out",
+            help="Where the results go; each study gets a folder of its name in it. By default ./results, or `results` beside the study "
+            "file where those of this study lie there already.",
+        ),
+    ] = None,
     workers: Workers = None,
     on: Annotated[
         str,
@@ -97,7 +103,10 @@ def run(
     if place is not None:
         check_place(ran_by)
     which = None if part is None else _part(part)
-    plans = [plan(each, engine=ran_by, out=out_folder, only=chosen, kernel=kernel, again=again, part=which) for each in loaded]
+    plans = [
+        plan(each, engine=ran_by, out=_out(each) if out_folder is None else out_folder, only=chosen, kernel=kernel, again=again, part=which)
+        for each in loaded
+    ]
     from ._summary import known_columns, summary
 
     for each in plans:
@@ -117,6 +126,12 @@ def run(
         laps.append(time.monotonic())
         made = _report.material_of(results)
         _console.out.print(summary(results, made, known_columns(results, names_in(columns))))
+        if each.study.conclusion and made is not None and not columns:
+            from rich.markdown import Markdown
+
+            from polypath.report import concluded
+
+            _console.out.print(Markdown(concluded(made)))
         laps.append(time.monotonic())
         if report:
             _console.out.print(f"report: {_report.write(results, made)}", soft_wrap=True)
@@ -143,6 +158,12 @@ def _varied(engine: str, vary: str, on: str) -> Engine:
     if any(kind.name == "start" for kind in varied.kinds):
         raise StudyError("--vary: a study's runs begin at the same moment of a tick; a flow's start_spread varies it, so leave start out")
     return LinuxEngine(varied)
+
+
+def _out(study: Study) -> Path:
+    """Where its results go on, such as those of `polypath advise`."""
+    own = None if study.folder is None else study.folder / DEFAULT_OUT
+    return own if own is not None and (own / study.name / "manifest.json").is_file() else DEFAULT_OUT
 
 
 def _part(text: str) -> tuple[int, int]:

@@ -4,7 +4,7 @@ from ._captures import progress, size_histogram
 from ._charts import Marks, goodput_bars, over_time
 from ._deviations import deviations
 from ._drawers import Drawing
-from ._export import KINDS, Figure, drawn_as, inline
+from ._export import KINDS, Figure, drawn_as, inline, pictures
 from ._fairness import harm_matrix, share_dots
 from ._theme import INK
 from ._topology import topology
@@ -21,6 +21,7 @@ __all__ = [
     "harm_matrix",
     "inline",
     "over_time",
+    "pictures",
     "progress",
     "share_dots",
     "size_histogram",

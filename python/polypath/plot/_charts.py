@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import altair as alt
 import pandas as pd
@@ -27,8 +27,10 @@ AXES = {
 }
 WIDTH, VALUES = 740, 56
 """Of bars, and of the figures to their right, in px."""
-NARROW = 0.9
-"""Values of which the smallest is at least this part of the largest are told apart by an axis that does not begin at zero."""
+LIKE = 0.5
+"""Values of which the smallest is at least this part of the largest are told apart by dots on an axis that does not begin at zero."""
+NARROW, NARROW_VALUES, NARROW_ROW = 250, 52, 46
+"""The same on a narrow screen, where the names stand above the bars; and a row's height."""
 UPRIGHT = "M0,-0.5L0,0.5"
 """A vertical tick, in the chart and in its legend."""
 BESIDE = {
@@ -60,19 +62,28 @@ def goodput_bars(name: str, title: str, caption: str, cells: pd.DataFrame, axis:
 
     `cells`: label, goodput, and optionally ci, published, bound, single (all Mbit/s); missing values are not drawn.
     """
-    order = list(cells["label"])
+    wide, like = _bars(cells, axis, narrow=False)
+    narrow, _ = _bars(cells, axis, narrow=True)
+    if like:
+        # The length of a bar that does not begin at zero says nothing.
+        caption = f"{caption} Dots, since the axis does not begin at zero: its values are close to one another."
+    return figure(name, title, caption, wide, narrow)
+
+
+def _bars(cells: pd.DataFrame, axis: str, *, narrow: bool) -> tuple[Any, bool]:
+    """The chart, and whether its axis begins elsewhere than at zero."""
+    order, width, values = list(cells["label"]), NARROW if narrow else WIDTH, NARROW_VALUES if narrow else VALUES
     bars = cells.assign(text=[f"{value:.2f}" for value in cells["goodput"]])
     room = room_of(order, 12, 260)
-    y = alt.Y("label:N", sort=order, title=None, axis=alt.Axis(labelFontSize=12, labelColor=INK, labelLimit=260, minExtent=room))
+    names = alt.Axis(labelFontSize=12, labelColor=INK, labelLimit=260, minExtent=room)
+    y = alt.Y("label:N", sort=order, title=None, axis=None if narrow else names)
     low, top = _span(cells)
     span = alt.Scale(domain=[low, top], nice=False, zero=False)
-    x = alt.X("goodput:Q", title=axis, scale=span, axis=alt.Axis(grid=True, tickCount=8))
+    x = alt.X("goodput:Q", title=axis, scale=span, axis=alt.Axis(grid=True, tickCount=4 if narrow else 8))
     if low > 0:
-        # The length of a bar that does not begin at zero says nothing.
         shown = alt.Chart(bars).mark_point(filled=True, size=110, color=PALETTE[0], opacity=1)
-        caption = f"{caption} The axis does not begin at zero, since all values are close to one another."
     else:
-        shown = alt.Chart(bars).mark_bar(height={"band": 0.62}, color=PALETTE[0], opacity=0.82)
+        shown = alt.Chart(bars).mark_bar(height={"band": 0.3 if narrow else 0.62}, color=PALETTE[0], opacity=0.82)
     layers: list[alt.Chart] = [shown.encode(x=x, y=y)]
     if "ci" in cells and bool((cells["ci"] > 0).any()):
         known = bars[bars["ci"] > 0].assign(
@@ -86,18 +97,24 @@ def goodput_bars(name: str, title: str, caption: str, cells: pd.DataFrame, axis:
         "what:N",
         title=None,
         scale=alt.Scale(domain=words, range=[BESIDE[key][1] for key in present]),
-        legend=alt.Legend(symbolSize=170, symbolStrokeWidth=2, labelLimit=400, columnPadding=26),
+        legend=alt.Legend(symbolSize=170, symbolStrokeWidth=2, labelLimit=400, columnPadding=26, columns=1 if narrow else 0),
     )
     shape = alt.Shape("what:N", title=None, scale=alt.Scale(domain=words, range=[BESIDE[key][2] for key in present]))
     for key in present:
         upright = BESIDE[key][2] == UPRIGHT
-        symbol = alt.Chart(marks[marks["key"] == key]).mark_point(filled=not upright, size=420 if upright else 80, opacity=1, strokeWidth=2)
+        symbol = alt.Chart(marks[marks["key"] == key]).mark_point(
+            filled=not upright, size=(240 if narrow else 420) if upright else 80, opacity=1, strokeWidth=2
+        )
         layers.append(symbol.encode(x=alt.X("value:Q"), y=y, color=hue, shape=shape))
     # Beside the plot, where no mark can lie over it.
-    words = alt.Chart(bars).mark_text(align="right", dx=VALUES - 4, fontSize=11, color=INK, clip=False)
-    layers.append(words.encode(x=alt.value(WIDTH), y=y, text="text:N"))
-    chart = alt.layer(*layers).properties(width=WIDTH, height=max(60, 30 * len(order)))
-    return figure(name, title, caption, chart)
+    words = alt.Chart(bars).mark_text(align="right", dx=values - 4, fontSize=11, color=INK, clip=False)
+    layers.append(words.encode(x=alt.value(width), y=y, text="text:N"))
+    if narrow:
+        layers.append(
+            alt.Chart(bars).mark_text(align="left", dy=-16, fontSize=12, color=INK, clip=False).encode(x=alt.value(0), y=y, text="label:N")
+        )
+    tall = NARROW_ROW * len(order) if narrow else max(60, 30 * len(order))
+    return alt.layer(*layers).properties(width=width, height=tall), low > 0
 
 
 @quick
@@ -125,18 +142,18 @@ def over_time(
     thin = _thin(series, value)
     cells, lines = list(dict.fromkeys(series["label"])), list(lines or dict.fromkeys(series["line"]))
     colours = list(colours or (PALETTE[index % len(PALETTE)] for index in range(len(lines))))
-    colour = alt.Color("line:N", title=None, sort=lines, scale=alt.Scale(domain=lines, range=colours), legend=alt.Legend(columns=4))
     many = len(cells) > 1
     columns = 2 if len(cells) in (2, 4) else 3
-    width = 820 if not many else 420 if columns == 2 else 266
     until = float(thin["time_s"].max())
     tops = [float(thin.loc[thin["label"] == cell, value].max()) for cell in cells]
     kind = _scale(tops, float(thin[value].min())) if scale == "auto" else scale
     low = max(float(thin[value].min()), 0.0)
     if many:
         caption = f"{AXES[kind]} {caption}"
-    charts = []
-    for index, cell in enumerate(cells):
+
+    def picture(index: int, width: float, height: float, legend: int) -> Any:
+        cell = cells[index]
+        hue = alt.Color("line:N", title=None, sort=lines, scale=alt.Scale(domain=lines, range=colours), legend=alt.Legend(columns=legend))
         own = thin[thin["label"] == cell]
         top = tops[index] if kind == "own" else max(tops)
         if kind == "log":
@@ -159,15 +176,18 @@ def over_time(
             .encode(
                 x=time,
                 y=alt.Y(f"{value}:Q", title=axis if index % columns == 0 else None, scale=span, axis=ticks),
-                color=colour,
+                color=hue,
             )
         )
-        height = 118 if columns == 3 and many else 160 if many else 240
         layers = _behind(marks, cell, time, until) if marks is not None else []
-        picture = (alt.layer(*layers, drawn) if layers else drawn).properties(width=width, height=height)
-        charts.append(picture.properties(title=alt.TitleParams(cell, fontSize=12, offset=6, frame="group")) if many else picture)
-    chart = alt.concat(*charts, columns=columns, spacing=18) if many else charts[0]
-    return figure(name, title, caption, chart)
+        found: Any = (alt.layer(*layers, drawn) if layers else drawn).properties(width=width, height=height)
+        return found.properties(title=alt.TitleParams(cell, fontSize=12, offset=6, frame="group")) if many else found
+
+    if not many:
+        return figure(name, title, caption, picture(0, 820, 240, 4), picture(0, NARROW + 20, 180, 1))
+    width, height = (420, 160) if columns == 2 else (266, 118)
+    chart = alt.concat(*(picture(index, width, height, 4) for index in range(len(cells))), columns=columns, spacing=18)
+    return figure(name, title, caption, chart, legend=tuple(zip(lines, colours, strict=True)))
 
 
 def _scale(tops: Sequence[float], lowest: float) -> Literal["shared", "log", "own"]:
@@ -226,7 +246,7 @@ def _span(cells: pd.DataFrame) -> tuple[float, float]:
     lows = [(cells["goodput"] - half).min(), *(values.min() for values in beside)]
     top = max((float(value) for value in highs if pd.notna(value)), default=1.0)
     low = min((float(value) for value in lows if pd.notna(value)), default=0.0)
-    if len(cells) > 1 and low >= NARROW * top > 0 and top > low:
+    if len(cells) > 1 and low >= LIKE * top > 0 and top > low:
         return low - 0.06 * (top - low), top + 0.06 * (top - low)
     return 0.0, 1.06 * top or 1.0
 

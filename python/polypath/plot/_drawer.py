@@ -1,8 +1,8 @@
 """A process that draws: charts and drawings in, SVG, PNG and PDF out, one after another until its input ends. Started by `_drawers`.
 
 It loads the renderer and nothing else: the renderer keeps the interpreter to itself while it works, so several need several processes.
-A request is a line of JSON with `chart` (Vega-Lite) or `svg`, and with `kinds` of files beside the SVG; an answer is a line of JSON with
-the lengths of `svg` and of each kind, and the bytes behind it in that order, or with `error`.
+A request is a line of JSON with `chart` (Vega-Lite; `narrow` is the same for a narrow screen) or `svg`, and with `kinds` of files beside
+the SVG; an answer is a line of JSON with the lengths of `svg` and of each kind, and the bytes behind it in that order, or with `error`.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ def draw(asked: dict[str, Any]) -> dict[str, bytes]:
     """The drawing as SVG, and as the other kinds of file that are asked for."""
     svg = _renumbered(vlc.vegalite_to_svg(asked["chart"], vl_version=asked["version"])) if "chart" in asked else asked["svg"]
     files = {"svg": svg.encode()}
+    if "narrow" in asked:
+        files["narrow"] = _renumbered(vlc.vegalite_to_svg(asked["narrow"], vl_version=asked["version"])).encode()
     if "png" in asked["kinds"]:
         files["png"] = bytes(vlc.svg_to_png(svg, scale=asked["scale"]))
     if "pdf" in asked["kinds"]:

@@ -25,6 +25,8 @@ class Drawing:
     """A figure as text for the page and as files for slides and papers."""
 
     svg: str
+    narrow: str = ""
+    """The same for a narrow screen, where it has such a form."""
     files: Mapping[str, bytes] = field(default_factory=dict)
     """Kind -> content, of the kinds beside the SVG that were asked for."""
 
@@ -74,7 +76,7 @@ class _Drawers:
         if "svg" not in answer:
             raise DrawError(answer.get("error") or f"the process that draws ended ({process.wait()}) before a figure was done")
         files = {kind: process.stdout.read(length) for kind, length in answer.items()}
-        return Drawing(svg=files.pop("svg").decode(), files=files)
+        return Drawing(svg=files.pop("svg").decode(), narrow=files.pop("narrow", b"").decode(), files=files)
 
     def _process(self) -> subprocess.Popen[bytes]:
         own: subprocess.Popen[bytes] | None = getattr(self._own, "process", None)

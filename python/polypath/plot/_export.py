@@ -42,12 +42,19 @@ class Figure:
     title: str
     caption: str
     drawing: Future[Drawing] = field(repr=False, compare=False)
+    legend: Sequence[tuple[str, str]] = ()
+    """Of several pictures in one: what a line is called, and its colour."""
     digest: str = field(default="", repr=False)
     """Of what it shows: figures of one digest look alike."""
 
     @property
     def svg(self) -> str:
         return self.drawing.result().svg
+
+    @property
+    def narrow(self) -> str:
+        """The same for a narrow screen; nothing where it has no such form."""
+        return self.drawing.result().narrow
 
     def png(self) -> bytes:
         return self.drawing.result().png
@@ -68,8 +75,13 @@ def quick(make: Callable[P, Figure]) -> Callable[P, Figure]:
     return unchecked
 
 
-def figure(name: str, title: str, caption: str, chart: Any) -> Figure:
-    """Renders an Altair chart; the data is inlined, so the drawing stands alone."""
+def figure(name: str, title: str, caption: str, chart: Any, narrow: Any = None, legend: Sequence[tuple[str, str]] = ()) -> Figure:
+    """Renders an Altair chart, and the same for a narrow screen where there is one; the data is inlined, so the drawing stands alone."""
+    own = {"narrow": _spec(narrow)} if narrow is not None else {}
+    return _figure(name, title, caption, {"chart": _spec(chart), **own, "version": VEGALITE}, legend)
+
+
+def _spec(chart: Any) -> dict[str, Any]:
     tables: dict[int, pd.DataFrame] = {}
 
     def named(table: pd.DataFrame) -> dict[str, str]:
@@ -84,7 +96,7 @@ def figure(name: str, title: str, caption: str, chart: Any) -> Figure:
     datasets = {f"table{index}": _rows(table) for index, table in enumerate(tables.values())}
     look = config()
     look["view"] = {**spec.get("config", {}).get("view", {}), **look["view"]}
-    return _figure(name, title, caption, {"chart": {**spec, "datasets": datasets, "config": look}, "version": VEGALITE})
+    return {**spec, "datasets": datasets, "config": look}
 
 
 def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
@@ -101,7 +113,7 @@ def drawn(name: str, title: str, caption: str, svg: str) -> Figure:
     return _figure(name, title, caption, {"svg": svg})
 
 
-def _figure(name: str, title: str, caption: str, request: dict[str, Any]) -> Figure:
+def _figure(name: str, title: str, caption: str, request: dict[str, Any], legend: Sequence[tuple[str, str]] = ()) -> Figure:
     kinds, kept = _wanted.get()
     asked = {**request, "scale": SCALE, "kinds": [kind for kind in kinds if kind != "svg"]}
     digest = hashlib.sha256(json.dumps([asked, metadata.version("vl-convert-python")], sort_keys=True).encode()).hexdigest()
@@ -111,7 +123,7 @@ def _figure(name: str, title: str, caption: str, request: dict[str, Any]) -> Fig
         drawn = drawing(asked)
     else:
         drawn.set_result(known)
-    return Figure(name=name, title=title, caption=caption, drawing=drawn, digest=digest)
+    return Figure(name=name, title=title, caption=caption, drawing=drawn, legend=legend, digest=digest)
 
 
 Kept = Callable[[str, str], Drawing | None]
@@ -129,6 +141,28 @@ def drawn_as(kinds: Sequence[str], kept: Kept | None = None) -> Iterator[None]:
         _wanted.reset(token)
 
 
+_PICTURE = re.compile(
+    r'concat_\d+_group"[^>]*><g transform="translate\(([\d.]+),([\d.]+)\)"><path class="background" aria-hidden="true" '
+    r'd="M0,0h([\d.]+)v([\d.]+)h'
+)
+
+
+def pictures(svg: str, prefix: str) -> str:
+    """The pictures of a drawing of several, one beneath another: each shows its part of the drawing that `inline` made of the same."""
+    root = re.search(r'translate\(([\d.]+),([\d.]+)\)"><g class="mark-group role-frame root"', svg)
+    assert root is not None, "a drawing of several pictures has a frame"
+    x0, y0 = float(root[1]), float(root[2])
+    places = [tuple(map(float, found)) for found in _PICTURE.findall(svg)]
+    last = max(y for _, y, _, _ in places)
+    parts = []
+    for x, y, width, height in places:
+        # Room for the numbers of the axes, for the axes' names where they stand, and for the picture's title.
+        left, below = (x0 if x == 0 else 40.0), (46 if y == last else 24)
+        box = f"{x0 + x - left:g} {y0 + y - 26:g} {left + width + 12:g} {height + 26 + below:g}"
+        parts.append(f'<svg viewBox="{box}" style="--own:{left + width + 12:.0f}px"><use href="#{prefix}-drawing"/></svg>')
+    return "".join(parts)
+
+
 def inline(svg: str, prefix: str) -> str:
     """The SVG for use inside a page: ids made unique by `prefix`, size left to the page, and no XML header."""
     svg = re.sub(r"<\?xml[^>]*\?>|<!DOCTYPE[^>]*>", "", svg).strip()
@@ -136,8 +170,10 @@ def inline(svg: str, prefix: str) -> str:
     svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}-\1)", svg)
     svg = re.sub(r'href="#([^"]+)"', rf'href="#{prefix}-\1"', svg)
     head, rest = svg.split(">", 1)
+    # What `pictures` show parts of.
+    rest = rest.replace('<g fill="none" stroke-miterlimit', f'<g id="{prefix}-drawing" fill="none" stroke-miterlimit', 1)
     width = re.search(r'\bwidth="([\d.]+)(?:px)?"', head)
     if width is not None and "viewBox" in head:
         head = re.sub(r'\s(width|height)="[^"]*"', "", head)
-        head += f' style="width:{float(width[1]):.0f}px;max-width:100%;height:auto"'
+        head += f' style="--own:{float(width[1]):.0f}px"'
     return head + ">" + rest

@@ -70,6 +70,8 @@ class Curve:
     bend: float
     turned: bool
     """Whether it starts at the second of the two nodes."""
+    flat: tuple[float, float] = (0.3, 0.3)
+    """How far it leaves each end level, as parts of its width."""
 
     @property
     def upright(self) -> bool:
@@ -82,8 +84,8 @@ class Curve:
         if self.upright:
             return (x1 + abs(lift) + 60, y1), (x2 + abs(lift) + 60, y2)
         # A tunnel rises beside its nodes, to stay low between them.
-        near = 0.06 if self.join.tunnel else 0.3
-        return (x1 + (x2 - x1) * near, y1 + lift), (x2 - (x2 - x1) * near, y2 + lift)
+        first, second = (0.06, 0.06) if self.join.tunnel else self.flat
+        return (x1 + (x2 - x1) * first, y1 + lift), (x2 - (x2 - x1) * second, y2 + lift)
 
     def at(self, t: float) -> tuple[float, float]:
         points = (self.start, *self.controls(), self.end)
@@ -92,6 +94,10 @@ class Curve:
 
     def points(self) -> list[tuple[float, float]]:
         return [self.at(step / 60) for step in range(61)]
+
+    def fine(self) -> list[tuple[float, float]]:
+        """So close that no line of words lies between two of them."""
+        return [self.at(step / 240) for step in range(241)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,6 +124,8 @@ class Layout:
     words: Sequence[Words]
     left_out: Sequence[Join] = field(default=())
     """Links without room for their words."""
+    struck: int = 0
+    """Words that a line goes through."""
 
     def extent(self) -> Box:
         """What the drawing takes up."""
@@ -132,13 +140,13 @@ class Layout:
 
 
 def layout(scenario: Mapping[str, Any], joins: Sequence[Join]) -> Layout:
-    """The first of ever taller drawings in which all words have room, or the one with the most words."""
+    """The first of ever larger drawings in which all words have room beside the lines, or else the one in which most have."""
     best: Layout | None = None
     for stretch in STRETCHES if len(joins) <= MOST_TRIED else STRETCHES[2:3]:
         made = _layout(scenario, joins, stretch)
-        if best is None or len(made.left_out) < len(best.left_out):
+        if best is None or (len(made.left_out), made.struck) < (len(best.left_out), best.struck):
             best = made
-        if not made.left_out:
+        if not made.left_out and not made.struck:
             break
     assert best is not None, "there is at least one stretch"
     return best
@@ -155,7 +163,7 @@ def _layout(scenario: Mapping[str, Any], joins: Sequence[Join], stretch: float) 
     for kind in ([join for join in joins if not join.tunnel], [join for join in joins if join.tunnel]):
         own = _curves(nodes, kind, joins, [each.box for each in words], [point for curve in curves for point in curve.points()])
         curves += own
-        points = {curve.join.name: curve.points() for curve in curves}
+        points = {curve.join.name: curve.fine() for curve in curves}
         # Those with the most words have the fewest places.
         for curve in sorted(own, key=lambda each: -len(each.join.words)):
             found = _beside(curve, points, taken)
@@ -170,7 +178,12 @@ def _layout(scenario: Mapping[str, Any], joins: Sequence[Join], stretch: float) 
                 taken.append(found.box)
     order = {join.name: index for index, join in enumerate(joins)}
     left_out.sort(key=lambda join: order[join.name])
-    return Layout(nodes=nodes, curves=curves, words=words, left_out=left_out)
+    lines = [point for curve in curves for point in curve.fine()]
+    under = [each for each in words if any(each.box.holds(point, 1) for point in lines)]
+    # A tunnel may go through an address, which the tables have, too.
+    words = [each for each in words if each.title or each not in under]
+    struck = sum(each.title for each in under)
+    return Layout(nodes=nodes, curves=curves, words=words, left_out=left_out, struck=struck)
 
 
 def _columns(scenario: Mapping[str, Any]) -> list[list[str]]:
@@ -230,6 +243,21 @@ def _distances(scenario: Mapping[str, Any], start: str) -> dict[str, int]:
     return found
 
 
+CROWDED = 4
+"""Links that end on one side of a node: with as many they need room to come together."""
+
+
+def _most_on_a_side(columns: Sequence[Sequence[str]], joins: Sequence[Join]) -> int:
+    place = {name: number for number, column in enumerate(columns) for name in column}
+    counts: dict[tuple[str, bool], int] = {}
+    pairs = {frozenset(join.ends): join.ends for join in joins if not join.tunnel}
+    for one, other in pairs.values():
+        for own, far in ((one, other), (other, one)):
+            if place[own] != place[far]:
+                counts[own, place[far] < place[own]] = counts.get((own, place[far] < place[own]), 0) + 1
+    return max(counts.values(), default=0)
+
+
 def _nodes(columns: Sequence[Sequence[str]], joins: Sequence[Join], stretch: float) -> dict[str, Box]:
     sides = [end for join in joins if not join.tunnel for end in join.ends]
     parallel: dict[frozenset[str], int] = {}
@@ -240,7 +268,11 @@ def _nodes(columns: Sequence[Sequence[str]], joins: Sequence[Join], stretch: flo
     widest = max((_size(join)[0] for join in joins), default=0.0)
     names = [name for column in columns for name in column]
     widths = {name: max(BOX_WIDTH, width_of(name, 15, bold=True) * ROOM + 26) for name in names}
-    apart = max(COLUMN, widest + 0.6 * BOX_WIDTH + max(widths.values())) * (1 + 0.12 * (stretch - 1))
+    apart = (
+        max(COLUMN, widest + 0.6 * BOX_WIDTH + max(widths.values()))
+        * (1 + 0.35 * (stretch - 1))
+        * (1 + 0.7 * (_most_on_a_side(columns, joins) >= CROWDED))
+    )
     found = {}
     for number, column in enumerate(columns):
         for row, name in enumerate(column):
@@ -299,25 +331,33 @@ def _crowd(curve: Curve, nodes: Mapping[str, Box], words: Sequence[Box], taken: 
     return 400.0 * through + 100.0 * covered + 5.0 * close
 
 
-def _curve(join: Join, nodes: Mapping[str, Box], slots: Mapping[tuple[str, str], float], bend: float) -> Curve:
+def _curve(join: Join, nodes: Mapping[str, Box], slots: Mapping[tuple[str, str], tuple[float, int]], bend: float) -> Curve:
     one, other = (nodes[end] for end in join.ends)
     turned = _middle(one) > _middle(other)
     left, right = (other, one) if turned else (one, other)
     names = join.ends[::-1] if turned else join.ends
     upright = abs(_middle(left)[0] - _middle(right)[0]) < 1
-    start = (left.right, _middle(left)[1] + slots.get((join.name, names[0]), 0.0))
-    end = (right.right if upright else right.left, _middle(right)[1] + slots.get((join.name, names[1]), 0.0))
+    start = (left.right, _middle(left)[1] + slots.get((join.name, names[0]), (0.0, 1))[0])
+    end = (right.right if upright else right.left, _middle(right)[1] + slots.get((join.name, names[1]), (0.0, 1))[0])
     if upright:
         start, end = (max(start[0], end[0]), start[1]), (max(start[0], end[0]), end[1])
     if join.tunnel and not upright:
         # It leaves by the top or the bottom, where no link does.
         edge = "top" if bend <= 0 else "bottom"
         start, end = (_middle(left)[0], getattr(left, edge)), (_middle(right)[0], getattr(right, edge))
-    return Curve(join=join, start=start, end=end, bend=bend, turned=turned)
+    return Curve(join=join, start=start, end=end, bend=bend, turned=turned, flat=_flat(join, slots, names))
 
 
-def _slots(nodes: Mapping[str, Box], joins: Sequence[Join]) -> dict[tuple[str, str], float]:
-    """Where on its side of a node each link ends, so that links do not cross at the node: by the height of the other end."""
+def _flat(join: Join, slots: Mapping[tuple[str, str], tuple[float, int]], names: Sequence[str]) -> tuple[float, float]:
+    """Many lines of a node part near it and run level beyond, where each has room for its words."""
+    first, second = (slots[join.name, name][1] if (join.name, name) in slots else 1 for name in names)
+    return (0.15, 0.72) if first >= CROWDED > second else (0.72, 0.15) if second >= CROWDED > first else (0.3, 0.3)
+
+
+def _slots(nodes: Mapping[str, Box], joins: Sequence[Join]) -> dict[tuple[str, str], tuple[float, int]]:
+    """Where on its side of a node each link ends, so that links do not cross at the node: by the height of the other end; and
+    how many do.
+    """
     sides: dict[tuple[str, bool], list[tuple[float, int, str]]] = {}
     for index, join in enumerate(joins):
         if join.tunnel:
@@ -328,7 +368,7 @@ def _slots(nodes: Mapping[str, Box], joins: Sequence[Join]) -> dict[tuple[str, s
     slots = {}
     for (node, _), links in sides.items():
         for place, (_, _, name) in enumerate(sorted(links)):
-            slots[name, node] = (place - (len(links) - 1) / 2) * SLOT
+            slots[name, node] = ((place - (len(links) - 1) / 2) * SLOT, len(links))
     return slots
 
 
@@ -383,7 +423,9 @@ def _addresses(curve: Curve, points: Mapping[str, Sequence[tuple[float, float]]]
                 box = Box(left=left, top=top, right=left + width, bottom=top + height)
                 if any(box.meets(other, 2) for other in placed):
                     continue
-                cost = away / 4 + 8.0 * sum(box.holds(point, 1) for line in points.values() for point in line) + (top > y)
+                if any(box.holds(point, 1) for line in points.values() for point in line):
+                    continue
+                cost = away / 4 + (top > y)
                 if best is None or cost < best[0]:
                     anchor: Literal["start", "end"] = "start" if outward > 0 else "end"
                     best = (cost, Words(lines=[address], box=box, anchor=anchor, title=False, size=ADDRESS))

@@ -186,8 +186,8 @@ def _words(elements: Sequence[Mapping[str, Any]]) -> list[str]:
             queue = element["queue"]
             room = f"{queue['packets']} packets" if "packets" in queue else f"{int(queue['bytes']) / 1000:g} kB"
             words.append(_rate(float(element["bits_per_s"])) + (" (changes)" if element.get("changes") else ""))
-            words.append(f"queue {room}")
-        elif kind == "delay":
+            words.append(f"{_AQM[element['aqm']['kind']]}, queue {room}" if element.get("aqm") else f"queue {room}")
+        elif kind == "delay" and (element["delay_ns"] or element.get("jitter_ns")):
             jitter = f" ± {_time(int(element['jitter_ns']))}" if element.get("jitter_ns") else ""
             words.append(_time(int(element["delay_ns"])) + jitter)
         elif kind == "loss" and not (element["model"] == "bernoulli" and not float(element["probability"])):
@@ -209,12 +209,21 @@ def _loss(element: Mapping[str, Any]) -> str:
 def _rate(bits: float) -> str:
     for size, unit in ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")):
         if bits >= size:
-            return f"{bits / size:g} {unit}"
+            return f"{_figure(bits / size)} {unit}"
     return f"{bits:g} bit/s"
+
+
+_AQM = {"fq_codel": "fq_codel", "codel": "CoDel", "pie": "PIE", "red": "RED"}
+"""What keeps a queue; without it the queue drops what finds it full."""
+
+
+def _figure(value: float) -> str:
+    """Three digits, or all before the point: what was drawn at random has more than anybody reads."""
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
 
 def _time(ns: int) -> str:
     for size, unit in ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs")):
         if ns >= size:
-            return f"{ns / size:g} {unit}"
+            return f"{_figure(ns / size)} {unit}"
     return f"{ns} ns"

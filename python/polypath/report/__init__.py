@@ -2,6 +2,7 @@
 
 from ._claims import ClaimView, claim_results, claims_of, other_views
 from ._compare import comparison, limits_of, names_of, sentences, title_of, value, verdict_of
+from ._conclusion import concluded
 from ._material import Material, published_beside, published_rows, varied, with_limits
 from ._open import material, write_report
 from ._page import Page, page
@@ -20,6 +21,7 @@ __all__ = [
     "claim_results",
     "claims_of",
     "comparison",
+    "concluded",
     "limits_of",
     "material",
     "names_of",

@@ -47,7 +47,7 @@ def _view(name: str, title: str, rows: pd.DataFrame, names: Sequence[str], kind:
     metrics = [metric for metric in kind.metrics if cells[metric.column].notna().any()]
     return AnswerView(
         title=_TITLES[kind.name],
-        headline=_headline(f"{title}, {_TITLES[kind.name].lower()}" if title else _TITLES[kind.name], cells, kind),
+        headline=_headline(f"{title}, {_TITLES[kind.name].lower()}" if title else _TITLES[kind.name], cells, names, kind),
         table=_table(cells, metrics),
         bars=_bars(name, cells, kind) if kind.main in metrics else None,
     )
@@ -94,17 +94,30 @@ def _bars(name: str, cells: pd.DataFrame, kind: Application) -> Figure:
     return goodput_bars(f"{kind.name}-{name}", title, f"{_capital(main.meaning)}.", drawn, axis=f"{main.head}, {main.unit}")
 
 
-def _headline(title: str, cells: pd.DataFrame, kind: Application) -> str:
-    """From the best cell to the worst."""
+_MOST_NAMED = 6
+"""Flows of which a sentence tells."""
+
+
+def _headline(title: str, cells: pd.DataFrame, names: Sequence[str], kind: Application) -> str:
+    """Of each flow from its lowest cell to its highest: flows are not compared with one another."""
     main = kind.main
     cells = cells[cells[main.column].notna()].sort_values(main.column, kind="stable")
     if cells.empty:
         return f"{title}: {main.head} was not measured."
+    flows = sorted(set(cells["flow"]))
+    several = len(flows) > 1
+    told = [_from_to(cells[cells["flow"] == flow], names, kind, f"of {flow} " if several else "") for flow in flows[:_MOST_NAMED]]
+    more = f"; and {len(flows) - _MOST_NAMED} more flows" if len(flows) > _MOST_NAMED else ""
+    return f"{title}: {main.head} {'; '.join(told)}{more}."
+
+
+def _from_to(cells: pd.DataFrame, names: Sequence[str], kind: Application, whose: str) -> str:
+    main = kind.main
     low, high = cells.iloc[0], cells.iloc[-1]
     least, most = (number(main.scale * row[main.column], main.digits) for row in (low, high))
     if least == most:
-        return f"{title}: {main.head} {most} {main.unit}."
-    return f"{title}: {main.head} from {least} ({low['label']}) to {most} {main.unit} ({high['label']})."
+        return f"{whose}{most} {main.unit}"
+    return f"{whose}from {least} ({label(dict(low), names, 1)}) to {most} {main.unit} ({label(dict(high), names, 1)})"
 
 
 def _capital(text: str) -> str:

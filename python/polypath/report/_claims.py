@@ -54,6 +54,13 @@ class ClaimView:
 
 def claims_of(material: Material) -> list[ClaimView]:
     """Every claim of the study in its order, with its verdict on each platform of the results."""
+    if "claims" not in material.kept:
+        material.kept["claims"] = _claims_of(material)
+    found: list[ClaimView] = material.kept["claims"]
+    return found
+
+
+def _claims_of(material: Material) -> list[ClaimView]:
     platforms = platforms_in_order(material.runs[PLATFORM])
     referee_first = [*platforms[-1:], *platforms[:-1]]
     decided = {name: list(zip(claim_results(material, name), other_views(material, name), strict=True)) for name in referee_first}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+from collections.abc import Callable
 
 import pandas as pd
 from markdown_it import MarkdownIt
@@ -12,7 +13,7 @@ from markupsafe import Markup
 from polypath.analysis import PLATFORM, platforms_in_order, select, summarise
 from polypath.study import Place, filled
 
-from ._claims import ClaimView
+from ._claims import ClaimView, claims_of
 from ._material import Material, label, varied, with_limits
 from ._words import MISSING, count, mean_ci, percent
 
@@ -22,9 +23,32 @@ _SHARES = ("share", "share_all", "of_fair", "gain", "harm_goodput", "harm_latenc
 
 def conclusion(material: Material, claims: list[ClaimView]) -> Markup | None:
     """None where the study has none. With several platforms its values are those of the last one, which decides claims, too."""
-    text = material.study.conclusion
-    if not text:
+    if not material.study.conclusion:
         return None
+    markdown = MarkdownIt("commonmark", {"html": False, "typographer": False}).enable("table")
+    return Markup(markdown.render(conclusion_text(material, claims)))
+
+
+def concluded(material: Material) -> str:
+    """The study's conclusion as Markdown, for a terminal."""
+    return conclusion_text(material, claims_of(material))
+
+
+def conclusion_text(material: Material, claims: list[ClaimView]) -> str:
+    """As Markdown; nothing where the study has none."""
+    # What the results give is text, not Markdown.
+    return _filled(material.study.conclusion or "", material, claims, _escaped)
+
+
+def highlights(material: Material, claims: list[ClaimView]) -> dict[str, str]:
+    """The study's own large figures, by what they are."""
+    told = material.study.highlights.items()
+    return {_filled(words, material, claims, str): _filled(text, material, claims, str) for words, text in told}
+
+
+def _filled(text: str, material: Material, claims: list[ClaimView], written: Callable[[str], str]) -> str:
+    if "{{" not in text:
+        return text
     runs = with_limits(material)
     runs = select(runs, {PLATFORM: platforms_in_order(runs[PLATFORM])[-1]})
     by_id = {claim.id: str(claim.decisions[0].verdict) for claim in claims}
@@ -32,10 +56,7 @@ def conclusion(material: Material, claims: list[ClaimView]) -> Markup | None:
     def value(place: Place) -> str:
         return by_id.get(place.claim, NOT_MEASURED) if place.claim else _value(place, runs, material)
 
-    # What the results give is text, not Markdown.
-    written = filled(text, lambda place: _escaped(value(place)))
-    markdown = MarkdownIt("commonmark", {"html": False, "typographer": False}).enable("table")
-    return Markup(markdown.render(written))
+    return filled(text, lambda place: written(value(place)))
 
 
 def _value(place: Place, runs: pd.DataFrame, material: Material) -> str:

@@ -15,6 +15,8 @@ from ._material import GOODPUT, label
 from ._tables import Cell, Column, Table
 from ._words import mean_ci, number, percent
 
+CONTENDING = ("bulk", "transfer")
+"""Applications that take what they get: the share of one that sends at a rate of its own says nothing about fairness."""
 HARMS = {"harm_goodput": "goodput", "harm_latency": "round-trip time", "harm_completion": "completion time"}
 METRICS = [GOODPUT, "fair_mbps", "of_fair", "over_others", "gain", "jain", *HARMS]
 MOST_FLOWS = 40
@@ -27,11 +29,17 @@ class FairnessView:
     figures: Sequence[Figure]
 
 
-def view(name: str, rows: pd.DataFrame, names: Sequence[str]) -> FairnessView | None:
-    """None where no two flows ran together. Flows of one group are one row, and their repetitions are those of the runs."""
+def view(name: str, rows: pd.DataFrame, names: Sequence[str], *, alone: bool) -> FairnessView | None:
+    """Of flows that contend; None where no two ran together. `alone`: whether no others ran beside them.
+
+    Flows of one group are one row, and their repetitions are those of the runs.
+    """
     together = rows[rows.groupby("key")["flow"].transform("count") > 1]
     if together.empty or "of_fair" not in together:
         return None
+    if not alone:
+        # They are figures of all flows of a run.
+        together = together.assign(jain=float("nan"), over_others=float("nan"))
     # Copies of a flow in one run are no repetitions of it: a run gives one figure a group.
     per_run = together.groupby([*names, "key", "group"], sort=False, dropna=False)[METRICS].mean().reset_index()
     cells = summarise(per_run, [*names, "group"], METRICS)
@@ -48,7 +56,7 @@ def _group(row: pd.Series[Any]) -> str:
 
 def _table(cells: pd.DataFrame) -> Table:
     gained, harms = bool(cells["gain"].notna().any()), [harm for harm in HARMS if bool(cells[harm].notna().any())]
-    several = bool(cells["over_others"].notna().any())
+    several, equal = (bool(cells[name].notna().any()) for name in ("over_others", "jain"))
     columns = [
         Column(title="Cell and flow", numeric=False),
         Column(title="Goodput", unit="Mbit/s", help="Mbit/s, mean and 95 % interval over the repetitions"),
@@ -60,7 +68,7 @@ def _table(cells: pd.DataFrame) -> Table:
         Column(title="Of it", help="Goodput over the fair share"),
         *[Column(title="Over the others", help="Goodput over the mean of the other flows of the run")] * several,
         *[Column(title="Gain", help="Goodput over that of plain TCP alone on the best path")] * gained,
-        Column(title="Jain", help="Jain’s index over the flows of the run: 1 is an equal share"),
+        *[Column(title="Jain", help="Jain’s index over the flows of the run: 1 is an equal share")] * equal,
     ]
     columns += [
         Column(title=f"Harm: {HARMS[harm]}", help="Ware et al. 2019: the part of what it has alone that the others took from it")
@@ -75,7 +83,7 @@ def _table(cells: pd.DataFrame) -> Table:
             Cell(text=_share(row, "of_fair"), meter=min(1.0, row["of_fair"]) if pd.notna(row["of_fair"]) else None),
             *[Cell(text=mean_ci(row["over_others"], row["over_others_ci"]))] * several,
             *[Cell(text=f"{number(row['gain'])} ×" if pd.notna(row["gain"]) else "–")] * gained,
-            Cell(text=mean_ci(row["jain"], row["jain_ci"])),
+            *[Cell(text=mean_ci(row["jain"], row["jain_ci"]))] * equal,
             *[Cell(text=_share(row, harm)) for harm in harms],
         ]
         body.append(line)

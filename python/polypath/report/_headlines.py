@@ -27,11 +27,29 @@ def headlines(title: str, rows: pd.DataFrame, table: pd.DataFrame, names: Sequen
     table = table[table[GOODPUT].notna()]
     if table.empty:
         return [f"{title or 'Goodput'}: nothing was measured."]
-    first = _spread(rows, table)
+    flows = list(dict.fromkeys(table["flow"]))
+    first = _each(table, flows, names) if len(flows) > 1 else _spread(rows, table)
     found = [f"{title}: {first}" if title else first[:1].upper() + first[1:]]
-    if len(table) > 1 and not _alike(table):
+    if len(flows) == 1 and len(table) > 1 and not _alike(table):
         found += [*_ties(table), *_where(rows, table, names)]
     return [*found, *_limits(table)]
+
+
+def _each(table: pd.DataFrame, flows: Sequence[str], names: Sequence[str]) -> str:
+    """Flows are not compared with one another but each with itself: its best cell and its worst, or the one figure that it has."""
+    told = []
+    for flow in flows[:MOST_NAMED]:
+        own = table[table["flow"] == flow]
+        low, high = own.iloc[int(own[GOODPUT].argmin())], own.iloc[int(own[GOODPUT].argmax())]
+        if len(own) == 1:
+            told.append(f"{flow} {_value(high)}")
+        elif _alike(own):
+            told.append(f"{flow} {number(own[GOODPUT].mean())} in every cell")
+        else:
+            told.append(f"{flow} {_value(low)} ({label(dict(low), names, 1)}) to {_value(high)} ({label(dict(high), names, 1)})")
+    more = f"; and {len(flows) - MOST_NAMED} more flows" if len(flows) > MOST_NAMED else ""
+    least, most = percent(table["share_all"].min()), percent(table["share_all"].max())
+    return f"goodput in Mbit/s: {'; '.join(told)}{more}. That is {least}{f' to {most}' * (least != most)} of what the links allow together."
 
 
 def _alike(table: pd.DataFrame) -> bool:

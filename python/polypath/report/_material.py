@@ -39,6 +39,11 @@ class Material:
     versions: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
+    def kept(self) -> dict[str, Any]:
+        """What takes long to find, for who asks again."""
+        return {}
+
+    @cached_property
     def limited(self) -> pd.DataFrame:
         """See `with_limits`; found once, since of many runs it takes seconds."""
         return limited(self.runs, self.subflows, self.scenarios, self.link_series)

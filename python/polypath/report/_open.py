@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
@@ -72,8 +73,16 @@ def _published(results: Results, study: Study) -> pd.DataFrame | None:
     )
 
 
+_MADE_BY = re.compile(r"# Made by: (.+)")
+"""The first line of a study file that a command wrote."""
+
+
 def _repeat(results: Results, study: Study) -> list[str]:
     engines = list(results.manifest["engines"])
+    file = results.folder / "study.yaml"
+    asked = _MADE_BY.match(file.read_text(encoding="utf-8")) if file.is_file() else None
+    if asked is not None:
+        return [asked[1], f"polypath run {study.name}   # its runs alone, where the command above wrote them"]
     if study.folder is None:
         return [f"# The study {study.name} was built in Python; run the program that built it again."]
     # The host's kernel is the one that runs, and nobody can choose it.

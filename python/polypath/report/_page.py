@@ -16,7 +16,7 @@ from . import _answers, _events, _fairness, _figures, _tables
 from ._answers import AnswerView
 from ._claims import ClaimView, claims_of, verdicts
 from ._compare import ComparisonView, view
-from ._conclusion import conclusion
+from ._conclusion import conclusion, highlights
 from ._fairness import FairnessView
 from ._headlines import headlines
 from ._material import GOODPUT, Material, experiments, varied, with_limits
@@ -70,6 +70,8 @@ class Page:
     """What the study says that its results show; None where it says nothing."""
     engine: str
     facts: Sequence[Fact]
+    highlighted: bool
+    """Whether the study itself says which figures are to be large: then they stand before its conclusion."""
     headlines: Sequence[str]
     topology: Figure
     bounds: Table
@@ -112,7 +114,8 @@ def page(material: Material) -> Page:
         source=study.source or "",
         conclusion=conclusion(material, claims),
         engine=several(platforms),
-        facts=_facts(runs, claims, platforms),
+        facts=_facts(runs, claims, platforms, highlights(material, claims)),
+        highlighted=bool(study.highlights),
         headlines=[
             *(f"Beware: {sentence}." for sentence in warnings(runs, material.parameters)),
             # A study that concludes needs no sentences of ours about it; each experiment keeps its own.
@@ -144,6 +147,8 @@ def _experiment(name: str, rows: pd.DataFrame, material: Material) -> Experiment
     answers = _answers.views(name, "" if title == RESULTS else title, rows, names)
     bulk = rows["application"].eq(_answers.BULK)
     greedy = table[table["flow"].isin(rows["flow"][bulk])]
+    # What applications with a rate of their own got stands in their own tables.
+    goodputs, sent = (greedy, rows[bulk]) if bulk.any() else (table, rows)
     # A study with one experiment without a title needs no word for it.
     lead = "" if title == RESULTS else title
     own = [" ".join(headlines(lead, rows, greedy, names))] if bulk.any() else []
@@ -153,17 +158,23 @@ def _experiment(name: str, rows: pd.DataFrame, material: Material) -> Experiment
         headlines=[*own, *(each.headline for each in answers)],
         answers=answers,
         bars=_figures.bars(name, rows, greedy, names, material) if bulk.any() else None,
-        results=_tables.results(rows, table, names, material),
+        results=_tables.results(sent, goodputs, names, material),
         paths=_tables.paths(rows, names, material.subflows, material.paths_of(rows)),
         order=_tables.order(rows, names),
         outages=_events.table(name, names, material),
         over_time=_figures.over_time_of(name, rows, names, material),
-        fairness=_fairness.view(name, rows, names),
+        fairness=_fairness.view(
+            name,
+            rows[rows["application"].isin(_fairness.CONTENDING)],
+            names,
+            alone=bool(rows["application"].isin(_fairness.CONTENDING).all()),
+        ),
     )
 
 
-def _facts(runs: pd.DataFrame, claims: Sequence[ClaimView], platforms: Sequence[str]) -> list[Fact]:
-    facts = []
+def _facts(runs: pd.DataFrame, claims: Sequence[ClaimView], platforms: Sequence[str], told: Mapping[str, str]) -> list[Fact]:
+    """`told`: those of the study itself; where it has some, the report adds none of its own about applications."""
+    facts = [Fact(value=value, words=words) for words, value in told.items()]
     if claims:
         # With several platforms the last one, the referee, decides.
         kinds = {verdict: sum(claim.decisions[0].verdict is verdict for claim in claims) for verdict in Verdict}
@@ -175,7 +186,7 @@ def _facts(runs: pd.DataFrame, claims: Sequence[ClaimView], platforms: Sequence[
             alike = sum(claim.agreed for claim in claims)
             facts.append(Fact(value=f"{alike} of {len(claims)}", words="claims have the same verdict wherever they were measured"))
     several_kinds = runs["application"].nunique() > 1
-    for kind in applications_in(runs):
+    for kind in applications_in(runs) if not told else ():
         main = kind.main
         if runs.loc[runs["application"] == kind.name, main.column].notna().any():
             own = main.scale * runs.loc[runs["application"] == kind.name, main.column]
@@ -188,7 +199,7 @@ def _facts(runs: pd.DataFrame, claims: Sequence[ClaimView], platforms: Sequence[
                 )
             )
     finite = runs[runs["share_all"].notna() & (runs["application"] == _answers.BULK)].drop_duplicates("key")
-    if len(finite):
+    if len(finite) and not told:
         facts.append(Fact(value=percent(finite["share_all"].median()), words="of what the links allow, median of the runs"))
     facts.append(Fact(value=str(runs["key"].nunique()), words=f"runs, {runs['seed'].nunique()} seed{'s' * (runs['seed'].nunique() > 1)}"))
     return facts
@@ -197,7 +208,9 @@ def _facts(runs: pd.DataFrame, claims: Sequence[ClaimView], platforms: Sequence[
 def _bounds(scenario: Mapping[str, Any], named: Mapping[tuple[str, str], str]) -> Table:
     columns = [
         Column(title="Flow", numeric=False),
-        Column(title="Path", help="The first link that no other path of the flow takes, as the study calls it", numeric=False),
+        Column(
+            title="Path", help="The link that no other path of the flow takes, as the study calls it; of several the slowest", numeric=False
+        ),
         Column(title="Addresses", numeric=False),
         Column(title="Links", numeric=False),
         Column(title="Bottleneck", numeric=False),
@@ -266,7 +279,7 @@ def _application(app: Mapping[str, Any]) -> str:
         return f"asks with {sizes} and asks again {int(app['pause_ns']) / 1e6:g} ms later, for {_seconds(app)} s"
     rate = f" at {int(app['bits_per_s']) / 1e6:g} Mbit/s" if app.get("bits_per_s") else ""
     if not app["off_ns"]:
-        return f"sends{rate} for {int(app['on_ns']) / 1e9:g} s"
+        return f"sends{rate} for {_seconds(app)} s"
     return f"sends{rate} for {int(app['on_ns']) / 1e9:g} s and rests for {int(app['off_ns']) / 1e9:g} s, in turn"
 
 

@@ -163,7 +163,9 @@ def paths(rows: pd.DataFrame, names: Sequence[str], subflows: pd.DataFrame, name
     flows = own["flow"].nunique()
     columns = [
         Column(title="Cell", numeric=False),
-        Column(title="Path", help="The first link that no other path of the flow takes, as the study calls it", numeric=False),
+        Column(
+            title="Path", help="The link that no other path of the flow takes, as the study calls it; of several the slowest", numeric=False
+        ),
         Column(title="Addresses", numeric=False),
         Column(title="Acked", unit="Mbit/s", help="Mbit/s acknowledged over the window"),
         Column(title="Mean RTT", unit="ms", help="Mean smoothed round-trip time, ms"),

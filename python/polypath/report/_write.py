@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from polypath.plot import Drawing, Figure, drawn_as, inline
+from polypath.plot import Drawing, Figure, drawn_as, inline, pictures
 
 from ._material import Material
 from ._page import Page, page
@@ -21,7 +21,7 @@ from ._page import Page, page
 PAGE = "report.html"
 FIGURES = "figures"
 DRAWN = ".drawn.json"
-"""Beside the figures: what each shows, as a hash, and the hashes of its files."""
+"""Beside the figures: what each shows, as a hash, the hashes of its files, and its form for a narrow screen."""
 
 
 def render(made: Page) -> str:
@@ -58,7 +58,8 @@ def write(material: Material, folder: Path, kinds: Sequence[str] = ("svg", "png"
         files = {kind: figure.file(kind) for kind in ("svg", *(kind for kind in kinds if kind != "svg"))}
         for kind in kinds:
             replace(figures / f"{figure.name}.{kind}", files[kind])
-        index[figure.name] = {"shows": figure.digest, **{kind: _sha(files[kind]) for kind in kinds}}
+        narrow = {"narrow": figure.narrow} if figure.narrow else {}
+        index[figure.name] = {"shows": figure.digest, **narrow, **{kind: _sha(files[kind]) for kind in kinds}}
     replace(figures / DRAWN, json.dumps(index, indent=1).encode())
     target = folder / PAGE
     replace(target, render(made).encode())
@@ -82,7 +83,7 @@ def _kept(folder: Path, kinds: Sequence[str]) -> Callable[[str, str], Drawing | 
             return None
         if any(told.get(kind) != _sha(data) for kind, data in files.items()):
             return None
-        return Drawing(svg=files.pop("svg").decode(), files=files)
+        return Drawing(svg=files.pop("svg").decode(), narrow=told.get("narrow", ""), files=files)
 
     return known
 
@@ -93,7 +94,19 @@ def _sha(data: bytes) -> str:
 
 def _drawing(figure: Figure) -> Markup:
     # The SVG is our own output, so it is trusted as markup.
-    return Markup(inline(figure.svg, figure.name))
+    whole = inline(figure.svg, figure.name)
+    if figure.narrow:
+        beneath = inline(figure.narrow, f"{figure.name}-narrow")
+    elif figure.legend:
+        beneath = _legend(figure) + pictures(figure.svg, figure.name)
+    else:
+        return Markup(f'<div class="scroll">{whole}</div>')
+    return Markup(f'<div class="wide">{whole}</div><div class="narrow" aria-hidden="true">{beneath}</div>')
+
+
+def _legend(figure: Figure) -> str:
+    lines = (f'<span><i style="background:{colour}"></i>{escape(name)}</span>' for name, colour in figure.legend)
+    return f'<p class="legend">{"".join(lines)}</p>'
 
 
 def replace(path: Path, content: bytes) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from polypath.analysis import FAIRNESS, HEADS, SUBFLOW
-from polypath.study import SetupError, Study, Where, conclusion_places, copies, located, parameter_names, specimens, unknown
+from polypath.study import Place, SetupError, Study, Where, conclusion_places, copies, located, parameter_names, specimens, unknown
 
 from ._tables import columns
 
@@ -30,16 +30,11 @@ def check_claims(study: Study) -> None:
                 known.metric(("published", "compare", column), metric)
             known.selection(("published", "where"), study.published.where)
         ids = [claim.id for claim in study.claims]
-        for place in conclusion_places(study.conclusion or ""):
-            known.table = "runs"
-            if place.claim:
-                if place.claim not in ids:
-                    raise SetupError(("conclusion",), unknown("claim", place.claim, ids))
-                continue
-            known.metric(("conclusion",), place.metric)
-            for name, wanted in place.where.items():
-                known.column(("conclusion",), name)
-                known.value(("conclusion",), name, wanted)
+        texts: dict[Where, str] = {("conclusion",): study.conclusion or ""}
+        texts |= {("highlights", words): words + text for words, text in study.highlights.items()}
+        for where, text in texts.items():
+            for place in conclusion_places(text):
+                known.place(where, place, ids)
     except SetupError as error:
         raise located(study, error) from None
 
@@ -61,6 +56,18 @@ class _Known:
                 self._values[name][str(value)] = None
         # Any value of what is drawn may be among those that are not looked at.
         self._drawn = study.draw.names if study.draw else ()
+
+    def place(self, where: Where, place: Place, ids: Sequence[str]) -> None:
+        """What a text asks of the results."""
+        self.table = "runs"
+        if place.claim:
+            if place.claim not in ids:
+                raise SetupError(where, unknown("claim", place.claim, ids))
+            return
+        self.metric(where, place.metric)
+        for name, wanted in place.where.items():
+            self.column(where, name)
+            self.value(where, name, wanted)
 
     def claim(self, where: Where, claim: Any) -> None:
         check, place = claim.check, (*where, "check")

@@ -61,7 +61,7 @@ def _short_forms(owner: str | None, name: str, field: dict[str, Any]) -> dict[st
             kept = _pop(field, "title", "description", "default")
             names = [rule.model_fields["kind"].default for rule in REORDER_RULES]
             return {**kept, "anyOf": [{"enum": [*names, False]}, field]}
-        case ("Flow" | "Baselines"), "cc":
+        case (("Flow" | "Baselines"), "cc"):
             return _suggesting(field, [name for name, *_ in _native.algorithms()])
         case "Flow", "scheduler":
             return _suggesting(field, [name for name, _ in _native.schedulers()])

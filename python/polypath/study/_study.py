@@ -212,6 +212,8 @@ class Study(Model):
     conclusion: str | None = None
     """What the results show, in Markdown; the report begins with it. `{{ goodput_receiver_mbps where cc=lia }}` stands for a value of the
     results, `{{ verdict ID }}` for the verdict on a claim."""
+    highlights: Mapping[str, str] = Field(default_factory=FrozenDict)
+    """What the report shows large at its head, in place of figures of its own: what it is -> its value, both written as in `conclusion`."""
     topology: Topology
     """Nodes, and the links between them."""
     flows: Mapping[Name, Flow] = Field(min_length=1)
@@ -258,6 +260,13 @@ class Study(Model):
     @classmethod
     def _can_be_filled(cls, value: str | None) -> str | None:
         places(value or "")
+        return value
+
+    @field_validator("highlights", mode="after")
+    @classmethod
+    def _each_can_be_filled(cls, value: Mapping[str, str]) -> Mapping[str, str]:
+        for words, text in value.items():
+            places(words + text)
         return value
 
     @model_validator(mode="after")
@@ -315,7 +324,7 @@ class Study(Model):
 
     def in_short(self) -> "Study":
         """The short form as a study of its own. It decides no claims and concludes nothing: that is for runs of full length."""
-        return self.replace(name=f"{self.name}-short", shortened=True, conclusion=None, claims=(), published=None)
+        return self.replace(name=f"{self.name}-short", shortened=True, conclusion=None, highlights={}, claims=(), published=None)
 
     def over_starts(self, starts: int, spread: Time) -> "Study":
         """The same cells with so many starts each, as a study of its own, to be judged as distributions.
@@ -343,6 +352,7 @@ class Study(Model):
             short=self.short.model_copy(update={"seeds": max(starts, self.short.seeds)}),
             baselines=None,
             conclusion=None,
+            highlights={},
             claims=(),
             published=None,
             **changes,
@@ -392,6 +402,7 @@ class Study(Model):
             question: str | None = ...,
             source: str | None = ...,
             conclusion: str | None = ...,
+            highlights: Mapping[str, str] | str = ...,
             topology: Topology | Mapping[str, Any] | str,
             flows: Mapping[str, Flow | Mapping[str, Any] | str] | str,
             duration: Time | str,
