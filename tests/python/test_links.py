@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from pathlib import Path
 
 import pytest
 import yaml
@@ -10,8 +11,10 @@ from polypath import Study, StudyError
 from polypath.analysis import flow_bounds
 from polypath.planner import PlanError, build
 from polypath.results._events import events
-from polypath.study import cells, scenario
+from polypath.study import cells, runs, scenario
+from polypath.study._scenario import links_of, seeds_make_links
 
+STUDIES = Path(__file__).resolve().parents[2] / "studies"
 TEXT = """\
 name: recorded
 topology:
@@ -98,6 +101,17 @@ def test_a_wireless_link_follows_its_seed_alone():
     assert there[0]["changes"] != back[0]["changes"], "each direction has its own chance"
     # Handovers draw from a stream of their own.
     assert sides(wireless(handover_every="10s"))[0][1] == there[0]
+
+
+def test_only_links_that_the_seed_makes_are_made_for_each_seed():
+    for study in (wireless().replace(seeds=3), Study.load(STUDIES / "nitk"), Study.load(STUDIES / "atlas").replace(seeds=3)):
+        made = list(itertools.islice(runs(study, engine="sim", version="1"), 30))
+        assert len({run.seed for run in made}) > 1, study.name
+        cell = cells(study)[0]
+        for run in made:
+            if run.parameters == cell.parameters:
+                assert run.scenario["links"] == links_of(cell.setup, run.seed), study.name
+        assert seeds_make_links(cell.setup) is (links_of(cell.setup, 1) != links_of(cell.setup, 2))
 
 
 def test_a_wireless_link_walks_between_neighbouring_states_of_its_radio():
