@@ -28,7 +28,7 @@ from polypath.linux import KernelError
 from polypath.results import Progress, _progress, execute, execute_part, plan, progress_of
 from polypath.results._progress import Told
 from polypath.study import Run, Study, StudyError
-from polypath.sweep import DaskPlace, Failed, Fault, Finished, State, _chunks, _dask, _worker, check_place, files_of, find_place
+from polypath.sweep import DaskPlace, Failed, Fault, Finished, State, _chunks, _dask, _slurm, _worker, check_place, files_of, find_place
 from polypath.sweep._chunks import CHUNK_S, Chunk, Costs, Queue, Task, chunk_seconds, task_of
 from polypath.sweep._finished import packed, unpacked
 from polypath.sweep._handover import Handover
@@ -722,3 +722,28 @@ def test_snakemake_runs_a_study_in_parts(tmp_path: Path) -> None:
     again = subprocess.run(words, cwd=tmp_path, env=place, capture_output=True, text=True, check=False)
     assert again.returncode == 2
     assert "Snakefile is there already; remove it, or name another with --file" in " ".join(again.stderr.split())
+
+
+@pytest.mark.parametrize("said", ["", "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)"])
+def test_a_controller_that_is_busy_is_asked_again(said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sweep = _slurm._Sweep.__new__(_slurm._Sweep)
+    answers = iter([RuntimeError(said), RuntimeError(said), "job"])
+
+    class Executor:
+        def submit(self, *arguments: object) -> object:
+            answer = next(answers)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+    waited: list[float] = []
+    monkeypatch.setattr(_slurm.time, "sleep", waited.append)
+    sweep._executor, sweep._answered, sweep._tell = Executor(), time.monotonic(), lambda state: None
+    assert (sweep._submitted(print), len(waited)) == ("job", 2)
+    answers = iter([RuntimeError(said)] * 2)
+    sweep._answered -= 601
+    with pytest.raises(StudyError, match="Slurm has not answered for 600 s"):
+        sweep._submitted(print)
+    answers = iter([RuntimeError("sbatch: error: invalid partition specified: nowhere")])
+    with pytest.raises(StudyError, match="Slurm takes no job: sbatch: error: invalid partition specified: nowhere;"):
+        sweep._submitted(print)

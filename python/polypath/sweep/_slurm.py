@@ -33,6 +33,8 @@ _LOOK_S = 1.0
 _GRACE_S = 15.0
 # How long Slurm may not answer before the sweep gives up.
 _PATIENCE_S = 600.0
+# What sbatch says where a controller is busy or starts anew, if it says anything: no word about the job.
+_PASSING = ("unable to contact", "timed out", "connect failure", "temporarily unable")
 # A node that fails at so many runs in a row gets no more while there are others: a full disk fails fast, and would get them all.
 _FAULTS = 3
 
@@ -195,12 +197,17 @@ class _Sweep:
             return set()
 
     def _submitted(self, function: Callable[..., object], *arguments: object) -> Any:
-        try:
-            return self._executor.submit(function, *arguments)
-        except (OSError, subprocess.CalledProcessError, RuntimeError) as error:
-            # submitit tells the command and where it was called from, and then what sbatch said.
-            said = [line.strip() for line in str(error).splitlines() if "error:" in line]
-            raise StudyError(f"Slurm takes no job: {said[-1] if said else error}; what is finished is kept") from None
+        while True:
+            try:
+                return self._executor.submit(function, *arguments)
+            except (OSError, subprocess.CalledProcessError, RuntimeError) as error:
+                # submitit tells the command and where it was called from, and then what sbatch said.
+                said = [line.strip() for line in str(error).splitlines() if "error:" in line]
+                passes = not str(error).strip() or any(word in line.lower() for line in said for word in _PASSING)
+                if isinstance(error, OSError) or not passes:
+                    raise StudyError(f"Slurm takes no job: {said[-1] if said else error}; what is finished is kept") from None
+            self._silent()
+            time.sleep(_LOOK_S)
 
     def _taken(self, ended: _Job) -> Iterator[Finished | Failed]:
         """What a job that ended gave; its runs lie at the handover."""
