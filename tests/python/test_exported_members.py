@@ -38,8 +38,11 @@ CALLED += [
     Results.to_pandas,
     Results.to_polars,
     Results.scenario,
+    Results.report,
+    Results.plot,
     Study.load,
     Study.replace,
+    Study.set,
     Study.over_starts,
 ]
 

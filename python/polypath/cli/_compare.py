@@ -135,11 +135,11 @@ def _platforms(engines: Sequence[str], kernels: Sequence[str]) -> list[tuple[str
 
 
 def _print(study: Study, made: Comparison) -> None:
-    from polypath.report import sentences
+    from polypath.report import comparison_sentences
 
     for name, rows in made.rows.groupby("experiment", sort=False):
         out.print(_table(study.all_experiments[str(name)].title or str(name), rows, made))
-    for sentence in sentences(made):
+    for sentence in comparison_sentences(made):
         out.print(sentence, soft_wrap=True)
 
 
@@ -147,11 +147,11 @@ def _table(title: str, rows: pd.DataFrame, made: Comparison) -> Table:
     import pandas as pd
 
     from polypath.analysis import PLATFORM
-    from polypath.report import limits_of, names_of, value, verdict_of
+    from polypath.report import limits_of, mean_and_spread, parameters_apart, verdict_of
 
     # Verdicts on distributions and on two platforms take the room; the report has the rest.
     spread = bool(rows["distance"].notna().any())
-    names, roomy = names_of(rows, made.by), not spread and out.width >= _ROOMY * len(made.judged)
+    names, roomy = parameters_apart(rows, made.by), not spread and out.width >= _ROOMY * len(made.judged)
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     names = [*names, "flow"] if rows["flow"].nunique() > 1 or not names else names
     for name in names:
@@ -170,7 +170,7 @@ def _table(title: str, rows: pd.DataFrame, made: Comparison) -> Table:
     for _, cell in rows.groupby(list(made.by), sort=False, dropna=False):
         own = {str(row[PLATFORM]): row for _, row in cell.iterrows()}
         line: list[str | Text] = ["" if pd.isna(cell[name].iloc[0]) else str(cell[name].iloc[0]) for name in names]
-        line += [value(own[platform]) for platform in made.platforms]
+        line += [mean_and_spread(own[platform]) for platform in made.platforms]
         for platform in made.judged:
             row = own[platform]
             verdict = verdict_of(row)

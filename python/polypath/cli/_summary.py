@@ -147,7 +147,7 @@ def _experiment(name: str, rows: pd.DataFrame, made: Material) -> list[Table]:
 
 def _application(title: str, rows: pd.DataFrame, by: list[str], kind: Application, made: Material) -> Table:
     from polypath.analysis import answers, groups
-    from polypath.report import MARK
+    from polypath.report import UNTRUSTED_MARK
 
     roomy = out.width >= _ROOMY
     more = [each for each in _MORE if roomy and kind.name == "bulk"]
@@ -170,7 +170,7 @@ def _application(title: str, rows: pd.DataFrame, by: list[str], kind: Applicatio
     late = rows["trusted"].eq(False).to_numpy(dtype=bool) if "trusted" in rows else np.zeros(len(rows), dtype=bool)
     # `answers` has a row a group, in their order.
     for (_, row), (_, where), beside in zip(cells.iterrows(), groups(rows, by), single, strict=True):
-        texts = [f"{row['n']} {MARK}" if late[where].any() else str(row["n"])]
+        texts = [f"{row['n']} {UNTRUSTED_MARK}" if late[where].any() else str(row["n"])]
         for metric in metrics:
             texts.append(_figure(row, metric.column, metric.digits, spread=True, scale=metric.scale))
             if metric.best and metric.better == "lower":

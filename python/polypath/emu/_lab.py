@@ -182,10 +182,10 @@ def _over_mptcp(setup: Setup) -> Setup:
         manager = flow.path_manager if flow.transport == "mptcp" else Fullmesh()
         # One flow for each pair: kernels have endpoints for a host, not for a connection.
         update = {"transport": "mptcp", "path_manager": manager, "scheduler": None, "cc": "reno"}
-        flows.setdefault(f"from {flow.client} to {flow.server}", flow.model_copy(update=update))
+        flows.setdefault(f"from {flow.client} to {flow.server}", flow.with_checked(**update))
     if not flows:
         raise EmuError("--mptcp has no connection to serve: the file's flows are all datagrams")
-    return setup.model_copy(update={"flows": flows})
+    return setup.with_checked(flows=flows)
 
 
 def _endpoints(plan: dict[str, Any]) -> dict[str, str]:

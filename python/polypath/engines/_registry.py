@@ -84,7 +84,7 @@ def _check_kernels(engine: Engine, study: Study, chosen: list[Cell]) -> None:
     seen: dict[tuple[str, str], Cell] = {}
     for cell in chosen:
         kernel = _simulated(engine, cell.setup.kernel)
-        setup = cell.setup.model_copy(update={"kernel": kernel})
+        setup = cell.setup.with_checked(kernel=kernel)
         other = seen.setdefault((cell.experiment, repr(setup)), cell)
         if other is not cell:
             names = ", ".join(f"{name}={value}" for name, value in other.varied.items() if cell.varied.get(name) != value)

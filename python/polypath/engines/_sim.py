@@ -74,8 +74,8 @@ LINUX_ONLY |= {"vegas", "veno", "westwood", "yeah"}
 
 def _without_owner(cell: Cell) -> Cell:
     """Here all algorithms are ours, and their names need not say so."""
-    flows = {name: flow.model_copy(update={"cc": flow.cc.removesuffix(OURS)}) for name, flow in cell.setup.flows.items()}
-    return replace(cell, setup=cell.setup.model_copy(update={"flows": flows}))
+    flows = {name: flow.with_checked(cc=flow.cc.removesuffix(OURS)) for name, flow in cell.setup.flows.items()}
+    return replace(cell, setup=cell.setup.with_checked(flows=flows))
 
 
 def _table(columns: Mapping[str, tuple[str, bytes]]) -> pa.Table:

@@ -56,6 +56,10 @@ class Figure:
         """The same for a narrow screen; nothing where it has no such form."""
         return self.drawing.result().narrow
 
+    def _repr_svg_(self) -> str:
+        """What a notebook shows."""
+        return self.svg
+
     def png(self) -> bytes:
         return self.drawing.result().png
 

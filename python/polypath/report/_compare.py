@@ -14,7 +14,7 @@ from polypath.plot import INK, Figure, deviations, over_time
 
 from ._material import Material, label, with_limits
 from ._tables import Cell, Column, Table
-from ._timing import MARK, warnings
+from ._timing import UNTRUSTED_MARK, warnings
 from ._words import MISSING, count, number, percent
 
 MOST_OVERLAYS = 12
@@ -56,7 +56,7 @@ def comparison(material: Material, runs: Collection[str] | None = None, referee:
     )
 
 
-def sentences(made: Comparison) -> list[str]:
+def comparison_sentences(made: Comparison) -> list[str]:
     """A summary a platform: how many rows agree, and how many were not run on both."""
     found = []
     rows = made.rows
@@ -81,25 +81,25 @@ def view(material: Material) -> ComparisonView | None:
     titles = {name: material.study.all_experiments[name].title or name for name, _ in parts}
     drawn = _overlays(made, material)
     return ComparisonView(
-        summary=[*sentences(made), *warnings(material.runs, material.parameters)],
+        summary=[*comparison_sentences(made), *warnings(material.runs, material.parameters)],
         tables=[(titles[name], _table(rows, made)) for name, rows in parts],
         figures=[*([_deviations(made)] if made.rows["deviation"].notna().any() else []), *drawn],
     )
 
 
-def names_of(rows: pd.DataFrame, by: Sequence[str]) -> list[str]:
+def parameters_apart(rows: pd.DataFrame, by: Sequence[str]) -> list[str]:
     """The parameters that tell the rows of one experiment apart."""
     present = [name for name in by if name not in ("experiment", "flow") and bool(rows[name].notna().any())]
     return [name for name in present if rows[name].nunique(dropna=False) > 1] or present[:1]
 
 
-def title_of(row: Any, names: Sequence[str], flows: int) -> str:
+def _title(row: Any, names: Sequence[str], flows: int) -> str:
     """A row of one experiment in a few words."""
     return label({**dict(row), **{name: MISSING for name in names if pd.isna(row[name])}}, names, flows)
 
 
 def _table(rows: pd.DataFrame, made: Comparison) -> Table:
-    names, flows = names_of(rows, made.by), rows["flow"].nunique()
+    names, flows = parameters_apart(rows, made.by), rows["flow"].nunique()
     spread = {platform for platform in made.judged if rows.loc[rows[PLATFORM] == platform, "distance"].notna().any()}
     columns = [Column(title="Cell", numeric=False)]
     columns += [
@@ -121,8 +121,8 @@ def _table(rows: pd.DataFrame, made: Comparison) -> Table:
     body = []
     for _, cell in rows.groupby(list(made.by), sort=False, dropna=False):
         own = {str(row[PLATFORM]): row for _, row in cell.iterrows()}
-        line = [Cell(text=title_of(cell.iloc[0], names, flows), css="name")]
-        line += [Cell(text=value(own[platform]), css="strong") for platform in made.platforms]
+        line = [Cell(text=_title(cell.iloc[0], names, flows), css="name")]
+        line += [Cell(text=mean_and_spread(own[platform]), css="strong") for platform in made.platforms]
         for platform in made.judged:
             row = own[platform]
             verdict = verdict_of(row)
@@ -154,7 +154,7 @@ def _spread_cells(found: Distance | None) -> list[Cell]:
     return [Cell(text=str(found), css=css), *(Cell(text=f"{p:.3f}") for p in (found.p_mean, found.p_ks))]
 
 
-def value(row: Any) -> str:
+def mean_and_spread(row: Any) -> str:
     """The mean, and the largest distance of a repetition from it."""
     if not row["runs"]:
         return "not run"
@@ -163,7 +163,7 @@ def value(row: Any) -> str:
     digits = 3 if row["metric"] == "completion_s" else 2
     spread = float(row["spread"])
     mean = number(row["value"], digits) + (f" ± {number(spread, digits)}" if spread >= 0.5 * 10**-digits else "")
-    return f"{mean} {MARK}" if row["untrusted"] else mean
+    return f"{mean} {UNTRUSTED_MARK}" if row["untrusted"] else mean
 
 
 def verdict_of(row: Any) -> str:
@@ -258,8 +258,8 @@ def _labels(made: Comparison) -> dict[tuple[Any, ...], str]:
     several = made.rows["experiment"].nunique() > 1
     found = {}
     for experiment, rows in made.rows.groupby("experiment", sort=False):
-        names, flows = names_of(rows, made.by), rows["flow"].nunique()
+        names, flows = parameters_apart(rows, made.by), rows["flow"].nunique()
         for _, row in rows.drop_duplicates(list(made.by)).iterrows():
-            words = title_of(row, names, flows)
+            words = _title(row, names, flows)
             found[_who(row, made.by)] = f"{experiment}: {words}" if several else words
     return found

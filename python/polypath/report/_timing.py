@@ -13,7 +13,7 @@ from ._tables import Cell, Column, Table
 from ._words import number, several
 
 LATE = "late_p99_ms"
-MARK = "*"
+UNTRUSTED_MARK = "*"
 """Stands beside figures that hold runs which are not to be trusted."""
 
 
@@ -37,7 +37,7 @@ def warnings(runs: pd.DataFrame, parameters: Sequence[str] = ()) -> list[str]:
         latest = number(bad[LATE].max())
         found.append(
             f"{count} of {of} runs on {platform} {'is' if count == 1 else 'are'} not to be trusted (up to {latest} ms late at the 99th "
-            f"percentile, packets lost by the emulator, or datagrams sent late), marked {MARK}: {several(which[:6])}"
+            f"percentile, packets lost by the emulator, or datagrams sent late), marked {UNTRUSTED_MARK}: {several(which[:6])}"
             f"{' and others' if count > 6 else ''}; "
             "the machine was busy with something else, so run them again (--again) when it is not"
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,8 @@ from ._store import Store, table_files
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
+
+    from polypath.plot import Figure
 
 TABLES = (
     "runs",
@@ -209,6 +211,39 @@ class Results:
         parameters = [] if self.study is None else [name for name in parameter_names(self.study) if name not in self.study.repeated]
         by = list(dict.fromkeys(["experiment", "application", "engine", "kernel", *parameters, "flow"]))
         return pd.concat([answers(runs, by, kind) for kind in applications_in(runs)], ignore_index=True)
+
+    def report(self, folder: str | Path | None = None, figures: Sequence[str] = ("svg", "png")) -> Path:
+        """Writes the report: one page that opens without a network, and its figures beside it, as `polypath report` does.
+
+        Args:
+            folder: Where it goes; by default the folder of the results.
+            figures: Kinds of files for each figure: svg, png, pdf.
+
+        Returns:
+            The path of the page, `report.html`.
+
+        Raises:
+            StudyError: Nothing has run, or the study is not at hand.
+        """
+        from polypath.report import write_report
+
+        return write_report(self, None if folder is None else Path(folder), figures=figures)
+
+    def plot(self, what: str, experiment: str | None = None) -> Figure:
+        """One figure of the report. A notebook shows it; `svg` is the drawing, `file("pdf")` or `file("png")` the bytes of a file.
+
+        Args:
+            what: topology, goodput (of each cell), cwnd, srtt, queue or order (over time), or the name that a figure has in the report's
+                folder `figures`, such as "time-goodput-main".
+            experiment: Which one's, where the study has several.
+
+        Raises:
+            ValueError: There is no such figure; the sentence lists those there are.
+            StudyError: Nothing has run, or the study is not at hand.
+        """
+        from polypath.report import plot
+
+        return plot(self, what, experiment)
 
     def scenario(self, key: str) -> dict[str, Any]:
         """What a run simulated: plain data with every default written out, times in ns, rates in bit/s, sizes in bytes.

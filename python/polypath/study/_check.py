@@ -58,8 +58,8 @@ def _wrong(text: str, simulated: bool) -> tuple[list[str], str] | None:
 
 def _bare(setup: Setup) -> dict[str, Any]:
     """The scenario with what decides whether it can be built, and no more: a connection a flow, no recorded or drawn history of a link."""
-    flows = {name: flow.model_copy(update={"count": 1}) if flow.count > 1 else flow for name, flow in setup.flows.items()}
-    plain = scenario(setup.model_copy(update={"flows": flows}), 1, links=links_of(setup, 1, until_ns=0))
+    flows = {name: flow.with_checked(count=1) if flow.count > 1 else flow for name, flow in setup.flows.items()}
+    plain = scenario(setup.with_checked(flows=flows), 1, links=links_of(setup, 1, until_ns=0))
     for flow in plain["flows"]:
         flow["cc"] = flow["cc"] and _ANY_CC
     for link in plain["links"]:

@@ -15,7 +15,12 @@ _LISTED = 16
 def no_such_field(root: type[Model], place: tuple[str | int, ...]) -> str:
     """One sentence about a field that is not there: the nearest one that could stand at this place of pydantic's, or all of them."""
     name = str(place[-1])
-    known = sorted({field for model in _models_at(root, place[:-1]) for field in model.model_fields})
+    return no_field(name, {field for model in _models_at(root, place[:-1]) for field in model.model_fields})
+
+
+def no_field(name: str, fields: Iterable[str]) -> str:
+    """The same where the fields are known."""
+    known = sorted(fields)
     if near := difflib.get_close_matches(name, known, n=1):
         return f"there is no field `{name}` here; did you mean `{near[0]}`?"
     if 0 < len(known) <= _LISTED:

@@ -199,5 +199,5 @@ def _without_others(setup: Setup, name: str, flow: Flow) -> Setup:
 
 def _only(setup: Setup, name: str, flow: Flow) -> Setup:
     # A baseline is one figure beside the cell's; it needs no series and no captures.
-    measure = setup.measure.model_copy(update={"series": None, "capture": ()})
-    return setup.model_copy(update={"flows": {name: flow}, "measure": measure})
+    measure = setup.measure.with_checked(series=None, capture=())
+    return setup.with_checked(flows={name: flow}, measure=measure)

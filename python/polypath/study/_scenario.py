@@ -113,7 +113,7 @@ def copied(name: str, flow: Flow) -> list[tuple[str, Flow]]:
     names = [name] if flow.count == 1 else [f"{name}-{number}" for number in range(1, flow.count + 1)]
     if flow.direction != "both":
         return [(each, flow) for each in names]
-    ways = {"up": flow.model_copy(update={"direction": "upload"}), "down": flow.model_copy(update={"direction": "download"})}
+    ways = {"up": flow.with_checked(direction="upload"), "down": flow.with_checked(direction="download")}
     return [(f"{each}-{way}", one) for each in names for way, one in ways.items()]
 
 

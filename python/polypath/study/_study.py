@@ -6,6 +6,7 @@ A `Study` is a frozen value. Building one checks every cell of every matrix, so 
 import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -309,17 +310,36 @@ class Study(Model):
         Raises:
             StudyError: The changed study is wrong.
         """
-        fields = {name: getattr(self, name) for name in type(self).model_fields if name in self.model_fields_set}
         token = FOLDER.set(self.folder)
         try:
-            study = Study(**{**fields, **changes})
+            study = Study(**{**self._said(), **changes})
         finally:
             FOLDER.reset(token)
         study._file = self._file
         return study
 
+    def set(self, place: str, value: Any) -> "Study":
+        """The study with one value changed, however deep it stands, checked as a new one is.
+
+        Args:
+            place: Where it stands, as in a study file: "flows.f.cc", "topology.links.wifi.both.rate" or "claims.0.metric". A name that is
+                not there yet is added.
+            value: What stands there then, as a file has it: "30mbit", or a part such as `Flow(...)`.
+
+        Raises:
+            StudyError: There is no such place, or the changed study is wrong.
+        """
+        from ._set import changed
+
+        token = FOLDER.set(self.folder)
+        try:
+            found: Study = changed(self, place, value)
+        finally:
+            FOLDER.reset(token)
+        return found
+
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> "Study":
-        # Pydantic's own would neither check the changes nor forget the cells of the old study.
+        # It has to forget the cells of the old study.
         return self.replace(**(update or {}))
 
     def in_short(self) -> "Study":
@@ -357,6 +377,16 @@ class Study(Model):
             published=None,
             **changes,
         )
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: what is asked, how much is run, and the study as a file holds it."""
+        from ._cells import number_of_cells
+
+        each = "1 cell" if (cells := number_of_cells(self)) == 1 else f"{cells:,} cells"
+        seeds = "1 seed" if len(self.seeds) == 1 else f"{len(self.seeds)} seeds"
+        lines = [f"<b>{escape(self.title or self.name)}</b>", f"{each}, {seeds}, {self.duration} each"]
+        lines[1:1] = [escape(self.question.strip())] if self.question else []
+        return f"<p>{'<br>'.join(lines)}</p><details><summary>{escape(self.name)}</summary><pre>{escape(self.to_yaml())}</pre></details>"
 
     def to_yaml(self) -> str:
         """The study as a file would hold it."""

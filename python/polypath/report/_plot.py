@@ -1,0 +1,28 @@
+"""One figure of the report by itself, for a notebook or a paper."""
+
+from __future__ import annotations
+
+from polypath.plot import KINDS, Drawing, Figure, drawn_as
+from polypath.results import Results
+
+from ._open import material
+from ._page import page
+
+_OVER_TIME = "time-"
+_NOTHING = Drawing(svg="", files={})
+
+
+def plot(results: Results, what: str, experiment: str | None = None) -> Figure:
+    """A figure of the report of these results; nothing else is drawn. `Results.plot` says what there is."""
+    experiments = [str(each) for each in results.runs["experiment"].unique()] if experiment is None else [experiment]
+    # As a figure is called; else the one of each experiment; else the one over time.
+    meant = [[what], *([f"{before}{what}-{each}" for each in experiments] for before in ("", _OVER_TIME))]
+    with drawn_as(KINDS, lambda name, _: None if any(name in names for names in meant) else _NOTHING):
+        there = {figure.name: figure for figure in page(material(results)).figures}
+    for names in meant:
+        found = [there[name] for name in names if name in there]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise ValueError(f'"{what}" is a figure of several experiments; say which with `experiment`: {", ".join(experiments)}')
+    raise ValueError(f'there is no figure "{what}"; there are {", ".join(there)}')
