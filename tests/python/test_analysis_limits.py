@@ -103,11 +103,27 @@ def test_a_queue_that_is_never_empty_makes_it_the_links():
     full = subflows({"cwnd_limited_s": 9.9})
     kept = limits(run(queue_share=0.96), full)
     assert (kept["limited_by"].iloc[0], kept["why"].iloc[0]) == ("links", "the links: packets waited at the bottleneck 96 % of the time")
-    assert limits(run(queue_share=0.9), full)["limited_by"].iloc[0] == "congestion window"
     two = pd.concat([run(queue_share=0.96), run(queue_share=0.96, flow="d", goodput_receiver_mbps=30.0)])
     assert list(limits(two, pd.concat([full, full.assign(flow="d")]))["limited_by"]) == ["links, shared"] * 2
     cell = run(queue_share=0.96).merge(kept, on=["key", "flow"]).assign(cc="lia", retransmissions=0, timeouts=0)
     assert limits_of_cells(cell, ["cc"])["limited_by"].iloc[0] == "links"
+
+
+def test_a_full_window_is_the_links_while_packets_wait_most_of_the_time():
+    full = subflows({"cwnd_limited_s": 9.9, "retransmissions": 3})
+    mostly = limits(run(queue_share=0.8), full).iloc[0]
+    assert (mostly["limited_by"], mostly["why"]) == ("links", "the links: packets waited at the bottleneck 80 % of the time")
+    # A queue that is empty for longer leaves the window as what is too small.
+    assert limits(run(queue_share=0.4), full)["limited_by"].iloc[0] == "congestion window"
+    # Whose application rests, or whose peer has no room, is held by that whoever else fills the queue.
+    assert limits(run(queue_share=0.8, app_limited_s=9.95), full)["limited_by"].iloc[0] == "application"
+    assert limits(run(queue_share=0.8, rwnd_limited_s=9.95), full)["limited_by"].iloc[0] == "receive window"
+    two = pd.concat([run(queue_share=0.8), run(queue_share=0.8, flow="d", goodput_receiver_mbps=30.0)])
+    shared = limits(two, pd.concat([full, full.assign(flow="d")])).iloc[0]
+    assert (shared["limited_by"], shared["why"]) == (
+        "links, shared",
+        "the links, which the flows of the run share: packets waited at the bottleneck 80 % of the time",
+    )
 
 
 def of_study(tmp_path, flow, **more):

@@ -1,4 +1,5 @@
-"""What held a flow below its bound: the links if the queue before the bottleneck was never empty, else what the endpoints' counters say.
+"""What held a flow below its bound: the links if packets waited before the bottleneck nearly always, or most of the time while the
+congestion window was full; else what the endpoints' counters say.
 
 Each share below is time over the life of the connection. They may overlap (one subflow limited by its congestion window while another
 rests), so the verdict names the largest and the table keeps them all.
@@ -21,6 +22,8 @@ LINKS_FULL = 0.98
 """Share of the bound from which the links themselves are the answer: the rest is the handshake and the first round trips."""
 QUEUE_KEPT = 0.95
 """Share of the samples with a queue before the bottleneck from which on the bottleneck was never idle: the rest is the start."""
+QUEUE_MOSTLY = 0.5
+"""The same where a window was full: the links held it for so much of the time, and the window by itself for the rest at most."""
 WAITING = 2
 """Packets in a queue of which at least one waits: one may be the packet that is being sent."""
 WORTH_NAMING = 0.05
@@ -187,6 +190,9 @@ def _name(share: float, share_all: float, times: dict[str, float], life: float, 
         # A transmitter that always has a packet waiting is full, whatever the endpoints wait for.
         return "links, shared" if several else "links"
     cause = max(CAUSES, key=lambda each: times[each])
+    if cause == "congestion_window" and queue > QUEUE_MOSTLY:
+        # The window is full in any case; while packets wait, a larger one would only make them wait longer.
+        return "links, shared" if several else "links"
     return cause.replace("_", " ") if times[cause] >= WORTH_NAMING else "not explained"
 
 
@@ -195,16 +201,17 @@ def _sentence(name: str, times: dict[str, float], losses: int, timeouts: int, qu
         return "datagrams leave at the application's rate, whatever becomes of them"
     if name == "not connected":
         return "the connection was never established"
-    if name == "links" and queue >= QUEUE_KEPT:
+    if name == "links" and queue > QUEUE_MOSTLY:
         return f"the links: packets waited at the bottleneck {100 * queue:.0f} % of the time"
+    if name == "links, shared" and queue > QUEUE_MOSTLY:
+        return f"the links, which the flows of the run share: packets waited at the bottleneck {100 * queue:.0f} % of the time"
     if name == "links":
         return "the links themselves"
     if name == "links, shared":
         return "the links, which the flows of the run fill together"
     if name == "not explained":
         return "no counter accounts for 5 % of the time or more"
-    spent = times[name.replace(" ", "_")]
-    lost = "no losses" if losses == 0 else f"{losses} retransmissions" + (f", {timeouts} timeouts" if timeouts else "")
+    spent, lost = times[name.replace(" ", "_")], _lost(losses, timeouts)
     return {
         "application": f"the application had nothing to send for {100 * spent:.0f} % of the time",
         "receive window": f"the peer's receive window, {100 * spent:.0f} % of the time",
@@ -214,3 +221,7 @@ def _sentence(name: str, times: dict[str, float], losses: int, timeouts: int, qu
         "congestion window": f"the congestion window was full {100 * spent:.0f} % of the time ({lost})",
         "scheduler": f"subflows rested {100 * spent:.0f} % of the time with data waiting: the scheduler chose others",
     }[name]
+
+
+def _lost(losses: int, timeouts: int) -> str:
+    return "no losses" if losses == 0 else f"{losses} retransmissions" + (f", {timeouts} timeouts" if timeouts else "")
