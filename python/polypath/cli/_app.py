@@ -14,6 +14,7 @@ import typer
 from polypath.errors import PolypathError
 
 from ._console import complain
+from ._help import in_words
 
 FAILURE, USAGE_ERROR, INTERRUPTED = 1, 2, 130
 
@@ -77,6 +78,7 @@ def build(names: Iterable[str] = COMMANDS) -> typer.Typer:
             app.add_typer(command, name=name)
         else:
             app.command(name)(command)
+    in_words(app)
     return app
 
 

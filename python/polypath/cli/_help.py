@@ -1,0 +1,60 @@
+"""What `--help` calls arguments and values: what a person writes there, in place of the types of Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+
+_WORDS = {"str": "TEXT", "int": "N", "float": "NUMBER", "path": "PATH", "file": "FILE", "directory": "FOLDER"}
+
+
+class _Command(TyperCommand):
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _in_words(super().get_params(ctx))
+
+
+class _Group(TyperGroup):
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _in_words(super().get_params(ctx))
+
+
+def in_words(app: typer.Typer) -> None:
+    """Lets all commands of an app, and of those in it, be helped with in these words."""
+    app.info.cls = _Group
+    for command in app.registered_commands:
+        command.cls = _Command
+    for group in app.registered_groups:
+        group.cls = _Group
+        if group.typer_instance is not None:
+            in_words(group.typer_instance)
+
+
+def _in_words(params: list[Any]) -> list[Any]:
+    for param in params:
+        if isinstance(param, TyperArgument):
+            _name_argument(param)
+        elif isinstance(param, TyperOption) and param.metavar is None:
+            param.metavar = "" if param.is_flag or param.count else _word(param)
+    return params
+
+
+def _name_argument(param: TyperArgument) -> None:
+    several = param.nargs != 1
+    name = param.metavar or param.name.upper() + ("..." if several else "")
+    # Square brackets, and dots, as a person who wrote the name meant them.
+    usage = name if param.required or "[" in name else f"[{name}]"
+    param.metavar = name
+    # The name says it all: of a type nobody asked.
+    vars(param).update(get_usage_pieces=lambda ctx: [usage], display_type_rich=lambda ctx: "")
+
+
+def _word(param: TyperOption) -> str:
+    kind = param.type_descriptor
+    if kind.is_choice:
+        return "|".join(str(getattr(each, "value", each)) for each in kind.choices or ())
+    if kind.is_path:
+        return _WORDS.get(kind.path_type, "PATH")
+    bare = str(kind.ranged_type_name) if kind.is_ranged else param.bare_type()
+    return _WORDS.get(bare.removeprefix("list[").removesuffix("]"), "VALUE")

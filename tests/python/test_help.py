@@ -1,0 +1,41 @@
+"""`--help` of every command: arguments and values are called as a person writes them."""
+
+import re
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from polypath.cli._app import build
+
+APP = build()
+
+
+def commands(command, words=()):
+    yield words
+    for name, each in getattr(command, "commands", {}).items():
+        yield from commands(each, (*words, name))
+
+
+def told(*words):
+    done = CliRunner().invoke(APP, [*words, "--help"], env={"COLUMNS": "200", "TERM": "dumb"})
+    assert done.exit_code == 0
+    return done.stdout
+
+
+@pytest.mark.parametrize("words", list(commands(get_command(APP))), ids=" ".join)
+def test_no_type_of_python_and_no_brace_is_in_it(words):
+    said = told(*words)
+    usage = re.search(r"Usage: .*", said)[0]
+    assert "{" not in usage and "......" not in usage
+    assert re.findall(r"<(?:bool|str|int|float|path|file|list|directory)\b[^>]*>", said) == []
+
+
+def test_a_flag_takes_no_value_and_an_option_says_which():
+    said = told("run")
+    assert "Usage: polypath run [OPTIONS] STUDY..." in said
+    assert re.search(r"--short +The short form", said)
+    assert re.search(r"--out +PATH +Where the results go", said)
+    assert re.search(r"--workers +N \[x>=1\] +Runs at once", said)
+    assert re.search(r"--help +-h +Show this message", said)
+    assert "Usage: polypath list [OPTIONS] [WHAT]" in told("list")
