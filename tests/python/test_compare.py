@@ -9,7 +9,7 @@ from report_data import PlausibleEngine
 
 from polypath.analysis import area_between, compare, platform_names, platforms_in_order
 from polypath.engines import ENGINES, EngineError, FakeEngine, Output, find
-from polypath.report import comparison, material, page, render, sentences, write_report
+from polypath.report import comparison, comparison_sentences, material, page, render, write_report
 from polypath.results import execute, plan
 from polypath.study import Study
 
@@ -92,7 +92,7 @@ def test_means_are_over_the_repetitions_that_both_have():
 def test_a_row_that_one_of_them_did_not_run_has_no_verdict():
     made = compared({"reno": [100.0]}, {"reno": [100.0], "bbr": [90.0]})
     assert verdicts(made) == {"reno": True, "bbr": None}
-    assert sentences(made) == ["sim agrees with linux in 1 of 1 rows (100 %); 1 of 2 rows were not run on sim"]
+    assert comparison_sentences(made) == ["sim agrees with linux in 1 of 1 rows (100 %); 1 of 2 rows were not run on sim"]
 
 
 def test_nothing_received_on_both_agrees_and_on_one_alone_does_not():
