@@ -20,7 +20,7 @@ function path(group, radio, [rate, back, delay, jitter, loss, queue]) {
   return [
     ...(radio ? [choice(key("radio"), "Kind of link", "none", RADIOS)] : []),
     number(key("rate"), "Rate", "Mbit/s", rate, 0.1, 1000, 0.1, { log: true, about: "in the direction of the data" }),
-    number(key("delay"), "Delay", "ms", delay, 0, 500, 0.1, { log: true, about: "one way" }),
+    number(key("delay"), "Delay, one way", "ms", delay, 0, 500, 0.1, { log: true, about: "one way" }),
     number(key("loss"), "Loss", "%", loss, 0, 20, 0.01, { log: true, about: "of packets, at random, in the direction of the data" }),
     number(key("queue"), "Queue", "packets", queue, 2, 5000, 1, { log: true }),
     choice(key("aqm"), "Queue kept by", "none", AQM, { more: true, when: (s) => (s[key("radio")] ?? "none") === "none" }),
@@ -56,7 +56,7 @@ export const FIELDS = [
     { name: "upload", about: "the client sends" },
   ], { when: (s) => s.app !== "requests" }),
   choice("cc", "Congestion control", "cubic", "cc", { listed: true }),
-  choice("scheduler", "Scheduler", "", "schedulers", { listed: true, empty: "the kernel's own", when: (s) => s.transport === "mptcp" }),
+  choice("scheduler", "Scheduler", "", "schedulers", { listed: true, empty: "what the kernel takes by itself", when: (s) => s.transport === "mptcp" }),
   choice("kernel", "Kernel", "6.12", "kernels", { listed: true }),
   choice("rival", "Rival", "none", [
     { name: "none", about: "nobody else is there" },

@@ -10,7 +10,7 @@ import { settingsOf } from "./open.js";
 import { PRESETS } from "./presets.js";
 import { Side } from "./side.js";
 import { Simulator } from "./simulator.js";
-import { studyText } from "./study.js";
+import { comparedText, studyText } from "./study.js";
 
 const $ = (selector) => document.querySelector(selector);
 
@@ -57,7 +57,7 @@ class Page {
     };
     $("#compare").onchange = () => this.#compare($("#compare").checked ? { ...this.#sides.a.settings } : null);
     for (const name of ["a", "b"]) $(`#edit-${name}`).onchange = () => this.#edit(name);
-    $("#save").onclick = () => save("study.yaml", studyText(this.#sides[this.#active].settings), "text/yaml");
+    $("#save").onclick = () => this.#save();
     $("#open").onclick = () => $("#file").click();
     $("#file").onchange = async () => {
       const [file] = $("#file").files;
@@ -65,6 +65,15 @@ class Page {
       $("#file").value = "";
     };
     $("#reset").onclick = () => this.#take({ ...DEFAULTS });
+  }
+
+  // Two set-ups are one study where they differ in values alone, else a study each.
+  #save() {
+    const { a, b } = this.#sides;
+    const both = b && comparedText(a.settings, b.settings);
+    if (!b || both) save("study.yaml", both || studyText(a.settings), "text/yaml");
+    else for (const [name, side] of [["a", a], ["b", b]]) save(`study-${name}.yaml`, studyText(side.settings), "text/yaml");
+    if (b) say(both ? "study.yaml holds both set-ups: setup a and setup b." : "A and B differ in more than values, so each is a study of its own: study-a.yaml and study-b.yaml.");
   }
 
   #open(name, text) {

@@ -21,6 +21,14 @@ export const PRESETS = [
     },
   },
   {
+    name: "home-line-fq",
+    label: "Home line and LTE, queues kept by FQ-CoDel",
+    settings: {
+      rival: "call", "path1.rate": 50, "path1.back": 10, "path1.delay": 10, "path1.queue": 1000, "path1.aqm": "fq_codel",
+      "path2.rate": 30, "path2.back": 10, "path2.delay": 30, "path2.jitter": 5, "path2.queue": 600, "path2.aqm": "fq_codel",
+    },
+  },
+  {
     name: "wifi-lte",
     label: "Wi-Fi and LTE",
     settings: {

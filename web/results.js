@@ -80,15 +80,17 @@ export function figuresOf({ outcome }) {
   const total = flows.reduce((sum, flow) => sum + flow.goodput_receiver_bps, 0);
   const sum = (flow, name) => flow.subflows.reduce((all, subflow) => all + (subflow[name] ?? 0), 0);
   const row = (key, label, unit, get) => ({ key, label, unit, values: Object.fromEntries(flows.map((flow) => [flow.name, get(flow) ?? null])) });
+  // A byte's delay begins when the sender's socket takes it, a datagram's when it is sent.
+  const buffered = flows.some((flow) => flow.byte_delay && !flow.datagrams) ? " (a connection's with its send buffer)" : "";
   return [
     row("goodput_receiver_mbps", "Goodput", "Mbit/s", (flow) => flow.goodput_receiver_bps / 1e6),
-    ...(flows.length > 1 ? [row("share", "Share of both", "%", (flow) => (total > 0 ? (100 * flow.goodput_receiver_bps) / total : null))] : []),
+    ...(flows.length > 1 ? [row("share", "Share of the two", "%", (flow) => (total > 0 ? (100 * flow.goodput_receiver_bps) / total : null))] : []),
     row("completion_s", "Completion", "s", (flow) => flow.completion_ns && flow.completion_ns / 1e9),
     row("responses", "Answers", "", (flow) => flow.responses?.count),
     row("response_p50_ms", "Answer, median", "ms", (flow) => ms(flow.responses?.time?.p50_ns)),
     row("response_p95_ms", "Answer, 95th percentile", "ms", (flow) => ms(flow.responses?.time?.p95_ns)),
-    row("delay_p50_ms", "Delay, median", "ms", (flow) => ms((flow.datagrams?.delay ?? flow.byte_delay)?.p50_ns)),
-    row("delay_p95_ms", "Delay, 95th percentile", "ms", (flow) => ms((flow.datagrams?.delay ?? flow.byte_delay)?.p95_ns)),
+    row("delay_p50_ms", `Delay${buffered}, median`, "ms", (flow) => ms((flow.datagrams?.delay ?? flow.byte_delay)?.p50_ns)),
+    row("delay_p95_ms", `Delay${buffered}, 95th percentile`, "ms", (flow) => ms((flow.datagrams?.delay ?? flow.byte_delay)?.p95_ns)),
     row("loss", "Datagrams lost", "%", (flow) => flow.datagrams && flow.datagrams.loss !== null ? 100 * flow.datagrams.loss : null),
     row("retransmissions", "Sent again", "segments", (flow) => (flow.datagrams ? null : sum(flow, "retransmissions"))),
   ].filter(({ values }) => Object.values(values).some((value) => value !== null));

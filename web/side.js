@@ -48,6 +48,7 @@ export class Side {
 
   showMoment(moment) {
     this.charts.setMoment(moment);
+    this.#place.querySelector(".moment caption").textContent = `At ${moment.toFixed(2)} s, the line in the charts`;
     if (!this.data) return;
     const { times, tables } = this.data;
     let index = times.findIndex((at) => at > moment + 1e-9) - 1;
@@ -82,14 +83,22 @@ export class Side {
 
   #tell({ result, took }) {
     const rows = figuresOf(result);
+    rows.splice(1, 0, { label: "The links' rate", unit: "Mbit/s", values: { connection: linksRate(this.settings) } });
+    const rival = this.settings.rival === "call" ? "call" : LINES.rival.label;
     const flows = Object.keys(rows[0].values);
-    this.#place.querySelector(".figures thead").replaceChildren(cells(["", ...flows.map((name) => LINES[name].label), "unit"], "th"));
-    fill(this.#place.querySelector(".figures tbody"), rows.map(({ label, unit, values }) => [label, ...flows.map((name) => figure(values[name])), unit]));
+    this.#place.querySelector(".figures thead").replaceChildren(cells(["", ...flows.map((name) => (name === "rival" ? rival : LINES[name].label)), "unit"], "th"));
+    fill(this.#place.querySelector(".figures tbody"), rows.map(({ label, unit, values }) => [label, ...flows.map((name) => (values[name] === undefined ? "" : figure(values[name]))), unit]));
     const packets = result.outcome.delivered_packets;
     const about = this.#place.querySelector(".about");
     about.textContent = `${packets.toLocaleString("en")} packets in ${Math.round(took)} ms; fingerprint ${result.digest}`;
     Object.assign(this.#place.dataset, { digest: result.digest, took: took.toFixed(1), goodput: result.outcome.flows.find(({ name }) => name === "connection").goodput_receiver_bps });
   }
+}
+
+// What the links of the connection carry in the direction of its data, headers and all; of a radio, at its best.
+function linksRate(settings) {
+  const sum = settings["path1.rate"] + (settings.transport === "mptcp" ? settings["path2.rate"] : 0);
+  return settings.layout === "shared-bottleneck" ? Math.min(sum, settings["bottleneck.rate"]) : sum;
 }
 
 function cells(texts, tag) {

@@ -102,6 +102,13 @@ function flows(settings) {
   return found;
 }
 
+// Of the settings alone, so that another study gets another folder of results.
+function nameOf(text) {
+  let sum = 0x811c9dc5;
+  for (const letter of text) sum = Math.imul(sum ^ letter.codePointAt(0), 0x01000193) >>> 0;
+  return `playground-${sum.toString(16).padStart(8, "0")}`;
+}
+
 export function studyOf(settings) {
   return {
     name: "playground",
@@ -116,5 +123,37 @@ export function studyOf(settings) {
 }
 
 export function studyText(settings) {
-  return "# Saved by the playground; `polypath run` gives the same figures.\n" + dump(studyOf(settings), { lineWidth: -1, noRefs: true, flowLevel: 3 });
+  return written(named(studyOf(settings)));
+}
+
+// Both set-ups as one study with a matrix of two cells, a and b; null where they differ in more than values.
+export function comparedText(a, b) {
+  const [one, other, differs] = [studyOf(a), studyOf(b), { a: {}, b: {} }];
+  const tree = merged(one, other, [], differs);
+  if (tree === null) return null;
+  return written(named({ ...tree, title: "Two set-ups from the playground", bundles: { setup: differs }, matrix: { setup: ["a", "b"] } }));
+}
+
+const named = (study) => ({ ...study, name: nameOf(JSON.stringify(study)) });
+
+const written = (study) =>
+  "# Saved by the playground; `polypath run` gives the same figures.\n" + dump(study, { lineWidth: -1, noRefs: true, flowLevel: 3 });
+
+// Only what a network and its flows have can be a placeholder.
+const VARIED = new Set(["topology", "flows"]);
+
+function merged(one, other, place, differs) {
+  if (JSON.stringify(one) === JSON.stringify(other)) return one;
+  const isTree = (each) => typeof each === "object" && each !== null;
+  if (isTree(one) && isTree(other) && Array.isArray(one) === Array.isArray(other)) {
+    const keys = Object.keys(one);
+    if (keys.join() !== Object.keys(other).join()) return null;
+    const found = keys.map((key) => [key, merged(one[key], other[key], [...place, key], differs)]);
+    if (found.some(([, each]) => each === null)) return null;
+    return Array.isArray(one) ? found.map(([, each]) => each) : Object.fromEntries(found);
+  }
+  if (isTree(one) || isTree(other) || !VARIED.has(place[0])) return null;
+  const name = place.slice(1).filter((each) => each !== "links" && each !== "connection").join("_");
+  [differs.a[name], differs.b[name]] = [one, other];
+  return `\${${name}}`;
 }

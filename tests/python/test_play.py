@@ -241,7 +241,11 @@ def test_a_word_of_the_address_that_means_nothing_is_said(page, address):
 
 def test_the_packets_of_a_moment_are_shown(page):
     page.click("#packets > summary")
-    page.wait_for_function("() => document.querySelectorAll('#packets tbody tr').length > 50")
+    page.wait_for_selector("#packets tbody tr")
+    # So few that each can be seen.
+    assert page.eval_on_selector("#span", "(choice) => choice.value") == "0.005"
+    page.select_option("#span", "0.05")
+    page.wait_for_function("() => document.querySelectorAll('#packets tbody tr').length > 500")
     summary = page.text_content("#packets .summary")
     first, second = re.findall(r"path (\d): (\d+) packets, (\d+) with data", summary)
     # 50 ms of 50 and of 20 Mbit/s in packets of 1514 bytes, and those that are on their way or wait at its beginning.
@@ -253,6 +257,61 @@ def test_the_packets_of_a_moment_are_shown(page):
     with page.expect_download() as saved:
         page.click("#pcap")
     assert saved.value.path().read_bytes()[:4] == b"\x0a\x0d\x0d\x0a"
+
+
+def compared(page, setting, value):
+    """Set-up B beside A, with another value of one setting."""
+    page.check("#compare")
+    page.wait_for_selector("#side-b[data-digest]")
+    old = digest(page, "b")
+    page.select_option(f"[id='field-{setting}']", value)
+    wait_for_another(page, old, "b")
+
+
+def test_two_set_ups_are_saved_as_one_study_of_two_cells(page, polypath, tmp_path):
+    compared(page, "cc", "bbr")
+    with page.expect_download() as saved:
+        page.click("#save")
+    assert "both set-ups" in page.inner_text("#said")
+    shutil.copy(saved.value.path(), tmp_path / "study.yaml")
+    code, _, err = polypath("run", tmp_path / "study.yaml", "--out", tmp_path / "out", "--no-report")
+    assert code == 0, err
+    (folder,) = (tmp_path / "out").glob("playground-*")
+    runs = Results.open(folder).runs
+    found = dict(zip(runs["setup"], runs["goodput_receiver_mbps"] * 1e6, strict=True))
+    assert found == pytest.approx({"a": goodput(page), "b": goodput(page, "b")}, rel=1e-12)
+
+
+def test_two_set_ups_that_differ_in_more_than_values_are_a_study_each(page):
+    compared(page, "layout", "shared-bottleneck")
+    files = []
+    page.on("download", lambda download: files.append(download.suggested_filename))
+    page.click("#save")
+    page.wait_for_function("() => document.querySelector('#said').textContent.includes('study-b.yaml')")
+    page.wait_for_timeout(500)
+    assert sorted(files) == ["study-a.yaml", "study-b.yaml"]
+
+
+def test_nothing_of_two_set_ups_is_cut_at_a_desk_and_on_a_phone_their_charts_alternate(page):
+    page.set_viewport_size({"width": 1280, "height": 900})
+    compared(page, "cc", "bbr")
+    tables = page.eval_on_selector_all(".side .tables", "found => found.map((each) => [each.scrollWidth, each.clientWidth])")
+    assert len(tables) == 2 and all(wide <= room for wide, room in tables)
+    page.set_viewport_size({"width": 390, "height": 844})
+    tops = page.eval_on_selector_all(".chart", "found => found.map((each) => [each.closest('.side').id, each.getBoundingClientRect().top])")
+    order = [side for side, _ in sorted(tops, key=lambda each: each[1])]
+    assert order[:4] == ["side-a", "side-b", "side-a", "side-b"]
+
+
+def test_figures_say_what_the_links_carry_and_what_a_delay_counts(page):
+    rows = dict(
+        page.eval_on_selector_all(
+            "#side-a .figures tbody tr", "found => found.map((each) => [each.cells[0].textContent, each.cells[1].textContent])"
+        )
+    )
+    assert float(rows["The links' rate"]) == 70
+    assert any("send buffer" in label for label in rows)
+    assert "Delay, one way" in page.inner_text("#controls")
 
 
 def test_a_saved_study_gives_the_same_figures_with_polypath_run(page, polypath, tmp_path):
@@ -275,7 +334,9 @@ def test_a_saved_study_gives_the_same_figures_with_polypath_run(page, polypath, 
     shutil.copy(saved.value.path(), tmp_path / "study.yaml")
     code, _, err = polypath("run", tmp_path / "study.yaml", "--out", tmp_path / "out", "--no-report")
     assert code == 0, err
-    runs = Results.open(tmp_path / "out" / "playground").runs
+    # Of what it holds, so that the next study does not write over these results.
+    (folder,) = (tmp_path / "out").glob("playground-*")
+    runs = Results.open(folder).runs
     assert dict(zip(runs["flow"], runs["goodput_receiver_mbps"] * 1e6, strict=True)) == pytest.approx(wanted, rel=1e-12)
 
 
