@@ -1,6 +1,7 @@
 //! The opening end of a connection: it connects, then it sends, or reads a download.
 
 use crate::flow_end::FlowEnd;
+use crate::out_of_tree;
 use crate::progress::lock;
 use crate::sys::{self, Outcome};
 use crate::{reader, sender};
@@ -12,6 +13,9 @@ pub(crate) fn run(end: &FlowEnd, socket: Arc<OwnedFd>, server: SocketAddr, on_co
     sys::sleep_until(end.origin + end.flow.start_ns);
     sys::connect(&socket, server)?;
     let connected = end.now();
+    if end.out_of_tree && end.flow.mptcp {
+        out_of_tree::check(&*socket, &end.flow)?;
+    }
     {
         let mut progress = lock(&end.progress);
         progress.result.connected_ns = Some(connected);

@@ -3,8 +3,8 @@
 use crate::address::ip;
 use crate::client;
 use crate::flow_end::FlowEnd;
-use crate::mptcp;
 use crate::network::Network;
+use crate::out_of_tree;
 use crate::plan::Flow;
 use crate::progress::{EndState, Progress, lock, spawn};
 use crate::sample::Sockets;
@@ -15,16 +15,14 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
 const IPPROTO_MPTCP: libc::c_int = 262;
-/// Socket options of MPTCP v0: it is on or off, its scheduler and its path manager by name.
-const V0_ENABLED: libc::c_int = 42;
-const V0_SCHEDULER: libc::c_int = 43;
-const V0_PATH_MANAGER: libc::c_int = 44;
 
 /// Both sockets, each in its namespace: one is bound, the other listens.
 #[derive(Debug)]
 pub(crate) struct Connection {
     client: OwnedFd,
     listener: OwnedFd,
+    /// Of a kernel with out-of-tree MPTCP.
+    out_of_tree: bool,
 }
 
 impl Connection {
@@ -33,7 +31,7 @@ impl Connection {
         let (client_at, server_at) = (network.number(&flow.client)?, network.number(&flow.server)?);
         let (client_address, server_address) = (ip(&flow.client_address)?, ip(&flow.server_address)?);
         sys::enter_network(&network.places[server_at].file)?;
-        let listener = open(flow, server_address.is_ipv4())?;
+        let listener = open(flow, server_address.is_ipv4(), network.out_of_tree)?;
         sys::set_option(&listener, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1_i32)?;
         let anywhere = if server_address.is_ipv4() { IpAddr::V4(Ipv4Addr::UNSPECIFIED) } else { IpAddr::V6(Ipv6Addr::UNSPECIFIED) };
         let listens = if announces && flow.mptcp { anywhere } else { server_address };
@@ -44,12 +42,12 @@ impl Connection {
         }
         sys::listen(&listener)?;
         sys::enter_network(&network.places[client_at].file)?;
-        let client = open(flow, client_address.is_ipv4())?;
+        let client = open(flow, client_address.is_ipv4(), network.out_of_tree)?;
         if network.places[client_at].congestion_control != flow.cc {
             choose_congestion_control(&client, &flow.cc)?;
         }
         sys::bind(&client, SocketAddr::new(client_address, 0))?;
-        Ok(Self { client, listener })
+        Ok(Self { client, listener, out_of_tree: network.out_of_tree })
     }
 
     /// Starts a thread for each end; the run's time 0 is `origin` on the machine's clock. `on_connect` is called once the client is
@@ -64,7 +62,7 @@ impl Connection {
         on_connect: impl FnOnce(u64) + Send + 'static,
     ) -> Outcome<()> {
         let server_address = SocketAddr::new(ip(&flow.server_address)?, flow.port);
-        let end = FlowEnd { flow, progress, sockets: sockets.clone(), chunk: chunk.clone(), origin };
+        let end = FlowEnd { flow, progress, sockets: sockets.clone(), chunk: chunk.clone(), origin, out_of_tree: self.out_of_tree };
         let (accepting, socket, listener) = (end.clone(), self.client, self.listener);
         spawn(move || {
             let outcome = server::run(&accepting, &listener);
@@ -94,17 +92,15 @@ fn choose_congestion_control(socket: &OwnedFd, name: &str) -> Outcome<()> {
         .map_err(|_| Error::machine(format!("this kernel has no congestion control {name}")))
 }
 
-fn open(flow: &Flow, v4: bool) -> Outcome<OwnedFd> {
+fn open(flow: &Flow, v4: bool, out_of_tree: bool) -> Outcome<OwnedFd> {
     let family = if v4 { libc::AF_INET } else { libc::AF_INET6 };
-    if mptcp::is_out_of_tree() {
+    if out_of_tree {
         let socket = sys::socket(family, libc::SOCK_STREAM, 0)?;
-        sys::set_option(&socket, libc::IPPROTO_TCP, V0_ENABLED, i32::from(flow.mptcp))?;
-        for (option, name) in [(V0_SCHEDULER, &flow.scheduler), (V0_PATH_MANAGER, &flow.path_manager)] {
-            if let Some(name) = name {
-                sys::set_option_bytes(&socket, libc::IPPROTO_TCP, option, name.as_bytes())?;
-            }
-        }
+        out_of_tree::configure(&socket, flow)?;
         return Ok(socket);
+    }
+    if let Some(name) = flow.scheduler.as_ref().or(flow.path_manager.as_ref()) {
+        return Err(Error::machine(format!("{name} is told to a socket of out-of-tree MPTCP, which this kernel does not have")));
     }
     let socket = sys::socket(family, libc::SOCK_STREAM, if flow.mptcp { IPPROTO_MPTCP } else { 0 });
     socket.map_err(|e| if flow.mptcp { Error::machine(format!("this kernel has no MPTCP ({e})")) } else { e })

@@ -14,6 +14,8 @@ pub(crate) struct FlowEnd {
     pub(crate) chunk: Arc<Vec<u8>>,
     /// The run's time 0 on the machine's clock.
     pub(crate) origin: u64,
+    /// The kernel has out-of-tree MPTCP.
+    pub(crate) out_of_tree: bool,
 }
 
 impl FlowEnd {

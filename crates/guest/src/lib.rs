@@ -22,6 +22,7 @@ mod netlink;
 mod network;
 mod observe;
 mod offload;
+mod out_of_tree;
 pub mod plan;
 mod progress;
 mod reader;

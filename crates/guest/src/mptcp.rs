@@ -1,11 +1,10 @@
-//! The kernel's in-kernel path manager by generic netlink, and which MPTCP this kernel has.
+//! Upstream's in-kernel path manager by generic netlink.
 
 use crate::address::{family, octets};
 use crate::netlink::{self, Message, Netlink};
 use crate::plan::{Endpoint, Limits};
 use crate::sys::{Error, Outcome};
 use std::net::IpAddr;
-use std::path::Path;
 
 const COMMAND_ADD: u8 = 1;
 const COMMAND_DELETE: u8 = 2;
@@ -24,11 +23,6 @@ const FLAG_SIGNAL: u32 = 1;
 const FLAG_SUBFLOW: u32 = 2;
 const FLAG_BACKUP: u32 = 4;
 const FLAG_FULLMESH: u32 = 8;
-
-/// Whether this kernel has the out-of-tree MPTCP v0: its sockets are TCP sockets with an option, its path managers need no endpoints.
-pub(crate) fn is_out_of_tree() -> bool {
-    Path::new("/proc/sys/net/mptcp/mptcp_enabled").exists()
-}
 
 /// The path manager of one namespace.
 #[derive(Debug)]

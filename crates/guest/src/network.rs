@@ -4,9 +4,10 @@
 //! namespaces is touched.
 
 use crate::address::{family, ip, mac, octets};
-use crate::mptcp::{self, PathManager};
+use crate::mptcp::PathManager;
 use crate::netlink::{CREATE, EXCL, Message, Netlink, REPLACE};
 use crate::offload::Offload;
+use crate::out_of_tree;
 use crate::plan::{Cable, Change, Plan, Port, Route, Tunnel};
 use crate::records::TunnelResult;
 use crate::sys::{self, Error, Outcome};
@@ -16,6 +17,7 @@ use std::fs::File;
 use std::io::Write;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 
 const RTM_NEWLINK: u16 = 16;
 const RTM_NEWADDR: u16 = 20;
@@ -55,6 +57,8 @@ pub(crate) struct Place {
 #[derive(Debug)]
 pub struct Network {
     pub(crate) places: Vec<Place>,
+    /// This kernel has out-of-tree MPTCP.
+    pub(crate) out_of_tree: bool,
     numbers: BTreeMap<String, usize>,
     devices: BTreeMap<(usize, String), u32>,
     /// Those of the plan's tunnels, two a tunnel.
@@ -62,9 +66,12 @@ pub struct Network {
 }
 
 impl Network {
-    /// Builds it. The calling thread is in one of the new namespaces afterwards: call it on a thread of its own.
+    /// Builds it. The calling thread is in the machine's first namespace before, and in one of the new ones afterwards: call it on a thread
+    /// of its own.
     pub fn build(plan: &Plan) -> Outcome<Self> {
-        let mut network = Self { places: Vec::new(), numbers: BTreeMap::new(), devices: BTreeMap::new(), daemons: Vec::new() };
+        // Asked once and here: the new namespaces do not have its settings.
+        let out_of_tree = out_of_tree::is_there(Path::new("/proc/sys"));
+        let mut network = Self { places: Vec::new(), out_of_tree, numbers: BTreeMap::new(), devices: BTreeMap::new(), daemons: Vec::new() };
         network.create_namespaces(plan)?;
         let mut offload = None;
         for cable in &plan.cables {
@@ -187,7 +194,7 @@ impl Network {
             let congestion_control = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap_or_default();
             let route = Netlink::open(libc::NETLINK_ROUTE)?;
             let wants_endpoints = namespace.limits.is_some() || plan.endpoints.iter().any(|e| e.namespace == namespace.name);
-            let path_manager = if wants_endpoints && !mptcp::is_out_of_tree() { Some(PathManager::open()?) } else { None };
+            let path_manager = if wants_endpoints && !self.out_of_tree { Some(PathManager::open()?) } else { None };
             self.numbers.insert(namespace.name.clone(), self.places.len());
             let congestion_control = congestion_control.trim().to_owned();
             self.places.push(Place { name: namespace.name.clone(), file, route, path_manager, congestion_control });

@@ -15,6 +15,10 @@ pub struct Plan {
     pub duration_ns: u64,
     /// Interval of the samples of every socket, 1 to 100 ms.
     pub sample_ns: u64,
+    /// Of the whole machine, before any namespace is made: what is written to which file ("proc/sys/net/..."). Only a machine of one's own gets
+    /// them.
+    #[serde(default)]
+    pub machine: Vec<(String, String)>,
     pub namespaces: Vec<Namespace>,
     pub cables: Vec<Cable>,
     #[serde(default)]

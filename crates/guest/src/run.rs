@@ -6,6 +6,7 @@ use crate::address::ip;
 use crate::capture::Tap;
 use crate::flow;
 use crate::network::Network;
+use crate::out_of_tree;
 use crate::plan::{Change, Endpoint, Plan};
 use crate::progress::{self, MILLISECOND, POLL_INTERVAL, Progress, lock};
 use crate::records::RunResult;
@@ -30,6 +31,7 @@ pub fn run(plan: &Plan, results: &Path) -> RunResult {
         let began = sys::monotonic();
         // Sleeps of this thread, and of those that it starts, end exactly when they should.
         sys::timer_slack(1);
+        out_of_tree::set_machine(Path::new("/"), &plan.machine)?;
         let begin = || Ok((sys::monotonic() + SETTLING).next_multiple_of(ALIGNMENT).max(START));
         carry_out(plan, Network::build(plan)?, results, result, Time { began, begin, is_real: false })
     })

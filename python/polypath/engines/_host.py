@@ -105,6 +105,8 @@ class HostEngine(Engine):
             plan = self._plan(made)
         except planner.PlanError as error:
             raise cell.error(where(cell, error.place), error.sentence) from None
+        if (other := _other_settings(plan.get("machine", []))) is not None:
+            raise cell.error(("topology",), other)
         self._try_algorithms(_ours(plan))
         wrong = self._try_network(plan, made)
         if wrong:
@@ -193,6 +195,16 @@ def _ours(plan: Mapping[str, Any]) -> list[str]:
     """The algorithms of a plan that have to be loaded."""
     wanted = dict.fromkeys(flow["cc"] for flow in plan["flows"] if flow["cc"].startswith(planner.PREFIX))
     return [name.removeprefix(planner.PREFIX) for name in wanted]
+
+
+def _other_settings(settings: Sequence[Sequence[str]], root: Path = Path("/")) -> str | None:
+    """What of these settings this machine has otherwise: they are everybody's on it, so a study must not change them."""
+    for name, wanted in settings:
+        file = root / name
+        has = file.read_text(encoding="ascii").strip() if file.exists() else "absent"
+        if has != wanted:
+            return f"/{name} is {has} on this machine and a run needs {wanted}: set it, since a study changes nothing of the whole machine"
+    return None
 
 
 def _where_of(cell: Cell, wrong: str) -> tuple[str | int, ...]:

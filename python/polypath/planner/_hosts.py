@@ -16,9 +16,14 @@ FIRST_PORT = 5001
 FIRST_JOIN_PORT = 6001
 # What the in-kernel path manager holds (MPTCP_PM_ADDR_MAX).
 MOST_ENDPOINTS = 8
-# Names of out-of-tree MPTCP for ours; its ndiffports opens two subflows unless the kernel was started otherwise.
+# Names of out-of-tree MPTCP for ours.
 V0_SCHEDULERS = {"minrtt": "default"} | {name: name for name in ("blest", "ecf", "redundant", "roundrobin")}
-V0_NDIFFPORTS = {1: "default", 2: "ndiffports"}
+# Its settings, which are the machine's and in no other namespace. Plain TCP stays TCP with 2: only sockets that ask for MPTCP have it.
+# Checksums are on there by default; upstream and the simulator have them off.
+V0_SETTINGS = {"net.mptcp.mptcp_enabled": "2", "net.mptcp.mptcp_checksum": "0"}
+V0_ENABLED, V0_CHECKSUM = V0_SETTINGS
+# How many subflows its ndiffports opens, for all connections.
+V0_SUBFLOWS = "sys/module/mptcp_ndiffports/parameters/num_subflows"
 # The kernel's defaults where it has memory enough, written out so that a machine's memory decides nothing.
 RMEM, WMEM = "4096 131072 6291456", "4096 16384 4194304"
 # A reader that sleeps is woken this much later than it asked for (its timer's slack): specs/notes/mptcp-two-paths.
@@ -31,6 +36,8 @@ SIMULATED = ("initcwnd", "tso_bytes", "tick_us", "rto_min_us", "subflow_mtu_prob
 
 ALIASES = {"checksum_enabled": "net.mptcp.checksum_enabled", "mptcp_checksum": "net.mptcp.checksum_enabled"}
 
+_MPTCP = "net.mptcp."
+
 QUIET = (
     ("net.ipv6.conf.all.disable_ipv6", "1"),
     ("net.ipv6.conf.default.disable_ipv6", "1"),
@@ -39,13 +46,39 @@ QUIET = (
 )
 
 
-def namespaces(scenario: Scenario, ccs: Mapping[str, str], limits: Mapping[str, Mapping[str, int]], *, wire: bool) -> list[dict[str, Any]]:
+def namespaces(
+    scenario: Scenario, ccs: Mapping[str, str], limits: Mapping[str, Mapping[str, int]], *, wire: bool, out_of_tree: bool
+) -> list[dict[str, Any]]:
     """One for each node, and one for the places inside links if there are any."""
-    made = [_namespace(node, ccs.get(node["name"]), limits.get(node["name"])) for node in scenario["nodes"]]
+    made = [_namespace(node, ccs.get(node["name"]), limits.get(node["name"]), out_of_tree=out_of_tree) for node in scenario["nodes"]]
     return [*made, {"name": WIRE, "sysctl": [list(pair) for pair in QUIET]}] if wire else made
 
 
-def _namespace(node: Mapping[str, Any], cc: str | None, limits: Mapping[str, int] | None) -> dict[str, Any]:
+def machine(scenario: Scenario, flows: Flows) -> list[list[str]]:
+    """Files of the whole machine and what is written to them: the settings of out-of-tree MPTCP."""
+    settings, of = dict(V0_SETTINGS), dict.fromkeys(V0_SETTINGS, "")
+    for node in scenario["nodes"]:
+        for name, value in node["sysctl"].items():
+            full, text = _out_of_tree(_full(node["name"], name)) if name not in READER else "", _text(value)
+            if full == V0_ENABLED and text != settings[V0_ENABLED]:
+                sentence = f"{V0_ENABLED} is {settings[V0_ENABLED]} in every run, so that only flows with `transport: mptcp` are MPTCP"
+                raise PlanError(("nodes", node["name"], name), sentence)
+            if not full.startswith(_MPTCP):
+                continue
+            if of.get(full) and settings[full] != text:
+                sentence = f"out-of-tree MPTCP has one {full} for the whole machine, and {of[full]} says {settings[full]}"
+                raise PlanError(("nodes", node["name"], name), sentence)
+            settings[full], of[full] = text, node["name"]
+    found = [[f"proc/sys/{name.replace('.', '/')}", text] for name, text in settings.items()]
+    return [*found, [V0_SUBFLOWS, str(flows.ndiffports)]] if flows.ndiffports else found
+
+
+def _out_of_tree(name: str) -> str:
+    """The name that out-of-tree MPTCP has for upstream's."""
+    return V0_CHECKSUM if name == ALIASES["checksum_enabled"] else name
+
+
+def _namespace(node: Mapping[str, Any], cc: str | None, limits: Mapping[str, int] | None, *, out_of_tree: bool) -> dict[str, Any]:
     for address in node["addresses"]:
         if ipaddress.ip_address(address).version != 4:
             raise PlanError(("nodes", node["name"], "addresses"), f"addresses of IPv6 are not yet set up on a kernel{SIMULATOR}")
@@ -61,8 +94,10 @@ def _namespace(node: Mapping[str, Any], cc: str | None, limits: Mapping[str, int
     if cc is not None:
         sysctl["net.ipv4.tcp_congestion_control"] = cc
     for name, value in node["sysctl"].items():
-        if name not in READER:
-            sysctl[_full(node["name"], name)] = _text(value)
+        full = _full(node["name"], name) if name not in READER else ""
+        # Out-of-tree MPTCP has none of its settings here.
+        if full and not (out_of_tree and full.startswith(_MPTCP)):
+            sysctl[full] = _text(value)
     made: dict[str, Any] = {"name": node["name"], "addresses": node["addresses"], "sysctl": [list(pair) for pair in sysctl.items()]}
     return {**made, "limits": dict(limits)} if limits else made
 
@@ -94,6 +129,8 @@ class Flows:
         # By namespace: the congestion control of its first flow, and the path manager's limits.
         self.ccs: dict[str, str] = {}
         self.limits: dict[str, dict[str, int]] = {}
+        # Subflows of each connection whose path manager is out-of-tree MPTCP's ndiffports; 0: there is none.
+        self.ndiffports = 0
         self._endpoints: dict[str, list[dict[str, Any]]] = {}
         self._opener: dict[str, str] = {}
         self._graph, self._net, self._out_of_tree = graph, net, out_of_tree
@@ -175,10 +212,16 @@ class Flows:
             sources += [address for address in graph.on_links(flow["client"]) if address != source]
             if graph.addresses[flow["server"]][destination] is not None:
                 destinations += [address for address in graph.on_links(flow["server"]) if address != destination]
-        elif manager["kind"] == "ndiffports" and manager["subflows"] in V0_NDIFFPORTS:
-            named = V0_NDIFFPORTS[manager["subflows"]]
+        elif manager["kind"] == "ndiffports" and manager["subflows"] == 1:
+            named = "default"
+        elif manager["kind"] == "ndiffports":
+            named = "ndiffports"
+            if self.ndiffports not in (0, manager["subflows"]):
+                sentence = f"out-of-tree MPTCP has one number of subflows for all of its ndiffports, and another flow has {self.ndiffports}"
+                raise PlanError(("flows", flow["name"], "path_manager"), sentence + SIMULATOR)
+            self.ndiffports = manager["subflows"]
         else:
-            sentence = f"out-of-tree MPTCP has fullmesh and ndiffports with two subflows, and no endpoints of their own{SIMULATOR}"
+            sentence = f"out-of-tree MPTCP has fullmesh and ndiffports, and no endpoints of their own{SIMULATOR}"
             raise PlanError(("flows", flow["name"], "path_manager"), sentence)
         return sources, destinations, {"path_manager": named, "scheduler": scheduler}
 

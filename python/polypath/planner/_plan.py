@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ._errors import PlanError
-from ._hosts import Flows, namespaces
+from ._hosts import Flows, machine, namespaces
 from ._network import Held, network
 from ._tunnels import tunnels
 from ._ways import Graph, Scenario, routes
@@ -51,7 +51,7 @@ def build(
         "format": FORMAT,
         "duration_ns": scenario["duration_ns"],
         "sample_ns": sample_ns(scenario),
-        "namespaces": namespaces(scenario, flows.ccs if defaults else {}, flows.limits, wire=net.has_wire),
+        "namespaces": namespaces(scenario, flows.ccs if defaults else {}, flows.limits, wire=net.has_wire, out_of_tree=out_of_tree),
         "cables": net.cables,
         "redirects": net.redirects,
         "tunnels": joined.plan,
@@ -63,6 +63,8 @@ def build(
         "flows": flows.flows,
         "captures": _captures(scenario, graph, net.devices),
     }
+    if out_of_tree:
+        plan["machine"] = machine(scenario, flows)
     return Planned(plan=plan, held=tuple(net.held))
 
 

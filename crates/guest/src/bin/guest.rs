@@ -64,6 +64,9 @@ fn work() -> Outcome<()> {
         // With it comes /dev/net/tun.
         sys::mount("devtmpfs", "/dev", "devtmpfs", 0, "")?;
     }
+    if plan.machine.iter().any(|(file, _)| file.starts_with("sys/")) {
+        sys::mount("sysfs", "/sys", "sysfs", 0, "")?;
+    }
     write_result(&polypath_guest::run(&plan, &folder.join("results")))
 }
 
