@@ -241,11 +241,12 @@ def test_a_word_of_the_address_that_means_nothing_is_said(page, address):
 
 def test_the_packets_of_a_moment_are_shown(page):
     page.click("#packets > summary")
-    page.wait_for_selector("#packets tbody tr")
+    page.wait_for_function("() => document.querySelectorAll('#packets tbody tr').length > 50")
+    before = page.text_content("#packets .summary")
     # So few that each can be seen.
     assert page.eval_on_selector("#span", "(choice) => choice.value") == "0.005"
     page.select_option("#span", "0.05")
-    page.wait_for_function("() => document.querySelectorAll('#packets tbody tr').length > 500")
+    page.wait_for_function("(before) => document.querySelector('#packets .summary').textContent !== before", arg=before)
     summary = page.text_content("#packets .summary")
     first, second = re.findall(r"path (\d): (\d+) packets, (\d+) with data", summary)
     # 50 ms of 50 and of 20 Mbit/s in packets of 1514 bytes, and those that are on their way or wait at its beginning.
