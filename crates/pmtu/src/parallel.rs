@@ -7,7 +7,8 @@
 //! probes are 1500 bytes and the interface's MTU. From then on there are three cases. Where likely sizes lie between what passes and what was lost,
 //! up to two of them are probed. Where none does, a likely size that passes is taken for the path's MTU, and what lies a little above is probed; if
 //! that passes too, thirds of what is left are. Near the end the smallest size that was lost is probed again. The search is over
-//! when three probes were lost within one part in 128 of what passes: one or two losses may be chance, and cost no more than a probe.
+//! when three probes were lost within one part in 128 of what passes: one or two losses may be chance, and cost no more than a probe. Ten minutes
+//! later it begins anew, also where the interface or the route had said what it takes: that may be more by then.
 //!
 //! Which probes are lost is seen in what the peer acknowledges of later data, not by a timer. A timeout of data says something only when nothing of
 //! their size has arrived for long: at once for a size that never passed, at the second one in a row for a size that did.
@@ -54,6 +55,8 @@ pub struct Parallel {
     /// Every path of this IP version passes so much.
     floor: u64,
     ceiling: u64,
+    /// It was lowered below what was said at the beginning, and may rise again.
+    is_lowered: bool,
     /// The smallest sizes that were lost, ascending; the first `lost_count` count.
     lost: [u64; MAX_PROBES],
     lost_count: usize,
@@ -81,6 +84,7 @@ impl Parallel {
             proven: false,
             floor: LEAST_MTU.get(),
             ceiling: 0,
+            is_lowered: false,
             lost: [0; MAX_PROBES],
             lost_count: 0,
             out: [0; AT_ONCE],
@@ -219,7 +223,7 @@ impl Policy for Parallel {
 
     #[inline]
     fn may_probe(&self) -> bool {
-        self.out_count < AT_ONCE && self.low < self.ceiling
+        self.out_count < AT_ONCE && (self.low < self.ceiling || self.is_lowered)
     }
 
     fn next_probe(&mut self, now: Instant, path: Path) -> Option<Bytes> {
@@ -227,7 +231,8 @@ impl Policy for Parallel {
             if now < until {
                 return None;
             }
-            (self.lost_count, self.hint, self.complete_until, self.ceiling) = (0, None, None, path.bounds.ceiling.get());
+            (self.lost_count, self.hint, self.complete_until) = (0, None, None);
+            (self.ceiling, self.is_lowered) = (path.bounds.ceiling.get(), false);
         }
         if self.is_complete() {
             self.complete_until = Some(now + RAISE_AFTER);
@@ -272,6 +277,7 @@ impl Policy for Parallel {
 
     fn on_limit(&mut self, mtu: Bytes) {
         let mtu = mtu.get().max(self.floor);
+        self.is_lowered |= mtu < self.ceiling;
         (self.ceiling, self.low) = (self.ceiling.min(mtu), self.low.min(mtu));
     }
 
@@ -449,5 +455,41 @@ mod tests {
         assert_eq!(net.policy.next_probe(net.now, path(9000)), Some(Bytes::new(9000)));
         net.search(9000, |_| false);
         assert_eq!(net.found(), 9000);
+    }
+
+    #[test]
+    fn a_limit_holds_for_ten_minutes_and_not_for_ever() {
+        // Below what was in use, the same, and above it.
+        for limit in [1400, 1500, 4000] {
+            let mut net = net(9000, 1500);
+            net.search(9000, |_| false);
+            net.policy.on_limit(Bytes::new(limit));
+            let (found, probes) = (net.found(), net.probed.len());
+            assert_eq!(found, limit.min(1500));
+            // The interface has its MTU again, and the path passes more than ever.
+            net.passes = 9000;
+            for _ in 0..100 {
+                net.round(9000, |_| false);
+            }
+            assert_eq!((net.found(), net.probed.len()), (found, probes), "it is believed");
+            net.now += RAISE_AFTER;
+            net.search(9000, |_| false);
+            assert_eq!(net.found(), 9000, "{limit}");
+        }
+    }
+
+    #[test]
+    fn an_interface_that_stays_narrow_costs_no_probes() {
+        let mut net = net(9000, 9000);
+        net.search(9000, |_| false);
+        net.policy.on_limit(Bytes::new(1500));
+        let probes = net.probed.len();
+        for _ in 0..10 {
+            // Its own route says now what it passes.
+            net.now += RAISE_AFTER;
+            net.search(1500, |_| false);
+            net.policy.on_limit(Bytes::new(1500));
+        }
+        assert_eq!((net.found(), net.probed.len()), (1500, probes));
     }
 }
