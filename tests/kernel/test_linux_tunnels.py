@@ -150,6 +150,22 @@ def test_a_dead_path_is_left_within_the_dead_time(tmp_path: Path) -> None:
         assert found.to_dict() == {(True, 1): 0, (True, 2): 0, (False, 1): 0, (False, 2): 1}
 
 
+@pytest.mark.parametrize(
+    "flow", [{"transport": "udp", "datagram": "1400B", "app": {"kind": "constant", "rate": "30mbit"}}, {"transport": "tcp"}]
+)
+def test_a_path_that_dies_under_load_loses_no_more_than_was_in_flight_on_it(flow: dict[str, Any], tmp_path: Path) -> None:
+    """The shorter path dies for good, after the start is forgotten, and nobody waits for the dead time of 11 s."""
+    gone = [{"kind": "delay", "delay": "5ms"}, {"kind": "down", "spans": [["12s", "100s"]]}]
+    made = study(behind={"1": gone}, distribution="earliest", flow=flow, duration="15s", queue="50packets")
+    for results in both(made, tmp_path):
+        found = results.tunnel_paths[results.tunnel_paths["a_to_b"]].set_index("path")
+        lost = (found["packets_sent"] - found["packets_received"]).loc[1]
+        # 0.85 packets a millisecond: 6 ms there and back, 5 in the queue, 10 until a report is due; 8 packets to spare, and a tick.
+        assert 0 < lost <= 0.85 * 21 + 8 + 2, lost
+        # What one path alone carries is less than all that came.
+        assert results.runs["goodput_receiver_mbps"].iloc[0] > 15.5
+
+
 def test_a_capture_at_the_device_shows_what_is_inside(tmp_path: Path) -> None:
     flow = {"transport": "tcp", "app": {"kind": "transfer", "size": "100kB"}}
     made = study(flow=flow).replace(measure={"capture": [{"node": "a", "link": "bond"}]})

@@ -12,6 +12,11 @@
 //!   at the end of it; the greatest of the last 1 to 2 s. While nothing waits, what arrives is only a lower bound.
 //! - **Queue.** What the last packet took longer than the least: the model is moved by what it had predicted wrongly for that packet.
 //!
+//! A path that dies is known by its reports, too. What is unreported on it does not exceed what it carries in the time that its reports have taken
+//! of late, so it loses what was in flight and no more. And a packet that is unreported for long, while nothing is known to have
+//! come that was sent after it, makes its path silent: what waits for it takes others, and it gets no packets while there is another. A report of
+//! ours that is echoed has it back.
+//!
 //! An end that sends no reports (MPT, or an older version of ours) leaves the model nothing to go by. After [`PATIENCE`] without one, packets are
 //! sent at once and take turns by weight; a report has the model back. As long as no report has come, keepalives go out beside ours, so that such an
 //! end knows that the path is alive.
@@ -49,8 +54,13 @@ const SELDOM: Duration = Duration::from_secs(1);
 const FIRST: u64 = 64;
 /// Bytes of a full packet.
 const FULL: u64 = 1500;
-/// A packet of which no report has told for so long is taken for lost.
+/// A packet of which no report has told for so many times the longest that reports have taken of late is taken for lost, but not before the second;
+/// the third while none has come.
+const LOST_AFTER: u64 = 4;
+const LOST_SOONEST: Duration = Duration::from_millis(250);
 const LOST: Duration = Duration::from_secs(1);
+/// So many packets more than what a path carries until its reports come may be unreported: neither comes like clockwork.
+const SPARE: u64 = 8;
 /// Bytes of the headers around each packet: IPv4, UDP, GRE with a number.
 const HEADERS: u64 = 36;
 /// The model never believes in more.
@@ -67,6 +77,10 @@ pub struct PathEstimate {
     pub behind: Option<Duration>,
     /// How long a packet waits that is sent now, here and in the network.
     pub queue: Duration,
+    /// Bytes that were sent and not reported, headers of the tunnel included, and the most of them; none as long as it was never full.
+    pub in_flight: Bytes,
+    /// See `in_flight`.
+    pub most_in_flight: Option<Bytes>,
     /// Packets that were lost on it.
     pub lost: u64,
 }
@@ -82,6 +96,7 @@ struct Sent {
     predicted: i64,
     /// What the model had been moved by until then, nanoseconds.
     moved: i64,
+    bytes: u64,
 }
 
 /// The extreme value of a period and of the one before it.
@@ -151,6 +166,15 @@ struct Path {
     /// Bytes that wait here for their turn.
     waiting: u64,
     sent: VecDeque<Sent>,
+    /// Bytes of those.
+    unreported: u64,
+    /// How long it took until a packet was reported, the longest.
+    answer: Extreme<Duration>,
+    /// When the last packet left that is known to have come, reports among them, and the last that is taken for lost.
+    came: Instant,
+    expired: Option<Instant>,
+    /// A packet is taken for lost, and nothing is known to have come that was sent after it.
+    silent: bool,
     /// Packets that may be unreported as long as its capacity is unknown.
     allowed: u64,
     count: u32,
@@ -192,6 +216,11 @@ impl Earliest {
             free_at: Instant::ZERO,
             waiting: 0,
             sent: VecDeque::new(),
+            unreported: 0,
+            answer: Extreme::new(),
+            came: Instant::ZERO,
+            expired: None,
+            silent: false,
             allowed: FIRST,
             count: 0,
             moved: 0,
@@ -220,6 +249,31 @@ impl Earliest {
     /// A report has come since the other end was last taken for one that sends none.
     pub const fn is_answered(&self) -> bool {
         self.answered
+    }
+
+    /// Forgets what is taken for lost by now; whether a path has become silent, or is so no more ([`Earliest::is_silent`]).
+    pub fn watch(&mut self, now: Instant) -> bool {
+        let mut changed = false;
+        for path in &mut self.paths {
+            while let Some(sent) = path.sent.front().filter(|_| path.expiry() <= now) {
+                path.expired = Some(sent.at);
+                path.forget(1);
+            }
+            // Who sends no reports at all says nothing of a path.
+            let silent = self.answered && path.expired.is_some_and(|expired| expired > path.came);
+            changed |= std::mem::replace(&mut path.silent, silent) != silent;
+        }
+        changed
+    }
+
+    /// Packets that take this path are lost, as far as its reports tell.
+    pub fn is_silent(&self, path: PathId) -> bool {
+        self.paths[usize::from(path.0)].silent
+    }
+
+    /// When [`Earliest::watch`] has something to do on a path; never: [`Instant::NEVER`].
+    pub fn expiry(&self, path: PathId) -> Instant {
+        self.paths[usize::from(path.0)].expiry()
     }
 
     /// The path of the next packet; none if all are down.
@@ -254,7 +308,7 @@ impl Earliest {
         let bytes = len.get() + HEADERS;
         path.waiting = path.waiting.saturating_sub(bytes);
         if blind {
-            path.sent.clear();
+            path.forget(path.sent.len());
             path.allowed = FIRST;
             path.count = path.count.wrapping_add(1);
             return;
@@ -262,17 +316,18 @@ impl Earliest {
         path.free_at = path.free_at.max(now) + service(bytes, rate);
         path.count = path.count.wrapping_add(1);
         if path.sent.len() == REMEMBERED {
-            path.sent.pop_front();
+            path.forget(1);
         }
         let predicted = path.free_at.since(now).as_nanos() as i64;
-        path.sent.push_back(Sent { seq, at: now, count: path.count, predicted, moved: path.moved });
+        path.sent.push_back(Sent { seq, at: now, count: path.count, predicted, moved: path.moved, bytes });
+        path.unreported += bytes;
     }
 
-    /// A path has gone down: what was to be sent on it does not wait any more.
-    pub fn on_down(&mut self, path: PathId) {
+    /// A path is left: what was to be sent on it does not wait any more.
+    pub fn on_left(&mut self, path: PathId) {
         if let Some(path) = self.paths.get_mut(usize::from(path.0)) {
             path.waiting = 0;
-            path.sent.clear();
+            path.forget(path.sent.len());
             path.sample = None;
         }
     }
@@ -291,7 +346,7 @@ impl Earliest {
     /// A path has as much to do as there is time until the slowest one is worth waiting for, or has not reported what it got.
     fn is_path_full(&self, now: Instant, path: usize, slowest: i64) -> bool {
         let own = &self.paths[path];
-        if own.is_unmeasured() && own.sent.len() as u64 + own.waiting / FULL >= own.allowed {
+        if own.is_unmeasured() && own.sent.len() as u64 + own.waiting / FULL >= own.allowed || own.unreported >= own.most() {
             return true;
         }
         let head_start = own.base().map_or(0, |base| slowest - base);
@@ -315,6 +370,8 @@ impl Earliest {
             capacity: own.rate.get(u64::max).map(Rate::from_bytes_per_sec),
             behind: own.base().zip(fastest).map(|(own, fastest)| Duration::from_micros((own - fastest) as u64)),
             queue: own.wait(now, self.rate(usize::from(path.0))),
+            in_flight: Bytes::new(own.unreported),
+            most_in_flight: Some(own.most()).filter(|&most| most < u64::MAX).map(Bytes::new),
             lost: own.lost,
         })
     }
@@ -370,6 +427,8 @@ impl Earliest {
             i64::from(between.wrapping_sub(*self.origin.get_or_insert(between)) as i32)
         };
         if let Some((sent_us, arrived_us)) = report.echo {
+            let age = Duration::from_micros(u64::from(micros(now).wrapping_sub(sent_us)));
+            path.came = path.came.max(Instant::from_nanos(now.as_nanos().saturating_sub(age.as_nanos())));
             let delay = delay(sent_us, arrived_us);
             if path.clean_us == Some(sent_us) {
                 // Nothing was in its way: that is how long the path takes now, even if it took less before.
@@ -378,11 +437,10 @@ impl Earliest {
                 path.delay.add(now, DELAY_PERIOD, delay, i64::min);
             }
         }
-        while path.sent.front().is_some_and(|sent| now.since(sent.at) >= LOST) {
-            path.sent.pop_front();
-        }
         let Some((seq, arrived_us)) = report.latest else { return };
         let Some(sent) = path.acknowledge(Seq::new(seq)) else { return };
+        path.came = path.came.max(sent.at);
+        path.answer.add(now, DELAY_PERIOD, now.since(sent.at), Duration::max);
         let delay = delay(micros(sent.at), arrived_us);
         path.delay.add(now, DELAY_PERIOD, delay, i64::min);
         path.on_delivered(now, &sent, delay, arrived_us, report);
@@ -399,9 +457,26 @@ impl Path {
         self.delay.get(i64::min)
     }
 
+    /// Bytes that may be unreported, once it was full: what it carries until reports come.
+    fn most(&self) -> u64 {
+        let known = self.rate.get(u64::max).zip(self.answer.get(Duration::max));
+        known.map_or(u64::MAX, |(rate, answer)| (u128::from(rate) * u128::from(answer.as_micros()) / 1_000_000) as u64 + SPARE * FULL)
+    }
+
+    /// When the packet that has been unreported longest is taken for lost.
+    fn expiry(&self) -> Instant {
+        let patience = self.answer.get(Duration::max).map_or(LOST, |answer| (answer * LOST_AFTER).max(LOST_SOONEST));
+        self.sent.front().map_or(Instant::NEVER, |sent| sent.at + patience)
+    }
+
+    /// So many packets need no report any more.
+    fn forget(&mut self, count: usize) {
+        self.unreported -= self.sent.drain(..count).map(|sent| sent.bytes).sum::<u64>();
+    }
+
     /// When the first packet that waits for it may be sent, as the model has it.
     fn due(&self) -> Instant {
-        if self.is_unmeasured() && self.sent.len() as u64 >= self.allowed {
+        if self.is_unmeasured() && self.sent.len() as u64 >= self.allowed || self.unreported >= self.most() {
             return Instant::NEVER;
         }
         let drain = self.delay.began + DELAY_PERIOD;
@@ -427,7 +502,7 @@ impl Path {
     fn acknowledge(&mut self, seq: Seq) -> Option<Sent> {
         let place = self.sent.iter().position(|sent| sent.seq == seq)?;
         let sent = self.sent[place];
-        self.sent.drain(..=place);
+        self.forget(place + 1);
         self.allowed += place as u64 + 1;
         Some(sent)
     }

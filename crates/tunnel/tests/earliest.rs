@@ -55,6 +55,8 @@ struct Net {
     /// Numbers as they came, before they were put in order, and when.
     came: Vec<(u32, Instant)>,
     delivered: Vec<u32>,
+    /// Packets that are lost, by path.
+    lost: Vec<u64>,
 }
 
 fn config(paths: usize) -> EndpointConfig {
@@ -88,7 +90,25 @@ impl Net {
             older: false,
             came: vec![],
             delivered: vec![],
+            lost: vec![0; paths.len()],
         }
+    }
+
+    /// A path carries nothing in either direction from now on, and what is in flight on it is lost; or it carries all again.
+    fn cut(&mut self, number: usize, dead: bool) {
+        for paths in &mut self.paths {
+            paths[number].loses = u32::from(dead);
+        }
+        let flying = std::mem::take(&mut self.flying);
+        let is_lost = |path: PathId| dead && usize::from(path.0) == number;
+        self.lost[number] +=
+            flying.values().filter(|(_, path, message)| is_lost(*path) && matches!(message, Message::Data { .. })).count() as u64;
+        self.flying = flying.into_iter().filter(|(_, (_, path, _))| !is_lost(*path)).collect();
+    }
+
+    /// By path, whether both ends have it up.
+    fn up(&self) -> Vec<bool> {
+        self.ends[0].paths().zip(self.ends[1].paths()).map(|((one, _), (other, _))| one && other).collect()
     }
 
     fn drain(&mut self) {
@@ -101,6 +121,8 @@ impl Net {
                 let len = if matches!(message, Message::Data { .. }) { LEN.get() + HEADERS } else { 64 };
                 if let Some(at) = self.paths[from][usize::from(path.0)].transit(self.now, len) {
                     self.flying.insert((at, self.sent), (1 - from, path, message));
+                } else if from == 0 && matches!(message, Message::Data { .. }) {
+                    self.lost[usize::from(path.0)] += 1;
                 }
                 self.sent += 1;
             }
@@ -245,6 +267,79 @@ fn what_waits_for_a_path_that_dies_takes_the_other() {
     net.run(SECOND, None);
     let carried = net.carried();
     assert!(carried[1] > 6_000_000, "of 6.25 MB: {carried:?}");
+}
+
+#[test]
+fn a_path_that_dies_under_load_loses_no_more_than_was_in_flight_on_it() {
+    for (mbps, delay) in [(10, 40), (50, 5), (100, 1), (100, 50)] {
+        let mut net = Net::new(&[Path::new(mbps, ms(delay)), Path::new(50, ms(10))]);
+        net.run(SECOND * 6, None);
+        assert_eq!(net.lost, [0, 0]);
+        let most = net.ends[0].estimate(net.now, PathId(0)).and_then(|path| path.most_in_flight).expect("it was full");
+        net.cut(0, true);
+        let in_network = net.lost[0];
+        assert!(in_network >= mbps * delay * 1000 / 12_000 - 1, "the path was full: {in_network}");
+        net.run(ms(700), None);
+        assert_eq!(net.up(), [false, true], "{mbps} Mbit/s, {delay} ms");
+        // What is unreported: a round trip, 5 ms of queue and a packet, and until a report is due, 32 packets or 10 ms, and 8 packets to spare.
+        let report = (32 * 12_000 / mbps).max(10_000);
+        let in_flight = mbps * (2 * delay * 1000 + 5000 + report) / 12_000 + 1;
+        assert!(net.lost[0] <= in_flight + 8 && net.lost[1] == 0, "{mbps} Mbit/s, {delay} ms: {:?} of {in_flight}", net.lost);
+        assert!(net.lost[0] * (LEN.get() + HEADERS) < most.get() + LEN.get() + HEADERS, "{most:?} bytes are all that may be lost");
+        // And nothing more.
+        let lost = net.lost.clone();
+        net.carried();
+        net.run(SECOND, None);
+        assert!(net.lost == lost && net.carried()[1] > 6_000_000, "of 6.25 MB");
+        net.cut(0, false);
+        net.run(SECOND * 2, None);
+        net.carried();
+        net.run(SECOND, None);
+        let carried = net.carried();
+        assert!(carried[0] > mbps * 110_000, "it is used again: {carried:?}");
+    }
+}
+
+#[test]
+fn a_dead_path_gets_a_quarter_of_a_second_of_a_light_load() {
+    // As much as a connection that tries again and again, or a few packets a second.
+    for rate in [20, 50, 400] {
+        let mut net = Net::new(&[Path::new(50, ms(1)), Path::new(50, ms(20))]);
+        net.run(SECOND * 6, Some(rate));
+        net.cut(0, true);
+        net.run(SECOND, Some(rate));
+        let lost = net.lost[0];
+        assert!(lost <= rate / 4 + 2, "{lost} of {rate} a second");
+        net.run(SECOND * 20, Some(rate));
+        assert_eq!(net.lost, [lost, 0], "{rate} a second: all others took the other path");
+        net.cut(0, false);
+        net.run(SECOND * 6, Some(rate));
+        net.carried();
+        net.run(SECOND, Some(rate));
+        let carried = net.carried();
+        assert!(carried[1] < carried[0] / 3, "the earliest path is used again: {carried:?}");
+        assert_eq!(net.lost, [lost, 0]);
+    }
+}
+
+#[test]
+fn all_paths_may_die_and_come_back() {
+    for outage in [ms(300), SECOND, SECOND * 5] {
+        let mut net = Net::new(&[Path::new(50, ms(5)), Path::new(50, ms(25))]);
+        net.run(SECOND * 6, None);
+        net.cut(0, true);
+        net.cut(1, true);
+        // An end that hears nothing for 2 s takes whatever comes, so what comes must have an end.
+        net.run(outage, Some(5000));
+        net.cut(0, false);
+        net.cut(1, false);
+        net.run(SECOND, Some(2000));
+        net.run(SECOND * 2, None);
+        net.carried();
+        net.run(SECOND, None);
+        let carried = net.carried();
+        assert!(carried.iter().all(|&bytes| bytes > 5_600_000), "{outage:?}: {carried:?} of 6.25 MB");
+    }
 }
 
 #[test]

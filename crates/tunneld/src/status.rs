@@ -1,7 +1,7 @@
 //! What a tunnel says of itself: a value that is JSON, and a table for people.
 
 use crate::core::Core;
-use polypath_base::{Column, Duration, PathId, Rate, Unit};
+use polypath_base::{Bytes, Column, Duration, PathId, Rate, Unit};
 use polypath_tunnel::PathEstimate;
 use serde_json::{Map, Value, json};
 
@@ -18,6 +18,8 @@ fn estimated(estimate: Option<PathEstimate>) -> Value {
             "capacity_bits_per_s": found.capacity.map(Rate::as_bits_per_sec),
             "behind_s": found.behind.map(Duration::as_secs_f64),
             "queue_s": found.queue.as_secs_f64(),
+            "in_flight_bytes": found.in_flight.get(),
+            "most_in_flight_bytes": found.most_in_flight.map(Bytes::get),
             "packets_lost": found.lost,
         })
     })
