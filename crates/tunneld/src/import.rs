@@ -67,12 +67,29 @@ impl Values<'_> {
         }
     }
 
-    /// The first of these that is there; MPT's files have had more than one name for some.
+    /// The first of these that is there; MPT's files have had more than one name for some. An address of zeros stands for none: MPT then asks the
+    /// interface, or somebody else.
     fn address(&self, section: &str, names: &[&str]) -> Result<IpAddr, Error> {
-        match self.text(section, names).map(|text| text.split('/').next().unwrap_or_default().parse()) {
-            Some(Ok(address)) => Ok(address),
-            Some(Err(_)) => self.fail(section, names[0], "it is no IP address"),
-            None => self.fail(section, names[0], "it is missing"),
+        for &name in names {
+            match self.text(section, &[name]).map(|text| text.split('/').next().unwrap_or_default().trim().parse::<IpAddr>()) {
+                Some(Ok(address)) if !address.is_unspecified() => return Ok(address),
+                Some(Err(_)) => return self.fail(section, name, "it is no IP address"),
+                Some(Ok(_)) | None => {}
+            }
+        }
+        self.fail(section, names[0], "it is missing")
+    }
+
+    /// A network behind the other end, with its prefix length.
+    fn network(&self, section: &str) -> Result<String, Error> {
+        let to = self.address(section, &["dst_addr"])?;
+        let length = match self.text(section, &["dst_addr"]).and_then(|text| text.split_once('/')) {
+            Some((_, length)) => length.trim().parse().ok(),
+            None => Some(self.number(section, "dst_prefix_length", u32::MAX)?),
+        };
+        match length {
+            Some(length) if length <= if to.is_ipv4() { 32 } else { 128 } => Ok(format!("{to}/{length}")),
+            _ => self.fail(section, "dst_addr", "it needs a prefix length, as in 192.168.20.0/24"),
         }
     }
 }
@@ -100,7 +117,8 @@ fn connection(interfaces: &Ini, ini: &Ini, file: &Path) -> Result<String, Error>
     let (port, remote_port) = (values.number(here, "local_port", 23456)?, values.number(here, "remote_port", 23456)?);
     let count = values.number(here, "path_count", 1)?;
     if values.number(here, "auth_type", 0)? != 0 {
-        return values.fail(here, "auth_type", "this daemon has no authentication yet: set it to 0 at both ends, or keep MPT");
+        let instead = "this daemon does not know MPT's authentication: set it to 0 and use [encryption] at both ends, or keep MPT";
+        return values.fail(here, "auth_type", instead);
     }
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
     let mut out = format!("# {stem}.toml\n[tunnel]\ndevice = {device:?}\naddresses = [\"{own}/{length}\"]\npeer = \"{peer}\"\n");
@@ -113,9 +131,7 @@ fn connection(interfaces: &Ini, ini: &Ini, file: &Path) -> Result<String, Error>
     }
     let mut routes = vec![];
     for number in 0..values.number(here, "network_count", 0)? {
-        let section = format!("net_{number}");
-        let to = values.address(&section, &["dst_addr"])?;
-        routes.push(format!("\"{to}/{}\"", values.number(&section, "dst_prefix_length", 24)?));
+        routes.push(format!("\"{}\"", values.network(&format!("net_{number}"))?));
     }
     if !routes.is_empty() {
         line(&mut out, format_args!("routes = [{}]", routes.join(", ")));
@@ -131,10 +147,19 @@ fn connection(interfaces: &Ini, ini: &Ini, file: &Path) -> Result<String, Error>
             line(&mut out, format_args!("\n[reorder]\nrule = \"mpt\"\npackets = {window}\nmax_delay = \"{delay}ms\""));
         }
     }
-    let (interval, dead) = keepalive(&values, count)?;
-    line(&mut out, format_args!("\n[keepalive]\ninterval = \"{interval}s\"\ndead_time = \"{dead}s\"\ndata_count = false"));
+    match keepalive(&values, count)? {
+        (0, _) => line(&mut out, format_args!("\n[keepalive]\nenabled = false")),
+        (interval, dead) => {
+            line(&mut out, format_args!("\n[keepalive]\ninterval = \"{interval}s\"\ndead_time = \"{dead}s\"\ndata_count = false"));
+        }
+    }
     for number in 0..count {
         let section = format!("path_{number}");
+        for name in ["tcp_src", "tcp_dst", "udp_src", "udp_dst"] {
+            if values.text(&section, &[name]).is_some() {
+                return values.fail(&section, name, "this daemon does not choose paths by port: leave it out, or keep MPT");
+            }
+        }
         let local = values.address(&section, &["private_ipaddr", "public_ipaddr", "ip_private", "ip_public"])?;
         let remote = values.address(&section, &["remote_ipaddr", "ip_remote"])?;
         let weight = values.number(&section, "weight_out", 1)?;
@@ -155,7 +180,9 @@ fn keepalive(values: &Values<'_>, paths: u32) -> Result<(u32, u32), Error> {
     let mut found = None;
     for number in 0..paths {
         let section = format!("path_{number}");
-        let own = (values.number(&section, "keepalive_time", 5)?, values.number(&section, "dead_time", 11)?);
+        // 0: none is sent, and silence says nothing.
+        let interval = values.number(&section, "keepalive_time", 0)?;
+        let own = (interval, values.number(&section, "dead_time", interval.saturating_mul(3))?);
         if found.is_some_and(|found| found != own) {
             return values.fail(
                 &section,
@@ -165,7 +192,7 @@ fn keepalive(values: &Values<'_>, paths: u32) -> Result<(u32, u32), Error> {
         }
         found = Some(own);
     }
-    Ok(found.unwrap_or((5, 11)))
+    Ok(found.unwrap_or((0, 0)))
 }
 
 #[cfg(test)]
@@ -201,6 +228,8 @@ weight_out = 10
 [path_1]
 private_ipaddr = 198.51.100.1
 remote_ipaddr = 198.51.100.2
+keepalive_time = 5
+dead_time = 11
 weight_out = 5
 
 [net_0]
@@ -224,12 +253,93 @@ dst_prefix_length = 24
     }
 
     #[test]
+    fn files_in_the_form_of_mpts_authors_become_ours() {
+        // As their published ones: a comment in front, values in a column, public addresses alone, networks with their length.
+        let text = "\
+;###################### Multipath Connection Information: ###############
+[connection]
+name               = MPT_connection_10.0.0.1
+permission         = 3
+ip_ver             = 4
+ip_local           = 10.0.0.1
+local_port         = 23456
+ip_remote          = 10.0.0.2
+remote_port        = 23456
+remote_cmd_port    = 60456
+path_count         = 2
+network_count      = 2
+status             = 0
+reorder_window     = 900
+max_buffdelay_msec = 300
+auth_type          = 0
+;auth_key           = 0
+
+;########################## PATHS ############################
+
+[path_0]
+interface_name   = eno2
+ip_ver           = 4
+public_ipaddr    = 192.0.2.1
+gw_ipaddr        = 192.0.2.1
+remote_ipaddr    = 192.0.2.2
+keepalive_time   = 5
+dead_time        = 11
+weight_out       = 100
+cmd_default      = 1
+status           = 0
+
+[path_1]
+interface_name   = eno3
+ip_ver           = 4
+private_ipaddr   = 0.0.0.0
+public_ipaddr    = 198.51.100.1
+gw_ipaddr        = 0.0.0.0
+remote_ipaddr    = 198.51.100.2
+keepalive_time   = 5
+dead_time        = 11
+weight_out       = 50
+status           = 0
+
+;####################### NETWORKS #####################################
+[net_0]
+ip_ver     = 4
+src_addr   = 192.168.10.0/24
+dst_addr   = 192.168.20.0/22
+
+[net_1]
+ip_ver     = 4
+src_addr   = 192.168.10.0/24
+dst_addr   = 203.0.113.7/32
+";
+        let config = crate::config::parse(Path::new("conn.toml"), &imported(text).unwrap()).unwrap();
+        assert_eq!(config.endpoint.weights, [100, 50]);
+        let locals: Vec<_> = config.paths.iter().map(|path| path.local.ip().to_string()).collect();
+        assert_eq!(locals, ["192.0.2.1", "198.51.100.1"]);
+        assert_eq!(config.routes.iter().map(|route| route.length).collect::<Vec<_>>(), [22, 32]);
+        let keepalive = config.endpoint.keepalive;
+        assert_eq!(
+            (keepalive.interval, keepalive.dead_time),
+            (polypath_base::Duration::from_secs(5), polypath_base::Duration::from_secs(11))
+        );
+        // Without a time MPT sends none, and without a dead time it is three of them.
+        let without = text.replace("keepalive_time   = 5", "").replace("dead_time        = 11", "");
+        let config = crate::config::parse(Path::new("conn.toml"), &imported(&without).unwrap()).unwrap();
+        assert_eq!(config.endpoint.keepalive.interval, polypath_tunnel::KeepaliveConfig::NEVER);
+        let config = crate::config::parse(Path::new("conn.toml"), &imported(&text.replace("dead_time        = 11", "")).unwrap()).unwrap();
+        assert_eq!(config.endpoint.keepalive.dead_time, polypath_base::Duration::from_secs(15));
+    }
+
+    #[test]
     fn what_cannot_be_kept_is_an_error() {
         for (from, to, sentence) in [
             ("auth_type = 0", "auth_type = 1", "conn.conf: [connection] auth_type: this daemon"),
             ("ip_local = 10.0.0.1", "ip_local = 10.0.0.9", "conn.conf: [connection] ip_local: no tunnel"),
             ("weight_out = 5", "dead_time = 20", "conn.conf: [path_1] keepalive_time: this daemon"),
+            ("weight_out = 5", "tcp_dst = 80, 443", "conn.conf: [path_1] tcp_dst: this daemon"),
+            ("dst_prefix_length = 24", "", "conn.conf: [net_0] dst_addr: it needs a prefix length"),
+            ("dst_addr = 192.168.20.0", "dst_addr = 192.168.20.0/33", "conn.conf: [net_0] dst_addr: it needs a prefix length"),
             ("remote_ipaddr = 198.51.100.2", "", "conn.conf: [path_1] remote_ipaddr: it is missing"),
+            ("private_ipaddr = 198.51.100.1", "private_ipaddr = 0.0.0.0", "conn.conf: [path_1] private_ipaddr: it is missing"),
             ("reorder_window = 1600", "reorder_window = many", "conn.conf: [connection] reorder_window: it is no"),
         ] {
             let error = imported(&CONNECTION.replace(from, to)).expect_err(to).to_string();
