@@ -31,12 +31,23 @@ def test_traffic_uses_both_paths_and_stays_whole(tunnel: Tunnel, settings: dict[
     assert (tunnel.status(0)["tun_offload"] == "None") == ("offload" in settings.get("tunnel", ""))
 
 
-def test_ipv6_outside(tunnel: Tunnel) -> None:
-    tunnel.both(outer="fd0{path}::{end}")
-    assert pings(0, "10.99.0.2") >= 19
-    assert pings(1, "fd99::1") >= 19
-    client, server = connected()
+@pytest.mark.parametrize("inner", ["10.99.0.2", "fd99::2"])
+@pytest.mark.parametrize("outer", ["192.168.{path}.{end}", "fd0{path}::{end}"])
+@pytest.mark.parametrize("offload", ["true", "false"])
+def test_tcp_of_either_ip_version_over_either(tunnel: Tunnel, outer: str, inner: str, offload: str) -> None:
+    tunnel.both(outer=outer, tunnel=f"offload = {offload}")
+    assert pings(0, inner) >= 19
+    client, server = connected(inner)
+    # Full packets, and what is long for TCP: IPv6's header outside leaves less room inside.
+    assert tunnel.status(0)["mtu"] == (1464 if "." in outer else 1444)
     carried(client, server, 5_000_000)
+    carried(server, client, 5_000_000)
+    for end in (0, 1):
+        status, other = tunnel.status(end), tunnel.status(1 - end)
+        sent, came = ([path[f"packets_{what}"] for path in each["paths"]] for what, each in (("sent", status), ("received", other)))
+        assert min(sent) > 0.4 * sum(sent) and sum(sent) > 3400, "5 MB need more than 3400 packets"
+        assert sum(came) >= sum(sent) - 10, "a ping that found no path yet, at most"
+        assert sum(status["refused"].values()) == status["daemon"]["too_big"] == status["daemon"]["unreadable"] == 0
 
 
 def numbered(streams: int, packets: int) -> list[list[int]]:
@@ -214,6 +225,78 @@ def test_the_guides_ten_commands_bond_two_uplinks(tunnel: Tunnel, monkeypatch: p
     finally:
         for end in (0, 1):
             at(end, *main, "tunnel", "down", f"site-{'ab'[end]}", check=False)
+
+
+# In the form of the files that MPT's authors publish.
+MPT_INTERFACE = """
+[general]
+tunnel_num    = 1
+accept_remote = 1
+cmdport_local = 60456
+
+[tun_0]
+name      = ppt0
+mtu       = 1440
+ipv4_addr = 10.99.0.{own}/24
+"""
+MPT_CONNECTION = """;##### Multipath Connection Information: #####
+[connection]
+name               = MPT_connection_10.99.0.{own}
+permission         = 3
+ip_ver             = 4
+ip_local           = 10.99.0.{own}
+local_port         = 23456
+ip_remote          = 10.99.0.{other}
+remote_port        = 23456
+remote_cmd_port    = 60456
+path_count         = 2
+network_count      = 1
+status             = 0
+reorder_window     = 1600
+max_buffdelay_msec = 300
+auth_type          = 0
+;auth_key           = 0
+"""
+MPT_PATH = """
+[path_{number}]
+interface_name = v{path}
+ip_ver         = 4
+public_ipaddr  = 192.168.{path}.{own}
+gw_ipaddr      = 192.168.{path}.{own}
+remote_ipaddr  = 192.168.{path}.{other}
+keepalive_time = 5
+dead_time      = 11
+weight_out     = {weight}
+cmd_default    = 1
+status         = 0
+"""
+MPT_NETWORK = """
+[net_0]
+ip_ver   = 4
+src_addr = 198.18.1{own}.0/26
+dst_addr = 198.18.1{other}.0/26
+"""
+
+
+def test_mpts_own_files_make_a_tunnel(tunnel: Tunnel) -> None:
+    main = [sys.executable, "-c", "from polypath.cli import main; main()"]
+    for end in (0, 1):
+        ends = {"own": end + 1, "other": 2 - end}
+        folder = tunnel.folder / f"mpt-{end}"
+        (folder / "connections").mkdir(parents=True)
+        (folder / "interface.conf").write_text(MPT_INTERFACE.format(**ends))
+        paths = [MPT_PATH.format(number=path - 1, path=path, weight=weight, **ends) for path, weight in ((1, 100), (2, 50))]
+        (folder / "connections" / "ipv4.conf").write_text("".join([MPT_CONNECTION, *paths, MPT_NETWORK]).format(**ends))
+        said = command(*main, "tunnel", "import", str(folder)).stdout
+        (tunnel.folder / f"ppt-{end + 1}.toml").write_text(said)
+        tunnel.start(end)
+        assert f"198.18.1{2 - end}.0/26" in ip(end, "route", "show", "dev", "ppt0")
+    assert tunnel.status(0)["mtu"] == 1440
+    assert pings(0, "10.99.0.2") >= 19
+    client, server = connected()
+    carried(client, server, 5_000_000)
+    first, second = sent_packets(tunnel, 0)
+    assert first == pytest.approx(2 * second, abs=3)
 
 
 def test_a_mistake_in_the_file_is_a_sentence_and_exit_code_2(tunnel: Tunnel) -> None:

@@ -10,7 +10,7 @@ import socket
 import threading
 from pathlib import Path
 
-from tunnel_network import ROUTER, Tunnel, carried, connected, ip, narrow, pings, sent_packets, until
+from tunnel_network import NAMES, ROUTER, Tunnel, carried, command, connected, ip, narrow, pings, sent_packets, until
 
 
 def test_a_dead_path_is_left_and_a_flapping_one_used_again(tunnel: Tunnel) -> None:
@@ -39,6 +39,56 @@ def test_a_killed_daemon_that_comes_back_keeps_connections(tunnel: Tunnel) -> No
     tunnel.start(1)
     carried(client, server, 1_000_000)
     carried(server, client, 1_000_000)
+
+
+def test_both_ends_may_start_again_one_after_the_other(tunnel: Tunnel) -> None:
+    tunnel.both()
+    client, server = connected()
+    for end in (1, 0, 0, 1):
+        carried(client, server, 500_000)
+        before = tunnel.status(end)["pid"]
+        os.kill(before, signal.SIGKILL)
+        until(lambda end=end: "ppt0" not in ip(end, "link"), "the device goes")
+        tunnel.start(end)
+        carried(client, server, 500_000)
+        carried(server, client, 500_000)
+        assert tunnel.status(end)["pid"] != before
+        for each in (0, 1):
+            # Numbers begin anew at one end: the other one goes on with them, and takes nothing for a stranger's.
+            status = tunnel.status(each)
+            assert sum(status["refused"].values()) == status["numbers_disagree"] == 0
+
+
+def test_without_encryption_an_address_changes_with_both_files(tunnel: Tunnel) -> None:
+    tunnel.both()
+    client, server = connected()
+    carried(client, server, 1_000_000)
+    pids = [tunnel.status(end)["pid"] for end in (0, 1)]
+    ip(0, "addr", "add", "192.168.1.9/24", "dev", "v1")
+
+    def reloaded(end: int, old: str, new: str) -> None:
+        file = tunnel.folder / f"ppt-{end + 1}.toml"
+        file.write_text(file.read_text().replace(f'{old} = "192.168.1.1"', f'{old} = "{new}"'))
+        os.kill(pids[end], signal.SIGHUP)
+
+    reloaded(0, "local", "192.168.1.9")
+    until(lambda: tunnel.status(0)["paths"][0]["local"] == "192.168.1.9:23456", "it has its new address")
+    # The other end does not follow whoever says so: what comes from there is a stranger's.
+    until(lambda: tunnel.status(1)["refused"]["unknown_address"] >= 2, "it is counted")
+    assert tunnel.status(1)["paths"][0]["remote"] == "192.168.1.1:23456"
+    until(lambda: tunnel.paths_up(1) == [False, True], "the path is left")
+    carried(client, server, 1_000_000)
+    reloaded(1, "remote", "192.168.1.9")
+    until(lambda: tunnel.status(1)["paths"][0]["remote"] == "192.168.1.9:23456", "it knows the new address")
+    for end in (0, 1):
+        until(lambda end=end: tunnel.paths_up(end) == [True, True], "the path is up")
+    before = [tunnel.status(end)["paths"][0]["packets_received"] for end in (0, 1)]
+    carried(client, server, 2_000_000)
+    carried(server, client, 2_000_000)
+    for end in (0, 1):
+        assert tunnel.status(end)["paths"][0]["packets_received"] > before[end] + 500, "both paths carry"
+        assert tunnel.status(end)["pid"] == pids[end]
+    assert tunnel.status(1)["refused"]["unknown_address"] == 0, "counters began anew with the file"
 
 
 def test_an_encrypted_peer_may_change_its_address_and_start_again(tunnel: Tunnel) -> None:
@@ -141,3 +191,83 @@ def test_a_path_that_dies_under_load_is_left_long_before_its_dead_time(routed: T
         threads[1].join()
         client.shutdown(socket.SHUT_RDWR)
         threads[0].join()
+
+
+def shaped(end: int | str, device: str) -> None:
+    """The device sends 20 Mbit/s, and what is too much waits for long."""
+    place = end if isinstance(end, str) else NAMES[end]
+    command(
+        "ip",
+        "netns",
+        "exec",
+        place,
+        "tc",
+        "qdisc",
+        "add",
+        "dev",
+        device,
+        "root",
+        "tbf",
+        "rate",
+        "20mbit",
+        "burst",
+        "6000",
+        "limit",
+        "2000000",
+    )
+
+
+def test_the_earliest_path_loses_no_more_than_was_in_flight_when_it_dies(routed: Tunnel) -> None:
+    tunnel = routed
+    narrow(1500)
+    shaped(0, "v1")
+    shaped(ROUTER, "r1")
+    for end in (0, 1):
+        file = tunnel.write(end, tunnel='distribution = "earliest"')
+        file.write_text(re.sub(r"interval = .*\ndead_time = .*", 'interval = "1s"\ndead_time = "60min"', file.read_text()))
+        tunnel.start(end)
+    client, server = connected()
+
+    def missing() -> int:
+        """Bytes that were sent on the path that dies and have not come, with the tunnel's headers."""
+        sent, came = (tunnel.status(end)["paths"][1] for end in (0, 1))
+        return int(sent["bytes_sent"] - came["bytes_received"] + 36 * (sent["packets_sent"] - came["packets_received"]))
+
+    before = missing()
+    stop = threading.Event()
+
+    def read() -> None:
+        with contextlib.suppress(OSError):
+            while server.recv(1 << 16):
+                pass
+
+    def write() -> None:
+        with contextlib.suppress(OSError):
+            while not stop.is_set():
+                client.sendall(bytes(50_000))
+
+    threads = [threading.Thread(target=each) for each in (read, write)]
+    for thread in threads:
+        thread.start()
+    try:
+        found = lambda: tunnel.status(0)["paths"][1]["estimate"]["most_in_flight_bytes"]  # noqa: E731
+        until(lambda: found() and min(sent_packets(tunnel, 0)) > 5000, "both paths are full")
+        for end in (0, 1):
+            ip(ROUTER, "route", "replace", "blackhole", f"192.168.2.{end + 1}")
+        for end in (0, 1):
+            until(lambda end=end: tunnel.paths_up(end) == [True, False], "the path is left")
+        left = sent_packets(tunnel, 0)
+        until(lambda: sent_packets(tunnel, 0)[0] > left[0] + 2000, "the other one carries all")
+        assert sent_packets(tunnel, 0)[1] == left[1], "nothing more is lost"
+        # What it says it may lose is what it loses at most, with the packet that was the last to fit.
+        assert 0 < missing() - before < found() + 1500
+        for end in (0, 1):
+            ip(ROUTER, "route", "replace", f"192.168.2.{end + 1}", "dev", f"r{end}")
+        for end in (0, 1):
+            until(lambda end=end: tunnel.paths_up(end) == [True, True], "the path is found again")
+        until(lambda: sent_packets(tunnel, 0)[1] > left[1] + 1000, "it is used again")
+    finally:
+        stop.set()
+        client.shutdown(socket.SHUT_RDWR)
+        for thread in threads:
+            thread.join()
