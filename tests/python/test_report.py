@@ -3,12 +3,15 @@
 import re
 from html.parser import HTMLParser
 
+import pandas as pd
 import pytest
 from report_data import PlausibleEngine
 
 from polypath.plot import _export
 from polypath.plot._drawers import drawing
 from polypath.report import FIGURES, claim_results, material, page, render, write_report
+from polypath.report._headlines import headlines
+from polypath.report._material import GOODPUT
 from polypath.results import execute, plan
 from polypath.results._checked import check_claims
 from polypath.study import Study, StudyError, conclusion_places
@@ -138,6 +141,31 @@ def test_the_report_writes_its_own_sentences(made):
     assert "MPTCP v0, as in the paper: the best is cubic with 9.43 ± 0.02 Mbit/s, the worst wvegas with 8.10" in first
     assert "The 95 % intervals of lia, olia and balia overlap with that of cubic." in first
     assert "What limited: links (4 of 5); congestion window (wvegas)." in first
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        (
+            {"cubic": (71.4, 0.9), "bbr": (69.3, 3.1)},
+            "The 95 % interval of the highest overlaps with that of the other, so neither is clearly the best.",
+        ),
+        (
+            {"cubic": (71.4, 0.9), "bbr": (69.3, 3.1), "lia": (70.0, 2.0)},
+            "The 95 % interval of the highest overlaps with those of all others, so none is clearly the best.",
+        ),
+        ({"cubic": (71.4, 0.9), "bbr": (50.0, 3.1)}, "The best is cubic with 71.40 ± 0.90 Mbit/s, the worst bbr with 50.00 ± 3.10"),
+    ],
+)
+def test_no_cell_is_called_the_best_where_the_intervals_do_not_tell_them_apart(cells, said):
+    rows = [
+        {"flow": "m", "label": cc, GOODPUT: mean, f"{GOODPUT}_ci": half, "share": 0.8, "share_all": 0.8, "limited_by": "links"}
+        for cc, (mean, half) in cells.items()
+    ]
+    table = pd.DataFrame(rows)
+    told = " ".join(headlines("", table, table, ["cc"]))
+    assert said in told
+    assert ("overlap" in told) != ("best is" in told)
 
 
 def test_experiments_are_folded_and_the_contents_name_them(html):

@@ -68,6 +68,12 @@ def _spread(rows: pd.DataFrame, table: pd.DataFrame) -> str:
     if _alike(table):
         within = percent((high[GOODPUT] - low[GOODPUT]) / high[GOODPUT], 2) if high[GOODPUT] else "0 %"
         return f"all {len(table)} cells reach {number(table[GOODPUT].mean())} Mbit/s, within {within} of each other, {shares}."
+    if _none_best(table):
+        others, which = ("that of the other", "neither") if len(table) == 2 else ("those of all others", "none")
+        return (
+            f"{_value(low)} Mbit/s ({low['label']}) to {_value(high)} ({high['label']}). The 95 % interval of the highest overlaps with "
+            f"{others}, so {which} is clearly the best. That is {shares}."
+        )
     times = high[GOODPUT] / low[GOODPUT] if low[GOODPUT] else math.inf
     apart = f"{number(times, 1 if times >= 2 else 2)} times as much" if math.isfinite(times) else "the worst got nothing"
     return (
@@ -76,16 +82,22 @@ def _spread(rows: pd.DataFrame, table: pd.DataFrame) -> str:
 
 
 def _ties(table: pd.DataFrame) -> list[str]:
-    """Cells whose interval overlaps with that of the best."""
+    """Cells whose interval overlaps with that of the best, where some do not."""
     best = table.iloc[int(table[GOODPUT].argmax())]
     alike = _not_apart(table, best)
-    if pd.isna(best[f"{GOODPUT}_ci"]):
+    if pd.isna(best[f"{GOODPUT}_ci"]) or _none_best(table):
         return []
     if not alike:
         return [f"No other cell’s 95 % interval reaches that of {best['label']}."]
     which = several(alike) if len(alike) <= MOST_NAMED else f"{len(alike)} other cells"
     verb = "overlaps" if len(alike) == 1 else "overlap"
     return [f"The 95 % interval{'s' * (len(alike) != 1)} of {which} {verb} with that of {best['label']}."]
+
+
+def _none_best(table: pd.DataFrame) -> bool:
+    """Whether every cell's interval overlaps with that of the best."""
+    best = table.iloc[int(table[GOODPUT].argmax())]
+    return len(table) > 1 and bool(pd.notna(best[f"{GOODPUT}_ci"])) and len(_not_apart(table, best)) == len(table) - 1
 
 
 def _not_apart(table: pd.DataFrame, best: pd.Series) -> list[str]:

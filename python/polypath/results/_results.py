@@ -106,7 +106,7 @@ class Results:
         try:
             import polars as pl  # It takes a while to load, and most sessions use pandas alone.
         except ModuleNotFoundError:
-            raise PolypathError("polars frames need the package polars: pip install 'polypath[polars]'") from None
+            raise PolypathError("polars frames need the package polars: pip install polars") from None
 
         frame = pl.from_arrow(self.table(name))
         assert isinstance(frame, pl.DataFrame), "a table becomes a frame"

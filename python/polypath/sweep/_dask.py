@@ -71,7 +71,7 @@ class DaskPlace(Place):
         try:
             import distributed  # noqa: F401  # Said here, before anything else is looked at.
         except ImportError:
-            raise StudyError("--on dask://... needs Dask: pip install 'polypath[dask]'") from None
+            raise StudyError("--on dask://... needs Dask: pip install distributed") from None
         self.name = f"dask://{address}"
         self.address = address
         self.handover = None if handover is None else Handover(handover)

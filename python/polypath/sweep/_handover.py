@@ -26,7 +26,7 @@ class Handover:
         try:
             import fsspec
         except ImportError:
-            raise StudyError("--handover needs fsspec: pip install 'polypath[dask]'") from None
+            raise StudyError("--handover needs fsspec: pip install fsspec") from None
         self.url = url
         try:
             self._files, self._folder = fsspec.core.url_to_fs(url)

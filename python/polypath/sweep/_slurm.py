@@ -96,7 +96,7 @@ class SlurmPlace(Place):
         try:
             import submitit  # noqa: F401  # Said here, before anything else is looked at.
         except ImportError:
-            raise StudyError("--on slurm needs submitit: pip install 'polypath[slurm]'") from None
+            raise StudyError("--on slurm needs submitit: pip install submitit") from None
         self.name = "slurm"
         self.profile = asked
         self.build_kernels = build_kernels
