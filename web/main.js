@@ -4,7 +4,7 @@ import { fromHash, toHash } from "./address.js";
 import { Charts } from "./charts.js";
 import { Controls } from "./controls.js";
 import { declare, DEFAULTS, differences } from "./fields.js";
-import { LINES } from "./names.js";
+import { LINES, named } from "./names.js";
 import { Moment, save } from "./moment.js";
 import { settingsOf } from "./open.js";
 import { PRESETS } from "./presets.js";
@@ -157,7 +157,10 @@ class Page {
     const highest = Object.fromEntries(Object.keys(tops[0] ?? {}).map((name) => [name, Math.max(...tops.map((top) => top[name]))]));
     for (const side of sides) side.charts.show(side.data, highest);
     const drawn = new Set(sides.flatMap(({ data }) => Object.values(data.tables).flatMap((table) => Object.keys(table))));
-    for (const item of $("#legend").children) item.hidden = !drawn.has(item.dataset.line);
+    for (const item of $("#legend").children) {
+      item.hidden = !drawn.has(item.dataset.line);
+      item.lastChild.textContent = [...new Set(sides.map(({ settings }) => named(item.dataset.line, settings)))].join(" or ");
+    }
     this.#moment.of(this.#sides[this.#active]);
     this.#showMoment(this.#moment.value);
   }

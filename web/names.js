@@ -8,6 +8,9 @@ export const LINES = {
   rival: { label: "rival", colour: "--rival", width: 1.8, dash: [10, 3, 2, 3] },
 };
 
+// What a line is called with these settings: the rival may be a call.
+export const named = (line, settings) => (line === "rival" && settings.rival === "call" ? "call" : LINES[line].label);
+
 export const CHARTS = [
   { name: "goodput", label: "Goodput", unit: "Mbit/s" },
   { name: "share", label: "Share of what arrives", unit: "%" },

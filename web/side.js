@@ -1,7 +1,7 @@
 // One set-up: its settings, its run, its charts and its figures.
 
 import { Charts } from "./charts.js";
-import { figure, LINES } from "./names.js";
+import { figure, LINES, named } from "./names.js";
 import { chartsOf, figuresOf } from "./results.js";
 import { scenarioOf } from "./scenario.js";
 import { Simulator } from "./simulator.js";
@@ -55,7 +55,7 @@ export class Side {
     if (index < 0) index = times.length - 1;
     const names = Object.keys(LINES).filter((name) => Object.values(tables).some((table) => table[name]));
     const columns = ["goodput", "share", "window", "rtt", "queue"];
-    fill(this.#place.querySelector(".moment tbody"), names.map((name) => [LINES[name].label, ...columns.map((chart) => (tables[chart][name] ? figure(tables[chart][name][index]) : ""))]), names);
+    fill(this.#place.querySelector(".moment tbody"), names.map((name) => [named(name, this.settings), ...columns.map((chart) => (tables[chart][name] ? figure(tables[chart][name][index]) : ""))]), names);
   }
 
   async #run() {
@@ -84,9 +84,8 @@ export class Side {
   #tell({ result, took }) {
     const rows = figuresOf(result);
     rows.splice(1, 0, { label: "The links' rate", unit: "Mbit/s", values: { connection: linksRate(this.settings) } });
-    const rival = this.settings.rival === "call" ? "call" : LINES.rival.label;
     const flows = Object.keys(rows[0].values);
-    this.#place.querySelector(".figures thead").replaceChildren(cells(["", ...flows.map((name) => (name === "rival" ? rival : LINES[name].label)), "unit"], "th"));
+    this.#place.querySelector(".figures thead").replaceChildren(cells(["", ...flows.map((name) => named(name, this.settings)), "unit"], "th"));
     fill(this.#place.querySelector(".figures tbody"), rows.map(({ label, unit, values }) => [label, ...flows.map((name) => (values[name] === undefined ? "" : figure(values[name]))), unit]));
     const packets = result.outcome.delivered_packets;
     const about = this.#place.querySelector(".about");

@@ -315,6 +315,19 @@ def test_figures_say_what_the_links_carry_and_what_a_delay_counts(page):
     assert "Delay, one way" in page.inner_text("#controls")
 
 
+def test_a_call_is_called_so_in_both_tables_and_the_legend(page, address):
+    page.goto(f"{address}#rival=call")
+    page.reload()
+    page.wait_for_selector("#side-a[data-digest]")
+    heads = page.eval_on_selector_all(
+        "#side-a .figures thead th, #side-a .figures thead td, #side-a .moment tbody th", "(all) => all.map((each) => each.textContent)"
+    )
+    shown = page.eval_on_selector_all("#legend li:not([hidden])", "(all) => all.map((each) => each.textContent)")
+    assert heads.count("call") == 2
+    assert "call" in shown
+    assert "rival" not in [*heads, *shown]
+
+
 def test_a_saved_study_gives_the_same_figures_with_polypath_run(page, polypath, tmp_path):
     page.select_option("#preset", "home-line")
     page.wait_for_function("() => document.querySelectorAll('#side-a .figures thead th').length === 4")
