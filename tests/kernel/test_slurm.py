@@ -232,10 +232,13 @@ def test_a_node_that_hangs_is_left_to_slurm_and_its_runs_end_elsewhere(cluster: 
 
     def disturb(run: Run) -> None:
         ended.append(run.key)
-        if len(ended) == 1:
-            hanging.extend(cluster.of_node("first"))
-            for process in hanging:
-                process.suspend()
+        # Where the node's job has just ended, its next one.
+        until = time.monotonic() + 10
+        while not hanging and time.monotonic() < until:
+            if len(found := cluster.of_node("first")) > 1:
+                hanging.extend(found)
+                for process in hanging:
+                    process.suspend()
 
     try:
         execute(plan(study(), out=there), on=place(tmp_path), progress=disturb)

@@ -185,7 +185,7 @@ def test_the_pages_part_has_a_row_a_group_and_a_matrix_of_pairs():
                         "harm_latency": 0.1,
                     }
                 )
-    view = _fairness.view("main", pd.DataFrame(table), ["own", "other"])
+    view = _fairness.view("main", pd.DataFrame(table), ["own", "other"], alone=True)
     assert view is not None
     assert [line[0].text for line in view.table.rows][:2] == ["reno · reno · m", "reno · reno · t"]
     titles = [column.title for column in view.table.columns]
@@ -196,4 +196,4 @@ def test_the_pages_part_has_a_row_a_group_and_a_matrix_of_pairs():
     ]  # fmt: skip
     assert ">50<" in view.figures[3].svg
     alone = pd.DataFrame([each for each in table if each["group"] == "m"])
-    assert _fairness.view("main", alone, ["own", "other"]) is None
+    assert _fairness.view("main", alone, ["own", "other"], alone=True) is None

@@ -113,7 +113,10 @@ def test_a_run_that_fails_leaves_the_others(tmp_path, study, kind, told):
         run(study, tmp_path, before=before)
     lines = str(error.value).splitlines()
     # What all of them died of is said once.
-    assert lines[0] == "small: the machine died (signal 9): it said nothing (in the run main, cc=olia, rate=20mbit, seed 1 and in 3 others)"
+    head, _, runs = lines[0].partition(" (in the runs ")
+    assert head == "small: the machine died (signal 9): it said nothing"
+    assert runs.startswith("main, cc=olia, rate=20mbit, seed 1; main, cc=olia, rate=20mbit, seed 2; ")
+    assert (runs.count("; "), runs[-1]) == (3, ")")
     assert (len(lines), lines[-1]) == (2, "4 runs failed; the others are kept")
     results = Results.open(tmp_path / "small")
     assert set(results.runs["cc"]) == {"lia"}

@@ -79,7 +79,9 @@ def test_a_scenario_that_an_engine_refuses_after_all_names_the_run(tmp_path):
         raise ValueError("node `client`: nonsense")
 
     study = read(tmp_path / "study", STUDY)
-    with pytest.raises(StudyError, match=r"(?m)^small: node `client`: nonsense \(in the run main, cc=lia, rate=20mbit, seed 1\)$"):
+    with pytest.raises(
+        StudyError, match=r"(?m)^small: node `client`: nonsense \(in the runs main, cc=lia, rate=20mbit, seed 1; .*; and in 8 others\)$"
+    ):
         execute(plan(study, engine=FakeEngine(before=refuse), out=tmp_path), workers=1)
 
 

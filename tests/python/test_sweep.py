@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -381,11 +382,11 @@ def test_runs_that_kill_their_machine_or_meet_a_fault_are_named_and_others_finis
         cluster.wait_for(2)
         with pytest.raises(EngineError) as told:
             execute(work, on=DaskPlace(cluster.address))
-    lines = str(told.value).splitlines()
     deadly = {run.key for run in work.runs if any(flow["cc"] == "cubic" for flow in run.scenario["flows"])}
     faulty = {run.key for run in work.runs if "'bits_per_s': 5000000," in str(run.scenario["links"])} - deadly
-    assert len([line for line in lines if "every machine that began this run died" in line]) == len(deadly)
-    assert len([line for line in lines if "RecursionError: a fault of the engine" in line]) == len(faulty) > 0
+    for sentence, runs in (("every machine that began this run died", deadly), ("RecursionError: a fault of the engine", faulty)):
+        (named,) = re.findall(rf"{sentence}.* \(in the runs? (.*)\)$", str(told.value), re.MULTILINE)
+        assert {run.key for run in work.runs if run.label in named.split("; ")} == runs != set()
     assert {run.key for run in plan(work.study, out=tmp_path / "there").pending} == deadly | faulty < {run.key for run in work.runs}
 
 

@@ -41,14 +41,16 @@ from polypath.sweep import LOCAL, Failed, Fault, Place, State, check_place, file
 from ._captured import captured, captures_are_there
 from ._captures import drop_captures, keep_captures
 from ._folder import DEFAULT_OUT
+from ._keys import KEY, Keys
 from ._manifest import Contents, claim_folder, draws_before, engines_before, left_out_before, write_manifest
 from ._progress import Told
 from ._results import Results
 from ._store import Store, TableFiles
 from ._tables import tables, types_of
 
-# Sentences of failed runs that are told.
+# Sentences of failed runs that are told, and runs that are named for each.
 _TOLD = 20
+_NAMED = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +82,7 @@ class Plan:
     @property
     def large(self) -> bool:
         """Whether the runs are so many that none of them is kept: they are made anew each time, and `expected` is an estimate."""
-        return is_large(self.study) and (self.draws is None or self.cells > MOST_KEPT)
+        return self.packs and (self.draws is None or self.cells > MOST_KEPT)
 
     @cached_property
     def runs(self) -> tuple[Run, ...]:
@@ -102,12 +104,11 @@ class Plan:
 
     def _missing(self) -> Iterator[Run]:
         store = self.store
-        seen: set[bytes] = set()
+        seen = Keys()
         for run in self.every() if self.large else self.runs:
             digest = bytes.fromhex(run.key)
-            if digest in seen or not self._is_mine(digest):
+            if not self._is_mine(digest) or not seen.add(digest):
                 continue
-            seen.add(digest)
             if run.key not in store or not captures_are_there(store, run) or (self.again and store.untrusted(run.key)):
                 yield run
 
@@ -122,7 +123,8 @@ class Plan:
             return sum(self._is_mine(bytes.fromhex(key)) for key in {run.key for run in self.runs})
         first = list(itertools.islice(self.every(), _ESTIMATE))
         of_cells = sum(run.baseline is None for run in first)
-        seeds = len({run.seed for run in first})
+        some = specimens(self.study)
+        seeds = sum(len(cell.seeds) for cell in some) / len(some)
         return round(len({run.key for run in first}) / of_cells * seeds * self.cells / (self.part[1] if self.part else 1))
 
     @property
@@ -332,16 +334,21 @@ def _raise(plan: Plan, failures: list[_Failure]) -> None:
     alike: dict[str, list[str]] = {}
     for failure in failures:
         alike.setdefault(failure.sentence, []).append(failure.run.label)
-    told = []
-    for sentence, labels in list(alike.items())[:_TOLD]:
-        others = f" and in {len(labels) - 1} others" if len(labels) > 1 else ""
-        told.append(f"{plan.study.name}: {sentence} (in the run {labels[0]}{others})")
+    told = [f"{plan.study.name}: {sentence} ({_places(labels)})" for sentence, labels in list(alike.items())[:_TOLD]]
     if len(failures) > 1:
         silent = sum(map(len, list(alike.values())[_TOLD:]))
         not_named = f", {silent} of them not named here" if silent else ""
         told.append(f"{len(failures)} runs failed{not_named}; the others are kept")
     kind = StudyError if any(failure.of_study for failure in failures) else EngineError
     raise kind("\n".join(told))
+
+
+def _places(labels: Sequence[str]) -> str:
+    """Where a sentence holds: the first runs by name, and how many more."""
+    if len(labels) == 1:
+        return f"in the run {labels[0]}"
+    more = f"; and in {len(labels) - _NAMED} others" if len(labels) > _NAMED else ""
+    return f"in the runs {'; '.join(labels[:_NAMED])}{more}"
 
 
 def run(
@@ -408,12 +415,10 @@ def assemble(
 
 def _once(found: Iterable[Run]) -> Iterator[Run]:
     """A run that several kernels share, or cells of several experiments, stands in the tables once for each cell."""
-    seen: set[bytes] = set()
+    seen = Keys()
     for run in found:
         cell = repr((run.experiment, run.key, run.baseline, tuple(run.parameters.items())))
-        digest = hashlib.sha256(cell.encode()).digest()[:16]
-        if digest not in seen:
-            seen.add(digest)
+        if seen.add(hashlib.sha256(cell.encode()).digest()[:KEY]):
             yield run
 
 
