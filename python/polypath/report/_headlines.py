@@ -71,7 +71,7 @@ def _spread(rows: pd.DataFrame, table: pd.DataFrame) -> str:
     if _none_best(table):
         others, which = ("that of the other", "neither") if len(table) == 2 else ("those of all others", "none")
         return (
-            f"{_value(low)} Mbit/s ({low['label']}) to {_value(high)} ({high['label']}). The 95 % interval of the highest overlaps with "
+            f"the cells reach {_value(low)} Mbit/s ({low['label']}) to {_value(high)} ({high['label']}). The 95 % interval of the highest overlaps with "
             f"{others}, so {which} is clearly the best. That is {shares}."
         )
     times = high[GOODPUT] / low[GOODPUT] if low[GOODPUT] else math.inf
