@@ -50,6 +50,7 @@ topology:
     two: {ends: [a, b], both: {rate: 20mbit, delay: 15ms, queue: 50packets}}
 flows: {m: {client: a, server: b, transport: mptcp, cc: cubic}}
 measure: {series: null}
+baselines: null
 """
 
 
