@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import itertools
 import math
 import statistics
@@ -148,6 +149,73 @@ def test_claims_take_draws_as_repetitions(tmp_path: Path) -> None:
 def test_the_short_form_has_the_first_draws() -> None:
     assert {cell.parameters["draw"] for cell in cells(study().in_short())} == {1, 2}
     assert {cell.parameters["draw"] for cell in cells(study(STUDY + "short: {draws: 1}\n").in_short())} == {1}
+
+
+OWN = STUDY.replace("  number: 4\n", "  number: 4\n  own_seeds: true\n") + "seeds: 2\n"
+
+
+def test_each_draw_has_seeds_of_its_own_if_it_is_told_so() -> None:
+    made = study(OWN)
+    of = {(cell.parameters["draw"], cell.parameters["cc"]): cell.seeds for cell in cells(made)}
+    assert len({seed for seeds in of.values() for seed in seeds}) == 4 * 2, "as many as draws and seeds"
+    assert all(of[number, "lia"] == of[number, "cubic"] for number in (1, 2, 3, 4)), "algorithms have the same chance"
+    # SHA-256 of "1/2/seed/1" and "1/2/seed/2"; the same on any machine, and below 2**48.
+    assert of[2, "lia"] == (10437805187506, 176090115697453)
+    # Whatever else is drawn, and however often.
+    more = study(OWN.replace("number: 4", "number: 5").replace("{loguniform: [1, 100]}", "{uniform: [1, 9]}"))
+    assert [cell.seeds for cell in cells(more)][:8] == [cell.seeds for cell in cells(made)]
+    other = study(OWN.replace("  number: 4\n", "  number: 4\n  seed: 2\n"))
+    assert not {seed for cell in cells(other) for seed in cell.seeds} & {seed for seeds in of.values() for seed in seeds}
+
+
+def test_seeds_of_their_own_come_of_whatever_seeds_a_cell_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = study(OWN)
+    assert [cell.seeds for cell in cells(made.in_short())] == [cell.seeds for cell in cells(made)][:4]
+    one = study(OWN + "short: {seeds: 1}\n").in_short()
+    assert [cell.seeds for cell in cells(one)] == [cell.seeds[:1] for cell in cells(made)][:4]
+    assert [cell.seeds for cell in cells(large(monkeypatch, OWN))] == [cell.seeds for cell in cells(made)], "made late, they are the same"
+    brought = study(OWN + "bundles: {cc: {lia: {seed: 2}, cubic: {seed: 1}}}\n")
+    assert [cell.seeds for cell in cells(brought)][2:4] == [(176090115697453,), (10437805187506,)]
+
+
+def test_draws_share_the_studys_seeds_unless_it_is_told_otherwise() -> None:
+    assert {cell.seeds for cell in cells(study(OWN.replace("own_seeds: true", "own_seeds: false")))} == {(1, 2)}
+    # A study that does not say keeps its runs: their keys are what they were.
+    assert [run.key for run in plan(study(STUDY + "seeds: 2\n")).runs] == [
+        run.key for run in plan(study(OWN.replace("own_seeds: true", "own_seeds: false"))).runs
+    ]
+
+
+def test_links_lose_other_packets_in_each_draw_with_seeds_of_its_own(tmp_path: Path) -> None:
+    # Four networks that are the same but for chance.
+    lossy = (
+        STUDY.replace("rate: 20mbit, ", "rate: 20mbit, loss: 1%, ")
+        .replace("{loguniform: [1, 100]}", "{choice: [10]}")
+        .replace("50: 1", "50: 0")
+    )
+    shared = execute(plan(study(lossy), out=tmp_path / "shared")).runs
+    own = execute(plan(study(lossy.replace("  number: 4\n", "  number: 4\n  own_seeds: true\n")), out=tmp_path / "own")).runs
+    assert shared.groupby("cc")["goodput_receiver_mbps"].nunique().max() == 1
+    assert own.groupby("cc")["goodput_receiver_mbps"].nunique().min() == 4
+    assert own.groupby("draw")["seed"].nunique().max() == 1
+
+
+def test_results_and_reports_tell_seeds_of_each_draws_own(tmp_path: Path) -> None:
+    made = study(OWN.replace("measure: {series: null}", "measure: {series: 500ms}"))
+    results = execute(plan(made, out=tmp_path))
+    assert results.manifest["own_seeds"] is True
+    assert "seeds" not in results.manifest
+    assert "seeds" in execute(plan(study(), out=tmp_path / "shared")).manifest
+    told = CliRunner().invoke(build(), ["report", str(results.folder), "--figures", "svg"])
+    assert told.exit_code == 0, told.output
+    page = (results.folder / "report.html").read_text()
+    assert "Seeds of each draw's own, 8 in all." in html.unescape(page)
+    # Figures over time show the first draw, whose seeds need not be the least.
+    least = min(results.runs.loc[results.runs["draw"] == 1, "seed"])
+    assert f"Seed {least}" in page
+    assert min(results.runs["seed"]) != least, "the test has to tell them apart"
+    shown = CliRunner().invoke(build(), ["show", str(results.folder / "study.yaml")])
+    assert "made into seeds of each draw's own" in " ".join(shown.output.split())
 
 
 def test_one_chooses_draws_by_number() -> None:

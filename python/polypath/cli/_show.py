@@ -86,7 +86,8 @@ def _show_study(study: Study) -> None:
         axes = [f"{parameter}: {', '.join(map(str, values))}" for parameter, values in experiment.matrix.items()]
         axes += [f"{study.draw.number} draws of {', '.join(study.draw.parameters)}"] if study.draw else []
         seeds = study.seeds if experiment.seeds is None else experiment.seeds
-        matrix.add_row(experiment.title or name, "; ".join(axes), str(number_of_cells(study, name)), ", ".join(map(str, seeds)))
+        words = ", ".join(map(str, seeds)) + (", made into seeds of each draw's own" if study.has_own_seeds else "")
+        matrix.add_row(experiment.title or name, "; ".join(axes), str(number_of_cells(study, name)), words)
     _console.out.print(matrix)
 
 

@@ -9,6 +9,7 @@ import pandas as pd
 
 from polypath.analysis import beside, gains, hops, rates
 from polypath.plot import Figure, goodput_bars, over_time, topology
+from polypath.study import NUMBER_OF_DRAW
 
 from . import _events
 from ._material import GOODPUT, Material, label, living, published_rows
@@ -76,7 +77,9 @@ def over_time_of(name: str, rows: pd.DataFrame, names: Sequence[str], material: 
     """Goodput, congestion window and round-trip time of every subflow over time, from the first seed of each cell."""
     if material.series.empty:
         return []
-    first = rows[rows["seed"] == rows["seed"].min()]
+    # Seeds of each draw's own have nothing to do with one another.
+    among = rows[rows[NUMBER_OF_DRAW] == rows[NUMBER_OF_DRAW].min()] if material.study.has_own_seeds else rows
+    first = among[among["seed"] == among["seed"].min()]
     chosen = list(dict.fromkeys(first["key"]))[:MOST_PICTURES]
     series = living(material, material.series, chosen)
     if series.empty:

@@ -133,7 +133,7 @@ def page(material: Material) -> Page:
         timing=timing(material),
         single=_tables.single(material, material.paths_of(runs)),
         baseline_cc=several(sorted({str(cc) for cc in material.baselines.get("flow_cc", pd.Series(dtype=str)).dropna()})),
-        seeds=_seeds(seeds, runs),
+        seeds=_seeds(seeds, runs, own=study.has_own_seeds),
         versions=material.versions,
         repeat=material.repeat,
     )
@@ -283,11 +283,12 @@ def _application(app: Mapping[str, Any]) -> str:
     return f"sends{rate} for {int(app['on_ns']) / 1e9:g} s and rests for {int(app['off_ns']) / 1e9:g} s, in turn"
 
 
-def _seeds(seeds: Sequence[int], runs: pd.DataFrame) -> str:
+def _seeds(seeds: Sequence[int], runs: pd.DataFrame, *, own: bool) -> str:
     words = ", ".join(str(seed) for seed in seeds)
     if len(seeds) < 2:
         return f"Seed {words}. One run a cell, so no confidence intervals."
+    words = f"Seeds of each draw's own, {len(seeds)} in all" if own else f"Seeds {words}"
     names = [column for column in runs.columns if column in ("experiment", "flow")]
     spread = runs.groupby([*names, *[c for c in runs.columns if c == "cc"]], dropna=False)[GOODPUT].std().max()
     same = " All repetitions of a cell gave the same figures: nothing in this set-up is drawn at random." if spread == 0 else ""
-    return f"Seeds {words}. Intervals are of the mean, 95 %, by Student’s t.{same}"
+    return f"{words}. Intervals are of the mean, 95 %, by Student’s t.{same}"

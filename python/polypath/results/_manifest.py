@@ -41,7 +41,8 @@ class Contents:
     """What the tables hold, counted while they are made."""
 
     engines: dict[str, str] = field(default_factory=dict)
-    seeds: set[int] = field(default_factory=set)
+    # None where each draw has seeds of its own: they are as many as draws, and follow from the study.
+    seeds: set[int] | None = field(default_factory=set)
     cells: int = 0
     baselines: int = 0
     # Of each run that differs.
@@ -50,7 +51,8 @@ class Contents:
     def add(self, finished: Iterable[Run]) -> None:
         for run in finished:
             self.engines[run.engine if run.kernel is None else f"{run.engine} {run.kernel}"] = run.version
-            self.seeds.add(run.seed)
+            if self.seeds is not None:
+                self.seeds.add(run.seed)
             self.keys.add(bytes.fromhex(run.key))
             self.cells += run.baseline is None
             self.baselines += run.baseline is not None
@@ -65,7 +67,7 @@ def write_manifest(folder: Path, study: Study, contents: Contents, left_out: Seq
         "runs": len(contents.keys),
         "cells": contents.cells,
         "baselines": contents.baselines,
-        "seeds": sorted(contents.seeds),
+        **({"own_seeds": True} if contents.seeds is None else {"seeds": sorted(contents.seeds)}),
         **({"draws": spans_of(draws)} if draws is not None else {}),
         **({"left_out": list(left_out)} if left_out else {}),
     }

@@ -404,7 +404,7 @@ def assemble(
         draws = {*draws, *before} if is_large(study) and before is not None else None
     store = Store(folder / "runs")
     types = types_of(study)
-    contents = Contents()
+    contents = Contents(seeds=None) if study.has_own_seeds else Contents()
     with TableFiles(folder) as files:
         for part in _parts(_once(_all_runs(study, engine, folder, kernel, known, draws))):
             files.add(tables(store, part, types))

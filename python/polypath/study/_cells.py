@@ -318,6 +318,8 @@ class _Maker:
         seeds = (int(brought[SEED]),) if SEED in brought else seeds
         if study.shortened:
             setup, seeds = Setup.model_validate(shortened(plain(setup), study.short)), seeds[: study.short.seeds]
+        if study.draw is not None:
+            seeds = study.draw.seeds_of(number, seeds)
         return Cell(experiment=self._name, parameters=parameters, varied=own, setup=setup, seeds=seeds, origin=origin)
 
 

@@ -292,6 +292,11 @@ class Study(Model):
         return (*self.repeat_over, *(self.draw.names if self.draw else ()))
 
     @property
+    def has_own_seeds(self) -> bool:
+        """Whether each draw has seeds of its own."""
+        return self.draw is not None and self.draw.own_seeds
+
+    @property
     def varies_kernel(self) -> bool:
         """Whether parameters decide the kernel, so that no other can stand in for it."""
         return any(is_placeholder(kernel) for kernel in (self.kernel, *(each.kernel for each in self.all_experiments.values())))
