@@ -71,8 +71,8 @@ def _spread(rows: pd.DataFrame, table: pd.DataFrame) -> str:
     if _none_best(table):
         others, which = ("that of the other", "neither") if len(table) == 2 else ("those of all others", "none")
         return (
-            f"the cells reach {_value(low)} Mbit/s ({low['label']}) to {_value(high)} ({high['label']}). The 95 % interval of the highest overlaps with "
-            f"{others}, so {which} is clearly the best. That is {shares}."
+            f"the cells reach {_value(low)} Mbit/s ({low['label']}) to {_value(high)} ({high['label']}). "
+            f"The 95 % interval of the highest overlaps with {others}, so {which} is clearly the best. That is {shares}."
         )
     times = high[GOODPUT] / low[GOODPUT] if low[GOODPUT] else math.inf
     apart = f"{number(times, 1 if times >= 2 else 2)} times as much" if math.isfinite(times) else "the worst got nothing"
