@@ -313,7 +313,6 @@ impl Socket {
                 super::path_mtu::Next::Wait => return false,
                 super::path_mtu::Next::Probe(len) => {
                     self.probe_leaves(cx.now, len);
-                    self.burst.length = 0;
                     self.send_probe(cx, New { len: len.as_u32(), with_fin: false, in_flight }, segment);
                     return true;
                 }
@@ -363,8 +362,8 @@ impl Socket {
         if self.settings.tso_bytes > Bytes::ZERO && buffer.0 > self.segment_len() && self.should_defer(cx.now, in_flight, most, buffer) {
             return false;
         }
-        // No burst spans two buffers; a FIN needs none.
-        self.burst.remaining = most.min(buffer.0.div_ceil(self.segment_len())).max(1);
+        // No burst spans two buffers; a FIN needs none. None takes more than half of the window, so that two are under way (Linux: `tcp_cwnd_test`).
+        self.burst.remaining = most.min(self.flow.cwnd / 2).min(buffer.0.div_ceil(self.segment_len())).max(1);
         true
     }
 
@@ -389,9 +388,10 @@ impl Socket {
             && !self.loss.new_data_first()
     }
 
-    /// New data that leaves to find something out.
+    /// New data that leaves to find something out: a burst of its own.
     #[cold]
     fn send_probe(&mut self, cx: Context<'_>, new: New, segment: &mut Segment) {
+        self.burst = Burst { remaining: 0, length: 0, ..self.burst };
         self.send_new(cx, new, segment);
     }
 
