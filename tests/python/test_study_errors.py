@@ -1,10 +1,12 @@
 """Every mistake in a study file ends in one sentence with file, line, field and what is allowed."""
 
+import json
+
 import pytest
 import yaml
 from study_data import STUDY, changed
 
-from polypath import Study, StudyError
+from polypath import Flow, Study, StudyError
 
 FIRST = "first: {ends: [client, middle], both: {rate: 50mbit, queue: 100packets, delay: 5ms}}"
 
@@ -275,11 +277,16 @@ def test_all_mistakes_are_told_at_once_each_with_its_line(tmp_path):
     assert all(line.startswith(start) for line, start in zip(told, expected, strict=True)), told
 
 
+APART = (
+    SEVERAL.split("flows:")[0].replace("dellay", "delay").replace("10mbps, queue: 50", "10mbit")
+    + "flows:\n  f: {client: a, server: x}\n  g: {client: a, server: a}\n  h: {client: a, server: b, start: 9s}\nduration: 2s\n"
+)
+"""Each part by itself is well written."""
+
+
 def test_what_does_not_fit_together_is_told_at_once_as_well(tmp_path):
     file = tmp_path / "study.yaml"
-    text = SEVERAL.split("flows:")[0].replace("dellay", "delay").replace("10mbps, queue: 50", "10mbit")
-    flows = "flows:\n  f: {client: a, server: x}\n  g: {client: a, server: a}\n  h: {client: a, server: b, start: 9s}\nduration: 2s\n"
-    file.write_text(text + flows)
+    file.write_text(APART)
     with pytest.raises(StudyError) as error:
         Study.load(file)
     assert [line.removeprefix(f"{file}:").split(": ")[1] for line in str(error.value).splitlines()] == [
@@ -287,6 +294,36 @@ def test_what_does_not_fit_together_is_told_at_once_as_well(tmp_path):
         "flows.g.server",
         "flows.h.start",
     ]
-    # In Python the first is told.
-    with pytest.raises(ValueError, match='there is no node "x"'):
-        Study.model_validate(yaml.safe_load(file.read_text()))
+
+
+@pytest.mark.parametrize("text", [SEVERAL, APART, "name: n\n", "- 1\n"])
+def test_python_says_what_a_file_says_with_the_field_in_place_of_the_line(text, tmp_path):
+    file = tmp_path / "study.yaml"
+    file.write_text(text)
+    tree = yaml.safe_load(text)
+    with pytest.raises(StudyError) as of_tree:
+        Study.model_validate(tree)
+    with pytest.raises(StudyError) as of_json:
+        Study.model_validate_json(json.dumps(tree))
+    told = str(of_tree.value).splitlines()
+    assert told == str(of_json.value).splitlines()
+    if tree == [1]:
+        assert told == ["[1] stands where fields with names are expected"]
+    else:
+        with pytest.raises(StudyError) as of_file:
+            Study.load(file)
+        assert told == [line.removeprefix(f"{file}:").partition(": ")[2] for line in str(of_file.value).splitlines()]
+
+
+def test_text_that_is_no_json_is_one_sentence():
+    with pytest.raises(StudyError, match=r"^this is no JSON: [^\n]*$"):
+        Study.model_validate_json("{")
+
+
+def test_a_part_built_from_plain_values_says_what_is_wrong_with_it_and_a_model_inside_a_tree_keeps_its_place():
+    with pytest.raises(StudyError) as error:
+        Flow.model_validate({"client": "a", "server": "b", "transport": "tpc"})
+    assert str(error.value) == "transport: 'tpc' is not allowed here; allowed are 'mptcp', 'tcp', 'udp'"
+    tree = {**yaml.safe_load(APART), "flows": {"f": Flow(client="a", server="x")}}
+    with pytest.raises(StudyError, match=r'^flows\.f\.server: there is no node "x"'):
+        Study.model_validate(tree)

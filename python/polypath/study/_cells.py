@@ -14,7 +14,7 @@ from typing import Any, overload
 from pydantic import Field, ValidationError
 
 from ._elements import Down, RateLimit, chain
-from ._errors import SetupError, Where, dotted, gathered, raise_all, unknown
+from ._errors import Mistakes, SetupError, Where, dotted, gathered, raise_all, unknown
 from ._fields import no_such_field
 from ._flows import Bulk, Constant, Endpoints, Flow, Ndiffports, OnOff, Requests
 from ._kernel import KernelName
@@ -310,10 +310,9 @@ class _Maker:
         own = {**drawn, **varied}
         try:
             setup = Setup.model_validate(tree)
-        except ValidationError as error:
-            wrong = (SetupError(placed(where, origin), in_cell(sentence, own)) for where, sentence in problems(error, tree, Setup))
-            raise_all(list(wrong))
-            raise AssertionError("pydantic found something") from error
+        except Mistakes as error:
+            raise_all([SetupError(placed(each.where, origin), in_cell(each.sentence, own)) for each in error.wrong])
+            raise AssertionError("there are mistakes") from error
         seeds = study.seeds if self._experiment.seeds is None else self._experiment.seeds
         seeds = (int(brought[SEED]),) if SEED in brought else seeds
         if study.shortened:

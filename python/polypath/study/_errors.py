@@ -26,6 +26,25 @@ class SetupError(StudyError):
         self.others: tuple[SetupError, ...] = ()
 
 
+class Mistakes(StudyError):
+    """All mistakes of a study or a part of one, a line each."""
+
+    def __init__(self, wrong: Sequence[SetupError]) -> None:
+        super().__init__(lines_of(map(str, wrong)))
+        self.wrong = tuple(wrong)
+
+
+MOST_TOLD = 20
+"""So many mistakes are told at once."""
+
+
+def lines_of(sentences: Iterable[str]) -> str:
+    """A line for each of the first mistakes, and how many more there are."""
+    told = list(sentences)
+    more = len(told) - MOST_TOLD
+    return "\n".join(told[:MOST_TOLD]) + (f"\n{more} more mistakes are not told" if more > 0 else "")
+
+
 def raise_all(found: Sequence[SetupError]) -> None:
     """Raises the first of these mistakes, with the others behind it; none of none."""
     if not found:

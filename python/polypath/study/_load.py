@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import ValidationError
 
-from ._cells import Setup, cells, plain, problems
-from ._errors import SetupError, StudyError, Where, dotted
+from ._cells import Setup, cells, plain
+from ._errors import Mistakes, SetupError, StudyError, Where, dotted, lines_of
 from ._study import NETWORK_ONLY, Study
 from ._traces import FOLDER
 from ._yaml import Document, parse
@@ -98,19 +97,10 @@ def _study(source: StudyFile, tree: dict[str, Any], *, network_only: bool = Fals
     token = FOLDER.set(source.path.parent)
     try:
         return Study.model_validate(tree, context={NETWORK_ONLY: network_only})
-    except ValidationError as error:
-        wrong = [source.error(where, sentence) for where, sentence in problems(error, tree, Study)]
-        raise StudyError("\n".join(map(str, wrong[:_MOST_TOLD])) + _more(len(wrong) - _MOST_TOLD)) from None
+    except Mistakes as error:
+        raise StudyError(lines_of(str(source.error(each.where, each.sentence)) for each in error.wrong)) from None
     finally:
         FOLDER.reset(token)
-
-
-# So many mistakes are told at once.
-_MOST_TOLD = 20
-
-
-def _more(count: int) -> str:
-    return f"\n{count} more mistakes are not told" if count > 0 else ""
 
 
 def dump(study: Study) -> str:

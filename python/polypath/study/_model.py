@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import re
 import textwrap
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Self
 
 from pydantic import (
@@ -23,7 +25,7 @@ from pydantic._internal._model_construction import ModelMetaclass
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from ._errors import SetupError, StudyError
+from ._errors import Mistakes, SetupError, StudyError
 from ._placeholder import PLACEHOLDER_PATTERN, UNCLOSED, Placeholder, is_placeholder
 
 
@@ -42,6 +44,18 @@ class FrozenDict(dict[Any, Any]):
         return hash(frozenset(self.items()))
 
 
+@contextmanager
+def _sentences_for(model: type[Model], tree: Any) -> Iterator[None]:
+    """Says what pydantic finds wrong with a tree as Polypath says it. Raises `Mistakes`."""
+    try:
+        yield
+    except ValidationError as error:
+        # It needs models.
+        from ._cells import problems
+
+        raise Mistakes([SetupError(where, sentence) for where, sentence in problems(error, tree, model)]) from None
+
+
 class _OneSentence(ModelMetaclass):
     """Who builds a model in Python hears of a mistake as who writes a file does: a sentence for each, with its field."""
 
@@ -49,14 +63,8 @@ class _OneSentence(ModelMetaclass):
     if not TYPE_CHECKING:
 
         def __call__(self, *values: Any, **named: Any) -> Any:
-            try:
+            with _sentences_for(self, named):
                 return super().__call__(*values, **named)
-            except ValidationError as error:
-                # It needs models.
-                from ._cells import problems
-
-                wrong = [SetupError(where, sentence) for where, sentence in problems(error, named, self)]
-                raise StudyError("\n".join(map(str, wrong))) from None
 
 
 class Model(BaseModel, metaclass=_OneSentence):
@@ -77,6 +85,22 @@ class Model(BaseModel, metaclass=_OneSentence):
             return super().model_copy(deep=deep)
         # Pydantic's own takes whatever it is given.
         return type(self)(**{**self._said(), **update})
+
+    @classmethod
+    def model_validate(cls, obj: Any, **how: Any) -> Self:
+        """The model that a tree of plain values describes. Raises `StudyError`, a sentence for each mistake, with its field."""
+        with _sentences_for(cls, obj):
+            return super().model_validate(obj, **how)
+
+    @classmethod
+    def model_validate_json(cls, json_data: str | bytes | bytearray, **how: Any) -> Self:
+        """As `model_validate`, of JSON text."""
+        try:
+            tree = json.loads(json_data)
+        except ValueError as error:
+            raise StudyError(f"this is no JSON: {error}") from None
+        with _sentences_for(cls, tree):
+            return super().model_validate_json(json_data, **how)
 
     def with_checked(self, **changes: Any) -> Self:
         """A copy with values that were checked already, quicker than `model_copy`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ._errors import SetupError, StudyError, Where, dotted, unknown
+from ._errors import Mistakes, SetupError, Where, unknown
 from ._fields import no_field
 from ._model import Model
 
@@ -40,10 +40,9 @@ def _of_model(value: Model, place: str, new: Any, where: Where) -> Any:
     inner = _inner(getattr(value, name), rest, new, (*where, name))
     try:
         return value.model_copy(update={name: inner})
-    except StudyError as error:
+    except Mistakes as error:
         # A part knows nothing of what it stands in.
-        before = f"{dotted(where)}." if where else ""
-        raise StudyError("\n".join(before + line for line in str(error).splitlines())) from None
+        raise Mistakes([SetupError((*where, *each.where), each.sentence) for each in error.wrong]) from None
 
 
 def _of_mapping(value: Mapping[Any, Any], place: str, new: Any, where: Where) -> Any:
