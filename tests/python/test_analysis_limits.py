@@ -149,6 +149,28 @@ def test_buffers_of_two_gigabit_paths(transport, tmp_path):
     assert found.set_index(["rmem", "wmem"])["share"].to_dict()[250_000_000, 250_000_000] > 0.8
 
 
+def test_a_share_above_all_is_what_waited_out_of_order_when_the_window_began(tmp_path):
+    direction = {"rate": "10mbit", "queue": "300packets"}
+    links = {
+        "dsl": {"ends": ["c", "s"], "both": {**direction, "delay": "10ms"}},
+        "lte": {"ends": ["c", "s"], "both": {**direction, "delay": "30ms"}},
+    }
+    flow = {"client": "c", "server": "s", "cc": "reno"}
+    more = {"duration": "10s", "measure": {"window": ["3s", "8s"], "series": "5ms"}, "baselines": None}
+    study = Study.model_validate(
+        {"name": "held", "topology": {"nodes": {"c": None, "s": None}, "links": links}, "flows": {"f": flow}, **more}
+    )
+    results = simulate(study, out=tmp_path)
+    (row,) = with_limits(material(results)).to_dict("records")
+    assert row["share"] > 1.002, "the connection still waits for what the overshoot cost when the window begins"
+    progress = results.progress.assign(since=lambda each: each["time_s"] - row["established_s"])
+    first, last = (progress.iloc[(progress["since"] - edge).abs().argmin()] for edge in (3.0, 8.0))
+    held = float(first["out_of_order_bytes"] - last["out_of_order_bytes"])
+    in_window = (float(last["received_bytes"] - first["received_bytes"]) - held) * 8 / 1e6
+    assert held > 100_000
+    assert in_window <= row["bound_mbps"] * (last["since"] - first["since"]) * 1.0005
+
+
 def test_a_queue_that_cubic_never_lets_run_empty(tmp_path):
     link = {"ends": ["c", "s"], "both": {"rate": "10mbit", "delay": "10ms", "queue": "500packets"}}
     given = {"topology": {"nodes": {"c": None, "s": None}, "links": {"l": link}}, "duration": "10s"}

@@ -2,8 +2,8 @@
 
 A link carries frames of IP length plus framing; of each frame only the payload is goodput. With equal segments on all paths this is the
 maximum flow of the graph restricted to the paths in use; with unequal segments (another MTU on one path) it is the linear programme below,
-of which the maximum flow is a special case. Acknowledgements, handshakes and retransmissions are not subtracted: a bound, never reached
-from above by more than a queue that was already full when the window began.
+of which the maximum flow is a special case. Acknowledgements, handshakes and retransmissions are not subtracted. It bounds what passes the
+links in the window; the receiver's goodput can pass it by what had passed them before and was put in order within the window.
 """
 
 from __future__ import annotations

@@ -83,7 +83,10 @@ def results(rows: pd.DataFrame, table: pd.DataFrame, names: Sequence[str], mater
         Column(title="Goodput", unit="Mbit/s", help="Mbit/s that the receiving application read over the window, mean and 95 % interval"),
         Column(title="Sender’s view", unit="Mbit/s", help="Mbit/s that the sending socket accepted over the window"),
         Column(title="Possible", unit="Mbit/s", help="The most that the links and the framing allow, Mbit/s"),
-        Column(title="Reached", help="Goodput over what was possible"),
+        Column(
+            title="Reached",
+            help="Goodput over what was possible; above 100 % where data that came before the window were put in order in it",
+        ),
         Column(
             title="Limited by",
             help="What held it below what was possible: the bottleneck’s queue or the endpoints’ counters tell",

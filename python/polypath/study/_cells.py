@@ -14,7 +14,7 @@ from typing import Any, overload
 from pydantic import Field, ValidationError
 
 from ._elements import Down, RateLimit, chain
-from ._errors import Mistakes, SetupError, Where, dotted, gathered, raise_all, unknown
+from ._errors import MistakesError, SetupError, Where, dotted, gathered, raise_all, unknown
 from ._fields import no_such_field
 from ._flows import Bulk, Constant, Endpoints, Flow, Ndiffports, OnOff, Requests
 from ._kernel import KernelName
@@ -310,7 +310,7 @@ class _Maker:
         own = {**drawn, **varied}
         try:
             setup = Setup.model_validate(tree)
-        except Mistakes as error:
+        except MistakesError as error:
             raise_all([SetupError(placed(each.where, origin), in_cell(each.sentence, own)) for each in error.wrong])
             raise AssertionError("there are mistakes") from error
         seeds = study.seeds if self._experiment.seeds is None else self._experiment.seeds

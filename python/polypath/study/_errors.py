@@ -26,7 +26,7 @@ class SetupError(StudyError):
         self.others: tuple[SetupError, ...] = ()
 
 
-class Mistakes(StudyError):
+class MistakesError(StudyError):
     """All mistakes of a study or a part of one, a line each."""
 
     def __init__(self, wrong: Sequence[SetupError]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from ._cells import Setup, cells, plain
-from ._errors import Mistakes, SetupError, StudyError, Where, dotted, lines_of
+from ._errors import MistakesError, SetupError, StudyError, Where, dotted, lines_of
 from ._study import NETWORK_ONLY, Study
 from ._traces import FOLDER
 from ._yaml import Document, parse
@@ -97,7 +97,7 @@ def _study(source: StudyFile, tree: dict[str, Any], *, network_only: bool = Fals
     token = FOLDER.set(source.path.parent)
     try:
         return Study.model_validate(tree, context={NETWORK_ONLY: network_only})
-    except Mistakes as error:
+    except MistakesError as error:
         raise StudyError(lines_of(str(source.error(each.where, each.sentence)) for each in error.wrong)) from None
     finally:
         FOLDER.reset(token)

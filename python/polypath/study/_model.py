@@ -25,7 +25,7 @@ from pydantic._internal._model_construction import ModelMetaclass
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from ._errors import Mistakes, SetupError, StudyError
+from ._errors import MistakesError, SetupError, StudyError
 from ._placeholder import PLACEHOLDER_PATTERN, UNCLOSED, Placeholder, is_placeholder
 
 
@@ -46,14 +46,14 @@ class FrozenDict(dict[Any, Any]):
 
 @contextmanager
 def _sentences_for(model: type[Model], tree: Any) -> Iterator[None]:
-    """Says what pydantic finds wrong with a tree as Polypath says it. Raises `Mistakes`."""
+    """Says what pydantic finds wrong with a tree as Polypath says it. Raises `MistakesError`."""
     try:
         yield
     except ValidationError as error:
         # It needs models.
         from ._cells import problems
 
-        raise Mistakes([SetupError(where, sentence) for where, sentence in problems(error, tree, model)]) from None
+        raise MistakesError([SetupError(where, sentence) for where, sentence in problems(error, tree, model)]) from None
 
 
 class _OneSentence(ModelMetaclass):

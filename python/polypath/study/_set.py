@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ._errors import Mistakes, SetupError, Where, unknown
+from ._errors import MistakesError, SetupError, Where, unknown
 from ._fields import no_field
 from ._model import Model
 
@@ -40,9 +40,9 @@ def _of_model(value: Model, place: str, new: Any, where: Where) -> Any:
     inner = _inner(getattr(value, name), rest, new, (*where, name))
     try:
         return value.model_copy(update={name: inner})
-    except Mistakes as error:
+    except MistakesError as error:
         # A part knows nothing of what it stands in.
-        raise Mistakes([SetupError((*where, *each.where), each.sentence) for each in error.wrong]) from None
+        raise MistakesError([SetupError((*where, *each.where), each.sentence) for each in error.wrong]) from None
 
 
 def _of_mapping(value: Mapping[Any, Any], place: str, new: Any, where: Where) -> Any:
