@@ -3,6 +3,7 @@
     python studies/atlas/map.py bulk                          # or claims, ratios, page, settings, confirmed, losses, best; all without one
     python studies/atlas/map.py --figures                     # bulk.png and spread.png, beside this file
     python studies/atlas/map.py --seeds SIM LINUX             # two folders of results with several seeds, one of each engine
+    python studies/atlas/map.py --dropped LINUX               # a folder of results of the engine linux, for what its kernel counted
     python studies/atlas/map.py --take results/atlas          # atlas.parquet, which the others read, from results of the study
 
 Gains are beside TCP (cubic) alone on the better of the two links, in the same network.
@@ -206,6 +207,26 @@ def repeated(sim: Results, linux: Results) -> str:
     return f"{markdown(['algorithm, loss', 'networks', *differences], body)}\n\nClearly apart: {named}."
 
 
+def dropped(atlas: pd.DataFrame, linux: Results) -> str:
+    """Runs of `bulk` on Linux whose receiver dropped what lay beyond its window, and the others: goodput beside the simulator's."""
+    counters = linux.table("counters").to_pandas()
+    found = counters[(counters["counter"] == "MPTcpExtNoDSSInWindow") & (counters["node"] == "receiver")].set_index("key")["count"]
+    runs = linux.runs[(linux.runs["engine"] == "linux") & (linux.runs["experiment"] == "bulk")]
+    sim = rows(atlas, "bulk").set_index(["draw", "cc"])["value"].rename("sim").reset_index()
+    both = runs.merge(sim, on=["draw", "cc"])
+    both["more"] = 100 * (both["goodput_receiver_mbps"] / both["sim"] - 1)
+    both["drops"] = both["key"].map(found).fillna(0) > 0
+    both["loses"] = pd.to_numeric(both["mobile_loss"]) > 0
+    body = []
+    for (loses, drops), own in both.groupby(["loses", "drops"]):
+        coupled = own["cc"].isin(["lia", "olia", "balia"]).sum()
+        near = f"{100 * (own['more'].abs() < 10).mean():.0f} %"
+        words = [("loss" if loses else "no loss"), "yes" if drops else "no"]
+        body.append([*words, str(len(own)), str(coupled), f"{own['more'].median():+.1f} %", near])
+    heads = ["mobile link", "dropped beyond the window", "runs", "of coupled algorithms", "median difference", "within a tenth"]
+    return markdown(heads, body)
+
+
 def figures(atlas: pd.DataFrame, folder: Path) -> None:
     """The gain of each network over the ratio of rates; and how gains are spread, by setting."""
     import altair as alt
@@ -284,6 +305,7 @@ def main() -> None:
     parser.add_argument("--figures", action="store_true")
     parser.add_argument("--take", metavar="RESULTS")
     parser.add_argument("--seeds", nargs=2, metavar=("SIM", "LINUX"))
+    parser.add_argument("--dropped", metavar="LINUX")
     given = parser.parse_args()
     if given.seeds is not None:
         print(repeated(*(Results.open(folder) for folder in given.seeds)))
@@ -294,6 +316,9 @@ def main() -> None:
         print(f"{FILE.name}: {len(found)} rows of {found['draw'].nunique()} networks, {FILE.stat().st_size / 1e6:.1f} MB")
         return
     atlas = pd.read_parquet(FILE)
+    if given.dropped is not None:
+        print(dropped(atlas, Results.open(given.dropped)))
+        return
     if given.figures:
         figures(atlas, FILE.parent)
         return
