@@ -87,7 +87,7 @@ MISTAKES = {
     "an undeclared name": (("* tst_d_BETA", "* tst_d_BETTA"), r"tst_d\.c:34: it does not compile: 'tst_d_BETTA' undeclared"),
     "a floating-point number": (
         ("(__u64)c->flow->cwnd * tst_d_BETA / 1024", "c->flow->cwnd * 0.7"),
-        r"tst_d\.c:\d+: it does not compile: (SSE|.*general-regs-only)",
+        r"tst_d\.c:\d+: it does not compile: it computes with a floating-point number, which no kernel does; scale an integer",
     ),
     "a call of the C library": (
         ("\ts->losses++;", '\tint printf(const char *, ...);\n\ts->losses += printf("lost");'),
@@ -213,6 +213,10 @@ REFUSALS = {
     "a file that is there": (("cc", "new", "there", "--into", "full"), "full/there.c is there already"),
     "a folder that is a file": (("cc", "new", "tst_f", "--into", "file"), "file is there already"),
     "no folder": (("run", ".", "--cc-path", "nowhere"), "nowhere is no folder; `polypath cc new NAME --into nowhere` begins"),
+    "the file itself": (
+        ("run", ".", "--cc-path", "full/there.c"),
+        "full/there.c is a file; name the folder that it lies in: --cc-path full",
+    ),
     "an empty folder": (("run", ".", "--cc-path", "empty"), "empty holds no algorithm, that is no file NAME.c"),
     "a file with such a name": (("run", ".", "--cc-path", "named"), 'named/No-Name.c: "No-Name" is no name'),
 }

@@ -47,6 +47,8 @@ def used() -> dict[str, Own]:
 def use(folder: str | Path) -> list[Own]:
     """Compiles every algorithm of a folder (NAME.c is NAME) and makes it known to this process; raises `OwnCcError`."""
     place = Path(folder)
+    if place.is_file():
+        raise OwnCcError(f"{folder} is a file; name the folder that it lies in: --cc-path {place.parent}")
     if not place.is_dir():
         raise OwnCcError(f"{folder} is no folder; `polypath cc new NAME --into {folder}` begins an algorithm there")
     files = sorted(place.glob("*.c"))
@@ -148,7 +150,13 @@ def complaint(own: Own, said: str, how: str = "") -> str:
     used_at = re.search(rf"^{re.escape(str(own.file))}:(\d+):", said[first.start() :], re.MULTILINE)
     line = f"{own.file}:{used_at[1]}" if used_at else f"{first['file']}:{first['line']}"
     more = f" (the first of {len(errors)} errors)" if len(errors) > 1 else ""
-    return f"{line}: it does not {compile_}: {first['what']}{more}\n{words}"
+    what = _FLOATING if _NO_FLOATING.search(first["what"]) else first["what"]
+    return f"{line}: it does not {compile_}: {what}{more}\n{words}"
+
+
+# What gcc and clang say of a floating-point number where its registers may not be used: x86-64 and aarch64.
+_NO_FLOATING = re.compile(r"\bSSE\d? .*disabled|general-regs-only")
+_FLOATING = "it computes with a floating-point number, which no kernel does; scale an integer, as in `window * 717 / 1024` for 0.7"
 
 
 # Sections of what a program may write; tables with addresses in them are only written when they are loaded.
