@@ -4,6 +4,7 @@
     python studies/atlas/map.py --figures                     # bulk.png and spread.png, beside this file
     python studies/atlas/map.py --seeds SIM LINUX             # two folders of results with several seeds, one of each engine
     python studies/atlas/map.py --dropped LINUX               # a folder of results of the engine linux, for what its kernel counted
+    python studies/atlas/map.py --cured LINUX PATCHED         # the same of two kernels, the second with a patch
     python studies/atlas/map.py --take results/atlas          # atlas.parquet, which the others read, from results of the study
 
 Gains are beside TCP (cubic) alone on the better of the two links, in the same network.
@@ -209,13 +210,7 @@ def repeated(sim: Results, linux: Results) -> str:
 
 def dropped(atlas: pd.DataFrame, linux: Results) -> str:
     """Runs of `bulk` on Linux whose receiver dropped what lay beyond its window, and the others: goodput beside the simulator's."""
-    counters = linux.table("counters").to_pandas()
-    found = counters[(counters["counter"] == "MPTcpExtNoDSSInWindow") & (counters["node"] == "receiver")].set_index("key")["count"]
-    runs = linux.runs[(linux.runs["engine"] == "linux") & (linux.runs["experiment"] == "bulk")]
-    sim = rows(atlas, "bulk").set_index(["draw", "cc"])["value"].rename("sim").reset_index()
-    both = runs.merge(sim, on=["draw", "cc"])
-    both["more"] = 100 * (both["goodput_receiver_mbps"] / both["sim"] - 1)
-    both["drops"] = both["key"].map(found).fillna(0) > 0
+    both = _beside_sim(atlas, linux)
     both["loses"] = pd.to_numeric(both["mobile_loss"]) > 0
     body = []
     for (loses, drops), own in both.groupby(["loses", "drops"]):
@@ -225,6 +220,31 @@ def dropped(atlas: pd.DataFrame, linux: Results) -> str:
         body.append([*words, str(len(own)), str(coupled), f"{own['more'].median():+.1f} %", near])
     heads = ["mobile link", "dropped beyond the window", "runs", "of coupled algorithms", "median difference", "within a tenth"]
     return markdown(heads, body)
+
+
+def cured(atlas: pd.DataFrame, linux: Results, patched: Results) -> str:
+    """The runs of which one kernel's receiver dropped what lay beyond its window, on that kernel and on another: beside the simulator's."""
+    before, after = (_beside_sim(atlas, each).set_index(["draw", "cc"]) for each in (linux, patched))
+    dropping = before.index[before["drops"]]
+    body = []
+    for name, own in (("as it is", before), ("with the patch", after)):
+        more = own.loc[dropping, "more"]
+        quarters = [f"{more.quantile(share):+.1f} %" for share in (0.25, 0.5, 0.75)]
+        body.append([name, f"{own['drops'].sum()} of {len(own)}", *quarters, f"{own.loc[dropping, 'goodput_receiver_mbps'].mean():.1f}"])
+    heads = ["Linux", "runs that drop", f"of these {len(dropping)}: a quarter", "median", "three quarters", "mean Mbit/s"]
+    return markdown(heads, body)
+
+
+def _beside_sim(atlas: pd.DataFrame, linux: Results) -> pd.DataFrame:
+    """Runs of `bulk` on Linux: `more` than the simulator's, in percent, and whether the receiver `drops`."""
+    counters = linux.table("counters").to_pandas()
+    found = counters[(counters["counter"] == "MPTcpExtNoDSSInWindow") & (counters["node"] == "receiver")].set_index("key")["count"]
+    runs = linux.runs[(linux.runs["engine"] == "linux") & (linux.runs["experiment"] == "bulk")]
+    sim = rows(atlas, "bulk").set_index(["draw", "cc"])["value"].rename("sim").reset_index()
+    both = runs.merge(sim, on=["draw", "cc"])
+    both["more"] = 100 * (both["goodput_receiver_mbps"] / both["sim"] - 1)
+    both["drops"] = both["key"].map(found).fillna(0) > 0
+    return both
 
 
 def figures(atlas: pd.DataFrame, folder: Path) -> None:
@@ -306,6 +326,7 @@ def main() -> None:
     parser.add_argument("--take", metavar="RESULTS")
     parser.add_argument("--seeds", nargs=2, metavar=("SIM", "LINUX"))
     parser.add_argument("--dropped", metavar="LINUX")
+    parser.add_argument("--cured", nargs=2, metavar=("LINUX", "PATCHED"))
     given = parser.parse_args()
     if given.seeds is not None:
         print(repeated(*(Results.open(folder) for folder in given.seeds)))
@@ -318,6 +339,9 @@ def main() -> None:
     atlas = pd.read_parquet(FILE)
     if given.dropped is not None:
         print(dropped(atlas, Results.open(given.dropped)))
+        return
+    if given.cured is not None:
+        print(cured(atlas, *(Results.open(folder) for folder in given.cured)))
         return
     if given.figures:
         figures(atlas, FILE.parent)
