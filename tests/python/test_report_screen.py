@@ -1,5 +1,6 @@
 """The report on a phone, on a desk and on paper, in Chromium: nothing is cut but by a scroller that shows it, and letters can be read."""
 
+import re
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
@@ -133,4 +134,15 @@ def test_nothing_is_cut_on_paper(browser, request, name):
     page = opened(browser, request.getfixturevalue(name), PAPER_PX, media="print")
     assert page.evaluate("document.documentElement.scrollWidth") == PAPER_PX
     assert page.evaluate(BEYOND) == []
+    page.close()
+
+
+@pytest.mark.parametrize("name", ["report", "home"])
+def test_a_wide_network_is_printed_across(browser, request, name):
+    page = opened(browser, request.getfixturevalue(name), PAPER_PX, media="print")
+    wide = page.evaluate("Number(document.querySelector('#setup figure svg').getAttribute('viewBox').split(' ')[2])") > 950
+    boxes = re.findall(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", page.pdf(format="A4", prefer_css_page_size=True))
+    across = [float(width) > float(height) for width, height in boxes]
+    assert across.count(True) == wide == (name == "home")
+    assert not across[0] and len(across) > 1
     page.close()

@@ -22,6 +22,8 @@ BOX_WIDTH, BOX_HEIGHT = 92, 52
 """Of a node with few links and a short name."""
 BEND = 92
 """Distance between parallel links at their middle."""
+NESTED = 250
+"""How much further an arch between nodes of one column goes for each node that it passes."""
 ROOM = 1.15
 """Letters of a browser that has no such font are wider."""
 NAME, SMALL, ADDRESS, LINE = 13.0, 12.0, 10.5, 15.0
@@ -300,13 +302,21 @@ def _curves(
     for links in sorted(pairs.values(), key=lambda each: _length(nodes, each[0])):
         for index, join in enumerate(links):
             offset = index - (len(links) - 1) / 2
-            base = offset * BEND
+            base = offset * BEND + NESTED * _within(nodes, join)
             tried = [_curve(join, nodes, slots, base + extra) for extra in _EXTRA]
             costs = [_crowd(each, nodes, words, taken) + 0.3 * abs(each.bend - base) for each in tried]
             curve = tried[costs.index(min(costs))]
             found[join.name] = curve
             taken |= _near(curve.points()[6:-6])
     return [found[join.name] for join in chosen]
+
+
+def _within(nodes: Mapping[str, Box], join: Join) -> int:
+    """How many nodes of their column stand between its ends: a longer arch goes round the shorter ones."""
+    (x, one), (x2, other) = (_middle(nodes[end]) for end in join.ends)
+    if abs(x2 - x) >= 1:
+        return 0
+    return sum(abs(at - x) < 1 and min(one, other) < y < max(one, other) for at, y in map(_middle, nodes.values()))
 
 
 _EXTRA = (0, -70, 70, -140, 140, -210, 210, -290, 290, -380, 380, -480, 480, -600, 600, -740, 740)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -96,6 +97,16 @@ class Page:
     def figures(self) -> list[Figure]:
         compared = self.comparison.figures if self.comparison else ()
         return [self.topology, *(figure for each in self.experiments for figure in each.figures), *compared]
+
+    @property
+    def topology_lies_across(self) -> bool:
+        """Whether the drawing of the network is printed on a page of its own, across: upright paper would make its letters too small."""
+        found = re.search(r'viewBox="\S+ \S+ (\S+)', self.topology.svg)
+        return found is not None and float(found[1]) > _WIDEST_UPRIGHT
+
+
+_WIDEST_UPRIGHT = 950.0
+"""Pixels of a drawing that upright A4, 688 px between its margins, shows with letters of three quarters of their size."""
 
 
 def page(material: Material) -> Page:
