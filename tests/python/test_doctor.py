@@ -157,7 +157,15 @@ def test_links_that_join_two_hosts_directly_have_one_address_each():
             ((1, 1, "wlan0"), (1, 2, None), (2, 2, "wwan0"), (2, 1, None))]  # fmt: skip
     seen = findings(replace(WELL, ways=tuple(both)), CLIENT)
     assert [(each.id, each.severity, each.run) for each in seen] == [("routing", "note", ())] * 2
-    assert "no way to 10.0.2.2, but there is one to 10.0.1.2" in seen[0].sentence
+    assert "no way to 10.0.2.2, but there is one to 10.0.1.2: all is well if the other host announces 10.0.1.2 (" in seen[0].sentence
+    # A subflow that is there proves its way; one that only tries does not.
+    one = live(source="10.0.1.1", destination="10.0.2.2")
+    named = {
+        each.sentence.split(" (")[0] for each in findings(replace(WELL, ways=tuple(both), subflows=(one,)), CLIENT) if each.id == "routing"
+    }
+    assert named == {"from 10.0.2.1"}
+    tries = replace(WELL, ways=tuple(both), subflows=(replace(one, state="syn-sent"),))
+    assert sum(each.id == "routing" for each in findings(tries, CLIENT)) == 2
     alone = only(replace(WELL, ways=(both[0], both[3])))
     assert alone.severity == "wrong" and "from 10.0.2.1 (wwan0) there is no way to 10.0.1.2" in alone.sentence
 

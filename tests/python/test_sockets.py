@@ -190,6 +190,28 @@ def test_what_watch_says_of_an_empty_namespace_names_the_namespace(monkeypatch):
     assert str(_watch._picture(_watch.Kept(), None, tcp=False)).endswith("polypath doctor what is lacking")
 
 
+def test_rates_count_from_when_the_counters_were_read_however_long_it_takes_to_ask_for_devices(monkeypatch):
+    clock = [0.0]
+
+    class Grows:
+        netns = None
+
+        def look(self):
+            return [subflow(7, acked=round(1_000_000 * clock[0]))]
+
+    def slow(netns):
+        clock[0] += 0.25
+        return {}
+
+    monkeypatch.setattr(_watch.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(_watch, "devices", slow)
+    kept = _watch.Kept()
+    _watch._look(Grows(), kept, tcp=False)
+    clock[0] += 0.5
+    (entry,) = _watch._look(Grows(), kept, tcp=False)
+    assert entry.sent_mbps == pytest.approx(8.0)
+
+
 def test_watch_says_that_programs_did_not_ask_for_mptcp(monkeypatch):
     monkeypatch.setattr("os.geteuid", lambda: 0)
     kept = _watch.Kept()

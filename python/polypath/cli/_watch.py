@@ -74,12 +74,14 @@ class Kept(History):
 
 def _look(sockets: Sockets, history: Kept, *, tcp: bool) -> list[Entry]:
     live = sockets.look()
+    # To ask for the devices takes a while; the counters are those of this moment.
+    now = time.monotonic()
     shown = [each for each in live if tcp or each.token is not None]
     history.plain = sum(each.token is None for each in live)
     if any(each.source not in history.devices for each in shown):
         # An address that went since then stays unknown, and is not asked for again.
         history.devices |= {each.source: "" for each in shown} | devices(sockets.netns)
-    return history.see(time.monotonic(), shown)
+    return history.see(now, shown)
 
 
 def _stream(sockets: Sockets, history: Kept, step: float, end: float, *, tcp: bool) -> None:

@@ -218,11 +218,16 @@ def routing(facts: Facts, question: Question) -> Iterator[Finding]:
         holder = facts.holder(way.source)
         if holder is None or holder.loopback or not holder.up or way.device == holder.name or way.source in said:
             continue
+        # What a live subflow uses is a way, whatever the tables say: a host may find the other one on a link that no route names.
+        if way.device is None and any(
+            (live.source, live.destination, live.state) == (way.source, way.destination, "established") for live in facts.subflows
+        ):
+            continue
         own = [each.destination for each in facts.ways if each.source == way.source and each.device == holder.name]
         if way.device is None and own:
             sentence = (
                 f"from {way.source} ({holder.name}) there is no way to {way.destination}, but there is one to {' and '.join(own)}: "
-                f"all is well if the other host announces that address (an endpoint with the flag `signal` there)"
+                f"all is well if the other host announces {' and '.join(own)} (an endpoint with the flag `signal` there)"
             )
             yield Finding(id="routing", severity="note", sentence=sentence)
             continue
