@@ -154,17 +154,19 @@ def test_networks_are_run_on_both_and_what_was_found_can_be_judged_again(monkeyp
     assert "| all | 0 |" in out
 
 
-def test_the_note_on_drawn_networks_says_what_its_starts_say(request, polypath):
+@pytest.mark.parametrize("name", ["drawn-6.12.csv", "fresh-6.12.csv"])
+def test_the_note_on_drawn_networks_says_what_its_starts_say(request, polypath, name):
     folder = request.config.rootpath / "specs/notes/held-out"
-    code, out, _ = polypath("validate", folder / "drawn-6.12.csv", "--markdown")
+    code, out, _ = polypath("validate", folder / name, "--markdown")
     page = (folder / "README.md").read_text(encoding="utf-8")
-    block = page.split("<!-- begin: polypath validate drawn-6.12.csv --markdown -->\n")[1].split("<!-- end -->")[0]
+    block = page.split(f"<!-- begin: polypath validate {name} --markdown -->\n")[1].split("<!-- end -->")[0]
     assert (code, block) == (0, out)
 
 
-def test_what_was_kept_is_what_the_rule_of_the_note_draws(request):
-    kept = _networks.read_csv(request.config.rootpath / "specs/notes/held-out/drawn-6.12.csv")
-    study = draw(20261201, 48, 12)
+@pytest.mark.parametrize(("name", "seed", "networks"), [("drawn-6.12.csv", 20261201, 48), ("fresh-6.12.csv", 20261125, 96)])
+def test_what_was_kept_is_what_the_rule_of_the_note_draws(request, name, seed, networks):
+    kept = _networks.read_csv(request.config.rootpath / "specs/notes/held-out" / name)
+    study = draw(seed, networks, 12)
     wanted = [(name, each.title, flow) for name, each in study.experiments.items() for flow in each.flows]
     assert [(flow.network, flow.title, flow.flow) for flow in kept] == wanted
     assert {(len(flow.linux), len(flow.sim)) for flow in kept} == {(12, 12)}
