@@ -28,6 +28,8 @@ pub(crate) struct DataPlane {
     nodes: Vec<Box<dyn Node>>,
     /// By node: it is in the middle of [`DataPlane::poll_node`].
     polled: Vec<bool>,
+    /// By node: when its entry in the queue is due.
+    due: Vec<Instant>,
     /// ICMP "fragmentation needed" from the sender's own first hop: the endpoint learns of it without a packet.
     pub(crate) local_ptb: Option<Unreachable>,
     /// The datagram that has arrived last. Not in [`Arrived`], so that the arrival of a segment stays a few registers.
@@ -72,6 +74,7 @@ impl DataPlane {
             fragments: Fragments::default(),
             store: PacketStore::new(),
             polled: vec![false; nodes.len()],
+            due: nodes.iter().map(|node| node.poll_timeout()).collect(),
             nodes,
             local_ptb: None,
             datagram: Datagram::default(),
@@ -94,7 +97,7 @@ impl DataPlane {
         match self.routes.next(packet.hop) {
             Next::Pipe(next) => {
                 let packet = *packet;
-                self.forward(now, next, &packet);
+                self.forward(now, next, packet.hop, &packet);
                 None
             }
             Next::Node(node, path) => {
@@ -116,17 +119,17 @@ impl DataPlane {
     fn arrive(&mut self, now: Instant, node: u32, path: PathId, packet: &Packet, segment: &mut Segment) -> Option<Arrival> {
         if let Some(tap) = Routes::tap(node) {
             self.pass_tap(now, tap, packet);
-            let packet = Packet { hop: packet.hop + 1, ..*packet };
-            return match self.routes.next(packet.hop) {
+            let hop = packet.hop + 1;
+            return match self.routes.next(hop) {
                 Next::Pipe(next) => {
-                    self.forward(now, next, &packet);
+                    self.forward(now, next, hop, packet);
                     None
                 }
-                Next::Node(node, path) => self.arrive(now, node, path, &packet, segment),
+                Next::Node(node, path) => self.arrive(now, node, path, &Packet { hop, ..*packet }, segment),
             };
         }
         if node >= self.routes.endpoints() {
-            self.visit(now, node, &Packet { hop: packet.hop + 1, ..*packet });
+            self.visit(now, node, packet.hop + 1, packet);
             return None;
         }
         let whole = packet.fragment == 0 || { self.fragments.arrive(now, fragments::id(packet.fragment), packet.ip_len - IP_HEADER) };
@@ -186,19 +189,19 @@ impl DataPlane {
         }
     }
 
-    /// A packet comes to a node that is no endpoint; its `hop` is the place behind the node. Nodes get parts as they come, and answer what is
+    /// A packet comes to a node that is no endpoint, and goes on at the place `hop` behind it. Nodes get parts as they come, and answer what is
     /// too long for them, or split it, as routers do (RFC 1812 section 4.2.2.7).
-    fn visit(&mut self, now: Instant, number: u32, packet: &Packet) {
+    fn visit(&mut self, now: Instant, number: u32, hop: u32, packet: &Packet) {
         let index = (number - self.routes.endpoints()) as usize;
         let mtu = self.nodes[index].mtu();
         if packet.ip_len <= mtu || packet.to == number {
-            self.nodes[index].handle_packet(now, *packet, &mut self.store);
+            self.nodes[index].handle_packet(now, packet, hop, &mut self.store);
         } else if packet.meta().df {
-            self.answer(now, packet, mtu);
+            self.answer(now, &Packet { hop, ..*packet }, mtu);
             self.drop_packet(now, packet);
         } else {
             for part in self.parts(now, packet, mtu) {
-                self.nodes[index].handle_packet(now, part, &mut self.store);
+                self.nodes[index].handle_packet(now, &part, hop, &mut self.store);
             }
             self.drop_packet(now, packet);
         }
@@ -219,13 +222,17 @@ impl DataPlane {
         }
         while let Some(packet) = self.nodes[index].poll_transmit(now, &mut self.store) {
             // Between a node and an endpoint there is a pipe, if only an empty one.
-            if !self.begin(now, packet) {
+            if !self.begin(now, &packet) {
                 self.drop_packet(now, &packet);
             }
         }
         self.polled[index] = false;
-        let source = Source(self.network.pipes.len() as u32 + number);
-        self.queue.set(source, self.nodes[index].poll_timeout());
+        let due = self.nodes[index].poll_timeout();
+        // Most packets change nothing about when a node's timer is due.
+        if due != self.due[index] {
+            self.due[index] = due;
+            self.queue.set(Source(self.network.pipes.len() as u32 + number), due);
+        }
     }
 
     /// The packet that an AQM transmitter was sending has left: the transmitter takes the next one.
@@ -235,7 +242,7 @@ impl DataPlane {
         self.serve(now, number);
         match self.routes.next(packet.hop) {
             Next::Pipe(next) => {
-                self.forward(now, next, &packet);
+                self.forward(now, next, packet.hop, &packet);
                 None
             }
             Next::Node(node, path) => self.arrive(now, node, path, &packet, segment),
@@ -265,19 +272,20 @@ impl DataPlane {
     }
 
     /// A packet is sent at the place `hop` of the list of hops, where there may be taps before a pipe. False if there is no pipe.
-    fn begin(&mut self, now: Instant, mut packet: Packet) -> bool {
+    fn begin(&mut self, now: Instant, packet: &Packet) -> bool {
+        let mut hop = packet.hop;
         loop {
-            match self.routes.next(packet.hop) {
+            match self.routes.next(hop) {
                 Next::Pipe(pipe) => {
-                    self.forward(now, pipe, &packet);
+                    self.forward(now, pipe, hop, packet);
                     return true;
                 }
                 Next::Node(node, _) => {
-                    packet.hop += 1;
+                    hop += 1;
                     if let Some(tap) = Routes::tap(node) {
-                        self.pass_tap(now, tap, &packet);
+                        self.pass_tap(now, tap, packet);
                     } else if node >= self.routes.endpoints() {
-                        self.visit(now, node, &packet);
+                        self.visit(now, node, hop, packet);
                         return true;
                     } else {
                         return false;
@@ -344,7 +352,7 @@ impl DataPlane {
         packet.pack(segment);
         (packet.hop, packet.to, packet.ip_len, packet.path) = (hop, to, segment.ip_len(), path);
         packet.handle = self.store.keep(segment);
-        if !self.begin(now, packet) {
+        if !self.begin(now, &packet) {
             self.store.forget(&packet);
         }
     }
@@ -353,25 +361,23 @@ impl DataPlane {
     pub(crate) fn send_datagram(&mut self, now: Instant, to: u32, path: PathId, hop: u32, datagram: Datagram) {
         let mut packet = Packet { path, hop, to, ..Packet::blank() };
         self.store.put_datagram(&mut packet, datagram);
-        if !self.begin(now, packet) {
+        if !self.begin(now, &packet) {
             self.store.forget(&packet);
         }
     }
 
-    /// A packet goes on into the next pipe.
-    fn forward(&mut self, now: Instant, number: u32, packet: &Packet) {
+    /// A packet goes on into the next pipe, which stands at the place `hop` of the list of hops, whatever its own says.
+    fn forward(&mut self, now: Instant, number: u32, hop: u32, packet: &Packet) {
         let meta = packet.meta();
         let pipe = &mut self.network.pipes[number as usize];
         let verdict = pipe.transit(now, meta);
         let Verdict::Pass(leaves) = verdict else {
-            let mut packet = *packet;
-            packet.hop += 1;
-            return self.enqueue_slow_path(now, number, meta, verdict, packet);
+            return self.enqueue_slow_path(now, number, meta, verdict, Packet { hop: hop + 1, ..*packet });
         };
         let (place, first) = pipe.place(leaves);
         *place = *packet;
         place.leaves = leaves;
-        place.hop += 1;
+        place.hop = hop + 1;
         if first {
             self.queue.set(Source(number), leaves);
         }
@@ -426,7 +432,7 @@ impl DataPlane {
         (packet.hop, packet.to, packet.ip_len) = (hop, self.routes.sender_of(refused.hop - 1), ip_len);
         let answer = Body::Icmp { mtu: u16::try_from(mtu).unwrap_or(u16::MAX), from: hop };
         (packet.body, packet.handle, packet.fragment) = (answer, PacketStore::NONE, 0);
-        if self.begin(now, packet) {
+        if self.begin(now, &packet) {
             return;
         }
         self.local_ptb = Some(Unreachable { seq: packet.seq, mtu });
@@ -437,7 +443,7 @@ impl DataPlane {
     fn split(&mut self, now: Instant, pipe: u32, packet: &Packet, mtu: u32) {
         self.network.pipes[pipe as usize].withdraw(Bytes::from_u32(packet.ip_len));
         for part in self.parts(now, packet, mtu) {
-            self.forward(now, pipe, &Packet { hop: part.hop - 1, ..part });
+            self.forward(now, pipe, part.hop - 1, &part);
         }
     }
 

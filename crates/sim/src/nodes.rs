@@ -11,8 +11,9 @@ use std::fmt::Debug;
 /// A node that is handed packets and time, and says what leaves and when to ask again. After any call of [`Node::handle_packet`], and at
 /// the time that [`Node::poll_timeout`] named, ask [`Node::poll_transmit`] until it returns `None`, then [`Node::poll_timeout`].
 pub(crate) trait Node: Debug {
-    /// A packet has arrived, and is the node's from now on. Its `hop` is the place in the list of hops behind this node.
-    fn handle_packet(&mut self, now: Instant, packet: Packet, store: &mut PacketStore);
+    /// A packet has arrived, and is the node's from now on. Behind this node it goes on at the place `hop` of the list of hops, whatever its own
+    /// says: it is copied once, into what the node keeps.
+    fn handle_packet(&mut self, now: Instant, packet: &Packet, hop: u32, store: &mut PacketStore);
 
     /// Bytes of the longest packet that it takes from a host; what is longer is answered or split before it.
     fn mtu(&self) -> u32 {
@@ -63,11 +64,11 @@ pub(crate) mod tests {
     }
 
     impl Node for Encapsulator {
-        fn handle_packet(&mut self, now: Instant, packet: Packet, _store: &mut PacketStore) {
+        fn handle_packet(&mut self, now: Instant, packet: &Packet, hop: u32, _store: &mut PacketStore) {
             if self.held.is_empty() {
                 self.due = now + self.tick;
             }
-            self.held.push_back(packet);
+            self.held.push_back(Packet { hop, ..*packet });
         }
 
         fn poll_transmit(&mut self, now: Instant, store: &mut PacketStore) -> Option<Packet> {
@@ -79,7 +80,8 @@ pub(crate) mod tests {
                 self.due = Instant::NEVER;
             }
             let mut outer = Packet { hop: self.tunnel, to: self.far_end, ..Packet::blank() };
-            let number = store.hold(inner?);
+            let inner = inner?;
+            let number = store.hold(&inner, inner.hop);
             store.encapsulate(&mut outer, number, Self::HEADER, 20);
             Some(outer)
         }
@@ -94,7 +96,7 @@ pub(crate) mod tests {
     pub(crate) struct Decapsulator(VecDeque<Packet>);
 
     impl Node for Decapsulator {
-        fn handle_packet(&mut self, _now: Instant, packet: Packet, store: &mut PacketStore) {
+        fn handle_packet(&mut self, _now: Instant, packet: &Packet, _hop: u32, store: &mut PacketStore) {
             self.0.push_back(store.take(packet.handle));
         }
 

@@ -260,22 +260,35 @@ impl PacketStore {
         self.datagrams.held[packet.handle as usize]
     }
 
-    /// Keeps a packet that a tunnel has taken; it goes into one of the tunnel's by its number.
-    pub(crate) fn hold(&mut self, inner: Packet) -> u32 {
-        self.encapsulated.add(Encapsulated { inner, header: TunnelHeader::default() })
+    /// Keeps a packet that a tunnel has taken, and that goes on at the place `hop` of the list of hops behind it; it goes into one of the
+    /// tunnel's by its number.
+    pub(crate) fn hold(&mut self, inner: &Packet, hop: u32) -> u32 {
+        let number = self.encapsulated.add(Encapsulated { inner: *inner, header: TunnelHeader::default() });
+        self.held(number).inner.hop = hop;
+        number
+    }
+
+    /// Keeps what has no host behind it.
+    fn hold_own(&mut self, inner: Packet) -> u32 {
+        self.hold(&inner, inner.hop)
+    }
+
+    /// Keeps a sign of life of so many bytes.
+    pub(crate) fn hold_keepalive(&mut self, ip_len: u32) -> u32 {
+        self.hold_own(Packet { ip_len, ..Packet::blank() })
     }
 
     /// Keeps what an end of a tunnel reports; it goes into one of its packets.
     pub(crate) fn hold_report(&mut self, report: Report) -> u32 {
         let handle = self.reports.add(report);
-        self.hold(Packet { ip_len: polypath_wire::report::LEN as u32, body: Body::Report, handle, ..Packet::blank() })
+        self.hold_own(Packet { ip_len: polypath_wire::report::LEN as u32, body: Body::Report, handle, ..Packet::blank() })
     }
 
     /// Keeps a probe of so many bytes behind the GRE header, or as short as can be.
     pub(crate) fn hold_probe(&mut self, probe: Probe, length: u32) -> u32 {
         let Probe { is_answer, size, id } = probe;
         let ip_len = length.max(polypath_wire::probe::LEN as u32);
-        self.hold(Packet { ip_len, body: Body::Probe { is_answer, size, id }, ..Packet::blank() })
+        self.hold_own(Packet { ip_len, body: Body::Probe { is_answer, size, id }, ..Packet::blank() })
     }
 
     /// The report in a packet whose body is one.
@@ -439,7 +452,7 @@ mod tests {
         let mut store = PacketStore::new();
         let (mut inner, mut outer) = (Packet::blank(), Packet::blank());
         store.put_datagram(&mut inner, Datagram { number: 7, sent_at: Instant::ZERO, len: Bytes::new(100) });
-        let number = store.hold(inner);
+        let number = store.hold(&inner, inner.hop);
         store.held(number).header = TunnelHeader { from: 9, charge: 768, ..TunnelHeader::default() };
         store.encapsulate(&mut outer, number, 44, 20);
         assert_eq!((outer.ip_len, outer.len, store.in_use()), (128 + 44, 128 + 44 - 28, 2));

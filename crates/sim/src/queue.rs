@@ -115,7 +115,8 @@ impl Tournament {
             node >>= 1;
             let pair = &mut pairs[node];
             pair[side] = key;
-            key = pair[0].min(pair[1]);
+            // The sibling alone is read: what has just been written would make each level wait for its store.
+            key = key.min(pair[side ^ 1]);
         }
         key
     }

@@ -56,6 +56,8 @@ pub(crate) struct TunnelEnd {
     /// What the reorder rule did, when it was last asked, and how many packets it was given.
     reorder: ReorderCounters,
     given: u64,
+    /// What the rules answered when they were last asked for their timeout: the loop asks several times a packet.
+    due: Instant,
 }
 
 #[derive(Copy, Clone, Debug, Default)]
@@ -70,6 +72,7 @@ impl TunnelEnd {
     pub(crate) fn new(config: Config, endpoint: Endpoint<u32>) -> Self {
         let paths = vec![Path::default(); config.paths.len()];
         Self {
+            due: endpoint.poll_timeout(),
             config,
             endpoint,
             paths,
@@ -84,17 +87,17 @@ impl TunnelEnd {
     }
 
     /// A packet of the host comes to the device.
-    fn handle_inner(&mut self, now: Instant, packet: Packet, store: &mut PacketStore) {
+    fn handle_inner(&mut self, now: Instant, packet: &Packet, hop: u32, store: &mut PacketStore) {
         if self.device.len() >= self.config.queue {
             // Linux: `tun_net_xmit` drops what its ring has no room for, and the sender of the packet does not hear of it.
             self.counters.queue_drops += 1;
-            store.forget(&packet);
+            store.forget(packet);
             return;
         }
         if self.config.clamp_mss {
-            store.clamp_mss(&packet, clamped_mss(Bytes::from_u32(self.config.mtu), V6));
+            store.clamp_mss(packet, clamped_mss(Bytes::from_u32(self.config.mtu), V6));
         }
-        self.device.push_back(store.hold(packet));
+        self.device.push_back(store.hold(packet, hop));
         self.counters.max_queue_packets = self.counters.max_queue_packets.max(self.device.len() as u64);
         self.read_device(now, store);
     }
@@ -154,7 +157,7 @@ impl TunnelEnd {
             Message::Keepalive => {
                 header.keepalive = true;
                 // Never a number of its own, so four bytes of GRE.
-                (store.hold(Packet { ip_len: KEEPALIVE, ..Packet::blank() }), ip_header + 8 + 4)
+                (store.hold_keepalive(KEEPALIVE), ip_header + 8 + 4)
             }
             Message::Report(report) => {
                 header.keepalive = true;
@@ -199,19 +202,19 @@ impl TunnelEnd {
             let inner = inside.inner;
             store.clamp_mss(&inner, clamped_mss(Bytes::from_u32(self.config.mtu), V6));
         }
-        let before = (self.reorder, self.endpoint.malformed_packets());
+        let late = |counters: &ReorderCounters| counters.late_dropped + counters.late_delivered;
+        let (dropped_before, late_before) = (dropped(&self.reorder) + self.endpoint.malformed_packets(), late(&self.reorder));
         self.endpoint.handle_outer(now, path, len, Message::Data { seq, packet: number });
         self.send_polled(now, store);
-        let after = self.endpoint.reorder_counters();
+        self.reorder = self.endpoint.reorder_counters();
+        let dropped = dropped(&self.reorder) + self.endpoint.malformed_packets();
         // A rule drops what has just come or nothing.
-        if dropped(&after) + self.endpoint.malformed_packets() > dropped(&before.0) + before.1 {
+        if dropped > dropped_before {
             store.forget_held(number);
         }
-        let late = |counters: &ReorderCounters| counters.late_dropped + counters.late_delivered;
-        self.paths[usize::from(path.0)].late += u64::from(late(&after) > late(&before.0));
+        self.paths[usize::from(path.0)].late += u64::from(late(&self.reorder) > late_before);
         self.given += 1;
-        self.reorder = after;
-        let waiting = self.given - after.delivered - dropped(&after) - self.endpoint.malformed_packets();
+        let waiting = self.given - self.reorder.delivered - dropped;
         self.counters.max_held_packets = self.counters.max_held_packets.max(waiting);
     }
 
@@ -227,16 +230,15 @@ impl TunnelEnd {
 }
 
 impl Node for TunnelEnd {
-    fn handle_packet(&mut self, now: Instant, packet: Packet, store: &mut PacketStore) {
-        if packet.to != self.config.number {
-            return self.handle_inner(now, packet, store);
-        }
+    fn handle_packet(&mut self, now: Instant, packet: &Packet, hop: u32, store: &mut PacketStore) {
         match packet.body {
-            Body::Encapsulated => self.handle_outer(now, &packet, store),
-            Body::Icmp { mtu, .. } => self.handle_too_big(&packet, mtu),
+            _ if packet.to != self.config.number => self.handle_inner(now, packet, hop, store),
+            Body::Encapsulated => self.handle_outer(now, packet, store),
+            Body::Icmp { mtu, .. } => self.handle_too_big(packet, mtu),
             // Nothing else is sent to the end of a tunnel.
-            Body::Tcp | Body::Datagram | Body::Report | Body::Probe { .. } => store.forget(&packet),
+            Body::Tcp | Body::Datagram | Body::Report | Body::Probe { .. } => store.forget(packet),
         }
+        self.due = self.endpoint.poll_timeout();
     }
 
     fn mtu(&self) -> u32 {
@@ -257,14 +259,16 @@ impl Node for TunnelEnd {
         self.blocked = None;
         self.send(waits_for, message, store);
         self.read_device(now, store);
+        self.due = self.endpoint.poll_timeout();
         true
     }
 
     fn poll_transmit(&mut self, now: Instant, store: &mut PacketStore) -> Option<Packet> {
-        if self.endpoint.poll_timeout() <= now {
+        if self.due <= now {
             self.endpoint.handle_timeout(now);
             self.reorder = self.endpoint.reorder_counters();
             self.read_device(now, store);
+            self.due = self.endpoint.poll_timeout();
         }
         if let Some(number) = self.endpoint.poll_deliver() {
             return Some(store.take(number));
@@ -273,7 +277,7 @@ impl Node for TunnelEnd {
     }
 
     fn poll_timeout(&self) -> Instant {
-        self.endpoint.poll_timeout()
+        self.due
     }
 
     fn outcome(&self, now: Instant) -> Option<TunnelEndOutcome> {

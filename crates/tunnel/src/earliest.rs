@@ -103,12 +103,14 @@ struct Sent {
 #[derive(Copy, Clone, Debug)]
 struct Extreme<T> {
     values: [Option<T>; 2],
+    /// Of both: only reports change it, and each packet asks for it.
+    best: Option<T>,
     began: Instant,
 }
 
 impl<T: Copy> Extreme<T> {
     const fn new() -> Self {
-        Self { values: [None; 2], began: Instant::ZERO }
+        Self { values: [None; 2], best: None, began: Instant::ZERO }
     }
 
     fn add(&mut self, now: Instant, period: Duration, value: T, better: impl Fn(T, T) -> T) {
@@ -120,18 +122,17 @@ impl<T: Copy> Extreme<T> {
             }
             self.began = now;
         }
-        self.values[0] = Some(self.values[0].map_or(value, |known| better(known, value)));
+        let of_period = self.values[0].map_or(value, |known| better(known, value));
+        self.values[0] = Some(of_period);
+        self.best = Some(self.values[1].map_or(of_period, |before| better(of_period, before)));
     }
 
-    fn get(&self, better: impl Fn(T, T) -> T) -> Option<T> {
-        match self.values {
-            [Some(a), Some(b)] => Some(better(a, b)),
-            [a, b] => a.or(b),
-        }
+    fn get(&self) -> Option<T> {
+        self.best
     }
 
     fn restart(&mut self, now: Instant, value: T) {
-        *self = Self { values: [Some(value), None], began: now };
+        *self = Self { values: [Some(value), None], best: Some(value), began: now };
     }
 }
 
@@ -170,6 +171,10 @@ struct Path {
     unreported: u64,
     /// How long it took until a packet was reported, the longest.
     answer: Extreme<Duration>,
+    /// What follows from `rate` and `answer`, which only a report changes and each packet asks for: bytes that may be unreported (once it was
+    /// full: what it carries until reports come), and how long a packet may be.
+    most: u64,
+    patience: Duration,
     /// When the last packet left that is known to have come, reports among them, and the last that is taken for lost.
     came: Instant,
     expired: Option<Instant>,
@@ -218,6 +223,8 @@ impl Earliest {
             sent: VecDeque::new(),
             unreported: 0,
             answer: Extreme::new(),
+            most: u64::MAX,
+            patience: LOST,
             came: Instant::ZERO,
             expired: None,
             silent: false,
@@ -282,7 +289,11 @@ impl Earliest {
         let known = |path: usize| self.paths[path].base().is_some();
         let path = if live(up).all(known) && !self.is_blind(now) {
             let slowest = self.slowest(up);
-            let first = |path: usize| (self.is_path_full(now, path, slowest), self.paths[path].arrival(now, len, self.rate(path)));
+            let first = |path: usize| {
+                let (own, rate) = (&self.paths[path], self.rate(path));
+                let wait = own.wait(now, rate);
+                (own.is_full(wait, slowest), own.arrival(wait, len, rate))
+            };
             live(up).min_by_key(|&path| first(path)).map(|path| PathId(path as u8))?
         } else {
             self.turns.pick(0, up)?
@@ -335,7 +346,9 @@ impl Earliest {
     /// Every path has so much to do that another packet would not arrive sooner for being taken now.
     pub fn is_full(&self, now: Instant, up: &[bool]) -> bool {
         let slowest = self.slowest(up);
-        !self.is_blind(now) && live(up).next().is_some() && live(up).all(|path| self.is_path_full(now, path, slowest))
+        !self.is_blind(now)
+            && live(up).next().is_some()
+            && live(up).all(|path| self.paths[path].is_full(self.paths[path].wait(now, self.rate(path)), slowest))
     }
 
     /// The greatest delay of a path that is up, without queues.
@@ -343,21 +356,11 @@ impl Earliest {
         live(up).filter_map(|path| self.paths[path].base()).max().unwrap_or(0)
     }
 
-    /// A path has as much to do as there is time until the slowest one is worth waiting for, or has not reported what it got.
-    fn is_path_full(&self, now: Instant, path: usize, slowest: i64) -> bool {
-        let own = &self.paths[path];
-        if own.is_unmeasured() && own.sent.len() as u64 + own.waiting / FULL >= own.allowed || own.unreported >= own.most() {
-            return true;
-        }
-        let head_start = own.base().map_or(0, |base| slowest - base);
-        own.wait(now, self.rate(path)) > QUEUE + Duration::from_micros(head_start as u64)
-    }
-
     /// What a path carries, bytes a second: as measured, or else by the weights from one that was.
     fn rate(&self, path: usize) -> Option<u64> {
         let own = &self.paths[path];
-        own.rate.get(u64::max).or_else(|| {
-            let known = self.paths.iter().filter_map(|other| Some((other.rate.get(u64::max)?, other.weight)));
+        own.rate.get().or_else(|| {
+            let known = self.paths.iter().filter_map(|other| Some((other.rate.get()?, other.weight)));
             known.map(|(rate, weight)| (rate * u64::from(own.weight) / u64::from(weight)).max(SLOWEST)).min()
         })
     }
@@ -367,11 +370,11 @@ impl Earliest {
         let own = self.paths.get(usize::from(path.0))?;
         let fastest = self.paths.iter().filter_map(Path::base).min();
         Some(PathEstimate {
-            capacity: own.rate.get(u64::max).map(Rate::from_bytes_per_sec),
+            capacity: own.rate.get().map(Rate::from_bytes_per_sec),
             behind: own.base().zip(fastest).map(|(own, fastest)| Duration::from_micros((own - fastest) as u64)),
             queue: own.wait(now, self.rate(usize::from(path.0))),
             in_flight: Bytes::new(own.unreported),
-            most_in_flight: Some(own.most()).filter(|&most| most < u64::MAX).map(Bytes::new),
+            most_in_flight: Some(own.most).filter(|&most| most < u64::MAX).map(Bytes::new),
             lost: own.lost,
         })
     }
@@ -444,29 +447,30 @@ impl Earliest {
         let delay = delay(micros(sent.at), arrived_us);
         path.delay.add(now, DELAY_PERIOD, delay, i64::min);
         path.on_delivered(now, &sent, delay, arrived_us, report);
+        path.note_limits();
     }
 }
 
 impl Path {
     /// It was never full.
     fn is_unmeasured(&self) -> bool {
-        self.rate.get(u64::max).is_none()
+        self.rate.get().is_none()
     }
 
     fn base(&self) -> Option<i64> {
-        self.delay.get(i64::min)
+        self.delay.get()
     }
 
-    /// Bytes that may be unreported, once it was full: what it carries until reports come.
-    fn most(&self) -> u64 {
-        let known = self.rate.get(u64::max).zip(self.answer.get(Duration::max));
-        known.map_or(u64::MAX, |(rate, answer)| (u128::from(rate) * u128::from(answer.as_micros()) / 1_000_000) as u64 + SPARE * FULL)
+    fn note_limits(&mut self) {
+        let (rate, answer) = (self.rate.get(), self.answer.get());
+        let carried = |(rate, answer): (u64, Duration)| (u128::from(rate) * u128::from(answer.as_micros()) / 1_000_000) as u64;
+        self.most = rate.zip(answer).map_or(u64::MAX, |known| carried(known) + SPARE * FULL);
+        self.patience = answer.map_or(LOST, |answer| (answer * LOST_AFTER).max(LOST_SOONEST));
     }
 
     /// When the packet that has been unreported longest is taken for lost.
     fn expiry(&self) -> Instant {
-        let patience = self.answer.get(Duration::max).map_or(LOST, |answer| (answer * LOST_AFTER).max(LOST_SOONEST));
-        self.sent.front().map_or(Instant::NEVER, |sent| sent.at + patience)
+        self.sent.front().map_or(Instant::NEVER, |sent| sent.at + self.patience)
     }
 
     /// So many packets need no report any more.
@@ -476,7 +480,7 @@ impl Path {
 
     /// When the first packet that waits for it may be sent, as the model has it.
     fn due(&self) -> Instant {
-        if self.is_unmeasured() && self.sent.len() as u64 >= self.allowed || self.unreported >= self.most() {
+        if self.is_unmeasured() && self.sent.len() as u64 >= self.allowed || self.unreported >= self.most {
             return Instant::NEVER;
         }
         let drain = self.delay.began + DELAY_PERIOD;
@@ -492,9 +496,19 @@ impl Path {
         self.free_at.since(now) + service(self.waiting, rate)
     }
 
-    /// When a packet that is taken now arrives, microseconds against an instant that is the same for all paths.
-    fn arrival(&self, now: Instant, len: Bytes, rate: Option<u64>) -> i64 {
-        let wait = self.wait(now, rate) + service(len.get() + HEADERS, rate);
+    /// It has as much to do as there is time until the slowest one is worth waiting for, or has not reported what it got. `wait`: see
+    /// [`Path::wait`].
+    fn is_full(&self, wait: Duration, slowest: i64) -> bool {
+        if self.is_unmeasured() && self.sent.len() as u64 + self.waiting / FULL >= self.allowed || self.unreported >= self.most {
+            return true;
+        }
+        let head_start = self.base().map_or(0, |base| slowest - base);
+        wait > QUEUE + Duration::from_micros(head_start as u64)
+    }
+
+    /// When a packet that is taken now arrives, and waits for so long before, microseconds against an instant that is the same for all paths.
+    fn arrival(&self, wait: Duration, len: Bytes, rate: Option<u64>) -> i64 {
+        let wait = wait + service(len.get() + HEADERS, rate);
         self.base().unwrap_or(0) + wait.as_micros() as i64
     }
 
@@ -515,7 +529,7 @@ impl Path {
             if bytes as i32 > 0 && time as i32 > 0 {
                 let rate = (u64::from(bytes) * 1_000_000 / u64::from(time)).max(SLOWEST);
                 let full = last.standing && standing;
-                if full || self.rate.get(u64::max).is_some_and(|known| rate > known) {
+                if full || self.rate.get().is_some_and(|known| rate > known) {
                     self.rate.add(now, RATE_PERIOD, rate, u64::max);
                 }
             }

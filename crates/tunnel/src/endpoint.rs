@@ -256,7 +256,7 @@ impl<P> Endpoint<P> {
             let path = PathId(number as u8);
             loop {
                 let Spreader::Earliest(earliest) = &mut self.spreader else { return };
-                if earliest.due(path) > now {
+                if self.waiting[number].is_empty() || earliest.due(path) > now {
                     break;
                 }
                 let Some(Waiting { seq, len, packet }) = self.waiting[number].pop_front() else { break };
