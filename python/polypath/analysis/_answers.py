@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from ._applications import BY_NAME, Application, application_of
-from ._bounds import UNLIMITED, flow_bounds, max_goodput, window
+from ._bounds import UNLIMITED, flow_bound_rows, max_goodput, window
 from ._limits import limits, limits_of_cells, queue_shares
 from ._names import POSSIBLE
 from ._network import IPV4_HEADER, UDP_HEADER, Path, Scenario, opposite, paths
@@ -23,13 +23,17 @@ def possible(scenario: Scenario) -> pd.DataFrame:
     least_response_ms: a round trip of the fastest path and the response at the links' rate; least_completion_s: the same of a transfer,
     one way. Handshakes, acknowledgements and the growth of a congestion window are not counted. Infinite or 0 where no link limits.
     """
+    return pd.DataFrame(_possible_rows(scenario), columns=["flow", "application", *POSSIBLE])
+
+
+def _possible_rows(scenario: Scenario) -> list[dict[str, Any]]:
     rows = []
     for flow in scenario["flows"]:
         there = paths(scenario, flow)
         row: dict[str, Any] = {"flow": flow["name"], "application": application_of(flow)}
         row |= _possible(scenario, flow, there) if there else dict.fromkeys(POSSIBLE, math.nan)
         rows.append(row)
-    return pd.DataFrame(rows, columns=["flow", "application", *POSSIBLE])
+    return rows
 
 
 def _possible(scenario: Scenario, flow: Mapping[str, Any], there: Sequence[Path]) -> dict[str, float]:
@@ -89,8 +93,8 @@ def with_limits(
     runs: pd.DataFrame, subflows: pd.DataFrame, scenarios: Mapping[str, Scenario], link_series: pd.DataFrame | None = None
 ) -> pd.DataFrame:
     """The runs with what `flow_bounds`, `possible` and `limits` find of them. `scenarios` are by key; `link_series` tells of queues."""
-    bounds = pd.concat([flow_bounds(scenario).assign(key=key) for key, scenario in scenarios.items()])
-    best = pd.concat([possible(scenario).assign(key=key) for key, scenario in scenarios.items()])
+    bounds = pd.DataFrame([{**row, "key": key} for key, scenario in scenarios.items() for row in flow_bound_rows(scenario)])
+    best = pd.DataFrame([{**row, "key": key} for key, scenario in scenarios.items() for row in _possible_rows(scenario)])
     found = runs.merge(bounds.merge(best, on=["key", "flow"]), on=["key", "flow"], how="left")
     # A run goes on a little after its applications have ended; that they have nothing to send then limits nothing.
     until = found["key"].map({key: int(scenario["duration_ns"]) / 1e9 for key, scenario in scenarios.items()})

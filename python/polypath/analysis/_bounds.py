@@ -54,21 +54,23 @@ def flow_bounds(scenario: Scenario) -> pd.DataFrame:
     Each is the optimum of a linear programme, in Mbit/s: paths carry what they like, no transmitter more than its mean rate allows, headers
     and framing counted (docs/concepts/bounds.md).
     """
+    return pd.DataFrame(flow_bound_rows(scenario), columns=["flow", "bound_mbps", "bound_all_mbps", "paths"])
+
+
+def flow_bound_rows(scenario: Scenario) -> list[dict[str, Any]]:
+    """The rows of `flow_bounds`; of a thousand scenarios, frames would take longer than what is in them."""
     taken = {flow["name"]: paths(scenario, flow) for flow in scenario["flows"]}
     windows = {flow["name"]: window(scenario, flow) for flow in scenario["flows"]}
     everything = max_goodput([path for each in taken.values() for path in each], span(list(windows.values())))
-    return pd.DataFrame(
-        [
-            {
-                "flow": name,
-                "bound_mbps": max_goodput(each, windows[name]) / 1e6,
-                "bound_all_mbps": everything / 1e6,
-                "paths": len(each),
-            }
-            for name, each in taken.items()
-        ],
-        columns=["flow", "bound_mbps", "bound_all_mbps", "paths"],
-    )
+    return [
+        {
+            "flow": name,
+            "bound_mbps": max_goodput(each, windows[name]) / 1e6,
+            "bound_all_mbps": everything / 1e6,
+            "paths": len(each),
+        }
+        for name, each in taken.items()
+    ]
 
 
 def max_goodput(chosen: Sequence[Path], window: tuple[int, int]) -> float:

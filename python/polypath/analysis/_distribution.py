@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from scipy import stats
+from scipy.special import stdtr
 
 from ._statistics import CONFIDENCE, half_width
 
@@ -82,6 +82,9 @@ def distance(ours: Sequence[float], referee: Sequence[float]) -> Distance:
 
     Means are over the starts at which both finished; the test of distributions ranks the infinite values last.
     """
+    # It takes half a second to load, and few commands compare distributions.
+    from scipy import stats
+
     if len(ours) != len(referee):
         raise ValueError(f"{len(ours)} values stand beside {len(referee)}; both engines need the same starts")
     pairs = [(a, b) for a, b in zip(ours, referee, strict=True) if math.isfinite(a) and math.isfinite(b)]
@@ -108,7 +111,7 @@ def _paired(differences: Sequence[float]) -> float:
     mean = statistics.fmean(differences)
     if error == 0:
         return 1.0 if mean == 0 else 0.0
-    return float(2 * stats.t.sf(abs(mean / error), len(differences) - 1))
+    return float(2 * stdtr(len(differences) - 1, -abs(mean / error)))
 
 
 def significant(p_values: Sequence[float], level: float = LEVEL) -> list[bool]:

@@ -60,14 +60,17 @@ def _published(name: str, table: pd.DataFrame, names: Sequence[str], material: M
     if column is None:
         return None
     there = material.published[material.published[column].notna()]
-    found = [beside(_cell_of(row, meant, names, name), there, list(said.keys), {column: GOODPUT}) for _, row in table.iterrows()]
+    # The runs of a bar are looked for among all columns of their table otherwise.
+    asked = dict.fromkeys(["flow", GOODPUT, *names, *(key for key in said.keys if key in meant)])
+    own = meant.loc[meant["experiment"] == name, list(asked)]
+    found = [beside(_cell_of(row, own, names), there, list(said.keys), {column: GOODPUT}) for _, row in table.iterrows()]
     matched = [values.loc[values["n"] > 0, "published"] for values in found]
     return [float(values.iloc[0]) if len(values) else float("nan") for values in matched]
 
 
-def _cell_of(row: pd.Series[Any], meant: pd.DataFrame, names: Sequence[str], experiment: str) -> pd.DataFrame:
+def _cell_of(row: pd.Series[Any], own: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """The runs of one bar."""
-    own: pd.DataFrame = meant[(meant["experiment"] == experiment) & (meant["flow"] == row["flow"])]
+    own = own[own["flow"] == row["flow"]]
     for name in names:
         own = own[own[name] == row[name]] if pd.notna(row[name]) else own[own[name].isna()]
     return own
