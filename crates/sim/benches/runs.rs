@@ -1,4 +1,4 @@
-//! Whole runs of two simulated seconds: what queue management, ECN, datagrams, requests and each scheduler cost a delivered packet.
+//! Whole runs of two simulated seconds: what queue management, ECN, datagrams, requests, tunnels and each scheduler cost a delivered packet.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use polypath_sched::Scheduler;
@@ -30,6 +30,17 @@ fn flow(transport: &str, app: &Value, scheduler: Option<&str>) -> Value {
         "mptcp": {"profile": "v1", "scheduler": scheduler}})
 }
 
+/// The same links, with TCP through a tunnel over both of them.
+fn through_tunnel(distribution: &str, reorder: Value) -> Scenario {
+    let mut through = scenario(flow("tcp", &json!({"kind": "bulk", "duration_ns": END}), None), Value::Null, 0);
+    let [a, b] = [("c", "10.9.0.1"), ("s", "10.9.0.2")].map(|(node, address)| json!({"node": node, "address": address}));
+    let paths = [1, 2].map(|path| json!({"a": format!("10.0.{path}.1"), "b": format!("10.0.{path}.2")}));
+    let tunnel = json!({"name": "t", "a": a, "b": b, "paths": paths, "distribution": distribution, "reorder": reorder, "send_buffer_bytes": 212_992});
+    through.tunnels = vec![serde_json::from_value(tunnel).expect("the tunnel has the fields that the simulator reads")];
+    (through.flows[0].client_address, through.flows[0].server_address) = (Some("10.9.0.1".into()), Some("10.9.0.2".into()));
+    through
+}
+
 fn runs(criterion: &mut Criterion) {
     let bulk = json!({"kind": "bulk", "duration_ns": END});
     let requests = json!({"kind": "requests", "request_bytes": 200, "response_bytes": 20_000, "pause_ns": 0, "duration_ns": END});
@@ -52,6 +63,14 @@ fn runs(criterion: &mut Criterion) {
         managed.map(|(name, aqm)| (format!("tcp_aqm_{name}"), scenario(flow("tcp", &bulk, None), aqm, 0))).into();
     cases.push(("tcp_ecn".to_owned(), scenario(flow("tcp", &bulk, None), codel, 1)));
     cases.push(("tcp_requests".to_owned(), scenario(flow("tcp", &requests, None), Value::Null, 0)));
+    let progress = json!({"kind": "progress", "max_delay_ns": 300_000_000, "capacity": 4096});
+    let tunnels = [
+        ("off", "turns", json!({"kind": "off"})),
+        ("mpt", "turns", json!({"kind": "mpt", "window": 1600, "max_delay_ns": 300_000_000})),
+        ("progress", "turns", progress.clone()),
+        ("earliest", "earliest", progress),
+    ];
+    cases.extend(tunnels.map(|(name, distribution, reorder)| (format!("tcp_tunnel_{name}"), through_tunnel(distribution, reorder))));
     cases.push(("udp".to_owned(), scenario(flow("udp", &constant, None), Value::Null, 0)));
     cases.extend(
         Scheduler::NAMES.map(|(name, _)| (format!("mptcp_scheduler_{name}"), scenario(flow("mptcp", &bulk, Some(name)), Value::Null, 0))),

@@ -1,15 +1,17 @@
 //! The cases by which the simulator's speed is judged. They are only described here; who runs them holds the clock.
 
 use crate::queue::{EventQueue, Source};
-use crate::scenario::{App, Flow, Mptcp, Node, Scenario, Transport};
+use crate::scenario::{App, Distribution, Flow, Mptcp, Node, Reorder, Scenario, Transport, Tunnel, TunnelEnd, TunnelPath};
 use polypath_base::{Bytes, Duration, Instant, Rate};
 use polypath_link::{DelayConfig, ElementSpec, InterfaceSpec, LinkSpec, QueueLimit, RateConfig};
 use std::collections::BTreeMap;
 
 /// Names of the cases.
-pub const CASES: [&str; 5] = ["mptcp-1x2-1hop", "mptcp-1x2-3hop", "mptcp-100x2", "mptcp-10000x2", "tcp-200-1hop"];
+pub const CASES: [&str; 7] =
+    ["mptcp-1x2-1hop", "mptcp-1x2-3hop", "mptcp-100x2", "mptcp-10000x2", "tcp-200-1hop", "tcp-tunnel-mpt", "tcp-tunnel-earliest"];
 
-/// The scenario of a case: MPTCP connections with two subflows each, or TCP connections, over paths of 10 ms each way. No series.
+/// The scenario of a case: MPTCP connections with two subflows each, TCP connections, or one through a tunnel, over paths of 10 ms each way. No
+/// series.
 pub fn case(name: &str) -> Option<Scenario> {
     match name {
         "mptcp-1x2-1hop" => Some(parallel(2, 1, 100_000_000, 1, Transport::Mptcp, 100)),
@@ -18,6 +20,8 @@ pub fn case(name: &str) -> Option<Scenario> {
         // As much for each connection as in the case before.
         "mptcp-10000x2" => Some(parallel(2, 1, 100_000_000_000, 10_000, Transport::Mptcp, 1)),
         "tcp-200-1hop" => Some(parallel(1, 1, 1_000_000_000, 200, Transport::Tcp, 20)),
+        "tcp-tunnel-mpt" => Some(tunnelled(Distribution::Turns, Reorder::Mpt { window: 1600, max_delay: LONGEST_WAIT })),
+        "tcp-tunnel-earliest" => Some(tunnelled(Distribution::Earliest, Reorder::Progress { max_delay: LONGEST_WAIT, capacity: 4096 })),
         _ => None,
     }
 }
@@ -48,6 +52,40 @@ pub fn turn_queue(sources: u32, events: u64) -> u64 {
         sum = u64::wrapping_add(sum, at.as_nanos() ^ u64::from(source.0));
     }
     sum
+}
+
+const LONGEST_WAIT: Duration = Duration::from_millis(300);
+
+/// A TCP connection through a tunnel over two paths, whose ends wait for their interfaces as Linux's sockets do.
+fn tunnelled(distribution: Distribution, reorder: Reorder) -> Scenario {
+    let mut scenario = parallel(2, 1, 100_000_000, 1, Transport::Tcp, 100);
+    let [a, b] =
+        [("client", "10.9.0.1"), ("server", "10.9.0.2")].map(|(node, address)| TunnelEnd { node: node.into(), address: address.into() });
+    for flow in &mut scenario.flows {
+        (flow.client_address, flow.server_address) = (Some(a.address.clone()), Some(b.address.clone()));
+    }
+    let path = |link: &LinkSpec| TunnelPath { a: link.a.address.clone(), b: link.b.address.clone(), weight: 1 };
+    scenario.tunnels.push(Tunnel {
+        name: "tunnel".into(),
+        a,
+        b,
+        paths: scenario.links.iter().map(path).collect(),
+        mtu: None,
+        mtu_search: false,
+        clamp_mss: false,
+        distribution,
+        batch: 1,
+        reorder,
+        keepalive: Duration::from_secs(5),
+        dead_time: Duration::from_secs(11),
+        data_count: false,
+        key: None,
+        port: 23456,
+        queue_packets: 1500,
+        send_buffer: Some(Bytes::new(212_992)),
+        packets_before: 0,
+    });
+    scenario
 }
 
 /// `paths` disjoint paths of `hops` links each between one client and one server, shared by `flows` connections.
@@ -101,4 +139,20 @@ fn parallel(paths: u32, hops: u32, bits_per_s: u64, flows: u32, transport: Trans
         window: [Duration::ZERO, duration],
     });
     Scenario { seed: 1, duration, series_interval: None, nodes, links, tunnels: Vec::new(), flows: flows.collect(), captures: Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cases_through_a_tunnel_fill_both_paths() {
+        for name in ["tcp-tunnel-mpt", "tcp-tunnel-earliest"] {
+            let mut scenario = case(name).expect("it is a case");
+            scenario.duration = Duration::from_secs(2);
+            let outcome = crate::run(&scenario).expect("a case is a valid scenario");
+            // One path carries 8,200 full packets a second.
+            assert!(outcome.delivered_packets > 20_000, "{name}: {}", outcome.delivered_packets);
+        }
+    }
 }
