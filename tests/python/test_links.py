@@ -177,6 +177,25 @@ def queues(study):
     return [scenario(cell.setup, 1)["links"][1]["a_to_b"][0].get("aqm") for cell in cells(study)]
 
 
+def test_a_rate_may_be_a_token_bucket_in_the_simulator():
+    def bucket(**more):
+        forward = [{"kind": "rate", "rate": "10mbit", **more}]
+        links = {
+            "a": {"ends": ["c", "r"], "both": {"delay": "1ms"}},
+            "b": {"ends": ["r", "s"], "forward": forward, "backward": {"delay": "5ms"}},
+        }
+        topology = {"nodes": {"c": None, "r": {"router": True}, "s": None}, "links": links}
+        flows = {"f": {"client": "c", "server": "s", "transport": "tcp"}}
+        return Study.model_validate({"name": "bucket", "topology": topology, "flows": flows, "duration": "5s"})
+
+    plain = scenario(cells(bucket(burst="1538B"))[0].setup, 1)
+    assert plain["links"][1]["a_to_b"][0]["burst_bytes"] == 1538
+    with pytest.raises(PlanError, match="netem has no token bucket"):
+        build(plain, ("cubic",))
+    with pytest.raises(ValueError, match="a managed queue has no `burst`"):
+        bucket(burst="1538B", aqm="codel")
+
+
 def test_a_parameter_decides_what_manages_a_queue():
     short = managed("${aqm}", matrix={"aqm": ["none", "codel", "fq_codel", "pie"]})
     assert [found and found["kind"] for found in queues(short)] == [None, "codel", "fq_codel", "pie"]

@@ -32,6 +32,9 @@ pub struct RateConfig {
     /// Time that each packet spends in the queue at least, its place taken: what one netem with both `delay` and `rate` does.
     #[serde(rename = "hold_ns", default)]
     pub hold: Duration,
+    /// Bytes, framing included, that may leave at once after a pause, as through a token bucket of that size; 0: each packet takes its time at the rate.
+    #[serde(rename = "burst_bytes", default)]
+    pub burst: Bytes,
     /// Later rates, by time; ascending.
     #[serde(default)]
     pub changes: Vec<Change<Rate>>,
@@ -40,6 +43,7 @@ pub struct RateConfig {
     pub aqm: Option<AqmConfig>,
 }
 
+const MOST_BURST: Bytes = Bytes::new(1 << 30);
 /// With it the length of a packet stays far below what a rate can be asked about.
 const MOST_FRAMING: Bytes = Bytes::new(65_535);
 
@@ -51,13 +55,20 @@ impl Default for RateConfig {
     /// No rate, which is refused: give one. Room for 1000 packets, as netem's default.
     fn default() -> Self {
         let queue = QueueLimit::Packets(1000);
-        Self { rate: Rate::default(), queue, framing: default_framing(), hold: Duration::ZERO, changes: Vec::new(), aqm: None }
+        let (hold, burst) = (Duration::ZERO, Bytes::ZERO);
+        Self { rate: Rate::default(), queue, framing: default_framing(), hold, burst, changes: Vec::new(), aqm: None }
     }
 }
 
 impl RateConfig {
     /// The later rates; all that is said of the transmitter is checked.
     pub(crate) fn schedule(&self) -> Result<Schedule<Rate>, Error> {
+        if self.burst > MOST_BURST {
+            return Err(Error::caller(format!("a bucket of {:?} is too large; at most {MOST_BURST:?}", self.burst)));
+        }
+        if self.burst > Bytes::ZERO && self.aqm.is_some() {
+            return Err(Error::caller("a token bucket's queue has no active queue management: leave out `burst` or `aqm`"));
+        }
         if self.framing > MOST_FRAMING {
             return Err(Error::caller(format!("framing adds {:?} to each packet; at most {MOST_FRAMING:?} can be added", self.framing)));
         }
@@ -77,8 +88,10 @@ pub struct RateQueue {
     framing: Bytes,
     /// Time that each packet spends in the queue at least before it may be transmitted; counted by the limit.
     hold: Duration,
+    /// Size of the token bucket, and its time at the rate: so much earlier than the last bit would leave, a packet does.
+    burst: (Bytes, Duration),
     limit: QueueLimit,
-    /// When everything accepted so far has left.
+    /// When everything accepted so far has left; when the token bucket is full again.
     free: Instant,
     /// The last length and its time: most packets are as long as the one before.
     known: (Bytes, Duration),
@@ -139,7 +152,7 @@ impl RateQueue {
     /// A rate is zero, the queue has no room, or the changes are not in ascending order of time.
     pub fn new(config: RateConfig) -> Result<Self, Error> {
         let changes = config.schedule()?;
-        let RateConfig { rate, queue: limit, framing, hold, .. } = config;
+        let RateConfig { rate, queue: limit, framing, hold, burst, .. } = config;
         if matches!(limit, QueueLimit::Packets(0) | QueueLimit::Bytes(Bytes::ZERO)) {
             return Err(Error::caller("a queue without room lets nothing pass: the packet in transmission counts, so 1 is the least"));
         }
@@ -147,6 +160,7 @@ impl RateQueue {
             rate,
             framing,
             hold,
+            burst: (burst, rate.time_for(burst)),
             limit,
             free: Instant::ZERO,
             known: (Bytes::ZERO, Duration::ZERO),
@@ -171,15 +185,17 @@ impl RateQueue {
             self.drops.add(packet.len);
             return None;
         }
-        let start = (at + self.hold).max(self.free);
+        let ready = at + self.hold;
+        let start = ready.max(self.free);
         if len != self.known.0 {
             self.known = (len, self.rate.time_for(len));
         }
-        let mut leaves = start + self.known.1;
-        if leaves > self.changes.next_at() {
-            leaves = self.across_changes(start, len);
+        let mut free = start + self.known.1;
+        if free > self.changes.next_at() {
+            free = self.across_changes(start, len);
         }
-        self.free = leaves;
+        self.free = free;
+        let leaves = Instant::from_nanos(free.as_nanos().saturating_sub(self.burst.1.as_nanos())).max(ready);
         self.bytes += len;
         *self.waiting.push() = Waiting { leaves, len };
         self.longest = self.longest.max(self.waiting.len() as u64);
@@ -287,6 +303,7 @@ impl RateQueue {
             if let Some(rate) = self.changes.advance(at) {
                 self.rate = rate;
                 self.known = (Bytes::ZERO, Duration::ZERO);
+                self.burst.1 = rate.time_for(self.burst.0);
             }
             let rate = u128::from(self.rate.as_bits_per_sec());
             let next = self.changes.next_at();
@@ -418,6 +435,18 @@ mod tests {
         assert_eq!(queue.transit(us(0), of(100)), Verdict::Pass(us(1100)));
         assert_eq!(queue.transit(us(0), of(100)), Verdict::Pass(us(1200)));
         assert_eq!(queue.transit(us(1), of(100)), Verdict::Drop(DropCause::QueueFull));
+    }
+
+    #[test]
+    fn what_a_token_bucket_holds_leaves_at_once() {
+        // A byte a microsecond, and a bucket of 150.
+        let mut queue = RateQueue::new(RateConfig { burst: Bytes::new(150), ..config(QueueLimit::Packets(3)) }).unwrap();
+        assert_eq!(queue.transit(us(1000), of(100)), Verdict::Pass(us(1000)), "the bucket is full");
+        assert_eq!(queue.transit(us(1000), of(100)), Verdict::Pass(us(1050)), "50 are left of it");
+        assert_eq!(queue.transit(us(1000), of(100)), Verdict::Pass(us(1150)));
+        assert_eq!(queue.transit(us(1299), of(150)), Verdict::Pass(us(1300)), "149 have come since");
+        assert_eq!(queue.transit(us(2000), of(150)), Verdict::Pass(us(2000)), "it holds no more than 150");
+        assert_eq!(queue.transit(us(2000), of(150)), Verdict::Pass(us(2150)));
     }
 
     #[test]

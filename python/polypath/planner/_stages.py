@@ -226,6 +226,8 @@ def _with(stage: Stage, element: Element) -> Stage | None:
 def _alone(element: Element, place: Place) -> Stage:
     match element["kind"]:
         case "rate":
+            if element.get("burst_bytes"):
+                raise PlanError(place, f"netem has no token bucket: leave out `burst`{SIMULATOR}")
             if element.get("aqm"):
                 if element["framing_bytes"] < ETHERNET:
                     raise PlanError(place, f"a token bucket counts {ETHERNET} bytes of Ethernet header at least{SIMULATOR}")

@@ -139,12 +139,14 @@ Aqm = Annotated[Managed | None, BeforeValidator(_none)]
 """Of a rate: what manages its queue, or nothing."""
 
 
-def check_aqm(aqm: Any, queue: Packets | Size, hold: Time) -> None:
+def check_aqm(aqm: Any, queue: Packets | Size, hold: Time, burst: Size) -> None:
     """Raises ValueError where a queue and what manages it do not fit together."""
     if aqm is None or is_placeholder(aqm) or isinstance(aqm, Undecided):
         return
     if hold and not is_placeholder(hold):
         raise ValueError("a managed queue has no `hold`; put a delay behind it")
+    if burst and not is_placeholder(burst):
+        raise ValueError("a managed queue has no `burst`: its packets leave one by one")
     if is_placeholder(queue):
         return
     if isinstance(aqm, Red):

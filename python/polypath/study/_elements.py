@@ -95,6 +95,8 @@ class RateLimit(Model):
     """Counted on top of each IP packet; 14 bytes of Ethernet header are what netem sees."""
     hold: Time = Time("0ns")
     """Time that each packet spends in the queue at least, its place taken: the delay of a netem that has both `delay` and `rate`."""
+    burst: Size = Size("0B")
+    """What may leave at once after a pause, framing counted: the size of a token bucket. With none each packet takes its time."""
     aqm: Aqm = None
     """What keeps the queue short: codel, fq_codel, pie or red; default: a full queue refuses packets."""
     changes: tuple[RateChange, ...] = ()
@@ -102,7 +104,7 @@ class RateLimit(Model):
 
     @model_validator(mode="after")
     def _queue_fits_its_management(self) -> Self:
-        check_aqm(self.aqm, self.queue, self.hold)
+        check_aqm(self.aqm, self.queue, self.hold, self.burst)
         return self
 
     if TYPE_CHECKING:  # tools/inputs.py writes it.
@@ -115,6 +117,7 @@ class RateLimit(Model):
             queue: Packets | Size | str = ...,
             framing: Size | str = ...,
             hold: Time | str = ...,
+            burst: Size | str = ...,
             aqm: Aqm | Mapping[str, Any] | str = ...,
             changes: Sequence[RateChange | Mapping[str, Any] | str] | str = ...,
         ) -> None: ...
@@ -474,7 +477,7 @@ class Shape(Model):
             raise ValueError("a queue needs a `rate` beside it: nothing waits on a link that is never busy")
         if self.delay is None and self.model_fields_set & {"jitter", "reorder"}:
             raise ValueError("jitter needs a `delay` beside it")
-        check_aqm(self.aqm, self.queue, Time("0ns"))
+        check_aqm(self.aqm, self.queue, Time("0ns"), Size("0B"))
         _check_order(self.changes)
         return self
 

@@ -157,6 +157,7 @@ def _element(element: Any) -> dict[str, Any]:
                 "framing_bytes": int(element.framing),
                 "hold_ns": int(element.hold),
                 "changes": [{"at_ns": int(change.at), "to": int(change.to)} for change in element.changes],
+                **({"burst_bytes": int(element.burst)} if element.burst else {}),
                 **({} if element.aqm is None else {"aqm": _aqm(element.aqm)}),
             }
         case Delay():
