@@ -304,6 +304,11 @@ impl Host {
         let connection = self.connection(fd)?;
         let before = connection.end.accepted().get();
         connection.end.offer(now, Bytes::new(len));
+        if matches!(connection.end, Connection::Tcp(_)) {
+            // What leaves meanwhile makes room for more.
+            self.transmit()?;
+        }
+        let connection = self.connection(fd)?;
         connection.end.stop(now);
         let taken = connection.end.accepted().get() - before;
         Ok(if taken == 0 && len > 0 { Err("EAGAIN".to_owned()) } else { Ok(taken as i64) })

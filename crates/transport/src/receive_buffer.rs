@@ -9,19 +9,26 @@ pub(crate) const DEFAULT_SCALING_RATIO: u32 = 128;
 /// Shorter segments do not let the window grow (Linux: `tcp_event_data_recv`), bytes.
 pub(crate) const LEAST_GROWING: u32 = 128;
 
-/// Segments of the announced size for which the buffer has room beside twice what was read (Linux: `tcp_rcv_space_adjust`).
+/// Segments of the announced size, without timestamps, for which the buffer has room beside twice what was read (Linux: `tcp_rcv_space_adjust`).
 const RESERVE_SEGMENTS: u64 = 16;
+
+/// What a segment takes beside its payload where the buffer grows by whole segments, bytes: headers 320, shared info 320, descriptor 256.
+const GROWING_SEGMENT_OVERHEAD: u32 = 896;
+
+/// Memory is added to it in steps of this, until it stands for a segment.
+const GROWING_STEP: u32 = 128;
 
 /// How memory is counted: bytes of the buffer against bytes of payload.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct ReceiveMemory {
     charge: ReceiveCharge,
+    grows_by_segments: bool,
     scaling_ratio: u32,
 }
 
 impl ReceiveMemory {
-    pub(crate) fn new(charge: ReceiveCharge) -> Self {
-        Self { charge, scaling_ratio: DEFAULT_SCALING_RATIO }
+    pub(crate) fn new(stack: &Stack) -> Self {
+        Self { charge: stack.rcv_charge, grows_by_segments: stack.rcvbuf_grows_by_segments, scaling_ratio: DEFAULT_SCALING_RATIO }
     }
 
     /// Share of payload in the buffer's memory, in 1/256.
@@ -40,9 +47,16 @@ impl ReceiveMemory {
         ((space * u64::from(self.scaling_ratio)) >> 8) as u32
     }
 
-    /// The memory for a window of so many bytes.
-    pub(crate) fn space_from_win(&self, window: u64) -> u64 {
-        (window << 8) / u64::from(self.scaling_ratio)
+    /// The buffer that grows to have room for a window of so many bytes; segments have `advmss` of them (Linux: `tcp_rcv_space_adjust`).
+    pub(crate) fn grown_buffer(&self, window: u64, advmss: u32) -> u64 {
+        if !self.grows_by_segments {
+            return (window << 8) / u64::from(self.scaling_ratio);
+        }
+        let mut segment = advmss + GROWING_SEGMENT_OVERHEAD;
+        while self.win_from_space(u64::from(segment)) < advmss {
+            segment += GROWING_STEP;
+        }
+        window / u64::from(advmss) * u64::from(segment)
     }
 
     /// Memory that `bytes` take while they wait.
@@ -104,13 +118,13 @@ impl ReadSpace {
 
     /// The round is over: `read` bytes have been read in all, of which `waiting` do not count yet. The window to have room for, bytes, if more
     /// was read than in any round before.
-    pub(crate) fn end_round(&mut self, now: Instant, read: u64, waiting: u64, advertised_mss: u32) -> Option<u64> {
+    pub(crate) fn end_round(&mut self, now: Instant, read: u64, waiting: u64, advmss: u32) -> Option<u64> {
         let copied = (read - self.before).saturating_sub(waiting);
         (self.before, self.began) = (read, now);
         if copied <= self.most || self.most == 0 {
             return None;
         }
-        let mut window = 2 * copied + RESERVE_SEGMENTS * u64::from(advertised_mss);
+        let mut window = 2 * copied + RESERVE_SEGMENTS * u64::from(advmss);
         // Twice as much again for a sender in slow start.
         window += (u128::from(window) * u128::from(copied - self.most) / u128::from(self.most)) as u64 * 2;
         self.most = copied;
@@ -120,26 +134,41 @@ impl ReadSpace {
 
 /// What a receiver at first takes for the data read in a round trip, bytes; its buffer grows once more is read. With the whole
 /// window a transfer stays at that window until losses bunch what is read (specs/notes/out-of-tree-start).
-pub(crate) fn first_read_estimate(stack: &Stack, window: u32, advertised_mss: u32) -> u32 {
-    if stack.rcvq_space_ten_segments { (10 * advertised_mss).min(window).max(1) } else { window.max(1) }
+pub(crate) fn first_read_estimate(stack: &Stack, window: u32, advmss: u32) -> u32 {
+    if stack.rcvq_space_ten_segments { (10 * advmss).min(window).max(1) } else { window.max(1) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stack::{LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188};
+    use crate::stack::{LINUX_6_1_192, LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188};
     use polypath_base::Duration;
 
     #[test]
     fn merged_segments_share_their_overhead() {
-        let memory = ReceiveMemory::new(ReceiveCharge::Merged);
+        let memory = ReceiveMemory::new(&LINUX_6_12_117);
         // Windows seen on 6.12 while so many segments waited in 128 KiB, rounded as the scale wants (specs/notes/buffer-memory).
         for (segments, window) in [(0, 65_536), (1, 64_512), (2, 64_000), (3, 62_976), (4, 62_464)] {
             let free = memory.free_window(131_072, segments * 1424);
             assert!(free <= window && window - free < 512 || free == window || free - window < 512, "{segments}: {free}");
         }
-        assert_eq!(ReceiveMemory::new(ReceiveCharge::Twice).free_window(131_072, 1000), 64_536, "a byte of window for a byte that waits");
+        assert_eq!(
+            ReceiveMemory::new(&MPTCP_0_96_LINUX_5_4_188).free_window(131_072, 1000),
+            64_536,
+            "a byte of window for a byte that waits"
+        );
         assert_eq!(memory.free_window(1000, 2000), 0);
+    }
+
+    #[test]
+    fn a_buffer_grows_by_the_share_of_payload_or_by_whole_segments() {
+        // tests/scripts/tcp-receive-buffer-grows.pkt
+        assert_eq!(ReceiveMemory::new(&LINUX_6_12_117).grown_buffer(113_294, 1448), 226_588);
+        assert_eq!(
+            ReceiveMemory::new(&LINUX_6_1_192).grown_buffer(113_294, 1448),
+            78 * 2984,
+            "half of 2984 holds a segment, half of 2856 does not"
+        );
     }
 
     #[test]

@@ -218,7 +218,7 @@ impl Connection {
         let schedules_bursts = stack.schedules_bursts && scheduler.schedules_bursts();
         let mut tx = Tx::new(settings.wmem[1].get(), stack.write_begins_fragment && schedules_bursts);
         tx.start(local_idsn + 1);
-        let rx = Rx::new(settings.rmem[1].as_u32(), settings.rmem[2].as_u32(), stack.rcv_charge);
+        let rx = Rx::new(settings.rmem[1].as_u32(), settings.rmem[2].as_u32(), stack);
         Self {
             schedules_bursts,
             burst: None,

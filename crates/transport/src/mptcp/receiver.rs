@@ -6,7 +6,7 @@
 use super::reassembly::Reassembly;
 use crate::ReorderStats;
 use crate::receive_buffer::{ReadSpace, ReceiveMemory};
-use crate::stack::ReceiveCharge;
+use crate::stack::Stack;
 use polypath_base::{Bytes, DataSeq, Instant};
 
 /// No data sequence number is farther from the first one than half of the space, or it lies before it.
@@ -56,7 +56,7 @@ pub(super) struct Rx {
 
 impl Rx {
     /// `rcvbuf`, `max_rcvbuf`: initial and largest buffer, bytes.
-    pub(super) fn new(rcvbuf: u32, max_rcvbuf: u32, charge: ReceiveCharge) -> Self {
+    pub(super) fn new(rcvbuf: u32, max_rcvbuf: u32, stack: &Stack) -> Self {
         let mut rx = Self {
             first: DataSeq::default(),
             next: 0,
@@ -68,7 +68,7 @@ impl Rx {
             rcvbuf,
             max_rcvbuf,
             rcv_ssthresh: 0,
-            memory: ReceiveMemory::new(charge),
+            memory: ReceiveMemory::new(stack),
             full: 0,
             read_space: ReadSpace::default(),
             rtt_us: 0,
@@ -315,7 +315,7 @@ impl Rx {
             return false;
         }
         let Some(window) = self.read_space.end_round(now, self.read, 0, advmss) else { return false };
-        let rcvbuf = self.memory.space_from_win(window).min(u64::from(self.max_rcvbuf)) as u32;
+        let rcvbuf = self.memory.grown_buffer(window, advmss).min(u64::from(self.max_rcvbuf)) as u32;
         let grown = rcvbuf > self.rcvbuf;
         if grown {
             self.resize(rcvbuf);
@@ -348,6 +348,7 @@ pub(super) struct Read {
 mod tests {
     use super::*;
     use crate::receive_buffer::DEFAULT_SCALING_RATIO;
+    use crate::stack::{LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188};
 
     const WIDE: (u32, u32) = (u32::MAX, u32::MAX);
 
@@ -356,7 +357,7 @@ mod tests {
     }
 
     fn rx() -> Rx {
-        let mut rx = Rx::new(131_072, 6_291_456, ReceiveCharge::Twice);
+        let mut rx = Rx::new(131_072, 6_291_456, &MPTCP_0_96_LINUX_5_4_188);
         rx.start(Instant::ZERO, DataSeq::new(1000), 14_480, 0);
         rx.advertise(WIDE, 0, 1000, 0);
         rx
@@ -433,7 +434,7 @@ mod tests {
 
     #[test]
     fn the_share_of_payload_counts_once_it_is_measured() {
-        let mut rx = Rx::new(131_072, 6_291_456, ReceiveCharge::Merged);
+        let mut rx = Rx::new(131_072, 6_291_456, &LINUX_6_12_117);
         rx.start(Instant::ZERO, DataSeq::new(1000), 14_480, 0);
         assert_eq!(rx.full, 65_536, "half of the buffer");
         rx.insert(Instant::ZERO, DataSeq::new(1000), 1000);

@@ -176,6 +176,7 @@ impl Socket {
         self.snd_wl1 = segment.seq;
         let changed = window != self.snd_wnd;
         self.snd_wnd = window;
+        self.max_window = self.max_window.max(window);
         changed
     }
 

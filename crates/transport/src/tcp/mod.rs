@@ -145,6 +145,10 @@ pub struct Socket {
     queue: SendQueue,
     scoreboard: Scoreboard,
     snd_wnd: u32,
+    /// The writer is about to write more at this instant, once what may leave has left.
+    writing: bool,
+    /// The widest window that the peer has announced.
+    max_window: u32,
     snd_wl1: Seq,
     peer_wscale: u8,
     /// A FIN is to be sent after everything accepted.
@@ -226,9 +230,7 @@ impl Socket {
         self.rx.become_subflow();
         self.path_mtu.set_mptcp_options(data_options);
         self.flow.compat = self.settings.stack.cc_subflow_compat();
-        if self.settings.stack.subflow_keeps_buffers {
-            self.queue.keep_buffers();
-        }
+        self.queue.set_keeps_buffers(self.settings.stack.subflow_keeps_buffers);
         self.ack_option_bytes = ack_options.as_u32();
         self
     }
@@ -243,15 +245,19 @@ impl Socket {
         flow.reordering = settings.reordering.get();
         flow.compat = settings.stack.cc_compat();
         let cc = algorithm.start();
+        let mut queue = SendQueue::new(initial_seq);
+        queue.set_keeps_buffers(!settings.stack.grows_buffers);
         let ecn = ecn::Ecn::new(cc.flags() & cc::flags::NEEDS_ECN != 0);
         Self {
             state,
             is_subflow: false,
             flow,
             cc,
-            queue: SendQueue::new(initial_seq),
+            queue,
             scoreboard: Scoreboard::new(initial_seq),
             snd_wnd: 0,
+            writing: false,
+            max_window: 0,
             snd_wl1: Seq::default(),
             peer_wscale: 0,
             fin_queued: false,
@@ -441,6 +447,7 @@ impl Socket {
             self.flow.cwnd = 1;
         }
         self.rtt.forget_backoff();
+        self.max_window = self.snd_wnd;
         self.rx.established(self.advertised_mss());
         self.expand_sndbuf();
         self.limit.begin(cx.now);

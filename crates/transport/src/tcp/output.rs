@@ -54,6 +54,11 @@ impl Socket {
             if self.poll_data(cx, segment) {
                 return true;
             }
+            while self.writing && self.write_on() {
+                if self.poll_data(cx, segment) {
+                    return true;
+                }
+            }
             if self.burst.open {
                 self.burst.open = false;
                 self.validate_window(cx.now);
@@ -108,6 +113,7 @@ impl Socket {
             | self.handshake.is_due()
             | self.persist.is_due()
             | self.space_check
+            | self.writing
             | self.tlp.is_due()
             | self.loss.retransmits()
             | (self.fin_queued & !self.fin_sent);
@@ -357,6 +363,9 @@ impl Socket {
     /// How many segments leave as one burst; false if it waits for the next ACK.
     #[inline(always)]
     fn begin_burst(&mut self, cx: Context<'_>, in_flight: u32) -> bool {
+        if self.writing {
+            self.refill_buffer();
+        }
         let most = self.burst_segments(cx.siblings);
         let buffer = self.queue.next_buffer();
         if self.settings.tso_bytes > Bytes::ZERO && buffer.0 > self.segment_len() && self.should_defer(cx.now, in_flight, most, buffer) {
@@ -382,7 +391,8 @@ impl Socket {
 
     /// Nagle's rule (RFC 1122 section 4.2.3.4) in Minshall's form, for the last `len` bytes that there are.
     fn waits_for_small_segment(&self, len: u32) -> bool {
-        (!self.is_subflow || (self.settings.stack.subflow_nagle && len == self.queue.unsent()))
+        (!self.is_subflow || self.settings.stack.subflow_nagle)
+            && len == self.queue.unsent()
             && self.scoreboard.packets_out() > 0
             && self.nagle.holds_back(self.snd_una())
             && !self.loss.new_data_first()
@@ -436,7 +446,8 @@ impl Socket {
         }
         // Linux marks the end of the data, and of each burst of more than one segment.
         let ends = self.burst.remaining == 0 || sent.len < full || self.scoreboard.in_flight() >= self.flow.cwnd;
-        if sent.len > 0 && (self.queue.unsent() == 0 || (ends && self.burst.length > 1)) {
+        let pushed = self.queue.take_push();
+        if sent.len > 0 && (pushed || (self.queue.unsent() == 0 && !self.writing) || (ends && self.burst.length > 1)) {
             segment.flags = segment.flags.with(Flags::PSH);
             self.scoreboard.push_last();
         }

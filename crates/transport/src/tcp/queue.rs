@@ -11,6 +11,13 @@ struct Mapping {
     len: u32,
 }
 
+/// A piece of memory that waits: bytes still to send of it, and whether its end is marked as pushed.
+#[derive(Copy, Clone, Debug)]
+struct Buffer {
+    left: u32,
+    pushed: bool,
+}
+
 #[derive(Debug)]
 pub(super) struct SendQueue {
     /// Sequence number after everything accepted (a FIN not counted).
@@ -20,9 +27,13 @@ pub(super) struct SendQueue {
     /// The mapping that is being sent, of length zero if there is none, and those behind it.
     mapping: Mapping,
     mappings: VecDeque<Mapping>,
-    /// Buffers that wait, bytes still to send of each; kept only where `keeps_buffers`.
-    buffers: VecDeque<u32>,
+    /// Buffers that wait, the first partly sent; kept only where `keeps_buffers`.
+    buffers: VecDeque<Buffer>,
     keeps_buffers: bool,
+    /// What was written when the writer last marked a buffer as pushed.
+    pushed_seq: Seq,
+    /// A buffer that is marked has just been taken whole.
+    ended_pushed: bool,
     /// A mapping has a greatest length, and is one buffer.
     cuts_mappings: bool,
 }
@@ -36,6 +47,8 @@ impl SendQueue {
             mappings: VecDeque::new(),
             buffers: VecDeque::new(),
             keeps_buffers: false,
+            pushed_seq: seq,
+            ended_pushed: false,
             cuts_mappings: false,
         }
     }
@@ -43,16 +56,51 @@ impl SendQueue {
     /// The handshake is over: data begins at `seq`. What was accepted before keeps its length.
     pub(super) fn start(&mut self, seq: Seq) {
         let waiting = self.unsent();
-        (self.next_seq, self.write_seq) = (seq, seq + waiting);
+        (self.next_seq, self.write_seq, self.pushed_seq) = (seq, seq + waiting, seq);
     }
 
     pub(super) fn accept(&mut self, bytes: u32) {
         self.write_seq += bytes;
     }
 
+    /// Data goes into buffers of at most `goal` bytes: into the last one that waits, as far as that has room, then into new ones.
+    pub(super) fn accept_into_buffers(&mut self, mut bytes: u32, goal: u32) {
+        self.accept(bytes);
+        if let Some(tail) = self.buffers.back_mut() {
+            let fits = bytes.min(goal.saturating_sub(tail.left));
+            tail.left += fits;
+            bytes -= fits;
+        }
+        while bytes > 0 {
+            let len = bytes.min(goal);
+            self.buffers.push_back(Buffer { left: len, pushed: false });
+            bytes -= len;
+        }
+    }
+
+    /// The last buffer is full: its end is marked if more than `half_window` bytes were written since the last mark (Linux: `forced_push`).
+    pub(super) fn mark_pushed(&mut self, half_window: u32) {
+        if self.write_seq.after(self.pushed_seq + half_window)
+            && let Some(tail) = self.buffers.back_mut()
+        {
+            tail.pushed = true;
+            self.pushed_seq = self.write_seq;
+        }
+    }
+
+    /// Whether the segment that was taken last ended a buffer that is marked.
+    pub(super) fn take_push(&mut self) -> bool {
+        std::mem::take(&mut self.ended_pushed)
+    }
+
+    /// What the last buffer that waits has room for.
+    pub(super) fn room_in_tail(&self, goal: u32) -> u32 {
+        self.buffers.back().map_or(0, |tail| goal.saturating_sub(tail.left))
+    }
+
     /// What is handed over stays in the buffers in which it comes: no segment spans two, and no burst does.
-    pub(super) fn keep_buffers(&mut self) {
-        self.keeps_buffers = true;
+    pub(super) fn set_keeps_buffers(&mut self, keeps: bool) {
+        self.keeps_buffers = keeps;
     }
 
     #[cfg(test)]
@@ -66,7 +114,7 @@ impl SendQueue {
         if self.cuts_mappings && self.mapping.len > 0 {
             return (self.mapping.len, self.mappings.is_empty());
         }
-        self.buffers.front().map_or((self.unsent(), true), |&left| (left, self.buffers.len() == 1))
+        self.buffers.front().map_or((self.unsent(), true), |buffer| (buffer.left, self.buffers.len() == 1))
     }
 
     /// Buffers of which something waits to be sent.
@@ -79,12 +127,13 @@ impl SendQueue {
     #[inline(never)]
     fn take_from_buffers(&mut self, mut len: u32) {
         while len > 0
-            && let Some(left) = self.buffers.front_mut()
+            && let Some(first) = self.buffers.front_mut()
         {
-            let taken = len.min(*left);
-            *left -= taken;
+            let taken = len.min(first.left);
+            first.left -= taken;
             len -= taken;
-            if *left == 0 {
+            if first.left == 0 {
+                self.ended_pushed = first.pushed;
                 self.buffers.pop_front();
             }
         }
@@ -95,7 +144,7 @@ impl SendQueue {
         self.accept(len);
         self.cuts_mappings = longest < u32::MAX;
         if self.keeps_buffers {
-            self.buffers.push_back(len);
+            self.buffers.push_back(Buffer { left: len, pushed: false });
         }
         let last = self.mappings.back_mut().unwrap_or(&mut self.mapping);
         if last.len > 0 && last.dsn + u64::from(last.len) == dsn {
@@ -198,9 +247,30 @@ mod tests {
     }
 
     #[test]
+    fn a_write_fills_the_last_buffer_that_waits() {
+        let mut queue = SendQueue::new(Seq::default());
+        queue.set_keeps_buffers(true);
+        queue.start(Seq::new(1));
+        queue.accept_into_buffers(350, 200);
+        assert_eq!((queue.next_buffer(), queue.buffers(), queue.room_in_tail(200)), ((200, false), 2, 50));
+        assert_eq!(lengths(&mut queue), [(0, 100), (0, 100), (0, 100), (0, 50)]);
+        assert_eq!((queue.unsent(), queue.room_in_tail(200)), (0, 0), "what has left takes nothing more");
+        queue.accept_into_buffers(130, 200);
+        queue.mark_pushed(479);
+        queue.next_new(queue.next_new_len(100));
+        queue.accept_into_buffers(200, 200);
+        assert_eq!((queue.next_buffer(), queue.buffers(), queue.unsent()), ((200, false), 2, 230));
+        assert_eq!(
+            [100, 100, 30].map(|len| (queue.next_new(len), queue.take_push()).1),
+            [false, true, false],
+            "480 bytes had been written"
+        );
+    }
+
+    #[test]
     fn a_segment_never_crosses_a_buffer() {
         let mut queue = SendQueue::new(Seq::default());
-        queue.keep_buffers();
+        queue.set_keeps_buffers(true);
         queue.start(Seq::new(1));
         queue.push_mapping(DataSeq::new(1000), 150, u32::MAX);
         queue.push_mapping(DataSeq::new(1150), 30, u32::MAX);

@@ -1,6 +1,6 @@
 //! The send buffer and its autotuning: the data of plain TCP, and the size that a subflow adds to its connection's.
 
-use super::Socket;
+use super::{DEFAULT_MSS, Socket};
 use polypath_base::Instant;
 
 /// What the kernel adds to a segment in its rule for the send buffer: headers 320, shared info 320, then the descriptor 256.
@@ -38,18 +38,90 @@ impl Socket {
         if self.is_subflow || self.offered == 0 || !self.state.can_send() {
             return;
         }
-        let queued = self.queued_memory();
-        if queued < self.sndbuf {
-            let room = self.sndbuf - queued;
-            let bytes = u64::from(room).min(self.offered);
-            self.queue.accept(bytes as u32);
-            self.accepted += bytes;
-            if self.offered != u64::MAX {
-                self.offered -= bytes;
+        if self.settings.stack.grows_buffers {
+            let queued = self.queued_memory();
+            if queued < self.sndbuf {
+                let bytes = u64::from(self.sndbuf - queued).min(self.offered) as u32;
+                self.queue.accept(bytes);
+                self.on_accepted(bytes);
             }
-            self.flow.write_seq = self.queue.write_seq().get();
+        } else {
+            self.begin_writing();
         }
         self.writer_blocked = self.offered > 0;
+    }
+
+    /// The writer fills a buffer. What fills the only one that waits leaves first, as far as it may, and the writer makes up for it before it begins the
+    /// next (Linux: `tcp_push_one`): the first buffer of a write ends with the window and as many segments as any other has.
+    fn begin_writing(&mut self) {
+        if self.queue.buffers() <= 1 {
+            self.writing = self.write_buffer() && self.offered > 0;
+        } else {
+            self.write_rest();
+        }
+    }
+
+    /// Nothing more leaves of what was written: the writer goes on. False if it cannot.
+    #[cold]
+    pub(super) fn write_on(&mut self) -> bool {
+        let accepted = self.accepted;
+        if self.queue.buffers() == 0 {
+            self.begin_writing();
+        } else {
+            self.write_rest();
+        }
+        self.writer_blocked = self.offered > 0;
+        self.accepted != accepted
+    }
+
+    /// Buffers are filled whole while the send buffer has room to begin them.
+    fn write_rest(&mut self) {
+        self.writing = false;
+        while self.offered > 0 && self.write_buffer() {}
+    }
+
+    /// Data goes into the last buffer that waits, or into a new one; false if there is no room.
+    fn write_buffer(&mut self) -> bool {
+        let goal = self.buffer_goal();
+        let room = match self.queue.room_in_tail(goal) {
+            0 if self.queued_memory() < self.sndbuf => goal,
+            room => room,
+        };
+        let bytes = u64::from(room).min(self.offered) as u32;
+        if bytes == 0 {
+            return false;
+        }
+        self.queue.accept_into_buffers(bytes, goal);
+        self.on_accepted(bytes);
+        if bytes == room {
+            self.queue.mark_pushed(self.max_window / 2);
+        }
+        true
+    }
+
+    /// What has left of the only buffer is made up for while the writer goes on.
+    #[cold]
+    pub(super) fn refill_buffer(&mut self) {
+        if self.queue.buffers() == 1 && self.queue.room_in_tail(self.buffer_goal()) > 0 {
+            self.writing = self.write_buffer() && self.offered > 0;
+            self.writer_blocked = self.offered > 0;
+        }
+    }
+
+    /// What a buffer holds: whole segments, as many as the longest burst has, and up to half of the widest window that the peer has announced (Linux:
+    /// `tcp_xmit_size_goal`, `tcp_bound_to_half_wnd`).
+    fn buffer_goal(&self) -> u32 {
+        let segment = self.segment_len();
+        let half = if self.max_window > DEFAULT_MSS { self.max_window / 2 } else { self.max_window.max(1) };
+        (self.size_goal().min(half) / segment).max(1) * segment
+    }
+
+    fn on_accepted(&mut self, bytes: u32) {
+        self.accepted += u64::from(bytes);
+        if self.offered != u64::MAX {
+            self.offered -= u64::from(bytes);
+        }
+        self.flow.write_seq = self.queue.write_seq().get();
     }
 
     /// After an ACK: a writer that blocks is woken once a third of the buffer is free.

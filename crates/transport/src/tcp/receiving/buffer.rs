@@ -44,6 +44,8 @@ pub(in crate::tcp) struct ReceiveBuffer {
     segment_size: u32,
     /// MSS that this end announces, bytes.
     advertised_mss: u32,
+    /// The same less the timestamps, once the connection is established: what the buffer is counted in, bytes.
+    advmss: u32,
     /// The receiver's own estimate of the RTT; 0 before the first.
     rtt_us: u32,
     rtt_last_echo: u32,
@@ -52,15 +54,17 @@ pub(in crate::tcp) struct ReceiveBuffer {
 
 impl ReceiveBuffer {
     pub(super) fn new(settings: &Settings, mtu: u32) -> Self {
+        let advertised_mss = mtu - Segment::IPV4_HEADER - Segment::TCP_HEADER;
         Self {
             stack: settings.stack,
             rcvbuf: settings.rmem[1].as_u32(),
             rcvbuf_max: settings.rmem[2].as_u32(),
-            memory: ReceiveMemory::new(settings.stack.rcv_charge),
+            memory: ReceiveMemory::new(settings.stack),
             rcv_ssthresh: 0,
             window_clamp: 0,
             segment_size: DEFAULT_MSS,
-            advertised_mss: mtu - Segment::IPV4_HEADER - Segment::TCP_HEADER,
+            advertised_mss,
+            advmss: advertised_mss,
             rtt_us: 0,
             rtt_last_echo: 0,
             read_space: ReadSpace::default(),
@@ -75,11 +79,12 @@ impl ReceiveBuffer {
 
     /// The connection is established with this `window`; `mss`: what this end announced less the timestamps.
     pub(super) fn established(&mut self, mss: u32, window: u32) {
+        self.advmss = mss;
         if self.stack.rcv_reserves_segment {
             self.window_clamp = self.window_clamp.saturating_sub(mss).max(2 * mss);
             self.rcv_ssthresh = self.rcv_ssthresh.min(self.window_clamp);
         }
-        self.read_space.set(first_read_estimate(self.stack, window, self.advertised_mss));
+        self.read_space.set(first_read_estimate(self.stack, window, self.advmss));
         if self.stack.rcvq_space_ten_segments {
             self.read_space.limit(self.rcv_ssthresh);
         }
@@ -188,7 +193,7 @@ impl ReceiveBuffer {
         let limit = self.window_clamp.min(self.free_window(waiting));
         let grows = self.rcv_ssthresh < limit;
         if grows {
-            self.rcv_ssthresh += (limit - self.rcv_ssthresh).min((2 * self.advertised_mss).max(2 * len));
+            self.rcv_ssthresh += (limit - self.rcv_ssthresh).min((2 * self.advmss).max(2 * len));
         }
         grows
     }
@@ -202,8 +207,8 @@ impl ReceiveBuffer {
         // Linux measures after each buffer that is copied, so when the first one was.
         let first = unread.min(MERGED_SEGMENTS * self.segment_size);
         let waiting = if self.stack.rcvq_space_less_unread { unread - first } else { 0 };
-        if let Some(window) = self.read_space.end_round(now, read + u64::from(first), u64::from(waiting), self.advertised_mss) {
-            let rcvbuf = self.memory.space_from_win(window).min(u64::from(self.rcvbuf_max)) as u32;
+        if let Some(window) = self.read_space.end_round(now, read + u64::from(first), u64::from(waiting), self.advmss) {
+            let rcvbuf = self.memory.grown_buffer(window, self.advmss).min(u64::from(self.rcvbuf_max)) as u32;
             if rcvbuf > self.rcvbuf {
                 self.rcvbuf = rcvbuf;
                 self.window_clamp = self.full_window();
@@ -278,10 +283,10 @@ mod tests {
         buffer.on_rtt(10);
         buffer.on_read(at(5), 20_000, 0);
         assert_eq!(buffer.rcvbuf, 131_072, "the round is not over");
-        // 20000 bytes instead of 14600: twice that and 16 segments, and as much again as it grows by, twice.
+        // 20000 bytes instead of 14480: twice that and 16 segments, and as much again as it grows by, twice.
         buffer.on_read(at(10), 20_000, 0);
-        let window = 40_000 + 16 * 1460;
-        assert_eq!(u64::from(buffer.rcvbuf), (window + window * 5400 / 14_600 * 2) * 256 / 153);
+        let window = 40_000 + 16 * 1448;
+        assert_eq!(u64::from(buffer.rcvbuf), (window + window * 5520 / 14_480 * 2) * 256 / 153);
         assert_eq!(buffer.window_clamp, buffer.full_window());
         for round in 2..12 {
             buffer.on_read(at(10 * round), 24_000, 1 << (14 + round));

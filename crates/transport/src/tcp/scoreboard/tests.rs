@@ -117,9 +117,7 @@ impl Pair {
         let seq = Seq::new(0_u32.wrapping_sub(before_wrap));
         let mut queue = SendQueue::new(seq);
         queue.start(seq);
-        if keeps_buffers {
-            queue.keep_buffers();
-        }
+        queue.set_keeps_buffers(keeps_buffers);
         let mut board = Scoreboard::new(seq);
         board.start(seq);
         Self { queue, board, sent: Vec::new(), waiting: Vec::new(), next_dsn: 1000, una: seq, next_seq: seq, now: Instant::ZERO }
