@@ -1,11 +1,10 @@
-"""Sets the simulator beside real MPT over Linux 6.1 (tests/data/reference/mpt-gre): compare.py [PATTERN..] [--count|--starts|--repeats CSV]
+"""Sets the simulator beside real MPT over Linux 6.1 (tests/data/reference/mpt-gre): compare.py [PATTERN..] [--count|--repeats CSV]
 
-A row of summary.csv is one run; the same set-up is simulated, with losses from five seeds. A cell agrees when the simulator's goodput is
-within 10 % of the kernel's, as `polypath validate` judges a kernel that ran once. With `--starts` runs without losses begin at five moments
-of a tick of the kernel's clock, since nobody knows at which one the kernel's run began. `--repeats` judges the rows that were run several
-times on a kernel with another program that speaks MPT's format (specs/notes/mpt-starts), from the same starts and as that kernel, by the
-whole of validate's rule: means agree within 10 %, or within the greatest distance of a repeat of the kernel's from their mean. On MPT's own
-kernel MPT's run is one of them.
+A row of summary.csv is one run of MPT's daemon; rows where chance may decide were run again on the same kernel by another program that
+speaks MPT's format (specs/notes/mpt-starts/linux-6.1.csv), and MPT's run is one of theirs. The simulator begins at five moments of a tick
+of the kernel's clock, since nobody knows at which one the kernel's run began, or has its losses from five seeds. The rule is that of
+`polypath validate`: means agree within 10 %, or within the greatest distance of a run of the kernel's from their mean, which is nothing
+where it ran once. `--repeats` judges another kernel's runs, as that kernel.
 """
 
 import argparse
@@ -13,6 +12,7 @@ import csv
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from statistics import fmean
@@ -23,6 +23,7 @@ from polypath.study import Study, cells, scenario
 
 HERE = Path(__file__).parent
 REFERENCE = HERE.parent.parent / "tests/data/reference/mpt-gre/summary.csv"
+REPEATS = HERE.parent.parent / "specs/notes/mpt-starts/linux-6.1.csv"
 TOLERANCE = 0.10
 SEEDS = 5
 # On which MPT ran.
@@ -34,6 +35,10 @@ TICK = 4_000_000
 MS = 1_000_000
 # The kernel's runs began three pings or four after the tunnel.
 FIRST_PATH = "_synp1"
+# As the reference says: the tunnel's MTU, and in `nic` a token bucket of one frame (1514 bytes and 24) at each interface, where the study
+# has the interfaces themselves, through which a frame takes its time.
+TUNNEL_MTU = 1464
+BUCKET = 1538
 
 
 def reference() -> list[dict[str, str]]:
@@ -67,6 +72,7 @@ def scenarios(row: dict[str, str], study: Study, starts: int = 1, kernel: str = 
         flow |= {"cc": row["cc"], "app": {"kind": "bulk", "duration_ns": duration}, "window_ns": [0, duration]}
         window = int(row["reorder_window"])
         tunnel["reorder"] = {"kind": "mpt", "window": window, "max_delay_ns": 300 * MS} if window else {"kind": "off"}
+        tunnel["mtu"] = TUNNEL_MTU
         tunnel["packets_before"] = 4 if row["id"].endswith(FIRST_PATH) else 3
         for link in plain["links"]:
             for element in (*link["a_to_b"], *link["b_to_a"]):
@@ -79,8 +85,11 @@ def scenarios(row: dict[str, str], study: Study, starts: int = 1, kernel: str = 
                     element["delay_ns"] = int(row["delay_ms"]) * MS
                 if element["kind"] == "loss":
                     element["probability"] = float(row["loss_pct"] or 0) / 100
-                if element["kind"] == "rate" and row["mode"] == "router":
-                    element["queue"] = {"packets": int(row["queue_pkts"])}
+                if element["kind"] == "rate":
+                    if row["mode"] == "router":
+                        element["queue"] = {"packets": int(row["queue_pkts"])}
+                    else:
+                        element["burst_bytes"] = BUCKET
         yield plain
 
 
@@ -95,39 +104,42 @@ def simulated(plain: dict[str, Any]) -> dict[str, Any]:
     return outcome
 
 
-def judged(patterns: list[str], starts: int = 1) -> Iterator[tuple[dict[str, str], float, list[float], bool]]:
-    """Row, the kernel's goodput, those of the simulator's runs, and whether their mean agrees."""
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """A row of the reference: goodputs of the kernel's runs and of the simulator's, Mbit/s."""
+
+    row: dict[str, str]
+    theirs: list[float]
+    ours: list[float]
+
+    @property
+    def agrees(self) -> bool:
+        """By the rule of `polypath validate`."""
+        mean = fmean(self.theirs)
+        return abs(fmean(self.ours) - mean) <= max(TOLERANCE * mean, *(abs(each - mean) for each in self.theirs))
+
+
+def judged(patterns: list[str], file: Path = REPEATS) -> list[Judged]:
+    """The rows that were run on the kernel that a file is named after."""
     study = Study.load(HERE)
-    rows = [row for row in reference() if is_asked(row, patterns)]
-    with ThreadPoolExecutor(2) as pool:
-        work = [[pool.submit(simulated, plain) for plain in scenarios(row, study, starts)] for row in rows]
-        for row, futures in zip(rows, work, strict=True):
-            ours = [future.result()["flows"][0]["goodput_receiver_bps"] / 1e6 for future in futures]
-            kernel = float(row["goodput_mbps"])
-            yield row, kernel, ours, abs(fmean(ours) - kernel) <= TOLERANCE * kernel
-
-
-def show_repeats(file: Path, patterns: list[str]) -> None:
-    """The rows that have repeats on a kernel."""
     kernel, known = repeats(file)
-    study = Study.load(HERE)
-    rows = [row for row in reference() if row["id"] in known and is_asked(row, patterns)]
-    print(f"| run | MPT on 6.1 | Linux {kernel}: runs | mean | least to most | simulator: mean | least to most | |")
-    print(f"| --- |{' ---: |' * 6} --- |")
-    agreed, several = 0, 0
+    theirs = {
+        row["id"]: known.get(row["id"], []) + [float(row["goodput_mbps"])] * (kernel == MPT_KERNEL)
+        for row in reference()
+        if is_asked(row, patterns)
+    }
+    rows = [row for row in reference() if theirs.get(row["id"])]
     with ThreadPoolExecutor(2) as pool:
         work = [[pool.submit(simulated, plain) for plain in scenarios(row, study, SEEDS, kernel)] for row in rows]
-        for row, futures in zip(rows, work, strict=True):
-            ours = [future.result()["flows"][0]["goodput_receiver_bps"] / 1e6 for future in futures]
-            theirs = known[row["id"]] + [float(row["goodput_mbps"])] * (kernel == MPT_KERNEL)
-            mean = fmean(theirs)
-            agrees = abs(fmean(ours) - mean) <= max(TOLERANCE * mean, *(abs(each - mean) for each in theirs))
-            known_well = len(theirs) >= LEAST_REPEATS
-            several, agreed = several + known_well, agreed + (known_well and agrees)
-            verdict = "too few" if not known_well else "" if agrees else "differs"
-            spans = [f"{fmean(each):.2f} | {min(each):.2f} to {max(each):.2f}" for each in (theirs, ours)]
-            print(f"| `{row['id']}` | {row['goodput_mbps']} | {len(theirs)} | {spans[0]} | {spans[1]} | {verdict} |")
-    print(f"\nOf {several} cells with {LEAST_REPEATS} runs or more {agreed} agree.")
+        return [
+            Judged(row=row, theirs=theirs[row["id"]], ours=[each.result()["flows"][0]["goodput_receiver_bps"] / 1e6 for each in futures])
+            for row, futures in zip(rows, work, strict=True)
+        ]
+
+
+def span(values: list[float]) -> str:
+    """Mean and range as two cells."""
+    return f"{fmean(values):.2f} | {min(values):.2f} to {max(values):.2f}" if len(values) > 1 else f"{values[0]:.2f} | "
 
 
 def main() -> None:
@@ -136,27 +148,23 @@ def main() -> None:
     parser.add_argument("patterns", nargs="*", help="names of runs, such as nic_rw1600_*")
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument("--count", action="store_true")
-    shape.add_argument("--starts", action="store_true")
-    shape.add_argument("--repeats", type=Path, help="a file of repeats on a kernel, such as specs/notes/mpt-starts/linux-6.12.csv")
+    shape.add_argument("--repeats", type=Path, default=REPEATS, help="a file of repeats on a kernel: specs/notes/mpt-starts/*.csv")
     given = parser.parse_args()
-    if given.repeats:
-        show_repeats(given.repeats, given.patterns)
-        return
-    found = list(judged(given.patterns, SEEDS if given.starts else 1))
+    found = judged(given.patterns, given.repeats)
     if given.count:
-        print("| set-up | agree | of |\n| --- | ---: | ---: |")
+        print("| set-up | agree | of | run three times or more on the kernel: agree | of |\n| --- | ---: | ---: | ---: | ---: |")
         for mode in ("nic", "router"):
-            own = [agrees for row, _, _, agrees in found if row["mode"] == mode]
-            print(f"| {mode} | {sum(own)} | {len(own)} |")
+            own = [each for each in found if each.row["mode"] == mode]
+            well = [each for each in own if len(each.theirs) >= LEAST_REPEATS]
+            print(f"| {mode} | {sum(each.agrees for each in own)} | {len(own)} | {sum(each.agrees for each in well)} | {len(well)} |")
         return
-    if given.starts:
-        print("| run | kernel, Mbit/s | simulator, least to most |\n| --- | ---: | ---: |")
-        for row, kernel, ours, _ in found:
-            print(f"| `{row['id']}` | {kernel:.2f} | {min(ours):.2f} to {max(ours):.2f} |")
-        return
-    print("| run | kernel, Mbit/s | simulator, Mbit/s | |\n| --- | ---: | ---: | --- |")
-    for row, kernel, ours, agrees in found:
-        print(f"| `{row['id']}` | {kernel:.2f} | {fmean(ours):.2f} | {'' if agrees else 'differs'} |")
+    print("| run | MPT | kernel: runs | mean | least to most | simulator: mean | least to most | |")
+    print(f"| --- |{' ---: |' * 6} --- |")
+    for each in found:
+        verdict, mpt = "" if each.agrees else "differs", float(each.row["goodput_mbps"])
+        print(f"| `{each.row['id']}` | {mpt:.2f} | {len(each.theirs)} | {span(each.theirs)} | {span(each.ours)} | {verdict} |")
+    well = [each for each in found if len(each.theirs) >= LEAST_REPEATS]
+    print(f"\nOf {len(well)} cells with {LEAST_REPEATS} runs or more {sum(each.agrees for each in well)} agree.")
 
 
 if __name__ == "__main__":

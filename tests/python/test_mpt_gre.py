@@ -61,7 +61,8 @@ def test_the_limit_is_the_hosts_own_interface_or_the_network(study):
 def test_a_row_of_the_kernel_is_simulated_as_it_was_run(study, compare):
     rows = {row["id"]: row for row in compare.reference()}
     (plain,) = compare.scenarios(rows["nic_rw1600_q100_d100_vegas_synp1"], study)
-    assert plain["tunnels"][0]["packets_before"] == 4
+    assert (plain["tunnels"][0]["packets_before"], plain["tunnels"][0]["mtu"]) == (4, 1464)
+    assert plain["links"][0]["a_to_b"][0]["burst_bytes"] == 1538
     assert [element["delay_ns"] for element in plain["links"][1]["a_to_b"] if element["kind"] == "delay"] == [100_000_000, 250_000]
     lossy = list(compare.scenarios(rows["router_rw1600_q100_l1_bbr"], study))
     assert len({each["seed"] for each in lossy}) == 5
@@ -72,15 +73,15 @@ def test_agreement_with_mpt_over_a_kernel_does_not_fall(root, compare):
     with (root / "tests/data/reference/mpt-gre/agreement.csv").open() as file:
         held = {row["mode"]: (int(row["agree"]), int(row["of"])) for row in csv.DictReader(file)}
     found = {mode: [0, 0] for mode in held}
-    for row, _, _, agrees in compare.judged([]):
-        found[row["mode"]][0] += agrees
-        found[row["mode"]][1] += 1
+    for each in compare.judged([]):
+        found[each.row["mode"]][0] += each.agrees
+        found[each.row["mode"]][1] += 1
     for mode, (agree, of) in held.items():
         assert found[mode][0] >= agree
         assert found[mode][1] == of
 
 
-def test_repeats_of_a_kernel_are_judged_from_their_own_starts(compare, tmp_path, capsys):
+def test_repeats_of_a_kernel_are_judged_from_their_own_starts(compare, tmp_path):
     file = tmp_path / "linux-6.12.csv"
     often = "nic_rw1600_q100_d50_vegas"
     rows = [(often, 1.0), (often, 5.0), (often, 3.0), ("nic_rw0_q100_d100_cubic", 4.0)]
@@ -91,21 +92,18 @@ def test_repeats_of_a_kernel_are_judged_from_their_own_starts(compare, tmp_path,
     row = next(row for row in compare.reference() if row["id"] == often)
     (plain, *_) = compare.scenarios(row, compare.Study.load(compare.HERE), 3, kernel)
     assert {node["kernel"] for node in plain["nodes"] if "kernel" in node} == {"6.12"}
-    compare.show_repeats(file, [])
-    # One run says nothing of a spread.
-    printed = capsys.readouterr().out
-    assert printed.endswith("Of 1 cells with 3 runs or more 1 agree.\n")
-    assert [line.split(" | ")[-1] for line in printed.splitlines()[2:4]] == ["too few |", " |"]
+    found = {each.row["id"]: each for each in compare.judged([], file)}
+    assert {name: each.theirs for name, each in found.items()} == known
+    assert found[often].agrees, "within the kernel's own spread"
 
 
-def test_mpt_itself_is_one_of_the_repeats_on_its_own_kernel(compare, tmp_path, capsys):
+def test_mpt_itself_is_one_of_the_repeats_on_its_own_kernel(compare, tmp_path):
     file = tmp_path / "linux-6.1.csv"
     often = "nic_rw1600_q100_d50_vegas"
     file.write_text(f"id,shift_us,seed,goodput_mbps,retrans,seconds\n{often},0,1,1.0,0,1\n{often},1,1,2.0,0,1\n")
-    compare.show_repeats(file, [])
-    # MPT had 3.01.
-    shown = capsys.readouterr().out.splitlines()[2]
-    assert shown.startswith(f"| `{often}` | 3.01 | 3 | 2.00 | 1.00 to 3.01 |")
+    (only,) = compare.judged([often], file)
+    assert only.theirs == [1.0, 2.0, 3.01]
+    assert compare.span(only.theirs) == "2.00 | 1.00 to 3.01"
 
 
 def test_a_packet_comes_behind_those_that_overtook_it(packets):
