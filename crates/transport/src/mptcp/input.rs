@@ -132,10 +132,13 @@ impl Connection {
         let socket = &self.subflows[i].socket;
         // The window of a SYN is not scaled (RFC 7323 section 2.2).
         let window = u32::from(segment.window) << if segment.flags.has(Flags::SYN) { 0 } else { socket.window_scale_of_peer() };
-        let ack = if self.phase == Phase::Fallback {
-            self.tx.fallback_ack(socket.bytes_acked())
+        let (ack, window) = if self.phase == Phase::Fallback {
+            (self.tx.fallback_ack(socket.bytes_acked()), window)
         } else if segment.has_dss && segment.dss.has_ack {
-            segment.dss.data_ack
+            // RFC 8684 section 3.3.5, with an exception: an ACK with nothing new for its subflow does not make the subflow's window smaller (RFC 9293
+            // section 3.10.7.4), while its DATA_ACK moves on with the other subflows. Upstream's window then ends later than was announced.
+            let keeps_older = self.settings.stack.data_window_by_subflow;
+            (segment.dss.data_ack, if keeps_older { socket.peer_window().as_u32() } else { window })
         } else {
             // Without a data acknowledgement the window has nothing to be relative to.
             return;

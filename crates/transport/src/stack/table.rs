@@ -241,6 +241,12 @@ kernels! {
             LINUX_6_1_192 = true, "its public sources: tcp_snd_wnd_test is as in 6.12";
             LINUX_6_12_117 = true, "measured, specs/notes/mptcp-two-paths";
         }
+        /// The window of the data ends at the DATA_ACK and the window that its subflow believes; else at the DATA_ACK and the window of the same segment. A duplicate ACK does not make a subflow's window smaller, so the sender may believe in more than was announced.
+        data_window_by_subflow: bool {
+            MPTCP_0_96_LINUX_5_4_188 = false, "its public sources: the meta socket's window is the segment's";
+            LINUX_6_1_192 = true, "measured, tests/scripts/mptcp-older-window.pkt";
+            LINUX_6_12_117 = true, "measured, tests/scripts/mptcp-older-window.pkt; docs/findings/simult-flows.md, \"Sent beyond the window\"";
+        }
         /// Subflows search for the path's MTU (`tcp_mtu_probing`).
         subflow_probes_mtu: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "its public sources, and measured: specs/notes/mtu-probing";

@@ -67,8 +67,7 @@ impl Socket {
     /// The meta connection knows of a larger window than this subflow's last segment told.
     #[inline]
     pub(crate) fn raise_peer_window(&mut self, window: u32) {
-        let out = self.snd_nxt().distance(self.snd_una()) + self.queue.unsent();
-        self.snd_wnd = self.snd_wnd.max(window.saturating_add(out));
+        self.snd_wnd = self.snd_wnd.max(window);
     }
 
     /// The buffers that wait to be sent, and how many segments leave as one burst.

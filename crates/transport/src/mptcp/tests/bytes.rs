@@ -200,3 +200,31 @@ fn with_checksums_the_keys_stand_on_the_first_segment_alone() {
         assert_eq!(net.server.received().get(), 200_000);
     }
 }
+
+/// An ACK with nothing new for its subflow and a smaller window: the subflow keeps the older window, and upstream's end of the window counts from that. Also a script
+/// that Linux passes, tests/scripts/mptcp-older-window.pkt.
+#[test]
+fn the_end_of_the_window_counts_from_what_its_subflow_believes() {
+    for stack in BOTH {
+        let mut net = hostile::established(stack);
+        let end = &mut net.client;
+        let socket = &end.subflows[0].socket;
+        let (scale, data_ack) = (socket.window_scale_of_peer(), end.tx.una);
+        let mut repeated = Segment {
+            seq: socket.receives_next(),
+            ack: socket.snd_una(),
+            flags: Flags::ACK,
+            window: 60_000,
+            has_dss: true,
+            dss: Dss { has_ack: true, data_ack, ..Dss::default() },
+            ..Segment::default()
+        };
+        end.handle_segment(net.now, PathId(0), &repeated);
+        assert_eq!(end.tx.window_end, data_ack + (60_000 << scale), "{stack}");
+        repeated.dss.data_ack = end.tx.sent_end();
+        repeated.window = 59_000;
+        end.handle_segment(net.now, PathId(0), &repeated);
+        let believed = if stack.data_window_by_subflow { 60_000 } else { 59_000 };
+        assert_eq!(end.tx.window_end, (data_ack + (60_000 << scale)).max(repeated.dss.data_ack + (believed << scale)), "{stack}");
+    }
+}
