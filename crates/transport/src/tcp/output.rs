@@ -297,9 +297,17 @@ impl Socket {
             self.timers.arm_pending(Pending::Timeout, now, self.rtt.rto());
         }
         self.make_data(now, &sent, segment);
-        if sent.is_pushed() {
+        if sent.is_pushed() || self.ends_retransmitted_burst(now, index) {
             segment.flags = segment.flags.with(Flags::PSH);
         }
+    }
+
+    /// Segments that left as one burst and are lost together leave again as one, as far as the window goes, and Linux marks its end.
+    fn ends_retransmitted_burst(&self, now: Instant, index: usize) -> bool {
+        let board = &self.scoreboard;
+        let continues = |at: usize| at < board.len() && !board.at(at).is_gso_first();
+        let leaves_next = || continues(index + 1) && board.at(index + 1).waits_to_be_retransmitted() && board.in_flight() < self.flow.cwnd;
+        index > 0 && continues(index) && board.at(index - 1).is_retrans() && board.at(index - 1).at == now && !leaves_next()
     }
 
     #[inline]
@@ -449,7 +457,9 @@ impl Socket {
         let pushed = self.queue.take_push();
         if sent.len > 0 && (pushed || (self.queue.unsent() == 0 && !self.writing) || (ends && self.burst.length > 1)) {
             segment.flags = segment.flags.with(Flags::PSH);
-            self.scoreboard.push_last();
+            if self.queue.unsent() == 0 {
+                self.scoreboard.push_last();
+            }
         }
     }
 

@@ -90,6 +90,16 @@ impl Sent {
         self.flags & PUSHED != 0
     }
 
+    /// It left as the first of a burst.
+    pub(super) fn is_gso_first(&self) -> bool {
+        self.flags & GSO_FIRST != 0
+    }
+
+    /// It is lost and has not left again.
+    pub(super) fn waits_to_be_retransmitted(&self) -> bool {
+        self.is_lost() && !self.is_retrans()
+    }
+
     pub(super) fn set_fin(&mut self) {
         self.flags |= FIN;
     }

@@ -1,7 +1,7 @@
 //! The receive buffer of one endpoint: what it stands for, measured in memory, the threshold up to which the window is announced, the
 //! receiver's own estimate of the round trip, and how the buffer grows with what is read (DRS).
 
-use crate::receive_buffer::{DEFAULT_SCALING_RATIO, ReadSpace, ReceiveMemory, first_read_estimate};
+use crate::receive_buffer::{DEFAULT_SCALING_RATIO, ReadSpace, ReceiveMemory, Waiting, first_read_estimate};
 use crate::settings::Settings;
 use crate::stack::Stack;
 use crate::tcp::DEFAULT_MSS;
@@ -94,15 +94,15 @@ impl ReceiveBuffer {
         self.memory.win_from_space(u64::from(self.rcvbuf))
     }
 
-    /// The window that there is room for while so many bytes wait.
+    /// The window that there is room for while so much waits.
     #[inline]
-    fn free_window(&self, waiting: u32) -> u32 {
-        self.memory.free_window(self.rcvbuf, u64::from(waiting))
+    fn free_window(&self, waiting: Waiting) -> u32 {
+        self.memory.free_window(self.rcvbuf, waiting)
     }
 
     /// The window that there is room for, up to the threshold.
     #[inline]
-    pub(super) fn usable_window(&self, waiting: u32) -> u32 {
+    pub(super) fn usable_window(&self, waiting: Waiting) -> u32 {
         self.free_window(waiting).min(self.rcv_ssthresh)
     }
 
@@ -184,9 +184,9 @@ impl ReceiveBuffer {
         ((space / mss).max(1) * mss).min(65_535) as u16
     }
 
-    /// A segment of `len` bytes came while `waiting` bytes wait: the threshold grows if there is room (Linux: `tcp_grow_window`); true if it did.
+    /// A segment of `len` bytes came while this waits: the threshold grows if there is room (Linux: `tcp_grow_window`); true if it did.
     #[inline]
-    pub(super) fn grow_rcv_ssthresh(&mut self, len: u32, waiting: u32) -> bool {
+    pub(super) fn grow_rcv_ssthresh(&mut self, len: u32, waiting: Waiting) -> bool {
         if self.rcv_ssthresh >= self.window_clamp {
             return false;
         }
@@ -265,10 +265,10 @@ mod tests {
     fn the_threshold_grows_by_two_segments_while_there_is_room() {
         let mut buffer = ReceiveBuffer::new(&Settings::default(), 1500);
         buffer.start(10_000);
-        assert!(buffer.grow_rcv_ssthresh(500, 0));
+        assert!(buffer.grow_rcv_ssthresh(500, Waiting::together(0)));
         assert_eq!(buffer.window_limits(), (12_920, 65_536));
-        assert!(!buffer.grow_rcv_ssthresh(500, 120_000), "what waits leaves less than the threshold");
-        assert_eq!(buffer.usable_window(120_000), buffer.free_window(120_000));
+        assert!(!buffer.grow_rcv_ssthresh(500, Waiting::together(120_000)), "what waits leaves less than the threshold");
+        assert_eq!(buffer.usable_window(Waiting::together(120_000)), buffer.free_window(Waiting::together(120_000)));
     }
 
     #[test]

@@ -16,6 +16,8 @@ struct Chunk {
 pub(in crate::tcp) struct OutOfOrderQueue {
     pieces: VecDeque<Chunk>,
     bytes: u32,
+    /// The newest segment lies apart from what was there.
+    begins_piece: bool,
     /// SACK blocks, the most recent first (RFC 2018 section 4).
     sacks: Vec<SackBlock>,
     dsack: Option<SackBlock>,
@@ -36,6 +38,18 @@ impl OutOfOrderQueue {
     #[inline]
     pub(in crate::tcp) fn bytes(&self) -> u32 {
         self.bytes
+    }
+
+    /// Pieces that wait, each with a gap before it.
+    #[inline]
+    pub(in crate::tcp) fn pieces(&self) -> u32 {
+        self.pieces.len() as u32
+    }
+
+    /// The newest segment began a piece.
+    #[inline]
+    pub(in crate::tcp) fn begins_piece(&self) -> bool {
+        self.begins_piece
     }
 
     /// `start..end` came twice: the next ACK says so (RFC 2883 section 4).
@@ -132,6 +146,7 @@ impl OutOfOrderQueue {
     /// Keeps a piece that arrived out of order; false if all of it was there already.
     #[inline(never)]
     pub(in crate::tcp) fn insert(&mut self, mut seq: Seq, mut end: Seq, mut dsn: DataSeq) -> bool {
+        self.begins_piece = false;
         // From the back: such pieces nearly always extend the last one.
         let mut at = self.pieces.len();
         while at > 0 && self.pieces[at - 1].seq.after(seq) {
@@ -167,6 +182,7 @@ impl OutOfOrderQueue {
             self.pieces[at - 1].end = end;
         } else {
             self.pieces.insert(at, Chunk { seq, end, dsn });
+            self.begins_piece = true;
         }
         true
     }
