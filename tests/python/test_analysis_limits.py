@@ -156,7 +156,7 @@ def test_a_share_above_all_is_what_waited_out_of_order_when_the_window_began(tmp
         "lte": {"ends": ["c", "s"], "both": {**direction, "delay": "30ms"}},
     }
     flow = {"client": "c", "server": "s", "cc": "reno"}
-    more = {"duration": "10s", "measure": {"window": ["3s", "8s"], "series": "5ms"}, "baselines": None}
+    more = {"duration": "10s", "measure": {"window": ["3500ms", "8s"], "series": "5ms"}, "baselines": None}
     study = Study.model_validate(
         {"name": "held", "topology": {"nodes": {"c": None, "s": None}, "links": links}, "flows": {"f": flow}, **more}
     )
@@ -164,7 +164,7 @@ def test_a_share_above_all_is_what_waited_out_of_order_when_the_window_began(tmp
     (row,) = with_limits(material(results)).to_dict("records")
     assert row["share"] > 1.002, "the connection still waits for what the overshoot cost when the window begins"
     progress = results.progress.assign(since=lambda each: each["time_s"] - row["established_s"])
-    first, last = (progress.iloc[(progress["since"] - edge).abs().argmin()] for edge in (3.0, 8.0))
+    first, last = (progress.iloc[(progress["since"] - edge).abs().argmin()] for edge in (3.5, 8.0))
     held = float(first["out_of_order_bytes"] - last["out_of_order_bytes"])
     in_window = (float(last["received_bytes"] - first["received_bytes"]) - held) * 8 / 1e6
     assert held > 100_000
