@@ -211,6 +211,107 @@ int main(void)
 	return 1;
 }
 """
+# After a fork both processes write some of their pages, in several mappings, which around.c makes writable in groups.
+PAGES = r"""
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/reboot.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PAGES 61
+#define AT(area, page) (area)[(page) * 4096 + 17]
+
+static unsigned char stored[PAGES * 4096] = { 1 };
+
+static int wrong(const unsigned char *area, int every, int value)
+{
+	int found = 0;
+
+	for (int page = 0; page < PAGES; page++)
+		found += AT(area, page) != (every && page % every == 0 ? value : page);
+	return found;
+}
+
+static void set(unsigned char *area, int every, int value)
+{
+	for (int page = 0; page < PAGES; page += every)
+		AT(area, page) = value;
+}
+
+static void forbidden(int signal, siginfo_t *info, void *context)
+{
+	_exit(info->si_code == SEGV_ACCERR ? 0 : 1);
+}
+
+int main(void)
+{
+	struct sigaction action = { .sa_sigaction = forbidden, .sa_flags = SA_SIGINFO };
+	int file = open("/results/file", O_RDWR | O_CREAT, 0600), status, found = 0;
+	unsigned char *own, *of_file, *shared;
+	FILE *out;
+
+	for (int page = 0; page < PAGES; page++) {
+		unsigned char bytes[4096];
+
+		memset(bytes, page, sizeof(bytes));
+		write(file, bytes, sizeof(bytes));
+		AT(stored, page) = page;
+	}
+	own = mmap(NULL, sizeof(stored), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	shared = mmap(NULL, sizeof(stored), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	of_file = mmap(NULL, sizeof(stored), PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
+	memcpy(own, stored, sizeof(stored));
+	memcpy(shared, stored, sizeof(stored));
+	for (int child = 1; child <= 3; child++)
+		if (!fork()) {
+			unsigned char *areas[] = { own, stored, of_file };
+
+			for (int i = 0; i < 3; i++) {
+				found += wrong(areas[i], 0, 0);
+				set(areas[i], child + 2, 100 + child);
+				usleep(1000);
+				found += wrong(areas[i], child + 2, 100 + child);
+			}
+			AT(shared, child) = 200 + child;
+			_exit(found > 0);
+		}
+	set(own, 2, 99);
+	set(stored, 3, 98);
+	while (wait(&status) > 0)
+		found += status != 0;
+	found += wrong(own, 2, 99) + wrong(stored, 3, 98) + wrong(of_file, 0, 0);
+	for (int child = 1; child <= 3; child++)
+		found += AT(shared, child) != 200 + child;
+	/* Beside pages that may be written, one that may not. */
+	mprotect(own + 2 * 4096, 4096, PROT_READ);
+	if (!fork()) {
+		sigaction(SIGSEGV, &action, NULL);
+		AT(own, 1) = AT(own, 3) = 7;
+		AT(own, 2) = 7;
+		_exit(1);
+	}
+	wait(&status);
+	found += status != 0;
+	lseek(file, 0, SEEK_SET);
+	for (int page = 0; page < PAGES; page++) {
+		unsigned char bytes[4096];
+
+		read(file, bytes, sizeof(bytes));
+		found += bytes[17] != page;
+	}
+	out = fopen("/results/said", "w");
+	fprintf(out, "wrong %d\n", found);
+	fclose(out);
+	sync();
+	reboot(RB_POWER_OFF);
+	return 1;
+}
+"""
 COMMAND_LINE = (
     "root=/dev/root rootfstype=hostfs rootflags=/proc/self/cwd/root rw init=/init time-travel=inf-cpu time-travel-start=1735689600 "
     "con=null con0=null con1=null quiet mem=256M thash_entries=128 uhash_entries=128"
@@ -231,12 +332,12 @@ def kernel(request: pytest.FixtureRequest) -> linux.Kernel:
 
 @pytest.fixture(scope="session")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """PROBE and REGISTERS, compiled."""
+    """PROBE, REGISTERS and PAGES, compiled."""
     folder = tmp_path_factory.mktemp("programs")
-    for name, text in (("probe", PROBE), ("registers", REGISTERS)):
+    for name, text in (("probe", PROBE), ("registers", REGISTERS), ("pages", PAGES)):
         (folder / f"{name}.c").write_text(text)
         subprocess.run(["gcc", "-O1", "-w", "-static", "-pthread", "-o", folder / name, folder / f"{name}.c"], check=True)
-    return {name: folder / name for name in ("probe", "registers")}
+    return {name: folder / name for name in ("probe", "registers", "pages")}
 
 
 @pytest.fixture
@@ -297,6 +398,10 @@ def test_chance_is_the_seeds(kernel: linux.Kernel, ask: Callable[..., str]) -> N
 
 def test_programs_keep_their_registers(kernel: linux.Kernel, ask: Callable[..., str]) -> None:
     assert ask(kernel.file, program="registers") == "wrong 0\n"
+
+
+def test_a_fork_shares_no_writes(kernel: linux.Kernel, ask: Callable[..., str]) -> None:
+    assert ask(kernel.file, program="pages") == "wrong 0\n"
 
 
 def linking(place: Path) -> AbstractContextManager[None]:

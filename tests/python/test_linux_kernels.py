@@ -94,7 +94,13 @@ def test_edits_change_what_they_name(tmp_path: Path) -> None:
     um.mkdir(parents=True)
     (um / "Kconfig").write_text("config HZ\n\tint\n\tdefault 100\n\nconfig NR_CPUS\n\tdefault 100\n")
     (um / "Makefile").write_text("ifdef CONFIG_64BIT\n\tKBUILD_CFLAGS += -mcmodel=large\nendif\n")
-    assert set(_edits.apply(tmp_path, "6.12.1")) >= {"arch/um/Kconfig", "arch/um/Makefile"}
+    (um / "kernel").mkdir()
+    old, clean = "if (!pte_young(*pte)) {\n\t\t\tr = 0;\n\t\t\tw = 0;\n\t\t} else if (!pte_dirty(*pte))", "\n\t\t\tw = 0;\n"
+    # Releases before 6.11 have it twice, once with braces.
+    (um / "kernel/tlb.c").write_text(f"\t\t{old}{clean}\t\t{old} {{{clean}\t\t}}\n")
+    assert set(_edits.apply(tmp_path, "6.12.1")) == {"arch/um/Kconfig", "arch/um/Makefile", "arch/um/kernel/tlb.c"}
+    new = "if (!pte_young(*pte) || !pte_dirty(*pte))"
+    assert (um / "kernel/tlb.c").read_text() == f"\t\t{new}{clean}\t\t{new} {{{clean}\t\t}}\n"
     assert (um / "Kconfig").read_text() == "config HZ\n\tint\n\tdefault 250\n\nconfig NR_CPUS\n\tdefault 100\n"
     assert "-mcmodel" not in (um / "Makefile").read_text()
 

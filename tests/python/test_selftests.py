@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
 import shutil
 import struct
 import subprocess
 import tarfile
+import threading
 from xml.etree import ElementTree
 
 import pytest
@@ -318,6 +320,22 @@ def test_finished_runs_are_kept_and_not_run_again(runner, tree):
     assert {seed for _, seed in calls} == {9}
     assert not list(found.folder.glob(".*"))
     assert {json.loads(file.read_text())["seed"] for file in found.folder.glob("*.json")} == {1, 2}
+
+
+def test_machines_that_fill_the_processors_keep_to_one_each():
+    cores = sorted(os.sched_getaffinity(0))
+    together = threading.Barrier(len(cores))
+
+    def where(_):
+        # So that each thread has one of them.
+        together.wait(10)
+        return os.sched_getaffinity(0)
+
+    with _run._workers(len(cores)) as pool:
+        assert sorted(map(sorted, pool.map(where, cores))) == [[core] for core in cores]
+    with _run._workers(max(len(cores) - 1, 1)) as pool:
+        assert pool.submit(os.sched_getaffinity, 0).result() == set(cores)
+    assert sorted(os.sched_getaffinity(0)) == cores
 
 
 def test_another_kernel_seed_or_suite_is_another_run(runner, tree, tmp_path):

@@ -8,8 +8,10 @@ from study_data import STUDY, changed
 
 from polypath import Study, StudyError, _native
 from polypath.analysis import rates
+from polypath.cli import _bench_linux
 from polypath.engines import FakeEngine, SimEngine
 from polypath.results import execute, plan
+from polypath.study import runs
 
 # Random loss and a drawn start: whatever is not repeated exactly shows here.
 LOSSY = changed(("rate: 100mbit, delay: 2ms", "rate: 100mbit, delay: 2ms, loss: 0.5%"), ("duration: 20s", "duration: 3s"))
@@ -109,6 +111,14 @@ def test_bench_measures_every_case(monkeypatch, capsys):
     assert case["packets_per_s"] > 1000
     # This case without series stays below 50 MB with the interpreter around it.
     assert 5 < case["rss_mb"] < 50
+
+
+@pytest.mark.parametrize("name", [*_bench_linux.CASES, "start"])
+def test_cases_of_the_engine_linux_can_be_run(name):
+    engine = SimEngine()
+    (run,) = runs(_bench_linux.case(name), engine=engine.name, version=engine.versions())
+    output = engine.run(run.scenario)
+    assert output.outcome["flows"][0]["bytes_received"] > 0 or name == "start"
 
 
 def test_no_subflow_receives_more_than_its_link_carries(tmp_path):

@@ -38,6 +38,12 @@ EDITS = (
         "KBUILD_CFLAGS += -m64",
         "small copies and clearings become calls otherwise; other architectures build without it",
     ),
+    Edit(
+        "arch/um/kernel/tlb.c",
+        r"if \(!pte_young\(\*pte\)\) \{\n\t+r = 0;\n\t+w = 0;\n\t+\} else if \(!pte_dirty\(\*pte\)\)",
+        "if (!pte_young(*pte) || !pte_dirty(*pte))",
+        "a forked program's pages are old, and each would be a fault only to tell that it was read. That age is for reclaiming memory",
+    ),
 )
 
 

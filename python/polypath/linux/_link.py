@@ -26,7 +26,7 @@ _WRAPS = tuple(f"-Wl,--wrap,{call}" for call in ("getrandom", "uname", "fopen", 
 _HOST = ("host", "fault", "record")
 _KERNEL = "vmlinux.o"
 # Files of cc/kernel that are the kernel's side, beside the algorithms.
-_KERNEL_SIDE = ("observe", "vary")
+_KERNEL_SIDE = ("around", "observe", "vary")
 # What of the kernel's own they call or replace though it is private to a file of the kernel.
 _PRIVATE = (
     "time_travel_time",
