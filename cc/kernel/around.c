@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Pages around one that a program reads or writes and may not: they become readable or writable with it.
+ * Pages around one that a program writes and may not: they become writable with it.
  *
  * A fork leaves every page of parent and child read-only, and each one's first write is a fault, for which the host stops the program twice. That takes
  * longer than copying the page. So the neighbours become writable too, copied where needed: pages of the same private mapping that are there already.
@@ -11,20 +11,20 @@
 #include <linux/version.h>
 #include <asm/tlbflush.h>
 
-/* fault.c: a program of `current` reads `address`, or writes it, and may not. The page itself is left to the kernel. */
-void pp_fault_around(unsigned long address, int writes);
+/* fault.c: a program of `current` writes `address`, and may not. The page itself is left to the kernel. */
+void pp_fault_around(unsigned long address);
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
 /* There a changed page is mapped at once, by code that runs in the stopped program, which is not to run now. Later releases do so before the program goes on. */
-void pp_fault_around(unsigned long address, int writes)
+void pp_fault_around(unsigned long address)
 {
 }
 #else
 
 #define PP_PAGES 8UL	/* a power of two; aligned to it */
 
-/* What a fault there would have to do: nothing where no page is. */
-static bool pp_waits(struct mm_struct *mm, unsigned long address, bool write)
+/* Whether a write there would be a fault though a page is there. */
+static bool pp_waits(struct mm_struct *mm, unsigned long address)
 {
 	pmd_t *pmd = pmd_off(mm, address);
 	pte_t pte;
@@ -32,12 +32,11 @@ static bool pp_waits(struct mm_struct *mm, unsigned long address, bool write)
 	if (pmd_none(*pmd))
 		return false;
 	pte = *pte_offset_kernel(pmd, address);
-	return pte_present(pte) && (!pte_young(pte) || (write && !pte_write(pte)));
+	return pte_present(pte) && (!pte_young(pte) || !pte_write(pte));
 }
 
-void pp_fault_around(unsigned long address, int writes)
+void pp_fault_around(unsigned long address)
 {
-	unsigned int flags = FAULT_FLAG_USER | (writes ? FAULT_FLAG_WRITE : 0);
 	struct mm_struct *mm = current->mm;
 	unsigned long first, last, at;
 	struct vm_area_struct *vma;
@@ -45,15 +44,15 @@ void pp_fault_around(unsigned long address, int writes)
 	if (!mm || !mmap_read_trylock(mm))
 		return;
 	vma = find_vma(mm, address);
-	if (!vma || vma->vm_start > address || vma->vm_flags & (VM_SHARED | VM_PFNMAP | VM_IO) || !(vma->vm_flags & (writes ? VM_WRITE : VM_READ)))
+	if (!vma || vma->vm_start > address || vma->vm_flags & (VM_SHARED | VM_PFNMAP | VM_IO) || !(vma->vm_flags & VM_WRITE))
 		goto out;
 	first = address & ~(PP_PAGES * PAGE_SIZE - 1);
 	last = min(first + PP_PAGES * PAGE_SIZE, vma->vm_end);
 	first = max(first, vma->vm_start);
 	for (at = first; at < last; at += PAGE_SIZE) {
-		if (at == (address & PAGE_MASK) || !pp_waits(mm, at, writes))
+		if (at == (address & PAGE_MASK) || !pp_waits(mm, at))
 			continue;
-		if (handle_mm_fault(vma, at, flags, NULL) & VM_FAULT_ERROR)
+		if (handle_mm_fault(vma, at, FAULT_FLAG_USER | FAULT_FLAG_WRITE, NULL) & VM_FAULT_ERROR)
 			break;
 	}
 	flush_tlb_range(vma, first, last);

@@ -166,7 +166,6 @@ struct faultinfo {
 #define WRITE 2
 #define USER 4
 #define FETCH 16
-#define KEY 32
 
 #define USER_CS 0x33	/* 64-bit programs */
 #define LONGEST_INSTRUCTION 15
@@ -174,7 +173,7 @@ struct faultinfo {
 /* The kernel's own: where the handler leaves it, in the process that is current. */
 extern unsigned long current_stub_stack(void) __attribute__((weak));
 /* around.c */
-extern void pp_fault_around(unsigned long address, int writes) __attribute__((weak));
+extern void pp_fault_around(unsigned long address) __attribute__((weak));
 
 /* The process whose registers were taken last, and where it faulted then. */
 static struct {
@@ -211,7 +210,7 @@ static int error_code(pid_t pid)
 	unsigned char code[LONGEST_INSTRUCTION + 1] = { 0 };
 	unsigned long address = stopped.address, rip = stopped.registers.rip;
 	struct iovec here = { code, LONGEST_INSTRUCTION }, there = { (void *)rip, LONGEST_INSTRUCTION };
-	int key = stopped.code == SEGV_PKUERR, present = key || stopped.code == SEGV_ACCERR, writes;
+	int present = stopped.code == SEGV_ACCERR, writes;
 
 	if (pid != stopped.pid || (!present && stopped.code != SEGV_MAPERR) || stopped.registers.cs != USER_CS)
 		return -1;
@@ -221,9 +220,9 @@ static int error_code(pid_t pid)
 		return -1;
 	writes = pp_fault_writes(code, address, &stopped.registers);
 	/* A page that is there can be read, as a rule; and what does both may have done either where there is none. */
-	if (writes == UNKNOWN || (present && !key && writes == READS) || (!present && writes == MODIFIES))
+	if (writes == UNKNOWN || (present && writes == READS) || (!present && writes == MODIFIES))
 		return -1;
-	return USER | (writes ? WRITE : 0) | (present ? PRESENT : 0) | (key ? KEY : 0);
+	return USER | (writes ? WRITE : 0) | (present ? PRESENT : 0);
 }
 
 /*
@@ -242,7 +241,7 @@ int pp_fault_told(pid_t pid)
 	if (trusted) {
 		*(struct faultinfo *)current_stub_stack() = fault;
 		if (fault.error_code & PRESENT)
-			pp_fault_around(fault.cr2, fault.error_code & WRITE);
+			pp_fault_around(fault.cr2);
 		return 1;
 	}
 	watched = pid;
