@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import os
-import re
-import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
 import pyarrow as pa
 import pytest
-import yaml
 from dask_cluster import Cluster, cluster_in
 from requirement import lacking
+from sweep_data import LONGER, STUDY, FakeClient, study, sweep_with
 from typer.testing import CliRunner
 
 from polypath import owncc
 from polypath.cli._app import build
-from polypath.engines import ENGINES, EngineError, FakeEngine, HostEngine, Output, find
+from polypath.engines import ENGINES, FakeEngine, HostEngine, Output, find
 from polypath.linux import KernelError
 from polypath.results import Progress, _progress, execute, execute_part, plan, progress_of
 from polypath.results._progress import Told
@@ -33,25 +30,6 @@ from polypath.sweep import DaskPlace, Failed, Fault, Finished, State, _chunks, _
 from polypath.sweep._chunks import CHUNK_S, Chunk, Costs, Queue, Task, chunk_seconds, task_of
 from polypath.sweep._finished import packed, unpacked
 from polypath.sweep._handover import Handover
-
-STUDY = """
-name: sweep
-title: Short runs
-topology:
-  nodes: {a: {}, b: {}}
-  links:
-    one: {ends: [a, b], both: {rate: "${rate}", delay: 5ms, queue: 50packets}}
-    two: {ends: [a, b], both: {rate: 20mbit, delay: 15ms, queue: 50packets}}
-flows: {m: {client: a, server: b, transport: mptcp, cc: "${cc}"}}
-duration: 2s
-matrix: {rate: [5mbit, 50mbit], cc: [lia, cubic]}
-seeds: 3
-"""
-
-
-def study(text: str = STUDY) -> Study:
-    return Study.model_validate(yaml.safe_load(text))
-
 
 # --- chunks
 
@@ -260,10 +238,6 @@ def content(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
 
 
-# Some seconds of work, so that there is time to disturb it.
-LONGER = STUDY.replace("duration: 2s", "duration: 20s").replace("seeds: 3", "seeds: 12")
-
-
 @pytest.mark.slow
 def test_the_results_are_the_same_bytes_as_on_one_machine(cluster: Cluster, tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
@@ -315,20 +289,6 @@ def test_workers_that_are_killed_and_a_scheduler_that_starts_anew_lose_nothing(c
 
 
 @pytest.mark.slow
-def test_a_machine_that_hangs_is_left_behind(cluster: Cluster, tmp_path: Path) -> None:
-    ended: list[str] = []
-
-    def disturb(run: Run) -> None:
-        ended.append(run.key)
-        if len(ended) == 4:
-            cluster.signal("worker0", signal.SIGSTOP)
-
-    work = plan(study(LONGER), out=tmp_path / "there")
-    execute(work, on=DaskPlace(cluster.address, overdue_s=3.0), progress=disturb)
-    assert sorted(ended) == sorted(run.key for run in work.pending)
-
-
-@pytest.mark.slow
 def test_a_client_that_was_killed_takes_what_was_finished_meanwhile(cluster: Cluster, tmp_path: Path) -> None:
     handover, out = tmp_path / "handover", tmp_path / "there"
     file = tmp_path / "study.yaml"
@@ -352,60 +312,6 @@ def test_a_client_that_was_killed_takes_what_was_finished_meanwhile(cluster: Clu
     assert set(begun[: len(lying)]) == lying, "what lay there came first, and did not run again"
     assert sorted(begun) == sorted(run.key for run in work.pending)
     assert list(handover.iterdir()) == []
-
-
-# What a worker loads before it works, more than once: it dies of every run with cubic, as one does whose memory a run exceeds, and
-# other runs at 5mbit meet a fault of the engine.
-DIES = """
-import os, signal
-from polypath.engines import SimEngine
-
-def run(self, scenario, plain=getattr(SimEngine, "plain", SimEngine.run)):
-    ccs = {flow["cc"] for flow in scenario["flows"]}
-    if "cubic" in ccs:
-        os.kill(os.getpid(), signal.SIGKILL)
-    if "'bits_per_s': 5000000," in str(scenario["links"]):
-        raise RecursionError("a fault of the engine")
-    return plain(self, scenario)
-
-SimEngine.plain, SimEngine.run = run.__defaults__[0], run
-"""
-
-
-@pytest.mark.slow
-def test_runs_that_kill_their_machine_or_meet_a_fault_are_named_and_others_finish(tmp_path: Path) -> None:
-    (tmp_path / "dies.py").write_text(DIES)
-    work = plan(study(STUDY.replace("seeds: 3", "seeds: 1")), out=tmp_path / "there")
-    with cluster_in(tmp_path, workers=0) as cluster:
-        for number in range(2):
-            cluster.worker(f"worker{number}", DASK_DISTRIBUTED__WORKER__PRELOAD=str(tmp_path / "dies.py"))
-        cluster.wait_for(2)
-        with pytest.raises(EngineError) as told:
-            execute(work, on=DaskPlace(cluster.address))
-    deadly = {run.key for run in work.runs if any(flow["cc"] == "cubic" for flow in run.scenario["flows"])}
-    faulty = {run.key for run in work.runs if "'bits_per_s': 5000000," in str(run.scenario["links"])} - deadly
-    for sentence, runs in (("every machine that began this run died", deadly), ("RecursionError: a fault of the engine", faulty)):
-        (named,) = re.findall(rf"{sentence}.* \(in the runs? (.*)\)$", str(told.value), re.MULTILINE)
-        assert {run.key for run in work.runs if run.label in named.split("; ")} == runs != set()
-    assert {run.key for run in plan(work.study, out=tmp_path / "there").pending} == deadly | faulty < {run.key for run in work.runs}
-
-
-@pytest.mark.slow
-def test_own_c_that_crashes_takes_no_machine_with_it(cluster: Cluster, tmp_path: Path) -> None:
-    own = tmp_path / "own"
-    owncc.new("falls", str(own))
-    source = (own / "falls.c").read_text()
-    head, hook, rest = source.partition("cong_avoid")
-    assert hook, "the skeleton has the hook"
-    opened = rest.index("{") + 1
-    (own / "falls.c").write_text(f"{head}{hook}{rest[:opened]}\n\t*(volatile int *)0 = 1;\n{rest[opened:]}")
-    owncc.use(own)
-    work = plan(study(STUDY.replace("cc: [lia, cubic]", "cc: [lia, falls]").replace("seeds: 3", "seeds: 1")), out=tmp_path / "there")
-    with pytest.raises(StudyError, match=r"falls\.c: its hook cong_avoid crashed .*cc=falls"):
-        execute(work, on=DaskPlace(cluster.address))
-    left = plan(work.study, out=tmp_path / "there").pending
-    assert {run.parameters["cc"] for run in left} == {"falls"}
-    assert "was killed" not in "".join(log.read_text() for log in tmp_path.glob("worker*.log"))
 
 
 @pytest.mark.slow
@@ -515,33 +421,6 @@ def test_building_kernels_is_for_other_machines_and_the_linux_engine(tmp_path: P
 
 
 # --- what machines say, without machines
-
-
-class FakeClient:
-    """A scheduler with one thread, which answers each chunk with what `answer` makes of it."""
-
-    status = "running"
-
-    def __init__(self, answer: Callable[[Task], Finished | Failed]) -> None:
-        self.answer = answer
-        self.chunks: list[Chunk] = []
-
-    def scheduler_info(self, n_workers: int) -> dict[str, dict[str, dict[str, int]]]:
-        return {"workers": {"tcp://one": {"nthreads": 1}}}
-
-    def submit(self, function: object, chunk: Chunk, **more: object) -> Future[tuple[str, list[Finished | Failed]]]:
-        self.chunks.append(chunk)
-        future: Future[tuple[str, list[Finished | Failed]]] = Future()
-        future.set_result(("tcp://one", [self.answer(task) for task in chunk.tasks]))
-        return future
-
-    def cancel(self, futures: object, force: bool) -> None: ...
-    def close(self, timeout: float) -> None: ...
-
-
-def sweep_with(runs: Sequence[Run], client: FakeClient) -> list[Finished | Failed]:
-    sweep = _dask._Sweep(DaskPlace("nowhere:1"), client, find("sim"), runs, lambda state: None)
-    return list(sweep.results())
 
 
 def test_a_fault_of_a_machine_is_tried_elsewhere_and_one_of_every_machine_is_told() -> None:

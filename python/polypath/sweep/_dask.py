@@ -51,6 +51,10 @@ class _Sent:
     runs: Sequence[Run]
     at: float
     expected: float | None
+    # The workers that may do it; None: all.
+    among: frozenset[str] | None
+    # Workers that hold the same runs in other chunks, and have for too long.
+    held_by: frozenset[str]
     # Whether it was sent once more since.
     repeated: bool = False
 
@@ -124,7 +128,7 @@ class _Sweep:
         self._failed_at: defaultdict[str, set[str]] = defaultdict(set)
         # Runs that machines died of, or that were there beside such ones, since Dask blames all: each is done once more, alone, when
         # nothing else is left. And the keys of those that were alone.
-        self._suspects: list[Run] = []
+        self._suspects: dict[str, Run] = {}
         self._alone: set[str] = set()
         self._threads = 1
         self._machines = 0
@@ -166,7 +170,9 @@ class _Sweep:
         while self._ledger:
             yield from self._ledger.lying()
             try:
-                self._count_machines()
+                if self._count_machines():
+                    self._take_back()
+                    self._send_overdue_again()
                 self._hand_out()
             except OSError:
                 # The scheduler does not answer; Dask notices by itself, but later.
@@ -175,14 +181,13 @@ class _Sweep:
             if not self._sent:
                 # All that came last lay at the handover, or is under suspicion.
                 if self._suspects:
-                    run = self._suspects.pop()
-                    self._alone.add(run.key)
+                    key, run = self._suspects.popitem()
+                    self._alone.add(key)
                     self._send([run])
                 continue
             try:
                 number = self._ended.get(timeout=1.0)
             except queue.Empty:
-                self._send_overdue_again()
                 continue
             sent = self._sent.pop(number, None)
             if sent is not None:
@@ -202,18 +207,19 @@ class _Sweep:
             where = self._place.address
             raise StudyError(f"the Dask scheduler at {where} has no workers: start some (dask worker {where})") from None
 
-    def _count_machines(self) -> None:
-        """Looks once a second who is there. Raises OSError where the scheduler does not answer."""
+    def _count_machines(self) -> bool:
+        """Looks once a second who is there; True if it did. Raises OSError where the scheduler does not answer."""
         if self._client.status != "running":
             raise OSError("the client lost its scheduler")
         if time.monotonic() < self._counted + _COUNT_S:
-            return
+            return False
         self._counted = time.monotonic()
         workers = self._workers()
         self._machines = len(workers)
         self._threads = max(sum(worker["nthreads"] for worker in workers.values()), 1)
         self._ledger.queue.machines(self._threads, self._place.chunk_s(self._threads))
         self._state("" if workers else "the scheduler has no workers; waiting for some")
+        return True
 
     def _workers(self) -> Mapping[str, Any]:
         workers: Mapping[str, Any] = self._client.scheduler_info(n_workers=-1)["workers"]
@@ -227,20 +233,21 @@ class _Sweep:
         while len(self._sent) < DEPTH * self._threads and (runs := self._ledger.queue.next()):
             self._send(runs)
 
-    def _send(self, runs: Sequence[Run], *, away_from: Collection[str] = ()) -> None:
+    def _send(self, runs: Sequence[Run], *, away_from: Collection[str] = (), held_by: frozenset[str] = frozenset()) -> None:
         number = next(self._numbers)
         names = sorted({name for run in runs for name in run.own})
         self._own |= {each.name: each for each in own_of(name for name in names if name not in self._own)}
         own = [self._own[name] for name in names]
         handover = None if self._place.handover is None else self._place.handover.url
         chunk = Chunk(tasks=[task_of(run) for run in runs], own=own, handover=handover, build=self._place.build_kernels)
-        away_from = {*away_from, *(address for address, faults in self._faults.items() if faults >= _FAULTS)}
+        away_from = {*away_from, *held_by, *(address for address, faults in self._faults.items() if faults >= _FAULTS)}
         # Where there are no others, these.
         others = ([address for address in self._workers() if address not in away_from] or None) if away_from else None
         expected = [self._ledger.queue.costs.expected(self._ledger.queue.weight(run.key)) for run in runs]
         future = self._client.submit(work_at, chunk, pure=False, key=f"polypath-{id(self)}-{number}", workers=others)
         known = None if None in expected else sum(each for each in expected if each is not None)
-        self._sent[number] = _Sent(future=future, runs=runs, at=time.monotonic(), expected=known)
+        among = None if others is None else frozenset(others)
+        self._sent[number] = _Sent(future=future, runs=runs, at=time.monotonic(), expected=known, among=among, held_by=held_by)
         future.add_done_callback(lambda _, number=number: self._ended.put(number))
 
     def _taken(self, sent: _Sent) -> Iterator[Finished | Failed]:
@@ -259,6 +266,7 @@ class _Sweep:
                 continue
             end = self._ledger.ended(each)
             if end is not None:
+                self._suspects.pop(each.key, None)
                 yield end
 
     def _lost(self, sent: _Sent, error: Exception) -> Iterator[Failed]:
@@ -270,24 +278,38 @@ class _Sweep:
             return
         for run in runs:
             if run.key not in self._alone:
-                self._suspects.append(run)
+                self._suspects[run.key] = run
                 continue
             end = self._ledger.ended(Failed(key=run.key, fault=Fault.ENGINE, sentence=DIED))
             if isinstance(end, Failed):
                 yield end
 
+    def _take_back(self) -> None:
+        """Takes back chunks that would keep the sweep from its end. Dask keeps a chunk for the workers that may do it, even when these
+        are gone and others came. And a worker that hangs keeps a chunk of whose runs each has ended elsewhere, or waits to be done alone.
+        """
+        workers = self._workers().keys()
+        awaited = {
+            number: [run for run in self._ledger.open(sent.runs) if run.key not in self._suspects] for number, sent in self._sent.items()
+        }
+        gone = [number for number, sent in self._sent.items() if sent.among is not None and workers.isdisjoint(sent.among)]
+        for number in gone if any(awaited.values()) else list(self._sent):
+            self._client.cancel([self._sent.pop(number).future], force=True)
+            self._ledger.queue.back(reversed(awaited[number]))
+
     def _send_overdue_again(self) -> None:
         """A machine that hangs, holds its chunks for ever: they are done once more elsewhere, and whoever is first counts."""
         now = time.monotonic()
+        workers = self._workers().keys()
         for sent in list(self._sent.values()):
             most = max(self._place.overdue_s, _OVERDUE * DEPTH * (sent.expected or 0.0))
             if sent.repeated or now - sent.at < most:
                 continue
-            holders = [address for address, keys in self._client.processing().items() if sent.future.key in keys]
-            if len(holders) == self._machines:
+            held_by = sent.held_by.union(address for address, keys in self._client.processing().items() if sent.future.key in keys)
+            if workers <= held_by or not (runs := self._ledger.open(sent.runs)):
                 continue
             sent.repeated = True
-            self._send(self._ledger.open(sent.runs), away_from=holders)
+            self._send(runs, held_by=held_by)
 
     def _connect_again(self) -> None:
         """Waits for a scheduler that went, and hands out anew what it had."""

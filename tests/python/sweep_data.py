@@ -1,0 +1,62 @@
+"""A study of short runs, and a scheduler that is none, for the tests of sweeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+
+import yaml
+
+from polypath.engines import find
+from polypath.study import Run, Study
+from polypath.sweep import DaskPlace, Failed, Finished, _dask
+from polypath.sweep._chunks import Chunk, Task
+
+STUDY = """
+name: sweep
+title: Short runs
+topology:
+  nodes: {a: {}, b: {}}
+  links:
+    one: {ends: [a, b], both: {rate: "${rate}", delay: 5ms, queue: 50packets}}
+    two: {ends: [a, b], both: {rate: 20mbit, delay: 15ms, queue: 50packets}}
+flows: {m: {client: a, server: b, transport: mptcp, cc: "${cc}"}}
+duration: 2s
+matrix: {rate: [5mbit, 50mbit], cc: [lia, cubic]}
+seeds: 3
+"""
+
+
+def study(text: str = STUDY) -> Study:
+    return Study.model_validate(yaml.safe_load(text))
+
+
+# Some seconds of work, so that there is time to disturb it.
+LONGER = STUDY.replace("duration: 2s", "duration: 20s").replace("seeds: 3", "seeds: 12")
+
+
+class FakeClient:
+    """A scheduler with one thread, which answers each chunk with what `answer` makes of it."""
+
+    status = "running"
+
+    def __init__(self, answer: Callable[[Task], Finished | Failed]) -> None:
+        self.answer = answer
+        self.chunks: list[Chunk] = []
+
+    def scheduler_info(self, n_workers: int) -> dict[str, dict[str, dict[str, int]]]:
+        return {"workers": {"tcp://one": {"nthreads": 1}}}
+
+    def submit(self, function: object, chunk: Chunk, **more: object) -> Future[tuple[str, list[Finished | Failed]]]:
+        self.chunks.append(chunk)
+        future: Future[tuple[str, list[Finished | Failed]]] = Future()
+        future.set_result(("tcp://one", [self.answer(task) for task in chunk.tasks]))
+        return future
+
+    def cancel(self, futures: object, force: bool) -> None: ...
+    def close(self, timeout: float) -> None: ...
+
+
+def sweep_with(runs: Sequence[Run], client: FakeClient) -> list[Finished | Failed]:
+    sweep = _dask._Sweep(DaskPlace("nowhere:1"), client, find("sim"), runs, lambda state: None)
+    return list(sweep.results())

@@ -1,0 +1,191 @@
+"""Runs on other machines that hang or die of them: a sweep ends whatever they do."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dask_cluster import cluster_in
+from distributed.scheduler import KilledWorker
+from sweep_data import LONGER, STUDY, FakeClient, study
+
+from polypath import owncc
+from polypath.engines import EngineError, find
+from polypath.results import execute, plan
+from polypath.study import Run, StudyError
+from polypath.sweep import DaskPlace, Failed, Finished, _dask
+from polypath.sweep._chunks import Chunk
+from polypath.sweep._finished import DIED
+
+
+@pytest.mark.slow
+def test_a_machine_that_hangs_is_left_behind(tmp_path: Path) -> None:
+    ended: list[str] = []
+
+    def disturb(run: Run) -> None:
+        ended.append(run.key)
+        if len(ended) == 4:
+            cluster.signal("worker0", signal.SIGSTOP)
+
+    work = plan(study(LONGER), out=tmp_path / "there")
+    with cluster_in(tmp_path) as cluster:
+        execute(work, on=DaskPlace(cluster.address, overdue_s=3.0), progress=disturb)
+    assert sorted(ended) == sorted(run.key for run in work.pending)
+
+
+# What a worker loads before it works, more than once: it dies of every run with cubic, as one does whose memory a run exceeds, and
+# other runs at 5mbit meet a fault of the engine.
+DIES = """
+import os, signal
+from polypath.engines import SimEngine
+
+def run(self, scenario, plain=getattr(SimEngine, "plain", SimEngine.run)):
+    ccs = {flow["cc"] for flow in scenario["flows"]}
+    if "cubic" in ccs:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if "'bits_per_s': 5000000," in str(scenario["links"]):
+        raise RecursionError("a fault of the engine")
+    return plain(self, scenario)
+
+SimEngine.plain, SimEngine.run = run.__defaults__[0], run
+"""
+
+
+# With the shorter time each run that kills is overdue before Dask gives it up, and is sent once more, to one worker alone.
+@pytest.mark.slow
+@pytest.mark.parametrize("overdue_s", [60.0, 1.0])
+def test_runs_that_kill_their_machine_or_meet_a_fault_are_named_and_others_finish(overdue_s: float, tmp_path: Path) -> None:
+    (tmp_path / "dies.py").write_text(DIES)
+    work = plan(study(STUDY.replace("seeds: 3", "seeds: 1")), out=tmp_path / "there")
+    with cluster_in(tmp_path, workers=0) as cluster:
+        for number in range(2):
+            cluster.worker(f"worker{number}", DASK_DISTRIBUTED__WORKER__PRELOAD=str(tmp_path / "dies.py"))
+        cluster.wait_for(2)
+        with pytest.raises(EngineError) as told:
+            execute(work, on=DaskPlace(cluster.address, overdue_s=overdue_s))
+    deadly = {run.key for run in work.runs if any(flow["cc"] == "cubic" for flow in run.scenario["flows"])}
+    faulty = {run.key for run in work.runs if "'bits_per_s': 5000000," in str(run.scenario["links"])} - deadly
+    for sentence, runs in (("every machine that began this run died", deadly), ("RecursionError: a fault of the engine", faulty)):
+        (named,) = re.findall(rf"{sentence}.* \(in the runs? (.*)\)$", str(told.value), re.MULTILINE)
+        assert {run.key for run in work.runs if run.label in named.split("; ")} == runs != set()
+    assert {run.key for run in plan(work.study, out=tmp_path / "there").pending} == deadly | faulty < {run.key for run in work.runs}
+
+
+@pytest.mark.slow
+def test_own_c_that_crashes_takes_no_machine_with_it(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    owncc.new("falls", str(own))
+    source = (own / "falls.c").read_text()
+    head, hook, rest = source.partition("cong_avoid")
+    assert hook, "the skeleton has the hook"
+    opened = rest.index("{") + 1
+    (own / "falls.c").write_text(f"{head}{hook}{rest[:opened]}\n\t*(volatile int *)0 = 1;\n{rest[opened:]}")
+    owncc.use(own)
+    work = plan(study(STUDY.replace("cc: [lia, cubic]", "cc: [lia, falls]").replace("seeds: 3", "seeds: 1")), out=tmp_path / "there")
+    with cluster_in(tmp_path) as cluster, pytest.raises(StudyError, match=r"falls\.c: its hook cong_avoid crashed .*cc=falls"):
+        execute(work, on=DaskPlace(cluster.address))
+    left = plan(work.study, out=tmp_path / "there").pending
+    assert {run.parameters["cc"] for run in left} == {"falls"}
+    assert "was killed" not in "".join(log.read_text() for log in tmp_path.glob("worker*.log"))
+
+
+class TwoMachines(FakeClient):
+    """A scheduler with two machines. `submit` keeps each chunk open; a test ends them."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda task: Finished(key=task.key, files={}, seconds=0.1))
+        self.names = ["tcp://one", "tcp://two"]
+        # By key, in the order in which they came: the chunk's future, and the machine that has it.
+        self.futures: dict[str, Future[tuple[str, list[Finished | Failed]]]] = {}
+        self.at: dict[str, str] = {}
+        self.cancelled: list[str] = []
+
+    def scheduler_info(self, n_workers: int) -> dict[str, dict[str, dict[str, int]]]:
+        return {"workers": {name: {"nthreads": 1} for name in self.names}}
+
+    def processing(self) -> dict[str, list[str]]:
+        return {name: [key for key, at in self.at.items() if at == name] for name in self.names}
+
+    def submit(
+        self, function: object, chunk: Chunk, *, key: str, workers: Sequence[str] | None, **more: object
+    ) -> Future[tuple[str, list[Finished | Failed]]]:
+        self.chunks.append(chunk)
+        self.futures[key] = future = Future()
+        future.key = key
+        self.at[key] = workers[0] if workers else self.names[0]
+        return future
+
+    def end(self, key: str) -> None:
+        (chunk,) = (chunk for chunk, at in zip(self.chunks, self.futures, strict=True) if at == key)
+        self.futures[key].set_result((self.at[key], [self.answer(task) for task in chunk.tasks]))
+
+    def cancel(self, futures: Sequence[Future[object]], force: bool) -> None:
+        self.cancelled += [future.key for future in futures]
+
+
+@pytest.fixture
+def sweep(monkeypatch: pytest.MonkeyPatch) -> tuple[TwoMachines, _dask._Sweep]:
+    """Of one run, which is overdue at once."""
+    monkeypatch.setattr(_dask, "_COUNT_S", 0.0)
+    client = TwoMachines()
+    return client, _dask._Sweep(DaskPlace("nowhere:1", overdue_s=0.0), client, find("sim"), plan(study()).runs[:1], lambda state: None)
+
+
+KILLED = KilledWorker("a chunk", last_worker=None, allowed_failures=3)
+
+
+def look(sweep: _dask._Sweep) -> None:
+    """What a sweep does each second while nothing ends."""
+    sweep._count_machines()
+    sweep._take_back()
+    sweep._send_overdue_again()
+    sweep._hand_out()
+
+
+def test_a_chunk_that_waits_for_a_machine_that_is_gone_is_sent_to_another(sweep: tuple[TwoMachines, _dask._Sweep]) -> None:
+    client, work = sweep
+    look(work)
+    look(work)
+    assert list(client.at.values()) == ["tcp://one", "tcp://two"], "the first one hangs"
+    client.names[1] = "tcp://three"
+    look(work)
+    _, second, third = client.futures
+    assert client.cancelled == [second]
+    client.end(third)
+    (end,) = work.results()
+    assert isinstance(end, Finished)
+
+
+def test_a_run_is_sent_once_more_to_each_machine_at_most(sweep: tuple[TwoMachines, _dask._Sweep]) -> None:
+    client, work = sweep
+    for _ in range(5):
+        look(work)
+    assert list(client.at.values()) == ["tcp://one", "tcp://two"]
+    client.end(next(iter(client.futures)))
+    assert len(list(work.results())) == 1
+
+
+def test_a_machine_that_hangs_does_not_keep_a_run_that_kills_from_its_last_try(
+    sweep: tuple[TwoMachines, _dask._Sweep], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, work = sweep
+    look(work)
+    look(work)
+    hangs, kills = client.futures
+    client.futures[kills].set_exception(KILLED)
+    submit = client.submit
+
+    def killed(*arguments: Any, **more: Any) -> Future[tuple[str, list[Finished | Failed]]]:
+        future = submit(*arguments, **more)
+        future.set_exception(KILLED)
+        return future
+
+    monkeypatch.setattr(client, "submit", killed)
+    (end,) = work.results()
+    assert (isinstance(end, Failed) and end.sentence) == DIED
+    assert client.cancelled == [hangs]
