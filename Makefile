@@ -37,7 +37,7 @@ NATIVE_GONE := $(if $(and $(wildcard python/polypath/_native*.so),$(wildcard pyt
 REQUIRE := $(if $(filter true,$(CI)),linux$(COMMA)web$(COMMA)s3$(if $(filter 0,$(shell id -u)),$(COMMA)host$(COMMA)slurm))
 export POLYPATH_REQUIRE ?= $(REQUIRE)
 
-# The target folder is built once and thrown away: what a later build would reuse of it is not written.
+# In CI the target folder is built once and thrown away: what a later build would reuse of it is not written.
 ifeq ($(CI),true)
 export CARGO_INCREMENTAL := 0
 endif

@@ -141,9 +141,7 @@ KILLED = KilledWorker("a chunk", last_worker=None, allowed_failures=3)
 
 def look(sweep: _dask._Sweep) -> None:
     """What a sweep does each second while nothing ends."""
-    sweep._count_machines()
-    sweep._take_back()
-    sweep._send_overdue_again()
+    sweep._look_around()
     sweep._hand_out()
 
 

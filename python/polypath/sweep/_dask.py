@@ -170,9 +170,7 @@ class _Sweep:
         while self._ledger:
             yield from self._ledger.lying()
             try:
-                if self._count_machines():
-                    self._take_back()
-                    self._send_overdue_again()
+                self._look_around()
                 self._hand_out()
             except OSError:
                 # The scheduler does not answer; Dask notices by itself, but later.
@@ -207,19 +205,20 @@ class _Sweep:
             where = self._place.address
             raise StudyError(f"the Dask scheduler at {where} has no workers: start some (dask worker {where})") from None
 
-    def _count_machines(self) -> bool:
-        """Looks once a second who is there; True if it did. Raises OSError where the scheduler does not answer."""
+    def _look_around(self) -> None:
+        """Once a second: who is there, and which chunks must go elsewhere. Raises OSError where the scheduler does not answer."""
         if self._client.status != "running":
             raise OSError("the client lost its scheduler")
         if time.monotonic() < self._counted + _COUNT_S:
-            return False
+            return
         self._counted = time.monotonic()
         workers = self._workers()
         self._machines = len(workers)
         self._threads = max(sum(worker["nthreads"] for worker in workers.values()), 1)
         self._ledger.queue.machines(self._threads, self._place.chunk_s(self._threads))
         self._state("" if workers else "the scheduler has no workers; waiting for some")
-        return True
+        self._take_back()
+        self._send_overdue_again()
 
     def _workers(self) -> Mapping[str, Any]:
         workers: Mapping[str, Any] = self._client.scheduler_info(n_workers=-1)["workers"]
@@ -300,12 +299,16 @@ class _Sweep:
     def _send_overdue_again(self) -> None:
         """A machine that hangs, holds its chunks for ever: they are done once more elsewhere, and whoever is first counts."""
         now = time.monotonic()
-        workers = self._workers().keys()
-        for sent in list(self._sent.values()):
-            most = max(self._place.overdue_s, _OVERDUE * DEPTH * (sent.expected or 0.0))
-            if sent.repeated or now - sent.at < most:
-                continue
-            held_by = sent.held_by.union(address for address, keys in self._client.processing().items() if sent.future.key in keys)
+
+        def overdue(sent: _Sent) -> bool:
+            return not sent.repeated and now - sent.at >= max(self._place.overdue_s, _OVERDUE * DEPTH * (sent.expected or 0.0))
+
+        late = [sent for sent in self._sent.values() if overdue(sent)]
+        if not late:
+            return
+        workers, processing = self._workers().keys(), self._client.processing()
+        for sent in late:
+            held_by = sent.held_by.union(address for address, keys in processing.items() if sent.future.key in keys)
             if workers <= held_by or not (runs := self._ledger.open(sent.runs)):
                 continue
             sent.repeated = True
