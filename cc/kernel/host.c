@@ -190,14 +190,30 @@ void pp_fault_signal(pid_t pid, const siginfo_t *info);
 int pp_fault_told(pid_t pid);
 void pp_fault_handled(pid_t pid);
 
+/* resume.c */
+int pp_resume_dispatched(pid_t pid);
+void pp_resume_new(pid_t pid);
+void pp_resume_gone(pid_t pid);
+int pp_resume_given(pid_t pid, const struct user_regs_struct *registers);
+long pp_resume_settle(pid_t pid);
+int pp_resume_waits(pid_t pid);
+long pp_resume(pid_t pid, int step, int *request);
+int pp_resume_early(pid_t pid, int signal);
+int pp_resume_stopped(pid_t pid, int status);
+
 /* The process that has stopped once more, as the kernel is to believe. */
 static pid_t told;
 
 static long take_registers(pid_t pid, void *address, void *data)
 {
-	long result = __real_ptrace(PTRACE_GETREGS, pid, address, data);
-	const struct user_regs_struct *registers = data;
+	struct user_regs_struct *registers = data;
+	long result = pp_resume_settle(pid);
 
+	if (result == 0)
+		result = __real_ptrace(PTRACE_GETREGS, pid, address, data);
+	/* As where the host knows that the kernel answers the call. */
+	if (result == 0 && pid == stopped.pid && stopped.signal == (SIGTRAP | 0x80))
+		registers->rax = -ENOSYS;
 	if (result == 0)
 		pp_fault_registers(pid, registers);
 	if (result == 0 && pp_host_on_stop && pid == stopped.pid) {
@@ -217,6 +233,12 @@ static long take_signal(pid_t pid, void *address, void *data)
 	return result;
 }
 
+static void forget_registers(pid_t pid)
+{
+	if (known[pid % KNOWN].pid == pid)
+		known[pid % KNOWN].pid = 0;
+}
+
 long __wrap_ptrace(int request, pid_t pid, void *address, void *data)
 {
 	switch (request) {
@@ -229,30 +251,42 @@ long __wrap_ptrace(int request, pid_t pid, void *address, void *data)
 	case PTRACE_GETSIGINFO:
 		return take_signal(pid, address, data);
 	case PTRACE_SETREGS:
+		return pp_resume_given(pid, data) ? 0 : __real_ptrace(request, pid, address, data);
+	case PTRACE_SETOPTIONS:
+		pp_resume_new(pid);
 		return __real_ptrace(request, pid, address, data);
 	case PTRACE_CONT:
-		if ((long)data == SIGSEGV && pp_fault_told(pid)) {
+		if (((long)data == SIGSEGV && pp_fault_told(pid)) || (!data && pp_resume_waits(pid))) {
 			told = pid;
 			return 0;
 		}
+		if (pp_resume_settle(pid))
+			return -1;
 		resumed.pid = pid;
 		resumed.request = request;
 		/* A handler has registers of its own. */
-		if (data && known[pid % KNOWN].pid == pid)
-			known[pid % KNOWN].pid = 0;
+		if (data)
+			forget_registers(pid);
 		return __real_ptrace(request, pid, address, data);
-	case PTRACE_SYSCALL:
-	case PTRACE_SINGLESTEP:
 	case PTRACE_SYSEMU:
 	case PTRACE_SYSEMU_SINGLESTEP:
 		resumed.pid = pid;
 		resumed.request = request;
+		forget_registers(pid);
+		if (pp_resume_dispatched(pid))
+			return pp_resume(pid, request == PTRACE_SYSEMU_SINGLESTEP, &resumed.request);
+		return __real_ptrace(request, pid, address, data);
+	case PTRACE_SYSCALL:
+	case PTRACE_SINGLESTEP:
+		resumed.pid = pid;
+		resumed.request = request;
 		/* fall through */
 	default:
+		if (request == PTRACE_KILL)
+			pp_resume_gone(pid);
 		/* It goes on, or is a new process under an old number. */
-		if (known[pid % KNOWN].pid == pid)
-			known[pid % KNOWN].pid = 0;
-		return __real_ptrace(request, pid, address, data);
+		forget_registers(pid);
+		return pp_resume_settle(pid) ? -1 : __real_ptrace(request, pid, address, data);
 	}
 }
 
@@ -288,15 +322,21 @@ pid_t __wrap_waitpid(pid_t pid, int *status, int options)
 	}
 	for (;;) {
 		who = __real_waitpid(pid, &found, options);
-		if (who <= 0 || !WIFSTOPPED(found) || !job_control(WSTOPSIG(found)) || stopped_itself(who))
+		if (who <= 0 || !WIFSTOPPED(found))
+			break;
+		if (!pp_resume_early(who, WSTOPSIG(found)) && (!job_control(WSTOPSIG(found)) || stopped_itself(who)))
 			break;
 		/* It fails for a new process that is not traced yet; that one goes on by itself once it is continued. */
 		__real_ptrace(who == resumed.pid ? resumed.request : PTRACE_CONT, who, NULL, NULL);
 	}
 	/* Its number may be given to another. */
-	if (who > 0 && !WIFSTOPPED(found) && who == resumed.pid)
-		resumed.pid = 0;
+	if (who > 0 && !WIFSTOPPED(found)) {
+		pp_resume_gone(who);
+		if (who == resumed.pid)
+			resumed.pid = 0;
+	}
 	if (who > 0 && WIFSTOPPED(found)) {
+		found = pp_resume_stopped(who, found);
 		stopped.pid = who;
 		stopped.signal = WSTOPSIG(found);
 		if (stopped.signal == SIGTRAP)

@@ -9,6 +9,8 @@ from requirement import lacking
 
 from polypath import EngineError, linux, tunnel
 from polypath.engines import _machine
+from polypath.linux._kernel import places
+from polypath.linux._recipe import Recipe
 
 
 @pytest.fixture(scope="session")
@@ -20,6 +22,14 @@ def linux_kernel() -> linux.Kernel:
     except (linux.KernelError, EngineError) as error:
         lacking("linux", str(error))
     return found
+
+
+@pytest.fixture(params=sorted({Recipe.load(place).name for place in places()}) or [None])
+def kernel(request: pytest.FixtureRequest) -> linux.Kernel:
+    """Each kernel of the linux engine that is there."""
+    if request.param is None:
+        lacking("linux", "no kernel is there: polypath linux build 6.12")
+    return linux.find(request.param)
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import tarfile
 import time
 from collections.abc import Callable
@@ -16,12 +15,12 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
+from one_program import compiled, what_it_says
 from requirement import lacking
 
 from polypath import linux
 from polypath.linux import KernelError, _edits, _features, _link
 from polypath.linux._commands import locked
-from polypath.linux._kernel import places
 from polypath.linux._recipe import Recipe
 
 WINDOW = 7
@@ -137,227 +136,20 @@ int main(void)
 	return 1;
 }
 """
-# Processes and threads that hold values in vector registers across system calls, page faults and signals, which host.c handles sparingly.
-REGISTERS = r"""
-#include <pthread.h>
-#include <signal.h>
-#include <stdio.h>
-#include <sys/mman.h>
-#include <sys/reboot.h>
-#include <sys/time.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#define ROUNDS 300
-
-static int wide;
-
-static long changed(unsigned long id)
-{
-	char *pages = mmap(NULL, ROUNDS * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	long wrong = 0;
-
-	for (unsigned long i = 0; i < ROUNDS; i++) {
-		unsigned long value = id << 32 | i, low = 0, high = value;
-
-		if (wide)
-			asm volatile("vmovq %2, %%xmm6; vinsertf128 $1, %%xmm6, %%ymm6, %%ymm6; movb $1, (%3); movl $24, %%eax; syscall; movb $1, (%3);"
-					"vmovq %%xmm6, %0; vextractf128 $1, %%ymm6, %%xmm6; vmovq %%xmm6, %1"
-					: "=&r"(low), "=&r"(high) : "r"(value), "r"(pages + i * 4096) : "rax", "rcx", "r11", "memory", "xmm6");
-		else
-			asm volatile("movq %1, %%xmm6; movb $1, (%2); movl $24, %%eax; syscall; movq %%xmm6, %0"
-					: "=&r"(low) : "r"(value), "r"(pages + i * 4096) : "rax", "rcx", "r11", "memory", "xmm6");
-		wrong += low != value || high != value;
-	}
-	return wrong;
-}
-
-static void *thread(void *id)
-{
-	return (void *)changed((unsigned long)id);
-}
-
-static void handler(int signal)
-{
-	asm volatile("pcmpeqd %%xmm6, %%xmm6" ::: "xmm6");
-}
-
-int main(void)
-{
-	FILE *out = fopen("/results/said", "w");
-	long wrong = 0;
-	int status;
-
-	wide = __builtin_cpu_supports("avx");
-	signal(SIGUSR1, handler);
-	for (unsigned long process = 1; process <= 3; process++)
-		if (!fork()) {
-			pthread_t other;
-			void *result;
-
-			for (int i = 0; i < 3; i++)
-				kill(getpid(), SIGUSR1);
-			pthread_create(&other, NULL, thread, (void *)(process * 16));
-			wrong = changed(process);
-			pthread_join(other, &result);
-			_exit(wrong + (long)result > 0);
-		}
-	while (wait(&status) > 0)
-		wrong += status != 0;
-	fprintf(out, "wrong %ld\n", wrong);
-	fclose(out);
-	sync();
-	reboot(RB_POWER_OFF);
-	return 1;
-}
-"""
-# After a fork both processes write some of their pages, in several mappings, which around.c makes writable in groups.
-PAGES = r"""
-#include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/reboot.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#define PAGES 61
-#define AT(area, page) (area)[(page) * 4096 + 17]
-
-static unsigned char stored[PAGES * 4096] = { 1 };
-
-static int wrong(const unsigned char *area, int every, int value)
-{
-	int found = 0;
-
-	for (int page = 0; page < PAGES; page++)
-		found += AT(area, page) != (every && page % every == 0 ? value : page);
-	return found;
-}
-
-static void set(unsigned char *area, int every, int value)
-{
-	for (int page = 0; page < PAGES; page += every)
-		AT(area, page) = value;
-}
-
-static void forbidden(int signal, siginfo_t *info, void *context)
-{
-	_exit(info->si_code == SEGV_ACCERR ? 0 : 1);
-}
-
-int main(void)
-{
-	struct sigaction action = { .sa_sigaction = forbidden, .sa_flags = SA_SIGINFO };
-	int file = open("/results/file", O_RDWR | O_CREAT, 0600), status, found = 0;
-	unsigned char *own, *of_file, *shared;
-	FILE *out;
-
-	for (int page = 0; page < PAGES; page++) {
-		unsigned char bytes[4096];
-
-		memset(bytes, page, sizeof(bytes));
-		write(file, bytes, sizeof(bytes));
-		AT(stored, page) = page;
-	}
-	own = mmap(NULL, sizeof(stored), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	shared = mmap(NULL, sizeof(stored), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	of_file = mmap(NULL, sizeof(stored), PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
-	memcpy(own, stored, sizeof(stored));
-	memcpy(shared, stored, sizeof(stored));
-	for (int child = 1; child <= 3; child++)
-		if (!fork()) {
-			unsigned char *areas[] = { own, stored, of_file };
-
-			for (int i = 0; i < 3; i++) {
-				found += wrong(areas[i], 0, 0);
-				set(areas[i], child + 2, 100 + child);
-				usleep(1000);
-				found += wrong(areas[i], child + 2, 100 + child);
-			}
-			AT(shared, child) = 200 + child;
-			_exit(found > 0);
-		}
-	set(own, 2, 99);
-	set(stored, 3, 98);
-	while (wait(&status) > 0)
-		found += status != 0;
-	found += wrong(own, 2, 99) + wrong(stored, 3, 98) + wrong(of_file, 0, 0);
-	for (int child = 1; child <= 3; child++)
-		found += AT(shared, child) != 200 + child;
-	/* Beside pages that may be written, one that may not. */
-	mprotect(own + 2 * 4096, 4096, PROT_READ);
-	if (!fork()) {
-		sigaction(SIGSEGV, &action, NULL);
-		AT(own, 1) = AT(own, 3) = 7;
-		AT(own, 2) = 7;
-		_exit(1);
-	}
-	wait(&status);
-	found += status != 0;
-	lseek(file, 0, SEEK_SET);
-	for (int page = 0; page < PAGES; page++) {
-		unsigned char bytes[4096];
-
-		read(file, bytes, sizeof(bytes));
-		found += bytes[17] != page;
-	}
-	out = fopen("/results/said", "w");
-	fprintf(out, "wrong %d\n", found);
-	fclose(out);
-	sync();
-	reboot(RB_POWER_OFF);
-	return 1;
-}
-"""
-COMMAND_LINE = (
-    "root=/dev/root rootfstype=hostfs rootflags=/proc/self/cwd/root rw init=/init time-travel=inf-cpu time-travel-start=1735689600 "
-    "con=null con0=null con1=null quiet mem=256M thash_entries=128 uhash_entries=128"
-)
-
-
-def built() -> list[str]:
-    return sorted({Recipe.load(place).name for place in places()})
-
-
-@pytest.fixture(params=built() or [None])
-def kernel(request: pytest.FixtureRequest) -> linux.Kernel:
-    """Each kernel that is there."""
-    if request.param is None:
-        lacking("linux", "no kernel is there: polypath linux build 6.12")
-    return linux.find(request.param)
 
 
 @pytest.fixture(scope="session")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """PROBE, REGISTERS and PAGES, compiled."""
-    folder = tmp_path_factory.mktemp("programs")
-    for name, text in (("probe", PROBE), ("registers", REGISTERS), ("pages", PAGES)):
-        (folder / f"{name}.c").write_text(text)
-        subprocess.run(["gcc", "-O1", "-w", "-static", "-pthread", "-o", folder / name, folder / f"{name}.c"], check=True)
-    return {name: folder / name for name in ("probe", "registers", "pages")}
+def probe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """PROBE, compiled."""
+    return compiled(tmp_path_factory.mktemp("programs") / "probe", PROBE)
 
 
 @pytest.fixture
-def ask(tmp_path: Path, programs: dict[str, Path]) -> Callable[..., str]:
-    """Runs a program in a machine; what it said."""
+def ask(tmp_path: Path, probe: Path) -> Callable[..., str]:
+    """Runs the probe in a machine; what it said."""
 
-    def run(file: Path, seed: int = 1, program: str = "probe") -> str:
-        folder = tmp_path / f"machine{len(list(tmp_path.iterdir()))}"
-        root = folder / "root"
-        for name in ("results", "proc", "dev"):
-            (root / name).mkdir(parents=True)
-        shutil.copy(programs[program], root / "init")
-        environment = {"UML_SEED": str(seed), "GLIBC_TUNABLES": "glibc.pthread.rseq=0", "HOME": str(folder), "TMPDIR": str(folder)}
-        command = ["setarch", "-R", str(file), *COMMAND_LINE.split()]
-        done = subprocess.run(
-            command, cwd=folder, env={**os.environ, **environment}, stdin=subprocess.DEVNULL, capture_output=True, timeout=120
-        )
-        said = root / "results" / "said"
-        assert said.exists(), f"the machine said nothing:\n{done.stdout.decode()[-2000:]}{done.stderr.decode()[-2000:]}"
-        return said.read_text()
+    def run(file: Path, seed: int = 1) -> str:
+        return what_it_says(file, probe, tmp_path, seed=seed)
 
     return run
 
@@ -394,14 +186,6 @@ def test_chance_is_the_seeds(kernel: linux.Kernel, ask: Callable[..., str]) -> N
     first = ask(kernel.file, 1)
     assert ask(kernel.file, 1) == first
     assert values(ask(kernel.file, 2), "random") != values(first, "random")
-
-
-def test_programs_keep_their_registers(kernel: linux.Kernel, ask: Callable[..., str]) -> None:
-    assert ask(kernel.file, program="registers") == "wrong 0\n"
-
-
-def test_a_fork_shares_no_writes(kernel: linux.Kernel, ask: Callable[..., str]) -> None:
-    assert ask(kernel.file, program="pages") == "wrong 0\n"
 
 
 def linking(place: Path) -> AbstractContextManager[None]:

@@ -1,0 +1,38 @@
+"""A machine whose only program is one of ours, compiled: it leaves what it says in /results/said."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+COMMAND_LINE = (
+    "root=/dev/root rootfstype=hostfs rootflags=/proc/self/cwd/root rw init=/init time-travel=inf-cpu time-travel-start=1735689600 "
+    "con=null con0=null con1=null quiet thash_entries=128 uhash_entries=128"
+)
+
+
+def compiled(file: Path, text: str) -> Path:
+    """The program `text` in C as `file`."""
+    source = file.with_suffix(".c")
+    source.write_text(text)
+    subprocess.run(["gcc", "-O1", "-w", "-static", "-pthread", "-o", file, source], check=True)
+    return file
+
+
+def what_it_says(kernel: Path, program: Path, tmp_path: Path, *, seed: int = 1, memory: str = "256M", before: tuple[str, ...] = ()) -> str:
+    """What `program` says as the first process of a machine; the command `before` starts the machine."""
+    folder = tmp_path / f"machine{len(list(tmp_path.iterdir()))}"
+    root = folder / "root"
+    for name in ("results", "proc", "dev"):
+        (root / name).mkdir(parents=True)
+    shutil.copy(program, root / "init")
+    environment = {"UML_SEED": str(seed), "GLIBC_TUNABLES": "glibc.pthread.rseq=0", "HOME": str(folder), "TMPDIR": str(folder)}
+    command = [*before, "setarch", "-R", str(kernel), f"mem={memory}", *COMMAND_LINE.split()]
+    done = subprocess.run(
+        command, cwd=folder, env={**os.environ, **environment}, stdin=subprocess.DEVNULL, capture_output=True, timeout=120
+    )
+    said = root / "results" / "said"
+    assert said.exists(), f"the machine said nothing:\n{done.stdout.decode()[-2000:]}{done.stderr.decode()[-2000:]}"
+    return said.read_text()
