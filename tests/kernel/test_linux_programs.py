@@ -19,7 +19,6 @@ REGISTERS = r"""
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/reboot.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -60,7 +59,6 @@ static void handler(int signal)
 
 int main(void)
 {
-	FILE *out = fopen("/results/said", "w");
 	long wrong = 0;
 	int status;
 
@@ -80,11 +78,8 @@ int main(void)
 		}
 	while (wait(&status) > 0)
 		wrong += status != 0;
-	fprintf(out, "wrong %ld\n", wrong);
-	fclose(out);
-	sync();
-	reboot(RB_POWER_OFF);
-	return 1;
+	say("wrong %ld\n", wrong);
+	return 0;
 }
 """
 # After a fork both processes write some of their pages, in several mappings, which around.c makes writable in groups.
@@ -95,7 +90,6 @@ PAGES = r"""
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/reboot.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -129,7 +123,6 @@ int main(void)
 	struct sigaction action = { .sa_sigaction = forbidden, .sa_flags = SA_SIGINFO };
 	int file = open("/results/file", O_RDWR | O_CREAT, 0600), status, found = 0;
 	unsigned char *own, *of_file, *shared;
-	FILE *out;
 
 	for (int page = 0; page < PAGES; page++) {
 		unsigned char bytes[4096];
@@ -180,19 +173,14 @@ int main(void)
 		read(file, bytes, sizeof(bytes));
 		found += bytes[17] != page;
 	}
-	out = fopen("/results/said", "w");
-	fprintf(out, "wrong %d\n", found);
-	fclose(out);
-	sync();
-	reboot(RB_POWER_OFF);
-	return 1;
+	say("wrong %d\n", found);
+	return 0;
 }
 """
 # All other registers, flags and the stack below its pointer across page faults, most of which have mappings to do.
 GENERAL = r"""
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/reboot.h>
 #include <unistd.h>
 
 #define PAGES 64
@@ -227,16 +215,12 @@ static int wrong(volatile char *page)
 int main(void)
 {
 	volatile char *pages = mmap(NULL, PAGES * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	FILE *out = fopen("/results/said", "w");
 	int found = 0;
 
 	for (int page = 0; page < PAGES; page++)
 		found += wrong(pages + page * 4096);
-	fprintf(out, "wrong %d\n", found);
-	fclose(out);
-	sync();
-	reboot(RB_POWER_OFF);
-	return 1;
+	say("wrong %d\n", found);
+	return 0;
 }
 """
 # A process that another watches step by step through calls and page faults: where it is after each, and how often it stops.
@@ -245,7 +229,6 @@ STEPS = r"""
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
-#include <sys/reboot.h>
 #include <sys/syscall.h>
 #include <sys/user.h>
 #include <sys/wait.h>
@@ -254,7 +237,6 @@ STEPS = r"""
 int main(void)
 {
 	volatile char *pages = mmap(NULL, 64 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	FILE *out = fopen("/results/said", "w");
 	unsigned long way = 0, steps = 0;
 	int child = fork(), status, sum = 0;
 
@@ -275,18 +257,14 @@ int main(void)
 		steps++;
 		ptrace(PTRACE_SINGLESTEP, child, 0, 0);
 	}
-	fprintf(out, "exit %d steps %lu way %lx\n", WEXITSTATUS(status), steps, way);
-	fclose(out);
-	sync();
-	reboot(RB_POWER_OFF);
-	return 1;
+	say("exit %d steps %lu way %lx\n", WEXITSTATUS(status), steps, way);
+	return 0;
 }
 """
 # Touches more pages than a process of the host may have mappings, none beside its neighbour in the machine's memory.
 SCATTERED = r"""
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/reboot.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -294,7 +272,6 @@ int main(void)
 {
 	unsigned long pages = MAPPINGS + 4000;
 	char *area = mmap(NULL, pages * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	FILE *out = fopen("/results/said", "w");
 	int status;
 
 	if (!fork()) {
@@ -304,11 +281,8 @@ int main(void)
 		_exit(0);
 	}
 	wait(&status);
-	fprintf(out, "signal %d\n", WIFSIGNALED(status) ? WTERMSIG(status) : 0);
-	fclose(out);
-	sync();
-	reboot(RB_POWER_OFF);
-	return 1;
+	say("signal %d\n", WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+	return 0;
 }
 """
 # Starts a command for which the host knows no system call user dispatch, as before Linux 5.11.
@@ -373,7 +347,7 @@ def test_a_fork_shares_no_writes(ask: Ask) -> None:
     assert ask("pages") == "wrong 0\n"
 
 
-def test_steps_are_those_of_the_host(kernel: linux.Kernel, programs: dict[str, Path], tmp_path: Path) -> None:
+def test_steps_are_the_same_on_every_host(kernel: linux.Kernel, programs: dict[str, Path], tmp_path: Path) -> None:
     with_dispatch = what_it_says(kernel.file, programs["steps"], tmp_path)
     without = what_it_says(kernel.file, programs["steps"], tmp_path, before=(str(programs["old-host"]),))
     assert with_dispatch == without
