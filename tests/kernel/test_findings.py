@@ -1,4 +1,4 @@
-"""The patches of docs/findings apply to the sources that they are for."""
+"""The patches of docs/findings apply to the sources that they are for, and what a script shows in seconds is what its page says."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from requirement import lacking
 
+from polypath import linux
 from polypath.bisect import git
+from polypath.engines import run_script
 from polypath.linux._commands import run
 
 FINDINGS = Path(__file__).parents[2] / "docs" / "findings"
@@ -35,3 +37,11 @@ def test_a_patch_applies_and_its_finding_names_it(patch: Path, sources: Path) ->
     pages = [page for page in FINDINGS.glob("*.md") if page.name != "README.md" and f"({patch.name})" in page.read_text()]
     assert len(pages) == 1
     assert f"({patch.name})" in (FINDINGS / "README.md").read_text()
+
+
+def test_an_address_announced_right_behind_another_is_dropped(linux_kernel: linux.Kernel) -> None:
+    script = FINDINGS.parents[1] / "specs" / "notes" / "add-addr-dropped" / "two-addresses.sh"
+    status, said = run_script(script, kernel=linux_kernel.file, seed=1, out=None, timeout_s=120)
+    assert status == 0, said
+    assert said.strip().count("\n") == 5
+    assert said.strip() in (FINDINGS / "add-addr-dropped.md").read_text()

@@ -128,8 +128,17 @@ def test_a_test_that_dies_without_a_failing_subtest_fails():
     assert [each.name for each in selftests.told(record(1, "not ok 1 - a\n", 1, "net/x"))] == ["a"]
 
 
-EVEN = "0,2,4,6,8,10,12,14,16,18,20,22 and 8 more"
-SHOWN = [([], ""), ([3], "3"), ([1, 2], "1,2"), ([1, 2, 3, 7], "1..3,7"), (list(range(0, 40, 2)), EVEN)]
+EVEN = "0,2,4,6,8,10,12,14,16,18,20,22"
+SHOWN = [
+    ([], ""),
+    ([3], "3"),
+    ([1, 2], "1,2"),
+    ([1, 2, 3, 7], "1..3,7"),
+    (list(range(0, 24, 2)), EVEN),
+    (list(range(0, 40, 2)), f"{EVEN} and 8 more"),
+    # Those not shown are seeds, not ranges.
+    ([*range(0, 24, 2), 30, 31, 32, 33], f"{EVEN} and 4 more"),
+]
 
 
 @pytest.mark.parametrize(("seeds", "text"), SHOWN)

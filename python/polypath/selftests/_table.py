@@ -87,18 +87,22 @@ def told(record: Record) -> list[Subtest]:
 
 
 def seeds_text(seeds: Sequence[int]) -> str:
-    """Some seeds, ranges shortened; the rest as a number."""
+    """Some seeds, three and more in a row as a range; then how many others there are."""
     parts: list[str] = []
     first = 0
     while first < len(seeds):
+        if len(parts) >= _SEEDS:
+            return f"{','.join(parts)} and {len(seeds) - first} more"
         last = first
         while last + 1 < len(seeds) and seeds[last + 1] == seeds[last] + 1:
             last += 1
-        parts += [str(seeds[first])] if last == first else [f"{seeds[first]}..{seeds[last]}"] if last > first + 1 else [
-            str(seeds[first]), str(seeds[last])
-        ]  # fmt: skip
+        if last > first + 1:
+            parts.append(f"{seeds[first]}..{seeds[last]}")
+        else:
+            last = first
+            parts.append(str(seeds[first]))
         first = last + 1
-    return ",".join(parts) if len(parts) <= _SEEDS else ",".join(parts[:_SEEDS]) + f" and {len(parts) - _SEEDS} more"
+    return ",".join(parts)
 
 
 def as_csv(found: Sequence[Row]) -> str:
