@@ -2,8 +2,8 @@
 /*
  * Pages around one that a program writes and may not: they become writable with it.
  *
- * A fork leaves every page of parent and child read-only, and each one's first write is a fault, for which the host stops the program twice. That takes
- * longer than copying the page. So the neighbours become writable too, copied where needed: pages of the same private mapping that are there already.
+ * A fork leaves every page of parent and child read-only, and each one's first write is a fault, for which the host stops the program. That takes longer
+ * than copying the page. So the neighbours become writable too, copied where needed: pages of the same private mapping that are there already.
  * The program cannot tell: it gets the pages that it would get, in another order.
  */
 #include <linux/mm.h>

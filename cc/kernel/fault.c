@@ -239,9 +239,10 @@ int pp_fault_told(pid_t pid)
 	if (fault.error_code < 0)
 		return 0;
 	if (trusted) {
-		*(struct faultinfo *)current_stub_stack() = fault;
+		/* This may sleep, while another program with the same memory has a fault told there. */
 		if (fault.error_code & PRESENT)
 			pp_fault_around(fault.cr2);
+		*(struct faultinfo *)current_stub_stack() = fault;
 		return 1;
 	}
 	watched = pid;

@@ -81,8 +81,8 @@ FILE *__wrap_fopen(const char *path, const char *mode)
  * reading stops at 2696 bytes and writing fills up with zeros: every processor shows the kernel the same.
  *
  * The kernel reads them twice at a page fault, and writes them back at every system call and fault of a program. What was read or written and not changed since
- * is neither read nor written again. A process is known by its id until its program goes on (PTRACE_SYSEMU); what the kernel has it do meanwhile
- * (PTRACE_CONT: system calls that map memory) is compiled without these registers.
+ * is neither read nor written again. A process is known by its id until its program goes on (PTRACE_SYSEMU); the code that the kernel has it
+ * run meanwhile (PTRACE_CONT, to map memory) is compiled without these registers.
  */
 #define REGISTERS_BYTES 2696
 #define REGISTERS_MOST (64 * 1024)
@@ -195,6 +195,7 @@ int pp_resume_dispatched(pid_t pid);
 void pp_resume_new(pid_t pid);
 void pp_resume_gone(pid_t pid);
 int pp_resume_given(pid_t pid, const struct user_regs_struct *registers);
+long pp_resume_refused(pid_t pid);
 long pp_resume_settle(pid_t pid);
 int pp_resume_waits(pid_t pid);
 long pp_resume(pid_t pid, int step, int *request);
@@ -211,7 +212,7 @@ static long take_registers(pid_t pid, void *address, void *data)
 
 	if (result == 0)
 		result = __real_ptrace(PTRACE_GETREGS, pid, address, data);
-	/* As where the host knows that the kernel answers the call. */
+	/* The host leaves this where it stops a program at its calls; where a signal does (resume.c), the call's number is there still. */
 	if (result == 0 && pid == stopped.pid && stopped.signal == (SIGTRAP | 0x80))
 		registers->rax = -ENOSYS;
 	if (result == 0)
@@ -247,13 +248,20 @@ long __wrap_ptrace(int request, pid_t pid, void *address, void *data)
 	case PTRACE_GETREGSET:
 		return (long)address == NT_X86_XSTATE ? read_registers(pid, data) : __real_ptrace(request, pid, address, data);
 	case PTRACE_SETREGSET:
-		return (long)address == NT_X86_XSTATE ? write_registers(pid, data) : __real_ptrace(request, pid, address, data);
+		if ((long)address != NT_X86_XSTATE)
+			return __real_ptrace(request, pid, address, data);
+		return write_registers(pid, data) ? pp_resume_refused(pid) : 0;
 	case PTRACE_GETSIGINFO:
 		return take_signal(pid, address, data);
 	case PTRACE_SETREGS:
 		return pp_resume_given(pid, data) ? 0 : __real_ptrace(request, pid, address, data);
 	case PTRACE_SETOPTIONS:
+		/* A new process, perhaps under an old number. */
+		forget_registers(pid);
 		pp_resume_new(pid);
+		return __real_ptrace(request, pid, address, data);
+	case PTRACE_KILL:
+		pp_resume_gone(pid);
 		return __real_ptrace(request, pid, address, data);
 	case PTRACE_CONT:
 		if (((long)data == SIGSEGV && pp_fault_told(pid)) || (!data && pp_resume_waits(pid))) {
@@ -282,9 +290,6 @@ long __wrap_ptrace(int request, pid_t pid, void *address, void *data)
 		resumed.request = request;
 		/* fall through */
 	default:
-		if (request == PTRACE_KILL)
-			pp_resume_gone(pid);
-		/* It goes on, or is a new process under an old number. */
 		forget_registers(pid);
 		return pp_resume_settle(pid) ? -1 : __real_ptrace(request, pid, address, data);
 	}
@@ -293,7 +298,8 @@ long __wrap_ptrace(int request, pid_t pid, void *address, void *data)
 /*
  * Stopped and continued from outside (Ctrl-Z, a debugger, kill -STOP), a machine goes on as if nothing had been. The kernel is told of these
  * signals before its process gets them, and knows no answer but to die: they end here, and the process goes on as it was last asked to.
- * Only where a new process stops itself does the kernel wait for such a signal.
+ * Only where a new process stops itself does the kernel wait for such a signal. Nor is it told of a signal that finds a program while its pages are mapped
+ * (resume.c).
  */
 pid_t __real_waitpid(pid_t pid, int *status, int options);
 

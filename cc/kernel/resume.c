@@ -4,7 +4,7 @@
  *
  * Before it does, the kernel often has pages for it to map, which only its own process can do. The kernel lets it run a piece of code for that, waits until
  * it has stopped once more, and gives it its registers. A stop takes the host longer than a dozen mappings. So here that code is put off until the program
- * goes on, and ends in the program (stub.c).
+ * goes on, and another one is run then, which ends in the program (stub.c).
  *
  * The host must stop the program at its system calls and let that code make its own. It tells them apart by where the call lies in memory (its system call
  * user dispatch, Linux 5.11): a call from elsewhere is a signal, SIGSYS, which stops the process as every signal does. The kernel is told of a stop for a
@@ -27,23 +27,28 @@
 #endif
 enum { DISPATCH_OFF, DISPATCH_ON };
 #define PAGE_BYTES 4096
-#define FLAGS 0x202	/* of a program that has just begun */
+/* Of a 64-bit program: its segments, the addresses that it can have, and the flags with which it begins. */
+#define USER_CS 0x33
+#define USER_SS 0x2b
+#define USER_END (1UL << 47)
+#define FLAGS 0x202
 #define CALL_AND_TRAP 0xcc050fL	/* the instructions at pp_stub_page()'s `call` */
 
 /* stub.c */
 int pp_stub_waits(int pid, unsigned long at);
 unsigned long pp_stub_start(const unsigned long *back, unsigned long *stack);
-int pp_stub_lacks(void);
+long pp_stub_error(void);
 unsigned long pp_stub_page(unsigned long *call);
 
 /* The kernel's own, in releases that stub.c knows. */
 void report_enomem(void) __attribute__((weak));
 void fatal_sigsegv(void) __attribute__((weak));
+int _printk(const char *format, ...) __attribute__((weak));
 
 long __real_ptrace(int request, pid_t pid, void *address, void *data);
 pid_t __real_waitpid(pid_t pid, int *status, int options);
 
-/* Processes whose calls are signals, each where its id leads. One that finds its place taken goes on as the kernel asks. */
+/* Processes whose calls are signals, each at its id modulo PLACES. One that finds its place taken goes on as the kernel asks. */
 #define PLACES 256	/* a power of two */
 static pid_t dispatched[PLACES];
 
@@ -75,6 +80,11 @@ void pp_resume_gone(pid_t pid)
 		maps = 0;
 }
 
+static int mistake(int signal)
+{
+	return signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE;
+}
+
 /* Lets a stopped process run code of the kernel's, which ends in a trap. */
 static int run(pid_t pid, const struct user_regs_struct *registers)
 {
@@ -93,12 +103,12 @@ static int run(pid_t pid, const struct user_regs_struct *registers)
 		if (WSTOPSIG(status) == SIGTRAP)
 			return 0;
 		/* Stopped from outside, it is not done yet; but for its own mistakes it would stop again. */
-		if (WSTOPSIG(status) == SIGSEGV || WSTOPSIG(status) == SIGBUS || __real_ptrace(PTRACE_CONT, pid, NULL, NULL))
+		if (mistake(WSTOPSIG(status)) || __real_ptrace(PTRACE_CONT, pid, NULL, NULL))
 			return -1;
 	}
 }
 
-/* A stopped process asks the host for signals, or for none any more. Its registers are lost. 0: done; 1: the host does not know them. */
+/* A stopped process asks the host for signals, or for none any more. Its registers are lost. 0: done; 1: the host has no such signals; -1: not now. */
 static int ask_for_signals(pid_t pid, int mode)
 {
 	struct user_regs_struct registers;
@@ -110,6 +120,9 @@ static int ask_for_signals(pid_t pid, int mode)
 	if (__real_ptrace(PTRACE_GETREGS, pid, NULL, &registers))
 		return -1;
 	registers.rip = call;
+	registers.cs = USER_CS;
+	registers.ss = USER_SS;
+	registers.eflags = FLAGS;
 	registers.rax = SYS_prctl;
 	registers.orig_rax = -1;
 	registers.rdi = PR_SET_SYSCALL_USER_DISPATCH;
@@ -167,11 +180,20 @@ int pp_resume_waits(pid_t pid)
 }
 
 /* The kernel's answer to pages that could not be mapped: the program ends, and this does not return. */
-static long cannot_map(void)
+static long cannot_map(long error)
 {
-	report_enomem();
+	if (error == -ENOMEM)
+		report_enomem();
+	else
+		_printk("The host did not map a program's pages: error %ld\n", error);
 	fatal_sigsegv();
 	return -1;
+}
+
+/* Whether code that maps pages can end in a program with these registers; in 32-bit code, or where no program can be, it would fail itself. */
+static int can_end_in(const struct user_regs_struct *program)
+{
+	return program->cs == USER_CS && program->ss == USER_SS && program->rip < USER_END;
 }
 
 /* The program gets its registers from the code that maps its pages. */
@@ -184,7 +206,6 @@ static void map_first(pid_t pid)
 	};
 	unsigned long stack = 0;
 
-	waits.pid = 0;
 	maps = pid;
 	given.registers.rip = pp_stub_start(back, &stack);
 	given.registers.rsp = stack;
@@ -194,10 +215,23 @@ static void map_first(pid_t pid)
 /* What waited runs now, as the kernel asked. */
 static long map_now(pid_t pid)
 {
+	long error;
+
 	waits.pid = 0;
 	if (run(pid, &waits.registers))
 		return -1;
-	return pp_stub_lacks() ? cannot_map() : 0;
+	error = pp_stub_error();
+	return error ? cannot_map(error) : 0;
+}
+
+/* The host takes no registers that the kernel gives a program, which ends then. Other programs may have its memory, so what waits is mapped. */
+long pp_resume_refused(pid_t pid)
+{
+	given.pid = 0;
+	maps = 0;
+	if (waits.pid == pid)
+		map_now(pid);
+	return -1;
 }
 
 /*
@@ -209,24 +243,33 @@ long pp_resume(pid_t pid, int step, int *request)
 	struct registers program = given;
 
 	*request = step ? PTRACE_SYSEMU_SINGLESTEP : PTRACE_CONT;
+	/* The kernel always gives a program its registers before. */
+	if (waits.pid == pid && given.pid != pid)
+		return -1;
+	if (waits.pid == pid && !step && can_end_in(&given.registers))
+		map_first(pid);
+	else if (waits.pid == pid && map_now(pid))
+		return -1;
 	if (step) {
-		if ((waits.pid == pid && map_now(pid)) || ask_for_signals(pid, DISPATCH_OFF))
+		if (ask_for_signals(pid, DISPATCH_OFF))
 			return -1;
 		pp_resume_gone(pid);
 		given = program;
-	} else if (waits.pid == pid) {
-		/* The kernel always gives it registers before. */
-		if (given.pid != pid)
-			return -1;
-		map_first(pid);
 	}
-	return pp_resume_settle(pid) ? -1 : __real_ptrace(*request, pid, NULL, NULL);
+	if (pp_resume_settle(pid))
+		return pp_resume_refused(pid);
+	waits.pid = 0;
+	return __real_ptrace(*request, pid, NULL, NULL);
 }
 
-/* Whether a signal that is not the program's own has stopped it before all pages were mapped: it must go on first. */
+/* Whether a signal that is not the program's own has stopped it before it had its pages and registers: it must go on first. */
 int pp_resume_early(pid_t pid, int signal)
 {
-	return maps == pid && (signal == SIGALRM || signal == SIGIO || signal == SIGWINCH) && pp_stub_lacks();
+	struct user_regs_struct registers;
+	unsigned long call;
+
+	return maps == pid && (signal == SIGALRM || signal == SIGIO || signal == SIGWINCH) && !__real_ptrace(PTRACE_GETREGS, pid, NULL, &registers) &&
+	       registers.rip - pp_stub_page(&call) < PAGE_BYTES;
 }
 
 /* A process has stopped: its status as the kernel is to see it. */
@@ -236,8 +279,8 @@ int pp_resume_stopped(pid_t pid, int status)
 
 	if (maps == pid) {
 		maps = 0;
-		if (signal == SIGTRAP && pp_stub_lacks())
-			cannot_map();
+		if (signal == SIGTRAP && pp_stub_error())
+			cannot_map(pp_stub_error());
 	}
 	return signal == SIGSYS && pp_resume_dispatched(pid) ? W_STOPCODE(SIGTRAP | 0x80) : status;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What runs in a program's memory for the kernel: it maps what the program is to find there, and the program goes on.
+ * What runs in a program's memory for the kernel, which calls such code a stub: it maps what the program is to find there, and the program goes on.
  *
- * The kernel has code of its own for it, after which the host stops the program once more. This one ends in the program itself, so that a page fault takes
- * one stop and not two (resume.c). Known for one release only, since it reads what the kernel leaves for its own code.
+ * The kernel has a stub of its own for it, after which the host stops the program once more. This one ends in the program itself, so that a page fault takes
+ * one stop and not two (resume.c). It reads the table that the kernel fills for its own, so it is for one release only.
  */
 #include <linux/mm.h>
 #include <linux/sched.h>
@@ -13,8 +13,8 @@
 int pp_stub_waits(int pid, unsigned long at);
 /* Where the program's process is to go on with what waited, its stack there in `stack`. `back`: its registers after it, as pp_stub_map() takes them. */
 unsigned long pp_stub_start(const unsigned long *back, unsigned long *stack);
-/* Whether pages that waited for the present process are not mapped yet; once it has stopped by a trap, they could not be. */
-int pp_stub_lacks(void);
+/* Why the host could not map what waited for the present process, once that has stopped by a trap: a negative number of errno; 0: it could. */
+long pp_stub_error(void);
 /* Where a process may make calls of the host: this page. One such call lies at `*call`, then a trap. 0: not known for this release. */
 unsigned long pp_stub_page(unsigned long *call);
 
@@ -29,7 +29,7 @@ unsigned long pp_stub_start(const unsigned long *back, unsigned long *stack)
 	return 0;
 }
 
-int pp_stub_lacks(void)
+long pp_stub_error(void)
 {
 	return 0;
 }
@@ -39,35 +39,19 @@ unsigned long pp_stub_page(unsigned long *call)
 	return 0;
 }
 #else
+#include <linux/mman.h>
+#include <asm/unistd.h>
+#include <stub-data.h>
 
 #define PP_STUB __attribute__((section(".__syscall_stub"), used))
-#define PP_HOST_MMAP 9
-#define PP_HOST_MPROTECT 10
-#define PP_HOST_MUNMAP 11
-#define PP_MAP_SHARED_FIXED 0x11
+#define PP_REGISTERS 20	/* that pp_stub_map() gives back */
 
-/* arch/um/include/shared/skas/stub-data.h */
-enum { PP_MAP = 1, PP_UNMAP, PP_PROTECT };
-
-struct pp_mapping {
-	unsigned long address, length, offset;
-	int fd, prot;
-	int kind;
-};
-
-struct pp_stub_data {
-	unsigned long offset;
-	long err, child_err;
-	int mappings;
-	struct pp_mapping mapping[(PAGE_SIZE - 128) / sizeof(struct pp_mapping)] __aligned(16);
-	/* What the program's registers are to be, and the rest of it as a stack. */
-	unsigned long back[20] __aligned(PAGE_SIZE);
-	unsigned char stack[PAGE_SIZE - 20 * sizeof(long)];
-};
-static_assert(sizeof(struct pp_stub_data) == 2 * PAGE_SIZE);
+/* The masks below and the kernel's own need it. */
+static_assert(sizeof(struct stub_data) == STUB_DATA_PAGES * PAGE_SIZE && STUB_DATA_PAGES == 2);
+/* The program's registers lie at the start of the stub's stack, which grows down to them and needs less. */
+static_assert(sizeof_field(struct stub_data, sigstack) == PAGE_SIZE);
 
 /* The kernel's own. */
-extern unsigned long stub_start;
 extern char __syscall_stub_start[];
 extern void stub_syscall_handler(void);
 
@@ -94,56 +78,59 @@ asm(".pushsection .__syscall_stub, \"ax\"\n"
 /* Its code must need nothing outside its page: no call, no constant in memory. */
 void PP_STUB pp_stub_map(void)
 {
-	struct pp_stub_data *data;
-	struct pp_mapping *at, *end;
-	long result;
+	struct stub_data *data;
+	struct stub_syscall *at, *end;
+	long result, wanted;
 
 	asm volatile("movq %%rsp, %0" : "=r"(data));
 	data = (void *)((unsigned long)data & ~(sizeof(*data) - 1));
-	end = data->mapping + data->mappings;
-	for (at = data->mapping; at < end; at++) {
-		if (at->kind == PP_MAP)
-			result = pp_host_call(PP_HOST_MMAP, at->address, at->length, at->prot, PP_MAP_SHARED_FIXED, at->fd, at->offset) - at->address;
-		else if (at->kind == PP_UNMAP)
-			result = pp_host_call(PP_HOST_MUNMAP, at->address, at->length, 0, 0, 0, 0);
-		else
-			result = pp_host_call(PP_HOST_MPROTECT, at->address, at->length, at->prot, 0, 0, 0);
-		if (result) {
-			asm volatile("int3");
+	end = data->syscall_data + data->syscall_data_len;
+	for (at = data->syscall_data; at < end; at++) {
+		wanted = 0;
+		if (at->syscall == STUB_SYSCALL_MMAP) {
+			wanted = at->mem.addr;
+			result = pp_host_call(__NR_mmap, at->mem.addr, at->mem.length, at->mem.prot, MAP_SHARED | MAP_FIXED, at->mem.fd, at->mem.offset);
+		} else if (at->syscall == STUB_SYSCALL_MUNMAP) {
+			result = pp_host_call(__NR_munmap, at->mem.addr, at->mem.length, 0, 0, 0, 0);
+		} else {
+			result = pp_host_call(__NR_mprotect, at->mem.addr, at->mem.length, at->mem.prot, 0, 0, 0);
+		}
+		if (result != wanted) {
+			data->err = result;
+			asm volatile("int3" ::: "memory");
 			for (;;)
 				;
 		}
 	}
-	data->mappings = 0;
 	asm volatile("movq %0, %%rsp\n"
 		     "popq %%r15; popq %%r14; popq %%r13; popq %%r12; popq %%rbp; popq %%rbx; popq %%r11; popq %%r10\n"
 		     "popq %%r9; popq %%r8; popq %%rax; popq %%rcx; popq %%rdx; popq %%rsi; popq %%rdi\n"
-		     "iretq" : : "r"(data->back));
+		     "iretq" : : "r"(data->sigstack) : "memory");
 	__builtin_unreachable();
 }
 
-static struct pp_stub_data *pp_stub_data(void)
+static struct stub_data *pp_stub_data(void)
 {
-	return current->mm ? (struct pp_stub_data *)current->mm->context.id.stack : NULL;
+	return current->mm ? (struct stub_data *)current->mm->context.id.stack : NULL;
 }
 
 static unsigned long pp_stub_at(void (*function)(void))
 {
-	return stub_start + ((unsigned long)function - (unsigned long)__syscall_stub_start);
+	return STUB_CODE + ((unsigned long)function - (unsigned long)__syscall_stub_start);
 }
 
 int pp_stub_waits(int pid, unsigned long at)
 {
-	struct pp_stub_data *data = pp_stub_data();
+	struct stub_data *data = pp_stub_data();
 	int i;
 
 	if (!data || current->mm->context.id.pid != pid || at != pp_stub_at(stub_syscall_handler))
 		return 0;
 	/* A full table is emptied because more comes. */
-	if (data->mappings <= 0 || data->mappings >= (int)ARRAY_SIZE(data->mapping))
+	if (data->syscall_data_len <= 0 || data->syscall_data_len >= (int)ARRAY_SIZE(data->syscall_data))
 		return 0;
-	for (i = 0; i < data->mappings; i++)
-		if (data->mapping[i].kind < PP_MAP || data->mapping[i].kind > PP_PROTECT)
+	for (i = 0; i < data->syscall_data_len; i++)
+		if (data->syscall_data[i].syscall < STUB_SYSCALL_MMAP || data->syscall_data[i].syscall > STUB_SYSCALL_MPROTECT)
 			return 0;
 	data->err = 0;
 	return 1;
@@ -151,24 +138,24 @@ int pp_stub_waits(int pid, unsigned long at)
 
 unsigned long pp_stub_start(const unsigned long *back, unsigned long *stack)
 {
-	struct pp_stub_data *data = pp_stub_data();
+	struct stub_data *data = pp_stub_data();
 
-	memcpy(data->back, back, sizeof(data->back));
+	memcpy(data->sigstack, back, PP_REGISTERS * sizeof(*back));
 	/* As a function finds it that was called. */
-	*stack = stub_start + PAGE_SIZE + sizeof(*data) - sizeof(long);
+	*stack = STUB_DATA + sizeof(*data) - sizeof(long);
 	return pp_stub_at(pp_stub_map);
 }
 
-int pp_stub_lacks(void)
+long pp_stub_error(void)
 {
-	struct pp_stub_data *data = pp_stub_data();
+	struct stub_data *data = pp_stub_data();
 
-	return data && (data->mappings || data->err < 0);
+	return data && data->err < 0 ? data->err : 0;
 }
 
 unsigned long pp_stub_page(unsigned long *call)
 {
 	*call = pp_stub_at(pp_stub_call);
-	return stub_start;
+	return STUB_CODE;
 }
 #endif

@@ -5,6 +5,8 @@ All the same on a host that cannot tell calls of the kernel's own from theirs (c
 
 from __future__ import annotations
 
+import errno
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -177,7 +179,7 @@ int main(void)
 	return 0;
 }
 """
-# All other registers, flags and the stack below its pointer across page faults, most of which have mappings to do.
+# All other registers, flags set and clear, and the stack below its pointer across page faults, most of which have mappings to do.
 GENERAL = r"""
 #include <stdio.h>
 #include <sys/mman.h>
@@ -186,13 +188,13 @@ GENERAL = r"""
 #define PAGES 64
 #define FLAGS 0xcd5UL	/* carry, parity, adjust, zero, sign, direction, overflow */
 
-/* Sets each register to its number, the flags to FLAGS and a word below the stack to 77, writes to the page, and stores what it has. */
+/* Sets each register to its number, the flags to `flags` and a word below the stack to 77, writes to the page, and stores what it has. */
 void set_and_write(volatile char *page);
-unsigned long seen[18], stack;
+unsigned long seen[18], stack, flags;
 
 asm("set_and_write:\n"
     "push %rbx; push %rbp; push %r12; push %r13; push %r14; push %r15\n"
-    "mov %rdi, %r12; mov %rsp, stack; push $0xcd5; popf; movq $77, -64(%rsp)\n"
+    "mov %rdi, %r12; mov %rsp, stack; push flags; popf; movq $77, -64(%rsp)\n"
     "mov $1, %rax; mov $2, %rbx; mov $3, %rcx; mov $4, %rdx; mov $5, %rsi; mov $6, %rdi; mov $7, %rbp; mov $8, %r8\n"
     "mov $9, %r9; mov $10, %r10; mov $11, %r11; mov $13, %r13; mov $14, %r14; mov $15, %r15\n"
     "movb $1, (%r12)\n"
@@ -206,10 +208,11 @@ static int wrong(volatile char *page)
 {
 	int found = 0;
 
+	flags = flags ? 0 : FLAGS;
 	set_and_write(page);
 	for (int i = 1; i < 16; i++)
 		found += i != 12 && seen[i] != i;
-	return found + (seen[0] != 77) + (seen[16] != stack) + ((seen[17] & FLAGS) != FLAGS);
+	return found + (seen[0] != 77) + (seen[16] != stack) + ((seen[17] & FLAGS) != flags);
 }
 
 int main(void)
@@ -261,8 +264,152 @@ int main(void)
 	return 0;
 }
 """
-# Touches more pages than a process of the host may have mappings, none beside its neighbour in the machine's memory.
-SCATTERED = r"""
+# The kernel fills pages in one call, none beside its neighbour: its table of what to map is not full, just full, or filled several times.
+TABLES = r"""
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define MOST 300
+
+static int wrong(int pages)
+{
+	char *area = mmap(NULL, 2 * 4096 * pages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), bytes[MOST];
+	struct iovec to[MOST];
+	int ends[2], found = 0;
+
+	pipe(ends);
+	for (int page = 0; page < pages; page++) {
+		to[page].iov_base = area + 2 * page * 4096;
+		to[page].iov_len = 1;
+		bytes[page] = pages + page;
+	}
+	write(ends[1], bytes, pages);
+	found += readv(ends[0], to, pages) != pages;
+	close(ends[0]);
+	close(ends[1]);
+	for (int page = 0; page < pages; page++)
+		found += area[2 * page * 4096] != (char)(pages + page);
+	mprotect(area, 2 * 4096 * pages, PROT_READ);
+	for (int page = 0; page < 2 * pages; page++)
+		found += area[page * 4096] != (page % 2 ? 0 : (char)(pages + page / 2));
+	munmap(area, 2 * 4096 * pages);
+	return found;
+}
+
+int main(void)
+{
+	int pages[] = { 1, 2, 97, 98, 99, 100, 101, 197, 198, 199, MOST }, found = 0;
+
+	for (int i = 0; i < sizeof(pages) / sizeof(pages[0]); i++)
+		found += wrong(pages[i]);
+	say("wrong %d\n", found);
+	return 0;
+}
+"""
+# A process with its parent's memory whose first registers the host refuses. The kernel has written to a page that no program had yet.
+SHARED = r"""
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define NO_ADDRESS (1UL << 63)
+
+int main(void)
+{
+	volatile int *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int status = 0;
+	long child = syscall(SYS_clone, CLONE_VM | CLONE_VFORK | CLONE_PARENT_SETTID | CLONE_SETTLS | SIGCHLD, 0, page, 0, NO_ADDRESS);
+
+	if (!child)
+		_exit(0);
+	waitpid(child, &status, 0);
+	say("signal %d, the page right %d\n", WIFSIGNALED(status) ? WTERMSIG(status) : 0, *page == child);
+	return 0;
+}
+"""
+# 32-bit code that meets pages.
+NARROW = r"""
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+unsigned long stack;
+
+/* Goes to 32-bit code, with the data segment that this needs. The code finds an address in %edi, and comes to `back`. */
+void narrow(void *code, void *address);
+extern const char back[];
+
+asm("narrow:\n"
+    "push %rbx; push %rbp; push %r12; push %r13; push %r14; push %r15; mov %rsp, stack\n"
+    "mov $0x2b, %eax; mov %eax, %ds; mov %rdi, %rax; mov %rsi, %rdi; pushq $0x23; push %rax; lretq\n"
+    "back: mov stack, %rsp; xor %eax, %eax; mov %eax, %ds; pop %r15; pop %r14; pop %r13; pop %r12; pop %rbp; pop %rbx; ret\n");
+
+int main(void)
+{
+	char *low = mmap(NULL, 4096 * 40, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+	unsigned int to = (unsigned long)back;
+	int right = 0;
+
+	/* movb $7, (%edi); ljmp $0x33, $back */
+	memcpy(low, "\xc6\x07\x07\xea", 4);
+	memcpy(low + 4, &to, 4);
+	memcpy(low + 8, "\x33", 2);
+	for (int page = 1; page < 40; page++) {
+		narrow(low, low + page * 4096);
+		right += low[page * 4096] == 7;
+	}
+	say("right %d\n", right);
+	return 0;
+}
+"""
+# A process that another sends to where no program can be, while the kernel has a page for it to map.
+NOWHERE = r"""
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+int main(void)
+{
+	struct user_regs_struct before, after;
+	int child = fork(), status;
+
+	if (!child) {
+		struct timespec *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		ptrace(PTRACE_TRACEME, 0, 0, 0);
+		raise(SIGSTOP);
+		syscall(SYS_clock_gettime, CLOCK_MONOTONIC, page);
+		_exit(0);
+	}
+	waitpid(child, &status, 0);
+	for (int stop = 0; stop < 2; stop++) {
+		ptrace(PTRACE_SYSCALL, child, 0, 0);
+		waitpid(child, &status, 0);
+	}
+	ptrace(PTRACE_GETREGS, child, 0, &before);
+	before.rip = 1UL << 60;
+	ptrace(PTRACE_SETREGS, child, 0, &before);
+	ptrace(PTRACE_CONT, child, 0, 0);
+	waitpid(child, &status, 0);
+	ptrace(PTRACE_GETREGS, child, 0, &after);
+	say("call %lu, signal %d, there %d\n", before.orig_rax, WSTOPSIG(status), after.rip == before.rip && after.rsp == before.rsp);
+	return 0;
+}
+"""
+# A process that touches a page at UNMAPPABLE, which a host can refuse to map there.
+UNMAPPABLE = r"""
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -270,56 +417,78 @@ SCATTERED = r"""
 
 int main(void)
 {
-	unsigned long pages = MAPPINGS + 4000;
-	char *area = mmap(NULL, pages * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int status;
 
 	if (!fork()) {
-		for (int odd = 0; odd < 2; odd++)
-			for (unsigned long page = odd; page < pages; page += 2)
-				area[page * 4096] = 1;
+		char *page = mmap((void *)UNMAPPABLE, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+
+		*page = 1;
 		_exit(0);
 	}
 	wait(&status);
-	say("signal %d\n", WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+	say("signal %d, exit %d\n", WIFSIGNALED(status) ? WTERMSIG(status) : 0, WEXITSTATUS(status));
 	return 0;
 }
 """
-# Starts a command for which the host knows no system call user dispatch, as before Linux 5.11.
-OLD_HOST = r"""
+# Starts a command on a host that knows no system call user dispatch, as before Linux 5.11 ("old"), or on one that does ("new"). It answers
+# with an error number when it is to map anything at UNMAPPABLE; 0: it does map it.
+HOST = r"""
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define SYSCALL_USER_DISPATCH 59
 
-int main(int count, char **words)
+/* Answers the call `number` with `error` where the lower half of its first argument is `value`. */
+static void refuse(int number, unsigned int value, int error)
 {
 	struct sock_filter filter[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prctl, 0, 3),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 3),
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYSCALL_USER_DISPATCH, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 	struct sock_fprog program = { sizeof(filter) / sizeof(filter[0]), filter };
 
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) {
 		perror("seccomp");
-		return 1;
+		exit(1);
 	}
-	execvp(words[1], words + 1);
-	perror(words[1]);
+}
+
+int main(int count, char **words)
+{
+	if (!strcmp(words[1], "old"))
+		refuse(SYS_prctl, SYSCALL_USER_DISPATCH, EINVAL);
+	if (atoi(words[2]))
+		refuse(SYS_mmap, UNMAPPABLE, atoi(words[2]));
+	execvp(words[3], words + 3);
+	perror(words[3]);
 	return 1;
 }
 """
-PROGRAMS = {"registers": REGISTERS, "pages": PAGES, "general": GENERAL, "steps": STEPS}
+ADDRESS = "0x12340000"
+PROGRAMS = {
+    "registers": REGISTERS,
+    "pages": PAGES,
+    "general": GENERAL,
+    "steps": STEPS,
+    "tables": TABLES,
+    "shared": SHARED,
+    "narrow": NARROW,
+    "nowhere": NOWHERE,
+    "unmappable": UNMAPPABLE,
+    "host": HOST,
+}
 
 Ask = Callable[..., str]
 
@@ -328,14 +497,17 @@ Ask = Callable[..., str]
 def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """All of them, compiled."""
     folder = tmp_path_factory.mktemp("programs")
-    return {name: compiled(folder / name, text) for name, text in {**PROGRAMS, "old-host": OLD_HOST}.items()}
+    return {name: compiled(folder / name, text.replace("UNMAPPABLE", ADDRESS)) for name, text in PROGRAMS.items()}
 
 
-@pytest.fixture(params=["dispatch", "old-host"])
+@pytest.fixture(params=["new", "old"])
 def ask(request: pytest.FixtureRequest, kernel: linux.Kernel, programs: dict[str, Path], tmp_path: Path) -> Ask:
-    """Runs a program in a machine of this host, and of one that cannot tell calls apart; what it said."""
-    before = (str(programs["old-host"]),) if request.param == "old-host" else ()
-    return lambda program: what_it_says(kernel.file, programs[program], tmp_path, before=before)
+    """Runs a program in a machine on a host that can tell its calls apart, and on one that cannot; what it said."""
+
+    def asked(program: str, refuses: int = 0) -> str:
+        return what_it_says(kernel.file, programs[program], tmp_path, before=(str(programs["host"]), request.param, str(refuses)))
+
+    return asked
 
 
 def test_programs_keep_their_registers(ask: Ask) -> None:
@@ -347,17 +519,33 @@ def test_a_fork_shares_no_writes(ask: Ask) -> None:
     assert ask("pages") == "wrong 0\n"
 
 
+def test_programs_find_all_pages_that_a_call_filled(ask: Ask) -> None:
+    assert ask("tables") == "wrong 0\n"
+
+
+def test_code_of_32_bits_meets_pages(ask: Ask) -> None:
+    assert ask("narrow") == "right 39\n"
+
+
+def test_registers_that_the_host_refuses_end_their_program_alone(ask: Ask) -> None:
+    assert ask("shared") == f"signal {signal.SIGSEGV}, the page right 1\n"
+
+
+def test_a_program_sent_nowhere_fails_there(ask: Ask) -> None:
+    assert ask("nowhere") == f"call 228, signal {signal.SIGSEGV}, there 1\n"
+
+
+@pytest.mark.parametrize("refuses", [errno.ENOMEM, errno.EPERM])
+def test_pages_that_the_host_does_not_map_end_their_program_alone(ask: Ask, refuses: int) -> None:
+    assert ask("unmappable") == "signal 0, exit 0\n"
+    assert ask("unmappable", refuses) == f"signal {signal.SIGSEGV}, exit 0\n"
+
+
 def test_steps_are_the_same_on_every_host(kernel: linux.Kernel, programs: dict[str, Path], tmp_path: Path) -> None:
-    with_dispatch = what_it_says(kernel.file, programs["steps"], tmp_path)
-    without = what_it_says(kernel.file, programs["steps"], tmp_path, before=(str(programs["old-host"]),))
-    assert with_dispatch == without
-    assert with_dispatch.startswith("exit 16 steps ")
-    assert int(with_dispatch.split()[3]) > 16 * 6
+    def on(host: str) -> str:
+        return what_it_says(kernel.file, programs["steps"], tmp_path, before=(str(programs["host"]), host, "0"))
 
-
-def test_pages_that_the_host_cannot_map_end_the_program_alone(kernel: linux.Kernel, tmp_path: Path) -> None:
-    most = int(Path("/proc/sys/vm/max_map_count").read_text())
-    pages = min(most, 100_000)
-    program = compiled(tmp_path / "scattered", SCATTERED.replace("MAPPINGS", str(pages)))
-    # A host that allows more has room for all of them.
-    assert what_it_says(kernel.file, program, tmp_path, memory="1000M") == ("signal 11\n" if pages == most else "signal 0\n")
+    new, old = on("new"), on("old")
+    assert new == old
+    assert new.startswith("exit 16 steps ")
+    assert int(new.split()[3]) > 16 * 6

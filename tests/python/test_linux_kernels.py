@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from polypath import linux
 from polypath.cli._app import build
 from polypath.linux import KernelError, _build, _commands, _config, _edits, _features, _link, _source
-from polypath.linux._recipe import Recipe
+from polypath.linux._recipe import FILE, FORMAT, Recipe
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +30,7 @@ def put(cache: Path, name: str, release: str, made_of: str = "0" * 64, **values:
     place = cache / f"{name}-{made_of[:12]}"
     place.mkdir(parents=True)
     fields = {"mptcp": "v1", "algorithms": ("reno",), "compile": ("false",), "compile_host": ("false",), "link": ("false",), **values}
-    Recipe(name=name, release=release, made_of=made_of, **fields).save(place)  # type: ignore[arg-type]
+    Recipe(name=name, release=release, made_of=made_of, format=FORMAT, **fields).save(place)  # type: ignore[arg-type]
     file = place / f"linux-{_link.sources_hash(_link.sources())[:12]}"
     file.write_bytes(b"elf")
     file.with_suffix(".json").write_text(json.dumps({"key": f"key of {name}", "algorithms": ["pp_lia"]}))
@@ -239,6 +239,16 @@ def test_what_is_half_made_is_no_kernel(cache: Path) -> None:
     (cache / "5.10-abc").mkdir()
     (cache / "5.10-abc/recipe.json").write_text('{"name": "5.10"')
     assert linux.installed() == []
+
+
+@pytest.mark.parametrize("format_", [None, FORMAT + 1])
+def test_a_kernel_that_keeps_something_else_is_to_be_built_again(cache: Path, format_: int | None) -> None:
+    file = put(cache, "6.12", "6.12.117") / FILE
+    found = json.loads(file.read_text())
+    file.write_text(json.dumps({key: value for key, value in {**found, "format": format_}.items() if value is not None}))
+    assert linux.installed() == []
+    with pytest.raises(KernelError, match=r"build it with: polypath linux build 6\.12"):
+        linux.find("6.12")
 
 
 def test_what_nobody_compiles_in_any_more_goes_with_the_next_build(cache: Path) -> None:

@@ -20,8 +20,8 @@ from . import _config, _edits, _features, _kallsyms, _source, _tools
 from ._commands import locked, run
 from ._errors import KernelError
 from ._kernel import Kernel, find, folder, of_recipe, places, settings_hash
-from ._link import KEPT_SECONDS, algorithms, link, sources
-from ._recipe import FILE, TREE, Recipe
+from ._link import KEPT_SECONDS, KERNEL_SIDE, algorithms, link, sources
+from ._recipe import FILE, FORMAT, TREE, Recipe
 
 # Nothing of who builds when and where may be in a kernel: the same sources and compiler give the same bytes.
 _NEUTRAL = {
@@ -195,6 +195,7 @@ def _harvest(tree: Path, done: Path, name: str, release: str, variant: str, made
         name=name,
         release=release,
         mptcp=stack,
+        format=FORMAT,
         made_of=made_of,
         settings=settings_hash(variant),
         variant=variant,
@@ -234,14 +235,15 @@ def _command_of(tree: Path, model: str) -> list[str]:
 
 
 def _copy_headers(tree: Path, to: Path, command: list[str]) -> None:
-    """Copies every header that the glue includes, and those that the command names."""
+    """Copies every header that the kernel's side of cc/kernel includes, and those that the command names."""
     cc = sources()
     to.mkdir()
     file = algorithms(cc)[0]
-    words = ["-I", str(cc / "include"), f"-DPP_ALG={file.stem}", f'-DPP_ALG_FILE="{file}"', str(cc / "kernel" / "glue.c")]
-    rule = run(*command, "-M", *words, cwd=tree, what="listing the headers of cc/kernel/glue.c")
-    for name in rule.replace("\\\n", " ").split()[1:]:
-        if not Path(name).is_absolute():
+    words = ["-I", str(cc / "include"), f"-DPP_ALG={file.stem}", f'-DPP_ALG_FILE="{file}"']
+    files = [str(cc / "kernel" / f"{name}.c") for name in ("glue", *KERNEL_SIDE)]
+    rules = run(*command, "-M", *words, *files, cwd=tree, what="listing the headers of cc/kernel")
+    for name in sorted(set(rules.replace("\\\n", " ").split())):
+        if not Path(name).is_absolute() and not name.endswith(":"):
             target = to / name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(tree / name, target)

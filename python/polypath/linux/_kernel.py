@@ -1,7 +1,7 @@
 """The kernels that are there. Below `folder()` each has a folder of its own, `<name>-<hash>`, which is complete or absent.
 
 recipe.json     what the kernel is, and the commands that compile an algorithm and link the executable
-vmlinux.o ...   what the link takes, and under tree/ the headers that an algorithm's glue includes
+vmlinux.o ...   what the link takes, and under tree/ the headers that the files of cc/kernel include
 linux-<hash>    an executable with the algorithms of that hash linked in, and linux-<hash>.json about it
 """
 
@@ -22,7 +22,7 @@ from polypath import owncc
 from . import _config, _edits
 from ._errors import KernelError
 from ._link import link
-from ._recipe import FILE, Recipe
+from ._recipe import FILE, FORMAT, Recipe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,8 +48,8 @@ class Kernel:
 
 
 def settings_hash(variant: str = "") -> str:
-    """Hash of the configuration and of the edits that kernels of this variant are built with."""
-    return hashlib.sha256(f"{_config.fragment(variant)}\0{_edits.EDITS!r}".encode()).hexdigest()
+    """Hash of the configuration and of the edits that kernels of this variant are built with, and of what is kept of them."""
+    return hashlib.sha256(f"{_config.fragment(variant)}\0{_edits.EDITS!r}\0{FORMAT}".encode()).hexdigest()
 
 
 def folder() -> Path:

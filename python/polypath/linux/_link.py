@@ -26,7 +26,7 @@ _WRAPS = tuple(f"-Wl,--wrap,{call}" for call in ("getrandom", "uname", "fopen", 
 _HOST = ("host", "fault", "record", "resume")
 _KERNEL = "vmlinux.o"
 # Files of cc/kernel that are the kernel's side, beside the algorithms.
-_KERNEL_SIDE = ("around", "observe", "stub", "vary")
+KERNEL_SIDE = ("around", "observe", "stub", "vary")
 # What of the kernel's own they call or replace though it is private to a file of the kernel.
 _PRIVATE = (
     "time_travel_time",
@@ -92,7 +92,7 @@ def _link(recipe: Recipe, cc: Path, own: Sequence[owncc.Own], output: Path) -> N
             objects.append(work / f"{name}.o")
             source = cc / "kernel" / f"{name}.c"
             run(*recipe.compile_host, "-o", objects[-1], source, cwd=recipe.place, what=f"compiling cc/kernel/{name}.c")
-        for name in _KERNEL_SIDE:
+        for name in KERNEL_SIDE:
             objects.append(work / f"{name}.o")
             run(
                 *recipe.compile, f"-fmacro-prefix-map={cc}=cc", "-o", objects[-1], cc / "kernel" / f"{name}.c",

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 FILE = "recipe.json"
-# The headers that an algorithm's glue includes, laid out as in the kernel's tree.
+# The headers that the files of cc/kernel include, laid out as in the kernel's tree.
 TREE = "tree"
+# Changes with what a recipe's folder keeps. Kernels of another format are as if they were not there.
+FORMAT = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +21,8 @@ class Recipe:
     name: str
     release: str
     mptcp: str
+    # FORMAT when it was built.
+    format: int
     # Hash of the sources, of the configuration and of the edits.
     made_of: str
     # The kernel's own congestion controls.
@@ -40,8 +44,10 @@ class Recipe:
 
     @classmethod
     def load(cls, place: Path) -> Recipe:
-        """The recipe in this folder."""
+        """The recipe in this folder. Raises ValueError or TypeError for one of another format."""
         found = json.loads((place / FILE).read_text(encoding="utf-8"))
+        if found.get("format") != FORMAT:
+            raise ValueError(f"{place} is of another format")
         lists = {key: tuple(value) for key, value in found.items() if isinstance(value, list)}
         return cls(**{**found, **lists, "place": place})
 
