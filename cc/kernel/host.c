@@ -298,8 +298,8 @@ long __wrap_ptrace(int request, pid_t pid, void *address, void *data)
 /*
  * Stopped and continued from outside (Ctrl-Z, a debugger, kill -STOP), a machine goes on as if nothing had been. The kernel is told of these
  * signals before its process gets them, and knows no answer but to die: they end here, and the process goes on as it was last asked to.
- * Only where a new process stops itself does the kernel wait for such a signal. Nor is it told of a signal that finds a program while its pages are mapped
- * (resume.c).
+ * Only where a new process stops itself does the kernel wait for such a signal. Nor is it told of a signal of its own that finds a program while
+ * the code that maps its pages still runs (resume.c).
  */
 pid_t __real_waitpid(pid_t pid, int *status, int options);
 

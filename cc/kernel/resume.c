@@ -10,7 +10,7 @@
  * user dispatch, Linux 5.11): a call from elsewhere is a signal, SIGSYS, which stops the process as every signal does. The kernel is told of a stop for a
  * call. A host without it does as the kernel asks.
  *
- * A machine is no prison: a program that jumps into that code could make calls of the host, of which it sees the files anyhow.
+ * A machine is no prison: a program that jumps into that code can make every call of the host that the user who runs the machine can.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -58,7 +58,7 @@ static struct registers {
 	struct user_regs_struct registers;
 } given;
 
-/* The process that has mappings to do first, with the registers for the kernel's own code; and the one that does them now. */
+/* The process that has mappings to do first, with the registers for the kernel's own code; and the one that began with them when it last went on. */
 static struct registers waits;
 static pid_t maps;
 
@@ -235,8 +235,8 @@ long pp_resume_refused(pid_t pid)
 }
 
 /*
- * A program goes on until it calls the kernel, with `step` for one instruction; what the host was asked for is left in `request`. One that is watched step by
- * step has its calls told by the host as the kernel asks, since a call by signal is no step.
+ * A program goes on until it calls the kernel, with `step` for one instruction; what the host was asked for is left in `request`. Once it is watched step
+ * by step, the host tells of its calls as the kernel asks for good, since a call by signal is no step.
  */
 long pp_resume(pid_t pid, int step, int *request)
 {
@@ -262,7 +262,7 @@ long pp_resume(pid_t pid, int step, int *request)
 	return __real_ptrace(*request, pid, NULL, NULL);
 }
 
-/* Whether a signal that is not the program's own has stopped it before it had its pages and registers: it must go on first. */
+/* Whether one of the signals that the kernel itself may get has stopped a program before it had its pages and registers: it must go on first. */
 int pp_resume_early(pid_t pid, int signal)
 {
 	struct user_regs_struct registers;

@@ -13,7 +13,10 @@
 int pp_stub_waits(int pid, unsigned long at);
 /* Where the program's process is to go on with what waited, its stack there in `stack`. `back`: its registers after it, as pp_stub_map() takes them. */
 unsigned long pp_stub_start(const unsigned long *back, unsigned long *stack);
-/* Why the host could not map what waited for the present process, once that has stopped by a trap: a negative number of errno; 0: it could. */
+/*
+ * Why the host could not map what waited for the present process, once that has stopped by a trap: a negative number of errno; 0: it could. Later a fault may be
+ * described at the same place (fault.c).
+ */
 long pp_stub_error(void);
 /* Where a process may make calls of the host: this page. One such call lies at `*call`, then a trap. 0: not known for this release. */
 unsigned long pp_stub_page(unsigned long *call);

@@ -40,7 +40,7 @@ extern unsigned long long time_travel_time;
 extern struct list_head time_travel_events;
 extern struct Qdisc_ops netem_qdisc_ops __weak;
 
-/* Of <linux/binfmts.h>, which the headers that go with a kernel do not have: what comes first in struct linux_binfmt, in every release. */
+/* Of <linux/binfmts.h>, which is large and differs between releases: what comes first in struct linux_binfmt, in every release. */
 struct linux_binprm;
 static struct {
 	struct list_head lh;

@@ -10,7 +10,8 @@ from pathlib import Path
 FILE = "recipe.json"
 # The headers that the files of cc/kernel include, laid out as in the kernel's tree.
 TREE = "tree"
-# Changes with what a recipe's folder keeps. Kernels of another format are as if they were not there.
+# Kernels of another format are as if they were not there. Raise it when a folder is to keep something else, also when a file of cc/kernel
+# includes a header that none included before: earlier kernels lack that header, and each is linked anew when cc/ changes.
 FORMAT = 2
 
 
@@ -23,13 +24,13 @@ class Recipe:
     mptcp: str
     # FORMAT when it was built.
     format: int
-    # Hash of the sources, of the configuration and of the edits.
+    # Hash of the sources, the name, and of what `settings` is a hash of.
     made_of: str
     # The kernel's own congestion controls.
     algorithms: tuple[str, ...]
-    # Compiles one algorithm, in TREE; "-o FILE" and the source come behind.
+    # Compiles one algorithm or file of the kernel's side, in TREE; "-o FILE" and the source come behind.
     compile: tuple[str, ...]
-    # Compiles host.c; "-o FILE" and the source come behind.
+    # Compiles a file of the host's side; "-o FILE" and the source come behind.
     compile_host: tuple[str, ...]
     # Links, in the folder; objects replace "{objects}" and the executable "{output}".
     link: tuple[str, ...]
@@ -37,7 +38,7 @@ class Recipe:
     variant: str = ""
     # What makes the table of the functions' names, with its options; nothing where the kernel has none.
     kallsyms: tuple[str, ...] = ()
-    # Hash of the configuration and the edits alone.
+    # Hash of the configuration, the edits and FORMAT alone.
     settings: str = ""
     # Where it lies; known by who loads it.
     place: Path = field(default=Path(), compare=False)
