@@ -14,6 +14,7 @@
  *
  * "results/varied" gets what happened: a line for each draw that counts where they are few, and at the end how many there were of each kind.
  */
+#include <linux/binfmts.h>
 #include <linux/delay.h>
 #include <linux/hrtimer.h>
 #include <linux/init.h>
@@ -21,6 +22,7 @@
 #include <linux/math64.h>
 #include <linux/netdevice.h>
 #include <linux/notifier.h>
+#include <linux/reboot.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/time-internal.h>
@@ -39,19 +41,6 @@ extern void (*pp_host_on_stop)(int fault, long call);
 extern unsigned long long time_travel_time;
 extern struct list_head time_travel_events;
 extern struct Qdisc_ops netem_qdisc_ops __weak;
-
-/* Of <linux/binfmts.h>, which is large and differs between releases: what comes first in struct linux_binfmt, in every release. */
-struct linux_binprm;
-static struct {
-	struct list_head lh;
-	struct module *module;
-	int (*load_binary)(struct linux_binprm *program);
-	void *rest[8];
-} pp_format;
-struct linux_binfmt;
-extern void __register_binfmt(struct linux_binfmt *format, int insert);
-/* Of <linux/reboot.h>. */
-extern int register_reboot_notifier(struct notifier_block *block);
 
 enum { PP_START, PP_JITTER, PP_SLOW, PP_KINDS };
 /* In place of a call's number. */
@@ -141,6 +130,8 @@ static int pp_begin(struct linux_binprm *program)
 	/* Not this format: the next one loads it. */
 	return -ENOEXEC;
 }
+
+static struct linux_binfmt pp_format = { .load_binary = pp_begin };
 
 /* jitter */
 
@@ -323,8 +314,7 @@ static int __init pp_vary(void)
 	for (k = 0; k < PP_KINDS; k++)
 		pp_kinds[k].state = (seed * PP_KINDS + k) * 2654435761ULL + 1;
 	if (pp_kinds[PP_START].most) {
-		pp_format.load_binary = pp_begin;
-		__register_binfmt((struct linux_binfmt *)&pp_format, 1);
+		insert_binfmt(&pp_format);
 	}
 	if (pp_kinds[PP_JITTER].most && &netem_qdisc_ops) {
 		pp_init = netem_qdisc_ops.init;
