@@ -80,6 +80,7 @@ void pp_resume_gone(pid_t pid)
 		maps = 0;
 }
 
+/* Whether code stops with this signal by what it did itself. */
 static int mistake(int signal)
 {
 	return signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE;
