@@ -37,7 +37,7 @@ YES, NO = Verdict.HOLDS, Verdict.FAILS
         ),
         ("poster", {"experiment": ["beside-udp"], "transport": ["mptcp"], "udp": ["50mbit"], "cc": ["olia"]}, {"poster-udp-50mbit": YES}),
         # Two repetitions cannot tell what MPTCP has beside a TCP flow from what TCP has there.
-        ("poster", {"experiment": ["beside-tcp"], "cc": ["cubic"]}, {"poster-not-worse": NO}),
+        ("poster", {"experiment": ["beside-tcp"], "cc": ["cubic"]}, {"poster-not-worse-cubic": NO}),
         ("linux-6.8", {"experiment": ["shared"], "cc": ["cubic", "vegas"]}, {"linux68-ratio": NO, "linux68-jain": NO}),
         (
             "linux-6.8",
