@@ -27,7 +27,7 @@ CRATES: Mapping[str, frozenset[str]] = {
     "tunnel": frozenset({"base", "wire", "pmtu"}),
     "guest": frozenset({"base", "wire"}),
     "capture": frozenset({"base", "wire"}),
-    "fuzz": frozenset({"base", "wire", "capture", "pmtu", "tunneld"}),
+    "fuzz": frozenset({"base", "wire", "capture", "pmtu", "sim", "tunnel", "tunneld"}),
     "vectors": frozenset({"cc"}),
     "bpf": frozenset({"base", "cc", "vectors"}),
     "io": frozenset({"base"}),

@@ -82,6 +82,10 @@ def test_a_flow_that_wants_less_leaves_the_rest():
     found = shares(links, [{**tcp("one", "a", "s"), "app": constant}, tcp("two", "b", "s"), tcp("three", "b", "s")])
     rest = (30 * TCP - 2) / 2
     assert found == pytest.approx({"one": 2.0, "two": rest, "three": rest}, rel=1e-6)
+    # One that wants more than its share has what the others have.
+    eager = {**constant, "bits_per_s": 4 * 12_000_000}
+    found = shares(links, [{**tcp("one", "a", "s"), "app": eager}, tcp("two", "b", "s"), tcp("three", "b", "s")])
+    assert found == pytest.approx(dict.fromkeys(found, 10 * TCP), rel=1e-6)
 
 
 def row(key, name, group, goodput, srtt=20.0, seed=1, **more):

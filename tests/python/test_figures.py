@@ -1,6 +1,7 @@
 """Figures in Markdown files: blocks name their commands, and a block that is no longer what its command prints is found."""
 
 import importlib.util
+import re
 import subprocess
 import sys
 
@@ -149,3 +150,11 @@ def test_figures_are_still_what_their_commands_print(request):
     # The rest is renewed by `make figures`.
     done = tool(request, "--check", "--within", "60")
     assert done.returncode == 0, f"{done.stdout}{done.stderr}run `make figures`, and read what changed"
+
+
+def test_what_was_recorded_of_kernels_holds_no_figure_of_the_simulator(request, figures):
+    """The simulator's figures are renewed, so in a recorded block they contradict the renewed ones one day, unless it says which they are."""
+    for page in sorted((request.config.rootpath / "studies").glob("*/README.md")):
+        for block in figures.BLOCK.finditer(page.read_text()):
+            if "recorded" in block["head"] and "--engine linux" in block["head"] and not re.search(r"\bsim\b|commit", block["head"]):
+                assert "simulator" not in block["content"], f"{page.parent.name}: {block['head']}"

@@ -4,10 +4,20 @@
 //! reached new code in earlier runs, and each input that once failed. The plain test run tries all of them again, without libFuzzer.
 #![forbid(unsafe_code)]
 
+mod endpoint;
+mod files;
+mod peers;
+mod scenarios;
+
 #[path = "../../wire/tests/formats/harmless.rs"]
 mod harmless;
 #[path = "../../pmtu/tests/hostile/sender.rs"]
 mod sender;
+
+pub use endpoint::tunnel_paths;
+pub use files::tunnel_files;
+pub use peers::peers;
+pub use scenarios::scenarios;
 
 use polypath_base::{Bytes, Duration};
 use polypath_capture::{ConnectionReport, DirectionReport, Report, SpreadReport, analyse};

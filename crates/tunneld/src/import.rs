@@ -31,6 +31,11 @@ pub fn folder(folder: &Path) -> Result<String, Error> {
     files.iter().map(|file| connection(&interfaces, &read(file)?, file)).collect()
 }
 
+/// One of our files from the texts of `interface.conf` and of a connection, which is called `file` in errors.
+pub fn translate(interfaces: &str, text: &str, file: &Path) -> Result<String, Error> {
+    connection(&ini(interfaces), &ini(text), file)
+}
+
 fn ini(text: &str) -> Ini {
     let (mut found, mut section) = (Ini::new(), String::new());
     for line in text.lines().map(|line| line.split(['#', ';']).next().unwrap_or_default().trim()) {

@@ -1,0 +1,4 @@
+//! `polypath_fuzz::peers` under libFuzzer; `make fuzz` builds and runs it.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| polypath_fuzz::peers(bytes));
