@@ -1,4 +1,5 @@
-# make demo   sets everything up and answers the first study: a table, then the path of a report to open
+# make demo   sets up what studies take and answers the first one: a table, then the path of a report to open
+# make setup-all  the rest: what polypath cc, tunnel, script and the linux engine start, and what tests, documentation and figures take
 # make test   everything that CI runs
 # make check  a quick subset of it, for while you work
 # make fuzz   fuzzes captures, packets, tunnels and searches for MTUs for a minute, or SECONDS=n; an input that fails is kept and tried by every test run
@@ -31,7 +32,9 @@ NATIVE_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates cc -t
 MOVED := $(shell [ "$$(cat $(STAMPS)/venv 2>/dev/null)" = "$(CURDIR)" ] && $(PYTHON) -c '' 2>/dev/null || echo moved)
 # Built by setup-all where the machine has what that needs.
 LOADER := python/polypath/kernelcc/bin/polypath-cc
-NATIVE_GONE := $(if $(and $(wildcard python/polypath/_native*.so),$(wildcard python/polypath/engines/bin/polypath-script)),,gone)
+PLAYER := python/polypath/engines/bin/polypath-script
+NATIVE_GONE := $(if $(wildcard python/polypath/_native*.so),,gone)
+PLAYER_GONE := $(if $(wildcard $(PLAYER)),,gone)
 
 # What may not be missing: in CI a test that the machine cannot run fails instead of being skipped. The host engine and a Slurm cluster of one machine need root, the linux engine, the playground (web) and storage of objects (s3) do not.
 REQUIRE := $(if $(filter true,$(CI)),linux$(COMMA)web$(COMMA)s3$(if $(filter 0,$(shell id -u)),$(COMMA)host$(COMMA)slurm))
@@ -42,10 +45,10 @@ ifeq ($(CI),true)
 export CARGO_INCREMENTAL := 0
 endif
 
-.PHONY: help setup setup-all demo ahead test check fuzz bench pgo figures playground web wheel docs clean rust python linux kernel layers lint FORCE
+.PHONY: help setup developer setup-all demo ahead test check fuzz bench pgo figures playground web wheel docs clean rust python linux kernel layers lint FORCE
 
 help:
-	@sed -n '1,11s/^# //p' Makefile
+	@sed -n '1,12s/^# //p' Makefile
 
 $(STAMPS)/venv: $(if $(MOVED),FORCE)
 	@tools/system-packages
@@ -54,15 +57,28 @@ $(STAMPS)/venv: $(if $(MOVED),FORCE)
 	mkdir -p $(STAMPS)
 	echo "$(CURDIR)" > $@
 
-# maturin installs the dependencies that pyproject.toml lists, builds the native module in release mode and links the package in place.
+# The packages that studies take, the native module in release mode, and the package linked in place.
 $(STAMPS)/native: $(STAMPS)/venv $(NATIVE_SOURCES) $(if $(NATIVE_GONE),FORCE)
 	@tools/system-packages
 	@tools/native
 	touch $@
 
-setup: $(STAMPS)/native
+# The packages of tests, documentation and figures, beside those of studies.
+$(STAMPS)/packages: $(STAMPS)/venv pyproject.toml | $(STAMPS)/native
+	@tools/python-packages dev docs
+	touch $@
 
-setup-all: setup
+$(STAMPS)/programs: $(STAMPS)/venv $(NATIVE_SOURCES) $(if $(PLAYER_GONE),FORCE)
+	@tools/linux-programs
+	touch $@
+
+# Programs of the linux engine that are there stay of one build with the module.
+setup: $(STAMPS)/native $(if $(PLAYER_GONE),,$(STAMPS)/programs)
+
+# What tests, documentation and figures cannot do without.
+developer: setup $(STAMPS)/packages $(STAMPS)/programs
+
+setup-all: developer
 	@tools/system-packages all
 	@tools/host-programs
 
@@ -79,7 +95,7 @@ test: ahead setup-all lint layers linux web
 	@$(LISTED) tools/all-tests
 	@echo "make test: everything passed"
 
-lint: setup
+lint: developer
 	$(LISTED) cargo fmt --all --check
 	$(LISTED) cargo clippy --quiet --workspace --all-targets -- -D warnings
 	[ ! -x $(LOADER) ] || $(LISTED) cargo clippy --quiet -p polypath-bpf --features load --all-targets -- -D warnings
@@ -92,12 +108,12 @@ lint: setup
 layers: setup
 	$(PYTHON) tools/layers.py
 
-rust: setup
+rust: developer
 	$(LISTED) cargo test --quiet --workspace
 	[ ! -x $(LOADER) ] || $(LISTED) cargo test --quiet -p polypath-bpf --features load
 
 # Tests of the package, of the studies and of every example in the documentation.
-python: setup
+python: developer
 	$(PYTHON) -m pytest tests/python
 
 # The linux engine's kernel, once for each user: some three minutes on two cores, at once when it is there.
@@ -117,7 +133,7 @@ wheel: setup-all playground
 kernel: linux
 	$(PYTHON) -m pytest -rs tests/kernel
 
-check: setup layers
+check: developer layers
 	$(LISTED) cargo test --quiet --workspace --lib
 	$(PYTHON) -m ruff check --quiet python tests tools
 	$(PYTHON) -m pytest -m 'not slow' tests/python
@@ -132,11 +148,11 @@ bench: setup
 pgo: setup
 	@tools/pgo
 
-docs: setup
+docs: developer
 	@$(PYTHON) tools/site.py
 
 # Says what changed; what was recorded on other kernels or machines stays.
-figures: setup
+figures: developer
 	@$(PYTHON) tools/figures.py
 
 clean:

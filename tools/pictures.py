@@ -1,6 +1,6 @@
 """Renews the pictures of README.md: python tools/pictures.py. A study runs, its report and the playground are opened in Chromium.
 
-They need `make setup` and `make playground`.
+They need `make setup-all` and `make playground`.
 """
 
 from __future__ import annotations

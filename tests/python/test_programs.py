@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from polypath import programs
+from polypath import cli, programs
 from polypath.doctor import Facts, Question, findings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -190,3 +190,30 @@ def test_the_doctor_says_what_parts_of_polypath_lack():
     assert [(each.severity, each.run) for each in found] == [("note", ("apt-get install flex bc",)), ("note", ("apt-get install iperf3",))]
     assert found[0].sentence == "polypath linux build cannot build kernels without flex (compiles kernels), bc (compiles kernels)"
     assert "iperf3 (flows with `program: iperf3`)" in found[1].sentence
+
+
+def test_a_program_of_ours_that_is_missing_is_named_with_what_builds_it(monkeypatch, tmp_path):
+    assert programs.not_built("polypath-tunnel") == f"the program polypath-tunnel was not built: run `make setup-all` in {ROOT}"
+    monkeypatch.setattr("polypath.programs._look.__file__", str(tmp_path / "site-packages" / "polypath" / "programs" / "_look.py"))
+    assert programs.not_built("polypath-tunnel") == (
+        "the program polypath-tunnel is not in this installation: install a wheel that `make wheel` made, which has it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "place"),
+    [
+        (["tunnel", "status"], "polypath.tunnel.PROGRAM"),
+        (["cc", "status"], "polypath.kernelcc._program.PROGRAM"),
+        (["script", "tests/scripts/tcp-handshake-active.pkt"], "polypath.engines._packets.PLAYER"),
+    ],
+)
+def test_commands_that_make_demo_does_not_build_say_so(monkeypatch, capsys, tmp_path, words, place):
+    monkeypatch.setattr(place, tmp_path / "the-program")
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(sys, "argv", ["polypath", *words])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    said = capsys.readouterr().err
+    assert (end.value.code, said.count("\n")) == (2, 1)
+    assert said.startswith(f"polypath: the program the-program was not built: run `make setup-all` in {ROOT}")

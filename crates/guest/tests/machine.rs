@@ -1,5 +1,5 @@
 //! Plans and scripts in a machine with a real kernel: that of POLYPATH_KERNEL, or the newest 6.12 that `polypath linux build` keeps.
-//! Without one (or without the static guest of `make setup`) these tests say so and pass; where POLYPATH_REQUIRE names `linux`, they fail.
+//! Without one (or without the static guest of `make setup-all`) these tests say so and pass; where POLYPATH_REQUIRE names `linux`, they fail.
 
 use serde_json::{Value, json};
 use std::fs;
@@ -18,9 +18,9 @@ fn parts() -> Option<Parts> {
     let kernel = kernel().filter(|_| guest.exists());
     if kernel.is_none() {
         let required = std::env::vars().any(|(name, value)| name == "POLYPATH_REQUIRE" && value.split(',').any(|word| word == "linux"));
-        assert!(!required, "no kernel or no guest: `make setup` and `polypath linux build` make them");
+        assert!(!required, "no kernel or no guest: `make setup-all` and `polypath linux build` make them");
         // Not by eprintln, whose words the test's runner keeps to itself when a test passes.
-        let said = std::io::stderr().write_all(b"skipped: no kernel or no guest (`make setup` and `polypath linux build` make them)\n");
+        let said = std::io::stderr().write_all(b"skipped: no kernel or no guest (`make setup-all` and `polypath linux build` make them)\n");
         said.expect("standard error takes a line");
     }
     Some(Parts { kernel: kernel?, guest })

@@ -11,3 +11,9 @@ class EngineError(PolypathError, RuntimeError):
     """An engine failed at a run that should have worked; its text is one sentence."""
 
     exit_status: ClassVar[int] = 1
+
+
+class NotBuiltError(EngineError):
+    """A program of the engine is not there."""
+
+    exit_status: ClassVar[int] = 2

@@ -19,9 +19,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from polypath import programs
 from polypath import tunnel as tunnels
 
-from ._errors import EngineError
+from ._errors import EngineError, NotBuiltError
 
 PREFIX = "polypath-machine"
 PROGRAMS = Path(__file__).parent / "bin"
@@ -41,10 +42,10 @@ _lock = threading.Lock()
 
 
 def programs_are_there() -> None:
-    """Raises `EngineError` if they were not built."""
+    """Raises `NotBuiltError` if they were not built."""
     for program in (GUEST, STARTER):
         if not program.is_file():
-            raise EngineError(f"the program {program.name} of the engine linux was not built; in the source folder, `make setup` does it")
+            raise NotBuiltError(programs.not_built(program.name))
 
 
 @contextlib.contextmanager

@@ -8,8 +8,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from polypath import programs
+
 from . import _machine
-from ._errors import EngineError
+from ._errors import NotBuiltError
 from ._script import run_script
 
 PLAYER = _machine.PROGRAMS / "polypath-script"
@@ -25,7 +27,7 @@ def run_packets(files: Sequence[Path], *, kernel: str | None = None, machine: Pa
     script is about.
     """
     if not PLAYER.is_file():
-        raise EngineError(f"the program {PLAYER.name} was not built; in the source folder, `make setup` does it")
+        raise NotBuiltError(programs.not_built(PLAYER.name))
     chosen = ["--kernel", kernel] if kernel else []
     if machine is None:
         done = subprocess.run([PLAYER, *chosen, *files], capture_output=True, text=True, check=False)

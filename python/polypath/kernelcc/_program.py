@@ -26,10 +26,8 @@ class KernelCcError(PolypathError, RuntimeError):
 def program() -> Path:
     """Where it is; raises if it was not built."""
     if not PROGRAM.is_file():
-        raise KernelCcError(
-            "the program polypath-cc was not built: run `make setup-all` in the source folder, as root where it has to install "
-            f"{' '.join(programs.packages(programs.missing('cc'))) or 'packages'}"
-        )
+        lacks = " ".join(programs.packages(programs.missing("cc")))
+        raise KernelCcError(programs.not_built(PROGRAM.name) + (f", on a machine with the Debian packages {lacks}" if lacks else ""))
     return PROGRAM
 
 

@@ -4,6 +4,6 @@ Whoever needs a program asks `need` for it or lets `run` start it. A name that t
 """
 
 from ._list import DEBIAN, THINGS, Thing
-from ._look import ProgramError, find, lacks, missing, need, packages, run
+from ._look import ProgramError, find, lacks, missing, need, not_built, packages, run
 
-__all__ = ["DEBIAN", "THINGS", "ProgramError", "Thing", "find", "lacks", "missing", "need", "packages", "run"]
+__all__ = ["DEBIAN", "THINGS", "ProgramError", "Thing", "find", "lacks", "missing", "need", "not_built", "packages", "run"]

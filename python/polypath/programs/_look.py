@@ -43,6 +43,14 @@ def lacks(name: str) -> str:
     return f"{name} is missing: install {_RUST if package == '-' else f'the Debian package {package}'}"
 
 
+def not_built(program: str) -> str:
+    """The sentence to say of a program of Polypath's own that is not there."""
+    source = Path(__file__).parents[3]
+    if (source / "Makefile").is_file():
+        return f"the program {program} was not built: run `make setup-all` in {source}"
+    return f"the program {program} is not in this installation: install a wheel that `make wheel` made, which has it"
+
+
 def run(
     program: str | Path,
     *arguments: str | Path,

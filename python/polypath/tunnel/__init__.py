@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from polypath import programs
 from polypath.errors import PolypathError
 
 __all__ = ["PROGRAM", "TunnelError", "program"]
@@ -16,5 +17,5 @@ class TunnelError(PolypathError):
 def program() -> Path:
     """Where it is; raises if it was not built."""
     if not PROGRAM.is_file():
-        raise TunnelError("the program polypath-tunnel was not built; in the source folder, `make setup-all` does it")
+        raise TunnelError(programs.not_built(PROGRAM.name))
     return PROGRAM
