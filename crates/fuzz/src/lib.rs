@@ -1,4 +1,5 @@
 //! What fuzzers try: each target is a function of bytes that panics if a promise is broken.
+//! A new one is a function here, a file in `targets`, its `[[bin]]`, a line of `tests/corpus.rs`, and a folder of `corpus` with what it begins with.
 //!
 //! `make fuzz` runs the targets under libFuzzer, guided by coverage. `corpus/TARGET/` holds the inputs that it begins with: small captures, what
 //! reached new code in earlier runs, and each input that once failed. The plain test run tries all of them again, without libFuzzer.

@@ -28,6 +28,16 @@ fn corpus(target: &str) -> Vec<(String, Vec<u8>)> {
     found
 }
 
+/// `tools/fuzz` takes its targets from their files, and this test from the list above.
+#[test]
+fn every_target_is_tried() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("targets");
+    let files = std::fs::read_dir(folder).expect("the targets are there").map(|entry| entry.expect("a folder of files").path());
+    let mut named: Vec<String> = files.map(|file| file.file_stem().expect("a name").to_string_lossy().replace('_', "-")).collect();
+    named.sort();
+    assert_eq!(named, TARGETS.map(|(name, _)| name));
+}
+
 #[test]
 fn kept_inputs_do_no_harm() {
     for (name, target) in TARGETS {
