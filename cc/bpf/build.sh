@@ -14,6 +14,8 @@ out=$1
 shift
 here=$(cd "$(dirname "$0")" && pwd)
 algs=$here/../algs
+# No folder of this machine is named in objects.
+root=$(dirname "$here")
 clang=${CLANG:-clang}
 known="init release ssthresh cong_avoid set_state cwnd_event in_ack_event pkts_acked undo_cwnd cong_control sndbuf_expand min_tso_segs"
 
@@ -39,7 +41,7 @@ for name in "$@"; do
 	# The verifier follows pointers best in one function: let the compiler inline everything.
 	for part in glue:bpf drive:drive; do
 		"$clang" -target bpf -mcpu=v3 -O2 -g -std=gnu11 -Wall -Wextra -Werror -Wno-unused-function -Wno-unused-parameter \
-			-mllvm -inline-threshold=100000 -I"$here" -I"$here/../include" -DPP_ALG="$name" -DPP_ALG_FILE="\"$source\"" $flags \
+			-ffile-prefix-map="$root"=cc -fdebug-compilation-dir=. -mllvm -inline-threshold=100000 -I"$here" -I"$here/../include" -DPP_ALG="$name" -DPP_ALG_FILE="\"$source\"" $flags \
 			-c "$here/${part%:*}.bpf.c" -o "$out/pp_$name.${part#*:}.o"
 	done
 done

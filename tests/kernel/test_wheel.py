@@ -6,6 +6,7 @@ this one, and no others.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -121,6 +122,24 @@ def test_it_is_small_and_has_what_belongs_to_it(wheel: Path) -> None:
     inside = {str(file.relative_to(PACKAGE)) for file in (*sources, *built) if file.is_file()}
     assert (ours | inside | {"py.typed"}) - there == set()
     assert [name for name in there if name.startswith(("tests/", "cc/vectors"))] == []
+
+
+def test_it_has_the_licences_and_the_bill_of_what_others_wrote(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (notices,) = [archive.read(name).decode() for name in archive.namelist() if name.endswith("dist-info/licenses/THIRD-PARTY.txt")]
+        bills = [json.loads(archive.read(name)) for name in archive.namelist() if "dist-info/sboms/" in name]
+    listed = {(each["name"], each["version"]) for bill in bills for each in bill["components"]}
+    for name in ("pyo3", "serde", "ring", "curve25519-dalek", "subtle"):
+        (version,) = {found for crate, found in listed if crate == name}
+        assert f"\n{name} {version}: " in notices
+    assert not (ROOT / "THIRD-PARTY.txt").exists()
+
+
+def test_nothing_in_it_names_the_folders_of_who_built_it(wheel: Path) -> None:
+    cargo = os.environ.get("CARGO_HOME") or str(Path.home() / ".cargo")
+    with zipfile.ZipFile(wheel) as archive:
+        told = [(name, folder) for name in archive.namelist() for folder in (str(ROOT), cargo) if folder.encode() in archive.read(name)]
+    assert told == []
 
 
 def test_nothing_but_what_it_asks_for_is_there(place: Path) -> None:

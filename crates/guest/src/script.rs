@@ -1,17 +1,20 @@
-//! Runs a person's script as root in a fresh machine: the host's files read-only, /tmp and /run of the machine's own, results in `$OUT`.
+//! Runs a person's script as root in a fresh machine: the host's files read-only, /dev, /tmp and /run of the machine's own but for folders
+//! that are handed in, results in `$OUT`.
 
 use crate::netlink::Netlink;
 use crate::observe::{ENVIRONMENT, Observer, Wanted};
 use crate::sys::{self, Error, Outcome};
 use std::fs::File;
 use std::os::unix::fs::chroot;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
 /// Where the host's files are before they become the root.
 const HOST: &str = "/run/host";
 /// Where the run's folder is for the script.
 const FOLDER: &str = "/run/polypath";
+/// In the run's folder: a link to each folder of the host that the machine's own files would hide.
+const HANDED_IN: &str = "handed-in";
 
 /// What scripts run again and again, with the libraries of these.
 const OFTEN: [&str; 12] = [
@@ -37,6 +40,22 @@ fn read_through(file: &Path) {
     }
 }
 
+/// Mounts the folders that are handed in at their own places. What follows a mount's path are its options, so the path is that of the link.
+fn hand_in() -> Outcome<()> {
+    let Ok(links) = std::fs::read_dir(Path::new(FOLDER).join(HANDED_IN)) else { return Ok(()) };
+    let mut links: Vec<PathBuf> = links.flatten().map(|link| link.path()).collect();
+    links.sort();
+    for link in links {
+        let wrong = |e: std::io::Error| Error::machine(format!("{}: {e}", link.display()));
+        let place = std::fs::read_link(&link).map_err(wrong)?;
+        let name = link.file_name().unwrap_or_default().to_string_lossy();
+        let at = format!("{HOST}{}", place.to_str().ok_or_else(|| Error::machine(format!("{}: not in UTF-8", place.display())))?);
+        std::fs::create_dir_all(&at).map_err(wrong)?;
+        sys::mount("none", &at, "hostfs", libc::MS_RDONLY, &format!("/proc/self/cwd/{HANDED_IN}/{name}"))?;
+    }
+    Ok(())
+}
+
 /// Makes the host's files the root and runs `FOLDER/script`; what it prints goes to `FOLDER/log`, its exit status to `results/status`.
 pub fn run_script() -> Outcome<ExitStatus> {
     std::fs::create_dir_all(HOST).map_err(|e| Error::machine(format!("{HOST}: {e}")))?;
@@ -46,6 +65,7 @@ pub fn run_script() -> Outcome<ExitStatus> {
     }
     // Without it the host's own device files lead to the machine's devices as well.
     let _devices = sys::mount("devtmpfs", &format!("{HOST}/dev"), "devtmpfs", 0, "");
+    hand_in()?;
     let folder = format!("{HOST}{FOLDER}");
     std::fs::create_dir_all(&folder).map_err(|e| Error::machine(format!("{folder}: {e}")))?;
     sys::mount("none", &folder, "hostfs", 0, "/proc/self/cwd")?;

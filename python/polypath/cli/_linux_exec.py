@@ -22,10 +22,13 @@ def exec_(
 ) -> None:
     """Run a shell script as root in a fresh machine: this machine's files read-only, time virtual, equal runs equal to the byte.
 
-    What it prints is printed, and its exit status is this command's. /tmp and /run are the machine's own.
+    What it prints is printed, and its exit status is this command's. /dev, /tmp and /run are the machine's own, with nothing of this
+    machine's but the script's folder and the current one, where they lie there.
     """
     if not script.is_file():
         raise StudyError(f"there is no script {script}")
-    code, said = run_script(script, kernel=linux.find(kernel).file, seed=seed, out=out_folder, timeout_s=timeout)
+    code, said = run_script(
+        script, kernel=linux.find(kernel).file, seed=seed, out=out_folder, timeout_s=timeout, folders=(script.parent, Path.cwd())
+    )
     sys.stdout.write(said)
     raise typer.Exit(code)

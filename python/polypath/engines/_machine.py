@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -35,6 +35,8 @@ ROOM = 1 << 30
 PATIENCE_S, PATIENCE_PER_S = 120.0, 30.0
 MOUNT_POINTS = ("dev", "proc", "sys", "tmp", "run")
 LAST_LINES = 5
+# What a machine has of its own when it runs a script on the host's files, which it hides.
+HIDDEN = frozenset(map(Path, ("/dev", "/proc", "/run", "/sys", "/tmp")))
 
 _running: set[subprocess.Popen[str]] = set()
 _stopped = threading.Event()
@@ -71,6 +73,15 @@ def put_variation(where: Path, vary: str) -> None:
     """Tells a machine of this folder what varies in its run; nothing without words."""
     if vary:
         (where / "vary").write_text(vary, encoding="ascii")
+
+
+def hand_in(where: Path, folders: Iterable[Path]) -> None:
+    """Has a script in this folder's machine see these folders of the host at their own places, read-only, also where they are hidden."""
+    links = where / "handed-in"
+    links.mkdir()
+    hidden = {place for folder in folders if not HIDDEN.isdisjoint((place := folder.resolve()).parents)}
+    for number, place in enumerate(sorted(hidden)):
+        (links / f"{number}").symlink_to(place)
 
 
 def lay_out(where: Path, programs: Mapping[str, Path] = MappingProxyType({})) -> None:

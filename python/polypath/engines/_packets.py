@@ -33,7 +33,7 @@ def run_packets(files: Sequence[Path], *, kernel: str | None = None, machine: Pa
         done = subprocess.run([PLAYER, *chosen, *files], capture_output=True, text=True, check=False)
         return done.returncode, done.stdout + done.stderr
     # The machine has a /tmp of its own, so scripts travel in the job.
-    lines = ["mkdir /tmp/scripts", "cd /tmp/scripts"]
+    lines = ['cd "$(mktemp -d)"']
     for file in files:
         lines.append(f"cat > {shlex.quote(file.name)} <<'END OF THE SCRIPT'\n{file.read_text(encoding='utf-8')}\nEND OF THE SCRIPT")
     player = PLAYER.resolve()

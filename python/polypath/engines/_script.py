@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from . import _machine
 from ._errors import EngineError
+
+# What has our programs.
+PACKAGE = Path(__file__).parents[1]
 
 
 def run_script(
@@ -18,13 +21,15 @@ def run_script(
     out: Path | None,
     timeout_s: float,
     files: Mapping[str, Path] | None = None,
+    folders: Iterable[Path] = (),
     observe: str = "",
     vary: str = "",
     shell: tuple[int, int] | None = None,
 ) -> tuple[int, str]:
     """Runs a shell script; returns its exit status and what it printed. Files that it left in `$OUT` are put into `out`.
 
-    It finds copies of `files` by their names in /run/polypath. `observe` says what the machine writes down of itself
+    It finds copies of `files` by their names in /run/polypath, and `folders` and Polypath's own programs where they are here, even below
+    /tmp, /run and /dev, which are the machine's own. `observe` says what the machine writes down of itself
     (cc/kernel/observe.c); runs that differ in nothing else are equal. `vary` says what varies in it (cc/kernel/vary.c). `shell` has the
     descriptors of a person's input and output.
     """
@@ -34,6 +39,7 @@ def run_script(
         shutil.copyfile(script, where / "script")
         for name, file in (files or {}).items():
             shutil.copyfile(file, where / name)
+        _machine.hand_in(where, (PACKAGE, *folders))
         if observe:
             (where / "observe").write_text(observe, encoding="ascii")
         _machine.put_variation(where, vary)
