@@ -4,8 +4,9 @@ use crate::connection::Connection;
 use crate::diagnosis;
 use crate::frame::{Dissected, Frame, Icmp, Segment, TcpOption, dissect};
 use crate::icmp::{Event, Message};
+use crate::kind::Kind;
 use crate::reader::CaptureReader;
-use crate::report::{ConnectionReport, DataReport, FileReport, IcmpCount, Report};
+use crate::report::{ConnectionReport, DataReport, FileReport, IcmpCount, KindCount, Report};
 use crate::stream::Stream;
 use polypath_wire::Flags;
 use polypath_wire::mptcp::{FirstData, Keys, Mapping, Number, Repr, Version};
@@ -17,6 +18,9 @@ type End = (IpAddr, u16);
 
 /// Errors that differ are told apart, at most so many a stream.
 const ERRORS: usize = 64;
+
+/// Kinds of packets that are told apart, at most so many a file.
+const KINDS: usize = 64;
 
 /// Reads captures, each with the name that it has in the report, and says what they tell.
 pub fn analyse<R: Read + Send>(files: Vec<(String, R)>) -> Report {
@@ -36,25 +40,27 @@ fn analyse_places<R: Read + Send>(files: Vec<(String, R)>, is_one_place: bool) -
         names.push(name);
         readers.push(CaptureReader::new(source));
     }
-    let mut counts = vec![[0_u64; 2]; readers.len()];
+    let mut counts = vec![Counts::default(); readers.len()];
     let mut waiting: Vec<bool> = readers.iter_mut().map(CaptureReader::advance).collect();
     let mut analysis = Analysis { icmp: vec![BTreeMap::new(); readers.len()], ..Analysis::default() };
     // Of equal times the file that was named first.
     while let Some(file) = (0..readers.len()).filter(|&file| waiting[file]).min_by_key(|&file| readers[file].packet.time_ns) {
         let packet = &readers[file].packet;
-        counts[file][0] += 1;
-        match dissect(packet.link_type, &packet.bytes) {
-            Some(found) => analysis.take(packet.time_ns, file, if is_one_place { 0 } else { file }, &found),
-            None => counts[file][1] += 1,
+        let found = dissect(packet.link_type, &packet.bytes, packet.len);
+        counts[file].add(&found);
+        if let Ok(found) = found {
+            analysis.take(packet.time_ns, file, if is_one_place { 0 } else { file }, &found);
         }
         analysis.start.get_or_insert(packet.time_ns);
         waiting[file] = readers[file].advance();
     }
     let files = (names.iter().zip(readers).zip(counts).zip(&analysis.icmp))
-        .map(|(((name, reader), [packets, unread]), icmp)| FileReport {
+        .map(|(((name, reader), counts), icmp)| FileReport {
             name: name.clone(),
-            packets,
-            unread,
+            packets: counts.packets(),
+            unread: counts.unread.values().sum(),
+            unread_kinds: by_count(&counts.unread),
+            kinds: by_count(&counts.read),
             broken_at_byte: reader.broken.as_ref().map(|broken| broken.byte),
             broken: reader.broken.map(|broken| broken.sentence),
             icmp: icmp.iter().map(|(message, &count)| counted(*message, count)).collect(),
@@ -62,6 +68,35 @@ fn analyse_places<R: Read + Send>(files: Vec<(String, R)>, is_one_place: bool) -
         .collect();
     let places = if is_one_place { vec![names.join(", ")] } else { names };
     Report { start_ns: analysis.start, files, connections: analysis.finish(&places) }
+}
+
+/// Packets of a file by kind: those whose content is known, and those that are not read.
+#[derive(Clone, Debug, Default)]
+struct Counts {
+    read: BTreeMap<Kind, u64>,
+    unread: BTreeMap<Kind, u64>,
+}
+
+impl Counts {
+    fn add(&mut self, found: &Result<Dissected<'_>, Kind>) {
+        let (map, kind) = match found {
+            Ok(found) => (&mut self.read, found.frame.kind()),
+            Err(kind) => (&mut self.unread, *kind),
+        };
+        let kind = if map.len() < KINDS || map.contains_key(&kind) { kind } else { Kind::Named("of yet another kind") };
+        *map.entry(kind).or_default() += 1;
+    }
+
+    fn packets(&self) -> u64 {
+        self.read.values().chain(self.unread.values()).sum()
+    }
+}
+
+/// The most frequent first.
+fn by_count(kinds: &BTreeMap<Kind, u64>) -> Vec<KindCount> {
+    let mut counted: Vec<_> = kinds.iter().map(|(kind, &packets)| KindCount { name: kind.to_string(), packets }).collect();
+    counted.sort_by_key(|kind| std::cmp::Reverse(kind.packets));
+    counted
 }
 
 fn counted(message: Message, count: u64) -> IcmpCount {
@@ -91,14 +126,14 @@ impl Analysis {
                 *self.icmp[file].entry(message.message).or_default() += 1;
                 self.take_icmp(now, place, message);
             }
-            Frame::Udp | Frame::Other => {}
+            Frame::Udp | Frame::Other(_) => {}
         }
     }
 
     fn take_segment(&mut self, now: u64, file: usize, segment: &Segment<'_>, found: &Dissected<'_>) {
         let number = self.stream_of(segment);
         let stream = &mut self.streams[number];
-        stream.in_tunnel |= found.in_tunnel;
+        stream.tunnel = stream.tunnel.or(found.tunnel);
         let side = stream.side(segment);
         let is_near = stream.take(now, file, segment, found.ip_len);
         let is_near_peer = stream.directions[1 - side].near == Some(file);
@@ -257,7 +292,8 @@ impl Analysis {
                     },
                     diagnosis: diagnosis::sentences(connection, &own, &data, is_mptcp),
                     data,
-                    in_tunnel: own.iter().any(|stream| stream.in_tunnel),
+                    in_tunnel: own.iter().any(|stream| stream.tunnel.is_some()),
+                    tunnel: own.iter().find_map(|stream| stream.tunnel),
                     subflows: own.iter().map(|stream| stream.report(files, start)).collect(),
                 }
             })

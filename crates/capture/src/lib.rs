@@ -12,6 +12,8 @@ mod diagnosis;
 mod direction;
 mod frame;
 mod icmp;
+mod kind;
+mod layers;
 mod reader;
 mod report;
 mod series;
@@ -21,6 +23,6 @@ mod window;
 
 pub use analysis::{analyse, analyse_one_end};
 pub use reader::Broken;
-pub use report::{ConnectionReport, DataReport, DirectionReport, FileReport, IcmpCount, IcmpReport, Report, SubflowReport};
+pub use report::{ConnectionReport, DataReport, DirectionReport, FileReport, IcmpCount, IcmpReport, KindCount, Report, SubflowReport};
 pub use series::SeriesReport;
 pub use spread::SpreadReport;

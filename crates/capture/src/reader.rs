@@ -37,6 +37,9 @@ const MOST: usize = 1 << 26;
 const ENHANCED: u32 = 6;
 const ENHANCED_HEAD: usize = 28;
 
+/// Bits of a pcap's link type; those above tell the length of a frame check sequence (draft-ietf-opsawg-pcap section 4).
+const LINK_TYPE: i32 = 0x03ff_ffff;
+
 /// An interface of a pcapng section.
 #[derive(Copy, Clone)]
 struct Interface {
@@ -168,7 +171,7 @@ impl Context {
     /// True if the block is a packet, which is then in `out`.
     fn take(&mut self, block: &PcapBlockOwned<'_>, out: &mut Captured) -> bool {
         match block {
-            PcapBlockOwned::LegacyHeader(header) => self.pcap = Some((header.network.0, header.is_nanosecond_precision())),
+            PcapBlockOwned::LegacyHeader(header) => self.pcap = Some((header.network.0 & LINK_TYPE, header.is_nanosecond_precision())),
             PcapBlockOwned::Legacy(packet) => {
                 let Some((link_type, nanoseconds)) = self.pcap else {
                     return false;

@@ -22,14 +22,27 @@ pub struct FileReport {
     pub name: String,
     /// Packets read, those of `unread` among them.
     pub packets: u64,
-    /// Packets that are no IP, or end before their headers do.
+    /// Packets of which it is not known what is in them.
     pub unread: u64,
+    /// Why, the most frequent first; at most 65 kinds.
+    pub unread_kinds: Vec<KindCount>,
+    /// What the others are: `TCP`, `UDP`, `ICMP`, `ARP` and so on, the most frequent first; at most 65 kinds.
+    pub kinds: Vec<KindCount>,
     /// Where the file ends early, bytes from its beginning; none: it is whole.
     pub broken_at_byte: Option<u64>,
     /// Why it ends early ([`Broken::sentence`](crate::Broken::sentence)); none: it is whole.
     pub broken: Option<String>,
     /// ICMP and ICMPv6 messages of every type, in the order of their numbers.
     pub icmp: Vec<IcmpCount>,
+}
+
+/// How many packets of a kind a file has.
+#[derive(Clone, Debug, Serialize)]
+pub struct KindCount {
+    /// A protocol, or why a packet is not read, with its number in the registry where it has one.
+    pub name: String,
+    /// Packets of this kind, by what is innermost.
+    pub packets: u64,
 }
 
 /// How often a message was seen in a file.
@@ -56,8 +69,10 @@ pub struct ConnectionReport {
     pub subflows: Vec<SubflowReport>,
     /// From the client and from the server.
     pub data: [DataReport; 2],
-    /// Some of its packets came in GRE-in-UDP (RFC 8086).
+    /// Some of its packets came in a tunnel, that is, in another IP packet.
     pub in_tunnel: bool,
+    /// Which: `GRE`, `GRE-in-UDP` (RFC 8086), `IP in IP`, `VXLAN` and so on; of several the innermost.
+    pub tunnel: Option<&'static str>,
     /// What held it back, in English sentences without a full stop; empty: the packets show nothing.
     pub diagnosis: Vec<String>,
 }

@@ -20,7 +20,7 @@ pub(crate) struct Stream {
     pub(crate) syn_ack: bool,
     pub(crate) established: bool,
     pub(crate) reset: bool,
-    pub(crate) in_tunnel: bool,
+    pub(crate) tunnel: Option<&'static str>,
     /// An MP_CAPABLE stood in the SYN, and in the answer.
     pub(crate) capable: [bool; 2],
     syn_at: [Option<u64>; 3],
@@ -40,7 +40,7 @@ impl Stream {
             syn_ack: false,
             established: false,
             reset: false,
-            in_tunnel: false,
+            tunnel: None,
             capable: [false; 2],
             syn_at: [None; 3],
             icmp: Vec::new(),
@@ -92,7 +92,7 @@ impl Stream {
                     event.longest_after = event.longest_after.max(ip_len);
                 }
                 // A tunnel spreads packets over paths with queues of their own, so that they pass even its own end in another order.
-                direction.on_data(now, segment, ip_len, peer_mss, near_rtt && !self.in_tunnel);
+                direction.on_data(now, segment, ip_len, peer_mss, near_rtt && self.tunnel.is_none());
             } else {
                 direction.on_far_data(now, segment);
             }
