@@ -54,10 +54,12 @@ fn analyse_places<R: Read + Send>(files: Vec<(String, R)>, is_one_place: bool) -
         analysis.start.get_or_insert(packet.time_ns);
         waiting[file] = readers[file].advance();
     }
-    let files = (names.iter().zip(readers).zip(counts).zip(&analysis.icmp))
+    let is_whole = readers.iter().all(|reader| reader.broken.is_none() && reader.missing() == 0);
+    let files: Vec<_> = (names.iter().zip(readers).zip(counts).zip(&analysis.icmp))
         .map(|(((name, reader), counts), icmp)| FileReport {
             name: name.clone(),
             packets: counts.packets(),
+            missing: reader.missing(),
             unread: counts.unread.values().sum(),
             unread_kinds: by_count(&counts.unread),
             kinds: by_count(&counts.read),
@@ -67,7 +69,7 @@ fn analyse_places<R: Read + Send>(files: Vec<(String, R)>, is_one_place: bool) -
         })
         .collect();
     let places = if is_one_place { vec![names.join(", ")] } else { names };
-    Report { start_ns: analysis.start, files, connections: analysis.finish(&places) }
+    Report { start_ns: analysis.start, files, connections: analysis.finish(&places, is_whole) }
 }
 
 /// Packets of a file by kind: those whose content is known, and those that are not read.
@@ -142,6 +144,9 @@ impl Analysis {
                 self.take_option(now, number, segment, &option, [is_near, is_near_peer]);
             }
         }
+        if is_near && !segment.flags.has(Flags::SYN) {
+            self.place(now, number, side, segment);
+        }
     }
 
     /// The stream of a segment. A SYN with other numbers than before begins a new one.
@@ -151,7 +156,7 @@ impl Analysis {
         let is_first = segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::ACK);
         if let Some(&number) = self.by_ends.get(&key) {
             let stream = &self.streams[number];
-            let is_over = stream.reset || stream.directions.iter().all(|direction| direction.fin);
+            let is_over = stream.reset.is_some() || stream.directions.iter().all(|direction| direction.fin.is_some());
             if !(is_first && is_over && stream.established) {
                 return number;
             }
@@ -169,6 +174,8 @@ impl Analysis {
         let side = self.streams[number].side(segment);
         let is_syn = segment.flags.has(Flags::SYN);
         let connection = self.streams[number].connection;
+        // On the SYN of a client alone it is a wish.
+        self.streams[number].has_mptcp |= !is_syn;
         match *option {
             Repr::Capable { version, keys, .. } => {
                 let found = &mut self.connections[connection];
@@ -182,12 +189,14 @@ impl Analysis {
                     Keys::Sender(key) => ([Some(key), None], None),
                     Keys::Both { sender, receiver, data } => ([Some(sender), Some(receiver)], data),
                 };
-                for key in known.into_iter().flatten() {
-                    self.join_token(version.token_and_idsn(key).0, connection);
+                for (sender, key) in [side, 1 - side].into_iter().zip(known).filter_map(|(sender, key)| Some((sender, key?))) {
+                    let (token, initial) = version.token_and_idsn(key);
+                    self.connections[connection].data[sender].initial = Some(initial.get().wrapping_add(1));
+                    self.join_token(token, connection);
                 }
                 if let (Some(FirstData { len, checksum }), [Some(sender), _]) = (data, known) {
                     let dsn = Number::Long((version.token_and_idsn(sender).1 + 1).get());
-                    self.take_mapping(now, number, segment, &Mapping { dsn, ssn: 1, len, checksum }, near[0]);
+                    self.take_mapping(number, segment, &Mapping { dsn, ssn: 1, len, checksum }, u64::from(len), near[0]);
                 }
             }
             Repr::JoinSyn { token, backup, .. } => {
@@ -198,9 +207,11 @@ impl Analysis {
                     self.connections[to].join_syns += 1;
                 }
             }
-            Repr::Dss { ack, mapping, .. } => {
-                if let Some(mapping) = mapping.filter(|mapping| mapping.len > 0 && segment.len > 0) {
-                    self.take_mapping(now, number, segment, &mapping, near[0]);
+            Repr::Dss { ack, mapping, data_fin } => {
+                // A DATA_FIN alone has no place in the subflow; behind data it has the mapping's last number (RFC 8684 section 3.3.3).
+                if let Some(mapping) = mapping.filter(|mapping| mapping.ssn > 0 || mapping.len == 0) {
+                    let len = u64::from(mapping.len).saturating_sub(u64::from(data_fin));
+                    self.take_mapping(number, segment, &mapping, len, near[0]);
                 }
                 if let Some(ack) = ack.filter(|_| near[1]) {
                     let window = self.streams[number].window_of(side, segment);
@@ -210,26 +221,39 @@ impl Analysis {
             }
             Repr::AddAddr { .. } => self.connections[connection].addresses_announced += 1,
             Repr::Fail { .. } => self.connections[connection].fallback = true,
-            Repr::FastClose { .. } => self.connections[connection].fast_close = true,
+            Repr::FastClose { .. } => {
+                self.connections[connection].fast_close.get_or_insert((side, now));
+            }
             _ => {}
         }
     }
 
-    fn take_mapping(&mut self, now: u64, number: usize, segment: &Segment<'_>, mapping: &Mapping, is_near: bool) {
-        if !is_near || segment.len == 0 {
+    fn take_mapping(&mut self, number: usize, segment: &Segment<'_>, mapping: &Mapping, len: u64, is_near: bool) {
+        if is_near {
+            let stream = &mut self.streams[number];
+            let side = stream.side(segment);
+            let dsn = self.connections[stream.connection].data[side].dsn(mapping.dsn);
+            stream.directions[side].map(segment, mapping, len, dsn);
+        }
+    }
+
+    /// Tells the connection's data what a segment carries, and what earlier ones did whose mapping has just come.
+    fn place(&mut self, now: u64, number: usize, side: usize, segment: &Segment<'_>) {
+        let stream = &mut self.streams[number];
+        let connection = &mut self.connections[stream.connection];
+        let direction = &mut stream.directions[side];
+        if connection.version.is_none() && !stream.is_join && direction.mapped.is_empty() {
             return;
         }
-        let stream = &mut self.streams[number];
-        let side = stream.side(segment);
-        // A mapping may stand for several segments, each of which Linux repeats it on: they lie in it as they lie in the subflow (RFC 8684 section
-        // 3.3.1). If the SYN is not in the capture, that is not known, and they count from its beginning.
-        let len = u32::from(mapping.len);
-        let sent_before = stream.directions[side].isn.map_or(0, |isn| segment.seq.wrapping_sub(isn).wrapping_sub(mapping.ssn));
-        let from = if sent_before < len { sent_before } else { 0 };
-        let part = from..len.min(from.saturating_add(segment.len));
-        let mss = stream.directions[side].largest_segment();
-        let (dsn, again) = self.connections[stream.connection].data[side].on_mapping(now, mapping, &part, number, mss);
-        stream.directions[side].on_mapping(now, dsn, again);
+        if segment.len > 0 {
+            let bytes = direction.range(segment);
+            direction.mapped.carry(bytes);
+        }
+        let mss = direction.largest_segment();
+        for sent in direction.mapped.resolve() {
+            let (reached, again) = connection.data[side].on_sent(now, sent, number, mss);
+            direction.on_placed(now, reached, again);
+        }
     }
 
     /// A token of a connection's key. If joins were seen before the key, they belong here.
@@ -274,13 +298,13 @@ impl Analysis {
         }
     }
 
-    fn finish(self, files: &[String]) -> Vec<ConnectionReport> {
+    fn finish(self, files: &[String], is_whole: bool) -> Vec<ConnectionReport> {
         let (streams, connections, start) = (self.streams, self.connections, self.start.unwrap_or(0));
         let alive = connections.iter().filter(|connection| !connection.streams.is_empty());
         alive
             .map(|connection| {
                 let own: Vec<&Stream> = connection.streams.iter().map(|&stream| &streams[stream]).collect();
-                let is_mptcp = connection.version.is_some() || own.iter().any(|stream| stream.is_join);
+                let is_mptcp = connection.version.is_some() || own.iter().any(|stream| stream.is_join || stream.has_mptcp);
                 let data: [DataReport; 2] =
                     std::array::from_fn(|side| if is_mptcp { connection.data[side].report(start) } else { plain(own[0], side, start) });
                 ConnectionReport {
@@ -290,7 +314,8 @@ impl Analysis {
                         (true, Some(_)) => "mptcp v1",
                         (true, None) => "mptcp",
                     },
-                    diagnosis: diagnosis::sentences(connection, &own, &data, is_mptcp),
+                    diagnosis: diagnosis::Findings { connection, streams: &own, data: &data, is_mptcp, is_whole, start }.sentences(),
+                    ended: diagnosis::ended(&own, start),
                     data,
                     in_tunnel: own.iter().any(|stream| stream.tunnel.is_some()),
                     tunnel: own.iter().find_map(|stream| stream.tunnel),

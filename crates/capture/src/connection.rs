@@ -1,53 +1,50 @@
 //! A connection: of MPTCP the data stream that its subflows carry.
 
+use crate::ranges::Ranges;
 use crate::report::DataReport;
 use crate::window::WindowWatch;
 use polypath_base::DataSeq;
-use polypath_wire::mptcp::{Mapping, Number};
-use std::collections::BTreeMap;
+use polypath_wire::mptcp::Number;
 use std::ops::Range;
 
-/// Mappings that are remembered, at most: by them it is seen that data were sent before on another subflow.
-const MAPPINGS: usize = 65_536;
+/// Ranges of data that are remembered, at most: by them it is seen that data were sent before on another subflow.
+const REMEMBERED: usize = 65_536;
 
 /// Data of one end.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Data {
     first: Option<u64>,
+    /// The first data sequence number by the key, where that is known (RFC 8684 section 3.1).
+    pub(crate) initial: Option<u64>,
+    /// Numbers count from a first one of 32 bits, whose upper half is not known.
+    is_short: bool,
     pub(crate) watch: WindowWatch,
     pub(crate) reinjected_bytes: u64,
-    /// First data sequence number -> the end, and the subflow.
-    mappings: BTreeMap<u64, (u64, usize)>,
+    /// The subflow that sent them first.
+    senders: Ranges<usize>,
 }
 
 impl Data {
-    /// The part of a mapping that a segment of a subflow carries. Returns how far into the stream it reaches, and the bytes that another one has
-    /// carried before.
-    pub(crate) fn on_mapping(&mut self, now: u64, mapping: &Mapping, part: &Range<u32>, subflow: usize, mss: u32) -> (u64, u64) {
-        let start = self.expand(mapping.dsn);
-        let [begin, end] = [part.start, part.end].map(|at| start.saturating_add(u64::from(at)));
+    /// Bytes of the data that a subflow sends, the first time that it does. Returns how far into the stream they reach, and how many of them
+    /// another one has sent before.
+    pub(crate) fn on_sent(&mut self, now: u64, sent: Range<u64>, subflow: usize, mss: u32) -> (u64, u64) {
+        let Range { start: begin, end } = sent;
         let first = *self.first.get_or_insert_with(|| {
             // All before it counts as acknowledged.
             self.watch.acked = begin;
             begin
         });
-        let mut again = 0;
-        let before = self.mappings.range(..begin).next_back().map(|(&begin, &value)| (begin, value));
-        let overlapping = before.into_iter().chain(self.mappings.range(begin..end).map(|(&begin, &value)| (begin, value)));
-        for (low, (high, other)) in overlapping {
-            if other != subflow {
-                again += high.min(end).saturating_sub(low.max(begin));
-            }
-        }
-        if again == 0 {
-            self.mappings.entry(begin).or_insert((end, subflow));
-            if self.mappings.len() > MAPPINGS {
-                self.mappings.pop_first();
-            }
-        }
+        let (mut again, mut new) = (0, 0);
+        self.senders.each(sent.clone(), |part, sender| match sender {
+            None => new += part.end - part.start,
+            Some(sender) if sender != subflow => again += part.end - part.start,
+            Some(_) => {}
+        });
+        self.senders.add(sent, subflow, REMEMBERED);
         self.reinjected_bytes += again;
-        self.watch.series.at(now).new_bytes += (end - begin) - again.min(end - begin);
-        self.watch.series.at(now).reinjected_bytes += again;
+        let bin = self.watch.series.at(now);
+        bin.new_bytes += new;
+        bin.reinjected_bytes += again;
         self.watch.on_data(now, end, mss);
         (end.saturating_sub(first), again)
     }
@@ -59,8 +56,22 @@ impl Data {
         }
     }
 
+    /// The data sequence number of a mapping.
+    pub(crate) fn dsn(&mut self, number: Number) -> u64 {
+        self.is_short |= self.first.is_none() && self.initial.is_none() && matches!(number, Number::Short(_));
+        self.expand(number)
+    }
+
     fn expand(&self, number: Number) -> u64 {
-        number.expand(DataSeq::new(self.watch.sent.max(self.first.unwrap_or(0)))).get()
+        /// Above it a first number of 32 bits has room on both sides.
+        const MIDDLE: u64 = 1 << 32;
+        let near = self.watch.sent.max(self.first.or(self.initial).unwrap_or(MIDDLE));
+        match number {
+            Number::Long(number) if self.is_short => Number::Short(number as u32),
+            _ => number,
+        }
+        .expand(DataSeq::new(near))
+        .get()
     }
 
     /// `start` is when the first packet of all files was seen.
@@ -91,5 +102,6 @@ pub(crate) struct Connection {
     pub(crate) addresses_announced: u64,
     pub(crate) join_syns: u64,
     pub(crate) fallback: bool,
-    pub(crate) fast_close: bool,
+    /// The end that sent an MP_FASTCLOSE first, and when.
+    pub(crate) fast_close: Option<(usize, u64)>,
 }

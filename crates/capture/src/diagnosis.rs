@@ -12,32 +12,137 @@ const LITTLE: u64 = 20_000;
 /// Retransmissions of segments longer than any acknowledged that make a black hole.
 const STUCK: u64 = 3;
 
-pub(crate) fn sentences(connection: &Connection, streams: &[&Stream], data: &[DataReport; 2], is_mptcp: bool) -> Vec<String> {
-    let mut said = Vec::new();
-    if is_mptcp {
-        subflows(connection, streams, &mut said);
-    } else if streams.iter().any(|stream| stream.capable[0] && !stream.capable[1]) {
-        said.push("the client asked for MPTCP and the server, or something on the path, did not answer so: this is plain TCP".to_owned());
-    }
-    for stream in streams {
-        handshake(stream, &mut said);
-        path_mtu(stream, &mut said);
-    }
-    for (side, data) in data.iter().enumerate() {
-        let who = ["server", "client"][side];
-        if data.sent_bytes > LITTLE && data.window_limited_share >= WORTH {
-            let share = data.window_limited_share * 100.0;
-            said.push(format!("limited by the receive window of the {who} for {share:.0} % of the time"));
+/// What the sentences are made of.
+pub(crate) struct Findings<'a> {
+    pub(crate) connection: &'a Connection,
+    pub(crate) streams: &'a [&'a Stream],
+    pub(crate) data: &'a [DataReport; 2],
+    pub(crate) is_mptcp: bool,
+    /// Nothing is missing in any file, as far as can be told: what is not in it was not there.
+    pub(crate) is_whole: bool,
+    /// When the first packet of all files was seen.
+    pub(crate) start: u64,
+}
+
+impl Findings<'_> {
+    pub(crate) fn sentences(&self) -> Vec<String> {
+        let mut said = Vec::new();
+        self.ends(&mut said);
+        if self.is_mptcp {
+            self.subflows(&mut said);
+        } else if self.streams.iter().any(|stream| stream.capable[0] && stream.syn_ack && !stream.capable[1]) {
+            said.push(
+                "the client asked for MPTCP and the server, or something on the path, did not answer so: this is plain TCP".to_owned(),
+            );
         }
-        if data.sent_bytes > LITTLE && data.reinjected_bytes * 20 > data.sent_bytes {
-            let share = data.reinjected_bytes as f64 / data.sent_bytes as f64 * 100.0;
-            said.push(format!("{share:.0} % of the data of the {} were sent again on another subflow", ["client", "server"][side]));
+        for stream in self.streams {
+            if self.is_whole {
+                handshake(stream, &mut said);
+            }
+            path_mtu(stream, self.is_whole, &mut said);
+        }
+        for (side, data) in self.data.iter().enumerate() {
+            let who = ["server", "client"][side];
+            if data.sent_bytes > LITTLE && data.window_limited_share >= WORTH {
+                let share = data.window_limited_share * 100.0;
+                said.push(format!("limited by the receive window of the {who} for {share:.0} % of the time"));
+            }
+            // Of few bytes, too, if it is a part worth a sentence.
+            let many = data.reinjected_bytes * 20 > data.sent_bytes;
+            if many && (data.sent_bytes > LITTLE || data.reinjected_bytes as f64 >= WORTH * data.sent_bytes as f64) {
+                let share = data.reinjected_bytes as f64 / data.sent_bytes as f64 * 100.0;
+                said.push(format!("{share:.0} % of the data of the {} were sent again on another subflow", SENDERS[side]));
+            }
+        }
+        for stream in self.streams {
+            losses(stream, &mut said);
+        }
+        said
+    }
+
+    fn seconds(&self, at: u64) -> String {
+        format!("{:.3} s", at.saturating_sub(self.start) as f64 / 1e9)
+    }
+
+    /// What ended early, and by whom.
+    fn ends(&self, said: &mut Vec<String>) {
+        if let Some((side, at)) = self.connection.fast_close {
+            said.push(format!("the {} gave the connection up with MP_FASTCLOSE at {}", SENDERS[side], self.seconds(at)));
+        }
+        for stream in self.streams {
+            let Some(reset) = stream.reset.filter(|reset| !reset.is_after_end) else { continue };
+            // An MP_FASTCLOSE resets all subflows (RFC 8684 section 3.5).
+            if self.connection.fast_close.is_some() && reset.why.is_none() {
+                continue;
+            }
+            let (who, at) = (SENDERS[reset.side], self.seconds(reset.at));
+            let mut sentence = if stream.syns > 0 && !stream.syn_ack && !stream.established {
+                format!("{}: the {who} refused the SYN with a RST at {at}", name(stream))
+            } else {
+                format!("{}: the {who} reset it at {at}", name(stream))
+            };
+            if let (Some((is_transient, number)), Some(reason)) = (reset.why, reset.reason()) {
+                sentence += &format!(", with MP_TCPRST: {reason} (reason {number}{})", if is_transient { ", transient" } else { "" });
+            }
+            said.push(sentence);
         }
     }
-    for stream in streams {
-        losses(stream, &mut said);
+
+    fn subflows(&self, said: &mut Vec<String>) {
+        let (connection, streams) = (self.connection, self.streams);
+        let has_data = |stream: &&&Stream| stream.directions.iter().any(|direction| direction.segments > 0);
+        let carrying = streams.iter().filter(has_data).count();
+        if !connection.has_first {
+            said.push(
+                if streams.iter().any(|stream| stream.is_join) {
+                    "its first subflow is not in the capture: only joins are"
+                } else {
+                    "its beginning is not in the capture: which other subflows belong to it is not known"
+                }
+                .to_owned(),
+            );
+        }
+        // What was not seen may stand where nothing could be read.
+        let is_known = self.is_whole && connection.has_first && streams.iter().all(|stream| stream.options_cut == 0);
+        if streams.iter().any(|stream| stream.capable == [true, false] && stream.syn_ack) {
+            said.push("the SYN had an MP_CAPABLE and its answer had none: the connection fell back to TCP".to_owned());
+        } else if carrying == 1 && connection.join_syns == 0 && is_known {
+            let offered = if connection.addresses_announced > 0 { ", though an address was announced" } else { "" };
+            said.push(format!("only one subflow carried data: no MP_JOIN was sent{offered}"));
+        } else if carrying == 1 && streams.len() > 1 && self.is_whole {
+            let refused = streams.iter().filter(|stream| stream.is_join && !stream.established).count();
+            let all_backup = streams.iter().filter(|stream| stream.is_join).all(|stream| stream.backup);
+            said.push(match (refused, all_backup) {
+                (0, true) => "only one subflow carried data: the others are backups".to_owned(),
+                (0, false) => "only one subflow carried data, though the others were established".to_owned(),
+                (refused, _) => format!("only one subflow carried data: {refused} of {} joins did not succeed", streams.len() - 1),
+            });
+        }
+        if connection.fallback {
+            said.push("an MP_FAIL was sent: a checksum was wrong, and something on the path changes what passes it".to_owned());
+        }
     }
-    said
+}
+
+const SENDERS: [&str; 2] = ["client", "server"];
+
+/// How the streams of a connection ended, where none was reset.
+pub(crate) fn ended(streams: &[&Stream], start: u64) -> Option<String> {
+    let seconds = |at: u64| format!("{:.3} s", at.saturating_sub(start) as f64 / 1e9);
+    if streams.iter().any(|stream| stream.reset.is_some_and(|reset| !reset.is_after_end)) {
+        return None;
+    }
+    let ended = streams.iter().filter(|stream| stream.first_fin().is_some()).count();
+    let (side, at) = streams.iter().filter_map(|stream| stream.first_fin()).min_by_key(|&(_, at)| at)?;
+    if streams.len() > 1 {
+        let (who, all) = (SENDERS[side], streams.len());
+        return Some(format!("{ended} of {all} subflows ended with a FIN, the first by the {who} at {}", seconds(at)));
+    }
+    let first = format!("the {} closed it with a FIN at {}", SENDERS[side], seconds(at));
+    Some(match streams[0].directions[1 - side].fin {
+        Some(later) => format!("{first}, the {} at {}", SENDERS[1 - side], seconds(later)),
+        None => format!("{first}, the {} did not", SENDERS[1 - side]),
+    })
 }
 
 fn name(stream: &Stream) -> String {
@@ -45,39 +150,14 @@ fn name(stream: &Stream) -> String {
     format!("{client} to {server}")
 }
 
-fn subflows(connection: &Connection, streams: &[&Stream], said: &mut Vec<String>) {
-    let has_data = |stream: &&&Stream| stream.directions.iter().any(|direction| direction.segments > 0);
-    let carrying = streams.iter().filter(has_data).count();
-    if !connection.has_first {
-        said.push("its first subflow is not in the capture: only joins are".to_owned());
-    }
-    if streams.iter().any(|stream| stream.capable == [true, false] && stream.syn_ack) {
-        said.push("the SYN had an MP_CAPABLE and its answer had none: the connection fell back to TCP".to_owned());
-    } else if carrying == 1 && connection.join_syns == 0 {
-        let offered = if connection.addresses_announced > 0 { ", though an address was announced" } else { "" };
-        said.push(format!("only one subflow carried data: no MP_JOIN was sent{offered}"));
-    } else if carrying == 1 && streams.len() > 1 {
-        let refused = streams.iter().filter(|stream| stream.is_join && !stream.established).count();
-        let all_backup = streams.iter().filter(|stream| stream.is_join).all(|stream| stream.backup);
-        said.push(match (refused, all_backup) {
-            (0, true) => "only one subflow carried data: the others are backups".to_owned(),
-            (0, false) => "only one subflow carried data, though the others were established".to_owned(),
-            (refused, _) => format!("only one subflow carried data: {refused} of {} joins did not succeed", streams.len() - 1),
-        });
-    }
-    if connection.fallback {
-        said.push("an MP_FAIL was sent: a checksum was wrong, and something on the path changes what passes it".to_owned());
-    }
-}
-
 fn handshake(stream: &Stream, said: &mut Vec<String>) {
-    if stream.syns > 0 && !stream.syn_ack {
+    if stream.syns > 0 && !stream.syn_ack && stream.reset.is_none() {
         let syns = stream.syns;
         said.push(format!("{}: no answer to {syns} SYN{}", name(stream), if syns == 1 { "" } else { "s" }));
     }
 }
 
-fn path_mtu(stream: &Stream, said: &mut Vec<String>) {
+fn path_mtu(stream: &Stream, is_whole: bool, said: &mut Vec<String>) {
     for event in &stream.icmp {
         let router = event.from;
         said.push(match event.mtu {
@@ -91,7 +171,7 @@ fn path_mtu(stream: &Stream, said: &mut Vec<String>) {
             None => format!(
                 "{}: {router} answered the {} {} time{} with \"{}\"",
                 name(stream),
-                ["client", "server"][event.side],
+                SENDERS[event.side],
                 event.count,
                 if event.count == 1 { "" } else { "s" },
                 event.message.name()
@@ -99,7 +179,8 @@ fn path_mtu(stream: &Stream, said: &mut Vec<String>) {
         });
     }
     for direction in &stream.directions {
-        if direction.too_long_again >= STUCK
+        if is_whole
+            && direction.too_long_again >= STUCK
             && stream.icmp.iter().all(|event| event.mtu.is_none())
             && direction.too_long > direction.pmtu_seen + 8
             && direction.too_long > 576
@@ -127,9 +208,16 @@ fn path_mtu(stream: &Stream, said: &mut Vec<String>) {
 }
 
 fn losses(stream: &Stream, said: &mut Vec<String>) {
+    if stream.options_cut > 0 {
+        said.push(format!(
+            "{}: the snap length cuts the TCP options of {} packets off, so that MPTCP, the MSS and the window's scale may be missed",
+            name(stream),
+            stream.options_cut
+        ));
+    }
     for (side, direction) in stream.directions.iter().enumerate() {
         let share = |count: u64| count as f64 / direction.segments.max(1) as f64;
-        let who = ["client", "server"][side];
+        let who = SENDERS[side];
         if direction.segments > 100 && share(direction.retransmissions) > 0.02 {
             let percent = share(direction.retransmissions) * 100.0;
             said.push(format!("{}: the {who} sent {percent:.1} % of its segments again", name(stream)));

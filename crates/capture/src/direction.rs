@@ -1,9 +1,12 @@
 //! What one end of a stream sends, and what becomes of it: sizes, retransmissions, reordering, delays.
 
 use crate::frame::Segment;
+use crate::mapped::Mapped;
+use crate::ranges::Ranges;
 use crate::report::DirectionReport;
 use crate::spread::Spread;
 use crate::window::WindowWatch;
+use polypath_wire::mptcp::Mapping;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Segments on their way of which the times are known, at most; older ones are forgotten.
@@ -56,7 +59,11 @@ pub(crate) struct Direction {
     /// The file in which its packets are seen first.
     pub(crate) near: Option<usize>,
     /// Sequence number of the SYN, or the one before the first byte seen.
-    pub(crate) isn: Option<u32>,
+    isn: Option<u32>,
+    has_syn: bool,
+    /// What is to be added to places in the subflow that a mapping tells, where no SYN says from where they count.
+    place_base: Option<u32>,
+    pub(crate) mapped: Mapped,
     pub(crate) mss: Option<u16>,
     pub(crate) scale: Option<u8>,
     pub(crate) watch: WindowWatch,
@@ -79,12 +86,16 @@ pub(crate) struct Direction {
     pending: VecDeque<Pending>,
     again: VecDeque<u64>,
     holes: Vec<(u64, u64)>,
+    /// What the other end has acknowledged selectively; and how many bytes have reached it (Linux: `tcp_sock::delivered`, in segments).
+    sacked: Ranges<()>,
+    delivered: u64,
     advanced_at: u64,
     far_next: u64,
     /// Segments sent again that are longer than any that was acknowledged, and the longest of them.
     pub(crate) too_long_again: u64,
     pub(crate) too_long: u32,
-    pub(crate) fin: bool,
+    /// When the first one was seen.
+    pub(crate) fin: Option<u64>,
 }
 
 impl Direction {
@@ -94,6 +105,38 @@ impl Direction {
         let (relative, near) = (seq.wrapping_sub(isn), self.watch.sent);
         // What would stand before the SYN counts as that.
         near.checked_add_signed(i64::from(relative.wrapping_sub(near as u32) as i32)).unwrap_or(0)
+    }
+
+    /// A SYN's sequence number.
+    pub(crate) fn begin(&mut self, isn: u32) {
+        (self.isn, self.has_syn) = (Some(isn), true);
+    }
+
+    /// The bytes of a segment, counted since the SYN.
+    pub(crate) fn range(&mut self, segment: &Segment<'_>) -> std::ops::Range<u64> {
+        let begin = self.unwrapped(segment.seq);
+        begin..begin + u64::from(segment.len)
+    }
+
+    /// A mapping that a segment brings, of so many bytes without a DATA_FIN, to this data sequence number.
+    pub(crate) fn map(&mut self, segment: &Segment<'_>, mapping: &Mapping, len: u64, dsn: u64) {
+        let near = self.unwrapped(segment.seq);
+        let base = if self.has_syn {
+            0
+        } else {
+            // The mapping begins with the segment or before it; the more of them come, the surer it is where.
+            let told = (near as u32).wrapping_sub(mapping.ssn);
+            let least = self.place_base.filter(|base| (told.wrapping_sub(*base) as i32) >= 0).unwrap_or(told);
+            *self.place_base.insert(least)
+        };
+        let place = mapping.ssn.wrapping_add(base);
+        // In a fallback it has no end (RFC 8684 section 3.7).
+        let from = |begin: u64| begin..if mapping.len == 0 { u64::MAX } else { begin.saturating_add(len) };
+        let begin = near.checked_add_signed(i64::from(place.wrapping_sub(near as u32) as i32));
+        // One that contradicts an earlier one stands for what it came with.
+        if !begin.is_some_and(|begin| self.mapped.map(from(begin), dsn)) {
+            self.mapped.map(from(near), dsn);
+        }
     }
 
     pub(crate) fn largest_segment(&self) -> u32 {
@@ -201,10 +244,11 @@ impl Direction {
     }
 
     /// An acknowledgement of what this end sent, at the file nearest to it.
-    pub(crate) fn on_ack(&mut self, now: u64, ack: u32, window: u64) {
+    pub(crate) fn on_ack(&mut self, now: u64, segment: &Segment<'_>, window: u64) {
         let Some(isn) = self.isn else { return };
-        let (relative, near) = (ack.wrapping_sub(isn), self.watch.sent);
-        let ack = near.checked_add_signed(i64::from(relative.wrapping_sub(near as u32) as i32)).unwrap_or(0);
+        let near = self.watch.sent;
+        let unwrapped = |ack: u32| near.checked_add_signed(i64::from(ack.wrapping_sub(isn).wrapping_sub(near as u32) as i32)).unwrap_or(0);
+        let ack = unwrapped(segment.ack);
         // Beyond what was sent only the FIN is, or what the capture has not seen.
         if ack > near.saturating_add(1 << 30) {
             return;
@@ -224,11 +268,31 @@ impl Direction {
             (bin.rtt_ns, bin.rtts) = (bin.rtt_ns.saturating_add(rtt), bin.rtts + 1);
         }
         let mss = self.mss_for_window();
+        let before = self.watch.acked;
         self.watch.on_ack(now, ack, window, mss);
+        self.count_delivered(before, segment.sacked().map(|block| block.map(unwrapped)));
+        self.watch.series.at(now).delivered = self.delivered;
+    }
+
+    /// What an acknowledgement of all up to `before` and now up to `watch.acked`, and of these blocks, tells for the first time.
+    fn count_delivered(&mut self, before: u64, blocks: impl Iterator<Item = [u64; 2]>) {
+        let acked = self.watch.acked;
+        if acked > before {
+            self.delivered += (acked - before) - self.sacked.count(before..acked);
+            self.sacked.forget_below(acked);
+        }
+        for [begin, end] in blocks {
+            // Below what is acknowledged stands what came twice (RFC 2883 section 4); beyond what was sent stands nothing.
+            let block = begin.max(acked)..end.min(self.watch.sent);
+            if !block.is_empty() {
+                self.delivered += (block.end - block.start) - self.sacked.count(block.clone());
+                self.sacked.add(block, (), HOLES);
+            }
+        }
     }
 
     /// Data up to this place in the connection's stream are carried; so many bytes of them another subflow had carried before.
-    pub(crate) fn on_mapping(&mut self, now: u64, dsn: u64, again: u64) {
+    pub(crate) fn on_placed(&mut self, now: u64, dsn: u64, again: u64) {
         self.reinjected_bytes += again;
         let bin = self.watch.series.at(now);
         bin.reinjected_bytes += again;
@@ -272,6 +336,6 @@ impl Direction {
     pub(crate) fn acked_bytes(&self) -> u64 {
         // The SYN has a number of its own, and so has the FIN.
         let acked = self.watch.acked.saturating_sub(1);
-        acked.saturating_sub(u64::from(self.fin && acked > self.bytes))
+        acked.saturating_sub(u64::from(self.fin.is_some() && acked > self.bytes))
     }
 }

@@ -127,35 +127,41 @@ fn quoted(part: Part<'_>) -> Result<[(IpAddr, u16); 2], Kind> {
 }
 
 impl<'a> Segment<'a> {
-    /// Its options in order, as far as they are there and well made.
-    pub(crate) fn options(&self) -> impl Iterator<Item = TcpOption> + use<'a> {
+    /// The ranges that it acknowledges selectively (RFC 2018 section 3): first sequence number, and the one behind the last.
+    pub(crate) fn sacked(&self) -> impl Iterator<Item = [u32; 2]> + use<'a> {
+        let blocks = self.raw_options().find(|option| option[0] == 5).map_or(&[][..], |option| &option[2..]);
+        blocks.chunks_exact(8).map(|block| [0, 4].map(|at| u32::from_be_bytes([block[at], block[at + 1], block[at + 2], block[at + 3]])))
+    }
+
+    /// Its options in order, as far as they are there and well made: kind, length, and what follows.
+    fn raw_options(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let mut rest = self.options;
         std::iter::from_fn(move || {
             loop {
                 let (&kind, behind) = rest.split_first()?;
                 match kind {
                     0 => return None,
-                    1 => {
-                        rest = behind;
-                        continue;
+                    1 => rest = behind,
+                    _ => {
+                        let len = usize::from(*behind.first()?);
+                        let option = rest.get(..len).filter(|_| len >= 2)?;
+                        rest = &rest[len..];
+                        return Some(option);
                     }
-                    _ => {}
-                }
-                let len = usize::from(*behind.first()?);
-                let option = rest.get(..len).filter(|_| len >= 2)?;
-                rest = &rest[len..];
-                let found = match (kind, len) {
-                    (2, 4) => Some(TcpOption::Mss(u16::from_be_bytes([option[2], option[3]]))),
-                    (3, 3) => Some(TcpOption::WindowScale(option[2].min(14))),
-                    (mptcp::KIND, _) => {
-                        mptcp::Packet::new_checked(option).and_then(|packet| mptcp::Repr::parse(&packet)).ok().map(TcpOption::Mptcp)
-                    }
-                    _ => None,
-                };
-                if found.is_some() {
-                    return found;
                 }
             }
+        })
+    }
+
+    /// Those that somebody asks for.
+    pub(crate) fn options(&self) -> impl Iterator<Item = TcpOption> + use<'a> {
+        self.raw_options().filter_map(|option| match *option {
+            [2, 4, high, low] => Some(TcpOption::Mss(u16::from_be_bytes([high, low]))),
+            [3, 3, scale] => Some(TcpOption::WindowScale(scale.min(14))),
+            [mptcp::KIND, ..] => {
+                mptcp::Packet::new_checked(option).and_then(|packet| mptcp::Repr::parse(&packet)).ok().map(TcpOption::Mptcp)
+            }
+            _ => None,
         })
     }
 }
@@ -246,5 +252,201 @@ mod tests {
         let bytes = tunnelled(&packet, 40000, 1);
         let chance = read(101, &bytes);
         assert!(matches!(chance, Ok(Dissected { frame: Frame::Udp, tunnel: None, .. })), "{chance:?}");
+    }
+
+    /// This header before the packet.
+    fn behind(header: &[u8]) -> Vec<u8> {
+        [header, &packet()[..]].concat()
+    }
+
+    /// An IPv4 packet of this protocol.
+    fn in_ipv4(protocol: u8, body: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![0; 20];
+        bytes.extend_from_slice(body);
+        let addresses = (Ipv4Addr::new(1, 1, 1, 1), Ipv4Addr::new(2, 2, 2, 2));
+        ipv4::Repr { source: addresses.0, destination: addresses.1, protocol, payload_len: body.len(), ..ipv4::Repr::default() }
+            .emit(&mut bytes)
+            .unwrap();
+        bytes
+    }
+
+    /// A datagram to this port in an IPv4 packet.
+    fn in_udp(port: u16, body: &[u8]) -> Vec<u8> {
+        let len = (body.len() + 8) as u16;
+        let header = [9_u16, port, len, 0].map(u16::to_be_bytes).concat();
+        in_ipv4(UDP, &[&header, body].concat())
+    }
+
+    fn ethernet(kind: u16, body: &[u8]) -> Vec<u8> {
+        [&[2; 12][..], &kind.to_be_bytes(), body].concat()
+    }
+
+    #[track_caller]
+    fn comes_in(link_type: i32, frame: &[u8], tunnel: Option<&str>) {
+        let Ok(Dissected { frame: Frame::Tcp(segment), ip_len: 148, tunnel: found }) = read(link_type, frame) else {
+            panic!("{:?}", read(link_type, frame))
+        };
+        assert_eq!((segment.source.1, segment.len, segment.options_len, found), (4000, 100, 8, tunnel));
+        // Cut anywhere it is the segment or named, and never another length.
+        for cut in 0..frame.len() {
+            match dissect(link_type, &frame[..cut], frame.len() as u32) {
+                Ok(Dissected { frame: Frame::Tcp(segment), .. }) => assert_eq!(segment.len, 100),
+                Ok(Dissected { frame: Frame::Udp, .. }) | Err(_) => {}
+                other => panic!("{other:?} of {cut} bytes"),
+            }
+        }
+    }
+
+    #[test]
+    fn link_types_of_other_programs_lead_to_the_packet() {
+        let wireless = |qos: bool| {
+            let mut header = vec![if qos { 0x88 } else { 0x08 }, 0x01];
+            header.resize(if qos { 26 } else { 24 }, 0);
+            [header, vec![0xaa, 0xaa, 3, 0, 0, 0, 8, 0]].concat()
+        };
+        let radiotap = [&[0, 0, 9, 0, 2, 0, 0, 0, 0x10][..], &wireless(true)].concat();
+        let nflog = |bytes: fn(u16) -> [u8; 2]| {
+            let attribute = |len: u16, kind: u16| [bytes(len), bytes(kind)].concat();
+            [&[2, 0, 0, 0][..], &attribute(8, 1), &[8, 0, 1, 0], &attribute(4 + 148, 9)].concat()
+        };
+        let pktap = [&108_u32.to_le_bytes()[..], &1_u32.to_le_bytes(), &101_u32.to_le_bytes(), &[0; 96]].concat();
+        for (link_type, header) in [
+            (9, &[0, 0x21][..]),
+            (9, &[0xff, 3, 0, 0x21]),
+            (9, &[0x21]),
+            (50, &[0xff, 3, 0, 0x21]),
+            (50, &[0x0f, 0, 8, 0]),
+            (104, &[0x0f, 0, 8, 0]),
+            (51, &[0x11, 0, 0, 7, 0, 150, 0, 0x21]),
+            (105, &wireless(false)),
+            (105, &wireless(true)),
+            (127, &radiotap),
+            (119, &[&[0; 144][..], &wireless(false)].concat()),
+            (163, &[&[0x80, 0x21, 0x10, 0x01, 0, 0, 0, 64][..], &[0; 56], &wireless(false)].concat()),
+            (192, &[&[0, 0, 8, 0, 105, 0, 0, 0][..], &wireless(false)].concat()),
+            (204, &[1, 0xff, 3, 0, 0x21]),
+            (117, &[&[61, 2, 0, 0][..], &[0; 60]].concat()),
+            (109, &[0; 12]),
+            (239, &nflog(u16::to_le_bytes)),
+            (239, &nflog(u16::to_be_bytes)),
+            (258, &pktap),
+            (228, &[]),
+        ] {
+            comes_in(link_type, &behind(header), None);
+        }
+        // Between Ethernet and IP: 802.1ad with 802.1Q, SNAP, two labels, PPPoE.
+        for (kind, header) in [
+            (0x88a8, &[0, 1, 0x81, 0, 0, 2, 8, 0][..]),
+            (156, &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0]),
+            (0x8847, &[0, 1, 0, 64, 0, 2, 1, 64]),
+            (0x8864, &[0x11, 0, 0, 7, 0, 150, 0, 0x21]),
+        ] {
+            comes_in(1, &ethernet(kind, &behind(header)), None);
+        }
+    }
+
+    #[test]
+    fn tunnels_are_looked_into_and_named() {
+        let packet = packet();
+        let inside = ethernet(0x0800, &packet);
+        let tunnels = [
+            ("IP in IP", in_ipv4(4, &packet)),
+            ("GRE", in_ipv4(47, &behind(&[0, 0, 8, 0]))),
+            ("GRE", in_ipv4(47, &behind(&[0xb0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 9]))),
+            ("GRE", in_ipv4(47, &[&[0, 0, 0x65, 0x58][..], &inside].concat())),
+            ("GRE", in_ipv4(47, &[&[0x30, 0x81, 0x88, 0x0b, 0, 150, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0x21][..], &packet].concat())),
+            ("GRE", in_ipv4(47, &[&[0x10, 0, 0x88, 0xbe, 0, 0, 0, 1, 0x10, 0, 0, 1, 0, 0, 0, 0][..], &inside].concat())),
+            ("EtherIP", in_ipv4(97, &[&[0x30, 0][..], &inside].concat())),
+            ("MPLS in IP", in_ipv4(137, &behind(&[0, 1, 1, 64]))),
+            ("VXLAN", in_udp(4789, &[&[8, 0, 0, 0, 0, 0, 7, 0][..], &inside].concat())),
+            ("Geneve", in_udp(6081, &[&[1, 0, 0x65, 0x58, 0, 0, 7, 0, 1, 2, 3, 0][..], &inside].concat())),
+            ("GTP-U", in_udp(2152, &behind(&[0x30, 255, 0, 148, 0, 0, 0, 7]))),
+            ("GTP-U", in_udp(2152, &behind(&[0x34, 255, 0, 156, 0, 0, 0, 7, 0, 0, 0, 0x85, 1, 0, 9, 0]))),
+            ("L2TP", in_udp(1701, &behind(&[0x40, 2, 0, 158, 0, 1, 0, 1, 0xff, 3, 0, 0x21]))),
+        ];
+        for (name, packet) in &tunnels {
+            comes_in(101, packet, Some(name));
+            // In one another, the innermost is told.
+            comes_in(101, &in_ipv4(4, packet), Some(name));
+        }
+        let in_ipv6 = [&[0x60, 0, 0, 0, 0, 148, 4, 64][..], &[7; 32], &packet].concat();
+        comes_in(101, &in_ipv6, Some("IP in IP"));
+        let mut deep = packet;
+        for _ in 0..20 {
+            deep = in_ipv4(4, &deep);
+        }
+        assert!(read(101, &deep).unwrap_err().to_string().contains("more headers in one another"));
+    }
+
+    #[test]
+    fn a_length_that_is_left_to_the_card_is_that_of_the_frame() {
+        let mut long = packet();
+        (long[2], long[3]) = (0, 0);
+        let of = |frame: &[u8], wire| match dissect(1, frame, wire) {
+            Ok(Dissected { frame: Frame::Tcp(segment), ip_len, .. }) => (segment.len, ip_len),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(of(&ethernet(0x0800, &long)[..80], 14 + 48 + 190_000), (190_000, 190_048));
+        // IPv6 without a length, and with the option of a jumbogram (RFC 2675 section 2).
+        let segment = &long[20..];
+        let bare = [&[0x60, 0, 0, 0, 0, 0, 6, 64][..], &[7; 32], segment].concat();
+        let jumbo = [&[0x60, 0, 0, 0, 0, 0, 0, 64][..], &[7; 32], &[6, 0, 0xc2, 4, 0, 2, 0xe6, 0x54], segment].concat();
+        assert_eq!(of(&ethernet(0x86dd, &bare)[..100], 14 + 40 + 28 + 190_000), (190_000, 190_068));
+        assert_eq!(of(&ethernet(0x86dd, &jumbo)[..100], 14 + 48 + 28 + 190_000), (190_000, 190_076));
+        // Padding is not payload.
+        let short = packet()[..48].to_vec();
+        let mut padded = ethernet(0x0800, &short);
+        padded[14 + 3] = 48;
+        padded.extend([0; 30]);
+        assert_eq!(of(&padded, padded.len() as u32), (0, 48));
+    }
+
+    #[test]
+    fn ipv6_extension_headers_are_walked() {
+        let segment = packet()[20..].to_vec();
+        let with = |first: u8, extensions: &[u8]| {
+            let len = (extensions.len() + segment.len()) as u16;
+            [&[0x60, 0, 0, 0][..], &len.to_be_bytes(), &[first, 64], &[7; 32], extensions, &segment].concat()
+        };
+        for (first, extensions) in [
+            (0, &[60, 0, 1, 4, 0, 0, 0, 0, 43, 1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 6, 0, 4, 0, 0, 0, 0, 0][..]),
+            (51, &[6, 4, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+            (44, &[6, 0, 0, 0, 0, 0, 0, 1]),
+        ] {
+            let bytes = with(first, extensions);
+            let Ok(Dissected { frame: Frame::Tcp(segment), .. }) = read(101, &bytes) else { panic!("{:?}", read(101, &bytes)) };
+            assert_eq!((segment.source.1, segment.len), (4000, 100));
+        }
+        assert!(read(101, &with(44, &[6, 0, 0, 8, 0, 0, 0, 1])).is_err_and(|kind| kind.to_string().contains("fragment of a TCP")));
+        assert_eq!(read(101, &with(50, &[0; 8])).unwrap_err().to_string(), "ESP, encrypted");
+    }
+
+    #[test]
+    fn what_is_not_read_is_named() {
+        let packet = packet();
+        let protected = [&[0x08, 0x41][..], &[0; 30], &packet].concat();
+        for (link_type, frame, name) in [
+            (189, packet.clone(), "USB, link type 189"),
+            (9, behind(&[0, 0x2d]), "PPP protocol 0x002d"),
+            (1, ethernet(0x4305, &packet), "EtherType 0x4305"),
+            (1, ethernet(0x88e5, &packet), "MACsec, EtherType 0x88e5"),
+            (105, protected, "IEEE 802.11, encrypted"),
+            (101, in_ipv4(50, &packet), "ESP, encrypted"),
+            (101, in_ipv4(253, &packet), "IP protocol 253"),
+            (101, vec![0x10; 60], "neither IPv4 nor IPv6"),
+            (101, packet[..39].to_vec(), "cut off before its headers end"),
+        ] {
+            assert_eq!(read(link_type, &frame).unwrap_err().to_string(), name);
+        }
+        for (link_type, frame, name) in [
+            (1, ethernet(0x0806, &[0; 28]), "ARP"),
+            (1, ethernet(38, &[0x42, 0x42, 3]), "spanning tree"),
+            (9, behind(&[0xc0, 0x21]), "PPP protocol 0xc021"),
+            (101, in_ipv4(132, &packet), "SCTP"),
+            (101, in_udp(53, &packet), "UDP"),
+            (105, vec![0x80; 24], "IEEE 802.11 management"),
+        ] {
+            assert_eq!(read(link_type, &frame).unwrap().frame.kind().to_string(), name);
+        }
     }
 }

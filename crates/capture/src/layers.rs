@@ -247,11 +247,7 @@ fn other(kind: Kind, outside: Outside) -> Found<'static> {
 }
 
 fn is(kind: Kind, outside: Outside) -> Found<'static> {
-    if kind.is_without_tcp() {
-        other(kind, outside)
-    } else {
-        Err(kind)
-    }
+    if kind.is_without_tcp() { other(kind, outside) } else { Err(kind) }
 }
 
 fn ether<'a>(kind: u16, part: Part<'a>, outside: Outside) -> Found<'a> {
@@ -275,11 +271,12 @@ fn ether<'a>(kind: u16, part: Part<'a>, outside: Outside) -> Found<'a> {
 /// IEEE 802.2; with SNAP an EtherType follows (RFC 1042).
 fn llc<'a>(part: Part<'a>, outside: Outside) -> Found<'a> {
     match part.array(0)? {
-        [0xaa, 0xaa, 3, _, _, _] => inner(Header::Ether(part.u16(6)?), part.skip(8)?, outside),
+        [0xaa, 0xaa, 3] if !matches!(part.array(3)?, [0, 0, 0 | 0xf8]) => Err(Kind::Named("IEEE 802.2 SNAP, a vendor's own")),
+        [0xaa, 0xaa, 3] => inner(Header::Ether(part.u16(6)?), part.skip(8)?, outside),
         // By the service access points of IEEE 802.
-        [0x06, 0x06, 3, ..] => inner(Header::Ip, part.skip(3)?, outside),
-        [0x42, 0x42, ..] => other(Kind::Named("spanning tree"), outside),
-        [0xfe, 0xfe, ..] => other(Kind::Named("IS-IS"), outside),
+        [0x06, 0x06, 3] => inner(Header::Ip, part.skip(3)?, outside),
+        [0x42, 0x42, _] => other(Kind::Named("spanning tree"), outside),
+        [0xfe, 0xfe, _] => other(Kind::Named("IS-IS"), outside),
         _ => Err(Kind::Named("IEEE 802.2 LLC")),
     }
 }

@@ -14,6 +14,9 @@ mod frame;
 mod icmp;
 mod kind;
 mod layers;
+mod mapped;
+mod packed;
+mod ranges;
 mod reader;
 mod report;
 mod series;
@@ -23,6 +26,8 @@ mod window;
 
 pub use analysis::{analyse, analyse_one_end};
 pub use reader::Broken;
-pub use report::{ConnectionReport, DataReport, DirectionReport, FileReport, IcmpCount, IcmpReport, KindCount, Report, SubflowReport};
+pub use report::{
+    ConnectionReport, DataReport, DirectionReport, EndReport, FileReport, IcmpCount, IcmpReport, KindCount, Report, SubflowReport,
+};
 pub use series::SeriesReport;
 pub use spread::SpreadReport;

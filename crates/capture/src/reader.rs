@@ -1,9 +1,12 @@
-//! Packets out of a file: pcap of either byte order with micro- or nanoseconds, and pcapng with any number of sections and interfaces.
+//! Packets out of a file: pcap of either byte order with micro- or nanoseconds, and pcapng with any number of sections and interfaces; packed with
+//! gzip or zstd, too.
 
+use crate::packed::unpacked;
 use pcap_parser::pcapng::Block;
 use pcap_parser::traits::PcapReaderIterator;
 use pcap_parser::{PcapBlockOwned, PcapError, create_reader};
 use std::io::Read;
+use std::sync::{Arc, OnceLock};
 
 /// A packet of a capture.
 #[derive(Clone, Debug, Default)]
@@ -23,7 +26,7 @@ const KEPT: usize = 512;
 /// Where a file could not be read on, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
-    /// From the file's beginning.
+    /// From the file's beginning; of a packed file, from that of its content.
     pub byte: u64,
     /// Why, in English, lower case and without a full stop.
     pub sentence: String,
@@ -49,6 +52,8 @@ struct Interface {
     /// Seconds.
     offset: i64,
     snaplen: u32,
+    /// Packets that it had and the file has not.
+    missing: u64,
 }
 
 /// What the packets of a file mean.
@@ -59,6 +64,8 @@ struct Context {
     /// Of a pcapng: its section has numbers with the least byte first.
     is_little_endian: bool,
     interfaces: Vec<Interface>,
+    /// Packets that earlier sections miss.
+    missing: u64,
 }
 
 /// A file that is read packet by packet.
@@ -66,6 +73,8 @@ pub(crate) struct CaptureReader<'a> {
     reader: Option<Box<dyn PcapReaderIterator + Send + 'a>>,
     context: Context,
     capacity: usize,
+    /// Why its packed data could not be read on.
+    why: Arc<OnceLock<&'static str>>,
     /// The packet that [`CaptureReader::advance`] has found.
     pub(crate) packet: Captured,
     /// Why there are no more, if the file does not simply end.
@@ -74,14 +83,42 @@ pub(crate) struct CaptureReader<'a> {
 
 impl<'a> CaptureReader<'a> {
     pub(crate) fn new<R: Read + Send + 'a>(source: R) -> Self {
-        let mut made = Self { reader: None, context: Context::default(), capacity: BUFFER, packet: Captured::default(), broken: None };
-        match create_reader(BUFFER, source) {
+        let mut made = Self {
+            reader: None,
+            context: Context::default(),
+            capacity: BUFFER,
+            why: Arc::default(),
+            packet: Captured::default(),
+            broken: None,
+        };
+        let file = match unpacked(source) {
+            Ok(file) => file,
+            Err(sentence) => {
+                made.end(0, sentence);
+                return made;
+            }
+        };
+        made.why = file.why;
+        match create_reader(BUFFER, file.source) {
             Ok(reader) => made.reader = Some(reader),
+            Err(PcapError::ReadError) => made.cannot_be_read(0),
             Err(PcapError::Eof) => made.end(0, "the file is empty"),
-            Err(PcapError::ReadError) => made.end(0, "the file cannot be read"),
+            // The first read may have ended where the packed data do.
+            Err(_) if made.why.get().is_some() => made.cannot_be_read(0),
+            Err(_) if file.is_packed => made.end(0, "what is packed in it is no capture: it is neither pcap nor pcapng"),
             Err(_) => made.end(0, "this is no capture: it is neither pcap nor pcapng"),
         }
         made
+    }
+
+    /// Packets that the file itself says it misses: the capture lost them, or ended before they came.
+    pub(crate) fn missing(&self) -> u64 {
+        self.context.interfaces.iter().fold(self.context.missing, |sum, interface| sum.saturating_add(interface.missing))
+    }
+
+    fn cannot_be_read(&mut self, byte: usize) {
+        let sentence = self.why.get().copied().unwrap_or("the file cannot be read");
+        self.end(byte, sentence);
     }
 
     fn end(&mut self, byte: usize, sentence: &str) {
@@ -122,7 +159,7 @@ impl<'a> CaptureReader<'a> {
                     return false;
                 }
                 Err(PcapError::ReadError) => {
-                    self.end(at, "the file cannot be read");
+                    self.cannot_be_read(at);
                     return false;
                 }
                 Err(_) => {
@@ -138,7 +175,7 @@ impl<'a> CaptureReader<'a> {
                 }
             }
             if reader.refill().is_err() {
-                self.end(at, "the file cannot be read");
+                self.cannot_be_read(at);
                 return false;
             }
         }
@@ -182,7 +219,7 @@ impl Context {
                 return true;
             }
             PcapBlockOwned::NG(Block::SectionHeader(header)) => {
-                self.interfaces.clear();
+                self.missing = self.interfaces.drain(..).fold(self.missing, |sum, interface| sum.saturating_add(interface.missing));
                 self.is_little_endian = !header.big_endian();
             }
             PcapBlockOwned::NG(Block::InterfaceDescription(interface)) => self.interfaces.push(Interface {
@@ -190,7 +227,20 @@ impl Context {
                 resolution: interface.ts_resolution().unwrap_or(1_000_000).max(1),
                 offset: interface.ts_offset(),
                 snaplen: interface.snaplen,
+                missing: 0,
             }),
+            PcapBlockOwned::NG(Block::InterfaceStatistics(statistics)) => {
+                // isb_ifdrop and isb_osdrop; each block counts from the beginning (draft-ietf-opsawg-pcapng section 4.5).
+                let of = |code: u16| {
+                    let option = statistics.options.iter().find(|option| option.code.0 == code)?;
+                    let value: [u8; 8] = option.value.get(..8)?.try_into().ok()?;
+                    Some(if self.is_little_endian { u64::from_le_bytes(value) } else { u64::from_be_bytes(value) })
+                };
+                let missing = of(5).unwrap_or(0).saturating_add(of(7).unwrap_or(0));
+                if let Some(interface) = self.interfaces.get_mut(statistics.if_id as usize) {
+                    interface.missing = missing;
+                }
+            }
             PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => {
                 let Some(interface) = self.interfaces.get(packet.if_id as usize) else {
                     return false;

@@ -22,13 +22,15 @@ pub struct FileReport {
     pub name: String,
     /// Packets read, those of `unread` among them.
     pub packets: u64,
+    /// Packets that the file says it misses: the capture lost them, or ended before they came.
+    pub missing: u64,
     /// Packets of which it is not known what is in them.
     pub unread: u64,
     /// Why, the most frequent first; at most 65 kinds.
     pub unread_kinds: Vec<KindCount>,
     /// What the others are: `TCP`, `UDP`, `ICMP`, `ARP` and so on, the most frequent first; at most 65 kinds.
     pub kinds: Vec<KindCount>,
-    /// Where the file ends early, bytes from its beginning; none: it is whole.
+    /// Where the file ends early, bytes from its beginning, unpacked; none: it is whole.
     pub broken_at_byte: Option<u64>,
     /// Why it ends early ([`Broken::sentence`](crate::Broken::sentence)); none: it is whole.
     pub broken: Option<String>,
@@ -73,7 +75,9 @@ pub struct ConnectionReport {
     pub in_tunnel: bool,
     /// Which: `GRE`, `GRE-in-UDP` (RFC 8086), `IP in IP`, `VXLAN` and so on; of several the innermost.
     pub tunnel: Option<&'static str>,
-    /// What held it back, in English sentences without a full stop; empty: the packets show nothing.
+    /// How it ended where no end was reset, in an English sentence without a full stop; none: that is not in the captures.
+    pub ended: Option<String>,
+    /// What held it back or reset it, in English sentences without a full stop; empty: the packets show nothing.
     pub diagnosis: Vec<String>,
 }
 
@@ -84,7 +88,7 @@ pub struct DataReport {
     pub sent_bytes: u64,
     /// Bytes from the first data sequence number to the last that was acknowledged.
     pub acked_bytes: u64,
-    /// Bytes sent on a subflow that had been sent on another; 0 of plain TCP.
+    /// Bytes sent on a subflow that had been sent on another, without those that the subflow itself sent again; 0 of plain TCP.
     pub reinjected_bytes: u64,
     /// Bits per second: what was acknowledged, over the time from the first to the last packet with data; 0 if that time is 0.
     pub goodput_bps: f64,
@@ -109,10 +113,29 @@ pub struct SubflowReport {
     pub established: bool,
     /// Either end sent a RST.
     pub reset: bool,
+    /// How it ended; none: that is not in the captures.
+    pub end: Option<EndReport>,
     /// From the client and from the server.
     pub directions: [DirectionReport; 2],
     /// Errors about this subflow's packets, each told apart by who sent it, what it says and to whom; at most 64.
     pub icmp: Vec<IcmpReport>,
+}
+
+/// How a subflow ended: the first RST, or without one before both ends had sent a FIN, the first FIN.
+#[derive(Clone, Debug, Serialize)]
+pub struct EndReport {
+    /// `RST` or `FIN`.
+    pub how: &'static str,
+    /// Who sent it, `client` or `server`; or somebody on the path in its name.
+    pub by: &'static str,
+    /// Since the first packet of all files, s.
+    pub at_s: f64,
+    /// Of the MP_TCPRST on the RST (RFC 8684 section 3.6); none: it had none.
+    pub reason_number: Option<u8>,
+    /// What that section calls the reason.
+    pub reason: Option<&'static str>,
+    /// Its flag T: the sender expects that the condition goes away.
+    pub is_transient: Option<bool>,
 }
 
 /// An ICMP or ICMPv6 error, counted in the file that showed it first.

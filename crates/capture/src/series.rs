@@ -20,6 +20,8 @@ pub(crate) struct Bin {
     /// Next byte to be sent and to be acknowledged, at the bin's end.
     pub(crate) sent: u64,
     pub(crate) acked: u64,
+    /// Bytes that have reached the other end, at the bin's end.
+    pub(crate) delivered: u64,
     /// The most that was sent and not acknowledged.
     pub(crate) in_flight: u64,
     /// The smallest window that the other end offered.
@@ -37,7 +39,7 @@ impl Bin {
         self.new_bytes += later.new_bytes;
         self.retransmitted_bytes += later.retransmitted_bytes;
         self.reinjected_bytes += later.reinjected_bytes;
-        (self.sent, self.acked) = (later.sent, later.acked);
+        (self.sent, self.acked, self.delivered) = (later.sent, later.acked, later.delivered);
         self.in_flight = self.in_flight.max(later.in_flight);
         self.window = match (self.window, later.window) {
             (Some(one), Some(other)) => Some(one.min(other)),
@@ -89,8 +91,8 @@ impl Series {
         let at = since / self.width;
         if self.bins.last().is_none_or(|last| last.at < at) {
             // What lasts is as it was.
-            let (sent, acked) = self.bins.last().map_or((0, 0), |last| (last.sent, last.acked));
-            self.bins.push(Bin { at, sent, acked, ..Bin::default() });
+            let (sent, acked, delivered) = self.bins.last().map_or((0, 0, 0), |last| (last.sent, last.acked, last.delivered));
+            self.bins.push(Bin { at, sent, acked, delivered, ..Bin::default() });
         }
         self.until = self.origin.saturating_add((at + 1).saturating_mul(self.width));
     }
@@ -118,6 +120,7 @@ impl Series {
             made.reinjected_bytes.push(bin.reinjected_bytes);
             made.sent_bytes.push(bin.sent.saturating_sub(base));
             made.acked_bytes.push(bin.acked.saturating_sub(base));
+            made.delivered_bytes.push(bin.delivered.saturating_sub(base));
             made.in_flight_bytes.push(bin.in_flight);
             made.window_bytes.push(bin.window);
             made.dsn.push(bin.dsn);
@@ -145,6 +148,8 @@ pub struct SeriesReport {
     pub sent_bytes: Vec<u64>,
     /// Bytes of the stream that were acknowledged up to its end.
     pub acked_bytes: Vec<u64>,
+    /// Bytes of the stream that had reached the other end by its end, as that end told: acknowledged, or behind a hole (SACK, RFC 2018).
+    pub delivered_bytes: Vec<u64>,
     /// The most that was sent and not yet acknowledged in it, bytes.
     pub in_flight_bytes: Vec<u64>,
     /// The smallest window that the other end offered in it, bytes; none: no ACK came.

@@ -3,8 +3,8 @@
 use crate::direction::Direction;
 use crate::frame::{Segment, TcpOption};
 use crate::icmp::Event;
-use crate::report::IcmpReport;
-use polypath_wire::Flags;
+use crate::report::{EndReport, IcmpReport};
+use polypath_wire::{Flags, mptcp};
 use std::net::IpAddr;
 
 /// A TCP connection or a subflow.
@@ -19,13 +19,44 @@ pub(crate) struct Stream {
     pub(crate) syns: u64,
     pub(crate) syn_ack: bool,
     pub(crate) established: bool,
-    pub(crate) reset: bool,
+    pub(crate) reset: Option<Reset>,
+    /// Segments whose options the capture has cut off.
+    pub(crate) options_cut: u64,
+    /// An option of MPTCP was seen.
+    pub(crate) has_mptcp: bool,
     pub(crate) tunnel: Option<&'static str>,
     /// An MP_CAPABLE stood in the SYN, and in the answer.
     pub(crate) capable: [bool; 2],
     syn_at: [Option<u64>; 3],
     /// Errors about its packets.
     pub(crate) icmp: Vec<Event>,
+}
+
+/// The first RST of a stream.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Reset {
+    pub(crate) side: usize,
+    pub(crate) at: u64,
+    /// Its MP_TCPRST: whether the condition is transient, and the reason.
+    pub(crate) why: Option<(bool, u8)>,
+    /// Both ends had sent a FIN before.
+    pub(crate) is_after_end: bool,
+}
+
+impl Reset {
+    /// By the names of RFC 8684 section 3.6.
+    pub(crate) fn reason(&self) -> Option<&'static str> {
+        Some(match self.why?.1 {
+            0 => "unspecified error",
+            1 => "MPTCP-specific error",
+            2 => "lack of resources",
+            3 => "administratively prohibited",
+            4 => "too much outstanding data",
+            5 => "unacceptable performance",
+            6 => "middlebox interference",
+            _ => "none that RFC 8684 names",
+        })
+    }
 }
 
 impl Stream {
@@ -39,7 +70,9 @@ impl Stream {
             syns: 0,
             syn_ack: false,
             established: false,
-            reset: false,
+            reset: None,
+            options_cut: 0,
+            has_mptcp: false,
             tunnel: None,
             capable: [false; 2],
             syn_at: [None; 3],
@@ -72,6 +105,11 @@ impl Stream {
     pub(crate) fn take(&mut self, now: u64, file: usize, segment: &Segment<'_>, ip_len: u32) -> bool {
         let side = self.side(segment);
         let is_near = *self.directions[side].near.get_or_insert(file) == file;
+        self.options_cut += u64::from(is_near && segment.options_cut);
+        // Whoever else sends a RST in an end's name is not seen where that end is.
+        if segment.flags.has(Flags::RST) && self.reset.is_none() {
+            self.on_reset(now, side, segment);
+        }
         let (is_syn, is_ack) = (segment.flags.has(Flags::SYN), segment.flags.has(Flags::ACK));
         if is_near {
             self.on_flags(now, side, segment);
@@ -83,7 +121,7 @@ impl Stream {
             direction.window = Some(direction.window.map_or((window, window), |(low, high)| (low.min(window), high.max(window))));
         }
         if is_near && is_syn {
-            direction.isn = Some(segment.seq);
+            direction.begin(segment.seq);
         }
         if segment.len > 0 && !is_syn {
             if is_near {
@@ -99,15 +137,51 @@ impl Stream {
         }
         let other = &mut self.directions[1 - side];
         if is_ack && other.near == Some(file) {
-            other.on_ack(now, segment.ack, window);
+            other.on_ack(now, segment, window);
         }
         is_near
     }
 
+    fn on_reset(&mut self, at: u64, side: usize, segment: &Segment<'_>) {
+        let why = segment.options().find_map(|option| match option {
+            TcpOption::Mptcp(mptcp::Repr::TcpRst { flags, reason }) => Some((flags & 1 != 0, reason)),
+            _ => None,
+        });
+        let is_after_end = self.directions.iter().all(|direction| direction.fin.is_some());
+        self.reset = Some(Reset { side, at, why, is_after_end });
+    }
+
+    /// The first FIN: who sent it, and when.
+    pub(crate) fn first_fin(&self) -> Option<(usize, u64)> {
+        (0..2).filter_map(|side| Some((side, self.directions[side].fin?))).min_by_key(|&(_, at)| at)
+    }
+
+    fn end(&self, start: u64) -> Option<EndReport> {
+        let told = |how, side: usize, at: u64| EndReport {
+            how,
+            by: ["client", "server"][side],
+            at_s: at.saturating_sub(start) as f64 / 1e9,
+            reason_number: None,
+            reason: None,
+            is_transient: None,
+        };
+        match (self.reset.filter(|reset| !reset.is_after_end), self.first_fin()) {
+            (Some(reset), _) => Some(EndReport {
+                reason_number: reset.why.map(|why| why.1),
+                reason: reset.reason(),
+                is_transient: reset.why.map(|why| why.0),
+                ..told("RST", reset.side, reset.at)
+            }),
+            (None, Some((side, at))) => Some(told("FIN", side, at)),
+            (None, None) => None,
+        }
+    }
+
     fn on_flags(&mut self, now: u64, side: usize, segment: &Segment<'_>) {
         let direction = &mut self.directions[side];
-        direction.fin |= segment.flags.has(Flags::FIN);
-        self.reset |= segment.flags.has(Flags::RST);
+        if segment.flags.has(Flags::FIN) {
+            direction.fin.get_or_insert(now);
+        }
         if segment.flags.has(Flags::SYN) {
             for option in segment.options() {
                 match option {
@@ -136,7 +210,8 @@ impl Stream {
             is_join: self.is_join,
             backup: self.backup,
             established: self.established,
-            reset: self.reset,
+            reset: self.reset.is_some(),
+            end: self.end(start),
             directions: std::array::from_fn(|side| self.directions[side].report(files, start)),
             icmp: self.icmp.iter().map(|event| reported(event, start)).collect(),
         }

@@ -33,7 +33,7 @@ impl WindowWatch {
         self.look(now, mss);
         let acked = self.acked;
         let bin = self.series.at(now);
-        (bin.acked, bin.window) = (acked, Some(bin.window.map_or(window, |least| least.min(window))));
+        (bin.acked, bin.delivered, bin.window) = (acked, acked, Some(bin.window.map_or(window, |least| least.min(window))));
     }
 
     fn look(&mut self, now: u64, mss: u32) {

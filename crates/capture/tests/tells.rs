@@ -2,9 +2,9 @@
 
 use polypath_base::{DataSeq, Seq};
 use polypath_capture::{ConnectionReport, Report, analyse, analyse_one_end};
-use polypath_wire::mptcp::{Keys, Repr, Version};
+use polypath_wire::mptcp::{Keys, Mapping, Number, Repr, Version};
 use polypath_wire::pcapng::{self, LinkType};
-use polypath_wire::{Dss, Envelope, Flags, Segment, icmpv4, icmpv6};
+use polypath_wire::{Dss, Envelope, Flags, SackBlock, Segment, icmpv4, icmpv6};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 const MS: u64 = 1_000_000;
@@ -311,4 +311,167 @@ fn files_of_one_end_are_read_as_one() {
     assert_eq!(together.connections[0].subflows[0].directions[0].file.as_deref(), Some("a, b"));
     assert_eq!(together.files.iter().map(|file| file.packets).collect::<Vec<_>>(), [9, 5], "each file is told of");
     assert_eq!(sent(&analyse(both())).0, 5000, "of two places, the first has half of it");
+}
+
+/// The client's subflows 1 and 2, of which the first carries this, and the second the same again: offset in the subflow, payload, and a mapping of
+/// so many bytes from that offset on.
+fn mapped(version: Version, sent: &[(u32, u32, Option<(u32, u16)>)], change: impl Fn(Dss) -> Dss) -> ConnectionReport {
+    let mut capture = Capture::new(false);
+    capture.handshake(0, 1, capable(version));
+    capture.handshake(30, 2, join(version, false));
+    for host in [1, 2] {
+        for &(offset, len, mapping) in sent {
+            let segment = plain(offset, len);
+            let segment = mapping.map_or(segment, |(from, map_len)| {
+                let segment = with_data(segment, version, u64::from(from));
+                Segment { dss: change(Dss { ssn: 1 + from, map_len, ..segment.dss }), ..segment }
+            });
+            capture.add(100 * u64::from(host), host, true, &segment);
+        }
+    }
+    capture.connection()
+}
+
+#[test]
+fn a_mapping_on_one_segment_stands_for_all_that_it_covers() {
+    let same = |dss| dss;
+    let short = |dss: Dss| Dss { dsn64: false, ..dss };
+    let first_alone = [(0, 1000, Some((0, 3000))), (1000, 1000, None), (2000, 1000, None)];
+    // Before its data on a bare acknowledgement, behind them, in the middle of them, and with a segment that two mappings share.
+    let before = [(0, 0, Some((0, 3000))), (0, 1000, None), (1000, 2000, None)];
+    let behind = [(0, 1000, None), (1000, 1000, None), (2000, 1000, Some((0, 3000)))];
+    let middle = [(0, 1000, None), (1000, 1000, Some((0, 3000))), (2000, 1000, None)];
+    let shared = [(0, 2000, Some((0, 1500))), (2000, 1000, Some((1500, 1500)))];
+    // What is lost and sent again is one byte once.
+    let again = [(0, 1000, Some((0, 3000))), (2000, 1000, None), (0, 1000, None), (1000, 1000, None), (2000, 1000, None)];
+    for version in [Version::V0, Version::V1] {
+        for sent in [&first_alone[..], &before, &behind, &middle, &shared, &again] {
+            for change in [&same as &dyn Fn(Dss) -> Dss, &short] {
+                let found = mapped(version, sent, change);
+                assert_eq!((found.data[0].sent_bytes, found.data[0].reinjected_bytes), (3000, 3000), "{sent:?}");
+                let [first, second] = [0, 1].map(|number| found.subflows[number].directions[0].reinjected_bytes);
+                assert_eq!((first, second), (0, 3000), "{sent:?}");
+                assert!(
+                    found.diagnosis.iter().any(|each| each.starts_with("100 % of the data of the client were sent again")),
+                    "{found:?}"
+                );
+            }
+        }
+    }
+    // A fallback maps all that follows; a DATA_FIN has a number and no byte.
+    let mut capture = Capture::new(false);
+    capture.handshake(0, 1, capable(Version::V1));
+    let dsn = Number::Long(Version::V1.token_and_idsn(CLIENT_KEY).1.get() + 1);
+    let endless = Repr::Dss { ack: None, mapping: Some(Mapping { dsn, ssn: 1, len: 0, checksum: None }), data_fin: false };
+    capture.add(100, 1, true, &Segment { mp: endless.into(), ..plain(0, 1000) });
+    (1..100).for_each(|number| capture.add(100, 1, true, &plain(number * 1000, 1000)));
+    assert_eq!(capture.connection().data[0].sent_bytes, 100_000);
+    let found = mapped(Version::V1, &[(0, 1000, Some((0, 1001)))], |dss| Dss { data_fin: true, ..dss });
+    assert_eq!((found.data[0].sent_bytes, found.data[0].reinjected_bytes), (1000, 1000));
+}
+
+#[test]
+fn numbers_of_32_and_64_bits_are_of_one_stream() {
+    let mut capture = Capture::new(false);
+    capture.handshake(0, 1, capable(Version::V1));
+    for number in 0..6 {
+        let segment = with_data(plain(number * 1000, 1000), Version::V1, u64::from(number) * 1000);
+        let dss = Dss { ssn: 1 + number * 1000, dsn64: number % 2 == 1, ..segment.dss };
+        capture.add(100, 1, true, &Segment { dss, ..segment });
+    }
+    assert_eq!(capture.connection().data[0].sent_bytes, 6000);
+}
+
+#[test]
+fn how_a_subflow_ended_and_by_whom_is_told() {
+    let of = |options: Option<Repr>, flags: Flags, from_client: bool| {
+        let mut capture = Capture::new(false);
+        capture.handshake(0, 1, capable(Version::V1));
+        capture.add(100, 1, true, &with_data(plain(0, 1000), Version::V1, 0));
+        let mp = options.map(Into::into).unwrap_or_default();
+        let own = if from_client { plain(1000, 0) } else { answer(1000, 1000) };
+        capture.add(250, 1, from_client, &Segment { flags, mp, ..own });
+        capture.connection()
+    };
+    let (rst, fin) = (Flags::RST.with(Flags::ACK), Flags::FIN.with(Flags::ACK));
+    let name = "10.0.0.1:4000 to 10.0.0.99:80";
+    let found = of(Some(Repr::TcpRst { flags: 1, reason: 2 }), rst, false);
+    assert_eq!(
+        found.diagnosis[0],
+        format!("{name}: the server reset it at 0.250 s, with MP_TCPRST: lack of resources (reason 2, transient)")
+    );
+    let end = found.subflows[0].end.as_ref().unwrap();
+    assert_eq!(
+        (end.how, end.by, end.reason, end.reason_number, end.is_transient),
+        ("RST", "server", Some("lack of resources"), Some(2), Some(true))
+    );
+    let found = of(None, rst, true);
+    assert_eq!((&found.diagnosis[0], found.ended), (&format!("{name}: the client reset it at 0.250 s"), None));
+    let found = of(Some(Repr::FastClose { receiver_key: SERVER_KEY }), rst, true);
+    assert_eq!(found.diagnosis[0], "the client gave the connection up with MP_FASTCLOSE at 0.250 s");
+    assert!(!found.diagnosis.iter().any(|each| each.contains("reset")), "{found:?}");
+    let found = of(None, fin, true);
+    assert_eq!(found.ended.unwrap(), "the client closed it with a FIN at 0.250 s, the server did not");
+    assert_eq!(found.subflows[0].end.as_ref().map(|end| (end.how, end.by)), Some(("FIN", "client")));
+
+    let mut capture = Capture::new(false);
+    let syn = Segment { flags: Flags::SYN, seq: Seq::new(100), mss: 1460, ..Segment::default() };
+    capture.add(0, 1, true, &syn);
+    capture.add(20, 1, false, &Segment { flags: rst, ack: Seq::new(101), ..Segment::default() });
+    assert_eq!(capture.connection().diagnosis, [format!("{name}: the server refused the SYN with a RST at 0.020 s")]);
+}
+
+#[test]
+fn what_is_missing_is_not_told_as_if_it_had_not_been_sent() {
+    let mut capture = Capture::new(false);
+    capture.handshake(0, 1, capable(Version::V1));
+    capture.add(100, 1, true, &with_data(plain(0, 1000), Version::V1, 0));
+    assert_eq!(capture.connection().diagnosis, ["only one subflow carried data: no MP_JOIN was sent"]);
+    let cut = analyse(vec![("a".to_owned(), &capture.file[..capture.file.len() - 5])]);
+    assert!(cut.files[0].broken.is_some() && cut.connections[0].diagnosis.is_empty(), "{cut:?}");
+    // The capture itself says that it lost some.
+    pcapng::statistics(&mut capture.file, 0, 10, 6, None);
+    let report = capture.report();
+    assert_eq!((report.files[0].missing, &report.connections[0].diagnosis[..]), (6, &[][..]));
+    // In the middle of a connection.
+    let mut middle = Capture::new(false);
+    middle.add(100, 1, true, &with_data(plain(0, 1000), Version::V1, 0));
+    let connection = middle.connection();
+    assert_eq!(connection.kind, "mptcp");
+    assert_eq!(connection.diagnosis, ["its beginning is not in the capture: which other subflows belong to it is not known"]);
+}
+
+#[test]
+fn a_snap_length_that_cuts_options_off_is_told() {
+    let mut file = vec![];
+    pcapng::section(&mut file, "test");
+    pcapng::interface(&mut file, LinkType::RawIp, 44, "a");
+    let capture = Capture::new(false);
+    let bytes = capture.bytes(1, true, &with_data(plain(0, 1000), Version::V1, 0));
+    pcapng::packet(&mut file, 0, bytes.len() as u32, &bytes[..44]);
+    let report = analyse(vec![("a".to_owned(), &file[..])]);
+    assert!(report.connections[0].diagnosis[0].contains("the snap length cuts the TCP options of 1 packets off"), "{report:?}");
+    assert_eq!(report.connections[0].subflows[0].directions[0].bytes, 1000);
+}
+
+#[test]
+fn bytes_behind_a_hole_count_when_they_arrive() {
+    let mut capture = Capture::new(false);
+    capture.handshake(0, 1, [None; 3]);
+    // The first of ten is lost: each of the others is acknowledged selectively, and all at once when it came again.
+    for number in 0..10 {
+        capture.add(100 + u64::from(number) * 10, 1, true, &plain(number * 1000, 1000));
+        if number > 0 {
+            let mut sack = answer(0, 10_000);
+            sack.push_sack(SackBlock { start: Seq::new(1101), end: Seq::new(1101 + number * 1000) });
+            capture.add(120 + u64::from(number) * 10, 1, false, &sack);
+        }
+    }
+    capture.add(220, 1, true, &plain(0, 1000));
+    capture.add(240, 1, false, &answer(10_000, 10_000));
+    let connection = capture.connection();
+    let series = &connection.subflows[0].directions[0].series;
+    let at = |ms: f64| series.time_s.iter().rposition(|&time| time * 1e3 <= ms + 0.5).unwrap();
+    assert_eq!((series.acked_bytes[at(215.0)], series.delivered_bytes[at(160.0)], series.delivered_bytes[at(215.0)]), (0, 4000, 9000));
+    assert_eq!((series.acked_bytes.last(), series.delivered_bytes.last()), (Some(&10_000), Some(&10_000)));
 }
