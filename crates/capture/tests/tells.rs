@@ -2,7 +2,7 @@
 
 use polypath_base::{DataSeq, Seq};
 use polypath_capture::{ConnectionReport, Report, analyse, analyse_one_end};
-use polypath_wire::mptcp::{Keys, Mapping, Number, Repr, Version};
+use polypath_wire::mptcp::{Keys, Repr, Version};
 use polypath_wire::pcapng::{self, LinkType};
 use polypath_wire::{Dss, Envelope, Flags, SackBlock, Segment, icmpv4, icmpv6};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -361,9 +361,11 @@ fn a_mapping_on_one_segment_stands_for_all_that_it_covers() {
     // A fallback maps all that follows; a DATA_FIN has a number and no byte.
     let mut capture = Capture::new(false);
     capture.handshake(0, 1, capable(Version::V1));
-    let dsn = Number::Long(Version::V1.token_and_idsn(CLIENT_KEY).1.get() + 1);
-    let endless = Repr::Dss { ack: None, mapping: Some(Mapping { dsn, ssn: 1, len: 0, checksum: None }), data_fin: false };
-    capture.add(100, 1, true, &Segment { mp: endless.into(), ..plain(0, 1000) });
+    // The length of a mapping stands last in its option.
+    let mut bytes = capture.bytes(1, true, &with_data(plain(0, 1000), Version::V1, 0));
+    let at = bytes.windows(2).rposition(|pair| pair == 1000_u16.to_be_bytes()).expect("payload is zeros");
+    bytes[at..at + 2].fill(0);
+    capture.raw(100, &bytes);
     (1..100).for_each(|number| capture.add(100, 1, true, &plain(number * 1000, 1000)));
     assert_eq!(capture.connection().data[0].sent_bytes, 100_000);
     let found = mapped(Version::V1, &[(0, 1000, Some((0, 1001)))], |dss| Dss { data_fin: true, ..dss });

@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from polypath.pcap import PcapError, analyse, series_table, subflow_table
+from polypath.pcap import PcapError, analyse, complaints, contents, series_table, subflow_table
 
 from ._console import complain, out
 
@@ -20,7 +20,7 @@ _SHOWN = 20
 
 
 def pcap(
-    files: Annotated[list[Path], typer.Argument(help="Captures, pcap or pcapng; several places are read side by side.")],
+    files: Annotated[list[Path], typer.Argument(help="Captures, pcap or pcapng, also packed (gzip, zstd); several places are read side by side.")],
     one_end: Annotated[
         bool, typer.Option("--one-end", help="All files were captured at one end, such as those of a tunnel's paths: read them as one.")
     ] = False,
@@ -35,8 +35,8 @@ def pcap(
 ) -> None:
     """Explain captures of any program: connections, subflows, what they carried, what was lost, and what held them back.
 
-    TCP and MPTCP of both versions, also in GRE-in-UDP. Name captures of both ends, with clocks that agree, for one-way delays. A file that
-    is cut off or damaged is told of as far as it goes.
+    TCP and MPTCP of both versions, also in tunnels. Name captures of both ends, with clocks that agree, for one-way delays. A file that
+    is cut off or damaged is told of as far as it goes, with exit status 1; the exit status is 2 if nothing could be read.
     """
     for target in (html, parquet, series):
         if target is not None and any(target.exists() and file.exists() and target.samefile(file) for file in files):
@@ -58,9 +58,13 @@ def pcap(
         sys.stdout.write(json.dumps(report, indent=1) + "\n")
     else:
         _show(report)
-    for file in report["files"]:
-        if file["broken"]:
-            complain(f"{file['name']}: {file['broken']} (byte {file['broken_at_byte']}); {file['packets']} packets before that were read")
+    for sentence in complaints(report):
+        complain(sentence)
+    packets, unread = (sum(file[name] for file in report["files"]) for name in ("packets", "unread"))
+    if packets and unread == packets:
+        raise typer.Exit(2)
+    if any(file["broken"] for file in report["files"]):
+        raise typer.Exit(1)
 
 
 def _bytes_of(connection: dict[str, Any]) -> int:
@@ -70,15 +74,16 @@ def _bytes_of(connection: dict[str, Any]) -> int:
 def _show(report: dict[str, Any]) -> None:
     connections = sorted(report["connections"], key=lambda connection: -_bytes_of(connection))
     if not connections:
-        out.print("no TCP connection in these packets")
+        out.print(Text(f"no TCP connection: {contents(report)}"))
+    is_whole = not any(file["broken"] or file["missing"] for file in report["files"])
     for connection in connections[:_SHOWN]:
-        _show_connection(connection)
+        _show_connection(connection, is_whole)
     if len(connections) > _SHOWN:
         out.print(f"and {len(connections) - _SHOWN} smaller connections; --json has all")
 
 
-def _show_connection(connection: dict[str, Any]) -> None:
-    tunnel = ", in GRE-in-UDP" if connection["in_tunnel"] else ""
+def _show_connection(connection: dict[str, Any], is_whole: bool) -> None:
+    tunnel = f", in {connection['tunnel']}" if connection["tunnel"] else ""
     table = Table(title=f"{connection['kind']}{tunnel}", title_justify="left")
     for name in ("subflow", "from"):
         table.add_column(name)
@@ -103,7 +108,8 @@ def _show_connection(connection: dict[str, Any]) -> None:
             ]
             table.add_row(f"{subflow['client']} > {subflow['server']}{mark}" if sender == "client" else "", sender, *cells)
     out.print(table)
-    for sentence in connection["diagnosis"] or ["nothing stands out"]:
+    nothing = "nothing stands out" if is_whole else "nothing stands out in what was read"
+    for sentence in [*(connection["diagnosis"] or [nothing]), *([connection["ended"]] if connection["ended"] else [])]:
         out.print(Text(f"- {sentence}"))
     out.print()
 

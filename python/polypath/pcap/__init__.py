@@ -1,5 +1,5 @@
-"""Captures of any program, read and explained: pcap and pcapng, one place or several, TCP and MPTCP of both versions."""
+"""Captures of any program, read and explained: pcap and pcapng, packed or not, one place or several, TCP and MPTCP of both versions."""
 
-from ._analyse import PcapError, analyse, series_table, subflow_table
+from ._analyse import PcapError, analyse, complaints, contents, series_table, subflow_table
 
-__all__ = ["PcapError", "analyse", "series_table", "subflow_table"]
+__all__ = ["PcapError", "analyse", "complaints", "contents", "series_table", "subflow_table"]

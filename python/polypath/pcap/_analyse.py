@@ -22,9 +22,9 @@ def analyse(files: Iterable[str | Path], *, one_end: bool = False) -> dict[str, 
 
     Several files are read side by side in the order of their time stamps, so their clocks should agree. With `one_end` they were all made
     at one end, such as those of a tunnel's paths, and a connection may be spread over them. A file that is cut off or damaged is told of
-    as far as it goes; its entry in "files" says where it breaks.
+    as far as it goes; its entry in "files" says where it breaks, and what packets it has that are not read.
 
-    Raises PcapError if a file cannot be opened, or is no capture from its first byte on.
+    Raises PcapError if a file cannot be opened, is no capture, or breaks before its first packet.
     """
     names = [str(file) for file in files]
     if len(set(names)) != len(names):
@@ -34,9 +34,46 @@ def analyse(files: Iterable[str | Path], *, one_end: bool = False) -> dict[str, 
     except _native.CallerError as error:
         raise PcapError(str(error)) from error
     for file in report["files"]:
-        if file["broken_at_byte"] == 0 and not file["packets"]:
+        if file["broken"] and not file["packets"]:
             raise PcapError(f"{file['name']}: {file['broken']}")
     return report
+
+
+def complaints(report: Mapping[str, Any]) -> list[str]:
+    """A sentence for each thing that keeps a file from being told of whole: what is not read, what is missing, where it breaks."""
+    said = []
+    for file in report["files"]:
+        if file["unread"]:
+            kinds = file["unread_kinds"]
+            # One kind needs no number of its own.
+            names = [each["name"] if len(kinds) == 1 else f"{each['packets']} {each['name']}" for each in kinds]
+            what = f"{file['unread']} of {file['packets']} packets are of a kind that is not read"
+            said.append(f"{file['name']}: {what} ({'; '.join(names[:_NAMED])}{'; and others' if len(names) > _NAMED else ''})")
+        if file.get("missing"):
+            said.append(f"{file['name']}: by its own count {file['missing']} packets are missing, so what it does not show may have been sent")
+        if file["broken"]:
+            said.append(f"{file['name']}: {file['broken']} (byte {file['broken_at_byte']}); {file['packets']} packets before that were read")
+    return said
+
+
+def contents(report: Mapping[str, Any]) -> str:
+    """What is in captures without a TCP connection."""
+    kinds: dict[str, int] = {}
+    for file in report["files"]:
+        for each in [*file["kinds"], *file["unread_kinds"]]:
+            kinds[each["name"]] = kinds.get(each["name"], 0) + each["packets"]
+    if not kinds:
+        return "no packets"
+    total = sum(kinds.values())
+    packets = f"{total} packet{'' if total == 1 else 's'}"
+    if len(kinds) == 1:
+        return f"{packets}, all {next(iter(kinds))}"
+    ordered = sorted(kinds.items(), key=lambda each: -each[1])
+    return f"{packets}: {', '.join(f'{count} {name}' for name, count in ordered)}"
+
+
+_NAMED = 6
+"""Kinds that a sentence names."""
 
 
 def subflow_table(report: dict[str, Any]) -> pa.Table:
@@ -54,6 +91,7 @@ def subflow_table(report: dict[str, Any]) -> pa.Table:
                         "server": subflow["server"],
                         "is_join": subflow["is_join"],
                         "backup": subflow["backup"],
+                        **_end(subflow["end"]),
                         "sender": sender,
                         **{name: value for name, value in direction.items() if not isinstance(value, dict | list)},
                         **_spread("rtt", direction["rtt"]),
@@ -78,6 +116,7 @@ _SERIES = pa.schema(
                 "reinjected_bytes",
                 "sent_bytes",
                 "acked_bytes",
+                "delivered_bytes",
                 "in_flight_bytes",
                 "window_bytes",
                 "dsn",
@@ -111,6 +150,11 @@ def series_table(report: Mapping[str, Any]) -> pa.Table:
             for name, values in columns.items():
                 values += [fixed[name]] * count if name in fixed else series[name]
     return pa.table(columns, schema=_SERIES)
+
+
+def _end(end: Mapping[str, Any] | None) -> dict[str, Any]:
+    names = {"ended": "how", "ended_by": "by", "ended_s": "at_s", "reset_reason": "reason"}
+    return {name: None if end is None else end[key] for name, key in names.items()}
 
 
 def _spread(name: str, spread: dict[str, Any] | None) -> dict[str, float | None]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import altair as alt
 import pandas as pd
 
+from ._charts import COLUMN_PADDING
 from ._export import Figure, figure, quick
 from ._theme import INK, PALETTE, PAPER, QUIET
 
@@ -22,9 +23,8 @@ def progress(name: str, title: str, caption: str, series: pd.DataFrame, lines: S
     were none). `events`: time_s, words; a rule each.
     """
     colours = [PALETTE[index % len(PALETTE)] for index in range(len(lines))]
-    colour = alt.Color(
-        "line:N", title=None, sort=list(lines), scale=alt.Scale(domain=list(lines), range=colours), legend=alt.Legend(columns=2)
-    )
+    legend = alt.Legend(columns=2, columnPadding=COLUMN_PADDING)
+    colour = alt.Color("line:N", title=None, sort=list(lines), scale=alt.Scale(domain=list(lines), range=colours), legend=legend)
     top = float(max(series["reached_mb"].max(), series["again_mb"].max() if series["again_mb"].notna().any() else 0.0))
     time = alt.X(
         "time_s:Q",

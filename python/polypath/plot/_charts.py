@@ -33,6 +33,8 @@ NARROW, NARROW_VALUES, NARROW_ROW = 250, 52, 46
 """The same on a narrow screen, where the names stand above the bars; and a row's height."""
 UPRIGHT = "M0,-0.5L0,0.5"
 """A vertical tick, in the chart and in its legend."""
+COLUMN_PADDING = 30
+"""Between the columns of a legend, pixels: a reader's font may be wider than the one by which they were measured."""
 BESIDE = {
     "published": ("published", MARK, "diamond"),
     "bound": ("what the links allow", INK, UPRIGHT),
@@ -153,7 +155,13 @@ def over_time(
 
     def picture(index: int, width: float, height: float, legend: int) -> Any:
         cell = cells[index]
-        hue = alt.Color("line:N", title=None, sort=lines, scale=alt.Scale(domain=lines, range=colours), legend=alt.Legend(columns=legend))
+        hue = alt.Color(
+            "line:N",
+            title=None,
+            sort=lines,
+            scale=alt.Scale(domain=lines, range=colours),
+            legend=alt.Legend(columns=legend, columnPadding=COLUMN_PADDING),
+        )
         own = thin[thin["label"] == cell]
         top = tops[index] if kind == "own" else max(tops)
         if kind == "log":

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from polypath.pcap import series_table
+from polypath.pcap import complaints, contents, series_table
 from polypath.plot import Figure, over_time, progress, size_histogram
 
 from ._page import Fact
@@ -52,6 +52,10 @@ class CapturePage:
     kicker: str
     facts: Sequence[Fact]
     connections: Sequence[ConnectionView]
+    complaints: Sequence[str]
+    """What keeps a file from being told of whole."""
+    contents: str
+    """What is in the captures, for a page without a connection."""
     overview: Table
     files: Table
     messages: Table | None
@@ -81,6 +85,8 @@ def capture_page(report: Mapping[str, Any], kernel: KernelEvents | None = None) 
         kicker=several(files),
         facts=_facts(report),
         connections=[_connection(number, connection, series) for number, connection in ordered[:DRAWN]],
+        complaints=complaints(report),
+        contents="" if ordered else contents(report),
         overview=_overview(ordered),
         files=_files(report),
         messages=_messages(report),
@@ -103,7 +109,7 @@ def _bytes(connection: Mapping[str, Any]) -> int:
 
 def _title(connection: Mapping[str, Any]) -> str:
     first = connection["subflows"][0]
-    tunnel = " in GRE-in-UDP" if connection["in_tunnel"] else ""
+    tunnel = f" in {connection['tunnel']}" if connection["tunnel"] else ""
     return f"{_kind(connection['kind'])}{tunnel}: {first['client']} → {first['server']}"
 
 
@@ -168,7 +174,8 @@ def _files(report: Mapping[str, Any]) -> Table:
     columns = [
         Column(title="File", numeric=False),
         Column(title="Packets"),
-        Column(title="Not understood", help="Packets that are no IP, or that end before their headers do"),
+        Column(title="Not read", help="Packets of which it is not known what is in them"),
+        Column(title="Missing", help="Packets that the file itself says it has not"),
         Column(title="Where it breaks", numeric=False),
     ]
     rows = [
@@ -176,6 +183,7 @@ def _files(report: Mapping[str, Any]) -> Table:
             Cell(text=str(file["name"]), css="name"),
             Cell(text=str(file["packets"])),
             Cell(text=str(file["unread"])),
+            Cell(text=str(file.get("missing", 0))),
             Cell(text=f"{file['broken']} (byte {file['broken_at_byte']})" if file["broken"] else "whole", css="words"),
         ]
         for file in report["files"]
@@ -216,7 +224,7 @@ def _connection(number_of: int, connection: Mapping[str, Any], series: pd.DataFr
         name=f"connection-{number_of}",
         title=_title(connection),
         words=_words(connection),
-        diagnosis=connection["diagnosis"] or ["Nothing stands out."],
+        diagnosis=[*(connection["diagnosis"] or ["Nothing stands out."]), *([connection["ended"]] if connection["ended"] else [])],
         subflows=_subflows(connection),
         icmp=_errors(connection, names),
         directions=directions,
@@ -354,19 +362,22 @@ def _figures(prefix: str, connection: Mapping[str, Any], side: int, names: Seque
 
 
 def _goodput(prefix: str, subflows: pd.DataFrame, names: Sequence[str]) -> Figure:
-    """Acknowledged bytes over bins of equal length, so that lines of different bins can be compared."""
+    """Bytes that arrived over bins of equal length, so that lines of different bins can be compared."""
     until = float((subflows["time_s"] + subflows["bin_s"]).max())
     step = max(until / 100, float(subflows["bin_s"].max()))
     count = max(1, math.ceil(until / step))
     parts = []
     for line, own in subflows.groupby("line", sort=False):
-        # How much was acknowledged until the end of each span; between bins nothing was.
+        # How much had arrived until the end of each span; between bins nothing was.
         ends = [(index + 1) * step for index in range(count)]
         place = (own["time_s"] + own["bin_s"] / 2).searchsorted(ends)
-        acked = [0, *[int(own["acked_bytes"].iloc[at - 1]) if at else 0 for at in place]]
-        rate = [(after - before) * 8 / step / 1e6 for before, after in itertools.pairwise(acked)]
+        arrived = [0, *[int(own["delivered_bytes"].iloc[at - 1]) if at else 0 for at in place]]
+        rate = [(after - before) * 8 / step / 1e6 for before, after in itertools.pairwise(arrived)]
         parts.append(pd.DataFrame({"label": "", "line": line, "time_s": [end - step / 2 for end in ends], "mbps": rate}))
-    caption = f"Bytes acknowledged, means over {step * 1e3:.3g} ms."
+    caption = (
+        f"Bytes that the receiver has acknowledged, also those behind a hole (SACK), means over {step * 1e3:.3g} ms. Without SACK what waited "
+        "behind a hole counts when the hole is filled, all at once: a peak then may be higher than any link."
+    )
     return over_time(f"{prefix}-goodput", "Goodput of each subflow", caption, pd.concat(parts), "mbps", "Mbit/s", lines=names)
 
 
