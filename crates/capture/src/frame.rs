@@ -86,8 +86,8 @@ pub(crate) fn dissect(link_type: i32, bytes: &[u8], wire: u32) -> Result<Dissect
 }
 
 fn tcp<'a>(packet: &IpPacket, part: Part<'a>) -> Result<Segment<'a>, Kind> {
-    // With less than the fixed header it is not known where the payload begins.
-    let fixed: [u8; 20] = part.array(0)?;
+    // All but checksum, urgent pointer and options.
+    let fixed: [u8; 16] = part.array(0)?;
     let header = usize::from(fixed[12] >> 4) * 4;
     let len = part.wire.checked_sub(header as u32).filter(|_| header >= 20).ok_or(MALFORMED)?;
     Ok(Segment {
@@ -100,8 +100,8 @@ fn tcp<'a>(packet: &IpPacket, part: Part<'a>) -> Result<Segment<'a>, Kind> {
         len,
         ecn_ce: packet.ecn_ce,
         options_len: header as u32 - 20,
-        options_cut: part.bytes.len() < header,
-        options: &part.bytes[20..header.min(part.bytes.len())],
+        options_cut: header > 20 && part.bytes.len() < header,
+        options: part.bytes.get(20..header.min(part.bytes.len())).unwrap_or_default(),
     })
 }
 
@@ -212,7 +212,7 @@ mod tests {
     fn headers_are_enough() {
         let packet = packet();
         is_the_segment(read(101, &packet[..48]), false);
-        assert!((0..40).all(|cut| read(101, &packet[..cut]).is_err()));
+        assert!((0..36).all(|cut| read(101, &packet[..cut]).is_err()));
     }
 
     /// `inner` behind GRE and UDP to this port, with `more` bytes behind it in the datagram.

@@ -58,7 +58,7 @@ fn link_type(number: i32) -> &'static str {
         139..=142 => "SS7",
         143 => "DOCSIS",
         144 => "IrDA",
-        147..=162 => "a user's own",
+        147..=162 => "USER0 to USER15, whose meaning only their user knows",
         165 => "BACnet",
         177 | 203 => "LAPD",
         187 | 201 | 254 => "Bluetooth HCI",

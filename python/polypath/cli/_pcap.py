@@ -54,14 +54,15 @@ def pcap(
             write_captures(report, html)
     except OSError as error:
         raise PcapError(f"the result cannot be written: {error}") from error
+    packets, unread = (sum(file[name] for file in report["files"]) for name in ("packets", "unread"))
+    is_unread = 0 < packets == unread
     if as_json:
         sys.stdout.write(json.dumps(report, indent=1) + "\n")
-    else:
+    elif not is_unread:
         _show(report)
     for sentence in complaints(report):
         complain(sentence)
-    packets, unread = (sum(file[name] for file in report["files"]) for name in ("packets", "unread"))
-    if packets and unread == packets:
+    if is_unread:
         raise typer.Exit(2)
     if any(file["broken"] for file in report["files"]):
         raise typer.Exit(1)
@@ -74,7 +75,8 @@ def _bytes_of(connection: dict[str, Any]) -> int:
 def _show(report: dict[str, Any]) -> None:
     connections = sorted(report["connections"], key=lambda connection: -_bytes_of(connection))
     if not connections:
-        out.print(Text(f"no TCP connection: {contents(report)}"))
+        unread = any(file["unread"] for file in report["files"])
+        out.print(Text(f"no TCP connection{' in what was read' if unread else ''}: {contents(report)}"))
     is_whole = not any(file["broken"] or file["missing"] for file in report["files"])
     for connection in connections[:_SHOWN]:
         _show_connection(connection, is_whole)

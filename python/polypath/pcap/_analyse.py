@@ -57,13 +57,13 @@ def complaints(report: Mapping[str, Any]) -> list[str]:
 
 
 def contents(report: Mapping[str, Any]) -> str:
-    """What is in captures without a TCP connection."""
+    """What was read of captures without a TCP connection."""
     kinds: dict[str, int] = {}
     for file in report["files"]:
-        for each in [*file["kinds"], *file["unread_kinds"]]:
+        for each in file["kinds"]:
             kinds[each["name"]] = kinds.get(each["name"], 0) + each["packets"]
     if not kinds:
-        return "no packets"
+        return "no packets that are read" if any(file["unread"] for file in report["files"]) else "no packets"
     total = sum(kinds.values())
     packets = f"{total} packet{'' if total == 1 else 's'}"
     if len(kinds) == 1:
