@@ -25,19 +25,21 @@ pub fn clamp(packet: &mut [u8], mtu: u32) -> bool {
     if segment.len() < TCP_HEADER || segment[13] & SYN == 0 {
         return false;
     }
-    let Some(at) = option(segment) else { return false };
+    // A header that is cut off is nobody's to change; behind this its length is even.
+    let Some(header) = segment.get_mut(..4 * usize::from(segment[12] >> 4)) else { return false };
+    let Some(at) = option(header) else { return false };
     let most = most(mtu, v6);
-    let announced = u16::from_be_bytes([segment[at], segment[at + 1]]);
+    let announced = u16::from_be_bytes([header[at], header[at + 1]]);
     if announced <= most {
         return false;
     }
     // The words of 16 bits that change: two where the option stands at an odd byte.
     let words = at & !1..(at + 3) & !1;
-    let before = sum(&segment[words.clone()]);
-    segment[at..at + 2].copy_from_slice(&most.to_be_bytes());
-    let after = sum(&segment[words]);
-    let old = u16::from_be_bytes([segment[CHECKSUM], segment[CHECKSUM + 1]]);
-    segment[CHECKSUM..CHECKSUM + 2].copy_from_slice(&mended(old, before, after).to_be_bytes());
+    let before = sum(&header[words.clone()]);
+    header[at..at + 2].copy_from_slice(&most.to_be_bytes());
+    let after = sum(&header[words]);
+    let old = u16::from_be_bytes([header[CHECKSUM], header[CHECKSUM + 1]]);
+    header[CHECKSUM..CHECKSUM + 2].copy_from_slice(&mended(old, before, after).to_be_bytes());
     true
 }
 
@@ -66,7 +68,8 @@ fn transport(packet: &[u8]) -> Option<(usize, bool)> {
     match packet.first()? >> 4 {
         4 if packet.len() >= 20 => {
             let later = u16::from_be_bytes([packet[6], packet[7]]) & 0x1fff != 0;
-            (packet[9] == TCP && !later).then_some((4 * usize::from(packet[0] & 15), false))
+            let header = 4 * usize::from(packet[0] & 15);
+            (header >= 20 && packet[9] == TCP && !later).then_some((header, false))
         }
         6 if packet.len() >= 40 => {
             let (mut kind, mut at) = (packet[6], 40);
@@ -86,17 +89,16 @@ fn transport(packet: &[u8]) -> Option<(usize, bool)> {
     }
 }
 
-/// Where the value of the MSS option stands (RFC 9293 section 3.1).
-fn option(segment: &[u8]) -> Option<usize> {
-    let end = segment.len().min(4 * usize::from(segment[12] >> 4));
+/// Where the value of the MSS option stands in a TCP header (RFC 9293 section 3.1).
+fn option(header: &[u8]) -> Option<usize> {
     let mut at = TCP_HEADER;
-    while at < end {
-        match segment[at] {
+    while let Some(&kind) = header.get(at) {
+        match kind {
             END => return None,
             NOP => at += 1,
             kind => {
-                let length = usize::from(*segment.get(at + 1)?);
-                if length < 2 || at + length > end {
+                let length = usize::from(*header.get(at + 1)?);
+                if length < 2 || at + length > header.len() {
                     return None;
                 }
                 if kind == MSS && length == 4 {
@@ -215,6 +217,20 @@ mod tests {
             prop_assert_eq!(after.mss, Some(announced.min(most)));
             prop_assert_eq!(tcp::Repr { mss: None, ..after }, tcp::Repr { mss: None, ..before });
             prop_assert!(!clamp(&mut packet, mtu), "twice is once");
+        }
+
+        /// One that is cut off, or whose IP header says that it is shorter than any, passes as it is.
+        #[test]
+        fn a_syn_that_is_cut_off_stays_as_it_is(v6: bool, nops in 0..9_usize, cut in 1..60_usize, words in 0..5_u8) {
+            let options = [&[NOP; 9][..nops], &[MSS, 4, 5, 180]].concat();
+            let mut packet = syn(v6, &options);
+            packet.truncate(packet.len().saturating_sub(cut));
+            let mut whole = syn(false, &options);
+            whole[0] = 0x40 | words;
+            for mut packet in [packet, whole] {
+                let before = packet.clone();
+                prop_assert!(!clamp(&mut packet, 1280) && packet == before, "{before:?}");
+            }
         }
 
         #[test]
