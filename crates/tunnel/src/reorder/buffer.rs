@@ -1,17 +1,27 @@
 //! Packets that wait for earlier ones, by number; what all rules but MPT's and equalisation share.
 
 use super::ReorderCounters;
+use super::anew::Anew;
 use polypath_base::{Duration, Instant, Seq};
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 /// Numbers are counted on in 64 bits from here, so that they neither wrap nor go below zero.
 const ORIGIN: u64 = 1 << 32;
-/// A number so far ahead is no gap: the peer has begun to count elsewhere, or it is forged.
-const JUMP: u64 = 1 << 22;
-/// So many packets in a row that are not awaited, with growing numbers, mean that the peer counts anew.
-const RESTART: u32 = 8;
+/// A number that is further than this from what is expected, and further than packets may wait, fits nowhere.
+const NEAR: u64 = 4096;
+
+/// Where a packet's number was.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Placed {
+    /// Among those that are expected or have come.
+    Near,
+    /// It fits nowhere: it was given on at once, and says nothing.
+    Nowhere,
+    /// The peer counts anew: what was learnt of the old numbers means nothing.
+    Anew,
+}
 
 /// Why missing packets are waited for no longer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -37,12 +47,13 @@ pub(super) struct Buffer<P> {
     held: BTreeMap<u64, Held<P>>,
     /// The same by time of arrival; numbers below `expected` have left and are dropped lazily.
     arrivals: VecDeque<(Instant, u64)>,
-    /// Numbers that were given up and have not come; the newest `capacity` of them.
-    given_up: BTreeSet<u64>,
+    /// Numbers that were given up and have not come; the newest `near` of them.
+    given_up: Ranges,
     ready: VecDeque<P>,
     capacity: usize,
-    /// The last packet that was not awaited any more, and how many such came in a row.
-    behind: (u64, u32),
+    /// A number that is no further from `expected` fits.
+    near: u64,
+    anew: Anew,
     pub(super) counters: ReorderCounters,
 }
 
@@ -53,10 +64,11 @@ impl<P> Buffer<P> {
             expected: ORIGIN,
             held: BTreeMap::new(),
             arrivals: VecDeque::new(),
-            given_up: BTreeSet::new(),
+            given_up: Ranges::default(),
             ready: VecDeque::new(),
             capacity: capacity as usize,
-            behind: (0, 0),
+            near: near(capacity),
+            anew: Anew::default(),
             counters: ReorderCounters::default(),
         }
     }
@@ -72,9 +84,8 @@ impl<P> Buffer<P> {
         self.expected = self.extend(first);
     }
 
-    /// Takes a packet in, and makes ready what is now in order. True if the peer turns out to count anew, so that what was learnt of the old
-    /// numbers means nothing.
-    pub(super) fn insert(&mut self, now: Instant, number: u64, packet: P) -> bool {
+    /// Takes a packet in, and makes ready what is now in order.
+    pub(super) fn insert(&mut self, now: Instant, number: u64, packet: P) -> Placed {
         if !self.started {
             self.started = true;
             // A peer that counted before we began is not waited for.
@@ -82,15 +93,45 @@ impl<P> Buffer<P> {
                 self.begin_at(now, number);
             }
         }
-        if number < self.expected {
-            return self.insert_behind(now, number, packet);
+        let placed = self.place(number);
+        match placed {
+            Placed::Near if number < self.expected => self.insert_late(number, packet),
+            Placed::Near => self.insert_near(now, number, packet),
+            Placed::Nowhere => self.deliver(packet),
+            Placed::Anew => {
+                self.begin_at(now, number);
+                self.counters.restarts += 1;
+                self.insert_near(now, number, packet);
+            }
         }
-        self.behind = (0, 0);
-        let jumps = number - self.expected > JUMP;
-        if jumps {
-            self.begin_at(now, number);
+        placed
+    }
+
+    fn place(&mut self, number: u64) -> Placed {
+        let near = self.expected.abs_diff(number) <= self.near;
+        if near && number >= self.expected || self.given_up.contains(number) {
+            self.anew.forget();
+            Placed::Near
+        } else if self.anew.on_stranger(number, self.near) {
+            Placed::Anew
+        } else if near {
+            Placed::Near
+        } else {
+            Placed::Nowhere
         }
-        self.counters.restarts += u64::from(jumps);
+    }
+
+    /// A packet that is not awaited any more: it is late, or has come before.
+    fn insert_late(&mut self, number: u64, packet: P) {
+        if self.given_up.remove(number) {
+            self.counters.late_delivered += 1;
+            self.deliver(packet);
+        } else {
+            self.counters.duplicates += 1;
+        }
+    }
+
+    fn insert_near(&mut self, now: Instant, number: u64, packet: P) {
         if number == self.expected {
             self.deliver(packet);
             self.expected += 1;
@@ -107,28 +148,6 @@ impl<P> Buffer<P> {
             self.counters.duplicates += 1;
         }
         self.forget_left();
-        jumps
-    }
-
-    /// A packet that is not awaited any more: it is late, has come before, or the peer counts anew.
-    fn insert_behind(&mut self, now: Instant, number: u64, packet: P) -> bool {
-        if self.given_up.remove(&number) {
-            self.behind = (0, 0);
-            self.counters.late_delivered += 1;
-            self.deliver(packet);
-            return false;
-        }
-        let (last, count) = self.behind;
-        self.behind = (number, if number > last { count + 1 } else { 1 });
-        if self.behind.1 < RESTART {
-            self.counters.duplicates += 1;
-            return false;
-        }
-        self.begin_at(now, number);
-        self.counters.restarts += 1;
-        self.deliver(packet);
-        self.expected += 1;
-        true
     }
 
     /// Everything held is given on; `number` comes next. Slower paths may still deliver numbers before it.
@@ -136,11 +155,10 @@ impl<P> Buffer<P> {
         if let Some((&last, _)) = self.held.last_key_value() {
             self.release_through(now, last, Why::Room);
         }
-        self.given_up.clear();
+        self.given_up = Ranges::default();
         self.arrivals.clear();
         self.expected = number;
-        self.behind = (0, 0);
-        self.await_late(number.saturating_sub(self.capacity as u64)..number);
+        self.given_up.add(number.saturating_sub(self.near)..number, self.near);
     }
 
     /// The first number that waits.
@@ -212,18 +230,8 @@ impl<P> Buffer<P> {
             Why::Room => &mut self.counters.given_up_for_room,
         };
         *counter += count;
-        self.await_late(numbers);
-    }
-
-    /// These numbers are given on if they come.
-    fn await_late(&mut self, numbers: Range<u64>) {
-        let newest = numbers.end.saturating_sub(self.capacity as u64).max(numbers.start);
-        for number in newest..numbers.end {
-            self.given_up.insert(number);
-            if self.given_up.len() > self.capacity {
-                self.given_up.pop_first();
-            }
-        }
+        // They are given on if they come.
+        self.given_up.add(numbers, self.near);
     }
 
     /// Forgets the arrivals of packets that have left.
@@ -231,5 +239,58 @@ impl<P> Buffer<P> {
         while self.arrivals.front().is_some_and(|&(_, number)| number < self.expected) {
             self.arrivals.pop_front();
         }
+    }
+}
+
+/// How far from what is expected a number may be, where so many packets may wait.
+pub(super) fn near(capacity: u32) -> u64 {
+    NEAR.max(u64::from(capacity))
+}
+
+/// A set of numbers, of which whole ranges come and go at a time.
+#[derive(Debug, Default)]
+struct Ranges {
+    /// The end of each by its start; they do not overlap.
+    ends: BTreeMap<u64, u64>,
+    count: u64,
+}
+
+impl Ranges {
+    /// Adds numbers that are greater than all that are there. Of more than `most` the least are forgotten.
+    fn add(&mut self, numbers: Range<u64>, most: u64) {
+        if !numbers.is_empty() {
+            self.count += numbers.end - numbers.start;
+            self.ends.insert(numbers.start, numbers.end);
+        }
+        while let Some(excess) = self.count.checked_sub(most).filter(|&excess| excess > 0) {
+            let Some((start, end)) = self.ends.pop_first() else { break };
+            let dropped = excess.min(end - start);
+            self.count -= dropped;
+            if start + dropped < end {
+                self.ends.insert(start + dropped, end);
+            }
+        }
+    }
+
+    fn around(&self, number: u64) -> Option<Range<u64>> {
+        let (&start, &end) = self.ends.range(..=number).next_back()?;
+        (number < end).then_some(start..end)
+    }
+
+    fn contains(&self, number: u64) -> bool {
+        self.around(number).is_some()
+    }
+
+    /// Whether it was there.
+    fn remove(&mut self, number: u64) -> bool {
+        let Some(Range { start, end }) = self.around(number) else { return false };
+        self.ends.remove(&start);
+        for rest in [start..number, number + 1..end] {
+            if !rest.is_empty() {
+                self.ends.insert(rest.start, rest.end);
+            }
+        }
+        self.count -= 1;
+        true
     }
 }

@@ -1,5 +1,7 @@
 //! Packets of faster paths are held for as long as the slowest one is behind. Numbers tell how far that is, and decide nothing else.
 
+use super::anew::Anew;
+use super::buffer::near;
 use super::lag::Lags;
 use super::{Arrival, ReorderCounters, Rule};
 use polypath_base::{Duration, Instant, Seq};
@@ -16,6 +18,9 @@ pub struct Equalised<P> {
     ready: VecDeque<P>,
     /// The greatest number of late, in 64 bits.
     newest: u64,
+    /// A number that is no further from it fits.
+    near: u64,
+    anew: Anew,
     counters: ReorderCounters,
 }
 
@@ -29,15 +34,26 @@ impl<P> Equalised<P> {
             arrived: 0,
             ready: VecDeque::new(),
             newest: 1 << 32,
+            near: near(capacity),
+            anew: Anew::default(),
             counters: ReorderCounters::default(),
         }
     }
 
-    fn extend(&mut self, seq: Seq) -> u64 {
+    /// A packet's number in 64 bits; none if it fits nowhere, and says nothing.
+    fn place(&mut self, seq: Seq) -> Option<u64> {
         let ahead = seq.get().wrapping_sub(self.newest as u32) as i32;
         let number = self.newest.saturating_add_signed(i64::from(ahead));
-        self.newest = self.newest.max(number);
-        number
+        if number.abs_diff(self.newest) <= self.near {
+            self.anew.forget();
+            self.newest = self.newest.max(number);
+        } else if self.anew.on_stranger(number, self.near) {
+            self.lags.restart();
+            self.newest = number;
+        } else {
+            return None;
+        }
+        Some(number)
     }
 
     fn deliver_first(&mut self, now: Instant) {
@@ -50,8 +66,9 @@ impl<P> Equalised<P> {
 
 impl<P> Rule<P> for Equalised<P> {
     fn handle_packet(&mut self, now: Instant, arrival: Arrival<P>) {
-        let number = self.extend(arrival.seq);
-        self.lags.on_arrival(now, arrival.path, number);
+        if let Some(number) = self.place(arrival.seq) {
+            self.lags.on_arrival(now, arrival.path, number);
+        }
         let hold = self.lags.lead(arrival.path).min(self.cap);
         self.counters.held += u64::from(hold > Duration::ZERO);
         self.held.insert((now + hold, self.arrived), (now, arrival.packet));

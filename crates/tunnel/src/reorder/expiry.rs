@@ -1,6 +1,6 @@
 //! A packet waits for a time at most: a fixed one, or one that follows the paths' difference in delay.
 
-use super::buffer::Buffer;
+use super::buffer::{Buffer, Placed};
 use super::lag::Lags;
 use super::{Arrival, ReorderCounters, Rule};
 use polypath_base::{Duration, Instant, Seq};
@@ -34,11 +34,10 @@ impl<P> Expiry<P> {
 impl<P> Rule<P> for Expiry<P> {
     fn handle_packet(&mut self, now: Instant, arrival: Arrival<P>) {
         let number = self.buffer.extend(arrival.seq);
-        if let Wait::Adaptive { .. } = self.wait {
-            self.lags.on_arrival(now, arrival.path, number);
-        }
-        if self.buffer.insert(now, number, arrival.packet) {
-            self.lags.restart();
+        match (self.buffer.insert(now, number, arrival.packet), self.wait) {
+            (Placed::Near, Wait::Adaptive { .. }) => self.lags.on_arrival(now, arrival.path, number),
+            (Placed::Near, Wait::Fixed(_)) | (Placed::Nowhere, _) => {}
+            (Placed::Anew, _) => self.lags.restart(),
         }
         self.buffer.release_older(now, self.wait());
     }

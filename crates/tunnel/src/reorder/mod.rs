@@ -3,6 +3,7 @@
 //! Packets of one tunnel have one row of numbers, over all paths (RFC 2890). A [`Rule`] holds packets that have come too early, and decides
 //! how long the missing ones are waited for. Rules differ in that alone.
 
+mod anew;
 mod buffer;
 mod equalised;
 mod expiry;
@@ -245,8 +246,8 @@ mod tests {
         }
     }
 
-    fn bench(config: ReorderConfig) -> Bench<Reorder<u32>> {
-        Bench::new(Reorder::new(config, 2).expect("a sound configuration"))
+    fn bench<P>(config: ReorderConfig) -> Bench<Reorder<P>> {
+        Bench { rule: Reorder::new(config, 2).expect("a sound configuration") }
     }
 
     const CAP: Duration = Duration::from_millis(100);
@@ -257,9 +258,16 @@ mod tests {
 
     /// Packets 0, 1, 2, ... sent one a millisecond on two paths in turn, path 1 by `lag` ms behind, but for those in `lost`; when each is given on.
     fn send(config: ReorderConfig, count: u32, lag: u64, lost: &[u32]) -> (Vec<(u32, u64)>, ReorderCounters) {
+        pass(config, arrivals(count, lag).filter(|(.., n)| !lost.contains(n)).collect())
+    }
+
+    fn arrivals(count: u32, lag: u64) -> impl Iterator<Item = (u64, u8, u32)> {
+        (0..count).map(move |n| (u64::from(n) + u64::from(n % 2) * lag, (n % 2) as u8, n))
+    }
+
+    /// The same of packets that come at so many milliseconds on a path.
+    fn pass(config: ReorderConfig, mut arrivals: Vec<(u64, u8, u32)>) -> (Vec<(u32, u64)>, ReorderCounters) {
         let mut rule = bench(config);
-        let mut arrivals: Vec<_> =
-            (0..count).filter(|n| !lost.contains(n)).map(|n| (u64::from(n) + u64::from(n % 2) * lag, (n % 2) as u8, n)).collect();
         arrivals.sort_unstable();
         let mut out = Vec::new();
         for (at, path, number) in arrivals {
@@ -398,6 +406,37 @@ mod tests {
     }
 
     #[test]
+    fn forged_jumps_change_nothing() {
+        for config in [FIXED, ADAPTIVE, EQUALISED, PROGRESS] {
+            for every in [1_u32, 10, 200] {
+                let genuine: Vec<_> = arrivals(2000, 10).collect();
+                // Each far ahead of the one before it, as somebody sends them who does not know where the numbers are.
+                let forged = (1..=2000 / every).map(|n| (u64::from(n * every), (n % 2) as u8, n.wrapping_mul((1 << 22) + 5)));
+                let forged: Vec<_> = forged.filter(|&(.., n)| n > 10_000 && n < u32::MAX - 10_000).collect();
+                let (mut given_on, counters) = pass(config, [&genuine[..], &forged].concat());
+                given_on.retain(|&(n, _)| n < 2000);
+                assert_eq!((given_on, counters.restarts), (pass(config, genuine).0, 0), "{config:?}, every {every} ms");
+            }
+        }
+    }
+
+    #[test]
+    fn a_peer_that_jumps_is_followed_and_nothing_is_lost() {
+        for config in [FIXED, ADAPTIVE, EQUALISED, PROGRESS] {
+            let mut rule = bench(config);
+            let mut given_on: Vec<_> = (0..10_000).flat_map(|n| rule.arrive(u64::from(n), 0, n)).collect();
+            // A long loss; and a number between each two of the new ones that somebody forged.
+            for n in 0..1000 {
+                given_on.extend(rule.arrive(20_000 + u64::from(n), 1, n << 22 | 1 << 31));
+                given_on.extend(rule.arrive(20_000 + u64::from(n), 0, 50_000 + n));
+            }
+            given_on.retain(|n| *n < 1 << 31);
+            assert_eq!(given_on, (0..10_000).chain(50_000..51_000).collect::<Vec<_>>(), "{config:?}");
+            assert_eq!(rule.counters().restarts, u64::from(config != EQUALISED));
+        }
+    }
+
+    #[test]
     fn senseless_configurations_are_refused() {
         let refused = |config, paths| Reorder::<u32>::new(config, paths).is_none();
         assert!(refused(ReorderConfig::Off, 0));
@@ -443,6 +482,43 @@ mod tests {
             prop_assert_eq!(counters.delivered as usize, given_on.len(), "none twice");
             // Eight in a row that are taken for a peer's new count aside, none is dropped.
             prop_assert_eq!(counters.delivered + counters.duplicates, sent.len() as u64);
+        }
+
+        /// Whatever is forged between them, in whatever runs: packets that come in order are all given on.
+        #[test]
+        fn forged_numbers_cost_no_packet(
+            config in prop_oneof![Just(FIXED), Just(ADAPTIVE), Just(EQUALISED), Just(PROGRESS)],
+            first: u32,
+            between in prop::collection::vec((0_u64..50, 0_u32..20, prop_oneof![any::<u32>(), Just((1 << 22) + 5), 2000_u32..20_000]), 1..300),
+        ) {
+            let mut rule = bench(config).rule;
+            let (mut now, mut given_on, mut forge) = (0, Vec::new(), 0_u32);
+            let mut pass = |now, path, number, packet| {
+                while rule.poll_timeout() <= ms(now) {
+                    let due = rule.poll_timeout();
+                    rule.handle_timeout(due);
+                    given_on.extend(std::iter::from_fn(|| rule.poll_deliver()));
+                }
+                rule.handle_packet(ms(now), Arrival { path: PathId(path), seq: Seq::new(number), packet });
+                given_on.extend(std::iter::from_fn(|| rule.poll_deliver()));
+            };
+            let count = between.len() as u32;
+            for (number, (wait, run, jump)) in (0..).zip(between) {
+                forge = forge.wrapping_add(jump);
+                for n in 0..run {
+                    // One that is the peer's own makes the peer's a duplicate.
+                    let number = forge.wrapping_add(n);
+                    if number >= count {
+                        pass(now, 1, first.wrapping_add(number), None);
+                    }
+                }
+                now += wait;
+                pass(now, (number % 2) as u8, first.wrapping_add(number), Some(number));
+            }
+            pass(now + 10_000, 0, first.wrapping_add(count), Some(count));
+            given_on.sort_unstable();
+            let genuine: Vec<_> = given_on.into_iter().flatten().collect();
+            prop_assert!(genuine.iter().copied().eq(0..=count), "{genuine:?}");
         }
 
         /// Whatever numbers a hostile peer sends, memory stays within the capacity and nothing panics.

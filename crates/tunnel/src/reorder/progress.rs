@@ -4,7 +4,7 @@
 //! Where a path does not keep the order, it is learnt by how many places its packets move, and so many later packets are asked for. As long
 //! as some path has delivered nothing later, a packet waits: but no longer than the paths' difference in delay explains.
 
-use super::buffer::{Buffer, Why};
+use super::buffer::{Buffer, Placed, Why};
 use super::lag::Lags;
 use super::{Arrival, ReorderCounters, Rule};
 use polypath_base::{Duration, Instant, PathId, Seq};
@@ -82,14 +82,19 @@ impl<P> Progress<P> {
 impl<P> Rule<P> for Progress<P> {
     fn handle_packet(&mut self, now: Instant, arrival: Arrival<P>) {
         let number = self.buffer.extend(arrival.seq);
-        self.lags.on_arrival(now, arrival.path, number);
-        if let Some(path) = self.paths.get_mut(usize::from(arrival.path.0)) {
-            path.on_arrival(now, number);
-        }
-        if self.buffer.insert(now, number, arrival.packet) {
-            self.lags.restart();
-            for path in &mut self.paths {
-                path.greatest = [0; GREATEST];
+        match self.buffer.insert(now, number, arrival.packet) {
+            Placed::Near => {
+                self.lags.on_arrival(now, arrival.path, number);
+                if let Some(path) = self.paths.get_mut(usize::from(arrival.path.0)) {
+                    path.on_arrival(now, number);
+                }
+            }
+            Placed::Nowhere => {}
+            Placed::Anew => {
+                self.lags.restart();
+                for path in &mut self.paths {
+                    path.greatest = [0; GREATEST];
+                }
             }
         }
         self.handle_timeout(now);
