@@ -1,0 +1,83 @@
+"""A plain tunnel while somebody off the path, who knows the addresses of both ends and nothing else, sends it numbers of his own."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from tunnel_network import PORT, Tunnel, connected, inside, pings
+
+SECONDS = 2
+
+
+@contextlib.contextmanager
+def forged_jumps(rate: int) -> Iterator[None]:
+    """So many datagrams a second that say they are end 0's, each with a number far ahead of the one before it."""
+    stop = threading.Event()
+
+    def send() -> None:
+        outer = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 0, 0, 0, 64, 17, 0, socket.inet_aton("192.168.1.1"), socket.inet_aton("192.168.1.2"))
+        inner = b"\x45" + bytes(19)
+        udp = struct.pack("!HHHH", 23456, 23456, 8 + 8 + len(inner), 0)
+        with inside(0, lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)) as out:
+            for number in itertools.count(1):
+                gre = struct.pack("!HHI", 0x1000, 0x0800, number * ((1 << 22) + 5) % (1 << 32))
+                out.sendto(outer + udp + gre + inner, ("192.168.1.2", 0))
+                if stop.wait(1 / rate):
+                    return
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def goodput() -> float:
+    """Bytes a second of a new connection."""
+    client, server = connected()
+    with client, server:
+        stop = threading.Event()
+
+        def send() -> None:
+            with contextlib.suppress(OSError):
+                while not stop.is_set():
+                    client.send(bytes(1 << 16))
+
+        thread = threading.Thread(target=send)
+        thread.start()
+        begun, got = time.monotonic(), 0
+        while time.monotonic() < begun + SECONDS:
+            got += len(server.recv(1 << 20))
+        took = time.monotonic() - begun
+        stop.set()
+        # What the sender waits for comes.
+        while thread.is_alive() and server.recv(1 << 20):
+            pass
+        thread.join()
+    return got / took
+
+
+@pytest.mark.parametrize("rate", [5, 100])
+def test_forged_numbers_do_not_stop_a_plain_tunnel(tunnel: Tunnel, rate: int) -> None:
+    tunnel.both()
+    before = goodput()
+    with forged_jumps(rate):
+        # The first packet of a new connection has no others around it.
+        listener = inside(1, lambda: socket.create_server(("10.99.0.2", PORT + 1), backlog=100))
+        with listener:
+            for _ in range(10):
+                time.sleep(1.5 / rate)
+                inside(0, lambda: socket.create_connection(("10.99.0.2", PORT + 1), 5)).close()
+        during = goodput()
+        assert pings(0, "10.99.0.2") >= 19
+    assert during > before / 2, f"{during * 8e-6:.0f} of {before * 8e-6:.0f} Mbit/s"
+    assert tunnel.status(1)["reorder"]["restarts"] == 0
