@@ -14,7 +14,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -140,14 +140,14 @@ def two_ends(folder: Path) -> Iterator[Tunnel]:
 
 
 @contextlib.contextmanager
-def unequal_paths(tunnel: Tunnel) -> Iterator[Tunnel]:
-    """The same ends with paths of 10 Mbit/s and 40 ms, and of 30 Mbit/s and 1 ms."""
+def unequal_paths(tunnel: Tunnel, mbps: Sequence[int] = (10, 30), ms: Sequence[int] = (40, 1)) -> Iterator[Tunnel]:
+    """The same ends with paths of so many Mbit/s and ms each way."""
     if Path("/run/polypath/emu.json").exists():
         lacking("host", "an emulated network is up here already: take it down (polypath emu down)")
     links = ""
-    for path, (rate, delay) in enumerate((("10mbit", "40ms"), ("30mbit", "1ms")), 1):
+    for path, (rate, delay) in enumerate(zip(mbps, ms, strict=True), 1):
         ends = ", ".join(f"{{node: {node}, address: 192.168.{path}.{end}}}" for end, node in enumerate("ab", 1))
-        links += f"    p{path}: {{ends: [{ends}], both: {{rate: {rate}, queue: 1000packets, delay: {delay}}}}}\n"
+        links += f"    p{path}: {{ends: [{ends}], both: {{rate: {rate}mbit, queue: 1000packets, delay: {delay}ms}}}}\n"
     file = tunnel.folder / "topology.yaml"
     file.write_text(f"topology:\n  nodes: {{a: , b: }}\n  links:\n{links}")
     # Late packets are late for the tunnel, too: nothing here is exact.

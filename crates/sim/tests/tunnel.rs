@@ -234,6 +234,45 @@ fn the_earliest_path_keeps_the_order_over_unequal_delays() {
     }
 }
 
+/// The first path carries 15 Mbit/s and stops for 300 ms now and then, the second 1 Mbit/s; beside the connection a call of 1.5 Mbit/s. The connection's goodput,
+/// and the 95th percentile and the median of the delay of the call, ms.
+fn beside_a_call(distribution: &str, weights: [u32; 2]) -> (f64, f64, f64) {
+    let mut scenario = earliest(5);
+    scenario["tunnels"][0]["distribution"] = distribution.into();
+    // As Linux has it.
+    scenario["tunnels"][0]["queue_packets"] = 500.into();
+    scenario["duration_ns"] = (20 * SECOND).into();
+    for path in [0, 1] {
+        scenario["tunnels"][0]["paths"][path]["weight"] = weights[path].into();
+        scenario["links"][2 * path + 1]["a_to_b"][0]["bits_per_s"] = [15_000_000, 1_000_000][path].into();
+    }
+    for side in ["a_to_b", "b_to_a"] {
+        let down =
+            json!({"kind": "down", "spans_ns": [[6 * SECOND, 6 * SECOND + SECOND * 3 / 10], [12 * SECOND, 12 * SECOND + SECOND * 3 / 10]]});
+        scenario["links"][1][side].as_array_mut().unwrap().push(down);
+    }
+    let bulk = &mut scenario["flows"][0];
+    (bulk["cc"], bulk["window_ns"]) = ("cubic".into(), json!([2 * SECOND, 18 * SECOND]));
+    bulk["app"] = json!({"kind": "bulk", "duration_ns": 18 * SECOND});
+    scenario["flows"].as_array_mut().unwrap().push(json!({
+        "name": "call", "transport": "udp", "client": "a", "server": "b", "client_address": "10.9.0.1", "server_address": "10.9.0.2",
+        "app": {"kind": "on_off", "on_ns": 18 * SECOND, "off_ns": 0, "duration_ns": 18 * SECOND, "bits_per_s": 1_500_000},
+        "datagram_bytes": 1200, "window_ns": [2 * SECOND, 18 * SECOND]
+    }));
+    let (outcome, _) = ran(&scenario);
+    let delay = outcome.flows[1].datagrams.as_ref().unwrap().delay.as_ref().unwrap();
+    (goodput_mbps(&outcome), delay.p95_ns as f64 / 1e6, delay.p50_ns as f64 / 1e6)
+}
+
+#[test]
+fn the_earliest_path_needs_no_weights() {
+    let (unknown, known) = (beside_a_call("earliest", [1, 1]), beside_a_call("earliest", [15, 1]));
+    println!("{unknown:?} {known:?} {:?}", beside_a_call("flows", [1, 1]));
+    assert!(unknown.0 > 0.9 * known.0 && unknown.0 > 12.0, "{unknown:?}, and with weights {known:?}");
+    // The device's 500 packets, and no more.
+    assert!(unknown.1 < known.1 * 1.1 && unknown.1 < 450.0, "{unknown:?}, and with weights {known:?}");
+}
+
 #[test]
 fn a_connection_that_fits_the_fast_path_stays_there() {
     let mut scenario = earliest(50);

@@ -9,7 +9,8 @@
 //! - **Delay.** The difference of the clocks at both ends of a packet's journey, the least of the last 5 to 10 s. The clocks need not agree: only
 //!   differences between paths count.
 //! - **Capacity.** What arrived between two reports by the time in which it did, while packets waited in the path's queue at the beginning and
-//!   at the end of it; the greatest of the last 1 to 2 s. While nothing waits, what arrives is only a lower bound.
+//!   at the end of it; the greatest of the last 1 to 2 s. While nothing waits, what arrives is only a lower bound. A path that was never full is not
+//!   guessed at: it gets what its window allows, which grows as in slow start until packets wait.
 //! - **Queue.** What the last packet took longer than the least: the model is moved by what it had predicted wrongly for that packet.
 //!
 //! A path that dies is known by its reports, too. What is unreported on it does not exceed what it carries in the time that its reports have taken
@@ -50,8 +51,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// An end that has sent none for so many of ours gets one so often, in case that it learns to.
 const UNANSWERED: u32 = 256;
 const SELDOM: Duration = Duration::from_secs(1);
-/// As long as a path was never full, so many packets and as many again as were reported may be unreported, as in slow start.
-const FIRST: u64 = 64;
+/// As long as a path was never full, so many packets and as many again as were reported may be unreported, as in slow start (RFC 6928).
+const FIRST: u64 = 10;
 /// Bytes of a full packet.
 const FULL: u64 = 1500;
 /// A packet of which no report has told for so many times the longest that reports have taken of late is taken for lost, but not before the second;
@@ -136,12 +137,22 @@ impl<T: Copy> Extreme<T> {
     }
 }
 
-/// What the last report said of the last packet.
+/// What the last report said of the last packet: when it came, how many bytes had come then, how long it was, and what it took longer than the
+/// least.
 #[derive(Copy, Clone, Debug)]
 struct Sample {
     arrived_us: u32,
-    bytes: u32,
-    standing: bool,
+    received: u32,
+    bytes: u64,
+    queue_us: i64,
+}
+
+impl Sample {
+    /// It waited for others, if this is what the path carries. At less than that, its own bytes would explain more.
+    fn stood(&self, rate: u64) -> bool {
+        let own = service(self.bytes, Some(rate));
+        self.queue_us >= (own + STANDING).as_micros() as i64
+    }
 }
 
 /// The other end's view of a path, which it is told in reports.
@@ -157,7 +168,6 @@ struct Receiver {
 
 #[derive(Debug)]
 struct Path {
-    weight: u32,
     /// Bytes a second.
     rate: Extreme<u64>,
     /// Microseconds by two clocks, against the first that was seen on any path.
@@ -212,10 +222,9 @@ pub struct Earliest {
 }
 
 impl Earliest {
-    /// By path a weight, as [`WeightedTurns::new`]: until a path's capacity is known, it is taken for that of another by the weights.
+    /// By path a weight, as [`WeightedTurns::new`]: packets take turns by it as long as nothing is known of a path.
     pub fn new(weights: &[u32]) -> Option<Self> {
-        let path = |&weight: &u32| Path {
-            weight,
+        let path = || Path {
             rate: Extreme::new(),
             delay: Extreme::new(),
             free_at: Instant::ZERO,
@@ -238,7 +247,7 @@ impl Earliest {
             clean_us: None,
             receiver: Receiver::default(),
         };
-        let (paths, turns) = (weights.iter().map(path).collect(), WeightedTurns::new(weights, 1)?);
+        let (paths, turns) = (weights.iter().map(|_| path()).collect(), WeightedTurns::new(weights, 1)?);
         Some(Self { paths, turns, origin: None, used_at: None, answered: false, unanswered: 0, unreported_since: None })
     }
 
@@ -290,9 +299,9 @@ impl Earliest {
         let path = if live(up).all(known) && !self.is_blind(now) {
             let slowest = self.slowest(up);
             let first = |path: usize| {
-                let (own, rate) = (&self.paths[path], self.rate(path));
-                let wait = own.wait(now, rate);
-                (own.is_full(wait, slowest), own.arrival(wait, len, rate))
+                let own = &self.paths[path];
+                let wait = own.wait(now);
+                (own.is_full(wait, slowest), own.arrival(wait, len))
             };
             live(up).min_by_key(|&path| first(path)).map(|path| PathId(path as u8))?
         } else {
@@ -311,7 +320,6 @@ impl Earliest {
 
     /// A packet of this path is sent now.
     pub fn on_sent(&mut self, now: Instant, path: PathId, seq: Seq, len: Bytes) {
-        let rate = self.rate(usize::from(path.0));
         self.unreported_since.get_or_insert(now);
         let blind = self.is_blind(now);
         self.answered &= !blind;
@@ -324,7 +332,7 @@ impl Earliest {
             path.count = path.count.wrapping_add(1);
             return;
         }
-        path.free_at = path.free_at.max(now) + service(bytes, rate);
+        path.free_at = path.free_at.max(now) + service(bytes, path.rate.get());
         path.count = path.count.wrapping_add(1);
         if path.sent.len() == REMEMBERED {
             path.forget(1);
@@ -348,21 +356,12 @@ impl Earliest {
         let slowest = self.slowest(up);
         !self.is_blind(now)
             && live(up).next().is_some()
-            && live(up).all(|path| self.paths[path].is_full(self.paths[path].wait(now, self.rate(path)), slowest))
+            && live(up).all(|path| self.paths[path].is_full(self.paths[path].wait(now), slowest))
     }
 
     /// The greatest delay of a path that is up, without queues.
     fn slowest(&self, up: &[bool]) -> i64 {
         live(up).filter_map(|path| self.paths[path].base()).max().unwrap_or(0)
-    }
-
-    /// What a path carries, bytes a second: as measured, or else by the weights from one that was.
-    fn rate(&self, path: usize) -> Option<u64> {
-        let own = &self.paths[path];
-        own.rate.get().or_else(|| {
-            let known = self.paths.iter().filter_map(|other| Some((other.rate.get()?, other.weight)));
-            known.map(|(rate, weight)| (rate * u64::from(own.weight) / u64::from(weight)).max(SLOWEST)).min()
-        })
     }
 
     /// What is known of a path.
@@ -372,7 +371,7 @@ impl Earliest {
         Some(PathEstimate {
             capacity: own.rate.get().map(Rate::from_bytes_per_sec),
             behind: own.base().zip(fastest).map(|(own, fastest)| Duration::from_micros((own - fastest) as u64)),
-            queue: own.wait(now, self.rate(usize::from(path.0))),
+            queue: own.wait(now),
             in_flight: Bytes::new(own.unreported),
             most_in_flight: Some(own.most).filter(|&most| most < u64::MAX).map(Bytes::new),
             lost: own.lost,
@@ -492,8 +491,8 @@ impl Path {
     }
 
     /// How long a packet that is taken now waits before it is served.
-    fn wait(&self, now: Instant, rate: Option<u64>) -> Duration {
-        self.free_at.since(now) + service(self.waiting, rate)
+    fn wait(&self, now: Instant) -> Duration {
+        self.free_at.since(now) + service(self.waiting, self.rate.get())
     }
 
     /// It has as much to do as there is time until the slowest one is worth waiting for, or has not reported what it got. `wait`: see
@@ -507,8 +506,8 @@ impl Path {
     }
 
     /// When a packet that is taken now arrives, and waits for so long before, microseconds against an instant that is the same for all paths.
-    fn arrival(&self, wait: Duration, len: Bytes, rate: Option<u64>) -> i64 {
-        let wait = wait + service(len.get() + HEADERS, rate);
+    fn arrival(&self, wait: Duration, len: Bytes) -> i64 {
+        let wait = wait + service(len.get() + HEADERS, self.rate.get());
         self.base().unwrap_or(0) + wait.as_micros() as i64
     }
 
@@ -516,25 +515,27 @@ impl Path {
     fn acknowledge(&mut self, seq: Seq) -> Option<Sent> {
         let place = self.sent.iter().position(|sent| sent.seq == seq)?;
         let sent = self.sent[place];
+        // Linux: `tcp_is_cwnd_limited`. What was not used says nothing.
+        if self.allowed < 2 * self.sent.len() as u64 {
+            self.allowed += place as u64 + 1;
+        }
         self.forget(place + 1);
-        self.allowed += place as u64 + 1;
         Some(sent)
     }
 
     fn on_delivered(&mut self, now: Instant, sent: &Sent, delay: i64, arrived_us: u32, report: &Report) {
         let queue_us = (delay - self.base().unwrap_or(delay)).max(0);
-        let standing = queue_us >= STANDING.as_micros() as i64;
-        if let Some(last) = self.sample {
-            let (bytes, time) = (report.bytes.wrapping_sub(last.bytes), arrived_us.wrapping_sub(last.arrived_us));
+        let sample = Sample { arrived_us, received: report.bytes, bytes: sent.bytes, queue_us };
+        if let Some(last) = self.sample.replace(sample) {
+            let (bytes, time) = (report.bytes.wrapping_sub(last.received), arrived_us.wrapping_sub(last.arrived_us));
             if bytes as i32 > 0 && time as i32 > 0 {
                 let rate = (u64::from(bytes) * 1_000_000 / u64::from(time)).max(SLOWEST);
-                let full = last.standing && standing;
+                let full = last.stood(rate) && sample.stood(rate);
                 if full || self.rate.get().is_some_and(|known| rate > known) {
                     self.rate.add(now, RATE_PERIOD, rate, u64::max);
                 }
             }
         }
-        self.sample = Some(Sample { arrived_us, bytes: report.bytes, standing });
         // What was sent up to this packet and did not come, beyond what was missing before.
         let (count, came) = (sent.count.wrapping_sub(self.reported.0), report.packets.wrapping_sub(self.reported.1));
         self.lost += u64::from(count.saturating_sub(came));

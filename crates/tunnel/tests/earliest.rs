@@ -227,6 +227,49 @@ fn both_paths_are_full_and_packets_come_nearly_in_order() {
 }
 
 #[test]
+fn paths_of_any_rates_are_full_whatever_the_weights_say() {
+    for rates in [[15, 1], [1, 15], [3, 1], [15, 5], [100, 10], [10, 300]] {
+        for delays in [[20, 15], [15, 20], [20, 20], [80, 15], [20, 80]] {
+            let mut net = Net::new(&[0, 1].map(|path| Path::new(rates[path], ms(delays[path]))));
+            net.run(SECOND * 2, None);
+            // Slow start sends little too much: the first window of 10 packets, or some milliseconds.
+            for (path, rate) in net.paths[0].iter().zip(rates) {
+                let most = ms(15) + Rate::from_bits_per_sec(rate * 1_000_000).time_for(Bytes::new(12 * 1500));
+                assert!(path.longest_queue < most, "{rates:?}, {delays:?}: {path:?}");
+            }
+            net.carried();
+            net.run(SECOND * 2, None);
+            for (bytes, rate) in net.carried().into_iter().zip(rates) {
+                assert!(bytes > 2 * rate * 125_000 * 9 / 10, "{rates:?}, {delays:?}: {bytes}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_path_carries_under_a_light_load_is_not_its_capacity() {
+    for mbps in [1, 5, 15] {
+        let mut net = Net::new(&[Path::new(mbps, ms(20)), Path::new(mbps, ms(200))]);
+        // A packet is on its way alone, and takes up to 12 ms of the path's time.
+        net.run(SECOND * 5, Some(20));
+        let capacity = net.ends[0].estimate(net.now, PathId(0)).unwrap().capacity;
+        assert_eq!(capacity, None, "{mbps} Mbit/s");
+    }
+}
+
+#[test]
+fn a_path_that_becomes_much_wider_gets_more() {
+    let mut net = Net::new(&[Path::new(1, ms(20)), Path::new(2, ms(15))]);
+    net.run(SECOND * 3, None);
+    net.paths[0][0].rate = Rate::from_bits_per_sec(15_000_000);
+    net.run(SECOND * 3, None);
+    net.carried();
+    net.run(SECOND * 2, None);
+    let carried = net.carried();
+    assert!(carried[0] > 3_400_000 && carried[1] > 450_000, "of 3.75 and 0.5 MB: {carried:?}");
+}
+
+#[test]
 fn a_path_that_becomes_narrower_gets_less() {
     let mut net = Net::new(&[Path::new(100, ms(5)), Path::new(100, ms(15))]);
     net.run(SECOND * 2, None);
@@ -273,7 +316,8 @@ fn what_waits_for_a_path_that_dies_takes_the_other() {
 fn a_path_that_dies_under_load_loses_no_more_than_was_in_flight_on_it() {
     for (mbps, delay) in [(10, 40), (50, 5), (100, 1), (100, 50)] {
         let mut net = Net::new(&[Path::new(mbps, ms(delay)), Path::new(50, ms(10))]);
-        net.run(SECOND * 6, None);
+        // The pauses of slow start are among a path's usual ones for up to 10 s.
+        net.run(SECOND * 11, None);
         assert_eq!(net.lost, [0, 0]);
         let most = net.ends[0].estimate(net.now, PathId(0)).and_then(|path| path.most_in_flight).expect("it was full");
         net.cut(0, true);
