@@ -54,6 +54,7 @@ counters! {
         too_long: Packets, "datagrams whose packet is longer than the tunnel's MTU";
         not_authentic: Packets, "datagrams that were not encrypted with the other end's keys, or changed on their path";
         replayed: Packets, "encrypted datagrams that had come before, or came too late to tell";
+        wrong_path: Packets, "encrypted datagrams that came on another path than they were sent on: somebody moved them, or the files of both ends have their paths in another order";
         no_session: Packets, "encrypted datagrams of a session that this end does not know: the other end learns of it by a new one";
         busy: Packets, "handshakes beyond what is looked at in a second";
     }
@@ -69,6 +70,7 @@ pub enum Refusal {
     TooLong,
     NotAuthentic,
     Replayed,
+    WrongPath,
     NoSession,
     Busy,
 }
@@ -83,6 +85,7 @@ impl Refused {
             Refusal::TooLong => &mut self.too_long,
             Refusal::NotAuthentic => &mut self.not_authentic,
             Refusal::Replayed => &mut self.replayed,
+            Refusal::WrongPath => &mut self.wrong_path,
             Refusal::NoSession => &mut self.no_session,
             Refusal::Busy => &mut self.busy,
         } += 1;

@@ -6,7 +6,7 @@
 //!
 //! | datagram | bytes |
 //! |---|---|
-//! | initiation | 0x41 0 0 0, sender's name of the session (4), Noise's first message with the time of day as payload (104), stamp (16), proof (16) |
+//! | initiation | 0x41, path, 0 0, sender's name of the session (4), Noise's first message with the time of day as payload (104), stamp (16), proof (16) |
 //! | response | 0x42 0 0 0, sender's name (4), receiver's name (4), Noise's second message (48), stamp (16) |
 //! | cookie | 0x43 0 0 0, receiver's name (4), salt (16), cookie encrypted (16), tag (16) |
 //! | data | 0x44 0 0 0, receiver's name (4), path and number (8), the plain datagram encrypted, tag (16) |
@@ -120,8 +120,8 @@ impl Budget {
 struct Pending {
     handshake: HandshakeState,
     local: u32,
-    /// Of its initiation.
-    stamp: [u8; STAMP],
+    /// Of its initiation, by path: a cookie answers that of one path, so who is on another one cannot answer it.
+    stamps: Vec<[u8; STAMP]>,
 }
 
 /// The other end of a tunnel, as far as encryption goes.
@@ -244,13 +244,13 @@ impl Peer {
         if handshake.write_message(&wall_ns.to_be_bytes(), &mut message[8..STAMPED - STAMP]).is_err() {
             return;
         }
-        self.stamp(&mut message[..STAMPED]);
-        let mut stamp = [0; STAMP];
-        stamp.copy_from_slice(&message[STAMPED - STAMP..STAMPED]);
         self.counters.initiations_sent += 1;
-        self.pending = Some(Pending { handshake, local, stamp });
-        for path in (0..self.paths).map(|path| PathId(path as u8)) {
+        let mut stamps = vec![[0; STAMP]; self.paths];
+        for (path, stamp) in stamps.iter_mut().enumerate().map(|(path, stamp)| (PathId(path as u8), stamp)) {
             let mut message = message.clone();
+            message[1] = path.0;
+            self.stamp(&mut message[..STAMPED]);
+            stamp.copy_from_slice(&message[STAMPED - STAMP..STAMPED]);
             // Each path has an address of its own, and so a cookie of its own.
             if let Some(cookie) = self.jar.cookie(now, path) {
                 let proof = mac(cookie, &message[..STAMPED]);
@@ -258,6 +258,7 @@ impl Peer {
             }
             self.out.push_back((To::Path(path), message));
         }
+        self.pending = Some(Pending { handshake, local, stamps });
     }
 
     fn builder(&self) -> Result<Builder<'_>, snow::Error> {
@@ -286,7 +287,7 @@ impl Peer {
         plain: &mut Vec<u8>,
     ) -> Result<Opened, Refusal> {
         match datagram.first() {
-            Some(&DATA) if datagram.len() >= OVERHEAD => self.open(datagram, plain),
+            Some(&DATA) if datagram.len() >= OVERHEAD => self.open(path, datagram, plain),
             Some(&INITIATION) if datagram.len() == INITIATION_LEN => {
                 self.check_stamp(&datagram[..STAMPED])?;
                 if !self.affords(now, from, known, datagram) {
@@ -314,7 +315,8 @@ impl Peer {
                 if datagram[4..8] != pending.local.to_be_bytes() {
                     return Err(Refusal::NoSession);
                 }
-                if !self.jar.take(now, path, &self.keys.peer, &pending.stamp, datagram) {
+                let stamp = pending.stamps.get(usize::from(path.0)).ok_or(Refusal::NoSession)?;
+                if !self.jar.take(now, path, &self.keys.peer, stamp, datagram) {
                     return Err(Refusal::NotAuthentic);
                 }
                 self.counters.cookies_received += 1;
@@ -408,14 +410,14 @@ impl Peer {
         self.previous = self.current.replace(held);
     }
 
-    fn open(&mut self, datagram: &[u8], plain: &mut Vec<u8>) -> Result<Opened, Refusal> {
+    fn open(&mut self, came_on: PathId, datagram: &[u8], plain: &mut Vec<u8>) -> Result<Opened, Refusal> {
         let (header, sealed) = datagram.split_at(HEADER);
         let name = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
         let number = u64::from_be_bytes([header[8], header[9], header[10], header[11], header[12], header[13], header[14], header[15]]);
         let own = |held: &&mut Option<Held>| held.as_ref().is_some_and(|held| held.session.local == name);
         let found = [&mut self.current, &mut self.previous, &mut self.next].into_iter().find(own);
         let held = found.and_then(Option::as_mut).ok_or(Refusal::NoSession)?;
-        let newest = held.open(number, sealed, plain)?;
+        let newest = held.open(came_on, number, sealed, plain)?;
         let confirmed = self.next.take_if(|next| next.session.local == name);
         let renewed = confirmed.is_some();
         if let Some(next) = confirmed {

@@ -80,8 +80,8 @@ impl Held {
         Self { session, windows: Vec::new() }
     }
 
-    /// Decrypts what stands behind the header of a datagram with this number; whether it is the newest of its path.
-    pub(super) fn open(&mut self, number: u64, sealed: &[u8], plain: &mut Vec<u8>) -> Result<bool, Refusal> {
+    /// Decrypts what stands behind the header of a datagram with this number, which came on this path; whether it is the newest of its path.
+    pub(super) fn open(&mut self, came_on: PathId, number: u64, sealed: &[u8], plain: &mut Vec<u8>) -> Result<bool, Refusal> {
         let (path, counted) = ((number >> COUNTED) as usize, number & ((1 << COUNTED) - 1));
         if self.windows.get(path).is_some_and(|window| !window.is_new(counted)) {
             return Err(Refusal::Replayed);
@@ -89,7 +89,10 @@ impl Held {
         plain.resize(sealed.len(), 0);
         let length = self.session.cipher.read_message(number, sealed, plain).map_err(|_| Refusal::NotAuthentic)?;
         plain.truncate(length);
-        // Only the other end gets here: it has at most `PATHS` of them.
+        // Who is on one path must not speak for another one: neither where the other end is there, nor that the path is alive.
+        if path != usize::from(came_on.0) {
+            return Err(Refusal::WrongPath);
+        }
         while self.windows.len() <= path {
             self.windows.push(Window::default());
         }

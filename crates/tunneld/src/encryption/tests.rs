@@ -200,6 +200,32 @@ fn what_comes_twice_is_taken_once() {
 }
 
 #[test]
+fn a_datagram_of_one_path_is_refused_on_another_one_and_comes_on_its_own() {
+    let mut net = Net::agreed();
+    let sealed = net.seal(A, b"hello");
+    assert_eq!(net.take(B, PathId(0), &sealed), Err(Refusal::WrongPath));
+    assert_eq!(net.take(B, PathId(9), &sealed), Err(Refusal::WrongPath));
+    assert_eq!(net.take(B, PATH, &sealed), Ok(Opened::Data { newest: true, renewed: false }), "it has not come yet");
+    assert_eq!(net.take(B, PathId(0), &sealed), Err(Refusal::Replayed));
+}
+
+#[test]
+fn a_cookie_for_one_path_is_refused_on_another_one() {
+    let mut net = Net::new();
+    let now = net.now;
+    net.ends[A].handle_timeout(now, 5_000_000_000_000);
+    let (to, initiation) = net.ends[A].poll_transmit().unwrap();
+    assert_eq!(to, To::Path(PathId(0)));
+    // Who is on path 0 has B say it to an address of his own, and brings it to A on path 1.
+    let cookie = {
+        let public = net.keys[B].private.public();
+        net.ends[B].made.message(now, at(7), &public, &initiation).unwrap()
+    };
+    assert_eq!(net.take(A, PathId(1), &cookie), Err(Refusal::NotAuthentic));
+    assert_eq!(net.take(A, PathId(0), &cookie), Ok(Opened::Handshake { renewed: false }));
+}
+
+#[test]
 fn whoever_has_not_the_keys_gets_nowhere() {
     let mut net = Net::agreed();
     let stranger = Key::generate().unwrap();
